@@ -1,0 +1,89 @@
+// Package names holds the rules by which the control plane names the objects it
+// makes. The names are part of the API: other programs compute them too.
+package names
+
+import (
+	"errors"
+	"hash/fnv"
+	"strconv"
+	"strings"
+
+	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+)
+
+// ErrNotExecutionNamespace is returned for a namespace that belongs to no
+// cluster.
+var ErrNotExecutionNamespace = errors.New("the execution space name is in wrong format")
+
+// alphabet is what decimal hashes are written in, so that no word appears in a
+// name by accident.
+const alphabet = "bcdfghjklmnpqrstvwxz2456789"
+
+// Encode writes each byte of s as a letter or digit that forms no words.
+func Encode(s string) string {
+	out := make([]byte, len(s))
+	for i := range len(s) {
+		out[i] = alphabet[int(s[i])%len(alphabet)]
+	}
+	return string(out)
+}
+
+// Hash returns the encoded decimal FNV-1a-32 hash of s.
+func Hash(s string) string {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(s))
+	return Encode(strconv.FormatUint(uint64(h.Sum32()), 10))
+}
+
+// Binding returns the name of the binding of a template.
+func Binding(kind, name string) string {
+	return strings.ToLower(dots(name) + "-" + kind)
+}
+
+// Work returns the name of the Work that carries an object. The namespace is
+// empty for cluster-scoped objects.
+func Work(kind, name, namespace string) string {
+	name = strings.ToLower(dots(name))
+	key := name + "-" + kind
+	if namespace != "" {
+		key = namespace + "-" + key
+	}
+	return name + "-" + Hash(strings.ToLower(key))
+}
+
+// Policy returns the name of the policy that apply and promote make for an
+// object. gvk is written "<group>/<version>, Kind=<Kind>".
+func Policy(gvk, namespace, name string) string {
+	return strings.ToLower(dots(name) + "-" + Hash(namespace+gvk))
+}
+
+// ExecutionNamespace returns the namespace with the Works of a cluster.
+func ExecutionNamespace(cluster string) string {
+	return clusterv1alpha1.ExecutionSpacePrefix + cluster
+}
+
+// ClusterOfExecutionNamespace returns the cluster that an execution namespace
+// belongs to, or ErrNotExecutionNamespace.
+func ClusterOfExecutionNamespace(namespace string) (string, error) {
+	cluster, ok := strings.CutPrefix(namespace, clusterv1alpha1.ExecutionSpacePrefix)
+	if !ok || cluster == "" {
+		return "", ErrNotExecutionNamespace
+	}
+	return cluster, nil
+}
+
+// DependedByKey returns the end of the label that names a binding which needs an
+// attached one.
+func DependedByKey(namespace, name string) string {
+	return Hash(namespace + "/" + name)
+}
+
+// ReservedNamespace says whether a namespace belongs to the control plane, so
+// that nothing in it is propagated.
+func ReservedNamespace(namespace string) bool {
+	return namespace == clusterv1alpha1.NamespaceKarmadaSystem ||
+		namespace == clusterv1alpha1.NamespaceKarmadaCluster ||
+		strings.HasPrefix(namespace, clusterv1alpha1.ExecutionSpacePrefix)
+}
+
+func dots(name string) string { return strings.ReplaceAll(name, ":", ".") }

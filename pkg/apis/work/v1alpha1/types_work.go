@@ -1,0 +1,162 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// Work is a list of objects for one cluster. It lives in the execution namespace
+// of that cluster.
+//
+// +genclient
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:path=works,scope=Namespaced,shortName=wk,categories={karmada-io}
+// +kubebuilder:subresource:status
+// +kubebuilder:printcolumn:JSONPath=`.spec.workload.manifests[*].kind`,name="WORKLOAD-KIND",type=string
+// +kubebuilder:printcolumn:JSONPath=`.status.conditions[?(@.type=="Applied")].status`,name="APPLIED",type=string
+// +kubebuilder:printcolumn:JSONPath=`.metadata.creationTimestamp`,name="AGE",type=date
+type Work struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Spec holds the objects.
+	// +required
+	Spec WorkSpec `json:"spec"`
+
+	// Status is what was observed in the cluster.
+	// +optional
+	Status WorkStatus `json:"status,omitempty"`
+}
+
+// WorkList is a list of Work.
+//
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+// +kubebuilder:object:root=true
+type WorkList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []Work `json:"items"`
+}
+
+// WorkSpec is what the cluster gets.
+type WorkSpec struct {
+	// Workload holds the objects.
+	// +optional
+	Workload WorkloadTemplate `json:"workload,omitempty"`
+
+	// SuspendDispatching true stops writes to the cluster, but not deletion and
+	// not the collection of status.
+	// +optional
+	SuspendDispatching *bool `json:"suspendDispatching,omitempty"`
+
+	// PreserveResourcesOnDeletion true keeps the objects in the cluster when the
+	// Work is deleted.
+	// +optional
+	PreserveResourcesOnDeletion *bool `json:"preserveResourcesOnDeletion,omitempty"`
+}
+
+// WorkloadTemplate is a list of objects.
+type WorkloadTemplate struct {
+	// Manifests are the objects.
+	// +optional
+	Manifests []Manifest `json:"manifests,omitempty"`
+}
+
+// Manifest is one object, of any kind.
+type Manifest struct {
+	// +kubebuilder:pruning:PreserveUnknownFields
+	runtime.RawExtension `json:",inline"`
+}
+
+// WorkStatus is what was observed in the cluster.
+type WorkStatus struct {
+	// Conditions of the Work: Applied and Dispatching.
+	// +optional
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
+	// ManifestStatuses is the status of each object.
+	// +optional
+	ManifestStatuses []ManifestStatus `json:"manifestStatuses,omitempty"`
+}
+
+// ManifestStatus is the status of one object.
+type ManifestStatus struct {
+	// Identifier says which object it is.
+	// +required
+	Identifier ResourceIdentifier `json:"identifier"`
+
+	// Status of the object, as the interpreter reflects it.
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +optional
+	Status *runtime.RawExtension `json:"status,omitempty"`
+
+	// Health of the object.
+	// +kubebuilder:validation:Enum=Healthy;Unhealthy;Unknown
+	// +optional
+	Health ResourceHealth `json:"health,omitempty"`
+}
+
+// ResourceIdentifier identifies an object of a Work.
+type ResourceIdentifier struct {
+	// Ordinal is the index of the object in the manifests.
+	// +required
+	Ordinal int `json:"ordinal"`
+
+	// Group of the object.
+	// +optional
+	Group string `json:"group,omitempty"`
+
+	// Version of the object.
+	// +required
+	Version string `json:"version"`
+
+	// Kind of the object.
+	// +required
+	Kind string `json:"kind"`
+
+	// Resource is the plural name of the kind; it may be empty.
+	// +required
+	Resource string `json:"resource"`
+
+	// Namespace of the object.
+	// +optional
+	Namespace string `json:"namespace"`
+
+	// Name of the object.
+	// +required
+	Name string `json:"name"`
+}
+
+// ResourceHealth is the health of an object.
+type ResourceHealth string
+
+// The values of ResourceHealth.
+const (
+	ResourceHealthy   ResourceHealth = "Healthy"
+	ResourceUnhealthy ResourceHealth = "Unhealthy"
+	ResourceUnknown   ResourceHealth = "Unknown"
+)
+
+// Condition types of a Work.
+const (
+	// WorkApplied says whether every object is in the cluster as wanted.
+	WorkApplied = "Applied"
+	// WorkDispatching says whether the objects are being written to the cluster.
+	WorkDispatching = "Dispatching"
+	// WorkProgressing, WorkAvailable and WorkDegraded are declared, never set.
+	WorkProgressing = "Progressing"
+	WorkAvailable   = "Available"
+	WorkDegraded    = "Degraded"
+)
+
+// Reasons and messages of the conditions of a Work.
+const (
+	WorkAppliedSuccessReason   = "AppliedSuccessful"
+	WorkAppliedFailedReason    = "AppliedFailed"
+	WorkAppliedSuccessMessage  = "Manifest has been successfully applied"
+	WorkSuspendDispatchReason  = "SuspendDispatching"
+	WorkSuspendDispatchMessage = "Work dispatching is in a suspended state."
+	WorkDispatchingReason      = "Dispatching"
+	WorkDispatchingMessage     = "Work is being dispatched to member clusters."
+)

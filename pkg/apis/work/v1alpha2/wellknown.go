@@ -1,0 +1,94 @@
+package v1alpha2
+
+// Condition types of bindings.
+const (
+	// Scheduled says whether the scheduler found clusters.
+	Scheduled = "Scheduled"
+	// FullyApplied says whether the template is in every cluster as wanted.
+	FullyApplied = "FullyApplied"
+)
+
+// Reasons of the conditions.
+const (
+	BindingReasonSuccess         = "Success"
+	BindingReasonSchedulerError  = "SchedulerError"
+	BindingReasonNoClusterFit    = "NoClusterFit"
+	BindingReasonUnschedulable   = "Unschedulable"
+	BindingReasonQuotaExceeded   = "QuotaExceeded"
+	FullyAppliedSuccessReason    = "FullyAppliedSuccess"
+	FullyAppliedFailedReason     = "FullyAppliedFailed"
+	FullyAppliedSuccessMessage   = "All works have been successfully applied"
+	FullyAppliedFailedMessage    = "Failed to apply all works, see status.aggregatedStatus for details"
+	ScheduledSuccessMessage      = "Binding has been scheduled successfully."
+	DefaultGracefulEvictionGrace = 600
+)
+
+// Labels and annotations of bindings and of what is made from them.
+const (
+	// ResourceBindingPermanentIDLabel holds the id of a ResourceBinding, on it and
+	// on its Works and their objects.
+	ResourceBindingPermanentIDLabel = "resourcebinding.karmada.io/permanent-id"
+	// ClusterResourceBindingPermanentIDLabel does the same for a
+	// ClusterResourceBinding.
+	ClusterResourceBindingPermanentIDLabel = "clusterresourcebinding.karmada.io/permanent-id"
+	// WorkPermanentIDLabel holds the id of a Work, on it and on its objects.
+	WorkPermanentIDLabel = "work.karmada.io/permanent-id"
+	// ResourceBindingNamespaceAnnotation names the namespace of the ResourceBinding
+	// that a Work or object comes from.
+	ResourceBindingNamespaceAnnotation = "resourcebinding.karmada.io/namespace"
+	// ResourceBindingNameAnnotation names the ResourceBinding that a Work or object
+	// comes from.
+	ResourceBindingNameAnnotation = "resourcebinding.karmada.io/name"
+	// ClusterResourceBindingAnnotation names the ClusterResourceBinding that a Work
+	// or object comes from.
+	ClusterResourceBindingAnnotation = "clusterresourcebinding.karmada.io/name"
+	// BindingManagedByLabel on a ResourceBinding names another owner than a policy.
+	BindingManagedByLabel = "binding.karmada.io/managed-by"
+	// BindingDependenciesAnnotation lists, as JSON, what a template refers to.
+	BindingDependenciesAnnotation = "resourcebinding.karmada.io/dependencies"
+	// BindingDependedByLabelPrefix starts the labels of an attached binding that
+	// name the bindings which need it.
+	BindingDependedByLabelPrefix = "resourcebinding.karmada.io/depended-by-"
+	// WorkNamespaceAnnotation names the namespace of the Work an object comes from.
+	WorkNamespaceAnnotation = "work.karmada.io/namespace"
+	// WorkNameAnnotation names the Work an object comes from.
+	WorkNameAnnotation = "work.karmada.io/name"
+	// ResourceConflictResolutionAnnotation is overwrite or abort.
+	ResourceConflictResolutionAnnotation = "work.karmada.io/conflict-resolution"
+	// ResourceConflictResolutionOverwrite takes an existing object over.
+	ResourceConflictResolutionOverwrite = "overwrite"
+	// ResourceConflictResolutionAbort leaves an existing object alone.
+	ResourceConflictResolutionAbort = "abort"
+	// ManagedByKarmadaLabel marks objects in members that the control plane owns.
+	ManagedByKarmadaLabel = "karmada.io/managed"
+	// ManagedByKarmadaLabelValue is the value of ManagedByKarmadaLabel.
+	ManagedByKarmadaLabelValue = "true"
+	// SystemLabel marks what the system makes for itself.
+	SystemLabel = "karmada.io/system"
+	// SystemLabelValue is the value of SystemLabel.
+	SystemLabelValue = "true"
+	// ResourceTemplateUIDAnnotation holds the UID of the template.
+	ResourceTemplateUIDAnnotation = "resourcetemplate.karmada.io/uid"
+	// ResourceTemplateGenerationAnnotation holds the generation of the template.
+	ResourceTemplateGenerationAnnotation = "resourcetemplate.karmada.io/generation"
+	// ManagedAnnotation lists the annotations that the template brought.
+	ManagedAnnotation = "resourcetemplate.karmada.io/managed-annotations"
+	// ManagedLabels lists the labels that the template brought.
+	ManagedLabels = "resourcetemplate.karmada.io/managed-labels"
+	// RetainReplicasLabel set to "true" leaves the replicas to the member.
+	RetainReplicasLabel = "resourcetemplate.karmada.io/retain-replicas"
+	// ResourceTemplateClaimedByLabel names another controller that owns a template.
+	ResourceTemplateClaimedByLabel = "resourcetemplate.karmada.io/claimed-by"
+	// DeletionProtectionLabel set to "Always" forbids deletion.
+	DeletionProtectionLabel = "resourcetemplate.karmada.io/deletion-protected"
+	// DeletionProtectionAlways is the value that forbids deletion.
+	DeletionProtectionAlways = "Always"
+)
+
+// Finalizers of bindings and Works.
+const (
+	BindingControllerFinalizer             = "karmada.io/binding-controller"
+	ClusterBindingControllerFinalizer      = "karmada.io/cluster-resource-binding-controller"
+	BindingDependenciesDistributorFinalizer = "karmada.io/binding-dependencies-distributor"
+	ExecutionControllerFinalizer           = "karmada.io/execution-controller"
+)

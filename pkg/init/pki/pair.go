@@ -1,0 +1,161 @@
+package pki
+
+import (
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+)
+
+// Algorithm names the kind of a private key.
+type Algorithm string
+
+const (
+	// ECDSA is a key on the P-256 curve, the default: it is made in microseconds.
+	ECDSA Algorithm = "ECDSA"
+	// RSA is a 3072 bit RSA key.
+	RSA Algorithm = "RSA"
+)
+
+const rsaBits = 3072
+
+const (
+	blockCertificate = "CERTIFICATE"
+	blockECKey       = "EC PRIVATE KEY"
+	blockRSAKey      = "RSA PRIVATE KEY"
+	blockPKCS8Key    = "PRIVATE KEY"
+)
+
+// Pair is a certificate and its private key.
+type Pair struct {
+	Cert *x509.Certificate
+	Key  crypto.Signer
+}
+
+// CertPEM returns the certificate as PEM.
+func (p Pair) CertPEM() []byte { return EncodeCert(p.Cert) }
+
+// KeyPEM returns the private key as PEM.
+func (p Pair) KeyPEM() ([]byte, error) { return EncodeKey(p.Key) }
+
+// TLS returns the pair in the form a TLS server or client wants.
+func (p Pair) TLS() tls.Certificate {
+	return tls.Certificate{Certificate: [][]byte{p.Cert.Raw}, PrivateKey: p.Key, Leaf: p.Cert}
+}
+
+// Matches reports whether the key belongs to the certificate.
+func (p Pair) Matches() bool {
+	if p.Cert == nil || p.Key == nil {
+		return false
+	}
+	pub, ok := p.Key.Public().(interface{ Equal(crypto.PublicKey) bool })
+	return ok && pub.Equal(p.Cert.PublicKey)
+}
+
+// NewKey makes a private key. The zero Algorithm means ECDSA.
+func NewKey(a Algorithm) (crypto.Signer, error) {
+	switch a {
+	case ECDSA, "":
+		return ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	case RSA:
+		return rsa.GenerateKey(rand.Reader, rsaBits)
+	}
+	return nil, fmt.Errorf("unknown key algorithm %q: use %s or %s", a, ECDSA, RSA)
+}
+
+// EncodeCert returns a certificate as PEM.
+func EncodeCert(cert *x509.Certificate) []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: blockCertificate, Bytes: cert.Raw})
+}
+
+// EncodeKey returns a private key as PEM in the traditional form of its algorithm.
+func EncodeKey(key crypto.Signer) ([]byte, error) {
+	switch k := key.(type) {
+	case *ecdsa.PrivateKey:
+		der, err := x509.MarshalECPrivateKey(k)
+		if err != nil {
+			return nil, fmt.Errorf("encoding the private key: %w", err)
+		}
+		return pem.EncodeToMemory(&pem.Block{Type: blockECKey, Bytes: der}), nil
+	case *rsa.PrivateKey:
+		return pem.EncodeToMemory(&pem.Block{Type: blockRSAKey, Bytes: x509.MarshalPKCS1PrivateKey(k)}), nil
+	}
+	return nil, fmt.Errorf("encoding the private key: unknown type %T", key)
+}
+
+// EncodePublicKey returns a public key as PEM, the form of a service account verification key.
+func EncodePublicKey(key crypto.PublicKey) ([]byte, error) {
+	der, err := x509.MarshalPKIXPublicKey(key)
+	if err != nil {
+		return nil, fmt.Errorf("encoding the public key: %w", err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}), nil
+}
+
+// ParseCert returns the first certificate of PEM data.
+func ParseCert(data []byte) (*x509.Certificate, error) {
+	for {
+		block, rest := pem.Decode(data)
+		if block == nil {
+			return nil, errors.New("no certificate in the PEM data")
+		}
+		if block.Type == blockCertificate {
+			return x509.ParseCertificate(block.Bytes)
+		}
+		data = rest
+	}
+}
+
+// ParseKey returns the first private key of PEM data: EC, PKCS#1 or PKCS#8.
+func ParseKey(data []byte) (crypto.Signer, error) {
+	for {
+		block, rest := pem.Decode(data)
+		if block == nil {
+			return nil, errors.New("no private key in the PEM data")
+		}
+		switch block.Type {
+		case blockECKey:
+			return x509.ParseECPrivateKey(block.Bytes)
+		case blockRSAKey:
+			return x509.ParsePKCS1PrivateKey(block.Bytes)
+		case blockPKCS8Key:
+			return parsePKCS8(block.Bytes)
+		}
+		data = rest
+	}
+}
+
+func parsePKCS8(der []byte) (crypto.Signer, error) {
+	key, err := x509.ParsePKCS8PrivateKey(der)
+	if err != nil {
+		return nil, err
+	}
+	signer, ok := key.(crypto.Signer)
+	if !ok {
+		return nil, fmt.Errorf("a key of type %T cannot sign", key)
+	}
+	return signer, nil
+}
+
+// ParsePair reads a certificate and its key and checks that they belong together.
+func ParsePair(certPEM, keyPEM []byte) (Pair, error) {
+	cert, err := ParseCert(certPEM)
+	if err != nil {
+		return Pair{}, fmt.Errorf("reading the certificate: %w", err)
+	}
+	key, err := ParseKey(keyPEM)
+	if err != nil {
+		return Pair{}, fmt.Errorf("reading the private key: %w", err)
+	}
+	pair := Pair{Cert: cert, Key: key}
+	if !pair.Matches() {
+		return Pair{}, errors.New("the private key does not belong to the certificate")
+	}
+	return pair, nil
+}
