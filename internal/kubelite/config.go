@@ -1,0 +1,170 @@
+package kubelite
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// Profile says what a cluster is for, which decides the controllers that run in it.
+type Profile string
+
+const (
+	// ControlPlane is a cluster that holds the templates of a federation: nothing runs in it, so only the
+	// controllers that keep its objects in order do.
+	ControlPlane Profile = "control-plane"
+	// Member is a cluster that runs workloads, with all controllers.
+	Member Profile = "member"
+)
+
+// Config describes a cluster.
+type Config struct {
+	// Name of the cluster; the names of its nodes begin with it.
+	Name string
+	// DataDir holds everything that the cluster keeps. It is made if it does not exist.
+	DataDir string
+	// BindAddress is the address the API server listens on.
+	BindAddress string
+	// SecurePort is the port of the API server. 0 means the one used before, or a free one.
+	SecurePort int
+	// Profile decides the controllers.
+	Profile Profile
+	// CertSANs are more names and addresses by which clients reach the API server.
+	CertSANs []string
+
+	// Nodes is how many nodes are simulated; with 0 there is no scheduler either.
+	Nodes int
+	// NodeCPU, NodeMemory and NodePods are the capacity of each node.
+	NodeCPU    string
+	NodeMemory string
+	NodePods   int
+
+	// ServiceClusterIPRange and ClusterCIDR are the addresses of Services and pods.
+	ServiceClusterIPRange string
+	ClusterCIDR           string
+
+	// FSync makes every write of etcd reach the disk before it is acknowledged. Without it a crash of the
+	// machine, but not of the process, can lose or damage data.
+	FSync bool
+	// Etcd is an external etcd. The zero value means an embedded one.
+	Etcd ExternalEtcd
+
+	// WriteKubeconfig is one more file to which the administrator's kubeconfig is written.
+	WriteKubeconfig string
+	// ContextName is the context in the kubeconfigs; the name of the cluster if empty.
+	ContextName string
+
+	// Verbosity is the log level and LogFile where the log goes: to Stderr if empty.
+	Verbosity int
+	LogFile   string
+	// GCPercent and MemoryLimit tune Go's garbage collector once the cluster is ready.
+	GCPercent   int
+	MemoryLimit string
+
+	// Stderr takes the log and Now is the clock.
+	Stderr io.Writer
+	Now    func() time.Time
+}
+
+// ExternalEtcd says how to reach an etcd outside the process.
+type ExternalEtcd struct {
+	Servers  []string
+	CAFile   string
+	CertFile string
+	KeyFile  string
+	Prefix   string
+}
+
+// DefaultConfig is what the flags begin with.
+func DefaultConfig() Config {
+	return Config{
+		BindAddress:           "127.0.0.1",
+		Profile:               ControlPlane,
+		NodeCPU:               "16",
+		NodeMemory:            "64Gi",
+		NodePods:              110,
+		ServiceClusterIPRange: "10.96.0.0/12",
+		ClusterCIDR:           "10.244.0.0/16",
+		FSync:                 true,
+		GCPercent:             75,
+	}
+}
+
+// complete fills what follows from other fields and checks everything that can be checked without touching
+// anything.
+func (c Config) complete() (Config, error) {
+	if c.DataDir == "" {
+		return c, errors.New("--data-dir is required: name a directory for the cluster's data")
+	}
+	dir, err := filepath.Abs(c.DataDir)
+	if err != nil {
+		return c, fmt.Errorf("finding the data directory: %w", err)
+	}
+	c.DataDir = dir
+	if c.Name == "" {
+		c.Name = string(c.Profile)
+	}
+	if c.ContextName == "" {
+		c.ContextName = c.Name
+	}
+	return c, c.validate()
+}
+
+func (c Config) validate() error {
+	var errs []error
+	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	if !slices.Contains([]Profile{ControlPlane, Member}, c.Profile) {
+		bad("--profile %q: use %s or %s", c.Profile, ControlPlane, Member)
+	}
+	if msgs := validation.IsDNS1123Subdomain(c.Name); len(msgs) > 0 {
+		bad("--name %q: %s", c.Name, msgs[0])
+	}
+	if net.ParseIP(c.BindAddress) == nil {
+		bad("--bind-address %q is not an IP address", c.BindAddress)
+	}
+	if c.SecurePort < 0 || c.SecurePort > 65535 {
+		bad("--secure-port %d is not a port: use 1 to 65535, or 0 for a free one", c.SecurePort)
+	}
+	for flag, cidr := range map[string]string{"--service-cluster-ip-range": c.ServiceClusterIPRange, "--cluster-cidr": c.ClusterCIDR} {
+		if _, _, err := net.ParseCIDR(cidr); err != nil {
+			bad("%s %q is not an address range like 10.0.0.0/16", flag, cidr)
+		}
+	}
+	if c.Nodes < 0 {
+		bad("--nodes %d is negative", c.Nodes)
+	}
+	if c.Nodes > 0 && c.Profile != Member {
+		bad("--nodes needs --profile %s: a control plane runs no pods", Member)
+	}
+	if c.NodePods < 0 {
+		bad("--node-pods %d is negative", c.NodePods)
+	}
+	for flag, quantity := range map[string]string{"--node-cpu": c.NodeCPU, "--node-memory": c.NodeMemory} {
+		if q, err := resource.ParseQuantity(quantity); err != nil || q.Sign() < 0 {
+			bad("%s %q is not a quantity like 16 or 64Gi", flag, quantity)
+		}
+	}
+	if _, err := memoryLimit(c.MemoryLimit); err != nil {
+		bad("--memory-limit %q is not a quantity like 512Mi", c.MemoryLimit)
+	}
+	return errors.Join(errs...)
+}
+
+// memoryLimit returns the limit in bytes, 0 for none.
+func memoryLimit(s string) (int64, error) {
+	if s == "" {
+		return 0, nil
+	}
+	q, err := resource.ParseQuantity(s)
+	if err != nil {
+		return 0, err
+	}
+	return q.Value(), nil
+}

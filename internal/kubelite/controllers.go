@@ -1,0 +1,63 @@
+package kubelite
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"k8s.io/kubernetes/cmd/kube-controller-manager/app"
+	"k8s.io/kubernetes/cmd/kube-controller-manager/app/options"
+)
+
+// controlPlaneControllers keep the objects of a control plane in order. Others would act on templates as if they
+// were workloads of this cluster.
+func controlPlaneControllers() []string {
+	return []string{
+		"namespace", "garbagecollector", "serviceaccount-token", "ttl-after-finished", "bootstrapsigner",
+		"tokencleaner", "csrcleaner", "csrsigning", "clusterrole-aggregation",
+	}
+}
+
+// controllerManagerArgs are the flags of kube-controller-manager.
+func controllerManagerArgs(cfg Config, certs certificates, kubeconfig string) []string {
+	controllers := []string{"*"}
+	if cfg.Profile == ControlPlane {
+		controllers = controlPlaneControllers()
+	}
+	return []string{
+		"--controllers=" + strings.Join(controllers, ","),
+		"--kubeconfig=" + kubeconfig,
+		"--secure-port=0",
+		"--leader-elect=false",
+		"--cluster-name=" + cfg.Name,
+		"--cluster-signing-cert-file=" + certs.cert(certCA),
+		"--cluster-signing-key-file=" + certs.key(certCA),
+		"--root-ca-file=" + certs.cert(certCA),
+		"--service-account-private-key-file=" + certs.key(keyServiceAccount),
+		"--service-cluster-ip-range=" + cfg.ServiceClusterIPRange,
+		"--allocate-node-cidrs=true",
+		"--cluster-cidr=" + cfg.ClusterCIDR,
+		"--use-service-account-credentials=false",
+		"--concurrent-gc-syncs=5",
+		"--kube-api-qps=500",
+		"--kube-api-burst=1000",
+		"--profiling=false",
+	}
+}
+
+// runControllerManager runs the controllers until ctx ends.
+func runControllerManager(ctx context.Context, args []string) error {
+	opts, err := options.NewKubeControllerManagerOptions()
+	if err != nil {
+		return fmt.Errorf("making kube-controller-manager's options: %w", err)
+	}
+	known, disabled, aliases := app.KnownControllers(), app.ControllersDisabledByDefault(), app.ControllerAliases()
+	if err := parse("kube-controller-manager", opts.Flags(known, disabled, aliases), args); err != nil {
+		return err
+	}
+	config, err := opts.Config(ctx, known, disabled, aliases)
+	if err != nil {
+		return fmt.Errorf("configuring kube-controller-manager: %w", err)
+	}
+	return app.Run(ctx, config.Complete())
+}

@@ -1,0 +1,184 @@
+package kubelite
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/karmada-toolkit/karmada/internal/kubelite/ready"
+	"github.com/karmada-toolkit/karmada/pkg/init/pki"
+)
+
+// Free ports are looked for below the range from which the system takes ports for outgoing connections, and below
+// the node ports of Kubernetes: a port from there could be taken when the cluster starts again.
+const (
+	firstPort = 20000
+	lastPort  = 29999
+)
+
+// maxSocketPath is what fits into a Unix socket address on Linux and macOS.
+const maxSocketPath = 100
+
+// dataDir is a directory that this process has for itself.
+type dataDir struct {
+	path string
+	lock *os.File
+}
+
+// openDataDir makes the directory if needed and locks it.
+func openDataDir(path string) (*dataDir, error) {
+	if err := os.MkdirAll(path, 0o700); err != nil {
+		return nil, fmt.Errorf("data directory %s cannot be made: %w: choose another with --data-dir", path, err)
+	}
+	lock, err := os.OpenFile(filepath.Join(path, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("data directory %s cannot be written: %w: choose another with --data-dir", path, err)
+	}
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		holder := lockHolder(lock)
+		_ = lock.Close()
+		return nil, fmt.Errorf("data directory %s is in use by another kubelite%s: stop it first, or choose another with --data-dir", path, holder)
+	}
+	d := &dataDir{path: path, lock: lock}
+	if err := d.claim(); err != nil {
+		d.close()
+		return nil, fmt.Errorf("data directory %s cannot be written: %w", path, err)
+	}
+	return d, nil
+}
+
+func lockHolder(lock *os.File) string {
+	buf := make([]byte, 32)
+	n, _ := lock.ReadAt(buf, 0)
+	if pid := strings.TrimSpace(string(buf[:n])); pid != "" {
+		return " (process " + pid + ")"
+	}
+	return ""
+}
+
+// claim leaves the process's number in the lock file and removes a ready signal that a killed process left behind.
+func (d *dataDir) claim() error {
+	if err := d.lock.Truncate(0); err != nil {
+		return err
+	}
+	if _, err := d.lock.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0); err != nil {
+		return err
+	}
+	return d.removeReady()
+}
+
+func (d *dataDir) removeReady() error {
+	if err := os.Remove(ready.Path(d.path)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// close gives the lock back. The file stays: removing it would let two processes lock two files of one name.
+func (d *dataDir) close() {
+	_ = d.lock.Close()
+}
+
+func (d *dataDir) join(elem ...string) string {
+	return filepath.Join(append([]string{d.path}, elem...)...)
+}
+
+// socketPath returns where to listen for local clients: inside the data directory, or, if that path is too long for
+// a socket, in a new directory under the system's temporary one.
+func (d *dataDir) socketPath() (path string, cleanup func(), err error) {
+	path = d.join("etcd.sock")
+	if len(path) <= maxSocketPath {
+		return path, func() { _ = os.Remove(path) }, nil
+	}
+	dir, err := os.MkdirTemp("", "kubelite-")
+	if err != nil {
+		return "", nil, fmt.Errorf("making a directory for a socket: %w", err)
+	}
+	return filepath.Join(dir, "etcd.sock"), func() { _ = os.RemoveAll(dir) }, nil
+}
+
+// listen opens the API server's port: the wanted one, else the one used before, else a free one, and remembers it.
+func (d *dataDir) listen(address string, wanted int) (net.Listener, error) {
+	file := d.join("port")
+	port := wanted
+	if port == 0 {
+		var err error
+		if port, err = readPort(file); err != nil {
+			return nil, err
+		}
+	}
+	if port == 0 {
+		return listenFree(address, file)
+	}
+	listener, err := listenPort(address, port)
+	if err != nil {
+		return nil, portError(err, address, port, wanted == 0, file)
+	}
+	return listener, savePort(file, port)
+}
+
+func portError(err error, address string, port int, remembered bool, file string) error {
+	if remembered {
+		return fmt.Errorf("port %d of %s, which this cluster used before, cannot be opened: %w: stop what listens there, or remove %s for a new port", port, address, err, file)
+	}
+	return fmt.Errorf("port %d of %s cannot be opened: %w: stop what listens there, or choose another with --secure-port", port, address, err)
+}
+
+// listenPort tries for a moment: the port of a process that was just killed may not be free at once.
+func listenPort(address string, port int) (listener net.Listener, err error) {
+	for range 10 {
+		listener, err = net.Listen("tcp", net.JoinHostPort(address, strconv.Itoa(port)))
+		if !errors.Is(err, syscall.EADDRINUSE) {
+			return listener, err
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	return nil, err
+}
+
+func listenFree(address, file string) (net.Listener, error) {
+	for range 200 {
+		port := firstPort + rand.IntN(lastPort-firstPort+1) //nolint:gosec // a port need not be unpredictable
+		listener, err := net.Listen("tcp", net.JoinHostPort(address, strconv.Itoa(port)))
+		switch {
+		case err == nil:
+			return listener, savePort(file, port)
+		case !errors.Is(err, syscall.EADDRINUSE):
+			return nil, fmt.Errorf("listening on %s: %w: choose another address with --bind-address", address, err)
+		}
+	}
+	return nil, fmt.Errorf("no free port on %s between %d and %d: choose one with --secure-port", address, firstPort, lastPort)
+}
+
+func readPort(file string) (int, error) {
+	data, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, fmt.Errorf("reading the port used before: %w", err)
+	}
+	port, err := strconv.Atoi(strings.TrimSpace(string(data)))
+	if err != nil || port < 1 || port > 65535 {
+		return 0, fmt.Errorf("%s does not hold a port: remove it for a new one", file)
+	}
+	return port, nil
+}
+
+func savePort(file string, port int) error {
+	if old, err := readPort(file); err == nil && old == port {
+		return nil
+	}
+	if err := pki.WriteFile(file, []byte(strconv.Itoa(port)+"\n"), 0o600); err != nil {
+		return fmt.Errorf("remembering the port: %w", err)
+	}
+	return nil
+}

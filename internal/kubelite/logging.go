@@ -1,0 +1,71 @@
+package kubelite
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	logsapi "k8s.io/component-base/logs/api/v1"
+	"k8s.io/klog/v2"
+	kwoklog "sigs.k8s.io/kwok/pkg/log"
+)
+
+// logs are the loggers of the parts, which all write to one place.
+type logs struct {
+	out   io.Writer
+	level int
+	close func()
+}
+
+// setupLogs directs the log of the whole process to the configured place.
+func setupLogs(cfg Config) (logs, error) {
+	l := logs{out: cfg.Stderr, level: cfg.Verbosity, close: func() {}}
+	if cfg.LogFile != "" {
+		f, err := os.OpenFile(cfg.LogFile, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+		if err != nil {
+			return l, fmt.Errorf("log file cannot be opened: %w: choose another with --log-file", err)
+		}
+		l.out, l.close = f, func() { _ = f.Close() }
+	}
+	// The parts apply their logging flags when they start; the first of them counts, which is ours.
+	logsapi.ReapplyHandling = logsapi.ReapplyHandlingIgnoreUnchanged //nolint:reassign // made to be set by programs
+	var fs flag.FlagSet
+	klog.InitFlags(&fs)
+	for name, value := range map[string]string{"logtostderr": "false", "alsologtostderr": "false", "one_output": "true", "stderrthreshold": "FATAL", "v": strconv.Itoa(cfg.Verbosity)} {
+		if err := fs.Set(name, value); err != nil {
+			return l, fmt.Errorf("setting up the log: %w", err)
+		}
+	}
+	klog.SetOutput(l.out)
+	return l, nil
+}
+
+// etcd returns the logger of etcd: warnings only, unless more is asked for. What it would end the process for
+// becomes a panic, so that startMember can say what is wrong.
+func (l logs) etcd() *zap.Logger {
+	level := zapcore.WarnLevel
+	if l.level >= 2 {
+		level = zapcore.InfoLevel
+	}
+	encoding := zap.NewProductionEncoderConfig()
+	encoding.EncodeTime = zapcore.ISO8601TimeEncoder
+	encoder := zapcore.NewConsoleEncoder(encoding)
+	return zap.New(zapcore.NewCore(encoder, zapcore.AddSync(l.out), level), zap.WithFatalHook(zapcore.WriteThenPanic)).Named("etcd")
+}
+
+// kwok returns ctx with the logger of kwok.
+func (l logs) kwok(ctx context.Context) context.Context {
+	level := kwoklog.LevelWarn
+	if l.level >= 4 {
+		level = kwoklog.LevelInfo
+	}
+	return kwoklog.NewContext(ctx, kwoklog.NewLogger(writer{l.out}, level))
+}
+
+// writer hides that a log goes to a terminal, where kwok would print with colours.
+type writer struct{ io.Writer }

@@ -1,0 +1,78 @@
+// Package ready is the signal by which a kubelite process tells that its cluster can be used: a small JSON file in
+// its data directory. The package is apart from kubelite so that those who wait for it need not link Kubernetes.
+package ready
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/karmada-toolkit/karmada/pkg/init/pki"
+)
+
+// File is the name of the signal in the data directory. It exists while the cluster is ready.
+const File = "ready.json"
+
+// Info is the content of the signal.
+type Info struct {
+	// PID is the process that serves the cluster.
+	PID int `json:"pid"`
+	// Name of the cluster.
+	Name string `json:"name"`
+	// Server is the URL of the API server.
+	Server string `json:"server"`
+	// Kubeconfig is the path of a kubeconfig of a cluster administrator.
+	Kubeconfig string `json:"kubeconfig"`
+	// Etcd is the endpoint of the cluster's etcd, for API servers that share it.
+	Etcd string `json:"etcd,omitempty"`
+	// Version of Kubernetes.
+	Version string `json:"version"`
+	// StartTime is when the process began, ReadyTime when its cluster became ready.
+	StartTime time.Time `json:"startTime"`
+	ReadyTime time.Time `json:"readyTime"`
+}
+
+// Path returns where the signal of a data directory is.
+func Path(dataDir string) string { return filepath.Join(dataDir, File) }
+
+// Read returns the signal; the error is fs.ErrNotExist while the cluster is not ready.
+func Read(dataDir string) (Info, error) {
+	var info Info
+	data, err := os.ReadFile(Path(dataDir))
+	if err != nil {
+		return info, err
+	}
+	if err := json.Unmarshal(data, &info); err != nil {
+		return info, fmt.Errorf("reading %s: %w", Path(dataDir), err)
+	}
+	return info, nil
+}
+
+// Write gives the signal, atomically.
+func Write(dataDir string, info Info) error {
+	data, err := json.MarshalIndent(info, "", "  ")
+	if err != nil {
+		return err
+	}
+	return pki.WriteFile(Path(dataDir), append(data, '\n'), 0o600)
+}
+
+// Wait polls until process pid gives the signal. A signal left behind by another process does not count. The caller
+// watches the process and ends ctx when it dies.
+func Wait(ctx context.Context, dataDir string, pid int) (Info, error) {
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		if info, err := Read(dataDir); err == nil && info.PID == pid {
+			return info, nil
+		}
+		select {
+		case <-ctx.Done():
+			return Info{}, fmt.Errorf("waiting for the cluster in %s: %w", dataDir, context.Cause(ctx))
+		case <-tick.C:
+		}
+	}
+}

@@ -1,0 +1,259 @@
+package kubelite
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"runtime/debug"
+	"strconv"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/client-go/tools/clientcmd"
+	utilversion "k8s.io/component-base/version"
+	"k8s.io/klog/v2"
+
+	"github.com/karmada-toolkit/karmada/internal/kubelite/ready"
+	"github.com/karmada-toolkit/karmada/pkg/init/pki"
+)
+
+const (
+	readyTimeout      = 2 * time.Minute
+	readyPollInterval = 10 * time.Millisecond
+	readyRequestLimit = 2 * time.Second
+	// stopTimeout is how long each group of components may take to end.
+	stopTimeout = 2 * time.Second
+	// startGCPercent is the garbage collector's setting during the start, when nearly everything made stays.
+	startGCPercent = 400
+)
+
+// Run runs a cluster until ctx ends. It can be called once in a process.
+func Run(ctx context.Context, cfg Config) error {
+	started := cfg.Now()
+	debug.SetGCPercent(startGCPercent)
+	cfg, err := cfg.complete()
+	if err != nil {
+		return err
+	}
+	logs, err := setupLogs(cfg)
+	if err != nil {
+		return err
+	}
+	defer logs.close()
+	dir, err := openDataDir(cfg.DataDir)
+	if err != nil {
+		return err
+	}
+	defer dir.close()
+	c := &cluster{cfg: cfg, dir: dir, logs: logs, started: started}
+	if err := c.prepare(); err != nil {
+		return err
+	}
+	return c.run(ctx)
+}
+
+// cluster is a cluster that starts, runs and stops.
+type cluster struct {
+	cfg     Config
+	dir     *dataDir
+	logs    logs
+	started time.Time
+
+	listener   net.Listener
+	etcd       *etcdServer // nil with an external one
+	certs      certificates
+	server     string
+	kubeconfig string
+	internal   string
+}
+
+// prepare opens and makes what the components need: the port, etcd and the certificates.
+func (c *cluster) prepare() (err error) {
+	if c.listener, err = c.dir.listen(c.cfg.BindAddress, c.cfg.SecurePort); err != nil {
+		return err
+	}
+	c.server = serverURL(c.listener.Addr())
+	var group errgroup.Group
+	if len(c.cfg.Etcd.Servers) == 0 {
+		group.Go(func() (err error) {
+			c.etcd, err = startEtcd(c.cfg, c.dir, c.logs.etcd())
+			return err
+		})
+	}
+	group.Go(c.writeCredentials)
+	if err := group.Wait(); err != nil {
+		c.stopEtcd()
+		return errors.Join(err, c.listener.Close())
+	}
+	return nil
+}
+
+func (c *cluster) writeCredentials() (err error) {
+	if c.certs, err = ensureCertificates(c.cfg, pki.Dir(c.dir.join("pki"))); err != nil {
+		return err
+	}
+	c.kubeconfig, c.internal = c.dir.join("kubeconfig"), c.dir.join("pki", certComponents+".kubeconfig")
+	if err := c.writeKubeconfig(c.internal, "components", c.certs.components); err != nil {
+		return err
+	}
+	if err := c.writeKubeconfig(c.kubeconfig, c.cfg.ContextName, c.certs.admin); err != nil {
+		return err
+	}
+	if c.cfg.WriteKubeconfig == "" {
+		return nil
+	}
+	return c.writeKubeconfig(c.cfg.WriteKubeconfig, c.cfg.ContextName, c.certs.admin)
+}
+
+// writeKubeconfig leaves a file alone that says the same already.
+func (c *cluster) writeKubeconfig(path, context string, client pki.Pair) error {
+	config, err := pki.NewKubeconfig(pki.KubeconfigEntry{Context: context, Server: c.server, CA: c.certs.ca.CertPEM(), Client: client})
+	if err != nil {
+		return err
+	}
+	data, err := clientcmd.Write(*config)
+	if err != nil {
+		return fmt.Errorf("encoding kubeconfig: %w", err)
+	}
+	if old, err := os.ReadFile(path); err == nil && string(old) == string(data) {
+		return nil
+	}
+	return pki.WriteKubeconfig(path, config)
+}
+
+// run starts the components, tells when the cluster is ready, and stops everything when ctx ends or a component
+// does.
+func (c *cluster) run(ctx context.Context) error {
+	api := newComponents(ctx)
+	rest := newComponents(ctx)
+	failed := c.start(ctx, api, rest)
+	if failed == nil {
+		select {
+		case <-ctx.Done():
+		case failed = <-api.failed:
+		case failed = <-rest.failed:
+		}
+	}
+	klog.InfoS("Stopping the cluster", "cluster", c.cfg.Name)
+	err := c.dir.removeReady()
+	rest.stop()
+	api.stop()
+	c.stopEtcd()
+	if ctx.Err() != nil { // asked to stop: what ends then has not failed
+		failed = nil
+	}
+	return errors.Join(failed, err)
+}
+
+// start returns when the cluster is ready, or why it is not.
+func (c *cluster) start(ctx context.Context, api, rest *components) error {
+	port := c.listener.Addr().(*net.TCPAddr).Port
+	external := c.cfg.Etcd
+	if c.etcd != nil {
+		external.Servers = []string{c.etcd.endpoint}
+	}
+	server, err := newAPIServer(api.ctx, apiServerArgs(c.cfg, c.certs, external, port), c.listener)
+	if err != nil {
+		return err
+	}
+	api.run("kube-apiserver", func(ctx context.Context) error { return runAPIServer(ctx, server) })
+	if err := c.waitAPI(ctx, api); err != nil {
+		return err
+	}
+	rest.run("kube-controller-manager", func(ctx context.Context) error {
+		return runControllerManager(ctx, controllerManagerArgs(c.cfg, c.certs, c.internal))
+	})
+	if c.cfg.Nodes > 0 {
+		rest.run("kube-scheduler", func(ctx context.Context) error { return runScheduler(ctx, schedulerArgs(c.internal)) })
+		if err := startNodes(c.logs.kwok(rest.ctx), c.cfg, c.internal); err != nil {
+			return err
+		}
+	}
+	return c.signalReady()
+}
+
+// signalReady tells that the cluster can be used, and tunes the process for a long life.
+func (c *cluster) signalReady() error {
+	now := c.cfg.Now()
+	info := ready.Info{
+		PID: os.Getpid(), Name: c.cfg.Name, Server: c.server, Kubeconfig: c.kubeconfig,
+		Version: utilversion.Get().GitVersion, StartTime: c.started, ReadyTime: now,
+	}
+	if c.etcd != nil {
+		info.Etcd = c.etcd.endpoint
+	}
+	debug.SetGCPercent(c.cfg.GCPercent)
+	if limit, err := memoryLimit(c.cfg.MemoryLimit); err == nil && limit > 0 {
+		debug.SetMemoryLimit(limit)
+	}
+	if err := ready.Write(c.dir.path, info); err != nil {
+		return fmt.Errorf("writing the ready signal: %w", err)
+	}
+	_, _ = fmt.Fprintf(c.cfg.Stderr, "kubelite: cluster %q is ready at %s after %s (kubeconfig %s)\n",
+		c.cfg.Name, c.server, now.Sub(c.started).Round(time.Millisecond), c.kubeconfig)
+	return nil
+}
+
+func (c *cluster) stopEtcd() {
+	if c.etcd != nil {
+		c.etcd.stop()
+	}
+}
+
+// waitAPI returns when the API server says that it is ready.
+func (c *cluster) waitAPI(ctx context.Context, api *components) error {
+	pool := x509.NewCertPool()
+	pool.AddCert(c.certs.ca.Cert)
+	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, Certificates: []tls.Certificate{c.certs.components.TLS()}, MinVersion: tls.VersionTLS13}}
+	defer transport.CloseIdleConnections()
+	client := &http.Client{Transport: transport, Timeout: readyRequestLimit}
+	deadline := time.After(readyTimeout)
+	var last error
+	for {
+		if last = probe(ctx, client, c.server+"/readyz"); last == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case err := <-api.failed:
+			return err
+		case <-deadline:
+			return fmt.Errorf("the API server was not ready within %s: %w", readyTimeout, last)
+		case <-time.After(readyPollInterval):
+		}
+	}
+}
+
+func probe(ctx context.Context, client *http.Client, url string) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return err
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return err
+	}
+	if err := resp.Body.Close(); err != nil {
+		return err
+	}
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("readyz answers %s", resp.Status)
+	}
+	return nil
+}
+
+// serverURL is the URL for clients on this machine, or for all if the address is one that others can reach.
+func serverURL(addr net.Addr) string {
+	tcp := addr.(*net.TCPAddr)
+	host := tcp.IP.String()
+	if tcp.IP.IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	return "https://" + net.JoinHostPort(host, strconv.Itoa(tcp.Port))
+}
