@@ -1,0 +1,128 @@
+package manifest
+
+import (
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
+	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+)
+
+// BindingRef names the binding that a manifest comes from. Without a namespace
+// it is a ClusterResourceBinding.
+type BindingRef struct {
+	Namespace, Name, PermanentID string
+}
+
+// Origin says where a manifest comes from and which Work carries it.
+type Origin struct {
+	// Binding is nil for objects that the control plane makes without one.
+	Binding *BindingRef
+	// UID and Generation of the template; a generation of 0 is not recorded.
+	UID        types.UID
+	Generation int64
+	// WorkNamespace, WorkName and WorkPermanentID name the Work. The id may be
+	// empty for a Work that is yet to be created.
+	WorkNamespace, WorkName, WorkPermanentID string
+	// ConflictResolution is the value of that annotation on the Work; empty means
+	// that it has none.
+	ConflictResolution string
+}
+
+// Annotate writes in place the labels and annotations by which the object in the
+// member leads back to its template, binding and Work.
+func Annotate(obj *unstructured.Unstructured, o Origin) {
+	metadata := ensure(obj.Object, "metadata")
+	labels, annotations := ensure(metadata, "labels"), ensure(metadata, "annotations")
+
+	if b := o.Binding; b != nil && b.Namespace != "" {
+		set(labels, workv1alpha2.ResourceBindingPermanentIDLabel, b.PermanentID)
+		set(annotations, workv1alpha2.ResourceBindingNamespaceAnnotation, b.Namespace)
+		set(annotations, workv1alpha2.ResourceBindingNameAnnotation, b.Name)
+	} else if b != nil {
+		set(labels, workv1alpha2.ClusterResourceBindingPermanentIDLabel, b.PermanentID)
+		set(annotations, workv1alpha2.ClusterResourceBindingAnnotation, b.Name)
+	}
+	if o.Generation > 0 {
+		set(annotations, workv1alpha2.ResourceTemplateGenerationAnnotation, strconv.FormatInt(o.Generation, 10))
+	}
+	set(labels, workv1alpha2.ManagedByKarmadaLabel, workv1alpha2.ManagedByKarmadaLabelValue)
+	set(annotations, workv1alpha2.ResourceTemplateUIDAnnotation, string(o.UID))
+	set(annotations, workv1alpha2.WorkNameAnnotation, o.WorkName)
+	set(annotations, workv1alpha2.WorkNamespaceAnnotation, o.WorkNamespace)
+	if o.ConflictResolution != "" {
+		set(annotations, workv1alpha2.ResourceConflictResolutionAnnotation, o.ConflictResolution)
+	}
+}
+
+// Prepare makes the object, in place, the manifest of a Work: annotated, pruned
+// and bookkept in the order that the admission of Works expects, so that
+// admission finds nothing to change.
+func Prepare(obj *unstructured.Unstructured, o Origin) error {
+	Annotate(obj, o)
+	if err := Prune(obj); err != nil {
+		return err
+	}
+	Bookkeep(obj, o.WorkPermanentID)
+	return nil
+}
+
+// ConflictResolution returns the conflict resolution of a Work: what the
+// manifest, overrides applied, asks for, else what the binding says.
+func ConflictResolution(obj *unstructured.Unstructured, binding policyv1alpha1.ConflictResolution) string {
+	annotations := child(child(obj.Object, "metadata"), "annotations")
+	switch value, _ := annotations[workv1alpha2.ResourceConflictResolutionAnnotation].(string); value {
+	case workv1alpha2.ResourceConflictResolutionOverwrite, workv1alpha2.ResourceConflictResolutionAbort:
+		return value
+	}
+	if binding == policyv1alpha1.ConflictOverwrite {
+		return workv1alpha2.ResourceConflictResolutionOverwrite
+	}
+	return workv1alpha2.ResourceConflictResolutionAbort
+}
+
+// Owned says whether an object in a member belongs to the control plane.
+func Owned(obj *unstructured.Unstructured) bool {
+	labels := child(child(obj.Object, "metadata"), "labels")
+	value, _ := labels[workv1alpha2.ManagedByKarmadaLabel].(string)
+	return value == workv1alpha2.ManagedByKarmadaLabelValue
+}
+
+// StripOwnership removes in place every label and annotation that ties an object
+// to the control plane, for objects that stay in the member after the Work is
+// gone. It reports whether there was any.
+func StripOwnership(obj *unstructured.Unstructured) bool {
+	metadata := child(obj.Object, "metadata")
+	labels := without(child(metadata, "labels"),
+		policyv1alpha1.PropagationPolicyPermanentIDLabel,
+		policyv1alpha1.ClusterPropagationPolicyPermanentIDLabel,
+		workv1alpha2.ResourceBindingPermanentIDLabel,
+		workv1alpha2.ClusterResourceBindingPermanentIDLabel,
+		workv1alpha2.WorkPermanentIDLabel,
+		workv1alpha2.ManagedByKarmadaLabel)
+	annotations := without(child(metadata, "annotations"),
+		policyv1alpha1.PropagationPolicyNamespaceAnnotation,
+		policyv1alpha1.PropagationPolicyNameAnnotation,
+		policyv1alpha1.ClusterPropagationPolicyAnnotation,
+		workv1alpha2.ManagedAnnotation,
+		workv1alpha2.ManagedLabels,
+		workv1alpha2.ResourceTemplateUIDAnnotation,
+		workv1alpha2.ResourceTemplateGenerationAnnotation,
+		workv1alpha2.ResourceBindingNamespaceAnnotation,
+		workv1alpha2.ResourceBindingNameAnnotation,
+		workv1alpha2.ClusterResourceBindingAnnotation,
+		workv1alpha2.WorkNameAnnotation,
+		workv1alpha2.WorkNamespaceAnnotation,
+		workv1alpha2.ResourceConflictResolutionAnnotation)
+	return labels || annotations
+}
+
+func without(m map[string]any, keys ...string) bool {
+	before := len(m)
+	for _, key := range keys {
+		delete(m, key)
+	}
+	return len(m) != before
+}
