@@ -265,7 +265,7 @@ type AllocatableModeling struct {
 	Grade uint `json:"grade"`
 
 	// Count is the number of nodes.
-	// +optional
+	// +required
 	Count int `json:"count"`
 }
 

@@ -5,5 +5,6 @@
 //
 // +k8s:deepcopy-gen=package,register
 // +k8s:openapi-gen=true
+// +k8s:openapi-model-package=com.github.karmada-io.karmada.pkg.apis.policy.v1alpha1
 // +groupName=policy.karmada.io
 package v1alpha1

@@ -87,8 +87,8 @@ const (
 
 // Finalizers of bindings and Works.
 const (
-	BindingControllerFinalizer             = "karmada.io/binding-controller"
-	ClusterBindingControllerFinalizer      = "karmada.io/cluster-resource-binding-controller"
+	BindingControllerFinalizer              = "karmada.io/binding-controller"
+	ClusterBindingControllerFinalizer       = "karmada.io/cluster-resource-binding-controller"
 	BindingDependenciesDistributorFinalizer = "karmada.io/binding-dependencies-distributor"
-	ExecutionControllerFinalizer           = "karmada.io/execution-controller"
+	ExecutionControllerFinalizer            = "karmada.io/execution-controller"
 )

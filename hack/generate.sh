@@ -1,0 +1,54 @@
+#!/usr/bin/env bash
+# Regenerates deepcopy functions, CRDs, OpenAPI definitions and clients.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+module=github.com/karmada-toolkit/karmada
+tool() { go tool -modfile=go.tools.mod "$@"; }
+
+mapfile -t apis < <(find pkg/apis -name register.go -printf './%h\n' | sort)
+crd_apis=()
+for api in "${apis[@]}"; do
+	case "$api" in
+	*/cluster/* | */search/*) ;; # served by the aggregated API server
+	*) crd_apis+=("$api") ;;
+	esac
+done
+
+echo "deepcopy"
+tool deepcopy-gen --output-file zz_generated.deepcopy.go --go-header-file /dev/null "${apis[@]}"
+
+echo "crds"
+rm -f pkg/apis/crds/bases/*.yaml
+tool controller-gen crd "paths=$(IFS=';'; echo "${crd_apis[*]}")" output:crd:dir=pkg/apis/crds/bases
+
+echo "openapi"
+mkdir -p pkg/generated/openapi
+tool openapi-gen \
+	--output-dir pkg/generated/openapi --output-pkg "$module/pkg/generated/openapi" \
+	--output-file zz_generated.openapi.go --go-header-file /dev/null \
+	--output-model-name-file zz_generated.model_name.go \
+	--report-filename /dev/null \
+	./pkg/apis/cluster/v1alpha1 ./pkg/apis/search/v1alpha1 ./pkg/apis/policy/v1alpha1 \
+	k8s.io/apimachinery/pkg/api/resource \
+	k8s.io/apimachinery/pkg/apis/meta/v1 \
+	k8s.io/apimachinery/pkg/runtime \
+	k8s.io/apimachinery/pkg/version \
+	k8s.io/api/core/v1 \
+	k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1
+
+echo "clients"
+inputs=$(printf '%s\n' "${apis[@]}" | sed 's#^\./pkg/apis/##' | paste -sd, -)
+rm -rf pkg/generated/clientset pkg/generated/listers pkg/generated/informers
+tool client-gen --go-header-file /dev/null --clientset-name versioned \
+	--input-base "$module/pkg/apis" --input "$inputs" \
+	--output-dir pkg/generated/clientset --output-pkg "$module/pkg/generated/clientset" \
+	--plural-exceptions "Remedy:Remedies" --fake-clientset=false
+tool lister-gen --go-header-file /dev/null \
+	--output-dir pkg/generated/listers --output-pkg "$module/pkg/generated/listers" \
+	"${apis[@]}"
+tool informer-gen --go-header-file /dev/null \
+	--versioned-clientset-package "$module/pkg/generated/clientset/versioned" \
+	--listers-package "$module/pkg/generated/listers" \
+	--output-dir pkg/generated/informers --output-pkg "$module/pkg/generated/informers" \
+	"${apis[@]}"
