@@ -1,0 +1,79 @@
+// Package patch makes the smallest writes: patches that hold only what differs.
+package patch
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+
+	jsonpatch "github.com/evanphx/json-patch/v5"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Diff returns the JSON merge patch that turns before into after, and whether
+// there is anything to write.
+func Diff(before, after runtime.Object) (client.Patch, bool, error) {
+	old, err := json.Marshal(before)
+	if err != nil {
+		return nil, false, fmt.Errorf("encoding the object before the change: %w", err)
+	}
+	wanted, err := json.Marshal(after)
+	if err != nil {
+		return nil, false, fmt.Errorf("encoding the object after the change: %w", err)
+	}
+	data, err := jsonpatch.CreateMergePatch(old, wanted)
+	if err != nil {
+		return nil, false, fmt.Errorf("comparing two versions of an object: %w", err)
+	}
+	if string(data) == "{}" {
+		return nil, false, nil
+	}
+	return client.RawPatch(types.MergePatchType, data), true, nil
+}
+
+// Metadata returns a JSON merge patch of metadata alone. It applies only to the
+// object with this uid, and, unless resourceVersion is empty, to this version.
+func Metadata(change map[string]any, uid types.UID, resourceVersion string) ([]byte, error) {
+	metadata := map[string]any{}
+	for key, value := range change {
+		metadata[key] = value
+	}
+	if uid != "" {
+		metadata["uid"] = uid
+	}
+	if resourceVersion != "" {
+		metadata["resourceVersion"] = resourceVersion
+	}
+	data, err := json.Marshal(map[string]any{"metadata": metadata})
+	if err != nil {
+		return nil, fmt.Errorf("encoding a change of metadata: %w", err)
+	}
+	return data, nil
+}
+
+type operation struct {
+	Op    string `json:"op"`
+	Path  string `json:"path"`
+	Value string `json:"value,omitempty"`
+}
+
+// RemoveFinalizer returns the JSON patch that takes a finalizer off the object
+// without touching the others, and whether the object has it. The patch is
+// refused when the finalizers changed meanwhile.
+func RemoveFinalizer(obj metav1.Object, finalizer string) (client.Patch, bool, error) {
+	for i, have := range obj.GetFinalizers() {
+		if have != finalizer {
+			continue
+		}
+		path := "/metadata/finalizers/" + strconv.Itoa(i)
+		data, err := json.Marshal([]operation{{Op: "test", Path: path, Value: finalizer}, {Op: "remove", Path: path}})
+		if err != nil {
+			return nil, false, fmt.Errorf("encoding a change of finalizers: %w", err)
+		}
+		return client.RawPatch(types.JSONPatchType, data), true, nil
+	}
+	return nil, false, nil
+}

@@ -1,0 +1,60 @@
+// Package policy decides which propagation policy an object belongs to and how
+// that is written on the object. It is pure: the same values give the same
+// answer.
+package policy
+
+import (
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/match"
+)
+
+// Matches says whether any selector of the policy selects the object.
+func Matches(obj *unstructured.Unstructured, p policyv1alpha1.Policy) bool {
+	return match.Resources(obj, p.PropagationSpec().ResourceSelectors) != match.None
+}
+
+// Best returns the policy that gets the object: the one with the highest
+// explicit priority, then the most specific selector, then the smallest name.
+// Policies that are being deleted or do not match are left out; nil means none.
+func Best(obj *unstructured.Unstructured, candidates []policyv1alpha1.Policy) policyv1alpha1.Policy {
+	var best policyv1alpha1.Policy
+	var bestMatch match.Priority
+	for _, p := range candidates {
+		if p.GetDeletionTimestamp() != nil {
+			continue
+		}
+		m := match.Resources(obj, p.PropagationSpec().ResourceSelectors)
+		if m == match.None {
+			continue
+		}
+		if best == nil || outranks(p, m, best, bestMatch) {
+			best, bestMatch = p, m
+		}
+	}
+	return best
+}
+
+func outranks(a policyv1alpha1.Policy, am match.Priority, b policyv1alpha1.Policy, bm match.Priority) bool {
+	ap, bp := a.PropagationSpec().ExplicitPriority(), b.PropagationSpec().ExplicitPriority()
+	if ap != bp {
+		return ap > bp
+	}
+	if am != bm {
+		return am > bm
+	}
+	return a.GetName() < b.GetName()
+}
+
+// Preempts says whether the policy takes an object over from another of its own
+// kind.
+func Preempts(p, holder policyv1alpha1.Policy) bool {
+	return p.PropagationSpec().ExplicitPriority() > holder.PropagationSpec().ExplicitPriority()
+}
+
+// IsLazy says whether a change of the policy waits for the next change of each
+// object.
+func IsLazy(p policyv1alpha1.Policy) bool {
+	return p.PropagationSpec().ActivationPreference == policyv1alpha1.LazyActivation
+}

@@ -1,0 +1,105 @@
+package templates
+
+import (
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"maps"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+const (
+	fieldMetadata        = "metadata"
+	fieldStatus          = "status"
+	fieldManagedFields   = "managedFields"
+	fieldResourceVersion = "resourceVersion"
+)
+
+// SameContent says whether two versions of an object are equal but for status,
+// managed fields and resource version.
+func SameContent(a, b *unstructured.Unstructured) bool {
+	if a == b {
+		return true
+	}
+	return sameMap(a.Object, b.Object, func(key string, x, y any) (skip, same bool) {
+		switch key {
+		case fieldStatus:
+			return true, true
+		case fieldMetadata:
+			return true, sameMetadata(x, y)
+		default:
+			return false, false
+		}
+	})
+}
+
+func sameMetadata(a, b any) bool {
+	am, aok := a.(map[string]any)
+	bm, bok := b.(map[string]any)
+	if !aok || !bok {
+		return equality.Semantic.DeepEqual(a, b)
+	}
+	return sameMap(am, bm, func(key string, _, _ any) (skip, same bool) {
+		return key == fieldManagedFields || key == fieldResourceVersion, true
+	})
+}
+
+// sameMap compares two maps. special decides keys of its own: skip says that it
+// did, and same what it found.
+func sameMap(a, b map[string]any, special func(key string, x, y any) (skip, same bool)) bool {
+	for key, x := range a {
+		y, ok := b[key]
+		if skip, same := special(key, x, y); skip {
+			if !same {
+				return false
+			}
+			continue
+		}
+		if !ok || !equality.Semantic.DeepEqual(x, y) {
+			return false
+		}
+	}
+	for key, y := range b {
+		if _, ok := a[key]; ok {
+			continue
+		}
+		if skip, same := special(key, nil, y); !skip || !same {
+			return false
+		}
+	}
+	return true
+}
+
+// Content is a view of an object without status, managed fields and resource
+// version. It shares what it keeps with the object.
+func Content(obj *unstructured.Unstructured) map[string]any {
+	out := maps.Clone(obj.Object)
+	delete(out, fieldStatus)
+	if metadata, ok := out[fieldMetadata].(map[string]any); ok {
+		metadata = maps.Clone(metadata)
+		delete(metadata, fieldManagedFields)
+		delete(metadata, fieldResourceVersion)
+		out[fieldMetadata] = metadata
+	}
+	return out
+}
+
+// Hash returns a hash of the content of an object: two versions with the same
+// content have the same hash.
+func Hash(obj *unstructured.Unstructured) (uint64, error) {
+	h := fnv.New64a()
+	if err := json.NewEncoder(h).Encode(Content(obj)); err != nil {
+		return 0, fmt.Errorf("hashing %s %s/%s: %w", obj.GetKind(), obj.GetNamespace(), obj.GetName(), err)
+	}
+	return h.Sum64(), nil
+}
+
+// StripManagedFields is a cache transform: it drops the managed fields.
+func StripManagedFields(obj any) (any, error) {
+	if u, ok := obj.(*unstructured.Unstructured); ok {
+		unstructured.RemoveNestedField(u.Object, fieldMetadata, fieldManagedFields)
+	}
+	return obj, nil
+}
