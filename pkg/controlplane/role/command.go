@@ -1,0 +1,171 @@
+package role
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	logsapi "k8s.io/component-base/logs/api/v1"
+	_ "k8s.io/component-base/logs/json/register" // --logging-format=json
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/karmada-toolkit/karmada/internal/version"
+)
+
+// prefix is what the name of a symbolic link to the program begins with.
+const prefix = "karmada-"
+
+// Main runs the program with its arguments and returns the exit code.
+func Main(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	cmd := NewCommand(Table(), filepath.Base(args[0]))
+	cmd.SetArgs(args[1:])
+	cmd.SetOut(stdout)
+	cmd.SetErr(stderr)
+	if err := cmd.ExecuteContext(ctx); err != nil {
+		_, _ = fmt.Fprintf(stderr, "error: %v\n", err)
+		return 1
+	}
+	return 0
+}
+
+// NewCommand returns the command of a program called name: that of a role for
+// karmada-<role>, else one with a command for each role.
+func NewCommand(roles []Role, name string) *cobra.Command {
+	for _, r := range roles {
+		if name == prefix+r.Name {
+			cmd := single(r)
+			cmd.Use = name
+			return cmd
+		}
+	}
+	root := &cobra.Command{
+		Use:           "karmada",
+		Short:         "The control plane of many Kubernetes clusters used as one",
+		Long:          "karmada holds every part of the control plane. The first argument says which part to run.\nCalled through a link named karmada-<part> it is that part.",
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		Args:          cobra.NoArgs,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.CompletionOptions.DisableDefaultCmd = true
+	root.AddCommand(allInOne(roles))
+	for _, r := range roles {
+		root.AddCommand(single(r))
+	}
+	root.AddCommand(versionCommand("karmada"))
+	return root
+}
+
+func versionCommand(name string) *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Print the version",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s version: %s\n", name, version.Get())
+			return err
+		},
+	}
+}
+
+// single returns the command that runs one role.
+func single(r Role) *cobra.Command {
+	c := newCommon(r)
+	i := r.New()
+	logs := logsapi.NewLoggingConfiguration()
+	cmd := &cobra.Command{
+		Use: r.Name, Short: r.Doc, SilenceUsage: true, SilenceErrors: true,
+		Args: noArguments,
+	}
+	i.AddFlags(cmd.Flags())
+	takeOver := c.bind(cmd.Flags())
+	addLogFlags(logs, cmd.Flags())
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if err := takeOver(); err != nil {
+			return err
+		}
+		ctx, err := startLogs(cmd.Context(), logs)
+		if err != nil {
+			return err
+		}
+		return start(ctx, c, prefix+r.Name, []named{{Role: r, Instance: i}})
+	}
+	cmd.AddCommand(versionCommand(prefix + r.Name))
+	return cmd
+}
+
+func noArguments(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return fmt.Errorf("%s takes no arguments, got %q; see '%s --help' for its flags", cmd.CommandPath(), args, cmd.CommandPath())
+	}
+	return nil
+}
+
+func addLogFlags(logs *logsapi.LoggingConfiguration, fs *pflag.FlagSet) {
+	own := pflag.NewFlagSet("logs", pflag.ContinueOnError)
+	logsapi.AddFlags(logs, own)
+	own.VisitAll(func(f *pflag.Flag) {
+		if fs.Lookup(f.Name) == nil {
+			fs.AddFlag(f)
+		}
+	})
+}
+
+func startLogs(ctx context.Context, logs *logsapi.LoggingConfiguration) (context.Context, error) {
+	logsapi.ReapplyHandling = logsapi.ReapplyHandlingIgnoreUnchanged //nolint:reassign // a setting of the library
+	if err := logsapi.ValidateAndApply(logs, nil); err != nil {
+		return nil, fmt.Errorf("setting up logs: %w", err)
+	}
+	logger := klog.Background()
+	ctrl.SetLogger(logger)
+	return ctrl.LoggerInto(ctx, logger), nil
+}
+
+// named is a role and its settings.
+type named struct {
+	Role
+	Instance
+}
+
+// start runs roles in one process, with one cache and one connection.
+func start(ctx context.Context, c *common, userAgent string, roles []named) error {
+	for _, r := range roles {
+		if err := r.Validate(); err != nil {
+			return fmt.Errorf("checking the settings of %s: %w", r.Name, err)
+		}
+	}
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(c.gcPercent)
+	}
+	cfg, err := c.config(userAgent + "/" + strings.TrimPrefix(version.Get().GitVersion, "v"))
+	if err != nil {
+		return err
+	}
+	mgr, err := c.newManager(cfg)
+	if err != nil {
+		return err
+	}
+	early := &servers{Manager: mgr}
+	for _, r := range roles {
+		target := ctrl.Manager(mgr)
+		if r.Serves {
+			target = early
+		}
+		if err := r.Setup(ctx, target); err != nil {
+			return fmt.Errorf("setting up %s: %w", r.Name, err)
+		}
+	}
+	return run(ctx, mgr, early, func(ctx context.Context) error {
+		if len(roles) == 1 && roles[0].Serves {
+			return nil
+		}
+		return waitForAPIs(ctx, cfg, c.startTimeout)
+	})
+}

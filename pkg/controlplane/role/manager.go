@@ -1,0 +1,110 @@
+package role
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/karmada-toolkit/karmada/internal/kube"
+)
+
+// newManager returns the manager that roles are added to.
+func (c *common) newManager(cfg *rest.Config) (manager.Manager, error) {
+	pprof := ""
+	if c.enablePprof {
+		pprof = c.pprofAddress
+	}
+	shutdown := 5 * time.Second
+	skipNames := true
+	mgr, err := ctrl.NewManager(cfg, manager.Options{
+		Scheme:                  kube.NewScheme(),
+		Cache:                   cache.Options{DefaultTransform: cache.TransformStripManagedFields()},
+		Metrics:                 metricsserver.Options{BindAddress: c.metricsAddress},
+		HealthProbeBindAddress:  c.healthAddress,
+		PprofBindAddress:        pprof,
+		LeaderElection:          c.leaderElect,
+		LeaderElectionNamespace: c.leaderNamespace,
+		LeaderElectionID:        c.leaderName,
+		LeaseDuration:           &c.leaseDuration,
+		RenewDeadline:           &c.renew,
+		RetryPeriod:             &c.retry,
+		GracefulShutdownTimeout: &shutdown,
+		Controller:              config.Controller{SkipNameValidation: &skipNames},
+		// The process ends when the manager does, so that the lease can be given up.
+		LeaderElectionReleaseOnCancel: true,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("preparing to run: %w", err)
+	}
+	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
+		return nil, fmt.Errorf("adding the health probe: %w", err)
+	}
+	if err := mgr.AddReadyzCheck("caches", cachesSynced(mgr)); err != nil {
+		return nil, fmt.Errorf("adding the readiness probe: %w", err)
+	}
+	return mgr, nil
+}
+
+// cachesSynced is ready when the caches hold what the API server has.
+func cachesSynced(mgr manager.Manager) healthz.Checker {
+	return func(req *http.Request) error {
+		ctx, cancel := context.WithTimeout(req.Context(), 100*time.Millisecond)
+		defer cancel()
+		if !mgr.GetCache().WaitForCacheSync(ctx) {
+			return errors.New("the caches are not filled yet")
+		}
+		return nil
+	}
+}
+
+// servers is a manager whose runnables start at once instead of after the caches
+// are filled: the caches may need what they serve.
+type servers struct {
+	manager.Manager
+	runnables []manager.Runnable
+}
+
+// Add keeps a runnable for start.
+func (s *servers) Add(r manager.Runnable) error {
+	if e, ok := r.(manager.LeaderElectionRunnable); ok && !e.NeedLeaderElection() {
+		s.runnables = append(s.runnables, r)
+		return nil
+	}
+	return s.Manager.Add(r)
+}
+
+// run starts the servers, waits for the APIs that the roles use, and runs the
+// manager until ctx ends or something fails.
+func run(ctx context.Context, mgr manager.Manager, s *servers, ready func(context.Context) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var wg sync.WaitGroup
+	for _, r := range s.runnables {
+		wg.Go(func() {
+			if err := r.Start(ctx); err != nil {
+				cancel(err)
+			}
+		})
+	}
+	err := ready(ctx)
+	if err == nil {
+		err = mgr.Start(ctx)
+	}
+	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.Canceled) {
+		err = cause
+	}
+	cancel(nil)
+	wg.Wait()
+	return err
+}

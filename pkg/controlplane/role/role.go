@@ -1,0 +1,67 @@
+// Package role starts the roles of the control plane: one program that is, by
+// its first argument or by the name it is called with, the scheduler, the
+// webhook, or any other part.
+package role
+
+import (
+	"context"
+
+	"github.com/spf13/pflag"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+)
+
+// Role is a part of the control plane.
+type Role struct {
+	// Name is the first argument, and what follows "karmada-" in the name of a
+	// symbolic link.
+	Name string
+	// Doc is one line of help.
+	Doc string
+	// LockName is the Lease by which replicas elect a leader. Empty means that
+	// every replica works.
+	LockName string
+	// HealthAddress and MetricsAddress are the defaults of the addresses.
+	HealthAddress, MetricsAddress string
+	// Serves says that the role answers requests which the start of the others
+	// depends on, so that it must not wait for caches.
+	Serves bool
+	// New returns the role with its defaults.
+	New func() Instance
+}
+
+// Instance is a role with its settings.
+type Instance interface {
+	// AddFlags adds the flags of the role.
+	AddFlags(fs *pflag.FlagSet)
+	// Validate reports settings that cannot work.
+	Validate() error
+	// Setup adds the role to the manager.
+	Setup(ctx context.Context, mgr manager.Manager) error
+}
+
+// options is what the packages of the roles have in common.
+type options interface {
+	AddFlags(fs *pflag.FlagSet)
+	Validate() error
+}
+
+// instance joins the options of a role with its setup.
+type instance[O options] struct {
+	options O
+	setup   func(context.Context, manager.Manager, O) error
+}
+
+func newInstance[O options](o func() O, setup func(context.Context, manager.Manager, O) error) func() Instance {
+	return func() Instance { return &instance[O]{options: o(), setup: setup} }
+}
+
+// AddFlags implements Instance.
+func (i *instance[O]) AddFlags(fs *pflag.FlagSet) { i.options.AddFlags(fs) }
+
+// Validate implements Instance.
+func (i *instance[O]) Validate() error { return i.options.Validate() }
+
+// Setup implements Instance.
+func (i *instance[O]) Setup(ctx context.Context, mgr manager.Manager) error {
+	return i.setup(ctx, mgr, i.options)
+}
