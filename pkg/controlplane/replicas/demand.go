@@ -1,0 +1,91 @@
+package replicas
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Demand is what one replica asks for, made ready to be held against the
+// capacity of many clusters.
+type Demand struct {
+	// Nothing says that there are no requirements at all: only pods count.
+	Nothing bool
+	items   []request
+}
+
+type request struct {
+	name corev1.ResourceName
+	// amount is in the unit of the resource.
+	amount int64
+	// modeled says whether nodes know the resource.
+	modeled bool
+}
+
+// NewDemand returns the demand of the requests, without those of nothing.
+func NewDemand(requests corev1.ResourceList) Demand {
+	d := Demand{items: make([]request, 0, len(requests))}
+	for name, quantity := range requests {
+		if quantity.Value() <= 0 {
+			continue
+		}
+		amount := quantity.Value()
+		if name == corev1.ResourceCPU {
+			amount = quantity.MilliValue()
+		}
+		d.items = append(d.items, request{name: name, amount: amount, modeled: modeled(name)})
+	}
+	if len(d.items) > 1 {
+		slices.SortFunc(d.items, func(a, b request) int { return cmp.Compare(a.name, b.name) })
+	}
+	return d
+}
+
+// modeled says whether capacity of nodes is kept for the resource: cpu, memory,
+// ephemeral storage and what the scheduler of Kubernetes calls scalars.
+func modeled(name corev1.ResourceName) bool {
+	switch name {
+	case corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage:
+		return true
+	case corev1.ResourcePods:
+		return false
+	}
+	s := string(name)
+	if strings.HasPrefix(s, corev1.ResourceHugePagesPrefix) || strings.HasPrefix(s, corev1.ResourceAttachableVolumesPrefix) {
+		return true
+	}
+	return strings.Contains(s, "/") && !strings.HasPrefix(s, corev1.DefaultResourceRequestsPrefix)
+}
+
+// Bound names what keeps a capacity from being larger.
+type Bound int16
+
+// Bounds other than one of the requests, which are numbered from 0.
+const (
+	BoundNone Bound = -1 - iota
+	BoundPods
+	BoundNoSummary
+	BoundReplicas
+	BoundEstimator
+)
+
+// BoundName puts the bound in words: the name of the resource, or what else it
+// is.
+func (d *Demand) BoundName(b Bound) string {
+	switch {
+	case b >= 0 && int(b) < len(d.items):
+		return string(d.items[b].name)
+	case b == BoundPods:
+		return "pods"
+	case b == BoundNoSummary:
+		return "no resource summary"
+	case b == BoundReplicas:
+		return "replicas of a set"
+	case b == BoundEstimator:
+		return "scheduler-estimator"
+	default:
+		return ""
+	}
+}
