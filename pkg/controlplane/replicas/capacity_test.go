@@ -83,7 +83,9 @@ func component(n int32, request corev1.ResourceList) workv1alpha2.Component {
 }
 
 func TestCapacity_Sets(t *testing.T) {
-	summary := func() *clusterv1alpha1.Cluster { return clusterOf(list("cpu", "10", "memory", "10Gi", "pods", "30"), nil, nil) }
+	summary := func() *clusterv1alpha1.Cluster {
+		return clusterOf(list("cpu", "10", "memory", "10Gi", "pods", "30"), nil, nil)
+	}
 	for _, tc := range []struct {
 		name       string
 		cluster    *clusterv1alpha1.Cluster

@@ -101,7 +101,8 @@ func (c *Capacity) Sets(s *SetDemand) (int32, Bound) {
 	if !c.graded || best <= 0 {
 		return clamp(best), bound
 	}
-	if n := newNodes(c.grades).sets(s, best); n < best {
+	free := newNodes(c.grades)
+	if n := free.sets(s, best); n < best {
 		best, bound = n, BoundReplicas
 	}
 	return clamp(best), bound
@@ -113,7 +114,7 @@ func (c *Capacity) Without(workloads []Workload) *Capacity {
 		return c
 	}
 	out := &Capacity{known: true, pods: c.pods, graded: c.graded, free: slices.Clone(c.free)}
-	nodes := newNodes(c.grades)
+	free := newNodes(c.grades)
 	for i := range workloads {
 		s := NewSetDemand(workloads[i].Components)
 		out.pods -= s.pods
@@ -125,10 +126,10 @@ func (c *Capacity) Without(workloads []Workload) *Capacity {
 			}
 		}
 		if c.graded {
-			nodes.place(&s)
+			free.place(&s)
 		}
 	}
-	out.grades = nodes
+	out.grades = free
 	return out
 }
 
