@@ -1,0 +1,202 @@
+// Package controllermanager is the role that carries templates to clusters and
+// brings their status back.
+package controllermanager
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/karmada-toolkit/karmada/internal/gates"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
+)
+
+// Options are the settings of the role.
+type Options struct {
+	// Controllers are the names to run; "*" stands for all, "-name" takes one out.
+	Controllers []string
+	// SkippedPropagatingAPIs are kinds that are not propagated, beside the built-in
+	// ones, separated by semicolons.
+	SkippedPropagatingAPIs string
+	// SkippedPropagatingNamespaces are regular expressions of namespaces whose
+	// objects are not propagated.
+	SkippedPropagatingNamespaces []string
+
+	// Workers by kind of object.
+	ClusterSyncs, WorkSyncs, BindingSyncs, ClusterBindingSyncs, TemplateSyncs int
+	NamespaceSyncs, PolicySyncs, ClusterPolicySyncs, DependentSyncs           int
+
+	// ClusterAPIQPS and ClusterAPIBurst limit the requests to each member.
+	ClusterAPIQPS   float32
+	ClusterAPIBurst int
+
+	// StatusFrequency is the time between looks at a healthy cluster.
+	StatusFrequency time.Duration
+	// SuccessThreshold and FailureThreshold are how long a cluster must be seen
+	// well or ill before its Ready condition changes.
+	SuccessThreshold, FailureThreshold time.Duration
+	// MonitorPeriod, MonitorGracePeriod and StartupGracePeriod time out clusters
+	// that nobody reports on.
+	MonitorPeriod, MonitorGracePeriod, StartupGracePeriod time.Duration
+	// CacheSyncTimeout bounds the wait for the caches of a member.
+	CacheSyncTimeout time.Duration
+	// ResourceModeling collects nodes and pods of members for the estimation of
+	// capacity.
+	ResourceModeling bool
+
+	// RateLimiter delays retries.
+	RateLimiterBaseDelay, RateLimiterMaxDelay time.Duration
+	RateLimiterQPS, RateLimiterBucket         int
+
+	// Gates are the feature gates.
+	Gates *gates.Gates
+
+	// accepted are flags of the contract for parts that are not in yet.
+	accepted accepted
+}
+
+// accepted holds the values of flags that existing manifests pass, and which
+// nothing reads yet.
+type accepted struct {
+	resyncPeriod, evictionTimeout, quotaSyncPeriod time.Duration
+	taintManager, noExecuteEviction                bool
+	purgeMode, clusterAPIKubeconfig, apiContext    string
+	evictionRate                                   float32
+}
+
+// NewOptions returns the defaults.
+func NewOptions() *Options {
+	return &Options{
+		Controllers:                  []string{"*"},
+		SkippedPropagatingNamespaces: []string{"kube-.*"},
+		ClusterSyncs:                 5, WorkSyncs: 5, BindingSyncs: 5, ClusterBindingSyncs: 5, TemplateSyncs: 5,
+		NamespaceSyncs: 1, PolicySyncs: 1, ClusterPolicySyncs: 1, DependentSyncs: 2,
+		ClusterAPIQPS: 40, ClusterAPIBurst: 60,
+		StatusFrequency:      10 * time.Second,
+		SuccessThreshold:     30 * time.Second,
+		FailureThreshold:     30 * time.Second,
+		MonitorPeriod:        5 * time.Second,
+		MonitorGracePeriod:   40 * time.Second,
+		StartupGracePeriod:   time.Minute,
+		CacheSyncTimeout:     2 * time.Minute,
+		ResourceModeling:     true,
+		RateLimiterBaseDelay: 5 * time.Millisecond,
+		RateLimiterMaxDelay:  1000 * time.Second,
+		RateLimiterQPS:       10,
+		RateLimiterBucket:    100,
+		Gates:                gates.New(gates.ControllerManager()...),
+		accepted: accepted{
+			evictionTimeout: 10 * time.Minute, quotaSyncPeriod: 5 * time.Minute,
+			taintManager: true, purgeMode: "Gracefully", evictionRate: 0.5,
+		},
+	}
+}
+
+// AddFlags adds the flags of the role.
+func (o *Options) AddFlags(fs *pflag.FlagSet) {
+	fs.StringSliceVar(&o.Controllers, "controllers", o.Controllers, "Controllers to run: '*' runs all, 'name' one, '-name' takes one out. All: "+strings.Join(ControllerNames(), ", "))
+	fs.StringVar(&o.SkippedPropagatingAPIs, "skipped-propagating-apis", o.SkippedPropagatingAPIs, "Kinds that are not propagated, separated by semicolons: <group>, <group>/<version>, or <group>/<version>/<kind>,<kind>; v1/<kind> for the core group.")
+	fs.StringSliceVar(&o.SkippedPropagatingNamespaces, "skipped-propagating-namespaces", o.SkippedPropagatingNamespaces, "Regular expressions of namespaces whose objects are not propagated.")
+	o.addWorkerFlags(fs)
+	fs.Float32Var(&o.ClusterAPIQPS, "cluster-api-qps", o.ClusterAPIQPS, "Requests per second to each member cluster, when the flag is given; the member's own fairness is relied on otherwise.")
+	fs.IntVar(&o.ClusterAPIBurst, "cluster-api-burst", o.ClusterAPIBurst, "Requests in a burst to each member cluster.")
+	fs.DurationVar(&o.StatusFrequency, "cluster-status-update-frequency", o.StatusFrequency, "Time between looks at a healthy cluster.")
+	fs.DurationVar(&o.SuccessThreshold, "cluster-success-threshold", o.SuccessThreshold, "How long a cluster must be well before it is Ready again.")
+	fs.DurationVar(&o.FailureThreshold, "cluster-failure-threshold", o.FailureThreshold, "How long a cluster must be ill before it is not Ready.")
+	fs.DurationVar(&o.MonitorPeriod, "cluster-monitor-period", o.MonitorPeriod, "Time between checks for clusters that nobody reports on.")
+	fs.DurationVar(&o.MonitorGracePeriod, "cluster-monitor-grace-period", o.MonitorGracePeriod, "Time without a report after which a cluster is Unknown.")
+	fs.DurationVar(&o.StartupGracePeriod, "cluster-startup-grace-period", o.StartupGracePeriod, "The same for a cluster that never was reported on.")
+	fs.DurationVar(&o.CacheSyncTimeout, "cluster-cache-sync-timeout", o.CacheSyncTimeout, "How long to wait for the caches of a member cluster.")
+	fs.BoolVar(&o.ResourceModeling, "enable-cluster-resource-modeling", o.ResourceModeling, "Collect nodes and pods of members for the estimation of capacity.")
+	fs.DurationVar(&o.RateLimiterBaseDelay, "rate-limiter-base-delay", o.RateLimiterBaseDelay, "First delay of a retry.")
+	fs.DurationVar(&o.RateLimiterMaxDelay, "rate-limiter-max-delay", o.RateLimiterMaxDelay, "Longest delay of a retry.")
+	fs.IntVar(&o.RateLimiterQPS, "rate-limiter-qps", o.RateLimiterQPS, "Retries per second over all objects of a controller.")
+	fs.IntVar(&o.RateLimiterBucket, "rate-limiter-bucket-size", o.RateLimiterBucket, "Retries in a burst over all objects of a controller.")
+	o.Gates.AddFlag(fs)
+	o.addAcceptedFlags(fs)
+}
+
+func (o *Options) addWorkerFlags(fs *pflag.FlagSet) {
+	for _, f := range []struct {
+		value *int
+		name  string
+	}{
+		{&o.ClusterSyncs, "cluster"},
+		{&o.WorkSyncs, "work"},
+		{&o.BindingSyncs, "resourcebinding"},
+		{&o.ClusterBindingSyncs, "clusterresourcebinding"},
+		{&o.TemplateSyncs, "resource-template"},
+		{&o.NamespaceSyncs, "namespace"},
+		{&o.PolicySyncs, "propagation-policy"},
+		{&o.ClusterPolicySyncs, "cluster-propagation-policy"},
+		{&o.DependentSyncs, "dependent-resource"},
+	} {
+		fs.IntVar(f.value, "concurrent-"+f.name+"-syncs", *f.value, "Objects of this kind handled at the same time.")
+	}
+}
+
+func (o *Options) addAcceptedFlags(fs *pflag.FlagSet) {
+	a := &o.accepted
+	const later = "Accepted for the manifests that pass it; it has no effect yet."
+	fs.DurationVar(&a.resyncPeriod, "resync-period", 0, later)
+	fs.DurationVar(&a.evictionTimeout, "graceful-eviction-timeout", a.evictionTimeout, later)
+	fs.DurationVar(&a.quotaSyncPeriod, "federated-resource-quota-sync-period", a.quotaSyncPeriod, later)
+	fs.BoolVar(&a.taintManager, "enable-taint-manager", a.taintManager, later)
+	fs.BoolVar(&a.noExecuteEviction, "enable-no-execute-taint-eviction", false, later)
+	fs.StringVar(&a.purgeMode, "no-execute-taint-eviction-purge-mode", a.purgeMode, later)
+	fs.Float32Var(&a.evictionRate, "resource-eviction-rate", a.evictionRate, later)
+	fs.StringVar(&a.clusterAPIKubeconfig, "cluster-api-kubeconfig", "", later)
+	fs.StringVar(&a.apiContext, "cluster-api-context", "", later)
+}
+
+// Validate reports settings that cannot work.
+func (o *Options) Validate() error {
+	var errs []error
+	for name, d := range map[string]time.Duration{
+		"cluster-status-update-frequency": o.StatusFrequency,
+		"cluster-monitor-period":          o.MonitorPeriod,
+		"cluster-monitor-grace-period":    o.MonitorGracePeriod,
+		"cluster-startup-grace-period":    o.StartupGracePeriod,
+	} {
+		if d <= 0 {
+			errs = append(errs, fmt.Errorf("--%s must be greater than 0, got %s", name, d))
+		}
+	}
+	if _, err := templates.ParseAPIs(o.SkippedPropagatingAPIs); err != nil {
+		errs = append(errs, fmt.Errorf("--skipped-propagating-apis: %w", err))
+	}
+	if _, err := templates.ParseNamespaces(o.SkippedPropagatingNamespaces); err != nil {
+		errs = append(errs, fmt.Errorf("--skipped-propagating-namespaces: %w", err))
+	}
+	slices.SortFunc(errs, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
+	return errors.Join(errs...)
+}
+
+// ControllerNames are the names that --controllers knows.
+func ControllerNames() []string {
+	return []string{
+		"binding", "bindingStatus", "cluster", "clusterStatus", "execution",
+		"namespace", "unifiedAuth", "workStatus",
+	}
+}
+
+// Enabled says whether --controllers includes a controller: the first entry that
+// names it decides, then "*".
+func (o *Options) Enabled(name string) bool {
+	all := false
+	for _, entry := range o.Controllers {
+		switch entry {
+		case name:
+			return true
+		case "-" + name:
+			return false
+		case "*":
+			all = true
+		}
+	}
+	return all
+}
