@@ -91,6 +91,7 @@ func newAPIServer(ctx context.Context, args []string, listener net.Listener) (*a
 	if err != nil {
 		return nil, fmt.Errorf("configuring kube-apiserver: %w", err)
 	}
+	config.KubeAPIs.ControlPlane.Generic.DisabledPostStartHooks.Insert(replacedHooks()...)
 	completedConfig, err := config.Complete()
 	if err != nil {
 		return nil, fmt.Errorf("configuring kube-apiserver: %w", err)

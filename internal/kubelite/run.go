@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	utilversion "k8s.io/component-base/version"
 	"k8s.io/klog/v2"
@@ -21,6 +22,8 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/kubelite/ready"
 	"github.com/karmada-toolkit/karmada/pkg/init/pki"
 )
+
+const protobuf = "application/vnd.kubernetes.protobuf"
 
 const (
 	readyTimeout      = 2 * time.Minute
@@ -130,18 +133,18 @@ func (c *cluster) writeKubeconfig(path, context string, client pki.Pair) error {
 // does.
 func (c *cluster) run(ctx context.Context) error {
 	api := newComponents(ctx)
-	rest := newComponents(ctx)
-	failed := c.start(ctx, api, rest)
+	others := newComponents(ctx)
+	failed := c.start(ctx, api, others)
 	if failed == nil {
 		select {
 		case <-ctx.Done():
 		case failed = <-api.failed:
-		case failed = <-rest.failed:
+		case failed = <-others.failed:
 		}
 	}
 	klog.InfoS("Stopping the cluster", "cluster", c.cfg.Name)
 	err := c.dir.removeReady()
-	rest.stop()
+	others.stop()
 	api.stop()
 	c.stopEtcd()
 	if ctx.Err() != nil { // asked to stop: what ends then has not failed
@@ -151,7 +154,7 @@ func (c *cluster) run(ctx context.Context) error {
 }
 
 // start returns when the cluster is ready, or why it is not.
-func (c *cluster) start(ctx context.Context, api, rest *components) error {
+func (c *cluster) start(ctx context.Context, api, others *components) error {
 	port := c.listener.Addr().(*net.TCPAddr).Port
 	external := c.cfg.Etcd
 	if c.etcd != nil {
@@ -162,15 +165,20 @@ func (c *cluster) start(ctx context.Context, api, rest *components) error {
 		return err
 	}
 	api.run("kube-apiserver", func(ctx context.Context) error { return runAPIServer(ctx, server) })
+	bootstrapped := make(chan error, 1)
+	go func() { bootstrapped <- bootstrap(ctx, c.restConfig()) }()
 	if err := c.waitAPI(ctx, api); err != nil {
 		return err
 	}
-	rest.run("kube-controller-manager", func(ctx context.Context) error {
+	if err := <-bootstrapped; err != nil {
+		return err
+	}
+	others.run("kube-controller-manager", func(ctx context.Context) error {
 		return runControllerManager(ctx, controllerManagerArgs(c.cfg, c.certs, c.internal))
 	})
 	if c.cfg.Nodes > 0 {
-		rest.run("kube-scheduler", func(ctx context.Context) error { return runScheduler(ctx, schedulerArgs(c.internal)) })
-		if err := startNodes(c.logs.kwok(rest.ctx), c.cfg, c.internal); err != nil {
+		others.run("kube-scheduler", func(ctx context.Context) error { return runScheduler(ctx, schedulerArgs(c.internal)) })
+		if err := startNodes(c.logs.kwok(others.ctx), c.cfg, c.internal); err != nil {
 			return err
 		}
 	}
@@ -246,6 +254,22 @@ func probe(ctx context.Context, client *http.Client, url string) error {
 		return fmt.Errorf("readyz answers %s", resp.Status)
 	}
 	return nil
+}
+
+// restConfig is the configuration of clients inside the process.
+func (c *cluster) restConfig() *rest.Config {
+	keyPEM, err := c.certs.components.KeyPEM()
+	if err != nil { // the key was read or made by this process
+		panic(err)
+	}
+	return &rest.Config{
+		Host: c.server,
+		QPS:  -1,
+		TLSClientConfig: rest.TLSClientConfig{
+			CAData: c.certs.ca.CertPEM(), CertData: c.certs.components.CertPEM(), KeyData: keyPEM,
+		},
+		ContentConfig: rest.ContentConfig{AcceptContentTypes: protobuf + ",application/json", ContentType: protobuf},
+	}
 }
 
 // serverURL is the URL for clients on this machine, or for all if the address is one that others can reach.
