@@ -1,0 +1,103 @@
+package v1alpha1
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+const gibibyte = int64(1) << 30
+
+// DefaultResourceModels returns the nine grades that a cluster gets when it
+// brings none: one CPU with up to 4Gi, then doubling, the last one open-ended.
+func DefaultResourceModels() []ResourceModel {
+	bounds := []struct{ cpu, memory int64 }{
+		{0, 0}, {1, 4 * gibibyte}, {2, 16 * gibibyte}, {4, 32 * gibibyte}, {8, 64 * gibibyte}, {16, 128 * gibibyte},
+		{32, 256 * gibibyte}, {64, 512 * gibibyte}, {128, 1024 * gibibyte}, {math.MaxInt64, math.MaxInt64},
+	}
+	models := make([]ResourceModel, 0, len(bounds)-1)
+	for i := range len(bounds) - 1 {
+		lower, upper := bounds[i], bounds[i+1]
+		models = append(models, ResourceModel{Grade: uint(i), Ranges: []ResourceModelRange{
+			{
+				Name: corev1.ResourceCPU,
+				Min:  *resource.NewQuantity(lower.cpu, resource.DecimalSI),
+				Max:  *resource.NewQuantity(upper.cpu, resource.DecimalSI),
+			},
+			{
+				Name: corev1.ResourceMemory,
+				Min:  *resource.NewQuantity(lower.memory, resource.BinarySI),
+				Max:  *resource.NewQuantity(upper.memory, resource.BinarySI),
+			},
+		}})
+	}
+	return models
+}
+
+// StandardizeResourceModels sorts models by grade and opens both ends, in place:
+// the first starts at 0, the last ends at the largest integer. Quantities keep
+// their format.
+func StandardizeResourceModels(models []ResourceModel) {
+	if len(models) == 0 {
+		return
+	}
+	slices.SortStableFunc(models, func(a, b ResourceModel) int { return cmp.Compare(a.Grade, b.Grade) })
+	first, last := models[0].Ranges, models[len(models)-1].Ranges
+	for i := range first {
+		first[i].Min.Set(0)
+	}
+	for i := range last {
+		last[i].Max.Set(math.MaxInt64)
+	}
+}
+
+// PrepareClusterForCreate brings a new Cluster into shape before it is
+// validated: no status, generation 1 and, with customModeling (the feature gate
+// CustomizedClusterResourceModeling), default or standard resource models.
+func PrepareClusterForCreate(c *Cluster, customModeling bool) {
+	c.Status = ClusterStatus{}
+	c.Generation = 1
+	if !customModeling {
+		return
+	}
+	if len(c.Spec.ResourceModels) == 0 {
+		c.Spec.ResourceModels = DefaultResourceModels()
+		return
+	}
+	StandardizeResourceModels(c.Spec.ResourceModels)
+}
+
+// PrepareClusterForUpdate brings a changed Cluster into shape before it is
+// validated: the stored status, a generation that counts changes of the spec
+// and, with customModeling, standard resource models. Models that an update
+// clears stay cleared.
+func PrepareClusterForUpdate(updated, old *Cluster, customModeling bool) {
+	updated.Status = old.Status
+	if customModeling {
+		StandardizeResourceModels(updated.Spec.ResourceModels)
+	}
+	updated.Generation = old.Generation
+	if !equality.Semantic.DeepEqual(updated.Spec, old.Spec) {
+		updated.Generation++
+	}
+}
+
+// CanonicalizeCluster rewrites a valid Cluster to the one form that is stored:
+// NoExecute taints carry the time they were added, and a lone zone becomes the
+// list of zones.
+func CanonicalizeCluster(c *Cluster, now metav1.Time) {
+	for i := range c.Spec.Taints {
+		if t := &c.Spec.Taints[i]; t.Effect == corev1.TaintEffectNoExecute && t.TimeAdded == nil {
+			t.TimeAdded = now.DeepCopy()
+		}
+	}
+	if c.Spec.Zone != "" && len(c.Spec.Zones) == 0 {
+		c.Spec.Zones = []string{c.Spec.Zone}
+		c.Spec.Zone = ""
+	}
+}
