@@ -10,9 +10,17 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/match"
 )
 
-// Matches says whether any selector of the policy selects the object.
+// Matches says whether the policy selects the object. A PropagationPolicy selects
+// in its own namespace only.
 func Matches(obj *unstructured.Unstructured, p policyv1alpha1.Policy) bool {
-	return match.Resources(obj, p.PropagationSpec().ResourceSelectors) != match.None
+	return specificity(obj, p) != match.None
+}
+
+func specificity(obj *unstructured.Unstructured, p policyv1alpha1.Policy) match.Priority {
+	if p.GetNamespace() != "" && p.GetNamespace() != obj.GetNamespace() {
+		return match.None
+	}
+	return match.Resources(obj, p.PropagationSpec().ResourceSelectors)
 }
 
 // Best returns the policy that gets the object: the one with the highest
@@ -25,7 +33,7 @@ func Best(obj *unstructured.Unstructured, candidates []policyv1alpha1.Policy) po
 		if p.GetDeletionTimestamp() != nil {
 			continue
 		}
-		m := match.Resources(obj, p.PropagationSpec().ResourceSelectors)
+		m := specificity(obj, p)
 		if m == match.None {
 			continue
 		}

@@ -2,14 +2,18 @@ package templates
 
 import (
 	"context"
+	"fmt"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/policy"
 )
 
 // watchedType is a type with its objects.
@@ -127,12 +131,20 @@ func (s *Store) refresh(ctx context.Context) error {
 	return nil
 }
 
+// claimIndex finds objects by the permanent ids of the policies that hold them.
+const claimIndex = "claim"
+
+func claims(obj any) ([]string, error) {
+	accessor, err := meta.Accessor(obj)
+	if err != nil {
+		return nil, fmt.Errorf("indexing an object: %w", err)
+	}
+	return policy.IDs(accessor), nil
+}
+
 // add starts to watch a type; s.mu is held.
 func (s *Store) add(t apiType) error {
-	indexers := cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}
-	for name, fn := range s.cfg.Indexers {
-		indexers[name] = fn
-	}
+	indexers := cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc, claimIndex: claims}
 	informer := dynamicinformer.NewFilteredDynamicInformer(s.cfg.Dynamic, t.gvr, metav1.NamespaceAll, 0, indexers, nil).Informer()
 	if err := informer.SetTransform(StripManagedFields); err != nil {
 		return err

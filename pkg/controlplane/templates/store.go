@@ -57,8 +57,6 @@ type Config struct {
 	SkippedAPIs *APIs
 	// SkippedNamespaces hold objects that nobody is told of.
 	SkippedNamespaces *Namespaces
-	// Indexers are kept for every type; see ByIndex.
-	Indexers cache.Indexers
 	// Period is the time between looks for new types when nothing hints at one.
 	// Default 30 s.
 	Period time.Duration
@@ -187,14 +185,14 @@ func (s *Store) List(ctx context.Context, gvk schema.GroupVersionKind, namespace
 	return out, nil
 }
 
-// ByIndex returns the objects of all types with a value in an index. They are
-// shared and read-only.
-func (s *Store) ByIndex(index, value string) ([]*unstructured.Unstructured, error) {
+// Claimed returns the objects of all types that are labelled with the permanent
+// id of a propagation policy. They are shared and read-only.
+func (s *Store) Claimed(id string) ([]*unstructured.Unstructured, error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	var out []*unstructured.Unstructured
 	for _, t := range s.types {
-		found, err := t.informer.GetIndexer().ByIndex(index, value)
+		found, err := t.informer.GetIndexer().ByIndex(claimIndex, id)
 		if err != nil {
 			return nil, fmt.Errorf("looking up %s: %w", t.gvk.Kind, err)
 		}

@@ -1,0 +1,122 @@
+// Package detector finds the policy of each template, writes the claim on the
+// template, and makes the binding that says what the policy wants.
+package detector
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/karmada-toolkit/karmada/internal/events"
+	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
+	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
+)
+
+// Component is the source of the events.
+const Component = "resource-detector"
+
+// Interpreter answers what the detector asks about a template. It only reads the
+// objects it gets.
+type Interpreter interface {
+	HookEnabled(gvk schema.GroupVersionKind, op configv1alpha1.InterpreterOperation) bool
+	GetReplicas(obj *unstructured.Unstructured) (int32, *workv1alpha2.ReplicaRequirements, error)
+	GetComponents(obj *unstructured.Unstructured) ([]workv1alpha2.Component, error)
+}
+
+// Gates are the feature gates that the detector knows.
+type Gates struct {
+	// Preemption is PropagationPolicyPreemption.
+	Preemption bool
+	// Priority is PriorityBasedScheduling.
+	Priority bool
+	// Components is MultiplePodTemplatesScheduling.
+	Components bool
+	// WorkloadAffinity is the gate of that name.
+	WorkloadAffinity bool
+	// Quota is ResourceQuotaEstimate.
+	Quota bool
+}
+
+// Deps is what the detector needs beside a manager.
+type Deps struct {
+	Store       *templates.Store
+	Interpreter Interpreter
+	Gates       Gates
+	// TemplateSyncs, PolicySyncs and ClusterPolicySyncs are the numbers of workers;
+	// 0 means the defaults 5, 1 and 1.
+	TemplateSyncs, PolicySyncs, ClusterPolicySyncs int
+	// BaseDelay and MaxDelay bound the wait between attempts; 0 means 5 ms and
+	// 1000 s.
+	BaseDelay, MaxDelay time.Duration
+}
+
+// detector is what both reconcilers share.
+type detector struct {
+	client      client.Client
+	live        client.Reader
+	store       *templates.Store
+	interpreter Interpreter
+	events      *events.Recorder
+	gates       Gates
+	waiting     *waiting
+	records     *records
+	queue       *queue
+}
+
+// Setup adds the detector to the manager.
+func Setup(ctx context.Context, mgr manager.Manager, d Deps) error {
+	if err := index(ctx, mgr.GetFieldIndexer()); err != nil {
+		return err
+	}
+	det := newDetector(mgr.GetClient(), mgr.GetAPIReader(), d, events.ForManager(mgr, Component))
+	c, err := controller.NewTyped(Component, mgr, controller.TypedOptions[templateKey]{
+		MaxConcurrentReconciles: orDefault(d.TemplateSyncs, 5),
+		Reconciler:              &templateReconciler{detector: det},
+		RateLimiter:             limiter[templateKey](d),
+	})
+	if err != nil {
+		return fmt.Errorf("adding the detector: %w", err)
+	}
+	if err := c.Watch(templateSource{det}); err != nil {
+		return fmt.Errorf("watching templates: %w", err)
+	}
+	for _, scope := range scopes() {
+		if err := setupPolicies(mgr, det, scope, d); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func newDetector(c client.Client, live client.Reader, d Deps, recorder *events.Recorder) *detector {
+	return &detector{
+		client: c, live: live, store: d.Store, interpreter: d.Interpreter, events: recorder, gates: d.Gates,
+		waiting: newWaiting(), records: newRecords(), queue: newQueue(),
+	}
+}
+
+func limiter[K comparable](d Deps) workqueue.TypedRateLimiter[K] {
+	base, longest := d.BaseDelay, d.MaxDelay
+	if base <= 0 {
+		base = 5 * time.Millisecond
+	}
+	if longest <= 0 {
+		longest = 1000 * time.Second
+	}
+	return workqueue.NewTypedItemExponentialFailureRateLimiter[K](base, longest)
+}
+
+func orDefault(n, d int) int {
+	if n > 0 {
+		return n
+	}
+	return d
+}

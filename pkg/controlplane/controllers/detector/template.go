@@ -1,0 +1,153 @@
+package detector
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
+	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/policy"
+)
+
+// errDependentOverrides is returned while override policies are missing that a
+// policy waits for.
+var errDependentOverrides = errors.New("waiting for dependent overrides")
+
+// templateReconciler brings one template under its policy.
+type templateReconciler struct{ *detector }
+
+// Reconcile brings one template under its policy.
+func (r *templateReconciler) Reconcile(ctx context.Context, key templateKey) (reconcile.Result, error) {
+	obj, err := r.store.Get(ctx, key.gvk, key.namespace, key.name)
+	if apierrors.IsNotFound(err) {
+		r.waiting.remove(key.objectKey)
+		r.records.remove(key.objectKey)
+		return reconcile.Result{}, nil
+	}
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	if obj.GetLabels()[workv1alpha2.ResourceTemplateClaimedByLabel] != "" {
+		r.waiting.remove(key.objectKey)
+		return reconcile.Result{}, nil
+	}
+	claim, claimed := policy.Of(obj)
+	var p policyv1alpha1.Policy
+	if claimed {
+		p, err = r.claimant(ctx, obj, claim)
+	} else {
+		p, err = r.match(ctx, obj)
+	}
+	if err != nil || p == nil {
+		return reconcile.Result{}, err
+	}
+	r.waiting.remove(key.objectKey)
+	return reconcile.Result{}, r.applyAndReport(ctx, obj, p, key.byPolicy)
+}
+
+// claimant returns the policy that holds the template, or nil when there is
+// nothing to apply.
+func (r *templateReconciler) claimant(ctx context.Context, obj *unstructured.Unstructured, claim policy.Claim) (policyv1alpha1.Policy, error) {
+	p, err := r.policy(ctx, claim)
+	if apierrors.IsNotFound(err) {
+		log.FromContext(ctx).Info("Releasing a template whose policy is gone", "template", klog.KObj(obj), "policy", claim.Name)
+		return nil, r.release(ctx, obj, claim)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if p.GetDeletionTimestamp() != nil {
+		return nil, fmt.Errorf("%s is being deleted", describe(claim))
+	}
+	if !policy.Matches(obj, p) {
+		return nil, nil
+	}
+	return p, r.dependentOverrides(ctx, p)
+}
+
+// policy returns the policy that a claim names. One that memory lacks is looked
+// for at the API server, for it may be new.
+func (d *detector) policy(ctx context.Context, claim policy.Claim) (policyv1alpha1.Policy, error) {
+	p := scopeOf(claim).newPolicy()
+	key := client.ObjectKey{Namespace: claim.Namespace, Name: claim.Name}
+	err := d.client.Get(ctx, key, p)
+	if apierrors.IsNotFound(err) {
+		err = d.live.Get(ctx, key, p)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("getting %s: %w", describe(claim), err)
+	}
+	return p, nil
+}
+
+// match returns the policy that gets an unclaimed template, or nil.
+func (r *templateReconciler) match(ctx context.Context, obj *unstructured.Unstructured) (policyv1alpha1.Policy, error) {
+	// A policy that appears from here on finds the template among those that wait.
+	r.waiting.add(keyOf(obj))
+	for _, scope := range scopes() {
+		if !scope.cluster && obj.GetNamespace() == "" {
+			continue
+		}
+		candidates, err := r.candidates(ctx, scope, obj)
+		if err != nil {
+			return nil, err
+		}
+		if best := policy.Best(obj, candidates); best != nil {
+			return best, r.dependentOverrides(ctx, best)
+		}
+	}
+	return nil, nil
+}
+
+// candidates returns the policies that name the kind, and the name if any, of
+// the template.
+func (d *detector) candidates(ctx context.Context, scope policyScope, obj *unstructured.Unstructured) ([]policyv1alpha1.Policy, error) {
+	var out []policyv1alpha1.Policy
+	for _, name := range []string{anyName, obj.GetName()} {
+		list := scope.newList()
+		opts := []client.ListOption{
+			client.MatchingFields{selectorIndex: selectorKey(obj.GetAPIVersion(), obj.GetKind(), name)},
+			client.UnsafeDisableDeepCopy,
+		}
+		if !scope.cluster {
+			opts = append(opts, client.InNamespace(obj.GetNamespace()))
+		}
+		if err := d.client.List(ctx, list, opts...); err != nil {
+			return nil, fmt.Errorf("listing policies: %w", err)
+		}
+		out = append(out, scope.items(list)...)
+	}
+	return out, nil
+}
+
+// dependentOverrides returns an error unless every override policy is there that
+// the policy waits for.
+func (d *detector) dependentOverrides(ctx context.Context, p policyv1alpha1.Policy) error {
+	scope := scopeOf(policy.For(p))
+	for _, name := range p.PropagationSpec().DependentOverrides {
+		key := client.ObjectKey{Namespace: p.GetNamespace(), Name: name}
+		err := d.client.Get(ctx, key, scope.newOverride(), client.UnsafeDisableDeepCopy)
+		if apierrors.IsNotFound(err) {
+			return errDependentOverrides
+		}
+		if err != nil {
+			return fmt.Errorf("getting override policy %q: %w", name, err)
+		}
+	}
+	return nil
+}
+
+func describe(c policy.Claim) string {
+	if c.Cluster {
+		return fmt.Sprintf("cluster policy(%s)", c.Name)
+	}
+	return fmt.Sprintf("policy(%s/%s)", c.Namespace, c.Name)
+}
