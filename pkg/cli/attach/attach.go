@@ -1,0 +1,18 @@
+// Package attach is kubectl's command of that name, on the control plane or a member.
+package attach
+
+import (
+	"github.com/spf13/cobra"
+	upstream "k8s.io/kubectl/pkg/cmd/attach"
+
+	"github.com/karmada-toolkit/karmada/pkg/cli/env"
+)
+
+// NewCommand returns the command.
+func NewCommand(e *env.Env) *cobra.Command {
+	access := e.NewAccess()
+	cmd := e.Adapt(upstream.NewCmdAttach(access.Factory(), e.IOStreams))
+	cmd.Use = "attach (POD | TYPE/NAME) -c CONTAINER"
+	access.AddFlags(cmd).AddNamespaceFlag(cmd).AddScopeFlags(cmd, "")
+	return access.Check(cmd)
+}

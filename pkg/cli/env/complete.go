@@ -1,0 +1,82 @@
+package env
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// completionLimit is how long a user who pressed Tab waits at most.
+const completionLimit = 5 * time.Second
+
+// CompleteContexts completes names of kubeconfig contexts.
+func (a *Access) CompleteContexts(_ *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
+	raw, err := a.ToRawKubeConfigLoader().RawConfig()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	var names []string
+	for name := range raw.Contexts {
+		names = append(names, name)
+	}
+	return matching(names, prefix), cobra.ShellCompDirectiveNoFileComp
+}
+
+// CompleteClusters completes names of member clusters, also the last one of a
+// comma-separated list.
+func (a *Access) CompleteClusters(cmd *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
+	ctx, cancel := context.WithTimeout(cmd.Context(), completionLimit)
+	defer cancel()
+	names, err := a.ClusterNames(ctx)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	if i := strings.LastIndexByte(prefix, ','); i >= 0 {
+		for n := range names {
+			names[n] = prefix[:i+1] + names[n]
+		}
+	}
+	return matching(names, prefix), cobra.ShellCompDirectiveNoFileComp
+}
+
+// CompleteClusterArg completes the first argument with names of member clusters.
+func (a *Access) CompleteClusterArg(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return a.CompleteClusters(cmd, args, prefix)
+}
+
+// CompleteNamespaces completes names of namespaces of the chosen server.
+func (a *Access) CompleteNamespaces(cmd *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
+	ctx, cancel := context.WithTimeout(cmd.Context(), completionLimit)
+	defer cancel()
+	c, err := a.ControlPlane()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NamespaceList"))
+	if err := c.List(ctx, list); err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	var names []string
+	for i := range list.Items {
+		names = append(names, list.Items[i].Name)
+	}
+	return matching(names, prefix), cobra.ShellCompDirectiveNoFileComp
+}
+
+func matching(names []string, prefix string) []string {
+	var out []string
+	for _, name := range names {
+		if strings.HasPrefix(name, prefix) {
+			out = append(out, name)
+		}
+	}
+	return out
+}

@@ -1,0 +1,76 @@
+// Package env is what every command is given: streams, the program's name, the
+// clock, and the ways to the control plane and to its members.
+package env
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	cmdutil "k8s.io/kubectl/pkg/cmd/util"
+	"k8s.io/kubectl/pkg/util/templates"
+)
+
+// Env is the world as a command sees it.
+type Env struct {
+	genericiooptions.IOStreams
+
+	// Root is the name of the program as the shell knows it: karmadactl or
+	// kubectl-karmada.
+	Root string
+	// Name is what the user types: karmadactl or kubectl karmada.
+	Name string
+	// Now is the clock.
+	Now func() time.Time
+	// Exit ends the process. kubectl's commands call it on failure.
+	Exit func(code int)
+	// Interruptible returns a context that ends when the user interrupts the
+	// program. Commands that have something to tidy up or to finish use it; the
+	// others die of the signal.
+	Interruptible func(context.Context) (context.Context, context.CancelFunc)
+}
+
+// Text fills the program's name into a help text.
+func (e *Env) Text(s string) string {
+	return strings.NewReplacer("{{.Name}}", e.Name, "{{.Root}}", e.Root).Replace(s)
+}
+
+// Long formats the description of a command.
+func (e *Env) Long(s string) string { return templates.LongDesc(e.Text(s)) }
+
+// Examples formats the examples of a command.
+func (e *Env) Examples(s string) string { return templates.Examples(e.Text(s)) }
+
+// Adapt makes one of kubectl's commands ours: its help speaks of this program.
+func (e *Env) Adapt(cmd *cobra.Command) *cobra.Command {
+	for _, text := range []*string{&cmd.Short, &cmd.Long, &cmd.Example} {
+		*text = strings.NewReplacer("kubectl ", e.Name+" ", "`kubectl`", "`"+e.Name+"`").Replace(*text)
+	}
+	for _, sub := range cmd.Commands() {
+		e.Adapt(sub)
+	}
+	return cmd
+}
+
+// ExactlyOne accepts one argument; what names it in errors.
+func (e *Env) ExactlyOne(none, many string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		switch len(args) {
+		case 1:
+			return nil
+		case 0:
+			return cmdutil.UsageErrorf(cmd, "%s", none)
+		default:
+			return cmdutil.UsageErrorf(cmd, "%s", many)
+		}
+	}
+}
+
+// Say writes a line to the user, beside the data of the command.
+func (e *Env) Say(format string, args ...any) { e.SayLine(fmt.Sprintf(format, args...)) }
+
+// SayLine writes a line to the user, beside the data of the command.
+func (e *Env) SayLine(line string) { fmt.Fprintln(e.ErrOut, line) }

@@ -1,0 +1,65 @@
+package env
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// Scope says which clusters a command is about.
+type Scope string
+
+// The scopes.
+const (
+	// Karmada is the control plane.
+	Karmada Scope = "karmada"
+	// Members are the member clusters.
+	Members Scope = "members"
+	// All are the control plane and the members.
+	All Scope = "all"
+)
+
+// Set parses a scope; it makes Scope a flag.
+func (s *Scope) Set(value string) error {
+	switch Scope(value) {
+	case "":
+	case Karmada, Members, All:
+		*s = Scope(value)
+	default:
+		return fmt.Errorf("not support OperationScope: %s", value)
+	}
+	return nil
+}
+
+// String returns the scope.
+func (s *Scope) String() string { return string(*s) }
+
+// Type names the type of the flag in help texts.
+func (s *Scope) Type() string { return "operationScope" }
+
+// AddScopeFlag adds --operation-scope, with the scopes that the command knows.
+func AddScopeFlag(cmd *cobra.Command, s *Scope, usage string, allowed ...string) {
+	cmd.Flags().VarP(s, "operation-scope", "s", usage)
+	complete(cmd, "operation-scope", cobra.FixedCompletions(allowed, cobra.ShellCompDirectiveNoFileComp))
+}
+
+// Require refuses scopes that the command does not know.
+func (s *Scope) Require(allowed ...Scope) error {
+	for _, a := range allowed {
+		if *s == a {
+			return nil
+		}
+	}
+	return fmt.Errorf("not support operation scope: %s; use one of %v", *s, allowed)
+}
+
+// complete registers the completion of a flag. The only error is a flag that does
+// not exist, which the tests of every command would show.
+func complete(cmd *cobra.Command, flag string, fn cobra.CompletionFunc) {
+	if err := cmd.RegisterFlagCompletionFunc(flag, fn); err != nil {
+		panic(err)
+	}
+}
+
+var _ pflag.Value = new(Scope)

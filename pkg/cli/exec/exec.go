@@ -1,0 +1,18 @@
+// Package exec is kubectl's command of that name, on the control plane or a member.
+package exec
+
+import (
+	"github.com/spf13/cobra"
+	upstream "k8s.io/kubectl/pkg/cmd/exec"
+
+	"github.com/karmada-toolkit/karmada/pkg/cli/env"
+)
+
+// NewCommand returns the command.
+func NewCommand(e *env.Env) *cobra.Command {
+	access := e.NewAccess()
+	cmd := e.Adapt(upstream.NewCmdExec(access.Factory(), e.IOStreams))
+	cmd.Use = "exec (POD | TYPE/NAME) [-c CONTAINER] (-C CLUSTER) -- COMMAND [args...]"
+	access.AddFlags(cmd).AddNamespaceFlag(cmd).AddScopeFlags(cmd, "")
+	return access.Check(cmd)
+}

@@ -1,0 +1,107 @@
+// Package join is the command that makes a cluster a member.
+package join
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/cli/env"
+	"github.com/karmada-toolkit/karmada/pkg/member"
+)
+
+const (
+	short = "Register a cluster to the Karmada control plane with push mode"
+	long  = `
+		Register a cluster to the control plane with Push mode.
+
+		Accounts for the control plane are made in the cluster, their credentials are
+		stored in the control plane, and the cluster is registered. It is then waited,
+		for some seconds, until the cluster is Ready. If anything fails, what was made
+		is taken back.`
+	examples = `
+		# Join cluster member1 with the current context of a kubeconfig
+		{{.Name}} join member1 --cluster-kubeconfig=member1.kubeconfig
+
+		# Join the cluster of context foo of the same kubeconfig as the control plane's
+		{{.Name}} join member1 --cluster-kubeconfig=$KUBECONFIG --cluster-context=foo
+
+		# Say where the cluster runs, for placements that choose by it
+		{{.Name}} join member1 --cluster-kubeconfig=member1.kubeconfig --cluster-provider=aws --cluster-region=eu-west-1 --cluster-zones=a,b
+
+		# See whether it could be joined
+		{{.Name}} join member1 --cluster-kubeconfig=member1.kubeconfig --dry-run`
+	// readyLimit is how long a joined cluster is watched until it is Ready.
+	readyLimit = 10 * time.Second
+)
+
+// NewCommand returns the command.
+func NewCommand(e *env.Env) *cobra.Command {
+	access := e.NewAccess()
+	member := env.Kubeconfig{Flag: "--cluster-kubeconfig"}
+	var r request
+	cmd := &cobra.Command{
+		Use:                   "join CLUSTER_NAME --cluster-kubeconfig=<KUBECONFIG>",
+		DisableFlagsInUseLine: true,
+		Short:                 short,
+		Long:                  e.Long(long),
+		Example:               e.Examples(examples),
+		Args:                  e.ExactlyOne("cluster name is required", "only the cluster name is allowed as an argument"),
+		ValidArgsFunction:     cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			r.Name = args[0]
+			ctx, stop := e.Interruptible(cmd.Context())
+			defer stop()
+			return run(ctx, e, access, member, r)
+		},
+	}
+	access.AddFlags(cmd).Impersonate(cmd)
+	fs := cmd.Flags()
+	fs.StringVar(&member.Path, "cluster-kubeconfig", "", "Path to the kubeconfig of the cluster.")
+	fs.StringVar(&member.Context, "cluster-context", "", "Name of the context in the kubeconfig of the cluster; default the current one.")
+	fs.StringVar(&r.Namespace, "cluster-namespace", clusterv1alpha1.NamespaceKarmadaCluster, "Namespace of the credentials, in the cluster and in the control plane.")
+	fs.StringVar(&r.Provider, "cluster-provider", "", "Provider of the cluster; fieldSelectors of placements can choose by it.")
+	fs.StringVar(&r.Region, "cluster-region", "", "Region of the cluster; fieldSelectors of placements can choose by it.")
+	fs.StringSliceVar(&r.Zones, "cluster-zones", nil, "Zones of the cluster; fieldSelectors of placements can choose by them.")
+	fs.BoolVar(&r.DryRun, "dry-run", false, "Check whether the cluster can be joined, and write nothing.")
+	return cmd
+}
+
+type request = member.JoinRequest
+
+func run(ctx context.Context, e *env.Env, access *env.Access, kubeconfig env.Kubeconfig, r request) error {
+	if err := member.ValidateName(r.Name); err != nil {
+		return err
+	}
+	if r.Namespace == clusterv1alpha1.NamespaceKarmadaSystem {
+		e.Say("warning: --cluster-namespace=%s is the control plane's own namespace; better keep credentials apart", r.Namespace)
+	}
+	config, err := kubeconfig.Load()
+	if err != nil {
+		return err
+	}
+	d := member.Deps{Program: e.Name, Report: e.SayLine}
+	if d.ControlPlane, err = access.ControlPlane(); err != nil {
+		return err
+	}
+	if d.Member, err = member.NewClient(config); err != nil {
+		return err
+	}
+	r.Config = config
+	if _, err := member.Join(ctx, d, r); err != nil {
+		return err
+	}
+	if r.DryRun {
+		fmt.Fprintf(e.Out, "cluster(%s) is joined successfully (dry run)\n", r.Name)
+		return nil
+	}
+	state, err := member.WaitReady(ctx, d, r.Name, readyLimit)
+	fmt.Fprintf(e.Out, "cluster(%s) is joined successfully\n", r.Name)
+	if err != nil || state != "" {
+		e.Say("note: the cluster is not Ready yet: %s; %q shows when it is", state, e.Name+" get clusters")
+	}
+	return nil
+}

@@ -1,0 +1,99 @@
+// Package unjoin is the command that makes a member leave.
+package unjoin
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/cli/env"
+	"github.com/karmada-toolkit/karmada/pkg/member"
+)
+
+const (
+	short = "Remove a cluster from the Karmada control plane"
+	long  = `
+		Remove a cluster that was joined with Push mode from the control plane.
+
+		What the control plane propagated to the cluster is removed from it. With
+		--cluster-kubeconfig, so is what joining made there.`
+	examples = `
+		# Make member1 leave
+		{{.Name}} unjoin member1
+
+		# Also remove the control plane's accounts from it
+		{{.Name}} unjoin member1 --cluster-kubeconfig=member1.kubeconfig --cluster-context=member1
+
+		# Give up a cluster that does not answer any more
+		{{.Name}} unjoin member1 --force --wait=10s`
+)
+
+// NewCommand returns the command.
+func NewCommand(e *env.Env) *cobra.Command {
+	access := e.NewAccess()
+	kubeconfig := env.Kubeconfig{Flag: "--cluster-kubeconfig"}
+	var r member.UnjoinRequest
+	cmd := &cobra.Command{
+		Use:                   "unjoin CLUSTER_NAME --cluster-kubeconfig=<KUBECONFIG>",
+		DisableFlagsInUseLine: true,
+		Short:                 short,
+		Long:                  e.Long(long),
+		Example:               e.Examples(examples),
+		Args:                  e.ExactlyOne("cluster name is required", "only the cluster name is allowed as an argument"),
+		ValidArgsFunction:     access.CompleteClusterArg,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			r.Name = args[0]
+			if r.Wait <= 0 {
+				return fmt.Errorf(" --wait %v  must be a positive duration, e.g. 1m0s ", r.Wait)
+			}
+			ctx, stop := e.Interruptible(cmd.Context())
+			defer stop()
+			return run(ctx, e, access, kubeconfig, r)
+		},
+	}
+	access.AddFlags(cmd)
+	fs := cmd.Flags()
+	fs.StringVar(&kubeconfig.Path, "cluster-kubeconfig", "", "Path to the kubeconfig of the cluster; without it, the cluster itself is not cleaned.")
+	fs.StringVar(&kubeconfig.Context, "cluster-context", "", "Name of the context in the kubeconfig of the cluster; default the name of the cluster.")
+	fs.StringVar(&r.Namespace, "cluster-namespace", clusterv1alpha1.NamespaceKarmadaCluster, "Namespace of the credentials in the cluster.")
+	fs.BoolVar(&r.Force, "force", false, "Remove the cluster even if what runs there cannot be cleaned up.")
+	fs.DurationVar(&r.Wait, "wait", time.Minute, "How long the control plane may take to clean up and let go of the cluster.")
+	fs.BoolVar(&r.DryRun, "dry-run", false, "Check whether the cluster can be removed, and write nothing.")
+	return cmd
+}
+
+func run(ctx context.Context, e *env.Env, access *env.Access, kubeconfig env.Kubeconfig, r member.UnjoinRequest) error {
+	d := member.Deps{Program: e.Name, Report: e.SayLine}
+	if kubeconfig.Path != "" {
+		if kubeconfig.Context == "" {
+			kubeconfig.Context = r.Name
+		}
+		config, err := kubeconfig.Load()
+		if err != nil {
+			return err
+		}
+		if d.Member, err = member.NewClient(config); err != nil {
+			return err
+		}
+	}
+	var err error
+	if d.ControlPlane, err = access.ControlPlane(); err != nil {
+		return err
+	}
+	left, err := member.Unjoin(ctx, d, r)
+	for _, line := range left {
+		e.Say("left behind: %s", line)
+	}
+	if err != nil {
+		return err
+	}
+	suffix := ""
+	if r.DryRun {
+		suffix = " (dry run)"
+	}
+	fmt.Fprintf(e.Out, "cluster(%s) is unjoined successfully%s\n", r.Name, suffix)
+	return nil
+}

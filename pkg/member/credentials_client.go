@@ -1,0 +1,63 @@
+package member
+
+import (
+	"fmt"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
+)
+
+// NewClient returns a client for the kinds that joining and leaving touch, in a
+// control plane or a member. It knows their resources beforehand, so it asks the
+// server for nothing but what it is told to.
+func NewClient(config *rest.Config) (client.Client, error) {
+	scheme, err := NewScheme()
+	if err != nil {
+		return nil, err
+	}
+	config = rest.CopyConfig(config)
+	config.WarningHandlerWithContext = rest.NoWarnings{}
+	c, err := client.New(config, client.Options{Scheme: scheme, Mapper: newMapper()})
+	if err != nil {
+		return nil, fmt.Errorf("making a client for %s: %w", config.Host, err)
+	}
+	return c, nil
+}
+
+// NewScheme returns the kinds that joining and leaving touch.
+func NewScheme() (*runtime.Scheme, error) {
+	scheme := runtime.NewScheme()
+	builder := runtime.NewSchemeBuilder(
+		corev1.AddToScheme, rbacv1.AddToScheme, authenticationv1.AddToScheme, metav1.AddMetaToScheme,
+		clusterv1alpha1.AddToScheme, workv1alpha1.AddToScheme,
+	)
+	if err := builder.AddToScheme(scheme); err != nil {
+		return nil, fmt.Errorf("building the scheme: %w", err)
+	}
+	return scheme, nil
+}
+
+func newMapper() meta.RESTMapper {
+	mapper := meta.NewDefaultRESTMapper(nil)
+	add := func(gv schema.GroupVersion, scope meta.RESTScope, kinds ...string) {
+		for _, kind := range kinds {
+			mapper.Add(gv.WithKind(kind), scope)
+		}
+	}
+	add(corev1.SchemeGroupVersion, meta.RESTScopeRoot, "Namespace")
+	add(corev1.SchemeGroupVersion, meta.RESTScopeNamespace, "Secret", "ServiceAccount", "ConfigMap")
+	add(rbacv1.SchemeGroupVersion, meta.RESTScopeRoot, "ClusterRole", "ClusterRoleBinding")
+	add(clusterv1alpha1.GroupVersion, meta.RESTScopeRoot, "Cluster")
+	add(workv1alpha1.GroupVersion, meta.RESTScopeNamespace, "Work")
+	return mapper
+}

@@ -1,0 +1,292 @@
+package member
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+)
+
+const (
+	// nameLimit is how long the name of a cluster may be: namespaces are named after
+	// it.
+	nameLimit = 48
+	// firstAnswer is how long a cluster may take to answer at all.
+	firstAnswer = 10 * time.Second
+	// undoLimit is how long taking back a failed join may take.
+	undoLimit = 20 * time.Second
+)
+
+// Deps is what joining and leaving work with.
+type Deps struct {
+	// Program is what the user types, for the next steps that errors name.
+	Program string
+	// ControlPlane is a client of the control plane.
+	ControlPlane client.Client
+	// Member is a client of the member; nil if the user gave no access to it.
+	Member client.Client
+	// Report is told what is being waited for.
+	Report Reporter
+}
+
+// JoinRequest says which cluster is to be joined and what is known of it.
+type JoinRequest struct {
+	// Name of the cluster.
+	Name string
+	// Namespace of the credentials, in the member and in the control plane.
+	Namespace string
+	// Provider, Region and Zones describe the cluster.
+	Provider, Region string
+	Zones            []string
+	// Config is how the member is reached; the control plane will reach it at the
+	// same address.
+	Config *rest.Config
+	// DryRun checks and writes nothing.
+	DryRun bool
+}
+
+// ValidateName says why a name cannot be that of a cluster.
+func ValidateName(name string) error {
+	var msgs []string
+	switch {
+	case name == "":
+		msgs = append(msgs, "must be not empty")
+	case len(name) > nameLimit:
+		msgs = append(msgs, fmt.Sprintf("must be no more than %d characters", nameLimit))
+	}
+	if name != "" {
+		msgs = append(msgs, validation.IsDNS1123Label(name)...)
+	}
+	if len(msgs) > 0 {
+		return fmt.Errorf("invalid cluster name(%s): %s", name, strings.Join(msgs, ";"))
+	}
+	return nil
+}
+
+// Join makes a cluster a member that the control plane pushes to. It waits for
+// nothing but the credentials. After a failure nothing of what it made is left, and
+// what an earlier run left behind is used again.
+func Join(ctx context.Context, d Deps, r JoinRequest) (*clusterv1alpha1.Cluster, error) {
+	if err := ValidateName(r.Name); err != nil {
+		return nil, err
+	}
+	id, err := identify(ctx, d, r)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkUnregistered(ctx, d, r.Name, id); err != nil {
+		return nil, err
+	}
+	cluster, err := desiredCluster(r, id)
+	if err != nil || r.DryRun {
+		return cluster, err
+	}
+	inMember, inControlPlane := &journal{client: d.Member}, &journal{client: d.ControlPlane}
+	if err := join(ctx, d, r, cluster, inMember, inControlPlane); err != nil {
+		undo, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoLimit)
+		defer cancel()
+		return nil, errors.Join(fmt.Errorf("joining cluster %q: %w", r.Name, err), inControlPlane.undo(undo), inMember.undo(undo))
+	}
+	return cluster, nil
+}
+
+func join(ctx context.Context, d Deps, r JoinRequest, cluster *clusterv1alpha1.Cluster, inMember, inControlPlane *journal) error {
+	accounts := Accounts{Cluster: r.Name, Namespace: r.Namespace, Controllers: true, Impersonator: true}
+	creds, err := ensureAccounts(ctx, inMember, accounts, d.Report)
+	if err != nil {
+		return err
+	}
+	if len(creds.CABundle) == 0 && !r.Config.Insecure {
+		if creds.CABundle, err = caOf(r.Config); err != nil {
+			return err
+		}
+	}
+	secrets, err := storeCredentials(ctx, inControlPlane, r.Namespace, r.Name, creds, d.Report)
+	if err != nil {
+		return err
+	}
+	created, err := inControlPlane.create(ctx, cluster)
+	if err != nil {
+		return err
+	}
+	if !created {
+		return fmt.Errorf("failed to create cluster(%s) object. error: cluster(%s) already exist", r.Name, r.Name)
+	}
+	for _, secret := range secrets {
+		if err := own(ctx, d.ControlPlane, cluster, secret); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// own makes a Secret go when its cluster goes.
+func own(ctx context.Context, c client.Client, cluster *clusterv1alpha1.Cluster, secret *corev1.Secret) error {
+	base := secret.DeepCopy()
+	secret.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(cluster, clusterv1alpha1.GroupVersion.WithKind("Cluster"))}
+	if err := c.Patch(ctx, secret, client.MergeFrom(base)); err != nil {
+		return fmt.Errorf("tying secret %s to the cluster: %w", key(secret), err)
+	}
+	return nil
+}
+
+// ID returns the identity of a cluster: the UID of its namespace kube-system.
+func ID(ctx context.Context, c client.Client) (string, error) {
+	ns := &corev1.Namespace{}
+	if err := c.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, ns); err != nil {
+		return "", err
+	}
+	return string(ns.UID), nil
+}
+
+func identify(ctx context.Context, d Deps, r JoinRequest) (string, error) {
+	var id string
+	what := func() string { return fmt.Sprintf("cluster %q at %s to answer", r.Name, r.Config.Host) }
+	type answer struct {
+		id  string
+		err error
+	}
+	answers := make(chan answer, 1)
+	go func() {
+		id, err := ID(ctx, d.Member)
+		answers <- answer{id, err}
+	}()
+	err := await(ctx, firstAnswer, d.Report, what, func(context.Context) (bool, error) {
+		select {
+		case a := <-answers:
+			id = a.id
+			return a.err == nil, a.err
+		default:
+			return false, nil
+		}
+	})
+	if err != nil {
+		return "", fmt.Errorf("reading the identity of cluster %q at %s (namespace kube-system): %w; check --cluster-kubeconfig and --cluster-context", r.Name, r.Config.Host, err)
+	}
+	return id, nil
+}
+
+// checkUnregistered refuses a name or a cluster that the control plane has already.
+func checkUnregistered(ctx context.Context, d Deps, name, id string) error {
+	list := &clusterv1alpha1.ClusterList{}
+	if err := d.ControlPlane.List(ctx, list); err != nil {
+		return fmt.Errorf("listing the member clusters: %w", notFederation(err))
+	}
+	for i := range list.Items {
+		c := &list.Items[i]
+		if c.Name != name && (id == "" || c.Spec.ID != id) {
+			continue
+		}
+		text := fmt.Sprintf("the cluster ID %s or the cluster name %s has been registered: ", id, name)
+		leave := fmt.Sprintf("%s unjoin %s", d.Program, c.Name)
+		switch {
+		case c.DeletionTimestamp != nil:
+			return fmt.Errorf("%scluster %q is being removed; wait until it is gone, or run %q", text, c.Name, leave+" --force")
+		case c.Name != name:
+			return fmt.Errorf("%sit is a member as %q; run %q first", text, c.Name, leave)
+		case c.Spec.ID != id:
+			return fmt.Errorf("%sanother cluster is joined as %q; choose another name", text, c.Name)
+		default:
+			return fmt.Errorf("%scluster %q is already joined; run %q first", text, c.Name, leave)
+		}
+	}
+	return nil
+}
+
+// notFederation explains a server that has no API of clusters.
+func notFederation(err error) error {
+	var status apierrors.APIStatus
+	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) || (errors.As(err, &status) && status.Status().Code == http.StatusNotFound) {
+		return fmt.Errorf("the server is no karmada control plane, it has no API of member clusters: %w; choose one with --kubeconfig and --karmada-context", err)
+	}
+	return err
+}
+
+func desiredCluster(r JoinRequest, id string) (*clusterv1alpha1.Cluster, error) {
+	endpoint, _, err := rest.DefaultServerUrlFor(r.Config)
+	if err != nil {
+		return nil, fmt.Errorf("reading the address of cluster %q: %w", r.Name, err)
+	}
+	proxy, err := proxyOf(r.Config, endpoint)
+	if err != nil {
+		return nil, fmt.Errorf("reading the proxy of cluster %q: %w", r.Name, err)
+	}
+	return &clusterv1alpha1.Cluster{
+		ObjectMeta: metav1.ObjectMeta{Name: r.Name},
+		Spec: clusterv1alpha1.ClusterSpec{
+			ID:                          id,
+			SyncMode:                    clusterv1alpha1.Push,
+			APIEndpoint:                 strings.TrimSuffix(endpoint.String(), "/"),
+			SecretRef:                   &clusterv1alpha1.LocalSecretReference{Namespace: r.Namespace, Name: r.Name},
+			ImpersonatorSecretRef:       &clusterv1alpha1.LocalSecretReference{Namespace: r.Namespace, Name: ImpersonatorSecretName(r.Name)},
+			InsecureSkipTLSVerification: r.Config.Insecure,
+			ProxyURL:                    proxy,
+			Provider:                    r.Provider,
+			Region:                      r.Region,
+			Zones:                       r.Zones,
+		},
+	}, nil
+}
+
+func proxyOf(config *rest.Config, endpoint *url.URL) (string, error) {
+	if config.Proxy == nil {
+		return "", nil
+	}
+	proxy, err := config.Proxy(&http.Request{URL: endpoint})
+	if err != nil || proxy == nil {
+		return "", err
+	}
+	return proxy.String(), nil
+}
+
+func caOf(config *rest.Config) ([]byte, error) {
+	if len(config.CAData) > 0 || config.CAFile == "" {
+		return config.CAData, nil
+	}
+	data, err := os.ReadFile(config.CAFile)
+	if err != nil {
+		return nil, fmt.Errorf("reading the certificate authority of the kubeconfig: %w", err)
+	}
+	return data, nil
+}
+
+// WaitReady waits until a cluster is Ready, for limit at most. It returns what is
+// wrong otherwise, and an error only when it cannot tell.
+func WaitReady(ctx context.Context, d Deps, name string, limit time.Duration) (string, error) {
+	state := "the control plane has not looked at it yet"
+	what := func() string { return fmt.Sprintf("cluster %q to be Ready (%s)", name, state) }
+	err := await(ctx, limit, d.Report, what, func(ctx context.Context) (bool, error) {
+		cluster := &clusterv1alpha1.Cluster{}
+		if err := d.ControlPlane.Get(ctx, client.ObjectKey{Name: name}, cluster); err != nil {
+			return false, fmt.Errorf("reading cluster %q: %w", name, err)
+		}
+		ready := meta.FindStatusCondition(cluster.Status.Conditions, clusterv1alpha1.ClusterConditionReady)
+		if ready == nil {
+			return false, nil
+		}
+		state = strings.Trim(ready.Reason+": "+ready.Message, ": ")
+		return ready.Status == metav1.ConditionTrue, nil
+	})
+	switch {
+	case err == nil:
+		return "", nil
+	case errors.Is(err, errTooLong):
+		return state, nil
+	default:
+		return state, err
+	}
+}

@@ -1,0 +1,44 @@
+package member
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/util/retry"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+)
+
+// UpdateTaints changes the taints of a cluster. Controllers write them too, so the
+// change is made to what is there at the moment of writing. change returns the new
+// taints, and false to leave them.
+func UpdateTaints(ctx context.Context, c client.Client, cluster string, dryRun bool, change func([]corev1.Taint) ([]corev1.Taint, bool, error)) error {
+	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		obj := &clusterv1alpha1.Cluster{}
+		if err := c.Get(ctx, client.ObjectKey{Name: cluster}, obj); err != nil {
+			if apierrors.IsNotFound(err) {
+				return notFederationOr(err)
+			}
+			return fmt.Errorf("reading cluster %q: %w", cluster, err)
+		}
+		base := obj.DeepCopy()
+		taints, changed, err := change(obj.Spec.Taints)
+		if err != nil || !changed || dryRun {
+			return err
+		}
+		obj.Spec.Taints = taints
+		return c.Patch(ctx, obj, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{}))
+	})
+}
+
+// notFederationOr keeps the error of an object that is not there, and explains that
+// of an API that is not there.
+func notFederationOr(err error) error {
+	if status, ok := err.(apierrors.APIStatus); ok && status.Status().Details != nil && status.Status().Details.Name != "" { //nolint:errorlint // the client returns it unwrapped
+		return err
+	}
+	return notFederation(err)
+}

@@ -1,0 +1,317 @@
+package member
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/apis/names"
+	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
+	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+)
+
+// forceLimit is how long a forced removal may take.
+const forceLimit = 20 * time.Second
+
+// UnjoinRequest says which cluster is to leave.
+type UnjoinRequest struct {
+	// Name of the cluster.
+	Name string
+	// Namespace of the credentials in the member.
+	Namespace string
+	// Wait is how long the control plane may take to let go of the cluster.
+	Wait time.Duration
+	// Force removes the cluster from the control plane even if what it runs cannot
+	// be cleaned up.
+	Force bool
+	// DryRun checks and writes nothing.
+	DryRun bool
+}
+
+// Unjoin makes a member leave. With access to the member it removes what joining
+// made there. It returns what it had to leave behind, a line each.
+func Unjoin(ctx context.Context, d Deps, r UnjoinRequest) ([]string, error) {
+	cluster := &clusterv1alpha1.Cluster{}
+	err := d.ControlPlane.Get(ctx, client.ObjectKey{Name: r.Name}, cluster)
+	if apierrors.IsNotFound(err) {
+		return unjoinRest(ctx, d, r, err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading cluster %q: %w", r.Name, err)
+	}
+	if cluster.Spec.SyncMode == clusterv1alpha1.Pull {
+		return nil, fmt.Errorf("cluster %s is a Pull mode member cluster, please use command `unregister` if you want to continue unregistering the cluster", r.Name)
+	}
+	if r.DryRun {
+		return nil, nil
+	}
+	if err := client.IgnoreNotFound(d.ControlPlane.Delete(ctx, cluster)); err != nil {
+		return nil, fmt.Errorf("deleting cluster %q: %w", r.Name, err)
+	}
+	var left []string
+	if err := awaitGone(ctx, d, r.Name, r.Wait); err != nil {
+		if !errors.Is(err, errTooLong) {
+			return nil, err
+		}
+		if !r.Force {
+			return nil, fmt.Errorf("cluster %q is still being removed after %s: %s; it goes on when the cluster answers again, or give it up with %q: %w",
+				r.Name, r.Wait, strings.Join(remaining(ctx, d, r.Name), ", "), d.Program+" unjoin "+r.Name+" --force", context.DeadlineExceeded)
+		}
+		if left, err = force(ctx, d, r.Name); err != nil {
+			return left, err
+		}
+	}
+	more, err := cleanMember(ctx, d, r)
+	return append(left, more...), err
+}
+
+// unjoinRest handles a cluster that the control plane does not have: an earlier
+// run may have been interrupted before it came to the member.
+func unjoinRest(ctx context.Context, d Deps, r UnjoinRequest, notFound error) ([]string, error) {
+	var status apierrors.APIStatus
+	if errors.As(notFound, &status) && (status.Status().Details == nil || status.Status().Details.Name == "") {
+		return nil, notFederation(notFound)
+	}
+	missing := fmt.Errorf("no cluster object %s found in karmada control Plane; %q lists those that are", r.Name, d.Program+" get clusters")
+	if d.Member == nil {
+		return nil, missing
+	}
+	account := &corev1.ServiceAccount{}
+	if err := d.Member.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: AccountName(r.Name)}, account); err != nil {
+		return nil, missing
+	}
+	if r.DryRun {
+		return nil, nil
+	}
+	return cleanMember(ctx, d, r)
+}
+
+func awaitGone(ctx context.Context, d Deps, name string, limit time.Duration) error {
+	what := func() string {
+		look, cancel := context.WithTimeout(ctx, patience)
+		defer cancel()
+		return fmt.Sprintf("cluster %q to be removed: %s", name, strings.Join(remaining(look, d, name), ", "))
+	}
+	return await(ctx, limit, d.Report, what, func(ctx context.Context) (bool, error) {
+		err := d.ControlPlane.Get(ctx, client.ObjectKey{Name: name}, &clusterv1alpha1.Cluster{})
+		if apierrors.IsNotFound(err) {
+			return true, nil
+		}
+		if err != nil {
+			return false, fmt.Errorf("reading cluster %q: %w", name, err)
+		}
+		return false, nil
+	})
+}
+
+// remaining says what keeps a cluster from going.
+func remaining(ctx context.Context, d Deps, name string) []string {
+	works := &workv1alpha1.WorkList{}
+	if err := d.ControlPlane.List(ctx, works, client.InNamespace(names.ExecutionNamespace(name))); err == nil && len(works.Items) > 0 {
+		return []string{fmt.Sprintf("%d works in namespace %s are not cleaned up", len(works.Items), names.ExecutionNamespace(name))}
+	}
+	return []string{"the control plane has not let go of it"}
+}
+
+// force takes away what holds the cluster in the control plane. The objects that
+// its Works stand for stay in the member.
+func force(ctx context.Context, d Deps, name string) ([]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, forceLimit)
+	defer cancel()
+	space := names.ExecutionNamespace(name)
+	left, errs := dropWorks(ctx, d, space)
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: space}}
+	if err := d.ControlPlane.Delete(ctx, ns); client.IgnoreNotFound(err) != nil && !apierrors.IsConflict(err) {
+		errs = append(errs, fmt.Errorf("deleting namespace %s: %w", space, err))
+	}
+	if err := finalizeNamespace(ctx, d, space); err != nil {
+		errs = append(errs, err)
+	}
+	cluster := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	if err := dropFinalizer(ctx, d.ControlPlane, cluster, clusterv1alpha1.ClusterControllerFinalizer); err != nil {
+		errs = append(errs, err)
+	}
+	for _, err := range errs {
+		left = append(left, err.Error())
+	}
+	if err := awaitGone(ctx, d, name, patience); err != nil {
+		return left, fmt.Errorf("cluster %q could not be forced out: %w", name, err)
+	}
+	return left, nil
+}
+
+// dropWorks takes the finalizers off the Works of a cluster and says which objects
+// that leaves in the member.
+func dropWorks(ctx context.Context, d Deps, space string) ([]string, []error) {
+	works := &workv1alpha1.WorkList{}
+	if err := d.ControlPlane.List(ctx, works, client.InNamespace(space)); err != nil {
+		return nil, []error{fmt.Errorf("listing the works in namespace %s: %w", space, err)}
+	}
+	var left []string
+	var errs []error
+	for i := range works.Items {
+		work := &works.Items[i]
+		if !controllerutil.ContainsFinalizer(work, workv1alpha2.ExecutionControllerFinalizer) {
+			continue
+		}
+		left = append(left, "in the member: "+strings.Join(manifests(work), ", "))
+		if err := dropFinalizer(ctx, d.ControlPlane, work, workv1alpha2.ExecutionControllerFinalizer); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		if err := d.ControlPlane.Delete(ctx, work); client.IgnoreNotFound(err) != nil {
+			errs = append(errs, fmt.Errorf("deleting work %s: %w", key(work), err))
+		}
+	}
+	return left, errs
+}
+
+func manifests(work *workv1alpha1.Work) []string {
+	var out []string
+	for _, m := range work.Spec.Workload.Manifests {
+		obj := &metav1.PartialObjectMetadata{}
+		if err := json.Unmarshal(m.Raw, obj); err == nil && obj.Kind != "" {
+			out = append(out, obj.Kind+" "+key(obj))
+		}
+	}
+	if len(out) == 0 {
+		out = append(out, "what work "+work.Name+" stands for")
+	}
+	return out
+}
+
+// dropFinalizer removes one finalizer from an object, however often others write
+// it meanwhile.
+func dropFinalizer(ctx context.Context, c client.Client, obj client.Object, finalizer string) error {
+	what := func() string { return fmt.Sprintf("%T %s to be written", obj, key(obj)) }
+	return await(ctx, forceLimit, nil, what, func(ctx context.Context) (bool, error) {
+		if err := c.Get(ctx, client.ObjectKeyFromObject(obj), obj); err != nil {
+			return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
+		}
+		base, ok := obj.DeepCopyObject().(client.Object)
+		if !ok || !controllerutil.RemoveFinalizer(obj, finalizer) {
+			return true, nil
+		}
+		err := c.Patch(ctx, obj, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{}))
+		switch {
+		case err == nil || apierrors.IsNotFound(err):
+			return true, nil
+		case apierrors.IsConflict(err):
+			return false, nil
+		default:
+			return false, fmt.Errorf("removing finalizer %s from %T %s: %w", finalizer, obj, key(obj), err)
+		}
+	})
+}
+
+// finalizeNamespace waits for a namespace to go and, where nothing removes it,
+// removes it through its finalize subresource.
+func finalizeNamespace(ctx context.Context, d Deps, name string) error {
+	ns := &corev1.Namespace{}
+	what := func() string { return fmt.Sprintf("namespace %s to be removed", name) }
+	err := await(ctx, 2*patience, d.Report, what, func(ctx context.Context) (bool, error) {
+		err := d.ControlPlane.Get(ctx, client.ObjectKey{Name: name}, ns)
+		return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
+	})
+	if err == nil || !errors.Is(err, errTooLong) {
+		return err
+	}
+	ns.Spec.Finalizers = nil
+	if err := d.ControlPlane.SubResource("finalize").Update(ctx, ns); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("finalizing namespace %s: %w", name, err)
+	}
+	return nil
+}
+
+// cleanMember removes from the member what joining made there. With Force it goes
+// on past errors and returns them as what is left.
+func cleanMember(ctx context.Context, d Deps, r UnjoinRequest) ([]string, error) {
+	if d.Member == nil {
+		return nil, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, forceLimit)
+	defer cancel()
+	var left []string
+	err := forEach(memberObjects(r), func(obj client.Object) error {
+		err := client.IgnoreNotFound(d.Member.Delete(ctx, obj))
+		if err == nil {
+			return nil
+		}
+		err = fmt.Errorf("removing %T %s from cluster %q: %w", obj, key(obj), r.Name, err)
+		if r.Force && ctx.Err() == nil {
+			left = append(left, err.Error())
+			return nil
+		}
+		return err
+	})
+	if err == nil {
+		err = cleanNamespace(ctx, d, r)
+	}
+	if err != nil && r.Force {
+		return append(left, err.Error()), nil
+	}
+	return left, err
+}
+
+func memberObjects(r UnjoinRequest) []client.Object {
+	cluster := metav1.ObjectMeta{Name: RoleName(r.Name)}
+	account := metav1.ObjectMeta{Namespace: r.Namespace, Name: AccountName(r.Name)}
+	return []client.Object{
+		&rbacv1.ClusterRoleBinding{ObjectMeta: cluster},
+		&rbacv1.ClusterRole{ObjectMeta: cluster},
+		&corev1.ServiceAccount{ObjectMeta: account},
+		&corev1.Secret{ObjectMeta: account},
+	}
+}
+
+// cleanNamespace removes what control planes share in a member, if this was the
+// last one, and the namespace if joining made it.
+func cleanNamespace(ctx context.Context, d Deps, r UnjoinRequest) error {
+	accounts := &corev1.ServiceAccountList{}
+	if err := d.Member.List(ctx, accounts, client.InNamespace(r.Namespace), client.MatchingLabels(systemLabels())); err != nil {
+		return fmt.Errorf("listing service accounts of cluster %q: %w", r.Name, err)
+	}
+	for i := range accounts.Items {
+		if name := accounts.Items[i].Name; name != ImpersonatorName && name != AccountName(r.Name) {
+			return nil
+		}
+	}
+	meta := metav1.ObjectMeta{Namespace: r.Namespace, Name: ImpersonatorName}
+	shared := []client.Object{&corev1.ServiceAccount{ObjectMeta: meta}, &corev1.Secret{ObjectMeta: meta}}
+	ns := &corev1.Namespace{}
+	err := d.Member.Get(ctx, client.ObjectKey{Name: r.Namespace}, ns)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		return fmt.Errorf("reading namespace %s of cluster %q: %w", r.Namespace, r.Name, err)
+	case ns.Labels[workv1alpha2.SystemLabel] == workv1alpha2.SystemLabelValue:
+		shared = append(shared, ns)
+	}
+	return forEach(shared, func(obj client.Object) error {
+		if err := d.Member.Delete(ctx, obj); client.IgnoreNotFound(err) != nil && !apierrors.IsConflict(err) {
+			return fmt.Errorf("removing %T %s from cluster %q: %w", obj, key(obj), r.Name, err)
+		}
+		return nil
+	})
+}
+
+func forEach(objs []client.Object, fn func(client.Object) error) error {
+	for _, obj := range objs {
+		if err := fn(obj); err != nil {
+			return err
+		}
+	}
+	return nil
+}
