@@ -1,0 +1,125 @@
+// Package apply writes desired objects by server-side apply and says what
+// changed.
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+)
+
+// Action is what applying did to an object.
+type Action string
+
+// The values of Action.
+const (
+	Created    Action = "created"
+	Configured Action = "configured"
+	Unchanged  Action = "unchanged"
+)
+
+// Change is what happened to one object.
+type Change struct {
+	Kind, Namespace, Name string
+	Action                Action
+}
+
+// ChangeSet is what happened to all of them, in the order they were given.
+type ChangeSet []Change
+
+// Changed says whether any object was created or configured.
+func (s ChangeSet) Changed() bool {
+	for _, c := range s {
+		if c.Action != Unchanged {
+			return true
+		}
+	}
+	return false
+}
+
+// Applier writes objects as one field manager.
+type Applier struct {
+	// Client of the API server. It must not read from a cache.
+	Client client.Client
+	// Manager is the name of the field manager.
+	Manager string
+	// Parallel is how many objects are written at the same time. Default 8.
+	Parallel int
+}
+
+// Apply writes the objects. Every object is tried; the errors are joined, each
+// with the name of its object.
+func (a *Applier) Apply(ctx context.Context, objects ...client.Object) (ChangeSet, error) {
+	limit := make(chan struct{}, max(a.Parallel, 8))
+	changes := make(ChangeSet, len(objects))
+	errs := make([]error, len(objects))
+	var wg sync.WaitGroup
+	for i, obj := range objects {
+		limit <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-limit }()
+			changes[i], errs[i] = a.one(ctx, obj)
+		})
+	}
+	wg.Wait()
+	return changes, errors.Join(errs...)
+}
+
+func (a *Applier) one(ctx context.Context, obj client.Object) (Change, error) {
+	gvk, err := apiutil.GVKForObject(obj, a.Client.Scheme())
+	if err != nil {
+		return Change{}, fmt.Errorf("applying %T %q: %w", obj, obj.GetName(), err)
+	}
+	change := Change{Kind: gvk.Kind, Namespace: obj.GetNamespace(), Name: obj.GetName()}
+	fail := func(err error) (Change, error) {
+		return change, fmt.Errorf("applying %s %q: %w", gvk.Kind, client.ObjectKeyFromObject(obj), err)
+	}
+	desired, err := toUnstructured(obj, gvk)
+	if err != nil {
+		return fail(err)
+	}
+	before := &unstructured.Unstructured{}
+	before.SetGroupVersionKind(gvk)
+	err = a.Client.Get(ctx, client.ObjectKeyFromObject(obj), before)
+	if client.IgnoreNotFound(err) != nil {
+		return fail(err)
+	}
+	missing := apierrors.IsNotFound(err)
+	err = a.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(desired), client.FieldOwner(a.Manager), client.ForceOwnership)
+	if err != nil {
+		return fail(err)
+	}
+	switch {
+	case missing:
+		change.Action = Created
+	case before.GetResourceVersion() != desired.GetResourceVersion():
+		change.Action = Configured
+	default:
+		change.Action = Unchanged
+	}
+	return change, nil
+}
+
+// toUnstructured returns what the object asks for: no status and nothing the
+// server sets.
+func toUnstructured(obj client.Object, gvk schema.GroupVersionKind) (*unstructured.Unstructured, error) {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
+	if err != nil {
+		return nil, fmt.Errorf("encoding it: %w", err)
+	}
+	u := &unstructured.Unstructured{Object: content}
+	u.SetGroupVersionKind(gvk)
+	unstructured.RemoveNestedField(u.Object, "status")
+	unstructured.RemoveNestedField(u.Object, "metadata", "creationTimestamp")
+	u.SetManagedFields(nil)
+	u.SetResourceVersion("")
+	return u, nil
+}

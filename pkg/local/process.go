@@ -1,0 +1,210 @@
+package local
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/karmada-toolkit/karmada/pkg/init/pki"
+)
+
+// stopGrace is how long a process may take to end after it was asked to.
+const stopGrace = 15 * time.Second
+
+// record identifies a process across runs of the program: the number alone may
+// belong to somebody else by now.
+type record struct {
+	PID     int       `json:"pid"`
+	Started string    `json:"started"`
+	Time    time.Time `json:"time"`
+	Command []string  `json:"command"`
+}
+
+// process is a process of a federation.
+type process struct {
+	name string
+	f    *Federation
+}
+
+func (f *Federation) process(name string) process { return process{name: name, f: f} }
+
+func (p process) recordPath() string {
+	return filepath.Join(p.f.dir, processesDir, p.name+".json")
+}
+
+// running returns the record of the process if it is alive.
+func (p process) running() (record, bool) {
+	var r record
+	data, err := os.ReadFile(p.recordPath())
+	if err != nil || json.Unmarshal(data, &r) != nil {
+		return r, false
+	}
+	started, err := startOf(r.PID)
+	return r, err == nil && started == r.Started
+}
+
+// child is a process that this program started.
+type child struct {
+	record
+	process
+	// exited is closed when the process has ended; err says how.
+	exited chan struct{}
+	err    error
+}
+
+// start runs a program apart from this one, with its output in the log. The
+// process lives on when this program ends.
+func (p process) start(now time.Time, program string, args ...string) (*child, error) {
+	for _, dir := range []string{logsDir, processesDir} {
+		if err := os.MkdirAll(filepath.Join(p.f.dir, dir), 0o700); err != nil {
+			return nil, fmt.Errorf("starting %s: %w", p.name, err)
+		}
+	}
+	log, err := os.OpenFile(p.f.log(p.name), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("starting %s: %w", p.name, err)
+	}
+	defer log.Close() //nolint:errcheck // the process has its own handle
+	_, _ = fmt.Fprintf(log, "--- %s: starting %s %s\n", now.UTC().Format(time.RFC3339), program, strings.Join(args, " "))
+	cmd := exec.Command(program, args...) //nolint:gosec,noctx // the program was looked up by name; it outlives every context
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.Dir = p.f.dir
+	detach(cmd)
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("starting %s: %w", p.name, err)
+	}
+	c := &child{process: p, exited: make(chan struct{})}
+	started, err := startOf(cmd.Process.Pid)
+	go func() {
+		c.err = cmd.Wait()
+		close(c.exited)
+	}()
+	if err != nil {
+		return nil, fmt.Errorf("starting %s: it ended at once; log: %s", p.name, p.f.log(p.name))
+	}
+	c.record = record{PID: cmd.Process.Pid, Started: started, Time: now, Command: cmd.Args}
+	data, err := json.Marshal(c.record)
+	if err == nil {
+		err = pki.WriteFile(p.recordPath(), data, 0o600)
+	}
+	if err != nil {
+		_ = cmd.Process.Kill()
+		return nil, fmt.Errorf("starting %s: remembering the process: %w", p.name, err)
+	}
+	return c, nil
+}
+
+// during returns a context that ends when the process does, with an error that
+// says why and where the log is.
+func (c *child) during(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	go func() {
+		select {
+		case <-c.exited:
+			cancel(c.failure())
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() { cancel(nil) }
+}
+
+// failure describes the end of the process by its exit and its last words.
+func (c *child) failure() error {
+	log := c.f.log(c.name)
+	how := "it ended"
+	if c.err != nil {
+		how = c.err.Error()
+	}
+	if words := lastWords(log); words != "" {
+		how += ": " + words
+	}
+	return fmt.Errorf("%s stopped while starting: %s; its log is %s", c.name, how, log)
+}
+
+// lastWords returns the last line of a log that looks like the cause of an end.
+func lastWords(path string) string {
+	file, err := os.Open(path)
+	if err != nil {
+		return ""
+	}
+	defer file.Close() //nolint:errcheck // only read
+	const tail = 16 << 10
+	if info, err := file.Stat(); err == nil && info.Size() > tail {
+		_, _ = file.Seek(-tail, io.SeekEnd)
+	}
+	data, err := io.ReadAll(file)
+	if err != nil {
+		return ""
+	}
+	lines := strings.Split(string(bytes.TrimSpace(data)), "\n")
+	for i := len(lines) - 1; i >= 0 && i > len(lines)-50; i-- {
+		line := strings.TrimSpace(lines[i])
+		if strings.HasPrefix(line, "---") {
+			return ""
+		}
+		if text, ok := strings.CutPrefix(line, "error: "); ok {
+			return text
+		}
+		if strings.HasPrefix(line, "panic:") {
+			return line
+		}
+	}
+	return strings.TrimSpace(lines[len(lines)-1])
+}
+
+// stop ends the process: it is asked first and killed after a grace period. A
+// process that does not run is no error.
+func (p process) stop(ctx context.Context) error {
+	r, alive := p.running()
+	if !alive {
+		return ignoreMissing(os.Remove(p.recordPath()))
+	}
+	if err := terminate(r.PID); err != nil {
+		return fmt.Errorf("stopping %s (process %d): %w", p.name, r.PID, err)
+	}
+	if !p.gone(ctx, stopGrace) {
+		if err := kill(r.PID); err != nil {
+			return fmt.Errorf("killing %s (process %d), which did not stop in %s: %w", p.name, r.PID, stopGrace, err)
+		}
+		if !p.gone(ctx, stopGrace) {
+			return fmt.Errorf("%s (process %d) cannot be killed", p.name, r.PID)
+		}
+	}
+	return ignoreMissing(os.Remove(p.recordPath()))
+}
+
+// gone waits for the end of the process.
+func (p process) gone(ctx context.Context, limit time.Duration) bool {
+	deadline := time.NewTimer(limit)
+	defer deadline.Stop()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		if _, alive := p.running(); !alive {
+			return true
+		}
+		select {
+		case <-deadline.C:
+			return false
+		case <-ctx.Done():
+			return false
+		case <-tick.C:
+		}
+	}
+}
+
+func ignoreMissing(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}

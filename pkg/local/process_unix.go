@@ -1,0 +1,84 @@
+//go:build unix
+
+package local
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// detach gives the process a session of its own, so that signals to this program
+// do not reach it.
+func detach(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} }
+
+func terminate(pid int) error { return signal(pid, syscall.SIGTERM) }
+
+func kill(pid int) error { return signal(pid, syscall.SIGKILL) }
+
+func signal(pid int, s syscall.Signal) error {
+	if err := syscall.Kill(pid, s); err != nil && !errors.Is(err, syscall.ESRCH) {
+		return err
+	}
+	return nil
+}
+
+// lock takes an exclusive lock on a file without waiting. The lock ends with the
+// process.
+func lock(path string) (unlock func(), err error) {
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		_ = file.Close()
+		return nil, errLocked
+	}
+	return func() { _ = file.Close() }, nil
+}
+
+var errLocked = errors.New("another command is working on it")
+
+// startOf returns text that tells this process apart from others that had or will
+// have its number. A process that is dead, waited for or not, is an error.
+func startOf(pid int) (string, error) {
+	data, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
+	if errors.Is(err, os.ErrNotExist) {
+		if _, noProc := os.Stat("/proc/self/stat"); noProc != nil {
+			return startByPS(pid)
+		}
+	}
+	if err != nil {
+		return "", err
+	}
+	// The second field is the name in brackets, which may hold anything.
+	_, rest, ok := strings.Cut(string(data[strings.LastIndexByte(string(data), ')')+1:]), " ")
+	fields := strings.Fields(rest)
+	const state, start = 0, 19
+	if !ok || len(fields) <= start {
+		return "", fmt.Errorf("reading the state of process %d: unknown format", pid)
+	}
+	if fields[state] == "Z" || fields[state] == "X" {
+		return "", fmt.Errorf("process %d is dead", pid)
+	}
+	boot, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	return strings.TrimSpace(string(boot)) + "/" + fields[start], nil
+}
+
+// startByPS is startOf for systems without /proc.
+func startByPS(pid int) (string, error) {
+	out, err := exec.Command("ps", "-o", "stat=,lstart=", "-p", strconv.Itoa(pid)).Output() //nolint:gosec,noctx // a number; quick
+	if err != nil {
+		return "", fmt.Errorf("looking up process %d: %w", pid, err)
+	}
+	state, start, _ := strings.Cut(strings.TrimSpace(string(out)), " ")
+	if strings.HasPrefix(state, "Z") || start == "" {
+		return "", fmt.Errorf("process %d is dead", pid)
+	}
+	return strings.TrimSpace(start), nil
+}

@@ -1,0 +1,167 @@
+package local
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/karmada-toolkit/karmada/pkg/init/pki"
+)
+
+// The names of files in the directory of a federation.
+const (
+	stateFile      = "federation.json"
+	lockFile       = "lock"
+	kubeconfigFile = "kubeconfig"
+	logsDir        = "logs"
+	processesDir   = "processes"
+	karmadaDir     = "karmada"
+)
+
+// The names of the processes that are no members.
+const (
+	controlPlane = "karmada-apiserver"
+	rolesProcess = "karmada"
+)
+
+// DefaultName is the name of a federation that is given none.
+const DefaultName = "default"
+
+// memberPrefix is what the names of members begin with.
+const memberPrefix = "member"
+
+// maxMembers keeps a slip of the finger from starting hundreds of clusters.
+const maxMembers = 100
+
+// ErrNoFederation is returned for a federation that does not exist.
+var ErrNoFederation = errors.New("there is no such federation")
+
+// Federation is a federation and where it lives.
+type Federation struct {
+	// Name of the federation.
+	Name string `json:"name"`
+	// Members are the names of the member clusters, in order.
+	Members []string `json:"members"`
+	// Nodes is the number of simulated nodes of each member.
+	Nodes int `json:"nodes"`
+	// Ports of the control plane's processes by name.
+	Ports map[string]int `json:"ports"`
+	// Created is when it was first started.
+	Created time.Time `json:"created"`
+
+	dir string
+}
+
+// DefaultRoot returns the directory under which federations are kept unless a
+// user names another: karmada/local in $XDG_STATE_HOME, by default
+// ~/.local/state.
+func DefaultRoot(getenv func(string) string) (string, error) {
+	if dir := getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
+		return filepath.Join(dir, "karmada", "local"), nil
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return "", fmt.Errorf("finding a directory for the federation: %w; name one with --dir", err)
+	}
+	return filepath.Join(home, ".local", "state", "karmada", "local"), nil
+}
+
+// ValidateName says why a name cannot be that of a federation.
+func ValidateName(name string) error {
+	if msgs := validation.IsDNS1123Label(name); len(msgs) > 0 {
+		return fmt.Errorf("invalid federation name %q: %s; choose another with --name", name, strings.Join(msgs, "; "))
+	}
+	return nil
+}
+
+// Load reads the federation name under root, or returns ErrNoFederation.
+func Load(root, name string) (*Federation, error) {
+	if err := ValidateName(name); err != nil {
+		return nil, err
+	}
+	dir := filepath.Join(root, name)
+	data, err := os.ReadFile(filepath.Join(dir, stateFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("federation %q in %s: %w", name, root, ErrNoFederation)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading federation %q: %w", name, err)
+	}
+	f := &Federation{}
+	if err := json.Unmarshal(data, f); err != nil {
+		return nil, fmt.Errorf("reading federation %q: %s is damaged: %w; remove the federation with \"local down --purge\" and start again", name, filepath.Join(dir, stateFile), err)
+	}
+	f.dir = dir
+	return f, nil
+}
+
+// List reads the names of the federations under root, sorted.
+func List(root string) ([]string, error) {
+	entries, err := os.ReadDir(root)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("listing federations: %w", err)
+	}
+	var out []string
+	for _, e := range entries {
+		if _, err := os.Stat(filepath.Join(root, e.Name(), stateFile)); err == nil {
+			out = append(out, e.Name())
+		}
+	}
+	return out, nil
+}
+
+func (f *Federation) save() error {
+	data, err := json.MarshalIndent(f, "", "  ")
+	if err != nil {
+		return fmt.Errorf("encoding federation %q: %w", f.Name, err)
+	}
+	if err := pki.WriteFile(filepath.Join(f.dir, stateFile), append(data, '\n'), 0o600); err != nil {
+		return fmt.Errorf("saving federation %q: %w", f.Name, err)
+	}
+	return nil
+}
+
+// grow adds members until there are n. A federation never shrinks.
+func (f *Federation) grow(n int) error {
+	if n < len(f.Members) {
+		return fmt.Errorf("federation %q has %d members, not %d: take members out with \"unjoin\", or remove the federation with \"local down --purge\" and start again", f.Name, len(f.Members), n)
+	}
+	for i := len(f.Members) + 1; len(f.Members) < n; i++ {
+		if name := fmt.Sprintf("%s%d", memberPrefix, i); !slices.Contains(f.Members, name) {
+			f.Members = append(f.Members, name)
+		}
+	}
+	return nil
+}
+
+// Dir is the directory of the federation.
+func (f *Federation) Dir() string { return f.dir }
+
+// Kubeconfig is the path of the kubeconfig with a context for the control plane
+// and one for each member.
+func (f *Federation) Kubeconfig() string { return filepath.Join(f.dir, kubeconfigFile) }
+
+// dataDir is where a cluster keeps its data.
+func (f *Federation) dataDir(cluster string) string { return filepath.Join(f.dir, cluster) }
+
+// log is the path of the log of a process.
+func (f *Federation) log(process string) string {
+	return filepath.Join(f.dir, logsDir, process+".log")
+}
+
+// processNames are the processes of the federation in the order in which they
+// are shown.
+func (f *Federation) processNames() []string {
+	return append([]string{controlPlane, rolesProcess}, f.Members...)
+}

@@ -1,0 +1,113 @@
+package local
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	"github.com/karmada-toolkit/karmada/internal/kubelite/ready"
+)
+
+// statusLimit bounds the question to the control plane.
+const statusLimit = 3 * time.Second
+
+// ProcessStatus is the state of one process of a federation.
+type ProcessStatus struct {
+	// Name of the process.
+	Name string
+	// PID is 0 when it does not run.
+	PID int
+	// Since is when it was started.
+	Since time.Time
+	// Server is the URL of a cluster's API server, empty while it is not ready.
+	Server string
+	// Ready is the Ready condition of a member in the control plane; empty for
+	// other processes and when the control plane does not answer.
+	Ready string
+	// Log is the path of its log.
+	Log string
+}
+
+// Status returns the state of the processes of a federation. The error says why
+// the members' readiness is unknown; the processes are returned all the same.
+func Status(ctx context.Context, root, name string) ([]ProcessStatus, error) {
+	f, err := Load(root, name)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]ProcessStatus, 0, len(f.Members)+2)
+	alive := false
+	for _, name := range f.processNames() {
+		s := ProcessStatus{Name: name, Log: f.log(name)}
+		if r, ok := f.process(name).running(); ok {
+			s.PID, s.Since = r.PID, r.Time
+			if info, err := ready.Read(f.dataDir(name)); err == nil && info.PID == r.PID {
+				s.Server = info.Server
+				alive = alive || name == controlPlane
+			}
+		}
+		out = append(out, s)
+	}
+	if !alive {
+		return out, nil
+	}
+	conditions, err := f.readiness(ctx)
+	for i := range out {
+		out[i].Ready = conditions[out[i].Name]
+	}
+	return out, err
+}
+
+// readiness asks the control plane for the Ready conditions of the members.
+func (f *Federation) readiness(ctx context.Context) (map[string]string, error) {
+	info, err := ready.Read(f.dataDir(controlPlane))
+	if err != nil {
+		return nil, fmt.Errorf("looking for the control plane: %w", err)
+	}
+	_, c, err := connect(info.Kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, statusLimit)
+	defer cancel()
+	clusters := &clusterv1alpha1.ClusterList{}
+	if err := c.List(ctx, clusters); err != nil {
+		return nil, fmt.Errorf("asking the control plane for its members: %w", err)
+	}
+	out := map[string]string{}
+	for i := range clusters.Items {
+		cluster := &clusters.Items[i]
+		out[cluster.Name] = "Unknown"
+		if c := meta.FindStatusCondition(cluster.Status.Conditions, clusterv1alpha1.ClusterConditionReady); c != nil {
+			out[cluster.Name] = string(c.Status)
+		}
+	}
+	return out, nil
+}
+
+// Running says how many of the federation's processes run, and how many it has.
+func (f *Federation) Running() (running, all int) {
+	names := f.processNames()
+	for _, name := range names {
+		if _, ok := f.process(name).running(); ok {
+			running++
+		}
+	}
+	return running, len(names)
+}
+
+// KubeconfigPath returns the path of the kubeconfig of a federation.
+func KubeconfigPath(root, name string) (string, error) {
+	f, err := Load(root, name)
+	if err != nil {
+		return "", err
+	}
+	if _, err := os.Stat(f.Kubeconfig()); err != nil {
+		return "", fmt.Errorf("federation %q has no kubeconfig yet; finish its start with \"local up\"", name)
+	}
+	return f.Kubeconfig(), nil
+}

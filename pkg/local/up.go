@@ -1,0 +1,329 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/karmada-toolkit/karmada/internal/kubelite/ready"
+	"github.com/karmada-toolkit/karmada/pkg/init/pki"
+)
+
+// Limits of the steps of a start.
+const (
+	clusterLimit = 90 * time.Second
+	rolesLimit   = 90 * time.Second
+	joinLimit    = 90 * time.Second
+)
+
+// Deps is what the commands on federations work with.
+type Deps struct {
+	// Program is what the user types, for the next steps that errors name.
+	Program string
+	// Executable is the path of this program; the servers are looked for beside it.
+	Executable string
+	// Getenv reads the environment, Now is the clock.
+	Getenv func(string) string
+	Now    func() time.Time
+	// Progress is told of the steps. It is called from several goroutines.
+	Progress Progress
+}
+
+// Progress is told what a command does.
+type Progress interface {
+	// Begin says that a step has begun.
+	Begin(step string)
+	// Waiting says what a step that takes long is waiting for.
+	Waiting(step, what string)
+	// Done says that a step is done and what came of it.
+	Done(step, result string)
+}
+
+// UpRequest says which federation is wanted.
+type UpRequest struct {
+	// Root is the directory of the federations, Name the one that is wanted.
+	Root, Name string
+	// Members is the number of member clusters; negative means as many as there
+	// are, or two.
+	Members int
+	// Nodes is the number of simulated nodes of each new member; negative means as
+	// before, or one.
+	Nodes int
+}
+
+// defaults of a new federation.
+const (
+	defaultMembers = 2
+	defaultNodes   = 1
+)
+
+// Up starts a federation, or what is dead of it, and returns when every member is
+// Ready. When it fails, whatever it started is stopped again.
+func Up(ctx context.Context, d Deps, r UpRequest) (*Federation, error) {
+	bin, err := findBinaries(d.Executable, d.Getenv)
+	if err != nil {
+		return nil, err
+	}
+	f, err := prepare(d, r)
+	if err != nil {
+		return nil, err
+	}
+	unlock, err := f.lock()
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	s := &starter{Deps: d, bin: bin, f: f, ready: map[string]ready.Info{}}
+	if err := s.run(ctx); err != nil {
+		s.undo(context.WithoutCancel(ctx))
+		return nil, err
+	}
+	return f, nil
+}
+
+// prepare loads the federation, or makes it, with as many members as requested.
+func prepare(d Deps, r UpRequest) (*Federation, error) {
+	f, err := Load(r.Root, r.Name)
+	if errors.Is(err, ErrNoFederation) {
+		f, err = &Federation{Name: r.Name, Nodes: -1, Created: d.Now(), dir: filepath.Join(r.Root, r.Name)}, nil
+		if r.Members < 0 {
+			r.Members = defaultMembers
+		}
+		if r.Nodes < 0 {
+			r.Nodes = defaultNodes
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	if r.Members > maxMembers {
+		return nil, fmt.Errorf("%d members are too many for one machine; use at most %d", r.Members, maxMembers)
+	}
+	if r.Nodes >= 0 {
+		f.Nodes = r.Nodes
+	}
+	if r.Members >= 0 {
+		if err := f.grow(r.Members); err != nil {
+			return nil, err
+		}
+	}
+	if err := os.MkdirAll(f.dir, 0o700); err != nil {
+		return nil, fmt.Errorf("making the directory of federation %q: %w; choose another with --dir", r.Name, err)
+	}
+	return f, nil
+}
+
+// lock keeps other commands off the federation.
+func (f *Federation) lock() (func(), error) {
+	unlock, err := lock(filepath.Join(f.dir, lockFile))
+	if err != nil {
+		return nil, fmt.Errorf("locking federation %q: %w; wait for it to end and try again", f.Name, err)
+	}
+	return unlock, nil
+}
+
+// starter is one start of a federation.
+type starter struct {
+	Deps
+	bin binaries
+	f   *Federation
+
+	mu       sync.Mutex
+	ready    map[string]ready.Info
+	children []*child
+}
+
+// run starts what is not running: the clusters at the same time, the roles as
+// soon as the control plane answers, and each join as soon as both sides do.
+func (s *starter) run(ctx context.Context) error {
+	if err := s.f.save(); err != nil {
+		return err
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	cp := newHandover()
+	roles := newHandover()
+	group.Go(func() error {
+		defer cp.fail()
+		info, err := s.cluster(ctx, controlPlane)
+		if err != nil {
+			return err
+		}
+		cp.done(info)
+		return nil
+	})
+	group.Go(func() error {
+		defer roles.fail()
+		info, err := cp.wait(ctx)
+		if err != nil {
+			return nil // reported by its own step
+		}
+		if err := s.roles(ctx, info); err != nil {
+			return err
+		}
+		roles.done(info)
+		return nil
+	})
+	for _, member := range s.f.Members {
+		group.Go(func() error {
+			info, err := s.cluster(ctx, member)
+			if err != nil {
+				return err
+			}
+			control, err := roles.wait(ctx)
+			if err != nil {
+				return nil // reported by its own step
+			}
+			return s.join(ctx, member, control, info)
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	return s.writeKubeconfig()
+}
+
+// handover hands a cluster from the step that starts it to those that need it.
+type handover struct {
+	once sync.Once
+	ch   chan struct{}
+	info ready.Info
+	ok   bool
+}
+
+var errGivenUp = errors.New("an earlier step failed")
+
+func newHandover() *handover { return &handover{ch: make(chan struct{})} }
+
+func (s *handover) done(info ready.Info) {
+	s.once.Do(func() { s.info, s.ok = info, true; close(s.ch) })
+}
+
+func (s *handover) fail() { s.once.Do(func() { close(s.ch) }) }
+
+func (s *handover) wait(ctx context.Context) (ready.Info, error) {
+	select {
+	case <-s.ch:
+		if s.ok {
+			return s.info, nil
+		}
+		return ready.Info{}, errGivenUp
+	case <-ctx.Done():
+		return ready.Info{}, context.Cause(ctx)
+	}
+}
+
+// cluster makes sure that a cluster runs and is ready.
+func (s *starter) cluster(ctx context.Context, name string) (ready.Info, error) {
+	s.Progress.Begin(name)
+	info, err := s.startCluster(ctx, name)
+	if err != nil {
+		return info, err
+	}
+	s.mu.Lock()
+	s.ready[name] = info
+	s.mu.Unlock()
+	s.Progress.Done(name, fmt.Sprintf("Kubernetes %s at %s", info.Version, info.Server))
+	return info, nil
+}
+
+func (s *starter) startCluster(ctx context.Context, name string) (ready.Info, error) {
+	p := s.f.process(name)
+	dir := s.f.dataDir(name)
+	ctx, cancel := context.WithTimeoutCause(ctx, clusterLimit, fmt.Errorf("it is not ready after %s; its log is %s", clusterLimit, s.f.log(name)))
+	defer cancel()
+	if r, alive := p.running(); alive {
+		return s.waitCluster(ctx, name, dir, r.PID)
+	}
+	args := []string{"--data-dir", dir, "--name", name}
+	if name == controlPlane {
+		args = append(args, "--profile", "control-plane")
+	} else {
+		args = append(args, "--profile", "member", "--nodes", fmt.Sprint(s.f.Nodes))
+	}
+	c, err := s.start(p, s.bin.kubelite, args...)
+	if err != nil {
+		return ready.Info{}, err
+	}
+	ctx, stop := c.during(ctx)
+	defer stop()
+	return s.waitCluster(ctx, name, dir, c.PID)
+}
+
+func (s *starter) waitCluster(ctx context.Context, name, dir string, pid int) (ready.Info, error) {
+	defer s.remind(ctx, name, func() string { return "the API server to answer" })()
+	info, err := ready.Wait(ctx, dir, pid)
+	if err != nil {
+		return info, fmt.Errorf("starting %s: %w", name, cause(ctx, err))
+	}
+	return info, nil
+}
+
+// start runs a process and remembers it for undo.
+func (s *starter) start(p process, program string, args ...string) (*child, error) {
+	c, err := p.start(s.Now(), program, args...)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	s.children = append(s.children, c)
+	s.mu.Unlock()
+	return c, nil
+}
+
+// undo stops what this run started.
+func (s *starter) undo(ctx context.Context) {
+	var wg sync.WaitGroup
+	for _, c := range s.children {
+		wg.Go(func() { _ = c.stop(ctx) })
+	}
+	wg.Wait()
+}
+
+// remind tells every two seconds what a step is waiting for, until the returned
+// function is called.
+func (s *starter) remind(ctx context.Context, step string, what func() string) (stop func()) {
+	ctx, stop = context.WithCancel(ctx)
+	go func() {
+		tick := time.NewTicker(2 * time.Second)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+				s.Progress.Waiting(step, what())
+			}
+		}
+	}()
+	return stop
+}
+
+// cause prefers the reason why a context ended to the fact that it did.
+func cause(ctx context.Context, err error) error {
+	if c := context.Cause(ctx); c != nil && ctx.Err() != nil {
+		return c
+	}
+	return err
+}
+
+// writeKubeconfig writes the kubeconfig with all contexts.
+func (s *starter) writeKubeconfig() error {
+	all := clientcmdapi.NewConfig()
+	for _, name := range append([]string{controlPlane}, s.f.Members...) {
+		one, err := clientcmd.LoadFromFile(s.ready[name].Kubeconfig)
+		if err != nil {
+			return fmt.Errorf("reading the kubeconfig of %s: %w", name, err)
+		}
+		pki.MergeKubeconfig(all, one)
+	}
+	all.CurrentContext = controlPlane
+	return pki.WriteKubeconfig(s.f.Kubeconfig(), all)
+}
