@@ -1,0 +1,65 @@
+# Targets are documented by the text after "##"; `make help` prints them.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+
+MODULE  := github.com/karmada-toolkit/karmada
+BIN     := bin
+VERSION ?= $(shell git describe --tags --dirty --always 2>/dev/null || echo v0.0.0-master)
+COMMIT  ?= $(shell git rev-parse HEAD 2>/dev/null || true)
+STATE   ?= $(shell test -z "$$(git status --porcelain 2>/dev/null)" && echo clean || echo dirty)
+DATE    ?= $(shell date -u +%Y-%m-%dT%H:%M:%SZ)
+KUBE    := $(shell awk '$$1 == "k8s.io/kubernetes" {print $$2}' go.mod)
+LDFLAGS := -s -w \
+	-X $(MODULE)/internal/version.gitVersion=$(VERSION) \
+	-X $(MODULE)/internal/version.gitCommit=$(COMMIT) \
+	-X $(MODULE)/internal/version.gitTreeState=$(STATE) \
+	-X $(MODULE)/internal/version.buildDate=$(DATE) \
+	-X k8s.io/component-base/version.gitVersion=$(KUBE)
+GOBUILD := CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)'
+TOOL    := go tool -modfile=go.tools.mod
+LINT    := go tool -modfile=go.lint.mod golangci-lint
+
+.PHONY: help
+help: ## Show this help
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## Build karmadactl, kubectl-karmada, karmada and kubelite into bin/
+	@mkdir -p $(BIN)
+	$(GOBUILD) -o $(BIN)/ ./cmd/karmadactl ./cmd/kubectl-karmada
+	$(GOBUILD) -o $(BIN)/ ./cmd/karmada
+	$(GOBUILD) -o $(BIN)/ ./cmd/kubelite
+
+.PHONY: demo
+demo: build ## Start a federation of two members, propagate nginx, show it, leave it running
+	hack/demo.sh
+
+.PHONY: test
+test: ## Run every test: unit, contract, conformance, integration, end-to-end; no Docker
+	hack/test.sh
+
+.PHONY: conformance
+conformance: ## Replay the recorded cases; DATA=DIR takes another directory of them
+	CONFORMANCE_DATA='$(DATA)' go test -count=1 -v ./test/conformance/... | grep -v '^=== RUN'
+
+.PHONY: lint
+lint: ## Run the linters
+	$(LINT) run ./...
+
+.PHONY: generate
+generate: ## Regenerate deepcopy functions, CRDs, OpenAPI definitions and clients
+	hack/generate.sh
+
+.PHONY: verify
+verify: ## Check that generated files, formatting and module files are current
+	hack/verify.sh
+
+.PHONY: bench
+bench: build ## Measure: decisions, propagation, start-up; prints the figures
+	hack/bench.sh
+
+.PHONY: image
+image: ## Build the image of the control plane, as an archive in _output/ and for docker if it answers
+	hack/image.sh

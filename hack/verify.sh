@@ -1,0 +1,28 @@
+#!/usr/bin/env bash
+# Checks that generated files, formatting and module files are current.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+before=$(git status --porcelain)
+if [[ -n "$before" ]]; then
+	echo "verify compares with the last commit: commit or remove these first" >&2
+	echo "$before" >&2
+	exit 1
+fi
+
+unformatted=$(git ls-files '*.go' | xargs gofmt -l)
+if [[ -n "$unformatted" ]]; then
+	echo "not formatted (run gofmt -w):" >&2
+	echo "$unformatted" >&2
+	exit 1
+fi
+
+go mod tidy -diff
+hack/generate.sh >/dev/null
+
+if ! git diff --exit-code --stat || [[ -n "$(git status --porcelain)" ]]; then
+	git status --short >&2
+	echo "generated files are not current: run \"make generate\" and commit" >&2
+	exit 1
+fi
+echo "verify: everything is current"

@@ -1,0 +1,286 @@
+// Package local holds the commands for federations on one machine.
+package local
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/util/duration"
+	"k8s.io/cli-runtime/pkg/printers"
+
+	"github.com/karmada-toolkit/karmada/pkg/cli/env"
+	"github.com/karmada-toolkit/karmada/pkg/local"
+)
+
+const (
+	long = `
+Run a whole federation on this machine: a control plane and member clusters as processes.
+
+Nothing but this program and its servers is needed: no containers, no root, no network. The members have
+simulated nodes, on which pods seem to run. A federation keeps its data until it is purged.`
+
+	examples = `
+# Start a control plane and two members
+{{.Name}} local up --members 2
+
+# Use it
+export KUBECONFIG=$({{.Name}} local kubeconfig)
+kubectl get clusters
+
+# A second one beside it
+{{.Name}} local up --name other --members 3 --nodes 2
+
+# Stop it, and remove all its data
+{{.Name}} local down --purge`
+)
+
+// flags say which federation a command is about.
+type flags struct{ dir, name string }
+
+func (f *flags) bind(fs *pflag.FlagSet) {
+	fs.StringVar(&f.dir, "dir", "", "Directory that federations are kept in; default karmada/local in $XDG_STATE_HOME (~/.local/state).")
+	fs.StringVar(&f.name, "name", local.DefaultName, "Name of the federation.")
+}
+
+func (f *flags) root() (string, error) {
+	if f.dir != "" {
+		return f.dir, nil
+	}
+	return local.DefaultRoot(os.Getenv)
+}
+
+// NewCommand returns the command.
+func NewCommand(e *env.Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "local",
+		Short:   "Run a federation on this machine",
+		Long:    e.Long(long),
+		Example: e.Examples(examples),
+		Args:    cobra.NoArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newUp(e), newDown(e), newStatus(e), newList(e), newKubeconfig(e))
+	return cmd
+}
+
+func deps(e *env.Env, out io.Writer) local.Deps {
+	executable, _ := os.Executable() // without it the servers are looked for elsewhere
+	return local.Deps{
+		Program: e.Name, Executable: executable, Getenv: os.Getenv, Now: e.Now,
+		Progress: newProgress(out, e.Now),
+	}
+}
+
+func newUp(e *env.Env) *cobra.Command {
+	var f flags
+	members, nodes := -1, -1
+	cmd := &cobra.Command{
+		Use:   "up",
+		Short: "Start a federation, or what is dead of it",
+		Long:  e.Long("Start a federation, or bring back what is dead of it, and wait until every member is Ready."),
+		Example: e.Examples(`
+# Start a control plane and two members
+{{.Name}} local up --members 2`),
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if cmd.Flags().Changed("members") && members < 0 {
+				return fmt.Errorf("--members %d: use 0 or more", members)
+			}
+			if cmd.Flags().Changed("nodes") && nodes < 0 {
+				return fmt.Errorf("--nodes %d: use 0 or more", nodes)
+			}
+			root, err := f.root()
+			if err != nil {
+				return err
+			}
+			return up(cmd.Context(), e, local.UpRequest{Root: root, Name: f.name, Members: members, Nodes: nodes})
+		},
+	}
+	f.bind(cmd.Flags())
+	cmd.Flags().IntVar(&members, "members", -1, "Number of member clusters, from 0; default as many as there are, 2 for a new federation.")
+	cmd.Flags().IntVar(&nodes, "nodes", -1, "Number of simulated nodes of each member; default as before, 1 for a new federation.")
+	cmd.Flags().Lookup("members").DefValue, cmd.Flags().Lookup("nodes").DefValue = "", ""
+	return cmd
+}
+
+func up(ctx context.Context, e *env.Env, r local.UpRequest) error {
+	ctx, stop := e.Interruptible(ctx)
+	defer stop()
+	start := e.Now()
+	f, err := local.Up(ctx, deps(e, e.ErrOut), r)
+	if err != nil {
+		return err
+	}
+	_, _ = fmt.Fprintf(e.ErrOut, "Federation %q is ready after %s.\n", f.Name, seconds(e.Now().Sub(start)))
+	name := ""
+	if f.Name != local.DefaultName {
+		name = " --name " + f.Name
+	}
+	_, err = fmt.Fprintf(e.Out, `
+Next:
+  export KUBECONFIG=$(%[1]s local kubeconfig%[2]s)
+  %[1]s get clusters
+  %[1]s create deployment nginx --image nginx:1.27 --replicas 2
+  %[1]s get deployments,pods
+
+Contexts: karmada-apiserver (the control plane)%[3]s.
+Stop it with "%[1]s local down%[2]s"; add --purge to remove its data.
+`, e.Name, name, contexts(f.Members))
+	return err
+}
+
+func contexts(members []string) string {
+	switch n := len(members); n {
+	case 0:
+		return ""
+	case 1:
+		return ", " + members[0]
+	default:
+		return ", " + members[0] + " to " + members[n-1]
+	}
+}
+
+func newDown(e *env.Env) *cobra.Command {
+	var f flags
+	var purge bool
+	cmd := &cobra.Command{
+		Use:   "down",
+		Short: "Stop a federation",
+		Long:  e.Long("Stop the processes of a federation. Its data is kept for the next start unless --purge is given."),
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			root, err := f.root()
+			if err != nil {
+				return err
+			}
+			if err := local.Down(cmd.Context(), deps(e, e.ErrOut), root, f.name, purge); err != nil {
+				return err
+			}
+			done := "stopped"
+			if purge {
+				done = "stopped and removed"
+			}
+			_, err = fmt.Fprintf(e.Out, "federation %q %s\n", f.name, done)
+			return err
+		},
+	}
+	f.bind(cmd.Flags())
+	cmd.Flags().BoolVar(&purge, "purge", false, "Remove the federation with all its data.")
+	return cmd
+}
+
+func newStatus(e *env.Env) *cobra.Command {
+	var f flags
+	cmd := &cobra.Command{
+		Use:   "status",
+		Short: "Show the processes of a federation",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			root, err := f.root()
+			if err != nil {
+				return err
+			}
+			processes, err := local.Status(cmd.Context(), root, f.name)
+			if perr := printStatus(e.Out, processes, e.Now()); perr != nil {
+				return perr
+			}
+			return err
+		},
+	}
+	f.bind(cmd.Flags())
+	return cmd
+}
+
+func printStatus(out io.Writer, processes []local.ProcessStatus, now time.Time) error {
+	if len(processes) == 0 {
+		return nil
+	}
+	w := printers.GetNewTabWriter(out)
+	_, _ = fmt.Fprintln(w, "NAME\tSTATE\tREADY\tPID\tAGE\tSERVER\tLOG")
+	for _, p := range processes {
+		state, pid, age := "stopped", "-", "-"
+		if p.PID != 0 {
+			state, pid, age = "running", strconv.Itoa(p.PID), duration.HumanDuration(now.Sub(p.Since))
+		}
+		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", p.Name, state, dash(p.Ready), pid, age, dash(p.Server), p.Log)
+	}
+	return w.Flush()
+}
+
+func dash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}
+
+func newList(e *env.Env) *cobra.Command {
+	var dir flags
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "Show the federations on this machine",
+		Args:  cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			root, err := dir.root()
+			if err != nil {
+				return err
+			}
+			names, err := local.List(root)
+			if err != nil {
+				return err
+			}
+			if len(names) == 0 {
+				_, err = fmt.Fprintf(e.ErrOut, "No federations in %s; start one with \"%s local up\"\n", root, e.Name)
+				return err
+			}
+			return printList(e, root, names)
+		},
+	}
+	cmd.Flags().StringVar(&dir.dir, "dir", "", "Directory that federations are kept in; default karmada/local in $XDG_STATE_HOME (~/.local/state).")
+	return cmd
+}
+
+func printList(e *env.Env, root string, names []string) error {
+	w := printers.GetNewTabWriter(e.Out)
+	_, _ = fmt.Fprintln(w, "NAME\tMEMBERS\tRUNNING\tAGE\tKUBECONFIG")
+	for _, name := range names {
+		f, err := local.Load(root, name)
+		if err != nil {
+			return err
+		}
+		running, all := f.Running()
+		_, _ = fmt.Fprintf(w, "%s\t%d\t%d/%d\t%s\t%s\n", name, len(f.Members), running, all,
+			duration.HumanDuration(e.Now().Sub(f.Created)), f.Kubeconfig())
+	}
+	return w.Flush()
+}
+
+func newKubeconfig(e *env.Env) *cobra.Command {
+	var f flags
+	cmd := &cobra.Command{
+		Use:   "kubeconfig",
+		Short: "Print the path of a federation's kubeconfig",
+		Long:  e.Long("Print the path of the kubeconfig of a federation. Its contexts are karmada-apiserver, which is the current one, and one for each member."),
+		Args:  cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			root, err := f.root()
+			if err != nil {
+				return err
+			}
+			path, err := local.KubeconfigPath(root, f.name)
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintln(e.Out, path)
+			return err
+		},
+	}
+	f.bind(cmd.Flags())
+	return cmd
+}
