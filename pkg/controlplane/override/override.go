@@ -1,0 +1,195 @@
+package override
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/match"
+)
+
+// Policies are override policies of both scopes, in any order. They are only
+// read.
+type Policies []policyv1alpha1.OverridePolicyObject
+
+// Error says which policy could not be applied. For namespaced policies
+// Namespace is set.
+type Error struct {
+	Namespace, Policy string
+	// Rule is the index in overrideRules, or 0 for the deprecated form.
+	Rule int
+	// Overrider names the list in the rule and the entry in it.
+	Overrider string
+	Cluster   string
+	Err       error
+}
+
+// Error names policy, cluster, rule and cause.
+func (e *Error) Error() string {
+	name := fmt.Sprintf("cluster override policy(%s)", e.Policy)
+	if e.Namespace != "" {
+		name = fmt.Sprintf("override policy(%s/%s)", e.Namespace, e.Policy)
+	}
+	return fmt.Sprintf("applying %s for cluster(%s): overrideRules[%d].overriders.%s: %v", name, e.Cluster, e.Rule, e.Overrider, e.Err)
+}
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Apply returns the object as the policies want it in the cluster, and which
+// rules were applied. Cluster-wide policies come first, then those of the
+// object's namespace; less specific ones before more specific ones.
+//
+// obj is never changed. When no rule applies it is returned itself; otherwise
+// the result is a copy that the caller owns. A caller that changes the result in
+// place must own obj or compare the two pointers first.
+func Apply(obj *unstructured.Unstructured, cluster *clusterv1alpha1.Cluster, policies Policies) (*unstructured.Unstructured, Applied, error) {
+	if cluster == nil {
+		return nil, Applied{}, errors.New("applying override policies: no cluster")
+	}
+	r := run{cluster: cluster, source: obj, obj: obj}
+	clusterWide, err := r.scope(policies, "")
+	if err != nil {
+		return nil, Applied{}, err
+	}
+	var namespaced []AppliedRule
+	if namespace := obj.GetNamespace(); namespace != "" {
+		if namespaced, err = r.scope(policies, namespace); err != nil {
+			return nil, Applied{}, err
+		}
+	}
+	if r.obj != obj && r.obj.GetKind() == "" {
+		return nil, Applied{}, fmt.Errorf("overrides for cluster(%s) left %s %s/%s without a kind",
+			cluster.Name, obj.GetKind(), obj.GetNamespace(), obj.GetName())
+	}
+	return r.obj, Applied{Cluster: clusterWide, Namespaced: namespaced}, nil
+}
+
+// run is one application of policies.
+type run struct {
+	cluster     *clusterv1alpha1.Cluster
+	source, obj *unstructured.Unstructured
+}
+
+// ranked is a policy that selects the object.
+type ranked struct {
+	policyv1alpha1.OverridePolicyObject
+	priority match.Priority
+}
+
+// scope applies the policies of one scope; the empty namespace is that of the
+// cluster-wide ones.
+func (r *run) scope(policies Policies, namespace string) ([]AppliedRule, error) {
+	var selected []ranked
+	for _, p := range policies {
+		if !inScope(p, namespace) {
+			continue
+		}
+		priority := match.All
+		if selectors := p.OverrideSpec().ResourceSelectors; len(selectors) > 0 {
+			priority = match.Resources(r.obj, selectors)
+		}
+		if priority != match.None {
+			selected = append(selected, ranked{p, priority})
+		}
+	}
+	slices.SortFunc(selected, func(a, b ranked) int {
+		return cmp.Or(cmp.Compare(a.priority, b.priority), cmp.Compare(a.GetName(), b.GetName()))
+	})
+	var applied []AppliedRule
+	for _, p := range selected {
+		for i, rule := range rules(p.OverrideSpec()) {
+			if !match.Cluster(r.cluster, rule.TargetCluster) {
+				continue
+			}
+			if err := r.rule(&rule.Overriders); err != nil {
+				overrider := ""
+				if at := (*located)(nil); errors.As(err, &at) {
+					overrider, err = at.at, at.err
+				}
+				return nil, &Error{Namespace: namespace, Policy: p.GetName(), Rule: i, Overrider: overrider, Cluster: r.cluster.Name, Err: err}
+			}
+			applied = append(applied, AppliedRule{PolicyName: p.GetName(), Overriders: rule.Overriders})
+		}
+	}
+	return applied, nil
+}
+
+func inScope(p policyv1alpha1.OverridePolicyObject, namespace string) bool {
+	if _, ok := p.(*policyv1alpha1.ClusterOverridePolicy); ok {
+		return namespace == ""
+	}
+	return namespace != "" && p.GetNamespace() == namespace
+}
+
+// rules returns the rules of a policy; those of the deprecated form are one.
+func rules(spec *policyv1alpha1.OverrideSpec) []policyv1alpha1.RuleWithCluster {
+	if len(spec.OverrideRules) > 0 {
+		return spec.OverrideRules
+	}
+	return []policyv1alpha1.RuleWithCluster{{TargetCluster: spec.TargetCluster, Overriders: spec.Overriders}}
+}
+
+// located is an error of one overrider.
+type located struct {
+	at  string
+	err error
+}
+
+// Error names the overrider.
+func (e *located) Error() string { return e.at + ": " + e.err.Error() }
+
+// rule applies the overriders of a rule in the contract's order.
+func (r *run) rule(o *policyv1alpha1.Overriders) error {
+	if r.obj == r.source {
+		r.obj = r.source.DeepCopy()
+	}
+	tree := r.obj.Object
+	if err := each("imageOverrider", o.ImageOverrider, func(i *policyv1alpha1.ImageOverrider) error { return overrideImage(tree, i) }); err != nil {
+		return err
+	}
+	if err := each("commandOverrider", o.CommandOverrider, func(c *policyv1alpha1.CommandArgsOverrider) error {
+		return overrideWords(tree, "command", c)
+	}); err != nil {
+		return err
+	}
+	if err := each("argsOverrider", o.ArgsOverrider, func(c *policyv1alpha1.CommandArgsOverrider) error {
+		return overrideWords(tree, "args", c)
+	}); err != nil {
+		return err
+	}
+	if err := each("labelsOverrider", o.LabelsOverrider, func(l *policyv1alpha1.LabelAnnotationOverrider) error {
+		return overrideKeys(tree, "labels", l)
+	}); err != nil {
+		return err
+	}
+	if err := each("annotationsOverrider", o.AnnotationsOverrider, func(l *policyv1alpha1.LabelAnnotationOverrider) error {
+		return overrideKeys(tree, "annotations", l)
+	}); err != nil {
+		return err
+	}
+	if err := each("fieldOverrider", o.FieldOverrider, func(f *policyv1alpha1.FieldOverrider) error { return overrideField(tree, f) }); err != nil {
+		return err
+	}
+	return each("plaintext", o.Plaintext, func(p *policyv1alpha1.PlaintextOverrider) error {
+		changed, err := overridePlaintext(r.obj.Object, p)
+		if err == nil {
+			r.obj.Object = changed
+		}
+		return err
+	})
+}
+
+func each[T any](name string, list []T, apply func(*T) error) error {
+	for i := range list {
+		if err := apply(&list[i]); err != nil {
+			return &located{at: fmt.Sprintf("%s[%d]", name, i), err: err}
+		}
+	}
+	return nil
+}
