@@ -1,0 +1,120 @@
+// Package binding makes the Works of bindings: one per cluster, with the replicas
+// and the overrides of that cluster.
+package binding
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/karmada-toolkit/karmada/internal/events"
+	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
+	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
+	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/works"
+)
+
+// OverrideComponent is the source of the events about overrides.
+const OverrideComponent = "override-manager"
+
+// Interpreter divides replicas. It may change the object it gets.
+type Interpreter interface {
+	HookEnabled(gvk schema.GroupVersionKind, op configv1alpha1.InterpreterOperation) bool
+	ReviseReplica(obj *unstructured.Unstructured, replicas int64) (*unstructured.Unstructured, error)
+}
+
+// Deps is what the controllers need beside a manager.
+type Deps struct {
+	Store       *templates.Store
+	Interpreter Interpreter
+	// StatefulFailover is the gate StatefulFailoverInjection.
+	StatefulFailover bool
+	// BindingSyncs and ClusterBindingSyncs are the numbers of workers; 0 means 5.
+	BindingSyncs, ClusterBindingSyncs int
+	// BaseDelay and MaxDelay bound the wait between attempts; 0 means 5 ms and
+	// 1000 s.
+	BaseDelay, MaxDelay time.Duration
+}
+
+// reconciler brings the Works of one binding in line with it.
+type reconciler struct {
+	scope            Scope
+	client           client.Client
+	store            *templates.Store
+	interpreter      Interpreter
+	works            *works.Writer
+	events           *events.Recorder
+	overrideEvents   *events.Recorder
+	ledger           *ledger
+	statefulFailover bool
+}
+
+// Setup adds the controllers of both kinds of binding to the manager.
+func Setup(ctx context.Context, mgr manager.Manager, d Deps) error {
+	if err := mgr.GetFieldIndexer().IndexField(ctx, &workv1alpha1.Work{}, workIndex, workKeys); err != nil {
+		return fmt.Errorf("indexing works: %w", err)
+	}
+	overrides := events.ForManager(mgr, OverrideComponent)
+	for _, scope := range Scopes() {
+		r := &reconciler{
+			scope: scope, client: mgr.GetClient(), store: d.Store, interpreter: d.Interpreter,
+			works:  &works.Writer{Client: mgr.GetClient(), Live: mgr.GetAPIReader()},
+			events: events.ForManager(mgr, scope.Controller), overrideEvents: overrides,
+			ledger: newLedger(), statefulFailover: d.StatefulFailover,
+		}
+		if err := r.register(ctx, mgr, d); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *reconciler) register(ctx context.Context, mgr manager.Manager, d Deps) error {
+	if err := mgr.GetFieldIndexer().IndexField(ctx, r.scope.New(), kindIndex, kindKeys); err != nil {
+		return fmt.Errorf("indexing bindings: %w", err)
+	}
+	workers := d.BindingSyncs
+	if r.scope.Cluster {
+		workers = d.ClusterBindingSyncs
+	}
+	if workers <= 0 {
+		workers = 5
+	}
+	generation := builder.WithPredicates(predicate.GenerationChangedPredicate{})
+	b := builder.ControllerManagedBy(mgr).Named(r.scope.Controller).
+		For(r.scope.New(), generation).
+		Watches(&workv1alpha1.Work{}, handler.EnqueueRequestsFromMapFunc(r.bindingOfWork), builder.WithPredicates(tampered())).
+		Watches(&policyv1alpha1.ClusterOverridePolicy{}, handler.EnqueueRequestsFromMapFunc(r.overridden), generation).
+		WatchesRawSource(d.Store.Gate()).
+		WithOptions(controller.Options{MaxConcurrentReconciles: workers, RateLimiter: limiter(d)})
+	if !r.scope.Cluster {
+		b = b.Watches(&policyv1alpha1.OverridePolicy{}, handler.EnqueueRequestsFromMapFunc(r.overridden), generation)
+	}
+	if err := b.Complete(r); err != nil {
+		return fmt.Errorf("adding %s: %w", r.scope.Controller, err)
+	}
+	return nil
+}
+
+func limiter(d Deps) workqueue.TypedRateLimiter[reconcile.Request] {
+	base, longest := d.BaseDelay, d.MaxDelay
+	if base <= 0 {
+		base = 5 * time.Millisecond
+	}
+	if longest <= 0 {
+		longest = 1000 * time.Second
+	}
+	return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](base, longest)
+}

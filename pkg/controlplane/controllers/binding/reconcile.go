@@ -1,0 +1,230 @@
+package binding
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/karmada-toolkit/karmada/internal/patch"
+	"github.com/karmada-toolkit/karmada/pkg/apis/names"
+	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
+	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
+	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+)
+
+// Reasons of events on bindings and templates.
+const (
+	ReasonSyncWorkSucceed   = "SyncWorkSucceed"
+	ReasonSyncWorkFailed    = "SyncWorkFailed"
+	ReasonCleanupWorkFailed = "CleanupWorkFailed"
+)
+
+const (
+	// parallel is how many Works of one binding are written at the same time.
+	parallel = 8
+	// evictionPoll is how long to wait at most before looking again whether a
+	// cluster was left.
+	evictionPoll = 5 * time.Second
+)
+
+// errNoID is returned for a binding that admission did not see.
+var errNoID = errors.New("the binding has no permanent id")
+
+// Reconcile brings the Works of one binding in line with it.
+func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	b := r.scope.New()
+	if err := r.client.Get(ctx, req.NamespacedName, b, client.UnsafeDisableDeepCopy); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	id := b.GetLabels()[r.scope.IDLabel]
+	if b.GetDeletionTimestamp() != nil {
+		return reconcile.Result{}, r.finalize(ctx, b, id)
+	}
+	if id == "" {
+		return reconcile.Result{}, fmt.Errorf("%s %s: %w", r.scope.Kind, req.NamespacedName, errNoID)
+	}
+	return r.sync(ctx, b, id)
+}
+
+// finalize deletes the Works of a binding that is being deleted and lets it go.
+func (r *reconciler) finalize(ctx context.Context, b workv1alpha2.Binding, id string) error {
+	drop, held, err := patch.RemoveFinalizer(b, r.scope.Finalizer)
+	if err != nil || !held {
+		return err
+	}
+	if id != "" {
+		existing, err := r.worksOf(ctx, id)
+		if err != nil {
+			return fmt.Errorf("listing works: %w", err)
+		}
+		if err := r.deleteWorks(ctx, id, r.unwanted(id, existing, nil)); err != nil {
+			return r.cleanupFailed(b, err)
+		}
+	}
+	target := r.scope.New()
+	target.SetNamespace(b.GetNamespace())
+	target.SetName(b.GetName())
+	if err := r.client.Patch(ctx, target, drop); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	return nil
+}
+
+// unwanted returns the Works that are in none of the wanted clusters.
+func (r *reconciler) unwanted(id string, existing []workv1alpha1.Work, wanted sets.Set[string]) []types.NamespacedName {
+	var out []types.NamespacedName
+	for _, key := range r.ledger.unseen(id, existing) {
+		if !inWanted(key.Namespace, wanted) {
+			out = append(out, key)
+		}
+	}
+	for i := range existing {
+		w := &existing[i]
+		if w.DeletionTimestamp == nil && !inWanted(w.Namespace, wanted) {
+			out = append(out, client.ObjectKeyFromObject(w))
+		}
+	}
+	return out
+}
+
+func inWanted(namespace string, wanted sets.Set[string]) bool {
+	cluster, err := names.ClusterOfExecutionNamespace(namespace)
+	return err == nil && wanted.Has(cluster)
+}
+
+func (r *reconciler) deleteWorks(ctx context.Context, id string, keys []types.NamespacedName) error {
+	var g errgroup.Group
+	g.SetLimit(parallel)
+	for _, key := range keys {
+		g.Go(func() error {
+			work := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
+			if err := r.client.Delete(ctx, work); client.IgnoreNotFound(err) != nil {
+				return fmt.Errorf("deleting work %s: %w", key, err)
+			}
+			r.ledger.deleted(id, key)
+			return nil
+		})
+	}
+	return g.Wait()
+}
+
+func (r *reconciler) cleanupFailed(b workv1alpha2.Binding, err error) error {
+	r.events.Warning(b, ReasonCleanupWorkFailed, err.Error())
+	return err
+}
+
+func (r *reconciler) sync(ctx context.Context, b workv1alpha2.Binding, id string) (reconcile.Result, error) {
+	spec := b.GetSpec()
+	existing, err := r.worksOf(ctx, id)
+	if err != nil {
+		return reconcile.Result{}, fmt.Errorf("listing works: %w", err)
+	}
+	targets := targetsOf(spec)
+	orphans := r.unwanted(id, existing, expected(spec))
+	if err := r.deleteWorks(ctx, id, orphans); err != nil {
+		return reconcile.Result{}, r.cleanupFailed(b, err)
+	}
+	if stillThere(existing, leaving(spec, targets)) {
+		return reconcile.Result{RequeueAfter: evictionPoll}, nil
+	}
+	ref := &spec.Resource
+	obj, err := r.store.Get(ctx, schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind), ref.Namespace, ref.Name)
+	if apierrors.IsNotFound(err) {
+		return reconcile.Result{}, nil
+	}
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	s := &syncing{reconciler: r, binding: b, id: id, template: obj, targets: targets}
+	changed, err := s.run(ctx)
+	r.report(s, changed || len(orphans) > 0, err)
+	return reconcile.Result{}, err
+}
+
+// report publishes what came of a sync, if anything.
+func (r *reconciler) report(s *syncing, changed bool, err error) {
+	name := s.binding.GetName()
+	if !r.scope.Cluster {
+		name = s.binding.GetNamespace() + "/" + name
+	}
+	switch {
+	case err != nil:
+		message := fmt.Sprintf("Failed to sync work of %s(%s): %v", r.scope.Kind, name, err)
+		r.events.Warning(s.binding, ReasonSyncWorkFailed, message)
+		r.events.Warning(s.template, ReasonSyncWorkFailed, message)
+	case changed:
+		r.events.Normal(s.template, ReasonSyncWorkSucceed, fmt.Sprintf("Sync work of %s(%s) successful.", r.scope.Kind, name))
+		r.events.Recovered(s.binding)
+	default:
+		r.events.Recovered(s.template)
+		r.events.Recovered(s.binding)
+	}
+}
+
+// targetsOf returns the clusters that get the template: its own, then those of
+// the bindings that need it.
+func targetsOf(spec *workv1alpha2.ResourceBindingSpec) []workv1alpha2.TargetCluster {
+	seen := sets.New[string]()
+	var out []workv1alpha2.TargetCluster
+	add := func(clusters []workv1alpha2.TargetCluster) {
+		for _, c := range clusters {
+			if !seen.Has(c.Name) {
+				seen.Insert(c.Name)
+				out = append(out, c)
+			}
+		}
+	}
+	add(spec.Clusters)
+	for i := range spec.RequiredBy {
+		add(spec.RequiredBy[i].Clusters)
+	}
+	return out
+}
+
+// expected returns the clusters whose Works stay: the targets and those that are
+// left gracefully.
+func expected(spec *workv1alpha2.ResourceBindingSpec) sets.Set[string] {
+	out := sets.New[string]()
+	for _, c := range targetsOf(spec) {
+		out.Insert(c.Name)
+	}
+	for i := range spec.GracefulEvictionTasks {
+		if task := &spec.GracefulEvictionTasks[i]; task.PurgeMode != policyv1alpha1.PurgeModeDirectly {
+			out.Insert(task.FromCluster)
+		}
+	}
+	return out
+}
+
+// leaving returns the clusters that must be left before anything is written.
+func leaving(spec *workv1alpha2.ResourceBindingSpec, targets []workv1alpha2.TargetCluster) sets.Set[string] {
+	out := sets.New[string]()
+	for i := range spec.GracefulEvictionTasks {
+		if task := &spec.GracefulEvictionTasks[i]; task.PurgeMode == policyv1alpha1.PurgeModeDirectly {
+			out.Insert(task.FromCluster)
+		}
+	}
+	for _, c := range targets {
+		out.Delete(c.Name)
+	}
+	return out
+}
+
+func stillThere(existing []workv1alpha1.Work, clusters sets.Set[string]) bool {
+	for i := range existing {
+		if inWanted(existing[i].Namespace, clusters) {
+			return true
+		}
+	}
+	return false
+}

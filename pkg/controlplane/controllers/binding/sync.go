@@ -1,0 +1,169 @@
+package binding
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/karmada-toolkit/karmada/pkg/apis/names"
+	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
+	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
+	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/manifest"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/works"
+)
+
+// syncing is the writing of all Works of one binding.
+type syncing struct {
+	*reconciler
+	binding     workv1alpha2.Binding
+	id          string
+	template    *unstructured.Unstructured
+	targets     []workv1alpha2.TargetCluster
+	completions map[string]int64
+}
+
+// run writes the Work of every target. One that fails does not keep the others
+// from being written. It reports whether any was changed.
+func (s *syncing) run(ctx context.Context) (bool, error) {
+	if len(s.targets) == 0 {
+		return false, nil
+	}
+	policies, err := s.policies(ctx)
+	if err != nil {
+		return false, err
+	}
+	s.completions = completions(s.template, s.binding.GetSpec(), s.targets)
+	errs := make([]error, len(s.targets))
+	var changed atomic.Bool
+	var g errgroup.Group
+	g.SetLimit(parallel)
+	for i := range s.targets {
+		g.Go(func() error {
+			result, err := s.one(ctx, &s.targets[i], policies)
+			if err == nil && result != works.Unchanged {
+				changed.Store(true)
+			}
+			errs[i] = err
+			return nil
+		})
+	}
+	_ = g.Wait() // the errors are in errs
+	return changed.Load(), errors.Join(errs...)
+}
+
+// one writes the Work of one target.
+func (s *syncing) one(ctx context.Context, target *workv1alpha2.TargetCluster, policies works.OverridePolicies) (works.Result, error) {
+	cluster := &clusterv1alpha1.Cluster{}
+	if err := s.client.Get(ctx, client.ObjectKey{Name: target.Name}, cluster, client.UnsafeDisableDeepCopy); err != nil {
+		return works.Unchanged, fmt.Errorf("getting cluster %q: %w", target.Name, err)
+	}
+	if cluster.DeletionTimestamp != nil {
+		return works.Unchanged, nil
+	}
+	obj, err := s.revise(target)
+	if err != nil {
+		return works.Unchanged, fmt.Errorf("cluster %q: %w", target.Name, err)
+	}
+	obj, annotations, err := s.overrides().Apply(s.template, obj, cluster, policies)
+	if err != nil {
+		return works.Unchanged, err
+	}
+	s.keepState(obj, target)
+	want := s.want(obj, target.Name, annotations)
+	result, err := s.works.Write(ctx, want)
+	if err == nil && result == works.Created {
+		s.ledger.created(s.id, types.NamespacedName{Namespace: want.Namespace, Name: want.Name})
+	}
+	return result, err
+}
+
+// revise returns a copy of the template with the replicas of a target.
+func (s *syncing) revise(target *workv1alpha2.TargetCluster) (*unstructured.Unstructured, error) {
+	obj := s.template.DeepCopy()
+	spec := s.binding.GetSpec()
+	if spec.IsWorkload() && s.interpreter.HookEnabled(obj.GroupVersionKind(), configv1alpha1.InterpreterOperationReviseReplica) {
+		revised, err := s.interpreter.ReviseReplica(obj, int64(target.Replicas))
+		if err != nil {
+			return nil, fmt.Errorf("revising replicas: %w", err)
+		}
+		obj = revised
+	}
+	if s.completions == nil {
+		return obj, nil
+	}
+	n, ok := s.completions[target.Name]
+	if !ok {
+		return nil, fmt.Errorf("no completions found for cluster %s", target.Name)
+	}
+	if err := unstructured.SetNestedField(obj.Object, n, "spec", "completions"); err != nil {
+		return nil, fmt.Errorf("setting completions: %w", err)
+	}
+	return obj, nil
+}
+
+// keepState carries state of the cluster that failed to the only one that takes
+// its place.
+func (s *syncing) keepState(obj *unstructured.Unstructured, target *workv1alpha2.TargetCluster) {
+	tasks := s.binding.GetSpec().GracefulEvictionTasks
+	if !s.statefulFailover || len(s.targets) != 1 || len(tasks) == 0 {
+		return
+	}
+	last := &tasks[len(tasks)-1]
+	if last.PurgeMode != policyv1alpha1.PurgeModeDirectly || len(last.PreservedLabelState) == 0 ||
+		slices.Contains(last.ClustersBeforeFailover, target.Name) {
+		return
+	}
+	labels := obj.GetLabels()
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	for key, value := range last.PreservedLabelState {
+		labels[key] = value
+	}
+	obj.SetLabels(labels)
+}
+
+func (s *syncing) want(obj *unstructured.Unstructured, cluster string, annotations map[string]string) *works.Want {
+	spec := s.binding.GetSpec()
+	key := types.NamespacedName{Namespace: s.binding.GetNamespace(), Name: s.binding.GetName()}
+	for k, v := range s.scope.Annotations(key) {
+		annotations[k] = v
+	}
+	return &works.Want{
+		Namespace:          names.ExecutionNamespace(cluster),
+		Name:               names.Work(obj.GetKind(), obj.GetName(), obj.GetNamespace()),
+		Labels:             map[string]string{s.scope.IDLabel: s.id},
+		Annotations:        annotations,
+		Object:             obj,
+		Binding:            &manifest.BindingRef{Namespace: key.Namespace, Name: key.Name, PermanentID: s.id},
+		UID:                s.template.GetUID(),
+		Generation:         s.template.GetGeneration(),
+		ConflictResolution: manifest.ConflictResolution(obj, spec.ConflictResolution),
+		Suspend:            ptr.To(suspended(spec.Suspension, cluster)),
+		Preserve:           ptr.To(ptr.Deref(spec.PreserveResourcesOnDeletion, false)),
+	}
+}
+
+func suspended(s *workv1alpha2.Suspension, cluster string) bool {
+	if s == nil {
+		return false
+	}
+	return ptr.Deref(s.Dispatching, false) ||
+		s.DispatchingOnClusters != nil && slices.Contains(s.DispatchingOnClusters.ClusterNames, cluster)
+}
+
+func (s *syncing) overrides() *works.Overrides { return &works.Overrides{Events: s.overrideEvents} }
+
+func (s *syncing) policies(ctx context.Context) (works.OverridePolicies, error) {
+	return works.ListOverridePolicies(ctx, s.client, s.template.GetNamespace())
+}

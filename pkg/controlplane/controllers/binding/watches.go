@@ -1,0 +1,110 @@
+package binding
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
+	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
+	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+)
+
+// workIndex finds Works by the permanent id of their binding, kindIndex bindings
+// by the kind of their template.
+const (
+	workIndex = "binding.id"
+	kindIndex = "binding.kind"
+)
+
+func workKeys(obj client.Object) []string {
+	var out []string
+	for _, key := range []string{workv1alpha2.ResourceBindingPermanentIDLabel, workv1alpha2.ClusterResourceBindingPermanentIDLabel} {
+		if id := obj.GetLabels()[key]; id != "" {
+			out = append(out, id)
+		}
+	}
+	return out
+}
+
+func kindKeys(obj client.Object) []string {
+	b, ok := obj.(workv1alpha2.Binding)
+	if !ok {
+		return nil
+	}
+	ref := &b.GetSpec().Resource
+	return []string{kindKey(ref.APIVersion, ref.Kind)}
+}
+
+func kindKey(apiVersion, kind string) string { return apiVersion + "," + kind }
+
+// tampered passes on Works that were deleted or whose spec was changed.
+func tampered() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc: func(event.CreateEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			return e.ObjectNew.GetDeletionTimestamp() == nil && e.ObjectNew.GetGeneration() != e.ObjectOld.GetGeneration()
+		},
+		DeleteFunc:  func(event.DeleteEvent) bool { return true },
+		GenericFunc: func(event.GenericEvent) bool { return false },
+	}
+}
+
+func (r *reconciler) bindingOfWork(_ context.Context, work client.Object) []reconcile.Request {
+	key := r.scope.BindingOf(work.GetAnnotations())
+	if key.Name == "" {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: key}}
+}
+
+// overridden returns the bindings whose templates an override policy may select,
+// judged by kind, namespace and name: other overrides may change the labels that
+// it looks at.
+func (r *reconciler) overridden(ctx context.Context, obj client.Object) []reconcile.Request {
+	p, ok := obj.(policyv1alpha1.OverridePolicyObject)
+	if !ok {
+		return nil
+	}
+	selectors := p.OverrideSpec().ResourceSelectors
+	if len(selectors) == 0 {
+		return r.requests(ctx, p.GetNamespace(), "", nil)
+	}
+	var out []reconcile.Request
+	for i := range selectors {
+		rs := &selectors[i]
+		out = append(out, r.requests(ctx, p.GetNamespace(), kindKey(rs.APIVersion, rs.Kind), rs)...)
+	}
+	return out
+}
+
+func (r *reconciler) requests(ctx context.Context, namespace, kind string, rs *policyv1alpha1.ResourceSelector) []reconcile.Request {
+	opts := []client.ListOption{client.InNamespace(namespace), client.UnsafeDisableDeepCopy}
+	if kind != "" {
+		opts = append(opts, client.MatchingFields{kindIndex: kind})
+	}
+	list := r.scope.NewList()
+	if err := r.client.List(ctx, list, opts...); err != nil {
+		return nil
+	}
+	var out []reconcile.Request
+	for _, b := range list.Bindings() {
+		ref := &b.GetSpec().Resource
+		if rs != nil && (rs.Namespace != "" && rs.Namespace != ref.Namespace || rs.Name != "" && rs.Name != ref.Name) {
+			continue
+		}
+		out = append(out, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: b.GetNamespace(), Name: b.GetName()}})
+	}
+	return out
+}
+
+// worksOf returns the Works of a binding. They are shared and read-only.
+func (r *reconciler) worksOf(ctx context.Context, id string) ([]workv1alpha1.Work, error) {
+	list := &workv1alpha1.WorkList{}
+	err := r.client.List(ctx, list, client.MatchingFields{workIndex: id}, client.UnsafeDisableDeepCopy)
+	return list.Items, err
+}

@@ -1,0 +1,239 @@
+// Package works writes Works: one object for one cluster, with as few requests
+// as can be. A Work that is as wanted already is not written.
+package works
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/google/uuid"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/karmada-toolkit/karmada/internal/patch"
+	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
+	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
+	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/manifest"
+)
+
+// Want is a Work as it should be.
+type Want struct {
+	Namespace, Name string
+	// Labels and Annotations are added to what the Work has.
+	Labels, Annotations map[string]string
+	// Owner, if any, is the controller of a Work that is created.
+	Owner *metav1.OwnerReference
+	// Object is what the cluster gets, overrides applied. Write changes it.
+	Object *unstructured.Unstructured
+	// Binding is nil for Works that come from none.
+	Binding *manifest.BindingRef
+	// UID and Generation are those of the template.
+	UID        types.UID
+	Generation int64
+	// ConflictResolution is empty for Works that leave it open.
+	ConflictResolution string
+	// Suspend and Preserve are the fields of the spec.
+	Suspend, Preserve *bool
+}
+
+// Result is what Write did.
+type Result string
+
+// The values of Result.
+const (
+	Unchanged Result = "unchanged"
+	Created   Result = "created"
+	Updated   Result = "updated"
+)
+
+// ErrForeign is returned for a Work that carries something else.
+var ErrForeign = errors.New("the work belongs to something else")
+
+// Writer writes Works.
+type Writer struct {
+	// Client reads from memory.
+	Client client.Client
+	// Live reads from the API server.
+	Live client.Reader
+}
+
+// Write makes a Work as wanted.
+func (w *Writer) Write(ctx context.Context, want *Want) (Result, error) {
+	existing := &workv1alpha1.Work{}
+	key := client.ObjectKey{Namespace: want.Namespace, Name: want.Name}
+	err := w.Client.Get(ctx, key, existing, client.UnsafeDisableDeepCopy)
+	if apierrors.IsNotFound(err) {
+		err = w.create(ctx, want)
+		if !apierrors.IsAlreadyExists(err) {
+			return Created, err
+		}
+		// Memory is behind.
+		existing = &workv1alpha1.Work{}
+		err = w.Live.Get(ctx, key, existing)
+	}
+	if err != nil {
+		return Unchanged, fmt.Errorf("getting work %s: %w", key, err)
+	}
+	return w.update(ctx, existing, want)
+}
+
+func (w *Writer) create(ctx context.Context, want *Want) error {
+	id := uuid.NewString()
+	raw, err := want.manifest(id)
+	if err != nil {
+		return err
+	}
+	work := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{
+		Namespace: want.Namespace, Name: want.Name,
+		Labels:      with(want.Labels, workv1alpha2.WorkPermanentIDLabel, id),
+		Annotations: want.annotations(nil),
+		Finalizers:  []string{workv1alpha2.ExecutionControllerFinalizer},
+	}}
+	if want.Owner != nil {
+		work.OwnerReferences = []metav1.OwnerReference{*want.Owner}
+	}
+	work.Spec = want.spec(raw)
+	if err := w.Client.Create(ctx, work); err != nil {
+		return fmt.Errorf("creating work %s/%s: %w", want.Namespace, want.Name, err)
+	}
+	return nil
+}
+
+// update patches a Work that is there. It only reads existing.
+func (w *Writer) update(ctx context.Context, existing *workv1alpha1.Work, want *Want) (Result, error) {
+	if existing.DeletionTimestamp != nil {
+		return Unchanged, fmt.Errorf("work %s/%s is being deleted", want.Namespace, want.Name)
+	}
+	if err := want.mayAdopt(existing); err != nil {
+		return Unchanged, err
+	}
+	id := existing.Labels[workv1alpha2.WorkPermanentIDLabel]
+	if id == "" {
+		id = uuid.NewString()
+	}
+	raw, err := want.manifest(id)
+	if err != nil {
+		return Unchanged, err
+	}
+	next := &workv1alpha1.Work{TypeMeta: existing.TypeMeta, ObjectMeta: *existing.ObjectMeta.DeepCopy(), Status: existing.Status}
+	next.Labels = merge(next.Labels, with(want.Labels, workv1alpha2.WorkPermanentIDLabel, id))
+	next.Annotations = want.annotations(next.Annotations)
+	next.Spec = want.spec(raw)
+	before := *existing
+	if !slices.Contains(next.Finalizers, workv1alpha2.ExecutionControllerFinalizer) {
+		next.Finalizers = append(next.Finalizers, workv1alpha2.ExecutionControllerFinalizer)
+		slices.Sort(next.Finalizers)
+		before.ResourceVersion = "" // lists are patched as a whole: refuse to undo what another writer added
+	}
+	if same(existing, next) {
+		return Unchanged, nil
+	}
+	change, differs, err := patch.Diff(&before, next)
+	if err != nil || !differs {
+		return Unchanged, err
+	}
+	// The answer goes into an object of its own: next shares what memory holds.
+	answer := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: want.Namespace, Name: want.Name}}
+	if err := w.Client.Patch(ctx, answer, change); err != nil {
+		return Unchanged, fmt.Errorf("patching work %s/%s: %w", want.Namespace, want.Name, err)
+	}
+	return Updated, nil
+}
+
+// mayAdopt returns an error when the Work carries another object or belongs to
+// another binding.
+func (want *Want) mayAdopt(existing *workv1alpha1.Work) error {
+	for _, key := range []string{
+		workv1alpha2.ResourceBindingNamespaceAnnotation, workv1alpha2.ResourceBindingNameAnnotation,
+		workv1alpha2.ClusterResourceBindingAnnotation,
+	} {
+		if have := existing.Annotations[key]; have != "" && have != want.Annotations[key] {
+			return fmt.Errorf("work %s/%s comes from %s %q: %w", want.Namespace, want.Name, key, have, ErrForeign)
+		}
+	}
+	return nil
+}
+
+func (want *Want) manifest(id string) ([]byte, error) {
+	err := manifest.Prepare(want.Object, manifest.Origin{
+		Binding: want.Binding, UID: want.UID, Generation: want.Generation,
+		WorkNamespace: want.Namespace, WorkName: want.Name, WorkPermanentID: id,
+		ConflictResolution: want.ConflictResolution,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("preparing the manifest of work %s/%s: %w", want.Namespace, want.Name, err)
+	}
+	raw, err := want.Object.MarshalJSON()
+	if err != nil {
+		return nil, fmt.Errorf("encoding the manifest of work %s/%s: %w", want.Namespace, want.Name, err)
+	}
+	return bytes.TrimSpace(raw), nil
+}
+
+func (want *Want) spec(raw []byte) workv1alpha1.WorkSpec {
+	return workv1alpha1.WorkSpec{
+		Workload:                    workv1alpha1.WorkloadTemplate{Manifests: []workv1alpha1.Manifest{{RawExtension: runtime.RawExtension{Raw: raw}}}},
+		SuspendDispatching:          want.Suspend,
+		PreserveResourcesOnDeletion: want.Preserve,
+	}
+}
+
+// annotations returns the annotations of the Work. Which overrides were applied
+// is not kept when it is no longer true.
+func (want *Want) annotations(have map[string]string) map[string]string {
+	out := merge(have, want.Annotations)
+	if want.ConflictResolution != "" {
+		out[workv1alpha2.ResourceConflictResolutionAnnotation] = want.ConflictResolution
+	}
+	for _, key := range []string{policyv1alpha1.AppliedOverridesAnnotation, policyv1alpha1.AppliedClusterOverridesAnnotation} {
+		if _, ok := want.Annotations[key]; !ok {
+			delete(out, key)
+		}
+	}
+	return out
+}
+
+// same says whether nothing needs to be written.
+func same(a, b *workv1alpha1.Work) bool {
+	return maps.Equal(a.Labels, b.Labels) && maps.Equal(a.Annotations, b.Annotations) &&
+		slices.Equal(a.Finalizers, b.Finalizers) &&
+		equality.Semantic.DeepEqual(a.Spec.SuspendDispatching, b.Spec.SuspendDispatching) &&
+		equality.Semantic.DeepEqual(a.Spec.PreserveResourcesOnDeletion, b.Spec.PreserveResourcesOnDeletion) &&
+		sameManifests(a.Spec.Workload.Manifests, b.Spec.Workload.Manifests)
+}
+
+func sameManifests(a, b []workv1alpha1.Manifest) bool {
+	return slices.EqualFunc(a, b, func(x, y workv1alpha1.Manifest) bool {
+		if bytes.Equal(x.Raw, y.Raw) {
+			return true
+		}
+		var xo, yo unstructured.Unstructured
+		if xo.UnmarshalJSON(x.Raw) != nil || yo.UnmarshalJSON(y.Raw) != nil {
+			return false
+		}
+		return equality.Semantic.DeepEqual(xo.Object, yo.Object)
+	})
+}
+
+func with(m map[string]string, key, value string) map[string]string {
+	out := merge(m, nil)
+	out[key] = value
+	return out
+}
+
+func merge(have, add map[string]string) map[string]string {
+	out := make(map[string]string, len(have)+len(add))
+	maps.Copy(out, have)
+	maps.Copy(out, add)
+	return out
+}
