@@ -1,0 +1,83 @@
+package core
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Class says what an error of Schedule means for the binding; it is the reason
+// of its Scheduled condition.
+type Class string
+
+// The values of Class.
+const (
+	// NoClusterFit: every cluster was filtered out. The targets are cleared.
+	NoClusterFit Class = "NoClusterFit"
+	// Unschedulable: the clusters lack room. The targets stay.
+	Unschedulable Class = "Unschedulable"
+	// SchedulerError: anything else. The targets stay.
+	SchedulerError Class = "SchedulerError"
+)
+
+// ClassOf returns the class of an error of Schedule.
+func ClassOf(err error) Class {
+	var fit *FitError
+	if errors.As(err, &fit) {
+		return NoClusterFit
+	}
+	var room *UnschedulableError
+	if errors.As(err, &room) {
+		return Unschedulable
+	}
+	return SchedulerError
+}
+
+// UnschedulableError says that the clusters cannot take all replicas.
+type UnschedulableError struct{ Message string }
+
+// Error returns the message.
+func (e *UnschedulableError) Error() string { return e.Message }
+
+// SpreadError says that no selection of the feasible clusters satisfies the
+// spread constraints. Capacity says that room was what they lacked.
+type SpreadError struct {
+	Message  string
+	Capacity bool
+}
+
+// Error returns the message.
+func (e *SpreadError) Error() string { return e.Message }
+
+// FitError says that every cluster was filtered out, and why.
+type FitError struct {
+	// Clusters is the number of clusters there are.
+	Clusters int
+	// Reasons are the reasons, with the clusters that each kept out.
+	Reasons []FitReason
+}
+
+// FitReason is a reason and the clusters that it kept out.
+type FitReason struct {
+	Reason   string
+	Count    int
+	Clusters []string
+}
+
+// namedPerReason is the number of clusters that a message names for a reason.
+const namedPerReason = 3
+
+// Error returns the message, which names some clusters for each reason.
+func (e *FitError) Error() string {
+	body := "no cluster exists"
+	if len(e.Reasons) > 0 {
+		parts := make([]string, len(e.Reasons))
+		for i, r := range e.Reasons {
+			parts[i] = fmt.Sprintf("%d %s (%s)", r.Count, r.Reason, strings.Join(r.Clusters, ", "))
+		}
+		slices.Sort(parts)
+		body = strings.Join(parts, ", ")
+	}
+	return fmt.Sprintf("0/%d clusters are available: %s.", e.Clusters, body)
+}

@@ -1,0 +1,129 @@
+package framework
+
+import (
+	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
+	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/match"
+)
+
+// Peer is another binding of the same workload affinity group.
+type Peer struct {
+	Namespace string
+	Name      string
+	Clusters  []workv1alpha2.TargetCluster
+}
+
+// Peers are the bindings that share a group with the one being scheduled.
+type Peers struct {
+	Affinity     []Peer
+	AntiAffinity []Peer
+}
+
+// Binding is the binding being scheduled. Nothing in it may be changed.
+type Binding struct {
+	Namespace string
+	Name      string
+	Spec      *workv1alpha2.ResourceBindingSpec
+	Status    *workv1alpha2.ResourceBindingStatus
+	Peers     Peers
+}
+
+// OutsideTiers is the tier of a cluster that neither the affinity nor an
+// overflow affinity of the term in use selects.
+const OutsideTiers = 1000
+
+// Pass is one attempt to place one binding, with one of its affinity terms.
+type Pass struct {
+	Binding
+
+	// Term is the affinity term in use; nil unless the placement has
+	// clusterAffinities.
+	Term *policyv1alpha1.ClusterAffinityTerm
+
+	affinity match.Matcher
+	overflow []match.Matcher
+	tiered   bool
+	held     []int32
+	targets  []int32
+}
+
+// Start begins with a binding. It is for the decision core.
+func (p *Pass) Start(binding *Binding, snapshot *Snapshot) {
+	p.Binding = *binding
+	if n := snapshot.Len(); cap(p.held) < n {
+		p.held = make([]int32, n)
+	} else {
+		p.held = p.held[:n]
+	}
+	p.targets = p.targets[:0]
+	for i := range p.Spec.Clusters {
+		at := snapshot.Find(p.Spec.Clusters[i].Name)
+		p.targets = append(p.targets, int32(at))
+		if at >= 0 && p.held[at] == 0 {
+			p.held[at] = int32(i) + 1
+		}
+	}
+}
+
+// Use sets the affinity of the pass: a term, or without one the affinity of the
+// placement. It is for the decision core.
+func (p *Pass) Use(term *policyv1alpha1.ClusterAffinityTerm) {
+	p.Term = term
+	p.overflow = p.overflow[:0]
+	p.tiered = false
+	if term == nil {
+		p.affinity = match.Compile(p.Spec.Placement.ClusterAffinity)
+		return
+	}
+	p.affinity = match.Compile(&term.ClusterAffinity)
+	if !p.Spec.IsWorkload() {
+		return
+	}
+	p.tiered = term.OverflowAffinities != nil
+	for i := range term.OverflowAffinities {
+		p.overflow = append(p.overflow, match.Compile(&term.OverflowAffinities[i].ClusterAffinity))
+	}
+}
+
+// End forgets the binding. It is for the decision core.
+func (p *Pass) End() {
+	for _, at := range p.targets {
+		if at >= 0 {
+			p.held[at] = 0
+		}
+	}
+	clear(p.overflow)
+	*p = Pass{held: p.held, targets: p.targets[:0], overflow: p.overflow[:0]}
+}
+
+// Targets returns the index in the snapshot of each cluster in the binding's
+// target list; -1 stands for a cluster that is not there.
+func (p *Pass) Targets() []int32 { return p.targets }
+
+// IsTarget says whether the cluster is in the binding's target list.
+func (p *Pass) IsTarget(cluster *ClusterInfo) bool { return p.held[cluster.index] > 0 }
+
+// Held returns the replicas that the target list gives the cluster.
+func (p *Pass) Held(cluster *ClusterInfo) int32 {
+	if at := p.held[cluster.index]; at > 0 {
+		return p.Spec.Clusters[at-1].Replicas
+	}
+	return 0
+}
+
+// Tiered says whether the term in use has overflow affinities.
+func (p *Pass) Tiered() bool { return p.tiered }
+
+// Tier returns 0 for a cluster that the affinity selects, k for one that the
+// k-th overflow affinity selects first, or OutsideTiers.
+func (p *Pass) Tier(cluster *ClusterInfo) int32 {
+	if p.affinity.Matches(cluster.Object) {
+		return 0
+	}
+	for i := range p.overflow {
+		if p.overflow[i].Matches(cluster.Object) {
+			return int32(i) + 1
+		}
+	}
+	return OutsideTiers
+}

@@ -1,0 +1,27 @@
+// Package apienablement keeps bindings off clusters that do not serve the kind
+// of their template.
+package apienablement
+
+import "github.com/karmada-toolkit/karmada/pkg/controlplane/scheduler/framework"
+
+// Name is the name that --plugins knows.
+const Name = "APIEnablement"
+
+const reason = "cluster(s) did not have the API resource"
+
+type plugin struct{}
+
+// New returns the plugin.
+func New() framework.Filter { return plugin{} }
+
+// Name returns the name of the plugin.
+func (plugin) Name() string { return Name }
+
+// Filter passes clusters that serve the kind, and those that are targets already:
+// the list of APIs may be incomplete for a while.
+func (plugin) Filter(pass *framework.Pass, cluster *framework.ClusterInfo) framework.Verdict {
+	if pass.IsTarget(cluster) || cluster.HasAPI(pass.Spec.Resource.APIVersion, pass.Spec.Resource.Kind) {
+		return framework.Verdict{}
+	}
+	return framework.Reject(reason)
+}

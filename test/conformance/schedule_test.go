@@ -1,0 +1,64 @@
+package conformance
+
+import (
+	"bytes"
+	"compress/gzip"
+	_ "embed"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/karmada-toolkit/karmada/test/conformance/internal/schedule"
+)
+
+//go:embed testdata/schedule.jsonl.gz
+var scheduleCases []byte
+
+// scheduleReader opens schedule.jsonl in the directory that CONFORMANCE_DATA
+// names, or else the cases in the repository.
+func scheduleReader(t *testing.T) io.Reader {
+	t.Helper()
+	dir := os.Getenv("CONFORMANCE_DATA")
+	if dir == "" {
+		r, err := gzip.NewReader(bytes.NewReader(scheduleCases))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	f, err := os.Open(filepath.Join(dir, "schedule.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = f.Close() })
+	return f
+}
+
+func TestSchedule(t *testing.T) {
+	cases, err := schedule.Read(scheduleReader(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	profile, err := schedule.Profile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var failed []string
+	for i := range cases {
+		c := &cases[i]
+		got := schedule.Run(profile, c)
+		diff := schedule.Diff(c.Expect, got)
+		slices.Reverse(c.Clusters)
+		if again := schedule.Diff(got, schedule.Run(profile, c)); diff == "" && again != "" {
+			diff = "depends on the order of clusters: " + again
+		}
+		if diff != "" {
+			failed = append(failed, c.Name)
+			t.Errorf("%s %v: %s", c.Name, c.Tags, diff)
+		}
+	}
+	t.Logf("schedule: %d passed, %d failed %s", len(cases)-len(failed), len(failed), strings.Join(failed, " "))
+}
