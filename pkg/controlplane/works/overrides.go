@@ -2,14 +2,15 @@ package works
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/karmada-toolkit/karmada/internal/events"
-	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/override"
 )
 
 // Reasons of events on templates.
@@ -18,42 +19,65 @@ const (
 	ReasonApplyOverridePolicyFailed  = "ApplyOverridePolicyFailed"
 )
 
-// OverridePolicies are the override policies in reach of an object.
-type OverridePolicies struct {
-	Cluster, Namespaced []policyv1alpha1.OverridePolicyObject
-}
-
 // ListOverridePolicies returns the override policies in reach of the objects of a
 // namespace; without one, the cluster-scoped ones. They are shared and read-only.
-func ListOverridePolicies(ctx context.Context, c client.Reader, namespace string) (OverridePolicies, error) {
-	var out OverridePolicies
+func ListOverridePolicies(ctx context.Context, c client.Reader, namespace string) (override.Policies, error) {
+	var out override.Policies
 	cops := &policyv1alpha1.ClusterOverridePolicyList{}
 	if err := c.List(ctx, cops, client.UnsafeDisableDeepCopy); err != nil {
-		return out, fmt.Errorf("listing cluster override policies: %w", err)
+		return nil, fmt.Errorf("listing cluster override policies: %w", err)
 	}
 	for i := range cops.Items {
-		out.Cluster = append(out.Cluster, &cops.Items[i])
+		out = append(out, &cops.Items[i])
 	}
 	if namespace == "" {
 		return out, nil
 	}
 	ops := &policyv1alpha1.OverridePolicyList{}
 	if err := c.List(ctx, ops, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
-		return out, fmt.Errorf("listing override policies: %w", err)
+		return nil, fmt.Errorf("listing override policies: %w", err)
 	}
 	for i := range ops.Items {
-		out.Namespaced = append(out.Namespaced, &ops.Items[i])
+		out = append(out, &ops.Items[i])
 	}
 	return out, nil
 }
 
-// Overrides applies override policies and tells templates about failures.
+// Overrides tells templates what came of override policies.
 type Overrides struct {
 	Events *events.Recorder
 }
 
-// Apply returns the object as a cluster gets it, and the annotations that record
-// what was applied. obj may be changed; template is what events are about.
-func (o *Overrides) Apply(_, obj *unstructured.Unstructured, _ *clusterv1alpha1.Cluster, _ OverridePolicies) (*unstructured.Unstructured, map[string]string, error) {
-	return obj, map[string]string{}, nil
+// Failed publishes that an override policy could not be applied. Other errors are
+// not published.
+func (o *Overrides) Failed(template *unstructured.Unstructured, err error) {
+	var failed *override.Error
+	if errors.As(err, &failed) {
+		o.Events.Warning(template, ReasonApplyOverridePolicyFailed,
+			fmt.Sprintf("Apply %s for cluster(%s) failed.", policyText(failed.Namespace, failed.Policy), failed.Cluster))
+	}
+}
+
+// Succeeded publishes the policies that made it into a Work that was written.
+func (o *Overrides) Succeeded(template *unstructured.Unstructured, cluster string, applied override.Applied) {
+	publish := func(namespace string, rules []override.AppliedRule) {
+		last := ""
+		for _, rule := range rules {
+			if rule.PolicyName == last {
+				continue
+			}
+			last = rule.PolicyName
+			o.Events.Normal(template, ReasonApplyOverridePolicySucceed,
+				fmt.Sprintf("Apply %s for cluster(%s) successfully.", policyText(namespace, rule.PolicyName), cluster))
+		}
+	}
+	publish("", applied.Cluster)
+	publish(template.GetNamespace(), applied.Namespaced)
+}
+
+func policyText(namespace, name string) string {
+	if namespace == "" {
+		return fmt.Sprintf("cluster override policy(%s)", name)
+	}
+	return fmt.Sprintf("override policy(%s/%s)", namespace, name)
 }

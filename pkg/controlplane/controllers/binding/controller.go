@@ -56,7 +56,7 @@ type reconciler struct {
 	interpreter      Interpreter
 	works            *works.Writer
 	events           *events.Recorder
-	overrideEvents   *events.Recorder
+	overrides        *works.Overrides
 	ledger           *ledger
 	statefulFailover bool
 }
@@ -66,12 +66,12 @@ func Setup(ctx context.Context, mgr manager.Manager, d Deps) error {
 	if err := mgr.GetFieldIndexer().IndexField(ctx, &workv1alpha1.Work{}, workIndex, workKeys); err != nil {
 		return fmt.Errorf("indexing works: %w", err)
 	}
-	overrides := events.ForManager(mgr, OverrideComponent)
+	overrides := &works.Overrides{Events: events.ForManager(mgr, OverrideComponent)}
 	for _, scope := range Scopes() {
 		r := &reconciler{
 			scope: scope, client: mgr.GetClient(), store: d.Store, interpreter: d.Interpreter,
 			works:  &works.Writer{Client: mgr.GetClient(), Live: mgr.GetAPIReader()},
-			events: events.ForManager(mgr, scope.Controller), overrideEvents: overrides,
+			events: events.ForManager(mgr, scope.Controller), overrides: overrides,
 			ledger: newLedger(), statefulFailover: d.StatefulFailover,
 		}
 		if err := r.register(ctx, mgr, d); err != nil {

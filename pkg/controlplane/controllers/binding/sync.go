@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync/atomic"
 
@@ -13,12 +14,13 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/manifest"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/override"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/works"
 )
 
@@ -38,7 +40,7 @@ func (s *syncing) run(ctx context.Context) (bool, error) {
 	if len(s.targets) == 0 {
 		return false, nil
 	}
-	policies, err := s.policies(ctx)
+	policies, err := works.ListOverridePolicies(ctx, s.client, s.template.GetNamespace())
 	if err != nil {
 		return false, err
 	}
@@ -62,7 +64,7 @@ func (s *syncing) run(ctx context.Context) (bool, error) {
 }
 
 // one writes the Work of one target.
-func (s *syncing) one(ctx context.Context, target *workv1alpha2.TargetCluster, policies works.OverridePolicies) (works.Result, error) {
+func (s *syncing) one(ctx context.Context, target *workv1alpha2.TargetCluster, policies override.Policies) (works.Result, error) {
 	cluster := &clusterv1alpha1.Cluster{}
 	if err := s.client.Get(ctx, client.ObjectKey{Name: target.Name}, cluster, client.UnsafeDisableDeepCopy); err != nil {
 		return works.Unchanged, fmt.Errorf("getting cluster %q: %w", target.Name, err)
@@ -74,17 +76,26 @@ func (s *syncing) one(ctx context.Context, target *workv1alpha2.TargetCluster, p
 	if err != nil {
 		return works.Unchanged, fmt.Errorf("cluster %q: %w", target.Name, err)
 	}
-	obj, annotations, err := s.overrides().Apply(s.template, obj, cluster, policies)
+	obj, applied, err := override.Apply(obj, cluster, policies)
+	if err != nil {
+		s.overrides.Failed(s.template, err)
+		return works.Unchanged, err
+	}
+	annotations, err := applied.Annotations()
 	if err != nil {
 		return works.Unchanged, err
 	}
 	s.keepState(obj, target)
 	want := s.want(obj, target.Name, annotations)
 	result, err := s.works.Write(ctx, want)
-	if err == nil && result == works.Created {
+	if err != nil || result == works.Unchanged {
+		return result, err
+	}
+	if result == works.Created {
 		s.ledger.created(s.id, types.NamespacedName{Namespace: want.Namespace, Name: want.Name})
 	}
-	return result, err
+	s.overrides.Succeeded(s.template, target.Name, applied)
+	return result, nil
 }
 
 // revise returns a copy of the template with the replicas of a target.
@@ -127,23 +138,20 @@ func (s *syncing) keepState(obj *unstructured.Unstructured, target *workv1alpha2
 	if labels == nil {
 		labels = map[string]string{}
 	}
-	for key, value := range last.PreservedLabelState {
-		labels[key] = value
-	}
+	maps.Copy(labels, last.PreservedLabelState)
 	obj.SetLabels(labels)
 }
 
 func (s *syncing) want(obj *unstructured.Unstructured, cluster string, annotations map[string]string) *works.Want {
 	spec := s.binding.GetSpec()
 	key := types.NamespacedName{Namespace: s.binding.GetNamespace(), Name: s.binding.GetName()}
-	for k, v := range s.scope.Annotations(key) {
-		annotations[k] = v
-	}
+	origin := s.scope.Annotations(key)
+	maps.Copy(origin, annotations)
 	return &works.Want{
 		Namespace:          names.ExecutionNamespace(cluster),
 		Name:               names.Work(obj.GetKind(), obj.GetName(), obj.GetNamespace()),
 		Labels:             map[string]string{s.scope.IDLabel: s.id},
-		Annotations:        annotations,
+		Annotations:        origin,
 		Object:             obj,
 		Binding:            &manifest.BindingRef{Namespace: key.Namespace, Name: key.Name, PermanentID: s.id},
 		UID:                s.template.GetUID(),
@@ -160,10 +168,4 @@ func suspended(s *workv1alpha2.Suspension, cluster string) bool {
 	}
 	return ptr.Deref(s.Dispatching, false) ||
 		s.DispatchingOnClusters != nil && slices.Contains(s.DispatchingOnClusters.ClusterNames, cluster)
-}
-
-func (s *syncing) overrides() *works.Overrides { return &works.Overrides{Events: s.overrideEvents} }
-
-func (s *syncing) policies(ctx context.Context) (works.OverridePolicies, error) {
-	return works.ListOverridePolicies(ctx, s.client, s.template.GetNamespace())
 }
