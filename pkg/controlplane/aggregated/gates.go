@@ -1,0 +1,53 @@
+package aggregated
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	"k8s.io/component-base/featuregate"
+
+	"github.com/karmada-toolkit/karmada/internal/gates"
+)
+
+// gateFlag is the flag --feature-gates. It takes the gates of the control plane
+// and those of Kubernetes API servers.
+type gateFlag struct{ o *Options }
+
+// String implements pflag.Value.
+func (*gateFlag) String() string { return "" }
+
+// Type implements pflag.Value.
+func (*gateFlag) Type() string { return "mapStringBool" }
+
+// Set implements pflag.Value.
+func (f *gateFlag) Set(text string) error {
+	known := utilfeature.DefaultFeatureGate.DeepCopy().GetAll()
+	var kubernetes []string
+	var errs []error
+	for _, one := range strings.Split(text, ",") {
+		name, _, _ := strings.Cut(strings.TrimSpace(one), "=")
+		if _, ok := known[featuregate.Feature(name)]; ok {
+			kubernetes = append(kubernetes, one)
+		} else if name != "" {
+			errs = append(errs, f.o.Gates.Set(one))
+		}
+	}
+	f.o.kubernetesGates = strings.Join(append(kubernetes, f.o.kubernetesGates), ",")
+	return errors.Join(errs...)
+}
+
+// kubernetesGates returns the gates of the server, with those of the text set.
+func kubernetesGates(text string) (featuregate.FeatureGate, error) {
+	gate := utilfeature.DefaultFeatureGate.DeepCopy()
+	if err := gate.Set(strings.Trim(text, ",")); err != nil {
+		return nil, fmt.Errorf("setting feature gates: %w", err)
+	}
+	return gate, nil
+}
+
+// resourceModeling says whether clusters get resource models.
+func (o *Options) resourceModeling() bool {
+	return o.Gates.Enabled(gates.CustomizedClusterResourceModeling)
+}

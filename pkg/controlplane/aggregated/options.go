@@ -1,0 +1,121 @@
+package aggregated
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+	genericapiserver "k8s.io/apiserver/pkg/server"
+	genericoptions "k8s.io/apiserver/pkg/server/options"
+	"k8s.io/apiserver/pkg/storage/storagebackend"
+	cliflag "k8s.io/component-base/cli/flag"
+
+	"github.com/karmada-toolkit/karmada/internal/gates"
+)
+
+// Options are the settings of the role.
+type Options struct {
+	// Etcd says where clusters are stored.
+	Etcd *genericoptions.EtcdOptions
+	// SecureServing is the address and the certificate of the server. Without
+	// --cert-dir or a certificate one is made that lives as long as the process.
+	SecureServing *genericoptions.SecureServingOptions
+	// Authentication says who is asked about tokens, and where the trust in the
+	// control plane's API server comes from. Without a kubeconfig of its own it is
+	// the control plane of the manager.
+	Authentication *genericoptions.DelegatingAuthenticationOptions
+	// Authorization says who is asked whether a request is allowed.
+	Authorization *genericoptions.DelegatingAuthorizationOptions
+	// Audit says what is written down about requests.
+	Audit *genericoptions.AuditOptions
+	// Features are switches of the server. Profiling and priority and fairness are
+	// off whatever they say.
+	Features *genericoptions.FeatureOptions
+	// Gates are the feature gates.
+	Gates *gates.Gates
+
+	// MemberTimeout bounds the wait for each member in requests to all clusters.
+	MemberTimeout time.Duration
+	// MemberMinTLSVersion is the lowest version of TLS towards members.
+	MemberMinTLSVersion string
+	// ShutdownTimeout bounds the wait for connections at the end.
+	ShutdownTimeout time.Duration
+
+	kubernetesGates string
+}
+
+// NewOptions returns the defaults.
+func NewOptions() *Options {
+	etcd := genericoptions.NewEtcdOptions(storagebackend.NewDefaultConfig("/registry", nil))
+	serving := genericoptions.NewSecureServingOptions()
+	serving.HTTP2MaxStreamsPerConnection = 1000
+	serving.ServerCert.CertDirectory = ""
+	authentication := genericoptions.NewDelegatingAuthenticationOptions()
+	authentication.RemoteKubeConfigFileOptional = true
+	authorization := genericoptions.NewDelegatingAuthorizationOptions()
+	authorization.RemoteKubeConfigFileOptional = true
+	return &Options{
+		Etcd:                etcd,
+		SecureServing:       serving,
+		Authentication:      authentication,
+		Authorization:       authorization,
+		Audit:               genericoptions.NewAuditOptions(),
+		Features:            genericoptions.NewFeatureOptions(),
+		Gates:               gates.New(append(gates.ControllerManager(), gates.ResourceQuotaEstimate, gates.SchedulingOvercommitProtection)...),
+		MemberTimeout:       10 * time.Second,
+		MemberMinTLSVersion: "VersionTLS12",
+		ShutdownTimeout:     2 * time.Second,
+	}
+}
+
+// AddFlags adds the flags of the role.
+func (o *Options) AddFlags(fs *pflag.FlagSet) {
+	o.Etcd.AddFlags(fs)
+	o.SecureServing.AddFlags(fs)
+	o.Authentication.AddFlags(fs)
+	o.Authorization.AddFlags(fs)
+	o.Audit.AddFlags(fs)
+	o.Features.AddFlags(fs)
+	fs.Var(&gateFlag{o}, "feature-gates", "Feature gates of the control plane and of Kubernetes API servers, as name=true or name=false, separated by commas.")
+	fs.DurationVar(&o.MemberTimeout, "member-timeout", o.MemberTimeout, "How long each member is waited for in requests to all clusters.")
+	fs.StringVar(&o.MemberMinTLSVersion, "member-tls-min-version", o.MemberMinTLSVersion, "Lowest version of TLS towards members: "+strings.Join(cliflag.TLSPossibleVersions(), ", "))
+}
+
+// Validate reports settings that cannot work.
+func (o *Options) Validate() error {
+	var errs []error
+	errs = append(errs, o.Etcd.Validate()...)
+	errs = append(errs, o.SecureServing.Validate()...)
+	errs = append(errs, o.Authentication.Validate()...)
+	errs = append(errs, o.Authorization.Validate()...)
+	errs = append(errs, o.Audit.Validate()...)
+	errs = append(errs, o.Features.Validate()...)
+	if _, err := cliflag.TLSVersion(o.MemberMinTLSVersion); err != nil {
+		errs = append(errs, fmt.Errorf("--member-tls-min-version: %w", err))
+	}
+	if o.MemberTimeout <= 0 {
+		errs = append(errs, fmt.Errorf("--member-timeout must be positive, got %s", o.MemberTimeout))
+	}
+	if _, err := kubernetesGates(o.kubernetesGates); err != nil {
+		errs = append(errs, fmt.Errorf("--feature-gates: %w", err))
+	}
+	return errors.Join(errs...)
+}
+
+// serving returns the settings of the listener, with a certificate.
+func (o *Options) serving() (*genericapiserver.SecureServingInfo, error) {
+	if err := o.SecureServing.MaybeDefaultWithSelfSignedCerts("localhost", nil, []net.IP{net.IPv4(127, 0, 0, 1)}); err != nil {
+		return nil, fmt.Errorf("making a serving certificate: %w", err)
+	}
+	var info *genericapiserver.SecureServingInfo
+	if err := o.SecureServing.ApplyTo(&info); err != nil {
+		return nil, fmt.Errorf("listening: %w", err)
+	}
+	if info == nil {
+		return nil, errors.New("--secure-port 0 leaves nothing to serve")
+	}
+	return info, nil
+}

@@ -1,0 +1,265 @@
+package proxy
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apiserver/pkg/authentication/user"
+	genericrequest "k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/apiserver/pkg/registry/rest"
+
+	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+)
+
+const (
+	// membersAtOnce bounds how many members are asked at the same time.
+	membersAtOnce = 64
+	// defaultMemberTimeout is how long one member is waited for.
+	defaultMemberTimeout = 10 * time.Second
+)
+
+// allClusters serves requests to all clusters at once: lists are merged, a named
+// object is found in the one cluster that has it.
+type allClusters struct {
+	clusters Clusters
+	members  *members
+	home     *controlPlane
+	timeout  time.Duration
+}
+
+// reply is what one member answered.
+type reply struct {
+	cluster string
+	member  *member
+	code    int
+	header  http.Header
+	body    []byte
+	err     error
+}
+
+// handler serves one request. What it is follows from the inner path alone.
+func (a *allClusters) handler(in inner, requester user.Info, responder rest.Responder) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		info, err := in.info(req)
+		if err != nil {
+			responder.Error(apierrors.NewBadRequest(err.Error()))
+			return
+		}
+		switch {
+		case !info.IsResourceRequest:
+			a.home.handler(in, requester, responder).ServeHTTP(w, req)
+		case info.Verb == "list":
+			a.list(w, req, in, requester, responder)
+		case info.Name != "":
+			a.one(w, req, in, info, requester, responder)
+		default:
+			responder.Error(status(http.StatusMethodNotAllowed, metav1.StatusReasonMethodNotAllowed,
+				fmt.Sprintf("Request verb %s is not support", info.Verb)))
+		}
+	})
+}
+
+// one finds the cluster that has the object and carries the request there.
+func (a *allClusters) one(w http.ResponseWriter, req *http.Request, in inner, info *genericrequest.RequestInfo, requester user.Info, responder rest.Responder) {
+	question := inner{path: objectPath(info)}
+	header := http.Header{"Accept": {"application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1, application/json"}}
+	replies, err := a.ask(req.Context(), question, header, requester)
+	if err != nil {
+		responder.Error(err)
+		return
+	}
+	var found []reply
+	for _, r := range replies {
+		if r.err == nil && r.code == http.StatusOK {
+			found = append(found, r)
+		}
+	}
+	warn(w.Header(), replies)
+	switch len(found) {
+	case 0:
+		responder.Error(status(http.StatusNotFound, metav1.StatusReasonNotFound,
+			"resource not found or don't have permission to get it"))
+	case 1:
+		forward(found[0].member, in, requester, responder).ServeHTTP(w, req)
+	default:
+		names := make([]string, 0, len(found))
+		for _, r := range found {
+			names = append(names, r.cluster)
+		}
+		responder.Error(status(http.StatusConflict, metav1.StatusReasonConflict,
+			"conflict resource, exist in more than one cluster: "+strings.Join(names, ",")))
+	}
+}
+
+// list merges the lists of all clusters. They are asked for in whole: a place to
+// continue from exists in one cluster only.
+func (a *allClusters) list(w http.ResponseWriter, req *http.Request, in inner, requester user.Info, responder rest.Responder) {
+	question := in
+	query := in.url(&url.URL{}, req).Query()
+	query.Del("limit")
+	query.Del("continue")
+	whole := query.Encode()
+	question.query = &whole
+	replies, err := a.ask(req.Context(), question, http.Header{"Accept": {acceptJSON(req.Header.Values("Accept"))}}, requester)
+	if err != nil {
+		responder.Error(err)
+		return
+	}
+	merged, header := merge(replies)
+	warn(w.Header(), replies)
+	if merged == nil {
+		responder.Error(status(http.StatusNotFound, metav1.StatusReasonNotFound, "not found"))
+		return
+	}
+	copyHeader(w.Header(), header)
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusOK)
+	_ = merged.write(w) // the client is gone
+}
+
+// ask sends a GET to every cluster, in the name of the requester, and returns the
+// answers by name of the cluster. Clusters that are known not to answer are not
+// asked.
+func (a *allClusters) ask(ctx context.Context, question inner, header http.Header, requester user.Info) ([]reply, error) {
+	clusters, err := a.clusters.All(ctx)
+	if err != nil {
+		return nil, err //nolint:wrapcheck // an API error
+	}
+	names := sets.New[string]()
+	for i := range clusters {
+		names.Insert(clusters[i].Name)
+	}
+	a.members.pool.keep(names.Has)
+	slices.SortFunc(clusters, func(x, y clusterv1alpha1.Cluster) int { return strings.Compare(x.Name, y.Name) })
+	replies := make([]reply, len(clusters))
+	var group errgroup.Group
+	group.SetLimit(membersAtOnce)
+	for i := range clusters {
+		group.Go(func() error {
+			replies[i] = a.askOne(ctx, &clusters[i], question, header, requester)
+			return nil
+		})
+	}
+	_ = group.Wait() // the functions keep their errors
+	return replies, nil
+}
+
+func (a *allClusters) askOne(ctx context.Context, c *clusterv1alpha1.Cluster, question inner, header http.Header, requester user.Info) reply {
+	r := reply{cluster: c.Name}
+	if ready := meta.FindStatusCondition(c.Status.Conditions, clusterv1alpha1.ClusterConditionReady); ready != nil && ready.Status != metav1.ConditionTrue {
+		r.err = fmt.Errorf("the cluster is not ready (%s)", ready.Reason)
+		return r
+	}
+	if r.member, r.err = a.members.of(ctx, c); r.err != nil {
+		return r
+	}
+	timeout := a.timeout
+	if timeout <= 0 {
+		timeout = defaultMemberTimeout
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "/", nil)
+	if err != nil {
+		r.err = err
+		return r
+	}
+	req.URL = question.url(r.member.endpoint, req)
+	req.Header = header.Clone()
+	impersonate(req.Header, requester)
+	req.Header.Set("Authorization", "bearer "+r.member.token)
+	answer, err := r.member.plain.RoundTrip(req)
+	if err != nil {
+		r.err = err
+		return r
+	}
+	defer func() { _ = answer.Body.Close() }() // read or given up
+	r.code, r.header = answer.StatusCode, answer.Header
+	r.body, r.err = io.ReadAll(answer.Body)
+	return r
+}
+
+// objectPath is the path that shows whether an object exists: its own, or that of
+// a subresource that can be read.
+func objectPath(info *genericrequest.RequestInfo) string {
+	parts := []string{"", info.APIPrefix, info.APIVersion}
+	if info.APIGroup != "" {
+		parts = []string{"", info.APIPrefix, info.APIGroup, info.APIVersion}
+	}
+	if info.Namespace != "" && info.Resource != "namespaces" {
+		parts = append(parts, "namespaces", info.Namespace)
+	}
+	parts = append(parts, info.Resource, info.Name)
+	switch info.Subresource {
+	case "", "exec", "log", "attach", "portforward", "proxy", "binding", "eviction", "token":
+	default:
+		parts = append(parts, info.Subresource)
+	}
+	return strings.Join(parts, "/")
+}
+
+// acceptJSON keeps of the accepted types those that are JSON, tables included.
+func acceptJSON(accept []string) string {
+	var kept []string
+	for _, line := range accept {
+		for _, one := range strings.Split(line, ",") {
+			if one = strings.TrimSpace(one); one == "application/json" || strings.HasPrefix(one, "application/json;") {
+				kept = append(kept, one)
+			}
+		}
+	}
+	if len(kept) == 0 {
+		return "application/json"
+	}
+	return strings.Join(kept, ",")
+}
+
+// warn tells the client which clusters an answer lacks, and why. That a cluster
+// does not have what was asked for is no reason.
+func warn(header http.Header, replies []reply) {
+	for _, r := range replies {
+		text := ""
+		switch {
+		case r.err != nil:
+			text = fmt.Sprintf("cluster %s: %v", r.cluster, r.err)
+		case r.code != http.StatusOK && r.code != http.StatusNotFound:
+			text = fmt.Sprintf("cluster %s: answered %d %s", r.cluster, r.code, http.StatusText(r.code))
+		default:
+			continue
+		}
+		if value, err := utilnet.NewWarningHeader(299, "-", text); err == nil {
+			header.Add("Warning", value)
+		}
+	}
+}
+
+// copyHeader copies what belongs to the answer as a whole.
+func copyHeader(to, from http.Header) {
+	for name, values := range from {
+		switch name {
+		case "Content-Length", "Content-Encoding", "Transfer-Encoding", "Connection", "Keep-Alive", "Date", "Content-Type", "Trailer", "Upgrade":
+			continue
+		}
+		for _, v := range values {
+			to.Add(name, v)
+		}
+	}
+}
+
+func status(code int32, reason metav1.StatusReason, message string) error {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status: metav1.StatusFailure, Code: code, Reason: reason, Message: message,
+	}}
+}

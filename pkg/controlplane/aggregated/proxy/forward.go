@@ -1,0 +1,124 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"strings"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/httpstream"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/registry/rest"
+)
+
+// forward returns the handler that carries the inner request to a member in the
+// name of the requester.
+func forward(m *member, in inner, requester user.Info, responder rest.Responder) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		upgrade := httpstream.IsUpgradeRequest(req)
+		p := &httputil.ReverseProxy{
+			Transport:  m.plain,
+			BufferPool: m.buffers,
+			Rewrite: func(r *httputil.ProxyRequest) {
+				r.Out.URL = in.url(m.endpoint, r.In)
+				r.Out.Host = ""
+				forwardedFor(r)
+				impersonate(r.Out.Header, requester)
+				r.Out.Header.Set("Authorization", "bearer "+m.token)
+			},
+			ErrorHandler: func(_ http.ResponseWriter, req *http.Request, err error) {
+				respondError(req.Context(), responder, m.name, err)
+			},
+		}
+		if upgrade {
+			p.Transport, p.ModifyResponse = m.upgrade, checkUpgrade
+		}
+		p.ServeHTTP(w, req)
+	})
+}
+
+// impersonate sets the headers that name the requester. What the client sent of
+// the kind is removed.
+func impersonate(header http.Header, requester user.Info) {
+	for name := range header {
+		if strings.HasPrefix(name, "Impersonate-") {
+			delete(header, name)
+		}
+	}
+	header.Set("Impersonate-User", requester.GetName())
+	for _, group := range requester.GetGroups() {
+		if group != user.AllAuthenticated && group != user.AllUnauthenticated {
+			header.Add("Impersonate-Group", group)
+		}
+	}
+}
+
+// forwardedFor adds the client's address to those the request came through.
+func forwardedFor(r *httputil.ProxyRequest) {
+	chain := r.In.Header["X-Forwarded-For"]
+	if host, _, err := net.SplitHostPort(r.In.RemoteAddr); err == nil {
+		chain = append(chain[:len(chain):len(chain)], host)
+	}
+	if len(chain) > 0 {
+		r.Out.Header.Set("X-Forwarded-For", strings.Join(chain, ", "))
+	}
+}
+
+// upgradeError is an answer to an upgrade that is neither one nor a refusal.
+type upgradeError struct{ code int }
+
+func (e *upgradeError) Error() string {
+	return fmt.Sprintf("invalid upgrade response: status code %d", e.code)
+}
+
+func checkUpgrade(r *http.Response) error {
+	if r.StatusCode != http.StatusSwitchingProtocols && r.StatusCode < http.StatusBadRequest {
+		return &upgradeError{code: r.StatusCode}
+	}
+	return nil
+}
+
+// respondError answers a request that did not get through.
+func respondError(ctx context.Context, responder rest.Responder, cluster string, err error) {
+	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
+		return // nobody is waiting any more
+	}
+	if e := (*upgradeError)(nil); errors.As(err, &e) {
+		responder.Error(err)
+		return
+	}
+	responder.Error(unreachable(cluster, err))
+}
+
+// unreachable is the API error for a member that cannot be asked.
+func unreachable(cluster string, err error) error {
+	status := metav1.Status{
+		Status: metav1.StatusFailure, Code: http.StatusServiceUnavailable, Reason: metav1.StatusReasonServiceUnavailable,
+		Message: fmt.Sprintf("reaching cluster %s: %v", cluster, err),
+	}
+	if errors.Is(err, context.DeadlineExceeded) || utilnet.IsTimeout(err) {
+		status.Code, status.Reason = http.StatusGatewayTimeout, metav1.StatusReasonTimeout
+	}
+	return &apierrors.StatusError{ErrStatus: status}
+}
+
+// buffers are what bodies are copied with.
+type buffers struct{ pool sync.Pool }
+
+// Get implements httputil.BufferPool.
+func (b *buffers) Get() []byte {
+	if free, ok := b.pool.Get().(*[]byte); ok {
+		return *free
+	}
+	return make([]byte, 32<<10)
+}
+
+// Put implements httputil.BufferPool.
+func (b *buffers) Put(free []byte) { b.pool.Put(&free) }

@@ -1,0 +1,121 @@
+package proxy
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"path"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/sets"
+	genericrequest "k8s.io/apiserver/pkg/endpoints/request"
+
+	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+)
+
+// inner is the request that a request to the proxy carries.
+type inner struct {
+	// path is decoded; rawPath is how it was written, where that differs.
+	path, rawPath string
+	// query is nil when that of the outer request counts.
+	query *string
+}
+
+type innerKey struct{}
+
+func innerFrom(ctx context.Context) (inner, bool) {
+	in, ok := ctx.Value(innerKey{}).(inner)
+	return in, ok
+}
+
+// KeepInner keeps the inner request of requests to the proxy as it was written.
+// The handlers of subresources give a path that is decoded, and refuse dry runs,
+// which are the member's to decide on.
+func KeepInner(handler http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		info, ok := genericrequest.RequestInfoFrom(req.Context())
+		if !ok || !toProxy(info) {
+			handler.ServeHTTP(w, req)
+			return
+		}
+		query := req.URL.RawQuery
+		in := inner{path: afterProxy(req.URL.Path), query: &query}
+		if raw := afterProxy(req.URL.EscapedPath()); raw != (&url.URL{Path: in.path}).EscapedPath() {
+			in.rawPath = raw
+		}
+		req = req.WithContext(context.WithValue(req.Context(), innerKey{}, in))
+		if values := req.URL.Query(); values.Has("dryRun") {
+			values.Del("dryRun")
+			u := *req.URL
+			u.RawQuery = values.Encode()
+			req.URL = &u
+		}
+		handler.ServeHTTP(w, req)
+	})
+}
+
+func toProxy(info *genericrequest.RequestInfo) bool {
+	return info.IsResourceRequest && info.APIGroup == clusterv1alpha1.GroupName &&
+		info.Resource == "clusters" && info.Subresource == "proxy"
+}
+
+// afterProxy returns what follows /apis/<group>/<version>/clusters/<name>/proxy.
+func afterProxy(p string) string {
+	parts := strings.SplitN(strings.TrimPrefix(p, "/"), "/", 7)
+	if len(parts) < 7 {
+		return ""
+	}
+	return "/" + parts[6]
+}
+
+// url returns the URL of the inner request below a base URL.
+func (in inner) url(base *url.URL, outer *http.Request) *url.URL {
+	u := *base
+	u.Path = join(base.Path, in.path)
+	u.RawPath = ""
+	if in.rawPath != "" {
+		u.RawPath = join(base.EscapedPath(), in.rawPath)
+	}
+	u.RawQuery = outer.URL.RawQuery
+	if in.query != nil {
+		u.RawQuery = *in.query
+	}
+	return &u
+}
+
+// join puts a path below another one, which it cannot leave. A slash at the end
+// stays.
+func join(base, p string) string {
+	joined := path.Join("/", base, path.Clean("/"+p))
+	if strings.HasSuffix(p, "/") && joined != "/" {
+		joined += "/"
+	}
+	return joined
+}
+
+// info says what the inner request asks for.
+func (in inner) info(outer *http.Request) (*genericrequest.RequestInfo, error) {
+	req := outer.Clone(outer.Context())
+	req.URL = in.url(&url.URL{}, outer)
+	resolver := genericrequest.RequestInfoFactory{
+		APIPrefixes:          sets.NewString("api", "apis"),
+		GrouplessAPIPrefixes: sets.NewString("api"),
+	}
+	return resolver.NewRequestInfo(req) //nolint:wrapcheck // the caller says what was being done
+}
+
+// LongRunning extends a check for requests without a time limit by those that
+// come through the proxy. What counts is the inner request.
+func LongRunning(next genericrequest.LongRunningRequestCheck) genericrequest.LongRunningRequestCheck {
+	subresources := sets.New("attach", "exec", "proxy", "log", "portforward")
+	return func(req *http.Request, info *genericrequest.RequestInfo) bool {
+		if !toProxy(info) {
+			return next(req, info)
+		}
+		in, err := inner{path: afterProxy(req.URL.Path)}.info(req)
+		if err != nil {
+			return false
+		}
+		return in.Verb == "watch" || in.IsResourceRequest && subresources.Has(in.Subresource)
+	}
+}

@@ -1,0 +1,78 @@
+package proxy
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+
+	corev1 "k8s.io/api/core/v1"
+
+	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+)
+
+// member is how a cluster is reached in the name of users.
+type member struct {
+	name     string
+	endpoint *url.URL
+	// token is the impersonator's.
+	token string
+	// plain carries requests, upgrade those that change the protocol.
+	plain, upgrade http.RoundTripper
+	buffers        *buffers
+}
+
+// members finds the way to clusters.
+type members struct {
+	secret func(ctx context.Context, namespace, name string) (*corev1.Secret, error)
+	pool   *pool
+	// buffers are shared by all requests.
+	buffers buffers
+}
+
+// of returns the way to a cluster.
+func (m *members) of(ctx context.Context, c *clusterv1alpha1.Cluster) (*member, error) {
+	w := way{insecure: c.Spec.InsecureSkipTLSVerification, proxyURL: c.Spec.ProxyURL, headers: headerKey(c.Spec.ProxyHeader)}
+	if ref := c.Spec.SecretRef; ref != nil {
+		secret, err := m.secret(ctx, ref.Namespace, ref.Name)
+		if err != nil {
+			return nil, err
+		}
+		w.privateCA, w.ca = true, string(secret.Data[clusterv1alpha1.SecretCADataKey])
+	}
+	if c.Spec.APIEndpoint == "" {
+		return nil, fmt.Errorf("API endpoint of cluster %s should not be empty", c.Name)
+	}
+	endpoint, err := url.Parse(c.Spec.APIEndpoint)
+	if err != nil {
+		return nil, fmt.Errorf("parsing the API endpoint of cluster %s: %w", c.Name, err)
+	}
+	w.endpoint = c.Spec.APIEndpoint
+	token, err := m.impersonator(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	transports, err := m.pool.get(c.Name, w, c.Spec.ProxyHeader)
+	if err != nil {
+		return nil, fmt.Errorf("preparing the connection to cluster %s: %w", c.Name, err)
+	}
+	return &member{name: c.Name, endpoint: endpoint, token: token, plain: transports.plain, upgrade: transports.upgrade, buffers: &m.buffers}, nil
+}
+
+// impersonator returns the token that may act in the name of users. The errors
+// are those that clients know, their spelling included.
+func (m *members) impersonator(ctx context.Context, c *clusterv1alpha1.Cluster) (string, error) {
+	ref := c.Spec.ImpersonatorSecretRef
+	if ref == nil {
+		return "", fmt.Errorf("the impersonatorSecretRef of cluster %s is nil", c.Name)
+	}
+	secret, err := m.secret(ctx, ref.Namespace, ref.Name)
+	if err != nil {
+		return "", err
+	}
+	token, ok := secret.Data[clusterv1alpha1.SecretTokenKey]
+	if !ok || len(token) == 0 {
+		return "", fmt.Errorf("failed to get impresonateToken for cluster %s: the impresonate token of cluster %s is empty", c.Name, c.Name) //nolint:misspell // clients know this text
+	}
+	return string(token), nil
+}

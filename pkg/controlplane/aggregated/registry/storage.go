@@ -1,0 +1,152 @@
+// Package registry stores clusters: the rules for their creation and change, the
+// status subresource, and how they print as a table.
+package registry
+
+import (
+	"context"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/registry/generic"
+	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
+	"k8s.io/apiserver/pkg/registry/rest"
+	"k8s.io/apiserver/pkg/storage/names"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/aggregated/hub"
+)
+
+// Options are what the storage needs to know.
+type Options struct {
+	// Typer knows the kinds of objects.
+	Typer runtime.ObjectTyper
+	// RESTOptions says where objects are stored.
+	RESTOptions generic.RESTOptionsGetter
+	// ResourceModeling gives clusters default and standard resource models.
+	ResourceModeling bool
+	// Now is the clock.
+	Now func() metav1.Time
+}
+
+// Clusters is the storage of the resource clusters.
+type Clusters struct {
+	*genericregistry.Store
+
+	ids *uniqueIDs
+}
+
+var (
+	_ rest.StandardStorage      = (*Clusters)(nil)
+	_ rest.SingularNameProvider = (*Clusters)(nil)
+	_ rest.Patcher              = (*Status)(nil)
+	_ rest.ResetFieldsStrategy  = (*Status)(nil)
+	_ rest.Storage              = (*Status)(nil)
+)
+
+// New returns the storage of clusters and of their status.
+func New(o Options) (*Clusters, *Status, error) {
+	rules := strategy{ObjectTyper: o.Typer, NameGenerator: names.SimpleNameGenerator, resourceModeling: o.ResourceModeling, now: o.Now}
+	store := &genericregistry.Store{
+		NewFunc:                   func() runtime.Object { return &hub.Cluster{} },
+		NewListFunc:               func() runtime.Object { return &hub.ClusterList{} },
+		DefaultQualifiedResource:  clusterv1alpha1.Resource("clusters"),
+		SingularQualifiedResource: clusterv1alpha1.Resource("cluster"),
+		CreateStrategy:            rules,
+		UpdateStrategy:            rules,
+		DeleteStrategy:            rules,
+		ResetFieldsStrategy:       rules,
+		TableConvertor:            table{now: o.Now},
+	}
+	ids := &uniqueIDs{store: store, turn: make(chan struct{}, 1)}
+	store.BeginCreate, store.BeginUpdate = ids.beginCreate, ids.beginUpdate
+	if err := store.CompleteWithOptions(&generic.StoreOptions{RESTOptions: o.RESTOptions}); err != nil {
+		return nil, nil, fmt.Errorf("preparing the storage of clusters: %w", err)
+	}
+	statusStore := *store
+	statusRules := statusStrategy{rules}
+	statusStore.BeginCreate, statusStore.BeginUpdate = nil, nil
+	statusStore.UpdateStrategy = statusRules
+	statusStore.ResetFieldsStrategy = statusRules
+	return &Clusters{Store: store, ids: ids}, &Status{store: &statusStore}, nil
+}
+
+// Create implements rest.Creater. Creations and changes wait for each other, so
+// that no two clusters get the same id.
+func (c *Clusters) Create(ctx context.Context, obj runtime.Object, validate rest.ValidateObjectFunc, options *metav1.CreateOptions) (runtime.Object, error) {
+	done, err := c.ids.waitForTurn(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	return c.Store.Create(ctx, obj, validate, options) //nolint:wrapcheck // an API error
+}
+
+// Update implements rest.Updater.
+func (c *Clusters) Update(ctx context.Context, name string, objInfo rest.UpdatedObjectInfo, createValidation rest.ValidateObjectFunc, updateValidation rest.ValidateObjectUpdateFunc, forceAllowCreate bool, options *metav1.UpdateOptions) (runtime.Object, bool, error) {
+	done, err := c.ids.waitForTurn(ctx)
+	if err != nil {
+		return nil, false, err
+	}
+	defer done()
+	return c.Store.Update(ctx, name, objInfo, createValidation, updateValidation, forceAllowCreate, options) //nolint:wrapcheck // an API error
+}
+
+// Find returns a cluster, from the watch cache where it is there.
+func (c *Clusters) Find(ctx context.Context, name string) (*clusterv1alpha1.Cluster, error) {
+	obj, err := c.Get(ctx, name, &metav1.GetOptions{ResourceVersion: "0"})
+	if err != nil {
+		obj, err = c.Get(ctx, name, &metav1.GetOptions{})
+	}
+	if err != nil {
+		return nil, err //nolint:wrapcheck // an API error
+	}
+	return versioned(obj), nil
+}
+
+// All returns every cluster, from the watch cache.
+func (c *Clusters) All(ctx context.Context) ([]clusterv1alpha1.Cluster, error) {
+	list := &hub.ClusterList{}
+	if err := c.list(ctx, "0", list); err != nil {
+		return nil, err
+	}
+	out := make([]clusterv1alpha1.Cluster, len(list.Items))
+	for i := range list.Items {
+		out[i] = clusterv1alpha1.Cluster(list.Items[i])
+	}
+	return out, nil
+}
+
+func (c *Clusters) list(ctx context.Context, version string, into *hub.ClusterList) error {
+	return listClusters(ctx, c.Store, version, into)
+}
+
+// Status is the storage of the status of clusters.
+type Status struct{ store *genericregistry.Store }
+
+// New implements rest.Storage.
+func (s *Status) New() runtime.Object { return s.store.New() }
+
+// Destroy implements rest.Storage. The storage of clusters frees what they share.
+func (s *Status) Destroy() {}
+
+// Get implements rest.Getter.
+func (s *Status) Get(ctx context.Context, name string, options *metav1.GetOptions) (runtime.Object, error) {
+	return s.store.Get(ctx, name, options) //nolint:wrapcheck // an API error
+}
+
+// Update implements rest.Updater. A status never creates a cluster.
+func (s *Status) Update(ctx context.Context, name string, objInfo rest.UpdatedObjectInfo, createValidation rest.ValidateObjectFunc, updateValidation rest.ValidateObjectUpdateFunc, _ bool, options *metav1.UpdateOptions) (runtime.Object, bool, error) {
+	return s.store.Update(ctx, name, objInfo, createValidation, updateValidation, false, options) //nolint:wrapcheck // an API error
+}
+
+// GetResetFields implements rest.ResetFieldsStrategy.
+func (s *Status) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
+	return s.store.GetResetFields()
+}
+
+// ConvertToTable implements rest.TableConvertor.
+func (s *Status) ConvertToTable(ctx context.Context, object, options runtime.Object) (*metav1.Table, error) {
+	return s.store.ConvertToTable(ctx, object, options) //nolint:wrapcheck // an API error
+}

@@ -1,0 +1,117 @@
+package registry
+
+import (
+	"context"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/registry/rest"
+	"k8s.io/apiserver/pkg/storage/names"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/apis/validation"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/aggregated/hub"
+)
+
+// strategy says how clusters are created, changed and deleted.
+type strategy struct {
+	runtime.ObjectTyper
+	names.NameGenerator
+
+	resourceModeling bool
+	now              func() metav1.Time
+}
+
+var (
+	_ rest.RESTCreateStrategy  = strategy{}
+	_ rest.RESTUpdateStrategy  = strategy{}
+	_ rest.RESTDeleteStrategy  = strategy{}
+	_ rest.ResetFieldsStrategy = strategy{}
+	_ rest.RESTUpdateStrategy  = statusStrategy{}
+	_ rest.ResetFieldsStrategy = statusStrategy{}
+)
+
+func versioned(obj runtime.Object) *clusterv1alpha1.Cluster { return obj.(*hub.Cluster).Versioned() }
+
+// NamespaceScoped implements rest.RESTCreateStrategy.
+func (strategy) NamespaceScoped() bool { return false }
+
+// PrepareForCreate implements rest.RESTCreateStrategy.
+func (s strategy) PrepareForCreate(_ context.Context, obj runtime.Object) {
+	clusterv1alpha1.PrepareClusterForCreate(versioned(obj), s.resourceModeling)
+}
+
+// PrepareForUpdate implements rest.RESTUpdateStrategy.
+func (s strategy) PrepareForUpdate(_ context.Context, obj, old runtime.Object) {
+	clusterv1alpha1.PrepareClusterForUpdate(versioned(obj), versioned(old), s.resourceModeling)
+}
+
+// Validate implements rest.RESTCreateStrategy.
+func (strategy) Validate(_ context.Context, obj runtime.Object) field.ErrorList {
+	return validation.ValidateCluster(versioned(obj))
+}
+
+// ValidateUpdate implements rest.RESTUpdateStrategy.
+func (strategy) ValidateUpdate(_ context.Context, obj, old runtime.Object) field.ErrorList {
+	return validation.ValidateClusterUpdate(versioned(obj), versioned(old))
+}
+
+// WarningsOnCreate implements rest.RESTCreateStrategy.
+func (strategy) WarningsOnCreate(context.Context, runtime.Object) []string { return nil }
+
+// WarningsOnUpdate implements rest.RESTUpdateStrategy.
+func (strategy) WarningsOnUpdate(context.Context, runtime.Object, runtime.Object) []string {
+	return nil
+}
+
+// Canonicalize implements rest.RESTCreateStrategy.
+func (s strategy) Canonicalize(obj runtime.Object) {
+	clusterv1alpha1.CanonicalizeCluster(versioned(obj), s.now())
+}
+
+// AllowCreateOnUpdate implements rest.RESTUpdateStrategy.
+func (strategy) AllowCreateOnUpdate() bool { return false }
+
+// AllowUnconditionalUpdate implements rest.RESTUpdateStrategy.
+func (strategy) AllowUnconditionalUpdate() bool { return true }
+
+// GetResetFields implements rest.ResetFieldsStrategy: writers of a cluster do not
+// come to own its status.
+func (strategy) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
+	return resetFields("status")
+}
+
+// statusStrategy says how the status of a cluster is changed.
+type statusStrategy struct{ strategy }
+
+// PrepareForUpdate implements rest.RESTUpdateStrategy. Only the status changes:
+// who may report on a cluster must not be able to send its traffic elsewhere.
+func (statusStrategy) PrepareForUpdate(_ context.Context, obj, old runtime.Object) {
+	updated, stored := versioned(obj), versioned(old)
+	fields := updated.ManagedFields
+	stored.ObjectMeta.DeepCopyInto(&updated.ObjectMeta)
+	updated.ManagedFields = fields
+	stored.Spec.DeepCopyInto(&updated.Spec)
+}
+
+// ValidateUpdate implements rest.RESTUpdateStrategy. A status is not validated.
+func (statusStrategy) ValidateUpdate(context.Context, runtime.Object, runtime.Object) field.ErrorList {
+	return nil
+}
+
+// GetResetFields implements rest.ResetFieldsStrategy.
+func (statusStrategy) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
+	return resetFields("spec", "metadata")
+}
+
+func resetFields(names ...string) map[fieldpath.APIVersion]*fieldpath.Set {
+	set := fieldpath.NewSet()
+	for _, name := range names {
+		set.Insert(fieldpath.MakePathOrDie(name))
+	}
+	return map[fieldpath.APIVersion]*fieldpath.Set{
+		fieldpath.APIVersion(clusterv1alpha1.GroupVersion.String()): set,
+	}
+}

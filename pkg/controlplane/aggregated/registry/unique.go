@@ -1,0 +1,71 @@
+package registry
+
+import (
+	"context"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
+	"k8s.io/apiserver/pkg/storage"
+
+	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/aggregated/hub"
+)
+
+// uniqueIDs refuses a second cluster with the same id: one member must not be
+// joined under two names.
+type uniqueIDs struct {
+	store *genericregistry.Store
+	turn  chan struct{}
+}
+
+// waitForTurn returns when no other write of a spec is going on in this process.
+func (u *uniqueIDs) waitForTurn(ctx context.Context) (done func(), err error) {
+	select {
+	case u.turn <- struct{}{}:
+		return func() { <-u.turn }, nil
+	case <-ctx.Done():
+		return nil, apierrors.NewTimeoutError("waiting for other changes of clusters", 1)
+	}
+}
+
+func (u *uniqueIDs) beginCreate(ctx context.Context, obj runtime.Object, _ *metav1.CreateOptions) (genericregistry.FinishFunc, error) {
+	return finish, u.check(ctx, versioned(obj))
+}
+
+func (u *uniqueIDs) beginUpdate(ctx context.Context, obj, old runtime.Object, _ *metav1.UpdateOptions) (genericregistry.FinishFunc, error) {
+	if versioned(obj).Spec.ID == versioned(old).Spec.ID {
+		return finish, nil
+	}
+	return finish, u.check(ctx, versioned(obj))
+}
+
+func finish(context.Context, bool) {}
+
+// check refuses the cluster when another one has its id.
+func (u *uniqueIDs) check(ctx context.Context, c *clusterv1alpha1.Cluster) error {
+	if c.Spec.ID == "" {
+		return nil
+	}
+	list := &hub.ClusterList{}
+	if err := listClusters(ctx, u.store, "", list); err != nil {
+		return err
+	}
+	for i := range list.Items {
+		if other := &list.Items[i]; other.Spec.ID == c.Spec.ID && other.Name != c.Name {
+			err := field.Duplicate(field.NewPath("spec", "id"), c.Spec.ID)
+			err.Detail = "cluster " + other.Name + " has this id; a cluster can be joined once"
+			return apierrors.NewInvalid(clusterv1alpha1.Kind("Cluster"), c.Name, field.ErrorList{err})
+		}
+	}
+	return nil
+}
+
+// listClusters reads all clusters: version "" reads what is stored now, "0" what
+// the watch cache has.
+func listClusters(ctx context.Context, store *genericregistry.Store, version string, into *hub.ClusterList) error {
+	options := storage.ListOptions{ResourceVersion: version, Predicate: storage.Everything, Recursive: true}
+	return store.Storage.GetList(ctx, store.KeyRootFunc(ctx), options, into) //nolint:wrapcheck // an API error
+}

@@ -1,0 +1,142 @@
+package aggregated
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/util/sets"
+	openapinamer "k8s.io/apiserver/pkg/endpoints/openapi"
+	"k8s.io/apiserver/pkg/registry/rest"
+	genericapiserver "k8s.io/apiserver/pkg/server"
+	genericfilters "k8s.io/apiserver/pkg/server/filters"
+	"k8s.io/apiserver/pkg/util/compatibility"
+	restclient "k8s.io/client-go/rest"
+	cliflag "k8s.io/component-base/cli/flag"
+
+	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/aggregated/hub"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/aggregated/proxy"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/aggregated/registry"
+	"github.com/karmada-toolkit/karmada/pkg/generated/openapi"
+)
+
+const serverName = "karmada-aggregated-apiserver"
+
+// server is the aggregated API server before it runs.
+type server struct {
+	options      *Options
+	controlPlane *restclient.Config
+	secret       func(ctx context.Context, namespace, name string) (*corev1.Secret, error)
+	now          func() time.Time
+	serving      *genericapiserver.SecureServingInfo
+}
+
+// run serves until ctx ends.
+func (s *server) run(ctx context.Context) error {
+	scheme, err := hub.NewScheme()
+	if err != nil {
+		return err
+	}
+	codecs := serializer.NewCodecFactory(scheme)
+	config, err := s.config(ctx, scheme, codecs)
+	if err != nil {
+		return err
+	}
+	generic, err := config.Complete(nil).New(serverName, genericapiserver.NewEmptyDelegate())
+	if err != nil {
+		return fmt.Errorf("preparing the server: %w", err)
+	}
+	generic.ShutdownTimeout = s.options.ShutdownTimeout
+	group, err := s.group(scheme, codecs, config)
+	if err != nil {
+		return err
+	}
+	if err := generic.InstallAPIGroup(group); err != nil {
+		return fmt.Errorf("installing %s: %w", clusterv1alpha1.GroupName, err)
+	}
+	if err := generic.PrepareRun().RunWithContext(ctx); err != nil {
+		return fmt.Errorf("serving: %w", err)
+	}
+	return nil
+}
+
+// config returns the configuration of the generic server.
+func (s *server) config(ctx context.Context, scheme *runtime.Scheme, codecs serializer.CodecFactory) (*genericapiserver.Config, error) {
+	o := s.options
+	config := genericapiserver.NewConfig(codecs)
+	config.EffectiveVersion = compatibility.DefaultBuildEffectiveVersion()
+	gate, err := kubernetesGates(o.kubernetesGates)
+	if err != nil {
+		return nil, err
+	}
+	config.FeatureGate = gate
+	namer := openapinamer.NewDefinitionNamer(scheme)
+	config.OpenAPIConfig = genericapiserver.DefaultOpenAPIConfig(openapi.GetOpenAPIDefinitions, namer)
+	config.OpenAPIV3Config = genericapiserver.DefaultOpenAPIV3Config(openapi.GetOpenAPIDefinitions, namer)
+	config.OpenAPIConfig.Info.Title, config.OpenAPIV3Config.Info.Title = "Karmada", "Karmada"
+	config.SecureServing = s.serving
+	// Nothing in this server talks to itself.
+	config.LoopbackClientConfig = &restclient.Config{Host: "https://" + s.serving.Listener.Addr().String()}
+	config.ExternalAddress = s.serving.Listener.Addr().String()
+	config.EnableProfiling = false
+	config.LongRunningFunc = proxy.LongRunning(genericfilters.BasicLongRunningRequestCheck(sets.NewString("watch"), sets.NewString()))
+	config.BuildHandlerChainFunc = func(handler http.Handler, c *genericapiserver.Config) http.Handler {
+		return genericapiserver.DefaultBuildHandlerChain(proxy.KeepInner(handler), c)
+	}
+	if err := o.authenticate(ctx, s.controlPlane, config); err != nil {
+		return nil, err
+	}
+	if err := o.authorize(s.controlPlane, config); err != nil {
+		return nil, err
+	}
+	if err := o.Audit.ApplyTo(config); err != nil {
+		return nil, fmt.Errorf("preparing the audit log: %w", err)
+	}
+	etcd := *o.Etcd
+	etcd.StorageConfig.Codec = codecs.LegacyCodec(clusterv1alpha1.GroupVersion)
+	etcd.StorageConfig.EncodeVersioner = runtime.NewMultiGroupVersioner(clusterv1alpha1.GroupVersion)
+	if err := etcd.ApplyTo(config); err != nil {
+		return nil, fmt.Errorf("preparing the storage: %w", err)
+	}
+	return config, nil
+}
+
+// group returns the API group with its resources.
+func (s *server) group(scheme *runtime.Scheme, codecs serializer.CodecFactory, config *genericapiserver.Config) (*genericapiserver.APIGroupInfo, error) {
+	minTLS, err := cliflag.TLSVersion(s.options.MemberMinTLSVersion)
+	if err != nil {
+		return nil, fmt.Errorf("--member-tls-min-version: %w", err)
+	}
+	clusters, status, err := registry.New(registry.Options{
+		Typer:            scheme,
+		RESTOptions:      config.RESTOptionsGetter,
+		ResourceModeling: s.options.resourceModeling(),
+		Now:              func() metav1.Time { return metav1.NewTime(s.now()) },
+	})
+	if err != nil {
+		return nil, err //nolint:wrapcheck // says what was being done
+	}
+	members, err := proxy.New(proxy.Options{
+		Clusters:      clusters,
+		Secret:        s.secret,
+		ControlPlane:  s.controlPlane,
+		MinTLSVersion: minTLS,
+		MemberTimeout: s.options.MemberTimeout,
+	})
+	if err != nil {
+		return nil, err //nolint:wrapcheck // says what was being done
+	}
+	group := genericapiserver.NewDefaultAPIGroupInfo(clusterv1alpha1.GroupName, scheme, runtime.NewParameterCodec(scheme), codecs)
+	group.VersionedResourcesStorageMap[clusterv1alpha1.GroupVersion.Version] = map[string]rest.Storage{
+		"clusters":        clusters,
+		"clusters/status": status,
+		"clusters/proxy":  members,
+	}
+	return &group, nil
+}

@@ -1,0 +1,62 @@
+package aggregated
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+)
+
+// Setup adds the aggregated API server to the manager. It listens at once, so that
+// a port that is taken shows here.
+func Setup(_ context.Context, mgr manager.Manager, o *Options) error {
+	serving, err := o.serving()
+	if err != nil {
+		return err
+	}
+	s := &server{
+		options:      o,
+		controlPlane: mgr.GetConfig(),
+		secret:       secrets(mgr.GetClient(), mgr.GetAPIReader()),
+		now:          clock.RealClock{}.Now,
+		serving:      serving,
+	}
+	if err := mgr.Add(runnable{s}); err != nil {
+		return fmt.Errorf("adding the aggregated API server: %w", err)
+	}
+	return nil
+}
+
+// runnable is the server as the manager runs it.
+type runnable struct{ *server }
+
+// Start implements manager.Runnable.
+func (r runnable) Start(ctx context.Context) error { return r.run(ctx) }
+
+// NeedLeaderElection implements manager.LeaderElectionRunnable: every replica
+// serves.
+func (runnable) NeedLeaderElection() bool { return false }
+
+// secrets reads Secrets from the cache. One that is not there, or not yet, is
+// read from the API server.
+func secrets(cached, live client.Reader) func(ctx context.Context, namespace, name string) (*corev1.Secret, error) {
+	return func(ctx context.Context, namespace, name string) (*corev1.Secret, error) {
+		secret := &corev1.Secret{}
+		key := client.ObjectKey{Namespace: namespace, Name: name}
+		err := cached.Get(ctx, key, secret)
+		var starting *cache.ErrCacheNotStarted
+		if apierrors.IsNotFound(err) || errors.As(err, &starting) {
+			err = live.Get(ctx, key, secret)
+		}
+		if err != nil {
+			return nil, err //nolint:wrapcheck // an API error
+		}
+		return secret, nil
+	}
+}
