@@ -1,0 +1,52 @@
+package execution
+
+import "time"
+
+// Pace says how long the status of a Work waits for more of it before it is
+// written, since every write of a Work causes others.
+type Pace struct {
+	// Failure is how long a failure must last. Default 250 ms.
+	Failure time.Duration
+	// Settle is how long objects may take to become healthy. Default 1 s.
+	Settle time.Duration
+	// Interval is the least time between two writes. Default 250 ms.
+	Interval time.Duration
+}
+
+func (p *Pace) complete() {
+	if p.Failure <= 0 {
+		p.Failure = 250 * time.Millisecond
+	}
+	if p.Settle <= 0 {
+		p.Settle = time.Second
+	}
+	if p.Interval <= 0 {
+		p.Interval = 250 * time.Millisecond
+	}
+}
+
+// change is what is new about a status.
+type change int
+
+const (
+	settled   change = iota // nothing more is expected
+	failed                  // an object could not be applied; a retry may mend it
+	unsettled               // objects are not healthy yet; they may be soon
+)
+
+// wait returns how long a status waits that differs since dirty from what was
+// written at written. 0 means that it is written now.
+func (p Pace) wait(c change, now, dirty, written time.Time) time.Duration {
+	due := dirty
+	switch c {
+	case failed:
+		due = dirty.Add(p.Failure)
+	case unsettled:
+		due = dirty.Add(p.Settle)
+	case settled:
+	}
+	if next := written.Add(p.Interval); next.After(due) {
+		due = next
+	}
+	return max(0, due.Sub(now))
+}

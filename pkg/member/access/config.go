@@ -1,0 +1,117 @@
+package access
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/client-go/rest"
+
+	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+)
+
+// Timeout is the longest a request to a member may take, watches aside.
+const Timeout = 32 * time.Second
+
+const (
+	dialTimeout      = 5 * time.Second
+	handshakeTimeout = 10 * time.Second
+	idleConnections  = 25
+)
+
+// Config returns the settings of a connection to a cluster, with the token as it
+// is in the Secret now. Long-lived users want a Pool, which follows the Secret.
+func Config(ctx context.Context, cluster *clusterv1alpha1.Cluster, read SecretReader) (*rest.Config, error) {
+	credentials, err := ReadCredentials(ctx, cluster, read)
+	if err != nil {
+		return nil, err
+	}
+	cfg, err := config(cluster, credentials)
+	if err != nil {
+		return nil, err
+	}
+	cfg.BearerToken = credentials.Token
+	cfg.Timeout = Timeout
+	return cfg, nil
+}
+
+// config returns the settings without the token.
+func config(cluster *clusterv1alpha1.Cluster, credentials Credentials) (*rest.Config, error) {
+	cfg := &rest.Config{Host: cluster.Spec.APIEndpoint, QPS: -1}
+	if cluster.Spec.InsecureSkipTLSVerification {
+		cfg.Insecure = true
+	} else {
+		cfg.CAData = credentials.CA
+	}
+	if cluster.Spec.ProxyURL != "" {
+		proxy, err := url.Parse(cluster.Spec.ProxyURL)
+		if err != nil {
+			return nil, fmt.Errorf("parsing the proxy url of cluster %s: %w", cluster.Name, err)
+		}
+		cfg.Proxy = http.ProxyURL(proxy)
+		if header := proxyHeader(cluster.Spec.ProxyHeader); header != nil {
+			cfg.WrapTransport = withProxyHeader(header)
+		}
+	}
+	return cfg, nil
+}
+
+// proxyHeader returns what is sent to the proxy; a value holds several,
+// separated by commas.
+func proxyHeader(values map[string]string) http.Header {
+	if len(values) == 0 {
+		return nil
+	}
+	header := http.Header{}
+	for key, list := range values {
+		for value := range strings.SplitSeq(list, ",") {
+			header.Add(key, value)
+		}
+	}
+	return header
+}
+
+// withProxyHeader gives the transport below the header, once: transports are
+// shared between clients with equal TLS settings.
+func withProxyHeader(header http.Header) func(http.RoundTripper) http.RoundTripper {
+	return func(rt http.RoundTripper) http.RoundTripper {
+		below := rt
+		for {
+			if transport, ok := below.(*http.Transport); ok {
+				own := transport.Clone()
+				own.ProxyConnectHeader = header
+				return own
+			}
+			wrapper, ok := below.(utilnet.RoundTripperWrapper)
+			if !ok {
+				return rt
+			}
+			below = wrapper.WrappedRoundTripper()
+		}
+	}
+}
+
+// transport returns connections of their own for a cluster, so that they can be
+// closed with it.
+func transport(cfg *rest.Config) (*http.Transport, error) {
+	tlsConfig, err := rest.TLSConfigFor(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("reading the certificates: %w", err)
+	}
+	proxy := http.ProxyFromEnvironment
+	if cfg.Proxy != nil {
+		proxy = cfg.Proxy
+	}
+	return utilnet.SetTransportDefaults(&http.Transport{
+		Proxy:               proxy,
+		TLSClientConfig:     tlsConfig,
+		TLSHandshakeTimeout: handshakeTimeout,
+		MaxIdleConnsPerHost: idleConnections,
+		DialContext:         (&net.Dialer{Timeout: dialTimeout, KeepAlive: dialTimeout * 3}).DialContext,
+	}), nil
+}

@@ -1,0 +1,128 @@
+package access
+
+import (
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/discovery/cached/memory"
+	"k8s.io/client-go/dynamic"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/restmapper"
+	"k8s.io/utils/clock"
+)
+
+// rediscovery is the least time between two looks at what a member serves on
+// behalf of types that it did not serve before.
+const rediscovery = 5 * time.Second
+
+// Member is an open cluster: clients that share one set of connections, one
+// token and one rate limit.
+type Member struct {
+	name    string
+	config  *rest.Config
+	http    *http.Client
+	dynamic *dynamic.DynamicClient
+	core    *corev1client.CoreV1Client
+	mapper  *mapper
+	idle    func()
+	done    chan struct{}
+}
+
+// NewMember opens a cluster with settings that do not change. An agent opens its
+// own cluster this way. planeMapper may be nil.
+func NewMember(name string, cfg *rest.Config, planeMapper meta.RESTMapper) (*Member, error) {
+	client, err := rest.HTTPClientFor(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("opening cluster %s: %w", name, err)
+	}
+	client.Timeout = 0 // watches last longer than any request
+	return newMember(name, cfg, client, planeMapper, clock.RealClock{})
+}
+
+func newMember(name string, cfg *rest.Config, client *http.Client, planeMapper meta.RESTMapper, clk clock.PassiveClock) (*Member, error) {
+	dyn, err := dynamic.NewForConfigAndClient(cfg, client)
+	if err != nil {
+		return nil, fmt.Errorf("opening cluster %s: %w", name, err)
+	}
+	binary := rest.CopyConfig(cfg)
+	binary.ContentType = "application/vnd.kubernetes.protobuf"
+	binary.AcceptContentTypes = "application/vnd.kubernetes.protobuf,application/json"
+	core, err := corev1client.NewForConfigAndClient(binary, client)
+	if err != nil {
+		return nil, fmt.Errorf("opening cluster %s: %w", name, err)
+	}
+	found, err := discovery.NewDiscoveryClientForConfigAndClient(cfg, client)
+	if err != nil {
+		return nil, fmt.Errorf("opening cluster %s: %w", name, err)
+	}
+	return &Member{
+		name: name, config: cfg, http: client, dynamic: dyn, core: core,
+		mapper: &mapper{plane: planeMapper, clock: clk, member: restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(found))},
+		idle:   func() { utilnet.CloseIdleConnectionsFor(client.Transport) },
+		done:   make(chan struct{}),
+	}, nil
+}
+
+// Name returns the name of the cluster.
+func (m *Member) Name() string { return m.name }
+
+// Config returns the settings of the connection. It must not be changed.
+func (m *Member) Config() *rest.Config { return m.config }
+
+// HTTP returns the client below all others. It has no timeout of its own.
+func (m *Member) HTTP() *http.Client { return m.http }
+
+// Dynamic returns a client for objects of any kind.
+func (m *Member) Dynamic() dynamic.Interface { return m.dynamic }
+
+// Core returns a client for the core types; it speaks protobuf.
+func (m *Member) Core() corev1client.CoreV1Interface { return m.core }
+
+// Mapping tells how a kind is reached: as the control plane knows it, else as the
+// member does.
+func (m *Member) Mapping(gvk schema.GroupVersionKind) (*meta.RESTMapping, error) {
+	return m.mapper.mapping(gvk)
+}
+
+// Done is closed when the member must not be used any longer, because its
+// settings changed or it is gone.
+func (m *Member) Done() <-chan struct{} { return m.done }
+
+func (m *Member) close() {
+	close(m.done)
+	m.idle()
+}
+
+// mapper asks two mappers, and the second one anew from time to time.
+type mapper struct {
+	plane  meta.RESTMapper
+	member *restmapper.DeferredDiscoveryRESTMapper
+	clock  clock.PassiveClock
+
+	mu    sync.Mutex
+	reset time.Time
+}
+
+func (m *mapper) mapping(gvk schema.GroupVersionKind) (*meta.RESTMapping, error) {
+	if m.plane != nil {
+		if mapping, err := m.plane.RESTMapping(gvk.GroupKind(), gvk.Version); err == nil {
+			return mapping, nil
+		}
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	mapping, err := m.member.RESTMapping(gvk.GroupKind(), gvk.Version)
+	if err == nil || !meta.IsNoMatchError(err) || m.clock.Since(m.reset) < rediscovery {
+		return mapping, err //nolint:wrapcheck // callers branch on the kind of error
+	}
+	m.reset = m.clock.Now()
+	m.member.Reset()
+	return m.member.RESTMapping(gvk.GroupKind(), gvk.Version) //nolint:wrapcheck // as above
+}

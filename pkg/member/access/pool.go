@@ -1,0 +1,175 @@
+package access
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/http"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/flowcontrol"
+	"k8s.io/utils/clock"
+
+	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+)
+
+// tokenAge is how long a token is used before the Secret is read again.
+const tokenAge = 5 * time.Minute
+
+// Options say how members are opened.
+type Options struct {
+	// Secrets reads the Secrets of the control plane.
+	Secrets SecretReader
+	// Mapper knows the kinds of the control plane. Optional.
+	Mapper meta.RESTMapper
+	// QPS and Burst limit the requests to each cluster, shared by all its
+	// clients. 0 or less: no limit; the cluster has its own.
+	QPS   float32
+	Burst int
+	// UserAgent is what members see.
+	UserAgent string
+	// Clock defaults to the real one.
+	Clock clock.PassiveClock
+}
+
+// Pool keeps the members that are open.
+type Pool struct {
+	opts Options
+
+	mu      sync.Mutex
+	entries map[string]*entry
+}
+
+// entry has a lock of its own, so that a Secret that is slow to read holds up
+// one cluster only.
+type entry struct {
+	mu       sync.Mutex
+	settings settings
+	tokens   *tokens
+	member   *Member
+}
+
+// settings are the parts of a Cluster that make a connection.
+type settings struct {
+	endpoint, proxy string
+	secret          clusterv1alpha1.LocalSecretReference
+	insecure        bool
+	header          map[string]string
+}
+
+func settingsOf(cluster *clusterv1alpha1.Cluster) settings {
+	s := settings{
+		endpoint: cluster.Spec.APIEndpoint, proxy: cluster.Spec.ProxyURL,
+		insecure: cluster.Spec.InsecureSkipTLSVerification, header: cluster.Spec.ProxyHeader,
+	}
+	if cluster.Spec.SecretRef != nil {
+		s.secret = *cluster.Spec.SecretRef
+	}
+	return s
+}
+
+func (s settings) equal(o settings) bool {
+	return s.endpoint == o.endpoint && s.proxy == o.proxy && s.secret == o.secret &&
+		s.insecure == o.insecure && maps.Equal(s.header, o.header)
+}
+
+// NewPool returns an empty pool.
+func NewPool(o Options) *Pool {
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	return &Pool{opts: o, entries: map[string]*entry{}}
+}
+
+// Member returns the open cluster. It is the same one until the endpoint, the
+// proxy, the Secret or the CA in it change; a changed token alone is taken over
+// by the connections that are there.
+func (p *Pool) Member(ctx context.Context, cluster *clusterv1alpha1.Cluster) (*Member, error) {
+	e := p.entry(cluster.Name)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	want := settingsOf(cluster)
+	if e.member != nil && e.settings.equal(want) && !e.tokens.stale() {
+		return e.member, nil
+	}
+	member, tokens, err := p.open(ctx, cluster)
+	if err != nil {
+		return nil, err
+	}
+	if e.member != nil {
+		e.member.close()
+	}
+	e.member, e.tokens, e.settings = member, tokens, want
+	return member, nil
+}
+
+// Forget drops a cluster that is gone.
+func (p *Pool) Forget(name string) {
+	p.mu.Lock()
+	e := p.entries[name]
+	delete(p.entries, name)
+	p.mu.Unlock()
+	if e == nil {
+		return
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.member != nil {
+		e.member.close()
+		e.member = nil
+	}
+}
+
+func (p *Pool) entry(name string) *entry {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	e := p.entries[name]
+	if e == nil {
+		e = &entry{}
+		p.entries[name] = e
+	}
+	return e
+}
+
+func (p *Pool) open(ctx context.Context, cluster *clusterv1alpha1.Cluster) (*Member, *tokens, error) {
+	cluster = &clusterv1alpha1.Cluster{ObjectMeta: cluster.ObjectMeta, Spec: *cluster.Spec.DeepCopy()}
+	read := func(ctx context.Context) (Credentials, error) { return ReadCredentials(ctx, cluster, p.opts.Secrets) }
+	credentials, err := read(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	cfg, err := config(cluster, credentials)
+	if err != nil {
+		return nil, nil, err
+	}
+	cfg.UserAgent = p.opts.UserAgent
+	if p.opts.QPS > 0 {
+		cfg.QPS, cfg.Burst = p.opts.QPS, max(p.opts.Burst, 1)
+		cfg.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(cfg.QPS, cfg.Burst)
+	}
+	tokens := &tokens{read: read, clock: p.opts.Clock, maxAge: tokenAge, current: credentials, readAt: p.opts.Clock.Now()}
+	client, err := httpClient(cfg, tokens)
+	if err != nil {
+		return nil, nil, fmt.Errorf("opening cluster %s: %w", cluster.Name, err)
+	}
+	member, err := newMember(cluster.Name, cfg, client, p.opts.Mapper, p.opts.Clock)
+	return member, tokens, err
+}
+
+// httpClient returns a client with connections of its own, which cfg's clients
+// share. cfg is changed so that clients made from it alone work too.
+func httpClient(cfg *rest.Config, tokens *tokens) (*http.Client, error) {
+	below, err := transport(cfg)
+	if err != nil {
+		return nil, err
+	}
+	cfg.Wrap(func(rt http.RoundTripper) http.RoundTripper { return &bearer{base: rt, tokens: tokens} })
+	rt, err := rest.HTTPWrappersForConfig(cfg, below)
+	if err != nil {
+		return nil, fmt.Errorf("wrapping the transport: %w", err)
+	}
+	return &http.Client{Transport: rt}, nil
+}
