@@ -134,7 +134,7 @@ func (s *Store) WaitForSync(ctx context.Context) error {
 // Get returns an object: from memory, or else from the API server. It is shared
 // and read-only. An object of a type that does not exist is not found.
 func (s *Store) Get(ctx context.Context, gvk schema.GroupVersionKind, namespace, name string) (*unstructured.Unstructured, error) {
-	if obj := s.cached(gvk, namespace, name); obj != nil {
+	if obj := s.Cached(gvk, namespace, name); obj != nil {
 		return obj, nil
 	}
 	return s.GetLive(ctx, gvk, namespace, name)
@@ -247,7 +247,8 @@ func (s *Store) byGVK(gvk schema.GroupVersionKind) *watchedType {
 	return s.byKind[gvk]
 }
 
-func (s *Store) cached(gvk schema.GroupVersionKind, namespace, name string) *unstructured.Unstructured {
+// Cached returns an object from memory, or nil. It is shared and read-only.
+func (s *Store) Cached(gvk schema.GroupVersionKind, namespace, name string) *unstructured.Unstructured {
 	t := s.byGVK(gvk)
 	if t == nil {
 		return nil

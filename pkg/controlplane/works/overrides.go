@@ -13,6 +13,9 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/override"
 )
 
+// OverrideComponent is the source of the events about overrides.
+const OverrideComponent = "override-manager"
+
 // Reasons of events on templates.
 const (
 	ReasonApplyOverridePolicySucceed = "ApplyOverridePolicySucceed"

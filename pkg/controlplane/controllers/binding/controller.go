@@ -26,9 +26,6 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/works"
 )
 
-// OverrideComponent is the source of the events about overrides.
-const OverrideComponent = "override-manager"
-
 // Interpreter divides replicas. It may change the object it gets.
 type Interpreter interface {
 	HookEnabled(gvk schema.GroupVersionKind, op configv1alpha1.InterpreterOperation) bool
@@ -66,7 +63,7 @@ func Setup(ctx context.Context, mgr manager.Manager, d Deps) error {
 	if err := mgr.GetFieldIndexer().IndexField(ctx, &workv1alpha1.Work{}, workIndex, workKeys); err != nil {
 		return fmt.Errorf("indexing works: %w", err)
 	}
-	overrides := &works.Overrides{Events: events.ForManager(mgr, OverrideComponent)}
+	overrides := &works.Overrides{Events: events.ForManager(mgr, works.OverrideComponent)}
 	for _, scope := range Scopes() {
 		r := &reconciler{
 			scope: scope, client: mgr.GetClient(), store: d.Store, interpreter: d.Interpreter,

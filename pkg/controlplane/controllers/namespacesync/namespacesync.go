@@ -1,0 +1,171 @@
+// Package namespacesync makes the namespaces of the control plane exist in every
+// member cluster.
+package namespacesync
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/karmada-toolkit/karmada/internal/events"
+	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/apis/names"
+	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
+	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/override"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/works"
+)
+
+// Component is the name of the controller.
+const Component = "namespace-sync-controller"
+
+// parallel is how many Works of one namespace are written at the same time.
+const parallel = 16
+
+// Deps is what the controller needs beside a manager.
+type Deps struct {
+	Store *templates.Store
+	// SkippedNamespaces are not propagated, nor are the reserved ones and default.
+	SkippedNamespaces *templates.Namespaces
+	// NamespaceSyncs is the number of workers; 0 means 1.
+	NamespaceSyncs int
+	// BaseDelay and MaxDelay bound the wait between attempts; 0 means 5 ms and
+	// 1000 s.
+	BaseDelay, MaxDelay time.Duration
+}
+
+type reconciler struct {
+	client    client.Client
+	store     *templates.Store
+	skipped   *templates.Namespaces
+	works     *works.Writer
+	overrides *works.Overrides
+}
+
+func namespaceKind() schema.GroupVersionKind { return corev1.SchemeGroupVersion.WithKind("Namespace") }
+
+// Setup adds the controller to the manager.
+func Setup(_ context.Context, mgr manager.Manager, d Deps) error {
+	r := &reconciler{
+		client: mgr.GetClient(), store: d.Store, skipped: d.SkippedNamespaces,
+		works:     &works.Writer{Client: mgr.GetClient(), Live: mgr.GetAPIReader()},
+		overrides: &works.Overrides{Events: events.ForManager(mgr, works.OverrideComponent)},
+	}
+	err := builder.ControllerManagedBy(mgr).Named(Component).
+		WatchesRawSource(source{r}).
+		Watches(&clusterv1alpha1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.all), builder.WithPredicates(created())).
+		Watches(&policyv1alpha1.ClusterOverridePolicy{}, handler.EnqueueRequestsFromMapFunc(r.overridden),
+			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&workv1alpha1.Work{}, handler.EnqueueRequestsFromMapFunc(r.namespaceOfWork), builder.WithPredicates(deleted())).
+		WithOptions(controller.Options{MaxConcurrentReconciles: max(d.NamespaceSyncs, 1), RateLimiter: limiter(d)}).
+		Complete(r)
+	if err != nil {
+		return fmt.Errorf("adding %s: %w", Component, err)
+	}
+	return nil
+}
+
+func limiter(d Deps) workqueue.TypedRateLimiter[reconcile.Request] {
+	base, longest := d.BaseDelay, d.MaxDelay
+	if base <= 0 {
+		base = 5 * time.Millisecond
+	}
+	if longest <= 0 {
+		longest = 1000 * time.Second
+	}
+	return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](base, longest)
+}
+
+// Reconcile makes one namespace exist in every cluster.
+func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	if !r.propagates(req.Name) {
+		return reconcile.Result{}, nil
+	}
+	ns, err := r.store.Get(ctx, namespaceKind(), "", req.Name)
+	if apierrors.IsNotFound(err) {
+		return reconcile.Result{}, nil
+	}
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	if ns.GetDeletionTimestamp() != nil || strings.EqualFold(ns.GetLabels()[policyv1alpha1.NamespaceSkipAutoPropagationLabel], "true") {
+		return reconcile.Result{}, nil
+	}
+	clusters := &clusterv1alpha1.ClusterList{}
+	if err := r.client.List(ctx, clusters, client.UnsafeDisableDeepCopy); err != nil {
+		return reconcile.Result{}, fmt.Errorf("listing clusters: %w", err)
+	}
+	policies, err := works.ListOverridePolicies(ctx, r.client, "")
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	return reconcile.Result{}, r.each(ctx, ns, clusters.Items, policies)
+}
+
+// each writes the Work of every cluster. One that fails does not keep the others
+// from being written.
+func (r *reconciler) each(ctx context.Context, ns *unstructured.Unstructured, clusters []clusterv1alpha1.Cluster, policies override.Policies) error {
+	errs := make([]error, len(clusters))
+	var g errgroup.Group
+	g.SetLimit(parallel)
+	for i := range clusters {
+		cluster := &clusters[i]
+		// A cluster without an execution namespace comes again with it.
+		if cluster.DeletionTimestamp != nil || r.store.Cached(namespaceKind(), "", names.ExecutionNamespace(cluster.Name)) == nil {
+			continue
+		}
+		g.Go(func() error {
+			errs[i] = r.one(ctx, ns, cluster, policies)
+			return nil
+		})
+	}
+	_ = g.Wait() // the errors are in errs
+	return errors.Join(errs...)
+}
+
+func (r *reconciler) one(ctx context.Context, ns *unstructured.Unstructured, cluster *clusterv1alpha1.Cluster, policies override.Policies) error {
+	obj, applied, err := override.Apply(ns.DeepCopy(), cluster, policies)
+	if err != nil {
+		r.overrides.Failed(ns, err)
+		return err
+	}
+	annotations, err := applied.Annotations()
+	if err != nil {
+		return err
+	}
+	result, err := r.works.Write(ctx, &works.Want{
+		Namespace: names.ExecutionNamespace(cluster.Name), Name: names.Work(ns.GetKind(), ns.GetName(), ""),
+		Annotations: annotations, Owner: metav1.NewControllerRef(ns, namespaceKind()),
+		Object: obj, UID: ns.GetUID(),
+	})
+	if errors.Is(err, works.ErrForeign) {
+		return nil // a policy propagates the namespace; its binding goes first
+	}
+	if err == nil && result != works.Unchanged {
+		r.overrides.Succeeded(ns, cluster.Name, applied)
+	}
+	return err
+}
+
+// propagates says whether a namespace of this name is propagated at all.
+func (r *reconciler) propagates(name string) bool {
+	return name != metav1.NamespaceDefault && !names.ReservedNamespace(name) && !r.skipped.Matches(name)
+}

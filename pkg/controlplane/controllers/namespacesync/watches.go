@@ -1,0 +1,113 @@
+package namespacesync
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/karmada-toolkit/karmada/pkg/apis/names"
+	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
+	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
+)
+
+// source tells of namespaces: of their changes, and that a cluster got its
+// execution namespace.
+type source struct{ r *reconciler }
+
+// Start begins to listen.
+func (s source) Start(ctx context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+	return s.r.store.Subscribe(func(e templates.Event) {
+		name := e.Object().GetName()
+		if s.r.propagates(name) {
+			q.Add(request(name))
+			return
+		}
+		if _, err := names.ClusterOfExecutionNamespace(name); err == nil && e.Old == nil && !e.Initial {
+			for _, req := range s.r.all(ctx, nil) {
+				q.Add(req)
+			}
+		}
+	}, namespaceKind().GroupKind())
+}
+
+// WaitForSync waits for the first list of all templates.
+func (s source) WaitForSync(ctx context.Context) error { return s.r.store.WaitForSync(ctx) }
+
+func request(name string) reconcile.Request {
+	return reconcile.Request{NamespacedName: types.NamespacedName{Name: name}}
+}
+
+// all returns every namespace that is propagated.
+func (r *reconciler) all(ctx context.Context, _ client.Object) []reconcile.Request {
+	namespaces, err := r.store.List(ctx, namespaceKind(), "", labels.Everything())
+	if err != nil {
+		return nil
+	}
+	var out []reconcile.Request
+	for _, ns := range namespaces {
+		if r.propagates(ns.GetName()) {
+			out = append(out, request(ns.GetName()))
+		}
+	}
+	return out
+}
+
+// overridden returns the namespaces that a policy may select.
+func (r *reconciler) overridden(ctx context.Context, obj client.Object) []reconcile.Request {
+	p, ok := obj.(policyv1alpha1.OverridePolicyObject)
+	if !ok {
+		return nil
+	}
+	selectors := p.OverrideSpec().ResourceSelectors
+	if len(selectors) == 0 {
+		return r.all(ctx, nil)
+	}
+	var out []reconcile.Request
+	for _, rs := range selectors {
+		if rs.APIVersion != "v1" || rs.Kind != namespaceKind().Kind {
+			continue
+		}
+		if rs.Name == "" {
+			return r.all(ctx, nil)
+		}
+		out = append(out, request(rs.Name))
+	}
+	return out
+}
+
+// namespaceOfWork returns the namespace that a Work carries, if it does.
+func (r *reconciler) namespaceOfWork(_ context.Context, obj client.Object) []reconcile.Request {
+	work, ok := obj.(*workv1alpha1.Work)
+	if !ok || len(work.Spec.Workload.Manifests) != 1 {
+		return nil
+	}
+	var carried unstructured.Unstructured
+	if carried.UnmarshalJSON(work.Spec.Workload.Manifests[0].Raw) != nil || carried.GroupVersionKind() != namespaceKind() {
+		return nil
+	}
+	return []reconcile.Request{request(carried.GetName())}
+}
+
+func created() predicate.Predicate {
+	return predicate.Funcs{
+		UpdateFunc:  func(event.UpdateEvent) bool { return false },
+		DeleteFunc:  func(event.DeleteEvent) bool { return false },
+		GenericFunc: func(event.GenericEvent) bool { return false },
+	}
+}
+
+func deleted() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc:  func(event.CreateEvent) bool { return false },
+		UpdateFunc:  func(event.UpdateEvent) bool { return false },
+		GenericFunc: func(event.GenericEvent) bool { return false },
+	}
+}

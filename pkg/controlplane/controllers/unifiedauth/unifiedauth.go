@@ -1,0 +1,165 @@
+// Package unifiedauth lets whoever may use the proxy to a member cluster be
+// impersonated there, and nobody else.
+package unifiedauth
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/karmada-toolkit/karmada/internal/events"
+	"github.com/karmada-toolkit/karmada/pkg/apis/names"
+	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/works"
+)
+
+// Component is the name of the controller and the source of its events.
+const Component = "unified-auth-controller"
+
+// Reasons of events on clusters.
+const (
+	ReasonSyncSucceed = "SyncImpersonationConfigSucceed"
+	ReasonSyncFailed  = "SyncImpersonationConfigFailed"
+)
+
+// Deps is what the controller needs beside a manager.
+type Deps struct {
+	Store *templates.Store
+	// BaseDelay and MaxDelay bound the wait between attempts; 0 means 5 ms and
+	// 1000 s.
+	BaseDelay, MaxDelay time.Duration
+}
+
+type reconciler struct {
+	client client.Client
+	store  *templates.Store
+	works  *works.Writer
+	events *events.Recorder
+}
+
+// Setup adds the controller to the manager.
+func Setup(_ context.Context, mgr manager.Manager, d Deps) error {
+	r := &reconciler{
+		client: mgr.GetClient(), store: d.Store,
+		works:  &works.Writer{Client: mgr.GetClient(), Live: mgr.GetAPIReader()},
+		events: events.ForManager(mgr, Component),
+	}
+	base, longest := d.BaseDelay, d.MaxDelay
+	if base <= 0 {
+		base = 5 * time.Millisecond
+	}
+	if longest <= 0 {
+		longest = 1000 * time.Second
+	}
+	err := builder.ControllerManagedBy(mgr).Named(Component).
+		Watches(&clusterv1alpha1.Cluster{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(impersonatorChanged())).
+		WatchesRawSource(source{r}).
+		WithOptions(controller.Options{
+			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](base, longest),
+		}).
+		Complete(r)
+	if err != nil {
+		return fmt.Errorf("adding %s: %w", Component, err)
+	}
+	return nil
+}
+
+// Reconcile writes what one cluster needs.
+func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	cluster := &clusterv1alpha1.Cluster{}
+	if err := r.client.Get(ctx, req.NamespacedName, cluster); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if cluster.DeletionTimestamp != nil || cluster.Spec.ImpersonatorSecretRef == nil {
+		return reconcile.Result{}, nil
+	}
+	changed, err := r.sync(ctx, cluster)
+	switch {
+	case apierrors.IsNotFound(err):
+		return reconcile.Result{}, err // the execution namespace is not there yet
+	case err != nil:
+		r.events.Warning(cluster, ReasonSyncFailed, fmt.Sprintf("Failed to sync impersonation config: %v", err))
+	case changed:
+		r.events.Normal(cluster, ReasonSyncSucceed, "Sync impersonation config succeed.")
+	}
+	return reconcile.Result{}, err
+}
+
+func (r *reconciler) sync(ctx context.Context, cluster *clusterv1alpha1.Cluster) (bool, error) {
+	roles, err := list[rbacv1.ClusterRole](ctx, r.store, "ClusterRole")
+	if err != nil {
+		return false, err
+	}
+	bindings, err := list[rbacv1.ClusterRoleBinding](ctx, r.store, "ClusterRoleBinding")
+	if err != nil {
+		return false, err
+	}
+	changed := false
+	for _, obj := range []runtime.Object{role(rules(subjects(cluster.Name, roles, bindings))), roleBinding(cluster)} {
+		wrote, err := r.write(ctx, cluster, obj)
+		if err != nil {
+			return changed, err
+		}
+		changed = changed || wrote
+	}
+	return changed, nil
+}
+
+func (r *reconciler) write(ctx context.Context, cluster *clusterv1alpha1.Cluster, obj runtime.Object) (bool, error) {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
+	if err != nil {
+		return false, fmt.Errorf("converting %s: %w", impersonator, err)
+	}
+	u := &unstructured.Unstructured{Object: content}
+	result, err := r.works.Write(ctx, &works.Want{
+		Namespace: names.ExecutionNamespace(cluster.Name), Name: names.Work(u.GetKind(), u.GetName(), ""),
+		Owner:  metav1.NewControllerRef(cluster, clusterv1alpha1.GroupVersion.WithKind("Cluster")),
+		Object: u,
+	})
+	return result != works.Unchanged && err == nil, err
+}
+
+// list returns all objects of a kind of RBAC.
+func list[T any](ctx context.Context, store *templates.Store, kind string) ([]T, error) {
+	objs, err := store.List(ctx, rbacv1.SchemeGroupVersion.WithKind(kind), "", labels.Everything())
+	if err != nil {
+		return nil, err
+	}
+	out := make([]T, len(objs))
+	for i, obj := range objs {
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, &out[i]); err != nil {
+			return nil, fmt.Errorf("reading %s %q: %w", kind, obj.GetName(), err)
+		}
+	}
+	return out, nil
+}
+
+// all returns every cluster.
+func (r *reconciler) all(ctx context.Context) []reconcile.Request {
+	clusters := &clusterv1alpha1.ClusterList{}
+	if err := r.client.List(ctx, clusters, client.UnsafeDisableDeepCopy); err != nil {
+		return nil
+	}
+	var out []reconcile.Request
+	_ = meta.EachListItem(clusters, func(obj runtime.Object) error {
+		out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(obj.(*clusterv1alpha1.Cluster))})
+		return nil
+	})
+	return out
+}

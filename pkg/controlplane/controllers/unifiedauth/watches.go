@@ -1,0 +1,83 @@
+package unifiedauth
+
+import (
+	"context"
+	"slices"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/karmada-toolkit/karmada/pkg/apis/names"
+	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
+)
+
+// impersonatorChanged passes on clusters that are new or got another impersonator.
+func impersonatorChanged() predicate.Predicate {
+	return predicate.Funcs{
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			before, ok := e.ObjectOld.(*clusterv1alpha1.Cluster)
+			after, isCluster := e.ObjectNew.(*clusterv1alpha1.Cluster)
+			return ok && isCluster &&
+				!equality.Semantic.DeepEqual(before.Spec.ImpersonatorSecretRef, after.Spec.ImpersonatorSecretRef)
+		},
+		DeleteFunc:  func(event.DeleteEvent) bool { return false },
+		GenericFunc: func(event.GenericEvent) bool { return false },
+	}
+}
+
+// source tells of the roles and bindings that open a proxy, and that a cluster
+// got its execution namespace.
+type source struct{ r *reconciler }
+
+// Start begins to listen.
+func (s source) Start(ctx context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+	return s.r.store.Subscribe(func(e templates.Event) {
+		if e.Initial {
+			return // every cluster is looked at on start
+		}
+		if e.Object().GetKind() == "Namespace" {
+			if cluster, err := names.ClusterOfExecutionNamespace(e.Object().GetName()); err == nil && e.Old == nil {
+				q.Add(reconcile.Request{NamespacedName: types.NamespacedName{Name: cluster}})
+			}
+			return
+		}
+		if s.r.relevant(e.Old) || s.r.relevant(e.New) {
+			for _, req := range s.r.all(ctx) {
+				q.Add(req)
+			}
+		}
+	}, schema.GroupKind{Kind: "Namespace"},
+		schema.GroupKind{Group: rbacv1.GroupName, Kind: "ClusterRole"},
+		schema.GroupKind{Group: rbacv1.GroupName, Kind: "ClusterRoleBinding"})
+}
+
+// WaitForSync waits for the first list of all templates.
+func (s source) WaitForSync(ctx context.Context) error { return s.r.store.WaitForSync(ctx) }
+
+// relevant says whether a role, or the role of a binding, opens a proxy.
+func (r *reconciler) relevant(obj *unstructured.Unstructured) bool {
+	if obj == nil {
+		return false
+	}
+	if obj.GetKind() == "ClusterRoleBinding" {
+		name, _, _ := unstructured.NestedString(obj.Object, "roleRef", "name")
+		obj = r.store.Cached(rbacv1.SchemeGroupVersion.WithKind("ClusterRole"), "", name)
+		if obj == nil {
+			return false // the role comes, or is gone, with an event of its own
+		}
+	}
+	var role rbacv1.ClusterRole
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, &role); err != nil {
+		return false
+	}
+	return slices.ContainsFunc(role.Rules, func(rule rbacv1.PolicyRule) bool { return proxies(&rule) })
+}
