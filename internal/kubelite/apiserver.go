@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/pflag"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/client-go/rest"
 	cliflag "k8s.io/component-base/cli/flag"
 	aggregatorapiserver "k8s.io/kube-aggregator/pkg/apiserver"
@@ -49,6 +50,8 @@ func apiServerArgs(cfg Config, certs certificates, etcd ExternalEtcd, port int) 
 		"--tls-private-key-file=" + certs.key(certServer),
 		"--tls-min-version=VersionTLS13",
 		"--profiling=false",
+		// With one API server, these only write leases.
+		"--feature-gates=APIServerIdentity=false,UnknownVersionInteroperabilityProxy=false",
 	}
 	for flag, value := range map[string]string{"cafile": etcd.CAFile, "certfile": etcd.CertFile, "keyfile": etcd.KeyFile, "prefix": etcd.Prefix} {
 		if value != "" {
@@ -92,6 +95,9 @@ func newAPIServer(ctx context.Context, args []string, listener net.Listener) (*a
 		return nil, fmt.Errorf("configuring kube-apiserver: %w", err)
 	}
 	config.KubeAPIs.ControlPlane.Generic.DisabledPostStartHooks.Insert(replacedHooks()...)
+	for _, generic := range []*genericapiserver.Config{config.KubeAPIs.ControlPlane.Generic, &config.Aggregator.GenericConfig.Config, &config.ApiExtensions.GenericConfig.Config} {
+		generic.EffectiveVersion = reportedVersion{generic.EffectiveVersion, kubernetesVersion()}
+	}
 	completedConfig, err := config.Complete()
 	if err != nil {
 		return nil, fmt.Errorf("configuring kube-apiserver: %w", err)

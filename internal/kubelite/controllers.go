@@ -20,7 +20,8 @@ func controlPlaneControllers() []string {
 
 // controllerManagerArgs are the flags of kube-controller-manager.
 func controllerManagerArgs(cfg Config, certs certificates, kubeconfig string) []string {
-	controllers := []string{"*"}
+	// No node ever attaches a volume, so the controller that checks for it ten times a second is left out.
+	controllers := []string{"*", "-persistentvolume-attach-detach-controller"}
 	if cfg.Profile == ControlPlane {
 		controllers = controlPlaneControllers()
 	}

@@ -19,8 +19,8 @@ const (
 	etcdName = "kubelite"
 	// The single member elects itself within one election timeout, so a short one makes a start short. Nothing
 	// depends on it later: there is no other member to hear from.
-	etcdTick     = 20 * time.Millisecond
-	etcdElection = 100 * time.Millisecond
+	etcdTick     = 50 * time.Millisecond
+	etcdElection = 250 * time.Millisecond
 	// The log kept in memory for followers that do not exist.
 	etcdSnapshotCount   = 5000
 	etcdCatchUpEntries  = 500

@@ -10,6 +10,7 @@ import (
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
+	"google.golang.org/grpc/grpclog"
 	logsapi "k8s.io/component-base/logs/api/v1"
 	"k8s.io/klog/v2"
 	kwoklog "sigs.k8s.io/kwok/pkg/log"
@@ -42,6 +43,8 @@ func setupLogs(cfg Config) (logs, error) {
 		}
 	}
 	klog.SetOutput(l.out)
+	// The API server opens and closes a connection to etcd for each resource, and grpc warns about every one.
+	grpclog.SetLoggerV2(grpclog.NewLoggerV2(io.Discard, io.Discard, l.out))
 	return l, nil
 }
 

@@ -143,7 +143,10 @@ func desiredNodes(cfg Config) ([]*corev1.Node, error) {
 				},
 				Annotations: map[string]string{"node.alpha.kubernetes.io/ttl": "0"},
 			},
-			Status: corev1.NodeStatus{Capacity: capacity, Allocatable: capacity},
+			Status: corev1.NodeStatus{
+				Capacity: capacity, Allocatable: capacity,
+				NodeInfo: corev1.NodeSystemInfo{KubeletVersion: kubernetesVersion(), KubeProxyVersion: kubernetesVersion()},
+			},
 		})
 	}
 	return nodes, nil

@@ -16,7 +16,6 @@ import (
 	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
-	utilversion "k8s.io/component-base/version"
 	"k8s.io/klog/v2"
 
 	"github.com/karmada-toolkit/karmada/internal/kubelite/ready"
@@ -33,6 +32,8 @@ const (
 	stopTimeout = 2 * time.Second
 	// startGCPercent is the garbage collector's setting during the start, when nearly everything made stays.
 	startGCPercent = 400
+	// settleTime is how long after becoming ready the memory of the start is given back.
+	settleTime = 3 * time.Second
 )
 
 // Run runs a cluster until ctx ends. It can be called once in a process.
@@ -136,6 +137,8 @@ func (c *cluster) run(ctx context.Context) error {
 	others := newComponents(ctx)
 	failed := c.start(ctx, api, others)
 	if failed == nil {
+		settled := time.AfterFunc(settleTime, debug.FreeOSMemory)
+		defer settled.Stop()
 		select {
 		case <-ctx.Done():
 		case failed = <-api.failed:
@@ -190,7 +193,7 @@ func (c *cluster) signalReady() error {
 	now := c.cfg.Now()
 	info := ready.Info{
 		PID: os.Getpid(), Name: c.cfg.Name, Server: c.server, Kubeconfig: c.kubeconfig,
-		Version: utilversion.Get().GitVersion, StartTime: c.started, ReadyTime: now,
+		Version: kubernetesVersion(), StartTime: c.started, ReadyTime: now,
 	}
 	if c.etcd != nil {
 		info.Etcd = c.etcd.endpoint
