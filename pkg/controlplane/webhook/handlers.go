@@ -1,0 +1,132 @@
+package webhook
+
+import (
+	"context"
+	"net/http"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	autoscalingv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/autoscaling/v1alpha1"
+	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
+	networkingv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/networking/v1alpha1"
+	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/apis/validation"
+	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
+	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+)
+
+// Deps is what the handlers need from outside.
+type Deps struct {
+	// NewID returns a fresh UUID.
+	NewID func() string
+	// Reader reads from the cache, LiveReader from the API server.
+	Reader, LiveReader client.Reader
+	// StatusWriter writes the use of quotas.
+	StatusWriter client.SubResourceWriter
+	// AllowNoExecute admits ClusterTaintPolicies that evict.
+	AllowNoExecute bool
+	// Enforcement is the feature gate FederatedQuotaEnforcement, Components is
+	// MultiplePodTemplatesScheduling.
+	Enforcement, Components bool
+}
+
+// Handlers returns what is served, by path.
+func Handlers(d Deps) (map[string]http.Handler, error) {
+	convert, err := newConverter()
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]http.Handler{
+		"/convert": convert,
+		"/readyz/": http.StripPrefix("/readyz/", &healthz.Handler{}),
+	}
+	for _, set := range []map[string]admission.Handler{mutators(d), validators(d)} {
+		for path, handler := range set {
+			out[path] = &admission.Webhook{Handler: handler}
+		}
+	}
+	return out, nil
+}
+
+func policyKind(kind string) schema.GroupVersionKind {
+	return policyv1alpha1.SchemeGroupVersion.WithKind(kind)
+}
+
+// mutators returns the mutating handlers by path.
+func mutators(d Deps) map[string]admission.Handler {
+	return map[string]admission.Handler{
+		"/mutate-propagationpolicy": newMutator(policyKind("PropagationPolicy"), func(req *admission.Request, p *policyv1alpha1.PropagationPolicy) {
+			policyv1alpha1.DefaultSelectorNamespaces(p.Spec.ResourceSelectors, req.Namespace)
+			defaultPolicy(req, p, d.NewID)
+		}),
+		"/mutate-clusterpropagationpolicy": newMutator(policyKind("ClusterPropagationPolicy"), func(req *admission.Request, p *policyv1alpha1.ClusterPropagationPolicy) {
+			defaultPolicy(req, p, d.NewID)
+		}),
+		"/mutate-overridepolicy": newMutator(policyKind("OverridePolicy"), func(req *admission.Request, p *policyv1alpha1.OverridePolicy) {
+			policyv1alpha1.DefaultSelectorNamespaces(p.Spec.ResourceSelectors, req.Namespace)
+		}),
+		"/mutate-resourcebinding": newLabeler(workv1alpha2.SchemeGroupVersion.WithKind("ResourceBinding"),
+			workv1alpha2.ResourceBindingPermanentIDLabel, d.NewID, func(b *workv1alpha2.ResourceBinding) *metav1.ObjectMeta { return &b.ObjectMeta }),
+		"/mutate-clusterresourcebinding": newLabeler(workv1alpha2.SchemeGroupVersion.WithKind("ClusterResourceBinding"),
+			workv1alpha2.ClusterResourceBindingPermanentIDLabel, d.NewID, func(b *workv1alpha2.ClusterResourceBinding) *metav1.ObjectMeta { return &b.ObjectMeta }),
+		"/mutate-work": &workMutator{kind: workv1alpha1.SchemeGroupVersion.WithKind("Work"), newID: d.NewID},
+		"/mutate-federatedhpa": newMutator(autoscalingv1alpha1.SchemeGroupVersion.WithKind("FederatedHPA"), func(_ *admission.Request, h *autoscalingv1alpha1.FederatedHPA) {
+			autoscalingv1alpha1.DefaultFederatedHPA(h)
+		}),
+		"/mutate-multiclusterservice": newMutator(networkingv1alpha1.SchemeGroupVersion.WithKind("MultiClusterService"), func(_ *admission.Request, s *networkingv1alpha1.MultiClusterService) {
+			setID(&s.ObjectMeta, networkingv1alpha1.MultiClusterServicePermanentIDLabel, d.NewID)
+		}),
+	}
+}
+
+func defaultPolicy(req *admission.Request, p policyv1alpha1.Policy, newID func() string) {
+	policyv1alpha1.DefaultPropagationSpec(p.PropagationSpec())
+	if req.Operation == admissionv1.Create {
+		policyv1alpha1.DefaultNewPolicy(p, newID())
+	}
+}
+
+// validators returns the validating handlers by path.
+func validators(d Deps) map[string]admission.Handler {
+	customizations := &customizationCheck{reader: d.LiveReader}
+	return map[string]admission.Handler{
+		"/validate-propagationpolicy":        newValidator(policyKind("PropagationPolicy"), checkPolicy[policyv1alpha1.PropagationPolicy]),
+		"/validate-clusterpropagationpolicy": newValidator(policyKind("ClusterPropagationPolicy"), checkPolicy[policyv1alpha1.ClusterPropagationPolicy]),
+		"/validate-overridepolicy": newValidator(policyKind("OverridePolicy"), pure(func(p *policyv1alpha1.OverridePolicy) error {
+			return validation.ValidateOverridePolicy(p).ToAggregate()
+		})),
+		"/validate-clusteroverridepolicy": newValidator(policyKind("ClusterOverridePolicy"), pure(func(p *policyv1alpha1.ClusterOverridePolicy) error {
+			return validation.ValidateOverridePolicy(p).ToAggregate()
+		})),
+		"/validate-federatedresourcequota": newValidator(policyKind("FederatedResourceQuota"), pure(func(q *policyv1alpha1.FederatedResourceQuota) error {
+			return validation.ValidateFederatedResourceQuota(q).ToAggregate()
+		})),
+		"/validate-clustertaintpolicy": newValidator(policyKind("ClusterTaintPolicy"), pure(func(p *policyv1alpha1.ClusterTaintPolicy) error {
+			return validation.ValidateClusterTaintPolicy(p, d.AllowNoExecute).ToAggregate()
+		})),
+		"/validate-resourceinterpretercustomization": newValidator(
+			configv1alpha1.SchemeGroupVersion.WithKind("ResourceInterpreterCustomization"), customizations.check),
+		"/validate-resourcebinding":            newBindingValidator(d),
+		"/validate-resourcedeletionprotection": admission.HandlerFunc(protect),
+	}
+}
+
+// checkPolicy judges a propagation policy: who it is first, then what it says.
+func checkPolicy[T any, P interface {
+	*T
+	policyv1alpha1.Policy
+}](_ context.Context, _ *admission.Request, obj, old *T) error {
+	var before policyv1alpha1.Policy
+	if old != nil {
+		before = P(old)
+	}
+	if err := validation.ValidatePolicyIdentity(P(obj), before); err != nil {
+		return err
+	}
+	return validation.ValidatePropagationPolicy(P(obj)).ToAggregate()
+}

@@ -1,0 +1,49 @@
+package webhook
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/util/uuid"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	ctrlwebhook "sigs.k8s.io/controller-runtime/pkg/webhook"
+
+	"github.com/karmada-toolkit/karmada/internal/gates"
+)
+
+// Setup adds a server of its own to the manager, with the role's address and
+// certificate.
+func Setup(_ context.Context, mgr manager.Manager, o *Options) error {
+	version, err := tlsVersion(o.TLSMinVersion)
+	if err != nil {
+		return err
+	}
+	server := ctrlwebhook.NewServer(ctrlwebhook.Options{
+		Host: o.BindAddress, Port: o.SecurePort,
+		CertDir: o.CertDir, CertName: o.CertName, KeyName: o.KeyName,
+		TLSOpts: []func(*tls.Config){func(c *tls.Config) {
+			c.MinVersion = version
+			c.NextProtos = []string{"h2", "http/1.1"}
+		}},
+	})
+	handlers, err := Handlers(Deps{
+		NewID:          func() string { return string(uuid.NewUUID()) },
+		Reader:         mgr.GetClient(),
+		LiveReader:     mgr.GetAPIReader(),
+		StatusWriter:   mgr.GetClient().Status(),
+		AllowNoExecute: o.AllowNoExecuteTaintPolicy,
+		Enforcement:    o.Gates.Enabled(gates.FederatedQuotaEnforcement),
+		Components:     o.Gates.Enabled(gates.MultiplePodTemplatesScheduling),
+	})
+	if err != nil {
+		return err
+	}
+	for path, handler := range handlers {
+		server.Register(path, handler)
+	}
+	if err := mgr.Add(server); err != nil {
+		return fmt.Errorf("adding the webhook server: %w", err)
+	}
+	return nil
+}

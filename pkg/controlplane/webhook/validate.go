@@ -1,0 +1,59 @@
+package webhook
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+)
+
+// failure is an error of the handler rather than of the object.
+type failure struct{ error }
+
+func (f failure) Unwrap() error { return f.error }
+
+// validator judges objects of one kind. An error of the check denies the
+// request, but a failure is reported as such.
+type validator[T any] struct {
+	kind  schema.GroupVersionKind
+	check func(ctx context.Context, req *admission.Request, obj, old *T) error
+}
+
+func newValidator[T any](kind schema.GroupVersionKind, check func(ctx context.Context, req *admission.Request, obj, old *T) error) *validator[T] {
+	return &validator[T]{kind: kind, check: check}
+}
+
+// pure makes a check of a function that only looks at the new object.
+func pure[T any](check func(obj *T) error) func(context.Context, *admission.Request, *T, *T) error {
+	return func(_ context.Context, _ *admission.Request, obj, _ *T) error { return check(obj) }
+}
+
+// Handle implements admission.Handler.
+func (v *validator[T]) Handle(ctx context.Context, req admission.Request) admission.Response {
+	obj, err := decodeAs[T](req.Object.Raw, v.kind)
+	if err != nil {
+		return admission.Errored(http.StatusBadRequest, err)
+	}
+	var old *T
+	if req.Operation == admissionv1.Update {
+		if old, err = decodeAs[T](req.OldObject.Raw, v.kind); err != nil {
+			return admission.Errored(http.StatusBadRequest, err)
+		}
+	}
+	return verdict(v.check(ctx, &req, obj, old))
+}
+
+// verdict answers with the result of a check.
+func verdict(err error) admission.Response {
+	var failed failure
+	switch {
+	case err == nil:
+		return admission.Allowed("")
+	case errors.As(err, &failed):
+		return admission.Errored(http.StatusInternalServerError, failed.error)
+	}
+	return admission.Denied(err.Error())
+}
