@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -23,8 +23,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/karmada-toolkit/karmada/internal/events"
-	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/works"
 )
@@ -89,10 +89,12 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if cluster.DeletionTimestamp != nil || cluster.Spec.ImpersonatorSecretRef == nil {
 		return reconcile.Result{}, nil
 	}
+	execution := names.ExecutionNamespace(cluster.Name)
+	if r.store.Cached(corev1.SchemeGroupVersion.WithKind("Namespace"), "", execution) == nil {
+		return reconcile.Result{}, nil // the namespace tells when it is there
+	}
 	changed, err := r.sync(ctx, cluster)
 	switch {
-	case apierrors.IsNotFound(err):
-		return reconcile.Result{}, err // the execution namespace is not there yet
 	case err != nil:
 		r.events.Warning(cluster, ReasonSyncFailed, fmt.Sprintf("Failed to sync impersonation config: %v", err))
 	case changed:
