@@ -1,0 +1,193 @@
+package bindingstatus
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/karmada-toolkit/karmada/pkg/apis/names"
+	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
+	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
+	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+)
+
+// progress says how far a binding's Works have come.
+type progress int
+
+const (
+	settled   progress = iota // everything is there and healthy: nothing more is expected
+	failed                    // an object could not be applied
+	unsettled                 // everything is there, something is not healthy yet
+	pending                   // Works are missing, or were not handled yet
+	silent                    // nothing at all is known yet
+)
+
+// summary is what the Works of a binding add up to.
+type summary struct {
+	items        []workv1alpha2.AggregatedStatusItem
+	fullyApplied bool
+	progress     progress
+}
+
+// summarize adds up the Works of a binding.
+func summarize(spec *workv1alpha2.ResourceBindingSpec, works []workv1alpha1.Work) summary {
+	want := expected(spec)
+	var s summary
+	handled := map[string]bool{}
+	bad := false
+	for i := range works {
+		work := &works[i]
+		cluster, err := names.ClusterOfExecutionNamespace(work.Namespace)
+		if err != nil || !work.DeletionTimestamp.IsZero() {
+			continue
+		}
+		item := itemOf(spec.Resource, cluster, work)
+		s.items = append(s.items, item)
+		if condition := meta.FindStatusCondition(work.Status.Conditions, workv1alpha1.WorkApplied); condition != nil {
+			handled[cluster] = true
+			bad = bad || condition.Status != metav1.ConditionTrue
+		}
+	}
+	slices.SortFunc(s.items, func(a, b workv1alpha2.AggregatedStatusItem) int { return cmp.Compare(a.ClusterName, b.ClusterName) })
+	s.fullyApplied = fullyApplied(want, s.items)
+	s.progress = progressOf(want, s, handled, bad)
+	return s
+}
+
+func progressOf(want []string, s summary, handled map[string]bool, bad bool) progress {
+	healthy := !slices.ContainsFunc(s.items, func(i workv1alpha2.AggregatedStatusItem) bool { return i.Health != workv1alpha2.ResourceHealthy })
+	missing := slices.ContainsFunc(want, func(cluster string) bool { return !handled[cluster] })
+	switch {
+	case s.fullyApplied && healthy, len(want) == 0 && len(s.items) == 0:
+		return settled
+	case len(handled) == 0:
+		return silent
+	case bad:
+		return failed
+	case missing:
+		return pending
+	}
+	return unsettled
+}
+
+// expected returns the clusters that should have the template.
+func expected(spec *workv1alpha2.ResourceBindingSpec) []string {
+	var out []string
+	add := func(cluster string) {
+		if !slices.Contains(out, cluster) {
+			out = append(out, cluster)
+		}
+	}
+	for i := range spec.Clusters {
+		add(spec.Clusters[i].Name)
+	}
+	for i := range spec.RequiredBy {
+		for j := range spec.RequiredBy[i].Clusters {
+			add(spec.RequiredBy[i].Clusters[j].Name)
+		}
+	}
+	for i := range spec.GracefulEvictionTasks {
+		if spec.GracefulEvictionTasks[i].PurgeMode != policyv1alpha1.PurgeModeDirectly {
+			add(spec.GracefulEvictionTasks[i].FromCluster)
+		}
+	}
+	return out
+}
+
+func fullyApplied(want []string, items []workv1alpha2.AggregatedStatusItem) bool {
+	if len(want) == 0 || len(items) != len(want) {
+		return false
+	}
+	for i := range items {
+		if !items[i].Applied || !slices.Contains(want, items[i].ClusterName) {
+			return false
+		}
+	}
+	return true
+}
+
+// itemOf returns what a Work says about the template.
+func itemOf(ref workv1alpha2.ObjectReference, cluster string, work *workv1alpha1.Work) workv1alpha2.AggregatedStatusItem {
+	item := workv1alpha2.AggregatedStatusItem{ClusterName: cluster, Health: workv1alpha2.ResourceUnknown}
+	applied := meta.FindStatusCondition(work.Status.Conditions, workv1alpha1.WorkApplied)
+	if applied == nil {
+		return item
+	}
+	if applied.Status != metav1.ConditionTrue {
+		item.AppliedMessage = applied.Message
+		return item
+	}
+	for i := range work.Status.ManifestStatuses {
+		m := &work.Status.ManifestStatuses[i]
+		if !identifies(ref, m.Identifier) {
+			continue
+		}
+		item.Applied, item.Status = true, m.Status
+		if m.Health != "" {
+			item.Health = workv1alpha2.ResourceHealth(m.Health)
+		}
+		return item
+	}
+	if !carries(work, ref) {
+		item.AppliedMessage = fmt.Sprintf("work %s/%s does not carry %s %s/%s", work.Namespace, work.Name, ref.Kind, ref.Namespace, ref.Name)
+		return item
+	}
+	item.Applied = true
+	return item
+}
+
+func identifies(ref workv1alpha2.ObjectReference, id workv1alpha1.ResourceIdentifier) bool {
+	gv := schema.GroupVersion{Group: id.Group, Version: id.Version}
+	return gv.String() == ref.APIVersion && id.Kind == ref.Kind && id.Namespace == ref.Namespace && id.Name == ref.Name
+}
+
+// carries says whether the template is among the objects of a Work.
+func carries(work *workv1alpha1.Work, ref workv1alpha2.ObjectReference) bool {
+	for i := range work.Spec.Workload.Manifests {
+		var m metav1.PartialObjectMetadata
+		if json.Unmarshal(work.Spec.Workload.Manifests[i].Raw, &m) == nil &&
+			m.APIVersion == ref.APIVersion && m.Kind == ref.Kind && m.Namespace == ref.Namespace && m.Name == ref.Name {
+			return true
+		}
+	}
+	return false
+}
+
+// complete says whether items show the template applied and healthy in all of
+// the clusters.
+func complete(want []string, items []workv1alpha2.AggregatedStatusItem) bool {
+	return fullyApplied(want, items) &&
+		!slices.ContainsFunc(items, func(i workv1alpha2.AggregatedStatusItem) bool { return i.Health != workv1alpha2.ResourceHealthy })
+}
+
+// sameItems compares two lists by meaning. A status in now that means the same
+// as the one in before is replaced by it.
+func sameItems(before, now []workv1alpha2.AggregatedStatusItem) bool {
+	for i := range now {
+		j := slices.IndexFunc(before, func(b workv1alpha2.AggregatedStatusItem) bool { return b.ClusterName == now[i].ClusterName })
+		if j >= 0 && sameRaw(before[j].Status, now[i].Status) {
+			now[i].Status = before[j].Status
+		}
+	}
+	return equality.Semantic.DeepEqual(before, now)
+}
+
+// sameRaw compares JSON by meaning.
+func sameRaw(a, b *runtime.RawExtension) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	if bytes.Equal(a.Raw, b.Raw) {
+		return true
+	}
+	var x, y any
+	return json.Unmarshal(a.Raw, &x) == nil && json.Unmarshal(b.Raw, &y) == nil && equality.Semantic.DeepEqual(x, y)
+}

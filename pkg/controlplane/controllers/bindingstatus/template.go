@@ -1,0 +1,186 @@
+package bindingstatus
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	jsonpatch "github.com/evanphx/json-patch/v5"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
+	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+)
+
+// The events of the controllers.
+const (
+	reasonSucceed  = "AggregateStatusSucceed"
+	reasonFailed   = "AggregateStatusFailed"
+	messageSucceed = "Update Resource with AggregatedStatus successfully."
+)
+
+// templateState is what is remembered of a template.
+type templateState struct {
+	// status is what was written last, and version the version it made.
+	status  any
+	version string
+	// news says that the template is complete since the user was last told.
+	news bool
+}
+
+// template writes the status of the template if there is a rule for its kind and
+// it differs.
+func (r *Reconciler) template(ctx context.Context, binding workv1alpha2.Binding, s *state, items []workv1alpha2.AggregatedStatusItem) error {
+	ref := binding.GetSpec().Resource
+	gvk := schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind)
+	if len(items) == 0 && binding.GetStatus().AggregatedStatus == nil && s.written == nil ||
+		!r.deps.Interpreter.HookEnabled(gvk, configv1alpha1.InterpreterOperationAggregateStatus) {
+		return nil
+	}
+	if err := r.templatesKnown(ctx); err != nil {
+		return err
+	}
+	template, err := r.deps.Templates.Get(ctx, gvk, ref.Namespace, ref.Name)
+	if apierrors.IsNotFound(err) || err == nil && ref.UID != "" && template.GetUID() != ref.UID {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("reading the template: %w", err)
+	}
+	template = s.template.latest(template)
+	wanted, err := r.deps.Interpreter.AggregateStatus(template.DeepCopy(), items)
+	if err != nil {
+		return fmt.Errorf("adding up the status: %w", err)
+	}
+	before, after := template.Object["status"], wanted.Object["status"]
+	if !sameStatus(before, after) {
+		if err := r.writeTemplate(ctx, template, before, after, &s.template); err != nil {
+			return err
+		}
+	}
+	if s.template.news {
+		s.template.news = false
+		r.events.Event(template, corev1.EventTypeNormal, reasonSucceed, messageSucceed)
+	}
+	return nil
+}
+
+// templatesKnown waits until the templates have been listed, so that a start
+// does not read them one by one.
+func (r *Reconciler) templatesKnown(ctx context.Context) error {
+	if waiter, ok := r.deps.Templates.(interface{ WaitForSync(context.Context) error }); ok {
+		return waiter.WaitForSync(ctx) //nolint:wrapcheck // it says what it waits for
+	}
+	return nil
+}
+
+// latest returns the template with the status that was written last, when it is
+// older than that.
+func (t *templateState) latest(template *unstructured.Unstructured) *unstructured.Unstructured {
+	if t.version == "" || !newer(t.version, template.GetResourceVersion()) {
+		t.version, t.status = "", nil
+		return template
+	}
+	out := &unstructured.Unstructured{Object: make(map[string]any, len(template.Object)+1)}
+	for key, value := range template.Object {
+		out.Object[key] = value
+	}
+	out.Object["status"] = t.status
+	return out
+}
+
+// sameStatus compares two values of JSON by meaning; no status equals an empty
+// one.
+func sameStatus(a, b any) bool {
+	if equality.Semantic.DeepEqual(a, b) {
+		return true
+	}
+	x, err1 := normal(a)
+	y, err2 := normal(b)
+	return err1 == nil && err2 == nil && equality.Semantic.DeepEqual(x, y)
+}
+
+// normal passes a value through JSON, so that numbers have one type.
+func normal(value any) (any, error) {
+	data, err := json.Marshal(value)
+	if err != nil {
+		return nil, fmt.Errorf("encoding: %w", err)
+	}
+	var out any
+	if err := json.Unmarshal(data, &out); err != nil {
+		return nil, fmt.Errorf("decoding: %w", err)
+	}
+	if m, ok := out.(map[string]any); ok && len(m) == 0 {
+		return nil, nil //nolint:nilnil // nil is the normal form
+	}
+	return out, nil
+}
+
+// writeTemplate patches the status of the template. Nobody else writes it, so
+// the patch holds for any version of the object.
+func (r *Reconciler) writeTemplate(ctx context.Context, template *unstructured.Unstructured, before, after any, t *templateState) error {
+	patch, err := statusPatch(template.GetUID(), before, after)
+	if err != nil {
+		return err
+	}
+	out := &unstructured.Unstructured{}
+	out.SetGroupVersionKind(template.GroupVersionKind())
+	out.SetNamespace(template.GetNamespace())
+	out.SetName(template.GetName())
+	err = r.client.Status().Patch(ctx, out, client.RawPatch(types.MergePatchType, patch))
+	if apierrors.IsNotFound(err) {
+		return nil // gone, or of a kind without a status of its own
+	}
+	if err != nil {
+		return fmt.Errorf("writing the status of the template: %w", err)
+	}
+	t.version, t.status = out.GetResourceVersion(), out.Object["status"]
+	return nil
+}
+
+func statusPatch(uid types.UID, before, after any) ([]byte, error) {
+	from, err := json.Marshal(map[string]any{"status": orEmpty(before)})
+	if err != nil {
+		return nil, fmt.Errorf("encoding the status: %w", err)
+	}
+	to, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": uid}, "status": orEmpty(after)})
+	if err != nil {
+		return nil, fmt.Errorf("encoding the status: %w", err)
+	}
+	patch, err := jsonpatch.CreateMergePatch(from, to)
+	if err != nil {
+		return nil, fmt.Errorf("comparing the status: %w", err)
+	}
+	return patch, nil
+}
+
+func orEmpty(status any) any {
+	if status == nil {
+		return map[string]any{}
+	}
+	return status
+}
+
+// told tells the user about a failure, on the binding and the template, once for
+// each message.
+func (r *Reconciler) told(ctx context.Context, binding workv1alpha2.Binding, s *state, err error) error {
+	if err == nil {
+		s.failure = ""
+		return nil
+	}
+	if ctx.Err() != nil || s.failure == err.Error() {
+		return err
+	}
+	s.failure = err.Error()
+	r.events.Event(binding, corev1.EventTypeWarning, reasonFailed, s.failure)
+	ref := binding.GetSpec().Resource
+	r.events.Event(&corev1.ObjectReference{APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name, UID: ref.UID},
+		corev1.EventTypeWarning, reasonFailed, s.failure)
+	return err
+}

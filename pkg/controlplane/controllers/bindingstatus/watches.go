@@ -1,0 +1,76 @@
+package bindingstatus
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
+	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+)
+
+func (r *Reconciler) register(mgr manager.Manager, o controller.Options) error {
+	err := builder.ControllerManagedBy(mgr).Named(r.scope.Name).WithOptions(o).
+		For(r.scope.New(), builder.WithPredicates(bindingPredicate())).
+		Watches(&workv1alpha1.Work{}, handler.EnqueueRequestsFromMapFunc(r.bindingOf), builder.WithPredicates(workPredicate())).
+		Complete(r)
+	if err != nil {
+		return fmt.Errorf("adding the %s: %w", r.scope.Name, err)
+	}
+	return nil
+}
+
+// bindingOf returns the binding that a Work comes from.
+func (r *Reconciler) bindingOf(_ context.Context, obj client.Object) []reconcile.Request {
+	work, ok := obj.(*workv1alpha1.Work)
+	if !ok {
+		return nil
+	}
+	key := r.scope.Of(work)
+	if key.Name == "" {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: key}}
+}
+
+// bindingPredicate passes bindings that were scheduled, when their spec changed
+// since.
+func bindingPredicate() predicate.Predicate {
+	scheduled := func(obj client.Object) bool {
+		b, ok := obj.(workv1alpha2.Binding)
+		return ok && (b.GetStatus().LastScheduledTime != nil || len(b.GetStatus().AggregatedStatus) > 0 || len(b.GetSpec().RequiredBy) > 0)
+	}
+	return predicate.Funcs{
+		CreateFunc: func(e event.CreateEvent) bool { return scheduled(e.Object) },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			return scheduled(e.ObjectNew) && (e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() || !scheduled(e.ObjectOld))
+		},
+		DeleteFunc: func(event.DeleteEvent) bool { return true },
+	}
+}
+
+// workPredicate passes Works whose status changed, and those that go.
+func workPredicate() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc: func(e event.CreateEvent) bool {
+			work, ok := e.Object.(*workv1alpha1.Work)
+			return ok && len(work.Status.Conditions) > 0
+		},
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			old, ok1 := e.ObjectOld.(*workv1alpha1.Work)
+			now, ok2 := e.ObjectNew.(*workv1alpha1.Work)
+			return ok1 && ok2 && (old.DeletionTimestamp.IsZero() != now.DeletionTimestamp.IsZero() ||
+				!equality.Semantic.DeepEqual(&old.Status, &now.Status))
+		},
+		DeleteFunc: func(event.DeleteEvent) bool { return true },
+	}
+}
