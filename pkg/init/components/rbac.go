@@ -1,0 +1,63 @@
+package components
+
+import (
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+)
+
+// proxyAdmin is the user that may do anything in every member through the proxy.
+const proxyAdmin = "system:admin"
+
+// FederationRBAC are the roles of users of the federation: the default roles view
+// and edit know its kinds, and the administrator reaches the members.
+func FederationRBAC() []client.Object {
+	const proxyRole = "cluster-proxy-admin"
+	return []client.Object{
+		aggregatedRole("view", "get", "list", "watch"),
+		aggregatedRole("edit", "create", "update", "patch", "delete", "deletecollection"),
+		&rbacv1.ClusterRole{
+			ObjectMeta: metav1.ObjectMeta{Name: proxyRole, Labels: SystemLabels()},
+			Rules: []rbacv1.PolicyRule{{
+				APIGroups: []string{clusterv1alpha1.GroupName}, Resources: []string{"clusters/proxy"}, Verbs: []string{"*"},
+			}},
+		},
+		&rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: proxyRole, Labels: SystemLabels()},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: proxyRole},
+			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: proxyAdmin}},
+		},
+	}
+}
+
+// aggregatedRole adds the kinds of the federation to a default role.
+func aggregatedRole(to string, verbs ...string) *rbacv1.ClusterRole {
+	withStatus := func(resources ...string) []string {
+		var out []string
+		for _, r := range resources {
+			out = append(out, r, r+"/status")
+		}
+		return out
+	}
+	rule := func(group string, resources ...string) rbacv1.PolicyRule {
+		return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: resources, Verbs: verbs}
+	}
+	labels := SystemLabels()
+	labels["kubernetes.io/bootstrapping"] = "rbac-defaults"
+	labels["rbac.authorization.k8s.io/aggregate-to-"+to] = "true"
+	return &rbacv1.ClusterRole{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: "karmada-" + to, Labels: labels,
+			Annotations: map[string]string{rbacv1.AutoUpdateAnnotationKey: "true"},
+		},
+		Rules: []rbacv1.PolicyRule{
+			rule("autoscaling.karmada.io", withStatus("cronfederatedhpas", "federatedhpas")...),
+			rule("multicluster.x-k8s.io", withStatus("serviceexports", "serviceimports")...),
+			rule("networking.karmada.io", withStatus("multiclusteringresses", "multiclusterservices")...),
+			rule("policy.karmada.io", "overridepolicies", "propagationpolicies"),
+			rule("work.karmada.io", withStatus("resourcebindings", "works")...),
+		},
+	}
+}

@@ -1,0 +1,65 @@
+package components
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+)
+
+// AggregatedService is the name of the Service of the aggregated API server.
+const AggregatedService = "karmada-aggregated-apiserver"
+
+// Serving says where the servers of a control plane without a host cluster are.
+type Serving struct {
+	// WebhookURL is the URL of the webhook server, without a path.
+	WebhookURL string
+	// AggregatedHost and AggregatedPort are where the aggregated API server
+	// listens. The host is a DNS name.
+	AggregatedHost string
+	AggregatedPort int
+	// CABundle is the authority of both servers, PEM.
+	CABundle []byte
+}
+
+// LocalServing are the objects by which the API server finds the servers of a
+// control plane without a host cluster.
+func LocalServing(s Serving) []client.Object {
+	return []client.Object{
+		MutatingWebhooks(s.WebhookURL, s.CABundle),
+		ValidatingWebhooks(s.WebhookURL, s.CABundle, WithTaintPolicyGuard()),
+		externalService(s.AggregatedHost),
+		clusterAPIService(int32(s.AggregatedPort), s.CABundle),
+	}
+}
+
+func externalService(host string) *corev1.Service {
+	return &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: AggregatedService, Namespace: clusterv1alpha1.NamespaceKarmadaSystem, Labels: SystemLabels(),
+		},
+		Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: host},
+	}
+}
+
+func clusterAPIService(port int32, caBundle []byte) *apiregistrationv1.APIService {
+	gv := clusterv1alpha1.GroupVersion
+	return &apiregistrationv1.APIService{
+		ObjectMeta: metav1.ObjectMeta{
+			Name:   fmt.Sprintf("%s.%s", gv.Version, gv.Group),
+			Labels: map[string]string{"app": AggregatedService, "apiserver": "true"},
+		},
+		Spec: apiregistrationv1.APIServiceSpec{
+			Group: gv.Group, Version: gv.Version,
+			GroupPriorityMinimum: 2000, VersionPriority: 10,
+			CABundle: caBundle,
+			Service: &apiregistrationv1.ServiceReference{
+				Namespace: clusterv1alpha1.NamespaceKarmadaSystem, Name: AggregatedService, Port: &port,
+			},
+		},
+	}
+}
