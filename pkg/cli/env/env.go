@@ -74,3 +74,13 @@ func (e *Env) Say(format string, args ...any) { e.SayLine(fmt.Sprintf(format, ar
 
 // SayLine writes a line to the user, beside the data of the command.
 func (e *Env) SayLine(line string) { fmt.Fprintln(e.ErrOut, line) }
+
+// patience is how long a command may wait without saying for what.
+const patience = 2 * time.Second
+
+// Waiting says what is being waited for if that takes more than two seconds. The
+// function it returns ends the wait.
+func (e *Env) Waiting(what string) (done func()) {
+	timer := time.AfterFunc(patience, func() { e.Say("waiting for %s", what) })
+	return func() { timer.Stop() }
+}

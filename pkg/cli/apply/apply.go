@@ -1,0 +1,117 @@
+// Package apply is kubectl's command of that name, which can also make the
+// policies that propagate what it applies.
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+	upstream "k8s.io/kubectl/pkg/cmd/apply"
+
+	"github.com/karmada-toolkit/karmada/pkg/cli/env"
+)
+
+const (
+	short = "Apply a configuration to a resource by file name or stdin and propagate them into member clusters"
+	long  = `
+		Apply a configuration to a resource by file name or stdin, and propagate it.
+
+		The resource is made if it does not exist yet; JSON and YAML are accepted. With
+		--cluster or --all-clusters, each object is given a policy that propagates it to
+		those clusters; without, policies of yours decide.`
+	examples = `
+		# Apply manifest.yaml to the control plane
+		{{.Name}} apply -f manifest.yaml
+
+		# Apply it and propagate what it holds to clusters member1 and member2
+		{{.Name}} apply -f manifest.yaml --cluster member1,member2
+
+		# Apply it and propagate what it holds to all clusters
+		{{.Name}} apply -f manifest.yaml --all-clusters
+
+		# Apply a directory with a kustomization.yaml
+		{{.Name}} apply -k dir/
+
+		# Apply what another program writes
+		cat pod.json | {{.Name}} apply -f -`
+)
+
+type flags struct {
+	*upstream.ApplyFlags
+	clusters    []string
+	allClusters bool
+}
+
+// NewCommand returns the command.
+func NewCommand(e *env.Env) *cobra.Command {
+	access := e.NewAccess()
+	f := flags{ApplyFlags: upstream.NewApplyFlags(e.IOStreams)}
+	cmd := &cobra.Command{
+		Use:                   "apply (-f FILENAME | -k DIRECTORY)",
+		DisableFlagsInUseLine: true,
+		Short:                 short,
+		Long:                  e.Long(long),
+		Example:               e.Examples(examples),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return run(cmd, e, access, f, args)
+		},
+	}
+	f.AddFlags(cmd)
+	access.AddFlags(cmd).AddNamespaceFlag(cmd)
+	cmd.Flags().BoolVar(&f.allClusters, "all-clusters", false, "Propagate each object to all member clusters.")
+	cmd.Flags().StringSliceVarP(&f.clusters, "cluster", "C", nil, "Names of the member clusters to propagate each object to.")
+	if err := cmd.RegisterFlagCompletionFunc("cluster", access.CompleteClusters); err != nil {
+		panic(err)
+	}
+	return cmd
+}
+
+func run(cmd *cobra.Command, e *env.Env, access *env.Access, f flags, args []string) error {
+	if f.allClusters && len(f.clusters) > 0 {
+		return errors.New("--all-clusters and --cluster cannot be used together")
+	}
+	factory := access.Factory()
+	o, err := f.ToOptions(factory, cmd, e.Name, args)
+	if err != nil {
+		return err
+	}
+	if err := o.Validate(); err != nil {
+		return err
+	}
+	if f.allClusters || len(f.clusters) > 0 {
+		if err := checkClusters(cmd.Context(), access, f.clusters); err != nil {
+			return err
+		}
+		o.PreProcessorFn = func() error {
+			infos, err := o.GetObjects()
+			if err != nil {
+				return err
+			}
+			infos, err = withPolicies(factory, infos, f.clusters)
+			o.SetObjects(infos)
+			return err
+		}
+	}
+	return o.Run()
+}
+
+func checkClusters(ctx context.Context, access *env.Access, named []string) error {
+	all, err := access.ClusterNames(ctx)
+	if err != nil {
+		return err
+	}
+	known := map[string]bool{}
+	for _, name := range all {
+		known[name] = true
+	}
+	var errs []error
+	for _, name := range named {
+		if !known[name] {
+			errs = append(errs, fmt.Errorf("cluster %s does not exist", name))
+		}
+	}
+	return utilerrors.NewAggregate(errs)
+}

@@ -1,0 +1,67 @@
+package cli
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/karmada-toolkit/karmada/pkg/cli/annotate"
+	"github.com/karmada-toolkit/karmada/pkg/cli/apiresources"
+	"github.com/karmada-toolkit/karmada/pkg/cli/apply"
+	"github.com/karmada-toolkit/karmada/pkg/cli/attach"
+	"github.com/karmada-toolkit/karmada/pkg/cli/completion"
+	"github.com/karmada-toolkit/karmada/pkg/cli/cordon"
+	"github.com/karmada-toolkit/karmada/pkg/cli/create"
+	"github.com/karmada-toolkit/karmada/pkg/cli/delete"
+	"github.com/karmada-toolkit/karmada/pkg/cli/describe"
+	"github.com/karmada-toolkit/karmada/pkg/cli/edit"
+	"github.com/karmada-toolkit/karmada/pkg/cli/env"
+	"github.com/karmada-toolkit/karmada/pkg/cli/exec"
+	"github.com/karmada-toolkit/karmada/pkg/cli/explain"
+	"github.com/karmada-toolkit/karmada/pkg/cli/get"
+	"github.com/karmada-toolkit/karmada/pkg/cli/join"
+	"github.com/karmada-toolkit/karmada/pkg/cli/label"
+	"github.com/karmada-toolkit/karmada/pkg/cli/logs"
+	"github.com/karmada-toolkit/karmada/pkg/cli/patch"
+	"github.com/karmada-toolkit/karmada/pkg/cli/taint"
+	"github.com/karmada-toolkit/karmada/pkg/cli/unjoin"
+	"github.com/karmada-toolkit/karmada/pkg/cli/version"
+)
+
+// Constructor makes a command.
+type Constructor func(*env.Env) *cobra.Command
+
+// Group is a section of the help of the program.
+type Group struct {
+	// Heading of the section, without a colon.
+	Heading string
+	// Commands in the order they are listed.
+	Commands []Constructor
+}
+
+// Headings of the sections.
+const (
+	BasicCommands           = "Basic Commands"
+	LocalCommands           = "Local Federation Commands"
+	RegistrationCommands    = "Cluster Registration Commands"
+	ManagementCommands      = "Cluster Management Commands"
+	TroubleshootingCommands = "Troubleshooting and Debugging Commands"
+	AdvancedCommands        = "Advanced Commands"
+	SettingsCommands        = "Settings Commands"
+	OtherCommands           = "Other Commands"
+)
+
+// Groups returns the sections of the help with their commands.
+func Groups() []Group {
+	return []Group{
+		{BasicCommands, []Constructor{explain.NewCommand, get.NewCommand, create.NewCommand, delete.NewCommand, edit.NewCommand}},
+		{RegistrationCommands, []Constructor{join.NewCommand, unjoin.NewCommand}},
+		{ManagementCommands, []Constructor{cordon.NewCordonCommand, cordon.NewUncordonCommand, taint.NewCommand}},
+		{TroubleshootingCommands, []Constructor{attach.NewCommand, logs.NewCommand, exec.NewCommand, describe.NewCommand}},
+		{AdvancedCommands, []Constructor{apply.NewCommand, patch.NewCommand}},
+		{SettingsCommands, []Constructor{label.NewCommand, annotate.NewCommand, completion.NewCommand}},
+		{OtherCommands, []Constructor{apiresources.NewResourcesCommand, apiresources.NewVersionsCommand}},
+		{OtherCommands, []Constructor{version.NewCommand}},
+	}
+}
+
+// unannotated are the commands that carry no annotation with their section.
+var unannotated = [...]string{"completion", "version"}

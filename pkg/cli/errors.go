@@ -1,0 +1,43 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strings"
+
+	cmdutil "k8s.io/kubectl/pkg/cmd/util"
+
+	"github.com/karmada-toolkit/karmada/pkg/cli/env"
+)
+
+// report is the only place where errors are printed. It returns the exit code.
+func report(e *env.Env, err error) int {
+	if err == nil {
+		return 0
+	}
+	message, code := word(err)
+	if errors.Is(err, context.Canceled) {
+		message = "interrupted: " + strings.TrimPrefix(message, "error: ")
+	}
+	say(e, message)
+	return code
+}
+
+// word puts an error into words the way kubectl does. kubectl's printer hands its words to
+// a function that is meant to end the process; here it notes them.
+func word(err error) (message string, code int) {
+	cmdutil.BehaviorOnFatal(func(m string, c int) { message, code = m, c })
+	cmdutil.CheckErr(err)
+	return message, code
+}
+
+func say(e *env.Env, message string) {
+	if message == "" {
+		return
+	}
+	if !strings.HasSuffix(message, "\n") {
+		message += "\n"
+	}
+	_, _ = io.WriteString(e.ErrOut, message) // there is nowhere to say that it failed
+}

@@ -1,0 +1,232 @@
+package get
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/cli-runtime/pkg/resource"
+	"k8s.io/client-go/rest"
+)
+
+// acceptTable asks a server to lay out a table itself.
+const acceptTable = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json"
+
+// chunk is how many objects a list asks for at a time.
+const chunk = "500"
+
+// selection is what is asked for of every type.
+type selection struct {
+	namespace     string
+	allNamespaces bool
+	labels        string
+	fields        string
+	// tables asks for tables instead of objects; with objects in their rows if
+	// fullRows.
+	tables, fullRows bool
+}
+
+// part is what a server has of one type.
+type part struct {
+	mapping *meta.RESTMapping
+	table   *metav1.Table
+	objects []unstructured.Unstructured
+	// asked are the names asked for, missing those that the server does not have.
+	asked, missing []string
+	// resourceVersion is that of the list.
+	resourceVersion string
+}
+
+// errNoType is the answer of a server that does not serve a type.
+var errNoType = errors.New("the server could not find the requested resource")
+
+// server is a control plane or member that is asked.
+type server struct {
+	rest rest.Interface
+	selection
+}
+
+func newServer(config *rest.Config, s selection) (*server, error) {
+	config = rest.CopyConfig(config)
+	config.ContentConfig = resource.UnstructuredPlusDefaultContentConfig()
+	config.GroupVersion = &schema.GroupVersion{}
+	client, err := rest.UnversionedRESTClientFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("making a client for %s: %w", config.Host, err)
+	}
+	return &server{rest: client, selection: s}, nil
+}
+
+// ask gets what the server has of a type: everything, or the names of the query.
+// Together with an error it returns what it got before.
+func (s *server) ask(ctx context.Context, q query) (*part, error) {
+	p := &part{mapping: q.mapping}
+	if len(q.names) == 0 {
+		return p, s.list(ctx, q, p)
+	}
+	for _, name := range q.names {
+		p.asked = append(p.asked, name)
+		body, err := fetch(ctx, s.request(q, name))
+		switch {
+		case isMissing(err):
+			p.missing = append(p.missing, name)
+		case err != nil:
+			p.asked = p.asked[:len(p.asked)-1]
+			return p, typed(err)
+		default:
+			if err := p.add(body); err != nil {
+				return p, err
+			}
+		}
+	}
+	return p, nil
+}
+
+// list gets everything of a type in chunks, or in one piece where the chunks
+// expire.
+func (s *server) list(ctx context.Context, q query, p *part) error {
+	limit, next := chunk, ""
+	for {
+		body, err := fetch(ctx, s.listRequest(q, limit, next))
+		if apierrors.IsResourceExpired(err) && next != "" {
+			p.table, p.objects = nil, nil
+			limit, next = "", ""
+			continue
+		}
+		if err != nil {
+			return typed(err)
+		}
+		var list struct {
+			Metadata metav1.ListMeta `json:"metadata"`
+		}
+		if err := json.Unmarshal(body, &list); err != nil {
+			return fmt.Errorf("reading the list of %s: %w", q.arg, err)
+		}
+		if err := p.add(body); err != nil {
+			return err
+		}
+		p.resourceVersion = list.Metadata.ResourceVersion
+		if next = list.Metadata.Continue; next == "" {
+			return nil
+		}
+	}
+}
+
+func (s *server) listRequest(q query, limit, next string) *rest.Request {
+	r := s.request(q, "")
+	for name, value := range map[string]string{"labelSelector": s.labels, "fieldSelector": s.fields, "limit": limit, "continue": next} {
+		if value != "" {
+			r.Param(name, value)
+		}
+	}
+	return r
+}
+
+func fetch(ctx context.Context, r *rest.Request) ([]byte, error) {
+	result := r.Do(ctx)
+	if err := result.Error(); err != nil {
+		return nil, err
+	}
+	return result.Raw()
+}
+
+// request makes the request for a type, or for one object of it.
+func (s *server) request(q query, name string) *rest.Request {
+	gvr := q.mapping.Resource
+	path := []string{"/apis", gvr.Group, gvr.Version}
+	if gvr.Group == "" {
+		path = []string{"/api", gvr.Version}
+	}
+	if q.mapping.Scope.Name() == meta.RESTScopeNameNamespace && !s.allNamespaces {
+		path = append(path, "namespaces", s.namespace)
+	}
+	path = append(path, gvr.Resource)
+	if name != "" {
+		path = append(path, name)
+	}
+	r := s.rest.Get().AbsPath(path...)
+	if s.tables {
+		r.SetHeader("Accept", acceptTable)
+		if s.fullRows {
+			r.Param("includeObject", "Object")
+		}
+	}
+	return r
+}
+
+// add takes in a table, a list or an object.
+func (p *part) add(body []byte) error {
+	var head struct {
+		metav1.TypeMeta `json:",inline"`
+	}
+	if err := json.Unmarshal(body, &head); err != nil {
+		return fmt.Errorf("reading %s: %w", p.mapping.Resource.Resource, err)
+	}
+	if head.Kind == "Table" {
+		return p.addTable(body)
+	}
+	if !strings.HasSuffix(head.Kind, "List") {
+		var u unstructured.Unstructured
+		if err := u.UnmarshalJSON(body); err != nil {
+			return fmt.Errorf("reading %s: %w", p.mapping.Resource.Resource, err)
+		}
+		p.objects = append(p.objects, u)
+		return nil
+	}
+	var list unstructured.UnstructuredList
+	if err := list.UnmarshalJSON(body); err != nil {
+		return fmt.Errorf("reading the list of %s: %w", p.mapping.Resource.Resource, err)
+	}
+	for i := range list.Items {
+		if item := &list.Items[i]; item.GetKind() == "" {
+			item.SetGroupVersionKind(p.mapping.GroupVersionKind)
+		}
+	}
+	p.objects = append(p.objects, list.Items...)
+	return nil
+}
+
+func (p *part) addTable(body []byte) error {
+	var table metav1.Table
+	if err := json.Unmarshal(body, &table); err != nil {
+		return fmt.Errorf("reading the table of %s: %w", p.mapping.Resource.Resource, err)
+	}
+	if p.table == nil {
+		p.table = &table
+		return nil
+	}
+	if len(p.table.ColumnDefinitions) == 0 {
+		p.table.ColumnDefinitions = table.ColumnDefinitions
+	}
+	p.table.Rows = append(p.table.Rows, table.Rows...)
+	return nil
+}
+
+// isMissing says whether an object, and not its type, is what is not there.
+func isMissing(err error) bool {
+	return apierrors.IsNotFound(err) && !isNoType(err)
+}
+
+func isNoType(err error) bool {
+	var status apierrors.APIStatus
+	if !apierrors.IsNotFound(err) || !errors.As(err, &status) {
+		return false
+	}
+	details := status.Status().Details
+	return details == nil || details.Name == ""
+}
+
+// typed replaces the answer of a server that does not serve a type.
+func typed(err error) error {
+	if isNoType(err) {
+		return errNoType
+	}
+	return err
+}

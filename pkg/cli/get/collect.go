@@ -1,0 +1,286 @@
+package get
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+
+	"github.com/karmada-toolkit/karmada/pkg/cli/env"
+	"github.com/karmada-toolkit/karmada/pkg/cli/fanout"
+)
+
+// collector asks clusters.
+type collector struct {
+	access *env.Access
+	*request
+	selection
+	targets []target
+	// members are the clusters to ask, beside the control plane if it is in scope.
+	members []string
+	// known and unknown are the targets as the control plane sees them.
+	known   []query
+	unknown []target
+}
+
+// result is what came of asking.
+type result struct {
+	answers []answer
+	errs    []error
+}
+
+func (r *result) failure() error { return utilerrors.NewAggregate(r.errs) }
+
+// newCollector finds out which clusters there are and what the control plane knows
+// of the types asked for.
+func newCollector(ctx context.Context, access *env.Access, r *request, targets []target) (*collector, error) {
+	namespace, _, err := access.Namespace()
+	if err != nil {
+		return nil, err
+	}
+	c := &collector{access: access, request: r, targets: targets, selection: selection{
+		namespace: namespace, allNamespaces: r.allNamespaces, labels: r.labels, tables: r.tables, fullRows: r.sortBy != "",
+	}}
+	if c.known, c.unknown, err = resolve(access, targets); err != nil {
+		return nil, err
+	}
+	if r.scope == env.Karmada || !r.explicit && len(c.unknown) == 0 && ownTypes(c.known) {
+		return c, c.onlyControlPlane()
+	}
+	c.members, err = access.KnownClusters(ctx, r.clusters)
+	return c, err
+}
+
+// ownTypes says whether all types are the federation's own, of which members have
+// nothing to show.
+func ownTypes(queries []query) bool {
+	return !slices.ContainsFunc(queries, func(q query) bool {
+		return !strings.HasSuffix(q.mapping.Resource.Group, ".karmada.io")
+	})
+}
+
+func (c *collector) onlyControlPlane() error {
+	if len(c.unknown) > 0 {
+		return errUnknownType{arg: c.unknown[0].arg}
+	}
+	return nil
+}
+
+// controlPlane says whether the control plane is asked too.
+func (c *collector) controlPlane() bool { return c.scope != env.Members }
+
+// single says whether one object of one cluster was asked for.
+func (c *collector) single() bool {
+	clusters := len(c.members)
+	if c.controlPlane() {
+		clusters++
+	}
+	return clusters == 1 && len(c.targets) == 1 && len(c.targets[0].names) == 1
+}
+
+// collect asks the control plane and all members at once.
+func (c *collector) collect(ctx context.Context) (*result, error) {
+	var own fanout.Outcome[*reply]
+	ready := make(chan struct{})
+	go func() {
+		defer close(ready)
+		if c.controlPlane() {
+			own = fanout.Each(ctx, fanout.Limits{}, []string{controlPlaneName}, c.askControlPlane)[0]
+		}
+	}()
+	outcomes := fanout.Each(ctx, fanout.Limits{Deadline: c.memberTimeout}, c.members, c.askMember)
+	<-ready
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if c.controlPlane() {
+		outcomes = slices.Insert(outcomes, 0, own)
+	}
+	return c.gather(outcomes)
+}
+
+// reply is the answer of a cluster, with the types that it does not have.
+type reply struct {
+	parts   []*part
+	unknown []string
+}
+
+func (c *collector) askControlPlane(ctx context.Context, _ string) (*reply, error) {
+	config, err := c.access.ToRESTConfig()
+	if err != nil {
+		return nil, err
+	}
+	s, err := newServer(config, c.selection)
+	if err != nil {
+		return nil, err
+	}
+	r := &reply{}
+	for _, t := range c.unknown {
+		r.unknown = append(r.unknown, t.arg)
+	}
+	return r, c.askAll(ctx, s, c.known, r)
+}
+
+// askMember asks a member, in the versions of the control plane. Only where the
+// member does not have those is it asked which it has.
+func (c *collector) askMember(ctx context.Context, cluster string) (*reply, error) {
+	config, err := c.access.MemberConfig(cluster)
+	if err != nil {
+		return nil, err
+	}
+	s, err := newServer(config, c.selection)
+	if err != nil {
+		return nil, err
+	}
+	r := &reply{}
+	if err := c.askAll(ctx, s, c.known, r); err != nil {
+		return r, err
+	}
+	again := slices.Clone(c.unknown)
+	for _, q := range c.known {
+		if slices.Contains(r.unknown, q.arg) {
+			again = append(again, q.target)
+		}
+	}
+	if len(again) == 0 {
+		return r, nil
+	}
+	known, unknown, err := resolve(c.access.MemberAccess(cluster), again)
+	if err != nil {
+		return r, err
+	}
+	r.unknown = nil
+	for _, t := range unknown {
+		r.unknown = append(r.unknown, t.arg)
+	}
+	return r, c.askAll(ctx, s, known, r)
+}
+
+// askAll puts queries to a server, one after the other. What it has is kept also if
+// a later one fails.
+func (c *collector) askAll(ctx context.Context, s *server, queries []query, r *reply) error {
+	var errs []error
+	for _, q := range queries {
+		p, err := s.ask(ctx, q)
+		switch {
+		case errors.Is(err, errNoType):
+			r.unknown = append(r.unknown, q.arg)
+			continue
+		case err != nil:
+			errs = append(errs, err)
+		}
+		r.parts = append(r.parts, p)
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return utilerrors.NewAggregate(errs)
+}
+
+// gather sorts out answers and failures. A type or a name that some cluster has is
+// not missed in the others, unless they were named.
+func (c *collector) gather(outcomes []fanout.Outcome[*reply]) (*result, error) {
+	res := &result{}
+	asked, unknown, missing, found := 0, map[string]int{}, newMissing(), map[string]bool{}
+	for _, o := range outcomes {
+		if o.Err != nil {
+			deadline := c.memberTimeout
+			if o.Cluster == controlPlaneName {
+				deadline = 0
+			}
+			res.errs = append(res.errs, clusterError(o.Cluster, o.Err, deadline))
+		}
+		if o.Value == nil {
+			continue
+		}
+		asked++
+		for _, arg := range o.Value.unknown {
+			unknown[arg]++
+		}
+		a := answer{cluster: o.Cluster}
+		for _, p := range o.Value.parts {
+			a.parts = append(a.parts, p)
+			missing.add(o.Cluster, p, found)
+		}
+		res.answers = append(res.answers, a)
+	}
+	for _, t := range c.targets {
+		if n := unknown[t.arg]; n > 0 && n == asked {
+			return nil, errUnknownType{arg: t.arg}
+		}
+	}
+	if !c.ignoreMissing {
+		res.errs = append(res.errs, missing.errors(c, found)...)
+	}
+	return res, nil
+}
+
+// missing are names that clusters were asked for and do not have.
+type missing struct {
+	order    []string
+	clusters map[string][]string
+	errs     map[string]error
+}
+
+func newMissing() *missing {
+	return &missing{clusters: map[string][]string{}, errs: map[string]error{}}
+}
+
+func (m *missing) add(cluster string, p *part, found map[string]bool) {
+	resource := p.mapping.Resource.GroupResource()
+	for _, name := range p.names() {
+		found[resource.String()+"/"+name] = true
+	}
+	for _, name := range p.missing {
+		key := resource.String() + "/" + name
+		if m.errs[key] == nil {
+			m.order = append(m.order, key)
+			m.errs[key] = apierrors.NewNotFound(resource, name)
+		}
+		m.clusters[key] = append(m.clusters[key], cluster)
+	}
+}
+
+func (m *missing) errors(c *collector, found map[string]bool) []error {
+	var errs []error
+	for _, key := range m.order {
+		if !found[key] && len(c.clusters) == 0 {
+			errs = append(errs, m.errs[key])
+			continue
+		}
+		for _, cluster := range m.clusters[key] {
+			if slices.Contains(c.clusters, cluster) {
+				errs = append(errs, fmt.Errorf("cluster(%s): %w", cluster, m.errs[key]))
+			}
+		}
+	}
+	return errs
+}
+
+// names are those that were asked for and found.
+func (p *part) names() []string {
+	return slices.DeleteFunc(slices.Clone(p.asked), func(name string) bool { return slices.Contains(p.missing, name) })
+}
+
+// nothing words that there is nothing to show.
+func (c *collector) nothing(res *result) string {
+	if c.scope == env.Members && len(c.members) == 0 {
+		return "No member Clusters found in Karmada control plane"
+	}
+	for _, a := range res.answers {
+		for _, p := range a.parts {
+			if p.mapping.Scope.Name() == meta.RESTScopeNameNamespace && !c.selection.allNamespaces {
+				return fmt.Sprintf("No resources found in %s namespace.", c.namespace)
+			}
+		}
+	}
+	return "No resources found"
+}
+
+func (c *collector) now(e *env.Env) metav1.Time { return metav1.NewTime(e.Now()) }

@@ -1,0 +1,228 @@
+package get
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/cli-runtime/pkg/printers"
+	cmdutil "k8s.io/kubectl/pkg/cmd/util"
+
+	"github.com/karmada-toolkit/karmada/pkg/cli/env"
+)
+
+// follow shows what is there and then what changes, until the user has seen
+// enough.
+func (c *collector) follow(ctx context.Context, e *env.Env) error {
+	if len(c.known)+len(c.unknown) != 1 || len(c.targets[0].names) > 1 {
+		return errors.New("watch is only supported on individual resources and resource collections - more than 1 resource was found")
+	}
+	names := c.targets[0].names
+	c.narrow(names)
+	done := e.Waiting("the control plane and the members to answer")
+	first, err := c.collect(ctx)
+	done()
+	if err != nil {
+		return err
+	}
+	if len(first.answers) == 0 {
+		return errors.Join(errors.New("not to find obj that is watched"), first.failure())
+	}
+	if len(names) > 0 && len(first.errs) == 0 && first.empty() {
+		return apierrors.NewNotFound(first.answers[0].parts[0].mapping.Resource.GroupResource(), names[0])
+	}
+	changes := make(chan change)
+	var wg sync.WaitGroup
+	for _, s := range c.streams(first, changes) {
+		wg.Go(func() { s.run(ctx) })
+	}
+	p := &follower{collector: c, env: e, failed: map[string]string{}}
+	err = p.print(ctx, first, changes)
+	wg.Wait()
+	return err
+}
+
+// narrow asks for a single object by a selector, as a list can be watched.
+func (c *collector) narrow(names []string) {
+	if len(names) == 0 {
+		return
+	}
+	c.fields = "metadata.name=" + names[0]
+	c.targets[0].names = nil
+	for i := range c.known {
+		c.known[i].names = nil
+	}
+	for i := range c.unknown {
+		c.unknown[i].names = nil
+	}
+}
+
+func (r *result) empty() bool {
+	for _, a := range r.answers {
+		for _, p := range a.parts {
+			if len(p.objects) > 0 || p.table != nil && len(p.table.Rows) > 0 {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// streams returns a watch for every cluster in scope. Those that answered go on
+// from there; the others are tried again.
+func (c *collector) streams(first *result, out chan<- change) []*stream {
+	parts := map[string]*part{}
+	var typed query
+	for _, a := range first.answers {
+		for _, p := range a.parts {
+			parts[a.cluster] = p
+			typed = query{target: c.targets[0], mapping: p.mapping}
+		}
+	}
+	clusters := c.members
+	if c.controlPlane() && parts[controlPlaneName] != nil {
+		clusters = append([]string{controlPlaneName}, clusters...)
+	}
+	var streams []*stream
+	for _, cluster := range clusters {
+		srv, err := c.serverOf(cluster)
+		if err != nil {
+			continue // it failed to answer for the same reason
+		}
+		s := &stream{cluster: cluster, server: srv, query: typed, out: out, retry: firstRetry, known: map[string]change{}}
+		if p := parts[cluster]; p != nil {
+			s.query.mapping = p.mapping
+			s.version = p.resourceVersion
+			for _, ch := range s.changes(p) {
+				s.known[ch.key()] = ch
+			}
+		}
+		streams = append(streams, s)
+	}
+	return streams
+}
+
+func (c *collector) serverOf(cluster string) (*server, error) {
+	if cluster == controlPlaneName {
+		config, err := c.access.ToRESTConfig()
+		if err != nil {
+			return nil, err
+		}
+		return newServer(config, c.selection)
+	}
+	config, err := c.access.MemberConfig(cluster)
+	if err != nil {
+		return nil, err
+	}
+	return newServer(config, c.selection)
+}
+
+// follower prints changes as they come.
+type follower struct {
+	*collector
+	env *env.Env
+	// group holds the columns of all clusters.
+	group   group
+	printer printers.ResourcePrinter
+	// failed is what was last said of a cluster that does not answer.
+	failed map[string]string
+}
+
+func (f *follower) print(ctx context.Context, first *result, changes <-chan change) error {
+	if err := f.start(first); err != nil {
+		return err
+	}
+	w := printers.GetNewTabWriter(f.env.Out)
+	for {
+		select {
+		case <-ctx.Done():
+			return cmdutil.ErrExit
+		case c := <-changes:
+			if c.err != nil {
+				f.complain(c)
+				continue
+			}
+			delete(f.failed, c.cluster)
+			if err := f.show(w, c); err != nil {
+				return err
+			}
+			if err := w.Flush(); err != nil {
+				return fmt.Errorf("writing: %w", err)
+			}
+		}
+	}
+}
+
+// start prints what is there already, and which clusters did not answer.
+func (f *follower) start(first *result) error {
+	for _, err := range first.errs {
+		f.env.SayLine(err.Error())
+	}
+	groups, err := merge(first.answers, f.now(f.env))
+	if err != nil {
+		return err
+	}
+	for _, a := range first.answers {
+		for _, p := range a.parts {
+			f.group.mapping = p.mapping
+		}
+	}
+	if f.printer, err = f.request.printer(f.group.mapping, false); err != nil {
+		return err
+	}
+	if len(groups) == 0 {
+		return nil
+	}
+	f.group.columns = groups[0].columns
+	if f.watchOnly {
+		return nil
+	}
+	w := printers.GetNewTabWriter(f.env.Out)
+	for _, r := range groups[0].rows {
+		f.group.rows = []row{r}
+		if err := f.emit(w, watch.Added, r); err != nil {
+			return err
+		}
+	}
+	return w.Flush()
+}
+
+// show prints one change.
+func (f *follower) show(w io.Writer, c change) error {
+	f.group.rows = nil
+	p := &part{mapping: f.group.mapping, table: &metav1.Table{ColumnDefinitions: c.columns, Rows: []metav1.TableRow{c.row}}}
+	if err := f.group.add(c.cluster, p, f.now(f.env)); err != nil {
+		return err
+	}
+	return f.emit(w, c.kind, f.group.rows[0])
+}
+
+func (f *follower) emit(w io.Writer, kind watch.EventType, r row) error {
+	var obj runtime.Object = f.group.table()
+	if !f.request.tables {
+		if r.cluster != controlPlaneName {
+			annotate(r.object, r.cluster)
+		}
+		obj = r.object
+	}
+	if f.watchEvents {
+		obj = &metav1.WatchEvent{Type: string(kind), Object: runtime.RawExtension{Object: obj}}
+	}
+	return f.printer.PrintObj(obj, w)
+}
+
+// complain says once why a cluster is not heard.
+func (f *follower) complain(c change) {
+	text := clusterError(c.cluster, c.err, 0).Error()
+	if f.failed[c.cluster] == text {
+		return
+	}
+	f.failed[c.cluster] = text
+	f.env.Say("%s; trying again", text)
+}

@@ -1,0 +1,192 @@
+// Package get is the command that shows objects of the control plane and of the
+// members together.
+package get
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+	upstream "k8s.io/kubectl/pkg/cmd/get"
+	cmdutil "k8s.io/kubectl/pkg/cmd/util"
+	"k8s.io/kubectl/pkg/util/completion"
+
+	"github.com/karmada-toolkit/karmada/pkg/cli/env"
+)
+
+const (
+	short = "Display one or many resources in Karmada control plane and member clusters"
+	long  = `
+		Display one or many resources in the control plane and in member clusters.
+
+		Without --operation-scope, tables show the control plane and all members, and
+		any other output shows the control plane alone. The column CLUSTER says where
+		an object is, and ADOPTION whether the control plane owns it there (Y), does
+		not (N), or keeps its template (-).
+
+		All members are asked at once. What those that answer in time have is shown;
+		those that do not are named on stderr with the reason, and the exit code is 1.`
+	examples = `
+		# Show the deployments of the control plane and of all members
+		{{.Name}} get deploy
+
+		# Show the pods of two members
+		{{.Name}} get pods --operation-scope members -C member1,member2
+
+		# Show everything that runs in all namespaces of the members
+		{{.Name}} get all -A --operation-scope members
+
+		# Show a deployment of the control plane as YAML
+		{{.Name}} get deploy nginx -o yaml
+
+		# Show a deployment of every member as JSON
+		{{.Name}} get deploy nginx --operation-scope members -o json
+
+		# Show pods as they change
+		{{.Name}} get pods -w`
+	// memberTimeout is how long a member may take by default.
+	memberTimeout = 2 * time.Second
+)
+
+// request is what the command line asks for.
+type request struct {
+	print         *upstream.PrintFlags
+	scope         env.Scope
+	clusters      []string
+	labels        string
+	allNamespaces bool
+	ignoreMissing bool
+	memberTimeout time.Duration
+
+	watch, watchOnly, watchEvents bool
+
+	// explicit says that the user chose the scope.
+	explicit bool
+	// tables says that the output is for people.
+	tables bool
+	sortBy string
+}
+
+// NewCommand returns the command.
+func NewCommand(e *env.Env) *cobra.Command {
+	access := e.NewAccess()
+	r := &request{print: upstream.NewGetPrintFlags(), scope: env.Karmada}
+	cmd := &cobra.Command{
+		Use:                   "get [NAME | -l label | -n namespace]",
+		DisableFlagsInUseLine: true,
+		Short:                 short,
+		Long:                  e.Long(long),
+		Example:               e.Examples(examples),
+		SuggestFor:            []string{"list", "ls"},
+		ValidArgsFunction:     completion.ResourceTypeAndNameCompletionFunc(access.Factory()),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			r.complete(cmd)
+			if err := r.validate(e, cmd, args); err != nil {
+				return err
+			}
+			ctx, stop := e.Interruptible(cmd.Context())
+			defer stop()
+			return run(ctx, e, access, r, args)
+		},
+	}
+	access.AddFlags(cmd).AddNamespaceFlag(cmd)
+	r.addFlags(cmd, access)
+	return cmd
+}
+
+func (r *request) addFlags(cmd *cobra.Command, access *env.Access) {
+	r.print.AddFlags(cmd)
+	env.AddScopeFlag(cmd, &r.scope, "Which clusters to show: karmada (the control plane), members or all. Not given, tables show all.", "karmada", "members", "all")
+	fs := cmd.Flags()
+	fs.StringSliceVarP(&r.clusters, "clusters", "C", []string{}, "Names of the members to show; default all.")
+	fs.StringVarP(&r.labels, "labels", "l", "", "Selector (label query) to filter on, supports '=', '==', '!=', 'in' and 'notin' (e.g. -l key1=value1,key2=value2).")
+	fs.BoolVarP(&r.allNamespaces, "all-namespaces", "A", false, "Show the objects of all namespaces.")
+	fs.BoolVar(&r.ignoreMissing, "ignore-not-found", false, "Take it as no error if a named object does not exist.")
+	fs.BoolVarP(&r.watch, "watch", "w", false, "After showing the objects, go on to show their changes.")
+	fs.BoolVar(&r.watchOnly, "watch-only", false, "Show changes only, not what is there.")
+	fs.BoolVar(&r.watchEvents, "output-watch-events", false, "With --watch or --watch-only, also say what happened to each object.")
+	fs.DurationVar(&r.memberTimeout, "member-timeout", memberTimeout, "How long each member may take to answer; 0 is for ever.")
+	if err := cmd.RegisterFlagCompletionFunc("clusters", access.CompleteClusters); err != nil {
+		panic(err)
+	}
+}
+
+// complete derives what follows from the flags.
+func (r *request) complete(cmd *cobra.Command) {
+	output, template := *r.print.OutputFormat, *r.print.TemplateFlags.TemplateArgument
+	r.tables = output == "wide" || output == "" && template == ""
+	r.sortBy = *r.print.HumanReadableFlags.SortBy
+	r.explicit = cmd.Flags().Changed("operation-scope")
+	if !r.explicit && r.tables {
+		r.scope = env.All
+	}
+}
+
+func (r *request) validate(e *env.Env, cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return cmdutil.UsageErrorf(cmd, "You must specify the type of resource to get. Use %q for a complete list of supported resources.", e.Name+" api-resources")
+	}
+	if *r.print.HumanReadableFlags.ShowLabels && !r.tables {
+		return fmt.Errorf("--show-labels option cannot be used with %s printer", *r.print.OutputFormat)
+	}
+	if r.watchEvents && !r.watch && !r.watchOnly {
+		return errors.New("--output-watch-events option can only be used with --watch or --watch-only")
+	}
+	if r.memberTimeout < 0 {
+		return fmt.Errorf("--member-timeout %s must not be negative, e.g. 2s", r.memberTimeout)
+	}
+	if _, err := r.printer(nil, false); err != nil {
+		return err
+	}
+	if len(r.clusters) > 0 && r.scope == env.Karmada && !r.explicit {
+		e.Say("warning: --clusters has no effect on output %q without --operation-scope members or all", *r.print.OutputFormat)
+	}
+	return nil
+}
+
+func run(ctx context.Context, e *env.Env, access *env.Access, r *request, args []string) error {
+	targets, err := parse(args, r.labels)
+	if err != nil {
+		return err
+	}
+	if r.allNamespaces && slices.ContainsFunc(targets, func(t target) bool { return len(t.names) > 0 }) {
+		return errors.New("a resource cannot be retrieved by name across all namespaces; leave out --all-namespaces or the name")
+	}
+	c, err := newCollector(ctx, access, r, targets)
+	if err != nil {
+		return err
+	}
+	if r.watch || r.watchOnly {
+		return c.follow(ctx, e)
+	}
+	done := e.Waiting("the control plane and the members to answer")
+	result, err := c.collect(ctx)
+	done()
+	if err != nil {
+		return err
+	}
+	return r.show(e, c, result)
+}
+
+// show prints what came and returns what did not.
+func (r *request) show(e *env.Env, c *collector, result *result) error {
+	if !r.tables {
+		err := r.printObjects(e.Out, result.answers, c.single(), r.scope != env.Karmada)
+		return errors.Join(err, result.failure())
+	}
+	groups, err := merge(result.answers, c.now(e))
+	if err != nil {
+		return err
+	}
+	if err := r.printTables(e.Out, groups, len(groups) > 1); err != nil {
+		return err
+	}
+	failure := result.failure()
+	if len(groups) == 0 && failure == nil && !r.ignoreMissing {
+		e.SayLine(c.nothing(result))
+	}
+	return failure
+}

@@ -1,0 +1,114 @@
+// Package cli is the program karmadactl, which is also kubectl's plugin karmada.
+package cli
+
+import (
+	"context"
+	"flag"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"k8s.io/klog/v2"
+	cmdutil "k8s.io/kubectl/pkg/cmd/util"
+	"k8s.io/kubectl/pkg/util/templates"
+
+	"github.com/karmada-toolkit/karmada/pkg/cli/env"
+	"github.com/karmada-toolkit/karmada/pkg/cli/options"
+)
+
+const (
+	short = "{{.Name}} controls a Kubernetes Cluster Federation."
+	long  = `
+		{{.Name}} makes many Kubernetes clusters usable as one.
+
+		What is applied to the control plane is propagated to the member clusters that
+		policies choose, and what runs there is shown together.`
+)
+
+// Run runs a command line and returns the exit code of the program.
+func Run(ctx context.Context, e *env.Env, args []string, extra ...Group) int {
+	cmdutil.BehaviorOnFatal(func(message string, code int) {
+		say(e, message)
+		e.Exit(code)
+	})
+	root := NewCommand(e, extra...)
+	root.SetArgs(args)
+	return report(e, root.ExecuteContext(ctx))
+}
+
+// NewCommand returns the root command. The commands of extra go to the section of
+// their heading, or to a new one after the basic commands.
+func NewCommand(e *env.Env, extra ...Group) *cobra.Command {
+	root := &cobra.Command{
+		Use:           e.Root,
+		Short:         e.Text(short),
+		Long:          e.Long(long),
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.SetIn(e.In)
+	root.SetOut(e.Out)
+	root.SetErr(e.ErrOut)
+	addGlobalFlags(root)
+	var groups templates.CommandGroups
+	for _, g := range withExtra(Groups(), extra) {
+		group := templates.CommandGroup{Message: g.Heading + ":"}
+		for _, construct := range g.Commands {
+			cmd := construct(e)
+			file(cmd, g.Heading)
+			group.Commands = append(group.Commands, cmd)
+		}
+		groups = append(groups, group)
+	}
+	groups.Add(root)
+	templates.ActsAsRootCommand(root, []string{"options", "help"}, groups...)
+	root.AddCommand(options.NewCommand(e))
+	return root
+}
+
+// withExtra adds commands to the sections.
+func withExtra(groups, extra []Group) []Group {
+	for _, x := range extra {
+		i := slices.IndexFunc(groups, func(g Group) bool { return g.Heading == x.Heading })
+		if i < 0 {
+			groups = slices.Insert(groups, 1, x)
+			continue
+		}
+		groups[i].Commands = append(groups[i].Commands, x.Commands...)
+	}
+	return groups
+}
+
+// file notes on a command which section it is in.
+func file(cmd *cobra.Command, heading string) {
+	if slices.Contains(unannotated[:], cmd.Name()) {
+		return
+	}
+	if cmd.Annotations == nil {
+		cmd.Annotations = map[string]string{}
+	}
+	cmd.Annotations["commandGroup"] = heading
+}
+
+// addGlobalFlags adds the flags that every command takes: those of logging, and a
+// --kubeconfig that stands before the command. Commands that talk to the control
+// plane have their own of the same name, which is the one that is set then; the
+// others talk to no server.
+func addGlobalFlags(root *cobra.Command) {
+	logging := flag.NewFlagSet("logging", flag.ContinueOnError)
+	klog.InitFlags(logging)
+	fs := root.PersistentFlags()
+	logging.VisitAll(func(f *flag.Flag) {
+		global := pflag.PFlagFromGoFlag(f)
+		global.Name = strings.ReplaceAll(f.Name, "_", "-")
+		fs.AddFlag(global)
+	})
+	fs.Duration("log-flush-frequency", 5*time.Second, "Maximum number of seconds between log flushes")
+	fs.String("kubeconfig", "", "Path to the kubeconfig file of the control plane, for commands that talk to it.")
+	root.SetGlobalNormalizationFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+		return pflag.NormalizedName(strings.ReplaceAll(name, "_", "-"))
+	})
+}
