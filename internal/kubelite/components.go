@@ -46,14 +46,22 @@ func (c *components) run(name string, f func(ctx context.Context) error) {
 // stop ends all components and waits for them, but not for ever.
 func (c *components) stop() {
 	c.cancel()
+	if !within(stopTimeout, c.group.Wait) {
+		klog.InfoS("Some components did not end in time and are left behind", "timeout", stopTimeout)
+	}
+}
+
+// within waits for f, but not longer than the limit, and reports whether it returned.
+func within(limit time.Duration, f func()) bool {
 	done := make(chan struct{})
 	go func() {
-		c.group.Wait()
-		close(done)
+		defer close(done)
+		f()
 	}()
 	select {
 	case <-done:
-	case <-time.After(stopTimeout):
-		klog.InfoS("Some components did not end in time and are left behind", "timeout", stopTimeout)
+		return true
+	case <-time.After(limit):
+		return false
 	}
 }

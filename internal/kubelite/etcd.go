@@ -1,7 +1,6 @@
 package kubelite
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -37,8 +36,8 @@ type etcdServer struct {
 	cleanup  func()
 }
 
-// startEtcd returns as soon as the socket exists; requests wait until the member is ready, which the channel tells.
-func startEtcd(cfg Config, dir *dataDir, log *zap.Logger) (*etcdServer, error) {
+// startEtcd returns when the member can serve.
+func startEtcd(cfg Config, dir *dataDir, logs logs) (*etcdServer, error) {
 	socket, cleanup, err := dir.socketPath()
 	if err != nil {
 		return nil, err
@@ -53,14 +52,13 @@ func startEtcd(cfg Config, dir *dataDir, log *zap.Logger) (*etcdServer, error) {
 	if err := os.Chmod(socket, 0o600); err != nil {
 		return nil, errors.Join(err, listener.Close())
 	}
-	server := &etcdServer{endpoint: "unix://" + socket, cleanup: cleanup}
-	if server.etcd, err = startMember(etcdConfig(cfg, dir, log)); err != nil {
-		_ = listener.Close()
-		return nil, err
+	log := logs.etcd()
+	etcd, err := startMember(etcdConfig(cfg, dir, log), logs.gaveUp)
+	if err != nil {
+		return nil, errors.Join(err, listener.Close())
 	}
-	server.grpc = v3rpc.Server(server.etcd.Server, nil, nil)
+	server := &etcdServer{endpoint: "unix://" + socket, etcd: etcd, cleanup: cleanup, grpc: v3rpc.Server(etcd.Server, nil, nil)}
 	go func() {
-		<-server.etcd.Server.ReadyNotify()
 		if err := server.grpc.Serve(listener); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
 			log.Error("Serving etcd clients failed", zap.Error(err))
 		}
@@ -92,37 +90,42 @@ func etcdConfig(cfg Config, dir *dataDir, log *zap.Logger) *embed.Config {
 	return ec
 }
 
-// startMember starts the member. On damaged data etcd panics, which becomes an error here.
-func startMember(ec *embed.Config) (etcd *embed.Etcd, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			etcd, err = nil, etcdDataError(ec.Dir, fmt.Errorf("%v", p))
-		}
-	}()
-	if etcd, err = embed.StartEtcd(ec); err != nil {
-		return nil, etcdDataError(ec.Dir, err)
+// startMember starts the member and waits until it can serve. On damaged data etcd gives up in one of its
+// goroutines or panics, which both become an error here.
+func startMember(ec *embed.Config, gaveUp <-chan error) (*embed.Etcd, error) {
+	type result struct {
+		etcd *embed.Etcd
+		err  error
 	}
-	return etcd, nil
+	started := make(chan result, 1)
+	go func() {
+		defer func() {
+			if p := recover(); p != nil {
+				started <- result{err: fmt.Errorf("%v", p)}
+			}
+		}()
+		etcd, err := embed.StartEtcd(ec)
+		if err == nil {
+			<-etcd.Server.ReadyNotify()
+		}
+		started <- result{etcd, err}
+	}()
+	var failure error
+	select {
+	case r := <-started:
+		if r.err == nil {
+			return r.etcd, nil
+		}
+		failure = r.err
+	case failure = <-gaveUp:
+	case <-time.After(etcdReadyTimeout):
+		failure = fmt.Errorf("not ready within %s", etcdReadyTimeout)
+	}
+	return nil, etcdDataError(ec.Dir, failure)
 }
 
 func etcdDataError(dir string, err error) error {
 	return fmt.Errorf("etcd cannot use its data in %s: %w: put a copy of that directory back, or remove it to begin with an empty cluster", dir, err)
-}
-
-// wait returns when the member can serve.
-func (s *etcdServer) wait(ctx context.Context) error {
-	select {
-	case <-s.etcd.Server.ReadyNotify():
-		return nil
-	case err := <-s.etcd.Err():
-		return fmt.Errorf("running etcd: %w", err)
-	case <-s.etcd.Server.StopNotify():
-		return errors.New("etcd stopped while starting")
-	case <-time.After(etcdReadyTimeout):
-		return fmt.Errorf("etcd was not ready within %s", etcdReadyTimeout)
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }
 
 // stop ends the clients' connections and closes the database.

@@ -2,10 +2,12 @@ package kubelite
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"os"
+	"runtime"
 	"strconv"
 
 	"go.uber.org/zap"
@@ -21,11 +23,23 @@ type logs struct {
 	out   io.Writer
 	level int
 	close func()
+	// gaveUp gets the error for which a part wanted to end the process, which it is kept from: the goroutine ends
+	// in its place, and the cluster can be stopped in order.
+	gaveUp chan error
+}
+
+// giveUp ends the goroutine of a part that cannot go on.
+func (l logs) giveUp(err error) {
+	select {
+	case l.gaveUp <- err:
+	default: // only the first reason counts
+	}
+	runtime.Goexit()
 }
 
 // setupLogs directs the log of the whole process to the configured place.
 func setupLogs(cfg Config) (logs, error) {
-	l := logs{out: cfg.Stderr, level: cfg.Verbosity, close: func() {}}
+	l := logs{out: cfg.Stderr, level: cfg.Verbosity, close: func() {}, gaveUp: make(chan error, 1)}
 	if cfg.LogFile != "" {
 		f, err := os.OpenFile(cfg.LogFile, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 		if err != nil {
@@ -43,13 +57,13 @@ func setupLogs(cfg Config) (logs, error) {
 		}
 	}
 	klog.SetOutput(l.out)
+	klog.OsExit = func(int) { l.giveUp(errors.New("a component gave up, the log says why")) } //nolint:reassign // made to be set by programs
 	// The API server opens and closes a connection to etcd for each resource, and grpc warns about every one.
 	grpclog.SetLoggerV2(grpclog.NewLoggerV2(io.Discard, io.Discard, l.out))
 	return l, nil
 }
 
-// etcd returns the logger of etcd: warnings only, unless more is asked for. What it would end the process for
-// becomes a panic, so that startMember can say what is wrong.
+// etcd returns the logger of etcd: warnings only, unless more is asked for.
 func (l logs) etcd() *zap.Logger {
 	level := zapcore.WarnLevel
 	if l.level >= 2 {
@@ -58,7 +72,22 @@ func (l logs) etcd() *zap.Logger {
 	encoding := zap.NewProductionEncoderConfig()
 	encoding.EncodeTime = zapcore.ISO8601TimeEncoder
 	encoder := zapcore.NewConsoleEncoder(encoding)
-	return zap.New(zapcore.NewCore(encoder, zapcore.AddSync(l.out), level), zap.WithFatalHook(zapcore.WriteThenPanic)).Named("etcd")
+	core := zapcore.NewCore(encoder, zapcore.AddSync(l.out), level)
+	return zap.New(core, zap.WithFatalHook(giveUpHook{l}), zap.WithPanicHook(giveUpHook{l})).Named("etcd")
+}
+
+// giveUpHook is called with the messages for which etcd would end the process.
+type giveUpHook struct{ logs }
+
+// OnWrite implements zapcore.CheckWriteHook.
+func (h giveUpHook) OnWrite(entry *zapcore.CheckedEntry, fields []zapcore.Field) {
+	text := entry.Message
+	for _, field := range fields {
+		if err, ok := field.Interface.(error); ok && field.Type == zapcore.ErrorType {
+			text += ": " + err.Error()
+		}
+	}
+	h.giveUp(errors.New(text))
 }
 
 // kwok returns ctx with the logger of kwok.

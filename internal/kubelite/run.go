@@ -85,7 +85,7 @@ func (c *cluster) prepare() (err error) {
 	var group errgroup.Group
 	if len(c.cfg.Etcd.Servers) == 0 {
 		group.Go(func() (err error) {
-			c.etcd, err = startEtcd(c.cfg, c.dir, c.logs.etcd())
+			c.etcd, err = startEtcd(c.cfg, c.dir, c.logs)
 			return err
 		})
 	}
@@ -133,27 +133,47 @@ func (c *cluster) writeKubeconfig(path, context string, client pki.Pair) error {
 // run starts the components, tells when the cluster is ready, and stops everything when ctx ends or a component
 // does.
 func (c *cluster) run(ctx context.Context) error {
-	api := newComponents(ctx)
-	others := newComponents(ctx)
-	failed := c.start(ctx, api, others)
-	if failed == nil {
-		settled := time.AfterFunc(settleTime, debug.FreeOSMemory)
-		defer settled.Stop()
+	api, others := newComponents(ctx), newComponents(ctx)
+	starting, cancel := context.WithCancel(ctx)
+	defer cancel()
+	started := make(chan error, 1)
+	go func() { started <- c.start(starting, api, others) }()
+	failed, isReady := error(nil), false
+	for done := false; !done; {
 		select {
 		case <-ctx.Done():
+			done = true
+		case failed = <-started:
+			isReady, done = failed == nil, failed != nil
+			if isReady {
+				defer time.AfterFunc(settleTime, debug.FreeOSMemory).Stop()
+			}
 		case failed = <-api.failed:
+			done = true
 		case failed = <-others.failed:
+			done = true
+		case failed = <-c.logs.gaveUp:
+			done = true
 		}
 	}
-	klog.InfoS("Stopping the cluster", "cluster", c.cfg.Name)
-	err := c.dir.removeReady()
-	others.stop()
-	api.stop()
-	c.stopEtcd()
 	if ctx.Err() != nil { // asked to stop: what ends then has not failed
 		failed = nil
 	}
-	return errors.Join(failed, err)
+	cancel()
+	return errors.Join(failed, c.stop(api, others, isReady))
+}
+
+// stop ends the components in the opposite order of their start. An API server that is not ready yet cannot end in
+// order, since it takes what is interrupted for failures; nothing is lost when it is left behind.
+func (c *cluster) stop(api, others *components, isReady bool) error {
+	klog.InfoS("Stopping the cluster", "cluster", c.cfg.Name)
+	err := c.dir.removeReady()
+	others.stop()
+	if isReady {
+		api.stop()
+	}
+	within(stopTimeout, c.stopEtcd)
+	return err
 }
 
 // start returns when the cluster is ready, or why it is not.
