@@ -71,7 +71,7 @@ func ensureCertificates(cfg Config, dir pki.Dir) (certificates, error) {
 		})
 	}
 	leaf(certServer, certs.ca, nil, pki.LeafConfig{CommonName: "kube-apiserver", Hosts: hosts, Usages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}})
-	leaf(certAdmin, certs.ca, &certs.admin, pki.LeafConfig{CommonName: "kubernetes-admin", Organization: []string{groupMasters}, Usages: client})
+	leaf(certAdmin, certs.ca, &certs.admin, pki.LeafConfig{CommonName: "system:admin", Organization: []string{groupMasters}, Usages: client})
 	leaf(certComponents, certs.ca, &certs.components, pki.LeafConfig{CommonName: "system:kubelite", Organization: []string{groupMasters}, Usages: client})
 	leaf(certFrontProxyClient, frontProxyCA, nil, pki.LeafConfig{CommonName: "front-proxy-client", Usages: client})
 	if err := leaves.Wait(); err != nil {
