@@ -142,3 +142,26 @@ func wholeNumber(name string) bool {
 	}
 	return len(utilvalidation.IsQualifiedName(corev1.DefaultResourceRequestsPrefix+name)) == 0
 }
+
+// validateContainerResourceName checks the name of a resource that containers
+// use.
+func validateContainerResourceName(name string, path *field.Path) field.ErrorList {
+	errs := invalidEach(path, name, utilvalidation.IsQualifiedName(name))
+	if !strings.Contains(name, "/") {
+		if len(errs) == 0 && !standardQuotaName(name) && name != string(corev1.ResourceStorage) {
+			errs = append(errs, field.Invalid(path, name, "must be a standard resource type or fully qualified"))
+		}
+		switch corev1.ResourceName(name) {
+		case corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage:
+			return errs
+		}
+		if !strings.HasPrefix(name, corev1.ResourceHugePagesPrefix) {
+			errs = append(errs, field.Invalid(path, name, "must be a standard resource for containers"))
+		}
+		return errs
+	}
+	if !strings.Contains(name, corev1.ResourceDefaultNamespacePrefix) && !wholeNumber(name) {
+		errs = append(errs, field.Invalid(path, name, "doesn't follow extended resource name standard"))
+	}
+	return errs
+}

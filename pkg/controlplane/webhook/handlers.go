@@ -2,11 +2,13 @@ package webhook
 
 import (
 	"context"
+	"maps"
 	"net/http"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
@@ -94,7 +96,8 @@ func defaultPolicy(req *admission.Request, p policyv1alpha1.Policy, newID func()
 // validators returns the validating handlers by path.
 func validators(d Deps) map[string]admission.Handler {
 	customizations := &customizationCheck{reader: d.LiveReader}
-	return map[string]admission.Handler{
+	out := networkingValidators()
+	maps.Copy(out, map[string]admission.Handler{
 		"/validate-propagationpolicy":        newValidator(policyKind("PropagationPolicy"), checkPolicy[policyv1alpha1.PropagationPolicy]),
 		"/validate-clusterpropagationpolicy": newValidator(policyKind("ClusterPropagationPolicy"), checkPolicy[policyv1alpha1.ClusterPropagationPolicy]),
 		"/validate-overridepolicy": newValidator(policyKind("OverridePolicy"), pure(func(p *policyv1alpha1.OverridePolicy) error {
@@ -113,6 +116,41 @@ func validators(d Deps) map[string]admission.Handler {
 			configv1alpha1.SchemeGroupVersion.WithKind("ResourceInterpreterCustomization"), customizations.check),
 		"/validate-resourcebinding":            newBindingValidator(d),
 		"/validate-resourcedeletionprotection": admission.HandlerFunc(protect),
+		"/validate-resourceinterpreterwebhookconfiguration": newValidator(
+			configv1alpha1.SchemeGroupVersion.WithKind("ResourceInterpreterWebhookConfiguration"),
+			pure(func(c *configv1alpha1.ResourceInterpreterWebhookConfiguration) error {
+				return validation.ValidateInterpreterWebhookConfiguration(c).ToAggregate()
+			})),
+	})
+	return out
+}
+
+// networkingValidators returns the handlers of the kinds for autoscaling and
+// networking.
+func networkingValidators() map[string]admission.Handler {
+	autoscaling, networking := autoscalingv1alpha1.SchemeGroupVersion, networkingv1alpha1.SchemeGroupVersion
+	return map[string]admission.Handler{
+		"/validate-federatedhpa": newValidator(autoscaling.WithKind("FederatedHPA"), pure(func(h *autoscalingv1alpha1.FederatedHPA) error {
+			return validation.ValidateFederatedHPA(h).ToAggregate()
+		})),
+		"/validate-cronfederatedhpa": newValidator(autoscaling.WithKind("CronFederatedHPA"), pure(func(c *autoscalingv1alpha1.CronFederatedHPA) error {
+			return validation.ValidateCronFederatedHPA(c).ToAggregate()
+		})),
+		"/validate-multiclusterservice": newValidator(networking.WithKind("MultiClusterService"), createOrUpdate(
+			validation.ValidateMultiClusterService, validation.ValidateMultiClusterServiceUpdate)),
+		"/validate-multiclusteringress": newValidator(networking.WithKind("MultiClusterIngress"), createOrUpdate(
+			validation.ValidateMultiClusterIngress, validation.ValidateMultiClusterIngressUpdate)),
+	}
+}
+
+// createOrUpdate makes a check of one function for new objects and one for
+// changed ones.
+func createOrUpdate[T any](create func(*T) field.ErrorList, update func(obj, old *T) field.ErrorList) func(context.Context, *admission.Request, *T, *T) error {
+	return func(_ context.Context, _ *admission.Request, obj, old *T) error {
+		if old == nil {
+			return create(obj).ToAggregate()
+		}
+		return update(obj, old).ToAggregate()
 	}
 }
 

@@ -1,0 +1,89 @@
+package validation
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	autoscalingv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/autoscaling/v1alpha1"
+)
+
+const kindFederatedHPA = "FederatedHPA"
+
+// ValidateCronFederatedHPA checks a CronFederatedHPA.
+func ValidateCronFederatedHPA(c *autoscalingv1alpha1.CronFederatedHPA) field.ErrorList {
+	errs := apivalidation.ValidateObjectMeta(&c.ObjectMeta, true, apivalidation.NameIsDNSSubdomain, field.NewPath("metadata"))
+	target, path := c.Spec.ScaleTargetRef, field.NewPath("spec")
+	scalesBounds := target.APIVersion == autoscalingv1alpha1.SchemeGroupVersion.String()
+	if scalesBounds && target.Kind != kindFederatedHPA {
+		return append(errs, field.Invalid(path.Child("scaleTargetRef", "kind"), target.Kind,
+			fmt.Sprintf("invalid scaleTargetRef kind: %s, only support FederatedHPA", target.Kind)))
+	}
+	errs = append(errs, validateScaleTarget(target, path.Child("scaleTargetRef"))...)
+	names := map[string]bool{}
+	for i := range c.Spec.Rules {
+		rule, at := &c.Spec.Rules[i], path.Child("rules").Index(i)
+		if names[rule.Name] {
+			errs = append(errs, field.Duplicate(at.Child("name"), rule.Name))
+		}
+		names[rule.Name] = true
+		errs = append(errs, validateCronTime(rule, at)...)
+		if scalesBounds {
+			errs = append(errs, validateCronBounds(rule, at)...)
+		} else {
+			errs = append(errs, validateCronReplicas(rule, target.Kind, at)...)
+		}
+	}
+	return errs
+}
+
+func validateCronTime(rule *autoscalingv1alpha1.CronFederatedHPARule, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if !ValidCronSchedule(rule.Schedule) {
+		errs = append(errs, field.Invalid(path.Child("schedule"), rule.Schedule, "invalid cron format"))
+	}
+	if rule.TimeZone != nil {
+		if _, err := time.LoadLocation(*rule.TimeZone); err != nil {
+			errs = append(errs, field.Invalid(path.Child("timeZone"), *rule.TimeZone, err.Error()))
+		}
+	}
+	return errs
+}
+
+func validateCronBounds(rule *autoscalingv1alpha1.CronFederatedHPARule, path *field.Path) field.ErrorList {
+	lower, upper := rule.TargetMinReplicas, rule.TargetMaxReplicas
+	if lower == nil && upper == nil {
+		return field.ErrorList{field.Invalid(path.Child("targetMaxReplicas"), "",
+			"targetMinReplicas and targetMaxReplicas cannot be nil at the same time if you want to scale FederatedHPA")}
+	}
+	var errs field.ErrorList
+	least, most := int32(1), int32(math.MaxInt32)
+	if lower != nil {
+		if least = *lower; least <= 0 {
+			errs = append(errs, field.Invalid(path.Child("targetMinReplicas"), "", "targetMinReplicas should be larger than 0"))
+		}
+	}
+	if upper != nil {
+		if most = *upper; most <= 0 {
+			errs = append(errs, field.Invalid(path.Child("targetMaxReplicas"), "", "targetMaxReplicas should be larger than 0"))
+		}
+	}
+	if least > most {
+		errs = append(errs, field.Invalid(path.Child("targetMinReplicas"), "", "targetMaxReplicas should be larger than or equal to targetMinReplicas"))
+	}
+	return errs
+}
+
+func validateCronReplicas(rule *autoscalingv1alpha1.CronFederatedHPARule, kind string, path *field.Path) field.ErrorList {
+	switch {
+	case rule.TargetReplicas == nil:
+		return field.ErrorList{field.Invalid(path.Child("targetReplicas"), "",
+			fmt.Sprintf("targetReplicas cannot be nil if you want to scale %s", kind))}
+	case *rule.TargetReplicas < 0:
+		return field.ErrorList{field.Invalid(path.Child("targetReplicas"), "", "targetReplicas should be larger than or equal to 0")}
+	}
+	return nil
+}
