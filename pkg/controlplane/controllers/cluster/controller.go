@@ -1,0 +1,234 @@
+// Package cluster gives member clusters what they need in the control plane, an
+// execution namespace and taints, takes it away when they leave, and notices
+// when nobody reports on them any longer.
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/apis/names"
+	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+)
+
+// Name is the source of the events.
+const Name = "cluster-controller"
+
+// Deps is what the controller needs.
+type Deps struct {
+	// Workers is the number of clusters handled at a time. Default 5.
+	Workers int
+	// MonitorPeriod is the time between checks for clusters that nobody reports
+	// on. Default 5 s.
+	MonitorPeriod time.Duration
+	// MonitorGracePeriod is the time without a report after which a cluster is
+	// Unknown. Default 40 s.
+	MonitorGracePeriod time.Duration
+	// StartupGracePeriod is the same for a cluster that was never reported on.
+	// Default 1 min.
+	StartupGracePeriod time.Duration
+	// LeavingPeriod is the time between looks at what a leaving cluster leaves
+	// behind. Default 1 s.
+	LeavingPeriod time.Duration
+	// Gone is told of clusters that are gone. Optional.
+	Gone func(name string)
+	// Clock defaults to the real one.
+	Clock clock.WithTicker
+}
+
+func (d *Deps) complete() {
+	if d.Workers <= 0 {
+		d.Workers = 5
+	}
+	for _, p := range []struct {
+		value    *time.Duration
+		standard time.Duration
+	}{
+		{&d.MonitorPeriod, 5 * time.Second},
+		{&d.MonitorGracePeriod, 40 * time.Second},
+		{&d.StartupGracePeriod, time.Minute},
+		{&d.LeavingPeriod, time.Second},
+	} {
+		if *p.value <= 0 {
+			*p.value = p.standard
+		}
+	}
+	if d.Clock == nil {
+		d.Clock = clock.RealClock{}
+	}
+}
+
+// Reconciler looks after clusters.
+type Reconciler struct {
+	deps   Deps
+	client client.Client
+	live   client.Reader
+	events record.EventRecorder
+}
+
+// New returns a reconciler.
+func New(c client.Client, live client.Reader, events record.EventRecorder, d Deps) *Reconciler {
+	d.complete()
+	return &Reconciler{deps: d, client: c, live: live, events: events}
+}
+
+// Setup adds the controller and the health monitor to the manager.
+func Setup(_ context.Context, mgr manager.Manager, d Deps) error {
+	r := New(mgr.GetClient(), mgr.GetAPIReader(), mgr.GetEventRecorderFor(Name), d)
+	err := builder.ControllerManagedBy(mgr).Named("cluster").
+		WithOptions(controller.Options{MaxConcurrentReconciles: r.deps.Workers}).
+		For(&clusterv1alpha1.Cluster{}, builder.WithPredicates(changes())).
+		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(clusterOf), builder.WithPredicates(deletions())).
+		Complete(r)
+	if err != nil {
+		return fmt.Errorf("adding the %s: %w", Name, err)
+	}
+	monitor := newMonitor(r)
+	if err := mgr.Add(manager.RunnableFunc(monitor.run)); err != nil {
+		return fmt.Errorf("adding the health monitor of clusters: %w", err)
+	}
+	return nil
+}
+
+// changes passes what the controller acts on: everything but the bulk of the
+// status.
+func changes() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		old, ok1 := e.ObjectOld.(*clusterv1alpha1.Cluster)
+		now, ok2 := e.ObjectNew.(*clusterv1alpha1.Cluster)
+		return !ok1 || !ok2 || old.Generation != now.Generation || old.DeletionTimestamp.IsZero() != now.DeletionTimestamp.IsZero() ||
+			!slices.Equal(old.Finalizers, now.Finalizers) || readyStatus(old) != readyStatus(now) ||
+			!equality.Semantic.DeepEqual(old.Spec.Taints, now.Spec.Taints)
+	}}
+}
+
+// deletions passes execution namespaces that are gone.
+func deletions() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc: func(event.CreateEvent) bool { return false },
+		UpdateFunc: func(event.UpdateEvent) bool { return false },
+	}
+}
+
+func clusterOf(_ context.Context, obj client.Object) []reconcile.Request {
+	cluster, err := names.ClusterOfExecutionNamespace(obj.GetName())
+	if err != nil {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: cluster}}}
+}
+
+// Reconcile handles one cluster.
+func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	cluster := &clusterv1alpha1.Cluster{}
+	err := r.client.Get(ctx, req.NamespacedName, cluster)
+	if apierrors.IsNotFound(err) {
+		if r.deps.Gone != nil {
+			r.deps.Gone(req.Name)
+		}
+		return reconcile.Result{}, nil
+	}
+	if err != nil {
+		return reconcile.Result{}, fmt.Errorf("reading cluster %s: %w", req.Name, err)
+	}
+	if !cluster.DeletionTimestamp.IsZero() {
+		return r.leave(ctx, cluster)
+	}
+	if err := r.executionSpace(ctx, cluster); err != nil {
+		return reconcile.Result{}, err
+	}
+	return reconcile.Result{}, r.mark(ctx, cluster)
+}
+
+// executionSpace makes the namespace for the cluster's Works.
+func (r *Reconciler) executionSpace(ctx context.Context, cluster *clusterv1alpha1.Cluster) error {
+	name := names.ExecutionNamespace(cluster.Name)
+	err := r.client.Get(ctx, client.ObjectKey{Name: name}, &corev1.Namespace{})
+	if !apierrors.IsNotFound(err) {
+		if err != nil {
+			return fmt.Errorf("reading namespace %s: %w", name, err)
+		}
+		return nil
+	}
+	err = r.client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+		Name: name, Labels: map[string]string{workv1alpha2.SystemLabel: workv1alpha2.SystemLabelValue},
+	}})
+	if apierrors.IsAlreadyExists(err) {
+		return nil
+	}
+	if err != nil {
+		r.events.Eventf(cluster, corev1.EventTypeWarning, "CreateExecutionSpaceFailed", "Failed to create execution space(%s): %v", name, err)
+		return fmt.Errorf("creating namespace %s: %w", name, err)
+	}
+	r.events.Eventf(cluster, corev1.EventTypeNormal, "CreateExecutionSpaceSucceed", "Create execution space(%s) succeed.", name)
+	return nil
+}
+
+// mark writes taints and finalizer, together, if they are not as they should be.
+func (r *Reconciler) mark(ctx context.Context, cluster *clusterv1alpha1.Cluster) error {
+	taints, changed := taintsFor(cluster.Spec.Taints, readyCondition(cluster), r.deps.Clock.Now())
+	metadata := map[string]any{"resourceVersion": cluster.ResourceVersion}
+	patch := map[string]any{"metadata": metadata}
+	if changed {
+		patch["spec"] = map[string]any{"taints": taints}
+	}
+	if !slices.Contains(cluster.Finalizers, clusterv1alpha1.ClusterControllerFinalizer) {
+		metadata["finalizers"] = append(slices.Clone(cluster.Finalizers), clusterv1alpha1.ClusterControllerFinalizer)
+	} else if !changed {
+		return nil
+	}
+	err := r.patch(ctx, cluster, patch)
+	switch {
+	case !changed || apierrors.IsConflict(err):
+	case err != nil:
+		r.events.Eventf(cluster, corev1.EventTypeWarning, "TaintClusterFailed", "Taint cluster failed: %v.", err)
+	default:
+		r.events.Event(cluster, corev1.EventTypeNormal, "TaintClusterSucceed", "Taint cluster succeed: "+describe(taints)+".")
+	}
+	return err
+}
+
+func (r *Reconciler) patch(ctx context.Context, cluster *clusterv1alpha1.Cluster, patch map[string]any) error {
+	data, err := json.Marshal(patch)
+	if err != nil {
+		return fmt.Errorf("encoding: %w", err)
+	}
+	out := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: cluster.Name}}
+	if err := r.client.Patch(ctx, out, client.RawPatch(types.MergePatchType, data)); err != nil {
+		return fmt.Errorf("patching cluster %s: %w", cluster.Name, err)
+	}
+	return nil
+}
+
+func readyCondition(cluster *clusterv1alpha1.Cluster) *metav1.Condition {
+	return meta.FindStatusCondition(cluster.Status.Conditions, clusterv1alpha1.ClusterConditionReady)
+}
+
+// readyStatus is empty when there is no such condition.
+func readyStatus(cluster *clusterv1alpha1.Cluster) metav1.ConditionStatus {
+	if c := readyCondition(cluster); c != nil {
+		return c.Status
+	}
+	return ""
+}
