@@ -90,23 +90,8 @@ func (p *pool) dial(w way, headers map[string]string) (transports, error) {
 		config.RootCAs = x509.NewCertPool()
 		config.RootCAs.AppendCertsFromPEM([]byte(w.ca))
 	}
-	dialer := &net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}
-	plain := &http.Transport{
-		Proxy:                 http.ProxyFromEnvironment,
-		DialContext:           dialer.DialContext,
-		TLSClientConfig:       config,
-		TLSHandshakeTimeout:   10 * time.Second,
-		ForceAttemptHTTP2:     true,
-		MaxIdleConnsPerHost:   64,
-		IdleConnTimeout:       90 * time.Second,
-		ExpectContinueTimeout: time.Second,
-		// A connection that has died is noticed by pings.
-		HTTP2: &http.HTTP2Config{SendPingTimeout: 30 * time.Second, PingTimeout: 15 * time.Second},
-	}
-	upgrade := plain.Clone()
-	upgrade.Proxy = nil
-	upgrade.ForceAttemptHTTP2 = false
-	upgrade.TLSNextProto = map[string]func(string, *tls.Conn) http.RoundTripper{}
+	plain, upgrade := newTransport(config, true), newTransport(config.Clone(), false)
+	plain.Proxy = http.ProxyFromEnvironment
 	if w.proxyURL != "" {
 		u, err := url.Parse(w.proxyURL)
 		if err != nil {
@@ -117,6 +102,25 @@ func (p *pool) dial(w way, headers map[string]string) (transports, error) {
 		}
 	}
 	return transports{plain: plain, upgrade: upgrade}, nil
+}
+
+// newTransport returns a transport. Upgrades exist in HTTP/1 only.
+func newTransport(config *tls.Config, http2 bool) *http.Transport {
+	protocols := &http.Protocols{}
+	protocols.SetHTTP1(true)
+	protocols.SetHTTP2(http2)
+	dialer := &net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}
+	return &http.Transport{
+		DialContext:           dialer.DialContext,
+		TLSClientConfig:       config,
+		TLSHandshakeTimeout:   10 * time.Second,
+		Protocols:             protocols,
+		MaxIdleConnsPerHost:   64,
+		IdleConnTimeout:       90 * time.Second,
+		ExpectContinueTimeout: time.Second,
+		// A connection that has died is noticed by pings.
+		HTTP2: &http.HTTP2Config{SendPingTimeout: 30 * time.Second, PingTimeout: 15 * time.Second},
+	}
 }
 
 // connectHeader returns the headers for an upstream proxy. The case of names is

@@ -1,0 +1,169 @@
+package registry
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	genericrequest "k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/apiserver/pkg/registry/rest"
+	"k8s.io/apiserver/pkg/storage/names"
+
+	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/aggregated/hub"
+)
+
+func now() metav1.Time { return metav1.NewTime(time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)) }
+
+func rules(t *testing.T, modeling bool) strategy {
+	t.Helper()
+	scheme, err := hub.NewScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strategy{ObjectTyper: scheme, NameGenerator: names.SimpleNameGenerator, resourceModeling: modeling, now: now}
+}
+
+// cluster is the context of requests for objects without a namespace.
+func cluster(t *testing.T) context.Context {
+	t.Helper()
+	return genericrequest.WithNamespace(t.Context(), metav1.NamespaceNone)
+}
+
+func valid() *hub.Cluster {
+	return &hub.Cluster{
+		ObjectMeta: metav1.ObjectMeta{Name: "m1", ResourceVersion: "7", Generation: 3, UID: "u"},
+		Spec:       clusterv1alpha1.ClusterSpec{SyncMode: clusterv1alpha1.Push},
+		Status:     clusterv1alpha1.ClusterStatus{KubernetesVersion: "v1.36.0"},
+	}
+}
+
+func TestStrategy_Create(t *testing.T) {
+	cases := []struct {
+		name     string
+		modeling bool
+		change   func(*hub.Cluster)
+		check    func(*testing.T, *hub.Cluster)
+	}{
+		{name: "the status is cleared and the generation is 1", check: func(t *testing.T, c *hub.Cluster) {
+			if c.Status.KubernetesVersion != "" || c.Generation != 1 {
+				t.Errorf("got %+v", c)
+			}
+		}},
+		{name: "with the gate there are nine models", modeling: true, check: func(t *testing.T, c *hub.Cluster) {
+			if len(c.Spec.ResourceModels) != 9 {
+				t.Errorf("got %d models", len(c.Spec.ResourceModels))
+			}
+		}},
+		{name: "without the gate there are none", check: func(t *testing.T, c *hub.Cluster) {
+			if c.Spec.ResourceModels != nil {
+				t.Errorf("got %v", c.Spec.ResourceModels)
+			}
+		}},
+		{
+			name:   "a zone becomes the list of zones",
+			change: func(c *hub.Cluster) { c.Spec.Zone = "z" },
+			check: func(t *testing.T, c *hub.Cluster) {
+				if diff := cmp.Diff([]string{"z"}, c.Spec.Zones); diff != "" || c.Spec.Zone != "" {
+					t.Error(diff)
+				}
+			},
+		},
+		{
+			name: "only NoExecute taints get a time",
+			change: func(c *hub.Cluster) {
+				c.Spec.Taints = []corev1.Taint{{Key: "a", Effect: corev1.TaintEffectNoExecute}, {Key: "b", Effect: corev1.TaintEffectNoSchedule}}
+			},
+			check: func(t *testing.T, c *hub.Cluster) {
+				if !c.Spec.Taints[0].TimeAdded.Equal(new(now())) || c.Spec.Taints[1].TimeAdded != nil {
+					t.Errorf("got %+v", c.Spec.Taints)
+				}
+			},
+		},
+	}
+	for _, tc := range cases {
+		t.Run(tc.name, func(t *testing.T) {
+			c := valid()
+			c.ResourceVersion, c.UID = "", ""
+			rest.FillObjectMetaSystemFields(c)
+			if tc.change != nil {
+				tc.change(c)
+			}
+			if err := rest.BeforeCreate(rules(t, tc.modeling), cluster(t), c); err != nil {
+				t.Fatal(err)
+			}
+			tc.check(t, c)
+		})
+	}
+}
+
+func TestStrategy_Update(t *testing.T) {
+	cases := []struct {
+		name       string
+		change     func(*hub.Cluster)
+		generation int64
+	}{
+		{name: "labels leave the generation alone", change: func(c *hub.Cluster) { c.Labels = map[string]string{"a": "b"} }, generation: 3},
+		{name: "a status is not taken", change: func(c *hub.Cluster) { c.Status.KubernetesVersion = "v2" }, generation: 3},
+		{name: "a change of the spec counts", change: func(c *hub.Cluster) { c.Spec.Region = "r" }, generation: 4},
+		{name: "the way objects travel can change", change: func(c *hub.Cluster) { c.Spec.SyncMode = clusterv1alpha1.Pull }, generation: 4},
+		{name: "an empty list equals none", change: func(c *hub.Cluster) { c.Spec.Zones = []string{} }, generation: 3},
+	}
+	for _, tc := range cases {
+		t.Run(tc.name, func(t *testing.T) {
+			c := valid()
+			tc.change(c)
+			if err := rest.BeforeUpdate(rules(t, true), cluster(t), c, valid()); err != nil {
+				t.Fatal(err)
+			}
+			if c.Generation != tc.generation || c.Status.KubernetesVersion != "v1.36.0" {
+				t.Errorf("generation %d, status %+v", c.Generation, c.Status)
+			}
+		})
+	}
+}
+
+func TestStrategy_RefusesBadClusters(t *testing.T) {
+	c := valid()
+	c.Name = "UPPER"
+	if errs := rules(t, true).Validate(t.Context(), c); len(errs) == 0 {
+		t.Error("a bad name was accepted")
+	}
+	c = valid()
+	c.Spec.SyncMode = "x"
+	if errs := rules(t, true).ValidateUpdate(t.Context(), c, valid()); len(errs) == 0 {
+		t.Error("a bad mode was accepted")
+	}
+}
+
+func TestStatusStrategy_ChangesTheStatusOnly(t *testing.T) {
+	old, updated := valid(), valid()
+	old.Spec.Taints = []corev1.Taint{{Key: "k", Effect: corev1.TaintEffectNoSchedule}}
+	old.Finalizers = []string{"karmada.io/cluster-controller"}
+	updated.Spec = clusterv1alpha1.ClusterSpec{SyncMode: "bad", APIEndpoint: "https://evil"}
+	updated.Labels = map[string]string{"a": "b"}
+	updated.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "agent", Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "cluster.karmada.io/v1alpha1", FieldsType: "FieldsV1"}}
+	updated.Status.KubernetesVersion = "v9"
+	if err := rest.BeforeUpdate(statusStrategy{rules(t, true)}, cluster(t), updated, old); err != nil {
+		t.Fatal(err)
+	}
+	want := old.DeepCopyObject().(*hub.Cluster)
+	want.ManagedFields = updated.ManagedFields
+	want.Status.KubernetesVersion = "v9"
+	if diff := cmp.Diff(want, updated); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestStrategy_Facts(t *testing.T) {
+	s := rules(t, true)
+	if s.NamespaceScoped() || s.AllowCreateOnUpdate() || !s.AllowUnconditionalUpdate() {
+		t.Error("clusters have no namespace, are not created by PUT and can be updated without a version")
+	}
+	if got := s.GetResetFields()["cluster.karmada.io/v1alpha1"].String(); got != ".status" {
+		t.Errorf("the main resource resets %s", got)
+	}
+}
