@@ -17,7 +17,7 @@ LDFLAGS := -s -w \
 	-X $(MODULE)/internal/version.gitTreeState=$(STATE) \
 	-X $(MODULE)/internal/version.buildDate=$(DATE) \
 	-X k8s.io/component-base/version.gitVersion=$(KUBE)
-GOBUILD := CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)'
+GOBUILD := go build -ldflags '$(LDFLAGS)'
 TOOL    := go tool -modfile=go.tools.mod
 LINT    := go tool -modfile=go.lint.mod golangci-lint
 

@@ -8,8 +8,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 
-	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/internal/kubelite/ready"
+	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 )
 
 // statusLimit bounds the question to the control plane.
