@@ -100,9 +100,9 @@ func (w *work) fitError() *FitError {
 
 // score adds up the scores of every plugin.
 func (w *work) score() error {
-	for _, plugin := range w.request.Profile.scores {
+	for j, plugin := range w.request.Profile.scores {
 		if normalizer, ok := plugin.(framework.Normalizer); ok {
-			if err := w.normalized(normalizer); err != nil {
+			if err := w.normalized(j, normalizer); err != nil {
 				return err
 			}
 			continue
@@ -113,20 +113,32 @@ func (w *work) score() error {
 			if err != nil {
 				return fmt.Errorf("plugin %q failed with: %w", plugin.Name(), err)
 			}
-			if n < 0 || n > framework.MaxScore {
-				return outOfRange(plugin, n)
+			if err := w.give(j, at, n); err != nil {
+				return err
 			}
-			w.records[at].score += n
 		}
 	}
 	return nil
 }
 
-func outOfRange(plugin framework.Score, n int64) error {
-	return fmt.Errorf("plugin %q failed with: score %d is not in 0..%d", plugin.Name(), n, framework.MaxScore)
+// give adds the score of a plugin to a cluster.
+func (w *work) give(plugin int, at int32, n int64) error {
+	if n < 0 || n > framework.MaxScore {
+		name := w.request.Profile.scores[plugin].Name()
+		return fmt.Errorf("plugin %q failed with: score %d is not in 0..%d", name, n, framework.MaxScore)
+	}
+	if n == 0 {
+		return nil
+	}
+	if w.scores == nil {
+		w.scores = make([]uint8, len(w.records)*len(w.request.Profile.scores))
+	}
+	w.scores[plugin*len(w.records)+int(at)] = uint8(n)
+	w.records[at].score += n
+	return nil
 }
 
-func (w *work) normalized(plugin framework.Normalizer) error {
+func (w *work) normalized(j int, plugin framework.Normalizer) error {
 	scores := make([]int64, len(w.candidates))
 	for i := range scores {
 		n, err := plugin.Score(&w.pass, w.snapshot.At(int(w.candidates[i].at)))
@@ -139,10 +151,9 @@ func (w *work) normalized(plugin framework.Normalizer) error {
 		return fmt.Errorf("plugin %q normalizeScore failed with: %w", plugin.Name(), err)
 	}
 	for i, n := range scores {
-		if n < 0 || n > framework.MaxScore {
-			return outOfRange(plugin, n)
+		if err := w.give(j, w.candidates[i].at, n); err != nil {
+			return err
 		}
-		w.records[w.candidates[i].at].score += n
 	}
 	return nil
 }

@@ -73,8 +73,10 @@ type work struct {
 	demand replicas.Demand
 	set    replicas.SetDemand
 
-	records    []record
-	reasons    []framework.Verdict
+	records []record
+	reasons []framework.Verdict
+	// scores holds what each plugin gave each cluster, once one gave something.
+	scores     []uint8
 	candidates []candidate
 	selected   []int32
 	parties    []replicas.Party
@@ -91,7 +93,7 @@ func (p *Profile) space() *work {
 
 func (p *Profile) done(w *work) {
 	w.pass.End()
-	w.snapshot, w.request, w.records, w.reasons = nil, nil, nil, nil
+	w.snapshot, w.request, w.records, w.reasons, w.scores = nil, nil, nil, nil, nil
 	w.demand, w.set = replicas.Demand{}, replicas.SetDemand{}
 	clear(w.parties[:cap(w.parties)])
 	w.weights.end()
@@ -143,9 +145,9 @@ func constraint(placement *policyv1alpha1.Placement, field policyv1alpha1.Spread
 func (w *work) try(term *policyv1alpha1.ClusterAffinityTerm, d *Decision) ([]workv1alpha2.TargetCluster, error) {
 	w.pass.Use(term)
 	w.records = make([]record, w.snapshot.Len())
-	w.reasons = nil
+	w.reasons, w.scores = nil, nil
 	clusters, err := w.run()
-	record := passRecord{strategy: w.strategy, records: w.records, reasons: w.reasons, err: err}
+	record := passRecord{strategy: w.strategy, records: w.records, reasons: w.reasons, scores: w.scores, err: err}
 	record.demand, record.set, record.sets = w.demand, w.set, w.sets
 	if term != nil {
 		record.term = term.AffinityName

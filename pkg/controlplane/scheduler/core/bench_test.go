@@ -1,0 +1,28 @@
+package core_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/scheduler/core"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/scheduler/framework"
+)
+
+// BenchmarkSchedule measures decisions: `make bench` prints them per second.
+func BenchmarkSchedule(b *testing.B) {
+	for _, clusters := range []int{10, 100, 1000} {
+		snapshot := framework.SnapshotOf(fleet(clusters), true)
+		for _, strategy := range strategies() {
+			b.Run(fmt.Sprintf("clusters=%d/%s", clusters, strategy.name), func(b *testing.B) {
+				request := requestFor(b, strategy.placement(), int32(3*clusters+7))
+				b.ReportAllocs()
+				for b.Loop() {
+					if _, err := core.Schedule(snapshot, request); err != nil {
+						b.Fatal(err)
+					}
+				}
+				b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "decisions/s")
+			})
+		}
+	}
+}

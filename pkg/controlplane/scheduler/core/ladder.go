@@ -1,0 +1,177 @@
+package core
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
+	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/match"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/scheduler/framework"
+)
+
+// ScheduleType is the kind of a scheduling, for metrics.
+type ScheduleType string
+
+// The values of ScheduleType.
+const (
+	ReconcileSchedule ScheduleType = "ReconcileSchedule"
+	ScaleSchedule     ScheduleType = "ScaleSchedule"
+)
+
+// Cause says why a binding is due.
+type Cause string
+
+// The values of Cause, in the order in which they are looked for.
+const (
+	// CauseNone: the binding is left alone.
+	CauseNone Cause = ""
+	// CausePlacement: the placement is not the one that was applied.
+	CausePlacement Cause = "placement changed"
+	// CauseReplicas: the targets do not have the replicas that are wanted.
+	CauseReplicas Cause = "replicas changed"
+	// CauseTriggered: somebody asked for it.
+	CauseTriggered Cause = "reschedule triggered"
+	// CauseAlways: what is not divided follows the clusters at once.
+	CauseAlways Cause = "not divided"
+	// CauseTerminating: a target is being deleted.
+	CauseTerminating Cause = "target cluster is being deleted"
+)
+
+// Need says whether and why a binding is due.
+type Need struct {
+	Cause Cause
+	Type  ScheduleType
+}
+
+// Due says whether the binding is to be scheduled.
+func (n Need) Due() bool { return n.Cause != CauseNone }
+
+// Ladder is what NeedsScheduling looks at beside the binding.
+type Ladder struct {
+	// Snapshot holds the clusters.
+	Snapshot *framework.Snapshot
+	// MultiplePodTemplates is the feature of that name.
+	MultiplePodTemplates bool
+}
+
+// NeedsScheduling says whether a binding is due. The first cause that applies
+// counts. A binding without placement is an error.
+func NeedsScheduling(binding workv1alpha2.Binding, in Ladder) (Need, error) {
+	spec, status := binding.GetSpec(), binding.GetStatus()
+	if spec.Placement == nil {
+		return Need{}, fmt.Errorf("failed to get placement from %s", Ref(binding))
+	}
+	switch {
+	case PlacementChanged(spec.Placement, binding.GetAnnotations()[policyv1alpha1.AppliedPlacementAnnotation], status.SchedulerObservedAffinityName):
+		return Need{CausePlacement, ReconcileSchedule}, nil
+	case ReplicasChanged(spec, in.MultiplePodTemplates):
+		return Need{CauseReplicas, ScaleSchedule}, nil
+	case Rescheduling(spec, status):
+		return Need{CauseTriggered, ReconcileSchedule}, nil
+	case FollowsClusters(spec):
+		return Need{CauseAlways, ReconcileSchedule}, nil
+	case onTerminating(spec, in.Snapshot):
+		return Need{CauseTerminating, ReconcileSchedule}, nil
+	}
+	return Need{}, nil
+}
+
+// Ref names a binding as messages do: resourceBinding(<namespace>/<name>) or
+// clusterResourceBinding(<name>).
+func Ref(binding workv1alpha2.Binding) string {
+	if ns := binding.GetNamespace(); ns != "" {
+		return fmt.Sprintf("resourceBinding(%s/%s)", ns, binding.GetName())
+	}
+	return fmt.Sprintf("clusterResourceBinding(%s)", binding.GetName())
+}
+
+// FollowsClusters says whether the binding is scheduled whenever it is looked at:
+// templates without replicas, and those that every cluster gets whole.
+func FollowsClusters(spec *workv1alpha2.ResourceBindingSpec) bool {
+	return !spec.IsWorkload() || spec.Placement == nil || strategyOf(spec.Placement.ReplicaScheduling) == duplicated
+}
+
+// PlacementChanged compares a placement with the JSON of the one that was applied.
+// Of several affinity terms only the observed one counts. What cannot be parsed
+// counts as unchanged.
+func PlacementChanged(placement *policyv1alpha1.Placement, applied, observed string) bool {
+	if applied == "" {
+		return true
+	}
+	if now, err := json.Marshal(placement); err == nil && string(now) == applied {
+		return false
+	}
+	var before policyv1alpha1.Placement
+	if err := json.Unmarshal([]byte(applied), &before); err != nil {
+		return false
+	}
+	equal := equality.Semantic.DeepEqual
+	if equal(&before, placement) {
+		return false
+	}
+	if !equal(before.ClusterAffinity, placement.ClusterAffinity) ||
+		!equal(before.ClusterTolerations, placement.ClusterTolerations) ||
+		!equal(before.SpreadConstraints, placement.SpreadConstraints) ||
+		!equal(before.ReplicaScheduling, placement.ReplicaScheduling) {
+		return true
+	}
+	if observed == "" {
+		return true
+	}
+	was, is := termIndex(before.ClusterAffinities, observed), termIndex(placement.ClusterAffinities, observed)
+	return was < 0 || is < 0 || !equal(before.ClusterAffinities[was], placement.ClusterAffinities[is])
+}
+
+// ReplicasChanged says whether the targets have other replicas than wanted.
+func ReplicasChanged(spec *workv1alpha2.ResourceBindingSpec, multiplePodTemplates bool) bool {
+	if spec.Placement.ReplicaScheduling == nil {
+		return false
+	}
+	if multiplePodTemplates && len(spec.Components) > 0 && len(spec.Clusters) == 0 {
+		return true
+	}
+	switch spec.Placement.ReplicaScheduling.ReplicaSchedulingType {
+	case policyv1alpha1.ReplicaSchedulingTypeDuplicated:
+		return slices.ContainsFunc(spec.Clusters, func(c workv1alpha2.TargetCluster) bool { return c.Replicas != spec.Replicas })
+	case policyv1alpha1.ReplicaSchedulingTypeDivided:
+		var sum int64
+		for i := range spec.Clusters {
+			sum += int64(spec.Clusters[i].Replicas)
+		}
+		return sum != int64(spec.Replicas)
+	}
+	return false
+}
+
+func onTerminating(spec *workv1alpha2.ResourceBindingSpec, snapshot *framework.Snapshot) bool {
+	if snapshot == nil {
+		return false
+	}
+	for i := range spec.Clusters {
+		if at := snapshot.Find(spec.Clusters[i].Name); at >= 0 && snapshot.At(at).Terminating {
+			return true
+		}
+	}
+	return false
+}
+
+// Affected says whether a change of a cluster concerns a binding: whether the
+// affinity in use selects the cluster as it is given.
+func Affected(binding workv1alpha2.Binding, cluster *framework.Cluster) bool {
+	spec, status := binding.GetSpec(), binding.GetStatus()
+	if spec.Placement == nil {
+		return false
+	}
+	if spec.Placement.ClusterAffinity != nil || len(spec.Placement.ClusterAffinities) == 0 {
+		return match.Cluster(cluster.Object, spec.Placement.ClusterAffinity)
+	}
+	if status.SchedulerObservedGeneration != binding.GetGeneration() {
+		return true
+	}
+	term := &spec.Placement.ClusterAffinities[max(0, termIndex(spec.Placement.ClusterAffinities, status.SchedulerObservedAffinityName))]
+	return match.Cluster(cluster.Object, &term.ClusterAffinity)
+}
