@@ -19,6 +19,7 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/cli/get"
 	"github.com/karmada-toolkit/karmada/pkg/cli/join"
 	"github.com/karmada-toolkit/karmada/pkg/cli/label"
+	"github.com/karmada-toolkit/karmada/pkg/cli/local"
 	"github.com/karmada-toolkit/karmada/pkg/cli/logs"
 	"github.com/karmada-toolkit/karmada/pkg/cli/patch"
 	"github.com/karmada-toolkit/karmada/pkg/cli/taint"
@@ -53,6 +54,7 @@ const (
 func Groups() []Group {
 	return []Group{
 		{BasicCommands, []Constructor{explain.NewCommand, get.NewCommand, create.NewCommand, delete.NewCommand, edit.NewCommand}},
+		{LocalCommands, []Constructor{local.NewCommand}},
 		{RegistrationCommands, []Constructor{join.NewCommand, unjoin.NewCommand}},
 		{ManagementCommands, []Constructor{cordon.NewCordonCommand, cordon.NewUncordonCommand, taint.NewCommand}},
 		{TroubleshootingCommands, []Constructor{attach.NewCommand, logs.NewCommand, exec.NewCommand, describe.NewCommand}},
