@@ -1,0 +1,89 @@
+// Package admission replays what a control plane says of objects that are
+// created. It puts together in one process what decides: the schemas as the API
+// server uses them, the aggregated API of clusters, and the webhooks behind
+// their registrations.
+package admission
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"reflect"
+	"regexp"
+
+	"github.com/google/go-cmp/cmp"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+)
+
+// Case is an object that is posted, and what comes of it.
+type Case struct {
+	Name   string          `json:"name"`
+	Path   string          `json:"path"`
+	Object json.RawMessage `json:"object"`
+	Expect Answer          `json:"expect"`
+}
+
+// Answer is the object as admitted, or why it was refused.
+type Answer struct {
+	Code    int            `json:"code"`
+	Reason  string         `json:"reason"`
+	Fields  []string       `json:"fields"`
+	Message string         `json:"message"`
+	Object  map[string]any `json:"object"`
+}
+
+// Read reads cases, one a line.
+func Read(r io.Reader) ([]Case, error) {
+	var out []Case
+	lines := bufio.NewScanner(r)
+	lines.Buffer(nil, 16<<20)
+	for lines.Scan() {
+		var c Case
+		if err := utiljson.Unmarshal(lines.Bytes(), &c); err != nil {
+			return nil, fmt.Errorf("decoding case %d: %w", len(out)+1, err)
+		}
+		out = append(out, c)
+	}
+	if err := lines.Err(); err != nil {
+		return nil, fmt.Errorf("reading cases: %w", err)
+	}
+	return out, nil
+}
+
+// Diff says how got differs from what is wanted; "" means it does not. Messages
+// are for people and not compared.
+func Diff(want, got Answer) string {
+	if want.Code != got.Code {
+		return fmt.Sprintf("want %d %s %s\n got %d %s %s", want.Code, want.Reason, want.Message, got.Code, got.Reason, got.Message)
+	}
+	if want.Code != 201 {
+		if want.Reason != got.Reason {
+			return fmt.Sprintf("want reason %q, got %q", want.Reason, got.Reason)
+		}
+		return ""
+	}
+	if reflect.DeepEqual(want.Object, got.Object) {
+		return ""
+	}
+	return cmp.Diff(want.Object, got.Object)
+}
+
+// clean removes from an object what differs on every call.
+func clean(obj map[string]any) (map[string]any, error) {
+	if metadata, ok := obj["metadata"].(map[string]any); ok {
+		for _, key := range []string{"uid", "creationTimestamp", "generation", "managedFields", "resourceVersion", "selfLink"} {
+			delete(metadata, key)
+		}
+	}
+	data, err := json.Marshal(obj)
+	if err != nil {
+		return nil, fmt.Errorf("encoding the admitted object: %w", err)
+	}
+	id := regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}`)
+	out := map[string]any{}
+	if err := utiljson.Unmarshal(id.ReplaceAll(data, []byte("<id>")), &out); err != nil {
+		return nil, fmt.Errorf("decoding the admitted object: %w", err)
+	}
+	return out, nil
+}

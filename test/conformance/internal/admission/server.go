@@ -1,0 +1,161 @@
+package admission
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+
+	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/apis/crds"
+	"github.com/karmada-toolkit/karmada/pkg/apis/validation"
+)
+
+// Server answers like the API server of a control plane.
+type Server struct {
+	kinds map[schema.GroupVersionResource]*kind
+	hooks *hooks
+}
+
+// NewServer returns a server of the control plane's kinds with the webhooks that
+// handlers serve by path.
+func NewServer(handlers map[string]http.Handler) (*Server, error) {
+	definitions, err := crds.All()
+	if err != nil {
+		return nil, fmt.Errorf("reading the definitions: %w", err)
+	}
+	s := &Server{kinds: map[schema.GroupVersionResource]*kind{}, hooks: newHooks(handlers)}
+	for _, crd := range definitions {
+		if err := s.add(crd); err != nil {
+			return nil, fmt.Errorf("%s: %w", crd.Name, err)
+		}
+	}
+	return s, nil
+}
+
+func (s *Server) add(crd *apiextensionsv1.CustomResourceDefinition) error {
+	for i := range crd.Spec.Versions {
+		version := &crd.Spec.Versions[i]
+		if !version.Served {
+			continue
+		}
+		k, err := newKind(crd, version)
+		if err != nil {
+			return fmt.Errorf("version %s: %w", version.Name, err)
+		}
+		s.kinds[schema.GroupVersionResource{Group: crd.Spec.Group, Version: version.Name, Resource: crd.Spec.Names.Plural}] = k
+	}
+	return nil
+}
+
+// request is where an object is posted to.
+type request struct {
+	resource  schema.GroupVersionResource
+	namespace string
+}
+
+// parsePath understands /apis/group/version[/namespaces/ns]/resource.
+func parsePath(path string) (request, error) {
+	parts := strings.Split(strings.Trim(path, "/"), "/")
+	if len(parts) == 6 && parts[3] == "namespaces" {
+		return request{schema.GroupVersionResource{Group: parts[1], Version: parts[2], Resource: parts[5]}, parts[4]}, nil
+	}
+	if len(parts) == 4 {
+		return request{schema.GroupVersionResource{Group: parts[1], Version: parts[2], Resource: parts[3]}, ""}, nil
+	}
+	return request{}, fmt.Errorf("cannot understand the path %q", path)
+}
+
+// Create answers to an object that is posted to a path.
+func (s *Server) Create(ctx context.Context, path string, raw []byte) (Answer, error) {
+	req, err := parsePath(path)
+	if err != nil {
+		return Answer{}, err
+	}
+	var obj map[string]any
+	if req.resource.Group == clusterv1alpha1.GroupName {
+		obj, err = createCluster(raw)
+	} else {
+		obj, err = s.createCustom(ctx, req, raw)
+	}
+	if err != nil {
+		return refusal(err)
+	}
+	obj, err = clean(obj)
+	return Answer{Code: http.StatusCreated, Object: obj}, err
+}
+
+// refusal makes an answer of an API error.
+func refusal(err error) (Answer, error) {
+	status, ok := err.(apierrors.APIStatus) //nolint:errorlint // never wrapped here
+	if !ok {
+		return Answer{}, err
+	}
+	st := status.Status()
+	out := Answer{Code: int(st.Code), Reason: string(st.Reason), Message: st.Message, Fields: []string{}}
+	if st.Details != nil {
+		for _, cause := range st.Details.Causes {
+			if cause.Field != "" && !slices.Contains(out.Fields, cause.Field) {
+				out.Fields = append(out.Fields, cause.Field)
+			}
+		}
+	}
+	slices.Sort(out.Fields)
+	return out, nil
+}
+
+// createCluster does what the aggregated API server does.
+func createCluster(raw []byte) (map[string]any, error) {
+	var c clusterv1alpha1.Cluster
+	if err := utiljson.Unmarshal(raw, &c); err != nil {
+		return nil, apierrors.NewBadRequest(err.Error())
+	}
+	clusterv1alpha1.PrepareClusterForCreate(&c, true)
+	if errs := validation.ValidateCluster(&c); len(errs) > 0 {
+		return nil, apierrors.NewInvalid(schema.GroupKind{Group: clusterv1alpha1.GroupName, Kind: "Cluster"}, c.Name, errs)
+	}
+	clusterv1alpha1.CanonicalizeCluster(&c, metav1.NewTime(time.Unix(0, 0)))
+	data, err := json.Marshal(&c)
+	if err != nil {
+		return nil, fmt.Errorf("encoding the cluster: %w", err)
+	}
+	out := map[string]any{}
+	return out, utiljson.Unmarshal(data, &out)
+}
+
+// createCustom does what the API server does with custom resources.
+func (s *Server) createCustom(ctx context.Context, req request, raw []byte) (map[string]any, error) {
+	k, ok := s.kinds[req.resource]
+	if !ok {
+		return nil, apierrors.NewNotFound(req.resource.GroupResource(), "")
+	}
+	obj := &unstructured.Unstructured{}
+	if err := utiljson.Unmarshal(raw, &obj.Object); err != nil {
+		return nil, apierrors.NewBadRequest(err.Error())
+	}
+	if req.namespace != "" {
+		obj.SetNamespace(req.namespace)
+	}
+	k.shape(obj.Object)
+	if err := s.hooks.mutate(ctx, req, k, obj); err != nil {
+		return nil, err
+	}
+	k.strategy.PrepareForCreate(ctx, obj)
+	if errs := k.strategy.Validate(ctx, obj); len(errs) > 0 {
+		return nil, apierrors.NewInvalid(k.gvk.GroupKind(), obj.GetName(), errs)
+	}
+	if err := s.hooks.validate(ctx, req, k, obj); err != nil {
+		return nil, err
+	}
+	return obj.Object, nil
+}
