@@ -30,6 +30,7 @@ type Member struct {
 	http    *http.Client
 	dynamic *dynamic.DynamicClient
 	core    *corev1client.CoreV1Client
+	found   *discovery.DiscoveryClient
 	mapper  *mapper
 	idle    func()
 	done    chan struct{}
@@ -63,7 +64,7 @@ func newMember(name string, cfg *rest.Config, client *http.Client, planeMapper m
 		return nil, fmt.Errorf("opening cluster %s: %w", name, err)
 	}
 	return &Member{
-		name: name, config: cfg, http: client, dynamic: dyn, core: core,
+		name: name, config: cfg, http: client, dynamic: dyn, core: core, found: found,
 		mapper: &mapper{plane: planeMapper, clock: clk, member: restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(found))},
 		idle:   func() { utilnet.CloseIdleConnectionsFor(client.Transport) },
 		done:   make(chan struct{}),
@@ -84,6 +85,14 @@ func (m *Member) Dynamic() dynamic.Interface { return m.dynamic }
 
 // Core returns a client for the core types; it speaks protobuf.
 func (m *Member) Core() corev1client.CoreV1Interface { return m.core }
+
+// Discovery tells what the cluster serves.
+func (m *Member) Discovery() discovery.DiscoveryInterface { return m.found }
+
+// URL returns the address of a path of the cluster.
+func (m *Member) URL(path string) string {
+	return m.found.RESTClient().Get().AbsPath(path).URL().String()
+}
 
 // Mapping tells how a kind is reached: as the control plane knows it, else as the
 // member does.

@@ -272,3 +272,12 @@ func (s *store[T]) put(key types.NamespacedName, value *T) {
 		s.cfg.Changed(key, old, value)
 	}
 }
+
+// Each calls fn for every object, in no order. fn must not call the mirror.
+func (m *Mirror[T]) Each(fn func(key types.NamespacedName, value *T)) {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	for key, value := range m.items {
+		fn(key, value)
+	}
+}

@@ -1,0 +1,219 @@
+package clusterstatus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
+
+	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/member/access"
+)
+
+const (
+	// soon is the time between probes while a cluster is on the way to another
+	// state.
+	soon = time.Second
+	// unwell is the time between probes of a cluster that is not Ready.
+	unwell = 2 * time.Second
+)
+
+// collector looks at one cluster.
+type collector struct {
+	c      *Controller
+	name   string
+	cancel context.CancelFunc
+	now    chan struct{}
+
+	uid       types.UID
+	threshold threshold
+	enabled   enablements
+	resources *resources
+	// collected is when the bulk of the status was looked at last.
+	collected time.Time
+	// written is the status as written last, when the cache may be behind.
+	written        *clusterv1alpha1.ClusterStatus
+	writtenVersion string
+}
+
+func newCollector(c *Controller, name string, cancel context.CancelFunc) *collector {
+	return &collector{c: c, name: name, cancel: cancel, now: make(chan struct{}, 1)}
+}
+
+// hurry has the collector look at once.
+func (l *collector) hurry() {
+	select {
+	case l.now <- struct{}{}:
+	default:
+	}
+}
+
+// run looks at the cluster until ctx ends.
+func (l *collector) run(ctx context.Context) {
+	defer l.cancel()
+	defer func() { l.resources.stop() }()
+	for ctx.Err() == nil {
+		next := l.look(ctx)
+		timer := l.c.deps.Clock.NewTimer(next)
+		select {
+		case <-ctx.Done():
+		case <-timer.C():
+		case <-l.now:
+			l.collected = time.Time{}
+		}
+		timer.Stop()
+	}
+}
+
+// look looks once and returns when to look again.
+func (l *collector) look(ctx context.Context) time.Duration {
+	began := l.c.deps.Clock.Now()
+	cluster := &clusterv1alpha1.Cluster{}
+	if err := l.c.client.Get(ctx, client.ObjectKey{Name: l.name}, cluster, client.UnsafeDisableDeepCopy); err != nil {
+		return soon // gone, or about to be read
+	}
+	if cluster.UID != l.uid {
+		l.uid, l.written = cluster.UID, nil
+		l.threshold = threshold{success: l.c.deps.SuccessThreshold, failure: l.c.deps.FailureThreshold}
+	}
+	next, err := l.sync(ctx, cluster, began)
+	l.c.metrics.observe(cluster.Name, l.current(cluster), l.c.deps.Clock.Since(began))
+	if err != nil && ctx.Err() == nil {
+		ctrllog.FromContext(ctx).WithName(Name).V(1).Info("Looking at a cluster failed", "Cluster", cluster.Name, "err", err)
+		return soon
+	}
+	return next
+}
+
+// sync probes the cluster, writes how it is, and if it is well all else.
+func (l *collector) sync(ctx context.Context, cluster *clusterv1alpha1.Cluster, now time.Time) (time.Duration, error) {
+	member, err := l.c.deps.Members.Member(ctx, cluster)
+	var observed metav1.Condition
+	if err != nil {
+		observed = condition(metav1.ConditionFalse, reasonCollectionFailed, "failed to create a ClusterClient: "+err.Error())
+	} else {
+		observed = probe(ctx, member, l.c.deps.ProbeTimeout)
+	}
+	if ctx.Err() != nil {
+		return 0, nil
+	}
+	well := observed.Status == metav1.ConditionTrue
+	ready := l.threshold.adjust(l.ready(cluster), observed, now)
+	if err := l.write(ctx, cluster, func(status *clusterv1alpha1.ClusterStatus) { l.set(status, ready) }); err != nil {
+		return 0, err
+	}
+	switch {
+	case well != (ready.Status == metav1.ConditionTrue):
+		return soon, nil
+	case !well:
+		return unwell, nil
+	}
+	if l.c.deps.Healthy != nil {
+		l.c.deps.Healthy(cluster)
+	}
+	l.follow(ctx, member)
+	if due := l.collected.Add(l.c.deps.Frequency); now.Before(due) {
+		return min(due.Sub(now), l.c.deps.Frequency/2), nil
+	}
+	if err := l.collect(ctx, cluster, member); err != nil {
+		return 0, err
+	}
+	l.collected = now
+	return l.c.deps.Frequency / 2, nil
+}
+
+// ready returns the stored Ready condition, or nil.
+func (l *collector) ready(cluster *clusterv1alpha1.Cluster) *metav1.Condition {
+	return meta.FindStatusCondition(l.current(cluster).Conditions, clusterv1alpha1.ClusterConditionReady)
+}
+
+// set sets a condition; the time of its transition is that of the clock here.
+func (l *collector) set(status *clusterv1alpha1.ClusterStatus, c metav1.Condition) {
+	c.LastTransitionTime = metav1.NewTime(l.c.deps.Clock.Now())
+	meta.SetStatusCondition(&status.Conditions, c)
+}
+
+// follow keeps the nodes and pods of the member in view.
+func (l *collector) follow(ctx context.Context, member *access.Member) {
+	if !l.c.deps.Resources || l.resources.of(member) {
+		if l.resources != nil {
+			l.resources.retry()
+		}
+		return
+	}
+	l.resources.stop()
+	l.resources = newResources(ctx, member, l.hurry)
+}
+
+// collect writes what the cluster serves and how much room it has.
+func (l *collector) collect(ctx context.Context, cluster *clusterv1alpha1.Cluster, member *access.Member) error {
+	bounded, cancel := context.WithTimeout(ctx, l.c.deps.Timeout)
+	defer cancel()
+	list, listErr := l.enabled.get(bounded, member, l.c.deps.Clock.Now())
+	version := kubernetesVersion(bounded, member)
+	if ctx.Err() != nil {
+		return nil //nolint:nilerr // nobody wants to know any longer
+	}
+	var models []clusterv1alpha1.ResourceModel
+	if l.c.deps.Modeling {
+		models = cluster.Spec.ResourceModels
+	}
+	nodes, sum, known := l.resources.summary(models)
+	return l.write(ctx, cluster, func(status *clusterv1alpha1.ClusterStatus) {
+		status.KubernetesVersion = version
+		status.APIEnablements = list
+		l.set(status, enablementsCondition(list, listErr))
+		if known {
+			status.NodeSummary, status.ResourceSummary = nodes, sum
+		}
+	})
+}
+
+// current returns the status as it is in the control plane, as far as is known.
+func (l *collector) current(cluster *clusterv1alpha1.Cluster) *clusterv1alpha1.ClusterStatus {
+	if l.written != nil && newer(l.writtenVersion, cluster.ResourceVersion) {
+		return l.written
+	}
+	l.written = nil
+	return &cluster.Status
+}
+
+// write changes the status if that makes a difference.
+func (l *collector) write(ctx context.Context, cluster *clusterv1alpha1.Cluster, change func(*clusterv1alpha1.ClusterStatus)) error {
+	before, version := l.current(cluster), cluster.ResourceVersion
+	if l.written != nil {
+		version = l.writtenVersion
+	}
+	for range attempts {
+		after := before.DeepCopy()
+		change(after)
+		patch, err := statusPatch(version, before, after)
+		if err != nil || patch == nil {
+			return err
+		}
+		out, err := l.send(ctx, cluster, after, version, patch)
+		if err == nil {
+			l.written, l.writtenVersion = &out.Status, out.ResourceVersion
+			return nil
+		}
+		if !apierrors.IsConflict(err) {
+			return fmt.Errorf("writing the status of cluster %s: %w", l.name, err)
+		}
+		fresh := &clusterv1alpha1.Cluster{}
+		if err := l.c.live.Get(ctx, client.ObjectKey{Name: l.name}, fresh); err != nil {
+			return fmt.Errorf("reading cluster %s: %w", l.name, err)
+		}
+		if fresh.UID != cluster.UID {
+			return errors.New("the cluster was replaced by another one of the name")
+		}
+		before, version = &fresh.Status, fresh.ResourceVersion
+	}
+	return fmt.Errorf("writing the status of cluster %s: it keeps changing", l.name)
+}

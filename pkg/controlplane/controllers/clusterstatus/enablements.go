@@ -1,0 +1,206 @@
+package clusterstatus
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/version"
+
+	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/member/access"
+)
+
+const (
+	acceptAggregated = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json"
+	aggregated       = "g=apidiscovery.k8s.io"
+	// slowDiscovery is the time between looks at clusters that must be asked for
+	// each group by itself.
+	slowDiscovery = time.Minute
+)
+
+// errPartial says that a cluster could not tell all of what it serves.
+var errPartial = errors.New("some groups did not answer")
+
+// enablements remembers what a cluster serves, with the tags by which the
+// cluster says that nothing changed.
+type enablements struct {
+	member *access.Member
+	parts  map[string]*part // by path
+	slow   []clusterv1alpha1.APIEnablement
+	slowAt time.Time
+}
+
+type part struct {
+	tag     string
+	list    []clusterv1alpha1.APIEnablement
+	partial bool
+}
+
+// get returns what the cluster serves, sorted. With errPartial the list is not
+// complete.
+func (e *enablements) get(ctx context.Context, member *access.Member, now time.Time) ([]clusterv1alpha1.APIEnablement, error) {
+	if e.member != member {
+		*e = enablements{member: member, parts: map[string]*part{"/api": {}, "/apis": {}}}
+	}
+	if e.slow != nil && now.Before(e.slowAt.Add(slowDiscovery)) {
+		return e.slow, nil
+	}
+	var out []clusterv1alpha1.APIEnablement
+	partial := false
+	for _, path := range []string{"/api", "/apis"} {
+		p := e.parts[path]
+		ok, err := p.refresh(ctx, member, path)
+		if err != nil {
+			return nil, err
+		}
+		if !ok {
+			return e.each(member, now)
+		}
+		out = append(out, p.list...)
+		partial = partial || p.partial
+	}
+	sortEnablements(out)
+	if partial {
+		return out, errPartial
+	}
+	return out, nil
+}
+
+// refresh asks for one half of the API. It returns false if the cluster does not
+// tell everything in one answer.
+func (p *part) refresh(ctx context.Context, member *access.Member, path string) (bool, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, member.URL(path), nil)
+	if err != nil {
+		return false, fmt.Errorf("asking for %s: %w", path, err)
+	}
+	req.Header.Set("Accept", acceptAggregated)
+	if p.tag != "" {
+		req.Header.Set("If-None-Match", p.tag)
+	}
+	resp, err := member.HTTP().Do(req)
+	if err != nil {
+		return false, fmt.Errorf("asking for %s: %w", path, err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	switch {
+	case resp.StatusCode == http.StatusNotModified:
+		return true, nil
+	case resp.StatusCode != http.StatusOK:
+		return false, fmt.Errorf("asking for %s: the cluster answered %d", path, resp.StatusCode)
+	case !strings.Contains(resp.Header.Get("Content-Type"), aggregated):
+		return false, nil
+	}
+	var groups apidiscoveryv2.APIGroupDiscoveryList
+	if err := json.NewDecoder(resp.Body).Decode(&groups); err != nil {
+		return false, fmt.Errorf("reading the answer for %s: %w", path, err)
+	}
+	p.list, p.partial = fromGroups(&groups)
+	if p.tag = resp.Header.Get("Etag"); p.partial {
+		p.tag = "" // a group that answers again does not always change the tag
+	}
+	return true, nil
+}
+
+func fromGroups(groups *apidiscoveryv2.APIGroupDiscoveryList) (list []clusterv1alpha1.APIEnablement, partial bool) {
+	for i := range groups.Items {
+		group := &groups.Items[i]
+		for j := range group.Versions {
+			v := &group.Versions[j]
+			if v.Freshness == apidiscoveryv2.DiscoveryFreshnessStale {
+				partial = true
+			}
+			e := clusterv1alpha1.APIEnablement{GroupVersion: schema.GroupVersion{Group: group.Name, Version: v.Version}.String()}
+			for k := range v.Resources {
+				if kind := v.Resources[k].ResponseKind; kind != nil {
+					e.Resources = append(e.Resources, clusterv1alpha1.APIResource{Name: v.Resources[k].Resource, Kind: kind.Kind})
+				}
+			}
+			if v.Freshness == apidiscoveryv2.DiscoveryFreshnessStale && len(e.Resources) == 0 {
+				continue
+			}
+			list = append(list, e)
+		}
+	}
+	return list, partial
+}
+
+// each asks for each group by itself.
+func (e *enablements) each(member *access.Member, now time.Time) ([]clusterv1alpha1.APIEnablement, error) {
+	_, lists, err := member.Discovery().ServerGroupsAndResources()
+	out := fromLists(lists)
+	if err != nil {
+		if len(out) == 0 {
+			return nil, fmt.Errorf("asking what the cluster serves: %w", err)
+		}
+		return out, errPartial
+	}
+	e.slow, e.slowAt = out, now
+	return out, nil
+}
+
+func fromLists(lists []*metav1.APIResourceList) []clusterv1alpha1.APIEnablement {
+	out := make([]clusterv1alpha1.APIEnablement, 0, len(lists))
+	for _, list := range lists {
+		e := clusterv1alpha1.APIEnablement{GroupVersion: list.GroupVersion}
+		for i := range list.APIResources {
+			if name := list.APIResources[i].Name; !strings.Contains(name, "/") {
+				e.Resources = append(e.Resources, clusterv1alpha1.APIResource{Name: name, Kind: list.APIResources[i].Kind})
+			}
+		}
+		out = append(out, e)
+	}
+	sortEnablements(out)
+	return out
+}
+
+func sortEnablements(list []clusterv1alpha1.APIEnablement) {
+	slices.SortFunc(list, func(a, b clusterv1alpha1.APIEnablement) int { return cmp.Compare(a.GroupVersion, b.GroupVersion) })
+	for i := range list {
+		slices.SortFunc(list[i].Resources, func(a, b clusterv1alpha1.APIResource) int { return cmp.Compare(a.Name, b.Name) })
+	}
+}
+
+// enablementsCondition says whether a list is complete.
+func enablementsCondition(list []clusterv1alpha1.APIEnablement, err error) metav1.Condition {
+	c := metav1.Condition{Type: clusterv1alpha1.ClusterConditionCompleteAPIEnablements}
+	switch {
+	case len(list) == 0:
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, "Empty", "collected empty APIEnablements from the cluster"
+	case err != nil:
+		c.Status, c.Reason = metav1.ConditionFalse, "Partial"
+		c.Message = fmt.Sprintf("might collect partial APIEnablements(%d) from the cluster", len(list))
+	default:
+		c.Status, c.Reason, c.Message = metav1.ConditionTrue, "Complete", "collected complete APIEnablements from the cluster"
+	}
+	return c
+}
+
+// kubernetesVersion returns the version of a cluster, or nothing if it does not
+// tell.
+func kubernetesVersion(ctx context.Context, member *access.Member) string {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, member.URL("/version"), nil)
+	if err != nil {
+		return ""
+	}
+	resp, err := member.HTTP().Do(req)
+	if err != nil {
+		return ""
+	}
+	defer func() { _ = resp.Body.Close() }()
+	var info version.Info
+	if resp.StatusCode != http.StatusOK || json.NewDecoder(io.LimitReader(resp.Body, 1<<20)).Decode(&info) != nil {
+		return ""
+	}
+	return info.GitVersion
+}

@@ -1,0 +1,97 @@
+package clusterstatus
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+)
+
+// metrics are the figures of clusters.
+type metrics struct {
+	ready, nodes, readyNodes                          *prometheus.GaugeVec
+	memoryAllocatable, cpuAllocatable, podAllocatable *prometheus.GaugeVec
+	memoryAllocated, cpuAllocated, podAllocated       *prometheus.GaugeVec
+	duration                                          *prometheus.HistogramVec
+}
+
+func newMetrics(registry prometheus.Registerer) (*metrics, error) {
+	m := &metrics{}
+	var errs []error
+	for _, g := range []struct {
+		into       **prometheus.GaugeVec
+		name, help string
+	}{
+		{&m.ready, "cluster_ready_state", "1 if the cluster is Ready, else 0."},
+		{&m.nodes, "cluster_node_number", "Nodes of the cluster."},
+		{&m.readyNodes, "cluster_ready_node_number", "Nodes of the cluster that are ready."},
+		{&m.memoryAllocatable, "cluster_memory_allocatable_bytes", "Memory that the cluster has for pods."},
+		{&m.cpuAllocatable, "cluster_cpu_allocatable_number", "CPUs that the cluster has for pods."},
+		{&m.podAllocatable, "cluster_pod_allocatable_number", "Pods that the cluster has room for."},
+		{&m.memoryAllocated, "cluster_memory_allocated_bytes", "Memory that pods of the cluster ask for."},
+		{&m.cpuAllocated, "cluster_cpu_allocated_number", "CPUs that pods of the cluster ask for."},
+		{&m.podAllocated, "cluster_pod_allocated_number", "Pods on nodes of the cluster."},
+	} {
+		*g.into = prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: g.name, Help: g.help}, []string{"member_cluster"})
+		errs = append(errs, register(registry, g.into))
+	}
+	m.duration = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name: "cluster_sync_status_duration_seconds", Help: "Time to look at a cluster.",
+	}, []string{"member_cluster"})
+	errs = append(errs, register(registry, &m.duration))
+	if err := errors.Join(errs...); err != nil {
+		return nil, fmt.Errorf("registering metrics: %w", err)
+	}
+	return m, nil
+}
+
+// register adds a collector, or takes the one that is there already.
+func register[C prometheus.Collector](registry prometheus.Registerer, c *C) error {
+	err := registry.Register(*c)
+	var there prometheus.AlreadyRegisteredError
+	if errors.As(err, &there) {
+		if same, ok := there.ExistingCollector.(C); ok {
+			*c = same
+			return nil
+		}
+	}
+	return err //nolint:wrapcheck // the caller does
+}
+
+func (m *metrics) observe(cluster string, status *clusterv1alpha1.ClusterStatus, took time.Duration) {
+	ready := 0.0
+	if meta.IsStatusConditionTrue(status.Conditions, clusterv1alpha1.ClusterConditionReady) {
+		ready = 1
+	}
+	m.ready.WithLabelValues(cluster).Set(ready)
+	m.duration.WithLabelValues(cluster).Observe(took.Seconds())
+	if n := status.NodeSummary; n != nil {
+		m.nodes.WithLabelValues(cluster).Set(float64(n.TotalNum))
+		m.readyNodes.WithLabelValues(cluster).Set(float64(n.ReadyNum))
+	}
+	if r := status.ResourceSummary; r != nil {
+		set := func(memory, cpu, pods *prometheus.GaugeVec, list corev1.ResourceList) {
+			memory.WithLabelValues(cluster).Set(list.Memory().AsApproximateFloat64())
+			cpu.WithLabelValues(cluster).Set(list.Cpu().AsApproximateFloat64())
+			pods.WithLabelValues(cluster).Set(list.Pods().AsApproximateFloat64())
+		}
+		set(m.memoryAllocatable, m.cpuAllocatable, m.podAllocatable, r.Allocatable)
+		set(m.memoryAllocated, m.cpuAllocated, m.podAllocated, r.Allocated)
+	}
+}
+
+// forget drops the figures of a cluster that is gone.
+func (m *metrics) forget(cluster string) {
+	for _, g := range []*prometheus.GaugeVec{
+		m.ready, m.nodes, m.readyNodes, m.memoryAllocatable, m.cpuAllocatable, m.podAllocatable,
+		m.memoryAllocated, m.cpuAllocated, m.podAllocated,
+	} {
+		g.DeleteLabelValues(cluster)
+	}
+	m.duration.DeleteLabelValues(cluster)
+}

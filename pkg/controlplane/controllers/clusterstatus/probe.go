@@ -1,0 +1,62 @@
+package clusterstatus
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/member/access"
+)
+
+// Reasons and messages of the Ready condition.
+const (
+	reasonReady            = "ClusterReady"
+	messageReady           = "cluster is healthy and ready to accept workloads"
+	reasonNotReady         = "ClusterNotReady"
+	messageNotReady        = "cluster is reachable but health endpoint responded without ok"
+	reasonNotReachable     = "ClusterNotReachable"
+	messageNotReachable    = "cluster is not reachable"
+	reasonCollectionFailed = "StatusCollectionFailed"
+)
+
+// probe asks a cluster for its health.
+func probe(ctx context.Context, member *access.Member, timeout time.Duration) metav1.Condition {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	code, err := ask(ctx, member, "/readyz")
+	if err == nil && code == http.StatusNotFound {
+		code, err = ask(ctx, member, "/healthz")
+	}
+	switch {
+	case err == nil && code == http.StatusOK:
+		return condition(metav1.ConditionTrue, reasonReady, messageReady)
+	case err == nil && code > http.StatusOK && code < http.StatusMultipleChoices:
+		return condition(metav1.ConditionFalse, reasonNotReady, messageNotReady)
+	case err == nil:
+		return condition(metav1.ConditionFalse, reasonNotReachable, fmt.Sprintf("%s: its health endpoint answered %d", messageNotReachable, code))
+	}
+	return condition(metav1.ConditionFalse, reasonNotReachable, messageNotReachable)
+}
+
+func ask(ctx context.Context, member *access.Member, path string) (int, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, member.URL(path), nil)
+	if err != nil {
+		return 0, fmt.Errorf("asking for %s: %w", path, err)
+	}
+	resp, err := member.HTTP().Do(req)
+	if err != nil {
+		return 0, fmt.Errorf("asking for %s: %w", path, err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 1<<16))
+	return resp.StatusCode, nil
+}
+
+func condition(status metav1.ConditionStatus, reason, message string) metav1.Condition {
+	return metav1.Condition{Type: clusterv1alpha1.ClusterConditionReady, Status: status, Reason: reason, Message: message}
+}

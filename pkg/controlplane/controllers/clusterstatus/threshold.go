@@ -1,0 +1,51 @@
+package clusterstatus
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// threshold keeps the Ready condition from changing with every hiccup: another
+// state must last before it counts.
+type threshold struct {
+	success, failure time.Duration
+
+	known   bool
+	status  metav1.ConditionStatus
+	changed time.Time
+}
+
+// adjust returns the condition to report, given the one that is stored and the
+// one observed at now.
+//
+// The first observation after a start counts at once, but for one that would
+// take the cluster away: a start happens to be slow more often than a cluster
+// fails at that moment.
+func (t *threshold) adjust(stored *metav1.Condition, observed metav1.Condition, now time.Time) metav1.Condition {
+	switch {
+	case !t.known:
+		t.known, t.status = true, observed.Status
+		if stored != nil && stored.Status == metav1.ConditionTrue && observed.Status != metav1.ConditionTrue {
+			t.changed = now
+		}
+	case t.status != observed.Status:
+		t.status, t.changed = observed.Status, now
+	}
+	if stored == nil {
+		return observed
+	}
+	wait := time.Duration(0)
+	switch storedTrue, observedTrue := stored.Status == metav1.ConditionTrue, observed.Status == metav1.ConditionTrue; {
+	case observedTrue && !storedTrue:
+		wait = t.success
+	case storedTrue && !observedTrue:
+		wait = t.failure
+	default:
+		return observed
+	}
+	if !t.changed.IsZero() && now.Before(t.changed.Add(wait)) {
+		return *stored
+	}
+	return observed
+}

@@ -1,0 +1,109 @@
+package clusterstatus
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+
+	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/member/access"
+	"github.com/karmada-toolkit/karmada/pkg/member/access/mirror"
+)
+
+// running leaves out the pods that are over.
+const running = "status.phase!=Succeeded,status.phase!=Failed"
+
+// resources keeps the nodes and pods of a cluster in view, reduced to what is
+// added up.
+type resources struct {
+	member *access.Member
+	nodes  *mirror.Mirror[node]
+	pods   *mirror.Mirror[pod]
+	cancel context.CancelFunc
+	done   sync.WaitGroup
+}
+
+// newResources starts to watch. hurry is called when everything has been seen
+// once, and when the connection breaks.
+func newResources(ctx context.Context, member *access.Member, hurry func()) *resources {
+	ctx, cancel := context.WithCancel(ctx)
+	core := member.Core()
+	r := &resources{member: member, cancel: cancel}
+	r.nodes = mirror.New(mirror.Config[node]{
+		Name: member.Name() + " nodes",
+		List: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			return core.Nodes().List(ctx, o)
+		},
+		Watch: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			return core.Nodes().Watch(ctx, o)
+		},
+		Example: &corev1.Node{},
+		Keep: func(obj runtime.Object, _ *node) (node, error) {
+			n, ok := obj.(*corev1.Node)
+			if !ok {
+				return node{}, fmt.Errorf("unexpected %T", obj)
+			}
+			return keepNode(n), nil
+		},
+		Listed: hurry,
+		Failed: func(error) { hurry() },
+	})
+	r.pods = mirror.New(mirror.Config[pod]{
+		Name: member.Name() + " pods",
+		List: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			o.FieldSelector = running
+			return core.Pods("").List(ctx, o)
+		},
+		Watch: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			o.FieldSelector = running
+			return core.Pods("").Watch(ctx, o)
+		},
+		Example: &corev1.Pod{},
+		Keep: func(obj runtime.Object, old *pod) (pod, error) {
+			p, ok := obj.(*corev1.Pod)
+			if !ok {
+				return pod{}, fmt.Errorf("unexpected %T", obj)
+			}
+			return keepPod(p, old), nil
+		},
+		Listed: hurry,
+	})
+	r.done.Go(func() { r.nodes.Run(ctx) })
+	r.done.Go(func() { r.pods.Run(ctx) })
+	return r
+}
+
+// of says whether the resources are that member's.
+func (r *resources) of(member *access.Member) bool { return r != nil && r.member == member }
+
+// retry has a watch that failed tried again at once.
+func (r *resources) retry() {
+	r.nodes.Retry()
+	r.pods.Retry()
+}
+
+func (r *resources) stop() {
+	if r != nil {
+		r.cancel()
+		r.done.Wait()
+	}
+}
+
+// summary adds up what is in view; known is false until all of it is.
+func (r *resources) summary(models []clusterv1alpha1.ResourceModel) (n *clusterv1alpha1.NodeSummary, s *clusterv1alpha1.ResourceSummary, known bool) {
+	if r == nil || !r.nodes.Listed() || !r.pods.Listed() {
+		return nil, nil, false
+	}
+	nodes := make(map[string]node, r.nodes.Len())
+	r.nodes.Each(func(key types.NamespacedName, v *node) { nodes[key.Name] = *v })
+	pods := make([]pod, 0, r.pods.Len())
+	r.pods.Each(func(_ types.NamespacedName, v *pod) { pods = append(pods, *v) })
+	n, s = summarize(nodes, pods, models)
+	return n, s, true
+}
