@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -30,8 +31,9 @@ type Options struct {
 	ClusterSyncs, WorkSyncs, BindingSyncs, ClusterBindingSyncs, TemplateSyncs int
 	NamespaceSyncs, PolicySyncs, ClusterPolicySyncs, DependentSyncs           int
 
-	// ClusterAPIQPS and ClusterAPIBurst limit the requests to each member.
-	ClusterAPIQPS   float32
+	// ClusterAPIQPS and ClusterAPIBurst limit the requests to each member, once a
+	// value was given; until then the member's own fairness is relied on.
+	ClusterAPIQPS   Limit
 	ClusterAPIBurst int
 
 	// StatusFrequency is the time between looks at a healthy cluster.
@@ -75,7 +77,7 @@ func NewOptions() *Options {
 		SkippedPropagatingNamespaces: []string{"kube-.*"},
 		ClusterSyncs:                 5, WorkSyncs: 5, BindingSyncs: 5, ClusterBindingSyncs: 5, TemplateSyncs: 5,
 		NamespaceSyncs: 1, PolicySyncs: 1, ClusterPolicySyncs: 1, DependentSyncs: 2,
-		ClusterAPIQPS: 40, ClusterAPIBurst: 60,
+		ClusterAPIQPS: Limit{value: 40}, ClusterAPIBurst: 60,
 		StatusFrequency:      10 * time.Second,
 		SuccessThreshold:     30 * time.Second,
 		FailureThreshold:     30 * time.Second,
@@ -102,7 +104,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.SkippedPropagatingAPIs, "skipped-propagating-apis", o.SkippedPropagatingAPIs, "Kinds that are not propagated, separated by semicolons: <group>, <group>/<version>, or <group>/<version>/<kind>,<kind>; v1/<kind> for the core group.")
 	fs.StringSliceVar(&o.SkippedPropagatingNamespaces, "skipped-propagating-namespaces", o.SkippedPropagatingNamespaces, "Regular expressions of namespaces whose objects are not propagated.")
 	o.addWorkerFlags(fs)
-	fs.Float32Var(&o.ClusterAPIQPS, "cluster-api-qps", o.ClusterAPIQPS, "Requests per second to each member cluster, when the flag is given; the member's own fairness is relied on otherwise.")
+	fs.Var(&o.ClusterAPIQPS, "cluster-api-qps", "Requests per second to each member cluster, when the flag is given; the member's own fairness is relied on otherwise.")
 	fs.IntVar(&o.ClusterAPIBurst, "cluster-api-burst", o.ClusterAPIBurst, "Requests in a burst to each member cluster.")
 	fs.DurationVar(&o.StatusFrequency, "cluster-status-update-frequency", o.StatusFrequency, "Time between looks at a healthy cluster.")
 	fs.DurationVar(&o.SuccessThreshold, "cluster-success-threshold", o.SuccessThreshold, "How long a cluster must be well before it is Ready again.")
@@ -199,4 +201,34 @@ func (o *Options) Enabled(name string) bool {
 		}
 	}
 	return all
+}
+
+// Limit is a number of requests per second that counts only when it was given.
+type Limit struct {
+	value float32
+	given bool
+}
+
+// QPS returns the limit, or 0 for none.
+func (l *Limit) QPS() float32 {
+	if !l.given {
+		return 0
+	}
+	return l.value
+}
+
+// String implements pflag.Value.
+func (l *Limit) String() string { return strconv.FormatFloat(float64(l.value), 'g', -1, 32) }
+
+// Type implements pflag.Value.
+func (l *Limit) Type() string { return "float32" }
+
+// Set implements pflag.Value.
+func (l *Limit) Set(text string) error {
+	v, err := strconv.ParseFloat(text, 32)
+	if err != nil {
+		return fmt.Errorf("%q is not a number: %w", text, err)
+	}
+	l.value, l.given = float32(v), true
+	return nil
 }

@@ -1,0 +1,168 @@
+package controllermanager
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/karmada-toolkit/karmada/internal/gates"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/binding"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/bindingstatus"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/cluster"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/clusterstatus"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/detector"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/execution"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/namespacesync"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/unifiedauth"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/interpreter"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
+	"github.com/karmada-toolkit/karmada/pkg/member/access"
+)
+
+// parts is what the controllers share.
+type parts struct {
+	options     *Options
+	store       *templates.Store
+	interpreter *interpreter.Interpreter
+	pool        *access.Pool
+	namespaces  *templates.Namespaces
+}
+
+// Setup adds the controllers to the manager.
+func Setup(ctx context.Context, mgr manager.Manager, o *Options) error {
+	p, err := newParts(mgr, o)
+	if err != nil {
+		return err
+	}
+	// The store starts with the manager; the controllers that read it wait for it.
+	if err := mgr.Add(p.store); err != nil {
+		return fmt.Errorf("adding the template store: %w", err)
+	}
+	for _, c := range []struct {
+		name  string
+		setup func(context.Context, manager.Manager) error
+	}{
+		{"", p.detector}, // always on
+		{"binding", p.binding},
+		{"execution", p.execution},
+		{"bindingStatus", p.bindingStatus},
+		{"cluster", p.cluster},
+		{"clusterStatus", p.clusterStatus},
+		{"namespace", p.namespace},
+		{"unifiedAuth", p.unifiedAuth},
+	} {
+		if c.name != "" && !o.Enabled(c.name) {
+			continue
+		}
+		if err := c.setup(ctx, mgr); err != nil {
+			return fmt.Errorf("setting up controller %q: %w", c.name, err)
+		}
+	}
+	return nil
+}
+
+func newParts(mgr manager.Manager, o *Options) (*parts, error) {
+	apis, err := templates.ParseAPIs(o.SkippedPropagatingAPIs)
+	if err != nil {
+		return nil, fmt.Errorf("--skipped-propagating-apis: %w", err)
+	}
+	namespaces, err := templates.ParseNamespaces(o.SkippedPropagatingNamespaces)
+	if err != nil {
+		return nil, fmt.Errorf("--skipped-propagating-namespaces: %w", err)
+	}
+	cfg := mgr.GetConfig()
+	disc, err := discovery.NewDiscoveryClientForConfigAndClient(cfg, mgr.GetHTTPClient())
+	if err != nil {
+		return nil, fmt.Errorf("connecting to the control plane: %w", err)
+	}
+	dyn, err := dynamic.NewForConfigAndClient(cfg, mgr.GetHTTPClient())
+	if err != nil {
+		return nil, fmt.Errorf("connecting to the control plane: %w", err)
+	}
+	return &parts{
+		options:     o,
+		interpreter: interpreter.New(),
+		namespaces:  namespaces,
+		store: templates.New(templates.Config{
+			Discovery: disc, Dynamic: dyn, Mapper: mgr.GetRESTMapper(),
+			SkippedAPIs: apis, SkippedNamespaces: namespaces,
+		}),
+		pool: access.NewPool(access.Options{
+			Secrets: secrets(mgr), Mapper: mgr.GetRESTMapper(),
+			QPS: o.ClusterAPIQPS.QPS(), Burst: o.ClusterAPIBurst,
+		}),
+	}, nil
+}
+
+func (p *parts) detector(ctx context.Context, mgr manager.Manager) error {
+	o := p.options
+	return detector.Setup(ctx, mgr, detector.Deps{
+		Store: p.store, Interpreter: p.interpreter,
+		Gates: detector.Gates{
+			Preemption:       o.Gates.Enabled(gates.PropagationPolicyPreemption),
+			Priority:         o.Gates.Enabled(gates.PriorityBasedScheduling),
+			Components:       o.Gates.Enabled(gates.MultiplePodTemplatesScheduling),
+			WorkloadAffinity: o.Gates.Enabled(gates.WorkloadAffinity),
+			Quota:            o.Gates.Enabled(gates.ResourceQuotaEstimate),
+		},
+		TemplateSyncs: o.TemplateSyncs, PolicySyncs: o.PolicySyncs, ClusterPolicySyncs: o.ClusterPolicySyncs,
+		BaseDelay: o.RateLimiterBaseDelay, MaxDelay: o.RateLimiterMaxDelay,
+	})
+}
+
+func (p *parts) binding(ctx context.Context, mgr manager.Manager) error {
+	o := p.options
+	return binding.Setup(ctx, mgr, binding.Deps{
+		Store: p.store, Interpreter: p.interpreter,
+		StatefulFailover: o.Gates.Enabled(gates.StatefulFailoverInjection),
+		BindingSyncs:     o.BindingSyncs, ClusterBindingSyncs: o.ClusterBindingSyncs,
+		BaseDelay: o.RateLimiterBaseDelay, MaxDelay: o.RateLimiterMaxDelay,
+	})
+}
+
+func (p *parts) execution(ctx context.Context, mgr manager.Manager) error {
+	return execution.Setup(ctx, mgr, execution.Deps{
+		Members: p.pool, Interpreter: p.interpreter, Workers: p.options.WorkSyncs,
+	})
+}
+
+func (p *parts) bindingStatus(ctx context.Context, mgr manager.Manager) error {
+	return bindingstatus.Setup(ctx, mgr, bindingstatus.Deps{Templates: p.store, Interpreter: p.interpreter})
+}
+
+func (p *parts) cluster(ctx context.Context, mgr manager.Manager) error {
+	o := p.options
+	return cluster.Setup(ctx, mgr, cluster.Deps{
+		Workers: o.ClusterSyncs, MonitorPeriod: o.MonitorPeriod,
+		MonitorGracePeriod: o.MonitorGracePeriod, StartupGracePeriod: o.StartupGracePeriod,
+		Gone: p.pool.Forget,
+	})
+}
+
+func (p *parts) clusterStatus(ctx context.Context, mgr manager.Manager) error {
+	o := p.options
+	return clusterstatus.Setup(ctx, mgr, clusterstatus.Deps{
+		Members: p.pool, Frequency: o.StatusFrequency,
+		SuccessThreshold: o.SuccessThreshold, FailureThreshold: o.FailureThreshold,
+		Resources: o.ResourceModeling,
+		Modeling:  o.Gates.Enabled(gates.CustomizedClusterResourceModeling),
+	})
+}
+
+func (p *parts) namespace(ctx context.Context, mgr manager.Manager) error {
+	o := p.options
+	return namespacesync.Setup(ctx, mgr, namespacesync.Deps{
+		Store: p.store, SkippedNamespaces: p.namespaces, NamespaceSyncs: o.NamespaceSyncs,
+		BaseDelay: o.RateLimiterBaseDelay, MaxDelay: o.RateLimiterMaxDelay,
+	})
+}
+
+func (p *parts) unifiedAuth(ctx context.Context, mgr manager.Manager) error {
+	o := p.options
+	return unifiedauth.Setup(ctx, mgr, unifiedauth.Deps{
+		Store: p.store, BaseDelay: o.RateLimiterBaseDelay, MaxDelay: o.RateLimiterMaxDelay,
+	})
+}
