@@ -36,6 +36,8 @@ type collector struct {
 	threshold threshold
 	enabled   enablements
 	resources *resources
+	// well says whether the last probe found the cluster well.
+	well bool
 	// collected is when the bulk of the status was looked at last.
 	collected time.Time
 	// written is the status as written last, when the cache may be behind.
@@ -105,6 +107,9 @@ func (l *collector) sync(ctx context.Context, cluster *clusterv1alpha1.Cluster, 
 		return 0, nil
 	}
 	well := observed.Status == metav1.ConditionTrue
+	if !well {
+		l.well = false
+	}
 	ready := l.threshold.adjust(l.ready(cluster), observed, now)
 	if err := l.write(ctx, cluster, func(status *clusterv1alpha1.ClusterStatus) { l.set(status, ready) }); err != nil {
 		return 0, err
@@ -119,6 +124,7 @@ func (l *collector) sync(ctx context.Context, cluster *clusterv1alpha1.Cluster, 
 		l.c.deps.Healthy(cluster)
 	}
 	l.follow(ctx, member)
+	l.well = true
 	if due := l.collected.Add(l.c.deps.Frequency); now.Before(due) {
 		return min(due.Sub(now), l.c.deps.Frequency/2), nil
 	}
@@ -142,8 +148,11 @@ func (l *collector) set(status *clusterv1alpha1.ClusterStatus, c metav1.Conditio
 
 // follow keeps the nodes and pods of the member in view.
 func (l *collector) follow(ctx context.Context, member *access.Member) {
-	if !l.c.deps.Resources || l.resources.of(member) {
-		if l.resources != nil {
+	if !l.c.deps.ResourceModeling {
+		return
+	}
+	if l.resources.of(member) {
+		if !l.well {
 			l.resources.retry()
 		}
 		return
@@ -162,7 +171,7 @@ func (l *collector) collect(ctx context.Context, cluster *clusterv1alpha1.Cluste
 		return nil //nolint:nilerr // nobody wants to know any longer
 	}
 	var models []clusterv1alpha1.ResourceModel
-	if l.c.deps.Modeling {
+	if l.c.deps.CustomizedModeling {
 		models = cluster.Spec.ResourceModels
 	}
 	nodes, sum, known := l.resources.summary(models)
