@@ -148,7 +148,7 @@ func (l *collector) set(status *clusterv1alpha1.ClusterStatus, c metav1.Conditio
 
 // follow keeps the nodes and pods of the member in view.
 func (l *collector) follow(ctx context.Context, member *access.Member) {
-	if !l.c.deps.ResourceModeling {
+	if !l.c.deps.Resources {
 		return
 	}
 	if l.resources.of(member) {
@@ -171,7 +171,7 @@ func (l *collector) collect(ctx context.Context, cluster *clusterv1alpha1.Cluste
 		return nil //nolint:nilerr // nobody wants to know any longer
 	}
 	var models []clusterv1alpha1.ResourceModel
-	if l.c.deps.CustomizedModeling {
+	if l.c.deps.Modeling {
 		models = cluster.Spec.ResourceModels
 	}
 	nodes, sum, known := l.resources.summary(models)

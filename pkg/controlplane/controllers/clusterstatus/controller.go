@@ -42,10 +42,10 @@ type Deps struct {
 	// SuccessThreshold and FailureThreshold are how long a cluster must be seen
 	// well or ill before its Ready condition changes. Default 30 s.
 	SuccessThreshold, FailureThreshold time.Duration
-	// ResourceModeling has nodes and pods added up.
-	ResourceModeling bool
-	// CustomizedModeling has nodes counted by grade too, for clusters with resource models.
-	CustomizedModeling bool
+	// Resources has nodes and pods added up.
+	Resources bool
+	// Modeling has nodes counted by grade too, for clusters with resource models.
+	Modeling bool
 	// ProbeTimeout bounds the wait for an answer about health. Default 3 s.
 	ProbeTimeout time.Duration
 	// Timeout bounds the other requests. Default access.Timeout.
