@@ -95,7 +95,7 @@ func (d *detector) create(ctx context.Context, obj *unstructured.Unstructured, n
 	if err := d.client.Create(ctx, binding); err != nil {
 		return fmt.Errorf("creating binding %s: %w", name, err)
 	}
-	d.records.set(keyOf(obj), record{uid: obj.GetUID(), content: want.content, version: obj.GetResourceVersion()})
+	d.records.set(keyOf(obj), written{uid: obj.GetUID(), content: want.content, version: obj.GetResourceVersion()})
 	return nil
 }
 
@@ -130,7 +130,7 @@ func (d *detector) update(ctx context.Context, obj *unstructured.Unstructured, e
 			return false, fmt.Errorf("patching binding %s: %w", existing.GetName(), err)
 		}
 	}
-	d.records.set(key, record{uid: obj.GetUID(), content: want.content, version: version})
+	d.records.set(key, written{uid: obj.GetUID(), content: want.content, version: version})
 	return differs, nil
 }
 

@@ -63,8 +63,8 @@ func (w *waiting) candidates(p policyv1alpha1.Policy) []objectKey {
 	return out
 }
 
-// record is what was last written about a template.
-type record struct {
+// written is what was last written about a template.
+type written struct {
 	uid     types.UID
 	content uint64
 	version string
@@ -75,19 +75,19 @@ type record struct {
 // changes only when something that is propagated did.
 type records struct {
 	mu    sync.Mutex
-	byKey map[objectKey]record
+	byKey map[objectKey]written
 }
 
-func newRecords() *records { return &records{byKey: map[objectKey]record{}} }
+func newRecords() *records { return &records{byKey: map[objectKey]written{}} }
 
-func (r *records) get(key objectKey) (record, bool) {
+func (r *records) get(key objectKey) (written, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	rec, ok := r.byKey[key]
 	return rec, ok
 }
 
-func (r *records) set(key objectKey, rec record) {
+func (r *records) set(key objectKey, rec written) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.byKey[key] = rec

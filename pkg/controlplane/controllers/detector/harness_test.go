@@ -1,0 +1,240 @@
+package detector
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/karmada-toolkit/karmada/internal/events"
+	"github.com/karmada-toolkit/karmada/internal/kube"
+	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
+	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/interpreter"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates/templatestest"
+)
+
+// harness runs the reconcilers by hand on a control plane in memory.
+type harness struct {
+	*testing.T
+	cluster *templatestest.Cluster
+	client  client.WithWatch
+	det     *detector
+	events  chan string
+	writes  []string
+}
+
+func newHarness(t *testing.T, gates Gates, objs []*unstructured.Unstructured, stored ...client.Object) *harness {
+	t.Helper()
+	h := &harness{T: t, cluster: templatestest.New(t, objs)}
+	b := fake.NewClientBuilder().WithScheme(kube.NewScheme()).WithObjects(stored...).WithInterceptorFuncs(interceptor.Funcs{
+		Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
+			h.writes = append(h.writes, "create "+obj.GetName())
+			return c.Create(ctx, obj, opts...)
+		},
+		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, p client.Patch, opts ...client.PatchOption) error {
+			h.writes = append(h.writes, "patch "+obj.GetName())
+			return c.Patch(ctx, obj, p, opts...)
+		},
+	})
+	for _, scope := range scopes() {
+		b = b.WithIndex(scope.newPolicy(), selectorIndex, selectorKeys).WithIndex(scope.newPolicy(), dependsIndex, dependsKeys)
+	}
+	h.client = b.Build()
+	recorder := record.NewFakeRecorder(100)
+	h.events = recorder.Events
+	h.det = newDetector(h.client, h.client, Deps{Store: h.cluster.Store, Interpreter: interpreter.New(), Gates: gates}, events.New(recorder))
+	h.det.queue.start(workqueue.NewTypedRateLimitingQueue(limiter[templateKey](Deps{})))
+	return h
+}
+
+func deployments() schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
+}
+
+func deployment(name string, replicas int64) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "apps/v1", "kind": "Deployment",
+		"metadata": map[string]any{
+			"namespace": "default", "name": name, "uid": "uid-" + name, "resourceVersion": "10", "generation": int64(1),
+			"labels": map[string]any{"app": name},
+		},
+		"spec": map[string]any{
+			"replicas": replicas,
+			"template": map[string]any{"spec": map[string]any{"containers": []any{map[string]any{"name": "c", "image": "nginx"}}}},
+		},
+	}}
+}
+
+func selects(kind, name string) policyv1alpha1.PropagationSpec {
+	apiVersion := "apps/v1"
+	if kind == "Namespace" {
+		apiVersion = "v1"
+	}
+	return policyv1alpha1.PropagationSpec{
+		ResourceSelectors: []policyv1alpha1.ResourceSelector{{APIVersion: apiVersion, Kind: kind, Name: name}},
+		SchedulerName:     policyv1alpha1.DefaultSchedulerName,
+	}
+}
+
+func pp(name string, change func(*policyv1alpha1.PropagationSpec)) *policyv1alpha1.PropagationPolicy {
+	p := &policyv1alpha1.PropagationPolicy{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "default", Name: name, Finalizers: []string{policyv1alpha1.PropagationPolicyFinalizer},
+		Labels: map[string]string{policyv1alpha1.PropagationPolicyPermanentIDLabel: "id-" + name},
+	}, Spec: selects("Deployment", "")}
+	if change != nil {
+		change(&p.Spec)
+	}
+	return p
+}
+
+func cpp(name string, change func(*policyv1alpha1.PropagationSpec)) *policyv1alpha1.ClusterPropagationPolicy {
+	p := &policyv1alpha1.ClusterPropagationPolicy{ObjectMeta: metav1.ObjectMeta{
+		Name: name, Finalizers: []string{policyv1alpha1.ClusterPropagationPolicyFinalizer},
+		Labels: map[string]string{policyv1alpha1.ClusterPropagationPolicyPermanentIDLabel: "id-" + name},
+	}, Spec: selects("Deployment", "")}
+	if change != nil {
+		change(&p.Spec)
+	}
+	return p
+}
+
+// observed waits until memory holds the template as the API server does, and
+// returns it.
+func (h *harness) observed(name string) *unstructured.Unstructured {
+	h.Helper()
+	live, err := h.cluster.Dynamic.Resource(deployments()).Namespace("default").Get(h.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		h.Fatal(err)
+	}
+	gvk := deployment(name, 0).GroupVersionKind()
+	h.until(func() bool {
+		cached := h.cluster.Store.Cached(gvk, "default", name)
+		return cached != nil && equality.Semantic.DeepEqual(cached.Object, live.Object)
+	})
+	return live
+}
+
+func (h *harness) until(ok func() bool) {
+	h.Helper()
+	for deadline := time.Now().Add(10 * time.Second); !ok(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			h.Fatal("timed out")
+		}
+	}
+}
+
+// edit changes a template as a user does.
+func (h *harness) edit(name string, change func(*unstructured.Unstructured)) {
+	h.Helper()
+	obj := h.observed(name)
+	change(obj)
+	var version int
+	if _, err := fmt.Sscan(obj.GetResourceVersion(), &version); err != nil {
+		h.Fatal(err)
+	}
+	obj.SetResourceVersion(fmt.Sprint(version + 1))
+	if _, err := h.cluster.Dynamic.Resource(deployments()).Namespace("default").Update(h.Context(), obj, metav1.UpdateOptions{}); err != nil {
+		h.Fatal(err)
+	}
+	h.observed(name)
+}
+
+func keyFor(name string) templateKey {
+	return templateKey{objectKey: keyOf(deployment(name, 0))}
+}
+
+func (h *harness) reconcile(key templateKey) error {
+	h.Helper()
+	_, err := (&templateReconciler{detector: h.det}).Reconcile(h.Context(), key)
+	if _, getErr := h.cluster.Dynamic.Resource(deployments()).Namespace(key.namespace).Get(h.Context(), key.name, metav1.GetOptions{}); getErr == nil {
+		h.observed(key.name)
+	}
+	return err
+}
+
+func (h *harness) mustReconcile(key templateKey) {
+	h.Helper()
+	if err := h.reconcile(key); err != nil {
+		h.Fatal(err)
+	}
+}
+
+func (h *harness) reconcilePolicy(p policyv1alpha1.Policy) error {
+	h.Helper()
+	scope := namespacedPolicies()
+	if p.GetNamespace() == "" {
+		scope = clusterPolicies()
+	}
+	r := &policyReconciler{detector: h.det, scope: scope, priorities: newPriorities()}
+	_, err := r.Reconcile(h.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(p)})
+	return err
+}
+
+func (h *harness) binding(name string) *workv1alpha2.ResourceBinding {
+	h.Helper()
+	b := &workv1alpha2.ResourceBinding{}
+	if err := h.client.Get(h.Context(), types.NamespacedName{Namespace: "default", Name: name}, b); err != nil {
+		h.Fatal(err)
+	}
+	return b
+}
+
+func (h *harness) noBinding(name string) {
+	h.Helper()
+	b := &workv1alpha2.ResourceBinding{}
+	if err := h.client.Get(h.Context(), types.NamespacedName{Namespace: "default", Name: name}, b); client.IgnoreNotFound(err) != nil || err == nil {
+		h.Errorf("binding %s: got error %v", name, err)
+	}
+}
+
+// queued returns the keys that were enqueued.
+func (h *harness) queued() []templateKey {
+	var out []templateKey
+	for h.det.queue.inner.Len() > 0 {
+		key, _ := h.det.queue.inner.Get()
+		h.det.queue.inner.Done(key)
+		out = append(out, key)
+	}
+	return out
+}
+
+// published returns the events since the last call.
+func (h *harness) published() []string {
+	var out []string
+	for {
+		select {
+		case e := <-h.events:
+			out = append(out, e)
+		default:
+			return out
+		}
+	}
+}
+
+// wrote returns the writes since the last call: claims first.
+func (h *harness) wrote() []string {
+	var out []string
+	for _, action := range h.cluster.Dynamic.Actions() {
+		switch action.GetVerb() {
+		case "patch", "create":
+			out = append(out, "claim")
+		}
+	}
+	h.cluster.Dynamic.ClearActions()
+	out = append(out, h.writes...)
+	h.writes = nil
+	return out
+}

@@ -1,0 +1,162 @@
+package detector
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/policy"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
+)
+
+func TestPolicy_DeletionReleasesAndKeepsBindings(t *testing.T) {
+	for name, p := range map[string]policyv1alpha1.Policy{"namespaced": pp("p", nil), "cluster": cpp("p", nil)} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t, Gates{}, []*unstructured.Unstructured{deployment("a", 1), deployment("b", 1)}, p)
+			h.mustReconcile(keyFor("a"))
+			h.mustReconcile(keyFor("b"))
+			if err := h.client.Delete(t.Context(), p); err != nil {
+				t.Fatal(err)
+			}
+			if err := h.reconcilePolicy(p); err != nil {
+				t.Fatal(err)
+			}
+			for _, template := range []string{"a", "b"} {
+				if _, claimed := policy.Of(h.observed(template)); claimed {
+					t.Errorf("template %s is still claimed", template)
+				}
+				if _, claimed := policy.Of(h.binding(template + "-deployment")); claimed {
+					t.Errorf("the binding of %s is still claimed", template)
+				}
+			}
+			if err := h.client.Get(t.Context(), client.ObjectKeyFromObject(p), p); client.IgnoreNotFound(err) != nil || err == nil {
+				t.Errorf("the policy is still there: %v", err)
+			}
+		})
+	}
+}
+
+func TestPolicy_ChangeOfSelectorsReleasesWhatIsLost(t *testing.T) {
+	p := pp("p", nil)
+	h := newHarness(t, Gates{}, []*unstructured.Unstructured{deployment("a", 1), deployment("b", 1)}, p)
+	h.mustReconcile(keyFor("a"))
+	h.mustReconcile(keyFor("b"))
+	if err := h.client.Get(t.Context(), client.ObjectKeyFromObject(p), p); err != nil {
+		t.Fatal(err)
+	}
+	p.Spec.ResourceSelectors[0].Name = "a"
+	if err := h.client.Update(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	h.queued()
+	if err := h.reconcilePolicy(p); err != nil {
+		t.Fatal(err)
+	}
+	if _, claimed := policy.Of(h.observed("b")); claimed {
+		t.Error("b is still claimed")
+	}
+	if b := h.binding("b-deployment"); b.Labels[policyv1alpha1.PropagationPolicyPermanentIDLabel] != "" {
+		t.Error("the binding of b is still claimed")
+	}
+	if diff := cmp.Diff([]templateKey{keyFor("a")}, h.queued(), cmp.AllowUnexported(templateKey{}, objectKey{})); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestLazy_WaitsForTheUser(t *testing.T) {
+	lazy := func(s *policyv1alpha1.PropagationSpec) { s.ActivationPreference = policyv1alpha1.LazyActivation }
+	p := pp("p", lazy)
+	h := newHarness(t, Gates{}, one(deployment("nginx", 1)))
+	h.mustReconcile(keyFor("nginx"))
+	if err := h.client.Create(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.reconcilePolicy(p); err != nil {
+		t.Fatal(err)
+	}
+	keys := h.queued()
+	if len(keys) != 1 || !keys[0].byPolicy {
+		t.Fatalf("queued %v", keys)
+	}
+	before := h.observed("nginx")
+	h.mustReconcile(keys[0])
+	if _, claimed := policy.Of(h.observed("nginx")); !claimed {
+		t.Error("the template is not claimed")
+	}
+	h.noBinding("nginx-deployment")
+
+	for what, tc := range map[string]struct {
+		event templates.Event
+		want  bool
+	}{
+		"the claim":          {templates.Event{Old: before, New: h.observed("nginx")}, true},
+		"a restart":          {templates.Event{New: h.observed("nginx"), Initial: true}, true},
+		"a new template":     {templates.Event{New: h.observed("nginx")}, false},
+		"an unclaimed start": {templates.Event{New: before, Initial: true}, false},
+	} {
+		if got := h.det.byPolicy(tc.event); got != tc.want {
+			t.Errorf("%s: got %v", what, got)
+		}
+	}
+	old := h.observed("nginx")
+	h.edit("nginx", func(obj *unstructured.Unstructured) {
+		_ = unstructured.SetNestedField(obj.Object, int64(2), "spec", "replicas")
+	})
+	if h.det.byPolicy(templates.Event{Old: old, New: h.observed("nginx")}) {
+		t.Error("a user's edit does not activate the policy")
+	}
+	h.mustReconcile(keyFor("nginx"))
+	h.binding("nginx-deployment")
+}
+
+func TestPreemption(t *testing.T) {
+	always := func(priority int32) func(*policyv1alpha1.PropagationSpec) {
+		return func(s *policyv1alpha1.PropagationSpec) {
+			s.Priority = ptr.To(priority)
+			s.Preemption = policyv1alpha1.PreemptAlways
+			s.ResourceSelectors[0].Name = "nginx"
+			s.ResourceSelectors[0].Namespace = "default"
+		}
+	}
+	never := func(s *policyv1alpha1.PropagationSpec) { s.Priority = ptr.To[int32](5) }
+	for name, tc := range map[string]struct {
+		gate              bool
+		holder, contender policyv1alpha1.Policy
+		event             string
+	}{
+		"higher priority": {true, pp("holder", never), pp("contender", always(6)),
+			"Normal PreemptPolicySucceed Propagation policy(default/contender) preempted propagation policy(default/holder) successfully"},
+		"equal priority":                    {true, pp("holder", never), pp("contender", always(5)), ""},
+		"the gate is off":                   {false, pp("holder", never), pp("contender", always(6)), ""},
+		"cluster policy over a policy":      {true, pp("holder", never), cpp("contender", always(6)), ""},
+		"policy over a cluster policy":      {true, cpp("holder", never), pp("contender", always(0)), "Normal PreemptPolicySucceed Propagation policy(default/contender) preempted cluster propagation policy(holder) successfully"},
+		"cluster policy over a cluster one": {true, cpp("holder", never), cpp("contender", always(6)), "Normal PreemptPolicySucceed Cluster propagation policy(contender) preempted cluster propagation policy(holder) successfully"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t, Gates{Preemption: tc.gate}, one(deployment("nginx", 1)), tc.holder)
+			h.mustReconcile(keyFor("nginx"))
+			h.published()
+			if err := h.client.Create(t.Context(), tc.contender); err != nil {
+				t.Fatal(err)
+			}
+			if err := h.reconcilePolicy(tc.contender); err != nil {
+				t.Fatal(err)
+			}
+			var want []string
+			holder := "holder"
+			if tc.event != "" {
+				want, holder = []string{tc.event}, "contender"
+			}
+			if diff := cmp.Diff(want, h.published()); diff != "" {
+				t.Error(diff)
+			}
+			if claim, _ := policy.Of(h.observed("nginx")); claim.Name != holder {
+				t.Errorf("held by %+v", claim)
+			}
+		})
+	}
+}
