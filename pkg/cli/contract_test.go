@@ -1,0 +1,92 @@
+package cli
+
+import (
+	"encoding/json"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// contract is what scripts rely on: the flags of every command.
+type contract map[string]struct {
+	Usage string `json:"usage"`
+	Flags []flagOf
+	Subs  []string `json:"subcommands"`
+}
+
+type flagOf struct {
+	Name    string `json:"name"`
+	Short   string `json:"short"`
+	Default string `json:"default"`
+}
+
+// additions are flags that the contract does not have.
+var additions = map[string][]string{
+	"karmadactl get":    {"member-timeout"}, // how long a member may take
+	"karmadactl attach": {"detach-keys"},    // of the newer kubectl
+}
+
+func TestFlags_AreThoseOfTheContract(t *testing.T) {
+	body, err := os.ReadFile("testdata/contract.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want contract
+	if err := json.Unmarshal(body, &want); err != nil {
+		t.Fatal(err)
+	}
+	root := NewCommand(testEnv(t).Env)
+	for path, c := range want {
+		t.Run(path, func(t *testing.T) {
+			cmd, rest, err := root.Find(strings.Fields(path)[1:])
+			if err != nil || len(rest) > 0 || cmd.CommandPath() != path && path != "karmadactl" {
+				t.Fatalf("no such command: %v %v", err, rest)
+			}
+			if path == "karmadactl" {
+				return
+			}
+			if diff := cmp.Diff(sorted(c.Flags), ownFlags(cmd, additions[path])); diff != "" {
+				t.Errorf("flags (-contract +ours):\n%s", diff)
+			}
+			if diff := cmp.Diff(c.Usage, usage(cmd)); diff != "" {
+				t.Errorf("usage (-contract +ours):\n%s", diff)
+			}
+			for _, sub := range c.Subs {
+				if !slices.ContainsFunc(cmd.Commands(), func(s *cobra.Command) bool { return s.Name() == sub }) {
+					t.Errorf("no subcommand %s", sub)
+				}
+			}
+		})
+	}
+}
+
+// usage is the line as help prints it.
+func usage(cmd *cobra.Command) string {
+	line := cmd.UseLine()
+	if cmd.HasFlags() && !strings.Contains(line, "[options]") {
+		line += " [options]"
+	}
+	return line
+}
+
+// ownFlags are the flags that the command itself has.
+func ownFlags(cmd *cobra.Command, except []string) []flagOf {
+	flags := []flagOf{}
+	cmd.LocalNonPersistentFlags().VisitAll(func(f *pflag.Flag) {
+		if f.Name == "help" || f.Hidden || slices.Contains(except, f.Name) {
+			return
+		}
+		flags = append(flags, flagOf{f.Name, f.Shorthand, f.DefValue})
+	})
+	return sorted(flags)
+}
+
+func sorted(flags []flagOf) []flagOf {
+	slices.SortFunc(flags, func(a, b flagOf) int { return strings.Compare(a.Name, b.Name) })
+	return flags
+}

@@ -1,0 +1,176 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/karmada-toolkit/karmada/internal/golden"
+	"github.com/karmada-toolkit/karmada/pkg/cli/env"
+)
+
+// program is the CLI with its streams in memory.
+type program struct {
+	*env.Env
+	out, errOut *bytes.Buffer
+}
+
+func testEnv(t *testing.T) program {
+	t.Helper()
+	return testProgram(t, "karmadactl", "karmadactl")
+}
+
+func testProgram(t *testing.T, root, name string) program {
+	t.Helper()
+	t.Setenv("KUBECONFIG", "/nowhere/config")
+	t.Setenv("KUBECACHEDIR", t.TempDir())
+	t.Setenv("COLUMNS", "")
+	p := program{out: &bytes.Buffer{}, errOut: &bytes.Buffer{}}
+	p.Env = &env.Env{
+		IOStreams: genericiooptions.IOStreams{In: strings.NewReader(""), Out: p.out, ErrOut: p.errOut},
+		Root:      root, Name: name,
+		Now:           func() time.Time { return time.Unix(1_700_000_000, 0) },
+		Exit:          func(code int) { panic(exit(code)) },
+		Interruptible: context.WithCancel,
+	}
+	return p
+}
+
+// exit is how a command of kubectl ends in a test.
+type exit int
+
+// run runs a command line and returns its exit code.
+func (p program) run(t *testing.T, args ...string) (code int) {
+	t.Helper()
+	defer func() {
+		if r := recover(); r != nil {
+			e, ok := r.(exit)
+			if !ok {
+				panic(r)
+			}
+			code = int(e)
+		}
+	}()
+	return Run(t.Context(), p.Env, args)
+}
+
+func TestHelp(t *testing.T) {
+	for _, tt := range []struct {
+		name, root, program string
+		args                []string
+	}{
+		{"root", "karmadactl", "karmadactl", nil},
+		{"root-plugin", "kubectl-karmada", "kubectl karmada", []string{"--help"}},
+		{"get", "karmadactl", "karmadactl", []string{"get", "--help"}},
+		{"get-plugin", "kubectl-karmada", "kubectl karmada", []string{"get", "-h"}},
+		{"join", "karmadactl", "karmadactl", []string{"help", "join"}},
+		{"unjoin", "karmadactl", "karmadactl", []string{"unjoin", "--help"}},
+		{"taint", "karmadactl", "karmadactl", []string{"taint", "--help"}},
+		{"cordon", "karmadactl", "karmadactl", []string{"cordon", "--help"}},
+		{"apply", "karmadactl", "karmadactl", []string{"apply", "--help"}},
+		{"options", "karmadactl", "karmadactl", []string{"options"}},
+		{"completion", "karmadactl", "karmadactl", []string{"completion", "--help"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			p := testProgram(t, tt.root, tt.program)
+			if code := p.run(t, tt.args...); code != 0 {
+				t.Errorf("exit code %d: %s", code, p.errOut)
+			}
+			golden.Assert(t, tt.name, p.out.String())
+		})
+	}
+}
+
+func TestHelp_EveryCommandSpeaksOfTheProgram(t *testing.T) {
+	for _, p := range []program{testProgram(t, "karmadactl", "karmadactl"), testProgram(t, "kubectl-karmada", "kubectl karmada")} {
+		root := NewCommand(p.Env)
+		for _, cmd := range root.Commands() {
+			if cmd.Name() == "local" { // works with any kubectl
+				continue
+			}
+			for _, line := range strings.Split(cmd.Example, "\n") {
+				line = strings.TrimSpace(line)
+				if strings.HasPrefix(line, "kubectl ") && !strings.HasPrefix(line, p.Name+" ") {
+					t.Errorf("%s: %s", cmd.CommandPath(), line)
+				}
+			}
+			if strings.Contains(cmd.Long+cmd.Example, "{{") {
+				t.Errorf("%s: help has an unfilled template", cmd.CommandPath())
+			}
+		}
+	}
+}
+
+func TestCommands_AreInTheSectionsOfTheContract(t *testing.T) {
+	root := NewCommand(testEnv(t).Env)
+	for _, cmd := range root.Commands() {
+		group := cmd.Annotations["commandGroup"]
+		switch cmd.Name() {
+		case "completion", "options", "version", "help":
+			if group != "" {
+				t.Errorf("%s has commandGroup %q, want none", cmd.Name(), group)
+			}
+		default:
+			if group == "" || strings.HasSuffix(group, ":") {
+				t.Errorf("%s has commandGroup %q", cmd.Name(), group)
+			}
+		}
+	}
+}
+
+func TestRun_ExtraCommands(t *testing.T) {
+	p := testEnv(t)
+	extra := Group{Heading: "More Commands", Commands: []Constructor{func(*env.Env) *cobra.Command {
+		return &cobra.Command{Use: "more", Short: "Do more", RunE: func(*cobra.Command, []string) error { return errors.New("no more") }}
+	}}}
+	root := NewCommand(p.Env, extra)
+	root.SetArgs(nil)
+	if err := root.Execute(); err != nil || !strings.Contains(p.out.String(), "More Commands:\n  more") {
+		t.Errorf("help: %v\n%s", err, p.out)
+	}
+	if code := Run(t.Context(), p.Env, []string{"more"}, extra); code != 1 || !strings.HasSuffix(p.errOut.String(), "error: no more\n") {
+		t.Errorf("code %d, stderr %q", code, p.errOut)
+	}
+}
+
+func TestVersion(t *testing.T) {
+	p := testProgram(t, "kubectl-karmada", "kubectl karmada")
+	if code := p.run(t, "version"); code != 0 || !strings.HasPrefix(p.out.String(), `kubectl karmada version: version.Info{GitVersion:"`) {
+		t.Errorf("code %d: %s", code, p.out)
+	}
+}
+
+func TestCompletion(t *testing.T) {
+	for shell, want := range map[string]string{
+		"bash": "__start_kubectl-karmada", "zsh": "#compdef kubectl-karmada\n", "fish": "__kubectl_karmada_perform_completion",
+	} {
+		p := testProgram(t, "kubectl-karmada", "kubectl karmada")
+		if code := p.run(t, "completion", shell); code != 0 || !strings.Contains(p.out.String(), want) {
+			t.Errorf("%s: code %d, no %q", shell, code, want)
+		}
+		if !strings.Contains(p.out.String(), "Licensed under the Apache License") {
+			t.Errorf("%s: no licence", shell)
+		}
+	}
+}
+
+func TestCompletion_Dynamic(t *testing.T) {
+	for _, tt := range []struct{ args, want string }{
+		{"get pods --operation-scope ", "karmada\nmembers\nall\n:4\n"},
+		{"describe pods -s ", "karmada\nmembers\n:4\n"},
+		{"completion ", "bash\nzsh\nfish\n:4\n"},
+		{"taint ", "cluster\n:4\n"},
+	} {
+		p := testEnv(t)
+		p.run(t, append([]string{"__complete"}, strings.Split(tt.args, " ")...)...)
+		if got := p.out.String(); got != tt.want {
+			t.Errorf("%q: got %q, want %q", tt.args, got, tt.want)
+		}
+	}
+}
