@@ -1,0 +1,570 @@
+package binding
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/karmada-toolkit/karmada/internal/events"
+	"github.com/karmada-toolkit/karmada/internal/kube"
+	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
+	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
+	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/interpreter"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates/templatestest"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/works"
+)
+
+// harness runs the reconciler by hand on a control plane in memory.
+type harness struct {
+	*testing.T
+	client client.WithWatch
+	r      *reconciler
+	events chan string
+	key    types.NamespacedName
+
+	mu     sync.Mutex
+	writes []string
+}
+
+func (h *harness) wrote(what string, obj client.Object) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.writes = append(h.writes, what+" "+obj.GetNamespace()+"/"+obj.GetName())
+}
+
+// taken returns the writes since the last call, sorted.
+func (h *harness) taken() []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	out := h.writes
+	h.writes = nil
+	slices.Sort(out)
+	return out
+}
+
+func newHarness(t *testing.T, template *unstructured.Unstructured, b workv1alpha2.Binding, stored ...client.Object) *harness {
+	t.Helper()
+	h := &harness{T: t, key: client.ObjectKeyFromObject(b)}
+	scope := Namespaced()
+	if b.GetNamespace() == "" {
+		scope = Cluster()
+	}
+	stored = append(stored, b)
+	for _, name := range []string{"m1", "m2", "m3"} {
+		stored = append(stored, &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name}})
+	}
+	h.client = fake.NewClientBuilder().WithScheme(kube.NewScheme()).WithObjects(stored...).
+		WithIndex(&workv1alpha1.Work{}, workIndex, workKeys).
+		WithIndex(&workv1alpha2.ResourceBinding{}, kindIndex, kindKeys).
+		WithIndex(&workv1alpha2.ClusterResourceBinding{}, kindIndex, kindKeys).
+		WithInterceptorFuncs(interceptor.Funcs{
+			Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
+				h.wrote("create", obj)
+				return c.Create(ctx, obj, opts...)
+			},
+			Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, p client.Patch, opts ...client.PatchOption) error {
+				h.wrote("patch", obj)
+				return c.Patch(ctx, obj, p, opts...)
+			},
+			Delete: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.DeleteOption) error {
+				h.wrote("delete", obj)
+				return c.Delete(ctx, obj, opts...)
+			},
+		}).Build()
+	recorder := record.NewFakeRecorder(100)
+	h.events = recorder.Events
+	var objs []*unstructured.Unstructured
+	if template != nil {
+		objs = append(objs, template)
+	}
+	h.r = &reconciler{
+		scope: scope, client: h.client, store: templatestest.New(t, objs).Store, interpreter: interpreter.New(),
+		works: &works.Writer{Client: h.client, Live: h.client}, events: events.New(recorder),
+		overrides: &works.Overrides{Events: events.New(recorder)}, ledger: newLedger(),
+	}
+	return h
+}
+
+func (h *harness) reconcile() (reconcile.Result, error) {
+	h.Helper()
+	return h.r.Reconcile(h.Context(), reconcile.Request{NamespacedName: h.key})
+}
+
+func (h *harness) mustReconcile() {
+	h.Helper()
+	if _, err := h.reconcile(); err != nil {
+		h.Fatal(err)
+	}
+}
+
+func (h *harness) change(change func(*workv1alpha2.ResourceBindingSpec)) {
+	h.Helper()
+	b := h.r.scope.New()
+	if err := h.client.Get(h.Context(), h.key, b); err != nil {
+		h.Fatal(err)
+	}
+	change(b.GetSpec())
+	if err := h.client.Update(h.Context(), b); err != nil {
+		h.Fatal(err)
+	}
+}
+
+func (h *harness) work(cluster string) *workv1alpha1.Work {
+	h.Helper()
+	list := &workv1alpha1.WorkList{}
+	if err := h.client.List(h.Context(), list, client.InNamespace("karmada-es-"+cluster)); err != nil {
+		h.Fatal(err)
+	}
+	if len(list.Items) != 1 {
+		h.Fatalf("%d works in %s", len(list.Items), cluster)
+	}
+	return &list.Items[0]
+}
+
+func (h *harness) clustersWithWorks() []string {
+	h.Helper()
+	list := &workv1alpha1.WorkList{}
+	if err := h.client.List(h.Context(), list); err != nil {
+		h.Fatal(err)
+	}
+	var out []string
+	for _, w := range list.Items {
+		out = append(out, strings.TrimPrefix(w.Namespace, "karmada-es-"))
+	}
+	return out
+}
+
+func (h *harness) published() []string {
+	var out []string
+	for {
+		select {
+		case e := <-h.events:
+			out = append(out, e)
+		default:
+			return out
+		}
+	}
+}
+
+func manifestOf(t *testing.T, w *workv1alpha1.Work) *unstructured.Unstructured {
+	t.Helper()
+	obj := &unstructured.Unstructured{}
+	if err := obj.UnmarshalJSON(w.Spec.Workload.Manifests[0].Raw); err != nil {
+		t.Fatal(err)
+	}
+	return obj
+}
+
+func deployment() *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "apps/v1", "kind": "Deployment",
+		"metadata": map[string]any{
+			"namespace": "default", "name": "nginx", "uid": "uid-nginx", "resourceVersion": "10", "generation": int64(4),
+			"labels": map[string]any{"app": "nginx"},
+		},
+		"spec": map[string]any{
+			"replicas": int64(3),
+			"template": map[string]any{"spec": map[string]any{"containers": []any{map[string]any{"name": "c", "image": "nginx"}}}},
+		},
+		"status": map[string]any{"replicas": int64(3)},
+	}}
+}
+
+func targets(replicas map[string]int32) []workv1alpha2.TargetCluster {
+	var out []workv1alpha2.TargetCluster
+	for _, name := range []string{"m1", "m2", "m3"} {
+		if n, ok := replicas[name]; ok {
+			out = append(out, workv1alpha2.TargetCluster{Name: name, Replicas: n})
+		}
+	}
+	return out
+}
+
+func resourceBinding(replicas map[string]int32) *workv1alpha2.ResourceBinding {
+	return &workv1alpha2.ResourceBinding{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "default", Name: "nginx-deployment", UID: "uid-binding", Finalizers: []string{workv1alpha2.BindingControllerFinalizer},
+			Labels: map[string]string{workv1alpha2.ResourceBindingPermanentIDLabel: "id-b"},
+		},
+		Spec: workv1alpha2.ResourceBindingSpec{
+			Resource: workv1alpha2.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "default", Name: "nginx", UID: "uid-nginx"},
+			Replicas: 3, Clusters: targets(replicas),
+		},
+	}
+}
+
+func TestBinding_OneWorkPerCluster(t *testing.T) {
+	h := newHarness(t, deployment(), resourceBinding(map[string]int32{"m1": 2, "m2": 1}))
+	h.mustReconcile()
+	w := h.work("m1")
+	if w.Name != "nginx-687f7fb96f" {
+		t.Errorf("name %s", w.Name)
+	}
+	id := w.Labels[workv1alpha2.WorkPermanentIDLabel]
+	if id == "" || w.Labels[workv1alpha2.ResourceBindingPermanentIDLabel] != "id-b" {
+		t.Errorf("labels %v", w.Labels)
+	}
+	wantAnnotations := map[string]string{
+		"resourcebinding.karmada.io/namespace": "default", "resourcebinding.karmada.io/name": "nginx-deployment",
+		"work.karmada.io/conflict-resolution": "abort",
+	}
+	if diff := cmp.Diff(wantAnnotations, w.Annotations); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]string{workv1alpha2.ExecutionControllerFinalizer}, w.Finalizers); diff != "" {
+		t.Error(diff)
+	}
+	if w.Spec.SuspendDispatching == nil || *w.Spec.SuspendDispatching || w.Spec.PreserveResourcesOnDeletion == nil || *w.Spec.PreserveResourcesOnDeletion {
+		t.Errorf("spec %+v", w.Spec)
+	}
+	want := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "apps/v1", "kind": "Deployment",
+		"metadata": map[string]any{
+			"namespace": "default", "name": "nginx",
+			"labels": map[string]any{
+				"app": "nginx", "karmada.io/managed": "true",
+				"resourcebinding.karmada.io/permanent-id": "id-b", "work.karmada.io/permanent-id": id,
+			},
+			"annotations": map[string]any{
+				"resourcebinding.karmada.io/namespace": "default", "resourcebinding.karmada.io/name": "nginx-deployment",
+				"resourcetemplate.karmada.io/generation": "4", "resourcetemplate.karmada.io/uid": "uid-nginx",
+				"work.karmada.io/conflict-resolution": "abort", "work.karmada.io/name": "nginx-687f7fb96f", "work.karmada.io/namespace": "karmada-es-m1",
+				"resourcetemplate.karmada.io/managed-annotations": "resourcebinding.karmada.io/name,resourcebinding.karmada.io/namespace,resourcetemplate.karmada.io/generation,resourcetemplate.karmada.io/managed-annotations,resourcetemplate.karmada.io/managed-labels,resourcetemplate.karmada.io/uid,work.karmada.io/conflict-resolution,work.karmada.io/name,work.karmada.io/namespace",
+				"resourcetemplate.karmada.io/managed-labels":      "app,karmada.io/managed,resourcebinding.karmada.io/permanent-id,work.karmada.io/permanent-id",
+			},
+		},
+		"spec": map[string]any{
+			"replicas": int64(2),
+			"template": map[string]any{"spec": map[string]any{"containers": []any{map[string]any{"name": "c", "image": "nginx"}}}},
+		},
+	}}
+	if diff := cmp.Diff(want, manifestOf(t, w)); diff != "" {
+		t.Error(diff)
+	}
+	if replicas, _, _ := unstructured.NestedInt64(manifestOf(t, h.work("m2")).Object, "spec", "replicas"); replicas != 1 {
+		t.Errorf("m2 gets %d replicas", replicas)
+	}
+	if diff := cmp.Diff([]string{"Normal SyncWorkSucceed Sync work of ResourceBinding(default/nginx-deployment) successful."}, h.published()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestBinding_SecondReconcileWritesNothing(t *testing.T) {
+	h := newHarness(t, deployment(), resourceBinding(map[string]int32{"m1": 2, "m2": 1}))
+	h.mustReconcile()
+	h.taken()
+	h.published()
+	h.r.ledger = newLedger() // a restart
+	h.mustReconcile()
+	if got := h.taken(); got != nil {
+		t.Errorf("writes %v", got)
+	}
+	if got := h.published(); got != nil {
+		t.Errorf("events %v", got)
+	}
+}
+
+func TestBinding_Moves(t *testing.T) {
+	h := newHarness(t, deployment(), resourceBinding(map[string]int32{"m1": 3}))
+	h.mustReconcile()
+	name := h.work("m1").Name
+	h.taken()
+	h.change(func(s *workv1alpha2.ResourceBindingSpec) { s.Clusters = targets(map[string]int32{"m2": 3}) })
+	h.mustReconcile()
+	if diff := cmp.Diff([]string{"create karmada-es-m2/" + name, "delete karmada-es-m1/" + name}, h.taken()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestBinding_OnlyWhatDiffersIsPatched(t *testing.T) {
+	h := newHarness(t, deployment(), resourceBinding(map[string]int32{"m1": 2, "m2": 1}))
+	h.mustReconcile()
+	name, id := h.work("m1").Name, h.work("m1").Labels[workv1alpha2.WorkPermanentIDLabel]
+	h.taken()
+	h.change(func(s *workv1alpha2.ResourceBindingSpec) { s.Clusters = targets(map[string]int32{"m1": 1, "m2": 1}) })
+	h.mustReconcile()
+	if diff := cmp.Diff([]string{"patch karmada-es-m1/" + name}, h.taken()); diff != "" {
+		t.Error(diff)
+	}
+	if got := h.work("m1").Labels[workv1alpha2.WorkPermanentIDLabel]; got != id {
+		t.Errorf("the id changed from %s to %s", id, got)
+	}
+}
+
+func TestBinding_WorksOfBindingsThatNeedIt(t *testing.T) {
+	b := resourceBinding(nil)
+	b.Spec.Clusters = nil
+	b.Spec.RequiredBy = []workv1alpha2.BindingSnapshot{
+		{Name: "a", Clusters: targets(map[string]int32{"m1": 0})}, {Name: "b", Clusters: targets(map[string]int32{"m1": 0, "m3": 0})},
+	}
+	h := newHarness(t, deployment(), b)
+	h.mustReconcile()
+	if diff := cmp.Diff([]string{"m1", "m3"}, h.clustersWithWorks()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestBinding_Evictions(t *testing.T) {
+	task := func(mode policyv1alpha1.PurgeMode) []workv1alpha2.GracefulEvictionTask {
+		return []workv1alpha2.GracefulEvictionTask{{FromCluster: "m1", PurgeMode: mode, Reason: "Test", Producer: "test"}}
+	}
+	for name, tc := range map[string]struct {
+		mode    policyv1alpha1.PurgeMode
+		targets map[string]int32
+		want    []string
+		requeue bool
+	}{
+		"gracefully: the old work stays as it is":     {policyv1alpha1.PurgeModeGracefully, map[string]int32{"m2": 3}, []string{"m1", "m2"}, false},
+		"directly: nothing is written before it left": {policyv1alpha1.PurgeModeDirectly, map[string]int32{"m2": 3}, []string{"m1"}, true},
+		"directly, but it is a target again":          {policyv1alpha1.PurgeModeDirectly, map[string]int32{"m1": 3}, []string{"m1"}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t, deployment(), resourceBinding(map[string]int32{"m1": 3}))
+			h.mustReconcile()
+			h.change(func(s *workv1alpha2.ResourceBindingSpec) {
+				s.Clusters = targets(tc.targets)
+				s.GracefulEvictionTasks = task(tc.mode)
+			})
+			result, err := h.reconcile()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := result.RequeueAfter > 0; got != tc.requeue {
+				t.Errorf("requeue: got %v", got)
+			}
+			// The finalizer keeps a deleted Work there, as for a slow member.
+			if diff := cmp.Diff(tc.want, h.clustersWithWorks()); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestBinding_DeletionRemovesEveryWork(t *testing.T) {
+	for name, ledgerOnly := range map[string]bool{"as memory shows them": false, "that memory does not show yet": true} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t, deployment(), resourceBinding(map[string]int32{"m1": 2, "m2": 1}))
+			h.mustReconcile()
+			if ledgerOnly {
+				for _, cluster := range []string{"m1", "m2"} {
+					w := h.work(cluster)
+					delete(w.Labels, workv1alpha2.ResourceBindingPermanentIDLabel)
+					if err := h.client.Update(t.Context(), w); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			b := h.r.scope.New()
+			if err := h.client.Get(t.Context(), h.key, b); err != nil {
+				t.Fatal(err)
+			}
+			if err := h.client.Delete(t.Context(), b); err != nil {
+				t.Fatal(err)
+			}
+			h.mustReconcile()
+			for _, cluster := range []string{"m1", "m2"} {
+				if h.work(cluster).DeletionTimestamp == nil {
+					t.Errorf("the work of %s stays", cluster)
+				}
+			}
+			if err := h.client.Get(t.Context(), h.key, b); client.IgnoreNotFound(err) != nil || err == nil {
+				t.Errorf("the binding stays: %v", err)
+			}
+		})
+	}
+}
+
+func TestBinding_TemplateGone(t *testing.T) {
+	h := newHarness(t, nil, resourceBinding(map[string]int32{"m1": 1}))
+	h.mustReconcile()
+	if got := h.taken(); got != nil {
+		t.Errorf("writes %v", got)
+	}
+}
+
+func TestBinding_OneClusterFailingDoesNotStopOthers(t *testing.T) {
+	b := resourceBinding(map[string]int32{"m2": 1})
+	b.Spec.Clusters = append([]workv1alpha2.TargetCluster{{Name: "unknown"}}, b.Spec.Clusters...)
+	h := newHarness(t, deployment(), b)
+	for range 2 {
+		if _, err := h.reconcile(); err == nil || !strings.Contains(err.Error(), `cluster "unknown"`) {
+			t.Fatalf("got error %v", err)
+		}
+	}
+	if diff := cmp.Diff([]string{"m2"}, h.clustersWithWorks()); diff != "" {
+		t.Error(diff)
+	}
+	got := h.published()
+	if len(got) != 2 || !strings.HasPrefix(got[0], "Warning SyncWorkFailed") || !strings.HasPrefix(got[1], "Warning SyncWorkFailed") {
+		t.Errorf("events %q", got)
+	}
+}
+
+func TestBinding_Suspension(t *testing.T) {
+	b := resourceBinding(map[string]int32{"m1": 1, "m2": 1})
+	b.Spec.Suspension = &workv1alpha2.Suspension{Suspension: policyv1alpha1.Suspension{
+		DispatchingOnClusters: &policyv1alpha1.SuspendClusters{ClusterNames: []string{"m2"}},
+	}}
+	b.Spec.PreserveResourcesOnDeletion = ptr.To(true)
+	h := newHarness(t, deployment(), b)
+	h.mustReconcile()
+	for cluster, want := range map[string]bool{"m1": false, "m2": true} {
+		if w := h.work(cluster); *w.Spec.SuspendDispatching != want || !*w.Spec.PreserveResourcesOnDeletion {
+			t.Errorf("%s: %+v", cluster, w.Spec)
+		}
+	}
+}
+
+func overridePolicy(value string) *policyv1alpha1.OverridePolicy {
+	return &policyv1alpha1.OverridePolicy{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "op"},
+		Spec: policyv1alpha1.OverrideSpec{OverrideRules: []policyv1alpha1.RuleWithCluster{{
+			TargetCluster: &policyv1alpha1.ClusterAffinity{ClusterNames: []string{"m1"}},
+			Overriders: policyv1alpha1.Overriders{AnnotationsOverrider: []policyv1alpha1.LabelAnnotationOverrider{{
+				Operator: policyv1alpha1.OverriderOpAdd, Value: map[string]string{"where": value},
+			}}},
+		}}},
+	}
+}
+
+func TestBinding_OverridesAreAppliedRecordedAndTakenBack(t *testing.T) {
+	op := overridePolicy("here")
+	h := newHarness(t, deployment(), resourceBinding(map[string]int32{"m1": 1, "m2": 1}), op)
+	h.mustReconcile()
+	w := h.work("m1")
+	if got := manifestOf(t, w).GetAnnotations()["where"]; got != "here" {
+		t.Errorf("got %q", got)
+	}
+	if got := w.Annotations[policyv1alpha1.AppliedOverridesAnnotation]; !strings.Contains(got, `"policyName":"op"`) {
+		t.Errorf("recorded %q", got)
+	}
+	if got := h.work("m2").Annotations[policyv1alpha1.AppliedOverridesAnnotation]; got != "" {
+		t.Errorf("m2 records %q", got)
+	}
+	if requests := h.r.overridden(t.Context(), op); len(requests) != 1 || requests[0].NamespacedName != h.key {
+		t.Errorf("the policy wakes %v", requests)
+	}
+	if err := h.client.Delete(t.Context(), op); err != nil {
+		t.Fatal(err)
+	}
+	h.mustReconcile()
+	w = h.work("m1")
+	if _, ok := manifestOf(t, w).GetAnnotations()["where"]; ok {
+		t.Error("the manifest keeps the annotation")
+	}
+	if _, ok := w.Annotations[policyv1alpha1.AppliedOverridesAnnotation]; ok {
+		t.Error("the work keeps the record")
+	}
+}
+
+func TestBinding_FailingOverrideIsReported(t *testing.T) {
+	op := overridePolicy("")
+	op.Spec.OverrideRules[0].Overriders = policyv1alpha1.Overriders{
+		Plaintext: []policyv1alpha1.PlaintextOverrider{{Path: "/spec/none/here", Operator: policyv1alpha1.OverriderOpRemove}},
+	}
+	h := newHarness(t, deployment(), resourceBinding(map[string]int32{"m1": 1, "m2": 1}), op)
+	if _, err := h.reconcile(); err == nil {
+		t.Error("no error")
+	}
+	if diff := cmp.Diff([]string{"m2"}, h.clustersWithWorks()); diff != "" {
+		t.Error(diff)
+	}
+	want := "Warning ApplyOverridePolicyFailed Apply override policy(default/op) for cluster(m1) failed."
+	if got := h.published(); !slices.Contains(got, want) {
+		t.Errorf("events %q", got)
+	}
+}
+
+func TestBinding_ForeignWorkIsNotTaken(t *testing.T) {
+	h := newHarness(t, deployment(), resourceBinding(map[string]int32{"m1": 1}))
+	h.mustReconcile()
+	w := h.work("m1")
+	w.Annotations[workv1alpha2.ResourceBindingNameAnnotation] = "other"
+	delete(w.Labels, workv1alpha2.ResourceBindingPermanentIDLabel)
+	if err := h.client.Update(t.Context(), w); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.reconcile(); err == nil || !strings.Contains(err.Error(), works.ErrForeign.Error()) {
+		t.Errorf("got error %v", err)
+	}
+}
+
+func TestBinding_ClusterScope(t *testing.T) {
+	role := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+		"metadata": map[string]any{"name": "system:foo:Bar", "uid": "uid-role"},
+	}}
+	b := &workv1alpha2.ClusterResourceBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "system.foo.bar-clusterrole", Labels: map[string]string{workv1alpha2.ClusterResourceBindingPermanentIDLabel: "id-b"}},
+		Spec: workv1alpha2.ResourceBindingSpec{
+			Resource: workv1alpha2.ObjectReference{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole", Name: "system:foo:Bar"},
+			Clusters: targets(map[string]int32{"m1": 0}), ConflictResolution: policyv1alpha1.ConflictOverwrite,
+		},
+	}
+	h := newHarness(t, role, b)
+	h.mustReconcile()
+	w := h.work("m1")
+	if w.Name != "system.foo.bar-5964d7bd5d" || w.Annotations[workv1alpha2.ClusterResourceBindingAnnotation] != b.Name ||
+		w.Annotations[workv1alpha2.ResourceConflictResolutionAnnotation] != "overwrite" {
+		t.Errorf("got %s, %v", w.Name, w.Annotations)
+	}
+	obj := manifestOf(t, w)
+	if obj.GetLabels()[workv1alpha2.ClusterResourceBindingPermanentIDLabel] != "id-b" || obj.GetAnnotations()[workv1alpha2.ResourceTemplateGenerationAnnotation] != "" {
+		t.Errorf("manifest %v %v", obj.GetLabels(), obj.GetAnnotations())
+	}
+	if diff := cmp.Diff([]string{"Normal SyncWorkSucceed Sync work of ClusterResourceBinding(system.foo.bar-clusterrole) successful."}, h.published()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestCompletions(t *testing.T) {
+	job := func(uid string, completions any) *unstructured.Unstructured {
+		obj := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "batch/v1", "kind": "Job", "spec": map[string]any{}}}
+		obj.SetUID(types.UID(uid))
+		if completions != nil {
+			_ = unstructured.SetNestedField(obj.Object, completions, "spec", "completions")
+		}
+		return obj
+	}
+	divided := &policyv1alpha1.Placement{ReplicaScheduling: &policyv1alpha1.ReplicaSchedulingStrategy{
+		ReplicaSchedulingType: policyv1alpha1.ReplicaSchedulingTypeDivided,
+	}}
+	other := job("", int64(5))
+	other.SetAPIVersion("example.io/v1")
+	for name, tc := range map[string]struct {
+		job       *unstructured.Unstructured
+		placement *policyv1alpha1.Placement
+		targets   map[string]int32
+		want      map[string]int64
+	}{
+		"in proportion to replicas":       {job("", int64(9)), divided, map[string]int32{"m1": 1, "m2": 2}, map[string]int64{"m1": 3, "m2": 6}},
+		"the first by name gets the rest": {job("", int64(5)), divided, map[string]int32{"m1": 1, "m2": 1}, map[string]int64{"m1": 3, "m2": 2}},
+		"duplicated jobs are not divided": {job("", int64(5)), &policyv1alpha1.Placement{}, map[string]int32{"m1": 1}, nil},
+		"no completions":                  {job("", nil), divided, map[string]int32{"m1": 1}, nil},
+		"no placement":                    {job("", int64(5)), nil, map[string]int32{"m1": 1}, nil},
+		"another kind of that name":       {other, divided, map[string]int32{"m1": 1}, nil},
+		"no weights":                      {job("", int64(5)), divided, map[string]int32{"m1": 0}, map[string]int64{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			spec := &workv1alpha2.ResourceBindingSpec{Replicas: 3, Placement: tc.placement}
+			if diff := cmp.Diff(tc.want, completions(tc.job, spec, targets(tc.targets))); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
