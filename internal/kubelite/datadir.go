@@ -92,17 +92,31 @@ func (d *dataDir) join(elem ...string) string {
 }
 
 // socketPath returns where to listen for local clients: inside the data directory, or, if that path is too long for
-// a socket, in a new directory under the system's temporary one.
+// a socket or would need quoting in a URL or list, in a directory under the system's temporary one. A link remembers that one, for the start after a crash.
 func (d *dataDir) socketPath() (path string, cleanup func(), err error) {
+	link := d.join("run")
+	if old, err := os.Readlink(link); err == nil {
+		_, _ = os.RemoveAll(old), os.Remove(link)
+	}
 	path = d.join("etcd.sock")
-	if len(path) <= maxSocketPath {
+	if len(path) <= maxSocketPath && plainPath(path) {
 		return path, func() { _ = os.Remove(path) }, nil
 	}
 	dir, err := os.MkdirTemp("", "kubelite-")
 	if err != nil {
 		return "", nil, fmt.Errorf("making a directory for a socket: %w", err)
 	}
-	return filepath.Join(dir, "etcd.sock"), func() { _ = os.RemoveAll(dir) }, nil
+	if err := os.Symlink(dir, link); err != nil {
+		return "", nil, fmt.Errorf("remembering the directory of a socket: %w", err)
+	}
+	return filepath.Join(dir, "etcd.sock"), func() { _, _ = os.RemoveAll(dir), os.Remove(link) }, nil
+}
+
+// plainPath reports whether a path means the same in a URL and in a list with commas.
+func plainPath(path string) bool {
+	return !strings.ContainsFunc(path, func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("/._-", r)
+	})
 }
 
 // listen opens the API server's port: the wanted one, else the one used before, else a free one, and remembers it.

@@ -1,0 +1,283 @@
+package testenv
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/karmada-toolkit/karmada/internal/kubelite/ready"
+)
+
+const (
+	startTimeout = 2 * time.Minute
+	stopTimeout  = 20 * time.Second
+	// logTail is how much of a cluster's log is shown when something went wrong.
+	logTail = 4096
+)
+
+// Spec describes a cluster for a test.
+type Spec struct {
+	// Name of the cluster, its context and the prefix of its nodes.
+	Name string
+	// Args are the flags of kubelite beside --data-dir and --name.
+	Args []string
+	// DataDir is where the cluster keeps its data: a new temporary directory if empty.
+	DataDir string
+}
+
+// ControlPlane is a cluster that holds a federation's templates.
+func ControlPlane() Spec {
+	return Spec{Name: "control-plane", Args: []string{"--profile=control-plane", "--context-name=karmada-apiserver", "--fsync=false"}}
+}
+
+// Member is a cluster that runs workloads on simulated nodes.
+func Member(name string, nodes int) Spec {
+	return Spec{Name: name, Args: []string{"--profile=member", fmt.Sprintf("--nodes=%d", nodes)}}
+}
+
+// With returns the spec with more flags.
+func (s Spec) With(args ...string) Spec {
+	s.Args = append(append([]string{}, s.Args...), args...)
+	return s
+}
+
+// Cluster is a running cluster.
+type Cluster struct {
+	// Info is what the cluster said when it was ready.
+	Info ready.Info
+	// Config is the configuration of an administrator's client, without rate limits.
+	Config *rest.Config
+	// Kubeconfig is the path of the administrator's kubeconfig.
+	Kubeconfig string
+	// DataDir is where the cluster keeps its data, LogFile where it logs to.
+	DataDir string
+	LogFile string
+
+	spec Spec
+	cmd  *exec.Cmd
+	// exited is closed when the process has ended, with err.
+	exited chan struct{}
+	err    error
+}
+
+// Start runs a cluster until the test ends. It returns when the cluster is ready.
+func Start(tb testing.TB, spec Spec) *Cluster {
+	tb.Helper()
+	if spec.DataDir == "" {
+		spec.DataDir = tb.TempDir()
+	}
+	c, err := Launch(tb, spec)
+	if err != nil {
+		tb.Fatalf("starting cluster %q: %v", spec.Name, err)
+	}
+	return c
+}
+
+// StartAll runs several clusters at once.
+func StartAll(tb testing.TB, specs ...Spec) []*Cluster {
+	tb.Helper()
+	clusters, errs := make([]*Cluster, len(specs)), make([]error, len(specs))
+	Binary(tb, "kubelite")
+	done := make(chan struct{})
+	for i := range specs {
+		if specs[i].DataDir == "" {
+			specs[i].DataDir = tb.TempDir()
+		}
+		go func() {
+			clusters[i], errs[i] = Launch(tb, specs[i])
+			done <- struct{}{}
+		}()
+	}
+	for range specs {
+		<-done
+	}
+	if err := errors.Join(errs...); err != nil {
+		tb.Fatalf("starting clusters: %v", err)
+	}
+	return clusters
+}
+
+// Launch is Start for tests that expect a failure: the error holds the end of the log.
+func Launch(tb testing.TB, spec Spec) (*Cluster, error) {
+	tb.Helper()
+	c := &Cluster{DataDir: spec.DataDir, LogFile: filepath.Join(spec.DataDir, "kubelite.log"), spec: spec}
+	if err := c.launch(tb); err != nil {
+		if c.exited != nil && c.Running() {
+			c.Kill(tb)
+		}
+		return nil, err
+	}
+	tb.Cleanup(func() {
+		if tb.Failed() {
+			tb.Logf("the log of cluster %q ends with\n%s", spec.Name, c.tail())
+		}
+		c.Stop(tb)
+	})
+	return c, nil
+}
+
+func (c *Cluster) launch(tb testing.TB) error {
+	binary := Binary(tb, "kubelite")
+	if err := os.MkdirAll(c.DataDir, 0o700); err != nil {
+		return err
+	}
+	log, err := os.OpenFile(c.LogFile, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = log.Close() }()
+	args := append([]string{"--data-dir=" + c.DataDir, "--name=" + c.spec.Name}, c.spec.Args...)
+	c.cmd = exec.Command(binary, args...)
+	c.cmd.Stdout, c.cmd.Stderr = log, log
+	c.cmd.SysProcAttr = childAttributes()
+	if err := c.spawn(); err != nil {
+		return err
+	}
+	return c.wait()
+}
+
+// spawn starts the process from a thread that lives as long as the process: the system would take the end of a
+// thread for the end of the parent.
+func (c *Cluster) spawn() error {
+	started := make(chan error, 1)
+	cmd, exited := c.cmd, make(chan struct{})
+	go func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		if err := cmd.Start(); err != nil {
+			started <- err
+			return
+		}
+		started <- nil
+		c.err = cmd.Wait()
+		close(exited)
+	}()
+	err := <-started
+	if err == nil {
+		c.exited = exited
+	}
+	return err
+}
+
+// wait returns when the cluster is ready, or its process has ended.
+func (c *Cluster) wait() error {
+	ctx, cancel := context.WithTimeoutCause(context.Background(), startTimeout, errors.New("it takes too long"))
+	defer cancel()
+	ctx, died := context.WithCancelCause(ctx)
+	defer died(nil)
+	exited := c.exited
+	go func() {
+		select {
+		case <-exited:
+			died(errors.New("the process ended"))
+		case <-ctx.Done():
+		}
+	}()
+	info, err := ready.Wait(ctx, c.DataDir, c.cmd.Process.Pid)
+	if err != nil {
+		return fmt.Errorf("%w\n%s", err, c.tail())
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", info.Kubeconfig)
+	if err != nil {
+		return fmt.Errorf("reading the kubeconfig: %w", err)
+	}
+	config.QPS = -1
+	c.Info, c.Config, c.Kubeconfig = info, config, info.Kubeconfig
+	return nil
+}
+
+// Stop ends the cluster in order. It does nothing if it has ended.
+func (c *Cluster) Stop(tb testing.TB) {
+	tb.Helper()
+	if c.Running() {
+		_ = c.cmd.Process.Signal(syscall.SIGTERM)
+	}
+	select {
+	case <-c.exited:
+	case <-time.After(stopTimeout):
+		c.Kill(tb)
+		tb.Errorf("cluster %q did not stop within %s", c.spec.Name, stopTimeout)
+	}
+}
+
+// Kill ends the cluster as a crash would.
+func (c *Cluster) Kill(tb testing.TB) {
+	tb.Helper()
+	_ = c.cmd.Process.Kill()
+	<-c.exited
+}
+
+// Restart starts a cluster again that was stopped or killed, on its data.
+func (c *Cluster) Restart(tb testing.TB) {
+	tb.Helper()
+	if c.Running() {
+		c.Stop(tb)
+	}
+	if err := c.launch(tb); err != nil {
+		tb.Fatalf("starting cluster %q again: %v", c.spec.Name, err)
+	}
+}
+
+// Running reports whether the process lives.
+func (c *Cluster) Running() bool {
+	select {
+	case <-c.exited:
+		return false
+	default:
+		return true
+	}
+}
+
+// ExitError is how the process ended: nil for exit code 0.
+func (c *Cluster) ExitError() error {
+	<-c.exited
+	return c.err
+}
+
+func (c *Cluster) tail() string {
+	data, err := os.ReadFile(c.LogFile)
+	if err != nil {
+		return err.Error()
+	}
+	if len(data) > logTail {
+		data = data[len(data)-logTail:]
+		data = data[bytes.IndexByte(data, '\n')+1:]
+	}
+	return strings.TrimSpace(string(data))
+}
+
+// Eventually calls check until it returns nil, and fails the test with its last error when that takes too long.
+func Eventually(tb testing.TB, limit time.Duration, check func(ctx context.Context) error) {
+	tb.Helper()
+	ctx, cancel := context.WithTimeout(tb.Context(), limit)
+	defer cancel()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	var last error
+	for {
+		err := check(ctx)
+		if err == nil {
+			return
+		}
+		if ctx.Err() == nil || last == nil { // an error of the deadline says less than the one before
+			last = err
+		}
+		select {
+		case <-ctx.Done():
+			tb.Fatalf("not within %s: %v", limit, last)
+		case <-tick.C:
+		}
+	}
+}
