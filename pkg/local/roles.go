@@ -38,11 +38,12 @@ func (s *starter) roles(ctx context.Context, info ready.Info) error {
 	waiting := "its servers to listen"
 	defer s.remind(ctx, rolesProcess, func() string { return waiting })()
 	if _, alive := p.running(); !alive {
-		stop, err := s.startRoles(ctx, p, info, c)
+		alive, stop, err := s.startRoles(ctx, p, info, c)
 		if err != nil {
 			return fmt.Errorf("starting %s: %w", rolesProcess, err)
 		}
 		defer stop()
+		ctx = alive
 	}
 	waiting = "the API of the federation to be served"
 	if err := s.waitForRoles(ctx, cfg); err != nil {
@@ -53,28 +54,28 @@ func (s *starter) roles(ctx context.Context, info ready.Info) error {
 }
 
 // startRoles starts the process while it writes what the process needs to the
-// control plane.
-func (s *starter) startRoles(ctx context.Context, p process, info ready.Info, c client.Client) (func(), error) {
+// control plane. The context that it returns ends with the process.
+func (s *starter) startRoles(ctx context.Context, p process, info ready.Info, c client.Client) (alive context.Context, stop func(), err error) {
 	if err := s.f.choosePorts(); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if err := s.f.save(); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	ca, err := s.certificates()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	child, err := s.start(p, s.bin.karmada, s.roleArgs(info)...)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	ctx, stop := child.during(ctx)
-	if err := s.install(ctx, c, ca); err != nil {
-		stop()
-		return nil, cause(ctx, err)
+	alive, stop = child.during(ctx)
+	if err := s.install(alive, c, ca); err != nil {
+		defer stop()
+		return nil, nil, cause(alive, err)
 	}
-	return stop, nil
+	return alive, stop, nil
 }
 
 // install writes the APIs, then, when their servers listen, what makes the API

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -153,19 +154,29 @@ func start(ctx context.Context, c *common, userAgent string, roles []named) erro
 		return err
 	}
 	early := &servers{Manager: mgr}
-	for _, r := range roles {
-		target := ctrl.Manager(mgr)
-		if r.Serves {
-			target = early
+	if err := setup(ctx, early, roles, true); err != nil {
+		return err
+	}
+	return run(ctx, mgr, early, func(ctx context.Context) error {
+		if !slices.ContainsFunc(roles, func(r named) bool { return !r.Serves }) {
+			return nil
 		}
-		if err := r.Setup(ctx, target); err != nil {
+		if err := waitForAPIs(ctx, mgr, c.startTimeout); err != nil {
+			return err
+		}
+		return setup(ctx, mgr, roles, false)
+	})
+}
+
+// setup adds the roles that serve, or those that do not, to the manager.
+func setup(ctx context.Context, mgr ctrl.Manager, roles []named, serving bool) error {
+	for _, r := range roles {
+		if r.Serves != serving {
+			continue
+		}
+		if err := r.Setup(ctx, mgr); err != nil {
 			return fmt.Errorf("setting up %s: %w", r.Name, err)
 		}
 	}
-	return run(ctx, mgr, early, func(ctx context.Context) error {
-		if len(roles) == 1 && roles[0].Serves {
-			return nil
-		}
-		return waitForAPIs(ctx, cfg, c.startTimeout)
-	})
+	return nil
 }

@@ -84,9 +84,9 @@ func (s *servers) Add(r manager.Runnable) error {
 	return s.Manager.Add(r)
 }
 
-// run starts the servers, waits for the APIs that the roles use, and runs the
-// manager until ctx ends or something fails.
-func run(ctx context.Context, mgr manager.Manager, s *servers, ready func(context.Context) error) error {
+// run starts the servers, prepares the rest once the API server serves what it
+// needs, and runs the manager until ctx ends or something fails.
+func run(ctx context.Context, mgr manager.Manager, s *servers, prepare func(context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var wg sync.WaitGroup
@@ -97,7 +97,7 @@ func run(ctx context.Context, mgr manager.Manager, s *servers, ready func(contex
 			}
 		})
 	}
-	err := ready(ctx)
+	err := prepare(ctx)
 	if err == nil {
 		err = mgr.Start(ctx)
 	}

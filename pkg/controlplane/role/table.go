@@ -1,4 +1,28 @@
 package role
 
+import (
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/aggregated"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllermanager"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/webhook"
+)
+
 // Table returns the roles.
-func Table() []Role { return nil }
+func Table() []Role {
+	return []Role{
+		{
+			Name: "aggregated-apiserver", Doc: "Serve the Cluster API and the way into the members",
+			HealthAddress: "0", MetricsAddress: "0", Serves: true,
+			New: newInstance(aggregated.NewOptions, aggregated.Setup),
+		},
+		{
+			Name: "controller-manager", Doc: "Carry templates to the members and bring their status back",
+			LockName: "karmada-controller-manager", HealthAddress: ":10357", MetricsAddress: ":8080",
+			New: newInstance(controllermanager.NewOptions, controllermanager.Setup),
+		},
+		{
+			Name: "webhook", Doc: "Default and check what users write",
+			HealthAddress: ":8000", MetricsAddress: ":8080", Serves: true,
+			New: newInstance(webhook.NewOptions, webhook.Setup),
+		},
+	}
+}

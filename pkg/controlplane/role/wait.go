@@ -2,60 +2,83 @@ package role
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"strings"
 	"time"
 
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
+	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
+	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
+	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 )
 
-// required are the lists that the caches of the roles are filled from.
-var required = []string{ //nolint:gochecknoglobals // never changed
-	"/apis/policy.karmada.io/v1alpha1/propagationpolicies?limit=1",
-	"/apis/work.karmada.io/v1alpha1/works?limit=1",
-	"/apis/work.karmada.io/v1alpha2/resourcebindings?limit=1",
-	"/apis/config.karmada.io/v1alpha1/resourceinterpretercustomizations?limit=1",
-	"/apis/cluster.karmada.io/v1alpha1/clusters?limit=1",
+// required are the kinds that the roles watch from the start.
+func required() []schema.GroupVersionKind {
+	return []schema.GroupVersionKind{
+		policyv1alpha1.GroupVersion.WithKind("PropagationPolicy"),
+		policyv1alpha1.GroupVersion.WithKind("ClusterPropagationPolicy"),
+		policyv1alpha1.GroupVersion.WithKind("OverridePolicy"),
+		policyv1alpha1.GroupVersion.WithKind("ClusterOverridePolicy"),
+		policyv1alpha1.GroupVersion.WithKind("FederatedResourceQuota"),
+		workv1alpha1.GroupVersion.WithKind("Work"),
+		workv1alpha2.GroupVersion.WithKind("ResourceBinding"),
+		workv1alpha2.GroupVersion.WithKind("ClusterResourceBinding"),
+		configv1alpha1.GroupVersion.WithKind("ResourceInterpreterCustomization"),
+		configv1alpha1.GroupVersion.WithKind("ResourceInterpreterWebhookConfiguration"),
+		clusterv1alpha1.GroupVersion.WithKind("Cluster"),
+	}
 }
 
-// waitForAPIs returns when the control plane serves everything the roles need. It
-// says what it waits for every two seconds.
-func waitForAPIs(ctx context.Context, cfg *rest.Config, timeout time.Duration) error {
-	clients, err := kubernetes.NewForConfig(cfg)
-	if err != nil {
-		return fmt.Errorf("connecting to the control plane: %w", err)
-	}
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+// waitForAPIs returns when the control plane serves every kind that the roles
+// watch. It says what it waits for every two seconds.
+func waitForAPIs(ctx context.Context, mgr manager.Manager, timeout time.Duration) error {
+	late := fmt.Errorf("not served after %s: install the CRDs and the APIService of the control plane", timeout)
+	ctx, cancel := context.WithTimeoutCause(ctx, timeout, late)
 	defer cancel()
-	get := func(path string) error {
-		path, query, _ := strings.Cut(path, "?")
-		r := clients.CoreV1().RESTClient().Get().AbsPath(path)
-		if query != "" {
-			r = r.Param("limit", "1")
-		}
-		return r.Do(ctx).Error()
-	}
 	logger := log.FromContext(ctx)
 	said := time.NewTicker(2 * time.Second)
 	defer said.Stop()
 	retry := time.NewTicker(50 * time.Millisecond)
 	defer retry.Stop()
-	for _, path := range append([]string{"/readyz"}, required...) {
+	for _, gvk := range required() {
 		for {
-			err := get(path)
+			err := served(ctx, mgr, gvk)
 			if err == nil {
 				break
 			}
 			select {
 			case <-ctx.Done():
-				return fmt.Errorf("waiting for the control plane to serve %s: %w", path, err)
+				return fmt.Errorf("waiting for the control plane to serve %s: %w", gvk, errors.Join(context.Cause(ctx), err))
 			case <-said.C:
-				logger.Info("Waiting for the control plane", "path", path, "problem", err.Error())
+				logger.Info("Waiting for the control plane to serve a kind", "kind", gvk.String(), "problem", err.Error())
 			case <-retry.C:
 			}
 		}
+	}
+	return nil
+}
+
+// served says why a kind cannot be watched yet.
+func served(ctx context.Context, mgr manager.Manager, gvk schema.GroupVersionKind) error {
+	if _, err := mgr.GetRESTMapper().RESTMapping(gvk.GroupKind(), gvk.Version); err != nil {
+		return fmt.Errorf("looking it up: %w", err)
+	}
+	object, err := mgr.GetScheme().New(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
+	if err != nil {
+		return fmt.Errorf("making a list: %w", err)
+	}
+	list, ok := object.(client.ObjectList)
+	if !ok {
+		return fmt.Errorf("%T is no list", object)
+	}
+	if err := mgr.GetAPIReader().List(ctx, list, client.Limit(1)); err != nil {
+		return fmt.Errorf("listing it: %w", err)
 	}
 	return nil
 }
