@@ -1,0 +1,190 @@
+package e2e
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+const guestbookCRD = `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: guestbooks.webapp.my.domain}
+spec:
+  group: webapp.my.domain
+  names: {kind: Guestbook, listKind: GuestbookList, plural: guestbooks, singular: guestbook}
+  scope: Namespaced
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          spec:
+            type: object
+            properties:
+              size: {type: integer}
+              configMapName: {type: string}
+              alias: {type: string}
+          status:
+            type: object
+            x-kubernetes-preserve-unknown-fields: true
+    subresources: {status: {}}
+`
+
+// g
+func TestGuestbook_CustomResourcesAndOverrides(t *testing.T) {
+	ns := namespace(t)
+	apply(t, ns, guestbookCRD, `
+apiVersion: policy.karmada.io/v1alpha1
+kind: ClusterPropagationPolicy
+metadata: {name: guestbook-crd}
+spec:
+  resourceSelectors: [{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, name: guestbooks.webapp.my.domain}]
+  placement: {clusterAffinity: {clusterNames: [member1]}}
+`)
+	t.Cleanup(func() {
+		ctl("", "delete", "crd", "guestbooks.webapp.my.domain", "--ignore-not-found")
+		ctl("", "delete", "cpp", "guestbook-crd", "--ignore-not-found")
+	})
+	eventually(t, is("member1", "default", "crd/guestbooks.webapp.my.domain", `{.status.conditions[?(@.type=="Established")].status}`, "True"))
+
+	eventually(t, func() error {
+		r := ctl(`
+apiVersion: webapp.my.domain/v1
+kind: Guestbook
+metadata: {name: guestbook-sample}
+spec: {size: 2, configMapName: test, alias: Name}
+---
+`+policyFor("guestbook", "{apiVersion: webapp.my.domain/v1, kind: Guestbook}", to("member1")), "apply", "-n", ns, "-f", "-")
+		if r.code != 0 {
+			return fmt.Errorf("%s%s", r.out, r.err)
+		}
+		return nil
+	})
+	eventually(t, is("member1", ns, "guestbooks/guestbook-sample", "{.spec.size}", "2"))
+
+	apply(t, ns, `
+apiVersion: policy.karmada.io/v1alpha1
+kind: OverridePolicy
+metadata: {name: guestbook}
+spec:
+  resourceSelectors: [{apiVersion: webapp.my.domain/v1, kind: Guestbook}]
+  overrideRules:
+  - targetCluster: {clusterNames: [member1]}
+    overriders:
+      plaintext:
+      - {path: /spec/size, operator: replace, value: 4}
+      - {path: /metadata/annotations, operator: add, value: {OverridePolicy: test}}
+`)
+	eventually(t, all(
+		is("member1", ns, "guestbooks/guestbook-sample", "{.spec.size}", "4"),
+		is("member1", ns, "guestbooks/guestbook-sample", "{.metadata.annotations.OverridePolicy}", "test"),
+		is("", ns, "guestbooks/guestbook-sample", "{.spec.size}", "2"),
+	))
+}
+
+// h
+func TestOverrides_ImageCommandAndArgs(t *testing.T) {
+	ns := namespace(t)
+	apply(t, ns, deployment("nginx", 1), policy("nginx", to("member1", "member2")), `
+apiVersion: policy.karmada.io/v1alpha1
+kind: OverridePolicy
+metadata: {name: nginx}
+spec:
+  resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, name: nginx}]
+  overrideRules:
+  - targetCluster: {clusterNames: [member1]}
+    overriders:
+      imageOverrider: [{component: Registry, operator: add, value: test-repo}]
+      commandOverrider: [{containerName: nginx, operator: add, value: ["--debug"]}]
+      argsOverrider: [{containerName: nginx, operator: remove, value: ["daemon off;"]}]
+      labelsOverrider: [{operator: add, value: {env: one}}]
+      annotationsOverrider: [{operator: add, value: {note: one}}]
+`)
+	const container = "{.spec.template.spec.containers[0]."
+	eventually(t, all(
+		is("member1", ns, "deploy/nginx", container+"image}", "test-repo/nginx:1.27"),
+		is("member1", ns, "deploy/nginx", container+"command}", `["nginx","--debug"]`),
+		is("member1", ns, "deploy/nginx", container+"args}", `["-g"]`),
+		is("member1", ns, "deploy/nginx", "{.metadata.labels.env}", "one"),
+		is("member1", ns, "deploy/nginx", "{.metadata.annotations.note}", "one"),
+		is("member2", ns, "deploy/nginx", container+"image}", "nginx:1.27"),
+		is("member2", ns, "deploy/nginx", container+"command}", `["nginx"]`),
+	))
+}
+
+// i
+func TestDescribe_ShowsTheWayOfATemplate(t *testing.T) {
+	ns := namespace(t)
+	apply(t, ns, deployment("nginx", 2), policy("nginx", weighted(1, 1)))
+	eventually(t, func() error {
+		out := must(t, "describe", "deploy", "nginx", "-n", ns)
+		for _, want := range []string{
+			"ApplyPolicySucceed", "Apply policy(" + ns + "/nginx) succeed",
+			"ScheduleBindingSucceed", "Binding has been scheduled successfully. Result: {member1:1, member2:1}",
+			"SyncWorkSucceed", "Sync work of ResourceBinding(" + ns + "/nginx-deployment) successful.",
+			"SyncSucceed", "Successfully applied resource(" + ns + "/nginx) to cluster member1",
+			"Successfully applied resource(" + ns + "/nginx) to cluster member2",
+			"AggregateStatusSucceed", "Update Resource with AggregatedStatus successfully.",
+		} {
+			if !strings.Contains(out, want) {
+				return fmt.Errorf("describe does not show %q:\n%s", want, out)
+			}
+		}
+		return nil
+	})
+	eventually(t, shows(row{"NAME": "nginx", "CLUSTER": "Karmada", "READY": "2/2"}, "get", "deploy", "-n", ns))
+}
+
+// Kinds that the interpreter knows, each carried there and its status back.
+func TestKinds_StatusComesBack(t *testing.T) {
+	ns := namespace(t)
+	apply(t, ns, `
+apiVersion: batch/v1
+kind: Job
+metadata: {name: once}
+spec:
+  template:
+    spec:
+      restartPolicy: Never
+      containers: [{name: main, image: "busybox:1"}]
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: settings}
+data: {a: b}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: web}
+spec: {selector: {app: web}, ports: [{port: 80}]}
+---
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: db}
+spec:
+  replicas: 1
+  serviceName: db
+  selector: {matchLabels: {app: db}}
+  template: {metadata: {labels: {app: db}}, spec: {containers: [{name: main, image: "busybox:1"}]}}
+---
+apiVersion: apps/v1
+kind: DaemonSet
+metadata: {name: each}
+spec:
+  selector: {matchLabels: {app: each}}
+  template: {metadata: {labels: {app: each}}, spec: {containers: [{name: main, image: "busybox:1"}]}}
+`, policyFor("everything", `{apiVersion: batch/v1, kind: Job}, {apiVersion: v1, kind: ConfigMap, name: settings},
+    {apiVersion: v1, kind: Service}, {apiVersion: apps/v1, kind: StatefulSet}, {apiVersion: apps/v1, kind: DaemonSet}`, to("member1", "member2")))
+	eventually(t, is("", ns, "job/once", "{.status.succeeded}", "2"))
+	eventually(t, is("", ns, "sts/db", "{.status.readyReplicas}", "2"))
+	eventually(t, is("", ns, "ds/each", "{.status.numberReady}", "2"))
+	eventually(t, is("member2", ns, "cm/settings", "{.data.a}", "b"))
+	eventually(t, is("member1", ns, "svc/web", "{.spec.ports[0].port}", "80"))
+	for _, rb := range []string{"once-job", "settings-configmap", "web-service", "db-statefulset", "each-daemonset"} {
+		eventually(t, is("", ns, "rb/"+rb, `{.status.conditions[?(@.type=="FullyApplied")].status}`, "True"))
+	}
+}

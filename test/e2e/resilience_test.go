@@ -1,0 +1,100 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// pid returns the process of the federation of the tests with a name.
+func pid(t *testing.T, process string) int {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(stateDir, "default", "processes", process+".json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var record struct{ PID int }
+	if err := json.Unmarshal(data, &record); err != nil {
+		t.Fatal(err)
+	}
+	return record.PID
+}
+
+// end sends a signal to a process of the federation.
+func end(t *testing.T, process string, s syscall.Signal) {
+	t.Helper()
+	if err := syscall.Kill(pid(t, process), s); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// up brings back what is dead.
+func up(t *testing.T) {
+	t.Helper()
+	must(t, "local", "up", "--dir", stateDir)
+}
+
+// l
+func TestCrash_ControlPlaneLosesNothing(t *testing.T) {
+	ns := namespace(t)
+	apply(t, ns, policyFor("all", "{apiVersion: apps/v1, kind: Deployment}", to("member1", "member2")))
+	const n = 100
+	var manifests []string
+	for i := range n {
+		manifests = append(manifests, deployment(fmt.Sprintf("web-%03d", i), 1))
+	}
+	apply(t, ns, manifests...)
+	end(t, "karmada", syscall.SIGKILL)
+	end(t, "karmada-apiserver", syscall.SIGKILL)
+	up(t)
+	for _, cluster := range []string{"member1", "member2"} {
+		eventually(t, func() error {
+			out, err := valueIn(cluster, []string{"get", "deploy", "-n", ns, "-o", "jsonpath={range .items[*]}{.metadata.name} {.metadata.uid} {.status.readyReplicas}{\"\\n\"}{end}"})
+			if err != nil {
+				return err
+			}
+			lines := strings.Split(strings.TrimSpace(out), "\n")
+			if len(lines) != n || strings.Count(out, " 1\n")+strings.Count(out+"\n", " 1\n\n") < n-1 {
+				return fmt.Errorf("%s has %d ready Deployments, not %d", cluster, strings.Count(out+"\n", " 1\n"), n)
+			}
+			return nil
+		})
+		// Nothing was made twice: every object has one ReplicaSet.
+		out, err := valueIn(cluster, []string{"get", "rs", "-n", ns, "-o", "jsonpath={.items[*].metadata.name}"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := len(strings.Fields(out)); got != n {
+			t.Errorf("%s has %d ReplicaSets, not %d", cluster, got, n)
+		}
+	}
+}
+
+// m
+func TestCrash_DeadMemberDelaysNobody(t *testing.T) {
+	ns := namespace(t)
+	end(t, "member2", syscall.SIGKILL)
+	t.Cleanup(func() { ctl("", "local", "up", "--dir", stateDir) })
+	eventually(t, func() error {
+		if shows(row{"NAME": "member2", "READY": "True"}, "get", "clusters")() == nil {
+			return fmt.Errorf("member2 is still Ready")
+		}
+		return nil
+	})
+	apply(t, ns, deployment("here", 1), policy("here", to("member1")))
+	eventually(t, is("member1", ns, "deploy/here", "{.status.readyReplicas}", "1"))
+	r := ctl("", "get", "deploy", "-n", ns)
+	if r.code != 1 || !strings.Contains(r.err, "member2") || !strings.Contains(r.out, "here") {
+		t.Errorf("get with a dead member: exit code %d\n%s%s", r.code, r.out, r.err)
+	}
+
+	apply(t, ns, deployment("there", 1), policy("there", to("member2")+`
+clusterTolerations: [{operator: Exists}]`))
+	up(t)
+	eventually(t, shows(row{"NAME": "member2", "READY": "True"}, "get", "clusters"))
+	eventually(t, is("member2", ns, "deploy/there", "{.status.readyReplicas}", "1"))
+}
