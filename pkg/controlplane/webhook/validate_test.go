@@ -1,0 +1,206 @@
+package webhook
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/init/components"
+)
+
+func policyText(labels, spec string) string {
+	return `{apiVersion: policy.karmada.io/v1alpha1, kind: PropagationPolicy, metadata: {name: a, namespace: ns, labels: {` + labels + `}}, spec: {resourceSelectors: [], placement: {}, ` + spec + `}}`
+}
+
+func TestValidatePolicy(t *testing.T) {
+	const path, id = "/validate-propagationpolicy", "propagationpolicy.karmada.io/permanent-id"
+	for _, tc := range []struct {
+		name, obj, old, want string
+	}{
+		{name: "with an id", obj: policyText(id+": x", "")},
+		{name: "without an id", obj: policyText("", ""), want: "label " + id + " is required, it should be set by the mutating admission webhook during creation"},
+		{name: "the id stays", obj: policyText(id+": z", ""), old: policyText(id+": x", ""), want: "label " + id + " is immutable, it can only be set by the system during creation"},
+		{name: "the id is not added", obj: policyText(id+": z", ""), old: policyText("", ""), want: "label " + id + " is immutable, it can only be set by the system during creation"},
+		{name: "the scheduler stays", obj: policyText("", "schedulerName: b"), old: policyText("", "schedulerName: a"), want: "the schedulerName should not be updated"},
+		{
+			name: "several problems at once", obj: policyText(id+": x", "failover: {application: {decisionConditions: {tolerationSeconds: -1}}}"),
+			want: "[spec.propagateDeps: Invalid value: false: application failover is set, propagateDeps must be true, spec.failover.application.decisionConditions.tolerationSeconds: Invalid value: -1: must be greater than or equal to 0]",
+		},
+		{
+			name: "application failover without toleration is no panic", obj: policyText(id+": x", "propagateDeps: true, failover: {application: {decisionConditions: {}}}"),
+		},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			q := question{path: path, object: tc.obj, old: tc.old}
+			if tc.old != "" {
+				q.operation = admissionv1.Update
+			}
+			resp := ask(t, deps(), q)
+			if tc.want != "" {
+				wantRefused(t, resp, 403, tc.want)
+			} else if !resp.Allowed {
+				t.Errorf("refused: %s", resp.Result.Message)
+			}
+		})
+	}
+}
+
+func TestValidateBinding(t *testing.T) {
+	binding := func(annotation, components string) string {
+		return `{apiVersion: work.karmada.io/v1alpha2, kind: ResourceBinding, metadata: {name: a, annotations: {` + annotation + `}}, spec: {components: [` + components + `]}}`
+	}
+	const path, dependencies = "/validate-resourcebinding", "resourcebinding.karmada.io/dependencies: "
+	for _, ok := range []string{binding("", ""), binding(dependencies+`'[{"apiVersion":"v1","kind":"A"}]'`, ""), binding("", "{name: a, replicas: 1}, {name: a, replicas: 1}")} {
+		if resp := ask(t, deps(), question{path: path, object: ok}); !resp.Allowed {
+			t.Errorf("%s: %s", ok, resp.Result.Message)
+		}
+	}
+	wantRefused(t, ask(t, deps(), question{path: path, object: binding(dependencies+"not json", "")}), 403,
+		`metadata.annotations.resourcebinding.karmada.io/dependencies: Invalid value: "not json": annotation value must be a valid JSON`)
+	gated := deps()
+	gated.Components = true
+	wantRefused(t, ask(t, gated, question{path: path, object: binding("", `{name: a, replicas: 1}, {name: a, replicas: 1}, {name: "", replicas: 1}`)}), 403,
+		`[spec.components[1].name: Invalid value: "a": component names must be unique, spec.components[2].name: Invalid value: "": component names must be non-empty]`)
+	wantRefused(t, ask(t, deps(), question{path: path, object: `{apiVersion: work.karmada.io/v1alpha1, kind: ResourceBinding}`}), 400,
+		"unable to decode work.karmada.io/v1alpha1, Kind=ResourceBinding into *v1alpha2.ResourceBinding")
+}
+
+func TestProtect(t *testing.T) {
+	const path = "/validate-resourcedeletionprotection"
+	object := func(value string) string {
+		return `{apiVersion: v1, kind: Anything, metadata: {name: a, labels: {resourcetemplate.karmada.io/deletion-protected: ` + value + `}}}`
+	}
+	wantRefused(t, ask(t, deps(), question{path: path, operation: admissionv1.Delete, old: object("Always")}), 403,
+		"This resource is protected, please make sure to remove the label: resourcetemplate.karmada.io/deletion-protected")
+	for _, q := range []question{
+		{path: path, operation: admissionv1.Delete, old: object("always")},
+		{path: path, operation: admissionv1.Update, object: object("Always"), old: object("Always")},
+	} {
+		if resp := ask(t, deps(), q); !resp.Allowed {
+			t.Errorf("%+v: %s", q, resp.Result.Message)
+		}
+	}
+}
+
+func customization(name, kind string, rules configv1alpha1.CustomizationRules) *configv1alpha1.ResourceInterpreterCustomization {
+	c := &configv1alpha1.ResourceInterpreterCustomization{}
+	c.APIVersion, c.Kind = "config.karmada.io/v1alpha1", "ResourceInterpreterCustomization"
+	c.Name = name
+	c.Spec.Target = configv1alpha1.CustomizationTarget{APIVersion: "example.io/v1", Kind: kind}
+	c.Spec.Customizations = rules
+	return c
+}
+
+func TestValidateCustomization(t *testing.T) {
+	health := configv1alpha1.CustomizationRules{HealthInterpretation: &configv1alpha1.HealthInterpretation{LuaScript: "function InterpretHealth(o) return true end"}}
+	broken := configv1alpha1.CustomizationRules{HealthInterpretation: &configv1alpha1.HealthInterpretation{LuaScript: "x ="}}
+	needs := configv1alpha1.CustomizationRules{DependencyInterpretation: &configv1alpha1.DependencyInterpretation{LuaScript: "function GetDependencies(o) return {} end"}}
+	existing := []client.Object{customization("a", "Foo", health), customization("b", "Foo", needs)}
+	for _, tc := range []struct {
+		name string
+		obj  *configv1alpha1.ResourceInterpreterCustomization
+		want string
+	}{
+		{name: "another kind", obj: customization("c", "Bar", health)},
+		{name: "the same object", obj: customization("a", "Foo", health)},
+		{name: "dependencies may come from several", obj: customization("c", "Foo", needs)},
+		{name: "taken", obj: customization("c", "Foo", health), want: "conflicting with InterpreterOperation(InterpretHealth) of existing ResourceInterpreterCustomization(a)"},
+		{name: "no Lua", obj: customization("c", "Bar", broken), want: "InterpreterOperation(InterpretHealth) Lua script error: <string> at EOF:   syntax error\n"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			text, err := json.Marshal(tc.obj)
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp := ask(t, deps(existing...), question{path: "/validate-resourceinterpretercustomization", object: string(text)})
+			if tc.want != "" {
+				wantRefused(t, resp, 403, tc.want)
+			} else if !resp.Allowed {
+				t.Errorf("refused: %s", resp.Result.Message)
+			}
+		})
+	}
+}
+
+func TestValidateTaintPolicy(t *testing.T) {
+	q := question{path: "/validate-clustertaintpolicy", object: `{apiVersion: policy.karmada.io/v1alpha1, kind: ClusterTaintPolicy, metadata: {name: a}, spec: {taints: [{key: a, effect: NoExecute}, {key: a, effect: NoExecute}]}}`}
+	allowed := deps()
+	allowed.AllowNoExecute = true
+	wantRefused(t, ask(t, allowed, q), 403, `spec.taints[1]: Duplicate value: "Duplicate taint with the same key(a) and effect(NoExecute) is not allowed"`)
+	if resp := ask(t, deps(), q); resp.Allowed || !strings.HasPrefix(resp.Result.Message, "[spec.taints[0]: Forbidden: Configuring taint with NoExecute effect is not allowed") {
+		t.Errorf("%+v", resp.Result)
+	}
+}
+
+// Every webhook that an installer registers must be served, or the API server
+// refuses the objects.
+func TestHandlers_ServeWhatIsRegistered(t *testing.T) {
+	handlers, err := Handlers(deps())
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := map[string]bool{"/convert": true, "/readyz/": true}
+	for _, w := range components.MutatingWebhooks("", nil).Webhooks {
+		served[*w.ClientConfig.URL] = true
+	}
+	for _, w := range components.ValidatingWebhooks("", nil, components.WithTaintPolicyGuard()).Webhooks {
+		served[*w.ClientConfig.URL] = true
+	}
+	for path := range served {
+		if handlers[path] == nil {
+			t.Errorf("%s is registered but not served", path)
+		}
+	}
+	for path := range handlers {
+		if !served[path] {
+			t.Errorf("%s is served but not registered", path)
+		}
+	}
+}
+
+func TestHandlers_BadRequests(t *testing.T) {
+	handlers, err := Handlers(deps())
+	if err != nil {
+		t.Fatal(err)
+	}
+	handler := handlers["/mutate-work"]
+	for _, tc := range []struct {
+		name, contentType string
+		body              []byte
+		code              int32
+		message           string
+	}{
+		{"content type", "application/json; charset=utf-8", []byte("{}"), 400, "contentType=application/json; charset=utf-8, expected application/json"},
+		{"size", "application/json", make([]byte, 7<<20), 413, "request entity is too large; limit is 7340032 bytes"},
+		{"nothing", "application/json", nil, 400, ""},
+	} {
+		recorder := post(t, handler, "/mutate-work", tc.contentType, tc.body)
+		var review admissionv1.AdmissionReview
+		if err := json.Unmarshal(recorder.Body.Bytes(), &review); err != nil {
+			t.Fatal(err)
+		}
+		if r := review.Response.Result; r.Code != tc.code || tc.message != "" && r.Message != tc.message {
+			t.Errorf("%s: %d %q", tc.name, r.Code, r.Message)
+		}
+	}
+}
+
+func TestVerdict(t *testing.T) {
+	check := newValidator(policyKind("PropagationPolicy"), func(context.Context, *admission.Request, *metav1.PartialObjectMetadata, *metav1.PartialObjectMetadata) error {
+		return failure{errors.New("the server is away")}
+	})
+	req := admission.Request{}
+	req.Object.Raw = []byte(`{"apiVersion":"policy.karmada.io/v1alpha1","kind":"PropagationPolicy"}`)
+	if resp := check.Handle(t.Context(), req); resp.Result.Code != http.StatusInternalServerError || resp.Result.Message != "the server is away" {
+		t.Errorf("%+v", resp.Result)
+	}
+}
