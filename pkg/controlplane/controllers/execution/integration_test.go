@@ -1,0 +1,376 @@
+//go:build integration
+
+package execution_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/karmada-toolkit/karmada/internal/testenv"
+	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
+	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+)
+
+const nginx = `{apiVersion: apps/v1, kind: Deployment, metadata: {namespace: default, name: nginx, labels: {app: nginx}},
+  spec: {replicas: 2, selector: {matchLabels: {app: nginx}}, template: {metadata: {labels: {app: nginx}}, spec: {containers: [{name: c, image: nginx}]}}}}`
+
+// TestMemberSide walks one federation through what can happen to objects in a
+// member; the steps build on each other.
+func TestMemberSide(t *testing.T) {
+	f := newFederation(t)
+	if took := f.join(t); took > time.Second {
+		t.Errorf("the cluster was Ready after %s", took)
+	} else {
+		t.Logf("ready after %s", took)
+	}
+	for _, step := range []struct {
+		name string
+		run  func(*testing.T, *federation)
+	}{
+		{"the cluster says what it has", clusterStatus},
+		{"a Deployment arrives and its status comes back", deployment},
+		{"a start with nothing to do writes nothing", restart},
+		{"a change goes to the member", change},
+		{"drift is put back", drift},
+		{"a deleted object comes back", recreate},
+		{"an object that was there is left alone, unless asked for", conflict},
+		{"suspension stops writes", suspension},
+		{"objects stay when they should", preserve},
+		{"deletion takes the object", deletion},
+		{"a member that was away catches up", away},
+		{"a cluster leaves", leave},
+	} {
+		if !t.Run(step.name, func(t *testing.T) { step.run(t, f) }) {
+			return
+		}
+	}
+}
+
+func (f *federation) work(ctx context.Context, work *workv1alpha1.Work) (*workv1alpha1.Work, error) {
+	out := &workv1alpha1.Work{}
+	return out, f.client.Get(ctx, client.ObjectKeyFromObject(work), out)
+}
+
+// nginxWork finds the Work of the Deployment.
+func (f *federation) nginxWork(t *testing.T) *workv1alpha1.Work {
+	t.Helper()
+	var works workv1alpha1.WorkList
+	must(t, f.client.List(t.Context(), &works))
+	for i := range works.Items {
+		if strings.HasPrefix(works.Items[i].Name, "nginx-") {
+			return &works.Items[i]
+		}
+	}
+	t.Fatal("no work")
+	return nil
+}
+
+func clusterStatus(t *testing.T, f *federation) {
+	testenv.Eventually(t, 10*time.Second, func(ctx context.Context) error {
+		c := &clusterv1alpha1.Cluster{}
+		if err := f.client.Get(ctx, client.ObjectKey{Name: clusterName}, c); err != nil {
+			return err
+		}
+		switch {
+		case !meta.IsStatusConditionTrue(c.Status.Conditions, "CompleteAPIEnablements"), c.Status.KubernetesVersion == "":
+			return fmt.Errorf("status: %v %q", c.Status.Conditions, c.Status.KubernetesVersion)
+		case c.Status.NodeSummary == nil || c.Status.NodeSummary.TotalNum != 1 || c.Status.NodeSummary.ReadyNum != 1:
+			return fmt.Errorf("nodes: %v", c.Status.NodeSummary)
+		case c.Status.ResourceSummary.Allocatable.Cpu().IsZero():
+			return fmt.Errorf("resources: %v", c.Status.ResourceSummary)
+		case len(c.Spec.Taints) != 0:
+			return fmt.Errorf("taints: %v", c.Spec.Taints)
+		case len(c.Finalizers) != 1:
+			return fmt.Errorf("finalizers: %v", c.Finalizers)
+		}
+		return nil
+	})
+}
+
+func deployment(t *testing.T, f *federation) {
+	_, work := f.propagate(t, nginx)
+	began := time.Now()
+	testenv.Eventually(t, 20*time.Second, func(ctx context.Context) error {
+		d := &appsv1.Deployment{}
+		if err := f.client.Get(ctx, client.ObjectKey{Namespace: "default", Name: "nginx"}, d); err != nil {
+			return err
+		}
+		if d.Status.ReadyReplicas != 2 {
+			return fmt.Errorf("template status: %+v", d.Status)
+		}
+		b := &workv1alpha2.ResourceBinding{}
+		if err := f.client.Get(ctx, client.ObjectKey{Namespace: "default", Name: "nginx-deployment"}, b); err != nil {
+			return err
+		}
+		if !meta.IsStatusConditionTrue(b.Status.Conditions, workv1alpha2.FullyApplied) || b.Status.AggregatedStatus[0].Health != "Healthy" {
+			return fmt.Errorf("binding status: %+v", b.Status)
+		}
+		return nil
+	})
+	t.Logf("complete after %s", time.Since(began))
+	got, err := f.work(t.Context(), work)
+	must(t, err)
+	if !meta.IsStatusConditionTrue(got.Status.Conditions, "Applied") || !meta.IsStatusConditionTrue(got.Status.Conditions, "Dispatching") {
+		t.Errorf("work status: %+v", got.Status)
+	}
+	events := f.events(t)
+	for want, n := range map[string]int{"SyncSucceed Deployment": 1, "AggregateStatusSucceed Deployment": 1} {
+		if events[want] != n {
+			t.Errorf("events %q: %d, want %d, of %v", want, events[want], n, events)
+		}
+	}
+	t.Logf("managed writes of work: %s", got.ResourceVersion)
+}
+
+// events counts the events of the control plane by reason and kind. They are
+// written a little later than they happen.
+func (f *federation) events(t *testing.T) map[string]int {
+	t.Helper()
+	out := map[string]int{}
+	testenv.Eventually(t, 10*time.Second, func(ctx context.Context) error {
+		var list corev1.EventList
+		if err := f.client.List(ctx, &list); err != nil {
+			return err
+		}
+		clear(out)
+		for i := range list.Items {
+			out[list.Items[i].Reason+" "+list.Items[i].InvolvedObject.Kind] += max(1, int(list.Items[i].Count))
+		}
+		if out["AggregateStatusSucceed Deployment"] == 0 {
+			return fmt.Errorf("events: %v", out)
+		}
+		return nil
+	})
+	return out
+}
+
+func restart(t *testing.T, f *federation) {
+	before := f.versions(t)
+	f.halt(t)
+	<-f.stopped
+	f.start(t)
+	time.Sleep(4 * time.Second) // writes that must not happen cannot be waited for
+	after := f.versions(t)
+	for key, version := range before {
+		if after[key] != version {
+			t.Errorf("%s was written: %s, now %s", key, version, after[key])
+		}
+	}
+}
+
+// versions returns the resource versions of what the controllers may write.
+func (f *federation) versions(t *testing.T) map[string]string {
+	t.Helper()
+	out := map[string]string{}
+	for where, c := range map[string]client.Client{"plane": f.client, "member": f.there} {
+		lists := []client.ObjectList{&appsv1.DeploymentList{}}
+		if where == "plane" {
+			lists = append(lists, &workv1alpha1.WorkList{}, &workv1alpha2.ResourceBindingList{})
+		}
+		for _, list := range lists {
+			must(t, c.List(t.Context(), list))
+			must(t, meta.EachListItem(list, func(obj runtimeObject) error {
+				m, err := meta.Accessor(obj)
+				out[fmt.Sprintf("%s %T %s", where, obj, m.GetName())] = m.GetResourceVersion()
+				return err
+			}))
+		}
+	}
+	return out
+}
+
+func change(t *testing.T, f *federation) {
+	work := f.nginxWork(t)
+	template := object(t, nginx)
+	must(t, f.client.Get(t.Context(), client.ObjectKeyFromObject(template), template))
+	must(t, setReplicas(template, 3))
+	f.fill(t, work, template, "abort")
+	must(t, f.client.Update(t.Context(), work))
+	testenv.Eventually(t, 20*time.Second, func(ctx context.Context) error {
+		w, err := f.work(ctx, work)
+		if err != nil {
+			return err
+		}
+		if len(w.Status.ManifestStatuses) != 1 || !strings.Contains(string(w.Status.ManifestStatuses[0].Status.Raw), `"readyReplicas":3`) {
+			return fmt.Errorf("status: %+v", w.Status)
+		}
+		return nil
+	})
+}
+
+// inMember waits for a state of the Deployment in the member.
+func (f *federation) inMember(t *testing.T, check func(*appsv1.Deployment) error) {
+	t.Helper()
+	testenv.Eventually(t, 20*time.Second, func(ctx context.Context) error {
+		d := &appsv1.Deployment{}
+		if err := f.there.Get(ctx, client.ObjectKey{Namespace: "default", Name: "nginx"}, d); err != nil {
+			return err
+		}
+		return check(d)
+	})
+}
+
+func drift(t *testing.T, f *federation) {
+	d := &appsv1.Deployment{}
+	must(t, f.there.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "nginx"}, d))
+	patched := d.DeepCopy()
+	patched.Spec.Template.Spec.Containers[0].Image = "other"
+	patched.Labels["app"] = "other"
+	patched.Labels["mine"] = "stays"
+	must(t, f.there.Patch(t.Context(), patched, client.MergeFrom(d)))
+	f.inMember(t, func(d *appsv1.Deployment) error {
+		if d.Spec.Template.Spec.Containers[0].Image != "nginx" || d.Labels["app"] != "nginx" {
+			return fmt.Errorf("image %s, labels %v", d.Spec.Template.Spec.Containers[0].Image, d.Labels)
+		}
+		if d.Labels["mine"] != "stays" {
+			t.Errorf("labels %v", d.Labels)
+		}
+		return nil
+	})
+}
+
+func recreate(t *testing.T, f *federation) {
+	d := &appsv1.Deployment{}
+	must(t, f.there.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "nginx"}, d))
+	must(t, f.there.Delete(t.Context(), d.DeepCopy()))
+	f.inMember(t, func(now *appsv1.Deployment) error {
+		if now.UID == d.UID || now.Status.ReadyReplicas != 3 {
+			return errors.New("not there again")
+		}
+		return nil
+	})
+}
+
+func conflict(t *testing.T, f *federation) {
+	const text = `{apiVersion: v1, kind: ConfigMap, metadata: {namespace: default, name: taken}, data: {from: plane}}`
+	must(t, f.there.Create(t.Context(), object(t, strings.Replace(text, "plane", "member", 1))))
+	template, work := f.propagate(t, text)
+	testenv.Eventually(t, 10*time.Second, func(ctx context.Context) error {
+		w, err := f.work(ctx, work)
+		if err != nil {
+			return err
+		}
+		c := meta.FindStatusCondition(w.Status.Conditions, "Applied")
+		if c == nil || c.Status != metav1.ConditionFalse || !strings.Contains(c.Message, "(0/1): resource(kind=ConfigMap, default/taken) already exists in the cluster m1") {
+			return fmt.Errorf("applied: %v", c)
+		}
+		*work = *w
+		return nil
+	})
+	f.fill(t, work, template, "overwrite")
+	must(t, f.client.Update(t.Context(), work))
+	testenv.Eventually(t, 10*time.Second, func(ctx context.Context) error {
+		cm := &corev1.ConfigMap{}
+		if err := f.there.Get(ctx, client.ObjectKey{Namespace: "default", Name: "taken"}, cm); err != nil {
+			return err
+		}
+		w, err := f.work(ctx, work)
+		if err != nil || cm.Data["from"] != "plane" || !meta.IsStatusConditionTrue(w.Status.Conditions, "Applied") {
+			return fmt.Errorf("data %v, %v %v", cm.Data, w.Status, err)
+		}
+		return nil
+	})
+}
+
+func suspension(t *testing.T, f *federation) {
+	_, work := f.propagate(t, `{apiVersion: v1, kind: ConfigMap, metadata: {namespace: default, name: held}, data: {a: b}}`,
+		func(w *workv1alpha1.Work) { w.Spec.SuspendDispatching = ptr.To(true) })
+	testenv.Eventually(t, 10*time.Second, func(ctx context.Context) error {
+		w, err := f.work(ctx, work)
+		if err != nil || !meta.IsStatusConditionFalse(w.Status.Conditions, "Dispatching") {
+			return fmt.Errorf("status %v, %v", w.Status, err)
+		}
+		*work = *w
+		return nil
+	})
+	if err := f.there.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "held"}, &corev1.ConfigMap{}); !apierrors.IsNotFound(err) {
+		t.Errorf("in the member: %v", err)
+	}
+	work.Spec.SuspendDispatching = ptr.To(false)
+	must(t, f.client.Update(t.Context(), work))
+	testenv.Eventually(t, 10*time.Second, func(ctx context.Context) error {
+		return f.there.Get(ctx, client.ObjectKey{Namespace: "default", Name: "held"}, &corev1.ConfigMap{})
+	})
+}
+
+func (f *federation) deleteWork(t *testing.T, work *workv1alpha1.Work) {
+	t.Helper()
+	must(t, f.client.Delete(t.Context(), work))
+	testenv.Eventually(t, 15*time.Second, func(ctx context.Context) error {
+		if _, err := f.work(ctx, work); !apierrors.IsNotFound(err) {
+			return fmt.Errorf("work: %v", err)
+		}
+		return nil
+	})
+}
+
+func preserve(t *testing.T, f *federation) {
+	_, work := f.propagate(t, `{apiVersion: v1, kind: ConfigMap, metadata: {namespace: default, name: kept}, data: {a: b}}`,
+		func(w *workv1alpha1.Work) { w.Spec.PreserveResourcesOnDeletion = ptr.To(true) })
+	cm := &corev1.ConfigMap{}
+	testenv.Eventually(t, 10*time.Second, func(ctx context.Context) error {
+		return f.there.Get(ctx, client.ObjectKey{Namespace: "default", Name: "kept"}, cm)
+	})
+	f.deleteWork(t, work)
+	must(t, f.there.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "kept"}, cm))
+	if len(cm.Labels) != 0 || len(cm.Annotations) != 0 {
+		t.Errorf("left behind: %v %v", cm.Labels, cm.Annotations)
+	}
+}
+
+func deletion(t *testing.T, f *federation) {
+	f.deleteWork(t, f.nginxWork(t))
+	if err := f.there.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "nginx"}, &appsv1.Deployment{}); !apierrors.IsNotFound(err) {
+		t.Errorf("in the member: %v", err)
+	}
+}
+
+func away(t *testing.T, f *federation) {
+	f.member.Kill(t)
+	began := time.Now()
+	f.waitReady(t, metav1.ConditionFalse, 20*time.Second)
+	t.Logf("not ready after %s", time.Since(began))
+	_, work := f.propagate(t, `{apiVersion: v1, kind: ConfigMap, metadata: {namespace: default, name: late}, data: {a: b}}`)
+	f.member.Restart(t)
+	began = time.Now()
+	testenv.Eventually(t, 30*time.Second, func(ctx context.Context) error {
+		w, err := f.work(ctx, work)
+		if err != nil || !meta.IsStatusConditionTrue(w.Status.Conditions, "Applied") {
+			return fmt.Errorf("status %v, %v", w.Status, err)
+		}
+		return nil
+	})
+	t.Logf("caught up after %s", time.Since(began))
+	must(t, f.there.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "late"}, &corev1.ConfigMap{}))
+}
+
+func leave(t *testing.T, f *federation) {
+	// The bindings stay, as the scheduler that moves them is not here.
+	must(t, f.client.DeleteAllOf(t.Context(), &workv1alpha2.ResourceBinding{}, client.InNamespace("default")))
+	c := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: clusterName}}
+	must(t, f.client.Delete(t.Context(), c))
+	testenv.Eventually(t, 30*time.Second, func(ctx context.Context) error {
+		if err := f.client.Get(ctx, client.ObjectKeyFromObject(c), c); !apierrors.IsNotFound(err) {
+			return fmt.Errorf("cluster: %v, %v", c.Finalizers, err)
+		}
+		return nil
+	})
+	var left corev1.ConfigMapList
+	must(t, f.there.List(t.Context(), &left, client.MatchingLabels{"karmada.io/managed": "true"}))
+	if len(left.Items) != 0 {
+		t.Errorf("left behind: %d", len(left.Items))
+	}
+}
