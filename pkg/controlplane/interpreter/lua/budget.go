@@ -1,0 +1,118 @@
+package lua
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// ErrLimit is what stops a script that takes too long or too much memory.
+var ErrLimit = errors.New("limit exceeded")
+
+// Limits bound one call of a script.
+type Limits struct {
+	// Time is how long a call may run. The time that the process does not get
+	// to run is not counted, up to ten times as much.
+	Time time.Duration
+	// Memory is how many bytes a call may take, by the most that each of its
+	// steps can take.
+	Memory int
+}
+
+// DefaultLimits returns 100 milliseconds and 32 MiB.
+func DefaultLimits() Limits { return Limits{Time: 100 * time.Millisecond, Memory: 32 << 20} }
+
+// What is charged. The library makes room for 32 entries as soon as a table has
+// one.
+const (
+	costStep   = 8
+	costSlot   = 32
+	costTable  = 3 << 10
+	costEntry  = 160
+	costString = 16
+)
+
+const (
+	// checkEvery is how many steps lie between two looks at the clock.
+	checkEvery = 256
+	// busySteps are what a script has done at least when its time can be up.
+	busySteps = 20_000
+)
+
+type limitError string
+
+// Error says which limit it was.
+func (e limitError) Error() string { return string(e) }
+
+// Is makes it an ErrLimit.
+func (e limitError) Is(target error) bool { return target == ErrLimit }
+
+// budget is what a call has left. The virtual machine asks Done before each
+// instruction; that is where steps are counted.
+type budget struct {
+	context.Context
+
+	now      func() time.Time
+	limits   Limits
+	memory   int
+	steps    int
+	check    int
+	started  time.Time
+	exceeded error
+	stop     chan struct{}
+}
+
+func newBudget(limits Limits, now func() time.Time) *budget {
+	stop := make(chan struct{})
+	close(stop)
+	return &budget{Context: context.Background(), limits: limits, now: now, stop: stop}
+}
+
+// reset starts a call.
+func (b *budget) reset() {
+	b.memory, b.steps, b.check, b.exceeded = b.limits.Memory, 0, checkEvery, nil
+	b.started = b.now()
+}
+
+// Done returns a channel that is closed once a limit is exceeded.
+func (b *budget) Done() <-chan struct{} {
+	b.spend(1, costStep)
+	if b.exceeded != nil {
+		return b.stop
+	}
+	return nil
+}
+
+// Err says which limit is exceeded.
+func (b *budget) Err() error {
+	if b.exceeded != nil {
+		return b.exceeded
+	}
+	return context.Canceled
+}
+
+// spend takes steps and bytes from what is left.
+func (b *budget) spend(steps, bytes int) {
+	b.steps += steps
+	if b.memory -= bytes; b.memory < 0 && b.exceeded == nil {
+		b.exceeded = limitError("memory limit exceeded")
+		if b.steps*costStep > b.limits.Memory/2 {
+			b.exceeded = limitError("context deadline exceeded")
+		}
+	}
+	if b.check -= steps; b.check <= 0 {
+		b.check = checkEvery
+		b.look()
+	}
+}
+
+// look compares the clock with the limit.
+func (b *budget) look() {
+	if b.limits.Time <= 0 || b.exceeded != nil {
+		return
+	}
+	elapsed := b.now().Sub(b.started)
+	if elapsed > b.limits.Time && b.steps >= busySteps || elapsed > 10*b.limits.Time {
+		b.exceeded = limitError("context deadline exceeded")
+	}
+}

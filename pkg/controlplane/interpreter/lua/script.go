@@ -1,0 +1,187 @@
+package lua
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	glua "github.com/yuin/gopher-lua"
+	"k8s.io/utils/clock"
+)
+
+// idleVMs is how many virtual machines are kept for the next calls.
+const idleVMs = 10
+
+// Engine runs scripts. It is safe for concurrent use.
+type Engine struct {
+	limits  Limits
+	now     func() time.Time
+	modules map[string]Module
+	idle    chan *vm
+}
+
+// NewEngine returns an engine whose scripts can load the modules.
+func NewEngine(limits Limits, modules map[string]Module) *Engine {
+	return &Engine{limits: limits, now: clock.RealClock{}.Now, modules: modules, idle: make(chan *vm, idleVMs)}
+}
+
+func (e *Engine) get() *vm {
+	select {
+	case v := <-e.idle:
+		v.budget.reset()
+		return v
+	default:
+		return newVM(e.limits, e.now, e.modules)
+	}
+}
+
+func (e *Engine) put(v *vm) {
+	select {
+	case e.idle <- v:
+	default:
+		v.L.Close()
+	}
+}
+
+// Script is the source of some functions.
+type Script struct {
+	engine *Engine
+	source string
+	once   sync.Once
+	proto  *glua.FunctionProto
+	err    error
+}
+
+// Script returns a script. It is compiled when it is first needed.
+func (e *Engine) Script(source string) *Script { return &Script{engine: e, source: source} }
+
+// Check compiles the script and says what is wrong with it.
+func (s *Script) Check() error {
+	s.once.Do(func() {
+		s.proto, s.err = compile(s.source)
+		s.source = ""
+	})
+	return s.err
+}
+
+// Call runs a function of the script and hands its first n results to use, which
+// must not keep them.
+func (s *Script) Call(function string, args []any, n int, use func(results []Value) error) error {
+	if err := s.Check(); err != nil {
+		return err
+	}
+	v := s.engine.get()
+	err := v.call(s.proto, function, args, n, use)
+	if limit := v.budget.exceeded; limit != nil {
+		err = limit
+	}
+	if err != nil {
+		v.L.Close()
+		return err
+	}
+	s.engine.put(v)
+	return nil
+}
+
+func (v *vm) call(proto *glua.FunctionProto, name string, args []any, n int, use func([]Value) error) error {
+	env := v.environment()
+	chunk := v.L.NewFunctionFromProto(proto)
+	chunk.Env = env
+	v.L.Push(chunk)
+	v.L.Push(v.fnConcat)
+	v.L.Push(v.fnTable)
+	v.L.Push(v.fnSet)
+	if err := v.L.PCall(3, 0, nil); err != nil {
+		return scriptError(err)
+	}
+	fn := env.RawGetString(name)
+	switch fn.Type() {
+	case glua.LTFunction:
+	case glua.LTNil:
+		return fmt.Errorf("not found function %s", name)
+	default:
+		return fmt.Errorf("%s is not a function: %s", name, fn.Type())
+	}
+	in := &encoder{l: v.L}
+	v.L.Push(fn)
+	for _, arg := range args {
+		v.L.Push(in.value(arg))
+	}
+	if err := v.L.PCall(len(args), n, nil); err != nil {
+		return scriptError(err)
+	}
+	results := make([]Value, n)
+	for i := range results {
+		results[i] = Value{value: v.L.Get(i - n), big: in.big}
+	}
+	err := use(results)
+	v.L.SetTop(0)
+	return err
+}
+
+// scriptError returns what a script raised, without the trace of the stack.
+func scriptError(err error) error {
+	if api := (*glua.ApiError)(nil); errors.As(err, &api) && api.Object != nil {
+		return errors.New(api.Object.String())
+	}
+	return err
+}
+
+// Value is a result of a script.
+type Value struct {
+	value glua.LValue
+	big   map[float64]int64
+}
+
+// Type names the type as Lua does.
+func (v Value) Type() string { return v.value.Type().String() }
+
+// IsNil says whether there is no result.
+func (v Value) IsNil() bool { return v.value.Type() == glua.LTNil }
+
+// IsTable says whether the result is a table.
+func (v Value) IsTable() bool { return v.value.Type() == glua.LTTable }
+
+// Number returns a number and whether the result is one.
+func (v Value) Number() (float64, bool) {
+	n, ok := v.value.(glua.LNumber)
+	return float64(n), ok
+}
+
+// Bool returns a boolean and whether the result is one.
+func (v Value) Bool() (value, ok bool) {
+	b, ok := v.value.(glua.LBool)
+	return bool(b), ok
+}
+
+// Object returns a table as an object. Empty tables in it become what they are
+// in shapes, and are left out when they are nothing there.
+func (v Value) Object(shapes Shapes) (map[string]any, error) {
+	tree, err := (&decoder{shapes: shapes, big: v.big}).plain(v.value)
+	if err != nil {
+		return nil, err
+	}
+	object, ok := tree.(map[string]any)
+	if !ok {
+		return nil, fmt.Errorf("want an object, got %T", tree)
+	}
+	return object, nil
+}
+
+// List returns a table as a list; empty tables in it are left out.
+func (v Value) List() ([]any, error) {
+	tree, err := (&decoder{big: v.big}).plain(v.value)
+	if err != nil {
+		return nil, err
+	}
+	switch t := tree.(type) {
+	case []any:
+		return t, nil
+	case map[string]any:
+		if len(t) == 0 {
+			return []any{}, nil
+		}
+	}
+	return nil, fmt.Errorf("want a list, got %T", tree)
+}
