@@ -44,6 +44,11 @@ type part struct {
 	resourceVersion string
 }
 
+// empty says whether the server has nothing of the type.
+func (p *part) empty() bool {
+	return len(p.objects) == 0 && (p.table == nil || len(p.table.Rows) == 0)
+}
+
 // errNoType is the answer of a server that does not serve a type.
 var errNoType = errors.New("the server could not find the requested resource")
 

@@ -163,7 +163,7 @@ func (c *collector) askMember(ctx context.Context, cluster string) (*reply, erro
 }
 
 // askAll puts queries to a server, one after the other. What it has is kept also if
-// a later one fails.
+// others fail; all fail in the same way if the server is not reached.
 func (c *collector) askAll(ctx context.Context, s *server, queries []query, r *reply) error {
 	var errs []error
 	for _, q := range queries {
@@ -172,15 +172,17 @@ func (c *collector) askAll(ctx context.Context, s *server, queries []query, r *r
 		case errors.Is(err, errNoType):
 			r.unknown = append(r.unknown, q.arg)
 			continue
-		case err != nil:
+		case err != nil && !slices.ContainsFunc(errs, func(e error) bool { return e.Error() == err.Error() }):
 			errs = append(errs, err)
 		}
-		r.parts = append(r.parts, p)
+		if err == nil || !p.empty() {
+			r.parts = append(r.parts, p)
+		}
 		if ctx.Err() != nil {
 			break
 		}
 	}
-	return utilerrors.NewAggregate(errs)
+	return errors.Join(errs...)
 }
 
 // gather sorts out answers and failures. A type or a name that some cluster has is
@@ -194,9 +196,11 @@ func (c *collector) gather(outcomes []fanout.Outcome[*reply]) (*result, error) {
 			if o.Cluster == controlPlaneName {
 				deadline = 0
 			}
-			res.errs = append(res.errs, clusterError(o.Cluster, o.Err, deadline))
+			for _, err := range each(o.Err) {
+				res.errs = append(res.errs, clusterError(o.Cluster, err, deadline))
+			}
 		}
-		if o.Value == nil {
+		if o.Value == nil || o.Err != nil && len(o.Value.parts) == 0 {
 			continue
 		}
 		asked++
@@ -219,6 +223,14 @@ func (c *collector) gather(outcomes []fanout.Outcome[*reply]) (*result, error) {
 		res.errs = append(res.errs, missing.errors(c, found)...)
 	}
 	return res, nil
+}
+
+// each takes joined errors apart.
+func each(err error) []error {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // only the outermost was joined
+		return joined.Unwrap()
+	}
+	return []error{err}
 }
 
 // missing are names that clusters were asked for and do not have.

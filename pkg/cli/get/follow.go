@@ -7,6 +7,7 @@ import (
 	"io"
 	"sync"
 
+	"github.com/liggitt/tabwriter"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -66,7 +67,7 @@ func (c *collector) narrow(names []string) {
 func (r *result) empty() bool {
 	for _, a := range r.answers {
 		for _, p := range a.parts {
-			if len(p.objects) > 0 || p.table != nil && len(p.table.Rows) > 0 {
+			if !p.empty() {
 				return false
 			}
 		}
@@ -135,10 +136,10 @@ type follower struct {
 }
 
 func (f *follower) print(ctx context.Context, first *result, changes <-chan change) error {
-	if err := f.start(first); err != nil {
+	w := printers.GetNewTabWriter(f.env.Out) // one for all, as it remembers the widths
+	if err := f.start(w, first); err != nil {
 		return err
 	}
-	w := printers.GetNewTabWriter(f.env.Out)
 	for {
 		select {
 		case <-ctx.Done():
@@ -160,7 +161,7 @@ func (f *follower) print(ctx context.Context, first *result, changes <-chan chan
 }
 
 // start prints what is there already, and which clusters did not answer.
-func (f *follower) start(first *result) error {
+func (f *follower) start(w *tabwriter.Writer, first *result) error {
 	for _, err := range first.errs {
 		f.env.SayLine(err.Error())
 	}
@@ -183,7 +184,6 @@ func (f *follower) start(first *result) error {
 	if f.watchOnly {
 		return nil
 	}
-	w := printers.GetNewTabWriter(f.env.Out)
 	for _, r := range groups[0].rows {
 		f.group.rows = []row{r}
 		if err := f.emit(w, watch.Added, r); err != nil {

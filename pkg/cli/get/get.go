@@ -174,8 +174,10 @@ func run(ctx context.Context, e *env.Env, access *env.Access, r *request, args [
 // show prints what came and returns what did not.
 func (r *request) show(e *env.Env, c *collector, result *result) error {
 	if !r.tables {
-		err := r.printObjects(e.Out, result.answers, c.single(), r.scope != env.Karmada)
-		return errors.Join(err, result.failure())
+		if err := r.printObjects(e.Out, result.answers, c.single()); err != nil {
+			return err
+		}
+		return result.failure()
 	}
 	groups, err := merge(result.answers, c.now(e))
 	if err != nil {

@@ -85,6 +85,9 @@ func compareClusters(a, b string) int {
 func (g *group) add(cluster string, p *part, now metav1.Time) error {
 	table := p.table
 	if table == nil {
+		if len(p.objects) == 0 {
+			return nil
+		}
 		table = plainTable(p.objects, now)
 	}
 	at := g.align(table.ColumnDefinitions)

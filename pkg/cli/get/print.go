@@ -64,8 +64,9 @@ func (r *request) printer(mapping *meta.RESTMapping, kinds bool) (printers.Resou
 }
 
 // printObjects prints objects as one document: a single one that was asked for by
-// name as it is, others as a list.
-func (r *request) printObjects(out io.Writer, answers []answer, single, named bool) error {
+// name as it is, others as a list in which those of members say where they are
+// from.
+func (r *request) printObjects(out io.Writer, answers []answer, single bool) error {
 	printer, err := r.printer(nil, false)
 	if err != nil {
 		return err
@@ -76,7 +77,7 @@ func (r *request) printObjects(out io.Writer, answers []answer, single, named bo
 	for _, a := range answers {
 		for _, p := range a.parts {
 			for i := range p.objects {
-				if named && a.cluster != controlPlaneName {
+				if !single && a.cluster != controlPlaneName {
 					annotate(&p.objects[i], a.cluster)
 				}
 				list.Items = append(list.Items, p.objects[i])

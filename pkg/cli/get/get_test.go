@@ -1,0 +1,217 @@
+package get
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/karmada-toolkit/karmada/internal/golden"
+)
+
+// nginx is a federation in which a Deployment runs in two of three members.
+func nginx(t *testing.T) *federation {
+	return newFederation(t,
+		&fakeCluster{objects: []object{
+			{resource: "deployments", namespace: "default", name: "nginx", ready: "3/2"},
+			{resource: "deployments", namespace: "other", name: "web", ready: "0/1"},
+			{resource: "propagationpolicies", namespace: "default", name: "p", ready: "-"},
+		}},
+		map[string]*fakeCluster{
+			"member2": {without: []string{"clusters", "propagationpolicies"}, objects: []object{
+				{resource: "deployments", namespace: "default", name: "nginx", managed: true, ready: "1/1", size: 2},
+				{resource: "deployments", namespace: "default", name: "local", ready: "1/1", size: 9},
+				{resource: "pods", namespace: "default", name: "nginx-b", managed: true, ready: "1/1", size: 1},
+			}},
+			"member1": {without: []string{"clusters", "propagationpolicies"}, objects: []object{
+				{resource: "deployments", namespace: "default", name: "nginx", managed: true, ready: "2/2", size: 3},
+				{resource: "pods", namespace: "default", name: "nginx-c", managed: true, ready: "1/1", size: 0},
+				{resource: "pods", namespace: "default", name: "nginx-a", managed: true, ready: "0/1", size: 5},
+			}},
+			"member3": {without: []string{"clusters", "propagationpolicies", "deployments"}, objects: []object{
+				{resource: "widgets", namespace: "default", name: "only-here"},
+			}},
+		})
+}
+
+func (o outcome) String() string {
+	text := o.stdout
+	for _, s := range []struct{ name, text string }{{"stderr", o.stderr}, {"error", o.err}} {
+		if s.text != "" {
+			text += "--- " + s.name + "\n" + strings.TrimSuffix(s.text, "\n") + "\n"
+		}
+	}
+	return text
+}
+
+func TestGet_Tables(t *testing.T) {
+	for name, line := range map[string]string{
+		"all-by-default":       "deploy",
+		"scope-karmada":        "deploy -s karmada",
+		"scope-members":        "deploy -s members",
+		"some-members":         "deploy -s members -C member2",
+		"pods-hide-adoption":   "pods",
+		"pods-wide":            "pods -o wide",
+		"several-kinds":        "deployments,pods",
+		"category":             "all -s members",
+		"all-namespaces":       "deploy -A",
+		"one-name":             "deploy nginx",
+		"type-slash-name":      "deploy/nginx pod/nginx-a",
+		"name-found-somewhere": "deploy local",
+		"one-name-missing":     "deploy nginx gone",
+		"name-nowhere":         "deploy gone",
+		"missing-in-named":     "deploy local -C member1,member2",
+		"ignore-not-found":     "deploy gone --ignore-not-found",
+		"nothing":              "services",
+		"nothing-in-cluster":   "namespaces",
+		"own-types":            "propagationpolicies",
+		"clusters":             "clusters",
+		"own-types-in-members": "propagationpolicies -s members",
+		"unknown-type":         "foos",
+		"sort-by":              "pods --sort-by .spec.size",
+		"sort-by-nothing":      "pods --sort-by .spec.nope",
+		"label-columns":        "deploy -L app --show-labels -C member1",
+		"no-headers":           "deploy --no-headers",
+		"unknown-cluster":      "deploy -C member1,nope,foo",
+		"bad-scope":            "deploy -s moon",
+		"bad-timeout":          "deploy --member-timeout -1s",
+		"bad-output":           "deploy -o moon",
+		"show-labels-json":     "deploy -o json --show-labels",
+		"events-without-watch": "deploy --output-watch-events",
+		"name-and-selector":    "deploy nginx -l a=b",
+		"two-types-one-name":   "deploy,pods nginx",
+		"name-all-namespaces":  "deploy nginx -A",
+		"watch-two-kinds":      "deploy,pods -w",
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := nginx(t).run(t, strings.Fields(line)...)
+			golden.Assert(t, name, "$ get "+line+"\n"+o.String())
+		})
+	}
+}
+
+func TestGet_MembersThatDoNotAnswer(t *testing.T) {
+	f := nginx(t)
+	f.clusters["member1"] = &fakeCluster{hangs: true}
+	for name, c := range map[string]*fakeCluster{
+		"refused":      {status: 503, reason: "ServiceUnavailable", text: "error trying to reach service: dial tcp 127.0.0.1:1: connect: connection refused"},
+		"unauthorized": {status: 401, reason: "Unauthorized", text: "Unauthorized"},
+		"forbidden":    {status: 403, reason: "Forbidden", text: `deployments.apps is forbidden: User "joe" cannot list resource`},
+		"broken":       {status: 500, reason: "InternalError", text: "the impersonatorSecretRef of cluster broken is nil"},
+	} {
+		f.clusters[name] = c
+		f.clusters[""].objects = append(f.clusters[""].objects, object{resource: "clusters", name: name})
+	}
+	for name, line := range map[string]string{
+		"failures":      "deploy --member-timeout 200ms",
+		"failures-name": "deploy nginx --member-timeout 200ms",
+	} {
+		o := f.run(t, strings.Fields(line)...)
+		golden.Assert(t, name, "$ get "+line+"\n"+o.String())
+	}
+	o := f.run(t, "deploy", "-s", "all", "-o", "json", "--member-timeout", "200ms")
+	var list struct{ Items []any }
+	if err := json.Unmarshal([]byte(o.stdout), &list); err != nil || len(list.Items) != 3 {
+		t.Errorf("JSON of what came: %v, %d items", err, len(list.Items))
+	}
+	if !strings.Contains(o.err, "cluster(member1): timeout: no answer within 200ms") {
+		t.Errorf("error: %s", o.err)
+	}
+}
+
+func TestGet_ObjectsAreOneDocument(t *testing.T) {
+	for _, tt := range []struct {
+		line string
+		kind string
+		n    int
+	}{
+		{"deploy -o json", "List", 1},
+		{"deploy -o yaml", "List", 1},
+		{"deploy nginx -o json", "Deployment", 1},
+		{"deploy -o json -s members", "List", 3},
+		{"deploy -o yaml -s all", "List", 4},
+		{"deploy nginx -o yaml -s all", "List", 3},
+		{"deploy nginx -o json -s members -C member1", "Deployment", 1},
+		{"services -o json -s all", "List", 0},
+		{"deploy,pods -o yaml -s members", "List", 6},
+	} {
+		o := nginx(t).run(t, strings.Fields(tt.line)...)
+		if o.err != "" {
+			t.Errorf("%s: %s", tt.line, o.err)
+		}
+		body, err := yaml.YAMLToJSON([]byte(o.stdout))
+		if err != nil {
+			t.Fatalf("%s: %v\n%s", tt.line, err, o.stdout)
+		}
+		var doc struct {
+			Kind  string
+			Items *[]struct{ Metadata struct{ Annotations map[string]string } }
+		}
+		if err := json.Unmarshal(body, &doc); err != nil {
+			t.Fatalf("%s: %v", tt.line, err)
+		}
+		if doc.Kind != tt.kind {
+			t.Errorf("%s: kind %s, want %s", tt.line, doc.Kind, tt.kind)
+		}
+		if doc.Kind == "List" && (doc.Items == nil || len(*doc.Items) != tt.n) {
+			t.Errorf("%s: want %d items\n%s", tt.line, tt.n, o.stdout)
+		}
+	}
+}
+
+func TestGet_OtherOutputs(t *testing.T) {
+	for name, line := range map[string]string{
+		"output-name":           "deploy -o name -s all",
+		"output-jsonpath":       "deploy -s members -o jsonpath={.items[*].metadata.name}",
+		"output-custom-columns": "pods -s members --sort-by .spec.size -o custom-columns=NAME:.metadata.name,SIZE:.spec.size",
+		"output-yaml-member":    "deploy nginx -s members -C member1 -o yaml",
+		"output-yaml-ignored":   "deploy nginx -C member1 -o yaml",
+		"output-missing":        "deploy gone -o yaml",
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := nginx(t).run(t, strings.Fields(line)...)
+			golden.Assert(t, name, "$ get "+line+"\n"+o.String())
+		})
+	}
+}
+
+func TestGet_AsksLittle(t *testing.T) {
+	f := nginx(t)
+	f.run(t, "deploy")
+	for _, member := range []string{"member1", "member2"} {
+		if n := f.count("clusters/" + member + "/proxy"); n != 1 {
+			t.Errorf("%s was asked %d times, want once", member, n)
+		}
+	}
+	f = nginx(t)
+	f.clusters["member1"].hangs = true
+	if o := f.run(t, "clusters"); o.err != "" || f.count("proxy") != 0 {
+		t.Errorf("members asked for the control plane's own types: %s", o)
+	}
+}
+
+func TestGet_MemberOfAnotherVersion(t *testing.T) {
+	f := nginx(t)
+	f.clusters["member2"].extraColumn = "Extra"
+	f.clusters["member1"].plain = true
+	golden.Assert(t, "other-versions", f.run(t, "deploy").String())
+}
+
+func TestGet_TypeOfMembersOnly(t *testing.T) {
+	f := nginx(t)
+	f.clusters[""].without = []string{"widgets"}
+	f.clusters["member1"].without = append(f.clusters["member1"].without, "widgets")
+	golden.Assert(t, "type-of-members-only", f.run(t, "widgets").String())
+}
+
+func TestGet_NoFederation(t *testing.T) {
+	f := newFederation(t, &fakeCluster{without: []string{"clusters"}}, nil)
+	golden.Assert(t, "no-federation", f.run(t, "pods").String())
+	f = newFederation(t, &fakeCluster{}, nil)
+	golden.Assert(t, "no-members", f.run(t, "pods", "-s", "members").String())
+	f.Close()
+	if o := f.run(t, "pods"); !strings.Contains(o.err, "was refused - did you specify the right host or port?") {
+		t.Errorf("got %s", o)
+	}
+}
