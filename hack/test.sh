@@ -32,6 +32,7 @@ done
 
 stage "programs" make --no-print-directory build
 bin=$PWD/bin
+export KARMADA_TEST_BIN_DIR=$bin
 if command -v gcc >/dev/null; then
 	stage "unit, contract, conformance (race detector on)" go test -race "${unit[@]}"
 else
