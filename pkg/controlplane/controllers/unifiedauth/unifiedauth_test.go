@@ -1,0 +1,147 @@
+package unifiedauth
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/record"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/karmada-toolkit/karmada/internal/events"
+	"github.com/karmada-toolkit/karmada/internal/kube"
+	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates/templatestest"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/works"
+)
+
+func TestGrants(t *testing.T) {
+	rule := func(group, resource, verb string, names ...string) rbacv1.PolicyRule {
+		return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, Verbs: []string{verb}, ResourceNames: names}
+	}
+	for name, tc := range map[string]struct {
+		rule rbacv1.PolicyRule
+		want bool
+	}{
+		"the proxy of all clusters":    {rule("cluster.karmada.io", "clusters/proxy", "get"), true},
+		"the proxy of this cluster":    {rule("cluster.karmada.io", "clusters/proxy", "*", "m0", "m1"), true},
+		"the proxy of another cluster": {rule("cluster.karmada.io", "clusters/proxy", "*", "m0"), false},
+		"everything":                   {rule("*", "*", "*"), true},
+		"all resources of the group":   {rule("cluster.karmada.io", "*", "create"), true},
+		"clusters alone":               {rule("cluster.karmada.io", "clusters", "*"), false},
+		"another group":                {rule("apps", "clusters/proxy", "*"), false},
+		"a verb that no request has":   {rule("cluster.karmada.io", "clusters/proxy", "impersonate"), false},
+		"the search proxy":             {rule("search.karmada.io", "proxying/proxy", "get", "anything"), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := grants(&tc.rule, "m1"); got != tc.want {
+				t.Errorf("got %v", got)
+			}
+			if tc.want && !proxies(&tc.rule) {
+				t.Error("the rule wakes nobody")
+			}
+		})
+	}
+}
+
+func TestRules_SortedAndUnique(t *testing.T) {
+	got := rules([]rbacv1.Subject{
+		{Kind: "Group", Name: "g"}, {Kind: "User", Name: "b"}, {Kind: "User", Name: "a"}, {Kind: "User", Name: "b"},
+		{Kind: "ServiceAccount", Namespace: "x", Name: "s"}, {Kind: "ServiceAccount", Namespace: "y", Name: "s"},
+	})
+	want := []rbacv1.PolicyRule{
+		{Verbs: []string{"impersonate"}, APIGroups: []string{""}, Resources: []string{"users"}, ResourceNames: []string{"a", "b"}},
+		{Verbs: []string{"impersonate"}, APIGroups: []string{""}, Resources: []string{"serviceaccounts"}, ResourceNames: []string{"s"}},
+		{Verbs: []string{"impersonate"}, APIGroups: []string{""}, Resources: []string{"groups"}, ResourceNames: []string{"g"}},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if got := rules(nil); got != nil {
+		t.Errorf("nobody gets %v", got)
+	}
+}
+
+func unstructuredOf(t *testing.T, obj runtime.Object) *unstructured.Unstructured {
+	t.Helper()
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &unstructured.Unstructured{Object: content}
+}
+
+func TestReconcile(t *testing.T) {
+	role := &rbacv1.ClusterRole{
+		TypeMeta: metav1.TypeMeta{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole"}, ObjectMeta: metav1.ObjectMeta{Name: "admin"},
+		Rules: []rbacv1.PolicyRule{{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}}},
+	}
+	binding := &rbacv1.ClusterRoleBinding{
+		TypeMeta: metav1.TypeMeta{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRoleBinding"}, ObjectMeta: metav1.ObjectMeta{Name: "admin"},
+		RoleRef:  rbacv1.RoleRef{Kind: "ClusterRole", Name: "admin"},
+		Subjects: []rbacv1.Subject{{Kind: "Group", Name: "system:masters"}},
+	}
+	execution := &corev1.Namespace{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"}, ObjectMeta: metav1.ObjectMeta{Name: "karmada-es-m1"}}
+	cluster := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "m1", UID: "uid-m1"}, Spec: clusterv1alpha1.ClusterSpec{
+		ImpersonatorSecretRef: &clusterv1alpha1.LocalSecretReference{Namespace: "karmada-cluster", Name: "m1-impersonator"},
+	}}
+	c := fake.NewClientBuilder().WithScheme(kube.NewScheme()).WithObjects(cluster).Build()
+	recorder := record.NewFakeRecorder(10)
+	r := &reconciler{
+		client: c, works: &works.Writer{Client: c, Live: c}, events: events.New(recorder),
+		store: templatestest.New(t, []*unstructured.Unstructured{unstructuredOf(t, role), unstructuredOf(t, binding), unstructuredOf(t, execution)}).Store,
+	}
+	for range 2 {
+		if _, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(cluster)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	close(recorder.Events)
+	var published []string
+	for e := range recorder.Events {
+		published = append(published, e)
+	}
+	if len(published) != 1 {
+		t.Errorf("events %v", published)
+	}
+	got := &rbacv1.ClusterRole{}
+	read(t, c, "karmada-impersonator-7cbb6bd5c9", got)
+	want := []rbacv1.PolicyRule{{Verbs: []string{"impersonate"}, APIGroups: []string{""}, Resources: []string{"groups"}, ResourceNames: []string{"system:masters"}}}
+	if diff := cmp.Diff(want, got.Rules); diff != "" {
+		t.Error(diff)
+	}
+	if got.Labels["karmada.io/system"] != "true" {
+		t.Errorf("labels %v", got.Labels)
+	}
+	bound := &rbacv1.ClusterRoleBinding{}
+	read(t, c, "karmada-impersonator-84f8c8f8c6", bound)
+	if diff := cmp.Diff([]rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "karmada-cluster", Name: "karmada-impersonator"}}, bound.Subjects); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// read decodes the object that a Work carries.
+func read(t *testing.T, c client.Client, name string, into any) {
+	t.Helper()
+	w := &workv1alpha1.Work{}
+	if err := c.Get(t.Context(), client.ObjectKey{Namespace: "karmada-es-m1", Name: name}, w); err != nil {
+		t.Fatal(err)
+	}
+	if owner := metav1.GetControllerOf(w); owner == nil || owner.UID != "uid-m1" || owner.Kind != "Cluster" {
+		t.Errorf("owner of %s: %+v", name, owner)
+	}
+	obj := &unstructured.Unstructured{}
+	if err := obj.UnmarshalJSON(w.Spec.Workload.Manifests[0].Raw); err != nil {
+		t.Fatal(err)
+	}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, into); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,131 @@
+package works
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/karmada-toolkit/karmada/internal/kube"
+	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
+	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
+	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+)
+
+func want(data string, annotations map[string]string) *Want {
+	return &Want{
+		Namespace: "karmada-es-m1", Name: "w", Labels: map[string]string{"l": "1"}, Annotations: annotations,
+		Object: &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"namespace": "default", "name": "c"},
+			"data": map[string]any{"k": data},
+		}},
+	}
+}
+
+func get(t *testing.T, c client.Client) *workv1alpha1.Work {
+	t.Helper()
+	w := &workv1alpha1.Work{}
+	if err := c.Get(t.Context(), client.ObjectKey{Namespace: "karmada-es-m1", Name: "w"}, w); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+func TestWrite_CreatedUnchangedUpdated(t *testing.T) {
+	c := fake.NewClientBuilder().WithScheme(kube.NewScheme()).Build()
+	writer := &Writer{Client: c, Live: c}
+	overrides := map[string]string{policyv1alpha1.AppliedOverridesAnnotation: "[]"}
+	for _, step := range []struct {
+		want   *Want
+		result Result
+	}{
+		{want("<a & b>", overrides), Created}, {want("<a & b>", overrides), Unchanged},
+		{want("<a & b>", nil), Updated}, {want("<a & b>", nil), Unchanged}, {want("b", nil), Updated},
+	} {
+		got, err := writer.Write(t.Context(), step.want)
+		if err != nil || got != step.result {
+			t.Fatalf("got %s, %v, want %s", got, err, step.result)
+		}
+	}
+	w := get(t, c)
+	if len(w.Annotations) != 0 {
+		t.Errorf("annotations %v", w.Annotations)
+	}
+	id := w.Labels[workv1alpha2.WorkPermanentIDLabel]
+	if diff := cmp.Diff(map[string]string{"l": "1", workv1alpha2.WorkPermanentIDLabel: id}, w.Labels); diff != "" || id == "" {
+		t.Error(diff)
+	}
+}
+
+func TestWrite_OthersMetadataStays(t *testing.T) {
+	existing := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "karmada-es-m1", Name: "w", Labels: map[string]string{"theirs": "x", workv1alpha2.WorkPermanentIDLabel: "id"},
+		Annotations: map[string]string{"theirs": "y"}, Finalizers: []string{"z/theirs"},
+		OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "X", Name: "x", UID: "x"}},
+	}}
+	c := fake.NewClientBuilder().WithScheme(kube.NewScheme()).WithObjects(existing).Build()
+	if got, err := (&Writer{Client: c, Live: c}).Write(t.Context(), want("a", nil)); err != nil || got != Updated {
+		t.Fatalf("got %s, %v", got, err)
+	}
+	w := get(t, c)
+	wantMeta := existing.ObjectMeta.DeepCopy()
+	wantMeta.Labels["l"] = "1"
+	wantMeta.Finalizers = []string{workv1alpha2.ExecutionControllerFinalizer, "z/theirs"}
+	wantMeta.ResourceVersion = w.ResourceVersion
+	if diff := cmp.Diff(*wantMeta, w.ObjectMeta); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestWrite_MemoryIsBehind(t *testing.T) {
+	live := fake.NewClientBuilder().WithScheme(kube.NewScheme()).Build()
+	if _, err := (&Writer{Client: live, Live: live}).Write(t.Context(), want("a", nil)); err != nil {
+		t.Fatal(err)
+	}
+	id := get(t, live).Labels[workv1alpha2.WorkPermanentIDLabel]
+	stale := interceptor.NewClient(live, interceptor.Funcs{
+		Get: func(_ context.Context, _ client.WithWatch, key client.ObjectKey, _ client.Object, _ ...client.GetOption) error {
+			return apierrors.NewNotFound(schema.GroupResource{Resource: "works"}, key.Name)
+		},
+	})
+	got, err := (&Writer{Client: stale, Live: live}).Write(t.Context(), want("b", nil))
+	if err != nil || got != Updated {
+		t.Fatalf("got %s, %v", got, err)
+	}
+	if now := get(t, live).Labels[workv1alpha2.WorkPermanentIDLabel]; now != id {
+		t.Errorf("the id changed from %s to %s", id, now)
+	}
+}
+
+func TestWrite_Refuses(t *testing.T) {
+	deleted := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "karmada-es-m1", Name: "w", DeletionTimestamp: &metav1.Time{}, Finalizers: []string{"x/y"},
+	}}
+	now := metav1.Now()
+	deleted.DeletionTimestamp = &now
+	foreign := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "karmada-es-m1", Name: "w", Annotations: map[string]string{workv1alpha2.ClusterResourceBindingAnnotation: "other"},
+	}}
+	for name, tc := range map[string]struct {
+		existing *workv1alpha1.Work
+		check    func(error) bool
+	}{
+		"a work that is being deleted": {deleted, func(err error) bool { return err.Error() == "work karmada-es-m1/w is being deleted" }},
+		"a work of another binding":    {foreign, func(err error) bool { return errors.Is(err, ErrForeign) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := fake.NewClientBuilder().WithScheme(kube.NewScheme()).WithObjects(tc.existing).Build()
+			if _, err := (&Writer{Client: c, Live: c}).Write(t.Context(), want("a", nil)); err == nil || !tc.check(err) {
+				t.Errorf("got error %v", err)
+			}
+		})
+	}
+}
