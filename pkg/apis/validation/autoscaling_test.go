@@ -1,0 +1,157 @@
+package validation
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	autoscalingv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/autoscaling/v1alpha1"
+)
+
+func TestValidateFederatedHPA(t *testing.T) {
+	const target = `scaleTargetRef: {kind: Deployment, name: d}, maxReplicas: 3`
+	metrics := func(m string) string { return `{` + target + `, metrics: [` + m + `]}` }
+	behavior := func(b string) string { return `{` + target + `, behavior: {` + b + `}}` }
+	for _, tc := range []struct {
+		name, spec string
+		want       []string
+	}{
+		{name: "the least", spec: `{` + target + `}`},
+		{
+			name: "bounds and target", spec: `{minReplicas: 0, maxReplicas: -1, scaleTargetRef: {kind: a/b, name: ".."}}`,
+			want: []string{
+				"Invalid spec.minReplicas: must be greater than or equal to 1",
+				"Invalid spec.maxReplicas: must be greater than 0",
+				"Invalid spec.maxReplicas: must be greater than or equal to `minReplicas`",
+				"Invalid spec.scaleTargetRef.kind: may not contain '/'",
+				"Invalid spec.scaleTargetRef.name: may not be '..'",
+			},
+		},
+		{name: "no type", spec: metrics(`{type: ""}`), want: []string{"Required spec.metrics[0].type: must specify a metric source type"}},
+		{
+			name: "external metrics", spec: metrics(`{type: External}`),
+			want: []string{`NotSupported spec.metrics[0].type: supported values: "ContainerResource", "Object", "Pods", "Resource"`},
+		},
+		{name: "no source", spec: metrics(`{type: Pods}`), want: []string{"Required spec.metrics[0].pods: must populate information for the given metric source"}},
+		{
+			name: "two sources", spec: metrics(`{type: Resource, pods: {metric: {name: q}, target: {type: AverageValue, averageValue: 1}}, resource: {name: "", target: {type: X}}}`),
+			want: []string{"Forbidden spec.metrics[0].pods: must populate the given metric source only"},
+		},
+		{
+			name: "object", spec: metrics(`{type: Object, object: {describedObject: {kind: "", name: a}, metric: {name: ""}, target: {type: Value, averageUtilization: 0}}}`),
+			want: []string{
+				"Required spec.metrics[0].object.describedObject.kind", "Required spec.metrics[0].object.metric.name: must specify a metric name",
+				"Invalid spec.metrics[0].object.target.averageUtilization: must be greater than 0",
+				"Required spec.metrics[0].object.target.averageValue: must set either a target value or averageValue",
+			},
+		},
+		{
+			name: "pods", spec: metrics(`{type: Pods, pods: {metric: {name: a%b}, target: {type: "", value: 0}}}`),
+			want: []string{
+				"Invalid spec.metrics[0].pods.metric.name: may not contain '%'",
+				"Required spec.metrics[0].pods.target.type: must specify a metric target type",
+				"Invalid spec.metrics[0].pods.target.type: must be either Utilization, Value, or AverageValue",
+				"Invalid spec.metrics[0].pods.target.value: must be positive",
+				"Required spec.metrics[0].pods.target.averageValue: must specify a positive target averageValue",
+			},
+		},
+		{
+			name: "resource", spec: metrics(`{type: Resource, resource: {name: "", target: {type: Utilization, averageValue: -1, averageUtilization: 5}}}, {type: Resource, resource: {name: cpu, target: {type: Utilization}}}`),
+			want: []string{
+				"Required spec.metrics[0].resource.name: must specify a resource name",
+				"Invalid spec.metrics[0].resource.target.averageValue: must be positive",
+				"Forbidden spec.metrics[0].resource.target.averageValue: may not set both a target raw value and a target utilization",
+				"Required spec.metrics[1].resource.target.averageUtilization: must set either a target raw value or a target utilization",
+			},
+		},
+		{
+			name: "container resource", spec: metrics(`{type: ContainerResource, containerResource: {name: pods, container: a.b, target: {type: Utilization, averageUtilization: 5}}}, {type: ContainerResource, containerResource: {name: foo, container: "", target: {type: Utilization, averageUtilization: 5}}}, {type: ContainerResource, containerResource: {name: vendor.example/gpu, container: c, target: {type: Utilization, averageUtilization: 5}}}`),
+			want: []string{
+				"Invalid spec.metrics[0].containerResource.name: must be a standard resource for containers",
+				"Invalid spec.metrics[0].containerResource.container: must not contain dots",
+				"Invalid spec.metrics[1].containerResource.name: must be a standard resource type or fully qualified",
+				"Invalid spec.metrics[1].containerResource.name: must be a standard resource for containers",
+				"Required spec.metrics[1].containerResource.container: must specify a container",
+			},
+		},
+		{
+			name: "behavior", spec: behavior(`scaleUp: {stabilizationWindowSeconds: -1, selectPolicy: X}, scaleDown: {stabilizationWindowSeconds: 3601, policies: [{type: X, value: 0, periodSeconds: 0}, {type: Pods, value: 1, periodSeconds: 1801}]}`),
+			want: []string{
+				"Invalid spec.behavior.scaleUp.stabilizationWindowSeconds: must be greater than or equal to zero",
+				`NotSupported spec.behavior.scaleUp.selectPolicy: supported values: "Disabled", "Max", "Min"`,
+				"Required spec.behavior.scaleUp.policies: must specify at least one Policy",
+				"Invalid spec.behavior.scaleDown.stabilizationWindowSeconds: must be less than or equal to 3600",
+				`NotSupported spec.behavior.scaleDown.policies[0].type: supported values: "Percent", "Pods"`,
+				"Invalid spec.behavior.scaleDown.policies[0].value: must be greater than zero",
+				"Invalid spec.behavior.scaleDown.policies[0].periodSeconds: must be greater than zero",
+				"Invalid spec.behavior.scaleDown.policies[1].periodSeconds: must be less than or equal to 1800",
+			},
+		},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			h := &autoscalingv1alpha1.FederatedHPA{Spec: *decode[autoscalingv1alpha1.FederatedHPASpec](t, tc.spec)}
+			h.Name, h.Namespace = "h", "ns"
+			if diff := cmp.Diff(tc.want, brief(ValidateFederatedHPA(h))); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestValidateCronFederatedHPA(t *testing.T) {
+	const workload = `scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: d}`
+	const hpa = `scaleTargetRef: {apiVersion: autoscaling.karmada.io/v1alpha1, kind: FederatedHPA, name: h}`
+	for _, tc := range []struct {
+		name, spec string
+		want       []string
+	}{
+		{name: "a workload", spec: `{` + workload + `, rules: [{name: a, schedule: "0 9 * * *", targetReplicas: 0, timeZone: Asia/Shanghai}]}`},
+		{
+			name: "another kind of the group stops the check", spec: `{scaleTargetRef: {apiVersion: autoscaling.karmada.io/v1alpha1, kind: X}, rules: [{name: a, schedule: bad}]}`,
+			want: []string{"Invalid spec.scaleTargetRef.kind: invalid scaleTargetRef kind: X, only support FederatedHPA"},
+		},
+		{
+			name: "rules", spec: `{` + workload + `, rules: [{name: a, schedule: bad, timeZone: Mars/Base}, {name: a, schedule: "@daily", targetReplicas: -1}]}`,
+			want: []string{
+				"Invalid spec.rules[0].schedule: invalid cron format", "Invalid spec.rules[0].timeZone: unknown time zone Mars/Base",
+				"Invalid spec.rules[0].targetReplicas: targetReplicas cannot be nil if you want to scale Deployment",
+				"Duplicate spec.rules[1].name", "Invalid spec.rules[1].targetReplicas: targetReplicas should be larger than or equal to 0",
+			},
+		},
+		{
+			name: "bounds", spec: `{` + hpa + `, rules: [{name: a, schedule: "@daily"}, {name: b, schedule: "@daily", targetMinReplicas: 0, targetMaxReplicas: 0}, {name: c, schedule: "@daily", targetMinReplicas: 3, targetMaxReplicas: 2}, {name: d, schedule: "@daily", targetMinReplicas: 3}]}`,
+			want: []string{
+				"Invalid spec.rules[0].targetMaxReplicas: targetMinReplicas and targetMaxReplicas cannot be nil at the same time if you want to scale FederatedHPA",
+				"Invalid spec.rules[1].targetMinReplicas: targetMinReplicas should be larger than 0", "Invalid spec.rules[1].targetMaxReplicas: targetMaxReplicas should be larger than 0",
+				"Invalid spec.rules[2].targetMinReplicas: targetMaxReplicas should be larger than or equal to targetMinReplicas",
+			},
+		},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			c := &autoscalingv1alpha1.CronFederatedHPA{Spec: *decode[autoscalingv1alpha1.CronFederatedHPASpec](t, tc.spec)}
+			c.Name, c.Namespace = "c", "ns"
+			if diff := cmp.Diff(tc.want, brief(ValidateCronFederatedHPA(c))); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestValidCronSchedule(t *testing.T) {
+	for _, good := range []string{
+		"* * * * *", "*/5 0-6 1,15 JAN-MAR mon", "0 9 L * 5L", "0 9 15W * *", "0 9 * * 5#3", "5/10 * * * ?", "0 0 * * * *", "0 9 * * * 2030", "0 0 9 * * * 2030-2035",
+		"@yearly", "@annually", "@monthly", "@weekly", "@daily", "@hourly", "@always", "@5minutes", "@10minutes", "@15minutes", "@30minutes", "@everysecond", " 0  9 * * 7 ",
+	} {
+		if !ValidCronSchedule(good) {
+			t.Errorf("%q is refused", good)
+		}
+	}
+	for _, bad := range []string{
+		"", "bad", "* * * *", "60 * * * *", "* 24 * * *", "* * 0 * *", "* * * 13 *", "* * * * 8", "*/0 * * * *", "5-1 * * * *", "1,,2 * * * *", "a * * * *", "@never",
+		"* * * * * * * *", "L * * * *", "* * * * 5#6", "/5 * * * *",
+	} {
+		if ValidCronSchedule(bad) {
+			t.Errorf("%q is admitted", bad)
+		}
+	}
+}
