@@ -2,14 +2,10 @@ package aggregated
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apiserver/pkg/authentication/authenticatorfactory"
-	"k8s.io/apiserver/pkg/authentication/request/headerrequest"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/authorization/authorizerfactory"
 	"k8s.io/apiserver/pkg/authorization/path"
@@ -19,14 +15,6 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
-	"sigs.k8s.io/controller-runtime/pkg/log"
-)
-
-// trustNamespace and trustName are the ConfigMap in which an API server says how
-// the servers behind it recognise it and its clients.
-const (
-	trustNamespace = metav1.NamespaceSystem
-	trustName      = "extension-apiserver-authentication"
 )
 
 // clientFor returns a client of the API server that is asked about users: that of
@@ -68,10 +56,7 @@ func (o *Options) authenticate(ctx context.Context, controlPlane *rest.Config, c
 		TokenAccessReviewClient:  reviews.AuthenticationV1(),
 		TokenAccessReviewTimeout: a.TokenRequestTimeout,
 	}
-	if delegated.ClientCertificateCAContentProvider, err = o.clientCA(ctx, client); err != nil {
-		return err
-	}
-	if delegated.RequestHeaderConfig, err = o.requestHeaders(ctx, client); err != nil {
+	if err := o.trusted(ctx, client, &delegated); err != nil {
 		return err
 	}
 	info := &config.Authentication
@@ -100,97 +85,39 @@ func requestHeaderCA(c *authenticatorfactory.RequestHeaderConfig) dynamiccertifi
 	return c.CAContentProvider
 }
 
-// clientCA returns who signs certificates of clients.
-func (o *Options) clientCA(ctx context.Context, client kubernetes.Interface) (dynamiccertificates.CAContentProvider, error) {
+// trusted sets who signs the certificates of clients and of the API server in
+// front: what files say, else what the API server has published.
+func (o *Options) trusted(ctx context.Context, client kubernetes.Interface, c *authenticatorfactory.DelegatingAuthenticatorConfig) error {
 	a := o.Authentication
 	if a.ClientCert.ClientCA != "" {
-		ca, err := a.ClientCert.GetClientCAContentProvider()
+		provider, err := a.ClientCert.GetClientCAContentProvider()
 		if err != nil {
-			return nil, fmt.Errorf("loading the CA of clients: %w", err)
+			return fmt.Errorf("loading the CA of clients: %w", err)
 		}
-		return ca, nil
+		c.ClientCertificateCAContentProvider = provider
 	}
-	if a.SkipInClusterLookup {
-		return nil, nil //nolint:nilnil // no certificates of clients
-	}
-	ca, err := dynamiccertificates.NewDynamicCAFromConfigMapController("client-ca", trustNamespace, trustName, "client-ca-file", client)
-	if err != nil {
-		return nil, fmt.Errorf("preparing to read the CA of clients: %w", err)
-	}
-	go ca.Run(ctx, 1)
-	return running{ca}, nil
-}
-
-// requestHeaders returns how the API server in front is recognised.
-func (o *Options) requestHeaders(ctx context.Context, client kubernetes.Interface) (*authenticatorfactory.RequestHeaderConfig, error) {
-	a := o.Authentication
 	if a.RequestHeader.ClientCAFile != "" {
 		config, err := a.RequestHeader.ToAuthenticationRequestHeaderConfig()
 		if err != nil {
-			return nil, fmt.Errorf("loading the CA of the API server in front: %w", err)
+			return fmt.Errorf("loading the CA of the API server in front: %w", err)
 		}
-		return config, nil
+		c.RequestHeaderConfig = config
 	}
-	if a.SkipInClusterLookup {
-		return nil, nil //nolint:nilnil // no API server in front
+	if a.SkipInClusterLookup || c.ClientCertificateCAContentProvider != nil && c.RequestHeaderConfig != nil {
+		return nil
 	}
-	ca, err := dynamiccertificates.NewDynamicCAFromConfigMapController("front-proxy-ca", trustNamespace, trustName, "requestheader-client-ca-file", client)
+	t, err := newTrust(ctx, client, a.TolerateInClusterLookupFailure)
 	if err != nil {
-		return nil, fmt.Errorf("preparing to read the CA of the API server in front: %w", err)
+		return err
 	}
-	headers := headerrequest.NewRequestHeaderAuthRequestController(trustName, trustNamespace, client,
-		"requestheader-username-headers", "requestheader-uid-headers", "requestheader-group-headers",
-		"requestheader-extra-headers-prefix", "requestheader-allowed-names")
-	if err := untilTrusted(ctx, client, a.TolerateInClusterLookupFailure); err != nil {
-		return nil, err
+	if c.ClientCertificateCAContentProvider == nil {
+		c.ClientCertificateCAContentProvider = &t.clients
 	}
-	go ca.Run(ctx, 1)
-	go headers.Run(ctx, 1)
-	err = wait.PollUntilContextTimeout(ctx, 10*time.Millisecond, 30*time.Second, true, func(context.Context) (bool, error) {
-		return len(ca.CurrentCABundleContent()) > 0 && len(headers.UsernameHeaders()) > 0, nil
-	})
-	if err != nil && !a.TolerateInClusterLookupFailure {
-		return nil, fmt.Errorf("reading how the API server in front is recognised: %w", err)
+	if c.RequestHeaderConfig == nil {
+		c.RequestHeaderConfig = t.requestHeaders()
 	}
-	return &authenticatorfactory.RequestHeaderConfig{
-		CAContentProvider:   running{ca},
-		UsernameHeaders:     headerrequest.StringSliceProviderFunc(headers.UsernameHeaders),
-		UIDHeaders:          headerrequest.StringSliceProviderFunc(headers.UIDHeaders),
-		GroupHeaders:        headerrequest.StringSliceProviderFunc(headers.GroupHeaders),
-		ExtraHeaderPrefixes: headerrequest.StringSliceProviderFunc(headers.ExtraHeaderPrefixes),
-		AllowedClientNames:  headerrequest.StringSliceProviderFunc(headers.AllowedClientNames),
-	}, nil
-}
-
-// untilTrusted waits until the API server has published how it is recognised: it
-// may be starting at this moment.
-func untilTrusted(ctx context.Context, client kubernetes.Interface, tolerant bool) error {
-	logger := log.FromContext(ctx)
-	said := time.NewTicker(2 * time.Second)
-	defer said.Stop()
-	retry := time.NewTicker(50 * time.Millisecond)
-	defer retry.Stop()
-	for {
-		trust, err := client.CoreV1().ConfigMaps(trustNamespace).Get(ctx, trustName, metav1.GetOptions{})
-		if err == nil && trust.Data["requestheader-client-ca-file"] == "" {
-			err = errors.New("it has no requestheader-client-ca-file")
-		}
-		if err == nil || tolerant {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("reading ConfigMap %s/%s: %w", trustNamespace, trustName, err)
-		case <-said.C:
-			logger.Info("Waiting for the API server to say how it is recognised", "ConfigMap", trustNamespace+"/"+trustName, "problem", err.Error())
-		case <-retry.C:
-		}
-	}
-}
-
-// running hides that a provider can be started: it was already.
-type running struct {
-	dynamiccertificates.CAContentProvider
+	go t.keep(ctx)
+	return nil
 }
 
 // authorize sets who may do what: administrators everything, everybody the

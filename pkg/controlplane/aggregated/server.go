@@ -120,7 +120,7 @@ func (s *server) group(scheme *runtime.Scheme, codecs serializer.CodecFactory, c
 		Now:              func() metav1.Time { return metav1.NewTime(s.now()) },
 	})
 	if err != nil {
-		return nil, err //nolint:wrapcheck // says what was being done
+		return nil, err
 	}
 	members, err := proxy.New(proxy.Options{
 		Clusters:      clusters,
@@ -130,7 +130,7 @@ func (s *server) group(scheme *runtime.Scheme, codecs serializer.CodecFactory, c
 		MemberTimeout: s.options.MemberTimeout,
 	})
 	if err != nil {
-		return nil, err //nolint:wrapcheck // says what was being done
+		return nil, err
 	}
 	group := genericapiserver.NewDefaultAPIGroupInfo(clusterv1alpha1.GroupName, scheme, runtime.NewParameterCodec(scheme), codecs)
 	group.VersionedResourcesStorageMap[clusterv1alpha1.GroupVersion.Version] = map[string]rest.Storage{

@@ -55,7 +55,7 @@ func secrets(cached, live client.Reader) func(ctx context.Context, namespace, na
 			err = live.Get(ctx, key, secret)
 		}
 		if err != nil {
-			return nil, err //nolint:wrapcheck // an API error
+			return nil, err
 		}
 		return secret, nil
 	}

@@ -70,7 +70,7 @@ func addConversions(scheme *runtime.Scheme) error {
 		}},
 	} {
 		if err := scheme.AddConversionFunc(c.from, c.to, c.convert); err != nil {
-			return err //nolint:wrapcheck // the caller says what was being done
+			return err
 		}
 	}
 	return nil

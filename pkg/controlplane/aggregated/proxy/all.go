@@ -135,7 +135,7 @@ func (a *allClusters) list(w http.ResponseWriter, req *http.Request, in inner, r
 func (a *allClusters) ask(ctx context.Context, question inner, header http.Header, requester user.Info) ([]reply, error) {
 	clusters, err := a.clusters.All(ctx)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // an API error
+		return nil, err
 	}
 	names := sets.New[string]()
 	for i := range clusters {

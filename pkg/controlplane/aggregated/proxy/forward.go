@@ -40,8 +40,18 @@ func forward(m *member, in inner, requester user.Info, responder rest.Responder)
 		if upgrade {
 			p.Transport, p.ModifyResponse = m.upgrade, checkUpgrade
 		}
+		defer endQuietly(req.Context())
 		p.ServeHTTP(w, req)
 	})
+}
+
+// endQuietly ends the copying of an answer when the client has gone. Where the
+// member went, the client must see that the answer is not whole, and the panic
+// that says so goes on.
+func endQuietly(ctx context.Context) {
+	if r := recover(); r != nil && (r != http.ErrAbortHandler || ctx.Err() == nil) {
+		panic(r)
+	}
 }
 
 // impersonate sets the headers that name the requester. What the client sent of

@@ -101,7 +101,7 @@ func (in inner) info(outer *http.Request) (*genericrequest.RequestInfo, error) {
 		APIPrefixes:          sets.NewString("api", "apis"),
 		GrouplessAPIPrefixes: sets.NewString("api"),
 	}
-	return resolver.NewRequestInfo(req) //nolint:wrapcheck // the caller says what was being done
+	return resolver.NewRequestInfo(req)
 }
 
 // LongRunning extends a check for requests without a time limit by those that

@@ -105,7 +105,7 @@ func (r *REST) Connect(ctx context.Context, name string, options runtime.Object,
 	}
 	cluster, err := r.clusters.Find(ctx, name)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // an API error
+		return nil, err
 	}
 	m, err := r.members.of(ctx, cluster)
 	if err != nil {

@@ -80,7 +80,7 @@ func (c *Clusters) Create(ctx context.Context, obj runtime.Object, validate rest
 		return nil, err
 	}
 	defer done()
-	return c.Store.Create(ctx, obj, validate, options) //nolint:wrapcheck // an API error
+	return c.Store.Create(ctx, obj, validate, options)
 }
 
 // Update implements rest.Updater.
@@ -90,7 +90,7 @@ func (c *Clusters) Update(ctx context.Context, name string, objInfo rest.Updated
 		return nil, false, err
 	}
 	defer done()
-	return c.Store.Update(ctx, name, objInfo, createValidation, updateValidation, forceAllowCreate, options) //nolint:wrapcheck // an API error
+	return c.Store.Update(ctx, name, objInfo, createValidation, updateValidation, forceAllowCreate, options)
 }
 
 // Find returns a cluster, from the watch cache where it is there.
@@ -100,7 +100,7 @@ func (c *Clusters) Find(ctx context.Context, name string) (*clusterv1alpha1.Clus
 		obj, err = c.Get(ctx, name, &metav1.GetOptions{})
 	}
 	if err != nil {
-		return nil, err //nolint:wrapcheck // an API error
+		return nil, err
 	}
 	return versioned(obj), nil
 }
@@ -133,12 +133,12 @@ func (s *Status) Destroy() {}
 
 // Get implements rest.Getter.
 func (s *Status) Get(ctx context.Context, name string, options *metav1.GetOptions) (runtime.Object, error) {
-	return s.store.Get(ctx, name, options) //nolint:wrapcheck // an API error
+	return s.store.Get(ctx, name, options)
 }
 
 // Update implements rest.Updater. A status never creates a cluster.
 func (s *Status) Update(ctx context.Context, name string, objInfo rest.UpdatedObjectInfo, createValidation rest.ValidateObjectFunc, updateValidation rest.ValidateObjectUpdateFunc, _ bool, options *metav1.UpdateOptions) (runtime.Object, bool, error) {
-	return s.store.Update(ctx, name, objInfo, createValidation, updateValidation, false, options) //nolint:wrapcheck // an API error
+	return s.store.Update(ctx, name, objInfo, createValidation, updateValidation, false, options)
 }
 
 // GetResetFields implements rest.ResetFieldsStrategy.
@@ -148,5 +148,5 @@ func (s *Status) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
 
 // ConvertToTable implements rest.TableConvertor.
 func (s *Status) ConvertToTable(ctx context.Context, object, options runtime.Object) (*metav1.Table, error) {
-	return s.store.ConvertToTable(ctx, object, options) //nolint:wrapcheck // an API error
+	return s.store.ConvertToTable(ctx, object, options)
 }

@@ -67,5 +67,5 @@ func (u *uniqueIDs) check(ctx context.Context, c *clusterv1alpha1.Cluster) error
 // the watch cache has.
 func listClusters(ctx context.Context, store *genericregistry.Store, version string, into *hub.ClusterList) error {
 	options := storage.ListOptions{ResourceVersion: version, Predicate: storage.Everything, Recursive: true}
-	return store.Storage.GetList(ctx, store.KeyRootFunc(ctx), options, into) //nolint:wrapcheck // an API error
+	return store.Storage.GetList(ctx, store.KeyRootFunc(ctx), options, into)
 }
