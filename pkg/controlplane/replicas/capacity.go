@@ -181,3 +181,21 @@ func (g *grade) fits(d *Demand) (int64, Bound) {
 	}
 	return best, bound
 }
+
+// Roomier says whether the capacity has more of anything than another.
+func (c *Capacity) Roomier(than *Capacity) bool {
+	if !c.known {
+		return false
+	}
+	if !than.known || c.pods > than.pods || c.graded != than.graded {
+		return true
+	}
+	for i := range c.free {
+		if before, ok := find(than.free, c.free[i].name); !ok || c.free[i].value > before {
+			return true
+		}
+	}
+	return c.graded && !slices.EqualFunc(c.grades, than.grades, func(a, b grade) bool {
+		return a.count == b.count && slices.Equal(a.caps, b.caps)
+	})
+}

@@ -175,3 +175,47 @@ func Affected(binding workv1alpha2.Binding, cluster *framework.Cluster) bool {
 	term := &spec.Placement.ClusterAffinities[max(0, termIndex(spec.Placement.ClusterAffinities, status.SchedulerObservedAffinityName))]
 	return match.Cluster(cluster.Object, &term.ClusterAffinity)
 }
+
+// AffectedByAnyTerm says whether any affinity of the binding selects the cluster:
+// whether room in it could help a binding that lacks room.
+func AffectedByAnyTerm(binding workv1alpha2.Binding, cluster *framework.Cluster) bool {
+	placement := binding.GetSpec().Placement
+	if placement == nil {
+		return false
+	}
+	if placement.ClusterAffinity != nil || len(placement.ClusterAffinities) == 0 {
+		return match.Cluster(cluster.Object, placement.ClusterAffinity)
+	}
+	for i := range placement.ClusterAffinities {
+		term := &placement.ClusterAffinities[i]
+		if match.Cluster(cluster.Object, &term.ClusterAffinity) {
+			return true
+		}
+		for j := range term.OverflowAffinities {
+			if match.Cluster(cluster.Object, &term.OverflowAffinities[j].ClusterAffinity) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// Reacts says whether a change of a cluster can make the binding due: of the
+// causes of NeedsScheduling, those that clusters have a part in, or that failed
+// before.
+func Reacts(binding workv1alpha2.Binding, in Ladder) bool {
+	spec := binding.GetSpec()
+	return spec.Placement != nil &&
+		(FollowsClusters(spec) || ReplicasChanged(spec, in.MultiplePodTemplates) || onTerminating(spec, in.Snapshot) ||
+			binding.GetAnnotations()[policyv1alpha1.AppliedPlacementAnnotation] == "" || Rescheduling(spec, binding.GetStatus()))
+}
+
+// UsesRoom says whether the room in clusters can change the result for the
+// binding, or only the order of its targets.
+func UsesRoom(spec *workv1alpha2.ResourceBindingSpec) bool {
+	if spec.Placement == nil || spec.Replicas == 0 && len(spec.Components) == 0 {
+		return false
+	}
+	s := strategyOf(spec.Placement.ReplicaScheduling)
+	return s == dynamicWeight || s == aggregated || len(spec.Placement.SpreadConstraints) > 0 && !ignoresSpread(spec.Placement.ReplicaScheduling)
+}

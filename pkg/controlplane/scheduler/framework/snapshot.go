@@ -2,6 +2,7 @@ package framework
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -170,4 +171,9 @@ func (s *Snapshot) Find(name string) int {
 		return -1
 	}
 	return at
+}
+
+// SameAPIs says whether the cluster serves the same kinds as another.
+func (c *Cluster) SameAPIs(other *Cluster) bool {
+	return c.apis == other.apis || maps.Equal(c.apis.kinds, other.apis.kinds)
 }

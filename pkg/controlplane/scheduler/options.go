@@ -1,0 +1,135 @@
+package scheduler
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+	"k8s.io/component-base/featuregate"
+
+	"github.com/karmada-toolkit/karmada/internal/gates"
+	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/scheduler/framework"
+	plugins "github.com/karmada-toolkit/karmada/plugins/scheduler"
+)
+
+// Options are the settings of the role.
+type Options struct {
+	// SchedulerName says which bindings are this scheduler's.
+	SchedulerName string
+	// Plugins selects plugins: "*" stands for all, "-name" takes one out.
+	Plugins []string
+	// OutOfTree are plugins beside the built-in ones.
+	OutOfTree framework.Registry
+	// Workers is the number of bindings that are handled at the same time.
+	Workers int
+	// EmptyWorkloadPropagation sends a workload also to the selected clusters that
+	// get no replicas.
+	EmptyWorkloadPropagation bool
+	// Estimator says how accurate estimators are reached.
+	Estimator EstimatorOptions
+	// RateLimiter delays retries when scheduling is not by priority.
+	RateLimiter RateLimiterOptions
+	// Gates are the feature gates.
+	Gates *gates.Gates
+}
+
+// EstimatorOptions say how the accurate estimators of the members are reached.
+type EstimatorOptions struct {
+	Enabled            bool
+	DisabledInPullMode bool
+	Timeout            time.Duration
+	ServiceNamespace   string
+	ServicePrefix      string
+	Port               int
+	CertFile           string
+	KeyFile            string
+	CAFile             string
+	InsecureSkipVerify bool
+}
+
+// RateLimiterOptions delay retries.
+type RateLimiterOptions struct {
+	BaseDelay, MaxDelay time.Duration
+	QPS, BucketSize     int
+}
+
+// features are the gates that the role knows.
+func features() []featuregate.Feature {
+	return []featuregate.Feature{
+		gates.Failover, gates.GracefulEviction, gates.CustomizedClusterResourceModeling, gates.PriorityBasedScheduling,
+		gates.MultiplePodTemplatesScheduling, gates.ResourceQuotaEstimate, gates.SchedulingOvercommitProtection,
+		gates.WorkloadAffinity, gates.FederatedQuotaEnforcement,
+	}
+}
+
+// NewOptions returns the defaults.
+func NewOptions() *Options {
+	return &Options{
+		SchedulerName: policyv1alpha1.DefaultSchedulerName,
+		Plugins:       []string{"*"},
+		Workers:       16,
+		Estimator: EstimatorOptions{
+			Timeout: 3 * time.Second, ServiceNamespace: "karmada-system", ServicePrefix: "karmada-scheduler-estimator", Port: 10352,
+		},
+		RateLimiter: RateLimiterOptions{BaseDelay: 5 * time.Millisecond, MaxDelay: 1000 * time.Second, QPS: 10, BucketSize: 100},
+		Gates:       gates.New(features()...),
+	}
+}
+
+// AddFlags adds the flags of the role.
+func (o *Options) AddFlags(fs *pflag.FlagSet) {
+	names := strings.Join(plugins.Registry(true).Names(), ", ")
+	fs.StringVar(&o.SchedulerName, "scheduler-name", o.SchedulerName, "Name of this scheduler: it handles the bindings whose schedulerName it is.")
+	fs.StringSliceVar(&o.Plugins, "plugins", o.Plugins, "Plugins to run: '*' runs all, 'name' one, '-name' takes one out. Built in: "+names)
+	fs.IntVar(&o.Workers, "concurrent-binding-syncs", o.Workers, "Bindings that are handled at the same time.")
+	fs.BoolVar(&o.EmptyWorkloadPropagation, "enable-empty-workload-propagation", o.EmptyWorkloadPropagation, "Send workloads also to the selected clusters that get none of their replicas.")
+	e := &o.Estimator
+	fs.BoolVar(&e.Enabled, "enable-scheduler-estimator", e.Enabled, "Ask the estimator of each cluster how many replicas fit.")
+	fs.BoolVar(&e.DisabledInPullMode, "disable-scheduler-estimator-in-pull-mode", e.DisabledInPullMode, "Do not ask the estimators of clusters in Pull mode.")
+	fs.DurationVar(&e.Timeout, "scheduler-estimator-timeout", e.Timeout, "How long to wait for the estimators.")
+	fs.StringVar(&e.ServiceNamespace, "scheduler-estimator-service-namespace", e.ServiceNamespace, "Namespace of the estimators' Services.")
+	fs.StringVar(&e.ServicePrefix, "scheduler-estimator-service-prefix", e.ServicePrefix, "What the names of the estimators' Services begin with; the name of the cluster follows.")
+	fs.IntVar(&e.Port, "scheduler-estimator-port", e.Port, "Port of the estimators.")
+	fs.StringVar(&e.CertFile, "scheduler-estimator-cert-file", e.CertFile, "Client certificate for the estimators.")
+	fs.StringVar(&e.KeyFile, "scheduler-estimator-key-file", e.KeyFile, "Key of that certificate.")
+	fs.StringVar(&e.CAFile, "scheduler-estimator-ca-file", e.CAFile, "CA of the estimators' certificates.")
+	fs.BoolVar(&e.InsecureSkipVerify, "insecure-skip-estimator-verify", e.InsecureSkipVerify, "Do not check the estimators' certificates.")
+	r := &o.RateLimiter
+	fs.DurationVar(&r.BaseDelay, "rate-limiter-base-delay", r.BaseDelay, "First delay of a retry, when the gate PriorityBasedScheduling is off.")
+	fs.DurationVar(&r.MaxDelay, "rate-limiter-max-delay", r.MaxDelay, "Longest delay of a retry, when that gate is off.")
+	fs.IntVar(&r.QPS, "rate-limiter-qps", r.QPS, "Retries per second over all bindings, when that gate is off.")
+	fs.IntVar(&r.BucketSize, "rate-limiter-bucket-size", r.BucketSize, "Retries in a burst over all bindings, when that gate is off.")
+	o.Gates.AddFlag(fs)
+}
+
+// Validate reports settings that cannot work.
+func (o *Options) Validate() error {
+	var errs []error
+	if o.SchedulerName == "" {
+		errs = append(errs, errors.New("--scheduler-name must not be empty"))
+	}
+	if o.Workers < 1 {
+		errs = append(errs, fmt.Errorf("--concurrent-binding-syncs is %d, must be at least 1", o.Workers))
+	}
+	if o.Estimator.Timeout < 0 {
+		errs = append(errs, fmt.Errorf("--scheduler-estimator-timeout is %s, must not be negative", o.Estimator.Timeout))
+	}
+	if o.Estimator.Port < 0 || o.Estimator.Port > 65535 {
+		errs = append(errs, fmt.Errorf("--scheduler-estimator-port is %d, must be between 0 and 65535", o.Estimator.Port))
+	}
+	return errors.Join(errs...)
+}
+
+// registry returns the built-in plugins and those out of tree.
+func (o *Options) registry() (framework.Registry, error) {
+	all := plugins.Registry(o.Gates.Enabled(gates.WorkloadAffinity))
+	for _, name := range o.OutOfTree.Names() {
+		if err := all.Register(name, o.OutOfTree[name]); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}

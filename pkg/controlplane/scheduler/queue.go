@@ -1,0 +1,281 @@
+package scheduler
+
+import (
+	"container/heap"
+	"sync"
+	"time"
+
+	"k8s.io/utils/clock"
+)
+
+// Periods of the queue.
+const (
+	firstBackoff       = time.Second
+	longestBackoff     = 10 * time.Second
+	backoffSweep       = time.Second
+	unschedulableSweep = 30 * time.Second
+	unschedulableWait  = 5 * time.Minute
+)
+
+// key names a binding; Namespace is empty for a ClusterResourceBinding.
+type key struct{ Namespace, Name string }
+
+// item is a binding in the queue.
+type item struct {
+	key      key
+	priority int32
+	// entered is when it came into the active queue, order breaks ties.
+	entered  time.Time
+	order    int64
+	attempts int
+	ready    time.Time
+	index    int
+}
+
+// queue hands out bindings: the highest priority first, then the one that waits
+// longest. A binding that failed waits in backoff; one that lacks room waits in
+// unschedulable until something changes. While a binding is being handled it is
+// not handed out again; if it is pushed meanwhile it comes again afterwards.
+type queue struct {
+	clock clock.WithTicker
+	// retry returns when an item that failed may be tried again.
+	retry func(*item) time.Time
+	// byPriority says that priorities count and that bindings which lack room wait
+	// for a change; otherwise it is first come first served, and they are retried
+	// like those that failed.
+	byPriority bool
+
+	mu            sync.Mutex
+	wait          *sync.Cond
+	active        activeHeap
+	queued        map[key]*item
+	backoff       map[key]*item
+	unschedulable map[key]*item
+	working       map[key]*item
+	dirty         map[key]int32
+	sequence      int64
+	closed        bool
+}
+
+// newQueue returns the queue by priority.
+func newQueue(c clock.WithTicker) *queue {
+	q := &queue{
+		clock: c, byPriority: true,
+		queued: map[key]*item{}, backoff: map[key]*item{}, unschedulable: map[key]*item{},
+		working: map[key]*item{}, dirty: map[key]int32{},
+	}
+	q.retry = func(i *item) time.Time {
+		delay := longestBackoff
+		if i.attempts < 5 {
+			delay = min(firstBackoff<<max(i.attempts-1, 0), longestBackoff)
+		}
+		return i.entered.Add(delay)
+	}
+	q.wait = sync.NewCond(&q.mu)
+	return q
+}
+
+// Push adds a binding for which something has changed.
+func (q *queue) Push(k key, priority int32) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if !q.byPriority {
+		priority = 0
+	}
+	if _, ok := q.working[k]; ok {
+		q.dirty[k] = priority
+		return
+	}
+	if i, ok := q.queued[k]; ok {
+		if i.priority != priority {
+			i.priority = priority
+			heap.Fix(&q.active, i.index)
+		}
+		return
+	}
+	delete(q.backoff, k)
+	delete(q.unschedulable, k)
+	q.activate(&item{key: k, priority: priority})
+}
+
+func (q *queue) activate(i *item) {
+	q.sequence++
+	i.entered, i.order = q.clock.Now(), q.sequence
+	heap.Push(&q.active, i)
+	q.queued[i.key] = i
+	q.wait.Signal()
+}
+
+// Pop waits for a binding. It reports false once the queue is closed.
+func (q *queue) Pop() (key, bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for len(q.active) == 0 && !q.closed {
+		q.wait.Wait()
+	}
+	if q.closed {
+		return key{}, false
+	}
+	i := heap.Pop(&q.active).(*item)
+	delete(q.queued, i.key)
+	i.attempts++
+	q.working[i.key] = i
+	return i.key, true
+}
+
+// outcome says what became of a binding.
+type outcome int
+
+const (
+	// finished: nothing more to do.
+	finished outcome = iota
+	// failed: try again soon.
+	failed
+	// parked: try again when something changes.
+	parked
+)
+
+// Done ends the work on a binding.
+func (q *queue) Done(k key, o outcome) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	i := q.working[k]
+	delete(q.working, k)
+	if i == nil {
+		return
+	}
+	if priority, ok := q.dirty[k]; ok {
+		delete(q.dirty, k)
+		i.priority = priority
+		if o == finished {
+			i.attempts = 0
+		}
+		q.activate(i)
+		return
+	}
+	switch {
+	case o == parked && q.byPriority:
+		q.unschedulable[k] = i
+	case o != finished:
+		i.ready = q.retry(i)
+		q.backoff[k] = i
+	}
+}
+
+// Wake moves parked bindings that concern the caller into the active queue.
+func (q *queue) Wake(concerned func(key) bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for k, i := range q.unschedulable {
+		if concerned(k) {
+			delete(q.unschedulable, k)
+			q.activate(i)
+		}
+	}
+}
+
+// Parked says whether a binding waits for a change.
+func (q *queue) Parked() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.unschedulable)
+}
+
+// Sweep moves what has waited long enough into the active queue.
+func (q *queue) Sweep(unschedulableToo bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	now := q.clock.Now()
+	var due activeHeap
+	for k, i := range q.backoff {
+		if !i.ready.After(now) {
+			delete(q.backoff, k)
+			due = append(due, i)
+		}
+	}
+	if unschedulableToo {
+		for k, i := range q.unschedulable {
+			if now.Sub(i.entered) > unschedulableWait {
+				delete(q.unschedulable, k)
+				due = append(due, i)
+			}
+		}
+	}
+	heap.Init(&due)
+	for len(due) > 0 {
+		q.activate(heap.Pop(&due).(*item))
+	}
+}
+
+// Run sweeps until the channel is closed, then closes the queue.
+func (q *queue) Run(stop <-chan struct{}) {
+	ticker := q.clock.NewTicker(backoffSweep)
+	defer ticker.Stop()
+	last := q.clock.Now()
+	for {
+		select {
+		case <-stop:
+			q.Close()
+			return
+		case <-ticker.C():
+			too := q.clock.Since(last) >= unschedulableSweep
+			if too {
+				last = q.clock.Now()
+			}
+			q.Sweep(too)
+		}
+	}
+}
+
+// Close makes every Pop return.
+func (q *queue) Close() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.closed = true
+	q.wait.Broadcast()
+}
+
+// Pending returns the number of bindings that wait.
+func (q *queue) Pending() (active, backoff, unschedulable int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.active), len(q.backoff), len(q.unschedulable)
+}
+
+// activeHeap is ordered by priority, then by age.
+type activeHeap []*item
+
+// Len implements heap.Interface.
+func (h activeHeap) Len() int { return len(h) }
+
+// Less implements heap.Interface.
+func (h activeHeap) Less(i, j int) bool {
+	if h[i].priority != h[j].priority {
+		return h[i].priority > h[j].priority
+	}
+	if !h[i].entered.Equal(h[j].entered) {
+		return h[i].entered.Before(h[j].entered)
+	}
+	return h[i].order < h[j].order
+}
+
+// Swap implements heap.Interface.
+func (h activeHeap) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].index, h[j].index = i, j
+}
+
+// Push implements heap.Interface.
+func (h *activeHeap) Push(x any) {
+	i := x.(*item)
+	i.index = len(*h)
+	*h = append(*h, i)
+}
+
+// Pop implements heap.Interface.
+func (h *activeHeap) Pop() any {
+	last := (*h)[len(*h)-1]
+	(*h)[len(*h)-1] = nil
+	*h = (*h)[:len(*h)-1]
+	return last
+}

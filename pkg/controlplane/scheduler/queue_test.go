@@ -1,0 +1,131 @@
+package scheduler
+
+import (
+	"testing"
+	"time"
+
+	clocktesting "k8s.io/utils/clock/testing"
+)
+
+func named(n string) key { return key{Namespace: "ns", Name: n} }
+
+func newTestQueue() (*queue, *clocktesting.FakeClock) {
+	c := clocktesting.NewFakeClock(time.Unix(1000, 0))
+	return newQueue(c), c
+}
+
+func pop(t *testing.T, q *queue, want string) {
+	t.Helper()
+	if active, _, _ := q.Pending(); active == 0 {
+		t.Fatalf("nothing to pop, want %s", want)
+	}
+	if got, ok := q.Pop(); !ok || got != named(want) {
+		t.Fatalf("popped %v, want %s", got, want)
+	}
+}
+
+func pending(t *testing.T, q *queue, active, backoff, unschedulable int) {
+	t.Helper()
+	if a, b, u := q.Pending(); a != active || b != backoff || u != unschedulable {
+		t.Fatalf("%d active, %d in backoff, %d unschedulable; want %d, %d, %d", a, b, u, active, backoff, unschedulable)
+	}
+}
+
+func TestQueue_HighestPriorityFirstThenLongestWaiting(t *testing.T) {
+	q, c := newTestQueue()
+	q.Push(named("a"), 0)
+	q.Push(named("b"), 5)
+	c.Step(time.Second)
+	q.Push(named("c"), 5)
+	q.Push(named("d"), 9)
+	for _, want := range []string{"d", "b", "c", "a"} {
+		pop(t, q, want)
+	}
+}
+
+func TestQueue_PushAgainTakesTheNewPriority(t *testing.T) {
+	q, _ := newTestQueue()
+	q.Push(named("a"), 0)
+	q.Push(named("b"), 5)
+	q.Push(named("a"), 9)
+	pending(t, q, 2, 0, 0)
+	pop(t, q, "a")
+	pop(t, q, "b")
+}
+
+func TestQueue_PushedWhileWorkedOnComesAgain(t *testing.T) {
+	q, _ := newTestQueue()
+	q.Push(named("a"), 0)
+	pop(t, q, "a")
+	q.Push(named("a"), 0)
+	pending(t, q, 0, 0, 0)
+	q.Done(named("a"), parked)
+	pending(t, q, 1, 0, 0)
+	pop(t, q, "a")
+	q.Done(named("a"), finished)
+	pending(t, q, 0, 0, 0)
+}
+
+func TestQueue_BackoffGrowsToTenSeconds(t *testing.T) {
+	q, c := newTestQueue()
+	q.Push(named("a"), 0)
+	for _, seconds := range []int{1, 2, 4, 8, 10, 10} {
+		pop(t, q, "a")
+		q.Done(named("a"), failed)
+		c.Step(time.Duration(seconds)*time.Second - time.Millisecond)
+		q.Sweep(true)
+		pending(t, q, 0, 1, 0)
+		c.Step(time.Millisecond)
+		q.Sweep(true)
+		pending(t, q, 1, 0, 0)
+	}
+}
+
+func TestQueue_AFreshPushEndsTheWait(t *testing.T) {
+	for _, o := range []outcome{failed, parked} {
+		q, c := newTestQueue()
+		q.Push(named("a"), 0)
+		pop(t, q, "a")
+		q.Done(named("a"), o)
+		q.Push(named("a"), 0)
+		pending(t, q, 1, 0, 0)
+		pop(t, q, "a")
+		q.Done(named("a"), failed)
+		c.Step(time.Second)
+		q.Sweep(false)
+		pending(t, q, 1, 0, 0)
+	}
+}
+
+func TestQueue_UnschedulableWaitsFiveMinutesOrForAChange(t *testing.T) {
+	q, c := newTestQueue()
+	for _, n := range []string{"a", "b"} {
+		q.Push(named(n), 0)
+		pop(t, q, n)
+		q.Done(named(n), parked)
+	}
+	pending(t, q, 0, 0, 2)
+	q.Wake(func(k key) bool { return k == named("b") })
+	pop(t, q, "b")
+	c.Step(5 * time.Minute)
+	q.Sweep(true)
+	pending(t, q, 0, 0, 1)
+	c.Step(time.Second)
+	q.Sweep(false)
+	pending(t, q, 0, 0, 1)
+	q.Sweep(true)
+	pending(t, q, 1, 0, 0)
+}
+
+func TestQueue_ClosedEndsPop(t *testing.T) {
+	q, _ := newTestQueue()
+	done := make(chan bool)
+	go func() {
+		_, ok := q.Pop()
+		done <- ok
+	}()
+	q.Close()
+	if <-done {
+		t.Error("popped from a closed queue")
+	}
+}

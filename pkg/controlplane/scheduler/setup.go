@@ -1,0 +1,162 @@
+package scheduler
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/keymutex"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/karmada-toolkit/karmada/internal/gates"
+	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/scheduler/framework"
+)
+
+// Setup adds the role to a manager.
+func Setup(ctx context.Context, mgr manager.Manager, o *Options) error {
+	if err := o.Validate(); err != nil {
+		return fmt.Errorf("options of the scheduler: %w", err)
+	}
+	s, err := newScheduler(o, clock.RealClock{}, newMetrics(ctrlmetrics.Registry))
+	if err != nil {
+		return err
+	}
+	s.client, s.live = mgr.GetClient(), mgr.GetAPIReader()
+	s.events = mgr.GetEventRecorderFor(o.SchedulerName) //nolint:staticcheck // the newer API writes events.k8s.io alone
+	watchQueue(ctrlmetrics.Registry, s.queue)
+	r := &runner{scheduler: s}
+	for _, w := range []struct {
+		of      client.Object
+		handler toolscache.ResourceEventHandler
+	}{
+		// Clusters come first: bindings are decided on them.
+		{&clusterv1alpha1.Cluster{}, s.clusterHandler()},
+		{namespacedScope().New(), s.bindingHandler(namespacedScope())},
+		{clusterScope().New(), s.bindingHandler(clusterScope())},
+	} {
+		informer, err := mgr.GetCache().GetInformer(ctx, w.of, cache.BlockUntilSynced(false))
+		if err != nil {
+			return fmt.Errorf("watching %T: %w", w.of, err)
+		}
+		r.watches = append(r.watches, watch{informer, w.handler})
+	}
+	if err := mgr.Add(r); err != nil {
+		return fmt.Errorf("adding the scheduler: %w", err)
+	}
+	return nil
+}
+
+// newScheduler returns a scheduler without clients.
+func newScheduler(o *Options, c clock.WithTicker, m *metrics) (*scheduler, error) {
+	registry, err := o.registry()
+	if err != nil {
+		return nil, err
+	}
+	enabled, err := registry.New(o.Plugins)
+	if err != nil {
+		return nil, err
+	}
+	p, err := newProfiles(enabled, m, c)
+	if err != nil {
+		return nil, err
+	}
+	return &scheduler{
+		options: o, clock: c, metrics: m, profiles: p,
+		workloadAffinity:     o.Gates.Enabled(gates.WorkloadAffinity),
+		multiplePodTemplates: o.Gates.Enabled(gates.MultiplePodTemplatesScheduling),
+		clusters:             clusters{facts: framework.Facts{ResourceModels: o.Gates.Enabled(gates.CustomizedClusterResourceModeling)}},
+		bindings:             bindings{schedulerName: o.SchedulerName},
+		queue:                o.queue(c),
+		assumed:              assumptions{enabled: o.Gates.Enabled(gates.SchedulingOvercommitProtection), clock: c},
+		groups:               keymutex.NewHashed(0),
+	}, nil
+}
+
+// queue returns the queue that the gates ask for: by priority, or first come
+// first served with rate-limited retries.
+func (o *Options) queue(c clock.WithTicker) *queue {
+	q := newQueue(c)
+	if o.Gates.Enabled(gates.PriorityBasedScheduling) {
+		return q
+	}
+	l := &o.RateLimiter
+	bucket := &workqueue.TypedBucketRateLimiter[key]{Limiter: rate.NewLimiter(rate.Limit(l.QPS), l.BucketSize)}
+	q.byPriority = false
+	q.retry = func(i *item) time.Time {
+		delay := l.MaxDelay
+		if i.attempts <= 32 {
+			delay = min(l.BaseDelay<<max(i.attempts-1, 0), l.MaxDelay)
+		}
+		return c.Now().Add(max(delay, bucket.When(i.key)))
+	}
+	return q
+}
+
+// runner runs a scheduler once it leads.
+type runner struct {
+	*scheduler
+	watches []watch
+}
+
+type watch struct {
+	informer cache.Informer
+	handler  toolscache.ResourceEventHandler
+}
+
+var _ manager.LeaderElectionRunnable = &runner{}
+
+// NeedLeaderElection implements manager.LeaderElectionRunnable.
+func (r *runner) NeedLeaderElection() bool { return true }
+
+// wakePeriod is the time between looks for bindings that new room could help.
+const wakePeriod = 5 * time.Second
+
+// Start implements manager.Runnable.
+func (r *runner) Start(ctx context.Context) error {
+	ctx = log.IntoContext(ctx, log.FromContext(ctx).WithName("scheduler"))
+	synced := make([]toolscache.InformerSynced, 0, len(r.watches))
+	for _, w := range r.watches {
+		registration, err := w.informer.AddEventHandler(w.handler)
+		if err != nil {
+			return fmt.Errorf("watching for the scheduler: %w", err)
+		}
+		synced = append(synced, registration.HasSynced)
+		defer func() { _ = w.informer.RemoveEventHandler(registration) }()
+	}
+	if !toolscache.WaitForCacheSync(ctx.Done(), synced...) {
+		return nil // stopped before everything was seen
+	}
+	var wg sync.WaitGroup
+	wg.Go(func() { r.queue.Run(ctx.Done()) })
+	wg.Go(func() { r.sweep(ctx) })
+	for range r.options.Workers {
+		wg.Go(func() { r.work(ctx) })
+	}
+	wg.Wait()
+	return nil
+}
+
+// sweep looks after what changes with time.
+func (r *runner) sweep(ctx context.Context) {
+	ticker := r.clock.NewTicker(wakePeriod)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C():
+			r.wake()
+			r.assumed.sweep()
+		}
+	}
+}
