@@ -1,0 +1,104 @@
+#!/usr/bin/env bash
+# Prints the figures that the project is measured by.
+#
+#   PROPBENCH=FILE   the load generator for propagation (default: the one beside the checkout)
+#   N=200            how many Deployments it creates
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+N=${N:-200}
+PROPBENCH=${PROPBENCH:-../shared/tools/propbench}
+ctl=$PWD/bin/karmadactl
+dir=$(mktemp -d)
+trap '"$ctl" local down --purge --dir "$dir" >/dev/null 2>&1 || true; rm -rf "$dir"' EXIT
+
+headline() { printf '\n== %s\n' "$*"; }
+seconds() { awk -v a="$1" -v b="$(date +%s.%N)" 'BEGIN {printf "%.2f s\n", b - a}'; }
+writes() {
+	"$kubectl" --kubeconfig "$KUBECONFIG" get --raw /metrics |
+		awk '/^apiserver_request_total\{/ && /verb="(POST|PUT|PATCH|APPLY|DELETE)"/ && !/resource="(leases|events|tokenreviews|subjectaccessreviews)"/ {n += $NF} END {print n + 0}'
+}
+
+headline "decisions, divisions, interpretations (one core)"
+GOMAXPROCS=1 go test -run '^$' -bench . -benchmem -benchtime 1s \
+	./pkg/controlplane/scheduler/... ./pkg/controlplane/replicas ./pkg/controlplane/interpreter/... ./pkg/controlplane/override |
+	grep -E '^(Benchmark|pkg:)'
+
+headline "the command line"
+ls -l bin/kubectl-karmada | awk '{printf "kubectl-karmada: %.1f MB\n", $5 / 1e6}'
+for _ in 1 2 3; do
+	from=$(date +%s.%N)
+	bin/kubectl-karmada --help >/dev/null
+	printf 'kubectl-karmada --help: '
+	seconds "$from"
+done
+
+headline "local up --members 2, until both are Ready"
+for _ in 1 2 3; do
+	from=$(date +%s.%N)
+	"$ctl" local up --members 2 --nodes 3 --dir "$dir" >/dev/null 2>&1
+	seconds "$from"
+	"$ctl" local down --purge --dir "$dir" >/dev/null 2>&1
+done
+
+"$ctl" local up --members 3 --nodes 3 --dir "$dir" >/dev/null 2>&1
+KUBECONFIG=$("$ctl" local kubeconfig --dir "$dir")
+export KUBECONFIG
+
+headline "unjoin and join of a reachable cluster, until it is Ready"
+"$ctl" unjoin member3 --cluster-kubeconfig "$KUBECONFIG" --cluster-context member3 >/dev/null 2>&1
+from=$(date +%s.%N)
+"$ctl" join member3 --cluster-kubeconfig "$KUBECONFIG" --cluster-context member3 >/dev/null 2>&1
+seconds "$from"
+"$ctl" unjoin member3 --cluster-kubeconfig "$KUBECONFIG" --cluster-context member3 >/dev/null 2>&1
+
+if [[ ! -x $PROPBENCH ]]; then
+	echo "propagation is not measured: there is no load generator at $PROPBENCH (set PROPBENCH)"
+	exit 0
+fi
+kubectl=$(command -v kubectl || true)
+if [[ -z $kubectl ]]; then
+	kubectl=$dir/kubectl
+	go build -o "$kubectl" k8s.io/kubernetes/cmd/kubectl
+fi
+
+headline "propagation of $N Deployments to 2 members"
+"$PROPBENCH" --kubectl "$kubectl" --karmada "$KUBECONFIG" --karmada-context karmada-apiserver \
+	--members "$KUBECONFIG@member1,$KUBECONFIG@member2" -n "$N" --procs 'bin/karmada '
+
+headline "restart of the roles with $N Deployments unchanged: API writes in the first minute"
+"$kubectl" create namespace restart >/dev/null
+{
+	cat <<-'POLICY'
+		apiVersion: policy.karmada.io/v1alpha1
+		kind: PropagationPolicy
+		metadata: {name: all, namespace: restart}
+		spec:
+		  resourceSelectors: [{apiVersion: apps/v1, kind: Deployment}]
+		  placement: {clusterAffinity: {clusterNames: [member1, member2]}}
+	POLICY
+	for i in $(seq "$N"); do
+		cat <<-DEPLOYMENT
+			---
+			apiVersion: apps/v1
+			kind: Deployment
+			metadata: {name: d$i, namespace: restart}
+			spec:
+			  selector: {matchLabels: {app: d$i}}
+			  template: {metadata: {labels: {app: d$i}}, spec: {containers: [{name: c, image: "nginx:1.27"}]}}
+		DEPLOYMENT
+	done
+} | "$kubectl" create -f - >/dev/null
+for _ in $(seq 120); do
+	ready=$("$kubectl" get deployments -n restart -o jsonpath='{.items[*].status.readyReplicas}' | tr ' ' '\n' | grep -c '^2$' || true)
+	[[ $ready == "$N" ]] && break
+	sleep 1
+done
+echo "$ready of $N are ready"
+sleep 15
+kill "$(awk -F'[:,]' '{print $2}' "$dir/default/processes/karmada.json")"
+sleep 3
+before=$(writes)
+"$ctl" local up --dir "$dir" >/dev/null 2>&1
+sleep 60
+echo "writes: $(($(writes) - before))"
