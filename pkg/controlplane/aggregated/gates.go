@@ -34,17 +34,17 @@ func (f *gateFlag) Set(text string) error {
 			errs = append(errs, f.o.Gates.Set(one))
 		}
 	}
-	f.o.kubernetesGates = strings.Join(append(kubernetes, f.o.kubernetesGates), ",")
+	f.o.kubernetesGates = strings.Trim(strings.Join(append(kubernetes, f.o.kubernetesGates), ","), ",")
 	return errors.Join(errs...)
 }
 
-// kubernetesGates returns the gates of the server, with those of the text set.
-func kubernetesGates(text string) (featuregate.FeatureGate, error) {
-	gate := utilfeature.DefaultFeatureGate.DeepCopy()
-	if err := gate.Set(strings.Trim(text, ",")); err != nil {
-		return nil, fmt.Errorf("setting feature gates: %w", err)
+// checkKubernetesGates reports whether the gates of the server can be set so. They
+// are the process's, and set when the server starts.
+func checkKubernetesGates(text string) error {
+	if err := utilfeature.DefaultFeatureGate.DeepCopy().Set(text); err != nil {
+		return fmt.Errorf("--feature-gates: %w", err)
 	}
-	return gate, nil
+	return nil
 }
 
 // resourceModeling says whether clusters get resource models.

@@ -99,9 +99,7 @@ func (o *Options) Validate() error {
 	if o.MemberTimeout <= 0 {
 		errs = append(errs, fmt.Errorf("--member-timeout must be positive, got %s", o.MemberTimeout))
 	}
-	if _, err := kubernetesGates(o.kubernetesGates); err != nil {
-		errs = append(errs, fmt.Errorf("--feature-gates: %w", err))
-	}
+	errs = append(errs, checkKubernetesGates(o.kubernetesGates))
 	return errors.Join(errs...)
 }
 

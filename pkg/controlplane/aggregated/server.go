@@ -16,6 +16,7 @@ import (
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	genericfilters "k8s.io/apiserver/pkg/server/filters"
 	"k8s.io/apiserver/pkg/util/compatibility"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	restclient "k8s.io/client-go/rest"
 	cliflag "k8s.io/component-base/cli/flag"
 
@@ -71,11 +72,10 @@ func (s *server) config(ctx context.Context, scheme *runtime.Scheme, codecs seri
 	o := s.options
 	config := genericapiserver.NewConfig(codecs)
 	config.EffectiveVersion = compatibility.DefaultBuildEffectiveVersion()
-	gate, err := kubernetesGates(o.kubernetesGates)
-	if err != nil {
-		return nil, err
+	if err := utilfeature.DefaultMutableFeatureGate.Set(o.kubernetesGates); err != nil {
+		return nil, fmt.Errorf("setting feature gates: %w", err)
 	}
-	config.FeatureGate = gate
+	config.FeatureGate = utilfeature.DefaultFeatureGate
 	namer := openapinamer.NewDefinitionNamer(scheme)
 	config.OpenAPIConfig = genericapiserver.DefaultOpenAPIConfig(openapi.GetOpenAPIDefinitions, namer)
 	config.OpenAPIV3Config = genericapiserver.DefaultOpenAPIV3Config(openapi.GetOpenAPIDefinitions, namer)
@@ -85,6 +85,7 @@ func (s *server) config(ctx context.Context, scheme *runtime.Scheme, codecs seri
 	config.LoopbackClientConfig = &restclient.Config{Host: "https://" + s.serving.Listener.Addr().String()}
 	config.ExternalAddress = s.serving.Listener.Addr().String()
 	config.EnableProfiling = false
+	config.ShutdownWatchTerminationGracePeriod = o.ShutdownTimeout
 	config.LongRunningFunc = proxy.LongRunning(genericfilters.BasicLongRunningRequestCheck(sets.NewString("watch"), sets.NewString()))
 	config.BuildHandlerChainFunc = func(handler http.Handler, c *genericapiserver.Config) http.Handler {
 		return genericapiserver.DefaultBuildHandlerChain(proxy.KeepInner(handler), c)
