@@ -1,0 +1,94 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	cmdutil "k8s.io/kubectl/pkg/cmd/util"
+	utilexec "k8s.io/utils/exec"
+)
+
+func TestReport(t *testing.T) {
+	clusters := schema.GroupResource{Group: "cluster.karmada.io", Resource: "clusters"}
+	invalid := apierrors.NewInvalid(schema.GroupKind{Group: "apps", Kind: "Deployment"}, "nginx",
+		field.ErrorList{field.Required(field.NewPath("spec", "selector"), "")})
+	for name, tt := range map[string]struct {
+		err  error
+		want string
+		code int
+	}{
+		"none":           {nil, "", 0},
+		"plain":          {errors.New("boom"), "error: boom\n", 1},
+		"not found":      {apierrors.NewNotFound(clusters, "m1"), "Error from server (NotFound): clusters.cluster.karmada.io \"m1\" not found\n", 1},
+		"unauthorized":   {apierrors.NewUnauthorized("no token"), "error: You must be logged in to the server (no token)\n", 1},
+		"invalid":        {invalid, "The Deployment \"nginx\" is invalid: spec.selector: Required value\n", 1},
+		"refused":        {&url.Error{Op: "Get", URL: "https://h:1/api", Err: errors.New("dial tcp: connection refused")}, "The connection to the server h:1 was refused - did you specify the right host or port?\n", 1},
+		"other URL":      {&url.Error{Op: "Get", URL: "https://h:1/api", Err: errors.New("no such host")}, "Unable to connect to the server: no such host\n", 1},
+		"aggregate of 1": {utilerrors.NewAggregate([]error{errors.New("cluster(m1): x")}), "error: cluster(m1): x\n", 1},
+		"aggregate of 2": {utilerrors.NewAggregate([]error{errors.New("cluster(m1): x"), apierrors.NewNotFound(clusters, "m2")}),
+			"cluster(m1): x\nError from server (NotFound): clusters.cluster.karmada.io \"m2\" not found\n", 1},
+		"silent":      {cmdutil.ErrExit, "", 1},
+		"remote code": {utilexec.CodeExitError{Err: errors.New("command terminated with exit code 7"), Code: 7}, "command terminated with exit code 7\n", 7},
+		"interrupted": {fmt.Errorf("waiting for x: %w", context.Canceled), "interrupted: waiting for x: context canceled\n", 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := testEnv(t)
+			if code := report(p.Env, tt.err); code != tt.code {
+				t.Errorf("exit code %d, want %d", code, tt.code)
+			}
+			if got := p.errOut.String(); got != tt.want {
+				t.Errorf("got %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestRun_BadCommandLines(t *testing.T) {
+	const noConfig = "error: reading the kubeconfig of --cluster-kubeconfig \"/nowhere/member\": stat /nowhere/member: no such file or directory\n"
+	long := "n23456789-123456789-123456789-123456789-123456789"
+	for name, tt := range map[string]struct {
+		args []string
+		want string
+	}{
+		"unknown command":      {[]string{"gte"}, "error: unknown command \"gte\" for \"karmadactl\"\n\nDid you mean this?\n\tget\n"},
+		"unknown flag":         {[]string{"get", "--x"}, "error: unknown flag: --x\nSee 'karmadactl get --help' for usage.\n"},
+		"join without name":    {[]string{"join"}, "error: cluster name is required\nSee 'karmadactl join -h' for help and examples\n"},
+		"join with two names":  {[]string{"join", "a", "b"}, "error: only the cluster name is allowed as an argument\nSee 'karmadactl join -h' for help and examples\n"},
+		"join with long name":  {[]string{"join", long}, "error: invalid cluster name(" + long + "): must be no more than 48 characters\n"},
+		"join with bad name":   {[]string{"join", "a.b"}, "error: invalid cluster name(a.b): must not contain dots\n"},
+		"join no kubeconfig":   {[]string{"join", "m1", "--cluster-kubeconfig=/nowhere/member"}, noConfig},
+		"unjoin no kubeconfig": {[]string{"unjoin", "m1", "--cluster-kubeconfig=/nowhere/member"}, noConfig},
+		"unjoin without wait":  {[]string{"unjoin", "m1", "--wait=0s"}, "error:  --wait 0s  must be a positive duration, e.g. 1m0s \n"},
+		"cordon without name":  {[]string{"cordon"}, "error: cluster name is required\nSee 'karmadactl cordon -h' for help and examples\n"},
+		"cordon two":           {[]string{"cordon", "a", "b"}, "error: more than one cluster name is not supported\nSee 'karmadactl cordon -h' for help and examples\n"},
+		"taint nothing":        {[]string{"taint"}, "error: one or more resources must be specified as <resource> <name>\n"},
+		"describe bad scope":   {[]string{"describe", "pods", "-s", "all"}, "error: not support operation scope: all; use one of [karmada members]\n"},
+		"describe no member":   {[]string{"describe", "pods", "-s", "members"}, "error: must specify a member cluster; name it with --cluster\n"},
+		"logs no cluster":      {[]string{"logs", "pod"}, "error: must specify a cluster\n"},
+		"apply two ways":       {[]string{"apply", "--all-clusters", "-C", "m1"}, "error: --all-clusters and --cluster cannot be used together\n"},
+		"apply nothing":        {[]string{"apply"}, "error: must specify one of -f and -k\n"},
+		"completion no shell":  {[]string{"completion"}, "error: Shell not specified.\nSee 'karmadactl completion -h' for help and examples\n"},
+		"completion two":       {[]string{"completion", "bash", "zsh"}, "error: Too many arguments. Expected only the shell type.\nSee 'karmadactl completion -h' for help and examples\n"},
+		"completion bad shell": {[]string{"completion", "pwsh"}, "error: Unsupported shell type \"pwsh\".\nSee 'karmadactl completion -h' for help and examples\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := testEnv(t)
+			if code := p.run(t, tt.args...); code != 1 {
+				t.Errorf("exit code %d, want 1", code)
+			}
+			if got := p.errOut.String(); got != tt.want {
+				t.Errorf("got  %q\nwant %q", got, tt.want)
+			}
+			if p.out.Len() > 0 {
+				t.Errorf("stdout: %s", p.out)
+			}
+		})
+	}
+}
