@@ -3,6 +3,7 @@ package role
 import (
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/aggregated"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllermanager"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/scheduler"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/webhook"
 )
 
@@ -18,6 +19,11 @@ func Table() []Role {
 			Name: "controller-manager", Doc: "Carry templates to the members and bring their status back",
 			LockName: "karmada-controller-manager", HealthAddress: ":10357", MetricsAddress: ":8080",
 			New: newInstance(controllermanager.NewOptions, controllermanager.Setup),
+		},
+		{
+			Name: "scheduler", Doc: "Decide which clusters get what",
+			LockName: "karmada-scheduler", HealthAddress: ":10351", MetricsAddress: ":8080",
+			New: newInstance(scheduler.NewOptions, scheduler.Setup),
 		},
 		{
 			Name: "webhook", Doc: "Default and check what users write",
