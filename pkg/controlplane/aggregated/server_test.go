@@ -122,6 +122,23 @@ func TestServer_StoresClusters(t *testing.T) {
 		}
 	})
 
+	t.Run("a protected cluster is not deleted", func(t *testing.T) {
+		protect := func(value string) {
+			t.Helper()
+			patch := []byte(`{"metadata":{"labels":{"resourcetemplate.karmada.io/deletion-protected":` + value + `}}}`)
+			if _, err := clusters.Patch(ctx, "m1", types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		protect(`"Always"`)
+		one := clusters.Delete(ctx, "m1", metav1.DeleteOptions{})
+		all := clusters.DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{})
+		if !apierrors.IsForbidden(one) || !apierrors.IsForbidden(all) {
+			t.Errorf("got %v, %v", one, all)
+		}
+		protect("null")
+	})
+
 	before, err := clusters.Get(ctx, "m1", metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)

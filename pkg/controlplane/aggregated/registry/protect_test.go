@@ -1,0 +1,36 @@
+package registry
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+func TestUnlessProtected(t *testing.T) {
+	const label = "resourcetemplate.karmada.io/deletion-protected"
+	refuse := func(context.Context, runtime.Object) error { return errors.New("no") }
+	cases := []struct {
+		name, value string
+		next        func(context.Context, runtime.Object) error
+		forbidden   bool
+		fails       bool
+	}{
+		{name: "a protected cluster stays", value: "Always", forbidden: true, fails: true},
+		{name: "another value protects nothing", value: "always"},
+		{name: "no label protects nothing"},
+		{name: "other checks count too", next: refuse, fails: true},
+	}
+	for _, tc := range cases {
+		t.Run(tc.name, func(t *testing.T) {
+			c := valid()
+			c.Labels = map[string]string{label: tc.value}
+			err := unlessProtected(tc.next)(t.Context(), c)
+			if (err != nil) != tc.fails || apierrors.IsForbidden(err) != tc.forbidden {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
