@@ -24,8 +24,8 @@ func TestControllerManagerArgs_Controllers(t *testing.T) {
 		profile Profile
 		want    string
 	}{
-		{ControlPlane, "namespace,garbagecollector,serviceaccount-token,ttl-after-finished,bootstrapsigner,tokencleaner,csrcleaner,csrsigning,clusterrole-aggregation"},
-		{Member, "*,-persistentvolume-attach-detach-controller"},
+		{ControlPlane, "garbagecollector,serviceaccount-token,ttl-after-finished,bootstrapsigner,tokencleaner,csrcleaner,csrsigning,clusterrole-aggregation"},
+		{Member, "*,-namespace-controller,-persistentvolume-attach-detach-controller"},
 	}
 	for _, tt := range tests {
 		t.Run(string(tt.profile), func(t *testing.T) {

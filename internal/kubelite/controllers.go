@@ -9,19 +9,20 @@ import (
 	"k8s.io/kubernetes/cmd/kube-controller-manager/app/options"
 )
 
-// controlPlaneControllers keep the objects of a control plane in order. Others would act on templates as if they
-// were workloads of this cluster.
+// controlPlaneControllers keep the objects of a control plane in order, together with the namespace reaper. Others
+// would act on templates as if they were workloads of this cluster.
 func controlPlaneControllers() []string {
 	return []string{
-		"namespace", "garbagecollector", "serviceaccount-token", "ttl-after-finished", "bootstrapsigner",
+		"garbagecollector", "serviceaccount-token", "ttl-after-finished", "bootstrapsigner",
 		"tokencleaner", "csrcleaner", "csrsigning", "clusterrole-aggregation",
 	}
 }
 
 // controllerManagerArgs are the flags of kube-controller-manager.
 func controllerManagerArgs(cfg Config, certs certificates, kubeconfig string) []string {
-	// No node ever attaches a volume, so the controller that checks for it ten times a second is left out.
-	controllers := []string{"*", "-persistentvolume-attach-detach-controller"}
+	// The namespace reaper stands in for the namespace controller. No node ever attaches a volume, so the controller
+	// that looks for it ten times a second is left out.
+	controllers := []string{"*", "-namespace-controller", "-persistentvolume-attach-detach-controller"}
 	if cfg.Profile == ControlPlane {
 		controllers = controlPlaneControllers()
 	}

@@ -199,6 +199,7 @@ func (c *cluster) start(ctx context.Context, api, others *components) error {
 	others.run("kube-controller-manager", func(ctx context.Context) error {
 		return runControllerManager(ctx, controllerManagerArgs(c.cfg, c.certs, c.internal))
 	})
+	others.run("namespace reaper", func(ctx context.Context) error { return runNamespaceReaper(ctx, c.restConfig()) })
 	if c.cfg.Nodes > 0 {
 		others.run("kube-scheduler", func(ctx context.Context) error { return runScheduler(ctx, schedulerArgs(c.internal)) })
 		if err := startNodes(c.logs.kwok(others.ctx), c.cfg, c.internal); err != nil {
