@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"net/http"
+	"slices"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -30,6 +31,9 @@ type Deps struct {
 	Reader, LiveReader client.Reader
 	// StatusWriter writes the use of quotas.
 	StatusWriter client.SubResourceWriter
+	// Clusters returns the names of the clusters that have joined, false when that
+	// is not known. It may be nil.
+	Clusters func(ctx context.Context) ([]string, bool)
 	// AllowNoExecute admits ClusterTaintPolicies that evict.
 	AllowNoExecute bool
 	// Enforcement is the feature gate FederatedQuotaEnforcement, Components is
@@ -98,20 +102,32 @@ func validators(d Deps) map[string]admission.Handler {
 	customizations := &customizationCheck{reader: d.LiveReader}
 	out := networkingValidators()
 	maps.Copy(out, map[string]admission.Handler{
-		"/validate-propagationpolicy":        newValidator(policyKind("PropagationPolicy"), checkPolicy[policyv1alpha1.PropagationPolicy]),
-		"/validate-clusterpropagationpolicy": newValidator(policyKind("ClusterPropagationPolicy"), checkPolicy[policyv1alpha1.ClusterPropagationPolicy]),
+		"/validate-propagationpolicy": newValidator(policyKind("PropagationPolicy"), checkPolicy[policyv1alpha1.PropagationPolicy]).
+			withWarnings(func(ctx context.Context, p *policyv1alpha1.PropagationPolicy) []string {
+				return d.warner(ctx).PropagationPolicy(p)
+			}),
+		"/validate-clusterpropagationpolicy": newValidator(policyKind("ClusterPropagationPolicy"), checkPolicy[policyv1alpha1.ClusterPropagationPolicy]).
+			withWarnings(func(ctx context.Context, p *policyv1alpha1.ClusterPropagationPolicy) []string {
+				return d.warner(ctx).PropagationPolicy(p)
+			}),
 		"/validate-overridepolicy": newValidator(policyKind("OverridePolicy"), pure(func(p *policyv1alpha1.OverridePolicy) error {
 			return validation.ValidateOverridePolicy(p).ToAggregate()
-		})),
+		})).withWarnings(func(ctx context.Context, p *policyv1alpha1.OverridePolicy) []string {
+			return d.warner(ctx).OverridePolicy(p)
+		}),
 		"/validate-clusteroverridepolicy": newValidator(policyKind("ClusterOverridePolicy"), pure(func(p *policyv1alpha1.ClusterOverridePolicy) error {
 			return validation.ValidateOverridePolicy(p).ToAggregate()
-		})),
+		})).withWarnings(func(ctx context.Context, p *policyv1alpha1.ClusterOverridePolicy) []string {
+			return d.warner(ctx).OverridePolicy(p)
+		}),
 		"/validate-federatedresourcequota": newValidator(policyKind("FederatedResourceQuota"), pure(func(q *policyv1alpha1.FederatedResourceQuota) error {
 			return validation.ValidateFederatedResourceQuota(q).ToAggregate()
 		})),
 		"/validate-clustertaintpolicy": newValidator(policyKind("ClusterTaintPolicy"), pure(func(p *policyv1alpha1.ClusterTaintPolicy) error {
 			return validation.ValidateClusterTaintPolicy(p, d.AllowNoExecute).ToAggregate()
-		})),
+		})).withWarnings(func(ctx context.Context, p *policyv1alpha1.ClusterTaintPolicy) []string {
+			return d.warner(ctx).ClusterTaintPolicy(p)
+		}),
 		"/validate-resourceinterpretercustomization": newValidator(
 			configv1alpha1.SchemeGroupVersion.WithKind("ResourceInterpreterCustomization"), customizations.check),
 		"/validate-resourcebinding":            newBindingValidator(d),
@@ -152,6 +168,18 @@ func createOrUpdate[T any](create func(*T) field.ErrorList, update func(obj, old
 		}
 		return update(obj, old).ToAggregate()
 	}
+}
+
+// warner returns what warns about policies, with what is known of clusters.
+func (d Deps) warner(ctx context.Context) validation.Warner {
+	if d.Clusters == nil {
+		return validation.Warner{}
+	}
+	names, ok := d.Clusters(ctx)
+	if !ok {
+		return validation.Warner{}
+	}
+	return validation.Warner{Known: func(name string) bool { return slices.Contains(names, name) }}
 }
 
 // checkPolicy judges a propagation policy: who it is first, then what it says.

@@ -71,12 +71,10 @@ func patched(steps []operation) admission.Response {
 	return resp
 }
 
-var errEmpty = errors.New("there is no content to decode") //nolint:reassign // a sentinel
-
 // decodeAs decodes an object that must be of the kind.
 func decodeAs[T any](raw []byte, kind schema.GroupVersionKind) (*T, error) {
 	if len(raw) == 0 {
-		return nil, errEmpty
+		return nil, errors.New("there is no content to decode")
 	}
 	obj := new(T)
 	var meta metav1.TypeMeta

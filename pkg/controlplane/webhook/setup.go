@@ -4,12 +4,15 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
+	"time"
 
 	"k8s.io/apimachinery/pkg/util/uuid"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	ctrlwebhook "sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	"github.com/karmada-toolkit/karmada/internal/gates"
+	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 )
 
 // Setup adds a server of its own to the manager, with the role's address and
@@ -32,6 +35,7 @@ func Setup(_ context.Context, mgr manager.Manager, o *Options) error {
 		Reader:         mgr.GetClient(),
 		LiveReader:     mgr.GetAPIReader(),
 		StatusWriter:   mgr.GetClient().Status(),
+		Clusters:       clusterNames(mgr.GetClient()),
 		AllowNoExecute: o.AllowNoExecuteTaintPolicy,
 		Enforcement:    o.Gates.Enabled(gates.FederatedQuotaEnforcement),
 		Components:     o.Gates.Enabled(gates.MultiplePodTemplatesScheduling),
@@ -46,4 +50,24 @@ func Setup(_ context.Context, mgr manager.Manager, o *Options) error {
 		return fmt.Errorf("adding the webhook server: %w", err)
 	}
 	return nil
+}
+
+// lookupTimeout bounds the look at clusters: it only serves warnings.
+const lookupTimeout = 100 * time.Millisecond
+
+// clusterNames lists clusters from a cache, unless that is not filled yet.
+func clusterNames(cached client.Reader) func(ctx context.Context) ([]string, bool) {
+	return func(ctx context.Context) ([]string, bool) {
+		ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
+		defer cancel()
+		var list clusterv1alpha1.ClusterList
+		if err := cached.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+			return nil, false
+		}
+		names := make([]string, len(list.Items))
+		for i := range list.Items {
+			names[i] = list.Items[i].Name
+		}
+		return names, true
+	}
 }

@@ -20,10 +20,17 @@ func (f failure) Unwrap() error { return f.error }
 type validator[T any] struct {
 	kind  schema.GroupVersionKind
 	check func(ctx context.Context, req *admission.Request, obj, old *T) error
+	warn  func(ctx context.Context, obj *T) []string // may be nil
 }
 
 func newValidator[T any](kind schema.GroupVersionKind, check func(ctx context.Context, req *admission.Request, obj, old *T) error) *validator[T] {
 	return &validator[T]{kind: kind, check: check}
+}
+
+// withWarnings returns the validator with warnings for what it admits.
+func (v *validator[T]) withWarnings(warn func(ctx context.Context, obj *T) []string) *validator[T] {
+	v.warn = warn
+	return v
 }
 
 // pure makes a check of a function that only looks at the new object.
@@ -43,7 +50,11 @@ func (v *validator[T]) Handle(ctx context.Context, req admission.Request) admiss
 			return admission.Errored(http.StatusBadRequest, err)
 		}
 	}
-	return verdict(v.check(ctx, &req, obj, old))
+	resp := verdict(v.check(ctx, &req, obj, old))
+	if resp.Allowed && v.warn != nil {
+		resp.Warnings = v.warn(ctx, obj)
+	}
+	return resp
 }
 
 // verdict answers with the result of a check.

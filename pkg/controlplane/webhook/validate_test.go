@@ -204,3 +204,18 @@ func TestVerdict(t *testing.T) {
 		t.Errorf("%+v", resp.Result)
 	}
 }
+
+func TestValidatePolicy_Warns(t *testing.T) {
+	d := deps()
+	d.Clusters = func(context.Context) ([]string, bool) { return []string{"m1"}, true }
+	q := question{path: "/validate-propagationpolicy", object: policyText("propagationpolicy.karmada.io/permanent-id: x", "")}
+	q.object = strings.Replace(q.object, "placement: {}", "placement: {clusterAffinity: {clusterNames: [m1, m2]}}", 1)
+	resp := ask(t, d, q)
+	if !resp.Allowed || len(resp.Warnings) != 1 || resp.Warnings[0] != `spec.placement.clusterAffinity.clusterNames[1]: no cluster "m2" has joined` {
+		t.Errorf("%v %q", resp.Allowed, resp.Warnings)
+	}
+	d.Clusters = func(context.Context) ([]string, bool) { return nil, false }
+	if resp := ask(t, d, q); len(resp.Warnings) > 0 {
+		t.Errorf("warnings without knowledge: %q", resp.Warnings)
+	}
+}

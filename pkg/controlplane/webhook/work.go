@@ -123,40 +123,47 @@ type header struct {
 	Metadata        *struct {
 		Annotations map[string]string `json:"annotations"`
 		Labels      map[string]string `json:"labels"`
-
-		CreationTimestamp          any `json:"creationTimestamp"`
-		DeletionTimestamp          any `json:"deletionTimestamp"`
-		DeletionGracePeriodSeconds any `json:"deletionGracePeriodSeconds"`
-		Generation                 any `json:"generation"`
-		ManagedFields              any `json:"managedFields"`
-		ResourceVersion            any `json:"resourceVersion"`
-		SelfLink                   any `json:"selfLink"`
-		UID                        any `json:"uid"`
-		OwnerReferences            any `json:"ownerReferences"`
-		Finalizers                 any `json:"finalizers"`
+		serverSet
 	} `json:"metadata"`
 	Status json.RawMessage `json:"status"`
 }
 
+// serverSet is the metadata that an API server sets, and manifests do not carry.
+type serverSet struct {
+	CreationTimestamp          any `json:"creationTimestamp"`
+	DeletionTimestamp          any `json:"deletionTimestamp"`
+	DeletionGracePeriodSeconds any `json:"deletionGracePeriodSeconds"`
+	Generation                 any `json:"generation"`
+	ManagedFields              any `json:"managedFields"`
+	ResourceVersion            any `json:"resourceVersion"`
+	SelfLink                   any `json:"selfLink"`
+	UID                        any `json:"uid"`
+	OwnerReferences            any `json:"ownerReferences"`
+	Finalizers                 any `json:"finalizers"`
+}
+
+// none says whether nothing is set.
+func (s *serverSet) none() bool {
+	for _, value := range []any{
+		s.CreationTimestamp, s.DeletionTimestamp, s.DeletionGracePeriodSeconds, s.Generation, s.ManagedFields,
+		s.ResourceVersion, s.SelfLink, s.UID, s.OwnerReferences, s.Finalizers,
+	} {
+		if value != nil {
+			return false
+		}
+	}
+	return true
+}
+
 // inShape says whether a manifest surely needs nothing. Kinds of which more than
-// metadata is pruned are looked at whole.
+// metadata is pruned are looked at more closely.
 func inShape(raw []byte, id string) bool {
 	var h header
 	if json.Unmarshal(raw, &h) != nil || h.Metadata == nil || h.Status != nil {
 		return false
 	}
-	switch h.Kind {
-	case "Job", "Secret", "ServiceAccount", "Service", "Deployment", "PersistentVolumeClaim":
-		if !cleanKind(raw, &h) {
-			return false
-		}
-	}
-	m := h.Metadata
-	if m.CreationTimestamp != nil || m.DeletionTimestamp != nil || m.DeletionGracePeriodSeconds != nil || m.Generation != nil ||
-		m.ManagedFields != nil || m.ResourceVersion != nil || m.SelfLink != nil || m.UID != nil || m.OwnerReferences != nil || m.Finalizers != nil {
-		return false
-	}
-	return m.Labels[workv1alpha2.WorkPermanentIDLabel] == id && booked(m.Annotations, m.Labels)
+	return h.Metadata.none() && h.Metadata.Labels[workv1alpha2.WorkPermanentIDLabel] == id &&
+		booked(h.Metadata.Annotations, h.Metadata.Labels) && cleanKind(raw, &h)
 }
 
 // cleanKind says whether a manifest of a kind that is pruned further has surely
@@ -173,8 +180,10 @@ func cleanKind(raw []byte, h *header) bool {
 		return !bytes.Contains(raw, []byte("service-account-token"))
 	case "ServiceAccount":
 		return !bytes.Contains(raw, []byte(`"secrets"`))
+	case "Job":
+		return false
 	}
-	return false
+	return true
 }
 
 func has(m map[string]string, keys ...string) bool {

@@ -3,6 +3,7 @@ package admission
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -97,8 +98,8 @@ func (s *Server) Create(ctx context.Context, path string, raw []byte) (Answer, e
 
 // refusal makes an answer of an API error.
 func refusal(err error) (Answer, error) {
-	status, ok := err.(apierrors.APIStatus) //nolint:errorlint // never wrapped here
-	if !ok {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
 		return Answer{}, err
 	}
 	st := status.Status()

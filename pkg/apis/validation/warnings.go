@@ -1,0 +1,91 @@
+package validation
+
+import (
+	"fmt"
+	"strings"
+
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
+)
+
+// Warner says what is wrong with a policy that is admitted nevertheless and will
+// not do what its author means.
+type Warner struct {
+	// Known says whether a cluster has joined. Nil means that nobody knows.
+	Known func(cluster string) bool
+}
+
+// PropagationPolicy returns warnings about a propagation policy.
+func (w Warner) PropagationPolicy(p policyv1alpha1.Policy) []string {
+	placement, path := &p.PropagationSpec().Placement, field.NewPath("spec", "placement")
+	out := w.affinity(placement.ClusterAffinity, path.Child("clusterAffinity"))
+	for i := range placement.ClusterAffinities {
+		term, at := &placement.ClusterAffinities[i], path.Child("clusterAffinities").Index(i)
+		out = append(out, w.affinity(&term.ClusterAffinity, at)...)
+		for j := range term.OverflowAffinities {
+			out = append(out, w.affinity(&term.OverflowAffinities[j].ClusterAffinity, at.Child("overflowAffinities").Index(j))...)
+		}
+	}
+	if r := placement.ReplicaScheduling; r != nil && r.WeightPreference != nil {
+		for i := range r.WeightPreference.StaticWeightList {
+			out = append(out, w.affinity(&r.WeightPreference.StaticWeightList[i].TargetCluster,
+				path.Child("replicaScheduling", "weightPreference", "staticWeightList").Index(i).Child("targetCluster"))...)
+		}
+	}
+	return append(out, selectorWarnings(p.PropagationSpec().ResourceSelectors, field.NewPath("spec", "resourceSelectors"))...)
+}
+
+// OverridePolicy returns warnings about an override policy.
+func (w Warner) OverridePolicy(p policyv1alpha1.OverridePolicyObject) []string {
+	spec, path := p.OverrideSpec(), field.NewPath("spec")
+	var out []string
+	if spec.TargetCluster != nil || hasOverriders(&spec.Overriders) || len(spec.Overriders.FieldOverrider) > 0 {
+		out = append(out, "spec.targetCluster and spec.overriders are deprecated, use spec.overrideRules")
+	}
+	out = append(out, w.affinity(spec.TargetCluster, path.Child("targetCluster"))...)
+	for _, err := range validateOverriders(&spec.Overriders, path.Child("overriders")) {
+		out = append(out, err.Error())
+	}
+	for i := range spec.OverrideRules {
+		out = append(out, w.affinity(spec.OverrideRules[i].TargetCluster, path.Child("overrideRules").Index(i).Child("targetCluster"))...)
+	}
+	return append(out, selectorWarnings(spec.ResourceSelectors, path.Child("resourceSelectors"))...)
+}
+
+// ClusterTaintPolicy returns warnings about a ClusterTaintPolicy.
+func (w Warner) ClusterTaintPolicy(p *policyv1alpha1.ClusterTaintPolicy) []string {
+	return w.affinity(p.Spec.TargetClusters, field.NewPath("spec", "targetClusters"))
+}
+
+// affinity warns of selectors that match nothing and of clusters that are none.
+func (w Warner) affinity(a *policyv1alpha1.ClusterAffinity, path *field.Path) []string {
+	if a == nil {
+		return nil
+	}
+	var out []string
+	for _, err := range metav1validation.ValidateLabelSelector(a.LabelSelector, metav1validation.LabelSelectorValidationOptions{}, path.Child("labelSelector")) {
+		out = append(out, err.Error())
+	}
+	for i, name := range a.ClusterNames {
+		at := path.Child("clusterNames").Index(i)
+		if problems := ValidateClusterName(name); len(problems) > 0 {
+			out = append(out, fmt.Sprintf("%s: %q cannot be the name of a cluster: %s", at, name, strings.Join(problems, ", ")))
+		} else if w.Known != nil && !w.Known(name) {
+			out = append(out, fmt.Sprintf("%s: no cluster %q has joined", at, name))
+		}
+	}
+	return out
+}
+
+func selectorWarnings(selectors []policyv1alpha1.ResourceSelector, path *field.Path) []string {
+	var out []string
+	for i := range selectors {
+		for _, err := range metav1validation.ValidateLabelSelector(selectors[i].LabelSelector,
+			metav1validation.LabelSelectorValidationOptions{}, path.Index(i).Child("labelSelector")) {
+			out = append(out, err.Error())
+		}
+	}
+	return out
+}
