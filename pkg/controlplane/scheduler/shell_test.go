@@ -1,0 +1,506 @@
+package scheduler
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/karmada-toolkit/karmada/internal/kube"
+	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
+	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+)
+
+// bench is a scheduler before a fake API server that counts generations.
+type bench struct {
+	*testing.T
+	*scheduler
+	clock *clocktesting.FakeClock
+	// writes and events are what was sent, in order.
+	writes []string
+	told   []string
+	// refuse, if set, answers a write instead of the API server.
+	refuse func(write string) error
+}
+
+// Event implements record.EventRecorder.
+func (b *bench) Event(obj runtime.Object, kind, reason, message string) {
+	b.told = append(b.told, fmt.Sprintf("%s %s %s: %s", obj.(*corev1.ObjectReference).Kind, kind, reason, message))
+}
+
+// Eventf implements record.EventRecorder.
+func (b *bench) Eventf(runtime.Object, string, string, string, ...any) {}
+
+// AnnotatedEventf implements record.EventRecorder.
+func (b *bench) AnnotatedEventf(runtime.Object, map[string]string, string, string, string, ...any) {}
+
+func newBench(t *testing.T, o *Options, objects ...client.Object) *bench {
+	t.Helper()
+	b := &bench{T: t, clock: clocktesting.NewFakeClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))}
+	s, err := newScheduler(o, b.clock, newMetrics(prometheus.NewRegistry()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.scheduler = s
+	inner := fake.NewClientBuilder().WithScheme(kube.NewScheme()).WithObjects(objects...).
+		WithStatusSubresource(&workv1alpha2.ResourceBinding{}, &workv1alpha2.ClusterResourceBinding{}).Build()
+	record := func(what string, patch client.Patch, obj client.Object) error {
+		data, err := patch.Data(obj)
+		if err != nil {
+			return err
+		}
+		write := what + " " + string(data)
+		b.writes = append(b.writes, write)
+		if b.refuse != nil {
+			return b.refuse(write)
+		}
+		return nil
+	}
+	wrapped := interceptor.NewClient(inner, interceptor.Funcs{
+		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+			if err := record("spec", patch, obj); err != nil {
+				return err
+			}
+			return b.patchSpec(ctx, c, obj, patch, opts...)
+		},
+		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
+			if err := record(sub, patch, obj); err != nil {
+				return err
+			}
+			return c.SubResource(sub).Patch(ctx, obj, patch, opts...)
+		},
+	})
+	s.client, s.live, s.events = wrapped, wrapped, b
+	return b
+}
+
+// patchSpec patches and, as a real server does, counts a new generation.
+func (b *bench) patchSpec(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+	before := obj.DeepCopyObject().(client.Object)
+	if err := c.Get(ctx, client.ObjectKeyFromObject(obj), before); err != nil {
+		return err
+	}
+	if err := c.Patch(ctx, obj, patch, opts...); err != nil {
+		return err
+	}
+	if cmp.Equal(before.(workv1alpha2.Binding).GetSpec(), obj.(workv1alpha2.Binding).GetSpec()) {
+		return nil
+	}
+	obj.SetGeneration(obj.GetGeneration() + 1)
+	return c.Update(ctx, obj)
+}
+
+// see reads a binding as the informer would and tells the scheduler.
+func (b *bench) see(scope *scope, name string) workv1alpha2.Binding {
+	b.Helper()
+	obj := scope.New()
+	if err := b.live.Get(b.Context(), types.NamespacedName{Namespace: namespaceOf(scope), Name: name}, obj); err != nil {
+		b.Fatal(err)
+	}
+	was, ok := b.bindings.get(keyOf(obj))
+	if !ok {
+		b.bindingChanged(scope, nil, obj)
+	} else {
+		b.bindingChanged(scope, was.Binding, obj)
+	}
+	return obj
+}
+
+func namespaceOf(s *scope) string {
+	if s.Kind == "ResourceBinding" {
+		return "ns"
+	}
+	return ""
+}
+
+// settle handles what is queued and returns the writes that it took.
+func (b *bench) settle() []string {
+	b.Helper()
+	b.writes = nil
+	for range 20 {
+		if active, _, _ := b.queue.Pending(); active == 0 {
+			return b.writes
+		}
+		k, _ := b.queue.Pop()
+		b.queue.Done(k, b.handle(b.Context(), k))
+	}
+	b.Fatal("it does not settle")
+	return nil
+}
+
+func cluster(name string, pods int64) *clusterv1alpha1.Cluster {
+	c := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name, Generation: 1}}
+	c.Status.APIEnablements = []clusterv1alpha1.APIEnablement{{GroupVersion: "apps/v1", Resources: []clusterv1alpha1.APIResource{{Name: "deployments", Kind: "Deployment"}}}}
+	c.Status.ResourceSummary = &clusterv1alpha1.ResourceSummary{Allocatable: corev1.ResourceList{corev1.ResourcePods: *resource.NewQuantity(pods, resource.DecimalSI)}}
+	return c
+}
+
+func fill(b workv1alpha2.Binding, scope *scope, placement *policyv1alpha1.Placement) workv1alpha2.Binding {
+	b.SetName("web")
+	b.SetNamespace(namespaceOf(scope))
+	b.SetUID("u1")
+	b.SetGeneration(1)
+	b.SetLabels(map[string]string{policyv1alpha1.PropagationPolicyPermanentIDLabel: "id"})
+	spec := b.GetSpec()
+	spec.Resource = workv1alpha2.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "ns", Name: "web", UID: "t1"}
+	spec.Replicas = 3
+	spec.Placement = placement
+	return b
+}
+
+func dividedPlacement() *policyv1alpha1.Placement {
+	return &policyv1alpha1.Placement{ReplicaScheduling: &policyv1alpha1.ReplicaSchedulingStrategy{
+		ReplicaSchedulingType: policyv1alpha1.ReplicaSchedulingTypeDivided, ReplicaDivisionPreference: policyv1alpha1.ReplicaDivisionPreferenceAggregated,
+	}}
+}
+
+func condition(b workv1alpha2.Binding) string {
+	c := meta.FindStatusCondition(b.GetStatus().Conditions, workv1alpha2.Scheduled)
+	if c == nil {
+		return ""
+	}
+	return fmt.Sprintf("%s %s %s", c.Status, c.Reason, c.Message)
+}
+
+func kinds(writes []string) string {
+	out := make([]string, len(writes))
+	for i, w := range writes {
+		out[i], _, _ = strings.Cut(w, " ")
+	}
+	return strings.Join(out, " ")
+}
+
+func bothScopes(t *testing.T, run func(t *testing.T, scope *scope)) {
+	for _, s := range []*scope{namespacedScope(), clusterScope()} {
+		t.Run(s.Kind, func(t *testing.T) { run(t, s) })
+	}
+}
+
+func TestShell_OnePatchOfEachAndThenNothing(t *testing.T) {
+	for name, placement := range map[string]*policyv1alpha1.Placement{"divided": dividedPlacement(), "duplicated": {}} {
+		t.Run(name, func(t *testing.T) {
+			bothScopes(t, func(t *testing.T, scope *scope) {
+				b := newBench(t, NewOptions(), fill(scope.New(), scope, placement))
+				b.clusterChanged(cluster("m1", 10), true)
+				b.see(scope, "web")
+				if got := kinds(b.settle()); got != "spec status" {
+					t.Fatalf("wrote %q: %v", got, b.writes)
+				}
+				after := b.see(scope, "web")
+				if condition(after) != "True Success Binding has been scheduled successfully." {
+					t.Error(condition(after))
+				}
+				if after.GetStatus().SchedulerObservedGeneration != 2 || after.GetGeneration() != 2 {
+					t.Errorf("observed %d of generation %d", after.GetStatus().SchedulerObservedGeneration, after.GetGeneration())
+				}
+				if diff := cmp.Diff([]workv1alpha2.TargetCluster{{Name: "m1", Replicas: 3}}, after.GetSpec().Clusters); diff != "" {
+					t.Error(diff)
+				}
+				applied, _ := json.Marshal(placement)
+				if got := after.GetAnnotations()[policyv1alpha1.AppliedPlacementAnnotation]; got != string(applied) {
+					t.Errorf("annotation %s", got)
+				}
+				want := []string{"Deployment Normal ScheduleBindingSucceed: Binding has been scheduled successfully. Result" + scope.ResultSeparator + "{m1:3}"}
+				if diff := cmp.Diff(want, b.told); diff != "" {
+					t.Error(diff)
+				}
+				restarted := newBench(t, NewOptions())
+				restarted.client, restarted.live = b.client, b.live
+				restarted.clusterChanged(cluster("m1", 10), true)
+				restarted.see(scope, "web")
+				b.settle()
+				restarted.settle()
+				if len(b.writes)+len(restarted.writes)+len(restarted.told) > 0 {
+					t.Errorf("nothing changed, still wrote %v %v %v", b.writes, restarted.writes, restarted.told)
+				}
+			})
+		})
+	}
+}
+
+func TestShell_NoClusterFitsClearsTheTargets(t *testing.T) {
+	bothScopes(t, func(t *testing.T, scope *scope) {
+		b := newBench(t, NewOptions(), fill(scope.New(), scope, dividedPlacement()))
+		b.clusterChanged(cluster("m1", 10), true)
+		b.see(scope, "web")
+		b.settle()
+		tainted := cluster("m1", 10)
+		tainted.DeletionTimestamp = &metav1.Time{Time: b.clock.Now()}
+		b.clusterChanged(tainted, false)
+		b.told = nil
+		b.settle()
+		after := b.see(scope, "web")
+		if len(after.GetSpec().Clusters) > 0 || condition(after) != "False NoClusterFit 0/1 clusters are available: no cluster exists." {
+			t.Errorf("%v %s", after.GetSpec().Clusters, condition(after))
+		}
+		if len(b.told) != 2 || !strings.HasPrefix(b.told[0], scope.Kind+" Warning ScheduleBindingFailed: 0/1") || !strings.HasPrefix(b.told[1], "Deployment Warning") {
+			t.Errorf("told %v", b.told)
+		}
+		if writes := b.settle(); len(writes) > 0 {
+			t.Errorf("wrote %v", writes)
+		}
+		if _, backoff, parked := b.queue.Pending(); backoff+parked > 0 {
+			t.Error("waits for a retry")
+		}
+		b.clusterChanged(cluster("m1", 10), false)
+		b.settle()
+		if after = b.see(scope, "web"); len(after.GetSpec().Clusters) != 1 {
+			t.Errorf("not scheduled again: %s", condition(after))
+		}
+	})
+}
+
+func TestShell_NotEnoughRoomWaitsForRoom(t *testing.T) {
+	scope := namespacedScope()
+	b := newBench(t, NewOptions(), fill(scope.New(), scope, dividedPlacement()))
+	b.clusterChanged(cluster("m1", 2), true)
+	b.see(scope, "web")
+	if got := kinds(b.settle()); got != "status" {
+		t.Errorf("wrote %q", got)
+	}
+	want := "False Unschedulable failed to assign replicas: failed to scale up: Clusters available replicas 2 are not enough to schedule."
+	if got := condition(b.see(scope, "web")); got != want {
+		t.Error(got)
+	}
+	if _, backoff, parked := b.queue.Pending(); backoff != 0 || parked != 1 {
+		t.Fatalf("%d in backoff, %d parked", backoff, parked)
+	}
+	b.clusterChanged(cluster("m1", 1), false)
+	b.wake()
+	if active, _, _ := b.queue.Pending(); active > 0 {
+		t.Error("less room woke it")
+	}
+	b.clusterChanged(cluster("m1", 9), false)
+	b.wake()
+	b.settle()
+	if got := b.see(scope, "web").GetSpec().Clusters; len(got) != 1 || got[0].Replicas != 3 {
+		t.Errorf("got %v", got)
+	}
+}
+
+func TestShell_ConflictDecidesAgainOnWhatIsThere(t *testing.T) {
+	scope := namespacedScope()
+	b := newBench(t, NewOptions(), fill(scope.New(), scope, dividedPlacement()))
+	b.clusterChanged(cluster("m1", 10), true)
+	stale := b.see(scope, "web")
+	newer := stale.DeepCopyObject().(workv1alpha2.Binding)
+	newer.GetSpec().Replicas = 5
+	newer.SetGeneration(2)
+	if err := b.client.Update(t.Context(), newer); err != nil {
+		t.Fatal(err)
+	}
+	if got := kinds(b.settle()); got != "spec spec status" {
+		t.Errorf("wrote %q", got)
+	}
+	after := b.see(scope, "web")
+	if got := after.GetSpec().Clusters; len(got) != 1 || got[0].Replicas != 5 || after.GetStatus().SchedulerObservedGeneration != 3 {
+		t.Errorf("got %v at %d", got, after.GetStatus().SchedulerObservedGeneration)
+	}
+}
+
+func TestShell_StatusConflictKeepsTheConditionsOfOthers(t *testing.T) {
+	scope := namespacedScope()
+	b := newBench(t, NewOptions(), fill(scope.New(), scope, dividedPlacement()))
+	b.clusterChanged(cluster("m1", 10), true)
+	b.see(scope, "web")
+	once := true
+	b.refuse = func(write string) error {
+		if once && strings.HasPrefix(write, "status") {
+			once = false
+			other := scope.New()
+			if err := b.live.Get(t.Context(), types.NamespacedName{Namespace: "ns", Name: "web"}, other); err != nil {
+				t.Fatal(err)
+			}
+			other.GetStatus().Conditions = append(other.GetStatus().Conditions, metav1.Condition{Type: workv1alpha2.FullyApplied, Status: "True", Reason: "x", LastTransitionTime: metav1.Now()})
+			if err := b.client.Status().Update(t.Context(), other); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return nil
+	}
+	if got := kinds(b.settle()); got != "spec status status" {
+		t.Errorf("wrote %q", got)
+	}
+	after := b.see(scope, "web")
+	if len(after.GetStatus().Conditions) != 2 || !strings.HasPrefix(condition(after), "True Success") {
+		t.Errorf("%v", after.GetStatus().Conditions)
+	}
+}
+
+func TestShell_QuotaExceeded(t *testing.T) {
+	scope := namespacedScope()
+	b := newBench(t, NewOptions(), fill(scope.New(), scope, dividedPlacement()))
+	b.clusterChanged(cluster("m1", 10), true)
+	b.see(scope, "web")
+	b.refuse = func(write string) error {
+		if strings.HasPrefix(write, "spec") {
+			return &apierrors.StatusError{ErrStatus: metav1.Status{Code: 403, Reason: "QuotaExceeded", Message: "quota exceeded for cpu"}}
+		}
+		return nil
+	}
+	b.settle()
+	after := b.see(scope, "web")
+	if condition(after) != "False QuotaExceeded quota exceeded for cpu" || after.GetStatus().LastScheduledTime != nil {
+		t.Error(condition(after))
+	}
+	if _, backoff, _ := b.queue.Pending(); backoff != 1 {
+		t.Error("it is not tried again")
+	}
+}
+
+func TestShell_TermsFallBack(t *testing.T) {
+	scope := namespacedScope()
+	placement := dividedPlacement()
+	for _, n := range []string{"m1", "m2"} {
+		placement.ClusterAffinities = append(placement.ClusterAffinities, policyv1alpha1.ClusterAffinityTerm{AffinityName: n, ClusterAffinity: policyv1alpha1.ClusterAffinity{ClusterNames: []string{n}}})
+	}
+	b := newBench(t, NewOptions(), fill(scope.New(), scope, placement))
+	b.clusterChanged(cluster("m1", 1), true)
+	b.clusterChanged(cluster("m2", 9), true)
+	b.see(scope, "web")
+	b.settle()
+	after := b.see(scope, "web")
+	if after.GetStatus().SchedulerObservedAffinityName != "m2" {
+		t.Errorf("observed %q", after.GetStatus().SchedulerObservedAffinityName)
+	}
+	want := "failed to schedule ResourceBinding(ns/web) with clusterAffiliates index(0): failed to assign replicas: failed to scale up: Clusters available replicas 1 are not enough to schedule."
+	if len(b.told) != 3 || !strings.HasSuffix(b.told[0], want) {
+		t.Errorf("told %v", b.told)
+	}
+}
+
+func TestShell_RescheduleRenewsTheTime(t *testing.T) {
+	scope := namespacedScope()
+	b := newBench(t, NewOptions(), fill(scope.New(), scope, dividedPlacement()))
+	b.clusterChanged(cluster("m1", 10), true)
+	b.see(scope, "web")
+	b.settle()
+	b.clock.Step(time.Hour)
+	triggered := b.see(scope, "web").DeepCopyObject().(workv1alpha2.Binding)
+	triggered.GetSpec().RescheduleTriggeredAt = &metav1.Time{Time: b.clock.Now()}
+	triggered.SetGeneration(3)
+	if err := b.client.Update(t.Context(), triggered); err != nil {
+		t.Fatal(err)
+	}
+	b.see(scope, "web")
+	if got := kinds(b.settle()); got != "status" {
+		t.Errorf("wrote %q", got)
+	}
+	after := b.see(scope, "web").GetStatus()
+	if !after.LastScheduledTime.Time.Equal(b.clock.Now()) || after.SchedulerObservedGeneration != 3 {
+		t.Errorf("%+v", after)
+	}
+}
+
+func TestShell_IgnoresWhatIsNotItsOwn(t *testing.T) {
+	for name, change := range map[string]func(workv1alpha2.Binding){
+		"another scheduler": func(b workv1alpha2.Binding) { b.GetSpec().SchedulerName = "other" },
+		"suspended": func(b workv1alpha2.Binding) {
+			yes := true
+			b.GetSpec().Suspension = &workv1alpha2.Suspension{Scheduling: &yes}
+		},
+		"no policy":            func(b workv1alpha2.Binding) { b.SetLabels(nil) },
+		"status changed alone": nil,
+	} {
+		t.Run(name, func(t *testing.T) {
+			scope := namespacedScope()
+			b := newBench(t, NewOptions())
+			obj := fill(scope.New(), scope, dividedPlacement())
+			var was workv1alpha2.Binding
+			if change == nil {
+				was = obj.DeepCopyObject().(workv1alpha2.Binding)
+				obj.GetStatus().LastScheduledTime = &metav1.Time{Time: time.Unix(1, 0)}
+			} else {
+				change(obj)
+			}
+			b.bindingChanged(scope, was, obj)
+			if active, _, _ := b.queue.Pending(); active > 0 {
+				t.Error("queued")
+			}
+		})
+	}
+}
+
+func TestShell_ClusterEventsQueueOnlyWhatTheyCanAffect(t *testing.T) {
+	scope := namespacedScope()
+	b := newBench(t, NewOptions())
+	add := func(name string, placement *policyv1alpha1.Placement, placed bool) {
+		obj := fill(scope.New(), scope, placement)
+		obj.SetName(name)
+		if placed {
+			obj.GetSpec().Clusters = []workv1alpha2.TargetCluster{{Name: "m1", Replicas: 3}}
+			obj.SetAnnotations(map[string]string{policyv1alpha1.AppliedPlacementAnnotation: "{}"})
+		}
+		b.bindings.set(scope, obj)
+	}
+	only := func(n string) *policyv1alpha1.Placement {
+		return &policyv1alpha1.Placement{ClusterAffinity: &policyv1alpha1.ClusterAffinity{ClusterNames: []string{n}}}
+	}
+	add("divided-and-placed", dividedPlacement(), true)
+	add("divided-and-waiting", dividedPlacement(), false)
+	add("duplicated-here", only("m1"), true)
+	add("duplicated-elsewhere", only("m2"), true)
+	b.clusterChanged(cluster("m1", 10), true)
+	if active, _, _ := b.queue.Pending(); active > 0 {
+		t.Error("the initial list queued bindings")
+	}
+	status := cluster("m1", 10)
+	status.Status.Conditions = []metav1.Condition{{Type: "Ready", Status: "False"}}
+	b.clusterChanged(status, false)
+	if active, _, _ := b.queue.Pending(); active > 0 {
+		t.Error("a change of status queued bindings")
+	}
+	labeled := cluster("m1", 10)
+	labeled.Labels = map[string]string{"a": "b"}
+	b.clusterChanged(labeled, false)
+	var got []string
+	for {
+		if active, _, _ := b.queue.Pending(); active == 0 {
+			break
+		}
+		k, _ := b.queue.Pop()
+		got = append(got, k.Name)
+	}
+	if diff := cmp.Diff(map[string]bool{"divided-and-waiting": true, "duplicated-here": true}, setOf(got)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func setOf(list []string) map[string]bool {
+	out := map[string]bool{}
+	for _, s := range list {
+		out[s] = true
+	}
+	return out
+}
+
+func TestShell_DeletingIsSkipped(t *testing.T) {
+	bothScopes(t, func(t *testing.T, scope *scope) {
+		b := newBench(t, NewOptions())
+		obj := fill(scope.New(), scope, dividedPlacement())
+		obj.SetDeletionTimestamp(&metav1.Time{Time: time.Unix(1, 0)})
+		b.bindingChanged(scope, nil, obj)
+		b.settle()
+		want := []string{scope.Kind + " Warning ScheduleBindingFailed: skip schedule deleting " + scope.lowerKind() + ": " + keyOf(obj).String()}
+		if diff := cmp.Diff(want, b.told); diff != "" || len(b.writes) > 0 {
+			t.Error(diff, b.writes)
+		}
+	})
+}
