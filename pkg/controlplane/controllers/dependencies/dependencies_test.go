@@ -1,0 +1,350 @@
+package dependencies
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/karmada-toolkit/karmada/internal/events"
+	"github.com/karmada-toolkit/karmada/internal/kube"
+	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
+	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
+	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/interpreter"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates/templatestest"
+)
+
+// harness runs the reconciler by hand on a control plane in memory.
+type harness struct {
+	*testing.T
+	client client.WithWatch
+	r      *reconciler
+	events chan string
+}
+
+func newHarness(t *testing.T, objs []*unstructured.Unstructured, stored ...client.Object) *harness {
+	t.Helper()
+	c := fake.NewClientBuilder().WithScheme(kube.NewScheme()).WithObjects(stored...).
+		WithIndex(&workv1alpha2.ResourceBinding{}, followsIndex, follows).
+		WithIndex(&workv1alpha2.ResourceBinding{}, dependsIndex, depends).Build()
+	recorder := record.NewFakeRecorder(100)
+	return &harness{T: t, client: c, events: recorder.Events, r: &reconciler{
+		client: c, live: c, store: templatestest.New(t, objs).Store, interpreter: interpreter.New(),
+		events: events.New(recorder), versions: newVersions(),
+	}}
+}
+
+func (h *harness) reconcile(name string) {
+	h.Helper()
+	req := reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "default", Name: name}}
+	if _, err := h.r.Reconcile(h.Context(), req); err != nil {
+		h.Fatal(err)
+	}
+}
+
+func (h *harness) binding(name string) *workv1alpha2.ResourceBinding {
+	h.Helper()
+	b := &workv1alpha2.ResourceBinding{}
+	if err := h.client.Get(h.Context(), types.NamespacedName{Namespace: "default", Name: name}, b); err != nil {
+		h.Fatal(err)
+	}
+	return b
+}
+
+func (h *harness) change(name string, change func(*workv1alpha2.ResourceBinding)) {
+	h.Helper()
+	b := h.binding(name)
+	change(b)
+	if err := h.client.Update(h.Context(), b); err != nil {
+		h.Fatal(err)
+	}
+}
+
+func (h *harness) published() []string {
+	var out []string
+	for {
+		select {
+		case e := <-h.events:
+			out = append(out, e)
+		default:
+			return out
+		}
+	}
+}
+
+func configMap(name string) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "ConfigMap",
+		"metadata": map[string]any{"namespace": "default", "name": name, "uid": "uid-" + name, "resourceVersion": "5"},
+		"data":     map[string]any{"a": "b"},
+	}}
+}
+
+// deployment refers to config maps.
+func deployment(name string, configMaps ...string) *unstructured.Unstructured {
+	var volumes []any
+	for _, cm := range configMaps {
+		volumes = append(volumes, map[string]any{"name": cm, "configMap": map[string]any{"name": cm}})
+	}
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "apps/v1", "kind": "Deployment",
+		"metadata": map[string]any{"namespace": "default", "name": name, "uid": "uid-" + name, "resourceVersion": "5"},
+		"spec": map[string]any{"template": map[string]any{"spec": map[string]any{
+			"containers": []any{map[string]any{"name": "c", "image": "i"}}, "volumes": volumes,
+		}}},
+	}}
+}
+
+func bindingOf(template string, clusters ...string) *workv1alpha2.ResourceBinding {
+	b := &workv1alpha2.ResourceBinding{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "default", Name: template + "-deployment", UID: types.UID("uid-binding-" + template),
+			Labels: map[string]string{workv1alpha2.ResourceBindingPermanentIDLabel: "id-" + template},
+		},
+		Spec: workv1alpha2.ResourceBindingSpec{
+			Resource:      workv1alpha2.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "default", Name: template},
+			PropagateDeps: true, Placement: &policyv1alpha1.Placement{},
+		},
+	}
+	for _, name := range clusters {
+		b.Spec.Clusters = append(b.Spec.Clusters, workv1alpha2.TargetCluster{Name: name, Replicas: 1})
+	}
+	return b
+}
+
+func TestReconcile_AttachesWhatTheTemplateRefersTo(t *testing.T) {
+	h := newHarness(t, []*unstructured.Unstructured{deployment("nginx", "conf", "missing"), configMap("conf")}, bindingOf("nginx", "m1", "m2"))
+	h.reconcile("nginx-deployment")
+	b := h.binding("nginx-deployment")
+	if !held(b) {
+		t.Errorf("finalizers %v", b.Finalizers)
+	}
+	var got []string
+	for _, dep := range recorded(b) {
+		got = append(got, dep.Kind+" "+dep.Name)
+	}
+	if diff := cmp.Diff([]string{"ConfigMap conf", "ConfigMap missing"}, got); diff != "" {
+		t.Error(diff)
+	}
+	attached := h.binding("conf-configmap")
+	if id := attached.Labels[workv1alpha2.ResourceBindingPermanentIDLabel]; id == "" {
+		t.Error("no permanent id")
+	}
+	if got := attached.Labels["resourcebinding.karmada.io/depended-by-5bdc5c4dcf"]; got != "id-nginx" {
+		t.Errorf("labels %v", attached.Labels)
+	}
+	if diff := cmp.Diff([]string{workv1alpha2.BindingControllerFinalizer}, attached.Finalizers); diff != "" {
+		t.Error(diff)
+	}
+	if owner := metav1.GetControllerOf(attached); owner == nil || owner.UID != "uid-conf" {
+		t.Errorf("owner %+v", owner)
+	}
+	want := workv1alpha2.ResourceBindingSpec{
+		Resource: workv1alpha2.ObjectReference{
+			APIVersion: "v1", Kind: "ConfigMap", Namespace: "default", Name: "conf", UID: "uid-conf", ResourceVersion: "5",
+		},
+		RequiredBy: []workv1alpha2.BindingSnapshot{{
+			Namespace: "default", Name: "nginx-deployment",
+			Clusters: []workv1alpha2.TargetCluster{{Name: "m1", Replicas: 1}, {Name: "m2", Replicas: 1}},
+		}},
+		ConflictResolution: policyv1alpha1.ConflictAbort, PreserveResourcesOnDeletion: ptr.To(false),
+	}
+	if diff := cmp.Diff(want, attached.Spec); diff != "" {
+		t.Error(diff)
+	}
+	if got := h.published(); len(got) != 2 {
+		t.Errorf("events %q", got)
+	}
+	h.reconcile("nginx-deployment")
+	if got := h.published(); got != nil {
+		t.Errorf("events of a second reconcile: %q", got)
+	}
+	if again := h.binding("conf-configmap"); again.ResourceVersion != attached.ResourceVersion {
+		t.Error("a second reconcile writes")
+	}
+}
+
+func TestReconcile_FollowsTheClusters(t *testing.T) {
+	h := newHarness(t, []*unstructured.Unstructured{deployment("nginx", "conf"), configMap("conf")}, bindingOf("nginx", "m1"))
+	h.reconcile("nginx-deployment")
+	h.change("nginx-deployment", func(b *workv1alpha2.ResourceBinding) {
+		b.Spec.Clusters = []workv1alpha2.TargetCluster{{Name: "m2"}}
+		b.Spec.GracefulEvictionTasks = []workv1alpha2.GracefulEvictionTask{
+			{FromCluster: "m1", PurgeMode: policyv1alpha1.PurgeModeGracefully, Reason: "X", Producer: "x"},
+			{FromCluster: "m3", PurgeMode: policyv1alpha1.PurgeModeDirectly, Reason: "X", Producer: "x"},
+		}
+	})
+	h.reconcile("nginx-deployment")
+	want := []workv1alpha2.TargetCluster{{Name: "m2"}, {Name: "m1"}}
+	if diff := cmp.Diff(want, h.binding("conf-configmap").Spec.RequiredBy[0].Clusters); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestReconcile_DetachesWhenItEnds(t *testing.T) {
+	for name, end := range map[string]func(*harness){
+		"the policy no longer asks for it": func(h *harness) {
+			h.change("nginx-deployment", func(b *workv1alpha2.ResourceBinding) { b.Spec.PropagateDeps = false })
+		},
+		"the binding is deleted": func(h *harness) {
+			if err := h.client.Delete(h.Context(), h.binding("nginx-deployment")); err != nil {
+				h.Fatal(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t, []*unstructured.Unstructured{deployment("nginx", "conf"), configMap("conf")}, bindingOf("nginx", "m1"))
+			h.reconcile("nginx-deployment")
+			end(h)
+			h.reconcile("nginx-deployment")
+			attached := h.binding("conf-configmap")
+			if len(attached.Spec.RequiredBy) != 0 || len(follows(attached)) != 0 || attached.Spec.PreserveResourcesOnDeletion != nil {
+				t.Errorf("labels %v, spec %+v", attached.Labels, attached.Spec)
+			}
+			b := &workv1alpha2.ResourceBinding{}
+			if err := h.client.Get(t.Context(), types.NamespacedName{Namespace: "default", Name: "nginx-deployment"}, b); err == nil && held(b) {
+				t.Error("the finalizer stays")
+			}
+		})
+	}
+}
+
+func TestReconcile_DetachesWhatIsNoDependencyAnyMore(t *testing.T) {
+	h := newHarness(t, []*unstructured.Unstructured{deployment("nginx", "conf"), configMap("conf"), configMap("old")}, bindingOf("nginx", "m1"))
+	if _, err := h.r.attach(t.Context(), h.binding("nginx-deployment"), configMap("old")); err != nil {
+		t.Fatal(err)
+	}
+	h.reconcile("nginx-deployment")
+	if got := h.binding("old-configmap").Spec.RequiredBy; len(got) != 0 {
+		t.Errorf("required by %v", got)
+	}
+	if got := h.binding("conf-configmap").Spec.RequiredBy; len(got) != 1 {
+		t.Errorf("required by %v", got)
+	}
+}
+
+func TestReconcile_SeveralReferrers(t *testing.T) {
+	a, b := bindingOf("a", "m1"), bindingOf("b", "m2")
+	b.Spec.ConflictResolution = policyv1alpha1.ConflictOverwrite
+	b.Spec.PreserveResourcesOnDeletion = ptr.To(true)
+	h := newHarness(t, []*unstructured.Unstructured{deployment("a", "conf"), deployment("b", "conf"), configMap("conf")}, a, b)
+	h.reconcile("a-deployment")
+	h.published()
+	h.change("conf-configmap", func(b *workv1alpha2.ResourceBinding) { b.UID = "uid-attached" })
+	h.reconcile("b-deployment")
+	attached := h.binding("conf-configmap")
+	if len(attached.Spec.RequiredBy) != 2 || len(follows(attached)) != 2 {
+		t.Errorf("labels %v, required by %v", attached.Labels, attached.Spec.RequiredBy)
+	}
+	if attached.Spec.ConflictResolution != policyv1alpha1.ConflictOverwrite || !*attached.Spec.PreserveResourcesOnDeletion {
+		t.Errorf("spec %+v", attached.Spec)
+	}
+	want := "Warning DependencyPolicyConflict Dependency policy conflict detected: " +
+		"ConflictResolution conflicted (Overwrite vs Abort); PreserveResourcesOnDeletion conflicted (true vs false)."
+	if got := h.published(); !strings.Contains(strings.Join(got, "\n"), want) {
+		t.Errorf("events %q", got)
+	}
+}
+
+func TestReconcile_BindingOfAPolicyKeepsItsOwn(t *testing.T) {
+	own := bindingOf("conf", "m9")
+	own.Name = "conf-configmap"
+	own.Spec.PropagateDeps = false
+	own.Spec.ConflictResolution = policyv1alpha1.ConflictOverwrite
+	h := newHarness(t, []*unstructured.Unstructured{deployment("nginx", "conf"), configMap("conf")}, bindingOf("nginx", "m1"), own)
+	h.reconcile("nginx-deployment")
+	got := h.binding("conf-configmap").Spec
+	want := own.Spec.DeepCopy()
+	want.RequiredBy = []workv1alpha2.BindingSnapshot{{
+		Namespace: "default", Name: "nginx-deployment", Clusters: []workv1alpha2.TargetCluster{{Name: "m1", Replicas: 1}},
+	}}
+	if diff := cmp.Diff(*want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestReferrers(t *testing.T) {
+	byName, byLabel := bindingOf("a"), bindingOf("b")
+	byName.Annotations = map[string]string{workv1alpha2.BindingDependenciesAnnotation: `[{"apiVersion":"v1","kind":"ConfigMap","namespace":"default","name":"conf"}]`}
+	byLabel.Annotations = map[string]string{workv1alpha2.BindingDependenciesAnnotation: `[{"apiVersion":"v1","kind":"ConfigMap","namespace":"default","labelSelector":{"matchLabels":{"app":"x"}}}]`}
+	h := newHarness(t, nil, byName, byLabel)
+	labelled := configMap("conf")
+	labelled.SetLabels(map[string]string{"app": "x"})
+	for name, tc := range map[string]struct {
+		event templates.Event
+		want  []string
+	}{
+		"by name":               {templates.Event{New: configMap("conf")}, []string{"a-deployment"}},
+		"by the labels it had":  {templates.Event{Old: labelled, New: configMap("conf")}, []string{"a-deployment", "b-deployment"}},
+		"by the labels it gets": {templates.Event{New: labelled}, []string{"a-deployment", "b-deployment"}},
+		"another object":        {templates.Event{Old: configMap("other")}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			for _, req := range h.r.referrers(t.Context(), tc.event) {
+				got = append(got, req.Name)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestSuspension_OnlyWhereEveryReferrerIsSuspended(t *testing.T) {
+	referrer := func(name string, dispatching bool, on ...string) *workv1alpha2.ResourceBinding {
+		b := bindingOf(name)
+		b.Spec.Suspension = &workv1alpha2.Suspension{}
+		if dispatching {
+			b.Spec.Suspension.Dispatching = ptr.To(true)
+		}
+		if on != nil {
+			b.Spec.Suspension.DispatchingOnClusters = &policyv1alpha1.SuspendClusters{ClusterNames: on}
+		}
+		return b
+	}
+	needs := func(name string, clusters ...string) workv1alpha2.BindingSnapshot {
+		s := workv1alpha2.BindingSnapshot{Namespace: "default", Name: name + "-deployment"}
+		for _, c := range clusters {
+			s.Clusters = append(s.Clusters, workv1alpha2.TargetCluster{Name: c})
+		}
+		return s
+	}
+	for name, tc := range map[string]struct {
+		requiredBy []workv1alpha2.BindingSnapshot
+		referrers  []*workv1alpha2.ResourceBinding
+		want       *workv1alpha2.Suspension
+	}{
+		"nobody is suspended": {[]workv1alpha2.BindingSnapshot{needs("a", "m1")}, []*workv1alpha2.ResourceBinding{referrer("a", false)}, nil},
+		"the only one is": {[]workv1alpha2.BindingSnapshot{needs("a", "m1")}, []*workv1alpha2.ResourceBinding{referrer("a", true)},
+			&workv1alpha2.Suspension{Suspension: policyv1alpha1.Suspension{Dispatching: ptr.To(true)}}},
+		"in one cluster": {[]workv1alpha2.BindingSnapshot{needs("a", "m1", "m2")}, []*workv1alpha2.ResourceBinding{referrer("a", false, "m2")},
+			&workv1alpha2.Suspension{Suspension: policyv1alpha1.Suspension{DispatchingOnClusters: &policyv1alpha1.SuspendClusters{ClusterNames: []string{"m2"}}}}},
+		"another needs it there": {[]workv1alpha2.BindingSnapshot{needs("a", "m1"), needs("b", "m1")},
+			[]*workv1alpha2.ResourceBinding{referrer("a", true), referrer("b", false)}, nil},
+		"a missing referrer is not suspended": {[]workv1alpha2.BindingSnapshot{needs("gone", "m1")}, nil, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, suspension(tc.requiredBy, tc.referrers, nil)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestRefersTo_NamespaceCounts(t *testing.T) {
+	dep := configv1alpha1.DependentObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: "a", Name: "s"}
+	if refersTo(&dep, "v1", "Secret", "b") || !refersTo(&dep, "v1", "Secret", "a") {
+		t.Error("the namespace is not compared")
+	}
+}

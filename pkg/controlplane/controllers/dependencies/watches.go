@@ -1,0 +1,149 @@
+package dependencies
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/apis/names"
+	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
+)
+
+// followsIndex finds attached bindings by the ids of those they follow,
+// dependsIndex bindings by what their templates refer to.
+const (
+	followsIndex = "dependencies.follows"
+	dependsIndex = "dependencies.depends"
+)
+
+func index(ctx context.Context, indexer client.FieldIndexer) error {
+	for name, fn := range map[string]client.IndexerFunc{followsIndex: follows, dependsIndex: depends} {
+		if err := indexer.IndexField(ctx, &workv1alpha2.ResourceBinding{}, name, fn); err != nil {
+			return fmt.Errorf("indexing bindings: %w", err)
+		}
+	}
+	return nil
+}
+
+func follows(obj client.Object) []string {
+	var out []string
+	for key, id := range obj.GetLabels() {
+		if strings.HasPrefix(key, workv1alpha2.BindingDependedByLabelPrefix) && !slices.Contains(out, id) {
+			out = append(out, id)
+		}
+	}
+	return out
+}
+
+func depends(obj client.Object) []string {
+	var out []string
+	for _, dep := range recorded(obj) {
+		if key := dependencyKey(dep.APIVersion, dep.Kind, dep.Namespace, dep.Name); !slices.Contains(out, key) {
+			out = append(out, key)
+		}
+	}
+	return out
+}
+
+// dependencyKey is the value of an index; a dependency by labels has no name.
+func dependencyKey(apiVersion, kind, namespace, name string) string {
+	return strings.Join([]string{apiVersion, kind, namespace, name}, ",")
+}
+
+func recorded(obj client.Object) []configv1alpha1.DependentObjectReference {
+	var deps []configv1alpha1.DependentObjectReference
+	if data := obj.GetAnnotations()[workv1alpha2.BindingDependenciesAnnotation]; data != "" {
+		if err := json.Unmarshal([]byte(data), &deps); err != nil {
+			return nil
+		}
+	}
+	return deps
+}
+
+// propagating passes on bindings that propagate dependencies, or did.
+func propagating() predicate.Predicate {
+	concerned := func(obj client.Object) bool {
+		b, ok := obj.(*workv1alpha2.ResourceBinding)
+		return ok && (b.Spec.PropagateDeps || held(b))
+	}
+	return predicate.Funcs{
+		CreateFunc: func(e event.CreateEvent) bool { return concerned(e.Object) },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			return e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() && (concerned(e.ObjectOld) || concerned(e.ObjectNew))
+		},
+		DeleteFunc:  func(event.DeleteEvent) bool { return false },
+		GenericFunc: func(event.GenericEvent) bool { return false },
+	}
+}
+
+// source tells of objects that templates refer to.
+type source struct{ r *reconciler }
+
+// Start begins to listen.
+func (s source) Start(ctx context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+	return s.r.store.Subscribe(func(e templates.Event) {
+		if e.New == nil {
+			obj := e.Old
+			s.r.versions.forget(client.ObjectKey{Namespace: obj.GetNamespace(), Name: names.Binding(obj.GetKind(), obj.GetName())})
+		}
+		if e.Initial {
+			return // every binding is looked at on start
+		}
+		for _, req := range s.r.referrers(ctx, e) {
+			q.Add(req)
+		}
+	})
+}
+
+// WaitForSync waits for the first list of all templates.
+func (s source) WaitForSync(ctx context.Context) error { return s.r.store.WaitForSync(ctx) }
+
+// referrers returns the bindings whose templates refer to an object, as it is or
+// as it was.
+func (r *reconciler) referrers(ctx context.Context, e templates.Event) []reconcile.Request {
+	obj := e.Object()
+	var out []reconcile.Request
+	for _, name := range []string{obj.GetName(), ""} {
+		list := &workv1alpha2.ResourceBindingList{}
+		key := dependencyKey(obj.GetAPIVersion(), obj.GetKind(), obj.GetNamespace(), name)
+		err := r.client.List(ctx, list, client.InNamespace(obj.GetNamespace()), client.MatchingFields{dependsIndex: key}, client.UnsafeDisableDeepCopy)
+		if err != nil {
+			continue
+		}
+		for i := range list.Items {
+			b := &list.Items[i]
+			if b.DeletionTimestamp != nil || name == "" && !selectsAny(recorded(b), obj, e.Old, e.New) {
+				continue
+			}
+			out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(b)})
+		}
+	}
+	return out
+}
+
+// selectsAny says whether a dependency by labels selects any version of an
+// object.
+func selectsAny(deps []configv1alpha1.DependentObjectReference, obj *unstructured.Unstructured, versions ...*unstructured.Unstructured) bool {
+	for i := range deps {
+		if deps[i].Name != "" || !refersTo(&deps[i], obj.GetAPIVersion(), obj.GetKind(), obj.GetNamespace()) {
+			continue
+		}
+		for _, version := range versions {
+			if version != nil && selects(&deps[i], version.GetLabels()) {
+				return true
+			}
+		}
+	}
+	return false
+}
