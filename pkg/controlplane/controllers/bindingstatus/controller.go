@@ -62,8 +62,9 @@ type Reconciler struct {
 	live   client.Reader
 	events record.EventRecorder
 
-	mu     sync.Mutex
-	states map[types.NamespacedName]*state
+	waiting crowd
+	mu      sync.Mutex
+	states  map[types.NamespacedName]*state
 }
 
 // state is what is remembered of a binding.
@@ -148,14 +149,17 @@ func (r *Reconciler) binding(ctx context.Context, binding workv1alpha2.Binding, 
 	condition := fullyAppliedCondition(sum.fullyApplied, now)
 	old := meta.FindStatusCondition(before.Conditions, workv1alpha2.FullyApplied)
 	flip := old == nil || old.Status != condition.Status || old.Reason != condition.Reason || old.Message != condition.Message
+	key := client.ObjectKeyFromObject(binding)
 	if same && !flip {
 		s.dirtySince = time.Time{}
+		r.waiting.set(key, false)
 		return 0, nil
 	}
 	if s.dirtySince.IsZero() {
 		s.dirtySince = now
 	}
-	if wait := r.deps.Pace.wait(sum.progress, now, s.dirtySince, s.writtenAt); wait > 0 {
+	others := r.waiting.set(key, sum.progress != settled && sum.progress != failed)
+	if wait := r.deps.Pace.wait(sum.progress, now, s.dirtySince, s.writtenAt, others); wait > 0 {
 		return wait, nil
 	}
 	want := expected(binding.GetSpec())
@@ -168,6 +172,7 @@ func (r *Reconciler) binding(ctx context.Context, binding workv1alpha2.Binding, 
 		return 0, err
 	}
 	s.dirtySince, s.writtenAt = time.Time{}, now
+	r.waiting.set(key, false)
 	return 0, nil
 }
 
@@ -205,6 +210,7 @@ func (r *Reconciler) forget(key types.NamespacedName) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.states, key)
+	r.waiting.set(key, false)
 }
 
 // conflict says whether an error is one of a write that came too late.

@@ -73,6 +73,11 @@ func (r *Reconciler) removeExecutionSpace(ctx context.Context, cluster *clusterv
 		return false, fmt.Errorf("deleting namespace %s: %w", name, err)
 	}
 	r.events.Eventf(cluster, corev1.EventTypeNormal, "RemoveExecutionSpaceSucceed", "Remove execution space(%s) succeed.", name)
+	// The namespace's own way to its content takes a while; nothing new can come
+	// into it from here on.
+	if err := r.client.DeleteAllOf(ctx, &workv1alpha1.Work{}, client.InNamespace(name)); client.IgnoreNotFound(err) != nil {
+		return false, fmt.Errorf("deleting the works in namespace %s: %w", name, err)
+	}
 	return false, nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -105,6 +106,11 @@ func (l *collector) sync(ctx context.Context, cluster *clusterv1alpha1.Cluster, 
 	}
 	if ctx.Err() != nil {
 		return 0, nil
+	}
+	if !slices.Contains(cluster.Finalizers, clusterv1alpha1.ClusterControllerFinalizer) {
+		// Its execution namespace is not there yet. The probe was not for nothing:
+		// the connection is open.
+		return soon, nil
 	}
 	well := observed.Status == metav1.ConditionTrue
 	if !well {

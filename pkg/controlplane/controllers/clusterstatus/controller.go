@@ -165,7 +165,7 @@ func (c *Controller) changed(ctx context.Context, old, obj any) {
 	defer c.mu.Unlock()
 	if have := c.collectors[cluster.Name]; have != nil {
 		before, ok := old.(*clusterv1alpha1.Cluster)
-		if !ok || before.Generation != cluster.Generation || before.UID != cluster.UID {
+		if !ok || before.Generation != cluster.Generation || before.UID != cluster.UID || len(before.Finalizers) != len(cluster.Finalizers) {
 			have.hurry()
 		}
 		return

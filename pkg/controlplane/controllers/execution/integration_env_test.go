@@ -59,7 +59,7 @@ const clusterName = "m1"
 
 func newFederation(t *testing.T) *federation {
 	t.Helper()
-	clusters := testenv.StartAll(t, testenv.ControlPlane(), testenv.Member(clusterName, 1))
+	clusters := testenv.StartAll(t, testenv.ControlPlane(), testenv.Member(clusterName, 2))
 	f := &federation{plane: clusters[0], member: clusters[1]}
 	f.client = newClient(t, f.plane)
 	f.there = newClient(t, f.member)

@@ -87,7 +87,7 @@ func clusterStatus(t *testing.T, f *federation) {
 		switch {
 		case !meta.IsStatusConditionTrue(c.Status.Conditions, "CompleteAPIEnablements"), c.Status.KubernetesVersion == "":
 			return fmt.Errorf("status: %v %q", c.Status.Conditions, c.Status.KubernetesVersion)
-		case c.Status.NodeSummary == nil || c.Status.NodeSummary.TotalNum != 1 || c.Status.NodeSummary.ReadyNum != 1:
+		case c.Status.NodeSummary == nil || c.Status.NodeSummary.TotalNum != 2 || c.Status.NodeSummary.ReadyNum != 2:
 			return fmt.Errorf("nodes: %v", c.Status.NodeSummary)
 		case c.Status.ResourceSummary.Allocatable.Cpu().IsZero():
 			return fmt.Errorf("resources: %v", c.Status.ResourceSummary)

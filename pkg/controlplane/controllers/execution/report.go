@@ -48,6 +48,7 @@ func (r *runner) report(ctx context.Context, work *workv1alpha1.Work, s *state, 
 	}
 	if equality.Semantic.DeepEqual(before, after) {
 		s.dirtySince = time.Time{}
+		r.waiting.set(work.Name, false)
 		return 0, err
 	}
 	if s.dirtySince.IsZero() {
@@ -59,13 +60,15 @@ func (r *runner) report(ctx context.Context, work *workv1alpha1.Work, s *state, 
 	if flipped(before, after, workv1alpha1.WorkDispatching) {
 		what = settled
 	}
-	if wait := r.c.deps.Pace.wait(what, now, s.dirtySince, s.writtenAt); wait > 0 {
+	others := r.waiting.set(work.Name, what == unsettled)
+	if wait := r.c.deps.Pace.wait(what, now, s.dirtySince, s.writtenAt, others); wait > 0 {
 		return wait, err
 	}
 	if writeErr := r.write(ctx, work, s, after); writeErr != nil {
 		return 0, errors.Join(err, writeErr)
 	}
 	s.dirtySince, s.writtenAt = time.Time{}, now
+	r.waiting.set(work.Name, false)
 	r.tell(work, before, after, rep)
 	return 0, err
 }

@@ -24,6 +24,7 @@ type runner struct {
 	cluster, namespace string
 	queue              priorityqueue.PriorityQueue[string]
 	log                logr.Logger
+	waiting            crowd
 
 	ctx    context.Context //nolint:containedctx // the life of the mirrors, which start when a Work needs them
 	cancel context.CancelFunc
@@ -110,6 +111,7 @@ func (r *runner) state(name string, uid types.UID) *state {
 
 // forget drops what is remembered of a Work.
 func (r *runner) forget(name string) {
+	r.waiting.set(name, false)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if s := r.works[name]; s != nil {
