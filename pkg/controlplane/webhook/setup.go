@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"fmt"
 	"time"
+	_ "time/tzdata" // time zones of schedules are known in images without them
 
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"sigs.k8s.io/controller-runtime/pkg/client"
