@@ -20,7 +20,7 @@ func (plugin) Name() string { return Name }
 // Filter passes clusters that serve the kind, and those that are targets already:
 // the list of APIs may be incomplete for a while.
 func (plugin) Filter(pass *framework.Pass, cluster *framework.ClusterInfo) framework.Verdict {
-	if pass.IsTarget(cluster) || cluster.HasAPI(pass.Spec.Resource.APIVersion, pass.Spec.Resource.Kind) {
+	if pass.IsTarget(cluster) || pass.Served(cluster) {
 		return framework.Verdict{}
 	}
 	return framework.Reject(reason)

@@ -194,11 +194,18 @@ func (a *assignment) party(at int32, votes int64) replicas.Party {
 }
 
 func (a *assignment) dispense(parties []replicas.Party, n int64, rule Rule) {
+	byID(parties)
 	replicas.Dispense(n, parties, a.tie)
 	for i := range parties {
 		a.add(parties[i].ID, parties[i].Seats, rule)
 	}
 	a.parties = parties
+}
+
+// byID sorts parties by name: the IDs are places in the snapshot, which is sorted
+// by name, and cheaper to compare.
+func byID(parties []replicas.Party) {
+	slices.SortFunc(parties, func(x, y replicas.Party) int { return cmp.Compare(x.ID, y.ID) })
 }
 
 // survives says whether a target is among the clusters being assigned.
@@ -271,6 +278,7 @@ func (a *assignment) share(parties []replicas.Party, n int64, rule Rule, keep bo
 		a.dispense(parties, n, rule)
 		return nil
 	}
+	byID(parties)
 	replicas.Dispense(n, parties, a.tie)
 	for i := range parties {
 		at := parties[i].ID

@@ -26,3 +26,21 @@ func BenchmarkSchedule(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkExplain measures what an explanation adds to a decision.
+func BenchmarkExplain(b *testing.B) {
+	for _, clusters := range []int{10, 100, 1000} {
+		b.Run(fmt.Sprintf("clusters=%d", clusters), func(b *testing.B) {
+			snapshot := framework.SnapshotOf(fleet(clusters), true)
+			request := requestFor(b, strategies()[1].placement(), int32(3*clusters+7))
+			decision, err := core.Schedule(snapshot, request)
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				decision.Explain()
+			}
+		})
+	}
+}

@@ -45,6 +45,9 @@ type Pass struct {
 	tiered   bool
 	held     []int32
 	targets  []int32
+	// served remembers the answer for the last set of APIs: most clusters share it.
+	servedBy *apiSet
+	served   bool
 }
 
 // Start begins with a binding. It is for the decision core.
@@ -109,6 +112,15 @@ func (p *Pass) Held(cluster *ClusterInfo) int32 {
 		return p.Spec.Clusters[at-1].Replicas
 	}
 	return 0
+}
+
+// Served says whether the cluster serves the kind of the template.
+func (p *Pass) Served(cluster *ClusterInfo) bool {
+	if p.servedBy != cluster.apis {
+		p.servedBy = cluster.apis
+		p.served = cluster.HasAPI(p.Spec.Resource.APIVersion, p.Spec.Resource.Kind)
+	}
+	return p.served
 }
 
 // Tiered says whether the term in use has overflow affinities.
