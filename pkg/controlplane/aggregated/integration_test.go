@@ -242,4 +242,29 @@ func TestServer_BehindAControlPlane(t *testing.T) {
 		}
 		t.Logf("a list through the proxy takes %s", time.Since(start)/100)
 	})
+	t.Run("all clusters at once", func(t *testing.T) {
+		everywhere := rest.CopyConfig(home.Config)
+		everywhere.Host = strings.TrimSuffix(home.Config.Host, "/") + "/apis/cluster.karmada.io/v1alpha1/clusters/*/proxy"
+		c, err := kubernetes.NewForConfig(everywhere)
+		if err != nil {
+			t.Fatal(err)
+		}
+		list, err := c.CoreV1().Namespaces().List(ctx, metav1.ListOptions{Limit: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(list.Items) < 3 || list.ResourceVersion != "" || list.Continue != "" {
+			t.Errorf("got %d items, version %q, continue %q", len(list.Items), list.ResourceVersion, list.Continue)
+		}
+		if _, err := c.CoreV1().ConfigMaps("default").Get(ctx, "made", metav1.GetOptions{}); err != nil {
+			t.Error(err)
+		}
+		if _, err := c.CoreV1().ConfigMaps("default").Get(ctx, "nowhere", metav1.GetOptions{}); !apierrors.IsNotFound(err) ||
+			err.Error() != "resource not found or don't have permission to get it" {
+			t.Errorf("got %v", err)
+		}
+		if _, err := c.Discovery().RESTClient().Get().AbsPath("/version").DoRaw(ctx); err != nil {
+			t.Errorf("a path that is no resource: %v", err)
+		}
+	})
 }

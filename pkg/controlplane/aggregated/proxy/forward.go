@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httputil"
@@ -16,6 +17,7 @@ import (
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/registry/rest"
+	"k8s.io/klog/v2"
 )
 
 // forward returns the handler that carries the inner request to a member in the
@@ -26,6 +28,7 @@ func forward(m *member, in inner, requester user.Info, responder rest.Responder)
 		p := &httputil.ReverseProxy{
 			Transport:  m.plain,
 			BufferPool: m.buffers,
+			ErrorLog:   log.New(verbose{}, "", 0),
 			Rewrite: func(r *httputil.ProxyRequest) {
 				r.Out.URL = in.url(m.endpoint, r.In)
 				r.Out.Host = ""
@@ -43,6 +46,16 @@ func forward(m *member, in inner, requester user.Info, responder rest.Responder)
 		defer endQuietly(req.Context())
 		p.ServeHTTP(w, req)
 	})
+}
+
+// verbose logs what went wrong while an answer was copied. The client sees it, so
+// it is a detail here.
+type verbose struct{}
+
+// Write implements io.Writer.
+func (verbose) Write(line []byte) (int, error) {
+	klog.V(4).InfoS("Copying an answer of a member", "problem", strings.TrimSpace(string(line)))
+	return len(line), nil
 }
 
 // endQuietly ends the copying of an answer when the client has gone. Where the

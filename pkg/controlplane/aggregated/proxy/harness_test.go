@@ -82,7 +82,7 @@ func newFederation(t *testing.T, home http.Handler) *federation {
 	t.Cleanup(server.Close)
 	var err error
 	f.proxy, err = New(Options{
-		Clusters: f, Secret: f.secret, MemberTimeout: 200 * time.Millisecond,
+		Clusters: f, Secret: f.secret, MemberTimeout: time.Minute,
 		ControlPlane: &restclient.Config{Host: server.URL, BearerToken: "own"},
 	})
 	if err != nil {

@@ -72,7 +72,7 @@ func (m *members) impersonator(ctx context.Context, c *clusterv1alpha1.Cluster) 
 	}
 	token, ok := secret.Data[clusterv1alpha1.SecretTokenKey]
 	if !ok || len(token) == 0 {
-		return "", fmt.Errorf("failed to get impresonateToken for cluster %s: the impresonate token of cluster %s is empty", c.Name, c.Name) //nolint:misspell // clients know this text
+		return "", fmt.Errorf("failed to get impresonateToken for cluster %s: the impresonate token of cluster %s is empty", c.Name, c.Name)
 	}
 	return string(token), nil
 }
