@@ -20,7 +20,7 @@ func report(e *env.Env, err error) int {
 	if errors.Is(err, context.Canceled) {
 		message = "interrupted: " + strings.TrimPrefix(message, "error: ")
 	}
-	say(e, message)
+	say(e, e.Blame(message))
 	return code
 }
 

@@ -117,9 +117,24 @@ func awaitGone(ctx context.Context, d Deps, name string, limit time.Duration) er
 
 // remaining says what keeps a cluster from going.
 func remaining(ctx context.Context, d Deps, name string) []string {
+	space := names.ExecutionNamespace(name)
 	works := &workv1alpha1.WorkList{}
-	if err := d.ControlPlane.List(ctx, works, client.InNamespace(names.ExecutionNamespace(name))); err == nil && len(works.Items) > 0 {
-		return []string{fmt.Sprintf("%d works in namespace %s are not cleaned up", len(works.Items), names.ExecutionNamespace(name))}
+	if err := d.ControlPlane.List(ctx, works, client.InNamespace(space)); err == nil && len(works.Items) > 0 {
+		return []string{fmt.Sprintf("%d works in namespace %s are not cleaned up", len(works.Items), space)}
+	}
+	ns := &corev1.Namespace{}
+	if err := d.ControlPlane.Get(ctx, client.ObjectKey{Name: space}, ns); err == nil {
+		out := []string{fmt.Sprintf("namespace %s is not gone", space)}
+		for _, c := range ns.Status.Conditions {
+			if c.Status == corev1.ConditionTrue {
+				out = append(out, c.Message)
+			}
+		}
+		return out
+	}
+	cluster := &clusterv1alpha1.Cluster{}
+	if err := d.ControlPlane.Get(ctx, client.ObjectKey{Name: name}, cluster); err == nil && len(cluster.Finalizers) > 0 {
+		return []string{"finalizers " + strings.Join(cluster.Finalizers, ", ")}
 	}
 	return []string{"the control plane has not let go of it"}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/discovery/cached/disk"
@@ -20,6 +21,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/util/homedir"
 	cmdutil "k8s.io/kubectl/pkg/cmd/util"
+	"k8s.io/kubectl/pkg/scheme"
 )
 
 // discoveryTTL is how long what a server offers is believed.
@@ -153,7 +155,11 @@ func (a *Access) ToRawKubeConfigLoader() clientcmd.ClientConfig {
 // ToRESTConfig returns how to reach the server.
 func (a *Access) ToRESTConfig() (*rest.Config, error) {
 	if a.Scope != Members {
-		return a.flags.ToRESTConfig()
+		config, err := a.flags.ToRESTConfig()
+		if err != nil {
+			return nil, err
+		}
+		return withDefaults(config), nil
 	}
 	a.member.Lock()
 	defer a.member.Unlock()
@@ -162,9 +168,18 @@ func (a *Access) ToRESTConfig() (*rest.Config, error) {
 		if err != nil {
 			return nil, err
 		}
-		a.config = config
+		a.config = withDefaults(config)
+		a.env.blamed = a.Cluster
 	}
 	return rest.CopyConfig(a.config), nil
+}
+
+// withDefaults adds what kubectl's commands expect to be set.
+func withDefaults(config *rest.Config) *rest.Config {
+	config.GroupVersion = &schema.GroupVersion{Version: "v1"}
+	config.APIPath = "/api"
+	config.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
+	return config
 }
 
 func (a *Access) lookUpMember() (*rest.Config, error) {

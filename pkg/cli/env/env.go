@@ -31,6 +31,19 @@ type Env struct {
 	// program. Commands that have something to tidy up or to finish use it; the
 	// others die of the signal.
 	Interruptible func(context.Context) (context.Context, context.CancelFunc)
+
+	// blamed is the member that the command talks to.
+	blamed string
+}
+
+// Blame names, before a failure, the member that the command talked to: the server
+// that says it may be either that or the control plane on the way to it. What a
+// remote process has to say is left alone.
+func (e *Env) Blame(message string) string {
+	if e.blamed == "" || message == "" || strings.HasPrefix(message, "command terminated") {
+		return message
+	}
+	return fmt.Sprintf("cluster(%s): %s", e.blamed, message)
 }
 
 // Text fills the program's name into a help text.
@@ -76,11 +89,15 @@ func (e *Env) Say(format string, args ...any) { e.SayLine(fmt.Sprintf(format, ar
 func (e *Env) SayLine(line string) { fmt.Fprintln(e.ErrOut, line) }
 
 // patience is how long a command may wait without saying for what.
-const patience = 2 * time.Second
+const patience = 2100 * time.Millisecond
 
-// Waiting says what is being waited for if that takes more than two seconds. The
-// function it returns ends the wait.
-func (e *Env) Waiting(what string) (done func()) {
-	timer := time.AfterFunc(patience, func() { e.Say("waiting for %s", what) })
+// Waiting says what is being waited for if that takes more than two seconds; what
+// is asked at that moment. The function it returns ends the wait.
+func (e *Env) Waiting(what func() string) (done func()) {
+	timer := time.AfterFunc(patience, func() {
+		if text := what(); text != "" {
+			e.Say("waiting for %s", text)
+		}
+	})
 	return func() { timer.Stop() }
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -27,12 +28,16 @@ type collector struct {
 	// known and unknown are the targets as the control plane sees them.
 	known   []query
 	unknown []target
+	// pending are the clusters that have not answered yet.
+	pending sync.Map
 }
 
 // result is what came of asking.
 type result struct {
 	answers []answer
 	errs    []error
+	// failed is what was last said of a cluster that did not answer.
+	failed map[string]string
 }
 
 func (r *result) failure() error { return utilerrors.NewAggregate(r.errs) }
@@ -91,10 +96,10 @@ func (c *collector) collect(ctx context.Context) (*result, error) {
 	go func() {
 		defer close(ready)
 		if c.controlPlane() {
-			own = fanout.Each(ctx, fanout.Limits{}, []string{controlPlaneName}, c.askControlPlane)[0]
+			own = fanout.Each(ctx, fanout.Limits{}, []string{controlPlaneName}, c.noting(c.askControlPlane))[0]
 		}
 	}()
-	outcomes := fanout.Each(ctx, fanout.Limits{Deadline: c.memberTimeout}, c.members, c.askMember)
+	outcomes := fanout.Each(ctx, fanout.Limits{Deadline: c.memberTimeout}, c.members, c.noting(c.askMember))
 	<-ready
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -103,6 +108,29 @@ func (c *collector) collect(ctx context.Context) (*result, error) {
 		outcomes = slices.Insert(outcomes, 0, own)
 	}
 	return c.gather(outcomes)
+}
+
+// noting keeps the list of those that have not answered yet.
+func (c *collector) noting(ask func(context.Context, string) (*reply, error)) func(context.Context, string) (*reply, error) {
+	return func(ctx context.Context, cluster string) (*reply, error) {
+		c.pending.Store(cluster, true)
+		defer c.pending.Delete(cluster)
+		return ask(ctx, cluster)
+	}
+}
+
+// waitingFor names those that have not answered yet.
+func (c *collector) waitingFor() string {
+	var names []string
+	c.pending.Range(func(cluster, _ any) bool {
+		names = append(names, fmt.Sprint(cluster))
+		return true
+	})
+	if len(names) == 0 {
+		return ""
+	}
+	slices.SortFunc(names, compareClusters)
+	return "an answer of " + strings.Join(names, ", ")
 }
 
 // reply is the answer of a cluster, with the types that it does not have.
@@ -188,7 +216,7 @@ func (c *collector) askAll(ctx context.Context, s *server, queries []query, r *r
 // gather sorts out answers and failures. A type or a name that some cluster has is
 // not missed in the others, unless they were named.
 func (c *collector) gather(outcomes []fanout.Outcome[*reply]) (*result, error) {
-	res := &result{}
+	res := &result{failed: map[string]string{}}
 	asked, unknown, missing, found := 0, map[string]int{}, newMissing(), map[string]bool{}
 	for _, o := range outcomes {
 		if o.Err != nil {
@@ -197,7 +225,9 @@ func (c *collector) gather(outcomes []fanout.Outcome[*reply]) (*result, error) {
 				deadline = 0
 			}
 			for _, err := range each(o.Err) {
-				res.errs = append(res.errs, clusterError(o.Cluster, err, deadline))
+				err = clusterError(o.Cluster, err, deadline)
+				res.errs = append(res.errs, err)
+				res.failed[o.Cluster] = err.Error()
 			}
 		}
 		if o.Value == nil || o.Err != nil && len(o.Value.parts) == 0 {

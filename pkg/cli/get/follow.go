@@ -26,7 +26,7 @@ func (c *collector) follow(ctx context.Context, e *env.Env) error {
 	}
 	names := c.targets[0].names
 	c.narrow(names)
-	done := e.Waiting("the control plane and the members to answer")
+	done := e.Waiting(c.waitingFor)
 	first, err := c.collect(ctx)
 	done()
 	if err != nil {
@@ -43,7 +43,7 @@ func (c *collector) follow(ctx context.Context, e *env.Env) error {
 	for _, s := range c.streams(first, changes) {
 		wg.Go(func() { s.run(ctx) })
 	}
-	p := &follower{collector: c, env: e, failed: map[string]string{}}
+	p := &follower{collector: c, env: e}
 	err = p.print(ctx, first, changes)
 	wg.Wait()
 	return err
@@ -163,8 +163,9 @@ func (f *follower) print(ctx context.Context, first *result, changes <-chan chan
 // start prints what is there already, and which clusters did not answer.
 func (f *follower) start(w *tabwriter.Writer, first *result) error {
 	for _, err := range first.errs {
-		f.env.SayLine(err.Error())
+		f.env.Say("%s; trying again", err)
 	}
+	f.failed = first.failed
 	groups, err := merge(first.answers, f.now(f.env))
 	if err != nil {
 		return err

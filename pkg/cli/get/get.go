@@ -162,7 +162,7 @@ func run(ctx context.Context, e *env.Env, access *env.Access, r *request, args [
 	if r.watch || r.watchOnly {
 		return c.follow(ctx, e)
 	}
-	done := e.Waiting("the control plane and the members to answer")
+	done := e.Waiting(c.waitingFor)
 	result, err := c.collect(ctx)
 	done()
 	if err != nil {

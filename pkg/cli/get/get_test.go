@@ -146,7 +146,9 @@ func TestGet_ObjectsAreOneDocument(t *testing.T) {
 		}
 		var doc struct {
 			Kind  string
-			Items *[]struct{ Metadata struct{ Annotations map[string]string } }
+			Items *[]struct {
+				Metadata struct{ Annotations map[string]string }
+			}
 		}
 		if err := json.Unmarshal(body, &doc); err != nil {
 			t.Fatalf("%s: %v", tt.line, err)

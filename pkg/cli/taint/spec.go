@@ -152,7 +152,7 @@ func (c *change) apply(cluster string, old []corev1.Taint) ([]corev1.Taint, stri
 			return t.Key == r.Key && (r.Effect == "" || t.Effect == r.Effect)
 		})
 		if len(taints) == before {
-			return nil, "", fmt.Errorf("taint %q not found", specOf(r))
+			return nil, "", fmt.Errorf("cluster %s: taint %q not found", cluster, specOf(r))
 		}
 	}
 	switch {

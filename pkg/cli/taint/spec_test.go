@@ -71,7 +71,7 @@ func TestChange_apply(t *testing.T) {
 		"other effect is other":   {[]corev1.Taint{a}, change{add: []corev1.Taint{taintOf("a", "", "NoExecute")}}, []corev1.Taint{taintOf("a", "", "NoExecute"), a}, "tainted", ""},
 		"removed":                 {[]corev1.Taint{a, b}, change{remove: []corev1.Taint{taintOf("a", "", "")}}, []corev1.Taint{b}, "untainted", ""},
 		"added and removed":       {[]corev1.Taint{b}, change{add: []corev1.Taint{a}, remove: []corev1.Taint{taintOf("b", "", "NoExecute")}}, []corev1.Taint{a}, "modified", ""},
-		"absent cannot go":        {[]corev1.Taint{a}, change{remove: []corev1.Taint{taintOf("b", "", "NoExecute")}}, nil, "", `taint "b:NoExecute" not found`},
+		"absent cannot go":        {[]corev1.Taint{a}, change{remove: []corev1.Taint{taintOf("b", "", "NoExecute")}}, nil, "", `cluster foo: taint "b:NoExecute" not found`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, word, err := tt.c.apply("foo", tt.old)
