@@ -52,6 +52,23 @@ func (p process) running() (record, bool) {
 	return r, err == nil && started == r.Started
 }
 
+// settle waits until nothing is left of an earlier process of this name, so that
+// its files can be locked again.
+func (p process) settle(ctx context.Context) {
+	r, alive := p.running()
+	if alive || r.PID == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, stopGrace)
+	defer cancel()
+	_ = poll(ctx, func() error {
+		if ending(r.PID) {
+			return errors.New("it is still ending")
+		}
+		return nil
+	})
+}
+
 // child is a process that this program started.
 type child struct {
 	record

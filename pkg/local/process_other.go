@@ -21,3 +21,5 @@ func kill(int) error { return errUnsupported }
 func lock(string) (func(), error) { return nil, errUnsupported }
 
 func startOf(int) (string, error) { return "", errUnsupported }
+
+func ending(int) bool { return false }

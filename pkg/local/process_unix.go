@@ -70,6 +70,13 @@ func startOf(pid int) (string, error) {
 	return strings.TrimSpace(string(boot)) + "/" + fields[start], nil
 }
 
+// ending says whether parts of a dead process are still there: a process that was
+// killed is dead before the last of its threads has let go of its files.
+func ending(pid int) bool {
+	threads, err := os.ReadDir(filepath.Join("/proc", strconv.Itoa(pid), "task"))
+	return err == nil && len(threads) > 1
+}
+
 // startByPS is startOf for systems without /proc.
 func startByPS(pid int) (string, error) {
 	out, err := exec.Command("ps", "-o", "stat=,lstart=", "-p", strconv.Itoa(pid)).Output() //nolint:gosec,noctx // a number; quick

@@ -66,7 +66,7 @@ func (s *starter) startRoles(ctx context.Context, p process, info ready.Info, c 
 	if err != nil {
 		return nil, nil, err
 	}
-	child, err := s.start(p, s.bin.karmada, s.roleArgs(info)...)
+	child, err := s.start(ctx, p, s.bin.karmada, s.roleArgs(info)...)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -248,7 +248,7 @@ func (s *starter) startCluster(ctx context.Context, name string) (ready.Info, er
 	} else {
 		args = append(args, "--profile", "member", "--nodes", fmt.Sprint(s.f.Nodes))
 	}
-	c, err := s.start(p, s.bin.kubelite, args...)
+	c, err := s.start(ctx, p, s.bin.kubelite, args...)
 	if err != nil {
 		return ready.Info{}, err
 	}
@@ -267,7 +267,8 @@ func (s *starter) waitCluster(ctx context.Context, name, dir string, pid int) (r
 }
 
 // start runs a process and remembers it for undo.
-func (s *starter) start(p process, program string, args ...string) (*child, error) {
+func (s *starter) start(ctx context.Context, p process, program string, args ...string) (*child, error) {
+	p.settle(ctx)
 	c, err := p.start(s.Now(), program, args...)
 	if err != nil {
 		return nil, err

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -126,6 +127,22 @@ func is(context, namespace, object, path, want string) func() error {
 		}
 		if got != want {
 			return fmt.Errorf("%s %s of %s/%s is %q, not %q", or(context, "control plane"), path, namespace, object, got, want)
+		}
+		return nil
+	}
+}
+
+// targets expects a binding to be scheduled to clusters, in any order.
+func targets(namespace, binding string, want ...string) func() error {
+	return func() error {
+		out, err := value("", namespace, "rb/"+binding, "{.spec.clusters[*].name}")
+		if err != nil {
+			return err
+		}
+		got := strings.Fields(out)
+		slices.Sort(got)
+		if !slices.Equal(got, want) {
+			return fmt.Errorf("binding %s/%s goes to %v, not %v", namespace, binding, got, want)
 		}
 		return nil
 	}

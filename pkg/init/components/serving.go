@@ -31,7 +31,7 @@ type Serving struct {
 func LocalServing(s Serving) []client.Object {
 	return []client.Object{
 		MutatingWebhooks(s.WebhookURL, s.CABundle),
-		ValidatingWebhooks(s.WebhookURL, s.CABundle, WithTaintPolicyGuard()),
+		ValidatingWebhooks(s.WebhookURL, s.CABundle),
 		externalService(s.AggregatedHost),
 		clusterAPIService(int32(s.AggregatedPort), s.CABundle),
 	}
