@@ -2,6 +2,7 @@ package member
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -37,7 +38,8 @@ func UpdateTaints(ctx context.Context, c client.Client, cluster string, dryRun b
 // notFederationOr keeps the error of an object that is not there, and explains that
 // of an API that is not there.
 func notFederationOr(err error) error {
-	if status, ok := err.(apierrors.APIStatus); ok && status.Status().Details != nil && status.Status().Details.Name != "" { //nolint:errorlint // the client returns it unwrapped
+	var status apierrors.APIStatus
+	if errors.As(err, &status) && status.Status().Details != nil && status.Status().Details.Name != "" {
 		return err
 	}
 	return notFederation(err)
