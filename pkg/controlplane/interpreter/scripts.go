@@ -149,7 +149,7 @@ func (s *scriptRules) reflectStatus(obj *unstructured.Unstructured) (status *run
 		if !results[0].IsTable() {
 			return fmt.Errorf("expect the returned replica type is table but got %s", results[0].Type())
 		}
-		tree, err := results[0].Object(nil)
+		tree, err := results[0].Plain(nil)
 		if err != nil {
 			return err
 		}

@@ -36,7 +36,7 @@ const (
 	// checkEvery is how many steps lie between two looks at the clock.
 	checkEvery = 256
 	// busySteps are what a script has done at least when its time can be up.
-	busySteps = 20_000
+	busySteps = 500_000
 )
 
 type limitError string

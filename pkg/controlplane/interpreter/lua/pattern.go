@@ -74,38 +74,42 @@ func (m *matcher) match(s, p int) int {
 		if p == len(m.pattern) {
 			return s
 		}
-		switch m.pattern[p] {
-		case '(':
-			if p+1 < len(m.pattern) && m.pattern[p+1] == ')' {
-				return m.openCapture(s, p+2, capturePosition)
-			}
-			return m.openCapture(s, p+1, captureOpen)
-		case ')':
+		switch c := m.pattern[p]; {
+		case c == '(':
+			return m.group(s, p)
+		case c == ')':
 			return m.closeCapture(s, p+1)
-		case '$':
-			if p+1 == len(m.pattern) {
-				if s == len(m.src) {
-					return s
-				}
+		case c == '$' && p+1 == len(m.pattern):
+			if s < len(m.src) {
 				return -1
 			}
-		case '%':
-			if p+1 < len(m.pattern) {
-				if next, end, special := m.special(s, p); special {
-					if next < 0 {
-						return -1
-					}
-					s, p = next, end
-					continue
-				}
-			}
+			return s
 		}
-		next, end, done := m.single(s, p)
+		next, end, done := m.item(s, p)
 		if done {
 			return next
 		}
 		s, p = next, end
 	}
+}
+
+// group starts a capture or takes a position.
+func (m *matcher) group(s, p int) int {
+	if p+1 < len(m.pattern) && m.pattern[p+1] == ')' {
+		return m.openCapture(s, p+2, capturePosition)
+	}
+	return m.openCapture(s, p+1, captureOpen)
+}
+
+// item matches one item of the pattern. When done, next is the result of the
+// whole match; otherwise matching goes on at next and end.
+func (m *matcher) item(s, p int) (next, end int, done bool) {
+	if m.pattern[p] == '%' && p+1 < len(m.pattern) {
+		if next, end, special := m.special(s, p); special {
+			return next, end, next < 0
+		}
+	}
+	return m.single(s, p)
 }
 
 // special matches %b, %f and back references.
@@ -121,8 +125,7 @@ func (m *matcher) special(s, p int) (next, end int, special bool) {
 	return 0, 0, false
 }
 
-// single matches a character class with its suffix. When done, next is the
-// result of the whole match; otherwise matching goes on at next and end.
+// single matches a character class with its suffix.
 func (m *matcher) single(s, p int) (next, end int, done bool) {
 	end = m.classEnd(p)
 	if end < 0 {
@@ -346,36 +349,48 @@ func (m *matcher) set(c byte, p, end int) bool {
 
 // inClass says whether a character is in %class.
 func inClass(c, class byte) bool {
-	in := false
-	switch class | 0x20 {
-	case 'a':
-		in = letter(c)
-	case 'c':
-		in = c < 0x20 || c == 0x7f
-	case 'd':
-		in = digit(c)
-	case 'l':
-		in = 'a' <= c && c <= 'z'
-	case 'p':
-		in = 0x20 < c && c < 0x7f && !letter(c) && !digit(c)
-	case 's':
-		in = c == ' ' || '\t' <= c && c <= '\r'
-	case 'u':
-		in = 'A' <= c && c <= 'Z'
-	case 'w':
-		in = letter(c) || digit(c)
-	case 'x':
-		in = digit(c) || 'a' <= c|0x20 && c|0x20 <= 'f'
-	case 'z':
-		in = c == 0
-	default:
-		return class == c
-	}
-	if !letter(class) {
+	in, known := member(c, class|0x20)
+	if !known || !letter(class) {
 		return class == c
 	}
 	return in == (class&0x20 != 0)
 }
+
+// member says whether a character is in a class and whether there is one of that
+// letter.
+func member(c, class byte) (in, known bool) {
+	switch class {
+	case 'a':
+		return letter(c), true
+	case 'c':
+		return control(c), true
+	case 'd':
+		return digit(c), true
+	case 'l':
+		return letter(c) && c&0x20 != 0, true
+	case 'p':
+		return punctuation(c), true
+	case 's':
+		return space(c), true
+	case 'u':
+		return letter(c) && c&0x20 == 0, true
+	case 'w':
+		return letter(c) || digit(c), true
+	case 'x':
+		return hexadecimal(c), true
+	case 'z':
+		return c == 0, true
+	}
+	return false, false
+}
+
+func control(c byte) bool { return c < 0x20 || c == 0x7f }
+
+func hexadecimal(c byte) bool { return digit(c) || 'a' <= c|0x20 && c|0x20 <= 'f' }
+
+func space(c byte) bool { return c == ' ' || '\t' <= c && c <= '\r' }
+
+func punctuation(c byte) bool { return 0x20 < c && c < 0x7f && !letter(c) && !digit(c) }
 
 func letter(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	glua "github.com/yuin/gopher-lua"
@@ -19,6 +20,8 @@ type Engine struct {
 	now     func() time.Time
 	modules map[string]Module
 	idle    chan *vm
+
+	reused, created, kept, dropped atomic.Uint64
 }
 
 // NewEngine returns an engine whose scripts can load the modules.
@@ -26,12 +29,27 @@ func NewEngine(limits Limits, modules map[string]Module) *Engine {
 	return &Engine{limits: limits, now: clock.RealClock{}.Now, modules: modules, idle: make(chan *vm, idleVMs)}
 }
 
+// PoolStats counts what happened to virtual machines.
+type PoolStats struct {
+	// Reused and Created are where calls got theirs from.
+	Reused, Created uint64
+	// Kept and Dropped are where they went.
+	Kept, Dropped uint64
+}
+
+// PoolStats returns the counts since the start.
+func (e *Engine) PoolStats() PoolStats {
+	return PoolStats{Reused: e.reused.Load(), Created: e.created.Load(), Kept: e.kept.Load(), Dropped: e.dropped.Load()}
+}
+
 func (e *Engine) get() *vm {
 	select {
 	case v := <-e.idle:
+		e.reused.Add(1)
 		v.budget.reset()
 		return v
 	default:
+		e.created.Add(1)
 		return newVM(e.limits, e.now, e.modules)
 	}
 }
@@ -39,9 +57,15 @@ func (e *Engine) get() *vm {
 func (e *Engine) put(v *vm) {
 	select {
 	case e.idle <- v:
+		e.kept.Add(1)
 	default:
-		v.L.Close()
+		e.drop(v)
 	}
+}
+
+func (e *Engine) drop(v *vm) {
+	e.dropped.Add(1)
+	v.L.Close()
 }
 
 // Script is the source of some functions.
@@ -74,14 +98,13 @@ func (s *Script) Call(function string, args []any, n int, use func(results []Val
 	v := s.engine.get()
 	err := v.call(s.proto, function, args, n, use)
 	if limit := v.budget.exceeded; limit != nil {
-		err = limit
+		// What a stopped script made is dropped with its machine.
+		s.engine.drop(v)
+		return limit
 	}
-	if err != nil {
-		v.L.Close()
-		return err
-	}
+	v.L.SetTop(0)
 	s.engine.put(v)
-	return nil
+	return err
 }
 
 func (v *vm) call(proto *glua.FunctionProto, name string, args []any, n int, use func([]Value) error) error {
@@ -115,9 +138,7 @@ func (v *vm) call(proto *glua.FunctionProto, name string, args []any, n int, use
 	for i := range results {
 		results[i] = Value{value: v.L.Get(i - n), big: in.big}
 	}
-	err := use(results)
-	v.L.SetTop(0)
-	return err
+	return use(results)
 }
 
 // scriptError returns what a script raised, without the trace of the stack.
@@ -155,10 +176,16 @@ func (v Value) Bool() (value, ok bool) {
 	return bool(b), ok
 }
 
-// Object returns a table as an object. Empty tables in it become what they are
-// in shapes, and are left out when they are nothing there.
+// Plain returns a table as an object or a list, and other results as they are.
+// Empty tables in it become what they are in shapes, and are left out when they
+// are nothing there.
+func (v Value) Plain(shapes Shapes) (any, error) {
+	return (&decoder{shapes: shapes, big: v.big}).plain(v.value)
+}
+
+// Object returns a table as an object.
 func (v Value) Object(shapes Shapes) (map[string]any, error) {
-	tree, err := (&decoder{shapes: shapes, big: v.big}).plain(v.value)
+	tree, err := v.Plain(shapes)
 	if err != nil {
 		return nil, err
 	}
@@ -171,7 +198,7 @@ func (v Value) Object(shapes Shapes) (map[string]any, error) {
 
 // List returns a table as a list; empty tables in it are left out.
 func (v Value) List() ([]any, error) {
-	tree, err := (&decoder{big: v.big}).plain(v.value)
+	tree, err := v.Plain(nil)
 	if err != nil {
 		return nil, err
 	}

@@ -110,7 +110,7 @@ func (v *vm) openModule(name string, module Module) {
 				}
 				args[i] = value
 			}
-			v.count(l, 16, costTable)
+			v.count(l, 200, costTable)
 			result, err := f(args)
 			if err != nil {
 				l.RaiseError("%s.%s: %s", name, fn, err.Error())
