@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -125,7 +126,7 @@ const reasonQuotaExceeded metav1.StatusReason = "QuotaExceeded"
 // quotaExceeded returns the message of a write that a quota refused.
 func quotaExceeded(err error) (string, bool) {
 	var status apierrors.APIStatus
-	if errors.As(err, &status) && status.Status().Code == 403 && status.Status().Reason == reasonQuotaExceeded {
+	if errors.As(err, &status) && status.Status().Code == http.StatusForbidden && status.Status().Reason == reasonQuotaExceeded {
 		return status.Status().Message, true
 	}
 	return "", false

@@ -54,8 +54,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 }
 
 func register[T prometheus.Collector](r prometheus.Registerer, c T) T {
-	var already prometheus.AlreadyRegisteredError
-	if errors.As(r.Register(c), &already) {
+	if already, ok := errors.AsType[prometheus.AlreadyRegisteredError](r.Register(c)); ok {
 		if existing, ok := already.ExistingCollector.(T); ok {
 			return existing
 		}

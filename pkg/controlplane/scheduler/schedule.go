@@ -181,9 +181,9 @@ func (s *scheduler) estimated(snapshot *framework.Snapshot) []*framework.Cluster
 // outcomeOf says when a decision that failed is tried again. What only other
 // clusters or more room can help waits for them.
 func outcomeOf(failure error) outcome {
-	var spread *core.SpreadError
+	_, spread := errors.AsType[*core.SpreadError](failure)
 	switch {
-	case core.ClassOf(failure) == core.Unschedulable, errors.As(failure, &spread):
+	case spread, core.ClassOf(failure) == core.Unschedulable:
 		return parked
 	case core.ClassOf(failure) == core.NoClusterFit:
 		return finished

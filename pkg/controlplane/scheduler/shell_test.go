@@ -51,10 +51,10 @@ func (b *bench) Eventf(runtime.Object, string, string, string, ...any) {}
 // AnnotatedEventf implements record.EventRecorder.
 func (b *bench) AnnotatedEventf(runtime.Object, map[string]string, string, string, string, ...any) {}
 
-func newBench(t *testing.T, o *Options, objects ...client.Object) *bench {
+func newBench(t *testing.T, objects ...client.Object) *bench {
 	t.Helper()
 	b := &bench{T: t, clock: clocktesting.NewFakeClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))}
-	s, err := newScheduler(o, b.clock, newMetrics(prometheus.NewRegistry()))
+	s, err := newScheduler(NewOptions(), b.clock, newMetrics(prometheus.NewRegistry()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,10 +108,10 @@ func (b *bench) patchSpec(ctx context.Context, c client.WithWatch, obj client.Ob
 }
 
 // see reads a binding as the informer would and tells the scheduler.
-func (b *bench) see(scope *scope, name string) workv1alpha2.Binding {
+func (b *bench) see(scope *scope) workv1alpha2.Binding {
 	b.Helper()
 	obj := scope.New()
-	if err := b.live.Get(b.Context(), types.NamespacedName{Namespace: namespaceOf(scope), Name: name}, obj); err != nil {
+	if err := b.live.Get(b.Context(), types.NamespacedName{Namespace: namespaceOf(scope), Name: "web"}, obj); err != nil {
 		b.Fatal(err)
 	}
 	was, ok := b.bindings.get(keyOf(obj))
@@ -187,23 +187,19 @@ func kinds(writes []string) string {
 	return strings.Join(out, " ")
 }
 
-func bothScopes(t *testing.T, run func(t *testing.T, scope *scope)) {
-	for _, s := range []*scope{namespacedScope(), clusterScope()} {
-		t.Run(s.Kind, func(t *testing.T) { run(t, s) })
-	}
-}
+func bothScopes() []*scope { return []*scope{namespacedScope(), clusterScope()} }
 
 func TestShell_OnePatchOfEachAndThenNothing(t *testing.T) {
 	for name, placement := range map[string]*policyv1alpha1.Placement{"divided": dividedPlacement(), "duplicated": {}} {
 		t.Run(name, func(t *testing.T) {
-			bothScopes(t, func(t *testing.T, scope *scope) {
-				b := newBench(t, NewOptions(), fill(scope.New(), scope, placement))
+			for _, scope := range bothScopes() {
+				b := newBench(t, fill(scope.New(), scope, placement))
 				b.clusterChanged(cluster("m1", 10), true)
-				b.see(scope, "web")
+				b.see(scope)
 				if got := kinds(b.settle()); got != "spec status" {
 					t.Fatalf("wrote %q: %v", got, b.writes)
 				}
-				after := b.see(scope, "web")
+				after := b.see(scope)
 				if condition(after) != "True Success Binding has been scheduled successfully." {
 					t.Error(condition(after))
 				}
@@ -221,62 +217,64 @@ func TestShell_OnePatchOfEachAndThenNothing(t *testing.T) {
 				if diff := cmp.Diff(want, b.told); diff != "" {
 					t.Error(diff)
 				}
-				restarted := newBench(t, NewOptions())
+				restarted := newBench(t)
 				restarted.client, restarted.live = b.client, b.live
 				restarted.clusterChanged(cluster("m1", 10), true)
-				restarted.see(scope, "web")
+				restarted.see(scope)
 				b.settle()
 				restarted.settle()
 				if len(b.writes)+len(restarted.writes)+len(restarted.told) > 0 {
 					t.Errorf("nothing changed, still wrote %v %v %v", b.writes, restarted.writes, restarted.told)
 				}
-			})
+			}
 		})
 	}
 }
 
 func TestShell_NoClusterFitsClearsTheTargets(t *testing.T) {
-	bothScopes(t, func(t *testing.T, scope *scope) {
-		b := newBench(t, NewOptions(), fill(scope.New(), scope, dividedPlacement()))
-		b.clusterChanged(cluster("m1", 10), true)
-		b.see(scope, "web")
-		b.settle()
-		tainted := cluster("m1", 10)
-		tainted.DeletionTimestamp = &metav1.Time{Time: b.clock.Now()}
-		b.clusterChanged(tainted, false)
-		b.told = nil
-		b.settle()
-		after := b.see(scope, "web")
-		if len(after.GetSpec().Clusters) > 0 || condition(after) != "False NoClusterFit 0/1 clusters are available: no cluster exists." {
-			t.Errorf("%v %s", after.GetSpec().Clusters, condition(after))
-		}
-		if len(b.told) != 2 || !strings.HasPrefix(b.told[0], scope.Kind+" Warning ScheduleBindingFailed: 0/1") || !strings.HasPrefix(b.told[1], "Deployment Warning") {
-			t.Errorf("told %v", b.told)
-		}
-		if writes := b.settle(); len(writes) > 0 {
-			t.Errorf("wrote %v", writes)
-		}
-		if _, backoff, parked := b.queue.Pending(); backoff+parked > 0 {
-			t.Error("waits for a retry")
-		}
-		b.clusterChanged(cluster("m1", 10), false)
-		b.settle()
-		if after = b.see(scope, "web"); len(after.GetSpec().Clusters) != 1 {
-			t.Errorf("not scheduled again: %s", condition(after))
-		}
-	})
+	for _, scope := range bothScopes() {
+		t.Run(scope.Kind, func(t *testing.T) {
+			b := newBench(t, fill(scope.New(), scope, dividedPlacement()))
+			b.clusterChanged(cluster("m1", 10), true)
+			b.see(scope)
+			b.settle()
+			tainted := cluster("m1", 10)
+			tainted.DeletionTimestamp = &metav1.Time{Time: b.clock.Now()}
+			b.clusterChanged(tainted, false)
+			b.told = nil
+			b.settle()
+			after := b.see(scope)
+			if len(after.GetSpec().Clusters) > 0 || condition(after) != "False NoClusterFit 0/1 clusters are available: no cluster exists." {
+				t.Errorf("%v %s", after.GetSpec().Clusters, condition(after))
+			}
+			if len(b.told) != 2 || !strings.HasPrefix(b.told[0], scope.Kind+" Warning ScheduleBindingFailed: 0/1") || !strings.HasPrefix(b.told[1], "Deployment Warning") {
+				t.Errorf("told %v", b.told)
+			}
+			if writes := b.settle(); len(writes) > 0 {
+				t.Errorf("wrote %v", writes)
+			}
+			if _, backoff, parked := b.queue.Pending(); backoff+parked > 0 {
+				t.Error("waits for a retry")
+			}
+			b.clusterChanged(cluster("m1", 10), false)
+			b.settle()
+			if after = b.see(scope); len(after.GetSpec().Clusters) != 1 {
+				t.Errorf("not scheduled again: %s", condition(after))
+			}
+		})
+	}
 }
 
 func TestShell_NotEnoughRoomWaitsForRoom(t *testing.T) {
 	scope := namespacedScope()
-	b := newBench(t, NewOptions(), fill(scope.New(), scope, dividedPlacement()))
+	b := newBench(t, fill(scope.New(), scope, dividedPlacement()))
 	b.clusterChanged(cluster("m1", 2), true)
-	b.see(scope, "web")
+	b.see(scope)
 	if got := kinds(b.settle()); got != "status" {
 		t.Errorf("wrote %q", got)
 	}
 	want := "False Unschedulable failed to assign replicas: failed to scale up: Clusters available replicas 2 are not enough to schedule."
-	if got := condition(b.see(scope, "web")); got != want {
+	if got := condition(b.see(scope)); got != want {
 		t.Error(got)
 	}
 	if _, backoff, parked := b.queue.Pending(); backoff != 0 || parked != 1 {
@@ -290,16 +288,16 @@ func TestShell_NotEnoughRoomWaitsForRoom(t *testing.T) {
 	b.clusterChanged(cluster("m1", 9), false)
 	b.wake()
 	b.settle()
-	if got := b.see(scope, "web").GetSpec().Clusters; len(got) != 1 || got[0].Replicas != 3 {
+	if got := b.see(scope).GetSpec().Clusters; len(got) != 1 || got[0].Replicas != 3 {
 		t.Errorf("got %v", got)
 	}
 }
 
 func TestShell_ConflictDecidesAgainOnWhatIsThere(t *testing.T) {
 	scope := namespacedScope()
-	b := newBench(t, NewOptions(), fill(scope.New(), scope, dividedPlacement()))
+	b := newBench(t, fill(scope.New(), scope, dividedPlacement()))
 	b.clusterChanged(cluster("m1", 10), true)
-	stale := b.see(scope, "web")
+	stale := b.see(scope)
 	newer := stale.DeepCopyObject().(workv1alpha2.Binding)
 	newer.GetSpec().Replicas = 5
 	newer.SetGeneration(2)
@@ -309,7 +307,7 @@ func TestShell_ConflictDecidesAgainOnWhatIsThere(t *testing.T) {
 	if got := kinds(b.settle()); got != "spec spec status" {
 		t.Errorf("wrote %q", got)
 	}
-	after := b.see(scope, "web")
+	after := b.see(scope)
 	if got := after.GetSpec().Clusters; len(got) != 1 || got[0].Replicas != 5 || after.GetStatus().SchedulerObservedGeneration != 3 {
 		t.Errorf("got %v at %d", got, after.GetStatus().SchedulerObservedGeneration)
 	}
@@ -317,9 +315,9 @@ func TestShell_ConflictDecidesAgainOnWhatIsThere(t *testing.T) {
 
 func TestShell_StatusConflictKeepsTheConditionsOfOthers(t *testing.T) {
 	scope := namespacedScope()
-	b := newBench(t, NewOptions(), fill(scope.New(), scope, dividedPlacement()))
+	b := newBench(t, fill(scope.New(), scope, dividedPlacement()))
 	b.clusterChanged(cluster("m1", 10), true)
-	b.see(scope, "web")
+	b.see(scope)
 	once := true
 	b.refuse = func(write string) error {
 		if once && strings.HasPrefix(write, "status") {
@@ -338,7 +336,7 @@ func TestShell_StatusConflictKeepsTheConditionsOfOthers(t *testing.T) {
 	if got := kinds(b.settle()); got != "spec status status" {
 		t.Errorf("wrote %q", got)
 	}
-	after := b.see(scope, "web")
+	after := b.see(scope)
 	if len(after.GetStatus().Conditions) != 2 || !strings.HasPrefix(condition(after), "True Success") {
 		t.Errorf("%v", after.GetStatus().Conditions)
 	}
@@ -346,9 +344,9 @@ func TestShell_StatusConflictKeepsTheConditionsOfOthers(t *testing.T) {
 
 func TestShell_QuotaExceeded(t *testing.T) {
 	scope := namespacedScope()
-	b := newBench(t, NewOptions(), fill(scope.New(), scope, dividedPlacement()))
+	b := newBench(t, fill(scope.New(), scope, dividedPlacement()))
 	b.clusterChanged(cluster("m1", 10), true)
-	b.see(scope, "web")
+	b.see(scope)
 	b.refuse = func(write string) error {
 		if strings.HasPrefix(write, "spec") {
 			return &apierrors.StatusError{ErrStatus: metav1.Status{Code: 403, Reason: "QuotaExceeded", Message: "quota exceeded for cpu"}}
@@ -356,7 +354,7 @@ func TestShell_QuotaExceeded(t *testing.T) {
 		return nil
 	}
 	b.settle()
-	after := b.see(scope, "web")
+	after := b.see(scope)
 	if condition(after) != "False QuotaExceeded quota exceeded for cpu" || after.GetStatus().LastScheduledTime != nil {
 		t.Error(condition(after))
 	}
@@ -371,12 +369,12 @@ func TestShell_TermsFallBack(t *testing.T) {
 	for _, n := range []string{"m1", "m2"} {
 		placement.ClusterAffinities = append(placement.ClusterAffinities, policyv1alpha1.ClusterAffinityTerm{AffinityName: n, ClusterAffinity: policyv1alpha1.ClusterAffinity{ClusterNames: []string{n}}})
 	}
-	b := newBench(t, NewOptions(), fill(scope.New(), scope, placement))
+	b := newBench(t, fill(scope.New(), scope, placement))
 	b.clusterChanged(cluster("m1", 1), true)
 	b.clusterChanged(cluster("m2", 9), true)
-	b.see(scope, "web")
+	b.see(scope)
 	b.settle()
-	after := b.see(scope, "web")
+	after := b.see(scope)
 	if after.GetStatus().SchedulerObservedAffinityName != "m2" {
 		t.Errorf("observed %q", after.GetStatus().SchedulerObservedAffinityName)
 	}
@@ -388,22 +386,22 @@ func TestShell_TermsFallBack(t *testing.T) {
 
 func TestShell_RescheduleRenewsTheTime(t *testing.T) {
 	scope := namespacedScope()
-	b := newBench(t, NewOptions(), fill(scope.New(), scope, dividedPlacement()))
+	b := newBench(t, fill(scope.New(), scope, dividedPlacement()))
 	b.clusterChanged(cluster("m1", 10), true)
-	b.see(scope, "web")
+	b.see(scope)
 	b.settle()
 	b.clock.Step(time.Hour)
-	triggered := b.see(scope, "web").DeepCopyObject().(workv1alpha2.Binding)
+	triggered := b.see(scope).DeepCopyObject().(workv1alpha2.Binding)
 	triggered.GetSpec().RescheduleTriggeredAt = &metav1.Time{Time: b.clock.Now()}
 	triggered.SetGeneration(3)
 	if err := b.client.Update(t.Context(), triggered); err != nil {
 		t.Fatal(err)
 	}
-	b.see(scope, "web")
+	b.see(scope)
 	if got := kinds(b.settle()); got != "status" {
 		t.Errorf("wrote %q", got)
 	}
-	after := b.see(scope, "web").GetStatus()
+	after := b.see(scope).GetStatus()
 	if !after.LastScheduledTime.Time.Equal(b.clock.Now()) || after.SchedulerObservedGeneration != 3 {
 		t.Errorf("%+v", after)
 	}
@@ -421,7 +419,7 @@ func TestShell_IgnoresWhatIsNotItsOwn(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			scope := namespacedScope()
-			b := newBench(t, NewOptions())
+			b := newBench(t)
 			obj := fill(scope.New(), scope, dividedPlacement())
 			var was workv1alpha2.Binding
 			if change == nil {
@@ -440,7 +438,7 @@ func TestShell_IgnoresWhatIsNotItsOwn(t *testing.T) {
 
 func TestShell_ClusterEventsQueueOnlyWhatTheyCanAffect(t *testing.T) {
 	scope := namespacedScope()
-	b := newBench(t, NewOptions())
+	b := newBench(t)
 	add := func(name string, placement *policyv1alpha1.Placement, placed bool) {
 		obj := fill(scope.New(), scope, placement)
 		obj.SetName(name)
@@ -492,15 +490,17 @@ func setOf(list []string) map[string]bool {
 }
 
 func TestShell_DeletingIsSkipped(t *testing.T) {
-	bothScopes(t, func(t *testing.T, scope *scope) {
-		b := newBench(t, NewOptions())
-		obj := fill(scope.New(), scope, dividedPlacement())
-		obj.SetDeletionTimestamp(&metav1.Time{Time: time.Unix(1, 0)})
-		b.bindingChanged(scope, nil, obj)
-		b.settle()
-		want := []string{scope.Kind + " Warning ScheduleBindingFailed: skip schedule deleting " + scope.lowerKind() + ": " + keyOf(obj).String()}
-		if diff := cmp.Diff(want, b.told); diff != "" || len(b.writes) > 0 {
-			t.Error(diff, b.writes)
-		}
-	})
+	for _, scope := range bothScopes() {
+		t.Run(scope.Kind, func(t *testing.T) {
+			b := newBench(t)
+			obj := fill(scope.New(), scope, dividedPlacement())
+			obj.SetDeletionTimestamp(&metav1.Time{Time: time.Unix(1, 0)})
+			b.bindingChanged(scope, nil, obj)
+			b.settle()
+			want := []string{scope.Kind + " Warning ScheduleBindingFailed: skip schedule deleting " + scope.lowerKind() + ": " + keyOf(obj).String()}
+			if diff := cmp.Diff(want, b.told); diff != "" || len(b.writes) > 0 {
+				t.Error(diff, b.writes)
+			}
+		})
+	}
 }

@@ -23,12 +23,10 @@ const (
 
 // ClassOf returns the class of an error of Schedule.
 func ClassOf(err error) Class {
-	var fit *FitError
-	if errors.As(err, &fit) {
+	if _, ok := errors.AsType[*FitError](err); ok {
 		return NoClusterFit
 	}
-	var room *UnschedulableError
-	if errors.As(err, &room) {
+	if _, ok := errors.AsType[*UnschedulableError](err); ok {
 		return Unschedulable
 	}
 	return SchedulerError

@@ -98,12 +98,9 @@ func strategies() []strategy {
 	}
 }
 
-func profile(tb testing.TB, list ...string) *core.Profile {
+func profile(tb testing.TB) *core.Profile {
 	tb.Helper()
-	if len(list) == 0 {
-		list = []string{"*"}
-	}
-	enabled, err := plugins.Registry(true).New(list)
+	enabled, err := plugins.Registry(true).New([]string{"*"})
 	if err != nil {
 		tb.Fatal(err)
 	}

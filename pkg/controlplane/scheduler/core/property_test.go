@@ -116,6 +116,7 @@ func (d dice) placement() *policyv1alpha1.Placement {
 }
 
 func (d dice) request(t *testing.T, placement *policyv1alpha1.Placement) *core.Request {
+	t.Helper()
 	r := requestFor(t, placement, int32(d.IntN(80)))
 	r.Spec.Resource.UID = types.UID("u" + "xy"[:d.IntN(3)])
 	if d.one(6) {

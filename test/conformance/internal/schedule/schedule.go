@@ -4,6 +4,7 @@ package schedule
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -40,7 +41,7 @@ func Read(r io.Reader) ([]Case, error) {
 	for decoder := json.NewDecoder(r); ; {
 		var c Case
 		err := decoder.Decode(&c)
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return out, nil
 		}
 		if err != nil {
