@@ -34,6 +34,8 @@ func apiServerArgs(cfg Config, certs certificates, etcd ExternalEtcd, port int) 
 		"--client-ca-file=" + certs.cert(certCA),
 		"--enable-bootstrap-token-auth=true",
 		"--endpoint-reconciler-type=none",
+		// Simulated nodes have no kubelet; without an address to try, "kubectl logs" fails at once.
+		"--kubelet-preferred-address-types=ExternalDNS",
 		"--etcd-servers=" + strings.Join(etcd.Servers, ","),
 		"--service-account-issuer=" + serviceAccountIssuer,
 		"--service-account-key-file=" + certs.key(keyServiceAccount),
@@ -73,7 +75,7 @@ func advertiseAddress(bind string) string {
 }
 
 // newAPIServer builds the API server, which serves on listener.
-func newAPIServer(ctx context.Context, args []string, listener net.Listener) (*aggregatorapiserver.APIAggregator, error) {
+func newAPIServer(ctx context.Context, args []string, listener net.Listener, now time.Time) (*aggregatorapiserver.APIAggregator, error) {
 	opts := options.NewServerRunOptions()
 	if err := parse("kube-apiserver", opts.Flags(), args); err != nil {
 		return nil, err
@@ -90,7 +92,7 @@ func newAPIServer(ctx context.Context, args []string, listener net.Listener) (*a
 	if errs := completed.Validate(); len(errs) > 0 {
 		return nil, fmt.Errorf("checking kube-apiserver's options: %w", utilerrors.NewAggregate(errs))
 	}
-	config, err := app.NewConfig(completed)
+	config, err := apiServerConfig(completed, now)
 	if err != nil {
 		return nil, fmt.Errorf("configuring kube-apiserver: %w", err)
 	}

@@ -84,6 +84,7 @@ func (d *dataDir) removeReady() error {
 
 // close gives the lock back. The file stays: removing it would let two processes lock two files of one name.
 func (d *dataDir) close() {
+	_ = d.removeReady() // a start that was interrupted may have given the signal last
 	_ = d.lock.Close()
 }
 

@@ -31,12 +31,17 @@ const (
 // etcdServer is an embedded etcd of one member, reached over a Unix socket that only its owner can open.
 type etcdServer struct {
 	endpoint string
-	etcd     *embed.Etcd
-	grpc     *grpc.Server
+	listener net.Listener
 	cleanup  func()
+	// failed gets the reason when the member does not start or gives up later.
+	failed chan error
+	// started is closed when the member serves; the fields below are set then.
+	started chan struct{}
+	etcd    *embed.Etcd
+	grpc    *grpc.Server
 }
 
-// startEtcd returns when the member can serve.
+// startEtcd returns as soon as there is a socket to connect to. Requests wait there until the member serves.
 func startEtcd(cfg Config, dir *dataDir, logs logs) (*etcdServer, error) {
 	socket, cleanup, err := dir.socketPath()
 	if err != nil {
@@ -52,18 +57,26 @@ func startEtcd(cfg Config, dir *dataDir, logs logs) (*etcdServer, error) {
 	if err := os.Chmod(socket, 0o600); err != nil {
 		return nil, errors.Join(err, listener.Close())
 	}
-	log := logs.etcd()
-	etcd, err := startMember(etcdConfig(cfg, dir, log), logs.gaveUp)
-	if err != nil {
-		return nil, errors.Join(err, listener.Close())
+	server := &etcdServer{
+		endpoint: "unix://" + socket, listener: listener, cleanup: cleanup,
+		failed: make(chan error, 1), started: make(chan struct{}),
 	}
-	server := &etcdServer{endpoint: "unix://" + socket, etcd: etcd, cleanup: cleanup, grpc: v3rpc.Server(etcd.Server, nil, nil)}
-	go func() {
-		if err := server.grpc.Serve(listener); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
-			log.Error("Serving etcd clients failed", zap.Error(err))
-		}
-	}()
+	gaveUp := make(chan error, 1)
+	go server.run(etcdConfig(cfg, dir, logs.etcd(gaveUp)), gaveUp)
 	return server, nil
+}
+
+// run starts the member, serves its clients and waits for it to give up.
+func (s *etcdServer) run(ec *embed.Config, gaveUp <-chan error) {
+	etcd, err := startMember(ec, gaveUp)
+	if err != nil {
+		s.failed <- err
+		return
+	}
+	s.etcd, s.grpc = etcd, v3rpc.Server(etcd.Server, nil, nil)
+	close(s.started)
+	go func() { s.failed <- fmt.Errorf("etcd gave up: %w", <-gaveUp) }()
+	_ = s.grpc.Serve(s.listener) // it ends by stop only
 }
 
 func etcdConfig(cfg Config, dir *dataDir, log *zap.Logger) *embed.Config {
@@ -128,9 +141,14 @@ func etcdDataError(dir string, err error) error {
 	return fmt.Errorf("etcd cannot use its data in %s: %w: put a copy of that directory back, or remove it to begin with an empty cluster", dir, err)
 }
 
-// stop ends the clients' connections and closes the database.
+// stop ends the clients' connections and closes the database. A member that does not serve yet is left behind.
 func (s *etcdServer) stop() {
-	s.grpc.Stop()
-	s.etcd.Close()
+	select {
+	case <-s.started:
+		s.grpc.Stop()
+		s.etcd.Close()
+	default:
+		_ = s.listener.Close()
+	}
 	s.cleanup()
 }

@@ -29,9 +29,9 @@ type logs struct {
 }
 
 // giveUp ends the goroutine of a part that cannot go on.
-func (l logs) giveUp(err error) {
+func giveUp(gaveUp chan<- error, err error) {
 	select {
-	case l.gaveUp <- err:
+	case gaveUp <- err:
 	default: // only the first reason counts
 	}
 	runtime.Goexit()
@@ -57,14 +57,15 @@ func setupLogs(cfg Config) (logs, error) {
 		}
 	}
 	klog.SetOutput(l.out)
-	klog.OsExit = func(int) { l.giveUp(errors.New("a component gave up, the log says why")) } //nolint:reassign // made to be set by programs
+	klog.OsExit = func(int) { giveUp(l.gaveUp, errors.New("a component gave up, the log says why")) } //nolint:reassign // made to be set by programs
 	// The API server opens and closes a connection to etcd for each resource, and grpc warns about every one.
 	grpclog.SetLoggerV2(grpclog.NewLoggerV2(io.Discard, io.Discard, l.out))
 	return l, nil
 }
 
-// etcd returns the logger of etcd: warnings only, unless more is asked for.
-func (l logs) etcd() *zap.Logger {
+// etcd returns the logger of etcd: warnings only, unless more is asked for. What etcd would end the process for goes
+// to gaveUp.
+func (l logs) etcd(gaveUp chan<- error) *zap.Logger {
 	level := zapcore.WarnLevel
 	if l.level >= 2 {
 		level = zapcore.InfoLevel
@@ -73,11 +74,11 @@ func (l logs) etcd() *zap.Logger {
 	encoding.EncodeTime = zapcore.ISO8601TimeEncoder
 	encoder := zapcore.NewConsoleEncoder(encoding)
 	core := zapcore.NewCore(encoder, zapcore.AddSync(l.out), level)
-	return zap.New(core, zap.WithFatalHook(giveUpHook{l}), zap.WithPanicHook(giveUpHook{l})).Named("etcd")
+	return zap.New(core, zap.WithFatalHook(giveUpHook{gaveUp}), zap.WithPanicHook(giveUpHook{gaveUp})).Named("etcd")
 }
 
 // giveUpHook is called with the messages for which etcd would end the process.
-type giveUpHook struct{ logs }
+type giveUpHook struct{ gaveUp chan<- error }
 
 // OnWrite implements zapcore.CheckWriteHook.
 func (h giveUpHook) OnWrite(entry *zapcore.CheckedEntry, fields []zapcore.Field) {
@@ -87,7 +88,7 @@ func (h giveUpHook) OnWrite(entry *zapcore.CheckedEntry, fields []zapcore.Field)
 			text += ": " + err.Error()
 		}
 	}
-	h.giveUp(errors.New(text))
+	giveUp(h.gaveUp, errors.New(text))
 }
 
 // kwok returns ctx with the logger of kwok.

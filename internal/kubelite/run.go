@@ -13,7 +13,6 @@ import (
 	"strconv"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
@@ -70,6 +69,7 @@ type cluster struct {
 
 	listener   net.Listener
 	etcd       *etcdServer // nil with an external one
+	etcdFailed <-chan error
 	certs      certificates
 	server     string
 	kubeconfig string
@@ -82,15 +82,14 @@ func (c *cluster) prepare() (err error) {
 		return err
 	}
 	c.server = serverURL(c.listener.Addr())
-	var group errgroup.Group
+	c.etcdFailed = make(chan error) // nobody fails in an external one
 	if len(c.cfg.Etcd.Servers) == 0 {
-		group.Go(func() (err error) {
-			c.etcd, err = startEtcd(c.cfg, c.dir, c.logs)
-			return err
-		})
+		if c.etcd, err = startEtcd(c.cfg, c.dir, c.logs); err != nil {
+			return errors.Join(err, c.listener.Close())
+		}
+		c.etcdFailed = c.etcd.failed
 	}
-	group.Go(c.writeCredentials)
-	if err := group.Wait(); err != nil {
+	if err := c.writeCredentials(); err != nil {
 		c.stopEtcd()
 		return errors.Join(err, c.listener.Close())
 	}
@@ -152,6 +151,8 @@ func (c *cluster) run(ctx context.Context) error {
 			done = true
 		case failed = <-others.failed:
 			done = true
+		case failed = <-c.etcdFailed:
+			done = true
 		case failed = <-c.logs.gaveUp:
 			done = true
 		}
@@ -183,7 +184,7 @@ func (c *cluster) start(ctx context.Context, api, others *components) error {
 	if c.etcd != nil {
 		external.Servers = []string{c.etcd.endpoint}
 	}
-	server, err := newAPIServer(api.ctx, apiServerArgs(c.cfg, c.certs, external, port), c.listener)
+	server, err := newAPIServer(api.ctx, apiServerArgs(c.cfg, c.certs, external, port), c.listener, c.cfg.Now())
 	if err != nil {
 		return err
 	}
