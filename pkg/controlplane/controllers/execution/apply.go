@@ -6,6 +6,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
@@ -115,7 +116,7 @@ func (r *runner) applyObject(ctx context.Context, member *access.Member, work *w
 	}
 	now := r.c.deps.Clock.Now()
 	seen, listed := o.kind.mirror.Get(o.key), o.kind.mirror.Listed()
-	want := s.decide(o, seen, listed, len(work.Status.Conditions) > 0, now)
+	want := s.decide(o, seen, listed, meta.FindStatusCondition(work.Status.Conditions, workv1alpha1.WorkApplied) != nil, now)
 	if want == listing {
 		if left := listWithin - now.Sub(o.kind.since); left > 0 {
 			return left, false, nil

@@ -182,3 +182,15 @@ func (c *Controller) drop(cluster string) {
 		r.stop()
 	}
 }
+
+// retire stops what serves a cluster that is gone with its last Work. Should the
+// cluster be back by then, its Works are taken up by a successor.
+func (c *Controller) retire(r *runner) {
+	if c.known(r.cluster) != r {
+		return
+	}
+	c.drop(r.cluster)
+	if r.base.Err() == nil {
+		c.wake(r.base, r.cluster)
+	}
+}

@@ -26,6 +26,7 @@ type runner struct {
 	log                logr.Logger
 	waiting            crowd
 
+	base   context.Context //nolint:containedctx // the life of the controller
 	ctx    context.Context //nolint:containedctx // the life of the mirrors, which start when a Work needs them
 	cancel context.CancelFunc
 	done   sync.WaitGroup
@@ -39,7 +40,7 @@ type runner struct {
 func newRunner(ctx context.Context, c *Controller, cluster string) *runner {
 	log := ctrllog.FromContext(ctx).WithName(Name).WithValues("Cluster", klog.KRef("", cluster))
 	r := &runner{
-		c: c, cluster: cluster, namespace: names.ExecutionNamespace(cluster), log: log,
+		base: ctx, c: c, cluster: cluster, namespace: names.ExecutionNamespace(cluster), log: log,
 		kinds: map[schema.GroupVersionResource]*kind{},
 		works: map[string]*state{},
 		queue: priorityqueue.New("execution-"+cluster, func(o *priorityqueue.Opts[string]) {

@@ -53,7 +53,7 @@ func (r *runner) removed(ctx context.Context, name string) error {
 	left := len(r.works)
 	r.mu.Unlock()
 	if left == 0 {
-		go r.c.drop(r.cluster) // waits for the workers, of which this is one
+		go r.c.retire(r) // waits for the workers, of which this is one
 	}
 	return nil
 }

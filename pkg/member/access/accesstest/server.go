@@ -33,6 +33,7 @@ type Server struct {
 	version  int
 	objects  map[string]*unstructured.Unstructured // by path
 	watchers map[chan event]string                 // prefix of the paths
+	history  []event
 	requests []string
 	fail     func(r *http.Request) int
 	token    string
@@ -150,6 +151,7 @@ func (s *Server) removeLocked(path string) {
 }
 
 func (s *Server) tellLocked(e event) {
+	s.history = append(s.history, e)
 	for ch, prefix := range s.watchers {
 		if matches(e.path, prefix) {
 			ch <- e
@@ -243,9 +245,9 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request) {
 	ch := make(chan event, 1000)
 	s.mu.Lock()
 	since, _ := strconv.Atoi(r.URL.Query().Get("resourceVersion"))
-	for path, obj := range s.objects {
-		if v, _ := strconv.Atoi(obj.GetResourceVersion()); matches(path, r.URL.Path) && v > since {
-			ch <- event{"ADDED", path, obj.DeepCopy()}
+	for _, e := range s.history {
+		if v, _ := strconv.Atoi(e.obj.GetResourceVersion()); matches(e.path, r.URL.Path) && v > since {
+			ch <- e
 		}
 	}
 	s.watchers[ch] = r.URL.Path

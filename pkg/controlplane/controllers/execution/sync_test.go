@@ -1,0 +1,620 @@
+package execution
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/record"
+	clocktesting "k8s.io/utils/clock/testing"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/karmada-toolkit/karmada/internal/kube"
+	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
+	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/interpreter"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/manifest"
+	"github.com/karmada-toolkit/karmada/pkg/member/access"
+	"github.com/karmada-toolkit/karmada/pkg/member/access/accesstest"
+)
+
+const (
+	configMapPath  = "/api/v1/namespaces/default/configmaps/a"
+	deploymentPath = "/apis/apps/v1/namespaces/default/deployments/a"
+	configMap      = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"default","name":"a"},"data":{"k":"v"}}`
+	deployment     = `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"namespace":"default","name":"a"},"spec":{"replicas":1}}`
+)
+
+// bench is one Work and its member, driven step by step.
+type bench struct {
+	t        *testing.T
+	plane    client.Client
+	member   *accesstest.Server
+	clock    *clocktesting.FakeClock
+	recorder *record.FakeRecorder
+	runner   *runner
+	writes   atomic.Int64 // of the status of the Work
+	opened   error
+}
+
+// one is a member that is always the same.
+type one struct {
+	member *access.Member
+	err    *error
+}
+
+func (o one) Member(context.Context, *clusterv1alpha1.Cluster) (*access.Member, error) {
+	return o.member, *o.err
+}
+
+func newBench(t *testing.T, text string, change ...func(*workv1alpha1.Work)) *bench {
+	t.Helper()
+	b := &bench{t: t, member: accesstest.New(t), clock: clocktesting.NewFakeClock(time.Unix(10000, 0)), recorder: record.NewFakeRecorder(100)}
+	cluster := &clusterv1alpha1.Cluster{
+		ObjectMeta: metav1.ObjectMeta{Name: "m1"},
+		Spec:       clusterv1alpha1.ClusterSpec{SyncMode: clusterv1alpha1.Push},
+		Status:     clusterv1alpha1.ClusterStatus{Conditions: []metav1.Condition{{Type: "Ready", Status: metav1.ConditionTrue}}},
+	}
+	work := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "karmada-es-m1", Name: "w", UID: "work", Generation: 1,
+		Finalizers: []string{workv1alpha2.ExecutionControllerFinalizer},
+	}}
+	b.fill(work, text, "abort")
+	for _, c := range change {
+		c(work)
+	}
+	b.plane = fake.NewClientBuilder().WithScheme(kube.NewScheme()).WithObjects(cluster, work).
+		WithStatusSubresource(&workv1alpha1.Work{}).WithInterceptorFuncs(interceptor.Funcs{
+		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
+			b.writes.Add(1)
+			return c.SubResource(sub).Patch(ctx, obj, patch, opts...)
+		},
+	}).Build()
+	mapper := meta.NewDefaultRESTMapper(nil)
+	mapper.Add(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, meta.RESTScopeNamespace)
+	mapper.Add(schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}, meta.RESTScopeNamespace)
+	member, err := access.NewMember("m1", b.member.Config(), mapper)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := New(b.plane, b.plane, b.recorder, b.recorder, Deps{
+		Members: one{member, &b.opened}, Interpreter: interpreter.New(), Clock: b.clock, Metrics: prometheus.NewRegistry(),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.runner = newRunner(t.Context(), c, "m1")
+	c.runners["m1"] = b.runner
+	t.Cleanup(c.stop)
+	return b
+}
+
+func (b *bench) fill(work *workv1alpha1.Work, text, conflict string) {
+	b.t.Helper()
+	obj := decode(b.t, text)
+	if err := manifest.Prepare(obj, manifest.Origin{UID: "template", Generation: 1, WorkNamespace: work.Namespace, WorkName: work.Name, ConflictResolution: conflict}); err != nil {
+		b.t.Fatal(err)
+	}
+	raw, err := json.Marshal(obj)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	work.Spec.Workload.Manifests = []workv1alpha1.Manifest{{}}
+	work.Spec.Workload.Manifests[0].Raw = raw
+}
+
+// sync handles the Work once.
+func (b *bench) sync() (time.Duration, error) {
+	return b.runner.sync(b.t.Context(), "w")
+}
+
+func (b *bench) mustSync() time.Duration {
+	b.t.Helper()
+	wait, err := b.sync()
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return wait
+}
+
+func (b *bench) work() *workv1alpha1.Work {
+	b.t.Helper()
+	work := &workv1alpha1.Work{}
+	if err := b.plane.Get(b.t.Context(), client.ObjectKey{Namespace: "karmada-es-m1", Name: "w"}, work); err != nil {
+		b.t.Fatal(err)
+	}
+	return work
+}
+
+// edit changes the spec of the Work as users of the API do.
+func (b *bench) edit(change func(*workv1alpha1.Work)) {
+	b.t.Helper()
+	work := b.work()
+	change(work)
+	work.Generation++
+	if err := b.plane.Update(b.t.Context(), work); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+func (b *bench) cluster(change func(*clusterv1alpha1.Cluster)) {
+	b.t.Helper()
+	cluster := &clusterv1alpha1.Cluster{}
+	if err := b.plane.Get(b.t.Context(), client.ObjectKey{Name: "m1"}, cluster); err != nil {
+		b.t.Fatal(err)
+	}
+	change(cluster)
+	if err := b.plane.Update(b.t.Context(), cluster); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// observed waits until the mirror shows the object as the member has it.
+func (b *bench) observed(path string) {
+	b.t.Helper()
+	accesstest.Eventually(b.t, func() error {
+		want := b.member.Get(path)
+		b.runner.mu.Lock()
+		defer b.runner.mu.Unlock()
+		for _, k := range b.runner.kinds {
+			for _, o := range b.runner.works["w"].objects {
+				switch seen := k.mirror.Get(o.key); {
+				case want == nil && seen == nil && k.mirror.Listed():
+					return nil
+				case want != nil && seen != nil && seen.version == want.GetResourceVersion():
+					return nil
+				}
+			}
+		}
+		return errors.New("not observed")
+	})
+}
+
+func (b *bench) events() []string {
+	var out []string
+	for {
+		select {
+		case e := <-b.recorder.Events:
+			out = append(out, e)
+		default:
+			return out
+		}
+	}
+}
+
+func applied(work *workv1alpha1.Work) string {
+	c := meta.FindStatusCondition(work.Status.Conditions, workv1alpha1.WorkApplied)
+	if c == nil {
+		return "absent"
+	}
+	return string(c.Status) + " " + c.Message
+}
+
+const appliedOK = "True Manifest has been successfully applied"
+
+func TestSync_ConfigMap(t *testing.T) {
+	b := newBench(t, configMap)
+	b.mustSync()
+	if obj := b.member.Get(configMapPath); obj == nil || obj.GetLabels()[workv1alpha2.ManagedByKarmadaLabel] != "true" {
+		t.Fatalf("in the member: %v", obj)
+	}
+	work := b.work()
+	if applied(work) != appliedOK || len(work.Status.ManifestStatuses) != 1 || work.Status.ManifestStatuses[0].Health != "Healthy" || b.writes.Load() != 1 {
+		t.Errorf("status after %d writes: %+v", b.writes.Load(), work.Status)
+	}
+	if got := b.events(); !slices.Equal(got, []string{"Normal SyncSucceed Successfully applied resource(default/a) to cluster m1"}) {
+		t.Errorf("events: %v", got)
+	}
+	b.observed(configMapPath)
+	b.member.Writes()
+	b.mustSync()
+	if got := b.member.Writes(); len(got) != 0 || b.writes.Load() != 1 || len(b.events()) != 0 {
+		t.Errorf("a second look wrote %v", got)
+	}
+}
+
+func TestSync_DeploymentIsReportedWhenItIsHealthy(t *testing.T) {
+	b := newBench(t, deployment)
+	if wait := b.mustSync(); wait != time.Second || b.writes.Load() != 0 {
+		t.Fatalf("waits %s after %d writes", wait, b.writes.Load())
+	}
+	obj := b.member.Get(deploymentPath)
+	obj.Object["status"] = map[string]any{"observedGeneration": int64(1), "replicas": int64(1), "updatedReplicas": int64(1), "availableReplicas": int64(1), "readyReplicas": int64(1)}
+	b.member.Put(deploymentPath, obj)
+	b.observed(deploymentPath)
+	b.clock.Step(200 * time.Millisecond)
+	b.mustSync()
+	work := b.work()
+	if b.writes.Load() != 1 || applied(work) != appliedOK || work.Status.ManifestStatuses[0].Health != "Healthy" ||
+		!strings.Contains(string(work.Status.ManifestStatuses[0].Status.Raw), `"readyReplicas":1`) {
+		t.Errorf("status after %d writes: %+v", b.writes.Load(), work.Status)
+	}
+}
+
+func TestSync_DeploymentThatTakesLongIsReportedAsItIs(t *testing.T) {
+	b := newBench(t, deployment)
+	b.clock.Step(b.mustSync())
+	b.mustSync()
+	if work := b.work(); b.writes.Load() != 1 || applied(work) != appliedOK || work.Status.ManifestStatuses[0].Health != "Unhealthy" {
+		t.Errorf("status after %d writes: %+v", b.writes.Load(), work.Status)
+	}
+}
+
+func TestSync_FailureMustLast(t *testing.T) {
+	b := newBench(t, configMap)
+	b.member.Fail(func(r *http.Request) int {
+		if r.Method == http.MethodPost {
+			return http.StatusInternalServerError
+		}
+		return 0
+	})
+	wait, err := b.sync()
+	if err == nil || wait != 250*time.Millisecond || b.writes.Load() != 0 || len(b.events()) != 0 {
+		t.Fatalf("waits %s, %v", wait, err)
+	}
+	b.clock.Step(wait)
+	_, err = b.sync()
+	if err == nil || !strings.HasPrefix(applied(b.work()), "False Failed to apply all manifests (0/1): ") {
+		t.Errorf("applied: %s, %v", applied(b.work()), err)
+	}
+	events := b.events()
+	if len(events) != 2 || !strings.HasPrefix(events[0], "Warning SyncFailed Failed to sync work(karmada-es-m1/w) to cluster(m1), err: ") ||
+		!strings.HasPrefix(events[1], "Warning SyncFailed Failed to create or update resource(default/a) in member cluster(m1): ") {
+		t.Errorf("events: %v", events)
+	}
+	b.clock.Step(time.Minute)
+	_, _ = b.sync()
+	if b.writes.Load() != 1 || len(b.events()) != 0 {
+		t.Error("the same failure is told again")
+	}
+	b.member.Fail(nil)
+	b.clock.Step(time.Minute)
+	b.mustSync()
+	if applied(b.work()) != appliedOK {
+		t.Errorf("applied: %s", applied(b.work()))
+	}
+}
+
+func TestSync_PassingFailureIsNotReported(t *testing.T) {
+	b := newBench(t, configMap)
+	b.member.Fail(func(*http.Request) int { return http.StatusInternalServerError })
+	if _, err := b.sync(); err == nil {
+		t.Fatal("no error")
+	}
+	b.member.Fail(nil)
+	b.clock.Step(10 * time.Millisecond)
+	b.mustSync()
+	if got := b.events(); b.writes.Load() != 1 || len(got) != 1 || !strings.HasPrefix(got[0], "Normal") {
+		t.Errorf("%d writes, events %v", b.writes.Load(), got)
+	}
+}
+
+func TestSync_Ownership(t *testing.T) {
+	taken := func(change func(*unstructured.Unstructured)) *unstructured.Unstructured {
+		obj := decode(t, configMap)
+		obj.Object["data"] = map[string]any{"k": "theirs"}
+		change(obj)
+		return obj
+	}
+	mark := func(obj *unstructured.Unstructured) {
+		obj.SetLabels(map[string]string{workv1alpha2.ManagedByKarmadaLabel: "true"})
+	}
+	from := func(name string) func(*unstructured.Unstructured) {
+		return func(obj *unstructured.Unstructured) {
+			mark(obj)
+			obj.SetAnnotations(map[string]string{workv1alpha2.WorkNamespaceAnnotation: "karmada-es-m1", workv1alpha2.WorkNameAnnotation: name})
+		}
+	}
+	for _, tc := range []struct {
+		name, conflict string
+		change         func(*unstructured.Unstructured)
+		want           string
+	}{
+		{"somebody's object is left alone", "abort", func(*unstructured.Unstructured) {}, "theirs"},
+		{"unless it is to be overwritten", "overwrite", func(*unstructured.Unstructured) {}, "v"},
+		{"an object with the mark is taken", "abort", mark, "v"},
+		{"an object of this Work is taken", "abort", from("w"), "v"},
+		{"an object of another Work is left alone", "abort", from("other"), "theirs"},
+		{"an object of another Work is taken when it is to be overwritten", "overwrite", from("other"), "v"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			b := newBench(t, configMap)
+			b.edit(func(w *workv1alpha1.Work) { b.fill(w, configMap, tc.conflict) })
+			b.member.Put(configMapPath, taken(tc.change))
+			_, err := b.sync()
+			got, _, _ := unstructured.NestedString(b.member.Get(configMapPath).Object, "data", "k")
+			if got != tc.want || (err == nil) != (tc.want == "v") {
+				t.Errorf("got %s, %v", got, err)
+			}
+			if err != nil && !strings.Contains(err.Error(), "resource(kind=ConfigMap, default/a) already exists in the cluster m1 and the work.karmada.io/conflict-resolution strategy value is empty, Karmada will not manage this resource") {
+				t.Error(err)
+			}
+			b.member.Writes()
+			_, _ = b.sync()
+			for _, w := range b.member.Writes() {
+				t.Errorf("another try wrote: %s", w)
+			}
+		})
+	}
+}
+
+func TestSync_DriftIsPutBack(t *testing.T) {
+	b := newBench(t, configMap)
+	b.mustSync()
+	b.observed(configMapPath)
+	obj := b.member.Get(configMapPath)
+	obj.Object["data"] = map[string]any{"k": "other"}
+	obj.SetLabels(map[string]string{workv1alpha2.ManagedByKarmadaLabel: "true", "mine": "stays"})
+	b.member.Put(configMapPath, obj)
+	b.observed(configMapPath)
+	b.member.Writes()
+	b.mustSync()
+	obj = b.member.Get(configMapPath)
+	if v, _, _ := unstructured.NestedString(obj.Object, "data", "k"); v != "v" || obj.GetLabels()["mine"] != "stays" {
+		t.Errorf("in the member: %v", obj.Object)
+	}
+	if got := b.member.Writes(); !slices.Equal(got, []string{"PUT " + configMapPath}) {
+		t.Errorf("writes: %v", got)
+	}
+}
+
+func TestSync_DeletedObjectComesBack(t *testing.T) {
+	b := newBench(t, configMap)
+	b.mustSync()
+	b.observed(configMapPath)
+	b.member.Remove(configMapPath)
+	b.observed(configMapPath)
+	b.mustSync()
+	if b.member.Get(configMapPath) == nil {
+		t.Error("not there")
+	}
+}
+
+func TestSync_ObjectNeverObservedIsLookedFor(t *testing.T) {
+	b := newBench(t, configMap)
+	b.mustSync()
+	b.observed(configMapPath)
+	// It goes, and the mirror that tells so is replaced by a new one.
+	b.member.Remove(configMapPath)
+	b.observed(configMapPath)
+	s := b.runner.works["w"]
+	s.buried(s.objects[0].uid)
+	b.mustSync()
+	if b.member.Get(configMapPath) != nil {
+		t.Fatal("made at once")
+	}
+	b.clock.Step(confirmAfter)
+	b.mustSync()
+	if b.member.Get(configMapPath) == nil {
+		t.Error("not there")
+	}
+}
+
+func TestSync_RestartWritesNothing(t *testing.T) {
+	b := newBench(t, configMap)
+	b.mustSync()
+	version := b.work().ResourceVersion
+	b.member.Writes()
+	b.events()
+	fresh := newRunner(t.Context(), b.runner.c, "m1")
+	t.Cleanup(fresh.stop)
+	b.runner = fresh
+	if wait := b.mustSync(); wait <= 0 || wait > listWithin {
+		t.Errorf("does not wait for the member's objects: %s", wait)
+	}
+	b.observed(configMapPath)
+	b.mustSync()
+	if got := b.member.Writes(); len(got) != 0 || b.work().ResourceVersion != version || len(b.events()) != 0 {
+		t.Errorf("writes: %v", got)
+	}
+}
+
+func TestSync_Suspended(t *testing.T) {
+	b := newBench(t, configMap, func(w *workv1alpha1.Work) { w.Spec.SuspendDispatching = ptr.To(true) })
+	b.mustSync()
+	c := meta.FindStatusCondition(b.work().Status.Conditions, workv1alpha1.WorkDispatching)
+	if c == nil || c.Status != metav1.ConditionFalse || c.Reason != "SuspendDispatching" || c.Message != "Work dispatching is in a suspended state." {
+		t.Errorf("dispatching: %v", c)
+	}
+	if got := b.events(); !slices.Equal(got, []string{"Normal WorkDispatching Work dispatching is in a suspended state."}) {
+		t.Errorf("events: %v", got)
+	}
+	if b.member.Get(configMapPath) != nil {
+		t.Error("in the member")
+	}
+	b.edit(func(w *workv1alpha1.Work) { w.Spec.SuspendDispatching = ptr.To(false) })
+	b.clock.Step(time.Second)
+	b.mustSync()
+	if got := b.events(); len(got) != 2 || got[1] != "Normal WorkDispatching Work is being dispatched to member clusters." {
+		t.Errorf("events: %v", got)
+	}
+	if b.member.Get(configMapPath) == nil {
+		t.Error("not in the member")
+	}
+}
+
+func TestSync_SuspensionDoesNotHideThatAnObjectIsGone(t *testing.T) {
+	b := newBench(t, configMap)
+	b.mustSync()
+	b.observed(configMapPath)
+	b.edit(func(w *workv1alpha1.Work) { w.Spec.SuspendDispatching = ptr.To(true) })
+	b.member.Remove(configMapPath)
+	b.observed(configMapPath)
+	b.clock.Step(time.Minute)
+	b.mustSync()
+	if got := b.work().Status.ManifestStatuses[0].Health; got != "Unknown" {
+		t.Errorf("health %s", got)
+	}
+	if b.member.Get(configMapPath) != nil {
+		t.Error("it came back")
+	}
+}
+
+func TestSync_ClusterThatIsNotReadyIsWaitedFor(t *testing.T) {
+	b := newBench(t, configMap)
+	b.cluster(func(c *clusterv1alpha1.Cluster) { c.Status.Conditions[0].Status = metav1.ConditionFalse })
+	b.mustSync()
+	if got := b.member.Writes(); len(got) != 0 || applied(b.work()) != "absent" {
+		t.Errorf("writes %v, applied %s", got, applied(b.work()))
+	}
+}
+
+func TestSync_ClusterOfOthersIsLeftAlone(t *testing.T) {
+	b := newBench(t, configMap)
+	b.cluster(func(c *clusterv1alpha1.Cluster) { c.Spec.SyncMode = clusterv1alpha1.Pull })
+	b.mustSync()
+	if len(b.member.Writes()) != 0 || b.writes.Load() != 0 {
+		t.Error("it was written to")
+	}
+}
+
+func TestSync_ClusterThatCannotBeOpened(t *testing.T) {
+	b := newBench(t, configMap)
+	b.opened = errors.New("no secret")
+	if _, err := b.sync(); err == nil || b.writes.Load() != 0 {
+		t.Errorf("got %v", err)
+	}
+}
+
+// delete marks the Work as being deleted.
+func (b *bench) delete() {
+	b.t.Helper()
+	if err := b.plane.Delete(b.t.Context(), b.work()); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+func (b *bench) gone() bool {
+	err := b.plane.Get(b.t.Context(), client.ObjectKey{Namespace: "karmada-es-m1", Name: "w"}, &workv1alpha1.Work{})
+	return apierrors.IsNotFound(err)
+}
+
+func TestRemove(t *testing.T) {
+	for _, tc := range []struct {
+		name         string
+		prepare      func(*bench)
+		gone, object bool
+	}{
+		{"the object goes with the Work", func(*bench) {}, true, false},
+		{"an object that is gone already is no trouble", func(b *bench) { b.member.Remove(configMapPath) }, true, false},
+		{"an object that is not ours any longer stays", func(b *bench) {
+			obj := b.member.Get(configMapPath)
+			obj.SetLabels(nil)
+			b.member.Put(configMapPath, obj)
+		}, true, true},
+		{"an object that was never observed goes too", func(b *bench) { b.runner.forget("w") }, true, false},
+		{"the object stays when it should", func(b *bench) {
+			b.edit(func(w *workv1alpha1.Work) { w.Spec.PreserveResourcesOnDeletion = ptr.To(true) })
+		}, true, true},
+		{"a cluster that is not Ready is waited for", func(b *bench) {
+			b.cluster(func(c *clusterv1alpha1.Cluster) { c.Status.Conditions[0].Status = metav1.ConditionFalse })
+		}, false, true},
+		{"unless it leaves", func(b *bench) {
+			b.cluster(func(c *clusterv1alpha1.Cluster) {
+				c.Status.Conditions[0].Status = metav1.ConditionFalse
+				c.Finalizers = []string{"f"}
+			})
+			if err := b.plane.Delete(b.t.Context(), &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "m1"}}); err != nil {
+				b.t.Fatal(err)
+			}
+		}, true, true},
+		{"a Work without a cluster goes", func(b *bench) {
+			if err := b.plane.Delete(b.t.Context(), &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "m1"}}); err != nil {
+				b.t.Fatal(err)
+			}
+		}, true, true},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			b := newBench(t, configMap)
+			b.mustSync()
+			tc.prepare(b)
+			b.delete()
+			b.mustSync()
+			if b.gone() != tc.gone || (b.member.Get(configMapPath) != nil) != tc.object {
+				t.Errorf("work gone %v, object there %v", b.gone(), b.member.Get(configMapPath) != nil)
+			}
+			if tc.name == "the object stays when it should" {
+				if obj := b.member.Get(configMapPath); len(obj.GetLabels())+len(obj.GetAnnotations()) != 0 {
+					t.Errorf("left behind: %v %v", obj.GetLabels(), obj.GetAnnotations())
+				}
+			}
+			b.mustSync()
+		})
+	}
+}
+
+func TestRemove_FailureKeepsTheWork(t *testing.T) {
+	b := newBench(t, configMap)
+	b.mustSync()
+	b.delete()
+	b.member.Fail(func(r *http.Request) int {
+		if r.Method == http.MethodDelete {
+			return http.StatusInternalServerError
+		}
+		return 0
+	})
+	if _, err := b.sync(); err == nil || b.gone() {
+		t.Errorf("gone %v, %v", b.gone(), err)
+	}
+	b.member.Fail(nil)
+	b.mustSync()
+	if !b.gone() || b.member.Get(configMapPath) != nil {
+		t.Error("not gone")
+	}
+}
+
+func TestRunner_FollowsAKindAsLongAsItIsUsed(t *testing.T) {
+	b := newBench(t, configMap)
+	b.mustSync()
+	if len(b.runner.kinds) != 1 {
+		t.Fatalf("%d kinds", len(b.runner.kinds))
+	}
+	b.edit(func(w *workv1alpha1.Work) { b.fill(w, deployment, "abort") })
+	b.mustSync()
+	for gvr := range b.runner.kinds {
+		if gvr.Resource != "deployments" || len(b.runner.kinds) != 1 {
+			t.Errorf("kinds: %v", b.runner.kinds)
+		}
+	}
+	b.runner.forget("w")
+	if len(b.runner.kinds) != 0 {
+		t.Errorf("kinds: %v", b.runner.kinds)
+	}
+}
+
+func TestRunner_HandlesWhatIsEnqueued(t *testing.T) {
+	b := newBench(t, configMap)
+	b.runner.start(2)
+	b.runner.queue.Add("w")
+	accesstest.Eventually(t, func() error {
+		if got := applied(b.work()); got != appliedOK {
+			return errors.New(got)
+		}
+		return nil
+	})
+	// From here on changes in the member come by themselves.
+	b.member.Remove(configMapPath)
+	accesstest.Eventually(t, func() error {
+		if b.member.Get(configMapPath) == nil {
+			return fmt.Errorf("not there")
+		}
+		return nil
+	})
+}
