@@ -1,0 +1,196 @@
+package interpreter
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"flag"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/yaml"
+
+	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/interpreter"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/interpreter/lua"
+)
+
+var update = flag.Bool("update", false, "write the outputs of the cases anew")
+
+// bundledCase is one document of a cases.yaml.
+type bundledCase struct {
+	Name          string                              `json:"name"`
+	Operation     string                              `json:"operation"`
+	DesiredObj    *unstructured.Unstructured          `json:"desiredObj,omitempty"`
+	ObservedObj   *unstructured.Unstructured          `json:"observedObj,omitempty"`
+	StatusItems   []workv1alpha2.AggregatedStatusItem `json:"statusItems,omitempty"`
+	InputReplicas int64                               `json:"inputReplicas,omitempty"`
+	Output        any                                 `json:"output"`
+}
+
+func TestCustomizations(t *testing.T) {
+	all, err := Customizations()
+	if err != nil {
+		t.Fatal(err)
+	}
+	engine := interpreter.NewLuaEngine(lua.DefaultLimits())
+	seen := map[schema.GroupVersionKind]bool{}
+	for _, c := range all {
+		gvk := schema.FromAPIVersionAndKind(c.Spec.Target.APIVersion, c.Spec.Target.Kind)
+		if seen[gvk] {
+			t.Errorf("%s is customized twice", gvk)
+		}
+		seen[gvk] = true
+		dir := filepath.Join(gvk.Group, gvk.Version, gvk.Kind)
+		if _, err := files.Open(dir + "/customization.yaml"); err != nil {
+			t.Errorf("%s is not in its directory: %v", gvk, err)
+		}
+		if want := strings.ToLower(gvk.Kind) + "." + gvk.Version + "." + gvk.Group; c.Name != want {
+			t.Errorf("%s is named %q, want %q", gvk, c.Name, want)
+		}
+		data, err := json.Marshal(c.Spec.Customizations)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var scripts map[string]struct{ LuaScript string }
+		if err := json.Unmarshal(data, &scripts); err != nil {
+			t.Fatal(err)
+		}
+		for operation, script := range scripts {
+			if err := engine.Script(script.LuaScript).Check(); err != nil {
+				t.Errorf("%s, %s: %v", gvk, operation, err)
+			}
+		}
+	}
+	if len(seen) < 27 {
+		t.Errorf("%d kinds are customized", len(seen))
+	}
+}
+
+// TestCases runs the cases beside each customization; -update writes their
+// outputs anew.
+func TestCases(t *testing.T) {
+	layer, err := NewLayer(interpreter.NewLuaEngine(lua.DefaultLimits()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	paths, err := fs.Glob(os.DirFS("."), "*/*/*/customization.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range paths {
+		dir := filepath.Dir(path)
+		t.Run(dir, func(t *testing.T) {
+			gvk := schema.GroupVersionKind{
+				Group: filepath.Dir(filepath.Dir(dir)), Version: filepath.Base(filepath.Dir(dir)), Kind: filepath.Base(dir),
+			}
+			runCases(t, layer.Rules(gvk), filepath.Join(dir, "cases.yaml"))
+		})
+	}
+}
+
+func runCases(t *testing.T, rules *interpreter.Rules, path string) {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rewritten bytes.Buffer
+	covered := map[string]bool{}
+	documents := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(data), 4096)
+	for {
+		var c bundledCase
+		if err := documents.Decode(&c); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		covered[c.Operation] = true
+		got, err := runCase(rules, &c)
+		if err != nil {
+			t.Errorf("%s: %v", c.Name, err)
+			continue
+		}
+		if diff := cmp.Diff(c.Output, got); diff != "" && !*update {
+			t.Errorf("%s: -want +got %s", c.Name, diff)
+		}
+		c.Output = got
+		text, err := yaml.Marshal(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if rewritten.Len() > 0 {
+			rewritten.WriteString("---\n")
+		}
+		rewritten.Write(text)
+	}
+	if *update {
+		if err := os.WriteFile(path, rewritten.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for operation, has := range map[string]bool{
+		"InterpretReplica": rules.Replicas != nil, "InterpretComponent": rules.Components != nil, "ReviseReplica": rules.Revise != nil,
+		"Retain": rules.Retain != nil, "InterpretStatus": rules.Reflect != nil, "AggregateStatus": rules.Aggregate != nil,
+		"InterpretHealth": rules.Health != nil, "InterpretDependency": rules.Dependencies != nil,
+	} {
+		if has && !covered[operation] {
+			t.Errorf("there is no case of %s", operation)
+		}
+	}
+}
+
+// runCase returns the result of an operation as plain JSON.
+func runCase(rules *interpreter.Rules, c *bundledCase) (any, error) {
+	result, err := operate(rules, c)
+	if err != nil {
+		return nil, err
+	}
+	data, err := json.Marshal(result)
+	if err != nil {
+		return nil, err
+	}
+	var plain any
+	return plain, json.Unmarshal(data, &plain)
+}
+
+func operate(rules *interpreter.Rules, c *bundledCase) (any, error) {
+	switch c.Operation {
+	case "InterpretReplica":
+		replicas, requirements, err := rules.Replicas(c.DesiredObj)
+		return map[string]any{"replica": replicas, "requires": requirements}, err
+	case "InterpretComponent":
+		components, err := rules.Components(c.DesiredObj)
+		return map[string]any{"components": components}, err
+	case "ReviseReplica":
+		revised, err := rules.Revise(c.DesiredObj, c.InputReplicas)
+		return map[string]any{"revised": revised}, err
+	case "Retain":
+		retained, err := rules.Retain(c.DesiredObj, c.ObservedObj)
+		return map[string]any{"retained": retained}, err
+	case "AggregateStatus":
+		aggregated, err := rules.Aggregate(c.DesiredObj, c.StatusItems)
+		if err != nil {
+			return nil, err
+		}
+		return map[string]any{"aggregatedStatus": aggregated.Object["status"]}, nil
+	case "InterpretDependency":
+		dependencies, err := rules.Dependencies(c.DesiredObj)
+		return map[string]any{"dependencies": dependencies}, err
+	case "InterpretStatus":
+		status, err := rules.Reflect(c.ObservedObj)
+		return map[string]any{"status": status}, err
+	case "InterpretHealth":
+		healthy, err := rules.Health(c.ObservedObj)
+		return map[string]any{"healthy": healthy}, err
+	}
+	return nil, errors.New("unknown operation " + c.Operation)
+}
