@@ -2,6 +2,7 @@ package env
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -94,8 +95,8 @@ func (a *Access) explain(err error) error {
 
 // namesObject tells an object that is not there from an API that is not there.
 func namesObject(err error) bool {
-	status, ok := err.(apierrors.APIStatus)
-	if !ok {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
 		return false
 	}
 	details := status.Status().Details

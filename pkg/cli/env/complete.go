@@ -2,6 +2,8 @@ package env
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,11 +21,7 @@ func (a *Access) CompleteContexts(_ *cobra.Command, _ []string, prefix string) (
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	var names []string
-	for name := range raw.Contexts {
-		names = append(names, name)
-	}
-	return matching(names, prefix), cobra.ShellCompDirectiveNoFileComp
+	return matching(slices.Sorted(maps.Keys(raw.Contexts)), prefix), cobra.ShellCompDirectiveNoFileComp
 }
 
 // CompleteClusters completes names of member clusters, also the last one of a

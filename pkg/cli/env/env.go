@@ -86,7 +86,9 @@ func (e *Env) ExactlyOne(none, many string) cobra.PositionalArgs {
 func (e *Env) Say(format string, args ...any) { e.SayLine(fmt.Sprintf(format, args...)) }
 
 // SayLine writes a line to the user, beside the data of the command.
-func (e *Env) SayLine(line string) { fmt.Fprintln(e.ErrOut, line) }
+func (e *Env) SayLine(line string) {
+	_, _ = fmt.Fprintln(e.ErrOut, line) // there is nowhere to say that it failed
+}
 
 // patience is how long a command may wait without saying for what.
 const patience = 2100 * time.Millisecond

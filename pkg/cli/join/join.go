@@ -95,13 +95,13 @@ func run(ctx context.Context, e *env.Env, access *env.Access, kubeconfig env.Kub
 		return err
 	}
 	if r.DryRun {
-		fmt.Fprintf(e.Out, "cluster(%s) is joined successfully (dry run)\n", r.Name)
-		return nil
+		_, err := fmt.Fprintf(e.Out, "cluster(%s) is joined successfully (dry run)\n", r.Name)
+		return err
 	}
 	state, err := member.WaitReady(ctx, d, r.Name, readyLimit)
-	fmt.Fprintf(e.Out, "cluster(%s) is joined successfully\n", r.Name)
 	if err != nil || state != "" {
 		e.Say("note: the cluster is not Ready yet: %s; %q shows when it is", state, e.Name+" get clusters")
 	}
-	return nil
+	_, err = fmt.Fprintf(e.Out, "cluster(%s) is joined successfully\n", r.Name)
+	return err
 }

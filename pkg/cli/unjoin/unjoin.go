@@ -94,6 +94,6 @@ func run(ctx context.Context, e *env.Env, access *env.Access, kubeconfig env.Kub
 	if r.DryRun {
 		suffix = " (dry run)"
 	}
-	fmt.Fprintf(e.Out, "cluster(%s) is unjoined successfully%s\n", r.Name, suffix)
-	return nil
+	_, err = fmt.Fprintf(e.Out, "cluster(%s) is unjoined successfully%s\n", r.Name, suffix)
+	return err
 }
