@@ -130,7 +130,7 @@ func runUntilScheduled(b *testing.B, cfg *rest.Config, s *scheduler, want int) {
 	}
 	go func() { _ = informers.Start(ctx) }()
 	go func() {
-		_ = (&runner{scheduler: s, watches: []watch{{informer, s.bindingHandler(namespacedScope())}}}).Start(ctx)
+		_ = (&runner{scheduler: s, informers: informers, watches: []watch{{&workv1alpha2.ResourceBinding{}, s.bindingHandler(namespacedScope())}}}).Start(ctx)
 	}()
 	select {
 	case <-done:

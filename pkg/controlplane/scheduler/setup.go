@@ -23,7 +23,7 @@ import (
 )
 
 // Setup adds the role to a manager.
-func Setup(ctx context.Context, mgr manager.Manager, o *Options) error {
+func Setup(_ context.Context, mgr manager.Manager, o *Options) error {
 	if err := o.Validate(); err != nil {
 		return fmt.Errorf("options of the scheduler: %w", err)
 	}
@@ -33,23 +33,16 @@ func Setup(ctx context.Context, mgr manager.Manager, o *Options) error {
 	}
 	s.client, s.live = mgr.GetClient(), mgr.GetAPIReader()
 	s.events = mgr.GetEventRecorderFor(o.SchedulerName) //nolint:staticcheck // the newer API writes events.k8s.io alone
+	if o.Estimator.Enabled {
+		mgr.GetLogger().Info("Accurate estimators are not asked yet: --enable-scheduler-estimator has no effect")
+	}
 	watchQueue(ctrlmetrics.Registry, s.queue)
-	r := &runner{scheduler: s}
-	for _, w := range []struct {
-		of      client.Object
-		handler toolscache.ResourceEventHandler
-	}{
+	r := &runner{scheduler: s, informers: mgr.GetCache(), watches: []watch{
 		// Clusters come first: bindings are decided on them.
 		{&clusterv1alpha1.Cluster{}, s.clusterHandler()},
 		{namespacedScope().New(), s.bindingHandler(namespacedScope())},
 		{clusterScope().New(), s.bindingHandler(clusterScope())},
-	} {
-		informer, err := mgr.GetCache().GetInformer(ctx, w.of, cache.BlockUntilSynced(false))
-		if err != nil {
-			return fmt.Errorf("watching %T: %w", w.of, err)
-		}
-		r.watches = append(r.watches, watch{informer, w.handler})
-	}
+	}}
 	if err := mgr.Add(r); err != nil {
 		return fmt.Errorf("adding the scheduler: %w", err)
 	}
@@ -105,12 +98,13 @@ func (o *Options) queue(c clock.WithTicker) *queue {
 // runner runs a scheduler once it leads.
 type runner struct {
 	*scheduler
-	watches []watch
+	informers cache.Informers
+	watches   []watch
 }
 
 type watch struct {
-	informer cache.Informer
-	handler  toolscache.ResourceEventHandler
+	of      client.Object
+	handler toolscache.ResourceEventHandler
 }
 
 var _ manager.LeaderElectionRunnable = &runner{}
@@ -126,12 +120,17 @@ func (r *runner) Start(ctx context.Context) error {
 	ctx = log.IntoContext(ctx, log.FromContext(ctx).WithName("scheduler"))
 	synced := make([]toolscache.InformerSynced, 0, len(r.watches))
 	for _, w := range r.watches {
-		registration, err := w.informer.AddEventHandler(w.handler)
+		// Not before: the API server may not serve the kinds when roles are set up.
+		informer, err := r.informers.GetInformer(ctx, w.of, cache.BlockUntilSynced(false))
 		if err != nil {
-			return fmt.Errorf("watching for the scheduler: %w", err)
+			return fmt.Errorf("watching %T for the scheduler: %w", w.of, err)
+		}
+		registration, err := informer.AddEventHandler(w.handler)
+		if err != nil {
+			return fmt.Errorf("watching %T for the scheduler: %w", w.of, err)
 		}
 		synced = append(synced, registration.HasSynced)
-		defer func() { _ = w.informer.RemoveEventHandler(registration) }()
+		defer func() { _ = informer.RemoveEventHandler(registration) }()
 	}
 	if !toolscache.WaitForCacheSync(ctx.Done(), synced...) {
 		return nil // stopped before everything was seen
