@@ -1,0 +1,186 @@
+package bindingstatus
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
+	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
+	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+)
+
+const deploymentManifest = `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"namespace":"default","name":"a"}}`
+
+func raw(text string) *runtime.RawExtension { return &runtime.RawExtension{Raw: []byte(text)} }
+
+// workIn returns the Work of a cluster. applied is empty for one that was not
+// handled yet; health is empty for one without a status.
+func workIn(cluster string, applied metav1.ConditionStatus, health workv1alpha1.ResourceHealth, status string) workv1alpha1.Work {
+	w := workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-es-" + cluster, Name: "w"}}
+	w.Spec.Workload.Manifests = []workv1alpha1.Manifest{{RawExtension: *raw(deploymentManifest)}}
+	if applied != "" {
+		w.Status.Conditions = []metav1.Condition{{Type: "Applied", Status: applied, Message: "message of " + cluster}}
+	}
+	if health != "" {
+		w.Status.ManifestStatuses = []workv1alpha1.ManifestStatus{{
+			Identifier: workv1alpha1.ResourceIdentifier{Group: "apps", Version: "v1", Kind: "Deployment", Namespace: "default", Name: "a"},
+			Status:     raw(status), Health: health,
+		}}
+	}
+	return w
+}
+
+func spec(clusters ...string) *workv1alpha2.ResourceBindingSpec {
+	s := &workv1alpha2.ResourceBindingSpec{Resource: workv1alpha2.ObjectReference{
+		APIVersion: "apps/v1", Kind: "Deployment", Namespace: "default", Name: "a", UID: "template",
+	}}
+	for _, c := range clusters {
+		s.Clusters = append(s.Clusters, workv1alpha2.TargetCluster{Name: c})
+	}
+	return s
+}
+
+func TestSummarize(t *testing.T) {
+	leaving := workIn("m2", "True", "Healthy", "{}")
+	now := metav1.Now()
+	leaving.DeletionTimestamp = &now
+	other := workIn("m1", "True", "", "")
+	other.Spec.Workload.Manifests[0].RawExtension = *raw(strings.Replace(deploymentManifest, `"a"`, `"b"`, 1))
+	item := func(cluster string, applied bool, health workv1alpha2.ResourceHealth) workv1alpha2.AggregatedStatusItem {
+		return workv1alpha2.AggregatedStatusItem{ClusterName: cluster, Applied: applied, Health: health}
+	}
+	with := func(i workv1alpha2.AggregatedStatusItem, status, message string) workv1alpha2.AggregatedStatusItem {
+		if status != "" {
+			i.Status = raw(status)
+		}
+		i.AppliedMessage = message
+		return i
+	}
+	type items = []workv1alpha2.AggregatedStatusItem
+	for _, tc := range []struct {
+		name     string
+		spec     *workv1alpha2.ResourceBindingSpec
+		works    []workv1alpha1.Work
+		items    items
+		full     bool
+		progress progress
+	}{
+		{"nothing is wanted, nothing is there", spec(), nil, nil, false, settled},
+		{"nothing is there yet", spec("m1"), nil, nil, false, silent},
+		{
+			"no work was handled yet", spec("m1"), []workv1alpha1.Work{workIn("m1", "", "", "")},
+			items{item("m1", false, "Unknown")}, false, silent,
+		},
+		{
+			"all is well, sorted by cluster", spec("m2", "m1"),
+			[]workv1alpha1.Work{workIn("m2", "True", "Healthy", `{"x":2}`), workIn("m1", "True", "Healthy", `{"x":1}`)},
+			items{with(item("m1", true, "Healthy"), `{"x":1}`, ""), with(item("m2", true, "Healthy"), `{"x":2}`, "")}, true, settled,
+		},
+		{
+			"one cluster is not healthy yet", spec("m1", "m2"),
+			[]workv1alpha1.Work{workIn("m1", "True", "Healthy", "{}"), workIn("m2", "True", "Unhealthy", "{}")},
+			items{with(item("m1", true, "Healthy"), "{}", ""), with(item("m2", true, "Unhealthy"), "{}", "")}, true, unsettled,
+		},
+		{
+			"one cluster has no status yet", spec("m1"), []workv1alpha1.Work{workIn("m1", "True", "", "")},
+			items{item("m1", true, "Unknown")}, true, unsettled,
+		},
+		{
+			"one cluster failed", spec("m1", "m2"),
+			[]workv1alpha1.Work{workIn("m1", "True", "Healthy", "{}"), workIn("m2", "False", "Healthy", "{}")},
+			items{with(item("m1", true, "Healthy"), "{}", ""), with(item("m2", false, "Unknown"), "", "message of m2")}, false, failed,
+		},
+		{
+			"one cluster has no work yet", spec("m1", "m2"), []workv1alpha1.Work{workIn("m1", "True", "Healthy", "{}")},
+			items{with(item("m1", true, "Healthy"), "{}", "")}, false, pending,
+		},
+		{
+			"a work that is being deleted does not count", spec("m1"),
+			[]workv1alpha1.Work{workIn("m1", "True", "Healthy", "{}"), leaving},
+			items{with(item("m1", true, "Healthy"), "{}", "")}, true, settled,
+		},
+		{
+			"a work in another cluster than wanted", spec("m1"), []workv1alpha1.Work{workIn("m2", "True", "Healthy", "{}")},
+			items{with(item("m2", true, "Healthy"), "{}", "")}, false, pending,
+		},
+		{
+			"a work with another object is no reason to fail", spec("m1"), []workv1alpha1.Work{other},
+			items{with(item("m1", false, "Unknown"), "", "work karmada-es-m1/w does not carry Deployment default/a")}, false, unsettled,
+		},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			got := summarize(tc.spec, tc.works)
+			if diff := cmp.Diff(tc.items, got.items); diff != "" {
+				t.Error(diff)
+			}
+			if got.fullyApplied != tc.full || got.progress != tc.progress {
+				t.Errorf("fully applied %v, progress %d", got.fullyApplied, got.progress)
+			}
+		})
+	}
+}
+
+func TestExpected(t *testing.T) {
+	s := spec("m1", "m2")
+	s.RequiredBy = []workv1alpha2.BindingSnapshot{{Clusters: []workv1alpha2.TargetCluster{{Name: "m2"}, {Name: "m3"}}}}
+	s.GracefulEvictionTasks = []workv1alpha2.GracefulEvictionTask{
+		{FromCluster: "m4", PurgeMode: policyv1alpha1.PurgeModeGracefully},
+		{FromCluster: "m5", PurgeMode: policyv1alpha1.PurgeModeDirectly},
+	}
+	if diff := cmp.Diff([]string{"m1", "m2", "m3", "m4"}, expected(s)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestSameItems_KeepsWhatMeansTheSame(t *testing.T) {
+	before := []workv1alpha2.AggregatedStatusItem{{ClusterName: "m1", Status: raw(`{"a":1,"b":2}`)}}
+	now := []workv1alpha2.AggregatedStatusItem{{ClusterName: "m1", Status: raw(`{"b":2,"a":1}`)}}
+	if !sameItems(before, now) {
+		t.Error("not the same")
+	}
+	now[0].Status = raw(`{"b":3}`)
+	if sameItems(before, now) || sameItems(before, nil) {
+		t.Error("the same")
+	}
+}
+
+func TestPace_Wait(t *testing.T) {
+	p := Pace{Failure: 100, Settle: 1000, Pending: 3000, Interval: 300, Crowd: 10, CrowdMax: 500}
+	at := func(n int64) time.Time { return time.Unix(100, n) }
+	for _, tc := range []struct {
+		name                string
+		progress            progress
+		now, dirty, written time.Time
+		others              int
+		want                time.Duration
+	}{
+		{"what is complete is written at once", settled, at(0), at(0), time.Time{}, 9, 0},
+		{"but not more often than the interval", settled, at(100), at(100), at(0), 0, 200},
+		{"a failure must last", failed, at(10), at(0), time.Time{}, 0, 90},
+		{"clusters may settle", unsettled, at(400), at(0), time.Time{}, 0, 600},
+		{"they get more time in a crowd", unsettled, at(400), at(0), time.Time{}, 20, 800},
+		{"up to a limit", unsettled, at(0), at(0), time.Time{}, 1000, 1500},
+		{"clusters that are silent get more", pending, at(0), at(0), time.Time{}, 0, 3000},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if got := p.wait(tc.progress, tc.now, tc.dirty, tc.written, tc.others); got != tc.want {
+				t.Errorf("got %d, want %d", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestStatusPatch(t *testing.T) {
+	got, err := statusPatch("u", map[string]any{"a": int64(1), "b": int64(2)}, map[string]any{"a": int64(1), "c": int64(3)})
+	if err != nil || string(got) != `{"metadata":{"uid":"u"},"status":{"b":null,"c":3}}` {
+		t.Errorf("got %s, %v", got, err)
+	}
+	if !sameStatus(nil, map[string]any{}) || !sameStatus(map[string]any{"a": int32(1)}, map[string]any{"a": int64(1)}) || sameStatus(nil, map[string]any{"a": "b"}) {
+		t.Error("not compared by meaning")
+	}
+}

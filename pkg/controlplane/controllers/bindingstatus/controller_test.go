@@ -1,0 +1,306 @@
+package bindingstatus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/record"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/karmada-toolkit/karmada/internal/kube"
+	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
+	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
+	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+)
+
+// counting adds up the member statuses by counting them.
+type counting struct{ err error }
+
+func (counting) HookEnabled(gvk schema.GroupVersionKind, op configv1alpha1.InterpreterOperation) bool {
+	return gvk.Kind == "Deployment" && op == configv1alpha1.InterpreterOperationAggregateStatus
+}
+
+func (c counting) AggregateStatus(obj *unstructured.Unstructured, items []workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error) {
+	obj.Object["status"] = map[string]any{"replicas": int64(len(items))}
+	return obj, c.err
+}
+
+// bench is one binding with its template and Works.
+type bench struct {
+	t        *testing.T
+	scope    Scope
+	client   client.Client
+	clock    *clocktesting.FakeClock
+	recorder *record.FakeRecorder
+	interp   *counting
+	r        *Reconciler
+	key      client.ObjectKey
+	patches  []string
+	conflict int
+}
+
+// Get implements Templates.
+func (b *bench) Get(ctx context.Context, gvk schema.GroupVersionKind, namespace, name string) (*unstructured.Unstructured, error) {
+	obj := &unstructured.Unstructured{}
+	obj.SetGroupVersionKind(gvk)
+	return obj, b.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, obj)
+}
+
+func newBench(t *testing.T, scope Scope, clusters ...string) *bench {
+	t.Helper()
+	b := &bench{t: t, scope: scope, clock: clocktesting.NewFakeClock(time.Unix(1000, 0)), recorder: record.NewFakeRecorder(20), interp: &counting{}}
+	binding := scope.New()
+	binding.SetName("a-deployment")
+	if scope.IDLabel == workv1alpha2.ResourceBindingPermanentIDLabel {
+		binding.SetNamespace("default")
+	}
+	binding.SetUID("binding")
+	binding.SetLabels(map[string]string{scope.IDLabel: "id"})
+	*binding.GetSpec() = *spec(clusters...)
+	binding.GetStatus().Conditions = []metav1.Condition{{Type: "Scheduled", Status: metav1.ConditionTrue, Reason: "Success"}}
+	b.key = client.ObjectKeyFromObject(binding)
+	template := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "apps/v1", "kind": "Deployment", "metadata": map[string]any{"namespace": "default", "name": "a", "uid": "template"},
+	}}
+	b.client = fake.NewClientBuilder().WithScheme(kube.NewScheme()).WithObjects(binding, template).
+		WithStatusSubresource(binding, template).WithIndex(&workv1alpha1.Work{}, scope.Index, scope.id).
+		WithInterceptorFuncs(interceptor.Funcs{SubResourcePatch: b.patch}).Build()
+	b.r = New(scope, b.client, b.client, b.recorder, Deps{Templates: b, Interpreter: b.interp, Clock: b.clock})
+	return b
+}
+
+func (b *bench) patch(ctx context.Context, c client.Client, sub string, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
+	kind := "template"
+	if _, ok := obj.(workv1alpha2.Binding); ok {
+		kind = "binding"
+		if b.conflict > 0 {
+			b.conflict--
+			return apierrors.NewConflict(schema.GroupResource{Resource: "bindings"}, obj.GetName(), errors.New("changed"))
+		}
+	}
+	b.patches = append(b.patches, kind)
+	return c.SubResource(sub).Patch(ctx, obj, patch, opts...)
+}
+
+// set creates or replaces a Work.
+func (b *bench) set(work workv1alpha1.Work) {
+	b.t.Helper()
+	work.Labels = map[string]string{b.scope.IDLabel: "id"}
+	old := &workv1alpha1.Work{}
+	if b.client.Get(b.t.Context(), client.ObjectKeyFromObject(&work), old) == nil {
+		must(b.t, b.client.Delete(b.t.Context(), old))
+	}
+	must(b.t, b.client.Create(b.t.Context(), &work))
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (b *bench) reconcile() (time.Duration, error) {
+	res, err := b.r.Reconcile(b.t.Context(), reconcile.Request{NamespacedName: b.key})
+	return res.RequeueAfter, err
+}
+
+// want reconciles and checks what was patched.
+func (b *bench) want(wait time.Duration, patches ...string) {
+	b.t.Helper()
+	b.patches = nil
+	got, err := b.reconcile()
+	if err != nil || got != wait {
+		b.t.Errorf("waits %s, want %s, %v", got, wait, err)
+	}
+	if diff := cmp.Diff(patches, b.patches); diff != "" {
+		b.t.Errorf("patches: %s", diff)
+	}
+}
+
+func (b *bench) status() *workv1alpha2.ResourceBindingStatus {
+	b.t.Helper()
+	binding := b.scope.New()
+	must(b.t, b.client.Get(b.t.Context(), b.key, binding))
+	return binding.GetStatus()
+}
+
+func (b *bench) events() []string {
+	var out []string
+	for {
+		select {
+		case e := <-b.recorder.Events:
+			out = append(out, e)
+		default:
+			return out
+		}
+	}
+}
+
+func eachScope(t *testing.T, run func(*testing.T, Scope)) {
+	t.Helper()
+	for _, scope := range Scopes() {
+		t.Run(scope.Name, func(t *testing.T) { run(t, scope) })
+	}
+}
+
+func TestReconcile_WritesOnceWhenAllIsWell(t *testing.T) {
+	eachScope(t, func(t *testing.T, scope Scope) {
+		b := newBench(t, scope, "m1", "m2")
+		b.want(0)
+		b.set(workIn("m1", "", "", ""))
+		b.set(workIn("m2", "", "", ""))
+		b.want(0)
+		b.set(workIn("m1", "True", "Healthy", "{}"))
+		b.want(3 * time.Second)
+		b.clock.Step(500 * time.Millisecond)
+		b.set(workIn("m2", "True", "Healthy", "{}"))
+		b.want(0, "binding", "template")
+		status := b.status()
+		if !meta.IsStatusConditionTrue(status.Conditions, "FullyApplied") || !meta.IsStatusConditionTrue(status.Conditions, "Scheduled") || len(status.AggregatedStatus) != 2 {
+			t.Errorf("status: %+v", status)
+		}
+		if got := b.events(); !slices.Equal(got, []string{"Normal AggregateStatusSucceed Update Resource with AggregatedStatus successfully."}) {
+			t.Errorf("events: %v", got)
+		}
+		b.want(0)
+		if got := b.events(); len(got) != 0 {
+			t.Errorf("events: %v", got)
+		}
+	})
+}
+
+func TestReconcile_WhatTakesLongIsShownAsItIs(t *testing.T) {
+	b := newBench(t, Scopes()[0], "m1")
+	b.set(workIn("m1", "True", "Unhealthy", "{}"))
+	b.want(time.Second)
+	b.clock.Step(time.Second)
+	b.want(0, "binding", "template")
+	if got := b.events(); len(got) != 0 {
+		t.Errorf("events: %v", got)
+	}
+	b.clock.Step(time.Second)
+	b.set(workIn("m1", "True", "Healthy", "{}"))
+	b.want(0, "binding") // the template's status is the same
+	if got := b.events(); len(got) != 1 {
+		t.Errorf("events: %v", got)
+	}
+}
+
+func TestReconcile_Failure(t *testing.T) {
+	b := newBench(t, Scopes()[0], "m1")
+	b.set(workIn("m1", "False", "", ""))
+	b.want(150 * time.Millisecond)
+	b.clock.Step(150 * time.Millisecond)
+	b.want(0, "binding", "template")
+	status := b.status()
+	c := meta.FindStatusCondition(status.Conditions, "FullyApplied")
+	if c == nil || c.Status != "False" || c.Reason != "FullyAppliedFailed" || c.Message != "Failed to apply all works, see status.aggregatedStatus for details" {
+		t.Errorf("condition: %v", c)
+	}
+	if status.AggregatedStatus[0].AppliedMessage != "message of m1" {
+		t.Errorf("items: %v", status.AggregatedStatus)
+	}
+}
+
+func TestReconcile_OthersWriteTheConditionsToo(t *testing.T) {
+	b := newBench(t, Scopes()[0], "m1")
+	b.set(workIn("m1", "True", "Healthy", "{}"))
+	b.conflict = 2
+	b.want(0, "binding", "template")
+	if !meta.IsStatusConditionTrue(b.status().Conditions, "Scheduled") {
+		t.Error("the condition of the scheduler is lost")
+	}
+	b.set(workIn("m1", "True", "Unhealthy", "{}"))
+	b.clock.Step(time.Minute)
+	b.want(time.Second)
+	b.clock.Step(time.Minute)
+	b.conflict = 100
+	if _, err := b.reconcile(); err != nil && !strings.Contains(err.Error(), "keeps changing") {
+		t.Error(err)
+	}
+}
+
+func TestReconcile_InterpreterFails(t *testing.T) {
+	b := newBench(t, Scopes()[0], "m1")
+	b.set(workIn("m1", "True", "Healthy", "{}"))
+	b.interp.err = errors.New("boom")
+	for range 2 {
+		if _, err := b.reconcile(); err == nil {
+			t.Fatal("no error")
+		}
+	}
+	want := "Warning AggregateStatusFailed adding up the status: boom"
+	if got := b.events(); !slices.Equal(got, []string{want, want}) { // on the binding and on the template
+		t.Errorf("events: %v", got)
+	}
+	b.interp.err = nil
+	b.want(0, "template")
+	if got := b.events(); len(got) != 1 || !strings.HasPrefix(got[0], "Normal AggregateStatusSucceed") {
+		t.Errorf("events: %v", got)
+	}
+}
+
+func TestReconcile_TemplateThatIsGoneOrAnotherOne(t *testing.T) {
+	for _, uid := range []string{"", "another"} {
+		b := newBench(t, Scopes()[0], "m1")
+		b.set(workIn("m1", "True", "Healthy", "{}"))
+		template, err := b.Get(t.Context(), schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}, "default", "a")
+		must(t, err)
+		must(t, b.client.Delete(t.Context(), template))
+		if uid != "" {
+			template.SetResourceVersion("")
+			template.SetUID("another")
+			must(t, b.client.Create(t.Context(), template))
+		}
+		b.want(0, "binding")
+	}
+}
+
+func TestReconcile_BindingThatIsGone(t *testing.T) {
+	b := newBench(t, Scopes()[0], "m1")
+	b.set(workIn("m1", "True", "Unhealthy", "{}"))
+	b.want(time.Second)
+	binding := b.scope.New()
+	must(t, b.client.Get(t.Context(), b.key, binding))
+	must(t, b.client.Delete(t.Context(), binding))
+	b.want(0)
+	if len(b.r.states) != 0 || len(b.r.waiting.keys) != 0 {
+		t.Error("something is remembered")
+	}
+}
+
+func TestBindingOf(t *testing.T) {
+	for _, scope := range Scopes() {
+		r := &Reconciler{scope: scope}
+		work := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{
+			workv1alpha2.ResourceBindingNamespaceAnnotation: "ns", workv1alpha2.ResourceBindingNameAnnotation: "rb",
+			workv1alpha2.ClusterResourceBindingAnnotation: "crb",
+		}}}
+		want := map[string]string{
+			"resource-binding-status-controller":         "[ns/rb]",
+			"cluster-resource-binding-status-controller": "[/crb]",
+		}[scope.Name]
+		if got := fmt.Sprint(r.bindingOf(t.Context(), work)); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+		if got := r.bindingOf(t.Context(), &workv1alpha1.Work{}); len(got) != 0 {
+			t.Errorf("got %v", got)
+		}
+	}
+}
