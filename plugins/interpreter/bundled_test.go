@@ -18,6 +18,7 @@ import (
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
 
+	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/interpreter"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/interpreter/lua"
@@ -193,4 +194,30 @@ func operate(rules *interpreter.Rules, c *bundledCase) (any, error) {
 		return map[string]any{"healthy": healthy}, err
 	}
 	return nil, errors.New("unknown operation " + c.Operation)
+}
+
+func TestNew_UsersComeFirst(t *testing.T) {
+	engine := interpreter.NewLuaEngine(lua.DefaultLimits())
+	own := interpreter.NewDeclarative(engine)
+	in, err := New(engine, own)
+	if err != nil {
+		t.Fatal(err)
+	}
+	policy := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "kyverno.io/v1", "kind": "Policy", "status": map[string]any{"ready": true},
+	}}
+	if healthy, err := in.InterpretHealth(policy); !healthy || err != nil {
+		t.Errorf("the bundled rule: %v, %v", healthy, err)
+	}
+	var c configv1alpha1.ResourceInterpreterCustomization
+	if err := yaml.UnmarshalStrict([]byte(`
+spec:
+  target: {apiVersion: kyverno.io/v1, kind: Policy}
+  customizations: {healthInterpretation: {luaScript: "function InterpretHealth() return false end"}}`), &c); err != nil {
+		t.Fatal(err)
+	}
+	own.Load([]*configv1alpha1.ResourceInterpreterCustomization{&c})
+	if healthy, err := in.InterpretHealth(policy); healthy || err != nil {
+		t.Errorf("the user's rule: %v, %v", healthy, err)
+	}
 }

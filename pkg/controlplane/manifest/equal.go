@@ -1,6 +1,7 @@
 package manifest
 
 import (
+	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -26,7 +27,7 @@ func viewed(obj map[string]any) map[string]any {
 	k := kindOf(obj)
 	switch k {
 	case kind{"batch", "Job"}, kind{"", "Secret"}, kind{"", "ServiceAccount"}, kind{"", "Service"},
-		kind{"apps", "Deployment"}, kind{"", "PersistentVolumeClaim"}:
+		kind{"apps", "Deployment"}, kind{"apps", "DaemonSet"}, kind{"", "PersistentVolumeClaim"}:
 	default:
 		return obj
 	}
@@ -42,6 +43,9 @@ func viewed(obj map[string]any) map[string]any {
 		}
 	}
 	pruneKind(k, view)
+	if k.kind == "DaemonSet" {
+		removeAnnotations(view, appsv1.DeprecatedTemplateGeneration) // each API server counts for itself
+	}
 	return view
 }
 

@@ -241,6 +241,10 @@ func TestEqual(t *testing.T) {
 		{"the revision of a Deployment does not count",
 			`{apiVersion: apps/v1, kind: Deployment, metadata: {annotations: {deployment.kubernetes.io/revision: "1"}}}`,
 			`{apiVersion: apps/v1, kind: Deployment, metadata: {annotations: {deployment.kubernetes.io/revision: "2"}}}`, true},
+		{"the template generation of a DaemonSet does not count",
+			`{apiVersion: apps/v1, kind: DaemonSet, metadata: {annotations: {deprecated.daemonset.template.generation: "1"}}}`,
+			`{apiVersion: apps/v1, kind: DaemonSet, metadata: {annotations: {deprecated.daemonset.template.generation: "2"}}}`, true},
+		{"two different empty lists count", `{apiVersion: v1, kind: Foo, spec: {a: [], b: 1}}`, `{apiVersion: v1, kind: Foo, spec: {a: {}, b: 1}}`, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			a, b := object(t, tc.a), object(t, tc.b)

@@ -124,6 +124,8 @@ func TestRun_Limits(t *testing.T) {
 		{"many keys", `function F() local t = {} for i = 1, 1e9 do t["k" .. i] = i end end`},
 		{"joined", `function F() local s, t = ("x"):upper(), {} for i = 1, 20 do s = s .. s end for i = 1, 100 do t[i] = s end return table.concat(t) end`},
 		{"backtracking", `function F() local s = "aaaaaaaaaaaaaaaa" s = s .. s .. s .. s .. s .. s .. s .. s s = s .. s .. s .. s return s:find(".-.-.-.-.-.-.-.-.-b") end`},
+		{"long dates", `function F() local s, t = ("x"):upper(), {} for i = 1, 15 do s = s .. s end for i = 1, 1e6 do t[i] = os.date(s) end end`},
+		{"characters", `function F() local b, t = {}, {} for i = 1, 50000 do b[i] = 65 end for i = 1, 1e6 do t[i] = string.char(unpack(b)) end end`},
 		{"arguments", `function F() return select("#", unpack({}, 1, 1e7)) end`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -24,6 +24,7 @@ func (v *vm) openStrings(mod *glua.LTable) {
 	for _, name := range []string{"byte", "reverse", "sub", "lower", "upper"} {
 		mod.RawSetString(name, v.L.NewFunction(v.limited(name, mod.RawGetString(name))))
 	}
+	mod.RawSetString("char", v.counted(mod.RawGetString("char"), func(l *glua.LState) int { return l.GetTop() }))
 	for name, fn := range map[string]glua.LGFunction{
 		"find": v.stringFind, "match": v.stringMatch, "gmatch": v.stringGmatch, "gfind": v.stringGmatch, "format": v.stringFormat,
 	} {

@@ -15,6 +15,17 @@ func (v *vm) count(l *glua.LState, steps, bytes int) {
 	}
 }
 
+// counted returns a function of the library that counts what it makes, by size,
+// before it does.
+func (v *vm) counted(fn glua.LValue, size func(*glua.LState) int) *glua.LFunction {
+	original, _ := fn.(*glua.LFunction)
+	return v.L.NewFunction(func(l *glua.LState) int {
+		n := size(l)
+		v.count(l, n/16, n+costString)
+		return original.GFunction(l)
+	})
+}
+
 // openTables replaces what the library's table functions do without a bound.
 func (v *vm) openTables(mod *glua.LTable) {
 	for name, fn := range map[string]glua.LGFunction{"concat": v.tableConcat, "insert": v.tableInsert} {

@@ -72,6 +72,9 @@ func (v *vm) openBase() {
 			return 0
 		}))
 	}
+	v.base.RawSetString("unpack", v.counted(v.base.RawGetString("unpack"), func(l *glua.LState) int {
+		return max(0, l.OptInt(3, l.CheckTable(1).Len())-l.OptInt(2, 1)+1)
+	}))
 	v.base.RawSetString("print", v.L.NewFunction(func(*glua.LState) int { return 0 }))
 	v.base.RawSetString("require", v.L.NewFunction(v.require))
 }
@@ -85,9 +88,10 @@ func (v *vm) openLibraries() {
 	v.openTables(v.libraries[glua.TabLibName])
 	v.libraries[glua.MathLibName].RawSetString("randomseed", v.L.NewFunction(func(*glua.LState) int { return 0 }))
 	clock := v.L.NewTable()
-	for _, name := range []string{"time", "date"} {
-		clock.RawSetString(name, v.libraries[glua.OsLibName].RawGetString(name))
-	}
+	clock.RawSetString("time", v.libraries[glua.OsLibName].RawGetString("time"))
+	clock.RawSetString("date", v.counted(v.libraries[glua.OsLibName].RawGetString("date"), func(l *glua.LState) int {
+		return 16 * len(l.OptString(1, ""))
+	}))
 	v.libraries[glua.OsLibName] = clock
 	loader := v.L.NewTable()
 	loader.RawSetString("loadlib", v.L.NewFunction(func(l *glua.LState) int {
