@@ -17,7 +17,7 @@ import (
 func (s *starter) join(ctx context.Context, name string, control, info ready.Info) error {
 	step := "join " + name
 	s.Progress.Begin(step)
-	_, cp, err := connect(control.Kubeconfig)
+	cpConfig, cp, err := connect(control.Kubeconfig)
 	if err != nil {
 		return err
 	}
@@ -44,6 +44,13 @@ func (s *starter) join(ctx context.Context, name string, control, info ready.Inf
 	}
 	if problem != "" {
 		return fmt.Errorf("joining %s: it is not Ready after %s: %s; the log of the control plane is %s", name, joinLimit, problem, s.f.log(rolesProcess))
+	}
+	problem, err = member.WaitReachable(ctx, cpConfig, name, d.Report, joinLimit)
+	if err != nil {
+		return fmt.Errorf("joining %s: %w", name, err)
+	}
+	if problem != "" {
+		return fmt.Errorf("joining %s: it is not reached through the control plane after %s: %s; the log of the control plane is %s", name, joinLimit, problem, s.f.log(rolesProcess))
 	}
 	s.Progress.Done(step, "Ready")
 	return nil
