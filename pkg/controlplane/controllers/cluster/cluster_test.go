@@ -1,0 +1,404 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/record"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/karmada-toolkit/karmada/internal/kube"
+	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
+	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+)
+
+const (
+	notReady    = "cluster.karmada.io/not-ready"
+	unreachable = "cluster.karmada.io/unreachable"
+)
+
+func taint(key string, effect corev1.TaintEffect) corev1.Taint {
+	return corev1.Taint{Key: key, Effect: effect}
+}
+
+func TestTaintsFor(t *testing.T) {
+	ready := func(status metav1.ConditionStatus) *metav1.Condition { return &metav1.Condition{Status: status} }
+	own := []corev1.Taint{taint("mine", "NoSchedule"), taint(notReady, "NoExecute")}
+	with := func(keys ...string) []corev1.Taint {
+		out := slices.Clone(own)
+		for _, key := range keys {
+			out = append(out, taint(key, "NoSchedule"))
+		}
+		return out
+	}
+	for _, tc := range []struct {
+		name    string
+		have    []corev1.Taint
+		ready   *metav1.Condition
+		want    []corev1.Taint
+		changed bool
+	}{
+		{"nothing is known", with(), nil, with(notReady), true},
+		{"nothing is known still", with(notReady), nil, with(notReady), false},
+		{"not ready", with(unreachable), ready("False"), with(notReady), true},
+		{"unknown", with(notReady), ready("Unknown"), with(unreachable), true},
+		{"unknown still", with(unreachable), ready("Unknown"), with(unreachable), false},
+		{"ready", with(notReady, unreachable), ready("True"), with(), true},
+		{"ready still", with(), ready("True"), with(), false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			got, changed := taintsFor(tc.have, tc.ready, time.Unix(7, 0))
+			for i := range got {
+				if at := got[i].TimeAdded; at != nil && at.Unix() != 7 {
+					t.Errorf("added at %s", at)
+				}
+				got[i].TimeAdded = nil
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" || changed != tc.changed {
+				t.Errorf("changed %v %s", changed, diff)
+			}
+		})
+	}
+}
+
+func TestDescribe(t *testing.T) {
+	if got := describe(nil); got != "cluster now does not have taints" {
+		t.Error(got)
+	}
+	got := describe([]corev1.Taint{{Key: "a", Value: "b", Effect: "NoSchedule"}, {Key: "c", Effect: "NoExecute"}})
+	if got != "cluster now has taints([{Key:a,Value:b,Effect:NoSchedule},{Key:c,Effect:NoExecute}])" {
+		t.Error(got)
+	}
+}
+
+// bench is one cluster.
+type bench struct {
+	t        *testing.T
+	client   client.Client
+	recorder *record.FakeRecorder
+	clock    *clocktesting.FakeClock
+	r        *Reconciler
+	gone     []string
+	fail     func(verb string, obj client.Object) error
+}
+
+func newBench(t *testing.T, objects ...client.Object) *bench {
+	t.Helper()
+	b := &bench{t: t, recorder: record.NewFakeRecorder(20), clock: clocktesting.NewFakeClock(time.Unix(1000, 0))}
+	b.client = fake.NewClientBuilder().WithScheme(kube.NewScheme()).WithObjects(objects...).
+		WithStatusSubresource(&clusterv1alpha1.Cluster{}).WithInterceptorFuncs(interceptor.Funcs{
+		Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
+			if err := b.failure("create", obj); err != nil {
+				return err
+			}
+			return c.Create(ctx, obj, opts...)
+		},
+		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+			if err := b.failure("patch", obj); err != nil {
+				return err
+			}
+			return c.Patch(ctx, obj, patch, opts...)
+		},
+	}).Build()
+	b.r = New(b.client, b.client, b.recorder, Deps{Clock: b.clock, Gone: func(name string) { b.gone = append(b.gone, name) }})
+	return b
+}
+
+func (b *bench) failure(verb string, obj client.Object) error {
+	if b.fail == nil {
+		return nil
+	}
+	return b.fail(verb, obj)
+}
+
+func (b *bench) reconcile() (time.Duration, error) {
+	res, err := b.r.Reconcile(b.t.Context(), reconcile.Request{NamespacedName: client.ObjectKey{Name: "m1"}})
+	return res.RequeueAfter, err
+}
+
+func (b *bench) mustReconcile() time.Duration {
+	b.t.Helper()
+	wait, err := b.reconcile()
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return wait
+}
+
+func (b *bench) get() *clusterv1alpha1.Cluster {
+	b.t.Helper()
+	c := &clusterv1alpha1.Cluster{}
+	must(b.t, b.client.Get(b.t.Context(), client.ObjectKey{Name: "m1"}, c))
+	return c
+}
+
+func (b *bench) events() []string {
+	var out []string
+	for {
+		select {
+		case e := <-b.recorder.Events:
+			out = append(out, e)
+		default:
+			return out
+		}
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func member(change ...func(*clusterv1alpha1.Cluster)) *clusterv1alpha1.Cluster {
+	c := &clusterv1alpha1.Cluster{
+		ObjectMeta: metav1.ObjectMeta{Name: "m1", UID: "u", CreationTimestamp: metav1.Unix(1000, 0)},
+		Spec:       clusterv1alpha1.ClusterSpec{SyncMode: clusterv1alpha1.Push},
+	}
+	for _, f := range change {
+		f(c)
+	}
+	return c
+}
+
+func ready(status metav1.ConditionStatus) func(*clusterv1alpha1.Cluster) {
+	return func(c *clusterv1alpha1.Cluster) {
+		c.Status.Conditions = []metav1.Condition{{Type: "Ready", Status: status}}
+	}
+}
+
+func pulls(c *clusterv1alpha1.Cluster) { c.Spec.SyncMode = clusterv1alpha1.Pull }
+
+func TestReconcile_NewCluster(t *testing.T) {
+	b := newBench(t, member())
+	b.mustReconcile()
+	ns := &corev1.Namespace{}
+	must(t, b.client.Get(t.Context(), client.ObjectKey{Name: "karmada-es-m1"}, ns))
+	if ns.Labels["karmada.io/system"] != "true" {
+		t.Errorf("labels: %v", ns.Labels)
+	}
+	c := b.get()
+	if !slices.Equal(c.Finalizers, []string{"karmada.io/cluster-controller"}) || len(c.Spec.Taints) != 1 || c.Spec.Taints[0].Key != notReady {
+		t.Errorf("got %v, %v", c.Finalizers, c.Spec.Taints)
+	}
+	want := []string{
+		"Normal CreateExecutionSpaceSucceed Create execution space(karmada-es-m1) succeed.",
+		"Normal TaintClusterSucceed Taint cluster succeed: cluster now has taints([{Key:cluster.karmada.io/not-ready,Effect:NoSchedule}]).",
+	}
+	if diff := cmp.Diff(want, b.events()); diff != "" {
+		t.Error(diff)
+	}
+	version := c.ResourceVersion
+	b.mustReconcile()
+	if b.get().ResourceVersion != version || len(b.events()) != 0 {
+		t.Error("a second look wrote")
+	}
+}
+
+func TestReconcile_ReadyClusterLosesItsTaints(t *testing.T) {
+	b := newBench(t, member(ready("True"), func(c *clusterv1alpha1.Cluster) {
+		c.Finalizers = []string{"karmada.io/cluster-controller"}
+		c.Spec.Taints = []corev1.Taint{taint(notReady, "NoSchedule")}
+	}))
+	b.mustReconcile()
+	if c := b.get(); len(c.Spec.Taints) != 0 {
+		t.Errorf("taints: %v", c.Spec.Taints)
+	}
+	if got := b.events(); got[len(got)-1] != "Normal TaintClusterSucceed Taint cluster succeed: cluster now does not have taints." {
+		t.Errorf("events: %v", got)
+	}
+}
+
+func TestReconcile_Failures(t *testing.T) {
+	for _, tc := range []struct{ verb, want string }{
+		{"create", "Warning CreateExecutionSpaceFailed Failed to create execution space(karmada-es-m1): boom"},
+		{"patch", "Warning TaintClusterFailed Taint cluster failed: patching cluster m1: boom."},
+	} {
+		b := newBench(t, member())
+		b.fail = func(verb string, _ client.Object) error {
+			if verb == tc.verb {
+				return errors.New("boom")
+			}
+			return nil
+		}
+		_, err := b.reconcile()
+		if got := b.events(); err == nil || !slices.Contains(got, tc.want) {
+			t.Errorf("%v, events: %v", err, got)
+		}
+	}
+}
+
+func leaving(c *clusterv1alpha1.Cluster) {
+	now := metav1.Unix(1000, 0)
+	c.DeletionTimestamp = &now
+	c.Finalizers = []string{"karmada.io/cluster-controller"}
+}
+
+func TestReconcile_LeavingCluster(t *testing.T) {
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "karmada-es-m1", Finalizers: []string{"f"}}}
+	work := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-es-m1", Name: "w", Finalizers: []string{workv1alpha2.ExecutionControllerFinalizer}}}
+	binding := &workv1alpha2.ResourceBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "rb"},
+		Spec:       workv1alpha2.ResourceBindingSpec{Clusters: []workv1alpha2.TargetCluster{{Name: "m1"}}},
+	}
+	b := newBench(t, member(leaving), ns, work, binding)
+	if wait := b.mustReconcile(); wait != time.Second {
+		t.Errorf("waits %s", wait)
+	}
+	must(t, b.client.Get(t.Context(), client.ObjectKeyFromObject(work), work))
+	if work.DeletionTimestamp == nil || len(work.Finalizers) != 1 {
+		t.Errorf("work: %v", work.ObjectMeta)
+	}
+	if got := b.events(); !slices.Equal(got, []string{"Normal RemoveExecutionSpaceSucceed Remove execution space(karmada-es-m1) succeed."}) {
+		t.Errorf("events: %v", got)
+	}
+	b.mustReconcile()
+	if got := b.events(); len(got) != 0 {
+		t.Errorf("told again: %v", got)
+	}
+	must(t, b.client.Get(t.Context(), client.ObjectKeyFromObject(ns), ns))
+	ns.Finalizers = nil
+	must(t, b.client.Update(t.Context(), ns))
+	if wait := b.mustReconcile(); wait != time.Second || len(b.get().Finalizers) != 1 {
+		t.Error("does not wait for the binding")
+	}
+	binding.Spec.Clusters = nil
+	must(t, b.client.Update(t.Context(), binding))
+	b.mustReconcile()
+	if err := b.client.Get(t.Context(), client.ObjectKey{Name: "m1"}, &clusterv1alpha1.Cluster{}); !apierrors.IsNotFound(err) {
+		t.Errorf("the cluster is there: %v", err)
+	}
+	b.mustReconcile()
+	if !slices.Equal(b.gone, []string{"m1"}) {
+		t.Errorf("gone: %v", b.gone)
+	}
+}
+
+func TestReconcile_LeavingClusterWithoutItsAgent(t *testing.T) {
+	for _, tc := range []struct {
+		name     string
+		change   []func(*clusterv1alpha1.Cluster)
+		released bool
+	}{
+		{"the agent is away", []func(*clusterv1alpha1.Cluster){leaving, pulls, ready("Unknown")}, true},
+		{"the agent is there", []func(*clusterv1alpha1.Cluster){leaving, pulls, ready("True")}, false},
+		{"there is none", []func(*clusterv1alpha1.Cluster){leaving, ready("False")}, false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			work := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-es-m1", Name: "w", Finalizers: []string{workv1alpha2.ExecutionControllerFinalizer, "other"}}}
+			b := newBench(t, member(tc.change...), work)
+			b.mustReconcile()
+			must(t, b.client.Get(t.Context(), client.ObjectKeyFromObject(work), work))
+			if released := len(work.Finalizers) == 1; released != tc.released {
+				t.Errorf("finalizers: %v", work.Finalizers)
+			}
+		})
+	}
+}
+
+func TestMonitor(t *testing.T) {
+	lease := func(at int64) *coordinationv1.Lease {
+		renewed := metav1.NewMicroTime(time.Unix(at, 0))
+		return &coordinationv1.Lease{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-cluster", Name: "m1"},
+			Spec:       coordinationv1.LeaseSpec{RenewTime: &renewed},
+		}
+	}
+	check := func(t *testing.T, m *monitor, b *bench, want string) {
+		t.Helper()
+		must(t, m.check(t.Context()))
+		got := "absent"
+		if c := meta.FindStatusCondition(b.get().Status.Conditions, "Ready"); c != nil {
+			got = strings.TrimSpace(string(c.Status) + " " + c.Reason + " " + c.Message)
+		}
+		if got != want {
+			t.Errorf("at %s: %s, want %s", b.clock.Now().UTC().Format("15:04:05"), got, want)
+		}
+	}
+	t.Run("a cluster that is silent from the start", func(t *testing.T) {
+		b := newBench(t, member(pulls))
+		m := newMonitor(b.r)
+		check(t, m, b, "absent")
+		b.clock.Step(time.Minute)
+		check(t, m, b, "absent")
+		b.clock.Step(time.Second)
+		check(t, m, b, "Unknown ClusterStatusNeverUpdated Cluster status controller never posted cluster status.")
+		check(t, m, b, "Unknown ClusterStatusNeverUpdated Cluster status controller never posted cluster status.")
+	})
+	t.Run("a cluster whose agent renews its lease, then stops", func(t *testing.T) {
+		b := newBench(t, member(pulls, ready("True")), lease(1))
+		m := newMonitor(b.r)
+		check(t, m, b, "True")
+		b.clock.Step(30 * time.Second)
+		renewed := lease(2)
+		must(t, b.client.Get(t.Context(), client.ObjectKeyFromObject(renewed), renewed))
+		renewed.Spec.RenewTime = lease(2).Spec.RenewTime
+		must(t, b.client.Update(t.Context(), renewed))
+		check(t, m, b, "True")
+		b.clock.Step(40 * time.Second)
+		check(t, m, b, "True")
+		b.clock.Step(time.Second)
+		check(t, m, b, "Unknown ClusterStatusUnknown Cluster status controller stopped posting cluster status.")
+	})
+	t.Run("a cluster that is pushed to has no lease", func(t *testing.T) {
+		b := newBench(t, member(ready("True")))
+		m := newMonitor(b.r)
+		check(t, m, b, "True")
+		b.clock.Step(time.Hour)
+		check(t, m, b, "True")
+	})
+	t.Run("a cluster that is gone is forgotten", func(t *testing.T) {
+		b := newBench(t, member(pulls))
+		m := newMonitor(b.r)
+		check(t, m, b, "absent")
+		must(t, b.client.Delete(t.Context(), b.get()))
+		must(t, m.check(t.Context()))
+		if len(m.signs) != 0 {
+			t.Errorf("signs: %v", m.signs)
+		}
+	})
+}
+
+func TestChanges(t *testing.T) {
+	update := changes().Update
+	for _, tc := range []struct {
+		name   string
+		change func(*clusterv1alpha1.Cluster)
+		want   bool
+	}{
+		{"nothing", func(*clusterv1alpha1.Cluster) {}, false},
+		{"the bulk of the status", func(c *clusterv1alpha1.Cluster) { c.Status.KubernetesVersion = "v" }, false},
+		{"readiness", ready("True"), true},
+		{"the spec", func(c *clusterv1alpha1.Cluster) { c.Generation++ }, true},
+		{"taints", func(c *clusterv1alpha1.Cluster) { c.Spec.Taints = []corev1.Taint{{Key: "a"}} }, true},
+		{"finalizers", func(c *clusterv1alpha1.Cluster) { c.Finalizers = []string{"a"} }, true},
+		{"deletion", leaving, true},
+	} {
+		if got := update(event.UpdateEvent{ObjectOld: member(), ObjectNew: member(tc.change)}); got != tc.want {
+			t.Errorf("%s: %v", tc.name, got)
+		}
+	}
+	if got := clusterOf(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "karmada-es-m1"}}); len(got) != 1 || got[0].Name != "m1" {
+		t.Errorf("got %v", got)
+	}
+	if got := clusterOf(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "default"}}); len(got) != 0 {
+		t.Errorf("got %v", got)
+	}
+}
