@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/klog/v2"
 	cmdutil "k8s.io/kubectl/pkg/cmd/util"
 	"k8s.io/kubectl/pkg/util/templates"
@@ -33,9 +34,20 @@ func Run(ctx context.Context, e *env.Env, args []string, extra ...Group) int {
 		say(e, e.Blame(message))
 		e.Exit(code)
 	})
+	quiet()
 	root := NewCommand(e, extra...)
 	root.SetArgs(args)
 	return report(e, root.ExecuteContext(ctx))
+}
+
+// quiet keeps libraries from logging, without being asked to, the errors that the
+// command itself will print.
+func quiet() {
+	utilruntime.ErrorHandlers = []utilruntime.ErrorHandler{ //nolint:reassign // the library has no other way
+		func(_ context.Context, err error, message string, values ...any) {
+			klog.V(1).ErrorS(err, message, values...)
+		},
+	}
 }
 
 // NewCommand returns the root command. The commands of extra go to the section of

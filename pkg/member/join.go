@@ -182,6 +182,9 @@ func identify(ctx context.Context, d Deps, r JoinRequest) (string, error) {
 
 // checkUnregistered refuses a name or a cluster that the control plane has already.
 func checkUnregistered(ctx context.Context, d Deps, name, id string) error {
+	if own, err := ID(ctx, d.ControlPlane); err == nil && own == id {
+		return fmt.Errorf("cluster %q is the control plane itself; name the kubeconfig and context of the member with --cluster-kubeconfig and --cluster-context", name)
+	}
 	list := &clusterv1alpha1.ClusterList{}
 	if err := d.ControlPlane.List(ctx, list); err != nil {
 		return fmt.Errorf("listing the member clusters: %w", notFederation(err))

@@ -1,6 +1,7 @@
 package member
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"net/url"
@@ -229,6 +230,32 @@ func TestJoin_Refuses(t *testing.T) {
 				t.Errorf("wrote %v %v", control.writes, member.writes)
 			}
 		})
+	}
+}
+
+func TestJoin_RefusesTheControlPlaneItself(t *testing.T) {
+	server := memberServer(t, "id-1")
+	_, err := Join(t.Context(), deps(server, server), joinRequest("m1"))
+	if err == nil || !strings.Contains(err.Error(), "is the control plane itself") || len(server.writes) > 0 {
+		t.Errorf("got %v, wrote %v", err, server.writes)
+	}
+}
+
+func TestJoin_InterruptedLeavesNothing(t *testing.T) {
+	control, member := newServer(t), memberServer(t, "id-1")
+	ctx, cancel := context.WithCancel(t.Context())
+	control.refuse = func(verb string, obj client.Object) error {
+		if _, ok := obj.(*clusterv1alpha1.Cluster); ok && verb == "create" {
+			cancel()
+			return ctx.Err()
+		}
+		return nil
+	}
+	if _, err := Join(ctx, deps(control, member), joinRequest("m1")); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+	for _, s := range []*fakeServer{control, member} {
+		gone(t, s, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "karmada-cluster"}})
 	}
 }
 

@@ -243,7 +243,12 @@ func (a *Access) ToRESTMapper() (meta.RESTMapper, error) {
 	return a.mapper, nil
 }
 
-// MemberAccess returns access to one member, with the flags of a.
-func (a *Access) MemberAccess(cluster string) *Access {
-	return &Access{env: a.env, flags: a.flags, Scope: Members, Cluster: cluster}
+// MemberAccess returns access to one member of several, with the flags of a. It
+// does not look whether there is one of that name.
+func (a *Access) MemberAccess(cluster string) (*Access, error) {
+	config, err := a.MemberConfig(cluster)
+	if err != nil {
+		return nil, err
+	}
+	return &Access{env: a.env, flags: a.flags, Scope: Members, Cluster: cluster, config: withDefaults(config)}, nil
 }

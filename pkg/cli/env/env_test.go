@@ -194,10 +194,15 @@ func TestAccess_KnownClusters(t *testing.T) {
 func TestAccess_FailuresNameTheMember(t *testing.T) {
 	controlPlane(t)
 	e := testEnv()
-	if _, err := e.NewAccess().MemberAccess("nope").ToRESTConfig(); err == nil || e.Blame("error: x") != "error: x" {
+	access := func(cluster string) *Access {
+		a := e.NewAccess()
+		command(t, a, "-s", "members", "-C", cluster)
+		return a
+	}
+	if _, err := access("nope").ToRESTConfig(); err == nil || e.Blame("error: x") != "error: x" {
 		t.Errorf("a member that is not there: %v", err)
 	}
-	if _, err := e.NewAccess().MemberAccess("m1").ToRESTConfig(); err != nil {
+	if _, err := access("m1").ToRESTConfig(); err != nil {
 		t.Fatal(err)
 	}
 	if got := e.Blame("error: x"); got != "cluster(m1): error: x" {

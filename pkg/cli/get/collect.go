@@ -179,7 +179,11 @@ func (c *collector) askMember(ctx context.Context, cluster string) (*reply, erro
 	if len(again) == 0 {
 		return r, nil
 	}
-	known, unknown, err := resolve(c.access.MemberAccess(cluster), again)
+	access, err := c.access.MemberAccess(cluster)
+	if err != nil {
+		return r, err
+	}
+	known, unknown, err := resolve(access, again)
 	if err != nil {
 		return r, err
 	}
