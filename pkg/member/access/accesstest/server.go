@@ -218,6 +218,10 @@ func (s *Server) read(w http.ResponseWriter, r *http.Request) {
 			list.Items = append(list.Items, *s.objects[path])
 		}
 	}
+	if len(list.Items) > 0 {
+		list.SetAPIVersion(list.Items[0].GetAPIVersion())
+		list.SetKind(list.Items[0].GetKind() + "List")
+	}
 	answer(w, http.StatusOK, list)
 }
 

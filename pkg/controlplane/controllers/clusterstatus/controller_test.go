@@ -1,0 +1,361 @@
+package clusterstatus
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/karmada-toolkit/karmada/internal/kube"
+	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/member/access"
+	"github.com/karmada-toolkit/karmada/pkg/member/access/accesstest"
+)
+
+// fakeMember answers what a collector asks, as it is told to.
+type fakeMember struct {
+	mu         sync.Mutex
+	code       map[string]int
+	apis       string // the answer for /apis
+	aggregated bool
+	asked      map[string]int
+	unchanged  int
+}
+
+const (
+	coreGroups = `{"items":[{"metadata":{"name":""},"versions":[{"version":"v1","resources":[
+	  {"resource":"pods","responseKind":{"kind":"Pod"}},{"resource":"configmaps","responseKind":{"kind":"ConfigMap"}}]}]}]}`
+	appsGroups = `{"items":[{"metadata":{"name":"apps"},"versions":[{"version":"v1","resources":[{"resource":"deployments","responseKind":{"kind":"Deployment"}}]}]}]}`
+	staleGroup = `{"items":[{"metadata":{"name":"metrics.k8s.io"},"versions":[{"version":"v1beta1","freshness":"Stale"}]}]}`
+)
+
+func (m *fakeMember) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.asked[r.URL.Path]++
+	if code := m.code[r.URL.Path]; code != 0 {
+		w.WriteHeader(code)
+		return
+	}
+	body := map[string]string{
+		"/readyz": "ok", "/healthz": "ok", "/version": `{"gitVersion":"v1.36.3"}`, "/api": coreGroups, "/apis": m.apis,
+	}[r.URL.Path]
+	if strings.HasPrefix(r.URL.Path, "/api") && m.aggregated {
+		tag := strconv.Quote(strconv.Itoa(len(body)))
+		w.Header().Set("Etag", tag)
+		if r.Header.Get("If-None-Match") == tag {
+			m.unchanged++
+			w.WriteHeader(http.StatusNotModified)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList")
+	}
+	if strings.HasPrefix(r.URL.Path, "/api") && !m.aggregated {
+		w.Header().Set("Content-Type", "application/json")
+		body = map[string]string{
+			"/api":    `{"kind":"APIVersions","versions":["v1"]}`,
+			"/apis":   `{"kind":"APIGroupList","groups":[]}`,
+			"/api/v1": `{"kind":"APIResourceList","groupVersion":"v1","resources":[{"name":"pods","kind":"Pod"},{"name":"pods/log","kind":"Pod"}]}`,
+		}[r.URL.Path]
+	}
+	_, _ = w.Write([]byte(body))
+}
+
+func (m *fakeMember) set(change func()) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	change()
+}
+
+type bench struct {
+	t         *testing.T
+	member    *fakeMember
+	server    *httptest.Server
+	client    client.Client
+	clock     *clocktesting.FakeClock
+	l         *collector
+	opened    error
+	open      *access.Member
+	patches   int
+	conflicts int
+	forbidden bool
+	healthy   int
+}
+
+// Member implements Members.
+func (b *bench) Member(context.Context, *clusterv1alpha1.Cluster) (*access.Member, error) {
+	return b.open, b.opened
+}
+
+func newBench(t *testing.T, change ...func(*clusterv1alpha1.Cluster)) *bench {
+	t.Helper()
+	b := &bench{t: t, clock: clocktesting.NewFakeClock(time.Unix(1000, 0))}
+	b.member = &fakeMember{code: map[string]int{}, asked: map[string]int{}, apis: appsGroups, aggregated: true}
+	b.server = httptest.NewServer(b.member)
+	t.Cleanup(b.server.Close)
+	var err error
+	if b.open, err = access.NewMember("m1", &rest.Config{Host: b.server.URL, QPS: -1}, nil); err != nil {
+		t.Fatal(err)
+	}
+	cluster := &clusterv1alpha1.Cluster{
+		ObjectMeta: metav1.ObjectMeta{Name: "m1", UID: "u", Finalizers: []string{clusterv1alpha1.ClusterControllerFinalizer}},
+		Spec:       clusterv1alpha1.ClusterSpec{SyncMode: clusterv1alpha1.Push, SecretRef: &clusterv1alpha1.LocalSecretReference{}},
+	}
+	for _, f := range change {
+		f(cluster)
+	}
+	b.client = fake.NewClientBuilder().WithScheme(kube.NewScheme()).WithObjects(cluster).WithStatusSubresource(cluster).
+		WithInterceptorFuncs(interceptor.Funcs{SubResourcePatch: b.patch}).Build()
+	c, err := New(b.client, b.client, Deps{
+		Members: b, Clock: b.clock, Metrics: prometheus.NewRegistry(),
+		Healthy: func(*clusterv1alpha1.Cluster) { b.healthy++ },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.l = newCollector(c, "m1", func() {})
+	return b
+}
+
+func (b *bench) patch(ctx context.Context, c client.Client, sub string, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
+	resource := schema.GroupResource{Resource: "clusters"}
+	if b.conflicts > 0 {
+		b.conflicts--
+		return apierrors.NewConflict(resource, obj.GetName(), errors.New("changed"))
+	}
+	if b.forbidden {
+		return apierrors.NewForbidden(resource, obj.GetName(), errors.New("no"))
+	}
+	b.patches++
+	return c.SubResource(sub).Patch(ctx, obj, patch, opts...)
+}
+
+func (b *bench) get() *clusterv1alpha1.Cluster {
+	b.t.Helper()
+	c := &clusterv1alpha1.Cluster{}
+	if err := b.client.Get(b.t.Context(), client.ObjectKey{Name: "m1"}, c); err != nil {
+		b.t.Fatal(err)
+	}
+	return c
+}
+
+func (b *bench) ready() string {
+	b.t.Helper()
+	c := meta.FindStatusCondition(b.get().Status.Conditions, "Ready")
+	if c == nil {
+		return "absent"
+	}
+	return string(c.Status) + " " + c.Reason + " " + c.Message
+}
+
+const well = "True ClusterReady cluster is healthy and ready to accept workloads"
+
+func TestLook_WellCluster(t *testing.T) {
+	b := newBench(t)
+	if next := b.l.look(t.Context()); next != 5*time.Second {
+		t.Errorf("next look in %s", next)
+	}
+	c := b.get()
+	if b.ready() != well || c.Status.KubernetesVersion != "v1.36.3" || !meta.IsStatusConditionTrue(c.Status.Conditions, "CompleteAPIEnablements") || b.healthy != 1 {
+		t.Errorf("status: %+v", c.Status)
+	}
+	want := []clusterv1alpha1.APIEnablement{
+		{GroupVersion: "apps/v1", Resources: []clusterv1alpha1.APIResource{{Name: "deployments", Kind: "Deployment"}}},
+		{GroupVersion: "v1", Resources: []clusterv1alpha1.APIResource{{Name: "configmaps", Kind: "ConfigMap"}, {Name: "pods", Kind: "Pod"}}},
+	}
+	if diff := cmp.Diff(want, c.Status.APIEnablements); diff != "" {
+		t.Error(diff)
+	}
+	if b.patches != 2 {
+		t.Errorf("%d writes", b.patches)
+	}
+	b.clock.Step(10 * time.Second)
+	b.l.look(t.Context())
+	if b.patches != 2 || b.member.unchanged != 2 {
+		t.Errorf("%d writes, %d answers without change", b.patches, b.member.unchanged)
+	}
+}
+
+func TestLook_WaitsForTheExecutionNamespace(t *testing.T) {
+	b := newBench(t, func(c *clusterv1alpha1.Cluster) { c.Finalizers = nil })
+	if next := b.l.look(t.Context()); next != soon || b.ready() != "absent" {
+		t.Errorf("next look in %s, %s", next, b.ready())
+	}
+}
+
+func TestLook_IllClusters(t *testing.T) {
+	for _, tc := range []struct {
+		name   string
+		change func(*bench)
+		want   string
+	}{
+		{"it cannot be opened", func(b *bench) { b.opened = errors.New("no secret") }, "False StatusCollectionFailed failed to create a ClusterClient: no secret"},
+		{"it is not there", func(b *bench) { b.server.Close() }, "False ClusterNotReachable cluster is not reachable"},
+		{"it is broken", func(b *bench) { b.member.code["/readyz"] = 500 }, "False ClusterNotReachable cluster is not reachable: its health endpoint answered 500"},
+		{"it refuses us", func(b *bench) { b.member.code["/readyz"] = 401 }, "False ClusterNotReachable cluster is not reachable: its health endpoint answered 401"},
+		{"it is not well", func(b *bench) { b.member.code["/readyz"] = 204 }, "False ClusterNotReady cluster is reachable but health endpoint responded without ok"},
+		{"it is old and ill", func(b *bench) { b.member.code["/readyz"], b.member.code["/healthz"] = 404, 404 }, "False ClusterNotReachable cluster is not reachable: its health endpoint answered 404"},
+		{"it is old and well", func(b *bench) { b.member.code["/readyz"] = 404 }, well},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			b := newBench(t)
+			tc.change(b)
+			next := b.l.look(t.Context())
+			if got := b.ready(); got != tc.want || (tc.want != well && next != unwell) {
+				t.Errorf("%s, next look in %s", got, next)
+			}
+		})
+	}
+}
+
+func TestLook_ClusterThatFailsAndComesBack(t *testing.T) {
+	b := newBench(t)
+	b.l.look(t.Context())
+	b.member.set(func() { b.member.code["/readyz"] = 500 })
+	for i := range 30 {
+		if next := b.l.look(t.Context()); next != soon || b.ready() != well {
+			t.Fatalf("after %ds: next look in %s, %s", i, next, b.ready())
+		}
+		b.clock.Step(soon)
+	}
+	if b.l.look(t.Context()); b.ready() == well {
+		t.Error("still ready")
+	}
+	b.member.set(func() { b.member.code["/readyz"] = 0 })
+	b.l.look(t.Context())
+	b.clock.Step(30 * time.Second)
+	if b.l.look(t.Context()); b.ready() != well {
+		t.Errorf("not back: %s", b.ready())
+	}
+}
+
+func TestLook_Discovery(t *testing.T) {
+	for _, tc := range []struct {
+		name   string
+		change func(*fakeMember)
+		want   string
+		groups int
+	}{
+		{"a group does not answer", func(m *fakeMember) { m.apis = staleGroup }, "Partial might collect partial APIEnablements(1) from the cluster", 1},
+		{"nothing answers", func(m *fakeMember) { m.code["/api"], m.code["/apis"] = 500, 500 }, "Empty collected empty APIEnablements from the cluster", 0},
+		{"an old cluster is asked for each group", func(m *fakeMember) { m.aggregated = false }, "Complete collected complete APIEnablements from the cluster", 1},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			b := newBench(t)
+			tc.change(b.member)
+			b.l.look(t.Context())
+			status := b.get().Status
+			c := meta.FindStatusCondition(status.Conditions, "CompleteAPIEnablements")
+			if c == nil || c.Reason+" "+c.Message != tc.want || len(status.APIEnablements) != tc.groups {
+				t.Errorf("got %v, %v", c, status.APIEnablements)
+			}
+		})
+	}
+}
+
+func TestLook_OthersWriteTheStatusToo(t *testing.T) {
+	b := newBench(t)
+	b.conflicts = 2
+	b.l.look(t.Context())
+	if b.ready() != well {
+		t.Error(b.ready())
+	}
+}
+
+func TestLook_WhoMayNotPatchUpdates(t *testing.T) {
+	b := newBench(t)
+	b.forbidden = true
+	b.l.look(t.Context())
+	if b.ready() != well || b.get().Status.KubernetesVersion == "" {
+		t.Error(b.ready())
+	}
+}
+
+func TestLook_RemedyActionsStay(t *testing.T) {
+	b := newBench(t, func(c *clusterv1alpha1.Cluster) { c.Status.RemedyActions = []string{"TrafficControl"} })
+	b.l.look(t.Context())
+	if got := b.get().Status.RemedyActions; len(got) != 1 {
+		t.Errorf("got %v", got)
+	}
+}
+
+func TestResources_AreAddedUp(t *testing.T) {
+	server := accesstest.New(t)
+	put := func(path, text string) {
+		obj := map[string]any{}
+		if err := json.Unmarshal([]byte(text), &obj); err != nil {
+			t.Fatal(err)
+		}
+		server.Put(path, unstructuredOf(obj))
+	}
+	put("/api/v1/nodes/n", `{"apiVersion":"v1","kind":"Node","metadata":{"name":"n"},"status":{"allocatable":{"cpu":"2","pods":"10"},"conditions":[{"type":"Ready","status":"True"}]}}`)
+	put("/api/v1/namespaces/d/pods/p", `{"apiVersion":"v1","kind":"Pod","metadata":{"namespace":"d","name":"p"},"spec":{"nodeName":"n","containers":[{"name":"c","resources":{"requests":{"cpu":"1"}}}]}}`)
+	member, err := access.NewMember("m1", server.Config(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	hurried := make(chan struct{}, 10)
+	r := newResources(t.Context(), member, func() { hurried <- struct{}{} })
+	defer r.stop()
+	<-hurried
+	<-hurried
+	nodes, sum, known := r.summary(models(t))
+	if !known || nodes.ReadyNum != 1 || sum.Allocated.Cpu().String() != "1" || sum.AllocatableModelings[0].Count != 1 {
+		t.Errorf("got %v %v %v", nodes, sum, known)
+	}
+	if !r.of(member) || (*resources)(nil).of(member) {
+		t.Error("whose resources?")
+	}
+	if _, _, known := (*resources)(nil).summary(nil); known {
+		t.Error("nothing is known")
+	}
+}
+
+func TestController_HasACollectorPerCluster(t *testing.T) {
+	b := newBench(t)
+	c := b.l.c
+	ctx, cancel := context.WithCancel(t.Context())
+	c.changed(ctx, nil, b.get())
+	accesstest.Eventually(t, func() error {
+		if got := b.ready(); got != well {
+			return errors.New(got)
+		}
+		return nil
+	})
+	if len(c.collectors) != 1 {
+		t.Errorf("%d collectors", len(c.collectors))
+	}
+	old := b.get()
+	pull := old.DeepCopy()
+	pull.Spec.SyncMode = clusterv1alpha1.Pull
+	c.changed(ctx, old, pull)
+	if len(c.collectors) != 0 {
+		t.Errorf("%d collectors", len(c.collectors))
+	}
+	cancel()
+	c.done.Wait()
+	c.metrics.forget("m1")
+}
+
+func unstructuredOf(obj map[string]any) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: obj}
+}
