@@ -129,9 +129,9 @@ func (m *mapper) mapping(gvk schema.GroupVersionKind) (*meta.RESTMapping, error)
 	defer m.mu.Unlock()
 	mapping, err := m.member.RESTMapping(gvk.GroupKind(), gvk.Version)
 	if err == nil || !meta.IsNoMatchError(err) || m.clock.Since(m.reset) < rediscovery {
-		return mapping, err //nolint:wrapcheck // callers branch on the kind of error
+		return mapping, err
 	}
 	m.reset = m.clock.Now()
 	m.member.Reset()
-	return m.member.RESTMapping(gvk.GroupKind(), gvk.Version) //nolint:wrapcheck // as above
+	return m.member.RESTMapping(gvk.GroupKind(), gvk.Version)
 }

@@ -75,7 +75,7 @@ func (r *Reconciler) template(ctx context.Context, binding workv1alpha2.Binding,
 // does not read them one by one.
 func (r *Reconciler) templatesKnown(ctx context.Context) error {
 	if waiter, ok := r.deps.Templates.(interface{ WaitForSync(context.Context) error }); ok {
-		return waiter.WaitForSync(ctx) //nolint:wrapcheck // it says what it waits for
+		return waiter.WaitForSync(ctx)
 	}
 	return nil
 }
@@ -117,7 +117,7 @@ func normal(value any) (any, error) {
 		return nil, fmt.Errorf("decoding: %w", err)
 	}
 	if m, ok := out.(map[string]any); ok && len(m) == 0 {
-		return nil, nil //nolint:nilnil // nil is the normal form
+		return nil, nil
 	}
 	return out, nil
 }

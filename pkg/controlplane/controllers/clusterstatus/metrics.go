@@ -60,7 +60,7 @@ func register[C prometheus.Collector](registry prometheus.Registerer, c *C) erro
 			return nil
 		}
 	}
-	return err //nolint:wrapcheck // the caller does
+	return err
 }
 
 func (m *metrics) observe(cluster string, status *clusterv1alpha1.ClusterStatus, took time.Duration) {

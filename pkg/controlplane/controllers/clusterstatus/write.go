@@ -47,11 +47,11 @@ func (l *collector) send(ctx context.Context, cluster *clusterv1alpha1.Cluster, 
 	out := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: cluster.Name}}
 	err := l.c.client.Status().Patch(ctx, out, client.RawPatch(types.MergePatchType, patch))
 	if !apierrors.IsForbidden(err) {
-		return out, err //nolint:wrapcheck // the caller branches on it
+		return out, err
 	}
 	out = cluster.DeepCopy()
 	out.ResourceVersion, out.Status = version, *after
-	return out, l.c.client.Status().Update(ctx, out) //nolint:wrapcheck // as above
+	return out, l.c.client.Status().Update(ctx, out)
 }
 
 // newer says whether resource version a is later than b.

@@ -198,9 +198,9 @@ func (w *writer) get(ctx context.Context) (*unstructured.Unstructured, error) {
 	defer cancel()
 	obj, err := w.resource.Get(ctx, w.object.key.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		return nil, nil //nolint:nilnil // absence is an answer
+		return nil, nil
 	}
-	return obj, err //nolint:wrapcheck // the caller branches on it
+	return obj, err
 }
 
 func (w *writer) create(ctx context.Context, desired *unstructured.Unstructured) error {
@@ -211,7 +211,7 @@ func (w *writer) create(ctx context.Context, desired *unstructured.Unstructured)
 		w.r.c.metrics.created(w.object.gvk, w.r.cluster, err)
 	}
 	if err != nil {
-		return err //nolint:wrapcheck // the caller branches on it
+		return err
 	}
 	return w.wrote(desired, made)
 }
@@ -243,7 +243,7 @@ func (w *writer) update(ctx context.Context, manifested, observed *unstructured.
 		w.r.c.metrics.updated(o.gvk, w.r.cluster, operationOf(observed, made), err)
 	}
 	if err != nil {
-		return err //nolint:wrapcheck // the caller branches on it
+		return err
 	}
 	if made.GetResourceVersion() == observed.GetResourceVersion() {
 		return w.record(made)
@@ -303,5 +303,5 @@ func (w *writer) put(ctx context.Context, obj *unstructured.Unstructured) error 
 	ctx, cancel := w.r.bounded(ctx)
 	defer cancel()
 	_, err := w.resource.Update(ctx, obj, metav1.UpdateOptions{})
-	return err //nolint:wrapcheck // the caller branches on it
+	return err
 }

@@ -144,7 +144,7 @@ func (c *Controller) cluster(ctx context.Context, name string) (*clusterv1alpha1
 	cluster := &clusterv1alpha1.Cluster{}
 	err := c.client.Get(ctx, client.ObjectKey{Name: name}, cluster, client.UnsafeDisableDeepCopy)
 	if apierrors.IsNotFound(err) {
-		return nil, nil //nolint:nilnil // absence is an answer
+		return nil, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading cluster %s: %w", name, err)

@@ -57,7 +57,7 @@ func register[C prometheus.Collector](registry prometheus.Registerer, c *C) erro
 			return nil
 		}
 	}
-	return err //nolint:wrapcheck // the caller does
+	return err
 }
 
 func (m *metrics) synced(took time.Duration, err error) {

@@ -108,7 +108,7 @@ func (w *writer) delete(ctx context.Context) error {
 func (w *writer) deleteUID(ctx context.Context, uid types.UID) error {
 	ctx, cancel := w.r.bounded(ctx)
 	defer cancel()
-	//nolint:wrapcheck // the caller branches on it
+
 	return w.resource.Delete(ctx, w.object.key.Name, metav1.DeleteOptions{
 		PropagationPolicy: ptr.To(metav1.DeletePropagationBackground),
 		Preconditions:     &metav1.Preconditions{UID: &uid},
@@ -162,7 +162,7 @@ func (r *runner) finalize(ctx context.Context, work *workv1alpha1.Work) error {
 		}
 		fresh := &workv1alpha1.Work{}
 		if err := r.c.live.Get(ctx, client.ObjectKeyFromObject(work), fresh); err != nil {
-			return client.IgnoreNotFound(err) //nolint:wrapcheck // retried
+			return client.IgnoreNotFound(err)
 		}
 		if fresh.UID != work.UID {
 			return nil

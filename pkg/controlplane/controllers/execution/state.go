@@ -146,7 +146,7 @@ func (r *runner) resolve(member memberMapper, work string, o *object) error {
 
 // unmarshal decodes JSON with integers as int64.
 func unmarshal(data []byte, into *any) error {
-	return utiljson.Unmarshal(data, into) //nolint:wrapcheck // the caller says what it decodes
+	return utiljson.Unmarshal(data, into)
 }
 
 // newer says whether resource version a is later than b.

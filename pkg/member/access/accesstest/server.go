@@ -315,17 +315,21 @@ func (s *Server) write(w http.ResponseWriter, r *http.Request) {
 		}
 		answer(w, http.StatusOK, s.storeLocked(path, obj))
 	case r.Method == http.MethodDelete:
-		var options metav1.DeleteOptions
-		_ = json.Unmarshal(body, &options)
-		if p := options.Preconditions; p != nil && p.UID != nil && *p.UID != old.GetUID() {
-			refuse(w, http.StatusConflict, metav1.StatusReasonConflict, "the UID in the precondition does not match")
-			return
-		}
-		s.removeLocked(path)
-		answer(w, http.StatusOK, &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Status", "status": "Success"}})
+		s.deleteLocked(w, path, body)
 	default:
 		refuse(w, http.StatusMethodNotAllowed, metav1.StatusReasonMethodNotAllowed, r.Method)
 	}
+}
+
+func (s *Server) deleteLocked(w http.ResponseWriter, path string, body []byte) {
+	var options metav1.DeleteOptions
+	_ = json.Unmarshal(body, &options)
+	if p := options.Preconditions; p != nil && p.UID != nil && *p.UID != s.objects[path].GetUID() {
+		refuse(w, http.StatusConflict, metav1.StatusReasonConflict, "the UID in the precondition does not match")
+		return
+	}
+	s.removeLocked(path)
+	answer(w, http.StatusOK, metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusSuccess})
 }
 
 func answer(w http.ResponseWriter, code int, obj any) {
@@ -356,15 +360,18 @@ func equal(a, b any) bool {
 // Eventually fails the test if check does not return nil within ten seconds.
 func Eventually(t testing.TB, check func() error) {
 	t.Helper()
-	deadline := time.Now().Add(10 * time.Second)
+	deadline := time.After(10 * time.Second)
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
 	for {
 		err := check()
 		if err == nil {
 			return
 		}
-		if time.Now().After(deadline) {
+		select {
+		case <-deadline:
 			t.Fatal(err)
+		case <-tick.C:
 		}
-		time.Sleep(2 * time.Millisecond)
 	}
 }
