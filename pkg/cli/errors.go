@@ -20,8 +20,16 @@ func report(e *env.Env, err error) int {
 	if errors.Is(err, context.Canceled) {
 		message = "interrupted: " + strings.TrimPrefix(message, "error: ")
 	}
-	say(e, e.Blame(message))
+	fail(e, message)
 	return code
+}
+
+// fail prints the words of an error, and what to do where users often do not know.
+func fail(e *env.Env, message string) {
+	say(e, e.Blame(message))
+	if strings.HasPrefix(message, "The connection to the server localhost:8080 was refused") {
+		e.Say("No kubeconfig was found; name one with --kubeconfig or $KUBECONFIG. %q starts a federation on this machine.", e.Name+" local up")
+	}
 }
 
 // word puts an error into words the way kubectl does. kubectl's printer hands its words to

@@ -24,12 +24,14 @@ func TestReport(t *testing.T) {
 		want string
 		code int
 	}{
-		"none":           {nil, "", 0},
-		"plain":          {errors.New("boom"), "error: boom\n", 1},
-		"not found":      {apierrors.NewNotFound(clusters, "m1"), "Error from server (NotFound): clusters.cluster.karmada.io \"m1\" not found\n", 1},
-		"unauthorized":   {apierrors.NewUnauthorized("no token"), "error: You must be logged in to the server (no token)\n", 1},
-		"invalid":        {invalid, "The Deployment \"nginx\" is invalid: spec.selector: Required value\n", 1},
-		"refused":        {&url.Error{Op: "Get", URL: "https://h:1/api", Err: errors.New("dial tcp: connection refused")}, "The connection to the server h:1 was refused - did you specify the right host or port?\n", 1},
+		"none":         {nil, "", 0},
+		"plain":        {errors.New("boom"), "error: boom\n", 1},
+		"not found":    {apierrors.NewNotFound(clusters, "m1"), "Error from server (NotFound): clusters.cluster.karmada.io \"m1\" not found\n", 1},
+		"unauthorized": {apierrors.NewUnauthorized("no token"), "error: You must be logged in to the server (no token)\n", 1},
+		"invalid":      {invalid, "The Deployment \"nginx\" is invalid: spec.selector: Required value\n", 1},
+		"refused":      {&url.Error{Op: "Get", URL: "https://h:1/api", Err: errors.New("dial tcp: connection refused")}, "The connection to the server h:1 was refused - did you specify the right host or port?\n", 1},
+		"no kubeconfig": {&url.Error{Op: "Get", URL: "http://localhost:8080/api", Err: errors.New("dial tcp: connection refused")},
+			"The connection to the server localhost:8080 was refused - did you specify the right host or port?\nNo kubeconfig was found; name one with --kubeconfig or $KUBECONFIG. \"karmadactl local up\" starts a federation on this machine.\n", 1},
 		"other URL":      {&url.Error{Op: "Get", URL: "https://h:1/api", Err: errors.New("no such host")}, "Unable to connect to the server: no such host\n", 1},
 		"aggregate of 1": {utilerrors.NewAggregate([]error{errors.New("cluster(m1): x")}), "error: cluster(m1): x\n", 1},
 		"aggregate of 2": {utilerrors.NewAggregate([]error{errors.New("cluster(m1): x"), apierrors.NewNotFound(clusters, "m2")}),

@@ -31,7 +31,7 @@ const (
 // Run runs a command line and returns the exit code of the program.
 func Run(ctx context.Context, e *env.Env, args []string, extra ...Group) int {
 	cmdutil.BehaviorOnFatal(func(message string, code int) {
-		say(e, e.Blame(message))
+		fail(e, message)
 		e.Exit(code)
 	})
 	quiet()
