@@ -36,6 +36,8 @@ const (
 		{{.Name}} join member1 --cluster-kubeconfig=member1.kubeconfig --dry-run`
 	// readyLimit is how long a joined cluster is watched until it is Ready.
 	readyLimit = 10 * time.Second
+	// reachLimit is how long it is then tried to reach it as the user.
+	reachLimit = 3 * time.Second
 )
 
 // NewCommand returns the command.
@@ -98,10 +100,24 @@ func run(ctx context.Context, e *env.Env, access *env.Access, kubeconfig env.Kub
 		_, err := fmt.Fprintf(e.Out, "cluster(%s) is joined successfully (dry run)\n", r.Name)
 		return err
 	}
-	state, err := member.WaitReady(ctx, d, r.Name, readyLimit)
-	if err != nil || state != "" {
-		e.Say("note: the cluster is not Ready yet: %s; %q shows when it is", state, e.Name+" get clusters")
-	}
+	settle(ctx, e, access, d, r.Name)
 	_, err = fmt.Fprintf(e.Out, "cluster(%s) is joined successfully\n", r.Name)
 	return err
+}
+
+// settle waits until the cluster is of use: Ready, and reached through the control
+// plane. It is joined in any case, so what is wrong is only noted.
+func settle(ctx context.Context, e *env.Env, access *env.Access, d member.Deps, name string) {
+	state, err := member.WaitReady(ctx, d, name, readyLimit)
+	if err != nil || state != "" {
+		e.Say("note: the cluster is not Ready yet: %s; %q shows when it is", state, e.Name+" get clusters")
+		return
+	}
+	config, err := access.ToRESTConfig()
+	if err != nil {
+		return // the control plane was reached the same way just now
+	}
+	if state, err := member.WaitReachable(ctx, config, name, d.Report, reachLimit); err != nil || state != "" {
+		e.Say("note: you do not reach the cluster through the control plane yet: %s", state)
+	}
 }
