@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -89,8 +90,14 @@ func (s *scheduler) clear(ctx context.Context, b known, d *core.Decision, failur
 	return finished, s.fail(ctx, updated, d, reason, failure.Error())
 }
 
+// longestMessage is what the API takes as the message of a condition.
+const longestMessage = 32768
+
 // fail says why the binding is not scheduled, if that is not said already.
 func (s *scheduler) fail(ctx context.Context, b known, d *core.Decision, reason, message string) error {
+	if len(message) > longestMessage {
+		message = strings.ToValidUTF8(message[:longestMessage-len("…")], "") + "…"
+	}
 	news := false
 	b, err := s.writeStatus(ctx, b, func(status *workv1alpha2.ResourceBindingStatus) {
 		news = s.setScheduled(status, metav1.ConditionFalse, reason, message)

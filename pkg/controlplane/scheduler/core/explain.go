@@ -1,6 +1,8 @@
 package core
 
 import (
+	"strings"
+
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/replicas"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/scheduler/framework"
@@ -127,7 +129,7 @@ func (d *Decision) explainPass(p *passRecord) PassExplanation {
 
 func bounded(s string) string {
 	if len(s) > maxReason {
-		return s[:maxReason] + "…"
+		return strings.ToValidUTF8(s[:maxReason], "") + "…"
 	}
 	return s
 }

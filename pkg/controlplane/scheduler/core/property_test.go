@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -275,4 +276,30 @@ func tooWide(p *policyv1alpha1.Placement) bool {
 		}
 	}
 	return false
+}
+
+func TestSchedule_ManyAtTheSameTime(t *testing.T) {
+	snapshot := framework.SnapshotOf(fleet(30), true)
+	shared := profile(t)
+	var wg sync.WaitGroup
+	for _, s := range strategies() {
+		r := requestFor(t, s.placement(), 95)
+		r.Profile = shared
+		want, err := core.Schedule(snapshot, r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 4 {
+			wg.Go(func() {
+				for range 50 {
+					got, err := core.Schedule(snapshot, r)
+					if diff := cmp.Diff(want.Clusters, got.Clusters); diff != "" || err != nil {
+						t.Error(err, diff)
+						return
+					}
+				}
+			})
+		}
+	}
+	wg.Wait()
 }
