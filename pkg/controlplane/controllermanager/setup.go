@@ -33,7 +33,7 @@ type parts struct {
 
 // Setup adds the controllers to the manager.
 func Setup(ctx context.Context, mgr manager.Manager, o *Options) error {
-	p, err := newParts(mgr, o)
+	p, err := newParts(ctx, mgr, o)
 	if err != nil {
 		return err
 	}
@@ -64,7 +64,7 @@ func Setup(ctx context.Context, mgr manager.Manager, o *Options) error {
 	return nil
 }
 
-func newParts(mgr manager.Manager, o *Options) (*parts, error) {
+func newParts(ctx context.Context, mgr manager.Manager, o *Options) (*parts, error) {
 	apis, err := templates.ParseAPIs(o.SkippedPropagatingAPIs)
 	if err != nil {
 		return nil, fmt.Errorf("--skipped-propagating-apis: %w", err)
@@ -72,6 +72,10 @@ func newParts(mgr manager.Manager, o *Options) (*parts, error) {
 	namespaces, err := templates.ParseNamespaces(o.SkippedPropagatingNamespaces)
 	if err != nil {
 		return nil, fmt.Errorf("--skipped-propagating-namespaces: %w", err)
+	}
+	interp, err := newInterpreter(ctx, mgr)
+	if err != nil {
+		return nil, err
 	}
 	cfg := mgr.GetConfig()
 	disc, err := discovery.NewDiscoveryClientForConfigAndClient(cfg, mgr.GetHTTPClient())
@@ -84,7 +88,7 @@ func newParts(mgr manager.Manager, o *Options) (*parts, error) {
 	}
 	return &parts{
 		options:     o,
-		interpreter: interpreter.New(),
+		interpreter: interp,
 		namespaces:  namespaces,
 		store: templates.New(templates.Config{
 			Discovery: disc, Dynamic: dyn, Mapper: mgr.GetRESTMapper(),
