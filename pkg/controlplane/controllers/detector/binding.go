@@ -30,12 +30,17 @@ func (d *detector) bind(ctx context.Context, obj *unstructured.Unstructured, p p
 	if err != nil {
 		return false, err
 	}
+	if known, ok := d.records.get(keyOf(obj)); existing == nil && ok && known.uid == obj.GetUID() {
+		// It was written a moment ago; memory is behind.
+		if name, existing, err = d.resolve(ctx, obj, d.live); err != nil {
+			return false, err
+		}
+	}
 	if existing == nil {
 		err = d.create(ctx, obj, name, p, want)
 		if !apierrors.IsAlreadyExists(err) {
 			return err == nil, err
 		}
-		// Memory is behind.
 		if _, existing, err = d.resolve(ctx, obj, d.live); err != nil {
 			return false, err
 		}

@@ -1,16 +1,20 @@
 package detector
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
@@ -72,6 +76,24 @@ func TestTemplate_SecondReconcileWritesNothing(t *testing.T) {
 	}
 	if got := h.published(); got != nil {
 		t.Errorf("events %v", got)
+	}
+}
+
+func TestTemplate_MemoryBehindItsOwnWriteWritesNothing(t *testing.T) {
+	h := newHarness(t, Gates{}, one(deployment("nginx", 3)), pp("p", nil))
+	h.mustReconcile(keyFor("nginx"))
+	h.wrote()
+	h.det.client = interceptor.NewClient(h.client, interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+			if _, ok := obj.(*workv1alpha2.ResourceBinding); ok {
+				return apierrors.NewNotFound(schema.GroupResource{Resource: "resourcebindings"}, key.Name)
+			}
+			return c.Get(ctx, key, obj, opts...)
+		},
+	})
+	h.mustReconcile(keyFor("nginx"))
+	if got := h.wrote(); got != nil {
+		t.Errorf("writes %v", got)
 	}
 }
 
