@@ -55,7 +55,9 @@ func ControllerManager() []featuregate.Feature {
 }
 
 // Gates is a set of feature gates.
-type Gates struct{ gate featuregate.MutableFeatureGate }
+type Gates struct {
+	gate featuregate.MutableFeatureGate
+}
 
 // New returns a set of gates with their defaults.
 func New(features ...featuregate.Feature) *Gates {

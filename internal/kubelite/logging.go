@@ -9,6 +9,7 @@ import (
 	"os"
 	"runtime"
 	"strconv"
+	"strings"
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
@@ -82,13 +83,14 @@ type giveUpHook struct{ gaveUp chan<- error }
 
 // OnWrite implements zapcore.CheckWriteHook.
 func (h giveUpHook) OnWrite(entry *zapcore.CheckedEntry, fields []zapcore.Field) {
-	text := entry.Message
+	var text strings.Builder
+	text.WriteString(entry.Message)
 	for _, field := range fields {
 		if err, ok := field.Interface.(error); ok && field.Type == zapcore.ErrorType {
-			text += ": " + err.Error()
+			text.WriteString(": " + err.Error())
 		}
 	}
-	giveUp(h.gaveUp, errors.New(text))
+	giveUp(h.gaveUp, errors.New(text.String()))
 }
 
 // kwok returns ctx with the logger of kwok.

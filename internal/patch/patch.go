@@ -4,6 +4,7 @@ package patch
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"strconv"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
@@ -38,9 +39,7 @@ func Diff(before, after runtime.Object) (client.Patch, bool, error) {
 // object with this uid, and, unless resourceVersion is empty, to this version.
 func Metadata(change map[string]any, uid types.UID, resourceVersion string) ([]byte, error) {
 	metadata := map[string]any{}
-	for key, value := range change {
-		metadata[key] = value
-	}
+	maps.Copy(metadata, change)
 	if uid != "" {
 		metadata["uid"] = uid
 	}

@@ -94,7 +94,7 @@ func TestHelp_EveryCommandSpeaksOfTheProgram(t *testing.T) {
 			if cmd.Name() == "local" { // works with any kubectl
 				continue
 			}
-			for _, line := range strings.Split(cmd.Example, "\n") {
+			for line := range strings.SplitSeq(cmd.Example, "\n") {
 				line = strings.TrimSpace(line)
 				if strings.HasPrefix(line, "kubectl ") && !strings.HasPrefix(line, p.Name+" ") {
 					t.Errorf("%s: %s", cmd.CommandPath(), line)

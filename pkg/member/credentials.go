@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -319,8 +320,8 @@ func (j *journal) create(ctx context.Context, obj client.Object) (bool, error) {
 // undo deletes what was made, last first.
 func (j *journal) undo(ctx context.Context) error {
 	var errs []error
-	for i := len(j.created) - 1; i >= 0; i-- {
-		obj := j.created[i]
+	for _, obj := range slices.Backward(j.created) {
+
 		if err := j.client.Delete(ctx, obj); client.IgnoreNotFound(err) != nil {
 			errs = append(errs, fmt.Errorf("removing %T %s: %w", obj, key(obj), err))
 		}

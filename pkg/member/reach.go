@@ -20,7 +20,9 @@ func WaitReachable(ctx context.Context, controlPlane *rest.Config, name string, 
 	}
 	url := controlPlane.Host + "/apis/cluster.karmada.io/v1alpha1/clusters/" + name + "/proxy/api/v1/namespaces?limit=1"
 	state := "no answer yet"
-	what := func() string { return fmt.Sprintf("cluster %q to be reached through the control plane (%s)", name, state) }
+	what := func() string {
+		return fmt.Sprintf("cluster %q to be reached through the control plane (%s)", name, state)
+	}
 	err = await(ctx, limit, report, what, func(ctx context.Context) (bool, error) {
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 		if err != nil {

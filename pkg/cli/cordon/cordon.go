@@ -5,6 +5,7 @@ package cordon
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
@@ -92,10 +93,8 @@ func unschedulable(t corev1.Taint) bool {
 }
 
 func cordon(taints []corev1.Taint) ([]corev1.Taint, bool) {
-	for _, t := range taints {
-		if unschedulable(t) {
-			return taints, false
-		}
+	if slices.ContainsFunc(taints, unschedulable) {
+		return taints, false
 	}
 	return append(taints, corev1.Taint{Key: clusterv1alpha1.TaintClusterUnschedulable, Effect: corev1.TaintEffectNoSchedule}), true
 }

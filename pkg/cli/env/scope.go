@@ -2,6 +2,7 @@ package env
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -46,10 +47,8 @@ func AddScopeFlag(cmd *cobra.Command, s *Scope, usage string, allowed ...string)
 
 // Require refuses scopes that the command does not know.
 func (s *Scope) Require(allowed ...Scope) error {
-	for _, a := range allowed {
-		if *s == a {
-			return nil
-		}
+	if slices.Contains(allowed, *s) {
+		return nil
 	}
 	return fmt.Errorf("not support operation scope: %s; use one of %v", *s, allowed)
 }

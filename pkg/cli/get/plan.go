@@ -111,8 +111,7 @@ func resolve(server types, targets []target) (known []query, unknown []target, e
 		}
 		for _, arg := range args {
 			mapping, err := mappingFor(mapper, arg)
-			var missing errUnknownType
-			if errors.As(err, &missing) {
+			if _, ok := errors.AsType[errUnknownType](err); ok {
 				unknown = append(unknown, t)
 				continue
 			}

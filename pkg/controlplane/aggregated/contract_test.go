@@ -2,6 +2,7 @@ package aggregated
 
 import (
 	"encoding/json"
+	"maps"
 	"net/http"
 	"os"
 	"slices"
@@ -36,9 +37,7 @@ func (r *runningServer) raw(t *testing.T, token, path string, header http.Header
 	if err != nil {
 		t.Fatal(err)
 	}
-	for k, v := range header {
-		req.Header[k] = v
-	}
+	maps.Copy(req.Header, header)
 	answer, err := transport.RoundTrip(req)
 	if err != nil {
 		t.Fatal(err)

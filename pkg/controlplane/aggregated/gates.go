@@ -26,7 +26,7 @@ func (f *gateFlag) Set(text string) error {
 	known := utilfeature.DefaultFeatureGate.DeepCopy().GetAll()
 	var kubernetes []string
 	var errs []error
-	for _, one := range strings.Split(text, ",") {
+	for one := range strings.SplitSeq(text, ",") {
 		name, _, _ := strings.Cut(strings.TrimSpace(one), "=")
 		if _, ok := known[featuregate.Feature(name)]; ok {
 			kubernetes = append(kubernetes, one)

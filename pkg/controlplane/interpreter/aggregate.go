@@ -3,6 +3,7 @@ package interpreter
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"reflect"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -43,9 +44,7 @@ func replaceStatus(obj *object, was, status any) (*object, error) {
 // metadata is shared.
 func withStatus(obj *object, status map[string]any) *object {
 	top := make(map[string]any, len(obj.Object)+1)
-	for key, value := range obj.Object {
-		top[key] = value
-	}
+	maps.Copy(top, obj.Object)
 	if metadata, ok := top["metadata"].(map[string]any); ok {
 		top["metadata"] = pickAll(metadata)
 	}
@@ -55,9 +54,7 @@ func withStatus(obj *object, status map[string]any) *object {
 
 func pickAll(m map[string]any) map[string]any {
 	c := make(map[string]any, len(m))
-	for key, value := range m {
-		c[key] = value
-	}
+	maps.Copy(c, m)
 	return c
 }
 

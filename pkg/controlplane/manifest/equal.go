@@ -1,6 +1,8 @@
 package manifest
 
 import (
+	"maps"
+
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -61,9 +63,7 @@ func annotationsCopied(obj map[string]any) map[string]any {
 
 func shallow(m map[string]any) map[string]any {
 	c := make(map[string]any, len(m))
-	for key, value := range m {
-		c[key] = value
-	}
+	maps.Copy(c, m)
 	return c
 }
 

@@ -1,6 +1,8 @@
 package policy
 
 import (
+	"maps"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
@@ -152,9 +154,7 @@ func (c Change) Apply(obj metav1.Object) {
 
 func merged(have map[string]string, change map[string]*string) map[string]string {
 	out := make(map[string]string, len(have)+len(change))
-	for k, v := range have {
-		out[k] = v
-	}
+	maps.Copy(out, have)
 	for k, v := range change {
 		if v == nil {
 			delete(out, k)

@@ -87,7 +87,7 @@ func TestBest_InputOrderIsIrrelevant(t *testing.T) {
 	for range 200 {
 		var candidates []policyv1alpha1.Policy
 		for i := range 6 {
-			candidates = append(candidates, pp(string(rune('a'+i)), ptr.To(rnd.Int32N(3)), selectors[rnd.IntN(3)]))
+			candidates = append(candidates, pp(string(rune('a'+i)), new(rnd.Int32N(3)), selectors[rnd.IntN(3)]))
 		}
 		obj := deployment(map[string]string{"app": "nginx"})
 		first := Best(obj, candidates)

@@ -147,7 +147,7 @@ func newNodes(from []grade) nodes {
 
 // sets counts the sets that can be placed one after the other, up to a limit.
 func (n *nodes) sets(s *SetDemand, limit int64) int64 {
-	for count := int64(0); count < limit; count++ {
+	for count := range limit {
 		if !n.place(s) {
 			return count
 		}

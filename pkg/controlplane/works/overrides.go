@@ -54,8 +54,7 @@ type Overrides struct {
 // Failed publishes that an override policy could not be applied. Other errors are
 // not published.
 func (o *Overrides) Failed(template *unstructured.Unstructured, err error) {
-	var failed *override.Error
-	if errors.As(err, &failed) {
+	if failed, ok := errors.AsType[*override.Error](err); ok {
 		o.Events.Warning(template, ReasonApplyOverridePolicyFailed,
 			fmt.Sprintf("Apply %s for cluster(%s) failed.", policyText(failed.Namespace, failed.Policy), failed.Cluster))
 	}

@@ -2,6 +2,7 @@ package pki
 
 import (
 	"fmt"
+	"maps"
 
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
@@ -39,15 +40,9 @@ func NewKubeconfig(e KubeconfigEntry) (*clientcmdapi.Config, error) {
 // MergeKubeconfig puts the clusters, users and contexts of from into into, replacing those of the same name. The
 // current context is set only if there is none.
 func MergeKubeconfig(into, from *clientcmdapi.Config) {
-	for name, c := range from.Clusters {
-		into.Clusters[name] = c
-	}
-	for name, u := range from.AuthInfos {
-		into.AuthInfos[name] = u
-	}
-	for name, c := range from.Contexts {
-		into.Contexts[name] = c
-	}
+	maps.Copy(into.Clusters, from.Clusters)
+	maps.Copy(into.AuthInfos, from.AuthInfos)
+	maps.Copy(into.Contexts, from.Contexts)
 	if into.CurrentContext == "" {
 		into.CurrentContext = from.CurrentContext
 	}

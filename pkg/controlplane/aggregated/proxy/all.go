@@ -214,7 +214,7 @@ func objectPath(info *genericrequest.RequestInfo) string {
 func acceptJSON(accept []string) string {
 	var kept []string
 	for _, line := range accept {
-		for _, one := range strings.Split(line, ",") {
+		for one := range strings.SplitSeq(line, ",") {
 			if one = strings.TrimSpace(one); one == "application/json" || strings.HasPrefix(one, "application/json;") {
 				kept = append(kept, one)
 			}

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httputil"
+	"slices"
 	"strings"
 	"sync"
 
@@ -87,7 +88,7 @@ func impersonate(header http.Header, requester user.Info) {
 func forwardedFor(r *httputil.ProxyRequest) {
 	chain := r.In.Header["X-Forwarded-For"]
 	if host, _, err := net.SplitHostPort(r.In.RemoteAddr); err == nil {
-		chain = append(chain[:len(chain):len(chain)], host)
+		chain = append(slices.Clip(chain), host)
 	}
 	if len(chain) > 0 {
 		r.Out.Header.Set("X-Forwarded-For", strings.Join(chain, ", "))

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -34,9 +35,7 @@ func TestForward_SendsWhatTheUserAsked(t *testing.T) {
 			"method": "GET", "uri": "/api", "auth": "bearer token-m1", "user": "alice", "groups": "dev,ops",
 			"uid": "", "extra": "", "agent": "kubectl", "body": "",
 		}
-		for k, v := range change {
-			m[k] = v
-		}
+		maps.Copy(m, change)
 		return m
 	}
 	cases := []struct {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"encoding/pem"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -150,9 +151,7 @@ func (f *federation) do(t *testing.T, method, path string, header http.Header) (
 	if err != nil {
 		t.Fatal(err)
 	}
-	for k, v := range header {
-		req.Header[k] = v
-	}
+	maps.Copy(req.Header, header)
 	answer, err := http.DefaultClient.Do(req)
 	if err != nil {
 		t.Fatal(err)

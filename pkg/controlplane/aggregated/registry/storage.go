@@ -72,7 +72,7 @@ func New(o Options) (*Clusters, *Status, error) {
 	return &Clusters{Store: store, ids: ids}, &Status{store: &statusStore}, nil
 }
 
-// Create implements rest.Creater. Creations and changes wait for each other, so
+// Create implements rest.Creature. Creations and changes wait for each other, so
 // that no two clusters get the same id.
 func (c *Clusters) Create(ctx context.Context, obj runtime.Object, validate rest.ValidateObjectFunc, options *metav1.CreateOptions) (runtime.Object, error) {
 	done, err := c.ids.waitForTurn(ctx)

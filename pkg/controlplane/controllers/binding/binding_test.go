@@ -420,7 +420,7 @@ func TestBinding_Suspension(t *testing.T) {
 	b.Spec.Suspension = &workv1alpha2.Suspension{Suspension: policyv1alpha1.Suspension{
 		DispatchingOnClusters: &policyv1alpha1.SuspendClusters{ClusterNames: []string{"m2"}},
 	}}
-	b.Spec.PreserveResourcesOnDeletion = ptr.To(true)
+	b.Spec.PreserveResourcesOnDeletion = new(true)
 	h := newHarness(t, deployment(), b)
 	h.mustReconcile()
 	for cluster, want := range map[string]bool{"m1": false, "m2": true} {

@@ -157,8 +157,8 @@ func (s *syncing) want(obj *unstructured.Unstructured, cluster string, annotatio
 		UID:                s.template.GetUID(),
 		Generation:         s.template.GetGeneration(),
 		ConflictResolution: manifest.ConflictResolution(obj, spec.ConflictResolution),
-		Suspend:            ptr.To(suspended(spec.Suspension, cluster)),
-		Preserve:           ptr.To(ptr.Deref(spec.PreserveResourcesOnDeletion, false)),
+		Suspend:            new(suspended(spec.Suspension, cluster)),
+		Preserve:           new(ptr.Deref(spec.PreserveResourcesOnDeletion, false)),
 	}
 }
 

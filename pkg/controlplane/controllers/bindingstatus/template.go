@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
 	corev1 "k8s.io/api/core/v1"
@@ -88,9 +89,7 @@ func (t *templateState) latest(template *unstructured.Unstructured) *unstructure
 		return template
 	}
 	out := &unstructured.Unstructured{Object: make(map[string]any, len(template.Object)+1)}
-	for key, value := range template.Object {
-		out.Object[key] = value
-	}
+	maps.Copy(out.Object, template.Object)
 	out.Object["status"] = t.status
 	return out
 }

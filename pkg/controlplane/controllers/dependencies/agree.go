@@ -41,7 +41,7 @@ func agree(referrers []*workv1alpha2.ResourceBinding) agreement {
 			preserve++
 		}
 	}
-	out := agreement{conflictResolution: normalized, preserve: ptr.To(preserve > 0)}
+	out := agreement{conflictResolution: normalized, preserve: new(preserve > 0)}
 	if overwrite > 0 {
 		out.conflictResolution = policyv1alpha1.ConflictOverwrite
 	}
@@ -78,7 +78,7 @@ func suspension(requiredBy []workv1alpha2.BindingSnapshot, referrers []*workv1al
 	out := &workv1alpha2.Suspension{Scheduling: scheduling}
 	switch {
 	case suspended.Len() > 0 && active.Len() == 0:
-		out.Dispatching = ptr.To(true)
+		out.Dispatching = new(true)
 	case suspended.Len() > 0:
 		out.DispatchingOnClusters = &policyv1alpha1.SuspendClusters{ClusterNames: sets.List(suspended)}
 	case scheduling == nil:

@@ -157,7 +157,7 @@ func TestReconcile_AttachesWhatTheTemplateRefersTo(t *testing.T) {
 			Namespace: "default", Name: "nginx-deployment",
 			Clusters: []workv1alpha2.TargetCluster{{Name: "m1", Replicas: 1}, {Name: "m2", Replicas: 1}},
 		}},
-		ConflictResolution: policyv1alpha1.ConflictAbort, PreserveResourcesOnDeletion: ptr.To(false),
+		ConflictResolution: policyv1alpha1.ConflictAbort, PreserveResourcesOnDeletion: new(false),
 	}
 	if diff := cmp.Diff(want, attached.Spec); diff != "" {
 		t.Error(diff)
@@ -236,7 +236,7 @@ func TestReconcile_DetachesWhatIsNoDependencyAnyMore(t *testing.T) {
 func TestReconcile_SeveralReferrers(t *testing.T) {
 	a, b := bindingOf("a", "m1"), bindingOf("b", "m2")
 	b.Spec.ConflictResolution = policyv1alpha1.ConflictOverwrite
-	b.Spec.PreserveResourcesOnDeletion = ptr.To(true)
+	b.Spec.PreserveResourcesOnDeletion = new(true)
 	h := newHarness(t, []*unstructured.Unstructured{deployment("a", "conf"), deployment("b", "conf"), configMap("conf")}, a, b)
 	h.reconcile("a-deployment")
 	h.published()
@@ -306,7 +306,7 @@ func TestSuspension_OnlyWhereEveryReferrerIsSuspended(t *testing.T) {
 		b := bindingOf(name)
 		b.Spec.Suspension = &workv1alpha2.Suspension{}
 		if dispatching {
-			b.Spec.Suspension.Dispatching = ptr.To(true)
+			b.Spec.Suspension.Dispatching = new(true)
 		}
 		if on != nil {
 			b.Spec.Suspension.DispatchingOnClusters = &policyv1alpha1.SuspendClusters{ClusterNames: on}
@@ -327,7 +327,7 @@ func TestSuspension_OnlyWhereEveryReferrerIsSuspended(t *testing.T) {
 	}{
 		"nobody is suspended": {[]workv1alpha2.BindingSnapshot{needs("a", "m1")}, []*workv1alpha2.ResourceBinding{referrer("a", false)}, nil},
 		"the only one is": {[]workv1alpha2.BindingSnapshot{needs("a", "m1")}, []*workv1alpha2.ResourceBinding{referrer("a", true)},
-			&workv1alpha2.Suspension{Suspension: policyv1alpha1.Suspension{Dispatching: ptr.To(true)}}},
+			&workv1alpha2.Suspension{Suspension: policyv1alpha1.Suspension{Dispatching: new(true)}}},
 		"in one cluster": {[]workv1alpha2.BindingSnapshot{needs("a", "m1", "m2")}, []*workv1alpha2.ResourceBinding{referrer("a", false, "m2")},
 			&workv1alpha2.Suspension{Suspension: policyv1alpha1.Suspension{DispatchingOnClusters: &policyv1alpha1.SuspendClusters{ClusterNames: []string{"m2"}}}}},
 		"another needs it there": {[]workv1alpha2.BindingSnapshot{needs("a", "m1"), needs("b", "m1")},

@@ -116,7 +116,7 @@ func TestLazy_WaitsForTheUser(t *testing.T) {
 func TestPreemption(t *testing.T) {
 	always := func(priority int32) func(*policyv1alpha1.PropagationSpec) {
 		return func(s *policyv1alpha1.PropagationSpec) {
-			s.Priority = ptr.To(priority)
+			s.Priority = new(priority)
 			s.Preemption = policyv1alpha1.PreemptAlways
 			s.ResourceSelectors[0].Name = "nginx"
 			s.ResourceSelectors[0].Namespace = "default"

@@ -28,7 +28,7 @@ func TestTemplate_ClaimedAndBound(t *testing.T) {
 	h := newHarness(t, Gates{}, one(deployment("nginx", 3)), pp("p", func(s *policyv1alpha1.PropagationSpec) {
 		s.PropagateDeps = true
 		s.Placement.ClusterAffinity = &policyv1alpha1.ClusterAffinity{ClusterNames: []string{"m1"}}
-		s.Suspension = &policyv1alpha1.Suspension{Dispatching: ptr.To(true)}
+		s.Suspension = &policyv1alpha1.Suspension{Dispatching: new(true)}
 	}))
 	h.mustReconcile(keyFor("nginx"))
 	if diff := cmp.Diff([]string{"claim", "create nginx-deployment"}, h.wrote()); diff != "" {
@@ -58,7 +58,7 @@ func TestTemplate_ClaimedAndBound(t *testing.T) {
 		},
 		Replicas: 3, PropagateDeps: true, SchedulerName: "default-scheduler", ConflictResolution: policyv1alpha1.ConflictAbort,
 		Placement:  &policyv1alpha1.Placement{ClusterAffinity: &policyv1alpha1.ClusterAffinity{ClusterNames: []string{"m1"}}},
-		Suspension: &workv1alpha2.Suspension{Suspension: policyv1alpha1.Suspension{Dispatching: ptr.To(true)}},
+		Suspension: &workv1alpha2.Suspension{Suspension: policyv1alpha1.Suspension{Dispatching: new(true)}},
 	}
 	if diff := cmp.Diff(wantSpec, b.Spec); diff != "" {
 		t.Error(diff)
@@ -145,7 +145,7 @@ func TestTemplate_OthersFieldsInTheBindingStay(t *testing.T) {
 	b := h.binding("nginx-deployment")
 	b.Spec.Clusters = []workv1alpha2.TargetCluster{{Name: "m1", Replicas: 3}}
 	b.Spec.RequiredBy = []workv1alpha2.BindingSnapshot{{Name: "x"}}
-	b.Spec.Suspension = &workv1alpha2.Suspension{Scheduling: ptr.To(true)}
+	b.Spec.Suspension = &workv1alpha2.Suspension{Scheduling: new(true)}
 	b.Finalizers = append(b.Finalizers, "other/finalizer")
 	b.Annotations["other"] = "x"
 	if err := h.client.Update(t.Context(), b); err != nil {

@@ -50,8 +50,7 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 // register adds a collector, or takes the one that is there already.
 func register[C prometheus.Collector](registry prometheus.Registerer, c *C) error {
 	err := registry.Register(*c)
-	var there prometheus.AlreadyRegisteredError
-	if errors.As(err, &there) {
+	if there, ok := errors.AsType[prometheus.AlreadyRegisteredError](err); ok {
 		if same, ok := there.ExistingCollector.(C); ok {
 			*c = same
 			return nil

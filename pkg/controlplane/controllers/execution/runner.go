@@ -78,7 +78,7 @@ func (r *runner) next() bool {
 	if r.ctx.Err() != nil {
 		return true
 	}
-	opts := priorityqueue.AddOpts{Priority: ptr.To(priority)}
+	opts := priorityqueue.AddOpts{Priority: new(priority)}
 	if err != nil {
 		r.log.V(2).Info("Work failed, trying again", "Work", klog.KRef(r.namespace, name), "err", err)
 		opts.RateLimited = true
@@ -151,7 +151,7 @@ func (r *runner) wakeFailed() {
 	defer r.mu.Unlock()
 	for name, s := range r.works {
 		if s.failing.Load() {
-			r.queue.AddWithOpts(priorityqueue.AddOpts{Priority: ptr.To(background)}, name)
+			r.queue.AddWithOpts(priorityqueue.AddOpts{Priority: new(background)}, name)
 		}
 	}
 }

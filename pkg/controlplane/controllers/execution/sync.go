@@ -78,7 +78,7 @@ func (r *runner) dispatch(ctx context.Context, cluster *clusterv1alpha1.Cluster,
 		return r.report(ctx, work, s, rep)
 	}
 	began := r.c.deps.Clock.Now()
-	rep.applied = ptr.To(r.apply(ctx, member, work, s))
+	rep.applied = new(r.apply(ctx, member, work, s))
 	s.failing.Store(rep.applied.err != nil)
 	r.c.metrics.synced(r.c.deps.Clock.Since(began), rep.applied.err)
 	wait, err := r.report(ctx, work, s, rep)

@@ -427,7 +427,7 @@ func TestSync_RestartWritesNothing(t *testing.T) {
 }
 
 func TestSync_Suspended(t *testing.T) {
-	b := newBench(t, configMap, func(w *workv1alpha1.Work) { w.Spec.SuspendDispatching = ptr.To(true) })
+	b := newBench(t, configMap, func(w *workv1alpha1.Work) { w.Spec.SuspendDispatching = new(true) })
 	b.mustSync()
 	c := meta.FindStatusCondition(b.work().Status.Conditions, workv1alpha1.WorkDispatching)
 	if c == nil || c.Status != metav1.ConditionFalse || c.Reason != "SuspendDispatching" || c.Message != "Work dispatching is in a suspended state." {
@@ -439,7 +439,7 @@ func TestSync_Suspended(t *testing.T) {
 	if b.member.Get(configMapPath) != nil {
 		t.Error("in the member")
 	}
-	b.edit(func(w *workv1alpha1.Work) { w.Spec.SuspendDispatching = ptr.To(false) })
+	b.edit(func(w *workv1alpha1.Work) { w.Spec.SuspendDispatching = new(false) })
 	b.clock.Step(time.Second)
 	b.mustSync()
 	if got := b.events(); len(got) != 2 || got[1] != "Normal WorkDispatching Work is being dispatched to member clusters." {
@@ -454,7 +454,7 @@ func TestSync_SuspensionDoesNotHideThatAnObjectIsGone(t *testing.T) {
 	b := newBench(t, configMap)
 	b.mustSync()
 	b.observed(configMapPath)
-	b.edit(func(w *workv1alpha1.Work) { w.Spec.SuspendDispatching = ptr.To(true) })
+	b.edit(func(w *workv1alpha1.Work) { w.Spec.SuspendDispatching = new(true) })
 	b.member.Remove(configMapPath)
 	b.observed(configMapPath)
 	b.clock.Step(time.Minute)
@@ -521,7 +521,7 @@ func TestRemove(t *testing.T) {
 		}, true, true},
 		{"an object that was never observed goes too", func(b *bench) { b.runner.forget("w") }, true, false},
 		{"the object stays when it should", func(b *bench) {
-			b.edit(func(w *workv1alpha1.Work) { w.Spec.PreserveResourcesOnDeletion = ptr.To(true) })
+			b.edit(func(w *workv1alpha1.Work) { w.Spec.PreserveResourcesOnDeletion = new(true) })
 		}, true, true},
 		{"a cluster that is not Ready is waited for", func(b *bench) {
 			b.cluster(func(c *clusterv1alpha1.Cluster) { c.Status.Conditions[0].Status = metav1.ConditionFalse })

@@ -60,7 +60,7 @@ func (c *Controller) stop() {
 func (c *Controller) workHandler(ctx context.Context) toolscache.ResourceEventHandler {
 	enqueue := func(work *workv1alpha1.Work, priority int) {
 		if cluster, err := names.ClusterOfExecutionNamespace(work.Namespace); err == nil {
-			c.runner(ctx, cluster).queue.AddWithOpts(priorityqueue.AddOpts{Priority: ptr.To(priority)}, work.Name)
+			c.runner(ctx, cluster).queue.AddWithOpts(priorityqueue.AddOpts{Priority: new(priority)}, work.Name)
 		}
 	}
 	return toolscache.ResourceEventHandlerDetailedFuncs{
@@ -167,7 +167,7 @@ func (c *Controller) wake(ctx context.Context, cluster string) int {
 	for i := range works.Items {
 		keys[i] = works.Items[i].Name
 	}
-	c.runner(ctx, cluster).queue.AddWithOpts(priorityqueue.AddOpts{Priority: ptr.To(background)}, keys...)
+	c.runner(ctx, cluster).queue.AddWithOpts(priorityqueue.AddOpts{Priority: new(background)}, keys...)
 	return len(keys)
 }
 

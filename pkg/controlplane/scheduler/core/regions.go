@@ -160,7 +160,7 @@ func (s *search) best(items []region, least int64, low, high int) []int {
 	words := (len(items)*layer + 63) / 64
 	s.takes = slices.Grow(s.takes[:0], words)[:words]
 	clear(s.takes)
-	for i := len(items) - 1; i >= 0; i-- {
+	for i := range slices.Backward(items) {
 		s.step(items, i, width, low, high)
 	}
 	if s.states[0] == none {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"sync"
 	"testing"
 
@@ -14,8 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
-
-	"net/http"
 
 	"github.com/karmada-toolkit/karmada/pkg/member/access/accesstest"
 	"github.com/karmada-toolkit/karmada/pkg/member/access/mirror"
