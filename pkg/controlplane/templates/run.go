@@ -55,24 +55,30 @@ func (s *Store) Start(ctx context.Context) error {
 
 func (s *Store) loop(ctx context.Context) {
 	wait := s.cfg.Period
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
 	var pending []time.Duration
 	for {
-		timer := time.NewTimer(wait)
 		select {
 		case <-ctx.Done():
-			timer.Stop()
 			return
 		case <-s.hint:
-			timer.Stop()
-			pending = settle()
+			// Hints that keep coming do not put off the look that is due.
+			soon := settle()
+			pending = soon[1:]
+			if wait > soon[0] {
+				wait = soon[0]
+				timer.Reset(wait)
+			}
 		case <-timer.C:
 			if err := s.refresh(ctx); err != nil {
 				log.FromContext(ctx).Error(err, "Failed to discover API types")
 			}
-		}
-		wait = s.cfg.Period
-		if len(pending) > 0 {
-			wait, pending = pending[0], pending[1:]
+			wait = s.cfg.Period
+			if len(pending) > 0 {
+				wait, pending = pending[0], pending[1:]
+			}
+			timer.Reset(wait)
 		}
 	}
 }

@@ -1,0 +1,442 @@
+//go:build integration
+
+package binding_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/karmada-toolkit/karmada/internal/kube"
+	"github.com/karmada-toolkit/karmada/internal/testenv"
+	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/apis/crds"
+	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
+	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
+	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/binding"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/dependencies"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/detector"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/namespacesync"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/interpreter"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
+)
+
+// plane is a control plane with the controllers of the template side.
+type plane struct {
+	*testing.T
+	cluster *testenv.Cluster
+	client  client.Client // uncached
+	writes  *writes
+	stop    func()
+}
+
+// writes counts what the controllers write, events aside.
+type writes struct {
+	mu    sync.Mutex
+	count map[string]int
+}
+
+type counting struct {
+	next http.RoundTripper
+	*writes
+}
+
+func (c counting) RoundTrip(req *http.Request) (*http.Response, error) {
+	if req.Method != http.MethodGet && !strings.Contains(req.URL.Path, "/events") {
+		parts := strings.Split(strings.Trim(req.URL.Path, "/"), "/")
+		kind := parts[len(parts)-1]
+		if req.Method != http.MethodPost {
+			kind = parts[len(parts)-2]
+		}
+		c.mu.Lock()
+		c.count[req.Method+" "+kind]++
+		c.mu.Unlock()
+	}
+	return c.next.RoundTrip(req)
+}
+
+func (w *writes) take() map[string]int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	out := w.count
+	w.count = map[string]int{}
+	return out
+}
+
+func newPlane(t *testing.T) *plane {
+	t.Helper()
+	p := &plane{T: t, cluster: testenv.Start(t, testenv.ControlPlane()), writes: &writes{count: map[string]int{}}}
+	c, err := client.New(p.cluster.Config, client.Options{Scheme: kube.NewScheme()})
+	p.must(err)
+	p.client = c
+	p.install()
+	for _, name := range []string{"m1", "m2"} {
+		p.must(c.Create(t.Context(), &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: clusterv1alpha1.ClusterSpec{SyncMode: clusterv1alpha1.Push}}))
+		p.must(c.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "karmada-es-" + name}}))
+	}
+	p.start()
+	t.Cleanup(func() { p.stop() })
+	return p
+}
+
+func (p *plane) must(err error) {
+	p.Helper()
+	if err != nil {
+		p.Fatal(err)
+	}
+}
+
+// install creates the types of the control plane; Cluster, which another server
+// serves there, is one of them here.
+func (p *plane) install() {
+	p.Helper()
+	all, err := crds.All()
+	p.must(err)
+	all = append(all, definition("cluster.karmada.io", "v1alpha1", "clusters", "Cluster", apiextensionsv1.ClusterScoped))
+	for _, crd := range all {
+		crd.Spec.Conversion = nil
+		p.must(p.client.Create(p.Context(), crd))
+	}
+	testenv.Eventually(p.T, 20*time.Second, func(ctx context.Context) error {
+		return errors.Join(p.client.List(ctx, &clusterv1alpha1.ClusterList{}), p.client.List(ctx, &workv1alpha1.WorkList{}),
+			p.client.List(ctx, &policyv1alpha1.PropagationPolicyList{}), p.client.List(ctx, &workv1alpha2.ClusterResourceBindingList{}))
+	})
+}
+
+func definition(group, version, plural, kind string, scope apiextensionsv1.ResourceScope) *apiextensionsv1.CustomResourceDefinition {
+	return &apiextensionsv1.CustomResourceDefinition{
+		ObjectMeta: metav1.ObjectMeta{Name: plural + "." + group},
+		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
+			Group: group, Scope: scope,
+			Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: plural, Singular: strings.ToLower(kind), Kind: kind, ListKind: kind + "List"},
+			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
+				Name: version, Served: true, Storage: true,
+				Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{
+					Type: "object", XPreserveUnknownFields: ptr.To(true),
+				}},
+			}},
+		},
+	}
+}
+
+// start runs the controllers, as a new process would.
+func (p *plane) start() {
+	p.Helper()
+	cfg := rest.CopyConfig(p.cluster.Config)
+	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return counting{next, p.writes} })
+	mgr, err := ctrl.NewManager(cfg, manager.Options{
+		Scheme: kube.NewScheme(), Metrics: metricsserver.Options{BindAddress: "0"},
+		Controller: config.Controller{SkipNameValidation: ptr.To(true)},
+		Cache:      cache.Options{DefaultTransform: cache.TransformStripManagedFields()},
+	})
+	p.must(err)
+	ctx, stop := context.WithCancel(context.Background())
+	store := p.store(mgr)
+	in := interpreter.New()
+	namespaces, err := templates.ParseNamespaces([]string{templates.DefaultSkippedNamespaces})
+	p.must(err)
+	p.must(errors.Join(
+		mgr.Add(store),
+		detector.Setup(ctx, mgr, detector.Deps{Store: store, Interpreter: in, Gates: detector.Gates{Priority: true}}),
+		binding.Setup(ctx, mgr, binding.Deps{Store: store, Interpreter: in}),
+		namespacesync.Setup(ctx, mgr, namespacesync.Deps{Store: store, SkippedNamespaces: namespaces}),
+		dependencies.Setup(ctx, mgr, dependencies.Deps{Store: store, Interpreter: in}),
+	))
+	done := make(chan error, 1)
+	go func() { done <- mgr.Start(ctx) }()
+	p.must(store.WaitForSync(p.Context()))
+	p.stop = func() {
+		stop()
+		if err := <-done; err != nil {
+			p.Errorf("stopping the controllers: %v", err)
+		}
+	}
+}
+
+func (p *plane) store(mgr manager.Manager) *templates.Store {
+	p.Helper()
+	disc, err := discovery.NewDiscoveryClientForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	p.must(err)
+	dyn, err := dynamic.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	p.must(err)
+	apis, err := templates.ParseAPIs("")
+	p.must(err)
+	namespaces, err := templates.ParseNamespaces([]string{templates.DefaultSkippedNamespaces})
+	p.must(err)
+	return templates.New(templates.Config{
+		Discovery: disc, Dynamic: dyn, Mapper: mgr.GetRESTMapper(), SkippedAPIs: apis, SkippedNamespaces: namespaces,
+	})
+}
+
+// schedule does what the scheduler does.
+func (p *plane) schedule(name string, replicas int32, clusters ...string) {
+	p.Helper()
+	targets := make([]workv1alpha2.TargetCluster, len(clusters))
+	for i, c := range clusters {
+		targets[i] = workv1alpha2.TargetCluster{Name: c, Replicas: replicas}
+	}
+	testenv.Eventually(p.T, 10*time.Second, func(ctx context.Context) error {
+		b := &workv1alpha2.ResourceBinding{}
+		if err := p.client.Get(ctx, client.ObjectKey{Namespace: "default", Name: name}, b); err != nil {
+			return err
+		}
+		b.Spec.Clusters = targets
+		return p.client.Update(ctx, b)
+	})
+}
+
+// carried waits until Works carry what is wanted: a value per cluster, taken from
+// the manifests of a kind and name.
+func (p *plane) carried(kind, name string, want map[string]string, value func(*unstructured.Unstructured) string) {
+	p.Helper()
+	testenv.Eventually(p.T, 20*time.Second, func(ctx context.Context) error {
+		list := &workv1alpha1.WorkList{}
+		if err := p.client.List(ctx, list); err != nil {
+			return err
+		}
+		got := map[string]string{}
+		for i := range list.Items {
+			obj := &unstructured.Unstructured{}
+			if err := obj.UnmarshalJSON(list.Items[i].Spec.Workload.Manifests[0].Raw); err != nil {
+				return err
+			}
+			if obj.GetKind() == kind && obj.GetName() == name && list.Items[i].DeletionTimestamp == nil {
+				got[strings.TrimPrefix(list.Items[i].Namespace, "karmada-es-")] = value(obj)
+			}
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			return errors.New(diff)
+		}
+		return nil
+	})
+}
+
+// wrote waits until the controllers have written what is wanted, and no more.
+func (p *plane) wrote(want map[string]int) {
+	p.Helper()
+	got := map[string]int{}
+	testenv.Eventually(p.T, 10*time.Second, func(context.Context) error {
+		for key, n := range p.writes.take() {
+			got[key] += n
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			return errors.New(diff)
+		}
+		return nil
+	})
+	p.quiet()
+}
+
+// quiet fails when the controllers write anything in the next moment.
+func (p *plane) quiet() {
+	p.Helper()
+	select {
+	case <-time.After(500 * time.Millisecond):
+	case <-p.Context().Done():
+	}
+	if got := p.writes.take(); len(got) != 0 {
+		p.Errorf("writes %v", got)
+	}
+}
+
+func nginx(volumes ...corev1.Volume) *appsv1.Deployment {
+	labels := map[string]string{"app": "nginx"}
+	return &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "nginx", Labels: labels},
+		Spec: appsv1.DeploymentSpec{
+			Replicas: ptr.To[int32](2), Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{
+				Containers: []corev1.Container{{Name: "nginx", Image: "nginx"}}, Volumes: volumes,
+			}},
+		},
+	}
+}
+
+func propagates(name, apiVersion, kind string) *policyv1alpha1.PropagationPolicy {
+	return &policyv1alpha1.PropagationPolicy{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "default", Name: name, Finalizers: []string{policyv1alpha1.PropagationPolicyFinalizer},
+			Labels: map[string]string{policyv1alpha1.PropagationPolicyPermanentIDLabel: "id-" + name},
+		},
+		Spec: policyv1alpha1.PropagationSpec{ResourceSelectors: []policyv1alpha1.ResourceSelector{{APIVersion: apiVersion, Kind: kind}}},
+	}
+}
+
+func replicasOf(obj *unstructured.Unstructured) string {
+	n, _, _ := unstructured.NestedInt64(obj.Object, "spec", "replicas")
+	return fmt.Sprint(n)
+}
+
+func dataOf(obj *unstructured.Unstructured) string {
+	v, _, _ := unstructured.NestedString(obj.Object, "data", "key")
+	return v
+}
+
+func TestTemplateSide(t *testing.T) {
+	p := newPlane(t)
+	both := []string{"m1", "m2"}
+
+	p.Run("a deployment for two clusters costs four writes", func(t *testing.T) {
+		p := p.in(t)
+		p.must(p.client.Create(t.Context(), propagates("nginx", "apps/v1", "Deployment")))
+		p.must(p.client.Create(t.Context(), nginx()))
+		p.schedule("nginx-deployment", 2, both...)
+		p.carried("Deployment", "nginx", map[string]string{"m1": "2", "m2": "2"}, replicasOf)
+		p.wrote(map[string]int{"PATCH deployments": 1, "POST resourcebindings": 1, "POST works": 2})
+	})
+	p.Run("a change of status costs none", func(t *testing.T) {
+		p := p.in(t)
+		d := nginx()
+		p.must(p.client.Get(t.Context(), client.ObjectKeyFromObject(d), d))
+		d.Status.Replicas = 4
+		p.must(p.client.Status().Update(t.Context(), d))
+		p.quiet()
+	})
+	p.Run("an edit costs one and one for each cluster", func(t *testing.T) {
+		p := p.in(t)
+		d := nginx()
+		p.must(p.client.Get(t.Context(), client.ObjectKeyFromObject(d), d))
+		d.Annotations["color"] = "red"
+		p.must(p.client.Update(t.Context(), d))
+		p.carried("Deployment", "nginx", map[string]string{"m1": "red", "m2": "red"},
+			func(obj *unstructured.Unstructured) string { return obj.GetAnnotations()["color"] })
+		p.wrote(map[string]int{"PATCH resourcebindings": 1, "PATCH works": 2})
+	})
+
+	p.stop()
+	d := nginx()
+	p.must(p.client.Get(t.Context(), client.ObjectKeyFromObject(d), d))
+	d.Annotations["color"] = "blue"
+	p.must(p.client.Update(t.Context(), d))
+	p.start()
+	p.carried("Deployment", "nginx", map[string]string{"m1": "blue", "m2": "blue"},
+		func(obj *unstructured.Unstructured) string { return obj.GetAnnotations()["color"] })
+	p.wrote(map[string]int{"PATCH works": 2}) // what was missed, and nothing else
+	p.stop()
+	p.start()
+	p.quiet()
+
+	p.Run("a type that appears is propagated", p.newType)
+	p.Run("dependencies follow", p.dependencies)
+	p.Run("a namespace goes everywhere", p.namespace)
+	p.Run("a policy that goes leaves everything in place", p.policyGone)
+	p.Run("a template that goes takes its works with it", p.templateGone)
+}
+
+func (p *plane) in(t *testing.T) *plane {
+	return &plane{T: t, cluster: p.cluster, client: p.client, writes: p.writes}
+}
+
+func (p *plane) newType(t *testing.T) {
+	p = p.in(t)
+	p.must(p.client.Create(t.Context(), definition("example.io", "v1", "guestbooks", "Guestbook", apiextensionsv1.NamespaceScoped)))
+	p.must(p.client.Create(t.Context(), propagates("guestbooks", "example.io/v1", "Guestbook")))
+	testenv.Eventually(t, 10*time.Second, func(ctx context.Context) error {
+		return p.client.Create(ctx, &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "example.io/v1", "kind": "Guestbook", "metadata": map[string]any{"namespace": "default", "name": "g"},
+			"data": map[string]any{"key": "1"},
+		}})
+	})
+	p.schedule("g-guestbook", 0, "m2")
+	p.carried("Guestbook", "g", map[string]string{"m2": "1"}, dataOf)
+}
+
+func (p *plane) dependencies(t *testing.T) {
+	p = p.in(t)
+	conf := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "conf"}, Data: map[string]string{"key": "1"}}
+	p.must(p.client.Create(t.Context(), conf))
+	policy := propagates("nginx", "apps/v1", "Deployment")
+	p.must(p.client.Get(t.Context(), client.ObjectKeyFromObject(policy), policy))
+	policy.Spec.PropagateDeps = true
+	p.must(p.client.Update(t.Context(), policy))
+	d := nginx()
+	p.must(p.client.Get(t.Context(), client.ObjectKeyFromObject(d), d))
+	d.Spec.Template.Spec.Volumes = []corev1.Volume{{Name: "c", VolumeSource: corev1.VolumeSource{
+		ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "conf"}},
+	}}}
+	p.must(p.client.Update(t.Context(), d))
+	p.carried("ConfigMap", "conf", map[string]string{"m1": "1", "m2": "1"}, dataOf)
+	conf.Data["key"] = "2"
+	p.must(p.client.Update(t.Context(), conf))
+	p.carried("ConfigMap", "conf", map[string]string{"m1": "2", "m2": "2"}, dataOf)
+	p.schedule("nginx-deployment", 2, "m2")
+	p.carried("ConfigMap", "conf", map[string]string{"m2": "2"}, dataOf)
+	policy.Spec.PropagateDeps = false
+	testenv.Eventually(t, 10*time.Second, func(ctx context.Context) error {
+		if err := p.client.Get(ctx, client.ObjectKeyFromObject(policy), policy); err != nil {
+			return err
+		}
+		policy.Spec.PropagateDeps = false
+		return p.client.Update(ctx, policy)
+	})
+	p.carried("ConfigMap", "conf", map[string]string{}, dataOf)
+}
+
+func (p *plane) namespace(t *testing.T) {
+	p = p.in(t)
+	p.must(p.client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team", Labels: map[string]string{"a": "1"}}}))
+	label := func(obj *unstructured.Unstructured) string { return obj.GetLabels()["a"] }
+	p.carried("Namespace", "team", map[string]string{"m1": "1", "m2": "1"}, label)
+	p.must(p.client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "karmada-es-m3"}}))
+	p.must(p.client.Create(t.Context(), &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "m3"}}))
+	p.carried("Namespace", "team", map[string]string{"m1": "1", "m2": "1", "m3": "1"}, label)
+}
+
+func (p *plane) policyGone(t *testing.T) {
+	p = p.in(t)
+	policy := propagates("nginx", "apps/v1", "Deployment")
+	p.must(p.client.Delete(t.Context(), policy))
+	testenv.Eventually(t, 10*time.Second, func(ctx context.Context) error {
+		if err := p.client.Get(ctx, client.ObjectKeyFromObject(policy), policy); !apierrors.IsNotFound(err) {
+			return fmt.Errorf("the policy is still there: %w", err)
+		}
+		return nil
+	})
+	d := nginx()
+	p.must(p.client.Get(t.Context(), client.ObjectKeyFromObject(d), d))
+	if id := d.Labels[policyv1alpha1.PropagationPolicyPermanentIDLabel]; id != "" {
+		t.Errorf("the template is held by %s", id)
+	}
+	p.carried("Deployment", "nginx", map[string]string{"m2": "2"}, replicasOf)
+}
+
+func (p *plane) templateGone(t *testing.T) {
+	p = p.in(t)
+	p.must(p.client.Delete(t.Context(), nginx()))
+	p.carried("Deployment", "nginx", map[string]string{}, replicasOf)
+	testenv.Eventually(t, 20*time.Second, func(ctx context.Context) error {
+		list := &workv1alpha2.ResourceBindingList{}
+		if err := p.client.List(ctx, list); err != nil {
+			return err
+		}
+		if slices.ContainsFunc(list.Items, func(b workv1alpha2.ResourceBinding) bool { return b.Name == "nginx-deployment" }) {
+			return errors.New("the binding is still there")
+		}
+		return nil
+	})
+}
