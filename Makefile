@@ -28,7 +28,7 @@ help: ## Show this help
 .PHONY: build
 build: ## Build karmadactl, kubectl-karmada, karmada and kubelite into bin/
 	@mkdir -p $(BIN)
-	$(GOBUILD) -o $(BIN)/ ./cmd/karmadactl ./cmd/kubectl-karmada
+	CGO_ENABLED=0 $(GOBUILD) -o $(BIN)/ ./cmd/karmadactl ./cmd/kubectl-karmada
 	$(GOBUILD) -o $(BIN)/ ./cmd/karmada
 	$(GOBUILD) -o $(BIN)/ ./cmd/kubelite
 

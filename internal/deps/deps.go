@@ -23,7 +23,6 @@ import (
 	_ "k8s.io/kube-openapi/pkg/common"
 	_ "k8s.io/kubectl/pkg/cmd"
 	_ "k8s.io/metrics/pkg/client/clientset/versioned"
-	_ "k8s.io/utils/ptr"
 	_ "sigs.k8s.io/controller-runtime"
 	_ "sigs.k8s.io/kind/pkg/cluster"
 	_ "sigs.k8s.io/yaml"

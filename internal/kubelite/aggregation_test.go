@@ -23,7 +23,6 @@ import (
 	"k8s.io/client-go/rest"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 	aggregator "k8s.io/kube-aggregator/pkg/client/clientset_generated/clientset"
-	"k8s.io/utils/ptr"
 
 	"github.com/karmada-toolkit/karmada/internal/testenv"
 	"github.com/karmada-toolkit/karmada/pkg/init/pki"

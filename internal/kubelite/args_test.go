@@ -96,7 +96,7 @@ func TestDesiredNodes(t *testing.T) {
 	for _, node := range nodes {
 		got = append(got, strings.Join([]string{node.Name, node.Status.Allocatable.Cpu().String(), node.Status.Allocatable.Memory().String(), node.Status.Allocatable.Pods().String()}, " "))
 	}
-	if diff := cmp.Diff([]string{"m1-node-0 16 64Gi 110", "m1-node-1 16 64Gi 110"}, got); diff != "" {
+	if diff := cmp.Diff([]string{"m1-node-0 16 64Gi 500", "m1-node-1 16 64Gi 500"}, got); diff != "" {
 		t.Errorf("nodes (-want +got):\n%s", diff)
 	}
 }

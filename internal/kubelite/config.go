@@ -89,7 +89,7 @@ func DefaultConfig() Config {
 		Profile:               ControlPlane,
 		NodeCPU:               "16",
 		NodeMemory:            "64Gi",
-		NodePods:              110,
+		NodePods:              500,
 		ServiceClusterIPRange: "10.96.0.0/12",
 		ClusterCIDR:           "10.244.0.0/16",
 		FSync:                 true,

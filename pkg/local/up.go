@@ -161,9 +161,9 @@ func (s *starter) run(ctx context.Context) error {
 	})
 	group.Go(func() error {
 		defer roles.fail()
-		info, err := cp.wait(ctx)
-		if err != nil {
-			return nil // reported by its own step
+		info, ok := cp.wait(ctx)
+		if !ok {
+			return nil // its own step says why
 		}
 		if err := s.roles(ctx, info); err != nil {
 			return err
@@ -177,9 +177,9 @@ func (s *starter) run(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			control, err := roles.wait(ctx)
-			if err != nil {
-				return nil // reported by its own step
+			control, ok := roles.wait(ctx)
+			if !ok {
+				return nil // its own step says why
 			}
 			return s.join(ctx, member, control, info)
 		})
@@ -198,8 +198,6 @@ type handover struct {
 	ok   bool
 }
 
-var errGivenUp = errors.New("an earlier step failed")
-
 func newHandover() *handover { return &handover{ch: make(chan struct{})} }
 
 func (s *handover) done(info ready.Info) {
@@ -208,15 +206,13 @@ func (s *handover) done(info ready.Info) {
 
 func (s *handover) fail() { s.once.Do(func() { close(s.ch) }) }
 
-func (s *handover) wait(ctx context.Context) (ready.Info, error) {
+// wait returns the cluster, or false when there will be none.
+func (s *handover) wait(ctx context.Context) (ready.Info, bool) {
 	select {
 	case <-s.ch:
-		if s.ok {
-			return s.info, nil
-		}
-		return ready.Info{}, errGivenUp
+		return s.info, s.ok
 	case <-ctx.Done():
-		return ready.Info{}, context.Cause(ctx)
+		return ready.Info{}, false
 	}
 }
 

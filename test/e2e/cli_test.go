@@ -233,16 +233,6 @@ func shows(want row, args ...string) func() error {
 	}
 }
 
-// showsNot expects that no row has the given cells.
-func showsNot(not row, args ...string) func() error {
-	return func() error {
-		if shows(not, args...)() == nil {
-			return fmt.Errorf("there is still a row %v", not)
-		}
-		return nil
-	}
-}
-
 // namespace makes a namespace for a test and removes it afterwards.
 func namespace(t *testing.T) string {
 	t.Helper()

@@ -120,7 +120,7 @@ func addLogFlags(logs *logsapi.LoggingConfiguration, fs *pflag.FlagSet) {
 }
 
 func startLogs(ctx context.Context, logs *logsapi.LoggingConfiguration) (context.Context, error) {
-	logsapi.ReapplyHandling = logsapi.ReapplyHandlingIgnoreUnchanged //nolint:reassign // a setting of the library
+	logsapi.ReapplyHandling = logsapi.ReapplyHandlingIgnoreUnchanged
 	if err := logsapi.ValidateAndApply(logs, nil); err != nil {
 		return nil, fmt.Errorf("setting up logs: %w", err)
 	}

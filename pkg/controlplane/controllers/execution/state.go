@@ -97,6 +97,8 @@ func (r *runner) load(work *workv1alpha1.Work, s *state) error {
 		if err != nil {
 			return fmt.Errorf("reading manifest %d of work %s/%s: %w", i, work.Namespace, work.Name, err)
 		}
+		// What failed before may have failed because it is there.
+		o.exists = meta.IsStatusConditionFalse(work.Status.Conditions, workv1alpha1.WorkApplied)
 		for _, old := range s.objects {
 			if old.gvk == o.gvk && old.key == o.key {
 				o.uid, o.version, o.hash, o.exists = old.uid, old.version, old.hash, old.exists
