@@ -3,6 +3,7 @@ package detector
 import (
 	"context"
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -33,7 +34,15 @@ type harness struct {
 	client  client.WithWatch
 	det     *detector
 	events  chan string
-	writes  []string
+
+	mu     sync.Mutex
+	writes []string
+}
+
+func (h *harness) note(write string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.writes = append(h.writes, write)
 }
 
 func newHarness(t *testing.T, gates Gates, objs []*unstructured.Unstructured, stored ...client.Object) *harness {
@@ -41,11 +50,11 @@ func newHarness(t *testing.T, gates Gates, objs []*unstructured.Unstructured, st
 	h := &harness{T: t, cluster: templatestest.New(t, objs)}
 	b := fake.NewClientBuilder().WithScheme(kube.NewScheme()).WithObjects(stored...).WithInterceptorFuncs(interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
-			h.writes = append(h.writes, "create "+obj.GetName())
+			h.note("create " + obj.GetName())
 			return c.Create(ctx, obj, opts...)
 		},
 		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, p client.Patch, opts ...client.PatchOption) error {
-			h.writes = append(h.writes, "patch "+obj.GetName())
+			h.note("patch " + obj.GetName())
 			return c.Patch(ctx, obj, p, opts...)
 		},
 	})
