@@ -609,6 +609,7 @@ func TestRunner_HandlesWhatIsEnqueued(t *testing.T) {
 		return nil
 	})
 	// From here on changes in the member come by themselves.
+	b.observed(configMapPath)
 	b.member.Remove(configMapPath)
 	accesstest.Eventually(t, func() error {
 		if b.member.Get(configMapPath) == nil {
