@@ -4,8 +4,8 @@ import (
 	"fmt"
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
-	"k8s.io/apimachinery/pkg/api/validation/path"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	autoscalingv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/autoscaling/v1alpha1"
@@ -53,7 +53,7 @@ func validateSegment(value, absent string, at *field.Path) field.ErrorList {
 	if value == "" {
 		return field.ErrorList{field.Required(at, absent)}
 	}
-	return invalidEach(at, value, path.IsValidPathSegmentName(value))
+	return invalidEach(at, value, content.IsPathSegmentName(value))
 }
 
 // metricSource is one of the places a metric can come from.

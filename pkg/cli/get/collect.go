@@ -261,7 +261,7 @@ func (c *collector) gather(outcomes []fanout.Outcome[*reply]) (*result, error) {
 
 // each takes joined errors apart.
 func each(err error) []error {
-	if joined, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // only the outermost was joined
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		return joined.Unwrap()
 	}
 	return []error{err}

@@ -14,11 +14,11 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/httpstream"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/klog/v2"
+	"k8s.io/streaming/pkg/httpstream"
 )
 
 // forward returns the handler that carries the inner request to a member in the
@@ -63,7 +63,7 @@ func (verbose) Write(line []byte) (int, error) {
 // member went, the client must see that the answer is not whole, and the panic
 // that says so goes on.
 func endQuietly(ctx context.Context) {
-	if r := recover(); r != nil && (r != http.ErrAbortHandler || ctx.Err() == nil) {
+	if r := recover(); r != nil && (r != any(http.ErrAbortHandler) || ctx.Err() == nil) { //nolint:errorlint // a recovered value
 		panic(r)
 	}
 }

@@ -30,7 +30,7 @@ func unlessProtected(validate rest.ValidateObjectFunc) rest.ValidateObjectFunc {
 		c := versioned(obj)
 		if c.Labels[workv1alpha2.DeletionProtectionLabel] == workv1alpha2.DeletionProtectionAlways {
 			return apierrors.NewForbidden(clusterv1alpha1.Resource("clusters"), c.Name,
-				errors.New("This resource is protected, please make sure to remove the label: "+workv1alpha2.DeletionProtectionLabel)) //nolint:revive,staticcheck // clients know this text
+				errors.New("This resource is protected, please make sure to remove the label: "+workv1alpha2.DeletionProtectionLabel)) //nolint:staticcheck // clients know this text
 		}
 		if validate == nil {
 			return nil

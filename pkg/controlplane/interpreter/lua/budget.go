@@ -50,7 +50,7 @@ func (e limitError) Is(target error) bool { return target == ErrLimit }
 // budget is what a call has left. The virtual machine asks Done before each
 // instruction; that is where steps are counted.
 type budget struct {
-	context.Context
+	context.Context //nolint:containedctx // a budget is a context: that is how the machine asks it
 
 	now      func() time.Time
 	limits   Limits

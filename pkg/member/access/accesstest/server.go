@@ -20,7 +20,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/client-go/rest"
 )
@@ -123,7 +122,7 @@ func (s *Server) storeLocked(path string, obj *unstructured.Unstructured) *unstr
 	kind := "MODIFIED"
 	if old == nil {
 		kind = "ADDED"
-		obj.SetUID(types.UID(uuid.NewUUID()))
+		obj.SetUID(uuid.NewUUID())
 		obj.SetGeneration(1)
 		obj.SetCreationTimestamp(metav1.Unix(1, 0))
 	} else {
