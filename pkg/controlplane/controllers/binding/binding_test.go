@@ -8,10 +8,12 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -95,6 +97,7 @@ func newHarness(t *testing.T, template *unstructured.Unstructured, b workv1alpha
 		scope: scope, client: h.client, store: templatestest.New(t, objs).Store, interpreter: interpreter.New(),
 		works: &works.Writer{Client: h.client, Live: h.client}, events: events.New(recorder),
 		overrides: &works.Overrides{Events: events.New(recorder)}, ledger: newLedger(),
+		clock: clock.RealClock{}, duration: newDuration(prometheus.NewRegistry()),
 	}
 	return h
 }

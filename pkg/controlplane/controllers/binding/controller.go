@@ -4,17 +4,21 @@ package binding
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -56,6 +60,22 @@ type reconciler struct {
 	overrides        *works.Overrides
 	ledger           *ledger
 	statefulFailover bool
+	clock            clock.PassiveClock
+	duration         *prometheus.HistogramVec
+}
+
+// newDuration registers the metric; one that is there already is shared.
+func newDuration(r prometheus.Registerer) *prometheus.HistogramVec {
+	h := prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name: "binding_sync_work_duration_seconds", Help: "Time to bring the works of a binding in line with it.",
+		Buckets: prometheus.ExponentialBuckets(0.001, 2, 12),
+	}, []string{"result"})
+	if already, ok := errors.AsType[prometheus.AlreadyRegisteredError](r.Register(h)); ok {
+		if existing, ok := already.ExistingCollector.(*prometheus.HistogramVec); ok {
+			return existing
+		}
+	}
+	return h
 }
 
 // Setup adds the controllers of both kinds of binding to the manager.
@@ -63,6 +83,7 @@ func Setup(ctx context.Context, mgr manager.Manager, d Deps) error {
 	if err := mgr.GetFieldIndexer().IndexField(ctx, &workv1alpha1.Work{}, workIndex, workKeys); err != nil {
 		return fmt.Errorf("indexing works: %w", err)
 	}
+	duration := newDuration(metrics.Registry)
 	overrides := &works.Overrides{Events: events.ForManager(mgr, works.OverrideComponent)}
 	for _, scope := range Scopes() {
 		r := &reconciler{
@@ -70,6 +91,7 @@ func Setup(ctx context.Context, mgr manager.Manager, d Deps) error {
 			works:  &works.Writer{Client: mgr.GetClient(), Live: mgr.GetAPIReader()},
 			events: events.ForManager(mgr, scope.Controller), overrides: overrides,
 			ledger: newLedger(), statefulFailover: d.StatefulFailover,
+			clock: clock.RealClock{}, duration: duration,
 		}
 		if err := r.register(ctx, mgr, d); err != nil {
 			return err

@@ -53,7 +53,14 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if id == "" {
 		return reconcile.Result{}, fmt.Errorf("%s %s: %w", r.scope.Kind, req.NamespacedName, errNoID)
 	}
-	return r.sync(ctx, b, id)
+	began := r.clock.Now()
+	result, err := r.sync(ctx, b, id)
+	outcome := "success"
+	if err != nil {
+		outcome = "error"
+	}
+	r.duration.WithLabelValues(outcome).Observe(r.clock.Since(began).Seconds())
+	return result, err
 }
 
 // finalize deletes the Works of a binding that is being deleted and lets it go.

@@ -26,7 +26,9 @@ const (
 
 // applyAndReport applies a policy and publishes what came of it, if anything.
 func (d *detector) applyAndReport(ctx context.Context, obj *unstructured.Unstructured, p policyv1alpha1.Policy, byPolicy bool) error {
+	began := d.measures.clock.Now()
 	changed, err := d.apply(ctx, obj, p, byPolicy)
+	d.measures.applied(began, err)
 	claim := policy.For(p)
 	switch {
 	case apierrors.IsConflict(err):

@@ -7,12 +7,15 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/karmada-toolkit/karmada/internal/events"
 	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
@@ -56,6 +59,8 @@ type Deps struct {
 	// BaseDelay and MaxDelay bound the wait between attempts; 0 means 5 ms and
 	// 1000 s.
 	BaseDelay, MaxDelay time.Duration
+	// Registerer takes the metrics; nil means the one of controller-runtime.
+	Registerer prometheus.Registerer
 }
 
 // detector is what both reconcilers share.
@@ -69,6 +74,7 @@ type detector struct {
 	waiting     *waiting
 	records     *records
 	queue       *queue
+	measures    *measures
 }
 
 // Setup adds the detector to the manager.
@@ -97,8 +103,12 @@ func Setup(ctx context.Context, mgr manager.Manager, d Deps) error {
 }
 
 func newDetector(c client.Client, live client.Reader, d Deps, recorder *events.Recorder) *detector {
+	if d.Registerer == nil {
+		d.Registerer = metrics.Registry
+	}
 	return &detector{
-		client: c, live: live, store: d.Store, interpreter: d.Interpreter, events: recorder, gates: d.Gates,
+		measures: newMeasures(d.Registerer, clock.RealClock{}),
+		client:   c, live: live, store: d.Store, interpreter: d.Interpreter, events: recorder, gates: d.Gates,
 		waiting: newWaiting(), records: newRecords(), queue: newQueue(),
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -64,7 +65,7 @@ func newHarness(t *testing.T, gates Gates, objs []*unstructured.Unstructured, st
 	h.client = b.Build()
 	recorder := record.NewFakeRecorder(100)
 	h.events = recorder.Events
-	h.det = newDetector(h.client, h.client, Deps{Store: h.cluster.Store, Interpreter: interpreter.New(), Gates: gates}, events.New(recorder))
+	h.det = newDetector(h.client, h.client, Deps{Store: h.cluster.Store, Interpreter: interpreter.New(), Gates: gates, Registerer: prometheus.NewRegistry()}, events.New(recorder))
 	h.det.queue.start(workqueue.NewTypedRateLimitingQueue(limiter[templateKey](Deps{})))
 	return h
 }

@@ -123,6 +123,7 @@ func (r *policyReconciler) preemptObject(ctx context.Context, obj *unstructured.
 		}
 	}
 	_, err := r.claim(ctx, obj, claim)
+	r.measures.preempted(err)
 	what := describePreemption(claim, holder)
 	if err != nil {
 		r.events.Warning(obj, ReasonPreemptPolicyFailed, fmt.Sprintf("%s failed to preempt %s: %v", what[0], what[1], err))

@@ -92,6 +92,7 @@ func (d *detector) policy(ctx context.Context, claim policy.Claim) (policyv1alph
 func (r *templateReconciler) match(ctx context.Context, obj *unstructured.Unstructured) (policyv1alpha1.Policy, error) {
 	// A policy that appears from here on finds the template among those that wait.
 	r.waiting.add(keyOf(obj))
+	defer r.measures.matched(r.measures.clock.Now())
 	for _, scope := range scopes() {
 		if !scope.cluster && obj.GetNamespace() == "" {
 			continue
