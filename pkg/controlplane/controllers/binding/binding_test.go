@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -17,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/karmada-toolkit/karmada/internal/events"
@@ -73,6 +75,8 @@ func newHarness(t *testing.T, template *unstructured.Unstructured, b workv1alpha
 		WithIndex(&workv1alpha1.Work{}, workIndex, workKeys).
 		WithIndex(&workv1alpha2.ResourceBinding{}, kindIndex, kindKeys).
 		WithIndex(&workv1alpha2.ClusterResourceBinding{}, kindIndex, kindKeys).
+		WithIndex(&workv1alpha2.ResourceBinding{}, clusterIndex, clusterKeys).
+		WithIndex(&workv1alpha2.ClusterResourceBinding{}, clusterIndex, clusterKeys).
 		WithInterceptorFuncs(interceptor.Funcs{
 			Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
 				h.wrote("create", obj)
@@ -566,6 +570,44 @@ func TestCompletions(t *testing.T) {
 			spec := &workv1alpha2.ResourceBindingSpec{Replicas: 3, Placement: tc.placement}
 			if diff := cmp.Diff(tc.want, completions(tc.job, spec, targets(tc.targets))); diff != "" {
 				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestTargeting(t *testing.T) {
+	b := resourceBinding(map[string]int32{"m1": 1})
+	b.Spec.RequiredBy = []workv1alpha2.BindingSnapshot{{Name: "a", Clusters: targets(map[string]int32{"m2": 0})}}
+	h := newHarness(t, deployment(), b)
+	for cluster, want := range map[string]int{"m1": 1, "m2": 1, "m3": 0} {
+		got := h.r.targeting(t.Context(), &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: cluster}})
+		if len(got) != want {
+			t.Errorf("%s wakes %v", cluster, got)
+		}
+	}
+}
+
+func TestReshaped(t *testing.T) {
+	cluster := func(change func(*clusterv1alpha1.Cluster)) *clusterv1alpha1.Cluster {
+		c := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "m1", Labels: map[string]string{"a": "b"}}}
+		change(c)
+		return c
+	}
+	nothing := func(*clusterv1alpha1.Cluster) {}
+	for name, tc := range map[string]struct {
+		change func(*clusterv1alpha1.Cluster)
+		want   bool
+	}{
+		"a heartbeat": {func(c *clusterv1alpha1.Cluster) { c.Status.KubernetesVersion = "v1" }, false},
+		"a taint":     {func(c *clusterv1alpha1.Cluster) { c.Spec.Taints = []corev1.Taint{{Key: "x"}} }, false},
+		"a label":     {func(c *clusterv1alpha1.Cluster) { c.Labels = nil }, true},
+		"its region":  {func(c *clusterv1alpha1.Cluster) { c.Spec.Region = "r" }, true},
+		"its zones":   {func(c *clusterv1alpha1.Cluster) { c.Spec.Zones = []string{"z"} }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := reshaped().Update(event.UpdateEvent{ObjectOld: cluster(nothing), ObjectNew: cluster(tc.change)})
+			if got != tc.want {
+				t.Errorf("got %v", got)
 			}
 		})
 	}

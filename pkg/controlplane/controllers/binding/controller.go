@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/karmada-toolkit/karmada/internal/events"
+	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
@@ -104,6 +105,9 @@ func (r *reconciler) register(ctx context.Context, mgr manager.Manager, d Deps) 
 	if err := mgr.GetFieldIndexer().IndexField(ctx, r.scope.New(), kindIndex, kindKeys); err != nil {
 		return fmt.Errorf("indexing bindings: %w", err)
 	}
+	if err := mgr.GetFieldIndexer().IndexField(ctx, r.scope.New(), clusterIndex, clusterKeys); err != nil {
+		return fmt.Errorf("indexing bindings: %w", err)
+	}
 	workers := d.BindingSyncs
 	if r.scope.Cluster {
 		workers = d.ClusterBindingSyncs
@@ -116,6 +120,7 @@ func (r *reconciler) register(ctx context.Context, mgr manager.Manager, d Deps) 
 		For(r.scope.New(), generation).
 		Watches(&workv1alpha1.Work{}, handler.EnqueueRequestsFromMapFunc(r.bindingOfWork), builder.WithPredicates(tampered())).
 		Watches(&policyv1alpha1.ClusterOverridePolicy{}, handler.EnqueueRequestsFromMapFunc(r.overridden), generation).
+		Watches(&clusterv1alpha1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.targeting), builder.WithPredicates(reshaped())).
 		WatchesRawSource(d.Store.Gate()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers, RateLimiter: limiter(d)})
 	if !r.scope.Cluster {

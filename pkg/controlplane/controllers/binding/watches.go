@@ -2,6 +2,8 @@ package binding
 
 import (
 	"context"
+	"maps"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -9,16 +11,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 )
 
 // workIndex finds Works by the permanent id of their binding, kindIndex bindings
-// by the kind of their template.
+// by the kind of their template, clusterIndex bindings by their targets.
 const (
-	workIndex = "binding.id"
-	kindIndex = "binding.kind"
+	workIndex    = "binding.id"
+	kindIndex    = "binding.kind"
+	clusterIndex = "binding.cluster"
 )
 
 func workKeys(obj client.Object) []string {
@@ -41,6 +45,48 @@ func kindKeys(obj client.Object) []string {
 }
 
 func kindKey(apiVersion, kind string) string { return apiVersion + "," + kind }
+
+func clusterKeys(obj client.Object) []string {
+	b, ok := obj.(workv1alpha2.Binding)
+	if !ok {
+		return nil
+	}
+	var out []string
+	for _, c := range targetsOf(b.GetSpec()) {
+		out = append(out, c.Name)
+	}
+	return out
+}
+
+// reshaped passes on clusters that are new, and those that overrides may select
+// otherwise than before.
+func reshaped() predicate.Predicate {
+	return predicate.Funcs{
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			before, ok := e.ObjectOld.(*clusterv1alpha1.Cluster)
+			after, isCluster := e.ObjectNew.(*clusterv1alpha1.Cluster)
+			return ok && isCluster && (!maps.Equal(before.Labels, after.Labels) ||
+				before.Spec.Provider != after.Spec.Provider || before.Spec.Region != after.Spec.Region ||
+				!slices.Equal(before.Spec.Zones, after.Spec.Zones))
+		},
+		DeleteFunc:  func(event.DeleteEvent) bool { return false },
+		GenericFunc: func(event.GenericEvent) bool { return false },
+	}
+}
+
+// targeting returns the bindings with a cluster among their targets.
+func (r *reconciler) targeting(ctx context.Context, cluster client.Object) []reconcile.Request {
+	list := r.scope.NewList()
+	err := r.client.List(ctx, list, client.MatchingFields{clusterIndex: cluster.GetName()}, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return nil
+	}
+	var out []reconcile.Request
+	for _, b := range list.Bindings() {
+		out = append(out, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: b.GetNamespace(), Name: b.GetName()}})
+	}
+	return out
+}
 
 // tampered passes on Works that were deleted or whose spec was changed.
 func tampered() predicate.Predicate {
