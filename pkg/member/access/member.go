@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/dynamic"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
 	"k8s.io/utils/clock"
@@ -31,6 +32,7 @@ type Member struct {
 	dynamic *dynamic.DynamicClient
 	core    *corev1client.CoreV1Client
 	found   *discovery.DiscoveryClient
+	meta    metadata.Interface
 	mapper  *mapper
 	idle    func()
 	done    chan struct{}
@@ -63,8 +65,12 @@ func newMember(name string, cfg *rest.Config, client *http.Client, planeMapper m
 	if err != nil {
 		return nil, fmt.Errorf("opening cluster %s: %w", name, err)
 	}
+	onlyMeta, err := metadata.NewForConfigAndClient(metadata.ConfigFor(cfg), client)
+	if err != nil {
+		return nil, fmt.Errorf("opening cluster %s: %w", name, err)
+	}
 	return &Member{
-		name: name, config: cfg, http: client, dynamic: dyn, core: core, found: found,
+		name: name, config: cfg, http: client, dynamic: dyn, core: core, found: found, meta: onlyMeta,
 		mapper: &mapper{plane: planeMapper, clock: clk, member: restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(found))},
 		idle:   func() { utilnet.CloseIdleConnectionsFor(client.Transport) },
 		done:   make(chan struct{}),
@@ -82,6 +88,9 @@ func (m *Member) HTTP() *http.Client { return m.http }
 
 // Dynamic returns a client for objects of any kind.
 func (m *Member) Dynamic() dynamic.Interface { return m.dynamic }
+
+// Metadata returns a client for the metadata of objects of any kind.
+func (m *Member) Metadata() metadata.Interface { return m.meta }
 
 // Core returns a client for the core types; it speaks protobuf.
 func (m *Member) Core() corev1client.CoreV1Interface { return m.core }

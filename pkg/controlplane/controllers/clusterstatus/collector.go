@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -37,6 +38,10 @@ type collector struct {
 	threshold threshold
 	enabled   enablements
 	resources *resources
+	types     *definitions
+	// typesChanged is when a definition of a type changed last, in nanoseconds.
+	// Others write it.
+	typesChanged atomic.Int64
 	// well says whether the last probe found the cluster well.
 	well bool
 	// collected is when the bulk of the status was looked at last.
@@ -61,7 +66,10 @@ func (l *collector) hurry() {
 // run looks at the cluster until ctx ends.
 func (l *collector) run(ctx context.Context) {
 	defer l.cancel()
-	defer func() { l.resources.stop() }()
+	defer func() {
+		l.resources.stop()
+		l.types.stop()
+	}()
 	for ctx.Err() == nil {
 		next := l.look(ctx)
 		timer := l.c.deps.Clock.NewTimer(next)
@@ -137,6 +145,9 @@ func (l *collector) sync(ctx context.Context, cluster *clusterv1alpha1.Cluster, 
 	if err := l.collect(ctx, cluster, member); err != nil {
 		return 0, err
 	}
+	if now.Before(time.Unix(0, l.typesChanged.Load()).Add(serving)) {
+		return soon, nil // what was defined just now may not be served yet
+	}
 	l.collected = now
 	return l.c.deps.Frequency / 2, nil
 }
@@ -152,8 +163,17 @@ func (l *collector) set(status *clusterv1alpha1.ClusterStatus, c metav1.Conditio
 	meta.SetStatusCondition(&status.Conditions, c)
 }
 
-// follow keeps the nodes and pods of the member in view.
+// follow keeps the types, nodes and pods of the member in view.
 func (l *collector) follow(ctx context.Context, member *access.Member) {
+	if l.types == nil || l.types.member != member {
+		l.types.stop()
+		l.types = newDefinitions(ctx, member, func() {
+			l.typesChanged.Store(l.c.deps.Clock.Now().UnixNano())
+			l.hurry()
+		})
+	} else if !l.well {
+		l.types.mirror.Retry()
+	}
 	if !l.c.deps.Resources {
 		return
 	}
