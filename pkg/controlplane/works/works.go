@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/karmada-toolkit/karmada/internal/patch"
@@ -59,19 +60,35 @@ const (
 // ErrForeign is returned for a Work that carries something else.
 var ErrForeign = errors.New("the work belongs to something else")
 
+// remembered is the number of Works whose last write is known.
+const remembered = 4096
+
 // Writer writes Works.
 type Writer struct {
-	// Client reads from memory.
-	Client client.Client
-	// Live reads from the API server.
-	Live client.Reader
+	client client.Client // reads from memory
+	live   client.Reader // reads from the API server
+	// recent holds the generation of the last Works written, to notice when memory
+	// is behind.
+	recent *lru.Cache // client.ObjectKey to int64
+}
+
+// NewWriter returns a Writer. The client reads from memory, live from the API
+// server.
+func NewWriter(c client.Client, live client.Reader) *Writer {
+	return &Writer{client: c, live: live, recent: lru.New(remembered)}
+}
+
+// Wrote says whether a Work in this generation is, as far as is known, one that
+// the Writer made.
+func (w *Writer) Wrote(work client.Object) bool {
+	generation, ok := w.recent.Get(client.ObjectKeyFromObject(work))
+	return ok && work.GetGeneration() <= generation.(int64)
 }
 
 // Write makes a Work as wanted.
 func (w *Writer) Write(ctx context.Context, want *Want) (Result, error) {
-	existing := &workv1alpha1.Work{}
 	key := client.ObjectKey{Namespace: want.Namespace, Name: want.Name}
-	err := w.Client.Get(ctx, key, existing, client.UnsafeDisableDeepCopy)
+	existing, err := w.get(ctx, key)
 	if apierrors.IsNotFound(err) {
 		err = w.create(ctx, want)
 		if !apierrors.IsAlreadyExists(err) {
@@ -79,12 +96,31 @@ func (w *Writer) Write(ctx context.Context, want *Want) (Result, error) {
 		}
 		// Memory is behind.
 		existing = &workv1alpha1.Work{}
-		err = w.Live.Get(ctx, key, existing)
+		err = w.live.Get(ctx, key, existing)
 	}
 	if err != nil {
 		return Unchanged, fmt.Errorf("getting work %s: %w", key, err)
 	}
 	return w.update(ctx, existing, want)
+}
+
+// get returns a Work from memory, or from the API server when memory does not
+// show what was written last.
+func (w *Writer) get(ctx context.Context, key client.ObjectKey) (*workv1alpha1.Work, error) {
+	existing := &workv1alpha1.Work{}
+	err := w.client.Get(ctx, key, existing, client.UnsafeDisableDeepCopy)
+	generation, wrote := w.recent.Get(key)
+	if !wrote || err == nil && existing.Generation >= generation.(int64) {
+		return existing, err
+	}
+	existing = &workv1alpha1.Work{}
+	switch err = w.live.Get(ctx, key, existing); {
+	case apierrors.IsNotFound(err):
+		w.recent.Remove(key)
+	case err == nil:
+		w.recent.Add(key, existing.Generation)
+	}
+	return existing, err
 }
 
 func (w *Writer) create(ctx context.Context, want *Want) error {
@@ -103,9 +139,10 @@ func (w *Writer) create(ctx context.Context, want *Want) error {
 		work.OwnerReferences = []metav1.OwnerReference{*want.Owner}
 	}
 	work.Spec = want.spec(raw)
-	if err := w.Client.Create(ctx, work); err != nil {
+	if err := w.client.Create(ctx, work); err != nil {
 		return fmt.Errorf("creating work %s/%s: %w", want.Namespace, want.Name, err)
 	}
+	w.recent.Add(client.ObjectKeyFromObject(work), work.Generation)
 	return nil
 }
 
@@ -144,9 +181,10 @@ func (w *Writer) update(ctx context.Context, existing *workv1alpha1.Work, want *
 	}
 	// The answer goes into an object of its own: next shares what memory holds.
 	answer := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: want.Namespace, Name: want.Name}}
-	if err := w.Client.Patch(ctx, answer, change); err != nil {
+	if err := w.client.Patch(ctx, answer, change); err != nil {
 		return Unchanged, fmt.Errorf("patching work %s/%s: %w", want.Namespace, want.Name, err)
 	}
+	w.recent.Add(client.ObjectKeyFromObject(answer), answer.Generation)
 	return Updated, nil
 }
 

@@ -41,7 +41,7 @@ func get(t *testing.T, c client.Client) *workv1alpha1.Work {
 
 func TestWrite_CreatedUnchangedUpdated(t *testing.T) {
 	c := fake.NewClientBuilder().WithScheme(kube.NewScheme()).Build()
-	writer := &Writer{Client: c, Live: c}
+	writer := NewWriter(c, c)
 	overrides := map[string]string{policyv1alpha1.AppliedOverridesAnnotation: "[]"}
 	for _, step := range []struct {
 		want   *Want
@@ -72,7 +72,7 @@ func TestWrite_OthersMetadataStays(t *testing.T) {
 		OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "X", Name: "x", UID: "x"}},
 	}}
 	c := fake.NewClientBuilder().WithScheme(kube.NewScheme()).WithObjects(existing).Build()
-	if got, err := (&Writer{Client: c, Live: c}).Write(t.Context(), want("a", nil)); err != nil || got != Updated {
+	if got, err := NewWriter(c, c).Write(t.Context(), want("a", nil)); err != nil || got != Updated {
 		t.Fatalf("got %s, %v", got, err)
 	}
 	w := get(t, c)
@@ -87,7 +87,7 @@ func TestWrite_OthersMetadataStays(t *testing.T) {
 
 func TestWrite_MemoryIsBehind(t *testing.T) {
 	live := fake.NewClientBuilder().WithScheme(kube.NewScheme()).Build()
-	if _, err := (&Writer{Client: live, Live: live}).Write(t.Context(), want("a", nil)); err != nil {
+	if _, err := NewWriter(live, live).Write(t.Context(), want("a", nil)); err != nil {
 		t.Fatal(err)
 	}
 	id := get(t, live).Labels[workv1alpha2.WorkPermanentIDLabel]
@@ -96,12 +96,35 @@ func TestWrite_MemoryIsBehind(t *testing.T) {
 			return apierrors.NewNotFound(schema.GroupResource{Resource: "works"}, key.Name)
 		},
 	})
-	got, err := (&Writer{Client: stale, Live: live}).Write(t.Context(), want("b", nil))
+	got, err := NewWriter(stale, live).Write(t.Context(), want("b", nil))
 	if err != nil || got != Updated {
 		t.Fatalf("got %s, %v", got, err)
 	}
 	if now := get(t, live).Labels[workv1alpha2.WorkPermanentIDLabel]; now != id {
 		t.Errorf("the id changed from %s to %s", id, now)
+	}
+}
+
+func TestWrite_MemoryBehindItsOwnWriteWritesNothing(t *testing.T) {
+	live := fake.NewClientBuilder().WithScheme(kube.NewScheme()).Build()
+	writer := NewWriter(interceptor.NewClient(live, interceptor.Funcs{
+		Get: func(_ context.Context, _ client.WithWatch, key client.ObjectKey, _ client.Object, _ ...client.GetOption) error {
+			return apierrors.NewNotFound(schema.GroupResource{Resource: "works"}, key.Name)
+		},
+		Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
+			if err := c.Get(ctx, client.ObjectKeyFromObject(obj), &workv1alpha1.Work{}); err == nil {
+				t.Error("it writes what is there")
+			}
+			return c.Create(ctx, obj, opts...)
+		},
+	}), live)
+	for _, result := range []Result{Created, Unchanged} {
+		if got, err := writer.Write(t.Context(), want("a", nil)); err != nil || got != result {
+			t.Errorf("got %s, %v, want %s", got, err, result)
+		}
+	}
+	if !writer.Wrote(get(t, live)) {
+		t.Error("it does not know its own write")
 	}
 }
 
@@ -123,7 +146,7 @@ func TestWrite_Refuses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := fake.NewClientBuilder().WithScheme(kube.NewScheme()).WithObjects(tc.existing).Build()
-			if _, err := (&Writer{Client: c, Live: c}).Write(t.Context(), want("a", nil)); err == nil || !tc.check(err) {
+			if _, err := NewWriter(c, c).Write(t.Context(), want("a", nil)); err == nil || !tc.check(err) {
 				t.Errorf("got error %v", err)
 			}
 		})

@@ -99,7 +99,7 @@ func newHarness(t *testing.T, template *unstructured.Unstructured, b workv1alpha
 	}
 	h.r = &reconciler{
 		scope: scope, client: h.client, store: templatestest.New(t, objs).Store, interpreter: interpreter.New(),
-		works: &works.Writer{Client: h.client, Live: h.client}, events: events.New(recorder),
+		works: works.NewWriter(h.client, h.client), events: events.New(recorder),
 		overrides: &works.Overrides{Events: events.New(recorder)}, ledger: newLedger(),
 		clock: clock.RealClock{}, duration: newDuration(prometheus.NewRegistry()),
 	}

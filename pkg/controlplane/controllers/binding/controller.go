@@ -89,7 +89,7 @@ func Setup(ctx context.Context, mgr manager.Manager, d Deps) error {
 	for _, scope := range Scopes() {
 		r := &reconciler{
 			scope: scope, client: mgr.GetClient(), store: d.Store, interpreter: d.Interpreter,
-			works:  &works.Writer{Client: mgr.GetClient(), Live: mgr.GetAPIReader()},
+			works:  works.NewWriter(mgr.GetClient(), mgr.GetAPIReader()),
 			events: events.ForManager(mgr, scope.Controller), overrides: overrides,
 			ledger: newLedger(), statefulFailover: d.StatefulFailover,
 			clock: clock.RealClock{}, duration: duration,
@@ -118,7 +118,7 @@ func (r *reconciler) register(ctx context.Context, mgr manager.Manager, d Deps) 
 	generation := builder.WithPredicates(predicate.GenerationChangedPredicate{})
 	b := builder.ControllerManagedBy(mgr).Named(r.scope.Controller).
 		For(r.scope.New(), generation).
-		Watches(&workv1alpha1.Work{}, handler.EnqueueRequestsFromMapFunc(r.bindingOfWork), builder.WithPredicates(tampered())).
+		Watches(&workv1alpha1.Work{}, handler.EnqueueRequestsFromMapFunc(r.bindingOfWork), builder.WithPredicates(r.tampered())).
 		Watches(&policyv1alpha1.ClusterOverridePolicy{}, handler.EnqueueRequestsFromMapFunc(r.overridden), generation).
 		Watches(&clusterv1alpha1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.targeting), builder.WithPredicates(reshaped())).
 		WatchesRawSource(d.Store.Gate()).

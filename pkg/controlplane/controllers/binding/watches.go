@@ -88,12 +88,13 @@ func (r *reconciler) targeting(ctx context.Context, cluster client.Object) []rec
 	return out
 }
 
-// tampered passes on Works that were deleted or whose spec was changed.
-func tampered() predicate.Predicate {
+// tampered passes on Works that were deleted or whose spec somebody else changed.
+func (r *reconciler) tampered() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(event.CreateEvent) bool { return false },
 		UpdateFunc: func(e event.UpdateEvent) bool {
-			return e.ObjectNew.GetDeletionTimestamp() == nil && e.ObjectNew.GetGeneration() != e.ObjectOld.GetGeneration()
+			return e.ObjectNew.GetDeletionTimestamp() == nil &&
+				e.ObjectNew.GetGeneration() != e.ObjectOld.GetGeneration() && !r.works.Wrote(e.ObjectNew)
 		},
 		DeleteFunc:  func(event.DeleteEvent) bool { return true },
 		GenericFunc: func(event.GenericEvent) bool { return false },

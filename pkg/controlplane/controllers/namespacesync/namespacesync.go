@@ -66,7 +66,7 @@ func namespaceKind() schema.GroupVersionKind { return corev1.SchemeGroupVersion.
 func Setup(_ context.Context, mgr manager.Manager, d Deps) error {
 	r := &reconciler{
 		client: mgr.GetClient(), store: d.Store, skipped: d.SkippedNamespaces,
-		works:     &works.Writer{Client: mgr.GetClient(), Live: mgr.GetAPIReader()},
+		works:     works.NewWriter(mgr.GetClient(), mgr.GetAPIReader()),
 		overrides: &works.Overrides{Events: events.ForManager(mgr, works.OverrideComponent)},
 	}
 	err := builder.ControllerManagedBy(mgr).Named(Component).

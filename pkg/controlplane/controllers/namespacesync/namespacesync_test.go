@@ -59,7 +59,7 @@ func newReconciler(t *testing.T, ns *unstructured.Unstructured, stored ...client
 		t.Fatal(err)
 	}
 	return &reconciler{
-		client: c, skipped: skipped, works: &works.Writer{Client: c, Live: c},
+		client: c, skipped: skipped, works: works.NewWriter(c, c),
 		store:     templatestest.New(t, []*unstructured.Unstructured{ns, namespace("karmada-es-m1", nil)}).Store,
 		overrides: &works.Overrides{Events: events.New(record.NewFakeRecorder(10))},
 	}

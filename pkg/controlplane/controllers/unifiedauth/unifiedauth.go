@@ -57,7 +57,7 @@ type reconciler struct {
 func Setup(_ context.Context, mgr manager.Manager, d Deps) error {
 	r := &reconciler{
 		client: mgr.GetClient(), store: d.Store,
-		works:  &works.Writer{Client: mgr.GetClient(), Live: mgr.GetAPIReader()},
+		works:  works.NewWriter(mgr.GetClient(), mgr.GetAPIReader()),
 		events: events.ForManager(mgr, Component),
 	}
 	base, longest := d.BaseDelay, d.MaxDelay

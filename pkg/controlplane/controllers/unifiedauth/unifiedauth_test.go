@@ -95,7 +95,7 @@ func TestReconcile(t *testing.T) {
 	c := fake.NewClientBuilder().WithScheme(kube.NewScheme()).WithObjects(cluster).Build()
 	recorder := record.NewFakeRecorder(10)
 	r := &reconciler{
-		client: c, works: &works.Writer{Client: c, Live: c}, events: events.New(recorder),
+		client: c, works: works.NewWriter(c, c), events: events.New(recorder),
 		store: templatestest.New(t, []*unstructured.Unstructured{unstructuredOf(t, role), unstructuredOf(t, binding), unstructuredOf(t, execution)}).Store,
 	}
 	for range 2 {
