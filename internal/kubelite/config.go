@@ -6,7 +6,7 @@ import (
 	"io"
 	"net"
 	"path/filepath"
-	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -119,42 +119,35 @@ func (c Config) complete() (Config, error) {
 
 func (c Config) validate() error {
 	var errs []error
-	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
-	if !slices.Contains([]Profile{ControlPlane, Member}, c.Profile) {
-		bad("--profile %q: use %s or %s", c.Profile, ControlPlane, Member)
-	}
-	if msgs := validation.IsDNS1123Subdomain(c.Name); len(msgs) > 0 {
-		bad("--name %q: %s", c.Name, msgs[0])
-	}
-	if net.ParseIP(c.BindAddress) == nil {
-		bad("--bind-address %q is not an IP address", c.BindAddress)
-	}
-	if c.SecurePort < 0 || c.SecurePort > 65535 {
-		bad("--secure-port %d is not a port: use 1 to 65535, or 0 for a free one", c.SecurePort)
-	}
-	for flag, cidr := range map[string]string{"--service-cluster-ip-range": c.ServiceClusterIPRange, "--cluster-cidr": c.ClusterCIDR} {
-		if _, _, err := net.ParseCIDR(cidr); err != nil {
-			bad("%s %q is not an address range like 10.0.0.0/16", flag, cidr)
+	check := func(ok bool, format string, args ...any) {
+		if !ok {
+			errs = append(errs, fmt.Errorf(format, args...))
 		}
 	}
-	if c.Nodes < 0 {
-		bad("--nodes %d is negative", c.Nodes)
-	}
-	if c.Nodes > 0 && c.Profile != Member {
-		bad("--nodes needs --profile %s: a control plane runs no pods", Member)
-	}
-	if c.NodePods < 0 {
-		bad("--node-pods %d is negative", c.NodePods)
-	}
-	for flag, quantity := range map[string]string{"--node-cpu": c.NodeCPU, "--node-memory": c.NodeMemory} {
-		if q, err := resource.ParseQuantity(quantity); err != nil || q.Sign() < 0 {
-			bad("%s %q is not a quantity like 16 or 64Gi", flag, quantity)
-		}
-	}
-	if _, err := memoryLimit(c.MemoryLimit); err != nil {
-		bad("--memory-limit %q is not a quantity like 512Mi", c.MemoryLimit)
-	}
+	check(c.Profile == ControlPlane || c.Profile == Member, "--profile %q: use %s or %s", c.Profile, ControlPlane, Member)
+	msgs := validation.IsDNS1123Subdomain(c.Name)
+	check(len(msgs) == 0, "--name %q: %s", c.Name, strings.Join(msgs, ", "))
+	check(net.ParseIP(c.BindAddress) != nil, "--bind-address %q is not an IP address", c.BindAddress)
+	check(c.SecurePort >= 0 && c.SecurePort <= 65535, "--secure-port %d is not a port: use 1 to 65535, or 0 for a free one", c.SecurePort)
+	check(isRange(c.ServiceClusterIPRange), "--service-cluster-ip-range %q is not an address range like 10.0.0.0/16", c.ServiceClusterIPRange)
+	check(isRange(c.ClusterCIDR), "--cluster-cidr %q is not an address range like 10.0.0.0/16", c.ClusterCIDR)
+	check(c.Nodes >= 0, "--nodes %d is negative", c.Nodes)
+	check(c.Nodes <= 0 || c.Profile == Member, "--nodes needs --profile %s: a control plane runs no pods", Member)
+	check(c.NodePods >= 0, "--node-pods %d is negative", c.NodePods)
+	check(isQuantity(c.NodeCPU), "--node-cpu %q is not a quantity like 16", c.NodeCPU)
+	check(isQuantity(c.NodeMemory), "--node-memory %q is not a quantity like 64Gi", c.NodeMemory)
+	check(c.MemoryLimit == "" || isQuantity(c.MemoryLimit), "--memory-limit %q is not a quantity like 512Mi", c.MemoryLimit)
 	return errors.Join(errs...)
+}
+
+func isRange(s string) bool {
+	_, _, err := net.ParseCIDR(s)
+	return err == nil
+}
+
+func isQuantity(s string) bool {
+	q, err := resource.ParseQuantity(s)
+	return err == nil && q.Sign() >= 0
 }
 
 // memoryLimit returns the limit in bytes, 0 for none.

@@ -48,7 +48,9 @@ func startNodes(ctx context.Context, cfg Config, kubeconfig string) error {
 	if err != nil {
 		return err
 	}
-	client, err := kubernetes.NewForConfig(restConfig)
+	typed := rest.CopyConfig(restConfig)
+	typed.AcceptContentTypes, typed.ContentType = protobuf+",application/json", protobuf
+	client, err := kubernetes.NewForConfig(typed)
 	if err != nil {
 		return err
 	}
