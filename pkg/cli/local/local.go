@@ -99,7 +99,7 @@ func newUp(e *env.Env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return up(cmd.Context(), e, local.UpRequest{Root: root, Name: f.name, Members: members, Nodes: nodes})
+			return up(cmd.Context(), e, local.UpRequest{Root: root, Name: f.name, Members: members, Nodes: nodes}, f.given())
 		},
 	}
 	f.bind(cmd.Flags())
@@ -109,7 +109,19 @@ func newUp(e *env.Env) *cobra.Command {
 	return cmd
 }
 
-func up(ctx context.Context, e *env.Env, r local.UpRequest) error {
+// given are the flags that name the federation, as the user has to repeat them.
+func (f *flags) given() string {
+	var out string
+	if f.name != local.DefaultName {
+		out += " --name " + f.name
+	}
+	if f.dir != "" {
+		out += " --dir " + f.dir
+	}
+	return out
+}
+
+func up(ctx context.Context, e *env.Env, r local.UpRequest, given string) error {
 	ctx, stop := e.Interruptible(ctx)
 	defer stop()
 	start := e.Now()
@@ -118,10 +130,6 @@ func up(ctx context.Context, e *env.Env, r local.UpRequest) error {
 		return err
 	}
 	_, _ = fmt.Fprintf(e.ErrOut, "Federation %q is ready after %s.\n", f.Name, seconds(e.Now().Sub(start)))
-	name := ""
-	if f.Name != local.DefaultName {
-		name = " --name " + f.Name
-	}
 	_, err = fmt.Fprintf(e.Out, `
 Next:
   export KUBECONFIG=$(%[1]s local kubeconfig%[2]s)
@@ -131,7 +139,7 @@ Next:
 
 Contexts: karmada-apiserver (the control plane)%[3]s.
 Stop it with "%[1]s local down%[2]s"; add --purge to remove its data.
-`, e.Name, name, contexts(f.Members))
+`, e.Name, given, contexts(f.Members))
 	return err
 }
 

@@ -1,0 +1,58 @@
+package local
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/karmada-toolkit/karmada/pkg/local"
+)
+
+func TestPrintStatus(t *testing.T) {
+	now := time.Date(2026, 1, 1, 0, 1, 0, 0, time.UTC)
+	var out bytes.Buffer
+	err := printStatus(&out, []local.ProcessStatus{
+		{Name: "karmada-apiserver", PID: 7, Since: now.Add(-time.Minute), Server: "https://127.0.0.1:1", Log: "/l/a.log"},
+		{Name: "member1", Log: "/l/m.log"},
+	}, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "NAME                STATE     READY   PID   AGE   SERVER                LOG\n" +
+		"karmada-apiserver   running   -       7     60s   https://127.0.0.1:1   /l/a.log\n" +
+		"member1             stopped   -       -     -     -                     /l/m.log\n"
+	if out.String() != want {
+		t.Errorf("got\n%swant\n%s", out.String(), want)
+	}
+}
+
+func TestProgress_ShowsHowLongStepsTook(t *testing.T) {
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	var out bytes.Buffer
+	p := newProgress(&out, func() time.Time { return now })
+	p.Begin("member1")
+	now = now.Add(2100 * time.Millisecond)
+	p.Waiting("member1", "the API server to answer")
+	now = now.Add(400 * time.Millisecond)
+	p.Done("member1", "Kubernetes v1.36.3")
+	want := "  … member1              2.1s  waiting for the API server to answer\n" +
+		"  ✓ member1              2.5s  Kubernetes v1.36.3\n"
+	if out.String() != want {
+		t.Errorf("got\n%swant\n%s", out.String(), want)
+	}
+}
+
+func TestGiven_RepeatsWhatNamesTheFederation(t *testing.T) {
+	for _, tc := range []struct {
+		flags flags
+		want  string
+	}{
+		{flags{name: local.DefaultName}, ""},
+		{flags{name: "b", dir: "/d"}, "--name b --dir /d"},
+	} {
+		if got := strings.TrimSpace(tc.flags.given()); got != tc.want {
+			t.Errorf("%+v gives %q, want %q", tc.flags, got, tc.want)
+		}
+	}
+}
