@@ -1,0 +1,96 @@
+package role
+
+import (
+	"bytes"
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/spf13/pflag"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+)
+
+// fake is a role with a flag of its own and one that all roles have.
+type fake struct{ port, address string }
+
+func (f *fake) AddFlags(fs *pflag.FlagSet) {
+	fs.StringVar(&f.port, "secure-port", "1", "")
+	fs.StringVar(&f.address, "metrics-bind-address", ":1", "")
+}
+
+func (*fake) Validate() error { return nil }
+
+func TestTable_NamesAreUniqueAndFlagsDoNotClash(t *testing.T) {
+	seen := map[string]bool{}
+	for _, r := range Table() {
+		if seen[r.Name] {
+			t.Errorf("role %q is there twice", r.Name)
+		}
+		seen[r.Name] = true
+		single(r) // panics when two flags clash
+	}
+	for _, name := range allInOneRoles() {
+		if !seen[name] {
+			t.Errorf("all-in-one runs %q, which does not exist", name)
+		}
+	}
+}
+
+func TestNewCommand_LinkNamesARole(t *testing.T) {
+	if got := NewCommand(Table(), "karmada-scheduler").Name(); got != "karmada-scheduler" {
+		t.Errorf("a link to the scheduler is %q", got)
+	}
+	root := NewCommand(Table(), "karmada")
+	for _, name := range []string{"all-in-one", "scheduler", "webhook", "controller-manager", "aggregated-apiserver", "version"} {
+		if cmd, _, err := root.Find([]string{name}); err != nil || cmd.Name() != name {
+			t.Errorf("command %q: %v", name, err)
+		}
+	}
+}
+
+func TestMain_RefusesArgumentsAndUnknownFlags(t *testing.T) {
+	for _, args := range [][]string{{"karmada", "scheduler", "extra"}, {"karmada", "scheduler", "--no-such-flag"}, {"karmada", "nothing"}} {
+		var out, err bytes.Buffer
+		if code := Main(t.Context(), args, &out, &err); code != 1 || !strings.HasPrefix(err.String(), "error: ") {
+			t.Errorf("%v: code %d, %q", args, code, err.String())
+		}
+	}
+}
+
+func TestBind_RoleKeepsItsFlagAndBothSeeTheValue(t *testing.T) {
+	c, f := newCommon(Role{MetricsAddress: ":8080"}), &fake{}
+	fs := pflag.NewFlagSet("", pflag.ContinueOnError)
+	f.AddFlags(fs)
+	takeOver := c.bind(fs)
+	if err := fs.Parse([]string{"--metrics-bind-address=:9", "--kube-api-qps=7"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := takeOver(); err != nil {
+		t.Fatal(err)
+	}
+	if f.address != ":9" || c.metricsAddress != ":9" {
+		t.Errorf("the role sees %q, the start %q", f.address, c.metricsAddress)
+	}
+	if c.rateLimitedByServer {
+		t.Error("a rate that was given does not count")
+	}
+}
+
+func TestAllInOne_PartsHaveTheirFlagsInFront(t *testing.T) {
+	f := &fake{}
+	roles := []Role{{Name: "webhook", New: func() Instance {
+		return &instance[*fake]{options: f, setup: func(context.Context, manager.Manager, *fake) error { return nil }}
+	}}}
+	fs, shared := pflag.NewFlagSet("", pflag.ContinueOnError), newCommon(Role{}).flags()
+	take := addPrefixed(fs, shared, "webhook", roles[0].New())
+	fs.AddFlagSet(shared)
+	if err := fs.Parse([]string{"--webhook.secure-port=2", "--metrics-bind-address=:3"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := take(); err != nil {
+		t.Fatal(err)
+	}
+	if f.port != "2" || f.address != ":3" {
+		t.Errorf("the part got port %q and address %q", f.port, f.address)
+	}
+}
