@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/karmada-toolkit/karmada/internal/gates"
@@ -13,6 +14,7 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/bindingstatus"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/cluster"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/clusterstatus"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/dependencies"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/detector"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/execution"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/namespacesync"
@@ -46,6 +48,7 @@ func Setup(ctx context.Context, mgr manager.Manager, o *Options) error {
 		setup func(context.Context, manager.Manager) error
 	}{
 		{"", p.detector}, // always on
+		{"", p.dependencies},
 		{"binding", p.binding},
 		{"execution", p.execution},
 		{"bindingStatus", p.bindingStatus},
@@ -77,7 +80,9 @@ func newParts(ctx context.Context, mgr manager.Manager, o *Options) (*parts, err
 	if err != nil {
 		return nil, err
 	}
-	cfg := mgr.GetConfig()
+	// The store watches every type there is; that some are deprecated is no news.
+	cfg := rest.CopyConfig(mgr.GetConfig())
+	cfg.WarningHandler = rest.NoWarnings{}
 	disc, err := discovery.NewDiscoveryClientForConfigAndClient(cfg, mgr.GetHTTPClient())
 	if err != nil {
 		return nil, fmt.Errorf("connecting to the control plane: %w", err)
@@ -113,6 +118,18 @@ func (p *parts) detector(ctx context.Context, mgr manager.Manager) error {
 			Quota:            o.Gates.Enabled(gates.ResourceQuotaEstimate),
 		},
 		TemplateSyncs: o.TemplateSyncs, PolicySyncs: o.PolicySyncs, ClusterPolicySyncs: o.ClusterPolicySyncs,
+		BaseDelay: o.RateLimiterBaseDelay, MaxDelay: o.RateLimiterMaxDelay,
+	})
+}
+
+// dependencies follows the feature gate PropagateDeps.
+func (p *parts) dependencies(ctx context.Context, mgr manager.Manager) error {
+	o := p.options
+	if !o.Gates.Enabled(gates.PropagateDeps) {
+		return nil
+	}
+	return dependencies.Setup(ctx, mgr, dependencies.Deps{
+		Store: p.store, Interpreter: p.interpreter, Syncs: o.DependentSyncs,
 		BaseDelay: o.RateLimiterBaseDelay, MaxDelay: o.RateLimiterMaxDelay,
 	})
 }
