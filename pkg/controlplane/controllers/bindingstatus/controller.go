@@ -46,7 +46,7 @@ type Deps struct {
 	Templates   Templates
 	Interpreter Interpreter
 	// Workers is the number of bindings handled at a time, for each scope.
-	// Default 2.
+	// Default 8: they wait for the API server most of the time.
 	Workers int
 	// Pace says how long status waits for more of it.
 	Pace Pace
@@ -93,7 +93,7 @@ func New(scope Scope, c client.Client, live client.Reader, events record.EventRe
 // Setup adds the controllers of both scopes to the manager.
 func Setup(ctx context.Context, mgr manager.Manager, d Deps) error {
 	if d.Workers <= 0 {
-		d.Workers = 2
+		d.Workers = 8
 	}
 	for _, scope := range Scopes() {
 		if err := mgr.GetFieldIndexer().IndexField(ctx, &workv1alpha1.Work{}, scope.Index, scope.id); err != nil {

@@ -23,6 +23,10 @@ const (
 	// soon is the time between probes while a cluster is on the way to another
 	// state.
 	soon = time.Second
+	// moment is what a new cluster gets to answer for the first time: credentials
+	// that were made just now take a while to work, and a cluster that was ill once
+	// must be well for long.
+	moment = 3 * time.Second
 	// unwell is the time between probes of a cluster that is not Ready.
 	unwell = 2 * time.Second
 )
@@ -35,6 +39,7 @@ type collector struct {
 	now    chan struct{}
 
 	uid       types.UID
+	since     time.Time // when the cluster was looked at first
 	threshold threshold
 	enabled   enablements
 	resources *resources
@@ -91,7 +96,7 @@ func (l *collector) look(ctx context.Context) time.Duration {
 		return soon // gone, or about to be read
 	}
 	if cluster.UID != l.uid {
-		l.uid, l.written = cluster.UID, nil
+		l.uid, l.since, l.written = cluster.UID, began, nil
 		l.threshold = threshold{success: l.c.deps.SuccessThreshold, failure: l.c.deps.FailureThreshold}
 	}
 	next, err := l.sync(ctx, cluster, began)
@@ -124,7 +129,11 @@ func (l *collector) sync(ctx context.Context, cluster *clusterv1alpha1.Cluster, 
 	if !well {
 		l.well = false
 	}
-	ready := l.threshold.adjust(l.ready(cluster), observed, now)
+	stored := l.ready(cluster)
+	if stored == nil && !well && now.Before(l.since.Add(moment)) {
+		return soon / 4, nil
+	}
+	ready := l.threshold.adjust(stored, observed, now)
 	if err := l.write(ctx, cluster, func(status *clusterv1alpha1.ClusterStatus) { l.set(status, ready) }); err != nil {
 		return 0, err
 	}

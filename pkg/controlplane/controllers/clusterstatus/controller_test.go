@@ -219,6 +219,10 @@ func TestLook_IllClusters(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			b := newBench(t)
 			tc.change(b)
+			if next := b.l.look(t.Context()); tc.want != well && (next != soon/4 || b.ready() != "absent") {
+				t.Errorf("%s, next look in %s", b.ready(), next)
+			}
+			b.clock.Step(moment)
 			next := b.l.look(t.Context())
 			if got := b.ready(); got != tc.want || (tc.want != well && next != unwell) {
 				t.Errorf("%s, next look in %s", got, next)

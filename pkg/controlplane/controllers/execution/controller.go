@@ -58,7 +58,8 @@ type Deps struct {
 	Interpreter Interpreter
 	// Accept says which clusters are served. Default: those with sync mode Push.
 	Accept func(*clusterv1alpha1.Cluster) bool
-	// Workers is the number of Works handled at a time per cluster. Default 5.
+	// Workers is the number of Works whose objects are applied at a time per
+	// cluster, and as many report their status meanwhile. Default 5.
 	Workers int
 	// Pace says how long status waits for more of it.
 	Pace Pace
@@ -160,7 +161,7 @@ func (c *Controller) runner(ctx context.Context, cluster string) *runner {
 	if r == nil {
 		r = newRunner(ctx, c, cluster)
 		c.runners[cluster] = r
-		r.start(c.deps.Workers)
+		r.start(2 * c.deps.Workers)
 	}
 	return r
 }

@@ -158,6 +158,12 @@ func (f *federation) start(t *testing.T) {
 	}
 	f.stop, f.stopped = stop, make(chan error, 1)
 	go func() { f.stopped <- mgr.Start(ctx) }()
+	<-mgr.Elected()
+	for _, obj := range []client.Object{&corev1.Namespace{}, &clusterv1alpha1.Cluster{}, &workv1alpha1.Work{}} {
+		if _, err := mgr.GetCache().GetInformer(ctx, obj); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 func (f *federation) halt(t *testing.T) {
