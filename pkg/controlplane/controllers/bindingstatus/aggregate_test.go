@@ -150,25 +150,23 @@ func TestSameItems_KeepsWhatMeansTheSame(t *testing.T) {
 }
 
 func TestPace_Wait(t *testing.T) {
-	p := Pace{Failure: 100, Settle: 1000, Pending: 3000, Interval: 300, Crowd: 10, CrowdMax: 500}
+	p := Pace{Failure: 100, Pending: 2000, Interval: 300}
 	at := func(n int64) time.Time { return time.Unix(100, n) }
 	for _, tc := range []struct {
 		name                string
 		progress            progress
 		now, dirty, written time.Time
-		others              int
+		settle              time.Duration
 		want                time.Duration
 	}{
-		{"what is complete is written at once", settled, at(0), at(0), time.Time{}, 9, 0},
+		{"what is complete is written at once", settled, at(0), at(0), time.Time{}, 1000, 0},
 		{"but not more often than the interval", settled, at(100), at(100), at(0), 0, 200},
 		{"a failure must last", failed, at(10), at(0), time.Time{}, 0, 90},
-		{"clusters may settle", unsettled, at(400), at(0), time.Time{}, 0, 600},
-		{"they get more time in a crowd", unsettled, at(400), at(0), time.Time{}, 20, 800},
-		{"up to a limit", unsettled, at(0), at(0), time.Time{}, 1000, 1500},
-		{"clusters that are silent get more", pending, at(0), at(0), time.Time{}, 0, 3000},
+		{"clusters may settle", unsettled, at(400), at(0), time.Time{}, 1000, 600},
+		{"clusters that are silent get more", pending, at(0), at(0), time.Time{}, 1000, 3000},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			if got := p.wait(tc.progress, tc.now, tc.dirty, tc.written, tc.others); got != tc.want {
+			if got := p.wait(tc.progress, tc.now, tc.dirty, tc.written, tc.settle); got != tc.want {
 				t.Errorf("got %d, want %d", got, tc.want)
 			}
 		})

@@ -27,6 +27,7 @@ import (
 	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/patience"
 )
 
 // Templates reads templates: from memory, or else live. What it returns is
@@ -62,7 +63,7 @@ type Reconciler struct {
 	live   client.Reader
 	events record.EventRecorder
 
-	waiting crowd
+	waiting patience.Crowd[types.NamespacedName]
 	mu      sync.Mutex
 	states  map[types.NamespacedName]*state
 }
@@ -152,14 +153,15 @@ func (r *Reconciler) binding(ctx context.Context, binding workv1alpha2.Binding, 
 	key := client.ObjectKeyFromObject(binding)
 	if same && !flip {
 		s.dirtySince = time.Time{}
-		r.waiting.set(key, false)
+		if sum.progress == settled {
+			r.waiting.Settled(key, now)
+		}
 		return 0, nil
 	}
 	if s.dirtySince.IsZero() {
 		s.dirtySince = now
 	}
-	others := r.waiting.set(key, sum.progress != settled && sum.progress != failed)
-	if wait := r.deps.Pace.wait(sum.progress, now, s.dirtySince, s.writtenAt, others); wait > 0 {
+	if wait := r.deps.Pace.wait(sum.progress, now, s.dirtySince, s.writtenAt, r.patience(key, sum.progress, now)); wait > 0 {
 		return wait, nil
 	}
 	want := expected(binding.GetSpec())
@@ -172,8 +174,21 @@ func (r *Reconciler) binding(ctx context.Context, binding workv1alpha2.Binding, 
 		return 0, err
 	}
 	s.dirtySince, s.writtenAt = time.Time{}, now
-	r.waiting.set(key, false)
+	r.waiting.Published(key)
 	return 0, nil
+}
+
+// patience returns how long the clusters of a binding may take to settle.
+func (r *Reconciler) patience(key types.NamespacedName, p progress, now time.Time) time.Duration {
+	switch p {
+	case unsettled, pending, silent:
+		return r.waiting.Wait(key, now, r.deps.Pace.Settle)
+	case settled:
+		r.waiting.Settled(key, now)
+	case failed:
+		r.waiting.Leave(key)
+	}
+	return 0
 }
 
 // current returns the status as it is in the control plane, as far as is known.
@@ -210,7 +225,7 @@ func (r *Reconciler) forget(key types.NamespacedName) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.states, key)
-	r.waiting.set(key, false)
+	r.waiting.Leave(key)
 }
 
 // conflict says whether an error is one of a write that came too late.

@@ -280,7 +280,7 @@ func TestReconcile_BindingThatIsGone(t *testing.T) {
 	must(t, b.client.Get(t.Context(), b.key, binding))
 	must(t, b.client.Delete(t.Context(), binding))
 	b.want(0)
-	if len(b.r.states) != 0 || len(b.r.waiting.keys) != 0 {
+	if len(b.r.states) != 0 || b.r.waiting.Len() != 0 {
 		t.Error("something is remembered")
 	}
 }

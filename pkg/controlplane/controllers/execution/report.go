@@ -48,7 +48,9 @@ func (r *runner) report(ctx context.Context, work *workv1alpha1.Work, s *state, 
 	}
 	if equality.Semantic.DeepEqual(before, after) {
 		s.dirtySince = time.Time{}
-		r.waiting.set(work.Name, false)
+		if what == settled {
+			r.waiting.Settled(work.Name, now)
+		}
 		return 0, err
 	}
 	if s.dirtySince.IsZero() {
@@ -60,17 +62,29 @@ func (r *runner) report(ctx context.Context, work *workv1alpha1.Work, s *state, 
 	if flipped(before, after, workv1alpha1.WorkDispatching) {
 		what = settled
 	}
-	others := r.waiting.set(work.Name, what == unsettled)
-	if wait := r.c.deps.Pace.wait(what, now, s.dirtySince, s.writtenAt, others); wait > 0 {
+	if wait := r.c.deps.Pace.wait(what, now, s.dirtySince, s.writtenAt, r.patience(work.Name, what, now)); wait > 0 {
 		return wait, err
 	}
 	if writeErr := r.write(ctx, work, s, after); writeErr != nil {
 		return 0, errors.Join(err, writeErr)
 	}
 	s.dirtySince, s.writtenAt = time.Time{}, now
-	r.waiting.set(work.Name, false)
+	r.waiting.Published(work.Name)
 	r.tell(work, before, after, rep)
 	return 0, err
+}
+
+// patience returns how long the objects of a Work may take to become healthy.
+func (r *runner) patience(work string, what change, now time.Time) time.Duration {
+	switch what {
+	case unsettled:
+		return r.waiting.Wait(work, now, r.c.deps.Pace.Settle)
+	case settled:
+		r.waiting.Settled(work, now)
+	case failed:
+		r.waiting.Leave(work)
+	}
+	return 0
 }
 
 // current returns the status as it is in the control plane: as the cache shows

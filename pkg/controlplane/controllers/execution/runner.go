@@ -14,6 +14,7 @@ import (
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/patience"
 	"github.com/karmada-toolkit/karmada/pkg/member/access"
 )
 
@@ -23,7 +24,7 @@ type runner struct {
 	cluster, namespace string
 	queue              priorityqueue.PriorityQueue[string]
 	log                logr.Logger
-	waiting            crowd
+	waiting            patience.Crowd[string]
 
 	base   context.Context //nolint:containedctx // the life of the controller
 	ctx    context.Context //nolint:containedctx // the life of the mirrors, which start when a Work needs them
@@ -111,7 +112,7 @@ func (r *runner) state(name string, uid types.UID) *state {
 
 // forget drops what is remembered of a Work.
 func (r *runner) forget(name string) {
-	r.waiting.set(name, false)
+	r.waiting.Leave(name)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if s := r.works[name]; s != nil {
