@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/google/uuid"
 	apiextensionsapiserver "k8s.io/apiextensions-apiserver/pkg/apiserver"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -39,8 +38,8 @@ const informerResync = 10 * time.Minute
 // apiServerConfig puts a kube-apiserver's configuration together from its options, as kube-apiserver does, with one
 // difference: the key of its connections to itself is an ECDSA one. The two RSA keys that kube-apiserver makes at
 // every start take a fifth of the time until it is ready.
-func apiServerConfig(opts options.CompletedOptions, now time.Time) (*app.Config, error) {
-	generic, shared, storage, err := genericConfig(opts, now)
+func apiServerConfig(opts options.CompletedOptions, self loopback) (*app.Config, error) {
+	generic, shared, storage, err := genericConfig(opts, self)
 	if err != nil {
 		return nil, err
 	}
@@ -65,7 +64,7 @@ func apiServerConfig(opts options.CompletedOptions, now time.Time) (*app.Config,
 }
 
 // genericConfig is the part that the core, extension and aggregation servers share.
-func genericConfig(opts options.CompletedOptions, now time.Time) (*genericapiserver.Config, informers.SharedInformerFactory, *serverstorage.DefaultStorageFactory, error) {
+func genericConfig(opts options.CompletedOptions, self loopback) (*genericapiserver.Config, informers.SharedInformerFactory, *serverstorage.DefaultStorageFactory, error) {
 	config := genericapiserver.NewConfig(legacyscheme.Codecs)
 	resources := controlplane.DefaultAPIResourceConfigSource()
 	config.MergedResourceConfig = resources
@@ -76,7 +75,7 @@ func genericConfig(opts options.CompletedOptions, now time.Time) (*genericapiser
 	if err := errors.Join(opts.GenericServerRunOptions.ApplyTo(config), opts.SecureServing.SecureServingOptions.ApplyTo(&config.SecureServing)); err != nil {
 		return nil, nil, nil, err
 	}
-	if err := connectToItself(config, now); err != nil {
+	if err := connectToItself(config, self); err != nil {
 		return nil, nil, nil, fmt.Errorf("preparing connections to itself: %w", err)
 	}
 	client, err := kubernetes.NewForConfig(config.LoopbackClientConfig)
@@ -108,15 +107,22 @@ func describeAPI(config *genericapiserver.Config) {
 	config.OpenAPIV3Config.Info.Title = "Kubernetes"
 }
 
+// loopback is what the server's connections to itself need: a token for all rights, which the components use too,
+// and the time for a certificate.
+type loopback struct {
+	token string
+	now   time.Time
+}
+
 // connectToItself makes a certificate for the server's connections to itself, served under a name that no other
-// client asks for, and a token that is known nowhere else.
-func connectToItself(config *genericapiserver.Config, now time.Time) error {
+// client asks for.
+func connectToItself(config *genericapiserver.Config, self loopback) error {
 	name := genericapiserver.LoopbackClientServerNameOverride
-	ca, err := pki.NewCA(pki.CAConfig{CommonName: name + "-ca"}, nil, now)
+	ca, err := pki.NewCA(pki.CAConfig{CommonName: name + "-ca"}, nil, self.now)
 	if err != nil {
 		return err
 	}
-	leaf, err := pki.NewLeaf(pki.LeafConfig{CommonName: name, Hosts: []string{name}, Validity: pki.CAValidity}, ca, now)
+	leaf, err := pki.NewLeaf(pki.LeafConfig{CommonName: name, Hosts: []string{name}, Validity: pki.CAValidity}, ca, self.now)
 	if err != nil {
 		return err
 	}
@@ -129,7 +135,7 @@ func connectToItself(config *genericapiserver.Config, now time.Time) error {
 		return err
 	}
 	config.SecureServing.SNICerts = append([]dynamiccertificates.SNICertKeyContentProvider{provider}, config.SecureServing.SNICerts...)
-	config.LoopbackClientConfig, err = config.SecureServing.NewLoopbackClientConfig(uuid.NewString(), ca.CertPEM())
+	config.LoopbackClientConfig, err = config.SecureServing.NewLoopbackClientConfig(self.token, ca.CertPEM())
 	if err != nil {
 		return err
 	}

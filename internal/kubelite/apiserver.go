@@ -75,7 +75,7 @@ func advertiseAddress(bind string) string {
 }
 
 // newAPIServer builds the API server, which serves on listener.
-func newAPIServer(ctx context.Context, args []string, listener net.Listener, now time.Time) (*aggregatorapiserver.APIAggregator, error) {
+func newAPIServer(ctx context.Context, args []string, listener net.Listener, self loopback) (*aggregatorapiserver.APIAggregator, error) {
 	opts := options.NewServerRunOptions()
 	if err := parse("kube-apiserver", opts.Flags(), args); err != nil {
 		return nil, err
@@ -92,7 +92,7 @@ func newAPIServer(ctx context.Context, args []string, listener net.Listener, now
 	if errs := completed.Validate(); len(errs) > 0 {
 		return nil, fmt.Errorf("checking kube-apiserver's options: %w", utilerrors.NewAggregate(errs))
 	}
-	config, err := apiServerConfig(completed, now)
+	config, err := apiServerConfig(completed, self)
 	if err != nil {
 		return nil, fmt.Errorf("configuring kube-apiserver: %w", err)
 	}

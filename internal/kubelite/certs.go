@@ -15,7 +15,6 @@ const (
 	certCA               = "ca"
 	certServer           = "apiserver"
 	certAdmin            = "admin"
-	certComponents       = "components"
 	certFrontProxyCA     = "front-proxy-ca"
 	certFrontProxyClient = "front-proxy-client"
 	keyServiceAccount    = "service-account"
@@ -25,16 +24,16 @@ const groupMasters = "system:masters"
 
 // certificates are what the cluster's parts identify themselves with.
 type certificates struct {
-	dir        pki.Dir
-	ca         pki.Pair
-	admin      pki.Pair
-	components pki.Pair
+	dir   pki.Dir
+	ca    pki.Pair
+	admin pki.Pair
 }
 
 func (c certificates) cert(name string) string { return c.dir.Path(name + ".crt") }
 func (c certificates) key(name string) string  { return c.dir.Path(name + ".key") }
 
-// ensureCertificates loads the certificates of the cluster and makes what is missing or about to expire.
+// ensureCertificates loads the certificates of the cluster and makes what is missing or about to expire. Those that
+// the process itself uses live as long as their authority, since they are looked at only when it starts.
 func ensureCertificates(cfg Config, dir pki.Dir) (certificates, error) {
 	store := pki.Store{Storage: dir, Now: cfg.Now}
 	certs := certificates{dir: dir}
@@ -70,10 +69,11 @@ func ensureCertificates(cfg Config, dir pki.Dir) (certificates, error) {
 			return err
 		})
 	}
-	leaf(certServer, certs.ca, nil, pki.LeafConfig{CommonName: "kube-apiserver", Hosts: hosts, Usages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}})
+	leaf(certServer, certs.ca, nil, pki.LeafConfig{
+		CommonName: "kube-apiserver", Hosts: hosts, Usages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}, Validity: pki.CAValidity,
+	})
+	leaf(certFrontProxyClient, frontProxyCA, nil, pki.LeafConfig{CommonName: "front-proxy-client", Usages: client, Validity: pki.CAValidity})
 	leaf(certAdmin, certs.ca, &certs.admin, pki.LeafConfig{CommonName: "system:admin", Organization: []string{groupMasters}, Usages: client})
-	leaf(certComponents, certs.ca, &certs.components, pki.LeafConfig{CommonName: "system:kubelite", Organization: []string{groupMasters}, Usages: client})
-	leaf(certFrontProxyClient, frontProxyCA, nil, pki.LeafConfig{CommonName: "front-proxy-client", Usages: client})
 	if err := leaves.Wait(); err != nil {
 		return certs, fmt.Errorf("preparing certificates in %s: %w", dir, err)
 	}

@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/google/uuid"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
@@ -31,8 +32,6 @@ const (
 	stopTimeout = 2 * time.Second
 	// startGCPercent is the garbage collector's setting during the start, when nearly everything made stays.
 	startGCPercent = 400
-	// settleTime is how long after becoming ready the memory of the start is given back.
-	settleTime = 3 * time.Second
 )
 
 // Run runs a cluster until ctx ends. It can be called once in a process.
@@ -73,7 +72,10 @@ type cluster struct {
 	certs      certificates
 	server     string
 	kubeconfig string
-	internal   string
+	// token is what the components say to the API server, internal the path of their kubeconfig. A certificate
+	// would be verified at every request, which takes the API server longer than many a request itself.
+	token    string
+	internal string
 }
 
 // prepare opens and makes what the components need: the port, etcd and the certificates.
@@ -100,22 +102,25 @@ func (c *cluster) writeCredentials() (err error) {
 	if c.certs, err = ensureCertificates(c.cfg, pki.Dir(c.dir.join("pki"))); err != nil {
 		return err
 	}
-	c.kubeconfig, c.internal = c.dir.join("kubeconfig"), c.dir.join("pki", certComponents+".kubeconfig")
-	if err := c.writeKubeconfig(c.internal, "components", c.certs.components); err != nil {
+	c.token = uuid.NewString()
+	c.kubeconfig, c.internal = c.dir.join("kubeconfig"), c.dir.join("pki", "components.kubeconfig")
+	entry := pki.KubeconfigEntry{Context: "components", Server: c.server, CA: c.certs.ca.CertPEM(), Token: c.token}
+	if err := writeKubeconfig(c.internal, entry); err != nil {
 		return err
 	}
-	if err := c.writeKubeconfig(c.kubeconfig, c.cfg.ContextName, c.certs.admin); err != nil {
+	entry.Context, entry.Token, entry.Client = c.cfg.ContextName, "", c.certs.admin
+	if err := writeKubeconfig(c.kubeconfig, entry); err != nil {
 		return err
 	}
 	if c.cfg.WriteKubeconfig == "" {
 		return nil
 	}
-	return c.writeKubeconfig(c.cfg.WriteKubeconfig, c.cfg.ContextName, c.certs.admin)
+	return writeKubeconfig(c.cfg.WriteKubeconfig, entry)
 }
 
 // writeKubeconfig leaves a file alone that says the same already.
-func (c *cluster) writeKubeconfig(path, context string, client pki.Pair) error {
-	config, err := pki.NewKubeconfig(pki.KubeconfigEntry{Context: context, Server: c.server, CA: c.certs.ca.CertPEM(), Client: client})
+func writeKubeconfig(path string, entry pki.KubeconfigEntry) error {
+	config, err := pki.NewKubeconfig(entry)
 	if err != nil {
 		return err
 	}
@@ -145,7 +150,7 @@ func (c *cluster) run(ctx context.Context) error {
 		case failed = <-started:
 			isReady, done = failed == nil, failed != nil
 			if isReady {
-				defer time.AfterFunc(settleTime, debug.FreeOSMemory).Stop()
+				go trimMemory(ctx)
 			}
 		case failed = <-api.failed:
 			done = true
@@ -184,7 +189,7 @@ func (c *cluster) start(ctx context.Context, api, others *components) error {
 	if c.etcd != nil {
 		external.Servers = []string{c.etcd.endpoint}
 	}
-	server, err := newAPIServer(api.ctx, apiServerArgs(c.cfg, c.certs, external, port), c.listener, c.cfg.Now())
+	server, err := newAPIServer(api.ctx, apiServerArgs(c.cfg, c.certs, external, port), c.listener, loopback{c.token, c.cfg.Now()})
 	if err != nil {
 		return err
 	}
@@ -242,13 +247,13 @@ func (c *cluster) stopEtcd() {
 func (c *cluster) waitAPI(ctx context.Context, api *components) error {
 	pool := x509.NewCertPool()
 	pool.AddCert(c.certs.ca.Cert)
-	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, Certificates: []tls.Certificate{c.certs.components.TLS()}, MinVersion: tls.VersionTLS13}}
+	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS13}}
 	defer transport.CloseIdleConnections()
 	client := &http.Client{Transport: transport, Timeout: readyRequestLimit}
 	deadline := time.After(readyTimeout)
 	var last error
 	for {
-		if last = probe(ctx, client, c.server+"/readyz"); last == nil {
+		if last = probe(ctx, client, c.server+"/readyz", c.token); last == nil {
 			return nil
 		}
 		select {
@@ -263,11 +268,12 @@ func (c *cluster) waitAPI(ctx context.Context, api *components) error {
 	}
 }
 
-func probe(ctx context.Context, client *http.Client, url string) error {
+func probe(ctx context.Context, client *http.Client, url, token string) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return err
 	}
+	req.Header.Set("Authorization", "Bearer "+token)
 	resp, err := client.Do(req)
 	if err != nil {
 		return err
@@ -283,17 +289,12 @@ func probe(ctx context.Context, client *http.Client, url string) error {
 
 // restConfig is the configuration of clients inside the process.
 func (c *cluster) restConfig() *rest.Config {
-	keyPEM, err := c.certs.components.KeyPEM()
-	if err != nil { // the key was read or made by this process
-		panic(err)
-	}
 	return &rest.Config{
-		Host: c.server,
-		QPS:  -1,
-		TLSClientConfig: rest.TLSClientConfig{
-			CAData: c.certs.ca.CertPEM(), CertData: c.certs.components.CertPEM(), KeyData: keyPEM,
-		},
-		ContentConfig: rest.ContentConfig{AcceptContentTypes: protobuf + ",application/json", ContentType: protobuf},
+		Host:            c.server,
+		QPS:             -1,
+		BearerToken:     c.token,
+		TLSClientConfig: rest.TLSClientConfig{CAData: c.certs.ca.CertPEM()},
+		ContentConfig:   rest.ContentConfig{AcceptContentTypes: protobuf + ",application/json", ContentType: protobuf},
 	}
 }
 

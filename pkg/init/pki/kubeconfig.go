@@ -18,20 +18,26 @@ type KubeconfigEntry struct {
 	CA      []byte
 	// Client is the identity, a client certificate, inlined.
 	Client Pair
+	// Token is the identity if there is no client certificate.
+	Token string
 	// Namespace is the default namespace of the context.
 	Namespace string
 }
 
 // NewKubeconfig returns a kubeconfig with one context, which is the current one.
 func NewKubeconfig(e KubeconfigEntry) (*clientcmdapi.Config, error) {
-	keyPEM, err := e.Client.KeyPEM()
-	if err != nil {
-		return nil, err
+	auth := &clientcmdapi.AuthInfo{Token: e.Token}
+	if e.Client.Cert != nil {
+		keyPEM, err := e.Client.KeyPEM()
+		if err != nil {
+			return nil, err
+		}
+		auth = &clientcmdapi.AuthInfo{ClientCertificateData: e.Client.CertPEM(), ClientKeyData: keyPEM}
 	}
 	cluster, user := or(e.Cluster, e.Context), or(e.User, e.Context)
 	cfg := clientcmdapi.NewConfig()
 	cfg.Clusters[cluster] = &clientcmdapi.Cluster{Server: e.Server, CertificateAuthorityData: e.CA}
-	cfg.AuthInfos[user] = &clientcmdapi.AuthInfo{ClientCertificateData: e.Client.CertPEM(), ClientKeyData: keyPEM}
+	cfg.AuthInfos[user] = auth
 	cfg.Contexts[e.Context] = &clientcmdapi.Context{Cluster: cluster, AuthInfo: user, Namespace: e.Namespace}
 	cfg.CurrentContext = e.Context
 	return cfg, nil

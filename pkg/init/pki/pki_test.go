@@ -376,6 +376,10 @@ func TestKubeconfig(t *testing.T) {
 		t.Fatal(err)
 	}
 	MergeKubeconfig(cfg, other)
+	byToken, err := NewKubeconfig(KubeconfigEntry{Context: "t", Server: "https://127.0.0.1:1", Token: "secret"})
+	if err != nil || byToken.AuthInfos["t"].Token != "secret" || byToken.AuthInfos["t"].ClientKeyData != nil {
+		t.Errorf("a kubeconfig with a token has user %+v, %v", byToken.AuthInfos["t"], err)
+	}
 	path := filepath.Join(t.TempDir(), "kubeconfig")
 	if err := WriteKubeconfig(path, cfg); err != nil {
 		t.Fatal(err)
