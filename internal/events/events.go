@@ -33,7 +33,7 @@ func New(recorder record.EventRecorder) *Recorder {
 // ForManager returns a Recorder for a component of a manager.
 func ForManager(mgr manager.Manager, component string) *Recorder {
 	// Events of the core group are part of the contract.
-	return New(mgr.GetEventRecorderFor(component)) //nolint:staticcheck // the newer API writes events.k8s.io alone
+	return New(mgr.GetEventRecorderFor(component))
 }
 
 // Normal publishes that something was done.

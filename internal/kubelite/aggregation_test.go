@@ -84,7 +84,7 @@ func TestAggregation_ThroughAnExternalName(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Name: "v1.example.dev"},
 		Spec: apiregistrationv1.APIServiceSpec{
 			Group: "example.dev", Version: "v1", GroupPriorityMinimum: 2000, VersionPriority: 10, CABundle: ca,
-			Service: &apiregistrationv1.ServiceReference{Namespace: "default", Name: "extension", Port: new(int32(port))}, //nolint:gosec // a port fits
+			Service: &apiregistrationv1.ServiceReference{Namespace: "default", Name: "extension", Port: new(int32(port))},
 		},
 	}
 	if _, err := registrations.ApiregistrationV1().APIServices().Create(t.Context(), registration, metav1.CreateOptions{}); err != nil {

@@ -1,7 +1,6 @@
 package kubelite
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -159,7 +158,7 @@ func storageFactory(opts options.CompletedOptions, config *genericapiserver.Conf
 }
 
 func authenticateAndAuthorize(opts options.CompletedOptions, config *genericapiserver.Config, client kubernetes.Interface, shared informers.SharedInformerFactory) error {
-	var ctx context.Context = wait.ContextForChannel(config.DrainedNotify())
+	ctx := wait.ContextForChannel(config.DrainedNotify())
 	if err := opts.Authentication.ApplyTo(ctx, &config.Authentication, config.SecureServing, config.EgressSelector,
 		config.OpenAPIConfig, config.OpenAPIV3Config, client, shared, config.APIServerID); err != nil {
 		return fmt.Errorf("configuring authentication: %w", err)

@@ -251,11 +251,11 @@ func TestRestart_KeepsDataAndAddress(t *testing.T) {
 	tests := []struct {
 		name string
 		args []string
-		end  func(*testenv.Cluster, *testing.T)
+		end  func(*testing.T, *testenv.Cluster)
 	}{
-		{"after a stop", nil, func(c *testenv.Cluster, t *testing.T) { t.Helper(); c.Stop(t) }},
-		{"after a kill", nil, func(c *testenv.Cluster, t *testing.T) { t.Helper(); c.Kill(t) }},
-		{"after a kill, with fsync", []string{"--fsync"}, func(c *testenv.Cluster, t *testing.T) { t.Helper(); c.Kill(t) }},
+		{"after a stop", nil, func(t *testing.T, c *testenv.Cluster) { t.Helper(); c.Stop(t) }},
+		{"after a kill", nil, func(t *testing.T, c *testenv.Cluster) { t.Helper(); c.Kill(t) }},
+		{"after a kill, with fsync", []string{"--fsync"}, func(t *testing.T, c *testenv.Cluster) { t.Helper(); c.Kill(t) }},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -266,7 +266,7 @@ func TestRestart_KeepsDataAndAddress(t *testing.T) {
 				namespace(t, client, fmt.Sprintf("kept-%d", i))
 			}
 			before := c.Info.Server
-			tt.end(c, t)
+			tt.end(t, c)
 			c.Restart(t)
 			if c.Info.Server != before {
 				t.Errorf("the server moved from %s to %s", before, c.Info.Server)

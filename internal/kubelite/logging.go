@@ -49,7 +49,7 @@ func setupLogs(cfg Config) (logs, error) {
 		l.out, l.close = f, func() { _ = f.Close() }
 	}
 	// The parts apply their logging flags when they start; the first of them counts, which is ours.
-	logsapi.ReapplyHandling = logsapi.ReapplyHandlingIgnoreUnchanged //nolint:reassign // made to be set by programs
+	logsapi.ReapplyHandling = logsapi.ReapplyHandlingIgnoreUnchanged
 	var fs flag.FlagSet
 	klog.InitFlags(&fs)
 	for name, value := range map[string]string{"logtostderr": "false", "alsologtostderr": "false", "one_output": "true", "stderrthreshold": "FATAL", "v": strconv.Itoa(cfg.Verbosity)} {
@@ -58,7 +58,7 @@ func setupLogs(cfg Config) (logs, error) {
 		}
 	}
 	klog.SetOutput(l.out)
-	klog.OsExit = func(int) { giveUp(l.gaveUp, errors.New("a component gave up, the log says why")) } //nolint:reassign // made to be set by programs
+	klog.OsExit = func(int) { giveUp(l.gaveUp, errors.New("a component gave up, the log says why")) }
 	// The API server opens and closes a connection to etcd for each resource, and grpc warns about every one.
 	grpclog.SetLoggerV2(grpclog.NewLoggerV2(io.Discard, io.Discard, l.out))
 	return l, nil

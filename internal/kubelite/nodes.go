@@ -147,7 +147,7 @@ func desiredNodes(cfg Config) ([]*corev1.Node, error) {
 			},
 			Status: corev1.NodeStatus{
 				Capacity: capacity, Allocatable: capacity,
-				NodeInfo: corev1.NodeSystemInfo{KubeletVersion: kubernetesVersion(), KubeProxyVersion: kubernetesVersion()},
+				NodeInfo: corev1.NodeSystemInfo{KubeletVersion: kubernetesVersion(), KubeProxyVersion: kubernetesVersion()}, //nolint:staticcheck // kubectl shows it,
 			},
 		})
 	}

@@ -93,7 +93,7 @@ func TestDefaultRoot_FollowsXDG(t *testing.T) {
 func TestFindBinary_BesideThenVariableThenPath(t *testing.T) {
 	beside, variable := t.TempDir(), t.TempDir()
 	for _, dir := range []string{beside, variable} {
-		if err := os.WriteFile(filepath.Join(dir, "kubelite"), nil, 0o700); err != nil { //nolint:gosec // a program
+		if err := os.WriteFile(filepath.Join(dir, "kubelite"), nil, 0o700); err != nil {
 			t.Fatal(err)
 		}
 	}

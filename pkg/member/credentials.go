@@ -321,7 +321,6 @@ func (j *journal) create(ctx context.Context, obj client.Object) (bool, error) {
 func (j *journal) undo(ctx context.Context) error {
 	var errs []error
 	for _, obj := range slices.Backward(j.created) {
-
 		if err := j.client.Delete(ctx, obj); client.IgnoreNotFound(err) != nil {
 			errs = append(errs, fmt.Errorf("removing %T %s: %w", obj, key(obj), err))
 		}

@@ -181,13 +181,13 @@ func TestUnjoin_ForceTakesAwayWhatHoldsIt(t *testing.T) {
 
 func TestUnjoin_ForceGoesOnPastAMemberThatRefuses(t *testing.T) {
 	control, member := joined(t)
-	member.refuse = func(verb string, _ client.Object) error { return errors.New("dead") }
+	member.refuse = func(string, client.Object) error { return errors.New("dead") }
 	r := unjoinRequest("m1")
 	if _, err := Unjoin(t.Context(), deps(control, member), r); err == nil || !strings.Contains(err.Error(), `from cluster "m1": dead`) {
 		t.Errorf("without force: %v", err)
 	}
 	control, member = joined(t)
-	member.refuse = func(verb string, _ client.Object) error { return errors.New("dead") }
+	member.refuse = func(string, client.Object) error { return errors.New("dead") }
 	r.Force = true
 	left, err := Unjoin(t.Context(), deps(control, member), r)
 	if err != nil || len(left) != 5 {

@@ -40,7 +40,7 @@ func replayLines(t *testing.T, name string, run func(t *testing.T, line []byte) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.Close()
+	defer f.Close() //nolint:errcheck // only read
 	passed := 0
 	var failed []string
 	lines := bufio.NewScanner(f)

@@ -76,7 +76,7 @@ func (k Kubeconfig) inCluster() (*rest.Config, error) {
 		}
 		return unlimited(config), nil
 	}
-	return nil, errors.New("Missing or incomplete configuration info.  Please point to an existing, complete config file:\n\n" + //nolint:staticcheck // users and scripts know this text
+	return nil, errors.New("Missing or incomplete configuration info.  Please point to an existing, complete config file:\n\n" +
 		"  1. Via the command-line flag " + k.Flag + "\n" +
 		"  2. Via the KUBECONFIG environment variable\n" +
 		"  3. In your home directory as ~/.kube/config\n")

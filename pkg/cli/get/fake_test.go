@@ -300,10 +300,10 @@ type outcome struct {
 // run runs `get` against the federation.
 func (f *federation) run(t *testing.T, args ...string) outcome {
 	t.Helper()
-	return f.runContext(t, t.Context(), args...)
+	return f.runContext(t.Context(), t, args...)
 }
 
-func (f *federation) runContext(t *testing.T, ctx context.Context, args ...string) outcome {
+func (f *federation) runContext(ctx context.Context, t *testing.T, args ...string) outcome {
 	t.Helper()
 	t.Setenv("KUBECACHEDIR", t.TempDir())
 	kubeconfig := filepath.Join(t.TempDir(), "config")

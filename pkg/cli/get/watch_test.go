@@ -15,7 +15,7 @@ func watchUntil(t *testing.T, f *federation, asked int, line string) outcome {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	done := make(chan outcome, 1)
-	go func() { done <- f.runContext(t, ctx, strings.Fields(line)...) }()
+	go func() { done <- f.runContext(ctx, t, strings.Fields(line)...) }()
 	deadline := time.After(20 * time.Second)
 	for {
 		select {

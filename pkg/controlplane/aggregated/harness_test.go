@@ -47,7 +47,7 @@ func startEtcd(t *testing.T, dir string) (endpoint string, stop func()) {
 		t.Fatal(err)
 	}
 	<-etcd.Server.ReadyNotify()
-	short, err := os.MkdirTemp("", "etcd") // paths of sockets must be short
+	short, err := os.MkdirTemp("", "etcd") //nolint:usetesting // paths of sockets must be short
 	if err != nil {
 		t.Fatal(err)
 	}

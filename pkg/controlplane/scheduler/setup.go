@@ -32,7 +32,7 @@ func Setup(_ context.Context, mgr manager.Manager, o *Options) error {
 		return err
 	}
 	s.client, s.live = mgr.GetClient(), mgr.GetAPIReader()
-	s.events = mgr.GetEventRecorderFor(o.SchedulerName) //nolint:staticcheck // the newer API writes events.k8s.io alone
+	s.events = mgr.GetEventRecorderFor(o.SchedulerName)
 	if o.Estimator.Enabled {
 		mgr.GetLogger().Info("Accurate estimators are not asked yet: --enable-scheduler-estimator has no effect")
 	}

@@ -71,7 +71,6 @@ func TestMaintenance(t *testing.T) {
 	}
 }
 
-//nolint:forbidigo // an example prints
 func ExampleFactory() {
 	registry := plugins.Registry(false)
 	fmt.Println(registry.Register(example.Name, example.Factory))

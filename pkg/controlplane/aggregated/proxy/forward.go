@@ -63,7 +63,7 @@ func (verbose) Write(line []byte) (int, error) {
 // member went, the client must see that the answer is not whole, and the panic
 // that says so goes on.
 func endQuietly(ctx context.Context) {
-	if r := recover(); r != nil && (r != any(http.ErrAbortHandler) || ctx.Err() == nil) { //nolint:errorlint // a recovered value
+	if r := recover(); r != nil && (r != any(http.ErrAbortHandler) || ctx.Err() == nil) {
 		panic(r)
 	}
 }

@@ -118,7 +118,7 @@ func (l *collector) sync(ctx context.Context, cluster *clusterv1alpha1.Cluster, 
 		observed = probe(ctx, member, l.c.deps.ProbeTimeout)
 	}
 	if ctx.Err() != nil {
-		return 0, nil
+		return 0, nil //nolint:nilerr // nobody waits for it any longer
 	}
 	if !slices.Contains(cluster.Finalizers, clusterv1alpha1.ClusterControllerFinalizer) {
 		// Its execution namespace is not there yet. The probe was not for nothing:
@@ -203,7 +203,7 @@ func (l *collector) collect(ctx context.Context, cluster *clusterv1alpha1.Cluste
 	list, listErr := l.enabled.get(bounded, member, l.c.deps.Clock.Now())
 	version := kubernetesVersion(bounded, member)
 	if ctx.Err() != nil {
-		return nil //nolint:nilerr // nobody wants to know any longer
+		return nil
 	}
 	var models []clusterv1alpha1.ResourceModel
 	if l.c.deps.Modeling {

@@ -46,17 +46,7 @@ const (
 // have made it.
 func (s *state) decide(o *object, seen *copied, listed, before bool, now time.Time) need {
 	if seen == nil {
-		switch {
-		case o.uid == "" && before && !listed:
-			return listing
-		case s.wasGone(o.uid) || o.uid == "" && !o.exists:
-			return making
-		case !o.applied:
-			return reading
-		case !listed || now.Sub(o.appliedAt) < confirmAfter:
-			return nothing
-		}
-		return reading
+		return s.decideUnseen(o, listed, before, now)
 	}
 	behind := o.uid != "" && !newer(seen.version, o.version)
 	switch {
@@ -66,6 +56,21 @@ func (s *state) decide(o *object, seen *copied, listed, before bool, now time.Ti
 		return reading
 	}
 	return comparing
+}
+
+// decideUnseen is decide for an object that the mirror does not show.
+func (s *state) decideUnseen(o *object, listed, before bool, now time.Time) need {
+	switch {
+	case o.uid == "" && before && !listed:
+		return listing
+	case s.wasGone(o.uid) || o.uid == "" && !o.exists:
+		return making
+	case !o.applied:
+		return reading
+	case !listed || now.Sub(o.appliedAt) < confirmAfter:
+		return nothing
+	}
+	return reading
 }
 
 // result is how the objects of a Work got into the member.

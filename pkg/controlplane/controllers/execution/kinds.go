@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
-	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/member/access/mirror"
@@ -235,6 +234,3 @@ func (c *copied) object() (*unstructured.Unstructured, error) {
 	obj.Object["status"] = status
 	return obj, nil
 }
-
-// again enqueues a Work at once.
-func (r *runner) again(work string) { r.queue.AddWithOpts(priorityqueue.AddOpts{}, work) }

@@ -30,7 +30,6 @@ func exampleCluster(name string, pods int64) *clusterv1alpha1.Cluster {
 	}
 }
 
-//nolint:forbidigo // an example prints
 func ExampleSchedule() {
 	enabled, err := plugins.Registry(false).New([]string{"*"})
 	if err != nil {

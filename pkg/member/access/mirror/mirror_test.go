@@ -145,7 +145,7 @@ func TestMirror_SeesWhatHappenedWhileItWasAway(t *testing.T) {
 	m.Retry()
 	accesstest.Eventually(t, func() error {
 		if v := m.Get(types.NamespacedName{Namespace: "ns", Name: "a"}); m.Len() != 1 || *v != "2" || m.Failure() != nil {
-			return fmt.Errorf("%d objects, %v", m.Len(), m.Failure())
+			return fmt.Errorf("%d objects, %w", m.Len(), m.Failure())
 		}
 		return nil
 	})
