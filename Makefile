@@ -42,7 +42,7 @@ test: ## Run every test: unit, contract, conformance, integration, end-to-end; n
 
 .PHONY: conformance
 conformance: ## Replay the recorded cases; DATA=DIR takes another directory of them
-	CONFORMANCE_DATA='$(DATA)' go test -count=1 -v ./test/conformance/... | grep -v '^=== RUN'
+	CONFORMANCE_DATA='$(abspath $(DATA))' go test -count=1 -v ./test/conformance | grep -v '^=== RUN'
 
 .PHONY: lint
 lint: ## Run the linters
