@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"sync"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -55,7 +56,7 @@ type Applier struct {
 	Parallel int
 }
 
-// Apply writes the objects. Every object is tried; the errors are joined, each
+// Apply writes the objects that are not as wanted. Every object is tried; the errors are joined, each
 // with the name of its object.
 func (a *Applier) Apply(ctx context.Context, objects ...client.Object) (ChangeSet, error) {
 	limit := make(chan struct{}, max(a.Parallel, 8))
@@ -93,6 +94,10 @@ func (a *Applier) one(ctx context.Context, obj client.Object) (Change, error) {
 		return fail(err)
 	}
 	missing := apierrors.IsNotFound(err)
+	if !missing && includes(before.Object, desired.Object) {
+		change.Action = Unchanged
+		return change, nil
+	}
 	err = a.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(desired), client.FieldOwner(a.Manager), client.ForceOwnership)
 	if err != nil {
 		return fail(err)
@@ -106,6 +111,37 @@ func (a *Applier) one(ctx context.Context, obj client.Object) (Change, error) {
 		change.Action = Unchanged
 	}
 	return change, nil
+}
+
+// includes says whether have holds everything that want asks for. The server adds
+// defaults, and others may own further fields.
+func includes(have, want any) bool {
+	switch w := want.(type) {
+	case map[string]any:
+		h, ok := have.(map[string]any)
+		if !ok {
+			return len(w) == 0 && have == nil
+		}
+		for key, value := range w {
+			if !includes(h[key], value) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		h, ok := have.([]any)
+		if !ok || len(h) != len(w) {
+			return len(w) == 0 && have == nil
+		}
+		for i := range w {
+			if !includes(h[i], w[i]) {
+				return false
+			}
+		}
+		return true
+	default:
+		return equality.Semantic.DeepEqual(have, want)
+	}
 }
 
 // toUnstructured returns what the object asks for: no status and nothing the
