@@ -90,7 +90,7 @@ func Load(root, name string) (*Federation, error) {
 	dir := filepath.Join(root, name)
 	data, err := os.ReadFile(filepath.Join(dir, stateFile))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("federation %q in %s: %w", name, root, ErrNoFederation)
+		return nil, fmt.Errorf("federation %q in %s: %w; \"local up\" starts one, \"local list\" shows those there are", name, root, ErrNoFederation)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading federation %q: %w", name, err)
