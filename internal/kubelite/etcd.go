@@ -24,6 +24,7 @@ const (
 	etcdSnapshotCount   = 5000
 	etcdCatchUpEntries  = 500
 	etcdQuota           = 8 << 30
+	slowRequest         = 2 * time.Second
 	etcdMaxRequestBytes = 1.5 * 1024 * 1024
 	etcdReadyTimeout    = time.Minute
 )
@@ -98,6 +99,8 @@ func etcdConfig(cfg Config, dir *dataDir, log *zap.Logger) *embed.Config {
 	ec.MaxRequestBytes = etcdMaxRequestBytes
 	ec.UnsafeNoFsync = !cfg.FSync
 	ec.EnableGRPCGateway = false
+	// The zero value would log every request.
+	ec.WarningUnaryRequestDuration = slowRequest
 	ec.PreVote = false
 	ec.ZapLoggerBuilder = embed.NewZapLoggerBuilder(log)
 	return ec
