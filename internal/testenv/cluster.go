@@ -112,7 +112,7 @@ func StartAll(tb testing.TB, specs ...Spec) []*Cluster {
 // Launch is Start for tests that expect a failure: the error holds the end of the log.
 func Launch(tb testing.TB, spec Spec) (*Cluster, error) {
 	tb.Helper()
-	c := &Cluster{DataDir: spec.DataDir, LogFile: filepath.Join(spec.DataDir, "kubelite.log"), spec: spec}
+	c := &Cluster{DataDir: spec.DataDir, LogFile: filepath.Join(tb.TempDir(), "kubelite.log"), spec: spec}
 	if err := c.launch(tb); err != nil {
 		if c.exited != nil && c.Running() {
 			c.Kill(tb)
