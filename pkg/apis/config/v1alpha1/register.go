@@ -32,6 +32,7 @@ func addKnownTypes(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(GroupVersion,
 		&ResourceInterpreterCustomization{}, &ResourceInterpreterCustomizationList{},
 		&ResourceInterpreterWebhookConfiguration{}, &ResourceInterpreterWebhookConfigurationList{},
+		&ResourceInterpreterContext{},
 	)
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil
