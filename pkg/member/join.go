@@ -1,6 +1,7 @@
 package member
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -52,9 +53,11 @@ type JoinRequest struct {
 	// Provider, Region and Zones describe the cluster.
 	Provider, Region string
 	Zones            []string
-	// Config is how the member is reached; the control plane will reach it at the
-	// same address.
+	// Config is how the member is reached.
 	Config *rest.Config
+	// Endpoint is the URL at which the control plane reaches the member; empty means
+	// that of Config.
+	Endpoint string
 	// DryRun checks and writes nothing.
 	DryRun bool
 }
@@ -233,7 +236,7 @@ func desiredCluster(r JoinRequest, id string) (*clusterv1alpha1.Cluster, error) 
 		Spec: clusterv1alpha1.ClusterSpec{
 			ID:                          id,
 			SyncMode:                    clusterv1alpha1.Push,
-			APIEndpoint:                 strings.TrimSuffix(endpoint.String(), "/"),
+			APIEndpoint:                 strings.TrimSuffix(cmp.Or(r.Endpoint, endpoint.String()), "/"),
 			SecretRef:                   &clusterv1alpha1.LocalSecretReference{Namespace: r.Namespace, Name: r.Name},
 			ImpersonatorSecretRef:       &clusterv1alpha1.LocalSecretReference{Namespace: r.Namespace, Name: ImpersonatorSecretName(r.Name)},
 			InsecureSkipTLSVerification: r.Config.Insecure,
