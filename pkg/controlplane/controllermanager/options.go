@@ -6,13 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
 
 	"github.com/karmada-toolkit/karmada/internal/gates"
+	"github.com/karmada-toolkit/karmada/internal/limit"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
 )
 
@@ -33,7 +33,7 @@ type Options struct {
 
 	// ClusterAPIQPS and ClusterAPIBurst limit the requests to each member, once a
 	// value was given; until then the member's own fairness is relied on.
-	ClusterAPIQPS   Limit
+	ClusterAPIQPS   limit.Limit
 	ClusterAPIBurst int
 
 	// StatusFrequency is the time between looks at a healthy cluster.
@@ -77,7 +77,7 @@ func NewOptions() *Options {
 		SkippedPropagatingNamespaces: []string{"kube-.*"},
 		ClusterSyncs:                 5, WorkSyncs: 5, BindingSyncs: 5, ClusterBindingSyncs: 5, TemplateSyncs: 5,
 		NamespaceSyncs: 1, PolicySyncs: 1, ClusterPolicySyncs: 1, DependentSyncs: 2,
-		ClusterAPIQPS: Limit{value: 40}, ClusterAPIBurst: 60,
+		ClusterAPIQPS: limit.New(40), ClusterAPIBurst: 60,
 		StatusFrequency:      10 * time.Second,
 		SuccessThreshold:     30 * time.Second,
 		FailureThreshold:     30 * time.Second,
@@ -201,34 +201,4 @@ func (o *Options) Enabled(name string) bool {
 		}
 	}
 	return all
-}
-
-// Limit is a number of requests per second that counts only when it was given.
-type Limit struct {
-	value float32
-	given bool
-}
-
-// QPS returns the limit, or 0 for none.
-func (l *Limit) QPS() float32 {
-	if !l.given {
-		return 0
-	}
-	return l.value
-}
-
-// String implements pflag.Value.
-func (l *Limit) String() string { return strconv.FormatFloat(float64(l.value), 'g', -1, 32) }
-
-// Type implements pflag.Value.
-func (l *Limit) Type() string { return "float32" }
-
-// Set implements pflag.Value.
-func (l *Limit) Set(text string) error {
-	v, err := strconv.ParseFloat(text, 32)
-	if err != nil {
-		return fmt.Errorf("%q is not a number: %w", text, err)
-	}
-	l.value, l.given = float32(v), true
-	return nil
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/execution"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/namespacesync"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/unifiedauth"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/customizations"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/interpreter"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
 	"github.com/karmada-toolkit/karmada/pkg/member/access"
@@ -76,7 +77,7 @@ func newParts(ctx context.Context, mgr manager.Manager, o *Options) (*parts, err
 	if err != nil {
 		return nil, fmt.Errorf("--skipped-propagating-namespaces: %w", err)
 	}
-	interp, err := newInterpreter(ctx, mgr)
+	interp, err := customizations.NewInterpreter(ctx, mgr)
 	if err != nil {
 		return nil, err
 	}

@@ -56,7 +56,7 @@ func allInOne(roles []Role) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return start(ctx, c, prefix+"all-in-one", parts)
+		return start(ctx, c, prefix+"all-in-one", parts, nil)
 	}
 	return cmd
 }

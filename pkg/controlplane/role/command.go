@@ -86,6 +86,11 @@ func single(r Role) *cobra.Command {
 		Args: noArguments,
 	}
 	i.AddFlags(cmd.Flags())
+	own := ownOf(i)
+	if own != nil {
+		// It knows better where the control plane is, and what to wait for.
+		c.hide = []string{"kubeconfig", "karmada-context", "master", "start-timeout"}
+	}
 	takeOver := c.bind(cmd.Flags())
 	addLogFlags(logs, cmd.Flags())
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
@@ -96,7 +101,7 @@ func single(r Role) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return start(ctx, c, prefix+r.Name, []named{{Role: r, Instance: i}})
+		return start(ctx, c, prefix+r.Name, []named{{Role: r, Instance: i}}, own)
 	}
 	cmd.AddCommand(versionCommand(prefix + r.Name))
 	return cmd
@@ -135,8 +140,9 @@ type named struct {
 	Instance
 }
 
-// start runs roles in one process, with one cache and one connection.
-func start(ctx context.Context, c *common, userAgent string, roles []named) error {
+// start runs roles in one process, with one cache and one connection. own is nil
+// unless there is one role that starts in its own way.
+func start(ctx context.Context, c *common, userAgent string, roles []named, own Own) error {
 	for _, r := range roles {
 		if err := r.Validate(); err != nil {
 			return fmt.Errorf("checking the settings of %s: %w", r.Name, err)
@@ -145,11 +151,15 @@ func start(ctx context.Context, c *common, userAgent string, roles []named) erro
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(c.gcPercent)
 	}
-	cfg, err := c.config(userAgent + "/" + strings.TrimPrefix(version.Get().GitVersion, "v"))
+	connect := c.config
+	if own != nil {
+		connect = own.Config
+	}
+	cfg, err := connect(userAgent + "/" + strings.TrimPrefix(version.Get().GitVersion, "v"))
 	if err != nil {
 		return err
 	}
-	mgr, err := c.newManager(cfg)
+	mgr, err := c.newManager(cfg, own)
 	if err != nil {
 		return err
 	}
@@ -161,8 +171,10 @@ func start(ctx context.Context, c *common, userAgent string, roles []named) erro
 		if !slices.ContainsFunc(roles, func(r named) bool { return !r.Serves }) {
 			return nil
 		}
-		if err := waitForAPIs(ctx, mgr, c.startTimeout); err != nil {
-			return err
+		if own == nil {
+			if err := waitForAPIs(ctx, mgr, c.startTimeout); err != nil {
+				return err
+			}
 		}
 		return setup(ctx, mgr, roles, false)
 	})

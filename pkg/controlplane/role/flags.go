@@ -1,8 +1,10 @@
 package role
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -26,6 +28,8 @@ type common struct {
 	gcPercent                      int
 	startTimeout                   time.Duration
 	rateLimitedByServer, elections bool
+	// hide are flags that the role does not have.
+	hide []string
 }
 
 // newCommon returns the defaults for a role.
@@ -42,7 +46,7 @@ func newCommon(r Role) *common {
 		pprofAddress:    ":6060",
 		qps:             40,
 		burst:           60,
-		gcPercent:       100,
+		gcPercent:       cmp.Or(r.GCPercent, 100),
 		startTimeout:    2 * time.Minute,
 		elections:       r.LockName != "",
 	}
@@ -80,6 +84,9 @@ func (c *common) bind(role *pflag.FlagSet) (takeOver func() error) {
 	mine := c.flags()
 	var twice []string
 	mine.VisitAll(func(f *pflag.Flag) {
+		if slices.Contains(c.hide, f.Name) {
+			return
+		}
 		if role.Lookup(f.Name) != nil {
 			twice = append(twice, f.Name)
 			return

@@ -19,15 +19,35 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/kube"
 )
 
-// newManager returns the manager that roles are added to.
-func (c *common) newManager(cfg *rest.Config) (manager.Manager, error) {
+// newManager returns the manager that roles are added to. own may be nil.
+func (c *common) newManager(cfg *rest.Config, own Own) (manager.Manager, error) {
+	o := c.managerOptions()
+	if own != nil {
+		if err := own.Manager(&o); err != nil {
+			return nil, fmt.Errorf("preparing to run: %w", err)
+		}
+	}
+	mgr, err := ctrl.NewManager(cfg, o)
+	if err != nil {
+		return nil, fmt.Errorf("preparing to run: %w", err)
+	}
+	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
+		return nil, fmt.Errorf("adding the health probe: %w", err)
+	}
+	if err := mgr.AddReadyzCheck("caches", cachesSynced(mgr)); err != nil {
+		return nil, fmt.Errorf("adding the readiness probe: %w", err)
+	}
+	return mgr, nil
+}
+
+func (c *common) managerOptions() manager.Options {
 	pprof := ""
 	if c.enablePprof {
 		pprof = c.pprofAddress
 	}
 	shutdown := 5 * time.Second
 	skipNames := true
-	mgr, err := ctrl.NewManager(cfg, manager.Options{
+	return manager.Options{
 		Scheme:                  kube.NewScheme(),
 		Cache:                   cache.Options{DefaultTransform: cache.TransformStripManagedFields()},
 		Metrics:                 metricsserver.Options{BindAddress: c.metricsAddress},
@@ -43,17 +63,7 @@ func (c *common) newManager(cfg *rest.Config) (manager.Manager, error) {
 		Controller:              config.Controller{SkipNameValidation: &skipNames},
 		// The process ends when the manager does, so that the lease can be given up.
 		LeaderElectionReleaseOnCancel: true,
-	})
-	if err != nil {
-		return nil, fmt.Errorf("preparing to run: %w", err)
 	}
-	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
-		return nil, fmt.Errorf("adding the health probe: %w", err)
-	}
-	if err := mgr.AddReadyzCheck("caches", cachesSynced(mgr)); err != nil {
-		return nil, fmt.Errorf("adding the readiness probe: %w", err)
-	}
-	return mgr, nil
 }
 
 // cachesSynced is ready when the caches hold what the API server has.

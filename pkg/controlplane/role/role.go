@@ -7,6 +7,7 @@ import (
 	"context"
 
 	"github.com/spf13/pflag"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
@@ -22,6 +23,8 @@ type Role struct {
 	LockName string
 	// HealthAddress and MetricsAddress are the defaults of the addresses.
 	HealthAddress, MetricsAddress string
+	// GCPercent is how much the heap grows before memory is collected. 0 means 100.
+	GCPercent int
 	// Serves says that the role answers requests which the start of the others
 	// depends on, so that it must not wait for caches.
 	Serves bool
@@ -37,6 +40,17 @@ type Instance interface {
 	Validate() error
 	// Setup adds the role to the manager.
 	Setup(ctx context.Context, mgr manager.Manager) error
+}
+
+// Own is what the options of a role have too when the role does not see all of
+// the control plane, as an agent, and so starts in its own way: it brings the way
+// to reach the control plane and the settings of its manager, and waits itself for
+// what it needs.
+type Own interface {
+	// Config returns how the control plane is reached.
+	Config(userAgent string) (*rest.Config, error)
+	// Manager changes the settings of the manager.
+	Manager(o *manager.Options) error
 }
 
 // options is what the packages of the roles have in common.
@@ -60,6 +74,20 @@ func (i *instance[O]) AddFlags(fs *pflag.FlagSet) { i.options.AddFlags(fs) }
 
 // Validate implements Instance.
 func (i *instance[O]) Validate() error { return i.options.Validate() }
+
+// own returns the options if the role starts in its own way, or nil.
+func (i *instance[O]) own() Own {
+	own, _ := any(i.options).(Own)
+	return own
+}
+
+// ownOf returns the options of a role that starts in its own way, or nil.
+func ownOf(i Instance) Own {
+	if has, ok := i.(interface{ own() Own }); ok {
+		return has.own()
+	}
+	return nil
+}
 
 // Setup implements Instance.
 func (i *instance[O]) Setup(ctx context.Context, mgr manager.Manager) error {

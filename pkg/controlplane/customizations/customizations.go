@@ -1,4 +1,7 @@
-package controllermanager
+// Package customizations makes the interpreter that knows what users teach the
+// control plane, and follows every change of it. The controllers of the control
+// plane and the agents of members use the same one.
+package customizations
 
 import (
 	"context"
@@ -15,10 +18,11 @@ import (
 	bundled "github.com/karmada-toolkit/karmada/plugins/interpreter"
 )
 
-// newInterpreter returns the interpreter of the control plane: what users teach
+// NewInterpreter returns the interpreter of the control plane: what users teach
 // it, the bundled customizations, the built-in rules. What users teach it is read
-// at once and follows every change.
-func newInterpreter(ctx context.Context, mgr manager.Manager) (*interpreter.Interpreter, error) {
+// at once and follows every change until ctx ends. It fails when the control plane
+// does not answer or may not be asked.
+func NewInterpreter(ctx context.Context, mgr manager.Manager) (*interpreter.Interpreter, error) {
 	engine := interpreter.NewLuaEngine(lua.DefaultLimits())
 	users := interpreter.NewDeclarative(engine)
 	all, err := bundled.New(engine, users)
