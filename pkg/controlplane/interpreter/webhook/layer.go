@@ -1,0 +1,193 @@
+// Package webhook is the layer of interpreter webhooks: it asks HTTPS servers of
+// users what their kinds mean.
+//
+// Every operation of a kind is answered by one webhook: of all that have a rule
+// for it the one whose configuration and name come first. Its failure is the
+// failure of the operation.
+package webhook
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/clock"
+
+	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/interpreter"
+)
+
+// Config is what the layer needs.
+type Config struct {
+	// Services finds a Service of the control plane; it returns a NotFound error
+	// when there is none. Nil means that there are no Services.
+	Services func(ctx context.Context, namespace, name string) (*corev1.Service, error)
+	// Observe is told of every call. Nil means that nobody listens.
+	Observe func(Call)
+	// Clock is the clock; nil means the real one.
+	Clock clock.PassiveClock
+}
+
+// Call is what became of a call.
+type Call struct {
+	// Webhook is <configuration>/<name>.
+	Webhook   string
+	Operation configv1alpha1.InterpreterOperation
+	// Duration is how long the caller waited.
+	Duration time.Duration
+	// Err is nil when the webhook answered.
+	Err error
+}
+
+// Layer is the layer of ResourceInterpreterWebhookConfigurations. Without any it
+// has no rules.
+type Layer struct {
+	ctx     context.Context //nolint:containedctx // the life of the layer: rules get no context
+	config  Config
+	current atomic.Pointer[snapshot]
+
+	// mu guards endpoints, what the current hooks call.
+	mu        sync.Mutex
+	endpoints map[string]*endpoint
+}
+
+var _ interpreter.Layer = &Layer{}
+
+// New returns a layer whose calls end with ctx.
+func New(ctx context.Context, config Config) *Layer {
+	if config.Clock == nil {
+		config.Clock = clock.RealClock{}
+	}
+	return &Layer{ctx: ctx, config: config, endpoints: map[string]*endpoint{}}
+}
+
+// snapshot is a set of hooks and the rules they make.
+type snapshot struct {
+	hooks []*hook
+	// kinds holds the *interpreter.Rules of the kinds that were asked for.
+	kinds sync.Map
+}
+
+// Load replaces all webhooks at once. Connections to those that stay are kept.
+func (l *Layer) Load(configurations []*configv1alpha1.ResourceInterpreterWebhookConfiguration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+
+	next := &snapshot{}
+	endpoints := map[string]*endpoint{}
+	for _, c := range configurations {
+		for i := range c.Webhooks {
+			w := &c.Webhooks[i]
+			key := endpointKey(&w.ClientConfig)
+			e, ok := endpoints[key]
+			if !ok {
+				if e, ok = l.endpoints[key]; !ok {
+					e = newEndpoint(&w.ClientConfig, l.config)
+				}
+				endpoints[key] = e
+			}
+			next.hooks = append(next.hooks, newHook(l, c.Name+"/"+w.Name, w, e))
+		}
+	}
+	slices.SortStableFunc(next.hooks, func(a, b *hook) int { return cmp.Compare(a.id, b.id) })
+	for key, e := range l.endpoints {
+		if endpoints[key] == nil {
+			e.close()
+		}
+	}
+	l.endpoints = endpoints
+	l.current.Store(next)
+}
+
+// Close ends idle connections.
+func (l *Layer) Close() { l.Load(nil) }
+
+// Rules returns what webhooks know of a kind.
+func (l *Layer) Rules(gvk schema.GroupVersionKind) *interpreter.Rules {
+	s := l.current.Load()
+	if s == nil || len(s.hooks) == 0 {
+		return nil
+	}
+	if known, ok := s.kinds.Load(gvk); ok {
+		rules, _ := known.(*interpreter.Rules)
+		return rules
+	}
+	rules := s.rules(gvk)
+	s.kinds.Store(gvk, rules)
+	return rules
+}
+
+// For returns the webhook, as <configuration>/<name>, that answers an operation
+// for a kind, or "".
+func (l *Layer) For(gvk schema.GroupVersionKind, op configv1alpha1.InterpreterOperation) string {
+	if s := l.current.Load(); s != nil {
+		if h := s.find(gvk, op); h != nil {
+			return h.id
+		}
+	}
+	return ""
+}
+
+// find returns the first hook that has a rule for the operation.
+func (s *snapshot) find(gvk schema.GroupVersionKind, op configv1alpha1.InterpreterOperation) *hook {
+	for _, h := range s.hooks {
+		if h.matches(gvk, op) {
+			return h
+		}
+	}
+	return nil
+}
+
+func (s *snapshot) rules(gvk schema.GroupVersionKind) *interpreter.Rules {
+	r := &interpreter.Rules{}
+	any := false
+	find := func(op configv1alpha1.InterpreterOperation) *hook {
+		h := s.find(gvk, op)
+		any = any || h != nil
+		return h
+	}
+	if h := find(configv1alpha1.InterpreterOperationInterpretReplica); h != nil {
+		r.Replicas = h.getReplicas
+	}
+	if h := find(configv1alpha1.InterpreterOperationInterpretComponent); h != nil {
+		r.Components = h.getComponents
+	}
+	if h := find(configv1alpha1.InterpreterOperationReviseReplica); h != nil {
+		r.Revise = h.reviseReplica
+	}
+	if h := find(configv1alpha1.InterpreterOperationRetain); h != nil {
+		r.Retain = h.retain
+	}
+	if h := find(configv1alpha1.InterpreterOperationAggregateStatus); h != nil {
+		r.Aggregate = h.aggregateStatus
+	}
+	if h := find(configv1alpha1.InterpreterOperationInterpretDependency); h != nil {
+		r.Dependencies = h.getDependencies
+	}
+	if h := find(configv1alpha1.InterpreterOperationInterpretStatus); h != nil {
+		r.Reflect = h.reflectStatus
+	}
+	if h := find(configv1alpha1.InterpreterOperationInterpretHealth); h != nil {
+		r.Health = h.interpretHealth
+	}
+	if !any {
+		return nil
+	}
+	return r
+}
+
+// matches says whether a rule of the hook covers the operation and the kind.
+func (h *hook) matches(gvk schema.GroupVersionKind, op configv1alpha1.InterpreterOperation) bool {
+	return slices.ContainsFunc(h.rules, func(r configv1alpha1.RuleWithOperations) bool {
+		return oneOf(r.Operations, op) && oneOf(r.APIGroups, gvk.Group) && oneOf(r.APIVersions, gvk.Version) && oneOf(r.Kinds, gvk.Kind)
+	})
+}
+
+func oneOf[T ~string](list []T, value T) bool {
+	return slices.Contains(list, value) || slices.Contains(list, "*")
+}
