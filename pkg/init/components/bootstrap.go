@@ -1,0 +1,93 @@
+package components
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/karmada-toolkit/karmada/pkg/apis/names"
+)
+
+const (
+	// ClusterInfoName and ClusterInfoKey are where clusters that register find the
+	// control plane.
+	ClusterInfoName = "cluster-info"
+	ClusterInfoKey  = "kubeconfig"
+
+	certificatesGroup = "certificates.k8s.io"
+	autoapprover      = "system:karmada:certificatesigningrequest:autoapprover"
+	selfautoapprover  = "system:karmada:certificatesigningrequest:selfautoapprover"
+)
+
+// Bootstrap is what lets clusters register in Pull mode, given how they reach the
+// control plane: the public description of the control plane, the right to ask for
+// an identity, and what keeps identities to what is theirs.
+//
+// It holds no shared user: the roles of an agent are made by the control plane, see
+// AgentRBAC.
+func Bootstrap(server string, caBundle []byte) ([]client.Object, error) {
+	info, err := clusterInfo(server, caBundle)
+	if err != nil {
+		return nil, err
+	}
+	objects := append(info,
+		groupBinding("system:karmada:agent-bootstrap", "system:node-bootstrapper", names.BootstrapGroup),
+		approvalRole(autoapprover, "certificatesigningrequests/clusteragent"),
+		groupBinding("system:karmada:agent-autoapprove-bootstrap", autoapprover, names.BootstrapGroup),
+		approvalRole(selfautoapprover, "certificatesigningrequests/selfclusteragent"),
+		groupBinding("system:karmada:agent-autoapprove-certificate-rotation", selfautoapprover, names.AgentGroup),
+	)
+	return append(objects, agentPolicy()...), nil
+}
+
+// clusterInfo is the ConfigMap that anybody may read, with who is who: server and
+// authority.
+func clusterInfo(server string, caBundle []byte) ([]client.Object, error) {
+	config := clientcmdapi.NewConfig()
+	config.Clusters[""] = &clientcmdapi.Cluster{Server: server, CertificateAuthorityData: caBundle}
+	kubeconfig, err := clientcmd.Write(*config)
+	if err != nil {
+		return nil, fmt.Errorf("encoding the kubeconfig of %s: %w", ClusterInfoName, err)
+	}
+	const reader = "system:karmada:bootstrap-signer-clusterinfo"
+	meta := metav1.ObjectMeta{Namespace: metav1.NamespacePublic, Name: reader, Labels: SystemLabels()}
+	return []client.Object{
+		&corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespacePublic, Name: ClusterInfoName},
+			Data:       map[string]string{ClusterInfoKey: string(kubeconfig)},
+		},
+		&rbacv1.Role{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{
+			rule("", []string{"configmaps"}, []string{ClusterInfoName}, "get"),
+		}},
+		&rbacv1.RoleBinding{
+			ObjectMeta: meta,
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: reader},
+			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "system:anonymous"}},
+		},
+	}, nil
+}
+
+func approvalRole(name, resource string) *rbacv1.ClusterRole {
+	return &rbacv1.ClusterRole{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: SystemLabels()},
+		Rules:      []rbacv1.PolicyRule{rule(certificatesGroup, []string{resource}, nil, "create")},
+	}
+}
+
+func groupBinding(name, role, group string) *rbacv1.ClusterRoleBinding {
+	return &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: SystemLabels()},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: group}},
+	}
+}
+
+// rule is one rule; nil names mean all.
+func rule(group string, resources, resourceNames []string, verbs ...string) rbacv1.PolicyRule {
+	return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: resources, ResourceNames: resourceNames, Verbs: verbs}
+}

@@ -1,0 +1,126 @@
+package components
+
+import (
+	"slices"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/apis/names"
+	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
+)
+
+const (
+	coordinationGroup = "coordination.k8s.io"
+	eventsGroup       = "events.k8s.io"
+)
+
+// AgentAccess says which agent is given access to what.
+type AgentAccess struct {
+	// Cluster whose agent it is.
+	Cluster string
+	// Namespace of the credentials of the cluster in the control plane.
+	Namespace string
+	// Requests are the names of the certificate requests that the agent has made.
+	Requests []string
+}
+
+// AgentRBAC is what the agent of one cluster may do in the control plane: what it
+// needs for its own cluster and nothing of another. Where a rule cannot name an
+// object, as for creations, the admission policy of Bootstrap narrows it down.
+func AgentRBAC(a AgentAccess) []client.Object {
+	events := func(namespace string, lease ...rbacv1.PolicyRule) []client.Object {
+		rules := []rbacv1.PolicyRule{{APIGroups: []string{"", eventsGroup}, Resources: []string{"events"}, Verbs: []string{"create", "update", "patch"}}}
+		return a.role(namespace, names.AgentLeaseRole(a.Cluster), append(rules, lease...))
+	}
+	objects := a.clusterRole()
+	objects = append(objects, a.role(a.Namespace, names.AgentSecretRole(a.Cluster), a.secretRules())...)
+	objects = append(objects, a.role(names.ExecutionNamespace(a.Cluster), names.AgentWorkRole(a.Cluster), []rbacv1.PolicyRule{
+		rule(workv1alpha1.GroupName, []string{"works"}, nil, "get", "create", "list", "watch", "update", "patch", "delete"),
+		rule(workv1alpha1.GroupName, []string{"works/status"}, nil, "patch", "update"),
+		{APIGroups: []string{"", eventsGroup}, Resources: []string{"events"}, Verbs: []string{"create", "update", "patch"}},
+	})...)
+	objects = append(objects, events(metav1.NamespaceDefault)...)
+	objects = append(objects, events(clusterv1alpha1.NamespaceKarmadaSystem, leaseRules(names.AgentLease(a.Cluster))...)...)
+	if a.Namespace != clusterv1alpha1.NamespaceKarmadaCluster {
+		// The lease of a cluster is at home here whatever the namespace of its credentials is.
+		objects = append(objects, a.role(clusterv1alpha1.NamespaceKarmadaCluster, names.AgentLeaseRole(a.Cluster), a.homeRules())...)
+	}
+	return objects
+}
+
+// TombstoneRBAC is what is left to the agent of a cluster that was abandoned: it
+// may read what it is to clean up, and report that it did.
+func TombstoneRBAC(cluster string) []client.Object {
+	a := AgentAccess{Cluster: cluster}
+	return a.role(clusterv1alpha1.NamespaceKarmadaCluster, names.Tombstone(cluster), []rbacv1.PolicyRule{
+		rule("", []string{"configmaps"}, []string{names.Tombstone(cluster)}, "get", "patch"),
+	})
+}
+
+func (a AgentAccess) clusterRole() []client.Object {
+	own := []string{a.Cluster}
+	rules := []rbacv1.PolicyRule{
+		rule(clusterv1alpha1.GroupName, []string{"clusters"}, own, "get", "update", "patch", "delete"),
+		// The server shows an agent its own cluster only.
+		rule(clusterv1alpha1.GroupName, []string{"clusters"}, nil, "list", "watch"),
+		rule(clusterv1alpha1.GroupName, []string{"clusters/status"}, own, "get", "update", "patch"),
+		rule(configv1alpha1.GroupName, []string{"resourceinterpreterwebhookconfigurations", "resourceinterpretercustomizations"}, nil, "get", "list", "watch"),
+		rule("", []string{"namespaces"}, []string{names.ExecutionNamespace(a.Cluster), a.Namespace}, "get"),
+		rule(certificatesGroup, []string{"certificatesigningrequests"}, nil, "create"),
+	}
+	if len(a.Requests) > 0 {
+		requests := slices.Sorted(slices.Values(a.Requests))
+		rules = append(rules, rule(certificatesGroup, []string{"certificatesigningrequests"}, requests, "get"))
+	}
+	name := names.AgentRole(a.Cluster)
+	meta := metav1.ObjectMeta{Name: name, Labels: SystemLabels()}
+	return []client.Object{
+		&rbacv1.ClusterRole{ObjectMeta: meta, Rules: rules},
+		&rbacv1.ClusterRoleBinding{
+			ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name}, Subjects: a.subjects(),
+		},
+	}
+}
+
+// secretRules are for the namespace of credentials.
+func (a AgentAccess) secretRules() []rbacv1.PolicyRule {
+	rules := []rbacv1.PolicyRule{
+		rule("", []string{"secrets"}, []string{names.CredentialsSecret(a.Cluster), names.ImpersonatorSecret(a.Cluster)}, "get", "update", "patch"),
+		rule("", []string{"secrets"}, nil, "create"),
+	}
+	if a.Namespace == clusterv1alpha1.NamespaceKarmadaCluster {
+		rules = append(rules, a.homeRules()...)
+	}
+	return rules
+}
+
+// homeRules are for the namespace of the lease, where the tombstone would be, too.
+func (a AgentAccess) homeRules() []rbacv1.PolicyRule {
+	return append(leaseRules(a.Cluster), rule("", []string{"configmaps"}, []string{names.Tombstone(a.Cluster)}, "get"))
+}
+
+func leaseRules(name string) []rbacv1.PolicyRule {
+	return []rbacv1.PolicyRule{
+		rule(coordinationGroup, []string{"leases"}, []string{name}, "get", "update", "patch"),
+		rule(coordinationGroup, []string{"leases"}, nil, "create"),
+	}
+}
+
+// role is a role with its binding.
+func (a AgentAccess) role(namespace, name string, rules []rbacv1.PolicyRule) []client.Object {
+	meta := metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: SystemLabels()}
+	return []client.Object{
+		&rbacv1.Role{ObjectMeta: meta, Rules: rules},
+		&rbacv1.RoleBinding{
+			ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name}, Subjects: a.subjects(),
+		},
+	}
+}
+
+func (a AgentAccess) subjects() []rbacv1.Subject {
+	return []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: names.AgentUser(a.Cluster)}}
+}

@@ -1,0 +1,80 @@
+package components
+
+import (
+	"strconv"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/karmada-toolkit/karmada/pkg/apis/names"
+)
+
+// agentPolicyName is the name of the admission policy and of its binding.
+const agentPolicyName = "agents.karmada.io"
+
+// agentPolicy keeps agents to objects of their own where roles cannot: a role
+// cannot say under which name an object may be created.
+func agentPolicy() []client.Object {
+	meta := metav1.ObjectMeta{Name: agentPolicyName, Labels: SystemLabels()}
+	return []client.Object{
+		&admissionregistrationv1.ValidatingAdmissionPolicy{
+			ObjectMeta: meta,
+			Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{
+				FailurePolicy: ptr.To(admissionregistrationv1.Fail),
+				MatchConstraints: &admissionregistrationv1.MatchResources{ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{
+					admitted("", "secrets", admissionregistrationv1.Create, admissionregistrationv1.Update),
+					admitted(coordinationGroup, "leases", admissionregistrationv1.Create),
+					admitted("", "events", admissionregistrationv1.Create, admissionregistrationv1.Update),
+					admitted(eventsGroup, "events", admissionregistrationv1.Create, admissionregistrationv1.Update),
+				}},
+				MatchConditions: []admissionregistrationv1.MatchCondition{{
+					Name: "agent", Expression: `"` + names.AgentGroup + `" in request.userInfo.groups || request.userInfo.username.startsWith("` + names.AgentUser("") + `")`,
+				}},
+				Variables: []admissionregistrationv1.Variable{
+					{Name: "cluster", Expression: `request.userInfo.username.startsWith("` + names.AgentUser("") + `") ? request.userInfo.username.substring(` + strconv.Itoa(len(names.AgentUser(""))) + `) : ""`},
+					{Name: "home", Expression: `request.namespace == "` + names.ExecutionNamespace("") + `" + variables.cluster`},
+				},
+				Validations: []admissionregistrationv1.Validation{
+					forbid(`request.resource.resource != "secrets" || (object.type == "Opaque" && object.metadata.name in [variables.cluster, variables.cluster + "`+names.ImpersonatorSecret("")+`"])`,
+						"an agent may write only the two Secrets of its own cluster"),
+					forbid(`request.resource.resource != "leases" || object.metadata.name == (request.namespace == "karmada-system" ? "`+names.AgentLease("")+`" + variables.cluster : variables.cluster)`,
+						"an agent may create only the leases of its own cluster"),
+					forbid(`request.resource.resource != "events" || variables.home || `+aboutOwn("object")+` && (request.operation == "CREATE" || `+aboutOwn("oldObject")+`)`,
+						"an agent may report events of its own cluster only"),
+				},
+			},
+		},
+		&admissionregistrationv1.ValidatingAdmissionPolicyBinding{
+			ObjectMeta: meta,
+			Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{
+				PolicyName:        agentPolicyName,
+				ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny},
+			},
+		},
+	}
+}
+
+// aboutOwn says in CEL that an event is about the agent's cluster or its lease.
+func aboutOwn(event string) string {
+	// The two APIs of events call it differently.
+	field := func(name string) string {
+		return "(" + event + `.?involvedObject.?` + name + `.orValue("") + ` + event + `.?regarding.?` + name + `.orValue(""))`
+	}
+	is := func(kind, name string) string {
+		return "(" + field("kind") + ` == "` + kind + `" && ` + field("name") + " == " + name + ")"
+	}
+	return "(" + is("Cluster", "variables.cluster") + " || " + is("Lease", `"`+names.AgentLease("")+`" + variables.cluster`) + ")"
+}
+
+func admitted(group, resource string, operations ...admissionregistrationv1.OperationType) admissionregistrationv1.NamedRuleWithOperations {
+	return admissionregistrationv1.NamedRuleWithOperations{RuleWithOperations: admissionregistrationv1.RuleWithOperations{
+		Operations: operations,
+		Rule:       admissionregistrationv1.Rule{APIGroups: []string{group}, APIVersions: []string{"*"}, Resources: []string{resource}},
+	}}
+}
+
+func forbid(unless, message string) admissionregistrationv1.Validation {
+	return admissionregistrationv1.Validation{Expression: unless, Message: message, Reason: ptr.To(metav1.StatusReasonForbidden)}
+}
