@@ -71,7 +71,7 @@ func (s *starter) startRoles(ctx context.Context, p process, info ready.Info, c 
 		return nil, nil, err
 	}
 	alive, stop = child.during(ctx)
-	if err := s.install(alive, c, ca); err != nil {
+	if err := s.install(alive, info, c, ca); err != nil {
 		defer stop()
 		return nil, nil, cause(alive, err)
 	}
@@ -80,7 +80,7 @@ func (s *starter) startRoles(ctx context.Context, p process, info ready.Info, c 
 
 // install writes the APIs, then, when their servers listen, what makes the API
 // server call them.
-func (s *starter) install(ctx context.Context, c client.Client, ca []byte) error {
+func (s *starter) install(ctx context.Context, info ready.Info, c client.Client, ca []byte) error {
 	applier := &apply.Applier{Client: c, Manager: fieldManager, Parallel: 16}
 	if _, err := applier.Apply(ctx, components.SystemNamespaces()...); err != nil {
 		return err
@@ -91,6 +91,11 @@ func (s *starter) install(ctx context.Context, c client.Client, ca []byte) error
 		return err
 	}
 	objects = append(objects, components.FederationRBAC()...)
+	bootstrap, err := bootstrap(info.Kubeconfig)
+	if err != nil {
+		return err
+	}
+	objects = append(objects, bootstrap...)
 	if _, err := applier.Apply(ctx, objects...); err != nil {
 		return err
 	}
@@ -106,6 +111,18 @@ func (s *starter) install(ctx context.Context, c client.Client, ca []byte) error
 		CABundle:       ca,
 	})...)
 	return err
+}
+
+// bootstrap is what lets clusters register in Pull mode.
+func bootstrap(kubeconfig string) ([]client.Object, error) {
+	cfg, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err == nil {
+		err = rest.LoadTLSFiles(cfg)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading kubeconfig %s: %w", kubeconfig, err)
+	}
+	return components.Bootstrap(cfg.Host, cfg.CAData)
 }
 
 // roleArgs are the arguments of the process.
