@@ -54,6 +54,11 @@ func ControllerManager() []featuregate.Feature {
 	}
 }
 
+// Agent returns the gates that an agent reads.
+func Agent() []featuregate.Feature {
+	return []featuregate.Feature{CustomizedClusterResourceModeling, MultiClusterService, ControllerPriorityQueue}
+}
+
 // Gates is a set of feature gates.
 type Gates struct {
 	gate featuregate.MutableFeatureGate

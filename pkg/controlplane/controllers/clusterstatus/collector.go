@@ -29,6 +29,10 @@ const (
 	moment = 3 * time.Second
 	// unwell is the time between probes of a cluster that is not Ready.
 	unwell = 2 * time.Second
+	// trust is how long a written status is taken for the one that is stored when
+	// the cache does not show it. A control plane that was restored from a backup
+	// has lost it, and versions that went back never catch up.
+	trust = 30 * time.Second
 )
 
 // collector looks at one cluster.
@@ -54,6 +58,7 @@ type collector struct {
 	// written is the status as written last, when the cache may be behind.
 	written        *clusterv1alpha1.ClusterStatus
 	writtenVersion string
+	writtenAt      time.Time
 }
 
 func newCollector(c *Controller, name string, cancel context.CancelFunc) *collector {
@@ -217,12 +222,17 @@ func (l *collector) collect(ctx context.Context, cluster *clusterv1alpha1.Cluste
 		if known {
 			status.NodeSummary, status.ResourceSummary = nodes, sum
 		}
+		if l.c.deps.Conditions != nil {
+			for _, more := range l.c.deps.Conditions(cluster) {
+				l.set(status, more)
+			}
+		}
 	})
 }
 
 // current returns the status as it is in the control plane, as far as is known.
 func (l *collector) current(cluster *clusterv1alpha1.Cluster) *clusterv1alpha1.ClusterStatus {
-	if l.written != nil && newer(l.writtenVersion, cluster.ResourceVersion) {
+	if l.written != nil && newer(l.writtenVersion, cluster.ResourceVersion) && l.c.deps.Clock.Since(l.writtenAt) < trust {
 		return l.written
 	}
 	l.written = nil
@@ -244,7 +254,7 @@ func (l *collector) write(ctx context.Context, cluster *clusterv1alpha1.Cluster,
 		}
 		out, err := l.send(ctx, cluster, after, version, patch)
 		if err == nil {
-			l.written, l.writtenVersion = &out.Status, out.ResourceVersion
+			l.written, l.writtenVersion, l.writtenAt = &out.Status, out.ResourceVersion, l.c.deps.Clock.Now()
 			return nil
 		}
 		if !apierrors.IsConflict(err) {

@@ -9,9 +9,11 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -53,6 +55,9 @@ type Deps struct {
 	// Healthy is told when a cluster was seen to be healthy. An agent starts to
 	// renew its lease then. Optional.
 	Healthy func(cluster *clusterv1alpha1.Cluster)
+	// Conditions returns more conditions to write into the status of a cluster, as
+	// they are now. Optional.
+	Conditions func(cluster *clusterv1alpha1.Cluster) []metav1.Condition
 	// Clock defaults to the real one.
 	Clock clock.Clock
 	// Metrics defaults to the registry of controller-runtime.
@@ -97,6 +102,9 @@ type Controller struct {
 	mu         sync.Mutex
 	collectors map[string]*collector
 	done       sync.WaitGroup
+
+	// mayNotPatch says that the control plane refused to have a status patched.
+	mayNotPatch atomic.Bool
 }
 
 // New returns a controller.
@@ -148,6 +156,9 @@ func (c *Controller) run(ctx context.Context, informers cache.Informers) error {
 	<-ctx.Done()
 	_ = clusters.RemoveEventHandler(handle)
 	c.done.Wait()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.collectors = map[string]*collector{}
 	return nil
 }
 

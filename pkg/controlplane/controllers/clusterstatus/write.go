@@ -45,9 +45,12 @@ func statusPatch(version string, before, after *clusterv1alpha1.ClusterStatus) (
 // were registered by other tools have that right only.
 func (l *collector) send(ctx context.Context, cluster *clusterv1alpha1.Cluster, after *clusterv1alpha1.ClusterStatus, version string, patch []byte) (*clusterv1alpha1.Cluster, error) {
 	out := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: cluster.Name}}
-	err := l.c.client.Status().Patch(ctx, out, client.RawPatch(types.MergePatchType, patch))
-	if !apierrors.IsForbidden(err) {
-		return out, err
+	if !l.c.mayNotPatch.Load() {
+		err := l.c.client.Status().Patch(ctx, out, client.RawPatch(types.MergePatchType, patch))
+		if !apierrors.IsForbidden(err) {
+			return out, err
+		}
+		l.c.mayNotPatch.Store(true)
 	}
 	out = cluster.DeepCopy()
 	out.ResourceVersion, out.Status = version, *after

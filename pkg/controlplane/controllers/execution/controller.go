@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"hash/maphash"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -107,6 +108,9 @@ type Controller struct {
 	events  events
 	metrics *metrics
 	seed    maphash.Seed
+
+	// mayNotPatch says that the control plane refused to have a Work patched.
+	mayNotPatch atomic.Bool
 
 	mu      sync.Mutex
 	runners map[string]*runner

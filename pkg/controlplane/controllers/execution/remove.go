@@ -148,12 +148,7 @@ func (r *runner) finalize(ctx context.Context, work *workv1alpha1.Work) error {
 				left = append(left, f)
 			}
 		}
-		patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": work.UID, "resourceVersion": version, "finalizers": left}})
-		if err != nil {
-			return fmt.Errorf("encoding: %w", err)
-		}
-		key := metav1.ObjectMeta{Namespace: work.Namespace, Name: work.Name}
-		err = r.c.client.Patch(ctx, &workv1alpha1.Work{ObjectMeta: key}, client.RawPatch(types.MergePatchType, patch))
+		err := r.writeFinalizers(ctx, work, version, left)
 		if !apierrors.IsConflict(err) {
 			if err = client.IgnoreNotFound(err); err != nil {
 				return fmt.Errorf("removing the finalizer of work %s/%s: %w", work.Namespace, work.Name, err)
@@ -167,7 +162,27 @@ func (r *runner) finalize(ctx context.Context, work *workv1alpha1.Work) error {
 		if fresh.UID != work.UID {
 			return nil
 		}
-		finalizers, version = fresh.Finalizers, fresh.ResourceVersion
+		work, finalizers, version = fresh, fresh.Finalizers, fresh.ResourceVersion
 	}
 	return fmt.Errorf("removing the finalizer of work %s/%s: it keeps changing", work.Namespace, work.Name)
+}
+
+// writeFinalizers sets the finalizers of a version of a Work. Agents that were
+// registered by other tools may update Works, but not patch them.
+func (r *runner) writeFinalizers(ctx context.Context, work *workv1alpha1.Work, version string, finalizers []string) error {
+	if !r.c.mayNotPatch.Load() {
+		patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": work.UID, "resourceVersion": version, "finalizers": finalizers}})
+		if err != nil {
+			return fmt.Errorf("encoding: %w", err)
+		}
+		key := metav1.ObjectMeta{Namespace: work.Namespace, Name: work.Name}
+		err = r.c.client.Patch(ctx, &workv1alpha1.Work{ObjectMeta: key}, client.RawPatch(types.MergePatchType, patch))
+		if !apierrors.IsForbidden(err) {
+			return err
+		}
+		r.c.mayNotPatch.Store(true)
+	}
+	whole := work.DeepCopy()
+	whole.ResourceVersion, whole.Finalizers = version, finalizers
+	return r.c.client.Update(ctx, whole)
 }

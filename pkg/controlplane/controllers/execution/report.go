@@ -33,7 +33,7 @@ type report struct {
 // time to. It returns when to try again.
 func (r *runner) report(ctx context.Context, work *workv1alpha1.Work, s *state, rep report) (time.Duration, error) {
 	now := r.c.deps.Clock.Now()
-	before := s.current(work)
+	before := s.current(work, now)
 	after := before.DeepCopy()
 	r.conditions(work, after, rep, now)
 	var err error
@@ -71,7 +71,7 @@ func (r *runner) report(ctx context.Context, work *workv1alpha1.Work, s *state, 
 	s.dirtySince, s.writtenAt = time.Time{}, now
 	r.waiting.Published(work.Name)
 	r.tell(work, before, after, rep)
-	return 0, err
+	return trust, err // to see that it is stored
 }
 
 // patience returns how long the objects of a Work may take to become healthy.
@@ -87,10 +87,15 @@ func (r *runner) patience(work string, what change, now time.Time) time.Duration
 	return 0
 }
 
+// trust is how long a written status is taken for the one that is stored when the
+// cache does not show it. A control plane that was restored from a backup has lost
+// it, and versions that went back never catch up.
+const trust = 30 * time.Second
+
 // current returns the status as it is in the control plane: as the cache shows
 // it, or as it was written if the cache is behind.
-func (s *state) current(work *workv1alpha1.Work) *workv1alpha1.WorkStatus {
-	if s.written != nil && newer(s.writtenVersion, work.ResourceVersion) {
+func (s *state) current(work *workv1alpha1.Work, now time.Time) *workv1alpha1.WorkStatus {
+	if s.written != nil && newer(s.writtenVersion, work.ResourceVersion) && now.Sub(s.writtenAt) < trust {
 		return s.written
 	}
 	s.written = nil

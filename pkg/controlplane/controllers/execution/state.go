@@ -3,6 +3,7 @@ package execution
 import (
 	"encoding/json"
 	"fmt"
+	"hash/maphash"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -22,8 +23,9 @@ import (
 // that handles the Work uses it, but for the fields that say otherwise.
 type state struct {
 	uid types.UID
-	// generation is that of the manifests in objects.
+	// generation is that of the manifests in objects, and digest their hash.
 	generation int64
+	digest     uint64
 	objects    []*object
 
 	// finalized says that the Work, which is being deleted, was let go.
@@ -88,7 +90,8 @@ func (s *state) buried(uid types.UID) {
 // load makes the objects those of the Work's manifests. What is known of an
 // object that stays is kept.
 func (r *runner) load(work *workv1alpha1.Work, s *state) error {
-	if s.generation == work.Generation && s.objects != nil {
+	digest := r.c.digest(work.Spec.Workload.Manifests)
+	if s.generation == work.Generation && s.digest == digest && s.objects != nil {
 		return nil
 	}
 	objects := make([]*object, len(work.Spec.Workload.Manifests))
@@ -111,8 +114,19 @@ func (r *runner) load(work *workv1alpha1.Work, s *state) error {
 	r.mu.Lock()
 	r.releaseLocked(work.Name, s)
 	r.mu.Unlock()
-	s.objects, s.generation = objects, work.Generation
+	s.objects, s.generation, s.digest = objects, work.Generation, digest
 	return nil
+}
+
+// digest returns the hash of manifests.
+func (c *Controller) digest(manifests []workv1alpha1.Manifest) uint64 {
+	var h maphash.Hash
+	h.SetSeed(c.seed)
+	for i := range manifests {
+		_, _ = h.Write(manifests[i].Raw)
+		_ = h.WriteByte(0)
+	}
+	return h.Sum64()
 }
 
 func identify(raw []byte) (*object, error) {

@@ -1,6 +1,7 @@
 package execution
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"slices"
@@ -90,11 +91,19 @@ func (c *Controller) workHandler(ctx context.Context) toolscache.ResourceEventHa
 	}
 }
 
-// workChanged says whether a change of a Work is more than its status.
+// workChanged says whether a change of a Work is more than its status. In a
+// control plane that was restored from a backup the status went back too, and the
+// same generation may stand for something else.
 func workChanged(before, now *workv1alpha1.Work) bool {
 	return before.Generation != now.Generation || before.UID != now.UID ||
 		!before.DeletionTimestamp.Equal(now.DeletionTimestamp) ||
-		!slices.Equal(before.Finalizers, now.Finalizers)
+		!slices.Equal(before.Finalizers, now.Finalizers) ||
+		newer(before.ResourceVersion, now.ResourceVersion) ||
+		!sameManifests(before.Spec.Workload.Manifests, now.Spec.Workload.Manifests)
+}
+
+func sameManifests(a, b []workv1alpha1.Manifest) bool {
+	return slices.EqualFunc(a, b, func(a, b workv1alpha1.Manifest) bool { return bytes.Equal(a.Raw, b.Raw) })
 }
 
 func (c *Controller) clusterHandler(ctx context.Context) toolscache.ResourceEventHandler {
