@@ -1,0 +1,37 @@
+package components
+
+import corev1 "k8s.io/api/core/v1"
+
+// Names of the workloads of a control plane on a host cluster.
+const (
+	Etcd                  = "etcd"
+	APIServer             = "karmada-apiserver"
+	AggregatedAPIServer   = AggregatedService
+	KubeControllerManager = "kube-controller-manager"
+	Scheduler             = "karmada-scheduler"
+	ControllerManager     = "karmada-controller-manager"
+	Webhook               = "karmada-webhook"
+)
+
+// Names of the parts that are installed later.
+const (
+	Descheduler    = "karmada-descheduler"
+	MetricsAdapter = "karmada-metrics-adapter"
+	Search         = "karmada-search"
+	Estimator      = "karmada-scheduler-estimator"
+)
+
+// Storage modes of etcd.
+const (
+	StorageHostPath = "hostPath"
+	StorageEmptyDir = "emptyDir"
+	StoragePVC      = "PVC"
+)
+
+// PodSettings say where the pods of a component run and what they may use.
+type PodSettings struct {
+	Resources    corev1.ResourceRequirements
+	NodeSelector map[string]string
+	Tolerations  []corev1.Toleration
+	Affinity     *corev1.Affinity
+}
