@@ -18,9 +18,10 @@ type Declarative struct {
 	engine *lua.Engine
 	kinds  atomic.Pointer[map[schema.GroupVersionKind]*Rules]
 
-	// mu guards scripts, what the current rules were made from.
+	// mu guards scripts and merged, what the current rules were made from.
 	mu      sync.Mutex
 	scripts map[string]*lua.Script
+	merged  map[schema.GroupVersionKind]*scriptRules
 }
 
 var _ Layer = &Declarative{}
@@ -58,8 +59,9 @@ func (d *Declarative) Kinds() []schema.GroupVersionKind {
 // Load replaces all rules at once. Scripts that were there before stay compiled,
 // so that it is cheap to call for every change. Of several scripts for one kind
 // and operation, the one of the customization whose name comes first is used;
-// dependencies are what all of them find.
-func (d *Declarative) Load(customizations []*configv1alpha1.ResourceInterpreterCustomization) {
+// dependencies are what all of them find. It returns the kinds whose rules are
+// other than before.
+func (d *Declarative) Load(customizations []*configv1alpha1.ResourceInterpreterCustomization) []schema.GroupVersionKind {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 
@@ -92,14 +94,33 @@ func (d *Declarative) Load(customizations []*configv1alpha1.ResourceInterpreterC
 	for gvk, s := range merged {
 		kinds[gvk] = s.rules()
 	}
-	d.scripts = scripts
+	var changed []schema.GroupVersionKind
+	for gvk, s := range merged {
+		if before := d.merged[gvk]; before == nil || !before.equal(s) {
+			changed = append(changed, gvk)
+		}
+	}
+	for gvk := range d.merged {
+		if merged[gvk] == nil {
+			changed = append(changed, gvk)
+		}
+	}
+	d.scripts, d.merged = scripts, merged
 	d.kinds.Store(&kinds)
+	return changed
 }
 
 // scriptRules are the scripts for one kind.
 type scriptRules struct {
 	replicas, components, revise, retain, reflect, aggregate, health *lua.Script
 	dependencies                                                     []*lua.Script
+}
+
+// equal says whether the scripts are the same.
+func (s *scriptRules) equal(other *scriptRules) bool {
+	return s.replicas == other.replicas && s.components == other.components && s.revise == other.revise &&
+		s.retain == other.retain && s.reflect == other.reflect && s.aggregate == other.aggregate &&
+		s.health == other.health && slices.Equal(s.dependencies, other.dependencies)
 }
 
 // add takes the scripts of a customization for what has none yet.

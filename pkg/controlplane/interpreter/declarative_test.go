@@ -1,6 +1,7 @@
 package interpreter
 
 import (
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -237,4 +238,35 @@ func FuzzGetReplicas(f *testing.F) {
 			t.Error(err)
 		}
 	})
+}
+
+func TestLoad_ReturnsTheKindsThatChanged(t *testing.T) {
+	layer := NewDeclarative(NewLuaEngine(lua.DefaultLimits()))
+	health := func(name, kind, script string) *configv1alpha1.ResourceInterpreterCustomization {
+		c := &configv1alpha1.ResourceInterpreterCustomization{}
+		c.Name, c.Spec.Target = name, configv1alpha1.CustomizationTarget{APIVersion: "example.io/v1", Kind: kind}
+		c.Spec.Customizations.HealthInterpretation = &configv1alpha1.HealthInterpretation{LuaScript: script}
+		return c
+	}
+	kinds := func(list ...*configv1alpha1.ResourceInterpreterCustomization) string {
+		var names []string
+		for _, gvk := range layer.Load(list) {
+			names = append(names, gvk.Kind)
+		}
+		slices.Sort(names)
+		return strings.Join(names, ",")
+	}
+	a, b := health("a", "A", "x = 1"), health("b", "B", "x = 1")
+	for i, step := range []struct{ got, want string }{
+		{kinds(a, b), "A,B"},
+		{kinds(b, a), ""},
+		{kinds(a, health("b", "B", "x = 2")), "B"},
+		{kinds(a, health("b", "B", "x = 2"), health("c", "A", "x = 3")), ""}, // the first one counts
+		{kinds(health("b", "B", "x = 2"), health("c", "A", "x = 3")), "A"},
+		{kinds(), "A,B"},
+	} {
+		if step.got != step.want {
+			t.Errorf("step %d: %q changed, want %q", i, step.got, step.want)
+		}
+	}
 }

@@ -64,7 +64,8 @@ func (r *Rules) has(op configv1alpha1.InterpreterOperation) bool {
 
 // Interpreter interprets objects. It is safe for concurrent use.
 type Interpreter struct {
-	layers []Layer
+	layers  []Layer
+	changes changes
 }
 
 type settings struct {

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/clock"
 
@@ -73,8 +74,10 @@ type snapshot struct {
 	kinds sync.Map
 }
 
-// Load replaces all webhooks at once. Connections to those that stay are kept.
-func (l *Layer) Load(configurations []*configv1alpha1.ResourceInterpreterWebhookConfiguration) {
+// Load replaces all webhooks at once. Connections to those that stay are kept. It
+// returns a function that says whether a kind may be answered for otherwise than
+// before, or nil when nothing changed.
+func (l *Layer) Load(configurations []*configv1alpha1.ResourceInterpreterWebhookConfiguration) func(schema.GroupVersionKind) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 
@@ -101,7 +104,48 @@ func (l *Layer) Load(configurations []*configv1alpha1.ResourceInterpreterWebhook
 		}
 	}
 	l.endpoints = endpoints
-	l.current.Store(next)
+	return affected(l.current.Swap(next), next)
+}
+
+// affected returns which kinds are covered by a hook that only one of the
+// snapshots has.
+func affected(before, after *snapshot) func(schema.GroupVersionKind) bool {
+	var had []*hook
+	if before != nil {
+		had = before.hooks
+	}
+	var changed []*hook
+	changed = append(changed, missing(had, after.hooks)...)
+	changed = append(changed, missing(after.hooks, had)...)
+	if len(changed) == 0 {
+		return nil
+	}
+	return func(gvk schema.GroupVersionKind) bool {
+		return slices.ContainsFunc(changed, func(h *hook) bool { return h.covers(gvk) })
+	}
+}
+
+// missing returns the hooks of one list that the other has not.
+func missing(these, those []*hook) []*hook {
+	var out []*hook
+	for _, h := range these {
+		if !slices.ContainsFunc(those, h.equal) {
+			out = append(out, h)
+		}
+	}
+	return out
+}
+
+func (h *hook) equal(other *hook) bool {
+	return h.id == other.id && h.endpoint == other.endpoint && h.timeout == other.timeout &&
+		slices.Equal(h.versions, other.versions) && equality.Semantic.DeepEqual(h.rules, other.rules)
+}
+
+// covers says whether a rule of the hook covers the kind.
+func (h *hook) covers(gvk schema.GroupVersionKind) bool {
+	return slices.ContainsFunc(h.rules, func(r configv1alpha1.RuleWithOperations) bool {
+		return oneOf(r.APIGroups, gvk.Group) && oneOf(r.APIVersions, gvk.Version) && oneOf(r.Kinds, gvk.Kind)
+	})
 }
 
 // Close ends idle connections.

@@ -506,3 +506,31 @@ func TestLayer_KnowsNoOtherVersion(t *testing.T) {
 		t.Errorf("got %v, want %q", err, want)
 	}
 }
+
+func TestLoad_TellsWhichKindsAreAffected(t *testing.T) {
+	s := serve(t, healthy)
+	layer := New(t.Context(), Config{})
+	load := func(hooks ...configv1alpha1.ResourceInterpreterWebhook) func(schema.GroupVersionKind) bool {
+		return layer.Load([]*configv1alpha1.ResourceInterpreterWebhookConfiguration{configuration("c", hooks...)})
+	}
+	one, two := hookAt("one.example.io", s, rule("One", "*")), hookAt("two.example.io", s, rule("Two", "Retain"))
+	kind := func(name string) schema.GroupVersionKind {
+		return schema.GroupVersionKind{Group: "example.io", Version: "v1", Kind: name}
+	}
+	if affects := load(one); affects == nil || !affects(kind("One")) || affects(kind("Two")) {
+		t.Error("a new webhook affects its kinds")
+	}
+	if load(one) != nil {
+		t.Error("nothing changed")
+	}
+	if affects := load(one, two); affects == nil || affects(kind("One")) || !affects(kind("Two")) {
+		t.Error("one more webhook affects its kinds only")
+	}
+	two.TimeoutSeconds = new(int32(3))
+	if affects := load(one, two); affects == nil || affects(kind("One")) || !affects(kind("Two")) {
+		t.Error("a changed webhook affects its kinds only")
+	}
+	if affects := load(two); affects == nil || !affects(kind("One")) || affects(kind("Two")) {
+		t.Error("a webhook that goes affects its kinds")
+	}
+}
