@@ -9,11 +9,15 @@ import (
 )
 
 // Down stops the processes of a federation. With purge it removes the federation
-// with all its data as well. A federation that does not run is no error.
+// with all its data as well. Kind clusters are always removed, and nothing is left
+// of their federation. A federation that does not run is no error.
 func Down(ctx context.Context, d Deps, root, name string, purge bool) error {
 	f, err := Load(root, name)
 	if err != nil {
 		return err
+	}
+	if f.Kind != nil {
+		return downKind(ctx, d, f)
 	}
 	unlock, err := f.lock()
 	if err != nil {

@@ -7,51 +7,63 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/karmada-toolkit/karmada/internal/kubelite/ready"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/member"
 )
 
+// joining is a member that is to belong to the federation.
+type joining struct {
+	name string
+	// control and kubeconfig are the paths of the kubeconfigs of the control plane
+	// and of the member.
+	control, kubeconfig string
+	// endpoint is where the control plane reaches the member; empty means at the same
+	// address as the user.
+	endpoint string
+	// look says where to look when it does not work.
+	look string
+}
+
 // join makes sure that a member belongs to the federation and waits until it is
 // Ready.
-func (s *starter) join(ctx context.Context, name string, control, info ready.Info) error {
-	step := "join " + name
-	s.Progress.Begin(step)
-	cpConfig, cp, err := connect(control.Kubeconfig)
+func (d Deps) join(ctx context.Context, j joining) error {
+	step := "join " + j.name
+	d.Progress.Begin(step)
+	cpConfig, cp, err := connect(j.control)
 	if err != nil {
 		return err
 	}
-	cfg, m, err := connect(info.Kubeconfig)
+	cfg, m, err := connect(j.kubeconfig)
 	if err != nil {
 		return err
 	}
-	d := member.Deps{
-		Program: s.Program, ControlPlane: cp, Member: m,
-		Report: func(line string) { s.Progress.Waiting(step, line) },
+	deps := member.Deps{
+		Program: d.Program, ControlPlane: cp, Member: m,
+		Report: func(line string) { d.Progress.Waiting(step, line) },
 	}
-	err = cp.Get(ctx, client.ObjectKey{Name: name}, &clusterv1alpha1.Cluster{})
+	err = cp.Get(ctx, client.ObjectKey{Name: j.name}, &clusterv1alpha1.Cluster{})
 	if apierrors.IsNotFound(err) {
-		_, err = member.Join(ctx, d, member.JoinRequest{
-			Name: name, Namespace: clusterv1alpha1.NamespaceKarmadaCluster, Config: cfg,
+		_, err = member.Join(ctx, deps, member.JoinRequest{
+			Name: j.name, Namespace: clusterv1alpha1.NamespaceKarmadaCluster, Config: cfg, Endpoint: j.endpoint,
 		})
 	}
 	if err != nil {
-		return fmt.Errorf("joining %s: %w", name, err)
+		return fmt.Errorf("joining %s: %w", j.name, err)
 	}
-	problem, err := member.WaitReady(ctx, d, name, joinLimit)
+	problem, err := member.WaitReady(ctx, deps, j.name, joinLimit)
 	if err != nil {
-		return fmt.Errorf("joining %s: %w", name, err)
+		return fmt.Errorf("joining %s: %w", j.name, err)
 	}
 	if problem != "" {
-		return fmt.Errorf("joining %s: it is not Ready after %s: %s; the log of the control plane is %s", name, joinLimit, problem, s.f.log(rolesProcess))
+		return fmt.Errorf("joining %s: it is not Ready after %s: %s; %s", j.name, joinLimit, problem, j.look)
 	}
-	problem, err = member.WaitReachable(ctx, cpConfig, name, d.Report, joinLimit)
+	problem, err = member.WaitReachable(ctx, cpConfig, j.name, deps.Report, joinLimit)
 	if err != nil {
-		return fmt.Errorf("joining %s: %w", name, err)
+		return fmt.Errorf("joining %s: %w", j.name, err)
 	}
 	if problem != "" {
-		return fmt.Errorf("joining %s: it is not reached through the control plane after %s: %s; the log of the control plane is %s", name, joinLimit, problem, s.f.log(rolesProcess))
+		return fmt.Errorf("joining %s: it is not reached through the control plane after %s: %s; %s", j.name, joinLimit, problem, j.look)
 	}
-	s.Progress.Done(step, "Ready")
+	d.Progress.Done(step, "Ready")
 	return nil
 }

@@ -32,6 +32,14 @@ const (
 	rolesProcess = "karmada"
 )
 
+// What the clusters of a federation are.
+const (
+	// RuntimeProcess is a process for each cluster, with simulated nodes.
+	RuntimeProcess = "process"
+	// RuntimeKind is a kind cluster for each, with real nodes in containers.
+	RuntimeKind = "kind"
+)
+
 // DefaultName is the name of a federation that is given none.
 const DefaultName = "default"
 
@@ -56,6 +64,10 @@ type Federation struct {
 	Ports map[string]int `json:"ports"`
 	// Created is when it was first started.
 	Created time.Time `json:"created"`
+	// Runtime is what the clusters are; empty means RuntimeProcess.
+	Runtime string `json:"runtime,omitempty"`
+	// Kind is set for RuntimeKind only.
+	Kind *kindState `json:"kind,omitempty"`
 
 	dir string
 }
@@ -126,8 +138,18 @@ func (f *Federation) save() error {
 	if err != nil {
 		return fmt.Errorf("encoding federation %q: %w", f.Name, err)
 	}
+	if err := f.makeDir(); err != nil {
+		return err
+	}
 	if err := pki.WriteFile(filepath.Join(f.dir, stateFile), append(data, '\n'), 0o600); err != nil {
 		return fmt.Errorf("saving federation %q: %w", f.Name, err)
+	}
+	return nil
+}
+
+func (f *Federation) makeDir() error {
+	if err := os.MkdirAll(f.dir, 0o700); err != nil {
+		return fmt.Errorf("making the directory of federation %q: %w; choose another with --dir", f.Name, err)
 	}
 	return nil
 }

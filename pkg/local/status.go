@@ -15,11 +15,13 @@ import (
 // statusLimit bounds the question to the control plane.
 const statusLimit = 3 * time.Second
 
-// ProcessStatus is the state of one process of a federation.
+// ProcessStatus is the state of one process or kind cluster of a federation.
 type ProcessStatus struct {
-	// Name of the process.
+	// Name of the process or cluster.
 	Name string
-	// PID is 0 when it does not run.
+	// State is running, stopped or missing.
+	State string
+	// PID is 0 when it does not run, and for clusters that are no processes.
 	PID int
 	// Since is when it was started.
 	Since time.Time
@@ -28,23 +30,26 @@ type ProcessStatus struct {
 	// Ready is the Ready condition of a member in the control plane; empty for
 	// other processes and when the control plane does not answer.
 	Ready string
-	// Log is the path of its log.
+	// Log is the path of its log, empty when it has none.
 	Log string
 }
 
-// Status returns the state of the processes of a federation. The error says why
-// the members' readiness is unknown; the processes are returned all the same.
-func Status(ctx context.Context, root, name string) ([]ProcessStatus, error) {
+// Status returns the state of the parts of a federation. The error says why the
+// members' readiness is unknown; the parts are returned all the same.
+func Status(ctx context.Context, d Deps, root, name string) ([]ProcessStatus, error) {
 	f, err := Load(root, name)
 	if err != nil {
 		return nil, err
 	}
+	if f.Kind != nil {
+		return f.statusKind(ctx, d)
+	}
 	out := make([]ProcessStatus, 0, len(f.Members)+2)
 	alive := false
 	for _, name := range f.processNames() {
-		s := ProcessStatus{Name: name, Log: f.log(name)}
+		s := ProcessStatus{Name: name, State: "stopped", Log: f.log(name)}
 		if r, ok := f.process(name).running(); ok {
-			s.PID, s.Since = r.PID, r.Time
+			s.State, s.PID, s.Since = "running", r.PID, r.Time
 			if info, err := ready.Read(f.dataDir(name)); err == nil && info.PID == r.PID {
 				s.Server = info.Server
 				alive = alive || name == controlPlane
@@ -55,7 +60,11 @@ func Status(ctx context.Context, root, name string) ([]ProcessStatus, error) {
 	if !alive {
 		return out, nil
 	}
-	conditions, err := f.readiness(ctx)
+	info, err := ready.Read(f.dataDir(controlPlane))
+	if err != nil {
+		return out, fmt.Errorf("looking for the control plane: %w", err)
+	}
+	conditions, err := readiness(ctx, info.Kubeconfig)
 	for i := range out {
 		out[i].Ready = conditions[out[i].Name]
 	}
@@ -63,12 +72,8 @@ func Status(ctx context.Context, root, name string) ([]ProcessStatus, error) {
 }
 
 // readiness asks the control plane for the Ready conditions of the members.
-func (f *Federation) readiness(ctx context.Context) (map[string]string, error) {
-	info, err := ready.Read(f.dataDir(controlPlane))
-	if err != nil {
-		return nil, fmt.Errorf("looking for the control plane: %w", err)
-	}
-	_, c, err := connect(info.Kubeconfig)
+func readiness(ctx context.Context, kubeconfig string) (map[string]string, error) {
+	_, c, err := connect(kubeconfig)
 	if err != nil {
 		return nil, err
 	}
@@ -89,8 +94,12 @@ func (f *Federation) readiness(ctx context.Context) (map[string]string, error) {
 	return out, nil
 }
 
-// Running says how many of the federation's processes run, and how many it has.
-func (f *Federation) Running() (running, all int) {
+// Running says how many of the federation's processes or clusters run, and how many
+// it has.
+func (f *Federation) Running(ctx context.Context, d Deps) (running, all int) {
+	if f.Kind != nil {
+		return f.runningKind(ctx, d.Getenv)
+	}
 	names := f.processNames()
 	for _, name := range names {
 		if _, ok := f.process(name).running(); ok {

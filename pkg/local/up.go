@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"sync"
 	"time"
@@ -28,6 +27,8 @@ const (
 type Deps struct {
 	// Program is what the user types, for the next steps that errors name.
 	Program string
+	// Version of this program, which that of the control plane's image follows.
+	Version string
 	// Executable is the path of this program; the servers are looked for beside it.
 	Executable string
 	// Getenv reads the environment, Now is the clock.
@@ -57,7 +58,28 @@ type UpRequest struct {
 	// Nodes is the number of simulated nodes of each new member; negative means as
 	// before, or one.
 	Nodes int
+	// Runtime is what the clusters are: RuntimeProcess or RuntimeKind; empty means as
+	// before, or processes.
+	Runtime string
+	// Kind is for RuntimeKind only.
+	Kind KindRequest
 }
+
+// KindRequest says how the kind clusters of a federation are made.
+type KindRequest struct {
+	// NodeImage is the image of the nodes of new clusters; empty means as before, or
+	// kind's default.
+	NodeImage string
+	// Config is the path of a kind configuration that new clusters are made from;
+	// their names are set. Empty means as before, or kind's defaults.
+	Config string
+	// Image is the path of an archive of the image of the control plane, as "make
+	// image" writes it. Empty means the image of this version that the container
+	// engine has.
+	Image string
+}
+
+func (k KindRequest) empty() bool { return k == KindRequest{} }
 
 // defaults of a new federation.
 const (
@@ -66,34 +88,51 @@ const (
 )
 
 // Up starts a federation, or what is dead of it, and returns when every member is
-// Ready. When it fails, whatever it started is stopped again.
+// Ready. When it fails, processes that it started are stopped again, and kind
+// clusters that are complete are kept.
 func Up(ctx context.Context, d Deps, r UpRequest) (*Federation, error) {
-	bin, err := findBinaries(d.Executable, d.Getenv)
-	if err != nil {
-		return nil, err
-	}
 	f, err := prepare(d, r)
 	if err != nil {
 		return nil, err
 	}
-	unlock, err := f.lock()
-	if err != nil {
-		return nil, err
+	start := upProcesses
+	if f.runtimeOf() == RuntimeKind {
+		start = upKind
 	}
-	defer unlock()
-	s := &starter{Deps: d, bin: bin, f: f, ready: map[string]ready.Info{}}
-	if err := s.run(ctx); err != nil {
-		s.undo(context.WithoutCancel(ctx))
+	if err := start(ctx, d, f, r); err != nil {
 		return nil, err
 	}
 	return f, nil
 }
 
-// prepare loads the federation, or makes it, with as many members as requested.
+// upProcesses starts a federation of processes.
+func upProcesses(ctx context.Context, d Deps, f *Federation, _ UpRequest) error {
+	bin, err := findBinaries(d.Executable, d.Getenv)
+	if err != nil {
+		return err
+	}
+	unlock, err := f.lock()
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	s := &starter{Deps: d, bin: bin, f: f, ready: map[string]ready.Info{}}
+	if err := s.run(ctx); err != nil {
+		s.undo(context.WithoutCancel(ctx))
+		return err
+	}
+	return nil
+}
+
+// prepare loads the federation, or thinks of a new one, with as many members as
+// requested.
 func prepare(d Deps, r UpRequest) (*Federation, error) {
+	if err := validateRuntime(r.Runtime); err != nil {
+		return nil, err
+	}
 	f, err := Load(r.Root, r.Name)
 	if errors.Is(err, ErrNoFederation) {
-		f, err = &Federation{Name: r.Name, Nodes: -1, Created: d.Now(), dir: filepath.Join(r.Root, r.Name)}, nil
+		f, err = &Federation{Name: r.Name, Runtime: r.Runtime, Nodes: -1, Created: d.Now(), dir: filepath.Join(r.Root, r.Name)}, nil
 		if r.Members < 0 {
 			r.Members = defaultMembers
 		}
@@ -102,6 +141,9 @@ func prepare(d Deps, r UpRequest) (*Federation, error) {
 		}
 	}
 	if err != nil {
+		return nil, err
+	}
+	if err := f.checkRuntime(r); err != nil {
 		return nil, err
 	}
 	if r.Members > maxMembers {
@@ -115,14 +157,14 @@ func prepare(d Deps, r UpRequest) (*Federation, error) {
 			return nil, err
 		}
 	}
-	if err := os.MkdirAll(f.dir, 0o700); err != nil {
-		return nil, fmt.Errorf("making the directory of federation %q: %w; choose another with --dir", r.Name, err)
-	}
 	return f, nil
 }
 
 // lock keeps other commands off the federation.
 func (f *Federation) lock() (func(), error) {
+	if err := f.makeDir(); err != nil {
+		return nil, err
+	}
 	unlock, err := lock(filepath.Join(f.dir, lockFile))
 	if err != nil {
 		return nil, fmt.Errorf("locking federation %q: %w; wait for it to end and try again", f.Name, err)
@@ -181,7 +223,10 @@ func (s *starter) run(ctx context.Context) error {
 			if !ok {
 				return nil // its own step says why
 			}
-			return s.join(ctx, member, control, info)
+			return s.join(ctx, joining{
+				name: member, control: control.Kubeconfig, kubeconfig: info.Kubeconfig,
+				look: "the log of the control plane is " + s.f.log(rolesProcess),
+			})
 		})
 	}
 	if err := group.Wait(); err != nil {
@@ -286,7 +331,7 @@ func (s *starter) undo(ctx context.Context) {
 
 // remind tells every two seconds what a step is waiting for, until the returned
 // function is called.
-func (s *starter) remind(ctx context.Context, step string, what func() string) (stop func()) {
+func (d Deps) remind(ctx context.Context, step string, what func() string) (stop func()) {
 	ctx, stop = context.WithCancel(ctx)
 	go func() {
 		tick := time.NewTicker(2 * time.Second)
@@ -296,7 +341,7 @@ func (s *starter) remind(ctx context.Context, step string, what func() string) (
 			case <-ctx.Done():
 				return
 			case <-tick.C:
-				s.Progress.Waiting(step, what())
+				d.Progress.Waiting(step, what())
 			}
 		}
 	}()

@@ -2,11 +2,14 @@
 package local
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -14,16 +17,22 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/cli-runtime/pkg/printers"
 
+	"github.com/karmada-toolkit/karmada/internal/version"
 	"github.com/karmada-toolkit/karmada/pkg/cli/env"
 	"github.com/karmada-toolkit/karmada/pkg/local"
 )
 
 const (
 	long = `
-Run a whole federation on this machine: a control plane and member clusters as processes.
+Run a whole federation on this machine: a control plane and member clusters.
 
-Nothing but this program and its servers is needed: no containers, no root, no network. The members have
-simulated nodes, on which pods seem to run. A federation keeps its data until it is purged.`
+By default they are processes. Nothing but this program and its servers is needed: no containers, no root, no
+network. The members have simulated nodes, on which pods seem to run. Such a federation keeps its data until it is
+purged.
+
+With --runtime kind each cluster is a kind cluster, with real nodes in containers and real pods, and the control
+plane is installed in one of them as init does it. A container engine such as Docker is needed, an image of kind's
+nodes, and the image of the control plane.`
 
 	examples = `
 # Start a control plane and two members
@@ -37,7 +46,11 @@ kubectl get clusters
 {{.Name}} local up --name other --members 3 --nodes 2
 
 # Stop it, and remove all its data
-{{.Name}} local down --purge`
+{{.Name}} local down --purge
+
+# A federation of kind clusters, its control plane from an archive that "make image" wrote
+{{.Name}} local up --runtime kind --members 2 --image _output/karmada.tar
+{{.Name}} local down`
 )
 
 // flags say which federation a command is about.
@@ -72,41 +85,53 @@ func NewCommand(e *env.Env) *cobra.Command {
 func deps(e *env.Env, out io.Writer) local.Deps {
 	executable, _ := os.Executable() // without it the servers are looked for elsewhere
 	return local.Deps{
-		Program: e.Name, Executable: executable, Getenv: os.Getenv, Now: e.Now,
+		Program: e.Name, Version: version.Get().GitVersion, Executable: executable, Getenv: os.Getenv, Now: e.Now,
 		Progress: newProgress(out, e.Now),
 	}
 }
 
 func newUp(e *env.Env) *cobra.Command {
 	var f flags
-	members, nodes := -1, -1
+	var r local.UpRequest
 	cmd := &cobra.Command{
 		Use:   "up",
 		Short: "Start a federation, or what is dead of it",
 		Long:  e.Long("Start a federation, or bring back what is dead of it, and wait until every member is Ready."),
 		Example: e.Examples(`
 # Start a control plane and two members
-{{.Name}} local up --members 2`),
+{{.Name}} local up --members 2
+
+# The same of kind clusters, the control plane from the image of this version that Docker has
+{{.Name}} local up --runtime kind --members 2`),
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if cmd.Flags().Changed("members") && members < 0 {
-				return fmt.Errorf("--members %d: use 0 or more", members)
+			if cmd.Flags().Changed("members") && r.Members < 0 {
+				return fmt.Errorf("--members %d: use 0 or more", r.Members)
 			}
-			if cmd.Flags().Changed("nodes") && nodes < 0 {
-				return fmt.Errorf("--nodes %d: use 0 or more", nodes)
+			if cmd.Flags().Changed("nodes") && r.Nodes < 0 {
+				return fmt.Errorf("--nodes %d: use 0 or more", r.Nodes)
 			}
-			root, err := f.root()
-			if err != nil {
+			var err error
+			if r.Root, err = f.root(); err != nil {
 				return err
 			}
-			return up(cmd.Context(), e, local.UpRequest{Root: root, Name: f.name, Members: members, Nodes: nodes}, f.given())
+			r.Name = f.name
+			return up(cmd.Context(), e, r, f.given())
 		},
 	}
 	f.bind(cmd.Flags())
-	cmd.Flags().IntVar(&members, "members", -1, "Number of member clusters, from 0; default as many as there are, 2 for a new federation.")
-	cmd.Flags().IntVar(&nodes, "nodes", -1, "Number of simulated nodes of each member; default as before, 1 for a new federation.")
-	cmd.Flags().Lookup("members").DefValue, cmd.Flags().Lookup("nodes").DefValue = "", ""
+	bindUp(cmd.Flags(), &r)
 	return cmd
+}
+
+func bindUp(fs *pflag.FlagSet, r *local.UpRequest) {
+	fs.IntVar(&r.Members, "members", -1, "Number of member clusters, from 0; default as many as there are, 2 for a new federation.")
+	fs.IntVar(&r.Nodes, "nodes", -1, "Number of simulated nodes of each member process; default as before, 1 for a new federation.")
+	fs.Lookup("members").DefValue, fs.Lookup("nodes").DefValue = "", ""
+	fs.StringVar(&r.Runtime, "runtime", "", "What the clusters are: "+strings.Join(local.Runtimes(), " or ")+"; default as before, "+local.RuntimeProcess+" for a new federation.")
+	fs.StringVar(&r.Kind.NodeImage, "node-image", "", "Image of the nodes of new kind clusters; default kind's own.")
+	fs.StringVar(&r.Kind.Config, "kind-config", "", "Path of a kind configuration that new kind clusters are made from; their names are set.")
+	fs.StringVar(&r.Kind.Image, "image", "", "Path of an archive with the image of the control plane, for kind clusters; default the image of this version that the container engine has.")
 }
 
 // given are the flags that name the federation, as the user has to repeat them.
@@ -138,19 +163,31 @@ Next:
   %[1]s get deployments,pods
 
 Contexts: karmada-apiserver (the control plane)%[3]s.
-Stop it with "%[1]s local down%[2]s"; add --purge to remove its data.
-`, e.Name, given, contexts(f.Members))
+%[4]s
+`, e.Name, given, contexts(f), ending(e, f, given))
 	return err
 }
 
-func contexts(members []string) string {
-	switch n := len(members); n {
+// ending says how a federation ends.
+func ending(e *env.Env, f *local.Federation, given string) string {
+	if f.Runtime == local.RuntimeKind {
+		return fmt.Sprintf("Remove it with %q.", e.Name+" local down"+given)
+	}
+	return fmt.Sprintf("Stop it with %q; add --purge to remove its data.", e.Name+" local down"+given)
+}
+
+func contexts(f *local.Federation) string {
+	var out string
+	if f.Runtime == local.RuntimeKind {
+		out = ", host (the cluster that it runs on)"
+	}
+	switch n := len(f.Members); n {
 	case 0:
-		return ""
+		return out
 	case 1:
-		return ", " + members[0]
+		return out + ", " + f.Members[0]
 	default:
-		return ", " + members[0] + " to " + members[n-1]
+		return out + ", " + f.Members[0] + " to " + f.Members[n-1]
 	}
 }
 
@@ -160,18 +197,22 @@ func newDown(e *env.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "down",
 		Short: "Stop a federation",
-		Long:  e.Long("Stop the processes of a federation. Its data is kept for the next start unless --purge is given."),
-		Args:  cobra.NoArgs,
+		Long: e.Long(`
+Stop the processes of a federation. Its data is kept for the next start unless --purge is given.
+
+Of a federation of kind clusters nothing is kept: the clusters that "local up" made are removed, and no others.`),
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			root, err := f.root()
 			if err != nil {
 				return err
 			}
-			if err := local.Down(cmd.Context(), deps(e, e.ErrOut), root, f.name, purge); err != nil {
+			d := deps(e, e.ErrOut)
+			if err := local.Down(cmd.Context(), d, root, f.name, purge); err != nil {
 				return err
 			}
 			done := "stopped"
-			if purge {
+			if _, err := local.Load(root, f.name); errors.Is(err, local.ErrNoFederation) {
 				done = "stopped and removed"
 			}
 			_, err = fmt.Fprintf(e.Out, "federation %q %s\n", f.name, done)
@@ -187,14 +228,14 @@ func newStatus(e *env.Env) *cobra.Command {
 	var f flags
 	cmd := &cobra.Command{
 		Use:   "status",
-		Short: "Show the processes of a federation",
+		Short: "Show the processes or clusters of a federation",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			root, err := f.root()
 			if err != nil {
 				return err
 			}
-			processes, err := local.Status(cmd.Context(), root, f.name)
+			processes, err := local.Status(cmd.Context(), deps(e, e.ErrOut), root, f.name)
 			if perr := printStatus(e.Out, processes, e.Now()); perr != nil {
 				return perr
 			}
@@ -212,11 +253,14 @@ func printStatus(out io.Writer, processes []local.ProcessStatus, now time.Time) 
 	w := printers.GetNewTabWriter(out)
 	_, _ = fmt.Fprintln(w, "NAME\tSTATE\tREADY\tPID\tAGE\tSERVER\tLOG")
 	for _, p := range processes {
-		state, pid, age := "stopped", "-", "-"
+		pid, age := "-", "-"
 		if p.PID != 0 {
-			state, pid, age = "running", strconv.Itoa(p.PID), duration.HumanDuration(now.Sub(p.Since))
+			pid = strconv.Itoa(p.PID)
 		}
-		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", p.Name, state, dash(p.Ready), pid, age, dash(p.Server), p.Log)
+		if !p.Since.IsZero() {
+			age = duration.HumanDuration(now.Sub(p.Since))
+		}
+		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", p.Name, p.State, dash(p.Ready), pid, age, dash(p.Server), dash(p.Log))
 	}
 	return w.Flush()
 }
@@ -234,7 +278,7 @@ func newList(e *env.Env) *cobra.Command {
 		Use:   "list",
 		Short: "Show the federations on this machine",
 		Args:  cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
+		RunE: func(cmd *cobra.Command, _ []string) error {
 			root, err := dir.root()
 			if err != nil {
 				return err
@@ -247,23 +291,24 @@ func newList(e *env.Env) *cobra.Command {
 				_, err = fmt.Fprintf(e.ErrOut, "No federations in %s; start one with \"%s local up\"\n", root, e.Name)
 				return err
 			}
-			return printList(e, root, names)
+			return printList(cmd.Context(), e, root, names)
 		},
 	}
 	cmd.Flags().StringVar(&dir.dir, "dir", "", "Directory that federations are kept in; default karmada/local in $XDG_STATE_HOME (~/.local/state).")
 	return cmd
 }
 
-func printList(e *env.Env, root string, names []string) error {
+func printList(ctx context.Context, e *env.Env, root string, names []string) error {
 	w := printers.GetNewTabWriter(e.Out)
-	_, _ = fmt.Fprintln(w, "NAME\tMEMBERS\tRUNNING\tAGE\tKUBECONFIG")
+	_, _ = fmt.Fprintln(w, "NAME\tRUNTIME\tMEMBERS\tRUNNING\tAGE\tKUBECONFIG")
+	d := deps(e, e.ErrOut)
 	for _, name := range names {
 		f, err := local.Load(root, name)
 		if err != nil {
 			return err
 		}
-		running, all := f.Running()
-		_, _ = fmt.Fprintf(w, "%s\t%d\t%d/%d\t%s\t%s\n", name, len(f.Members), running, all,
+		running, all := f.Running(ctx, d)
+		_, _ = fmt.Fprintf(w, "%s\t%s\t%d\t%d/%d\t%s\t%s\n", name, cmp.Or(f.Runtime, local.RuntimeProcess), len(f.Members), running, all,
 			duration.HumanDuration(e.Now().Sub(f.Created)), f.Kubeconfig())
 	}
 	return w.Flush()

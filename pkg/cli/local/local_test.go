@@ -13,8 +13,8 @@ func TestPrintStatus(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 1, 0, 0, time.UTC)
 	var out bytes.Buffer
 	err := printStatus(&out, []local.ProcessStatus{
-		{Name: "karmada-apiserver", PID: 7, Since: now.Add(-time.Minute), Server: "https://127.0.0.1:1", Log: "/l/a.log"},
-		{Name: "member1", Log: "/l/m.log"},
+		{Name: "karmada-apiserver", State: "running", PID: 7, Since: now.Add(-time.Minute), Server: "https://127.0.0.1:1", Log: "/l/a.log"},
+		{Name: "member1", State: "stopped", Log: "/l/m.log"},
 	}, now)
 	if err != nil {
 		t.Fatal(err)
