@@ -3,7 +3,9 @@ package member
 import (
 	"fmt"
 
+	appsv1 "k8s.io/api/apps/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
+	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -27,6 +29,7 @@ func NewClient(config *rest.Config) (client.Client, error) {
 	}
 	config = rest.CopyConfig(config)
 	config.WarningHandlerWithContext = rest.NoWarnings{}
+	config.QPS, config.Burst = -1, 0
 	c, err := client.New(config, client.Options{Scheme: scheme, Mapper: newMapper()})
 	if err != nil {
 		return nil, fmt.Errorf("making a client for %s: %w", config.Host, err)
@@ -38,7 +41,7 @@ func NewClient(config *rest.Config) (client.Client, error) {
 func NewScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	builder := runtime.NewSchemeBuilder(
-		corev1.AddToScheme, rbacv1.AddToScheme, authenticationv1.AddToScheme, metav1.AddMetaToScheme,
+		corev1.AddToScheme, rbacv1.AddToScheme, appsv1.AddToScheme, certificatesv1.AddToScheme, authenticationv1.AddToScheme, metav1.AddMetaToScheme,
 		clusterv1alpha1.AddToScheme, workv1alpha1.AddToScheme,
 	)
 	if err := builder.AddToScheme(scheme); err != nil {
@@ -55,8 +58,11 @@ func newMapper() meta.RESTMapper {
 		}
 	}
 	add(corev1.SchemeGroupVersion, meta.RESTScopeRoot, "Namespace")
-	add(corev1.SchemeGroupVersion, meta.RESTScopeNamespace, "Secret", "ServiceAccount", "ConfigMap")
+	add(corev1.SchemeGroupVersion, meta.RESTScopeNamespace, "Secret", "ServiceAccount", "ConfigMap", "Pod")
 	add(rbacv1.SchemeGroupVersion, meta.RESTScopeRoot, "ClusterRole", "ClusterRoleBinding")
+	add(rbacv1.SchemeGroupVersion, meta.RESTScopeNamespace, "Role", "RoleBinding")
+	add(appsv1.SchemeGroupVersion, meta.RESTScopeNamespace, "Deployment", "ReplicaSet")
+	add(certificatesv1.SchemeGroupVersion, meta.RESTScopeRoot, "CertificateSigningRequest")
 	add(clusterv1alpha1.GroupVersion, meta.RESTScopeRoot, "Cluster")
 	add(workv1alpha1.GroupVersion, meta.RESTScopeNamespace, "Work")
 	return mapper

@@ -1,0 +1,101 @@
+// Package identity is what the agents of clusters and the control plane agree on:
+// how an agent asks for a client certificate, and which requests are for one.
+package identity
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/hex"
+	"encoding/pem"
+	"slices"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+
+	"github.com/karmada-toolkit/karmada/pkg/apis/names"
+)
+
+const (
+	// ProofAnnotation, on a certificate request, shows that its author knows the id
+	// of the cluster without telling it. See Proof.
+	ProofAnnotation = "cluster.karmada.io/id-proof"
+	// NamespaceAnnotation, on a certificate request and on the Cluster that is made
+	// for it, is the namespace of the cluster's credentials in the control plane.
+	NamespaceAnnotation = "cluster.karmada.io/credentials-namespace"
+	// RequestAnnotation, on a Cluster, is the certificate request that it was made
+	// for.
+	RequestAnnotation = "cluster.karmada.io/certificate-request"
+	// TokenAnnotation, on a Cluster, is the id of the bootstrap token that it was
+	// registered with.
+	TokenAnnotation = "cluster.karmada.io/bootstrap-token-id"
+)
+
+// Subject is the subject of the certificate of a cluster's agent.
+func Subject(cluster string) pkix.Name {
+	return pkix.Name{CommonName: names.AgentUser(cluster), Organization: []string{names.AgentGroup}}
+}
+
+// Usages are the usages of the certificate of an agent.
+func Usages() []certificatesv1.KeyUsage {
+	return []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageKeyEncipherment, certificatesv1.UsageClientAuth}
+}
+
+// Proof shows, bound to one certificate request, that its author knows the id of a
+// cluster: requests can be read by others, and what they read is of no use to them.
+func Proof(id string, request []byte) string {
+	mac := hmac.New(sha256.New, []byte(id))
+	mac.Write(request)
+	return hex.EncodeToString(mac.Sum(nil))
+}
+
+// Proven says whether a request shows that its author knows the id.
+func Proven(id string, csr *certificatesv1.CertificateSigningRequest) bool {
+	proof := csr.Annotations[ProofAnnotation]
+	return id != "" && proof != "" && hmac.Equal([]byte(proof), []byte(Proof(id, csr.Spec.Request)))
+}
+
+// Requested returns the cluster whose agent's certificate is asked for, and whether
+// it is exactly that and nothing more.
+func Requested(spec *certificatesv1.CertificateSigningRequestSpec) (cluster string, ok bool) {
+	if spec.SignerName != certificatesv1.KubeAPIServerClientSignerName || !usages(spec.Usages) {
+		return "", false
+	}
+	block, rest := pem.Decode(spec.Request)
+	if block == nil || block.Type != "CERTIFICATE REQUEST" || len(block.Headers) != 0 {
+		return "", false
+	}
+	if again, _ := pem.Decode(rest); again != nil {
+		return "", false
+	}
+	request, err := x509.ParseCertificateRequest(block.Bytes)
+	if err != nil || request.CheckSignature() != nil {
+		return "", false
+	}
+	cluster, ok = names.ClusterOfAgentUser(request.Subject.CommonName)
+	if !ok || !exactly(request, Subject(cluster)) {
+		return "", false
+	}
+	return cluster, true
+}
+
+// exactly says whether a request has this subject and no other name.
+func exactly(r *x509.CertificateRequest, want pkix.Name) bool {
+	// What is in the subject beside common name and organization is in Names.
+	return len(r.Subject.Names) == len(want.Organization)+1 &&
+		r.Subject.CommonName == want.CommonName && slices.Equal(r.Subject.Organization, want.Organization) &&
+		len(r.DNSNames)+len(r.EmailAddresses)+len(r.IPAddresses)+len(r.URIs) == 0
+}
+
+// usages says whether usages are those of an agent; key encipherment may be
+// missing.
+func usages(have []certificatesv1.KeyUsage) bool {
+	seen := map[certificatesv1.KeyUsage]bool{}
+	for _, usage := range have {
+		if seen[usage] || !slices.Contains(Usages(), usage) {
+			return false
+		}
+		seen[usage] = true
+	}
+	return seen[certificatesv1.UsageDigitalSignature] && seen[certificatesv1.UsageClientAuth]
+}

@@ -1,0 +1,78 @@
+package member
+
+import (
+	"context"
+	"crypto"
+	"crypto/rand"
+	"fmt"
+	"math/big"
+	"time"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/karmada-toolkit/karmada/pkg/apis/names"
+	"github.com/karmada-toolkit/karmada/pkg/init/components"
+	"github.com/karmada-toolkit/karmada/pkg/init/pki"
+)
+
+// NewToken returns a fresh bootstrap token with the default usages and groups. A
+// zero expires means never.
+func NewToken(expires time.Time) (components.Token, error) {
+	id, err := randomText(6)
+	if err != nil {
+		return components.Token{}, err
+	}
+	secret, err := randomText(16)
+	if err != nil {
+		return components.Token{}, err
+	}
+	return components.Token{
+		ID: id, Secret: secret, Expires: expires,
+		Usages: []string{"signing", "authentication"}, Groups: []string{names.BootstrapGroup},
+	}, nil
+}
+
+// CreateToken stores a bootstrap token in the control plane.
+func CreateToken(ctx context.Context, controlPlane client.Client, t components.Token) error {
+	if err := controlPlane.Create(ctx, components.BootstrapToken(t)); err != nil {
+		if apierrors.IsAlreadyExists(err) {
+			return fmt.Errorf("storing token %s: there is one of that id already", t.ID)
+		}
+		return fmt.Errorf("storing token %s: %w", t.ID, err)
+	}
+	return nil
+}
+
+// randomText returns letters and digits that nobody can guess.
+func randomText(length int) (string, error) {
+	const letters = "0123456789abcdefghijklmnopqrstuvwxyz"
+	out := make([]byte, length)
+	for i := range out {
+		n, err := rand.Int(rand.Reader, big.NewInt(int64(len(letters))))
+		if err != nil {
+			return "", fmt.Errorf("making a token: %w", err)
+		}
+		out[i] = letters[n.Int64()]
+	}
+	return string(out), nil
+}
+
+func cutToken(token string) (id, secret string, ok bool) {
+	id, secret, err := components.ParseToken(token)
+	return id, secret, err == nil
+}
+
+// pairOf puts what was signed and its key together.
+func pairOf(csr *certificatesv1.CertificateSigningRequest, key crypto.Signer) (pki.Pair, error) {
+	cert, err := pki.ParseCert(csr.Status.Certificate)
+	if err != nil {
+		return pki.Pair{}, fmt.Errorf("reading the certificate of request %s: %w", csr.Name, err)
+	}
+	pair := pki.Pair{Cert: cert, Key: key}
+	if !pair.Matches() {
+		return pki.Pair{}, fmt.Errorf("the certificate of request %s is for another key", csr.Name)
+	}
+	return pair, nil
+}
