@@ -2,6 +2,7 @@ package components
 
 import (
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,10 +18,13 @@ func SystemLabels() map[string]string {
 	return map[string]string{workv1alpha2.SystemLabel: workv1alpha2.SystemLabelValue}
 }
 
-// SystemNamespaces are the namespaces of the control plane's own objects.
-func SystemNamespaces() []client.Object {
+// SystemNamespaces are the namespaces of the control plane's own objects: the usual
+// ones, and those given beside them.
+func SystemNamespaces(more ...string) []client.Object {
 	var out []client.Object
-	for _, name := range []string{clusterv1alpha1.NamespaceKarmadaSystem, clusterv1alpha1.NamespaceKarmadaCluster} {
+	names := append([]string{clusterv1alpha1.NamespaceKarmadaSystem, clusterv1alpha1.NamespaceKarmadaCluster}, more...)
+	slices.Sort(names)
+	for _, name := range slices.Compact(names) {
 		out = append(out, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: SystemLabels()}})
 	}
 	return out

@@ -29,24 +29,29 @@ type Serving struct {
 // LocalServing are the objects by which the API server finds the servers of a
 // control plane without a host cluster.
 func LocalServing(s Serving) []client.Object {
-	return []client.Object{
-		MutatingWebhooks(s.WebhookURL, s.CABundle),
-		ValidatingWebhooks(s.WebhookURL, s.CABundle),
-		externalService(s.AggregatedHost),
-		clusterAPIService(int32(s.AggregatedPort), s.CABundle),
-	}
+	return append(WebhookConfigurations(s.WebhookURL, s.CABundle),
+		AggregatedAPI(clusterv1alpha1.NamespaceKarmadaSystem, s.AggregatedHost, int32(s.AggregatedPort), s.CABundle)...)
 }
 
-func externalService(host string) *corev1.Service {
+// WebhookConfigurations make the API server ask the webhook server at url.
+func WebhookConfigurations(url string, caBundle []byte) []client.Object {
+	return []client.Object{MutatingWebhooks(url, caBundle), ValidatingWebhooks(url, caBundle)}
+}
+
+// AggregatedAPI makes the API server pass requests for clusters on to the
+// aggregated one at host, under the name of a Service in the namespace.
+func AggregatedAPI(namespace, host string, port int32, caBundle []byte) []client.Object {
+	return []client.Object{externalService(namespace, host), clusterAPIService(namespace, port, caBundle)}
+}
+
+func externalService(namespace, host string) *corev1.Service {
 	return &corev1.Service{
-		ObjectMeta: metav1.ObjectMeta{
-			Name: AggregatedService, Namespace: clusterv1alpha1.NamespaceKarmadaSystem, Labels: SystemLabels(),
-		},
+		ObjectMeta: metav1.ObjectMeta{Name: AggregatedService, Namespace: namespace, Labels: SystemLabels()},
 		Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: host},
 	}
 }
 
-func clusterAPIService(port int32, caBundle []byte) *apiregistrationv1.APIService {
+func clusterAPIService(namespace string, port int32, caBundle []byte) *apiregistrationv1.APIService {
 	gv := clusterv1alpha1.GroupVersion
 	return &apiregistrationv1.APIService{
 		ObjectMeta: metav1.ObjectMeta{
@@ -58,7 +63,7 @@ func clusterAPIService(port int32, caBundle []byte) *apiregistrationv1.APIServic
 			GroupPriorityMinimum: 2000, VersionPriority: 10,
 			CABundle: caBundle,
 			Service: &apiregistrationv1.ServiceReference{
-				Namespace: clusterv1alpha1.NamespaceKarmadaSystem, Name: AggregatedService, Port: &port,
+				Namespace: namespace, Name: AggregatedService, Port: &port,
 			},
 		},
 	}

@@ -1,0 +1,155 @@
+package components
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// BootstrapLabel is on everything in the host cluster that belongs to a control
+// plane.
+const BootstrapLabel = "karmada.io/bootstrapping"
+
+// Values of BootstrapLabel.
+const (
+	SecretDefaults  = "secret-defaults"
+	AppDefaults     = "app-defaults"
+	ServiceDefaults = "service-defaults"
+	ClaimDefaults   = "pvc-defaults"
+)
+
+// EtcdNodeLabel is on the node whose disk etcd uses.
+const EtcdNodeLabel = "karmada.io/etcd"
+
+// ContentHash is the annotation of pods with a hash of the Secrets that they
+// mount: it rolls them when those change.
+const ContentHash = "karmada.io/content-hash"
+
+// Ports of the control plane.
+const (
+	apiServerPort  = 5443
+	etcdClientPort = 2379
+	etcdPeerPort   = 2380
+	etcdProbePort  = 2381
+	httpsPort      = 443
+	webhookPort    = 8443
+	metricsPort    = 8080
+	kcmPort        = 10257
+	schedulerPort  = 10351
+	managerPort    = 10357
+	webhookProbe   = 8000
+)
+
+// Config is everything the objects of a control plane on a host cluster depend
+// on.
+type Config struct {
+	// Namespace and Domain of the host cluster.
+	Namespace, Domain string
+	// IPv6 says that the pods of the host cluster have no IPv4 address.
+	IPv6 bool
+	// PullSecrets are names of Secrets for pulling images.
+	PullSecrets []string
+	// NodePort of the API server, and annotations of its Service.
+	NodePort           int32
+	ServiceAnnotations map[string]string
+	// Workloads by name.
+	Workloads map[string]Workload
+	Etcd      EtcdConfig
+	// Certificates are the keys of the Secret karmada-cert: NAME.crt and NAME.key.
+	Certificates map[string][]byte
+	// Kubeconfigs by name of the component that uses them.
+	Kubeconfigs map[string][]byte
+}
+
+// Workload is what can be chosen for the pods of a component.
+type Workload struct {
+	Image         string
+	PullPolicy    corev1.PullPolicy
+	Replicas      int32
+	PriorityClass string
+	// ExtraArgs replace default arguments of the same name, or are added.
+	ExtraArgs []string
+	PodSettings
+}
+
+// EtcdConfig is the store of a control plane.
+type EtcdConfig struct {
+	StorageMode, DataPath string
+	// NodeSelector is for hostPath.
+	NodeSelector map[string]string
+	// StorageClass and Size are for PVC.
+	StorageClass, Size string
+	// ExternalServers are the URLs of an etcd that is there already; then no other
+	// is installed.
+	ExternalServers string
+	// KeyPrefix of the keys in the external etcd.
+	KeyPrefix string
+}
+
+// External says whether etcd is there already.
+func (e EtcdConfig) External() bool { return e.ExternalServers != "" }
+
+// host returns the name of a Service of the control plane.
+func (c *Config) host(service string) string {
+	return fmt.Sprintf("%s.%s.svc.%s", service, c.Namespace, c.Domain)
+}
+
+// InternalServer is the URL of the API server inside the host cluster.
+func (c *Config) InternalServer() string {
+	return fmt.Sprintf("https://%s:%d", c.host(APIServer), apiServerPort)
+}
+
+// WebhookURL is where the API server finds the webhook server.
+func (c *Config) WebhookURL() string {
+	return fmt.Sprintf("https://%s.%s.svc:%d", Webhook, c.Namespace, httpsPort)
+}
+
+// CABundle is the authority of the servers of the control plane.
+func (c *Config) CABundle() []byte { return c.Certificates["ca.crt"] }
+
+// EtcdHosts are the names of the pods of etcd.
+func EtcdHosts(namespace, domain string, replicas int32) []string {
+	var out []string
+	for i := range replicas {
+		out = append(out, fmt.Sprintf("%s-%d.%s.%s.svc.%s", Etcd, i, Etcd, namespace, domain))
+	}
+	return out
+}
+
+// meta returns the metadata of an object in the host cluster.
+func (c *Config) meta(name, kind string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Name: name, Namespace: c.Namespace, Labels: map[string]string{BootstrapLabel: kind}}
+}
+
+// podIP is how a pod writes its address before a port.
+func (c *Config) podIP() string {
+	if c.IPv6 {
+		return "[$(POD_IP)]"
+	}
+	return "$(POD_IP)"
+}
+
+// anyIP is the address that listens everywhere.
+func (c *Config) anyIP() string {
+	if c.IPv6 {
+		return "::"
+	}
+	return "0.0.0.0"
+}
+
+// hash is of the values of the given keys, and of which keys there are.
+func hash(data map[string][]byte, keys []string) string {
+	h := sha256.New()
+	for _, key := range slices.Sorted(slices.Values(keys)) {
+		_, _ = fmt.Fprintf(h, "%s %d\n", key, len(data[key])) // a hash never fails
+		_, _ = h.Write(data[key])
+	}
+	return hex.EncodeToString(h.Sum(nil))[:16]
+}
+
+func keysOf(data map[string][]byte) []string { return slices.Sorted(maps.Keys(data)) }

@@ -1,0 +1,233 @@
+package components
+
+import (
+	"fmt"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// pkiFile is where a certificate or key is in the pods.
+func pkiFile(name string) string { return pkiDir + "/" + name }
+
+// etcdServers are the URLs of the store.
+func (c *Config) etcdServers() string {
+	if c.Etcd.External() {
+		return c.Etcd.ExternalServers
+	}
+	var out []string
+	for _, host := range EtcdHosts(c.Namespace, c.Domain, c.Workloads[Etcd].Replicas) {
+		out = append(out, fmt.Sprintf("https://%s:%d", host, etcdClientPort))
+	}
+	return strings.Join(out, ",")
+}
+
+// etcdClientArgs say how the store is reached.
+func (c *Config) etcdClientArgs() []string {
+	return []string{
+		"--etcd-cafile=" + pkiFile("etcd-ca.crt"),
+		"--etcd-certfile=" + pkiFile("etcd-client.crt"),
+		"--etcd-keyfile=" + pkiFile("etcd-client.key"),
+		"--etcd-servers=" + c.etcdServers(),
+	}
+}
+
+func (c *Config) etcdPrefix() []string {
+	if c.Etcd.KeyPrefix == "" {
+		return nil
+	}
+	return []string{"--etcd-prefix=" + c.Etcd.KeyPrefix}
+}
+
+func etcdClientFiles() []string { return []string{"etcd-ca.crt", "etcd-client.crt", "etcd-client.key"} }
+
+// serviceRange and podRange are of the control plane's own API; no pod and no
+// Service of it runs anywhere.
+func (c *Config) serviceRange() string {
+	if c.IPv6 {
+		return "fd00:10:96::/112"
+	}
+	return "10.96.0.0/12"
+}
+
+func (c *Config) podRange() (cidr, maskSize string) {
+	if c.IPv6 {
+		return "fd00:10:244::/56", "64"
+	}
+	return "10.244.0.0/16", "24"
+}
+
+// APIServerDeployment returns the API server of the control plane.
+func APIServerDeployment(c *Config) *appsv1.Deployment {
+	w := c.Workloads[APIServer]
+	command := []string{
+		"kube-apiserver",
+		"--allow-privileged=true",
+		"--authorization-mode=Node,RBAC",
+		"--client-ca-file=" + pkiFile("ca.crt"),
+		"--enable-bootstrap-token-auth=true",
+	}
+	command = append(command, c.etcdClientArgs()...)
+	command = append(command,
+		"--bind-address="+c.anyIP(),
+		"--disable-admission-plugins=StorageObjectInUseProtection,ServiceAccount",
+		"--runtime-config=",
+		fmt.Sprintf("--apiserver-count=%d", w.Replicas),
+		fmt.Sprintf("--secure-port=%d", apiServerPort),
+		"--service-account-issuer=https://kubernetes.default.svc."+c.Domain,
+		"--service-account-key-file="+pkiFile(ServiceAccountKey+".key"),
+		"--service-account-signing-key-file="+pkiFile(ServiceAccountKey+".key"),
+		"--service-cluster-ip-range="+c.serviceRange(),
+		"--proxy-client-cert-file="+pkiFile("front-proxy-client.crt"),
+		"--proxy-client-key-file="+pkiFile("front-proxy-client.key"),
+		"--requestheader-allowed-names=front-proxy-client",
+		"--requestheader-client-ca-file="+pkiFile("front-proxy-ca.crt"),
+		"--requestheader-extra-headers-prefix=X-Remote-Extra-",
+		"--requestheader-group-headers=X-Remote-Group",
+		"--requestheader-username-headers=X-Remote-User",
+		"--tls-cert-file="+pkiFile("apiserver.crt"),
+		"--tls-private-key-file="+pkiFile("apiserver.key"),
+		"--tls-min-version=VersionTLS13",
+		"--v=2",
+	)
+	command = append(command, c.etcdPrefix()...)
+	return c.deployment(pod{
+		name: APIServer, command: command, ports: []corev1.ContainerPort{port("server", apiServerPort)},
+		files: append(etcdClientFiles(), "ca.crt", "apiserver.crt", "apiserver.key", "front-proxy-ca.crt",
+			"front-proxy-client.crt", "front-proxy-client.key", ServiceAccountKey+".key"),
+		probe: probe{scheme: corev1.URISchemeHTTPS, port: apiServerPort, live: "/livez", ready: "/readyz", liveThreshold: 8},
+	})
+}
+
+// AggregatedDeployment returns the aggregated API server.
+func AggregatedDeployment(c *Config) *appsv1.Deployment {
+	command := []string{
+		"/bin/karmada-aggregated-apiserver",
+		"--kubeconfig=" + kubeconfigFile,
+		"--authentication-kubeconfig=" + kubeconfigFile,
+		"--authorization-kubeconfig=" + kubeconfigFile,
+	}
+	command = append(command, c.etcdClientArgs()...)
+	command = append(command,
+		"--tls-cert-file="+pkiFile(AggregatedAPIServer+".crt"),
+		"--tls-private-key-file="+pkiFile(AggregatedAPIServer+".key"),
+		"--tls-min-version=VersionTLS13",
+		"--audit-log-path=-",
+		"--audit-log-maxage=0",
+		"--audit-log-maxbackup=0",
+		"--bind-address=$(POD_IP)",
+		"--v=2",
+	)
+	command = append(command, c.etcdPrefix()...)
+	return c.deployment(pod{
+		name: AggregatedAPIServer, command: command, ports: []corev1.ContainerPort{port("server", httpsPort)},
+		labels: map[string]string{"apiserver": "true"}, kubeconfig: true,
+		files:    append(etcdClientFiles(), AggregatedAPIServer+".crt", AggregatedAPIServer+".key"),
+		requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m")},
+		probe:    probe{scheme: corev1.URISchemeHTTPS, port: httpsPort, live: "/healthz", ready: "/readyz"},
+	})
+}
+
+// controllers are those of Kubernetes that a control plane without nodes needs.
+const controllers = "namespace,garbagecollector,serviceaccount-token,ttl-after-finished,bootstrapsigner,tokencleaner,csrcleaner,csrsigning,clusterrole-aggregation"
+
+// KubeControllerManagerDeployment returns Kubernetes' controllers.
+func KubeControllerManagerDeployment(c *Config) *appsv1.Deployment {
+	pods, mask := c.podRange()
+	return c.deployment(pod{
+		name: KubeControllerManager,
+		command: []string{
+			"kube-controller-manager",
+			"--allocate-node-cidrs=true",
+			"--kubeconfig=" + kubeconfigFile,
+			"--authentication-kubeconfig=" + kubeconfigFile,
+			"--authorization-kubeconfig=" + kubeconfigFile,
+			"--bind-address=" + c.anyIP(),
+			"--client-ca-file=" + pkiFile("ca.crt"),
+			"--cluster-cidr=" + pods,
+			"--cluster-name=karmada-apiserver",
+			"--cluster-signing-cert-file=" + pkiFile("ca.crt"),
+			"--cluster-signing-key-file=" + pkiFile("ca.key"),
+			"--controllers=" + controllers,
+			"--leader-elect=true",
+			"--leader-elect-resource-namespace=" + c.Namespace,
+			"--node-cidr-mask-size=" + mask,
+			"--root-ca-file=" + pkiFile("ca.crt"),
+			"--service-account-private-key-file=" + pkiFile(ServiceAccountKey+".key"),
+			"--service-cluster-ip-range=" + c.serviceRange(),
+			"--use-service-account-credentials=true",
+			"--v=2",
+		},
+		ports:      []corev1.ContainerPort{port("server", kcmPort)},
+		kubeconfig: true,
+		files:      []string{"ca.crt", "ca.key", ServiceAccountKey + ".key"},
+		probe:      probe{scheme: corev1.URISchemeHTTPS, port: kcmPort, live: "/healthz", ready: "/healthz", liveThreshold: 8},
+	})
+}
+
+// SchedulerDeployment returns the scheduler.
+func SchedulerDeployment(c *Config) *appsv1.Deployment {
+	return c.deployment(pod{
+		name: Scheduler,
+		command: []string{
+			"/bin/karmada-scheduler",
+			"--kubeconfig=" + kubeconfigFile,
+			fmt.Sprintf("--metrics-bind-address=%s:%d", c.podIP(), metricsPort),
+			fmt.Sprintf("--health-probe-bind-address=%s:%d", c.podIP(), schedulerPort),
+			"--enable-scheduler-estimator=true",
+			"--leader-elect=true",
+			"--scheduler-estimator-ca-file=" + pkiFile("ca.crt"),
+			"--scheduler-estimator-cert-file=" + pkiFile(EstimatorClient+".crt"),
+			"--scheduler-estimator-key-file=" + pkiFile(EstimatorClient+".key"),
+			"--leader-elect-resource-namespace=" + c.Namespace,
+			"--v=2",
+		},
+		ports:      []corev1.ContainerPort{port("metrics", metricsPort)},
+		kubeconfig: true,
+		files:      []string{"ca.crt", EstimatorClient + ".crt", EstimatorClient + ".key"},
+		probe:      probe{scheme: corev1.URISchemeHTTP, port: schedulerPort, live: "/healthz", ready: "/readyz"},
+	})
+}
+
+// ControllerManagerDeployment returns the controllers of the federation.
+func ControllerManagerDeployment(c *Config) *appsv1.Deployment {
+	return c.deployment(pod{
+		name: ControllerManager,
+		command: []string{
+			"/bin/karmada-controller-manager",
+			"--kubeconfig=" + kubeconfigFile,
+			fmt.Sprintf("--metrics-bind-address=%s:%d", c.podIP(), metricsPort),
+			fmt.Sprintf("--health-probe-bind-address=%s:%d", c.podIP(), managerPort),
+			"--cluster-status-update-frequency=10s",
+			"--leader-elect-resource-namespace=" + c.Namespace,
+			"--v=2",
+		},
+		ports:      []corev1.ContainerPort{port("server", managerPort), port("metrics", metricsPort)},
+		kubeconfig: true,
+		probe:      probe{scheme: corev1.URISchemeHTTP, port: managerPort, live: "/healthz", ready: "/readyz"},
+	})
+}
+
+// WebhookDeployment returns the webhook server.
+func WebhookDeployment(c *Config) *appsv1.Deployment {
+	return c.deployment(pod{
+		name: Webhook,
+		command: []string{
+			"/bin/karmada-webhook",
+			"--kubeconfig=" + kubeconfigFile,
+			"--bind-address=$(POD_IP)",
+			fmt.Sprintf("--metrics-bind-address=%s:%d", c.podIP(), metricsPort),
+			fmt.Sprintf("--health-probe-bind-address=%s:%d", c.podIP(), webhookProbe),
+			fmt.Sprintf("--secure-port=%d", webhookPort),
+			"--cert-dir=" + servingDir,
+			"--v=2",
+		},
+		ports:      []corev1.ContainerPort{port("webhook", webhookPort), port("metrics", metricsPort)},
+		kubeconfig: true,
+		mounts:     []mount{{Volume: secretVolume("cert", webhookCertSecret, nil), path: servingDir, readOnly: true}},
+		content:    c.webhookCert(),
+		probe:      probe{scheme: corev1.URISchemeHTTPS, port: webhookPort, live: "/readyz/", ready: "/readyz/"},
+	})
+}

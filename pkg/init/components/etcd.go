@@ -1,0 +1,121 @@
+package components
+
+import (
+	"fmt"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+const etcdVolume = "etcd-data"
+
+// EtcdStatefulSet returns the store. Its members start at the same time and find
+// each other before they are ready, so that any number comes up; they speak TLS to
+// each other under names, so that their addresses may change.
+func EtcdStatefulSet(c *Config) (*appsv1.StatefulSet, error) {
+	w := c.Workloads[Etcd]
+	p := pod{
+		name: Etcd, command: mergeArgs(c.etcdCommand(), w.ExtraArgs),
+		ports:   []corev1.ContainerPort{port("client", etcdClientPort), port("server", etcdPeerPort), port("metrics", etcdProbePort)},
+		content: c.etcdCert(),
+		env:     []corev1.EnvVar{podField("POD_NAME", "metadata.name"), podField("POD_IP", "status.podIP")},
+		probe:   probe{scheme: corev1.URISchemeHTTP, port: etcdProbePort, live: "/livez", ready: "/readyz"},
+		root:    true,
+		mounts: []mount{{
+			Volume: secretVolume(etcdCertSecret, etcdCertSecret, []string{"etcd-ca.crt", "etcd-server.crt", "etcd-server.key"}),
+			path:   pkiDir, readOnly: true,
+		}},
+	}
+	s := &appsv1.StatefulSet{
+		ObjectMeta: c.meta(Etcd, AppDefaults),
+		Spec: appsv1.StatefulSetSpec{
+			Replicas:            &w.Replicas,
+			ServiceName:         Etcd,
+			PodManagementPolicy: appsv1.ParallelPodManagement,
+			Selector:            &metav1.LabelSelector{MatchLabels: selector(p)},
+		},
+	}
+	s.Labels["app"] = Etcd
+	volume, claims, err := c.etcdStorage()
+	if err != nil {
+		return nil, err
+	}
+	s.Spec.VolumeClaimTemplates = claims
+	s.Spec.Template = c.template(p)
+	if volume != nil {
+		s.Spec.Template.Spec.Volumes = append(s.Spec.Template.Spec.Volumes, *volume)
+	}
+	container := &s.Spec.Template.Spec.Containers[0]
+	container.VolumeMounts = append(container.VolumeMounts, corev1.VolumeMount{Name: etcdVolume, MountPath: etcdDir})
+	if c.Etcd.StorageMode == StorageHostPath && len(c.Etcd.NodeSelector) > 0 {
+		selector := map[string]string{}
+		for key, value := range w.NodeSelector {
+			selector[key] = value
+		}
+		for key, value := range c.Etcd.NodeSelector {
+			selector[key] = value
+		}
+		s.Spec.Template.Spec.NodeSelector = selector
+	}
+	return s, nil
+}
+
+func (c *Config) etcdCommand() []string {
+	var cluster []string
+	for i, host := range EtcdHosts(c.Namespace, c.Domain, c.Workloads[Etcd].Replicas) {
+		cluster = append(cluster, fmt.Sprintf("%s-%d=https://%s:%d", Etcd, i, host, etcdPeerPort))
+	}
+	own := fmt.Sprintf("https://$(POD_NAME).%s", c.host(Etcd))
+	ip := c.podIP()
+	return []string{
+		"/usr/local/bin/etcd",
+		"--name=$(POD_NAME)",
+		fmt.Sprintf("--listen-peer-urls=https://%s:%d", ip, etcdPeerPort),
+		fmt.Sprintf("--listen-client-urls=https://%s:%d,https://localhost:%d", ip, etcdClientPort, etcdClientPort),
+		fmt.Sprintf("--listen-metrics-urls=http://%s:%d", ip, etcdProbePort),
+		fmt.Sprintf("--advertise-client-urls=%s:%d", own, etcdClientPort),
+		"--initial-cluster=" + strings.Join(cluster, ","),
+		"--initial-cluster-state=new",
+		"--client-cert-auth=true",
+		"--cert-file=" + pkiFile("etcd-server.crt"),
+		"--key-file=" + pkiFile("etcd-server.key"),
+		"--trusted-ca-file=" + pkiFile("etcd-ca.crt"),
+		"--data-dir=" + etcdDir,
+		"--initial-cluster-token=etcd-cluster",
+		fmt.Sprintf("--initial-advertise-peer-urls=%s:%d", own, etcdPeerPort),
+		"--peer-client-cert-auth=true",
+		"--peer-trusted-ca-file=" + pkiFile("etcd-ca.crt"),
+		"--peer-key-file=" + pkiFile("etcd-server.key"),
+		"--peer-cert-file=" + pkiFile("etcd-server.crt"),
+	}
+}
+
+// etcdStorage returns the volume of the data, or the template of claims for it.
+func (c *Config) etcdStorage() (*corev1.Volume, []corev1.PersistentVolumeClaim, error) {
+	switch c.Etcd.StorageMode {
+	case StoragePVC:
+		size, err := resource.ParseQuantity(c.Etcd.Size)
+		if err != nil {
+			return nil, nil, fmt.Errorf("the size of etcd's volume %q: %w", c.Etcd.Size, err)
+		}
+		return nil, []corev1.PersistentVolumeClaim{{
+			TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolumeClaim"},
+			ObjectMeta: metav1.ObjectMeta{Name: etcdVolume, Labels: map[string]string{BootstrapLabel: ClaimDefaults}},
+			Spec: corev1.PersistentVolumeClaimSpec{
+				AccessModes:      []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+				VolumeMode:       new(corev1.PersistentVolumeFilesystem),
+				StorageClassName: &c.Etcd.StorageClass,
+				Resources:        corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: size}},
+			},
+		}}, nil
+	case StorageHostPath:
+		return &corev1.Volume{Name: etcdVolume, VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{
+			Path: c.Etcd.DataPath, Type: new(corev1.HostPathDirectoryOrCreate),
+		}}}, nil, nil
+	default:
+		return &corev1.Volume{Name: etcdVolume, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}, nil, nil
+	}
+}

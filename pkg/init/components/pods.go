@@ -1,0 +1,251 @@
+package components
+
+import (
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// Directories in the pods.
+const (
+	configDir  = "/etc/karmada/config"
+	pkiDir     = "/etc/karmada/pki"
+	servingDir = "/var/serving-cert"
+	etcdDir    = "/var/lib/karmada-etcd"
+
+	kubeconfigKey  = "karmada.config"
+	kubeconfigFile = configDir + "/" + kubeconfigKey
+)
+
+// nonRoot is the user of the pods that need no other.
+const nonRoot = 65532
+
+// pod is what differs between the pods of the components.
+type pod struct {
+	name    string
+	command []string
+	ports   []corev1.ContainerPort
+	// kubeconfig mounts the Secret <name>-config.
+	kubeconfig bool
+	// files are the keys of the Secret karmada-cert that are mounted.
+	files []string
+	// labels beside app.
+	labels map[string]string
+	// mounts are further volumes, content is the data of the Secrets among them.
+	mounts  []mount
+	content map[string][]byte
+
+	probe probe
+	// requests are the resources asked for unless the user says otherwise.
+	requests corev1.ResourceList
+	root     bool
+	env      []corev1.EnvVar
+}
+
+type mount struct {
+	corev1.Volume
+	path     string
+	readOnly bool
+}
+
+// probe says how a component is asked for its health.
+type probe struct {
+	scheme        corev1.URIScheme
+	port          int
+	live, ready   string
+	liveThreshold int32
+}
+
+// Times of the probes. The startup probe answers as soon as a component does, and
+// allows as long as the installation may take; it keeps the others away until
+// then, so that they need no delay.
+const (
+	startupPeriod, startupFailures = 1, 150
+	readyPeriod, readyFailures     = 2, 3
+	livePeriod, liveFailures       = 10, 3
+	probeTimeout                   = 5
+)
+
+func (p probe) get(path string) corev1.ProbeHandler {
+	return corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: path, Port: intstr.FromInt(p.port), Scheme: p.scheme}}
+}
+
+func (p probe) apply(c *corev1.Container) {
+	c.StartupProbe = &corev1.Probe{ProbeHandler: p.get(p.ready), PeriodSeconds: startupPeriod, TimeoutSeconds: probeTimeout, FailureThreshold: startupFailures}
+	c.ReadinessProbe = &corev1.Probe{ProbeHandler: p.get(p.ready), PeriodSeconds: readyPeriod, TimeoutSeconds: probeTimeout, FailureThreshold: readyFailures}
+	if p.live != "" {
+		c.LivenessProbe = &corev1.Probe{ProbeHandler: p.get(p.live), PeriodSeconds: livePeriod, TimeoutSeconds: probeTimeout, FailureThreshold: max(liveFailures, p.liveThreshold)}
+	}
+}
+
+// template returns the pods of a component.
+func (c *Config) template(p pod) corev1.PodTemplateSpec {
+	w := c.Workloads[p.name]
+	labels := map[string]string{"app": p.name}
+	for key, value := range p.labels {
+		labels[key] = value
+	}
+	container := corev1.Container{
+		Name: p.name, Image: w.Image, ImagePullPolicy: w.PullPolicy,
+		Command: p.command, Ports: p.ports, Env: p.env,
+		Resources:       resources(p, w),
+		SecurityContext: containerSecurity(),
+	}
+	p.probe.apply(&container)
+	mounts := c.mounts(p)
+	spec := corev1.PodSpec{
+		AutomountServiceAccountToken: new(bool),
+		EnableServiceLinks:           new(bool),
+		PriorityClassName:            w.PriorityClass,
+		NodeSelector:                 w.NodeSelector,
+		Tolerations:                  append(defaultTolerations(), w.Tolerations...),
+		Affinity:                     affinity(p.name, w),
+		SecurityContext:              podSecurity(p),
+	}
+	for _, m := range mounts {
+		spec.Volumes = append(spec.Volumes, m.Volume)
+		container.VolumeMounts = append(container.VolumeMounts, corev1.VolumeMount{Name: m.Name, MountPath: m.path, ReadOnly: m.readOnly})
+	}
+	for _, name := range c.PullSecrets {
+		spec.ImagePullSecrets = append(spec.ImagePullSecrets, corev1.LocalObjectReference{Name: name})
+	}
+	spec.Containers = []corev1.Container{container}
+	return corev1.PodTemplateSpec{
+		ObjectMeta: metav1.ObjectMeta{Labels: labels, Annotations: map[string]string{ContentHash: c.contentHash(p)}},
+		Spec:       spec,
+	}
+}
+
+// mounts returns the volumes of a pod in the order in which they are listed.
+func (c *Config) mounts(p pod) []mount {
+	var out []mount
+	if p.kubeconfig {
+		out = append(out, mount{Volume: secretVolume("karmada-config", p.name+"-config", nil), path: configDir, readOnly: true})
+	}
+	if len(p.files) > 0 {
+		out = append(out, mount{Volume: secretVolume(certSecret, certSecret, p.files), path: pkiDir, readOnly: true})
+	}
+	return append(out, p.mounts...)
+}
+
+// contentHash changes with everything that the pod reads from Secrets.
+func (c *Config) contentHash(p pod) string {
+	data := map[string][]byte{}
+	for _, key := range p.files {
+		data[key] = c.Certificates[key]
+	}
+	if p.kubeconfig {
+		data[kubeconfigKey] = c.Kubeconfigs[p.name]
+	}
+	for key, value := range p.content {
+		data[key] = value
+	}
+	return hash(data, keysOf(data))
+}
+
+// secretVolume mounts the given keys of a Secret, or all of them.
+func secretVolume(name, secret string, keys []string) corev1.Volume {
+	source := &corev1.SecretVolumeSource{SecretName: secret, DefaultMode: new(int32(0o440))}
+	for _, key := range keys {
+		source.Items = append(source.Items, corev1.KeyToPath{Key: key, Path: key})
+	}
+	return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{Secret: source}}
+}
+
+func resources(p pod, w Workload) corev1.ResourceRequirements {
+	r := w.Resources
+	if r.Requests == nil && r.Limits == nil {
+		r.Requests = p.requests
+	}
+	return r
+}
+
+// defaultTolerations let the control plane run where ordinary pods may not.
+func defaultTolerations() []corev1.Toleration {
+	return []corev1.Toleration{
+		{Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute},
+		{Key: "node-role.kubernetes.io/control-plane", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule},
+		{Key: "node-role.kubernetes.io/master", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule},
+	}
+}
+
+// affinity spreads replicas over nodes where there are enough.
+func affinity(name string, w Workload) *corev1.Affinity {
+	if w.Affinity != nil {
+		return w.Affinity
+	}
+	return &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
+		PreferredDuringSchedulingIgnoredDuringExecution: []corev1.WeightedPodAffinityTerm{{
+			Weight: 100,
+			PodAffinityTerm: corev1.PodAffinityTerm{
+				TopologyKey:   corev1.LabelHostname,
+				LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": name}},
+			},
+		}},
+	}}
+}
+
+// podSecurity runs pods as nobody in particular. Ports below 1024 are open to
+// them.
+func podSecurity(p pod) *corev1.PodSecurityContext {
+	s := &corev1.PodSecurityContext{SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}}
+	if p.root {
+		return s
+	}
+	s.RunAsNonRoot, s.RunAsUser, s.RunAsGroup, s.FSGroup = new(true), new(int64(nonRoot)), new(int64(nonRoot)), new(int64(nonRoot))
+	if slices.ContainsFunc(p.ports, func(port corev1.ContainerPort) bool { return port.ContainerPort < 1024 }) {
+		s.Sysctls = []corev1.Sysctl{{Name: "net.ipv4.ip_unprivileged_port_start", Value: "0"}}
+	}
+	return s
+}
+
+// containerSecurity takes all rights away. The images of Kubernetes mark their
+// programs as able to bind low ports, and cannot be started without that right.
+func containerSecurity() *corev1.SecurityContext {
+	return &corev1.SecurityContext{
+		AllowPrivilegeEscalation: new(bool),
+		ReadOnlyRootFilesystem:   new(true),
+		Capabilities:             &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}, Add: []corev1.Capability{"NET_BIND_SERVICE"}},
+	}
+}
+
+// deployment returns the Deployment of a component.
+func (c *Config) deployment(p pod) *appsv1.Deployment {
+	w := c.Workloads[p.name]
+	p.command = mergeArgs(p.command, w.ExtraArgs)
+	if p.env == nil {
+		p.env = []corev1.EnvVar{podField("POD_IP", "status.podIP")}
+	}
+	meta := c.meta(p.name, AppDefaults)
+	for key, value := range p.labels {
+		meta.Labels[key] = value
+	}
+	meta.Labels["app"] = p.name
+	return &appsv1.Deployment{
+		ObjectMeta: meta,
+		Spec: appsv1.DeploymentSpec{
+			Replicas: &w.Replicas,
+			Selector: &metav1.LabelSelector{MatchLabels: selector(p)},
+			Template: c.template(p),
+		},
+	}
+}
+
+func selector(p pod) map[string]string {
+	out := map[string]string{"app": p.name}
+	for key, value := range p.labels {
+		out[key] = value
+	}
+	return out
+}
+
+func podField(name, path string) corev1.EnvVar {
+	return corev1.EnvVar{Name: name, ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: path}}}
+}
+
+func port(name string, number int32) corev1.ContainerPort {
+	return corev1.ContainerPort{Name: name, ContainerPort: number, Protocol: corev1.ProtocolTCP}
+}

@@ -1,0 +1,72 @@
+package components
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Names of Secrets.
+const (
+	certSecret        = "karmada-cert"
+	etcdCertSecret    = "etcd-cert"
+	webhookCertSecret = "karmada-webhook-cert"
+)
+
+// CertSecret is the Secret with all certificates and keys of a control plane.
+const CertSecret = certSecret
+
+// Names of certificates beside those that their users' names say.
+const (
+	// ServiceAccountKey signs the tokens of service accounts.
+	ServiceAccountKey = "service-account"
+	// EstimatorClient is how the scheduler is known to estimators.
+	EstimatorClient = "scheduler-estimator-client"
+)
+
+// KubeconfigUsers are the components that have a kubeconfig in a Secret
+// <name>-config, those that are installed later among them.
+func KubeconfigUsers() []string {
+	return []string{
+		AggregatedAPIServer, ControllerManager, KubeControllerManager, Scheduler,
+		Descheduler, MetricsAdapter, Search, Webhook,
+	}
+}
+
+// HostNamespace is the namespace of the control plane in the host cluster.
+func HostNamespace(c *Config) client.Object {
+	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: c.Namespace, Labels: SystemLabels()}}
+}
+
+// Secrets returns the credentials of the control plane. Pods mount only the keys
+// that they need.
+func Secrets(c *Config) []client.Object {
+	var out []client.Object
+	for _, name := range KubeconfigUsers() {
+		out = append(out, c.secret(name+"-config", map[string][]byte{kubeconfigKey: c.Kubeconfigs[name]}))
+	}
+	return append(out,
+		c.secret(etcdCertSecret, c.etcdCert()),
+		c.secret(certSecret, c.Certificates),
+		c.secret(webhookCertSecret, c.webhookCert()),
+	)
+}
+
+func (c *Config) secret(name string, data map[string][]byte) *corev1.Secret {
+	return &corev1.Secret{ObjectMeta: c.meta(name, SecretDefaults), Type: corev1.SecretTypeOpaque, Data: data}
+}
+
+func (c *Config) etcdCert() map[string][]byte {
+	out := map[string][]byte{}
+	for _, key := range []string{"etcd-ca.crt", "etcd-ca.key", "etcd-server.crt", "etcd-server.key"} {
+		out[key] = c.Certificates[key]
+	}
+	return out
+}
+
+func (c *Config) webhookCert() map[string][]byte {
+	return map[string][]byte{
+		corev1.TLSCertKey:       c.Certificates[Webhook+".crt"],
+		corev1.TLSPrivateKeyKey: c.Certificates[Webhook+".key"],
+	}
+}
