@@ -28,8 +28,7 @@ help: ## Show this help
 .PHONY: build
 build: ## Build karmadactl, kubectl-karmada, karmada and kubelite into bin/
 	@mkdir -p $(BIN)
-	CGO_ENABLED=0 $(GOBUILD) -o $(BIN)/ ./cmd/karmadactl ./cmd/kubectl-karmada
-	$(GOBUILD) -o $(BIN)/ ./cmd/karmada
+	CGO_ENABLED=0 $(GOBUILD) -o $(BIN)/ ./cmd/karmadactl ./cmd/kubectl-karmada ./cmd/karmada
 	$(GOBUILD) -o $(BIN)/ ./cmd/kubelite
 
 .PHONY: demo
@@ -62,4 +61,4 @@ bench: build ## Measure: decisions, propagation, start-up; prints the figures
 
 .PHONY: image
 image: ## Build the image of the control plane, as an archive in _output/ and for docker if it answers
-	hack/image.sh
+	VERSION='$(VERSION)' COMMIT='$(COMMIT)' LDFLAGS='$(LDFLAGS)' hack/image.sh

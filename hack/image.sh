@@ -1,23 +1,22 @@
 #!/usr/bin/env bash
 # Builds the image of the control plane FROM scratch: as an archive, and into
-# docker if an engine answers.
+# docker if an engine answers. `make image` sets VERSION, COMMIT and LDFLAGS.
 #
-#   IMAGE=karmada/karmada:TAG   name of the image
+#   REPOSITORY=karmada/karmada  name of the image without its tag, which is the version
 #   OUT=_output/karmada.tar     the archive
+#   GOARCH=arm64                architecture of the image; default that of this machine
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-version=$(git describe --tags --dirty --always 2>/dev/null || echo v0.0.0-master)
-commit=$(git rev-parse HEAD 2>/dev/null || true)
-image=${IMAGE:-karmada/karmada:$version}
+version=${VERSION:-$(git describe --tags --dirty --always 2>/dev/null || echo v0.0.0-master)}
+commit=${COMMIT:-$(git rev-parse HEAD 2>/dev/null || true)}
 out=${OUT:-_output/karmada.tar}
-package=github.com/karmada-toolkit/karmada/internal/version
+arch=${GOARCH:-$(go env GOARCH)}
 
 mkdir -p _output/image
-CGO_ENABLED=0 GOOS=linux go build -trimpath \
-	-ldflags "-s -w -X $package.gitVersion=$version -X $package.gitCommit=$commit" \
-	-o _output/image/karmada ./cmd/karmada
-go run ./hack/image -program _output/image/karmada -out "$out" -tag "$image" -version "$version" -commit "$commit"
+CGO_ENABLED=0 GOOS=linux GOARCH=$arch go build -ldflags "${LDFLAGS:--s -w}" -o _output/image/karmada ./cmd/karmada
+env -u GOARCH go run ./hack/image -program _output/image/karmada -out "$out" -arch "$arch" \
+	-repository "${REPOSITORY:-karmada/karmada}" -version "$version" -commit "$commit"
 
 if command -v docker >/dev/null && docker info >/dev/null 2>&1; then
 	docker load -i "$out"

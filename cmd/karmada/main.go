@@ -7,6 +7,8 @@ import (
 	"os/signal"
 	"syscall"
 
+	_ "golang.org/x/crypto/x509roots/fallback" // the image holds nothing but this program
+
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/role"
 )
 
