@@ -16,7 +16,8 @@ arch=${GOARCH:-$(go env GOARCH)}
 mkdir -p _output/image
 CGO_ENABLED=0 GOOS=linux GOARCH=$arch go build -ldflags "${LDFLAGS:--s -w}" -o _output/image/karmada ./cmd/karmada
 env -u GOARCH go run ./hack/image -program _output/image/karmada -out "$out" -arch "$arch" \
-	-repository "${REPOSITORY:-karmada/karmada}" -version "$version" -commit "$commit"
+	-repository "${REPOSITORY:-karmada/karmada}" -version "$version" -commit "$commit" \
+	-created "${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || echo 0)}"
 
 if command -v docker >/dev/null && docker info >/dev/null 2>&1; then
 	docker load -i "$out"

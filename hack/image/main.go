@@ -42,6 +42,8 @@ type image struct {
 	repository string
 	// version of the program, commit it was built from, arch it runs on.
 	version, commit, arch string
+	// created is the time of the image in seconds since 1970.
+	created int64
 }
 
 func main() {
@@ -52,6 +54,7 @@ func main() {
 	flag.StringVar(&i.version, "version", "v0.0.0-master", "the version, for the tag and the labels")
 	flag.StringVar(&i.commit, "commit", "", "the commit, for the labels")
 	flag.StringVar(&i.arch, "arch", runtime.GOARCH, "the architecture of the program")
+	flag.Int64Var(&i.created, "created", 0, "the time of the image in seconds since 1970; that of the commit gives the same image again")
 	flag.Parse()
 	if err := i.build(); err != nil {
 		log.Fatal(err)
@@ -124,7 +127,7 @@ func (i image) build() error {
 
 func (i image) configuration(layer string) configuration {
 	var cfg configuration
-	cfg.OS, cfg.Architecture, cfg.Created = "linux", i.arch, epoch
+	cfg.OS, cfg.Architecture, cfg.Created = "linux", i.arch, time.Unix(i.created, 0).UTC()
 	cfg.Config.User = nonRoot
 	cfg.Config.Env = []string{"PATH=/bin"}
 	cfg.Config.Entrypoint = []string{"/bin/karmada"}
@@ -143,8 +146,8 @@ func (i image) configuration(layer string) configuration {
 
 func digest(data []byte) string { return fmt.Sprintf("%x", sha256.Sum256(data)) }
 
-// epoch is the time of everything in the image, so that the same program gives
-// the same image.
+// epoch is the time of every file in the image, so that the same program gives the
+// same layer.
 var epoch = time.Unix(0, 0).UTC()
 
 // layer returns the files of the image.
