@@ -181,7 +181,7 @@ func (o *Options) Validate() error {
 // ControllerNames are the names that --controllers knows.
 func ControllerNames() []string {
 	return []string{
-		"binding", "bindingStatus", "cluster", "clusterStatus", "execution",
+		"agentcsrapproving", "binding", "bindingStatus", "cluster", "clusterStatus", "execution",
 		"namespace", "unifiedAuth", "workStatus",
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/karmada-toolkit/karmada/internal/gates"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/agents"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/binding"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/bindingstatus"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/cluster"
@@ -50,6 +51,8 @@ func Setup(ctx context.Context, mgr manager.Manager, o *Options) error {
 	}{
 		{"", p.detector}, // always on
 		{"", p.dependencies},
+		{"", agents.SetupRights},
+		{"agentcsrapproving", agents.SetupApprover},
 		{"binding", p.binding},
 		{"execution", p.execution},
 		{"bindingStatus", p.bindingStatus},

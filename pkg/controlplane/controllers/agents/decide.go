@@ -1,0 +1,154 @@
+package agents
+
+import (
+	"fmt"
+	"strings"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	bootstrapapi "k8s.io/cluster-bootstrap/token/api"
+
+	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/apis/names"
+	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/init/components"
+	"github.com/karmada-toolkit/karmada/pkg/member"
+	"github.com/karmada-toolkit/karmada/pkg/member/identity"
+)
+
+// facts is what the decision about a request for an agent's certificate is made
+// from. Objects that do not exist are nil.
+type facts struct {
+	// name of the cluster whose agent's certificate is asked for.
+	name string
+	csr  *certificatesv1.CertificateSigningRequest
+	// cluster of that name.
+	cluster *clusterv1alpha1.Cluster
+	// tombstone of a cluster of that name that was abandoned.
+	tombstone *corev1.ConfigMap
+	// token is the Secret of the bootstrap token that was shown.
+	token *corev1.Secret
+	// namespace that the credentials are to be in.
+	namespace *corev1.Namespace
+}
+
+// verdict is the decision. The zero value approves.
+type verdict struct {
+	// reason and message of a refusal.
+	reason, message string
+}
+
+func refuse(reason, format string, args ...any) verdict {
+	return verdict{reason: reason, message: fmt.Sprintf(format, args...)}
+}
+
+// self says whether the agent itself asks, for its next certificate.
+func (f facts) self() bool { return f.csr.Spec.Username == names.AgentUser(f.name) }
+
+// tokenID returns the id of the bootstrap token that was shown, or "".
+func tokenID(csr *certificatesv1.CertificateSigningRequest) string {
+	id, ok := strings.CutPrefix(csr.Spec.Username, bootstrapapi.BootstrapUserPrefix)
+	if !ok {
+		return ""
+	}
+	return id
+}
+
+// decide says whether whoever asks may become the agent of the cluster. It was
+// checked before that they may ask at all.
+func decide(f facts) verdict {
+	if f.self() {
+		return f.renew()
+	}
+	if err := member.ValidateName(f.name); err != nil {
+		return refuse("InvalidName", "%v", err)
+	}
+	if why := names.ReservedForAgents(f.name); why != "" {
+		return refuse("ReservedName", "the name %q is not possible in Pull mode: %s", f.name, why)
+	}
+	if v := f.checkToken(); v != (verdict{}) {
+		return v
+	}
+	if f.cluster != nil {
+		return f.again()
+	}
+	if f.tombstone != nil && f.tombstone.Data[member.TombstoneCleaned] == "" && !identity.Proven(f.tombstone.Data[member.TombstoneID], f.csr) {
+		return refuse("NameAbandoned", "a cluster %q was abandoned, and its agent may still come back; choose another name, or give this one away by deleting ConfigMap %s/%s of the control plane",
+			f.name, f.tombstone.Namespace, f.tombstone.Name)
+	}
+	return f.checkNamespace()
+}
+
+// renew decides for an agent that asks for its next certificate.
+func (f facts) renew() verdict {
+	switch {
+	case f.cluster == nil:
+		return refuse("ClusterGone", "cluster %q is not registered any more", f.name)
+	case f.cluster.Spec.SyncMode != clusterv1alpha1.Pull:
+		return refuse("PushMode", "cluster %q is not in Pull mode any more", f.name)
+	}
+	return verdict{}
+}
+
+// again decides for a cluster that exists.
+func (f facts) again() verdict {
+	token := tokenID(f.csr)
+	switch {
+	case f.cluster.Spec.SyncMode != clusterv1alpha1.Pull:
+		return refuse("NameTaken", "the name %q is taken by a cluster in Push mode; choose another, or unjoin that cluster first", f.name)
+	case f.cluster.DeletionTimestamp != nil:
+		return refuse("BeingRemoved", "cluster %q is being removed; try again when it is gone", f.name)
+	case token == "":
+		return verdict{} // somebody of the control plane
+	case f.cluster.Spec.ID == "" && f.cluster.Annotations[identity.TokenAnnotation] == token:
+		return verdict{} // the same attempt, continued
+	case !identity.Proven(f.cluster.Spec.ID, f.csr):
+		return refuse("NameTaken", "the name %q is taken by another cluster; choose another", f.name)
+	}
+	return verdict{}
+}
+
+// checkToken refuses a token that was used for another cluster.
+func (f facts) checkToken() verdict {
+	id := tokenID(f.csr)
+	if id == "" {
+		return verdict{}
+	}
+	if f.token == nil {
+		return refuse("TokenGone", "token %s does not exist any more", id)
+	}
+	used := f.token.Annotations[components.TokenClusterAnnotation]
+	if used == "" || used == f.name || f.reusable() {
+		return verdict{}
+	}
+	return refuse("TokenUsed", "token %s was used to register cluster %q, and is good for that one only; make another with \"token create\"", id, used)
+}
+
+func (f facts) reusable() bool {
+	return f.token != nil && f.token.Annotations[components.ReusableTokenAnnotation] == "true"
+}
+
+// checkNamespace refuses to put the credentials of a new cluster just anywhere: the
+// agent may create Secrets there.
+func (f facts) checkNamespace() verdict {
+	name := credentialsNamespace(f.csr)
+	if name == clusterv1alpha1.NamespaceKarmadaCluster {
+		return verdict{}
+	}
+	if strings.HasPrefix(name, "kube-") || name == metav1.NamespaceDefault || names.ReservedNamespace(name) {
+		return refuse("ReservedNamespace", "namespace %q of the control plane is not for credentials of clusters", name)
+	}
+	if f.namespace == nil || f.namespace.Labels[workv1alpha2.SystemLabel] != workv1alpha2.SystemLabelValue {
+		return refuse("ForeignNamespace", "namespace %q of the control plane is not for credentials of clusters; make it so with: kubectl create namespace %s; kubectl label namespace %s %s=%s",
+			name, name, name, workv1alpha2.SystemLabel, workv1alpha2.SystemLabelValue)
+	}
+	return verdict{}
+}
+
+func credentialsNamespace(obj metav1.Object) string {
+	if name := obj.GetAnnotations()[identity.NamespaceAnnotation]; name != "" {
+		return name
+	}
+	return clusterv1alpha1.NamespaceKarmadaCluster
+}

@@ -1,0 +1,183 @@
+// Package agents gives the agents of clusters in Pull mode their identities and
+// their rights, and takes them away. An agent never makes its own rights, and
+// nobody else makes them for it.
+package agents
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/karmada-toolkit/karmada/internal/apply"
+	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/apis/names"
+	"github.com/karmada-toolkit/karmada/pkg/init/components"
+	"github.com/karmada-toolkit/karmada/pkg/member/identity"
+)
+
+// fieldManager owns the rights of agents.
+const fieldManager = "karmada-agent-rights"
+
+// Rights keeps what agents may do in line with the clusters there are.
+type Rights struct {
+	client client.Client
+	live   client.Reader
+	writer client.Client
+}
+
+func newRights(mgr manager.Manager) *Rights {
+	return &Rights{client: mgr.GetClient(), live: mgr.GetAPIReader(), writer: uncached{Client: mgr.GetClient(), reader: mgr.GetAPIReader()}}
+}
+
+// uncached is a client that reads past the cache.
+type uncached struct {
+	client.Client
+	reader client.Reader
+}
+
+// Get implements client.Reader.
+func (u uncached) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	return u.reader.Get(ctx, key, obj, opts...) //nolint:wrapcheck // a client like any other
+}
+
+// SetupRights adds the controller that gives and takes the rights of agents.
+func SetupRights(_ context.Context, mgr manager.Manager) error {
+	r := newRights(mgr)
+	err := builder.ControllerManagedBy(mgr).Named("agentRights").
+		WithOptions(controller.Options{MaxConcurrentReconciles: 5}).
+		For(&clusterv1alpha1.Cluster{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
+		Watches(&certificatesv1.CertificateSigningRequest{}, handler.EnqueueRequestsFromMapFunc(clusterOfAuthor), builder.WithPredicates(comings())).
+		Complete(r)
+	if err != nil {
+		return fmt.Errorf("adding the controller of agents' rights: %w", err)
+	}
+	return nil
+}
+
+// comings passes requests that come and go.
+func comings() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }}
+}
+
+// clusterOfAuthor maps a request to the cluster whose agent made it.
+func clusterOfAuthor(_ context.Context, obj client.Object) []reconcile.Request {
+	csr, ok := obj.(*certificatesv1.CertificateSigningRequest)
+	if !ok {
+		return nil
+	}
+	cluster, ok := names.ClusterOfAgentUser(csr.Spec.Username)
+	if !ok {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: cluster}}}
+}
+
+// Reconcile handles one cluster.
+func (r *Rights) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	cluster := &clusterv1alpha1.Cluster{}
+	err := r.client.Get(ctx, req.NamespacedName, cluster)
+	switch {
+	case apierrors.IsNotFound(err):
+		return reconcile.Result{}, r.revoke(ctx, &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: req.Name}})
+	case err != nil:
+		return reconcile.Result{}, fmt.Errorf("reading cluster %s: %w", req.Name, err)
+	case cluster.Spec.SyncMode != clusterv1alpha1.Pull:
+		return reconcile.Result{}, r.revoke(ctx, cluster)
+	case cluster.DeletionTimestamp != nil:
+		return reconcile.Result{}, nil // it still has to clean up
+	}
+	return reconcile.Result{}, r.grant(ctx, cluster)
+}
+
+// grant makes sure that the agent of a cluster has its rights and what they are
+// about.
+func (r *Rights) grant(ctx context.Context, cluster *clusterv1alpha1.Cluster) error {
+	access := components.AgentAccess{Cluster: cluster.Name, Namespace: credentialsNamespace(cluster)}
+	var err error
+	if access.Requests, err = r.requests(ctx, cluster.Name); err != nil {
+		return err
+	}
+	for _, name := range []string{names.ExecutionNamespace(cluster.Name), access.Namespace} {
+		if err := r.ensureNamespace(ctx, name); err != nil {
+			return err
+		}
+	}
+	objects := components.AgentRBAC(access)
+	for _, obj := range objects {
+		obj.SetOwnerReferences([]metav1.OwnerReference{{
+			APIVersion: clusterv1alpha1.GroupVersion.String(), Kind: "Cluster", Name: cluster.Name, UID: cluster.UID,
+		}})
+		if access.Namespace != clusterv1alpha1.NamespaceKarmadaCluster {
+			obj.SetAnnotations(map[string]string{identity.NamespaceAnnotation: access.Namespace})
+		}
+	}
+	applier := &apply.Applier{Client: r.writer, Manager: fieldManager}
+	if _, err := applier.Apply(ctx, objects...); err != nil {
+		return fmt.Errorf("granting the rights of the agent of cluster %q: %w", cluster.Name, err)
+	}
+	return nil
+}
+
+func (r *Rights) ensureNamespace(ctx context.Context, name string) error {
+	ns := &corev1.Namespace{}
+	err := r.client.Get(ctx, client.ObjectKey{Name: name}, ns)
+	if apierrors.IsNotFound(err) {
+		ns = &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: components.SystemLabels()}}
+		err = r.client.Create(ctx, ns)
+	}
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("making namespace %s: %w", name, err)
+	}
+	return nil
+}
+
+// requests returns the certificate requests that the agent of a cluster has made.
+func (r *Rights) requests(ctx context.Context, cluster string) ([]string, error) {
+	list := &certificatesv1.CertificateSigningRequestList{}
+	if err := r.client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing certificate requests: %w", err)
+	}
+	var out []string
+	for i := range list.Items {
+		if csr := &list.Items[i]; csr.Spec.Username == names.AgentUser(cluster) {
+			out = append(out, csr.Name)
+		}
+	}
+	return out, nil
+}
+
+// revoke takes the rights of an agent away.
+func (r *Rights) revoke(ctx context.Context, cluster *clusterv1alpha1.Cluster) error {
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: names.AgentRole(cluster.Name)}}
+	err := r.live.Get(ctx, client.ObjectKeyFromObject(role), role)
+	if apierrors.IsNotFound(err) {
+		return nil // it is the last to be removed
+	}
+	if err != nil {
+		return fmt.Errorf("reading cluster role %s: %w", role.Name, err)
+	}
+	objects := components.AgentRBAC(components.AgentAccess{Cluster: cluster.Name, Namespace: credentialsNamespace(role)})
+	var errs []error
+	for _, obj := range slices.Backward(objects) {
+		if err := r.client.Delete(ctx, obj); client.IgnoreNotFound(err) != nil {
+			errs = append(errs, fmt.Errorf("removing %T %s: %w", obj, obj.GetName(), err))
+		}
+	}
+	return errors.Join(errs...)
+}
