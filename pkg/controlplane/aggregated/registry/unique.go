@@ -32,10 +32,16 @@ func (u *uniqueIDs) waitForTurn(ctx context.Context) (done func(), err error) {
 }
 
 func (u *uniqueIDs) beginCreate(ctx context.Context, obj runtime.Object, _ *metav1.CreateOptions) (genericregistry.FinishFunc, error) {
+	if err := checkAgent(ctx, versioned(obj), nil); err != nil {
+		return finish, err
+	}
 	return finish, u.check(ctx, versioned(obj))
 }
 
 func (u *uniqueIDs) beginUpdate(ctx context.Context, obj, old runtime.Object, _ *metav1.UpdateOptions) (genericregistry.FinishFunc, error) {
+	if err := checkAgent(ctx, versioned(obj), versioned(old)); err != nil {
+		return finish, err
+	}
 	if versioned(obj).Spec.ID == versioned(old).Spec.ID {
 		return finish, nil
 	}
