@@ -19,6 +19,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/karmada-toolkit/karmada/internal/kubelite/ready"
+	"github.com/karmada-toolkit/karmada/internal/memory"
 	"github.com/karmada-toolkit/karmada/pkg/init/pki"
 )
 
@@ -150,7 +151,7 @@ func (c *cluster) run(ctx context.Context) error {
 		case failed = <-started:
 			isReady, done = failed == nil, failed != nil
 			if isReady {
-				go trimMemory(ctx)
+				go memory.Trim(ctx)
 			}
 		case failed = <-api.failed:
 			done = true

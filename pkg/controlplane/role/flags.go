@@ -35,7 +35,7 @@ type common struct {
 // newCommon returns the defaults for a role.
 func newCommon(r Role) *common {
 	return &common{
-		leaderElect:     r.LockName != "",
+		leaderElect:     r.LockName != "" || r.Elects,
 		leaderNamespace: clusterv1alpha1.NamespaceKarmadaSystem,
 		leaderName:      r.LockName,
 		leaseDuration:   15 * time.Second,
@@ -48,7 +48,7 @@ func newCommon(r Role) *common {
 		burst:           60,
 		gcPercent:       cmp.Or(r.GCPercent, 100),
 		startTimeout:    2 * time.Minute,
-		elections:       r.LockName != "",
+		elections:       r.LockName != "" || r.Elects,
 	}
 }
 

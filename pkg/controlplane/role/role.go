@@ -21,6 +21,9 @@ type Role struct {
 	// LockName is the Lease by which replicas elect a leader. Empty means that
 	// every replica works.
 	LockName string
+	// Elects says that replicas elect a leader though the name of the Lease is known
+	// only after the flags are read.
+	Elects bool
 	// HealthAddress and MetricsAddress are the defaults of the addresses.
 	HealthAddress, MetricsAddress string
 	// GCPercent is how much the heap grows before memory is collected. 0 means 100.

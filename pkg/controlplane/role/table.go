@@ -1,6 +1,7 @@
 package role
 
 import (
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/agent"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/aggregated"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllermanager"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/scheduler"
@@ -10,6 +11,11 @@ import (
 // Table returns the roles.
 func Table() []Role {
 	return []Role{
+		{
+			Name: "agent", Doc: "Carry Works into the cluster it runs in, for clusters that the control plane cannot reach",
+			Elects: true, HealthAddress: ":10357", MetricsAddress: ":8080", GCPercent: 50,
+			New: newInstance(agent.NewOptions, agent.Setup),
+		},
 		{
 			Name: "aggregated-apiserver", Doc: "Serve the Cluster API and the way into the members",
 			HealthAddress: "0", MetricsAddress: "0", Serves: true,

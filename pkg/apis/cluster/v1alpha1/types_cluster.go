@@ -150,6 +150,9 @@ const (
 	// ClusterConditionCompleteAPIEnablements says whether the list of its APIs is
 	// complete.
 	ClusterConditionCompleteAPIEnablements = "CompleteAPIEnablements"
+	// ClusterConditionOrphanedObjects says whether a cluster in Pull mode has objects
+	// whose Works the control plane lost, as after it was restored from a backup.
+	ClusterConditionOrphanedObjects = "OrphanedObjects"
 	// ServiceDomainNameResolutionReady says whether it resolves service names.
 	ServiceDomainNameResolutionReady = "ServiceDomainNameResolutionReady"
 )
@@ -175,6 +178,10 @@ const (
 	NamespaceKarmadaSystem = "karmada-system"
 	// NamespaceKarmadaCluster is the namespace of credentials and leases.
 	NamespaceKarmadaCluster = "karmada-cluster"
+	// DeleteOrphansAnnotation on a Cluster in Pull mode is the word of a user that the
+	// objects which its condition OrphanedObjects names are to be deleted; its value
+	// is the one that the condition shows, which stands for exactly these objects.
+	DeleteOrphansAnnotation = "cluster.karmada.io/delete-orphans"
 	// CacheSourceAnnotation names the cluster an object came from.
 	CacheSourceAnnotation = "resource.karmada.io/cached-from-cluster"
 )

@@ -69,6 +69,9 @@ type Deps struct {
 	RetryBase, RetryMax time.Duration
 	// Timeout bounds a request to a member. Default access.Timeout.
 	Timeout time.Duration
+	// Events returns what the events of a source are published with. Default: the
+	// manager's recorders.
+	Events func(source string) record.EventRecorder
 	// Clock defaults to the real one.
 	Clock clock.PassiveClock
 	// Metrics defaults to the registry of controller-runtime.
@@ -133,8 +136,10 @@ func New(c client.Client, live client.Reader, applied, observed record.EventReco
 
 // Setup adds the controller to the manager. It works while the manager leads.
 func Setup(_ context.Context, mgr manager.Manager, d Deps) error {
-	c, err := New(mgr.GetClient(), mgr.GetAPIReader(),
-		mgr.GetEventRecorderFor(Name), mgr.GetEventRecorderFor(StatusName), d)
+	if d.Events == nil {
+		d.Events = mgr.GetEventRecorderFor
+	}
+	c, err := New(mgr.GetClient(), mgr.GetAPIReader(), d.Events(Name), d.Events(StatusName), d)
 	if err != nil {
 		return err
 	}

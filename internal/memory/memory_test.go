@@ -1,4 +1,4 @@
-package kubelite
+package memory
 
 import (
 	"testing"

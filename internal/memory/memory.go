@@ -1,4 +1,5 @@
-package kubelite
+// Package memory gives memory that is not needed any longer back to the system.
+package memory
 
 import (
 	"context"
@@ -19,9 +20,9 @@ const (
 	metricGCCycles = "/gc/cycles/total:gc-cycles"
 )
 
-// trimMemory gives memory back to the system after the start and whenever the process becomes idle, until ctx ends.
+// Trim gives memory back to the system after the start and whenever the process becomes idle, until ctx ends.
 // The garbage collector is tuned for work, where it lets much garbage gather; an idle process would keep that room.
-func trimMemory(ctx context.Context) {
+func Trim(ctx context.Context) {
 	var idle idleness
 	for wait := settleTime; ; wait = trimInterval {
 		select {

@@ -1,0 +1,100 @@
+package agent
+
+import (
+	"fmt"
+	"net/http"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/util/flowcontrol"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/apis/names"
+	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
+)
+
+// Config returns how the control plane is reached.
+func (o *Options) Config(userAgent string) (*rest.Config, error) {
+	p, err := newPlane(o.KarmadaKubeconfig, o.KarmadaContext, userAgent, clock.RealClock{})
+	if err != nil {
+		return nil, err
+	}
+	p.config.QPS, p.config.Burst = -1, 0
+	if qps := o.PlaneQPS.QPS(); qps > 0 {
+		p.config.QPS, p.config.Burst = qps, max(o.PlaneBurst, 1)
+	}
+	o.plane = p
+	return p.config, nil
+}
+
+// Manager keeps the manager to what the agent may see, and has the replicas elect
+// their leader in the member: who works must not depend on the control plane being
+// there.
+func (o *Options) Manager(m *manager.Options) error {
+	memberConfig, err := o.memberConfig()
+	if err != nil {
+		return err
+	}
+	m.LeaderElectionConfig = memberConfig
+	if m.LeaderElectionID == "" {
+		m.LeaderElectionID = names.AgentLease(o.ClusterName)
+	}
+	m.MapperProvider = func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return planeMapper(), nil }
+	m.Cache.ByObject = map[client.Object]cache.ByObject{
+		&clusterv1alpha1.Cluster{}: {Field: fields.OneTermEqualSelector(metav1.ObjectNameField, o.ClusterName)},
+		&workv1alpha1.Work{}:       {Namespaces: map[string]cache.Config{names.ExecutionNamespace(o.ClusterName): {}}},
+	}
+	m.Client.Cache = &client.CacheOptions{DisableFor: []client.Object{&corev1.Service{}, &corev1.Secret{}, &corev1.ConfigMap{}, &corev1.Namespace{}}}
+	return nil
+}
+
+// memberConfig returns how the member is reached.
+func (o *Options) memberConfig() (*rest.Config, error) {
+	var cfg *rest.Config
+	var err error
+	if o.Kubeconfig == "" {
+		if cfg, err = rest.InClusterConfig(); err != nil {
+			return nil, fmt.Errorf("looking for the member cluster: %w; run the agent in a pod of the member, or name the member's kubeconfig with --kubeconfig", err)
+		}
+	} else if cfg, err = clientcmd.BuildConfigFromFlags("", o.Kubeconfig); err != nil {
+		return nil, fmt.Errorf("loading the kubeconfig of the member cluster (--kubeconfig): %w", err)
+	}
+	cfg.UserAgent = "karmada-agent"
+	cfg.QPS, cfg.Burst = -1, 0
+	if qps := o.ClusterQPS.QPS(); qps > 0 {
+		cfg.QPS, cfg.Burst = qps, max(o.ClusterBurst, 1)
+		cfg.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(cfg.QPS, cfg.Burst)
+	}
+	return cfg, nil
+}
+
+// planeMapper knows the kinds of the control plane that the agent uses, so that it
+// need not ask.
+func planeMapper() meta.RESTMapper {
+	mapper := meta.NewDefaultRESTMapper(nil)
+	add := func(gv schema.GroupVersion, scope meta.RESTScope, kinds ...string) {
+		for _, kind := range kinds {
+			mapper.Add(gv.WithKind(kind), scope)
+		}
+	}
+	add(corev1.SchemeGroupVersion, meta.RESTScopeRoot, "Namespace")
+	add(corev1.SchemeGroupVersion, meta.RESTScopeNamespace, "Secret", "ConfigMap", "Service", "Event")
+	add(coordinationv1.SchemeGroupVersion, meta.RESTScopeNamespace, "Lease")
+	add(certificatesv1.SchemeGroupVersion, meta.RESTScopeRoot, "CertificateSigningRequest")
+	add(clusterv1alpha1.GroupVersion, meta.RESTScopeRoot, "Cluster")
+	add(workv1alpha1.GroupVersion, meta.RESTScopeNamespace, "Work")
+	add(configv1alpha1.GroupVersion, meta.RESTScopeRoot, "ResourceInterpreterCustomization", "ResourceInterpreterWebhookConfiguration")
+	return mapper
+}

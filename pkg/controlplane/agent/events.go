@@ -1,0 +1,74 @@
+package agent
+
+import (
+	"context"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/client-go/tools/reference"
+
+	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/apis/names"
+)
+
+// events returns what the events of a source are published with: those about the
+// agent's own cluster and Works, and those about templates if the control plane
+// lets it.
+func (a *agent) events(source string) record.EventRecorder {
+	return &recorder{
+		EventRecorder: a.mgr.GetEventRecorderFor(source), scheme: a.mgr.GetScheme(),
+		own: names.ExecutionNamespace(a.options.ClusterName), everywhere: a.everywhere,
+	}
+}
+
+// mayReportEverywhere asks whether the agent may publish events in all namespaces.
+func (a *agent) mayReportEverywhere(ctx context.Context) bool {
+	review, err := a.kube.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, &authorizationv1.SelfSubjectAccessReview{
+		Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "create", Resource: "events"}},
+	}, metav1.CreateOptions{})
+	return err == nil && review.Status.Allowed
+}
+
+// recorder leaves out the events that the control plane would refuse.
+type recorder struct {
+	record.EventRecorder
+	scheme     *runtime.Scheme
+	own        string
+	everywhere bool
+}
+
+// Event implements record.EventRecorder.
+func (r *recorder) Event(obj runtime.Object, kind, reason, message string) {
+	if r.allowed(obj) {
+		r.EventRecorder.Event(obj, kind, reason, message)
+	}
+}
+
+// Eventf implements record.EventRecorder.
+func (r *recorder) Eventf(obj runtime.Object, kind, reason, format string, args ...any) {
+	if r.allowed(obj) {
+		r.EventRecorder.Eventf(obj, kind, reason, format, args...)
+	}
+}
+
+// AnnotatedEventf implements record.EventRecorder.
+func (r *recorder) AnnotatedEventf(obj runtime.Object, annotations map[string]string, kind, reason, format string, args ...any) {
+	if r.allowed(obj) {
+		r.EventRecorder.AnnotatedEventf(obj, annotations, kind, reason, format, args...)
+	}
+}
+
+func (r *recorder) allowed(obj runtime.Object) bool {
+	if r.everywhere {
+		return true
+	}
+	ref, err := reference.GetReference(r.scheme, obj)
+	return err == nil && (ref.Namespace == r.own || isCluster(ref))
+}
+
+func isCluster(ref *corev1.ObjectReference) bool {
+	return ref.Kind == "Cluster" && ref.GroupVersionKind().Group == clusterv1alpha1.GroupName
+}

@@ -1,0 +1,196 @@
+// Package agent is the role that runs in a member cluster which the control plane
+// cannot reach: it dials out, carries the Works of its cluster into the cluster,
+// and reports how the cluster and they are.
+//
+// It has rights to its own execution namespace, its own Cluster and lease, and
+// little else, and watches no more than that. While the control plane is away it
+// keeps what it applied, and goes on as soon as it is back. It deletes nothing in
+// its cluster but the objects of Works whose deletion the control plane recorded.
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/karmada-toolkit/karmada/internal/gates"
+	"github.com/karmada-toolkit/karmada/internal/limit"
+	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/member"
+)
+
+// The names of the controllers.
+const (
+	controllerExecution     = "execution"
+	controllerWorkStatus    = "workStatus"
+	controllerClusterStatus = "clusterStatus"
+	controllerCertRotation  = "certRotation"
+)
+
+// What --report-secrets knows.
+const (
+	reportCredentials  = "KubeCredentials"
+	reportImpersonator = "KubeImpersonator"
+)
+
+// Options are the settings of the role.
+type Options struct {
+	// Controllers are the names to run; "*" stands for all but those that are off
+	// by default, "-name" takes one out.
+	Controllers []string
+
+	// KarmadaKubeconfig and KarmadaContext say how the control plane is reached,
+	// Kubeconfig how the member is. Empty means the service account of the pod.
+	KarmadaKubeconfig, KarmadaContext, Kubeconfig string
+
+	// ClusterName is the name of the member, the rest describes it.
+	ClusterName, ClusterAPIEndpoint, ProxyServerAddress string
+	ClusterProvider, ClusterRegion                      string
+	ClusterZones                                        []string
+	// ClusterNamespace has the credentials, in the member and in the control plane.
+	ClusterNamespace string
+	// ReportSecrets are the credentials that the control plane is given.
+	ReportSecrets []string
+
+	// StatusFrequency is the time between looks at a healthy cluster.
+	StatusFrequency time.Duration
+	// LeaseDuration is how long the cluster counts as reported on, and RenewFraction
+	// the part of it after which the lease is renewed.
+	LeaseDuration time.Duration
+	RenewFraction float64
+	// SuccessThreshold and FailureThreshold are how long the cluster must be seen
+	// well or ill before its Ready condition changes.
+	SuccessThreshold, FailureThreshold time.Duration
+	// ResourceModeling has nodes and pods added up.
+	ResourceModeling bool
+	// WorkSyncs is the number of Works whose objects are applied at a time.
+	WorkSyncs int
+
+	// RotationInterval is the longest time between looks at the client certificate.
+	RotationInterval time.Duration
+	// RotationThreshold is the part of its life that is left when the certificate is
+	// renewed.
+	RotationThreshold float64
+	// KubeconfigNamespace has the Secret with the kubeconfig of the control plane.
+	KubeconfigNamespace string
+
+	// PlaneQPS and PlaneBurst limit the requests to the control plane, ClusterQPS and
+	// ClusterBurst those to the member, once a value was given.
+	PlaneQPS, ClusterQPS     limit.Limit
+	PlaneBurst, ClusterBurst int
+
+	// RateLimiterBaseDelay and RateLimiterMaxDelay bound the delay of retries.
+	RateLimiterBaseDelay, RateLimiterMaxDelay time.Duration
+
+	// Gates are the feature gates.
+	Gates *gates.Gates
+
+	// accepted are flags of the contract that nothing reads: what they limit does not
+	// exist here.
+	accepted accepted
+	// plane is the connection to the control plane, once Config was called.
+	plane *plane
+}
+
+type accepted struct {
+	resync, cacheSync                time.Duration
+	limiterQPS, limiterBucket, syncs int
+}
+
+// NewOptions returns the defaults.
+func NewOptions() *Options {
+	return &Options{
+		Controllers:       []string{"*"},
+		ClusterNamespace:  clusterv1alpha1.NamespaceKarmadaCluster,
+		ReportSecrets:     []string{reportCredentials, reportImpersonator},
+		StatusFrequency:   10 * time.Second,
+		LeaseDuration:     40 * time.Second,
+		RenewFraction:     0.25,
+		SuccessThreshold:  30 * time.Second,
+		FailureThreshold:  30 * time.Second,
+		ResourceModeling:  true,
+		WorkSyncs:         5,
+		RotationInterval:  5 * time.Minute,
+		RotationThreshold: 0.2, KubeconfigNamespace: clusterv1alpha1.NamespaceKarmadaSystem,
+		PlaneQPS: limit.New(40), PlaneBurst: 60, ClusterQPS: limit.New(40), ClusterBurst: 60,
+		RateLimiterBaseDelay: 5 * time.Millisecond, RateLimiterMaxDelay: 1000 * time.Second,
+		Gates:    gates.New(gates.Agent()...),
+		accepted: accepted{cacheSync: 2 * time.Minute, limiterQPS: 10, limiterBucket: 100, syncs: 5},
+	}
+}
+
+// Validate reports settings that cannot work.
+func (o *Options) Validate() error {
+	var errs []error
+	if o.ClusterName == "" {
+		errs = append(errs, errors.New("--cluster-name is missing: name the cluster that the agent runs in"))
+	} else if err := member.ValidateName(o.ClusterName); err != nil {
+		errs = append(errs, fmt.Errorf("--cluster-name: %w", err))
+	}
+	for _, d := range []struct {
+		name  string
+		value time.Duration
+	}{
+		{"cluster-status-update-frequency", o.StatusFrequency},
+		{"cluster-lease-duration", o.LeaseDuration},
+		{"cert-rotation-checking-interval", o.RotationInterval},
+	} {
+		if d.value <= 0 {
+			errs = append(errs, fmt.Errorf("--%s must be greater than 0, got %s", d.name, d.value))
+		}
+	}
+	for _, f := range []struct {
+		name  string
+		value float64
+	}{
+		{"cluster-lease-renew-interval-fraction", o.RenewFraction},
+		{"cert-rotation-remaining-time-threshold", o.RotationThreshold},
+	} {
+		if f.value <= 0 || f.value >= 1 {
+			errs = append(errs, fmt.Errorf("--%s must be between 0 and 1, got %v", f.name, f.value))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Enabled says whether --controllers includes a controller: the first entry that
+// names it decides, then "*", which does not stand for those that are off by
+// default.
+func (o *Options) Enabled(name string) bool {
+	all := false
+	for _, entry := range o.Controllers {
+		switch entry {
+		case name:
+			return true
+		case "-" + name:
+			return false
+		case "*":
+			all = name != controllerCertRotation
+		}
+	}
+	return all
+}
+
+// reports says whether the control plane is given a kind of credentials.
+func (o *Options) reports(what string) bool {
+	for _, entry := range o.ReportSecrets {
+		if strings.EqualFold(strings.TrimSpace(entry), what) {
+			return true
+		}
+	}
+	return false
+}
+
+// lockName is the name of the lease by which replicas elect a leader.
+func (o *Options) lockName() string { return "karmada-agent-" + o.ClusterName }
+
+// renewInterval is the time between renewals of the cluster's lease.
+func (o *Options) renewInterval() time.Duration {
+	return time.Duration(float64(o.LeaseDuration) * o.RenewFraction)
+}
+
+// AddFlags adds the flags of the role.
+func (o *Options) AddFlags(fs *pflag.FlagSet) { o.bind(fs) }

@@ -1,0 +1,212 @@
+package agent
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/go-logr/logr"
+	certificatesv1 "k8s.io/api/certificates/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilrand "k8s.io/apimachinery/pkg/util/rand"
+	certificatesclient "k8s.io/client-go/kubernetes/typed/certificates/v1"
+	"k8s.io/client-go/util/cert"
+	"k8s.io/client-go/util/keyutil"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+
+	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+)
+
+const (
+	// approvalLimit is how long a request for a certificate may take.
+	approvalLimit = 5 * time.Minute
+	// approvalPause is the time between looks at it.
+	approvalPause = time.Second
+	// rotationRetry is the time between attempts to renew.
+	rotationRetry = 10 * time.Second
+	// shortestRequest is the shortest validity that may be asked for.
+	shortestRequest = 10 * time.Minute
+)
+
+// rotation renews the client certificate of the agent before it ends.
+type rotation struct {
+	plane    *plane
+	store    kubeconfigStore
+	requests certificatesclient.CertificateSigningRequestInterface
+	// interval is the longest time between looks, threshold the part of the life of
+	// the certificate that is left when it is renewed.
+	interval  time.Duration
+	threshold float64
+	clock     clock.Clock
+	log       logr.Logger
+}
+
+// run renews until ctx ends.
+func (r *rotation) run(ctx context.Context) {
+	for {
+		wait, err := r.check(ctx)
+		if err != nil && ctx.Err() == nil {
+			r.log.Error(err, "Renewing the client certificate failed, trying again", "after", wait.String())
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-r.clock.After(wait):
+		}
+	}
+}
+
+// check renews the certificate if it is time to, and returns when to look again.
+func (r *rotation) check(ctx context.Context) (time.Duration, error) {
+	identity := r.plane.current()
+	begin, end, err := validity(identity)
+	if err != nil {
+		return r.interval, err
+	}
+	now := r.clock.Now()
+	if due := renewAt(begin, end, r.threshold); now.Before(due) {
+		return min(r.interval, due.Sub(now)), nil
+	}
+	if !now.Before(end) {
+		return r.interval, fmt.Errorf("the client certificate ended at %s, and nobody without one may ask for another: register the cluster again", end.UTC().Format(time.RFC3339))
+	}
+	r.log.Info("Renewing the client certificate", "endsAt", end.UTC().Format(time.RFC3339))
+	certificate, key, err := r.request(ctx, identity, end.Sub(begin))
+	if err != nil {
+		return rotationRetry, err
+	}
+	fresh, err := tls.X509KeyPair(certificate, key)
+	if err != nil {
+		return rotationRetry, fmt.Errorf("reading the new certificate: %w", err)
+	}
+	stored := r.store.write(ctx, certificate, key)
+	r.plane.use(&fresh)
+	_, end, err = validity(&fresh)
+	r.log.Info("Renewed the client certificate", "endsAt", end.UTC().Format(time.RFC3339))
+	if stored != nil {
+		// The new one is in use, but the next start would find the old one.
+		return rotationRetry, errors.Join(err, r.storeLater(ctx, certificate, key, stored))
+	}
+	return 0, err
+}
+
+// storeLater tries for a while to store a certificate that is in use already.
+func (r *rotation) storeLater(ctx context.Context, certificate, key []byte, err error) error {
+	for range 30 {
+		r.log.Error(err, "Storing the new client certificate failed, trying again", "after", rotationRetry.String())
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-r.clock.After(rotationRetry):
+		}
+		if err = r.store.write(ctx, certificate, key); err == nil {
+			return nil
+		}
+	}
+	return err
+}
+
+// renewAt is when a certificate is renewed.
+func renewAt(begin, end time.Time, threshold float64) time.Time {
+	return end.Add(-time.Duration(float64(end.Sub(begin)) * threshold))
+}
+
+// validity returns the time during which all of a chain is valid.
+func validity(identity *tls.Certificate) (begin, end time.Time, err error) {
+	if identity == nil || len(identity.Certificate) == 0 {
+		return begin, end, errors.New("the kubeconfig of the control plane has no client certificate to renew")
+	}
+	for _, der := range identity.Certificate {
+		c, err := x509.ParseCertificate(der)
+		if err != nil {
+			return begin, end, fmt.Errorf("reading the client certificate: %w", err)
+		}
+		if c.NotBefore.After(begin) {
+			begin = c.NotBefore
+		}
+		if end.IsZero() || c.NotAfter.Before(end) {
+			end = c.NotAfter
+		}
+	}
+	return begin, end, nil
+}
+
+// request has the control plane sign a certificate of the same subject for as long
+// as the old one was valid.
+func (r *rotation) request(ctx context.Context, old *tls.Certificate, life time.Duration) (certificate, key []byte, err error) {
+	leaf, err := x509.ParseCertificate(old.Certificate[0])
+	if err != nil {
+		return nil, nil, fmt.Errorf("reading the client certificate: %w", err)
+	}
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, nil, fmt.Errorf("making a key: %w", err)
+	}
+	if key, err = keyutil.MarshalPrivateKeyToPEM(private); err != nil {
+		return nil, nil, fmt.Errorf("encoding the key: %w", err)
+	}
+	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{RawSubject: leaf.RawSubject}, private)
+	if err != nil {
+		return nil, nil, fmt.Errorf("making a request for a certificate: %w", err)
+	}
+	seconds := min(max(life, shortestRequest)/time.Second, math.MaxInt32)
+	csr := &certificatesv1.CertificateSigningRequest{
+		ObjectMeta: metav1.ObjectMeta{
+			Name:   r.store.user() + "-" + utilrand.String(5),
+			Labels: map[string]string{workv1alpha2.SystemLabel: workv1alpha2.SystemLabelValue},
+		},
+		Spec: certificatesv1.CertificateSigningRequestSpec{
+			Request:           pem.EncodeToMemory(&pem.Block{Type: cert.CertificateRequestBlockType, Bytes: der}),
+			SignerName:        certificatesv1.KubeAPIServerClientSignerName,
+			ExpirationSeconds: ptr.To(int32(seconds)),
+			Usages:            []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageKeyEncipherment, certificatesv1.UsageClientAuth},
+		},
+	}
+	if csr, err = r.requests.Create(ctx, csr, metav1.CreateOptions{}); err != nil {
+		return nil, nil, fmt.Errorf("asking for a certificate: %w", err)
+	}
+	certificate, err = r.await(ctx, csr.Name)
+	return certificate, key, err
+}
+
+// await returns the certificate once it is signed.
+func (r *rotation) await(ctx context.Context, name string) ([]byte, error) {
+	began := r.clock.Now()
+	state := "nobody approved it"
+	for r.clock.Since(began) < approvalLimit {
+		csr, err := r.requests.Get(ctx, name, metav1.GetOptions{})
+		switch {
+		case apierrors.IsForbidden(err), apierrors.IsNotFound(err):
+			state = err.Error() // the right to read it may come after it
+		case err != nil:
+			state = err.Error()
+		case len(csr.Status.Certificate) > 0:
+			return csr.Status.Certificate, nil
+		default:
+			for _, c := range csr.Status.Conditions {
+				switch c.Type {
+				case certificatesv1.CertificateDenied, certificatesv1.CertificateFailed:
+					return nil, fmt.Errorf("the request for a certificate %s was refused: %s: %s", name, c.Reason, c.Message)
+				case certificatesv1.CertificateApproved:
+					state = "it is approved but not signed"
+				}
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-r.clock.After(approvalPause):
+		}
+	}
+	return nil, fmt.Errorf("the request for a certificate %s was not answered within %s: %s", name, approvalLimit, state)
+}

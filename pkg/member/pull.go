@@ -1,0 +1,188 @@
+package member
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/apis/names"
+)
+
+// ErrTaken is returned for the name of a cluster that another cluster has.
+var ErrTaken = errors.New("the name is taken")
+
+// PresentRequest says how a cluster in Pull mode presents itself.
+type PresentRequest struct {
+	// Name of the cluster, ID its identity as ID returns it.
+	Name, ID string
+	// Namespace of the credentials, in the member and in the control plane.
+	Namespace string
+	// APIEndpoint and ProxyURL say how others reach the member; both may be empty.
+	APIEndpoint, ProxyURL string
+	// Provider, Region and Zones describe the cluster; what is empty stays as it is.
+	Provider, Region string
+	Zones            []string
+	// Config is how the agent reaches the member.
+	Config *rest.Config
+	// Credentials and Impersonator say what the control plane is given to get into
+	// the member: for its controllers, and for users that come through the proxy.
+	Credentials, Impersonator bool
+}
+
+// Present makes the Cluster in the control plane, its Secrets and the accounts in
+// the member what the agent of the member says, and writes nothing that is as it
+// should be. It needs no rights but those of that agent. Another cluster's name is
+// ErrTaken; other errors may go away.
+func Present(ctx context.Context, d Deps, r PresentRequest) (*clusterv1alpha1.Cluster, error) {
+	cluster, err := existing(ctx, d, r)
+	if err != nil {
+		return nil, err
+	}
+	creds := &Credentials{}
+	if r.Credentials || r.Impersonator {
+		a := Accounts{Cluster: r.Name, Namespace: r.Namespace, Controllers: r.Credentials, Impersonator: r.Impersonator}
+		if creds, err = EnsureAccounts(ctx, d.Member, a, d.Report); err != nil {
+			return nil, fmt.Errorf("making the accounts in the member: %w", err)
+		}
+	}
+	if r.Credentials && len(creds.CABundle) == 0 && !r.Config.Insecure {
+		if creds.CABundle, err = caOf(r.Config); err != nil {
+			return nil, err
+		}
+	}
+	secrets, err := giveSecrets(ctx, d.ControlPlane, r, creds)
+	if err != nil {
+		return nil, err
+	}
+	if cluster, err = presentCluster(ctx, d, r, cluster); err != nil {
+		return nil, err
+	}
+	for _, secret := range secrets {
+		if metav1.IsControlledBy(secret, cluster) {
+			continue
+		}
+		if err := own(ctx, d.ControlPlane, cluster, secret); err != nil {
+			return nil, err
+		}
+	}
+	return cluster, nil
+}
+
+// existing returns the Cluster if there is one and it is this one, or nil.
+func existing(ctx context.Context, d Deps, r PresentRequest) (*clusterv1alpha1.Cluster, error) {
+	cluster := &clusterv1alpha1.Cluster{}
+	err := d.ControlPlane.Get(ctx, client.ObjectKey{Name: r.Name}, cluster)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("reading cluster %q: %w", r.Name, err)
+	case cluster.DeletionTimestamp != nil:
+		return cluster, nil // it takes part in its own removal
+	case cluster.Spec.ID != "" && cluster.Spec.ID != r.ID:
+		return nil, fmt.Errorf("the control plane has another cluster called %q (its id is %s, this one's %s): %w; register under another name, or unregister the other one first",
+			r.Name, cluster.Spec.ID, r.ID, ErrTaken)
+	}
+	return cluster, nil
+}
+
+// presentCluster creates the Cluster, or changes what differs of it.
+func presentCluster(ctx context.Context, d Deps, r PresentRequest, have *clusterv1alpha1.Cluster) (*clusterv1alpha1.Cluster, error) {
+	if have == nil {
+		cluster := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: r.Name}}
+		r.describe(&cluster.Spec)
+		if err := d.ControlPlane.Create(ctx, cluster); err != nil {
+			return nil, fmt.Errorf("creating cluster %q: %w", r.Name, taken(err))
+		}
+		return cluster, nil
+	}
+	if have.DeletionTimestamp != nil {
+		return have, nil
+	}
+	cluster := have.DeepCopy()
+	r.describe(&cluster.Spec)
+	if equality.Semantic.DeepEqual(have.Spec, cluster.Spec) {
+		return have, nil
+	}
+	err := d.ControlPlane.Update(ctx, cluster)
+	if apierrors.IsForbidden(err) && have.Spec.ID == r.ID && have.Spec.SyncMode == clusterv1alpha1.Pull {
+		d.Report.say("this agent may not change cluster %q in the control plane, which keeps what it has: %v", r.Name, err)
+		return have, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("updating cluster %q: %w", r.Name, taken(err))
+	}
+	return cluster, nil
+}
+
+// taken marks the refusal of a cluster that is there under another name.
+func taken(err error) error {
+	if apierrors.IsInvalid(err) {
+		return fmt.Errorf("%w: %w", ErrTaken, err)
+	}
+	return err
+}
+
+// describe sets what the agent decides; taints and resource models are others'.
+func (r PresentRequest) describe(spec *clusterv1alpha1.ClusterSpec) {
+	spec.ID, spec.SyncMode = r.ID, clusterv1alpha1.Pull
+	spec.APIEndpoint, spec.ProxyURL = r.APIEndpoint, r.ProxyURL
+	spec.InsecureSkipTLSVerification = r.Config.Insecure
+	if r.Provider != "" {
+		spec.Provider = r.Provider
+	}
+	if r.Region != "" {
+		spec.Region = r.Region
+	}
+	if len(r.Zones) > 0 {
+		spec.Zones = slices.Clone(r.Zones)
+	}
+	spec.SecretRef, spec.ImpersonatorSecretRef = nil, nil
+	if r.Credentials {
+		spec.SecretRef = &clusterv1alpha1.LocalSecretReference{Namespace: r.Namespace, Name: names.CredentialsSecret(r.Name)}
+	}
+	if r.Impersonator {
+		spec.ImpersonatorSecretRef = &clusterv1alpha1.LocalSecretReference{Namespace: r.Namespace, Name: names.ImpersonatorSecret(r.Name)}
+	}
+}
+
+// giveSecrets writes the Secrets that the control plane is given, where they
+// differ.
+func giveSecrets(ctx context.Context, c client.Client, r PresentRequest, creds *Credentials) ([]*corev1.Secret, error) {
+	var secrets []*corev1.Secret
+	if r.Credentials {
+		secrets = append(secrets, opaque(r.Namespace, names.CredentialsSecret(r.Name), map[string][]byte{
+			clusterv1alpha1.SecretTokenKey: creds.Token, clusterv1alpha1.SecretCADataKey: creds.CABundle,
+		}))
+	}
+	if r.Impersonator {
+		secrets = append(secrets, opaque(r.Namespace, names.ImpersonatorSecret(r.Name), map[string][]byte{
+			clusterv1alpha1.SecretTokenKey: creds.ImpersonatorToken,
+		}))
+	}
+	for _, secret := range secrets {
+		want := secret.Data
+		err := c.Get(ctx, client.ObjectKeyFromObject(secret), secret)
+		switch {
+		case apierrors.IsNotFound(err):
+			err = c.Create(ctx, secret)
+		case err == nil && !upToDate(secret.Data, want):
+			base := secret.DeepCopy()
+			secret.Data = want
+			err = c.Patch(ctx, secret, client.MergeFrom(base))
+		}
+		if err != nil {
+			return nil, fmt.Errorf("writing secret %s of the control plane: %w", key(secret), err)
+		}
+	}
+	return secrets, nil
+}
