@@ -26,10 +26,13 @@ func (r *Reconciler) leave(ctx context.Context, cluster *clusterv1alpha1.Cluster
 	if !slices.Contains(cluster.Finalizers, clusterv1alpha1.ClusterControllerFinalizer) {
 		return reconcile.Result{}, nil
 	}
-	if cluster.Spec.SyncMode == clusterv1alpha1.Pull && readyStatus(cluster) != metav1.ConditionTrue {
-		// The agent that would let go of the Works is away.
-		if err := r.releaseWorks(ctx, cluster); err != nil {
+	if cluster.Spec.SyncMode == clusterv1alpha1.Pull {
+		left, err := r.removeWorks(ctx, cluster)
+		if err != nil {
 			return reconcile.Result{}, err
+		}
+		if left {
+			return reconcile.Result{RequeueAfter: r.deps.LeavingPeriod}, nil
 		}
 	}
 	gone, err := r.removeExecutionSpace(ctx, cluster)
@@ -79,6 +82,30 @@ func (r *Reconciler) removeExecutionSpace(ctx context.Context, cluster *clusterv
 		return false, fmt.Errorf("deleting the works in namespace %s: %w", name, err)
 	}
 	return false, nil
+}
+
+// removeWorks deletes the Works of a cluster in Pull mode and says whether its
+// agent is still at work on them. They go before the namespace, which would take
+// the rights of the agent with it. Nobody is waited for who is away.
+func (r *Reconciler) removeWorks(ctx context.Context, cluster *clusterv1alpha1.Cluster) (bool, error) {
+	if readyStatus(cluster) != metav1.ConditionTrue {
+		return false, r.releaseWorks(ctx, cluster)
+	}
+	name := names.ExecutionNamespace(cluster.Name)
+	var works workv1alpha1.WorkList
+	if err := r.client.List(ctx, &works, client.InNamespace(name), client.UnsafeDisableDeepCopy); err != nil {
+		return false, fmt.Errorf("listing the works of cluster %s: %w", cluster.Name, err)
+	}
+	for i := range works.Items {
+		if !works.Items[i].DeletionTimestamp.IsZero() {
+			continue
+		}
+		if err := r.client.DeleteAllOf(ctx, &workv1alpha1.Work{}, client.InNamespace(name)); client.IgnoreNotFound(err) != nil {
+			return false, fmt.Errorf("deleting the works in namespace %s: %w", name, err)
+		}
+		break
+	}
+	return len(works.Items) > 0, nil
 }
 
 // releaseWorks lets go of all Works of a cluster.
