@@ -17,6 +17,7 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/cli/exec"
 	"github.com/karmada-toolkit/karmada/pkg/cli/explain"
 	"github.com/karmada-toolkit/karmada/pkg/cli/get"
+	"github.com/karmada-toolkit/karmada/pkg/cli/interpret"
 	"github.com/karmada-toolkit/karmada/pkg/cli/join"
 	"github.com/karmada-toolkit/karmada/pkg/cli/label"
 	"github.com/karmada-toolkit/karmada/pkg/cli/local"
@@ -57,7 +58,7 @@ func Groups() []Group {
 		{LocalCommands, []Constructor{local.NewCommand}},
 		{RegistrationCommands, []Constructor{join.NewCommand, unjoin.NewCommand}},
 		{ManagementCommands, []Constructor{cordon.NewCordonCommand, cordon.NewUncordonCommand, taint.NewCommand}},
-		{TroubleshootingCommands, []Constructor{attach.NewCommand, logs.NewCommand, exec.NewCommand, describe.NewCommand}},
+		{TroubleshootingCommands, []Constructor{attach.NewCommand, logs.NewCommand, exec.NewCommand, describe.NewCommand, interpret.NewCommand}},
 		{AdvancedCommands, []Constructor{apply.NewCommand, patch.NewCommand}},
 		{SettingsCommands, []Constructor{label.NewCommand, annotate.NewCommand, completion.NewCommand}},
 		{OtherCommands, []Constructor{apiresources.NewResourcesCommand, apiresources.NewVersionsCommand}},

@@ -27,8 +27,9 @@ type flagOf struct {
 
 // additions are flags that the contract does not have.
 var additions = map[string][]string{
-	"karmadactl get":    {"member-timeout"}, // how long a member may take
-	"karmadactl attach": {"detach-keys"},    // of the newer kubectl
+	"karmadactl get":       {"member-timeout"}, // how long a member may take
+	"karmadactl attach":    {"detach-keys"},    // of the newer kubectl
+	"karmadactl interpret": {"list"},           // what comes with the program
 }
 
 func TestFlags_AreThoseOfTheContract(t *testing.T) {

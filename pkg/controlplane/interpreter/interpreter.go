@@ -36,8 +36,8 @@ type Rules struct {
 	Health       func(obj *unstructured.Unstructured) (bool, error)
 }
 
-// has says whether there is a rule for the operation.
-func (r *Rules) has(op configv1alpha1.InterpreterOperation) bool {
+// Has says whether there is a rule for the operation. Rules may be nil.
+func (r *Rules) Has(op configv1alpha1.InterpreterOperation) bool {
 	if r == nil {
 		return false
 	}
@@ -122,7 +122,7 @@ func (i *Interpreter) HookEnabled(gvk schema.GroupVersionKind, op configv1alpha1
 // rules returns the rules of the first layer that has one for the operation.
 func (i *Interpreter) rules(gvk schema.GroupVersionKind, op configv1alpha1.InterpreterOperation) *Rules {
 	for _, layer := range i.layers {
-		if r := layer.Rules(gvk); r.has(op) {
+		if r := layer.Rules(gvk); r.Has(op) {
 			return r
 		}
 	}

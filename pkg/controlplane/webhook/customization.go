@@ -3,19 +3,14 @@ package webhook
 import (
 	"context"
 	"fmt"
-	"strings"
 
-	lua "github.com/yuin/gopher-lua"
-	"github.com/yuin/gopher-lua/parse"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/apis/validation"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/interpreter/lua"
 )
-
-// scriptName is what errors call a script.
-const scriptName = "<string>"
 
 // customizationCheck judges customizations beside those that exist. They are
 // few and change seldom, so they are read from the API server, where none is
@@ -27,15 +22,5 @@ func (c *customizationCheck) check(ctx context.Context, _ *admission.Request, ob
 	if err := c.reader.List(ctx, &all); err != nil {
 		return failure{fmt.Errorf("listing the customizations: %w", err)}
 	}
-	return validation.ValidateCustomization(obj, all.Items, compileLua)
-}
-
-// compileLua says whether a script is Lua, without running it.
-func compileLua(script string) error {
-	chunk, err := parse.Parse(strings.NewReader(script), scriptName)
-	if err != nil {
-		return err
-	}
-	_, err = lua.Compile(chunk, scriptName)
-	return err
+	return validation.ValidateCustomization(obj, all.Items, lua.Check)
 }

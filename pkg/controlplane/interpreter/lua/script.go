@@ -68,6 +68,12 @@ func (e *Engine) drop(v *vm) {
 	v.L.Close()
 }
 
+// Check says what is wrong with a script, without running it.
+func Check(source string) error {
+	_, err := compile(source)
+	return err
+}
+
 // Script is the source of some functions.
 type Script struct {
 	engine *Engine

@@ -1,0 +1,100 @@
+package interpret
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/cli-runtime/pkg/printers"
+
+	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/interpreter"
+	bundled "github.com/karmada-toolkit/karmada/plugins/interpreter"
+)
+
+// list prints the bundled customizations and what those given would override.
+func (c *command) list(names []string) error {
+	given, err := c.source.customizations(c.flags.filenames, names)
+	if err != nil {
+		return err
+	}
+	all, err := bundled.Customizations()
+	if err != nil {
+		return err
+	}
+	if output := *c.flags.print.OutputFormat; output != "" {
+		return c.printBundled(all)
+	}
+	w := printers.GetNewTabWriter(c.env.Out)
+	_, _ = fmt.Fprintln(w, "TARGET-API-VERSION\tTARGET-KIND\tOPERATIONS")
+	for _, one := range all {
+		var operations []string
+		for _, r := range rules() {
+			if r.get(&one.Spec.Customizations) != "" {
+				operations = append(operations, string(r.operation))
+			}
+		}
+		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\n", one.Spec.Target.APIVersion, one.Spec.Target.Kind, strings.Join(operations, ","))
+	}
+	if err := w.Flush(); err != nil {
+		return fmt.Errorf("printing: %w", err)
+	}
+	if len(given) == 0 {
+		return nil
+	}
+	return c.printOverrides(given, all)
+}
+
+// printBundled prints whole customizations in the format of --output.
+func (c *command) printBundled(all []*configv1alpha1.ResourceInterpreterCustomization) error {
+	printer, err := c.flags.print.ToPrinter()
+	if err != nil {
+		return err
+	}
+	for _, one := range all {
+		one.SetGroupVersionKind(configv1alpha1.GroupVersion.WithKind(customizationKind))
+		if err := printer.PrintObj(one, c.env.Out); err != nil {
+			return fmt.Errorf("printing %s: %w", one.Name, err)
+		}
+	}
+	return nil
+}
+
+// printOverrides prints which rule answers instead of which.
+func (c *command) printOverrides(given []*loaded, all []*configv1alpha1.ResourceInterpreterCustomization) error {
+	builtIn := interpreter.New()
+	w := printers.GetNewTabWriter(c.env.Out)
+	_, _ = fmt.Fprintln(w, "\nCUSTOMIZATION\tTARGET-API-VERSION\tTARGET-KIND\tOPERATION\tOVERRIDES")
+	for _, one := range given {
+		target := one.Spec.Target
+		gvk := schema.FromAPIVersionAndKind(target.APIVersion, target.Kind)
+		for _, r := range rules() {
+			if r.get(&one.Spec.Customizations) == "" {
+				continue
+			}
+			overrides := "<none>"
+			switch {
+			case slices.ContainsFunc(all, func(b *configv1alpha1.ResourceInterpreterCustomization) bool {
+				return b.Spec.Target == target && r.get(&b.Spec.Customizations) != ""
+			}):
+				overrides = "bundled customization"
+			case builtIn.HookEnabled(gvk, r.operation):
+				overrides = "built-in rule"
+			}
+			_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", one.title(), target.APIVersion, target.Kind, r.operation, overrides)
+		}
+	}
+	if err := w.Flush(); err != nil {
+		return fmt.Errorf("printing: %w", err)
+	}
+	return nil
+}
+
+func names(kinds []schema.GroupVersionKind) string {
+	list := make([]string, len(kinds))
+	for i, gvk := range kinds {
+		list[i] = name(gvk)
+	}
+	return strings.Join(list, ", ")
+}
