@@ -24,8 +24,12 @@ func Down(ctx context.Context, d Deps, root, name string, purge bool) error {
 		return err
 	}
 	defer unlock()
-	// The roles first: they need the clusters to end well.
-	if err := f.stopAll(ctx, d, []string{rolesProcess}); err != nil {
+	// The roles and agents first: they need the clusters to end well.
+	first := []string{rolesProcess}
+	for _, member := range f.Pull {
+		first = append(first, agentName(member))
+	}
+	if err := f.stopAll(ctx, d, first); err != nil {
 		return err
 	}
 	if err := f.stopAll(ctx, d, append([]string{controlPlane}, f.Members...)); err != nil {

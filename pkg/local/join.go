@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
@@ -50,20 +51,29 @@ func (d Deps) join(ctx context.Context, j joining) error {
 	if err != nil {
 		return fmt.Errorf("joining %s: %w", j.name, err)
 	}
-	problem, err := member.WaitReady(ctx, deps, j.name, joinLimit)
-	if err != nil {
+	if err := settle(ctx, deps, cpConfig, j.name, j.look); err != nil {
 		return fmt.Errorf("joining %s: %w", j.name, err)
-	}
-	if problem != "" {
-		return fmt.Errorf("joining %s: it is not Ready after %s: %s; %s", j.name, joinLimit, problem, j.look)
-	}
-	problem, err = member.WaitReachable(ctx, cpConfig, j.name, deps.Report, joinLimit)
-	if err != nil {
-		return fmt.Errorf("joining %s: %w", j.name, err)
-	}
-	if problem != "" {
-		return fmt.Errorf("joining %s: it is not reached through the control plane after %s: %s; %s", j.name, joinLimit, problem, j.look)
 	}
 	d.Progress.Done(step, "Ready")
+	return nil
+}
+
+// settle waits until a member is Ready and reached through the control plane. look
+// says where to look when that takes too long.
+func settle(ctx context.Context, deps member.Deps, control *rest.Config, name, look string) error {
+	problem, err := member.WaitReady(ctx, deps, name, joinLimit)
+	if err != nil {
+		return err
+	}
+	if problem != "" {
+		return fmt.Errorf("it is not Ready after %s: %s; %s", joinLimit, problem, look)
+	}
+	problem, err = member.WaitReachable(ctx, control, name, deps.Report, joinLimit)
+	if err != nil {
+		return err
+	}
+	if problem != "" {
+		return fmt.Errorf("it is not reached through the control plane after %s: %s; %s", joinLimit, problem, look)
+	}
 	return nil
 }

@@ -17,13 +17,16 @@ const (
 	portMetrics    = "metrics"
 )
 
-// choosePorts gives every role a port: the one it had if nobody took it
-// meanwhile, else a free one.
-func (f *Federation) choosePorts() error {
+// rolePorts are the ports of the control plane's roles.
+func rolePorts() []string { return []string{portAggregated, portWebhook, portHealth, portMetrics} }
+
+// choosePorts gives each name a port: the one it had if nobody took it meanwhile,
+// else a free one.
+func (f *Federation) choosePorts(names ...string) error {
 	if f.Ports == nil {
 		f.Ports = map[string]int{}
 	}
-	for _, name := range []string{portAggregated, portWebhook, portHealth, portMetrics} {
+	for _, name := range names {
 		l, err := listen(f.Ports[name])
 		if err != nil {
 			return fmt.Errorf("finding a port for %s: %w", name, err)

@@ -56,10 +56,7 @@ func (s *starter) roles(ctx context.Context, info ready.Info) error {
 // startRoles starts the process while it writes what the process needs to the
 // control plane. The context that it returns ends with the process.
 func (s *starter) startRoles(ctx context.Context, p process, info ready.Info, c client.Client) (alive context.Context, stop func(), err error) {
-	if err := s.f.choosePorts(); err != nil {
-		return nil, nil, err
-	}
-	if err := s.f.save(); err != nil {
+	if err := s.choosePorts(rolePorts()...); err != nil {
 		return nil, nil, err
 	}
 	ca, err := s.certificates()

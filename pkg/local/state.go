@@ -58,6 +58,8 @@ type Federation struct {
 	Name string `json:"name"`
 	// Members are the names of the member clusters, in order.
 	Members []string `json:"members"`
+	// Pull are the members in Pull mode.
+	Pull []string `json:"pull,omitempty"`
 	// Nodes is the number of simulated nodes of each member.
 	Nodes int `json:"nodes"`
 	// Ports of the control plane's processes by name.
@@ -185,5 +187,12 @@ func (f *Federation) log(process string) string {
 // processNames are the processes of the federation in the order in which they
 // are shown.
 func (f *Federation) processNames() []string {
-	return append([]string{controlPlane, rolesProcess}, f.Members...)
+	out := []string{controlPlane, rolesProcess}
+	for _, member := range f.Members {
+		out = append(out, member)
+		if f.pulls(member) {
+			out = append(out, agentName(member))
+		}
+	}
+	return out
 }

@@ -55,6 +55,9 @@ type UpRequest struct {
 	// Members is the number of member clusters; negative means as many as there
 	// are, or two.
 	Members int
+	// Pull is the number of members in Pull mode, each with an agent; negative means
+	// as before, or none. Members that are there keep their mode.
+	Pull int
 	// Nodes is the number of simulated nodes of each new member; negative means as
 	// before, or one.
 	Nodes int
@@ -132,12 +135,12 @@ func prepare(d Deps, r UpRequest) (*Federation, error) {
 	}
 	f, err := Load(r.Root, r.Name)
 	if errors.Is(err, ErrNoFederation) {
-		f, err = &Federation{Name: r.Name, Runtime: r.Runtime, Nodes: -1, Created: d.Now(), dir: filepath.Join(r.Root, r.Name)}, nil
+		f, err = &Federation{Name: r.Name, Runtime: r.Runtime, Created: d.Now(), dir: filepath.Join(r.Root, r.Name)}, nil
 		if r.Members < 0 {
 			r.Members = defaultMembers
 		}
-		if r.Nodes < 0 {
-			r.Nodes = defaultNodes
+		if f.runtimeOf() == RuntimeProcess {
+			f.Nodes = defaultNodes
 		}
 	}
 	if err != nil {
@@ -152,8 +155,14 @@ func prepare(d Deps, r UpRequest) (*Federation, error) {
 	if r.Nodes >= 0 {
 		f.Nodes = r.Nodes
 	}
+	before := len(f.Members)
 	if r.Members >= 0 {
 		if err := f.grow(r.Members); err != nil {
+			return nil, err
+		}
+	}
+	if r.Pull >= 0 {
+		if err := f.choosePull(r.Pull, before); err != nil {
 			return nil, err
 		}
 	}
@@ -222,6 +231,9 @@ func (s *starter) run(ctx context.Context) error {
 			control, ok := roles.wait(ctx)
 			if !ok {
 				return nil // its own step says why
+			}
+			if s.f.pulls(member) {
+				return s.register(ctx, member, control, info)
 			}
 			return s.join(ctx, joining{
 				name: member, control: control.Kubeconfig, kubeconfig: info.Kubeconfig,

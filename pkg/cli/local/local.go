@@ -101,7 +101,10 @@ func newUp(e *env.Env) *cobra.Command {
 # Start a control plane and two members
 {{.Name}} local up --members 2
 
-# The same of kind clusters, the control plane from the image of this version that Docker has
+# Three members, one of them in Pull mode: its agent dials the control plane
+{{.Name}} local up --members 3 --pull 1
+
+# Two kind clusters, the control plane from the image of this version that Docker has
 {{.Name}} local up --runtime kind --members 2`),
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -110,6 +113,9 @@ func newUp(e *env.Env) *cobra.Command {
 			}
 			if cmd.Flags().Changed("nodes") && r.Nodes < 0 {
 				return fmt.Errorf("--nodes %d: use 0 or more", r.Nodes)
+			}
+			if cmd.Flags().Changed("pull") && r.Pull < 0 {
+				return fmt.Errorf("--pull %d: use 0 or more", r.Pull)
 			}
 			var err error
 			if r.Root, err = f.root(); err != nil {
@@ -127,7 +133,8 @@ func newUp(e *env.Env) *cobra.Command {
 func bindUp(fs *pflag.FlagSet, r *local.UpRequest) {
 	fs.IntVar(&r.Members, "members", -1, "Number of member clusters, from 0; default as many as there are, 2 for a new federation.")
 	fs.IntVar(&r.Nodes, "nodes", -1, "Number of simulated nodes of each member process; default as before, 1 for a new federation.")
-	fs.Lookup("members").DefValue, fs.Lookup("nodes").DefValue = "", ""
+	fs.IntVar(&r.Pull, "pull", -1, "Number of members in Pull mode, each with an agent that dials the control plane; default as before, 0 for a new federation.")
+	fs.Lookup("members").DefValue, fs.Lookup("nodes").DefValue, fs.Lookup("pull").DefValue = "", "", ""
 	fs.StringVar(&r.Runtime, "runtime", "", "What the clusters are: "+strings.Join(local.Runtimes(), " or ")+"; default as before, "+local.RuntimeProcess+" for a new federation.")
 	fs.StringVar(&r.Kind.NodeImage, "node-image", "", "Image of the nodes of new kind clusters; default kind's own.")
 	fs.StringVar(&r.Kind.Config, "kind-config", "", "Path of a kind configuration that new kind clusters are made from; their names are set.")
