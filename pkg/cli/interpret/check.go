@@ -2,6 +2,7 @@ package interpret
 
 import (
 	"fmt"
+	"strings"
 
 	cmdutil "k8s.io/kubectl/pkg/cmd/util"
 
@@ -33,7 +34,7 @@ func (c *command) check(names []string) error {
 			if r.get(&one.Spec.Customizations) != "" {
 				verdict = "PASS"
 				if err := checkRule(r, one.ResourceInterpreterCustomization, before); err != nil {
-					verdict, bad = "ERROR: "+err.Error(), true
+					verdict, bad = "ERROR: "+strings.TrimSpace(err.Error()), true
 				}
 			}
 			c.printf("    %-25s%s\n", r.operation+":", verdict)

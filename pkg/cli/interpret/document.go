@@ -133,7 +133,7 @@ func setScripts(c *configv1alpha1.ResourceInterpreterCustomization, sections map
 			continue
 		}
 		if err := lua.Check(script); err != nil {
-			errs = append(errs, fmt.Errorf("rule %s: %w", r.operation, err))
+			errs = append(errs, fmt.Errorf("rule %s: %s", r.operation, strings.TrimSpace(err.Error())))
 		}
 		r.set(&c.Spec.Customizations, script+"\n")
 	}

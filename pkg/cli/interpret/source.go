@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/cli-runtime/pkg/resource"
 	"sigs.k8s.io/yaml"
@@ -110,12 +111,8 @@ func customization(info *resource.Info) (*configv1alpha1.ResourceInterpreterCust
 	if !ok {
 		return nil, fmt.Errorf("%s holds a %T", info.Source, info.Object)
 	}
-	text, err := obj.MarshalJSON()
-	if err != nil {
-		return nil, fmt.Errorf("encoding %s: %w", info.Source, err)
-	}
 	c := &configv1alpha1.ResourceInterpreterCustomization{}
-	if err := yaml.UnmarshalStrict(text, c); err != nil {
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(obj.Object, c, true); err != nil {
 		return nil, fmt.Errorf("decoding %s: %w", info.Source, err)
 	}
 	switch {
