@@ -2,7 +2,6 @@ package member
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -35,6 +34,11 @@ type UnjoinRequest struct {
 	// Force removes the cluster from the control plane even if what it runs cannot
 	// be cleaned up.
 	Force bool
+	// Abandon forgets a cluster at once, in either mode: nothing waits for it, and a
+	// tombstone has its agent clean up if it ever comes back.
+	Abandon bool
+	// At is when it is abandoned, for the record.
+	At time.Time
 	// DryRun checks and writes nothing.
 	DryRun bool
 }
@@ -50,30 +54,58 @@ func Unjoin(ctx context.Context, d Deps, r UnjoinRequest) ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading cluster %q: %w", r.Name, err)
 	}
-	if cluster.Spec.SyncMode == clusterv1alpha1.Pull {
+	if cluster.Spec.SyncMode == clusterv1alpha1.Pull && !r.Abandon {
 		return nil, fmt.Errorf("cluster %s is a Pull mode member cluster, please use command `unregister` if you want to continue unregistering the cluster", r.Name)
 	}
 	if r.DryRun {
 		return nil, nil
 	}
-	if err := client.IgnoreNotFound(d.ControlPlane.Delete(ctx, cluster)); err != nil {
-		return nil, fmt.Errorf("deleting cluster %q: %w", r.Name, err)
-	}
-	var left []string
-	if err := awaitGone(ctx, d, r.Name, r.Wait); err != nil {
-		if !errors.Is(err, errTooLong) {
-			return nil, err
-		}
-		if !r.Force {
-			return nil, fmt.Errorf("cluster %q is still being removed after %s: %s; it goes on when the cluster answers again, or give it up with %q: %w",
-				r.Name, r.Wait, strings.Join(remaining(ctx, d, r.Name), ", "), d.Program+" unjoin "+r.Name+" --force", context.DeadlineExceeded)
-		}
-		if left, err = force(ctx, d, r.Name); err != nil {
-			return left, err
-		}
+	left, err := release(ctx, d, r, cluster)
+	if err != nil {
+		return left, err
 	}
 	more, err := cleanMember(ctx, d, r)
 	return append(left, more...), err
+}
+
+// release has the control plane let go of a cluster. It returns what it knows to be
+// left in the member.
+func release(ctx context.Context, d Deps, r UnjoinRequest, cluster *clusterv1alpha1.Cluster) ([]string, error) {
+	left, err := inventory(ctx, d.ControlPlane, r.Name)
+	if err != nil {
+		return nil, err
+	}
+	if r.Abandon {
+		if err := bury(ctx, d, r, cluster, left); err != nil {
+			return nil, err
+		}
+	}
+	if err := client.IgnoreNotFound(d.ControlPlane.Delete(ctx, cluster)); err != nil {
+		return nil, fmt.Errorf("deleting cluster %q: %w", r.Name, err)
+	}
+	if r.Abandon {
+		more, err := force(ctx, d, r.Name, forceLimit)
+		return append(left.lines(), more...), err
+	}
+	wait, reserve := r.Wait, time.Duration(0)
+	if r.Force {
+		reserve = min(r.Wait/2, forceLimit)
+		wait -= reserve
+	}
+	err = awaitGone(ctx, d, r.Name, wait)
+	switch {
+	case err == nil && alive(cluster):
+		return nil, nil
+	case err == nil:
+		return left.lines(), nil // nobody was there to clean up
+	case !errors.Is(err, errTooLong):
+		return nil, err
+	case !r.Force:
+		return left.lines(), fmt.Errorf("cluster %q is still being removed after %s: %s; it goes on when the cluster answers again, or give it up with %q: %w",
+			r.Name, r.Wait, strings.Join(remaining(ctx, d, r.Name), ", "), d.Program+" unjoin "+r.Name+" --force", context.DeadlineExceeded)
+	}
+	more, err := force(ctx, d, r.Name, reserve)
+	return append(left.lines(), more...), err
 }
 
 // unjoinRest handles a cluster that the control plane does not have: an earlier
@@ -105,8 +137,8 @@ func awaitGone(ctx context.Context, d Deps, name string, limit time.Duration) er
 	}
 	return await(ctx, limit, d.Report, what, func(ctx context.Context) (bool, error) {
 		err := d.ControlPlane.Get(ctx, client.ObjectKey{Name: name}, &clusterv1alpha1.Cluster{})
-		if apierrors.IsNotFound(err) {
-			return true, nil
+		if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
+			return true, nil // with the cluster, the rights of its agent go
 		}
 		if err != nil {
 			return false, fmt.Errorf("reading cluster %q: %w", name, err)
@@ -141,69 +173,50 @@ func remaining(ctx context.Context, d Deps, name string) []string {
 
 // force takes away what holds the cluster in the control plane. The objects that
 // its Works stand for stay in the member.
-func force(ctx context.Context, d Deps, name string) ([]string, error) {
-	ctx, cancel := context.WithTimeout(ctx, forceLimit)
+func force(ctx context.Context, d Deps, name string, limit time.Duration) ([]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	space := names.ExecutionNamespace(name)
-	left, errs := dropWorks(ctx, d, space)
+	errs := dropWorks(ctx, d, space)
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: space}}
 	if err := d.ControlPlane.Delete(ctx, ns); client.IgnoreNotFound(err) != nil && !apierrors.IsConflict(err) {
 		errs = append(errs, fmt.Errorf("deleting namespace %s: %w", space, err))
 	}
-	if err := finalizeNamespace(ctx, d, space); err != nil {
+	if err := finalizeNamespace(ctx, d, space, limit/3); err != nil {
 		errs = append(errs, err)
 	}
 	cluster := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	if err := dropFinalizer(ctx, d.ControlPlane, cluster, clusterv1alpha1.ClusterControllerFinalizer); err != nil {
 		errs = append(errs, err)
 	}
+	var left []string
 	for _, err := range errs {
 		left = append(left, err.Error())
 	}
-	if err := awaitGone(ctx, d, name, patience); err != nil {
+	if err := awaitGone(ctx, d, name, limit/3); err != nil {
 		return left, fmt.Errorf("cluster %q could not be forced out: %w", name, err)
 	}
 	return left, nil
 }
 
-// dropWorks takes the finalizers off the Works of a cluster and says which objects
-// that leaves in the member.
-func dropWorks(ctx context.Context, d Deps, space string) ([]string, []error) {
+// dropWorks deletes the Works of a cluster without anybody cleaning up after them.
+func dropWorks(ctx context.Context, d Deps, space string) []error {
+	// Deleted first: nobody holds on anew to what is on its way out.
+	err := d.ControlPlane.DeleteAllOf(ctx, &workv1alpha1.Work{}, client.InNamespace(space))
+	if client.IgnoreNotFound(err) != nil {
+		return []error{fmt.Errorf("deleting the works in namespace %s: %w", space, err)}
+	}
 	works := &workv1alpha1.WorkList{}
 	if err := d.ControlPlane.List(ctx, works, client.InNamespace(space)); err != nil {
-		return nil, []error{fmt.Errorf("listing the works in namespace %s: %w", space, err)}
+		return []error{fmt.Errorf("listing the works in namespace %s: %w", space, err)}
 	}
-	var left []string
 	var errs []error
 	for i := range works.Items {
-		work := &works.Items[i]
-		if !controllerutil.ContainsFinalizer(work, workv1alpha2.ExecutionControllerFinalizer) {
-			continue
-		}
-		left = append(left, "in the member: "+strings.Join(manifests(work), ", "))
-		if err := dropFinalizer(ctx, d.ControlPlane, work, workv1alpha2.ExecutionControllerFinalizer); err != nil {
+		if err := dropFinalizer(ctx, d.ControlPlane, &works.Items[i], workv1alpha2.ExecutionControllerFinalizer); err != nil {
 			errs = append(errs, err)
-			continue
-		}
-		if err := d.ControlPlane.Delete(ctx, work); client.IgnoreNotFound(err) != nil {
-			errs = append(errs, fmt.Errorf("deleting work %s: %w", key(work), err))
 		}
 	}
-	return left, errs
-}
-
-func manifests(work *workv1alpha1.Work) []string {
-	var out []string
-	for _, m := range work.Spec.Workload.Manifests {
-		obj := &metav1.PartialObjectMetadata{}
-		if err := json.Unmarshal(m.Raw, obj); err == nil && obj.Kind != "" {
-			out = append(out, obj.Kind+" "+key(obj))
-		}
-	}
-	if len(out) == 0 {
-		out = append(out, "what work "+work.Name+" stands for")
-	}
-	return out
+	return errs
 }
 
 // dropFinalizer removes one finalizer from an object, however often others write
@@ -232,10 +245,10 @@ func dropFinalizer(ctx context.Context, c client.Client, obj client.Object, fina
 
 // finalizeNamespace waits for a namespace to go and, where nothing removes it,
 // removes it through its finalize subresource.
-func finalizeNamespace(ctx context.Context, d Deps, name string) error {
+func finalizeNamespace(ctx context.Context, d Deps, name string, limit time.Duration) error {
 	ns := &corev1.Namespace{}
 	what := func() string { return fmt.Sprintf("namespace %s to be removed", name) }
-	err := await(ctx, 2*patience, d.Report, what, func(ctx context.Context) (bool, error) {
+	err := await(ctx, min(limit, 2*patience), d.Report, what, func(ctx context.Context) (bool, error) {
 		err := d.ControlPlane.Get(ctx, client.ObjectKey{Name: name}, ns)
 		return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
 	})
