@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"time"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -52,8 +53,7 @@ func (f *Federation) deleteClusters(d Deps, lib kindLibrary) error {
 		wg.Go(func() {
 			step := "remove " + short
 			d.Progress.Begin(step)
-			if err := lib.Delete(f.kindName(short), f.kindKubeconfig(short)); err != nil {
-				errs[i] = fmt.Errorf("removing kind cluster %q: %w", f.kindName(short), err)
+			if errs[i] = f.deleteCluster(d, lib, short, step); errs[i] != nil {
 				return
 			}
 			d.Progress.Done(step, "kind cluster "+f.kindName(short))
@@ -61,6 +61,41 @@ func (f *Federation) deleteClusters(d Deps, lib kindLibrary) error {
 	}
 	wg.Wait()
 	return errors.Join(errs...)
+}
+
+// An engine goes on making nodes that it was asked for by a program that was
+// killed, and cannot remove them before they are made.
+const (
+	// unseenLimit is how long such nodes may stay unseen, nodeLimit how long they may
+	// take to go.
+	unseenLimit = 10 * time.Second
+	nodeLimit   = time.Minute
+)
+
+// deleteCluster removes a kind cluster and returns when no node of it is left. It is
+// a part of step.
+func (f *Federation) deleteCluster(d Deps, lib kindLibrary, short, step string) error {
+	name := f.kindName(short)
+	begun, seen := d.Now(), f.Kind.Complete[short]
+	for {
+		if err := lib.Delete(name, f.kindKubeconfig(short)); err != nil {
+			return fmt.Errorf("removing kind cluster %q: %w", name, err)
+		}
+		left, err := lib.ListNodes(name)
+		if err != nil {
+			return fmt.Errorf("listing the nodes of kind cluster %q: %w", name, err)
+		}
+		seen = seen || len(left) > 0
+		waited := d.Now().Sub(begun)
+		switch {
+		case len(left) == 0 && (seen || waited > unseenLimit):
+			return nil
+		case waited > nodeLimit:
+			return fmt.Errorf("removing kind cluster %q: node %s is still there after %s", name, left[0], nodeLimit)
+		}
+		d.Progress.Waiting(step, "nodes that an earlier start asked for")
+		time.Sleep(time.Second)
+	}
 }
 
 // statusKind returns the state of the control plane and of the clusters.

@@ -2,6 +2,7 @@ package local
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -52,14 +53,14 @@ func upKind(ctx context.Context, d Deps, f *Federation, r UpRequest) error {
 		return cluster.NewProvider(s.engine.option, cluster.ProviderWithLogger(l))
 	}
 	s.lib = s.reporting(log.NoopLogger{})
+	if err := s.prepare(r); err != nil {
+		return err
+	}
 	unlock, err := f.lock()
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	if err := s.prepare(r); err != nil {
-		return err
-	}
 	if err := s.run(ctx); err != nil {
 		return fmt.Errorf("%w\nwhat is complete is kept: run \"%[2]s local up\" again to go on, or \"%[2]s local down\" to remove it", err, d.Program)
 	}
@@ -190,8 +191,8 @@ func (s *kindStarter) bringUp(ctx context.Context, short string, said *sayings) 
 	if begun && len(found) > 0 {
 		// An earlier start was cut off: what there is of it cannot be finished.
 		said.set("what is left of an earlier start to go")
-		if err := s.lib.Delete(s.f.kindName(short), s.f.kindKubeconfig(short)); err != nil {
-			return fmt.Errorf("removing what an earlier start left: %w", err)
+		if err := s.f.deleteCluster(s.Deps, s.lib, short, short); err != nil {
+			return err
 		}
 	}
 	return s.create(ctx, short, said)
@@ -219,7 +220,8 @@ func (s *kindStarter) create(ctx context.Context, short string, said *sayings) e
 	}
 	lib := s.reporting(kindLogger{said})
 	if err := s.interruptible(ctx, short, func() error { return lib.Create(s.f.kindName(short), options...) }); err != nil {
-		return said.explain(err)
+		// The library removed what it had made.
+		return errors.Join(said.explain(err), s.save(func(k *kindState) { delete(k.Complete, short) }))
 	}
 	if err := s.f.saveKindKubeconfig(s.lib, short); err != nil {
 		return err
