@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	upstream "k8s.io/kubectl/pkg/cmd/apply"
+	cmdutil "k8s.io/kubectl/pkg/cmd/util"
 
 	"github.com/karmada-toolkit/karmada/pkg/cli/env"
 )
@@ -81,19 +82,27 @@ func run(cmd *cobra.Command, e *env.Env, access *env.Access, f flags, args []str
 	if err := o.Validate(); err != nil {
 		return err
 	}
-	if f.allClusters || len(f.clusters) > 0 {
+	propagate := f.allClusters || len(f.clusters) > 0
+	if propagate {
 		if err := checkClusters(cmd.Context(), access, f.clusters); err != nil {
 			return err
 		}
-		o.PreProcessorFn = func() error {
-			infos, err := o.GetObjects()
-			if err != nil {
-				return err
-			}
-			infos, err = withPolicies(factory, infos, f.clusters)
-			o.SetObjects(infos)
+	}
+	o.PreProcessorFn = func() error {
+		infos, err := o.GetObjects()
+		if err != nil {
 			return err
 		}
+		if propagate {
+			if infos, err = withPolicies(factory, infos, f.clusters); err != nil {
+				return err
+			}
+			o.SetObjects(infos)
+		}
+		if o.DryRunStrategy == cmdutil.DryRunClient {
+			return judge(e, infos)
+		}
+		return nil
 	}
 	return o.Run()
 }

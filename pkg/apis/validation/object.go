@@ -1,0 +1,110 @@
+package validation
+
+import (
+	"errors"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	autoscalingv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/autoscaling/v1alpha1"
+	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
+	networkingv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/networking/v1alpha1"
+	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
+	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+)
+
+// Judge says of objects what admission would, without a server. It does what the
+// mutating webhooks do first, so that what they fill in is not missed. The rules
+// in the schemas of the CRDs are the server's.
+type Judge struct {
+	// Warner warns of what is admitted.
+	Warner Warner
+	// Compile says whether a script compiles.
+	Compile func(lua string) error
+	// Customizations are those that new ones may conflict with.
+	Customizations []configv1alpha1.ResourceInterpreterCustomization
+}
+
+// New judges an object that is to be created: an error is the reason that it is
+// refused for. Objects of kinds without rules are admitted.
+func (j *Judge) New(obj *unstructured.Unstructured) (warnings []string, err error) {
+	check := j.checks()[obj.GroupVersionKind()]
+	if check == nil {
+		return nil, nil
+	}
+	return check(obj)
+}
+
+type check func(obj *unstructured.Unstructured) ([]string, error)
+
+// errUndecodable is the reason for objects that are not of their type.
+var errUndecodable = errors.New("unable to decode")
+
+// checkOf makes a check of a function that sees the typed object.
+func checkOf[T any](judge func(obj *T) ([]string, error)) check {
+	return func(obj *unstructured.Unstructured) ([]string, error) {
+		typed := new(T)
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, typed); err != nil {
+			return nil, fmt.Errorf("%w %s into %T: %w", errUndecodable, obj.GroupVersionKind(), typed, err)
+		}
+		return judge(typed)
+	}
+}
+
+// listed makes a check of a function that lists errors.
+func listed[T any](validate func(obj *T) field.ErrorList) check {
+	return checkOf(func(obj *T) ([]string, error) { return nil, validate(obj).ToAggregate() })
+}
+
+func (j *Judge) checks() map[schema.GroupVersionKind]check {
+	policy, config := policyv1alpha1.SchemeGroupVersion, configv1alpha1.SchemeGroupVersion
+	networking, autoscaling := networkingv1alpha1.SchemeGroupVersion, autoscalingv1alpha1.SchemeGroupVersion
+	return map[schema.GroupVersionKind]check{
+		policy.WithKind("PropagationPolicy"): checkOf(func(p *policyv1alpha1.PropagationPolicy) ([]string, error) {
+			policyv1alpha1.DefaultSelectorNamespaces(p.Spec.ResourceSelectors, p.Namespace)
+			return j.propagation(p)
+		}),
+		policy.WithKind("ClusterPropagationPolicy"): checkOf(func(p *policyv1alpha1.ClusterPropagationPolicy) ([]string, error) {
+			return j.propagation(p)
+		}),
+		policy.WithKind("OverridePolicy"): checkOf(func(p *policyv1alpha1.OverridePolicy) ([]string, error) {
+			policyv1alpha1.DefaultSelectorNamespaces(p.Spec.ResourceSelectors, p.Namespace)
+			return j.Warner.OverridePolicy(p), ValidateOverridePolicy(p).ToAggregate()
+		}),
+		policy.WithKind("ClusterOverridePolicy"): checkOf(func(p *policyv1alpha1.ClusterOverridePolicy) ([]string, error) {
+			return j.Warner.OverridePolicy(p), ValidateOverridePolicy(p).ToAggregate()
+		}),
+		policy.WithKind("ClusterTaintPolicy"): checkOf(func(p *policyv1alpha1.ClusterTaintPolicy) ([]string, error) {
+			// Most installations have no webhook for it.
+			warnings := j.Warner.ClusterTaintPolicy(p)
+			for _, err := range ValidateClusterTaintPolicy(p, true) {
+				warnings = append(warnings, err.Error())
+			}
+			return warnings, nil
+		}),
+		policy.WithKind("FederatedResourceQuota"):                  listed(ValidateFederatedResourceQuota),
+		config.WithKind("ResourceInterpreterWebhookConfiguration"): listed(ValidateInterpreterWebhookConfiguration),
+		config.WithKind("ResourceInterpreterCustomization"): checkOf(func(c *configv1alpha1.ResourceInterpreterCustomization) ([]string, error) {
+			return nil, ValidateCustomization(c, j.Customizations, j.Compile)
+		}),
+		autoscaling.WithKind("FederatedHPA"): listed(func(h *autoscalingv1alpha1.FederatedHPA) field.ErrorList {
+			autoscalingv1alpha1.DefaultFederatedHPA(h)
+			return ValidateFederatedHPA(h)
+		}),
+		autoscaling.WithKind("CronFederatedHPA"):   listed(ValidateCronFederatedHPA),
+		networking.WithKind("MultiClusterService"): listed(ValidateMultiClusterService),
+		networking.WithKind("MultiClusterIngress"): listed(ValidateMultiClusterIngress),
+		workv1alpha2.SchemeGroupVersion.WithKind("ResourceBinding"): listed(func(b *workv1alpha2.ResourceBinding) field.ErrorList {
+			return ValidateResourceBinding(b, false)
+		}),
+	}
+}
+
+// propagation judges a propagation policy; who it is, admission itself decides.
+func (j *Judge) propagation(p policyv1alpha1.Policy) ([]string, error) {
+	policyv1alpha1.DefaultPropagationSpec(p.PropagationSpec())
+	return j.Warner.PropagationPolicy(p), ValidatePropagationPolicy(p).ToAggregate()
+}

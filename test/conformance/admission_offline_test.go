@@ -1,0 +1,55 @@
+package conformance
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/karmada-toolkit/karmada/pkg/apis/validation"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/interpreter/lua"
+	"github.com/karmada-toolkit/karmada/test/conformance/internal/admission"
+)
+
+// What the command line says without a server is what the webhooks say: it
+// admits what they admit and refuses what they refuse, in the same words.
+func TestAdmission_Offline(t *testing.T) {
+	cases, err := admission.Read(admissionReader(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	judge := &validation.Judge{Compile: lua.Check}
+	admitted, refused := 0, 0
+	for _, c := range cases {
+		obj := &unstructured.Unstructured{}
+		text, err := json.Marshal(c.Object)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal(text, &obj.Object); err != nil {
+			t.Fatal(err)
+		}
+		if parts := strings.Split(c.Path, "/"); len(parts) > 6 && parts[4] == "namespaces" {
+			obj.SetNamespace(parts[5])
+		}
+		_, err = judge.New(obj)
+		_, reason, byWebhook := strings.Cut(c.Expect.Message, "denied the request: ")
+		switch {
+		case c.Expect.Code < 300 && err != nil:
+			t.Errorf("%s is admitted, but offline: %v", c.Name, err)
+		case c.Expect.Code < 300:
+			admitted++
+		case byWebhook && err == nil:
+			t.Errorf("%s is admitted offline, but: %s", c.Name, reason)
+		case byWebhook:
+			refused++
+			// The second line of the reference's error says nothing.
+			reason = strings.ReplaceAll(reason, "\nJSON pointer error", "")
+			if got := err.Error(); got != reason && !strings.Contains(reason, got) && !strings.Contains(got, reason) {
+				t.Errorf("%s\noffline: %s\nserver:  %s", c.Name, got, reason)
+			}
+		}
+	}
+	t.Logf("%d of %d cases admitted, %d refused by webhooks; the others are refused by schemas", admitted, len(cases), refused)
+}
