@@ -3,12 +3,24 @@ package installer
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
+	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/karmada-toolkit/karmada/internal/apply"
+	"github.com/karmada-toolkit/karmada/internal/kube"
+	"github.com/karmada-toolkit/karmada/pkg/init/components"
 )
+
+// fieldManager owns what an installation writes.
+const fieldManager = "karmadactl-init"
 
 // Deps are what an installation works with.
 type Deps struct {
@@ -36,6 +48,8 @@ type Progress interface {
 type Result struct {
 	// Changes are what was done to the objects of both clusters, in no order.
 	Changes apply.ChangeSet
+	// FilesChanged says that local files were written.
+	FilesChanged bool
 	// Kubeconfig is the path of the administrator's kubeconfig.
 	Kubeconfig string
 	// Server is the URL of the API server in it.
@@ -43,9 +57,233 @@ type Result struct {
 	// Token is a bootstrap token, empty unless one was asked for, and CAHash the
 	// hash of the authority by which a cluster that registers knows the server.
 	Token, CAHash string
+	// Notes are for the user.
+	Notes []string
+}
+
+// Changed says whether the installation was not as wanted before.
+func (r *Result) Changed() bool { return r.FilesChanged || r.Changes.Changed() }
+
+// state is one run of an installation.
+type state struct {
+	Deps
+	options    *Options
+	host       client.Client
+	hostAPI    kubernetes.Interface
+	facts      *facts
+	sites      sites
+	customCRDs []*apiextensionsv1.CustomResourceDefinition
+	board      *board
+
+	mu    sync.Mutex
+	creds *credentials
+	cfg   *components.Config
+	cp    client.Client
+	result
+}
+
+// result is the part of a Result that phases add to.
+type result struct {
+	changes      apply.ChangeSet
+	filesChanged bool
+	token        string
+	notes        []string
 }
 
 // Run makes sure that the control plane that o describes is installed and works.
-func Run(_ context.Context, _ Deps, _ Options) (*Result, error) {
-	return nil, errors.New("not implemented")
+// When it is interrupted, or fails, it can be run again.
+func Run(ctx context.Context, d Deps, o Options) (*Result, error) {
+	if err := o.Validate(d.Program); err != nil {
+		return nil, err
+	}
+	s, err := newState(ctx, d, &o)
+	if err != nil {
+		return nil, err
+	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	s.board = newBoard(s.host, s.hostAPI, o.Namespace, d.Now)
+	go s.board.watch(ctx)
+	if err := s.runPhases(ctx, o.chosen()); err != nil {
+		return nil, err
+	}
+	r := &Result{
+		Changes: s.changes, FilesChanged: s.filesChanged, Token: s.token, Notes: s.notes,
+		Kubeconfig: o.directory().kubeconfig(), Server: s.sites.server,
+	}
+	if s.creds != nil {
+		r.CAHash = publicKeyHash(s.creds.ca.Cert)
+	}
+	return r, nil
+}
+
+// newState reads what there is.
+func newState(ctx context.Context, d Deps, o *Options) (*state, error) {
+	if d.Progress == nil {
+		d.Progress = quiet{}
+	}
+	s := &state{Deps: d, options: o}
+	var err error
+	if s.customCRDs, err = o.customCRDs(ctx); err != nil {
+		return nil, err
+	}
+	cfg := rest.CopyConfig(d.Host)
+	cfg.QPS, cfg.Burst = -1, 0
+	if o.Host.Endpoint != "" {
+		cfg.Host = o.Host.Endpoint
+	}
+	if s.hostAPI, err = kubernetes.NewForConfig(cfg); err != nil {
+		return nil, fmt.Errorf("connecting to the host cluster: %w", err)
+	}
+	if s.facts, err = gather(ctx, s.hostAPI, o); err != nil {
+		return nil, err
+	}
+	if s.host, err = client.New(cfg, client.Options{Scheme: kube.NewScheme()}); err != nil {
+		return nil, fmt.Errorf("connecting to the host cluster: %w", err)
+	}
+	s.sites, err = s.facts.sites(o)
+	return s, err
+}
+
+type quiet struct{}
+
+func (quiet) Begin(string)           {}
+func (quiet) Waiting(string, string) {}
+func (quiet) Done(string, string)    {}
+
+// runPhases runs each phase as soon as those that it needs are done. The first
+// failure stops all.
+func (s *state) runPhases(ctx context.Context, phases []Phase) error {
+	done := map[string]chan struct{}{}
+	for _, p := range phases {
+		done[p.Name] = make(chan struct{})
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	for _, p := range phases {
+		g.Go(func() error {
+			for _, need := range needs(p, done) {
+				select {
+				case <-done[need]:
+				case <-ctx.Done():
+					return ctx.Err()
+				}
+			}
+			s.Progress.Begin(p.Name)
+			if err := p.run(ctx, s); err != nil {
+				return fmt.Errorf("%s: %w", p.Name, err)
+			}
+			close(done[p.Name])
+			return nil
+		})
+	}
+	return g.Wait()
+}
+
+// needs are the phases to wait for. Those that do not run pass their own needs
+// on.
+func needs(p Phase, running map[string]chan struct{}) []string {
+	all := map[string]Phase{}
+	for _, q := range Phases() {
+		all[q.Name] = q
+	}
+	var out []string
+	for _, need := range p.Needs {
+		if _, ok := running[need]; ok {
+			out = append(out, need)
+		} else {
+			out = append(out, needs(all[need], running)...)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// credentials loads or creates the certificates, once.
+func (s *state) credentials() (*credentials, *components.Config, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.creds != nil {
+		return s.creds, s.cfg, nil
+	}
+	have := s.facts.certificates
+	if len(have) == 0 {
+		d := s.options.directory()
+		if who, ok := d.owner(); ok && who == s.owner() {
+			var err error
+			if have, err = d.certificates(); err != nil {
+				return nil, nil, err
+			}
+		}
+	}
+	creds, err := s.options.makeCredentials(have, s.sites, s.Now)
+	if err != nil {
+		return nil, nil, err
+	}
+	cfg, err := s.options.config(s.facts, creds)
+	if err != nil {
+		return nil, nil, err
+	}
+	s.creds, s.cfg = creds, cfg
+	return creds, cfg, nil
+}
+
+func (s *state) owner() owner {
+	return owner{HostID: s.facts.id, Namespace: s.options.Namespace}
+}
+
+// controlPlane returns a client of the new control plane.
+func (s *state) controlPlane() (client.Client, error) {
+	creds, _, err := s.credentials()
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.cp != nil {
+		return s.cp, nil
+	}
+	cfg, err := creds.restConfig()
+	if err != nil {
+		return nil, err
+	}
+	if s.cp, err = client.New(cfg, client.Options{Scheme: kube.NewScheme()}); err != nil {
+		return nil, fmt.Errorf("connecting to the control plane: %w", err)
+	}
+	return s.cp, nil
+}
+
+// apply writes objects that are not as wanted and returns a summary.
+func (s *state) apply(ctx context.Context, to client.Client, objects []client.Object) (string, error) {
+	applier := &apply.Applier{Client: to, Manager: fieldManager, Parallel: 16}
+	changes, err := applier.Apply(ctx, objects...)
+	s.mu.Lock()
+	s.changes = append(s.changes, changes...)
+	s.mu.Unlock()
+	if err != nil && ctx.Err() != nil {
+		err = errors.Join(ctx.Err())
+	}
+	return summary(changes), err
+}
+
+// summary counts changes.
+func summary(changes apply.ChangeSet) string {
+	count := map[apply.Action]int{}
+	for _, c := range changes {
+		count[c.Action]++
+	}
+	switch {
+	case count[apply.Created] == 0 && count[apply.Configured] == 0:
+		return "unchanged"
+	case count[apply.Configured] == 0:
+		return fmt.Sprintf("%d created", count[apply.Created])
+	case count[apply.Created] == 0:
+		return fmt.Sprintf("%d configured", count[apply.Configured])
+	}
+	return fmt.Sprintf("%d created, %d configured", count[apply.Created], count[apply.Configured])
+}
+
+func (s *state) note(format string, args ...any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.notes = append(s.notes, fmt.Sprintf(format, args...))
 }

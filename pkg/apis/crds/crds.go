@@ -46,6 +46,12 @@ func WithConversion(baseURL string, caBundle []byte) ([]*apiextensionsv1.CustomR
 	if err != nil {
 		return nil, err
 	}
+	return ConvertedBy(all, baseURL, caBundle), nil
+}
+
+// ConvertedBy points those of the given definitions that serve several versions
+// at the conversion webhook at baseURL. It changes and returns them.
+func ConvertedBy(all []*apiextensionsv1.CustomResourceDefinition, baseURL string, caBundle []byte) []*apiextensionsv1.CustomResourceDefinition {
 	url := baseURL + ConvertPath
 	for _, crd := range all {
 		if len(crd.Spec.Versions) < 2 {
@@ -59,5 +65,5 @@ func WithConversion(baseURL string, caBundle []byte) ([]*apiextensionsv1.CustomR
 			},
 		}
 	}
-	return all, nil
+	return all
 }

@@ -101,7 +101,7 @@ func (c *Config) template(p pod) corev1.PodTemplateSpec {
 		EnableServiceLinks:           new(bool),
 		PriorityClassName:            w.PriorityClass,
 		NodeSelector:                 w.NodeSelector,
-		Tolerations:                  append(defaultTolerations(), w.Tolerations...),
+		Tolerations:                  append(DefaultTolerations(), w.Tolerations...),
 		Affinity:                     affinity(p.name, w),
 		SecurityContext:              podSecurity(p),
 	}
@@ -163,8 +163,8 @@ func resources(p pod, w Workload) corev1.ResourceRequirements {
 	return r
 }
 
-// defaultTolerations let the control plane run where ordinary pods may not.
-func defaultTolerations() []corev1.Toleration {
+// DefaultTolerations let the control plane run where ordinary pods may not.
+func DefaultTolerations() []corev1.Toleration {
 	return []corev1.Toleration{
 		{Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute},
 		{Key: "node-role.kubernetes.io/control-plane", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule},

@@ -1,0 +1,413 @@
+package installer
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	bootstrapapi "k8s.io/cluster-bootstrap/token/api"
+	bootstraputil "k8s.io/cluster-bootstrap/token/util"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/karmada-toolkit/karmada/pkg/apis/names"
+	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/init/components"
+)
+
+const (
+	// pause is between looks at something that is waited for.
+	pause = 100 * time.Millisecond
+	// reachLimit is how long the API server may take to answer here once its pods
+	// are ready.
+	reachLimit = 20 * time.Second
+	// checkLimit is how long the control plane may take to accept a policy once all
+	// its parts are ready.
+	checkLimit = 30 * time.Second
+	// tokenTTL is how long the token of the next commands is good.
+	tokenTTL = 24 * time.Hour
+	// tokenDescription marks it.
+	tokenDescription = "The token that was shown at the end of init."
+)
+
+// certificates makes what is missing and keeps it in local files.
+func (s *state) certificates(context.Context) error {
+	d := s.options.directory()
+	if !d.ours(s.owner(), s.facts.certificates) {
+		moved, err := d.setAside(s.Now())
+		if err != nil {
+			return err
+		}
+		s.note("the files of another control plane, which does not answer any more, were moved to %s", moved)
+	}
+	creds, _, err := s.credentials()
+	if err != nil {
+		return err
+	}
+	if err := s.writeFiles(creds); err != nil {
+		return err
+	}
+	what := "kept"
+	if n := len(creds.made); n > 0 {
+		what = fmt.Sprintf("%d files made, in %s", n, d.pki)
+	}
+	s.Progress.Done(phaseCertificates, what)
+	return nil
+}
+
+func (s *state) writeFiles(creds *credentials) error {
+	changed, err := s.options.directory().write(s.owner(), creds)
+	s.mu.Lock()
+	s.filesChanged = s.filesChanged || changed
+	s.mu.Unlock()
+	return err
+}
+
+// namespace writes the namespace, then what is in it.
+func (s *state) namespace(ctx context.Context) error {
+	_, cfg, err := s.credentials()
+	if err != nil {
+		return err
+	}
+	objects, err := hostObjects(phaseNamespace, cfg)
+	if err != nil {
+		return err
+	}
+	if _, err := s.apply(ctx, s.host, objects[:1]); err != nil {
+		return fmt.Errorf("create namespace %s failed: %w", cfg.Namespace, err)
+	}
+	result, err := s.apply(ctx, s.host, objects[1:])
+	if err != nil {
+		return err
+	}
+	s.Progress.Done(phaseNamespace, "Secrets "+result)
+	return nil
+}
+
+// etcd labels its node and installs it.
+func (s *state) etcd(ctx context.Context) error {
+	if s.options.external() {
+		s.Progress.Done(phaseEtcd, "external")
+		return nil
+	}
+	if s.options.Etcd.StorageMode == components.StorageHostPath {
+		if err := s.labelNode(ctx); err != nil {
+			return err
+		}
+	}
+	return s.deploy(ctx, phaseEtcd, components.Etcd)
+}
+
+func (s *state) labelNode(ctx context.Context) error {
+	name, labelled, err := s.facts.etcdNode(s.options)
+	if err != nil || labelled {
+		return err
+	}
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	patch := fmt.Sprintf(`{"metadata":{"labels":{%q:""}}}`, components.EtcdNodeLabel)
+	if err := s.host.Patch(ctx, node, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
+		return fmt.Errorf("labelling node %s for etcd: %w", name, err)
+	}
+	s.note("etcd keeps its data on node %s, in %s", name, s.options.Etcd.DataPath)
+	return nil
+}
+
+// deploy writes the objects of a phase in the host cluster and waits until the
+// workload is ready.
+func (s *state) deploy(ctx context.Context, phase, workload string) error {
+	_, cfg, err := s.credentials()
+	if err != nil {
+		return err
+	}
+	objects, err := hostObjects(phase, cfg)
+	if err != nil {
+		return err
+	}
+	result, err := s.apply(ctx, s.host, objects)
+	if err != nil {
+		return err
+	}
+	if err := s.ready(ctx, phase, workload); err != nil {
+		return err
+	}
+	s.Progress.Done(phase, "ready, "+result)
+	return nil
+}
+
+// ready waits for a workload.
+func (s *state) ready(ctx context.Context, phase, workload string) error {
+	if limit := s.options.WaitSeconds; limit > 0 {
+		var stop context.CancelFunc
+		ctx, stop = context.WithTimeoutCause(ctx, time.Duration(limit)*time.Second, errLate)
+		defer stop()
+	}
+	err := s.board.wait(ctx, workload, func(what string) { s.Progress.Waiting(phase, what) })
+	if errors.Is(err, errLate) {
+		return s.late(workload)
+	}
+	return err
+}
+
+// errLate is the cause of the end of a wait.
+var errLate = errors.New("too late")
+
+// late is the error of a wait that took too long: it names everything that is not
+// ready, in the order in which one needs the other.
+func (s *state) late(workload string) error {
+	text := s.board.report()
+	if text == "" {
+		text = "\n  " + workload + " became ready just now; run the command again"
+	}
+	return fmt.Errorf("not ready after %d seconds (--wait-component-ready-timeout):%s", s.options.WaitSeconds, text)
+}
+
+// apiServer installs the API server and waits until it answers here.
+func (s *state) apiServer(ctx context.Context) error {
+	creds, cfg, err := s.credentials()
+	if err != nil {
+		return err
+	}
+	objects, err := hostObjects(phaseAPIServer, cfg)
+	if err != nil {
+		return err
+	}
+	result, err := s.apply(ctx, s.host, objects)
+	if err != nil {
+		return err
+	}
+	if err := s.ready(ctx, phaseAPIServer, components.APIServer); err != nil {
+		return err
+	}
+	rc, err := creds.restConfig()
+	if err != nil {
+		return err
+	}
+	err = s.poll(ctx, reachLimit, phaseAPIServer, "an answer of "+rc.Host, func(ctx context.Context) error {
+		ctx, stop := context.WithTimeout(ctx, 3*time.Second)
+		defer stop()
+		return readyz(ctx, rc)
+	})
+	if err != nil {
+		return fmt.Errorf("the API server runs in the host cluster, but %s does not answer here: %w; name an address that leads to it with --karmada-apiserver-advertise-address", rc.Host, err)
+	}
+	s.Progress.Done(phaseAPIServer, rc.Host+", "+result)
+	return nil
+}
+
+// writeControlPlane writes the objects of a phase in the control plane.
+func (s *state) writeControlPlane(ctx context.Context, phase string) error {
+	result, err := s.applyControlPlane(ctx, phase)
+	if err != nil {
+		return err
+	}
+	s.Progress.Done(phase, result)
+	return nil
+}
+
+func (s *state) applyControlPlane(ctx context.Context, phase string) (string, error) {
+	_, cfg, err := s.credentials()
+	if err != nil {
+		return "", err
+	}
+	cp, err := s.controlPlane()
+	if err != nil {
+		return "", err
+	}
+	objects, err := s.controlPlaneObjects(phase, cfg)
+	if err != nil {
+		return "", err
+	}
+	// Namespaces come first: what is in them follows.
+	n := 0
+	for n < len(objects) {
+		if _, ok := objects[n].(*corev1.Namespace); !ok {
+			break
+		}
+		n++
+	}
+	if _, err := s.apply(ctx, cp, objects[:n]); err != nil {
+		return "", err
+	}
+	return s.apply(ctx, cp, objects[n:])
+}
+
+// aggregatedAPI registers the aggregated API and waits until it is served.
+func (s *state) aggregatedAPI(ctx context.Context) error {
+	result, err := s.applyControlPlane(ctx, phaseAggregatedAPI)
+	if err != nil {
+		return err
+	}
+	cp, err := s.controlPlane()
+	if err != nil {
+		return err
+	}
+	err = s.poll(ctx, s.limit(), phaseAggregatedAPI, "the aggregated API to be available", func(ctx context.Context) error {
+		service := &apiregistrationv1.APIService{}
+		if err := cp.Get(ctx, client.ObjectKey{Name: "v1alpha1.cluster.karmada.io"}, service); err != nil {
+			return err
+		}
+		for _, c := range service.Status.Conditions {
+			if c.Type == apiregistrationv1.Available {
+				if c.Status == apiregistrationv1.ConditionTrue {
+					return nil
+				}
+				return fmt.Errorf("%s: %s", c.Reason, c.Message)
+			}
+		}
+		return errors.New("the API server has not looked at it yet")
+	})
+	if err != nil {
+		return fmt.Errorf("APIService v1alpha1.cluster.karmada.io is not available: %w", err)
+	}
+	s.Progress.Done(phaseAggregatedAPI, "available, "+result)
+	return nil
+}
+
+// limit is how long a part may take; for ever is a day.
+func (s *state) limit() time.Duration {
+	if s.options.WaitSeconds == 0 {
+		return 24 * time.Hour
+	}
+	return time.Duration(s.options.WaitSeconds) * time.Second
+}
+
+// bootstrap writes what registration needs, and a token if one is wanted.
+func (s *state) bootstrap(ctx context.Context) error {
+	result, err := s.applyControlPlane(ctx, phaseBootstrap)
+	if err != nil {
+		return err
+	}
+	if s.options.OfferToken {
+		token, err := s.offerToken(ctx)
+		if err != nil {
+			return err
+		}
+		s.mu.Lock()
+		s.token = token
+		s.mu.Unlock()
+	}
+	s.Progress.Done(phaseBootstrap, result)
+	return nil
+}
+
+// offerToken returns a token that was not used yet and is good for a while, or
+// makes one.
+func (s *state) offerToken(ctx context.Context) (string, error) {
+	cp, err := s.controlPlane()
+	if err != nil {
+		return "", err
+	}
+	secrets := &corev1.SecretList{}
+	if err := cp.List(ctx, secrets, client.InNamespace(metav1.NamespaceSystem)); err != nil {
+		return "", fmt.Errorf("looking for a token: %w", err)
+	}
+	for i := range secrets.Items {
+		secret := &secrets.Items[i]
+		t, err := components.TokenOf(secret)
+		if err != nil || t.Description != tokenDescription || secret.Annotations[components.TokenClusterAnnotation] != "" {
+			continue
+		}
+		if t.Expires.After(s.Now().Add(time.Hour)) {
+			return t.String(), nil
+		}
+	}
+	text, err := bootstraputil.GenerateBootstrapToken()
+	if err != nil {
+		return "", fmt.Errorf("making a token: %w", err)
+	}
+	id, secret, err := components.ParseToken(text)
+	if err != nil {
+		return "", fmt.Errorf("making a token: %w", err)
+	}
+	object := components.BootstrapToken(components.Token{
+		ID: id, Secret: secret, Expires: s.Now().Add(tokenTTL), Description: tokenDescription,
+		Usages: bootstrapapi.KnownTokenUsages, Groups: []string{names.BootstrapGroup},
+	})
+	if err := cp.Create(ctx, object); err != nil {
+		return "", fmt.Errorf("making a token: %w", err)
+	}
+	return text, nil
+}
+
+// kubeconfig writes the administrator's kubeconfig and the examples.
+func (s *state) kubeconfig(context.Context) error {
+	creds, _, err := s.credentials()
+	if err != nil {
+		return err
+	}
+	if err := s.writeFiles(creds); err != nil {
+		return err
+	}
+	if err := s.options.writeExamples(); err != nil {
+		return err
+	}
+	s.Progress.Done(phaseKubeconfig, s.options.directory().kubeconfig())
+	return nil
+}
+
+// check sees that the API server reaches the webhooks and accepts a policy.
+func (s *state) check(ctx context.Context) error {
+	cp, err := s.controlPlane()
+	if err != nil {
+		return err
+	}
+	err = s.poll(ctx, checkLimit, phaseCheck, "the control plane to accept a policy", func(ctx context.Context) error {
+		policy := &policyv1alpha1.PropagationPolicy{
+			ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "karmada-init-check"},
+			Spec: policyv1alpha1.PropagationSpec{
+				ResourceSelectors: []policyv1alpha1.ResourceSelector{{APIVersion: "apps/v1", Kind: "Deployment", Name: "karmada-init-check"}},
+			},
+		}
+		err := cp.Create(ctx, policy, client.DryRunAll)
+		if meta.IsNoMatchError(err) {
+			return fmt.Errorf("the APIs of the federation are not served yet: %w", err)
+		}
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("the control plane does not accept a policy: %w", err)
+	}
+	s.Progress.Done(phaseCheck, "a policy is accepted")
+	return nil
+}
+
+// poll tries until it succeeds, for limit at most, and says every two seconds what
+// is waited for. The error is the last one.
+func (s *state) poll(ctx context.Context, limit time.Duration, phase, what string, try func(context.Context) error) error {
+	ctx, stop := context.WithTimeoutCause(ctx, limit, errLate)
+	defer stop()
+	tick := time.NewTicker(pause)
+	defer tick.Stop()
+	said := time.NewTicker(sayEvery)
+	defer said.Stop()
+	for {
+		err := try(ctx)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			if errors.Is(context.Cause(ctx), errLate) {
+				return fmt.Errorf("after %s: %w", limit, err)
+			}
+			return ctx.Err()
+		case <-said.C:
+			s.Progress.Waiting(phase, what+": "+firstLine(err.Error()))
+		case <-tick.C:
+		}
+	}
+}
+
+// publicKeyHash is how a cluster that registers recognises the authority.
+func publicKeyHash(cert *x509.Certificate) string {
+	sum := sha256.Sum256(cert.RawSubjectPublicKeyInfo)
+	return "sha256:" + hex.EncodeToString(sum[:])
+}
