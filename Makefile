@@ -18,6 +18,8 @@ LDFLAGS := -s -w \
 	-X $(MODULE)/internal/version.buildDate=$(DATE) \
 	-X k8s.io/component-base/version.gitVersion=$(KUBE)
 GOBUILD := go build -ldflags '$(LDFLAGS)'
+# Without inlining the command line tool is a tenth smaller, and no slower where it waits for servers.
+SMALL   := -gcflags=all=-l
 TOOL    := go tool -modfile=go.tools.mod
 LINT    := go tool -modfile=go.lint.mod golangci-lint
 
@@ -28,7 +30,8 @@ help: ## Show this help
 .PHONY: build
 build: ## Build karmadactl, kubectl-karmada, karmada and kubelite into bin/
 	@mkdir -p $(BIN)
-	CGO_ENABLED=0 $(GOBUILD) -o $(BIN)/ ./cmd/karmadactl ./cmd/kubectl-karmada ./cmd/karmada
+	CGO_ENABLED=0 $(GOBUILD) $(SMALL) -o $(BIN)/ ./cmd/karmadactl ./cmd/kubectl-karmada
+	CGO_ENABLED=0 $(GOBUILD) -o $(BIN)/ ./cmd/karmada
 	$(GOBUILD) -o $(BIN)/ ./cmd/kubelite
 
 .PHONY: demo
