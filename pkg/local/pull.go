@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -103,12 +104,23 @@ func (s *starter) register(ctx context.Context, name string, control, info ready
 		ctx, stop = c.during(ctx)
 		defer stop()
 	}
+	if err := s.waitAgent(ctx, step, name); err != nil {
+		return fmt.Errorf("registering %s: %w", name, cause(ctx, err))
+	}
 	deps := member.Deps{Program: s.Program, ControlPlane: cp, Report: func(line string) { s.Progress.Waiting(step, line) }}
 	if err := settle(ctx, deps, cfg, name, "the log of the agent is "+s.f.log(agentName(name))); err != nil {
 		return fmt.Errorf("registering %s: %w", name, cause(ctx, err))
 	}
 	s.Progress.Done(step, "Ready, in Pull mode")
 	return nil
+}
+
+// waitAgent returns when the agent of a member works.
+func (s *starter) waitAgent(ctx context.Context, step, name string) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, joinLimit, fmt.Errorf("its agent is not ready after %s; its log is %s", joinLimit, s.f.log(agentName(name))))
+	defer cancel()
+	defer s.remind(ctx, step, func() string { return "its agent to be ready" })()
+	return pollOK(ctx, http.DefaultClient, "http://"+s.f.address(agentHealth(name))+"/readyz")
 }
 
 // enrol makes sure that there is a kubeconfig for the agent that works, and says

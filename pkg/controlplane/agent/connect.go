@@ -72,6 +72,7 @@ func (o *Options) memberConfig() (*rest.Config, error) {
 		return nil, fmt.Errorf("loading the kubeconfig of the member cluster (--kubeconfig): %w", err)
 	}
 	cfg.UserAgent = "karmada-agent"
+	cfg.WarningHandler = rest.NoWarnings{} // that a type is deprecated is news for whoever uses it
 	cfg.QPS, cfg.Burst = -1, 0
 	if qps := o.ClusterQPS.QPS(); qps > 0 {
 		cfg.QPS, cfg.Burst = qps, max(o.ClusterBurst, 1)
@@ -87,6 +88,7 @@ func planeMapper() meta.RESTMapper {
 	add := func(gv schema.GroupVersion, scope meta.RESTScope, kinds ...string) {
 		for _, kind := range kinds {
 			mapper.Add(gv.WithKind(kind), scope)
+			mapper.Add(gv.WithKind(kind+"List"), scope) // the cache of one namespace asks for it
 		}
 	}
 	add(corev1.SchemeGroupVersion, meta.RESTScopeRoot, "Namespace")

@@ -31,6 +31,9 @@ import (
 // Name is the source of the events about the cluster.
 const Name = "karmada-agent"
 
+// started is when the start is over, and with it the need for much of the program.
+const started = 10 * time.Second
+
 // followInterval is the time between looks at the kubeconfig of the control plane.
 const followInterval = 10 * time.Second
 
@@ -64,7 +67,7 @@ func Setup(ctx context.Context, mgr manager.Manager, o *Options) error {
 		return err
 	}
 	o.plane.logTo(a.log)
-	for _, r := range []manager.Runnable{everywhere(a.followKubeconfig), everywhere(memory.Trim), manager.RunnableFunc(a.run)} {
+	for _, r := range []manager.Runnable{everywhere(a.followKubeconfig), everywhere(a.trim), manager.RunnableFunc(a.run)} {
 		if err := mgr.Add(r); err != nil {
 			return fmt.Errorf("adding the agent: %w", err)
 		}
@@ -109,6 +112,19 @@ func (e everywhere) Start(ctx context.Context) error {
 func (everywhere) NeedLeaderElection() bool { return false }
 
 func (a *agent) followKubeconfig(ctx context.Context) { a.options.plane.follow(ctx, followInterval) }
+
+// trim keeps the memory of an agent small: it runs beside the workloads of others.
+func (a *agent) trim(ctx context.Context) {
+	select {
+	case <-ctx.Done():
+		return
+	case <-a.clock.After(started):
+	}
+	if err := memory.DropProgram(); err != nil {
+		a.log.V(2).Info("Giving memory back failed", "err", err.Error())
+	}
+	memory.Trim(ctx)
+}
 
 // ready is the readiness of the replica that leads, or would.
 func (a *agent) ready(*http.Request) error {

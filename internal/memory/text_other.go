@@ -1,0 +1,6 @@
+//go:build !linux
+
+package memory
+
+// DropProgram does nothing: the system lets go of the pages of the program itself.
+func DropProgram() error { return nil }
