@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -41,7 +42,8 @@ func run(m *testing.M) (code int, err error) {
 		return 1, err
 	}
 	stateDir = filepath.Join(tmp, "state")
-	if err := federation("up", "--members", "2"); err != nil {
+	// E2E_PULL is how many of the members are in Pull mode: one suite, both modes.
+	if err := federation("up", "--members", "2", "--pull", cmp.Or(os.Getenv("E2E_PULL"), "0")); err != nil {
 		return 1, err
 	}
 	defer func() {
