@@ -23,8 +23,11 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/cli/local"
 	"github.com/karmada-toolkit/karmada/pkg/cli/logs"
 	"github.com/karmada-toolkit/karmada/pkg/cli/patch"
+	"github.com/karmada-toolkit/karmada/pkg/cli/register"
 	"github.com/karmada-toolkit/karmada/pkg/cli/taint"
+	"github.com/karmada-toolkit/karmada/pkg/cli/token"
 	"github.com/karmada-toolkit/karmada/pkg/cli/unjoin"
+	"github.com/karmada-toolkit/karmada/pkg/cli/unregister"
 	"github.com/karmada-toolkit/karmada/pkg/cli/version"
 )
 
@@ -56,7 +59,7 @@ func Groups() []Group {
 	return []Group{
 		{BasicCommands, []Constructor{explain.NewCommand, get.NewCommand, create.NewCommand, delete.NewCommand, edit.NewCommand}},
 		{LocalCommands, []Constructor{local.NewCommand}},
-		{RegistrationCommands, []Constructor{join.NewCommand, unjoin.NewCommand}},
+		{RegistrationCommands, []Constructor{join.NewCommand, unjoin.NewCommand, token.NewCommand, register.NewCommand, unregister.NewCommand}},
 		{ManagementCommands, []Constructor{cordon.NewCordonCommand, cordon.NewUncordonCommand, taint.NewCommand}},
 		{TroubleshootingCommands, []Constructor{attach.NewCommand, logs.NewCommand, exec.NewCommand, describe.NewCommand, interpret.NewCommand}},
 		{AdvancedCommands, []Constructor{apply.NewCommand, patch.NewCommand}},

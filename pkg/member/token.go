@@ -6,10 +6,15 @@ import (
 	"crypto/rand"
 	"fmt"
 	"math/big"
+	"slices"
+	"strings"
 	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	bootstrapapi "k8s.io/cluster-bootstrap/token/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
@@ -75,4 +80,39 @@ func pairOf(csr *certificatesv1.CertificateSigningRequest, key crypto.Signer) (p
 		return pki.Pair{}, fmt.Errorf("the certificate of request %s is for another key", csr.Name)
 	}
 	return pair, nil
+}
+
+// ListTokens returns the bootstrap tokens of the control plane by name, and an
+// error for each Secret that is none though it says so.
+func ListTokens(ctx context.Context, controlPlane client.Client) ([]components.Token, []error, error) {
+	secrets := &corev1.SecretList{}
+	err := controlPlane.List(ctx, secrets, client.InNamespace(metav1.NamespaceSystem), client.MatchingFields{"type": string(bootstrapapi.SecretTypeBootstrapToken)})
+	if err != nil {
+		return nil, nil, fmt.Errorf("listing bootstrap tokens: %w", err)
+	}
+	var tokens []components.Token
+	var malformed []error
+	for i := range secrets.Items {
+		t, err := components.TokenOf(&secrets.Items[i])
+		if err != nil {
+			malformed = append(malformed, err)
+			continue
+		}
+		tokens = append(tokens, t)
+	}
+	slices.SortFunc(tokens, func(a, b components.Token) int { return strings.Compare(a.ID, b.ID) })
+	return tokens, malformed, nil
+}
+
+// DeleteToken deletes a bootstrap token by its id.
+func DeleteToken(ctx context.Context, controlPlane client.Client, id string) error {
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: components.TokenSecretName(id)}}
+	err := controlPlane.Delete(ctx, secret)
+	if apierrors.IsNotFound(err) {
+		return fmt.Errorf("there is no bootstrap token %q", id)
+	}
+	if err != nil {
+		return fmt.Errorf("deleting bootstrap token %q: %w", id, err)
+	}
+	return nil
 }

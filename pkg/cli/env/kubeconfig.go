@@ -46,6 +46,20 @@ func (k Kubeconfig) Load() (*rest.Config, error) {
 	return unlimited(config), nil
 }
 
+// ClusterName returns what the kubeconfig calls the cluster.
+func (k Kubeconfig) ClusterName() (string, error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = k.Path
+	raw, err := rules.Load()
+	if err != nil {
+		return "", k.failed(err)
+	}
+	if c := raw.Contexts[k.context(raw)]; c != nil {
+		return c.Cluster, nil
+	}
+	return "", nil
+}
+
 func (k Kubeconfig) context(raw *clientcmdapi.Config) string {
 	if k.Context != "" {
 		return k.Context

@@ -28,7 +28,10 @@ const (
 		{{.Name}} unjoin member1 --cluster-kubeconfig=member1.kubeconfig --cluster-context=member1
 
 		# Give up a cluster that does not answer any more
-		{{.Name}} unjoin member1 --force --wait=10s`
+		{{.Name}} unjoin member1 --force --wait=10s
+
+		# Forget a dead cluster at once, whatever its mode; should its agent come back, it cleans up
+		{{.Name}} unjoin member1 --abandon`
 )
 
 // NewCommand returns the command.
@@ -46,6 +49,7 @@ func NewCommand(e *env.Env) *cobra.Command {
 		ValidArgsFunction:     access.CompleteClusterArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r.Name = args[0]
+			r.At = e.Now()
 			if r.Wait <= 0 {
 				return fmt.Errorf(" --wait %v  must be a positive duration, e.g. 1m0s ", r.Wait)
 			}
@@ -60,6 +64,7 @@ func NewCommand(e *env.Env) *cobra.Command {
 	fs.StringVar(&kubeconfig.Context, "cluster-context", "", "Name of the context in the kubeconfig of the cluster; default the name of the cluster.")
 	fs.StringVar(&r.Namespace, "cluster-namespace", clusterv1alpha1.NamespaceKarmadaCluster, "Namespace of the credentials in the cluster.")
 	fs.BoolVar(&r.Force, "force", false, "Remove the cluster even if what runs there cannot be cleaned up.")
+	fs.BoolVar(&r.Abandon, "abandon", false, "Forget a dead cluster at once, in Push or Pull mode, and remember what it has: an agent that comes back cleans up, and is not let in again unasked.")
 	fs.DurationVar(&r.Wait, "wait", time.Minute, "How long the control plane may take to clean up and let go of the cluster.")
 	fs.BoolVar(&r.DryRun, "dry-run", false, "Check whether the cluster can be removed, and write nothing.")
 	return cmd

@@ -1,0 +1,168 @@
+// Package register is the command that makes a cluster a member in Pull mode.
+package register
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/rest"
+	cmdutil "k8s.io/kubectl/pkg/cmd/util"
+
+	"github.com/karmada-toolkit/karmada/internal/version"
+	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/cli/env"
+	"github.com/karmada-toolkit/karmada/pkg/member"
+)
+
+const (
+	short = "Register a cluster to the Karmada control plane with pull mode"
+	long  = `
+		Register a cluster to the control plane with Pull mode.
+
+		The control plane, which need not reach the cluster, gives the cluster's agent an
+		identity in return for a bootstrap token. The agent is started in the cluster, and
+		it is waited until the control plane has the cluster as Ready. The identity is
+		good for this cluster only. If the agent cannot be started, what was made is
+		taken back.
+
+		A cluster whose agent has lost its identity is registered again in the same way.`
+	examples = `
+		# Register the cluster of the current context; the control plane prints this command with
+		# "{{.Name}} token create --print-register-command"
+		{{.Name}} register 10.0.0.1:32443 --token abcdef.0123456789abcdef --discovery-token-ca-cert-hash sha256:<hash> --cluster-name member3
+
+		# Register the cluster of another kubeconfig, with an agent from another registry
+		{{.Name}} register 10.0.0.1:32443 --token abcdef.0123456789abcdef --discovery-token-ca-cert-hash sha256:<hash> --kubeconfig member3.kubeconfig --karmada-agent-image registry.example.com/karmada-agent:v1
+
+		# Register without checking the authority of the control plane
+		{{.Name}} register 10.0.0.1:32443 --token abcdef.0123456789abcdef --discovery-token-unsafe-skip-ca-verification`
+
+	imageRepository = "docker.io/karmada/karmada-agent"
+)
+
+// flags are the flags of the command.
+type flags struct {
+	kubeconfig env.Kubeconfig
+	discovery  member.Discovery
+	agent      member.AgentSpec
+	expiration int32
+	dryRun     bool
+}
+
+// NewCommand returns the command.
+func NewCommand(e *env.Env) *cobra.Command {
+	f := flags{kubeconfig: env.Kubeconfig{Flag: "--kubeconfig"}}
+	cmd := &cobra.Command{
+		Use:                   "register [karmada-apiserver-endpoint]",
+		DisableFlagsInUseLine: true,
+		Short:                 short,
+		Long:                  e.Long(long),
+		Example:               e.Examples(examples),
+		Args:                  e.ExactlyOne("requires the address of the control plane, host:port", "accepts one address of the control plane only"),
+		ValidArgsFunction:     cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			f.discovery.Endpoint = args[0]
+			ctx, stop := e.Interruptible(cmd.Context())
+			defer stop()
+			return run(ctx, e, f)
+		},
+	}
+	f.bind(cmd)
+	return cmd
+}
+
+func (f *flags) bind(cmd *cobra.Command) {
+	fs := cmd.Flags()
+	fs.StringVar(&f.kubeconfig.Path, "kubeconfig", "", "Path to the kubeconfig of the cluster.")
+	fs.StringVar(&f.kubeconfig.Context, "context", "", "Name of the context in the kubeconfig of the cluster; default the current one.")
+	fs.StringVarP(&f.agent.Namespace, "namespace", "n", clusterv1alpha1.NamespaceKarmadaSystem, "Namespace that the agent runs in.")
+	fs.StringVar(&f.agent.Cluster, "cluster-name", "", "Name of the cluster in the control plane; default that of the cluster in the kubeconfig's context.")
+	fs.StringVar(&f.agent.ClusterNamespace, "cluster-namespace", clusterv1alpha1.NamespaceKarmadaCluster, "Namespace of the credentials, in the cluster and in the control plane.")
+	fs.StringVar(&f.agent.Provider, "cluster-provider", "", "Provider of the cluster; fieldSelectors of placements can choose by it.")
+	fs.StringVar(&f.agent.Region, "cluster-region", "", "Region of the cluster; fieldSelectors of placements can choose by it.")
+	fs.StringSliceVar(&f.agent.Zones, "cluster-zones", []string{}, "Zones of the cluster; fieldSelectors of placements can choose by them.")
+	fs.BoolVar(&f.agent.Rotate, "enable-cert-rotation", false, "Let the agent renew its certificate before it expires.")
+	fs.StringVar(&f.discovery.Token, "token", "", "Bootstrap token of the control plane.")
+	fs.StringSliceVar(&f.discovery.Pins, "discovery-token-ca-cert-hash", []string{}, "Accepted hash of the control plane's certificate authority, sha256:<hex>; repeat it for several.")
+	fs.BoolVar(&f.discovery.Unpinned, "discovery-token-unsafe-skip-ca-verification", false, "Accept any certificate authority that the token vouches for.")
+	fs.DurationVar(&f.discovery.Timeout, "discovery-timeout", 5*time.Minute, "How long to wait for each: the control plane, the identity, the agent, and the cluster to be Ready.")
+	fs.StringVar(&f.agent.Image, "karmada-agent-image", imageRepository+":"+version.Get().Release(), "Image of the agent.")
+	fs.Int32Var(&f.agent.Replicas, "karmada-agent-replicas", 1, "Number of agents; one works, the others stand by.")
+	fs.Int32Var(&f.expiration, "cert-expiration-seconds", 31536000, "How long the certificate of the agent is good, in seconds; the control plane may give less.")
+	fs.StringVar(&f.agent.ProxyServer, "proxy-server-address", "", "Proxy on the way to the cluster, for the control plane.")
+	fs.BoolVar(&f.dryRun, "dry-run", false, "Check whether the cluster can run an agent, and write nothing.")
+}
+
+// validate checks what can be checked without asking anybody.
+func (f *flags) validate() error {
+	if host, port, err := net.SplitHostPort(f.discovery.Endpoint); err != nil || host == "" || port == "" || strings.Contains(f.discovery.Endpoint, "/") {
+		return fmt.Errorf("%q is not the address of a control plane; use host:port, without https://", f.discovery.Endpoint)
+	}
+	switch {
+	case f.discovery.Token == "":
+		return errors.New("token is required")
+	case len(f.discovery.Pins) == 0 && !f.discovery.Unpinned:
+		return errors.New("need to verify CACertHashes, or set --discovery-token-unsafe-skip-ca-verification=true")
+	case f.agent.Replicas < 1:
+		return fmt.Errorf("--karmada-agent-replicas %d: there must be one at least", f.agent.Replicas)
+	case f.expiration < 600 || f.expiration == math.MaxInt32:
+		return fmt.Errorf("--cert-expiration-seconds %d: certificates are good for 600 seconds at least", f.expiration)
+	case f.discovery.Timeout <= 0:
+		return fmt.Errorf("--discovery-timeout %s must be a positive duration, e.g. 5m0s", f.discovery.Timeout)
+	}
+	return nil
+}
+
+func run(ctx context.Context, e *env.Env, f flags) error {
+	if err := f.validate(); err != nil {
+		return err
+	}
+	config, err := f.kubeconfig.Load()
+	if err != nil {
+		return err
+	}
+	if err := f.complete(config); err != nil {
+		return err
+	}
+	if err := member.ValidateName(f.agent.Cluster); err != nil {
+		return fmt.Errorf("%w; choose one with --cluster-name", err)
+	}
+	d := member.Deps{Program: e.Name, Report: e.SayLine}
+	if d.Member, err = member.NewClient(config); err != nil {
+		return err
+	}
+	step := func(line string) { _, _ = fmt.Fprintln(e.Out, line) } // the last line says whether it can be written
+	err = member.Register(ctx, d, member.RegisterRequest{
+		Discovery: f.discovery, Agent: f.agent, Lifetime: time.Duration(f.expiration) * time.Second, DryRun: f.dryRun,
+	}, step)
+	var problems member.Preflight
+	if errors.As(err, &problems) {
+		e.SayLine(problems.Error())
+		return cmdutil.ErrExit
+	}
+	if err != nil || f.dryRun {
+		return err
+	}
+	_, err = fmt.Fprintf(e.Out, "\ncluster(%s) is joined successfully\n", f.agent.Cluster)
+	return err
+}
+
+// complete takes from the kubeconfig what no flag says.
+func (f *flags) complete(config *rest.Config) error {
+	f.agent.Endpoint = config.Host
+	if f.agent.Cluster != "" {
+		return nil
+	}
+	name, err := f.kubeconfig.ClusterName()
+	if err != nil {
+		return err
+	}
+	f.agent.Cluster = name
+	return nil
+}
