@@ -18,6 +18,7 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/cli/explain"
 	"github.com/karmada-toolkit/karmada/pkg/cli/get"
 	"github.com/karmada-toolkit/karmada/pkg/cli/interpret"
+	initcmd "github.com/karmada-toolkit/karmada/pkg/cli/init"
 	"github.com/karmada-toolkit/karmada/pkg/cli/join"
 	"github.com/karmada-toolkit/karmada/pkg/cli/label"
 	"github.com/karmada-toolkit/karmada/pkg/cli/local"
@@ -59,7 +60,7 @@ func Groups() []Group {
 	return []Group{
 		{BasicCommands, []Constructor{explain.NewCommand, get.NewCommand, create.NewCommand, delete.NewCommand, edit.NewCommand}},
 		{LocalCommands, []Constructor{local.NewCommand}},
-		{RegistrationCommands, []Constructor{join.NewCommand, unjoin.NewCommand, token.NewCommand, register.NewCommand, unregister.NewCommand}},
+		{RegistrationCommands, []Constructor{initcmd.NewCommand, join.NewCommand, unjoin.NewCommand, token.NewCommand, register.NewCommand, unregister.NewCommand}},
 		{ManagementCommands, []Constructor{cordon.NewCordonCommand, cordon.NewUncordonCommand, taint.NewCommand}},
 		{TroubleshootingCommands, []Constructor{attach.NewCommand, logs.NewCommand, exec.NewCommand, describe.NewCommand, interpret.NewCommand}},
 		{AdvancedCommands, []Constructor{apply.NewCommand, patch.NewCommand}},

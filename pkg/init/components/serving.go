@@ -47,7 +47,7 @@ func AggregatedAPI(namespace, host string, port int32, caBundle []byte) []client
 func externalService(namespace, host string) *corev1.Service {
 	return &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Name: AggregatedService, Namespace: namespace, Labels: SystemLabels()},
-		Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: host},
+		Spec:       corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: host},
 	}
 }
 

@@ -1,0 +1,120 @@
+package initcmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/karmada-toolkit/karmada/pkg/cli/env"
+	installer "github.com/karmada-toolkit/karmada/pkg/init"
+)
+
+const imagesLong = `
+	Work with the images that an installation needs. The flags are those of "init"
+	that choose images.`
+
+func newImagesCommand(e *env.Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "images", Short: "List or save the images that an installation needs", Long: e.Long(imagesLong),
+		DisableFlagsInUseLine: true, Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newListCommand(e), newSaveCommand(e))
+	return cmd
+}
+
+func newListCommand(e *env.Env) *cobra.Command {
+	o := installer.NewOptions()
+	cmd := &cobra.Command{
+		Use: "list", Short: "List the images that an installation needs", DisableFlagsInUseLine: true, Args: noArguments,
+		Example: e.Examples(`
+			# The images of an installation with a registry of one's own
+			{{.Name}} init images list --private-image-registry=registry.example.org/karmada`),
+		RunE: func(*cobra.Command, []string) error {
+			images, err := wanted(&o)
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintln(e.Out, strings.Join(images, "\n"))
+			return err
+		},
+	}
+	o.AddImageFlags(cmd.Flags())
+	return cmd
+}
+
+func newSaveCommand(e *env.Env) *cobra.Command {
+	o := installer.NewOptions()
+	output, engine := "karmada-images.tar", "docker"
+	cmd := &cobra.Command{
+		Use: "save", Short: "Save the images that an installation needs as one archive", DisableFlagsInUseLine: true, Args: noArguments,
+		Long: e.Long(`
+			Save the images that an installation needs as one archive, from a container
+			engine that has them. Load it where there is no network with "docker load",
+			"ctr -n k8s.io images import" or "kind load image-archive".`),
+		Example: e.Examples(`
+			# Save the images, then load them into a kind cluster
+			{{.Name}} init images save --output=karmada-images.tar
+			kind load image-archive karmada-images.tar`),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			images, err := wanted(&o)
+			if err != nil {
+				return err
+			}
+			ctx, stop := e.Interruptible(cmd.Context())
+			defer stop()
+			return save(ctx, e, engine, output, images)
+		},
+	}
+	o.AddImageFlags(cmd.Flags())
+	cmd.Flags().StringVarP(&output, "output", "o", output, "Archive to write.")
+	cmd.Flags().StringVar(&engine, "engine", engine, "Program of the container engine: docker, podman or nerdctl.")
+	return cmd
+}
+
+// wanted are the images that the flags and the configuration file choose.
+func wanted(o *installer.Options) ([]string, error) {
+	if err := o.Complete(); err != nil {
+		return nil, err
+	}
+	return o.ImageList(), nil
+}
+
+// save asks the engine for the images; those it lacks are named.
+func save(ctx context.Context, e *env.Env, engine, output string, images []string) error {
+	program, err := exec.LookPath(engine)
+	if err != nil {
+		return fmt.Errorf("there is no program %q to take images from: install one, or name another with --engine", engine)
+	}
+	var missing []string
+	for _, image := range images {
+		out, err := exec.CommandContext(ctx, program, "image", "inspect", "--format", "{{.Id}}", image).CombinedOutput()
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		var exit *exec.ExitError
+		if err != nil && !errors.As(err, &exit) {
+			return fmt.Errorf("asking %s for image %s: %w", engine, image, err)
+		}
+		if err != nil {
+			if text := string(out); !strings.Contains(strings.ToLower(text), "no such image") && !strings.Contains(text, "not known") && !strings.Contains(text, "No such object") {
+				return fmt.Errorf("asking %s for image %s: %s", engine, image, strings.TrimSpace(text))
+			}
+			missing = append(missing, "  "+engine+" pull "+image)
+		}
+	}
+	if len(missing) > 0 {
+		return fmt.Errorf("%s does not have all images; get the others first, or build those of the control plane with \"make image\":\n%s", engine, strings.Join(missing, "\n"))
+	}
+	defer e.Waiting(func() string { return engine + " to write " + output })()
+	args := append([]string{"save", "-o", output}, images...)
+	if out, err := exec.CommandContext(ctx, program, args...).CombinedOutput(); err != nil {
+		return fmt.Errorf("saving the images with %s: %w: %s", engine, err, strings.TrimSpace(string(out)))
+	}
+	_, err = fmt.Fprintf(e.Out, "%d images saved to %s\n", len(images), output)
+	return err
+}

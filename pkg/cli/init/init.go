@@ -1,0 +1,143 @@
+// Package initcmd is the command that installs a control plane on a host cluster.
+package initcmd
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/karmada-toolkit/karmada/pkg/cli/env"
+	installer "github.com/karmada-toolkit/karmada/pkg/init"
+)
+
+const (
+	short = "Install the Karmada control plane in a Kubernetes cluster"
+	long  = `
+		Install the control plane in a Kubernetes cluster, the host.
+
+		Everything that can be checked is checked before anything is written. What is
+		as wanted already is left alone: run the command again after it was
+		interrupted, to finish, or with other flags, to change just what they are about.
+		Certificates are kept.
+
+		The kubeconfig of the administrator and the certificates are written to
+		--karmada-data. Nothing is downloaded by this program; the nodes of the host need
+		the images that "{{.Name}} init images list" shows.`
+	examples = `
+		# Install in the cluster of the current context
+		{{.Name}} init
+
+		# Without root on this machine
+		{{.Name}} init --karmada-data=$HOME/.karmada
+
+		# Take all images from a registry of one's own
+		{{.Name}} init --private-image-registry=registry.example.org/karmada
+
+		# Highly available, with volumes for etcd
+		{{.Name}} init --etcd-replicas=3 --etcd-storage-mode=PVC --storage-classes-name=fast --karmada-apiserver-replicas=3 \
+		  --karmada-controller-manager-replicas=2 --karmada-scheduler-replicas=2 --karmada-webhook-replicas=2
+
+		# With a configuration file
+		{{.Name}} init --config=karmada-init.yaml
+
+		# Write manifests for GitOps instead of installing
+		{{.Name}} init --export=manifests
+
+		# Run one phase again
+		{{.Name}} init --only=certs,namespace,kubeconfig`
+)
+
+// NewCommand returns the command.
+func NewCommand(e *env.Env) *cobra.Command {
+	o := installer.NewOptions()
+	var out output
+	cmd := &cobra.Command{
+		Use:                   "init",
+		DisableFlagsInUseLine: true,
+		Short:                 short,
+		Long:                  e.Long(long),
+		Example:               e.Examples(examples),
+		Args:                  noArguments,
+		ValidArgsFunction:     cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx, stop := e.Interruptible(cmd.Context())
+			defer stop()
+			return run(ctx, e, o, out)
+		},
+	}
+	o.AddFlags(cmd.Flags())
+	addPhaseFlags(cmd.Flags(), &o)
+	out.addFlags(cmd.Flags())
+	cmd.AddCommand(newImagesCommand(e), newPhasesCommand(e))
+	return cmd
+}
+
+// output is what is to be written instead of an installation.
+type output struct {
+	dryRun bool
+	export string
+}
+
+func (o *output) addFlags(fs *pflag.FlagSet) {
+	fs.BoolVar(&o.dryRun, "dry-run", false, "Check, and print the objects instead of writing them to the clusters.")
+	fs.StringVar(&o.export, "export", "", "Write the objects to this directory, in the order in which they are applied, instead of to the clusters.")
+}
+
+func addPhaseFlags(fs *pflag.FlagSet, o *installer.Options) {
+	fs.StringSliceVar(&o.Only, "only", nil, "Run only these phases; \"init phases\" lists them.")
+	fs.StringSliceVar(&o.Skip, "skip-phases", nil, "Leave these phases out; \"init phases\" lists them.")
+}
+
+func noArguments(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return fmt.Errorf("%q does not take any arguments, got %q", cmd.CommandPath(), args)
+	}
+	return nil
+}
+
+func run(ctx context.Context, e *env.Env, o installer.Options, out output) error {
+	if out.dryRun && out.export != "" {
+		return fmt.Errorf("--dry-run and --export cannot be used together: --export writes no cluster either")
+	}
+	if err := o.Complete(); err != nil {
+		return err
+	}
+	if err := o.Validate(e.Name); err != nil {
+		return err
+	}
+	host, err := env.Kubeconfig{Flag: "--kubeconfig", Path: o.Host.Kubeconfig, Context: o.Host.Context}.Load()
+	if err != nil {
+		return err
+	}
+	p := newProgress(e.ErrOut, e.Now)
+	d := installer.Deps{Program: e.Name, Host: host, Progress: p, Now: e.Now}
+	switch {
+	case out.export != "":
+		if err := installer.Export(ctx, d, o, out.export); err != nil {
+			return err
+		}
+		_, err := fmt.Fprintf(e.Out, "The manifests are in %s; README.txt there says how to apply them.\n", out.export)
+		return err
+	case out.dryRun:
+		return installer.Print(ctx, d, o, e.Out)
+	}
+	e.Say("Installing the control plane in namespace %s of %s", o.Namespace, host.Host)
+	begun := e.Now()
+	result, err := installer.Run(ctx, d, o)
+	if err != nil {
+		if ctx.Err() != nil {
+			e.Say("Run the command again to finish the installation.")
+		}
+		return err
+	}
+	for _, note := range result.Notes {
+		e.Say("note: %s", note)
+	}
+	if len(o.Only) > 0 {
+		_, err := fmt.Fprintln(e.Out, "Done.")
+		return err
+	}
+	return finish(e, result, e.Now().Sub(begun))
+}

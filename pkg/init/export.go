@@ -1,0 +1,225 @@
+package installer
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"sigs.k8s.io/yaml"
+
+	"github.com/karmada-toolkit/karmada/internal/kube"
+	"github.com/karmada-toolkit/karmada/pkg/init/components"
+	"github.com/karmada-toolkit/karmada/pkg/init/pki"
+)
+
+// manifest is the objects of one phase in one cluster.
+type manifest struct {
+	phase   string
+	host    bool
+	objects []client.Object
+}
+
+// manifests returns the objects of all chosen phases, in the order in which they
+// are to be applied.
+func (s *state) manifests() ([]manifest, error) {
+	_, cfg, err := s.credentials()
+	if err != nil {
+		return nil, err
+	}
+	var host, control []manifest
+	for _, p := range s.options.chosen() {
+		objects, err := hostObjects(p.Name, cfg)
+		if err != nil {
+			return nil, err
+		}
+		if len(objects) > 0 {
+			host = append(host, manifest{p.Name, true, objects})
+		}
+		if objects, err = s.controlPlaneObjects(p.Name, cfg); err != nil {
+			return nil, err
+		}
+		if len(objects) > 0 {
+			control = append(control, manifest{p.Name, false, objects})
+		}
+	}
+	return append(host, control...), nil
+}
+
+// plan makes the state of an installation that writes nothing to clusters. Its
+// certificates are those of the installation that is there, else of the directory.
+func plan(ctx context.Context, d Deps, o *Options, certificates map[string][]byte) (*state, error) {
+	if err := o.Validate(d.Program); err != nil {
+		return nil, err
+	}
+	s, err := newState(ctx, d, o)
+	if err != nil {
+		return nil, err
+	}
+	if len(s.facts.certificates) == 0 {
+		s.facts.certificates = certificates
+	}
+	return s, nil
+}
+
+// Print checks the host cluster and writes the objects of an installation to w,
+// those of the host cluster first.
+func Print(ctx context.Context, d Deps, o Options, w io.Writer) error {
+	s, err := plan(ctx, d, &o, nil)
+	if err != nil {
+		return err
+	}
+	if err := s.preflight(ctx); err != nil {
+		return err
+	}
+	all, err := s.manifests()
+	if err != nil {
+		return err
+	}
+	var out bytes.Buffer
+	if note := s.nodeNote(); note != "" {
+		fmt.Fprintf(&out, "# %s\n", note)
+	}
+	for _, m := range all {
+		where := "the control plane"
+		if m.host {
+			where = "the host cluster"
+		}
+		fmt.Fprintf(&out, "# Phase %s, in %s\n", m.phase, where)
+		text, err := encode(m.objects)
+		if err != nil {
+			return err
+		}
+		out.Write(text)
+	}
+	_, err = w.Write(out.Bytes())
+	return err
+}
+
+// nodeNote says what must be done to the node of etcd.
+func (s *state) nodeNote() string {
+	if s.options.external() || s.options.Etcd.StorageMode != components.StorageHostPath {
+		return ""
+	}
+	name, labelled, err := s.facts.etcdNode(s.options)
+	if err != nil || labelled {
+		return ""
+	}
+	return fmt.Sprintf("First: kubectl label node %s %s=", name, components.EtcdNodeLabel)
+}
+
+// Export writes the objects of an installation to files in dir, with the
+// certificates and the kubeconfig. Running it again keeps the certificates.
+func Export(ctx context.Context, d Deps, o Options, dir string) error {
+	o.DataPath, o.PKIPath = dir, filepath.Join(dir, "pki")
+	certificates, err := o.directory().certificates()
+	if err != nil {
+		return err
+	}
+	s, err := plan(ctx, d, &o, certificates)
+	if err != nil {
+		return err
+	}
+	all, err := s.manifests()
+	if err != nil {
+		return err
+	}
+	creds, _, err := s.credentials()
+	if err != nil {
+		return err
+	}
+	if err := s.writeFiles(creds); err != nil {
+		return err
+	}
+	if err := os.RemoveAll(filepath.Join(dir, "host")); err != nil {
+		return fmt.Errorf("writing to %s: %w", dir, err)
+	}
+	if err := os.RemoveAll(filepath.Join(dir, "control-plane")); err != nil {
+		return fmt.Errorf("writing to %s: %w", dir, err)
+	}
+	for i, m := range all {
+		sub := "control-plane"
+		if m.host {
+			sub = "host"
+		}
+		text, err := encode(m.objects)
+		if err != nil {
+			return err
+		}
+		path := filepath.Join(dir, sub, fmt.Sprintf("%02d-%s.yaml", i, m.phase))
+		if err := pki.WriteFile(path, text, 0o600); err != nil {
+			return fmt.Errorf("writing %s: %w", path, err)
+		}
+	}
+	path := filepath.Join(dir, "README.txt")
+	if err := pki.WriteFile(path, []byte(s.howToApply()), 0o644); err != nil {
+		return fmt.Errorf("writing %s: %w", path, err)
+	}
+	return nil
+}
+
+// howToApply says what to do with the files of an export.
+func (s *state) howToApply() string {
+	var out strings.Builder
+	out.WriteString("How to install the control plane from these files. The files in host/ hold private keys in Secrets:\nkeep them as such.\n\n")
+	if note := s.nodeNote(); note != "" {
+		fmt.Fprintf(&out, "  %s\n", strings.TrimPrefix(note, "First: "))
+	}
+	fmt.Fprintf(&out, `  kubectl apply --server-side -f host/
+  kubectl -n %s rollout status deployment/%s
+  kubectl --kubeconfig %s apply --server-side -f control-plane/
+
+The first is for the host cluster, the last for the control plane, at %s.
+`, s.options.Namespace, components.APIServer, kubeconfigName, s.sites.server)
+	return out.String()
+}
+
+// encode returns objects as YAML documents.
+func encode(objects []client.Object) ([]byte, error) {
+	scheme := kube.NewScheme()
+	var out bytes.Buffer
+	for _, object := range objects {
+		gvk, err := apiutil.GVKForObject(object, scheme)
+		if err != nil {
+			return nil, fmt.Errorf("encoding %T %s: %w", object, object.GetName(), err)
+		}
+		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+		if err != nil {
+			return nil, fmt.Errorf("encoding %s %s: %w", gvk.Kind, object.GetName(), err)
+		}
+		content["apiVersion"], content["kind"] = gvk.GroupVersion().String(), gvk.Kind
+		delete(content, "status")
+		prune(content)
+		text, err := yaml.Marshal(content)
+		if err != nil {
+			return nil, fmt.Errorf("encoding %s %s: %w", gvk.Kind, object.GetName(), err)
+		}
+		out.WriteString("---\n")
+		out.Write(text)
+	}
+	return out.Bytes(), nil
+}
+
+// prune removes what says nothing.
+func prune(content map[string]any) {
+	for key, value := range content {
+		switch v := value.(type) {
+		case nil:
+			delete(content, key)
+		case map[string]any:
+			prune(v)
+		case []any:
+			for _, item := range v {
+				if m, ok := item.(map[string]any); ok {
+					prune(m)
+				}
+			}
+		}
+	}
+}
