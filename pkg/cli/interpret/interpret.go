@@ -35,7 +35,7 @@ const (
 		# Check the customizations in a file
 		{{.Name}} interpret -f customization.yml --check
 
-		# Check the customizations named FooCustomization in the control plane
+		# Check the customization foo-customization of the control plane
 		{{.Name}} interpret foo-customization --check
 
 		# Run the Retain rule

@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -245,6 +247,29 @@ func (s *Store) byGVK(gvk schema.GroupVersionKind) *watchedType {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.byKind[gvk]
+}
+
+// Kinds returns the kinds that are watched.
+func (s *Store) Kinds() []schema.GroupVersionKind {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return slices.Collect(maps.Keys(s.byKind))
+}
+
+// CachedAll returns the objects of a kind that memory holds, but for those in
+// skipped namespaces. They are shared and read-only.
+func (s *Store) CachedAll(gvk schema.GroupVersionKind) []*unstructured.Unstructured {
+	t := s.byGVK(gvk)
+	if t == nil {
+		return nil
+	}
+	var out []*unstructured.Unstructured
+	for _, obj := range t.informer.GetIndexer().List() {
+		if u, ok := obj.(*unstructured.Unstructured); ok && !s.Skips(u.GetNamespace()) {
+			out = append(out, u)
+		}
+	}
+	return out
 }
 
 // Cached returns an object from memory, or nil. It is shared and read-only.

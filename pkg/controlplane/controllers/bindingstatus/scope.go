@@ -16,8 +16,9 @@ type Scope struct {
 	IDLabel string
 	// Index finds Works by that label.
 	Index string
-	// New returns an empty binding.
-	New func() workv1alpha2.Binding
+	// New and NewList return empty objects.
+	New     func() workv1alpha2.Binding
+	NewList func() workv1alpha2.BindingList
 	// Of returns the binding that a Work comes from; its name may be empty.
 	Of func(work *workv1alpha1.Work) types.NamespacedName
 }
@@ -27,8 +28,9 @@ func Scopes() []Scope {
 	return []Scope{
 		{
 			Name: "resource-binding-status-controller", IDLabel: workv1alpha2.ResourceBindingPermanentIDLabel,
-			Index: "bindingstatus.resourcebinding",
-			New:   func() workv1alpha2.Binding { return &workv1alpha2.ResourceBinding{} },
+			Index:   "bindingstatus.resourcebinding",
+			New:     func() workv1alpha2.Binding { return &workv1alpha2.ResourceBinding{} },
+			NewList: func() workv1alpha2.BindingList { return &workv1alpha2.ResourceBindingList{} },
 			Of: func(work *workv1alpha1.Work) types.NamespacedName {
 				return types.NamespacedName{
 					Namespace: work.Annotations[workv1alpha2.ResourceBindingNamespaceAnnotation],
@@ -38,8 +40,9 @@ func Scopes() []Scope {
 		},
 		{
 			Name: "cluster-resource-binding-status-controller", IDLabel: workv1alpha2.ClusterResourceBindingPermanentIDLabel,
-			Index: "bindingstatus.clusterresourcebinding",
-			New:   func() workv1alpha2.Binding { return &workv1alpha2.ClusterResourceBinding{} },
+			Index:   "bindingstatus.clusterresourcebinding",
+			New:     func() workv1alpha2.Binding { return &workv1alpha2.ClusterResourceBinding{} },
+			NewList: func() workv1alpha2.BindingList { return &workv1alpha2.ClusterResourceBindingList{} },
 			Of: func(work *workv1alpha1.Work) types.NamespacedName {
 				return types.NamespacedName{Name: work.Annotations[workv1alpha2.ClusterResourceBindingAnnotation]}
 			},

@@ -26,6 +26,7 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/patch"
 	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/customizations/changes"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
 )
 
@@ -90,6 +91,7 @@ func Setup(ctx context.Context, mgr manager.Manager, d Deps) error {
 	err := builder.ControllerManagedBy(mgr).Named(Component).
 		For(&workv1alpha2.ResourceBinding{}, builder.WithPredicates(propagating())).
 		WatchesRawSource(source{r}).
+		WatchesRawSource(changes.Bindings(d.Interpreter, r.client, newBindings, following)).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: workers,
 			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](base, longest),
@@ -100,6 +102,11 @@ func Setup(ctx context.Context, mgr manager.Manager, d Deps) error {
 	}
 	return nil
 }
+
+func newBindings() workv1alpha2.BindingList { return &workv1alpha2.ResourceBindingList{} }
+
+// following says whether the dependencies of a template follow it.
+func following(b workv1alpha2.Binding) bool { return b.GetSpec().PropagateDeps }
 
 // Reconcile attaches bindings to what the template of one binding refers to.
 func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {

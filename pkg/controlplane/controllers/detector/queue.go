@@ -8,6 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
+
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/customizations/changes"
 )
 
 // lowPriority is the priority of work that nobody waits for: the first look at
@@ -74,8 +76,9 @@ func (q *queue) add(key templateKey, priority int) {
 type templateSource struct{ d *detector }
 
 // Start begins to listen.
-func (s templateSource) Start(_ context.Context, q workQueue) error {
+func (s templateSource) Start(ctx context.Context, q workQueue) error {
 	s.d.queue.start(q)
+	changes.Listen(s.d.interpreter, func(affects func(schema.GroupVersionKind) bool) { s.d.relearn(ctx, affects) })
 	return s.d.store.Subscribe(s.d.onTemplate)
 }
 

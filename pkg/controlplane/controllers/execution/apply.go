@@ -119,6 +119,9 @@ func (r *runner) applyObject(ctx context.Context, member *access.Member, work *w
 	if err := r.resolve(member, work.Name, o); err != nil {
 		return 0, false, err
 	}
+	if edition := r.c.editions.of(o.gvk); o.taught != edition {
+		o.taught, o.applied = edition, false
+	}
 	now := r.c.deps.Clock.Now()
 	seen, listed := o.kind.mirror.Get(o.key), o.kind.mirror.Listed()
 	want := s.decide(o, seen, listed, meta.FindStatusCondition(work.Status.Conditions, workv1alpha1.WorkApplied) != nil, now)

@@ -115,6 +115,8 @@ type Controller struct {
 	// mayNotPatch says that the control plane refused to have a Work patched.
 	mayNotPatch atomic.Bool
 
+	editions editions
+
 	mu      sync.Mutex
 	runners map[string]*runner
 }

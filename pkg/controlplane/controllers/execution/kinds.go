@@ -27,6 +27,7 @@ const burst = 50 * time.Millisecond
 // the last Work that uses it.
 type kind struct {
 	gvr    schema.GroupVersionResource
+	gvk    schema.GroupVersionKind
 	works  map[string]int // by Work: how many of its objects are of this type
 	mirror *mirror.Mirror[copied]
 	cancel context.CancelFunc
@@ -50,12 +51,12 @@ type copied struct {
 }
 
 // follow returns the kind, started if need be, and counts the Work in.
-func (r *runner) follow(gvr schema.GroupVersionResource, work string) *kind {
+func (r *runner) follow(gvr schema.GroupVersionResource, gvk schema.GroupVersionKind, work string) *kind {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	k := r.kinds[gvr]
 	if k == nil {
-		k = &kind{gvr: gvr, works: map[string]int{}}
+		k = &kind{gvr: gvr, gvk: gvk, works: map[string]int{}}
 		r.kinds[gvr] = k
 		r.mirrorLocked(k)
 	}

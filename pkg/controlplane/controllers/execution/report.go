@@ -172,10 +172,15 @@ func (r *runner) observe(work *workv1alpha1.Work, s *state, o *object, suspended
 		}
 		return nil
 	}
-	if seen.version == o.seen {
+	edition := r.c.editions.of(o.gvk)
+	if seen.version == o.seen && o.learned == edition {
 		return nil
 	}
-	return r.interpret(work, s, o, seen)
+	if err := r.interpret(work, s, o, seen); err != nil {
+		return err
+	}
+	o.learned = edition
+	return nil
 }
 
 // interpret asks what an object's status and health are.

@@ -67,10 +67,15 @@ type object struct {
 	// response is the object as the member returned it, until it is observed.
 	response *copied
 
-	// seen is the version that status and health are from.
-	seen   string
-	status *runtime.RawExtension
-	health workv1alpha1.ResourceHealth
+	// taught is the edition of the rules by which the object was applied.
+	taught uint64
+
+	// seen is the version that status and health are from, and learned the edition
+	// of the rules.
+	seen    string
+	learned uint64
+	status  *runtime.RawExtension
+	health  workv1alpha1.ResourceHealth
 }
 
 // wasGone says whether the object with the uid was seen to be deleted.
@@ -105,7 +110,7 @@ func (r *runner) load(work *workv1alpha1.Work, s *state) error {
 		for _, old := range s.objects {
 			if old.gvk == o.gvk && old.key == o.key {
 				o.uid, o.version, o.hash, o.exists = old.uid, old.version, old.hash, old.exists
-				o.seen, o.status, o.health = old.seen, old.status, old.health
+				o.seen, o.learned, o.status, o.health = old.seen, old.learned, old.status, old.health
 				o.gvr, o.kind, old.kind = old.gvr, old.kind, nil
 			}
 		}
@@ -156,7 +161,7 @@ func (r *runner) resolve(member memberMapper, work string, o *object) error {
 		return fmt.Errorf("finding the resource of %s: %w", o.gvk, err)
 	}
 	o.gvr = mapping.Resource
-	o.kind = r.follow(o.gvr, work)
+	o.kind = r.follow(o.gvr, o.gvk, work)
 	return nil
 }
 

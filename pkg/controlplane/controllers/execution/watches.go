@@ -16,6 +16,7 @@ import (
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/customizations/changes"
 )
 
 // background is the priority of work that nobody is waiting for: what was there
@@ -40,6 +41,7 @@ func (c *Controller) run(ctx context.Context, informers cache.Informers) error {
 	if err != nil {
 		return fmt.Errorf("watching works: %w", err)
 	}
+	changes.Listen(c.deps.Interpreter, c.relearn)
 	<-ctx.Done()
 	_ = clusters.RemoveEventHandler(onCluster)
 	_ = works.RemoveEventHandler(onWork)
