@@ -1,11 +1,7 @@
 package agent
 
 import (
-	"context"
-
-	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/tools/reference"
@@ -15,29 +11,20 @@ import (
 )
 
 // events returns what the events of a source are published with: those about the
-// agent's own cluster and Works, and those about templates if the control plane
-// lets it.
+// agent's own cluster and Works. It has no rights where templates are; the control
+// plane reads from the Works what there is to say about them.
 func (a *agent) events(source string) record.EventRecorder {
 	return &recorder{
 		EventRecorder: a.mgr.GetEventRecorderFor(source), scheme: a.mgr.GetScheme(),
-		own: names.ExecutionNamespace(a.options.ClusterName), everywhere: a.everywhere,
+		own: names.ExecutionNamespace(a.options.ClusterName),
 	}
-}
-
-// mayReportEverywhere asks whether the agent may publish events in all namespaces.
-func (a *agent) mayReportEverywhere(ctx context.Context) bool {
-	review, err := a.kube.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, &authorizationv1.SelfSubjectAccessReview{
-		Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "create", Resource: "events"}},
-	}, metav1.CreateOptions{})
-	return err == nil && review.Status.Allowed
 }
 
 // recorder leaves out the events that the control plane would refuse.
 type recorder struct {
 	record.EventRecorder
-	scheme     *runtime.Scheme
-	own        string
-	everywhere bool
+	scheme *runtime.Scheme
+	own    string
 }
 
 // Event implements record.EventRecorder.
@@ -62,9 +49,6 @@ func (r *recorder) AnnotatedEventf(obj runtime.Object, annotations map[string]st
 }
 
 func (r *recorder) allowed(obj runtime.Object) bool {
-	if r.everywhere {
-		return true
-	}
 	ref, err := reference.GetReference(r.scheme, obj)
 	return err == nil && (ref.Namespace == r.own || isCluster(ref))
 }

@@ -50,10 +50,8 @@ type agent struct {
 	memberConfig     *rest.Config
 	member           *access.Member
 
-	// everywhere says that events about templates may be published, and recorder is
-	// for those about the cluster.
-	everywhere bool
-	recorder   record.EventRecorder
+	// recorder publishes events about the cluster.
+	recorder record.EventRecorder
 
 	// id is the identity of the member, once known.
 	id         string
@@ -146,7 +144,6 @@ func (a *agent) run(ctx context.Context) error {
 		return ended(ctx, err)
 	}
 	a.registered.Store(true)
-	a.everywhere = a.mayReportEverywhere(ctx)
 	a.recorder = a.events(Name)
 	interpreter, err := a.interpreter(ctx)
 	if err != nil {

@@ -43,10 +43,15 @@ func (e events) failed(work *workv1alpha1.Work, objects []failedObject, cluster,
 	e.applied.Event(work, corev1.EventTypeWarning, reasonSyncFailed,
 		fmt.Sprintf("Failed to sync work(%s/%s) to cluster(%s), err: %s", work.Namespace, work.Name, cluster, message))
 	for _, o := range objects {
-		if o.template != nil {
-			e.applied.Event(o.template, corev1.EventTypeWarning, reasonSyncFailed,
-				fmt.Sprintf("Failed to create or update resource(%s) in member cluster(%s): %s", o.name, cluster, o.message))
-		}
+		e.failedFor(o, cluster)
+	}
+}
+
+// failedFor tells, on its template, that an object could not be applied.
+func (e events) failedFor(o failedObject, cluster string) {
+	if o.template != nil {
+		e.applied.Event(o.template, corev1.EventTypeWarning, reasonSyncFailed,
+			fmt.Sprintf("Failed to create or update resource(%s) in member cluster(%s): %s", o.name, cluster, o.message))
 	}
 }
 
@@ -66,13 +71,15 @@ type failedObject struct {
 	template      *corev1.ObjectReference
 }
 
-func failure(raw []byte, err error) failedObject {
+func failure(raw []byte, err error) failedObject { return failedObjectOf(raw, err.Error()) }
+
+func failedObjectOf(raw []byte, message string) failedObject {
 	var m metav1.PartialObjectMetadata
 	if json.Unmarshal(raw, &m) != nil {
-		return failedObject{message: err.Error()}
+		return failedObject{message: message}
 	}
 	key := types.NamespacedName{Namespace: m.Namespace, Name: m.Name}
-	return failedObject{name: key.String(), message: err.Error(), template: template(m.APIVersion, m.Kind, key, m.Annotations)}
+	return failedObject{name: key.String(), message: message, template: template(m.APIVersion, m.Kind, key, m.Annotations)}
 }
 
 // template refers to the template that an object was made from, or is nil.

@@ -78,9 +78,13 @@ func (c *Controller) workHandler(ctx context.Context) toolscache.ResourceEventHa
 		UpdateFunc: func(old, obj any) {
 			before, ok1 := old.(*workv1alpha1.Work)
 			work, ok2 := obj.(*workv1alpha1.Work)
-			if ok1 && ok2 && workChanged(before, work) {
+			if !ok1 || !ok2 {
+				return
+			}
+			if workChanged(before, work) {
 				enqueue(work, 0)
 			}
+			c.relay(ctx, before, work)
 		},
 		DeleteFunc: func(obj any) {
 			if gone, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {
