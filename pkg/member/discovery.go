@@ -75,13 +75,10 @@ var (
 // Discover finds a control plane and makes sure, by the token and the pins, that it
 // is the right one.
 func Discover(ctx context.Context, d Discovery, report Reporter) (*Server, error) {
-	id, secret, err := components.ParseToken(d.Token)
-	if err != nil {
+	if err := d.Validate(); err != nil {
 		return nil, err
 	}
-	if err := checkPins(d); err != nil {
-		return nil, err
-	}
+	id, secret, _ := cutToken(d.Token)
 	server, err := d.find(ctx, id, secret, report)
 	if err != nil {
 		return nil, fmt.Errorf("couldn't validate the identity of the API Server: %w", err)
@@ -89,7 +86,11 @@ func Discover(ctx context.Context, d Discovery, report Reporter) (*Server, error
 	return server, nil
 }
 
-func checkPins(d Discovery) error {
+// Validate checks what can be checked without asking anybody.
+func (d Discovery) Validate() error {
+	if _, _, err := components.ParseToken(d.Token); err != nil {
+		return err
+	}
 	if len(d.Pins) == 0 && !d.Unpinned {
 		return errors.New("need to verify CACertHashes, or set --discovery-token-unsafe-skip-ca-verification=true")
 	}
@@ -204,7 +205,7 @@ func signed(cm *corev1.ConfigMap, id, secret string) ([]byte, error) {
 	}
 	signature := cm.Data[signaturePrefix+id]
 	if signature == "" {
-		return nil, fmt.Errorf("%w: %s was never made there, or has expired or was deleted; make another with \"token create\"", ErrToken, id)
+		return nil, fmt.Errorf("%w: %s was never made there, or has expired, was deleted or is not for signing; make another with \"token create\"", ErrToken, id)
 	}
 	if !signatureValid(signature, kubeconfig, id, secret) {
 		return nil, fmt.Errorf("%w: there is a token %s, but its secret is another; check the part after the dot", ErrToken, id)

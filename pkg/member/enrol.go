@@ -65,11 +65,8 @@ type Identity struct {
 // When the control plane refuses, as for a name that another cluster has, its
 // reason is in the error and nothing was made.
 func Enrol(ctx context.Context, s Server, r EnrolRequest, report Reporter) (*Identity, error) {
-	if err := ValidateName(r.Name); err != nil {
+	if err := ValidatePullName(r.Name); err != nil {
 		return nil, err
-	}
-	if why := names.ReservedForAgents(r.Name); why != "" {
-		return nil, fmt.Errorf("the name %q is not possible in Pull mode: %s", r.Name, why)
 	}
 	if r.ID == "" {
 		return nil, fmt.Errorf("registering cluster %q: its id is not known", r.Name)
@@ -101,6 +98,17 @@ func Enrol(ctx context.Context, s Server, r EnrolRequest, report Reporter) (*Ide
 		return nil, err
 	}
 	return id, nil
+}
+
+// ValidatePullName says why a name cannot be that of a cluster in Pull mode.
+func ValidatePullName(name string) error {
+	if err := ValidateName(name); err != nil {
+		return err
+	}
+	if why := names.ReservedForAgents(name); why != "" {
+		return fmt.Errorf("the name %q is not possible in Pull mode: %s", name, why)
+	}
+	return nil
 }
 
 // sign asks for a certificate and waits until it is there.
@@ -229,6 +237,9 @@ func (i *Identity) settle(ctx context.Context, r EnrolRequest, request string, r
 	base := cluster.DeepCopy()
 	cluster.Spec.ID = r.ID
 	if err := i.Client.Patch(ctx, cluster, client.MergeFrom(base)); err != nil {
+		if apierrors.IsInvalid(err) {
+			err = fmt.Errorf("this cluster is a member already, under another name: %w", err)
+		}
 		return errors.Join(fmt.Errorf("telling the control plane the id of cluster %q: %w", r.Name, err), i.Forget(ctx))
 	}
 	return nil

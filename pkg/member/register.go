@@ -48,7 +48,7 @@ func (p Preflight) Error() string {
 // it fails before the agent runs, what it made is taken back.
 func Register(ctx context.Context, d Deps, r RegisterRequest, step func(line string)) error {
 	name := r.Agent.Cluster
-	if err := ValidateName(name); err != nil {
+	if err := ValidatePullName(name); err != nil {
 		return err
 	}
 	step("[preflight] Running pre-flight checks")

@@ -116,7 +116,7 @@ func (f *flags) validate() error {
 	case f.discovery.Timeout <= 0:
 		return fmt.Errorf("--discovery-timeout %s must be a positive duration, e.g. 5m0s", f.discovery.Timeout)
 	}
-	return nil
+	return f.discovery.Validate()
 }
 
 func run(ctx context.Context, e *env.Env, f flags) error {
