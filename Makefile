@@ -65,3 +65,7 @@ bench: build ## Measure: decisions, propagation, start-up; prints the figures
 .PHONY: image
 image: ## Build the image of the control plane, as an archive in _output/ and for docker if it answers
 	VERSION='$(VERSION)' COMMIT='$(COMMIT)' LDFLAGS='$(LDFLAGS)' hack/image.sh
+
+.PHONY: release
+release: ## Build the archives of a release for every platform into dist/; VERSION=v1.2.3
+	VERSION='$(VERSION)' LDFLAGS='$(LDFLAGS)' hack/release.sh

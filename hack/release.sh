@@ -1,0 +1,32 @@
+#!/usr/bin/env bash
+# Builds the files of a release into dist/: an archive of each program for each
+# platform, bills of materials, checksums, and the manifest for krew.
+# `make release` sets VERSION and LDFLAGS.
+#
+#   VERSION=v1.2.3              version of the release; default the tag of the commit
+#   PLATFORMS="linux/amd64 …"   platforms; default all
+#   URL=https://…               where the files will be downloaded from
+#   OUT=dist                    directory of the release, which is emptied
+#   WORK=_output/release        directory of the programs, which is emptied
+#   GOFLAGS=-trimpath           the same bytes on every machine
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+version=${VERSION:-$(git describe --tags --exact-match)}
+platforms=${PLATFORMS:-linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64}
+url=${URL:-https://github.com/karmada-toolkit/karmada/releases/download/$version}
+out=${OUT:-dist}
+work=${WORK:-_output/release}
+
+rm -rf "$work" "$out"
+for platform in $platforms; do
+	os=${platform%/*} arch=${platform#*/}
+	from=$SECONDS
+	mkdir -p "$work/$os-$arch"
+	CGO_ENABLED=0 GOOS=$os GOARCH=$arch go build -ldflags "${LDFLAGS:--s -w}" \
+		-o "$work/$os-$arch/" ./cmd/karmadactl ./cmd/kubectl-karmada
+	echo "$os/$arch: $((SECONDS - from)) s"
+done
+go run ./hack/release -programs "$work" -out "$out" -version "$version" -url "$url" \
+	-created "${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}"
+ls -l "$out" | awk 'NR > 1 {printf "%8.1f MB  %s\n", $5 / 1e6, $NF}'
