@@ -3,6 +3,7 @@ package cli
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/karmada-toolkit/karmada/pkg/cli/addons"
 	"github.com/karmada-toolkit/karmada/pkg/cli/annotate"
 	"github.com/karmada-toolkit/karmada/pkg/cli/apiresources"
 	"github.com/karmada-toolkit/karmada/pkg/cli/apply"
@@ -10,6 +11,7 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/cli/completion"
 	"github.com/karmada-toolkit/karmada/pkg/cli/cordon"
 	"github.com/karmada-toolkit/karmada/pkg/cli/create"
+	"github.com/karmada-toolkit/karmada/pkg/cli/deinit"
 	"github.com/karmada-toolkit/karmada/pkg/cli/delete"
 	"github.com/karmada-toolkit/karmada/pkg/cli/describe"
 	"github.com/karmada-toolkit/karmada/pkg/cli/edit"
@@ -60,7 +62,7 @@ func Groups() []Group {
 	return []Group{
 		{BasicCommands, []Constructor{explain.NewCommand, get.NewCommand, create.NewCommand, delete.NewCommand, edit.NewCommand}},
 		{LocalCommands, []Constructor{local.NewCommand}},
-		{RegistrationCommands, []Constructor{initcmd.NewCommand, join.NewCommand, unjoin.NewCommand, token.NewCommand, register.NewCommand, unregister.NewCommand}},
+		{RegistrationCommands, []Constructor{initcmd.NewCommand, deinit.NewCommand, addons.NewCommand, join.NewCommand, unjoin.NewCommand, token.NewCommand, register.NewCommand, unregister.NewCommand}},
 		{ManagementCommands, []Constructor{cordon.NewCordonCommand, cordon.NewUncordonCommand, taint.NewCommand}},
 		{TroubleshootingCommands, []Constructor{attach.NewCommand, logs.NewCommand, exec.NewCommand, describe.NewCommand, interpret.NewCommand}},
 		{AdvancedCommands, []Constructor{apply.NewCommand, patch.NewCommand}},

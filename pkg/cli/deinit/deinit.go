@@ -1,0 +1,135 @@
+// Package deinit is the command that removes a control plane from a host cluster.
+package deinit
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/karmada-toolkit/karmada/pkg/cli/env"
+	installer "github.com/karmada-toolkit/karmada/pkg/init"
+)
+
+const (
+	short = "Remove the Karmada control plane from a Kubernetes cluster"
+	long  = `
+		Remove the control plane from a Kubernetes cluster: what "init" made there and
+		nothing else. Data of etcd, on a node or in PersistentVolumeClaims, and local
+		files are kept. It works when half of a control plane is missing, and can be
+		run again.`
+	examples = `
+		# Remove the control plane
+		{{.Name}} deinit
+
+		# See what would be removed
+		{{.Name}} deinit --dry-run
+
+		# Without being asked, and with the namespace and all that is in it
+		{{.Name}} deinit --force --purge-namespace`
+)
+
+// flags are those of the command.
+type flags struct {
+	host                 env.Kubeconfig
+	namespace            string
+	dryRun, force, purge bool
+}
+
+// NewCommand returns the command.
+func NewCommand(e *env.Env) *cobra.Command {
+	f := flags{host: env.Kubeconfig{Flag: "--kubeconfig"}, namespace: installer.DefaultNamespace}
+	cmd := &cobra.Command{
+		Use:                   "deinit",
+		DisableFlagsInUseLine: true,
+		Short:                 short,
+		Long:                  e.Long(long),
+		Example:               e.Examples(examples),
+		ValidArgsFunction:     cobra.NoFileCompletions,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return fmt.Errorf("%q does not take any arguments, got %q", cmd.CommandPath(), args)
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx, stop := e.Interruptible(cmd.Context())
+			defer stop()
+			return run(ctx, e, f)
+		},
+	}
+	fs := cmd.Flags()
+	fs.StringVar(&f.host.Path, "kubeconfig", "", "Path to the kubeconfig of the host cluster; default $KUBECONFIG, then ~/.kube/config.")
+	fs.StringVar(&f.host.Context, "context", "", "Context of the kubeconfig of the host cluster; default the current one.")
+	fs.StringVarP(&f.namespace, "namespace", "n", f.namespace, "Namespace of the control plane in the host cluster.")
+	fs.BoolVar(&f.dryRun, "dry-run", false, "Print what would be removed, and remove nothing.")
+	fs.BoolVarP(&f.force, "force", "f", false, "Do not ask.")
+	fs.BoolVar(&f.purge, "purge-namespace", false, "Remove the namespace as well, with everything that is in it.")
+	return cmd
+}
+
+func run(ctx context.Context, e *env.Env, f flags) error {
+	host, err := f.host.Load()
+	if err != nil {
+		return err
+	}
+	plan, err := installer.PlanRemoval(ctx, host, f.namespace, f.purge)
+	if err != nil {
+		return err
+	}
+	if f.dryRun {
+		for _, line := range plan.Lines() {
+			if _, err := fmt.Fprintf(e.Out, "%s (dry run)\n", line); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if _, err := fmt.Fprintf(e.Out, "removes Karmada from Kubernetes, namespace %s of %s\n", f.namespace, host.Host); err != nil {
+		return err
+	}
+	if !f.force {
+		yes, err := Confirm(e.In, e.Out)
+		if err != nil || !yes {
+			return err
+		}
+	}
+	say := func(line string) { _, _ = fmt.Fprintln(e.Out, line) }
+	if err := plan.Run(ctx, e.Now, say); err != nil {
+		return err
+	}
+	return farewell(e.Out, plan, f)
+}
+
+// farewell says what is left.
+func farewell(out io.Writer, plan *installer.Removal, f flags) error {
+	kept := "Data of etcd stays: on its node, by default in /var/lib/karmada-etcd."
+	if claims := plan.Claims(); len(claims) > 0 && !f.purge {
+		kept = fmt.Sprintf("Data of etcd stays; remove it with \"kubectl -n %s delete pvc %s\".", f.namespace, strings.Join(claims, " "))
+	}
+	_, err := fmt.Fprintf(out, "remove Karmada from Kubernetes successfully.\n%s\nLocal files stay, by default in %s.\n", kept, installer.DefaultDataPath)
+	return err
+}
+
+// Confirm asks until the answer is yes or no.
+func Confirm(in io.Reader, out io.Writer) (bool, error) {
+	answers := bufio.NewScanner(in)
+	for {
+		if _, err := fmt.Fprint(out, "Please type (y)es or (n)o and then press enter:"); err != nil {
+			return false, err
+		}
+		if !answers.Scan() || strings.TrimSpace(answers.Text()) == "" {
+			return false, errors.Join(errors.New("no answer was given; --force does not ask"), answers.Err())
+		}
+		switch strings.ToLower(strings.TrimSpace(answers.Text())) {
+		case "y", "yes":
+			return true, nil
+		case "n", "no":
+			return false, nil
+		}
+	}
+}

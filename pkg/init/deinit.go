@@ -1,0 +1,236 @@
+package installer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/karmada-toolkit/karmada/pkg/init/components"
+)
+
+// removeLimit is how long pods may take to end.
+const removeLimit = 60 * time.Second
+
+// Removal is what a control plane leaves in a host cluster: everything that init
+// made, and nothing else.
+type Removal struct {
+	host      kubernetes.Interface
+	namespace string
+	steps     []removal
+	// claims hold data, which is kept.
+	claims []string
+}
+
+// removal is one object to remove.
+type removal struct {
+	// text is how it is told.
+	text string
+	do   func(context.Context) error
+}
+
+// PlanRemoval looks for what init made in a namespace of the host cluster. With
+// purge the namespace itself goes as well.
+func PlanRemoval(ctx context.Context, cfg *rest.Config, namespace string, purge bool) (*Removal, error) {
+	cfg = rest.CopyConfig(cfg)
+	cfg.QPS, cfg.Burst = -1, 0
+	host, err := kubernetes.NewForConfig(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("connecting to the host cluster: %w", err)
+	}
+	if _, err := host.CoreV1().Namespaces().Get(ctx, namespace, metav1.GetOptions{}); err != nil {
+		return nil, err
+	}
+	r := &Removal{host: host, namespace: namespace}
+	for _, find := range []func(context.Context) error{r.findDeployments, r.findStatefulSets, r.findServices, r.findSecrets, r.findClaims} {
+		if err := find(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if purge {
+		r.add(fmt.Sprintf("delete Namespace %q", namespace), func(ctx context.Context) error {
+			return host.CoreV1().Namespaces().Delete(ctx, namespace, metav1.DeleteOptions{})
+		})
+	}
+	return r, r.findNodes(ctx)
+}
+
+func (r *Removal) add(text string, do func(context.Context) error) {
+	r.steps = append(r.steps, removal{text, do})
+}
+
+// ours selects what init made.
+func ours() metav1.ListOptions { return metav1.ListOptions{LabelSelector: components.BootstrapLabel} }
+
+// withPods removes an object together with its pods, which then can be waited for.
+func withPods() metav1.DeleteOptions {
+	return metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground)}
+}
+
+func (r *Removal) findDeployments(ctx context.Context) error {
+	c := r.host.AppsV1().Deployments(r.namespace)
+	list, err := c.List(ctx, ours())
+	if err != nil {
+		return fmt.Errorf("listing the Deployments of the control plane: %w", err)
+	}
+	for _, d := range list.Items {
+		r.add(fmt.Sprintf("delete deployment %q", d.Name), func(ctx context.Context) error { return c.Delete(ctx, d.Name, withPods()) })
+	}
+	return nil
+}
+
+func (r *Removal) findStatefulSets(ctx context.Context) error {
+	c := r.host.AppsV1().StatefulSets(r.namespace)
+	list, err := c.List(ctx, ours())
+	if err != nil {
+		return fmt.Errorf("listing the StatefulSets of the control plane: %w", err)
+	}
+	for _, s := range list.Items {
+		r.add(fmt.Sprintf("delete StatefulSet: %q", s.Name), func(ctx context.Context) error { return c.Delete(ctx, s.Name, withPods()) })
+	}
+	return nil
+}
+
+func (r *Removal) findServices(ctx context.Context) error {
+	c := r.host.CoreV1().Services(r.namespace)
+	list, err := c.List(ctx, ours())
+	if err != nil {
+		return fmt.Errorf("listing the Services of the control plane: %w", err)
+	}
+	for _, s := range list.Items {
+		r.add(fmt.Sprintf("delete Service %q", s.Name), func(ctx context.Context) error { return c.Delete(ctx, s.Name, metav1.DeleteOptions{}) })
+	}
+	return nil
+}
+
+func (r *Removal) findSecrets(ctx context.Context) error {
+	c := r.host.CoreV1().Secrets(r.namespace)
+	list, err := c.List(ctx, ours())
+	if err != nil {
+		return fmt.Errorf("listing the Secrets of the control plane: %w", err)
+	}
+	for _, s := range list.Items {
+		r.add(fmt.Sprintf("delete Secrets %q", s.Name), func(ctx context.Context) error { return c.Delete(ctx, s.Name, metav1.DeleteOptions{}) })
+	}
+	return nil
+}
+
+// findClaims notes the claims of etcd: data is never removed without being named.
+func (r *Removal) findClaims(ctx context.Context) error {
+	list, err := r.host.CoreV1().PersistentVolumeClaims(r.namespace).List(ctx, ours())
+	if err != nil {
+		return connectionOnly(err)
+	}
+	for _, c := range list.Items {
+		r.claims = append(r.claims, c.Name)
+	}
+	return nil
+}
+
+// findNodes looks for nodes that init labelled.
+func (r *Removal) findNodes(ctx context.Context) error {
+	list, err := r.host.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: components.EtcdNodeLabel})
+	if err != nil {
+		return fmt.Errorf("listing the nodes of etcd: %w", err)
+	}
+	for i := range list.Items {
+		node := &list.Items[i]
+		r.add(fmt.Sprintf("remove node %q labels %q", node.Name, components.EtcdNodeLabel), func(ctx context.Context) error {
+			patch := fmt.Sprintf(`{"metadata":{"labels":{%q:null}}}`, components.EtcdNodeLabel)
+			_, err := r.host.CoreV1().Nodes().Patch(ctx, node.Name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+			return err
+		})
+	}
+	if len(list.Items) == 0 {
+		r.add(fmt.Sprintf("node not found by label %q", components.EtcdNodeLabel), func(context.Context) error { return nil })
+	}
+	return nil
+}
+
+// Lines are what would be done, one line each.
+func (r *Removal) Lines() []string {
+	var out []string
+	for _, s := range r.steps {
+		out = append(out, s.text)
+	}
+	return out
+}
+
+// Claims are the names of the PersistentVolumeClaims that hold etcd's data. They
+// are kept.
+func (r *Removal) Claims() []string { return r.claims }
+
+// Run removes what was found, says each step, and waits until the pods are gone. What
+// is gone already is no error.
+func (r *Removal) Run(ctx context.Context, now func() time.Time, say func(string)) error {
+	var errs []error
+	for _, s := range r.steps {
+		say(s.text)
+		if err := s.do(ctx); err != nil && !apierrors.IsNotFound(err) {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			errs = append(errs, fmt.Errorf("%s: %w", s.text, err))
+		}
+	}
+	return errors.Join(append(errs, r.waitForPods(ctx, now, say))...)
+}
+
+// waitForPods returns when the pods of the control plane are gone.
+func (r *Removal) waitForPods(ctx context.Context, now func() time.Time, say func(string)) error {
+	begun, said := now(), now()
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	for {
+		left, err := r.pods(ctx)
+		if err != nil {
+			return fmt.Errorf("waiting for the pods to end: %w", err)
+		}
+		switch {
+		case len(left) == 0:
+			return nil
+		case now().Sub(begun) > removeLimit:
+			return fmt.Errorf("pods %s did not end within %s; see to them with \"kubectl -n %s describe pods\"", strings.Join(left, ", "), removeLimit, r.namespace)
+		case now().Sub(said) >= sayEvery:
+			said = now()
+			say("waiting for pods to end: " + strings.Join(left, ", "))
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-tick.C:
+		}
+	}
+}
+
+func (r *Removal) pods(ctx context.Context) ([]string, error) {
+	list, err := r.host.CoreV1().Pods(r.namespace).List(ctx, metav1.ListOptions{LabelSelector: "app in (" + strings.Join(workloadNames(), ",") + ")"})
+	if err != nil {
+		return nil, connectionOnly(err)
+	}
+	var out []string
+	for _, p := range list.Items {
+		if p.DeletionTimestamp != nil || slices.ContainsFunc(p.OwnerReferences, func(o metav1.OwnerReference) bool { return o.Controller != nil && *o.Controller }) {
+			if p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed {
+				out = append(out, p.Name)
+			}
+		}
+	}
+	return out, nil
+}
+
+func workloadNames() []string {
+	return []string{
+		components.Etcd, components.APIServer, components.AggregatedAPIServer, components.KubeControllerManager,
+		components.Scheduler, components.ControllerManager, components.Webhook,
+	}
+}
