@@ -28,6 +28,11 @@ func (a *agent) register(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	// Before anything comes anew.
+	err = a.insist(ctx, "Cleaning up after being abandoned", func() error { return a.cleanAbandoned(ctx) })
+	if err != nil {
+		return err
+	}
 	err = a.insist(ctx, "Registering the cluster", func() error {
 		request, err := a.request()
 		if err != nil {

@@ -100,7 +100,7 @@ func (a AgentAccess) secretRules() []rbacv1.PolicyRule {
 
 // homeRules are for the namespace of the lease, where the tombstone would be, too.
 func (a AgentAccess) homeRules() []rbacv1.PolicyRule {
-	return append(leaseRules(a.Cluster), rule("", []string{"configmaps"}, []string{names.Tombstone(a.Cluster)}, "get"))
+	return append(leaseRules(a.Cluster), rule("", []string{"configmaps"}, []string{names.Tombstone(a.Cluster)}, "get", "patch"))
 }
 
 func leaseRules(name string) []rbacv1.PolicyRule {
