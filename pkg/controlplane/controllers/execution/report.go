@@ -42,6 +42,7 @@ func (r *runner) report(ctx context.Context, work *workv1alpha1.Work, s *state, 
 		var healthy bool
 		healthy, err = r.observeAll(work, s, rep.suspended)
 		after.ManifestStatuses = manifestStatuses(s.objects, after.ManifestStatuses)
+		setInterpreted(after, s.objects, now)
 		if !healthy {
 			what = unsettled
 		}
@@ -191,8 +192,10 @@ func (r *runner) interpret(work *workv1alpha1.Work, s *state, o *object, seen *c
 	}
 	in := r.c.deps.Interpreter
 	status, err := in.ReflectStatus(obj)
+	o.trouble = trouble{}
 	if err != nil {
-		s.report(r.c.events, work, o, reasonReflectStatusFailed, fmt.Sprintf("Reflect status for object(%s/%s) failed, err: %v.", o.gvk.Kind, o.key, err))
+		o.trouble = trouble{reasonReflectStatusFailed, fmt.Sprintf("Reflect status for object(%s/%s) failed, err: %v.", o.gvk.Kind, o.key, err)}
+		s.report(r.c.events, work, o, o.trouble.reason, o.trouble.message)
 		return fmt.Errorf("reflecting the status of %s %s: %w", o.gvk.Kind, o.key, err)
 	}
 	health := workv1alpha1.ResourceHealthy
@@ -201,7 +204,8 @@ func (r *runner) interpret(work *workv1alpha1.Work, s *state, o *object, seen *c
 		switch {
 		case err != nil:
 			health = workv1alpha1.ResourceUnknown
-			s.report(r.c.events, work, o, reasonInterpretHealthFailed, fmt.Sprintf("Interpret health of object(%s/%s) failed, err: %v.", o.gvk.Kind, o.key, err))
+			o.trouble = trouble{reasonInterpretHealthFailed, fmt.Sprintf("Interpret health of object(%s/%s) failed, err: %v.", o.gvk.Kind, o.key, err)}
+			s.report(r.c.events, work, o, o.trouble.reason, o.trouble.message)
 		case !ok:
 			health = workv1alpha1.ResourceUnhealthy
 		}

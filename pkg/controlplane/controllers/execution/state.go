@@ -76,6 +76,8 @@ type object struct {
 	learned uint64
 	status  *runtime.RawExtension
 	health  workv1alpha1.ResourceHealth
+	// trouble is why status or health could not be found out.
+	trouble trouble
 }
 
 // wasGone says whether the object with the uid was seen to be deleted.
@@ -110,7 +112,7 @@ func (r *runner) load(work *workv1alpha1.Work, s *state) error {
 		for _, old := range s.objects {
 			if old.gvk == o.gvk && old.key == o.key {
 				o.uid, o.version, o.hash, o.exists = old.uid, old.version, old.hash, old.exists
-				o.seen, o.learned, o.status, o.health = old.seen, old.learned, old.status, old.health
+				o.seen, o.learned, o.status, o.health, o.trouble = old.seen, old.learned, old.status, old.health, old.trouble
 				o.gvr, o.kind, old.kind = old.gvr, old.kind, nil
 			}
 		}

@@ -255,3 +255,46 @@ func FuzzPattern(f *testing.F) {
 		}
 	})
 }
+
+// A script that never ends takes the processor three times, then once in a while.
+func TestCall_AScriptThatIsStoppedAgainAndAgainIsPaused(t *testing.T) {
+	now := time.Unix(0, 0)
+	e := NewEngine(Limits{Memory: 1 << 20}, nil)
+	e.now = func() time.Time { return now }
+	loop := e.Script(`function F(x) while x do end end`)
+	call := func(x bool) error {
+		return loop.Call("F", []any{x}, 1, func([]Value) error { return nil })
+	}
+	ran := func() uint64 { return e.PoolStats().Dropped }
+	for range 10 {
+		if err := call(true); !errors.Is(err, ErrLimit) {
+			t.Fatal(err)
+		}
+	}
+	if ran() != strikesAllowed {
+		t.Errorf("it ran %d times", ran())
+	}
+	if err := call(false); !errors.Is(err, ErrLimit) {
+		t.Errorf("it may not run, but: %v", err)
+	}
+	if err := e.Script(`function F() end`).Call("F", nil, 1, func([]Value) error { return nil }); err != nil {
+		t.Errorf("another script: %v", err)
+	}
+	for _, pause := range []time.Duration{firstPause, 2 * firstPause, 4 * firstPause} {
+		before := ran()
+		now = now.Add(pause)
+		for range 5 {
+			_ = call(true)
+		}
+		if ran() != before+1 {
+			t.Errorf("after %s it ran %d times", pause, ran()-before)
+		}
+	}
+	now = now.Add(longestPause)
+	if err := call(false); err != nil {
+		t.Errorf("it is let off when it keeps its limits: %v", err)
+	}
+	if err := call(true); !errors.Is(err, ErrLimit) || loop.barred(e.now) != nil {
+		t.Errorf("all is forgiven: %v", err)
+	}
+}

@@ -81,6 +81,7 @@ type Script struct {
 	once   sync.Once
 	proto  *glua.FunctionProto
 	err    error
+	penalty
 }
 
 // Script returns a script. It is compiled when it is first needed.
@@ -96,9 +97,13 @@ func (s *Script) Check() error {
 }
 
 // Call runs a function of the script and hands its first n results to use, which
-// must not keep them.
+// must not keep them. A script that exceeds its limits time after time is not run
+// for a while: calls fail as the last one did.
 func (s *Script) Call(function string, args []any, n int, use func(results []Value) error) error {
 	if err := s.Check(); err != nil {
+		return err
+	}
+	if err := s.barred(s.engine.now); err != nil {
 		return err
 	}
 	v := s.engine.get()
@@ -106,8 +111,10 @@ func (s *Script) Call(function string, args []any, n int, use func(results []Val
 	if limit := v.budget.exceeded; limit != nil {
 		// What a stopped script made is dropped with its machine.
 		s.engine.drop(v)
+		s.stopped(limit, s.engine.now())
 		return limit
 	}
+	s.ran()
 	v.L.SetTop(0)
 	s.engine.put(v)
 	return err

@@ -1,0 +1,64 @@
+package lua
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	// strikesAllowed is how often in a row a script may exceed its limits before it
+	// is not run for a while.
+	strikesAllowed = 3
+	// firstPause and longestPause bound that while; it doubles each time.
+	firstPause   = time.Second
+	longestPause = time.Minute
+)
+
+// penalty keeps a script that exceeds its limits from taking the processor: its
+// kind may have many objects, and each is tried again and again.
+type penalty struct {
+	// guilty is set while there is a strike; the others are looked at only then.
+	guilty atomic.Bool
+
+	mu      sync.Mutex
+	strikes int
+	until   time.Time
+	last    error
+}
+
+// barred returns why the script may not run now, or nil.
+func (p *penalty) barred(now func() time.Time) error {
+	if !p.guilty.Load() {
+		return nil
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if now().Before(p.until) {
+		return p.last
+	}
+	return nil
+}
+
+// stopped notes that the script was stopped.
+func (p *penalty) stopped(err error, now time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.strikes++
+	p.last = err
+	p.guilty.Store(true)
+	if p.strikes >= strikesAllowed {
+		p.until = now.Add(min(firstPause<<min(p.strikes-strikesAllowed, 10), longestPause))
+	}
+}
+
+// ran notes that the script kept its limits.
+func (p *penalty) ran() {
+	if !p.guilty.Load() {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.strikes, p.until, p.last = 0, time.Time{}, nil
+	p.guilty.Store(false)
+}
