@@ -143,11 +143,11 @@ func (b *board) wait(ctx context.Context, workload string, say func(string)) err
 				stuckSince = b.now()
 			}
 			if hopeless && b.now().Sub(stuckSince) > hopelessAfter {
-				return fmt.Errorf("%s: %s", left, b.explain(ctx, reason))
+				return fmt.Errorf("%s: %s", left, b.explain(ctx, reason, true))
 			}
 			if b.now().Sub(said) >= sayEvery {
-				if b.now().Sub(begun) >= explainAfter {
-					left += ": " + b.explain(ctx, reason)
+				if waited := b.now().Sub(begun); waited >= explainAfter {
+					left += ": " + b.explain(ctx, reason, waited >= 2*explainAfter)
 				}
 				if reason.pending && permanent(left) {
 					return fmt.Errorf("%s", left)
@@ -188,7 +188,7 @@ func (b *board) report() string {
 			continue
 		}
 		reason, _ := v.reason(name)
-		fmt.Fprintf(&out, "\n  %s: %s: %s", name, left, b.explain(ctx, reason))
+		fmt.Fprintf(&out, "\n  %s: %s: %s", name, left, b.explain(ctx, reason, true))
 	}
 	return out.String()
 }

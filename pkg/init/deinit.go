@@ -190,8 +190,9 @@ func (r *Removal) waitForPods(ctx context.Context, now func() time.Time, say fun
 	begun, said := now(), now()
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
+	hurried := map[string]bool{}
 	for {
-		left, err := r.pods(ctx)
+		left, err := r.pods(ctx, hurried)
 		if err != nil {
 			return fmt.Errorf("waiting for the pods to end: %w", err)
 		}
@@ -212,13 +213,22 @@ func (r *Removal) waitForPods(ctx context.Context, now func() time.Time, say fun
 	}
 }
 
-func (r *Removal) pods(ctx context.Context) ([]string, error) {
+// pods returns those that are left. Nobody uses the servers any more, so that they
+// need no time for their clients; etcd has its time to close its files.
+func (r *Removal) pods(ctx context.Context, hurried map[string]bool) ([]string, error) {
 	list, err := r.host.CoreV1().Pods(r.namespace).List(ctx, metav1.ListOptions{LabelSelector: "app in (" + strings.Join(workloadNames(), ",") + ")"})
 	if err != nil {
 		return nil, connectionOnly(err)
 	}
 	var out []string
 	for _, p := range list.Items {
+		if p.DeletionTimestamp != nil && p.Labels["app"] != components.Etcd && !hurried[p.Name] {
+			hurried[p.Name] = true
+			grace := metav1.DeleteOptions{GracePeriodSeconds: new(int64(1))}
+			if err := r.host.CoreV1().Pods(r.namespace).Delete(ctx, p.Name, grace); connectionOnly(err) != nil {
+				return nil, err
+			}
+		}
 		if p.DeletionTimestamp != nil || slices.ContainsFunc(p.OwnerReferences, func(o metav1.OwnerReference) bool { return o.Controller != nil && *o.Controller }) {
 			if p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed {
 				out = append(out, p.Name)

@@ -49,6 +49,9 @@ func Phases() []Phase {
 	}
 	pods := []string{phaseNamespace}
 	api := []string{phaseAPIServer}
+	// These wait for the API server without harm. They do not start before etcd is
+	// ready only to leave the processors to what everybody waits for.
+	later := []string{phaseEtcd}
 	return []Phase{
 		{phasePreflight, "Check the host cluster, the permissions and the local directories", nil, func(ctx context.Context, s *state) error { return s.preflight(ctx) }},
 		{phaseCertificates, "Load or create the certificates and the kubeconfigs of the components", []string{phasePreflight}, func(ctx context.Context, s *state) error { return s.certificates(ctx) }},
@@ -58,12 +61,12 @@ func Phases() []Phase {
 		{phaseCRDs, "Write the APIs of the federation", api, write(phaseCRDs)},
 		{phaseRBAC, "Write the roles of users", api, write(phaseRBAC)},
 		{phaseWebhooks, "Register the admission webhooks", api, write(phaseWebhooks)},
-		{phaseAggregated, "Install the aggregated API server", pods, deploy(phaseAggregated, aggregatedName)},
+		{phaseAggregated, "Install the aggregated API server", later, deploy(phaseAggregated, aggregatedName)},
 		{phaseAggregatedAPI, "Register the aggregated API and wait until it is served", []string{phaseAPIServer, phaseAggregated}, func(ctx context.Context, s *state) error { return s.aggregatedAPI(ctx) }},
-		{phaseKCM, "Install Kubernetes' controllers", pods, deploy(phaseKCM, phaseKCM)},
-		{phaseScheduler, "Install the scheduler", pods, deploy(phaseScheduler, karmadaPrefix+phaseScheduler)},
-		{phaseControllerManager, "Install the controllers of the federation", pods, deploy(phaseControllerManager, karmadaPrefix+phaseControllerManager)},
-		{phaseWebhook, "Install the webhook server", pods, deploy(phaseWebhook, karmadaPrefix+phaseWebhook)},
+		{phaseKCM, "Install Kubernetes' controllers", api, deploy(phaseKCM, phaseKCM)},
+		{phaseScheduler, "Install the scheduler", later, deploy(phaseScheduler, karmadaPrefix+phaseScheduler)},
+		{phaseControllerManager, "Install the controllers of the federation", later, deploy(phaseControllerManager, karmadaPrefix+phaseControllerManager)},
+		{phaseWebhook, "Install the webhook server", later, deploy(phaseWebhook, karmadaPrefix+phaseWebhook)},
 		{phaseBootstrap, "Let clusters register in Pull mode", api, func(ctx context.Context, s *state) error { return s.bootstrap(ctx) }},
 		{phaseKubeconfig, "Write the administrator's kubeconfig and examples of manifests", []string{phaseCertificates}, func(ctx context.Context, s *state) error { return s.kubeconfig(ctx) }},
 		{phaseCheck, "See that the control plane accepts a policy", []string{

@@ -3,6 +3,7 @@ package installer
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -18,8 +19,8 @@ type reason struct {
 	pod  *corev1.Pod
 	text string
 	// crashed says that its log may tell more, previous that it is the one of the
-	// container before.
-	crashed, previous bool
+	// container before, running that it may tell more if this lasts.
+	crashed, previous, running bool
 	// pending says that its events may tell more.
 	pending bool
 }
@@ -87,7 +88,7 @@ func podReason(p *corev1.Pod) (r reason, hopeless bool) {
 			return r, false
 		case s.State.Running != nil:
 			r.text = "pod " + p.Name + " runs, but is not ready yet"
-			r.crashed = true
+			r.running = true
 			return r, false
 		}
 	}
@@ -123,12 +124,13 @@ func waitingReason(p *corev1.Pod, s *corev1.ContainerStatus) (r reason, hopeless
 	return r, false
 }
 
-// explain adds to a reason what the log or the events of the pod say.
-func (b *board) explain(ctx context.Context, r reason) string {
+// explain adds to a reason what the log or the events of the pod say; what a pod
+// that runs says only when it takes long.
+func (b *board) explain(ctx context.Context, r reason, long bool) string {
 	switch {
 	case r.pod == nil:
 		return r.text
-	case r.crashed:
+	case r.crashed, r.running && long:
 		if line := b.lastLine(ctx, r.pod, r.previous); line != "" {
 			return r.text + "; its log ends with: " + line
 		}
@@ -153,10 +155,17 @@ func (b *board) lastLine(ctx context.Context, p *corev1.Pod, previous bool) stri
 			last = line
 		}
 	}
-	if len(last) > 400 {
-		last = last[:400] + "…"
+	return shorten(last)
+}
+
+// shorten leaves out the time and place that a log line begins with, and what is too
+// much for one line.
+func shorten(line string) string {
+	line = regexp.MustCompile(`^[IWEF]\d{4} \d\d:\d\d:\d\d\.\d+\s+\d+ \S+] `).ReplaceAllString(line, "")
+	if runes := []rune(line); len(runes) > 300 {
+		line = string(runes[:300]) + "…"
 	}
-	return last
+	return line
 }
 
 // lastWarning returns the newest warning about a pod.
