@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -276,6 +277,9 @@ func (s *state) checkEtcdChange(context.Context) ([]string, error) {
 	return out, nil
 }
 
+// dnsGrace is how long the DNS of a new host may take to start.
+const dnsGrace = 2 * time.Minute
+
 // checkDNS sees that somebody answers for names in the host cluster. Where it does
 // not show, nothing is said.
 func (s *state) checkDNS(ctx context.Context) ([]string, error) {
@@ -288,7 +292,10 @@ func (s *state) checkDNS(ctx context.Context) ([]string, error) {
 			return nil, nil
 		}
 	}
-	r, _ := podReason(&pods.Items[0])
+	r, hopeless := podReason(&pods.Items[0])
+	if age := s.Now().Sub(pods.Items[0].CreationTimestamp.Time); age < dnsGrace && !hopeless && !r.crashed {
+		return nil, nil // it is being started, and what needs names asks again
+	}
 	return []string{fmt.Sprintf("the DNS of the host cluster does not answer: %s; see to it with \"kubectl -n kube-system describe pods -l k8s-app=kube-dns\"", r.text)}, nil
 }
 
