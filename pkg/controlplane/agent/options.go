@@ -93,6 +93,8 @@ type Options struct {
 	accepted accepted
 	// plane is the connection to the control plane, once Config was called.
 	plane *plane
+	// doubt is raised when the control plane refuses the agent.
+	doubt doubt
 }
 
 type accepted struct {
@@ -118,6 +120,7 @@ func NewOptions() *Options {
 		PlaneQPS: limit.New(40), PlaneBurst: 60, ClusterQPS: limit.New(40), ClusterBurst: 60,
 		RateLimiterBaseDelay: 5 * time.Millisecond, RateLimiterMaxDelay: 1000 * time.Second,
 		Gates:    gates.New(gates.Agent()...),
+		doubt:    newDoubt(),
 		accepted: accepted{cacheSync: 2 * time.Minute, limiterQPS: 10, limiterBucket: 100, syncs: 5},
 	}
 }

@@ -29,10 +29,14 @@ func (a *agent) register(ctx context.Context) error {
 		return err
 	}
 	// Before anything comes anew.
-	err = a.insist(ctx, "Cleaning up after being abandoned", func() error { return a.cleanAbandoned(ctx) })
+	err = a.insist(ctx, "Cleaning up after being abandoned", func() error {
+		_, err := a.cleanIfAbandoned(ctx)
+		return err
+	})
 	if err != nil {
 		return err
 	}
+	a.abandoned.Store(false)
 	err = a.insist(ctx, "Registering the cluster", func() error {
 		request, err := a.request()
 		if err != nil {

@@ -56,6 +56,8 @@ type agent struct {
 	// id is the identity of the member, once known.
 	id         string
 	registered atomic.Bool
+	// abandoned says that the control plane gave the cluster up.
+	abandoned atomic.Bool
 }
 
 // Setup adds the agent to the manager.
@@ -65,7 +67,7 @@ func Setup(ctx context.Context, mgr manager.Manager, o *Options) error {
 		return err
 	}
 	o.plane.logTo(a.log)
-	for _, r := range []manager.Runnable{everywhere(a.followKubeconfig), everywhere(a.followAbandonment), everywhere(a.trim), manager.RunnableFunc(a.run)} {
+	for _, r := range []manager.Runnable{everywhere(a.followKubeconfig), everywhere(a.trim), manager.RunnableFunc(a.run)} {
 		if err := mgr.Add(r); err != nil {
 			return fmt.Errorf("adding the agent: %w", err)
 		}
@@ -174,8 +176,7 @@ func (a *agent) run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("setting up the agent: %w", err)
 	}
-	<-ctx.Done()
-	return nil
+	return a.watchAbandoned(ctx)
 }
 
 // ended makes the end of ctx no error.
@@ -189,7 +190,7 @@ func ended(ctx context.Context, err error) error {
 // serves says whether a Cluster is the one that this agent is for: of its name, in
 // Pull mode and not another cluster that took the name.
 func (a *agent) serves(cluster *clusterv1alpha1.Cluster) bool {
-	return cluster.Name == a.options.ClusterName && cluster.Spec.SyncMode == clusterv1alpha1.Pull && cluster.Spec.ID == a.id
+	return !a.abandoned.Load() && cluster.Name == a.options.ClusterName && cluster.Spec.SyncMode == clusterv1alpha1.Pull && cluster.Spec.ID == a.id
 }
 
 // Member returns the agent's own cluster.
