@@ -60,6 +60,7 @@ func newPlane(path, kubecontext, userAgent string, clk clock.Clock) (*plane, err
 		return nil, err
 	}
 	cfg.UserAgent = userAgent
+	cfg.Wrap(withRewind)
 	identity, err := identityOf(cfg)
 	if err != nil {
 		return nil, err
