@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -136,8 +137,19 @@ func (r *Removal) findClaims(ctx context.Context) error {
 	return nil
 }
 
-// findNodes looks for nodes that init labelled.
+// findNodes looks for nodes that init labelled, unless another control plane of
+// the cluster needs the label.
 func (r *Removal) findNodes(ctx context.Context) error {
+	sets, err := r.host.AppsV1().StatefulSets(metav1.NamespaceAll).List(ctx, ours())
+	if connectionOnly(err) != nil {
+		return fmt.Errorf("looking for other control planes: %w", err)
+	}
+	if err == nil && slices.ContainsFunc(sets.Items, func(s appsv1.StatefulSet) bool {
+		_, ok := s.Spec.Template.Spec.NodeSelector[components.EtcdNodeLabel]
+		return ok && s.Namespace != r.namespace
+	}) {
+		return nil
+	}
 	list, err := r.host.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: components.EtcdNodeLabel})
 	if err != nil {
 		return fmt.Errorf("listing the nodes of etcd: %w", err)

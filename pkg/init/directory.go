@@ -7,9 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -24,7 +26,7 @@ const ownerFile = "installation.json"
 
 // oldTimeout is how long the control plane of files that are in the way may take
 // to answer.
-const oldTimeout = 1500 * time.Millisecond
+const oldTimeout = 3 * time.Second
 
 // owner identifies an installation: a namespace of a cluster.
 type owner struct {
@@ -190,30 +192,42 @@ func (d directory) setAside(now time.Time) (string, error) {
 	return moved, nil
 }
 
-// write brings the files up to date and says whether any changed.
-func (d directory) write(who owner, c *credentials) (changed bool, err error) {
+// writeCertificates brings the certificates up to date and says whether any
+// changed.
+func (d directory) writeCertificates(who owner, c *credentials) (changed bool, err error) {
 	mark, err := json.Marshal(who)
 	if err != nil {
 		return false, fmt.Errorf("encoding %s: %w", ownerFile, err)
 	}
-	put := func(path string, content []byte, mode fs.FileMode) {
-		old, readErr := os.ReadFile(path)
-		if err != nil || readErr == nil && bytes.Equal(old, content) {
-			return
-		}
-		changed = true
-		if writeErr := pki.WriteFile(path, content, mode); writeErr != nil {
-			err = fmt.Errorf("writing %s: %w; choose another directory with --karmada-data", path, writeErr)
-		}
-	}
-	put(filepath.Join(d.data, ownerFile), append(mark, '\n'), 0o644)
-	for name, content := range c.data {
+	changed, err = put(filepath.Join(d.data, ownerFile), append(mark, '\n'), 0o644)
+	for _, name := range slices.Sorted(maps.Keys(c.data)) {
 		mode := fs.FileMode(0o644)
 		if strings.HasSuffix(name, ".key") {
 			mode = 0o600
 		}
-		put(filepath.Join(d.pki, name), content, mode)
+		if err != nil {
+			return changed, err
+		}
+		var wrote bool
+		wrote, err = put(filepath.Join(d.pki, name), c.data[name], mode)
+		changed = changed || wrote
 	}
-	put(d.kubeconfig(), c.admin, 0o640)
 	return changed, err
+}
+
+// writeKubeconfig brings the administrator's kubeconfig up to date and says
+// whether it changed.
+func (d directory) writeKubeconfig(c *credentials) (changed bool, err error) {
+	return put(d.kubeconfig(), c.admin, 0o640)
+}
+
+// put writes a file unless its content is the same.
+func put(path string, content []byte, mode fs.FileMode) (changed bool, err error) {
+	if old, err := os.ReadFile(path); err == nil && bytes.Equal(old, content) {
+		return false, nil
+	}
+	if err := pki.WriteFile(path, content, mode); err != nil {
+		return false, fmt.Errorf("writing %s: %w; choose another directory with --karmada-data", path, err)
+	}
+	return true, nil
 }

@@ -134,7 +134,10 @@ func Export(ctx context.Context, d Deps, o Options, dir string) error {
 	if err != nil {
 		return err
 	}
-	if err := s.writeFiles(creds); err != nil {
+	if _, err := o.directory().writeCertificates(s.owner(), creds); err != nil {
+		return err
+	}
+	if _, err := o.directory().writeKubeconfig(creds); err != nil {
 		return err
 	}
 	if err := os.RemoveAll(filepath.Join(dir, "host")); err != nil {

@@ -68,7 +68,7 @@ func Phases() []Phase {
 		{phaseControllerManager, "Install the controllers of the federation", later, deploy(phaseControllerManager, karmadaPrefix+phaseControllerManager)},
 		{phaseWebhook, "Install the webhook server", later, deploy(phaseWebhook, karmadaPrefix+phaseWebhook)},
 		{phaseBootstrap, "Let clusters register in Pull mode", api, func(ctx context.Context, s *state) error { return s.bootstrap(ctx) }},
-		{phaseKubeconfig, "Write the administrator's kubeconfig and examples of manifests", []string{phaseCertificates}, func(ctx context.Context, s *state) error { return s.kubeconfig(ctx) }},
+		{phaseKubeconfig, "Write the administrator's kubeconfig and examples of manifests", api, func(ctx context.Context, s *state) error { return s.kubeconfig(ctx) }},
 		{phaseCheck, "See that the control plane accepts a policy", []string{
 			phaseEtcd, phaseCRDs, phaseRBAC, phaseWebhooks, phaseAggregatedAPI, phaseKCM, phaseScheduler,
 			phaseControllerManager, phaseWebhook, phaseBootstrap, phaseKubeconfig,

@@ -133,7 +133,7 @@ func (s *state) checkPermissions(ctx context.Context) ([]string, error) {
 }
 
 // checkNodePort sees whether the port of the API server is free.
-func (s *state) checkNodePort(ctx context.Context) ([]string, error) {
+func (s *state) checkNodePort(context.Context) ([]string, error) {
 	want := s.options.APIServer.NodePort
 	for _, svc := range s.facts.services {
 		if svc.Namespace == s.options.Namespace && svc.Name == components.APIServer {
@@ -148,25 +148,7 @@ func (s *state) checkNodePort(ctx context.Context) ([]string, error) {
 			}
 		}
 	}
-	// The server knows its range of ports, which nothing else tells.
-	probe := &corev1.Service{
-		ObjectMeta: metav1.ObjectMeta{GenerateName: "karmada-init-", Namespace: metav1.NamespaceDefault},
-		Spec:       corev1.ServiceSpec{Type: corev1.ServiceTypeNodePort, Ports: []corev1.ServicePort{{Port: 443, NodePort: want}}},
-	}
-	_, err := s.hostAPI.CoreV1().Services(probe.Namespace).Create(ctx, probe, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
-	if apierrors.IsInvalid(err) {
-		return []string{fmt.Sprintf("nodePort of karmada apiserver %d cannot be used: %s; choose another with --port", want, reasonOf(err))}, nil
-	}
-	return nil, connectionOnly(err)
-}
-
-// reasonOf returns the cause of a refusal without the name of the object.
-func reasonOf(err error) string {
-	var status apierrors.APIStatus
-	if errors.As(err, &status) && status.Status().Details != nil && len(status.Status().Details.Causes) > 0 {
-		return status.Status().Details.Causes[0].Message
-	}
-	return err.Error()
+	return nil, nil
 }
 
 // checkNamespace sees that nothing in the namespace is another's.
@@ -213,8 +195,29 @@ func (s *state) checkStorage(ctx context.Context) ([]string, error) {
 		if _, _, err := s.facts.etcdNode(s.options); err != nil {
 			return []string{err.Error()}, nil //nolint:nilerr // it is a finding
 		}
+		return s.checkDataPath(ctx)
 	case components.StoragePVC:
 		return s.checkClaims(ctx)
+	}
+	return nil, nil
+}
+
+// checkDataPath sees that no other control plane has its data in the directory.
+func (s *state) checkDataPath(ctx context.Context) ([]string, error) {
+	sets, err := s.hostAPI.AppsV1().StatefulSets(metav1.NamespaceAll).List(ctx, ours())
+	if err != nil {
+		return nil, connectionOnly(err)
+	}
+	for i := range sets.Items {
+		set := &sets.Items[i]
+		if set.Namespace == s.options.Namespace {
+			continue
+		}
+		for _, v := range set.Spec.Template.Spec.Volumes {
+			if v.HostPath != nil && v.HostPath.Path == s.options.Etcd.DataPath {
+				return []string{fmt.Sprintf("the control plane in namespace %s keeps its data in %s: choose another directory with --etcd-data", set.Namespace, v.HostPath.Path)}, nil
+			}
+		}
 	}
 	return nil, nil
 }
@@ -308,6 +311,15 @@ func (s *state) checkDirectory(ctx context.Context) ([]string, error) {
 	}
 	if d.ours(s.owner(), s.facts.certificates) {
 		return nil, nil
+	}
+	if who, ok := d.owner(); ok && who.HostID == s.facts.id {
+		_, err := s.hostAPI.CoreV1().Secrets(who.Namespace).Get(ctx, components.CertSecret, metav1.GetOptions{})
+		if err == nil {
+			return []string{fmt.Sprintf("the files in %s are of the control plane in namespace %s of this cluster: choose another directory with --karmada-data", d.data, who.Namespace)}, nil
+		}
+		if err := connectionOnly(err); err != nil {
+			return nil, err
+		}
 	}
 	if server, ok := d.alive(ctx); ok {
 		return []string{fmt.Sprintf("the files in %s are of another control plane, at %s: choose another directory with --karmada-data", d.data, server)}, nil

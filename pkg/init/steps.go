@@ -10,6 +10,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -52,9 +53,11 @@ func (s *state) certificates(context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := s.writeFiles(creds); err != nil {
+	changed, err := d.writeCertificates(s.owner(), creds)
+	if err != nil {
 		return err
 	}
+	s.wroteFiles(changed)
 	what := "kept"
 	if n := len(creds.made); n > 0 {
 		what = fmt.Sprintf("%d files made, in %s", n, d.pki)
@@ -63,12 +66,10 @@ func (s *state) certificates(context.Context) error {
 	return nil
 }
 
-func (s *state) writeFiles(creds *credentials) error {
-	changed, err := s.options.directory().write(s.owner(), creds)
+func (s *state) wroteFiles(changed bool) {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.filesChanged = s.filesChanged || changed
-	s.mu.Unlock()
-	return err
 }
 
 // namespace writes the namespace, then what is in it.
@@ -180,6 +181,9 @@ func (s *state) apiServer(ctx context.Context) error {
 		return err
 	}
 	result, err := s.apply(ctx, s.host, objects)
+	if apierrors.IsInvalid(err) {
+		return fmt.Errorf("%w; the port is chosen with --port", err)
+	}
 	if err != nil {
 		return err
 	}
@@ -343,9 +347,11 @@ func (s *state) kubeconfig(context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := s.writeFiles(creds); err != nil {
+	changed, err := s.options.directory().writeKubeconfig(creds)
+	if err != nil {
 		return err
 	}
+	s.wroteFiles(changed)
 	if err := s.options.writeExamples(); err != nil {
 		return err
 	}
