@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds the files of a release into dist/: an archive of each program for each
 # platform, bills of materials, checksums, and the manifest for krew.
-# `make release` sets VERSION and LDFLAGS.
+# `make release` sets VERSION, LDFLAGS and GCFLAGS.
 #
 #   VERSION=v1.2.3              version of the release; default the tag of the commit
 #   PLATFORMS="linux/amd64 …"   platforms; default all
@@ -23,7 +23,7 @@ for platform in $platforms; do
 	os=${platform%/*} arch=${platform#*/}
 	from=$SECONDS
 	mkdir -p "$work/$os-$arch"
-	CGO_ENABLED=0 GOOS=$os GOARCH=$arch go build -ldflags "${LDFLAGS:--s -w}" \
+	CGO_ENABLED=0 GOOS=$os GOARCH=$arch go build -gcflags "${GCFLAGS:-all=-l}" -ldflags "${LDFLAGS:--s -w}" \
 		-o "$work/$os-$arch/" ./cmd/karmadactl ./cmd/kubectl-karmada
 	echo "$os/$arch: $((SECONDS - from)) s"
 done
