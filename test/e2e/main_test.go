@@ -4,7 +4,6 @@ package e2e
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -13,9 +12,28 @@ import (
 	"testing"
 )
 
+// federationName is the name of the federation of the tests.
+const federationName = "e2e"
+
 // bin is the directory of the programs, kubeconfig that of the federation, and
 // stateDir where it lives. They are set once, before the tests.
 var bin, kubeconfig, stateDir string
+
+// runtime is what differs between federations of processes and of kind clusters:
+// the suite is the same. Each is in a file of its own; the build tag "kind"
+// chooses.
+type runtime interface {
+	// flags of "local up" beside the number of members.
+	flags() []string
+	// many is a number of Deployments that keeps a control plane busy.
+	many() int
+	// crashControlPlane ends every process of the control plane at once.
+	crashControlPlane(t *testing.T)
+	// crashMember ends a member.
+	crashMember(t *testing.T, name string)
+	// keepLogs copies what tells why a test failed.
+	keepLogs(to string)
+}
 
 func TestMain(m *testing.M) {
 	code, err := run(m)
@@ -42,19 +60,18 @@ func run(m *testing.M) (code int, err error) {
 		return 1, err
 	}
 	stateDir = filepath.Join(tmp, "state")
-	// E2E_PULL is how many of the members are in Pull mode: one suite, both modes.
-	if err := federation("up", "--members", "2", "--pull", cmp.Or(os.Getenv("E2E_PULL"), "0")); err != nil {
-		return 1, err
-	}
+	kubeconfig = filepath.Join(stateDir, federationName, "kubeconfig")
 	defer func() {
-		if code != 0 {
-			keepLogs(filepath.Join(stateDir, "default", "logs"))
+		if to := os.Getenv("E2E_LOGS"); to != "" && code != 0 {
+			under.keepLogs(to)
 		}
 		if derr := federation("down", "--purge"); err == nil {
 			err = derr
 		}
 	}()
-	kubeconfig = filepath.Join(stateDir, "default", "kubeconfig")
+	if err := federation(append([]string{"up", "--members", "2"}, under.flags()...)...); err != nil {
+		return 1, err
+	}
 	return m.Run(), nil
 }
 
@@ -76,7 +93,7 @@ func build(dir string) error {
 // federation runs a local command on the federation of the tests.
 func federation(args ...string) error {
 	var out bytes.Buffer
-	args = append([]string{"local"}, append(args, "--dir", stateDir)...)
+	args = append([]string{"local"}, append(args, "--name", federationName, "--dir", stateDir)...)
 	cmd := exec.CommandContext(context.Background(), filepath.Join(bin, "karmadactl"), args...)
 	cmd.Stdout, cmd.Stderr = &out, &out
 	err := cmd.Run()
@@ -85,15 +102,4 @@ func federation(args ...string) error {
 		return fmt.Errorf("karmadactl %v: %w", args, err)
 	}
 	return nil
-}
-
-// keepLogs copies the logs of the federation to where they survive.
-func keepLogs(from string) {
-	to := os.Getenv("E2E_LOGS")
-	if to == "" {
-		return
-	}
-	if err := os.CopyFS(to, os.DirFS(from)); err != nil {
-		fmt.Fprintln(os.Stderr, "keeping logs:", err)
-	}
 }

@@ -5,6 +5,9 @@ import (
 	"strings"
 )
 
+// image is what Deployments of the tests run.
+const image = "nginx:1.19.0"
+
 // deployment returns an nginx Deployment.
 func deployment(name string, replicas int) string {
 	return fmt.Sprintf(`
@@ -21,11 +24,9 @@ spec:
     spec:
       containers:
       - name: nginx
-        image: nginx:1.27
-        command: ["nginx"]
-        args: ["-g", "daemon off;"]
+        image: %[3]s
         resources: {requests: {cpu: 10m}}
-`, name, replicas)
+`, name, replicas, image)
 }
 
 // policy returns a PropagationPolicy for a Deployment of the same name.

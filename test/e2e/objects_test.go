@@ -89,7 +89,10 @@ spec:
 // h
 func TestOverrides_ImageCommandAndArgs(t *testing.T) {
 	ns := namespace(t)
-	apply(t, ns, deployment("nginx", 1), policy("nginx", to("member1", "member2")), `
+	commanded := strings.Replace(deployment("nginx", 1), "- name: nginx", `- name: nginx
+        command: ["nginx"]
+        args: ["-g", "daemon off;"]`, 1)
+	apply(t, ns, commanded, policy("nginx", to("member1", "member2")), `
 apiVersion: policy.karmada.io/v1alpha1
 kind: OverridePolicy
 metadata: {name: nginx}
@@ -106,12 +109,12 @@ spec:
 `)
 	const container = "{.spec.template.spec.containers[0]."
 	eventually(t, all(
-		is("member1", ns, "deploy/nginx", container+"image}", "test-repo/nginx:1.27"),
+		is("member1", ns, "deploy/nginx", container+"image}", "test-repo/"+image),
 		is("member1", ns, "deploy/nginx", container+"command}", `["nginx","--debug"]`),
 		is("member1", ns, "deploy/nginx", container+"args}", `["-g"]`),
 		is("member1", ns, "deploy/nginx", "{.metadata.labels.env}", "one"),
 		is("member1", ns, "deploy/nginx", "{.metadata.annotations.note}", "one"),
-		is("member2", ns, "deploy/nginx", container+"image}", "nginx:1.27"),
+		is("member2", ns, "deploy/nginx", container+"image}", image),
 		is("member2", ns, "deploy/nginx", container+"command}", `["nginx"]`),
 	))
 }
@@ -142,6 +145,10 @@ func TestDescribe_ShowsTheWayOfATemplate(t *testing.T) {
 // Kinds that the interpreter knows, each carried there and its status back.
 func TestKinds_StatusComesBack(t *testing.T) {
 	ns := namespace(t)
+	version, err := value("", "", "cluster/member1", "{.status.kubernetesVersion}")
+	if err != nil {
+		t.Fatal(err)
+	}
 	apply(t, ns, `
 apiVersion: batch/v1
 kind: Job
@@ -150,7 +157,8 @@ spec:
   template:
     spec:
       restartPolicy: Never
-      containers: [{name: main, image: "busybox:1"}]
+      # Every node of a real cluster has this image.
+      containers: [{name: main, image: "registry.k8s.io/kube-proxy:`+version+`", command: [kube-proxy, --version]}]
 ---
 apiVersion: v1
 kind: ConfigMap
@@ -169,14 +177,14 @@ spec:
   replicas: 1
   serviceName: db
   selector: {matchLabels: {app: db}}
-  template: {metadata: {labels: {app: db}}, spec: {containers: [{name: main, image: "busybox:1"}]}}
+  template: {metadata: {labels: {app: db}}, spec: {containers: [{name: main, image: "`+image+`"}]}}
 ---
 apiVersion: apps/v1
 kind: DaemonSet
 metadata: {name: each}
 spec:
   selector: {matchLabels: {app: each}}
-  template: {metadata: {labels: {app: each}}, spec: {containers: [{name: main, image: "busybox:1"}]}}
+  template: {metadata: {labels: {app: each}}, spec: {containers: [{name: main, image: "`+image+`"}]}}
 `, policyFor("everything", `{apiVersion: batch/v1, kind: Job}, {apiVersion: v1, kind: ConfigMap, name: settings},
     {apiVersion: v1, kind: Service}, {apiVersion: apps/v1, kind: StatefulSet}, {apiVersion: apps/v1, kind: DaemonSet}`, to("member1", "member2")))
 	eventually(t, is("", ns, "job/once", "{.status.succeeded}", "2"))

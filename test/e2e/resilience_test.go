@@ -1,55 +1,28 @@
 package e2e
 
 import (
-	"encoding/json"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 )
-
-// pid returns the process of the federation of the tests with a name.
-func pid(t *testing.T, process string) int {
-	t.Helper()
-	data, err := os.ReadFile(filepath.Join(stateDir, "default", "processes", process+".json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var record struct{ PID int }
-	if err := json.Unmarshal(data, &record); err != nil {
-		t.Fatal(err)
-	}
-	return record.PID
-}
-
-// end sends a signal to a process of the federation.
-func end(t *testing.T, process string, s syscall.Signal) {
-	t.Helper()
-	if err := syscall.Kill(pid(t, process), s); err != nil {
-		t.Fatal(err)
-	}
-}
 
 // up brings back what is dead.
 func up(t *testing.T) {
 	t.Helper()
-	must(t, "local", "up", "--dir", stateDir)
+	must(t, "local", "up", "--name", federationName, "--dir", stateDir)
 }
 
 // l
 func TestCrash_ControlPlaneLosesNothing(t *testing.T) {
 	ns := namespace(t)
 	apply(t, ns, policyFor("all", "{apiVersion: apps/v1, kind: Deployment}", to("member1", "member2")))
-	const n = 100
+	n := under.many()
 	var manifests []string
 	for i := range n {
 		manifests = append(manifests, deployment(fmt.Sprintf("web-%03d", i), 1))
 	}
 	apply(t, ns, manifests...)
-	end(t, "karmada", syscall.SIGKILL)
-	end(t, "karmada-apiserver", syscall.SIGKILL)
+	under.crashControlPlane(t)
 	up(t)
 	for _, cluster := range []string{"member1", "member2"} {
 		eventually(t, func() error {
@@ -77,8 +50,8 @@ func TestCrash_ControlPlaneLosesNothing(t *testing.T) {
 // m
 func TestCrash_DeadMemberDelaysNobody(t *testing.T) {
 	ns := namespace(t)
-	end(t, "member2", syscall.SIGKILL)
-	t.Cleanup(func() { ctl("", "local", "up", "--dir", stateDir) })
+	under.crashMember(t, "member2")
+	t.Cleanup(func() { ctl("", "local", "up", "--name", federationName, "--dir", stateDir) })
 	eventually(t, func() error {
 		if shows(row{"NAME": "member2", "READY": "True"}, "get", "clusters")() == nil {
 			return fmt.Errorf("member2 is still Ready")
