@@ -1,0 +1,74 @@
+//go:build kind
+
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// under is what the federation of the tests runs on: kind clusters.
+//
+//	KIND_NODE_IMAGE  image of the nodes; default kind's own
+//	KIND_CONFIG      kind configuration that clusters are made from; default kind's own
+//	E2E_IMAGE        archive of the image of the control plane
+var under runtime = clusters{}
+
+type clusters struct{}
+
+func (clusters) flags() []string {
+	out := []string{"--runtime", "kind", "--image", os.Getenv("E2E_IMAGE")}
+	if image := os.Getenv("KIND_NODE_IMAGE"); image != "" {
+		out = append(out, "--node-image", image)
+	}
+	if config := os.Getenv("KIND_CONFIG"); config != "" {
+		out = append(out, "--kind-config", config)
+	}
+	return out
+}
+
+// many real pods take their time on a small machine.
+func (clusters) many() int { return 20 }
+
+// node is the container of the only node of a cluster of the federation.
+func node(cluster string) string {
+	return "karmada-" + federationName + "-" + cluster + "-control-plane"
+}
+
+func (clusters) crashControlPlane(t *testing.T) {
+	t.Helper()
+	docker(t, "exec", node("host"), "pkill", "-KILL", "-f", "^(/bin/karmada-|kube-apiserver .*--secure-port=5443|/usr/local/bin/etcd .*karmada-etcd)")
+}
+
+func (clusters) crashMember(t *testing.T, name string) {
+	t.Helper()
+	docker(t, "kill", node(name))
+}
+
+func (clusters) keepLogs(to string) {
+	for _, cluster := range []string{"host", "member1", "member2"} {
+		dir := filepath.Join(to, cluster)
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			fmt.Fprintln(os.Stderr, "keeping logs:", err)
+			return
+		}
+		out, err := exec.Command("docker", "cp", node(cluster)+":/var/log/pods", dir).CombinedOutput()
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "keeping logs:", err, string(out))
+		}
+	}
+}
+
+// docker runs the engine's command line.
+func docker(t *testing.T, args ...string) string {
+	t.Helper()
+	out, err := exec.Command("docker", args...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("docker %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+	return strings.TrimSpace(string(out))
+}

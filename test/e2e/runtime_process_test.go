@@ -1,0 +1,56 @@
+//go:build !kind
+
+package e2e
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+)
+
+// under is what the federation of the tests runs on: processes.
+var under runtime = processes{}
+
+type processes struct{}
+
+// flags: E2E_PULL is how many of the members are in Pull mode: one suite, both modes.
+func (processes) flags() []string { return []string{"--pull", cmp.Or(os.Getenv("E2E_PULL"), "0")} }
+
+func (processes) many() int { return 100 }
+
+func (p processes) crashControlPlane(t *testing.T) {
+	t.Helper()
+	p.kill(t, "karmada")
+	p.kill(t, "karmada-apiserver")
+}
+
+func (p processes) crashMember(t *testing.T, name string) {
+	t.Helper()
+	p.kill(t, name)
+}
+
+// kill ends a process of the federation.
+func (processes) kill(t *testing.T, process string) {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(stateDir, federationName, "processes", process+".json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var record struct{ PID int }
+	if err := json.Unmarshal(data, &record); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(record.PID, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (processes) keepLogs(to string) {
+	if err := os.CopyFS(to, os.DirFS(filepath.Join(stateDir, federationName, "logs"))); err != nil {
+		fmt.Fprintln(os.Stderr, "keeping logs:", err)
+	}
+}
