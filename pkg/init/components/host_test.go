@@ -1,0 +1,188 @@
+package components
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/karmada-toolkit/karmada/internal/golden"
+)
+
+// sample is a control plane with the usual settings.
+func sample() *Config {
+	c := &Config{
+		Namespace: "karmada-system", Domain: "cluster.local", NodePort: 32443,
+		Workloads:    map[string]Workload{},
+		Etcd:         EtcdConfig{StorageMode: StorageHostPath, DataPath: "/var/lib/karmada-etcd", NodeSelector: map[string]string{EtcdNodeLabel: ""}},
+		Certificates: map[string][]byte{}, Kubeconfigs: map[string][]byte{},
+	}
+	for _, name := range []string{Etcd, APIServer, AggregatedAPIServer, KubeControllerManager, Scheduler, ControllerManager, Webhook} {
+		c.Workloads[name] = Workload{Image: "registry.example.org/" + name + ":v1", PullPolicy: corev1.PullIfNotPresent, Replicas: 1, PriorityClass: "system-node-critical"}
+	}
+	return c
+}
+
+func render(t *testing.T, objects ...client.Object) string {
+	t.Helper()
+	var out strings.Builder
+	for _, o := range objects {
+		text, err := yaml.Marshal(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out.WriteString("---\n")
+		out.Write(text)
+	}
+	return out.String()
+}
+
+func statefulSet(t *testing.T, c *Config) client.Object {
+	t.Helper()
+	s, err := EtcdStatefulSet(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestWorkloads(t *testing.T) {
+	c := sample()
+	golden.Assert(t, "etcd", render(t, EtcdService(c), statefulSet(t, c)))
+	golden.Assert(t, "apiserver", render(t, APIServerService(c), APIServerDeployment(c)))
+	golden.Assert(t, "aggregated", render(t, AggregatedHostService(c), AggregatedDeployment(c)))
+	golden.Assert(t, "kube-controller-manager", render(t, KubeControllerManagerService(c), KubeControllerManagerDeployment(c)))
+	golden.Assert(t, "scheduler", render(t, SchedulerDeployment(c)))
+	golden.Assert(t, "controller-manager", render(t, ControllerManagerDeployment(c)))
+	golden.Assert(t, "webhook", render(t, WebhookService(c), WebhookDeployment(c)))
+}
+
+func TestWorkloads_EverythingElse(t *testing.T) {
+	c := sample()
+	c.IPv6, c.PullSecrets, c.ServiceAnnotations = true, []string{"pull"}, map[string]string{"a": "b"}
+	c.Etcd = EtcdConfig{StorageMode: StoragePVC, StorageClass: "fast", Size: "5Gi"}
+	w := c.Workloads[Etcd]
+	w.Replicas = 3
+	c.Workloads[Etcd] = w
+	w = c.Workloads[APIServer]
+	w.Replicas, w.ExtraArgs = 3, []string{"--v=4", "--audit-log-path=-"}
+	w.PodSettings = PodSettings{
+		NodeSelector: map[string]string{"disk": "ssd"}, Tolerations: []corev1.Toleration{{Key: "x", Operator: corev1.TolerationOpExists}},
+		Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Gi")}},
+		Affinity:  &corev1.Affinity{},
+	}
+	c.Workloads[APIServer] = w
+	golden.Assert(t, "ha", render(t, statefulSet(t, c), APIServerService(c), APIServerDeployment(c)))
+}
+
+func TestExternalEtcd(t *testing.T) {
+	c := sample()
+	c.Etcd = EtcdConfig{ExternalServers: "https://a:2379,https://b:2379", KeyPrefix: "/karmada"}
+	for _, d := range []client.Object{APIServerDeployment(c), AggregatedDeployment(c)} {
+		text := render(t, d)
+		for _, want := range []string{"--etcd-servers=https://a:2379,https://b:2379", "--etcd-prefix=/karmada"} {
+			if !strings.Contains(text, want) {
+				t.Errorf("%s lacks %s", d.GetName(), want)
+			}
+		}
+	}
+}
+
+func TestPods_MountOnlyTheKeysTheyNeed(t *testing.T) {
+	c := sample()
+	holders := map[string][]string{}
+	for _, d := range []client.Object{
+		statefulSet(t, c), APIServerDeployment(c), AggregatedDeployment(c), KubeControllerManagerDeployment(c),
+		SchedulerDeployment(c), ControllerManagerDeployment(c), WebhookDeployment(c),
+	} {
+		text := render(t, d)
+		for _, key := range []string{"ca.key", "etcd-ca.key", "front-proxy-ca.key", "karmada.key", "service-account.key", "etcd-server.key"} {
+			if strings.Contains(text, "key: "+key+"\n") {
+				holders[key] = append(holders[key], d.GetName())
+			}
+		}
+	}
+	want := map[string][]string{
+		"ca.key":              {KubeControllerManager},
+		"service-account.key": {APIServer, KubeControllerManager},
+		"etcd-server.key":     {Etcd},
+	}
+	if diff := cmp.Diff(want, holders); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestContentHash_ChangesOnlyForThoseWhoMountWhatChanged(t *testing.T) {
+	hashes := func(c *Config) map[string]string {
+		return map[string]string{
+			APIServer: APIServerDeployment(c).Spec.Template.Annotations[ContentHash],
+			Webhook:   WebhookDeployment(c).Spec.Template.Annotations[ContentHash],
+			Scheduler: SchedulerDeployment(c).Spec.Template.Annotations[ContentHash],
+		}
+	}
+	before := hashes(sample())
+	c := sample()
+	c.Certificates["karmada-webhook.crt"] = []byte("new")
+	after := hashes(c)
+	if after[Webhook] == before[Webhook] || after[APIServer] != before[APIServer] || after[Scheduler] != before[Scheduler] {
+		t.Errorf("before %v, after %v", before, after)
+	}
+	c.Kubeconfigs[Scheduler] = []byte("new")
+	if got := hashes(c); got[Scheduler] == before[Scheduler] || got[Webhook] != after[Webhook] {
+		t.Errorf("after the kubeconfig changed: %v", got)
+	}
+}
+
+func TestSecrets(t *testing.T) {
+	c := sample()
+	c.Certificates = map[string][]byte{"ca.crt": []byte("ca"), "karmada-webhook.crt": []byte("w"), "karmada-webhook.key": []byte("k"), "etcd-ca.crt": []byte("e")}
+	got := map[string][]string{}
+	for _, o := range Secrets(c) {
+		s, ok := o.(*corev1.Secret)
+		if !ok || s.Labels[BootstrapLabel] != SecretDefaults || s.Namespace != c.Namespace {
+			t.Errorf("%s: %v", o.GetName(), o.GetLabels())
+			continue
+		}
+		got[s.Name] = keysOf(s.Data)
+	}
+	kubeconfig := []string{"karmada.config"}
+	want := map[string][]string{
+		"etcd-cert":            {"etcd-ca.crt", "etcd-ca.key", "etcd-server.crt", "etcd-server.key"},
+		"karmada-cert":         {"ca.crt", "etcd-ca.crt", "karmada-webhook.crt", "karmada-webhook.key"},
+		"karmada-webhook-cert": {"tls.crt", "tls.key"}, "karmada-aggregated-apiserver-config": kubeconfig, "karmada-controller-manager-config": kubeconfig,
+		"kube-controller-manager-config": kubeconfig, "karmada-scheduler-config": kubeconfig, "karmada-descheduler-config": kubeconfig,
+		"karmada-metrics-adapter-config": kubeconfig, "karmada-search-config": kubeconfig, "karmada-webhook-config": kubeconfig,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestMergeArgs(t *testing.T) {
+	got := mergeArgs([]string{"program", "--a=1", "--b=2", "--c"}, []string{"--z=1", "--b=3", "--z=0", "--a"})
+	want := []string{"program", "--c", "--a", "--b=3", "--z=1", "--z=0"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestObjects_AreTheSameEachTime(t *testing.T) {
+	for range 20 {
+		a, err := json.Marshal(APIServerDeployment(sample()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := json.Marshal(APIServerDeployment(sample()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if string(a) != string(b) {
+			t.Fatal("they differ")
+		}
+	}
+}
