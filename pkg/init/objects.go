@@ -37,6 +37,9 @@ func (o *Options) config(f *facts, c *credentials) (*components.Config, error) {
 		}
 		cfg.Workloads[part.name] = w
 	}
+	if f.etcd != nil {
+		cfg.Etcd.PodManagement = f.etcd.Spec.PodManagementPolicy
+	}
 	labels, err := parseLabels(o.Etcd.NodeSelector)
 	if err != nil {
 		return nil, fmt.Errorf("the etcdNodeSelector format is incorrect: %w", err)

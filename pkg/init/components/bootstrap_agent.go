@@ -3,6 +3,8 @@ package components
 import (
 	"slices"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -29,27 +31,39 @@ type AgentAccess struct {
 }
 
 // AgentRBAC is what the agent of one cluster may do in the control plane: what it
-// needs for its own cluster and nothing of another. Where a rule cannot name an
-// object, as for creations, the admission policy of Bootstrap narrows it down.
+// needs for its own cluster and nothing of another. It creates no Secrets and no
+// leases, for a role cannot say under which names: AgentObjects are made for it.
+// What events it may write is narrowed down by the admission policy of Bootstrap.
 func AgentRBAC(a AgentAccess) []client.Object {
-	events := func(namespace string, lease ...rbacv1.PolicyRule) []client.Object {
-		rules := []rbacv1.PolicyRule{{APIGroups: []string{"", eventsGroup}, Resources: []string{"events"}, Verbs: []string{"create", "update", "patch"}}}
-		return a.role(namespace, names.AgentLeaseRole(a.Cluster), append(rules, lease...))
-	}
+	events := rbacv1.PolicyRule{APIGroups: []string{"", eventsGroup}, Resources: []string{"events"}, Verbs: []string{"create", "update", "patch"}}
 	objects := a.clusterRole()
 	objects = append(objects, a.role(a.Namespace, names.AgentSecretRole(a.Cluster), a.secretRules())...)
 	objects = append(objects, a.role(names.ExecutionNamespace(a.Cluster), names.AgentWorkRole(a.Cluster), []rbacv1.PolicyRule{
 		rule(workv1alpha1.GroupName, []string{"works"}, nil, "get", "create", "list", "watch", "update", "patch", "delete"),
 		rule(workv1alpha1.GroupName, []string{"works/status"}, nil, "patch", "update"),
-		{APIGroups: []string{"", eventsGroup}, Resources: []string{"events"}, Verbs: []string{"create", "update", "patch"}},
+		events,
 	})...)
-	objects = append(objects, events(metav1.NamespaceDefault)...)
-	objects = append(objects, events(clusterv1alpha1.NamespaceKarmadaSystem, leaseRules(names.AgentLease(a.Cluster))...)...)
+	objects = append(objects, a.role(metav1.NamespaceDefault, names.AgentEventRole(a.Cluster), []rbacv1.PolicyRule{events})...)
+	objects = append(objects, a.role(clusterv1alpha1.NamespaceKarmadaSystem, names.AgentLeaseRole(a.Cluster), leaseRules(names.AgentLease(a.Cluster)))...)
 	if a.Namespace != clusterv1alpha1.NamespaceKarmadaCluster {
 		// The lease of a cluster is at home here whatever the namespace of its credentials is.
 		objects = append(objects, a.role(clusterv1alpha1.NamespaceKarmadaCluster, names.AgentLeaseRole(a.Cluster), a.homeRules())...)
 	}
 	return objects
+}
+
+// AgentObjects are what the agent of one cluster may write to, empty at first: its
+// two Secrets and its two leases.
+func AgentObjects(a AgentAccess) []client.Object {
+	meta := func(namespace, name string) metav1.ObjectMeta {
+		return metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: SystemLabels()}
+	}
+	return []client.Object{
+		&corev1.Secret{ObjectMeta: meta(a.Namespace, names.CredentialsSecret(a.Cluster)), Type: corev1.SecretTypeOpaque},
+		&corev1.Secret{ObjectMeta: meta(a.Namespace, names.ImpersonatorSecret(a.Cluster)), Type: corev1.SecretTypeOpaque},
+		&coordinationv1.Lease{ObjectMeta: meta(clusterv1alpha1.NamespaceKarmadaCluster, a.Cluster)},
+		&coordinationv1.Lease{ObjectMeta: meta(clusterv1alpha1.NamespaceKarmadaSystem, names.AgentLease(a.Cluster))},
+	}
 }
 
 // TombstoneRBAC is what is left to the agent of a cluster that was abandoned: it
@@ -90,7 +104,6 @@ func (a AgentAccess) clusterRole() []client.Object {
 func (a AgentAccess) secretRules() []rbacv1.PolicyRule {
 	rules := []rbacv1.PolicyRule{
 		rule("", []string{"secrets"}, []string{names.CredentialsSecret(a.Cluster), names.ImpersonatorSecret(a.Cluster)}, "get", "update", "patch"),
-		rule("", []string{"secrets"}, nil, "create"),
 	}
 	if a.Namespace == clusterv1alpha1.NamespaceKarmadaCluster {
 		rules = append(rules, a.homeRules()...)
@@ -106,7 +119,6 @@ func (a AgentAccess) homeRules() []rbacv1.PolicyRule {
 func leaseRules(name string) []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{
 		rule(coordinationGroup, []string{"leases"}, []string{name}, "get", "update", "patch"),
-		rule(coordinationGroup, []string{"leases"}, nil, "create"),
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -84,6 +85,9 @@ type EtcdConfig struct {
 	NodeSelector map[string]string
 	// StorageClass and Size are for PVC.
 	StorageClass, Size string
+	// PodManagement of the StatefulSet that is there; it cannot be changed. Empty is
+	// Parallel, with which any number of members comes up.
+	PodManagement appsv1.PodManagementPolicyType
 	// ExternalServers are the URLs of an etcd that is there already; then no other
 	// is installed.
 	ExternalServers string

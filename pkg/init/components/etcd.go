@@ -38,6 +38,9 @@ func EtcdStatefulSet(c *Config) (*appsv1.StatefulSet, error) {
 			Selector:            &metav1.LabelSelector{MatchLabels: selector(p)},
 		},
 	}
+	if c.Etcd.PodManagement != "" {
+		s.Spec.PodManagementPolicy = c.Etcd.PodManagement
+	}
 	s.Labels["app"] = Etcd
 	volume, claims, err := c.etcdStorage()
 	if err != nil {

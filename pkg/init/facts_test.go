@@ -1,0 +1,117 @@
+package installer
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/karmada-toolkit/karmada/pkg/init/components"
+)
+
+func node(name string, labels map[string]string, change ...func(*corev1.Node)) corev1.Node {
+	n := corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels},
+		Status: corev1.NodeStatus{
+			Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
+			Addresses:  []corev1.NodeAddress{{Type: corev1.NodeHostName, Address: name}, {Type: corev1.NodeInternalIP, Address: "10.0.0." + name[1:]}},
+		},
+	}
+	for _, c := range change {
+		c(&n)
+	}
+	return n
+}
+
+func address(kind corev1.NodeAddressType, value string) func(*corev1.Node) {
+	return func(n *corev1.Node) {
+		n.Status.Addresses = append(n.Status.Addresses, corev1.NodeAddress{Type: kind, Address: value})
+	}
+}
+
+func noAddress(n *corev1.Node) { n.Status.Addresses = n.Status.Addresses[:1] }
+
+func taint(key string, effect corev1.TaintEffect) func(*corev1.Node) {
+	return func(n *corev1.Node) { n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: key, Effect: effect}) }
+}
+
+func condition(kind corev1.NodeConditionType, status corev1.ConditionStatus) func(*corev1.Node) {
+	return func(n *corev1.Node) {
+		n.Status.Conditions = append(n.Status.Conditions, corev1.NodeCondition{Type: kind, Status: status})
+	}
+}
+
+const cpLabel = "node-role.kubernetes.io/control-plane"
+
+func TestSites(t *testing.T) {
+	cp := map[string]string{cpLabel: ""}
+	for name, tc := range map[string]struct {
+		nodes     []corev1.Node
+		advertise string
+		ipv6      bool
+		addresses []string
+		server    string
+		err       string
+	}{
+		"the first three nodes":                 {nodes: []corev1.Node{node("n1", nil), node("n2", nil), node("n3", nil), node("n4", nil)}, addresses: []string{"10.0.0.1", "10.0.0.2", "10.0.0.3"}, server: "https://10.0.0.1:32443"},
+		"nodes of a control plane":              {nodes: []corev1.Node{node("n1", nil), node("n2", cp)}, addresses: []string{"10.0.0.2"}, server: "https://10.0.0.2:32443"},
+		"the internal address, both families":   {nodes: []corev1.Node{node("n1", nil, address(corev1.NodeExternalIP, "1.1.1.1"), address(corev1.NodeInternalIP, "fd00::1"))}, addresses: []string{"10.0.0.1", "fd00::1"}, server: "https://10.0.0.1:32443"},
+		"IPv6 first where pods have it":         {nodes: []corev1.Node{node("n1", nil, address(corev1.NodeInternalIP, "fd00::1"))}, ipv6: true, addresses: []string{"10.0.0.1", "fd00::1"}, server: "https://[fd00::1]:32443"},
+		"the external one if there is no other": {nodes: []corev1.Node{node("n1", nil, noAddress, address(corev1.NodeExternalIP, "1.1.1.1"))}, addresses: []string{"1.1.1.1"}, server: "https://1.1.1.1:32443"},
+		"a given address comes first":           {nodes: []corev1.Node{node("n1", nil)}, advertise: "9.9.9.9", addresses: []string{"9.9.9.9", "10.0.0.1"}, server: "https://9.9.9.9:32443"},
+		"names are no addresses":                {nodes: []corev1.Node{node("n1", nil, noAddress)}, err: "karmada apiserver ip is empty"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := NewOptions()
+			o.APIServer.AdvertiseAddress = tc.advertise
+			got, err := (&facts{nodes: tc.nodes, ipv6: tc.ipv6}).sites(&o)
+			if tc.err != "" {
+				if err == nil || !strings.Contains(err.Error(), tc.err) {
+					t.Errorf("got %v", err)
+				}
+				return
+			}
+			if diff := cmp.Diff(tc.addresses, got.addresses); diff != "" || got.server != tc.server || err != nil {
+				t.Errorf("%s, %v\n%s", got.server, err, diff)
+			}
+		})
+	}
+}
+
+func TestEtcdNode(t *testing.T) {
+	control := taint(cpLabel, corev1.TaintEffectNoSchedule)
+	for name, tc := range map[string]struct {
+		nodes    []corev1.Node
+		selector string
+		want     string
+		labelled bool
+		err      string
+	}{
+		"the first healthy one":                   {nodes: []corev1.Node{node("n1", nil, condition(corev1.NodeDiskPressure, corev1.ConditionTrue)), node("n2", nil)}, want: "n2"},
+		"the one that is labelled":                {nodes: []corev1.Node{node("n1", nil), node("n2", map[string]string{components.EtcdNodeLabel: ""})}, want: "n2", labelled: true},
+		"without taints before with":              {nodes: []corev1.Node{node("n1", nil, control), node("n2", nil)}, want: "n2"},
+		"a control plane's if there is only that": {nodes: []corev1.Node{node("n1", nil, control)}, want: "n1"},
+		"none with a strange taint":               {nodes: []corev1.Node{node("n1", nil, taint("x", corev1.TaintEffectNoSchedule))}, err: "failed to find a healthy node for karmada-etcd"},
+		"none that is not ready":                  {nodes: []corev1.Node{node("n1", nil, func(n *corev1.Node) { n.Status.Conditions[0].Status = corev1.ConditionFalse })}, err: "failed to find a healthy node"},
+		"labels of the user":                      {nodes: []corev1.Node{node("n1", map[string]string{"a": "1", "b": "2"})}, selector: "a=1,b=2", labelled: true},
+		"labels nobody has":                       {nodes: []corev1.Node{node("n1", nil)}, selector: "a=1", err: "no node found by label a=1"},
+		"labels that nobody has together":         {nodes: []corev1.Node{node("n1", map[string]string{"a": "1"}), node("n2", map[string]string{"b": "2"})}, selector: "a=1,b=2", err: "no node has all the labels"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := NewOptions()
+			o.Etcd.NodeSelector = tc.selector
+			got, labelled, err := (&facts{nodes: tc.nodes}).etcdNode(&o)
+			if tc.err != "" {
+				if err == nil || !strings.Contains(err.Error(), tc.err) {
+					t.Errorf("got %v", err)
+				}
+				return
+			}
+			if got != tc.want || labelled != tc.labelled || err != nil {
+				t.Errorf("got %q, %t, %v", got, labelled, err)
+			}
+		})
+	}
+}
