@@ -12,6 +12,8 @@ const (
 	BootstrapGroup = "system:bootstrappers:karmada:default-cluster-token"
 
 	agentUserPrefix = "system:karmada:agent:"
+	agentRolePrefix = "system:karmada:"
+	agentRoleSuffix = ":agent"
 	// impersonatorSuffix ends the name of the second Secret of a cluster.
 	impersonatorSuffix = "-impersonator"
 	// rbacGenerator is the shared, all-powerful user of other implementations.
@@ -40,7 +42,15 @@ func ImpersonatorSecret(cluster string) string { return cluster + impersonatorSu
 func AgentLease(cluster string) string { return "karmada-agent-" + cluster }
 
 // AgentRole returns the cluster role, and binding, of an agent.
-func AgentRole(cluster string) string { return "system:karmada:" + cluster + ":agent" }
+func AgentRole(cluster string) string { return agentRolePrefix + cluster + agentRoleSuffix }
+
+// ClusterOfAgentRole returns the cluster whose agent's cluster role has a name, and
+// whether it is the name of one at all.
+func ClusterOfAgentRole(role string) (string, bool) {
+	cluster, ok1 := strings.CutPrefix(role, agentRolePrefix)
+	cluster, ok2 := strings.CutSuffix(cluster, agentRoleSuffix)
+	return cluster, ok1 && ok2 && cluster != "" && !strings.Contains(cluster, ":")
+}
 
 // AgentSecretRole returns the role, and binding, of an agent in the namespace of
 // credentials.
@@ -50,8 +60,11 @@ func AgentSecretRole(cluster string) string { return AgentRole(cluster) + "-secr
 // namespace.
 func AgentWorkRole(cluster string) string { return AgentRole(cluster) + "-work" }
 
-// AgentLeaseRole returns the role, and binding, of an agent for its leases and
-// events.
+// AgentEventRole returns the role, and binding, of an agent for events about its
+// cluster.
+func AgentEventRole(cluster string) string { return AgentRole(cluster) + "-event" }
+
+// AgentLeaseRole returns the role, and binding, of an agent for its leases.
 func AgentLeaseRole(cluster string) string { return AgentRole(cluster) + "-lease" }
 
 // Tombstone returns the ConfigMap that remembers a cluster that was abandoned.

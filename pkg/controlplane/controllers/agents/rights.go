@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -63,6 +64,9 @@ func SetupRights(_ context.Context, mgr manager.Manager) error {
 		WithOptions(controller.Options{MaxConcurrentReconciles: 5}).
 		For(&clusterv1alpha1.Cluster{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
 		Watches(&certificatesv1.CertificateSigningRequest{}, handler.EnqueueRequestsFromMapFunc(clusterOfAuthor), builder.WithPredicates(comings())).
+		Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(clusterOfOwner), builder.WithPredicates(goings())).
+		Watches(&coordinationv1.Lease{}, handler.EnqueueRequestsFromMapFunc(clusterOfOwner), builder.WithPredicates(goings())).
+		Watches(&rbacv1.ClusterRole{}, handler.EnqueueRequestsFromMapFunc(clusterOfRole), builder.WithPredicates(comings())).
 		Complete(r)
 	if err != nil {
 		return fmt.Errorf("adding the controller of agents' rights: %w", err)
@@ -70,9 +74,27 @@ func SetupRights(_ context.Context, mgr manager.Manager) error {
 	return nil
 }
 
-// comings passes requests that come and go.
+// comings passes objects that come and go.
 func comings() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }}
+}
+
+// goings passes objects that go.
+func goings() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc: func(event.CreateEvent) bool { return false },
+		UpdateFunc: func(event.UpdateEvent) bool { return false },
+	}
+}
+
+// clusterOfOwner maps what an agent writes to, to its cluster.
+func clusterOfOwner(_ context.Context, obj client.Object) []reconcile.Request {
+	for _, owner := range obj.GetOwnerReferences() {
+		if owner.Kind == "Cluster" && owner.APIVersion == clusterv1alpha1.GroupVersion.String() {
+			return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: owner.Name}}}
+		}
+	}
+	return nil
 }
 
 // clusterOfAuthor maps a request to the cluster whose agent made it.
@@ -82,6 +104,16 @@ func clusterOfAuthor(_ context.Context, obj client.Object) []reconcile.Request {
 		return nil
 	}
 	cluster, ok := names.ClusterOfAgentUser(csr.Spec.Username)
+	if !ok {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: cluster}}}
+}
+
+// clusterOfRole maps the role of an agent to its cluster: a role without a cluster
+// is removed, and one that is removed is made again.
+func clusterOfRole(_ context.Context, obj client.Object) []reconcile.Request {
+	cluster, ok := names.ClusterOfAgentRole(obj.GetName())
 	if !ok {
 		return nil
 	}
@@ -114,15 +146,23 @@ func (r *Rights) grant(ctx context.Context, cluster *clusterv1alpha1.Cluster) er
 		return err
 	}
 	for _, name := range []string{names.ExecutionNamespace(cluster.Name), access.Namespace} {
-		if err := r.ensureNamespace(ctx, name); err != nil {
+		ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: components.SystemLabels()}}
+		if err := r.ensure(ctx, ns); err != nil {
+			return err
+		}
+	}
+	owner := []metav1.OwnerReference{{
+		APIVersion: clusterv1alpha1.GroupVersion.String(), Kind: "Cluster", Name: cluster.Name, UID: cluster.UID,
+	}}
+	for _, obj := range components.AgentObjects(access) {
+		obj.SetOwnerReferences(owner)
+		if err := r.ensure(ctx, obj); err != nil {
 			return err
 		}
 	}
 	objects := components.AgentRBAC(access)
 	for _, obj := range objects {
-		obj.SetOwnerReferences([]metav1.OwnerReference{{
-			APIVersion: clusterv1alpha1.GroupVersion.String(), Kind: "Cluster", Name: cluster.Name, UID: cluster.UID,
-		}})
+		obj.SetOwnerReferences(owner)
 		if access.Namespace != clusterv1alpha1.NamespaceKarmadaCluster {
 			obj.SetAnnotations(map[string]string{identity.NamespaceAnnotation: access.Namespace})
 		}
@@ -134,17 +174,39 @@ func (r *Rights) grant(ctx context.Context, cluster *clusterv1alpha1.Cluster) er
 	return nil
 }
 
-func (r *Rights) ensureNamespace(ctx context.Context, name string) error {
-	ns := &corev1.Namespace{}
-	err := r.client.Get(ctx, client.ObjectKey{Name: name}, ns)
-	if apierrors.IsNotFound(err) {
-		ns = &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: components.SystemLabels()}}
-		err = r.client.Create(ctx, ns)
+// ensure makes an object that is not there. One that was of an earlier cluster of
+// the name is taken over, or it would go after that cluster.
+func (r *Rights) ensure(ctx context.Context, obj client.Object) error {
+	have, ok := obj.DeepCopyObject().(client.Object)
+	if !ok {
+		return fmt.Errorf("%T is no object", obj)
+	}
+	err := r.client.Get(ctx, client.ObjectKeyFromObject(obj), have)
+	switch {
+	case apierrors.IsNotFound(err):
+		err = r.client.Create(ctx, obj)
+	case err == nil && orphaned(have, obj.GetOwnerReferences()):
+		base, ok := have.DeepCopyObject().(client.Object)
+		if !ok {
+			return fmt.Errorf("%T is no object", have)
+		}
+		have.SetOwnerReferences(obj.GetOwnerReferences())
+		err = r.client.Patch(ctx, have, client.MergeFrom(base))
 	}
 	if err != nil && !apierrors.IsAlreadyExists(err) {
-		return fmt.Errorf("making namespace %s: %w", name, err)
+		return fmt.Errorf("making %T %s: %w", obj, client.ObjectKeyFromObject(obj), err)
 	}
 	return nil
+}
+
+// orphaned says whether none of the owners owns an object.
+func orphaned(obj client.Object, owners []metav1.OwnerReference) bool {
+	for _, owner := range owners {
+		if !slices.ContainsFunc(obj.GetOwnerReferences(), func(o metav1.OwnerReference) bool { return o.UID == owner.UID }) {
+			return true
+		}
+	}
+	return false
 }
 
 // requests returns the certificate requests that the agent of a cluster has made.
