@@ -44,6 +44,10 @@ demo: build ## Start a federation of two members, propagate nginx, show it, leav
 test: ## Run every test: unit, contract, conformance, integration, end-to-end; no Docker
 	hack/test.sh
 
+.PHONY: e2e-kind
+e2e-kind: cli image ## Run the end-to-end tests on kind clusters; KIND_NODE_IMAGE takes another image of the nodes
+	hack/e2e-kind.sh
+
 .PHONY: conformance
 conformance: ## Replay the recorded cases; DATA=DIR takes another directory of them
 	CONFORMANCE_DATA='$(abspath $(DATA))' go test -count=1 -v ./test/conformance | grep -v '^=== RUN'

@@ -233,9 +233,13 @@ func shows(want row, args ...string) func() error {
 	}
 }
 
-// namespace makes a namespace for a test and removes it afterwards.
+// namespace makes a namespace for a test and removes it afterwards. It is what tests
+// on the federation begin with.
 func namespace(t *testing.T) string {
 	t.Helper()
+	if err := started(); err != nil {
+		t.Fatal(err)
+	}
 	name := strings.ToLower(strings.NewReplacer("_", "-", "/", "-").Replace(t.Name()))
 	name = strings.TrimPrefix(name, "test")
 	if len(name) > 50 {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync"
 	"testing"
 )
 
@@ -62,6 +63,9 @@ func run(m *testing.M) (code int, err error) {
 	stateDir = filepath.Join(tmp, "state")
 	kubeconfig = filepath.Join(stateDir, federationName, "kubeconfig")
 	defer func() {
+		if _, missing := os.Stat(filepath.Join(stateDir, federationName)); missing != nil {
+			return
+		}
 		if to := os.Getenv("E2E_LOGS"); to != "" && code != 0 {
 			under.keepLogs(to)
 		}
@@ -69,11 +73,13 @@ func run(m *testing.M) (code int, err error) {
 			err = derr
 		}
 	}()
-	if err := federation(append([]string{"up", "--members", "2"}, under.flags()...)...); err != nil {
-		return 1, err
-	}
 	return m.Run(), nil
 }
+
+// started starts the federation for the first test that needs it.
+var started = sync.OnceValue(func() error {
+	return federation(append([]string{"up", "--members", "2"}, under.flags()...)...)
+})
 
 // build makes the programs that the tests run.
 func build(dir string) error {

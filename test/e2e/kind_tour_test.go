@@ -1,0 +1,148 @@
+//go:build kind
+
+package e2e
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// TestTour is what users of kind write down: two clusters, the control plane on the
+// first, both as members, one Deployment sent around by every kind of selector. Then
+// what becomes of the control plane in rough hands.
+func TestTour(t *testing.T) {
+	s := newSession(t)
+	s.cluster(t, "cluster01", "10.10.0.0/16", "10.11.0.0/16")
+	s.cluster(t, "cluster02", "10.20.0.0/16", "10.21.0.0/16")
+	s.images(t, "cluster01")
+	steps := []struct {
+		name string
+		run  func(*testing.T)
+	}{
+		{"bad hosts", s.testBadHosts},
+		{"init", s.testInit},
+		{"join", s.testJoin},
+		{"cluster names", s.testClusterNames},
+		{"labels", s.testLabels},
+		{"fields", s.testFields},
+		{"manifest for one image per role", s.testReferenceManifest},
+		{"init again", s.testInitAgain},
+		{"unjoin and deinit", s.testDeinit},
+		{"init killed in every phase", s.testKilled},
+		{"volumes", s.testVolumes},
+	}
+	for _, step := range steps {
+		if !t.Run(step.name, step.run) {
+			return // every step builds on those before
+		}
+	}
+}
+
+func (s *session) testInit(t *testing.T) {
+	out := s.does(t, s.init(""), "Karmada is installed successfully.", "join ${MEMBER_CLUSTER_NAME}", "--discovery-token-ca-cert-hash sha256:")
+	if strings.Contains(out, "<no value>") {
+		t.Errorf("the end message has holes:\n%s", out)
+	}
+	for _, pod := range []string{"etcd-0", "karmada-apiserver-", "karmada-aggregated-apiserver-", "karmada-controller-manager-", "karmada-scheduler-", "karmada-webhook-", "kube-controller-manager-"} {
+		eventually(t, func() error {
+			r := s.run("kubectl --context kind-cluster01 get pods -n karmada-system")
+			for _, got := range table(r.out) {
+				if strings.HasPrefix(got["NAME"], pod) && got["READY"] == "1/1" && got["STATUS"] == "Running" {
+					return nil
+				}
+			}
+			return fmt.Errorf("no running pod %s in\n%s%s", pod, r.out, r.err)
+		})
+	}
+}
+
+func (s *session) testJoin(t *testing.T) {
+	for _, name := range []string{"kind-cluster01", "kind-cluster02"} {
+		s.does(t, "kubectl karmada join "+name+" "+s.at()+" --cluster-kubeconfig=$HOME/.kube/config --cluster-context="+name, "cluster("+name+") is joined successfully")
+	}
+	out := s.does(t, "kubectl "+s.at()+" get clusters")
+	if heading := strings.Fields(strings.SplitN(out, "\n", 2)[0]); strings.Join(heading, " ") != "NAME VERSION MODE READY AGE" {
+		t.Errorf("get clusters shows %v", heading)
+	}
+	for _, name := range []string{"kind-cluster01", "kind-cluster02"} {
+		s.prints(t, "kubectl "+s.at()+" get clusters", row{"NAME": name, "VERSION": s.kubeTag, "MODE": "Push", "READY": "True"})
+	}
+	s.does(t, "kubectl karmada version", "kubectl karmada version: version.Info{")
+}
+
+func (s *session) policy(t *testing.T, affinity string) {
+	t.Helper()
+	s.file(t, "propagationpolicy.yaml", `
+apiVersion: policy.karmada.io/v1alpha1
+kind: PropagationPolicy
+metadata:
+  name: propagaetion-nginx # The default namespace is `+"`default`"+`.
+spec:
+  resourceSelectors:
+    - apiVersion: apps/v1
+      kind: Deployment
+      name: nginx
+  placement:
+    clusterAffinity:
+`+indent(affinity, "      ")+"\n")
+	s.does(t, "kubectl "+s.at()+" apply -f propagationpolicy.yaml", "propagationpolicy.policy.karmada.io/propagaetion-nginx")
+}
+
+// runs expects nginx in clusters and in no others.
+func (s *session) runs(t *testing.T, ready string, clusters ...string) {
+	t.Helper()
+	deployments := "kubectl karmada " + s.at() + " get deployments.apps"
+	pods := "kubectl karmada " + s.at() + " get pods"
+	for _, name := range []string{"kind-cluster01", "kind-cluster02"} {
+		if strings.Contains(strings.Join(clusters, " "), name) {
+			s.prints(t, deployments, row{"NAME": "nginx", "CLUSTER": name, "READY": ready, "ADOPTION": "Y"})
+			s.prints(t, pods, row{"CLUSTER": name, "READY": "1/1", "STATUS": "Running", "RESTARTS": "0"})
+			s.prints(t, "kubectl --context "+name+" get pods", row{"READY": "1/1", "STATUS": "Running", "RESTARTS": "0"})
+			continue
+		}
+		s.lacks(t, deployments, row{"CLUSTER": name})
+		eventually(t, func() error {
+			if r := s.run("kubectl --context " + name + " get pods"); !strings.Contains(r.err, "No resources found in default namespace.") {
+				return fmt.Errorf("%s has pods:\n%s%s", name, r.out, r.err)
+			}
+			return nil
+		})
+	}
+}
+
+func (s *session) testClusterNames(t *testing.T) {
+	s.policy(t, "clusterNames:\n  - kind-cluster01")
+	s.does(t, "kubectl "+s.at()+" create deployment nginx --image "+image, "deployment.apps/nginx created")
+	s.runs(t, "1/1", "kind-cluster01")
+	s.policy(t, "clusterNames: # Modify the selected cluster to propagate the Deployment.\n  - kind-cluster02")
+	s.runs(t, "1/1", "kind-cluster02")
+}
+
+func (s *session) testLabels(t *testing.T) {
+	s.does(t, "kubectl "+s.at()+" scale deployment nginx --replicas 2")
+	for _, name := range []string{"cluster01", "cluster02"} {
+		s.does(t, "kubectl "+s.at()+" label cluster kind-"+name+" app="+name, "labeled")
+		s.does(t, "kubectl "+s.at()+" label cluster kind-"+name+" deploy-type=kind", "labeled")
+	}
+	s.prints(t, "kubectl "+s.at()+" get cluster --show-labels", row{"NAME": "kind-cluster01", "LABELS": "app=cluster01,deploy-type=kind"})
+	s.policy(t, "labelSelector:\n  matchLabels:\n    app: cluster01")
+	s.runs(t, "2/2", "kind-cluster01")
+	s.policy(t, "labelSelector:\n  matchExpressions:\n  - key: app\n    operator: In\n    values:\n    - cluster01\n    - cluster02")
+	s.runs(t, "2/2", "kind-cluster01", "kind-cluster02")
+}
+
+func (s *session) testFields(t *testing.T) {
+	both := "kubectl " + s.at() + " patch clusters.cluster.karmada.io kind-cluster01 kind-cluster02 "
+	s.does(t, both+`-p '{"spec": {"provider": "kind"} }'`, "cluster.cluster.karmada.io/kind-cluster01 patched", "cluster.cluster.karmada.io/kind-cluster02 patched")
+	s.does(t, both+`-p '{"spec": {"region": "local"} }'`, "patched")
+	for _, name := range []string{"cluster01", "cluster02"} {
+		s.does(t, "kubectl "+s.at()+" patch clusters.cluster.karmada.io kind-"+name+` -p '{"spec": {"zones": ["`+name+`"]} }'`, "patched")
+	}
+	s.policy(t, `fieldSelector:
+  matchExpressions:
+  - {key: provider, operator: In, values: [kind]}
+  - {key: region, operator: In, values: [local]}
+  - {key: zone, operator: In, values: [cluster02]}`)
+	s.runs(t, "2/2", "kind-cluster02")
+}
