@@ -18,10 +18,8 @@ LDFLAGS := -s -w \
 	-X $(MODULE)/internal/version.buildDate=$(DATE) \
 	-X k8s.io/component-base/version.gitVersion=$(KUBE)
 GOBUILD := go build -ldflags '$(LDFLAGS)'
-# The command line runs for a moment: without inlined functions it is a tenth smaller.
-GCFLAGS := all=-l
 # Without inlining the command line tool is a tenth smaller, and no slower where it waits for servers.
-SMALL   := -gcflags=all=-l
+GCFLAGS := all=-l
 TOOL    := go tool -modfile=go.tools.mod
 LINT    := go tool -modfile=go.lint.mod golangci-lint
 
@@ -29,10 +27,13 @@ LINT    := go tool -modfile=go.lint.mod golangci-lint
 help: ## Show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-.PHONY: build
-build: ## Build karmadactl, kubectl-karmada, karmada and kubelite into bin/
+.PHONY: cli
+cli: ## Build karmadactl and kubectl-karmada into bin/
 	@mkdir -p $(BIN)
-	CGO_ENABLED=0 $(GOBUILD) $(SMALL) -o $(BIN)/ ./cmd/karmadactl ./cmd/kubectl-karmada
+	CGO_ENABLED=0 $(GOBUILD) -gcflags '$(GCFLAGS)' -o $(BIN)/ ./cmd/karmadactl ./cmd/kubectl-karmada
+
+.PHONY: build
+build: cli ## Build karmadactl, kubectl-karmada, karmada and kubelite into bin/
 	CGO_ENABLED=0 $(GOBUILD) -o $(BIN)/ ./cmd/karmada
 	$(GOBUILD) -o $(BIN)/ ./cmd/kubelite
 
