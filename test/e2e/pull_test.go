@@ -1,0 +1,295 @@
+//go:build !kind
+
+package e2e
+
+import (
+	"crypto/x509"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/karmada-toolkit/karmada/pkg/init/pki"
+)
+
+const cluster2 = "clusters/member2"
+
+// TestPull are the stories of a member in Pull mode that the suite does not tell:
+// what happens when its agent, its network or its control plane fails. The suite
+// itself runs in both modes, see E2E_PULL.
+func TestPull(t *testing.T) {
+	s := newPullSite(t)
+	t.Run("Register", func(t *testing.T) { pullRegister(t) })
+	t.Run("Move", func(t *testing.T) { pullMove(t) })
+	t.Run("AgentKilled", func(t *testing.T) { pullAgentKilled(t, s) })
+	t.Run("NetworkCut", func(t *testing.T) { pullNetworkCut(t, s) })
+	t.Run("Rotation", func(t *testing.T) { pullRotation(t, s) })
+	t.Run("RestoredFromBackup", func(t *testing.T) { pullRestored(t, s) })
+}
+
+// condition reads the status of a condition of member2.
+func condition(kind, field string) string {
+	return fmt.Sprintf(`{.status.conditions[?(@.type=="%s")].%s}`, kind, field)
+}
+
+func pullRegister(t *testing.T) {
+	eventually(t, all(
+		shows(row{"NAME": "member1", "MODE": "Push", "READY": "True"}, "get", "clusters"),
+		shows(row{"NAME": "member2", "MODE": "Pull", "READY": "True"}, "get", "clusters"),
+		is("", "default", cluster2, condition("CompleteAPIEnablements", "status"), "True"),
+		is("", "default", cluster2, "{.status.nodeSummary.readyNum}", "1"),
+		is("", "karmada-cluster", "lease/member2", "{.spec.holderIdentity} {.spec.leaseDurationSeconds}", "member2 40"),
+		is("", "karmada-cluster", "secret/member2", "{.metadata.ownerReferences[0].name}", "member2"),
+		is("", "karmada-cluster", "secret/member2-impersonator", "{.metadata.ownerReferences[0].name}", "member2"),
+	))
+	ns := namespace(t)
+	apply(t, ns, deployment("nginx", 2), policy("nginx", to("member2")))
+	eventually(t, all(
+		is("", ns, "deploy/nginx", "{.status.readyReplicas}", "2"),
+		is("member2", ns, "deploy/nginx", "{.status.readyReplicas}", "2"),
+	))
+	// What the agent does is told where the user looks.
+	eventually(t, func() error {
+		out := must(t, "describe", "deploy", "nginx", "-n", ns)
+		if !strings.Contains(out, "Successfully applied resource("+ns+"/nginx) to cluster member2") {
+			return fmt.Errorf("describe does not tell of the agent's work:\n%s", out)
+		}
+		return nil
+	})
+}
+
+func pullMove(t *testing.T) {
+	ns := namespace(t)
+	apply(t, ns, deployment("nginx", 1), policy("nginx", to("member1")))
+	eventually(t, is("member1", ns, "deploy/nginx", "{.status.readyReplicas}", "1"))
+	for _, way := range [][2]string{{"member1", "member2"}, {"member2", "member1"}} {
+		apply(t, ns, policy("nginx", to(way[1])))
+		eventually(t, all(
+			is(way[1], ns, "deploy/nginx", "{.status.readyReplicas}", "1"),
+			absent(way[0], ns, "deploy/nginx"),
+			is("", ns, "deploy/nginx", "{.status.readyReplicas}", "1"),
+		))
+	}
+}
+
+func pullAgentKilled(t *testing.T, s *pullSite) {
+	ns := namespace(t)
+	apply(t, ns, deployment("stays", 1), deployment("goes", 1), policyFor("all", "{apiVersion: apps/v1, kind: Deployment}", to("member2")))
+	eventually(t, all(
+		is("member2", ns, "deploy/stays", "{.status.readyReplicas}", "1"),
+		is("member2", ns, "deploy/goes", "{.status.readyReplicas}", "1"),
+	))
+	before := uids(t, "member2", ns)
+
+	s.end(t, pullAgent, syscall.SIGKILL)
+	apply(t, ns, deployment("comes", 1), deployment("stays", 3))
+	must(t, "delete", "deploy", "goes", "-n", ns, "--wait=false")
+	if diff := cmp.Diff(before, uids(t, "member2", ns)); diff != "" {
+		t.Errorf("without an agent the member changed (-before +now):\n%s", diff)
+	}
+	s.up(t)
+	eventually(t, all(
+		is("member2", ns, "deploy/stays", "{.status.readyReplicas}", "3"),
+		is("member2", ns, "deploy/comes", "{.status.readyReplicas}", "1"),
+		absent("member2", ns, "deploy/goes"),
+		is("", ns, "deploy/stays", "{.status.readyReplicas}", "3"),
+	))
+	if now := uids(t, "member2", ns); now["stays"] != before["stays"] {
+		t.Error("a Deployment was made anew")
+	}
+}
+
+// cutTime is how long the network is cut. E2E_CUT makes it longer, such as 2m.
+func cutTime(t *testing.T) time.Duration {
+	t.Helper()
+	text := os.Getenv("E2E_CUT")
+	if text == "" {
+		return 10 * time.Second
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		t.Fatalf("E2E_CUT: %v", err)
+	}
+	return d
+}
+
+func pullNetworkCut(t *testing.T, s *pullSite) {
+	long := cutTime(t)
+	n := newNetwork(t)
+	path, server := s.through(t, n.address)
+	n.serve(server)
+	s.end(t, pullAgent, syscall.SIGTERM)
+	s.runAgent(t, path)
+
+	ns := namespace(t)
+	apply(t, ns, deployment("stays", 1), deployment("goes", 1), deployment("moves", 1),
+		policy("stays", to("member2")), policy("goes", to("member2")), policy("moves", to("member2")), policy("comes", to("member2")))
+	eventually(t, all(
+		is("member2", ns, "deploy/stays", "{.status.readyReplicas}", "1"),
+		is("member2", ns, "deploy/goes", "{.status.readyReplicas}", "1"),
+		is("member2", ns, "deploy/moves", "{.status.readyReplicas}", "1"),
+	))
+	before := uids(t, "member2", ns)
+
+	n.set(true)
+	until := time.Now().Add(long)
+	apply(t, ns, deployment("stays", 2), deployment("comes", 1), policy("moves", to("member1")))
+	must(t, "delete", "deploy", "goes", "-n", ns, "--wait=false")
+	eventually(t, is("member1", ns, "deploy/moves", "{.status.readyReplicas}", "1"))
+	if diff := cmp.Diff(before, uids(t, "member2", ns)); diff != "" {
+		t.Errorf("while it was cut off the member changed (-before +now):\n%s", diff)
+	}
+	// What the agent knows it goes on to keep.
+	mustWith(t, "", member("member2", "delete", "deploy", "stays", "-n", ns)...)
+	eventually(t, is("member2", ns, "deploy/stays", "{.status.readyReplicas}", "1"))
+	time.Sleep(time.Until(until))
+
+	n.set(false)
+	healed := time.Now()
+	eventually(t, all(
+		is("member2", ns, "deploy/stays", "{.status.readyReplicas}", "2"),
+		is("member2", ns, "deploy/comes", "{.status.readyReplicas}", "1"),
+		absent("member2", ns, "deploy/goes"), absent("member2", ns, "deploy/moves"),
+		is("", ns, "deploy/stays", "{.status.readyReplicas}", "2"),
+		is("", "default", cluster2, condition("Ready", "status"), "True"),
+	))
+	t.Logf("caught up %s after a cut of %s", time.Since(healed).Round(100*time.Millisecond), long)
+}
+
+func pullRotation(t *testing.T, s *pullSite) {
+	const life = 45 * time.Second
+	// The agent gets a certificate that ends soon.
+	authority := filepath.Join(s.dir, "karmada-apiserver", "pki", "ca")
+	crt, err := os.ReadFile(authority + ".crt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := os.ReadFile(authority + ".key")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ca, err := pki.ParsePair(crt, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	leaf, err := pki.NewLeaf(pki.LeafConfig{
+		CommonName: "system:karmada:agent:member2", Organization: []string{"system:karmada:agents"},
+		Usages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}, Validity: life,
+	}, ca, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	config, err := clientcmd.LoadFromFile(s.agentKubeconfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, user := range config.AuthInfos {
+		user.ClientCertificateData = leaf.CertPEM()
+		if user.ClientKeyData, err = leaf.KeyPEM(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := clientcmd.WriteToFile(*config, path); err != nil {
+		t.Fatal(err)
+	}
+	s.end(t, pullAgent, syscall.SIGTERM)
+	s.runAgent(t, path, "--cert-rotation-checking-interval=1s", "--cert-rotation-remaining-time-threshold=0.5")
+
+	within(t, life+patience, func() error {
+		config, err := clientcmd.LoadFromFile(path)
+		if err != nil {
+			return err
+		}
+		for _, user := range config.AuthInfos {
+			cert, err := pki.ParseCert(user.ClientCertificateData)
+			if err != nil {
+				return err
+			}
+			if !cert.NotAfter.After(leaf.Cert.NotAfter) {
+				return fmt.Errorf("the certificate still ends at %s", cert.NotAfter)
+			}
+		}
+		return nil
+	})
+	time.Sleep(time.Until(leaf.Cert.NotAfter.Add(2 * time.Second)))
+	// The first one is of no use any longer, and the agent goes on.
+	ns := namespace(t)
+	apply(t, ns, deployment("nginx", 1), policy("nginx", to("member2")))
+	eventually(t, is("", ns, "deploy/nginx", "{.status.readyReplicas}", "1"))
+}
+
+func pullRestored(t *testing.T, s *pullSite) {
+	ns := namespace(t)
+	data := filepath.Join(s.dir, "karmada-apiserver")
+	backup := filepath.Join(t.TempDir(), "backup")
+	apply(t, ns, deployment("old", 1), policyFor("all", "{apiVersion: apps/v1, kind: Deployment}", to("member2")))
+	eventually(t, is("", ns, "deploy/old", "{.status.readyReplicas}", "1"))
+	s.end(t, "karmada-apiserver", syscall.SIGTERM)
+	if err := os.CopyFS(backup, os.DirFS(data)); err != nil {
+		t.Fatal(err)
+	}
+	s.up(t)
+
+	apply(t, ns, deployment("old", 3), deployment("new", 1), deployment("newer", 1))
+	eventually(t, all(
+		is("", ns, "deploy/old", "{.status.readyReplicas}", "3"),
+		is("", ns, "deploy/new", "{.status.readyReplicas}", "1"),
+		is("", ns, "deploy/newer", "{.status.readyReplicas}", "1"),
+	))
+	before := uids(t, "member2", ns)
+
+	// The parts of a control plane start with the data they are to work on; the
+	// agent knows of nothing.
+	s.end(t, "karmada", syscall.SIGTERM)
+	s.end(t, "karmada-apiserver", syscall.SIGTERM)
+	if err := os.RemoveAll(data); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.CopyFS(data, os.DirFS(backup)); err != nil {
+		t.Fatal(err)
+	}
+	s.up(t)
+	eventually(t, all(
+		is("", "default", cluster2, condition("OrphanedObjects", "status"), "True"),
+		is("member2", ns, "deploy/old", "{.spec.replicas}", "1"), // what the control plane has, counts
+	))
+	kept := func() {
+		t.Helper()
+		if diff := cmp.Diff(before, uids(t, "member2", ns)); diff != "" {
+			t.Fatalf("the member lost objects with the control plane's memory (-before +now):\n%s", diff)
+		}
+	}
+	kept()
+	// Nor does an agent that starts anew take them for surplus.
+	s.end(t, pullAgent, syscall.SIGKILL)
+	s.up(t)
+	eventually(t, is("", ns, "deploy/old", "{.status.readyReplicas}", "1"))
+	eventually(t, is("", "default", cluster2, condition("OrphanedObjects", "status"), "True"))
+	kept()
+
+	text, err := value("", "default", cluster2, condition("OrphanedObjects", "message"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	token := regexp.MustCompile(`delete-orphans=([0-9a-f]+)`).FindStringSubmatch(text)
+	if token == nil || !strings.Contains(text, "Deployment "+ns+"/new") {
+		t.Fatalf("the condition does not say what is there and what to do: %q", text)
+	}
+	must(t, "annotate", "cluster", "member2", "cluster.karmada.io/delete-orphans=0", "--overwrite")
+	time.Sleep(2 * time.Second)
+	kept()
+	must(t, "annotate", "cluster", "member2", "cluster.karmada.io/delete-orphans="+token[1], "--overwrite")
+	eventually(t, all(
+		absent("member2", ns, "deploy/new"), absent("member2", ns, "deploy/newer"),
+		is("", "default", cluster2, condition("OrphanedObjects", "status"), "False"),
+		is("member2", ns, "deploy/old", "{.status.readyReplicas}", "1"),
+	))
+}
