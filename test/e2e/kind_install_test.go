@@ -20,22 +20,19 @@ func (s *session) testBadHosts(t *testing.T) {
 		s.says(t, s.init(""), "32443", "default/taken")
 	})
 	t.Run("rights are too small", func(t *testing.T) {
-		s.does(t, host+"create serviceaccount reader && "+host+"create clusterrolebinding reader --clusterrole=view --serviceaccount=default:reader")
-		defer s.does(t, host+"delete serviceaccount reader && "+host+"delete clusterrolebinding reader")
+		s.does(t, host+"create serviceaccount reader && "+host+"create clusterrole reader --verb=get,list,watch --resource='*.*' && "+
+			host+"create clusterrolebinding reader --clusterrole=reader --serviceaccount=default:reader")
+		defer s.does(t, host+"delete serviceaccount/reader clusterrole/reader clusterrolebinding/reader")
 		s.does(t, "kubectl config set-credentials reader --token=$("+host+"create token reader)")
 		s.does(t, "kubectl config set-context reader --cluster=kind-cluster01 --user=reader")
 		s.says(t, strings.Replace(s.init(""), "kind-cluster01", "reader", 1), "create", "namespaces", "secrets")
 	})
-	clean := func(t *testing.T) {
-		t.Helper()
-		s.does(t, "kubectl karmada deinit --context kind-cluster01 -f --purge-namespace")
-	}
 	t.Run("image is missing", func(t *testing.T) {
-		defer clean(t)
+		defer s.purge(t)
 		s.says(t, s.init("--karmada-webhook-image=localhost:1/none/webhook:v0"), "localhost:1/none/webhook:v0")
 	})
 	t.Run("disk of etcd is read-only", func(t *testing.T) {
-		defer clean(t)
+		defer s.purge(t)
 		s.says(t, s.init("--etcd-data=/proc/karmada"), "/proc/karmada", "etcd")
 	})
 }
@@ -65,6 +62,12 @@ func (s *session) testDeinit(t *testing.T) {
 	s.prints(t, "kubectl --context kind-cluster01 -n karmada-system get deployments", row{"NAME": "karmada-apiserver", "READY": "1/1"})
 	s.does(t, "echo y | kubectl karmada deinit --context kind-cluster01", "remove Karmada from Kubernetes successfully.")
 	s.isGone(t)
+	s.purge(t)
+}
+
+// purge removes an installation with its namespace.
+func (s *session) purge(t *testing.T) {
+	t.Helper()
 	s.does(t, "kubectl karmada deinit --context kind-cluster01 -f --purge-namespace")
 	eventually(t, func() error {
 		if r := s.run("kubectl --context kind-cluster01 get namespace karmada-system"); r.code == 0 {
@@ -109,7 +112,7 @@ func (s *session) testKilled(t *testing.T) {
 	s.does(t, "kubectl karmada join kind-cluster02 "+s.at()+" --cluster-kubeconfig=$HOME/.kube/config --cluster-context=kind-cluster02", "is joined successfully")
 	s.prints(t, "kubectl "+s.at()+" get clusters", row{"NAME": "kind-cluster02", "READY": "True"})
 	s.does(t, "kubectl karmada unjoin kind-cluster02 "+s.at()+" --cluster-kubeconfig=$HOME/.kube/config --cluster-context=kind-cluster02")
-	s.does(t, "kubectl karmada deinit --context kind-cluster01 -f --purge-namespace")
+	s.purge(t)
 }
 
 // initUntil runs an installation and kills it when more than a number of phases are
@@ -173,7 +176,7 @@ spec:
 		}
 		return nil
 	})
-	s.does(t, "kubectl karmada deinit --context kind-cluster01 -f --purge-namespace")
+	s.purge(t)
 }
 
 // h
