@@ -40,6 +40,16 @@ func Binding(kind, name string) string {
 	return strings.ToLower(dots(name) + "-" + kind)
 }
 
+// SuffixedBinding returns the name of the binding of a template when Binding, which
+// leaves out the API group and case, names that of another one.
+func SuffixedBinding(group, kind, name string) string {
+	groupKind := kind
+	if group != "" {
+		groupKind += "." + group
+	}
+	return Binding(kind, name) + "-" + Hash(groupKind+"/"+name)
+}
+
 // Work returns the name of the Work that carries an object. The namespace is
 // empty for cluster-scoped objects.
 func Work(kind, name, namespace string) string {

@@ -112,9 +112,29 @@ func (r *reconciler) resolve(ctx context.Context, deps []configv1alpha1.Dependen
 // attach makes the binding of one dependency follow b.
 func (r *reconciler) attach(ctx context.Context, b *workv1alpha2.ResourceBinding, obj *unstructured.Unstructured) (bool, error) {
 	key := client.ObjectKey{Namespace: b.Namespace, Name: names.Binding(obj.GetKind(), obj.GetName())}
-	wrote, err := r.retry(ctx, key, func(existing *workv1alpha2.ResourceBinding) (bool, error) {
+	wrote, err := r.attachBy(ctx, b, obj, key)
+	if errors.Is(err, errTaken) {
+		key.Name = names.SuffixedBinding(obj.GroupVersionKind().Group, obj.GetKind(), obj.GetName())
+		wrote, err = r.attachBy(ctx, b, obj, key)
+	}
+	if err != nil {
+		return false, err
+	}
+	return wrote, r.versions.remember(key, obj)
+}
+
+// errTaken says that a name is that of another template's binding: names leave
+// out the API group, and case.
+var errTaken = errors.New("the binding is that of another template")
+
+// attachBy is attach for a binding by name.
+func (r *reconciler) attachBy(ctx context.Context, b *workv1alpha2.ResourceBinding, obj *unstructured.Unstructured, key types.NamespacedName) (bool, error) {
+	return r.retry(ctx, key, func(existing *workv1alpha2.ResourceBinding) (bool, error) {
 		if existing == nil {
 			return true, r.create(ctx, b, obj, key)
+		}
+		if !isFor(existing, obj) {
+			return false, fmt.Errorf("binding %s of %s %s: %w", key, existing.Spec.Resource.Kind, existing.Spec.Resource.Name, errTaken)
 		}
 		if owner := metav1.GetControllerOf(existing); owner != nil && owner.UID != obj.GetUID() {
 			return false, fmt.Errorf("binding %s belongs to an object with owner reference UID %s, not %s; garbage collection must run first",
@@ -128,10 +148,12 @@ func (r *reconciler) attach(ctx context.Context, b *workv1alpha2.ResourceBinding
 		}
 		return r.write(ctx, existing, next)
 	})
-	if err != nil {
-		return false, err
-	}
-	return wrote, r.versions.remember(key, obj)
+}
+
+// isFor says whether a binding is that of a template.
+func isFor(b *workv1alpha2.ResourceBinding, obj *unstructured.Unstructured) bool {
+	ref := &b.Spec.Resource
+	return schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind() == obj.GroupVersionKind().GroupKind() && ref.Name == obj.GetName()
 }
 
 func (r *reconciler) create(ctx context.Context, b *workv1alpha2.ResourceBinding, obj *unstructured.Unstructured, key types.NamespacedName) error {

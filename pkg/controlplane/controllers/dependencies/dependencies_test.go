@@ -16,6 +16,7 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/events"
 	"github.com/karmada-toolkit/karmada/internal/kube"
 	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/interpreter"
@@ -258,6 +259,7 @@ func TestReconcile_SeveralReferrers(t *testing.T) {
 func TestReconcile_BindingOfAPolicyKeepsItsOwn(t *testing.T) {
 	own := bindingOf("conf", "m9")
 	own.Name = "conf-configmap"
+	own.Spec.Resource = workv1alpha2.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: "default", Name: "conf"}
 	own.Spec.PropagateDeps = false
 	own.Spec.ConflictResolution = policyv1alpha1.ConflictOverwrite
 	h := newHarness(t, []*unstructured.Unstructured{deployment("nginx", "conf"), configMap("conf")}, bindingOf("nginx", "m1"), own)
@@ -345,5 +347,37 @@ func TestRefersTo_NamespaceCounts(t *testing.T) {
 	dep := configv1alpha1.DependentObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: "a", Name: "s"}
 	if refersTo(&dep, "v1", "Secret", "b") || !refersTo(&dep, "v1", "Secret", "a") {
 		t.Error("the namespace is not compared")
+	}
+}
+
+// Names of bindings leave out the API group: one that is taken gets a suffix, the
+// same as the detector gives.
+func TestReconcile_NameTakenByAnotherGroupGetsASuffix(t *testing.T) {
+	theirs := &workv1alpha2.ResourceBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "conf-configmap"},
+		Spec: workv1alpha2.ResourceBindingSpec{
+			Resource:  workv1alpha2.ObjectReference{APIVersion: "example.io/v1", Kind: "ConfigMap", Namespace: "default", Name: "conf"},
+			Placement: &policyv1alpha1.Placement{},
+		},
+	}
+	h := newHarness(t, []*unstructured.Unstructured{deployment("nginx", "conf"), configMap("conf")}, bindingOf("nginx", "m1"), theirs)
+	before := h.binding("conf-configmap")
+	h.reconcile("nginx-deployment")
+	if diff := cmp.Diff(before, h.binding("conf-configmap")); diff != "" {
+		t.Errorf("the other template's binding changed:\n%s", diff)
+	}
+	suffixed := names.SuffixedBinding("", "ConfigMap", "conf")
+	attached := h.binding(suffixed)
+	if attached.Spec.Resource.APIVersion != "v1" || len(attached.Spec.RequiredBy) != 1 {
+		t.Errorf("attached: %+v", attached.Spec)
+	}
+	h.reconcile("nginx-deployment")
+	if again := h.binding(suffixed); again.ResourceVersion != attached.ResourceVersion {
+		t.Error("a second look wrote")
+	}
+	h.change("nginx-deployment", func(b *workv1alpha2.ResourceBinding) { b.Spec.PropagateDeps = false })
+	h.reconcile("nginx-deployment")
+	if left := h.binding(suffixed); len(left.Spec.RequiredBy) != 0 {
+		t.Errorf("still attached: %+v", left.Spec.RequiredBy)
 	}
 }

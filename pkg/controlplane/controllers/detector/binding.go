@@ -62,7 +62,7 @@ func (d *detector) binding(ctx context.Context, obj *unstructured.Unstructured) 
 // by another one's binding gets a name with a suffix.
 func (d *detector) resolve(ctx context.Context, obj *unstructured.Unstructured, from client.Reader) (string, workv1alpha2.Binding, error) {
 	name := names.Binding(obj.GetKind(), obj.GetName())
-	suffixed := name + "-" + names.Hash(obj.GroupVersionKind().GroupKind().String()+"/"+obj.GetName())
+	suffixed := names.SuffixedBinding(obj.GroupVersionKind().Group, obj.GetKind(), obj.GetName())
 	for _, candidate := range []string{name, suffixed} {
 		binding := bindingScopeOf(obj.GetNamespace()).newBinding()
 		err := from.Get(ctx, client.ObjectKey{Namespace: obj.GetNamespace(), Name: candidate}, binding)
