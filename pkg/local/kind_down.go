@@ -76,7 +76,12 @@ const (
 // a part of step.
 func (f *Federation) deleteCluster(d Deps, lib kindLibrary, short, step string) error {
 	name := f.kindName(short)
-	begun, seen := d.Now(), f.Kind.Complete[short]
+	begun := d.Now()
+	first, err := lib.ListNodes(name)
+	if err != nil {
+		return fmt.Errorf("listing the nodes of kind cluster %q: %w", name, err)
+	}
+	seen := f.Kind.Complete[short] || len(first) > 0
 	for {
 		if err := lib.Delete(name, f.kindKubeconfig(short)); err != nil {
 			return fmt.Errorf("removing kind cluster %q: %w", name, err)
