@@ -191,6 +191,9 @@ func (r *Rights) ensure(ctx context.Context, obj client.Object) error {
 			return fmt.Errorf("%T is no object", have)
 		}
 		have.SetOwnerReferences(obj.GetOwnerReferences())
+		if lease, ok := have.(*coordinationv1.Lease); ok {
+			lease.Spec = coordinationv1.LeaseSpec{} // who held it has lost its rights
+		}
 		err = r.client.Patch(ctx, have, client.MergeFrom(base))
 	}
 	if err != nil && !apierrors.IsAlreadyExists(err) {
