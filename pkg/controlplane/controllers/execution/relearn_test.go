@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
@@ -134,5 +135,25 @@ func TestInterpret_ARunawayScriptIsTold(t *testing.T) {
 	work = b.work()
 	if c := meta.FindStatusCondition(work.Status.Conditions, ConditionInterpreted); c != nil || work.Status.ManifestStatuses[0].Health != workv1alpha1.ResourceHealthy {
 		t.Errorf("after it was fixed: %+v", work.Status)
+	}
+}
+
+// The API server drops null, such as the lastProbeTime of a pod's condition: what it
+// stores is then never what was sent.
+func TestSameRaw_NullIsNothing(t *testing.T) {
+	raw := func(text string) *runtime.RawExtension { return &runtime.RawExtension{Raw: []byte(text)} }
+	for _, tc := range []struct {
+		a, b string
+		want bool
+	}{
+		{`{"conditions":[{"type":"Ready","lastProbeTime":null}],"x":null}`, `{"conditions":[{"type":"Ready"}]}`, true},
+		{`{"a":1}`, `{"a": 1}`, true},
+		{`{"a":{"b":null}}`, `{"a":{}}`, true},
+		{`{"a":[null]}`, `{"a":[]}`, false},
+		{`{"a":1}`, `{"a":2}`, false},
+	} {
+		if got := sameRaw(raw(tc.a), raw(tc.b)); got != tc.want {
+			t.Errorf("%s and %s: %t", tc.a, tc.b, got)
+		}
 	}
 }

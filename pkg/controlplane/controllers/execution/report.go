@@ -266,7 +266,7 @@ func statusOf(statuses []workv1alpha1.ManifestStatus, id workv1alpha1.ResourceId
 	return nil
 }
 
-// sameRaw compares JSON by meaning.
+// sameRaw compares JSON by meaning; null is nothing.
 func sameRaw(a, b *runtime.RawExtension) bool {
 	if a == nil || b == nil || len(a.Raw) == 0 || len(b.Raw) == 0 {
 		return (a == nil || len(a.Raw) == 0) == (b == nil || len(b.Raw) == 0)
@@ -275,7 +275,27 @@ func sameRaw(a, b *runtime.RawExtension) bool {
 		return true
 	}
 	var x, y any
-	return unmarshal(a.Raw, &x) == nil && unmarshal(b.Raw, &y) == nil && equality.Semantic.DeepEqual(x, y)
+	return unmarshal(a.Raw, &x) == nil && unmarshal(b.Raw, &y) == nil && equality.Semantic.DeepEqual(withoutNulls(x), withoutNulls(y))
+}
+
+// withoutNulls takes the fields out that are null: the API server does not store
+// them.
+func withoutNulls(value any) any {
+	switch v := value.(type) {
+	case map[string]any:
+		for key, field := range v {
+			if field == nil {
+				delete(v, key)
+				continue
+			}
+			withoutNulls(field)
+		}
+	case []any:
+		for _, element := range v {
+			withoutNulls(element)
+		}
+	}
+	return value
 }
 
 // write patches the status. The UID makes the patch miss another Work with the
