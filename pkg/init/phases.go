@@ -63,7 +63,7 @@ func Phases() []Phase {
 		{phaseWebhooks, "Register the admission webhooks", api, write(phaseWebhooks)},
 		{phaseAggregated, "Install the aggregated API server", later, deploy(phaseAggregated, aggregatedName)},
 		{phaseAggregatedAPI, "Register the aggregated API and wait until it is served", []string{phaseAPIServer, phaseAggregated}, func(ctx context.Context, s *state) error { return s.aggregatedAPI(ctx) }},
-		{phaseKCM, "Install Kubernetes' controllers", api, deploy(phaseKCM, phaseKCM)},
+		{phaseKCM, "Install Kubernetes' controllers", later, deploy(phaseKCM, phaseKCM)},
 		{phaseScheduler, "Install the scheduler", later, deploy(phaseScheduler, karmadaPrefix+phaseScheduler)},
 		{phaseControllerManager, "Install the controllers of the federation", later, deploy(phaseControllerManager, karmadaPrefix+phaseControllerManager)},
 		{phaseWebhook, "Install the webhook server", later, deploy(phaseWebhook, karmadaPrefix+phaseWebhook)},

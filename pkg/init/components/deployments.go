@@ -154,6 +154,9 @@ func KubeControllerManagerDeployment(c *Config) *appsv1.Deployment {
 			"--leader-elect=true",
 			"--leader-elect-resource-namespace=" + c.Namespace,
 			"--node-cidr-mask-size=" + mask,
+			// Given here, it need not be looked up in the API server, which may be
+			// starting.
+			"--requestheader-client-ca-file=" + pkiFile("front-proxy-ca.crt"),
 			"--root-ca-file=" + pkiFile("ca.crt"),
 			"--service-account-private-key-file=" + pkiFile(ServiceAccountKey+".key"),
 			"--service-cluster-ip-range=" + c.serviceRange(),
@@ -162,7 +165,7 @@ func KubeControllerManagerDeployment(c *Config) *appsv1.Deployment {
 		},
 		ports:      []corev1.ContainerPort{port("server", kcmPort)},
 		kubeconfig: true,
-		files:      []string{"ca.crt", "ca.key", ServiceAccountKey + ".key"},
+		files:      []string{"ca.crt", "ca.key", "front-proxy-ca.crt", ServiceAccountKey + ".key"},
 		probe:      probe{scheme: corev1.URISchemeHTTPS, port: kcmPort, live: "/healthz", ready: "/healthz", liveThreshold: 8},
 	})
 }
