@@ -24,7 +24,7 @@ const (
 	// explainAfter is when a wait begins to tell the pods' own reasons.
 	explainAfter = 10 * time.Second
 	// hopelessAfter is how long a pod may be in a state that does not pass by itself.
-	hopelessAfter = 12 * time.Second
+	hopelessAfter = 8 * time.Second
 )
 
 // board knows the state of all workloads of a control plane. It looks at them once

@@ -48,6 +48,10 @@ func PlanRemoval(ctx context.Context, cfg *rest.Config, namespace string, purge 
 	if err != nil {
 		return nil, fmt.Errorf("connecting to the host cluster: %w", err)
 	}
+	return planRemoval(ctx, host, namespace, purge)
+}
+
+func planRemoval(ctx context.Context, host kubernetes.Interface, namespace string, purge bool) (*Removal, error) {
 	if _, err := host.CoreV1().Namespaces().Get(ctx, namespace, metav1.GetOptions{}); err != nil {
 		return nil, err
 	}
