@@ -33,7 +33,9 @@ func (s *session) testBadHosts(t *testing.T) {
 	})
 	t.Run("disk of etcd is read-only", func(t *testing.T) {
 		defer s.purge(t)
-		s.says(t, s.init("--etcd-data=/proc/karmada"), "/proc/karmada", "etcd")
+		s.does(t, "docker exec cluster01-control-plane sh -c 'mkdir -p /mnt/ro && mount -t tmpfs -o ro tmpfs /mnt/ro'")
+		defer s.does(t, "docker exec cluster01-control-plane umount /mnt/ro")
+		s.says(t, s.init("--etcd-data=/mnt/ro/etcd"), "/mnt/ro/etcd", "read-only file system", "etcd")
 	})
 }
 
