@@ -1,0 +1,116 @@
+package member
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+)
+
+func presentRequest(id string) PresentRequest {
+	return PresentRequest{
+		Name: "m3", ID: id, Namespace: "karmada-cluster", APIEndpoint: "https://10.0.0.3:6443", Region: "r",
+		Config:      &rest.Config{Host: "https://127.0.0.1:6443", TLSClientConfig: rest.TLSClientConfig{CAData: []byte("CA")}},
+		Credentials: true, Impersonator: true,
+	}
+}
+
+// enrolled is the Cluster as registration leaves it.
+func enrolled(id string) *clusterv1alpha1.Cluster {
+	return &clusterv1alpha1.Cluster{
+		ObjectMeta: metav1.ObjectMeta{Name: "m3", UID: "uid of m3"},
+		Spec: clusterv1alpha1.ClusterSpec{
+			ID: id, SyncMode: clusterv1alpha1.Pull, Provider: "kept",
+			Taints: []corev1.Taint{{Key: "k", Effect: corev1.TaintEffectNoSchedule}},
+		},
+	}
+}
+
+func TestPresent_TellsWhatTheAgentKnowsAndKeepsTheRest(t *testing.T) {
+	plane, m := newServer(t, enrolled("id-3")), memberServer(t, "id-3")
+	got, err := Present(t.Context(), Deps{ControlPlane: plane, Member: m}, presentRequest("id-3"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := enrolled("id-3").Spec
+	want.APIEndpoint, want.Region = "https://10.0.0.3:6443", "r"
+	want.SecretRef = &clusterv1alpha1.LocalSecretReference{Namespace: "karmada-cluster", Name: "m3"}
+	want.ImpersonatorSecretRef = &clusterv1alpha1.LocalSecretReference{Namespace: "karmada-cluster", Name: "m3-impersonator"}
+	if diff := cmp.Diff(want, got.Spec); diff != "" {
+		t.Errorf("spec (-want +got):\n%s", diff)
+	}
+	secret := &corev1.Secret{}
+	if err := plane.Get(t.Context(), client.ObjectKey{Namespace: "karmada-cluster", Name: "m3"}, secret); err != nil {
+		t.Fatal(err)
+	}
+	if string(secret.Data["token"]) != "token of karmada-m3" || !metav1.IsControlledBy(secret, got) {
+		t.Errorf("the Secret holds %q and is owned by %v", secret.Data, secret.OwnerReferences)
+	}
+
+	// A restart finds everything as it should be.
+	plane.writes, m.writes = nil, nil
+	if _, err := Present(t.Context(), Deps{ControlPlane: plane, Member: m}, presentRequest("id-3")); err != nil {
+		t.Fatal(err)
+	}
+	if len(plane.writes)+len(m.writes) != 0 {
+		t.Errorf("a second time it writes %v and %v", plane.writes, m.writes)
+	}
+}
+
+func TestPresent_NameOfAnotherCluster(t *testing.T) {
+	plane, m := newServer(t, enrolled("id-other")), memberServer(t, "id-3")
+	_, err := Present(t.Context(), Deps{ControlPlane: plane, Member: m}, presentRequest("id-3"))
+	if !errors.Is(err, ErrTaken) || !strings.Contains(err.Error(), "id-other") {
+		t.Errorf("got %v", err)
+	}
+	if len(plane.writes)+len(m.writes) != 0 {
+		t.Errorf("the other cluster is touched: %v, %v", plane.writes, m.writes)
+	}
+}
+
+func TestPresent_NothingIsReportedThatIsNotToBe(t *testing.T) {
+	plane, m := newServer(t, enrolled("id-3")), memberServer(t, "id-3")
+	r := presentRequest("id-3")
+	r.Credentials, r.Impersonator = false, false
+	got, err := Present(t.Context(), Deps{ControlPlane: plane, Member: m}, r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Spec.SecretRef != nil || got.Spec.ImpersonatorSecretRef != nil || len(m.writes) != 0 {
+		t.Errorf("refers to %v and %v, wrote %v", got.Spec.SecretRef, got.Spec.ImpersonatorSecretRef, m.writes)
+	}
+}
+
+func TestPresent_SecretWithADeadTokenIsReplaced(t *testing.T) {
+	stale := opaque("karmada-cluster", "m3", map[string][]byte{"token": []byte("dead"), "caBundle": []byte("CA")})
+	plane, m := newServer(t, enrolled("id-3"), stale), memberServer(t, "id-3")
+	if _, err := Present(t.Context(), Deps{ControlPlane: plane, Member: m}, presentRequest("id-3")); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Contains(plane.writes, "patch Secret karmada-cluster/m3") {
+		t.Errorf("wrote %v", plane.writes)
+	}
+}
+
+func TestPresent_AnAgentThatMayNotCreateSaysSo(t *testing.T) {
+	plane, m := newServer(t), memberServer(t, "id-3")
+	plane.refuse = func(verb string, obj client.Object) error {
+		if _, ok := obj.(*clusterv1alpha1.Cluster); ok && verb == "create" {
+			return apierrors.NewForbidden(clusters, obj.GetName(), errors.New("use register"))
+		}
+		return nil
+	}
+	_, err := Present(t.Context(), Deps{ControlPlane: plane, Member: m}, presentRequest("id-3"))
+	if !apierrors.IsForbidden(err) || errors.Is(err, ErrTaken) {
+		t.Errorf("got %v", err)
+	}
+}
