@@ -149,7 +149,7 @@ func (b *board) wait(ctx context.Context, workload string, say func(string)) err
 				if waited := b.now().Sub(begun); waited >= explainAfter {
 					left += ": " + b.explain(ctx, reason, waited >= 2*explainAfter)
 				}
-				if reason.pending && permanent(left) {
+				if (reason.pending || reason.crashed) && permanent(left) {
 					return fmt.Errorf("%s", left)
 				}
 				said = b.now()

@@ -2,6 +2,7 @@ package installer
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"regexp"
 	"slices"
@@ -161,6 +162,10 @@ func (b *board) lastLine(ctx context.Context, p *corev1.Pod, previous bool) stri
 // shorten leaves out the time and place that a log line begins with, and what is too
 // much for one line.
 func shorten(line string) string {
+	var entry struct{ Msg, Error string }
+	if json.Unmarshal([]byte(line), &entry) == nil && entry.Msg != "" {
+		line = strings.TrimSuffix(entry.Msg+": "+entry.Error, ": ")
+	}
 	line = regexp.MustCompile(`^[IWEF]\d{4} \d\d:\d\d:\d\d\.\d+\s+\d+ \S+] `).ReplaceAllString(line, "")
 	if runes := []rune(line); len(runes) > 300 {
 		line = string(runes[:300]) + "…"
@@ -185,9 +190,9 @@ func firstLine(text string) string {
 	return line
 }
 
-// permanent says whether what an event says does not pass by waiting.
+// permanent says whether what an event or a log says does not pass by waiting.
 func permanent(text string) bool {
-	for _, sign := range []string{"read-only file system", "permission denied", "hostPath type check failed", "is not a directory"} {
+	for _, sign := range []string{"read-only file system", "permission denied", "hostPath type check failed", "is not a directory", "unknown flag: ", "flag provided but not defined: "} {
 		if strings.Contains(text, sign) {
 			return true
 		}
