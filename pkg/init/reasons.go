@@ -133,7 +133,7 @@ func (b *board) explain(ctx context.Context, r reason, long bool) string {
 		return r.text
 	case r.crashed, r.running && long:
 		if line := b.lastLine(ctx, r.pod, r.previous); line != "" {
-			return r.text + "; its log ends with: " + line
+			return r.text + "; its log says: " + line
 		}
 	case r.pending:
 		if event := b.lastWarning(ctx, r.pod); event != "" {
@@ -143,18 +143,35 @@ func (b *board) explain(ctx context.Context, r reason, long bool) string {
 	return r.text
 }
 
-// lastLine returns the last line of a pod's log that says something.
+// tail is how many lines of a log are looked at.
+const tail = 300
+
+// lastLine returns the last line of a pod's log that tells of an error, or else the
+// last one that says something.
 func (b *board) lastLine(ctx context.Context, p *corev1.Pod, previous bool) string {
-	lines := int64(5)
-	raw, err := b.api.CoreV1().Pods(p.Namespace).GetLogs(p.Name, &corev1.PodLogOptions{TailLines: &lines, Previous: previous}).DoRaw(ctx)
+	raw, err := b.api.CoreV1().Pods(p.Namespace).GetLogs(p.Name, &corev1.PodLogOptions{TailLines: new(int64(tail)), Previous: previous}).DoRaw(ctx)
 	if err != nil {
 		return ""
 	}
-	last := ""
-	for line := range strings.SplitSeq(string(raw), "\n") {
-		if line = strings.TrimSpace(line); line != "" {
-			last = line
+	return telling(string(raw))
+}
+
+// telling picks the line of a log that tells most.
+func telling(log string) string {
+	errorLine := regexp.MustCompile(`^[EF]\d{4} |"level":"(error|fatal|panic)"|^(?i:error|fatal|panic)|unknown flag|flag provided but not defined`)
+	last, lastError := "", ""
+	for line := range strings.SplitSeq(log, "\n") {
+		line = strings.TrimSpace(line)
+		if line == "" {
+			continue
 		}
+		last = line
+		if errorLine.MatchString(line) {
+			lastError = line
+		}
+	}
+	if lastError != "" {
+		last = lastError
 	}
 	return shorten(last)
 }

@@ -100,3 +100,16 @@ func TestShorten(t *testing.T) {
 		t.Errorf("a long line has %d characters", len([]rune(got)))
 	}
 }
+
+func TestTelling(t *testing.T) {
+	for log, want := range map[string]string{
+		"flag provided but not defined: -x\nUsage:\n  a\n": "flag provided but not defined: -x",
+		"one\ntwo\n\n": "two",
+		"E1121 10:40:28.618612       1 run.go:72] first\nI1121 10:40:28.618612       1 run.go:72] second": "first",
+		"": "",
+	} {
+		if got := telling(log); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
