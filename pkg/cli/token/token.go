@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -99,18 +100,23 @@ func newCreate(e *env.Env) *cobra.Command {
 	fs.BoolVar(&f.print, "print-register-command", false, "Print, instead of the token, the whole command that registers a cluster with it.")
 	fs.BoolVar(&f.reusable, "reusable", false, "Let the token register any number of clusters instead of one.")
 	fs.DurationVar(&f.ttl, "ttl", 24*time.Hour, "How long the token is good, such as 30m or 2h; 0 is forever.")
-	fs.StringSliceVar(&f.usages, "usages", []string{"signing", "authentication"}, "What the token is good for: signing, authentication.")
+	fs.StringSliceVar(&f.usages, "usages", usages(), "What the token is good for: signing, authentication.")
 	fs.StringSliceVar(&f.groups, "groups", []string{names.BootstrapGroup}, "Groups that who shows the token is in.")
 	fs.StringVar(&f.description, "description", "", "What the token is for, for people.")
 	return cmd
 }
 
+// usages are what a token can be good for.
+func usages() []string { return []string{"signing", "authentication"} }
+
 func (f createFlags) validate() error {
 	if f.ttl < 0 {
 		return fmt.Errorf("--ttl %s is negative; use 0 for a token that never expires", f.ttl)
 	}
-	if err := bootstraputil.ValidateUsages(f.usages); err != nil {
-		return fmt.Errorf("--usages: %w; there are signing and authentication", err)
+	for _, usage := range f.usages {
+		if !slices.Contains(usages(), usage) {
+			return fmt.Errorf("--usages: there is no usage %q; use %s", usage, strings.Join(usages(), " or "))
+		}
 	}
 	for _, group := range f.groups {
 		if err := bootstraputil.ValidateBootstrapGroupName(group); err != nil {
