@@ -75,6 +75,7 @@ func Print(ctx context.Context, d Deps, o Options, w io.Writer) error {
 	if err != nil {
 		return err
 	}
+	s.Progress.Begin(phasePreflight)
 	if err := s.preflight(ctx); err != nil {
 		return err
 	}
@@ -174,9 +175,9 @@ func (s *state) howToApply() string {
 	if note := s.nodeNote(); note != "" {
 		fmt.Fprintf(&out, "  %s\n", strings.TrimPrefix(note, "First: "))
 	}
-	fmt.Fprintf(&out, `  kubectl apply --server-side -f host/
+	fmt.Fprintf(&out, `  kubectl apply --server-side --force-conflicts -f host/
   kubectl -n %s rollout status deployment/%s
-  kubectl --kubeconfig %s apply --server-side -f control-plane/
+  kubectl --kubeconfig %s apply --server-side --force-conflicts -f control-plane/
 
 The first is for the host cluster, the last for the control plane, at %s.
 `, s.options.Namespace, components.APIServer, kubeconfigName, s.sites.server)
