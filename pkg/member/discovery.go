@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/karmada-toolkit/karmada/pkg/init/components"
+	"github.com/karmada-toolkit/karmada/pkg/init/pki"
 )
 
 const (
@@ -114,7 +115,11 @@ func (d Discovery) find(ctx context.Context, id, secret string, report Reporter)
 	if err != nil {
 		return nil, err
 	}
-	if len(d.Pins) > 0 && !pinned(bundle, d.Pins) {
+	if len(d.Pins) > 0 {
+		// An authority beside the pinned one is not trusted.
+		bundle = pinned(bundle, d.Pins)
+	}
+	if len(bundle) == 0 {
 		return nil, fmt.Errorf("%w: %s may be the address of another control plane; take the command from \"token create --print-register-command\" of the right one", ErrPin, d.Endpoint)
 	}
 	// Whoever relays what the control plane says cannot answer with its certificate.
@@ -251,13 +256,25 @@ func authority(kubeconfig []byte) ([]byte, error) {
 	return cluster.CertificateAuthorityData, nil
 }
 
-// pinned says whether one of the authorities is pinned.
-func pinned(bundle []byte, pins []string) bool {
-	have, err := Pins(bundle)
+// pinned returns the authorities that are pinned.
+func pinned(bundle []byte, pins []string) []byte {
+	certs, err := cert.ParseCertsPEM(bundle)
 	if err != nil {
-		return false
+		return nil
 	}
-	return slices.ContainsFunc(pins, func(pin string) bool { return slices.Contains(have, strings.ToLower(pin)) })
+	var out []byte
+	for _, c := range certs {
+		if slices.ContainsFunc(pins, func(p string) bool { return strings.EqualFold(p, pin(c)) }) {
+			out = append(out, pki.EncodeCert(c)...)
+		}
+	}
+	return out
+}
+
+// pin returns the hash of a certificate's public key.
+func pin(c *x509.Certificate) string {
+	sum := sha256.Sum256(c.RawSubjectPublicKeyInfo)
+	return pinPrefix + hex.EncodeToString(sum[:])
 }
 
 // Pins returns the hashes of the public keys of certificates, as clusters that
@@ -269,8 +286,7 @@ func Pins(bundle []byte) ([]string, error) {
 	}
 	out := make([]string, 0, len(certs))
 	for _, c := range certs {
-		sum := sha256.Sum256(c.RawSubjectPublicKeyInfo)
-		out = append(out, pinPrefix+hex.EncodeToString(sum[:]))
+		out = append(out, pin(c))
 	}
 	return out, nil
 }

@@ -21,6 +21,7 @@ import (
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 	"github.com/karmada-toolkit/karmada/pkg/init/components"
+	"github.com/karmada-toolkit/karmada/pkg/member"
 	"github.com/karmada-toolkit/karmada/pkg/member/identity"
 )
 
@@ -159,8 +160,25 @@ func (a *Approver) prepare(ctx context.Context, f facts) error {
 			return fmt.Errorf("registering cluster %q: %w", f.name, err)
 		}
 		log.FromContext(ctx).Info("Registered a cluster", "cluster", f.name, "certificateSigningRequest", f.csr.Name)
+		if err := a.clearGrave(ctx, f); err != nil {
+			return err
+		}
 	}
 	return a.rights.grant(ctx, f.cluster)
+}
+
+// clearGrave removes what remembers an earlier cluster of the name, if that was
+// cleaned up. If not, the agent does it first and needs to know what.
+func (a *Approver) clearGrave(ctx context.Context, f facts) error {
+	if f.tombstone == nil || f.tombstone.Data[member.TombstoneCleaned] == "" {
+		return nil
+	}
+	for _, obj := range append(components.TombstoneRBAC(f.name), f.tombstone) {
+		if err := a.client.Delete(ctx, obj); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("removing what remembers an earlier cluster %q: %w", f.name, err)
+		}
+	}
+	return nil
 }
 
 // bindToken notes on a token which cluster it is used for.
