@@ -214,15 +214,17 @@ func atRest(t *testing.T) {
 	servers := []string{"karmada-apiserver", "member1", "member2"}
 	deadline := time.Now().Add(limit)
 	begin := counts(t, servers)
+	var seen []string
 	for {
 		time.Sleep(time.Second)
 		now := counts(t, servers)
 		news := now.writesSince(begin)
+		seen = append(seen, news...)
 		switch {
 		case len(news) == 0 && now.probedSince(begin) >= probes:
 			return
 		case time.Now().After(deadline):
-			t.Fatalf("after %s there are still writes: %v", limit, news)
+			t.Fatalf("in %s there was no rest: %s", limit, strings.Join(seen, "; "))
 		case len(news) > 0:
 			begin = now
 		}
