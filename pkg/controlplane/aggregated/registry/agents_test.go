@@ -1,0 +1,96 @@
+package registry
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apiserver/pkg/authentication/user"
+	genericrequest "k8s.io/apiserver/pkg/endpoints/request"
+
+	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+)
+
+func agentOf(cluster string) user.Info {
+	return &user.DefaultInfo{Name: "system:karmada:agent:" + cluster, Groups: []string{"system:karmada:agents"}}
+}
+
+func TestCheckAgent(t *testing.T) {
+	own := func(name string) *clusterv1alpha1.LocalSecretReference {
+		return &clusterv1alpha1.LocalSecretReference{Namespace: "karmada-cluster", Name: name}
+	}
+	for name, tc := range map[string]struct {
+		user   user.Info
+		change func(*clusterv1alpha1.Cluster)
+		denied bool
+	}{
+		"it describes itself": {agentOf("m1"), func(c *clusterv1alpha1.Cluster) {
+			c.Spec.APIEndpoint, c.Spec.Provider, c.Spec.Region, c.Spec.Zones = "https://h", "p", "r", []string{"z"}
+			c.Spec.SecretRef, c.Spec.ImpersonatorSecretRef = own("m1"), own("m1-impersonator")
+			c.Annotations = map[string]string{"a": "b"}
+		}, false},
+		"it tells its id":        {agentOf("m1"), func(c *clusterv1alpha1.Cluster) { c.Spec.ID = "id" }, false},
+		"another's cluster":      {agentOf("m2"), func(*clusterv1alpha1.Cluster) {}, true},
+		"another's credentials":  {agentOf("m1"), func(c *clusterv1alpha1.Cluster) { c.Spec.SecretRef = own("m2") }, true},
+		"another's impersonator": {agentOf("m1"), func(c *clusterv1alpha1.Cluster) { c.Spec.ImpersonatorSecretRef = own("m2-impersonator") }, true},
+		"a Secret elsewhere": {agentOf("m1"), func(c *clusterv1alpha1.Cluster) {
+			c.Spec.SecretRef = &clusterv1alpha1.LocalSecretReference{Namespace: "kube-system", Name: "m1"}
+		}, true},
+		"its mode":           {agentOf("m1"), func(c *clusterv1alpha1.Cluster) { c.Spec.SyncMode = clusterv1alpha1.Push }, true},
+		"its taints":         {agentOf("m1"), func(c *clusterv1alpha1.Cluster) { c.Spec.Taints = nil }, true},
+		"its labels":         {agentOf("m1"), func(c *clusterv1alpha1.Cluster) { c.Labels = map[string]string{"env": "prod"} }, true},
+		"its finalizers":     {agentOf("m1"), func(c *clusterv1alpha1.Cluster) { c.Finalizers = []string{"f/f"} }, true},
+		"its owners":         {agentOf("m1"), func(c *clusterv1alpha1.Cluster) { c.OwnerReferences = []metav1.OwnerReference{{UID: "u"}} }, true},
+		"our annotations":    {agentOf("m1"), func(c *clusterv1alpha1.Cluster) { c.Annotations = map[string]string{"cluster.karmada.io/x": "y"} }, true},
+		"an agent of nobody": {&user.DefaultInfo{Name: "x", Groups: []string{"system:karmada:agents"}}, func(*clusterv1alpha1.Cluster) {}, true},
+		"others may": {&user.DefaultInfo{Name: "system:admin"}, func(c *clusterv1alpha1.Cluster) {
+			c.Spec.SyncMode, c.Spec.Taints, c.Labels, c.Spec.SecretRef = clusterv1alpha1.Push, nil, map[string]string{"a": "b"}, own("any")
+		}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			old := &clusterv1alpha1.Cluster{
+				ObjectMeta: metav1.ObjectMeta{Name: "m1"},
+				Spec: clusterv1alpha1.ClusterSpec{
+					SyncMode: clusterv1alpha1.Pull, Taints: []corev1.Taint{{Key: "k", Effect: corev1.TaintEffectNoSchedule}},
+				},
+			}
+			updated := old.DeepCopy()
+			tc.change(updated)
+			err := checkAgent(genericrequest.WithUser(t.Context(), tc.user), updated, old)
+			if (err != nil) != tc.denied || err != nil && !apierrors.IsForbidden(err) {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+	t.Run("it creates no cluster", func(t *testing.T) {
+		c := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "m1"}}
+		if err := checkAgent(genericrequest.WithUser(t.Context(), agentOf("m1")), c, nil); !apierrors.IsForbidden(err) {
+			t.Errorf("got %v", err)
+		}
+	})
+	t.Run("a cluster's id stays", func(t *testing.T) {
+		old := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "m1"}, Spec: clusterv1alpha1.ClusterSpec{ID: "a"}}
+		updated := old.DeepCopy()
+		updated.Spec.ID = "b"
+		if err := checkAgent(genericrequest.WithUser(t.Context(), agentOf("m1")), updated, old); !apierrors.IsForbidden(err) {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
+func TestVisible(t *testing.T) {
+	ctx := genericrequest.WithUser(t.Context(), agentOf("m1"))
+	if got := visible(ctx, nil).FieldSelector.String(); got != "metadata.name=m1" {
+		t.Errorf("an agent lists %s", got)
+	}
+	asked := &metainternalversion.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", "m2")}
+	if got := visible(ctx, asked).FieldSelector.String(); got != "metadata.name=m2,metadata.name=m1" {
+		t.Errorf("an agent that asks for another lists %s", got)
+	}
+	if got := visible(genericrequest.WithUser(t.Context(), &user.DefaultInfo{Name: "alice"}), asked); got != asked {
+		t.Errorf("others list %v", got)
+	}
+}
