@@ -1,6 +1,9 @@
 package installer
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"maps"
 
@@ -53,6 +56,40 @@ func (o *Options) config(f *facts, c *credentials) (*components.Config, error) {
 
 // hostObjects are the objects of a phase in the host cluster.
 func hostObjects(phase string, cfg *components.Config) ([]client.Object, error) {
+	objects, err := bareHostObjects(phase, cfg)
+	if err != nil {
+		return nil, err
+	}
+	return objects, stamp(objects)
+}
+
+// wantedHash is the annotation of objects with a hash of what was asked for. Fields
+// that are not asked for any more show by it.
+const wantedHash = "karmada.io/wanted-hash"
+
+// stamp annotates workloads and Services with what is asked for.
+func stamp(objects []client.Object) error {
+	for _, o := range objects {
+		switch o.(type) {
+		case *corev1.Namespace, *corev1.Secret:
+			continue
+		}
+		text, err := json.Marshal(o)
+		if err != nil {
+			return fmt.Errorf("encoding %T %s: %w", o, o.GetName(), err)
+		}
+		sum := sha256.Sum256(text)
+		annotations := maps.Clone(o.GetAnnotations())
+		if annotations == nil {
+			annotations = map[string]string{}
+		}
+		annotations[wantedHash] = hex.EncodeToString(sum[:8])
+		o.SetAnnotations(annotations)
+	}
+	return nil
+}
+
+func bareHostObjects(phase string, cfg *components.Config) ([]client.Object, error) {
 	switch phase {
 	case phaseNamespace:
 		return append([]client.Object{components.HostNamespace(cfg)}, components.Secrets(cfg)...), nil

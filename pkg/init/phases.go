@@ -96,3 +96,8 @@ func (o *Options) chosen() []Phase {
 		return len(o.Only) > 0 && !slices.Contains(o.Only, p.Name) || slices.Contains(o.Skip, p.Name)
 	})
 }
+
+// runs says whether a phase is to run.
+func (o *Options) runs(phase string) bool {
+	return slices.ContainsFunc(o.chosen(), func(p Phase) bool { return p.Name == phase })
+}

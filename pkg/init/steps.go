@@ -29,7 +29,7 @@ const (
 	pause = 100 * time.Millisecond
 	// reachLimit is how long the API server may take to answer here once its pods
 	// are ready.
-	reachLimit = 20 * time.Second
+	reachLimit = 30 * time.Second
 	// checkLimit is how long the control plane may take to accept a policy once all
 	// its parts are ready.
 	checkLimit = 30 * time.Second
@@ -187,8 +187,15 @@ func (s *state) apiServer(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := s.ready(ctx, phaseAPIServer, components.APIServer); err != nil {
-		return err
+	// An API server whose etcd was lost a moment ago still counts as ready.
+	needed := []string{components.Etcd, components.APIServer}
+	if s.options.external() || !s.options.runs(phaseEtcd) {
+		needed = needed[1:]
+	}
+	for _, workload := range needed {
+		if err := s.ready(ctx, phaseAPIServer, workload); err != nil {
+			return err
+		}
 	}
 	rc, err := creds.restConfig()
 	if err != nil {
