@@ -13,9 +13,6 @@ import (
 	"time"
 )
 
-// patience is how long a test waits for something that should take a second.
-const patience = 60 * time.Second
-
 // result is what a command printed.
 type result struct {
 	out, err string
@@ -77,7 +74,7 @@ func member(name string, args ...string) []string {
 // eventually waits until check returns nothing to complain about.
 func eventually(t *testing.T, check func() error) {
 	t.Helper()
-	within(t, patience, check)
+	within(t, under.patience(), check)
 }
 
 func within(t *testing.T, limit time.Duration, check func() error) {

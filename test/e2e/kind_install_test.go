@@ -70,7 +70,13 @@ func (s *session) testDeinit(t *testing.T) {
 // purge removes an installation with its namespace.
 func (s *session) purge(t *testing.T) {
 	t.Helper()
-	s.does(t, "kubectl karmada deinit --context kind-cluster01 -f --purge-namespace")
+	eventually(t, func() error {
+		r := s.run("kubectl karmada deinit --context kind-cluster01 -f --purge-namespace")
+		if r.code == 0 || strings.Contains(r.err, "not found") {
+			return nil
+		}
+		return fmt.Errorf("deinit: %s%s", r.out, r.err)
+	})
 	eventually(t, func() error {
 		if r := s.run("kubectl --context kind-cluster01 get namespace karmada-system"); r.code == 0 {
 			return fmt.Errorf("the namespace is still there:\n%s", r.out)

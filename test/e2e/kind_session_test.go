@@ -168,16 +168,22 @@ func kindConfig(t *testing.T, name, pods, services string) string {
 	return string(data)
 }
 
-// cluster makes a kind cluster for the user and has it removed at the end.
+// cluster makes a kind cluster for the user and has it removed at the end. While one
+// works on the tests, E2E_KEEP=1 keeps it for the next run.
 func (s *session) cluster(t *testing.T, name, pods, services string) {
 	t.Helper()
+	keep := os.Getenv("E2E_KEEP") != ""
 	s.file(t, name+"-kind.yaml", kindConfig(t, name, pods, services))
-	t.Cleanup(func() { s.run("kind delete cluster --name " + name) })
+	if !keep {
+		t.Cleanup(func() { s.run("kind delete cluster --name " + name) })
+	}
 	image := ""
 	if node := os.Getenv("KIND_NODE_IMAGE"); node != "" {
 		image = " --image " + node
 	}
-	s.does(t, "kind create cluster --config "+name+"-kind.yaml"+image)
+	if !keep || s.run("kind export kubeconfig --name "+name).code != 0 {
+		s.does(t, "kind create cluster --config "+name+"-kind.yaml"+image)
+	}
 	// The control plane is in a container beside: 127.0.0.1 is not the cluster there.
 	s.does(t, "kubectl config set-cluster kind-"+name+" --server=https://$(docker inspect -f '{{.NetworkSettings.Networks.kind.IPAddress}}' "+name+"-control-plane):6443")
 }

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
+	"time"
 )
 
 // federationName is the name of the federation of the tests.
@@ -26,6 +27,8 @@ var bin, kubeconfig, stateDir string
 type runtime interface {
 	// flags of "local up" beside the number of members.
 	flags() []string
+	// patience is how long a test waits for something that should take a second.
+	patience() time.Duration
 	// many is a number of Deployments that keeps a control plane busy.
 	many() int
 	// crashControlPlane ends every process of the control plane at once.

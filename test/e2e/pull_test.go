@@ -203,7 +203,7 @@ func pullRotation(t *testing.T, s *pullSite) {
 	s.end(t, pullAgent, syscall.SIGTERM)
 	s.runAgent(t, path, "--cert-rotation-checking-interval=1s", "--cert-rotation-remaining-time-threshold=0.5")
 
-	within(t, life+patience, func() error {
+	within(t, life+under.patience(), func() error {
 		config, err := clientcmd.LoadFromFile(path)
 		if err != nil {
 			return err

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 // under is what the federation of the tests runs on: kind clusters.
@@ -30,6 +31,9 @@ func (clusters) flags() []string {
 	}
 	return out
 }
+
+// patience: real containers are started, and real nodes restarted.
+func (clusters) patience() time.Duration { return 3 * time.Minute }
 
 // many real pods take their time on a small machine.
 func (clusters) many() int { return 20 }

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // under is what the federation of the tests runs on: processes.
@@ -19,6 +20,8 @@ type processes struct{}
 
 // flags: E2E_PULL is how many of the members are in Pull mode: one suite, both modes.
 func (processes) flags() []string { return []string{"--pull", cmp.Or(os.Getenv("E2E_PULL"), "0")} }
+
+func (processes) patience() time.Duration { return time.Minute }
 
 func (processes) many() int { return 100 }
 
