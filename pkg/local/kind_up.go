@@ -140,6 +140,9 @@ func (s *kindStarter) run(ctx context.Context) error {
 			if !ok {
 				return nil // its own step says why
 			}
+			if s.f.pulls(member) {
+				return s.register(ctx, member, cp.Kubeconfig)
+			}
 			return s.join(ctx, joining{
 				name: member, control: cp.Kubeconfig, kubeconfig: s.f.kindKubeconfig(member),
 				endpoint: s.f.kindEndpoint(member),

@@ -53,9 +53,6 @@ func (f *Federation) pulls(member string) bool { return slices.Contains(f.Pull, 
 // choosePull has n members pull: those that did, and the last of the new ones.
 // before is how many members there were.
 func (f *Federation) choosePull(n, before int) error {
-	if n > 0 && f.runtimeOf() == RuntimeKind {
-		return fmt.Errorf("--pull: members of the runtime %q are pushed to; take one out with \"unjoin\" and register it with \"register\"", RuntimeKind)
-	}
 	want := n - len(f.Pull)
 	fresh := f.Members[before:]
 	switch {
@@ -137,26 +134,7 @@ func (s *starter) enrol(ctx context.Context, step, name string, control, info re
 	if err != nil {
 		return false, err
 	}
-	id, err := member.ID(ctx, m)
-	if err != nil {
-		return false, fmt.Errorf("reading the identity of the cluster: %w", err)
-	}
-	token, err := member.NewToken(s.Now().Add(agentTokenLife))
-	if err != nil {
-		return false, err
-	}
-	if err := member.CreateToken(ctx, cp, token); err != nil {
-		return false, err
-	}
-	defer func() {
-		_ = cp.Delete(context.WithoutCancel(ctx), components.BootstrapToken(token)) // else it expires
-	}()
-	if err := rest.LoadTLSFiles(cfg); err != nil {
-		return false, fmt.Errorf("reading kubeconfig %s: %w", control.Kubeconfig, err)
-	}
-	report := func(line string) { s.Progress.Waiting(step, line) }
-	server := member.Server{URL: cfg.Host, CABundle: cfg.CAData}
-	identity, err := member.Enrol(ctx, server, member.EnrolRequest{Name: name, ID: id, Token: token.ID + "." + token.Secret, Timeout: joinLimit}, report)
+	identity, err := s.identity(ctx, step, name, cfg, cp, m)
 	if err != nil {
 		return false, err
 	}
@@ -164,6 +142,30 @@ func (s *starter) enrol(ctx context.Context, step, name string, control, info re
 		return false, fmt.Errorf("storing the kubeconfig of the agent: %w", err)
 	}
 	return true, nil
+}
+
+// identity registers a member with the control plane, as "register" does.
+func (d Deps) identity(ctx context.Context, step, name string, cfg *rest.Config, cp, m client.Client) (*member.Identity, error) {
+	id, err := member.ID(ctx, m)
+	if err != nil {
+		return nil, fmt.Errorf("reading the identity of the cluster: %w", err)
+	}
+	token, err := member.NewToken(d.Now().Add(agentTokenLife))
+	if err != nil {
+		return nil, err
+	}
+	if err := member.CreateToken(ctx, cp, token); err != nil {
+		return nil, err
+	}
+	defer func() {
+		_ = cp.Delete(context.WithoutCancel(ctx), components.BootstrapToken(token)) // else it expires
+	}()
+	if err := rest.LoadTLSFiles(cfg); err != nil {
+		return nil, fmt.Errorf("reading the authority of the control plane: %w", err)
+	}
+	report := func(line string) { d.Progress.Waiting(step, line) }
+	server := member.Server{URL: cfg.Host, CABundle: cfg.CAData}
+	return member.Enrol(ctx, server, member.EnrolRequest{Name: name, ID: id, Token: token.ID + "." + token.Secret, Timeout: joinLimit}, report)
 }
 
 // identityGood says whether the kubeconfig of an agent is for this control plane,

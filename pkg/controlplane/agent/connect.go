@@ -3,6 +3,8 @@ package agent
 import (
 	"fmt"
 	"net/http"
+	"os"
+	"strings"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -24,6 +26,9 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 )
+
+// podNamespace is the file with the namespace of the pod that the agent runs in.
+const podNamespace = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
 // Config returns how the control plane is reached.
 func (o *Options) Config(userAgent string) (*rest.Config, error) {
@@ -48,6 +53,10 @@ func (o *Options) Manager(m *manager.Options) error {
 		return err
 	}
 	m.LeaderElectionConfig = memberConfig
+	if own, err := os.ReadFile(podNamespace); err == nil && m.LeaderElectionNamespace == clusterv1alpha1.NamespaceKarmadaSystem {
+		// The default is a namespace of the control plane; the member may not have it.
+		m.LeaderElectionNamespace = strings.TrimSpace(string(own))
+	}
 	if m.LeaderElectionID == "" {
 		m.LeaderElectionID = names.AgentLease(o.ClusterName)
 	}
