@@ -27,6 +27,9 @@ import (
 // controlPlaneEntry is the name of the control plane in an agent's kubeconfig.
 const controlPlaneEntry = "karmada-apiserver"
 
+// askAgain is the time between requests while an earlier cluster is being removed.
+const askAgain = time.Second
+
 // EnrolRequest says which cluster is to be given an identity in Pull mode.
 type EnrolRequest struct {
 	// Name of the cluster.
@@ -117,6 +120,26 @@ func sign(ctx context.Context, s Server, r EnrolRequest, request []byte, report 
 	if err != nil {
 		return nil, err
 	}
+	var csr *certificatesv1.CertificateSigningRequest
+	what := func() string { return fmt.Sprintf("an earlier cluster %q to be gone", r.Name) }
+	// Longer than one request may take, whose error says more.
+	err = await(ctx, 2*r.Timeout, report, what, func(ctx context.Context) (bool, error) {
+		csr, err = ask(ctx, c, s, r, request, report)
+		var no *refusal
+		if !errors.As(err, &no) || no.reason != identity.ReasonBeingRemoved {
+			return err == nil, err
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(askAgain):
+		}
+		return false, nil
+	})
+	return csr, err
+}
+
+// ask makes one request and waits for what comes of it.
+func ask(ctx context.Context, c client.Client, s Server, r EnrolRequest, request []byte, report Reporter) (*certificatesv1.CertificateSigningRequest, error) {
 	csr := newRequest(r, request)
 	if err := c.Create(ctx, csr); err != nil {
 		return nil, tokenRefused(err, s.URL, r.Token)
@@ -124,7 +147,7 @@ func sign(ctx context.Context, s Server, r EnrolRequest, request []byte, report 
 	what := func() string {
 		return fmt.Sprintf("the control plane to approve and sign certificate request %s", csr.Name)
 	}
-	err = await(ctx, r.Timeout, report, what, func(ctx context.Context) (bool, error) {
+	err := await(ctx, r.Timeout, report, what, func(ctx context.Context) (bool, error) {
 		if err := c.Get(ctx, client.ObjectKeyFromObject(csr), csr); err != nil {
 			return false, fmt.Errorf("reading certificate request %s: %w", csr.Name, err)
 		}
@@ -167,12 +190,18 @@ func tokenRefused(err error, server, token string) error {
 	return fmt.Errorf("asking %s for a certificate: %w", server, err)
 }
 
+// refusal is the control plane's answer to a request for an identity.
+type refusal struct{ reason, message string }
+
+// Error implements error.
+func (r *refusal) Error() string { return "the control plane refused: " + r.message }
+
 // decided says whether a request is signed; it fails when it never will be.
 func decided(csr *certificatesv1.CertificateSigningRequest) (bool, error) {
 	for _, c := range csr.Status.Conditions {
 		switch c.Type {
 		case certificatesv1.CertificateDenied:
-			return false, fmt.Errorf("the control plane refused: %s", c.Message)
+			return false, &refusal{reason: c.Reason, message: c.Message}
 		case certificatesv1.CertificateFailed:
 			return false, fmt.Errorf("the control plane could not sign certificate request %s: %s", csr.Name, c.Message)
 		}

@@ -31,6 +31,10 @@ const (
 	TokenAnnotation = "cluster.karmada.io/bootstrap-token-id"
 )
 
+// ReasonBeingRemoved refuses a request for the time that an earlier cluster of the
+// name takes to go.
+const ReasonBeingRemoved = "BeingRemoved"
+
 // Subject is the subject of the certificate of a cluster's agent.
 func Subject(cluster string) pkix.Name {
 	return pkix.Name{CommonName: names.AgentUser(cluster), Organization: []string{names.AgentGroup}}

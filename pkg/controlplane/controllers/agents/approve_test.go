@@ -206,6 +206,24 @@ func (p *plane) answersAgents(t *testing.T, agent *member.Identity) {
 	}
 }
 
+func TestEnrol_WaitsForAnEarlierClusterToGo(t *testing.T) {
+	p := start(t)
+	p.mustEnrol(t, "m1", "id-1")
+	c := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "m1"}}
+	hold := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":["test/hold"]}}`))
+	if err := errors.Join(p.admin.Patch(t.Context(), c, hold), p.admin.Delete(t.Context(), c)); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		time.Sleep(1500 * time.Millisecond)
+		_ = p.admin.Patch(context.WithoutCancel(t.Context()), c, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`)))
+	}()
+	next, err := p.enrol(t, p.token(t), "m1", "id-2")
+	if err != nil || !next.New {
+		t.Errorf("got %+v, %v", next, err)
+	}
+}
+
 func TestRights_AreRestored(t *testing.T) {
 	p := start(t)
 	agent := p.mustEnrol(t, "m1", "id-1")

@@ -98,7 +98,7 @@ func (f facts) again() verdict {
 	case f.cluster.Spec.SyncMode != clusterv1alpha1.Pull:
 		return refuse("NameTaken", "the name %q is taken by a cluster in Push mode; choose another, or unjoin that cluster first", f.name)
 	case f.cluster.DeletionTimestamp != nil:
-		return refuse("BeingRemoved", "cluster %q is being removed; try again when it is gone", f.name)
+		return refuse(identity.ReasonBeingRemoved, "cluster %q is being removed; try again when it is gone", f.name)
 	case token == "":
 		return verdict{} // somebody of the control plane
 	case f.cluster.Spec.ID == "" && f.cluster.Annotations[identity.TokenAnnotation] == token:
