@@ -3,10 +3,12 @@
 #
 #   PROPBENCH=FILE   the load generator for propagation (default: the one beside the checkout)
 #   N=200            how many Deployments it creates
+#   AGENT_WORKS=500  how many Works the agent has when its memory is measured
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 N=${N:-200}
+AGENT_WORKS=${AGENT_WORKS:-500}
 PROPBENCH=${PROPBENCH:-../shared/tools/propbench}
 ctl=$PWD/bin/karmadactl
 dir=$(mktemp -d)
@@ -51,6 +53,38 @@ from=$(date +%s.%N)
 "$ctl" join member3 --cluster-kubeconfig "$KUBECONFIG" --cluster-context member3 >/dev/null 2>&1
 seconds "$from"
 "$ctl" unjoin member3 --cluster-kubeconfig "$KUBECONFIG" --cluster-context member3 >/dev/null 2>&1
+
+headline "50 changes a second to a member: from the template's change to the member's"
+go run ./test/bench/changes --kubeconfig "$KUBECONFIG" --member member1 --namespace changes-push
+"$ctl" local up --members 4 --pull 1 --nodes 3 --dir "$dir" >/dev/null 2>&1
+go run ./test/bench/changes --kubeconfig "$KUBECONFIG" --member member4 --namespace changes-pull
+
+headline "the agent's resident memory with $AGENT_WORKS Works"
+{
+	cat <<-'POLICY'
+		apiVersion: policy.karmada.io/v1alpha1
+		kind: PropagationPolicy
+		metadata: {name: agent, namespace: default}
+		spec:
+		  resourceSelectors: [{apiVersion: apps/v1, kind: Deployment}]
+		  placement: {clusterAffinity: {clusterNames: [member4]}}
+	POLICY
+	for i in $(seq "$AGENT_WORKS"); do
+		cat <<-DEPLOYMENT
+			---
+			apiVersion: apps/v1
+			kind: Deployment
+			metadata: {name: a$i, namespace: default}
+			spec:
+			  selector: {matchLabels: {app: a$i}}
+			  template: {metadata: {labels: {app: a$i}}, spec: {containers: [{name: c, image: "nginx:1.27"}]}}
+		DEPLOYMENT
+	done
+} | "$ctl" create -f - >/dev/null
+sleep 60
+awk '/^VmRSS/ {printf "%.0f MB\n", $2 / 1e3}' "/proc/$(awk -F'[:,]' '{print $2}' "$dir/default/processes/member4-agent.json")/status"
+"$ctl" delete deployments --all -n default >/dev/null
+"$ctl" delete propagationpolicy agent -n default >/dev/null
 
 if [[ ! -x $PROPBENCH ]]; then
 	echo "propagation is not measured: there is no load generator at $PROPBENCH (set PROPBENCH)"
