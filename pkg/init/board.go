@@ -2,6 +2,7 @@ package installer
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -127,33 +128,12 @@ func (b *board) wait(ctx context.Context, workload string, say func(string)) err
 	if err := b.next(ctx); err != nil {
 		return err
 	}
-	begun, said := b.now(), b.now()
-	var stuckSince time.Time
+	w := &waiting{board: b, workload: workload, say: say, begun: b.now(), said: b.now()}
 	for {
 		v, err, fresh := b.current()
 		if err == nil && v != nil {
-			left := v.missing(workload)
-			if left == "" {
-				return nil
-			}
-			reason, hopeless := v.reason(workload)
-			if !hopeless {
-				stuckSince = time.Time{}
-			} else if stuckSince.IsZero() {
-				stuckSince = b.now()
-			}
-			if hopeless && b.now().Sub(stuckSince) > hopelessAfter {
-				return fmt.Errorf("%s: %s", left, b.explain(ctx, reason, true))
-			}
-			if b.now().Sub(said) >= sayEvery {
-				if waited := b.now().Sub(begun); waited >= explainAfter {
-					left += ": " + b.explain(ctx, reason, waited >= 2*explainAfter)
-				}
-				if (reason.pending || reason.crashed) && permanent(left) {
-					return fmt.Errorf("%s", left)
-				}
-				said = b.now()
-				say(left)
+			if done, err := w.judge(ctx, v); done || err != nil {
+				return err
 			}
 		}
 		select {
@@ -162,6 +142,46 @@ func (b *board) wait(ctx context.Context, workload string, say func(string)) err
 			return context.Cause(ctx)
 		}
 	}
+}
+
+// waiting is one wait for a workload.
+type waiting struct {
+	*board
+	workload string
+	say      func(string)
+	// begun is when the wait began, said when it was last told of, stuck since when
+	// a pod is in a state that does not pass.
+	begun, said, stuck time.Time
+}
+
+// judge says whether a workload is rolled out, and fails when it will not be.
+func (w *waiting) judge(ctx context.Context, v *view) (done bool, err error) {
+	left := v.missing(w.workload)
+	if left == "" {
+		return true, nil
+	}
+	now := w.now()
+	reason, hopeless := v.reason(w.workload)
+	switch {
+	case !hopeless:
+		w.stuck = time.Time{}
+	case w.stuck.IsZero():
+		w.stuck = now
+	case now.Sub(w.stuck) > hopelessAfter:
+		return false, fmt.Errorf("%s: %s", left, w.explain(ctx, reason, true))
+	}
+	if now.Sub(w.said) < sayEvery {
+		return false, nil
+	}
+	if waited := now.Sub(w.begun); waited >= explainAfter {
+		left += ": " + w.explain(ctx, reason, waited >= 2*explainAfter)
+	}
+	if (reason.pending || reason.crashed) && permanent(left) {
+		return false, errors.New(left)
+	}
+	w.said = now
+	w.say(left)
+	return false, nil
 }
 
 // report names everything that is not ready with its reason, one a line.

@@ -132,10 +132,12 @@ func fetch(ctx context.Context, url string) ([]byte, error) {
 	return content, nil
 }
 
+// invalidArchive begins the errors about archives.
+const invalidArchive = "inValid crd tar, err: "
+
 // unpackCRDs reads an archive without writing it anywhere. All of it must be in
 // the directories that are known, under clean names.
 func unpackCRDs(r io.Reader) ([]namedFile, error) {
-	const invalid = "inValid crd tar, err: "
 	zip, err := gzip.NewReader(r)
 	if err != nil {
 		return nil, fmt.Errorf("reading the archive of --crds: %w", err)
@@ -150,38 +152,51 @@ func unpackCRDs(r io.Reader) ([]namedFile, error) {
 		if err != nil {
 			return nil, fmt.Errorf("reading the archive of --crds: %w", err)
 		}
-		name := strings.TrimSuffix(strings.TrimPrefix(h.Name, "./"), "/")
-		if name != path.Clean(name) || path.IsAbs(name) || strings.Contains(name, "..") {
-			return nil, fmt.Errorf(invalid+"the given file contains unclean path: %s", h.Name)
+		name, err := cleanName(h)
+		if err != nil {
+			return nil, err
 		}
-		switch h.Typeflag {
-		case tar.TypeDir:
-			if !knownCRDDir(name) {
-				return nil, fmt.Errorf(invalid+"the given file contains unexpected file dir: %s", h.Name)
-			}
-		case tar.TypeReg:
-			if !knownCRDDir(path.Dir(name)) {
-				return nil, fmt.Errorf(invalid+"the given file contains unexpected path: %s", h.Name)
-			}
-			if left -= h.Size; left < 0 {
-				return nil, fmt.Errorf(invalid+"it holds more than %d MiB", maxCRDs>>20)
-			}
-			content, err := io.ReadAll(archive)
-			if err != nil {
-				return nil, fmt.Errorf("reading the archive of --crds: %w", err)
-			}
-			if strings.HasPrefix(name, crdsBases+"/") && path.Ext(name) == ".yaml" {
-				out = append(out, namedFile{name, content})
-			}
-		default:
-			return nil, fmt.Errorf(invalid+"unknown type: %c in %s", h.Typeflag, h.Name)
+		if left -= h.Size; left < 0 {
+			return nil, fmt.Errorf(invalidArchive+"it holds more than %d MiB", maxCRDs>>20)
 		}
+		if h.Typeflag == tar.TypeDir || !strings.HasPrefix(name, crdsBases+"/") || path.Ext(name) != ".yaml" {
+			continue
+		}
+		content, err := io.ReadAll(archive)
+		if err != nil {
+			return nil, fmt.Errorf("reading the archive of --crds: %w", err)
+		}
+		out = append(out, namedFile{name, content})
 	}
-	if !slices.ContainsFunc(out, func(f namedFile) bool { return strings.HasPrefix(f.name, crdsBases) }) {
+	if len(out) == 0 {
 		return nil, fmt.Errorf("lacking the necessary file path: %s", crdsBases)
 	}
 	slices.SortFunc(out, func(a, b namedFile) int { return strings.Compare(a.name, b.name) })
 	return out, nil
+}
+
+// cleanName returns the name of an entry that belongs into an archive.
+func cleanName(h *tar.Header) (string, error) {
+	name := strings.TrimSuffix(strings.TrimPrefix(h.Name, "./"), "/")
+	if name == "" {
+		name = "."
+	}
+	if name != path.Clean(name) || path.IsAbs(name) || strings.Contains(name, "..") {
+		return "", fmt.Errorf(invalidArchive+"the given file contains unclean path: %s", h.Name)
+	}
+	switch h.Typeflag {
+	case tar.TypeDir:
+		if !knownCRDDir(name) {
+			return "", fmt.Errorf(invalidArchive+"the given file contains unexpected file dir: %s", h.Name)
+		}
+	case tar.TypeReg:
+		if !knownCRDDir(path.Dir(name)) {
+			return "", fmt.Errorf(invalidArchive+"the given file contains unexpected path: %s", h.Name)
+		}
+	default:
+		return "", fmt.Errorf(invalidArchive+"unknown type: %c in %s", h.Typeflag, h.Name)
+	}
+	return name, nil
 }
 
 func knownCRDDir(dir string) bool {
