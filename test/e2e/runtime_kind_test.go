@@ -17,12 +17,16 @@ import (
 //	KIND_NODE_IMAGE  image of the nodes; default kind's own
 //	KIND_CONFIG      kind configuration that clusters are made from; default kind's own
 //	E2E_IMAGE        archive of the image of the control plane
+//	E2E_PULL         how many of the members are in Pull mode
 var under runtime = clusters{}
 
 type clusters struct{}
 
 func (clusters) flags() []string {
 	out := []string{"--runtime", "kind", "--image", os.Getenv("E2E_IMAGE")}
+	if pull := os.Getenv("E2E_PULL"); pull != "" {
+		out = append(out, "--pull", pull)
+	}
 	if image := os.Getenv("KIND_NODE_IMAGE"); image != "" {
 		out = append(out, "--node-image", image)
 	}
