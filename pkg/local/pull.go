@@ -117,7 +117,9 @@ func (s *starter) waitAgent(ctx context.Context, step, name string) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, joinLimit, fmt.Errorf("its agent is not ready after %s; its log is %s", joinLimit, s.f.log(agentName(name))))
 	defer cancel()
 	defer s.remind(ctx, step, func() string { return "its agent to be ready" })()
-	return pollOK(ctx, http.DefaultClient, "http://"+s.f.address(agentHealth(name))+"/readyz")
+	url := "http://" + s.f.address(agentHealth(name)) + "/readyz"
+	// It notes in its log every time that it is not ready.
+	return pollEvery(ctx, 100*time.Millisecond, func() error { return askOK(ctx, http.DefaultClient, url) })
 }
 
 // enrol makes sure that there is a kubeconfig for the agent that works, and says

@@ -188,21 +188,24 @@ func (s *starter) waitForRoles(ctx context.Context, cfg *rest.Config) error {
 
 // pollOK asks until the answer is 200.
 func pollOK(ctx context.Context, c *http.Client, url string) error {
-	return poll(ctx, func() error {
-		req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
-		if err != nil {
-			return err
-		}
-		resp, err := c.Do(req)
-		if err != nil {
-			return err
-		}
-		defer resp.Body.Close() //nolint:errcheck // only the status counts
-		if resp.StatusCode != http.StatusOK {
-			return fmt.Errorf("%s answers %s", url, resp.Status)
-		}
-		return nil
-	})
+	return poll(ctx, func() error { return askOK(ctx, c, url) })
+}
+
+// askOK asks once; an answer that is not 200 is an error.
+func askOK(ctx context.Context, c *http.Client, url string) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+	if err != nil {
+		return err
+	}
+	resp, err := c.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close() //nolint:errcheck // only the status counts
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s answers %s", url, resp.Status)
+	}
+	return nil
 }
 
 // dial waits for a port to be listened on.
@@ -218,7 +221,11 @@ func dial(ctx context.Context, address string) error {
 
 // poll tries every 20 ms.
 func poll(ctx context.Context, try func() error) error {
-	tick := time.NewTicker(20 * time.Millisecond)
+	return pollEvery(ctx, 20*time.Millisecond, try)
+}
+
+func pollEvery(ctx context.Context, pause time.Duration, try func() error) error {
+	tick := time.NewTicker(pause)
 	defer tick.Stop()
 	for {
 		err := try()
