@@ -15,15 +15,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/scheduler/core"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/scheduler/framework"
 )
 
-// Estimates asks the accurate estimators of clusters about a binding. A cluster
+// Estimates asks the accurate estimators of clusters about the binding of a request. A cluster
 // whose estimator fails is in the answer with the error; one without estimator is
 // not in it.
-type Estimates func(ctx context.Context, binding workv1alpha2.Binding, clusters []*framework.Cluster) map[string]core.Estimate
+type Estimates func(ctx context.Context, request *core.Request, clusters []*framework.Cluster) map[string]core.Estimate
 
 // scheduler is the shell around the core.
 type scheduler struct {
@@ -160,7 +159,7 @@ func (s *scheduler) decide(ctx context.Context, b known) (core.Decision, error) 
 		request.Assumed = s.assumed.others(keyOf(b))
 	}
 	if s.estimates != nil && core.UsesRoom(b.GetSpec()) {
-		request.Estimates = s.estimates(ctx, b, s.estimated(snapshot))
+		request.Estimates = s.estimates(ctx, request, s.estimated(snapshot))
 	}
 	decision, err := core.Schedule(snapshot, request)
 	watch.done(err)

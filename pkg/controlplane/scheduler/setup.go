@@ -34,7 +34,9 @@ func Setup(_ context.Context, mgr manager.Manager, o *Options) error {
 	s.client, s.live = mgr.GetClient(), mgr.GetAPIReader()
 	s.events = mgr.GetEventRecorderFor(o.SchedulerName)
 	if o.Estimator.Enabled {
-		mgr.GetLogger().Info("Accurate estimators are not asked yet: --enable-scheduler-estimator has no effect")
+		if err := s.askEstimators(mgr); err != nil {
+			return err
+		}
 	}
 	watchQueue(ctrlmetrics.Registry, s.queue)
 	r := &runner{scheduler: s, informers: mgr.GetCache(), watches: []watch{

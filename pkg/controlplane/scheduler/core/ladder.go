@@ -210,6 +210,10 @@ func Reacts(binding workv1alpha2.Binding, in Ladder) bool {
 			binding.GetAnnotations()[policyv1alpha1.AppliedPlacementAnnotation] == "" || Rescheduling(spec, binding.GetStatus()))
 }
 
+// CountsSets says whether what fits is counted in sets of components rather than
+// in replicas, where the components of workloads count at all.
+func CountsSets(spec *workv1alpha2.ResourceBindingSpec) bool { return wholeSets(spec) }
+
 // UsesRoom says whether the room in clusters can change the result for the
 // binding, or only the order of its targets.
 func UsesRoom(spec *workv1alpha2.ResourceBindingSpec) bool {

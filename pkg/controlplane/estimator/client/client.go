@@ -1,0 +1,208 @@
+// Package client asks the accurate estimators of clusters how much fits there.
+// Every cluster has a connection of its own, made in the background: an estimator
+// that is slow or gone takes nothing from the answers of the others.
+package client
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strconv"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/metadata"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/estimator/pb"
+)
+
+// Options say how estimators are found and trusted.
+type Options struct {
+	// Services finds a Service of the control plane; it returns a NotFound error
+	// when there is none. Required.
+	Services func(ctx context.Context, namespace, name string) (*corev1.Service, error)
+	// Namespace is that of the Services, Prefix what their names begin with, before
+	// a dash and the name of the cluster, and Port that of the Service.
+	Namespace, Prefix string
+	Port              int
+	// Timeout bounds all questions about one binding. Default 3 s.
+	Timeout time.Duration
+	// CAFile has connections encrypted and servers checked; InsecureSkipVerify has
+	// them encrypted only. CertFile and KeyFile are presented to servers; they are
+	// read for every connection.
+	CertFile, KeyFile, CAFile string
+	InsecureSkipVerify        bool
+}
+
+// defaultTimeout is the Timeout of zero Options.
+const defaultTimeout = 3 * time.Second
+
+// dialTimeout bounds an attempt to connect to one address.
+const dialTimeout = 5 * time.Second
+
+// Pool holds the connections to estimators.
+type Pool struct {
+	options     Options
+	credentials credentials.TransportCredentials
+
+	mu    sync.Mutex
+	conns map[string]*grpc.ClientConn
+}
+
+// NewPool returns a pool without connections. It fails when a file cannot be
+// read.
+func NewPool(o Options) (*Pool, error) {
+	if o.Timeout <= 0 {
+		o.Timeout = defaultTimeout
+	}
+	c, err := transport(o)
+	if err != nil {
+		return nil, err
+	}
+	return &Pool{options: o, credentials: c, conns: map[string]*grpc.ClientConn{}}, nil
+}
+
+// transport returns how connections are secured.
+func transport(o Options) (credentials.TransportCredentials, error) {
+	if o.CAFile == "" && !o.InsecureSkipVerify {
+		return insecure.NewCredentials(), nil
+	}
+	config := &tls.Config{
+		MinVersion:         tls.VersionTLS12,
+		InsecureSkipVerify: o.InsecureSkipVerify, //nolint:gosec // the user asks for it
+	}
+	if o.CAFile != "" {
+		text, err := os.ReadFile(o.CAFile)
+		if err != nil {
+			return nil, fmt.Errorf("reading the CA of estimators: %w", err)
+		}
+		config.RootCAs = x509.NewCertPool()
+		if !config.RootCAs.AppendCertsFromPEM(text) {
+			return nil, fmt.Errorf("%s holds no certificate in PEM form", o.CAFile)
+		}
+	}
+	if o.CertFile != "" && o.KeyFile != "" {
+		load := func() (*tls.Certificate, error) {
+			pair, err := tls.LoadX509KeyPair(o.CertFile, o.KeyFile)
+			if err != nil {
+				return nil, fmt.Errorf("reading the client certificate for estimators: %w", err)
+			}
+			return &pair, nil
+		}
+		if _, err := load(); err != nil {
+			return nil, err
+		}
+		config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return load() }
+	}
+	return byAddress{credentials.NewTLS(config)}, nil
+}
+
+// byAddress checks that a server is who is at the address that was dialled.
+type byAddress struct {
+	credentials.TransportCredentials
+}
+
+// ClientHandshake implements credentials.TransportCredentials.
+func (c byAddress) ClientHandshake(ctx context.Context, authority string, conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	if d, ok := conn.(dialled); ok {
+		authority = d.address
+	}
+	return c.TransportCredentials.ClientHandshake(ctx, authority, conn)
+}
+
+// Clone implements credentials.TransportCredentials.
+func (c byAddress) Clone() credentials.TransportCredentials {
+	return byAddress{c.TransportCredentials.Clone()}
+}
+
+// dialled is a connection that knows whom it was made to.
+type dialled struct {
+	net.Conn
+	address string
+}
+
+// estimator returns the client of a cluster's estimator. It connects when it is
+// asked first, and again when the connection breaks.
+func (p *Pool) estimator(cluster string) (pb.Client, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if conn, ok := p.conns[cluster]; ok {
+		return pb.Client{Conn: conn}, nil
+	}
+	conn, err := grpc.NewClient("passthrough:///"+cluster,
+		grpc.WithTransportCredentials(p.credentials), grpc.WithNoProxy(),
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return p.dial(ctx, cluster) }))
+	if err != nil {
+		return pb.Client{}, fmt.Errorf("connecting to the estimator of cluster %s: %w", cluster, err)
+	}
+	p.conns[cluster] = conn
+	return pb.Client{Conn: conn}, nil
+}
+
+// retain closes the connections to clusters that are gone.
+func (p *Pool) retain(exists map[string]bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for cluster, conn := range p.conns {
+		if !exists[cluster] {
+			_ = conn.Close() // nobody uses it any more
+			delete(p.conns, cluster)
+		}
+	}
+}
+
+// Close closes all connections.
+func (p *Pool) Close() { p.retain(nil) }
+
+// dial connects to the first address of a cluster's estimator that answers.
+func (p *Pool) dial(ctx context.Context, cluster string) (net.Conn, error) {
+	addresses, err := p.addresses(ctx, cluster)
+	if err != nil {
+		return nil, err
+	}
+	var errs []error
+	for _, address := range addresses {
+		conn, err := (&net.Dialer{Timeout: dialTimeout}).DialContext(ctx, "tcp", address)
+		if err == nil {
+			return dialled{conn, address}, nil
+		}
+		errs = append(errs, err)
+	}
+	return nil, errors.Join(errs...)
+}
+
+// addresses returns where the estimator of a cluster may be.
+func (p *Pool) addresses(ctx context.Context, cluster string) ([]string, error) {
+	name, port := p.options.Prefix+"-"+cluster, strconv.Itoa(p.options.Port)
+	service, err := p.options.Services(ctx, p.options.Namespace, name)
+	if apierrors.IsNotFound(err) {
+		host := name + "." + p.options.Namespace + ".svc"
+		return []string{net.JoinHostPort(host+".cluster.local", port), net.JoinHostPort(host, port)}, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("getting service %s/%s: %w", p.options.Namespace, name, err)
+	}
+	if service.Spec.Type != corev1.ServiceTypeExternalName {
+		return nil, fmt.Errorf("unsupported service type %q", service.Spec.Type)
+	}
+	for i := range service.Spec.Ports {
+		if sp := &service.Spec.Ports[i]; int(sp.Port) == p.options.Port && sp.TargetPort.IntValue() > 0 {
+			return []string{net.JoinHostPort(service.Spec.ExternalName, strconv.Itoa(sp.TargetPort.IntValue()))}, nil
+		}
+	}
+	return nil, fmt.Errorf("service %s/%s has no port %s with a number as target", p.options.Namespace, name, port)
+}
+
+// about names the object of a question, for the log of the estimator.
+func about(ctx context.Context, kind, namespace, name string) context.Context {
+	return metadata.AppendToOutgoingContext(ctx, pb.MetadataObject, fmt.Sprintf("kind=%s, name=%s/%s", kind, namespace, name))
+}

@@ -1,0 +1,78 @@
+package client
+
+import (
+	"context"
+	"sync"
+
+	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/estimator/pb"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/replicas"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/scheduler/core"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/scheduler/framework"
+)
+
+// Estimates asks the estimators of clusters how many replicas of a binding, or
+// sets of its components, fit. An estimator that fails, or does not answer in
+// time, is in the answer with its error. skipPull leaves clusters in Pull mode
+// out, whose estimators may not be reachable.
+func (p *Pool) Estimates(ctx context.Context, request *core.Request, clusters []*framework.Cluster, skipPull bool) map[string]core.Estimate {
+	exists := make(map[string]bool, len(clusters))
+	for _, c := range clusters {
+		exists[c.Object.Name] = true
+	}
+	p.retain(exists)
+
+	ref := &request.Spec.Resource
+	ctx, cancel := context.WithTimeout(about(ctx, ref.Kind, ref.Namespace, ref.Name), p.options.Timeout)
+	defer cancel()
+	answers := make([]core.Estimate, len(clusters))
+	asked := make([]bool, len(clusters))
+	var all sync.WaitGroup
+	for i, c := range clusters {
+		if skipPull && c.Object.Spec.SyncMode == clusterv1alpha1.Pull {
+			continue
+		}
+		asked[i] = true
+		all.Go(func() { answers[i] = p.estimate(ctx, request, c.Object.Name) })
+	}
+	all.Wait()
+	out := make(map[string]core.Estimate, len(clusters))
+	for i, c := range clusters {
+		if asked[i] {
+			out[c.Object.Name] = answers[i]
+		}
+	}
+	return out
+}
+
+func (p *Pool) estimate(ctx context.Context, request *core.Request, cluster string) core.Estimate {
+	n, err := p.ask(ctx, request, cluster)
+	if err != nil {
+		return core.Estimate{Replicas: core.Unauthentic, Err: err.Error()}
+	}
+	return core.Estimate{Replicas: n}
+}
+
+func (p *Pool) ask(ctx context.Context, request *core.Request, cluster string) (int32, error) {
+	estimator, err := p.estimator(cluster)
+	if err != nil {
+		return 0, err
+	}
+	assumed := workloads(request.Assumed[cluster])
+	if request.MultiplePodTemplates && core.CountsSets(request.Spec) {
+		return estimator.MaxAvailableComponentSets(ctx, &pb.MaxAvailableComponentSetsRequest{
+			Cluster: cluster, Components: request.Spec.Components, Namespace: request.Namespace, Assumed: assumed,
+		})
+	}
+	return estimator.MaxAvailableReplicas(ctx, &pb.MaxAvailableReplicasRequest{
+		Cluster: cluster, Requirements: request.Spec.ReplicaRequirements, Assumed: assumed,
+	})
+}
+
+func workloads(assumed []replicas.Workload) []pb.AssumedWorkload {
+	out := make([]pb.AssumedWorkload, len(assumed))
+	for i := range assumed {
+		out[i] = pb.AssumedWorkload{Namespace: assumed[i].Namespace, Components: assumed[i].Components}
+	}
+	return out
+}
