@@ -44,6 +44,9 @@ func (s *scheduler) succeed(ctx context.Context, b known, d *core.Decision) (out
 		reason, message := workv1alpha2.BindingReasonSchedulerError, err.Error()
 		if denied, ok := quotaExceeded(err); ok {
 			reason, message = workv1alpha2.BindingReasonQuotaExceeded, denied
+			if s.watchesQuotas() {
+				return parked, s.fail(ctx, b, d, reason, message) // the quota wakes it
+			}
 		}
 		return failed, errors.Join(err, s.fail(ctx, b, d, reason, message))
 	}

@@ -174,6 +174,19 @@ func (q *queue) Wake(concerned func(key) bool) {
 	}
 }
 
+// Recheck is Wake that also has bindings looked at again that are worked on: what
+// they are about to wait for has happened already.
+func (q *queue) Recheck(concerned func(key) bool) {
+	q.Wake(concerned)
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for k, i := range q.working {
+		if _, known := q.dirty[k]; !known && concerned(k) {
+			q.dirty[k] = i.priority
+		}
+	}
+}
+
 // Parked says whether a binding waits for a change.
 func (q *queue) Parked() int {
 	q.mu.Lock()

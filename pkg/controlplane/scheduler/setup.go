@@ -19,6 +19,7 @@ import (
 
 	"github.com/karmada-toolkit/karmada/internal/gates"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/scheduler/framework"
 )
 
@@ -45,6 +46,9 @@ func Setup(_ context.Context, mgr manager.Manager, o *Options) error {
 		{namespacedScope().New(), s.bindingHandler(namespacedScope())},
 		{clusterScope().New(), s.bindingHandler(clusterScope())},
 	}}
+	if s.watchesQuotas() {
+		r.watches = append(r.watches, watch{&policyv1alpha1.FederatedResourceQuota{}, s.quotaHandler()})
+	}
 	if err := mgr.Add(r); err != nil {
 		return fmt.Errorf("adding the scheduler: %w", err)
 	}

@@ -363,6 +363,51 @@ func TestShell_QuotaExceeded(t *testing.T) {
 	}
 }
 
+// Where quotas are enforced, a binding that one refused waits for the quota and
+// not for a timer.
+func TestShell_QuotaThatLeavesMoreWakes(t *testing.T) {
+	scope := namespacedScope()
+	b := newBench(t, fill(scope.New(), scope, dividedPlacement()))
+	if err := b.options.Gates.Set("FederatedQuotaEnforcement=true"); err != nil {
+		t.Fatal(err)
+	}
+	b.clusterChanged(cluster("m1", 10), true)
+	namespace := b.see(scope).GetNamespace()
+	denied := true
+	b.refuse = func(write string) error {
+		if denied && strings.HasPrefix(write, "spec") {
+			return &apierrors.StatusError{ErrStatus: metav1.Status{Code: 403, Reason: "QuotaExceeded", Message: "quota exceeded for cpu"}}
+		}
+		return nil
+	}
+	b.settle()
+	if active, backoff, parked := b.queue.Pending(); active != 0 || backoff != 0 || parked != 1 {
+		t.Fatalf("%d active, %d in backoff, %d parked", active, backoff, parked)
+	}
+	if c := condition(b.see(scope)); c != "False QuotaExceeded quota exceeded for cpu" {
+		t.Error(c)
+	}
+	b.settle()
+	quota := func(namespace, limit, used string) *policyv1alpha1.FederatedResourceQuota {
+		q := &policyv1alpha1.FederatedResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "q"}}
+		q.Spec.Overall = corev1.ResourceList{"cpu": resource.MustParse(limit)}
+		q.Status.OverallUsed = corev1.ResourceList{"cpu": resource.MustParse(used)}
+		return q
+	}
+	handler := b.quotaHandler()
+	handler.OnUpdate(quota(namespace, "5", "4"), quota(namespace, "5", "5"))
+	handler.OnUpdate(quota("other", "5", "5"), quota("other", "9", "5"))
+	if b.queue.Parked() != 1 {
+		t.Error("it was woken for nothing")
+	}
+	denied = false
+	handler.OnUpdate(quota(namespace, "5", "5"), quota(namespace, "5", "3"))
+	b.settle()
+	if c := condition(b.see(scope)); !strings.HasPrefix(c, "True Success") {
+		t.Error(c)
+	}
+}
+
 func TestShell_TermsFallBack(t *testing.T) {
 	scope := namespacedScope()
 	placement := dividedPlacement()
