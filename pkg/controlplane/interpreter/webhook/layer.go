@@ -189,10 +189,10 @@ func (s *snapshot) find(gvk schema.GroupVersionKind, op configv1alpha1.Interpret
 
 func (s *snapshot) rules(gvk schema.GroupVersionKind) *interpreter.Rules {
 	r := &interpreter.Rules{}
-	any := false
+	found := false
 	find := func(op configv1alpha1.InterpreterOperation) *hook {
 		h := s.find(gvk, op)
-		any = any || h != nil
+		found = found || h != nil
 		return h
 	}
 	if h := find(configv1alpha1.InterpreterOperationInterpretReplica); h != nil {
@@ -219,7 +219,7 @@ func (s *snapshot) rules(gvk schema.GroupVersionKind) *interpreter.Rules {
 	if h := find(configv1alpha1.InterpreterOperationInterpretHealth); h != nil {
 		r.Health = h.interpretHealth
 	}
-	if !any {
+	if !found {
 		return nil
 	}
 	return r
