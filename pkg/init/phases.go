@@ -58,7 +58,7 @@ func Phases() []Phase {
 		{phaseNamespace, "Write the namespace and the Secrets", []string{phaseCertificates}, func(ctx context.Context, s *state) error { return s.namespace(ctx) }},
 		{phaseEtcd, "Install etcd", pods, func(ctx context.Context, s *state) error { return s.etcd(ctx) }},
 		{phaseAPIServer, "Install the API server and wait until it answers here", pods, func(ctx context.Context, s *state) error { return s.apiServer(ctx) }},
-		{phaseCRDs, "Write the APIs of the federation", api, write(phaseCRDs)},
+		{phaseCRDs, "Write the APIs of the federation", api, func(ctx context.Context, s *state) error { return s.definitions(ctx) }},
 		{phaseRBAC, "Write the roles of users", api, write(phaseRBAC)},
 		{phaseWebhooks, "Register the admission webhooks", api, write(phaseWebhooks)},
 		{phaseAggregated, "Install the aggregated API server", later, deploy(phaseAggregated, aggregatedName)},
