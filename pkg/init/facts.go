@@ -47,7 +47,7 @@ func gather(ctx context.Context, host kubernetes.Interface, o *Options) (*facts,
 	defer cancel()
 	f := &facts{}
 	var err error
-	if f.version, err = host.Discovery().ServerVersion(); err != nil {
+	if f.version, err = serverVersion(ctx, host); err != nil {
 		return nil, fmt.Errorf("the host cluster cannot be reached: %w; choose another with --kubeconfig and --context", err)
 	}
 	g, ctx := errgroup.WithContext(ctx)
@@ -78,6 +78,25 @@ func gather(ctx context.Context, host kubernetes.Interface, o *Options) (*facts,
 	}
 	f.ipv6 = onlyIPv6(f)
 	return f, nil
+}
+
+// serverVersion asks a server which version it is, for as long as ctx lasts.
+func serverVersion(ctx context.Context, host kubernetes.Interface) (*apiversion.Info, error) {
+	type answer struct {
+		version *apiversion.Info
+		err     error
+	}
+	got := make(chan answer, 1)
+	go func() { // the call takes no context
+		v, err := host.Discovery().ServerVersion()
+		got <- answer{v, err}
+	}()
+	select {
+	case a := <-got:
+		return a.version, a.err
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
 }
 
 // connectionOnly drops answers of the server: what is not allowed or not there is

@@ -3,12 +3,17 @@ package installer
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/karmada-toolkit/karmada/internal/apply"
 )
 
 func TestPhases_ComeAfterThoseTheyNeed(t *testing.T) {
@@ -84,5 +89,34 @@ func TestRunPhases_OrderAndFailure(t *testing.T) {
 	}
 	if got := strings.Join(r.order, " "); got != "preflight certs namespace" {
 		t.Errorf("they ran in the order %s", got)
+	}
+}
+
+func TestTransient(t *testing.T) {
+	busy := fmt.Errorf("applying x: %w", apierrors.NewServerTimeout(schema.GroupResource{Resource: "x"}, "get", 1))
+	etcd := errors.New("applying y: etcdserver: request timed out")
+	refused := apierrors.NewForbidden(schema.GroupResource{Resource: "x"}, "y", errors.New("no"))
+	for name, tc := range map[string]struct {
+		err  error
+		want bool
+	}{
+		"a busy server":  {busy, true},
+		"etcd":           {etcd, true},
+		"both":           {errors.Join(busy, etcd), true},
+		"a refusal":      {refused, false},
+		"also a refusal": {errors.Join(busy, refused), false},
+	} {
+		if got := transient(tc.err); got != tc.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
+func TestMerge_KeepsWhatTheFirstAttemptDid(t *testing.T) {
+	first := apply.ChangeSet{{Name: "a", Action: apply.Created}, {Name: "b"}, {Name: "c", Action: apply.Unchanged}}
+	second := apply.ChangeSet{{Name: "a", Action: apply.Unchanged}, {Name: "b", Action: apply.Created}, {Name: "c", Action: apply.Unchanged}}
+	want := apply.ChangeSet{{Name: "a", Action: apply.Created}, {Name: "b", Action: apply.Created}, {Name: "c", Action: apply.Unchanged}}
+	if diff := cmp.Diff(want, merge(first, second)); diff != "" {
+		t.Error(diff)
 	}
 }

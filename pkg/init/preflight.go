@@ -54,7 +54,7 @@ func (s *state) preflight(ctx context.Context) error {
 	default:
 		return fmt.Errorf("nothing was changed; first:\n  - %s", strings.Join(findings, "\n  - "))
 	}
-	s.Progress.Done(phasePreflight, fmt.Sprintf("Kubernetes %s, %d nodes", s.facts.version.GitVersion, len(s.facts.nodes)))
+	s.Progress.Done(phasePreflight, "nothing is in the way")
 	return nil
 }
 

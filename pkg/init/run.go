@@ -2,14 +2,16 @@ package installer
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -100,6 +102,9 @@ func Run(ctx context.Context, d Deps, o Options) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
+	if o.Etcd.StorageMode != components.StoragePVC && o.Etcd.Replicas > 1 && !o.external() {
+		s.note("etcd keeps its data in its pods: a member whose pod is deleted does not come back by itself; use --etcd-storage-mode=PVC to keep it")
+	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	s.board = newBoard(s.host, s.hostAPI, o.Namespace, d.Now)
@@ -122,7 +127,10 @@ func newState(ctx context.Context, d Deps, o *Options) (*state, error) {
 	if d.Progress == nil {
 		d.Progress = quiet{}
 	}
+	d.Progress = &attentive{Progress: d.Progress, now: d.Now, said: map[string]time.Time{}}
 	s := &state{Deps: d, options: o}
+	s.Progress.Begin(stepHost)
+	defer s.remind(ctx, stepHost, "the host cluster to answer")()
 	var err error
 	if s.customCRDs, err = o.customCRDs(ctx); err != nil {
 		return nil, err
@@ -141,8 +149,72 @@ func newState(ctx context.Context, d Deps, o *Options) (*state, error) {
 	if s.host, err = client.New(cfg, client.Options{Scheme: kube.NewScheme()}); err != nil {
 		return nil, fmt.Errorf("connecting to the host cluster: %w", err)
 	}
-	s.sites, err = s.facts.sites(o)
-	return s, err
+	if s.sites, err = s.facts.sites(o); err != nil {
+		return nil, err
+	}
+	s.Progress.Done(stepHost, "Kubernetes "+s.facts.version.GitVersion+" at "+cfg.Host)
+	return s, nil
+}
+
+// stepHost is told of before the phases.
+const stepHost = "host"
+
+// attentive is a Progress that knows when it was last told of a step.
+type attentive struct {
+	Progress
+	now func() time.Time
+
+	mu   sync.Mutex
+	said map[string]time.Time
+}
+
+func (a *attentive) note(step string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.said[step] = a.now()
+}
+
+// Begin implements Progress.
+func (a *attentive) Begin(step string) {
+	a.note(step)
+	a.Progress.Begin(step)
+}
+
+// Waiting implements Progress.
+func (a *attentive) Waiting(step, what string) {
+	a.note(step)
+	a.Progress.Waiting(step, what)
+}
+
+// silent says whether a step was not told of for a while.
+func (a *attentive) silent(step string) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.now().Sub(a.said[step]) >= sayEvery
+}
+
+// remind tells of a step that is silent, until the returned function is called.
+func (s *state) remind(ctx context.Context, step, what string) (stop func()) {
+	a, ok := s.Progress.(*attentive)
+	if !ok {
+		return func() {}
+	}
+	ctx, stop = context.WithCancel(ctx)
+	go func() {
+		tick := time.NewTicker(sayEvery / 4)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+				if a.silent(step) {
+					a.Waiting(step, what)
+				}
+			}
+		}
+	}()
+	return stop
 }
 
 type quiet struct{}
@@ -169,6 +241,7 @@ func (s *state) runPhases(ctx context.Context, phases []Phase) error {
 				}
 			}
 			s.Progress.Begin(p.Name)
+			defer s.remind(ctx, p.Name, "its requests to be answered")()
 			if err := p.run(ctx, s); err != nil {
 				return fmt.Errorf("%s: %w", p.Name, err)
 			}
@@ -252,17 +325,57 @@ func (s *state) controlPlane() (client.Client, error) {
 	return s.cp, nil
 }
 
+// retryLimit is how long requests are tried again that failed because a server is
+// busy or changes its leader.
+const retryLimit = 30 * time.Second
+
 // apply writes objects that are not as wanted and returns a summary.
 func (s *state) apply(ctx context.Context, to client.Client, objects []client.Object) (string, error) {
 	applier := &apply.Applier{Client: to, Manager: fieldManager, Parallel: 16}
+	begun := s.Now()
 	changes, err := applier.Apply(ctx, objects...)
+	for err != nil && transient(err) && s.Now().Sub(begun) < retryLimit && sleep(ctx, time.Second) {
+		var again apply.ChangeSet
+		again, err = applier.Apply(ctx, objects...)
+		changes = merge(changes, again)
+	}
 	s.mu.Lock()
 	s.changes = append(s.changes, changes...)
 	s.mu.Unlock()
 	if err != nil && ctx.Err() != nil {
-		err = errors.Join(ctx.Err())
+		err = ctx.Err()
 	}
 	return summary(changes), err
+}
+
+// merge adds what a second attempt did to what the first did.
+func merge(first, second apply.ChangeSet) apply.ChangeSet {
+	for i := range first {
+		if first[i].Action == "" || first[i].Action == apply.Unchanged {
+			first[i] = second[i]
+		}
+	}
+	return first
+}
+
+// sleep waits and says whether ctx is still good.
+func sleep(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(d):
+		return true
+	}
+}
+
+// transient says whether all errors are of those that pass.
+func transient(err error) bool {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // each is looked at
+		return !slices.ContainsFunc(joined.Unwrap(), func(e error) bool { return !transient(e) })
+	}
+	return apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err) || apierrors.IsTooManyRequests(err) ||
+		apierrors.IsServiceUnavailable(err) || apierrors.IsInternalError(err) || strings.Contains(err.Error(), "etcdserver: ") ||
+		utilnet.IsConnectionRefused(err) || utilnet.IsConnectionReset(err) || utilnet.IsProbableEOF(err) || utilnet.IsTimeout(err)
 }
 
 // summary counts changes.

@@ -123,7 +123,7 @@ func run(ctx context.Context, e *env.Env, o installer.Options, out output) error
 	case out.dryRun:
 		return installer.Print(ctx, d, o, e.Out)
 	}
-	e.Say("Installing the control plane in namespace %s of %s", o.Namespace, host.Host)
+	e.Say("Installing the control plane in namespace %s", o.Namespace)
 	begun := e.Now()
 	result, err := installer.Run(ctx, d, o)
 	if err != nil {

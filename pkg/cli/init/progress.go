@@ -54,6 +54,9 @@ func (p *progress) Begin(step string) {
 func (p *progress) Waiting(step, what string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.begun[step].IsZero() {
+		return // it is done already
+	}
 	p.waiting[step] = what
 	if p.now().Sub(p.last) >= sayEvery {
 		p.last = p.now()
@@ -92,8 +95,10 @@ func (p *progress) report() {
 func (p *progress) Done(step, result string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	begun := p.begun[step]
 	delete(p.waiting, step)
-	_, _ = fmt.Fprintf(p.out, "  ✓ %6s  %s: %s (%s)\n", seconds(p.now().Sub(p.started)), step, result, seconds(p.now().Sub(p.begun[step])))
+	delete(p.begun, step)
+	_, _ = fmt.Fprintf(p.out, "  ✓ %6s  %s: %s (%s)\n", seconds(p.now().Sub(p.started)), step, result, seconds(p.now().Sub(begun)))
 }
 
 func seconds(d time.Duration) string { return fmt.Sprintf("%.1fs", d.Seconds()) }

@@ -1,0 +1,34 @@
+package deinit
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+)
+
+func TestConfirm(t *testing.T) {
+	for name, tc := range map[string]struct {
+		in, err string
+		yes     bool
+		asked   int
+	}{
+		"yes":                   {in: "y\n", yes: true, asked: 1},
+		"Yes":                   {in: "YES\n", yes: true, asked: 1},
+		"no":                    {in: "No\n", asked: 1},
+		"asked again":           {in: "what\nhm\ny\n", yes: true, asked: 3},
+		"an empty line":         {in: "\n", err: "no answer was given", asked: 1},
+		"the end of the input":  {in: "", err: "no answer was given", asked: 1},
+		"an answer without end": {in: "n", asked: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var out bytes.Buffer
+			yes, err := Confirm(strings.NewReader(tc.in), &out)
+			if yes != tc.yes || tc.err == "" && err != nil || tc.err != "" && (err == nil || !strings.Contains(err.Error(), tc.err)) {
+				t.Errorf("got %t, %v", yes, err)
+			}
+			if n := strings.Count(out.String(), "Please type (y)es or (n)o and then press enter:"); n != tc.asked {
+				t.Errorf("asked %d times", n)
+			}
+		})
+	}
+}
