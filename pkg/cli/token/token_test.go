@@ -1,0 +1,51 @@
+package token
+
+import (
+	"bytes"
+	"testing"
+	"time"
+
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/karmada-toolkit/karmada/internal/golden"
+	"github.com/karmada-toolkit/karmada/pkg/cli/env"
+	"github.com/karmada-toolkit/karmada/pkg/init/components"
+)
+
+func TestPrintTokens(t *testing.T) {
+	now := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
+	var out bytes.Buffer
+	e := &env.Env{IOStreams: genericiooptions.IOStreams{Out: &out}, Now: func() time.Time { return now }}
+	err := printTokens(e, []components.Token{
+		{ID: "abcdef", Secret: "0123456789abcdef", Expires: now.Add(23 * time.Hour), Usages: []string{"authentication", "signing"}, Groups: []string{"system:bootstrappers:karmada:default-cluster-token"}},
+		{ID: "bcdefg", Secret: "0123456789abcdef", Description: "for ever", Usages: []string{"signing"}},
+		{ID: "cdefgh", Secret: "0123456789abcdef", Expires: now.Add(-time.Hour), Groups: []string{"system:bootstrappers:a", "system:bootstrappers:b"}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden.Assert(t, "list", out.String())
+	out.Reset()
+	if err := printTokens(e, nil); err != nil || out.Len() > 0 {
+		t.Errorf("no tokens print %q, %v", out.String(), err)
+	}
+}
+
+func TestEndpointOf(t *testing.T) {
+	for server, want := range map[string]string{
+		"https://10.0.0.1:32443":  "10.0.0.1:32443",
+		"https://10.0.0.1:32443/": "10.0.0.1:32443",
+		"https://cp.example.com":  "cp.example.com:443",
+		"https://[fd00::1]":       "[fd00::1]:443",
+		"https://[fd00::1]:6443":  "[fd00::1]:6443",
+	} {
+		if got, err := endpointOf(server); err != nil || got != want {
+			t.Errorf("%s: got %s, %v", server, got, err)
+		}
+	}
+	for _, server := range []string{"https://h/path", "h:1", ""} {
+		if got, err := endpointOf(server); err == nil {
+			t.Errorf("%q gives %s", server, got)
+		}
+	}
+}
