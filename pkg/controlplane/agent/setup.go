@@ -34,6 +34,10 @@ const Name = "karmada-agent"
 // started is when the start is over, and with it the need for much of the program.
 const started = 10 * time.Second
 
+// trimInterval is the time after which what was needed of the program is let go of
+// again.
+const trimInterval = 5 * time.Minute
+
 // followInterval is the time between looks at the kubeconfig of the control plane.
 const followInterval = 10 * time.Second
 
@@ -115,15 +119,17 @@ func (a *agent) followKubeconfig(ctx context.Context) { a.options.plane.follow(c
 
 // trim keeps the memory of an agent small: it runs beside the workloads of others.
 func (a *agent) trim(ctx context.Context) {
-	select {
-	case <-ctx.Done():
-		return
-	case <-a.clock.After(started):
+	go memory.Trim(ctx)
+	for pause := started; ; pause = trimInterval {
+		select {
+		case <-ctx.Done():
+			return
+		case <-a.clock.After(pause):
+		}
+		if err := memory.DropProgram(); err != nil {
+			a.log.V(2).Info("Giving memory back failed", "err", err.Error())
+		}
 	}
-	if err := memory.DropProgram(); err != nil {
-		a.log.V(2).Info("Giving memory back failed", "err", err.Error())
-	}
-	memory.Trim(ctx)
 }
 
 // ready is the readiness of the replica that leads, or would.
