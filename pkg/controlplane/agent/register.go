@@ -82,6 +82,7 @@ func permanent(err error) bool { return errors.Is(err, member.ErrTaken) }
 func newLease(a *agent) lease.Controller {
 	o := a.options
 	own := func(l *coordinationv1.Lease) error {
+		l.Spec.HolderIdentity = &o.ClusterName // the control plane may have made it
 		if len(l.OwnerReferences) > 0 {
 			return nil
 		}
