@@ -28,8 +28,9 @@ type Removal struct {
 	host      kubernetes.Interface
 	namespace string
 	steps     []removal
-	// claims hold data, which is kept.
+	// claims hold data, which is kept; path is where it is on a node.
 	claims []string
+	path   string
 }
 
 // removal is one object to remove.
@@ -100,6 +101,11 @@ func (r *Removal) findStatefulSets(ctx context.Context) error {
 		return fmt.Errorf("listing the StatefulSets of the control plane: %w", err)
 	}
 	for _, s := range list.Items {
+		for _, v := range s.Spec.Template.Spec.Volumes {
+			if v.HostPath != nil {
+				r.path = v.HostPath.Path
+			}
+		}
 		r.add(fmt.Sprintf("delete StatefulSet: %q", s.Name), func(ctx context.Context) error { return c.Delete(ctx, s.Name, withPods()) })
 	}
 	return nil
@@ -184,6 +190,10 @@ func (r *Removal) Lines() []string {
 // Claims are the names of the PersistentVolumeClaims that hold etcd's data. They
 // are kept.
 func (r *Removal) Claims() []string { return r.claims }
+
+// DataPath is the directory on a node that holds etcd's data, empty when there is
+// none, or no etcd. It is kept.
+func (r *Removal) DataPath() string { return r.path }
 
 // Run removes what was found, says each step, and waits until the pods are gone. What
 // is gone already is no error.

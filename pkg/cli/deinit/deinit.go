@@ -107,11 +107,15 @@ func run(ctx context.Context, e *env.Env, f flags) error {
 
 // farewell says what is left.
 func farewell(out io.Writer, plan *installer.Removal, f flags) error {
-	kept := "Data of etcd stays: on its node, by default in /var/lib/karmada-etcd."
-	if claims := plan.Claims(); len(claims) > 0 && !f.purge {
-		kept = fmt.Sprintf("Data of etcd stays; remove it with \"kubectl -n %s delete pvc %s\".", f.namespace, strings.Join(claims, " "))
+	lines := []string{"remove Karmada from Kubernetes successfully."}
+	if path := plan.DataPath(); path != "" {
+		lines = append(lines, fmt.Sprintf("Data of etcd stays on its node, in %s.", path))
 	}
-	_, err := fmt.Fprintf(out, "remove Karmada from Kubernetes successfully.\n%s\nLocal files stay, by default in %s.\n", kept, installer.DefaultDataPath)
+	if claims := plan.Claims(); len(claims) > 0 && !f.purge {
+		lines = append(lines, fmt.Sprintf("Data of etcd stays; remove it with \"kubectl -n %s delete pvc %s\".", f.namespace, strings.Join(claims, " ")))
+	}
+	lines = append(lines, fmt.Sprintf("Local files stay, by default in %s.", installer.DefaultDataPath))
+	_, err := fmt.Fprintln(out, strings.Join(lines, "\n"))
 	return err
 }
 
