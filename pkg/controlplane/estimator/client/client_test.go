@@ -54,6 +54,12 @@ func (e *estimator) note(ctx context.Context, m pb.Message) {
 	}
 }
 
+func (e *estimator) noted() (object string, asked []pb.Message) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.object, e.asked
+}
+
 func (e *estimator) MaxAvailableReplicas(ctx context.Context, in *pb.MaxAvailableReplicasRequest) (*pb.MaxAvailableReplicasResponse, error) {
 	e.note(ctx, in)
 	switch in.Cluster {
@@ -170,8 +176,8 @@ func TestEstimates_OneBadEstimatorSpoilsNothing(t *testing.T) {
 			t.Errorf("%s: %+v, want %q", cluster, estimate, reason)
 		}
 	}
-	if e.object != "kind=Deployment, name=ns/web" {
-		t.Errorf("the object is %q", e.object)
+	if object, _ := e.noted(); object != "kind=Deployment, name=ns/web" {
+		t.Errorf("the object is %q", object)
 	}
 	p.Estimates(t.Context(), request(), clusters("m1"), false)
 	if len(p.conns) != 1 {
@@ -194,7 +200,8 @@ func TestEstimates_CountsSetsOfComponents(t *testing.T) {
 		Cluster: "m1", Namespace: "ns", Components: r.Spec.Components,
 		Assumed: []pb.AssumedWorkload{{Namespace: "other", Components: r.Spec.Components[:1]}},
 	}}
-	if diff := cmp.Diff(want, e.asked); diff != "" {
+	_, asked := e.noted()
+	if diff := cmp.Diff(want, asked); diff != "" {
 		t.Error(diff)
 	}
 }
