@@ -215,12 +215,37 @@ func TestEnrol_WaitsForAnEarlierClusterToGo(t *testing.T) {
 		t.Fatal(err)
 	}
 	go func() {
-		time.Sleep(1500 * time.Millisecond)
-		_ = p.admin.Patch(context.WithoutCancel(t.Context()), c, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`)))
+		if p.refused(t.Context(), identity.ReasonBeingRemoved) {
+			_ = p.admin.Patch(t.Context(), c, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`)))
+		}
 	}()
 	next, err := p.enrol(t, p.token(t), "m1", "id-2")
 	if err != nil || !next.New {
 		t.Errorf("got %+v, %v", next, err)
+	}
+}
+
+// refused waits until a request is refused for a reason.
+func (p *plane) refused(ctx context.Context, reason string) bool {
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-tick.C:
+		}
+		list := &certificatesv1.CertificateSigningRequestList{}
+		if err := p.admin.List(ctx, list); err != nil {
+			continue
+		}
+		for i := range list.Items {
+			for _, c := range list.Items[i].Status.Conditions {
+				if c.Reason == reason {
+					return true
+				}
+			}
+		}
 	}
 }
 

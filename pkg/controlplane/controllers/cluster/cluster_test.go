@@ -313,6 +313,26 @@ func TestReconcile_LeavingClusterWithoutItsAgent(t *testing.T) {
 	}
 }
 
+func TestReconcile_TheAgentOfALeavingClusterKeepsItsNamespaceUntilItHasCleanedUp(t *testing.T) {
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "karmada-es-m1"}}
+	work := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-es-m1", Name: "w", Finalizers: []string{workv1alpha2.ExecutionControllerFinalizer}}}
+	b := newBench(t, member(leaving, pulls, ready("True")), ns, work)
+	if wait := b.mustReconcile(); wait != time.Second {
+		t.Errorf("waits %s", wait)
+	}
+	must(t, b.client.Get(t.Context(), client.ObjectKeyFromObject(ns), ns))
+	must(t, b.client.Get(t.Context(), client.ObjectKeyFromObject(work), work))
+	if ns.DeletionTimestamp != nil || work.DeletionTimestamp == nil {
+		t.Errorf("namespace %v, work %v", ns.DeletionTimestamp, work.DeletionTimestamp)
+	}
+	work.Finalizers = nil
+	must(t, b.client.Update(t.Context(), work))
+	b.mustReconcile()
+	if err := b.client.Get(t.Context(), client.ObjectKeyFromObject(ns), ns); !apierrors.IsNotFound(err) {
+		t.Errorf("the namespace stays: %v", err)
+	}
+}
+
 func TestMonitor(t *testing.T) {
 	lease := func(at int64) *coordinationv1.Lease {
 		renewed := metav1.NewMicroTime(time.Unix(at, 0))
