@@ -14,7 +14,11 @@ import (
 // stuckAfter is how long a new API may take to be established; the API server needs
 // less, but looks at an API that it took in only once: when it is ended between the
 // two, that API is never established.
-const stuckAfter = 8 * time.Second
+const stuckAfter = 15 * time.Second
+
+// unaccepted makes an API like one that was just written. The API server leaves
+// those alone whose accepted names are those asked for, whatever their conditions.
+const unaccepted = `{"status":{"conditions":[],"acceptedNames":{"plural":"","singular":"","kind":"","listKind":"","shortNames":[],"categories":[]}}}`
 
 // definitions writes the APIs of the federation and waits until they are
 // established.
@@ -74,8 +78,7 @@ func (e *establishing) look(ctx context.Context) error {
 		if !stuck {
 			continue
 		}
-		// Without its conditions an API is like one that was just written.
-		push := client.RawPatch(types.MergePatchType, []byte(`{"status":{"conditions":[]}}`))
+		push := client.RawPatch(types.MergePatchType, []byte(unaccepted))
 		if err := e.client.Status().Patch(ctx, crd, push); err != nil {
 			return fmt.Errorf("having the API server look at %s again: %w", name, err)
 		}

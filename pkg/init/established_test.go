@@ -16,7 +16,7 @@ import (
 func definition(name string, status apiextensionsv1.ConditionStatus) *apiextensionsv1.CustomResourceDefinition {
 	return &apiextensionsv1.CustomResourceDefinition{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Status: apiextensionsv1.CustomResourceDefinitionStatus{Conditions: []apiextensionsv1.CustomResourceDefinitionCondition{
+		Status: apiextensionsv1.CustomResourceDefinitionStatus{AcceptedNames: apiextensionsv1.CustomResourceDefinitionNames{Plural: name, Kind: name}, Conditions: []apiextensionsv1.CustomResourceDefinitionCondition{
 			{Type: apiextensionsv1.NamesAccepted, Status: apiextensionsv1.ConditionTrue},
 			{Type: apiextensionsv1.Established, Status: status},
 		}},
@@ -33,6 +33,9 @@ func TestEstablishing_PushesWhatIsStuck(t *testing.T) {
 		got := &apiextensionsv1.CustomResourceDefinition{}
 		if err := c.Get(t.Context(), client.ObjectKey{Name: name}, got); err != nil {
 			t.Fatal(err)
+		}
+		if pushed := len(got.Status.Conditions) == 0; pushed != (got.Status.AcceptedNames.Plural == "") {
+			t.Errorf("%s is pushed by half: %v", name, got.Status)
 		}
 		return len(got.Status.Conditions)
 	}

@@ -127,7 +127,7 @@ func newState(ctx context.Context, d Deps, o *Options) (*state, error) {
 	if d.Progress == nil {
 		d.Progress = quiet{}
 	}
-	d.Progress = &attentive{Progress: d.Progress, now: d.Now, said: map[string]time.Time{}}
+	d.Progress = &attentive{Progress: d.Progress, now: d.Now, said: map[string]time.Time{}, talks: map[string]bool{}}
 	s := &state{Deps: d, options: o}
 	s.Progress.Begin(stepHost)
 	defer s.remind(ctx, stepHost, "the host cluster to answer")()
@@ -166,23 +166,25 @@ type attentive struct {
 
 	mu   sync.Mutex
 	said map[string]time.Time
+	// talks are the steps that say themselves what they wait for.
+	talks map[string]bool
 }
 
-func (a *attentive) note(step string) {
+func (a *attentive) note(step string, talks bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.said[step] = a.now()
+	a.said[step], a.talks[step] = a.now(), a.talks[step] || talks
 }
 
 // Begin implements Progress.
 func (a *attentive) Begin(step string) {
-	a.note(step)
+	a.note(step, false)
 	a.Progress.Begin(step)
 }
 
 // Waiting implements Progress.
 func (a *attentive) Waiting(step, what string) {
-	a.note(step)
+	a.note(step, true)
 	a.Progress.Waiting(step, what)
 }
 
@@ -190,7 +192,11 @@ func (a *attentive) Waiting(step, what string) {
 func (a *attentive) silent(step string) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.now().Sub(a.said[step]) >= sayEvery
+	limit := sayEvery
+	if a.talks[step] {
+		limit = 5 * sayEvery
+	}
+	return a.now().Sub(a.said[step]) >= limit
 }
 
 // remind tells of a step that is silent, until the returned function is called.
@@ -209,7 +215,8 @@ func (s *state) remind(ctx context.Context, step, what string) (stop func()) {
 				return
 			case <-tick.C:
 				if a.silent(step) {
-					a.Waiting(step, what)
+					a.note(step, false)
+					a.Progress.Waiting(step, what)
 				}
 			}
 		}
