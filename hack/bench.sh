@@ -55,9 +55,9 @@ seconds "$from"
 "$ctl" unjoin member3 --cluster-kubeconfig "$KUBECONFIG" --cluster-context member3 >/dev/null 2>&1
 
 headline "50 changes a second to a member: from the template's change to the member's"
-go run ./test/bench/changes --kubeconfig "$KUBECONFIG" --member member1 --namespace changes-push
+go run ./hack/changes --kubeconfig "$KUBECONFIG" --member member1 --namespace changes-push
 "$ctl" local up --members 4 --pull 1 --nodes 3 --dir "$dir" >/dev/null 2>&1
-go run ./test/bench/changes --kubeconfig "$KUBECONFIG" --member member4 --namespace changes-pull
+go run ./hack/changes --kubeconfig "$KUBECONFIG" --member member4 --namespace changes-pull
 
 headline "the agent's resident memory with $AGENT_WORKS Works"
 {

@@ -79,7 +79,7 @@ func permanent(err error) bool { return errors.Is(err, member.ErrTaken) }
 
 // newLease returns what renews the lease of the cluster, by which the control plane
 // knows that it is reported on.
-func newLease(a *agent) lease.Controller {
+func newLease(ctx context.Context, a *agent) lease.Controller {
 	o := a.options
 	own := func(l *coordinationv1.Lease) error {
 		l.Spec.HolderIdentity = &o.ClusterName // the control plane may have made it
@@ -87,7 +87,7 @@ func newLease(a *agent) lease.Controller {
 			return nil
 		}
 		cluster := &clusterv1alpha1.Cluster{}
-		err := a.mgr.GetClient().Get(context.Background(), client.ObjectKey{Name: o.ClusterName}, cluster)
+		err := a.mgr.GetClient().Get(ctx, client.ObjectKey{Name: o.ClusterName}, cluster)
 		if apierrors.IsNotFound(err) {
 			return nil
 		}

@@ -240,7 +240,7 @@ func (a *agent) insist(ctx context.Context, what string, fn func() error) error 
 
 // renewLease keeps the lease of the cluster until ctx ends.
 func (a *agent) renewLease(ctx context.Context) {
-	newLease(a).Run(ctx)
+	newLease(ctx, a).Run(ctx)
 }
 
 // rotate renews the client certificate until ctx ends.

@@ -2,7 +2,7 @@
 // changes ConfigMaps of the control plane at a steady rate, watches the member, and
 // prints percentiles.
 //
-//	go run ./test/bench/changes --kubeconfig $(karmadactl local kubeconfig) --member member2
+//	go run ./hack/changes --kubeconfig $(karmadactl local kubeconfig) --member member2
 package main
 
 import (
