@@ -69,6 +69,7 @@ func (e *estimator) MaxAvailableReplicas(ctx context.Context, in *pb.MaxAvailabl
 		select {
 		case <-e.release:
 		case <-ctx.Done():
+			return nil, ctx.Err()
 		}
 	}
 	return &pb.MaxAvailableReplicasResponse{MaxReplicas: 5}, nil

@@ -37,8 +37,8 @@ func TestLayer_StopsWaitingAfterTheTimeout(t *testing.T) {
 	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "failed to call webhook: Post") {
 		t.Errorf("got %v", err)
 	}
-	if len(s.seen) != 1 {
-		t.Errorf("%d requests", len(s.seen))
+	if n := s.count(); n != 1 {
+		t.Errorf("%d requests", n)
 	}
 }
 

@@ -66,6 +66,13 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(configv1alpha1.ResourceInterpreterContext{Response: response})
 }
 
+// count returns how many requests there were.
+func (s *server) count() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.seen)
+}
+
 // last returns the last request and its body.
 func (s *server) last(t *testing.T) (*http.Request, map[string]any) {
 	t.Helper()
@@ -283,8 +290,8 @@ func TestLayer_TellsWhatIsWrongWithAnAnswer(t *testing.T) {
 			if tt.op != "InterpretDependency" && (!strings.HasPrefix(err.Error(), prefix) || !apierrors.IsInternalError(err)) {
 				t.Errorf("%v does not begin with %q", err, prefix)
 			}
-			if len(s.seen) != 1 {
-				t.Errorf("%d requests", len(s.seen))
+			if n := s.count(); n != 1 {
+				t.Errorf("%d requests", n)
 			}
 		})
 	}
@@ -391,7 +398,7 @@ func TestLayer_TrustsTheBundleAndTheName(t *testing.T) {
 			}
 		})
 	}
-	if len(s.seen) > 0 {
+	if s.count() > 0 {
 		t.Error("an untrusted server was asked")
 	}
 }
