@@ -10,9 +10,12 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/kind/pkg/cluster"
 	"sigs.k8s.io/kind/pkg/cluster/nodes"
 	"sigs.k8s.io/kind/pkg/log"
@@ -281,11 +284,38 @@ func (s *kindStarter) revive(ctx context.Context, short string, found []nodes.No
 	if err != nil {
 		return err
 	}
-	client, err := rest.HTTPClientFor(cfg)
+	http, err := rest.HTTPClientFor(cfg)
 	if err != nil {
 		return err
 	}
-	return pollOK(ctx, client, cfg.Host+"/readyz")
+	if err := pollOK(ctx, http, cfg.Host+"/readyz"); err != nil || short != hostCluster {
+		return err
+	}
+	said.set("the DNS of the host to come back")
+	return s.names(ctx)
+}
+
+// names waits until somebody answers for names in the host: after a restart its pods
+// need a moment, and the control plane needs names.
+func (s *kindStarter) names(ctx context.Context) error {
+	_, c, err := connect(s.f.kindKubeconfig(hostCluster))
+	if err != nil {
+		return err
+	}
+	return poll(ctx, func() error {
+		pods := &corev1.PodList{}
+		if err := c.List(ctx, pods, client.InNamespace(metav1.NamespaceSystem), client.MatchingLabels{"k8s-app": "kube-dns"}); err != nil {
+			return err
+		}
+		for i := range pods.Items {
+			for _, cond := range pods.Items[i].Status.Conditions {
+				if cond.Type == corev1.PodReady && cond.Status == corev1.ConditionTrue {
+					return nil
+				}
+			}
+		}
+		return errors.New("no pod of the DNS is ready")
+	})
 }
 
 // writeKubeconfig writes the kubeconfig with all contexts.
