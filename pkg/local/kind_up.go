@@ -292,12 +292,17 @@ func (s *kindStarter) revive(ctx context.Context, short string, found []nodes.No
 		return err
 	}
 	said.set("the DNS of the host to come back")
-	return s.names(ctx)
+	host, err := s.engine.inspect(ctx, found[0].String())
+	if err != nil {
+		return err
+	}
+	return s.names(ctx, host.since)
 }
 
 // names waits until somebody answers for names in the host: after a restart its pods
-// need a moment, and the control plane needs names.
-func (s *kindStarter) names(ctx context.Context) error {
+// need a moment, and the control plane needs names. What is known of pods from before
+// the node started does not count.
+func (s *kindStarter) names(ctx context.Context, started time.Time) error {
 	_, c, err := connect(s.f.kindKubeconfig(hostCluster))
 	if err != nil {
 		return err
@@ -308,8 +313,8 @@ func (s *kindStarter) names(ctx context.Context) error {
 			return err
 		}
 		for i := range pods.Items {
-			for _, cond := range pods.Items[i].Status.Conditions {
-				if cond.Type == corev1.PodReady && cond.Status == corev1.ConditionTrue {
+			for _, c := range pods.Items[i].Status.ContainerStatuses {
+				if c.Ready && c.State.Running != nil && c.State.Running.StartedAt.After(started) {
 					return nil
 				}
 			}
