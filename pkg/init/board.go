@@ -103,16 +103,16 @@ func (b *board) look(ctx context.Context) (*view, error) {
 }
 
 // current returns the view and a channel that closes when there is a newer one.
-func (b *board) current() (*view, error, <-chan struct{}) {
+func (b *board) current() (*view, <-chan struct{}, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.view, b.err, b.fresh
+	return b.view, b.fresh, b.err
 }
 
 // next waits for a view that was begun after now.
 func (b *board) next(ctx context.Context) error {
 	for range 2 { // the look that is under way may have begun before
-		_, _, fresh := b.current()
+		_, fresh, _ := b.current()
 		select {
 		case <-fresh:
 		case <-ctx.Done():
@@ -130,7 +130,7 @@ func (b *board) wait(ctx context.Context, workload string, say func(string)) err
 	}
 	w := &waiting{board: b, workload: workload, say: say, begun: b.now(), said: b.now()}
 	for {
-		v, err, fresh := b.current()
+		v, fresh, err := b.current()
 		if err == nil && v != nil {
 			if done, err := w.judge(ctx, v); done || err != nil {
 				return err
@@ -186,7 +186,7 @@ func (w *waiting) judge(ctx context.Context, v *view) (done bool, err error) {
 
 // report names everything that is not ready with its reason, one a line.
 func (b *board) report() string {
-	v, err, _ := b.current()
+	v, _, err := b.current()
 	if err != nil {
 		return "\n  the host cluster does not answer: " + err.Error()
 	}

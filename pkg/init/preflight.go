@@ -71,10 +71,10 @@ func (s *state) checkVersion(context.Context) ([]string, error) {
 
 // permission is something that an installation does in the host cluster.
 type permission struct {
-	group, resource, sub string
-	verbs                []string
-	clusterWide          bool
-	name                 string
+	group, resource string
+	verbs           []string
+	clusterWide     bool
+	name            string
 }
 
 func (s *state) permissions() []permission {

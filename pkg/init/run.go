@@ -377,7 +377,7 @@ func sleep(ctx context.Context, d time.Duration) bool {
 
 // transient says whether all errors are of those that pass.
 func transient(err error) bool {
-	if joined, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // each is looked at
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		return !slices.ContainsFunc(joined.Unwrap(), func(e error) bool { return !transient(e) })
 	}
 	return apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err) || apierrors.IsTooManyRequests(err) ||

@@ -152,7 +152,7 @@ func (s *state) ready(ctx context.Context, phase, workload string) error {
 	}
 	err := s.board.wait(ctx, workload, func(what string) { s.Progress.Waiting(phase, what) })
 	if errors.Is(err, errLate) {
-		return s.late(workload)
+		return s.late(workload) //nolint:contextcheck // its own has ended
 	}
 	return err
 }

@@ -140,7 +140,7 @@ func (o *Options) validateRest(program string) error {
 		return fmt.Errorf("port %d is not between 1 and 65535", o.APIServer.NodePort)
 	}
 	for _, c := range o.named() {
-		if c.Replicas < 1 && !(c.name == components.Etcd && o.external()) {
+		if c.Replicas < 1 && (c.name != components.Etcd || !o.external()) {
 			return fmt.Errorf("%s-replicas %d must be at least 1", c.flag, c.Replicas)
 		}
 	}

@@ -67,7 +67,7 @@ func (s *kindStarter) hasAgent(ctx context.Context, name string, cp, m client.Cl
 			return false, fmt.Errorf("reading %T %s: %w", at.obj, at.obj.GetName(), err)
 		}
 		if err != nil {
-			return false, nil
+			return false, nil //nolint:nilerr // it was not found
 		}
 	}
 	return true, nil

@@ -250,7 +250,7 @@ func (s *kindStarter) interruptible(ctx context.Context, short string, create fu
 	for {
 		_ = s.lib.Delete(s.f.kindName(short), s.f.kindKubeconfig(short))
 		select {
-		case <-done:
+		case <-done: //nolint:errcheck // it failed, or it is removed
 			_ = s.lib.Delete(s.f.kindName(short), s.f.kindKubeconfig(short))
 			return context.Cause(ctx)
 		case <-tick.C:

@@ -79,7 +79,7 @@ func Discover(ctx context.Context, d Discovery, report Reporter) (*Server, error
 	if err := d.Validate(); err != nil {
 		return nil, err
 	}
-	id, secret, _ := cutToken(d.Token)
+	id, secret := cutToken(d.Token)
 	server, err := d.find(ctx, id, secret, report)
 	if err != nil {
 		return nil, fmt.Errorf("couldn't validate the identity of the API Server: %w", err)
@@ -248,7 +248,7 @@ func authority(kubeconfig []byte) ([]byte, error) {
 		return nil, fmt.Errorf("the kubeconfig of the control plane has %d clusters instead of one", len(config.Clusters))
 	}
 	var cluster *clientcmdapi.Cluster
-	for _, cluster = range config.Clusters { //nolint:revive // the only one
+	for _, cluster = range config.Clusters { // the only one
 	}
 	if len(cluster.CertificateAuthorityData) == 0 {
 		return nil, errors.New("the kubeconfig of the control plane has no certificate authority")

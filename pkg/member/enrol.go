@@ -15,7 +15,6 @@ import (
 	utilrand "k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
@@ -174,14 +173,14 @@ func newRequest(r EnrolRequest, request []byte) *certificatesv1.CertificateSigni
 		csr.Annotations[identity.NamespaceAnnotation] = r.Namespace
 	}
 	if r.Lifetime > 0 {
-		csr.Spec.ExpirationSeconds = ptr.To(int32(r.Lifetime / time.Second))
+		csr.Spec.ExpirationSeconds = new(int32(r.Lifetime / time.Second))
 	}
 	return csr
 }
 
 // tokenRefused says what an error of the first request with a token means.
 func tokenRefused(err error, server, token string) error {
-	switch id, _, _ := cutToken(token); {
+	switch id, _ := cutToken(token); {
 	case apierrors.IsUnauthorized(err):
 		return fmt.Errorf("%s does not accept token %s: it has expired or was deleted, or is not for authentication: %w", server, id, err)
 	case apierrors.IsForbidden(err):

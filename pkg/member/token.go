@@ -64,9 +64,13 @@ func randomText(length int) (string, error) {
 	return string(out), nil
 }
 
-func cutToken(token string) (id, secret string, ok bool) {
+// cutToken returns the two parts of a token; both are "" if it is none.
+func cutToken(token string) (id, secret string) {
 	id, secret, err := components.ParseToken(token)
-	return id, secret, err == nil
+	if err != nil {
+		return "", ""
+	}
+	return id, secret
 }
 
 // pairOf puts what was signed and its key together.

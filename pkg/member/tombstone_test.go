@@ -132,7 +132,7 @@ func TestCleanAbandoned(t *testing.T) {
 
 func TestLeftovers_Lines(t *testing.T) {
 	var many leftovers
-	for _, name := range strings.Split("abcdefghijkl", "") {
+	for name := range strings.SplitSeq("abcdefghijkl", "") {
 		many = append(many, Left{Kind: "Job", Namespace: "ns", Name: name})
 	}
 	want := []string{"in the member: Job ns/a, ns/b, ns/c, ns/d, ns/e, ns/f, ns/g, ns/h, ns/i, ns/j and 2 more"}

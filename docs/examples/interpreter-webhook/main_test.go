@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"strings"
@@ -22,7 +23,7 @@ func TestServe(t *testing.T) {
 	} {
 		body := `{"request":{"uid":"u","operation":"` + tc.operation + `","replicas":2,"object":{"spec":{"workers":4},"status":{"phase":"Running"}}}}`
 		w := httptest.NewRecorder()
-		serve(w, httptest.NewRequest("POST", "/", strings.NewReader(body)))
+		serve(w, httptest.NewRequest(http.MethodPost, "/", strings.NewReader(body)))
 		var c configv1alpha1.ResourceInterpreterContext
 		if err := json.Unmarshal(w.Body.Bytes(), &c); err != nil || c.Response.UID != "u" || !strings.Contains(w.Body.String(), tc.want) {
 			t.Errorf("%s: %s, %v", tc.operation, w.Body, err)

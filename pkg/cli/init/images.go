@@ -92,6 +92,7 @@ func save(ctx context.Context, e *env.Env, engine, output string, images []strin
 	}
 	var missing []string
 	for _, image := range images {
+		//nolint:gosec // the engine that the user named
 		out, err := exec.CommandContext(ctx, program, "image", "inspect", "--format", "{{.Id}}", image).CombinedOutput()
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -112,6 +113,7 @@ func save(ctx context.Context, e *env.Env, engine, output string, images []strin
 	}
 	defer e.Waiting(func() string { return engine + " to write " + output })()
 	args := append([]string{"save", "-o", output}, images...)
+	//nolint:gosec // the engine that the user named
 	if out, err := exec.CommandContext(ctx, program, args...).CombinedOutput(); err != nil {
 		return fmt.Errorf("saving the images with %s: %w: %s", engine, err, strings.TrimSpace(string(out)))
 	}

@@ -78,7 +78,7 @@ func TestImagesSave_NamesWhatIsMissing(t *testing.T) {
 	dir := t.TempDir()
 	engine := filepath.Join(dir, "engine")
 	script := "#!/bin/sh\nif [ \"$1\" = save ]; then shift 2; echo saved > \"$1\"; exit; fi\ncase \"$5\" in *etcd*) echo 'Error: No such image' >&2; exit 1;; esac\n"
-	if err := os.WriteFile(engine, []byte(script), 0o700); err != nil { //nolint:gosec // it is to be run
+	if err := os.WriteFile(engine, []byte(script), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	_, err := execute(t, "images", "save", "--engine", engine, "--output", filepath.Join(dir, "out.tar"))

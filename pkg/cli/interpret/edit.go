@@ -114,7 +114,7 @@ func (e *editing) loop() (*configv1alpha1.ResourceInterpreterCustomization, stri
 // mayBecome refuses to rename what is in the control plane.
 func (e *editing) mayBecome(after *configv1alpha1.ResourceInterpreterCustomization) error {
 	if e.before.stored && (after.Name != e.before.Name || after.Spec.Target != e.before.Spec.Target) {
-		return errors.New("At least one of apiVersion, kind and name was changed") //nolint:revive,staticcheck // the contract's words
+		return errors.New("At least one of apiVersion, kind and name was changed") //nolint:staticcheck // the contract's words
 	}
 	return nil
 }

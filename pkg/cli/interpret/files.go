@@ -54,7 +54,7 @@ func walk(root string, recursive bool, use func(io.Reader) error) error {
 		case path != root && !slices.Contains(resource.FileExtensions, strings.ToLower(filepath.Ext(path))):
 			return nil
 		}
-		f, err := os.Open(path)
+		f, err := os.Open(path) //nolint:gosec // the user's own files, read with the user's rights
 		if err != nil {
 			return err
 		}

@@ -141,8 +141,7 @@ func run(ctx context.Context, e *env.Env, f flags) error {
 	err = member.Register(ctx, d, member.RegisterRequest{
 		Discovery: f.discovery, Agent: f.agent, Lifetime: time.Duration(f.expiration) * time.Second, DryRun: f.dryRun,
 	}, step)
-	var problems member.Preflight
-	if errors.As(err, &problems) {
+	if problems, ok := errors.AsType[member.Preflight](err); ok {
 		e.SayLine(problems.Error())
 		return cmdutil.ErrExit
 	}

@@ -65,7 +65,7 @@ func (a *agent) watchAbandoned(ctx context.Context) error {
 		})
 		switch {
 		case ctx.Err() != nil:
-			return nil
+			return nil //nolint:nilerr // it was to end
 		case err != nil:
 			return err
 		case cleaned:

@@ -187,9 +187,6 @@ func (o *Options) reports(what string) bool {
 	return false
 }
 
-// lockName is the name of the lease by which replicas elect a leader.
-func (o *Options) lockName() string { return "karmada-agent-" + o.ClusterName }
-
 // renewInterval is the time between renewals of the cluster's lease.
 func (o *Options) renewInterval() time.Duration {
 	return time.Duration(float64(o.LeaseDuration) * o.RenewFraction)

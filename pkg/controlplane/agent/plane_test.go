@@ -112,7 +112,7 @@ func TestPlane_RequestWaitsForAControlPlaneThatIsAway(t *testing.T) {
 	p, _ := openPlane(t, leaf(t, ca, time.Hour), ca)
 	tries := 0
 	there, here := net.Pipe()
-	defer there.Close()
+	defer func() { _ = there.Close() }()
 	p.dial = func(context.Context, string, string) (net.Conn, error) {
 		if tries++; tries < 3 {
 			return nil, errors.New("connection refused")

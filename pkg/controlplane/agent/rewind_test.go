@@ -32,7 +32,7 @@ func TestRewind_WatchesFromTheFutureAreToldThatTheyExpired(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer resp.Body.Close()
+			defer func() { _ = resp.Body.Close() }()
 			if resp.StatusCode != tt.want {
 				t.Errorf("%s: %d, not %d", tt.query, resp.StatusCode, tt.want)
 			}
@@ -51,7 +51,7 @@ func TestRewind_AServerThatDoesNotTellIsWatched(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer resp.Body.Close()
+	defer func() { _ = resp.Body.Close() }()
 	if resp.StatusCode != http.StatusOK {
 		t.Errorf("got %d", resp.StatusCode)
 	}

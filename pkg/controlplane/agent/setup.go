@@ -187,10 +187,10 @@ func (a *agent) run(ctx context.Context) error {
 
 // ended makes the end of ctx no error.
 func ended(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return nil
+	if ctx.Err() == nil {
+		return err
 	}
-	return err
+	return nil
 }
 
 // serves says whether a Cluster is the one that this agent is for: of its name, in

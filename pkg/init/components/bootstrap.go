@@ -14,10 +14,11 @@ import (
 )
 
 const (
-	// ClusterInfoName and ClusterInfoKey are where clusters that register find the
-	// control plane.
+	// ClusterInfoName is the ConfigMap where clusters that register find the control
+	// plane.
 	ClusterInfoName = "cluster-info"
-	ClusterInfoKey  = "kubeconfig"
+	// ClusterInfoKey is its key.
+	ClusterInfoKey = "kubeconfig"
 
 	certificatesGroup = "certificates.k8s.io"
 	autoapprover      = "system:karmada:certificatesigningrequest:autoapprover"

@@ -13,7 +13,7 @@ import (
 	bootstrapapi "k8s.io/cluster-bootstrap/token/api"
 )
 
-// ReusableTokenAnnotation, with the value "true", lets a bootstrap token register
+// ReusableTokenAnnotation with the value "true" lets a bootstrap token register
 // any number of clusters. Without it a token is good for the first name that is
 // asked for with it.
 const ReusableTokenAnnotation = "cluster.karmada.io/reusable-token"

@@ -2,6 +2,7 @@ package components
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -55,12 +56,8 @@ func EtcdStatefulSet(c *Config) (*appsv1.StatefulSet, error) {
 	container.VolumeMounts = append(container.VolumeMounts, corev1.VolumeMount{Name: etcdVolume, MountPath: etcdDir})
 	if c.Etcd.StorageMode == StorageHostPath && len(c.Etcd.NodeSelector) > 0 {
 		selector := map[string]string{}
-		for key, value := range w.NodeSelector {
-			selector[key] = value
-		}
-		for key, value := range c.Etcd.NodeSelector {
-			selector[key] = value
-		}
+		maps.Copy(selector, w.NodeSelector)
+		maps.Copy(selector, c.Etcd.NodeSelector)
 		s.Spec.Template.Spec.NodeSelector = selector
 	}
 	return s, nil

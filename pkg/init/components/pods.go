@@ -1,6 +1,7 @@
 package components
 
 import (
+	"maps"
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -85,9 +86,7 @@ func (p probe) apply(c *corev1.Container) {
 func (c *Config) template(p pod) corev1.PodTemplateSpec {
 	w := c.Workloads[p.name]
 	labels := map[string]string{"app": p.name}
-	for key, value := range p.labels {
-		labels[key] = value
-	}
+	maps.Copy(labels, p.labels)
 	container := corev1.Container{
 		Name: p.name, Image: w.Image, ImagePullPolicy: w.PullPolicy,
 		Command: p.command, Ports: p.ports, Env: p.env,

@@ -7,6 +7,8 @@ import (
 )
 
 // Names of Secrets.
+//
+//nolint:gosec // names, not credentials
 const (
 	certSecret        = "karmada-cert"
 	etcdCertSecret    = "etcd-cert"

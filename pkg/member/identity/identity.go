@@ -17,16 +17,16 @@ import (
 )
 
 const (
-	// ProofAnnotation, on a certificate request, shows that its author knows the id
+	// ProofAnnotation on a certificate request shows that its author knows the id
 	// of the cluster without telling it. See Proof.
 	ProofAnnotation = "cluster.karmada.io/id-proof"
-	// NamespaceAnnotation, on a certificate request and on the Cluster that is made
-	// for it, is the namespace of the cluster's credentials in the control plane.
+	// NamespaceAnnotation on a certificate request and on the Cluster that is made
+	// for it is the namespace of the cluster's credentials in the control plane.
 	NamespaceAnnotation = "cluster.karmada.io/credentials-namespace"
-	// RequestAnnotation, on a Cluster, is the certificate request that it was made
+	// RequestAnnotation on a Cluster is the certificate request that it was made
 	// for.
 	RequestAnnotation = "cluster.karmada.io/certificate-request"
-	// TokenAnnotation, on a Cluster, is the id of the bootstrap token that it was
+	// TokenAnnotation on a Cluster is the id of the bootstrap token that it was
 	// registered with.
 	TokenAnnotation = "cluster.karmada.io/bootstrap-token-id"
 )
