@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
@@ -276,5 +277,15 @@ func TestMember_Mapping(t *testing.T) {
 	}
 	if m.Name() != "m1" || !strings.HasSuffix(m.URL("/readyz"), "/readyz") {
 		t.Error(m.Name(), m.URL("/readyz"))
+	}
+}
+
+func TestNewMember_LeavesTheDefaultClientAlone(t *testing.T) {
+	m, err := access.NewMember("m", &rest.Config{Host: "http://127.0.0.1:1"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m.HTTP() == http.DefaultClient {
+		t.Error("a member without TLS changes the timeout of everybody's client")
 	}
 }

@@ -41,12 +41,13 @@ type Member struct {
 // NewMember opens a cluster with settings that do not change. An agent opens its
 // own cluster this way. planeMapper may be nil.
 func NewMember(name string, cfg *rest.Config, planeMapper meta.RESTMapper) (*Member, error) {
-	client, err := rest.HTTPClientFor(cfg)
+	shared, err := rest.HTTPClientFor(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("opening cluster %s: %w", name, err)
 	}
+	client := *shared  // it may be http.DefaultClient
 	client.Timeout = 0 // watches last longer than any request
-	return newMember(name, cfg, client, planeMapper, clock.RealClock{})
+	return newMember(name, cfg, &client, planeMapper, clock.RealClock{})
 }
 
 func newMember(name string, cfg *rest.Config, client *http.Client, planeMapper meta.RESTMapper, clk clock.PassiveClock) (*Member, error) {
