@@ -43,7 +43,7 @@ mapfile -t integration < <(git grep -l '^//go:build integration' -- '*_test.go' 
 stage "kubelite" go test "${servers[@]}"
 stage "integration, against real API servers" go test -count=1 -tags integration "${integration[@]}"
 stage "end to end" env E2E_BIN="$bin" E2E_LOGS="$PWD/_output/e2e-logs" go test -count=1 -timeout 30m -v ./test/e2e
-stage "end to end, members in Pull mode" env E2E_PULL=2 E2E_BIN="$bin" E2E_LOGS="$PWD/_output/e2e-pull-logs" go test -count=1 -timeout 30m -v -skip '^TestPull$' ./test/e2e
+stage "end to end, members in Pull mode" env E2E_PULL=2 E2E_BIN="$bin" E2E_LOGS="$PWD/_output/e2e-pull-logs" go test -count=1 -timeout 30m -v -skip '^Test(Pull|Register)$' ./test/e2e
 
 echo
 if ((${#failed[@]})); then
