@@ -15,7 +15,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
@@ -146,7 +145,7 @@ func cleanLeft(ctx context.Context, member client.Client, cluster string, l Left
 	if annotations[workv1alpha2.WorkNameAnnotation] != l.Work || annotations[workv1alpha2.WorkNamespaceAnnotation] != names.ExecutionNamespace(cluster) {
 		return nil
 	}
-	err = member.Delete(ctx, obj, client.PropagationPolicy(metav1.DeletePropagationBackground), client.Preconditions{UID: ptr.To(obj.GetUID())})
+	err = member.Delete(ctx, obj, client.PropagationPolicy(metav1.DeletePropagationBackground), client.Preconditions{UID: new(obj.GetUID())})
 	if client.IgnoreNotFound(err) != nil && !apierrors.IsConflict(err) {
 		return fmt.Errorf("deleting %s: %w", l, err)
 	}

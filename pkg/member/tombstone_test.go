@@ -12,7 +12,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
@@ -25,7 +24,7 @@ func workWith(name string, preserve bool, manifests ...string) *workv1alpha1.Wor
 		work.Spec.Workload.Manifests = append(work.Spec.Workload.Manifests, workv1alpha1.Manifest{RawExtension: runtime.RawExtension{Raw: []byte(m)}})
 	}
 	if preserve {
-		work.Spec.PreserveResourcesOnDeletion = ptr.To(true)
+		work.Spec.PreserveResourcesOnDeletion = new(true)
 	}
 	return work
 }

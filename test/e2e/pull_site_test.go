@@ -96,7 +96,7 @@ func (s *pullSite) end(t *testing.T, name string, how syscall.Signal) {
 		if err == nil && !strings.Contains(string(data), ") Z ") {
 			return fmt.Errorf("%s is still there", name)
 		}
-		return nil //nolint:nilerr // it is gone
+		return nil
 	})
 }
 

@@ -17,7 +17,7 @@ import (
 
 // kubeconfigSecret is the Secret in the member, and its key, that the agent's
 // kubeconfig is mounted from.
-const kubeconfigSecret = "karmada-kubeconfig"
+const kubeconfigSecret = "karmada-kubeconfig" //nolint:gosec // a name
 
 // kubeconfigStore is where the agent's kubeconfig is kept.
 type kubeconfigStore interface {

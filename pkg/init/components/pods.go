@@ -139,9 +139,7 @@ func (c *Config) contentHash(p pod) string {
 	if p.kubeconfig {
 		data[kubeconfigKey] = c.Kubeconfigs[p.name]
 	}
-	for key, value := range p.content {
-		data[key] = value
-	}
+	maps.Copy(data, p.content)
 	return hash(data, keysOf(data))
 }
 
@@ -219,9 +217,7 @@ func (c *Config) deployment(p pod) *appsv1.Deployment {
 		p.env = []corev1.EnvVar{podField("POD_IP", "status.podIP")}
 	}
 	meta := c.meta(p.name, AppDefaults)
-	for key, value := range p.labels {
-		meta.Labels[key] = value
-	}
+	maps.Copy(meta.Labels, p.labels)
 	meta.Labels["app"] = p.name
 	return &appsv1.Deployment{
 		ObjectMeta: meta,
@@ -235,9 +231,7 @@ func (c *Config) deployment(p pod) *appsv1.Deployment {
 
 func selector(p pod) map[string]string {
 	out := map[string]string{"app": p.name}
-	for key, value := range p.labels {
-		out[key] = value
-	}
+	maps.Copy(out, p.labels)
 	return out
 }
 
