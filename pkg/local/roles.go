@@ -3,12 +3,14 @@ package local
 import (
 	"context"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"path/filepath"
 	"time"
 
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -183,7 +185,27 @@ func (s *starter) waitForRoles(ctx context.Context, cfg *rest.Config) error {
 	if err := pollOK(ctx, clusters, api); err != nil {
 		return err
 	}
+	if err := poll(ctx, func() error { return announced(cfg) }); err != nil {
+		return err
+	}
 	return pollOK(ctx, http.DefaultClient, "http://"+s.f.address(portHealth)+"/readyz")
+}
+
+// announced returns nil when clients that look for the kinds of the control plane
+// find clusters among them. After a restart of the API server that can be later than
+// when they can be listed.
+func announced(cfg *rest.Config) error {
+	found, err := discovery.NewDiscoveryClientForConfig(cfg)
+	if err != nil {
+		return fmt.Errorf("connecting to the control plane: %w", err)
+	}
+	_, lists, err := found.ServerGroupsAndResources() // kinds of others may be missing
+	for _, list := range lists {
+		if list.GroupVersion == clusterv1alpha1.GroupVersion.String() && len(list.APIResources) > 0 {
+			return nil
+		}
+	}
+	return errors.Join(fmt.Errorf("the control plane does not announce %s yet", clusterv1alpha1.GroupVersion), err)
 }
 
 // pollOK asks until the answer is 200.
