@@ -275,19 +275,14 @@ func pullRestored(t *testing.T, s *pullSite) {
 	eventually(t, is("", "default", cluster2, condition("OrphanedObjects", "status"), "True"))
 	kept()
 
-	// The agent that was started anew looks again before it says so again.
-	var token []string
-	eventually(t, func() error {
-		text, err := value("", "default", cluster2, condition("OrphanedObjects", "message"))
-		if err != nil {
-			return err
-		}
-		token = regexp.MustCompile(`delete-orphans=([0-9a-f]+)`).FindStringSubmatch(text)
-		if token == nil || !strings.Contains(text, "Deployment "+ns+"/new") {
-			return fmt.Errorf("the condition does not say what is there and what to do: %q", text)
-		}
-		return nil
-	})
+	text, err := value("", "default", cluster2, condition("OrphanedObjects", "message"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	token := regexp.MustCompile(`delete-orphans=([0-9a-f]+)`).FindStringSubmatch(text)
+	if token == nil || !strings.Contains(text, "Deployment "+ns+"/new") {
+		t.Fatalf("the condition does not say what is there and what to do: %q", text)
+	}
 	must(t, "annotate", "cluster", "member2", "cluster.karmada.io/delete-orphans=0", "--overwrite")
 	time.Sleep(2 * time.Second)
 	kept()

@@ -80,6 +80,9 @@ type orphans struct {
 	wake      chan struct{}
 	mu        sync.Mutex
 	found     []orphan
+	// sure is set once a search since the start has told what there is: until then
+	// what was told before the start stays.
+	sure bool
 	// since is when an object was first seen without its Work.
 	since map[types.UID]time.Time
 	// told is what users were told last.
@@ -177,7 +180,7 @@ func (o *orphans) look(ctx context.Context) (time.Duration, error) {
 		err := o.remove(ctx, cluster, found)
 		return orphanGrace, err
 	}
-	o.publish(cluster, found)
+	o.publish(cluster, found, fresh)
 	switch {
 	case fresh:
 		return orphanGrace, nil
@@ -273,10 +276,12 @@ func (o *orphans) searchKind(ctx context.Context, gvr schema.GroupVersionResourc
 	}
 }
 
-// publish tells users when the orphans are others than before.
-func (o *orphans) publish(cluster *clusterv1alpha1.Cluster, found []orphan) {
+// publish tells users when the orphans are others than before. fresh says that there
+// may be more.
+func (o *orphans) publish(cluster *clusterv1alpha1.Cluster, found []orphan, fresh bool) {
 	o.mu.Lock()
 	o.found = found
+	o.sure = o.sure || len(found) > 0 || !fresh
 	text := message(cluster.Name, found)
 	news := text != o.told
 	o.told = text
@@ -295,11 +300,14 @@ func (o *orphans) conditions(cluster *clusterv1alpha1.Cluster) []metav1.Conditio
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	c := metav1.Condition{Type: clusterv1alpha1.ClusterConditionOrphanedObjects, Status: metav1.ConditionFalse, Reason: reasonNoOrphans, Message: "every object has its work"}
+	before := meta.FindStatusCondition(cluster.Status.Conditions, c.Type)
 	switch {
 	case len(o.found) > 0:
 		c.Status, c.Reason, c.Message = metav1.ConditionTrue, reasonOrphaned, o.told
-	case meta.FindStatusCondition(cluster.Status.Conditions, c.Type) == nil:
+	case before == nil:
 		return nil
+	case !o.sure:
+		c = *before
 	}
 	return []metav1.Condition{c}
 }

@@ -65,7 +65,7 @@ func TestConditions_NothingUntilThereWereSome(t *testing.T) {
 	if got := o.conditions(cluster); got != nil {
 		t.Errorf("a cluster that never had any: %v", got)
 	}
-	o.found, o.told = []orphan{orphanOf("a")}, "text"
+	o.found, o.told, o.sure = []orphan{orphanOf("a")}, "text", true
 	got := o.conditions(cluster)
 	if len(got) != 1 || got[0].Status != metav1.ConditionTrue || got[0].Message != "text" {
 		t.Errorf("a cluster with one: %v", got)
@@ -74,6 +74,25 @@ func TestConditions_NothingUntilThereWereSome(t *testing.T) {
 	o.found = nil
 	if got = o.conditions(cluster); len(got) != 1 || got[0].Status != metav1.ConditionFalse {
 		t.Errorf("a cluster that had some: %v", got)
+	}
+}
+
+func TestConditions_StayUntilAnAgentThatStartsHasLooked(t *testing.T) {
+	o := newOrphans(&agent{options: &Options{ClusterName: "m3"}, clock: testingclock.NewFakeClock(time.Now())})
+	told := metav1.Condition{Type: clusterv1alpha1.ClusterConditionOrphanedObjects, Status: metav1.ConditionTrue, Reason: reasonOrphaned, Message: "text"}
+	cluster := &clusterv1alpha1.Cluster{Status: clusterv1alpha1.ClusterStatus{Conditions: []metav1.Condition{told}}}
+	unchanged := func(when string) {
+		t.Helper()
+		if got := o.conditions(cluster); len(got) != 1 || got[0] != told {
+			t.Errorf("%s: %v", when, got)
+		}
+	}
+	unchanged("before the first look")
+	o.publish(cluster, nil, true)
+	unchanged("while objects may only seem to be orphans")
+	o.publish(cluster, nil, false)
+	if got := o.conditions(cluster); len(got) != 1 || got[0].Status != metav1.ConditionFalse {
+		t.Errorf("after a look that found none: %v", got)
 	}
 }
 
