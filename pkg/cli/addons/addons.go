@@ -57,12 +57,7 @@ func newListCommand(e *env.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "list", Short: "List the addons with their state", Long: e.Long(listLong), Example: e.Examples(listExamples),
 		DisableFlagsInUseLine: true, ValidArgsFunction: cobra.NoFileCompletions,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return fmt.Errorf("%q does not take any arguments, got %q", cmd.CommandPath(), args)
-			}
-			return nil
-		},
+		Args: env.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := e.Interruptible(cmd.Context())
 			defer stop()

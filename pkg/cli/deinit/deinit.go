@@ -50,12 +50,7 @@ func NewCommand(e *env.Env) *cobra.Command {
 		Long:                  e.Long(long),
 		Example:               e.Examples(examples),
 		ValidArgsFunction:     cobra.NoFileCompletions,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return fmt.Errorf("%q does not take any arguments, got %q", cmd.CommandPath(), args)
-			}
-			return nil
-		},
+		Args:                  env.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := e.Interruptible(cmd.Context())
 			defer stop()

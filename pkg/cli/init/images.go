@@ -20,7 +20,7 @@ const imagesLong = `
 func newImagesCommand(e *env.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "images", Short: "List or save the images that an installation needs", Long: e.Long(imagesLong),
-		DisableFlagsInUseLine: true, Args: noArguments,
+		DisableFlagsInUseLine: true, Args: env.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(newListCommand(e), newSaveCommand(e))
@@ -30,7 +30,7 @@ func newImagesCommand(e *env.Env) *cobra.Command {
 func newListCommand(e *env.Env) *cobra.Command {
 	o := installer.NewOptions()
 	cmd := &cobra.Command{
-		Use: "list", Short: "List the images that an installation needs", DisableFlagsInUseLine: true, Args: noArguments,
+		Use: "list", Short: "List the images that an installation needs", DisableFlagsInUseLine: true, Args: env.NoArguments,
 		Example: e.Examples(`
 			# The images of an installation with a registry of one's own
 			{{.Name}} init images list --private-image-registry=registry.example.org/karmada`),
@@ -51,7 +51,7 @@ func newSaveCommand(e *env.Env) *cobra.Command {
 	o := installer.NewOptions()
 	output, engine := "karmada-images.tar", "docker"
 	cmd := &cobra.Command{
-		Use: "save", Short: "Save the images that an installation needs as one archive", DisableFlagsInUseLine: true, Args: noArguments,
+		Use: "save", Short: "Save the images that an installation needs as one archive", DisableFlagsInUseLine: true, Args: env.NoArguments,
 		Long: e.Long(`
 			Save the images that an installation needs as one archive, from a container
 			engine that has them. Load it where there is no network with "docker load",

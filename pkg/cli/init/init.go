@@ -59,7 +59,7 @@ func NewCommand(e *env.Env) *cobra.Command {
 		Short:                 short,
 		Long:                  e.Long(long),
 		Example:               e.Examples(examples),
-		Args:                  noArguments,
+		Args:                  env.NoArguments,
 		ValidArgsFunction:     cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := e.Interruptible(cmd.Context())
@@ -88,13 +88,6 @@ func (o *output) addFlags(fs *pflag.FlagSet) {
 func addPhaseFlags(fs *pflag.FlagSet, o *installer.Options) {
 	fs.StringSliceVar(&o.Only, "only", nil, "Run only these phases; \"init phases\" lists them.")
 	fs.StringSliceVar(&o.Skip, "skip-phases", nil, "Leave these phases out; \"init phases\" lists them.")
-}
-
-func noArguments(cmd *cobra.Command, args []string) error {
-	if len(args) > 0 {
-		return fmt.Errorf("%q does not take any arguments, got %q", cmd.CommandPath(), args)
-	}
-	return nil
 }
 
 func run(ctx context.Context, e *env.Env, o installer.Options, out output) error {

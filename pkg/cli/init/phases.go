@@ -12,7 +12,7 @@ import (
 
 func newPhasesCommand(e *env.Env) *cobra.Command {
 	return &cobra.Command{
-		Use: "phases", Short: "List the phases of an installation", DisableFlagsInUseLine: true, Args: noArguments,
+		Use: "phases", Short: "List the phases of an installation", DisableFlagsInUseLine: true, Args: env.NoArguments,
 		Long: e.Long(`
 			List the phases of an installation, which --only and --skip-phases of "init"
 			choose. Each can be run again alone. Those that need nothing of each other run
