@@ -29,6 +29,10 @@ const controlPlaneEntry = "karmada-apiserver"
 // askAgain is the time between requests while an earlier cluster is being removed.
 const askAgain = time.Second
 
+// acceptance is how long a control plane is asked again that does not accept a
+// token.
+const acceptance = 5 * time.Second
+
 // EnrolRequest says which cluster is to be given an identity in Pull mode.
 type EnrolRequest struct {
 	// Name of the cluster.
@@ -140,7 +144,7 @@ func sign(ctx context.Context, s Server, r EnrolRequest, request []byte, report 
 // ask makes one request and waits for what comes of it.
 func ask(ctx context.Context, c client.Client, s Server, r EnrolRequest, request []byte, report Reporter) (*certificatesv1.CertificateSigningRequest, error) {
 	csr := newRequest(r, request)
-	if err := c.Create(ctx, csr); err != nil {
+	if err := present(ctx, c, csr, r.Timeout, report); err != nil {
 		return nil, tokenRefused(err, s.URL, r.Token)
 	}
 	what := func() string {
@@ -157,6 +161,20 @@ func ask(ctx context.Context, c client.Client, s Server, r EnrolRequest, request
 			csr.Name, stateOf(csr), r.Timeout)
 	}
 	return csr, err
+}
+
+// present makes a request with a token. An API server knows a token some time after
+// it was made: one that does not accept it is asked again for acceptance.
+func present(ctx context.Context, c client.Client, csr *certificatesv1.CertificateSigningRequest, limit time.Duration, report Reporter) error {
+	start := time.Now()
+	what := func() string { return "the control plane to accept the token" }
+	return await(ctx, limit, report, what, func(ctx context.Context) (bool, error) {
+		err := c.Create(ctx, csr)
+		if apierrors.IsUnauthorized(err) && time.Since(start) < acceptance {
+			return false, nil
+		}
+		return err == nil, err
+	})
 }
 
 func newRequest(r EnrolRequest, request []byte) *certificatesv1.CertificateSigningRequest {
