@@ -163,14 +163,15 @@ func ask(ctx context.Context, c client.Client, s Server, r EnrolRequest, request
 	return csr, err
 }
 
-// present makes a request with a token. An API server knows a token some time after
-// it was made: one that does not accept it is asked again for acceptance.
+// present makes a request with a token. An API server knows a token, and what its
+// groups may do, some time after they were made: one that refuses is asked again for
+// acceptance.
 func present(ctx context.Context, c client.Client, csr *certificatesv1.CertificateSigningRequest, limit time.Duration, report Reporter) error {
 	start := time.Now()
 	what := func() string { return "the control plane to accept the token" }
 	return await(ctx, limit, report, what, func(ctx context.Context) (bool, error) {
 		err := c.Create(ctx, csr)
-		if apierrors.IsUnauthorized(err) && time.Since(start) < acceptance {
+		if (apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err)) && time.Since(start) < acceptance {
 			return false, nil
 		}
 		return err == nil, err

@@ -31,6 +31,7 @@ func TestTour(t *testing.T) {
 		{"unjoin and deinit", s.testDeinit},
 		{"init killed in every phase", s.testKilled},
 		{"volumes", s.testVolumes},
+		{"high availability", s.testAvailability},
 	}
 	for _, step := range steps {
 		if !t.Run(step.name, step.run) {

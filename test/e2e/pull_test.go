@@ -1,5 +1,3 @@
-//go:build !kind
-
 package e2e
 
 import (
@@ -9,17 +7,39 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/karmada-toolkit/karmada/pkg/init/pki"
 )
 
 const cluster2 = "clusters/member2"
+
+// pullSite is a federation for the stories of Pull mode: member1 is pushed to, member2
+// pulls. Its parts are stopped, cut off and set back in time.
+type pullSite interface {
+	// killAgent ends the agent of member2 at once; startAgent starts it again.
+	killAgent(t *testing.T)
+	startAgent(t *testing.T)
+	// agentConfig returns the kubeconfig by which the agent reaches the control plane.
+	agentConfig(t *testing.T) *clientcmdapi.Config
+	// runAgent runs the agent with another kubeconfig and more flags, until the test ends.
+	runAgent(t *testing.T, config *clientcmdapi.Config, flags ...string)
+	// authority signs the certificates of agents.
+	authority(t *testing.T) pki.Pair
+	// network returns the connection of the agent to the control plane, which can be cut.
+	network(t *testing.T) network
+	// backup keeps a copy of what the control plane stores. restore brings that back, and
+	// starts the control plane on it.
+	backup(t *testing.T)
+	restore(t *testing.T)
+}
+
+// network is a connection. What is on the way when it is cut does not arrive.
+type network interface{ set(t *testing.T, cut bool) }
 
 // TestPull are the stories of a member in Pull mode that the suite does not tell:
 // what happens when its agent, its network or its control plane fails. The suite
@@ -79,7 +99,7 @@ func pullMove(t *testing.T) {
 	}
 }
 
-func pullAgentKilled(t *testing.T, s *pullSite) {
+func pullAgentKilled(t *testing.T, s pullSite) {
 	ns := namespace(t)
 	apply(t, ns, deployment("stays", 1), deployment("goes", 1), policyFor("all", "{apiVersion: apps/v1, kind: Deployment}", to("member2")))
 	eventually(t, all(
@@ -88,13 +108,13 @@ func pullAgentKilled(t *testing.T, s *pullSite) {
 	))
 	before := uids(t, "member2", ns)
 
-	s.end(t, pullAgent, syscall.SIGKILL)
+	s.killAgent(t)
 	apply(t, ns, deployment("comes", 1), deployment("stays", 3))
 	must(t, "delete", "deploy", "goes", "-n", ns, "--wait=false")
 	if diff := cmp.Diff(before, uids(t, "member2", ns)); diff != "" {
 		t.Errorf("without an agent the member changed (-before +now):\n%s", diff)
 	}
-	s.up(t)
+	s.startAgent(t)
 	eventually(t, all(
 		is("member2", ns, "deploy/stays", "{.status.readyReplicas}", "3"),
 		is("member2", ns, "deploy/comes", "{.status.readyReplicas}", "1"),
@@ -120,14 +140,9 @@ func cutTime(t *testing.T) time.Duration {
 	return d
 }
 
-func pullNetworkCut(t *testing.T, s *pullSite) {
+func pullNetworkCut(t *testing.T, s pullSite) {
 	long := cutTime(t)
-	n := newNetwork(t)
-	path, server := s.through(t, n.address)
-	n.serve(server)
-	s.end(t, pullAgent, syscall.SIGTERM)
-	s.runAgent(t, path)
-
+	n := s.network(t)
 	ns := namespace(t)
 	apply(t, ns, deployment("stays", 1), deployment("goes", 1), deployment("moves", 1),
 		policy("stays", to("member2")), policy("goes", to("member2")), policy("moves", to("member2")), policy("comes", to("member2")))
@@ -138,7 +153,7 @@ func pullNetworkCut(t *testing.T, s *pullSite) {
 	))
 	before := uids(t, "member2", ns)
 
-	n.set(true)
+	n.set(t, true)
 	until := time.Now().Add(long)
 	apply(t, ns, deployment("stays", 2), deployment("comes", 1), policy("moves", to("member1")))
 	must(t, "delete", "deploy", "goes", "-n", ns, "--wait=false")
@@ -151,7 +166,7 @@ func pullNetworkCut(t *testing.T, s *pullSite) {
 	eventually(t, is("member2", ns, "deploy/stays", "{.status.readyReplicas}", "1"))
 	time.Sleep(time.Until(until))
 
-	n.set(false)
+	n.set(t, false)
 	healed := time.Now()
 	eventually(t, all(
 		is("member2", ns, "deploy/stays", "{.status.readyReplicas}", "2"),
@@ -163,52 +178,27 @@ func pullNetworkCut(t *testing.T, s *pullSite) {
 	t.Logf("caught up %s after a cut of %s", time.Since(healed).Round(100*time.Millisecond), long)
 }
 
-func pullRotation(t *testing.T, s *pullSite) {
+func pullRotation(t *testing.T, s pullSite) {
 	const life = 45 * time.Second
 	// The agent gets a certificate that ends soon.
-	authority := filepath.Join(s.dir, "karmada-apiserver", "pki", "ca")
-	crt, err := os.ReadFile(authority + ".crt")
-	if err != nil {
-		t.Fatal(err)
-	}
-	key, err := os.ReadFile(authority + ".key")
-	if err != nil {
-		t.Fatal(err)
-	}
-	ca, err := pki.ParsePair(crt, key)
-	if err != nil {
-		t.Fatal(err)
-	}
 	leaf, err := pki.NewLeaf(pki.LeafConfig{
 		CommonName: "system:karmada:agent:member2", Organization: []string{"system:karmada:agents"},
 		Usages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}, Validity: life,
-	}, ca, time.Now())
+	}, s.authority(t), time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
-	config, err := clientcmd.LoadFromFile(s.agentKubeconfig())
-	if err != nil {
-		t.Fatal(err)
-	}
+	config := s.agentConfig(t)
 	for _, user := range config.AuthInfos {
 		user.ClientCertificateData = leaf.CertPEM()
 		if user.ClientKeyData, err = leaf.KeyPEM(); err != nil {
 			t.Fatal(err)
 		}
 	}
-	path := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := clientcmd.WriteToFile(*config, path); err != nil {
-		t.Fatal(err)
-	}
-	s.end(t, pullAgent, syscall.SIGTERM)
-	s.runAgent(t, path, "--cert-rotation-checking-interval=1s", "--cert-rotation-remaining-time-threshold=0.5")
+	s.runAgent(t, config, "--cert-rotation-checking-interval=1s", "--cert-rotation-remaining-time-threshold=0.5")
 
 	within(t, life+under.patience(), func() error {
-		config, err := clientcmd.LoadFromFile(path)
-		if err != nil {
-			return err
-		}
-		for _, user := range config.AuthInfos {
+		for _, user := range s.agentConfig(t).AuthInfos {
 			cert, err := pki.ParseCert(user.ClientCertificateData)
 			if err != nil {
 				return err
@@ -226,17 +216,11 @@ func pullRotation(t *testing.T, s *pullSite) {
 	eventually(t, is("", ns, "deploy/nginx", "{.status.readyReplicas}", "1"))
 }
 
-func pullRestored(t *testing.T, s *pullSite) {
+func pullRestored(t *testing.T, s pullSite) {
 	ns := namespace(t)
-	data := filepath.Join(s.dir, "karmada-apiserver")
-	backup := filepath.Join(t.TempDir(), "backup")
 	apply(t, ns, deployment("old", 1), policyFor("all", "{apiVersion: apps/v1, kind: Deployment}", to("member2")))
 	eventually(t, is("", ns, "deploy/old", "{.status.readyReplicas}", "1"))
-	s.end(t, "karmada-apiserver", syscall.SIGTERM)
-	if err := os.CopyFS(backup, os.DirFS(data)); err != nil {
-		t.Fatal(err)
-	}
-	s.up(t)
+	s.backup(t)
 
 	apply(t, ns, deployment("old", 3), deployment("new", 1), deployment("newer", 1))
 	eventually(t, all(
@@ -246,17 +230,8 @@ func pullRestored(t *testing.T, s *pullSite) {
 	))
 	before := uids(t, "member2", ns)
 
-	// The parts of a control plane start with the data they are to work on; the
-	// agent knows of nothing.
-	s.end(t, "karmada", syscall.SIGTERM)
-	s.end(t, "karmada-apiserver", syscall.SIGTERM)
-	if err := os.RemoveAll(data); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.CopyFS(data, os.DirFS(backup)); err != nil {
-		t.Fatal(err)
-	}
-	s.up(t)
+	// The agent knows of nothing.
+	s.restore(t)
 	eventually(t, all(
 		is("", "default", cluster2, condition("OrphanedObjects", "status"), "True"),
 		is("member2", ns, "deploy/old", "{.spec.replicas}", "1"), // what the control plane has, counts
@@ -269,8 +244,8 @@ func pullRestored(t *testing.T, s *pullSite) {
 	}
 	kept()
 	// Nor does an agent that starts anew take them for surplus.
-	s.end(t, pullAgent, syscall.SIGKILL)
-	s.up(t)
+	s.killAgent(t)
+	s.startAgent(t)
 	eventually(t, is("", ns, "deploy/old", "{.status.readyReplicas}", "1"))
 	eventually(t, is("", "default", cluster2, condition("OrphanedObjects", "status"), "True"))
 	kept()
@@ -292,4 +267,38 @@ func pullRestored(t *testing.T, s *pullSite) {
 		is("", "default", cluster2, condition("OrphanedObjects", "status"), "False"),
 		is("member2", ns, "deploy/old", "{.status.readyReplicas}", "1"),
 	))
+}
+
+// uids returns the UIDs of the Deployments of a namespace in a member, by name.
+func uids(t *testing.T, cluster, ns string) map[string]string {
+	t.Helper()
+	out, err := valueIn(cluster, []string{"get", "deploy", "-n", ns, "-o", `jsonpath={range .items[*]}{.metadata.name} {.metadata.uid}{"\n"}{end}`})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]string{}
+	for line := range strings.Lines(out) {
+		if name, uid, ok := strings.Cut(strings.TrimSpace(line), " "); ok {
+			all[name] = uid
+		}
+	}
+	return all
+}
+
+// readAuthority reads the certificate authority of a control plane from its files.
+func readAuthority(t *testing.T, dir string) pki.Pair {
+	t.Helper()
+	crt, err := os.ReadFile(filepath.Join(dir, "ca.crt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := os.ReadFile(filepath.Join(dir, "ca.key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ca, err := pki.ParsePair(crt, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ca
 }

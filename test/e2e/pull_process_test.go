@@ -19,12 +19,16 @@ import (
 	"time"
 
 	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/karmada-toolkit/karmada/pkg/init/pki"
 )
 
-// pullSite is a federation of its own for the stories of Pull mode: member1 is
-// pushed to, member2 pulls. Its parts are stopped, cut off and set back in time.
-type pullSite struct {
+// pullProcesses is a federation of processes for the stories of Pull mode.
+type pullProcesses struct {
 	dir string
+	// kubeconfig of the agent, and where the backup is.
+	kubeconfig, kept string
 }
 
 const (
@@ -33,9 +37,10 @@ const (
 )
 
 // newPullSite starts the federation. Until the test ends, commands are for it.
-func newPullSite(t *testing.T) *pullSite {
+func newPullSite(t *testing.T) pullSite {
 	t.Helper()
-	s := &pullSite{dir: filepath.Join(stateDir, pullName)}
+	s := &pullProcesses{dir: filepath.Join(stateDir, pullName)}
+	s.kubeconfig = filepath.Join(s.dir, pullAgent, "control-plane.kubeconfig")
 	before := kubeconfig
 	t.Cleanup(func() {
 		if t.Failed() {
@@ -49,7 +54,7 @@ func newPullSite(t *testing.T) *pullSite {
 	return s
 }
 
-func (s *pullSite) keepLogs() {
+func (s *pullProcesses) keepLogs() {
 	to := os.Getenv("E2E_LOGS")
 	if to == "" {
 		return
@@ -59,8 +64,13 @@ func (s *pullSite) keepLogs() {
 	}
 }
 
-// up brings back what is dead.
-func (s *pullSite) up(t *testing.T) {
+func (s *pullProcesses) killAgent(t *testing.T) {
+	t.Helper()
+	s.end(t, pullAgent, syscall.SIGKILL)
+}
+
+// startAgent brings back what is dead.
+func (s *pullProcesses) startAgent(t *testing.T) {
 	t.Helper()
 	must(t, "local", "up", "--name", pullName, "--dir", stateDir)
 }
@@ -71,7 +81,7 @@ type process struct {
 	Command []string
 }
 
-func (s *pullSite) process(t *testing.T, name string) process {
+func (s *pullProcesses) process(t *testing.T, name string) process {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(s.dir, "processes", name+".json"))
 	if err != nil {
@@ -85,7 +95,7 @@ func (s *pullSite) process(t *testing.T, name string) process {
 }
 
 // end ends a process of the federation and waits until it is gone.
-func (s *pullSite) end(t *testing.T, name string, how syscall.Signal) {
+func (s *pullProcesses) end(t *testing.T, name string, how syscall.Signal) {
 	t.Helper()
 	p := s.process(t, name).PID
 	if err := syscall.Kill(p, how); err != nil {
@@ -100,60 +110,94 @@ func (s *pullSite) end(t *testing.T, name string, how syscall.Signal) {
 	})
 }
 
-// runAgent runs an agent in the place of the federation's, by another kubeconfig of
-// the control plane, until the test ends.
-func (s *pullSite) runAgent(t *testing.T, kubeconfig string, more ...string) {
+func (s *pullProcesses) agentConfig(t *testing.T) *clientcmdapi.Config {
 	t.Helper()
+	config, err := clientcmd.LoadFromFile(s.kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return config
+}
+
+func (s *pullProcesses) runAgent(t *testing.T, config *clientcmdapi.Config, flags ...string) {
+	t.Helper()
+	s.end(t, pullAgent, syscall.SIGTERM)
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := clientcmd.WriteToFile(*config, path); err != nil {
+		t.Fatal(err)
+	}
 	args := slices.Clone(s.process(t, pullAgent).Command)
 	for i := range args {
 		if strings.HasPrefix(args[i], "--karmada-kubeconfig=") {
-			args[i] = "--karmada-kubeconfig=" + kubeconfig
+			args[i] = "--karmada-kubeconfig=" + path
 		}
 	}
 	log, err := os.OpenFile(filepath.Join(s.dir, "logs", "own-agent.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(args[0], append(args[1:], more...)...)
+	cmd := exec.Command(args[0], append(args[1:], flags...)...)
 	cmd.Stdout, cmd.Stderr = log, log
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+	federations := s.kubeconfig
+	s.kubeconfig = path
 	t.Cleanup(func() {
+		s.kubeconfig = federations
 		_ = cmd.Process.Signal(syscall.SIGTERM)
 		_ = cmd.Wait()
 		_ = log.Close()
-		s.up(t)
+		s.startAgent(t)
 	})
 }
 
-// agentKubeconfig returns the kubeconfig of the federation's agent.
-func (s *pullSite) agentKubeconfig() string {
-	return filepath.Join(s.dir, pullAgent, "control-plane.kubeconfig")
-}
-
-// through returns the agent's kubeconfig with another address of the control
-// plane, and the address it had.
-func (s *pullSite) through(t *testing.T, address string) (path, server string) {
+func (s *pullProcesses) authority(t *testing.T) pki.Pair {
 	t.Helper()
-	config, err := clientcmd.LoadFromFile(s.agentKubeconfig())
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range config.Clusters {
-		server = strings.TrimPrefix(c.Server, "https://")
-		c.Server = "https://" + address
-	}
-	path = filepath.Join(t.TempDir(), "kubeconfig")
-	if err := clientcmd.WriteToFile(*config, path); err != nil {
-		t.Fatal(err)
-	}
-	return path, server
+	return readAuthority(t, filepath.Join(s.dir, "karmada-apiserver", "pki"))
 }
 
-// network is a TCP connection to the control plane that can be cut: what is on the
+func (s *pullProcesses) backup(t *testing.T) {
+	t.Helper()
+	s.kept = filepath.Join(t.TempDir(), "backup")
+	s.end(t, "karmada-apiserver", syscall.SIGTERM)
+	if err := os.CopyFS(s.kept, os.DirFS(filepath.Join(s.dir, "karmada-apiserver"))); err != nil {
+		t.Fatal(err)
+	}
+	s.startAgent(t)
+}
+
+// restore: the parts of a control plane start with the data they are to work on.
+func (s *pullProcesses) restore(t *testing.T) {
+	t.Helper()
+	s.end(t, "karmada", syscall.SIGTERM)
+	s.end(t, "karmada-apiserver", syscall.SIGTERM)
+	data := filepath.Join(s.dir, "karmada-apiserver")
+	if err := os.RemoveAll(data); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.CopyFS(data, os.DirFS(s.kept)); err != nil {
+		t.Fatal(err)
+	}
+	s.startAgent(t)
+}
+
+// network has the agent go through a proxy.
+func (s *pullProcesses) network(t *testing.T) network {
+	t.Helper()
+	n := newProxy(t)
+	config := s.agentConfig(t)
+	for _, c := range config.Clusters {
+		n.serve(strings.TrimPrefix(c.Server, "https://"))
+		c.Server = "https://" + n.address
+	}
+	s.runAgent(t, config)
+	return n
+}
+
+// proxy is a TCP connection to the control plane that can be cut: what is on the
 // way stays there, and who dials is refused.
-type network struct {
+type proxy struct {
 	address, target string
 
 	mu       sync.Mutex
@@ -162,27 +206,27 @@ type network struct {
 	listener net.Listener
 }
 
-func newNetwork(t *testing.T) *network {
+func newProxy(t *testing.T) *proxy {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := &network{address: l.Addr().String(), listener: l}
+	n := &proxy{address: l.Addr().String(), listener: l}
 	n.open = sync.NewCond(&n.mu)
-	t.Cleanup(func() { n.set(false); n.mu.Lock(); defer n.mu.Unlock(); _ = n.listener.Close() })
+	t.Cleanup(func() { n.change(false); n.mu.Lock(); defer n.mu.Unlock(); _ = n.listener.Close() })
 	return n
 }
 
 // serve forwards to the target.
-func (n *network) serve(target string) {
+func (n *proxy) serve(target string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.target = target
 	go n.accept(n.listener)
 }
 
-func (n *network) accept(l net.Listener) {
+func (n *proxy) accept(l net.Listener) {
 	for {
 		conn, err := l.Accept()
 		if err != nil {
@@ -198,7 +242,7 @@ func (n *network) accept(l net.Listener) {
 	}
 }
 
-func (n *network) forward(to, from net.Conn) {
+func (n *proxy) forward(to, from net.Conn) {
 	defer func() { _ = to.Close() }()
 	buf := make([]byte, 32<<10)
 	for {
@@ -222,8 +266,9 @@ func (n *network) forward(to, from net.Conn) {
 	}
 }
 
-// set cuts the network, or heals it.
-func (n *network) set(cut bool) {
+func (n *proxy) set(_ *testing.T, cut bool) { n.change(cut) }
+
+func (n *proxy) change(cut bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.cut == cut {
@@ -239,20 +284,4 @@ func (n *network) set(cut bool) {
 		n.listener = l
 		go n.accept(l)
 	}
-}
-
-// uids returns the UIDs of the Deployments of a namespace in a member, by name.
-func uids(t *testing.T, cluster, ns string) map[string]string {
-	t.Helper()
-	out, err := valueIn(cluster, []string{"get", "deploy", "-n", ns, "-o", `jsonpath={range .items[*]}{.metadata.name} {.metadata.uid}{"\n"}{end}`})
-	if err != nil {
-		t.Fatal(err)
-	}
-	all := map[string]string{}
-	for line := range strings.Lines(out) {
-		if name, uid, ok := strings.Cut(strings.TrimSpace(line), " "); ok {
-			all[name] = uid
-		}
-	}
-	return all
 }
