@@ -3,6 +3,7 @@ package local
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/rest"
@@ -25,6 +26,11 @@ type joining struct {
 	look string
 }
 
+// reporter shows what member waits for as what a step waits for.
+func (d Deps) reporter(step string) member.Reporter {
+	return func(line string) { d.Progress.Waiting(step, strings.TrimPrefix(line, member.WaitingFor)) }
+}
+
 // join makes sure that a member belongs to the federation and waits until it is
 // Ready.
 func (d Deps) join(ctx context.Context, j joining) error {
@@ -40,7 +46,7 @@ func (d Deps) join(ctx context.Context, j joining) error {
 	}
 	deps := member.Deps{
 		Program: d.Program, ControlPlane: cp, Member: m,
-		Report: func(line string) { d.Progress.Waiting(step, line) },
+		Report: d.reporter(step),
 	}
 	err = cp.Get(ctx, client.ObjectKey{Name: j.name}, &clusterv1alpha1.Cluster{})
 	if apierrors.IsNotFound(err) {

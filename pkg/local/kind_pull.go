@@ -44,7 +44,7 @@ func (s *kindStarter) register(ctx context.Context, name, control string) error 
 			return fmt.Errorf("registering %s: %w", name, err)
 		}
 	}
-	deps := member.Deps{Program: s.Program, ControlPlane: cp, Report: func(line string) { s.Progress.Waiting(step, line) }}
+	deps := member.Deps{Program: s.Program, ControlPlane: cp, Report: s.reporter(step)}
 	look := fmt.Sprintf("look at the agent with \"kubectl --kubeconfig %s logs -n %s deploy/%s\"", s.f.kindKubeconfig(name), clusterv1alpha1.NamespaceKarmadaSystem, member.AgentName)
 	if err := settle(ctx, deps, cfg, name, look); err != nil {
 		return fmt.Errorf("registering %s: %w", name, err)

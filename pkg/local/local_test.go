@@ -191,3 +191,19 @@ func TestChoosePorts_AreKeptAndDiffer(t *testing.T) {
 		}
 	}
 }
+
+type lastWait struct {
+	quiet
+
+	what string
+}
+
+func (l *lastWait) Waiting(_, what string) { l.what = what }
+
+func TestReporter_SaysOnceThatItWaits(t *testing.T) {
+	p := &lastWait{}
+	Deps{Progress: p}.reporter("register member2")("waiting for the control plane to sign")
+	if p.what != "the control plane to sign" {
+		t.Errorf("it waits for %q", p.what)
+	}
+}

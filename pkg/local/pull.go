@@ -104,7 +104,7 @@ func (s *starter) register(ctx context.Context, name string, control, info ready
 	if err := s.waitAgent(ctx, step, name); err != nil {
 		return fmt.Errorf("registering %s: %w", name, cause(ctx, err))
 	}
-	deps := member.Deps{Program: s.Program, ControlPlane: cp, Report: func(line string) { s.Progress.Waiting(step, line) }}
+	deps := member.Deps{Program: s.Program, ControlPlane: cp, Report: s.reporter(step)}
 	if err := settle(ctx, deps, cfg, name, "the log of the agent is "+s.f.log(agentName(name))); err != nil {
 		return fmt.Errorf("registering %s: %w", name, cause(ctx, err))
 	}
@@ -165,9 +165,8 @@ func (d Deps) identity(ctx context.Context, step, name string, cfg *rest.Config,
 	if err := rest.LoadTLSFiles(cfg); err != nil {
 		return nil, fmt.Errorf("reading the authority of the control plane: %w", err)
 	}
-	report := func(line string) { d.Progress.Waiting(step, line) }
 	server := member.Server{URL: cfg.Host, CABundle: cfg.CAData}
-	return member.Enrol(ctx, server, member.EnrolRequest{Name: name, ID: id, Token: token.ID + "." + token.Secret, Timeout: joinLimit}, report)
+	return member.Enrol(ctx, server, member.EnrolRequest{Name: name, ID: id, Token: token.ID + "." + token.Secret, Timeout: joinLimit}, d.reporter(step))
 }
 
 // identityGood says whether the kubeconfig of an agent is for this control plane,

@@ -17,6 +17,9 @@ const (
 
 var errTooLong = errors.New("timed out")
 
+// WaitingFor begins the lines about what is being waited for.
+const WaitingFor = "waiting for "
+
 // Reporter is told, in one line, what is being waited for and what a user ought
 // to know. It may be nil.
 type Reporter func(line string)
@@ -46,7 +49,7 @@ func await(ctx context.Context, limit time.Duration, report Reporter, what func(
 		case <-ctx.Done():
 			return fmt.Errorf("waiting for %s: %w", what(), context.Cause(ctx))
 		case <-silence.C:
-			report.say("waiting for %s", what())
+			report.say("%s%s", WaitingFor, what())
 		case <-time.After(pause):
 		}
 	}
