@@ -93,7 +93,7 @@ func DefaultConfig() Config {
 		ServiceClusterIPRange: "10.96.0.0/12",
 		ClusterCIDR:           "10.244.0.0/16",
 		FSync:                 true,
-		GCPercent:             150,
+		GCPercent:             300,
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -41,6 +42,8 @@ type plane struct {
 	clock  clock.Clock
 	// dial opens one connection.
 	dial func(ctx context.Context, network, address string) (net.Conn, error)
+	// dials counts the connections.
+	dials atomic.Uint64
 
 	mu sync.RWMutex
 	// identity is nil when the kubeconfig has no client certificate.
@@ -60,7 +63,7 @@ func newPlane(path, kubecontext, userAgent string, clk clock.Clock) (*plane, err
 		return nil, err
 	}
 	cfg.UserAgent = userAgent
-	cfg.Wrap(withRewind)
+	cfg.Wrap(func(base http.RoundTripper) http.RoundTripper { return newRewind(base, p.dials.Load) })
 	identity, err := identityOf(cfg)
 	if err != nil {
 		return nil, err
@@ -149,6 +152,7 @@ func (p *plane) patientDial(ctx context.Context, network, address string) (net.C
 	for {
 		conn, err := p.dial(ctx, network, address)
 		if err == nil {
+			p.dials.Add(1)
 			p.found()
 			return conn, nil
 		}

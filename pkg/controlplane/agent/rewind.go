@@ -1,29 +1,38 @@
 package agent
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"strings"
+	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
-// acceptMetadata asks for the metadata of a list only.
-const acceptMetadata = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io,application/json"
+// rewind has everything read anew after the control plane was away. It may have been
+// restored from a backup meanwhile: a watch that went on from the version of before
+// would show nothing until the versions have caught up, and then only what changes.
+// Neither can be seen from the version, since the new history may have grown beyond
+// it. But a control plane that starts on other data closes every connection: a watch
+// that goes on over another connection than the one that it began on is answered as
+// one that is too old.
+type rewind struct {
+	base http.RoundTripper
+	// connections counts those made so far.
+	connections func() uint64
 
-// rewind finds out that the control plane was restored from a backup. Its versions
-// went back then, and a watch that goes on from a version of the time after the
-// backup would show nothing until the versions have caught up, which may take for
-// ever. Such a watch is answered as one that is too old, after which everything is
-// listed anew.
-type rewind struct{ base http.RoundTripper }
+	mu sync.Mutex
+	// begun is, for every watch, how many connections there were when it began.
+	begun map[string]uint64
+}
 
-func withRewind(base http.RoundTripper) http.RoundTripper { return &rewind{base: base} }
+func newRewind(base http.RoundTripper, connections func() uint64) *rewind {
+	return &rewind{base: base, connections: connections, begun: map[string]uint64{}}
+}
 
 // WrappedRoundTripper lets client-go find the transport below.
 func (r *rewind) WrappedRoundTripper() http.RoundTripper { return r.base }
@@ -31,47 +40,49 @@ func (r *rewind) WrappedRoundTripper() http.RoundTripper { return r.base }
 // RoundTrip implements http.RoundTripper.
 func (r *rewind) RoundTrip(req *http.Request) (*http.Response, error) {
 	query := req.URL.Query()
-	version := query.Get("resourceVersion")
-	if req.Method != http.MethodGet || query.Get("watch") != "true" && query.Get("watch") != "1" || version == "" || version == "0" || query.Get("sendInitialEvents") == "true" {
+	if watch := query.Get("watch"); req.Method != http.MethodGet || watch != "true" && watch != "1" {
 		return r.base.RoundTrip(req)
 	}
-	now, err := r.current(req)
-	if err != nil {
-		return r.base.RoundTrip(req) // what is wrong will be told there too
+	key, before := watchKey(req, query), r.connections()
+	resp, err := r.base.RoundTrip(req)
+	if err != nil || resp.StatusCode != http.StatusOK {
+		return resp, err
 	}
-	if order, err := resourceversion.CompareResourceVersion(version, now); err != nil || order <= 0 {
-		return r.base.RoundTrip(req)
+	if r.goesOn(key, begins(query), before) {
+		return resp, nil
 	}
-	return gone(req, fmt.Sprintf("the control plane is at version %s, before %s: it was restored from a backup", now, version))
+	if err := resp.Body.Close(); err != nil {
+		return nil, fmt.Errorf("closing a watch: %w", err)
+	}
+	return gone(req, "the control plane was away, and may have been restored from a backup")
 }
 
-// current asks for the version of what is watched.
-func (r *rewind) current(watch *http.Request) (string, error) {
-	ctx, cancel := context.WithTimeout(watch.Context(), 2*dialTimeout)
-	defer cancel()
-	req := watch.Clone(ctx)
-	query := watch.URL.Query()
-	for _, key := range []string{"watch", "resourceVersion", "resourceVersionMatch", "sendInitialEvents", "allowWatchBookmarks", "timeoutSeconds", "timeout"} {
-		query.Del(key)
+// watchKey tells watches apart.
+func watchKey(req *http.Request, query url.Values) string {
+	return strings.Join([]string{req.URL.Path, query.Get("fieldSelector"), query.Get("labelSelector"), req.Header.Get("Accept")}, "\n")
+}
+
+// begins says whether a watch tells first what there is.
+func begins(query url.Values) bool {
+	version := query.Get("resourceVersion")
+	return query.Get("sendInitialEvents") == "true" || version == "" || version == "0"
+}
+
+// goesOn notes where a watch begins, and says of one that goes on whether there was
+// no other connection since.
+func (r *rewind) goesOn(key string, begins bool, before uint64) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	begun, known := r.begun[key]
+	if begins || !known { // not known: a list was before it
+		r.begun[key] = before
+		return true
 	}
-	query.Set("limit", "1")
-	req.URL.RawQuery = query.Encode()
-	req.Header.Set("Accept", acceptMetadata)
-	resp, err := r.base.RoundTrip(req)
-	if err != nil {
-		return "", fmt.Errorf("asking for the version: %w", err)
+	if begun == r.connections() {
+		return true
 	}
-	defer func() { _ = resp.Body.Close() }()
-	if resp.StatusCode != http.StatusOK {
-		return "", fmt.Errorf("asking for the version: %s", resp.Status)
-	}
-	var list struct {
-		Metadata metav1.ListMeta `json:"metadata"`
-	}
-	if err := json.NewDecoder(io.LimitReader(resp.Body, 1<<20)).Decode(&list); err != nil {
-		return "", fmt.Errorf("reading the version: %w", err)
-	}
-	return list.Metadata.ResourceVersion, nil
+	delete(r.begun, key)
+	return false
 }
 
 // gone is the answer of a server that does not remember a version any longer.

@@ -1,58 +1,82 @@
 package agent
 
 import (
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"testing"
 )
 
-func TestRewind_WatchesFromTheFutureAreToldThatTheyExpired(t *testing.T) {
-	tests := []struct {
-		name, query string
-		want        int
-	}{
-		{"a watch that goes on", "?watch=true&resourceVersion=90", http.StatusOK},
-		{"a watch from where the list is", "?watch=true&resourceVersion=100", http.StatusOK},
-		{"a watch from after the backup", "?watch=true&resourceVersion=101", http.StatusGone},
-		{"a watch that begins with a list", "?watch=true&sendInitialEvents=true&resourceVersion=101", http.StatusOK},
-		{"a watch from anywhere", "?watch=true&resourceVersion=0", http.StatusOK},
-		{"a list", "?resourceVersion=101", http.StatusOK},
+func TestRewind_WatchesOverAnotherConnectionAreToldThatTheyExpired(t *testing.T) {
+	const (
+		initial = "/works?watch=true&sendInitialEvents=true&resourceVersion=101"
+		goesOn  = "/works?watch=true&resourceVersion=90"
+	)
+	type step struct {
+		url  string
+		lost bool // the connections are closed before it
+		want int
 	}
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Query().Get("limit") == "1" {
-			_, _ = io.WriteString(w, `{"kind":"PartialObjectMetadataList","metadata":{"resourceVersion":"100"}}`)
-		}
-	}))
-	defer server.Close()
-	client := &http.Client{Transport: withRewind(http.DefaultTransport)}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			resp, err := client.Get(server.URL + "/apis/work.karmada.io/v1alpha1/namespaces/karmada-es-m/works" + tt.query)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer func() { _ = resp.Body.Close() }()
-			if resp.StatusCode != tt.want {
-				t.Errorf("%s: %d, not %d", tt.query, resp.StatusCode, tt.want)
+	for name, steps := range map[string][]step{
+		"a watch that goes on":                  {{url: initial, want: 200}, {url: goesOn, want: 200}, {url: goesOn, want: 200}},
+		"a watch after a list":                  {{url: "/works", want: 200}, {url: goesOn, want: 200}, {url: goesOn, want: 200}},
+		"the control plane was away":            {{url: initial, want: 200}, {url: goesOn, lost: true, want: 410}, {url: initial, want: 200}, {url: goesOn, want: 200}},
+		"away, and only listing is possible":    {{url: "/works", want: 200}, {url: goesOn, want: 200}, {url: goesOn, lost: true, want: 410}, {url: "/works", want: 200}, {url: goesOn, want: 200}, {url: goesOn, want: 200}},
+		"somebody else lists in between":        {{url: initial, want: 200}, {url: "/works", lost: true, want: 200}, {url: goesOn, want: 410}},
+		"another watch began in between":        {{url: initial, want: 200}, {url: "/clusters?watch=1&resourceVersion=0", lost: true, want: 200}, {url: goesOn, want: 410}},
+		"a watch from anywhere tells all":       {{url: "/works?watch=true&resourceVersion=0", want: 200}, {url: "/works?watch=true", lost: true, want: 200}, {url: goesOn, want: 200}},
+		"what is no watch is of no interest":    {{url: "/works?resourceVersion=101", want: 200}, {url: "/works?resourceVersion=101", lost: true, want: 200}},
+		"each watch has to be read anew itself": {{url: initial, want: 200}, {url: "/clusters?watch=1", want: 200}, {url: goesOn, lost: true, want: 410}, {url: "/clusters?watch=1&resourceVersion=5", want: 410}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+			defer server.Close()
+			connections := uint64(1)
+			client := &http.Client{Transport: newRewind(http.DefaultTransport, func() uint64 { return connections })}
+			for i, s := range steps {
+				if s.lost {
+					connections++
+				}
+				resp, err := client.Get(server.URL + s.url)
+				if err != nil {
+					t.Fatal(err)
+				}
+				_ = resp.Body.Close()
+				if resp.StatusCode != s.want {
+					t.Errorf("step %d, %s: %d, not %d", i, s.url, resp.StatusCode, s.want)
+				}
 			}
 		})
 	}
 }
 
-func TestRewind_AServerThatDoesNotTellIsWatched(t *testing.T) {
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Query().Get("limit") == "1" {
-			w.WriteHeader(http.StatusForbidden)
-		}
-	}))
+func TestRewind_TheConnectionIsMadeByTheWatchItself(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	defer server.Close()
-	resp, err := (&http.Client{Transport: withRewind(http.DefaultTransport)}).Get(server.URL + "/x?watch=true&resourceVersion=5")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = resp.Body.Close() }()
-	if resp.StatusCode != http.StatusOK {
-		t.Errorf("got %d", resp.StatusCode)
+	connections := uint64(1)
+	dials := false
+	transport := newRewind(roundTripper(func(req *http.Request) (*http.Response, error) {
+		if dials {
+			connections++
+		}
+		return http.DefaultTransport.RoundTrip(req)
+	}), func() uint64 { return connections })
+	for i, want := range []int{http.StatusOK, http.StatusGone} {
+		dials = i > 0
+		req, err := http.NewRequest(http.MethodGet, server.URL+"/works?watch=true&resourceVersion=5", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := transport.RoundTrip(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+		if resp.StatusCode != want {
+			t.Errorf("watch %d: %d, not %d", i, resp.StatusCode, want)
+		}
 	}
 }
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
