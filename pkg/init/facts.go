@@ -23,6 +23,13 @@ import (
 // reachTimeout is how long the host cluster may take to answer.
 const reachTimeout = 10 * time.Second
 
+// nodeTimeout is how long the first node may take to be ready, looked at every
+// nodePause.
+const (
+	nodeTimeout = 30 * time.Second
+	nodePause   = 500 * time.Millisecond
+)
+
 // facts are what an installation needs to know of the host cluster. What could
 // not be read is empty, and the error is kept for those who need it.
 type facts struct {
@@ -231,6 +238,56 @@ func (f *facts) etcdNode(o *Options) (name string, labelled bool, err error) {
 		}
 	}
 	return "", false, errors.New("failed to find a healthy node for karmada-etcd: name one with --etcd-node-selector-labels, or use --etcd-storage-mode=emptyDir or PVC")
+}
+
+// starting says of a node that is about to be one for pods.
+func starting(n *corev1.Node) bool {
+	for _, taint := range n.Spec.Taints {
+		if taint.Key == corev1.TaintNodeNotReady {
+			return true
+		}
+	}
+	for _, c := range n.Status.Conditions {
+		if c.Type == corev1.NodeReady {
+			return c.Status != corev1.ConditionTrue
+		}
+	}
+	return true
+}
+
+// nodeWanted says that etcd needs a node and there is none, but may be one soon: a
+// cluster that was just made has nodes that are starting, or none yet.
+func (f *facts) nodeWanted(o *Options) bool {
+	if o.external() || o.Etcd.StorageMode != components.StorageHostPath || f.nodesErr != nil {
+		return false
+	}
+	if _, _, err := f.etcdNode(o); err == nil {
+		return false
+	}
+	return len(f.nodes) == 0 || slices.ContainsFunc(f.nodes, func(n corev1.Node) bool { return starting(&n) })
+}
+
+// awaitNode waits for a node that etcd can use, if there may be one soon. That there
+// is none in the end is a finding of the checks.
+func (f *facts) awaitNode(ctx context.Context, host kubernetes.Interface, o *Options) error {
+	ctx, cancel := context.WithTimeout(ctx, nodeTimeout)
+	defer cancel()
+	for f.nodeWanted(o) {
+		select {
+		case <-ctx.Done():
+			if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+				return nil
+			}
+			return ctx.Err()
+		case <-time.After(nodePause):
+		}
+		list, err := host.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return connectionOnly(err)
+		}
+		f.nodes = list.Items
+	}
+	return nil
 }
 
 // matchNodes checks that there is a node with all the labels.

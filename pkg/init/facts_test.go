@@ -3,10 +3,14 @@ package installer
 import (
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/karmada-toolkit/karmada/pkg/init/components"
 )
@@ -112,6 +116,47 @@ func TestEtcdNode(t *testing.T) {
 			if got != tc.want || labelled != tc.labelled || err != nil {
 				t.Errorf("got %q, %t, %v", got, labelled, err)
 			}
+		})
+	}
+}
+
+func TestAwaitNode(t *testing.T) {
+	notReady := node("n1", nil, taint(corev1.TaintNodeNotReady, corev1.TaintEffectNoSchedule), func(n *corev1.Node) {
+		n.Status.Conditions[0].Status = corev1.ConditionFalse
+	})
+	for name, tc := range map[string]struct {
+		before, after []corev1.Node
+		found         bool
+		looks         int
+	}{
+		"ready at once":                  {before: []corev1.Node{node("n1", nil)}, found: true},
+		"ready in a moment":              {before: []corev1.Node{notReady}, after: []corev1.Node{node("n1", nil)}, found: true, looks: 3},
+		"registered in a moment":         {after: []corev1.Node{node("n1", nil)}, found: true, looks: 3},
+		"never ready":                    {before: []corev1.Node{notReady}, after: []corev1.Node{notReady}, looks: int(nodeTimeout/nodePause) - 1},
+		"none will be without its taint": {before: []corev1.Node{node("n1", nil, taint("x", corev1.TaintEffectNoSchedule))}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				looks := 0
+				host := fake.NewClientset()
+				host.PrependReactor("list", "nodes", func(clienttesting.Action) (bool, runtime.Object, error) {
+					if looks++; looks < 3 {
+						return true, &corev1.NodeList{Items: tc.before}, nil
+					}
+					return true, &corev1.NodeList{Items: tc.after}, nil
+				})
+				o := NewOptions()
+				f := &facts{nodes: tc.before}
+				if err := f.awaitNode(t.Context(), host, &o); err != nil {
+					t.Fatal(err)
+				}
+				if _, _, err := f.etcdNode(&o); tc.found != (err == nil) {
+					t.Errorf("afterwards: %v", err)
+				}
+				if looks < tc.looks || looks > tc.looks+1 {
+					t.Errorf("it looked %d times, not %d", looks, tc.looks)
+				}
+			})
 		})
 	}
 }

@@ -146,6 +146,12 @@ func newState(ctx context.Context, d Deps, o *Options) (*state, error) {
 	if s.facts, err = gather(ctx, s.hostAPI, o); err != nil {
 		return nil, err
 	}
+	if s.facts.nodeWanted(o) {
+		s.Progress.Waiting(stepHost, "a node of the host cluster to be ready")
+	}
+	if err := s.facts.awaitNode(ctx, s.hostAPI, o); err != nil {
+		return nil, fmt.Errorf("waiting for a node of the host cluster: %w", err)
+	}
 	if s.host, err = client.New(cfg, client.Options{Scheme: kube.NewScheme()}); err != nil {
 		return nil, fmt.Errorf("connecting to the host cluster: %w", err)
 	}
