@@ -56,6 +56,7 @@ conformance: ## Replay the recorded cases; DATA=DIR takes another directory of t
 .PHONY: lint
 lint: ## Run the linters
 	$(LINT) run ./...
+	$(LINT) run --build-tags kind ./test/e2e
 
 .PHONY: generate
 generate: ## Regenerate deepcopy functions, CRDs, OpenAPI definitions and clients

@@ -167,11 +167,12 @@ func ask(ctx context.Context, c client.Client, s Server, r EnrolRequest, request
 // groups may do, some time after they were made: one that refuses is asked again for
 // acceptance.
 func present(ctx context.Context, c client.Client, csr *certificatesv1.CertificateSigningRequest, limit time.Duration, report Reporter) error {
-	start := time.Now()
+	soon, cancel := context.WithTimeout(ctx, acceptance)
+	defer cancel()
 	what := func() string { return "the control plane to accept the token" }
 	return await(ctx, limit, report, what, func(ctx context.Context) (bool, error) {
 		err := c.Create(ctx, csr)
-		if (apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err)) && time.Since(start) < acceptance {
+		if (apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err)) && soon.Err() == nil {
 			return false, nil
 		}
 		return err == nil, err

@@ -104,10 +104,7 @@ func (s *session) isGone(t *testing.T) {
 // each going on with what those before left, until one gets through.
 func (s *session) testKilled(t *testing.T) {
 	attempts := 0
-	for {
-		if s.initUntil(t, attempts) {
-			break
-		}
+	for !s.initUntil(t, attempts) {
 		if attempts++; attempts > 40 {
 			t.Fatal("the installation is never done")
 		}

@@ -21,13 +21,7 @@ const cluster2 = "clusters/member2"
 // pullSite is a federation for the stories of Pull mode: member1 is pushed to, member2
 // pulls. Its parts are stopped, cut off and set back in time.
 type pullSite interface {
-	// killAgent ends the agent of member2 at once; startAgent starts it again.
-	killAgent(t *testing.T)
-	startAgent(t *testing.T)
-	// agentConfig returns the kubeconfig by which the agent reaches the control plane.
-	agentConfig(t *testing.T) *clientcmdapi.Config
-	// runAgent runs the agent with another kubeconfig and more flags, until the test ends.
-	runAgent(t *testing.T, config *clientcmdapi.Config, flags ...string)
+	pullAgents
 	// authority signs the certificates of agents.
 	authority(t *testing.T) pki.Pair
 	// network returns the connection of the agent to the control plane, which can be cut.
@@ -36,6 +30,17 @@ type pullSite interface {
 	// starts the control plane on it.
 	backup(t *testing.T)
 	restore(t *testing.T)
+}
+
+// pullAgents is the agent of member2.
+type pullAgents interface {
+	// killAgent ends it at once; startAgent starts it again.
+	killAgent(t *testing.T)
+	startAgent(t *testing.T)
+	// agentConfig returns the kubeconfig by which it reaches the control plane.
+	agentConfig(t *testing.T) *clientcmdapi.Config
+	// runAgent runs it with another kubeconfig and more flags, until the test ends.
+	runAgent(t *testing.T, config *clientcmdapi.Config, flags ...string)
 }
 
 // network is a connection. What is on the way when it is cut does not arrive.

@@ -20,7 +20,6 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
-	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
@@ -59,7 +58,7 @@ func start(t *testing.T) *plane {
 	ctrl.SetLogger(testr.New(t))
 	mgr, err := ctrl.NewManager(home.Config, manager.Options{
 		Scheme: admin.Scheme(), Metrics: metricsserver.Options{BindAddress: "0"},
-		Controller: config.Controller{SkipNameValidation: ptr.To(true)}, // a control plane for each test
+		Controller: config.Controller{SkipNameValidation: new(true)}, // a control plane for each test
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -137,7 +137,7 @@ func definition(group, version, plural, kind string, scope apiextensionsv1.Resou
 			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
 				Name: version, Served: true, Storage: true,
 				Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{
-					Type: "object", XPreserveUnknownFields: ptr.To(true),
+					Type: "object", XPreserveUnknownFields: new(true),
 				}},
 			}},
 		},
@@ -151,7 +151,7 @@ func (p *plane) start() {
 	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return counting{next, p.writes} })
 	mgr, err := ctrl.NewManager(cfg, manager.Options{
 		Scheme: kube.NewScheme(), Metrics: metricsserver.Options{BindAddress: "0"},
-		Controller: config.Controller{SkipNameValidation: ptr.To(true)},
+		Controller: config.Controller{SkipNameValidation: new(true)},
 		Cache:      cache.Options{DefaultTransform: cache.TransformStripManagedFields()},
 	})
 	p.must(err)

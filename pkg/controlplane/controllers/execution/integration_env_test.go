@@ -20,7 +20,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -95,7 +94,7 @@ func (f *federation) install(t *testing.T) {
 				Name: "v1alpha1", Served: true, Storage: true,
 				Subresources: &apiextensionsv1.CustomResourceSubresources{Status: &apiextensionsv1.CustomResourceSubresourceStatus{}},
 				Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{
-					Type: "object", XPreserveUnknownFields: ptr.To(true),
+					Type: "object", XPreserveUnknownFields: new(true),
 				}},
 			}},
 		},
@@ -128,7 +127,7 @@ func (f *federation) start(t *testing.T) {
 	t.Helper()
 	mgr, err := ctrl.NewManager(f.plane.Config, manager.Options{
 		Scheme: kube.NewScheme(), Metrics: metricsserver.Options{BindAddress: "0"},
-		Controller: config.Controller{SkipNameValidation: ptr.To(true)},
+		Controller: config.Controller{SkipNameValidation: new(true)},
 		Cache:      cache.Options{DefaultTransform: cache.TransformStripManagedFields()},
 	})
 	if err != nil {

@@ -15,7 +15,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/karmada-toolkit/karmada/internal/testenv"
@@ -160,7 +159,7 @@ func (f *federation) events(t *testing.T) map[string]int {
 func restart(t *testing.T, f *federation) {
 	before := f.versions(t)
 	f.halt(t)
-	<-f.stopped
+	must(t, <-f.stopped)
 	f.start(t)
 	time.Sleep(4 * time.Second) // writes that must not happen cannot be waited for
 	after := f.versions(t)
@@ -279,7 +278,7 @@ func conflict(t *testing.T, f *federation) {
 		}
 		w, err := f.work(ctx, work)
 		if err != nil || cm.Data["from"] != "plane" || !meta.IsStatusConditionTrue(w.Status.Conditions, "Applied") {
-			return fmt.Errorf("data %v, %v %v", cm.Data, w.Status, err)
+			return errors.Join(fmt.Errorf("data %v, %v", cm.Data, w.Status), err)
 		}
 		return nil
 	})
@@ -287,11 +286,11 @@ func conflict(t *testing.T, f *federation) {
 
 func suspension(t *testing.T, f *federation) {
 	_, work := f.propagate(t, `{apiVersion: v1, kind: ConfigMap, metadata: {namespace: default, name: held}, data: {a: b}}`,
-		func(w *workv1alpha1.Work) { w.Spec.SuspendDispatching = ptr.To(true) })
+		func(w *workv1alpha1.Work) { w.Spec.SuspendDispatching = new(true) })
 	testenv.Eventually(t, 10*time.Second, func(ctx context.Context) error {
 		w, err := f.work(ctx, work)
 		if err != nil || !meta.IsStatusConditionFalse(w.Status.Conditions, "Dispatching") {
-			return fmt.Errorf("status %v, %v", w.Status, err)
+			return errors.Join(fmt.Errorf("status %v", w.Status), err)
 		}
 		*work = *w
 		return nil
@@ -299,7 +298,7 @@ func suspension(t *testing.T, f *federation) {
 	if err := f.there.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "held"}, &corev1.ConfigMap{}); !apierrors.IsNotFound(err) {
 		t.Errorf("in the member: %v", err)
 	}
-	work.Spec.SuspendDispatching = ptr.To(false)
+	work.Spec.SuspendDispatching = new(false)
 	must(t, f.client.Update(t.Context(), work))
 	testenv.Eventually(t, 10*time.Second, func(ctx context.Context) error {
 		return f.there.Get(ctx, client.ObjectKey{Namespace: "default", Name: "held"}, &corev1.ConfigMap{})
@@ -311,7 +310,7 @@ func (f *federation) deleteWork(t *testing.T, work *workv1alpha1.Work) {
 	must(t, f.client.Delete(t.Context(), work))
 	testenv.Eventually(t, 15*time.Second, func(ctx context.Context) error {
 		if _, err := f.work(ctx, work); !apierrors.IsNotFound(err) {
-			return fmt.Errorf("work: %v", err)
+			return errors.Join(errors.New("the work is there"), err)
 		}
 		return nil
 	})
@@ -319,7 +318,7 @@ func (f *federation) deleteWork(t *testing.T, work *workv1alpha1.Work) {
 
 func preserve(t *testing.T, f *federation) {
 	_, work := f.propagate(t, `{apiVersion: v1, kind: ConfigMap, metadata: {namespace: default, name: kept}, data: {a: b}}`,
-		func(w *workv1alpha1.Work) { w.Spec.PreserveResourcesOnDeletion = ptr.To(true) })
+		func(w *workv1alpha1.Work) { w.Spec.PreserveResourcesOnDeletion = new(true) })
 	cm := &corev1.ConfigMap{}
 	testenv.Eventually(t, 10*time.Second, func(ctx context.Context) error {
 		return f.there.Get(ctx, client.ObjectKey{Namespace: "default", Name: "kept"}, cm)
@@ -349,7 +348,7 @@ func away(t *testing.T, f *federation) {
 	testenv.Eventually(t, 30*time.Second, func(ctx context.Context) error {
 		w, err := f.work(ctx, work)
 		if err != nil || !meta.IsStatusConditionTrue(w.Status.Conditions, "Applied") {
-			return fmt.Errorf("status %v, %v", w.Status, err)
+			return errors.Join(fmt.Errorf("status %v", w.Status), err)
 		}
 		return nil
 	})
@@ -364,7 +363,7 @@ func leave(t *testing.T, f *federation) {
 	must(t, f.client.Delete(t.Context(), c))
 	testenv.Eventually(t, 30*time.Second, func(ctx context.Context) error {
 		if err := f.client.Get(ctx, client.ObjectKeyFromObject(c), c); !apierrors.IsNotFound(err) {
-			return fmt.Errorf("cluster: %v, %v", c.Finalizers, err)
+			return fmt.Errorf("cluster: %v, %w", c.Finalizers, err)
 		}
 		return nil
 	})

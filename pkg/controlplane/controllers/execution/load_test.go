@@ -91,7 +91,7 @@ func (f *federation) writes(t *testing.T) map[string]int {
 	out := map[string]int{}
 	for _, m := range requestTotal.FindAllStringSubmatch(string(data), -1) {
 		labels := map[string]string{}
-		for _, kv := range strings.Split(m[1], ",") {
+		for kv := range strings.SplitSeq(m[1], ",") {
 			k, v, _ := strings.Cut(kv, "=")
 			labels[k], _ = strconv.Unquote(v)
 		}
