@@ -23,6 +23,7 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/retry"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -193,6 +194,18 @@ func (p *plane) store(mgr manager.Manager) *templates.Store {
 	})
 }
 
+// change changes an object as it is, whatever the controllers write to it meanwhile.
+func (p *plane) change(obj client.Object, change func()) {
+	p.Helper()
+	p.must(retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		if err := p.client.Get(p.Context(), client.ObjectKeyFromObject(obj), obj); err != nil {
+			return err
+		}
+		change()
+		return p.client.Update(p.Context(), obj)
+	}))
+}
+
 // schedule does what the scheduler does.
 func (p *plane) schedule(name string, replicas int32, clusters ...string) {
 	p.Helper()
@@ -320,9 +333,7 @@ func TestTemplateSide(t *testing.T) {
 	p.Run("an edit costs one and one for each cluster", func(t *testing.T) {
 		p := p.in(t)
 		d := nginx()
-		p.must(p.client.Get(t.Context(), client.ObjectKeyFromObject(d), d))
-		d.Annotations["color"] = "red"
-		p.must(p.client.Update(t.Context(), d))
+		p.change(d, func() { d.Annotations["color"] = "red" })
 		p.carried("Deployment", "nginx", map[string]string{"m1": "red", "m2": "red"},
 			func(obj *unstructured.Unstructured) string { return obj.GetAnnotations()["color"] })
 		p.wrote(map[string]int{"PATCH resourcebindings": 1, "PATCH works": 2})
@@ -330,9 +341,7 @@ func TestTemplateSide(t *testing.T) {
 
 	p.stop()
 	d := nginx()
-	p.must(p.client.Get(t.Context(), client.ObjectKeyFromObject(d), d))
-	d.Annotations["color"] = "blue"
-	p.must(p.client.Update(t.Context(), d))
+	p.change(d, func() { d.Annotations["color"] = "blue" })
 	p.start()
 	p.carried("Deployment", "nginx", map[string]string{"m1": "blue", "m2": "blue"},
 		func(obj *unstructured.Unstructured) string { return obj.GetAnnotations()["color"] })
@@ -371,29 +380,19 @@ func (p *plane) dependencies(t *testing.T) {
 	conf := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "conf"}, Data: map[string]string{"key": "1"}}
 	p.must(p.client.Create(t.Context(), conf))
 	policy := propagates("nginx", "apps/v1", "Deployment")
-	p.must(p.client.Get(t.Context(), client.ObjectKeyFromObject(policy), policy))
-	policy.Spec.PropagateDeps = true
-	p.must(p.client.Update(t.Context(), policy))
+	p.change(policy, func() { policy.Spec.PropagateDeps = true })
 	d := nginx()
-	p.must(p.client.Get(t.Context(), client.ObjectKeyFromObject(d), d))
-	d.Spec.Template.Spec.Volumes = []corev1.Volume{{Name: "c", VolumeSource: corev1.VolumeSource{
-		ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "conf"}},
-	}}}
-	p.must(p.client.Update(t.Context(), d))
+	p.change(d, func() {
+		d.Spec.Template.Spec.Volumes = []corev1.Volume{{Name: "c", VolumeSource: corev1.VolumeSource{
+			ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "conf"}},
+		}}}
+	})
 	p.carried("ConfigMap", "conf", map[string]string{"m1": "1", "m2": "1"}, dataOf)
-	conf.Data["key"] = "2"
-	p.must(p.client.Update(t.Context(), conf))
+	p.change(conf, func() { conf.Data["key"] = "2" })
 	p.carried("ConfigMap", "conf", map[string]string{"m1": "2", "m2": "2"}, dataOf)
 	p.schedule("nginx-deployment", 2, "m2")
 	p.carried("ConfigMap", "conf", map[string]string{"m2": "2"}, dataOf)
-	policy.Spec.PropagateDeps = false
-	testenv.Eventually(t, 10*time.Second, func(ctx context.Context) error {
-		if err := p.client.Get(ctx, client.ObjectKeyFromObject(policy), policy); err != nil {
-			return err
-		}
-		policy.Spec.PropagateDeps = false
-		return p.client.Update(ctx, policy)
-	})
+	p.change(policy, func() { policy.Spec.PropagateDeps = false })
 	p.carried("ConfigMap", "conf", map[string]string{}, dataOf)
 }
 
