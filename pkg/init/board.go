@@ -213,6 +213,21 @@ func (b *board) report() string {
 	return out.String()
 }
 
+// missing says how far the first of some workloads is that is not rolled out, or
+// nothing when all are, as far as is known.
+func (b *board) missing(workloads []string) string {
+	v, _, err := b.current()
+	if err != nil || v == nil {
+		return ""
+	}
+	for _, name := range workloads {
+		if left := v.missing(name); left != "" {
+			return name + ": " + left
+		}
+	}
+	return ""
+}
+
 // missing says how far a workload is, or nothing when it is rolled out.
 func (v *view) missing(name string) string {
 	if d := v.deployments[name]; d != nil {

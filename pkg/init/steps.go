@@ -201,16 +201,37 @@ func (s *state) apiServer(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	err = s.poll(ctx, reachLimit, phaseAPIServer, "an answer of "+rc.Host, func(ctx context.Context) error {
-		ctx, stop := context.WithTimeout(ctx, 3*time.Second)
-		defer stop()
-		return readyz(ctx, rc)
-	})
-	if err != nil {
+	if err := s.answers(ctx, rc.Host, needed, func(ctx context.Context) error { return readyz(ctx, rc) }); err != nil {
 		return fmt.Errorf("the API server runs in the host cluster, but %s does not answer here: %w; name an address that leads to it with --karmada-apiserver-advertise-address", rc.Host, err)
 	}
 	s.Progress.Done(phaseAPIServer, rc.Host+", "+result)
 	return nil
+}
+
+// answers waits until the API server answers here, for reachLimit from when all that
+// it needs was last seen not ready: after a restart of its node the host cluster takes
+// it for ready, and only later finds out.
+func (s *state) answers(ctx context.Context, server string, needed []string, ask func(context.Context) error) error {
+	unready := s.Now()
+	var gaveUp error
+	err := s.poll(ctx, s.limit(), phaseAPIServer, "an answer of "+server, func(ctx context.Context) error {
+		ctx, stop := context.WithTimeout(ctx, 3*time.Second)
+		defer stop()
+		err := ask(ctx)
+		if err == nil {
+			return nil
+		}
+		if left := s.board.missing(needed); left != "" {
+			unready = s.Now()
+			return fmt.Errorf("%s: %w", left, err)
+		}
+		if s.Now().Sub(unready) < reachLimit {
+			return err
+		}
+		gaveUp = fmt.Errorf("after %s: %w", reachLimit, err)
+		return nil
+	})
+	return errors.Join(err, gaveUp)
 }
 
 // writeControlPlane writes the objects of a phase in the control plane.
