@@ -135,6 +135,27 @@ func TestProcess_IsStoppedAndNobodyElse(t *testing.T) {
 	}
 }
 
+func TestProcess_OneThatWasKilledDoesNotRun(t *testing.T) {
+	f := &Federation{Name: "f", dir: t.TempDir()}
+	for range 20 {
+		p := f.process("sleeper")
+		c, err := p.start(time.Now(), "sleep", "60")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := kill(c.PID); err != nil {
+			t.Fatal(err)
+		}
+		if _, alive := p.running(); alive {
+			t.Fatal("it still counts as running")
+		}
+		p.settle(t.Context())
+		if _, present := p.present(); present {
+			t.Fatal("something is left of it")
+		}
+	}
+}
+
 func TestProcess_FailureTellsTheLastWords(t *testing.T) {
 	f := &Federation{Name: "f", dir: t.TempDir()}
 	c, err := f.process("broken").start(time.Now(), "sh", "-c", "sleep 0.2; echo 'error: no disk' >&2; exit 3")

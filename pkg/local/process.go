@@ -43,6 +43,13 @@ func (p process) recordPath() string {
 
 // running returns the record of the process if it is alive.
 func (p process) running() (record, bool) {
+	r, present := p.present()
+	return r, present && !killed(r.PID)
+}
+
+// present is running, but also true of a process that is being killed and has not
+// ended yet.
+func (p process) present() (record, bool) {
 	var r record
 	data, err := os.ReadFile(p.recordPath())
 	if err != nil || json.Unmarshal(data, &r) != nil {
@@ -62,7 +69,7 @@ func (p process) settle(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, stopGrace)
 	defer cancel()
 	_ = poll(ctx, func() error {
-		if ending(r.PID) {
+		if _, present := p.present(); present || ending(r.PID) {
 			return errors.New("it is still ending")
 		}
 		return nil
@@ -181,8 +188,8 @@ func lastWords(path string) string {
 // stop ends the process: it is asked first and killed after a grace period. A
 // process that does not run is no error.
 func (p process) stop(ctx context.Context) error {
-	r, alive := p.running()
-	if !alive {
+	r, present := p.present()
+	if !present {
 		return ignoreMissing(os.Remove(p.recordPath()))
 	}
 	if err := terminate(r.PID); err != nil {
@@ -206,7 +213,7 @@ func (p process) gone(ctx context.Context, limit time.Duration) bool {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		if _, alive := p.running(); !alive {
+		if _, present := p.present(); !present {
 			return true
 		}
 		select {

@@ -23,3 +23,5 @@ func lock(string) (func(), error) { return nil, errUnsupported }
 func startOf(int) (string, error) { return "", errUnsupported }
 
 func ending(int) bool { return false }
+
+func killed(int) bool { return false }

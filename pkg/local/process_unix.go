@@ -77,6 +77,28 @@ func ending(pid int) bool {
 	return err == nil && len(threads) > 1
 }
 
+// killed says whether a process has been sent a signal that it cannot survive: it
+// may answer for a moment longer.
+func killed(pid int) bool {
+	status, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "status"))
+	return err == nil && killPending(string(status))
+}
+
+// killPending reads it from what the system tells of a process.
+func killPending(status string) bool {
+	for line := range strings.Lines(status) {
+		name, value, _ := strings.Cut(line, ":")
+		if name != "SigPnd" && name != "ShdPnd" {
+			continue
+		}
+		pending, err := strconv.ParseUint(strings.TrimSpace(value), 16, 64)
+		if err == nil && pending&(1<<(syscall.SIGKILL-1)) != 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // startByPS is startOf for systems without /proc.
 func startByPS(pid int) (string, error) {
 	out, err := exec.Command("ps", "-o", "stat=,lstart=", "-p", strconv.Itoa(pid)).Output() //nolint:gosec,noctx // a number; quick
