@@ -43,16 +43,28 @@ func (p process) recordPath() string {
 
 // running returns the record of the process if it is alive.
 func (p process) running() (record, bool) {
-	r, present := p.present()
-	return r, present && !killed(r.PID)
+	r := p.read()
+	// In this order: what is killed now may be gone at the next look.
+	if killed(r.PID) {
+		return r, false
+	}
+	return p.present()
+}
+
+// read returns the record of the process, or an empty one.
+func (p process) read() (r record) {
+	data, err := os.ReadFile(p.recordPath())
+	if err != nil || json.Unmarshal(data, &r) != nil {
+		return record{}
+	}
+	return r
 }
 
 // present is running, but also true of a process that is being killed and has not
 // ended yet.
 func (p process) present() (record, bool) {
-	var r record
-	data, err := os.ReadFile(p.recordPath())
-	if err != nil || json.Unmarshal(data, &r) != nil {
+	r := p.read()
+	if r.PID == 0 {
 		return r, false
 	}
 	started, err := startOf(r.PID)
