@@ -31,7 +31,7 @@ const (
 func newPullSite(t *testing.T) pullSite {
 	t.Helper()
 	if pull := os.Getenv("E2E_PULL"); pull == "" || pull == "0" {
-		t.Skip("no member is in Pull mode: E2E_PULL is 0")
+		t.Fatal("no member is in Pull mode: set E2E_PULL, or leave this test out with -skip")
 	}
 	if err := started(); err != nil {
 		t.Fatal(err)
