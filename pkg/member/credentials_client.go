@@ -17,6 +17,7 @@ import (
 
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
+	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 )
 
 // NewClient returns a client for the kinds that joining and leaving touch, in a
@@ -42,7 +43,7 @@ func NewScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	builder := runtime.NewSchemeBuilder(
 		corev1.AddToScheme, rbacv1.AddToScheme, appsv1.AddToScheme, certificatesv1.AddToScheme, authenticationv1.AddToScheme, metav1.AddMetaToScheme,
-		clusterv1alpha1.AddToScheme, workv1alpha1.AddToScheme,
+		clusterv1alpha1.AddToScheme, workv1alpha1.AddToScheme, workv1alpha2.AddToScheme,
 	)
 	if err := builder.AddToScheme(scheme); err != nil {
 		return nil, fmt.Errorf("building the scheme: %w", err)
@@ -65,5 +66,7 @@ func newMapper() meta.RESTMapper {
 	add(certificatesv1.SchemeGroupVersion, meta.RESTScopeRoot, "CertificateSigningRequest")
 	add(clusterv1alpha1.GroupVersion, meta.RESTScopeRoot, "Cluster")
 	add(workv1alpha1.GroupVersion, meta.RESTScopeNamespace, "Work")
+	add(workv1alpha2.GroupVersion, meta.RESTScopeNamespace, "ResourceBinding")
+	add(workv1alpha2.GroupVersion, meta.RESTScopeRoot, "ClusterResourceBinding")
 	return mapper
 }

@@ -1,9 +1,12 @@
 package member
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,6 +19,7 @@ import (
 
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
+	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 )
@@ -100,12 +104,33 @@ func release(ctx context.Context, d Deps, r UnjoinRequest, cluster *clusterv1alp
 		return left.lines(), nil // nobody was there to clean up
 	case !errors.Is(err, errTooLong):
 		return nil, err
-	case !r.Force:
-		return left.lines(), fmt.Errorf("cluster %q is still being removed after %s: %s; it goes on when the cluster answers again, or give it up with %q: %w",
-			r.Name, r.Wait, strings.Join(remaining(ctx, d, r.Name), ", "), d.Program+" unjoin "+r.Name+" --force", context.DeadlineExceeded)
+	}
+	left, answers := remainder(ctx, d, cluster, left)
+	if !r.Force {
+		advice := "it goes on when the cluster answers again"
+		if answers {
+			advice = "it goes on in the background"
+		}
+		return left.lines(), fmt.Errorf("cluster %q is still being removed after %s: %s; %s, or give it up with %q: %w",
+			r.Name, r.Wait, strings.Join(remaining(ctx, d, r.Name), ", "), advice, d.Program+" unjoin "+r.Name+" --force", context.DeadlineExceeded)
 	}
 	more, err := force(ctx, d, r.Name, reserve)
 	return append(left.lines(), more...), err
+}
+
+// remainder returns what of the objects in the member is left when a removal takes
+// too long, and whether the cluster answers. A cluster that answers has removed
+// the objects of the Works that are gone.
+func remainder(ctx context.Context, d Deps, before *clusterv1alpha1.Cluster, all leftovers) (left leftovers, answers bool) {
+	now := &clusterv1alpha1.Cluster{}
+	if err := d.ControlPlane.Get(ctx, client.ObjectKeyFromObject(before), now); err != nil || !alive(before) || !alive(now) {
+		return all, false
+	}
+	left, err := inventory(ctx, d.ControlPlane, before.Name)
+	if err != nil {
+		return all, true
+	}
+	return left, true
 }
 
 // unjoinRest handles a cluster that the control plane does not have: an earlier
@@ -164,11 +189,48 @@ func remaining(ctx context.Context, d Deps, name string) []string {
 		}
 		return out
 	}
+	if held := targeting(ctx, d, name); held != "" {
+		return []string{held}
+	}
 	cluster := &clusterv1alpha1.Cluster{}
 	if err := d.ControlPlane.Get(ctx, client.ObjectKey{Name: name}, cluster); err == nil && len(cluster.Finalizers) > 0 {
 		return []string{"finalizers " + strings.Join(cluster.Finalizers, ", ")}
 	}
 	return []string{"the control plane has not let go of it"}
+}
+
+// targeting describes the bindings that keep a cluster because they name it as a
+// target. It is empty when none does.
+func targeting(ctx context.Context, d Deps, cluster string) string {
+	const most = 3
+	count, schedulers := 0, map[string]bool{}
+	var first []string
+	for _, list := range []interface {
+		workv1alpha2.BindingList
+		client.ObjectList
+	}{&workv1alpha2.ResourceBindingList{}, &workv1alpha2.ClusterResourceBindingList{}} {
+		if err := d.ControlPlane.List(ctx, list); err != nil {
+			continue
+		}
+		for _, b := range list.Bindings() {
+			if !b.GetSpec().TargetContains(cluster) {
+				continue
+			}
+			if count++; count <= most {
+				first = append(first, key(b))
+			}
+			schedulers[cmp.Or(b.GetSpec().SchedulerName, policyv1alpha1.DefaultSchedulerName)] = true
+		}
+	}
+	if count == 0 {
+		return ""
+	}
+	more := ""
+	if count > most {
+		more = fmt.Sprintf(" and %d more", count-most)
+	}
+	return fmt.Sprintf("bindings name it as a target: %s%s; check that scheduler %s runs",
+		strings.Join(first, ", "), more, strings.Join(slices.Sorted(maps.Keys(schedulers)), ", "))
 }
 
 // force takes away what holds the cluster in the control plane. The objects that

@@ -18,6 +18,7 @@ import (
 
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
+	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 )
 
 func unjoinRequest(name string) UnjoinRequest {
@@ -155,6 +156,64 @@ func TestUnjoin_OfADeadMemberEndsInTimeAndSaysWhatIsLeft(t *testing.T) {
 		}
 		if diff := cmp.Diff([]string{`waiting for cluster "m1" to be removed: 1 works in namespace karmada-es-m1 are not cleaned up`}, said); diff != "" {
 			t.Error(diff)
+		}
+	})
+}
+
+// bound returns a control plane whose cluster answers and is kept by a binding
+// whose policy is gone. Of two Works, that of the Deployment is gone already.
+func bound(t *testing.T) *fakeServer {
+	t.Helper()
+	cluster := clusterObject("m1", "id-1")
+	cluster.Finalizers = []string{clusterv1alpha1.ClusterControllerFinalizer}
+	cluster.Status.Conditions = []metav1.Condition{{Type: clusterv1alpha1.ClusterConditionReady, Status: metav1.ConditionTrue}}
+	binding := &workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "app-configmap"}}
+	binding.Spec.Clusters = []workv1alpha2.TargetCluster{{Name: "m1"}}
+	other := binding.DeepCopy()
+	other.Name, other.Spec.Clusters[0].Name = "other", "m2"
+	work := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-es-m1", Name: "w"}}
+	work.Spec.Workload.Manifests = []workv1alpha1.Manifest{{RawExtension: runtime.RawExtension{Raw: []byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"default","name":"app"}}`)}}}
+	s := newServer(t, cluster, binding, other, work)
+	s.deleted = func(client.Object) {
+		if err := s.Client.Delete(t.Context(), work); client.IgnoreNotFound(err) != nil {
+			t.Error(err)
+		}
+	}
+	return s
+}
+
+func TestUnjoin_NamesTheBindingsThatKeepACluster(t *testing.T) {
+	control := bound(t)
+	synctest.Test(t, func(t *testing.T) {
+		var said []string
+		d := deps(control, nil)
+		d.Report = func(line string) { said = append(said, line) }
+		r := unjoinRequest("m1")
+		r.Wait = 5 * time.Second
+		left, err := Unjoin(t.Context(), d, r)
+		want := `cluster "m1" is still being removed after 5s: bindings name it as a target: default/app-configmap; check that scheduler default-scheduler runs; ` +
+			`it goes on in the background, or give it up with "karmadactl unjoin m1 --force": context deadline exceeded`
+		if err == nil || err.Error() != want {
+			t.Errorf("got  %v\nwant %s", err, want)
+		}
+		if len(left) > 0 {
+			t.Errorf("the objects are gone, still left: %v", left)
+		}
+		want = `waiting for cluster "m1" to be removed: bindings name it as a target: default/app-configmap; check that scheduler default-scheduler runs`
+		if diff := cmp.Diff([]string{want}, said); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+func TestUnjoin_ForceListsOnlyWhatIsStillThere(t *testing.T) {
+	control := bound(t)
+	synctest.Test(t, func(t *testing.T) {
+		r := unjoinRequest("m1")
+		r.Wait, r.Force = time.Second, true
+		left, err := Unjoin(t.Context(), deps(control, nil), r)
+		if err != nil || len(left) > 0 {
+			t.Errorf("%v, left %v", err, left)
 		}
 	})
 }

@@ -108,7 +108,7 @@ func (s *scheduler) refresh(ctx context.Context, b known) (known, error) {
 		return b, fmt.Errorf("reading %s: %w", core.Ref(b), err)
 	}
 	s.bindings.set(b.scope, fresh)
-	b.Binding = fresh
+	b.Binding, b.owned = fresh, owned(fresh, s.options.SchedulerName)
 	return b, nil
 }
 
@@ -116,17 +116,29 @@ func (s *scheduler) refresh(ctx context.Context, b known) (known, error) {
 // write failed or there is nothing to decide on; a decision that fails is an
 // outcome.
 func (s *scheduler) once(ctx context.Context, b known) (outcome, error) {
+	if !b.owned && (b.GetSpec().Placement == nil || b.GetSpec().SchedulingSuspended() || !b.GetDeletionTimestamp().IsZero()) {
+		return s.release(ctx, b)
+	}
 	if !b.GetDeletionTimestamp().IsZero() {
 		s.deleting(b)
 		return finished, nil
 	}
-	need, err := core.NeedsScheduling(b, s.ladder())
+	need, err := s.need(ctx, b)
 	if err != nil {
 		return failed, err
 	}
-	if !need.Due() {
+	switch {
+	case need.Due():
+		return s.schedule(ctx, b, need)
+	case !b.owned:
+		return finished, nil
+	default:
 		return finished, s.confirm(ctx, b)
 	}
+}
+
+// schedule decides about a binding and writes the decision.
+func (s *scheduler) schedule(ctx context.Context, b known, need core.Need) (outcome, error) {
 	start := s.clock.Now()
 	decision, failure := s.decide(ctx, b)
 	o, err := s.commit(ctx, b, &decision, failure)

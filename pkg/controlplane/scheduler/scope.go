@@ -65,13 +65,20 @@ func (k key) String() string {
 
 // owned says whether a scheduler of this name handles the binding.
 func owned(b workv1alpha2.Binding, schedulerName string) bool {
+	return assigned(b, schedulerName) && !b.GetSpec().SchedulingSuspended() && claimed(b)
+}
+
+// assigned reports whether the binding names the scheduler of this name.
+func assigned(b workv1alpha2.Binding, schedulerName string) bool {
 	name := b.GetSpec().SchedulerName
 	if name == "" {
 		name = policyv1alpha1.DefaultSchedulerName
 	}
-	if name != schedulerName || b.GetSpec().SchedulingSuspended() {
-		return false
-	}
+	return name == schedulerName
+}
+
+// claimed reports whether a policy or a controller claims the binding.
+func claimed(b workv1alpha2.Binding) bool {
 	labels := b.GetLabels()
 	return labels[policyv1alpha1.PropagationPolicyPermanentIDLabel] != "" ||
 		labels[policyv1alpha1.ClusterPropagationPolicyPermanentIDLabel] != "" ||

@@ -46,6 +46,9 @@ func (s *scheduler) bindingChanged(scope *scope, was, b workv1alpha2.Binding) {
 	s.bindings.set(scope, b)
 	if !owned(b, s.options.SchedulerName) {
 		s.assumed.drop(k)
+		if s.mustRelease(b) {
+			s.push(scope, b, eventBindingUpdate)
+		}
 		return
 	}
 	if was != nil {
@@ -82,7 +85,7 @@ func (s *scheduler) clusterHandler() toolscache.ResourceEventHandler {
 				obj = gone.Obj
 			}
 			if c, ok := obj.(*clusterv1alpha1.Cluster); ok {
-				s.clusters.remove(c.Name)
+				s.clusterGone(c.Name)
 			}
 		},
 	}
@@ -94,6 +97,9 @@ func (s *scheduler) clusterChanged(object *clusterv1alpha1.Cluster, initial bool
 	before, now := s.clusters.set(object)
 	if initial {
 		return
+	}
+	if now.Terminating && (before == nil || !before.Terminating) {
+		s.requeueTargeting(now.Name())
 	}
 	if before == nil || !maps.Equal(before.Object.Labels, object.Labels) || before.Object.Generation != object.Generation || before.Terminating != now.Terminating {
 		s.requeue(before, now, func(workv1alpha2.Binding) bool { return true })

@@ -159,6 +159,22 @@ func onTerminating(spec *workv1alpha2.ResourceBindingSpec, snapshot *framework.S
 	return false
 }
 
+// Leaving returns the names of the targets that are being deleted, and of those
+// that the snapshot does not have, both in the order of the targets. The ladder
+// knows the first only: a missing cluster may be one that was not observed yet.
+func Leaving(spec *workv1alpha2.ResourceBindingSpec, snapshot *framework.Snapshot) (terminating, missing []string) {
+	for i := range spec.Clusters {
+		name := spec.Clusters[i].Name
+		switch at := snapshot.Find(name); {
+		case at < 0:
+			missing = append(missing, name)
+		case snapshot.At(at).Terminating:
+			terminating = append(terminating, name)
+		}
+	}
+	return terminating, missing
+}
+
 // Affected says whether a change of a cluster concerns a binding: whether the
 // affinity in use selects the cluster as it is given.
 func Affected(binding workv1alpha2.Binding, cluster *framework.Cluster) bool {
