@@ -74,7 +74,7 @@ func (r *reconciler) finalize(ctx context.Context, b workv1alpha2.Binding, id st
 		if err != nil {
 			return fmt.Errorf("listing works: %w", err)
 		}
-		if err := r.deleteWorks(ctx, id, r.unwanted(id, existing, nil)); err != nil {
+		if err := r.deleteWorks(ctx, id, r.unwanted(id, existing, "", nil)); err != nil {
 			return r.cleanupFailed(b, err)
 		}
 	}
@@ -87,8 +87,9 @@ func (r *reconciler) finalize(ctx context.Context, b workv1alpha2.Binding, id st
 	return nil
 }
 
-// unwanted returns the Works that are in none of the wanted clusters.
-func (r *reconciler) unwanted(id string, existing []workv1alpha1.Work, wanted sets.Set[string]) []types.NamespacedName {
+// unwanted returns the Works that are in none of the wanted clusters, or have
+// another name than the binding's Works.
+func (r *reconciler) unwanted(id string, existing []workv1alpha1.Work, name string, wanted sets.Set[string]) []types.NamespacedName {
 	var out []types.NamespacedName
 	for _, key := range r.ledger.unseen(id, existing) {
 		if !inWanted(key.Namespace, wanted) {
@@ -97,7 +98,7 @@ func (r *reconciler) unwanted(id string, existing []workv1alpha1.Work, wanted se
 	}
 	for i := range existing {
 		w := &existing[i]
-		if w.DeletionTimestamp == nil && !inWanted(w.Namespace, wanted) {
+		if w.DeletionTimestamp == nil && (w.Name != name || !inWanted(w.Namespace, wanted)) {
 			out = append(out, client.ObjectKeyFromObject(w))
 		}
 	}
@@ -137,7 +138,8 @@ func (r *reconciler) sync(ctx context.Context, b workv1alpha2.Binding, id string
 		return reconcile.Result{}, fmt.Errorf("listing works: %w", err)
 	}
 	targets := targetsOf(spec)
-	orphans := r.unwanted(id, existing, expected(spec))
+	name := names.Work(spec.Resource.Kind, spec.Resource.Name, spec.Resource.Namespace)
+	orphans := r.unwanted(id, existing, name, expected(spec))
 	if err := r.deleteWorks(ctx, id, orphans); err != nil {
 		return reconcile.Result{}, r.cleanupFailed(b, err)
 	}

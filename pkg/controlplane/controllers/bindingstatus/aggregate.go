@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/karmada-toolkit/karmada/internal/plaintext"
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
@@ -37,16 +38,26 @@ type summary struct {
 	progress     progress
 }
 
-// summarize adds up the Works of a binding.
+// maxStatus is the longest status of a cluster that is aggregated, in bytes: the
+// status of a binding is one object for all of its clusters.
+const maxStatus = 64 << 10
+
+// maxMessage is the longest message of a cluster that is aggregated, in bytes.
+const maxMessage = 4 << 10
+
+// summarize adds up the Works of a binding. A Work counts if it is the one that the
+// binding controller writes for an expected cluster: who may write Works of one
+// cluster must not speak for another, or twice.
 func summarize(spec *workv1alpha2.ResourceBindingSpec, works []workv1alpha1.Work) summary {
 	want := expected(spec)
+	canonical := names.Work(spec.Resource.Kind, spec.Resource.Name, spec.Resource.Namespace)
 	var s summary
 	handled := map[string]bool{}
 	bad := false
 	for i := range works {
 		work := &works[i]
 		cluster, err := names.ClusterOfExecutionNamespace(work.Namespace)
-		if err != nil || !work.DeletionTimestamp.IsZero() {
+		if err != nil || !work.DeletionTimestamp.IsZero() || work.Name != canonical || !slices.Contains(want, cluster) {
 			continue
 		}
 		item := itemOf(spec.Resource, cluster, work)
@@ -122,7 +133,7 @@ func itemOf(ref workv1alpha2.ObjectReference, cluster string, work *workv1alpha1
 		return item
 	}
 	if applied.Status != metav1.ConditionTrue {
-		item.AppliedMessage = applied.Message
+		item.AppliedMessage = plaintext.Line(applied.Message, maxMessage)
 		return item
 	}
 	for i := range work.Status.ManifestStatuses {
@@ -131,6 +142,10 @@ func itemOf(ref workv1alpha2.ObjectReference, cluster string, work *workv1alpha1
 			continue
 		}
 		item.Applied, item.Status = true, m.Status
+		if m.Status != nil && len(m.Status.Raw) > maxStatus {
+			item.Status = nil
+			item.AppliedMessage = fmt.Sprintf("the status in cluster %s is left out: it has %d bytes, more than %d", cluster, len(m.Status.Raw), maxStatus)
+		}
 		if m.Health != "" {
 			item.Health = workv1alpha2.ResourceHealth(m.Health)
 		}

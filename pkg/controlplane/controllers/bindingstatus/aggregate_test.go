@@ -9,10 +9,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 )
+
+// canonicalWork is the name of the Work of the template.
+var canonicalWork = names.Work("Deployment", "a", "default")
 
 const deploymentManifest = `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"namespace":"default","name":"a"}}`
 
@@ -21,7 +25,7 @@ func raw(text string) *runtime.RawExtension { return &runtime.RawExtension{Raw: 
 // workIn returns the Work of a cluster. applied is empty for one that was not
 // handled yet; health is empty for one without a status.
 func workIn(cluster string, applied metav1.ConditionStatus, health workv1alpha1.ResourceHealth, status string) workv1alpha1.Work {
-	w := workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-es-" + cluster, Name: "w"}}
+	w := workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-es-" + cluster, Name: canonicalWork}}
 	w.Spec.Workload.Manifests = []workv1alpha1.Manifest{{RawExtension: *raw(deploymentManifest)}}
 	if applied != "" {
 		w.Status.Conditions = []metav1.Condition{{Type: "Applied", Status: applied, Message: "message of " + cluster}}
@@ -51,6 +55,10 @@ func TestSummarize(t *testing.T) {
 	leaving.DeletionTimestamp = &now
 	other := workIn("m1", "True", "", "")
 	other.Spec.Workload.Manifests[0].RawExtension = *raw(strings.Replace(deploymentManifest, `"a"`, `"b"`, 1))
+	forged := workIn("m1", "True", "Unhealthy", `{"x":"forged"}`)
+	forged.Name = "forged"
+	shouting := workIn("m1", "False", "", "")
+	shouting.Status.Conditions[0].Message = "\x1b[2J" + strings.Repeat("x", 30<<10)
 	item := func(cluster string, applied bool, health workv1alpha2.ResourceHealth) workv1alpha2.AggregatedStatusItem {
 		return workv1alpha2.AggregatedStatusItem{ClusterName: cluster, Applied: applied, Health: health}
 	}
@@ -105,12 +113,28 @@ func TestSummarize(t *testing.T) {
 			items{with(item("m1", true, "Healthy"), "{}", "")}, true, settled,
 		},
 		{
-			"a work in another cluster than wanted", spec("m1"), []workv1alpha1.Work{workIn("m2", "True", "Healthy", "{}")},
-			items{with(item("m2", true, "Healthy"), "{}", "")}, false, pending,
+			"a work in another cluster than expected does not count", spec("m1"), []workv1alpha1.Work{workIn("m2", "True", "Healthy", "{}")},
+			nil, false, silent,
+		},
+		{
+			"a work of another name does not count", spec("m1"), []workv1alpha1.Work{forged, workIn("m1", "True", "Healthy", "{}")},
+			items{with(item("m1", true, "Healthy"), "{}", "")}, true, settled,
+		},
+		{
+			"a status over 64 KiB is left out whole", spec("m1", "m2"),
+			[]workv1alpha1.Work{workIn("m1", "True", "Healthy", `{"x":"`+strings.Repeat("x", 64<<10)+`"}`), workIn("m2", "True", "Healthy", "{}")},
+			items{
+				with(item("m1", true, "Healthy"), "", "the status in cluster m1 is left out: it has 65544 bytes, more than 65536"),
+				with(item("m2", true, "Healthy"), "{}", ""),
+			}, true, settled,
+		},
+		{
+			"a long message is cut, and its control characters go", spec("m1"), []workv1alpha1.Work{shouting},
+			items{with(item("m1", false, "Unknown"), "", "[2J"+strings.Repeat("x", 4<<10-6)+"...")}, false, failed,
 		},
 		{
 			"a work with another object is no reason to fail", spec("m1"), []workv1alpha1.Work{other},
-			items{with(item("m1", false, "Unknown"), "", "work karmada-es-m1/w does not carry Deployment default/a")}, false, unsettled,
+			items{with(item("m1", false, "Unknown"), "", "work karmada-es-m1/"+canonicalWork+" does not carry Deployment default/a")}, false, unsettled,
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -33,6 +33,10 @@ type templateState struct {
 	version string
 	// news says that the template is complete since the user was last told.
 	news bool
+	// excluded are the statuses that are left out of the template's, by cluster, and
+	// saidExcluded is what was last published about them.
+	excluded     map[string]exclusion
+	saidExcluded string
 }
 
 // template writes the status of the template if there is a rule for its kind and
@@ -55,21 +59,60 @@ func (r *Reconciler) template(ctx context.Context, binding workv1alpha2.Binding,
 		return fmt.Errorf("reading the template: %w", err)
 	}
 	template = s.template.latest(template)
-	wanted, err := r.deps.Interpreter.AggregateStatus(template.DeepCopy(), items)
-	if err != nil {
-		return fmt.Errorf("adding up the status: %w", err)
-	}
-	before, after := template.Object["status"], wanted.Object["status"]
-	if !sameStatus(before, after) {
-		if err := r.writeTemplate(ctx, template, before, after, &s.template); err != nil {
-			return err
-		}
+	if err := r.aggregate(ctx, parties{binding, template, s}, items); err != nil {
+		return err
 	}
 	if s.template.news {
 		s.template.news = false
 		r.events.Event(template, corev1.EventTypeNormal, reasonSucceed, messageSucceed)
 	}
 	return nil
+}
+
+// aggregate writes the status of the template, without the clusters that make it
+// impossible.
+func (r *Reconciler) aggregate(ctx context.Context, p parties, items []workv1alpha2.AggregatedStatusItem) error {
+	items = p.state.template.withoutExcluded(items, r.deps.Clock.Now())
+	after, err := r.aggregated(p.template, items)
+	if err != nil {
+		items, err = r.aggregateWithout(ctx, p, items, err, func(items []workv1alpha2.AggregatedStatusItem) error {
+			_, err := r.aggregated(p.template, items)
+			return err
+		})
+		if err == nil {
+			after, err = r.aggregated(p.template, items)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("adding up the status: %w", err)
+	}
+	err = r.writeTemplate(ctx, p.template, after, &p.state.template)
+	if !refused(err) {
+		return err
+	}
+	items, err = r.aggregateWithout(ctx, p, items, err, func(items []workv1alpha2.AggregatedStatusItem) error {
+		status, err := r.aggregated(p.template, items)
+		if err == nil {
+			err = r.tryTemplate(ctx, p.template, status)
+		}
+		return err
+	})
+	if err == nil {
+		after, err = r.aggregated(p.template, items)
+	}
+	if err != nil {
+		return err
+	}
+	return r.writeTemplate(ctx, p.template, after, &p.state.template)
+}
+
+// aggregated returns the status that the template gets from items.
+func (r *Reconciler) aggregated(template *unstructured.Unstructured, items []workv1alpha2.AggregatedStatusItem) (any, error) {
+	wanted, err := r.deps.Interpreter.AggregateStatus(template.DeepCopy(), items)
+	if err != nil {
+		return nil, err
+	}
+	return wanted.Object["status"], nil
 }
 
 // templatesKnown waits until the templates have been listed, so that a start
@@ -121,26 +164,44 @@ func normal(value any) (any, error) {
 	return out, nil
 }
 
-// writeTemplate patches the status of the template. Nobody else writes it, so
-// the patch holds for any version of the object.
-func (r *Reconciler) writeTemplate(ctx context.Context, template *unstructured.Unstructured, before, after any, t *templateState) error {
+// writeTemplate patches the status of the template if it differs. Nobody else
+// writes it, so the patch holds for any version of the object.
+func (r *Reconciler) writeTemplate(ctx context.Context, template *unstructured.Unstructured, after any, t *templateState) error {
+	out, err := r.patchTemplate(ctx, template, after)
+	if err == nil && out != nil {
+		t.version, t.status = out.GetResourceVersion(), out.Object["status"]
+	}
+	return err
+}
+
+// tryTemplate returns the error of the API server if it refuses the status.
+func (r *Reconciler) tryTemplate(ctx context.Context, template *unstructured.Unstructured, after any) error {
+	_, err := r.patchTemplate(ctx, template, after, client.DryRunAll)
+	return err
+}
+
+// patchTemplate returns nil when there is nothing to write.
+func (r *Reconciler) patchTemplate(ctx context.Context, template *unstructured.Unstructured, after any, opts ...client.SubResourcePatchOption) (*unstructured.Unstructured, error) {
+	before := template.Object["status"]
+	if sameStatus(before, after) {
+		return nil, nil
+	}
 	patch, err := statusPatch(template.GetUID(), before, after)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	out := &unstructured.Unstructured{}
 	out.SetGroupVersionKind(template.GroupVersionKind())
 	out.SetNamespace(template.GetNamespace())
 	out.SetName(template.GetName())
-	err = r.client.Status().Patch(ctx, out, client.RawPatch(types.MergePatchType, patch))
+	err = r.client.Status().Patch(ctx, out, client.RawPatch(types.MergePatchType, patch), opts...)
 	if apierrors.IsNotFound(err) {
-		return nil // gone, or of a kind without a status of its own
+		return nil, nil // gone, or of a kind without a status of its own
 	}
 	if err != nil {
-		return fmt.Errorf("writing the status of the template: %w", err)
+		return nil, fmt.Errorf("writing the status of the template: %w", err)
 	}
-	t.version, t.status = out.GetResourceVersion(), out.Object["status"]
-	return nil
+	return out, nil
 }
 
 func statusPatch(uid types.UID, before, after any) ([]byte, error) {

@@ -1,0 +1,42 @@
+package plaintext
+
+import (
+	"strings"
+	"testing"
+	"unicode"
+	"unicode/utf8"
+)
+
+func TestLine(t *testing.T) {
+	for name, tc := range map[string]struct {
+		in    string
+		limit int
+		want  string
+	}{
+		"plain text stays":            {"failed to apply Ä/ö", 100, "failed to apply Ä/ö"},
+		"an escape sequence is inert": {"a\x1b[2Jb\x07\u009b1m", 100, "a[2Jb1m"},
+		"line breaks become spaces":   {"a\r\nb\tc\u2028d", 100, "a  b c d"},
+		"direction marks go":          {"a\u202eb\u200bc", 100, "abc"},
+		"invalid bytes go":            {"a\xff\xfeb", 100, "ab"},
+		"long text is cut":            {strings.Repeat("x", 50), 10, "xxxxxxx..."},
+		"a rune is not cut":           {strings.Repeat("ä", 50), 10, "äää..."},
+		"a tiny limit":                {"abcdef", 0, "..."},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := Line(tc.in, tc.limit); got != tc.want {
+				t.Errorf("got %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+func FuzzLine(f *testing.F) {
+	f.Add("a\x1bb", 5)
+	f.Fuzz(func(t *testing.T, s string, limit int) {
+		limit = min(max(limit, 3), 1000)
+		got := Line(s, limit)
+		if len(got) > limit || !utf8.ValidString(got) || strings.IndexFunc(got, unicode.IsControl) >= 0 {
+			t.Errorf("%q becomes %q", s, got)
+		}
+	})
+}
