@@ -1,6 +1,7 @@
 package components
 
 import (
+	"slices"
 	"strconv"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -25,25 +26,28 @@ func agentPolicy() []client.Object {
 				FailurePolicy: ptr.To(admissionregistrationv1.Fail),
 				MatchConstraints: &admissionregistrationv1.MatchResources{ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{
 					admitted("", "secrets", admissionregistrationv1.Create, admissionregistrationv1.Update),
-					admitted(coordinationGroup, "leases", admissionregistrationv1.Create),
+					admitted(coordinationGroup, "leases", admissionregistrationv1.Create, admissionregistrationv1.Update),
 					admitted("", "events", admissionregistrationv1.Create, admissionregistrationv1.Update),
 					admitted(eventsGroup, "events", admissionregistrationv1.Create, admissionregistrationv1.Update),
+					admitted("", "configmaps", admissionregistrationv1.Create, admissionregistrationv1.Update),
+					admitted(certificatesGroup, "certificatesigningrequests", admissionregistrationv1.Create),
+					admitted(groupWork, "works", admissionregistrationv1.Create, admissionregistrationv1.Update),
 				}},
 				MatchConditions: []admissionregistrationv1.MatchCondition{{
 					Name: "agent", Expression: `"` + names.AgentGroup + `" in request.userInfo.groups || request.userInfo.username.startsWith("` + names.AgentUser("") + `")`,
 				}},
-				Variables: []admissionregistrationv1.Variable{
+				Variables: append([]admissionregistrationv1.Variable{
 					{Name: "cluster", Expression: `request.userInfo.username.startsWith("` + names.AgentUser("") + `") ? request.userInfo.username.substring(` + strconv.Itoa(len(names.AgentUser(""))) + `) : ""`},
 					{Name: "home", Expression: `request.namespace == "` + names.ExecutionNamespace("") + `" + variables.cluster`},
-				},
-				Validations: []admissionregistrationv1.Validation{
+				}, metadataVariables()...),
+				Validations: slices.Concat([]admissionregistrationv1.Validation{
 					forbid(`request.resource.resource != "secrets" || (object.type == "Opaque" && object.metadata.name in [variables.cluster, variables.cluster + "`+names.ImpersonatorSecret("")+`"])`,
 						"an agent may write only the two Secrets of its own cluster"),
 					forbid(`request.resource.resource != "leases" || object.metadata.name == (request.namespace == "karmada-system" ? "`+names.AgentLease("")+`" + variables.cluster : variables.cluster)`,
 						"an agent may create only the leases of its own cluster"),
 					forbid(`request.resource.resource != "events" || variables.home || `+aboutOwn("object")+` && (request.operation == "CREATE" || `+aboutOwn("oldObject")+`)`,
 						"an agent may report events of its own cluster only"),
-				},
+				}, metadataRules(), workRules()),
 			},
 		},
 		&admissionregistrationv1.ValidatingAdmissionPolicyBinding{

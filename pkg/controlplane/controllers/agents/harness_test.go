@@ -8,6 +8,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -30,6 +31,8 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/kube"
 	"github.com/karmada-toolkit/karmada/internal/testenv"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
+	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/aggregated"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/agents"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/cluster"
@@ -44,8 +47,9 @@ type plane struct {
 	admin client.Client
 }
 
-// start runs a control plane: API servers and the controllers that agents need.
-func start(t *testing.T) *plane {
+// start runs a control plane: API servers and the controllers that agents need, and
+// more.
+func start(t *testing.T, more ...func(context.Context, manager.Manager) error) *plane {
 	t.Helper()
 	home := testenv.Start(t, testenv.ControlPlane())
 	admin, err := client.New(home.Config, client.Options{Scheme: kube.NewScheme()})
@@ -70,6 +74,15 @@ func start(t *testing.T) *plane {
 		func() error { return agents.SetupApprover(t.Context(), mgr) },
 	} {
 		if err := setup(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, setup := range more {
+		// Right after they were made CRDs are not served yet.
+		testenv.Eventually(t, time.Minute, func(ctx context.Context) error {
+			return errors.Join(admin.List(ctx, &workv1alpha1.WorkList{}), admin.List(ctx, &workv1alpha2.ResourceBindingList{}), admin.List(ctx, &workv1alpha2.ClusterResourceBindingList{}))
+		})
+		if err := setup(t.Context(), mgr); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -187,7 +187,7 @@ func try(ctx context.Context, c *http.Client, host string, a attempt) (int, stri
 func TestAgent_IsDeniedAllThatIsNotItsOwn(t *testing.T) {
 	p := start(t)
 	own, other := p.mustEnrol(t, "m1", "id-1"), p.mustEnrol(t, "m2", "id-2")
-	furnish(t, other)
+	furnish(t, p.admin, other)
 	httpClient, err := rest.HTTPClientFor(own.Config)
 	if err != nil {
 		t.Fatal(err)
@@ -233,12 +233,12 @@ func TestAgent_IsDeniedAllThatIsNotItsOwn(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Run("it sees no other cluster", func(t *testing.T) { seesOnlyItself(t, own) })
-	t.Run("it may work", func(t *testing.T) { mayWork(t, own) })
+	t.Run("it may work", func(t *testing.T) { mayWork(t, p.admin, own) })
 	t.Run("it may not change what others decide about it", func(t *testing.T) { keepsDecisions(t, p.admin, own) })
 }
 
-// furnish writes what the agent of a cluster writes.
-func furnish(t *testing.T, i *member.Identity) {
+// furnish writes what the control plane and the agent of a cluster write.
+func furnish(t *testing.T, admin client.Client, i *member.Identity) {
 	t.Helper()
 	c, err := client.New(i.Config, client.Options{Scheme: kube.NewScheme()})
 	if err != nil {
@@ -247,7 +247,7 @@ func furnish(t *testing.T, i *member.Identity) {
 	meta := func(namespace, name string) metav1.ObjectMeta {
 		return metav1.ObjectMeta{Namespace: namespace, Name: name}
 	}
-	if err := c.Create(t.Context(), &workv1alpha1.Work{ObjectMeta: meta("karmada-es-"+i.Cluster, "work")}); err != nil {
+	if err := admin.Create(t.Context(), &workv1alpha1.Work{ObjectMeta: meta("karmada-es-"+i.Cluster, "work")}); err != nil {
 		t.Fatal(err)
 	}
 	label := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"annotations":{"used":"yes"}}}`))
@@ -298,9 +298,9 @@ func seesOnlyItself(t *testing.T, i *member.Identity) {
 }
 
 // mayWork does what an agent does.
-func mayWork(t *testing.T, i *member.Identity) {
+func mayWork(t *testing.T, admin client.Client, i *member.Identity) {
 	t.Helper()
-	furnish(t, i)
+	furnish(t, admin, i)
 	c, err := client.New(i.Config, client.Options{Scheme: kube.NewScheme()})
 	if err != nil {
 		t.Fatal(err)

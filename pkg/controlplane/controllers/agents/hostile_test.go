@@ -1,0 +1,271 @@
+//go:build integration
+
+package agents_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/karmada-toolkit/karmada/internal/testenv"
+	"github.com/karmada-toolkit/karmada/pkg/apis/names"
+	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
+	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/bindingstatus"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/interpreter"
+	"github.com/karmada-toolkit/karmada/pkg/member"
+)
+
+// live reads templates from the API server.
+type live struct{ client.Reader }
+
+func (l live) Get(ctx context.Context, gvk schema.GroupVersionKind, namespace, name string) (*unstructured.Unstructured, error) {
+	obj := &unstructured.Unstructured{}
+	obj.SetGroupVersionKind(gvk)
+	return obj, l.Reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, obj)
+}
+
+const (
+	shopID       = "5d8a4c5e-0000-4000-8000-000000000001"
+	shopManifest = `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"namespace":"default","name":"shop"}}`
+)
+
+// shopWork is the name of the Work of the template.
+var shopWork = names.Work("Deployment", "shop", "default")
+
+// federate makes a template whose binding targets clusters, and its Works, as the
+// scheduler and the binding controller do.
+func (p *plane) federate(t *testing.T, clusters ...string) {
+	t.Helper()
+	labels := map[string]string{"app": "shop"}
+	template := &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "shop"},
+		Spec: appsv1.DeploymentSpec{Replicas: new(int32(0)), Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: corev1.PodTemplateSpec{
+			ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}},
+		}},
+	}
+	p.must(t, p.admin.Create(t.Context(), template))
+	binding := &workv1alpha2.ResourceBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "shop-deployment", Labels: map[string]string{workv1alpha2.ResourceBindingPermanentIDLabel: shopID}},
+		Spec:       workv1alpha2.ResourceBindingSpec{Resource: workv1alpha2.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "default", Name: "shop", UID: template.UID}},
+	}
+	for _, cluster := range clusters {
+		binding.Spec.Clusters = append(binding.Spec.Clusters, workv1alpha2.TargetCluster{Name: cluster})
+	}
+	p.must(t, p.admin.Create(t.Context(), binding))
+	for _, cluster := range clusters {
+		p.must(t, p.admin.Create(t.Context(), shopWorkIn(cluster, shopWork)))
+	}
+}
+
+// shopWorkIn is a Work that claims to be of the binding.
+func shopWorkIn(cluster, name string) *workv1alpha1.Work {
+	return &workv1alpha1.Work{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "karmada-es-" + cluster, Name: name, Labels: map[string]string{workv1alpha2.ResourceBindingPermanentIDLabel: shopID},
+			Annotations: map[string]string{workv1alpha2.ResourceBindingNamespaceAnnotation: "default", workv1alpha2.ResourceBindingNameAnnotation: "shop-deployment"},
+			Finalizers:  []string{workv1alpha2.ExecutionControllerFinalizer},
+		},
+		Spec: workv1alpha1.WorkSpec{Workload: workv1alpha1.WorkloadTemplate{Manifests: []workv1alpha1.Manifest{{RawExtension: runtime.RawExtension{Raw: []byte(shopManifest)}}}}},
+	}
+}
+
+// report writes what an agent reports about a Work of the template.
+func report(t *testing.T, c client.Client, cluster, work, status string) error {
+	t.Helper()
+	patch, err := json.Marshal(map[string]any{"status": map[string]any{
+		"conditions": []metav1.Condition{{Type: "Applied", Status: "True", Reason: "r", Message: "m\x1b[2J", LastTransitionTime: metav1.Now()}},
+		"manifestStatuses": []map[string]any{{
+			"identifier": map[string]any{"ordinal": 0, "group": "apps", "version": "v1", "kind": "Deployment", "resource": "deployments", "namespace": "default", "name": "shop"},
+			"health":     "Healthy", "status": json.RawMessage(status),
+		}},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	target := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-es-" + cluster, Name: work}}
+	return c.Status().Patch(t.Context(), target, client.RawPatch("application/merge-patch+json", patch))
+}
+
+func (p *plane) must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestAgent_AllowedVerbsHostileContent has the agent of a compromised cluster use
+// what it may write to harm others.
+func TestAgent_AllowedVerbsHostileContent(t *testing.T) {
+	p := start(t, func(ctx context.Context, mgr manager.Manager) error {
+		return bindingstatus.Setup(ctx, mgr, bindingstatus.Deps{Templates: live{mgr.GetAPIReader()}, Interpreter: interpreter.New()})
+	})
+	evil, good := p.mustEnrol(t, "evil", "id-1"), p.mustEnrol(t, "good", "id-2")
+	p.federate(t, "evil", "good")
+	p.must(t, report(t, good.Client, "good", shopWork, `{"replicas":2,"readyReplicas":2}`))
+	t.Run("statuses", func(t *testing.T) { p.survivesStatuses(t, evil) })
+	t.Run("Works", func(t *testing.T) { p.refusesWorks(t, evil) })
+	t.Run("metadata", func(t *testing.T) { p.refusesMetadata(t, evil) })
+}
+
+// survivesStatuses reports statuses of all sorts from one cluster; the replicas of
+// the other are always shown.
+func (p *plane) survivesStatuses(t *testing.T, evil *member.Identity) {
+	t.Helper()
+	for _, tc := range []struct {
+		status string
+		ready  int32
+	}{
+		{`{"replicas":1,"readyReplicas":1}`, 3},
+		{`{"replicas":1,"readyReplicas":"many"}`, 2},
+		{`{"replicas":1,"readyReplicas":-7}`, 2},
+		{`{"replicas":2,"readyReplicas":2}`, 4},
+		{`{"replicas":1,"readyReplicas":2147483647}`, 2},
+		{`{"readyReplicas":3,"x":"` + strings.Repeat("x", 100<<10) + `"}`, 2},
+		{`{"replicas":3,"readyReplicas":3}`, 5},
+	} {
+		p.must(t, report(t, evil.Client, "evil", shopWork, tc.status))
+		testenv.Eventually(t, 30*time.Second, func(ctx context.Context) error {
+			template := &appsv1.Deployment{}
+			if err := p.admin.Get(ctx, client.ObjectKey{Namespace: "default", Name: "shop"}, template); err != nil {
+				return err
+			}
+			if template.Status.ReadyReplicas != tc.ready {
+				return fmt.Errorf("after %.60s: %d ready replicas, want %d", tc.status, template.Status.ReadyReplicas, tc.ready)
+			}
+			binding := &workv1alpha2.ResourceBinding{}
+			if err := p.admin.Get(ctx, client.ObjectKey{Namespace: "default", Name: "shop-deployment"}, binding); err != nil {
+				return err
+			}
+			if len(binding.Status.AggregatedStatus) != 2 {
+				return fmt.Errorf("%d aggregated statuses", len(binding.Status.AggregatedStatus))
+			}
+			for _, item := range binding.Status.AggregatedStatus {
+				if item.Status != nil && len(item.Status.Raw) > 64<<10 {
+					return errors.New("a status of more than 64 KiB is in the binding")
+				}
+			}
+			return nil
+		})
+	}
+}
+
+// refusesWorks writes Works that claim what is not the agent's to say.
+func (p *plane) refusesWorks(t *testing.T, evil *member.Identity) {
+	t.Helper()
+	c := evil.Client
+	slice := func(change func(*workv1alpha1.Work)) *workv1alpha1.Work {
+		w := &workv1alpha1.Work{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-es-evil", Name: "slice", Labels: map[string]string{"endpointslice.karmada.io/name": "web"}, Finalizers: []string{"karmada.io/endpointslice-controller"}},
+			Spec: workv1alpha1.WorkSpec{SuspendDispatching: new(true), Workload: workv1alpha1.WorkloadTemplate{Manifests: []workv1alpha1.Manifest{{
+				RawExtension: runtime.RawExtension{Raw: []byte(`{"apiVersion":"discovery.k8s.io/v1","kind":"EndpointSlice","metadata":{"namespace":"default","name":"web-1"},"addressType":"IPv4","endpoints":[]}`)},
+			}}}},
+		}
+		change(w)
+		return w
+	}
+	for name, work := range map[string]*workv1alpha1.Work{
+		"another Work of the binding":       shopWorkIn("evil", "forged"),
+		"a Work with any object":            slice(func(w *workv1alpha1.Work) { w.Spec.Workload.Manifests[0].Raw = []byte(shopManifest) }),
+		"a Work that is dispatched":         slice(func(w *workv1alpha1.Work) { w.Spec.SuspendDispatching = nil }),
+		"an EndpointSlice of a binding":     slice(func(w *workv1alpha1.Work) { w.Labels[workv1alpha2.ResourceBindingPermanentIDLabel] = shopID }),
+		"a Work without an object":          slice(func(w *workv1alpha1.Work) { w.Spec.Workload.Manifests = nil }),
+		"an EndpointSlice with a finalizer": slice(func(w *workv1alpha1.Work) { w.Finalizers = []string{"evil.example/hold"} }),
+	} {
+		if err := c.Create(t.Context(), work); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "an agent may") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	own := slice(func(*workv1alpha1.Work) {})
+	p.must(t, c.Create(t.Context(), own))
+	own.Labels["endpointslice.karmada.io/name"] = "shop"
+	p.must(t, c.Update(t.Context(), own))
+	own.Spec.SuspendDispatching = nil
+	if err := c.Update(t.Context(), own); !apierrors.IsForbidden(err) {
+		t.Errorf("a collected EndpointSlice that is to be dispatched: %v", err)
+	}
+	merge := func(patch string) error {
+		target := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-es-evil", Name: shopWork}}
+		return c.Patch(t.Context(), target, client.RawPatch("application/merge-patch+json", []byte(patch)))
+	}
+	for _, patch := range []string{
+		`{"metadata":{"labels":{"resourcebinding.karmada.io/permanent-id":"other"}}}`,
+		`{"metadata":{"labels":null}}`,
+		`{"metadata":{"annotations":{"resourcebinding.karmada.io/name":"other"}}}`,
+		`{"metadata":{"finalizers":["karmada.io/execution-controller","evil.example/hold"]}}`,
+		`{"spec":{"preserveResourcesOnDeletion":true}}`,
+		`{"spec":{"workload":{"manifests":[]}}}`,
+	} {
+		if err := merge(patch); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "an agent may") {
+			t.Errorf("%s: %v", patch, err)
+		}
+	}
+	// What agents do.
+	for _, patch := range []string{
+		`{"metadata":{"finalizers":[]}}`, `{"metadata":{"finalizers":["karmada.io/execution-controller"]}}`, `{"metadata":{"annotations":{"note":"x"}}}`,
+	} {
+		if err := merge(patch); err != nil {
+			t.Errorf("%s: %v", patch, err)
+		}
+	}
+	// A Work that claims the binding and was there before these rules.
+	p.must(t, p.admin.Create(t.Context(), shopWorkIn("evil", "forged")))
+	p.must(t, report(t, c, "evil", "forged", `{"replicas":100,"readyReplicas":100}`))
+	p.must(t, report(t, c, "evil", shopWork, `{"replicas":1,"readyReplicas":1}`))
+	testenv.Eventually(t, 30*time.Second, func(ctx context.Context) error {
+		template := &appsv1.Deployment{}
+		if err := p.admin.Get(ctx, client.ObjectKey{Namespace: "default", Name: "shop"}, template); err != nil {
+			return err
+		}
+		if template.Status.ReadyReplicas != 3 {
+			return fmt.Errorf("%d ready replicas", template.Status.ReadyReplicas)
+		}
+		return nil
+	})
+}
+
+// refusesMetadata ties objects that the agent may write to others.
+func (p *plane) refusesMetadata(t *testing.T, evil *member.Identity) {
+	t.Helper()
+	meta := func(namespace, name string) metav1.ObjectMeta {
+		return metav1.ObjectMeta{Namespace: namespace, Name: name}
+	}
+	c, err := client.New(evil.Config, client.Options{Scheme: p.admin.Scheme()})
+	p.must(t, err)
+	for _, obj := range []client.Object{
+		&corev1.Secret{ObjectMeta: meta("karmada-cluster", "evil")},
+		&corev1.Secret{ObjectMeta: meta("karmada-cluster", "evil-impersonator")},
+		&coordinationv1.Lease{ObjectMeta: meta("karmada-cluster", "evil")},
+		&coordinationv1.Lease{ObjectMeta: meta("karmada-system", "karmada-agent-evil")},
+		&workv1alpha1.Work{ObjectMeta: meta("karmada-es-evil", shopWork)},
+	} {
+		for _, patch := range []string{
+			`{"metadata":{"finalizers":["evil.example/hold"]}}`,
+			`{"metadata":{"ownerReferences":[{"apiVersion":"cluster.karmada.io/v1alpha1","kind":"Cluster","name":"good","uid":"x","blockOwnerDeletion":true}]}}`,
+		} {
+			target, ok := obj.DeepCopyObject().(client.Object)
+			if !ok {
+				t.Fatal("no object")
+			}
+			err := c.Patch(t.Context(), target, client.RawPatch("application/merge-patch+json", []byte(patch)))
+			if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "an agent may") {
+				t.Errorf("%T %s: %s: %v", obj, obj.GetName(), patch, err)
+			}
+		}
+	}
+}
