@@ -162,17 +162,38 @@ func up(ctx context.Context, e *env.Env, r local.UpRequest, given string) error 
 		return err
 	}
 	_, _ = fmt.Fprintf(e.ErrOut, "Federation %q is ready after %s.\n", f.Name, seconds(e.Now().Sub(start)))
-	_, err = fmt.Fprintf(e.Out, `
+	_, err = fmt.Fprint(e.Out, next(e.Name, given, contexts(f), ending(e, f, given)))
+	return err
+}
+
+// next returns the commands to try on a federation that is up. They can be pasted
+// into a shell as they are.
+func next(program, given, contexts, ending string) string {
+	return fmt.Sprintf(`
 Next:
   export KUBECONFIG=$(%[1]s local kubeconfig%[2]s)
   %[1]s get clusters
   %[1]s create deployment nginx --image nginx:1.27 --replicas 2
+  %[1]s apply -f - <<'END'
+  apiVersion: policy.karmada.io/v1alpha1
+  kind: PropagationPolicy
+  metadata:
+    name: nginx
+  spec:
+    resourceSelectors:
+    - apiVersion: apps/v1
+      kind: Deployment
+      name: nginx
+    placement:
+      replicaScheduling:
+        replicaSchedulingType: Divided
+END
   %[1]s get deployments,pods
 
+The policy propagates the Deployment to every cluster and divides its replicas among them.
 Contexts: karmada-apiserver (the control plane)%[3]s.
 %[4]s
-`, e.Name, given, contexts(f), ending(e, f, given))
-	return err
+`, program, given, contexts, ending)
 }
 
 // ending says how a federation ends.

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/karmada-toolkit/karmada/internal/golden"
 	"github.com/karmada-toolkit/karmada/pkg/local"
 )
 
@@ -55,4 +56,8 @@ func TestGiven_RepeatsWhatNamesTheFederation(t *testing.T) {
 			t.Errorf("%+v gives %q, want %q", tc.flags, got, tc.want)
 		}
 	}
+}
+
+func TestNext_Text(t *testing.T) {
+	golden.Assert(t, "next", next("karmadactl", " --name b", ", member1 to member2", `Stop it with "karmadactl local down --name b".`))
 }

@@ -72,6 +72,7 @@ type detector struct {
 	events      *events.Recorder
 	gates       Gates
 	waiting     *waiting
+	unmatched   *unmatched
 	records     *records
 	queue       *queue
 	measures    *measures
@@ -109,7 +110,7 @@ func newDetector(c client.Client, live client.Reader, d Deps, recorder *events.R
 	return &detector{
 		measures: newMeasures(d.Registerer, clock.RealClock{}),
 		client:   c, live: live, store: d.Store, interpreter: d.Interpreter, events: recorder, gates: d.Gates,
-		waiting: newWaiting(), records: newRecords(), queue: newQueue(),
+		waiting: newWaiting(), unmatched: newUnmatched(), records: newRecords(), queue: newQueue(),
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -62,6 +63,9 @@ func newHarness(t *testing.T, gates Gates, objs []*unstructured.Unstructured, st
 	for _, scope := range scopes() {
 		b = b.WithIndex(scope.newPolicy(), selectorIndex, selectorKeys).WithIndex(scope.newPolicy(), dependsIndex, dependsKeys)
 	}
+	b = b.WithIndex(&corev1.Event{}, "involvedObject.uid", func(obj client.Object) []string {
+		return []string{string(obj.(*corev1.Event).InvolvedObject.UID)}
+	}).WithIndex(&corev1.Event{}, "reason", func(obj client.Object) []string { return []string{obj.(*corev1.Event).Reason} })
 	h.client = b.Build()
 	recorder := record.NewFakeRecorder(100)
 	h.events = recorder.Events

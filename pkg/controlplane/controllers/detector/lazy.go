@@ -18,13 +18,16 @@ import (
 func (d *detector) onTemplate(e templates.Event) {
 	key := keyOf(e.Object())
 	if e.New == nil {
-		d.waiting.remove(key)
+		d.matched(key)
 		d.records.remove(key)
 		return
 	}
 	priority := 0
 	if e.Initial {
 		priority = lowPriority
+		if _, claimed := policy.Of(e.New); !claimed {
+			d.unmatched.list(key)
+		}
 	}
 	d.queue.add(templateKey{objectKey: key, byPolicy: d.byPolicy(e)}, priority)
 }

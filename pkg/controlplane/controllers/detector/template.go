@@ -28,7 +28,7 @@ type templateReconciler struct{ *detector }
 func (r *templateReconciler) Reconcile(ctx context.Context, key templateKey) (reconcile.Result, error) {
 	obj, err := r.store.Get(ctx, key.gvk, key.namespace, key.name)
 	if apierrors.IsNotFound(err) {
-		r.waiting.remove(key.objectKey)
+		r.matched(key.objectKey)
 		r.records.remove(key.objectKey)
 		return reconcile.Result{}, nil
 	}
@@ -36,7 +36,7 @@ func (r *templateReconciler) Reconcile(ctx context.Context, key templateKey) (re
 		return reconcile.Result{}, err
 	}
 	if obj.GetLabels()[workv1alpha2.ResourceTemplateClaimedByLabel] != "" {
-		r.waiting.remove(key.objectKey)
+		r.matched(key.objectKey)
 		return reconcile.Result{}, nil
 	}
 	claim, claimed := policy.Of(obj)
@@ -46,11 +46,20 @@ func (r *templateReconciler) Reconcile(ctx context.Context, key templateKey) (re
 	} else {
 		p, err = r.match(ctx, obj)
 	}
+	if err == nil && p == nil && !claimed {
+		return r.reportUnmatched(ctx, obj)
+	}
 	if err != nil || p == nil {
 		return reconcile.Result{}, err
 	}
-	r.waiting.remove(key.objectKey)
+	r.matched(key.objectKey)
 	return reconcile.Result{}, r.applyAndReport(ctx, obj, p, key.byPolicy)
+}
+
+// matched records that the template does not wait for a policy any more.
+func (d *detector) matched(key objectKey) {
+	d.waiting.remove(key)
+	d.unmatched.remove(key)
 }
 
 // claimant returns the policy that holds the template, or nil when there is

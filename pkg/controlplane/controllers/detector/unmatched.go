@@ -1,0 +1,196 @@
+package detector
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+)
+
+const (
+	// matchGrace is how long a template has no matching policy before that is
+	// reported: a policy is often created right after the object that it selects.
+	matchGrace = 5 * time.Second
+	// eventTTL is how long API servers keep events by default. After a start,
+	// templates that are older are not reported again.
+	eventTTL = time.Hour
+
+	messageNoPolicy = "No policy match for resource"
+)
+
+// unmatchedState describes a template without a matching policy.
+type unmatchedState struct {
+	// since is when no match was first observed; zero before that.
+	since time.Time
+	// listed reports that the template existed, without a claim, when its kind was
+	// first listed, so that an earlier process may have reported it.
+	listed bool
+	// reported reports that nothing is left to report until a policy matches.
+	reported bool
+}
+
+// unmatched holds the templates without a matching policy.
+type unmatched struct {
+	mu    sync.Mutex
+	byKey map[objectKey]unmatchedState
+}
+
+func newUnmatched() *unmatched { return &unmatched{byKey: map[objectKey]unmatchedState{}} }
+
+// list records that the template was there when its kind was first listed.
+func (u *unmatched) list(key objectKey) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.byKey[key] = unmatchedState{listed: true}
+}
+
+// observe records that no policy matches at the given time, and returns the state
+// with the time at which this was first observed.
+func (u *unmatched) observe(key objectKey, now time.Time) unmatchedState {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	s := u.byKey[key]
+	if s.since.IsZero() {
+		s.since = now
+		u.byKey[key] = s
+	}
+	return s
+}
+
+// report records that the template was reported.
+func (u *unmatched) report(key objectKey) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	s := u.byKey[key]
+	s.reported = true
+	u.byKey[key] = s
+}
+
+func (u *unmatched) remove(key objectKey) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	delete(u.byKey, key)
+}
+
+// reportUnmatched records an event on a template that no policy matches, once
+// until a policy matches it, and not before matchGrace has passed.
+func (d *detector) reportUnmatched(ctx context.Context, obj *unstructured.Unstructured) (reconcile.Result, error) {
+	if obj.GetDeletionTimestamp() != nil || !expectsPolicy(obj) {
+		return reconcile.Result{}, nil
+	}
+	key, now := keyOf(obj), d.measures.clock.Now()
+	state := d.unmatched.observe(key, now)
+	if state.reported {
+		return reconcile.Result{}, nil
+	}
+	if wait := state.since.Add(matchGrace).Sub(now); wait > 0 {
+		return reconcile.Result{RequeueAfter: wait}, nil
+	}
+	known, err := d.reportedBefore(ctx, obj, state, now)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	if !known {
+		d.events.Warning(obj, ReasonApplyPolicyFailed, messageNoPolicy)
+	}
+	d.unmatched.report(key)
+	return reconcile.Result{}, nil
+}
+
+// reportedBefore reports whether there is no need for an event: the template
+// reaches clusters as a dependency of others, or an earlier process recorded the
+// event.
+func (d *detector) reportedBefore(ctx context.Context, obj *unstructured.Unstructured, state unmatchedState, now time.Time) (bool, error) {
+	binding, err := d.binding(ctx, obj)
+	if err != nil {
+		return false, err
+	}
+	if binding != nil && len(binding.GetSpec().RequiredBy) > 0 {
+		return true, nil
+	}
+	if !state.listed {
+		return false, nil
+	}
+	if now.Sub(obj.GetCreationTimestamp().Time) >= eventTTL {
+		return true, nil
+	}
+	namespace := obj.GetNamespace()
+	if namespace == "" {
+		namespace = metav1.NamespaceDefault
+	}
+	var list corev1.EventList
+	err = d.live.List(ctx, &list, client.InNamespace(namespace), client.MatchingFields{
+		"involvedObject.uid": string(obj.GetUID()), "reason": ReasonApplyPolicyFailed,
+	})
+	if err != nil {
+		return false, fmt.Errorf("listing the events of %s %s/%s: %w", obj.GetKind(), obj.GetNamespace(), obj.GetName(), err)
+	}
+	for i := range list.Items {
+		if list.Items[i].Message == messageNoPolicy {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// expectsPolicy reports whether a template without a policy is worth an event. It
+// is not if Kubernetes or an installation of the control plane made it, if it
+// configures the control plane itself, or if it needs no policy to get to members.
+func expectsPolicy(obj *unstructured.Unstructured) bool {
+	gk, name := obj.GroupVersionKind().GroupKind(), obj.GetName()
+	labels := obj.GetLabels()
+	if metav1.GetControllerOf(obj) != nil || labels[workv1alpha2.SystemLabel] == workv1alpha2.SystemLabelValue {
+		return false
+	}
+	switch gk.Group {
+	case "":
+		return expectsPolicyCore(obj)
+	case "admissionregistration.k8s.io", "apiregistration.k8s.io", "certificates.k8s.io", "coordination.k8s.io",
+		"flowcontrol.apiserver.k8s.io", "internal.apiserver.k8s.io":
+		return false
+	case "rbac.authorization.k8s.io":
+		return labels["kubernetes.io/bootstrapping"] == "" && !strings.HasPrefix(name, "system:")
+	case "discovery.k8s.io":
+		return labels["endpointslice.kubernetes.io/managed-by"] == "" && !servesAPI(obj)
+	case "scheduling.k8s.io":
+		return !strings.HasPrefix(name, "system-")
+	case "networking.k8s.io":
+		return gk.Kind != "IPAddress" && gk.Kind != "ServiceCIDR"
+	case "apiextensions.k8s.io":
+		group := schema.ParseGroupResource(name).Group
+		return !strings.HasSuffix(group, ".karmada.io") && group != "multicluster.x-k8s.io"
+	}
+	return true
+}
+
+func expectsPolicyCore(obj *unstructured.Unstructured) bool {
+	switch obj.GetKind() {
+	case "Namespace", "Node": // namespaces are synced to members, nodes belong to a cluster
+		return false
+	case "ConfigMap":
+		return obj.GetName() != "kube-root-ca.crt"
+	case "ServiceAccount":
+		return obj.GetName() != "default"
+	case "Service":
+		return !servesAPI(obj)
+	case "Endpoints":
+		return obj.GetLabels()["endpoints.kubernetes.io/managed-by"] == "" && !servesAPI(obj)
+	}
+	return true
+}
+
+// servesAPI reports whether an object belongs to the Service that leads to the API
+// server.
+func servesAPI(obj *unstructured.Unstructured) bool {
+	return obj.GetNamespace() == metav1.NamespaceDefault && obj.GetName() == "kubernetes"
+}

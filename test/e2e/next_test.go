@@ -1,0 +1,52 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// TestNext_WorksAsPrinted runs the commands that "local up" prints, as they are.
+func TestNext_WorksAsPrinted(t *testing.T) {
+	if err := started(); err != nil {
+		t.Fatal(err)
+	}
+	text := mustWith(t, "", "local", "up", "--name", federationName, "--dir", stateDir)
+	_, script, ok := strings.Cut(text, "Next:\n")
+	if !ok {
+		t.Fatalf("no next steps in\n%s", text)
+	}
+	script, _, _ = strings.Cut(script, "\n\n")
+	t.Cleanup(func() { _ = ctl("", "delete", "deploy/nginx", "pp/nginx", "-n", "default") })
+	cmd := exec.Command("sh", "-e")
+	cmd.Env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"))
+	cmd.Stdin = strings.NewReader(script)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s\n%s", err, script, out)
+	}
+	eventually(t, is("", "default", "deploy/nginx", "{.status.readyReplicas}", "2"))
+	eventually(t, shows(row{"NAME": "nginx", "CLUSTER": "member1", "READY": "1/1"}, "get", "deploy", "-n", "default"))
+}
+
+// TestNoPolicy_IsReportedOnTheTemplate shows what a user sees who forgot the policy.
+func TestNoPolicy_IsReportedOnTheTemplate(t *testing.T) {
+	ns := namespace(t)
+	apply(t, ns, deployment("nginx", 1))
+	eventually(t, func() error {
+		out := ctl("", "describe", "deploy", "nginx", "-n", ns).out
+		if !strings.Contains(out, "No policy match for resource") {
+			return fmt.Errorf("describe does not report the missing policy:\n%s", out)
+		}
+		return nil
+	})
+	out := must(t, "get", "events", "-A", "-o", `jsonpath={range .items[?(@.message=="No policy match for resource")]}{.involvedObject.kind}/{.involvedObject.name}{"\n"}{end}`)
+	for _, made := range []string{"ConfigMap/kube-root-ca.crt", "ServiceAccount/default", "ClusterRole/", "Namespace/", "Service/kubernetes"} {
+		if strings.Contains(out, made) {
+			t.Errorf("an event on what Kubernetes makes: %s\n%s", made, out)
+		}
+	}
+	apply(t, ns, policy("nginx", to("member1")))
+	eventually(t, is("", ns, "deploy/nginx", "{.status.readyReplicas}", "1"))
+}
