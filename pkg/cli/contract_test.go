@@ -34,11 +34,45 @@ var additions = map[string][]string{
 	"karmadactl attach":       {"detach-keys"},    // of the newer kubectl
 	"karmadactl interpret":    {"list"},           // what comes with the program
 	"karmadactl unjoin":       {"abandon"},        // of a dead cluster
+	"karmadactl promote":      {"selector"},       // several objects at once
 	// Parts of an installation, manifests instead of it, and other keys.
 	"karmadactl init": {"only", "skip-phases", "dry-run", "export", "key-algorithm"},
 }
 
-func TestFlags_AreThoseOfTheContract(t *testing.T) {
+// missing are the commands of the contract that do not exist yet; docs/differences.md lists them.
+func missing() []string {
+	return []string{
+		"karmadactl addons disable", "karmadactl addons enable",
+		"karmadactl top", "karmadactl top node", "karmadactl top pod",
+	}
+}
+
+func TestCommands_AreThoseOfTheContract(t *testing.T) {
+	want := readContract(t)
+	if len(want) != 57 {
+		t.Errorf("the contract has %d commands, want 57", len(want))
+	}
+	root := NewCommand(testEnv(t).Env)
+	differences, err := os.ReadFile("../../docs/differences.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path := range want {
+		_, rest, err := root.Find(strings.Fields(path)[1:])
+		exists := err == nil && len(rest) == 0
+		if listed := slices.Contains(missing(), path); exists == listed {
+			t.Errorf("%s: exists %t, listed as missing %t", path, exists, listed)
+		}
+	}
+	for _, path := range missing() {
+		if command := "`" + strings.TrimPrefix(path, "karmadactl ") + "`"; !strings.Contains(string(differences), command) {
+			t.Errorf("docs/differences.md does not list %s", command)
+		}
+	}
+}
+
+func readContract(t *testing.T) contract {
+	t.Helper()
 	body, err := os.ReadFile("testdata/contract.json")
 	if err != nil {
 		t.Fatal(err)
@@ -47,8 +81,15 @@ func TestFlags_AreThoseOfTheContract(t *testing.T) {
 	if err := json.Unmarshal(body, &want); err != nil {
 		t.Fatal(err)
 	}
+	return want
+}
+
+func TestFlags_AreThoseOfTheContract(t *testing.T) {
 	root := NewCommand(testEnv(t).Env)
-	for path, c := range want {
+	for path, c := range readContract(t) {
+		if slices.Contains(missing(), path) {
+			continue // TestCommands_AreThoseOfTheContract counts them
+		}
 		t.Run(path, func(t *testing.T) {
 			cmd, rest, err := root.Find(strings.Fields(path)[1:])
 			if err != nil || len(rest) > 0 || cmd.CommandPath() != path && path != "karmadactl" {
@@ -64,6 +105,9 @@ func TestFlags_AreThoseOfTheContract(t *testing.T) {
 				t.Errorf("usage (-contract +ours):\n%s", diff)
 			}
 			for _, sub := range c.Subs {
+				if slices.Contains(missing(), path+" "+sub) {
+					continue
+				}
 				if !slices.ContainsFunc(cmd.Commands(), func(s *cobra.Command) bool { return s.Name() == sub }) {
 					t.Errorf("no subcommand %s", sub)
 				}
