@@ -217,4 +217,3 @@ func read(ctx context.Context, member genericclioptions.RESTClientGetter, f flag
 	}
 	return objects, ctx.Err()
 }
-
