@@ -2,6 +2,7 @@ package kubelite_test
 
 import (
 	"context"
+	"crypto"
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
@@ -102,47 +103,58 @@ func TestAggregation_ThroughAnExternalName(t *testing.T) {
 	})
 }
 
-func TestSigning_ClientCertificate(t *testing.T) {
-	t.Parallel()
-	c := testenv.Start(t, testenv.ControlPlane())
-	client := clientOf(t, c)
+// certificateRequest makes a request, approved, and returns it with its key.
+func certificateRequest(t *testing.T, client kubernetes.Interface, name string, request x509.CertificateRequest, spec certificatesv1.CertificateSigningRequestSpec) crypto.Signer {
+	t.Helper()
 	key, err := pki.NewKey(pki.ECDSA)
 	if err != nil {
 		t.Fatal(err)
 	}
-	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: pkix.Name{CommonName: "jane"}}, key)
+	der, err := x509.CreateCertificateRequest(rand.Reader, &request, key)
 	if err != nil {
 		t.Fatal(err)
 	}
+	spec.Request = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der})
 	requests := client.CertificatesV1().CertificateSigningRequests()
-	request, err := requests.Create(t.Context(), &certificatesv1.CertificateSigningRequest{
-		ObjectMeta: metav1.ObjectMeta{Name: "jane"},
-		Spec: certificatesv1.CertificateSigningRequestSpec{
-			Request:    pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}),
-			SignerName: certificatesv1.KubeAPIServerClientSignerName,
-			Usages:     []certificatesv1.KeyUsage{certificatesv1.UsageClientAuth},
-		},
-	}, metav1.CreateOptions{})
-	if err != nil {
+	object := &certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: spec}
+	if object, err = requests.Create(t.Context(), object, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	request.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{{Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: "Test"}}
-	if _, err := requests.UpdateApproval(t.Context(), "jane", request, metav1.UpdateOptions{}); err != nil {
+	object.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{{Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: "Test"}}
+	if _, err := requests.UpdateApproval(t.Context(), name, object, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	var certificate []byte
+	return key
+}
+
+// answered waits until a request has a certificate or has failed.
+func answered(t *testing.T, client kubernetes.Interface, name string) certificatesv1.CertificateSigningRequestStatus {
+	t.Helper()
+	var status certificatesv1.CertificateSigningRequestStatus
 	testenv.Eventually(t, limit, func(ctx context.Context) error {
-		signed, err := requests.Get(ctx, "jane", metav1.GetOptions{})
-		if err == nil && len(signed.Status.Certificate) == 0 {
-			err = errors.New("not signed yet")
+		request, err := client.CertificatesV1().CertificateSigningRequests().Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return err
 		}
-		if err == nil {
-			certificate = signed.Status.Certificate
+		status = request.Status
+		if len(status.Certificate) == 0 && len(status.Conditions) < 2 {
+			return errors.New("not answered yet")
 		}
-		return err
+		return nil
+	})
+	return status
+}
+
+func TestSigning_ClientCertificate(t *testing.T) {
+	t.Parallel()
+	c := testenv.Start(t, testenv.ControlPlane())
+	client := clientOf(t, c)
+	key := certificateRequest(t, client, "jane", x509.CertificateRequest{Subject: pkix.Name{CommonName: "jane"}}, certificatesv1.CertificateSigningRequestSpec{
+		SignerName: certificatesv1.KubeAPIServerClientSignerName, Usages: []certificatesv1.KeyUsage{certificatesv1.UsageClientAuth},
 	})
 	config := rest.AnonymousClientConfig(c.Config)
-	config.CertData = certificate
+	config.CertData = answered(t, client, "jane").Certificate
+	var err error
 	if config.KeyData, err = pki.EncodeKey(key); err != nil {
 		t.Fatal(err)
 	}
@@ -153,6 +165,62 @@ func TestSigning_ClientCertificate(t *testing.T) {
 	_, err = jane.CoreV1().Namespaces().List(t.Context(), metav1.ListOptions{})
 	if err == nil || !strings.Contains(err.Error(), `User "jane" cannot list`) {
 		t.Errorf("got %v, want a refusal that names jane", err)
+	}
+}
+
+func TestSigning_EverySigner(t *testing.T) {
+	t.Parallel()
+	client := clientOf(t, testenv.Start(t, testenv.Member("m1", 0)))
+	node := pkix.Name{CommonName: "system:node:m1-node-0", Organization: []string{"system:nodes"}}
+	clientAuth := []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageClientAuth}
+	serverAuth := []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageServerAuth}
+	hour := new(int32(3600))
+	tests := []struct {
+		name    string
+		request x509.CertificateRequest
+		spec    certificatesv1.CertificateSigningRequestSpec
+		refused string
+	}{
+		{
+			"kubelet-client", x509.CertificateRequest{Subject: node},
+			certificatesv1.CertificateSigningRequestSpec{SignerName: certificatesv1.KubeAPIServerClientKubeletSignerName, Usages: clientAuth, ExpirationSeconds: hour}, "",
+		},
+		{
+			"kubelet-serving", x509.CertificateRequest{Subject: node, DNSNames: []string{"m1-node-0"}},
+			certificatesv1.CertificateSigningRequestSpec{SignerName: certificatesv1.KubeletServingSignerName, Usages: serverAuth, ExpirationSeconds: hour}, "",
+		},
+		{
+			"kubelet-serving-without-name", x509.CertificateRequest{Subject: node},
+			certificatesv1.CertificateSigningRequestSpec{SignerName: certificatesv1.KubeletServingSignerName, Usages: serverAuth}, "DNS or IP subjectAltName is required",
+		},
+		{
+			"client-that-serves", x509.CertificateRequest{Subject: pkix.Name{CommonName: "jane"}},
+			certificatesv1.CertificateSigningRequestSpec{SignerName: certificatesv1.KubeAPIServerClientSignerName, Usages: serverAuth}, "invalid usage for client certificate: server auth",
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			certificateRequest(t, client, tt.name, tt.request, tt.spec)
+			status := answered(t, client, tt.name)
+			if tt.refused != "" {
+				failed := status.Conditions[len(status.Conditions)-1]
+				if failed.Type != certificatesv1.CertificateFailed || failed.Reason != "SignerValidationFailure" || !strings.Contains(failed.Message, tt.refused) {
+					t.Errorf("got condition %+v, want a failure with %q", failed, tt.refused)
+				}
+				return
+			}
+			block, _ := pem.Decode(status.Certificate)
+			if block == nil {
+				t.Fatalf("no certificate: %+v", status)
+			}
+			certificate, err := x509.ParseCertificate(block.Bytes)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := certificate.NotAfter.Sub(certificate.NotBefore); certificate.Subject.CommonName != node.CommonName || got != time.Hour+5*time.Minute {
+				t.Errorf("the certificate is for %s and %s, want %s, and one hour from five minutes ago", certificate.Subject, got, node)
+			}
+		})
 	}
 }
 

@@ -3,6 +3,7 @@ package kubelite
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"time"
 
 	apiextensionsapiserver "k8s.io/apiextensions-apiserver/pkg/apiserver"
@@ -46,6 +47,9 @@ func apiServerConfig(opts options.CompletedOptions, self loopback) (*app.Config,
 	if err != nil {
 		return nil, err
 	}
+	if err := fixPublishedAuthority(&kubeAPIs.ControlPlane.ClusterAuthenticationInfo); err != nil {
+		return nil, err
+	}
 	controlPlane := kubeAPIs.ControlPlane
 	authentication := webhook.NewDefaultAuthenticationInfoResolverWrapper(controlPlane.ProxyTransport, controlPlane.Generic.EgressSelector,
 		controlPlane.Generic.LoopbackClientConfig, controlPlane.Generic.TracerProvider)
@@ -74,12 +78,18 @@ func genericConfig(opts options.CompletedOptions, self loopback) (*genericapiser
 	if err := errors.Join(opts.GenericServerRunOptions.ApplyTo(config), opts.SecureServing.SecureServingOptions.ApplyTo(&config.SecureServing)); err != nil {
 		return nil, nil, nil, err
 	}
+	if err := fixServingCertificate(config.SecureServing); err != nil {
+		return nil, nil, nil, err
+	}
 	if err := connectToItself(config, self); err != nil {
 		return nil, nil, nil, fmt.Errorf("preparing connections to itself: %w", err)
 	}
 	client, err := kubernetes.NewForConfig(config.LoopbackClientConfig)
 	if err != nil {
 		return nil, nil, nil, err
+	}
+	config.BuildHandlerChainFunc = func(api http.Handler, c *genericapiserver.Config) http.Handler {
+		return genericapiserver.DefaultBuildHandlerChain(refuseContainers(api, client), c)
 	}
 	shared := informers.NewSharedInformerFactoryWithOptions(client, informerResync, informers.WithTransform(dropManagedFields))
 	if err := errors.Join(opts.Features.ApplyTo(config, client, shared), opts.APIEnablement.ApplyTo(config, resources, legacyscheme.Scheme)); err != nil {
@@ -159,9 +169,15 @@ func storageFactory(opts options.CompletedOptions, config *genericapiserver.Conf
 
 func authenticateAndAuthorize(opts options.CompletedOptions, config *genericapiserver.Config, client kubernetes.Interface, shared informers.SharedInformerFactory) error {
 	ctx := wait.ContextForChannel(config.DrainedNotify())
+	if err := fixClientAuthority(opts); err != nil {
+		return err
+	}
 	if err := opts.Authentication.ApplyTo(ctx, &config.Authentication, config.SecureServing, config.EgressSelector,
 		config.OpenAPIConfig, config.OpenAPIV3Config, client, shared, config.APIServerID); err != nil {
 		return fmt.Errorf("configuring authentication: %w", err)
+	}
+	if err := fixRequestHeaderAuthority(opts, config); err != nil {
+		return err
 	}
 	authorizer, rules, _, err := controlplaneapiserver.BuildAuthorizer(ctx, opts.CompletedOptions, config.EgressSelector, config.APIServerID, shared)
 	if err != nil {

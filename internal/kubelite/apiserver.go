@@ -34,7 +34,7 @@ func apiServerArgs(cfg Config, certs certificates, etcd ExternalEtcd, port int) 
 		"--client-ca-file=" + certs.cert(certCA),
 		"--enable-bootstrap-token-auth=true",
 		"--endpoint-reconciler-type=none",
-		// Simulated nodes have no kubelet; without an address to try, "kubectl logs" fails at once.
+		// Simulated nodes have no kubelet; without an address to try, requests to their kubelets fail at once.
 		"--kubelet-preferred-address-types=ExternalDNS",
 		"--etcd-servers=" + strings.Join(etcd.Servers, ","),
 		"--service-account-issuer=" + serviceAccountIssuer,

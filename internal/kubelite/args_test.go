@@ -24,8 +24,8 @@ func TestControllerManagerArgs_Controllers(t *testing.T) {
 		profile Profile
 		want    string
 	}{
-		{ControlPlane, "garbagecollector,serviceaccount-token,ttl-after-finished,bootstrapsigner,tokencleaner,csrcleaner,csrsigning,clusterrole-aggregation"},
-		{Member, "*,-namespace-controller,-persistentvolume-attach-detach-controller"},
+		{ControlPlane, "garbagecollector,serviceaccount-token,ttl-after-finished,bootstrapsigner,tokencleaner,csrcleaner,clusterrole-aggregation"},
+		{Member, "*,-namespace-controller,-certificatesigningrequest-signing-controller,-persistentvolume-attach-detach-controller"},
 	}
 	for _, tt := range tests {
 		t.Run(string(tt.profile), func(t *testing.T) {
@@ -96,7 +96,7 @@ func TestDesiredNodes(t *testing.T) {
 	for _, node := range nodes {
 		got = append(got, strings.Join([]string{node.Name, node.Status.Allocatable.Cpu().String(), node.Status.Allocatable.Memory().String(), node.Status.Allocatable.Pods().String()}, " "))
 	}
-	if diff := cmp.Diff([]string{"m1-node-0 16 64Gi 500", "m1-node-1 16 64Gi 500"}, got); diff != "" {
+	if diff := cmp.Diff([]string{"m1-node-0 16 128Gi 500", "m1-node-1 16 128Gi 500"}, got); diff != "" {
 		t.Errorf("nodes (-want +got):\n%s", diff)
 	}
 }

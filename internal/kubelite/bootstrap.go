@@ -27,9 +27,10 @@ const (
 )
 
 // replacedHooks are the API server's own ways to make its default roles and priority classes. They begin with a
-// sleep of a second and read every object by itself; bootstrap does the same at once, from four lists.
+// sleep of a second and read every object by itself; bootstrap does the same at once, from four lists. The
+// aggregator's client certificate is not reloaded: it does not change while the cluster runs.
 func replacedHooks() []string {
-	return []string{rbacrest.PostStartHookName, schedulingrest.PostStartHookName}
+	return []string{rbacrest.PostStartHookName, schedulingrest.PostStartHookName, reloadProxyCertificateHook}
 }
 
 // bootstrap makes the default roles, bindings and priority classes that are missing, and adds to existing ones the

@@ -8,6 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/karmada-toolkit/karmada/internal/inotify"
 )
 
 const longHelp = `kubelite runs a whole Kubernetes cluster in one process, without containers or root: etcd, kube-apiserver and
@@ -30,7 +32,7 @@ func Main(ctx context.Context, args []string, stdout, stderr io.Writer, now func
 	cmd.SetOut(stdout)
 	cmd.SetErr(stderr)
 	if err := cmd.ExecuteContext(ctx); err != nil {
-		_, _ = fmt.Fprintln(stderr, "error:", err)
+		_, _ = fmt.Fprintln(stderr, "error:", inotify.Explain(err))
 		return 1
 	}
 	return 0

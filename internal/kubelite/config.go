@@ -88,7 +88,7 @@ func DefaultConfig() Config {
 		BindAddress:           "127.0.0.1",
 		Profile:               ControlPlane,
 		NodeCPU:               "16",
-		NodeMemory:            "64Gi",
+		NodeMemory:            "128Gi",
 		NodePods:              500,
 		ServiceClusterIPRange: "10.96.0.0/12",
 		ClusterCIDR:           "10.244.0.0/16",
@@ -135,7 +135,7 @@ func (c Config) validate() error {
 	check(c.Nodes <= 0 || c.Profile == Member, "--nodes needs --profile %s: a control plane runs no pods", Member)
 	check(c.NodePods >= 0, "--node-pods %d is negative", c.NodePods)
 	check(isQuantity(c.NodeCPU), "--node-cpu %q is not a quantity like 16", c.NodeCPU)
-	check(isQuantity(c.NodeMemory), "--node-memory %q is not a quantity like 64Gi", c.NodeMemory)
+	check(isQuantity(c.NodeMemory), "--node-memory %q is not a quantity like 128Gi", c.NodeMemory)
 	check(c.MemoryLimit == "" || isQuantity(c.MemoryLimit), "--memory-limit %q is not a quantity like 512Mi", c.MemoryLimit)
 	return errors.Join(errs...)
 }

@@ -4,25 +4,33 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"k8s.io/kubernetes/cmd/kube-controller-manager/app"
 	"k8s.io/kubernetes/cmd/kube-controller-manager/app/options"
 )
 
-// controlPlaneControllers keep the objects of a control plane in order, together with the namespace reaper. Others
+// controlPlaneControllers keep the objects of a control plane in order, together with the namespace reaper and
+// the signer. Others
 // would act on templates as if they were workloads of this cluster.
 func controlPlaneControllers() []string {
 	return []string{
 		"garbagecollector", "serviceaccount-token", "ttl-after-finished", "bootstrapsigner",
-		"tokencleaner", "csrcleaner", "csrsigning", "clusterrole-aggregation",
+		"tokencleaner", "csrcleaner", "clusterrole-aggregation",
 	}
 }
 
+// nodeGrace is how long a node may be silent. A simulated node cannot fail without its cluster; when the whole process
+// was stopped for a time, its nodes and pods are what they were.
+const nodeGrace = 24 * time.Hour
+
 // controllerManagerArgs are the flags of kube-controller-manager.
 func controllerManagerArgs(cfg Config, certs certificates, kubeconfig string) []string {
-	// The namespace reaper stands in for the namespace controller. No node ever attaches a volume, so the controller
-	// that looks for it ten times a second is left out.
-	controllers := []string{"*", "-namespace-controller", "-persistentvolume-attach-detach-controller"}
+	// The namespace reaper stands in for the namespace controller, the signer for the signing controller. No node ever
+	// attaches a volume, so the controller that looks for it ten times a second is left out.
+	controllers := []string{
+		"*", "-namespace-controller", "-certificatesigningrequest-signing-controller", "-persistentvolume-attach-detach-controller",
+	}
 	if cfg.Profile == ControlPlane {
 		controllers = controlPlaneControllers()
 	}
@@ -32,12 +40,11 @@ func controllerManagerArgs(cfg Config, certs certificates, kubeconfig string) []
 		"--secure-port=0",
 		"--leader-elect=false",
 		"--cluster-name=" + cfg.Name,
-		"--cluster-signing-cert-file=" + certs.cert(certCA),
-		"--cluster-signing-key-file=" + certs.key(certCA),
 		"--root-ca-file=" + certs.cert(certCA),
 		"--service-account-private-key-file=" + certs.key(keyServiceAccount),
 		"--service-cluster-ip-range=" + cfg.ServiceClusterIPRange,
 		"--allocate-node-cidrs=true",
+		"--node-monitor-grace-period=" + nodeGrace.String(),
 		"--cluster-cidr=" + cfg.ClusterCIDR,
 		"--use-service-account-credentials=false",
 		"--concurrent-gc-syncs=5",

@@ -23,11 +23,11 @@ import (
 	kwokconfig "sigs.k8s.io/kwok/pkg/config"
 	kwok "sigs.k8s.io/kwok/pkg/kwok/controllers"
 	kwokclient "sigs.k8s.io/kwok/pkg/utils/client"
+	"sigs.k8s.io/kwok/pkg/utils/gotpl"
 )
 
 const (
-	// A node's lease is renewed after a quarter of this, often enough for the node lifecycle controller, which
-	// gives a node 50 seconds.
+	// A node's lease is renewed after a quarter of this.
 	nodeLeaseSeconds = 120
 	nodeReadyTimeout = time.Minute
 	nodePollInterval = 20 * time.Millisecond
@@ -37,6 +37,32 @@ const (
 	// labelNode marks the nodes of this package.
 	labelNode = "kwok.x-k8s.io/node"
 )
+
+// stagePodReadyAgain makes pods Ready again that the node lifecycle controller made not Ready, as a kubelet does: their
+// node was not heard of for a time. The delay is that controller's chance to observe that the node is back. A condition
+// with a reason was set by somebody who simulates a failure, and stays.
+const stagePodReadyAgain = `
+apiVersion: kwok.x-k8s.io/v1alpha1
+kind: Stage
+metadata:
+  name: pod-ready-again
+spec:
+  resourceRef: {apiGroup: v1, kind: Pod}
+  selector:
+    matchExpressions:
+    - {key: .metadata.deletionTimestamp, operator: DoesNotExist}
+    - {key: .status.phase, operator: In, values: [Running]}
+    - {key: '.metadata.ownerReferences.[].kind', operator: NotIn, values: [Job]}
+    - {key: '.status.conditions.[] | select( .type == "Ready" and .reason == null ) | .status', operator: In, values: ["False"]}
+  delay:
+    durationMilliseconds: 1000
+  next:
+    statusTemplate: |
+      conditions:
+      - lastTransitionTime: {{ Now | Quote }}
+        status: "True"
+        type: Ready
+`
 
 // startNodes makes the simulated nodes and acts as their kubelets until ctx ends. It returns when all are ready.
 func startNodes(ctx context.Context, cfg Config, kubeconfig string) error {
@@ -54,7 +80,11 @@ func startNodes(ctx context.Context, cfg Config, kubeconfig string) error {
 	if err != nil {
 		return err
 	}
-	controller, err := newSimulator(clients, client, restConfig, cfg)
+	addresses, err := newPodAddresses(ctx, client, cfg.ClusterCIDR)
+	if err != nil {
+		return err
+	}
+	controller, err := newSimulator(clients, client, restConfig, cfg, addresses)
 	if err != nil {
 		return fmt.Errorf("making the node simulator: %w", err)
 	}
@@ -67,9 +97,9 @@ func startNodes(ctx context.Context, cfg Config, kubeconfig string) error {
 	return waitNodes(ctx, client, cfg)
 }
 
-func newSimulator(clients kwokclient.Clientset, client kubernetes.Interface, restConfig *rest.Config, cfg Config) (*kwok.Controller, error) {
+func newSimulator(clients kwokclient.Clientset, client kubernetes.Interface, restConfig *rest.Config, cfg Config, addresses *podAddresses) (*kwok.Controller, error) {
 	stages, err := parseStages(nodefast.DefaultNodeInit, nodeheartbeat.DefaultNodeHeartbeatWithLease,
-		podfast.DefaultPodReady, podfast.DefaultPodComplete, podfast.DefaultPodDelete)
+		podfast.DefaultPodReady, stagePodReadyAgain, podfast.DefaultPodComplete, podfast.DefaultPodDelete)
 	if err != nil {
 		return nil, err
 	}
@@ -103,6 +133,7 @@ func newSimulator(clients kwokclient.Clientset, client kubernetes.Interface, res
 		NodeLeaseDurationSeconds:   nodeLeaseSeconds,
 		NodeLeaseParallelism:       nodeParallelism,
 		ID:                         cfg.Name,
+		FuncMap:                    gotpl.FuncMap{"PodIPsWith": addresses.ofPod},
 	})
 }
 

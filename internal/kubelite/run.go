@@ -207,6 +207,7 @@ func (c *cluster) start(ctx context.Context, api, others *components) error {
 		return runControllerManager(ctx, controllerManagerArgs(c.cfg, c.certs, c.internal))
 	})
 	others.run("namespace reaper", func(ctx context.Context) error { return runNamespaceReaper(ctx, c.restConfig()) })
+	others.run("certificate signer", func(ctx context.Context) error { return runSigner(ctx, c.restConfig(), c.certs.ca, c.cfg.Now) })
 	if c.cfg.Nodes > 0 {
 		others.run("kube-scheduler", func(ctx context.Context) error { return runScheduler(ctx, schedulerArgs(c.internal)) })
 		if err := startNodes(c.logs.kwok(others.ctx), c.cfg, c.internal); err != nil {

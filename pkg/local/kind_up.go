@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/kind/pkg/cluster/nodes"
 	"sigs.k8s.io/kind/pkg/log"
 
+	"github.com/karmada-toolkit/karmada/internal/inotify"
 	"github.com/karmada-toolkit/karmada/internal/kubelite/ready"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/init/pki"
@@ -227,7 +228,7 @@ func (s *kindStarter) create(ctx context.Context, short string, said *sayings) e
 	lib := s.reporting(kindLogger{said})
 	if err := s.interruptible(ctx, short, func() error { return lib.Create(s.f.kindName(short), options...) }); err != nil {
 		// The library removed what it had made.
-		return errors.Join(said.explain(err), s.save(func(k *kindState) { delete(k.Complete, short) }))
+		return errors.Join(inotify.Explain(said.explain(err)), s.save(func(k *kindState) { delete(k.Complete, short) }))
 	}
 	if err := s.f.saveKindKubeconfig(s.lib, short); err != nil {
 		return err

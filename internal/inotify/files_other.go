@@ -1,0 +1,5 @@
+//go:build !unix
+
+package inotify
+
+func openFiles() (open, limit uint64) { return 0, 0 }
