@@ -12,8 +12,12 @@ import (
 )
 
 // ValidateOverridePolicy checks the body of an OverridePolicy or a
-// ClusterOverridePolicy.
+// ClusterOverridePolicy that is created.
 func ValidateOverridePolicy(p policyv1alpha1.OverridePolicyObject) field.ErrorList {
+	return append(validateOverrideSpec(p), validateIdentity(p.OverrideSpec(), field.NewPath("spec"))...)
+}
+
+func validateOverrideSpec(p policyv1alpha1.OverridePolicyObject) field.ErrorList {
 	spec, path := p.OverrideSpec(), field.NewPath("spec")
 	errs := validateClusterAffinity(spec.TargetCluster, path.Child("targetCluster"))
 	if spec.OverrideRules != nil {

@@ -133,6 +133,23 @@ func TestValidateOverridePolicy(t *testing.T) {
 				"Invalid spec.overriders: overrideRules and overriders can't co-exist",
 			},
 		},
+		{
+			name: "fields that say which object it is", spec: `{overrideRules: [{overriders: {labelsOverrider: [{operator: add, value: {a: b}}]}}, {overriders: {plaintext: [{path: "", operator: replace}, {path: /spec}, {path: /apiVersion}, {path: /kind}, {path: /metadata}, {path: /metadata/name}, {path: /metadata/namespace}, {path: /metadata/labels}], imageOverrider: [{component: Tag, operator: remove}, {component: Tag, operator: remove, predicate: {path: /metadata/name}}], fieldOverrider: [{fieldPath: /kind, json: [{subPath: /a, operator: remove}]}]}}]}`,
+			want: []string{
+				"Forbidden spec.overrideRules[1].overriders.plaintext[0].path: " + keepsIdentity,
+				"Forbidden spec.overrideRules[1].overriders.plaintext[2].path: " + keepsIdentity,
+				"Forbidden spec.overrideRules[1].overriders.plaintext[3].path: " + keepsIdentity,
+				"Forbidden spec.overrideRules[1].overriders.plaintext[4].path: " + keepsIdentity,
+				"Forbidden spec.overrideRules[1].overriders.plaintext[5].path: " + keepsIdentity,
+				"Forbidden spec.overrideRules[1].overriders.plaintext[6].path: " + keepsIdentity,
+				"Forbidden spec.overrideRules[1].overriders.imageOverrider[1].predicate.path: " + keepsIdentity,
+				"Forbidden spec.overrideRules[1].overriders.fieldOverrider[0].fieldPath: " + keepsIdentity,
+			},
+		},
+		{
+			name: "which object it is, in the deprecated form", spec: `{overriders: {plaintext: [{path: "", operator: replace}]}}`,
+			want: []string{"Forbidden spec.overriders.plaintext[0].path: " + keepsIdentity},
+		},
 		{name: "field overriders of the deprecated form count for nothing", spec: `{overrideRules: [], overriders: {fieldOverrider: [{fieldPath: /x}]}}`},
 		{
 			name: "labels, annotations, pointers", spec: `{overrideRules: [{targetCluster: {fieldSelector: {matchExpressions: [{key: zone, operator: Gt}]}}, overriders: {annotationsOverrider: [{operator: add, value: {"a b": c}}], labelsOverrider: [{operator: add, value: {a: "b c"}}], imageOverrider: [{component: Tag, operator: remove}, {component: Tag, operator: remove, predicate: {path: x}}]}}]}`,
@@ -164,6 +181,25 @@ func TestValidateOverridePolicy(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestValidateOverridePolicyUpdate(t *testing.T) {
+	const changesKind = `{overrideRules: [{overriders: {plaintext: [{path: /kind, operator: replace, value: Secret}]}}]}`
+	policy := func(spec string) *policyv1alpha1.OverridePolicy {
+		return &policyv1alpha1.OverridePolicy{Spec: *decode[policyv1alpha1.OverrideSpec](t, spec)}
+	}
+	old := policy(changesKind)
+	if errs := ValidateOverridePolicyUpdate(policy(changesKind), old); len(errs) > 0 {
+		t.Errorf("a stored policy may keep its spec, but: %v", errs)
+	}
+	changed := policy(changesKind)
+	changed.Spec.ResourceSelectors = []policyv1alpha1.ResourceSelector{{APIVersion: "v1", Kind: "ConfigMap"}}
+	if errs := ValidateOverridePolicyUpdate(changed, old); len(errs) != 1 {
+		t.Errorf("another spec that changes the kind: got %v", errs)
+	}
+	if errs := ValidateOverridePolicyUpdate(policy(`{}`), old); len(errs) > 0 {
+		t.Errorf("mending a policy: got %v", errs)
 	}
 }
 

@@ -45,6 +45,10 @@ func (e *Error) Unwrap() error { return e.Err }
 // rules were applied. Cluster-wide policies come first, then those of the
 // object's namespace; less specific ones before more specific ones.
 //
+// No policy changes the apiVersion, kind, namespace or name of the object, and no
+// namespaced policy changes objects that grant rights or set limits: one that
+// would is an Error that wraps ErrForbidden.
+//
 // obj is never changed. When no rule applies it is returned itself; otherwise
 // the result is a copy that the caller owns. A caller that changes the result in
 // place must own obj or compare the two pointers first.
@@ -63,17 +67,22 @@ func Apply(obj *unstructured.Unstructured, cluster *clusterv1alpha1.Cluster, pol
 			return nil, Applied{}, err
 		}
 	}
-	if r.obj != obj && r.obj.GetKind() == "" {
-		return nil, Applied{}, fmt.Errorf("overrides for cluster(%s) left %s %s/%s without a kind",
-			cluster.Name, obj.GetKind(), obj.GetNamespace(), obj.GetName())
-	}
 	return r.obj, Applied{Cluster: clusterWide, Namespaced: namespaced}, nil
+}
+
+// errSecret stands for errors that may quote what is in a Secret: errors become
+// events, which more users may read.
+var errSecret = errors.New("the overrider does not fit the Secret, whose content is not shown")
+
+func isSecret(obj *unstructured.Unstructured) bool {
+	return obj.GetKind() == "Secret" && obj.GetAPIVersion() == "v1"
 }
 
 // run is one application of policies.
 type run struct {
 	cluster     *clusterv1alpha1.Cluster
 	source, obj *unstructured.Unstructured
+	guard       guard
 }
 
 // ranked is a policy that selects the object.
@@ -101,6 +110,10 @@ func (r *run) scope(policies Policies, namespace string) ([]AppliedRule, error) 
 	slices.SortFunc(selected, func(a, b ranked) int {
 		return cmp.Or(cmp.Compare(a.priority, b.priority), cmp.Compare(a.GetName(), b.GetName()))
 	})
+	if len(selected) == 0 {
+		return nil, nil
+	}
+	r.guard = newGuard(r.obj, namespace != "")
 	var applied []AppliedRule
 	for _, p := range selected {
 		for i, rule := range rules(p.OverrideSpec()) {
@@ -111,6 +124,9 @@ func (r *run) scope(policies Policies, namespace string) ([]AppliedRule, error) 
 				overrider := ""
 				if at := (*located)(nil); errors.As(err, &at) {
 					overrider, err = at.at, at.err
+				}
+				if !errors.Is(err, ErrForbidden) && isSecret(r.obj) {
+					err = errSecret
 				}
 				return nil, &Error{Namespace: namespace, Policy: p.GetName(), Rule: i, Overrider: overrider, Cluster: r.cluster.Name, Err: err}
 			}
@@ -150,33 +166,33 @@ func (r *run) rule(o *policyv1alpha1.Overriders) error {
 		r.obj = r.source.DeepCopy()
 	}
 	tree := r.obj.Object
-	if err := each("imageOverrider", o.ImageOverrider, func(i *policyv1alpha1.ImageOverrider) error { return overrideImage(tree, i) }); err != nil {
+	if err := each(r, "imageOverrider", o.ImageOverrider, func(i *policyv1alpha1.ImageOverrider) error { return overrideImage(tree, i) }); err != nil {
 		return err
 	}
-	if err := each("commandOverrider", o.CommandOverrider, func(c *policyv1alpha1.CommandArgsOverrider) error {
+	if err := each(r, "commandOverrider", o.CommandOverrider, func(c *policyv1alpha1.CommandArgsOverrider) error {
 		return overrideWords(tree, "command", c)
 	}); err != nil {
 		return err
 	}
-	if err := each("argsOverrider", o.ArgsOverrider, func(c *policyv1alpha1.CommandArgsOverrider) error {
+	if err := each(r, "argsOverrider", o.ArgsOverrider, func(c *policyv1alpha1.CommandArgsOverrider) error {
 		return overrideWords(tree, "args", c)
 	}); err != nil {
 		return err
 	}
-	if err := each("labelsOverrider", o.LabelsOverrider, func(l *policyv1alpha1.LabelAnnotationOverrider) error {
+	if err := each(r, "labelsOverrider", o.LabelsOverrider, func(l *policyv1alpha1.LabelAnnotationOverrider) error {
 		return overrideKeys(tree, "labels", l)
 	}); err != nil {
 		return err
 	}
-	if err := each("annotationsOverrider", o.AnnotationsOverrider, func(l *policyv1alpha1.LabelAnnotationOverrider) error {
+	if err := each(r, "annotationsOverrider", o.AnnotationsOverrider, func(l *policyv1alpha1.LabelAnnotationOverrider) error {
 		return overrideKeys(tree, "annotations", l)
 	}); err != nil {
 		return err
 	}
-	if err := each("fieldOverrider", o.FieldOverrider, func(f *policyv1alpha1.FieldOverrider) error { return overrideField(tree, f) }); err != nil {
+	if err := each(r, "fieldOverrider", o.FieldOverrider, func(f *policyv1alpha1.FieldOverrider) error { return overrideField(tree, f) }); err != nil {
 		return err
 	}
-	return each("plaintext", o.Plaintext, func(p *policyv1alpha1.PlaintextOverrider) error {
+	return each(r, "plaintext", o.Plaintext, func(p *policyv1alpha1.PlaintextOverrider) error {
 		changed, err := overridePlaintext(r.obj.Object, p)
 		if err == nil {
 			r.obj.Object = changed
@@ -185,9 +201,15 @@ func (r *run) rule(o *policyv1alpha1.Overriders) error {
 	})
 }
 
-func each[T any](name string, list []T, apply func(*T) error) error {
+// each applies the entries of one list of overriders and checks after each what
+// it changed.
+func each[T any](r *run, name string, list []T, apply func(*T) error) error {
 	for i := range list {
-		if err := apply(&list[i]); err != nil {
+		err := apply(&list[i])
+		if err == nil {
+			err = r.guard.check(r.obj.Object)
+		}
+		if err != nil {
 			return &located{at: fmt.Sprintf("%s[%d]", name, i), err: err}
 		}
 	}

@@ -230,7 +230,7 @@ func TestApply_Errors(t *testing.T) {
 		{"adding without a parent", `plaintext: [{path: /spec/x/y, operator: add, value: 1}]`, `there is no "x"`},
 		{"inserting out of range", `plaintext: [{path: /spec/template/spec/containers/3, operator: add, value: 1}]`, "out of range"},
 		{"replacing the object by a list", `plaintext: [{path: "", operator: replace, value: [1]}]`, "the object would become []interface"},
-		{"taking the kind away", `plaintext: [{path: /kind, operator: remove}]`, "without a kind"},
+		{"taking the kind away", `plaintext: [{path: /kind, operator: remove}]`, `kind "Deployment" would become ""`},
 		{"a field that is no string", `fieldOverrider: [{fieldPath: /spec/replicas, json: [{subPath: /a, operator: remove}]}]`, "Get object's value by overrider's path(/spec/replicas) is not string"},
 		{"a field that is no JSON", `fieldOverrider: [{fieldPath: /metadata/name, json: [{subPath: /a, operator: remove}]}]`, "changing the JSON document"},
 	} {

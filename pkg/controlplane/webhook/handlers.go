@@ -110,14 +110,10 @@ func validators(d Deps) map[string]admission.Handler {
 			withWarnings(func(ctx context.Context, p *policyv1alpha1.ClusterPropagationPolicy) []string {
 				return d.warner(ctx).PropagationPolicy(p)
 			}),
-		"/validate-overridepolicy": newValidator(policyKind("OverridePolicy"), pure(func(p *policyv1alpha1.OverridePolicy) error {
-			return validation.ValidateOverridePolicy(p).ToAggregate()
-		})).withWarnings(func(ctx context.Context, p *policyv1alpha1.OverridePolicy) []string {
+		"/validate-overridepolicy": newValidator(policyKind("OverridePolicy"), checkOverrides[policyv1alpha1.OverridePolicy]).withWarnings(func(ctx context.Context, p *policyv1alpha1.OverridePolicy) []string {
 			return d.warner(ctx).OverridePolicy(p)
 		}),
-		"/validate-clusteroverridepolicy": newValidator(policyKind("ClusterOverridePolicy"), pure(func(p *policyv1alpha1.ClusterOverridePolicy) error {
-			return validation.ValidateOverridePolicy(p).ToAggregate()
-		})).withWarnings(func(ctx context.Context, p *policyv1alpha1.ClusterOverridePolicy) []string {
+		"/validate-clusteroverridepolicy": newValidator(policyKind("ClusterOverridePolicy"), checkOverrides[policyv1alpha1.ClusterOverridePolicy]).withWarnings(func(ctx context.Context, p *policyv1alpha1.ClusterOverridePolicy) []string {
 			return d.warner(ctx).OverridePolicy(p)
 		}),
 		"/validate-federatedresourcequota": newValidator(policyKind("FederatedResourceQuota"), pure(func(q *policyv1alpha1.FederatedResourceQuota) error {
@@ -195,4 +191,15 @@ func checkPolicy[T any, P interface {
 		return err
 	}
 	return validation.ValidatePropagationPolicy(P(obj)).ToAggregate()
+}
+
+// checkOverrides judges an override policy.
+func checkOverrides[T any, P interface {
+	*T
+	policyv1alpha1.OverridePolicyObject
+}](_ context.Context, _ *admission.Request, obj, old *T) error {
+	if old == nil {
+		return validation.ValidateOverridePolicy(P(obj)).ToAggregate()
+	}
+	return validation.ValidateOverridePolicyUpdate(P(obj), P(old)).ToAggregate()
 }

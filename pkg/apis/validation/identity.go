@@ -1,0 +1,67 @@
+package validation
+
+import (
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
+)
+
+// keepsIdentity is the reason for refusing overriders of fields that distinguish
+// an object from others.
+const keepsIdentity = "an override must not change apiVersion, kind, namespace or name of an object"
+
+// validateIdentity refuses overriders of the fields that distinguish an object
+// from others, in either form of a policy.
+func validateIdentity(spec *policyv1alpha1.OverrideSpec, path *field.Path) field.ErrorList {
+	errs := validateOverridersIdentity(&spec.Overriders, path.Child("overriders"))
+	for i := range spec.OverrideRules {
+		errs = append(errs, validateOverridersIdentity(&spec.OverrideRules[i].Overriders, path.Child("overrideRules").Index(i).Child("overriders"))...)
+	}
+	return errs
+}
+
+func validateOverridersIdentity(o *policyv1alpha1.Overriders, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	check := func(pointer string, at *field.Path) {
+		if pointsAtIdentity(pointer) {
+			errs = append(errs, field.Forbidden(at, keepsIdentity))
+		}
+	}
+	for i := range o.Plaintext {
+		check(o.Plaintext[i].Path, path.Child("plaintext").Index(i).Child("path"))
+	}
+	for i := range o.ImageOverrider {
+		// Images are strings: an empty path, or one to metadata, fails when applied.
+		if predicate := o.ImageOverrider[i].Predicate; predicate != nil && predicate.Path != "" {
+			check(predicate.Path, path.Child("imageOverrider").Index(i).Child("predicate", "path"))
+		}
+	}
+	for i := range o.FieldOverrider {
+		if o.FieldOverrider[i].FieldPath != "" {
+			check(o.FieldOverrider[i].FieldPath, path.Child("fieldOverrider").Index(i).Child("fieldPath"))
+		}
+	}
+	return errs
+}
+
+// pointsAtIdentity reports whether a JSON pointer is to a field that distinguishes
+// an object from others, or to what such fields are in.
+func pointsAtIdentity(pointer string) bool {
+	decoded := strings.ReplaceAll(strings.ReplaceAll(pointer, "~1", "/"), "~0", "~")
+	return slices.Contains([]string{"", "/apiVersion", "/kind", "/metadata", "/metadata/name", "/metadata/namespace"}, decoded)
+}
+
+// ValidateOverridePolicyUpdate checks an OverridePolicy or a ClusterOverridePolicy
+// against the stored one that it replaces. A stored policy that overrides what it
+// must not may keep its spec: it is not applied, and must not be stuck either.
+func ValidateOverridePolicyUpdate(p, old policyv1alpha1.OverridePolicyObject) field.ErrorList {
+	errs := validateOverrideSpec(p)
+	if equality.Semantic.DeepEqual(p.OverrideSpec(), old.OverrideSpec()) {
+		return errs
+	}
+	return append(errs, validateIdentity(p.OverrideSpec(), field.NewPath("spec"))...)
+}

@@ -1,0 +1,111 @@
+package override
+
+import (
+	"errors"
+	"fmt"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// ErrForbidden is the cause of an Error for an overrider that changes what its
+// policy must not change: the identity of an object, or, for a namespaced policy,
+// the rights or limits that an object sets.
+var ErrForbidden = errors.New("not allowed in an override")
+
+// shownValue is the length, in bytes, up to which values are part of messages.
+const shownValue = 128
+
+// Identity is what distinguishes an object from all others in a cluster.
+type Identity struct {
+	APIVersion, Kind, Namespace, Name string
+}
+
+// IdentityOf returns the identity of an object.
+func IdentityOf(obj *unstructured.Unstructured) Identity {
+	return Identity{APIVersion: obj.GetAPIVersion(), Kind: obj.GetKind(), Namespace: obj.GetNamespace(), Name: obj.GetName()}
+}
+
+// Check returns an error that wraps ErrForbidden when the object has another
+// identity. Fields that are not strings count as changed.
+func (i Identity) Check(obj map[string]any) error {
+	metadata, ok := obj["metadata"].(map[string]any)
+	if !ok {
+		return fmt.Errorf("metadata would become %T: %w", obj["metadata"], ErrForbidden)
+	}
+	for _, f := range []struct {
+		path, want string
+		values     map[string]any
+		key        string
+	}{
+		{"apiVersion", i.APIVersion, obj, "apiVersion"},
+		{"kind", i.Kind, obj, "kind"},
+		{"metadata.namespace", i.Namespace, metadata, "namespace"},
+		{"metadata.name", i.Name, metadata, "name"},
+	} {
+		value, set := f.values[f.key]
+		text, isString := value.(string)
+		if set && !isString {
+			return fmt.Errorf("%s would become %T: %w", f.path, value, ErrForbidden)
+		}
+		if text != f.want {
+			return fmt.Errorf("%s %q would become %q: %w", f.path, f.want, shorten(text), ErrForbidden)
+		}
+	}
+	return nil
+}
+
+func shorten(s string) string {
+	if len(s) > shownValue {
+		return s[:shownValue] + "..."
+	}
+	return s
+}
+
+// guard holds what the policies of one scope must leave as it is.
+type guard struct {
+	identity Identity
+	// rights is a copy of an object whose content only cluster-wide policies may
+	// change; nil for other objects.
+	rights map[string]any
+}
+
+// newGuard returns the guard of an object for the policies of one scope. Who may
+// write OverridePolicies in a namespace need not be allowed to write the objects
+// that grant rights or set limits in it.
+func newGuard(obj *unstructured.Unstructured, namespaced bool) guard {
+	g := guard{identity: IdentityOf(obj)}
+	if namespaced && setsRights(obj.GroupVersionKind().GroupKind()) {
+		g.rights = runtime.DeepCopyJSON(obj.Object)
+	}
+	return g
+}
+
+// setsRights reports whether objects of a kind grant rights or set limits in
+// their namespace: those that the default role "edit" may not write.
+func setsRights(kind schema.GroupKind) bool {
+	return kind.Group == rbacv1.GroupName || kind.Group == "" && (kind.Kind == "ResourceQuota" || kind.Kind == "LimitRange")
+}
+
+// check returns an error that wraps ErrForbidden when the object is no longer
+// what the guard protects.
+func (g *guard) check(obj map[string]any) error {
+	if err := g.identity.Check(obj); err != nil {
+		return err
+	}
+	if g.rights == nil {
+		return nil
+	}
+	for _, fields := range []map[string]any{g.rights, obj} {
+		for field := range fields {
+			if field != "metadata" && !equality.Semantic.DeepEqual(g.rights[field], obj[field]) {
+				return fmt.Errorf("a namespaced policy would change %s of %s %q; use a ClusterOverridePolicy: %w",
+					shorten(field), g.identity.Kind, g.identity.Name, ErrForbidden)
+			}
+		}
+	}
+	return nil
+}
