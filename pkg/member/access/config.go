@@ -37,7 +37,7 @@ func Config(ctx context.Context, cluster *clusterv1alpha1.Cluster, read SecretRe
 	}
 	cfg.BearerToken = credentials.Token
 	cfg.Timeout = Timeout
-	return cfg, nil
+	return Guard(cfg), nil
 }
 
 // config returns the settings without the token.
@@ -112,6 +112,8 @@ func transport(cfg *rest.Config) (*http.Transport, error) {
 		TLSClientConfig:     tlsConfig,
 		TLSHandshakeTimeout: handshakeTimeout,
 		MaxIdleConnsPerHost: idleConnections,
-		DialContext:         (&net.Dialer{Timeout: dialTimeout, KeepAlive: dialTimeout * 3}).DialContext,
+
+		MaxResponseHeaderBytes: maxHeader,
+		DialContext:            (&net.Dialer{Timeout: dialTimeout, KeepAlive: dialTimeout * 3}).DialContext,
 	}), nil
 }

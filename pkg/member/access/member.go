@@ -31,7 +31,7 @@ type Member struct {
 	http    *http.Client
 	dynamic *dynamic.DynamicClient
 	core    *corev1client.CoreV1Client
-	found   *discovery.DiscoveryClient
+	found   *boundedDiscovery
 	meta    metadata.Interface
 	mapper  *mapper
 	idle    func()
@@ -41,6 +41,7 @@ type Member struct {
 // NewMember opens a cluster with settings that do not change. An agent opens its
 // own cluster this way. planeMapper may be nil.
 func NewMember(name string, cfg *rest.Config, planeMapper meta.RESTMapper) (*Member, error) {
+	cfg = Guard(rest.CopyConfig(cfg))
 	shared, err := rest.HTTPClientFor(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("opening cluster %s: %w", name, err)
@@ -55,14 +56,11 @@ func newMember(name string, cfg *rest.Config, client *http.Client, planeMapper m
 	if err != nil {
 		return nil, fmt.Errorf("opening cluster %s: %w", name, err)
 	}
-	binary := rest.CopyConfig(cfg)
-	binary.ContentType = "application/vnd.kubernetes.protobuf"
-	binary.AcceptContentTypes = "application/vnd.kubernetes.protobuf,application/json"
-	core, err := corev1client.NewForConfigAndClient(binary, client)
+	core, err := corev1client.NewForConfigAndClient(cfg, client)
 	if err != nil {
 		return nil, fmt.Errorf("opening cluster %s: %w", name, err)
 	}
-	found, err := discovery.NewDiscoveryClientForConfigAndClient(cfg, client)
+	found, err := newDiscovery(cfg, client)
 	if err != nil {
 		return nil, fmt.Errorf("opening cluster %s: %w", name, err)
 	}
@@ -93,7 +91,7 @@ func (m *Member) Dynamic() dynamic.Interface { return m.dynamic }
 // Metadata returns a client for the metadata of objects of any kind.
 func (m *Member) Metadata() metadata.Interface { return m.meta }
 
-// Core returns a client for the core types; it speaks protobuf.
+// Core returns a client for the core types.
 func (m *Member) Core() corev1client.CoreV1Interface { return m.core }
 
 // Discovery tells what the cluster serves.

@@ -145,6 +145,7 @@ func (p *Pool) open(ctx context.Context, cluster *clusterv1alpha1.Cluster) (*Mem
 	if err != nil {
 		return nil, nil, err
 	}
+	Guard(cfg)
 	cfg.UserAgent = p.opts.UserAgent
 	if p.opts.QPS > 0 {
 		cfg.QPS, cfg.Burst = p.opts.QPS, max(p.opts.Burst, 1)

@@ -28,6 +28,9 @@ const (
 	membersAtOnce = 64
 	// defaultMemberTimeout is how long one member is waited for.
 	defaultMemberTimeout = 10 * time.Second
+	// maxMemberAnswer bounds the answer of one member, in bytes after decompression:
+	// the answers of all are in memory until they are merged.
+	maxMemberAnswer = 32 << 20
 )
 
 // allClusters serves requests to all clusters at once: lists are merged, a named
@@ -75,7 +78,7 @@ func (a *allClusters) handler(in inner, requester user.Info, responder rest.Resp
 func (a *allClusters) one(w http.ResponseWriter, req *http.Request, in inner, info *genericrequest.RequestInfo, requester user.Info, responder rest.Responder) {
 	question := inner{path: objectPath(info)}
 	header := http.Header{"Accept": {"application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1, application/json"}}
-	replies, err := a.ask(req.Context(), question, header, requester)
+	replies, err := a.ask(req.Context(), question, header, requester, 0)
 	if err != nil {
 		responder.Error(err)
 		return
@@ -112,7 +115,7 @@ func (a *allClusters) list(w http.ResponseWriter, req *http.Request, in inner, r
 	query.Del("continue")
 	whole := query.Encode()
 	question.query = &whole
-	replies, err := a.ask(req.Context(), question, http.Header{"Accept": {acceptJSON(req.Header.Values("Accept"))}}, requester)
+	replies, err := a.ask(req.Context(), question, http.Header{"Accept": {acceptJSON(req.Header.Values("Accept"))}}, requester, maxMemberAnswer)
 	if err != nil {
 		responder.Error(err)
 		return
@@ -130,9 +133,9 @@ func (a *allClusters) list(w http.ResponseWriter, req *http.Request, in inner, r
 }
 
 // ask sends a GET to every cluster, in the name of the requester, and returns the
-// answers by name of the cluster. Clusters that are known not to answer are not
-// asked.
-func (a *allClusters) ask(ctx context.Context, question inner, header http.Header, requester user.Info) ([]reply, error) {
+// answers by name of the cluster. Bodies are read up to limit bytes, not at all if it
+// is 0. Clusters that are known not to answer are not asked.
+func (a *allClusters) ask(ctx context.Context, question inner, header http.Header, requester user.Info, limit int64) ([]reply, error) {
 	clusters, err := a.clusters.All(ctx)
 	if err != nil {
 		return nil, err
@@ -148,7 +151,7 @@ func (a *allClusters) ask(ctx context.Context, question inner, header http.Heade
 	group.SetLimit(membersAtOnce)
 	for i := range clusters {
 		group.Go(func() error {
-			replies[i] = a.askOne(ctx, &clusters[i], question, header, requester)
+			replies[i] = a.askOne(ctx, &clusters[i], question, header, requester, limit)
 			return nil
 		})
 	}
@@ -156,7 +159,7 @@ func (a *allClusters) ask(ctx context.Context, question inner, header http.Heade
 	return replies, nil
 }
 
-func (a *allClusters) askOne(ctx context.Context, c *clusterv1alpha1.Cluster, question inner, header http.Header, requester user.Info) reply {
+func (a *allClusters) askOne(ctx context.Context, c *clusterv1alpha1.Cluster, question inner, header http.Header, requester user.Info, limit int64) reply {
 	r := reply{cluster: c.Name}
 	if ready := meta.FindStatusCondition(c.Status.Conditions, clusterv1alpha1.ClusterConditionReady); ready != nil && ready.Status != metav1.ConditionTrue {
 		r.err = fmt.Errorf("the cluster is not ready (%s)", ready.Reason)
@@ -187,8 +190,29 @@ func (a *allClusters) askOne(ctx context.Context, c *clusterv1alpha1.Cluster, qu
 	}
 	defer func() { _ = answer.Body.Close() }() // read or given up
 	r.code, r.header = answer.StatusCode, answer.Header
-	r.body, r.err = io.ReadAll(answer.Body)
+	if r.code == http.StatusOK && limit > 0 {
+		r.body, r.err = readAll(answer, limit)
+	}
 	return r
+}
+
+// readAll reads an answer unless it is longer than limit.
+func readAll(answer *http.Response, limit int64) ([]byte, error) {
+	if answer.ContentLength > limit {
+		return nil, tooLarge(limit)
+	}
+	body, err := io.ReadAll(io.LimitReader(answer.Body, limit+1))
+	if err != nil {
+		return nil, fmt.Errorf("reading the answer: %w", err)
+	}
+	if int64(len(body)) > limit {
+		return nil, tooLarge(limit)
+	}
+	return body, nil
+}
+
+func tooLarge(limit int64) error {
+	return fmt.Errorf("its answer is larger than %d MiB; ask this cluster alone, or for less", limit>>20)
 }
 
 // objectPath is the path that shows whether an object exists: its own, or that of

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httputil"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -43,6 +44,8 @@ func forward(m *member, in inner, requester user.Info, responder rest.Responder)
 		}
 		if upgrade {
 			p.Transport, p.ModifyResponse = m.upgrade, checkUpgrade
+		} else {
+			p.ModifyResponse = func(r *http.Response) error { return keepRedirect(r, m, req) }
 		}
 		defer endQuietly(req.Context())
 		p.ServeHTTP(w, req)
@@ -102,6 +105,47 @@ func (e *upgradeError) Error() string {
 	return fmt.Sprintf("invalid upgrade response: status code %d", e.code)
 }
 
+// redirectError is a redirect that leads away from the member.
+type redirectError struct{ code int }
+
+func (e *redirectError) Error() string {
+	return fmt.Sprintf("it answered with a redirect (%d) to another server, which is not passed on", e.code)
+}
+
+// keepRedirect makes a redirect within the member one within the proxy. Others are
+// errors: the client would follow them with its credentials for the control plane.
+func keepRedirect(r *http.Response, m *member, req *http.Request) error {
+	if r.StatusCode < http.StatusMultipleChoices || r.StatusCode >= http.StatusBadRequest || r.StatusCode == http.StatusNotModified {
+		return nil
+	}
+	for _, name := range []string{"Refresh", "Content-Location"} {
+		r.Header.Del(name)
+	}
+	location := r.Header.Get("Location")
+	if location == "" {
+		return nil
+	}
+	to, err := r.Request.URL.Parse(location)
+	if err != nil || to.Scheme != m.endpoint.Scheme || to.Host != m.endpoint.Host || to.User != nil {
+		return &redirectError{code: r.StatusCode}
+	}
+	inside, ok := strings.CutPrefix(to.EscapedPath(), strings.TrimRight(m.endpoint.EscapedPath(), "/"))
+	if !ok || !strings.HasPrefix(inside, "/") {
+		return &redirectError{code: r.StatusCode}
+	}
+	outer := beforeProxy(req)
+	if outer == "" {
+		return &redirectError{code: r.StatusCode}
+	}
+	within := url.URL{RawQuery: to.RawQuery, Fragment: to.Fragment}
+	if within.Path, err = url.PathUnescape(outer + inside); err != nil {
+		return &redirectError{code: r.StatusCode}
+	}
+	within.RawPath = outer + inside
+	r.Header.Set("Location", within.String())
+	return nil
+}
+
 func checkUpgrade(r *http.Response) error {
 	if r.StatusCode != http.StatusSwitchingProtocols && r.StatusCode < http.StatusBadRequest {
 		return &upgradeError{code: r.StatusCode}
@@ -116,6 +160,10 @@ func respondError(ctx context.Context, responder rest.Responder, cluster string,
 	}
 	if e := (*upgradeError)(nil); errors.As(err, &e) {
 		responder.Error(err)
+		return
+	}
+	if e := (*redirectError)(nil); errors.As(err, &e) {
+		responder.Error(status(http.StatusBadGateway, metav1.StatusReasonServiceUnavailable, fmt.Sprintf("reaching cluster %s: %v", cluster, err)))
 		return
 	}
 	responder.Error(unreachable(cluster, err))

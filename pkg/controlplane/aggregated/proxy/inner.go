@@ -68,6 +68,16 @@ func afterProxy(p string) string {
 	return "/" + parts[6]
 }
 
+// beforeProxy returns the path of the proxy that a request was sent to, as it was
+// written: /apis/<group>/<version>/clusters/<name>/proxy. It is empty for other paths.
+func beforeProxy(req *http.Request) string {
+	parts := strings.SplitN(strings.TrimPrefix(req.URL.EscapedPath(), "/"), "/", 7)
+	if len(parts) < 6 || parts[5] != "proxy" {
+		return ""
+	}
+	return "/" + strings.Join(parts[:6], "/")
+}
+
 // url returns the URL of the inner request below a base URL.
 func (in inner) url(base *url.URL, outer *http.Request) *url.URL {
 	u := *base

@@ -118,6 +118,8 @@ func newTransport(config *tls.Config, http2 bool) *http.Transport {
 		MaxIdleConnsPerHost:   64,
 		IdleConnTimeout:       90 * time.Second,
 		ExpectContinueTimeout: time.Second,
+		// Members choose the headers of their answers.
+		MaxResponseHeaderBytes: 256 << 10,
 		// A connection that has died is noticed by pings.
 		HTTP2: &http.HTTP2Config{SendPingTimeout: 30 * time.Second, PingTimeout: 15 * time.Second},
 	}

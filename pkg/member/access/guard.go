@@ -1,0 +1,356 @@
+package access
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/rest"
+)
+
+// What a member may answer at most, in bytes after decompression.
+const (
+	// MaxDiscovery bounds an answer about what the member serves, its version or its
+	// health.
+	MaxDiscovery = 8 << 20
+	// MaxAnswer bounds an object and a page of a list.
+	MaxAnswer = 16 << 20
+	// MaxEvent bounds one event of a watch.
+	MaxEvent = 3 << 20
+	// maxValues bounds the JSON values of an answer or event: decoded, the smallest
+	// take a hundred times the memory of their text.
+	maxValues = 1 << 18
+	// maxDepth bounds the nesting of JSON.
+	maxDepth = 500
+	// maxHeader bounds the headers of an answer.
+	maxHeader = 256 << 10
+)
+
+const (
+	// largeAnswer is the size from which an answer counts as large, and largeAtOnce
+	// how many of those are read from a member at the same time.
+	largeAnswer = 256 << 10
+	largeAtOnce = 2
+	// discoveryAtOnce bounds the requests for discovery to a member at the same time.
+	discoveryAtOnce = 16
+)
+
+// LimitError is the error for an answer that exceeds a limit.
+type LimitError struct {
+	// Method and Path are those of the request.
+	Method, Path string
+	// Problem says which limit is exceeded.
+	Problem string
+}
+
+// Error implements error.
+func (e *LimitError) Error() string {
+	return fmt.Sprintf("the answer to %s %s was refused: %s", e.Method, e.Path, e.Problem)
+}
+
+// IsLimit reports whether an error is due to an answer that exceeds a limit.
+func IsLimit(err error) bool {
+	var limit *LimitError
+	return errors.As(err, &limit)
+}
+
+// Guard makes the clients of a configuration withstand any server: answers have
+// limits in size, time, nesting and number of values, are JSON or text, and redirects
+// are errors, since a redirected request would take its credentials to another host.
+// The clients of the configuration share the bounds on parallel requests.
+func Guard(cfg *rest.Config) *rest.Config {
+	g := newGuard(cfg.Host, Timeout)
+	cfg.Wrap(func(base http.RoundTripper) http.RoundTripper { return &guarded{guard: g, base: base} })
+	return cfg
+}
+
+func newGuard(host string, timeout time.Duration) *guard {
+	prefix := ""
+	if base, err := url.Parse(host); err == nil {
+		prefix = strings.TrimRight(base.Path, "/")
+	}
+	return &guard{
+		prefix: prefix, timeout: timeout,
+		large: make(chan struct{}, largeAtOnce), discovery: make(chan struct{}, discoveryAtOnce),
+	}
+}
+
+// guard is the state that the clients of one member share.
+type guard struct {
+	// prefix is the path of the member's address.
+	prefix  string
+	timeout time.Duration
+	// large and discovery hold a place for each request under way.
+	large, discovery chan struct{}
+}
+
+type guarded struct {
+	*guard
+	base http.RoundTripper
+}
+
+// WrappedRoundTripper lets client-go find the transport below.
+func (g *guarded) WrappedRoundTripper() http.RoundTripper { return g.base }
+
+// answerKind decides which limits an answer has.
+type answerKind int
+
+const (
+	answerObject answerKind = iota
+	answerDiscovery
+	answerWatch
+)
+
+// kindOf returns the kind of the answer to a request.
+func (g *guard) kindOf(u *url.URL) answerKind {
+	switch u.Query().Get("watch") {
+	case "", "0", "false":
+	default:
+		return answerWatch
+	}
+	path := strings.Trim(strings.TrimPrefix(u.Path, g.prefix), "/")
+	parts := strings.Split(path, "/")
+	switch {
+	case parts[0] == "api" && len(parts) <= 2, parts[0] == "apis" && len(parts) <= 3:
+		return answerDiscovery
+	case parts[0] != "api" && parts[0] != "apis":
+		return answerDiscovery
+	}
+	return answerObject
+}
+
+// RoundTrip implements http.RoundTripper.
+func (g *guarded) RoundTrip(req *http.Request) (*http.Response, error) {
+	kind := g.kindOf(req.URL)
+	ctx, cancel := context.WithCancelCause(req.Context())
+	stop := func() { cancel(context.Canceled) }
+	timer := time.AfterFunc(g.timeout, func() { cancel(errTimeout{g.timeout}) })
+	free := func() {}
+	if kind == answerDiscovery {
+		select {
+		case g.discovery <- struct{}{}:
+			free = sync.OnceFunc(func() { <-g.discovery })
+		case <-ctx.Done():
+			timer.Stop()
+			return nil, fmt.Errorf("waiting for other requests: %w", context.Cause(ctx))
+		}
+	}
+	done := func() { timer.Stop(); stop(); free() }
+	req = req.Clone(ctx)
+	if accept := req.Header.Values("Accept"); len(accept) > 0 {
+		req.Header.Set("Accept", withoutBinary(accept))
+	}
+	resp, err := g.base.RoundTrip(req)
+	if err != nil {
+		err = cause(ctx, err)
+		done()
+		return nil, err
+	}
+	if err := acceptable(req, resp); err != nil {
+		_ = resp.Body.Close()
+		done()
+		return nil, err
+	}
+	b := &body{
+		guard: g.guard, ctx: ctx, base: resp.Body, method: req.Method, path: req.URL.Path, done: done,
+		limit: MaxAnswer, scan: scanner{maxValues: maxValues, maxDepth: maxDepth},
+	}
+	switch kind {
+	case answerDiscovery:
+		b.limit = MaxDiscovery
+	case answerWatch:
+		b.limit, b.watch = MaxEvent, true
+		timer.Stop()
+	case answerObject:
+	}
+	if !b.watch && resp.ContentLength > b.limit {
+		_ = b.Close()
+		return nil, b.tooLarge()
+	}
+	resp.Body = b
+	return resp, nil
+}
+
+// withoutBinary returns the media types of Accept headers without protobuf and CBOR,
+// whose content cannot be counted before it is decoded.
+func withoutBinary(accept []string) string {
+	var kept []string
+	for _, line := range accept {
+		for one := range strings.SplitSeq(line, ",") {
+			if one = strings.TrimSpace(one); !strings.Contains(one, "protobuf") && !strings.Contains(one, "cbor") {
+				kept = append(kept, one)
+			}
+		}
+	}
+	if len(kept) == 0 {
+		return "application/json"
+	}
+	return strings.Join(kept, ",")
+}
+
+// errTimeout ends requests that take too long.
+type errTimeout struct{ after time.Duration }
+
+// Error implements error.
+func (e errTimeout) Error() string { return fmt.Sprintf("no complete answer within %s", e.after) }
+
+// Timeout implements net.Error.
+func (errTimeout) Timeout() bool { return true }
+
+// Temporary implements net.Error.
+func (errTimeout) Temporary() bool { return true }
+
+// Is makes it a deadline that passed.
+func (errTimeout) Is(target error) bool { return target == context.DeadlineExceeded }
+
+// cause returns why a request really failed.
+func cause(ctx context.Context, err error) error {
+	var timeout errTimeout
+	if errors.As(context.Cause(ctx), &timeout) {
+		return timeout
+	}
+	return err
+}
+
+// acceptable reports why an answer is refused by its headers.
+func acceptable(req *http.Request, resp *http.Response) error {
+	problem := ""
+	switch code := resp.StatusCode; {
+	case code == http.StatusNotModified:
+		return nil
+	case code >= http.StatusMultipleChoices && code < http.StatusBadRequest:
+		problem = fmt.Sprintf("it is a redirect (%d), which is not followed", code)
+	case code < http.StatusOK:
+		problem = fmt.Sprintf("it has the code %d, which was not asked for", code)
+	default:
+		media, _, err := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+		switch {
+		case resp.Header.Get("Content-Type") == "", err == nil && (media == "application/json" || strings.HasPrefix(media, "text/")):
+			return nil
+		}
+		problem = fmt.Sprintf("its content type %.100q is not JSON", resp.Header.Get("Content-Type"))
+	}
+	return &LimitError{Method: req.Method, Path: req.URL.Path, Problem: problem}
+}
+
+// body bounds an answer while it is read.
+type body struct {
+	guard *guard
+	ctx   context.Context //nolint:containedctx // the life of the request
+	base  io.ReadCloser
+	// method and path are for errors.
+	method, path string
+	// limit is in bytes: of the answer, or of each event of a watch.
+	limit int64
+	watch bool
+	scan  scanner
+	read  int64
+	// holds is set while the answer has a place among the large ones.
+	holds bool
+	done  func()
+	err   error
+	once  sync.Once
+}
+
+// Read implements io.Reader.
+func (b *body) Read(p []byte) (int, error) {
+	if b.err != nil {
+		return 0, b.err
+	}
+	n, err := b.base.Read(p)
+	if n > 0 {
+		if problem := b.check(p[:n]); problem != nil {
+			b.err = problem
+			b.release()
+			return 0, problem
+		}
+	}
+	if err != nil {
+		if err != io.EOF {
+			err = cause(b.ctx, err)
+		}
+		b.err = err
+		b.release()
+	}
+	return n, err
+}
+
+// check counts what was read.
+func (b *body) check(p []byte) error {
+	if b.watch {
+		return b.checkEvents(p)
+	}
+	b.read += int64(len(p))
+	if b.read > b.limit {
+		return b.tooLarge()
+	}
+	if b.read > largeAnswer && !b.holds {
+		select {
+		case b.guard.large <- struct{}{}:
+			b.holds = true
+		case <-b.ctx.Done():
+			return fmt.Errorf("waiting for other large answers: %w", context.Cause(b.ctx))
+		}
+	}
+	for len(p) > 0 {
+		n, _ := b.scan.next(p)
+		if b.scan.problem != "" {
+			return b.refuse(b.scan.problem)
+		}
+		p = p[n:]
+	}
+	return nil
+}
+
+// checkEvents counts what was read of a stream of JSON values, each by itself.
+func (b *body) checkEvents(p []byte) error {
+	for len(p) > 0 {
+		n, end := b.scan.next(p)
+		b.read += int64(n)
+		switch {
+		case b.scan.problem != "":
+			return b.refuse(b.scan.problem)
+		case b.read > b.limit:
+			return b.tooLarge()
+		case end:
+			b.read = 0
+			b.scan.reset()
+		}
+		p = p[n:]
+	}
+	return nil
+}
+
+func (b *body) tooLarge() error {
+	what := "it"
+	if b.watch {
+		what = "an event"
+	}
+	return b.refuse(fmt.Sprintf("%s is larger than %d MiB", what, b.limit>>20))
+}
+
+func (b *body) refuse(problem string) error {
+	return &LimitError{Method: b.method, Path: b.path, Problem: problem}
+}
+
+// Close implements io.Closer.
+func (b *body) Close() error {
+	b.release()
+	return b.base.Close() //nolint:wrapcheck // the caller's body
+}
+
+func (b *body) release() {
+	b.once.Do(func() {
+		if b.holds {
+			<-b.guard.large
+		}
+		b.done()
+	})
+}
