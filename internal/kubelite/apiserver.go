@@ -60,6 +60,9 @@ func apiServerArgs(cfg Config, certs certificates, etcd ExternalEtcd, port int) 
 			args = append(args, "--etcd-"+flag+"="+value)
 		}
 	}
+	if cfg.AdmissionConfigFile != "" {
+		args = append(args, "--admission-control-config-file="+cfg.AdmissionConfigFile)
+	}
 	if cfg.Profile == ControlPlane {
 		args = append(args, "--disable-admission-plugins=StorageObjectInUseProtection,ServiceAccount",
 			// A custom resource has a cache for every version that is served, and the one that is not

@@ -76,6 +76,7 @@ func bindFlags(fs *pflag.FlagSet, cfg *Config) {
 	fs.IntVar(&cfg.NodePods, "node-pods", cfg.NodePods, "pods that fit on each node")
 	fs.StringVar(&cfg.ServiceClusterIPRange, "service-cluster-ip-range", cfg.ServiceClusterIPRange, "addresses of Services")
 	fs.StringVar(&cfg.ClusterCIDR, "cluster-cidr", cfg.ClusterCIDR, "addresses of pods")
+	fs.StringVar(&cfg.AdmissionConfigFile, "admission-control-config-file", cfg.AdmissionConfigFile, "AdmissionConfiguration of the API server, such as the client certificate for webhooks")
 	fs.BoolVar(&cfg.FSync, "fsync", cfg.FSync, "wait for the disk at every write; false is faster and risks the data when the machine crashes (default: true, for members false)")
 	fs.StringSliceVar(&cfg.Etcd.Servers, "etcd-servers", nil, "use this etcd in place of the embedded one")
 	fs.StringVar(&cfg.Etcd.CAFile, "etcd-cafile", "", "authority of the external etcd")

@@ -50,6 +50,10 @@ type Config struct {
 	ServiceClusterIPRange string
 	ClusterCIDR           string
 
+	// AdmissionConfigFile is the path of an AdmissionConfiguration of the API server;
+	// empty means none.
+	AdmissionConfigFile string
+
 	// FSync makes every write of etcd reach the disk before it is acknowledged. Without it a crash of the
 	// machine, but not of the process, can lose or damage data.
 	FSync bool

@@ -9,12 +9,12 @@ import (
 	"net"
 	"os"
 	"slices"
-	"strings"
 	"time"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 	"github.com/karmada-toolkit/karmada/pkg/init/components"
 	"github.com/karmada-toolkit/karmada/pkg/init/pki"
 )
@@ -193,16 +193,20 @@ func (o *Options) authorities(s sites) []authority {
 	server := []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
 	out := []authority{
 		{"ca", "karmada", []leaf{
-			{"karmada", pki.LeafConfig{CommonName: "system:admin", Organization: []string{masters}, Hosts: all}},
+			{components.Admin, pki.LeafConfig{CommonName: "system:admin", Organization: []string{masters}, Usages: client}},
+			// Addons of other tools serve and identify themselves to estimators with this
+			// one. It has no rights in the control plane.
+			{"karmada", pki.LeafConfig{CommonName: names.ComponentUser("addons"), Hosts: all}},
 			{"apiserver", pki.LeafConfig{CommonName: "karmada-apiserver", Hosts: all}},
 			{components.AggregatedAPIServer, pki.LeafConfig{CommonName: components.AggregatedAPIServer, Hosts: o.serviceNames(components.AggregatedAPIServer), Usages: server}},
 			{components.Webhook, pki.LeafConfig{CommonName: components.Webhook, Hosts: o.serviceNames(components.Webhook), Usages: server}},
+			{components.WebhookClient, pki.LeafConfig{CommonName: names.WebhookClientUser, Usages: client}},
 			{components.EstimatorClient, pki.LeafConfig{CommonName: "karmada-scheduler-estimator-client", Usages: client}},
 		}},
-		{"front-proxy-ca", "front-proxy-ca", []leaf{{"front-proxy-client", pki.LeafConfig{CommonName: "front-proxy-client"}}}},
+		{"front-proxy-ca", "front-proxy-ca", []leaf{{"front-proxy-client", pki.LeafConfig{CommonName: "front-proxy-client", Usages: client}}}},
 	}
 	for _, name := range components.KubeconfigUsers() {
-		out[0].leaves = append(out[0].leaves, leaf{name + "-client", identity(name, client)})
+		out[0].leaves = append(out[0].leaves, leaf{name + "-client", pki.LeafConfig{CommonName: components.UserOf(name), Usages: client}})
 	}
 	if !o.external() {
 		loopback := []string{"localhost", "127.0.0.1"}
@@ -217,34 +221,25 @@ func (o *Options) authorities(s sites) []authority {
 	return out
 }
 
-// identity is who a component is in the control plane. Kubernetes has a role for
-// its own controllers; the others work on objects of any kind.
-func identity(component string, usages []x509.ExtKeyUsage) pki.LeafConfig {
-	if component == components.KubeControllerManager {
-		return pki.LeafConfig{CommonName: "system:kube-controller-manager", Usages: usages}
-	}
-	return pki.LeafConfig{CommonName: "system:karmada:" + strings.TrimPrefix(component, "karmada-"), Organization: []string{masters}, Usages: usages}
-}
-
 // serverNames are the names and addresses of the API server, and, for tools that
 // use its certificate for the other servers, theirs.
 func (o *Options) serverNames(s sites) []string {
-	names := []string{
+	hosts := []string{
 		"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc",
 		components.APIServer, components.Webhook, components.AggregatedAPIServer,
 		"*." + o.Namespace + ".svc." + o.Domain, "*." + o.Namespace + ".svc",
 	}
 	for _, service := range []string{components.APIServer, components.Webhook, components.AggregatedAPIServer} {
-		names = append(names, service+"."+o.Namespace+".svc."+o.Domain)
+		hosts = append(hosts, service+"."+o.Namespace+".svc."+o.Domain)
 	}
-	names = append(names, components.Webhook+"."+o.Namespace+".svc")
-	names = append(names, splitList(o.Certificates.ExternalDNS)...)
-	names = append(names, splitList(o.Certificates.ExternalIP)...)
-	names = append(names, "127.0.0.1")
+	hosts = append(hosts, components.Webhook+"."+o.Namespace+".svc")
+	hosts = append(hosts, splitList(o.Certificates.ExternalDNS)...)
+	hosts = append(hosts, splitList(o.Certificates.ExternalIP)...)
+	hosts = append(hosts, "127.0.0.1")
 	if s.ipv6 {
-		names = append(names, "::1")
+		hosts = append(hosts, "::1")
 	}
-	return append(names, s.addresses...)
+	return append(hosts, s.addresses...)
 }
 
 // serviceNames are the names of a Service of the control plane.
@@ -255,7 +250,7 @@ func (o *Options) serviceNames(service string) []string {
 
 func (c *credentials) makeKubeconfigs(o *Options, pairs map[string]pki.Pair, s sites) error {
 	ca := c.data["ca.crt"]
-	admin, err := pki.NewKubeconfig(pki.KubeconfigEntry{Context: adminContext, User: adminUser, Server: s.server, CA: ca, Client: pairs["karmada"]})
+	admin, err := pki.NewKubeconfig(pki.KubeconfigEntry{Context: adminContext, User: adminUser, Server: s.server, CA: ca, Client: pairs[components.Admin]})
 	if err != nil {
 		return fmt.Errorf("create karmada kubeconfig failed. %w", err)
 	}

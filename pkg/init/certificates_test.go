@@ -44,7 +44,8 @@ func TestMakeCredentials_IsTheContract(t *testing.T) {
 	c := issue(t, o, nil)
 	for _, tc := range []struct{ name, cn, org, ca string }{
 		{"ca", "karmada", "", "ca"},
-		{"karmada", "system:admin", "system:masters", "ca"},
+		{"admin", "system:admin", "system:masters", "ca"},
+		{"karmada", "system:karmada:addons", "", "ca"},
 		{"apiserver", "karmada-apiserver", "", "ca"},
 		{"front-proxy-ca", "front-proxy-ca", "", "front-proxy-ca"},
 		{"front-proxy-client", "front-proxy-client", "", "front-proxy-ca"},
@@ -52,7 +53,9 @@ func TestMakeCredentials_IsTheContract(t *testing.T) {
 		{"etcd-server", "karmada-etcd-server", "", "etcd-ca"},
 		{"etcd-client", "karmada-etcd-client", "", "etcd-ca"},
 		{"kube-controller-manager-client", "system:kube-controller-manager", "", "ca"},
-		{"karmada-scheduler-client", "system:karmada:scheduler", "system:masters", "ca"},
+		{"karmada-scheduler-client", "system:karmada:scheduler", "", "ca"},
+		{"karmada-search-client", "system:karmada:search", "", "ca"},
+		{"apiserver-webhook-client", "system:karmada:apiserver-webhook-client", "", "ca"},
 	} {
 		got := cert(t, c, tc.name)
 		if got.Subject.CommonName != tc.cn || strings.Join(got.Subject.Organization, ",") != tc.org {

@@ -218,13 +218,15 @@ func (d directory) writeCertificates(who owner, c *credentials) (changed bool, e
 // writeKubeconfig brings the administrator's kubeconfig up to date and says
 // whether it changed.
 func (d directory) writeKubeconfig(c *credentials) (changed bool, err error) {
-	return put(d.kubeconfig(), c.admin, 0o640)
+	return put(d.kubeconfig(), c.admin, 0o600)
 }
 
-// put writes a file unless its content is the same.
+// put writes a file unless its content and mode are the same.
 func put(path string, content []byte, mode fs.FileMode) (changed bool, err error) {
 	if old, err := os.ReadFile(path); err == nil && bytes.Equal(old, content) {
-		return false, nil
+		if info, err := os.Stat(path); err == nil && info.Mode().Perm() == mode {
+			return false, nil
+		}
 	}
 	if err := pki.WriteFile(path, content, mode); err != nil {
 		return false, fmt.Errorf("writing %s: %w; choose another directory with --karmada-data", path, err)

@@ -30,7 +30,7 @@ func TestDirectory_WriteTwiceChangesNothing(t *testing.T) {
 			t.Errorf("write %d changed %t, %t", i, a, b)
 		}
 	}
-	for name, mode := range map[string]os.FileMode{"pki/ca.key": 0o600, "pki/ca.crt": 0o644, "karmada-apiserver.config": 0o640} {
+	for name, mode := range map[string]os.FileMode{"pki/ca.key": 0o600, "pki/ca.crt": 0o644, "karmada-apiserver.config": 0o600} {
 		info, err := os.Stat(filepath.Join(o.DataPath, name))
 		if err != nil || info.Mode().Perm() != mode {
 			t.Errorf("%s: %v, %v", name, info.Mode(), err)

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -92,7 +93,11 @@ func stamp(objects []client.Object) error {
 func bareHostObjects(phase string, cfg *components.Config) ([]client.Object, error) {
 	switch phase {
 	case phaseNamespace:
-		return append([]client.Object{components.HostNamespace(cfg)}, components.Secrets(cfg)...), nil
+		secrets, err := components.Secrets(cfg)
+		if err != nil {
+			return nil, err
+		}
+		return append([]client.Object{components.HostNamespace(cfg)}, secrets...), nil
 	case phaseEtcd:
 		if cfg.Etcd.External() {
 			return nil, nil
@@ -103,7 +108,11 @@ func bareHostObjects(phase string, cfg *components.Config) ([]client.Object, err
 		}
 		return []client.Object{components.EtcdService(cfg), set}, nil
 	case phaseAPIServer:
-		return []client.Object{components.APIServerService(cfg), components.APIServerDeployment(cfg)}, nil
+		deployment, err := components.APIServerDeployment(cfg)
+		if err != nil {
+			return nil, err
+		}
+		return []client.Object{components.APIServerService(cfg), deployment}, nil
 	case phaseAggregated:
 		return []client.Object{components.AggregatedHostService(cfg), components.AggregatedDeployment(cfg)}, nil
 	case phaseKCM:
@@ -128,7 +137,7 @@ func (s *state) controlPlaneObjects(phase string, cfg *components.Config) ([]cli
 		}
 		return append(components.SystemNamespaces(cfg.Namespace), objects...), nil
 	case phaseRBAC:
-		return components.FederationRBAC(), nil
+		return slices.Concat(components.SystemNamespaces(cfg.Namespace), components.FederationRBAC(), components.ComponentRBAC(cfg.Namespace)), nil
 	case phaseWebhooks:
 		return components.WebhookConfigurations(cfg.WebhookURL(), cfg.CABundle()), nil
 	case phaseAggregatedAPI:

@@ -7,8 +7,11 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -17,6 +20,7 @@ import (
 	bootstrapapi "k8s.io/cluster-bootstrap/token/api"
 	bootstraputil "k8s.io/cluster-bootstrap/token/util"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
@@ -140,6 +144,44 @@ func (s *state) deploy(ctx context.Context, phase, workload string) error {
 		return err
 	}
 	s.Progress.Done(phase, "ready, "+result)
+	return nil
+}
+
+// webhookServer installs the webhook server. It answers only API servers that
+// identify themselves; where one of an earlier version runs, that is replaced first.
+func (s *state) webhookServer(ctx context.Context) error {
+	if len(s.facts.certificates) > 0 && len(s.facts.certificates[components.WebhookClient+".crt"]) == 0 {
+		if !s.options.runs(phaseAPIServer) {
+			return fmt.Errorf("the API server does not identify itself to the webhook server yet; run the phase %s as well", phaseAPIServer)
+		}
+		key := client.ObjectKey{Namespace: s.options.Namespace, Name: components.APIServer}
+		err := s.poll(ctx, s.limit(), phaseWebhook, "the API server to be replaced", func(ctx context.Context) error {
+			d := &appsv1.Deployment{}
+			if err := s.host.Get(ctx, key, d); err != nil {
+				return err
+			}
+			return replacedAPIServer(d)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return s.deploy(ctx, phaseWebhook, components.Webhook)
+}
+
+// replacedAPIServer returns nil when all pods of the API server identify themselves
+// to webhooks.
+func replacedAPIServer(d *appsv1.Deployment) error {
+	configured := slices.ContainsFunc(d.Spec.Template.Spec.Containers, func(c corev1.Container) bool {
+		return slices.ContainsFunc(c.Command, func(arg string) bool { return strings.HasPrefix(arg, components.AdmissionConfigFlag+"=") })
+	})
+	status := &d.Status
+	switch {
+	case !configured || status.ObservedGeneration < d.Generation:
+		return errors.New("it is not configured yet")
+	case status.UpdatedReplicas < ptr.Deref(d.Spec.Replicas, 1) || status.AvailableReplicas < status.UpdatedReplicas || status.Replicas > status.UpdatedReplicas:
+		return fmt.Errorf("%d of %d pods are replaced", min(status.UpdatedReplicas, status.AvailableReplicas), ptr.Deref(d.Spec.Replicas, 1))
+	}
 	return nil
 }
 

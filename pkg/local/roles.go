@@ -65,6 +65,9 @@ func (s *starter) startRoles(ctx context.Context, p process, info ready.Info, c 
 	if err != nil {
 		return nil, nil, err
 	}
+	if err := s.prepareIdentity(ctx, info, c); err != nil {
+		return nil, nil, err
+	}
 	child, err := s.start(ctx, p, s.bin.karmada, s.roleArgs(info)...)
 	if err != nil {
 		return nil, nil, err
@@ -81,9 +84,6 @@ func (s *starter) startRoles(ctx context.Context, p process, info ready.Info, c 
 // server call them.
 func (s *starter) install(ctx context.Context, info ready.Info, c client.Client, ca []byte) error {
 	applier := &apply.Applier{Client: c, Manager: fieldManager, Parallel: 16}
-	if _, err := applier.Apply(ctx, components.SystemNamespaces()...); err != nil {
-		return err
-	}
 	webhookURL := "https://" + s.f.address(portWebhook)
 	objects, err := components.CRDs(webhookURL, ca)
 	if err != nil {
@@ -128,9 +128,9 @@ func bootstrap(kubeconfig string) ([]client.Object, error) {
 func (s *starter) roleArgs(info ready.Info) []string {
 	certs := s.certDir()
 	port := func(name string) string { return fmt.Sprint(s.f.Ports[name]) }
-	return []string{
+	args := []string{
 		"all-in-one",
-		"--kubeconfig=" + info.Kubeconfig,
+		"--kubeconfig=" + s.rolesKubeconfig(),
 		"--leader-elect=false",
 		"--health-probe-bind-address=" + s.f.address(portHealth),
 		"--metrics-bind-address=" + s.f.address(portMetrics),
@@ -148,6 +148,10 @@ func (s *starter) roleArgs(info ready.Info) []string {
 		"--controller-manager.cluster-success-threshold=1s",
 		"--controller-manager.cluster-failure-threshold=10s",
 	}
+	if s.identifiesItself() {
+		args = append(args, "--webhook.client-ca-file="+filepath.Join(certs, "ca.crt"))
+	}
+	return args
 }
 
 func (s *starter) certDir() string { return filepath.Join(s.f.dir, karmadaDir, "pki") }
@@ -155,11 +159,11 @@ func (s *starter) certDir() string { return filepath.Join(s.f.dir, karmadaDir, "
 // certificates makes sure that the servers have certificates and returns their
 // authority.
 func (s *starter) certificates() ([]byte, error) {
-	store := pki.Store{Storage: pki.Dir(s.certDir()), Now: s.Now}
-	ca, err := store.CA("ca", pki.CAConfig{CommonName: "karmada"})
+	ca, err := s.authority()
 	if err != nil {
-		return nil, fmt.Errorf("making certificates: %w", err)
+		return nil, err
 	}
+	store := pki.Store{Storage: pki.Dir(s.certDir()), Now: s.Now}
 	service := "karmada-aggregated-apiserver." + clusterv1alpha1.NamespaceKarmadaSystem + ".svc"
 	for _, name := range []string{portAggregated, portWebhook} {
 		_, err := store.Leaf(name, pki.LeafConfig{

@@ -297,7 +297,11 @@ func (s *starter) startCluster(ctx context.Context, name string) (ready.Info, er
 	}
 	args := []string{"--data-dir", dir, "--name", name}
 	if name == controlPlane {
-		args = append(args, "--profile", "control-plane")
+		admission, err := s.admission()
+		if err != nil {
+			return ready.Info{}, err
+		}
+		args = append(args, "--profile", "control-plane", admissionFlag+admission)
 	} else {
 		args = append(args, "--profile", "member", "--nodes", fmt.Sprint(s.f.Nodes))
 	}

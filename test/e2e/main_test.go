@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -37,6 +38,8 @@ type runtime interface {
 	crashMember(t *testing.T, name string)
 	// keepLogs copies what tells why a test failed.
 	keepLogs(to string)
+	// componentLogs returns what the components of the control plane logged.
+	componentLogs() string
 }
 
 func TestMain(m *testing.M) {
@@ -76,7 +79,15 @@ func run(m *testing.M) (code int, err error) {
 			err = derr
 		}
 	}()
-	return m.Run(), nil
+	code = m.Run()
+	if _, missing := os.Stat(kubeconfig); missing != nil {
+		return code, nil
+	}
+	lacking, err := missingRights(context.Background(), under.componentLogs())
+	if len(lacking) > 0 {
+		err = fmt.Errorf("components lack rights; see pkg/init/components/component_rbac.go:\n  %s", strings.Join(lacking, "\n  "))
+	}
+	return code, err
 }
 
 // started starts the federation for the first test that needs it.

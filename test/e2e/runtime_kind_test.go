@@ -71,6 +71,14 @@ func (clusters) keepLogs(to string) {
 	}
 }
 
+func (clusters) componentLogs() string {
+	out, err := exec.Command("docker", "exec", node("host"), "sh", "-c", "cat /var/log/pods/karmada-system_karmada-*/*/*.log").CombinedOutput()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "reading the logs of the components:", err)
+	}
+	return string(out)
+}
+
 // docker runs the engine's command line.
 func docker(t *testing.T, args ...string) string {
 	t.Helper()

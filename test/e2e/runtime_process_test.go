@@ -57,3 +57,11 @@ func (processes) keepLogs(to string) {
 		fmt.Fprintln(os.Stderr, "keeping logs:", err)
 	}
 }
+
+func (processes) componentLogs() string {
+	data, err := os.ReadFile(filepath.Join(stateDir, federationName, "logs", "karmada.log"))
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "reading the log of the components:", err)
+	}
+	return string(data)
+}

@@ -90,7 +90,8 @@ func single(r Role) *cobra.Command {
 	own := ownOf(i)
 	if own != nil {
 		// It knows better where the control plane is, and what to wait for.
-		c.hide = []string{"kubeconfig", "karmada-context", "master", "start-timeout"}
+		// Its user may not review tokens there.
+		c.hide = []string{"kubeconfig", "karmada-context", "master", "start-timeout", "secure-metrics", "metrics-cert-dir"}
 	}
 	takeOver := c.bind(cmd.Flags())
 	addLogFlags(logs, cmd.Flags())
@@ -173,7 +174,7 @@ func start(ctx context.Context, c *common, userAgent string, roles []named, own 
 			return nil
 		}
 		if own == nil {
-			if err := waitForAPIs(ctx, mgr, c.startTimeout); err != nil {
+			if err := waitForAPIs(ctx, mgr, kindsOf(roles), c.startTimeout); err != nil {
 				return err
 			}
 		}

@@ -23,6 +23,8 @@ type common struct {
 	leaderNamespace, leaderName    string
 	leaseDuration, renew, retry    time.Duration
 	metricsAddress, healthAddress  string
+	secureMetrics                  bool
+	metricsCertDir                 string
 	enablePprof                    bool
 	pprofAddress                   string
 	gcPercent                      int
@@ -69,6 +71,8 @@ func (c *common) flags() *pflag.FlagSet {
 		fs.DurationVar(&c.retry, "leader-elect-retry-period", c.retry, "Time between attempts to become or stay leader.")
 	}
 	fs.StringVar(&c.metricsAddress, "metrics-bind-address", c.metricsAddress, "Address of the metrics; \"0\" turns them off.")
+	fs.BoolVar(&c.secureMetrics, "secure-metrics", c.secureMetrics, "Serve metrics by HTTPS, and only to clients whose token the control plane knows and lets get /metrics, as its ClusterRole system:monitoring does.")
+	fs.StringVar(&c.metricsCertDir, "metrics-cert-dir", c.metricsCertDir, "Directory with the certificate tls.crt and key tls.key of the metrics, with --secure-metrics; empty makes a self-signed one.")
 	fs.StringVar(&c.healthAddress, "health-probe-bind-address", c.healthAddress, "Address of the health probes; \"0\" turns them off.")
 	fs.BoolVar(&c.enablePprof, "enable-pprof", c.enablePprof, "Serve profiles.")
 	fs.StringVar(&c.pprofAddress, "profiling-bind-address", c.pprofAddress, "Address of the profiles.")

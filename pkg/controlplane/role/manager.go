@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/karmada-toolkit/karmada/internal/kube"
@@ -50,7 +51,7 @@ func (c *common) managerOptions() manager.Options {
 	return manager.Options{
 		Scheme:                  kube.NewScheme(),
 		Cache:                   cache.Options{DefaultTransform: cache.TransformStripManagedFields()},
-		Metrics:                 metricsserver.Options{BindAddress: c.metricsAddress},
+		Metrics:                 c.metricsOptions(),
 		HealthProbeBindAddress:  c.healthAddress,
 		PprofBindAddress:        pprof,
 		LeaderElection:          c.leaderElect,
@@ -64,6 +65,16 @@ func (c *common) managerOptions() manager.Options {
 		// The process ends when the manager does, so that the lease can be given up.
 		LeaderElectionReleaseOnCancel: true,
 	}
+}
+
+// metricsOptions says how metrics are served.
+func (c *common) metricsOptions() metricsserver.Options {
+	o := metricsserver.Options{BindAddress: c.metricsAddress}
+	if c.secureMetrics {
+		o.SecureServing, o.CertDir = true, c.metricsCertDir
+		o.FilterProvider = filters.WithAuthenticationAndAuthorization
+	}
+	return o
 }
 
 // cachesSynced is ready when the caches hold what the API server has.

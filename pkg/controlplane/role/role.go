@@ -7,6 +7,7 @@ import (
 	"context"
 
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
@@ -31,6 +32,9 @@ type Role struct {
 	// Serves says that the role answers requests which the start of the others
 	// depends on, so that it must not wait for caches.
 	Serves bool
+	// Kinds are those that the role observes from its start, which it waits for to be
+	// served. Nil means those of a whole control plane. It may list each of them.
+	Kinds func() []schema.GroupVersionKind
 	// New returns the role with its defaults.
 	New func() Instance
 }

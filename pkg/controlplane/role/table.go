@@ -28,7 +28,7 @@ func Table() []Role {
 		},
 		{
 			Name: "scheduler", Doc: "Decide which clusters get what",
-			LockName: "karmada-scheduler", HealthAddress: ":10351", MetricsAddress: ":8080",
+			LockName: "karmada-scheduler", HealthAddress: ":10351", MetricsAddress: ":8080", Kinds: scheduling,
 			New: newInstance(scheduler.NewOptions, scheduler.Setup),
 		},
 		{

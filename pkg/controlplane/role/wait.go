@@ -35,9 +35,34 @@ func required() []schema.GroupVersionKind {
 	}
 }
 
-// waitForAPIs returns when the control plane serves every kind that the roles
-// watch. It says what it waits for every two seconds.
-func waitForAPIs(ctx context.Context, mgr manager.Manager, timeout time.Duration) error {
+// scheduling are the kinds that a scheduler watches from the start.
+func scheduling() []schema.GroupVersionKind {
+	return []schema.GroupVersionKind{
+		policyv1alpha1.GroupVersion.WithKind("FederatedResourceQuota"),
+		workv1alpha2.GroupVersion.WithKind("ResourceBinding"),
+		workv1alpha2.GroupVersion.WithKind("ClusterResourceBinding"),
+		clusterv1alpha1.GroupVersion.WithKind("Cluster"),
+	}
+}
+
+// kindsOf returns the kinds that roles wait for.
+func kindsOf(roles []named) []schema.GroupVersionKind {
+	var out []schema.GroupVersionKind
+	for _, r := range roles {
+		switch {
+		case r.Serves:
+		case r.Kinds == nil:
+			return required()
+		default:
+			out = append(out, r.Kinds()...)
+		}
+	}
+	return out
+}
+
+// waitForAPIs returns when the control plane serves every one of the kinds, which
+// the roles watch. It says what it waits for every two seconds.
+func waitForAPIs(ctx context.Context, mgr manager.Manager, kinds []schema.GroupVersionKind, timeout time.Duration) error {
 	late := fmt.Errorf("not served after %s: install the CRDs and the APIService of the control plane", timeout)
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, late)
 	defer cancel()
@@ -46,7 +71,7 @@ func waitForAPIs(ctx context.Context, mgr manager.Manager, timeout time.Duration
 	defer said.Stop()
 	retry := time.NewTicker(50 * time.Millisecond)
 	defer retry.Stop()
-	for _, gvk := range required() {
+	for _, gvk := range kinds {
 		for {
 			err := served(ctx, mgr, gvk)
 			if err == nil {

@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/karmada-toolkit/karmada/internal/gates"
+	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 )
 
 // Options are the settings of the role.
@@ -27,6 +28,13 @@ type Options struct {
 	// CertDir holds the serving certificate CertName and its key KeyName, which are
 	// read again when they change.
 	CertDir, CertName, KeyName string
+	// ClientCAFile is the path of the authorities, in PEM, of the client certificate
+	// that admission reviews must come with. Empty lets everybody send them.
+	// Conversion needs no certificate: API servers present none.
+	ClientCAFile string
+	// ClientAllowedNames are the common names of client certificates that may send
+	// admission reviews, with ClientCAFile. Empty means every name.
+	ClientAllowedNames []string
 	// TLSMinVersion is 1.0, 1.1, 1.2 or 1.3.
 	TLSMinVersion string
 	// AllowNoExecuteTaintPolicy admits ClusterTaintPolicies that evict.
@@ -44,7 +52,10 @@ func NewOptions() *Options {
 		CertName:      "tls.crt",
 		KeyName:       "tls.key",
 		TLSMinVersion: "1.3",
-		Gates:         gates.New(gates.ControllerManager()...),
+
+		ClientAllowedNames: []string{names.WebhookClientUser},
+
+		Gates: gates.New(gates.ControllerManager()...),
 	}
 }
 
@@ -55,6 +66,8 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.CertDir, "cert-dir", o.CertDir, "Directory of the serving certificate and its key.")
 	fs.StringVar(&o.CertName, "tls-cert-file-name", o.CertName, "File name of the serving certificate in the directory.")
 	fs.StringVar(&o.KeyName, "tls-private-key-file-name", o.KeyName, "File name of the key in the directory.")
+	fs.StringVar(&o.ClientCAFile, "client-ca-file", o.ClientCAFile, "File with the authorities of the API server's client certificate, which admission reviews must then come with; the API server is given it by an AdmissionConfiguration. Conversion needs none.")
+	fs.StringSliceVar(&o.ClientAllowedNames, "client-allowed-names", o.ClientAllowedNames, "Common names of client certificates that may send admission reviews, with --client-ca-file; empty allows every certificate of the authorities.")
 	fs.StringVar(&o.TLSMinVersion, "tls-min-version", o.TLSMinVersion, "Lowest TLS version accepted: 1.0, 1.1, 1.2 or 1.3.")
 	fs.BoolVar(&o.AllowNoExecuteTaintPolicy, "allow-no-execute-taint-policy", o.AllowNoExecuteTaintPolicy,
 		"Admit ClusterTaintPolicies with taints of effect NoExecute, which evict what runs in the clusters that they match.")

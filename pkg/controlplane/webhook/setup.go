@@ -3,6 +3,7 @@ package webhook
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"time"
 	_ "time/tzdata" // time zones of schedules are known in images without them
@@ -23,12 +24,23 @@ func Setup(_ context.Context, mgr manager.Manager, o *Options) error {
 	if err != nil {
 		return err
 	}
+	var clients *x509.CertPool
+	if o.ClientCAFile != "" {
+		if clients, err = loadClientCA(o.ClientCAFile); err != nil {
+			return err
+		}
+	}
 	server := ctrlwebhook.NewServer(ctrlwebhook.Options{
 		Host: o.BindAddress, Port: o.SecurePort,
 		CertDir: o.CertDir, CertName: o.CertName, KeyName: o.KeyName,
 		TLSOpts: []func(*tls.Config){func(c *tls.Config) {
 			c.MinVersion = version
 			c.NextProtos = []string{"h2", "http/1.1"}
+			if clients != nil {
+				// Each path decides itself whether it needs one: kubelets, and API servers
+				// that convert, present none.
+				c.ClientCAs, c.ClientAuth = clients, tls.VerifyClientCertIfGiven
+			}
 		}},
 	})
 	handlers, err := Handlers(Deps{
@@ -44,7 +56,7 @@ func Setup(_ context.Context, mgr manager.Manager, o *Options) error {
 	if err != nil {
 		return err
 	}
-	for path, handler := range handlers {
+	for path, handler := range o.protected(handlers) {
 		server.Register(path, handler)
 	}
 	if err := mgr.Add(server); err != nil {

@@ -65,7 +65,7 @@ func freePort(t *testing.T) int {
 }
 
 // startServer runs the role and returns its address.
-func startServer(t *testing.T, dir string) string {
+func startServer(t *testing.T, dir string, configure ...func(*Options)) string {
 	t.Helper()
 	mgr, err := manager.New(&rest.Config{Host: "https://127.0.0.1:1"}, manager.Options{
 		Scheme: kube.NewScheme(), Metrics: metricsserver.Options{BindAddress: "0"},
@@ -76,6 +76,9 @@ func startServer(t *testing.T, dir string) string {
 	}
 	o := NewOptions()
 	o.BindAddress, o.SecurePort, o.CertDir = "127.0.0.1", freePort(t), dir
+	for _, f := range configure {
+		f(o)
+	}
 	if err := o.Validate(); err != nil {
 		t.Fatal(err)
 	}

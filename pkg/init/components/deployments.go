@@ -60,8 +60,12 @@ func (c *Config) podRange() (cidr, maskSize string) {
 }
 
 // APIServerDeployment returns the API server of the control plane.
-func APIServerDeployment(c *Config) *appsv1.Deployment {
+func APIServerDeployment(c *Config) (*appsv1.Deployment, error) {
 	w := c.Workloads[APIServer]
+	admission, err := c.admission()
+	if err != nil {
+		return nil, err
+	}
 	command := []string{
 		"kube-apiserver",
 		"--allow-privileged=true",
@@ -73,6 +77,7 @@ func APIServerDeployment(c *Config) *appsv1.Deployment {
 	command = append(command,
 		"--bind-address="+c.anyIP(),
 		"--disable-admission-plugins=StorageObjectInUseProtection,ServiceAccount",
+		AdmissionConfigFlag+"="+admissionDir+"/"+AdmissionConfigKey,
 		"--runtime-config=",
 		fmt.Sprintf("--apiserver-count=%d", w.Replicas),
 		fmt.Sprintf("--secure-port=%d", apiServerPort),
@@ -97,8 +102,10 @@ func APIServerDeployment(c *Config) *appsv1.Deployment {
 		name: APIServer, command: command, ports: []corev1.ContainerPort{port("server", apiServerPort)},
 		files: append(etcdClientFiles(), "ca.crt", "apiserver.crt", "apiserver.key", "front-proxy-ca.crt",
 			"front-proxy-client.crt", "front-proxy-client.key", ServiceAccountKey+".key"),
-		probe: probe{scheme: corev1.URISchemeHTTPS, port: apiServerPort, live: "/livez", ready: "/readyz", liveThreshold: 8},
-	})
+		mounts:  []mount{{Volume: secretVolume("admission", admissionSecret, nil), path: admissionDir, readOnly: true}},
+		content: admission,
+		probe:   probe{scheme: corev1.URISchemeHTTPS, port: apiServerPort, live: "/livez", ready: "/readyz", liveThreshold: 8},
+	}), nil
 }
 
 // AggregatedDeployment returns the aggregated API server.
@@ -225,10 +232,12 @@ func WebhookDeployment(c *Config) *appsv1.Deployment {
 			fmt.Sprintf("--health-probe-bind-address=%s:%d", c.podIP(), webhookProbe),
 			fmt.Sprintf("--secure-port=%d", webhookPort),
 			"--cert-dir=" + servingDir,
+			"--client-ca-file=" + pkiFile("ca.crt"),
 			"--v=2",
 		},
 		ports:      []corev1.ContainerPort{port("webhook", webhookPort), port("metrics", metricsPort)},
 		kubeconfig: true,
+		files:      []string{"ca.crt"},
 		mounts:     []mount{{Volume: secretVolume("cert", webhookCertSecret, nil), path: servingDir, readOnly: true}},
 		content:    c.webhookCert(),
 		probe:      probe{scheme: corev1.URISchemeHTTPS, port: webhookPort, live: "/readyz/", ready: "/readyz/"},

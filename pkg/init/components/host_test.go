@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -51,10 +52,19 @@ func statefulSet(t *testing.T, c *Config) client.Object {
 	return s
 }
 
+func apiServer(t *testing.T, c *Config) *appsv1.Deployment {
+	t.Helper()
+	d, err := APIServerDeployment(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
 func TestWorkloads(t *testing.T) {
 	c := sample()
 	golden.Assert(t, "etcd", render(t, EtcdService(c), statefulSet(t, c)))
-	golden.Assert(t, "apiserver", render(t, APIServerService(c), APIServerDeployment(c)))
+	golden.Assert(t, "apiserver", render(t, APIServerService(c), apiServer(t, c)))
 	golden.Assert(t, "aggregated", render(t, AggregatedHostService(c), AggregatedDeployment(c)))
 	golden.Assert(t, "kube-controller-manager", render(t, KubeControllerManagerService(c), KubeControllerManagerDeployment(c)))
 	golden.Assert(t, "scheduler", render(t, SchedulerDeployment(c)))
@@ -77,13 +87,13 @@ func TestWorkloads_EverythingElse(t *testing.T) {
 		Affinity:  &corev1.Affinity{},
 	}
 	c.Workloads[APIServer] = w
-	golden.Assert(t, "ha", render(t, statefulSet(t, c), APIServerService(c), APIServerDeployment(c)))
+	golden.Assert(t, "ha", render(t, statefulSet(t, c), APIServerService(c), apiServer(t, c)))
 }
 
 func TestExternalEtcd(t *testing.T) {
 	c := sample()
 	c.Etcd = EtcdConfig{ExternalServers: "https://a:2379,https://b:2379", KeyPrefix: "/karmada"}
-	for _, d := range []client.Object{APIServerDeployment(c), AggregatedDeployment(c)} {
+	for _, d := range []client.Object{apiServer(t, c), AggregatedDeployment(c)} {
 		text := render(t, d)
 		for _, want := range []string{"--etcd-servers=https://a:2379,https://b:2379", "--etcd-prefix=/karmada"} {
 			if !strings.Contains(text, want) {
@@ -97,7 +107,7 @@ func TestPods_MountOnlyTheKeysTheyNeed(t *testing.T) {
 	c := sample()
 	holders := map[string][]string{}
 	for _, d := range []client.Object{
-		statefulSet(t, c), APIServerDeployment(c), AggregatedDeployment(c), KubeControllerManagerDeployment(c),
+		statefulSet(t, c), apiServer(t, c), AggregatedDeployment(c), KubeControllerManagerDeployment(c),
 		SchedulerDeployment(c), ControllerManagerDeployment(c), WebhookDeployment(c),
 	} {
 		text := render(t, d)
@@ -120,7 +130,7 @@ func TestPods_MountOnlyTheKeysTheyNeed(t *testing.T) {
 func TestContentHash_ChangesOnlyForThoseWhoMountWhatChanged(t *testing.T) {
 	hashes := func(c *Config) map[string]string {
 		return map[string]string{
-			APIServer: APIServerDeployment(c).Spec.Template.Annotations[ContentHash],
+			APIServer: apiServer(t, c).Spec.Template.Annotations[ContentHash],
 			Webhook:   WebhookDeployment(c).Spec.Template.Annotations[ContentHash],
 			Scheduler: SchedulerDeployment(c).Spec.Template.Annotations[ContentHash],
 		}
@@ -142,7 +152,11 @@ func TestSecrets(t *testing.T) {
 	c := sample()
 	c.Certificates = map[string][]byte{"ca.crt": []byte("ca"), "karmada-webhook.crt": []byte("w"), "karmada-webhook.key": []byte("k"), "etcd-ca.crt": []byte("e")}
 	got := map[string][]string{}
-	for _, o := range Secrets(c) {
+	secrets, err := Secrets(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range secrets {
 		s, ok := o.(*corev1.Secret)
 		if !ok || s.Labels[BootstrapLabel] != SecretDefaults || s.Namespace != c.Namespace {
 			t.Errorf("%s: %v", o.GetName(), o.GetLabels())
@@ -155,6 +169,7 @@ func TestSecrets(t *testing.T) {
 		"etcd-cert":            {"etcd-ca.crt", "etcd-ca.key", "etcd-server.crt", "etcd-server.key"},
 		"karmada-cert":         {"ca.crt", "etcd-ca.crt", "karmada-webhook.crt", "karmada-webhook.key"},
 		"karmada-webhook-cert": {"tls.crt", "tls.key"}, "karmada-aggregated-apiserver-config": kubeconfig, "karmada-controller-manager-config": kubeconfig,
+		"karmada-apiserver-admission":    {"admission.yaml", "webhooks.kubeconfig"},
 		"kube-controller-manager-config": kubeconfig, "karmada-scheduler-config": kubeconfig, "karmada-descheduler-config": kubeconfig,
 		"karmada-metrics-adapter-config": kubeconfig, "karmada-search-config": kubeconfig, "karmada-webhook-config": kubeconfig,
 	}
@@ -173,11 +188,11 @@ func TestMergeArgs(t *testing.T) {
 
 func TestObjects_AreTheSameEachTime(t *testing.T) {
 	for range 20 {
-		a, err := json.Marshal(APIServerDeployment(sample()))
+		a, err := json.Marshal(apiServer(t, sample()))
 		if err != nil {
 			t.Fatal(err)
 		}
-		b, err := json.Marshal(APIServerDeployment(sample()))
+		b, err := json.Marshal(apiServer(t, sample()))
 		if err != nil {
 			t.Fatal(err)
 		}

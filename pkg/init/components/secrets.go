@@ -1,6 +1,8 @@
 package components
 
 import (
+	"fmt"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -22,6 +24,8 @@ const CertSecret = certSecret
 const (
 	// ServiceAccountKey signs the tokens of service accounts.
 	ServiceAccountKey = "service-account"
+	// Admin is the certificate of the administrator.
+	Admin = "admin"
 	// EstimatorClient is how the scheduler is known to estimators.
 	EstimatorClient = "scheduler-estimator-client"
 )
@@ -42,8 +46,12 @@ func HostNamespace(c *Config) client.Object {
 
 // Secrets returns the credentials of the control plane. Pods mount only the keys
 // that they need.
-func Secrets(c *Config) []client.Object {
+func Secrets(c *Config) ([]client.Object, error) {
 	var out []client.Object
+	admission, err := c.admission()
+	if err != nil {
+		return nil, err
+	}
 	for _, name := range KubeconfigUsers() {
 		out = append(out, c.secret(name+"-config", map[string][]byte{kubeconfigKey: c.Kubeconfigs[name]}))
 	}
@@ -51,7 +59,8 @@ func Secrets(c *Config) []client.Object {
 		c.secret(etcdCertSecret, c.etcdCert()),
 		c.secret(certSecret, c.Certificates),
 		c.secret(webhookCertSecret, c.webhookCert()),
-	)
+		c.secret(admissionSecret, admission),
+	), nil
 }
 
 func (c *Config) secret(name string, data map[string][]byte) *corev1.Secret {
@@ -71,4 +80,17 @@ func (c *Config) webhookCert() map[string][]byte {
 		corev1.TLSCertKey:       c.Certificates[Webhook+".crt"],
 		corev1.TLSPrivateKeyKey: c.Certificates[Webhook+".key"],
 	}
+}
+
+// admission returns how the API server identifies itself to the webhook server.
+func (c *Config) admission() (map[string][]byte, error) {
+	host := fmt.Sprintf("%s.%s.svc", Webhook, c.Namespace)
+	kubeconfig, err := AdmissionKubeconfig(host, c.Certificates[WebhookClient+".crt"], c.Certificates[WebhookClient+".key"])
+	if err != nil {
+		return nil, err
+	}
+	return map[string][]byte{
+		AdmissionConfigKey:     AdmissionConfiguration(admissionDir + "/" + AdmissionKubeconfigKey),
+		AdmissionKubeconfigKey: kubeconfig,
+	}, nil
 }

@@ -145,6 +145,11 @@ func missingFromCert(cert *x509.Certificate, cfg LeafConfig) string {
 			return "lacks a key usage"
 		}
 	}
+	for _, usage := range cert.ExtKeyUsage {
+		if !slices.Contains(cfg.usages(), usage) {
+			return "has a key usage that is not wanted"
+		}
+	}
 	return ""
 }
 

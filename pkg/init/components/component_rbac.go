@@ -1,0 +1,220 @@
+package components
+
+import (
+	"slices"
+	"strings"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/apis/names"
+)
+
+const (
+	authenticationGroup = "authentication.k8s.io"
+	groupSearch         = "search.karmada.io"
+	wildcard            = "*"
+)
+
+// AllInOne is the component name of the process that runs every role of a control
+// plane. It is bound to the roles of its parts and has none of its own.
+const AllInOne = "karmada-all-in-one"
+
+// allInOneParts are the components whose roles the process AllInOne has.
+func allInOneParts() []string {
+	return []string{AggregatedAPIServer, Webhook, ControllerManager, Scheduler}
+}
+
+// UserOf returns the user as which a component authenticates to the control
+// plane, such as "system:karmada:scheduler" for "karmada-scheduler".
+func UserOf(component string) string {
+	if component == KubeControllerManager {
+		return "system:kube-controller-manager" // Kubernetes makes its role
+	}
+	return names.ComponentUser(strings.TrimPrefix(component, "karmada-"))
+}
+
+// ComponentRBAC returns what the components of a control plane may do in it: a
+// ClusterRole for each, with exactly the requests that it makes, bound to the user
+// of UserOf. leases is the namespace of the Leases of leader elections. extra are
+// components beside the usual ones that are bound to the roles of a process that
+// runs all roles, AllInOne.
+//
+// The roles name no verb "*". Where a component works on objects of any kind, the
+// verbs are listed; what it may do beside that is listed by resource:
+//
+//   - the controllers observe templates of any kind and patch them (labels,
+//     annotations and status); they create, update and delete only the kinds of the
+//     federation and what it makes for agents;
+//   - they patch RBAC templates as well, and write the roles of agents. The API
+//     server accepts that only from who has all their rights, or may escalate and
+//     bind: whoever holds the controllers' credentials can make itself
+//     administrator by that, but is subject to authorization and admission, and
+//     can be taken the right;
+//   - the other components write nothing but the status and the bindings that are
+//     theirs.
+func ComponentRBAC(leases string, extra ...string) []client.Object {
+	var out []client.Object
+	for _, r := range componentRoles() {
+		users := []string{UserOf(r.component)}
+		for _, name := range extra {
+			if name == AllInOne && slices.Contains(allInOneParts(), r.component) {
+				users = append(users, UserOf(AllInOne))
+			}
+		}
+		out = append(out, r.objects(leases, users)...)
+	}
+	return out
+}
+
+// componentRole is what one component may do.
+type componentRole struct {
+	component string
+	rules     []rbacv1.PolicyRule
+	// elects reports whether its replicas elect a leader.
+	elects bool
+	// serves reports whether it is an aggregated API server, which asks who its
+	// clients are and what they may do.
+	serves bool
+}
+
+func componentRoles() []componentRole {
+	return []componentRole{
+		{component: ControllerManager, rules: controllerManagerRules(), elects: true},
+		{component: Scheduler, rules: schedulerRules(), elects: true},
+		{component: Webhook, rules: webhookRules()},
+		{component: AggregatedAPIServer, rules: aggregatedRules(), serves: true},
+		{component: Descheduler, rules: deschedulerRules(), elects: true},
+		{component: MetricsAdapter, rules: metricsAdapterRules(), serves: true},
+		{component: Search, rules: searchRules(), serves: true},
+	}
+}
+
+// objects returns the roles and bindings of a component.
+func (r componentRole) objects(leases string, users []string) []client.Object {
+	name := UserOf(r.component)
+	var subjects []rbacv1.Subject
+	for _, user := range users {
+		subjects = append(subjects, rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user})
+	}
+	meta := metav1.ObjectMeta{Name: name, Labels: SystemLabels()}
+	out := []client.Object{
+		&rbacv1.ClusterRole{ObjectMeta: meta, Rules: append(r.rules, reviewRules()...)},
+		&rbacv1.ClusterRoleBinding{ObjectMeta: meta, RoleRef: roleRef("ClusterRole", name), Subjects: subjects},
+	}
+	if r.elects {
+		in := metav1.ObjectMeta{Namespace: leases, Name: name, Labels: SystemLabels()}
+		out = append(out,
+			&rbacv1.Role{ObjectMeta: in, Rules: []rbacv1.PolicyRule{
+				rule(coordinationGroup, []string{"leases"}, nil, "get", "create", "update", "patch"),
+			}},
+			&rbacv1.RoleBinding{ObjectMeta: in, RoleRef: roleRef("Role", name), Subjects: subjects},
+		)
+	}
+	if r.serves {
+		in := metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: name, Labels: SystemLabels()}
+		out = append(out, &rbacv1.RoleBinding{ObjectMeta: in, RoleRef: roleRef("Role", "extension-apiserver-authentication-reader"), Subjects: subjects})
+	}
+	return out
+}
+
+func roleRef(kind, name string) rbacv1.RoleRef {
+	return rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: name}
+}
+
+// reviewRules let a component ask who a client of its own endpoints is and what
+// the client may do: aggregated API servers for every request, the others for
+// metrics with --secure-metrics.
+func reviewRules() []rbacv1.PolicyRule {
+	return []rbacv1.PolicyRule{
+		rule(authenticationGroup, []string{"tokenreviews"}, nil, "create"),
+		rule(authorizationv1.GroupName, []string{"subjectaccessreviews"}, nil, "create"),
+	}
+}
+
+// eventRules let a component record events about objects anywhere.
+func eventRules() rbacv1.PolicyRule {
+	return rbacv1.PolicyRule{APIGroups: []string{"", eventsGroup}, Resources: []string{"events"}, Verbs: []string{"create", "patch", "update"}}
+}
+
+func controllerManagerRules() []rbacv1.PolicyRule {
+	write := []string{"create", "update", "delete"}
+	return []rbacv1.PolicyRule{
+		// Templates are of any kind, subresources such as status included.
+		rule(wildcard, []string{wildcard}, nil, "get", "list", "watch", "patch"),
+		eventRules(),
+		rule(clusterv1alpha1.GroupName, []string{"clusters"}, nil, write...),
+		rule(clusterv1alpha1.GroupName, []string{"clusters/status", "clusters/finalizers"}, nil, "update"),
+		rule(groupWork, []string{"works", "resourcebindings", "clusterresourcebindings"}, nil, append(write, "deletecollection")...),
+		rule(groupWork, []string{"works/status", "resourcebindings/status", "clusterresourcebindings/status"}, nil, "update"),
+		rule(groupPolicy, []string{"propagationpolicies", "clusterpropagationpolicies"}, nil, "update"),
+		rule(groupPolicy, []string{"propagationpolicies/status", "clusterpropagationpolicies/status", "federatedresourcequotas/status"}, nil, "update"),
+		// Execution namespaces, and what is made for agents.
+		rule("", []string{"namespaces"}, nil, "create", "delete"),
+		rule("", []string{"secrets"}, nil, write...),
+		rule(coordinationGroup, []string{"leases"}, nil, write...),
+		rule(rbacv1.GroupName, []string{"clusterroles", "roles"}, nil, append(write, "escalate", "bind")...),
+		rule(rbacv1.GroupName, []string{"clusterrolebindings", "rolebindings"}, nil, write...),
+		rule(certificatesGroup, []string{"certificatesigningrequests/approval"}, nil, "update"),
+		rule(certificatesGroup, []string{"signers"}, []string{"kubernetes.io/kube-apiserver-client"}, "approve"),
+	}
+}
+
+func schedulerRules() []rbacv1.PolicyRule {
+	return []rbacv1.PolicyRule{
+		eventRules(),
+		rule(clusterv1alpha1.GroupName, []string{"clusters"}, nil, "get", "list", "watch"),
+		rule(groupWork, []string{"resourcebindings", "clusterresourcebindings"}, nil, "get", "list", "watch", "patch"),
+		rule(groupWork, []string{"resourcebindings/status", "clusterresourcebindings/status"}, nil, "patch"),
+		rule(groupPolicy, []string{"federatedresourcequotas"}, nil, "get", "list", "watch"),
+		// How estimators are reached.
+		rule("", []string{"services"}, nil, "get"),
+	}
+}
+
+func webhookRules() []rbacv1.PolicyRule {
+	return []rbacv1.PolicyRule{
+		rule(clusterv1alpha1.GroupName, []string{"clusters"}, nil, "get", "list", "watch"),
+		rule(groupConfig, []string{"resourceinterpretercustomizations"}, nil, "get", "list", "watch"),
+		rule(groupPolicy, []string{"federatedresourcequotas"}, nil, "get", "list", "watch"),
+		rule(groupPolicy, []string{"federatedresourcequotas/status"}, nil, "update", "patch"),
+		rule(groupWork, []string{"resourcebindings"}, nil, "get", "list", "watch"),
+	}
+}
+
+func aggregatedRules() []rbacv1.PolicyRule {
+	return []rbacv1.PolicyRule{
+		// Credentials of members, which a Cluster may keep in any namespace.
+		rule("", []string{"secrets"}, nil, "get", "list", "watch"),
+	}
+}
+
+func deschedulerRules() []rbacv1.PolicyRule {
+	return []rbacv1.PolicyRule{
+		eventRules(),
+		rule(clusterv1alpha1.GroupName, []string{"clusters"}, nil, "get", "list", "watch"),
+		rule(groupWork, []string{"resourcebindings"}, nil, "get", "list", "watch", "update", "patch"),
+		rule("", []string{"services"}, nil, "get"),
+	}
+}
+
+func metricsAdapterRules() []rbacv1.PolicyRule {
+	return []rbacv1.PolicyRule{
+		rule(clusterv1alpha1.GroupName, []string{"clusters"}, nil, "get", "list", "watch"),
+		rule("", []string{"secrets"}, nil, "get", "list", "watch"),
+		rule("", []string{"namespaces"}, nil, "get", "list", "watch"),
+	}
+}
+
+func searchRules() []rbacv1.PolicyRule {
+	return []rbacv1.PolicyRule{
+		eventRules(),
+		rule(clusterv1alpha1.GroupName, []string{"clusters"}, nil, "get", "list", "watch"),
+		rule("", []string{"secrets"}, nil, "get", "list", "watch"),
+		rule(groupSearch, []string{"resourceregistries"}, nil, "get", "list", "watch", "update", "patch"),
+		rule(groupSearch, []string{"resourceregistries/status"}, nil, "update", "patch"),
+	}
+}
