@@ -35,6 +35,7 @@ var additions = map[string][]string{
 	"karmadactl interpret":    {"list"},           // what comes with the program
 	"karmadactl unjoin":       {"abandon"},        // of a dead cluster
 	"karmadactl promote":      {"selector"},       // several objects at once
+	"karmadactl register":     {"token-file"},     // out of the process list
 	// Parts of an installation, manifests instead of it, and other keys.
 	"karmadactl init": {"only", "skip-phases", "dry-run", "export", "key-algorithm"},
 }

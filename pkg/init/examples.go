@@ -89,12 +89,25 @@ spec:
         app: karmada-agent
     spec:
       serviceAccountName: karmada-agent-sa
+      securityContext:
+        runAsNonRoot: true
+        runAsUser: 65532
+        runAsGroup: 65532
+        fsGroup: 65532
+        seccompProfile:
+          type: RuntimeDefault
       tolerations:
       - key: node-role.kubernetes.io/master
         operator: Exists
       containers:
       - name: karmada-agent
         image: AGENT_IMAGE
+        securityContext:
+          allowPrivilegeEscalation: false
+          readOnlyRootFilesystem: true
+          capabilities:
+            drop: ["ALL"]
+            add: ["NET_BIND_SERVICE"]
         command:
         - /bin/karmada-agent
         - --karmada-kubeconfig=/etc/kubeconfig/karmada-kubeconfig

@@ -39,6 +39,10 @@ const (
 	discoveryRequest = 10 * time.Second
 )
 
+// TokenFileHint tells users of a printed registration command how to keep its token
+// from other users of the machine.
+const TokenFileHint = "other users of a machine can see --token while \"register\" runs there; \"register --token-file FILE\" reads the token from a file, and \"--token-file -\" from standard input"
+
 // Discovery says where a control plane is and how to know that it is the right one.
 type Discovery struct {
 	// Endpoint is host and port of its API server.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/karmada-toolkit/karmada/pkg/cli/env"
 	installer "github.com/karmada-toolkit/karmada/pkg/init"
+	"github.com/karmada-toolkit/karmada/pkg/member"
 )
 
 const rule = "------------------------------------------------------------------------------------------------------"
@@ -76,6 +77,8 @@ func finish(e *env.Env, r *installer.Result, took time.Duration) error {
 	if err := t.Execute(&out, data); err != nil {
 		return fmt.Errorf("writing the end message: %w", err)
 	}
-	_, err = fmt.Fprint(e.Out, out.String())
+	if _, err = fmt.Fprint(e.Out, out.String()); err == nil && r.Token != "" {
+		e.Say("note: %s", member.TokenFileHint)
+	}
 	return err
 }

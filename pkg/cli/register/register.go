@@ -40,6 +40,9 @@ const (
 		# Register the cluster of another kubeconfig, with an agent from another registry
 		{{.Name}} register 10.0.0.1:32443 --token abcdef.0123456789abcdef --discovery-token-ca-cert-hash sha256:<hash> --kubeconfig member3.kubeconfig --karmada-agent-image registry.example.com/karmada-agent:v1
 
+		# Register with a token that other users of the machine do not see
+		{{.Name}} register 10.0.0.1:32443 --token-file token.txt --discovery-token-ca-cert-hash sha256:<hash> --cluster-name member3
+
 		# Register without checking the authority of the control plane
 		{{.Name}} register 10.0.0.1:32443 --token abcdef.0123456789abcdef --discovery-token-unsafe-skip-ca-verification`
 
@@ -51,6 +54,7 @@ type flags struct {
 	kubeconfig env.Kubeconfig
 	discovery  member.Discovery
 	agent      member.AgentSpec
+	tokenFile  string
 	expiration int32
 	dryRun     bool
 }
@@ -88,7 +92,8 @@ func (f *flags) bind(cmd *cobra.Command) {
 	fs.StringVar(&f.agent.Region, "cluster-region", "", "Region of the cluster; fieldSelectors of placements can choose by it.")
 	fs.StringSliceVar(&f.agent.Zones, "cluster-zones", []string{}, "Zones of the cluster; fieldSelectors of placements can choose by them.")
 	fs.BoolVar(&f.agent.Rotate, "enable-cert-rotation", false, "Let the agent renew its certificate before it expires.")
-	fs.StringVar(&f.discovery.Token, "token", "", "Bootstrap token of the control plane.")
+	fs.StringVar(&f.discovery.Token, "token", "", "Bootstrap token of the control plane, or - to read it from standard input. Other users of the machine can see it while the command runs; --token-file keeps it from them.")
+	fs.StringVar(&f.tokenFile, "token-file", "", "File with the bootstrap token of the control plane, or - to read it from standard input.")
 	fs.StringSliceVar(&f.discovery.Pins, "discovery-token-ca-cert-hash", []string{}, "Accepted hash of the control plane's certificate authority, sha256:<hex>; repeat it for several.")
 	fs.BoolVar(&f.discovery.Unpinned, "discovery-token-unsafe-skip-ca-verification", false, "Accept any certificate authority that the token vouches for.")
 	fs.DurationVar(&f.discovery.Timeout, "discovery-timeout", 5*time.Minute, "How long to wait for each: the control plane, the identity, the agent, and the cluster to be Ready.")
@@ -120,6 +125,10 @@ func (f *flags) validate() error {
 }
 
 func run(ctx context.Context, e *env.Env, f flags) error {
+	var err error
+	if f.discovery.Token, err = readToken(f.discovery.Token, f.tokenFile, e.In); err != nil {
+		return err
+	}
 	if err := f.validate(); err != nil {
 		return err
 	}

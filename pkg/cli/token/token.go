@@ -153,7 +153,9 @@ func runCreate(ctx context.Context, e *env.Env, access *env.Access, f createFlag
 	if err := member.CreateToken(ctx, c, t); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintln(e.Out, line)
+	if _, err = fmt.Fprintln(e.Out, line); err == nil && f.print {
+		e.Say("note: %s", member.TokenFileHint)
+	}
 	return err
 }
 

@@ -91,7 +91,7 @@ func (c *Config) template(p pod) corev1.PodTemplateSpec {
 		Name: p.name, Image: w.Image, ImagePullPolicy: w.PullPolicy,
 		Command: p.command, Ports: p.ports, Env: p.env,
 		Resources:       resources(p, w),
-		SecurityContext: containerSecurity(),
+		SecurityContext: ContainerSecurity(),
 	}
 	p.probe.apply(&container)
 	mounts := c.mounts(p)
@@ -185,23 +185,33 @@ func affinity(name string, w Workload) *corev1.Affinity {
 	}}
 }
 
-// podSecurity runs pods as nobody in particular. Ports below 1024 are open to
-// them.
+// PodSecurity returns the security context of pods of this system: an unprivileged
+// user and the runtime's system calls.
+func PodSecurity() *corev1.PodSecurityContext {
+	return &corev1.PodSecurityContext{
+		SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+		RunAsNonRoot:   new(true), RunAsUser: new(int64(nonRoot)), RunAsGroup: new(int64(nonRoot)), FSGroup: new(int64(nonRoot)),
+	}
+}
+
+// podSecurity is PodSecurity, with ports below 1024 open to the pods that use one;
+// pods that need root have it.
 func podSecurity(p pod) *corev1.PodSecurityContext {
-	s := &corev1.PodSecurityContext{SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}}
+	s := PodSecurity()
 	if p.root {
+		s.RunAsNonRoot, s.RunAsUser, s.RunAsGroup, s.FSGroup = nil, nil, nil, nil
 		return s
 	}
-	s.RunAsNonRoot, s.RunAsUser, s.RunAsGroup, s.FSGroup = new(true), new(int64(nonRoot)), new(int64(nonRoot)), new(int64(nonRoot))
 	if slices.ContainsFunc(p.ports, func(port corev1.ContainerPort) bool { return port.ContainerPort < 1024 }) {
 		s.Sysctls = []corev1.Sysctl{{Name: "net.ipv4.ip_unprivileged_port_start", Value: "0"}}
 	}
 	return s
 }
 
-// containerSecurity takes all rights away. The images of Kubernetes mark their
+// ContainerSecurity returns the security context of containers of this system: no
+// privileges, and a root file system that cannot be written. The images of Kubernetes mark their
 // programs as able to bind low ports, and cannot be started without that right.
-func containerSecurity() *corev1.SecurityContext {
+func ContainerSecurity() *corev1.SecurityContext {
 	return &corev1.SecurityContext{
 		AllowPrivilegeEscalation: new(bool),
 		ReadOnlyRootFilesystem:   new(true),
