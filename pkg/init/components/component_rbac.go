@@ -74,6 +74,8 @@ func ComponentRBAC(leases string, extra ...string) []client.Object {
 type componentRole struct {
 	component string
 	rules     []rbacv1.PolicyRule
+	// cluster is what it may do in the namespace karmada-cluster beside that.
+	cluster []rbacv1.PolicyRule
 	// elects reports whether its replicas elect a leader.
 	elects bool
 	// serves reports whether it is an aggregated API server, which asks who its
@@ -83,7 +85,7 @@ type componentRole struct {
 
 func componentRoles() []componentRole {
 	return []componentRole{
-		{component: ControllerManager, rules: controllerManagerRules(), elects: true},
+		{component: ControllerManager, rules: controllerManagerRules(), cluster: tombstoneRules(), elects: true},
 		{component: Scheduler, rules: schedulerRules(), elects: true},
 		{component: Webhook, rules: webhookRules()},
 		{component: AggregatedAPIServer, rules: aggregatedRules(), serves: true},
@@ -104,6 +106,13 @@ func (r componentRole) objects(leases string, users []string) []client.Object {
 	out := []client.Object{
 		&rbacv1.ClusterRole{ObjectMeta: meta, Rules: append(r.rules, reviewRules()...)},
 		&rbacv1.ClusterRoleBinding{ObjectMeta: meta, RoleRef: roleRef("ClusterRole", name), Subjects: subjects},
+	}
+	if len(r.cluster) > 0 {
+		in := metav1.ObjectMeta{Namespace: clusterv1alpha1.NamespaceKarmadaCluster, Name: name, Labels: SystemLabels()}
+		out = append(out,
+			&rbacv1.Role{ObjectMeta: in, Rules: r.cluster},
+			&rbacv1.RoleBinding{ObjectMeta: in, RoleRef: roleRef("Role", name), Subjects: subjects},
+		)
 	}
 	if r.elects {
 		in := metav1.ObjectMeta{Namespace: leases, Name: name, Labels: SystemLabels()}
@@ -161,6 +170,11 @@ func controllerManagerRules() []rbacv1.PolicyRule {
 		rule(certificatesGroup, []string{"certificatesigningrequests/approval"}, nil, "update"),
 		rule(certificatesGroup, []string{"signers"}, []string{"kubernetes.io/kube-apiserver-client"}, "approve"),
 	}
+}
+
+// tombstoneRules are for the ConfigMaps that remain of abandoned clusters.
+func tombstoneRules() []rbacv1.PolicyRule {
+	return []rbacv1.PolicyRule{rule("", []string{"configmaps"}, nil, "create", "update", "delete")}
 }
 
 func schedulerRules() []rbacv1.PolicyRule {
