@@ -22,6 +22,14 @@ const ReusableTokenAnnotation = "cluster.karmada.io/reusable-token"
 // was registered with it.
 const TokenClusterAnnotation = "cluster.karmada.io/registered-cluster"
 
+// TokenClusterUIDAnnotation says, on the Secret of a bootstrap token, the UID of the
+// Cluster that was registered with it. The token is of no use once that is gone.
+const TokenClusterUIDAnnotation = "cluster.karmada.io/registered-cluster-uid"
+
+// TokenRequestAnnotation says, on the Secret of a bootstrap token, which certificate
+// request it is reserved for while the Cluster does not exist yet.
+const TokenRequestAnnotation = "cluster.karmada.io/registering-request"
+
 // Token is a bootstrap token: what a cluster that registers shows once, to be given
 // an identity.
 type Token struct {

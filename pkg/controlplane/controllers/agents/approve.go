@@ -82,9 +82,12 @@ func (a *Approver) Reconcile(ctx context.Context, req reconcile.Request) (reconc
 	}
 	v := decide(f)
 	if v == (verdict{}) {
-		if err := a.prepare(ctx, f); err != nil {
-			return reconcile.Result{}, err
-		}
+		err = a.prepare(ctx, f)
+	} else {
+		err = a.releaseToken(ctx, f)
+	}
+	if err != nil {
+		return reconcile.Result{}, err
 	}
 	return reconcile.Result{}, a.answer(ctx, f, v)
 }
@@ -151,7 +154,7 @@ func read[T client.Object](ctx context.Context, c client.Reader, into T, namespa
 // prepare does what an identity needs before it exists: nobody else can take the
 // name, the token is used up, the rights are there.
 func (a *Approver) prepare(ctx context.Context, f facts) error {
-	if err := a.bindToken(ctx, f); err != nil {
+	if err := a.reserveToken(ctx, f); err != nil {
 		return err
 	}
 	if f.cluster == nil {
@@ -163,6 +166,9 @@ func (a *Approver) prepare(ctx context.Context, f facts) error {
 		if err := a.clearGrave(ctx, f); err != nil {
 			return err
 		}
+	}
+	if err := a.bindToken(ctx, f); err != nil {
+		return err
 	}
 	return a.rights.grant(ctx, f.cluster)
 }
@@ -177,20 +183,6 @@ func (a *Approver) clearGrave(ctx context.Context, f facts) error {
 		if err := a.client.Delete(ctx, obj); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("removing what remembers an earlier cluster %q: %w", f.name, err)
 		}
-	}
-	return nil
-}
-
-// bindToken notes on a token which cluster it is used for.
-func (a *Approver) bindToken(ctx context.Context, f facts) error {
-	if f.token == nil || f.reusable() || f.token.Annotations[components.TokenClusterAnnotation] != "" {
-		return nil
-	}
-	base := f.token.DeepCopy()
-	metav1.SetMetaDataAnnotation(&f.token.ObjectMeta, components.TokenClusterAnnotation, f.name)
-	err := a.client.Patch(ctx, f.token, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{}))
-	if err != nil {
-		return fmt.Errorf("noting the use of a bootstrap token: %w", err)
 	}
 	return nil
 }

@@ -7,12 +7,10 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	bootstrapapi "k8s.io/cluster-bootstrap/token/api"
 
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
-	"github.com/karmada-toolkit/karmada/pkg/init/components"
 	"github.com/karmada-toolkit/karmada/pkg/member"
 	"github.com/karmada-toolkit/karmada/pkg/member/identity"
 )
@@ -45,15 +43,6 @@ func refuse(reason, format string, args ...any) verdict {
 
 // self says whether the agent itself asks, for its next certificate.
 func (f facts) self() bool { return f.csr.Spec.Username == names.AgentUser(f.name) }
-
-// tokenID returns the id of the bootstrap token that was shown, or "".
-func tokenID(csr *certificatesv1.CertificateSigningRequest) string {
-	id, ok := strings.CutPrefix(csr.Spec.Username, bootstrapapi.BootstrapUserPrefix)
-	if !ok {
-		return ""
-	}
-	return id
-}
 
 // decide says whether whoever asks may become the agent of the cluster. It was
 // checked before that they may ask at all.
@@ -107,26 +96,6 @@ func (f facts) again() verdict {
 		return refuse("NameTaken", "the name %q is taken by another cluster; choose another", f.name)
 	}
 	return verdict{}
-}
-
-// checkToken refuses a token that was used for another cluster.
-func (f facts) checkToken() verdict {
-	id := tokenID(f.csr)
-	if id == "" {
-		return verdict{}
-	}
-	if f.token == nil {
-		return refuse("TokenGone", "token %s does not exist any more", id)
-	}
-	used := f.token.Annotations[components.TokenClusterAnnotation]
-	if used == "" || used == f.name || f.reusable() {
-		return verdict{}
-	}
-	return refuse("TokenUsed", "token %s was used to register cluster %q, and is good for that one only; make another with \"token create\"", id, used)
-}
-
-func (f facts) reusable() bool {
-	return f.token != nil && f.token.Annotations[components.ReusableTokenAnnotation] == "true"
 }
 
 // checkNamespace refuses to put the credentials of a new cluster just anywhere: the

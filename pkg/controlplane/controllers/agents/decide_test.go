@@ -43,9 +43,32 @@ func TestDecide(t *testing.T) {
 		"the shared user":             {"rbac-generator", nil, "ReservedName"},
 		"a name that shares a Secret": {"m1-impersonator", nil, "ReservedName"},
 		"a token that is gone":        {"m1", func(f *facts) { f.token = nil }, "TokenGone"},
-		"a token used for the same name": {"m1", func(f *facts) {
+		"a token reserved for the name": {"m1", func(f *facts) {
+			f.token.Annotations = map[string]string{components.TokenClusterAnnotation: "m1", components.TokenRequestAnnotation: "m1-x"}
+		}, ""},
+		"a token reserved for another name": {"m1", func(f *facts) {
+			f.token.Annotations = map[string]string{components.TokenClusterAnnotation: "m2", components.TokenRequestAnnotation: "m2-x"}
+		}, "TokenUsed"},
+		"a token used for the same cluster": {"m1", func(f *facts) {
+			f.cluster = registered("id")
+			f.cluster.UID = "uid"
+			f.token.Annotations = map[string]string{components.TokenClusterAnnotation: "m1", components.TokenClusterUIDAnnotation: "uid"}
+		}, ""},
+		"a token used for the same cluster, by an earlier version": {"m1", func(f *facts) {
+			f.cluster = registered("id")
 			f.token.Annotations = map[string]string{components.TokenClusterAnnotation: "m1"}
 		}, ""},
+		"a token of a cluster that is gone": {"m1", func(f *facts) {
+			f.token.Annotations = map[string]string{components.TokenClusterAnnotation: "m1", components.TokenClusterUIDAnnotation: "uid"}
+		}, "TokenUsed"},
+		"a token of a cluster that is gone, by an earlier version": {"m1", func(f *facts) {
+			f.token.Annotations = map[string]string{components.TokenClusterAnnotation: "m1"}
+		}, "TokenUsed"},
+		"a token of an earlier cluster of the name": {"m1", func(f *facts) {
+			f.cluster = registered("id")
+			f.cluster.UID = "next"
+			f.token.Annotations = map[string]string{components.TokenClusterAnnotation: "m1", components.TokenClusterUIDAnnotation: "uid"}
+		}, "TokenUsed"},
 		"a token used for another name": {"m1", func(f *facts) {
 			f.token.Annotations = map[string]string{components.TokenClusterAnnotation: "m2"}
 		}, "TokenUsed"},

@@ -1,0 +1,120 @@
+package agents
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	bootstrapapi "k8s.io/cluster-bootstrap/token/api"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/init/components"
+)
+
+// A token is good for one Cluster. It is reserved for a name before the Cluster is
+// created, so that two requests cannot use it for two names; then it is bound to the
+// UID of the Cluster that was created, and ends with it. A reservation is given back
+// when another request gets the name.
+
+// tokenID returns the id of the bootstrap token that was shown, or "".
+func tokenID(csr *certificatesv1.CertificateSigningRequest) string {
+	id, ok := strings.CutPrefix(csr.Spec.Username, bootstrapapi.BootstrapUserPrefix)
+	if !ok {
+		return ""
+	}
+	return id
+}
+
+// reusable reports whether the token registers any number of clusters.
+func (f facts) reusable() bool {
+	return f.token != nil && f.token.Annotations[components.ReusableTokenAnnotation] == "true"
+}
+
+// boundTo returns the UID of the Cluster that the token was bound to, or "".
+func (f facts) boundTo() types.UID {
+	return types.UID(f.token.Annotations[components.TokenClusterUIDAnnotation])
+}
+
+// reserved reports whether the token is reserved for a name and not bound yet.
+func (f facts) reserved() bool {
+	return f.token.Annotations[components.TokenRequestAnnotation] != "" && f.boundTo() == ""
+}
+
+// checkToken refuses a token that was used for another cluster, or for one that is
+// gone.
+func (f facts) checkToken() verdict {
+	id := tokenID(f.csr)
+	if id == "" {
+		return verdict{}
+	}
+	if f.token == nil {
+		return refuse("TokenGone", "token %s does not exist any more; make another with \"token create\"", id)
+	}
+	used := f.token.Annotations[components.TokenClusterAnnotation]
+	switch {
+	case used == "" || f.reusable():
+		return verdict{}
+	case used != f.name:
+		return refuse("TokenUsed", "token %s was used to register cluster %q, and is good for that one only; make another with \"token create\"", id, used)
+	case f.cluster == nil && !f.reserved(), f.cluster != nil && f.boundTo() != "" && f.boundTo() != f.cluster.UID:
+		return refuse("TokenUsed", "token %s was used to register a cluster %q that is gone, and ended with it; make another with \"token create\"", id, used)
+	}
+	return verdict{}
+}
+
+// reserveToken notes on a token which name it is used for.
+func (a *Approver) reserveToken(ctx context.Context, f facts) error {
+	if f.token == nil || f.reusable() || f.token.Annotations[components.TokenClusterAnnotation] != "" {
+		return nil
+	}
+	return a.changeToken(ctx, f, func(annotations map[string]string) {
+		annotations[components.TokenClusterAnnotation] = f.name
+		annotations[components.TokenRequestAnnotation] = f.csr.Name
+	}, nil)
+}
+
+// bindToken notes on a token which Cluster it was used for. It ends with that.
+func (a *Approver) bindToken(ctx context.Context, f facts) error {
+	if f.token == nil || f.reusable() || f.boundTo() == f.cluster.UID {
+		return nil
+	}
+	return a.changeToken(ctx, f, func(annotations map[string]string) {
+		annotations[components.TokenClusterAnnotation] = f.name
+		annotations[components.TokenClusterUIDAnnotation] = string(f.cluster.UID)
+		delete(annotations, components.TokenRequestAnnotation)
+	}, &metav1.OwnerReference{APIVersion: clusterv1alpha1.GroupVersion.String(), Kind: "Cluster", Name: f.cluster.Name, UID: f.cluster.UID})
+}
+
+// releaseToken gives a token back that was reserved for a request which is refused.
+func (a *Approver) releaseToken(ctx context.Context, f facts) error {
+	if f.token == nil || f.token.Annotations[components.TokenRequestAnnotation] != f.csr.Name || f.boundTo() != "" {
+		return nil
+	}
+	return a.changeToken(ctx, f, func(annotations map[string]string) {
+		delete(annotations, components.TokenClusterAnnotation)
+		delete(annotations, components.TokenRequestAnnotation)
+	}, nil)
+}
+
+// changeToken writes the annotations of a token, and an owner, unless somebody else
+// changed it meanwhile.
+func (a *Approver) changeToken(ctx context.Context, f facts, change func(map[string]string), owner *metav1.OwnerReference) error {
+	base := f.token.DeepCopy()
+	if f.token.Annotations == nil {
+		f.token.Annotations = map[string]string{}
+	}
+	change(f.token.Annotations)
+	if owner != nil && !slices.ContainsFunc(f.token.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == owner.UID }) {
+		f.token.OwnerReferences = append(f.token.OwnerReferences, *owner)
+	}
+	err := a.client.Patch(ctx, f.token, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{}))
+	if err != nil {
+		return fmt.Errorf("noting the use of a bootstrap token: %w", err)
+	}
+	return nil
+}
