@@ -12,7 +12,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -211,15 +210,6 @@ func checkUnregistered(ctx context.Context, d Deps, name, id string) error {
 		}
 	}
 	return nil
-}
-
-// notFederation explains a server that has no API of clusters.
-func notFederation(err error) error {
-	var status apierrors.APIStatus
-	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) || (errors.As(err, &status) && status.Status().Code == http.StatusNotFound) {
-		return fmt.Errorf("the server is no karmada control plane, it has no API of member clusters: %w; choose one with --kubeconfig and --karmada-context", err)
-	}
-	return err
 }
 
 func desiredCluster(r JoinRequest, id string) (*clusterv1alpha1.Cluster, error) {

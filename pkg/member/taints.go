@@ -2,7 +2,6 @@ package member
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -21,7 +20,7 @@ func UpdateTaints(ctx context.Context, c client.Client, cluster string, dryRun b
 		obj := &clusterv1alpha1.Cluster{}
 		if err := c.Get(ctx, client.ObjectKey{Name: cluster}, obj); err != nil {
 			if apierrors.IsNotFound(err) {
-				return notFederationOr(err)
+				return notFederation(err)
 			}
 			return fmt.Errorf("reading cluster %q: %w", cluster, err)
 		}
@@ -33,14 +32,4 @@ func UpdateTaints(ctx context.Context, c client.Client, cluster string, dryRun b
 		obj.Spec.Taints = taints
 		return c.Patch(ctx, obj, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{}))
 	})
-}
-
-// notFederationOr keeps the error of an object that is not there, and explains that
-// of an API that is not there.
-func notFederationOr(err error) error {
-	var status apierrors.APIStatus
-	if errors.As(err, &status) && status.Status().Details != nil && status.Status().Details.Name != "" {
-		return err
-	}
-	return notFederation(err)
 }

@@ -111,12 +111,8 @@ func ListTokens(ctx context.Context, controlPlane client.Client) ([]components.T
 // DeleteToken deletes a bootstrap token by its id.
 func DeleteToken(ctx context.Context, controlPlane client.Client, id string) error {
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: components.TokenSecretName(id)}}
-	err := controlPlane.Delete(ctx, secret)
-	if apierrors.IsNotFound(err) {
-		return fmt.Errorf("there is no bootstrap token %q", id)
-	}
-	if err != nil {
-		return fmt.Errorf("deleting bootstrap token %q: %w", id, err)
+	if err := controlPlane.Delete(ctx, secret); err != nil {
+		return fmt.Errorf("failed to delete bootstrap token %q: %w", id, err)
 	}
 	return nil
 }

@@ -136,8 +136,7 @@ func remainder(ctx context.Context, d Deps, before *clusterv1alpha1.Cluster, all
 // unjoinRest handles a cluster that the control plane does not have: an earlier
 // run may have been interrupted before it came to the member.
 func unjoinRest(ctx context.Context, d Deps, r UnjoinRequest, notFound error) ([]string, error) {
-	var status apierrors.APIStatus
-	if errors.As(notFound, &status) && (status.Status().Details == nil || status.Status().Details.Name == "") {
+	if APIMissing(notFound) {
 		return nil, notFederation(notFound)
 	}
 	missing := fmt.Errorf("no cluster object %s found in karmada control Plane; %q lists those that are", r.Name, d.Program+" get clusters")

@@ -35,7 +35,7 @@ type UnregisterRequest struct {
 
 // AgentConfig returns how the agent of a member reaches the control plane, for
 // somebody who has no other way to it. A non-empty kubecontext replaces the agent's.
-func AgentConfig(ctx context.Context, member client.Client, r UnregisterRequest, kubecontext string) (*rest.Config, error) {
+func AgentConfig(ctx context.Context, member client.Client, r UnregisterRequest) (*rest.Config, error) {
 	deployment := &appsv1.Deployment{}
 	err := member.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: r.Agent}, deployment)
 	if apierrors.IsNotFound(err) {
@@ -47,12 +47,9 @@ func AgentConfig(ctx context.Context, member client.Client, r UnregisterRequest,
 	if name := clusterOfAgent(deployment); name != "" && name != r.Name {
 		return nil, fmt.Errorf("the agent %s/%s is that of cluster %q, not of %q", r.Namespace, r.Agent, name, r.Name)
 	}
-	name, file, own, err := kubeconfigOf(deployment)
+	name, file, kubecontext, err := kubeconfigOf(deployment)
 	if err != nil {
 		return nil, err
-	}
-	if kubecontext == "" {
-		kubecontext = own
 	}
 	secret := &corev1.Secret{}
 	if err := member.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: name}, secret); err != nil {
@@ -112,8 +109,7 @@ func Unregister(ctx context.Context, d Deps, r UnregisterRequest) ([]string, err
 // not show any more: an earlier run may have been interrupted before it came to the
 // member.
 func unregisterRest(ctx context.Context, d Deps, r UnregisterRequest, notFound error) ([]string, error) {
-	var status apierrors.APIStatus
-	if apierrors.IsNotFound(notFound) && errors.As(notFound, &status) && (status.Status().Details == nil || status.Status().Details.Name == "") {
+	if APIMissing(notFound) {
 		return nil, notFederation(notFound)
 	}
 	deployment := &appsv1.Deployment{}

@@ -13,7 +13,7 @@ import (
 func NewResourcesCommand(e *env.Env) *cobra.Command {
 	access := e.NewAccess()
 	cmd := e.Adapt(upstream.NewCmdAPIResources(access, e.IOStreams))
-	access.AddFlags(cmd).AddScopeFlags(cmd, "")
+	access.AddFlags(cmd).AddScopeFlags(cmd)
 	return access.Check(cmd)
 }
 
@@ -21,6 +21,6 @@ func NewResourcesCommand(e *env.Env) *cobra.Command {
 func NewVersionsCommand(e *env.Env) *cobra.Command {
 	access := e.NewAccess()
 	cmd := e.Adapt(upstream.NewCmdAPIVersions(access, e.IOStreams))
-	access.AddFlags(cmd).AddScopeFlags(cmd, "")
+	access.AddFlags(cmd).AddScopeFlags(cmd)
 	return access.Check(cmd)
 }

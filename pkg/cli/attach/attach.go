@@ -6,6 +6,7 @@ import (
 	upstream "k8s.io/kubectl/pkg/cmd/attach"
 
 	"github.com/karmada-toolkit/karmada/pkg/cli/env"
+	"github.com/karmada-toolkit/karmada/pkg/cli/locate"
 )
 
 // NewCommand returns the command.
@@ -13,6 +14,11 @@ func NewCommand(e *env.Env) *cobra.Command {
 	access := e.NewAccess()
 	cmd := e.Adapt(upstream.NewCmdAttach(access.Factory(), e.IOStreams))
 	cmd.Use = "attach (POD | TYPE/NAME) -c CONTAINER"
-	access.AddFlags(cmd).AddNamespaceFlag(cmd).AddScopeFlags(cmd, "")
-	return access.Check(cmd)
+	access.AddFlags(cmd).AddNamespaceFlag(cmd).AddScopeFlags(cmd)
+	return locate.Check(e, access, cmd, func(_ *cobra.Command, args []string) locate.Target {
+		if len(args) == 0 {
+			return locate.Target{}
+		}
+		return locate.Target{Arg: args[0]}
+	})
 }

@@ -13,6 +13,6 @@ func NewCommand(e *env.Env) *cobra.Command {
 	access := e.NewAccess()
 	cmd := e.Adapt(upstream.NewCmdDescribe(e.Name, access.Factory(), e.IOStreams))
 	cmd.Use = "describe (-f FILENAME | TYPE [NAME_PREFIX | -l label] | TYPE/NAME) (--operation-scope=SCOPE --cluster=CLUSTER)"
-	access.AddFlags(cmd).AddNamespaceFlag(cmd).AddScopeFlags(cmd, "C")
+	access.AddFlags(cmd).AddNamespaceFlag(cmd).AddScopeFlags(cmd)
 	return access.Check(cmd)
 }

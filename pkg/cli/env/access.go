@@ -38,6 +38,9 @@ type Access struct {
 	Scope Scope
 	// Cluster is the name of the member.
 	Cluster string
+	// scopeGiven reports whether the command line has --operation-scope; nil for
+	// commands without the flag.
+	scopeGiven func() bool
 
 	member sync.Mutex
 	config *rest.Config
@@ -90,17 +93,25 @@ func (a *Access) addFlags(cmd *cobra.Command, persistent bool) {
 }
 
 // AddScopeFlags adds --operation-scope, for the control plane or one member, and
-// --cluster, with a shorthand if one is given.
-func (a *Access) AddScopeFlags(cmd *cobra.Command, shorthand string) *Access {
-	AddScopeFlag(cmd, &a.Scope, "Whether the command is about the control plane or a member: karmada or members.", string(Karmada), string(Members))
-	return a.AddClusterFlag(cmd, shorthand)
+// --cluster. A cluster that is named without a scope implies the scope Members.
+func (a *Access) AddScopeFlags(cmd *cobra.Command) *Access {
+	AddScopeFlag(cmd, &a.Scope, "Whether the command is about the control plane or a member: karmada or members. With --cluster, the default is members.", string(Karmada), string(Members))
+	cmd.Flags().StringVarP(&a.Cluster, "cluster", "C", "", "Name of the member cluster.")
+	complete(cmd, "cluster", a.CompleteClusters)
+	a.scopeGiven = func() bool { return cmd.Flags().Changed("operation-scope") }
+	return a
 }
 
-// AddClusterFlag adds --cluster, with a shorthand if one is given.
-func (a *Access) AddClusterFlag(cmd *cobra.Command, shorthand string) *Access {
-	cmd.Flags().StringVarP(&a.Cluster, "cluster", shorthand, "", "Name of the member cluster.")
-	complete(cmd, "cluster", a.CompleteClusters)
-	return a
+// ScopeGiven reports whether the command line has --operation-scope.
+func (a *Access) ScopeGiven() bool { return a.scopeGiven != nil && a.scopeGiven() }
+
+// InForce returns the scope in force: that of the flag, or Members if only a cluster
+// is named.
+func (a *Access) InForce() Scope {
+	if a.Scope == Karmada && a.Cluster != "" && a.scopeGiven != nil && !a.scopeGiven() {
+		return Members
+	}
+	return a.Scope
 }
 
 // Impersonate binds the flags of a command that acts as somebody else in the
@@ -113,12 +124,14 @@ func (a *Access) Impersonate(cmd *cobra.Command) *Access {
 	return a
 }
 
-// Validate says whether the flags choose a server that the command can work on.
+// Validate returns an error unless the flags choose a server that the command can
+// work on.
 func (a *Access) Validate() error {
-	if err := a.Scope.Require(Karmada, Members); err != nil {
+	scope := a.InForce()
+	if err := scope.Require(Karmada, Members); err != nil {
 		return err
 	}
-	if a.Scope == Members && a.Cluster == "" {
+	if scope == Members && a.Cluster == "" {
 		return fmt.Errorf("must specify a member cluster; name it with --cluster")
 	}
 	return nil
@@ -154,7 +167,7 @@ func (a *Access) ToRawKubeConfigLoader() clientcmd.ClientConfig {
 
 // ToRESTConfig returns how to reach the server.
 func (a *Access) ToRESTConfig() (*rest.Config, error) {
-	if a.Scope != Members {
+	if a.InForce() != Members {
 		config, err := a.flags.ToRESTConfig()
 		if err != nil {
 			return nil, err
@@ -206,7 +219,7 @@ func (a *Access) MemberConfig(cluster string) (*rest.Config, error) {
 // ToDiscoveryClient returns what the server offers, from a cache on disk when
 // that is fresh.
 func (a *Access) ToDiscoveryClient() (discovery.CachedDiscoveryInterface, error) {
-	if a.Scope != Members {
+	if a.InForce() != Members {
 		return a.flags.ToDiscoveryClient()
 	}
 	config, err := a.ToRESTConfig()
@@ -228,7 +241,7 @@ func cachedDiscovery(config *rest.Config) (discovery.CachedDiscoveryInterface, e
 
 // ToRESTMapper returns the types that the server knows.
 func (a *Access) ToRESTMapper() (meta.RESTMapper, error) {
-	if a.Scope != Members {
+	if a.InForce() != Members {
 		return a.flags.ToRESTMapper()
 	}
 	client, err := a.ToDiscoveryClient()
@@ -241,6 +254,12 @@ func (a *Access) ToRESTMapper() (meta.RESTMapper, error) {
 		a.mapper = restmapper.NewShortcutExpander(restmapper.NewDeferredDiscoveryRESTMapper(client), client, func(string) {})
 	}
 	return a.mapper, nil
+}
+
+// ToControlPlaneRESTMapper returns the types that the control plane knows, whatever
+// the scope.
+func (a *Access) ToControlPlaneRESTMapper() (meta.RESTMapper, error) {
+	return a.flags.ToRESTMapper()
 }
 
 // MemberAccess returns access to one member of several, with the flags of a. It

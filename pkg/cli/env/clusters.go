@@ -2,7 +2,6 @@ package env
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -20,6 +19,20 @@ import (
 func (a *Access) ControlPlane() (client.Client, error) {
 	config, err := a.flags.ToRESTConfig()
 	if err != nil {
+		return nil, err
+	}
+	return member.NewClient(config)
+}
+
+// RequiredControlPlane returns the client of ControlPlane, or an error if the server
+// is no control plane. Commands that write objects which any cluster would accept
+// use it.
+func (a *Access) RequiredControlPlane(ctx context.Context) (client.Client, error) {
+	config, err := a.flags.ToRESTConfig()
+	if err != nil {
+		return nil, err
+	}
+	if err := member.RequireControlPlane(ctx, config); err != nil {
 		return nil, err
 	}
 	return member.NewClient(config)
@@ -78,12 +91,12 @@ func (a *Access) KnownClusters(ctx context.Context, named []string) ([]string, e
 	return slices.Compact(named), nil
 }
 
-// explain says what is wrong when a server has no API of clusters.
+// explain replaces the error of a server that has no API of clusters.
 func (a *Access) explain(err error) error {
 	if apierrors.IsServiceUnavailable(err) {
 		return fmt.Errorf("listing member clusters: the control plane's aggregated API server does not answer: %w", err)
 	}
-	if !apierrors.IsNotFound(err) || namesObject(err) {
+	if !member.APIMissing(err) {
 		return err
 	}
 	server := "the server"
@@ -91,14 +104,4 @@ func (a *Access) explain(err error) error {
 		server = config.Host
 	}
 	return fmt.Errorf("%s is no karmada control plane: it has no API of member clusters (cluster.karmada.io); choose one with --kubeconfig and --karmada-context", server)
-}
-
-// namesObject tells an object that is not there from an API that is not there.
-func namesObject(err error) bool {
-	var status apierrors.APIStatus
-	if !errors.As(err, &status) {
-		return false
-	}
-	details := status.Status().Details
-	return details != nil && details.Name != ""
 }

@@ -95,7 +95,7 @@ func TestKubeconfig_LoadInCluster(t *testing.T) {
 func command(t *testing.T, a *Access, args ...string) *cobra.Command {
 	t.Helper()
 	cmd := &cobra.Command{Use: "x", RunE: func(*cobra.Command, []string) error { return nil }}
-	a.AddFlags(cmd).AddNamespaceFlag(cmd).AddScopeFlags(cmd, "C").Impersonate(cmd)
+	a.AddFlags(cmd).AddNamespaceFlag(cmd).AddScopeFlags(cmd).Impersonate(cmd)
 	cmd.SetContext(t.Context())
 	if err := cmd.ParseFlags(args); err != nil {
 		t.Fatal(err)
@@ -130,6 +130,7 @@ func TestAccess_Validate(t *testing.T) {
 	for line, want := range map[string]string{
 		"":                            "",
 		"-s karmada -C m1":            "",
+		"-C m1":                       "",
 		"-s members -C m1":            "",
 		"--operation_scope=":          "",
 		"--operation-scope members":   "must specify a member cluster; name it with --cluster",
@@ -138,7 +139,7 @@ func TestAccess_Validate(t *testing.T) {
 		a := testEnv().NewAccess()
 		cmd := &cobra.Command{Use: "x"}
 		cmd.SetGlobalNormalizationFunc(nil)
-		a.AddFlags(cmd).AddScopeFlags(cmd, "C")
+		a.AddFlags(cmd).AddScopeFlags(cmd)
 		if err := cmd.ParseFlags(strings.Fields(strings.ReplaceAll(line, "_", "-"))); err != nil {
 			t.Fatal(err)
 		}

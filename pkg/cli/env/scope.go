@@ -2,6 +2,7 @@ package env
 
 import (
 	"fmt"
+	"os"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -51,6 +52,19 @@ func (s *Scope) Require(allowed ...Scope) error {
 		return nil
 	}
 	return fmt.Errorf("not support operation scope: %s; use one of %v", *s, allowed)
+}
+
+// ScopeVariable is the environment variable with the scope of commands that can show
+// several clusters, for command lines without --operation-scope.
+const ScopeVariable = "KARMADACTL_OPERATION_SCOPE"
+
+// ScopeFromEnvironment returns the scope of ScopeVariable, or "" if it is not set.
+func ScopeFromEnvironment() (Scope, error) {
+	var s Scope
+	if err := s.Set(os.Getenv(ScopeVariable)); err != nil {
+		return "", fmt.Errorf("environment variable %s: %w", ScopeVariable, err)
+	}
+	return s, nil
 }
 
 // complete registers the completion of a flag. The only error is a flag that does

@@ -6,6 +6,7 @@ import (
 	upstream "k8s.io/kubectl/pkg/cmd/exec"
 
 	"github.com/karmada-toolkit/karmada/pkg/cli/env"
+	"github.com/karmada-toolkit/karmada/pkg/cli/locate"
 )
 
 // NewCommand returns the command.
@@ -13,6 +14,14 @@ func NewCommand(e *env.Env) *cobra.Command {
 	access := e.NewAccess()
 	cmd := e.Adapt(upstream.NewCmdExec(access.Factory(), e.IOStreams))
 	cmd.Use = "exec (POD | TYPE/NAME) [-c CONTAINER] (-C CLUSTER) -- COMMAND [args...]"
-	access.AddFlags(cmd).AddNamespaceFlag(cmd).AddScopeFlags(cmd, "")
-	return access.Check(cmd)
+	access.AddFlags(cmd).AddNamespaceFlag(cmd).AddScopeFlags(cmd)
+	return locate.Check(e, access, cmd, target)
+}
+
+// target returns the pod or owner of pods that the command line names.
+func target(cmd *cobra.Command, args []string) locate.Target {
+	if len(args) == 0 || cmd.ArgsLenAtDash() == 0 {
+		return locate.Target{} // --filename names it
+	}
+	return locate.Target{Arg: args[0]}
 }

@@ -13,6 +13,6 @@ func NewCommand(e *env.Env) *cobra.Command {
 	access := e.NewAccess()
 	cmd := e.Adapt(upstream.NewCmdExplain(e.Name, access.Factory(), e.IOStreams))
 	cmd.Use = "explain TYPE [--recursive=FALSE|TRUE] [--api-version=api-version-group] [--output=plaintext|plaintext-openapiv2] "
-	access.AddFlags(cmd).AddNamespaceFlag(cmd).AddScopeFlags(cmd, "")
+	access.AddFlags(cmd).AddNamespaceFlag(cmd).AddScopeFlags(cmd)
 	return access.Check(cmd)
 }

@@ -40,6 +40,9 @@ type part struct {
 	objects []unstructured.Unstructured
 	// asked are the names asked for, missing those that the server does not have.
 	asked, missing []string
+	// namespaceMissing reports whether the server does not have the namespace in which
+	// names are missing.
+	namespaceMissing bool
 	// resourceVersion is that of the list.
 	resourceVersion string
 }
@@ -81,6 +84,9 @@ func (s *server) ask(ctx context.Context, q query) (*part, error) {
 		body, err := fetch(ctx, s.request(q, name))
 		switch {
 		case isMissing(err):
+			if len(p.missing) == 0 {
+				p.namespaceMissing = s.namespaceMissing(ctx, q)
+			}
 			p.missing = append(p.missing, name)
 		case err != nil:
 			p.asked = p.asked[:len(p.asked)-1]
@@ -92,6 +98,16 @@ func (s *server) ask(ctx context.Context, q query) (*part, error) {
 		}
 	}
 	return p, nil
+}
+
+// namespaceMissing reports whether the namespace of a query does not exist. The
+// namespace default always does.
+func (s *server) namespaceMissing(ctx context.Context, q query) bool {
+	if q.mapping.Scope.Name() != meta.RESTScopeNameNamespace || s.namespace == metav1.NamespaceDefault {
+		return false
+	}
+	_, err := fetch(ctx, s.rest.Get().AbsPath("/api/v1/namespaces", s.namespace))
+	return isMissing(err)
 }
 
 // list gets everything of a type in chunks, or in one piece where the chunks

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,6 +17,9 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/cli/env"
 	"github.com/karmada-toolkit/karmada/pkg/cli/fanout"
 )
+
+// controlPlaneName stands for the control plane where clusters are named.
+const controlPlaneName = "Karmada"
 
 // collector asks clusters.
 type collector struct {
@@ -36,6 +40,9 @@ type collector struct {
 type result struct {
 	answers []answer
 	errs    []error
+	// notes are about clusters that cannot answer yet, which is no failure unless the
+	// command line names them.
+	notes []string
 	// failed is what was last said of a cluster that did not answer.
 	failed map[string]string
 }
@@ -56,6 +63,7 @@ func newCollector(ctx context.Context, access *env.Access, r *request, targets [
 		return nil, err
 	}
 	if r.scope == env.Karmada || !r.explicit && len(c.unknown) == 0 && ownTypes(c.known) {
+		r.scope = env.Karmada
 		return c, c.onlyControlPlane()
 	}
 	c.members, err = access.KnownClusters(ctx, r.clusters)
@@ -229,9 +237,13 @@ func (c *collector) gather(outcomes []fanout.Outcome[*reply]) (*result, error) {
 				deadline = 0
 			}
 			for _, err := range each(o.Err) {
-				err = clusterError(o.Cluster, err, deadline)
-				res.errs = append(res.errs, err)
-				res.failed[o.Cluster] = err.Error()
+				text := fanout.ClusterError(o.Cluster, err, deadline)
+				res.failed[o.Cluster] = text.Error()
+				if fanout.NotReported(err) && !slices.Contains(c.clusters, o.Cluster) {
+					res.notes = append(res.notes, text.Error())
+					continue
+				}
+				res.errs = append(res.errs, text)
 			}
 		}
 		if o.Value == nil || o.Err != nil && len(o.Value.parts) == 0 {
@@ -272,10 +284,12 @@ type missing struct {
 	order    []string
 	clusters map[string][]string
 	errs     map[string]error
+	// inNamespace are the names whose namespace some cluster has.
+	inNamespace map[string]bool
 }
 
 func newMissing() *missing {
-	return &missing{clusters: map[string][]string{}, errs: map[string]error{}}
+	return &missing{clusters: map[string][]string{}, errs: map[string]error{}, inNamespace: map[string]bool{}}
 }
 
 func (m *missing) add(cluster string, p *part, found map[string]bool) {
@@ -290,19 +304,29 @@ func (m *missing) add(cluster string, p *part, found map[string]bool) {
 			m.errs[key] = apierrors.NewNotFound(resource, name)
 		}
 		m.clusters[key] = append(m.clusters[key], cluster)
+		m.inNamespace[key] = m.inNamespace[key] || !p.namespaceMissing
 	}
 }
 
 func (m *missing) errors(c *collector, found map[string]bool) []error {
 	var errs []error
+	add := func(err error) {
+		if !slices.ContainsFunc(errs, func(e error) bool { return e.Error() == err.Error() }) {
+			errs = append(errs, err)
+		}
+	}
 	for _, key := range m.order {
+		err := m.errs[key]
+		if !found[key] && !m.inNamespace[key] {
+			err = apierrors.NewNotFound(corev1.Resource("namespaces"), c.namespace)
+		}
 		if !found[key] && len(c.clusters) == 0 {
-			errs = append(errs, m.errs[key])
+			add(err)
 			continue
 		}
 		for _, cluster := range m.clusters[key] {
 			if slices.Contains(c.clusters, cluster) {
-				errs = append(errs, fmt.Errorf("cluster(%s): %w", cluster, m.errs[key]))
+				add(fmt.Errorf("cluster(%s): %w", cluster, err))
 			}
 		}
 	}
@@ -312,6 +336,14 @@ func (m *missing) errors(c *collector, found map[string]bool) []error {
 // names are those that were asked for and found.
 func (p *part) names() []string {
 	return slices.DeleteFunc(slices.Clone(p.asked), func(name string) bool { return slices.Contains(p.missing, name) })
+}
+
+// sayControlPlaneOnly tells the user who sees nothing, where a table would show the
+// members too, how to see them.
+func (c *collector) sayControlPlaneOnly(e *env.Env, res *result) {
+	if !c.explicit && c.scope == env.Karmada && !c.request.tables && res.empty() && !ownTypes(c.known) {
+		e.SayLine("control plane only; add -s members or -s all")
+	}
 }
 
 // nothing words that there is nothing to show.

@@ -39,6 +39,8 @@ type fakeCluster struct {
 	status int
 	reason string
 	text   string
+	// cause is the type of the cause in the details of the status.
+	cause string
 	// hangs never answers.
 	hangs bool
 	// without are resources that the cluster does not have.
@@ -102,7 +104,10 @@ func (f *federation) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case c.hangs:
 		<-r.Context().Done()
 	case c.status != 0:
-		writeStatus(w, c.status, c.reason, c.text, "", "")
+		writeJSON(w, c.status, map[string]any{
+			"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": c.status, "reason": c.reason, "message": c.text,
+			"details": map[string]any{"causes": []any{map[string]any{"reason": c.cause}}},
+		})
 	default:
 		c.serve(w, r, path)
 	}

@@ -16,6 +16,7 @@ import (
 	cmdutil "k8s.io/kubectl/pkg/cmd/util"
 
 	"github.com/karmada-toolkit/karmada/pkg/cli/env"
+	"github.com/karmada-toolkit/karmada/pkg/cli/fanout"
 )
 
 // follow shows what is there and then what changes, until the user has seen
@@ -35,6 +36,7 @@ func (c *collector) follow(ctx context.Context, e *env.Env) error {
 	if len(first.answers) == 0 {
 		return errors.Join(errors.New("not to find obj that is watched"), first.failure())
 	}
+	c.sayControlPlaneOnly(e, first)
 	if len(names) > 0 && len(first.errs) == 0 && first.empty() {
 		return apierrors.NewNotFound(first.answers[0].parts[0].mapping.Resource.GroupResource(), names[0])
 	}
@@ -162,6 +164,9 @@ func (f *follower) print(ctx context.Context, first *result, changes <-chan chan
 
 // start prints what is there already, and which clusters did not answer.
 func (f *follower) start(w *tabwriter.Writer, first *result) error {
+	for _, note := range first.notes {
+		f.env.Say("%s; trying again", note)
+	}
 	for _, err := range first.errs {
 		f.env.Say("%s; trying again", err)
 	}
@@ -220,7 +225,7 @@ func (f *follower) emit(w io.Writer, kind watch.EventType, r row) error {
 
 // complain says once why a cluster is not heard.
 func (f *follower) complain(c change) {
-	text := clusterError(c.cluster, c.err, 0).Error()
+	text := fanout.ClusterError(c.cluster, c.err, 0).Error()
 	if f.failed[c.cluster] == text {
 		return
 	}

@@ -23,7 +23,9 @@ const (
 		Display one or many resources in the control plane and in member clusters.
 
 		Without --operation-scope, tables show the control plane and all members, and
-		any other output shows the control plane alone. The column CLUSTER says where
+		any other output shows the control plane alone; with --clusters, both show those
+		members. The environment variable KARMADACTL_OPERATION_SCOPE sets another
+		default. The column CLUSTER says where
 		an object is, and ADOPTION whether the control plane owns it there (Y), does
 		not (N), or keeps its template (-).
 
@@ -51,7 +53,7 @@ const (
 	memberTimeout = 2 * time.Second
 )
 
-// request is what the command line asks for.
+// request is what the command line requests.
 type request struct {
 	print         *upstream.PrintFlags
 	scope         env.Scope
@@ -63,9 +65,10 @@ type request struct {
 
 	watch, watchOnly, watchEvents bool
 
-	// explicit says that the user chose the scope.
+	// explicit reports whether the user chose the scope by flag or environment
+	// variable.
 	explicit bool
-	// tables says that the output is for people.
+	// tables reports whether the output is a table.
 	tables bool
 	sortBy string
 }
@@ -83,7 +86,9 @@ func NewCommand(e *env.Env) *cobra.Command {
 		SuggestFor:            []string{"list", "ls"},
 		ValidArgsFunction:     completion.ResourceTypeAndNameCompletionFunc(access.Factory()),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			r.complete(cmd)
+			if err := r.complete(cmd); err != nil {
+				return err
+			}
 			if err := r.validate(e, cmd, args); err != nil {
 				return err
 			}
@@ -114,15 +119,26 @@ func (r *request) addFlags(cmd *cobra.Command, access *env.Access) {
 	}
 }
 
-// complete derives what follows from the flags.
-func (r *request) complete(cmd *cobra.Command) {
+// complete derives what follows from the flags and the environment.
+func (r *request) complete(cmd *cobra.Command) error {
 	output, template := *r.print.OutputFormat, *r.print.TemplateFlags.TemplateArgument
 	r.tables = output == "wide" || output == "" && template == ""
 	r.sortBy = *r.print.HumanReadableFlags.SortBy
-	r.explicit = cmd.Flags().Changed("operation-scope")
-	if !r.explicit && r.tables {
+	scope, err := env.ScopeFromEnvironment()
+	if err != nil {
+		return err
+	}
+	r.explicit = scope != "" || cmd.Flags().Changed("operation-scope")
+	switch {
+	case cmd.Flags().Changed("operation-scope"):
+	case scope != "":
+		r.scope = scope
+	case len(r.clusters) > 0:
+		r.scope = env.Members
+	case r.tables:
 		r.scope = env.All
 	}
+	return nil
 }
 
 func (r *request) validate(e *env.Env, cmd *cobra.Command, args []string) error {
@@ -141,8 +157,8 @@ func (r *request) validate(e *env.Env, cmd *cobra.Command, args []string) error 
 	if _, err := r.printer(nil, false); err != nil {
 		return err
 	}
-	if len(r.clusters) > 0 && r.scope == env.Karmada && !r.explicit {
-		e.Say("warning: --clusters has no effect on output %q without --operation-scope members or all", *r.print.OutputFormat)
+	if len(r.clusters) > 0 && r.scope == env.Karmada {
+		e.Say("Warning: --clusters has no effect with operation scope karmada")
 	}
 	return nil
 }
@@ -173,9 +189,15 @@ func run(ctx context.Context, e *env.Env, access *env.Access, r *request, args [
 
 // show prints what came and returns what did not.
 func (r *request) show(e *env.Env, c *collector, result *result) error {
+	for _, note := range result.notes {
+		e.SayLine(note)
+	}
 	if !r.tables {
 		if err := r.printObjects(e.Out, result.answers, c.single()); err != nil {
 			return err
+		}
+		if !r.ignoreMissing {
+			c.sayControlPlaneOnly(e, result)
 		}
 		return result.failure()
 	}

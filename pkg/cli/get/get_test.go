@@ -62,11 +62,14 @@ func TestGet_Tables(t *testing.T) {
 		"one-name-missing":     "deploy nginx gone",
 		"name-nowhere":         "deploy gone",
 		"missing-in-named":     "deploy local -C member1,member2",
+		"name-no-namespace":    "deploy gone gone2 -n nowhere",
+		"named-no-namespace":   "deploy gone -n nowhere -C member1",
 		"ignore-not-found":     "deploy gone --ignore-not-found",
 		"nothing":              "services",
 		"nothing-in-cluster":   "namespaces",
 		"own-types":            "propagationpolicies",
 		"clusters":             "clusters",
+		"own-types-of-member":  "propagationpolicies -C member1",
 		"own-types-in-members": "propagationpolicies -s members",
 		"unknown-type":         "foos",
 		"sort-by":              "pods --sort-by .spec.size",
@@ -83,12 +86,20 @@ func TestGet_Tables(t *testing.T) {
 		"two-types-one-name":   "deploy,pods nginx",
 		"name-all-namespaces":  "deploy nginx -A",
 		"watch-two-kinds":      "deploy,pods -w",
+		"clusters-imply-scope": "deploy -C member2",
+		"clusters-of-karmada":  "deploy -s karmada -C member2",
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := nginx(t).run(t, strings.Fields(line)...)
 			golden.Assert(t, name, "$ get "+line+"\n"+o.String())
 		})
 	}
+}
+
+func TestGet_NameInNamespaceOfOneCluster(t *testing.T) {
+	f := nginx(t)
+	f.clusters["member2"].objects = append(f.clusters["member2"].objects, object{resource: "namespaces", name: "there"})
+	golden.Assert(t, "name-in-namespace", "$ get deploy gone -n there\n"+f.run(t, "deploy", "gone", "-n", "there").String())
 }
 
 func TestGet_MembersThatDoNotAnswer(t *testing.T) {
@@ -168,13 +179,46 @@ func TestGet_OtherOutputs(t *testing.T) {
 		"output-jsonpath":       "deploy -s members -o jsonpath={.items[*].metadata.name}",
 		"output-custom-columns": "pods -s members --sort-by .spec.size -o custom-columns=NAME:.metadata.name,SIZE:.spec.size",
 		"output-yaml-member":    "deploy nginx -s members -C member1 -o yaml",
-		"output-yaml-ignored":   "deploy nginx -C member1 -o yaml",
+		"output-yaml-clusters":  "deploy nginx -C member1 -o yaml",
 		"output-missing":        "deploy gone -o yaml",
+		"output-empty":          "pods -o name",
+		"output-empty-json":     "pods -o json",
+		"output-empty-members":  "services -o name -s all",
+		"output-empty-own":      "clusters gone -o name",
+		"output-ignore-missing": "pods gone -o name --ignore-not-found",
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := nginx(t).run(t, strings.Fields(line)...)
 			golden.Assert(t, name, "$ get "+line+"\n"+o.String())
 		})
+	}
+}
+
+func TestGet_ClusterThatHasNotReported(t *testing.T) {
+	f := nginx(t)
+	f.clusters["member1"] = &fakeCluster{
+		status: 503, reason: "ServiceUnavailable", cause: "ClusterNotReported",
+		text: "cluster member1 has not reported yet: API endpoint of cluster member1 should not be empty",
+	}
+	golden.Assert(t, "not-reported", f.run(t, "deploy").String())
+	golden.Assert(t, "not-reported-named", f.run(t, "deploy", "-C", "member1").String())
+}
+
+func TestGet_ScopeFromEnvironment(t *testing.T) {
+	t.Setenv("KARMADACTL_OPERATION_SCOPE", "karmada")
+	if got, want := nginx(t).run(t, "deploy"), nginx(t).run(t, "deploy", "-s", "karmada"); got != want {
+		t.Errorf("got %s\nwant %s", got, want)
+	}
+	if o := nginx(t).run(t, "deploy", "-s", "members"); !strings.Contains(o.stdout, "member1") || strings.Contains(o.stdout, "Karmada") {
+		t.Errorf("the flag does not override the variable: %s", o)
+	}
+	t.Setenv("KARMADACTL_OPERATION_SCOPE", "members")
+	if o := nginx(t).run(t, "pods", "-o", "name"); !strings.Contains(o.stdout, "pod/nginx-a") {
+		t.Errorf("members: %s", o)
+	}
+	t.Setenv("KARMADACTL_OPERATION_SCOPE", "moon")
+	if o := nginx(t).run(t, "deploy"); o.err != "error: environment variable KARMADACTL_OPERATION_SCOPE: not support OperationScope: moon" {
+		t.Errorf("got %s", o)
 	}
 }
 

@@ -2,12 +2,11 @@
 package logs
 
 import (
-	"errors"
-
 	"github.com/spf13/cobra"
 	upstream "k8s.io/kubectl/pkg/cmd/logs"
 
 	"github.com/karmada-toolkit/karmada/pkg/cli/env"
+	"github.com/karmada-toolkit/karmada/pkg/cli/locate"
 )
 
 // NewCommand returns the command.
@@ -16,12 +15,16 @@ func NewCommand(e *env.Env) *cobra.Command {
 	access.Scope = env.Members
 	cmd := e.Adapt(upstream.NewCmdLogs(access.Factory(), e.IOStreams))
 	cmd.Use = "logs [-f] [-p] (POD | TYPE/NAME) [-c CONTAINER] (-C CLUSTER)"
-	access.AddFlags(cmd).AddNamespaceFlag(cmd).AddClusterFlag(cmd, "C")
-	cmd.PreRunE = func(*cobra.Command, []string) error {
-		if access.Cluster == "" {
-			return errors.New("must specify a cluster")
+	access.AddFlags(cmd).AddNamespaceFlag(cmd).AddScopeFlags(cmd)
+	return locate.Check(e, access, cmd, func(cmd *cobra.Command, args []string) locate.Target {
+		selector := cmd.Flag("selector").Value.String()
+		switch {
+		case len(args) > 0 && selector == "":
+			return locate.Target{Arg: args[0]}
+		case len(args) == 0 && selector != "":
+			return locate.Target{Selector: selector}
+		default:
+			return locate.Target{} // kubectl's command says what is wrong
 		}
-		return nil
-	}
-	return cmd
+	})
 }

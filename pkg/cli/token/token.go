@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/cli-runtime/pkg/printers"
 	"k8s.io/client-go/rest"
@@ -146,7 +147,7 @@ func runCreate(ctx context.Context, e *env.Env, access *env.Access, f createFlag
 			return err
 		}
 	}
-	c, err := access.ControlPlane()
+	c, err := access.RequiredControlPlane(ctx)
 	if err != nil {
 		return err
 	}
@@ -230,13 +231,17 @@ func runDelete(ctx context.Context, e *env.Env, access *env.Access, args []strin
 		}
 		ids = append(ids, id)
 	}
-	c, err := access.ControlPlane()
+	c, err := access.RequiredControlPlane(ctx)
 	if err != nil {
 		return err
 	}
 	for _, id := range ids {
-		if err := member.DeleteToken(ctx, c, id); err != nil {
+		err := member.DeleteToken(ctx, c, id)
+		if apierrors.IsNotFound(err) {
 			return fmt.Errorf("%w; %q lists those there are", err, e.Name+" token list")
+		}
+		if err != nil {
+			return err
 		}
 		if _, err := fmt.Fprintf(e.Out, "bootstrap token %q deleted\n", id); err != nil {
 			return err
@@ -259,7 +264,7 @@ func newList(e *env.Env) *cobra.Command {
 }
 
 func runList(ctx context.Context, e *env.Env, access *env.Access) error {
-	c, err := access.ControlPlane()
+	c, err := access.RequiredControlPlane(ctx)
 	if err != nil {
 		return err
 	}

@@ -68,7 +68,7 @@ func NewCommand(e *env.Env) *cobra.Command {
 	fs.StringVar(&f.member.Path, "cluster-kubeconfig", "", "Path to the kubeconfig of the cluster.")
 	fs.StringVar(&f.member.Context, "cluster-context", "", "Name of the context in the kubeconfig of the cluster; default the current one.")
 	fs.StringVar(&f.controlPlane.Path, "karmada-config", "", "Path to a kubeconfig of the control plane; default the identity of the agent.")
-	fs.StringVar(&f.controlPlane.Context, "karmada-context", "", "Name of the context in the kubeconfig of the control plane; default the current one.")
+	fs.StringVar(&f.controlPlane.Context, "karmada-context", "", "Name of the context in the kubeconfig of --karmada-config; default the current one. It has no effect on the identity of the agent.")
 	fs.StringVarP(&f.request.Namespace, "namespace", "n", clusterv1alpha1.NamespaceKarmadaSystem, "Namespace that the agent runs in.")
 	fs.StringVar(&f.request.Agent, "agent-name", member.AgentName, "Name of the agent's Deployment.")
 	fs.StringVar(&f.request.ClusterNamespace, "cluster-namespace", clusterv1alpha1.NamespaceKarmadaCluster, "Namespace of the credentials in the cluster.")
@@ -127,7 +127,10 @@ func (f *flags) controlPlaneConfig(ctx context.Context, d member.Deps) (*rest.Co
 	if f.controlPlane.Path != "" {
 		return f.controlPlane.Load()
 	}
-	return member.AgentConfig(ctx, d.Member, f.request, f.controlPlane.Context)
+	if f.controlPlane.Context != "" {
+		d.Report("Warning: --karmada-context has no effect without --karmada-config: the identity of the agent has a context of its own")
+	}
+	return member.AgentConfig(ctx, d.Member, f.request)
 }
 
 // removeFiles removes what other tools left on this machine.

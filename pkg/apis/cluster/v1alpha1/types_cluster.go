@@ -164,6 +164,11 @@ const (
 	TaintClusterUnreachable   = "cluster.karmada.io/unreachable"
 )
 
+// CauseClusterNotReported is the type of the cause in the status details of an error
+// about a cluster in Pull mode whose agent has not written its endpoint and
+// credentials yet.
+const CauseClusterNotReported = "ClusterNotReported"
+
 // Names around a cluster.
 const (
 	// SecretTokenKey is the key of the bearer token in a cluster's Secret.

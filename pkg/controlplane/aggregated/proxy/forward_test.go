@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 )
@@ -107,6 +108,46 @@ func TestForward_Errors(t *testing.T) {
 		{"insecure", 200, ""},
 	}
 	for _, tc := range cases {
+		t.Run(tc.cluster, func(t *testing.T) {
+			code, got, _ := f.do(t, http.MethodGet, tc.cluster+"/proxy/api", nil)
+			message, _ := got["message"].(string)
+			if code != tc.code || message != tc.message {
+				t.Errorf("got %d %s", code, message)
+			}
+		})
+	}
+}
+
+func TestForward_PullClusterThatHasNotReported(t *testing.T) {
+	f := newFederation(t, http.NotFoundHandler())
+	ok := func(w http.ResponseWriter, _ *http.Request) { reply200(w, http.StatusOK, map[string]any{}) }
+	pull := func(name string) *clusterv1alpha1.Cluster {
+		c := f.add(t, name, ok)
+		c.Spec.SyncMode = clusterv1alpha1.Pull
+		return c
+	}
+	pull("no-endpoint").Spec.APIEndpoint = ""
+	pull("no-impersonator").Spec.ImpersonatorSecretRef = nil
+	pull("no-token")
+	f.secrets["ns/no-token"].Data["token"] = nil
+	never := pull("never-updated")
+	never.Spec.APIEndpoint = ""
+	never.Status.Conditions = []metav1.Condition{{Type: "Ready", Status: metav1.ConditionUnknown, Reason: "ClusterStatusNeverUpdated"}}
+	reported := pull("reported")
+	reported.Spec.ImpersonatorSecretRef = nil
+	reported.Status.Conditions = []metav1.Condition{{Type: "Ready", Status: metav1.ConditionTrue, Reason: "ClusterReady"}}
+	pull("complete")
+	for _, tc := range []struct {
+		cluster, message string
+		code             int
+	}{
+		{"no-endpoint", "cluster no-endpoint has not reported yet: API endpoint of cluster no-endpoint should not be empty", 503},
+		{"no-impersonator", "cluster no-impersonator has not reported yet: the impersonatorSecretRef of cluster no-impersonator is nil", 503},
+		{"no-token", "cluster no-token has not reported yet: failed to get impresonateToken for cluster no-token: the impresonate token of cluster no-token is empty", 503},
+		{"never-updated", "cluster never-updated has not reported yet: API endpoint of cluster never-updated should not be empty", 503},
+		{"reported", "the impersonatorSecretRef of cluster reported is nil", 500},
+		{"complete", "", 200},
+	} {
 		t.Run(tc.cluster, func(t *testing.T) {
 			code, got, _ := f.do(t, http.MethodGet, tc.cluster+"/proxy/api", nil)
 			message, _ := got["message"].(string)

@@ -7,6 +7,9 @@ import (
 	"net/url"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 )
@@ -30,8 +33,43 @@ type members struct {
 	buffers buffers
 }
 
-// of returns the way to a cluster.
+// of returns the way to a cluster. Its error is ServiceUnavailable while the agent of
+// a cluster in Pull mode has not reported.
 func (m *members) of(ctx context.Context, c *clusterv1alpha1.Cluster) (*member, error) {
+	found, err := m.resolve(ctx, c)
+	if err != nil && awaitsReport(c) {
+		return nil, notReported(c.Name, err)
+	}
+	return found, err
+}
+
+// reasonNeverUpdated is the reason of condition Ready that the cluster controller
+// writes when an agent has never reported.
+const reasonNeverUpdated = "ClusterStatusNeverUpdated"
+
+// awaitsReport reports whether a cluster is in Pull mode and its agent has never
+// written its status.
+func awaitsReport(c *clusterv1alpha1.Cluster) bool {
+	if c.Spec.SyncMode != clusterv1alpha1.Pull {
+		return false
+	}
+	ready := meta.FindStatusCondition(c.Status.Conditions, clusterv1alpha1.ClusterConditionReady)
+	return ready == nil || ready.Reason == reasonNeverUpdated
+}
+
+// notReported is the API error for a cluster whose agent has not reported yet.
+func notReported(cluster string, err error) error {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status: metav1.StatusFailure, Code: http.StatusServiceUnavailable, Reason: metav1.StatusReasonServiceUnavailable,
+		Message: fmt.Sprintf("cluster %s has not reported yet: %v", cluster, err),
+		Details: &metav1.StatusDetails{
+			Group: clusterv1alpha1.GroupName, Kind: "clusters", Name: cluster,
+			Causes: []metav1.StatusCause{{Type: clusterv1alpha1.CauseClusterNotReported, Message: err.Error()}},
+		},
+	}}
+}
+
+func (m *members) resolve(ctx context.Context, c *clusterv1alpha1.Cluster) (*member, error) {
 	w := way{insecure: c.Spec.InsecureSkipTLSVerification, proxyURL: c.Spec.ProxyURL, headers: headerKey(c.Spec.ProxyHeader)}
 	if ref := c.Spec.SecretRef; ref != nil {
 		secret, err := m.secret(ctx, ref.Namespace, ref.Name)

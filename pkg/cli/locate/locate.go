@@ -1,0 +1,175 @@
+// Package locate finds the member that has an object, for commands on pods that
+// name no cluster.
+package locate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/metadata"
+
+	"github.com/karmada-toolkit/karmada/pkg/cli/env"
+	"github.com/karmada-toolkit/karmada/pkg/cli/fanout"
+)
+
+// deadline is how long each member may take to answer.
+const deadline = 5 * time.Second
+
+// Target is what a command line names: an object, or the pods of a selector.
+type Target struct {
+	// Arg is NAME, which is a pod, or TYPE/NAME.
+	Arg string
+	// Selector is a label selector of pods; empty if Arg is set.
+	Selector string
+}
+
+// Empty reports whether the command line names nothing.
+func (t Target) Empty() bool { return t.Arg == "" && t.Selector == "" }
+
+// String returns the target as errors name it.
+func (t Target) String() string {
+	if t.Selector != "" {
+		return fmt.Sprintf("pods with labels %q", t.Selector)
+	}
+	if kind, name, found := strings.Cut(t.Arg, "/"); found {
+		return fmt.Sprintf("%s %q", kind, name)
+	}
+	return fmt.Sprintf("pod %q", t.Arg)
+}
+
+// Check wraps a command on pods: without a scope and a cluster the member that has
+// the target becomes the server that the command works on. target returns what the
+// command line names.
+func Check(e *env.Env, access *env.Access, cmd *cobra.Command, target func(cmd *cobra.Command, args []string) Target) *cobra.Command {
+	cmd.PreRunE = func(cmd *cobra.Command, args []string) error {
+		t := target(cmd, args)
+		if access.Cluster == "" && !t.Empty() && (!access.ScopeGiven() || access.Scope == env.Members) {
+			cluster, err := Member(cmd.Context(), e, access, t)
+			if err != nil {
+				return err
+			}
+			access.Scope, access.Cluster = env.Members, cluster
+		}
+		if access.Cluster == "" && t.Empty() && !access.ScopeGiven() {
+			return nil // the command says what it lacks
+		}
+		return access.Validate()
+	}
+	return cmd
+}
+
+// Member returns the name of the only member that has the target. The error names
+// the members if there are several, and those that did not answer if there is none.
+func Member(ctx context.Context, e *env.Env, access *env.Access, t Target) (string, error) {
+	names, err := access.ClusterNames(ctx)
+	if err != nil {
+		return "", err
+	}
+	if len(names) == 0 {
+		return "", errors.New("the control plane has no member clusters, and runs no pods itself")
+	}
+	namespace, _, err := access.Namespace()
+	if err != nil {
+		return "", err
+	}
+	resource, err := resourceOf(access, t)
+	if err != nil {
+		return "", err
+	}
+	outcomes := fanout.Each(ctx, fanout.Limits{Deadline: deadline}, names, func(ctx context.Context, cluster string) (bool, error) {
+		config, err := access.MemberConfig(cluster)
+		if err != nil {
+			return false, err
+		}
+		client, err := metadata.NewForConfig(config)
+		if err != nil {
+			return false, fmt.Errorf("making a client: %w", err)
+		}
+		return has(ctx, client.Resource(resource).Namespace(namespace), t)
+	})
+	found, failed := sortOut(outcomes)
+	cluster, err := choose(t, namespace, names, found, failed)
+	if err == nil && len(failed) > 0 {
+		e.Say("using cluster(%s); no answer of other clusters: %s", cluster, strings.Join(failed, "; "))
+	}
+	return cluster, err
+}
+
+// sortOut returns the members that have the target, and why others did not answer.
+func sortOut(outcomes []fanout.Outcome[bool]) (found, failed []string) {
+	for _, o := range outcomes {
+		switch {
+		case o.Err != nil:
+			failed = append(failed, fanout.ClusterError(o.Cluster, o.Err, 0).Error())
+		case o.Value:
+			found = append(found, o.Cluster)
+		}
+	}
+	return found, failed
+}
+
+// choose returns the only member of found, or an error with the next step.
+func choose(t Target, namespace string, asked, found, failed []string) (string, error) {
+	switch {
+	case len(found) == 1:
+		return found[0], nil
+	case len(found) > 1:
+		return "", fmt.Errorf("%s exists in several clusters: %s; choose one with --cluster", t, strings.Join(found, ", "))
+	}
+	text := fmt.Sprintf("%s not found in namespace %q of the clusters %s", t, namespace, strings.Join(asked, ", "))
+	if len(failed) > 0 {
+		text += "; no answer of " + strings.Join(failed, "; ")
+	}
+	return "", errors.New(text)
+}
+
+// has reports whether a member has the target.
+func has(ctx context.Context, client metadata.ResourceInterface, t Target) (bool, error) {
+	if t.Selector != "" {
+		list, err := client.List(ctx, metav1.ListOptions{LabelSelector: t.Selector, Limit: 1})
+		if err != nil {
+			return false, err
+		}
+		return len(list.Items) > 0, nil
+	}
+	_, name, found := strings.Cut(t.Arg, "/")
+	if !found {
+		name = t.Arg
+	}
+	_, err := client.Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return false, nil // the object or its type
+	}
+	return err == nil, err
+}
+
+// resourceOf returns the type of the target as the control plane knows it.
+func resourceOf(access *env.Access, t Target) (schema.GroupVersionResource, error) {
+	kind, _, found := strings.Cut(t.Arg, "/")
+	if !found {
+		return corev1.SchemeGroupVersion.WithResource("pods"), nil
+	}
+	mapper, err := access.ToControlPlaneRESTMapper()
+	if err != nil {
+		return schema.GroupVersionResource{}, err
+	}
+	full, group := schema.ParseResourceArg(kind)
+	if full != nil {
+		if resource, err := mapper.ResourceFor(*full); err == nil {
+			return resource, nil
+		}
+	}
+	resource, err := mapper.ResourceFor(group.WithVersion(""))
+	if err != nil {
+		return schema.GroupVersionResource{}, fmt.Errorf("the control plane has no resource type %q; name the cluster with --cluster", kind)
+	}
+	return resource, nil
+}
