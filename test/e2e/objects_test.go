@@ -2,63 +2,31 @@ package e2e
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
 
-const guestbookCRD = `
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: guestbooks.webapp.my.domain}
-spec:
-  group: webapp.my.domain
-  names: {kind: Guestbook, listKind: GuestbookList, plural: guestbooks, singular: guestbook}
-  scope: Namespaced
-  versions:
-  - name: v1
-    served: true
-    storage: true
-    schema:
-      openAPIV3Schema:
-        type: object
-        properties:
-          spec:
-            type: object
-            properties:
-              size: {type: integer}
-              configMapName: {type: string}
-              alias: {type: string}
-          status:
-            type: object
-            x-kubernetes-preserve-unknown-fields: true
-    subresources: {status: {}}
-`
-
-// g
+// TestGuestbook_CustomResourcesAndOverrides applies samples/guestbook in the order of its README.
 func TestGuestbook_CustomResourcesAndOverrides(t *testing.T) {
 	ns := namespace(t)
-	apply(t, ns, guestbookCRD, `
-apiVersion: policy.karmada.io/v1alpha1
-kind: ClusterPropagationPolicy
-metadata: {name: guestbook-crd}
-spec:
-  resourceSelectors: [{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, name: guestbooks.webapp.my.domain}]
-  placement: {clusterAffinity: {clusterNames: [member1]}}
-`)
+	sample := func(name string) string {
+		text, err := os.ReadFile(filepath.Join("..", "..", "samples", "guestbook", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	apply(t, ns, sample("guestbooks-crd.yaml"), sample("guestbooks-clusterpropagationpolicy.yaml"))
 	t.Cleanup(func() {
 		ctl("", "delete", "crd", "guestbooks.webapp.my.domain", "--ignore-not-found")
-		ctl("", "delete", "cpp", "guestbook-crd", "--ignore-not-found")
+		ctl("", "delete", "cpp", "example-policy", "--ignore-not-found")
 	})
 	eventually(t, is("member1", "default", "crd/guestbooks.webapp.my.domain", `{.status.conditions[?(@.type=="Established")].status}`, "True"))
 
 	eventually(t, func() error {
-		r := ctl(`
-apiVersion: webapp.my.domain/v1
-kind: Guestbook
-metadata: {name: guestbook-sample}
-spec: {size: 2, configMapName: test, alias: Name}
----
-`+policyFor("guestbook", "{apiVersion: webapp.my.domain/v1, kind: Guestbook}", to("member1")), "apply", "-n", ns, "-f", "-")
+		r := ctl(sample("guestbook.yaml")+"---\n"+sample("guestbooks-propagationpolicy.yaml"), "apply", "-n", ns, "-f", "-")
 		if r.code != 0 {
 			return fmt.Errorf("%s%s", r.out, r.err)
 		}
@@ -66,19 +34,7 @@ spec: {size: 2, configMapName: test, alias: Name}
 	})
 	eventually(t, is("member1", ns, "guestbooks/guestbook-sample", "{.spec.size}", "2"))
 
-	apply(t, ns, `
-apiVersion: policy.karmada.io/v1alpha1
-kind: OverridePolicy
-metadata: {name: guestbook}
-spec:
-  resourceSelectors: [{apiVersion: webapp.my.domain/v1, kind: Guestbook}]
-  overrideRules:
-  - targetCluster: {clusterNames: [member1]}
-    overriders:
-      plaintext:
-      - {path: /spec/size, operator: replace, value: 4}
-      - {path: /metadata/annotations, operator: add, value: {OverridePolicy: test}}
-`)
+	apply(t, ns, sample("guestbooks-overridepolicy.yaml"))
 	eventually(t, all(
 		is("member1", ns, "guestbooks/guestbook-sample", "{.spec.size}", "4"),
 		is("member1", ns, "guestbooks/guestbook-sample", "{.metadata.annotations.OverridePolicy}", "test"),
