@@ -6,6 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
@@ -162,5 +163,36 @@ func TestServer_StoresClusters(t *testing.T) {
 	}
 	if _, err := clusters.Get(ctx, "m1", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 		t.Errorf("still there: %v", err)
+	}
+}
+
+// The write that makes a cluster Ready is the one that makes it schedulable: no
+// watcher observes one without the other.
+func TestServer_ReadyAndSchedulableAreOneWrite(t *testing.T) {
+	etcd, _ := startEtcd(t, t.TempDir())
+	s := startServer(t, etcd, newControlPlane(t), nil)
+	clusters := s.client(t, "admin").ClusterV1alpha1().Clusters()
+	cluster := pushCluster("m1")
+	cluster.Spec.Taints = []corev1.Taint{{Key: clusterv1alpha1.TaintClusterNotReady, Effect: corev1.TaintEffectNoSchedule}, {Key: "mine", Effect: corev1.TaintEffectNoSchedule}}
+	created, err := clusters.Create(t.Context(), cluster, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	watcher, err := clusters.Watch(t.Context(), metav1.ListOptions{ResourceVersion: created.ResourceVersion})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer watcher.Stop()
+	patch := `{"status":{"apiEnablements":[{"groupVersion":"v1","resources":[]}],"conditions":[{"type":"Ready","status":"True","reason":"ClusterReady","message":"","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}`
+	if _, err := clusters.Patch(t.Context(), "m1", types.MergePatchType, []byte(patch), metav1.PatchOptions{}, "status"); err != nil {
+		t.Fatal(err)
+	}
+	got, ok := (<-watcher.ResultChan()).Object.(*clusterv1alpha1.Cluster)
+	if !ok {
+		t.Fatal("the watch ended")
+	}
+	if !meta.IsStatusConditionTrue(got.Status.Conditions, clusterv1alpha1.ClusterConditionReady) || len(got.Status.APIEnablements) != 1 ||
+		len(got.Spec.Taints) != 1 || got.Spec.Taints[0].Key != "mine" || got.Generation != created.Generation+1 {
+		t.Errorf("got generation %d, %+v, %+v", got.Generation, got.Spec.Taints, got.Status)
 	}
 }

@@ -549,3 +549,79 @@ func TestShell_DeletingIsSkipped(t *testing.T) {
 		})
 	}
 }
+
+// A cluster that becomes Ready, serves its APIs and loses its taint in one write
+// wakes every binding that lacks replicas or has a reschedule pending, and moves
+// no complete division.
+func TestShell_AClusterThatBecomesUsable(t *testing.T) {
+	unusable := func() *clusterv1alpha1.Cluster {
+		c := cluster("m2", 0)
+		c.Status = clusterv1alpha1.ClusterStatus{}
+		c.Spec.Taints = []corev1.Taint{{Key: clusterv1alpha1.TaintClusterNotReady, Effect: corev1.TaintEffectNoSchedule}}
+		return c
+	}
+	usable := func() *clusterv1alpha1.Cluster {
+		c := cluster("m2", 10)
+		c.Generation = 2
+		return c
+	}
+	only := dividedPlacement()
+	only.ClusterAffinity = &policyv1alpha1.ClusterAffinity{ClusterNames: []string{"m2"}}
+	terms := dividedPlacement()
+	for _, n := range []string{"m1", "m2"} {
+		terms.ClusterAffinities = append(terms.ClusterAffinities, policyv1alpha1.ClusterAffinityTerm{AffinityName: n, ClusterAffinity: policyv1alpha1.ClusterAffinity{ClusterNames: []string{n}}})
+	}
+	for name, tc := range map[string]struct {
+		placement *policyv1alpha1.Placement
+		room      int64
+		before    int // replicas
+		after     int
+	}{
+		"it fitted nowhere":           {only, 10, 0, 3},
+		"there was not enough room":   {dividedPlacement(), 2, 0, 3},
+		"no term had enough room":     {terms, 2, 0, 3},
+		"every replica has its place": {dividedPlacement(), 10, 3, 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			scope := namespacedScope()
+			b := newBench(t, fill(scope.New(), scope, tc.placement))
+			b.clusterChanged(cluster("m1", tc.room), true)
+			b.clusterChanged(unusable(), true)
+			b.see(scope)
+			b.settle()
+			count := func() (sum int) {
+				for _, c := range b.see(scope).GetSpec().Clusters {
+					sum += int(c.Replicas)
+				}
+				return sum
+			}
+			if got := count(); got != tc.before {
+				t.Fatalf("%d replicas before: %s", got, condition(b.see(scope)))
+			}
+			b.settle()
+			b.clusterChanged(usable(), false)
+			writes := b.settle()
+			if got := count(); got != tc.after || (tc.before == tc.after) != (len(writes) == 0) {
+				t.Errorf("%d replicas after %v: %s", got, writes, condition(b.see(scope)))
+			}
+		})
+	}
+}
+
+// A binding that is being scheduled while a cluster gets more room is scheduled
+// again: it may be about to wait for what is there already.
+func TestShell_RoomThatComesDuringADecision(t *testing.T) {
+	scope := namespacedScope()
+	b := newBench(t, fill(scope.New(), scope, dividedPlacement()))
+	b.clusterChanged(cluster("m1", 2), true)
+	b.see(scope)
+	k, _ := b.queue.Pop()
+	o := b.handle(t.Context(), k)
+	b.clusterChanged(cluster("m1", 9), false)
+	b.wake()
+	b.queue.Done(k, o)
+	b.settle()
+	if got := b.see(scope).GetSpec().Clusters; len(got) != 1 {
+		t.Errorf("got %v: %s", got, condition(b.see(scope)))
+	}
+}

@@ -160,15 +160,12 @@ func (m *marks) take() map[string]*framework.Cluster {
 // wake moves the bindings that lacked room and that one of the roomier clusters
 // concerns back into the queue.
 func (s *scheduler) wake() {
-	if s.queue.Parked() == 0 {
-		s.roomier.take()
-		return
-	}
 	roomier := s.roomier.take()
 	if len(roomier) == 0 {
 		return
 	}
-	s.queue.Wake(func(k key) bool {
+	// Also those that are being scheduled: they may be about to wait for this room.
+	s.queue.Recheck(func(k key) bool {
 		b, ok := s.bindings.get(k)
 		if !ok {
 			return true

@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -85,6 +86,34 @@ func PrepareClusterForUpdate(updated, old *Cluster, customModeling bool) {
 	if !equality.Semantic.DeepEqual(updated.Spec, old.Spec) {
 		updated.Generation++
 	}
+}
+
+// PrepareClusterForStatusUpdate brings a Cluster whose status was written into
+// shape. Only the status changes: who may report on a cluster must not be able to
+// send its traffic elsewhere. A status with a true Ready condition takes the
+// taints of unhealthy clusters along, so that no reader observes a cluster that
+// is ready but tainted.
+func PrepareClusterForStatusUpdate(updated, old *Cluster) {
+	fields := updated.ManagedFields
+	old.ObjectMeta.DeepCopyInto(&updated.ObjectMeta)
+	updated.ManagedFields = fields
+	old.Spec.DeepCopyInto(&updated.Spec)
+	if !meta.IsStatusConditionTrue(updated.Status.Conditions, ClusterConditionReady) {
+		return
+	}
+	updated.Spec.Taints = slices.DeleteFunc(updated.Spec.Taints, IsHealthTaint)
+	if len(updated.Spec.Taints) == 0 {
+		updated.Spec.Taints = nil
+	}
+	if len(updated.Spec.Taints) < len(old.Spec.Taints) {
+		updated.Generation++
+	}
+}
+
+// IsHealthTaint reports whether a taint is one that the control plane adds to
+// clusters whose Ready condition is not true.
+func IsHealthTaint(t corev1.Taint) bool {
+	return t.Effect == corev1.TaintEffectNoSchedule && (t.Key == TaintClusterNotReady || t.Key == TaintClusterUnreachable)
 }
 
 // CanonicalizeCluster rewrites a valid Cluster to the one form that is stored:

@@ -86,14 +86,9 @@ func (strategy) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
 // statusStrategy says how the status of a cluster is changed.
 type statusStrategy struct{ strategy }
 
-// PrepareForUpdate implements rest.RESTUpdateStrategy. Only the status changes:
-// who may report on a cluster must not be able to send its traffic elsewhere.
+// PrepareForUpdate implements rest.RESTUpdateStrategy.
 func (statusStrategy) PrepareForUpdate(_ context.Context, obj, old runtime.Object) {
-	updated, stored := versioned(obj), versioned(old)
-	fields := updated.ManagedFields
-	stored.ObjectMeta.DeepCopyInto(&updated.ObjectMeta)
-	updated.ManagedFields = fields
-	stored.Spec.DeepCopyInto(&updated.Spec)
+	clusterv1alpha1.PrepareClusterForStatusUpdate(versioned(obj), versioned(old))
 }
 
 // ValidateUpdate implements rest.RESTUpdateStrategy. A status is not validated.

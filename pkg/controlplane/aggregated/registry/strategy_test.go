@@ -2,6 +2,7 @@ package registry
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -155,6 +156,40 @@ func TestStatusStrategy_ChangesTheStatusOnly(t *testing.T) {
 	want.Status.KubernetesVersion = "v9"
 	if diff := cmp.Diff(want, updated); diff != "" {
 		t.Error(diff)
+	}
+}
+
+func TestStatusStrategy_ReadyRemovesTheHealthTaints(t *testing.T) {
+	no := corev1.TaintEffectNoSchedule
+	own := []corev1.Taint{{Key: "mine", Effect: no}, {Key: "cluster.karmada.io/not-ready", Effect: corev1.TaintEffectNoExecute, TimeAdded: new(now())}}
+	health := []corev1.Taint{{Key: "cluster.karmada.io/not-ready", Effect: no}, {Key: "cluster.karmada.io/unreachable", Effect: no}}
+	for _, tc := range []struct {
+		name       string
+		have       []corev1.Taint
+		ready      metav1.ConditionStatus
+		want       []corev1.Taint
+		generation int64
+	}{
+		{"ready", append(slices.Clone(health), own...), metav1.ConditionTrue, own, 4},
+		{"ready, with nothing else", health, metav1.ConditionTrue, nil, 4},
+		{"ready already", own, metav1.ConditionTrue, own, 3},
+		{"not ready", append(slices.Clone(own), health[0]), metav1.ConditionFalse, append(slices.Clone(own), health[0]), 3},
+		{"unknown", health, metav1.ConditionUnknown, health, 3},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			old, updated := valid(), valid()
+			old.Spec.Taints = slices.Clone(tc.have)
+			updated.Status.Conditions = []metav1.Condition{{Type: "Ready", Status: tc.ready}}
+			if err := rest.BeforeUpdate(statusStrategy{rules(t, true)}, cluster(t), updated, old); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, updated.Spec.Taints); diff != "" || updated.Generation != tc.generation {
+				t.Errorf("generation %d %s", updated.Generation, diff)
+			}
+			if diff := cmp.Diff(tc.have, old.Spec.Taints); diff != "" {
+				t.Errorf("the stored object was changed: %s", diff)
+			}
+		})
 	}
 }
 

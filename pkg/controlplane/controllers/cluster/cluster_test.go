@@ -226,6 +226,26 @@ func TestReconcile_ReadyClusterLosesItsTaints(t *testing.T) {
 	}
 }
 
+func TestReconcile_TaintsThatTheAPIServerRemoved(t *testing.T) {
+	b := newBench(t, member())
+	b.mustReconcile()
+	b.events()
+	c := b.get()
+	c.Spec.Taints = nil
+	must(t, b.client.Update(t.Context(), c))
+	ready("True")(c)
+	must(t, b.client.Status().Update(t.Context(), c))
+	b.mustReconcile()
+	want := []string{"Normal TaintClusterSucceed Taint cluster succeed: cluster now does not have taints."}
+	if diff := cmp.Diff(want, b.events()); diff != "" {
+		t.Error(diff)
+	}
+	b.mustReconcile()
+	if got := b.events(); len(got) > 0 {
+		t.Errorf("reported again: %v", got)
+	}
+}
+
 func TestReconcile_Failures(t *testing.T) {
 	for _, tc := range []struct{ verb, want string }{
 		{"create", "Warning CreateExecutionSpaceFailed Failed to create execution space(karmada-es-m1): boom"},

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -85,12 +86,17 @@ type Reconciler struct {
 	client client.Client
 	live   client.Reader
 	events record.EventRecorder
+
+	// tainted are the clusters that had a taint of unhealthy clusters when they were
+	// reconciled last, by name.
+	mu      sync.Mutex
+	tainted map[string]types.UID
 }
 
 // New returns a reconciler.
 func New(c client.Client, live client.Reader, events record.EventRecorder, d Deps) *Reconciler {
 	d.complete()
-	return &Reconciler{deps: d, client: c, live: live, events: events}
+	return &Reconciler{deps: d, client: c, live: live, events: events, tainted: map[string]types.UID{}}
 }
 
 // Setup adds the controller and the health monitor to the manager.
@@ -144,6 +150,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	cluster := &clusterv1alpha1.Cluster{}
 	err := r.client.Get(ctx, req.NamespacedName, cluster)
 	if apierrors.IsNotFound(err) {
+		r.observeTaints(req.Name, "", false)
 		if r.deps.Gone != nil {
 			r.deps.Gone(req.Name)
 		}
@@ -196,9 +203,15 @@ func (r *Reconciler) mark(ctx context.Context, cluster *clusterv1alpha1.Cluster)
 	if !slices.Contains(cluster.Finalizers, clusterv1alpha1.ClusterControllerFinalizer) {
 		metadata["finalizers"] = append(slices.Clone(cluster.Finalizers), clusterv1alpha1.ClusterControllerFinalizer)
 	} else if !changed {
+		if r.observeTaints(cluster.Name, cluster.UID, unhealthy(taints)) {
+			r.events.Event(cluster, corev1.EventTypeNormal, "TaintClusterSucceed", "Taint cluster succeed: "+describe(taints)+".")
+		}
 		return nil
 	}
 	err := r.patch(ctx, cluster, patch)
+	if err == nil {
+		changed = r.observeTaints(cluster.Name, cluster.UID, unhealthy(taints)) || changed
+	}
 	switch {
 	case !changed || apierrors.IsConflict(err):
 	case err != nil:
@@ -207,6 +220,21 @@ func (r *Reconciler) mark(ctx context.Context, cluster *clusterv1alpha1.Cluster)
 		r.events.Event(cluster, corev1.EventTypeNormal, "TaintClusterSucceed", "Taint cluster succeed: "+describe(taints)+".")
 	}
 	return err
+}
+
+// observeTaints records whether a cluster has a taint of unhealthy clusters, and
+// reports whether it lost the last one: the API server of clusters removes them
+// in the write that makes a cluster Ready.
+func (r *Reconciler) observeTaints(name string, uid types.UID, has bool) (lost bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	had, ok := r.tainted[name]
+	if has {
+		r.tainted[name] = uid
+		return false
+	}
+	delete(r.tainted, name)
+	return ok && had == uid
 }
 
 func (r *Reconciler) patch(ctx context.Context, cluster *clusterv1alpha1.Cluster, patch map[string]any) error {

@@ -38,6 +38,11 @@ func taintsFor(taints []corev1.Taint, ready *metav1.Condition, now time.Time) ([
 	return out, changed
 }
 
+// unhealthy reports whether there is a taint of unhealthy clusters.
+func unhealthy(taints []corev1.Taint) bool {
+	return slices.ContainsFunc(taints, clusterv1alpha1.IsHealthTaint)
+}
+
 // describe writes taints as the event about them does.
 func describe(taints []corev1.Taint) string {
 	if len(taints) == 0 {

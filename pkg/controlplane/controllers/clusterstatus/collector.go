@@ -33,6 +33,11 @@ const (
 	// the cache does not show it. A control plane that was restored from a backup
 	// has lost it, and versions that went back never catch up.
 	trust = 30 * time.Second
+	// enablementsWait bounds the discovery of a cluster that becomes Ready.
+	enablementsWait = 5 * time.Second
+	// resourcesWait is how long a cluster that becomes Ready waits for the lists of
+	// its nodes and pods.
+	resourcesWait = time.Second
 )
 
 // collector looks at one cluster.
@@ -51,6 +56,9 @@ type collector struct {
 	// typesChanged is when a definition of a type changed last, in nanoseconds.
 	// Others write it.
 	typesChanged atomic.Int64
+	// becoming is when the cluster was first seen to become Ready, until that is
+	// written.
+	becoming time.Time
 	// well says whether the last probe found the cluster well.
 	well bool
 	// collected is when the bulk of the status was looked at last.
@@ -139,6 +147,10 @@ func (l *collector) sync(ctx context.Context, cluster *clusterv1alpha1.Cluster, 
 		return soon / 4, nil
 	}
 	ready := l.threshold.adjust(stored, observed, now)
+	if ready.Status == metav1.ConditionTrue && (stored == nil || stored.Status != metav1.ConditionTrue) {
+		return l.becomeReady(ctx, cluster, member, ready, now)
+	}
+	l.becoming = time.Time{}
 	if err := l.write(ctx, cluster, func(status *clusterv1alpha1.ClusterStatus) { l.set(status, ready) }); err != nil {
 		return 0, err
 	}
@@ -156,14 +168,48 @@ func (l *collector) sync(ctx context.Context, cluster *clusterv1alpha1.Cluster, 
 	if due := l.collected.Add(l.c.deps.Frequency); now.Before(due) {
 		return min(due.Sub(now), l.c.deps.Frequency/2), nil
 	}
-	if err := l.collect(ctx, cluster, member); err != nil {
+	if err := l.collect(ctx, cluster, member, l.c.deps.Timeout, nil); err != nil {
 		return 0, err
 	}
+	return l.collectedAt(now), nil
+}
+
+// becomeReady writes that a cluster is Ready together with what it serves and how
+// much room it has: a binding that is scheduled meanwhile would not come back to a
+// cluster that was Ready but served nothing yet. Nodes and pods are waited for
+// briefly, as listing them can take long.
+func (l *collector) becomeReady(ctx context.Context, cluster *clusterv1alpha1.Cluster, member *access.Member, ready metav1.Condition, now time.Time) (time.Duration, error) {
+	l.follow(ctx, member)
+	if l.becoming.IsZero() {
+		l.becoming = now
+	}
+	if l.c.deps.Resources && now.Before(l.becoming.Add(resourcesWait)) {
+		if _, _, known := l.resources.summary(nil); !known {
+			return soon / 4, nil
+		}
+	}
+	if err := l.collect(ctx, cluster, member, min(l.c.deps.Timeout, enablementsWait), &ready); err != nil {
+		return 0, err
+	}
+	slow := l.c.deps.Clock.Since(now) >= enablementsWait
+	l.becoming, l.well = time.Time{}, true
+	if l.c.deps.Healthy != nil {
+		l.c.deps.Healthy(cluster)
+	}
+	if slow {
+		return soon, nil // what it serves is collected without that limit
+	}
+	return l.collectedAt(now), nil
+}
+
+// collectedAt records that the bulk of the status was written and returns the time
+// to the next probe.
+func (l *collector) collectedAt(now time.Time) time.Duration {
 	if now.Before(time.Unix(0, l.typesChanged.Load()).Add(serving)) {
-		return soon, nil // what was defined just now may not be served yet
+		return soon // what was defined just now may not be served yet
 	}
 	l.collected = now
-	return l.c.deps.Frequency / 2, nil
+	return l.c.deps.Frequency / 2
 }
 
 // ready returns the stored Ready condition, or nil.
@@ -201,9 +247,10 @@ func (l *collector) follow(ctx context.Context, member *access.Member) {
 	l.resources = newResources(ctx, member, l.hurry)
 }
 
-// collect writes what the cluster serves and how much room it has.
-func (l *collector) collect(ctx context.Context, cluster *clusterv1alpha1.Cluster, member *access.Member) error {
-	bounded, cancel := context.WithTimeout(ctx, l.c.deps.Timeout)
+// collect writes what the cluster serves and how much room it has, and with it the
+// Ready condition unless that is nil. The cluster has limit to answer.
+func (l *collector) collect(ctx context.Context, cluster *clusterv1alpha1.Cluster, member *access.Member, limit time.Duration, ready *metav1.Condition) error {
+	bounded, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	list, listErr := l.enabled.get(bounded, member, l.c.deps.Clock.Now())
 	version := kubernetesVersion(bounded, member)
@@ -216,9 +263,14 @@ func (l *collector) collect(ctx context.Context, cluster *clusterv1alpha1.Cluste
 	}
 	nodes, sum, known := l.resources.summary(models)
 	return l.write(ctx, cluster, func(status *clusterv1alpha1.ClusterStatus) {
-		status.KubernetesVersion = version
-		status.APIEnablements = list
-		l.set(status, enablementsCondition(list, listErr))
+		if ready != nil {
+			l.set(status, *ready)
+		}
+		if bounded.Err() == nil || ready == nil {
+			status.KubernetesVersion = version
+			status.APIEnablements = list
+			l.set(status, enablementsCondition(list, listErr))
+		}
 		if known {
 			status.NodeSummary, status.ResourceSummary = nodes, sum
 		}

@@ -185,13 +185,44 @@ func TestLook_WellCluster(t *testing.T) {
 	if diff := cmp.Diff(want, c.Status.APIEnablements); diff != "" {
 		t.Error(diff)
 	}
-	if b.patches != 2 {
-		t.Errorf("%d writes", b.patches)
+	if b.patches != 1 {
+		t.Errorf("%d writes: it must never be Ready without what it serves", b.patches)
 	}
 	b.clock.Step(10 * time.Second)
 	b.l.look(t.Context())
-	if b.patches != 2 || b.member.unchanged != 2 {
+	if b.patches != 1 || b.member.unchanged != 2 {
 		t.Errorf("%d writes, %d answers without change", b.patches, b.member.unchanged)
+	}
+}
+
+func TestLook_BecomesReadyWithoutAListOfPods(t *testing.T) {
+	b := newBench(t)
+	b.l.c.deps.Resources = true
+	defer func() { b.l.resources.stop() }()
+	b.member.code["/api/v1/nodes"], b.member.code["/api/v1/pods"] = 500, 500
+	if next := b.l.look(t.Context()); next != soon/4 || b.ready() != "absent" || b.patches != 0 {
+		t.Errorf("next look in %s, %s, %d writes", next, b.ready(), b.patches)
+	}
+	b.clock.Step(resourcesWait)
+	b.l.look(t.Context())
+	if c := b.get(); b.ready() != well || len(c.Status.APIEnablements) != 2 || b.patches != 1 {
+		t.Errorf("%s, %v, %d writes", b.ready(), c.Status.APIEnablements, b.patches)
+	}
+}
+
+func TestLook_ReadyAgainKeepsWhatItServedWhileDiscoveryIsSlow(t *testing.T) {
+	b := newBench(t)
+	b.l.look(t.Context())
+	b.l.written = nil
+	c := b.get()
+	meta.SetStatusCondition(&c.Status.Conditions, metav1.Condition{Type: "Ready", Status: "False", Reason: "x"})
+	if err := b.client.Status().Update(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	b.l.c.deps.Timeout = time.Nanosecond
+	b.l.look(t.Context())
+	if c := b.get(); b.ready() != well || len(c.Status.APIEnablements) != 2 {
+		t.Errorf("%s, %v", b.ready(), c.Status.APIEnablements)
 	}
 }
 
