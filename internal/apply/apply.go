@@ -46,20 +46,27 @@ func (s ChangeSet) Changed() bool {
 	return false
 }
 
+// defaultParallel is the default of Applier.Parallel.
+const defaultParallel = 8
+
 // Applier writes objects as one field manager.
 type Applier struct {
 	// Client of the API server. It must not read from a cache.
 	Client client.Client
 	// Manager is the name of the field manager.
 	Manager string
-	// Parallel is how many objects are written at the same time. Default 8.
+	// Parallel is how many objects are written at the same time. Default 8; values below 1 mean the default.
 	Parallel int
 }
 
 // Apply writes the objects that are not as wanted. Every object is tried; the errors are joined, each
 // with the name of its object.
 func (a *Applier) Apply(ctx context.Context, objects ...client.Object) (ChangeSet, error) {
-	limit := make(chan struct{}, max(a.Parallel, 8))
+	parallel := a.Parallel
+	if parallel < 1 {
+		parallel = defaultParallel
+	}
+	limit := make(chan struct{}, parallel)
 	changes := make(ChangeSet, len(objects))
 	errs := make([]error, len(objects))
 	var wg sync.WaitGroup

@@ -1,6 +1,19 @@
 package apply
 
-import "testing"
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+)
 
 func TestIncludes(t *testing.T) {
 	type object = map[string]any
@@ -24,5 +37,43 @@ func TestIncludes(t *testing.T) {
 		if got := includes(live, tc.want); got != tc.is {
 			t.Errorf("%s: %t", tc.name, got)
 		}
+	}
+}
+
+func TestApplier_WritesAtMostParallelObjectsAtATime(t *testing.T) {
+	for name, tt := range map[string]struct{ parallel, want int }{
+		"one at a time":   {1, 1},
+		"three at a time": {3, 3},
+		"the default":     {0, defaultParallel},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				release := make(chan struct{})
+				var active atomic.Int32
+				c := interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{
+					Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+						active.Add(1)
+						<-release
+						return errors.New("refused")
+					},
+				})
+				var objects []client.Object
+				for i := range 20 {
+					objects = append(objects, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("c", i), Namespace: "default"}})
+				}
+				go func() {
+					_, err := (&Applier{Client: c, Manager: "test", Parallel: tt.parallel}).Apply(t.Context(), objects...)
+					if err == nil {
+						t.Error("every object was refused, and there is no error")
+					}
+				}()
+				synctest.Wait()
+				if got := int(active.Load()); got != tt.want {
+					t.Errorf("%d objects at a time, want %d", got, tt.want)
+				}
+				close(release)
+				synctest.Wait()
+			})
+		})
 	}
 }

@@ -115,7 +115,7 @@ func aggregateVolumeClaim(obj *object, items []item) (*object, error) {
 
 func aggregateDisruptionBudget(obj *object, items []item) (*object, error) {
 	var status policyv1.PodDisruptionBudgetStatus
-	return replace(obj, items, &status, func(cluster string, member *policyv1.PodDisruptionBudgetStatus) {
+	aggregated, err := replace(obj, items, &status, func(cluster string, member *policyv1.PodDisruptionBudgetStatus) {
 		if member == nil {
 			return
 		}
@@ -130,6 +130,25 @@ func aggregateDisruptionBudget(obj *object, items []item) (*object, error) {
 			status.DisruptedPods[cluster+"/"+pod] = since
 		}
 	}, nil)
+	if err != nil || aggregated != obj || hasKeys(child(obj.Object, "status"), "currentHealthy", "desiredHealthy", "disruptionsAllowed", "expectedPods") {
+		return aggregated, err
+	}
+	// Its four counters are required fields: they are written also when all of them are zero.
+	tree, err := encode(&status)
+	if err != nil {
+		return nil, err
+	}
+	return withStatus(obj, tree), nil
+}
+
+// hasKeys reports whether a map has all of the keys.
+func hasKeys(m map[string]any, keys ...string) bool {
+	for _, key := range keys {
+		if _, ok := m[key]; !ok {
+			return false
+		}
+	}
+	return true
 }
 
 func aggregateAutoscaler(obj *object, items []item) (*object, error) {

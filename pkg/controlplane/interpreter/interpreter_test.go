@@ -231,3 +231,20 @@ func TestRevise_OwnedByTheCaller(t *testing.T) {
 		t.Errorf("got %d replicas", n)
 	}
 }
+
+func TestAggregateDisruptionBudget_CountersAreWrittenWithoutAnyStatus(t *testing.T) {
+	in := New()
+	template := parse(t, `{"apiVersion":"policy/v1","kind":"PodDisruptionBudget","metadata":{"name":"b"}}`)
+	want := map[string]any{"currentHealthy": int64(0), "desiredHealthy": int64(0), "disruptionsAllowed": int64(0), "expectedPods": int64(0)}
+	got, err := in.AggregateStatus(template, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got.Object["status"]); diff != "" {
+		t.Error(diff)
+	}
+	again, err := in.AggregateStatus(got, nil)
+	if err != nil || again != got {
+		t.Errorf("aggregated again: %v, %v", again, err)
+	}
+}
