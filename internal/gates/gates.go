@@ -86,6 +86,9 @@ func (g *Gates) Enabled(f featuregate.Feature) bool {
 	return g.gate.Enabled(f)
 }
 
+// Known returns the gates of the set, a line each: name, values, stage and default.
+func (g *Gates) Known() []string { return g.gate.KnownFeatures() }
+
 // Set sets gates from text such as "Failover=true,PropagateDeps=false".
 func (g *Gates) Set(text string) error { return g.gate.Set(text) }
 

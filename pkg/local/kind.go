@@ -130,8 +130,11 @@ func (f *Federation) checkRuntime(r UpRequest) error {
 	if is != RuntimeKind && !r.Kind.empty() {
 		return fmt.Errorf("a node image, an image or a kind configuration needs --runtime %s", RuntimeKind)
 	}
-	if is == RuntimeKind && r.Nodes >= 0 {
-		return fmt.Errorf("the runtime %q has no simulated nodes: leave out --nodes, or list the nodes in a kind configuration", RuntimeKind)
+	if is == RuntimeKind && (len(r.Set) > 0 || r.FeatureGates != nil) {
+		return fmt.Errorf("--set and --feature-gates need --runtime %s: in the runtime %q the control plane is installed as \"init\" does it, and flags are set in its Deployments", RuntimeProcess, RuntimeKind)
+	}
+	if is == RuntimeKind && (r.Nodes >= 0 || r.NodeCPU != "" || r.NodeMemory != "" || r.NodePods > 0) {
+		return fmt.Errorf("the runtime %q has no simulated nodes: leave out --nodes and --node-…, or list the nodes in a kind configuration", RuntimeKind)
 	}
 	return nil
 }

@@ -23,13 +23,13 @@ func (quiet) Done(string, string)    {}
 
 func TestGrow(t *testing.T) {
 	f := &Federation{Name: "f"}
-	if err := f.grow(2); err != nil || !slices.Equal(f.Members, []string{"member1", "member2"}) {
+	if err := f.grow(testDeps(), 2); err != nil || !slices.Equal(f.Members, []string{"member1", "member2"}) {
 		t.Fatalf("two members: %v, %v", f.Members, err)
 	}
-	if err := f.grow(3); err != nil || !slices.Equal(f.Members, []string{"member1", "member2", "member3"}) {
+	if err := f.grow(testDeps(), 3); err != nil || !slices.Equal(f.Members, []string{"member1", "member2", "member3"}) {
 		t.Fatalf("three members: %v, %v", f.Members, err)
 	}
-	if err := f.grow(1); err == nil || !strings.Contains(err.Error(), "--purge") {
+	if err := f.grow(testDeps(), 1); err == nil || !strings.Contains(err.Error(), "karmadactl local down --name f --member member2,member3") {
 		t.Errorf("shrinking is refused with the next step, got %v", err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/client-go/rest"
@@ -52,14 +53,14 @@ func (f *Federation) pulls(member string) bool { return slices.Contains(f.Pull, 
 
 // choosePull has n members pull: those that did, and the last of the new ones.
 // before is how many members there were.
-func (f *Federation) choosePull(n, before int) error {
+func (f *Federation) choosePull(d Deps, n, before int) error {
 	want := n - len(f.Pull)
 	fresh := f.Members[before:]
 	switch {
 	case n > len(f.Members):
 		return fmt.Errorf("--pull %d: the federation has only %d members; add some with --members", n, len(f.Members))
 	case want < 0:
-		return fmt.Errorf("%d members of federation %q are in Pull mode, not %d: take them out with \"unregister\", or remove the federation with \"local down --purge\" and start again", len(f.Pull), f.Name, n)
+		return fmt.Errorf("%d members of federation %q are in Pull mode, not %d: take members out, with their data, with %q", len(f.Pull), f.Name, n, f.command(d, "down")+" --member "+strings.Join(f.Pull[n:], ","))
 	case want > len(fresh):
 		return fmt.Errorf("--pull %d: members of federation %q that are there keep their mode; add %d members with --members %d", n, f.Name, want-len(fresh), len(f.Members)+want-len(fresh))
 	}
@@ -88,12 +89,15 @@ func (s *starter) register(ctx context.Context, name string, control, info ready
 			return err
 		}
 	}
-	if _, alive := p.running(); !alive {
-		args, err := s.agentArgs(name, kubeconfig, info)
-		if err != nil {
+	_, alive, err := s.running(ctx, p, append(s.agentArgs(name, kubeconfig, info), s.f.settingArgs(true)...))
+	if err != nil {
+		return err
+	}
+	if !alive {
+		if err := s.choosePorts(agentHealth(name), agentMetrics(name)); err != nil {
 			return err
 		}
-		c, err := s.start(ctx, p, s.bin.karmada, args...)
+		c, err := s.start(ctx, p, s.bin.karmada, append(s.agentArgs(name, kubeconfig, info), s.f.settingArgs(true)...)...)
 		if err != nil {
 			return err
 		}
@@ -184,10 +188,7 @@ func (s *starter) identityGood(path, server string) bool {
 }
 
 // agentArgs are the arguments of the agent of a member.
-func (s *starter) agentArgs(name, kubeconfig string, info ready.Info) ([]string, error) {
-	if err := s.choosePorts(agentHealth(name), agentMetrics(name)); err != nil {
-		return nil, err
-	}
+func (s *starter) agentArgs(name, kubeconfig string, info ready.Info) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return []string{
@@ -203,7 +204,7 @@ func (s *starter) agentArgs(name, kubeconfig string, info ready.Info) ([]string,
 		// On one machine a cluster that answers again is well at once.
 		"--cluster-success-threshold=1s",
 		"--cluster-failure-threshold=10s",
-	}, nil
+	}
 }
 
 // choosePorts gives processes ports, and remembers them.

@@ -22,12 +22,12 @@ func TestChoosePull(t *testing.T) {
 		{"one more that is new", []string{"member1", "member2", "member3"}, []string{"member2"}, 2, 2, []string{"member2", "member3"}, ""},
 		{"members that are pushed to stay so", []string{"member1", "member2"}, nil, 2, 1, nil, "--members 3"},
 		{"more than there are", []string{"member1"}, nil, 0, 2, nil, "only 1 members"},
-		{"fewer than there were", []string{"member1", "member2"}, []string{"member2"}, 2, 0, nil, "unregister"},
+		{"fewer than there were", []string{"member1", "member2"}, []string{"member2"}, 2, 0, nil, "karmadactl local down --name f --member member2"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			f := &Federation{Name: "f", Members: tt.members, Pull: tt.pull}
-			err := f.choosePull(tt.n, tt.before)
+			err := f.choosePull(testDeps(), tt.n, tt.before)
 			switch {
 			case tt.err != "":
 				if err == nil || !strings.Contains(err.Error(), tt.err) {

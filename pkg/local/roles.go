@@ -39,7 +39,11 @@ func (s *starter) roles(ctx context.Context, info ready.Info) error {
 	p := s.f.process(rolesProcess)
 	waiting := "its servers to listen"
 	defer s.remind(ctx, rolesProcess, func() string { return waiting })()
-	if _, alive := p.running(); !alive {
+	_, running, err := s.running(ctx, p, append(s.roleArgs(info), s.f.settingArgs(false)...))
+	if err != nil {
+		return err
+	}
+	if !running {
 		alive, stop, err := s.startRoles(ctx, p, info, c)
 		if err != nil {
 			return fmt.Errorf("starting %s: %w", rolesProcess, err)
@@ -68,7 +72,7 @@ func (s *starter) startRoles(ctx context.Context, p process, info ready.Info, c 
 	if err := s.prepareIdentity(ctx, info, c); err != nil {
 		return nil, nil, err
 	}
-	child, err := s.start(ctx, p, s.bin.karmada, s.roleArgs(info)...)
+	child, err := s.start(ctx, p, s.bin.karmada, append(s.roleArgs(info), s.f.settingArgs(false)...)...)
 	if err != nil {
 		return nil, nil, err
 	}

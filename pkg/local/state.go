@@ -62,6 +62,16 @@ type Federation struct {
 	Pull []string `json:"pull,omitempty"`
 	// Nodes is the number of simulated nodes of each member.
 	Nodes int `json:"nodes"`
+	// NodeCPU, NodeMemory and NodePods are the size of each simulated node; empty or 0 means the server's default.
+	NodeCPU    string `json:"nodeCPU,omitempty"`
+	NodeMemory string `json:"nodeMemory,omitempty"`
+	NodePods   int    `json:"nodePods,omitempty"`
+	// Set are flags of the roles and agents, as ROLE.FLAG=VALUE, sorted.
+	Set []string `json:"set,omitempty"`
+	// FeatureGates are the feature gates of the roles and agents, as NAME=true,NAME=false, and RoleGates those of
+	// them that each role knows.
+	FeatureGates string            `json:"featureGates,omitempty"`
+	RoleGates    map[string]string `json:"roleGates,omitempty"`
 	// Ports of the control plane's processes by name.
 	Ports map[string]int `json:"ports"`
 	// Created is when it was first started.
@@ -156,10 +166,13 @@ func (f *Federation) makeDir() error {
 	return nil
 }
 
-// grow adds members until there are n. A federation never shrinks.
-func (f *Federation) grow(n int) error {
+// grow adds members until there are n. Members are taken out one by one only: with them go their data.
+func (f *Federation) grow(d Deps, n int) error {
 	if n < len(f.Members) {
-		return fmt.Errorf("federation %q has %d members, not %d: take members out with \"unjoin\", or remove the federation with \"local down --purge\" and start again", f.Name, len(f.Members), n)
+		if f.runtimeOf() == RuntimeKind {
+			return fmt.Errorf("federation %q has %d members, not %d: remove it with %q and start again", f.Name, len(f.Members), n, f.command(d, "down"))
+		}
+		return fmt.Errorf("federation %q has %d members, not %d: take members out, with their data, with %q", f.Name, len(f.Members), n, f.command(d, "down")+" --member "+strings.Join(f.Members[n:], ","))
 	}
 	for i := len(f.Members) + 1; len(f.Members) < n; i++ {
 		if name := fmt.Sprintf("%s%d", memberPrefix, i); !slices.Contains(f.Members, name) {

@@ -58,9 +58,19 @@ type UpRequest struct {
 	// Pull is the number of members in Pull mode, each with an agent; negative means
 	// as before, or none. Members that are there keep their mode.
 	Pull int
-	// Nodes is the number of simulated nodes of each new member; negative means as
-	// before, or one.
+	// Nodes is the number of simulated nodes of each member; negative means as
+	// before, or one. Members that run are started again when it changes.
 	Nodes int
+	// NodeCPU and NodeMemory, as quantities, and NodePods are the size of each node;
+	// empty or 0 means as before, or the server's default.
+	NodeCPU, NodeMemory string
+	NodePods            int
+	// Set are changes to the flags of the roles and agents: ROLE.FLAG=VALUE sets one,
+	// ROLE.FLAG- gives it its default back.
+	Set []string
+	// FeatureGates replace those of the roles and agents: NAME=true,NAME=false. Nil
+	// means as before.
+	FeatureGates *string
 	// Runtime is what the clusters are: RuntimeProcess or RuntimeKind; empty means as
 	// before, or processes.
 	Runtime string
@@ -109,9 +119,13 @@ func Up(ctx context.Context, d Deps, r UpRequest) (*Federation, error) {
 }
 
 // upProcesses starts a federation of processes.
-func upProcesses(ctx context.Context, d Deps, f *Federation, _ UpRequest) error {
+func upProcesses(ctx context.Context, d Deps, f *Federation, r UpRequest) error {
 	bin, err := findBinaries(d.Executable, d.Getenv)
 	if err != nil {
+		return err
+	}
+	s := &starter{Deps: d, bin: bin, f: f, ready: map[string]ready.Info{}}
+	if err := s.configure(ctx, r); err != nil {
 		return err
 	}
 	unlock, err := f.lock()
@@ -119,7 +133,6 @@ func upProcesses(ctx context.Context, d Deps, f *Federation, _ UpRequest) error 
 		return err
 	}
 	defer unlock()
-	s := &starter{Deps: d, bin: bin, f: f, ready: map[string]ready.Info{}}
 	if err := s.run(ctx); err != nil {
 		s.undo(context.WithoutCancel(ctx))
 		return err
@@ -155,14 +168,17 @@ func prepare(d Deps, r UpRequest) (*Federation, error) {
 	if r.Nodes >= 0 {
 		f.Nodes = r.Nodes
 	}
+	if err := f.resizeNodes(r); err != nil {
+		return nil, err
+	}
 	before := len(f.Members)
 	if r.Members >= 0 {
-		if err := f.grow(r.Members); err != nil {
+		if err := f.grow(d, r.Members); err != nil {
 			return nil, err
 		}
 	}
 	if r.Pull >= 0 {
-		if err := f.choosePull(r.Pull, before); err != nil {
+		if err := f.choosePull(d, r.Pull, before); err != nil {
 			return nil, err
 		}
 	}
@@ -292,9 +308,6 @@ func (s *starter) startCluster(ctx context.Context, name string) (ready.Info, er
 	dir := s.f.dataDir(name)
 	ctx, cancel := context.WithTimeoutCause(ctx, clusterLimit, fmt.Errorf("it is not ready after %s; its log is %s", clusterLimit, s.f.log(name)))
 	defer cancel()
-	if r, alive := p.running(); alive {
-		return s.waitCluster(ctx, name, dir, r.PID)
-	}
 	args := []string{"--data-dir", dir, "--name", name}
 	if name == controlPlane {
 		admission, err := s.admission()
@@ -303,7 +316,14 @@ func (s *starter) startCluster(ctx context.Context, name string) (ready.Info, er
 		}
 		args = append(args, "--profile", "control-plane", admissionFlag+admission)
 	} else {
-		args = append(args, "--profile", "member", "--nodes", fmt.Sprint(s.f.Nodes))
+		args = append(append(args, "--profile", "member"), s.f.nodeArgs()...)
+	}
+	r, alive, err := s.running(ctx, p, args)
+	if err != nil {
+		return ready.Info{}, err
+	}
+	if alive {
+		return s.waitCluster(ctx, name, dir, r.PID)
 	}
 	c, err := s.start(ctx, p, s.bin.kubelite, args...)
 	if err != nil {
@@ -321,6 +341,16 @@ func (s *starter) waitCluster(ctx context.Context, name, dir string, pid int) (r
 		return info, fmt.Errorf("starting %s: %w", name, cause(ctx, err))
 	}
 	return info, nil
+}
+
+// running returns the record of a process that runs with these arguments. One that
+// runs with others is stopped, to be started with these.
+func (s *starter) running(ctx context.Context, p process, args []string) (record, bool, error) {
+	r, alive := p.running()
+	if !alive || r.runsWith(args) {
+		return r, alive, nil
+	}
+	return r, false, p.stop(ctx)
 }
 
 // start runs a process and remembers it for undo.

@@ -93,6 +93,7 @@ func deps(e *env.Env, out io.Writer) local.Deps {
 func newUp(e *env.Env) *cobra.Command {
 	var f flags
 	var r local.UpRequest
+	var gates string
 	cmd := &cobra.Command{
 		Use:   "up",
 		Short: "Start a federation, or what is dead of it",
@@ -104,9 +105,12 @@ func newUp(e *env.Env) *cobra.Command {
 # Three members, one of them in Pull mode: its agent dials the control plane
 {{.Name}} local up --members 3 --pull 1
 
+# Larger nodes, a feature gate, and a flag of a role; they are kept for the next start
+{{.Name}} local up --node-cpu 64 --node-memory 512Gi --feature-gates Failover=true --set controller-manager.concurrent-work-syncs=10
+
 # Two kind clusters, the control plane from the image of this version that Docker has
 {{.Name}} local up --runtime kind --members 2`),
-		Args: cobra.NoArgs,
+		Args: noArguments(e),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if cmd.Flags().Changed("members") && r.Members < 0 {
 				return fmt.Errorf("--members %d: use 0 or more", r.Members)
@@ -116,6 +120,12 @@ func newUp(e *env.Env) *cobra.Command {
 			}
 			if cmd.Flags().Changed("pull") && r.Pull < 0 {
 				return fmt.Errorf("--pull %d: use 0 or more", r.Pull)
+			}
+			if cmd.Flags().Changed("node-pods") && r.NodePods < 1 {
+				return fmt.Errorf("--node-pods %d: use 1 or more", r.NodePods)
+			}
+			if cmd.Flags().Changed("feature-gates") {
+				r.FeatureGates = &gates
 			}
 			var err error
 			if r.Root, err = f.root(); err != nil {
@@ -127,14 +137,20 @@ func newUp(e *env.Env) *cobra.Command {
 	}
 	f.bind(cmd.Flags())
 	bindUp(cmd.Flags(), &r)
+	cmd.Flags().StringVar(&gates, "feature-gates", "", "Feature gates of the roles and agents, as NAME=true,NAME=false; default as before. They replace those of before.")
 	return cmd
 }
 
 func bindUp(fs *pflag.FlagSet, r *local.UpRequest) {
 	fs.IntVar(&r.Members, "members", -1, "Number of member clusters, from 0; default as many as there are, 2 for a new federation.")
-	fs.IntVar(&r.Nodes, "nodes", -1, "Number of simulated nodes of each member process; default as before, 1 for a new federation.")
+	fs.IntVar(&r.Nodes, "nodes", -1, "Number of simulated nodes of each member process; default as before, 1 for a new federation. Members that run are started again when it changes.")
+	fs.StringVar(&r.NodeCPU, "node-cpu", "", "Processors of each simulated node; default as before, 16 for a new federation.")
+	fs.StringVar(&r.NodeMemory, "node-memory", "", "Memory of each simulated node; default as before, 128Gi for a new federation.")
+	fs.IntVar(&r.NodePods, "node-pods", 0, "Pods that fit on each simulated node; default as before, 500 for a new federation.")
+	fs.StringArrayVar(&r.Set, "set", nil, "Flag of a role of the control plane or of the agents, as ROLE.FLAG=VALUE; ROLE.FLAG- gives it its default back. Can be repeated; default as before. Flags that all roles share are those of the role karmada.")
 	fs.IntVar(&r.Pull, "pull", -1, "Number of members in Pull mode, each with an agent that dials the control plane; default as before, 0 for a new federation.")
 	fs.Lookup("members").DefValue, fs.Lookup("nodes").DefValue, fs.Lookup("pull").DefValue = "", "", ""
+	fs.Lookup("node-pods").DefValue = ""
 	fs.StringVar(&r.Runtime, "runtime", "", "What the clusters are: "+strings.Join(local.Runtimes(), " or ")+"; default as before, "+local.RuntimeProcess+" for a new federation.")
 	fs.StringVar(&r.Kind.NodeImage, "node-image", "", "Image of the nodes of new kind clusters; default kind's own.")
 	fs.StringVar(&r.Kind.Config, "kind-config", "", "Path of a kind configuration that new kind clusters are made from; their names are set.")
@@ -222,20 +238,27 @@ func contexts(f *local.Federation) string {
 func newDown(e *env.Env) *cobra.Command {
 	var f flags
 	var purge bool
+	var members []string
 	cmd := &cobra.Command{
 		Use:   "down",
 		Short: "Stop a federation",
 		Long: e.Long(`
 Stop the processes of a federation. Its data is kept for the next start unless --purge is given.
 
-Of a federation of kind clusters nothing is kept: the clusters that "local up" made are removed, and no others.`),
-		Args: cobra.NoArgs,
+Of a federation of kind clusters nothing is kept: the clusters that "local up" made are removed, and no others.
+
+With --member only these members are taken out: they leave the control plane, which moves what it had placed there,
+and their data is removed.`),
+		Args: noArguments(e),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			root, err := f.root()
 			if err != nil {
 				return err
 			}
 			d := deps(e, e.ErrOut)
+			if len(members) > 0 {
+				return removeMembers(cmd.Context(), e, d, root, f.name, members, purge)
+			}
 			if err := local.Down(cmd.Context(), d, root, f.name, purge); err != nil {
 				return err
 			}
@@ -249,7 +272,33 @@ Of a federation of kind clusters nothing is kept: the clusters that "local up" m
 	}
 	f.bind(cmd.Flags())
 	cmd.Flags().BoolVar(&purge, "purge", false, "Remove the federation with all its data.")
+	cmd.Flags().StringSliceVar(&members, "member", nil, "Take out only these members, with their data.")
 	return cmd
+}
+
+func removeMembers(ctx context.Context, e *env.Env, d local.Deps, root, name string, members []string, purge bool) error {
+	if purge {
+		return errors.New("--purge removes the whole federation: use --member without it, the data of the members is removed all the same")
+	}
+	if err := local.RemoveMembers(ctx, d, root, name, members); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(e.Out, "members %s of federation %q are removed\n", strings.Join(members, ", "), name)
+	return err
+}
+
+// noArguments refuses arguments: a federation is named by a flag.
+func noArguments(e *env.Env) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return nil
+		}
+		command := e.Name + " local " + cmd.Name()
+		if len(args) == 1 && local.ValidateName(args[0]) == nil {
+			return fmt.Errorf("%q takes no arguments; to name a federation use %q", command, command+" --name "+args[0])
+		}
+		return fmt.Errorf("%q takes no arguments, got %q", command, args)
+	}
 }
 
 func newStatus(e *env.Env) *cobra.Command {
@@ -257,7 +306,7 @@ func newStatus(e *env.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "Show the processes or clusters of a federation",
-		Args:  cobra.NoArgs,
+		Args:  noArguments(e),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			root, err := f.root()
 			if err != nil {
@@ -348,7 +397,7 @@ func newKubeconfig(e *env.Env) *cobra.Command {
 		Use:   "kubeconfig",
 		Short: "Print the path of a federation's kubeconfig",
 		Long:  e.Long("Print the path of the kubeconfig of a federation. Its contexts are karmada-apiserver, which is the current one, and one for each member."),
-		Args:  cobra.NoArgs,
+		Args:  noArguments(e),
 		RunE: func(*cobra.Command, []string) error {
 			root, err := f.root()
 			if err != nil {

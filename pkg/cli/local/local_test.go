@@ -2,11 +2,15 @@ package local
 
 import (
 	"bytes"
+	"io"
 	"strings"
 	"testing"
 	"time"
 
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
 	"github.com/karmada-toolkit/karmada/internal/golden"
+	"github.com/karmada-toolkit/karmada/pkg/cli/env"
 	"github.com/karmada-toolkit/karmada/pkg/local"
 )
 
@@ -60,4 +64,26 @@ func TestGiven_RepeatsWhatNamesTheFederation(t *testing.T) {
 
 func TestNext_Text(t *testing.T) {
 	golden.Assert(t, "next", next("karmadactl", " --name b", ", member1 to member2", `Stop it with "karmadactl local down --name b".`))
+}
+
+func TestCommands_SuggestTheFlagForAName(t *testing.T) {
+	for _, tt := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"up", "ux"}, `"karmadactl local up" takes no arguments; to name a federation use "karmadactl local up --name ux"`},
+		{[]string{"down", "ux"}, `use "karmadactl local down --name ux"`},
+		{[]string{"status", "ux", "b"}, `"karmadactl local status" takes no arguments, got ["ux" "b"]`},
+		{[]string{"down", "--purge", "--member", "member1"}, "use --member without it"},
+		{[]string{"up", "--node-pods", "0"}, "use 1 or more"},
+	} {
+		e := &env.Env{Name: "karmadactl", IOStreams: genericiooptions.NewTestIOStreamsDiscard(), Now: time.Now}
+		cmd := NewCommand(e)
+		cmd.SetArgs(tt.args)
+		cmd.SetOut(io.Discard)
+		cmd.SetErr(io.Discard)
+		if err := cmd.Execute(); err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%v: got %v, want %q", tt.args, err, tt.want)
+		}
+	}
 }

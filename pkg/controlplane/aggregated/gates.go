@@ -38,6 +38,9 @@ func (f *gateFlag) Set(text string) error {
 	return errors.Join(errs...)
 }
 
+// KnownFeatures returns the gates of the control plane, a line each.
+func (f *gateFlag) KnownFeatures() []string { return f.o.Gates.Known() }
+
 // checkKubernetesGates reports whether the gates of the server can be set so. They
 // are the process's, and set when the server starts.
 func checkKubernetesGates(text string) error {

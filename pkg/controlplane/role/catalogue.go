@@ -1,0 +1,72 @@
+package role
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// sharedFlags is where the catalogue has the flags that the roles of a control plane in one process share.
+const sharedFlags = "karmada"
+
+// roleFlags are the flags and feature gates of a role.
+type roleFlags struct {
+	Flags []string `json:"flags"`
+	Gates []string `json:"gates,omitempty"`
+}
+
+// catalogue returns the flags of each role by its name: of the roles of a control plane as "all-in-one" has them,
+// without the role in front, and of the others as they have them alone.
+func catalogue(roles []Role) map[string]roleFlags {
+	out := map[string]roleFlags{}
+	add := func(role, name string, f *pflag.Flag) {
+		if f.Hidden || name == "help" {
+			return
+		}
+		r := out[role]
+		r.Flags = append(r.Flags, name)
+		if known, ok := f.Value.(interface{ KnownFeatures() []string }); ok {
+			r.Gates = gateNames(known.KnownFeatures())
+		}
+		out[role] = r
+	}
+	allInOne(roles).Flags().VisitAll(func(f *pflag.Flag) {
+		if role, name, found := strings.Cut(f.Name, "."); found && slices.Contains(allInOneRoles(), role) {
+			add(role, name, f)
+			return
+		}
+		add(sharedFlags, f.Name, f)
+	})
+	for _, r := range roles {
+		if !slices.Contains(allInOneRoles(), r.Name) {
+			single(r).Flags().VisitAll(func(f *pflag.Flag) { add(r.Name, f.Name, f) })
+		}
+	}
+	return out
+}
+
+// gateNames returns the names in lines such as "Failover=true|false (BETA - default=false)".
+func gateNames(lines []string) []string {
+	out := make([]string, 0, len(lines))
+	for _, line := range lines {
+		name, _, _ := strings.Cut(line, "=")
+		out = append(out, name)
+	}
+	return out
+}
+
+// flagsCommand returns the command by which "local up" learns the flags.
+func flagsCommand(roles []Role) *cobra.Command {
+	return &cobra.Command{
+		Use:    "flags",
+		Short:  "Print the flags and feature gates of every role as JSON",
+		Args:   cobra.NoArgs,
+		Hidden: true,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return json.NewEncoder(cmd.OutOrStdout()).Encode(catalogue(roles))
+		},
+	}
+}

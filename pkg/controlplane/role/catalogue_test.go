@@ -1,0 +1,41 @@
+package role
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"testing"
+)
+
+func TestFlagsCommand_ListsWhatRolesTake(t *testing.T) {
+	var out bytes.Buffer
+	cmd := NewCommand(Table(), "karmada")
+	cmd.SetArgs([]string{"flags"})
+	cmd.SetOut(&out)
+	if err := cmd.Execute(); err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]roleFlags{}
+	if err := json.Unmarshal(out.Bytes(), &got); err != nil {
+		t.Fatal(err)
+	}
+	for role, want := range map[string]roleFlags{
+		"karmada":              {Flags: []string{"kubeconfig", "kube-api-qps", "v"}},
+		"scheduler":            {Flags: []string{"scheduler-name", "feature-gates"}, Gates: []string{"PriorityBasedScheduling"}},
+		"controller-manager":   {Flags: []string{"cluster-failure-threshold"}, Gates: []string{"Failover"}},
+		"webhook":              {Flags: []string{"secure-port"}, Gates: []string{"MultiClusterService"}},
+		"aggregated-apiserver": {Flags: []string{"etcd-servers"}, Gates: []string{"CustomizedClusterResourceModeling"}},
+		"agent":                {Flags: []string{"cluster-name", "kube-api-qps"}, Gates: []string{"MultiClusterService"}},
+	} {
+		for _, name := range want.Flags {
+			if !slices.Contains(got[role].Flags, name) {
+				t.Errorf("%s lacks flag %q: %v", role, name, got[role].Flags)
+			}
+		}
+		for _, name := range want.Gates {
+			if !slices.Contains(got[role].Gates, name) {
+				t.Errorf("%s lacks gate %q: %v", role, name, got[role].Gates)
+			}
+		}
+	}
+}
