@@ -28,11 +28,14 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/cli/patch"
 	"github.com/karmada-toolkit/karmada/pkg/cli/promote"
 	"github.com/karmada-toolkit/karmada/pkg/cli/register"
+	"github.com/karmada-toolkit/karmada/pkg/cli/rollout"
+	"github.com/karmada-toolkit/karmada/pkg/cli/scale"
 	"github.com/karmada-toolkit/karmada/pkg/cli/taint"
 	"github.com/karmada-toolkit/karmada/pkg/cli/token"
 	"github.com/karmada-toolkit/karmada/pkg/cli/unjoin"
 	"github.com/karmada-toolkit/karmada/pkg/cli/unregister"
 	"github.com/karmada-toolkit/karmada/pkg/cli/version"
+	"github.com/karmada-toolkit/karmada/pkg/cli/wait"
 )
 
 // Constructor makes a command.
@@ -66,10 +69,9 @@ func Groups() []Group {
 		{RegistrationCommands, []Constructor{initcmd.NewCommand, deinit.NewCommand, addons.NewCommand, join.NewCommand, unjoin.NewCommand, token.NewCommand, register.NewCommand, unregister.NewCommand}},
 		{ManagementCommands, []Constructor{cordon.NewCordonCommand, cordon.NewUncordonCommand, taint.NewCommand}},
 		{TroubleshootingCommands, []Constructor{attach.NewCommand, logs.NewCommand, exec.NewCommand, describe.NewCommand, interpret.NewCommand}},
-		{AdvancedCommands, []Constructor{apply.NewCommand, promote.NewCommand, patch.NewCommand}},
+		{AdvancedCommands, []Constructor{apply.NewCommand, promote.NewCommand, patch.NewCommand, rollout.NewCommand, scale.NewCommand, wait.NewCommand}},
 		{SettingsCommands, []Constructor{label.NewCommand, annotate.NewCommand, completion.NewCommand}},
-		{OtherCommands, []Constructor{apiresources.NewResourcesCommand, apiresources.NewVersionsCommand}},
-		{OtherCommands, []Constructor{version.NewCommand}},
+		{OtherCommands, []Constructor{apiresources.NewResourcesCommand, apiresources.NewVersionsCommand, version.NewCommand}},
 	}
 }
 

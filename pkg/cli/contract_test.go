@@ -29,13 +29,15 @@ type flagOf struct {
 
 // additions are flags that the contract does not have.
 var additions = map[string][]string{
-	"karmadactl token create": {"reusable"},       // a token is good for one cluster otherwise
-	"karmadactl get":          {"member-timeout"}, // how long a member may take
-	"karmadactl attach":       {"detach-keys"},    // of the newer kubectl
-	"karmadactl interpret":    {"list"},           // what comes with the program
-	"karmadactl unjoin":       {"abandon"},        // of a dead cluster
-	"karmadactl promote":      {"selector"},       // several objects at once
-	"karmadactl register":     {"token-file"},     // out of the process list
+	"karmadactl token create": {"reusable"},                                                // a token is good for one cluster otherwise
+	"karmadactl get":          {"member-timeout", "selector", "field-selector", "context"}, // the last three are kubectl's names
+	"karmadactl version":      {"output"},
+	"karmadactl token list":   {"output"},
+	"karmadactl attach":       {"detach-keys"}, // of the newer kubectl
+	"karmadactl interpret":    {"list"},        // what comes with the program
+	"karmadactl unjoin":       {"abandon"},     // of a dead cluster
+	"karmadactl promote":      {"selector"},    // several objects at once
+	"karmadactl register":     {"token-file"},  // out of the process list
 	"karmadactl logs":         {"operation-scope"},
 	// Parts of an installation, manifests instead of it, and other keys.
 	"karmadactl init": {"only", "skip-phases", "dry-run", "export", "key-algorithm"},

@@ -8,8 +8,13 @@ import (
 
 	cmdutil "k8s.io/kubectl/pkg/cmd/util"
 
+	"github.com/karmada-toolkit/karmada/internal/plaintext"
 	"github.com/karmada-toolkit/karmada/pkg/cli/env"
 )
+
+// codeInterrupted is the exit code of a command that the user interrupted, as shells
+// report it for programs that die of the signal.
+const codeInterrupted = 128 + 2
 
 // report is the only place where errors are printed. It returns the exit code.
 func report(e *env.Env, err error) int {
@@ -17,8 +22,11 @@ func report(e *env.Env, err error) int {
 		return 0
 	}
 	message, code := word(err)
-	if errors.Is(err, context.Canceled) {
-		message = "interrupted: " + strings.TrimPrefix(message, "error: ")
+	switch {
+	case errors.Is(err, env.ErrInterrupted):
+		message, code = "", codeInterrupted
+	case errors.Is(err, context.Canceled):
+		message, code = "interrupted: "+strings.TrimPrefix(message, "error: "), codeInterrupted
 	}
 	fail(e, message)
 	return code
@@ -47,5 +55,6 @@ func say(e *env.Env, message string) {
 	if !strings.HasSuffix(message, "\n") {
 		message += "\n"
 	}
-	_, _ = io.WriteString(e.ErrOut, message) // there is nowhere to say that it failed
+	message = strings.ReplaceAll(message, "See '"+e.Root+" ", "See '"+e.Name+" ")
+	_, _ = io.WriteString(e.ErrOut, plaintext.Escape(message)) // there is nowhere to say that it failed
 }

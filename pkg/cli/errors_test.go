@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"strings"
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -13,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	cmdutil "k8s.io/kubectl/pkg/cmd/util"
 	utilexec "k8s.io/utils/exec"
+
+	"github.com/karmada-toolkit/karmada/pkg/cli/env"
 )
 
 func TestReport(t *testing.T) {
@@ -36,9 +39,11 @@ func TestReport(t *testing.T) {
 		"aggregate of 1": {utilerrors.NewAggregate([]error{errors.New("cluster(m1): x")}), "error: cluster(m1): x\n", 1},
 		"aggregate of 2": {utilerrors.NewAggregate([]error{errors.New("cluster(m1): x"), apierrors.NewNotFound(clusters, "m2")}),
 			"cluster(m1): x\nError from server (NotFound): clusters.cluster.karmada.io \"m2\" not found\n", 1},
-		"silent":      {cmdutil.ErrExit, "", 1},
-		"remote code": {utilexec.CodeExitError{Err: errors.New("command terminated with exit code 7"), Code: 7}, "command terminated with exit code 7\n", 7},
-		"interrupted": {fmt.Errorf("waiting for x: %w", context.Canceled), "interrupted: waiting for x: context canceled\n", 1},
+		"silent":                    {cmdutil.ErrExit, "", 1},
+		"remote code":               {utilexec.CodeExitError{Err: errors.New("command terminated with exit code 7"), Code: 7}, "command terminated with exit code 7\n", 7},
+		"interrupted":               {fmt.Errorf("waiting for x: %w", context.Canceled), "interrupted: waiting for x: context canceled\n", 130},
+		"watched until interrupted": {env.ErrInterrupted, "", 130},
+		"control characters":        {errors.New("cluster(m1): \x1b[2Jgone\rfine"), "error: cluster(m1): \\x1b[2Jgone\\rfine\n", 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := testEnv(t)
@@ -49,6 +54,18 @@ func TestReport(t *testing.T) {
 				t.Errorf("got %q, want %q", got, tt.want)
 			}
 		})
+	}
+}
+
+func TestRun_HintsNameThePlugin(t *testing.T) {
+	for line, want := range map[string]string{
+		"get --x": "error: unknown flag: --x\nSee 'kubectl karmada get --help' for usage.\n",
+		"join":    "error: cluster name is required\nSee 'kubectl karmada join -h' for help and examples\n",
+	} {
+		p := testProgram(t, "kubectl-karmada", "kubectl karmada")
+		if code := p.run(t, strings.Fields(line)...); code != 1 || p.errOut.String() != want {
+			t.Errorf("%s: code %d, got %q", line, code, p.errOut)
+		}
 	}
 }
 

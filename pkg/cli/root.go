@@ -11,12 +11,14 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 	cmdutil "k8s.io/kubectl/pkg/cmd/util"
 	"k8s.io/kubectl/pkg/util/templates"
 
 	"github.com/karmada-toolkit/karmada/pkg/cli/env"
 	"github.com/karmada-toolkit/karmada/pkg/cli/options"
+	"github.com/karmada-toolkit/karmada/pkg/cli/version"
 )
 
 const (
@@ -35,6 +37,7 @@ func Run(ctx context.Context, e *env.Env, args []string, extra ...Group) int {
 		e.Exit(code)
 	})
 	quiet()
+	rest.SetDefaultWarningHandler(rest.NewWarningWriter(e.Escaped().ErrOut, rest.WarningWriterOptions{Deduplicate: true}))
 	root := NewCommand(e, extra...)
 	root.SetArgs(args)
 	return report(e, root.ExecuteContext(ctx))
@@ -57,10 +60,13 @@ func NewCommand(e *env.Env, extra ...Group) *cobra.Command {
 		Use:           e.Root,
 		Short:         e.Text(short),
 		Long:          e.Long(long),
+		Version:       version.Line(e.Name),
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
+	root.SetVersionTemplate("{{.Version}}\n")
+	root.Flags().Bool("version", false, "Print the version information.")
 	root.SetIn(e.In)
 	root.SetOut(e.Out)
 	root.SetErr(e.ErrOut)
@@ -78,6 +84,7 @@ func NewCommand(e *env.Env, extra ...Group) *cobra.Command {
 	groups.Add(root)
 	templates.ActsAsRootCommand(root, []string{"options", "help"}, groups...)
 	root.AddCommand(options.NewCommand(e))
+	completeContexts(root)
 	return root
 }
 

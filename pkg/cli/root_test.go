@@ -4,6 +4,11 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -150,6 +155,40 @@ func TestVersion(t *testing.T) {
 	}
 }
 
+func TestVersion_OfTheProgram(t *testing.T) {
+	p := testEnv(t)
+	if code := p.run(t, "--version"); code != 0 || !strings.HasPrefix(p.out.String(), `karmadactl version: version.Info{GitVersion:"`) {
+		t.Errorf("code %d: %s", code, p.out)
+	}
+}
+
+func TestVersion_Document(t *testing.T) {
+	for format, want := range map[string]string{"json": `    "gitVersion": "`, "yaml": "\ngitVersion: v"} {
+		p := testEnv(t)
+		if code := p.run(t, "version", "-o", format); code != 0 || !strings.Contains(p.out.String(), want) {
+			t.Errorf("%s: code %d: %s", format, code, p.out)
+		}
+	}
+}
+
+func TestWarnings_ArePrintedAsKubectlDoes(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Add("Warning", `299 - "old API"`)
+		http.Error(w, "no", http.StatusForbidden)
+	}))
+	defer server.Close()
+	p := testEnv(t)
+	kubeconfig := filepath.Join(t.TempDir(), "config")
+	text := fmt.Sprintf(`{"apiVersion":"v1","kind":"Config","current-context":"c","contexts":[{"name":"c","context":{"cluster":"c"}}],"clusters":[{"name":"c","cluster":{"server":%q}}]}`, server.URL)
+	if err := os.WriteFile(kubeconfig, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p.run(t, "api-versions", "--kubeconfig", kubeconfig)
+	if !strings.HasPrefix(p.errOut.String(), "Warning: old API\n") {
+		t.Errorf("got %s", p.errOut)
+	}
+}
+
 func TestCompletion(t *testing.T) {
 	for shell, want := range map[string]string{
 		"bash": "__start_kubectl-karmada", "zsh": "#compdef kubectl-karmada\n", "fish": "__kubectl_karmada_perform_completion",
@@ -165,14 +204,36 @@ func TestCompletion(t *testing.T) {
 }
 
 func TestCompletion_Dynamic(t *testing.T) {
+	dir := t.TempDir()
+	kubeconfig := filepath.Join(dir, "config")
+	if err := os.WriteFile(kubeconfig, []byte(`{"apiVersion":"v1","kind":"Config","contexts":[{"name":"two","context":{}},{"name":"one","context":{}}]}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"alpha", "beta"} {
+		if err := os.MkdirAll(filepath.Join(dir, name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name, "federation.json"), []byte(`{}`), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
 	for _, tt := range []struct{ args, want string }{
 		{"get pods --operation-scope ", "karmada\nmembers\nall\n:4\n"},
 		{"describe pods -s ", "karmada\nmembers\n:4\n"},
 		{"completion ", "bash\nzsh\nfish\n:4\n"},
 		{"taint ", "cluster\n:4\n"},
+		{"join m1 --cluster-context ", "one\ntwo\n:4\n"},
+		{"register h:1 --context t", "two\n:4\n"},
+		{"get pods --context o", "one\n:4\n"},
+		{"unregister m1 --karmada-context o", "one\n:4\n"},
+		{"init --etcd-storage-mode ", "hostPath\nemptyDir\nPVC\n:4\n"},
+		{"init --only certs,et", "certs,etcd\n:6\n"},
+		{"version -o ", "json\nyaml\n:4\n"},
+		{"local status --dir DIR --name a", "alpha\n:4\n"},
 	} {
 		p := testEnv(t)
-		p.run(t, append([]string{"__complete"}, strings.Split(tt.args, " ")...)...)
+		t.Setenv("KUBECONFIG", kubeconfig)
+		p.run(t, append([]string{"__complete"}, strings.Split(strings.ReplaceAll(tt.args, "DIR", dir), " ")...)...)
 		if got := p.out.String(); got != tt.want {
 			t.Errorf("%q: got %q, want %q", tt.args, got, tt.want)
 		}

@@ -12,7 +12,7 @@ import (
 // NewResourcesCommand returns the command api-resources.
 func NewResourcesCommand(e *env.Env) *cobra.Command {
 	access := e.NewAccess()
-	cmd := e.Adapt(upstream.NewCmdAPIResources(access, e.IOStreams))
+	cmd := e.Adapt(upstream.NewCmdAPIResources(access, e.Escaped()))
 	access.AddFlags(cmd).AddScopeFlags(cmd)
 	return access.Check(cmd)
 }
@@ -20,7 +20,7 @@ func NewResourcesCommand(e *env.Env) *cobra.Command {
 // NewVersionsCommand returns the command api-versions.
 func NewVersionsCommand(e *env.Env) *cobra.Command {
 	access := e.NewAccess()
-	cmd := e.Adapt(upstream.NewCmdAPIVersions(access, e.IOStreams))
+	cmd := e.Adapt(upstream.NewCmdAPIVersions(access, e.Escaped()))
 	access.AddFlags(cmd).AddScopeFlags(cmd)
 	return access.Check(cmd)
 }

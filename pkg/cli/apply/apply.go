@@ -49,7 +49,7 @@ type flags struct {
 // NewCommand returns the command.
 func NewCommand(e *env.Env) *cobra.Command {
 	access := e.NewAccess()
-	f := flags{ApplyFlags: upstream.NewApplyFlags(e.IOStreams)}
+	f := flags{ApplyFlags: upstream.NewApplyFlags(e.TerminalSafe())}
 	cmd := &cobra.Command{
 		Use:                   "apply (-f FILENAME | -k DIRECTORY)",
 		DisableFlagsInUseLine: true,

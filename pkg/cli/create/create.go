@@ -11,7 +11,7 @@ import (
 // NewCommand returns the command.
 func NewCommand(e *env.Env) *cobra.Command {
 	access := e.NewAccess()
-	cmd := e.Adapt(upstream.NewCmdCreate(access.Factory(), e.IOStreams))
+	cmd := e.Adapt(upstream.NewCmdCreate(access.Factory(), e.TerminalSafe()))
 	access.AddPersistentFlags(cmd)
 	return cmd
 }

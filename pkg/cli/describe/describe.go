@@ -11,7 +11,7 @@ import (
 // NewCommand returns the command.
 func NewCommand(e *env.Env) *cobra.Command {
 	access := e.NewAccess()
-	cmd := e.Adapt(upstream.NewCmdDescribe(e.Name, access.Factory(), e.IOStreams))
+	cmd := e.Adapt(upstream.NewCmdDescribe(e.Name, access.Factory(), e.Escaped()))
 	cmd.Use = "describe (-f FILENAME | TYPE [NAME_PREFIX | -l label] | TYPE/NAME) (--operation-scope=SCOPE --cluster=CLUSTER)"
 	access.AddFlags(cmd).AddNamespaceFlag(cmd).AddScopeFlags(cmd)
 	return access.Check(cmd)

@@ -74,6 +74,13 @@ func (a *Access) AddNamespaceFlag(cmd *cobra.Command) *Access {
 	return a
 }
 
+// AddContextFlag adds --context, the name that kubectl has for --karmada-context.
+func (a *Access) AddContextFlag(cmd *cobra.Command) *Access {
+	cmd.Flags().StringVar(a.flags.Context, "context", "", "The same as --karmada-context, as kubectl has it.")
+	complete(cmd, "context", a.CompleteContexts)
+	return a
+}
+
 // AddPersistentFlags adds the flags to a command and all below it.
 func (a *Access) AddPersistentFlags(cmd *cobra.Command) *Access {
 	a.addFlags(cmd, true)

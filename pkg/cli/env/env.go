@@ -4,6 +4,7 @@ package env
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -12,7 +13,13 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	cmdutil "k8s.io/kubectl/pkg/cmd/util"
 	"k8s.io/kubectl/pkg/util/templates"
+	"k8s.io/kubectl/pkg/util/term"
+
+	"github.com/karmada-toolkit/karmada/internal/plaintext"
 )
+
+// ErrInterrupted is the error of a command that goes on until the user interrupts it.
+var ErrInterrupted = errors.New("interrupted")
 
 // Env is the world as a command sees it.
 type Env struct {
@@ -34,6 +41,22 @@ type Env struct {
 
 	// blamed is the member that the command talks to.
 	blamed string
+}
+
+// Escaped returns the streams for text of clusters that is read by people: control
+// characters are escaped.
+func (e *Env) Escaped() genericiooptions.IOStreams {
+	return genericiooptions.IOStreams{In: e.In, Out: plaintext.NewWriter(e.Out), ErrOut: plaintext.NewWriter(e.ErrOut)}
+}
+
+// TerminalSafe returns the streams for text of clusters that programs may read as
+// well: control characters are escaped if the output is a terminal.
+func (e *Env) TerminalSafe() genericiooptions.IOStreams {
+	streams := e.Escaped()
+	if !(term.TTY{Out: e.Out}).IsTerminalOut() {
+		streams.Out = e.Out
+	}
+	return streams
 }
 
 // Blame names, before a failure, the member that the command talked to: the server
@@ -85,9 +108,10 @@ func (e *Env) ExactlyOne(none, many string) cobra.PositionalArgs {
 // Say writes a line to the user, beside the data of the command.
 func (e *Env) Say(format string, args ...any) { e.SayLine(fmt.Sprintf(format, args...)) }
 
-// SayLine writes a line to the user, beside the data of the command.
+// SayLine writes a line to the user, beside the data of the command. Control
+// characters are escaped.
 func (e *Env) SayLine(line string) {
-	_, _ = fmt.Fprintln(e.ErrOut, line) // there is nowhere to say that it failed
+	_, _ = fmt.Fprintln(e.ErrOut, plaintext.Escape(line)) // there is nowhere to say that it failed
 }
 
 // patience is how long a command may wait without saying for what.

@@ -60,6 +60,18 @@ func (k Kubeconfig) ClusterName() (string, error) {
 	return "", nil
 }
 
+// ContextNames returns the contexts of the kubeconfig that begin with prefix, sorted;
+// none if it cannot be read.
+func (k Kubeconfig) ContextNames(prefix string) []string {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = k.Path
+	raw, err := rules.Load()
+	if err != nil {
+		return nil
+	}
+	return matching(slices.Sorted(maps.Keys(raw.Contexts)), prefix)
+}
+
 func (k Kubeconfig) context(raw *clientcmdapi.Config) string {
 	if k.Context != "" {
 		return k.Context

@@ -11,7 +11,7 @@ import (
 // NewCommand returns the command.
 func NewCommand(e *env.Env) *cobra.Command {
 	access := e.NewAccess()
-	cmd := e.Adapt(upstream.NewCmdExplain(e.Name, access.Factory(), e.IOStreams))
+	cmd := e.Adapt(upstream.NewCmdExplain(e.Name, access.Factory(), e.Escaped()))
 	cmd.Use = "explain TYPE [--recursive=FALSE|TRUE] [--api-version=api-version-group] [--output=plaintext|plaintext-openapiv2] "
 	access.AddFlags(cmd).AddNamespaceFlag(cmd).AddScopeFlags(cmd)
 	return access.Check(cmd)

@@ -57,7 +57,7 @@ func newCollector(ctx context.Context, access *env.Access, r *request, targets [
 		return nil, err
 	}
 	c := &collector{access: access, request: r, targets: targets, selection: selection{
-		namespace: namespace, allNamespaces: r.allNamespaces, labels: r.labels, tables: r.tables, fullRows: r.sortBy != "",
+		namespace: namespace, allNamespaces: r.allNamespaces, labels: r.labels, fields: r.fields, tables: r.tables, fullRows: r.sortBy != "",
 	}}
 	if c.known, c.unknown, err = resolve(access, targets); err != nil {
 		return nil, err

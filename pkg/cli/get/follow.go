@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/cli-runtime/pkg/printers"
-	cmdutil "k8s.io/kubectl/pkg/cmd/util"
 
 	"github.com/karmada-toolkit/karmada/pkg/cli/env"
 	"github.com/karmada-toolkit/karmada/pkg/cli/fanout"
@@ -56,7 +55,7 @@ func (c *collector) narrow(names []string) {
 	if len(names) == 0 {
 		return
 	}
-	c.fields = "metadata.name=" + names[0]
+	c.selection.fields = "metadata.name=" + names[0]
 	c.targets[0].names = nil
 	for i := range c.known {
 		c.known[i].names = nil
@@ -138,14 +137,14 @@ type follower struct {
 }
 
 func (f *follower) print(ctx context.Context, first *result, changes <-chan change) error {
-	w := printers.GetNewTabWriter(f.env.Out) // one for all, as it remembers the widths
+	w := printers.GetNewTabWriter(f.request.output(f.env)) // one for all, as it remembers the widths
 	if err := f.start(w, first); err != nil {
 		return err
 	}
 	for {
 		select {
 		case <-ctx.Done():
-			return cmdutil.ErrExit
+			return env.ErrInterrupted
 		case c := <-changes:
 			if c.err != nil {
 				f.complain(c)

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"time"
 
@@ -59,6 +60,7 @@ type request struct {
 	scope         env.Scope
 	clusters      []string
 	labels        string
+	fields        string
 	allNamespaces bool
 	ignoreMissing bool
 	memberTimeout time.Duration
@@ -97,7 +99,7 @@ func NewCommand(e *env.Env) *cobra.Command {
 			return run(ctx, e, access, r, args)
 		},
 	}
-	access.AddFlags(cmd).AddNamespaceFlag(cmd)
+	access.AddFlags(cmd).AddNamespaceFlag(cmd).AddContextFlag(cmd)
 	r.addFlags(cmd, access)
 	return cmd
 }
@@ -108,6 +110,8 @@ func (r *request) addFlags(cmd *cobra.Command, access *env.Access) {
 	fs := cmd.Flags()
 	fs.StringSliceVarP(&r.clusters, "clusters", "C", []string{}, "Names of the members to show; default all.")
 	fs.StringVarP(&r.labels, "labels", "l", "", "Selector (label query) to filter on, supports '=', '==', '!=', 'in' and 'notin' (e.g. -l key1=value1,key2=value2).")
+	fs.StringVar(&r.labels, "selector", "", "The same as --labels, as kubectl has it.")
+	fs.StringVar(&r.fields, "field-selector", "", "Selector (field query) to filter on, supports '=', '==', and '!=' (e.g. --field-selector key1=value1,key2=value2).")
 	fs.BoolVarP(&r.allNamespaces, "all-namespaces", "A", false, "Show the objects of all namespaces.")
 	fs.BoolVar(&r.ignoreMissing, "ignore-not-found", false, "Take it as no error if a named object does not exist.")
 	fs.BoolVarP(&r.watch, "watch", "w", false, "After showing the objects, go on to show their changes.")
@@ -148,6 +152,12 @@ func (r *request) validate(e *env.Env, cmd *cobra.Command, args []string) error 
 	if *r.print.HumanReadableFlags.ShowLabels && !r.tables {
 		return fmt.Errorf("--show-labels option cannot be used with %s printer", *r.print.OutputFormat)
 	}
+	if cmd.Flags().Changed("selector") && cmd.Flags().Changed("labels") {
+		return errors.New("--selector and --labels are the same; use one of them")
+	}
+	if cmd.Flags().Changed("context") && cmd.Flags().Changed("karmada-context") {
+		return errors.New("--context and --karmada-context are the same; use one of them")
+	}
 	if r.watchEvents && !r.watch && !r.watchOnly {
 		return errors.New("--output-watch-events option can only be used with --watch or --watch-only")
 	}
@@ -164,7 +174,7 @@ func (r *request) validate(e *env.Env, cmd *cobra.Command, args []string) error 
 }
 
 func run(ctx context.Context, e *env.Env, access *env.Access, r *request, args []string) error {
-	targets, err := parse(args, r.labels)
+	targets, err := parse(args, r.labels+r.fields)
 	if err != nil {
 		return err
 	}
@@ -187,13 +197,21 @@ func run(ctx context.Context, e *env.Env, access *env.Access, r *request, args [
 	return r.show(e, c, result)
 }
 
+// output returns where objects are printed: tables are read by people.
+func (r *request) output(e *env.Env) io.Writer {
+	if r.tables {
+		return e.Escaped().Out
+	}
+	return e.TerminalSafe().Out
+}
+
 // show prints what came and returns what did not.
 func (r *request) show(e *env.Env, c *collector, result *result) error {
 	for _, note := range result.notes {
 		e.SayLine(note)
 	}
 	if !r.tables {
-		if err := r.printObjects(e.Out, result.answers, c.single()); err != nil {
+		if err := r.printObjects(r.output(e), result.answers, c.single()); err != nil {
 			return err
 		}
 		if !r.ignoreMissing {
@@ -205,7 +223,7 @@ func (r *request) show(e *env.Env, c *collector, result *result) error {
 	if err != nil {
 		return err
 	}
-	if err := r.printTables(e.Out, groups, len(groups) > 1); err != nil {
+	if err := r.printTables(r.output(e), groups, len(groups) > 1); err != nil {
 		return err
 	}
 	failure := result.failure()

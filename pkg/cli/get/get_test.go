@@ -84,6 +84,11 @@ func TestGet_Tables(t *testing.T) {
 		"events-without-watch": "deploy --output-watch-events",
 		"name-and-selector":    "deploy nginx -l a=b",
 		"two-types-one-name":   "deploy,pods nginx",
+		"selector":             "deploy --selector app=nginx",
+		"selector-twice":       "deploy --selector app=nginx -l a=b",
+		"field-selector":       "deploy --field-selector metadata.name=local",
+		"name-and-fields":      "deploy nginx --field-selector metadata.name=local",
+		"context-unknown":      "deploy --context moon",
 		"name-all-namespaces":  "deploy nginx -A",
 		"watch-two-kinds":      "deploy,pods -w",
 		"clusters-imply-scope": "deploy -C member2",
@@ -202,6 +207,12 @@ func TestGet_ClusterThatHasNotReported(t *testing.T) {
 	}
 	golden.Assert(t, "not-reported", f.run(t, "deploy").String())
 	golden.Assert(t, "not-reported-named", f.run(t, "deploy", "-C", "member1").String())
+}
+
+func TestGet_TextOfMembersIsEscaped(t *testing.T) {
+	f := nginx(t)
+	f.clusters["member1"].objects = []object{{resource: "deployments", namespace: "default", name: "a\x1b[2Jb", ready: "\u009b1m\u202eok\rX"}}
+	golden.Assert(t, "control-characters", f.run(t, "deploy").String())
 }
 
 func TestGet_ScopeFromEnvironment(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/duration"
 
+	"github.com/karmada-toolkit/karmada/internal/plaintext"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 )
 
@@ -139,13 +140,23 @@ func (g *group) table() *metav1.Table {
 	)}
 	for _, r := range g.rows {
 		cells := make([]any, len(g.columns))
-		copy(cells, r.cells)
+		for i, cell := range r.cells {
+			cells[i] = escaped(cell)
+		}
 		out.Rows = append(out.Rows, metav1.TableRow{
 			Cells:  slices.Concat(cells[:1], []any{r.cluster}, cells[1:], []any{r.adoption()}),
 			Object: runtime.RawExtension{Object: r.object},
 		})
 	}
 	return out
+}
+
+// escaped returns a cell as a terminal can show it: servers of members fill them.
+func escaped(cell any) any {
+	if text, ok := cell.(string); ok {
+		return plaintext.Escape(text)
+	}
+	return cell
 }
 
 // adoption says whether the control plane owns the object in the member.

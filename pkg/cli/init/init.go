@@ -70,6 +70,7 @@ func NewCommand(e *env.Env) *cobra.Command {
 	o.AddFlags(cmd.Flags())
 	addPhaseFlags(cmd.Flags(), &o)
 	out.addFlags(cmd.Flags())
+	addCompletions(cmd)
 	cmd.AddCommand(newImagesCommand(e), newPhasesCommand(e))
 	return cmd
 }

@@ -79,6 +79,9 @@ func NewCommand(e *env.Env) *cobra.Command {
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(newUp(e), newDown(e), newStatus(e), newList(e), newKubeconfig(e))
+	for _, sub := range cmd.Commands() {
+		addNameCompletion(sub)
+	}
 	return cmd
 }
 
@@ -303,9 +306,11 @@ func noArguments(e *env.Env) cobra.PositionalArgs {
 
 func newStatus(e *env.Env) *cobra.Command {
 	var f flags
+	var output env.Output
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "Show the processes or clusters of a federation",
+		Long:  e.Long("Show the processes or clusters of a federation. The exit code is 1 if any of them does not run."),
 		Args:  noArguments(e),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			root, err := f.root()
@@ -313,13 +318,18 @@ func newStatus(e *env.Env) *cobra.Command {
 				return err
 			}
 			processes, err := local.Status(cmd.Context(), deps(e, e.ErrOut), root, f.name)
-			if perr := printStatus(e.Out, processes, e.Now()); perr != nil {
+			if output != "" {
+				if perr := e.PrintDocument(output, statusDocuments(processes)); perr != nil {
+					return perr
+				}
+			} else if perr := printStatus(e.Out, processes, e.Now()); perr != nil {
 				return perr
 			}
-			return err
+			return errors.Join(err, stopped(processes, e.Name+" local up"+f.given()))
 		},
 	}
 	f.bind(cmd.Flags())
+	env.AddOutputFlag(cmd, &output)
 	return cmd
 }
 
@@ -351,6 +361,7 @@ func dash(s string) string {
 
 func newList(e *env.Env) *cobra.Command {
 	var dir flags
+	var output env.Output
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "Show the federations on this machine",
@@ -364,6 +375,13 @@ func newList(e *env.Env) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if output != "" {
+				documents, err := listDocuments(cmd.Context(), e, root, names)
+				if err != nil {
+					return err
+				}
+				return e.PrintDocument(output, documents)
+			}
 			if len(names) == 0 {
 				_, err = fmt.Fprintf(e.ErrOut, "No federations in %s; start one with \"%s local up\"\n", root, e.Name)
 				return err
@@ -372,6 +390,7 @@ func newList(e *env.Env) *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&dir.dir, "dir", "", "Directory that federations are kept in; default karmada/local in $XDG_STATE_HOME (~/.local/state).")
+	env.AddOutputFlag(cmd, &output)
 	return cmd
 }
 

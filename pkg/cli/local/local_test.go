@@ -2,6 +2,7 @@ package local
 
 import (
 	"bytes"
+	"encoding/json"
 	"io"
 	"strings"
 	"testing"
@@ -29,6 +30,26 @@ func TestPrintStatus(t *testing.T) {
 		"member1             stopped   -       -     -     -                     /l/m.log\n"
 	if out.String() != want {
 		t.Errorf("got\n%swant\n%s", out.String(), want)
+	}
+}
+
+func TestStopped_NamesWhatDoesNotRun(t *testing.T) {
+	parts := []local.ProcessStatus{{Name: "karmada-apiserver", State: "running"}, {Name: "member1", State: "stopped"}, {Name: "member2", State: "missing"}}
+	if err := stopped(parts[:1], "karmadactl local up"); err != nil {
+		t.Errorf("got %v", err)
+	}
+	err := stopped(parts, "karmadactl local up")
+	if want := `not running: member1, member2; start with "karmadactl local up"`; err == nil || err.Error() != want {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestStatusDocuments(t *testing.T) {
+	since := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	got, err := json.Marshal(statusDocuments([]local.ProcessStatus{{Name: "a", State: "running", PID: 7, Since: since}, {Name: "b", State: "stopped"}}))
+	want := `[{"name":"a","state":"running","pid":7,"since":"2026-01-01T00:00:00Z"},{"name":"b","state":"stopped"}]`
+	if err != nil || string(got) != want {
+		t.Errorf("got %s, %v", got, err)
 	}
 }
 

@@ -105,7 +105,7 @@ func parseTaint(spec, body string, removal bool) (corev1.Taint, error) {
 
 func validateEffect(effect corev1.TaintEffect) error {
 	switch effect {
-	case corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute:
+	case corev1.TaintEffectNoSchedule, corev1.TaintEffectNoExecute:
 		return nil
 	default:
 		return fmt.Errorf("invalid taint effect: %s, unsupported taint effect", effect)

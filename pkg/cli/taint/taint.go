@@ -20,8 +20,8 @@ const (
 		Update the taints on one or more clusters.
 
 		A taint has a key, a value and an effect, written key=value:effect. The value may
-		be left out. Effects are NoSchedule, PreferNoSchedule and NoExecute; key and
-		effect together identify a taint. A spec that ends in - removes.`
+		be left out. Effects are NoSchedule and NoExecute; key and effect
+		together identify a taint. A spec that ends in - removes.`
 	examples = `
 		# Keep work that does not tolerate it off cluster foo
 		{{.Name}} taint clusters foo dedicated=special-user:NoSchedule

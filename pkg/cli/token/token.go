@@ -207,6 +207,7 @@ func newDelete(e *env.Env) *cobra.Command {
 		Use:                   "delete [token-value] ...",
 		DisableFlagsInUseLine: true,
 		Short:                 "Delete bootstrap tokens",
+		ValidArgsFunction:     completeTokens(access),
 		Long:                  e.Long("\n\t\tDelete bootstrap tokens, by their ids or as a whole. Clusters that were registered with them stay."),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) < 1 {
@@ -250,20 +251,48 @@ func runDelete(ctx context.Context, e *env.Env, access *env.Access, args []strin
 	return nil
 }
 
+// completionLimit is how long completion waits for the control plane.
+const completionLimit = 5 * time.Second
+
+// completeTokens completes ids of tokens.
+func completeTokens(access *env.Access) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+		ctx, cancel := context.WithTimeout(cmd.Context(), completionLimit)
+		defer cancel()
+		c, err := access.ControlPlane()
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		tokens, _, err := member.ListTokens(ctx, c)
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		var ids []string
+		for _, t := range tokens {
+			if strings.HasPrefix(t.ID, prefix) && !slices.Contains(args, t.ID) {
+				ids = append(ids, t.ID)
+			}
+		}
+		return ids, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
 func newList(e *env.Env) *cobra.Command {
 	access := e.NewAccess()
+	var output env.Output
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List bootstrap tokens",
 		Long:  e.Long("\n\t\tList the bootstrap tokens of the control plane."),
 		Args:  cobra.NoArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return runList(cmd.Context(), e, access) },
+		RunE:  func(cmd *cobra.Command, _ []string) error { return runList(cmd.Context(), e, access, output) },
 	}
 	access.AddFlags(cmd)
+	env.AddOutputFlag(cmd, &output)
 	return cmd
 }
 
-func runList(ctx context.Context, e *env.Env, access *env.Access) error {
+func runList(ctx context.Context, e *env.Env, access *env.Access, output env.Output) error {
 	c, err := access.RequiredControlPlane(ctx)
 	if err != nil {
 		return err
@@ -275,7 +304,33 @@ func runList(ctx context.Context, e *env.Env, access *env.Access) error {
 	for _, err := range malformed {
 		e.Say("error: %v", err)
 	}
+	if output != "" {
+		return e.PrintDocument(output, documents(tokens))
+	}
 	return printTokens(e, tokens)
+}
+
+// document is a token in JSON.
+type document struct {
+	Token       string     `json:"token"`
+	Expires     *time.Time `json:"expires,omitempty"`
+	Usages      []string   `json:"usages"`
+	Groups      []string   `json:"groups"`
+	Description string     `json:"description,omitempty"`
+	Reusable    bool       `json:"reusable,omitempty"`
+}
+
+// documents returns the tokens as they are printed in JSON.
+func documents(tokens []components.Token) []document {
+	out := make([]document, 0, len(tokens))
+	for _, t := range tokens {
+		d := document{Token: t.String(), Usages: t.Usages, Groups: t.Groups, Description: t.Description, Reusable: t.Reusable}
+		if !t.Expires.IsZero() {
+			d.Expires = &t.Expires
+		}
+		out = append(out, d)
+	}
+	return out
 }
 
 // printTokens prints a table, or nothing.
@@ -283,7 +338,7 @@ func printTokens(e *env.Env, tokens []components.Token) error {
 	if len(tokens) == 0 {
 		return nil
 	}
-	w := printers.GetNewTabWriter(e.Out)
+	w := printers.GetNewTabWriter(e.Escaped().Out)
 	_, _ = fmt.Fprintln(w, "TOKEN\tTTL\tEXPIRES\tUSAGES\tDESCRIPTION\tEXTRA GROUPS") // Flush says what went wrong
 	for _, t := range tokens {
 		ttl, expires := "<forever>", "<never>"

@@ -2,6 +2,7 @@ package token
 
 import (
 	"bytes"
+	"encoding/json"
 	"testing"
 	"time"
 
@@ -28,6 +29,18 @@ func TestPrintTokens(t *testing.T) {
 	out.Reset()
 	if err := printTokens(e, nil); err != nil || out.Len() > 0 {
 		t.Errorf("no tokens print %q, %v", out.String(), err)
+	}
+}
+
+func TestDocuments(t *testing.T) {
+	got, err := json.Marshal(documents([]components.Token{
+		{ID: "abcdef", Secret: "0123456789abcdef", Expires: time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC), Usages: []string{"signing"}, Groups: []string{"g"}},
+		{ID: "bcdefg", Secret: "0123456789abcdef", Reusable: true},
+	}))
+	want := `[{"token":"abcdef.0123456789abcdef","expires":"2026-05-01T12:00:00Z","usages":["signing"],"groups":["g"]},` +
+		`{"token":"bcdefg.0123456789abcdef","usages":null,"groups":null,"reusable":true}]`
+	if err != nil || string(got) != want {
+		t.Errorf("got %s, %v", got, err)
 	}
 }
 

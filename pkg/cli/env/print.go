@@ -1,0 +1,52 @@
+package env
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"sigs.k8s.io/yaml"
+)
+
+// Output is the format of a command's data: empty for people, json or yaml.
+type Output string
+
+var _ pflag.Value = new(Output)
+
+// Set parses a format; it makes Output a flag.
+func (o *Output) Set(value string) error {
+	switch value {
+	case "", "json", "yaml":
+		*o = Output(value)
+		return nil
+	}
+	return fmt.Errorf("%q is no output format; use json or yaml", value)
+}
+
+// String returns the format.
+func (o *Output) String() string { return string(*o) }
+
+// Type names the type of the flag in help texts.
+func (o *Output) Type() string { return "string" }
+
+// AddOutputFlag adds --output to a command that prints one document.
+func AddOutputFlag(cmd *cobra.Command, o *Output) {
+	cmd.Flags().VarP(o, "output", "o", "Output format: json or yaml; default text for people.")
+	complete(cmd, "output", cobra.FixedCompletions([]string{"json", "yaml"}, cobra.ShellCompDirectiveNoFileComp))
+}
+
+// PrintDocument writes a value as one JSON or YAML document.
+func (e *Env) PrintDocument(o Output, value any) error {
+	body, err := json.MarshalIndent(value, "", "    ")
+	if err == nil && o == "yaml" {
+		body, err = yaml.JSONToYAML(body)
+	} else {
+		body = append(body, '\n')
+	}
+	if err != nil {
+		return fmt.Errorf("encoding as %s: %w", o, err)
+	}
+	_, err = e.TerminalSafe().Out.Write(body)
+	return err
+}
