@@ -116,6 +116,7 @@ type Controller struct {
 	mayNotPatch atomic.Bool
 
 	editions editions
+	relays   relays
 
 	mu      sync.Mutex
 	runners map[string]*runner

@@ -34,8 +34,13 @@ type events struct {
 func (e events) objectApplied(obj *unstructured.Unstructured, cluster string) {
 	key := types.NamespacedName{Namespace: obj.GetNamespace(), Name: obj.GetName()}
 	if ref := template(obj.GetAPIVersion(), obj.GetKind(), key, obj.GetAnnotations()); ref != nil {
-		e.applied.Event(ref, corev1.EventTypeNormal, reasonSyncSucceed, fmt.Sprintf("Successfully applied resource(%s) to cluster %s", key, cluster))
+		e.appliedTo(ref, key, cluster)
 	}
+}
+
+// appliedTo records, on a template, that its object was created or changed.
+func (e events) appliedTo(template *corev1.ObjectReference, key types.NamespacedName, cluster string) {
+	e.applied.Event(template, corev1.EventTypeNormal, reasonSyncSucceed, fmt.Sprintf("Successfully applied resource(%s) to cluster %s", key, cluster))
 }
 
 // failed tells that the objects of a Work could not be applied.

@@ -2,11 +2,19 @@ package execution
 
 import (
 	"testing"
+	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/record"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	"github.com/karmada-toolkit/karmada/internal/kube"
+	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
+	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 )
 
 func TestNewsOfApplied(t *testing.T) {
@@ -34,6 +42,92 @@ func TestNewsOfApplied(t *testing.T) {
 				t.Errorf("got %t", got)
 			}
 		})
+	}
+}
+
+// TestRelay_OnlyForTheTemplateOfItsBinding has an agent report about Works that
+// claim all sorts of bindings.
+func TestRelay_OnlyForTheTemplateOfItsBinding(t *testing.T) {
+	binding := &workv1alpha2.ResourceBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "cart-deployment", Labels: map[string]string{workv1alpha2.ResourceBindingPermanentIDLabel: "id"}},
+		Spec: workv1alpha2.ResourceBindingSpec{
+			Resource: workv1alpha2.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: "cart", UID: "template"},
+			Clusters: []workv1alpha2.TargetCluster{{Name: "evil"}},
+		},
+	}
+	elsewhere := binding.DeepCopy()
+	elsewhere.Name, elsewhere.Spec.Resource.Name, elsewhere.Spec.Clusters[0].Name = "other-deployment", "other", "good"
+	evil := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "evil"}, Spec: clusterv1alpha1.ClusterSpec{SyncMode: clusterv1alpha1.Pull}}
+	work := func(name, of, id, manifest string) *workv1alpha1.Work {
+		w := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "karmada-es-evil", Name: name, Labels: map[string]string{workv1alpha2.ResourceBindingPermanentIDLabel: id},
+			Annotations: map[string]string{workv1alpha2.ResourceBindingNamespaceAnnotation: "shop", workv1alpha2.ResourceBindingNameAnnotation: of},
+		}}
+		w.Spec.Workload.Manifests = []workv1alpha1.Manifest{{RawExtension: runtime.RawExtension{Raw: []byte(manifest)}}}
+		return w
+	}
+	const victim = `{"apiVersion":"v1","kind":"Secret","metadata":{"namespace":"kube-system","name":"victim","annotations":{"resourcetemplate.karmada.io/uid":"victim"}}}`
+	cart, other := names.Work("Deployment", "cart", "shop"), names.Work("Deployment", "other", "shop")
+	report := func(w *workv1alpha1.Work, status metav1.ConditionStatus, message string) *workv1alpha1.Work {
+		w = w.DeepCopy()
+		w.Status.Conditions = []metav1.Condition{{Type: workv1alpha1.WorkApplied, Status: status, Message: message, ObservedGeneration: 1}}
+		return w
+	}
+	for name, tc := range map[string]struct {
+		work    *workv1alpha1.Work
+		status  metav1.ConditionStatus
+		message string
+		want    string
+	}{
+		"its own Work": {work(cart, "cart-deployment", "id", victim), metav1.ConditionTrue, "", "Normal SyncSucceed Successfully applied resource(shop/cart) to cluster evil"},
+		"a failure with control characters": {
+			work(cart, "cart-deployment", "id", victim), metav1.ConditionFalse, "Failed (0/1): a\x1b[2Jb\nc",
+			"Warning SyncFailed Failed to create or update resource(shop/cart) in member cluster(evil): a[2Jb c",
+		},
+		"a Work of another name":      {work("forged", "cart-deployment", "id", victim), metav1.ConditionTrue, "", ""},
+		"a binding of other clusters": {work(other, "other-deployment", "id", victim), metav1.ConditionTrue, "", ""},
+		"another id":                  {work(cart, "cart-deployment", "x", victim), metav1.ConditionTrue, "", ""},
+		"no id":                       {work(cart, "cart-deployment", "", victim), metav1.ConditionTrue, "", ""},
+		"a binding that is not there": {work(cart, "gone", "id", victim), metav1.ConditionTrue, "", ""},
+		"no binding":                  {work(cart, "", "id", victim), metav1.ConditionTrue, "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			recorder := record.NewFakeRecorder(10)
+			c, err := New(fake.NewClientBuilder().WithScheme(kube.NewScheme()).WithObjects(binding, elsewhere, evil).Build(), nil, recorder, recorder, Deps{Metrics: prometheus.NewRegistry()})
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.relay(t.Context(), tc.work, report(tc.work, tc.status, tc.message))
+			got := ""
+			if len(recorder.Events) > 0 {
+				got = <-recorder.Events
+			}
+			if got != tc.want {
+				t.Errorf("got %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestRelays_AreBoundedByCluster(t *testing.T) {
+	var r relays
+	now := time.Unix(1000, 0)
+	count := func(cluster string, at time.Time) (n int) {
+		for range 2 * relayBurst {
+			if r.allow(cluster, at) {
+				n++
+			}
+		}
+		return n
+	}
+	if got := count("m1", now); got != relayBurst {
+		t.Errorf("%d events at once", got)
+	}
+	if got := count("m2", now); got != relayBurst {
+		t.Errorf("%d events at once of another cluster", got)
+	}
+	if got := count("m1", now.Add(2*time.Second)); got != 2*relayRate {
+		t.Errorf("%d events after two seconds", got)
 	}
 }
 

@@ -163,6 +163,7 @@ func (c *Controller) clusterChanged(ctx context.Context, before, now *clusterv1a
 // clusterGone lets the Works of a cluster go, and stops serving it when it has
 // none.
 func (c *Controller) clusterGone(ctx context.Context, cluster string) {
+	c.relays.forget(cluster)
 	if c.wake(ctx, cluster) == 0 {
 		c.drop(cluster)
 	}
