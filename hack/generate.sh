@@ -52,3 +52,6 @@ tool informer-gen --go-header-file /dev/null \
 	--listers-package "$module/pkg/generated/listers" \
 	--output-dir pkg/generated/informers --output-pkg "$module/pkg/generated/informers" \
 	"${apis[@]}"
+
+echo "estimator messages"
+go run -modfile=go.tools.mod hack/proto/main.go pkg/controlplane/estimator/pb messages.proto service.proto

@@ -132,20 +132,20 @@ type dialled struct {
 
 // estimator returns the client of a cluster's estimator. It connects when it is
 // asked first, and again when the connection breaks.
-func (p *Pool) estimator(cluster string) (pb.Client, error) {
+func (p *Pool) estimator(cluster string) (pb.EstimatorClient, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if conn, ok := p.conns[cluster]; ok {
-		return pb.Client{Conn: conn}, nil
+		return pb.NewEstimatorClient(conn), nil
 	}
 	conn, err := grpc.NewClient("passthrough:///"+cluster,
 		grpc.WithTransportCredentials(p.credentials), grpc.WithNoProxy(),
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return p.dial(ctx, cluster) }))
 	if err != nil {
-		return pb.Client{}, fmt.Errorf("connecting to the estimator of cluster %s: %w", cluster, err)
+		return nil, fmt.Errorf("connecting to the estimator of cluster %s: %w", cluster, err)
 	}
 	p.conns[cluster] = conn
-	return pb.Client{Conn: conn}, nil
+	return pb.NewEstimatorClient(conn), nil
 }
 
 // retain closes the connections to clusters that are gone.

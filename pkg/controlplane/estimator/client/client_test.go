@@ -22,6 +22,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/testing/protocmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -39,13 +41,14 @@ import (
 
 // estimator answers for the clusters of a test.
 type estimator struct {
+	pb.UnimplementedEstimatorServer
 	mu      sync.Mutex
-	asked   []pb.Message
+	asked   []proto.Message
 	object  string
 	release chan struct{}
 }
 
-func (e *estimator) note(ctx context.Context, m pb.Message) {
+func (e *estimator) note(ctx context.Context, m proto.Message) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.asked = append(e.asked, m)
@@ -54,7 +57,7 @@ func (e *estimator) note(ctx context.Context, m pb.Message) {
 	}
 }
 
-func (e *estimator) noted() (object string, asked []pb.Message) {
+func (e *estimator) noted() (object string, asked []proto.Message) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.object, e.asked
@@ -89,8 +92,8 @@ func (e *estimator) GetUnschedulableReplicas(context.Context, *pb.UnschedulableR
 func serve(t *testing.T, opts ...grpc.ServerOption) (*estimator, Options) {
 	t.Helper()
 	e := &estimator{release: make(chan struct{})}
-	server := grpc.NewServer(append(opts, grpc.ForceServerCodec(pb.Codec{}))...)
-	pb.Register(server, e)
+	server := grpc.NewServer(opts...)
+	pb.RegisterEstimatorServer(server, e)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -197,12 +200,12 @@ func TestEstimates_CountsSetsOfComponents(t *testing.T) {
 	if got["m1"].Replicas != 2 {
 		t.Errorf("%+v", got)
 	}
-	want := []pb.Message{&pb.MaxAvailableComponentSetsRequest{
-		Cluster: "m1", Namespace: "ns", Components: r.Spec.Components,
-		Assumed: []pb.AssumedWorkload{{Namespace: "other", Components: r.Spec.Components[:1]}},
+	want := []proto.Message{&pb.MaxAvailableComponentSetsRequest{
+		Cluster: "m1", Namespace: "ns", Components: []*pb.Component{{Name: "a", Replicas: 1}, {Name: "b", Replicas: 2}},
+		AssumedWorkloads: []*pb.AssumedWorkload{{Namespace: "other", Components: []*pb.Component{{Name: "a", Replicas: 1}}}},
 	}}
 	_, asked := e.noted()
-	if diff := cmp.Diff(want, asked); diff != "" {
+	if diff := cmp.Diff(want, asked, protocmp.Transform()); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"fmt"
 	"sync"
 
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
@@ -58,21 +59,38 @@ func (p *Pool) ask(ctx context.Context, request *core.Request, cluster string) (
 	if err != nil {
 		return 0, err
 	}
-	assumed := workloads(request.Assumed[cluster])
-	if request.MultiplePodTemplates && core.CountsSets(request.Spec) {
-		return estimator.MaxAvailableComponentSets(ctx, &pb.MaxAvailableComponentSetsRequest{
-			Cluster: cluster, Components: request.Spec.Components, Namespace: request.Namespace, Assumed: assumed,
-		})
+	assumed, err := workloads(request.Assumed[cluster])
+	if err != nil {
+		return 0, err
 	}
-	return estimator.MaxAvailableReplicas(ctx, &pb.MaxAvailableReplicasRequest{
-		Cluster: cluster, Requirements: request.Spec.ReplicaRequirements, Assumed: assumed,
+	if request.MultiplePodTemplates && core.CountsSets(request.Spec) {
+		components, err := pb.FromComponents(request.Spec.Components)
+		if err != nil {
+			return 0, err
+		}
+		answer, err := estimator.MaxAvailableComponentSets(ctx, &pb.MaxAvailableComponentSetsRequest{
+			Cluster: cluster, Components: components, Namespace: request.Namespace, AssumedWorkloads: assumed,
+		})
+		return answer.GetMaxSets(), err
+	}
+	requirements, err := pb.FromReplicaRequirements(request.Spec.ReplicaRequirements)
+	if err != nil {
+		return 0, err
+	}
+	answer, err := estimator.MaxAvailableReplicas(ctx, &pb.MaxAvailableReplicasRequest{
+		Cluster: cluster, ReplicaRequirements: requirements, AssumedWorkloads: assumed,
 	})
+	return answer.GetMaxReplicas(), err
 }
 
-func workloads(assumed []replicas.Workload) []pb.AssumedWorkload {
-	out := make([]pb.AssumedWorkload, len(assumed))
+func workloads(assumed []replicas.Workload) ([]*pb.AssumedWorkload, error) {
+	out := make([]*pb.AssumedWorkload, len(assumed))
 	for i := range assumed {
-		out[i] = pb.AssumedWorkload{Namespace: assumed[i].Namespace, Components: assumed[i].Components}
+		components, err := pb.FromComponents(assumed[i].Components)
+		if err != nil {
+			return nil, fmt.Errorf("assumed workload in namespace %q: %w", assumed[i].Namespace, err)
+		}
+		out[i] = &pb.AssumedWorkload{Namespace: assumed[i].Namespace, Components: components}
 	}
-	return out
+	return out, nil
 }

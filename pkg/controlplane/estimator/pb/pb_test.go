@@ -5,102 +5,116 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/testing/protocmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 )
 
-func requests() []Message {
-	claim := &workv1alpha2.NodeClaim{
-		NodeSelector: map[string]string{"a": "b", "c": ""},
+func nodeClaim() *workv1alpha2.NodeClaim {
+	return &workv1alpha2.NodeClaim{
+		NodeSelector: map[string]string{"a": "b", "c": "d"},
 		HardNodeAffinity: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
 			MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "zone", Operator: "In", Values: []string{"1"}}},
 		}}},
 		Tolerations: []corev1.Toleration{{Key: "k", Operator: "Exists"}, {Key: "l", Effect: "NoSchedule"}},
 	}
-	resources := corev1.ResourceList{"cpu": resource.MustParse("100m"), "memory": resource.MustParse("1Gi")}
-	components := []workv1alpha2.Component{
+}
+
+func resources() corev1.ResourceList {
+	return corev1.ResourceList{"cpu": resource.MustParse("100m"), "memory": resource.MustParse("1Gi")}
+}
+
+func apiComponents() []workv1alpha2.Component {
+	return []workv1alpha2.Component{
 		{Name: "head", Replicas: 1, ReplicaRequirements: &workv1alpha2.ComponentReplicaRequirements{
-			NodeClaim: claim, ResourceRequest: resources, PriorityClassName: "high",
+			NodeClaim: nodeClaim(), ResourceRequest: resources(), PriorityClassName: "high",
 		}},
 		{Name: "worker", Replicas: 3},
 	}
-	assumed := []AssumedWorkload{{Namespace: "ns", Components: components}, {}}
-	return []Message{
-		&MaxAvailableReplicasRequest{Cluster: "m1", Assumed: assumed, Requirements: &workv1alpha2.ReplicaRequirements{
-			NodeClaim: claim, ResourceRequest: resources, Namespace: "ns", PriorityClassName: "high",
-		}},
-		&MaxAvailableReplicasRequest{}, &MaxAvailableReplicasRequest{Requirements: &workv1alpha2.ReplicaRequirements{}},
-		&MaxAvailableComponentSetsRequest{Cluster: "m1", Components: components, Namespace: "ns", Assumed: assumed},
-		&UnschedulableReplicasRequest{Cluster: "m1", Resource: ObjectReference{"apps/v1", "Deployment", "ns", "web"}, Threshold: 60e9},
-		&MaxAvailableReplicasResponse{MaxReplicas: 7}, &MaxAvailableReplicasResponse{MaxReplicas: -1},
-		&MaxAvailableComponentSetsResponse{MaxSets: 2}, &UnschedulableReplicasResponse{UnschedulableReplicas: 1},
-	}
 }
 
-func fresh(m Message) Message {
-	switch m.(type) {
-	case *MaxAvailableReplicasRequest:
-		return &MaxAvailableReplicasRequest{Cluster: "old"}
-	case *MaxAvailableComponentSetsRequest:
-		return &MaxAvailableComponentSetsRequest{Cluster: "old"}
-	case *UnschedulableReplicasRequest:
-		return &UnschedulableReplicasRequest{Cluster: "old"}
-	case *MaxAvailableReplicasResponse:
-		return &MaxAvailableReplicasResponse{MaxReplicas: 99}
-	case *MaxAvailableComponentSetsResponse:
-		return &MaxAvailableComponentSetsResponse{MaxSets: 99}
-	}
-	return &UnschedulableReplicasResponse{UnschedulableReplicas: 99}
+func apiRequirements() *workv1alpha2.ReplicaRequirements {
+	return &workv1alpha2.ReplicaRequirements{NodeClaim: nodeClaim(), ResourceRequest: resources(), Namespace: "ns", PriorityClassName: "high"}
 }
 
-func TestMessages_ThereAndBack(t *testing.T) {
-	for _, m := range requests() {
-		data, err := Codec{}.Marshal(m)
-		if err != nil {
-			t.Fatal(err)
-		}
-		got := fresh(m)
-		if err := (Codec{}).Unmarshal(data, got); err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(m, got); diff != "" {
-			t.Errorf("%T: %s", m, diff)
-		}
+// recorded are messages and their bytes, written by an encoder that is independent of the generated one.
+func recorded(tb testing.TB) map[string]proto.Message {
+	tb.Helper()
+	components, err := FromComponents(apiComponents())
+	if err != nil {
+		tb.Fatal(err)
 	}
-}
-
-// The bytes of a message are those that a generated encoder makes.
-func TestMessages_OnTheWire(t *testing.T) {
-	for _, tc := range []struct {
-		message Message
-		want    string
-	}{
-		{&MaxAvailableReplicasResponse{MaxReplicas: 3}, "0803"},
-		{&MaxAvailableReplicasResponse{MaxReplicas: -1}, "08ffffffffffffffffff01"},
-		{&MaxAvailableReplicasResponse{}, ""},
-		{
-			&MaxAvailableReplicasRequest{Cluster: "m1", Requirements: &workv1alpha2.ReplicaRequirements{
-				ResourceRequest: corev1.ResourceList{"cpu": resource.MustParse("1")},
-			}},
-			// 1: "m1", 2: {5: {1: "cpu", 2: {1: "1"}}}
-			"0a026d31" + "120c" + "2a0a" + "0a03637075" + "1203" + "0a0131",
+	requirements, err := FromReplicaRequirements(apiRequirements())
+	if err != nil {
+		tb.Fatal(err)
+	}
+	assumed := []*AssumedWorkload{{Namespace: "ns", Components: components}, {}}
+	return map[string]proto.Message{
+		"0a026d3112750a4912060a016112016212060a016312016422110a0f0a0d0a047a6f6e651202496e1a01312a0f0a016b12064578697374731a0022002a130a016c12001a00220a4e6f5363686564756c651a026e732204686967682a0d0a0363707512060a043130306d2a0f0a066d656d6f727912050a033147691a8d010a026e73127b0a046865616412710a4912060a016112016212060a016312016422110a0f0a0d0a047a6f6e651202496e1a01312a0f0a016b12064578697374731a0022002a130a016c12001a00220a4e6f5363686564756c651a0468696768220d0a0363707512060a043130306d220f0a066d656d6f727912050a033147691801120a0a06776f726b657218031a00": &MaxAvailableReplicasRequest{Cluster: "m1", AssumedWorkloads: assumed, ReplicaRequirements: requirements},
+		"1200": &MaxAvailableReplicasRequest{ReplicaRequirements: &ReplicaRequirements{}},
+		"0a026d31127b0a046865616412710a4912060a016112016212060a016312016422110a0f0a0d0a047a6f6e651202496e1a01312a0f0a016b12064578697374731a0022002a130a016c12001a00220a4e6f5363686564756c651a0468696768220d0a0363707512060a043130306d220f0a066d656d6f727912050a033147691801120a0a06776f726b657218031a026e73228d010a026e73127b0a046865616412710a4912060a016112016212060a016312016422110a0f0a0d0a047a6f6e651202496e1a01312a0f0a016b12064578697374731a0022002a130a016c12001a00220a4e6f5363686564756c651a0468696768220d0a0363707512060a043130306d220f0a066d656d6f727912050a033147691801120a0a06776f726b657218032200": &MaxAvailableComponentSetsRequest{Cluster: "m1", Components: components, Namespace: "ns", AssumedWorkloads: assumed},
+		"0a026d31121e0a07617070732f7631120a4465706c6f796d656e741a026e7322037765621880b09dc2df01": &UnschedulableReplicasRequest{
+			Cluster: "m1", UnschedulableThreshold: 60e9,
+			Resource: &ObjectReference{ApiVersion: "apps/v1", Kind: "Deployment", Namespace: "ns", Name: "web"},
 		},
-	} {
-		data, err := tc.message.Append(nil)
+		"0807":                   &MaxAvailableReplicasResponse{MaxReplicas: 7},
+		"08ffffffffffffffffff01": &MaxAvailableReplicasResponse{MaxReplicas: -1},
+		"0802":                   &MaxAvailableComponentSetsResponse{MaxSets: 2},
+		"0801":                   &UnschedulableReplicasResponse{UnschedulableReplicas: 1},
+	}
+}
+
+func TestMessages_AreThoseOfTheRecordedBytes(t *testing.T) {
+	for text, want := range recorded(t) {
+		data, err := proto.MarshalOptions{Deterministic: true}.Marshal(want)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := hex.EncodeToString(data); got != tc.want {
-			t.Errorf("%T: %s, want %s", tc.message, got, tc.want)
+		if got := hex.EncodeToString(data); got != text {
+			t.Errorf("%T is encoded as\n%s, want\n%s", want, got, text)
+		}
+		recorded, err := hex.DecodeString(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := want.ProtoReflect().New().Interface()
+		if err := proto.Unmarshal(recorded, got); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, got, protocmp.Transform()); diff != "" {
+			t.Errorf("%T: %s", want, diff)
 		}
 	}
 }
 
-func FuzzParse(f *testing.F) {
-	for _, m := range requests() {
-		data, err := m.Append(nil)
+func TestConvert_ThereAndBack(t *testing.T) {
+	messages, err := FromComponents(apiComponents())
+	if err != nil {
+		t.Fatal(err)
+	}
+	components, err := ToComponents(messages)
+	if diff := cmp.Diff(apiComponents(), components); err != nil || diff != "" {
+		t.Error(err, diff)
+	}
+	for _, want := range []*workv1alpha2.ReplicaRequirements{apiRequirements(), {}, nil} {
+		message, err := FromReplicaRequirements(want)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := ToReplicaRequirements(message)
+		if diff := cmp.Diff(want, got); err != nil || diff != "" {
+			t.Error(err, diff)
+		}
+	}
+}
+
+// FuzzConvert checks that no message makes a conversion panic, and that what can be read can be written and read again.
+func FuzzConvert(f *testing.F) {
+	for text := range recorded(f) {
+		data, err := hex.DecodeString(text)
 		if err != nil {
 			f.Fatal(err)
 		}
@@ -108,18 +122,20 @@ func FuzzParse(f *testing.F) {
 	}
 	f.Add([]byte{0xff})
 	f.Fuzz(func(t *testing.T, data []byte) {
-		for _, like := range requests() {
-			m := fresh(like)
-			if m.Parse(data) != nil {
-				continue
-			}
-			again, err := m.Append(nil)
-			if err != nil {
-				continue // a quantity that Kubernetes reads and does not write
-			}
-			if err := fresh(like).Parse(again); err != nil {
-				t.Errorf("%T: %x is read, and not after it was written as %x: %v", m, data, again, err)
-			}
+		var m MaxAvailableReplicasRequest
+		if proto.Unmarshal(data, &m) != nil {
+			return
+		}
+		requirements, err := ToReplicaRequirements(m.ReplicaRequirements)
+		if err != nil {
+			return
+		}
+		again, err := FromReplicaRequirements(requirements)
+		if err != nil {
+			return // a quantity that Kubernetes reads and does not write
+		}
+		if _, err := ToReplicaRequirements(again); err != nil {
+			t.Errorf("%x can be read, but not after it was written: %v", data, err)
 		}
 	})
 }
