@@ -20,6 +20,7 @@ const remembered = 4096
 // until its text changes or the object recovers.
 type Recorder struct {
 	recorder record.EventRecorder
+	mode     Mode
 
 	mu       sync.Mutex
 	failures *lru.Cache // types.UID to map[reason]message
@@ -31,9 +32,27 @@ func New(recorder record.EventRecorder) *Recorder {
 }
 
 // ForManager returns a Recorder for a component of a manager.
-func ForManager(mgr manager.Manager, component string) *Recorder {
+func ForManager(mgr manager.Manager, component string, mode Mode) *Recorder {
 	// Events of the core group are part of the contract.
-	return New(mgr.GetEventRecorderFor(component))
+	return New(mgr.GetEventRecorderFor(component)).WithMode(mode)
+}
+
+// WithMode sets which successes are recorded, before the first event, and returns
+// the Recorder.
+func (r *Recorder) WithMode(mode Mode) *Recorder {
+	r.mode = mode
+	return r
+}
+
+// All reports whether every success is recorded.
+func (r *Recorder) All() bool { return r.mode.All() }
+
+// Detail records a success that only the mode Contract records. It does not make
+// failures of the object be published again.
+func (r *Recorder) Detail(obj runtime.Object, reason, message string) {
+	if r.All() {
+		r.recorder.Event(obj, corev1.EventTypeNormal, reason, message)
+	}
 }
 
 // Normal publishes that something was done.

@@ -37,6 +37,7 @@ func (o *Options) bind(fs *pflag.FlagSet) {
 	fs.IntVar(&o.ClusterBurst, "cluster-api-burst", o.ClusterBurst, "Requests in a burst to the member cluster; it matters only together with --cluster-api-qps.")
 	fs.DurationVar(&o.RateLimiterBaseDelay, "rate-limiter-base-delay", o.RateLimiterBaseDelay, "First delay of a retry.")
 	fs.DurationVar(&o.RateLimiterMaxDelay, "rate-limiter-max-delay", o.RateLimiterMaxDelay, "Longest delay of a retry; at most 30s, since a cluster that comes back is not waited for.")
+	o.Events.AddFlag(fs)
 	o.Gates.AddFlag(fs)
 
 	const nothing = "Accepted for the manifests that pass it; there is nothing that it would limit."

@@ -16,6 +16,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/karmada-toolkit/karmada/internal/events"
 	"github.com/karmada-toolkit/karmada/internal/gates"
 	"github.com/karmada-toolkit/karmada/internal/limit"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
@@ -85,6 +86,8 @@ type Options struct {
 	// RateLimiterBaseDelay and RateLimiterMaxDelay bound the delay of retries.
 	RateLimiterBaseDelay, RateLimiterMaxDelay time.Duration
 
+	// Events says which successes are recorded. Default: events.Transitions.
+	Events events.Mode
 	// Gates are the feature gates.
 	Gates *gates.Gates
 

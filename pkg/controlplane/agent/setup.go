@@ -173,7 +173,7 @@ func (a *agent) run(ctx context.Context) error {
 		err = errors.Join(err, execution.Setup(ctx, a.mgr, execution.Deps{
 			Members: a, Interpreter: interpreter, Accept: a.serves, Workers: o.WorkSyncs,
 			RetryBase: o.RateLimiterBaseDelay, RetryMax: min(o.RateLimiterMaxDelay, 30*time.Second),
-			Events: a.events,
+			Events: a.events, EventMode: o.Events,
 		}), a.mgr.Add(manager.RunnableFunc(orphans.run)))
 	}
 	if o.Enabled(controllerCertRotation) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/karmada-toolkit/karmada/internal/events"
 	"github.com/karmada-toolkit/karmada/internal/gates"
 	"github.com/karmada-toolkit/karmada/internal/limit"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
@@ -54,6 +55,8 @@ type Options struct {
 	RateLimiterBaseDelay, RateLimiterMaxDelay time.Duration
 	RateLimiterQPS, RateLimiterBucket         int
 
+	// Events says which successes are recorded. Default: events.Transitions.
+	Events events.Mode
 	// Gates are the feature gates.
 	Gates *gates.Gates
 
@@ -118,6 +121,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.DurationVar(&o.RateLimiterMaxDelay, "rate-limiter-max-delay", o.RateLimiterMaxDelay, "Longest delay of a retry.")
 	fs.IntVar(&o.RateLimiterQPS, "rate-limiter-qps", o.RateLimiterQPS, "Retries per second over all objects of a controller.")
 	fs.IntVar(&o.RateLimiterBucket, "rate-limiter-bucket-size", o.RateLimiterBucket, "Retries in a burst over all objects of a controller.")
+	o.Events.AddFlag(fs)
 	o.Gates.AddFlag(fs)
 	o.addAcceptedFlags(fs)
 }

@@ -121,6 +121,7 @@ func (p *parts) detector(ctx context.Context, mgr manager.Manager) error {
 			WorkloadAffinity: o.Gates.Enabled(gates.WorkloadAffinity),
 			Quota:            o.Gates.Enabled(gates.ResourceQuotaEstimate),
 		},
+		Events:        o.Events,
 		TemplateSyncs: o.TemplateSyncs, PolicySyncs: o.PolicySyncs, ClusterPolicySyncs: o.ClusterPolicySyncs,
 		BaseDelay: o.RateLimiterBaseDelay, MaxDelay: o.RateLimiterMaxDelay,
 	})
@@ -133,7 +134,7 @@ func (p *parts) dependencies(ctx context.Context, mgr manager.Manager) error {
 		return nil
 	}
 	return dependencies.Setup(ctx, mgr, dependencies.Deps{
-		Store: p.store, Interpreter: p.interpreter, Syncs: o.DependentSyncs,
+		Store: p.store, Interpreter: p.interpreter, Syncs: o.DependentSyncs, Events: o.Events,
 		BaseDelay: o.RateLimiterBaseDelay, MaxDelay: o.RateLimiterMaxDelay,
 	})
 }
@@ -143,6 +144,7 @@ func (p *parts) binding(ctx context.Context, mgr manager.Manager) error {
 	return binding.Setup(ctx, mgr, binding.Deps{
 		Store: p.store, Interpreter: p.interpreter,
 		StatefulFailover: o.Gates.Enabled(gates.StatefulFailoverInjection),
+		Events:           o.Events,
 		BindingSyncs:     o.BindingSyncs, ClusterBindingSyncs: o.ClusterBindingSyncs,
 		BaseDelay: o.RateLimiterBaseDelay, MaxDelay: o.RateLimiterMaxDelay,
 	})
@@ -150,12 +152,12 @@ func (p *parts) binding(ctx context.Context, mgr manager.Manager) error {
 
 func (p *parts) execution(ctx context.Context, mgr manager.Manager) error {
 	return execution.Setup(ctx, mgr, execution.Deps{
-		Members: p.pool, Interpreter: p.interpreter, Workers: p.options.WorkSyncs,
+		Members: p.pool, Interpreter: p.interpreter, Workers: p.options.WorkSyncs, EventMode: p.options.Events,
 	})
 }
 
 func (p *parts) bindingStatus(ctx context.Context, mgr manager.Manager) error {
-	return bindingstatus.Setup(ctx, mgr, bindingstatus.Deps{Templates: p.store, Interpreter: p.interpreter})
+	return bindingstatus.Setup(ctx, mgr, bindingstatus.Deps{Templates: p.store, Interpreter: p.interpreter, Events: p.options.Events})
 }
 
 func (p *parts) cluster(ctx context.Context, mgr manager.Manager) error {
@@ -188,6 +190,6 @@ func (p *parts) namespace(ctx context.Context, mgr manager.Manager) error {
 func (p *parts) unifiedAuth(ctx context.Context, mgr manager.Manager) error {
 	o := p.options
 	return unifiedauth.Setup(ctx, mgr, unifiedauth.Deps{
-		Store: p.store, BaseDelay: o.RateLimiterBaseDelay, MaxDelay: o.RateLimiterMaxDelay,
+		Store: p.store, Events: o.Events, BaseDelay: o.RateLimiterBaseDelay, MaxDelay: o.RateLimiterMaxDelay,
 	})
 }

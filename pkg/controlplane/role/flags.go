@@ -11,23 +11,26 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/karmada-toolkit/karmada/internal/events"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 )
 
 // common are the settings that every role has.
 type common struct {
-	kubeconfig, context, master    string
-	qps                            float32
-	burst                          int
-	leaderElect                    bool
-	leaderNamespace, leaderName    string
-	leaseDuration, renew, retry    time.Duration
-	metricsAddress, healthAddress  string
-	secureMetrics                  bool
-	metricsCertDir                 string
-	enablePprof                    bool
-	pprofAddress                   string
-	gcPercent                      int
+	kubeconfig, context, master   string
+	qps                           float32
+	burst                         int
+	leaderElect                   bool
+	leaderNamespace, leaderName   string
+	leaseDuration, renew, retry   time.Duration
+	metricsAddress, healthAddress string
+	secureMetrics                 bool
+	metricsCertDir                string
+	enablePprof                   bool
+	pprofAddress                  string
+	gcPercent                     int
+	// events is the flag of the roles that record events, for all of them at once.
+	events                         events.Mode
 	startTimeout                   time.Duration
 	rateLimitedByServer, elections bool
 	// hide are flags that the role does not have.
@@ -77,6 +80,7 @@ func (c *common) flags() *pflag.FlagSet {
 	fs.BoolVar(&c.enablePprof, "enable-pprof", c.enablePprof, "Serve profiles.")
 	fs.StringVar(&c.pprofAddress, "profiling-bind-address", c.pprofAddress, "Address of the profiles.")
 	fs.DurationVar(&c.startTimeout, "start-timeout", c.startTimeout, "How long to wait at start for the API server and the APIs it must serve.")
+	c.events.AddFlag(fs)
 	fs.IntVar(&c.gcPercent, "gc-percent", c.gcPercent, "How much the heap grows, in percent, before memory is collected.")
 	return fs
 }
@@ -94,6 +98,9 @@ func (c *common) bind(role *pflag.FlagSet) (takeOver func() error) {
 		if role.Lookup(f.Name) != nil {
 			twice = append(twice, f.Name)
 			return
+		}
+		if f.Name == events.FlagName {
+			return // the role records no events
 		}
 		role.AddFlag(f)
 	})

@@ -53,8 +53,9 @@ func (s *scheduler) succeed(ctx context.Context, b known, d *core.Decision) (out
 	if changed {
 		s.assumed.record(keyOf(b), b.GetSpec(), b.GetSpec().Clusters, d.Clusters)
 	}
-	renew := changed || core.Rescheduling(b.GetSpec(), b.GetStatus())
-	news := changed
+	rescheduled := rescheduled(b)
+	renew := changed || rescheduled
+	news := changed || rescheduled && s.options.Events.All()
 	updated, err = s.writeStatus(ctx, updated, func(status *workv1alpha2.ResourceBindingStatus) {
 		if s.setScheduled(status, metav1.ConditionTrue, workv1alpha2.BindingReasonSuccess, workv1alpha2.ScheduledSuccessMessage) {
 			renew, news = true, true
@@ -76,6 +77,13 @@ func (s *scheduler) succeed(ctx context.Context, b known, d *core.Decision) (out
 		s.scheduled(updated, d.Clusters)
 	}
 	return finished, nil
+}
+
+// rescheduled reports whether an explicit reschedule is pending: one that is not
+// older than the last scheduling. Both times are whole seconds.
+func rescheduled(b known) bool {
+	at, last := b.GetSpec().RescheduleTriggeredAt, b.GetStatus().LastScheduledTime
+	return at != nil && last != nil && !at.Time.Before(last.Time)
 }
 
 // clear takes all targets away and says that no cluster fits.

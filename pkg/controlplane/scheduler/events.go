@@ -15,10 +15,14 @@ const (
 	reasonFailed  = "ScheduleBindingFailed"
 )
 
-// scheduled tells the user of the template where it goes.
+// scheduled records the targets on the template and, if every success is
+// recorded, on the binding.
 func (s *scheduler) scheduled(b known, targets []workv1alpha2.TargetCluster) {
-	s.events.Event(templateOf(b), corev1.EventTypeNormal, reasonSucceed,
-		workv1alpha2.ScheduledSuccessMessage+" Result"+b.scope.ResultSeparator+resultOf(targets))
+	message := workv1alpha2.ScheduledSuccessMessage + " Result" + b.scope.ResultSeparator + resultOf(targets)
+	s.events.Event(templateOf(b), corev1.EventTypeNormal, reasonSucceed, message)
+	if s.options.Events.All() {
+		s.events.Event(b.scope.referenceTo(b), corev1.EventTypeNormal, reasonSucceed, message)
+	}
 }
 
 // notScheduled tells why the binding could not be scheduled.

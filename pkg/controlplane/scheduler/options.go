@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/component-base/featuregate"
 
+	"github.com/karmada-toolkit/karmada/internal/events"
 	"github.com/karmada-toolkit/karmada/internal/gates"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/scheduler/framework"
@@ -32,6 +33,8 @@ type Options struct {
 	Estimator EstimatorOptions
 	// RateLimiter delays retries when scheduling is not by priority.
 	RateLimiter RateLimiterOptions
+	// Events says which successes are recorded. Default: events.Transitions.
+	Events events.Mode
 	// Gates are the feature gates.
 	Gates *gates.Gates
 }
@@ -102,6 +105,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.DurationVar(&r.MaxDelay, "rate-limiter-max-delay", r.MaxDelay, "Longest delay of a retry, when that gate is off.")
 	fs.IntVar(&r.QPS, "rate-limiter-qps", r.QPS, "Retries per second over all bindings, when that gate is off.")
 	fs.IntVar(&r.BucketSize, "rate-limiter-bucket-size", r.BucketSize, "Retries in a burst over all bindings, when that gate is off.")
+	o.Events.AddFlag(fs)
 	o.Gates.AddFlag(fs)
 }
 

@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"github.com/karmada-toolkit/karmada/internal/events"
 	"github.com/karmada-toolkit/karmada/internal/kube"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
@@ -623,5 +624,46 @@ func TestShell_RoomThatComesDuringADecision(t *testing.T) {
 	b.settle()
 	if got := b.see(scope).GetSpec().Clusters; len(got) != 1 {
 		t.Errorf("got %v: %s", got, condition(b.see(scope)))
+	}
+}
+
+func TestShell_RecordsEverySuccess(t *testing.T) {
+	for _, scope := range bothScopes() {
+		b := newBench(t, fill(scope.New(), scope, dividedPlacement()))
+		b.options.Events = events.Contract
+		b.clusterChanged(cluster("m1", 10), true)
+		b.see(scope)
+		b.settle()
+		message := " Normal ScheduleBindingSucceed: Binding has been scheduled successfully. Result" + scope.ResultSeparator + "{m1:3}"
+		if diff := cmp.Diff([]string{"Deployment" + message, scope.Kind + message}, b.told); diff != "" {
+			t.Error(diff)
+		}
+	}
+}
+
+// An explicit reschedule in the second of the last scheduling renews the time too
+// where the binding is scheduled anyway.
+func TestShell_RescheduleInTheSameSecond(t *testing.T) {
+	scope := namespacedScope()
+	b := newBench(t, fill(scope.New(), scope, &policyv1alpha1.Placement{}))
+	b.clusterChanged(cluster("m1", 10), true)
+	b.see(scope)
+	b.settle()
+	at := b.clock.Now()
+	triggered := b.see(scope).DeepCopyObject().(workv1alpha2.Binding)
+	triggered.GetSpec().RescheduleTriggeredAt = &metav1.Time{Time: at}
+	triggered.SetGeneration(3)
+	if err := b.client.Update(t.Context(), triggered); err != nil {
+		t.Fatal(err)
+	}
+	b.clock.Step(2 * time.Second)
+	b.see(scope)
+	b.settle()
+	if got := b.see(scope).GetStatus().LastScheduledTime; !got.Time.Equal(at.Add(2 * time.Second)) {
+		t.Errorf("got %s", got)
+	}
+	b.clock.Step(time.Minute)
+	if writes := b.settle(); len(writes) > 0 {
+		t.Errorf("wrote again: %v", writes)
 	}
 }

@@ -46,6 +46,8 @@ type Deps struct {
 	StatefulFailover bool
 	// BindingSyncs and ClusterBindingSyncs are the numbers of workers; 0 means 5.
 	BindingSyncs, ClusterBindingSyncs int
+	// Events says which successes are recorded. Default: events.Transitions.
+	Events events.Mode
 	// BaseDelay and MaxDelay bound the wait between attempts; 0 means 5 ms and
 	// 1000 s.
 	BaseDelay, MaxDelay time.Duration
@@ -86,12 +88,12 @@ func Setup(ctx context.Context, mgr manager.Manager, d Deps) error {
 		return fmt.Errorf("indexing works: %w", err)
 	}
 	duration := newDuration(metrics.Registry)
-	overrides := &works.Overrides{Events: events.ForManager(mgr, works.OverrideComponent)}
+	overrides := &works.Overrides{Events: events.ForManager(mgr, works.OverrideComponent, d.Events)}
 	for _, scope := range Scopes() {
 		r := &reconciler{
 			scope: scope, client: mgr.GetClient(), store: d.Store, interpreter: d.Interpreter,
 			works:  works.NewWriter(mgr.GetClient(), mgr.GetAPIReader()),
-			events: events.ForManager(mgr, scope.Controller), overrides: overrides,
+			events: events.ForManager(mgr, scope.Controller, d.Events), overrides: overrides,
 			ledger: newLedger(), statefulFailover: d.StatefulFailover,
 			clock: clock.RealClock{}, duration: duration,
 		}

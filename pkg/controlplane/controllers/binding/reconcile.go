@@ -172,8 +172,10 @@ func (r *reconciler) report(s *syncing, changed bool, err error) {
 		r.events.Warning(s.binding, ReasonSyncWorkFailed, message)
 		r.events.Warning(s.template, ReasonSyncWorkFailed, message)
 	case changed:
-		r.events.Normal(s.template, ReasonSyncWorkSucceed, fmt.Sprintf("Sync work of %s(%s) successful.", r.scope.Kind, name))
+		message := fmt.Sprintf("Sync work of %s(%s) successful.", r.scope.Kind, name)
+		r.events.Normal(s.template, ReasonSyncWorkSucceed, message)
 		r.events.Recovered(s.binding)
+		r.events.Detail(s.binding, ReasonSyncWorkSucceed, message)
 	default:
 		r.events.Recovered(s.template)
 		r.events.Recovered(s.binding)

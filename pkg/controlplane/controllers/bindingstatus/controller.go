@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/karmada-toolkit/karmada/internal/events"
 	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
@@ -51,6 +52,8 @@ type Deps struct {
 	Workers int
 	// Pace says how long status waits for more of it.
 	Pace Pace
+	// Events says which successes are recorded. Default: events.Transitions.
+	Events events.Mode
 	// Clock defaults to the real one.
 	Clock clock.PassiveClock
 }
@@ -175,6 +178,7 @@ func (r *Reconciler) binding(ctx context.Context, binding workv1alpha2.Binding, 
 	}
 	s.dirtySince, s.writtenAt = time.Time{}, now
 	r.waiting.Published(key)
+	r.aggregated(binding, !same)
 	return 0, nil
 }
 

@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/karmada-toolkit/karmada/internal/events"
 	"github.com/karmada-toolkit/karmada/internal/kube"
 	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
@@ -302,5 +303,25 @@ func TestBindingOf(t *testing.T) {
 		if got := r.bindingOf(t.Context(), &workv1alpha1.Work{}); len(got) != 0 {
 			t.Errorf("got %v", got)
 		}
+	}
+}
+
+func TestReconcile_RecordsEverySuccess(t *testing.T) {
+	b := newBench(t, Scopes()[0], "m1")
+	b.r.deps.Events = events.Contract
+	b.set(workIn("m1", "True", "Unhealthy", "{}"))
+	b.want(time.Second)
+	b.clock.Step(time.Second)
+	b.want(0, "binding", "template")
+	want := []string{
+		"Normal AggregateStatusSucceed Update ResourceBinding(" + b.key.String() + ") with AggregatedStatus successfully.",
+		"Normal AggregateStatusSucceed Update Resource with AggregatedStatus successfully.",
+	}
+	if diff := cmp.Diff(want, b.events()); diff != "" {
+		t.Error(diff)
+	}
+	b.want(0)
+	if got := b.events(); len(got) > 0 {
+		t.Errorf("recorded again: %v", got)
 	}
 }

@@ -59,10 +59,11 @@ func (r *Reconciler) template(ctx context.Context, binding workv1alpha2.Binding,
 		return fmt.Errorf("reading the template: %w", err)
 	}
 	template = s.template.latest(template)
+	before := s.template.version
 	if err := r.aggregate(ctx, parties{binding, template, s}, items); err != nil {
 		return err
 	}
-	if s.template.news {
+	if s.template.news || r.deps.Events.All() && s.template.version != before {
 		s.template.news = false
 		r.events.Event(template, corev1.EventTypeNormal, reasonSucceed, messageSucceed)
 	}
@@ -73,14 +74,14 @@ func (r *Reconciler) template(ctx context.Context, binding workv1alpha2.Binding,
 // impossible.
 func (r *Reconciler) aggregate(ctx context.Context, p parties, items []workv1alpha2.AggregatedStatusItem) error {
 	items = p.state.template.withoutExcluded(items, r.deps.Clock.Now())
-	after, err := r.aggregated(p.template, items)
+	after, err := r.statusFrom(p.template, items)
 	if err != nil {
 		items, err = r.aggregateWithout(ctx, p, items, err, func(items []workv1alpha2.AggregatedStatusItem) error {
-			_, err := r.aggregated(p.template, items)
+			_, err := r.statusFrom(p.template, items)
 			return err
 		})
 		if err == nil {
-			after, err = r.aggregated(p.template, items)
+			after, err = r.statusFrom(p.template, items)
 		}
 	}
 	if err != nil {
@@ -91,14 +92,14 @@ func (r *Reconciler) aggregate(ctx context.Context, p parties, items []workv1alp
 		return err
 	}
 	items, err = r.aggregateWithout(ctx, p, items, err, func(items []workv1alpha2.AggregatedStatusItem) error {
-		status, err := r.aggregated(p.template, items)
+		status, err := r.statusFrom(p.template, items)
 		if err == nil {
 			err = r.tryTemplate(ctx, p.template, status)
 		}
 		return err
 	})
 	if err == nil {
-		after, err = r.aggregated(p.template, items)
+		after, err = r.statusFrom(p.template, items)
 	}
 	if err != nil {
 		return err
@@ -106,8 +107,8 @@ func (r *Reconciler) aggregate(ctx context.Context, p parties, items []workv1alp
 	return r.writeTemplate(ctx, p.template, after, &p.state.template)
 }
 
-// aggregated returns the status that the template gets from items.
-func (r *Reconciler) aggregated(template *unstructured.Unstructured, items []workv1alpha2.AggregatedStatusItem) (any, error) {
+// statusFrom returns the status that the template gets from items.
+func (r *Reconciler) statusFrom(template *unstructured.Unstructured, items []workv1alpha2.AggregatedStatusItem) (any, error) {
 	wanted, err := r.deps.Interpreter.AggregateStatus(template.DeepCopy(), items)
 	if err != nil {
 		return nil, err
@@ -225,6 +226,19 @@ func orEmpty(status any) any {
 		return map[string]any{}
 	}
 	return status
+}
+
+// aggregated records that the status of a binding was written, if every success
+// is recorded.
+func (r *Reconciler) aggregated(binding workv1alpha2.Binding, changed bool) {
+	if !changed || !r.deps.Events.All() {
+		return
+	}
+	kind, name := "ClusterResourceBinding", binding.GetName()
+	if ns := binding.GetNamespace(); ns != "" {
+		kind, name = "ResourceBinding", ns+"/"+name
+	}
+	r.events.Event(binding, corev1.EventTypeNormal, reasonSucceed, fmt.Sprintf("Update %s(%s) with AggregatedStatus successfully.", kind, name))
 }
 
 // told tells the user about a failure, on the binding and the template, once for

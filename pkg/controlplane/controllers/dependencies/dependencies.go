@@ -54,6 +54,8 @@ type Deps struct {
 	Interpreter Interpreter
 	// Syncs is the number of workers; 0 means 2.
 	Syncs int
+	// Events says which successes are recorded. Default: events.Transitions.
+	Events events.Mode
 	// BaseDelay and MaxDelay bound the wait between attempts; 0 means 5 ms and
 	// 1000 s.
 	BaseDelay, MaxDelay time.Duration
@@ -75,7 +77,7 @@ func Setup(ctx context.Context, mgr manager.Manager, d Deps) error {
 	}
 	r := &reconciler{
 		client: mgr.GetClient(), live: mgr.GetAPIReader(), store: d.Store, interpreter: d.Interpreter,
-		events: events.ForManager(mgr, Component), versions: newVersions(),
+		events: events.ForManager(mgr, Component, d.Events), versions: newVersions(),
 	}
 	base, longest := d.BaseDelay, d.MaxDelay
 	if base <= 0 {
@@ -134,6 +136,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{}, err
 	}
 	if len(deps) == 0 && !held(b) {
+		r.events.Detail(obj, ReasonGetDependenciesSucceed, "Get dependencies(0) succeed.")
 		return reconcile.Result{}, nil
 	}
 	recorded, err := r.record(ctx, req.NamespacedName, deps)

@@ -18,7 +18,9 @@ import (
 const (
 	ReasonApplyPolicySucceed   = "ApplyPolicySucceed"
 	ReasonApplyPolicyFailed    = "ApplyPolicyFailed"
+	ReasonGetReplicasSucceed   = "GetReplicasSucceed"
 	ReasonGetReplicasFailed    = "GetReplicasFailed"
+	ReasonGetComponentsSucceed = "GetComponentsSucceed"
 	ReasonGetComponentsFailed  = "GetComponentsFailed"
 	ReasonPreemptPolicySucceed = "PreemptPolicySucceed"
 	ReasonPreemptPolicyFailed  = "PreemptPolicyFailed"

@@ -59,6 +59,8 @@ type Deps struct {
 	// BaseDelay and MaxDelay bound the wait between attempts; 0 means 5 ms and
 	// 1000 s.
 	BaseDelay, MaxDelay time.Duration
+	// Events says which successes are recorded. Default: events.Transitions.
+	Events events.Mode
 	// Registerer takes the metrics; nil means the one of controller-runtime.
 	Registerer prometheus.Registerer
 }
@@ -83,7 +85,7 @@ func Setup(ctx context.Context, mgr manager.Manager, d Deps) error {
 	if err := index(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
-	det := newDetector(mgr.GetClient(), mgr.GetAPIReader(), d, events.ForManager(mgr, Component))
+	det := newDetector(mgr.GetClient(), mgr.GetAPIReader(), d, events.ForManager(mgr, Component, d.Events))
 	c, err := controller.NewTyped(Component, mgr, controller.TypedOptions[templateKey]{
 		MaxConcurrentReconciles: orDefault(d.TemplateSyncs, 5),
 		Reconciler:              &templateReconciler{detector: det},

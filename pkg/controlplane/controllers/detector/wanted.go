@@ -100,6 +100,7 @@ func (d *detector) replicas(obj *unstructured.Unstructured, spec *workv1alpha2.R
 			return fmt.Errorf("getting components: %w", err)
 		}
 		spec.Components = components
+		d.events.Detail(obj, ReasonGetComponentsSucceed, fmt.Sprintf("Get components(%d) succeed.", len(components)))
 		return nil
 	}
 	if !d.interpreter.HookEnabled(gvk, configv1alpha1.InterpreterOperationInterpretReplica) {
@@ -115,6 +116,7 @@ func (d *detector) replicas(obj *unstructured.Unstructured, spec *workv1alpha2.R
 		requirements.Namespace = obj.GetNamespace()
 	}
 	spec.Replicas, spec.ReplicaRequirements = replicas, requirements
+	d.events.Detail(obj, ReasonGetReplicasSucceed, fmt.Sprintf("Get replicas(%d) succeed.", replicas))
 	return nil
 }
 

@@ -27,6 +27,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	recording "github.com/karmada-toolkit/karmada/internal/events"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/member/access"
@@ -72,6 +73,8 @@ type Deps struct {
 	// Events returns what the events of a source are published with. Default: the
 	// manager's recorders.
 	Events func(source string) record.EventRecorder
+	// EventMode says which successes are recorded. Default: Transitions.
+	EventMode recording.Mode
 	// Clock defaults to the real one.
 	Clock clock.PassiveClock
 	// Metrics defaults to the registry of controller-runtime.
@@ -132,7 +135,7 @@ func New(c client.Client, live client.Reader, applied, observed record.EventReco
 	}
 	return &Controller{
 		deps: d, client: c, live: live, metrics: m, seed: maphash.MakeSeed(),
-		events:  events{applied: applied, observed: observed},
+		events:  events{applied: applied, observed: observed, all: d.EventMode.All()},
 		runners: map[string]*runner{},
 	}, nil
 }

@@ -3,6 +3,7 @@ package execution
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,7 +20,9 @@ const (
 	reasonSyncSucceed           = "SyncSucceed"
 	reasonSyncFailed            = "SyncFailed"
 	reasonDispatching           = "WorkDispatching"
+	reasonReflectStatus         = "ReflectStatusSucceed"
 	reasonReflectStatusFailed   = "ReflectStatusFailed"
+	reasonInterpretHealth       = "InterpretHealthSucceed"
 	reasonInterpretHealthFailed = "InterpretHealthFailed"
 )
 
@@ -28,6 +31,31 @@ const (
 // for each message.
 type events struct {
 	applied, observed record.EventRecorder
+	// all reports whether every success is recorded, not only those on templates.
+	all bool
+}
+
+// workApplied records on the Work that all of its objects were applied.
+func (e events) workApplied(work *workv1alpha1.Work, cluster string) {
+	if e.all {
+		e.applied.Event(work, corev1.EventTypeNormal, reasonSyncSucceed,
+			fmt.Sprintf("Sync work(%s/%s) to cluster(%s) successful.", work.Namespace, work.Name, cluster))
+	}
+}
+
+// statusReflected records that the status of an object was read.
+func (e events) statusReflected(work *workv1alpha1.Work, o *object) {
+	if e.all {
+		e.observed.Event(work, corev1.EventTypeNormal, reasonReflectStatus, fmt.Sprintf("Reflect status for object(%s/%s) succeed.", o.gvk.Kind, o.key))
+	}
+}
+
+// healthInterpreted records what the health of an object is.
+func (e events) healthInterpreted(work *workv1alpha1.Work, o *object, health workv1alpha1.ResourceHealth) {
+	if e.all {
+		e.observed.Event(work, corev1.EventTypeNormal, reasonInterpretHealth,
+			fmt.Sprintf("Interpret health of object(%s/%s) as %s.", o.gvk.Kind, o.key, strings.ToLower(string(health))))
+	}
 }
 
 // objectApplied tells that an object was created or changed.

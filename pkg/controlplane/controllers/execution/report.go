@@ -209,9 +209,13 @@ func (r *runner) interpret(work *workv1alpha1.Work, s *state, o *object, seen *c
 		case !ok:
 			health = workv1alpha1.ResourceUnhealthy
 		}
+		if err == nil && (o.seen == "" || o.health != health) {
+			r.c.events.healthInterpreted(work, o, health)
+		}
 	}
-	if !sameRaw(o.status, status) {
+	if o.seen == "" || !sameRaw(o.status, status) {
 		o.status = status
+		r.c.events.statusReflected(work, o)
 	}
 	o.seen, o.health = seen.version, health
 	return nil
@@ -325,10 +329,20 @@ func (r *runner) tell(work *workv1alpha1.Work, before, after *workv1alpha1.WorkS
 	if flipped(before, after, workv1alpha1.WorkDispatching) {
 		r.c.events.dispatching(work, meta.FindStatusCondition(after.Conditions, workv1alpha1.WorkDispatching).Message)
 	}
-	if rep.applied == nil || rep.applied.err == nil {
+	if r.c.events.all && meta.FindStatusCondition(before.Conditions, workv1alpha1.WorkDispatching) == nil && !rep.suspended {
+		r.c.events.dispatching(work, workv1alpha1.WorkDispatchingMessage)
+	}
+	if rep.applied == nil {
 		return
 	}
 	old := meta.FindStatusCondition(before.Conditions, workv1alpha1.WorkApplied)
+	if rep.applied.err == nil {
+		if now := meta.FindStatusCondition(after.Conditions, workv1alpha1.WorkApplied); now != nil && !rep.applied.incomplete &&
+			(old == nil || old.Status != now.Status || old.ObservedGeneration != now.ObservedGeneration) {
+			r.c.events.workApplied(work, r.cluster)
+		}
+		return
+	}
 	if old == nil || old.Status != metav1.ConditionFalse || old.Message != rep.applied.message() {
 		r.c.events.failed(work, rep.applied.failed, r.cluster, rep.applied.err.Error())
 	}

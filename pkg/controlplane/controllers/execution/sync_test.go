@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -430,4 +431,33 @@ func TestRunner_HandlesWhatIsEnqueued(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// With every success recorded, Works get theirs as well, once per change.
+func TestSync_RecordsEverySuccess(t *testing.T) {
+	b := newBench(t, deployment)
+	b.runner.c.events.all = true
+	b.mustSync()
+	obj := b.member.Get(deploymentPath)
+	obj.Object["status"] = map[string]any{"observedGeneration": int64(1), "replicas": int64(1), "updatedReplicas": int64(1), "availableReplicas": int64(1), "readyReplicas": int64(1)}
+	b.member.Put(deploymentPath, obj)
+	b.observed(deploymentPath)
+	b.clock.Step(200 * time.Millisecond)
+	b.mustSync()
+	want := []string{
+		"Normal SyncSucceed Successfully applied resource(default/a) to cluster m1",
+		"Normal InterpretHealthSucceed Interpret health of object(Deployment/default/a) as unhealthy.",
+		"Normal ReflectStatusSucceed Reflect status for object(Deployment/default/a) succeed.",
+		"Normal InterpretHealthSucceed Interpret health of object(Deployment/default/a) as healthy.",
+		"Normal ReflectStatusSucceed Reflect status for object(Deployment/default/a) succeed.",
+		"Normal WorkDispatching Work is being dispatched to member clusters.",
+		"Normal SyncSucceed Sync work(karmada-es-m1/w) to cluster(m1) successful.",
+	}
+	if diff := cmp.Diff(want, b.events()); diff != "" {
+		t.Error(diff)
+	}
+	b.mustSync()
+	if got := b.events(); len(got) > 0 {
+		t.Errorf("recorded again: %v", got)
+	}
 }

@@ -67,7 +67,7 @@ func Setup(_ context.Context, mgr manager.Manager, d Deps) error {
 	r := &reconciler{
 		client: mgr.GetClient(), store: d.Store, skipped: d.SkippedNamespaces,
 		works:     works.NewWriter(mgr.GetClient(), mgr.GetAPIReader()),
-		overrides: &works.Overrides{Events: events.ForManager(mgr, works.OverrideComponent)},
+		overrides: &works.Overrides{Events: events.ForManager(mgr, works.OverrideComponent, events.Transitions)},
 	}
 	err := builder.ControllerManagedBy(mgr).Named(Component).
 		WatchesRawSource(source{r}).

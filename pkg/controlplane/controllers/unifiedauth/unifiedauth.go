@@ -41,6 +41,8 @@ const (
 // Deps is what the controller needs beside a manager.
 type Deps struct {
 	Store *templates.Store
+	// Events says which successes are recorded. Default: events.Transitions.
+	Events events.Mode
 	// BaseDelay and MaxDelay bound the wait between attempts; 0 means 5 ms and
 	// 1000 s.
 	BaseDelay, MaxDelay time.Duration
@@ -58,7 +60,7 @@ func Setup(_ context.Context, mgr manager.Manager, d Deps) error {
 	r := &reconciler{
 		client: mgr.GetClient(), store: d.Store,
 		works:  works.NewWriter(mgr.GetClient(), mgr.GetAPIReader()),
-		events: events.ForManager(mgr, Component),
+		events: events.ForManager(mgr, Component, d.Events),
 	}
 	base, longest := d.BaseDelay, d.MaxDelay
 	if base <= 0 {
