@@ -87,6 +87,12 @@ func (i Info) String() string {
 		i.GitVersion, i.GitCommit, i.GitShortCommit, i.GitTreeState, i.BuildDate, i.GoVersion, i.Compiler, i.Platform)
 }
 
+// Released reports whether the build is a release, such as v1.2.3 or v1.2.3-rc.1,
+// rather than one of a commit.
+func (i Info) Released() bool {
+	return i.GitVersion != unversioned && regexp.MustCompile(`^v\d+\.\d+\.\d+(-(alpha|beta|rc)\.\d+)?$`).MatchString(i.GitVersion)
+}
+
 // Release returns the release that a build belongs to: its version without the
 // number of commits since. Images are tagged with it.
 func (i Info) Release() string {

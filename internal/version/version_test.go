@@ -42,3 +42,13 @@ func TestGet_UnversionedBuild(t *testing.T) {
 		t.Errorf("got %s, want %s", got, unversioned)
 	}
 }
+
+func TestInfo_Released(t *testing.T) {
+	for version, want := range map[string]bool{
+		"v1.2.3": true, "v1.2.3-rc.1": true, "v1.2.3-12-g0123abc": false, "v1.2.3-dirty": false, "54f6029": false, unversioned: false, "": false,
+	} {
+		if got := (Info{GitVersion: version}).Released(); got != want {
+			t.Errorf("%q is a release: %t", version, got)
+		}
+	}
+}

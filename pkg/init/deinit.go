@@ -28,9 +28,20 @@ type Removal struct {
 	host      kubernetes.Interface
 	namespace string
 	steps     []removal
-	// claims hold data, which is kept; path is where it is on a node.
+	// claims hold data; path is where it is on a node. It is kept unless it was asked to
+	// be removed.
 	claims []string
 	path   string
+	purge  components.Purge
+}
+
+// RemovalOptions say what goes beside what init made anew each time.
+type RemovalOptions struct {
+	// Namespace removes the namespace with everything in it.
+	Namespace bool
+	// Data removes the data of etcd: without it, the next init on the data brings the
+	// old federation back.
+	Data bool
 }
 
 // removal is one object to remove.
@@ -40,19 +51,21 @@ type removal struct {
 	do   func(context.Context) error
 }
 
-// PlanRemoval looks for what init made in a namespace of the host cluster. With
-// purge the namespace itself goes as well.
-func PlanRemoval(ctx context.Context, cfg *rest.Config, namespace string, purge bool) (*Removal, error) {
+// PlanRemoval looks for what init made in a namespace of the host cluster.
+func PlanRemoval(ctx context.Context, cfg *rest.Config, namespace string, o RemovalOptions) (*Removal, error) {
 	cfg = rest.CopyConfig(cfg)
 	cfg.QPS, cfg.Burst = -1, 0
 	host, err := kubernetes.NewForConfig(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("connecting to the host cluster: %w", err)
 	}
-	return planRemoval(ctx, host, namespace, purge)
+	if err := refuseControlPlane(cfg.Host, host.Discovery()); err != nil {
+		return nil, err
+	}
+	return planRemoval(ctx, host, namespace, o)
 }
 
-func planRemoval(ctx context.Context, host kubernetes.Interface, namespace string, purge bool) (*Removal, error) {
+func planRemoval(ctx context.Context, host kubernetes.Interface, namespace string, o RemovalOptions) (*Removal, error) {
 	if _, err := host.CoreV1().Namespaces().Get(ctx, namespace, metav1.GetOptions{}); err != nil {
 		return nil, err
 	}
@@ -62,7 +75,12 @@ func planRemoval(ctx context.Context, host kubernetes.Interface, namespace strin
 			return nil, err
 		}
 	}
-	if purge {
+	if o.Data {
+		if err := r.purgeData(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if o.Namespace {
 		r.add(fmt.Sprintf("delete Namespace %q", namespace), func(ctx context.Context) error {
 			return host.CoreV1().Namespaces().Delete(ctx, namespace, metav1.DeleteOptions{})
 		})
@@ -89,6 +107,9 @@ func (r *Removal) findDeployments(ctx context.Context) error {
 		return fmt.Errorf("listing the Deployments of the control plane: %w", err)
 	}
 	for _, d := range list.Items {
+		if pod := &d.Spec.Template.Spec; d.Name == components.ControllerManager && len(pod.Containers) > 0 {
+			r.purge.Image, r.purge.PullPolicy, r.purge.PullSecrets = pod.Containers[0].Image, pod.Containers[0].ImagePullPolicy, pod.ImagePullSecrets
+		}
 		r.add(fmt.Sprintf("delete deployment %q", d.Name), func(ctx context.Context) error { return c.Delete(ctx, d.Name, withPods()) })
 	}
 	return nil
@@ -104,6 +125,7 @@ func (r *Removal) findStatefulSets(ctx context.Context) error {
 		for _, v := range s.Spec.Template.Spec.Volumes {
 			if v.HostPath != nil {
 				r.path = v.HostPath.Path
+				r.purge.Path = r.path
 			}
 		}
 		r.add(fmt.Sprintf("delete StatefulSet: %q", s.Name), func(ctx context.Context) error { return c.Delete(ctx, s.Name, withPods()) })
@@ -188,11 +210,11 @@ func (r *Removal) Lines() []string {
 }
 
 // Claims are the names of the PersistentVolumeClaims that hold etcd's data. They
-// are kept.
+// are kept unless they are to be removed.
 func (r *Removal) Claims() []string { return r.claims }
 
 // DataPath is the directory on a node that holds etcd's data, empty when there is
-// none, or no etcd. It is kept.
+// none, or no etcd. It is kept unless it is to be removed.
 func (r *Removal) DataPath() string { return r.path }
 
 // Run removes what was found, says each step, and waits until the pods are gone. What

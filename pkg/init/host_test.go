@@ -179,7 +179,7 @@ func TestRemoval_TakesWhatInitMadeAndNothingElse(t *testing.T) {
 		`delete deployment "karmada-webhook"`, `delete StatefulSet: "etcd"`, `delete Service "etcd"`, `delete Secrets "karmada-cert"`,
 		`remove node "n1" labels "karmada.io/etcd"`,
 	}
-	r, err := planRemoval(t.Context(), host, DefaultNamespace, false)
+	r, err := planRemoval(t.Context(), host, DefaultNamespace, RemovalOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -199,7 +199,7 @@ func TestRemoval_TakesWhatInitMadeAndNothingElse(t *testing.T) {
 	if diff := cmp.Diff(map[string]string{"keep": "me"}, n.Labels); diff != "" {
 		t.Error(diff)
 	}
-	again, err := planRemoval(t.Context(), host, DefaultNamespace, true)
+	again, err := planRemoval(t.Context(), host, DefaultNamespace, RemovalOptions{Namespace: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -211,7 +211,7 @@ func TestRemoval_TakesWhatInitMadeAndNothingElse(t *testing.T) {
 
 func TestRemoval_LeavesTheLabelToAnotherControlPlane(t *testing.T) {
 	chosen := node("n1", map[string]string{components.EtcdNodeLabel: ""})
-	r, err := planRemoval(t.Context(), hostWith(nil, namespace("a"), &chosen, etcdSet("a", nil), etcdSet("b", nil)), "a", false)
+	r, err := planRemoval(t.Context(), hostWith(nil, namespace("a"), &chosen, etcdSet("a", nil), etcdSet("b", nil)), "a", RemovalOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

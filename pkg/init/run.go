@@ -30,6 +30,9 @@ type Deps struct {
 	Program string
 	// Host is how the host cluster is reached.
 	Host *rest.Config
+	// Archive is the path of the image archive that the nodes have, or will have;
+	// empty means none.
+	Archive string
 	// Progress is told of the phases. It is called from several goroutines.
 	Progress Progress
 	// Now is the clock.
@@ -146,12 +149,16 @@ func newState(ctx context.Context, d Deps, o *Options) (*state, error) {
 	if s.facts, err = gather(ctx, s.hostAPI, o); err != nil {
 		return nil, err
 	}
+	if err := refuseControlPlane(cfg.Host, s.hostAPI.Discovery()); err != nil {
+		return nil, err
+	}
 	if s.facts.nodeWanted(o) {
 		s.Progress.Waiting(stepHost, "a node of the host cluster to be ready")
 	}
 	if err := s.facts.awaitNode(ctx, s.hostAPI, o); err != nil {
 		return nil, fmt.Errorf("waiting for a node of the host cluster: %w", err)
 	}
+	s.ownImages()
 	if s.host, err = client.New(cfg, client.Options{Scheme: kube.NewScheme()}); err != nil {
 		return nil, fmt.Errorf("connecting to the host cluster: %w", err)
 	}

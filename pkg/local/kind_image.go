@@ -1,12 +1,8 @@
 package local
 
 import (
-	"archive/tar"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,6 +11,8 @@ import (
 	"sigs.k8s.io/kind/pkg/cluster/nodes"
 	"sigs.k8s.io/kind/pkg/cluster/nodeutils"
 	"sigs.k8s.io/kind/pkg/exec"
+
+	"github.com/karmada-toolkit/karmada/internal/imagearchive"
 )
 
 // imageRepository is the name of the image of the control plane, without its tag.
@@ -22,41 +20,11 @@ const imageRepository = "karmada/karmada"
 
 // archiveTag returns the name of the image in an archive.
 func archiveTag(path string) (string, error) {
-	file, err := os.Open(path)
+	names, err := imagearchive.Names(path)
 	if err != nil {
-		return "", fmt.Errorf("reading the image: %w; \"make image\" builds one", err)
+		return "", err
 	}
-	defer file.Close() //nolint:errcheck // only read
-	tag, err := tagIn(file)
-	if err != nil {
-		return "", fmt.Errorf("reading image archive %s: %w; \"docker save\" and \"make image\" write such archives", path, err)
-	}
-	return tag, nil
-}
-
-// tagIn returns the first name of the first image in an archive.
-func tagIn(r io.Reader) (string, error) {
-	archive := tar.NewReader(r)
-	for {
-		header, err := archive.Next()
-		if errors.Is(err, io.EOF) {
-			return "", errors.New("it has no manifest.json")
-		}
-		if err != nil {
-			return "", fmt.Errorf("it is no tar archive: %w", err)
-		}
-		if header.Name != "manifest.json" {
-			continue
-		}
-		var images []struct{ RepoTags []string }
-		if err := json.NewDecoder(archive).Decode(&images); err != nil {
-			return "", fmt.Errorf("manifest.json: %w", err)
-		}
-		if len(images) == 0 || len(images[0].RepoTags) == 0 {
-			return "", errors.New("its image has no name")
-		}
-		return images[0].RepoTags[0], nil
-	}
+	return names[0], nil
 }
 
 // sideload brings the image of the control plane to nodes and returns its name. It
@@ -99,7 +67,7 @@ func loadArchive(node nodes.Node, archive string) error {
 // haveImage says whether all nodes have an image.
 func haveImage(ctx context.Context, hosts []nodes.Node, image string) bool {
 	for _, node := range hosts {
-		if images, err := imagesOf(ctx, node); err != nil || !slices.Contains(images, canonical(image)) {
+		if images, err := imagesOf(ctx, node); err != nil || !slices.Contains(images, imagearchive.Canonical(image)) {
 			return false
 		}
 	}
@@ -135,19 +103,6 @@ func imagesOf(ctx context.Context, node nodes.Node) ([]string, error) {
 		return nil, fmt.Errorf("listing the images of node %s: %w", node, err)
 	}
 	return lines, nil
-}
-
-// canonical is the name under which containerd keeps an image.
-func canonical(image string) string {
-	first, rest, ok := strings.Cut(image, "/")
-	switch {
-	case !ok:
-		return "docker.io/library/" + image
-	case strings.ContainsAny(first, ".:") || first == "localhost":
-		return first + "/" + rest
-	default:
-		return "docker.io/" + image
-	}
 }
 
 // withRepository returns the first image with a name that ends in a repository, such

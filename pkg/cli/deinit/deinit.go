@@ -19,9 +19,12 @@ const (
 	short = "Remove the Karmada control plane from a Kubernetes cluster"
 	long  = `
 		Remove the control plane from a Kubernetes cluster: what "init" made there and
-		nothing else. Data of etcd, on a node or in PersistentVolumeClaims, and local
-		files are kept. It works when half of a control plane is missing, and can be
-		run again.`
+		nothing else. It works when half of a control plane is missing, and can be
+		run again.
+
+		Data of etcd, on a node or in PersistentVolumeClaims, and local files are kept:
+		the next "init" brings the old federation back, with all its clusters and
+		objects. --purge-data removes the data, and with it the federation.`
 	examples = `
 		# Remove the control plane
 		{{.Name}} deinit
@@ -29,15 +32,19 @@ const (
 		# See what would be removed
 		{{.Name}} deinit --dry-run
 
+		# Remove it for good, with the data of etcd
+		{{.Name}} deinit --purge-data
+
 		# Without being asked, and with the namespace and all that is in it
 		{{.Name}} deinit --force --purge-namespace`
 )
 
 // flags are those of the command.
 type flags struct {
-	host                 env.Kubeconfig
-	namespace            string
-	dryRun, force, purge bool
+	host          env.Kubeconfig
+	namespace     string
+	dryRun, force bool
+	purge         installer.RemovalOptions
 }
 
 // NewCommand returns the command.
@@ -63,7 +70,8 @@ func NewCommand(e *env.Env) *cobra.Command {
 	fs.StringVarP(&f.namespace, "namespace", "n", f.namespace, "Namespace of the control plane in the host cluster.")
 	fs.BoolVar(&f.dryRun, "dry-run", false, "Print what would be removed, and remove nothing.")
 	fs.BoolVarP(&f.force, "force", "f", false, "Do not ask.")
-	fs.BoolVar(&f.purge, "purge-namespace", false, "Remove the namespace as well, with everything that is in it.")
+	fs.BoolVar(&f.purge.Data, "purge-data", false, "Remove the data of etcd as well, on its node or in its PersistentVolumeClaims. Without it the next init brings the old federation back.")
+	fs.BoolVar(&f.purge.Namespace, "purge-namespace", false, "Remove the namespace as well, with everything that is in it.")
 	return cmd
 }
 
@@ -84,7 +92,7 @@ func run(ctx context.Context, e *env.Env, f flags) error {
 		}
 		return nil
 	}
-	if _, err := fmt.Fprintf(e.Out, "removes Karmada from Kubernetes, namespace %s of %s\n", f.namespace, host.Host); err != nil {
+	if _, err := fmt.Fprintf(e.Out, "removes Karmada from Kubernetes, namespace %s of %s\n%s", f.namespace, host.Host, warning(plan, f)); err != nil {
 		return err
 	}
 	if !f.force {
@@ -100,14 +108,38 @@ func run(ctx context.Context, e *env.Env, f flags) error {
 	return farewell(e.Out, plan, f)
 }
 
+// warning says, before anything is removed, what becomes of the data.
+func warning(plan *installer.Removal, f flags) string {
+	switch where := kept(plan, f); {
+	case f.purge.Data:
+		return "the data of etcd is removed as well: the federation cannot be brought back\n"
+	case where != "":
+		return fmt.Sprintf("the data of etcd stays %s: the next init there brings the old federation back; --purge-data removes it\n", where)
+	}
+	return ""
+}
+
+// kept returns where the data of etcd stays, or "".
+func kept(plan *installer.Removal, f flags) string {
+	switch path, claims := plan.DataPath(), plan.Claims(); {
+	case f.purge.Data:
+		return ""
+	case path != "":
+		return "on its node, in " + path
+	case len(claims) > 0 && !f.purge.Namespace:
+		return "in PersistentVolumeClaims"
+	}
+	return ""
+}
+
 // farewell says what is left.
 func farewell(out io.Writer, plan *installer.Removal, f flags) error {
 	lines := []string{"remove Karmada from Kubernetes successfully."}
-	if path := plan.DataPath(); path != "" {
-		lines = append(lines, fmt.Sprintf("Data of etcd stays on its node, in %s.", path))
-	}
-	if claims := plan.Claims(); len(claims) > 0 && !f.purge {
-		lines = append(lines, fmt.Sprintf("Data of etcd stays; remove it with \"kubectl -n %s delete pvc %s\".", f.namespace, strings.Join(claims, " ")))
+	if where := kept(plan, f); where != "" {
+		lines = append(lines, fmt.Sprintf("Data of etcd stays %s: the next init there brings the old federation back, with its clusters and objects.", where))
+		if claims := plan.Claims(); len(claims) > 0 {
+			lines = append(lines, fmt.Sprintf("Remove it with \"kubectl -n %s delete pvc %s\".", f.namespace, strings.Join(claims, " ")))
+		}
 	}
 	lines = append(lines, fmt.Sprintf("Local files stay, by default in %s.", installer.DefaultDataPath))
 	_, err := fmt.Fprintln(out, strings.Join(lines, "\n"))

@@ -9,6 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/karmada-toolkit/karmada/internal/imagearchive"
+	"github.com/karmada-toolkit/karmada/internal/version"
 	"github.com/karmada-toolkit/karmada/pkg/cli/env"
 	installer "github.com/karmada-toolkit/karmada/pkg/init"
 )
@@ -35,12 +37,25 @@ func newListCommand(e *env.Env) *cobra.Command {
 			# The images of an installation with a registry of one's own
 			{{.Name}} init images list --private-image-registry=registry.example.org/karmada`),
 		RunE: func(*cobra.Command, []string) error {
-			images, err := wanted(&o)
-			if err != nil {
+			if err := o.Complete(); err != nil {
 				return err
 			}
-			_, err = fmt.Fprintln(e.Out, strings.Join(images, "\n"))
-			return err
+			var available []string
+			if path := beside(); path != "" {
+				names, err := imagearchive.Names(path)
+				if err != nil {
+					return err
+				}
+				available = names
+			}
+			missing := o.UseOwnImages(version.Get(), available)
+			if _, err := fmt.Fprintln(e.Out, strings.Join(o.ImageList(), "\n")); err != nil {
+				return err
+			}
+			if hint := installer.ImageHint(e.Name, missing); hint != "" {
+				e.Say("note: %s", hint)
+			}
+			return nil
 		},
 	}
 	o.AddImageFlags(cmd.Flags())
@@ -81,6 +96,7 @@ func wanted(o *installer.Options) ([]string, error) {
 	if err := o.Complete(); err != nil {
 		return nil, err
 	}
+	// An engine that loaded the archive of this build has all names in it.
 	return o.ImageList(), nil
 }
 

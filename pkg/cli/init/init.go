@@ -32,6 +32,9 @@ const (
 		# Without root on this machine
 		{{.Name}} init --karmada-data=$HOME/.karmada
 
+		# In a kind cluster, with the image that "make image" built
+		{{.Name}} init --load-images=_output/karmada.tar
+
 		# Take all images from a registry of one's own
 		{{.Name}} init --private-image-registry=registry.example.org/karmada
 
@@ -53,6 +56,7 @@ const (
 func NewCommand(e *env.Env) *cobra.Command {
 	o := installer.NewOptions()
 	var out output
+	var load string
 	cmd := &cobra.Command{
 		Use:                   "init",
 		DisableFlagsInUseLine: true,
@@ -64,13 +68,15 @@ func NewCommand(e *env.Env) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := e.Interruptible(cmd.Context())
 			defer stop()
-			return run(ctx, e, o, out)
+			return run(ctx, e, o, out, load)
 		},
 	}
 	o.AddFlags(cmd.Flags())
 	addPhaseFlags(cmd.Flags(), &o)
 	out.addFlags(cmd.Flags())
 	addCompletions(cmd)
+	cmd.Flags().StringVar(&load, "load-images", "", "Put the images of an archive, such as \"make image\" and \"init images save\" write, into the nodes of a kind cluster first: --load-images=ARCHIVE. Without a value it is the archive karmada.tar beside this program.")
+	cmd.Flags().Lookup("load-images").NoOptDefVal = besideProgram
 	cmd.AddCommand(newImagesCommand(e), newPhasesCommand(e))
 	return cmd
 }
@@ -91,7 +97,7 @@ func addPhaseFlags(fs *pflag.FlagSet, o *installer.Options) {
 	fs.StringSliceVar(&o.Skip, "skip-phases", nil, "Leave these phases out; \"init phases\" lists them.")
 }
 
-func run(ctx context.Context, e *env.Env, o installer.Options, out output) error {
+func run(ctx context.Context, e *env.Env, o installer.Options, out output, load string) error {
 	if out.dryRun && out.export != "" {
 		return fmt.Errorf("--dry-run and --export cannot be used together: --export writes no cluster either")
 	}
@@ -106,7 +112,11 @@ func run(ctx context.Context, e *env.Env, o installer.Options, out output) error
 		return err
 	}
 	p := newProgress(e.ErrOut, e.Now)
-	d := installer.Deps{Program: e.Name, Host: host, Progress: p, Now: e.Now}
+	archive, err := archiveOf(load)
+	if err != nil {
+		return err
+	}
+	d := installer.Deps{Program: e.Name, Host: host, Progress: p, Now: e.Now, Archive: archive}
 	switch {
 	case out.export != "":
 		if err := installer.Export(ctx, d, o, out.export); err != nil {
@@ -118,6 +128,11 @@ func run(ctx context.Context, e *env.Env, o installer.Options, out output) error
 		return installer.Print(ctx, d, o, e.Out)
 	}
 	e.Say("Installing the control plane in namespace %s", o.Namespace)
+	if load != "" {
+		if err := loadImages(ctx, e, host.Host, archive); err != nil {
+			return err
+		}
+	}
 	begun := e.Now()
 	result, err := installer.Run(ctx, d, o)
 	if err != nil {

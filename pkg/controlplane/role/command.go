@@ -61,7 +61,7 @@ func NewCommand(roles []Role, name string) *cobra.Command {
 	for _, r := range roles {
 		root.AddCommand(single(r))
 	}
-	root.AddCommand(versionCommand("karmada"), flagsCommand(roles))
+	root.AddCommand(versionCommand("karmada"), flagsCommand(roles), removeDataCommand())
 	return root
 }
 

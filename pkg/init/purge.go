@@ -1,0 +1,130 @@
+package installer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/karmada-toolkit/karmada/pkg/init/components"
+)
+
+// purgeLimit is how long the removal of the data on a node may take.
+const purgeLimit = 2 * time.Minute
+
+// purgeData adds the steps that remove the data of etcd, which come after the pods
+// are gone. Where it cannot be removed from here that is an error before anything is
+// removed.
+func (r *Removal) purgeData(ctx context.Context) error {
+	claims := r.host.CoreV1().PersistentVolumeClaims(r.namespace)
+	for _, name := range r.claims {
+		r.add(fmt.Sprintf("delete PersistentVolumeClaim %q", name), func(ctx context.Context) error {
+			return claims.Delete(ctx, name, metav1.DeleteOptions{})
+		})
+	}
+	switch {
+	case r.path == "" && len(r.claims) == 0:
+		return fmt.Errorf("there is no etcd in namespace %s whose data could be found; without --purge-data the rest is removed, and data on a node is removed there, by default in %s", r.namespace, defaultEtcdData)
+	case r.path == "":
+		return nil
+	case r.purge.Image == "":
+		return fmt.Errorf("there is no Deployment %s, by whose image the data is removed from the node; leave out --purge-data, and remove %s there", components.ControllerManager, r.path)
+	}
+	node, err := r.etcdNode(ctx)
+	if err != nil {
+		return err
+	}
+	r.purge.Namespace, r.purge.Node = r.namespace, node
+	r.add(fmt.Sprintf("delete data of etcd in %s on node %q", r.path, node), r.runPurge)
+	return nil
+}
+
+// etcdNode returns the node that the data of etcd is on.
+func (r *Removal) etcdNode(ctx context.Context) (string, error) {
+	pods, err := r.host.CoreV1().Pods(r.namespace).List(ctx, metav1.ListOptions{LabelSelector: "app=" + components.Etcd})
+	if err != nil {
+		return "", fmt.Errorf("looking for the node of etcd: %w", err)
+	}
+	for i := range pods.Items {
+		if node := pods.Items[i].Spec.NodeName; node != "" {
+			return node, nil
+		}
+	}
+	nodes, err := r.host.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: components.EtcdNodeLabel})
+	if err != nil {
+		return "", fmt.Errorf("looking for the node of etcd: %w", err)
+	}
+	if len(nodes.Items) != 1 {
+		return "", fmt.Errorf("etcd has no pod, and %d nodes have the label %s: the node of its data is not known; leave out --purge-data, and remove %s there", len(nodes.Items), components.EtcdNodeLabel, r.path)
+	}
+	return nodes.Items[0].Name, nil
+}
+
+// runPurge runs the pod that removes the data, once etcd is gone.
+func (r *Removal) runPurge(ctx context.Context) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, purgeLimit, fmt.Errorf("not done after %s", purgeLimit))
+	defer cancel()
+	pods := r.host.CoreV1().Pods(r.namespace)
+	if err := r.poll(ctx, func() error {
+		left, err := r.pods(ctx, map[string]bool{})
+		if err == nil && len(left) > 0 {
+			err = fmt.Errorf("pods %v have not ended", left)
+		}
+		return err
+	}); err != nil {
+		return err
+	}
+	pod := components.PurgeDataPod(r.purge)
+	if _, err := pods.Create(ctx, pod, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("running a pod on node %s: %w", r.purge.Node, err)
+	}
+	defer func() { _ = pods.Delete(context.WithoutCancel(ctx), pod.Name, metav1.DeleteOptions{}) }()
+	var failed error
+	err := r.poll(ctx, func() error {
+		have, err := pods.Get(ctx, pod.Name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		switch reason, hopeless := podReason(have); {
+		case have.Status.Phase == corev1.PodSucceeded:
+			return nil
+		case have.Status.Phase == corev1.PodFailed, hopeless:
+			failed = fmt.Errorf("%s%s; remove %s on node %s", reason.text, lastWords(have), r.path, r.purge.Node)
+			return nil
+		default:
+			return fmt.Errorf("pod %s: %s", pod.Name, reason.text)
+		}
+	})
+	return errors.Join(err, failed)
+}
+
+// lastWords returns what the container of a pod ended with, after a colon.
+func lastWords(p *corev1.Pod) string {
+	for _, s := range p.Status.ContainerStatuses {
+		if s.State.Terminated != nil && s.State.Terminated.Message != "" {
+			return ": " + firstLine(s.State.Terminated.Message)
+		}
+	}
+	return ""
+}
+
+// poll tries until there is no error, or ctx ends.
+func (r *Removal) poll(ctx context.Context, try func() error) error {
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	for {
+		err := try()
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%w: %w", context.Cause(ctx), err)
+		case <-tick.C:
+		}
+	}
+}
