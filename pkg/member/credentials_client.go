@@ -18,6 +18,7 @@ import (
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/member/access"
 )
 
 // NewClient returns a client for the kinds that joining and leaving touch, in a
@@ -36,6 +37,12 @@ func NewClient(config *rest.Config) (client.Client, error) {
 		return nil, fmt.Errorf("making a client for %s: %w", config.Host, err)
 	}
 	return c, nil
+}
+
+// NewMemberClient is NewClient for a member, which may answer anything: answers have
+// limits, and redirects are not followed.
+func NewMemberClient(config *rest.Config) (client.Client, error) {
+	return NewClient(access.Guard(rest.CopyConfig(config)))
 }
 
 // NewScheme returns the kinds that joining and leaving touch.

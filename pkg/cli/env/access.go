@@ -22,6 +22,8 @@ import (
 	"k8s.io/client-go/util/homedir"
 	cmdutil "k8s.io/kubectl/pkg/cmd/util"
 	"k8s.io/kubectl/pkg/scheme"
+
+	"github.com/karmada-toolkit/karmada/pkg/member/access"
 )
 
 // discoveryTTL is how long what a server offers is believed.
@@ -270,11 +272,11 @@ func (a *Access) ToControlPlaneRESTMapper() (meta.RESTMapper, error) {
 }
 
 // MemberAccess returns access to one member of several, with the flags of a. It
-// does not look whether there is one of that name.
+// does not look whether there is one of that name. Answers of the member have limits.
 func (a *Access) MemberAccess(cluster string) (*Access, error) {
 	config, err := a.MemberConfig(cluster)
 	if err != nil {
 		return nil, err
 	}
-	return &Access{env: a.env, flags: a.flags, Scope: Members, Cluster: cluster, config: withDefaults(config)}, nil
+	return &Access{env: a.env, flags: a.flags, Scope: Members, Cluster: cluster, config: access.Guard(withDefaults(config))}, nil
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -14,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/cli-runtime/pkg/resource"
 	"k8s.io/client-go/rest"
+
+	"github.com/karmada-toolkit/karmada/pkg/member/access"
 )
 
 // acceptTable asks a server to lay out a table itself.
@@ -21,6 +24,9 @@ const acceptTable = "application/json;as=Table;v=v1;g=meta.k8s.io,application/js
 
 // chunk is how many objects a list asks for at a time.
 const chunk = "500"
+
+// maxList is how large all chunks of a list may be together, in bytes.
+const maxList = 512 << 20
 
 // selection is what is asked for of every type.
 type selection struct {
@@ -114,8 +120,12 @@ func (s *server) namespaceMissing(ctx context.Context, q query) bool {
 // expire.
 func (s *server) list(ctx context.Context, q query, p *part) error {
 	limit, next := chunk, ""
-	for {
+	for size := 0; ; {
 		body, err := fetch(ctx, s.listRequest(q, limit, next))
+		if smaller := smallerPage(limit); access.IsLimit(err) && smaller != "" {
+			limit = smaller
+			continue
+		}
 		if apierrors.IsResourceExpired(err) && next != "" {
 			p.table, p.objects = nil, nil
 			limit, next = "", ""
@@ -130,6 +140,9 @@ func (s *server) list(ctx context.Context, q query, p *part) error {
 		if err := json.Unmarshal(body, &list); err != nil {
 			return fmt.Errorf("reading the list of %s: %w", q.arg, err)
 		}
+		if size += len(body); size > maxList {
+			return fmt.Errorf("the list of %s is larger than %d MiB; select less with -l or -n", q.arg, maxList>>20)
+		}
 		if err := p.add(body); err != nil {
 			return err
 		}
@@ -138,6 +151,16 @@ func (s *server) list(ctx context.Context, q query, p *part) error {
 			return nil
 		}
 	}
+}
+
+// smallerPage returns the limit to try after a page that was too large, or "" if
+// there is none.
+func smallerPage(limit string) string {
+	n, err := strconv.Atoi(limit)
+	if err != nil || n <= 1 {
+		return ""
+	}
+	return strconv.Itoa(max(1, n/8))
 }
 
 func (s *server) listRequest(q query, limit, next string) *rest.Request {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/karmada-toolkit/karmada/pkg/cli/env"
 	"github.com/karmada-toolkit/karmada/pkg/cli/fanout"
+	"github.com/karmada-toolkit/karmada/pkg/member/access"
 )
 
 // controlPlaneName stands for the control plane where clusters are named.
@@ -51,22 +52,22 @@ func (r *result) failure() error { return utilerrors.NewAggregate(r.errs) }
 
 // newCollector finds out which clusters there are and what the control plane knows
 // of the types asked for.
-func newCollector(ctx context.Context, access *env.Access, r *request, targets []target) (*collector, error) {
-	namespace, _, err := access.Namespace()
+func newCollector(ctx context.Context, plane *env.Access, r *request, targets []target) (*collector, error) {
+	namespace, _, err := plane.Namespace()
 	if err != nil {
 		return nil, err
 	}
-	c := &collector{access: access, request: r, targets: targets, selection: selection{
+	c := &collector{access: plane, request: r, targets: targets, selection: selection{
 		namespace: namespace, allNamespaces: r.allNamespaces, labels: r.labels, fields: r.fields, tables: r.tables, fullRows: r.sortBy != "",
 	}}
-	if c.known, c.unknown, err = resolve(access, targets); err != nil {
+	if c.known, c.unknown, err = resolve(plane, targets); err != nil {
 		return nil, err
 	}
 	if r.scope == env.Karmada || !r.explicit && len(c.unknown) == 0 && ownTypes(c.known) {
 		r.scope = env.Karmada
 		return c, c.onlyControlPlane()
 	}
-	c.members, err = access.KnownClusters(ctx, r.clusters)
+	c.members, err = plane.KnownClusters(ctx, r.clusters)
 	return c, err
 }
 
@@ -170,7 +171,7 @@ func (c *collector) askMember(ctx context.Context, cluster string) (*reply, erro
 	if err != nil {
 		return nil, err
 	}
-	s, err := newServer(config, c.selection)
+	s, err := newServer(access.Guard(config), c.selection)
 	if err != nil {
 		return nil, err
 	}
@@ -187,11 +188,11 @@ func (c *collector) askMember(ctx context.Context, cluster string) (*reply, erro
 	if len(again) == 0 {
 		return r, nil
 	}
-	access, err := c.access.MemberAccess(cluster)
+	member, err := c.access.MemberAccess(cluster)
 	if err != nil {
 		return r, err
 	}
-	known, unknown, err := resolve(access, again)
+	known, unknown, err := resolve(member, again)
 	if err != nil {
 		return r, err
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/karmada-toolkit/karmada/pkg/cli/env"
 	"github.com/karmada-toolkit/karmada/pkg/cli/fanout"
+	"github.com/karmada-toolkit/karmada/pkg/member/access"
 )
 
 // follow shows what is there and then what changes, until the user has seen
@@ -122,7 +123,7 @@ func (c *collector) serverOf(cluster string) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newServer(config, c.selection)
+	return newServer(access.Guard(config), c.selection)
 }
 
 // follower prints changes as they come.

@@ -89,7 +89,7 @@ func run(ctx context.Context, e *env.Env, access *env.Access, kubeconfig env.Kub
 	if d.ControlPlane, err = access.ControlPlane(); err != nil {
 		return err
 	}
-	if d.Member, err = member.NewClient(config); err != nil {
+	if d.Member, err = member.NewMemberClient(config); err != nil {
 		return err
 	}
 	r.Config = config

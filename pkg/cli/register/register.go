@@ -143,7 +143,7 @@ func run(ctx context.Context, e *env.Env, f flags) error {
 		return fmt.Errorf("%w; choose one with --cluster-name", err)
 	}
 	d := member.Deps{Program: e.Name, Report: e.SayLine}
-	if d.Member, err = member.NewClient(config); err != nil {
+	if d.Member, err = member.NewMemberClient(config); err != nil {
 		return err
 	}
 	step := func(line string) { _, _ = fmt.Fprintln(e.Out, line) } // the last line says whether it can be written

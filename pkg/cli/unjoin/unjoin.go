@@ -80,7 +80,7 @@ func run(ctx context.Context, e *env.Env, access *env.Access, kubeconfig env.Kub
 		if err != nil {
 			return err
 		}
-		if d.Member, err = member.NewClient(config); err != nil {
+		if d.Member, err = member.NewMemberClient(config); err != nil {
 			return err
 		}
 	}

@@ -96,7 +96,7 @@ func run(ctx context.Context, e *env.Env, f flags) error {
 		return err
 	}
 	d := member.Deps{Program: e.Name, Report: e.SayLine}
-	if d.Member, err = member.NewClient(config); err != nil {
+	if d.Member, err = member.NewMemberClient(config); err != nil {
 		return err
 	}
 	controlPlane, err := f.controlPlaneConfig(ctx, d)

@@ -91,7 +91,7 @@ func newAgent(ctx context.Context, mgr manager.Manager, o *Options) (*agent, err
 	if a.member, err = access.NewMember(o.ClusterName, rest.CopyConfig(a.memberConfig), nil); err != nil {
 		return nil, err
 	}
-	if a.memberAPI, err = member.NewClient(a.memberConfig); err != nil {
+	if a.memberAPI, err = member.NewMemberClient(a.memberConfig); err != nil {
 		return nil, fmt.Errorf("connecting to the member cluster: %w", err)
 	}
 	if a.plane, err = member.NewClient(mgr.GetConfig()); err != nil {

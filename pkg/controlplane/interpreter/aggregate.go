@@ -2,12 +2,13 @@ package interpreter
 
 import (
 	"encoding/json"
-	"fmt"
 	"maps"
 	"reflect"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 
+	"github.com/karmada-toolkit/karmada/internal/quantity"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 )
 
@@ -21,9 +22,17 @@ func memberStatus(it *item, into any) (bool, error) {
 	if it.Status == nil || len(it.Status.Raw) == 0 {
 		return false, nil
 	}
-	if err := json.Unmarshal(it.Status.Raw, into); err != nil {
-		return false, fmt.Errorf("decoding the status of cluster %q: %w", it.ClusterName, err)
+	// What cannot be decoded counts as no status: one member must not keep the template
+	// from showing what the others have.
+	var tree any
+	if utiljson.Unmarshal(it.Status.Raw, &tree) != nil || quantity.CheckTree(tree) != nil {
+		return false, nil
 	}
+	fresh := reflect.New(reflect.TypeOf(into).Elem())
+	if json.Unmarshal(it.Status.Raw, fresh.Interface()) != nil {
+		return false, nil
+	}
+	reflect.ValueOf(into).Elem().Set(fresh.Elem())
 	return true, nil
 }
 

@@ -156,8 +156,23 @@ func (s *scriptRules) add(c *configv1alpha1.CustomizationRules, script func(stri
 	}
 }
 
+// forCluster returns the rules as they are run for objects of a cluster.
+func (s *scriptRules) forCluster(cluster string) *Rules {
+	own := func(script *lua.Script) *lua.Script {
+		if script == nil {
+			return nil
+		}
+		return script.For(cluster)
+	}
+	bound := &scriptRules{
+		replicas: s.replicas, components: s.components, revise: s.revise, aggregate: s.aggregate, dependencies: s.dependencies,
+		retain: own(s.retain), reflect: own(s.reflect), health: own(s.health),
+	}
+	return bound.rules()
+}
+
 func (s *scriptRules) rules() *Rules {
-	r := &Rules{}
+	r := &Rules{ForCluster: s.forCluster}
 	if s.replicas != nil {
 		r.Replicas = s.getReplicas
 	}

@@ -34,6 +34,9 @@ type Rules struct {
 	Dependencies func(obj *unstructured.Unstructured) ([]configv1alpha1.DependentObjectReference, error)
 	Reflect      func(obj *unstructured.Unstructured) (*runtime.RawExtension, error)
 	Health       func(obj *unstructured.Unstructured) (bool, error)
+	// ForCluster returns the rules for objects that a member cluster has: what those
+	// objects cost falls on that cluster alone. Optional.
+	ForCluster func(cluster string) *Rules
 }
 
 // Has says whether there is a rule for the operation. Rules may be nil.
@@ -64,8 +67,16 @@ func (r *Rules) Has(op configv1alpha1.InterpreterOperation) bool {
 
 // Interpreter interprets objects. It is safe for concurrent use.
 type Interpreter struct {
-	layers  []Layer
+	layers []Layer
+	// cluster is where the objects are, if they are a member's.
+	cluster string
 	changes changes
+}
+
+// ForCluster returns the interpreter for objects that a member cluster has. A script
+// that is slow on such objects is paused for that cluster only.
+func (i *Interpreter) ForCluster(cluster string) *Interpreter {
+	return &Interpreter{layers: i.layers, cluster: cluster}
 }
 
 type settings struct {
@@ -132,6 +143,9 @@ func (i *Interpreter) rules(gvk schema.GroupVersionKind, op configv1alpha1.Inter
 func (i *Interpreter) find(obj *unstructured.Unstructured, op configv1alpha1.InterpreterOperation) (*Rules, error) {
 	gvk := obj.GroupVersionKind()
 	if r := i.rules(gvk, op); r != nil {
+		if i.cluster != "" && r.ForCluster != nil {
+			return r.ForCluster(i.cluster), nil
+		}
 		return r, nil
 	}
 	switch op {

@@ -14,6 +14,7 @@ import (
 
 	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/interpreter/lua"
 )
 
 func members(statuses ...string) []workv1alpha2.AggregatedStatusItem {
@@ -132,10 +133,61 @@ func TestAggregate_NothingNewReturnsTheTemplate(t *testing.T) {
 	}
 }
 
-func TestAggregate_BrokenStatusNamesTheCluster(t *testing.T) {
-	_, err := New().AggregateStatus(parse(t, deploymentYAML), members(`{}`, `{"replicas":"x"}`))
-	if err == nil || !strings.Contains(err.Error(), `cluster "m2"`) {
-		t.Fatal("want an error")
+func TestAggregate_BrokenStatusIsLeftOut(t *testing.T) {
+	for _, broken := range []string{`{"replicas":"x","readyReplicas":7}`, `{"replicas":1e300}`, `[]`, `{"x":"1e-300000000"}`} {
+		got, err := New().AggregateStatus(parse(t, deploymentYAML), members(`{"replicas":1,"readyReplicas":1}`, broken))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := child(got.Object, "status")["readyReplicas"]; n != int64(1) {
+			t.Errorf("%s: %v replicas are ready", broken, n)
+		}
+	}
+}
+
+func TestInterpreter_HostileQuantities(t *testing.T) {
+	for _, q := range []string{"1e300000000", "1e-300000000", strings.Repeat("9", 100)} {
+		if _, err := resourceAdd([]any{"1", q}); err == nil {
+			t.Errorf("%.20s was added", q)
+		}
+		if _, err := getResourceQuantity([]any{q}); err == nil {
+			t.Errorf("%.20s was read", q)
+		}
+	}
+	template := map[string]any{"spec": map[string]any{"containers": []any{map[string]any{
+		"resources": map[string]any{"requests": map[string]any{"cpu": "1e-300000000"}},
+	}}}}
+	if _, err := accuratePodRequirements([]any{template}); err == nil {
+		t.Error("the requirements of a pod were computed")
+	}
+}
+
+// TestInterpreter_ASlowObjectCostsItsClusterOnly has a script exceed its limits for the
+// objects of one cluster.
+func TestInterpreter_ASlowObjectCostsItsClusterOnly(t *testing.T) {
+	layer := NewDeclarative(NewLuaEngine(lua.Limits{Memory: 1 << 20}))
+	c := &configv1alpha1.ResourceInterpreterCustomization{}
+	c.Spec.Target = configv1alpha1.CustomizationTarget{APIVersion: "v1", Kind: "Slow"}
+	c.Spec.Customizations.HealthInterpretation = &configv1alpha1.HealthInterpretation{LuaScript: `function InterpretHealth(obj)
+  while obj.slow do end
+  return true
+end`}
+	layer.Load([]*configv1alpha1.ResourceInterpreterCustomization{c})
+	in := New(WithLayer(layer))
+	slow := parse(t, `{apiVersion: v1, kind: Slow, slow: true}`)
+	quick := parse(t, `{apiVersion: v1, kind: Slow}`)
+	for range 5 {
+		if _, err := in.ForCluster("m1").InterpretHealth(slow); !errors.Is(err, lua.ErrLimit) {
+			t.Fatal(err)
+		}
+	}
+	if _, err := in.ForCluster("m1").InterpretHealth(quick); !errors.Is(err, lua.ErrLimit) {
+		t.Errorf("the script is not paused for the cluster: %v", err)
+	}
+	for name, other := range map[string]*Interpreter{"another cluster": in.ForCluster("m2"), "templates": in} {
+		if healthy, err := other.InterpretHealth(quick); err != nil || !healthy {
+			t.Errorf("%s: %v, %v", name, healthy, err)
+		}
 	}
 }
 

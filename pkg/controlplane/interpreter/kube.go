@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/karmada-toolkit/karmada/internal/quantity"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/interpreter/lua"
 )
 
@@ -25,11 +26,7 @@ func parseQuantity(arg any) (resource.Quantity, error) {
 	case nil:
 		return resource.Quantity{}, nil
 	case string:
-		parsed, err := resource.ParseQuantity(q)
-		if err != nil {
-			return parsed, fmt.Errorf("parsing %q: %w", q, err)
-		}
-		return parsed, nil
+		return quantity.Parse(q) //nolint:wrapcheck // the script's author sees what is wrong
 	}
 	return resource.Quantity{}, fmt.Errorf("want a string, got %T", arg)
 }

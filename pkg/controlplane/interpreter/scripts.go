@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"reflect"
 	"slices"
+	"strconv"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -111,7 +113,17 @@ func (s *scriptRules) aggregateStatus(obj *unstructured.Unstructured, items []wo
 	if err != nil {
 		return nil, err
 	}
-	return objectFrom(s.aggregate, "AggregateStatus", []any{obj.Object, list}, nil)
+	return objectFrom(s.aggregate.For(clustersOf(items)), "AggregateStatus", []any{obj.Object, list}, nil)
+}
+
+// clustersOf returns a key for the clusters of items: a script that is slow on their
+// statuses is paused for objects in the same clusters.
+func clustersOf(items []workv1alpha2.AggregatedStatusItem) string {
+	h := fnv.New64a()
+	for i := range items {
+		_, _ = h.Write([]byte(items[i].ClusterName + "/"))
+	}
+	return "aggregate " + strconv.FormatUint(h.Sum64(), 16)
 }
 
 // itemTrees returns the items as scripts see them; no items are nil.

@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/karmada-toolkit/karmada/internal/quantity"
 )
 
 // child returns the map at the path, or nil when there is none. The result must
@@ -57,6 +59,9 @@ func pick(m map[string]any, keys ...string) map[string]any {
 
 // decode reads a tree into a typed value.
 func decode(tree map[string]any, into any) error {
+	if err := quantity.CheckTree(tree); err != nil {
+		return fmt.Errorf("decoding %T: %w", into, err)
+	}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(tree, into); err != nil {
 		return fmt.Errorf("decoding %T: %w", into, err)
 	}

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/version"
 
+	"github.com/karmada-toolkit/karmada/internal/plaintext"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/member/access"
 )
@@ -71,10 +72,51 @@ func (e *enablements) get(ctx context.Context, member *access.Member, now time.T
 		partial = partial || p.partial
 	}
 	sortEnablements(out)
-	if partial {
+	out, cut := bound(out)
+	if partial || cut {
 		return out, errPartial
 	}
 	return out, nil
+}
+
+const (
+	// maxEnablements bounds what is written about the APIs of a cluster, in bytes: every
+	// component keeps it for every cluster.
+	maxEnablements = 512 << 10
+	// maxAPIName is how long the name of a group, version, resource or kind may be.
+	maxAPIName = 253
+	// maxVersion is how long the version of a cluster may be.
+	maxVersion = 128
+)
+
+// bound leaves out what is no name, and what is too much. It reports whether it left
+// out something. The list is sorted.
+func bound(list []clusterv1alpha1.APIEnablement) (out []clusterv1alpha1.APIEnablement, cut bool) {
+	const perEntry = 40
+	size := 0
+	for _, e := range list {
+		size += perEntry + len(e.GroupVersion)
+		if !apiName(e.GroupVersion) || size > maxEnablements {
+			cut = true
+			continue
+		}
+		kept := clusterv1alpha1.APIEnablement{GroupVersion: e.GroupVersion}
+		for _, r := range e.Resources {
+			size += perEntry + len(r.Name) + len(r.Kind)
+			if !apiName(r.Name) || !apiName(r.Kind) || size > maxEnablements {
+				cut = true
+				continue
+			}
+			kept.Resources = append(kept.Resources, r)
+		}
+		out = append(out, kept)
+	}
+	return out, cut
+}
+
+// apiName reports whether a text can be the name of something in an API.
+func apiName(s string) bool {
+	return s != "" && len(s) <= maxAPIName && strings.IndexFunc(s, func(r rune) bool { return r <= ' ' || r > '~' }) < 0
 }
 
 // refresh asks for one half of the API. It returns false if the cluster does not
@@ -138,7 +180,10 @@ func fromGroups(groups *apidiscoveryv2.APIGroupDiscoveryList) (list []clusterv1a
 // each asks for each group by itself.
 func (e *enablements) each(member *access.Member, now time.Time) ([]clusterv1alpha1.APIEnablement, error) {
 	_, lists, err := member.Discovery().ServerGroupsAndResources()
-	out := fromLists(lists)
+	out, cut := bound(fromLists(lists))
+	if err == nil && cut {
+		err = errPartial
+	}
 	if err != nil {
 		if len(out) == 0 {
 			return nil, fmt.Errorf("asking what the cluster serves: %w", err)
@@ -202,5 +247,5 @@ func kubernetesVersion(ctx context.Context, member *access.Member) string {
 	if resp.StatusCode != http.StatusOK || json.NewDecoder(io.LimitReader(resp.Body, 1<<20)).Decode(&info) != nil {
 		return ""
 	}
-	return info.GitVersion
+	return plaintext.Line(info.GitVersion, maxVersion)
 }

@@ -2,6 +2,7 @@ package clusterstatus
 
 import (
 	"maps"
+	"math"
 	"slices"
 	"strings"
 
@@ -32,10 +33,31 @@ func amount(name corev1.ResourceName, q resource.Quantity) int64 {
 	return q.Value()
 }
 
+// add adds without wrapping around. Beyond maxSummed resources others are left out.
 func (a amounts) add(b amounts) {
 	for name, v := range b {
-		a[name] += v
+		have, known := a[name]
+		switch {
+		case !known && len(a) >= maxSummed:
+		case v > 0 && have > math.MaxInt64-v:
+			a[name] = math.MaxInt64
+		default:
+			a[name] = have + v
+		}
 	}
+}
+
+// maxSummed is how many resources of a cluster are added up.
+const maxSummed = 256
+
+// size returns about how many bytes the amounts take.
+func (a amounts) size() int {
+	const perEntry = 40
+	n := 0
+	for name := range a {
+		n += perEntry + len(name)
+	}
+	return n
 }
 
 // list returns the amounts that are more than nothing.
@@ -77,8 +99,8 @@ type node struct {
 	ready       bool
 }
 
-func keepNode(n *corev1.Node) node {
-	out := node{allocatable: amountsOf(n.Status.Allocatable)}
+func keepNode(n *nodeView) node {
+	out := node{allocatable: amountsOf(n.Status.Allocatable.list())}
 	for i := range n.Status.Conditions {
 		if c := &n.Status.Conditions[i]; c.Type == corev1.NodeReady {
 			out.ready = c.Status == corev1.ConditionTrue
@@ -94,7 +116,8 @@ type pod struct {
 	requests amounts
 }
 
-func keepPod(p *corev1.Pod, old *pod) pod {
+func keepPod(view *podView, old *pod) pod {
+	p := view.pod()
 	out := pod{node: p.Spec.NodeName, requests: amountsOf(resourcehelper.PodRequests(p, resourcehelper.PodResourcesOptions{}))}
 	out.requests[corev1.ResourcePods] = 1
 	if old != nil && maps.Equal(old.requests, out.requests) {

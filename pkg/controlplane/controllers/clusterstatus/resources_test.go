@@ -1,12 +1,15 @@
 package clusterstatus
 
 import (
+	"encoding/json"
+	"fmt"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/karmada-toolkit/karmada/internal/quantity"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 )
 
@@ -19,17 +22,30 @@ func list(pairs ...string) corev1.ResourceList {
 }
 
 func nodeOf(ready corev1.ConditionStatus, pairs ...string) node {
-	return keepNode(&corev1.Node{Status: corev1.NodeStatus{
+	return keepNode(viewOf[nodeView](&corev1.Node{Status: corev1.NodeStatus{
 		Allocatable: list(pairs...),
 		Conditions:  []corev1.NodeCondition{{Type: corev1.NodeReady, Status: ready}},
-	}})
+	}}))
+}
+
+// viewOf returns an object as it arrives from a member.
+func viewOf[T any](obj any) *T {
+	view := new(T)
+	text, err := json.Marshal(obj)
+	if err == nil {
+		err = json.Unmarshal(text, view)
+	}
+	if err != nil {
+		panic(err)
+	}
+	return view
 }
 
 func podOn(where string, pairs ...string) pod {
-	return keepPod(&corev1.Pod{Spec: corev1.PodSpec{
+	return keepPod(viewOf[podView](&corev1.Pod{Spec: corev1.PodSpec{
 		NodeName:   where,
 		Containers: []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: list(pairs...)}}},
-	}}, nil)
+	}}), nil)
 }
 
 // strings returns quantities as they are written.
@@ -75,15 +91,37 @@ func TestKeepPod(t *testing.T) {
 		InitContainers: []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: list("cpu", "5")}}},
 		Overhead:       list("cpu", "250m"),
 	}}
-	first := keepPod(p, nil)
+	first := keepPod(viewOf[podView](p), nil)
 	if diff := cmp.Diff(amounts{"cpu": 5250, "pods": 1}, first.requests); diff != "" {
 		t.Error(diff)
 	}
 	p.Spec.NodeName = "a"
-	second := keepPod(p, &first)
+	second := keepPod(viewOf[podView](p), &first)
 	first.requests["cpu"] = 1
 	if second.node != "a" || second.requests["cpu"] != 1 {
 		t.Error("equal requests are kept twice")
+	}
+}
+
+// TestViews_HostileQuantities decodes what would take minutes to compute with.
+func TestViews_HostileQuantities(t *testing.T) {
+	var n nodeView
+	if err := json.Unmarshal([]byte(`{"status":{"allocatable":{"cpu":"1e-300000000","memory":"1e300000000","pods":"-5","example.com/gpu":9223372036854775807}}}`), &n); err != nil {
+		t.Fatal(err)
+	}
+	sum := amounts{}
+	for range 3 {
+		sum.add(keepNode(&n).allocatable)
+	}
+	if diff := cmp.Diff(map[string]string{"example.com/gpu": "9223372036854775807"}, texts(sum.list())); diff != "" {
+		t.Error(diff)
+	}
+	many := quantities{}
+	for i := range maxResourceNames + 1 {
+		many[corev1.ResourceName(fmt.Sprintf("example.com/r%d", i))] = quantity.Lenient{Quantity: resource.MustParse("1")}
+	}
+	if got := many.list(); got != nil {
+		t.Errorf("%d resources of one node count", len(got))
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"sync"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -18,6 +17,10 @@ import (
 
 // running leaves out the pods that are over.
 const running = "status.phase!=Succeeded,status.phase!=Failed"
+
+// maxKept is how many bytes of a member's nodes, and of its pods, are kept: those of
+// some 200,000 pods.
+const maxKept = 64 << 20
 
 // resources keeps the nodes and pods of a cluster in view, reduced to what is
 // added up.
@@ -33,46 +36,50 @@ type resources struct {
 // once, and when the connection breaks.
 func newResources(ctx context.Context, member *access.Member, hurry func()) *resources {
 	ctx, cancel := context.WithCancel(ctx)
-	core := member.Core()
+	views := newViewClient(member)
 	r := &resources{member: member, cancel: cancel}
 	r.nodes = mirror.New(mirror.Config[node]{
 		Name: member.Name() + " nodes",
 		List: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			return core.Nodes().List(ctx, o)
+			return views.list(ctx, "nodes", o, &nodeViewList{})
 		},
 		Watch: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			return core.Nodes().Watch(ctx, o)
+			return views.watch(ctx, "nodes", o)
 		},
-		Example: &corev1.Node{},
+		Example: &nodeView{},
 		Keep: func(obj runtime.Object, _ *node) (node, error) {
-			n, ok := obj.(*corev1.Node)
+			n, ok := obj.(*nodeView)
 			if !ok {
 				return node{}, fmt.Errorf("unexpected %T", obj)
 			}
 			return keepNode(n), nil
 		},
-		Listed: hurry,
-		Failed: func(error) { hurry() },
+		Size:    func(n node) int { return n.allocatable.size() },
+		MaxSize: func() int { return maxKept },
+		Listed:  hurry,
+		Failed:  func(error) { hurry() },
 	})
 	r.pods = mirror.New(mirror.Config[pod]{
 		Name: member.Name() + " pods",
 		List: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			o.FieldSelector = running
-			return core.Pods("").List(ctx, o)
+			return views.list(ctx, "pods", o, &podViewList{})
 		},
 		Watch: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 			o.FieldSelector = running
-			return core.Pods("").Watch(ctx, o)
+			return views.watch(ctx, "pods", o)
 		},
-		Example: &corev1.Pod{},
+		Example: &podView{},
 		Keep: func(obj runtime.Object, old *pod) (pod, error) {
-			p, ok := obj.(*corev1.Pod)
+			p, ok := obj.(*podView)
 			if !ok {
 				return pod{}, fmt.Errorf("unexpected %T", obj)
 			}
 			return keepPod(p, old), nil
 		},
-		Listed: hurry,
+		Size:    func(p pod) int { return len(p.node) + p.requests.size() },
+		MaxSize: func() int { return maxKept },
+		Listed:  hurry,
 	})
 	r.done.Go(func() { r.nodes.Run(ctx) })
 	r.done.Go(func() { r.pods.Run(ctx) })

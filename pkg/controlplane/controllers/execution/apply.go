@@ -263,7 +263,7 @@ func (w *writer) update(ctx context.Context, manifested, observed *unstructured.
 func (w *writer) retain(manifested, observed *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	desired := manifested.DeepCopy()
 	manifest.RetainMetadata(desired, observed)
-	in := w.r.c.deps.Interpreter
+	in := w.r.interpreter()
 	if !in.HookEnabled(w.object.gvk, configv1alpha1.InterpreterOperationRetain) {
 		return desired, nil
 	}

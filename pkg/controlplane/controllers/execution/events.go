@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
 
+	"github.com/karmada-toolkit/karmada/internal/plaintext"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 )
@@ -104,7 +105,14 @@ type failedObject struct {
 	template      *corev1.ObjectReference
 }
 
-func failure(raw []byte, err error) failedObject { return failedObjectOf(raw, err.Error()) }
+// maxMessage is how long a text with words of a member may be, in bytes.
+const maxMessage = 1024
+
+// memberText returns text with words of a member, such as an error, fit for events and
+// conditions.
+func memberText(s string) string { return plaintext.Line(s, maxMessage) }
+
+func failure(raw []byte, err error) failedObject { return failedObjectOf(raw, memberText(err.Error())) }
 
 func failedObjectOf(raw []byte, message string) failedObject {
 	var m metav1.PartialObjectMetadata

@@ -23,6 +23,22 @@ import (
 // members write several in a row.
 const burst = 50 * time.Millisecond
 
+const (
+	// objectOverhead is what an object takes beside its content, in bytes.
+	objectOverhead = 256
+	// keptBase and keptPerWork are how many bytes of a member's objects of one kind are
+	// kept: the control plane knows how much it delivered, and a member cannot raise it.
+	keptBase    = 32 << 20
+	keptPerWork = 64 << 10
+)
+
+// mayKeep returns how many bytes the objects of one kind may take.
+func (r *runner) mayKeep() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return keptBase + keptPerWork*len(r.works)
+}
+
 // kind follows the objects of one type that Works own in a member. It stops with
 // the last Work that uses it.
 type kind struct {
@@ -97,6 +113,8 @@ func (r *runner) mirrorLocked(k *kind) {
 		},
 		Example: &unstructured.Unstructured{},
 		Keep:    func(obj runtime.Object, old *copied) (copied, error) { return r.keep(obj, old) },
+		Size:    func(c copied) int { return len(c.content) + len(c.status) + objectOverhead },
+		MaxSize: r.mayKeep,
 		Changed: func(_ types.NamespacedName, old, now *copied) { r.observed(old, now) },
 		Listed:  func() { r.listed(k) },
 	})

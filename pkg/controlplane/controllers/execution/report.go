@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/karmada-toolkit/karmada/internal/plaintext"
 	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 )
@@ -132,9 +133,13 @@ func (r *runner) conditions(work *workv1alpha1.Work, status *workv1alpha1.WorkSt
 	meta.SetStatusCondition(&status.Conditions, applied)
 }
 
+// maxErrors is how long the errors of all objects of a Work may be, in bytes: the API
+// has a limit of 32 KiB for messages of conditions.
+const maxErrors = 8 << 10
+
 // message says what failed.
 func (res *result) message() string {
-	return fmt.Sprintf("Failed to apply all manifests (%d/%d): %v", res.ok, res.total, res.err)
+	return fmt.Sprintf("Failed to apply all manifests (%d/%d): %s", res.ok, res.total, plaintext.Line(res.err.Error(), maxErrors))
 }
 
 // observeAll brings status and health of the objects up to date and says whether
@@ -184,19 +189,28 @@ func (r *runner) observe(work *workv1alpha1.Work, s *state, o *object, suspended
 	return nil
 }
 
+// maxStatus is how large the status of an object may be that is kept in its Work, in
+// bytes: the control plane stores the status of every object of every cluster.
+const maxStatus = 512 << 10
+
 // interpret asks what an object's status and health are.
 func (r *runner) interpret(work *workv1alpha1.Work, s *state, o *object, seen *copied) error {
 	obj, err := seen.object()
 	if err != nil {
 		return err
 	}
-	in := r.c.deps.Interpreter
+	in := r.interpreter()
 	status, err := in.ReflectStatus(obj)
 	o.trouble = trouble{}
 	if err != nil {
-		o.trouble = trouble{reasonReflectStatusFailed, fmt.Sprintf("Reflect status for object(%s/%s) failed, err: %v.", o.gvk.Kind, o.key, err)}
+		o.trouble = trouble{reasonReflectStatusFailed, fmt.Sprintf("Reflect status for object(%s/%s) failed, err: %s.", o.gvk.Kind, o.key, memberText(err.Error()))}
 		s.report(r.c.events, work, o, o.trouble.reason, o.trouble.message)
 		return fmt.Errorf("reflecting the status of %s %s: %w", o.gvk.Kind, o.key, err)
+	}
+	if status != nil && len(status.Raw) > maxStatus {
+		o.trouble = trouble{reasonReflectStatusFailed, fmt.Sprintf("Status of object(%s/%s) is left out: it has %d bytes, more than %d.", o.gvk.Kind, o.key, len(status.Raw), maxStatus)}
+		s.report(r.c.events, work, o, o.trouble.reason, o.trouble.message)
+		status = nil
 	}
 	health := workv1alpha1.ResourceHealthy
 	if in.HookEnabled(o.gvk, configv1alpha1.InterpreterOperationInterpretHealth) {
@@ -204,7 +218,7 @@ func (r *runner) interpret(work *workv1alpha1.Work, s *state, o *object, seen *c
 		switch {
 		case err != nil:
 			health = workv1alpha1.ResourceUnknown
-			o.trouble = trouble{reasonInterpretHealthFailed, fmt.Sprintf("Interpret health of object(%s/%s) failed, err: %v.", o.gvk.Kind, o.key, err)}
+			o.trouble = trouble{reasonInterpretHealthFailed, fmt.Sprintf("Interpret health of object(%s/%s) failed, err: %s.", o.gvk.Kind, o.key, memberText(err.Error()))}
 			s.report(r.c.events, work, o, o.trouble.reason, o.trouble.message)
 		case !ok:
 			health = workv1alpha1.ResourceUnhealthy
@@ -344,7 +358,7 @@ func (r *runner) tell(work *workv1alpha1.Work, before, after *workv1alpha1.WorkS
 		return
 	}
 	if old == nil || old.Status != metav1.ConditionFalse || old.Message != rep.applied.message() {
-		r.c.events.failed(work, rep.applied.failed, r.cluster, rep.applied.err.Error())
+		r.c.events.failed(work, rep.applied.failed, r.cluster, memberText(rep.applied.err.Error()))
 	}
 }
 

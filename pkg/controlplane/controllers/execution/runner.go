@@ -14,6 +14,7 @@ import (
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/interpreter"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/patience"
 	"github.com/karmada-toolkit/karmada/pkg/member/access"
 )
@@ -50,6 +51,15 @@ func newRunner(ctx context.Context, c *Controller, cluster string) *runner {
 	}
 	r.ctx, r.cancel = context.WithCancel(ctrllog.IntoContext(ctx, log))
 	return r
+}
+
+// interpreter returns the interpreter for the objects of the cluster: objects that are
+// slow to interpret cost that cluster only.
+func (r *runner) interpreter() Interpreter {
+	if i, ok := r.c.deps.Interpreter.(*interpreter.Interpreter); ok {
+		return i.ForCluster(r.cluster)
+	}
+	return r.c.deps.Interpreter
 }
 
 func (r *runner) start(workers int) {

@@ -280,6 +280,9 @@ func TestCall_AScriptThatIsStoppedAgainAndAgainIsPaused(t *testing.T) {
 	if err := e.Script(`function F() end`).Call("F", nil, 1, func([]Value) error { return nil }); err != nil {
 		t.Errorf("another script: %v", err)
 	}
+	if err := loop.For("m2").Call("F", []any{false}, 1, func([]Value) error { return nil }); err != nil {
+		t.Errorf("on behalf of another cluster: %v", err)
+	}
 	for _, pause := range []time.Duration{firstPause, 2 * firstPause, 4 * firstPause} {
 		before := ran()
 		now = now.Add(pause)

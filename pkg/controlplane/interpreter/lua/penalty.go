@@ -27,6 +27,34 @@ type penalty struct {
 	last    error
 }
 
+// maxPenalties bounds the keys that are told apart; the keys beyond it share a penalty.
+const maxPenalties = 10_000
+
+// penalties are those of one script, by key.
+type penalties struct {
+	mu    sync.Mutex
+	byKey map[string]*penalty
+}
+
+func newPenalties() *penalties { return &penalties{byKey: map[string]*penalty{}} }
+
+func (p *penalties) of(key string) *penalty {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if one, ok := p.byKey[key]; ok {
+		return one
+	}
+	if len(p.byKey) >= maxPenalties {
+		if one, ok := p.byKey[""]; ok {
+			return one
+		}
+		key = ""
+	}
+	one := &penalty{}
+	p.byKey[key] = one
+	return one
+}
+
 // barred returns why the script may not run now, or nil.
 func (p *penalty) barred(now func() time.Time) error {
 	if !p.guilty.Load() {

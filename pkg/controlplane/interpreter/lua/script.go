@@ -76,19 +76,35 @@ func Check(source string) error {
 
 // Script is the source of some functions.
 type Script struct {
+	*program
+	penalties *penalties
+	*penalty
+}
+
+// program is what the views of a script share.
+type program struct {
 	engine *Engine
 	source string
 	once   sync.Once
 	proto  *glua.FunctionProto
 	err    error
-	penalty
 }
 
 // Script returns a script. It is compiled when it is first needed.
-func (e *Engine) Script(source string) *Script { return &Script{engine: e, source: source} }
+func (e *Engine) Script(source string) *Script {
+	s := &Script{program: &program{engine: e, source: source}, penalties: newPenalties()}
+	s.penalty = s.penalties.of("")
+	return s
+}
+
+// For returns the script as it is run on behalf of a key, such as a cluster: when it
+// exceeds its limits time after time, it is paused for that key only.
+func (s *Script) For(key string) *Script {
+	return &Script{program: s.program, penalties: s.penalties, penalty: s.penalties.of(key)}
+}
 
 // Check compiles the script and says what is wrong with it.
-func (s *Script) Check() error {
+func (s *program) Check() error {
 	s.once.Do(func() {
 		s.proto, s.err = compile(s.source)
 		s.source = ""

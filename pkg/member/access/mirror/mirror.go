@@ -4,11 +4,14 @@ package mirror
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"math"
 	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -17,6 +20,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
+
+	"github.com/karmada-toolkit/karmada/pkg/member/access"
 )
 
 // Config says what is mirrored.
@@ -31,6 +36,11 @@ type Config[T any] struct {
 	// Keep returns what is kept of an object. old is what was kept of it before,
 	// or nil; parts of it may be shared.
 	Keep func(obj runtime.Object, old *T) (T, error)
+	// Size returns how many bytes what is kept of an object takes, about. Optional.
+	Size func(value T) int
+	// MaxSize returns how many bytes all objects may take together. Default: no
+	// limit; the number of objects has one.
+	MaxSize func() int
 	// Changed is told of every change, one at a time: old is nil for a new object,
 	// now for one that is gone. It must not block. Optional.
 	Changed func(key types.NamespacedName, old, now *T)
@@ -49,9 +59,31 @@ type Mirror[T any] struct {
 
 	mu      sync.RWMutex
 	items   map[types.NamespacedName]*T
+	size    int
 	failure error
 	retry   context.CancelFunc
 }
+
+const (
+	// maxObjects is how many objects of one kind a cluster may have.
+	maxObjects = 200_000
+	// pageSize is how many objects are listed at a time. Where they are too large for
+	// one answer, a page is an eighth.
+	pageSize   = 500
+	pageFactor = 8
+	// listTimeout bounds a list with all its pages.
+	listTimeout = 5 * time.Minute
+)
+
+// errTooMany is the error for a cluster with more objects than can be kept.
+var errTooMany = errors.New("the cluster has more objects than can be kept")
+
+// source makes the reflector read lists in pages and not as a stream, whose objects
+// would not be counted.
+type source struct{ *cache.ListWatch }
+
+// IsWatchListSemanticsUnSupported is asked for by the reflector.
+func (source) IsWatchListSemanticsUnSupported() bool { return true }
 
 // New returns an empty mirror; Run fills it.
 func New[T any](cfg Config[T]) *Mirror[T] {
@@ -60,8 +92,8 @@ func New[T any](cfg Config[T]) *Mirror[T] {
 
 // Run follows the objects until ctx ends.
 func (m *Mirror[T]) Run(ctx context.Context) {
-	source := &cache.ListWatch{ListWithContextFunc: m.list, WatchFuncWithContext: m.watch}
-	reflector := cache.NewReflectorWithOptions(source, m.cfg.Example, (*store[T])(m), cache.ReflectorOptions{
+	from := source{&cache.ListWatch{ListWithContextFunc: m.list, WatchFuncWithContext: m.watch}}
+	reflector := cache.NewReflectorWithOptions(from, m.cfg.Example, (*store[T])(m), cache.ReflectorOptions{
 		Name:    m.cfg.Name,
 		Backoff: &wait.Backoff{Duration: 300 * time.Millisecond, Factor: 2, Jitter: 0.3, Steps: 6, Cap: 8 * time.Second},
 	})
@@ -121,19 +153,99 @@ func (m *Mirror[T]) Retry() {
 	}
 }
 
-func (m *Mirror[T]) list(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-	list, err := m.cfg.List(ctx, options)
+func (m *Mirror[T]) list(ctx context.Context, _ metav1.ListOptions) (runtime.Object, error) {
+	ctx, cancel := context.WithTimeout(ctx, listTimeout)
+	defer cancel()
+	list, err := m.pages(ctx)
 	m.outcome(ctx, err)
-	return list, err
+	if err != nil {
+		return nil, err
+	}
+	return list, nil
+}
+
+// keptList is a list whose objects are converted.
+type keptList struct {
+	metav1.TypeMeta
+	metav1.ListMeta
+	Items []runtime.Object
+
+	size int
+}
+
+// DeepCopyObject implements runtime.Object; nobody copies it.
+func (l *keptList) DeepCopyObject() runtime.Object { return l }
+
+// pages lists all objects page by page, and keeps of each page what is needed before
+// it reads the next.
+func (m *Mirror[T]) pages(ctx context.Context) (*keptList, error) {
+	out := &keptList{}
+	options := metav1.ListOptions{Limit: pageSize}
+	for expired := 0; ; {
+		page, err := m.cfg.List(ctx, options)
+		switch {
+		case access.IsLimit(err) && options.Limit > 1:
+			options.Limit = max(1, options.Limit/pageFactor)
+			continue
+		case apierrors.IsResourceExpired(err) && options.Continue != "" && expired < 1:
+			// It took too long; what is there now is read from the start.
+			expired++
+			out, options.Continue = &keptList{}, ""
+			continue
+		case err != nil:
+			return nil, err
+		}
+		head, err := meta.ListAccessor(page)
+		if err != nil {
+			return nil, fmt.Errorf("listing %s: %w", m.cfg.Name, err)
+		}
+		before := len(out.Items)
+		if err := meta.EachListItem(page, func(obj runtime.Object) error { return m.collect(out, obj) }); err != nil {
+			return nil, err
+		}
+		out.ResourceVersion = head.GetResourceVersion()
+		if options.Continue = head.GetContinue(); options.Continue == "" {
+			return out, nil
+		}
+		if len(out.Items) == before {
+			return nil, fmt.Errorf("listing %s: a page is empty and not the last one", m.cfg.Name)
+		}
+	}
+}
+
+// collect adds an object to a list.
+func (m *Mirror[T]) collect(list *keptList, obj runtime.Object) error {
+	key, value, err := (*store[T])(m).convert(obj)
+	if err != nil {
+		return err
+	}
+	list.size += m.sizeOf(key, value)
+	if len(list.Items) >= maxObjects || list.size > m.maxSize() {
+		return fmt.Errorf("listing %s: %w: %d, %d KiB of %d", m.cfg.Name, errTooMany, len(list.Items), list.size>>10, m.maxSize()>>10)
+	}
+	list.Items = append(list.Items, &kept[T]{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}, value: value})
+	return nil
+}
+
+func (m *Mirror[T]) sizeOf(key types.NamespacedName, value *T) int {
+	const overhead = 64
+	size := overhead + len(key.Namespace) + len(key.Name)
+	if m.cfg.Size != nil && value != nil {
+		size += m.cfg.Size(*value)
+	}
+	return size
+}
+
+func (m *Mirror[T]) maxSize() int {
+	if m.cfg.MaxSize == nil {
+		return math.MaxInt
+	}
+	return m.cfg.MaxSize()
 }
 
 func (m *Mirror[T]) watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	w, err := m.cfg.Watch(ctx, options)
-	// A cluster that does not know how to stream the list is asked for a plain
-	// one next; that is no failure.
-	if err == nil || options.SendInitialEvents == nil {
-		m.outcome(ctx, err)
-	}
+	m.outcome(ctx, err)
 	return w, err
 }
 
@@ -156,8 +268,7 @@ func (m *Mirror[T]) outcome(ctx context.Context, err error) {
 // store is the side of a Mirror that the reflector writes to.
 type store[T any] Mirror[T]
 
-// kept is an object whose conversion is done; lists that are streamed are
-// collected in this form.
+// kept is an object whose conversion is done; lists are collected in this form.
 type kept[T any] struct {
 	metav1.TypeMeta
 	metav1.ObjectMeta
@@ -166,20 +277,6 @@ type kept[T any] struct {
 
 // DeepCopyObject implements runtime.Object; nobody copies it.
 func (k *kept[T]) DeepCopyObject() runtime.Object { return k }
-
-// Transformer implements cache.TransformingStore.
-func (s *store[T]) Transformer() cache.TransformFunc {
-	return func(in any) (any, error) {
-		if k, ok := in.(*kept[T]); ok {
-			return k, nil
-		}
-		key, value, err := s.convert(in)
-		if err != nil {
-			return nil, err
-		}
-		return &kept[T]{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}, value: value}, nil
-	}
-}
 
 func (s *store[T]) convert(in any) (types.NamespacedName, *T, error) {
 	if k, ok := in.(*kept[T]); ok {
@@ -207,8 +304,27 @@ func (s *store[T]) Add(in any) error {
 	if err != nil {
 		return err
 	}
+	if !s.fits(key, value) {
+		err := fmt.Errorf("watching %s: %w", s.cfg.Name, errTooMany)
+		(*Mirror[T])(s).outcome(context.Background(), err)
+		return err
+	}
 	s.put(key, value)
 	return nil
+}
+
+// fits reports whether there is room for an object.
+func (s *store[T]) fits(key types.NamespacedName, value *T) bool {
+	m := (*Mirror[T])(s)
+	size := m.sizeOf(key, value)
+	most := m.maxSize()
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	old := s.items[key]
+	if old != nil {
+		size -= m.sizeOf(key, old)
+	}
+	return size <= 0 || s.size+size <= most && (old != nil || len(s.items) < maxObjects)
 }
 
 // Update implements cache.ReflectorStore.
@@ -262,10 +378,14 @@ func (s *store[T]) Replace(list []any, _ string) error {
 func (s *store[T]) put(key types.NamespacedName, value *T) {
 	s.mu.Lock()
 	old := s.items[key]
+	if old != nil {
+		s.size -= (*Mirror[T])(s).sizeOf(key, old)
+	}
 	if value == nil {
 		delete(s.items, key)
 	} else {
 		s.items[key] = value
+		s.size += (*Mirror[T])(s).sizeOf(key, value)
 	}
 	s.mu.Unlock()
 	if s.cfg.Changed != nil && (old != nil || value != nil) {

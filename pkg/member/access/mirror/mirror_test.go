@@ -155,7 +155,7 @@ func TestMirror_ThatCannotListIsRetried(t *testing.T) {
 	server, s := accesstest.New(t), &seen{}
 	var refusals int
 	server.Fail(func(*http.Request) int {
-		if refusals++; refusals < 3 {
+		if refusals++; refusals < 2 {
 			return http.StatusNotFound
 		}
 		return 0

@@ -1,0 +1,119 @@
+// Package quantity parses quantities of other clusters and of users. The parser and
+// the arithmetic of resource.Quantity take minutes for numbers such as 1e-300000000;
+// those are refused before.
+package quantity
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+const (
+	// MaxLength is how many characters a quantity may have.
+	MaxLength = 64
+	// MaxExponent is the largest decimal exponent of a quantity, and -MaxExponent the
+	// smallest: the suffixes end with E, which is 10^18.
+	MaxExponent = 18
+)
+
+// ErrRange is the error for a quantity that is refused before it is parsed.
+var ErrRange = errors.New("quantity out of range")
+
+// Check returns an error that is ErrRange if s is too long or has too large an exponent
+// to be a quantity. It does not say whether s is one.
+func Check(s string) error {
+	if len(s) > MaxLength {
+		return fmt.Errorf("%w: it has %d characters, more than %d", ErrRange, len(s), MaxLength)
+	}
+	i := strings.IndexAny(s, "eE")
+	if i < 0 || i == len(s)-1 {
+		return nil // no exponent, or the suffix E
+	}
+	exponent, err := strconv.Atoi(s[i+1:])
+	switch {
+	case errors.Is(err, strconv.ErrRange), err == nil && (exponent > MaxExponent || exponent < -MaxExponent):
+		return fmt.Errorf("%w: %q has an exponent beyond %d", ErrRange, s, MaxExponent)
+	}
+	return nil
+}
+
+// Parse is resource.ParseQuantity for text that nobody has checked.
+func Parse(s string) (resource.Quantity, error) {
+	if err := Check(s); err != nil {
+		return resource.Quantity{}, err
+	}
+	q, err := resource.ParseQuantity(s)
+	if err != nil {
+		return q, fmt.Errorf("parsing %q: %w", s, err)
+	}
+	return q, nil
+}
+
+// Lenient is a quantity in JSON of which a value that cannot be used counts as 0.
+type Lenient struct{ resource.Quantity }
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (l *Lenient) UnmarshalJSON(data []byte) error {
+	text := string(data)
+	if len(data) > 0 && data[0] == '"' {
+		if err := json.Unmarshal(data, &text); err != nil {
+			return err //nolint:wrapcheck // the decoder's own
+		}
+	}
+	l.Quantity = resource.Quantity{}
+	if q, err := Parse(text); err == nil {
+		l.Quantity = q
+	}
+	return nil
+}
+
+const (
+	// costlyLength and costlyExponent are from where the parser takes long. They are far
+	// beyond any quantity, and rare in other text, such as abbreviated hashes.
+	costlyLength   = 1000
+	costlyExponent = 9999
+)
+
+// CheckTree returns an error that is ErrRange if a tree of plain values has a text that
+// the parser of quantities would take long for. It is called before a tree is decoded
+// into types with quantities; text that is none has no limits.
+func CheckTree(tree any) error {
+	switch v := tree.(type) {
+	case string:
+		return checkCost(v)
+	case map[string]any:
+		for _, field := range v {
+			if err := CheckTree(field); err != nil {
+				return err
+			}
+		}
+	case []any:
+		for _, element := range v {
+			if err := CheckTree(element); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func checkCost(s string) error {
+	digits := strings.Trim(s[:min(len(s), costlyLength)], "+-.0123456789")
+	if digits == "" && len(s) > costlyLength {
+		return fmt.Errorf("%w: a number has %d characters", ErrRange, len(s))
+	}
+	i := strings.IndexAny(s, "eE")
+	if i < 0 || i > costlyLength || strings.Trim(s[:i], "+-.0123456789") != "" {
+		return nil
+	}
+	exponent, err := strconv.Atoi(s[i+1:])
+	if errors.Is(err, strconv.ErrRange) || err == nil && (exponent > costlyExponent || exponent < -costlyExponent) {
+		return fmt.Errorf("%w: %.64q has an exponent beyond %d", ErrRange, s, costlyExponent)
+	}
+	return nil
+}

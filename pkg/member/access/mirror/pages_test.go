@@ -1,0 +1,146 @@
+package mirror
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/karmada-toolkit/karmada/pkg/member/access"
+)
+
+// lister serves a number of objects in pages.
+type lister struct {
+	objects int
+	// fits is how many objects a page may have before it is refused as too large.
+	fits int64
+	// expires is the request at which the pages read so far are no longer good.
+	expires int
+	// empty has it answer with empty pages without end.
+	empty bool
+
+	limits   []int64
+	requests int
+}
+
+func (l *lister) list(_ context.Context, o metav1.ListOptions) (runtime.Object, error) {
+	l.requests++
+	l.limits = append(l.limits, o.Limit)
+	if o.ResourceVersion != "" || o.Limit == 0 {
+		return nil, fmt.Errorf("not paged: %+v", o)
+	}
+	if l.requests == l.expires {
+		return nil, apierrors.NewResourceExpired("too old")
+	}
+	if o.Limit > l.fits {
+		return nil, fmt.Errorf("wrapped: %w", &access.LimitError{})
+	}
+	list := &unstructured.UnstructuredList{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMapList"}}
+	list.SetResourceVersion("7")
+	if l.empty {
+		list.SetContinue("more")
+		return list, nil
+	}
+	from := 0
+	if o.Continue != "" {
+		_, _ = fmt.Sscan(o.Continue, &from)
+	}
+	to := min(l.objects, from+int(o.Limit))
+	for i := from; i < to; i++ {
+		u := unstructured.Unstructured{}
+		u.SetName(fmt.Sprint("n", i))
+		list.Items = append(list.Items, u)
+	}
+	if to < l.objects {
+		list.SetContinue(fmt.Sprint(to))
+	}
+	return list, nil
+}
+
+func (l *lister) mirror(maxSize int) *Mirror[string] {
+	return New(Config[string]{
+		Name: "test", List: l.list,
+		Keep: func(obj runtime.Object, _ *string) (string, error) {
+			u, ok := obj.(*unstructured.Unstructured)
+			if !ok {
+				return "", errors.New("unexpected")
+			}
+			return u.GetName(), nil
+		},
+		Size: func(s string) int { return len(s) }, MaxSize: func() int { return maxSize },
+	})
+}
+
+func TestPages(t *testing.T) {
+	for _, tc := range []struct {
+		name    string
+		lister  lister
+		maxSize int
+		want    int
+		err     string
+		limits  string
+	}{
+		{"one page", lister{objects: 3, fits: 500}, 1 << 20, 3, "", "[500]"},
+		{"several", lister{objects: 1001, fits: 500}, 1 << 20, 1001, "", "[500 500 500]"},
+		{"pages that are too large", lister{objects: 100, fits: 62}, 1 << 20, 100, "", "[500 62 62]"},
+		{"large objects", lister{objects: 3, fits: 1}, 1 << 20, 3, "", "[500 62 7 1 1 1]"},
+		{"an object that is too large", lister{objects: 3, fits: 0}, 1 << 20, 0, "refused", "[500 62 7 1]"},
+		{"pages that expire once", lister{objects: 1001, fits: 500, expires: 2}, 1 << 20, 1001, "", "[500 500 500 500 500]"},
+		{"endless empty pages", lister{fits: 500, empty: true}, 1 << 20, 0, "a page is empty", "[500]"},
+		{"more than fits", lister{objects: 1_000_000, fits: 500}, 64 << 10, 0, "more objects than can be kept", ""},
+		{"too many", lister{objects: 1_000_000, fits: 500}, 1 << 40, 0, "more objects than can be kept", ""},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			list, err := tc.lister.mirror(tc.maxSize).pages(t.Context())
+			if tc.err != "" {
+				if err == nil || !strings.Contains(err.Error(), tc.err) {
+					t.Fatalf("got %v, want %q", err, tc.err)
+				}
+			} else if err != nil || len(list.Items) != tc.want || list.ResourceVersion != "7" {
+				t.Fatalf("got %v, %v", list, err)
+			}
+			if got := fmt.Sprint(tc.lister.limits); tc.limits != "" && got != tc.limits {
+				t.Errorf("got pages of %s, want %s", got, tc.limits)
+			}
+		})
+	}
+}
+
+// TestStore_HasRoom adds objects one by one, as a watch does.
+func TestStore_HasRoom(t *testing.T) {
+	m := (&lister{}).mirror(1000)
+	s := (*store[string])(m)
+	obj := func(name string) *unstructured.Unstructured {
+		u := &unstructured.Unstructured{}
+		u.SetName(name)
+		return u
+	}
+	refused := 0
+	for i := range 100 {
+		if err := s.Add(obj(fmt.Sprint("n", i))); err != nil {
+			refused++
+		}
+	}
+	if m.Len() == 0 || m.size > 1000 || refused != 100-m.Len() || m.Failure() == nil {
+		t.Errorf("%d objects of %d bytes, %d refused, %v", m.Len(), m.size, refused, m.Failure())
+	}
+	if err := s.Delete(obj("n0")); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Add(obj("n0")); err != nil || m.Get(types.NamespacedName{Name: "n0"}) == nil {
+		t.Errorf("an object does not fit where one was removed: %v", err)
+	}
+	for i := range 100 {
+		_ = s.Delete(obj(fmt.Sprint("n", i)))
+	}
+	if m.size != 0 {
+		t.Errorf("an empty mirror has %d bytes", m.size)
+	}
+}
