@@ -2,6 +2,7 @@ package validation
 
 import (
 	"encoding/json"
+	"fmt"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -42,10 +43,35 @@ func ValidateComponents(components []workv1alpha2.Component) field.ErrorList {
 	return errs
 }
 
-// ValidateResourceBinding checks a ResourceBinding. Components is the feature
+// ValidateBindingResource refuses a reference of a ResourceBinding to an object of
+// another namespace. A nil old is a creation. A stored reference may stay:
+// controllers do not deliver it, and its binding must not be stuck.
+func ValidateBindingResource(namespace string, ref, old *workv1alpha2.ObjectReference) field.ErrorList {
+	if ref.Namespace == "" || ref.Namespace == namespace {
+		return nil
+	}
+	if old != nil && old.Namespace == ref.Namespace && old.APIVersion == ref.APIVersion && old.Kind == ref.Kind && old.Name == ref.Name {
+		return nil
+	}
+	return field.ErrorList{field.Forbidden(field.NewPath("spec", "resource", "namespace"), fmt.Sprintf(
+		"%q is not the namespace of the binding, %q; a ResourceBinding delivers objects of its own namespace only", ref.Namespace, namespace))}
+}
+
+// ValidateBindingID refuses another permanent id than the stored one: the Works
+// of a binding are found by it. An empty old id is a binding without.
+func ValidateBindingID(id, old string) field.ErrorList {
+	if old == "" || id == old {
+		return nil
+	}
+	return field.ErrorList{field.Forbidden(field.NewPath("metadata", "labels").Key(workv1alpha2.ResourceBindingPermanentIDLabel),
+		"the permanent id of a binding cannot be changed or removed")}
+}
+
+// ValidateResourceBinding checks a ResourceBinding that is created. Components is the feature
 // gate MultiplePodTemplatesScheduling.
 func ValidateResourceBinding(b *workv1alpha2.ResourceBinding, components bool) field.ErrorList {
 	errs := ValidateDependenciesAnnotation(b.Annotations)
+	errs = append(errs, ValidateBindingResource(b.Namespace, &b.Spec.Resource, nil)...)
 	if components {
 		errs = append(errs, ValidateComponents(b.Spec.Components)...)
 	}

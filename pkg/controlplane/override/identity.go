@@ -5,15 +5,12 @@ import (
 	"fmt"
 
 	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// ErrForbidden is the cause of an Error for an overrider that changes what its
-// policy must not change: the identity of an object, or, for a namespaced policy,
-// the rights or limits that an object sets.
+// ErrForbidden is the cause of an Error for an overrider that changes the identity
+// of an object.
 var ErrForbidden = errors.New("not allowed in an override")
 
 // shownValue is the length, in bytes, up to which values are part of messages.
@@ -65,47 +62,8 @@ func shorten(s string) string {
 	return s
 }
 
-// guard holds what the policies of one scope must leave as it is.
-type guard struct {
-	identity Identity
-	// rights is a copy of an object whose content only cluster-wide policies may
-	// change; nil for other objects.
-	rights map[string]any
-}
-
-// newGuard returns the guard of an object for the policies of one scope. Who may
-// write OverridePolicies in a namespace need not be allowed to write the objects
-// that grant rights or set limits in it.
-func newGuard(obj *unstructured.Unstructured, namespaced bool) guard {
-	g := guard{identity: IdentityOf(obj)}
-	if namespaced && setsRights(obj.GroupVersionKind().GroupKind()) {
-		g.rights = runtime.DeepCopyJSON(obj.Object)
-	}
-	return g
-}
-
 // setsRights reports whether objects of a kind grant rights or set limits in
 // their namespace: those that the default role "edit" may not write.
 func setsRights(kind schema.GroupKind) bool {
 	return kind.Group == rbacv1.GroupName || kind.Group == "" && (kind.Kind == "ResourceQuota" || kind.Kind == "LimitRange")
-}
-
-// check returns an error that wraps ErrForbidden when the object is no longer
-// what the guard protects.
-func (g *guard) check(obj map[string]any) error {
-	if err := g.identity.Check(obj); err != nil {
-		return err
-	}
-	if g.rights == nil {
-		return nil
-	}
-	for _, fields := range []map[string]any{g.rights, obj} {
-		for field := range fields {
-			if field != "metadata" && !equality.Semantic.DeepEqual(g.rights[field], obj[field]) {
-				return fmt.Errorf("a namespaced policy would change %s of %s %q; use a ClusterOverridePolicy: %w",
-					shorten(field), g.identity.Kind, g.identity.Name, ErrForbidden)
-			}
-		}
-	}
-	return nil
 }

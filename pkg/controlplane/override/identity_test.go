@@ -74,15 +74,13 @@ func TestApply_RightsAreForClusterPolicies(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			spec := `overrideRules: [{overriders: {` + tc.overriders + `}}]`
-			if _, _, err := Apply(object(t, tc.object), cluster("m1"), Policies{op(t, "p", spec)}); !errors.Is(err, ErrForbidden) {
-				t.Errorf("namespaced: got %v", err)
+			obj := object(t, tc.object)
+			if got, applied, err := Apply(obj, cluster("m1"), Policies{op(t, "p", spec)}); err != nil || got != obj || applied.Namespaced != nil {
+				t.Errorf("namespaced: got %v, %v", got, err)
 			}
-			if _, _, err := Apply(object(t, tc.object), cluster("m1"), Policies{cop(t, "p", spec)}); err != nil {
-				t.Errorf("cluster-wide: got %v", err)
-			}
-			both := Policies{cop(t, "p", spec), op(t, "l", `overrideRules: [{overriders: {labelsOverrider: [{operator: add, value: {a: b}}]}}]`)}
-			if _, _, err := Apply(object(t, tc.object), cluster("m1"), both); err != nil {
-				t.Errorf("labels after a cluster-wide policy: %v", err)
+			got, _, err := Apply(obj, cluster("m1"), Policies{cop(t, "p", spec), op(t, "q", `overrideRules: [{overriders: {plaintext: [{path: /nope, operator: remove}]}}]`)})
+			if err != nil || got == obj {
+				t.Errorf("cluster-wide, beside a namespaced one that fails: got %v", err)
 			}
 		})
 	}

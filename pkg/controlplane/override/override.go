@@ -45,9 +45,11 @@ func (e *Error) Unwrap() error { return e.Err }
 // rules were applied. Cluster-wide policies come first, then those of the
 // object's namespace; less specific ones before more specific ones.
 //
-// No policy changes the apiVersion, kind, namespace or name of the object, and no
-// namespaced policy changes objects that grant rights or set limits: one that
-// would is an Error that wraps ErrForbidden.
+// No policy changes the apiVersion, kind, namespace or name of the object: one that
+// would is an Error that wraps ErrForbidden. Namespaced policies are not applied to
+// Roles, RoleBindings, ResourceQuotas and LimitRanges: who may write policies in a
+// namespace need not be allowed to write those, or to keep them from members by a
+// policy that fails.
 //
 // obj is never changed. When no rule applies it is returned itself; otherwise
 // the result is a copy that the caller owns. A caller that changes the result in
@@ -56,13 +58,13 @@ func Apply(obj *unstructured.Unstructured, cluster *clusterv1alpha1.Cluster, pol
 	if cluster == nil {
 		return nil, Applied{}, errors.New("applying override policies: no cluster")
 	}
-	r := run{cluster: cluster, source: obj, obj: obj}
+	r := run{cluster: cluster, source: obj, obj: obj, identity: IdentityOf(obj)}
 	clusterWide, err := r.scope(policies, "")
 	if err != nil {
 		return nil, Applied{}, err
 	}
 	var namespaced []AppliedRule
-	if namespace := obj.GetNamespace(); namespace != "" {
+	if namespace := obj.GetNamespace(); namespace != "" && !setsRights(obj.GroupVersionKind().GroupKind()) {
 		if namespaced, err = r.scope(policies, namespace); err != nil {
 			return nil, Applied{}, err
 		}
@@ -82,7 +84,7 @@ func isSecret(obj *unstructured.Unstructured) bool {
 type run struct {
 	cluster     *clusterv1alpha1.Cluster
 	source, obj *unstructured.Unstructured
-	guard       guard
+	identity    Identity
 }
 
 // ranked is a policy that selects the object.
@@ -110,10 +112,6 @@ func (r *run) scope(policies Policies, namespace string) ([]AppliedRule, error) 
 	slices.SortFunc(selected, func(a, b ranked) int {
 		return cmp.Or(cmp.Compare(a.priority, b.priority), cmp.Compare(a.GetName(), b.GetName()))
 	})
-	if len(selected) == 0 {
-		return nil, nil
-	}
-	r.guard = newGuard(r.obj, namespace != "")
 	var applied []AppliedRule
 	for _, p := range selected {
 		for i, rule := range rules(p.OverrideSpec()) {
@@ -207,7 +205,7 @@ func each[T any](r *run, name string, list []T, apply func(*T) error) error {
 	for i := range list {
 		err := apply(&list[i])
 		if err == nil {
-			err = r.guard.check(r.obj.Object)
+			err = r.identity.Check(r.obj.Object)
 		}
 		if err != nil {
 			return &located{at: fmt.Sprintf("%s[%d]", name, i), err: err}

@@ -30,6 +30,12 @@ func skippedGroups() []string {
 	}
 }
 
+// ReservedAPI reports whether objects of a kind are never propagated, whatever
+// other kinds a control plane skips. Versions do not matter.
+func ReservedAPI(gvk schema.GroupVersionKind) bool {
+	return slices.Contains(skippedGroups(), gvk.Group) || gvk.Group == "coordination.k8s.io" || gvk.Group == "" && strings.EqualFold(gvk.Kind, "event")
+}
+
 // ParseAPIs returns the types that are never propagated and those named by
 // tokens, which are separated by semicolons: "<group>", "<group>/<version>",
 // "<group>/<version>/<Kind>,<Kind>" or "v1/<Kind>,<Kind>" for the core group.

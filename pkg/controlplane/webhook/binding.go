@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"net/http"
 
+	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/karmada-toolkit/karmada/pkg/apis/validation"
@@ -101,9 +103,11 @@ type bindingGlance struct {
 	metav1.TypeMeta `json:",inline"`
 	Metadata        struct {
 		Annotations map[string]string `json:"annotations"`
+		Labels      map[string]string `json:"labels"`
 	} `json:"metadata"`
 	Spec struct {
-		Components []workv1alpha2.Component `json:"components"`
+		Components []workv1alpha2.Component     `json:"components"`
+		Resource   workv1alpha2.ObjectReference `json:"resource"`
 	} `json:"spec"`
 }
 
@@ -134,6 +138,11 @@ func (v *bindingValidator) Handle(ctx context.Context, req admission.Request) ad
 		return admission.Errored(http.StatusBadRequest, err)
 	}
 	errs := validation.ValidateDependenciesAnnotation(seen.Metadata.Annotations)
+	boundary, err := seen.boundary(&req)
+	if err != nil {
+		return admission.Errored(http.StatusBadRequest, err)
+	}
+	errs = append(errs, boundary...)
 	if v.components {
 		errs = append(errs, validation.ValidateComponents(seen.Spec.Components)...)
 	}
@@ -144,4 +153,18 @@ func (v *bindingValidator) Handle(ctx context.Context, req admission.Request) ad
 		return v.quotas.admit(ctx, &req, v.kind)
 	}
 	return admission.Allowed("")
+}
+
+// boundary checks what ties a binding to its namespace and its Works.
+func (b *bindingGlance) boundary(req *admission.Request) (field.ErrorList, error) {
+	if req.Operation != admissionv1.Update {
+		return validation.ValidateBindingResource(req.Namespace, &b.Spec.Resource, nil), nil
+	}
+	var old bindingGlance
+	if err := json.Unmarshal(req.OldObject.Raw, &old); err != nil {
+		return nil, fmt.Errorf("decoding the stored ResourceBinding: %w", err)
+	}
+	const id = workv1alpha2.ResourceBindingPermanentIDLabel
+	return append(validation.ValidateBindingResource(req.Namespace, &b.Spec.Resource, &old.Spec.Resource),
+		validation.ValidateBindingID(b.Metadata.Labels[id], old.Metadata.Labels[id])...), nil
 }

@@ -219,3 +219,43 @@ func TestValidatePolicy_Warns(t *testing.T) {
 		t.Errorf("warnings without knowledge: %q", resp.Warnings)
 	}
 }
+
+func TestResourceBinding_StaysInItsNamespace(t *testing.T) {
+	const (
+		kind    = "apiVersion: work.karmada.io/v1alpha2\nkind: ResourceBinding\n"
+		own     = kind + "metadata: {name: a, namespace: team, labels: {resourcebinding.karmada.io/permanent-id: x}}\nspec: {resource: {apiVersion: v1, kind: Secret, namespace: team, name: s}}\n"
+		none    = kind + "metadata: {name: a, namespace: team, labels: {resourcebinding.karmada.io/permanent-id: x}}\nspec: {resource: {apiVersion: v1, kind: Secret, name: s}}\n"
+		foreign = kind + "metadata: {name: a, namespace: team, labels: {resourcebinding.karmada.io/permanent-id: x}}\nspec: {resource: {apiVersion: v1, kind: Secret, namespace: karmada-cluster, name: s}}\n"
+		renamed = kind + "metadata: {name: a, namespace: team, labels: {resourcebinding.karmada.io/permanent-id: x}}\nspec: {resource: {apiVersion: v1, kind: Secret, namespace: karmada-cluster, name: t}}\n"
+		otherID = kind + "metadata: {name: a, namespace: team, labels: {resourcebinding.karmada.io/permanent-id: other}}\nspec: {resource: {apiVersion: v1, kind: Secret, namespace: team, name: s}}\n"
+		noID    = kind + "metadata: {name: a, namespace: team}\nspec: {resource: {apiVersion: v1, kind: Secret, namespace: team, name: s}}\n"
+	)
+	const namespace = `spec.resource.namespace: Forbidden: "karmada-cluster" is not the namespace of the binding, "team"; a ResourceBinding delivers objects of its own namespace only`
+	const id = "metadata.labels[resourcebinding.karmada.io/permanent-id]: Forbidden: the permanent id of a binding cannot be changed or removed"
+	for name, tc := range map[string]struct{ object, old, want string }{
+		"of its own namespace":                    {object: own},
+		"without a namespace":                     {object: none},
+		"of another namespace":                    {object: foreign, want: namespace},
+		"changed to another namespace":            {object: foreign, old: own, want: namespace},
+		"filled with another namespace":           {object: foreign, old: none, want: namespace},
+		"a stored one may stay":                   {object: foreign, old: foreign},
+		"a stored one must not turn to another":   {object: renamed, old: foreign, want: namespace},
+		"a stored one is mended":                  {object: own, old: foreign},
+		"the id changes":                          {object: otherID, old: own, want: id},
+		"the id goes":                             {object: noID, old: own, want: id},
+		"a stored one without an id gets its own": {object: own, old: noID},
+	} {
+		t.Run(name, func(t *testing.T) {
+			q := question{path: "/validate-resourcebinding", namespace: "team", object: tc.object, old: tc.old}
+			if tc.old != "" {
+				q.operation = admissionv1.Update
+			}
+			resp := ask(t, deps(), q)
+			if tc.want != "" {
+				wantRefused(t, resp, 403, tc.want)
+			} else if !resp.Allowed {
+				t.Errorf("refused: %s", resp.Result.Message)
+			}
+		})
+	}
+}

@@ -5,6 +5,7 @@ package works
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -25,6 +26,7 @@ import (
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/manifest"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/override"
 )
 
 // Want is a Work as it should be.
@@ -197,6 +199,23 @@ func (want *Want) mayAdopt(existing *workv1alpha1.Work) error {
 	} {
 		if have := existing.Annotations[key]; have != "" && have != want.Annotations[key] {
 			return fmt.Errorf("work %s/%s comes from %s %q: %w", want.Namespace, want.Name, key, have, ErrForeign)
+		}
+	}
+	return want.sameObject(existing)
+}
+
+// sameObject returns an error when a Work that no binding claims carries another
+// object: names of Works have a short hash, and may be those of an administrator.
+func (want *Want) sameObject(existing *workv1alpha1.Work) error {
+	if want.Binding == nil || existing.Annotations[workv1alpha2.ResourceBindingNameAnnotation] != "" ||
+		existing.Annotations[workv1alpha2.ClusterResourceBindingAnnotation] != "" {
+		return nil
+	}
+	wanted := override.IdentityOf(want.Object)
+	for i := range existing.Spec.Workload.Manifests {
+		obj := map[string]any{}
+		if json.Unmarshal(existing.Spec.Workload.Manifests[i].Raw, &obj) != nil || wanted.Check(obj) != nil {
+			return fmt.Errorf("work %s/%s carries another object and comes from no binding: %w", want.Namespace, want.Name, ErrForeign)
 		}
 	}
 	return nil

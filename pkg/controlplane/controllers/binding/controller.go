@@ -32,10 +32,12 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/works"
 )
 
-// Interpreter divides replicas. It may change the object it gets.
+// Interpreter divides replicas and names dependencies. ReviseReplica may change
+// the object it gets.
 type Interpreter interface {
 	HookEnabled(gvk schema.GroupVersionKind, op configv1alpha1.InterpreterOperation) bool
 	ReviseReplica(obj *unstructured.Unstructured, replicas int64) (*unstructured.Unstructured, error)
+	GetDependencies(obj *unstructured.Unstructured) ([]configv1alpha1.DependentObjectReference, error)
 }
 
 // Deps is what the controllers need beside a manager.

@@ -68,6 +68,7 @@ func newHarness(t *testing.T, template *unstructured.Unstructured, b workv1alpha
 		stored = append(stored, &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name}})
 	}
 	h.client = fake.NewClientBuilder().WithScheme(kube.NewScheme()).WithObjects(stored...).
+		WithStatusSubresource(&workv1alpha2.ResourceBinding{}, &workv1alpha2.ClusterResourceBinding{}).
 		WithIndex(&workv1alpha1.Work{}, workIndex, workKeys).
 		WithIndex(&workv1alpha2.ResourceBinding{}, kindIndex, kindKeys).
 		WithIndex(&workv1alpha2.ClusterResourceBinding{}, kindIndex, kindKeys).

@@ -54,7 +54,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{}, fmt.Errorf("%s %s: %w", r.scope.Kind, req.NamespacedName, errNoID)
 	}
 	began := r.clock.Now()
-	result, err := r.sync(ctx, b, id)
+	result, err := r.deliver(ctx, b, id)
 	outcome := "success"
 	if err != nil {
 		outcome = "error"
@@ -70,12 +70,8 @@ func (r *reconciler) finalize(ctx context.Context, b workv1alpha2.Binding, id st
 		return err
 	}
 	if id != "" {
-		existing, err := r.worksOf(ctx, id)
-		if err != nil {
-			return fmt.Errorf("listing works: %w", err)
-		}
-		if err := r.deleteWorks(ctx, id, r.unwanted(id, existing, "", nil)); err != nil {
-			return r.cleanupFailed(b, err)
+		if err := r.deleteAll(ctx, b, id); err != nil {
+			return err
 		}
 	}
 	target := r.scope.New()
@@ -89,9 +85,9 @@ func (r *reconciler) finalize(ctx context.Context, b workv1alpha2.Binding, id st
 
 // unwanted returns the Works that are in none of the wanted clusters, or have
 // another name than the binding's Works.
-func (r *reconciler) unwanted(id string, existing []workv1alpha1.Work, name string, wanted sets.Set[string]) []types.NamespacedName {
+func (r *reconciler) unwanted(owner string, existing []workv1alpha1.Work, name string, wanted sets.Set[string]) []types.NamespacedName {
 	var out []types.NamespacedName
-	for _, key := range r.ledger.unseen(id, existing) {
+	for _, key := range r.ledger.unseen(owner, existing) {
 		if !inWanted(key.Namespace, wanted) {
 			out = append(out, key)
 		}
@@ -110,7 +106,7 @@ func inWanted(namespace string, wanted sets.Set[string]) bool {
 	return err == nil && wanted.Has(cluster)
 }
 
-func (r *reconciler) deleteWorks(ctx context.Context, id string, keys []types.NamespacedName) error {
+func (r *reconciler) deleteWorks(ctx context.Context, owner string, keys []types.NamespacedName) error {
 	var g errgroup.Group
 	g.SetLimit(parallel)
 	for _, key := range keys {
@@ -119,7 +115,7 @@ func (r *reconciler) deleteWorks(ctx context.Context, id string, keys []types.Na
 			if err := r.client.Delete(ctx, work); client.IgnoreNotFound(err) != nil {
 				return fmt.Errorf("deleting work %s: %w", key, err)
 			}
-			r.ledger.deleted(id, key)
+			r.ledger.deleted(owner, key)
 			return nil
 		})
 	}
@@ -131,16 +127,29 @@ func (r *reconciler) cleanupFailed(b workv1alpha2.Binding, err error) error {
 	return err
 }
 
+// deliver brings the Works in line with a binding that may deliver its template,
+// and deletes those of one that must not.
+func (r *reconciler) deliver(ctx context.Context, b workv1alpha2.Binding, id string) (reconcile.Result, error) {
+	refusal, err := r.refusal(ctx, b)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	if refusal != nil {
+		return reconcile.Result{}, r.refuse(ctx, b, id, refusal)
+	}
+	return r.sync(ctx, b, id)
+}
+
 func (r *reconciler) sync(ctx context.Context, b workv1alpha2.Binding, id string) (reconcile.Result, error) {
 	spec := b.GetSpec()
-	existing, err := r.worksOf(ctx, id)
+	existing, err := r.worksOf(ctx, b, id)
 	if err != nil {
-		return reconcile.Result{}, fmt.Errorf("listing works: %w", err)
+		return reconcile.Result{}, err
 	}
 	targets := targetsOf(spec)
 	name := names.Work(spec.Resource.Kind, spec.Resource.Name, spec.Resource.Namespace)
-	orphans := r.unwanted(id, existing, name, expected(spec))
-	if err := r.deleteWorks(ctx, id, orphans); err != nil {
+	orphans := r.unwanted(ledgerKey(b, id), existing, name, expected(spec))
+	if err := r.deleteWorks(ctx, ledgerKey(b, id), orphans); err != nil {
 		return reconcile.Result{}, r.cleanupFailed(b, err)
 	}
 	if stillThere(existing, leaving(spec, targets)) {
@@ -154,10 +163,13 @@ func (r *reconciler) sync(ctx context.Context, b workv1alpha2.Binding, id string
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	s := &syncing{reconciler: r, binding: b, id: id, template: obj, targets: targets}
+	if b, err = r.hold(ctx, b); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	s := &syncing{reconciler: r, binding: b, id: id, template: obj, targets: targets, existing: existing}
 	changed, err := s.run(ctx)
 	r.report(s, changed || len(orphans) > 0, err)
-	return reconcile.Result{}, err
+	return reconcile.Result{}, errors.Join(err, r.recordOverrides(ctx, b, err))
 }
 
 // report publishes what came of a sync, if anything.

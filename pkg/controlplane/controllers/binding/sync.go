@@ -18,6 +18,7 @@ import (
 	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
+	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/manifest"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/override"
@@ -32,6 +33,8 @@ type syncing struct {
 	template    *unstructured.Unstructured
 	targets     []workv1alpha2.TargetCluster
 	completions map[string]int64
+	// existing are the Works of the binding before. They are shared and read-only.
+	existing []workv1alpha1.Work
 }
 
 // run writes the Work of every target. One that fails does not keep the others
@@ -79,7 +82,7 @@ func (s *syncing) one(ctx context.Context, target *workv1alpha2.TargetCluster, p
 	obj, applied, err := override.Apply(obj, cluster, policies)
 	if err != nil {
 		s.overrides.Failed(s.template, err)
-		return works.Unchanged, err
+		return works.Unchanged, errors.Join(err, s.discard(ctx, target.Name, err))
 	}
 	annotations, err := applied.Annotations()
 	if err != nil {
@@ -92,7 +95,7 @@ func (s *syncing) one(ctx context.Context, target *workv1alpha2.TargetCluster, p
 		return result, err
 	}
 	if result == works.Created {
-		s.ledger.created(s.id, types.NamespacedName{Namespace: want.Namespace, Name: want.Name})
+		s.ledger.created(ledgerKey(s.binding, s.id), types.NamespacedName{Namespace: want.Namespace, Name: want.Name})
 	}
 	s.overrides.Succeeded(s.template, target.Name, applied)
 	return result, nil
@@ -108,6 +111,9 @@ func (s *syncing) revise(target *workv1alpha2.TargetCluster) (*unstructured.Unst
 			return nil, fmt.Errorf("revising replicas: %w", err)
 		}
 		obj = revised
+	}
+	if err := override.IdentityOf(s.template).Check(obj.Object); err != nil {
+		return nil, fmt.Errorf("revising replicas: %w", err)
 	}
 	if s.completions == nil {
 		return obj, nil

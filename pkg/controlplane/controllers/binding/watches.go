@@ -2,6 +2,7 @@ package binding
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 
@@ -149,9 +150,27 @@ func (r *reconciler) requests(ctx context.Context, namespace, kind string, rs *p
 	return out
 }
 
-// worksOf returns the Works of a binding. They are shared and read-only.
-func (r *reconciler) worksOf(ctx context.Context, id string) ([]workv1alpha1.Work, error) {
+// worksOf returns the Works of a binding. They are shared and read-only. Ids are
+// labels that users can write: a Work that names another binding is not returned.
+func (r *reconciler) worksOf(ctx context.Context, b workv1alpha2.Binding, id string) ([]workv1alpha1.Work, error) {
 	list := &workv1alpha1.WorkList{}
-	err := r.client.List(ctx, list, client.MatchingFields{workIndex: id}, client.UnsafeDisableDeepCopy)
-	return list.Items, err
+	if err := r.client.List(ctx, list, client.MatchingFields{workIndex: id}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing works: %w", err)
+	}
+	own := r.scope.Annotations(client.ObjectKeyFromObject(b))
+	return slices.DeleteFunc(list.Items, func(w workv1alpha1.Work) bool { return namesOther(w.Annotations, own) }), nil
+}
+
+// namesOther reports whether the annotations of a Work name another binding, of
+// either kind, than those given.
+func namesOther(annotations, own map[string]string) bool {
+	for _, key := range []string{
+		workv1alpha2.ResourceBindingNamespaceAnnotation, workv1alpha2.ResourceBindingNameAnnotation,
+		workv1alpha2.ClusterResourceBindingAnnotation,
+	} {
+		if have := annotations[key]; have != "" && have != own[key] {
+			return true
+		}
+	}
+	return false
 }

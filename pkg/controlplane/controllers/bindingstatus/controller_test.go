@@ -325,3 +325,32 @@ func TestReconcile_RecordsEverySuccess(t *testing.T) {
 		t.Errorf("recorded again: %v", got)
 	}
 }
+
+// A binding made by hand, with a status made by hand, must not reset the status of
+// somebody else's template.
+func TestReconcile_TemplateOfAnotherNamespace(t *testing.T) {
+	for namespace, want := range map[string][]string{"default": {"binding", "template"}, "other": {"binding"}} {
+		t.Run(namespace, func(t *testing.T) {
+			b := newBench(t, Scopes()[0], "m1")
+			binding := &workv1alpha2.ResourceBinding{}
+			must(t, b.client.Get(t.Context(), b.key, binding))
+			binding.Spec.Resource.Namespace = namespace
+			must(t, b.client.Update(t.Context(), binding))
+			binding.Status.AggregatedStatus = []workv1alpha2.AggregatedStatusItem{{ClusterName: "m1", Applied: true}}
+			binding.Status.Conditions = []metav1.Condition{fullyAppliedCondition(true, b.clock.Now())}
+			must(t, b.client.Status().Update(t.Context(), binding))
+			template := &unstructured.Unstructured{Object: map[string]any{
+				"apiVersion": "apps/v1", "kind": "Deployment", "metadata": map[string]any{"namespace": "other", "name": "a", "uid": "template"},
+			}}
+			must(t, b.client.Create(t.Context(), template))
+			_, err := b.reconcile()
+			must(t, err)
+			b.clock.Step(time.Minute)
+			_, err = b.reconcile()
+			must(t, err)
+			if diff := cmp.Diff(want, b.patches); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}

@@ -17,6 +17,7 @@ import (
 
 	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/delivery"
 )
 
 // The events of the controllers.
@@ -44,6 +45,9 @@ type templateState struct {
 func (r *Reconciler) template(ctx context.Context, binding workv1alpha2.Binding, s *state, items []workv1alpha2.AggregatedStatusItem) error {
 	ref := binding.GetSpec().Resource
 	gvk := schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind)
+	if ns := binding.GetNamespace(); ns != "" && (ref.Namespace != ns || delivery.Check(ns, &ref) != nil) {
+		return nil // a binding made by hand; nothing outside its namespace may change by it
+	}
 	if len(items) == 0 && binding.GetStatus().AggregatedStatus == nil && s.written == nil ||
 		!r.deps.Interpreter.HookEnabled(gvk, configv1alpha1.InterpreterOperationAggregateStatus) {
 		return nil

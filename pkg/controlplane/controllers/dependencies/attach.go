@@ -74,8 +74,9 @@ func (r *reconciler) wanted(ctx context.Context, ref *workv1alpha2.ObjectReferen
 func (r *reconciler) resolve(ctx context.Context, deps []configv1alpha1.DependentObjectReference) ([]*unstructured.Unstructured, error) {
 	var out []*unstructured.Unstructured
 	seen := map[types.UID]bool{}
-	add := func(obj *unstructured.Unstructured) {
-		if !seen[obj.GetUID()] {
+	add := func(obj *unstructured.Unstructured, dep *configv1alpha1.DependentObjectReference) {
+		// A list without a namespace would be one of all namespaces.
+		if !seen[obj.GetUID()] && obj.GetNamespace() == dep.Namespace {
 			seen[obj.GetUID()] = true
 			out = append(out, obj)
 		}
@@ -91,7 +92,7 @@ func (r *reconciler) resolve(ctx context.Context, deps []configv1alpha1.Dependen
 			if err != nil {
 				return nil, err
 			}
-			add(obj)
+			add(obj, dep)
 			continue
 		}
 		selector, err := metav1.LabelSelectorAsSelector(dep.LabelSelector)
@@ -103,7 +104,7 @@ func (r *reconciler) resolve(ctx context.Context, deps []configv1alpha1.Dependen
 			return nil, err
 		}
 		for _, obj := range objs {
-			add(obj)
+			add(obj, dep)
 		}
 	}
 	return out, nil

@@ -27,6 +27,7 @@ import (
 	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/customizations/changes"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/delivery"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
 )
 
@@ -123,6 +124,9 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{}, nil
 	}
 	ref := &b.Spec.Resource
+	if ref.Namespace == "" || delivery.Check(b.Namespace, ref) != nil {
+		return reconcile.Result{}, r.stop(ctx, b) // the binding controller says why nothing is delivered
+	}
 	obj, err := r.store.Get(ctx, schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind), ref.Namespace, ref.Name)
 	if apierrors.IsNotFound(err) {
 		return reconcile.Result{}, nil // the binding goes with its template
@@ -135,6 +139,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		r.events.Warning(obj, ReasonGetDependenciesFailed, err.Error())
 		return reconcile.Result{}, err
 	}
+	deps, refused := r.own(b.Namespace, deps)
 	if len(deps) == 0 && !held(b) {
 		r.events.Detail(obj, ReasonGetDependenciesSucceed, "Get dependencies(0) succeed.")
 		return reconcile.Result{}, nil
@@ -147,7 +152,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		r.events.Normal(obj, ReasonGetDependenciesSucceed, fmt.Sprintf("Get dependencies(%d) succeed.", len(deps)))
 	}
 	changed, err := r.distribute(ctx, b, deps)
-	r.report(b, changed, err)
+	r.report(b, changed, errors.Join(append([]error{err}, refused...)...))
 	return reconcile.Result{}, err
 }
 
@@ -175,6 +180,28 @@ func (r *reconciler) dependencies(obj *unstructured.Unstructured) ([]configv1alp
 	deps = slices.Clone(deps)
 	slices.SortStableFunc(deps, compare)
 	return deps, nil
+}
+
+// own returns the dependencies that a template of the namespace may have, and why
+// the others are refused. Interpreters take namespaces from templates, which are
+// written by users of the template's namespace.
+func (r *reconciler) own(namespace string, deps []configv1alpha1.DependentObjectReference) (own []configv1alpha1.DependentObjectReference, refused []error) {
+	for _, dep := range deps {
+		ref := workv1alpha2.ObjectReference{APIVersion: dep.APIVersion, Kind: dep.Kind, Namespace: dep.Namespace, Name: dep.Name}
+		refusal := delivery.Check(namespace, &ref)
+		if refusal == nil && dep.Namespace == "" {
+			_, namespaced, known := r.store.Resource(schema.FromAPIVersionAndKind(dep.APIVersion, dep.Kind))
+			if known && namespaced || !known && dep.Name == "" {
+				refusal = &delivery.Refusal{Reason: delivery.ReasonWrongScope, Message: "the dependency has no namespace"}
+			}
+		}
+		if refusal != nil {
+			refused = append(refused, fmt.Errorf("dependency on %s %s/%s: %w", dep.Kind, dep.Namespace, dep.Name, refusal))
+			continue
+		}
+		own = append(own, dep)
+	}
+	return own, refused
 }
 
 // record writes the dependencies, and the finalizer that undoes what follows, on

@@ -381,3 +381,63 @@ func TestReconcile_NameTakenByAnotherGroupGetsASuffix(t *testing.T) {
 		t.Errorf("still attached: %+v", left.Spec.RequiredBy)
 	}
 }
+
+// named is an interpreter whose dependencies come from the template, as those of
+// customizations do.
+type named struct {
+	Interpreter
+	deps []configv1alpha1.DependentObjectReference
+}
+
+func (n named) GetDependencies(*unstructured.Unstructured) ([]configv1alpha1.DependentObjectReference, error) {
+	return n.deps, nil
+}
+
+func TestReconcile_DependenciesOfAnotherNamespaceAreRefused(t *testing.T) {
+	foreign := configMap("theirs")
+	foreign.SetNamespace("other")
+	foreign.SetLabels(map[string]string{"a": "b"})
+	everything := &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}
+	h := newHarness(t, []*unstructured.Unstructured{deployment("nginx"), configMap("conf"), foreign}, bindingOf("nginx", "m1"))
+	h.r.interpreter = named{h.r.interpreter, []configv1alpha1.DependentObjectReference{
+		{APIVersion: "v1", Kind: "ConfigMap", Namespace: "default", Name: "conf"},
+		{APIVersion: "v1", Kind: "ConfigMap", Namespace: "other", Name: "theirs"},
+		{APIVersion: "v1", Kind: "ConfigMap", Namespace: "other", LabelSelector: everything},
+		{APIVersion: "v1", Kind: "ConfigMap", LabelSelector: everything}, // of all namespaces
+		{APIVersion: "v1", Kind: "ConfigMap", Name: "theirs"},
+		{APIVersion: "cluster.karmada.io/v1alpha1", Kind: "Cluster", Name: "m1"},
+	}}
+	h.reconcile("nginx-deployment")
+	list := &workv1alpha2.ResourceBindingList{}
+	if err := h.client.List(t.Context(), list); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for i := range list.Items {
+		got = append(got, list.Items[i].Namespace+"/"+list.Items[i].Name)
+	}
+	if diff := cmp.Diff([]string{"default/conf-configmap", "default/nginx-deployment"}, got); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(1, len(recorded(h.binding("nginx-deployment")))); diff != "" {
+		t.Error(diff)
+	}
+	if events := strings.Join(h.published(), "\n"); !strings.Contains(events, "dependency on ConfigMap other/theirs") || !strings.Contains(events, ReasonSyncFailed) {
+		t.Errorf("events %q", events)
+	}
+}
+
+func TestReconcile_ForeignTemplateHasNoDependencies(t *testing.T) {
+	template := deployment("nginx", "conf")
+	template.SetNamespace("other")
+	foreign := configMap("conf")
+	foreign.SetNamespace("other")
+	b := bindingOf("nginx", "m1")
+	b.Spec.Resource.Namespace = "other"
+	h := newHarness(t, []*unstructured.Unstructured{template, foreign}, b)
+	h.reconcile("nginx-deployment")
+	list := &workv1alpha2.ResourceBindingList{}
+	if err := h.client.List(t.Context(), list); err != nil || len(list.Items) != 1 {
+		t.Errorf("%d bindings, %v", len(list.Items), err)
+	}
+}

@@ -1,0 +1,271 @@
+package binding
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/apis/names"
+	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
+	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
+	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/delivery"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates/templatestest"
+)
+
+// workOf returns a Work of a binding, as the controller writes it.
+func workOf(namespace, name, id, bindingNamespace, bindingName string, manifest *unstructured.Unstructured) *workv1alpha1.Work {
+	w := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{
+		Namespace: namespace, Name: name, Labels: map[string]string{workv1alpha2.ResourceBindingPermanentIDLabel: id},
+		Annotations: map[string]string{
+			workv1alpha2.ResourceBindingNamespaceAnnotation: bindingNamespace, workv1alpha2.ResourceBindingNameAnnotation: bindingName,
+		},
+	}}
+	data, err := json.Marshal(manifest.Object)
+	if err != nil {
+		panic(err)
+	}
+	w.Spec.Workload.Manifests = []workv1alpha1.Manifest{{RawExtension: runtime.RawExtension{Raw: data}}}
+	return w
+}
+
+// clustersThatKeepWorks returns the clusters with Works that are not being deleted.
+func (h *harness) clustersThatKeepWorks() []string {
+	h.Helper()
+	list := &workv1alpha1.WorkList{}
+	if err := h.client.List(h.Context(), list); err != nil {
+		h.Fatal(err)
+	}
+	var out []string
+	for _, w := range list.Items {
+		if w.DeletionTimestamp == nil {
+			out = append(out, strings.TrimPrefix(w.Namespace, "karmada-es-"))
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+func (h *harness) deliverable() *metav1.Condition {
+	h.Helper()
+	b := h.r.scope.New()
+	if err := h.client.Get(h.Context(), h.key, b); err != nil {
+		h.Fatal(err)
+	}
+	return meta.FindStatusCondition(b.GetStatus().Conditions, delivery.Condition)
+}
+
+func TestReconcile_RefusesForeignTemplates(t *testing.T) {
+	for name, tc := range map[string]struct {
+		template *unstructured.Unstructured
+		change   func(*workv1alpha2.ObjectReference)
+		reason   string
+	}{
+		"of another namespace": {deployment(), func(ref *workv1alpha2.ObjectReference) { ref.Namespace = "other" }, delivery.ReasonForeignNamespace},
+		"a Secret of a member": {nil, func(ref *workv1alpha2.ObjectReference) {
+			*ref = workv1alpha2.ObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: "karmada-cluster", Name: "m1"}
+		}, delivery.ReasonForeignNamespace},
+		"without a namespace": {deployment(), func(ref *workv1alpha2.ObjectReference) { ref.Namespace = "" }, delivery.ReasonWrongScope},
+		"cluster-scoped": {nil, func(ref *workv1alpha2.ObjectReference) {
+			*ref = workv1alpha2.ObjectReference{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole", Name: "cluster-admin"}
+		}, delivery.ReasonWrongScope},
+		"of a reserved API": {nil, func(ref *workv1alpha2.ObjectReference) {
+			*ref = workv1alpha2.ObjectReference{APIVersion: "policy.karmada.io/v1alpha1", Kind: "PropagationPolicy", Namespace: "default", Name: "p"}
+		}, delivery.ReasonReservedAPI},
+		"nothing": {nil, func(ref *workv1alpha2.ObjectReference) { *ref = workv1alpha2.ObjectReference{} }, delivery.ReasonWrongScope},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := resourceBinding(map[string]int32{"m1": 1})
+			tc.change(&b.Spec.Resource)
+			ref := b.Spec.Resource
+			if tc.template != nil {
+				tc.template.SetNamespace(ref.Namespace)
+			}
+			// Works of it are there from before it was refused.
+			h := newHarness(t, tc.template, b,
+				workOf("karmada-es-m1", names.Work(ref.Kind, ref.Name, ref.Namespace), "id-b", "default", "nginx-deployment", deployment()))
+			h.mustReconcile()
+			if got := h.clustersWithWorks(); len(got) > 0 {
+				t.Errorf("works in %v", got)
+			}
+			condition := h.deliverable()
+			if condition == nil || condition.Status != metav1.ConditionFalse || condition.Reason != tc.reason || condition.Message == "" {
+				t.Errorf("condition %+v", condition)
+			}
+			if got := h.published(); len(got) != 1 || !strings.Contains(got[0], ReasonNotDeliverable) {
+				t.Errorf("events %q", got)
+			}
+			h.taken()
+			h.mustReconcile()
+			if got := h.taken(); len(got) > 0 {
+				t.Errorf("a second reconcile writes %v", got)
+			}
+			// It delivers when it refers to what it may deliver.
+			h.r.store = templatestest.New(t, []*unstructured.Unstructured{deployment()}).Store
+			h.change(func(spec *workv1alpha2.ResourceBindingSpec) {
+				spec.Resource = resourceBinding(nil).Spec.Resource
+			})
+			h.mustReconcile()
+			if condition := h.deliverable(); condition != nil {
+				t.Errorf("condition %+v", condition)
+			}
+			h.work("m1")
+		})
+	}
+}
+
+// Ids are labels: a binding that takes another one's id gets none of its Works.
+func TestReconcile_WorksOfAnotherBindingStay(t *testing.T) {
+	other := deployment()
+	other.SetNamespace("other")
+	theirs := workOf("karmada-es-m2", "theirs", "id-b", "other", "nginx-deployment", other)
+	clusterWide := workOf("karmada-es-m3", "wide", "id-b", "", "", other)
+	clusterWide.Annotations = map[string]string{workv1alpha2.ClusterResourceBindingAnnotation: "x-clusterrole"}
+	h := newHarness(t, deployment(), resourceBinding(map[string]int32{"m1": 1}), theirs, clusterWide)
+	h.mustReconcile()
+	b := h.r.scope.New()
+	if err := h.client.Get(t.Context(), h.key, b); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.client.Delete(t.Context(), b); err != nil {
+		t.Fatal(err)
+	}
+	h.mustReconcile()
+	got := h.clustersThatKeepWorks()
+	if diff := cmp.Diff([]string{"m2", "m3"}, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestReconcile_HoldsBindingsMadeByHand(t *testing.T) {
+	b := resourceBinding(map[string]int32{"m1": 1})
+	b.Finalizers = []string{"example.io/theirs"}
+	h := newHarness(t, deployment(), b)
+	h.mustReconcile()
+	stored := h.r.scope.New()
+	if err := h.client.Get(t.Context(), h.key, stored); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"example.io/theirs", workv1alpha2.BindingControllerFinalizer}, stored.GetFinalizers()); diff != "" {
+		t.Error(diff)
+	}
+	if err := h.client.Delete(t.Context(), stored); err != nil {
+		t.Fatal(err)
+	}
+	h.mustReconcile()
+	if got := h.clustersThatKeepWorks(); len(got) > 0 {
+		t.Errorf("works in %v", got)
+	}
+}
+
+func replacing(cluster, path, value string) *policyv1alpha1.OverridePolicy {
+	p := &policyv1alpha1.OverridePolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "p"}}
+	rule := policyv1alpha1.RuleWithCluster{TargetCluster: &policyv1alpha1.ClusterAffinity{ClusterNames: []string{cluster}}}
+	rule.Overriders.Plaintext = []policyv1alpha1.PlaintextOverrider{{Path: path, Operator: policyv1alpha1.OverriderOpReplace}}
+	rule.Overriders.Plaintext[0].Value.Raw = []byte(value)
+	p.Spec.OverrideRules = []policyv1alpha1.RuleWithCluster{rule}
+	return p
+}
+
+func TestReconcile_OverridesOfTheIdentityStopAtOnce(t *testing.T) {
+	// Works as an earlier version wrote them.
+	admin := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": map[string]any{"name": "owned"},
+	}}
+	sameName := deployment()
+	sameName.SetAPIVersion("example.io/v1")
+	h := newHarness(t, deployment(), resourceBinding(map[string]int32{"m1": 1, "m2": 1}), replacing("m1", "/apiVersion", `"example.io/v1"`),
+		workOf("karmada-es-m1", names.Work("ClusterRoleBinding", "owned", ""), "id-b", "default", "nginx-deployment", admin),
+		workOf("karmada-es-m1", names.Work("Deployment", "nginx", "default"), "id-b", "default", "nginx-deployment", sameName))
+	if _, err := h.reconcile(); err == nil {
+		t.Error("no error")
+	}
+	if diff := cmp.Diff([]string{"m2"}, h.clustersWithWorks()); diff != "" {
+		t.Error(diff)
+	}
+	condition := h.deliverable()
+	if condition == nil || condition.Reason != delivery.ReasonOverrideForbidden || !strings.Contains(condition.Message, "override policy(default/p) for cluster(m1)") {
+		t.Errorf("condition %+v", condition)
+	}
+	if err := h.client.Delete(t.Context(), replacing("m1", "", "")); err != nil {
+		t.Fatal(err)
+	}
+	h.mustReconcile()
+	if condition := h.deliverable(); condition != nil {
+		t.Errorf("condition %+v", condition)
+	}
+	h.work("m1")
+}
+
+// naming is an interpreter that says what a Deployment depends on.
+type naming struct {
+	Interpreter
+	deps []configv1alpha1.DependentObjectReference
+}
+
+func (n naming) HookEnabled(gvk schema.GroupVersionKind, op configv1alpha1.InterpreterOperation) bool {
+	return gvk.Kind == "Deployment" && op == configv1alpha1.InterpreterOperationInterpretDependency
+}
+
+func (n naming) GetDependencies(*unstructured.Unstructured) ([]configv1alpha1.DependentObjectReference, error) {
+	return n.deps, nil
+}
+
+func TestReconcile_ClusterScopedDependencies(t *testing.T) {
+	role := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+		"metadata": map[string]any{"name": "reader", "uid": "uid-role", "resourceVersion": "1", "labels": map[string]any{"app": "x"}},
+	}}
+	dependency := configv1alpha1.DependentObjectReference{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole"}
+	byName, byLabel, other := dependency, dependency, dependency
+	byName.Name, other.Name = "reader", "cluster-admin"
+	byLabel.LabelSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "x"}}
+	for name, tc := range map[string]struct {
+		deps     []configv1alpha1.DependentObjectReference
+		referrer func(*workv1alpha2.ResourceBinding)
+		want     bool
+	}{
+		"named by the interpreter":               {deps: []configv1alpha1.DependentObjectReference{other, byName}, want: true},
+		"selected by labels":                     {deps: []configv1alpha1.DependentObjectReference{byLabel}, want: true},
+		"not named":                              {deps: []configv1alpha1.DependentObjectReference{other}},
+		"the referrer propagates no dependency":  {deps: []configv1alpha1.DependentObjectReference{byName}, referrer: func(b *workv1alpha2.ResourceBinding) { b.Spec.PropagateDeps = false }},
+		"the referrer is of a foreign template":  {deps: []configv1alpha1.DependentObjectReference{byName}, referrer: func(b *workv1alpha2.ResourceBinding) { b.Spec.Resource.Namespace = "other" }},
+		"the template of the referrer is gone":   {deps: []configv1alpha1.DependentObjectReference{byName}, referrer: func(b *workv1alpha2.ResourceBinding) { b.Spec.Resource.Name = "gone" }},
+		"there is no such referrer":              {deps: []configv1alpha1.DependentObjectReference{byName}, referrer: func(b *workv1alpha2.ResourceBinding) { b.Name = "another" }},
+		"the referrer is of another namespace":   {deps: []configv1alpha1.DependentObjectReference{byName}, referrer: func(b *workv1alpha2.ResourceBinding) { b.Namespace = "other" }},
+		"the dependency is a namespaced one too": {deps: []configv1alpha1.DependentObjectReference{{APIVersion: dependency.APIVersion, Kind: dependency.Kind, Namespace: "default", Name: "reader"}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			referrer := resourceBinding(map[string]int32{"m1": 1})
+			referrer.Spec.PropagateDeps = true
+			if tc.referrer != nil {
+				tc.referrer(referrer)
+			}
+			attached := resourceBinding(nil)
+			attached.Name, attached.UID = "reader-clusterrole", "uid-attached"
+			attached.Labels = map[string]string{workv1alpha2.ResourceBindingPermanentIDLabel: "id-attached"}
+			attached.Spec.Resource = workv1alpha2.ObjectReference{APIVersion: dependency.APIVersion, Kind: dependency.Kind, Name: "reader"}
+			attached.Spec.Replicas = 0
+			attached.Spec.RequiredBy = []workv1alpha2.BindingSnapshot{{Namespace: referrer.Namespace, Name: "nginx-deployment", Clusters: []workv1alpha2.TargetCluster{{Name: "m1"}}}}
+			h := newHarness(t, nil, attached, referrer)
+			h.r.store = templatestest.New(t, []*unstructured.Unstructured{deployment(), role}).Store
+			h.r.interpreter = naming{h.r.interpreter, tc.deps}
+			h.mustReconcile()
+			if got := len(h.clustersWithWorks()) == 1; got != tc.want {
+				t.Errorf("delivered: %v", got)
+			}
+			if condition := h.deliverable(); (condition == nil) != tc.want {
+				t.Errorf("condition %+v", condition)
+			}
+		})
+	}
+}

@@ -1,0 +1,68 @@
+// Package delivery decides what a binding may deliver to members. Bindings can be
+// written by hand, so that what they refer to is checked by every controller that
+// reads it.
+package delivery
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/karmada-toolkit/karmada/pkg/apis/names"
+	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
+)
+
+// Condition is the type of the condition of a binding that is False while
+// something of it is not delivered because it must not be. A binding without the
+// condition delivers.
+const Condition = "Deliverable"
+
+// Reasons of the condition.
+const (
+	// ReasonForeignNamespace is for a template of another namespace.
+	ReasonForeignNamespace = "ForeignNamespace"
+	// ReasonReservedNamespace is for a template in a namespace of the control plane.
+	ReasonReservedNamespace = "ReservedNamespace"
+	// ReasonReservedAPI is for a template of an API that controls the federation.
+	ReasonReservedAPI = "ReservedAPI"
+	// ReasonWrongScope is for a cluster-scoped template of a ResourceBinding that no
+	// template of the namespace depends on, for a namespaced one without a
+	// namespace, and for a namespaced template of a ClusterResourceBinding.
+	ReasonWrongScope = "WrongScope"
+	// ReasonOverrideForbidden is for an override that changes which object it is.
+	ReasonOverrideForbidden = "OverrideForbidden"
+)
+
+// Refusal is why a binding does not deliver.
+type Refusal struct {
+	// Reason is one of the constants.
+	Reason string
+	// Message is for users. It names the field and says what is allowed.
+	Message string
+}
+
+// Error returns the message.
+func (r *Refusal) Error() string { return r.Message }
+
+// Check returns why a binding of the namespace must not deliver what it refers
+// to, or nil. The namespace is empty for a ClusterResourceBinding. A reference of
+// a ResourceBinding without a namespace passes: whether it is to a cluster-scoped
+// dependency is for the caller to check.
+func Check(namespace string, ref *workv1alpha2.ObjectReference) *Refusal {
+	switch {
+	case namespace == "" && ref.Namespace != "":
+		return &Refusal{ReasonWrongScope, fmt.Sprintf(
+			"spec.resource.namespace is %q; a ClusterResourceBinding delivers cluster-scoped objects only", ref.Namespace)}
+	case namespace != "" && ref.Namespace != "" && ref.Namespace != namespace:
+		return &Refusal{ReasonForeignNamespace, fmt.Sprintf(
+			"spec.resource.namespace is %q; a ResourceBinding delivers objects of its own namespace only", ref.Namespace)}
+	case names.ReservedNamespace(ref.Namespace):
+		return &Refusal{ReasonReservedNamespace, fmt.Sprintf(
+			"namespace %q belongs to the control plane; nothing in it is delivered", ref.Namespace)}
+	case templates.ReservedAPI(schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind)):
+		return &Refusal{ReasonReservedAPI, fmt.Sprintf(
+			"%s of %s controls the federation and is not delivered", ref.Kind, ref.APIVersion)}
+	}
+	return nil
+}
