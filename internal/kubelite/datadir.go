@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/karmada-toolkit/karmada/internal/kubelite/ready"
+	"github.com/karmada-toolkit/karmada/internal/private"
 	"github.com/karmada-toolkit/karmada/pkg/init/pki"
 )
 
@@ -22,6 +23,13 @@ import (
 const (
 	firstPort = 20000
 	lastPort  = 29999
+)
+
+const (
+	// socketName is the name of the socket of etcd.
+	socketName = "etcd.sock"
+	// socketDirPrefix begins the names of directories for sockets under the system's temporary directory.
+	socketDirPrefix = "kubelite-"
 )
 
 // maxSocketPath is what fits into a Unix socket address on Linux and macOS.
@@ -38,7 +46,10 @@ func openDataDir(path string) (*dataDir, error) {
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		return nil, fmt.Errorf("data directory %s cannot be made: %w: choose another with --data-dir", path, err)
 	}
-	lock, err := os.OpenFile(filepath.Join(path, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
+	if err := private.CheckDir(path); err != nil {
+		return nil, fmt.Errorf("data directory %s cannot be used: %w with --data-dir", path, err)
+	}
+	lock, err := private.OpenFile(filepath.Join(path, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("data directory %s cannot be written: %w: choose another with --data-dir", path, err)
 	}
@@ -97,20 +108,29 @@ func (d *dataDir) join(elem ...string) string {
 func (d *dataDir) socketPath() (path string, cleanup func(), err error) {
 	link := d.join("run")
 	if old, err := os.Readlink(link); err == nil {
-		_, _ = os.RemoveAll(old), os.Remove(link)
+		if isSocketDir(old) {
+			_ = private.RemoveSocketDir(old, socketName)
+		}
+		_ = os.Remove(link)
 	}
-	path = d.join("etcd.sock")
+	path = d.join(socketName)
 	if len(path) <= maxSocketPath && plainPath(path) {
 		return path, func() { _ = os.Remove(path) }, nil
 	}
-	dir, err := os.MkdirTemp("", "kubelite-")
+	dir, err := os.MkdirTemp("", socketDirPrefix)
 	if err != nil {
 		return "", nil, fmt.Errorf("making a directory for a socket: %w", err)
 	}
 	if err := os.Symlink(dir, link); err != nil {
 		return "", nil, fmt.Errorf("remembering the directory of a socket: %w", err)
 	}
-	return filepath.Join(dir, "etcd.sock"), func() { _, _ = os.RemoveAll(dir), os.Remove(link) }, nil
+	return filepath.Join(dir, socketName), func() { _, _ = private.RemoveSocketDir(dir, socketName), os.Remove(link) }, nil
+}
+
+// isSocketDir reports whether a path is one that socketPath may have made. Where the link leads to could have been
+// chosen by somebody else.
+func isSocketDir(path string) bool {
+	return filepath.Dir(path) == filepath.Clean(os.TempDir()) && strings.HasPrefix(filepath.Base(path), socketDirPrefix)
 }
 
 // plainPath reports whether a path means the same in a URL and in a list with commas.

@@ -1,6 +1,7 @@
 package kubelite
 
 import (
+	"errors"
 	"net"
 	"os"
 	"path/filepath"
@@ -170,4 +171,65 @@ func TestSocketPath(t *testing.T) {
 			t.Errorf("the directory is still there: %v", err)
 		}
 	})
+}
+
+func TestOpenDataDir_RefusesWhatOthersCanWrite(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "data")
+	if err := errors.Join(os.Mkdir(dir, 0o700), os.Chmod(dir, 0o777)); err != nil { //nolint:gosec // the attack
+		t.Fatal(err)
+	}
+	_, err := openDataDir(dir)
+	if err == nil || !strings.Contains(err.Error(), "can be written by other users") || !strings.Contains(err.Error(), "--data-dir") {
+		t.Errorf("got %v", err)
+	}
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 0 {
+		t.Errorf("something was written: %v, %v", entries, err)
+	}
+}
+
+func TestOpenDataDir_PlantedLock(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "data")
+	victim := filepath.Join(t.TempDir(), "victim")
+	if err := errors.Join(os.Mkdir(dir, 0o700), os.WriteFile(victim, []byte("precious"), 0o600), os.Symlink(victim, filepath.Join(dir, "lock"))); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := openDataDir(dir); err == nil || !strings.Contains(err.Error(), "is a link") {
+		t.Errorf("got %v", err)
+	}
+	if data, err := os.ReadFile(victim); err != nil || string(data) != "precious" {
+		t.Errorf("the file that the link leads to has %q, %v", data, err)
+	}
+}
+
+// TestSocketPath_PlantedLink has links where an earlier start would remember a directory of a socket.
+func TestSocketPath_PlantedLink(t *testing.T) {
+	victims := map[string]string{
+		"elsewhere":               t.TempDir(),
+		"named like a socket's":   filepath.Join(os.TempDir(), socketDirPrefix+"victim-"+strconv.Itoa(os.Getpid())),
+		"below the temporary one": filepath.Join(t.TempDir(), socketDirPrefix+"victim"),
+	}
+	for name, victim := range victims {
+		t.Run(name, func(t *testing.T) {
+			precious := filepath.Join(victim, "precious")
+			if err := errors.Join(os.MkdirAll(victim, 0o700), os.WriteFile(precious, nil, 0o600)); err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = os.RemoveAll(victim) })
+			d := openTestDir(t, filepath.Join(t.TempDir(), "data"))
+			if err := os.Symlink(victim, d.join("run")); err != nil {
+				t.Fatal(err)
+			}
+			_, cleanup, err := d.socketPath()
+			if err != nil {
+				t.Fatal(err)
+			}
+			cleanup()
+			if _, err := os.Stat(precious); err != nil {
+				t.Errorf("what the link leads to was removed: %v", err)
+			}
+			if _, err := os.Lstat(d.join("run")); !os.IsNotExist(err) {
+				t.Errorf("the link is still there: %v", err)
+			}
+		})
+	}
 }

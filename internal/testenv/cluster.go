@@ -93,7 +93,7 @@ func StartAll(tb testing.TB, specs ...Spec) []*Cluster {
 	done := make(chan struct{})
 	for i := range specs {
 		if specs[i].DataDir == "" {
-			specs[i].DataDir = tb.TempDir()
+			specs[i].DataDir = filepath.Join(tb.TempDir(), "data") // made for this user alone
 		}
 		go func() {
 			clusters[i], errs[i] = Launch(tb, specs[i])

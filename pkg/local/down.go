@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 )
 
@@ -38,10 +41,51 @@ func Down(ctx context.Context, d Deps, root, name string, purge bool) error {
 	if !purge {
 		return nil
 	}
-	if err := os.RemoveAll(f.dir); err != nil {
-		return fmt.Errorf("removing federation %q: %w", name, err)
+	return f.remove()
+}
+
+// remove removes the files of the federation, and its directory unless there is something else in it.
+func (f *Federation) remove() error {
+	entries, err := os.ReadDir(f.dir)
+	if err != nil {
+		return fmt.Errorf("removing federation %q: %w", f.Name, err)
 	}
-	return nil
+	var others []string
+	state := ""
+	for _, e := range entries {
+		switch path := filepath.Join(f.dir, e.Name()); {
+		case e.Name() == stateFile: // last, so that an interrupted removal can be repeated
+			state = path
+		case !f.owns(e.Name()):
+			others = append(others, path)
+		default:
+			if err := os.RemoveAll(path); err != nil {
+				return fmt.Errorf("removing federation %q: %w", f.Name, err)
+			}
+		}
+	}
+	if state != "" {
+		if err := os.Remove(state); err != nil {
+			return fmt.Errorf("removing federation %q: %w", f.Name, err)
+		}
+	}
+	if len(others) > 0 {
+		return fmt.Errorf("federation %q is removed, but not what it did not make: %s; remove that yourself", f.Name, strings.Join(others, ", "))
+	}
+	return os.Remove(f.dir)
+}
+
+// owns reports whether a file in the directory is the federation's, by its name.
+func (f *Federation) owns(name string) bool {
+	// A write that was interrupted leaves .NAME.NUMBER.
+	if rest, hidden := strings.CutPrefix(name, "."); hidden {
+		i := strings.LastIndexByte(rest, '.')
+		return i > 0 && f.owns(rest[:i])
+	}
+	if slices.Contains([]string{stateFile, lockFile, kubeconfigFile, logsDir, processesDir, karmadaDir, clustersDir}, name) {
+		return true
+	}
+	return slices.Contains(f.processNames(), name)
 }
 
 func (f *Federation) stopAll(ctx context.Context, d Deps, names []string) error {

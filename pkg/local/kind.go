@@ -53,7 +53,7 @@ func (f *Federation) kindName(member string) string {
 
 // kindKubeconfig is the path of the kubeconfig of a kind cluster.
 func (f *Federation) kindKubeconfig(member string) string {
-	return filepath.Join(f.dir, "clusters", member+".kubeconfig")
+	return filepath.Join(f.dir, clustersDir, member+".kubeconfig")
 }
 
 // kindEndpoint is where the control plane reaches a member: by the name of its

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"os"
 	"slices"
 	"sync"
 	"time"
@@ -30,10 +29,7 @@ func downKind(ctx context.Context, d Deps, f *Federation) error {
 	if err := f.deleteClusters(d, cluster.NewProvider(e.option)); err != nil {
 		return err
 	}
-	if err := os.RemoveAll(f.dir); err != nil {
-		return fmt.Errorf("removing federation %q: %w", f.Name, err)
-	}
-	return nil
+	return f.remove()
 }
 
 // deleteClusters removes exactly the clusters that the federation made.

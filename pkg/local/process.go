@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/karmada-toolkit/karmada/internal/private"
 	"github.com/karmada-toolkit/karmada/pkg/init/pki"
 )
 
@@ -53,7 +54,7 @@ func (p process) running() (record, bool) {
 
 // read returns the record of the process, or an empty one.
 func (p process) read() (r record) {
-	data, err := os.ReadFile(p.recordPath())
+	data, err := private.ReadFile(p.recordPath())
 	if err != nil || json.Unmarshal(data, &r) != nil {
 		return record{}
 	}
@@ -105,7 +106,7 @@ func (p process) start(now time.Time, program string, args ...string) (*child, e
 			return nil, fmt.Errorf("starting %s: %w", p.name, err)
 		}
 	}
-	log, err := os.OpenFile(p.f.log(p.name), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	log, err := private.OpenFile(p.f.log(p.name), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("starting %s: %w", p.name, err)
 	}

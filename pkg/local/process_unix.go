@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+
+	"github.com/karmada-toolkit/karmada/internal/private"
 )
 
 // detach gives the process a session of its own, so that signals to this program
@@ -31,7 +33,7 @@ func signal(pid int, s syscall.Signal) error {
 // lock takes an exclusive lock on a file without waiting. The lock ends with the
 // process.
 func lock(path string) (unlock func(), err error) {
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	file, err := private.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, err
 	}

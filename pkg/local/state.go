@@ -13,6 +13,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/karmada-toolkit/karmada/internal/private"
 	"github.com/karmada-toolkit/karmada/pkg/init/pki"
 )
 
@@ -24,6 +25,7 @@ const (
 	logsDir        = "logs"
 	processesDir   = "processes"
 	karmadaDir     = "karmada"
+	clustersDir    = "clusters"
 )
 
 // The names of the processes that are no members.
@@ -112,7 +114,11 @@ func Load(root, name string) (*Federation, error) {
 		return nil, err
 	}
 	dir := filepath.Join(root, name)
-	data, err := os.ReadFile(filepath.Join(dir, stateFile))
+	err := checkDirs(root, dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("reading federation %q: %w with --dir", name, err)
+	}
+	data, err := private.ReadFile(filepath.Join(dir, stateFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("federation %q in %s: %w; \"local up\" starts one, \"local list\" shows those there are", name, root, ErrNoFederation)
 	}
@@ -121,13 +127,44 @@ func Load(root, name string) (*Federation, error) {
 	}
 	f := &Federation{}
 	if err := json.Unmarshal(data, f); err != nil {
-		return nil, fmt.Errorf("reading federation %q: %s is damaged: %w; remove the federation with \"local down --purge\" and start again", name, filepath.Join(dir, stateFile), err)
+		return nil, fmt.Errorf("reading federation %q: %s is damaged: %w; end its processes, remove %s and start again", name, filepath.Join(dir, stateFile), err, dir)
 	}
 	f.dir = dir
+	if err := f.validate(); err != nil {
+		return nil, fmt.Errorf("reading federation %q: %s is damaged: %w; end its processes, remove %s and start again", name, filepath.Join(dir, stateFile), err, dir)
+	}
 	return f, nil
 }
 
-// List reads the names of the federations under root, sorted.
+// checkDirs reports why the records of a federation could be another user's. Processes are ended and files removed by
+// what the records say. The error is fs.ErrNotExist if there are none.
+func checkDirs(root, dir string) error {
+	if err := private.CheckSharedDir(root); err != nil {
+		return err
+	}
+	return private.CheckDir(dir)
+}
+
+// validate reports records that name files outside the directory of the federation.
+func (f *Federation) validate() error {
+	var errs []error
+	for _, m := range f.Members {
+		if msgs := validation.IsDNS1123Label(m); len(msgs) > 0 {
+			errs = append(errs, fmt.Errorf("member %q: %s", m, strings.Join(msgs, "; ")))
+		}
+	}
+	for _, m := range f.Pull {
+		if !slices.Contains(f.Members, m) {
+			errs = append(errs, fmt.Errorf("%q is in Pull mode and no member", m))
+		}
+	}
+	if f.Name != filepath.Base(f.dir) {
+		errs = append(errs, fmt.Errorf("it is that of federation %q", f.Name))
+	}
+	return errors.Join(errs...)
+}
+
+// List reads the names of the federations under root, sorted. Those of other users are left out.
 func List(root string) ([]string, error) {
 	entries, err := os.ReadDir(root)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -138,7 +175,8 @@ func List(root string) ([]string, error) {
 	}
 	var out []string
 	for _, e := range entries {
-		if _, err := os.Stat(filepath.Join(root, e.Name(), stateFile)); err == nil {
+		dir := filepath.Join(root, e.Name())
+		if _, err := os.Stat(filepath.Join(dir, stateFile)); err == nil && private.CheckDir(dir) == nil {
 			out = append(out, e.Name())
 		}
 	}
@@ -162,6 +200,14 @@ func (f *Federation) save() error {
 func (f *Federation) makeDir() error {
 	if err := os.MkdirAll(f.dir, 0o700); err != nil {
 		return fmt.Errorf("making the directory of federation %q: %w; choose another with --dir", f.Name, err)
+	}
+	if err := checkDirs(filepath.Dir(f.dir), f.dir); err != nil {
+		return fmt.Errorf("using the directory of federation %q: %w with --dir", f.Name, err)
+	}
+	for _, name := range []string{logsDir, processesDir, karmadaDir, clustersDir} {
+		if info, err := os.Lstat(filepath.Join(f.dir, name)); err == nil && !info.IsDir() {
+			return fmt.Errorf("using the directory of federation %q: %s is not a directory: remove it", f.Name, filepath.Join(f.dir, name))
+		}
 	}
 	return nil
 }
