@@ -104,6 +104,8 @@ func TestFilters(t *testing.T) {
 	}{
 		{"the kind is served", "APIEnablement", serving("apps/v1", "Deployment"), spec{Resource: deployment}, framework.Peers{}, ""},
 		{"another version is served", "APIEnablement", serving("apps/v1beta1", "Deployment"), spec{Resource: deployment}, framework.Peers{}, "cluster(s) did not have the API resource"},
+		{"nothing is known yet", "APIEnablement", empty(), spec{Resource: deployment}, framework.Peers{}, "cluster(s) whose API resources are not collected yet"},
+		{"nothing is served", "APIEnablement", &clusterv1alpha1.Cluster{Status: clusterv1alpha1.ClusterStatus{Conditions: []metav1.Condition{{Type: "CompleteAPIEnablements", Status: "False"}}}}, spec{Resource: deployment}, framework.Peers{}, "cluster(s) did not have the API resource"},
 		{"not served, but a target already", "APIEnablement", empty(), spec{Resource: deployment, Clusters: here}, framework.Peers{}, ""},
 		{"untolerated", "TaintToleration", tainted("NoSchedule"), spec{}, framework.Peers{}, untolera},
 		{"untolerated, but a target already", "TaintToleration", tainted("NoExecute"), spec{Clusters: here}, framework.Peers{}, ""},

@@ -7,7 +7,11 @@ import "github.com/karmada-toolkit/karmada/pkg/controlplane/scheduler/framework"
 // Name is the name that --plugins knows.
 const Name = "APIEnablement"
 
-const reason = "cluster(s) did not have the API resource"
+// Reasons for the user. That of the contract is the first.
+const (
+	reason             = "cluster(s) did not have the API resource"
+	reasonNotCollected = "cluster(s) whose API resources are not collected yet"
+)
 
 type plugin struct{}
 
@@ -22,6 +26,9 @@ func (plugin) Name() string { return Name }
 func (plugin) Filter(pass *framework.Pass, cluster *framework.ClusterInfo) framework.Verdict {
 	if pass.IsTarget(cluster) || pass.Served(cluster) {
 		return framework.Verdict{}
+	}
+	if !cluster.APIsCollected() {
+		return framework.Reject(reasonNotCollected)
 	}
 	return framework.Reject(reason)
 }

@@ -233,8 +233,9 @@ func (w *writer) update(ctx context.Context, manifested, observed *unstructured.
 	}
 	overwrite := manifested.GetAnnotations()[workv1alpha2.ResourceConflictResolutionAnnotation] == workv1alpha2.ResourceConflictResolutionOverwrite
 	if !overwrite && !w.owned(observed) {
-		return fmt.Errorf("resource(kind=%s, %s) already exists in the cluster %s and the %s strategy value is empty, Karmada will not manage this resource",
-			o.gvk.Kind, o.key, w.r.cluster, workv1alpha2.ResourceConflictResolutionAnnotation)
+		return fmt.Errorf("resource(kind=%s, %s) already exists in the cluster %s and the %s strategy value is %s, Karmada will not manage this resource; "+
+			"to take it over, set \"conflictResolution: Overwrite\" in the policy",
+			o.gvk.Kind, o.key, w.r.cluster, workv1alpha2.ResourceConflictResolutionAnnotation, workv1alpha2.ResourceConflictResolutionAbort)
 	}
 	desired, err := w.retain(manifested, observed)
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/replicas"
@@ -56,6 +57,14 @@ type apiKind struct{ groupVersion, kind string }
 func (c *Cluster) HasAPI(groupVersion, kind string) bool {
 	_, ok := c.apis.kinds[apiKind{groupVersion, kind}]
 	return ok
+}
+
+// APIsCollected reports whether the APIs of the cluster were collected since it
+// joined, with the rest of its status. The list may be incomplete.
+func (c *Cluster) APIsCollected() bool {
+	status := &c.Object.Status
+	return len(status.APIEnablements) > 0 || status.ResourceSummary != nil || status.KubernetesVersion != "" ||
+		meta.FindStatusCondition(c.Object.Status.Conditions, clusterv1alpha1.ClusterConditionCompleteAPIEnablements) != nil
 }
 
 // Facts computes Cluster values. Clusters that serve the same APIs share one set
