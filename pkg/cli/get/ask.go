@@ -37,6 +37,8 @@ type selection struct {
 	// tables asks for tables instead of objects; with objects in their rows if
 	// fullRows.
 	tables, fullRows bool
+	// wide reports whether tables show all columns.
+	wide bool
 }
 
 // part is what a server has of one type.
@@ -83,7 +85,10 @@ func newServer(config *rest.Config, s selection) (*server, error) {
 func (s *server) ask(ctx context.Context, q query) (*part, error) {
 	p := &part{mapping: q.mapping}
 	if len(q.names) == 0 {
-		return p, s.list(ctx, q, p)
+		if err := s.list(ctx, q, p); err != nil {
+			return p, err
+		}
+		return p, s.decorate(ctx, p)
 	}
 	for _, name := range q.names {
 		p.asked = append(p.asked, name)
@@ -103,7 +108,7 @@ func (s *server) ask(ctx context.Context, q query) (*part, error) {
 			}
 		}
 	}
-	return p, nil
+	return p, s.decorate(ctx, p)
 }
 
 // namespaceMissing reports whether the namespace of a query does not exist. The
@@ -198,7 +203,7 @@ func (s *server) request(q query, name string) *rest.Request {
 	r := s.rest.Get().AbsPath(path...)
 	if s.tables {
 		r.SetHeader("Accept", acceptTable)
-		if s.fullRows {
+		if _, decorated := s.decorated(gvr.GroupResource()); s.fullRows || decorated {
 			r.Param("includeObject", "Object")
 		}
 	}

@@ -59,6 +59,7 @@ func newCollector(ctx context.Context, plane *env.Access, r *request, targets []
 	}
 	c := &collector{access: plane, request: r, targets: targets, selection: selection{
 		namespace: namespace, allNamespaces: r.allNamespaces, labels: r.labels, fields: r.fields, tables: r.tables, fullRows: r.sortBy != "",
+		wide: *r.print.OutputFormat == "wide",
 	}}
 	if c.known, c.unknown, err = resolve(plane, targets); err != nil {
 		return nil, err

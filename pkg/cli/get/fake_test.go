@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -58,6 +59,9 @@ type object struct {
 	managed                   bool
 	ready                     string
 	size                      int
+	// spec and labels are added to those that every object has.
+	spec   map[string]any
+	labels map[string]any
 }
 
 // kinds of the fake API by resource.
@@ -65,13 +69,15 @@ var kinds = map[string]struct {
 	group, version, kind string
 	namespaced           bool
 }{
-	"pods":                {"", "v1", "Pod", true},
-	"services":            {"", "v1", "Service", true},
-	"namespaces":          {"", "v1", "Namespace", false},
-	"deployments":         {"apps", "v1", "Deployment", true},
-	"clusters":            {"cluster.karmada.io", "v1alpha1", "Cluster", false},
-	"propagationpolicies": {"policy.karmada.io", "v1alpha1", "PropagationPolicy", true},
-	"widgets":             {"example.io", "v1", "Widget", true},
+	"pods":                    {"", "v1", "Pod", true},
+	"services":                {"", "v1", "Service", true},
+	"namespaces":              {"", "v1", "Namespace", false},
+	"deployments":             {"apps", "v1", "Deployment", true},
+	"clusters":                {"cluster.karmada.io", "v1alpha1", "Cluster", false},
+	"propagationpolicies":     {"policy.karmada.io", "v1alpha1", "PropagationPolicy", true},
+	"resourcebindings":        {"work.karmada.io", "v1alpha2", "ResourceBinding", true},
+	"clusterresourcebindings": {"work.karmada.io", "v1alpha2", "ClusterResourceBinding", false},
+	"widgets":                 {"example.io", "v1", "Widget", true},
 }
 
 func newFederation(t *testing.T, control *fakeCluster, members map[string]*fakeCluster) *federation {
@@ -220,8 +226,11 @@ func (o object) json() map[string]any {
 	if o.managed {
 		labels["karmada.io/managed"] = "true"
 	}
+	maps.Copy(labels, o.labels)
 	meta["labels"] = labels
-	return map[string]any{"apiVersion": gv(k.group, k.version), "kind": k.kind, "metadata": meta, "spec": map[string]any{"size": o.size}}
+	spec := map[string]any{"size": o.size}
+	maps.Copy(spec, o.spec)
+	return map[string]any{"apiVersion": gv(k.group, k.version), "kind": k.kind, "metadata": meta, "spec": spec}
 }
 
 // watch sends the next batch of events and ends.

@@ -117,6 +117,11 @@ func (s *stream) take(ctx context.Context, kind watch.EventType, body []byte) er
 	if p.table != nil && len(p.table.ColumnDefinitions) == 0 {
 		p.table.ColumnDefinitions = s.columns
 	}
+	if kind != watch.Bookmark {
+		if err := s.server.decorate(ctx, p); err != nil {
+			return err
+		}
+	}
 	for _, c := range s.changes(p) {
 		if v := c.object.GetResourceVersion(); v != "" {
 			s.version = v

@@ -69,7 +69,7 @@ const (
 		{{.Name}} interpret -f customization.yml --list
 
 		# Print a customization that comes with the program, to start from
-		{{.Name}} interpret --list -o yaml`
+		{{.Name}} interpret --list CloneSet -o yaml`
 )
 
 type flags struct {
@@ -93,7 +93,7 @@ func (f *flags) bind(cmd *cobra.Command) {
 	fs.BoolVar(&f.check, "check", false, "Check the customizations.")
 	fs.BoolVar(&f.edit, "edit", false, "Edit a customization.")
 	fs.BoolVar(&f.showDoc, "show-doc", false, "Describe each rule in the editor.")
-	fs.BoolVar(&f.list, "list", false, "List the customizations that come with the program, and what those in files would override.")
+	fs.BoolVar(&f.list, "list", false, "List the customizations that come with the program, or those of the kinds given as arguments, and what those in files would override.")
 	fs.StringVar(&f.desiredFile, "desired-file", "", "File with the object as it is in the control plane.")
 	fs.StringVar(&f.observedFile, "observed-file", "", "File with the object as it is in a member cluster.")
 	fs.StringVar(&f.statusF, "status-file", "", "File with items of aggregated status, one document for each cluster.")

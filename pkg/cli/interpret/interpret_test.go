@@ -94,6 +94,7 @@ func TestInterpret(t *testing.T) {
 		"check-empty":         "-f testdata/empty.yaml --check",
 		"edit-two":            "-f testdata/customization.yaml,testdata/bad.yaml --edit",
 		"list":                "--list",
+		"list-kind":           "--list cloneset BroadcastJob.apps.kruise.io",
 		"list-overrides":      "--list -f testdata/customization.yaml",
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -168,6 +169,9 @@ func TestInterpret_RefusesMisspeltRules(t *testing.T) {
 }
 
 func TestList_PrintsWholeCustomizations(t *testing.T) {
+	if one := run(t, "", "--list", "CloneSet", "-o", "yaml"); strings.Count(one.out, "kind: ResourceInterpreterCustomization") != 1 || !strings.Contains(one.out, "kind: CloneSet") {
+		t.Errorf("one kind: %.200s", one.out)
+	}
 	got := run(t, "", "--list", "-o", "yaml")
 	if got.err != nil || strings.Count(got.out, "kind: ResourceInterpreterCustomization") < 27 {
 		t.Fatalf("%v\n%s", got.err, got.out)

@@ -13,19 +13,54 @@ import (
 	bundled "github.com/karmada-toolkit/karmada/plugins/interpreter"
 )
 
-// list prints the bundled customizations and what those given would override.
-func (c *command) list(names []string) error {
-	given, err := c.source.customizations(c.flags.filenames, names)
-	if err != nil {
-		return err
-	}
+// list prints the bundled customizations, or those of the kinds among the arguments,
+// and what the customizations that other arguments and files name would override.
+func (c *command) list(args []string) error {
 	all, err := bundled.Customizations()
 	if err != nil {
 		return err
 	}
-	if output := *c.flags.print.OutputFormat; output != "" {
-		return c.printBundled(all)
+	shown, names := selectKinds(all, args)
+	given, err := c.source.customizations(c.flags.filenames, names)
+	if err != nil {
+		return err
 	}
+	if output := *c.flags.print.OutputFormat; output != "" {
+		return c.printBundled(shown)
+	}
+	if err := c.printOperations(shown); err != nil || len(given) == 0 {
+		return err
+	}
+	return c.printOverrides(given, all)
+}
+
+// selectKinds returns the customizations of the kinds that the arguments name, as
+// KIND or KIND.GROUP in any case, or all if they name none; and the other arguments.
+func selectKinds(all []*configv1alpha1.ResourceInterpreterCustomization, args []string) (selected []*configv1alpha1.ResourceInterpreterCustomization, others []string) {
+	for _, arg := range args {
+		found := false
+		for _, one := range all {
+			gvk := schema.FromAPIVersionAndKind(one.Spec.Target.APIVersion, one.Spec.Target.Kind)
+			if !strings.EqualFold(arg, gvk.Kind) && !strings.EqualFold(arg, gvk.GroupKind().String()) {
+				continue
+			}
+			found = true
+			if !slices.Contains(selected, one) {
+				selected = append(selected, one)
+			}
+		}
+		if !found {
+			others = append(others, arg)
+		}
+	}
+	if len(selected) == 0 {
+		return all, others
+	}
+	return selected, others
+}
+
+// printOperations prints which operations customizations have rules for.
+func (c *command) printOperations(all []*configv1alpha1.ResourceInterpreterCustomization) error {
 	w := printers.GetNewTabWriter(c.env.Out)
 	_, _ = fmt.Fprintln(w, "TARGET-API-VERSION\tTARGET-KIND\tOPERATIONS")
 	for _, one := range all {
@@ -40,10 +75,7 @@ func (c *command) list(names []string) error {
 	if err := w.Flush(); err != nil {
 		return fmt.Errorf("printing: %w", err)
 	}
-	if len(given) == 0 {
-		return nil
-	}
-	return c.printOverrides(given, all)
+	return nil
 }
 
 // printBundled prints whole customizations in the format of --output.

@@ -1,0 +1,212 @@
+package describe
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
+	"k8s.io/cli-runtime/pkg/printers"
+	"k8s.io/kubectl/pkg/describe"
+
+	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/cli/env"
+	"github.com/karmada-toolkit/karmada/pkg/cli/taint"
+)
+
+// clusterDescriber puts a summary before the description of a member cluster, and
+// counts the APIs in it.
+type clusterDescriber struct {
+	ctx      context.Context //nolint:containedctx // the interface of describers has none
+	access   *env.Access
+	now      func() time.Time
+	showAPIs bool
+	next     describe.ResourceDescriber
+}
+
+// Describe implements describe.ResourceDescriber.
+func (d clusterDescriber) Describe(namespace, name string, settings describe.DescriberSettings) (string, error) {
+	cluster, err := d.access.GetCluster(d.ctx, name)
+	if err != nil {
+		return "", err
+	}
+	rest, err := d.next.Describe(namespace, name, settings)
+	if err != nil {
+		return "", err
+	}
+	if !d.showAPIs {
+		rest = withoutSection(rest, "API Enablements")
+	}
+	head, err := summary(cluster, d.now())
+	if err != nil {
+		return "", err
+	}
+	return head + "\n" + rest, nil
+}
+
+// summary returns what an administrator wants to know of a cluster first.
+func summary(c *clusterv1alpha1.Cluster, now time.Time) (string, error) {
+	var out bytes.Buffer
+	w := printers.GetNewTabWriter(&out)
+	line := func(name, value string) { _, _ = fmt.Fprintf(w, "%s:\t%s\n", name, value) } // Flush returns errors
+	line("Summary", c.Name)
+	line("  Ready", readyOf(c, now))
+	line("  Mode", string(c.Spec.SyncMode))
+	line("  Version", orNone(c.Status.KubernetesVersion))
+	line("  Schedulable", schedulableOf(c))
+	line("  Taints", orNone(taint.Format(c.Spec.Taints)))
+	if n := c.Status.NodeSummary; n != nil {
+		line("  Nodes", fmt.Sprintf("%d, %d ready", n.TotalNum, n.ReadyNum))
+	}
+	capacityLines(c.Status.ResourceSummary, line)
+	kinds := 0
+	for _, group := range c.Status.APIEnablements {
+		kinds += len(group.Resources)
+	}
+	line("  APIs", fmt.Sprintf("%d kinds in %d versions of groups (--show-apis lists them)", kinds, len(c.Status.APIEnablements)))
+	problems := problemsOf(c)
+	if len(problems) == 0 {
+		line("  Problems", "<none>")
+	}
+	for i, p := range problems {
+		name := "  Problems"
+		if i > 0 {
+			name = "  "
+			_, _ = fmt.Fprintf(w, "%s\t%s\n", name, p)
+			continue
+		}
+		line(name, p)
+	}
+	if err := w.Flush(); err != nil {
+		return "", fmt.Errorf("printing the summary of cluster %s: %w", c.Name, err)
+	}
+	return out.String(), nil
+}
+
+// readyOf returns the Ready condition in words.
+func readyOf(c *clusterv1alpha1.Cluster, now time.Time) string {
+	ready := meta.FindStatusCondition(c.Status.Conditions, clusterv1alpha1.ClusterConditionReady)
+	if ready == nil {
+		return "Unknown (not reported yet)"
+	}
+	text := string(ready.Status)
+	if why := strings.TrimSuffix(strings.TrimPrefix(ready.Reason+": "+ready.Message, ": "), ": "); why != "" {
+		text += " (" + oneLine(why) + ")"
+	}
+	if !ready.LastTransitionTime.IsZero() {
+		text += " for " + duration.HumanDuration(now.Sub(ready.LastTransitionTime.Time))
+	}
+	return text
+}
+
+func schedulableOf(c *clusterv1alpha1.Cluster) string {
+	switch {
+	case !c.DeletionTimestamp.IsZero():
+		return "No (the cluster is being removed)"
+	case slices.ContainsFunc(c.Spec.Taints, unschedulable):
+		return "No (cordoned)"
+	}
+	return "Yes"
+}
+
+// unschedulable reports whether a taint is that of cordoned clusters.
+func unschedulable(t corev1.Taint) bool {
+	return t.Key == clusterv1alpha1.TaintClusterUnschedulable && t.Effect == corev1.TaintEffectNoSchedule
+}
+
+// capacityLines prints what is used, scheduled pods that do not run yet included, and
+// what is free of each resource.
+func capacityLines(s *clusterv1alpha1.ResourceSummary, line func(name, value string)) {
+	if s == nil {
+		line("  Capacity", "<unknown>")
+		return
+	}
+	names := []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourcePods}
+	var others []corev1.ResourceName
+	for name := range s.Allocatable {
+		if !slices.Contains(names, name) {
+			others = append(others, name)
+		}
+	}
+	slices.Sort(others)
+	for _, name := range append(names, others...) {
+		all, ok := s.Allocatable[name]
+		if !ok {
+			continue
+		}
+		used := sum(s.Allocated[name], s.Allocating[name])
+		free := all.DeepCopy()
+		free.Sub(used)
+		if free.Sign() < 0 {
+			free = *resource.NewQuantity(0, all.Format)
+		}
+		line("  Capacity of "+string(name), fmt.Sprintf("%s used, %s free of %s", used.String(), free.String(), all.String()))
+	}
+}
+
+func sum(a, b resource.Quantity) resource.Quantity {
+	out := a.DeepCopy()
+	out.Add(b)
+	return out
+}
+
+// problemsOf returns what keeps a cluster from working as it should.
+func problemsOf(c *clusterv1alpha1.Cluster) []string {
+	var out []string
+	for _, condition := range c.Status.Conditions {
+		// OrphanedObjects is a problem if it is true, the others if they are not.
+		bad := condition.Status != metav1.ConditionTrue
+		if condition.Type == clusterv1alpha1.ClusterConditionOrphanedObjects {
+			bad = condition.Status == metav1.ConditionTrue
+		}
+		if bad {
+			out = append(out, oneLine(fmt.Sprintf("%s is %s: %s", condition.Type, condition.Status, strings.Trim(condition.Reason+": "+condition.Message, ": "))))
+		}
+	}
+	if n := c.Status.NodeSummary; n != nil && n.ReadyNum < n.TotalNum {
+		out = append(out, fmt.Sprintf("%d of %d nodes are not ready", n.TotalNum-n.ReadyNum, n.TotalNum))
+	}
+	if !c.DeletionTimestamp.IsZero() {
+		out = append(out, "the cluster is being removed; finalizers: "+orNone(strings.Join(c.Finalizers, ", ")))
+	}
+	if c.Spec.SyncMode == clusterv1alpha1.Push && c.Spec.ImpersonatorSecretRef == nil {
+		out = append(out, "no impersonatorSecretRef: users cannot reach the cluster through the control plane")
+	}
+	return out
+}
+
+// withoutSection removes a section from a description: its heading and the lines that
+// are indented more.
+func withoutSection(text, heading string) string {
+	var out []string
+	skip := -1
+	for line := range strings.SplitSeq(text, "\n") {
+		indent := len(line) - len(strings.TrimLeft(line, " "))
+		if skip >= 0 && indent > skip {
+			continue
+		}
+		skip = -1
+		if strings.TrimSpace(line) == heading+":" {
+			skip = indent
+			continue
+		}
+		out = append(out, line)
+	}
+	return strings.Join(out, "\n")
+}
+
+func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
+
+func orNone(s string) string {
+	if s == "" {
+		return "<none>"
+	}
+	return s
+}

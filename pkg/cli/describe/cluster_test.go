@@ -1,0 +1,68 @@
+package describe
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/karmada-toolkit/karmada/internal/golden"
+	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+)
+
+func TestSummary(t *testing.T) {
+	now := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
+	list := func(cpu, memory, pods string) corev1.ResourceList {
+		return corev1.ResourceList{"cpu": resource.MustParse(cpu), "memory": resource.MustParse(memory), "pods": resource.MustParse(pods)}
+	}
+	healthy := &clusterv1alpha1.Cluster{
+		ObjectMeta: metav1.ObjectMeta{Name: "member1"},
+		Spec:       clusterv1alpha1.ClusterSpec{SyncMode: clusterv1alpha1.Push, ImpersonatorSecretRef: &clusterv1alpha1.LocalSecretReference{}},
+		Status: clusterv1alpha1.ClusterStatus{
+			KubernetesVersion: "v1.36.3",
+			Conditions: []metav1.Condition{{Type: "Ready", Status: "True", Reason: "ClusterReady", Message: "cluster is healthy and ready to accept workloads",
+				LastTransitionTime: metav1.NewTime(now.Add(-time.Hour))}},
+			NodeSummary: &clusterv1alpha1.NodeSummary{TotalNum: 2, ReadyNum: 2},
+			ResourceSummary: &clusterv1alpha1.ResourceSummary{
+				Allocatable: list("16", "128Gi", "500"), Allocated: list("1500m", "1Gi", "3"), Allocating: list("500m", "0", "1"),
+			},
+			APIEnablements: []clusterv1alpha1.APIEnablement{
+				{GroupVersion: "v1", Resources: make([]clusterv1alpha1.APIResource, 20)}, {GroupVersion: "apps/v1", Resources: make([]clusterv1alpha1.APIResource, 5)},
+			},
+		},
+	}
+	ill := healthy.DeepCopy()
+	ill.Spec.Taints = []corev1.Taint{
+		{Key: "cluster.karmada.io/unschedulable", Effect: corev1.TaintEffectNoSchedule}, {Key: "dedicated", Value: "gpu", Effect: corev1.TaintEffectNoExecute},
+	}
+	ill.Spec.ImpersonatorSecretRef = nil
+	ill.Status.NodeSummary.ReadyNum = 1
+	ill.Status.ResourceSummary.Allocated = list("20", "1Gi", "3")
+	ill.Status.Conditions = []metav1.Condition{
+		{Type: "Ready", Status: "False", Reason: "ClusterNotReachable", Message: "cluster is not\nreachable"},
+		{Type: "CompleteAPIEnablements", Status: "False", Reason: "Empty"},
+		{Type: "OrphanedObjects", Status: "True", Reason: "Orphans", Message: "3 objects"},
+	}
+	for name, c := range map[string]*clusterv1alpha1.Cluster{
+		"healthy": healthy, "ill": ill,
+		"new": {ObjectMeta: metav1.ObjectMeta{Name: "member2"}, Spec: clusterv1alpha1.ClusterSpec{SyncMode: clusterv1alpha1.Pull}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			text, err := summary(c, now)
+			if err != nil {
+				t.Fatal(err)
+			}
+			golden.Assert(t, "summary-"+name, text)
+		})
+	}
+}
+
+func TestWithoutSection(t *testing.T) {
+	in := "Name: m\nStatus:\n  API Enablements:\n    Group Version:  v1\n    Resources:\n      Kind: Pod\n  Conditions:\n    Type: Ready\nEvents:  <none>\n"
+	want := "Name: m\nStatus:\n  Conditions:\n    Type: Ready\nEvents:  <none>\n"
+	if got := withoutSection(in, "API Enablements"); got != want {
+		t.Errorf("got\n%s", got)
+	}
+}

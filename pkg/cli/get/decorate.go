@@ -1,0 +1,188 @@
+package get
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
+	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/cli/taint"
+)
+
+// decoration adds to a table of the control plane what its server does not show. The
+// tables of servers have the columns of the contract.
+type decoration struct {
+	// wideOnly reports whether only wide tables are changed.
+	wideOnly bool
+	// apply changes the table. Its rows have whole objects.
+	apply func(ctx context.Context, s *server, p *part) error
+}
+
+// decorationOf returns the decoration of a resource.
+func decorationOf(resource schema.GroupResource) (decoration, bool) {
+	switch resource {
+	case clusterv1alpha1.Resource("clusters"):
+		return decoration{apply: decorateClusters}, true
+	case workv1alpha2.Resource("resourcebindings"), workv1alpha2.Resource("clusterresourcebindings"):
+		return decoration{wideOnly: true, apply: decorateBindings}, true
+	case policyv1alpha1.Resource("propagationpolicies"):
+		return decoration{wideOnly: true, apply: claims(policyv1alpha1.PropagationPolicyPermanentIDLabel)}, true
+	case policyv1alpha1.Resource("clusterpropagationpolicies"):
+		return decoration{wideOnly: true, apply: claims(policyv1alpha1.ClusterPropagationPolicyPermanentIDLabel)}, true
+	}
+	return decoration{}, false
+}
+
+// decorated reports whether the tables of a resource are changed, for which whole
+// objects are needed.
+func (s *server) decorated(resource schema.GroupResource) (decoration, bool) {
+	d, ok := decorationOf(resource)
+	return d, ok && s.tables && (s.wide || !d.wideOnly)
+}
+
+// decorate changes what the server has of a type.
+func (s *server) decorate(ctx context.Context, p *part) error {
+	d, ok := s.decorated(p.mapping.Resource.GroupResource())
+	if !ok || p.table == nil || len(p.table.Rows) == 0 {
+		return nil
+	}
+	return d.apply(ctx, s, p)
+}
+
+// decorateClusters shows which clusters are cordoned, and in wide tables all taints.
+func decorateClusters(_ context.Context, s *server, p *part) error {
+	return eachRow(p.table, func(row *metav1.TableRow, cluster *clusterv1alpha1.Cluster) {
+		if i := column(p.table, "Ready"); i < len(row.Cells) && slices.ContainsFunc(cluster.Spec.Taints, unschedulable) {
+			row.Cells[i] = fmt.Sprint(row.Cells[i]) + ",SchedulingDisabled"
+		}
+		if s.wide {
+			set(p.table, row, "Taints", orNone(taint.Format(cluster.Spec.Taints)))
+		}
+	})
+}
+
+func unschedulable(t corev1.Taint) bool {
+	return t.Key == clusterv1alpha1.TaintClusterUnschedulable && t.Effect == corev1.TaintEffectNoSchedule
+}
+
+// decorateBindings shows the target clusters of bindings, with their replicas.
+func decorateBindings(_ context.Context, _ *server, p *part) error {
+	return eachRow(p.table, func(row *metav1.TableRow, binding *workv1alpha2.ResourceBinding) {
+		targets := make([]string, 0, len(binding.Spec.Clusters))
+		for _, target := range binding.Spec.Clusters {
+			text := target.Name
+			if target.Replicas > 0 {
+				text += fmt.Sprintf("(%d)", target.Replicas)
+			}
+			targets = append(targets, text)
+		}
+		set(p.table, row, "Target-Clusters", orNone(strings.Join(targets, ",")))
+	})
+}
+
+// claims shows how many objects each policy claims: the bindings that carry its id.
+func claims(label string) func(context.Context, *server, *part) error {
+	return func(ctx context.Context, s *server, p *part) error {
+		counts, err := s.countBindings(ctx, label)
+		return eachRow(p.table, func(row *metav1.TableRow, policy *metav1.PartialObjectMetadata) {
+			claimed := "<unknown>"
+			if err == nil {
+				claimed = strconv.Itoa(counts[policy.Labels[label]])
+				if policy.Labels[label] == "" {
+					claimed = "0"
+				}
+			}
+			set(p.table, row, "Claimed", claimed)
+		})
+	}
+}
+
+// countBindings returns how many bindings carry each value of a label.
+func (s *server) countBindings(ctx context.Context, label string) (map[string]int, error) {
+	counts := map[string]int{}
+	for _, resource := range []string{"resourcebindings", "clusterresourcebindings"} {
+		next := ""
+		for {
+			r := s.rest.Get().AbsPath("/apis", workv1alpha2.GroupVersion.Group, workv1alpha2.GroupVersion.Version, resource).
+				SetHeader("Accept", "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json").
+				Param("labelSelector", label).Param("limit", chunk)
+			if next != "" {
+				r.Param("continue", next)
+			}
+			body, err := fetch(ctx, r)
+			if err != nil {
+				return nil, err
+			}
+			var list metav1.PartialObjectMetadataList
+			if err := json.Unmarshal(body, &list); err != nil {
+				return nil, fmt.Errorf("reading the list of %s: %w", resource, err)
+			}
+			for i := range list.Items {
+				counts[list.Items[i].Labels[label]]++
+			}
+			if next = list.Continue; next == "" {
+				break
+			}
+		}
+	}
+	return counts, nil
+}
+
+// eachRow calls fn with each row of a table and its object.
+func eachRow[T any](table *metav1.Table, fn func(row *metav1.TableRow, object *T)) error {
+	for i := range table.Rows {
+		row := &table.Rows[i]
+		raw := row.Object.Raw
+		if u, ok := row.Object.Object.(*unstructured.Unstructured); ok && len(raw) == 0 {
+			var err error
+			if raw, err = u.MarshalJSON(); err != nil {
+				return fmt.Errorf("reading an object of a table: %w", err)
+			}
+		}
+		object := new(T)
+		if err := json.Unmarshal(raw, object); err != nil {
+			return fmt.Errorf("reading an object of a table: %w", err)
+		}
+		fn(row, object)
+	}
+	return nil
+}
+
+// column returns the index of a column, or the number of columns.
+func column(table *metav1.Table, name string) int {
+	i := slices.IndexFunc(table.ColumnDefinitions, func(c metav1.TableColumnDefinition) bool { return c.Name == name })
+	if i < 0 {
+		return len(table.ColumnDefinitions)
+	}
+	return i
+}
+
+// set sets the cell of a row in a column of wide tables, which is added if the table
+// does not have it.
+func set(table *metav1.Table, row *metav1.TableRow, name, value string) {
+	i := column(table, name)
+	if i == len(table.ColumnDefinitions) {
+		table.ColumnDefinitions = append(slices.Clone(table.ColumnDefinitions), metav1.TableColumnDefinition{Name: name, Type: "string", Priority: 1})
+	}
+	for len(row.Cells) <= i {
+		row.Cells = append(row.Cells, nil)
+	}
+	row.Cells[i] = value
+}
+
+func orNone(s string) string {
+	if s == "" {
+		return "<none>"
+	}
+	return s
+}
