@@ -58,6 +58,14 @@ lint: ## Run the linters
 	$(LINT) run ./...
 	$(LINT) run --build-tags kind ./test/e2e
 
+.PHONY: audit
+audit: ## Check what the programs are built from: known vulnerabilities and licenses
+	hack/audit.sh
+
+.PHONY: fuzz
+fuzz: ## Run every fuzz target for a minute; FUZZTIME=10s changes that, RUN=REGEXP chooses
+	hack/fuzz.sh
+
 .PHONY: generate
 generate: ## Regenerate deepcopy functions, CRDs, OpenAPI definitions and clients
 	hack/generate.sh
@@ -75,5 +83,5 @@ image: ## Build the image of the control plane, as an archive in _output/ and fo
 	VERSION='$(VERSION)' COMMIT='$(COMMIT)' LDFLAGS='$(LDFLAGS)' hack/image.sh
 
 .PHONY: release
-release: ## Build the archives of a release for every platform into dist/; VERSION=v1.2.3
+release: ## Build the archives of a release for every platform into dist/; VERSION=v1.2.3 SIGNING_KEY=FILE
 	VERSION='$(VERSION)' LDFLAGS='$(LDFLAGS)' GCFLAGS='$(GCFLAGS)' hack/release.sh

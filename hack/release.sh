@@ -8,6 +8,7 @@
 #   URL=https://…               where the files will be downloaded from
 #   OUT=dist                    directory of the release, which is emptied
 #   WORK=_output/release        directory of the programs, which is emptied
+#   SIGNING_KEY=FILE            private key that signs the checksums; see docs/release.md
 #   GOFLAGS=-trimpath           the same bytes on every machine
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -28,5 +29,8 @@ for platform in $platforms; do
 	echo "$os/$arch: $((SECONDS - from)) s"
 done
 go run ./hack/release -programs "$work" -out "$out" -version "$version" -url "$url" \
-	-created "${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}"
+	-key "${SIGNING_KEY:-}" -created "${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}"
+if [[ -z "${SIGNING_KEY:-}" ]]; then
+	echo "the checksums are NOT SIGNED: set SIGNING_KEY for a release that others get; see docs/release.md" >&2
+fi
 ls -l "$out" | awk 'NR > 1 {printf "%8.1f MB  %s\n", $5 / 1e6, $NF}'

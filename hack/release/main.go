@@ -1,6 +1,6 @@
 // Command release packs programs that were built for several platforms into the
 // files of a release: an archive for each program and platform, a bill of materials
-// for each archive, the checksums of all, and the manifest by which krew installs
+// for each archive, the checksums of all and their signature, and the manifest by which krew installs
 // the plugin.
 package main
 
@@ -35,6 +35,9 @@ type release struct {
 	version string
 	// url is where the files can be downloaded from.
 	url string
+	// key is the path of the private key that signs the checksums; empty leaves them
+	// unsigned.
+	key string
 	// time of everything in the archives.
 	time time.Time
 }
@@ -47,8 +50,16 @@ func main() {
 	flag.StringVar(&r.out, "out", "dist", "directory of the release")
 	flag.StringVar(&r.version, "version", "", "version of the release, such as v1.2.3")
 	flag.StringVar(&r.url, "url", "", "where the files can be downloaded from")
+	flag.StringVar(&r.key, "key", "", "private key that signs the checksums, ECDSA on P-256 in PEM; without it they are not signed")
+	fresh := flag.String("new-key", "", "make a key in this file, and the public key in FILE.pub, and do nothing else")
 	created := flag.Int64("created", 0, "time of the files in seconds since 1970; that of the commit gives the same archives again")
 	flag.Parse()
+	if *fresh != "" {
+		if err := newKey(*fresh); err != nil {
+			log.Fatal(err)
+		}
+		return
+	}
 	r.time = time.Unix(*created, 0).UTC()
 	if err := r.build(); err != nil {
 		log.Fatal(err)
@@ -88,6 +99,11 @@ func (r release) build() error {
 	if err != nil {
 		return err
 	}
+	if r.key != "" { // before anything is packed
+		if _, err := readKey(r.key); err != nil {
+			return err
+		}
+	}
 	license, err := os.ReadFile(r.license)
 	if err != nil {
 		return fmt.Errorf("reading the license: %w", err)
@@ -110,7 +126,31 @@ func (r release) build() error {
 	if err := r.write("krew-manifest.yaml", manifest, sums); err != nil {
 		return err
 	}
-	return r.write("checksums.txt", checksums(sums), nil)
+	all := checksums(sums)
+	if err := r.write(checksumsName, all, nil); err != nil {
+		return err
+	}
+	return r.sign(all)
+}
+
+// checksumsName is the file with the checksums of all others, the bills of
+// materials among them.
+const checksumsName = "checksums.txt"
+
+// sign signs the checksums, and so every file.
+func (r release) sign(checksums []byte) error {
+	if r.key == "" {
+		return nil
+	}
+	key, err := readKey(r.key)
+	if err != nil {
+		return err
+	}
+	signature, err := sign(key, checksums)
+	if err != nil {
+		return err
+	}
+	return r.write(checksumsName+signatureSuffix, signature, nil)
 }
 
 // platforms are those that there are programs for, sorted.
