@@ -129,9 +129,18 @@ func (s *starter) waitAgent(ctx context.Context, step, name string) error {
 // enrol makes sure that there is a kubeconfig for the agent that works, and says
 // whether it is another one than before.
 func (s *starter) enrol(ctx context.Context, step, name string, control, info ready.Info, cfg *rest.Config, cp client.Client, path string) (bool, error) {
-	err := cp.Get(ctx, client.ObjectKey{Name: name}, &clusterv1alpha1.Cluster{})
+	cluster := &clusterv1alpha1.Cluster{}
+	err := cp.Get(ctx, client.ObjectKey{Name: name}, cluster)
 	if client.IgnoreNotFound(err) != nil {
 		return false, fmt.Errorf("reading cluster %q: %w", name, err)
+	}
+	if err == nil && cluster.Spec.APIEndpoint != "" && cluster.Spec.APIEndpoint != info.Server {
+		// The member has another port than before, which its agent may not say.
+		base := cluster.DeepCopy()
+		cluster.Spec.APIEndpoint = info.Server
+		if err := cp.Patch(ctx, cluster, client.MergeFrom(base)); err != nil {
+			return false, fmt.Errorf("writing the endpoint of cluster %q: %w", name, err)
+		}
 	}
 	if err == nil && s.identityGood(path, control.Server) {
 		return false, nil

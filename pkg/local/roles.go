@@ -143,6 +143,7 @@ func (s *starter) roleArgs(info ready.Info) []string {
 		"--aggregated-apiserver.etcd-servers=" + info.Etcd,
 		"--aggregated-apiserver.tls-cert-file=" + filepath.Join(certs, portAggregated+".crt"),
 		"--aggregated-apiserver.tls-private-key-file=" + filepath.Join(certs, portAggregated+".key"),
+		"--aggregated-apiserver.allow-loopback-endpoints", // where all members are
 		"--webhook.bind-address=" + loopback,
 		"--webhook.secure-port=" + port(portWebhook),
 		"--webhook.cert-dir=" + certs,

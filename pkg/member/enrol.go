@@ -41,6 +41,9 @@ type EnrolRequest struct {
 	ID string
 	// Namespace of the credentials in the control plane. Default karmada-cluster.
 	Namespace string
+	// Description is what a new Cluster says about itself. A cluster that was
+	// registered before keeps what it has.
+	Description identity.Description
 	// Token is a bootstrap token of the control plane.
 	Token string
 	// Lifetime of the certificate. Default what the control plane gives.
@@ -191,6 +194,9 @@ func newRequest(r EnrolRequest, request []byte) *certificatesv1.CertificateSigni
 	}
 	if r.Namespace != "" {
 		csr.Annotations[identity.NamespaceAnnotation] = r.Namespace
+	}
+	if text := r.Description.String(); text != "" {
+		csr.Annotations[identity.DescriptionAnnotation] = text
 	}
 	if r.Lifetime > 0 {
 		csr.Spec.ExpirationSeconds = new(int32(r.Lifetime / time.Second))

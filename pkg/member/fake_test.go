@@ -43,7 +43,7 @@ func newServer(t *testing.T, objects ...client.Object) *fakeServer {
 	s := &fakeServer{fillsTokens: true}
 	s.Client = fake.NewClientBuilder().WithScheme(scheme).WithRESTMapper(newMapper()).WithObjects(objects...).
 		WithInterceptorFuncs(interceptor.Funcs{
-			Create: s.create, Delete: s.delete, Patch: s.patch, SubResourceCreate: s.token, SubResourceUpdate: s.finalize,
+			Create: s.create, Update: s.update, Delete: s.delete, Patch: s.patch, SubResourceCreate: s.token, SubResourceUpdate: s.finalize,
 		}).Build()
 	return s
 }
@@ -85,6 +85,13 @@ func (s *fakeServer) create(ctx context.Context, c client.WithWatch, obj client.
 		return err
 	}
 	return s.note("create", obj)
+}
+
+func (s *fakeServer) update(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.UpdateOption) error {
+	if err := s.note("update", obj); err != nil {
+		return err
+	}
+	return c.Update(ctx, obj, opts...)
 }
 
 func (s *fakeServer) delete(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.DeleteOption) error {

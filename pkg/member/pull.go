@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -115,14 +117,59 @@ func presentCluster(ctx context.Context, d Deps, r PresentRequest, have *cluster
 	}
 	err := d.ControlPlane.Update(ctx, cluster)
 	if apierrors.IsForbidden(err) && have.Spec.ID == r.ID && have.Spec.SyncMode == clusterv1alpha1.Pull {
-		d.Report.say("this agent may not change cluster %q in the control plane, which keeps what it has: %v", r.Name, err)
-		return have, nil
+		return presentRest(ctx, d, cluster, have, err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("updating cluster %q: %w", r.Name, taken(err))
 	}
 	return cluster, nil
 }
+
+// presentRest updates what an agent may change of a cluster that is registered, and
+// reports what stays as it is in the control plane: an agent that was started with
+// other flags goes on. cause is the refusal of the whole.
+func presentRest(ctx context.Context, d Deps, cluster, have *clusterv1alpha1.Cluster, cause error) (*clusterv1alpha1.Cluster, error) {
+	ignored := keepFixed(&cluster.Spec, &have.Spec)
+	if len(ignored) > 0 {
+		d.Report.say("ignored, for cluster %q is registered otherwise and only an administrator of the control plane changes it: %s", cluster.Name, strings.Join(ignored, ", "))
+		cause = nil
+		if !equality.Semantic.DeepEqual(have.Spec, cluster.Spec) {
+			cause = d.ControlPlane.Update(ctx, cluster)
+		}
+	}
+	if apierrors.IsForbidden(cause) {
+		d.Report.say("this agent may not change cluster %q in the control plane, which keeps what it has: %v", cluster.Name, cause)
+		return have, nil
+	}
+	if cause != nil {
+		return nil, fmt.Errorf("updating cluster %q: %w", cluster.Name, taken(cause))
+	}
+	return cluster, nil
+}
+
+// keepFixed sets the fields that are fixed once a cluster is registered to what they
+// are, and returns those that were to be changed.
+func keepFixed(spec, have *clusterv1alpha1.ClusterSpec) []string {
+	var out []string
+	keep := func(field string, differs bool, values ...any) {
+		if differs {
+			out = append(out, fmt.Sprintf("%s %v instead of %v", append([]any{field}, values...)...))
+		}
+	}
+	keep("spec.provider", spec.Provider != have.Provider, quoted(spec.Provider), quoted(have.Provider))
+	keep("spec.region", spec.Region != have.Region, quoted(spec.Region), quoted(have.Region))
+	keep("spec.zones", !slices.Equal(spec.Zones, have.Zones), spec.Zones, have.Zones)
+	spec.Provider, spec.Region, spec.Zone, spec.Zones = have.Provider, have.Region, have.Zone, slices.Clone(have.Zones)
+	if have.APIEndpoint == "" && have.ProxyURL == "" && len(have.ProxyHeader) == 0 {
+		return out
+	}
+	keep("spec.apiEndpoint", spec.APIEndpoint != have.APIEndpoint, quoted(spec.APIEndpoint), quoted(have.APIEndpoint))
+	keep("spec.proxyURL", spec.ProxyURL != have.ProxyURL, "another", "what it is") // it may hold a password
+	spec.APIEndpoint, spec.ProxyURL = have.APIEndpoint, have.ProxyURL
+	return out
+}
+
+func quoted(s string) string { return strconv.Quote(s) }
 
 // taken marks the refusal of a cluster that is there under another name.
 func taken(err error) error {

@@ -114,3 +114,28 @@ func TestPresent_AnAgentThatMayNotCreateSaysSo(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+func TestPresent_FixedFieldsStayAndAreReported(t *testing.T) {
+	registered := enrolled("id-3")
+	registered.Spec.Region, registered.Spec.APIEndpoint = "there", "https://10.0.0.9:6443"
+	plane, m := newServer(t, registered), memberServer(t, "id-3")
+	plane.refuse = func(verb string, obj client.Object) error {
+		cluster, ok := obj.(*clusterv1alpha1.Cluster)
+		if ok && verb == "update" && (cluster.Spec.Region != "there" || cluster.Spec.APIEndpoint != "https://10.0.0.9:6443") {
+			return apierrors.NewForbidden(clusters, obj.GetName(), errors.New("an agent may not change that"))
+		}
+		return nil
+	}
+	var said []string
+	got, err := Present(t.Context(), Deps{ControlPlane: plane, Member: m, Report: func(line string) { said = append(said, line) }}, presentRequest("id-3"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Spec.Region != "there" || got.Spec.APIEndpoint != "https://10.0.0.9:6443" || got.Spec.SecretRef == nil {
+		t.Errorf("got %+v", got.Spec)
+	}
+	want := `ignored, for cluster "m3" is registered otherwise and only an administrator of the control plane changes it: spec.region "r" instead of "there", spec.apiEndpoint "https://10.0.0.3:6443" instead of "https://10.0.0.9:6443"`
+	if !slices.Contains(said, want) {
+		t.Errorf("reported %q", said)
+	}
+}

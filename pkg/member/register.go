@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/member/identity"
 )
 
 // RegisterRequest says which cluster is to be registered in Pull mode, and where.
@@ -69,19 +70,20 @@ func Register(ctx context.Context, d Deps, r RegisterRequest, step func(line str
 		return err
 	}
 	step("[karmada-agent-start] Waiting to construct karmada-agent kubeconfig")
-	identity, err := Enrol(ctx, *server, EnrolRequest{
+	agent, err := Enrol(ctx, *server, EnrolRequest{
 		Name: name, ID: id, Namespace: r.Agent.ClusterNamespace, Token: r.Discovery.Token,
-		Lifetime: r.Lifetime, Timeout: r.Discovery.Timeout,
+		Description: identity.Description{Provider: r.Agent.Provider, Region: r.Agent.Region, Zones: r.Agent.Zones},
+		Lifetime:    r.Lifetime, Timeout: r.Discovery.Timeout,
 	}, d.Report)
 	if err != nil {
 		return fmt.Errorf("registering cluster %q: %w", name, err)
 	}
-	r.Agent.Kubeconfig = identity.Kubeconfig
+	r.Agent.Kubeconfig = agent.Kubeconfig
 	if err := startAgent(ctx, d, r, step); err != nil {
-		return errors.Join(err, identity.Forget(ctx))
+		return errors.Join(err, agent.Forget(ctx))
 	}
 	step("[karmada-agent-start] Waiting for cluster " + name + " to be Ready")
-	return awaitReady(ctx, d, identity, r)
+	return awaitReady(ctx, d, agent, r)
 }
 
 // preflight looks for what an earlier agent left. Without its identity it cannot

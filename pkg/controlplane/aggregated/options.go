@@ -41,6 +41,9 @@ type Options struct {
 	MemberTimeout time.Duration
 	// MemberMinTLSVersion is the lowest version of TLS towards members.
 	MemberMinTLSVersion string
+	// LoopbackEndpoints lets agents register clusters at loopback and link-local
+	// addresses. Default false: the control plane would connect to its own machine.
+	LoopbackEndpoints bool
 	// ShutdownTimeout bounds the wait for connections at the end.
 	ShutdownTimeout time.Duration
 
@@ -82,6 +85,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.Var(&gateFlag{o}, "feature-gates", "Feature gates of the control plane and of Kubernetes API servers, as name=true or name=false, separated by commas.")
 	fs.DurationVar(&o.MemberTimeout, "member-timeout", o.MemberTimeout, "How long each member is waited for in requests to all clusters.")
 	fs.StringVar(&o.MemberMinTLSVersion, "member-tls-min-version", o.MemberMinTLSVersion, "Lowest version of TLS towards members: "+strings.Join(cliflag.TLSPossibleVersions(), ", "))
+	fs.BoolVar(&o.LoopbackEndpoints, "allow-loopback-endpoints", o.LoopbackEndpoints, "Let agents of clusters in Pull mode set loopback and link-local addresses as the API endpoint or proxy of their cluster. For federations on one machine: the control plane connects to these addresses.")
 }
 
 // Validate reports settings that cannot work.

@@ -117,8 +117,8 @@ func (s *server) group(scheme *runtime.Scheme, codecs serializer.CodecFactory, c
 	clusters, status, err := registry.New(registry.Options{
 		Typer:            scheme,
 		RESTOptions:      config.RESTOptionsGetter,
-		ResourceModeling: s.options.resourceModeling(),
-		Now:              func() metav1.Time { return metav1.NewTime(s.now()) },
+		ResourceModeling: s.options.resourceModeling(), LoopbackEndpoints: s.options.LoopbackEndpoints,
+		Now: func() metav1.Time { return metav1.NewTime(s.now()) },
 	})
 	if err != nil {
 		return nil, err

@@ -8,7 +8,9 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/hex"
+	"encoding/json"
 	"encoding/pem"
+	"fmt"
 	"slices"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
@@ -26,6 +28,9 @@ const (
 	// RequestAnnotation on a Cluster is the certificate request that it was made
 	// for.
 	RequestAnnotation = "cluster.karmada.io/certificate-request"
+	// DescriptionAnnotation on a certificate request describes the cluster that is to
+	// be registered. See Description.
+	DescriptionAnnotation = "cluster.karmada.io/description"
 	// TokenAnnotation on a Cluster is the id of the bootstrap token that it was
 	// registered with.
 	TokenAnnotation = "cluster.karmada.io/bootstrap-token-id"
@@ -34,6 +39,40 @@ const (
 // ReasonBeingRemoved refuses a request for the time that an earlier cluster of the
 // name takes to go.
 const ReasonBeingRemoved = "BeingRemoved"
+
+// Description are the fields of a cluster by which policies choose it. They come
+// with the certificate request; afterwards only the control plane changes them.
+type Description struct {
+	// Provider and Region are label values; both may be empty.
+	Provider string `json:"provider,omitempty"`
+	Region   string `json:"region,omitempty"`
+	// Zones are label values.
+	Zones []string `json:"zones,omitempty"`
+}
+
+// String returns the value of DescriptionAnnotation, empty when there is nothing to
+// say.
+func (d Description) String() string {
+	data, err := json.Marshal(d)
+	if err != nil || string(data) == "{}" {
+		return ""
+	}
+	return string(data)
+}
+
+// Described returns the description in a certificate request, the zero value when
+// there is none.
+func Described(csr *certificatesv1.CertificateSigningRequest) (Description, error) {
+	var d Description
+	text := csr.Annotations[DescriptionAnnotation]
+	if text == "" {
+		return d, nil
+	}
+	if err := json.Unmarshal([]byte(text), &d); err != nil {
+		return Description{}, fmt.Errorf("reading the annotation %s: %w", DescriptionAnnotation, err)
+	}
+	return d, nil
+}
 
 // Subject is the subject of the certificate of a cluster's agent.
 func Subject(cluster string) pkix.Name {

@@ -41,6 +41,7 @@ func (c *controlPlane) handler(in inner, requester user.Info, responder rest.Res
 			forwardedFor(r)
 			impersonate(r.Out.Header, requester)
 			r.Out.Header.Del("Authorization")
+			r.Out.Header.Del("Cookie")
 		},
 		ErrorHandler: func(_ http.ResponseWriter, req *http.Request, err error) {
 			respondError(req.Context(), responder, "karmada", err)

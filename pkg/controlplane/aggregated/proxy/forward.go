@@ -37,6 +37,7 @@ func forward(m *member, in inner, requester user.Info, responder rest.Responder)
 				forwardedFor(r)
 				impersonate(r.Out.Header, requester)
 				r.Out.Header.Set("Authorization", "bearer "+m.token)
+				r.Out.Header.Del("Cookie") // of the control plane's address, not of the member
 			},
 			ErrorHandler: func(_ http.ResponseWriter, req *http.Request, err error) {
 				respondError(req.Context(), responder, m.name, err)
@@ -115,6 +116,7 @@ func (e *redirectError) Error() string {
 // keepRedirect makes a redirect within the member one within the proxy. Others are
 // errors: the client would follow them with its credentials for the control plane.
 func keepRedirect(r *http.Response, m *member, req *http.Request) error {
+	r.Header.Del("Set-Cookie") // would be one of the control plane's address
 	if r.StatusCode < http.StatusMultipleChoices || r.StatusCode >= http.StatusBadRequest || r.StatusCode == http.StatusNotModified {
 		return nil
 	}

@@ -25,8 +25,9 @@ func TestForward_SendsWhatTheUserAsked(t *testing.T) {
 		if req.Method == http.MethodHead {
 			return
 		}
+		w.Header().Set("Set-Cookie", "session=stolen")
 		reply200(w, http.StatusTeapot, map[string]any{
-			"method": req.Method, "uri": req.RequestURI, "auth": req.Header.Get("Authorization"), "user": req.Header.Get("Impersonate-User"),
+			"cookie": req.Header.Get("Cookie"), "method": req.Method, "uri": req.RequestURI, "auth": req.Header.Get("Authorization"), "user": req.Header.Get("Impersonate-User"),
 			"groups": strings.Join(req.Header.Values("Impersonate-Group"), ","), "uid": req.Header.Get("Impersonate-Uid"),
 			"extra": req.Header.Get("Impersonate-Extra-X"), "agent": req.Header.Get("User-Agent"), "body": read(req),
 		})
@@ -34,7 +35,7 @@ func TestForward_SendsWhatTheUserAsked(t *testing.T) {
 	want := func(change map[string]any) map[string]any {
 		m := map[string]any{
 			"method": "GET", "uri": "/api", "auth": "bearer token-m1", "user": "alice", "groups": "dev,ops",
-			"uid": "", "extra": "", "agent": "kubectl", "body": "",
+			"uid": "", "extra": "", "agent": "kubectl", "body": "", "cookie": "",
 		}
 		maps.Copy(m, change)
 		return m
@@ -62,11 +63,14 @@ func TestForward_SendsWhatTheUserAsked(t *testing.T) {
 			}
 			header := http.Header{
 				"Authorization": {"Bearer own"}, "Impersonate-User": {"root"}, "Impersonate-Uid": {"0"},
-				"Impersonate-Extra-X": {"z"}, "User-Agent": {"kubectl"},
+				"Impersonate-Extra-X": {"z"}, "User-Agent": {"kubectl"}, "Cookie": {"session=of-the-control-plane"},
 			}
-			code, got, _ := f.do(t, tc.method, tc.path, header)
+			code, got, answer := f.do(t, tc.method, tc.path, header)
 			if code != http.StatusTeapot {
 				t.Fatalf("code %d: %v", code, got)
+			}
+			if cookie := answer.Get("Set-Cookie"); cookie != "" {
+				t.Errorf("the member sets the cookie %s", cookie)
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Error(diff)

@@ -62,8 +62,9 @@ func visible(ctx context.Context, options *metainternalversion.ListOptions) *met
 
 // checkAgent refuses what an agent must not write: other clusters, what decides
 // what is sent to its cluster, and references to the credentials of others, which
-// the proxy would hand over. A nil old is a creation.
-func checkAgent(ctx context.Context, updated, old *clusterv1alpha1.Cluster) error {
+// the proxy would hand over. A nil old is a creation. With loopback, the cluster may
+// be on the control plane's own machine.
+func checkAgent(ctx context.Context, updated, old *clusterv1alpha1.Cluster, loopback bool) error {
 	name, ok := agent(ctx)
 	if !ok {
 		return nil
@@ -82,7 +83,7 @@ func checkAgent(ctx context.Context, updated, old *clusterv1alpha1.Cluster) erro
 			return forbid("an agent may refer to the Secrets of its own cluster only, not to %s/%s", ref.Namespace, ref.Name)
 		}
 	}
-	if err := kept(updated, old); err != nil {
+	if err := errors.Join(kept(updated, old), checkAccess(&updated.Spec, &old.Spec, loopback)); err != nil {
 		return forbid("%w", err)
 	}
 	return nil
@@ -104,6 +105,11 @@ func kept(updated, old *clusterv1alpha1.Cluster) error {
 		return errors.New("an agent may not change spec.syncMode")
 	case old.Spec.ID != "" && updated.Spec.ID != old.Spec.ID:
 		return errors.New("an agent may not change spec.id: the name is of another cluster")
+	case updated.Spec.Provider != old.Spec.Provider, updated.Spec.Region != old.Spec.Region,
+		updated.Spec.Zone != old.Spec.Zone, !same(updated.Spec.Zones, old.Spec.Zones):
+		return errors.New("an agent may not change spec.provider, spec.region and spec.zones: policies choose clusters by them; an administrator of the control plane may")
+	case !same(updated.Spec.ResourceModels, old.Spec.ResourceModels):
+		return errors.New("an agent may not change spec.resourceModels: the scheduler chooses clusters by them; an administrator of the control plane may")
 	case !same(updated.Spec.Taints, old.Spec.Taints):
 		return errors.New("an agent may not change spec.taints")
 	case !same(updated.Finalizers, old.Finalizers):

@@ -28,7 +28,7 @@ func TestCheckAgent(t *testing.T) {
 		denied bool
 	}{
 		"it describes itself": {agentOf("m1"), func(c *clusterv1alpha1.Cluster) {
-			c.Spec.APIEndpoint, c.Spec.Provider, c.Spec.Region, c.Spec.Zones = "https://h", "p", "r", []string{"z"}
+			c.Spec.APIEndpoint = "https://h"
 			c.Spec.SecretRef, c.Spec.ImpersonatorSecretRef = own("m1"), own("m1-impersonator")
 			c.Annotations = map[string]string{"a": "b"}
 		}, false},
@@ -39,7 +39,15 @@ func TestCheckAgent(t *testing.T) {
 		"a Secret elsewhere": {agentOf("m1"), func(c *clusterv1alpha1.Cluster) {
 			c.Spec.SecretRef = &clusterv1alpha1.LocalSecretReference{Namespace: "kube-system", Name: "m1"}
 		}, true},
-		"its mode":           {agentOf("m1"), func(c *clusterv1alpha1.Cluster) { c.Spec.SyncMode = clusterv1alpha1.Push }, true},
+		"its mode":     {agentOf("m1"), func(c *clusterv1alpha1.Cluster) { c.Spec.SyncMode = clusterv1alpha1.Push }, true},
+		"its provider": {agentOf("m1"), func(c *clusterv1alpha1.Cluster) { c.Spec.Provider = "p" }, true},
+		"its region":   {agentOf("m1"), func(c *clusterv1alpha1.Cluster) { c.Spec.Region = "r" }, true},
+		"its zones":    {agentOf("m1"), func(c *clusterv1alpha1.Cluster) { c.Spec.Zones = []string{"z"} }, true},
+		"its zone":     {agentOf("m1"), func(c *clusterv1alpha1.Cluster) { c.Spec.Zone = "z" }, true},
+		"its resource models": {agentOf("m1"), func(c *clusterv1alpha1.Cluster) {
+			c.Spec.ResourceModels = []clusterv1alpha1.ResourceModel{{Grade: 1}}
+		}, true},
+		"an endpoint here":   {agentOf("m1"), func(c *clusterv1alpha1.Cluster) { c.Spec.APIEndpoint = "https://127.0.0.1" }, true},
 		"its taints":         {agentOf("m1"), func(c *clusterv1alpha1.Cluster) { c.Spec.Taints = nil }, true},
 		"its labels":         {agentOf("m1"), func(c *clusterv1alpha1.Cluster) { c.Labels = map[string]string{"env": "prod"} }, true},
 		"its finalizers":     {agentOf("m1"), func(c *clusterv1alpha1.Cluster) { c.Finalizers = []string{"f/f"} }, true},
@@ -59,7 +67,7 @@ func TestCheckAgent(t *testing.T) {
 			}
 			updated := old.DeepCopy()
 			tc.change(updated)
-			err := checkAgent(genericrequest.WithUser(t.Context(), tc.user), updated, old)
+			err := checkAgent(genericrequest.WithUser(t.Context(), tc.user), updated, old, false)
 			if (err != nil) != tc.denied || err != nil && !apierrors.IsForbidden(err) {
 				t.Errorf("got %v", err)
 			}
@@ -67,7 +75,7 @@ func TestCheckAgent(t *testing.T) {
 	}
 	t.Run("it creates no cluster", func(t *testing.T) {
 		c := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "m1"}}
-		if err := checkAgent(genericrequest.WithUser(t.Context(), agentOf("m1")), c, nil); !apierrors.IsForbidden(err) {
+		if err := checkAgent(genericrequest.WithUser(t.Context(), agentOf("m1")), c, nil, false); !apierrors.IsForbidden(err) {
 			t.Errorf("got %v", err)
 		}
 	})
@@ -75,7 +83,7 @@ func TestCheckAgent(t *testing.T) {
 		old := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "m1"}, Spec: clusterv1alpha1.ClusterSpec{ID: "a"}}
 		updated := old.DeepCopy()
 		updated.Spec.ID = "b"
-		if err := checkAgent(genericrequest.WithUser(t.Context(), agentOf("m1")), updated, old); !apierrors.IsForbidden(err) {
+		if err := checkAgent(genericrequest.WithUser(t.Context(), agentOf("m1")), updated, old, false); !apierrors.IsForbidden(err) {
 			t.Errorf("got %v", err)
 		}
 	})

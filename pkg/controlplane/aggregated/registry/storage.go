@@ -26,6 +26,9 @@ type Options struct {
 	RESTOptions generic.RESTOptionsGetter
 	// ResourceModeling gives clusters default and standard resource models.
 	ResourceModeling bool
+	// LoopbackEndpoints lets agents say that their cluster is reached at a loopback or
+	// link-local address.
+	LoopbackEndpoints bool
 	// Now is the clock.
 	Now func() metav1.Time
 }
@@ -59,7 +62,7 @@ func New(o Options) (*Clusters, *Status, error) {
 		ResetFieldsStrategy:       rules,
 		TableConvertor:            table{now: o.Now},
 	}
-	ids := &uniqueIDs{store: store, turn: make(chan struct{}, 1)}
+	ids := &uniqueIDs{store: store, turn: make(chan struct{}, 1), loopback: o.LoopbackEndpoints}
 	store.BeginCreate, store.BeginUpdate = ids.beginCreate, ids.beginUpdate
 	if err := store.CompleteWithOptions(&generic.StoreOptions{RESTOptions: o.RESTOptions}); err != nil {
 		return nil, nil, fmt.Errorf("preparing the storage of clusters: %w", err)

@@ -19,6 +19,8 @@ import (
 type uniqueIDs struct {
 	store *genericregistry.Store
 	turn  chan struct{}
+	// loopback lets agents name addresses of the control plane's own machine.
+	loopback bool
 }
 
 // waitForTurn returns when no other write of a spec is going on in this process.
@@ -32,14 +34,14 @@ func (u *uniqueIDs) waitForTurn(ctx context.Context) (done func(), err error) {
 }
 
 func (u *uniqueIDs) beginCreate(ctx context.Context, obj runtime.Object, _ *metav1.CreateOptions) (genericregistry.FinishFunc, error) {
-	if err := checkAgent(ctx, versioned(obj), nil); err != nil {
+	if err := checkAgent(ctx, versioned(obj), nil, u.loopback); err != nil {
 		return finish, err
 	}
 	return finish, u.check(ctx, versioned(obj))
 }
 
 func (u *uniqueIDs) beginUpdate(ctx context.Context, obj, old runtime.Object, _ *metav1.UpdateOptions) (genericregistry.FinishFunc, error) {
-	if err := checkAgent(ctx, versioned(obj), versioned(old)); err != nil {
+	if err := checkAgent(ctx, versioned(obj), versioned(old), u.loopback); err != nil {
 		return finish, err
 	}
 	if versioned(obj).Spec.ID == versioned(old).Spec.ID {

@@ -73,6 +73,7 @@ func (a *Approver) Reconcile(ctx context.Context, req reconcile.Request) (reconc
 		return reconcile.Result{}, nil
 	}
 	f := facts{name: name, csr: csr.DeepCopy()}
+	f.description, f.undescribed = identity.Described(csr)
 	allowed, err := a.allowed(ctx, f)
 	if err != nil || !allowed {
 		return reconcile.Result{}, err
@@ -82,8 +83,11 @@ func (a *Approver) Reconcile(ctx context.Context, req reconcile.Request) (reconc
 	}
 	v := decide(f)
 	if v == (verdict{}) {
-		err = a.prepare(ctx, f)
-	} else {
+		if err = a.prepare(ctx, f); apierrors.IsInvalid(err) {
+			v, err = refuse("InvalidCluster", "%v", err), nil
+		}
+	}
+	if v != (verdict{}) {
 		err = a.releaseToken(ctx, f)
 	}
 	if err != nil {
@@ -190,7 +194,10 @@ func (a *Approver) clearGrave(ctx context.Context, f facts) error {
 func newCluster(f facts) *clusterv1alpha1.Cluster {
 	c := &clusterv1alpha1.Cluster{
 		ObjectMeta: metav1.ObjectMeta{Name: f.name, Annotations: map[string]string{identity.RequestAnnotation: f.csr.Name}},
-		Spec:       clusterv1alpha1.ClusterSpec{SyncMode: clusterv1alpha1.Pull},
+		Spec: clusterv1alpha1.ClusterSpec{
+			SyncMode: clusterv1alpha1.Pull,
+			Provider: f.description.Provider, Region: f.description.Region, Zones: f.description.Zones,
+		},
 	}
 	if id := tokenID(f.csr); id != "" {
 		c.Annotations[identity.TokenAnnotation] = id

@@ -21,6 +21,10 @@ type facts struct {
 	// name of the cluster whose agent's certificate is asked for.
 	name string
 	csr  *certificatesv1.CertificateSigningRequest
+	// description is what the request says about the cluster, and undescribed why that
+	// cannot be read.
+	description identity.Description
+	undescribed error
 	// cluster of that name.
 	cluster *clusterv1alpha1.Cluster
 	// tombstone of a cluster of that name that was abandoned.
@@ -55,6 +59,9 @@ func decide(f facts) verdict {
 	}
 	if why := names.ReservedForAgents(f.name); why != "" {
 		return refuse("ReservedName", "the name %q is not possible in Pull mode: %s", f.name, why)
+	}
+	if f.undescribed != nil {
+		return refuse("InvalidCluster", "%v", f.undescribed)
 	}
 	if v := f.checkToken(); v != (verdict{}) {
 		return v

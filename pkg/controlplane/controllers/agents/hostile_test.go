@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -23,12 +24,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/karmada-toolkit/karmada/internal/testenv"
+	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/bindingstatus"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/interpreter"
 	"github.com/karmada-toolkit/karmada/pkg/member"
+	"github.com/karmada-toolkit/karmada/pkg/member/identity"
 )
 
 // live reads templates from the API server.
@@ -120,6 +123,7 @@ func TestAgent_AllowedVerbsHostileContent(t *testing.T) {
 	p.must(t, report(t, good.Client, "good", shopWork, `{"replicas":2,"readyReplicas":2}`))
 	t.Run("statuses", func(t *testing.T) { p.survivesStatuses(t, evil) })
 	t.Run("Works", func(t *testing.T) { p.refusesWorks(t, evil) })
+	t.Run("where the cluster is", func(t *testing.T) { p.refusesEndpoints(t, evil) })
 	t.Run("metadata", func(t *testing.T) { p.refusesMetadata(t, evil) })
 }
 
@@ -266,6 +270,61 @@ func (p *plane) refusesMetadata(t *testing.T, evil *member.Identity) {
 			if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "an agent may") {
 				t.Errorf("%T %s: %s: %v", obj, obj.GetName(), patch, err)
 			}
+		}
+	}
+}
+
+// refusesEndpoints says that the cluster is where the control plane must not connect
+// to, and describes it otherwise than when it was registered.
+func (p *plane) refusesEndpoints(t *testing.T, evil *member.Identity) {
+	t.Helper()
+	merge := func(c client.Client, patch string) error {
+		target := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "evil"}}
+		return c.Patch(t.Context(), target, client.RawPatch("application/merge-patch+json", []byte(patch)))
+	}
+	refuse := func(patches ...string) {
+		t.Helper()
+		for _, patch := range patches {
+			if err := merge(evil.Client, patch); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "an agent may") {
+				t.Errorf("%s: %v", patch, err)
+			}
+		}
+	}
+	refuse(
+		`{"spec":{"apiEndpoint":"http://10.0.0.1"}}`, `{"spec":{"apiEndpoint":"https://127.0.0.1:2379"}}`, `{"spec":{"apiEndpoint":"https://localhost:2379"}}`,
+		`{"spec":{"apiEndpoint":"https://169.254.169.254"}}`, `{"spec":{"apiEndpoint":"https://[::ffff:127.0.0.1]"}}`, `{"spec":{"apiEndpoint":"https://127.1"}}`,
+		`{"spec":{"apiEndpoint":"https://10.0.0.1","proxyURL":"http://127.0.0.1:8080"}}`, `{"spec":{"proxyHeader":{"a":"b\r\nc: d"}}}`,
+		`{"spec":{"region":"eu"}}`, `{"spec":{"resourceModels":[]}}`,
+	)
+	p.must(t, merge(evil.Client, `{"spec":{"apiEndpoint":"https://10.0.0.1:6443","proxyURL":"http://10.0.0.9:3128"}}`))
+	refuse(`{"spec":{"apiEndpoint":"https://10.0.0.2:6443"}}`, `{"spec":{"proxyURL":null}}`, `{"spec":{"proxyHeader":{"a":"b"}}}`, `{"spec":{"apiEndpoint":""}}`)
+	// An administrator changes what is fixed.
+	p.must(t, merge(p.admin, `{"spec":{"apiEndpoint":"https://127.0.0.1:6443","proxyHeader":{"a":"b"},"region":"eu"}}`))
+	p.must(t, merge(evil.Client, `{"metadata":{"annotations":{"note":"x"}}}`))
+}
+
+// TestEnrol_DescribesTheCluster: what policies choose a cluster by comes with the
+// request, once.
+func TestEnrol_DescribesTheCluster(t *testing.T) {
+	p := start(t)
+	enrol := func(d identity.Description) (*member.Identity, error) {
+		token := p.token(t)
+		server, err := member.Discover(t.Context(), p.discovery(t, token.String()), nil)
+		p.must(t, err)
+		return member.Enrol(t.Context(), *server, member.EnrolRequest{Name: "m1", ID: "id-1", Token: token.String(), Description: d, Timeout: 30 * time.Second}, nil)
+	}
+	if _, err := enrol(identity.Description{Region: "no label!"}); err == nil || !strings.Contains(err.Error(), "spec.region") {
+		t.Errorf("an impossible region: %v", err)
+	}
+	want := identity.Description{Provider: "p", Region: "eu", Zones: []string{"eu-1", "eu-2"}}
+	for _, d := range []identity.Description{want, {Region: "us"}} {
+		if _, err := enrol(d); err != nil {
+			t.Fatal(err)
+		}
+		cluster := &clusterv1alpha1.Cluster{}
+		p.must(t, p.admin.Get(t.Context(), client.ObjectKey{Name: "m1"}, cluster))
+		if cluster.Spec.Provider != want.Provider || cluster.Spec.Region != want.Region || !slices.Equal(cluster.Spec.Zones, want.Zones) {
+			t.Errorf("got %+v", cluster.Spec)
 		}
 	}
 }
