@@ -12,7 +12,9 @@ import (
 const proxyAdmin = "system:admin"
 
 // FederationRBAC are the roles of users of the federation: the default roles view
-// and edit know its kinds, and the administrator reaches the members.
+// and edit know its kinds, and the administrator reaches the members. Neither role
+// reads Works, which hold every propagated object, Secrets included; neither writes
+// bindings, which only controllers do.
 func FederationRBAC() []client.Object {
 	const proxyRole = "cluster-proxy-admin"
 	return []client.Object{
@@ -47,17 +49,20 @@ func aggregatedRole(to string, verbs ...string) *rbacv1.ClusterRole {
 	labels := SystemLabels()
 	labels["kubernetes.io/bootstrapping"] = "rbac-defaults"
 	labels["rbac.authorization.k8s.io/aggregate-to-"+to] = "true"
+	rules := []rbacv1.PolicyRule{
+		rule("autoscaling.karmada.io", withStatus("cronfederatedhpas", "federatedhpas")...),
+		rule("multicluster.x-k8s.io", withStatus("serviceexports", "serviceimports")...),
+		rule("networking.karmada.io", withStatus("multiclusteringresses", "multiclusterservices")...),
+		rule("policy.karmada.io", "overridepolicies", "propagationpolicies"),
+	}
+	if to == "view" {
+		rules = append(rules, rule("work.karmada.io", withStatus("resourcebindings")...))
+	}
 	return &rbacv1.ClusterRole{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: "karmada-" + to, Labels: labels,
 			Annotations: map[string]string{rbacv1.AutoUpdateAnnotationKey: "true"},
 		},
-		Rules: []rbacv1.PolicyRule{
-			rule("autoscaling.karmada.io", withStatus("cronfederatedhpas", "federatedhpas")...),
-			rule("multicluster.x-k8s.io", withStatus("serviceexports", "serviceimports")...),
-			rule("networking.karmada.io", withStatus("multiclusteringresses", "multiclusterservices")...),
-			rule("policy.karmada.io", "overridepolicies", "propagationpolicies"),
-			rule("work.karmada.io", withStatus("resourcebindings", "works")...),
-		},
+		Rules: rules,
 	}
 }
