@@ -40,6 +40,7 @@ else
 	stage "unit, contract, conformance" go test "${unit[@]}"
 fi
 mapfile -t integration < <(git grep -l '^//go:build integration' -- '*_test.go' | xargs -n1 dirname | sort -u | sed 's#^#./#')
+stage "kstatus" go test -modfile=go.kstatus.mod -tags kstatus ./pkg/controlplane/conditions/testdata/kstatus
 stage "kubelite" go test "${servers[@]}"
 stage "integration, against real API servers" go test -count=1 -tags integration "${integration[@]}"
 stage "end to end" env E2E_BIN="$bin" E2E_LOGS="$PWD/_output/e2e-logs" go test -count=1 -timeout 30m -v ./test/e2e

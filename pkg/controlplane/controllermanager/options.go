@@ -51,6 +51,10 @@ type Options struct {
 	// capacity.
 	ResourceModeling bool
 
+	// TemplateConditions adds the conditions that clients of Kubernetes wait for to
+	// the status of templates. Default true.
+	TemplateConditions bool
+
 	// RateLimiter delays retries.
 	RateLimiterBaseDelay, RateLimiterMaxDelay time.Duration
 	RateLimiterQPS, RateLimiterBucket         int
@@ -89,6 +93,7 @@ func NewOptions() *Options {
 		StartupGracePeriod:   time.Minute,
 		CacheSyncTimeout:     2 * time.Minute,
 		ResourceModeling:     true,
+		TemplateConditions:   true,
 		RateLimiterBaseDelay: 5 * time.Millisecond,
 		RateLimiterMaxDelay:  1000 * time.Second,
 		RateLimiterQPS:       10,
@@ -117,6 +122,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.DurationVar(&o.StartupGracePeriod, "cluster-startup-grace-period", o.StartupGracePeriod, "The same for a cluster that never was reported on.")
 	fs.DurationVar(&o.CacheSyncTimeout, "cluster-cache-sync-timeout", o.CacheSyncTimeout, "How long to wait for the caches of a member cluster.")
 	fs.BoolVar(&o.ResourceModeling, "enable-cluster-resource-modeling", o.ResourceModeling, "Collect nodes and pods of members for the estimation of capacity.")
+	fs.BoolVar(&o.TemplateConditions, "template-conditions", o.TemplateConditions, "Add to the status of templates the conditions that clients of Kubernetes wait for, such as Available and Progressing of Deployments.")
 	fs.DurationVar(&o.RateLimiterBaseDelay, "rate-limiter-base-delay", o.RateLimiterBaseDelay, "First delay of a retry.")
 	fs.DurationVar(&o.RateLimiterMaxDelay, "rate-limiter-max-delay", o.RateLimiterMaxDelay, "Longest delay of a retry.")
 	fs.IntVar(&o.RateLimiterQPS, "rate-limiter-qps", o.RateLimiterQPS, "Retries per second over all objects of a controller.")

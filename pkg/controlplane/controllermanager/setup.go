@@ -157,7 +157,9 @@ func (p *parts) execution(ctx context.Context, mgr manager.Manager) error {
 }
 
 func (p *parts) bindingStatus(ctx context.Context, mgr manager.Manager) error {
-	return bindingstatus.Setup(ctx, mgr, bindingstatus.Deps{Templates: p.store, Interpreter: p.interpreter, Events: p.options.Events})
+	return bindingstatus.Setup(ctx, mgr, bindingstatus.Deps{
+		Templates: p.store, Interpreter: p.interpreter, Events: p.options.Events, TemplateConditions: p.options.TemplateConditions,
+	})
 }
 
 func (p *parts) cluster(ctx context.Context, mgr manager.Manager) error {

@@ -113,6 +113,22 @@ func expected(spec *workv1alpha2.ResourceBindingSpec) []string {
 	return out
 }
 
+// targets returns the clusters that should have the template, without those that it
+// is being evicted from, and the replicas of each.
+func targets(spec *workv1alpha2.ResourceBindingSpec) []workv1alpha2.TargetCluster {
+	out := slices.Clone(spec.Clusters)
+	for i := range spec.RequiredBy {
+		for _, cluster := range spec.RequiredBy[i].Clusters {
+			if slices.ContainsFunc(out, func(t workv1alpha2.TargetCluster) bool { return t.Name == cluster.Name }) {
+				continue
+			}
+			// A dependency runs with its own replicas wherever it is required.
+			out = append(out, workv1alpha2.TargetCluster{Name: cluster.Name, Replicas: spec.Replicas})
+		}
+	}
+	return out
+}
+
 func fullyApplied(want []string, items []workv1alpha2.AggregatedStatusItem) bool {
 	if len(want) == 0 || len(items) != len(want) {
 		return false

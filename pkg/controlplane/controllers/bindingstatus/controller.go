@@ -50,6 +50,9 @@ type Deps struct {
 	// Workers is the number of bindings handled at a time, for each scope.
 	// Default 8: they wait for the API server most of the time.
 	Workers int
+	// TemplateConditions adds the conditions that clients of Kubernetes wait for to
+	// the status of templates.
+	TemplateConditions bool
 	// Pace says how long status waits for more of it.
 	Pace Pace
 	// Events says which successes are recorded. Default: events.Transitions.
@@ -141,7 +144,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{RequeueAfter: wait}, r.told(ctx, binding, s, err)
 	}
 	err = r.template(ctx, binding, s, sum.items)
-	return reconcile.Result{}, r.told(ctx, binding, s, err)
+	return reconcile.Result{RequeueAfter: s.template.recheck}, r.told(ctx, binding, s, err)
 }
 
 // binding writes the status of the binding if it differs and it is time to, and

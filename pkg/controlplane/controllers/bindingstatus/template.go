@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"time"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
 	corev1 "k8s.io/api/core/v1"
@@ -17,6 +18,7 @@ import (
 
 	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/conditions"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/delivery"
 )
 
@@ -34,6 +36,8 @@ type templateState struct {
 	version string
 	// news says that the template is complete since the user was last told.
 	news bool
+	// recheck is after how long the conditions change next; 0 means never.
+	recheck time.Duration
 	// excluded are the statuses that are left out of the template's, by cluster, and
 	// saidExcluded is what was last published about them.
 	excluded     map[string]exclusion
@@ -78,14 +82,14 @@ func (r *Reconciler) template(ctx context.Context, binding workv1alpha2.Binding,
 // impossible.
 func (r *Reconciler) aggregate(ctx context.Context, p parties, items []workv1alpha2.AggregatedStatusItem) error {
 	items = p.state.template.withoutExcluded(items, r.deps.Clock.Now())
-	after, err := r.statusFrom(p.template, items)
+	after, err := r.statusFrom(p, items)
 	if err != nil {
 		items, err = r.aggregateWithout(ctx, p, items, err, func(items []workv1alpha2.AggregatedStatusItem) error {
-			_, err := r.statusFrom(p.template, items)
+			_, err := r.statusFrom(p, items)
 			return err
 		})
 		if err == nil {
-			after, err = r.statusFrom(p.template, items)
+			after, err = r.statusFrom(p, items)
 		}
 	}
 	if err != nil {
@@ -96,14 +100,14 @@ func (r *Reconciler) aggregate(ctx context.Context, p parties, items []workv1alp
 		return err
 	}
 	items, err = r.aggregateWithout(ctx, p, items, err, func(items []workv1alpha2.AggregatedStatusItem) error {
-		status, err := r.statusFrom(p.template, items)
+		status, err := r.statusFrom(p, items)
 		if err == nil {
 			err = r.tryTemplate(ctx, p.template, status)
 		}
 		return err
 	})
 	if err == nil {
-		after, err = r.statusFrom(p.template, items)
+		after, err = r.statusFrom(p, items)
 	}
 	if err != nil {
 		return err
@@ -112,12 +116,27 @@ func (r *Reconciler) aggregate(ctx context.Context, p parties, items []workv1alp
 }
 
 // statusFrom returns the status that the template gets from items.
-func (r *Reconciler) statusFrom(template *unstructured.Unstructured, items []workv1alpha2.AggregatedStatusItem) (any, error) {
-	wanted, err := r.deps.Interpreter.AggregateStatus(template.DeepCopy(), items)
+func (r *Reconciler) statusFrom(p parties, items []workv1alpha2.AggregatedStatusItem) (any, error) {
+	p.state.template.recheck = 0
+	wanted, err := r.deps.Interpreter.AggregateStatus(p.template.DeepCopy(), items)
+	if err != nil || !r.deps.TemplateConditions {
+		return statusOf(wanted), err
+	}
+	result, err := conditions.Apply(conditions.Input{
+		Template: p.template, Aggregated: wanted, Items: items, Targets: targets(p.binding.GetSpec()), Now: r.deps.Clock.Now(),
+	})
 	if err != nil {
 		return nil, err
 	}
-	return wanted.Object["status"], nil
+	p.state.template.recheck = result.Recheck
+	return statusOf(result.Template), nil
+}
+
+func statusOf(obj *unstructured.Unstructured) any {
+	if obj == nil {
+		return nil
+	}
+	return obj.Object["status"]
 }
 
 // templatesKnown waits until the templates have been listed, so that a start

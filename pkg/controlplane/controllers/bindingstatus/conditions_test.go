@@ -1,0 +1,102 @@
+package bindingstatus
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/interpreter"
+)
+
+// conditionsOf returns "Type=Status Reason" of each condition of the template.
+func (b *bench) conditionsOf() []string {
+	b.t.Helper()
+	obj := b.template()
+	list, _, _ := unstructured.NestedSlice(obj.Object, "status", "conditions")
+	var out []string
+	for _, entry := range list {
+		c, _ := entry.(map[string]any)
+		out = append(out, c["type"].(string)+"="+c["status"].(string)+" "+c["reason"].(string))
+	}
+	return out
+}
+
+func (b *bench) template() *unstructured.Unstructured {
+	b.t.Helper()
+	obj := &unstructured.Unstructured{}
+	obj.SetAPIVersion("apps/v1")
+	obj.SetKind("Deployment")
+	obj.SetNamespace("default")
+	obj.SetName("a")
+	must(b.t, b.client.Get(b.t.Context(), client.ObjectKey{Namespace: "default", Name: "a"}, obj))
+	return obj
+}
+
+func TestReconcile_ConditionsComeWithTheStatus(t *testing.T) {
+	b := newBench(t, Scopes()[0], "m1")
+	b.r.deps.Interpreter, b.r.deps.TemplateConditions = interpreter.New(), true
+	obj := b.template()
+	obj.Object["spec"] = map[string]any{"replicas": int64(2), "progressDeadlineSeconds": int64(600)}
+	must(t, b.client.Update(t.Context(), obj))
+	binding := b.scope.New()
+	must(t, b.client.Get(t.Context(), b.key, binding))
+	binding.GetSpec().Clusters[0].Replicas = 2
+	must(t, b.client.Update(t.Context(), binding))
+	b.patches = nil
+
+	const status = `{"generation":1,"observedGeneration":1,"resourceTemplateGeneration":1,"replicas":2,"updatedReplicas":2`
+	b.set(workIn("m1", "True", "Unhealthy", status+`}`))
+	again := b.until(t)
+	want := []string{"Available=False MinimumReplicasUnavailable", "Progressing=True ReplicaSetUpdated"}
+	if diff := cmp.Diff(want, b.conditionsOf()); diff != "" {
+		t.Error(diff)
+	}
+	if again != 600*time.Second {
+		t.Errorf("reconciled again after %s", again)
+	}
+	b.clock.Step(again)
+	if _, err := b.reconcile(); err != nil {
+		t.Fatal(err)
+	}
+	want[1] = "Progressing=False ProgressDeadlineExceeded"
+	if diff := cmp.Diff(want, b.conditionsOf()); diff != "" {
+		t.Error(diff)
+	}
+	b.set(workIn("m1", "True", "Healthy", status+`,"readyReplicas":2,"availableReplicas":2}`))
+	b.until(t)
+	want = []string{"Available=True MinimumReplicasAvailable", "Progressing=True NewReplicaSetAvailable"}
+	if diff := cmp.Diff(want, b.conditionsOf()); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]string{"binding", "template", "template", "binding", "template"}, b.patches); diff != "" {
+		t.Errorf("writes: %s", diff)
+	}
+	b.patches = nil
+	b.clock.Step(time.Hour)
+	again, err := b.reconcile()
+	if err != nil || again != 0 || b.patches != nil {
+		t.Errorf("later: writes %v, reconciled again after %s, error %v", b.patches, again, err)
+	}
+}
+
+// until reconciles until the statuses are written, and returns after how long the
+// binding is reconciled again.
+func (b *bench) until(t *testing.T) time.Duration {
+	t.Helper()
+	for range 10 {
+		before := len(b.patches)
+		again, err := b.reconcile()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(b.patches) > before {
+			return again
+		}
+		b.clock.Step(again)
+	}
+	t.Fatal("nothing is written")
+	return 0
+}
