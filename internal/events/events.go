@@ -28,7 +28,7 @@ type Recorder struct {
 
 // New returns a Recorder that publishes through another one.
 func New(recorder record.EventRecorder) *Recorder {
-	return &Recorder{recorder: recorder, failures: lru.New(remembered)}
+	return &Recorder{recorder: Plain(recorder), failures: lru.New(remembered)}
 }
 
 // ForManager returns a Recorder for a component of a manager.

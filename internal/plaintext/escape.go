@@ -34,6 +34,11 @@ func Escape(s string) string {
 	return b.String()
 }
 
+// EscapeLine returns s as Escape does, in one line: line feeds and tabs become spaces.
+func EscapeLine(s string) string {
+	return strings.NewReplacer("\n", " ", "\t", " ").Replace(Escape(s))
+}
+
 // unsafe reports whether a terminal may obey a character instead of showing it.
 func unsafe(r rune) bool {
 	switch r {

@@ -28,6 +28,12 @@ func TestEscape(t *testing.T) {
 	}
 }
 
+func TestEscapeLine(t *testing.T) {
+	if got, want := EscapeLine("a\n\tb\x1b"), `a  b\x1b`; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 func FuzzWriter(f *testing.F) {
 	f.Add([]byte("a\x1b[2J中\u202e\xff"), 3)
 	f.Fuzz(func(t *testing.T, text []byte, at int) {

@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/karmada-toolkit/karmada/internal/events"
+	recording "github.com/karmada-toolkit/karmada/internal/events"
 	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
@@ -94,7 +95,7 @@ func New(scope Scope, c client.Client, live client.Reader, events record.EventRe
 	if d.Clock == nil {
 		d.Clock = clock.RealClock{}
 	}
-	return &Reconciler{scope: scope, deps: d, client: c, live: live, events: events, states: map[types.NamespacedName]*state{}}
+	return &Reconciler{scope: scope, deps: d, client: c, live: live, events: recording.Plain(events), states: map[types.NamespacedName]*state{}}
 }
 
 // Setup adds the controllers of both scopes to the manager.

@@ -28,6 +28,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	recording "github.com/karmada-toolkit/karmada/internal/events"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
@@ -96,7 +97,7 @@ type Reconciler struct {
 // New returns a reconciler.
 func New(c client.Client, live client.Reader, events record.EventRecorder, d Deps) *Reconciler {
 	d.complete()
-	return &Reconciler{deps: d, client: c, live: live, events: events, tainted: map[string]types.UID{}}
+	return &Reconciler{deps: d, client: c, live: live, events: recording.Plain(events), tainted: map[string]types.UID{}}
 }
 
 // Setup adds the controller and the health monitor to the manager.

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/karmada-toolkit/karmada/internal/plaintext"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/member/access"
 )
@@ -220,6 +221,7 @@ func (l *collector) ready(cluster *clusterv1alpha1.Cluster) *metav1.Condition {
 // set sets a condition; the time of its transition is that of the clock here.
 func (l *collector) set(status *clusterv1alpha1.ClusterStatus, c metav1.Condition) {
 	c.LastTransitionTime = metav1.NewTime(l.c.deps.Clock.Now())
+	c.Message = plaintext.Escape(c.Message) // it may have text of the member
 	meta.SetStatusCondition(&status.Conditions, c)
 }
 

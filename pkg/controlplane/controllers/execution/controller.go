@@ -135,7 +135,7 @@ func New(c client.Client, live client.Reader, applied, observed record.EventReco
 	}
 	return &Controller{
 		deps: d, client: c, live: live, metrics: m, seed: maphash.MakeSeed(),
-		events:  events{applied: applied, observed: observed, all: d.EventMode.All()},
+		events:  events{applied: recording.Plain(applied), observed: recording.Plain(observed), all: d.EventMode.All()},
 		runners: map[string]*runner{},
 	}, nil
 }

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/karmada-toolkit/karmada/internal/plaintext"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 )
 
@@ -41,7 +42,7 @@ func setInterpreted(status *workv1alpha1.WorkStatus, objects []*object, now time
 		first.message += fmt.Sprintf(" %d more failed.", failed-1)
 	}
 	meta.SetStatusCondition(&status.Conditions, metav1.Condition{
-		Type: ConditionInterpreted, Status: metav1.ConditionFalse, Reason: first.reason, Message: first.message,
+		Type: ConditionInterpreted, Status: metav1.ConditionFalse, Reason: first.reason, Message: plaintext.Escape(first.message),
 		LastTransitionTime: metav1.NewTime(now),
 	})
 }
