@@ -1,0 +1,89 @@
+package eviction
+
+import (
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+)
+
+// GracefulFacts are what decides about the tasks of a binding.
+type GracefulFacts struct {
+	// Now is the current time.
+	Now time.Time
+	// Timeout is how long a task without a grace period lasts at most.
+	Timeout time.Duration
+	// Generation is that of the binding.
+	Generation int64
+	// Spec and Status are those of the binding. They are not changed.
+	Spec   *workv1alpha2.ResourceBindingSpec
+	Status *workv1alpha2.ResourceBindingStatus
+}
+
+// GracefulVerdict is what becomes of the tasks of a binding.
+type GracefulVerdict struct {
+	// Keep are the tasks that stay, in their order; those without a creation time have Now.
+	Keep []workv1alpha2.GracefulEvictionTask
+	// Ended are the clusters whose tasks end, in the order of their tasks.
+	Ended []string
+	// Requeue reports whether a task ends by time, and RequeueAfter when to decide again then; it may be 0.
+	Requeue      bool
+	RequeueAfter time.Duration
+	// Changed reports whether the tasks differ from those of the binding.
+	Changed bool
+}
+
+// Graceful returns which tasks end: those whose time is over, those that a user released, and all others once the
+// workload was scheduled again and is healthy in all its clusters.
+func Graceful(f GracefulFacts) GracefulVerdict {
+	var v GracefulVerdict
+	replaced := f.Status.SchedulerObservedGeneration == f.Generation && healthyEverywhere(f.Spec, f.Status)
+	for _, task := range f.Spec.GracefulEvictionTasks {
+		fresh := task.CreationTimestamp == nil || task.CreationTimestamp.IsZero()
+		if fresh {
+			task.CreationTimestamp = &metav1.Time{Time: f.Now}
+			v.Changed = true
+		}
+		end := deadline(&task, f.Timeout)
+		if !fresh && ends(&task, f.Now, end, replaced) {
+			v.Ended = append(v.Ended, task.FromCluster)
+			v.Changed = true
+			continue
+		}
+		v.Keep = append(v.Keep, task)
+		if task.SuppressDeletion == nil {
+			if left := end.Sub(f.Now); !v.Requeue || left < v.RequeueAfter {
+				v.Requeue, v.RequeueAfter = true, left
+			}
+		}
+	}
+	return v
+}
+
+func ends(task *workv1alpha2.GracefulEvictionTask, now, deadline time.Time, replaced bool) bool {
+	if task.SuppressDeletion != nil {
+		return !*task.SuppressDeletion
+	}
+	return now.After(deadline) || replaced
+}
+
+// deadline returns when a task ends at the latest.
+func deadline(task *workv1alpha2.GracefulEvictionTask, timeout time.Duration) time.Time {
+	if task.GracePeriodSeconds != nil {
+		timeout = time.Duration(*task.GracePeriodSeconds) * time.Second
+	}
+	return task.CreationTimestamp.Add(timeout)
+}
+
+// healthyEverywhere reports whether the workload is healthy in all targets. It is when there are none.
+func healthyEverywhere(spec *workv1alpha2.ResourceBindingSpec, status *workv1alpha2.ResourceBindingStatus) bool {
+	for _, target := range spec.Clusters {
+		i := slices.IndexFunc(status.AggregatedStatus, func(s workv1alpha2.AggregatedStatusItem) bool { return s.ClusterName == target.Name })
+		if i < 0 || status.AggregatedStatus[i].Health != workv1alpha2.ResourceHealthy {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,75 @@
+package eviction
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/client-go/util/jsonpath"
+
+	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
+	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+)
+
+// preserve returns the labels that carry the state of a workload in a cluster to the next one. It returns an error when
+// there is no status of the cluster, or when a rule has no value in it.
+func preserve(rules *policyv1alpha1.StatePreservation, status *workv1alpha2.ResourceBindingStatus, cluster string) (map[string]string, error) {
+	if rules == nil || len(rules.Rules) == 0 {
+		return nil, nil
+	}
+	i := slices.IndexFunc(status.AggregatedStatus, func(s workv1alpha2.AggregatedStatusItem) bool { return s.ClusterName == cluster })
+	if i < 0 || status.AggregatedStatus[i].Status == nil || len(status.AggregatedStatus[i].Status.Raw) == 0 {
+		return nil, fmt.Errorf("the application status has not yet been collected from Cluster(%s)", cluster)
+	}
+	var tree any
+	if err := json.Unmarshal(status.AggregatedStatus[i].Status.Raw, &tree); err != nil {
+		return nil, fmt.Errorf("decoding the status of Cluster(%s): %w", cluster, err)
+	}
+	out := make(map[string]string, len(rules.Rules))
+	for _, rule := range rules.Rules {
+		path := jsonpath.New(rule.AliasLabelName)
+		if err := path.Parse(rule.JSONPath); err != nil {
+			return nil, fmt.Errorf("parsing the JSONPath %q of label %q: %w", rule.JSONPath, rule.AliasLabelName, err)
+		}
+		var text strings.Builder
+		if err := path.Execute(&text, tree); err != nil {
+			return nil, fmt.Errorf("evaluating the JSONPath %q of label %q on the status of Cluster(%s): %w", rule.JSONPath, rule.AliasLabelName, cluster, err)
+		}
+		out[rule.AliasLabelName] = text.String()
+	}
+	return out, nil
+}
+
+// Inject returns the labels that an object has in a cluster to which its workload was moved: labels and, if the cluster
+// is the only target and the state was purged from the cluster before, the preserved state. labels is not changed.
+func Inject(spec *workv1alpha2.ResourceBindingSpec, cluster string, labels map[string]string) map[string]string {
+	if len(spec.GracefulEvictionTasks) == 0 || !onlyTarget(spec, cluster) {
+		return labels
+	}
+	task := &spec.GracefulEvictionTasks[len(spec.GracefulEvictionTasks)-1]
+	if task.PurgeMode != policyv1alpha1.PurgeModeDirectly || len(task.PreservedLabelState) == 0 || slices.Contains(task.ClustersBeforeFailover, cluster) {
+		return labels
+	}
+	out := make(map[string]string, len(labels)+len(task.PreservedLabelState))
+	for _, from := range []map[string]string{labels, task.PreservedLabelState} {
+		for key, value := range from {
+			out[key] = value
+		}
+	}
+	return out
+}
+
+// onlyTarget reports whether a cluster is the only one that the binding, or one that requires it, targets.
+func onlyTarget(spec *workv1alpha2.ResourceBindingSpec, cluster string) bool {
+	targets := map[string]bool{}
+	for _, c := range spec.Clusters {
+		targets[c.Name] = true
+	}
+	for _, by := range spec.RequiredBy {
+		for _, c := range by.Clusters {
+			targets[c.Name] = true
+		}
+	}
+	return len(targets) == 1 && targets[cluster]
+}
