@@ -27,6 +27,7 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	orphanreport "github.com/karmada-toolkit/karmada/pkg/member/orphan"
 )
 
 const (
@@ -38,8 +39,6 @@ const (
 	orphanInterval, orphanAgain = 10 * time.Minute, 30 * time.Second
 	// orphanPage is how many objects are listed at a time.
 	orphanPage = 200
-	// orphanNames is how many are named in a message.
-	orphanNames = 5
 
 	reasonOrphaned  = "WorksMissing"
 	reasonNoOrphans = "NoOrphans"
@@ -291,7 +290,8 @@ func (o *orphans) publish(cluster *clusterv1alpha1.Cluster, found []orphan, fres
 	}
 	o.agent.log.Info("The cluster has objects whose works the control plane lost; they stay until a user confirms that they are to go",
 		"count", len(found), "objects", some(found), "token", token(found))
-	o.agent.recorder.Event(cluster, corev1.EventTypeWarning, clusterv1alpha1.ClusterConditionOrphanedObjects, text)
+	o.agent.recorder.Event(cluster, corev1.EventTypeWarning, clusterv1alpha1.ClusterConditionOrphanedObjects,
+		fmt.Sprintf("%d objects in the cluster belong to works that the control plane does not have, and stay: %s. The condition of the cluster says how to delete them", len(found), some(found)))
 }
 
 // conditions are what the status of the cluster says about orphans: nothing until
@@ -312,22 +312,26 @@ func (o *orphans) conditions(cluster *clusterv1alpha1.Cluster) []metav1.Conditio
 	return []metav1.Condition{c}
 }
 
-// message says what is there and what a user can do about it.
+// message says what is there and what a user can do about it. The control plane
+// takes no other form, see orphan.Parse.
 func message(cluster string, found []orphan) string {
 	if len(found) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%d objects in the cluster belong to works that the control plane does not have, and stay: %s. To delete exactly these: kubectl annotate cluster %s %s=%s --overwrite",
-		len(found), some(found), cluster, clusterv1alpha1.DeleteOrphansAnnotation, token(found))
+	r := orphanreport.Report{Count: len(found), Token: token(found)}
+	for _, f := range found[:min(len(found), orphanreport.MaxNames)] {
+		r.Names = append(r.Names, f.String())
+	}
+	return r.Message(cluster)
 }
 
 // some names the first orphans.
 func some(found []orphan) string {
 	var out []string
-	for _, f := range found[:min(len(found), orphanNames)] {
+	for _, f := range found[:min(len(found), orphanreport.MaxNames)] {
 		out = append(out, f.String())
 	}
-	if more := len(found) - orphanNames; more > 0 {
+	if more := len(found) - orphanreport.MaxNames; more > 0 {
 		out = append(out, fmt.Sprintf("and %d more", more))
 	}
 	return strings.Join(out, ", ")

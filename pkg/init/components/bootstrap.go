@@ -2,6 +2,7 @@ package components
 
 import (
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -43,7 +44,7 @@ func Bootstrap(server string, caBundle []byte) ([]client.Object, error) {
 		approvalRole(selfautoapprover, "certificatesigningrequests/selfclusteragent"),
 		groupBinding("system:karmada:agent-autoapprove-certificate-rotation", selfautoapprover, names.AgentGroup),
 	)
-	return append(objects, agentPolicy()...), nil
+	return slices.Concat(objects, agentPolicy(), agentFlow()), nil
 }
 
 // clusterInfo is the ConfigMap that anybody may read, with who is who: server and

@@ -15,6 +15,9 @@ import (
 // agentPolicyName is the name of the admission policy and of its binding.
 const agentPolicyName = "agents.karmada.io"
 
+// maxAgentRequest is the longest certificate request of an agent, in bytes.
+const maxAgentRequest = 16 << 10
+
 // agentPolicy keeps agents to objects of their own where roles cannot: a role
 // cannot say under which name an object may be created.
 func agentPolicy() []client.Object {
@@ -34,7 +37,7 @@ func agentPolicy() []client.Object {
 					admitted(groupWork, "works", admissionregistrationv1.Create, admissionregistrationv1.Update),
 				}},
 				MatchConditions: []admissionregistrationv1.MatchCondition{{
-					Name: "agent", Expression: `"` + names.AgentGroup + `" in request.userInfo.groups || request.userInfo.username.startsWith("` + names.AgentUser("") + `")`,
+					Name: "agent", Expression: byAgent(),
 				}},
 				Variables: append([]admissionregistrationv1.Variable{
 					{Name: "cluster", Expression: `request.userInfo.username.startsWith("` + names.AgentUser("") + `") ? request.userInfo.username.substring(` + strconv.Itoa(len(names.AgentUser(""))) + `) : ""`},
@@ -47,6 +50,8 @@ func agentPolicy() []client.Object {
 						"an agent may create only the leases of its own cluster"),
 					forbid(`request.resource.resource != "events" || variables.home || `+aboutOwn("object")+` && (request.operation == "CREATE" || `+aboutOwn("oldObject")+`)`,
 						"an agent may report events of its own cluster only"),
+					forbid(`request.resource.resource != "certificatesigningrequests" || object.spec.signerName == "kubernetes.io/kube-apiserver-client" && size(object.spec.request) <= `+strconv.Itoa(maxAgentRequest),
+						"an agent may ask only for client certificates, in small requests"),
 				}, metadataRules(), workRules()),
 			},
 		},
@@ -58,6 +63,11 @@ func agentPolicy() []client.Object {
 			},
 		},
 	}
+}
+
+// byAgent reports in CEL whether an agent makes a request.
+func byAgent() string {
+	return `"` + names.AgentGroup + `" in request.userInfo.groups || request.userInfo.username.startsWith("` + names.AgentUser("") + `")`
 }
 
 // aboutOwn says in CEL that an event is about the agent's cluster or its lease.

@@ -37,6 +37,8 @@ func TestBootstrap_HasNoSharedUser(t *testing.T) {
 		"ClusterRoleBinding system:karmada:agent-autoapprove-certificate-rotation",
 		"ValidatingAdmissionPolicy agents.karmada.io",
 		"ValidatingAdmissionPolicyBinding agents.karmada.io",
+		"PriorityLevelConfiguration karmada-agents",
+		"FlowSchema karmada-agents",
 	}
 	if diff := cmp.Diff(want, found); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)

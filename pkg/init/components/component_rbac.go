@@ -167,6 +167,7 @@ func controllerManagerRules() []rbacv1.PolicyRule {
 		rule(coordinationGroup, []string{"leases"}, nil, write...),
 		rule(rbacv1.GroupName, []string{"clusterroles", "roles"}, nil, append(write, "escalate", "bind")...),
 		rule(rbacv1.GroupName, []string{"clusterrolebindings", "rolebindings"}, nil, write...),
+		rule(certificatesGroup, []string{"certificatesigningrequests"}, nil, "delete"),
 		rule(certificatesGroup, []string{"certificatesigningrequests/approval"}, nil, "update"),
 		rule(certificatesGroup, []string{"signers"}, []string{"kubernetes.io/kube-apiserver-client"}, "approve"),
 	}

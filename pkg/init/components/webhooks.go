@@ -32,6 +32,9 @@ type hook struct {
 	sideEffects  admissionregistrationv1.SideEffectClass // None
 	needsLabel   string                                  // objects with any value of the label; all
 	onlyIfWanted bool                                    // not registered without WithTaintPolicyGuard
+	subresource  string                                  // none, beside the resource itself
+	agentsOnly   bool                                    // requests of everybody
+	optional     bool                                    // requests fail when the webhook does not answer
 }
 
 const clusterScope = admissionregistrationv1.ClusterScope
@@ -72,6 +75,10 @@ func validatingHooks() []hook {
 			name: "resourcebinding", path: "/validate-resourcebinding", group: groupWork, resource: "resourcebindings",
 			sideEffects: admissionregistrationv1.SideEffectClassNoneOnDryRun,
 		},
+		{
+			// A limit of load: agents go on to report while the webhook is away.
+			name: "agentwork", path: "/validate-agent-work", group: groupWork, resource: "works", subresource: "status", agentsOnly: true, optional: true,
+		},
 		{name: "clustertaintpolicy", path: "/validate-clustertaintpolicy", group: groupPolicy, resource: "clustertaintpolicies", scope: clusterScope, onlyIfWanted: true},
 	}
 }
@@ -97,7 +104,7 @@ func MutatingWebhooks(baseURL string, caBundle []byte) *admissionregistrationv1.
 	}
 	for _, h := range mutatingHooks() {
 		out.Webhooks = append(out.Webhooks, admissionregistrationv1.MutatingWebhook{
-			Name: h.fullName(), ClientConfig: h.client(baseURL, caBundle), Rules: h.rules(), FailurePolicy: failurePolicy(),
+			Name: h.fullName(), ClientConfig: h.client(baseURL, caBundle), Rules: h.rules(), FailurePolicy: h.failurePolicy(),
 			ObjectSelector: h.selector(), SideEffects: h.effects(), TimeoutSeconds: h.seconds(), AdmissionReviewVersions: reviewVersions(),
 		})
 	}
@@ -120,8 +127,9 @@ func ValidatingWebhooks(baseURL string, caBundle []byte, opts ...WebhookOption) 
 			continue
 		}
 		out.Webhooks = append(out.Webhooks, admissionregistrationv1.ValidatingWebhook{
-			Name: h.fullName(), ClientConfig: h.client(baseURL, caBundle), Rules: h.rules(), FailurePolicy: failurePolicy(),
+			Name: h.fullName(), ClientConfig: h.client(baseURL, caBundle), Rules: h.rules(), FailurePolicy: h.failurePolicy(),
 			ObjectSelector: h.selector(), SideEffects: h.effects(), TimeoutSeconds: h.seconds(), AdmissionReviewVersions: reviewVersions(),
+			MatchConditions: h.conditions(),
 		})
 	}
 	return out
@@ -131,8 +139,18 @@ func webhookMeta(name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Name: name, Labels: map[string]string{"app": "karmada-webhook"}}
 }
 
-func failurePolicy() *admissionregistrationv1.FailurePolicyType {
+func (h hook) failurePolicy() *admissionregistrationv1.FailurePolicyType {
+	if h.optional {
+		return new(admissionregistrationv1.Ignore)
+	}
 	return new(admissionregistrationv1.Fail)
+}
+
+func (h hook) conditions() []admissionregistrationv1.MatchCondition {
+	if !h.agentsOnly {
+		return nil
+	}
+	return []admissionregistrationv1.MatchCondition{{Name: "agent", Expression: byAgent()}}
 }
 
 func reviewVersions() []string { return []string{"v1"} }
@@ -151,10 +169,14 @@ func (h hook) rules() []admissionregistrationv1.RuleWithOperations {
 	if scope == "" {
 		scope = admissionregistrationv1.NamespacedScope
 	}
+	resources := []string{h.resource}
+	if h.subresource != "" {
+		resources = append(resources, h.resource+"/"+h.subresource)
+	}
 	return []admissionregistrationv1.RuleWithOperations{{
 		Operations: operations,
 		Rule: admissionregistrationv1.Rule{
-			APIGroups: []string{h.group}, APIVersions: []string{"*"}, Resources: []string{h.resource}, Scope: &scope,
+			APIGroups: []string{h.group}, APIVersions: []string{"*"}, Resources: resources, Scope: &scope,
 		},
 	}}
 }

@@ -55,6 +55,9 @@ func TestValidatingWebhooks(t *testing.T) {
 		case "resourcedeletionprotection.karmada.io":
 			selects = true
 		}
+		if agents := w.Name == "agentwork.karmada.io"; agents != (len(w.MatchConditions) == 1) || agents != (*w.FailurePolicy == admissionregistrationv1.Ignore) || agents != (len(w.Rules[0].Resources) == 2) {
+			t.Errorf("%s: %+v", w.Name, w)
+		}
 		if *w.TimeoutSeconds != seconds || *w.SideEffects != effects || (w.ObjectSelector != nil) != selects {
 			t.Errorf("%s: %+v", w.Name, w)
 		}
@@ -73,6 +76,7 @@ func TestValidatingWebhooks(t *testing.T) {
 		"multiclusterservice.karmada.io https://host:1/validate-multiclusterservice [CREATE UPDATE] networking.karmada.io/multiclusterservices Namespaced",
 		"resourcedeletionprotection.karmada.io https://host:1/validate-resourcedeletionprotection [DELETE] */* *",
 		"resourcebinding.karmada.io https://host:1/validate-resourcebinding [CREATE UPDATE] work.karmada.io/resourcebindings Namespaced",
+		"agentwork.karmada.io https://host:1/validate-agent-work [CREATE UPDATE] work.karmada.io/works Namespaced",
 		"clustertaintpolicy.karmada.io https://host:1/validate-clustertaintpolicy [CREATE UPDATE] policy.karmada.io/clustertaintpolicies Cluster",
 	}
 	if diff := cmp.Diff(want, lines); diff != "" {

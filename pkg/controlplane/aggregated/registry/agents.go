@@ -11,14 +11,17 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	genericrequest "k8s.io/apiserver/pkg/endpoints/request"
 
+	"github.com/karmada-toolkit/karmada/internal/plaintext"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 	"github.com/karmada-toolkit/karmada/pkg/member/identity"
+	"github.com/karmada-toolkit/karmada/pkg/member/orphan"
 )
 
 // agent returns the cluster whose agent makes the request, and whether an agent
@@ -122,6 +125,23 @@ func kept(updated, old *clusterv1alpha1.Cluster) error {
 		return errors.New("an agent may not change annotations of karmada.io")
 	}
 	return nil
+}
+
+// maxConditionMessage is the longest message of a condition that an agent writes, in
+// bytes.
+const maxConditionMessage = 4 << 10
+
+// rewordConditions makes the messages that an agent reports about its cluster safe to
+// read: without control characters, and with no command but the control plane's.
+func rewordConditions(c *clusterv1alpha1.Cluster) {
+	for i := range c.Status.Conditions {
+		condition := &c.Status.Conditions[i]
+		if condition.Type == clusterv1alpha1.ClusterConditionOrphanedObjects && condition.Status == metav1.ConditionTrue {
+			condition.Message = orphan.Message(c.Name, condition.Message)
+			continue
+		}
+		condition.Message = plaintext.Line(condition.Message, maxConditionMessage)
+	}
 }
 
 // ours are the annotations that mean something to the control plane.

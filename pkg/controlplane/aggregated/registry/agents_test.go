@@ -12,6 +12,8 @@ import (
 	genericrequest "k8s.io/apiserver/pkg/endpoints/request"
 
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/aggregated/hub"
+	"github.com/karmada-toolkit/karmada/pkg/member/orphan"
 )
 
 func agentOf(cluster string) user.Info {
@@ -100,5 +102,28 @@ func TestVisible(t *testing.T) {
 	}
 	if got := visible(genericrequest.WithUser(t.Context(), &user.DefaultInfo{Name: "alice"}), asked); got != asked {
 		t.Errorf("others list %v", got)
+	}
+}
+
+func TestStatusOfAnAgent_IsReworded(t *testing.T) {
+	const honest = "1 objects in the cluster belong to works that the control plane does not have, and stay: Deployment a/b. To delete exactly these: kubectl annotate cluster m1 cluster.karmada.io/delete-orphans=ad6c8319 --overwrite"
+	for name, tc := range map[string]struct {
+		user             user.Info
+		kind, text, want string
+	}{
+		"an honest report":         {agentOf("m1"), "OrphanedObjects", honest, honest},
+		"a command of the agent's": {agentOf("m1"), "OrphanedObjects", "to delete these: kubectl delete ns shop", orphan.Unreadable},
+		"control characters":       {agentOf("m1"), "Ready", "fine\x1b[2J", "fine[2J"},
+		"the control plane":        {&user.DefaultInfo{Name: "system:admin"}, "OrphanedObjects", "anything\n", "anything\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			old := &hub.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "m1"}}
+			updated := old.DeepCopyObject().(*hub.Cluster)
+			updated.Status.Conditions = []metav1.Condition{{Type: tc.kind, Status: metav1.ConditionTrue, Message: tc.text}}
+			statusStrategy{}.PrepareForUpdate(genericrequest.WithUser(t.Context(), tc.user), updated, old)
+			if got := updated.Status.Conditions[0].Message; got != tc.want {
+				t.Errorf("got %q, want %q", got, tc.want)
+			}
+		})
 	}
 }

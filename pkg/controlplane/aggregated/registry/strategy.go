@@ -87,7 +87,10 @@ func (strategy) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
 type statusStrategy struct{ strategy }
 
 // PrepareForUpdate implements rest.RESTUpdateStrategy.
-func (statusStrategy) PrepareForUpdate(_ context.Context, obj, old runtime.Object) {
+func (statusStrategy) PrepareForUpdate(ctx context.Context, obj, old runtime.Object) {
+	if _, ok := agent(ctx); ok {
+		rewordConditions(versioned(obj))
+	}
 	clusterv1alpha1.PrepareClusterForStatusUpdate(versioned(obj), versioned(old))
 }
 

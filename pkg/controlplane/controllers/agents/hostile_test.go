@@ -4,22 +4,27 @@ package agents_test
 
 import (
 	"context"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	certificatesv1 "k8s.io/api/certificates/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
@@ -124,6 +129,8 @@ func TestAgent_AllowedVerbsHostileContent(t *testing.T) {
 	t.Run("statuses", func(t *testing.T) { p.survivesStatuses(t, evil) })
 	t.Run("Works", func(t *testing.T) { p.refusesWorks(t, evil) })
 	t.Run("where the cluster is", func(t *testing.T) { p.refusesEndpoints(t, evil) })
+	t.Run("load", func(t *testing.T) { p.hasAFlow(t, evil) })
+	t.Run("certificate requests", func(t *testing.T) { p.boundsRequests(t, evil) })
 	t.Run("metadata", func(t *testing.T) { p.refusesMetadata(t, evil) })
 }
 
@@ -327,4 +334,69 @@ func TestEnrol_DescribesTheCluster(t *testing.T) {
 			t.Errorf("got %+v", cluster.Spec)
 		}
 	}
+}
+
+// boundsRequests makes certificate requests that nobody answers.
+func (p *plane) boundsRequests(t *testing.T, evil *member.Identity) {
+	t.Helper()
+	server := request(t, "evil-server", identity.Subject("evil"), func(_ *x509.CertificateRequest, s *certificatesv1.CertificateSigningRequestSpec) {
+		s.SignerName = "kubernetes.io/kubelet-serving"
+	})
+	large := request(t, "evil-large", identity.Subject("evil"), func(r *x509.CertificateRequest, _ *certificatesv1.CertificateSigningRequestSpec) {
+		r.DNSNames = []string{strings.Repeat("x", 20<<10)}
+	})
+	for _, csr := range []*certificatesv1.CertificateSigningRequest{server, large} {
+		if err := evil.Client.Create(t.Context(), csr); !apierrors.IsForbidden(err) {
+			t.Errorf("%s: %v", csr.Name, err)
+		}
+	}
+	for i := range 12 {
+		p.must(t, evil.Client.Create(t.Context(), request(t, fmt.Sprintf("evil-open-%d", i), identity.Subject("good"))))
+	}
+	testenv.Eventually(t, 30*time.Second, func(ctx context.Context) error {
+		list := &certificatesv1.CertificateSigningRequestList{}
+		if err := p.admin.List(ctx, list); err != nil {
+			return err
+		}
+		open := 0
+		for i := range list.Items {
+			if csr := &list.Items[i]; csr.Spec.Username == "system:karmada:agent:evil" && len(csr.Status.Conditions) == 0 {
+				open++
+			}
+		}
+		if open > 5 {
+			return fmt.Errorf("%d open certificate requests", open)
+		}
+		return nil
+	})
+	p.must(t, evil.Client.Get(t.Context(), client.ObjectKey{Name: "evil"}, &clusterv1alpha1.Cluster{}))
+}
+
+// hasAFlow asks which priority level the requests of an agent are of.
+func (p *plane) hasAFlow(t *testing.T, evil *member.Identity) {
+	t.Helper()
+	schema, level := &flowcontrolv1.FlowSchema{}, &flowcontrolv1.PriorityLevelConfiguration{}
+	p.must(t, errors.Join(p.admin.Get(t.Context(), client.ObjectKey{Name: "karmada-agents"}, schema), p.admin.Get(t.Context(), client.ObjectKey{Name: "karmada-agents"}, level)))
+	c, err := rest.HTTPClientFor(evil.Config)
+	p.must(t, err)
+	testenv.Eventually(t, 30*time.Second, func(ctx context.Context) error {
+		for _, path := range []string{"/apis/work.karmada.io/v1alpha1/namespaces/karmada-es-evil/works", "/apis/cluster.karmada.io/v1alpha1/clusters/evil", "/version"} {
+			req, err := http.NewRequestWithContext(ctx, http.MethodGet, evil.Config.Host+path, http.NoBody)
+			if err != nil {
+				return err
+			}
+			answer, err := c.Do(req)
+			if err != nil {
+				return err
+			}
+			_ = answer.Body.Close()
+			if got := answer.Header.Get("X-Kubernetes-Pf-Flowschema-Uid"); got != string(schema.UID) {
+				return fmt.Errorf("%s: flow schema %q, want %q", path, got, schema.UID)
+			}
+			if got := answer.Header.Get("X-Kubernetes-Pf-Prioritylevel-Uid"); got != string(level.UID) {
+				return fmt.Errorf("%s: priority level %q, want %q", path, got, level.UID)
+			}
+		}
+		return nil
+	})
 }

@@ -212,21 +212,6 @@ func orphaned(obj client.Object, owners []metav1.OwnerReference) bool {
 	return false
 }
 
-// requests returns the certificate requests that the agent of a cluster has made.
-func (r *Rights) requests(ctx context.Context, cluster string) ([]string, error) {
-	list := &certificatesv1.CertificateSigningRequestList{}
-	if err := r.client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("listing certificate requests: %w", err)
-	}
-	var out []string
-	for i := range list.Items {
-		if csr := &list.Items[i]; csr.Spec.Username == names.AgentUser(cluster) {
-			out = append(out, csr.Name)
-		}
-	}
-	return out, nil
-}
-
 // revoke takes the rights of an agent away.
 func (r *Rights) revoke(ctx context.Context, cluster *clusterv1alpha1.Cluster) error {
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: names.AgentRole(cluster.Name)}}

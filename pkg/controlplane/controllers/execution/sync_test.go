@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
@@ -58,6 +59,34 @@ func TestSync_DeploymentIsReportedWhenItIsHealthy(t *testing.T) {
 	if b.writes.Load() != 1 || applied(work) != appliedOK || work.Status.ManifestStatuses[0].Health != "Healthy" ||
 		!strings.Contains(string(work.Status.ManifestStatuses[0].Status.Raw), `"readyReplicas":1`) {
 		t.Errorf("status after %d writes: %+v", b.writes.Load(), work.Status)
+	}
+}
+
+// longStatus reflects a long status.
+type longStatus struct{ Interpreter }
+
+func (longStatus) ReflectStatus(*unstructured.Unstructured) (*runtime.RawExtension, error) {
+	return &runtime.RawExtension{Raw: []byte(`{"x":"` + strings.Repeat("x", 600<<10) + `"}`)}, nil
+}
+
+func TestSync_StatusThatIsTooLongIsLeftOut(t *testing.T) {
+	b := newBench(t, deployment)
+	b.runner.c.deps.Interpreter = longStatus{b.runner.c.deps.Interpreter}
+	b.mustSync()
+	obj := b.member.Get(deploymentPath)
+	obj.Object["status"] = map[string]any{
+		"observedGeneration": int64(1), "replicas": int64(1), "updatedReplicas": int64(1), "availableReplicas": int64(1), "readyReplicas": int64(1),
+	}
+	b.member.Put(deploymentPath, obj)
+	b.observed(deploymentPath)
+	b.clock.Step(200 * time.Millisecond)
+	b.mustSync()
+	work := b.work()
+	if len(work.Status.ManifestStatuses) != 1 || work.Status.ManifestStatuses[0].Status != nil || work.Status.ManifestStatuses[0].Health != "Healthy" {
+		t.Errorf("status %.200s", fmt.Sprint(work.Status.ManifestStatuses))
+	}
+	if c := meta.FindStatusCondition(work.Status.Conditions, ConditionInterpreted); c == nil || !strings.Contains(c.Message, "more than 524288") {
+		t.Errorf("condition %+v", c)
 	}
 }
 

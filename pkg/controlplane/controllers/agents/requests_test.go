@@ -1,0 +1,55 @@
+package agents
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func TestExcess(t *testing.T) {
+	made := func(kind string, from, count int) []*certificatesv1.CertificateSigningRequest {
+		var out []*certificatesv1.CertificateSigningRequest
+		for i := from; i < from+count; i++ {
+			csr := &certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{
+				Name: fmt.Sprintf("%s%d", kind, i), CreationTimestamp: metav1.NewTime(time.Unix(int64(i), 0)),
+			}}
+			switch kind {
+			case "signed":
+				csr.Status.Certificate = []byte("certificate")
+			case "denied":
+				csr.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{{Type: certificatesv1.CertificateDenied}}
+			case "approved":
+				csr.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{{Type: certificatesv1.CertificateApproved}}
+			}
+			out = append(out, csr)
+		}
+		return out
+	}
+	for name, tc := range map[string]struct {
+		have []*certificatesv1.CertificateSigningRequest
+		want string
+	}{
+		"none":                       {nil, ""},
+		"five of each":               {slices.Concat(made("open", 0, 5), made("signed", 5, 5)), ""},
+		"the newest open ones go":    {made("open", 0, 7), "open5 open6"},
+		"approved ones are open":     {slices.Concat(made("approved", 0, 3), made("open", 3, 3)), "open5"},
+		"the oldest answered ones":   {slices.Concat(made("signed", 3, 4), made("denied", 0, 3)), "denied0 denied1"},
+		"in any order":               {slices.Concat(made("open", 4, 3), made("open", 0, 4)), "open5 open6"},
+		"answered do not crowd open": {slices.Concat(made("denied", 0, 9), made("open", 9, 1)), "denied0 denied1 denied2 denied3"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			for _, csr := range excess(tc.have) {
+				got = append(got, csr.Name)
+			}
+			if text := strings.Join(got, " "); text != tc.want {
+				t.Errorf("got %q, want %q", text, tc.want)
+			}
+		})
+	}
+}
