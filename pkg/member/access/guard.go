@@ -34,10 +34,11 @@ const (
 )
 
 const (
-	// largeAnswer is the size from which an answer counts as large, and largeAtOnce
-	// how many of those are read from a member at the same time.
+	// largeAnswer is the size from which an answer counts as large, and largeAtOnce how
+	// many of those are read from a member at the same time: reading one takes several
+	// times its size.
 	largeAnswer = 256 << 10
-	largeAtOnce = 2
+	largeAtOnce = 1
 	// discoveryAtOnce bounds the requests for discovery to a member at the same time.
 	discoveryAtOnce = 16
 )

@@ -1,7 +1,9 @@
 package proxy
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -20,6 +22,7 @@ import (
 	genericrequest "k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/rest"
 
+	"github.com/karmada-toolkit/karmada/internal/plaintext"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 )
 
@@ -31,6 +34,10 @@ const (
 	// maxMemberAnswer bounds the answer of one member, in bytes after decompression:
 	// the answers of all are in memory until they are merged.
 	maxMemberAnswer = 32 << 20
+	// maxWarning is how long the reason may be that a member is left out, in bytes.
+	maxWarning = 1024
+	// pieceSize is how much of an answer is read at a time, in bytes.
+	pieceSize = 256 << 10
 )
 
 // allClusters serves requests to all clusters at once: lists are merged, a named
@@ -64,7 +71,7 @@ func (a *allClusters) handler(in inner, requester user.Info, responder rest.Resp
 		case !info.IsResourceRequest:
 			a.home.handler(in, requester, responder).ServeHTTP(w, req)
 		case info.Verb == "list":
-			a.list(w, req, in, requester, responder)
+			a.list(w, req, in, info, requester, responder)
 		case info.Name != "":
 			a.one(w, req, in, info, requester, responder)
 		default:
@@ -108,19 +115,20 @@ func (a *allClusters) one(w http.ResponseWriter, req *http.Request, in inner, in
 
 // list merges the lists of all clusters. They are asked for in whole: a place to
 // continue from exists in one cluster only.
-func (a *allClusters) list(w http.ResponseWriter, req *http.Request, in inner, requester user.Info, responder rest.Responder) {
+func (a *allClusters) list(w http.ResponseWriter, req *http.Request, in inner, info *genericrequest.RequestInfo, requester user.Info, responder rest.Responder) {
 	question := in
 	query := in.url(&url.URL{}, req).Query()
 	query.Del("limit")
 	query.Del("continue")
 	whole := query.Encode()
 	question.query = &whole
-	replies, err := a.ask(req.Context(), question, http.Header{"Accept": {acceptJSON(req.Header.Values("Accept"))}}, requester, maxMemberAnswer)
+	accept := acceptJSON(req.Header.Values("Accept"))
+	replies, err := a.ask(req.Context(), question, http.Header{"Accept": {accept}}, requester, maxMemberAnswer)
 	if err != nil {
 		responder.Error(err)
 		return
 	}
-	merged, header := merge(replies)
+	merged, header := merge(replies, wantedList{resource: info.Resource, table: strings.Contains(accept, "as=Table")})
 	warn(w.Header(), replies)
 	if merged == nil {
 		responder.Error(status(http.StatusNotFound, metav1.StatusReasonNotFound, "not found"))
@@ -201,14 +209,25 @@ func readAll(answer *http.Response, limit int64) ([]byte, error) {
 	if answer.ContentLength > limit {
 		return nil, tooLarge(limit)
 	}
-	body, err := io.ReadAll(io.LimitReader(answer.Body, limit+1))
-	if err != nil {
-		return nil, fmt.Errorf("reading the answer: %w", err)
+	// The pieces are joined once: a buffer that grows would take several times as much.
+	var pieces [][]byte
+	var size int64
+	for piece := make([]byte, 0, pieceSize); ; {
+		if len(piece) == cap(piece) {
+			pieces, piece = append(pieces, piece), make([]byte, 0, pieceSize)
+		}
+		n, err := answer.Body.Read(piece[len(piece):cap(piece)])
+		piece = piece[:len(piece)+n]
+		if size += int64(n); size > limit {
+			return nil, tooLarge(limit)
+		}
+		switch {
+		case errors.Is(err, io.EOF):
+			return bytes.Join(append(pieces, piece), nil), nil
+		case err != nil:
+			return nil, fmt.Errorf("reading the answer: %w", err)
+		}
 	}
-	if int64(len(body)) > limit {
-		return nil, tooLarge(limit)
-	}
-	return body, nil
 }
 
 func tooLarge(limit int64) error {
@@ -257,7 +276,7 @@ func warn(header http.Header, replies []reply) {
 		text := ""
 		switch {
 		case r.err != nil:
-			text = fmt.Sprintf("cluster %s: %v", r.cluster, r.err)
+			text = plaintext.Line(fmt.Sprintf("cluster %s: %v", r.cluster, r.err), maxWarning)
 		case r.code != http.StatusOK && r.code != http.StatusNotFound:
 			text = fmt.Sprintf("cluster %s: answered %d %s", r.cluster, r.code, http.StatusText(r.code))
 		default:

@@ -41,6 +41,9 @@ func hostile() map[string]http.HandlerFunc {
 		"redirect": func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "http://localhost:1/", http.StatusFound)
 		},
+		"another kind": func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = io.WriteString(w, `{"kind":"SecretList","apiVersion":"v1","items":[{"a":"b"}]}`)
+		},
 		"wrong types": func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = io.WriteString(w, `{"kind":"PodList","apiVersion":"v1","items":{"a":"b"}}`)
 		},
@@ -137,7 +140,7 @@ func FuzzMerge(f *testing.F) {
 	f.Add([]byte(`{"items":"]"}`), []byte(`{"items":{}}`))
 	f.Fuzz(func(t *testing.T, a, b []byte) {
 		ok := func(body []byte) reply { return reply{code: http.StatusOK, body: body} }
-		merged, _ := merge([]reply{ok(a), ok(b)})
+		merged, _ := merge([]reply{ok(a), ok(b)}, wantedList{resource: "pods", table: true})
 		if merged == nil {
 			return
 		}

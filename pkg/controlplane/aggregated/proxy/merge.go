@@ -2,10 +2,15 @@ package proxy
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // list is a list or a table of which only the outside is read: what its objects
@@ -42,22 +47,82 @@ func (l *list) elements() ([]byte, error) {
 	return bytes.TrimSpace(array[1 : len(array)-1]), nil
 }
 
+// wantedList is what was asked for.
+type wantedList struct {
+	resource string
+	// table is set if a table would do.
+	table bool
+}
+
+// listKind is what a list says it is.
+type listKind struct{ apiVersion, kind string }
+
+// rank returns how well a kind of list answers what was asked for; the kinds of types
+// with an irregular plural are not recognized.
+func (w wantedList) rank(k listKind) int {
+	if k.kind == "Table" {
+		if w.table {
+			return 2
+		}
+		return 0
+	}
+	gv, err := schema.ParseGroupVersion(k.apiVersion)
+	element, ok := strings.CutSuffix(k.kind, "List")
+	if err != nil || !ok {
+		return 0
+	}
+	if plural, _ := meta.UnsafeGuessKindToResource(gv.WithKind(element)); plural.Resource == w.resource {
+		return 1
+	}
+	return 0
+}
+
+// choose returns the kind of the merged list: the one that answers best, of those the
+// one that most members have, of those the first. No member decides alone what the
+// others must have.
+func choose(order []listKind, counts map[listKind]int, want wantedList) listKind {
+	var best listKind
+	for i, k := range order {
+		if i == 0 || cmp.Or(cmp.Compare(want.rank(k), want.rank(best)), cmp.Compare(counts[k], counts[best])) > 0 {
+			best = k
+		}
+	}
+	return best
+}
+
 // merge joins the lists of members and returns the headers of the first. Replies
 // that are no such list get an error.
-func merge(replies []reply) (*mergedList, http.Header) {
-	var merged *mergedList
-	var header http.Header
+func merge(replies []reply, want wantedList) (*mergedList, http.Header) {
+	lists, counts := make([]*list, len(replies)), map[listKind]int{}
+	var order []listKind
 	for i := range replies {
 		r := &replies[i]
 		if r.err != nil || r.code != http.StatusOK {
 			continue
 		}
-		var l list
-		if err := json.Unmarshal(r.body, &l); err != nil {
+		l := &list{}
+		if err := json.Unmarshal(r.body, l); err != nil {
 			r.err = fmt.Errorf("reading the list: %w", err)
 			continue
 		}
-		r.body = nil
+		r.body, lists[i] = nil, l
+		k := listKind{l.APIVersion, l.Kind}
+		if counts[k]++; counts[k] == 1 {
+			order = append(order, k)
+		}
+	}
+	kind := choose(order, counts, want)
+	var merged *mergedList
+	var header http.Header
+	for i, l := range lists {
+		if l == nil {
+			continue
+		}
+		r := &replies[i]
+		if (listKind{l.APIVersion, l.Kind}) != kind {
+			r.err = fmt.Errorf("the list is %.100q %.100q, others have %.100q %.100q", l.APIVersion, l.Kind, kind.apiVersion, kind.kind)
+			continue
+		}
 		elements, err := l.elements()
 		if err != nil {
 			r.err = err
@@ -65,11 +130,7 @@ func merge(replies []reply) (*mergedList, http.Header) {
 		}
 		l.Items, l.Rows = nil, nil
 		if merged == nil {
-			merged, header = &mergedList{list: l}, r.header
-		}
-		if l.Kind != merged.Kind || l.APIVersion != merged.APIVersion {
-			r.err = fmt.Errorf("the list is %.100q %.100q, others have %.100q %.100q", l.APIVersion, l.Kind, merged.APIVersion, merged.Kind)
-			continue
+			merged, header = &mergedList{list: *l}, r.header
 		}
 		if len(elements) > 0 {
 			merged.elements = append(merged.elements, elements)

@@ -71,6 +71,8 @@ const (
 	// one answer, a page is an eighth.
 	pageSize   = 500
 	pageFactor = 8
+	// shortPages is how many pages but the last may have fewer objects than asked for.
+	shortPages = 20
 	// listTimeout bounds a list with all its pages.
 	listTimeout = 5 * time.Minute
 )
@@ -181,7 +183,7 @@ func (l *keptList) DeepCopyObject() runtime.Object { return l }
 func (m *Mirror[T]) pages(ctx context.Context) (*keptList, error) {
 	out := &keptList{}
 	options := metav1.ListOptions{Limit: pageSize}
-	for expired := 0; ; {
+	for expired, short := 0, 0; ; {
 		page, err := m.cfg.List(ctx, options)
 		switch {
 		case access.IsLimit(err) && options.Limit > 1:
@@ -207,8 +209,11 @@ func (m *Mirror[T]) pages(ctx context.Context) (*keptList, error) {
 		if options.Continue = head.GetContinue(); options.Continue == "" {
 			return out, nil
 		}
-		if len(out.Items) == before {
-			return nil, fmt.Errorf("listing %s: a page is empty and not the last one", m.cfg.Name)
+		if int64(len(out.Items)-before) < options.Limit {
+			short++
+		}
+		if len(out.Items) == before || short > shortPages {
+			return nil, fmt.Errorf("listing %s: the pages are shorter than asked for and have no end", m.cfg.Name)
 		}
 	}
 }

@@ -93,7 +93,7 @@ func TestPages(t *testing.T) {
 		{"large objects", lister{objects: 3, fits: 1}, 1 << 20, 3, "", "[500 62 7 1 1 1]"},
 		{"an object that is too large", lister{objects: 3, fits: 0}, 1 << 20, 0, "refused", "[500 62 7 1]"},
 		{"pages that expire once", lister{objects: 1001, fits: 500, expires: 2}, 1 << 20, 1001, "", "[500 500 500 500 500]"},
-		{"endless empty pages", lister{fits: 500, empty: true}, 1 << 20, 0, "a page is empty", "[500]"},
+		{"endless empty pages", lister{fits: 500, empty: true}, 1 << 20, 0, "shorter than asked for", "[500]"},
 		{"more than fits", lister{objects: 1_000_000, fits: 500}, 64 << 10, 0, "more objects than can be kept", ""},
 		{"too many", lister{objects: 1_000_000, fits: 500}, 1 << 40, 0, "more objects than can be kept", ""},
 	} {
