@@ -300,3 +300,21 @@ func TestFindEngine_SaysWhatIsMissing(t *testing.T) {
 		t.Errorf("an unknown engine: %v", err)
 	}
 }
+
+func TestKindNodeURL(t *testing.T) {
+	lib := &fakeKind{clusters: []string{"a"}}
+	for _, tt := range []struct{ name, cluster, server, want string }{
+		{"a kind cluster", "a", "https://127.0.0.1:1", "https://172.18.0.2:6443"},
+		{"another server in its context", "a", "https://127.0.0.1:2", ""},
+		{"a cluster of another machine", "b", "https://127.0.0.1:1", ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if got, err := kindNodeURL(lib, tt.cluster, tt.server); err != nil || got != tt.want {
+				t.Errorf("got %q, %v; want %q", got, err, tt.want)
+			}
+		})
+	}
+	if got, err := KindNodeURL(t.Context(), func(string) string { return "" }, "member1", "https://127.0.0.1:1"); got != "" || err != nil {
+		t.Errorf("a context that is not kind's: %q, %v", got, err)
+	}
+}

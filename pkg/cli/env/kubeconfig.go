@@ -60,6 +60,18 @@ func (k Kubeconfig) ClusterName() (string, error) {
 	return "", nil
 }
 
+// ContextName returns the name of the context; empty if the kubeconfig cannot be read
+// or has none.
+func (k Kubeconfig) ContextName() string {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = k.Path
+	raw, err := rules.Load()
+	if err != nil {
+		return ""
+	}
+	return k.context(raw)
+}
+
 // ContextNames returns the contexts of the kubeconfig that begin with prefix, sorted;
 // none if it cannot be read.
 func (k Kubeconfig) ContextNames(prefix string) []string {

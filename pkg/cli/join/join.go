@@ -4,12 +4,14 @@ package join
 import (
 	"context"
 	"fmt"
+	"os"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/cli/env"
+	"github.com/karmada-toolkit/karmada/pkg/local"
 	"github.com/karmada-toolkit/karmada/pkg/member"
 )
 
@@ -21,7 +23,11 @@ const (
 		Accounts for the control plane are made in the cluster, their credentials are
 		stored in the control plane, and the cluster is registered. It is then waited,
 		for some seconds, until the cluster is Ready. If anything fails, what was made
-		is taken back.`
+		is taken back.
+
+		The control plane reaches the cluster at the address in the kubeconfig, or at that
+		of --cluster-api-endpoint. Of a kind cluster on this machine, whose kubeconfig says
+		127.0.0.1, the address of its node is used.`
 	examples = `
 		# Join cluster member1 with the current context of a kubeconfig
 		{{.Name}} join member1 --cluster-kubeconfig=member1.kubeconfig
@@ -31,6 +37,9 @@ const (
 
 		# Say where the cluster runs, for placements that choose by it
 		{{.Name}} join member1 --cluster-kubeconfig=member1.kubeconfig --cluster-provider=aws --cluster-region=eu-west-1 --cluster-zones=a,b
+
+		# A cluster that has another address for the control plane than for the user
+		{{.Name}} join member1 --cluster-kubeconfig=member1.kubeconfig --cluster-api-endpoint=https://192.0.2.1:6443
 
 		# See whether it could be joined
 		{{.Name}} join member1 --cluster-kubeconfig=member1.kubeconfig --dry-run`
@@ -68,6 +77,7 @@ func NewCommand(e *env.Env) *cobra.Command {
 	fs.StringVar(&r.Provider, "cluster-provider", "", "Provider of the cluster; fieldSelectors of placements can choose by it.")
 	fs.StringVar(&r.Region, "cluster-region", "", "Region of the cluster; fieldSelectors of placements can choose by it.")
 	fs.StringSliceVar(&r.Zones, "cluster-zones", nil, "Zones of the cluster; fieldSelectors of placements can choose by them.")
+	fs.StringVar(&r.Endpoint, "cluster-api-endpoint", "", "URL at which the control plane reaches the API server of the cluster; default that of the kubeconfig, or of the node of a kind cluster.")
 	fs.BoolVar(&r.DryRun, "dry-run", false, "Check whether the cluster can be joined, and write nothing.")
 	return cmd
 }
@@ -93,16 +103,45 @@ func run(ctx context.Context, e *env.Env, access *env.Access, kubeconfig env.Kub
 		return err
 	}
 	r.Config = config
-	if _, err := member.Join(ctx, d, r); err != nil {
+	uncertain, err := route(ctx, e, access, kubeconfig, &r)
+	if err != nil {
+		return err
+	}
+	cluster, err := member.Join(ctx, d, r)
+	if err != nil {
 		return err
 	}
 	if r.DryRun {
 		_, err := fmt.Fprintf(e.Out, "cluster(%s) is joined successfully (dry run)\n", r.Name)
 		return err
 	}
+	if uncertain {
+		if err := member.Confirm(ctx, d, r, cluster); err != nil {
+			return err
+		}
+	}
 	settle(ctx, e, access, d, r.Name)
 	_, err = fmt.Fprintf(e.Out, "cluster(%s) is joined successfully\n", r.Name)
 	return err
+}
+
+// route finds out at which address the control plane is to reach the cluster. It is uncertain whether the control plane
+// runs where the address means the cluster.
+func route(ctx context.Context, e *env.Env, access *env.Access, kubeconfig env.Kubeconfig, r *request) (uncertain bool, err error) {
+	control, err := access.ToRESTConfig()
+	if err != nil {
+		return false, err
+	}
+	a := member.Addresses{Name: r.Name, Member: r.Config.Host, ControlPlane: control.Host, Proxied: r.Config.Proxy != nil, Given: r.Endpoint}
+	if a.NeedsNode() {
+		if a.Node, err = local.KindNodeURL(ctx, os.Getenv, kubeconfig.ContextName(), r.Config.Host); err != nil {
+			return false, fmt.Errorf("%w; name the address with --cluster-api-endpoint", err)
+		}
+	}
+	if r.Endpoint, uncertain, err = a.Endpoint(); err == nil && a.Node != "" {
+		e.Say("note: %s is a kind cluster at %s, which means this machine; the control plane reaches it at %s", r.Name, a.Member, a.Node)
+	}
+	return uncertain, err
 }
 
 // settle waits until the cluster is of use: Ready, and reached through the control
