@@ -133,7 +133,7 @@ func join(ctx context.Context, d Deps, r JoinRequest, cluster *clusterv1alpha1.C
 			return err
 		}
 	}
-	return nil
+	return exhume(ctx, d, r.Name, cluster.Spec.ID)
 }
 
 // own makes a Secret go when its cluster goes.

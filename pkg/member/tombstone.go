@@ -71,6 +71,30 @@ func bury(ctx context.Context, d Deps, r UnjoinRequest, cluster *clusterv1alpha1
 	return nil
 }
 
+// exhume removes what bury made, for a cluster that joins in Push mode under its
+// earlier name. What that membership left in it is found by the control plane. The
+// record of another cluster of the name stays for the agent of that one.
+func exhume(ctx context.Context, d Deps, cluster, id string) error {
+	tombstone := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: clusterv1alpha1.NamespaceKarmadaCluster, Name: names.Tombstone(cluster)}}
+	err := d.ControlPlane.Get(ctx, client.ObjectKeyFromObject(tombstone), tombstone)
+	if apierrors.IsNotFound(err) || err == nil && tombstone.Data[TombstoneID] != id {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("reading whether cluster %q was abandoned: %w", cluster, err)
+	}
+	for _, obj := range append([]client.Object{tombstone}, components.TombstoneRBAC(cluster)...) {
+		if err := d.ControlPlane.Delete(ctx, obj); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("removing the record that cluster %q was abandoned: %w", cluster, err)
+		}
+	}
+	if count := tombstone.Data[TombstoneCount]; count != "" && count != "0" {
+		d.Report.say("cluster %q was a member before and was abandoned with %s objects; those that get no work again are reported by its condition %s",
+			cluster, count, clusterv1alpha1.ClusterConditionOrphanedObjects)
+	}
+	return nil
+}
+
 func pack(left leftovers) ([]byte, error) {
 	var b bytes.Buffer
 	z := gzip.NewWriter(&b)

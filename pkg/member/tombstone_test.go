@@ -139,3 +139,28 @@ func TestLeftovers_Lines(t *testing.T) {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 }
+
+func TestJoin_RemovesTheRecordOfItsOwnAbandonment(t *testing.T) {
+	for name, tc := range map[string]struct {
+		id   string
+		stay bool
+	}{"of this cluster": {"id-1", false}, "of another cluster of the name": {"id-2", true}} {
+		t.Run(name, func(t *testing.T) {
+			tombstone := &corev1.ConfigMap{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-cluster", Name: "m1-abandoned"},
+				Data:       map[string]string{TombstoneID: tc.id, TombstoneCount: "3"},
+			}
+			control, member := newServer(t, tombstone), memberServer(t, "id-1")
+			var said []string
+			d := deps(control, member)
+			d.Report = func(line string) { said = append(said, line) }
+			if _, err := Join(t.Context(), d, joinRequest("m1")); err != nil {
+				t.Fatal(err)
+			}
+			err := control.Get(t.Context(), client.ObjectKeyFromObject(tombstone), tombstone)
+			if (err == nil) != tc.stay || (len(said) == 0) != tc.stay {
+				t.Errorf("%v, said %v", err, said)
+			}
+		})
+	}
+}

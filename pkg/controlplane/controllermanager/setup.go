@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/karmada-toolkit/karmada/internal/gates"
+	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/agents"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/binding"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/bindingstatus"
@@ -22,6 +23,7 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/unifiedauth"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/customizations"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/interpreter"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/orphans"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
 	"github.com/karmada-toolkit/karmada/pkg/member/access"
 )
@@ -173,8 +175,14 @@ func (p *parts) cluster(ctx context.Context, mgr manager.Manager) error {
 
 func (p *parts) clusterStatus(ctx context.Context, mgr manager.Manager) error {
 	o := p.options
+	lost, err := orphans.Setup(mgr, orphans.Deps{Member: func(ctx context.Context, cluster *clusterv1alpha1.Cluster) (orphans.API, error) {
+		return p.pool.Member(ctx, cluster)
+	}})
+	if err != nil {
+		return err
+	}
 	return clusterstatus.Setup(ctx, mgr, clusterstatus.Deps{
-		Members: p.pool, Frequency: o.StatusFrequency,
+		Members: p.pool, Frequency: o.StatusFrequency, Conditions: lost.Conditions,
 		SuccessThreshold: o.SuccessThreshold, FailureThreshold: o.FailureThreshold,
 		Resources: o.ResourceModeling,
 		Modeling:  o.Gates.Enabled(gates.CustomizedClusterResourceModeling),

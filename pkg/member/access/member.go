@@ -64,7 +64,9 @@ func newMember(name string, cfg *rest.Config, client *http.Client, planeMapper m
 	if err != nil {
 		return nil, fmt.Errorf("opening cluster %s: %w", name, err)
 	}
-	onlyMeta, err := metadata.NewForConfigAndClient(metadata.ConfigFor(cfg), client)
+	quiet := metadata.ConfigFor(cfg)
+	quiet.WarningHandler = rest.NoWarnings{} // lists of every type include deprecated ones
+	onlyMeta, err := metadata.NewForConfigAndClient(quiet, client)
 	if err != nil {
 		return nil, fmt.Errorf("opening cluster %s: %w", name, err)
 	}

@@ -150,8 +150,9 @@ const (
 	// ClusterConditionCompleteAPIEnablements says whether the list of its APIs is
 	// complete.
 	ClusterConditionCompleteAPIEnablements = "CompleteAPIEnablements"
-	// ClusterConditionOrphanedObjects says whether a cluster in Pull mode has objects
-	// whose Works the control plane lost, as after it was restored from a backup.
+	// ClusterConditionOrphanedObjects reports whether a cluster has objects whose Works
+	// the control plane does not have, as after it was restored from a backup or after
+	// the cluster was abandoned and joined again.
 	ClusterConditionOrphanedObjects = "OrphanedObjects"
 	// ServiceDomainNameResolutionReady says whether it resolves service names.
 	ServiceDomainNameResolutionReady = "ServiceDomainNameResolutionReady"
@@ -183,7 +184,7 @@ const (
 	NamespaceKarmadaSystem = "karmada-system"
 	// NamespaceKarmadaCluster is the namespace of credentials and leases.
 	NamespaceKarmadaCluster = "karmada-cluster"
-	// DeleteOrphansAnnotation on a Cluster in Pull mode is the word of a user that the
+	// DeleteOrphansAnnotation on a Cluster is the confirmation of a user that the
 	// objects which its condition OrphanedObjects names are to be deleted; its value
 	// is the one that the condition shows, which stands for exactly these objects.
 	DeleteOrphansAnnotation = "cluster.karmada.io/delete-orphans"

@@ -1,0 +1,263 @@
+package orphans
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/apis/names"
+	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
+)
+
+// Name is the name of the controller and the source of its events.
+const Name = "orphaned-objects-controller"
+
+const (
+	// grace is how long an object must be without a Work before it is reported: the
+	// Works of a cluster that joins are made in these seconds.
+	grace = 10 * time.Second
+	// again is the time between searches while there are such objects.
+	again = time.Minute
+	// searchLimit bounds one search.
+	searchLimit = time.Minute
+
+	reasonFound   = "WorksMissing"
+	reasonNone    = "NoOrphans"
+	reasonDeleted = "OrphansDeleted"
+)
+
+// Deps is what the controller needs.
+type Deps struct {
+	// Member opens a cluster.
+	Member func(ctx context.Context, cluster *clusterv1alpha1.Cluster) (API, error)
+	// Clock defaults to the real one.
+	Clock clock.PassiveClock
+}
+
+// Controller reports the objects without a Work in the clusters that are pushed to.
+// It searches a cluster when it joins or becomes Ready, when a Work disappears
+// without a recorded deletion, and while there are such objects. The agents of
+// clusters in Pull mode do the same in theirs.
+type Controller struct {
+	deps   Deps
+	client client.Client
+	events record.EventRecorder
+
+	mu     sync.Mutex
+	states map[string]*state
+}
+
+// state is what is known of one cluster.
+type state struct {
+	uid types.UID
+	// since is when an object was first found.
+	since map[types.UID]time.Time
+	found []Object
+	told  string
+	// sure is set once a search has ended and nothing is within its grace.
+	sure bool
+}
+
+// New returns a controller.
+func New(c client.Client, events record.EventRecorder, d Deps) *Controller {
+	if d.Clock == nil {
+		d.Clock = clock.RealClock{}
+	}
+	return &Controller{deps: d, client: c, events: events, states: map[string]*state{}}
+}
+
+// Setup adds a new controller to the manager and returns it.
+func Setup(mgr manager.Manager, d Deps) (*Controller, error) {
+	c := New(mgr.GetClient(), mgr.GetEventRecorderFor(Name), d)
+	err := builder.ControllerManagedBy(mgr).Named("orphanedObjects").
+		WithOptions(controller.Options{MaxConcurrentReconciles: 2}).
+		For(&clusterv1alpha1.Cluster{}, builder.WithPredicates(relevant())).
+		Watches(&workv1alpha1.Work{}, handler.EnqueueRequestsFromMapFunc(clusterOf), builder.WithPredicates(lost())).
+		Complete(c)
+	if err != nil {
+		return nil, fmt.Errorf("adding the %s: %w", Name, err)
+	}
+	return c, nil
+}
+
+// relevant passes clusters that are new, become Ready or have a confirmation.
+func relevant() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		old, ok1 := e.ObjectOld.(*clusterv1alpha1.Cluster)
+		now, ok2 := e.ObjectNew.(*clusterv1alpha1.Cluster)
+		return ok1 && ok2 && (ready(old) != ready(now) || old.Spec.SyncMode != now.Spec.SyncMode || old.UID != now.UID ||
+			old.Annotations[clusterv1alpha1.DeleteOrphansAnnotation] != now.Annotations[clusterv1alpha1.DeleteOrphansAnnotation])
+	}}
+}
+
+// lost passes Works that are gone although nobody deleted them.
+func lost() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc: func(event.CreateEvent) bool { return false },
+		UpdateFunc: func(event.UpdateEvent) bool { return false },
+		DeleteFunc: func(e event.DeleteEvent) bool { return e.Object.GetDeletionTimestamp().IsZero() },
+	}
+}
+
+func clusterOf(_ context.Context, work client.Object) []reconcile.Request {
+	cluster, err := names.ClusterOfExecutionNamespace(work.GetNamespace())
+	if err != nil {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: cluster}}}
+}
+
+func ready(cluster *clusterv1alpha1.Cluster) bool {
+	return meta.IsStatusConditionTrue(cluster.Status.Conditions, clusterv1alpha1.ClusterConditionReady)
+}
+
+// Reconcile searches one cluster.
+func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	cluster := &clusterv1alpha1.Cluster{}
+	err := c.client.Get(ctx, req.NamespacedName, cluster)
+	if apierrors.IsNotFound(err) {
+		c.forget(req.Name)
+		return reconcile.Result{}, nil
+	}
+	if err != nil {
+		return reconcile.Result{}, fmt.Errorf("reading cluster %s: %w", req.Name, err)
+	}
+	if cluster.Spec.SyncMode != clusterv1alpha1.Push || cluster.Spec.SecretRef == nil || !cluster.DeletionTimestamp.IsZero() || !ready(cluster) {
+		return reconcile.Result{}, nil // becoming Ready triggers a search
+	}
+	ctx, cancel := context.WithTimeout(ctx, searchLimit)
+	defer cancel()
+	member, err := c.deps.Member(ctx, cluster)
+	if err != nil {
+		return reconcile.Result{}, fmt.Errorf("connecting to cluster %s: %w", cluster.Name, err)
+	}
+	objects, err := c.search(ctx, member, cluster.Name)
+	if err != nil {
+		log.FromContext(ctx).V(2).Info("Searching for objects without a work failed, trying again", "Cluster", cluster.Name, "err", err.Error())
+		return reconcile.Result{RequeueAfter: again}, nil
+	}
+	found, fresh := c.observe(cluster, objects)
+	if len(found) > 0 && cluster.Annotations[clusterv1alpha1.DeleteOrphansAnnotation] == Token(found) {
+		if err := c.remove(ctx, member, cluster, found); err != nil {
+			return reconcile.Result{}, err
+		}
+		return reconcile.Result{RequeueAfter: grace}, nil
+	}
+	c.publish(cluster, found, fresh)
+	switch {
+	case fresh:
+		return reconcile.Result{RequeueAfter: grace}, nil
+	case len(found) > 0:
+		return reconcile.Result{RequeueAfter: again}, nil
+	}
+	return reconcile.Result{}, nil
+}
+
+func (c *Controller) search(ctx context.Context, member API, cluster string) ([]Object, error) {
+	namespace := names.ExecutionNamespace(cluster)
+	var works workv1alpha1.WorkList
+	if err := c.client.List(ctx, &works, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing works: %w", err)
+	}
+	known := make(map[string]bool, len(works.Items))
+	for i := range works.Items {
+		known[works.Items[i].Name] = true
+	}
+	return Find(ctx, member, namespace, known)
+}
+
+// observe returns the objects that were found for the length of the grace, and
+// whether there are others.
+func (c *Controller) observe(cluster *clusterv1alpha1.Cluster, objects []Object) (found []Object, fresh bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := c.states[cluster.Name]
+	if s == nil || s.uid != cluster.UID {
+		s = &state{uid: cluster.UID}
+		c.states[cluster.Name] = s
+	}
+	now := c.deps.Clock.Now()
+	since := make(map[types.UID]time.Time, len(objects))
+	for _, o := range objects {
+		first, ok := s.since[o.uid]
+		if !ok {
+			first = now
+		}
+		since[o.uid] = first
+		if now.Sub(first) < grace {
+			fresh = true
+			continue
+		}
+		found = append(found, o)
+	}
+	s.since = since
+	return found, fresh
+}
+
+// publish records what was found for the condition, and an event when it changed.
+func (c *Controller) publish(cluster *clusterv1alpha1.Cluster, found []Object, fresh bool) {
+	c.mu.Lock()
+	s := c.states[cluster.Name]
+	s.found, s.sure = found, s.sure || len(found) > 0 || !fresh
+	text := Message(cluster.Name, found)
+	news := text != s.told
+	s.told = text
+	c.mu.Unlock()
+	if news && len(found) > 0 {
+		c.events.Event(cluster, corev1.EventTypeWarning, clusterv1alpha1.ClusterConditionOrphanedObjects, text)
+	}
+}
+
+// remove deletes what a user confirmed.
+func (c *Controller) remove(ctx context.Context, member API, cluster *clusterv1alpha1.Cluster, found []Object) error {
+	if err := Delete(ctx, member, found); err != nil {
+		return fmt.Errorf("deleting the objects without a work in cluster %s: %w", cluster.Name, err)
+	}
+	c.events.Event(cluster, corev1.EventTypeNormal, reasonDeleted,
+		fmt.Sprintf("%d objects without a work were deleted from the cluster: %s", len(found), some(found)))
+	return nil
+}
+
+// Conditions returns the condition OrphanedObjects of a cluster, as it is now. There
+// is none until such objects were found.
+func (c *Controller) Conditions(cluster *clusterv1alpha1.Cluster) []metav1.Condition {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	out := metav1.Condition{Type: clusterv1alpha1.ClusterConditionOrphanedObjects, Status: metav1.ConditionFalse, Reason: reasonNone, Message: "every object has its work"}
+	before := meta.FindStatusCondition(cluster.Status.Conditions, out.Type)
+	s := c.states[cluster.Name]
+	switch known := s != nil && s.uid == cluster.UID; {
+	case known && len(s.found) > 0:
+		out.Status, out.Reason, out.Message = metav1.ConditionTrue, reasonFound, s.told
+	case before == nil:
+		return nil
+	case !known || !s.sure:
+		out = *before
+	}
+	return []metav1.Condition{out}
+}
+
+func (c *Controller) forget(cluster string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.states, cluster)
+}

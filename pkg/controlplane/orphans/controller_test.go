@@ -1,0 +1,217 @@
+package orphans
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/discovery"
+	fakediscovery "k8s.io/client-go/discovery/fake"
+	"k8s.io/client-go/metadata"
+	fakemetadata "k8s.io/client-go/metadata/fake"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/record"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/karmada-toolkit/karmada/internal/kube"
+	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
+	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+)
+
+// preferred is a fake discovery that serves preferred resources.
+type preferred struct{ *fakediscovery.FakeDiscovery }
+
+// ServerPreferredResources implements discovery.DiscoveryInterface.
+func (p preferred) ServerPreferredResources() ([]*metav1.APIResourceList, error) {
+	return p.Resources, nil
+}
+
+// member is a cluster with objects.
+type member struct {
+	discovery preferred
+	*fakemetadata.FakeMetadataClient
+}
+
+// Discovery implements API.
+func (m *member) Discovery() discovery.DiscoveryInterface { return m.discovery }
+
+// Metadata implements API.
+func (m *member) Metadata() metadata.Interface { return m.FakeMetadataClient }
+
+func newMember(t *testing.T, objects ...runtime.Object) *member {
+	t.Helper()
+	scheme := fakemetadata.NewTestScheme()
+	if err := metav1.AddMetaToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	verbs := metav1.Verbs{"list", "delete"}
+	return &member{
+		discovery: preferred{&fakediscovery.FakeDiscovery{Fake: &clienttesting.Fake{Resources: []*metav1.APIResourceList{
+			{GroupVersion: "v1", APIResources: []metav1.APIResource{{Name: "configmaps", Kind: "ConfigMap", Namespaced: true, Verbs: verbs}}},
+			{GroupVersion: "apps/v1", APIResources: []metav1.APIResource{{Name: "deployments", Kind: "Deployment", Namespaced: true, Verbs: verbs}}},
+		}}}},
+		FakeMetadataClient: fakemetadata.NewSimpleMetadataClient(scheme, objects...),
+	}
+}
+
+func object(apiVersion, kind, name, namespace, work string) *metav1.PartialObjectMetadata {
+	return &metav1.PartialObjectMetadata{
+		TypeMeta: metav1.TypeMeta{APIVersion: apiVersion, Kind: kind},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "default", Name: name, UID: types.UID("uid of " + name),
+			Labels:      map[string]string{workv1alpha2.ManagedByKarmadaLabel: workv1alpha2.ManagedByKarmadaLabelValue},
+			Annotations: map[string]string{workv1alpha2.WorkNamespaceAnnotation: namespace, workv1alpha2.WorkNameAnnotation: work},
+		},
+	}
+}
+
+// bench is a control plane with one cluster.
+type bench struct {
+	*testing.T
+	*Controller
+	clock    *clocktesting.FakePassiveClock
+	recorder *record.FakeRecorder
+	member   *member
+}
+
+func newBench(t *testing.T, m *member, objects ...client.Object) *bench {
+	t.Helper()
+	cluster := &clusterv1alpha1.Cluster{
+		ObjectMeta: metav1.ObjectMeta{Name: "m1", UID: "u"},
+		Spec:       clusterv1alpha1.ClusterSpec{SyncMode: clusterv1alpha1.Push, SecretRef: &clusterv1alpha1.LocalSecretReference{}},
+		Status:     clusterv1alpha1.ClusterStatus{Conditions: []metav1.Condition{{Type: "Ready", Status: metav1.ConditionTrue}}},
+	}
+	b := &bench{T: t, clock: clocktesting.NewFakePassiveClock(time.Unix(1000, 0)), recorder: record.NewFakeRecorder(10), member: m}
+	c := fake.NewClientBuilder().WithScheme(kube.NewScheme()).WithObjects(append(objects, cluster)...).Build()
+	b.Controller = New(c, b.recorder, Deps{Clock: b.clock, Member: func(context.Context, *clusterv1alpha1.Cluster) (API, error) { return m, nil }})
+	return b
+}
+
+func (b *bench) cluster() *clusterv1alpha1.Cluster {
+	b.Helper()
+	cluster := &clusterv1alpha1.Cluster{}
+	if err := b.client.Get(b.Context(), client.ObjectKey{Name: "m1"}, cluster); err != nil {
+		b.Fatal(err)
+	}
+	return cluster
+}
+
+func (b *bench) reconcile(want time.Duration) {
+	b.Helper()
+	got, err := b.Reconcile(b.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "m1"}})
+	if err != nil || got.RequeueAfter != want {
+		b.Fatalf("searches again after %s, %v, want %s", got.RequeueAfter, err, want)
+	}
+}
+
+func (b *bench) published() []string {
+	var out []string
+	for len(b.recorder.Events) > 0 {
+		out = append(out, <-b.recorder.Events)
+	}
+	return out
+}
+
+// deleted returns the objects that were deleted from the member.
+func (b *bench) deleted() []string {
+	var out []string
+	for _, a := range b.member.Actions() {
+		if d, ok := a.(clienttesting.DeleteAction); ok {
+			out = append(out, d.GetResource().Resource+" "+d.GetName())
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+func TestController_WhatAnEarlierMembershipLeft(t *testing.T) {
+	m := newMember(t,
+		object("apps/v1", "Deployment", "old", "karmada-es-m1", "old-work"),
+		object("v1", "ConfigMap", "old", "karmada-es-m1", "old-config"),
+		object("v1", "ConfigMap", "kept", "karmada-es-m1", "work"),
+		object("v1", "ConfigMap", "of-another-control-plane", "karmada-es-other", "x"),
+	)
+	b := newBench(t, m, &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-es-m1", Name: "work"}})
+	b.reconcile(grace)
+	if got := b.Conditions(b.cluster()); got != nil || len(b.published()) > 0 {
+		t.Fatalf("reported at first sight: %v", got)
+	}
+	b.clock.SetTime(b.clock.Now().Add(grace))
+	b.reconcile(again)
+	got := b.Conditions(b.cluster())
+	if len(got) != 1 || got[0].Status != metav1.ConditionTrue || got[0].Reason != "WorksMissing" ||
+		!strings.HasPrefix(got[0].Message, "2 objects in the cluster belong to works that the control plane does not have, and stay: ConfigMap default/old, Deployment default/old. To delete exactly these: kubectl annotate cluster m1 cluster.karmada.io/delete-orphans=") {
+		t.Fatalf("got %v", got)
+	}
+	if events := b.published(); len(events) != 1 || !strings.HasPrefix(events[0], "Warning OrphanedObjects 2 objects") {
+		t.Errorf("events %v", events)
+	}
+	confirm := func(token string) {
+		t.Helper()
+		cluster := b.cluster()
+		cluster.Annotations = map[string]string{clusterv1alpha1.DeleteOrphansAnnotation: token}
+		if err := b.client.Update(t.Context(), cluster); err != nil {
+			t.Fatal(err)
+		}
+	}
+	confirm("another")
+	b.reconcile(again)
+	if got := b.deleted(); len(got) > 0 {
+		t.Fatalf("deleted without confirmation: %v", got)
+	}
+	_, token, _ := strings.Cut(strings.TrimSuffix(got[0].Message, " --overwrite"), "delete-orphans=")
+	confirm(token)
+	b.reconcile(grace)
+	if diff := cmp.Diff([]string{"configmaps old", "deployments old"}, b.deleted()); diff != "" {
+		t.Error(diff)
+	}
+	b.reconcile(0)
+	cluster := b.cluster()
+	cluster.Status.Conditions = append(cluster.Status.Conditions, got...)
+	if got := b.Conditions(cluster); len(got) != 1 || got[0].Status != metav1.ConditionFalse {
+		t.Errorf("after the deletion: %v", got)
+	}
+}
+
+func TestController_ConditionStaysUntilASearchEnded(t *testing.T) {
+	b := newBench(t, newMember(t))
+	cluster := b.cluster()
+	before := metav1.Condition{Type: clusterv1alpha1.ClusterConditionOrphanedObjects, Status: metav1.ConditionTrue, Reason: reasonFound, Message: "x"}
+	cluster.Status.Conditions = append(cluster.Status.Conditions, before)
+	if diff := cmp.Diff([]metav1.Condition{before}, b.Conditions(cluster)); diff != "" {
+		t.Error(diff)
+	}
+	b.reconcile(0)
+	if got := b.Conditions(cluster); len(got) != 1 || got[0].Status != metav1.ConditionFalse {
+		t.Errorf("got %v", got)
+	}
+}
+
+func TestController_LeavesOtherClustersAlone(t *testing.T) {
+	for name, change := range map[string]func(*clusterv1alpha1.Cluster){
+		"Pull mode": func(c *clusterv1alpha1.Cluster) { c.Spec.SyncMode = clusterv1alpha1.Pull },
+		"not Ready": func(c *clusterv1alpha1.Cluster) { c.Status.Conditions = nil },
+	} {
+		m := newMember(t, object("v1", "ConfigMap", "old", "karmada-es-m1", "w"))
+		b := newBench(t, m)
+		cluster := b.cluster()
+		change(cluster)
+		if err := b.client.Update(t.Context(), cluster); err != nil {
+			t.Fatal(err)
+		}
+		b.reconcile(0)
+		if len(m.Actions()) > 0 {
+			t.Errorf("%s: searched", name)
+		}
+	}
+}

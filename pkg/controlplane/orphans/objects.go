@@ -1,0 +1,165 @@
+// Package orphans finds the objects in member clusters that name a Work which the
+// control plane does not have: what an earlier membership left, or a control plane
+// that was restored from a backup. They are reported in a condition of the Cluster,
+// and deleted when a user confirms it.
+package orphans
+
+import (
+	"cmp"
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/metadata"
+	"k8s.io/utils/ptr"
+
+	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+)
+
+const (
+	// page is how many objects are listed at a time.
+	page = 200
+	// named is how many objects a message names.
+	named = 5
+)
+
+// Object is an object in a member whose Work the control plane does not have.
+type Object struct {
+	gvr  schema.GroupVersionResource
+	kind string
+	key  types.NamespacedName
+	uid  types.UID
+}
+
+// String returns the kind, the namespace and the name.
+func (o Object) String() string {
+	if o.key.Namespace == "" {
+		return o.kind + " " + o.key.Name
+	}
+	return o.kind + " " + o.key.String()
+}
+
+// weight puts in front what takes other objects along.
+func (o Object) weight() int {
+	if o.kind == "Namespace" || o.kind == "CustomResourceDefinition" {
+		return 0
+	}
+	return 1
+}
+
+// API is what of a member is needed.
+type API interface {
+	Discovery() discovery.DiscoveryInterface
+	Metadata() metadata.Interface
+}
+
+// Find returns the objects in a member that name a Work of the execution namespace
+// which is not one of works, those that take others along first.
+func Find(ctx context.Context, member API, namespace string, works map[string]bool) ([]Object, error) {
+	lists, err := member.Discovery().ServerPreferredResources()
+	if len(lists) == 0 && err != nil {
+		return nil, fmt.Errorf("discovering the APIs of the member: %w", err)
+	}
+	var out []Object
+	var errs []error
+	for _, list := range discovery.FilteredBy(discovery.SupportsAllVerbs{Verbs: []string{"list", "delete"}}, lists) {
+		gv, err := schema.ParseGroupVersion(list.GroupVersion)
+		if err != nil {
+			continue
+		}
+		for i := range list.APIResources {
+			r := &list.APIResources[i]
+			found, err := findKind(ctx, member, gv.WithResource(r.Name), r.Kind, func(m *metav1.PartialObjectMetadata) bool {
+				work := m.Annotations[workv1alpha2.WorkNameAnnotation]
+				return m.Annotations[workv1alpha2.WorkNamespaceAnnotation] == namespace && work != "" && !works[work] &&
+					// What has an owner goes with it; it has the marks from its owner's template.
+					m.DeletionTimestamp == nil && len(m.OwnerReferences) == 0
+			})
+			errs = append(errs, err)
+			out = append(out, found...)
+		}
+	}
+	slices.SortFunc(out, func(a, b Object) int {
+		return cmp.Or(cmp.Compare(a.weight(), b.weight()), cmp.Compare(a.String(), b.String()), cmp.Compare(a.gvr.String(), b.gvr.String()))
+	})
+	return out, errors.Join(errs...)
+}
+
+func findKind(ctx context.Context, member API, gvr schema.GroupVersionResource, kind string, orphaned func(*metav1.PartialObjectMetadata) bool) ([]Object, error) {
+	var out []Object
+	options := metav1.ListOptions{LabelSelector: workv1alpha2.ManagedByKarmadaLabel + "=" + workv1alpha2.ManagedByKarmadaLabelValue, Limit: page}
+	for {
+		list, err := member.Metadata().Resource(gvr).List(ctx, options)
+		switch {
+		case apierrors.IsNotFound(err), apierrors.IsMethodNotSupported(err), apierrors.IsForbidden(err), apierrors.IsServiceUnavailable(err):
+			return out, nil // not everything that is announced can be listed
+		case err != nil:
+			return out, fmt.Errorf("listing %s of the member: %w", gvr.GroupResource(), err)
+		}
+		for i := range list.Items {
+			if m := &list.Items[i]; orphaned(m) {
+				out = append(out, Object{gvr: gvr, kind: kind, key: types.NamespacedName{Namespace: m.Namespace, Name: m.Name}, uid: m.UID})
+			}
+		}
+		if options.Continue = list.Continue; options.Continue == "" {
+			return out, nil
+		}
+	}
+}
+
+// Delete deletes objects that are still the ones that were found.
+func Delete(ctx context.Context, member API, objects []Object) error {
+	var errs []error
+	for _, o := range objects {
+		err := member.Metadata().Resource(o.gvr).Namespace(o.key.Namespace).Delete(ctx, o.key.Name, metav1.DeleteOptions{
+			PropagationPolicy: ptr.To(metav1.DeletePropagationBackground), Preconditions: &metav1.Preconditions{UID: &o.uid},
+		})
+		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+			errs = append(errs, fmt.Errorf("deleting %s: %w", o, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Token stands for exactly these objects: a user who confirms what was shown does
+// not confirm what came later.
+func Token(objects []Object) string {
+	h := fnv.New32a()
+	for _, o := range objects {
+		_, _ = h.Write([]byte(o.uid))
+		_, _ = h.Write([]byte{0})
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// Message names the objects and the command that confirms their deletion. It is
+// empty if there are none.
+func Message(cluster string, objects []Object) string {
+	if len(objects) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d objects in the cluster belong to works that the control plane does not have, and stay: %s. To delete exactly these: kubectl annotate cluster %s %s=%s --overwrite",
+		len(objects), some(objects), cluster, clusterv1alpha1.DeleteOrphansAnnotation, Token(objects))
+}
+
+// some names the first objects.
+func some(objects []Object) string {
+	var out []string
+	for _, o := range objects[:min(len(objects), named)] {
+		out = append(out, o.String())
+	}
+	if more := len(objects) - named; more > 0 {
+		out = append(out, fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(out, ", ")
+}
