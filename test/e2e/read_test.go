@@ -1,0 +1,85 @@
+package e2e
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// TestReading looks at what runs in members by the names that users have: of pods, of
+// owners of pods, of clusters.
+func TestReading(t *testing.T) {
+	ns := namespace(t)
+	apply(t, ns, deployment("web", 2), policy("web", `
+clusterAffinity: {clusterNames: [member1, member2]}
+replicaScheduling:
+  replicaSchedulingType: Divided
+  replicaDivisionPreference: Weighted
+`))
+	var pods []string
+	eventually(t, func() error {
+		pods = strings.Fields(must(t, "get", "pods", "-n", ns, "-s", "members", "-o", "name"))
+		if len(pods) != 2 {
+			return fmt.Errorf("pods %v, want 2", pods)
+		}
+		return nil
+	})
+	pod := strings.TrimPrefix(pods[0], "pod/")
+
+	t.Run("a cluster without a scope is a member", func(t *testing.T) {
+		list := must(t, "get", "pods", "-n", ns, "-C", "member1", "-o", "name")
+		in := "member2"
+		if strings.Contains(list, pod) {
+			in = "member1"
+		}
+		if out := must(t, "describe", "pod", pod, "-n", ns, "-C", in); !strings.Contains(out, "Name:             "+pod) {
+			t.Errorf("described:\n%s", out)
+		}
+	})
+	t.Run("a pod is found in the member that has it", func(t *testing.T) {
+		if r := ctl("", "logs", pod, "-n", ns); r.code != 0 && !strings.HasPrefix(r.err, "cluster(") {
+			t.Errorf("got %s", r.err)
+		}
+		if err := fails(t, "", "logs", "deployment/web", "-n", ns); !strings.Contains(err, "exists in several clusters: member1, member2") {
+			t.Errorf("got %s", err)
+		}
+		if err := fails(t, "", "exec", "nope", "-n", ns, "--", "true"); !strings.Contains(err, `pod "nope" not found in namespace "`+ns+`"`) {
+			t.Errorf("got %s", err)
+		}
+	})
+	t.Run("output without members is no silence", func(t *testing.T) {
+		if r := ctl("", "get", "pods", "-n", ns, "-o", "name"); r.code != 0 || r.out != "" || r.err != "control plane only; add -s members or -s all\n" {
+			t.Errorf("got %+v", r)
+		}
+	})
+	t.Run("claims and targets", func(t *testing.T) {
+		if out := must(t, "get", "pp", "-n", ns, "-o", "wide", "--no-headers"); strings.Fields(out)[5] != "1" {
+			t.Errorf("claimed objects:\n%s", out)
+		}
+		if out := must(t, "get", "rb", "-n", ns, "-o", "wide"); !strings.Contains(out, "member1(1),member2(1)") {
+			t.Errorf("target clusters:\n%s", out)
+		}
+	})
+	t.Run("a cordoned cluster shows", func(t *testing.T) {
+		must(t, "cordon", "member1")
+		t.Cleanup(func() { must(t, "uncordon", "member1") })
+		if out := must(t, "get", "clusters"); !strings.Contains(out, "True,SchedulingDisabled") {
+			t.Errorf("clusters:\n%s", out)
+		}
+		if out := must(t, "describe", "cluster", "member1"); !strings.HasPrefix(out, "Summary:") || !strings.Contains(out, "No (cordoned)") {
+			t.Errorf("described:\n%.600s", out)
+		}
+	})
+	t.Run("a command waits and scales", func(t *testing.T) {
+		must(t, "rollout", "status", "deployment/web", "-n", ns, "--timeout", "60s")
+		must(t, "scale", "deployment", "web", "-n", ns, "--replicas", "3")
+		must(t, "wait", "-n", ns, "--for=jsonpath={.status.readyReplicas}=3", "deployment/web", "--timeout", "60s")
+	})
+	t.Run("members are no control plane", func(t *testing.T) {
+		for _, args := range [][]string{{"token", "create"}, {"cordon", "member1"}, {"unjoin", "member1"}} {
+			if err := fails(t, "", append(args, "--karmada-context", "member1")...); !strings.Contains(err, "is no karmada control plane") {
+				t.Errorf("%v: %s", args, err)
+			}
+		}
+	})
+}
