@@ -46,7 +46,7 @@ func TestAddressPool_Take(t *testing.T) {
 func TestAddressPool_NoTwoPodsShareAnAddress(t *testing.T) {
 	ranges := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/28"), netip.MustParsePrefix("10.0.0.0/24")}
 	for seed := range uint64(50) {
-		random := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // repeatable
+		random := rand.New(rand.NewPCG(seed, 1))
 		p, pods := newAddressPool(), map[types.UID]netip.Addr{}
 		for i := range 1000 {
 			switch random.IntN(20) {

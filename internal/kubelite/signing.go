@@ -129,7 +129,7 @@ func requestChecks() map[string]requestCheck {
 }
 
 func usageNames(usages []certificatesv1.KeyUsage) sets.String { //nolint:staticcheck // the type that Kubernetes' checks take
-	names := sets.NewString() //nolint:staticcheck // see above
+	names := sets.NewString()
 	for _, usage := range usages {
 		names.Insert(string(usage))
 	}

@@ -103,7 +103,7 @@ type catalogue map[string]roleFlags
 func readCatalogue(ctx context.Context, program string) (catalogue, error) {
 	ctx, cancel := context.WithTimeout(ctx, catalogueLimit)
 	defer cancel()
-	out, err := exec.CommandContext(ctx, program, "flags").Output() //nolint:gosec // the program was looked up by name
+	out, err := exec.CommandContext(ctx, program, "flags").Output()
 	if err != nil {
 		return nil, fmt.Errorf("listing the flags of the roles with %q: %w; use the servers of this version", program+" flags", err)
 	}

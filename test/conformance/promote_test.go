@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -60,7 +61,7 @@ func TestPromote(t *testing.T) {
 		}
 		return c.Name, c.run(t)
 	})
-	fmt.Printf("promote: %d cases of tag %s compared without their writes\n", without, createdDespiteOutput)
+	fmt.Fprintf(os.Stdout, "promote: %d cases of tag %s compared without their writes\n", without, createdDespiteOutput)
 }
 
 func (c *promoteCase) run(t *testing.T) error {
@@ -92,10 +93,10 @@ func (c *promoteCase) run(t *testing.T) error {
 
 func (c *promoteCase) compare(err error, out string, controlPlane, member *recorder) error {
 	if (err != nil) != (c.Expect.Error != "") {
-		return fmt.Errorf("error is %v, want %q", err, c.Expect.Error)
+		return fmt.Errorf("error is not %q: %w", c.Expect.Error, err)
 	}
 	if err != nil && err.Error() != c.Expect.Error {
-		return fmt.Errorf("error is %q, want %q", err, c.Expect.Error)
+		return fmt.Errorf("error is not %q: %w", c.Expect.Error, err)
 	}
 	var policies []map[string]any
 	for _, p := range controlPlane.policies {

@@ -25,7 +25,7 @@ var bin, kubeconfig, stateDir string
 // runtime is what differs between federations of processes and of kind clusters:
 // the suite is the same. Each is in a file of its own; the build tag "kind"
 // chooses.
-type runtime interface {
+type runtime interface { //nolint:interfacebloat // everything in which the two runtimes differ
 	// flags of "local up" beside the number of members.
 	flags() []string
 	// patience is how long a test waits for something that should take a second.

@@ -46,10 +46,9 @@ func (e *endless) Read(p []byte) (int, error) {
 
 // attacked is a webhook server that asks for client certificates.
 type attacked struct {
-	url     string
-	ca      pki.Pair
-	clients []*http.Client
-	t       *testing.T
+	url string
+	ca  pki.Pair
+	t   *testing.T
 }
 
 func newAttacked(t *testing.T) *attacked {

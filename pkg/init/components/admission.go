@@ -2,6 +2,7 @@ package components
 
 import (
 	"fmt"
+	"strings"
 
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
@@ -14,12 +15,12 @@ const (
 
 	// AdmissionConfigFlag is the API server's flag that names the file.
 	AdmissionConfigFlag = "--admission-control-config-file"
-	// AdmissionConfigKey is the file name of the AdmissionConfiguration, and
-	// AdmissionKubeconfigKey that of the kubeconfig that it names.
-	AdmissionConfigKey     = "admission.yaml"
+	// AdmissionConfigKey is the file name of the AdmissionConfiguration.
+	AdmissionConfigKey = "admission.yaml"
+	// AdmissionKubeconfigKey is the file name of the kubeconfig that it names.
 	AdmissionKubeconfigKey = "webhooks.kubeconfig"
 
-	admissionSecret = "karmada-apiserver-admission" //nolint:gosec // a name
+	admissionSecret = "karmada-apiserver-admission"
 	admissionDir    = "/etc/karmada/admission"
 )
 
@@ -33,11 +34,12 @@ func AdmissionConfiguration(kubeconfig string) []byte {
     kind: WebhookAdmissionConfiguration
     kubeConfigFile: %q
 `
-	text := "apiVersion: apiserver.config.k8s.io/v1\nkind: AdmissionConfiguration\nplugins:\n"
+	var text strings.Builder
+	text.WriteString("apiVersion: apiserver.config.k8s.io/v1\nkind: AdmissionConfiguration\nplugins:\n")
 	for _, name := range []string{"MutatingAdmissionWebhook", "ValidatingAdmissionWebhook"} {
-		text += fmt.Sprintf(plugin, name, kubeconfig)
+		fmt.Fprintf(&text, plugin, name, kubeconfig)
 	}
-	return []byte(text)
+	return []byte(text.String())
 }
 
 // AdmissionKubeconfig returns the kubeconfig of the AdmissionConfiguration: the

@@ -213,8 +213,7 @@ func (errTimeout) Is(target error) bool { return target == context.DeadlineExcee
 
 // cause returns why a request really failed.
 func cause(ctx context.Context, err error) error {
-	var timeout errTimeout
-	if errors.As(context.Cause(ctx), &timeout) {
+	if timeout, ok := errors.AsType[errTimeout](context.Cause(ctx)); ok {
 		return timeout
 	}
 	return err
@@ -274,7 +273,7 @@ func (b *body) Read(p []byte) (int, error) {
 		}
 	}
 	if err != nil {
-		if err != io.EOF {
+		if !errors.Is(err, io.EOF) {
 			err = cause(b.ctx, err)
 		}
 		b.err = err

@@ -3,7 +3,6 @@ package proxy
 import (
 	"compress/gzip"
 	"encoding/json"
-	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -156,7 +155,7 @@ func FuzzMerge(f *testing.F) {
 			return max(len(l.Items), len(l.Rows))
 		}
 		if !json.Valid(w.Body.Bytes()) || count(w.Body.Bytes()) > count(a)+count(b) {
-			t.Error(fmt.Sprintf("%q and %q became %q", a, b, w.Body))
+			t.Errorf("%q and %q became %q", a, b, w.Body)
 		}
 	})
 }
