@@ -15,6 +15,8 @@ import (
 type Warner struct {
 	// Known says whether a cluster has joined. Nil means that nobody knows.
 	Known func(cluster string) bool
+	// Served reports whether an API serves a kind. Nil means that it is not known.
+	Served func(apiVersion, kind string) bool
 }
 
 // PropagationPolicy returns warnings about a propagation policy.
@@ -34,7 +36,7 @@ func (w Warner) PropagationPolicy(p policyv1alpha1.Policy) []string {
 				path.Child("replicaScheduling", "weightPreference", "staticWeightList").Index(i).Child("targetCluster"))...)
 		}
 	}
-	return append(out, selectorWarnings(p.PropagationSpec().ResourceSelectors, field.NewPath("spec", "resourceSelectors"))...)
+	return append(out, w.selectors(p.PropagationSpec().ResourceSelectors, field.NewPath("spec", "resourceSelectors"))...)
 }
 
 // OverridePolicy returns warnings about an override policy.
@@ -51,7 +53,7 @@ func (w Warner) OverridePolicy(p policyv1alpha1.OverridePolicyObject) []string {
 	for i := range spec.OverrideRules {
 		out = append(out, w.affinity(spec.OverrideRules[i].TargetCluster, path.Child("overrideRules").Index(i).Child("targetCluster"))...)
 	}
-	return append(out, selectorWarnings(spec.ResourceSelectors, path.Child("resourceSelectors"))...)
+	return append(out, w.selectors(spec.ResourceSelectors, path.Child("resourceSelectors"))...)
 }
 
 // ClusterTaintPolicy returns warnings about a ClusterTaintPolicy.
@@ -79,12 +81,15 @@ func (w Warner) affinity(a *policyv1alpha1.ClusterAffinity, path *field.Path) []
 	return out
 }
 
-func selectorWarnings(selectors []policyv1alpha1.ResourceSelector, path *field.Path) []string {
+func (w Warner) selectors(selectors []policyv1alpha1.ResourceSelector, path *field.Path) []string {
 	var out []string
 	for i := range selectors {
 		for _, err := range metav1validation.ValidateLabelSelector(selectors[i].LabelSelector,
 			metav1validation.LabelSelectorValidationOptions{}, path.Index(i).Child("labelSelector")) {
 			out = append(out, err.Error())
+		}
+		if rs := &selectors[i]; w.Served != nil && rs.APIVersion != "" && rs.Kind != "" && !w.Served(rs.APIVersion, rs.Kind) {
+			out = append(out, fmt.Sprintf("%s: no API serves kind %q of %q: the selector matches nothing until one does", path.Index(i), rs.Kind, rs.APIVersion))
 		}
 	}
 	return out

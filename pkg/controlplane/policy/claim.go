@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"fmt"
 	"maps"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -76,6 +77,20 @@ func (c Claim) IDLabel() string {
 		return policyv1alpha1.ClusterPropagationPolicyPermanentIDLabel
 	}
 	return policyv1alpha1.PropagationPolicyPermanentIDLabel
+}
+
+// SamePolicy reports whether two claims name the same policy, whatever its id.
+func (c Claim) SamePolicy(other Claim) bool {
+	c.ID, other.ID = "", ""
+	return c == other
+}
+
+// Describe names the policy for a user, such as PropagationPolicy "default/nginx".
+func (c Claim) Describe() string {
+	if c.Cluster {
+		return fmt.Sprintf("ClusterPropagationPolicy %q", c.Name)
+	}
+	return fmt.Sprintf("PropagationPolicy %q", c.Namespace+"/"+c.Name)
 }
 
 // Labels returns the labels of the claim.

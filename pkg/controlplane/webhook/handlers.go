@@ -34,6 +34,8 @@ type Deps struct {
 	// Clusters returns the names of the clusters that have joined, false when that
 	// is not known. It may be nil.
 	Clusters func(ctx context.Context) ([]string, bool)
+	// Served reports whether an API serves a kind. It may be nil.
+	Served func(apiVersion, kind string) bool
 	// AllowNoExecute admits ClusterTaintPolicies that evict.
 	AllowNoExecute bool
 	// Enforcement is the feature gate FederatedQuotaEnforcement, Components is
@@ -105,11 +107,15 @@ func validators(d Deps) map[string]admission.Handler {
 		"/validate-propagationpolicy": newValidator(policyKind("PropagationPolicy"), checkPolicy[policyv1alpha1.PropagationPolicy]).
 			withWarnings(func(ctx context.Context, p *policyv1alpha1.PropagationPolicy) []string {
 				return d.warner(ctx).PropagationPolicy(p)
-			}),
+			}).withAdvice(func(ctx context.Context, p *policyv1alpha1.PropagationPolicy) []string {
+			return d.claimWarnings(ctx, p)
+		}),
 		"/validate-clusterpropagationpolicy": newValidator(policyKind("ClusterPropagationPolicy"), checkPolicy[policyv1alpha1.ClusterPropagationPolicy]).
 			withWarnings(func(ctx context.Context, p *policyv1alpha1.ClusterPropagationPolicy) []string {
 				return d.warner(ctx).PropagationPolicy(p)
-			}),
+			}).withAdvice(func(ctx context.Context, p *policyv1alpha1.ClusterPropagationPolicy) []string {
+			return d.claimWarnings(ctx, p)
+		}),
 		"/validate-overridepolicy": newValidator(policyKind("OverridePolicy"), checkOverrides[policyv1alpha1.OverridePolicy]).withWarnings(func(ctx context.Context, p *policyv1alpha1.OverridePolicy) []string {
 			return d.warner(ctx).OverridePolicy(p)
 		}),
@@ -169,14 +175,14 @@ func createOrUpdate[T any](create func(*T) field.ErrorList, update func(obj, old
 
 // warner returns what warns about policies, with what is known of clusters.
 func (d Deps) warner(ctx context.Context) validation.Warner {
+	w := validation.Warner{Served: d.Served}
 	if d.Clusters == nil {
-		return validation.Warner{}
+		return w
 	}
-	names, ok := d.Clusters(ctx)
-	if !ok {
-		return validation.Warner{}
+	if names, ok := d.Clusters(ctx); ok {
+		w.Known = func(name string) bool { return slices.Contains(names, name) }
 	}
-	return validation.Warner{Known: func(name string) bool { return slices.Contains(names, name) }}
+	return w
 }
 
 // checkPolicy judges a propagation policy: who it is first, then what it says.

@@ -8,6 +8,8 @@ import (
 	"time"
 	_ "time/tzdata" // time zones of schedules are known in images without them
 
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -49,6 +51,7 @@ func Setup(_ context.Context, mgr manager.Manager, o *Options) error {
 		LiveReader:     mgr.GetAPIReader(),
 		StatusWriter:   mgr.GetClient().Status(),
 		Clusters:       clusterNames(mgr.GetClient()),
+		Served:         served(mgr.GetRESTMapper()),
 		AllowNoExecute: o.AllowNoExecuteTaintPolicy,
 		Enforcement:    o.Gates.Enabled(gates.FederatedQuotaEnforcement),
 		Components:     o.Gates.Enabled(gates.MultiplePodTemplatesScheduling),
@@ -63,6 +66,19 @@ func Setup(_ context.Context, mgr manager.Manager, o *Options) error {
 		return fmt.Errorf("adding the webhook server: %w", err)
 	}
 	return nil
+}
+
+// served reports whether an API serves a kind. Errors other than a missing kind, such
+// as those of an API server behind the control plane's, count as served.
+func served(mapper meta.RESTMapper) func(apiVersion, kind string) bool {
+	return func(apiVersion, kind string) bool {
+		gv, err := schema.ParseGroupVersion(apiVersion)
+		if err != nil {
+			return false
+		}
+		_, err = mapper.RESTMapping(gv.WithKind(kind).GroupKind(), gv.Version)
+		return !meta.IsNoMatchError(err)
+	}
 }
 
 // lookupTimeout bounds the look at clusters: it only serves warnings.

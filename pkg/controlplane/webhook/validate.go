@@ -1,7 +1,9 @@
 package webhook
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
 
@@ -21,6 +23,9 @@ type validator[T any] struct {
 	kind  schema.GroupVersionKind
 	check func(ctx context.Context, req *admission.Request, obj, old *T) error
 	warn  func(ctx context.Context, obj *T) []string // may be nil
+	// advise returns warnings that take reads: only for what is new or has another
+	// spec. It may be nil.
+	advise func(ctx context.Context, obj *T) []string
 }
 
 func newValidator[T any](kind schema.GroupVersionKind, check func(ctx context.Context, req *admission.Request, obj, old *T) error) *validator[T] {
@@ -31,6 +36,20 @@ func newValidator[T any](kind schema.GroupVersionKind, check func(ctx context.Co
 func (v *validator[T]) withWarnings(warn func(ctx context.Context, obj *T) []string) *validator[T] {
 	v.warn = warn
 	return v
+}
+
+// withAdvice returns the validator with more warnings for objects whose spec is new.
+func (v *validator[T]) withAdvice(advise func(ctx context.Context, obj *T) []string) *validator[T] {
+	v.advise = advise
+	return v
+}
+
+// specChanged reports whether a request is about a new object or one with another
+// spec. API servers encode what did not change alike.
+func specChanged(req *admission.Request) bool {
+	var now, before struct{ Spec json.RawMessage }
+	return req.Operation != admissionv1.Update || json.Unmarshal(req.Object.Raw, &now) != nil ||
+		json.Unmarshal(req.OldObject.Raw, &before) != nil || !bytes.Equal(now.Spec, before.Spec)
 }
 
 // pure makes a check of a function that only looks at the new object.
@@ -53,6 +72,9 @@ func (v *validator[T]) Handle(ctx context.Context, req admission.Request) admiss
 	resp := verdict(v.check(ctx, &req, obj, old))
 	if resp.Allowed && v.warn != nil {
 		resp.Warnings = v.warn(ctx, obj)
+	}
+	if resp.Allowed && v.advise != nil && specChanged(&req) {
+		resp.Warnings = append(resp.Warnings, v.advise(ctx, obj)...)
 	}
 	return resp
 }

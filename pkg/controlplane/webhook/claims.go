@@ -1,0 +1,100 @@
+package webhook
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/karmada-toolkit/karmada/pkg/apis/names"
+	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
+	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/policy"
+)
+
+const (
+	// claimTimeout bounds the reads for the warnings about one policy.
+	claimTimeout = 500 * time.Millisecond
+	// claimLookups is the number of selectors that are looked up, claimPage that of
+	// bindings read for a selector without a name, claimShown that of warnings.
+	claimLookups, claimPage, claimShown = 20, 200, 3
+)
+
+// claimWarnings returns a warning for objects that a policy selects and that another
+// policy holds: the one that holds an object keeps it. A policy that may preempt
+// others gets none, for the decision is the controller's.
+func (d Deps) claimWarnings(ctx context.Context, p policyv1alpha1.Policy) []string {
+	spec := p.PropagationSpec()
+	if p.GetDeletionTimestamp() != nil || spec.Preemption == policyv1alpha1.PreemptAlways {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, claimTimeout)
+	defer cancel()
+	var out []string
+	hidden := 0
+	for i := range spec.ResourceSelectors {
+		if i == claimLookups {
+			break
+		}
+		path := field.NewPath("spec", "resourceSelectors").Index(i)
+		for _, b := range d.bindingsOf(ctx, p, &spec.ResourceSelectors[i]) {
+			holder, held := policy.Of(b)
+			if !held || holder.SamePolicy(policy.For(p)) {
+				continue
+			}
+			if len(out) == claimShown {
+				hidden++
+				continue
+			}
+			ref := b.GetSpec().Resource
+			out = append(out, fmt.Sprintf("%s: %s %q is claimed by %s: this policy does not apply to it", path, ref.Kind, ref.Name, holder.Describe()))
+		}
+	}
+	if hidden > 0 {
+		out = append(out, fmt.Sprintf("spec.resourceSelectors: %d more objects are claimed by other policies", hidden))
+	}
+	return out
+}
+
+// bindingsOf returns the bindings of the objects that a selector names, or else of
+// those of its kind. A selector of labels is left out: bindings do not have the
+// labels of their objects. Errors give no bindings, for these serve warnings only.
+func (d Deps) bindingsOf(ctx context.Context, p policyv1alpha1.Policy, rs *policyv1alpha1.ResourceSelector) []workv1alpha2.Binding {
+	namespace := rs.Namespace
+	if p.GetNamespace() != "" {
+		namespace = p.GetNamespace()
+	}
+	var found []workv1alpha2.Binding
+	switch {
+	case rs.Name != "":
+		found = d.namedBinding(ctx, namespace, rs)
+	case rs.LabelSelector == nil:
+		var list workv1alpha2.ResourceBindingList
+		if d.LiveReader.List(ctx, &list, client.InNamespace(namespace), client.Limit(claimPage)) != nil {
+			return nil
+		}
+		for i := range list.Items {
+			found = append(found, &list.Items[i])
+		}
+	}
+	var out []workv1alpha2.Binding
+	for _, b := range found {
+		if ref := b.GetSpec().Resource; ref.APIVersion == rs.APIVersion && ref.Kind == rs.Kind && (rs.Name == "" || ref.Name == rs.Name) {
+			out = append(out, b)
+		}
+	}
+	return out
+}
+
+func (d Deps) namedBinding(ctx context.Context, namespace string, rs *policyv1alpha1.ResourceSelector) []workv1alpha2.Binding {
+	var b workv1alpha2.Binding = &workv1alpha2.ResourceBinding{}
+	if namespace == "" {
+		b = &workv1alpha2.ClusterResourceBinding{}
+	}
+	if d.LiveReader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: names.Binding(rs.Kind, rs.Name)}, b) != nil {
+		return nil
+	}
+	return []workv1alpha2.Binding{b}
+}

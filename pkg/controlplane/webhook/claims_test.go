@@ -1,0 +1,101 @@
+package webhook
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/policy"
+)
+
+// bound returns the binding of a Deployment that a policy holds.
+func bound(name string, holder policy.Claim) client.Object {
+	return &workv1alpha2.ResourceBinding{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "default", Name: name + "-deployment", Labels: holder.Labels(), Annotations: holder.Annotations(),
+		},
+		Spec: workv1alpha2.ResourceBindingSpec{Resource: workv1alpha2.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "default", Name: name}},
+	}
+}
+
+func TestPolicy_WarnsOfObjectsThatAnotherPolicyHolds(t *testing.T) {
+	first := policy.Claim{Namespace: "default", Name: "first", ID: "1"}
+	all := policy.Claim{Cluster: true, Name: "all", ID: "2"}
+	itself := policy.Claim{Namespace: "default", Name: "p", ID: "3"}
+	many := []client.Object{}
+	for i := range 5 {
+		many = append(many, bound(fmt.Sprintf("d%d", i), all))
+	}
+	for name, tc := range map[string]struct {
+		selector, more string
+		stored         []client.Object
+		want           []string
+	}{
+		"the object by name": {
+			"name: nginx", "", []client.Object{bound("nginx", first)},
+			[]string{`spec.resourceSelectors[0]: Deployment "nginx" is claimed by PropagationPolicy "default/first": this policy does not apply to it`},
+		},
+		"one that a cluster policy holds": {
+			"name: nginx", "", []client.Object{bound("nginx", all)},
+			[]string{`spec.resourceSelectors[0]: Deployment "nginx" is claimed by ClusterPropagationPolicy "all": this policy does not apply to it`},
+		},
+		"all of a kind": {
+			"", "", many, []string{
+				`spec.resourceSelectors[0]: Deployment "d0" is claimed by ClusterPropagationPolicy "all": this policy does not apply to it`,
+				`spec.resourceSelectors[0]: Deployment "d1" is claimed by ClusterPropagationPolicy "all": this policy does not apply to it`,
+				`spec.resourceSelectors[0]: Deployment "d2" is claimed by ClusterPropagationPolicy "all": this policy does not apply to it`,
+				`spec.resourceSelectors: 2 more objects are claimed by other policies`,
+			},
+		},
+		"its own object":            {"name: nginx", "", []client.Object{bound("nginx", itself)}, nil},
+		"an object without a claim": {"name: nginx", "", nil, nil},
+		"another object":            {"name: nginx", "", []client.Object{bound("other", first)}, nil},
+		"a policy that preempts":    {"name: nginx", "preemption: Always", []client.Object{bound("nginx", first)}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			object := claimingPolicy(tc.selector, tc.more)
+			resp := ask(t, deps(tc.stored...), question{path: "/validate-propagationpolicy", namespace: "default", object: object})
+			if diff := cmp.Diff(tc.want, resp.Warnings); !resp.Allowed || diff != "" {
+				t.Errorf("allowed %v: %s", resp.Allowed, diff)
+			}
+		})
+	}
+}
+
+func claimingPolicy(selector, more string) string {
+	return strings.Join([]string{
+		"apiVersion: policy.karmada.io/v1alpha1", "kind: PropagationPolicy",
+		"metadata: {namespace: default, name: p, labels: {propagationpolicy.karmada.io/permanent-id: x}}",
+		"spec:", "  resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, namespace: default" + strings.TrimSuffix(", "+selector, ", ") + "}]",
+		"  placement: {}", "  " + more,
+	}, "\n")
+}
+
+func TestPolicy_AWriteOfMetadataGivesNoAdvice(t *testing.T) {
+	d := deps(bound("nginx", policy.Claim{Namespace: "default", Name: "first", ID: "1"}))
+	q := question{path: "/validate-propagationpolicy", namespace: "default", operation: admissionv1.Update, object: claimingPolicy("name: nginx", "")}
+	q.old = strings.Replace(q.object, "name: p,", "name: p, annotations: {a: b},", 1)
+	if resp := ask(t, d, q); !resp.Allowed || len(resp.Warnings) != 0 {
+		t.Errorf("allowed %v, warnings %q", resp.Allowed, resp.Warnings)
+	}
+	q.old = strings.Replace(q.object, "name: nginx", "name: other", 1)
+	if resp := ask(t, d, q); !resp.Allowed || len(resp.Warnings) != 1 {
+		t.Errorf("allowed %v, warnings %q", resp.Allowed, resp.Warnings)
+	}
+}
+
+func TestPolicy_WarnsOfKindsThatNoAPIServes(t *testing.T) {
+	d := deps()
+	d.Served = func(apiVersion, kind string) bool { return apiVersion == "apps/v1" && kind != "Deployment" }
+	resp := ask(t, d, question{path: "/validate-propagationpolicy", namespace: "default", object: claimingPolicy("name: nginx", "")})
+	want := []string{`spec.resourceSelectors[0]: no API serves kind "Deployment" of "apps/v1": the selector matches nothing until one does`}
+	if diff := cmp.Diff(want, resp.Warnings); diff != "" {
+		t.Error(diff)
+	}
+}
