@@ -75,9 +75,12 @@ type detector struct {
 	gates       Gates
 	waiting     *waiting
 	unmatched   *unmatched
-	records     *records
-	queue       *queue
-	measures    *measures
+	held        *heldReports
+	// started is when this process began to work.
+	started  time.Time
+	records  *records
+	queue    *queue
+	measures *measures
 }
 
 // Setup adds the detector to the manager.
@@ -109,10 +112,11 @@ func newDetector(c client.Client, live client.Reader, d Deps, recorder *events.R
 	if d.Registerer == nil {
 		d.Registerer = metrics.Registry
 	}
+	m := newMeasures(d.Registerer, clock.RealClock{})
 	return &detector{
-		measures: newMeasures(d.Registerer, clock.RealClock{}),
-		client:   c, live: live, store: d.Store, interpreter: d.Interpreter, events: recorder, gates: d.Gates,
-		waiting: newWaiting(), unmatched: newUnmatched(), records: newRecords(), queue: newQueue(),
+		measures: m, started: m.clock.Now(),
+		client: c, live: live, store: d.Store, interpreter: d.Interpreter, events: recorder, gates: d.Gates,
+		waiting: newWaiting(), unmatched: newUnmatched(), held: newHeldReports(), records: newRecords(), queue: newQueue(),
 	}
 }
 

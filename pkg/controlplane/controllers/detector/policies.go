@@ -76,6 +76,7 @@ func (r *policyReconciler) Reconcile(ctx context.Context, req reconcile.Request)
 	if err := r.client.Get(ctx, req.NamespacedName, p); err != nil {
 		if apierrors.IsNotFound(err) {
 			r.priorities.forget(req.NamespacedName)
+			r.held.forget(r.scope.cluster, req.NamespacedName)
 		}
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
@@ -92,9 +93,11 @@ func (r *policyReconciler) Reconcile(ctx context.Context, req reconcile.Request)
 		return reconcile.Result{}, err
 	}
 	if r.gates.Preemption {
-		return reconcile.Result{}, r.preemption(ctx, p)
+		if err := r.preemption(ctx, p); err != nil {
+			return reconcile.Result{}, err
+		}
 	}
-	return reconcile.Result{}, nil
+	return reconcile.Result{}, r.reportHeld(ctx, p)
 }
 
 // retire releases what a policy that is being deleted holds. Bindings and what

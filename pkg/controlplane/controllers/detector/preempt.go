@@ -107,20 +107,11 @@ func (r *policyReconciler) preempt(ctx context.Context, p policyv1alpha1.Policy)
 func (r *policyReconciler) preemptObject(ctx context.Context, obj *unstructured.Unstructured, p policyv1alpha1.Policy) error {
 	claim := policy.For(p)
 	holder, held := policy.Of(obj)
-	if !held || holder == claim || !policy.Matches(obj, p) {
+	if !held || !policy.Matches(obj, p) {
 		return nil
 	}
-	if claim.Cluster != holder.Cluster && claim.Cluster {
-		return nil // never over a PropagationPolicy
-	}
-	if claim.Cluster == holder.Cluster {
-		current, err := r.policy(ctx, holder)
-		if err != nil {
-			return err
-		}
-		if !policy.Preempts(p, current) {
-			return nil
-		}
+	if ok, err := r.preempts(ctx, p, holder); err != nil || !ok {
+		return err
 	}
 	_, err := r.claim(ctx, obj, claim)
 	r.measures.preempted(err)
@@ -131,6 +122,22 @@ func (r *policyReconciler) preemptObject(ctx context.Context, obj *unstructured.
 	}
 	r.events.Normal(obj, ReasonPreemptPolicySucceed, fmt.Sprintf("%s preempted %s successfully", what[0], what[1]))
 	return nil
+}
+
+// preempts reports whether a policy takes over what another one holds.
+func (r *policyReconciler) preempts(ctx context.Context, p policyv1alpha1.Policy, holder policy.Claim) (bool, error) {
+	claim := policy.For(p)
+	if holder == claim || claim.Cluster != holder.Cluster && claim.Cluster {
+		return false, nil // its own, or one of a PropagationPolicy
+	}
+	if claim.Cluster != holder.Cluster {
+		return true, nil
+	}
+	current, err := r.policy(ctx, holder)
+	if err != nil {
+		return false, err
+	}
+	return policy.Preempts(p, current), nil
 }
 
 // describePreemption names the two policies as events do.

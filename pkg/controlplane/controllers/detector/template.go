@@ -111,7 +111,10 @@ func (r *templateReconciler) match(ctx context.Context, obj *unstructured.Unstru
 			return nil, err
 		}
 		if best := policy.Best(obj, candidates); best != nil {
-			return best, r.dependentOverrides(ctx, best)
+			if err := r.dependentOverrides(ctx, best); err != nil {
+				return best, err
+			}
+			return best, r.reportOutranked(ctx, obj, best, candidates)
 		}
 	}
 	return nil, nil

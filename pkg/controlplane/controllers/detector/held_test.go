@@ -1,0 +1,126 @@
+package detector
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
+
+	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
+)
+
+const heldByP = `Warning ClaimedByOtherPolicy Deployment "default/nginx" is claimed by PropagationPolicy "default/p"`
+
+// late returns a policy that was created after the start.
+func (h *harness) late(p policyv1alpha1.Policy) policyv1alpha1.Policy {
+	h.Helper()
+	p.SetCreationTimestamp(metav1.NewTime(h.det.started.Add(time.Minute)))
+	p.SetGeneration(1)
+	if err := h.client.Create(h.Context(), p); err != nil {
+		h.Fatal(err)
+	}
+	return p
+}
+
+func TestHeld_APolicyThatComesLateHearsOfIt(t *testing.T) {
+	high := func(s *policyv1alpha1.PropagationSpec) {
+		s.Priority, s.Preemption = ptr.To[int32](100), policyv1alpha1.PreemptAlways
+		s.ResourceSelectors[0].Name, s.ResourceSelectors[0].Namespace = "nginx", "default"
+	}
+	for name, tc := range map[string]struct {
+		gates Gates
+		late  policyv1alpha1.Policy
+		want  []string
+	}{
+		"a policy":                          {Gates{}, pp("q", nil), []string{heldByP}},
+		"a cluster policy":                  {Gates{}, cpp("q", nil), []string{heldByP}},
+		"a higher priority does not help":   {Gates{}, pp("q", high), []string{heldByP}},
+		"a policy that selects others":      {Gates{}, pp("q", func(s *policyv1alpha1.PropagationSpec) { s.ResourceSelectors[0].Name = "other" }), nil},
+		"a policy that preempts":            {Gates{Preemption: true}, pp("q", high), []string{"Normal PreemptPolicySucceed Propagation policy(default/q) preempted propagation policy(default/p) successfully"}},
+		"a cluster policy does not preempt": {Gates{Preemption: true}, cpp("q", high), []string{heldByP}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t, tc.gates, one(deployment("nginx", 1)), pp("p", nil))
+			h.mustReconcile(keyFor("nginx"))
+			h.published()
+			p := h.late(tc.late)
+			for range 2 { // reported once
+				if err := h.reconcilePolicy(p); err != nil {
+					t.Fatal(err)
+				}
+				h.observed("nginx")
+			}
+			if diff := cmp.Diff(tc.want, h.published()); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestHeld_AfterAStartNothingIsReportedAgain(t *testing.T) {
+	h := newHarness(t, Gates{}, one(deployment("nginx", 1)), pp("p", nil))
+	h.mustReconcile(keyFor("nginx"))
+	h.published()
+	q := pp("q", nil)
+	q.CreationTimestamp = metav1.NewTime(h.det.started.Add(-time.Minute))
+	q.Generation = 1
+	if err := h.client.Create(t.Context(), q); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.reconcilePolicy(q); err != nil {
+		t.Fatal(err)
+	}
+	if got := h.published(); got != nil {
+		t.Errorf("events %v", got)
+	}
+	q.Generation = 2
+	if err := h.client.Update(t.Context(), q); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.reconcilePolicy(q); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{heldByP}, h.published()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestHeld_APolicyThatLosesANewTemplateHearsOfIt(t *testing.T) {
+	h := newHarness(t, Gates{}, one(deployment("nginx", 1)), pp("p", nil), pp("q", nil), cpp("c", nil),
+		pp("o", func(s *policyv1alpha1.PropagationSpec) { s.ResourceSelectors[0].Name = "other" }))
+	h.mustReconcile(keyFor("nginx"))
+	want := []string{heldByP, heldByP, "Normal ApplyPolicySucceed Apply policy(default/p) succeed"}
+	if diff := cmp.Diff(want, h.published()); diff != "" {
+		t.Error(diff)
+	}
+	h.edit("nginx", func(obj *unstructured.Unstructured) {
+		_ = unstructured.SetNestedField(obj.Object, int64(2), "spec", "replicas")
+	})
+	h.mustReconcile(keyFor("nginx"))
+	if got := h.published(); len(got) != 1 {
+		t.Errorf("events %v", got)
+	}
+}
+
+func TestHeld_ManyTemplatesAreOneEvent(t *testing.T) {
+	var objs []*unstructured.Unstructured
+	for _, name := range []string{"a", "b", "c", "d", "e"} {
+		objs = append(objs, deployment(name, 1))
+	}
+	h := newHarness(t, Gates{}, objs, pp("p", nil))
+	for _, obj := range objs {
+		h.mustReconcile(keyFor(obj.GetName()))
+	}
+	h.published()
+	if err := h.reconcilePolicy(h.late(pp("q", nil))); err != nil {
+		t.Fatal(err)
+	}
+	const by = `is claimed by PropagationPolicy "default/p"`
+	want := []string{`Warning ClaimedByOtherPolicy Deployment "default/a" ` + by + `; Deployment "default/b" ` + by + `; Deployment "default/c" ` + by + `; and 2 more`}
+	if diff := cmp.Diff(want, h.published()); diff != "" {
+		t.Error(diff)
+	}
+}
