@@ -11,14 +11,17 @@ package agent
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/spf13/pflag"
 
 	"github.com/karmada-toolkit/karmada/internal/events"
 	"github.com/karmada-toolkit/karmada/internal/gates"
 	"github.com/karmada-toolkit/karmada/internal/limit"
+	"github.com/karmada-toolkit/karmada/internal/unbuilt"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/member"
 )
@@ -159,7 +162,25 @@ func (o *Options) Validate() error {
 			errs = append(errs, fmt.Errorf("--%s must be between 0 and 1, got %v", f.name, f.value))
 		}
 	}
+	known := append([]string{controllerCertRotation, controllerClusterStatus, controllerExecution, controllerWorkStatus}, unbuilt.AgentControllers()...)
+	for _, entry := range o.Controllers {
+		if name := strings.TrimPrefix(entry, "-"); entry != "*" && !slices.Contains(known, name) {
+			errs = append(errs, fmt.Errorf("--controllers: unknown controller %q; known are *, %s", name, strings.Join(known, ", ")))
+		}
+	}
 	return errors.Join(errs...)
+}
+
+// warn logs what was asked for and has no effect in this version.
+func (o *Options) warn(log logr.Logger) {
+	for _, name := range unbuilt.AgentControllers() {
+		if slices.Contains(o.Controllers, name) {
+			log.Info("Setting has no effect in this version", "setting", "--controllers="+name)
+		}
+	}
+	for _, f := range o.Gates.Changed(gates.AgentWithoutEffect()...) {
+		log.Info("Setting has no effect in this version", "setting", fmt.Sprintf("--feature-gates=%s=%v", f, o.Gates.Enabled(f)))
+	}
 }
 
 // Enabled says whether --controllers includes a controller: the first entry that

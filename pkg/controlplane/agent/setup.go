@@ -66,6 +66,7 @@ type agent struct {
 
 // Setup adds the agent to the manager.
 func Setup(ctx context.Context, mgr manager.Manager, o *Options) error {
+	o.warn(mgr.GetLogger())
 	a, err := newAgent(ctx, mgr, o)
 	if err != nil {
 		return err

@@ -14,6 +14,7 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/events"
 	"github.com/karmada-toolkit/karmada/internal/gates"
 	"github.com/karmada-toolkit/karmada/internal/limit"
+	"github.com/karmada-toolkit/karmada/internal/unbuilt"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
 )
 
@@ -108,7 +109,7 @@ func NewOptions() *Options {
 
 // AddFlags adds the flags of the role.
 func (o *Options) AddFlags(fs *pflag.FlagSet) {
-	fs.StringSliceVar(&o.Controllers, "controllers", o.Controllers, "Controllers to run: '*' runs all, 'name' one, '-name' takes one out. All: "+strings.Join(ControllerNames(), ", "))
+	fs.StringSliceVar(&o.Controllers, "controllers", o.Controllers, "Controllers to run: '*' runs all, 'name' one, '-name' takes one out. All: "+strings.Join(ControllerNames(), ", ")+". Accepted, but not built yet: "+strings.Join(unbuilt.Controllers(), ", "))
 	fs.StringVar(&o.SkippedPropagatingAPIs, "skipped-propagating-apis", o.SkippedPropagatingAPIs, "Kinds that are not propagated, separated by semicolons: <group>, <group>/<version>, or <group>/<version>/<kind>,<kind>; v1/<kind> for the core group.")
 	fs.StringSliceVar(&o.SkippedPropagatingNamespaces, "skipped-propagating-namespaces", o.SkippedPropagatingNamespaces, "Regular expressions of namespaces whose objects are not propagated.")
 	o.addWorkerFlags(fs)
@@ -183,6 +184,9 @@ func (o *Options) Validate() error {
 	}
 	if _, err := templates.ParseNamespaces(o.SkippedPropagatingNamespaces); err != nil {
 		errs = append(errs, fmt.Errorf("--skipped-propagating-namespaces: %w", err))
+	}
+	if err := o.checkControllers(); err != nil {
+		errs = append(errs, err)
 	}
 	slices.SortFunc(errs, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
 	return errors.Join(errs...)

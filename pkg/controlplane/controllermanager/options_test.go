@@ -1,12 +1,15 @@
 package controllermanager
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/pflag"
 
 	"github.com/karmada-toolkit/karmada/internal/gates"
+	"github.com/karmada-toolkit/karmada/internal/unbuilt"
 )
 
 func TestEnabled_FirstMentionDecides(t *testing.T) {
@@ -68,5 +71,52 @@ func TestLimit_CountsOnlyWhenGiven(t *testing.T) {
 	}
 	if err := fs.Parse([]string{"--cluster-api-qps=many"}); err == nil {
 		t.Error("text is taken for a number")
+	}
+}
+
+func TestControllers_UnknownNamesAreRefused(t *testing.T) {
+	for text, ok := range map[string]bool{
+		"*": true, "*,-binding": true, "binding,workStatus": true, "remedy": true, "*,-serviceExport": true,
+		"Binding": false, "*,-nothing": false, "": false,
+	} {
+		o := NewOptions()
+		o.Controllers = strings.Split(text, ",")
+		err := o.Validate()
+		if (err == nil) != ok {
+			t.Errorf("%q: %v", text, err)
+		}
+		if err != nil && !strings.Contains(err.Error(), "workloadRebalancer") {
+			t.Errorf("%q: the error lists no names: %v", text, err)
+		}
+	}
+}
+
+func TestWithoutEffect(t *testing.T) {
+	if got := NewOptions().withoutEffect(); got != nil {
+		t.Errorf("the defaults: %v", got)
+	}
+	o := NewOptions()
+	fs := pflag.NewFlagSet("", pflag.ContinueOnError)
+	o.AddFlags(fs)
+	err := fs.Parse([]string{
+		"--controllers=*,remedy,-serviceExport", "--feature-gates=Failover=true,PropagationPolicyPreemption=true",
+		"--resync-period=1m", "--enable-taint-manager=false",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"--controllers=remedy", "--feature-gates=Failover=true", "--resync-period=1m0s", "--enable-taint-manager=false"}
+	if diff := cmp.Diff(want, o.withoutEffect()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestUnbuilt_NamesNothingThatIsBuilt fails when a controller comes without its line
+// being removed.
+func TestUnbuilt_NamesNothingThatIsBuilt(t *testing.T) {
+	for _, name := range unbuilt.Controllers() {
+		if slices.Contains(ControllerNames(), name) {
+			t.Errorf("%s is built", name)
+		}
 	}
 }

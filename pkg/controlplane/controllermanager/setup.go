@@ -39,6 +39,7 @@ type parts struct {
 
 // Setup adds the controllers to the manager.
 func Setup(ctx context.Context, mgr manager.Manager, o *Options) error {
+	o.warn(mgr.GetLogger())
 	p, err := newParts(ctx, mgr, o)
 	if err != nil {
 		return err

@@ -28,6 +28,9 @@ func Setup(_ context.Context, mgr manager.Manager, o *Options) error {
 	if err := o.Validate(); err != nil {
 		return fmt.Errorf("options of the scheduler: %w", err)
 	}
+	for _, f := range o.Gates.Changed(gates.SchedulerWithoutEffect()...) {
+		mgr.GetLogger().Info("Setting has no effect in this version", "setting", fmt.Sprintf("--feature-gates=%s=%v", f, o.Gates.Enabled(f)))
+	}
 	s, err := newScheduler(o, clock.RealClock{}, newMetrics(ctrlmetrics.Registry))
 	if err != nil {
 		return err

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	"github.com/karmada-toolkit/karmada/internal/unbuilt"
 	autoscalingv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/autoscaling/v1alpha1"
 	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
 	networkingv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/networking/v1alpha1"
@@ -124,11 +125,16 @@ func validators(d Deps) map[string]admission.Handler {
 		}),
 		"/validate-federatedresourcequota": newValidator(policyKind("FederatedResourceQuota"), pure(func(q *policyv1alpha1.FederatedResourceQuota) error {
 			return validation.ValidateFederatedResourceQuota(q).ToAggregate()
-		})),
+		})).withWarnings(func(_ context.Context, q *policyv1alpha1.FederatedResourceQuota) []string {
+			if len(q.Spec.StaticAssignments) == 0 {
+				return nil
+			}
+			return []string{unbuilt.StaticAssignments}
+		}),
 		"/validate-clustertaintpolicy": newValidator(policyKind("ClusterTaintPolicy"), pure(func(p *policyv1alpha1.ClusterTaintPolicy) error {
 			return validation.ValidateClusterTaintPolicy(p, d.AllowNoExecute).ToAggregate()
 		})).withWarnings(func(ctx context.Context, p *policyv1alpha1.ClusterTaintPolicy) []string {
-			return d.warner(ctx).ClusterTaintPolicy(p)
+			return append(d.warner(ctx).ClusterTaintPolicy(p), unbuilt.Warnings(unbuilt.ClusterTaintPolicy)...)
 		}),
 		"/validate-resourceinterpretercustomization": newValidator(
 			configv1alpha1.SchemeGroupVersion.WithKind("ResourceInterpreterCustomization"), customizations.check),
@@ -151,15 +157,21 @@ func networkingValidators() map[string]admission.Handler {
 	return map[string]admission.Handler{
 		"/validate-federatedhpa": newValidator(autoscaling.WithKind("FederatedHPA"), pure(func(h *autoscalingv1alpha1.FederatedHPA) error {
 			return validation.ValidateFederatedHPA(h).ToAggregate()
-		})),
+		})).withWarnings(noEffect[autoscalingv1alpha1.FederatedHPA](unbuilt.FederatedHPA)),
 		"/validate-cronfederatedhpa": newValidator(autoscaling.WithKind("CronFederatedHPA"), pure(func(c *autoscalingv1alpha1.CronFederatedHPA) error {
 			return validation.ValidateCronFederatedHPA(c).ToAggregate()
-		})),
+		})).withWarnings(noEffect[autoscalingv1alpha1.CronFederatedHPA](unbuilt.CronFederatedHPA)),
 		"/validate-multiclusterservice": newValidator(networking.WithKind("MultiClusterService"), createOrUpdate(
-			validation.ValidateMultiClusterService, validation.ValidateMultiClusterServiceUpdate)),
+			validation.ValidateMultiClusterService, validation.ValidateMultiClusterServiceUpdate)).
+			withWarnings(noEffect[networkingv1alpha1.MultiClusterService](unbuilt.MultiClusterService)),
 		"/validate-multiclusteringress": newValidator(networking.WithKind("MultiClusterIngress"), createOrUpdate(
 			validation.ValidateMultiClusterIngress, validation.ValidateMultiClusterIngressUpdate)),
 	}
+}
+
+// noEffect warns about every object of a kind that has no controller yet.
+func noEffect[T any](kind string) func(context.Context, *T) []string {
+	return func(context.Context, *T) []string { return unbuilt.Warnings(kind) }
 }
 
 // createOrUpdate makes a check of one function for new objects and one for

@@ -33,9 +33,10 @@ func LocalServing(s Serving) []client.Object {
 		AggregatedAPI(clusterv1alpha1.NamespaceKarmadaSystem, s.AggregatedHost, int32(s.AggregatedPort), s.CABundle)...)
 }
 
-// WebhookConfigurations make the API server ask the webhook server at url.
+// WebhookConfigurations make the API server ask the webhook server at url, and warn
+// of kinds that no webhook is for.
 func WebhookConfigurations(url string, caBundle []byte) []client.Object {
-	return []client.Object{MutatingWebhooks(url, caBundle), ValidatingWebhooks(url, caBundle)}
+	return append([]client.Object{MutatingWebhooks(url, caBundle), ValidatingWebhooks(url, caBundle)}, unbuiltPolicies()...)
 }
 
 // AggregatedAPI makes the API server pass requests for clusters on to the

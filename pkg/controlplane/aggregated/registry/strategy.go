@@ -2,7 +2,10 @@ package registry
 
 import (
 	"context"
+	"fmt"
+	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -10,6 +13,7 @@ import (
 	"k8s.io/apiserver/pkg/storage/names"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
+	"github.com/karmada-toolkit/karmada/internal/unbuilt"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/apis/validation"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/aggregated/hub"
@@ -59,11 +63,28 @@ func (strategy) ValidateUpdate(_ context.Context, obj, old runtime.Object) field
 }
 
 // WarningsOnCreate implements rest.RESTCreateStrategy.
-func (strategy) WarningsOnCreate(context.Context, runtime.Object) []string { return nil }
+func (strategy) WarningsOnCreate(_ context.Context, obj runtime.Object) []string {
+	return taintWarnings(versioned(obj).Spec.Taints, nil)
+}
 
 // WarningsOnUpdate implements rest.RESTUpdateStrategy.
-func (strategy) WarningsOnUpdate(context.Context, runtime.Object, runtime.Object) []string {
-	return nil
+func (strategy) WarningsOnUpdate(_ context.Context, obj, old runtime.Object) []string {
+	return taintWarnings(versioned(obj).Spec.Taints, versioned(old).Spec.Taints)
+}
+
+// taintWarnings warns of new taints that should evict and do not yet. The control
+// plane's own are left out.
+func taintWarnings(taints, known []corev1.Taint) []string {
+	var out []string
+	for i := range taints {
+		t := &taints[i]
+		own := t.Key == clusterv1alpha1.TaintClusterNotReady || t.Key == clusterv1alpha1.TaintClusterUnreachable
+		if t.Effect != corev1.TaintEffectNoExecute || own || slices.ContainsFunc(known, func(k corev1.Taint) bool { return k.MatchTaint(t) }) {
+			continue
+		}
+		out = append(out, fmt.Sprintf(unbuilt.NoExecute, t.Key))
+	}
+	return out
 }
 
 // Canonicalize implements rest.RESTCreateStrategy.

@@ -202,3 +202,21 @@ func TestStrategy_Facts(t *testing.T) {
 		t.Errorf("the main resource resets %s", got)
 	}
 }
+
+func TestTaintWarnings(t *testing.T) {
+	noExecute := func(key string) corev1.Taint { return corev1.Taint{Key: key, Effect: corev1.TaintEffectNoExecute} }
+	for name, tc := range map[string]struct {
+		taints, known []corev1.Taint
+		want          int
+	}{
+		"none":                     {nil, nil, 0},
+		"new":                      {[]corev1.Taint{noExecute("a"), noExecute("b")}, []corev1.Taint{noExecute("a")}, 1},
+		"another effect":           {[]corev1.Taint{{Key: "a", Effect: corev1.TaintEffectNoSchedule}}, nil, 0},
+		"of the control plane":     {[]corev1.Taint{noExecute(clusterv1alpha1.TaintClusterNotReady)}, nil, 0},
+		"from NoSchedule to evict": {[]corev1.Taint{noExecute("a")}, []corev1.Taint{{Key: "a", Effect: corev1.TaintEffectNoSchedule}}, 1},
+	} {
+		if got := taintWarnings(tc.taints, tc.known); len(got) != tc.want {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+}

@@ -1,0 +1,77 @@
+// Package unbuilt lists what this version accepts and does not act on yet: kinds
+// whose controllers do not exist, names of controllers, feature gates. What is built
+// is removed here, and with it every warning about it.
+package unbuilt
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Kind is a kind that is stored and has no effect.
+type Kind struct {
+	schema.GroupResource
+	// Kind is its name for users.
+	Kind string
+	// Webhook reports whether the webhook server checks the kind and warns. Others are
+	// warned of by an admission policy.
+	Webhook bool
+}
+
+// The kinds that are stored and have no effect, by the name for users.
+const (
+	FederatedHPA        = "FederatedHPA"
+	CronFederatedHPA    = "CronFederatedHPA"
+	MultiClusterService = "MultiClusterService"
+	ClusterTaintPolicy  = "ClusterTaintPolicy"
+	ServiceExport       = "ServiceExport"
+	ServiceImport       = "ServiceImport"
+	WorkloadRebalancer  = "WorkloadRebalancer"
+	Remedy              = "Remedy"
+)
+
+// Kinds returns the kinds that are stored and have no effect.
+func Kinds() []Kind {
+	return []Kind{
+		{schema.GroupResource{Group: "autoscaling.karmada.io", Resource: "federatedhpas"}, FederatedHPA, true},
+		{schema.GroupResource{Group: "autoscaling.karmada.io", Resource: "cronfederatedhpas"}, CronFederatedHPA, true},
+		{schema.GroupResource{Group: "networking.karmada.io", Resource: "multiclusterservices"}, MultiClusterService, true},
+		{schema.GroupResource{Group: "policy.karmada.io", Resource: "clustertaintpolicies"}, ClusterTaintPolicy, true},
+		{schema.GroupResource{Group: "multicluster.x-k8s.io", Resource: "serviceexports"}, ServiceExport, false},
+		{schema.GroupResource{Group: "multicluster.x-k8s.io", Resource: "serviceimports"}, ServiceImport, false},
+		{schema.GroupResource{Group: "apps.karmada.io", Resource: "workloadrebalancers"}, WorkloadRebalancer, false},
+		{schema.GroupResource{Group: "remedy.karmada.io", Resource: "remedies"}, Remedy, false},
+	}
+}
+
+// Warnings returns the warning about objects of a kind, if the kind has no effect.
+func Warnings(kind string) []string {
+	for _, k := range Kinds() {
+		if k.Kind == kind {
+			return []string{fmt.Sprintf("%s has no effect: this version has no controller for it yet", kind)}
+		}
+	}
+	return nil
+}
+
+// NoExecute is the warning about taints of clusters with the effect NoExecute.
+const NoExecute = "taint %s: the effect NoExecute evicts nothing: this version has no taint manager yet"
+
+// StaticAssignments is the warning about quotas that are assigned to clusters.
+const StaticAssignments = "spec.staticAssignments has no effect: this version creates no ResourceQuotas in clusters yet"
+
+// Controllers returns the names that --controllers of the controller-manager accepts
+// and that stand for controllers that do not exist yet.
+func Controllers() []string {
+	return []string{
+		"applicationFailover", "clustertaintpolicy", "cronFederatedHorizontalPodAutoscaler", "deploymentReplicasSyncer",
+		"endpointSlice", "endpointsliceCollect", "endpointsliceDispatch", "federatedHorizontalPodAutoscaler",
+		"federatedResourceQuotaEnforcement", "federatedResourceQuotaStatus", "federatedResourceQuotaSync",
+		"gracefulEviction", "hpaScaleTargetMarker", "multiclusterservice", "remedy", "serviceExport", "serviceImport",
+		"workloadRebalancer",
+	}
+}
+
+// AgentControllers returns the same for agents.
+func AgentControllers() []string { return []string{"endpointsliceCollect", "serviceExport"} }

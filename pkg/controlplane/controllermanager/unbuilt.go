@@ -1,0 +1,66 @@
+package controllermanager
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/karmada-toolkit/karmada/internal/gates"
+	"github.com/karmada-toolkit/karmada/internal/unbuilt"
+)
+
+// checkControllers returns an error for names that --controllers does not know.
+func (o *Options) checkControllers() error {
+	known := append(ControllerNames(), unbuilt.Controllers()...)
+	slices.Sort(known)
+	for _, entry := range o.Controllers {
+		if name := strings.TrimPrefix(entry, "-"); entry != "*" && !slices.Contains(known, name) {
+			return fmt.Errorf("--controllers: unknown controller %q; known are *, %s", name, strings.Join(known, ", "))
+		}
+	}
+	return nil
+}
+
+// withoutEffect returns what was asked for and has no effect in this version: flags,
+// feature gates and controllers that do not exist yet.
+func (o *Options) withoutEffect() []string {
+	var out []string
+	for _, entry := range sets.List(sets.New(o.Controllers...)) {
+		if slices.Contains(unbuilt.Controllers(), entry) {
+			out = append(out, "--controllers="+entry)
+		}
+	}
+	for _, f := range o.Gates.Changed(gates.ControllerManagerWithoutEffect()...) {
+		out = append(out, fmt.Sprintf("--feature-gates=%s=%v", f, o.Gates.Enabled(f)))
+	}
+	given, standard := o.accepted, NewOptions().accepted
+	for _, f := range []struct {
+		name            string
+		value, standard any
+	}{
+		{"resync-period", given.resyncPeriod, standard.resyncPeriod},
+		{"graceful-eviction-timeout", given.evictionTimeout, standard.evictionTimeout},
+		{"federated-resource-quota-sync-period", given.quotaSyncPeriod, standard.quotaSyncPeriod},
+		{"enable-taint-manager", given.taintManager, standard.taintManager},
+		{"enable-no-execute-taint-eviction", given.noExecuteEviction, standard.noExecuteEviction},
+		{"no-execute-taint-eviction-purge-mode", given.purgeMode, standard.purgeMode},
+		{"resource-eviction-rate", given.evictionRate, standard.evictionRate},
+		{"cluster-api-kubeconfig", given.clusterAPIKubeconfig, standard.clusterAPIKubeconfig},
+		{"cluster-api-context", given.apiContext, standard.apiContext},
+	} {
+		if f.value != f.standard {
+			out = append(out, fmt.Sprintf("--%s=%v", f.name, f.value))
+		}
+	}
+	return out
+}
+
+// warn logs what was asked for and has no effect.
+func (o *Options) warn(log logr.Logger) {
+	for _, setting := range o.withoutEffect() {
+		log.Info("Setting has no effect in this version", "setting", setting)
+	}
+}

@@ -1,0 +1,39 @@
+package components
+
+import (
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/karmada-toolkit/karmada/internal/unbuilt"
+)
+
+// unbuiltPolicies warn of objects that have no effect yet, for kinds that no webhook
+// is for: a policy and its binding for each kind. They refuse nothing.
+func unbuiltPolicies() []client.Object {
+	var out []client.Object
+	for _, kind := range unbuilt.Kinds() {
+		if kind.Webhook {
+			continue
+		}
+		meta := metav1.ObjectMeta{Name: "no-effect-" + kind.Resource + "." + kind.Group, Labels: SystemLabels()}
+		out = append(out, &admissionregistrationv1.ValidatingAdmissionPolicy{
+			ObjectMeta: meta,
+			Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{
+				FailurePolicy: ptr.To(admissionregistrationv1.Ignore),
+				MatchConstraints: &admissionregistrationv1.MatchResources{ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{
+					admitted(kind.Group, kind.Resource, admissionregistrationv1.Create, admissionregistrationv1.Update),
+				}},
+				Validations: []admissionregistrationv1.Validation{{Expression: "false", Message: unbuilt.Warnings(kind.Kind)[0]}},
+			},
+		}, &admissionregistrationv1.ValidatingAdmissionPolicyBinding{
+			ObjectMeta: meta,
+			Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{
+				PolicyName:        meta.Name,
+				ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Warn},
+			},
+		})
+	}
+	return out
+}

@@ -1,0 +1,75 @@
+package e2e
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestUnbuilt_ObjectsWithoutControllersWarn shows what a user sees whose objects have
+// no effect in this version. Lines of controllers that come are removed here.
+func TestUnbuilt_ObjectsWithoutControllersWarn(t *testing.T) {
+	ns := namespace(t)
+	for kind, manifest := range map[string]string{
+		"FederatedHPA": `
+apiVersion: autoscaling.karmada.io/v1alpha1
+kind: FederatedHPA
+metadata: {name: a}
+spec:
+  scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: a}
+  minReplicas: 1
+  maxReplicas: 2
+  metrics: [{type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 50}}}]`,
+		"CronFederatedHPA": `
+apiVersion: autoscaling.karmada.io/v1alpha1
+kind: CronFederatedHPA
+metadata: {name: a}
+spec:
+  scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: a}
+  rules: [{name: up, schedule: "0 8 * * *", targetReplicas: 2}]`,
+		"MultiClusterService": `
+apiVersion: networking.karmada.io/v1alpha1
+kind: MultiClusterService
+metadata: {name: a}
+spec: {types: [CrossCluster]}`,
+		"ServiceImport": `
+apiVersion: multicluster.x-k8s.io/v1alpha1
+kind: ServiceImport
+metadata: {name: a}
+spec: {type: ClusterSetIP, ports: [{port: 80}]}`,
+		"WorkloadRebalancer": `
+apiVersion: apps.karmada.io/v1alpha1
+kind: WorkloadRebalancer
+metadata: {name: ` + ns + `}
+spec: {workloads: [{apiVersion: apps/v1, kind: Deployment, namespace: default, name: a}]}`,
+		"ClusterTaintPolicy": `
+apiVersion: policy.karmada.io/v1alpha1
+kind: ClusterTaintPolicy
+metadata: {name: ` + ns + `}
+spec:
+  addOnConditions: [{conditionType: Ready, operator: In, statusValues: ["False"]}]
+  taints: [{key: a, effect: NoSchedule}]`,
+		"Remedy": `
+apiVersion: remedy.karmada.io/v1alpha1
+kind: Remedy
+metadata: {name: ` + ns + `}
+spec: {actions: [TrafficControl]}`,
+		"spec.staticAssignments": `
+apiVersion: policy.karmada.io/v1alpha1
+kind: FederatedResourceQuota
+metadata: {name: a}
+spec:
+  overall: {cpu: "10"}
+  staticAssignments: [{clusterName: member1, hard: {cpu: "1"}}]`,
+	} {
+		t.Cleanup(func() { _ = ctl(manifest, "delete", "-n", ns, "-f", "-") })
+		r := ctl(manifest, "apply", "-n", ns, "-f", "-")
+		if r.code != 0 || !strings.Contains(r.err, kind+" has no effect") {
+			t.Errorf("%s: exit code %d, no warning\n%s%s", kind, r.code, r.out, r.err)
+		}
+	}
+	t.Cleanup(func() { _ = ctl("", "taint", "clusters", "member1", "no-effect:NoExecute-") })
+	r := ctl("", "taint", "clusters", "member1", "no-effect=x:NoExecute")
+	if r.code != 0 || !strings.Contains(r.err, "evicts nothing") {
+		t.Errorf("a taint with NoExecute: exit code %d\n%s%s", r.code, r.out, r.err)
+	}
+}
