@@ -37,7 +37,7 @@ func Kinds() []Kind {
 		{schema.GroupResource{Group: "autoscaling.karmada.io", Resource: "federatedhpas"}, FederatedHPA, true},
 		{schema.GroupResource{Group: "autoscaling.karmada.io", Resource: "cronfederatedhpas"}, CronFederatedHPA, true},
 		{schema.GroupResource{Group: "networking.karmada.io", Resource: "multiclusterservices"}, MultiClusterService, true},
-		{schema.GroupResource{Group: "policy.karmada.io", Resource: "clustertaintpolicies"}, ClusterTaintPolicy, true},
+		{schema.GroupResource{Group: "policy.karmada.io", Resource: "clustertaintpolicies"}, ClusterTaintPolicy, false},
 		{schema.GroupResource{Group: "multicluster.x-k8s.io", Resource: "serviceexports"}, ServiceExport, false},
 		{schema.GroupResource{Group: "multicluster.x-k8s.io", Resource: "serviceimports"}, ServiceImport, false},
 		{schema.GroupResource{Group: "apps.karmada.io", Resource: "workloadrebalancers"}, WorkloadRebalancer, false},

@@ -23,14 +23,17 @@ import (
 
 // NewClient returns a client for the kinds that joining and leaving touch, in a
 // control plane or a member. It knows their resources beforehand, so it asks the
-// server for nothing but what it is told to.
+// server for nothing but what it is told to. Warnings are dropped, unless the
+// configuration has a handler for them.
 func NewClient(config *rest.Config) (client.Client, error) {
 	scheme, err := NewScheme()
 	if err != nil {
 		return nil, err
 	}
 	config = rest.CopyConfig(config)
-	config.WarningHandlerWithContext = rest.NoWarnings{}
+	if config.WarningHandler == nil && config.WarningHandlerWithContext == nil {
+		config.WarningHandlerWithContext = rest.NoWarnings{}
+	}
 	config.QPS, config.Burst = -1, 0
 	c, err := client.New(config, client.Options{Scheme: scheme, Mapper: newMapper()})
 	if err != nil {

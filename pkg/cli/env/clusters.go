@@ -8,6 +8,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
@@ -21,6 +22,13 @@ func (a *Access) ControlPlane() (client.Client, error) {
 	if err != nil {
 		return nil, err
 	}
+	return a.newClient(config)
+}
+
+// newClient returns a client that prints the warnings of the control plane.
+func (a *Access) newClient(config *rest.Config) (client.Client, error) {
+	config = rest.CopyConfig(config)
+	config.WarningHandler = rest.NewWarningWriter(a.env.Escaped().ErrOut, rest.WarningWriterOptions{Deduplicate: true})
 	return member.NewClient(config)
 }
 
@@ -35,7 +43,7 @@ func (a *Access) RequiredControlPlane(ctx context.Context) (client.Client, error
 	if err := member.RequireControlPlane(ctx, config); err != nil {
 		return nil, err
 	}
-	return member.NewClient(config)
+	return a.newClient(config)
 }
 
 // GetCluster returns a member cluster.

@@ -134,7 +134,7 @@ func validators(d Deps) map[string]admission.Handler {
 		"/validate-clustertaintpolicy": newValidator(policyKind("ClusterTaintPolicy"), pure(func(p *policyv1alpha1.ClusterTaintPolicy) error {
 			return validation.ValidateClusterTaintPolicy(p, d.AllowNoExecute).ToAggregate()
 		})).withWarnings(func(ctx context.Context, p *policyv1alpha1.ClusterTaintPolicy) []string {
-			return append(d.warner(ctx).ClusterTaintPolicy(p), unbuilt.Warnings(unbuilt.ClusterTaintPolicy)...)
+			return d.warner(ctx).ClusterTaintPolicy(p)
 		}),
 		"/validate-resourceinterpretercustomization": newValidator(
 			configv1alpha1.SchemeGroupVersion.WithKind("ResourceInterpreterCustomization"), customizations.check),
