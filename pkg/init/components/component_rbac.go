@@ -197,6 +197,7 @@ func webhookRules() []rbacv1.PolicyRule {
 		rule(groupPolicy, []string{"federatedresourcequotas"}, nil, "get", "list", "watch"),
 		rule(groupPolicy, []string{"federatedresourcequotas/status"}, nil, "update", "patch"),
 		rule(groupWork, []string{"resourcebindings"}, nil, "get", "list", "watch"),
+		rule(groupWork, []string{"clusterresourcebindings"}, nil, "get"),
 	}
 }
 
