@@ -40,7 +40,8 @@ var additions = map[string][]string{
 	"karmadactl promote":      {"selector"},    // several objects at once
 	"karmadactl register":     {"token-file"},  // out of the process list
 	"karmadactl logs":         {"operation-scope"},
-	"karmadactl deinit":       {"purge-data"}, // else the next init brings it back
+	"karmadactl join":         {"cluster-api-endpoint"}, // as agents have it
+	"karmadactl deinit":       {"purge-data"},           // else the next init brings it back
 	// Parts of an installation, manifests instead of it, and other keys.
 	"karmadactl init": {"only", "skip-phases", "dry-run", "export", "key-algorithm", "load-images"},
 }
