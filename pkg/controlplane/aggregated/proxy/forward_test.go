@@ -92,6 +92,8 @@ func TestForward_Errors(t *testing.T) {
 	f.add(t, "no-secret", ok).Spec.SecretRef = &clusterv1alpha1.LocalSecretReference{Namespace: "ns", Name: "gone"}
 	f.add(t, "no-token", ok)
 	delete(f.secrets["ns/no-token"].Data, "token")
+	f.add(t, "not-filled", ok)
+	f.secrets["ns/not-filled"].Data = nil
 	f.add(t, "no-ca", ok)
 	delete(f.secrets["ns/no-ca"].Data, "caBundle")
 	f.add(t, "insecure", ok).Spec.InsecureSkipTLSVerification = true
@@ -107,6 +109,7 @@ func TestForward_Errors(t *testing.T) {
 		{"no-impersonator", 500, "the impersonatorSecretRef of cluster no-impersonator is nil"},
 		{"no-secret", 404, `secrets "gone" not found`},
 		{"no-token", 500, "failed to get impresonateToken for cluster no-token: the impresonate token of cluster no-token is empty"},
+		{"not-filled", 500, "the impersonatorSecretRef of cluster not-filled is nil, in effect: Secret ns/not-filled is empty, because the agent of the cluster does not report a token for users; run it with --report-secrets=KubeImpersonator, or fill in \"token\""},
 		{"no-ca", 503, "reaching cluster no-ca: tls: failed to verify certificate: x509: certificate signed by unknown authority"},
 		{"dead", 503, "reaching cluster dead: dial tcp 127.0.0.1:1: connect: connection refused"},
 		{"insecure", 200, ""},

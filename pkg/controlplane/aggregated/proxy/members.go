@@ -108,6 +108,11 @@ func (m *members) impersonator(ctx context.Context, c *clusterv1alpha1.Cluster) 
 	if err != nil {
 		return "", err
 	}
+	if len(secret.Data) == 0 {
+		// The control plane makes it empty, and not every agent fills it.
+		return "", fmt.Errorf("the impersonatorSecretRef of cluster %s is nil, in effect: Secret %s/%s is empty, because the agent of the cluster does not report a token for users; run it with --report-secrets=KubeImpersonator, or fill in %q",
+			c.Name, ref.Namespace, ref.Name, clusterv1alpha1.SecretTokenKey)
+	}
 	token, ok := secret.Data[clusterv1alpha1.SecretTokenKey]
 	if !ok || len(token) == 0 {
 		return "", fmt.Errorf("failed to get impresonateToken for cluster %s: the impresonate token of cluster %s is empty", c.Name, c.Name)

@@ -174,7 +174,7 @@ func (a *Approver) prepare(ctx context.Context, f facts) error {
 	if err := a.bindToken(ctx, f); err != nil {
 		return err
 	}
-	return a.rights.grant(ctx, f.cluster)
+	return a.rights.grant(ctx, f.cluster, !f.self())
 }
 
 // clearGrave removes what remembers an earlier cluster of the name, if that was

@@ -134,12 +134,33 @@ func (r *Rights) Reconcile(ctx context.Context, req reconcile.Request) (reconcil
 	case cluster.DeletionTimestamp != nil:
 		return reconcile.Result{}, nil // it still has to clean up
 	}
-	return reconcile.Result{}, r.grant(ctx, cluster)
+	return reconcile.Result{}, r.grant(ctx, cluster, false)
+}
+
+// foreign reports whether the rights of an agent were made by another implementation
+// of "register". Those that the control plane makes are owned by the Cluster.
+func (r *Rights) foreign(ctx context.Context, cluster string) (bool, error) {
+	role := &rbacv1.ClusterRole{}
+	err := r.client.Get(ctx, client.ObjectKey{Name: names.AgentRole(cluster)}, role)
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("reading cluster role %s: %w", names.AgentRole(cluster), err)
+	}
+	return len(clusterOfOwner(ctx, role)) == 0, nil
 }
 
 // grant makes sure that the agent of a cluster has its rights and what they are
-// about.
-func (r *Rights) grant(ctx context.Context, cluster *clusterv1alpha1.Cluster) error {
+// about. Rights that another implementation made stay as they are, for its agent may
+// need them, unless they are to be renewed.
+func (r *Rights) grant(ctx context.Context, cluster *clusterv1alpha1.Cluster, renew bool) error {
+	if !renew {
+		foreign, err := r.foreign(ctx, cluster.Name)
+		if err != nil || foreign {
+			return err
+		}
+	}
 	access := components.AgentAccess{Cluster: cluster.Name, Namespace: credentialsNamespace(cluster)}
 	var err error
 	if access.Requests, err = r.requests(ctx, cluster.Name); err != nil {
