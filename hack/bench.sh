@@ -100,6 +100,19 @@ headline "propagation of $N Deployments to 2 members"
 "$PROPBENCH" --kubectl "$kubectl" --karmada "$KUBECONFIG" --karmada-context karmada-apiserver \
 	--members "$KUBECONFIG@member1,$KUBECONFIG@member2" -n "$N" --procs 'bin/karmada '
 
+headline "the same with a third member that answers everything with a body without end"
+go build -o "$dir/hostile" ./hack/hostile
+"$dir/hostile" >"$dir/hostile.yaml" &
+hostile=$!
+trap 'kill "$hostile" 2>/dev/null || true; "$ctl" local down --purge --dir "$dir" >/dev/null 2>&1 || true; rm -rf "$dir"' EXIT
+until grep -q impersonatorSecretRef "$dir/hostile.yaml"; do sleep 0.1; done
+"$kubectl" apply -f "$dir/hostile.yaml" >/dev/null
+"$kubectl" wait --for=condition=Ready clusters/hostile --timeout=60s >/dev/null
+"$PROPBENCH" --kubectl "$kubectl" --karmada "$KUBECONFIG" --karmada-context karmada-apiserver \
+	--members "$KUBECONFIG@member1,$KUBECONFIG@member2" -n "$N" --procs 'bin/karmada '
+"$ctl" unjoin hostile --force --wait 30s >/dev/null 2>&1 || true
+kill "$hostile"
+
 headline "restart of the roles with $N Deployments unchanged: API writes in the first minute"
 "$kubectl" create namespace restart >/dev/null
 {

@@ -60,6 +60,7 @@ type Mirror[T any] struct {
 	mu      sync.RWMutex
 	items   map[types.NamespacedName]*T
 	size    int
+	page    int64
 	failure error
 	retry   context.CancelFunc
 }
@@ -89,7 +90,7 @@ func (source) IsWatchListSemanticsUnSupported() bool { return true }
 
 // New returns an empty mirror; Run fills it.
 func New[T any](cfg Config[T]) *Mirror[T] {
-	return &Mirror[T]{cfg: cfg, listed: make(chan struct{}), items: map[types.NamespacedName]*T{}}
+	return &Mirror[T]{cfg: cfg, listed: make(chan struct{}), items: map[types.NamespacedName]*T{}, page: pageSize}
 }
 
 // Run follows the objects until ctx ends.
@@ -182,12 +183,12 @@ func (l *keptList) DeepCopyObject() runtime.Object { return l }
 // it reads the next.
 func (m *Mirror[T]) pages(ctx context.Context) (*keptList, error) {
 	out := &keptList{}
-	options := metav1.ListOptions{Limit: pageSize}
+	options := metav1.ListOptions{Limit: m.limit(0)}
 	for expired, short := 0, 0; ; {
 		page, err := m.cfg.List(ctx, options)
 		switch {
 		case access.IsLimit(err) && options.Limit > 1:
-			options.Limit = max(1, options.Limit/pageFactor)
+			options.Limit = m.limit(max(1, options.Limit/pageFactor))
 			continue
 		case apierrors.IsResourceExpired(err) && options.Continue != "" && expired < 1:
 			// It took too long; what is there now is read from the start.
@@ -207,6 +208,7 @@ func (m *Mirror[T]) pages(ctx context.Context) (*keptList, error) {
 		}
 		out.ResourceVersion = head.GetResourceVersion()
 		if options.Continue = head.GetContinue(); options.Continue == "" {
+			m.limit(pageSize)
 			return out, nil
 		}
 		if int64(len(out.Items)-before) < options.Limit {
@@ -216,6 +218,17 @@ func (m *Mirror[T]) pages(ctx context.Context) (*keptList, error) {
 			return nil, fmt.Errorf("listing %s: the pages are shorter than asked for and have no end", m.cfg.Name)
 		}
 	}
+}
+
+// limit sets the size of pages, unless it is 0, and returns it. What was too large stays
+// so until a list succeeds: a member whose every answer is too large is asked once.
+func (m *Mirror[T]) limit(set int64) int64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if set > 0 {
+		m.page = set
+	}
+	return m.page
 }
 
 // collect adds an object to a list.

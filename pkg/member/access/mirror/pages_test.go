@@ -144,3 +144,23 @@ func TestStore_HasRoom(t *testing.T) {
 		t.Errorf("an empty mirror has %d bytes", m.size)
 	}
 }
+
+// TestPages_RemembersWhatWasTooLarge lists again after a failure, and after a success.
+func TestPages_RemembersWhatWasTooLarge(t *testing.T) {
+	l := &lister{objects: 1}
+	m := l.mirror(1 << 20)
+	for range 2 {
+		if _, err := m.pages(t.Context()); !access.IsLimit(err) {
+			t.Fatal(err)
+		}
+	}
+	l.fits = 500
+	for range 2 {
+		if _, err := m.pages(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, want := fmt.Sprint(l.limits), "[500 62 7 1 1 1 500]"; got != want {
+		t.Errorf("got pages of %s, want %s", got, want)
+	}
+}
