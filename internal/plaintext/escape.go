@@ -9,10 +9,10 @@ import (
 )
 
 // Escape returns s with control characters, marks of text direction and invalid
-// UTF-8 in the notation of Go (\x1b, \u202e), so that a terminal shows them instead
-// of obeying. Line feeds and tabs stay: errors and tables have several lines.
+// UTF-8 in the notation of Go (\x1b, \u202e), so that a terminal prints them instead
+// of interpreting them. Line feeds and tabs stay: errors and tables have several lines.
 func Escape(s string) string {
-	if strings.IndexFunc(s, unsafe) < 0 {
+	if strings.IndexFunc(s, isUnsafe) < 0 {
 		return s
 	}
 	var b strings.Builder
@@ -21,7 +21,7 @@ func Escape(s string) string {
 		switch {
 		case r == utf8.RuneError && size == 1:
 			fmt.Fprintf(&b, `\x%02x`, s[i])
-		case !unsafe(r) || r == utf8.RuneError:
+		case !isUnsafe(r) || r == utf8.RuneError:
 			b.WriteRune(r)
 		case r == '\r':
 			b.WriteString(`\r`)
@@ -39,8 +39,8 @@ func EscapeLine(s string) string {
 	return strings.NewReplacer("\n", " ", "\t", " ").Replace(Escape(s))
 }
 
-// unsafe reports whether a terminal may obey a character instead of showing it.
-func unsafe(r rune) bool {
+// isUnsafe reports whether a terminal may interpret a character instead of printing it.
+func isUnsafe(r rune) bool {
 	switch r {
 	case '\n', '\t':
 		return false

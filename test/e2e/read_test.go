@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// TestReading looks at what runs in members by the names that users have: of pods, of
-// owners of pods, of clusters.
+// TestReading reads pods, owners of pods and clusters with the commands of the CLI.
 func TestReading(t *testing.T) {
 	ns := namespace(t)
 	apply(t, ns, deployment("web", 2), policy("web", `

@@ -340,9 +340,9 @@ func (p *part) names() []string {
 	return slices.DeleteFunc(slices.Clone(p.asked), func(name string) bool { return slices.Contains(p.missing, name) })
 }
 
-// sayControlPlaneOnly tells the user who sees nothing, where a table would show the
-// members too, how to see them.
-func (c *collector) sayControlPlaneOnly(e *env.Env, res *result) {
+// hintScope writes how to include the members if the output is empty and a table
+// would have included them.
+func (c *collector) hintScope(e *env.Env, res *result) {
 	if !c.explicit && c.scope == env.Karmada && !c.request.tables && res.empty() && !ownTypes(c.known) {
 		e.SayLine("control plane only; add -s members or -s all")
 	}

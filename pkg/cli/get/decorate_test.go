@@ -33,7 +33,7 @@ func governed(t *testing.T) *federation {
 	return f
 }
 
-func TestGet_ShowsWhatServersDoNot(t *testing.T) {
+func TestGet_DecoratesTablesOfTheControlPlane(t *testing.T) {
 	for name, line := range map[string]string{
 		"clusters-cordoned": "clusters",
 		"clusters-wide":     "clusters -o wide",

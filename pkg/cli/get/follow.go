@@ -36,7 +36,7 @@ func (c *collector) follow(ctx context.Context, e *env.Env) error {
 	if len(first.answers) == 0 {
 		return errors.Join(errors.New("not to find obj that is watched"), first.failure())
 	}
-	c.sayControlPlaneOnly(e, first)
+	c.hintScope(e, first)
 	if len(names) > 0 && len(first.errs) == 0 && first.empty() {
 		return apierrors.NewNotFound(first.answers[0].parts[0].mapping.Resource.GroupResource(), names[0])
 	}

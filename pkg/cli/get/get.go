@@ -215,7 +215,7 @@ func (r *request) show(e *env.Env, c *collector, result *result) error {
 			return err
 		}
 		if !r.ignoreMissing {
-			c.sayControlPlaneOnly(e, result)
+			c.hintScope(e, result)
 		}
 		return result.failure()
 	}

@@ -59,7 +59,7 @@ func Check(e *env.Env, access *env.Access, cmd *cobra.Command, target func(cmd *
 			access.Scope, access.Cluster = env.Members, cluster
 		}
 		if access.Cluster == "" && t.Empty() && !access.ScopeGiven() {
-			return nil // the command says what it lacks
+			return nil // the command returns a usage error
 		}
 		return access.Validate()
 	}
@@ -95,7 +95,7 @@ func Member(ctx context.Context, e *env.Env, access *env.Access, t Target) (stri
 		}
 		return has(ctx, client.Resource(resource).Namespace(namespace), t)
 	})
-	found, failed := sortOut(outcomes)
+	found, failed := partition(outcomes)
 	cluster, err := choose(t, namespace, names, found, failed)
 	if err == nil && len(failed) > 0 {
 		e.Say("using cluster(%s); no answer of other clusters: %s", cluster, strings.Join(failed, "; "))
@@ -103,8 +103,9 @@ func Member(ctx context.Context, e *env.Env, access *env.Access, t Target) (stri
 	return cluster, err
 }
 
-// sortOut returns the members that have the target, and why others did not answer.
-func sortOut(outcomes []fanout.Outcome[bool]) (found, failed []string) {
+// partition returns the members that have the target, and the errors of those that did
+// not answer.
+func partition(outcomes []fanout.Outcome[bool]) (found, failed []string) {
 	for _, o := range outcomes {
 		switch {
 		case o.Err != nil:

@@ -24,7 +24,7 @@ func NewCommand(e *env.Env) *cobra.Command {
 		case len(args) == 0 && selector != "":
 			return locate.Target{Selector: selector}
 		default:
-			return locate.Target{} // kubectl's command says what is wrong
+			return locate.Target{} // kubectl's command returns a usage error
 		}
 	})
 }
