@@ -234,19 +234,7 @@ func (c *collector) gather(outcomes []fanout.Outcome[*reply]) (*result, error) {
 	asked, unknown, missing, found := 0, map[string]int{}, newMissing(), map[string]bool{}
 	for _, o := range outcomes {
 		if o.Err != nil {
-			deadline := c.memberTimeout
-			if o.Cluster == controlPlaneName {
-				deadline = 0
-			}
-			for _, err := range each(o.Err) {
-				text := fanout.ClusterError(o.Cluster, err, deadline)
-				res.failed[o.Cluster] = text.Error()
-				if fanout.NotReported(err) && !slices.Contains(c.clusters, o.Cluster) {
-					res.notes = append(res.notes, text.Error())
-					continue
-				}
-				res.errs = append(res.errs, text)
-			}
+			c.addFailure(res, o.Cluster, o.Err)
 		}
 		if o.Value == nil || o.Err != nil && len(o.Value.parts) == 0 {
 			continue
@@ -271,6 +259,23 @@ func (c *collector) gather(outcomes []fanout.Outcome[*reply]) (*result, error) {
 		res.errs = append(res.errs, missing.errors(c, found)...)
 	}
 	return res, nil
+}
+
+// addFailure adds the errors of a cluster. That a cluster has not reported yet is a note, unless the cluster was named.
+func (c *collector) addFailure(res *result, cluster string, failure error) {
+	deadline := c.memberTimeout
+	if cluster == controlPlaneName {
+		deadline = 0
+	}
+	for _, err := range each(failure) {
+		text := fanout.ClusterError(cluster, err, deadline)
+		res.failed[cluster] = text.Error()
+		if fanout.NotReported(err) && !slices.Contains(c.clusters, cluster) {
+			res.notes = append(res.notes, text.Error())
+			continue
+		}
+		res.errs = append(res.errs, text)
+	}
 }
 
 // each takes joined errors apart.

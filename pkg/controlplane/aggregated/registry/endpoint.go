@@ -65,18 +65,27 @@ func checkAddress(field, address string, loopback bool, schemes ...string) error
 // notations than usual, such as 127.1, count as well.
 func ownMachine(host string) bool {
 	host = strings.ToLower(strings.TrimSuffix(host, "."))
-	if host == "" || host == "localhost" || strings.HasSuffix(host, ".localhost") || strings.HasSuffix(host, ".localdomain") || host == "ip6-localhost" || host == "ip6-loopback" {
+	switch host {
+	case "", "localhost", "ip6-localhost", "ip6-loopback":
+		return true
+	}
+	if strings.HasSuffix(host, ".localhost") || strings.HasSuffix(host, ".localdomain") {
 		return true
 	}
 	if ip, err := netip.ParseAddr(host); err == nil {
-		ip = ip.Unmap()
-		return ip.IsLoopback() || ip.IsUnspecified() || ip.IsLinkLocalUnicast() || ip.IsLinkLocalMulticast() || ip.IsInterfaceLocalMulticast() || ip.Zone() != "" || embedsOwn(ip)
+		return ownAddress(ip.Unmap())
 	}
 	if strings.ContainsRune(host, ':') {
 		return true // no address, and no name either
 	}
 	last := host[strings.LastIndexByte(host, '.')+1:]
 	return last == "" || strings.Trim(last, "0123456789") == "" || strings.HasPrefix(last, "0x")
+}
+
+// ownAddress reports the same of an address.
+func ownAddress(ip netip.Addr) bool {
+	return ip.IsLoopback() || ip.IsUnspecified() || ip.IsLinkLocalUnicast() || ip.IsLinkLocalMulticast() ||
+		ip.IsInterfaceLocalMulticast() || ip.Zone() != "" || embedsOwn(ip)
 }
 
 // embedsOwn reports whether an IPv6 address stands for such an IPv4 address:

@@ -124,13 +124,7 @@ func (l *collector) look(ctx context.Context) time.Duration {
 
 // sync probes the cluster, writes how it is, and if it is well all else.
 func (l *collector) sync(ctx context.Context, cluster *clusterv1alpha1.Cluster, now time.Time) (time.Duration, error) {
-	member, err := l.c.deps.Members.Member(ctx, cluster)
-	var observed metav1.Condition
-	if err != nil {
-		observed = condition(metav1.ConditionFalse, reasonCollectionFailed, "failed to create a ClusterClient: "+err.Error())
-	} else {
-		observed = probe(ctx, member, l.c.deps.ProbeTimeout)
-	}
+	member, observed := l.probe(ctx, cluster)
 	if ctx.Err() != nil {
 		return 0, nil //nolint:nilerr // nobody waits for it any longer
 	}
@@ -161,6 +155,20 @@ func (l *collector) sync(ctx context.Context, cluster *clusterv1alpha1.Cluster, 
 	case !well:
 		return unwell, nil
 	}
+	return l.refresh(ctx, cluster, member, now)
+}
+
+// probe returns the client of the cluster, nil if there is none, and whether the cluster is Ready.
+func (l *collector) probe(ctx context.Context, cluster *clusterv1alpha1.Cluster) (*access.Member, metav1.Condition) {
+	member, err := l.c.deps.Members.Member(ctx, cluster)
+	if err != nil {
+		return nil, condition(metav1.ConditionFalse, reasonCollectionFailed, "failed to create a ClusterClient: "+err.Error())
+	}
+	return member, probe(ctx, member, l.c.deps.ProbeTimeout)
+}
+
+// refresh collects what a Ready cluster serves and how much room it has, when that is due.
+func (l *collector) refresh(ctx context.Context, cluster *clusterv1alpha1.Cluster, member *access.Member, now time.Time) (time.Duration, error) {
 	if l.c.deps.Healthy != nil {
 		l.c.deps.Healthy(cluster)
 	}
