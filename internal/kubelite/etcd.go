@@ -12,6 +12,7 @@ import (
 	"go.etcd.io/etcd/server/v3/etcdserver/api/v3rpc"
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/keepalive"
 )
 
 const (
@@ -74,10 +75,17 @@ func (s *etcdServer) run(ec *embed.Config, gaveUp <-chan error) {
 		s.failed <- err
 		return
 	}
-	s.etcd, s.grpc = etcd, v3rpc.Server(etcd.Server, nil, nil)
+	s.etcd, s.grpc = etcd, v3rpc.Server(etcd.Server, nil, nil, keepalivePolicy(ec))
 	close(s.started)
 	go func() { s.failed <- fmt.Errorf("etcd gave up: %w", <-gaveUp) }()
 	_ = s.grpc.Serve(s.listener) // it ends by stop only
+}
+
+// keepalivePolicy returns the shortest interval of pings that clients may use, as
+// etcd's own listeners have it. gRPC's default is five minutes, and API servers ping
+// every 30 seconds.
+func keepalivePolicy(ec *embed.Config) grpc.ServerOption {
+	return grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: ec.GRPCKeepAliveMinTime})
 }
 
 func etcdConfig(cfg Config, dir *dataDir, log *zap.Logger) *embed.Config {

@@ -77,8 +77,9 @@ func (r *reconciler) finalize(ctx context.Context, b workv1alpha2.Binding, id st
 	target := r.scope.New()
 	target.SetNamespace(b.GetNamespace())
 	target.SetName(b.GetName())
-	if err := r.client.Patch(ctx, target, drop); err != nil {
-		return client.IgnoreNotFound(err)
+	if err := r.client.Patch(ctx, target, drop); client.IgnoreNotFound(err) != nil {
+		// The API server's answer to a patch of finalizers that changed names no object.
+		return fmt.Errorf("removing finalizer %s of %s %s: %w", r.scope.Finalizer, r.scope.Kind, client.ObjectKeyFromObject(b), err)
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -20,6 +21,14 @@ import (
 // errDependentOverrides is returned while override policies are missing that a
 // policy waits for.
 var errDependentOverrides = errors.New("waiting for dependent overrides")
+
+// errPolicyLeaves is returned while the policy that claims a template is being
+// deleted. Releasing the template enqueues it again.
+var errPolicyLeaves = errors.New("is being deleted")
+
+// policyLeavesRetry is the time after which a template is reconciled again whose
+// policy is being deleted but keeps a finalizer.
+const policyLeavesRetry = 5 * time.Second
 
 // templateReconciler brings one template under its policy.
 type templateReconciler struct{ *detector }
@@ -49,6 +58,10 @@ func (r *templateReconciler) Reconcile(ctx context.Context, key templateKey) (re
 	if err == nil && p == nil && !claimed {
 		return r.reportUnmatched(ctx, obj)
 	}
+	if errors.Is(err, errPolicyLeaves) {
+		log.FromContext(ctx).V(2).Info("Waiting for a policy to be gone", "template", klog.KObj(obj), "policy", claim.Name)
+		return reconcile.Result{RequeueAfter: policyLeavesRetry}, nil
+	}
 	if err != nil || p == nil {
 		return reconcile.Result{}, err
 	}
@@ -74,7 +87,7 @@ func (r *templateReconciler) claimant(ctx context.Context, obj *unstructured.Uns
 		return nil, err
 	}
 	if p.GetDeletionTimestamp() != nil {
-		return nil, fmt.Errorf("%s is being deleted", describe(claim))
+		return nil, fmt.Errorf("%s %w", describe(claim), errPolicyLeaves)
 	}
 	if !policy.Matches(obj, p) {
 		return nil, nil

@@ -266,6 +266,27 @@ func TestTemplate_PolicyIsGone(t *testing.T) {
 	}
 }
 
+// A policy that is being deleted is no failure: its templates wait for the release.
+func TestTemplate_PolicyIsBeingDeleted(t *testing.T) {
+	h := newHarness(t, Gates{}, one(deployment("nginx", 1)), pp("p", nil))
+	h.mustReconcile(keyFor("nginx"))
+	p := pp("p", nil)
+	if err := h.client.Get(t.Context(), client.ObjectKeyFromObject(p), p); err != nil {
+		t.Fatal(err)
+	}
+	p.Finalizers = append(p.Finalizers, "example.com/keeps-it")
+	if err := h.client.Update(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.client.Delete(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	got, err := (&templateReconciler{h.det}).Reconcile(t.Context(), keyFor("nginx"))
+	if err != nil || got.RequeueAfter != policyLeavesRetry {
+		t.Errorf("got %v, %v", got, err)
+	}
+}
+
 func TestTemplate_BindingOfAnEarlierObjectIsAnError(t *testing.T) {
 	h := newHarness(t, Gates{}, one(deployment("nginx", 1)), pp("p", nil))
 	h.mustReconcile(keyFor("nginx"))
