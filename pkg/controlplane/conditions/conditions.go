@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -164,16 +165,13 @@ func (c *computation) observed(m *member) bool {
 // observe keeps the observed generation while a target cluster has not reported:
 // the interpreter counts only clusters that have a Work.
 func (c *computation) observe() error {
-	for i := range c.members {
-		if c.members[i].reported {
-			continue
-		}
-		if before := number(c.before, "observedGeneration"); before == 0 {
-			delete(c.status, "observedGeneration")
-		} else if before < number(c.status, "observedGeneration") {
-			c.status["observedGeneration"] = before
-		}
+	if !slices.ContainsFunc(c.members, func(m member) bool { return !m.reported }) {
 		return nil
+	}
+	if before := number(c.before, "observedGeneration"); before == 0 {
+		delete(c.status, "observedGeneration")
+	} else if before < number(c.status, "observedGeneration") {
+		c.status["observedGeneration"] = before
 	}
 	return nil
 }

@@ -145,11 +145,10 @@ func (c *computation) progressing(conditions []appsv1.DeploymentCondition, r *ro
 	case c.complete(r):
 		next.Reason, next.Message = reasonComplete, fmt.Sprintf("Deployment %q has successfully progressed.", name)
 		return c.replace(conditions, next, false)
-	case last != nil && last.Reason == reasonComplete && c.allObserved() &&
-		number(c.status, "replicas") == number(c.status, "updatedReplicas"):
-		return conditions // what was rolled out lost replicas, or is scaled
+	case c.rolledOut(last):
+		return conditions
 	case c.timedOutInMember():
-	case last == nil || last.Reason != reasonUpdated && last.Reason != reasonTimedOut || c.progressed():
+	case starts(last) || c.progressed():
 		next.Reason, next.Message = reasonUpdated, fmt.Sprintf("Deployment %q is progressing.", name)
 		c.recheck = deadline
 		return c.replace(conditions, next, true)
@@ -165,8 +164,16 @@ func (c *computation) progressing(conditions []appsv1.DeploymentCondition, r *ro
 	return c.replace(conditions, next, false)
 }
 
-func (c *computation) allObserved() bool {
-	return !slices.ContainsFunc(c.members, func(m member) bool { return !c.observed(&m) })
+// rolledOut reports whether the template's generation was rolled out before: what
+// happens now is a loss of replicas or a change of their number.
+func (c *computation) rolledOut(last *appsv1.DeploymentCondition) bool {
+	return last != nil && last.Reason == reasonComplete && number(c.status, "replicas") == number(c.status, "updatedReplicas") &&
+		!slices.ContainsFunc(c.members, func(m member) bool { return !c.observed(&m) })
+}
+
+// starts reports whether a rollout begins, after none or one that ended or paused.
+func starts(last *appsv1.DeploymentCondition) bool {
+	return last == nil || last.Reason != reasonUpdated && last.Reason != reasonTimedOut
 }
 
 // timedOutInMember reports whether a member that reports its conditions exceeded

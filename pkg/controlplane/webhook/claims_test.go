@@ -99,3 +99,13 @@ func TestPolicy_WarnsOfKindsThatNoAPIServes(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+func TestQuota_WarnsOfAssignmentsThatHaveNoEffect(t *testing.T) {
+	const quota = "apiVersion: policy.karmada.io/v1alpha1\nkind: FederatedResourceQuota\nmetadata: {namespace: default, name: q}\nspec: {overall: {cpu: \"10\"}"
+	for more, want := range map[string]int{"}": 0, ", staticAssignments: [{clusterName: m1, hard: {cpu: \"1\"}}]}": 1} {
+		resp := ask(t, deps(), question{path: "/validate-federatedresourcequota", namespace: "default", object: quota + more})
+		if !resp.Allowed || len(resp.Warnings) != want {
+			t.Errorf("%s: allowed %v, warnings %q", more, resp.Allowed, resp.Warnings)
+		}
+	}
+}
