@@ -9,7 +9,7 @@ import (
 )
 
 // advice is the next step when the user has no inotify instance left.
-const advice = `no inotify instance is left: raise fs.inotify.max_user_instances, for example with "sysctl -w fs.inotify.max_user_instances=1024"`
+const advice = `no inotify instance is left: raise fs.inotify.max_user_instances, for example with "sysctl -w fs.inotify.max_user_instances=8192"`
 
 // Explain adds the next step to an error about too many open files: to raise the number of inotify instances of a user,
 // or the number of open files of a process. It returns every other error as it is.
