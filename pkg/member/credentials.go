@@ -261,6 +261,9 @@ func storeCredentials(ctx context.Context, j *journal, namespace, cluster string
 		if err := j.client.Get(ctx, client.ObjectKeyFromObject(secret), secret); err != nil {
 			return nil, fmt.Errorf("reading secret %s/%s: %w", namespace, secret.Name, err)
 		}
+		if owner := clusterv1alpha1.OtherOwner(secret, cluster); owner != "" {
+			return nil, fmt.Errorf("secret %s/%s belongs to cluster %q; choose another name for cluster %q", namespace, secret.Name, owner, cluster)
+		}
 		if upToDate(secret.Data, want) {
 			continue
 		}

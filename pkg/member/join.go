@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 )
 
 const (
@@ -85,6 +86,9 @@ func ValidateName(name string) error {
 func Join(ctx context.Context, d Deps, r JoinRequest) (*clusterv1alpha1.Cluster, error) {
 	if err := ValidateName(r.Name); err != nil {
 		return nil, err
+	}
+	if why := names.SharesSecret(r.Name); why != "" {
+		return nil, fmt.Errorf("invalid cluster name(%s): %s", r.Name, why)
 	}
 	id, err := identify(ctx, d, r)
 	if err != nil {

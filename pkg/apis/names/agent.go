@@ -76,7 +76,14 @@ func ReservedForAgents(cluster string) string {
 	switch {
 	case cluster == rbacGenerator:
 		return "it is the name of a user of other implementations that may do anything"
-	case strings.HasSuffix(cluster, impersonatorSuffix):
+	}
+	return SharesSecret(cluster)
+}
+
+// SharesSecret says why no cluster may have a name that is valid otherwise, or "":
+// the Secret with the credentials of such a cluster is that of another cluster.
+func SharesSecret(cluster string) string {
+	if strings.HasSuffix(cluster, impersonatorSuffix) {
 		return "a name that ends with " + impersonatorSuffix + " would share a Secret with another cluster"
 	}
 	return ""

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 )
 
 // ClusterNameMaxLength is the longest name of a cluster: names are parts of
@@ -33,7 +34,17 @@ func ValidateClusterName(name string) []string {
 	return utilvalidation.IsDNS1123Label(name)
 }
 
-// ValidateCluster checks a Cluster as it is created, defaults applied.
+// ValidateNewCluster checks a Cluster that is created, defaults applied. Stored
+// ones may keep a name that is refused now.
+func ValidateNewCluster(c *clusterv1alpha1.Cluster) field.ErrorList {
+	errs := ValidateCluster(c)
+	if why := names.SharesSecret(c.Name); why != "" {
+		errs = append(errs, field.Invalid(field.NewPath("metadata", "name"), c.Name, why))
+	}
+	return errs
+}
+
+// ValidateCluster checks what holds for every Cluster, defaults applied.
 func ValidateCluster(c *clusterv1alpha1.Cluster) field.ErrorList {
 	errs := apivalidation.ValidateObjectMeta(&c.ObjectMeta, false,
 		func(name string, _ bool) []string { return ValidateClusterName(name) }, field.NewPath("metadata"))

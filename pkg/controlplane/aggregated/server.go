@@ -118,6 +118,7 @@ func (s *server) group(scheme *runtime.Scheme, codecs serializer.CodecFactory, c
 		Typer:            scheme,
 		RESTOptions:      config.RESTOptionsGetter,
 		ResourceModeling: s.options.resourceModeling(), LoopbackEndpoints: s.options.LoopbackEndpoints,
+		Authorizer: config.Authorization.Authorizer, Secret: s.secret,
 		Now: func() metav1.Time { return metav1.NewTime(s.now()) },
 	})
 	if err != nil {

@@ -6,8 +6,10 @@ import (
 	"context"
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/registry/generic"
 	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
 	"k8s.io/apiserver/pkg/registry/rest"
@@ -29,6 +31,11 @@ type Options struct {
 	// LoopbackEndpoints lets agents say that their cluster is reached at a loopback or
 	// link-local address.
 	LoopbackEndpoints bool
+	// Authorizer decides whether a requester may read the Secrets that a cluster
+	// refers to; nil checks no references.
+	Authorizer authorizer.Authorizer
+	// Secret reads a Secret of the control plane.
+	Secret func(ctx context.Context, namespace, name string) (*corev1.Secret, error)
 	// Now is the clock.
 	Now func() metav1.Time
 }
@@ -62,7 +69,7 @@ func New(o Options) (*Clusters, *Status, error) {
 		ResetFieldsStrategy:       rules,
 		TableConvertor:            table{now: o.Now},
 	}
-	ids := &uniqueIDs{store: store, turn: make(chan struct{}, 1), loopback: o.LoopbackEndpoints}
+	ids := &uniqueIDs{store: store, credentials: &credentials{authorizer: o.Authorizer, secret: o.Secret}, turn: make(chan struct{}, 1), loopback: o.LoopbackEndpoints}
 	store.BeginCreate, store.BeginUpdate = ids.beginCreate, ids.beginUpdate
 	if err := store.CompleteWithOptions(&generic.StoreOptions{RESTOptions: o.RESTOptions}); err != nil {
 		return nil, nil, fmt.Errorf("preparing the storage of clusters: %w", err)

@@ -54,7 +54,7 @@ func (s strategy) PrepareForUpdate(_ context.Context, obj, old runtime.Object) {
 
 // Validate implements rest.RESTCreateStrategy.
 func (strategy) Validate(_ context.Context, obj runtime.Object) field.ErrorList {
-	return validation.ValidateCluster(versioned(obj))
+	return validation.ValidateNewCluster(versioned(obj))
 }
 
 // ValidateUpdate implements rest.RESTUpdateStrategy.

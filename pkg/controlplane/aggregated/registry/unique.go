@@ -19,6 +19,8 @@ import (
 type uniqueIDs struct {
 	store *genericregistry.Store
 	turn  chan struct{}
+	// credentials checks the Secrets that clusters refer to.
+	credentials *credentials
 	// loopback lets agents name addresses of the control plane's own machine.
 	loopback bool
 }
@@ -37,11 +39,17 @@ func (u *uniqueIDs) beginCreate(ctx context.Context, obj runtime.Object, _ *meta
 	if err := checkAgent(ctx, versioned(obj), nil, u.loopback); err != nil {
 		return finish, err
 	}
+	if err := u.credentials.check(ctx, versioned(obj), nil); err != nil {
+		return finish, err
+	}
 	return finish, u.check(ctx, versioned(obj))
 }
 
 func (u *uniqueIDs) beginUpdate(ctx context.Context, obj, old runtime.Object, _ *metav1.UpdateOptions) (genericregistry.FinishFunc, error) {
 	if err := checkAgent(ctx, versioned(obj), versioned(old), u.loopback); err != nil {
+		return finish, err
+	}
+	if err := u.credentials.check(ctx, versioned(obj), versioned(old)); err != nil {
 		return finish, err
 	}
 	if versioned(obj).Spec.ID == versioned(old).Spec.ID {

@@ -206,6 +206,8 @@ func (r *Rights) ensure(ctx context.Context, obj client.Object) error {
 	switch {
 	case apierrors.IsNotFound(err):
 		err = r.client.Create(ctx, obj)
+	case err == nil && otherOwner(have, obj) != "":
+		err = fmt.Errorf("it belongs to cluster %q", otherOwner(have, obj))
 	case err == nil && orphaned(have, obj.GetOwnerReferences()):
 		base, ok := have.DeepCopyObject().(client.Object)
 		if !ok {
@@ -221,6 +223,15 @@ func (r *Rights) ensure(ctx context.Context, obj client.Object) error {
 		return fmt.Errorf("making %T %s: %w", obj, client.ObjectKeyFromObject(obj), err)
 	}
 	return nil
+}
+
+// otherOwner returns the cluster that owns an object which is to be owned by
+// another cluster, or "".
+func otherOwner(have, wanted client.Object) string {
+	for _, owner := range wanted.GetOwnerReferences() {
+		return clusterv1alpha1.OtherOwner(have, owner.Name)
+	}
+	return ""
 }
 
 // orphaned says whether none of the owners owns an object.

@@ -122,7 +122,7 @@ func createCluster(raw []byte) (map[string]any, error) {
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
 	clusterv1alpha1.PrepareClusterForCreate(&c, true)
-	if errs := validation.ValidateCluster(&c); len(errs) > 0 {
+	if errs := validation.ValidateNewCluster(&c); len(errs) > 0 {
 		return nil, apierrors.NewInvalid(schema.GroupKind{Group: clusterv1alpha1.GroupName, Kind: "Cluster"}, c.Name, errs)
 	}
 	clusterv1alpha1.CanonicalizeCluster(&c, metav1.NewTime(time.Unix(0, 0)))
