@@ -39,7 +39,7 @@ func TestLoad_RefusesRecordsThatOthersCouldWrite(t *testing.T) {
 	for name, attack := range attacks {
 		t.Run(name, func(t *testing.T) {
 			f := savedFederation(t)
-			if err := os.Chmod(attack.path(f), 0o777); err != nil { //nolint:gosec // the attack
+			if err := os.Chmod(attack.path(f), 0o777); err != nil {
 				t.Fatal(err)
 			}
 			root := filepath.Dir(f.dir)
@@ -89,7 +89,7 @@ func TestProcess_PlantedRecordEndsNobody(t *testing.T) {
 		"a link to the record of a process": func() error { return os.Symlink(victim.recordPath(), p.recordPath()) },
 		"a record that others could write": func() error {
 			data, err := os.ReadFile(victim.recordPath())
-			return errors.Join(err, os.WriteFile(p.recordPath(), data, 0o600), os.Chmod(p.recordPath(), 0o666)) //nolint:gosec // the attack
+			return errors.Join(err, os.WriteFile(p.recordPath(), data, 0o600), os.Chmod(p.recordPath(), 0o666))
 		},
 	}
 	for name, attack := range plant {

@@ -170,7 +170,7 @@ func attacks(elsewhere string) map[string]http.HandlerFunc {
 		"many values":  asJSON(`{},`, true),
 		"deep nesting": asJSON(`{"a":[`, true),
 		"wrong types":  asJSON(`{"kind":7,"apiVersion":{},"metadata":"x","items":{"a":1},"groups":{},"versions":1,"resources":"x","gitVersion":[]}`, false),
-		"hostile text": func(w http.ResponseWriter, r *http.Request) {
+		"hostile text": func(w http.ResponseWriter, _ *http.Request) {
 			refuseWith(w, "\x1b[2Jgone\r\n"+strings.Repeat("x", 1<<20))
 		},
 		"hostile numbers":   asJSON(`{"kind":"NodeList","apiVersion":"v1","metadata":{"resourceVersion":"1"},"items":[{"metadata":{"name":"n"},"status":{"allocatable":{"cpu":"1e-300000000"}}}]}`, false),

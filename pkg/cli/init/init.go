@@ -133,6 +133,11 @@ func run(ctx context.Context, e *env.Env, o installer.Options, out output, load 
 			return err
 		}
 	}
+	return install(ctx, e, d, o)
+}
+
+// install runs the phases, and prints what to do next.
+func install(ctx context.Context, e *env.Env, d installer.Deps, o installer.Options) error {
 	begun := e.Now()
 	result, err := installer.Run(ctx, d, o)
 	if err != nil {

@@ -1,6 +1,7 @@
 package eviction
 
 import (
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -83,9 +84,7 @@ func step(t *testing.T, random *rand.Rand, now time.Time, b *workv1alpha2.Resour
 			t.Fatal(err)
 		}
 		clear(since)
-		for name, at := range v.UnhealthySince {
-			since[name] = at
-		}
+		maps.Copy(since, v.UnhealthySince)
 		if v.Spec != nil {
 			spec = v.Spec
 		}

@@ -3,6 +3,7 @@ package eviction
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -52,11 +53,8 @@ func Inject(spec *workv1alpha2.ResourceBindingSpec, cluster string, labels map[s
 		return labels
 	}
 	out := make(map[string]string, len(labels)+len(task.PreservedLabelState))
-	for _, from := range []map[string]string{labels, task.PreservedLabelState} {
-		for key, value := range from {
-			out[key] = value
-		}
-	}
+	maps.Copy(out, labels)
+	maps.Copy(out, task.PreservedLabelState)
 	return out
 }
 

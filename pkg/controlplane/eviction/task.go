@@ -6,8 +6,6 @@ package eviction
 import (
 	"slices"
 
-	"k8s.io/utils/ptr"
-
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 )
 
@@ -32,7 +30,7 @@ func evict(spec *workv1alpha2.ResourceBindingSpec, task workv1alpha2.GracefulEvi
 		return
 	}
 	if n := spec.Clusters[i].Replicas; n > 0 {
-		task.Replicas = ptr.To(n)
+		task.Replicas = new(n)
 	}
 	spec.Clusters = slices.Delete(slices.Clone(spec.Clusters), i, i+1)
 	if !hasTask(spec, task.FromCluster) {

@@ -17,23 +17,23 @@ type (
 	item   = workv1alpha2.AggregatedStatusItem
 )
 
-// memberStatus decodes the status of an item; without one it returns false.
-func memberStatus(it *item, into any) (bool, error) {
+// memberStatus decodes the status of an item and reports whether it has one. What
+// cannot be decoded counts as no status: one member must not keep the template from
+// showing what the others have.
+func memberStatus(it *item, into any) bool {
 	if it.Status == nil || len(it.Status.Raw) == 0 {
-		return false, nil
+		return false
 	}
-	// What cannot be decoded counts as no status: one member must not keep the template
-	// from showing what the others have.
 	var tree any
 	if utiljson.Unmarshal(it.Status.Raw, &tree) != nil || quantity.CheckTree(tree) != nil {
-		return false, nil
+		return false
 	}
 	fresh := reflect.New(reflect.TypeOf(into).Elem())
 	if json.Unmarshal(it.Status.Raw, fresh.Interface()) != nil {
-		return false, nil
+		return false
 	}
 	reflect.ValueOf(into).Elem().Set(fresh.Elem())
-	return true, nil
+	return true
 }
 
 // replaceStatus returns the object with a new status, or the object itself when
@@ -101,11 +101,7 @@ func (w workload[S]) aggregate(obj *object, items []item) (*object, error) {
 	generation, caughtUp := obj.GetGeneration(), 0
 	for i := range items {
 		var member S
-		ok, err := memberStatus(&items[i], &member)
-		if err != nil {
-			return nil, err
-		}
-		if !ok {
+		if !memberStatus(&items[i], &member) {
 			continue
 		}
 		for j, counter := range w.counters(&member) {

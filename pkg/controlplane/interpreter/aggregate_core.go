@@ -9,19 +9,14 @@ import (
 
 // eachStatus decodes the status of every item and calls fn with it; fn gets nil
 // for an item that has none.
-func eachStatus[S any](items []item, fn func(cluster string, status *S)) error {
+func eachStatus[S any](items []item, fn func(cluster string, status *S)) {
 	for i := range items {
 		status := new(S)
-		ok, err := memberStatus(&items[i], status)
-		if err != nil {
-			return err
-		}
-		if !ok {
+		if !memberStatus(&items[i], status) {
 			status = nil
 		}
 		fn(items[i].ClusterName, status)
 	}
-	return nil
 }
 
 // replace aggregates into a new status of the same type.
@@ -30,9 +25,7 @@ func replace[S any](obj *object, items []item, status *S, add func(cluster strin
 	if err := decode(child(obj.Object, "status"), &was); err != nil {
 		return nil, err
 	}
-	if err := eachStatus(items, add); err != nil {
-		return nil, err
-	}
+	eachStatus(items, add)
 	if done != nil {
 		done()
 	}

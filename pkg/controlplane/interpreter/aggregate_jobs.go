@@ -31,11 +31,7 @@ func (j jobs) aggregate(obj *object, items []item) (*object, error) {
 	var sum jobSum
 	for i := range items {
 		var member batchv1.JobStatus
-		ok, err := memberStatus(&items[i], &member)
-		if err != nil {
-			return nil, err
-		}
-		if ok {
+		if memberStatus(&items[i], &member) {
 			sum.add(items[i].ClusterName, &member)
 		}
 	}
@@ -121,11 +117,7 @@ func aggregateCronJob(obj *object, items []item) (*object, error) {
 	}
 	for i := range items {
 		var member batchv1.CronJobStatus
-		ok, err := memberStatus(&items[i], &member)
-		if err != nil {
-			return nil, err
-		}
-		if !ok {
+		if !memberStatus(&items[i], &member) {
 			continue
 		}
 		status.Active = append(status.Active, member.Active...)

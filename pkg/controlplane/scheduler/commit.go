@@ -38,17 +38,7 @@ func (s *scheduler) commit(ctx context.Context, b known, d *core.Decision, failu
 func (s *scheduler) succeed(ctx context.Context, b known, d *core.Decision) (outcome, error) {
 	updated, changed, err := s.writeTargets(ctx, b, d.Clusters)
 	if err != nil {
-		if gone(err) || apierrors.IsConflict(err) {
-			return failed, err
-		}
-		reason, message := workv1alpha2.BindingReasonSchedulerError, err.Error()
-		if denied, ok := quotaExceeded(err); ok {
-			reason, message = workv1alpha2.BindingReasonQuotaExceeded, denied
-			if s.watchesQuotas() {
-				return parked, s.fail(ctx, b, d, reason, message) // the quota wakes it
-			}
-		}
-		return failed, errors.Join(err, s.fail(ctx, b, d, reason, message))
+		return s.notWritten(ctx, b, d, err)
 	}
 	if changed {
 		s.assumed.record(keyOf(b), b.GetSpec(), b.GetSpec().Clusters, d.Clusters)
@@ -77,6 +67,21 @@ func (s *scheduler) succeed(ctx context.Context, b known, d *core.Decision) (out
 		s.scheduled(updated, d.Clusters)
 	}
 	return finished, nil
+}
+
+// notWritten records why the targets could not be written. A binding that a quota refused waits for the quota.
+func (s *scheduler) notWritten(ctx context.Context, b known, d *core.Decision, err error) (outcome, error) {
+	if gone(err) || apierrors.IsConflict(err) {
+		return failed, err
+	}
+	reason, message := workv1alpha2.BindingReasonSchedulerError, err.Error()
+	if denied, ok := quotaExceeded(err); ok {
+		reason, message = workv1alpha2.BindingReasonQuotaExceeded, denied
+		if s.watchesQuotas() {
+			return parked, s.fail(ctx, b, d, reason, message)
+		}
+	}
+	return failed, errors.Join(err, s.fail(ctx, b, d, reason, message))
 }
 
 // rescheduled reports whether an explicit reschedule is pending: one that is not

@@ -79,7 +79,7 @@ func (r *reconciler) depends(ctx context.Context, referrer *workv1alpha2.Resourc
 	from := &referrer.Spec.Resource
 	if referrer.DeletionTimestamp != nil || !referrer.Spec.PropagateDeps || from.Namespace != referrer.Namespace ||
 		delivery.Check(referrer.Namespace, from) != nil {
-		return false, nil
+		return false, nil //nolint:nilerr // what is not delivered has no dependencies that are
 	}
 	gvk := schema.FromAPIVersionAndKind(from.APIVersion, from.Kind)
 	if !r.interpreter.HookEnabled(gvk, configv1alpha1.InterpreterOperationInterpretDependency) {

@@ -25,7 +25,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/karmada-toolkit/karmada/internal/events"
-	recording "github.com/karmada-toolkit/karmada/internal/events"
 	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
@@ -90,12 +89,12 @@ type state struct {
 }
 
 // New returns the reconciler of a scope.
-func New(scope Scope, c client.Client, live client.Reader, events record.EventRecorder, d Deps) *Reconciler {
+func New(scope Scope, c client.Client, live client.Reader, recorder record.EventRecorder, d Deps) *Reconciler {
 	d.Pace.complete()
 	if d.Clock == nil {
 		d.Clock = clock.RealClock{}
 	}
-	return &Reconciler{scope: scope, deps: d, client: c, live: live, events: recording.Plain(events), states: map[types.NamespacedName]*state{}}
+	return &Reconciler{scope: scope, deps: d, client: c, live: live, events: events.Plain(recorder), states: map[types.NamespacedName]*state{}}
 }
 
 // Setup adds the controllers of both scopes to the manager.

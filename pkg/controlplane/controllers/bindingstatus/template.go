@@ -49,10 +49,7 @@ type templateState struct {
 func (r *Reconciler) template(ctx context.Context, binding workv1alpha2.Binding, s *state, items []workv1alpha2.AggregatedStatusItem) error {
 	ref := binding.GetSpec().Resource
 	gvk := schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind)
-	if ns := binding.GetNamespace(); ns != "" && (ref.Namespace != ns || delivery.Check(ns, &ref) != nil) {
-		return nil // a binding made by hand; nothing outside its namespace may change by it
-	}
-	if len(items) == 0 && binding.GetStatus().AggregatedStatus == nil && s.written == nil ||
+	if !reaches(binding.GetNamespace(), &ref) || len(items) == 0 && binding.GetStatus().AggregatedStatus == nil && s.written == nil ||
 		!r.deps.Interpreter.HookEnabled(gvk, configv1alpha1.InterpreterOperationAggregateStatus) {
 		return nil
 	}
@@ -76,6 +73,12 @@ func (r *Reconciler) template(ctx context.Context, binding workv1alpha2.Binding,
 		r.events.Event(template, corev1.EventTypeNormal, reasonSucceed, messageSucceed)
 	}
 	return nil
+}
+
+// reaches reports whether a binding may change the status of a template. Nothing outside of the namespace of a binding
+// that a user created may change by it.
+func reaches(namespace string, ref *workv1alpha2.ObjectReference) bool {
+	return namespace == "" || ref.Namespace == namespace && delivery.Check(namespace, ref) == nil
 }
 
 // aggregate writes the status of the template, without the clusters that make it

@@ -61,17 +61,14 @@ func (h *heldReports) forget(cluster bool, key types.NamespacedName) {
 // reportHeld records an event on a policy that selects templates which other policies
 // hold, once for each generation of the policy. Policies that were there at a start
 // are not reported again.
-func (r *policyReconciler) reportHeld(ctx context.Context, p policyv1alpha1.Policy) error {
+func (r *policyReconciler) reportHeld(ctx context.Context, p policyv1alpha1.Policy) {
 	existed := p.GetCreationTimestamp().Time.Before(r.started.Truncate(time.Second))
 	if !r.held.fresh(r.scope.cluster, client.ObjectKeyFromObject(p), p.GetGeneration(), existed) {
-		return nil
+		return
 	}
-	lost, err := r.heldByOthers(ctx, p)
-	if err != nil || len(lost) == 0 {
-		return err
+	if lost := r.heldByOthers(ctx, p); len(lost) > 0 {
+		r.events.Warning(p, ReasonClaimedByOther, strings.Join(summarize(lost), "; "))
 	}
-	r.events.Warning(p, ReasonClaimedByOther, strings.Join(summarize(lost), "; "))
-	return nil
 }
 
 // summarize shortens a list for an event.
@@ -85,7 +82,7 @@ func summarize(all []string) []string {
 
 // heldByOthers returns a line for each template that the policy selects and another
 // one keeps.
-func (r *policyReconciler) heldByOthers(ctx context.Context, p policyv1alpha1.Policy) ([]string, error) {
+func (r *policyReconciler) heldByOthers(ctx context.Context, p policyv1alpha1.Policy) []string {
 	var out []string
 	seen := map[objectKey]bool{}
 	for _, rs := range p.PropagationSpec().ResourceSelectors {
@@ -104,7 +101,7 @@ func (r *policyReconciler) heldByOthers(ctx context.Context, p policyv1alpha1.Po
 			out = append(out, claimedBy(obj, holder))
 		}
 	}
-	return out, nil
+	return out
 }
 
 // selected returns the templates that one selector may select.

@@ -97,7 +97,8 @@ func (r *policyReconciler) Reconcile(ctx context.Context, req reconcile.Request)
 			return reconcile.Result{}, err
 		}
 	}
-	return reconcile.Result{}, r.reportHeld(ctx, p)
+	r.reportHeld(ctx, p)
+	return reconcile.Result{}, nil
 }
 
 // retire releases what a policy that is being deleted holds. Bindings and what
