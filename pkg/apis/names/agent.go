@@ -73,8 +73,7 @@ func Tombstone(cluster string) string { return cluster + "-abandoned" }
 // ReservedForAgents says why no agent may have a cluster name that is valid
 // otherwise, or "".
 func ReservedForAgents(cluster string) string {
-	switch {
-	case cluster == rbacGenerator:
+	if cluster == rbacGenerator {
 		return "it is the name of a user of other implementations that may do anything"
 	}
 	return SharesSecret(cluster)

@@ -49,8 +49,8 @@ type templateState struct {
 func (r *Reconciler) template(ctx context.Context, binding workv1alpha2.Binding, s *state, items []workv1alpha2.AggregatedStatusItem) error {
 	ref := binding.GetSpec().Resource
 	gvk := schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind)
-	if !reaches(binding.GetNamespace(), &ref) || len(items) == 0 && binding.GetStatus().AggregatedStatus == nil && s.written == nil ||
-		!r.deps.Interpreter.HookEnabled(gvk, configv1alpha1.InterpreterOperationAggregateStatus) {
+	nothing := len(items) == 0 && binding.GetStatus().AggregatedStatus == nil && s.written == nil
+	if nothing || !r.aggregates(binding.GetNamespace(), &ref, gvk) {
 		return nil
 	}
 	if err := r.templatesKnown(ctx); err != nil {
@@ -75,10 +75,13 @@ func (r *Reconciler) template(ctx context.Context, binding workv1alpha2.Binding,
 	return nil
 }
 
-// reaches reports whether a binding may change the status of a template. Nothing outside of the namespace of a binding
-// that a user created may change by it.
-func reaches(namespace string, ref *workv1alpha2.ObjectReference) bool {
-	return namespace == "" || ref.Namespace == namespace && delivery.Check(namespace, ref) == nil
+// aggregates reports whether the status of a template is written for a binding in a namespace: there must be a rule for
+// its kind, and nothing outside of the namespace of a binding that a user created may change by it.
+func (r *Reconciler) aggregates(namespace string, ref *workv1alpha2.ObjectReference, gvk schema.GroupVersionKind) bool {
+	if namespace != "" && (ref.Namespace != namespace || delivery.Check(namespace, ref) != nil) {
+		return false
+	}
+	return r.deps.Interpreter.HookEnabled(gvk, configv1alpha1.InterpreterOperationAggregateStatus)
 }
 
 // aggregate writes the status of the template, without the clusters that make it
