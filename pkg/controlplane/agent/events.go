@@ -6,6 +6,7 @@ import (
 	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/tools/reference"
 
+	"github.com/karmada-toolkit/karmada/internal/events"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 )
@@ -15,7 +16,7 @@ import (
 // plane reads from the Works what there is to say about them.
 func (a *agent) events(source string) record.EventRecorder {
 	return &recorder{
-		EventRecorder: a.mgr.GetEventRecorderFor(source), scheme: a.mgr.GetScheme(),
+		EventRecorder: events.Plain(a.mgr.GetEventRecorderFor(source)), scheme: a.mgr.GetScheme(),
 		own: names.ExecutionNamespace(a.options.ClusterName),
 	}
 }

@@ -1,0 +1,53 @@
+//go:build !kind
+
+package e2e
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// A cluster that joins is used at once; it leaves although the policies of what runs there are gone; it can be abandoned
+// and joined again.
+func TestJoin_UseLeaveAbandonAndJoinAgain(t *testing.T) {
+	ns := namespace(t)
+	o := newOutsider(t, "joiner")
+	join := func() { must(t, "join", "m4", "--cluster-kubeconfig", o.cluster.Kubeconfig) }
+	join()
+	t.Cleanup(func() { ctl("", "unjoin", "m4", "--cluster-kubeconfig", o.cluster.Kubeconfig, "--force") })
+
+	divided := strings.TrimSpace(to("m4")) + "\nreplicaScheduling: {replicaSchedulingType: Divided}"
+	apply(t, ns, deployment("web", 2), policy("web", divided), "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}",
+		policyFor("settings", "{apiVersion: v1, kind: ConfigMap, name: settings}", to("m4", "member1")))
+	eventually(t, all(
+		is("", ns, "deploy/web", "{.status.readyReplicas}", "2"),
+		func() error { return o.has("configmap/settings", ns) },
+	))
+
+	must(t, "delete", "pp", "web", "settings", "-n", ns)
+	eventually(t, is("", ns, "deploy/web", `{.metadata.labels.propagationpolicy\.karmada\.io/permanent-id}`, ""))
+	must(t, "unjoin", "m4", "--wait", under.patience().String())
+	eventually(t, targets(ns, "settings-configmap", "member1"))
+	for _, object := range []string{"deploy/web", "configmap/settings"} {
+		if o.has(object, ns) == nil {
+			t.Errorf("%s is left in the cluster", object)
+		}
+	}
+
+	join()
+	apply(t, ns, policy("web", to("m4")))
+	eventually(t, is("", ns, "deploy/web", "{.status.readyReplicas}", "2"))
+	must(t, "unjoin", "m4", "--abandon")
+	join()
+	eventually(t, all(
+		func() error {
+			if r := ctl("", "get", "configmap", "m4-abandoned", "-n", "karmada-cluster", "-s", "karmada"); !strings.Contains(r.err, "not found") {
+				return fmt.Errorf("the record of the abandoned cluster is there: %s%s", r.out, r.err)
+			}
+			return nil
+		},
+		shows(row{"NAME": "m4", "MODE": "Push", "READY": "True"}, "get", "clusters"),
+		is("", ns, "deploy/web", "{.status.readyReplicas}", "2"),
+	))
+}
