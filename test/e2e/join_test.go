@@ -15,7 +15,7 @@ func TestJoin_UseLeaveAbandonAndJoinAgain(t *testing.T) {
 	o := newOutsider(t, "joiner")
 	join := func() { must(t, "join", "m4", "--cluster-kubeconfig", o.cluster.Kubeconfig) }
 	join()
-	t.Cleanup(func() { ctl("", "unjoin", "m4", "--cluster-kubeconfig", o.cluster.Kubeconfig, "--force") })
+	t.Cleanup(func() { ctl("", "unjoin", "m4", "--force") }) // of a test that fails
 
 	divided := strings.TrimSpace(to("m4")) + "\nreplicaScheduling: {replicaSchedulingType: Divided}"
 	apply(t, ns, deployment("web", 2), policy("web", divided), "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}",
@@ -50,4 +50,6 @@ func TestJoin_UseLeaveAbandonAndJoinAgain(t *testing.T) {
 		shows(row{"NAME": "m4", "MODE": "Push", "READY": "True"}, "get", "clusters"),
 		is("", ns, "deploy/web", "{.status.readyReplicas}", "2"),
 	))
+	must(t, "unjoin", "m4", "--wait", under.patience().String())
+	fails(t, "", "get", "cluster", "m4")
 }
