@@ -160,14 +160,14 @@ func (a *agent) run(ctx context.Context) error {
 	}
 	o := a.options
 	var lease sync.Once
-	orphans := newOrphans(a)
+	lost := newOrphanSearch(a)
 	if o.Enabled(controllerClusterStatus) {
 		err = errors.Join(err, clusterstatus.Setup(ctx, a.mgr, clusterstatus.Deps{
 			Members: a, Select: a.serves, Frequency: o.StatusFrequency,
 			SuccessThreshold: o.SuccessThreshold, FailureThreshold: o.FailureThreshold,
 			Resources: o.ResourceModeling, Modeling: o.Gates.Enabled(gates.CustomizedClusterResourceModeling),
 			Healthy:    func(*clusterv1alpha1.Cluster) { lease.Do(func() { go a.renewLease(ctx) }) },
-			Conditions: orphans.conditions,
+			Conditions: lost.Conditions,
 		}))
 	}
 	if o.Enabled(controllerExecution) {
@@ -175,7 +175,7 @@ func (a *agent) run(ctx context.Context) error {
 			Members: a, Interpreter: interpreter, Accept: a.serves, Workers: o.WorkSyncs,
 			RetryBase: o.RateLimiterBaseDelay, RetryMax: min(o.RateLimiterMaxDelay, 30*time.Second),
 			Events: a.events, EventMode: o.Events,
-		}), a.mgr.Add(manager.RunnableFunc(orphans.run)))
+		}), a.mgr.Add(manager.RunnableFunc(lost.run)))
 	}
 	if o.Enabled(controllerCertRotation) {
 		err = errors.Join(err, a.mgr.Add(manager.RunnableFunc(a.rotate)))

@@ -32,17 +32,10 @@ import (
 const Name = "orphaned-objects-controller"
 
 const (
-	// grace is how long an object must be without a Work before it is reported: the
-	// Works of a cluster that joins are made in these seconds.
-	grace = 10 * time.Second
 	// again is the time between searches while there are such objects.
 	again = time.Minute
 	// searchLimit bounds one search.
 	searchLimit = time.Minute
-
-	reasonFound   = "WorksMissing"
-	reasonNone    = "NoOrphans"
-	reasonDeleted = "OrphansDeleted"
 )
 
 // Deps is what the controller needs.
@@ -66,15 +59,10 @@ type Controller struct {
 	states map[string]*state
 }
 
-// state is what is known of one cluster.
+// state is what is remembered of a cluster.
 type state struct {
 	uid types.UID
-	// since is when an object was first found.
-	since map[types.UID]time.Time
-	found []Object
-	told  string
-	// sure is set once a search has ended and nothing is within its grace.
-	sure bool
+	*Tracker
 }
 
 // New returns a controller.
@@ -150,81 +138,42 @@ func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("connecting to cluster %s: %w", cluster.Name, err)
 	}
-	objects, err := c.search(ctx, member, cluster.Name)
+	objects, err := Search(ctx, c.client, member, cluster.Name)
 	if err != nil {
 		log.FromContext(ctx).V(2).Info("Searching for objects without a work failed, trying again", "Cluster", cluster.Name, "err", err.Error())
 		return reconcile.Result{RequeueAfter: again}, nil
 	}
-	found, fresh := c.observe(cluster, objects)
+	tracker := c.tracker(cluster)
+	found, fresh := tracker.Observe(objects)
 	if len(found) > 0 && cluster.Annotations[clusterv1alpha1.DeleteOrphansAnnotation] == Token(found) {
 		if err := c.remove(ctx, member, cluster, found); err != nil {
 			return reconcile.Result{}, err
 		}
-		return reconcile.Result{RequeueAfter: grace}, nil
+		return reconcile.Result{RequeueAfter: Grace}, nil
 	}
-	c.publish(cluster, found, fresh)
+	if tracker.Publish(cluster.Name, found, fresh) {
+		c.events.Event(cluster, corev1.EventTypeWarning, clusterv1alpha1.ClusterConditionOrphanedObjects, Message(cluster.Name, found))
+	}
 	switch {
 	case fresh:
-		return reconcile.Result{RequeueAfter: grace}, nil
+		return reconcile.Result{RequeueAfter: Grace}, nil
 	case len(found) > 0:
 		return reconcile.Result{RequeueAfter: again}, nil
 	}
 	return reconcile.Result{}, nil
 }
 
-func (c *Controller) search(ctx context.Context, member API, cluster string) ([]Object, error) {
-	namespace := names.ExecutionNamespace(cluster)
-	var works workv1alpha1.WorkList
-	if err := c.client.List(ctx, &works, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("listing works: %w", err)
-	}
-	known := make(map[string]bool, len(works.Items))
-	for i := range works.Items {
-		known[works.Items[i].Name] = true
-	}
-	return Find(ctx, member, namespace, known)
-}
-
-// observe returns the objects that were found for the length of the grace, and
-// whether there are others.
-func (c *Controller) observe(cluster *clusterv1alpha1.Cluster, objects []Object) (found []Object, fresh bool) {
+// tracker returns what is remembered of a cluster; one of the same name that was
+// there before is forgotten.
+func (c *Controller) tracker(cluster *clusterv1alpha1.Cluster) *Tracker {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s := c.states[cluster.Name]
 	if s == nil || s.uid != cluster.UID {
-		s = &state{uid: cluster.UID}
+		s = &state{uid: cluster.UID, Tracker: NewTracker(c.deps.Clock)}
 		c.states[cluster.Name] = s
 	}
-	now := c.deps.Clock.Now()
-	since := make(map[types.UID]time.Time, len(objects))
-	for _, o := range objects {
-		first, ok := s.since[o.uid]
-		if !ok {
-			first = now
-		}
-		since[o.uid] = first
-		if now.Sub(first) < grace {
-			fresh = true
-			continue
-		}
-		found = append(found, o)
-	}
-	s.since = since
-	return found, fresh
-}
-
-// publish records what was found for the condition, and an event when it changed.
-func (c *Controller) publish(cluster *clusterv1alpha1.Cluster, found []Object, fresh bool) {
-	c.mu.Lock()
-	s := c.states[cluster.Name]
-	s.found, s.sure = found, s.sure || len(found) > 0 || !fresh
-	text := Message(cluster.Name, found)
-	news := text != s.told
-	s.told = text
-	c.mu.Unlock()
-	if news && len(found) > 0 {
-		c.events.Event(cluster, corev1.EventTypeWarning, clusterv1alpha1.ClusterConditionOrphanedObjects, text)
-	}
+	return s.Tracker
 }
 
 // remove deletes what a user confirmed.
@@ -232,28 +181,15 @@ func (c *Controller) remove(ctx context.Context, member API, cluster *clusterv1a
 	if err := Delete(ctx, member, found); err != nil {
 		return fmt.Errorf("deleting the objects without a work in cluster %s: %w", cluster.Name, err)
 	}
-	c.events.Event(cluster, corev1.EventTypeNormal, reasonDeleted,
-		fmt.Sprintf("%d objects without a work were deleted from the cluster: %s", len(found), some(found)))
+	c.events.Event(cluster, corev1.EventTypeNormal, ReasonDeleted,
+		fmt.Sprintf("%d objects without a work were deleted from the cluster: %s", len(found), Summary(found)))
 	return nil
 }
 
 // Conditions returns the condition OrphanedObjects of a cluster, as it is now. There
 // is none until such objects were found.
 func (c *Controller) Conditions(cluster *clusterv1alpha1.Cluster) []metav1.Condition {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	out := metav1.Condition{Type: clusterv1alpha1.ClusterConditionOrphanedObjects, Status: metav1.ConditionFalse, Reason: reasonNone, Message: "every object has its work"}
-	before := meta.FindStatusCondition(cluster.Status.Conditions, out.Type)
-	s := c.states[cluster.Name]
-	switch known := s != nil && s.uid == cluster.UID; {
-	case known && len(s.found) > 0:
-		out.Status, out.Reason, out.Message = metav1.ConditionTrue, reasonFound, s.told
-	case before == nil:
-		return nil
-	case !known || !s.sure:
-		out = *before
-	}
-	return []metav1.Condition{out}
+	return c.tracker(cluster).Conditions(cluster)
 }
 
 func (c *Controller) forget(cluster string) {

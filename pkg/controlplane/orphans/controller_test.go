@@ -142,11 +142,11 @@ func TestController_WhatAnEarlierMembershipLeft(t *testing.T) {
 		object("v1", "ConfigMap", "of-another-control-plane", "karmada-es-other", "x"),
 	)
 	b := newBench(t, m, &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-es-m1", Name: "work"}})
-	b.reconcile(grace)
+	b.reconcile(Grace)
 	if got := b.Conditions(b.cluster()); got != nil || len(b.published()) > 0 {
 		t.Fatalf("reported at first sight: %v", got)
 	}
-	b.clock.SetTime(b.clock.Now().Add(grace))
+	b.clock.SetTime(b.clock.Now().Add(Grace))
 	b.reconcile(again)
 	got := b.Conditions(b.cluster())
 	if len(got) != 1 || got[0].Status != metav1.ConditionTrue || got[0].Reason != "WorksMissing" ||
@@ -171,7 +171,7 @@ func TestController_WhatAnEarlierMembershipLeft(t *testing.T) {
 	}
 	_, token, _ := strings.Cut(strings.TrimSuffix(got[0].Message, " --overwrite"), "delete-orphans=")
 	confirm(token)
-	b.reconcile(grace)
+	b.reconcile(Grace)
 	if diff := cmp.Diff([]string{"configmaps old", "deployments old"}, b.deleted()); diff != "" {
 		t.Error(diff)
 	}

@@ -12,7 +12,6 @@ import (
 	"fmt"
 	"hash/fnv"
 	"slices"
-	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -22,16 +21,12 @@ import (
 	"k8s.io/client-go/metadata"
 	"k8s.io/utils/ptr"
 
-	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/member/orphan"
 )
 
-const (
-	// page is how many objects are listed at a time.
-	page = 200
-	// named is how many objects a message names.
-	named = 5
-)
+// page is how many objects are listed at a time.
+const page = 200
 
 // Object is an object in a member whose Work the control plane does not have.
 type Object struct {
@@ -148,18 +143,16 @@ func Message(cluster string, objects []Object) string {
 	if len(objects) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%d objects in the cluster belong to works that the control plane does not have, and stay: %s. To delete exactly these: kubectl annotate cluster %s %s=%s --overwrite",
-		len(objects), some(objects), cluster, clusterv1alpha1.DeleteOrphansAnnotation, Token(objects))
+	return report(objects).Message(cluster)
 }
 
-// some names the first objects.
-func some(objects []Object) string {
-	var out []string
-	for _, o := range objects[:min(len(objects), named)] {
-		out = append(out, o.String())
+// Summary names the first objects.
+func Summary(objects []Object) string { return report(objects).Summary() }
+
+func report(objects []Object) orphan.Report {
+	r := orphan.Report{Count: len(objects), Token: Token(objects)}
+	for _, o := range objects[:min(len(objects), orphan.MaxNames)] {
+		r.Names = append(r.Names, o.String())
 	}
-	if more := len(objects) - named; more > 0 {
-		out = append(out, fmt.Sprintf("and %d more", more))
-	}
-	return strings.Join(out, ", ")
+	return r
 }

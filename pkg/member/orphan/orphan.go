@@ -33,11 +33,16 @@ type Report struct {
 // Message returns what users read: which objects there are and how to have exactly
 // these deleted.
 func (r Report) Message(cluster string) string {
+	return fmt.Sprintf("%d objects in the cluster belong to works that the control plane does not have, and stay: %s. To delete exactly these: %s", r.Count, r.Summary(), r.command(cluster))
+}
+
+// Summary returns the names, and how many objects there are beside.
+func (r Report) Summary() string {
 	names := strings.Join(r.Names, ", ")
 	if more := r.Count - len(r.Names); more > 0 {
 		names += fmt.Sprintf(", and %d more", more)
 	}
-	return fmt.Sprintf("%d objects in the cluster belong to works that the control plane does not have, and stay: %s. To delete exactly these: %s", r.Count, names, r.command(cluster))
+	return names
 }
 
 func (r Report) command(cluster string) string {
