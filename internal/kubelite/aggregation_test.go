@@ -25,8 +25,8 @@ import (
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 	aggregator "k8s.io/kube-aggregator/pkg/client/clientset_generated/clientset"
 
+	"github.com/karmada-toolkit/karmada/internal/pki"
 	"github.com/karmada-toolkit/karmada/internal/testenv"
-	"github.com/karmada-toolkit/karmada/pkg/init/pki"
 )
 
 // extensionServer is an API server behind the aggregation layer: it trusts only the authority that the cluster

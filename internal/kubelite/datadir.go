@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/karmada-toolkit/karmada/internal/kubelite/ready"
+	"github.com/karmada-toolkit/karmada/internal/pki"
 	"github.com/karmada-toolkit/karmada/internal/private"
-	"github.com/karmada-toolkit/karmada/pkg/init/pki"
 )
 
 // Free ports are looked for below the range from which the system takes ports for outgoing connections, and below

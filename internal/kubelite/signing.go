@@ -20,7 +20,7 @@ import (
 	csrcontroller "k8s.io/kubernetes/pkg/controller/certificates"
 	"k8s.io/kubernetes/pkg/controller/certificates/authority"
 
-	"github.com/karmada-toolkit/karmada/pkg/init/pki"
+	"github.com/karmada-toolkit/karmada/internal/pki"
 )
 
 const (

@@ -14,8 +14,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/karmada-toolkit/karmada/internal/pki"
 	"github.com/karmada-toolkit/karmada/pkg/init/components"
-	"github.com/karmada-toolkit/karmada/pkg/init/pki"
 )
 
 var site = sites{addresses: []string{"10.0.0.1", "fd00::1"}, server: "https://10.0.0.1:32443"}

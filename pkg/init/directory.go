@@ -18,7 +18,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/karmada-toolkit/karmada/pkg/init/pki"
+	"github.com/karmada-toolkit/karmada/internal/pki"
 )
 
 // ownerFile says, in the data directory, which installation its files are of.

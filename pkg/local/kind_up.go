@@ -22,8 +22,8 @@ import (
 
 	"github.com/karmada-toolkit/karmada/internal/inotify"
 	"github.com/karmada-toolkit/karmada/internal/kubelite/ready"
+	"github.com/karmada-toolkit/karmada/internal/pki"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
-	"github.com/karmada-toolkit/karmada/pkg/init/pki"
 )
 
 // kindLimit bounds how long a kind cluster may take to answer after its nodes were

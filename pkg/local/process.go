@@ -14,8 +14,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/karmada-toolkit/karmada/internal/pki"
 	"github.com/karmada-toolkit/karmada/internal/private"
-	"github.com/karmada-toolkit/karmada/pkg/init/pki"
 )
 
 // stopGrace is how long a process may take to end after it was asked to.

@@ -13,8 +13,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/karmada-toolkit/karmada/internal/pki"
 	"github.com/karmada-toolkit/karmada/internal/private"
-	"github.com/karmada-toolkit/karmada/pkg/init/pki"
 )
 
 // The names of files in the directory of a federation.

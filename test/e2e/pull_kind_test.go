@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
-	"github.com/karmada-toolkit/karmada/pkg/init/pki"
+	"github.com/karmada-toolkit/karmada/internal/pki"
 )
 
 // pullClusters is the federation of the tests, whose member2 has the real agent in

@@ -21,7 +21,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
-	"github.com/karmada-toolkit/karmada/pkg/init/pki"
+	"github.com/karmada-toolkit/karmada/internal/pki"
 )
 
 // pullProcesses is a federation of processes for the stories of Pull mode.

@@ -23,7 +23,7 @@ import (
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/clusterstatus"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/execution"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/customizations"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/interpreter/dynamic"
 	"github.com/karmada-toolkit/karmada/pkg/member"
 	"github.com/karmada-toolkit/karmada/pkg/member/access"
 )
@@ -209,7 +209,7 @@ func (a *agent) Member(context.Context, *clusterv1alpha1.Cluster) (*access.Membe
 func (a *agent) interpreter(ctx context.Context) (execution.Interpreter, error) {
 	var out execution.Interpreter
 	err := a.insist(ctx, "Reading interpreter customizations", func() error {
-		in, err := customizations.NewInterpreter(ctx, a.mgr)
+		in, err := dynamic.NewInterpreter(ctx, a.mgr)
 		out = in
 		return err
 	})

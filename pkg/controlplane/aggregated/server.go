@@ -21,7 +21,7 @@ import (
 	cliflag "k8s.io/component-base/cli/flag"
 
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/aggregated/hub"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/aggregated/internalversion"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/aggregated/proxy"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/aggregated/registry"
 	"github.com/karmada-toolkit/karmada/pkg/generated/openapi"
@@ -40,7 +40,7 @@ type server struct {
 
 // run serves until ctx ends.
 func (s *server) run(ctx context.Context) error {
-	scheme, err := hub.NewScheme()
+	scheme, err := internalversion.NewScheme()
 	if err != nil {
 		return err
 	}

@@ -21,8 +21,8 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/execution"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/namespacesync"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/unifiedauth"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/customizations"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/interpreter"
+	interpreterdynamic "github.com/karmada-toolkit/karmada/pkg/controlplane/interpreter/dynamic"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/orphans"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
 	"github.com/karmada-toolkit/karmada/pkg/member/access"
@@ -83,7 +83,7 @@ func newParts(ctx context.Context, mgr manager.Manager, o *Options) (*parts, err
 	if err != nil {
 		return nil, fmt.Errorf("--skipped-propagating-namespaces: %w", err)
 	}
-	interp, err := customizations.NewInterpreter(ctx, mgr)
+	interp, err := interpreterdynamic.NewInterpreter(ctx, mgr)
 	if err != nil {
 		return nil, err
 	}

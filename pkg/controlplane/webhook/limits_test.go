@@ -19,8 +19,8 @@ import (
 
 	admissionv1 "k8s.io/api/admission/v1"
 
+	"github.com/karmada-toolkit/karmada/internal/pki"
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
-	"github.com/karmada-toolkit/karmada/pkg/init/pki"
 )
 
 // endless is a body without an end, made up of one byte, that counts what is read

@@ -10,7 +10,7 @@ import (
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 
-	"github.com/karmada-toolkit/karmada/pkg/init/pki"
+	"github.com/karmada-toolkit/karmada/internal/pki"
 )
 
 func encoded(t *testing.T, template *x509.CertificateRequest) []byte {

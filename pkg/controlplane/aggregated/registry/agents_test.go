@@ -12,7 +12,7 @@ import (
 	genericrequest "k8s.io/apiserver/pkg/endpoints/request"
 
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/aggregated/hub"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/aggregated/internalversion"
 	"github.com/karmada-toolkit/karmada/pkg/member/orphan"
 )
 
@@ -117,8 +117,8 @@ func TestStatusOfAnAgent_IsReworded(t *testing.T) {
 		"the control plane":        {&user.DefaultInfo{Name: "system:admin"}, "OrphanedObjects", "anything\n", "anything\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			old := &hub.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "m1"}}
-			updated := old.DeepCopyObject().(*hub.Cluster)
+			old := &internalversion.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "m1"}}
+			updated := old.DeepCopyObject().(*internalversion.Cluster)
 			updated.Status.Conditions = []metav1.Condition{{Type: tc.kind, Status: metav1.ConditionTrue, Message: tc.text}}
 			statusStrategy{}.PrepareForUpdate(genericrequest.WithUser(t.Context(), tc.user), updated, old)
 			if got := updated.Status.Conditions[0].Message; got != tc.want {

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/aggregated/hub"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/aggregated/internalversion"
 )
 
 // Options are what the storage needs to know.
@@ -59,8 +59,8 @@ var (
 func New(o Options) (*Clusters, *Status, error) {
 	rules := strategy{ObjectTyper: o.Typer, NameGenerator: names.SimpleNameGenerator, resourceModeling: o.ResourceModeling, now: o.Now}
 	store := &genericregistry.Store{
-		NewFunc:                   func() runtime.Object { return &hub.Cluster{} },
-		NewListFunc:               func() runtime.Object { return &hub.ClusterList{} },
+		NewFunc:                   func() runtime.Object { return &internalversion.Cluster{} },
+		NewListFunc:               func() runtime.Object { return &internalversion.ClusterList{} },
 		DefaultQualifiedResource:  clusterv1alpha1.Resource("clusters"),
 		SingularQualifiedResource: clusterv1alpha1.Resource("cluster"),
 		CreateStrategy:            rules,
@@ -117,7 +117,7 @@ func (c *Clusters) Find(ctx context.Context, name string) (*clusterv1alpha1.Clus
 
 // All returns every cluster, from the watch cache.
 func (c *Clusters) All(ctx context.Context) ([]clusterv1alpha1.Cluster, error) {
-	list := &hub.ClusterList{}
+	list := &internalversion.ClusterList{}
 	if err := c.list(ctx, "0", list); err != nil {
 		return nil, err
 	}
@@ -128,7 +128,7 @@ func (c *Clusters) All(ctx context.Context) ([]clusterv1alpha1.Cluster, error) {
 	return out, nil
 }
 
-func (c *Clusters) list(ctx context.Context, version string, into *hub.ClusterList) error {
+func (c *Clusters) list(ctx context.Context, version string, into *internalversion.ClusterList) error {
 	return listClusters(ctx, c.Store, version, into)
 }
 

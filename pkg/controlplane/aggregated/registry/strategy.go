@@ -16,7 +16,7 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/unbuilt"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/apis/validation"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/aggregated/hub"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/aggregated/internalversion"
 )
 
 // strategy says how clusters are created, changed and deleted.
@@ -37,7 +37,9 @@ var (
 	_ rest.ResetFieldsStrategy = statusStrategy{}
 )
 
-func versioned(obj runtime.Object) *clusterv1alpha1.Cluster { return obj.(*hub.Cluster).Versioned() }
+func versioned(obj runtime.Object) *clusterv1alpha1.Cluster {
+	return obj.(*internalversion.Cluster).Versioned()
+}
 
 // NamespaceScoped implements rest.RESTCreateStrategy.
 func (strategy) NamespaceScoped() bool { return false }

@@ -14,14 +14,14 @@ import (
 	"k8s.io/apiserver/pkg/storage/names"
 
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/aggregated/hub"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/aggregated/internalversion"
 )
 
 func now() metav1.Time { return metav1.NewTime(time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)) }
 
 func rules(t *testing.T, modeling bool) strategy {
 	t.Helper()
-	scheme, err := hub.NewScheme()
+	scheme, err := internalversion.NewScheme()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,8 +34,8 @@ func cluster(t *testing.T) context.Context {
 	return genericrequest.WithNamespace(t.Context(), metav1.NamespaceNone)
 }
 
-func valid() *hub.Cluster {
-	return &hub.Cluster{
+func valid() *internalversion.Cluster {
+	return &internalversion.Cluster{
 		ObjectMeta: metav1.ObjectMeta{Name: "m1", ResourceVersion: "7", Generation: 3, UID: "u"},
 		Spec:       clusterv1alpha1.ClusterSpec{SyncMode: clusterv1alpha1.Push},
 		Status:     clusterv1alpha1.ClusterStatus{KubernetesVersion: "v1.36.0"},
@@ -46,28 +46,28 @@ func TestStrategy_Create(t *testing.T) {
 	cases := []struct {
 		name     string
 		modeling bool
-		change   func(*hub.Cluster)
-		check    func(*testing.T, *hub.Cluster)
+		change   func(*internalversion.Cluster)
+		check    func(*testing.T, *internalversion.Cluster)
 	}{
-		{name: "the status is cleared and the generation is 1", check: func(t *testing.T, c *hub.Cluster) {
+		{name: "the status is cleared and the generation is 1", check: func(t *testing.T, c *internalversion.Cluster) {
 			if c.Status.KubernetesVersion != "" || c.Generation != 1 {
 				t.Errorf("got %+v", c)
 			}
 		}},
-		{name: "with the gate there are nine models", modeling: true, check: func(t *testing.T, c *hub.Cluster) {
+		{name: "with the gate there are nine models", modeling: true, check: func(t *testing.T, c *internalversion.Cluster) {
 			if len(c.Spec.ResourceModels) != 9 {
 				t.Errorf("got %d models", len(c.Spec.ResourceModels))
 			}
 		}},
-		{name: "without the gate there are none", check: func(t *testing.T, c *hub.Cluster) {
+		{name: "without the gate there are none", check: func(t *testing.T, c *internalversion.Cluster) {
 			if c.Spec.ResourceModels != nil {
 				t.Errorf("got %v", c.Spec.ResourceModels)
 			}
 		}},
 		{
 			name:   "a zone becomes the list of zones",
-			change: func(c *hub.Cluster) { c.Spec.Zone = "z" },
-			check: func(t *testing.T, c *hub.Cluster) {
+			change: func(c *internalversion.Cluster) { c.Spec.Zone = "z" },
+			check: func(t *testing.T, c *internalversion.Cluster) {
 				if diff := cmp.Diff([]string{"z"}, c.Spec.Zones); diff != "" || c.Spec.Zone != "" {
 					t.Error(diff)
 				}
@@ -75,10 +75,10 @@ func TestStrategy_Create(t *testing.T) {
 		},
 		{
 			name: "only NoExecute taints get a time",
-			change: func(c *hub.Cluster) {
+			change: func(c *internalversion.Cluster) {
 				c.Spec.Taints = []corev1.Taint{{Key: "a", Effect: corev1.TaintEffectNoExecute}, {Key: "b", Effect: corev1.TaintEffectNoSchedule}}
 			},
-			check: func(t *testing.T, c *hub.Cluster) {
+			check: func(t *testing.T, c *internalversion.Cluster) {
 				if !c.Spec.Taints[0].TimeAdded.Equal(new(now())) || c.Spec.Taints[1].TimeAdded != nil {
 					t.Errorf("got %+v", c.Spec.Taints)
 				}
@@ -104,14 +104,14 @@ func TestStrategy_Create(t *testing.T) {
 func TestStrategy_Update(t *testing.T) {
 	cases := []struct {
 		name       string
-		change     func(*hub.Cluster)
+		change     func(*internalversion.Cluster)
 		generation int64
 	}{
-		{name: "labels leave the generation alone", change: func(c *hub.Cluster) { c.Labels = map[string]string{"a": "b"} }, generation: 3},
-		{name: "a status is not taken", change: func(c *hub.Cluster) { c.Status.KubernetesVersion = "v2" }, generation: 3},
-		{name: "a change of the spec counts", change: func(c *hub.Cluster) { c.Spec.Region = "r" }, generation: 4},
-		{name: "the way objects travel can change", change: func(c *hub.Cluster) { c.Spec.SyncMode = clusterv1alpha1.Pull }, generation: 4},
-		{name: "an empty list equals none", change: func(c *hub.Cluster) { c.Spec.Zones = []string{} }, generation: 3},
+		{name: "labels leave the generation alone", change: func(c *internalversion.Cluster) { c.Labels = map[string]string{"a": "b"} }, generation: 3},
+		{name: "a status is not taken", change: func(c *internalversion.Cluster) { c.Status.KubernetesVersion = "v2" }, generation: 3},
+		{name: "a change of the spec counts", change: func(c *internalversion.Cluster) { c.Spec.Region = "r" }, generation: 4},
+		{name: "the way objects travel can change", change: func(c *internalversion.Cluster) { c.Spec.SyncMode = clusterv1alpha1.Pull }, generation: 4},
+		{name: "an empty list equals none", change: func(c *internalversion.Cluster) { c.Spec.Zones = []string{} }, generation: 3},
 	}
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {
@@ -151,7 +151,7 @@ func TestStatusStrategy_ChangesTheStatusOnly(t *testing.T) {
 	if err := rest.BeforeUpdate(statusStrategy{rules(t, true)}, cluster(t), updated, old); err != nil {
 		t.Fatal(err)
 	}
-	want := old.DeepCopyObject().(*hub.Cluster)
+	want := old.DeepCopyObject().(*internalversion.Cluster)
 	want.ManagedFields = updated.ManagedFields
 	want.Status.KubernetesVersion = "v9"
 	if diff := cmp.Diff(want, updated); diff != "" {

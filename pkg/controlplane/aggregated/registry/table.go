@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/aggregated/hub"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/aggregated/internalversion"
 )
 
 const none = "<none>"
@@ -24,12 +24,12 @@ type table struct{ now func() metav1.Time }
 func (t table) ConvertToTable(_ context.Context, object, options runtime.Object) (*metav1.Table, error) {
 	out := &metav1.Table{}
 	switch o := object.(type) {
-	case *hub.ClusterList:
+	case *internalversion.ClusterList:
 		out.ResourceVersion, out.Continue, out.RemainingItemCount = o.ResourceVersion, o.Continue, o.RemainingItemCount
 		for i := range o.Items {
 			out.Rows = append(out.Rows, t.row(&o.Items[i]))
 		}
-	case *hub.Cluster:
+	case *internalversion.Cluster:
 		out.ResourceVersion = o.ResourceVersion
 		out.Rows = append(out.Rows, t.row(o))
 	default:
@@ -61,7 +61,7 @@ func columns() []metav1.TableColumnDefinition {
 	}
 }
 
-func (t table) row(c *hub.Cluster) metav1.TableRow {
+func (t table) row(c *internalversion.Cluster) metav1.TableRow {
 	ready := string(metav1.ConditionUnknown)
 	if condition := meta.FindStatusCondition(c.Status.Conditions, clusterv1alpha1.ClusterConditionReady); condition != nil {
 		ready = string(condition.Status)

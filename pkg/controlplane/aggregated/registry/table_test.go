@@ -8,11 +8,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/aggregated/hub"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/aggregated/internalversion"
 )
 
 func TestTable_Cells(t *testing.T) {
-	full := hub.Cluster{
+	full := internalversion.Cluster{
 		ObjectMeta: metav1.ObjectMeta{Name: "m1", CreationTimestamp: metav1.NewTime(now().Add(-90 * time.Second))},
 		Spec: clusterv1alpha1.ClusterSpec{
 			SyncMode: clusterv1alpha1.Pull, APIEndpoint: "https://a", ProxyURL: "http://p", Provider: "pr", Region: "re", Zones: []string{"z1", "z2"},
@@ -22,10 +22,10 @@ func TestTable_Cells(t *testing.T) {
 			Conditions:        []metav1.Condition{{Type: "Ready", Status: metav1.ConditionTrue}},
 		},
 	}
-	bare := hub.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "m2"}, Spec: clusterv1alpha1.ClusterSpec{SyncMode: clusterv1alpha1.Push}}
+	bare := internalversion.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "m2"}, Spec: clusterv1alpha1.ClusterSpec{SyncMode: clusterv1alpha1.Push}}
 	cases := []struct {
 		name    string
-		cluster hub.Cluster
+		cluster internalversion.Cluster
 		want    []any
 	}{
 		{"everything known", full, []any{"m1", "v1.36.0", "Pull", "True", "90s", "z1,z2", "re", "pr", "https://a", "http://p"}},
@@ -46,7 +46,7 @@ func TestTable_Cells(t *testing.T) {
 		})
 	}
 	t.Run("a list has a row for each and the place to continue from", func(t *testing.T) {
-		list := &hub.ClusterList{ListMeta: metav1.ListMeta{Continue: "c", ResourceVersion: "9"}, Items: []hub.Cluster{full, bare}}
+		list := &internalversion.ClusterList{ListMeta: metav1.ListMeta{Continue: "c", ResourceVersion: "9"}, Items: []internalversion.Cluster{full, bare}}
 		got, err := table{now: now}.ConvertToTable(t.Context(), list, &metav1.TableOptions{NoHeaders: true})
 		if err != nil {
 			t.Fatal(err)

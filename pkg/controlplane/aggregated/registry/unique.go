@@ -11,7 +11,7 @@ import (
 	"k8s.io/apiserver/pkg/storage"
 
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/aggregated/hub"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/aggregated/internalversion"
 )
 
 // uniqueIDs refuses a second cluster with the same id: one member must not be
@@ -65,7 +65,7 @@ func (u *uniqueIDs) check(ctx context.Context, c *clusterv1alpha1.Cluster) error
 	if c.Spec.ID == "" {
 		return nil
 	}
-	list := &hub.ClusterList{}
+	list := &internalversion.ClusterList{}
 	if err := listClusters(ctx, u.store, "", list); err != nil {
 		return err
 	}
@@ -81,7 +81,7 @@ func (u *uniqueIDs) check(ctx context.Context, c *clusterv1alpha1.Cluster) error
 
 // listClusters reads all clusters: version "" reads what is stored now, "0" what
 // the watch cache has.
-func listClusters(ctx context.Context, store *genericregistry.Store, version string, into *hub.ClusterList) error {
+func listClusters(ctx context.Context, store *genericregistry.Store, version string, into *internalversion.ClusterList) error {
 	options := storage.ListOptions{ResourceVersion: version, Predicate: storage.Everything, Recursive: true}
 	return store.Storage.GetList(ctx, store.KeyRootFunc(ctx), options, into)
 }

@@ -24,11 +24,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/karmada-toolkit/karmada/internal/debounce"
 	"github.com/karmada-toolkit/karmada/internal/events"
 	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/patience"
 )
 
 // Templates reads templates: from memory, or else live. What it returns is
@@ -69,7 +69,7 @@ type Reconciler struct {
 	live   client.Reader
 	events record.EventRecorder
 
-	waiting patience.Crowd[types.NamespacedName]
+	waiting debounce.Backlog[types.NamespacedName]
 	mu      sync.Mutex
 	states  map[types.NamespacedName]*state
 }

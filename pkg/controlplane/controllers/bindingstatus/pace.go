@@ -3,7 +3,7 @@ package bindingstatus
 import (
 	"time"
 
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/patience"
+	"github.com/karmada-toolkit/karmada/internal/debounce"
 )
 
 // Pace says how long the status of a binding waits for more of it before it is
@@ -14,7 +14,7 @@ type Pace struct {
 	// Settle is how long objects may take to become healthy: at least 1 s, up to
 	// 10 s where they often take longer, and 60 ms up to 15 s more for each binding
 	// that waits too.
-	Settle patience.Limits
+	Settle debounce.Limits
 	// Pending is how much longer clusters are waited for that did not report at
 	// all. Default 2 s.
 	Pending time.Duration
@@ -35,10 +35,10 @@ func (p *Pace) complete() {
 			*d.value = d.standard
 		}
 	}
-	if p.Settle == (patience.Limits{}) {
-		p.Settle = patience.Limits{
-			Settle: time.Second, SettleMax: 10 * time.Second,
-			Crowd: 60 * time.Millisecond, CrowdMax: 15 * time.Second,
+	if p.Settle == (debounce.Limits{}) {
+		p.Settle = debounce.Limits{
+			Settle: time.Second, StableMax: 10 * time.Second,
+			Backlog: 60 * time.Millisecond, BacklogMax: 15 * time.Second,
 		}
 	}
 }

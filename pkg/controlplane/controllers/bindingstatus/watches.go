@@ -16,14 +16,14 @@ import (
 
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/customizations/changes"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/interpreter/notify"
 )
 
 func (r *Reconciler) register(mgr manager.Manager, o controller.Options) error {
 	err := builder.ControllerManagedBy(mgr).Named(r.scope.Name).WithOptions(o).
 		For(r.scope.New(), builder.WithPredicates(bindingPredicate())).
 		Watches(&workv1alpha1.Work{}, handler.EnqueueRequestsFromMapFunc(r.bindingOf), builder.WithPredicates(workPredicate())).
-		WatchesRawSource(changes.Bindings(r.deps.Interpreter, r.client, r.scope.NewList, nil)).
+		WatchesRawSource(notify.Bindings(r.deps.Interpreter, r.client, r.scope.NewList, nil)).
 		Complete(r)
 	if err != nil {
 		return fmt.Errorf("adding the %s: %w", r.scope.Name, err)

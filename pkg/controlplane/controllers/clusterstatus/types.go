@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/karmada-toolkit/karmada/pkg/member/access"
-	"github.com/karmada-toolkit/karmada/pkg/member/access/mirror"
+	"github.com/karmada-toolkit/karmada/pkg/member/access/informer"
 )
 
 // serving is how long a cluster may take to serve a type after its definition
@@ -23,7 +23,7 @@ const serving = 3 * time.Second
 // type is known without waiting for the next look.
 type definitions struct {
 	member *access.Member
-	mirror *mirror.Mirror[string]
+	mirror *informer.Projection[string]
 	cancel context.CancelFunc
 	done   sync.WaitGroup
 }
@@ -33,15 +33,15 @@ func newDefinitions(ctx context.Context, member *access.Member, changed func()) 
 	ctx, cancel := context.WithCancel(ctx)
 	d := &definitions{member: member, cancel: cancel}
 	resource := member.Metadata().Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
-	var m *mirror.Mirror[string]
-	m = mirror.New(mirror.Config[string]{
+	var m *informer.Projection[string]
+	m = informer.New(informer.Config[string]{
 		Name: member.Name() + " definitions",
 		List: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			return resource.List(ctx, o)
 		},
 		Watch:   resource.Watch,
 		Example: &metav1.PartialObjectMetadata{},
-		Keep: func(obj runtime.Object, _ *string) (string, error) {
+		Project: func(obj runtime.Object, _ *string) (string, error) {
 			p, ok := obj.(*metav1.PartialObjectMetadata)
 			if !ok {
 				return "", fmt.Errorf("unexpected %T", obj)

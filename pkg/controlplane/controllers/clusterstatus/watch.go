@@ -12,7 +12,7 @@ import (
 
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/member/access"
-	"github.com/karmada-toolkit/karmada/pkg/member/access/mirror"
+	"github.com/karmada-toolkit/karmada/pkg/member/access/informer"
 )
 
 // running leaves out the pods that are over.
@@ -26,8 +26,8 @@ const maxKept = 64 << 20
 // added up.
 type resources struct {
 	member *access.Member
-	nodes  *mirror.Mirror[node]
-	pods   *mirror.Mirror[pod]
+	nodes  *informer.Projection[node]
+	pods   *informer.Projection[pod]
 	cancel context.CancelFunc
 	done   sync.WaitGroup
 }
@@ -38,7 +38,7 @@ func newResources(ctx context.Context, member *access.Member, hurry func()) *res
 	ctx, cancel := context.WithCancel(ctx)
 	views := newViewClient(member)
 	r := &resources{member: member, cancel: cancel}
-	r.nodes = mirror.New(mirror.Config[node]{
+	r.nodes = informer.New(informer.Config[node]{
 		Name: member.Name() + " nodes",
 		List: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			return views.list(ctx, "nodes", o, &nodeViewList{})
@@ -47,7 +47,7 @@ func newResources(ctx context.Context, member *access.Member, hurry func()) *res
 			return views.watch(ctx, "nodes", o)
 		},
 		Example: &nodeView{},
-		Keep: func(obj runtime.Object, _ *node) (node, error) {
+		Project: func(obj runtime.Object, _ *node) (node, error) {
 			n, ok := obj.(*nodeView)
 			if !ok {
 				return node{}, fmt.Errorf("unexpected %T", obj)
@@ -59,7 +59,7 @@ func newResources(ctx context.Context, member *access.Member, hurry func()) *res
 		Listed:  hurry,
 		Failed:  func(error) { hurry() },
 	})
-	r.pods = mirror.New(mirror.Config[pod]{
+	r.pods = informer.New(informer.Config[pod]{
 		Name: member.Name() + " pods",
 		List: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			o.FieldSelector = running
@@ -70,7 +70,7 @@ func newResources(ctx context.Context, member *access.Member, hurry func()) *res
 			return views.watch(ctx, "pods", o)
 		},
 		Example: &podView{},
-		Keep: func(obj runtime.Object, old *pod) (pod, error) {
+		Project: func(obj runtime.Object, old *pod) (pod, error) {
 			p, ok := obj.(*podView)
 			if !ok {
 				return pod{}, fmt.Errorf("unexpected %T", obj)

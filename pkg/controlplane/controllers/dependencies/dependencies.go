@@ -26,8 +26,8 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/patch"
 	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/customizations/changes"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/delivery"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/interpreter/notify"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
 )
 
@@ -94,7 +94,7 @@ func Setup(ctx context.Context, mgr manager.Manager, d Deps) error {
 	err := builder.ControllerManagedBy(mgr).Named(Component).
 		For(&workv1alpha2.ResourceBinding{}, builder.WithPredicates(propagating())).
 		WatchesRawSource(source{r}).
-		WatchesRawSource(changes.Bindings(d.Interpreter, r.client, newBindings, following)).
+		WatchesRawSource(notify.Bindings(d.Interpreter, r.client, newBindings, following)).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: workers,
 			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](base, longest),

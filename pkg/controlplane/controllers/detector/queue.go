@@ -9,7 +9,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/customizations/changes"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/interpreter/notify"
 )
 
 // lowPriority is the priority of work that nobody waits for: the first look at
@@ -78,7 +78,7 @@ type templateSource struct{ d *detector }
 // Start begins to listen.
 func (s templateSource) Start(ctx context.Context, q workQueue) error {
 	s.d.queue.start(q)
-	changes.Listen(s.d.interpreter, func(affects func(schema.GroupVersionKind) bool) { s.d.relearn(ctx, affects) })
+	notify.Listen(s.d.interpreter, func(affects func(schema.GroupVersionKind) bool) { s.d.relearn(ctx, affects) })
 	return s.d.store.Subscribe(s.d.onTemplate)
 }
 

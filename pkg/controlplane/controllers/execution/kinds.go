@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
-	"github.com/karmada-toolkit/karmada/pkg/member/access/mirror"
+	"github.com/karmada-toolkit/karmada/pkg/member/access/informer"
 )
 
 // burst is how long a change of status waits for the next one: controllers in
@@ -45,7 +45,7 @@ type kind struct {
 	gvr    schema.GroupVersionResource
 	gvk    schema.GroupVersionKind
 	works  map[string]int // by Work: how many of its objects are of this type
-	mirror *mirror.Mirror[copied]
+	mirror *informer.Projection[copied]
 	cancel context.CancelFunc
 	// since is when the mirror started.
 	since time.Time
@@ -101,7 +101,7 @@ func (r *runner) releaseLocked(work string, s *state) {
 func (r *runner) mirrorLocked(k *kind) {
 	resource := r.member.Dynamic().Resource(k.gvr)
 	selector := workv1alpha2.ManagedByKarmadaLabel + "=" + workv1alpha2.ManagedByKarmadaLabelValue
-	k.mirror = mirror.New(mirror.Config[copied]{
+	k.mirror = informer.New(informer.Config[copied]{
 		Name: r.cluster + " " + k.gvr.GroupResource().String(),
 		List: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			o.LabelSelector = selector
@@ -112,7 +112,7 @@ func (r *runner) mirrorLocked(k *kind) {
 			return resource.Watch(ctx, o)
 		},
 		Example: &unstructured.Unstructured{},
-		Keep:    func(obj runtime.Object, old *copied) (copied, error) { return r.keep(obj, old) },
+		Project: func(obj runtime.Object, old *copied) (copied, error) { return r.keep(obj, old) },
 		Size:    func(c copied) int { return len(c.content) + len(c.status) + objectOverhead },
 		MaxSize: r.mayKeep,
 		Changed: func(_ types.NamespacedName, old, now *copied) { r.observed(old, now) },

@@ -3,7 +3,7 @@ package execution
 import (
 	"time"
 
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/patience"
+	"github.com/karmada-toolkit/karmada/internal/debounce"
 )
 
 // Pace says how long the status of a Work waits for more of it before it is
@@ -14,7 +14,7 @@ type Pace struct {
 	// Settle is how long objects may take to become healthy: at least 1 s, up to
 	// 10 s where they often take longer, and 80 ms up to 15 s more for each Work of
 	// the cluster that waits too.
-	Settle patience.Limits
+	Settle debounce.Limits
 	// Interval is the least time between two writes. Default 250 ms.
 	Interval time.Duration
 }
@@ -23,10 +23,10 @@ func (p *Pace) complete() {
 	if p.Failure <= 0 {
 		p.Failure = 250 * time.Millisecond
 	}
-	if p.Settle == (patience.Limits{}) {
-		p.Settle = patience.Limits{
-			Settle: time.Second, SettleMax: 10 * time.Second,
-			Crowd: 80 * time.Millisecond, CrowdMax: 15 * time.Second,
+	if p.Settle == (debounce.Limits{}) {
+		p.Settle = debounce.Limits{
+			Settle: time.Second, StableMax: 10 * time.Second,
+			Backlog: 80 * time.Millisecond, BacklogMax: 15 * time.Second,
 		}
 	}
 	if p.Interval <= 0 {

@@ -13,9 +13,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/karmada-toolkit/karmada/internal/debounce"
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/interpreter"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/patience"
 	"github.com/karmada-toolkit/karmada/pkg/member/access"
 )
 
@@ -25,7 +25,7 @@ type runner struct {
 	cluster, namespace string
 	queue              priorityqueue.PriorityQueue[string]
 	log                logr.Logger
-	waiting            patience.Crowd[string]
+	waiting            debounce.Backlog[string]
 
 	base   context.Context //nolint:containedctx // the life of the controller
 	ctx    context.Context //nolint:containedctx // the life of the mirrors, which start when a Work needs them

@@ -16,7 +16,7 @@ import (
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/customizations/changes"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/interpreter/notify"
 )
 
 // background is the priority of work that nobody is waiting for: what was there
@@ -41,7 +41,7 @@ func (c *Controller) run(ctx context.Context, informers cache.Informers) error {
 	if err != nil {
 		return fmt.Errorf("watching works: %w", err)
 	}
-	changes.Listen(c.deps.Interpreter, c.relearn)
+	notify.Listen(c.deps.Interpreter, c.relearn)
 	<-ctx.Done()
 	_ = clusters.RemoveEventHandler(onCluster)
 	_ = works.RemoveEventHandler(onWork)

@@ -1,7 +1,7 @@
-// Package hub holds the types that the aggregated API server works with in
+// Package internalversion holds the types that the aggregated API server works with in
 // memory, and the scheme that ties them to the served version. A hub type has the
 // shape of the served one: converting is a copy of the top level struct.
-package hub
+package internalversion
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"

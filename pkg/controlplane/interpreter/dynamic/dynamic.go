@@ -1,7 +1,7 @@
-// Package customizations makes the interpreter that knows what users teach the
+// Package dynamic makes the interpreter that knows what users teach the
 // control plane, and follows every change of it. The controllers of the control
 // plane and the agents of members use the same one.
-package customizations
+package dynamic
 
 import (
 	"context"

@@ -1,7 +1,7 @@
-// Package patience says how long it is worth waiting for something to settle
+// Package debounce says how long it is worth waiting for something to settle
 // before its intermediate state is published. What arrives in a crowd gets more
 // time, and so does what has been seen to take longer of late.
-package patience
+package debounce
 
 import (
 	"sync"
@@ -12,15 +12,15 @@ import (
 type Limits struct {
 	// Settle is the least that is waited.
 	Settle time.Duration
-	// SettleMax bounds what is waited because others took long. When they take
+	// StableMax bounds what is waited because others took long. When they take
 	// longer still, waiting is of no use and Settle counts.
-	SettleMax time.Duration
-	// Crowd is added for each other one that waits, up to CrowdMax.
-	Crowd, CrowdMax time.Duration
+	StableMax time.Duration
+	// Backlog is added for each other one that waits, up to BacklogMax.
+	Backlog, BacklogMax time.Duration
 }
 
-// Crowd is the set of those that wait. Its zero value is an empty one.
-type Crowd[K comparable] struct {
+// Backlog is the set of those that wait. Its zero value is an empty one.
+type Backlog[K comparable] struct {
 	mu      sync.Mutex
 	members map[K]member
 	waiting int
@@ -39,7 +39,7 @@ const longest = 20 * time.Second
 
 // Wait adds key to those that wait, if it is not among them, and returns how
 // long it may wait in all.
-func (c *Crowd[K]) Wait(key K, now time.Time, l Limits) time.Duration {
+func (c *Backlog[K]) Wait(key K, now time.Time, l Limits) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.members == nil {
@@ -55,14 +55,14 @@ func (c *Crowd[K]) Wait(key K, now time.Time, l Limits) time.Duration {
 	}
 	c.members[key] = m
 	settle := l.Settle
-	if often := 2 * c.typical; often > settle && often <= l.SettleMax {
+	if often := 2 * c.typical; often > settle && often <= l.StableMax {
 		settle = often
 	}
-	return settle + min(time.Duration(c.waiting-1)*l.Crowd, l.CrowdMax)
+	return settle + min(time.Duration(c.waiting-1)*l.Backlog, l.BacklogMax)
 }
 
 // Published says that the state of key was published though it has not settled.
-func (c *Crowd[K]) Published(key K) {
+func (c *Backlog[K]) Published(key K) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if m, ok := c.members[key]; ok && m.waiting {
@@ -73,7 +73,7 @@ func (c *Crowd[K]) Published(key K) {
 }
 
 // Settled takes key from those that wait and learns from how long it took.
-func (c *Crowd[K]) Settled(key K, now time.Time) {
+func (c *Backlog[K]) Settled(key K, now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if m, ok := c.members[key]; ok {
@@ -83,7 +83,7 @@ func (c *Crowd[K]) Settled(key K, now time.Time) {
 }
 
 // Leave takes key from those that wait.
-func (c *Crowd[K]) Leave(key K) {
+func (c *Backlog[K]) Leave(key K) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if m, ok := c.members[key]; ok {
@@ -91,7 +91,7 @@ func (c *Crowd[K]) Leave(key K) {
 	}
 }
 
-func (c *Crowd[K]) removeLocked(key K, m member) {
+func (c *Backlog[K]) removeLocked(key K, m member) {
 	delete(c.members, key)
 	if m.waiting {
 		c.waiting--
@@ -99,7 +99,7 @@ func (c *Crowd[K]) removeLocked(key K, m member) {
 }
 
 // Len returns how many have not settled.
-func (c *Crowd[K]) Len() int {
+func (c *Backlog[K]) Len() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(c.members)

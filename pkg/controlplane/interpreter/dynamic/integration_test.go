@@ -1,6 +1,6 @@
 //go:build integration
 
-package customizations_test
+package dynamic_test
 
 import (
 	"context"
@@ -27,8 +27,8 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/testenv"
 	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/apis/crds"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/customizations"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/interpreter"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/interpreter/dynamic"
 )
 
 // requests records what is asked of the API server.
@@ -136,7 +136,7 @@ func start(t *testing.T, before ...client.Object) *world {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	if w.in, err = customizations.NewInterpreter(ctx, mgr); err != nil {
+	if w.in, err = dynamic.NewInterpreter(ctx, mgr); err != nil {
 		t.Fatal(err)
 	}
 	w.in.OnChange(w.news.listen)

@@ -1,4 +1,4 @@
-package patience
+package debounce
 
 import (
 	"testing"
@@ -6,9 +6,9 @@ import (
 )
 
 func TestCrowd(t *testing.T) {
-	l := Limits{Settle: time.Second, SettleMax: 10 * time.Second, Crowd: 100 * time.Millisecond, CrowdMax: time.Second}
+	l := Limits{Settle: time.Second, StableMax: 10 * time.Second, Backlog: 100 * time.Millisecond, BacklogMax: time.Second}
 	at := func(s int) time.Time { return time.Unix(int64(s), 0) }
-	c := &Crowd[string]{}
+	c := &Backlog[string]{}
 	want := func(name string, got, want time.Duration) {
 		t.Helper()
 		if got != want {

@@ -1,4 +1,4 @@
-package hub
+package internalversion
 
 import (
 	"net/url"

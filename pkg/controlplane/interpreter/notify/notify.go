@@ -1,6 +1,6 @@
-// Package changes has objects looked at again when their kind gets other rules,
+// Package notify has objects looked at again when their kind gets other rules,
 // and no others.
-package changes
+package notify
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package mirror
+package informer
 
 import (
 	"context"
@@ -64,10 +64,10 @@ func (l *lister) list(_ context.Context, o metav1.ListOptions) (runtime.Object, 
 	return list, nil
 }
 
-func (l *lister) mirror(maxSize int) *Mirror[string] {
+func (l *lister) mirror(maxSize int) *Projection[string] {
 	return New(Config[string]{
 		Name: "test", List: l.list,
-		Keep: func(obj runtime.Object, _ *string) (string, error) {
+		Project: func(obj runtime.Object, _ *string) (string, error) {
 			u, ok := obj.(*unstructured.Unstructured)
 			if !ok {
 				return "", errors.New("unexpected")

@@ -1,4 +1,4 @@
-package customizations
+package dynamic
 
 import (
 	"errors"

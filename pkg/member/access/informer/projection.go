@@ -1,6 +1,6 @@
-// Package mirror follows the objects of one kind in a cluster and keeps of each
+// Package informer follows the objects of one kind in a cluster and keeps of each
 // only what its user needs.
-package mirror
+package informer
 
 import (
 	"context"
@@ -33,9 +33,9 @@ type Config[T any] struct {
 	Watch func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error)
 	// Example is an object of the type that List and Watch return.
 	Example runtime.Object
-	// Keep returns what is kept of an object. old is what was kept of it before,
+	// Project returns what is kept of an object. old is what was kept of it before,
 	// or nil; parts of it may be shared.
-	Keep func(obj runtime.Object, old *T) (T, error)
+	Project func(obj runtime.Object, old *T) (T, error)
 	// Size returns how many bytes what is kept of an object takes, about. Optional.
 	Size func(value T) int
 	// MaxSize returns how many bytes all objects may take together. Default: no
@@ -52,8 +52,8 @@ type Config[T any] struct {
 	Recovered func()
 }
 
-// Mirror is the set of what is kept.
-type Mirror[T any] struct {
+// Projection is the set of what is kept.
+type Projection[T any] struct {
 	cfg    Config[T]
 	listed chan struct{}
 
@@ -89,12 +89,12 @@ type source struct{ *cache.ListWatch }
 func (source) IsWatchListSemanticsUnSupported() bool { return true }
 
 // New returns an empty mirror; Run fills it.
-func New[T any](cfg Config[T]) *Mirror[T] {
-	return &Mirror[T]{cfg: cfg, listed: make(chan struct{}), items: map[types.NamespacedName]*T{}, page: pageSize}
+func New[T any](cfg Config[T]) *Projection[T] {
+	return &Projection[T]{cfg: cfg, listed: make(chan struct{}), items: map[types.NamespacedName]*T{}, page: pageSize}
 }
 
 // Run follows the objects until ctx ends.
-func (m *Mirror[T]) Run(ctx context.Context) {
+func (m *Projection[T]) Run(ctx context.Context) {
 	from := source{&cache.ListWatch{ListWithContextFunc: m.list, WatchFuncWithContext: m.watch}}
 	reflector := cache.NewReflectorWithOptions(from, m.cfg.Example, (*store[T])(m), cache.ReflectorOptions{
 		Name:    m.cfg.Name,
@@ -114,7 +114,7 @@ func (m *Mirror[T]) Run(ctx context.Context) {
 }
 
 // Listed says whether all objects have been seen once.
-func (m *Mirror[T]) Listed() bool {
+func (m *Projection[T]) Listed() bool {
 	select {
 	case <-m.listed:
 		return true
@@ -124,31 +124,31 @@ func (m *Mirror[T]) Listed() bool {
 }
 
 // WhenListed is closed when all objects have been seen once.
-func (m *Mirror[T]) WhenListed() <-chan struct{} { return m.listed }
+func (m *Projection[T]) WhenListed() <-chan struct{} { return m.listed }
 
 // Failure returns why the last attempt to list or watch failed, or nil.
-func (m *Mirror[T]) Failure() error {
+func (m *Projection[T]) Failure() error {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	return m.failure
 }
 
 // Get returns what is kept of an object, or nil. It is shared and read-only.
-func (m *Mirror[T]) Get(key types.NamespacedName) *T {
+func (m *Projection[T]) Get(key types.NamespacedName) *T {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	return m.items[key]
 }
 
 // Len returns the number of objects.
-func (m *Mirror[T]) Len() int {
+func (m *Projection[T]) Len() int {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	return len(m.items)
 }
 
 // Retry tries again at once if the last attempt failed, instead of waiting.
-func (m *Mirror[T]) Retry() {
+func (m *Projection[T]) Retry() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.failure != nil && m.retry != nil {
@@ -156,7 +156,7 @@ func (m *Mirror[T]) Retry() {
 	}
 }
 
-func (m *Mirror[T]) list(ctx context.Context, _ metav1.ListOptions) (runtime.Object, error) {
+func (m *Projection[T]) list(ctx context.Context, _ metav1.ListOptions) (runtime.Object, error) {
 	ctx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()
 	list, err := m.pages(ctx)
@@ -181,7 +181,7 @@ func (l *keptList) DeepCopyObject() runtime.Object { return l }
 
 // pages lists all objects page by page, and keeps of each page what is needed before
 // it reads the next.
-func (m *Mirror[T]) pages(ctx context.Context) (*keptList, error) {
+func (m *Projection[T]) pages(ctx context.Context) (*keptList, error) {
 	out := &keptList{}
 	options := metav1.ListOptions{Limit: m.limit(0)}
 	for expired, short := 0, 0; ; {
@@ -222,7 +222,7 @@ func (m *Mirror[T]) pages(ctx context.Context) (*keptList, error) {
 
 // limit sets the size of pages, unless it is 0, and returns it. What was too large stays
 // so until a list succeeds: a member whose every answer is too large is asked once.
-func (m *Mirror[T]) limit(set int64) int64 {
+func (m *Projection[T]) limit(set int64) int64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if set > 0 {
@@ -232,7 +232,7 @@ func (m *Mirror[T]) limit(set int64) int64 {
 }
 
 // collect adds an object to a list.
-func (m *Mirror[T]) collect(list *keptList, obj runtime.Object) error {
+func (m *Projection[T]) collect(list *keptList, obj runtime.Object) error {
 	key, value, err := (*store[T])(m).convert(obj)
 	if err != nil {
 		return err
@@ -245,7 +245,7 @@ func (m *Mirror[T]) collect(list *keptList, obj runtime.Object) error {
 	return nil
 }
 
-func (m *Mirror[T]) sizeOf(key types.NamespacedName, value *T) int {
+func (m *Projection[T]) sizeOf(key types.NamespacedName, value *T) int {
 	const overhead = 64
 	size := overhead + len(key.Namespace) + len(key.Name)
 	if m.cfg.Size != nil && value != nil {
@@ -254,20 +254,20 @@ func (m *Mirror[T]) sizeOf(key types.NamespacedName, value *T) int {
 	return size
 }
 
-func (m *Mirror[T]) maxSize() int {
+func (m *Projection[T]) maxSize() int {
 	if m.cfg.MaxSize == nil {
 		return math.MaxInt
 	}
 	return m.cfg.MaxSize()
 }
 
-func (m *Mirror[T]) watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+func (m *Projection[T]) watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	w, err := m.cfg.Watch(ctx, options)
 	m.outcome(ctx, err)
 	return w, err
 }
 
-func (m *Mirror[T]) outcome(ctx context.Context, err error) {
+func (m *Projection[T]) outcome(ctx context.Context, err error) {
 	if ctx.Err() != nil {
 		return
 	}
@@ -283,8 +283,8 @@ func (m *Mirror[T]) outcome(ctx context.Context, err error) {
 	}
 }
 
-// store is the side of a Mirror that the reflector writes to.
-type store[T any] Mirror[T]
+// store is the side of a Projection that the reflector writes to.
+type store[T any] Projection[T]
 
 // kept is an object whose conversion is done; lists are collected in this form.
 type kept[T any] struct {
@@ -309,7 +309,7 @@ func (s *store[T]) convert(in any) (types.NamespacedName, *T, error) {
 		return types.NamespacedName{}, nil, fmt.Errorf("mirroring %s: %w", s.cfg.Name, err)
 	}
 	key := types.NamespacedName{Namespace: m.GetNamespace(), Name: m.GetName()}
-	value, err := s.cfg.Keep(obj, (*Mirror[T])(s).Get(key))
+	value, err := s.cfg.Project(obj, (*Projection[T])(s).Get(key))
 	if err != nil {
 		return key, nil, fmt.Errorf("mirroring %s %s: %w", s.cfg.Name, key, err)
 	}
@@ -324,7 +324,7 @@ func (s *store[T]) Add(in any) error {
 	}
 	if !s.fits(key, value) {
 		err := fmt.Errorf("watching %s: %w", s.cfg.Name, errTooMany)
-		(*Mirror[T])(s).outcome(context.Background(), err)
+		(*Projection[T])(s).outcome(context.Background(), err)
 		return err
 	}
 	s.put(key, value)
@@ -333,7 +333,7 @@ func (s *store[T]) Add(in any) error {
 
 // fits reports whether there is room for an object.
 func (s *store[T]) fits(key types.NamespacedName, value *T) bool {
-	m := (*Mirror[T])(s)
+	m := (*Projection[T])(s)
 	size := m.sizeOf(key, value)
 	most := m.maxSize()
 	s.mu.RLock()
@@ -383,7 +383,7 @@ func (s *store[T]) Replace(list []any, _ string) error {
 	for _, key := range gone {
 		s.put(key, nil)
 	}
-	if !(*Mirror[T])(s).Listed() {
+	if !(*Projection[T])(s).Listed() {
 		close(s.listed)
 		if s.cfg.Listed != nil {
 			s.cfg.Listed()
@@ -397,13 +397,13 @@ func (s *store[T]) put(key types.NamespacedName, value *T) {
 	s.mu.Lock()
 	old := s.items[key]
 	if old != nil {
-		s.size -= (*Mirror[T])(s).sizeOf(key, old)
+		s.size -= (*Projection[T])(s).sizeOf(key, old)
 	}
 	if value == nil {
 		delete(s.items, key)
 	} else {
 		s.items[key] = value
-		s.size += (*Mirror[T])(s).sizeOf(key, value)
+		s.size += (*Projection[T])(s).sizeOf(key, value)
 	}
 	s.mu.Unlock()
 	if s.cfg.Changed != nil && (old != nil || value != nil) {
@@ -412,7 +412,7 @@ func (s *store[T]) put(key types.NamespacedName, value *T) {
 }
 
 // Each calls fn for every object, in no order. fn must not call the mirror.
-func (m *Mirror[T]) Each(fn func(key types.NamespacedName, value *T)) {
+func (m *Projection[T]) Each(fn func(key types.NamespacedName, value *T)) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	for key, value := range m.items {

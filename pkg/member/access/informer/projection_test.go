@@ -1,4 +1,4 @@
-package mirror_test
+package informer_test
 
 import (
 	"context"
@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/karmada-toolkit/karmada/pkg/member/access/accesstest"
-	"github.com/karmada-toolkit/karmada/pkg/member/access/mirror"
+	"github.com/karmada-toolkit/karmada/pkg/member/access/informer"
 )
 
 const path = "/api/v1/namespaces/ns/configmaps/"
@@ -56,7 +56,7 @@ func (s *seen) want(t *testing.T, want ...string) {
 	s.list = nil
 }
 
-func start(t *testing.T, server *accesstest.Server, s *seen) *mirror.Mirror[string] {
+func start(t *testing.T, server *accesstest.Server, s *seen) *informer.Projection[string] {
 	t.Helper()
 	resource := dynamic.NewForConfigOrDie(server.Config()).Resource(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"})
 	text := func(v *string) string {
@@ -65,14 +65,14 @@ func start(t *testing.T, server *accesstest.Server, s *seen) *mirror.Mirror[stri
 		}
 		return *v
 	}
-	m := mirror.New(mirror.Config[string]{
+	m := informer.New(informer.Config[string]{
 		Name: "test",
 		List: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return resource.List(ctx, o) },
 		Watch: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 			return resource.Watch(ctx, o)
 		},
 		Example: &unstructured.Unstructured{},
-		Keep: func(obj runtime.Object, _ *string) (string, error) {
+		Project: func(obj runtime.Object, _ *string) (string, error) {
 			u, ok := obj.(*unstructured.Unstructured)
 			if !ok {
 				return "", errors.New("unexpected")
