@@ -9,6 +9,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 
+	"github.com/karmada-toolkit/karmada/internal/progress"
 	"github.com/karmada-toolkit/karmada/pkg/init/components"
 )
 
@@ -36,7 +37,7 @@ func TestAnswers_WaitsForWhatIsNotReadyAfterAll(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				begun := time.Now()
 				o := NewOptions()
-				s := &state{Deps: Deps{Progress: quiet{}, Now: time.Now}, options: &o, board: newBoard(nil, nil, "", time.Now)}
+				s := &state{Deps: Deps{Progress: progress.Discard{}, Now: time.Now}, options: &o, board: newBoard(nil, nil, "", time.Now)}
 				err := s.answers(t.Context(), "https://here", []string{components.APIServer}, func(context.Context) error {
 					since := time.Since(begun)
 					ready := int32(1)

@@ -25,6 +25,7 @@ import (
 	fakeclient "sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/karmada-toolkit/karmada/internal/kube"
+	"github.com/karmada-toolkit/karmada/internal/progress"
 	"github.com/karmada-toolkit/karmada/pkg/init/components"
 )
 
@@ -55,7 +56,7 @@ func preflightOf(t *testing.T, host *fake.Clientset, change func(*Options)) erro
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &state{Deps: Deps{Progress: quiet{}, Now: time.Now}, options: &o, hostAPI: host, facts: f}
+	s := &state{Deps: Deps{Progress: progress.Discard{}, Now: time.Now}, options: &o, hostAPI: host, facts: f}
 	return s.preflight(t.Context())
 }
 

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/karmada-toolkit/karmada/internal/apply"
+	"github.com/karmada-toolkit/karmada/internal/progress"
 )
 
 func TestPhases_ComeAfterThoseTheyNeed(t *testing.T) {
@@ -79,7 +80,7 @@ func (r *recorder) phase(name string, err error, needs ...string) Phase {
 }
 
 func TestRunPhases_OrderAndFailure(t *testing.T) {
-	s := &state{Deps: Deps{Progress: quiet{}}}
+	s := &state{Deps: Deps{Progress: progress.Discard{}}}
 	var r recorder
 	err := s.runPhases(t.Context(), []Phase{
 		r.phase(phaseCertificates, nil, phasePreflight), r.phase(phasePreflight, nil), r.phase(phaseNamespace, errors.New("no"), phaseCertificates), r.phase(phaseEtcd, nil, phaseNamespace),

@@ -18,6 +18,7 @@ import (
 
 	"github.com/karmada-toolkit/karmada/internal/apply"
 	"github.com/karmada-toolkit/karmada/internal/kube"
+	"github.com/karmada-toolkit/karmada/internal/progress"
 	"github.com/karmada-toolkit/karmada/pkg/init/components"
 )
 
@@ -33,20 +34,10 @@ type Deps struct {
 	// Archive is the path of the image archive that the nodes have, or will have;
 	// empty means none.
 	Archive string
-	// Progress is told of the phases. It is called from several goroutines.
-	Progress Progress
+	// Progress receives the phases and what they wait for.
+	Progress progress.Reporter
 	// Now is the clock.
 	Now func() time.Time
-}
-
-// Progress is told what an installation does.
-type Progress interface {
-	// Begin says that a step has begun.
-	Begin(step string)
-	// Waiting says what a step that takes long is waiting for.
-	Waiting(step, what string)
-	// Done says that a step is done and what came of it.
-	Done(step, result string)
 }
 
 // Result is what came of an installation.
@@ -128,9 +119,9 @@ func Run(ctx context.Context, d Deps, o Options) (*Result, error) {
 // newState reads what there is.
 func newState(ctx context.Context, d Deps, o *Options) (*state, error) {
 	if d.Progress == nil {
-		d.Progress = quiet{}
+		d.Progress = progress.Discard{}
 	}
-	d.Progress = &attentive{Progress: d.Progress, now: d.Now, said: map[string]time.Time{}, talks: map[string]bool{}}
+	d.Progress = &attentive{Reporter: d.Progress, now: d.Now, said: map[string]time.Time{}, talks: map[string]bool{}}
 	s := &state{Deps: d, options: o}
 	s.Progress.Begin(stepHost)
 	defer s.remind(ctx, stepHost, "the host cluster to answer")()
@@ -172,9 +163,9 @@ func newState(ctx context.Context, d Deps, o *Options) (*state, error) {
 // stepHost is told of before the phases.
 const stepHost = "host"
 
-// attentive is a Progress that knows when it was last told of a step.
+// attentive is a Reporter that knows when it was last told of a step.
 type attentive struct {
-	Progress
+	progress.Reporter
 	now func() time.Time
 
 	mu   sync.Mutex
@@ -189,16 +180,16 @@ func (a *attentive) note(step string, talks bool) {
 	a.said[step], a.talks[step] = a.now(), a.talks[step] || talks
 }
 
-// Begin implements Progress.
+// Begin implements progress.Reporter.
 func (a *attentive) Begin(step string) {
 	a.note(step, false)
-	a.Progress.Begin(step)
+	a.Reporter.Begin(step)
 }
 
-// Waiting implements Progress.
+// Waiting implements progress.Reporter.
 func (a *attentive) Waiting(step, what string) {
 	a.note(step, true)
-	a.Progress.Waiting(step, what)
+	a.Reporter.Waiting(step, what)
 }
 
 // silent says whether a step was not told of for a while.
@@ -229,19 +220,13 @@ func (s *state) remind(ctx context.Context, step, what string) (stop func()) {
 			case <-tick.C:
 				if a.silent(step) {
 					a.note(step, false)
-					a.Progress.Waiting(step, what)
+					a.Reporter.Waiting(step, what)
 				}
 			}
 		}
 	}()
 	return stop
 }
-
-type quiet struct{}
-
-func (quiet) Begin(string)           {}
-func (quiet) Waiting(string, string) {}
-func (quiet) Done(string, string)    {}
 
 // runPhases runs each phase as soon as those that it needs are done. The first
 // failure stops all.

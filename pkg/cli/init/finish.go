@@ -70,7 +70,7 @@ func finish(e *env.Env, r *installer.Result, took time.Duration) error {
 	}
 	outcome := "Nothing had to be changed."
 	if r.Changed() {
-		outcome = "It took " + seconds(took) + "."
+		outcome = fmt.Sprintf("It took %.1fs.", took.Seconds())
 	}
 	var out strings.Builder
 	fmt.Fprintf(&out, "%s%s%s\nKarmada is installed successfully. %s\n", rule, logo, rule, outcome)

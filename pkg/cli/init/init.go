@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/karmada-toolkit/karmada/internal/progress"
 	"github.com/karmada-toolkit/karmada/pkg/cli/env"
 	installer "github.com/karmada-toolkit/karmada/pkg/init"
 )
@@ -111,7 +112,7 @@ func run(ctx context.Context, e *env.Env, o installer.Options, out output, load 
 	if err != nil {
 		return err
 	}
-	p := newProgress(e.ErrOut, e.Now)
+	p := progress.NewPrinter(e.ErrOut, e.Now, progress.Timeline)
 	archive, err := archiveOf(load)
 	if err != nil {
 		return err

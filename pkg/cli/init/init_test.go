@@ -110,35 +110,3 @@ func TestArguments(t *testing.T) {
 		}
 	}
 }
-
-func TestProgress_TellsWhatIsNewAndNamesTheRest(t *testing.T) {
-	var out bytes.Buffer
-	now := time.Unix(0, 0)
-	p := newProgress(&out, func() time.Time { return now })
-	for _, step := range []string{"a", "b", "c"} {
-		p.Begin(step)
-	}
-	now = now.Add(2 * time.Second)
-	p.Waiting("a", "0 of 1 pods ready")
-	now = now.Add(2 * time.Second)
-	p.Waiting("b", "0 of 1 pods ready")
-	p.Waiting("c", "0 of 1 pods ready")
-	now = now.Add(2 * time.Second)
-	p.Waiting("c", "0 of 1 pods ready")
-	p.Done("a", "ready")
-	p.Waiting("a", "too late")
-	now = now.Add(2 * time.Second)
-	p.Waiting("b", "0 of 1 pods ready: no image")
-	want := "" +
-		"  …   2.0s  a: 0 of 1 pods ready\n" +
-		"  …   4.0s  b: 0 of 1 pods ready\n" +
-		"  …   4.0s  still waiting for a\n" +
-		"  …   6.0s  c: 0 of 1 pods ready\n" +
-		"  …   6.0s  still waiting for a, b\n" +
-		"  ✓   6.0s  a: ready (6.0s)\n" +
-		"  …   8.0s  b: 0 of 1 pods ready: no image\n" +
-		"  …   8.0s  still waiting for c\n"
-	if out.String() != want {
-		t.Errorf("got:\n%swant:\n%s", out.String(), want)
-	}
-}

@@ -1,0 +1,74 @@
+package progress
+
+import (
+	"bytes"
+	"testing"
+	"time"
+)
+
+func TestPrinter_PrintsNewReasonsAndNamesTheOtherSteps(t *testing.T) {
+	var out bytes.Buffer
+	now := time.Unix(0, 0)
+	p := NewPrinter(&out, func() time.Time { return now }, Timeline)
+	for _, step := range []string{"a", "b", "c"} {
+		p.Begin(step)
+	}
+	now = now.Add(2 * time.Second)
+	p.Waiting("a", "0 of 1 pods ready")
+	now = now.Add(2 * time.Second)
+	p.Waiting("b", "0 of 1 pods ready")
+	p.Waiting("c", "0 of 1 pods ready")
+	now = now.Add(2 * time.Second)
+	p.Waiting("c", "0 of 1 pods ready")
+	p.Done("a", "ready")
+	p.Waiting("a", "too late")
+	now = now.Add(2 * time.Second)
+	p.Waiting("b", "0 of 1 pods ready: no image")
+	want := "" +
+		"  …   2.0s  a: 0 of 1 pods ready\n" +
+		"  …   4.0s  b: 0 of 1 pods ready\n" +
+		"  …   4.0s  still waiting for a\n" +
+		"  …   6.0s  c: 0 of 1 pods ready\n" +
+		"  …   6.0s  still waiting for a, b\n" +
+		"  ✓   6.0s  a: ready (6.0s)\n" +
+		"  …   8.0s  b: 0 of 1 pods ready: no image\n" +
+		"  …   8.0s  still waiting for c\n"
+	if out.String() != want {
+		t.Errorf("got:\n%swant:\n%s", out.String(), want)
+	}
+}
+
+func TestPrinter_RepeatsAReasonThatDoesNotChange(t *testing.T) {
+	var out bytes.Buffer
+	now := time.Unix(0, 0)
+	p := NewPrinter(&out, func() time.Time { return now }, Timeline)
+	p.Begin("a")
+	for range 2 {
+		p.Waiting("a", "0 of 1 pods ready")
+		now = now.Add(15 * time.Second)
+	}
+	want := "  …   0.0s  a: 0 of 1 pods ready\n  …  15.0s  a: 0 of 1 pods ready\n"
+	if out.String() != want {
+		t.Errorf("got:\n%swant:\n%s", out.String(), want)
+	}
+}
+
+func TestPrinter_ColumnsShowHowLongStepsTook(t *testing.T) {
+	var out bytes.Buffer
+	now := time.Unix(0, 0)
+	p := NewPrinter(&out, func() time.Time { return now }, Columns)
+	now = now.Add(time.Minute)
+	p.Begin("member1")
+	now = now.Add(2100 * time.Millisecond)
+	p.Waiting("member1", "the API server to answer")
+	now = now.Add(2 * time.Second)
+	p.Waiting("member1", "the API server to answer")
+	p.Done("member1", "Kubernetes v1.36.3")
+	want := "" +
+		"  … member1              2.1s  waiting for the API server to answer\n" +
+		"  …                      4.1s  still waiting for member1\n" +
+		"  ✓ member1              4.1s  Kubernetes v1.36.3\n"
+	if out.String() != want {
+		t.Errorf("got:\n%swant:\n%s", out.String(), want)
+	}
+}
