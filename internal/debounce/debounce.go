@@ -1,6 +1,6 @@
-// Package debounce says how long it is worth waiting for something to settle
-// before its intermediate state is published. What arrives in a crowd gets more
-// time, and so does what has been seen to take longer of late.
+// Package debounce computes how long to delay the publication of an unstable state.
+// The delay grows with the number of keys that wait at the same time, and with the
+// time that recent keys needed to become stable.
 package debounce
 
 import (
@@ -8,99 +8,98 @@ import (
 	"time"
 )
 
-// Limits bound the wait.
+// Limits bound the delay.
 type Limits struct {
-	// Settle is the least that is waited.
-	Settle time.Duration
-	// StableMax bounds what is waited because others took long. When they take
-	// longer still, waiting is of no use and Settle counts.
+	// Stable is the minimum delay.
+	Stable time.Duration
+	// StableMax bounds the delay that follows from the time that recent keys needed.
+	// When they need longer than that, a delay has no benefit and Stable applies.
 	StableMax time.Duration
-	// Backlog is added for each other one that waits, up to BacklogMax.
-	Backlog, BacklogMax time.Duration
+	// PerWaiting is added for each other key that waits, up to PerWaitingMax.
+	PerWaiting, PerWaitingMax time.Duration
 }
 
-// Backlog is the set of those that wait. Its zero value is an empty one.
+// Backlog is the set of keys whose state is not stable. The zero value is empty.
 type Backlog[K comparable] struct {
 	mu      sync.Mutex
-	members map[K]member
+	entries map[K]entry
 	waiting int
-	typical time.Duration
+	typical time.Duration // moving average of the time that keys needed
 }
 
-// member is one that has not settled yet; it no longer waits once its state was
-// published as it is.
-type member struct {
+// entry is a key that is not stable. It waits until its state is published.
+type entry struct {
 	since   time.Time
 	waiting bool
 }
 
-// longest is the most that one that took long counts for.
-const longest = 20 * time.Second
+// maxSample bounds the weight of a single key in the moving average.
+const maxSample = 20 * time.Second
 
-// Wait adds key to those that wait, if it is not among them, and returns how
-// long it may wait in all.
-func (c *Backlog[K]) Wait(key K, now time.Time, l Limits) time.Duration {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.members == nil {
-		c.members = map[K]member{}
+// Wait adds key unless it is waiting already, and returns the total delay of its
+// publication.
+func (b *Backlog[K]) Wait(key K, now time.Time, l Limits) time.Duration {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.entries == nil {
+		b.entries = map[K]entry{}
 	}
-	m, ok := c.members[key]
+	e, ok := b.entries[key]
 	if !ok {
-		m.since = now
+		e.since = now
 	}
-	if !m.waiting {
-		m.waiting = true
-		c.waiting++
+	if !e.waiting {
+		e.waiting = true
+		b.waiting++
 	}
-	c.members[key] = m
-	settle := l.Settle
-	if often := 2 * c.typical; often > settle && often <= l.StableMax {
-		settle = often
+	b.entries[key] = e
+	delay := l.Stable
+	if expected := 2 * b.typical; expected > delay && expected <= l.StableMax {
+		delay = expected
 	}
-	return settle + min(time.Duration(c.waiting-1)*l.Backlog, l.BacklogMax)
+	return delay + min(time.Duration(b.waiting-1)*l.PerWaiting, l.PerWaitingMax)
 }
 
-// Published says that the state of key was published though it has not settled.
-func (c *Backlog[K]) Published(key K) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if m, ok := c.members[key]; ok && m.waiting {
-		m.waiting = false
-		c.members[key] = m
-		c.waiting--
-	}
-}
-
-// Settled takes key from those that wait and learns from how long it took.
-func (c *Backlog[K]) Settled(key K, now time.Time) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if m, ok := c.members[key]; ok {
-		c.removeLocked(key, m)
-		c.typical += (min(now.Sub(m.since), longest) - c.typical) / 4
+// Publish records that the unstable state of key was published: key no longer waits.
+func (b *Backlog[K]) Publish(key K) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if e, ok := b.entries[key]; ok && e.waiting {
+		e.waiting = false
+		b.entries[key] = e
+		b.waiting--
 	}
 }
 
-// Leave takes key from those that wait.
-func (c *Backlog[K]) Leave(key K) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if m, ok := c.members[key]; ok {
-		c.removeLocked(key, m)
+// Done removes key, which is stable, and takes the time it needed into account.
+func (b *Backlog[K]) Done(key K, now time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if e, ok := b.entries[key]; ok {
+		b.removeLocked(key, e)
+		b.typical += (min(now.Sub(e.since), maxSample) - b.typical) / 4
 	}
 }
 
-func (c *Backlog[K]) removeLocked(key K, m member) {
-	delete(c.members, key)
-	if m.waiting {
-		c.waiting--
+// Forget removes key without taking the time it needed into account.
+func (b *Backlog[K]) Forget(key K) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if e, ok := b.entries[key]; ok {
+		b.removeLocked(key, e)
 	}
 }
 
-// Len returns how many have not settled.
-func (c *Backlog[K]) Len() int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return len(c.members)
+func (b *Backlog[K]) removeLocked(key K, e entry) {
+	delete(b.entries, key)
+	if e.waiting {
+		b.waiting--
+	}
+}
+
+// Len returns the number of keys that are not stable.
+func (b *Backlog[K]) Len() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.entries)
 }

@@ -160,7 +160,7 @@ func (r *Reconciler) binding(ctx context.Context, binding workv1alpha2.Binding, 
 	if same && !flip {
 		s.dirtySince = time.Time{}
 		if sum.progress == settled {
-			r.waiting.Settled(key, now)
+			r.waiting.Done(key, now)
 		}
 		return 0, nil
 	}
@@ -180,7 +180,7 @@ func (r *Reconciler) binding(ctx context.Context, binding workv1alpha2.Binding, 
 		return 0, err
 	}
 	s.dirtySince, s.writtenAt = time.Time{}, now
-	r.waiting.Published(key)
+	r.waiting.Publish(key)
 	r.aggregated(binding, !same)
 	return 0, nil
 }
@@ -191,9 +191,9 @@ func (r *Reconciler) patience(key types.NamespacedName, p progress, now time.Tim
 	case unsettled, pending, silent:
 		return r.waiting.Wait(key, now, r.deps.Pace.Settle)
 	case settled:
-		r.waiting.Settled(key, now)
+		r.waiting.Done(key, now)
 	case failed:
-		r.waiting.Leave(key)
+		r.waiting.Forget(key)
 	}
 	return 0
 }
@@ -232,7 +232,7 @@ func (r *Reconciler) forget(key types.NamespacedName) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.states, key)
-	r.waiting.Leave(key)
+	r.waiting.Forget(key)
 }
 
 // conflict says whether an error is one of a write that came too late.

@@ -37,8 +37,8 @@ func (p *Pace) complete() {
 	}
 	if p.Settle == (debounce.Limits{}) {
 		p.Settle = debounce.Limits{
-			Settle: time.Second, StableMax: 10 * time.Second,
-			Backlog: 60 * time.Millisecond, BacklogMax: 15 * time.Second,
+			Stable: time.Second, StableMax: 10 * time.Second,
+			PerWaiting: 60 * time.Millisecond, PerWaitingMax: 15 * time.Second,
 		}
 	}
 }

@@ -49,7 +49,7 @@ func newDefinitions(ctx context.Context, member *access.Member, changed func()) 
 			return p.ResourceVersion, nil
 		},
 		Changed: func(_ types.NamespacedName, old, now *string) {
-			if m.Listed() && (old == nil || now == nil || *old != *now) {
+			if m.HasSynced() && (old == nil || now == nil || *old != *now) {
 				changed()
 			}
 		},

@@ -56,7 +56,7 @@ func newResources(ctx context.Context, member *access.Member, hurry func()) *res
 		},
 		Size:    func(n node) int { return n.allocatable.size() },
 		MaxSize: func() int { return maxKept },
-		Listed:  hurry,
+		Synced:  hurry,
 		Failed:  func(error) { hurry() },
 	})
 	r.pods = informer.New(informer.Config[pod]{
@@ -79,7 +79,7 @@ func newResources(ctx context.Context, member *access.Member, hurry func()) *res
 		},
 		Size:    func(p pod) int { return len(p.node) + p.requests.size() },
 		MaxSize: func() int { return maxKept },
-		Listed:  hurry,
+		Synced:  hurry,
 	})
 	r.done.Go(func() { r.nodes.Run(ctx) })
 	r.done.Go(func() { r.pods.Run(ctx) })
@@ -104,7 +104,7 @@ func (r *resources) stop() {
 
 // summary adds up what is in view; known is false until all of it is.
 func (r *resources) summary(models []clusterv1alpha1.ResourceModel) (n *clusterv1alpha1.NodeSummary, s *clusterv1alpha1.ResourceSummary, known bool) {
-	if r == nil || !r.nodes.Listed() || !r.pods.Listed() {
+	if r == nil || !r.nodes.HasSynced() || !r.pods.HasSynced() {
 		return nil, nil, false
 	}
 	nodes := make(map[string]node, r.nodes.Len())

@@ -123,7 +123,7 @@ func (r *runner) applyObject(ctx context.Context, member *access.Member, work *w
 		o.taught, o.applied = edition, false
 	}
 	now := r.c.deps.Clock.Now()
-	seen, listed := o.kind.mirror.Get(o.key), o.kind.mirror.Listed()
+	seen, listed := o.kind.mirror.Get(o.key), o.kind.mirror.HasSynced()
 	want := s.decide(o, seen, listed, meta.FindStatusCondition(work.Status.Conditions, workv1alpha1.WorkApplied) != nil, now)
 	if want == listing {
 		if left := listWithin - now.Sub(o.kind.since); left > 0 {

@@ -169,7 +169,7 @@ func (b *bench) observed(path string) {
 		for _, k := range b.runner.kinds {
 			for _, o := range b.runner.works["w"].objects {
 				switch seen := k.mirror.Get(o.key); {
-				case want == nil && seen == nil && k.mirror.Listed():
+				case want == nil && seen == nil && k.mirror.HasSynced():
 					return nil
 				case want != nil && seen != nil && seen.version == want.GetResourceVersion():
 					return nil

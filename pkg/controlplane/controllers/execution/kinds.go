@@ -116,7 +116,7 @@ func (r *runner) mirrorLocked(k *kind) {
 		Size:    func(c copied) int { return len(c.content) + len(c.status) + objectOverhead },
 		MaxSize: r.mayKeep,
 		Changed: func(_ types.NamespacedName, old, now *copied) { r.observed(old, now) },
-		Listed:  func() { r.listed(k) },
+		Synced:  func() { r.listed(k) },
 	})
 	ctx, cancel := context.WithCancel(r.ctx)
 	k.cancel, k.since = cancel, r.c.deps.Clock.Now()

@@ -25,8 +25,8 @@ func (p *Pace) complete() {
 	}
 	if p.Settle == (debounce.Limits{}) {
 		p.Settle = debounce.Limits{
-			Settle: time.Second, StableMax: 10 * time.Second,
-			Backlog: 80 * time.Millisecond, BacklogMax: 15 * time.Second,
+			Stable: time.Second, StableMax: 10 * time.Second,
+			PerWaiting: 80 * time.Millisecond, PerWaitingMax: 15 * time.Second,
 		}
 	}
 	if p.Interval <= 0 {

@@ -51,7 +51,7 @@ func (r *runner) report(ctx context.Context, work *workv1alpha1.Work, s *state, 
 	if equality.Semantic.DeepEqual(before, after) {
 		s.dirtySince = time.Time{}
 		if what == settled {
-			r.waiting.Settled(work.Name, now)
+			r.waiting.Done(work.Name, now)
 		}
 		return 0, err
 	}
@@ -67,11 +67,15 @@ func (r *runner) report(ctx context.Context, work *workv1alpha1.Work, s *state, 
 	if wait := r.c.deps.Pace.wait(what, now, s.dirtySince, s.writtenAt, r.patience(work.Name, what, now)); wait > 0 {
 		return wait, err
 	}
-	if writeErr := r.write(ctx, work, s, after); writeErr != nil {
+	writeErr := r.write(ctx, work, s, after)
+	if apierrors.IsNotFound(writeErr) {
+		return 0, err // the event of its deletion enqueues it
+	}
+	if writeErr != nil {
 		return 0, errors.Join(err, writeErr)
 	}
 	s.dirtySince, s.writtenAt = time.Time{}, now
-	r.waiting.Published(work.Name)
+	r.waiting.Publish(work.Name)
 	r.tell(work, before, after, rep)
 	return trust, err // to see that it is stored
 }
@@ -82,9 +86,9 @@ func (r *runner) patience(work string, what change, now time.Time) time.Duration
 	case unsettled:
 		return r.waiting.Wait(work, now, r.c.deps.Pace.Settle)
 	case settled:
-		r.waiting.Settled(work, now)
+		r.waiting.Done(work, now)
 	case failed:
-		r.waiting.Leave(work)
+		r.waiting.Forget(work)
 	}
 	return 0
 }
@@ -172,7 +176,7 @@ func (r *runner) observe(work *workv1alpha1.Work, s *state, o *object, suspended
 		o.response = nil
 	}
 	if seen == nil {
-		if suspended && o.kind.mirror.Listed() && o.seen != "" {
+		if suspended && o.kind.mirror.HasSynced() && o.seen != "" {
 			o.health = workv1alpha1.ResourceUnknown
 			o.seen = "gone"
 		}
@@ -328,9 +332,6 @@ func (r *runner) write(ctx context.Context, work *workv1alpha1.Work, s *state, s
 	}
 	out := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: work.Namespace, Name: work.Name}}
 	err = r.c.client.Status().Patch(ctx, out, client.RawPatch(types.MergePatchType, patch))
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
 	if err != nil {
 		return fmt.Errorf("writing the status of work %s/%s: %w", work.Namespace, work.Name, err)
 	}

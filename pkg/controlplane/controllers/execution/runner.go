@@ -122,7 +122,7 @@ func (r *runner) state(name string, uid types.UID) *state {
 
 // forget drops what is remembered of a Work.
 func (r *runner) forget(name string) {
-	r.waiting.Leave(name)
+	r.waiting.Forget(name)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if s := r.works[name]; s != nil {

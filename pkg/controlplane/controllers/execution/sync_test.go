@@ -1,6 +1,7 @@
 package execution
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -15,7 +16,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
@@ -488,5 +491,26 @@ func TestSync_RecordsEverySuccess(t *testing.T) {
 	b.mustSync()
 	if got := b.events(); len(got) > 0 {
 		t.Errorf("recorded again: %v", got)
+	}
+}
+
+// The status of a Work that was deleted meanwhile is not written, so nothing is
+// published about it.
+func TestReport_DeletedWorkHasNoEvents(t *testing.T) {
+	b := newBench(t, configMap, func(w *workv1alpha1.Work) { w.Spec.SuspendDispatching = new(true) })
+	watching, ok := b.plane.(client.WithWatch)
+	if !ok {
+		t.Fatalf("%T", b.plane)
+	}
+	b.runner.c.client = interceptor.NewClient(watching, interceptor.Funcs{
+		SubResourcePatch: func(context.Context, client.Client, string, client.Object, client.Patch, ...client.SubResourcePatchOption) error {
+			return apierrors.NewNotFound(schema.GroupResource{Resource: "works"}, "w")
+		},
+	})
+	if wait := b.mustSync(); wait != 0 {
+		t.Errorf("requeued after %s", wait)
+	}
+	if got := b.events(); len(got) > 0 {
+		t.Errorf("published: %v", got)
 	}
 }

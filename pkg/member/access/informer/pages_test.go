@@ -16,35 +16,35 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/member/access"
 )
 
-// lister serves a number of objects in pages.
-type lister struct {
+// server serves a number of objects in pages.
+type server struct {
 	objects int
-	// fits is how many objects a page may have before it is refused as too large.
+	// fits is the number of objects in a page above which it is too large.
 	fits int64
-	// expires is the request at which the pages read so far are no longer good.
+	// expires is the number of the request whose continue token has expired.
 	expires int
-	// empty has it answer with empty pages without end.
+	// empty makes it return empty pages without end.
 	empty bool
 
 	limits   []int64
 	requests int
 }
 
-func (l *lister) list(_ context.Context, o metav1.ListOptions) (runtime.Object, error) {
-	l.requests++
-	l.limits = append(l.limits, o.Limit)
+func (s *server) list(_ context.Context, o metav1.ListOptions) (runtime.Object, error) {
+	s.requests++
+	s.limits = append(s.limits, o.Limit)
 	if o.ResourceVersion != "" || o.Limit == 0 {
 		return nil, fmt.Errorf("not paged: %+v", o)
 	}
-	if l.requests == l.expires {
+	if s.requests == s.expires {
 		return nil, apierrors.NewResourceExpired("too old")
 	}
-	if o.Limit > l.fits {
+	if o.Limit > s.fits {
 		return nil, fmt.Errorf("wrapped: %w", &access.LimitError{})
 	}
 	list := &unstructured.UnstructuredList{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMapList"}}
 	list.SetResourceVersion("7")
-	if l.empty {
+	if s.empty {
 		list.SetContinue("more")
 		return list, nil
 	}
@@ -52,21 +52,21 @@ func (l *lister) list(_ context.Context, o metav1.ListOptions) (runtime.Object, 
 	if o.Continue != "" {
 		_, _ = fmt.Sscan(o.Continue, &from)
 	}
-	to := min(l.objects, from+int(o.Limit))
+	to := min(s.objects, from+int(o.Limit))
 	for i := from; i < to; i++ {
 		u := unstructured.Unstructured{}
 		u.SetName(fmt.Sprint("n", i))
 		list.Items = append(list.Items, u)
 	}
-	if to < l.objects {
+	if to < s.objects {
 		list.SetContinue(fmt.Sprint(to))
 	}
 	return list, nil
 }
 
-func (l *lister) mirror(maxSize int) *Projection[string] {
+func (s *server) projection(maxSize int) *Projection[string] {
 	return New(Config[string]{
-		Name: "test", List: l.list,
+		Name: "test", List: s.list,
 		Project: func(obj runtime.Object, _ *string) (string, error) {
 			u, ok := obj.(*unstructured.Unstructured)
 			if !ok {
@@ -78,27 +78,27 @@ func (l *lister) mirror(maxSize int) *Projection[string] {
 	})
 }
 
-func TestPages(t *testing.T) {
+func TestList_Pages(t *testing.T) {
 	for _, tc := range []struct {
 		name    string
-		lister  lister
+		server  server
 		maxSize int
 		want    int
 		err     string
 		limits  string
 	}{
-		{"one page", lister{objects: 3, fits: 500}, 1 << 20, 3, "", "[500]"},
-		{"several", lister{objects: 1001, fits: 500}, 1 << 20, 1001, "", "[500 500 500]"},
-		{"pages that are too large", lister{objects: 100, fits: 62}, 1 << 20, 100, "", "[500 62 62]"},
-		{"large objects", lister{objects: 3, fits: 1}, 1 << 20, 3, "", "[500 62 7 1 1 1]"},
-		{"an object that is too large", lister{objects: 3, fits: 0}, 1 << 20, 0, "refused", "[500 62 7 1]"},
-		{"pages that expire once", lister{objects: 1001, fits: 500, expires: 2}, 1 << 20, 1001, "", "[500 500 500 500 500]"},
-		{"endless empty pages", lister{fits: 500, empty: true}, 1 << 20, 0, "shorter than asked for", "[500]"},
-		{"more than fits", lister{objects: 1_000_000, fits: 500}, 64 << 10, 0, "more objects than can be kept", ""},
-		{"too many", lister{objects: 1_000_000, fits: 500}, 1 << 40, 0, "more objects than can be kept", ""},
+		{"one page", server{objects: 3, fits: 500}, 1 << 20, 3, "", "[500]"},
+		{"several", server{objects: 1001, fits: 500}, 1 << 20, 1001, "", "[500 500 500]"},
+		{"pages above the limit of a response", server{objects: 100, fits: 62}, 1 << 20, 100, "", "[500 62 62]"},
+		{"pages of one object", server{objects: 3, fits: 1}, 1 << 20, 3, "", "[500 62 7 1 1 1]"},
+		{"an object above the limit of a response", server{objects: 3, fits: 0}, 1 << 20, 0, "refused", "[500 62 7 1]"},
+		{"a continue token that expires once", server{objects: 1001, fits: 500, expires: 2}, 1 << 20, 1001, "", "[500 500 500 500 500]"},
+		{"endless empty pages", server{fits: 500, empty: true}, 1 << 20, 0, "shorter than requested", "[500]"},
+		{"more bytes than MaxSize", server{objects: 1_000_000, fits: 500}, 64 << 10, 0, "more objects than can be kept", ""},
+		{"more objects than the limit", server{objects: 1_000_000, fits: 500}, 1 << 40, 0, "more objects than can be kept", ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			list, err := tc.lister.mirror(tc.maxSize).pages(t.Context())
+			list, err := tc.server.projection(tc.maxSize).lister.list(t.Context())
 			if tc.err != "" {
 				if err == nil || !strings.Contains(err.Error(), tc.err) {
 					t.Fatalf("got %v, want %q", err, tc.err)
@@ -106,17 +106,17 @@ func TestPages(t *testing.T) {
 			} else if err != nil || len(list.Items) != tc.want || list.ResourceVersion != "7" {
 				t.Fatalf("got %v, %v", list, err)
 			}
-			if got := fmt.Sprint(tc.lister.limits); tc.limits != "" && got != tc.limits {
+			if got := fmt.Sprint(tc.server.limits); tc.limits != "" && got != tc.limits {
 				t.Errorf("got pages of %s, want %s", got, tc.limits)
 			}
 		})
 	}
 }
 
-// TestStore_HasRoom adds objects one by one, as a watch does.
-func TestStore_HasRoom(t *testing.T) {
-	m := (&lister{}).mirror(1000)
-	s := (*store[string])(m)
+// TestStore_Limits adds objects one by one, as a watch does.
+func TestStore_Limits(t *testing.T) {
+	m := (&server{}).projection(1000)
+	s := m.store
 	obj := func(name string) *unstructured.Unstructured {
 		u := &unstructured.Unstructured{}
 		u.SetName(name)
@@ -128,8 +128,8 @@ func TestStore_HasRoom(t *testing.T) {
 			refused++
 		}
 	}
-	if m.Len() == 0 || m.size > 1000 || refused != 100-m.Len() || m.Failure() == nil {
-		t.Errorf("%d objects of %d bytes, %d refused, %v", m.Len(), m.size, refused, m.Failure())
+	if m.Len() == 0 || s.size > 1000 || refused != 100-m.Len() || m.Failure() == nil {
+		t.Errorf("%d objects of %d bytes, %d refused, %v", m.Len(), s.size, refused, m.Failure())
 	}
 	if err := s.Delete(obj("n0")); err != nil {
 		t.Fatal(err)
@@ -140,23 +140,23 @@ func TestStore_HasRoom(t *testing.T) {
 	for i := range 100 {
 		_ = s.Delete(obj(fmt.Sprint("n", i)))
 	}
-	if m.size != 0 {
-		t.Errorf("an empty mirror has %d bytes", m.size)
+	if s.size != 0 {
+		t.Errorf("an empty store has %d bytes", s.size)
 	}
 }
 
-// TestPages_RemembersWhatWasTooLarge lists again after a failure, and after a success.
-func TestPages_RemembersWhatWasTooLarge(t *testing.T) {
-	l := &lister{objects: 1}
-	m := l.mirror(1 << 20)
+// TestList_PageSizeRemainsReducedUntilSuccess lists again after a failure, and after a success.
+func TestList_PageSizeRemainsReducedUntilSuccess(t *testing.T) {
+	l := &server{objects: 1}
+	m := l.projection(1 << 20)
 	for range 2 {
-		if _, err := m.pages(t.Context()); !access.IsLimit(err) {
+		if _, err := m.lister.list(t.Context()); !access.IsLimit(err) {
 			t.Fatal(err)
 		}
 	}
 	l.fits = 500
 	for range 2 {
-		if _, err := m.pages(t.Context()); err != nil {
+		if _, err := m.lister.list(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -29,7 +29,7 @@ func configMap(name, value string) *unstructured.Unstructured {
 	}}
 }
 
-// seen collects what a mirror tells.
+// seen collects the callbacks of a projection.
 type seen struct {
 	mu   sync.Mutex
 	list []string
@@ -81,7 +81,7 @@ func start(t *testing.T, server *accesstest.Server, s *seen) *informer.Projectio
 			return v, err
 		},
 		Changed:   func(key types.NamespacedName, old, now *string) { s.add(key.Name + " " + text(old) + ">" + text(now)) },
-		Listed:    func() { s.add("listed") },
+		Synced:    func() { s.add("synced") },
 		Failed:    func(error) { s.add("failed") },
 		Recovered: func() { s.add("recovered") },
 	})
@@ -98,16 +98,16 @@ func start(t *testing.T, server *accesstest.Server, s *seen) *informer.Projectio
 	return m
 }
 
-func TestMirror_Follows(t *testing.T) {
+func TestProjection_FollowsChanges(t *testing.T) {
 	server, s := accesstest.New(t), &seen{}
 	server.Put(path+"a", configMap("a", "1"))
 	m := start(t, server, s)
-	s.want(t, "a ->1", "listed")
+	s.want(t, "a ->1", "synced")
 	server.Put(path+"b", configMap("b", "1"))
 	server.Put(path+"a", configMap("a", "2"))
 	server.Remove(path + "b")
 	s.want(t, "b ->1", "a 1>2", "b 1>-")
-	if got := m.Get(types.NamespacedName{Namespace: "ns", Name: "a"}); got == nil || *got != "2" || m.Len() != 1 || !m.Listed() {
+	if got := m.Get(types.NamespacedName{Namespace: "ns", Name: "a"}); got == nil || *got != "2" || m.Len() != 1 || !m.HasSynced() {
 		t.Errorf("got %v of %d", got, m.Len())
 	}
 	m.Each(func(key types.NamespacedName, v *string) {
@@ -115,10 +115,9 @@ func TestMirror_Follows(t *testing.T) {
 			t.Errorf("%s %s", key, *v)
 		}
 	})
-	<-m.WhenListed()
 }
 
-func TestMirror_SeesWhatHappenedWhileItWasAway(t *testing.T) {
+func TestProjection_ObservesChangesMadeWhileDisconnected(t *testing.T) {
 	server, s := accesstest.New(t), &seen{}
 	server.Put(path+"a", configMap("a", "1"))
 	server.Put(path+"b", configMap("b", "1"))
@@ -130,7 +129,7 @@ func TestMirror_SeesWhatHappenedWhileItWasAway(t *testing.T) {
 		return 0
 	})
 	m := start(t, server, s)
-	s.want(t, "a ->1", "b ->1", "listed")
+	s.want(t, "a ->1", "b ->1", "synced")
 	down.Store("down", true)
 	server.CloseClientConnections()
 	accesstest.Eventually(t, func() error {
@@ -151,7 +150,7 @@ func TestMirror_SeesWhatHappenedWhileItWasAway(t *testing.T) {
 	})
 }
 
-func TestMirror_ThatCannotListIsRetried(t *testing.T) {
+func TestProjection_RetriesAFailedList(t *testing.T) {
 	server, s := accesstest.New(t), &seen{}
 	var refusals int
 	server.Fail(func(*http.Request) int {
@@ -161,5 +160,5 @@ func TestMirror_ThatCannotListIsRetried(t *testing.T) {
 		return 0
 	})
 	start(t, server, s)
-	s.want(t, "failed", "recovered", "listed")
+	s.want(t, "failed", "recovered", "synced")
 }

@@ -1,0 +1,166 @@
+package informer
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// store holds the projections. The reflector writes to it as a cache.ReflectorStore.
+type store[T any] struct {
+	cfg      Config[T]
+	requests *requests
+	synced   chan struct{}
+
+	mu    sync.RWMutex
+	items map[types.NamespacedName]*T
+	size  int
+}
+
+func newStore[T any](cfg Config[T], r *requests) *store[T] {
+	return &store[T]{cfg: cfg, requests: r, synced: make(chan struct{}), items: map[types.NamespacedName]*T{}}
+}
+
+func (s *store[T]) hasSynced() bool {
+	select {
+	case <-s.synced:
+		return true
+	default:
+		return false
+	}
+}
+
+func (s *store[T]) get(key types.NamespacedName) *T {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.items[key]
+}
+
+func (s *store[T]) len() int {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return len(s.items)
+}
+
+func (s *store[T]) each(fn func(key types.NamespacedName, value *T)) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for key, value := range s.items {
+		fn(key, value)
+	}
+}
+
+// project returns the key and the projection of an object.
+func (s *store[T]) project(in any) (types.NamespacedName, *T, error) {
+	if p, ok := in.(*projected[T]); ok {
+		return types.NamespacedName{Namespace: p.Namespace, Name: p.Name}, p.value, nil
+	}
+	obj, ok := in.(runtime.Object)
+	if !ok {
+		return types.NamespacedName{}, nil, fmt.Errorf("projecting %s: unexpected %T", s.cfg.Name, in)
+	}
+	m, err := meta.Accessor(obj)
+	if err != nil {
+		return types.NamespacedName{}, nil, fmt.Errorf("projecting %s: %w", s.cfg.Name, err)
+	}
+	key := types.NamespacedName{Namespace: m.GetNamespace(), Name: m.GetName()}
+	value, err := s.cfg.Project(obj, s.get(key))
+	if err != nil {
+		return key, nil, fmt.Errorf("projecting %s %s: %w", s.cfg.Name, key, err)
+	}
+	return key, &value, nil
+}
+
+// Add implements cache.ReflectorStore.
+func (s *store[T]) Add(in any) error {
+	key, value, err := s.project(in)
+	if err != nil {
+		return err
+	}
+	if !s.fits(key, value) {
+		err := fmt.Errorf("watching %s: %w", s.cfg.Name, errTooMany)
+		s.requests.ended(context.Background(), err)
+		return err
+	}
+	s.put(key, value)
+	return nil
+}
+
+// fits reports whether an object is within the limits.
+func (s *store[T]) fits(key types.NamespacedName, value *T) bool {
+	size := s.cfg.sizeOf(key, value)
+	most := s.cfg.MaxSize()
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	old := s.items[key]
+	if old != nil {
+		size -= s.cfg.sizeOf(key, old)
+	}
+	return size <= 0 || s.size+size <= most && (old != nil || len(s.items) < maxObjects)
+}
+
+// Update implements cache.ReflectorStore.
+func (s *store[T]) Update(in any) error { return s.Add(in) }
+
+// Delete implements cache.ReflectorStore.
+func (s *store[T]) Delete(in any) error {
+	m, err := meta.Accessor(in)
+	if err != nil {
+		return fmt.Errorf("projecting %s: %w", s.cfg.Name, err)
+	}
+	s.put(types.NamespacedName{Namespace: m.GetNamespace(), Name: m.GetName()}, nil)
+	return nil
+}
+
+// Resync implements cache.ReflectorStore.
+func (s *store[T]) Resync() error { return nil }
+
+// Replace implements cache.ReflectorStore.
+func (s *store[T]) Replace(list []any, _ string) error {
+	present := make(map[types.NamespacedName]bool, len(list))
+	for _, in := range list {
+		key, value, err := s.project(in)
+		if err != nil {
+			return err
+		}
+		present[key] = true
+		s.put(key, value)
+	}
+	var deleted []types.NamespacedName
+	s.each(func(key types.NamespacedName, _ *T) {
+		if !present[key] {
+			deleted = append(deleted, key)
+		}
+	})
+	for _, key := range deleted {
+		s.put(key, nil)
+	}
+	if !s.hasSynced() {
+		close(s.synced)
+		s.cfg.Synced()
+	}
+	return nil
+}
+
+// put stores a projection, or removes it when value is nil.
+func (s *store[T]) put(key types.NamespacedName, value *T) {
+	s.mu.Lock()
+	old := s.items[key]
+	if old != nil {
+		s.size -= s.cfg.sizeOf(key, old)
+	}
+	if value == nil {
+		delete(s.items, key)
+	} else {
+		s.items[key] = value
+		s.size += s.cfg.sizeOf(key, value)
+	}
+	s.mu.Unlock()
+	if old != nil || value != nil {
+		s.cfg.Changed(key, old, value)
+	}
+}
