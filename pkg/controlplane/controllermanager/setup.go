@@ -9,6 +9,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"github.com/karmada-toolkit/karmada/internal/controllers"
 	"github.com/karmada-toolkit/karmada/internal/gates"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/agents"
@@ -113,6 +114,10 @@ func newParts(ctx context.Context, mgr manager.Manager, o *Options) (*parts, err
 	}, nil
 }
 
+func (p *parts) retry() controllers.Retry {
+	return controllers.Retry{BaseDelay: p.options.RateLimiterBaseDelay, MaxDelay: p.options.RateLimiterMaxDelay}
+}
+
 func (p *parts) detector(ctx context.Context, mgr manager.Manager) error {
 	o := p.options
 	return detector.Setup(ctx, mgr, detector.Deps{
@@ -126,7 +131,7 @@ func (p *parts) detector(ctx context.Context, mgr manager.Manager) error {
 		},
 		Events:        o.Events,
 		TemplateSyncs: o.TemplateSyncs, PolicySyncs: o.PolicySyncs, ClusterPolicySyncs: o.ClusterPolicySyncs,
-		BaseDelay: o.RateLimiterBaseDelay, MaxDelay: o.RateLimiterMaxDelay,
+		Retry: p.retry(),
 	})
 }
 
@@ -138,7 +143,7 @@ func (p *parts) dependencies(ctx context.Context, mgr manager.Manager) error {
 	}
 	return dependencies.Setup(ctx, mgr, dependencies.Deps{
 		Store: p.store, Interpreter: p.interpreter, Syncs: o.DependentSyncs, Events: o.Events,
-		BaseDelay: o.RateLimiterBaseDelay, MaxDelay: o.RateLimiterMaxDelay,
+		Retry: p.retry(),
 	})
 }
 
@@ -149,7 +154,7 @@ func (p *parts) binding(ctx context.Context, mgr manager.Manager) error {
 		StatefulFailover: o.Gates.Enabled(gates.StatefulFailoverInjection),
 		Events:           o.Events,
 		BindingSyncs:     o.BindingSyncs, ClusterBindingSyncs: o.ClusterBindingSyncs,
-		BaseDelay: o.RateLimiterBaseDelay, MaxDelay: o.RateLimiterMaxDelay,
+		Retry: p.retry(),
 	})
 }
 

@@ -4,25 +4,22 @@ package binding
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/karmada-toolkit/karmada/internal/controllers"
 	"github.com/karmada-toolkit/karmada/internal/events"
+	"github.com/karmada-toolkit/karmada/internal/metrics"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
@@ -50,9 +47,8 @@ type Deps struct {
 	BindingSyncs, ClusterBindingSyncs int
 	// Events says which successes are recorded. Default: events.Transitions.
 	Events events.Mode
-	// BaseDelay and MaxDelay bound the wait between attempts; 0 means 5 ms and
-	// 1000 s.
-	BaseDelay, MaxDelay time.Duration
+	// Retry bounds the delay between attempts.
+	Retry controllers.Retry
 }
 
 // reconciler brings the Works of one binding in line with it.
@@ -72,16 +68,10 @@ type reconciler struct {
 
 // newDuration registers the metric; one that is there already is shared.
 func newDuration(r prometheus.Registerer) *prometheus.HistogramVec {
-	h := prometheus.NewHistogramVec(prometheus.HistogramOpts{
+	return metrics.Register(r, prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name: "binding_sync_work_duration_seconds", Help: "Time to bring the works of a binding in line with it.",
 		Buckets: prometheus.ExponentialBuckets(0.001, 2, 12),
-	}, []string{"result"})
-	if already, ok := errors.AsType[prometheus.AlreadyRegisteredError](r.Register(h)); ok {
-		if existing, ok := already.ExistingCollector.(*prometheus.HistogramVec); ok {
-			return existing
-		}
-	}
-	return h
+	}, []string{"result"}))
 }
 
 // Setup adds the controllers of both kinds of binding to the manager.
@@ -89,7 +79,7 @@ func Setup(ctx context.Context, mgr manager.Manager, d Deps) error {
 	if err := mgr.GetFieldIndexer().IndexField(ctx, &workv1alpha1.Work{}, workIndex, workKeys); err != nil {
 		return fmt.Errorf("indexing works: %w", err)
 	}
-	duration := newDuration(metrics.Registry)
+	duration := newDuration(ctrlmetrics.Registry)
 	overrides := &works.Overrides{Events: events.ForManager(mgr, works.OverrideComponent, d.Events)}
 	for _, scope := range Scopes() {
 		r := &reconciler{
@@ -117,9 +107,6 @@ func (r *reconciler) register(ctx context.Context, mgr manager.Manager, d Deps) 
 	if r.scope.Cluster {
 		workers = d.ClusterBindingSyncs
 	}
-	if workers <= 0 {
-		workers = 5
-	}
 	generation := builder.WithPredicates(predicate.GenerationChangedPredicate{})
 	b := builder.ControllerManagedBy(mgr).Named(r.scope.Controller).
 		For(r.scope.New(), generation).
@@ -128,7 +115,7 @@ func (r *reconciler) register(ctx context.Context, mgr manager.Manager, d Deps) 
 		Watches(&clusterv1alpha1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.targeting), builder.WithPredicates(reshaped())).
 		WatchesRawSource(d.Store.Gate()).
 		WatchesRawSource(notify.Bindings(d.Interpreter, r.client, r.scope.NewList, nil)).
-		WithOptions(controller.Options{MaxConcurrentReconciles: workers, RateLimiter: limiter(d)})
+		WithOptions(controllers.Options(workers, 5, d.Retry))
 	if !r.scope.Cluster {
 		b = b.Watches(&policyv1alpha1.OverridePolicy{}, handler.EnqueueRequestsFromMapFunc(r.overridden), generation)
 	}
@@ -136,15 +123,4 @@ func (r *reconciler) register(ctx context.Context, mgr manager.Manager, d Deps) 
 		return fmt.Errorf("adding %s: %w", r.scope.Controller, err)
 	}
 	return nil
-}
-
-func limiter(d Deps) workqueue.TypedRateLimiter[reconcile.Request] {
-	base, longest := d.BaseDelay, d.MaxDelay
-	if base <= 0 {
-		base = 5 * time.Millisecond
-	}
-	if longest <= 0 {
-		longest = 1000 * time.Second
-	}
-	return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](base, longest)
 }

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/karmada-toolkit/karmada/internal/metrics"
 	"github.com/karmada-toolkit/karmada/internal/patch"
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
@@ -55,11 +56,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	}
 	began := r.clock.Now()
 	result, err := r.deliver(ctx, b, id)
-	outcome := "success"
-	if err != nil {
-		outcome = "error"
-	}
-	r.duration.WithLabelValues(outcome).Observe(r.clock.Since(began).Seconds())
+	r.duration.WithLabelValues(metrics.Result(err)).Observe(r.clock.Since(began).Seconds())
 	return result, err
 }
 

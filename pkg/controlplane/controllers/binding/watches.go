@@ -6,12 +6,12 @@ import (
 	"maps"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/karmada-toolkit/karmada/internal/controllers"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
@@ -82,11 +82,7 @@ func (r *reconciler) targeting(ctx context.Context, cluster client.Object) []rec
 	if err != nil {
 		return nil
 	}
-	var out []reconcile.Request
-	for _, b := range list.Bindings() {
-		out = append(out, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: b.GetNamespace(), Name: b.GetName()}})
-	}
-	return out
+	return controllers.Requests(list.Bindings())
 }
 
 // tampered passes on Works that were deleted or whose spec somebody else changed.
@@ -145,7 +141,7 @@ func (r *reconciler) requests(ctx context.Context, namespace, kind string, rs *p
 		if rs != nil && (rs.Namespace != "" && rs.Namespace != ref.Namespace || rs.Name != "" && rs.Name != ref.Name) {
 			continue
 		}
-		out = append(out, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: b.GetNamespace(), Name: b.GetName()}})
+		out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(b)})
 	}
 	return out
 }

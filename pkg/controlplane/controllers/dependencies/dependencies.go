@@ -9,19 +9,17 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/karmada-toolkit/karmada/internal/controllers"
 	"github.com/karmada-toolkit/karmada/internal/events"
 	"github.com/karmada-toolkit/karmada/internal/patch"
 	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
@@ -57,9 +55,8 @@ type Deps struct {
 	Syncs int
 	// Events says which successes are recorded. Default: events.Transitions.
 	Events events.Mode
-	// BaseDelay and MaxDelay bound the wait between attempts; 0 means 5 ms and
-	// 1000 s.
-	BaseDelay, MaxDelay time.Duration
+	// Retry bounds the delay between attempts.
+	Retry controllers.Retry
 }
 
 type reconciler struct {
@@ -80,25 +77,11 @@ func Setup(ctx context.Context, mgr manager.Manager, d Deps) error {
 		client: mgr.GetClient(), live: mgr.GetAPIReader(), store: d.Store, interpreter: d.Interpreter,
 		events: events.ForManager(mgr, Component, d.Events), versions: newVersions(),
 	}
-	base, longest := d.BaseDelay, d.MaxDelay
-	if base <= 0 {
-		base = 5 * time.Millisecond
-	}
-	if longest <= 0 {
-		longest = 1000 * time.Second
-	}
-	workers := d.Syncs
-	if workers <= 0 {
-		workers = 2
-	}
 	err := builder.ControllerManagedBy(mgr).Named(Component).
 		For(&workv1alpha2.ResourceBinding{}, builder.WithPredicates(propagating())).
 		WatchesRawSource(source{r}).
 		WatchesRawSource(notify.Bindings(d.Interpreter, r.client, newBindings, following)).
-		WithOptions(controller.Options{
-			MaxConcurrentReconciles: workers,
-			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](base, longest),
-		}).
+		WithOptions(controllers.Options(d.Syncs, 2, d.Retry)).
 		Complete(r)
 	if err != nil {
 		return fmt.Errorf("adding %s: %w", Component, err)

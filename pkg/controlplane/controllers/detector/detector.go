@@ -10,13 +10,13 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	"github.com/karmada-toolkit/karmada/internal/controllers"
 	"github.com/karmada-toolkit/karmada/internal/events"
 	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
@@ -56,9 +56,8 @@ type Deps struct {
 	// TemplateSyncs, PolicySyncs and ClusterPolicySyncs are the numbers of workers;
 	// 0 means the defaults 5, 1 and 1.
 	TemplateSyncs, PolicySyncs, ClusterPolicySyncs int
-	// BaseDelay and MaxDelay bound the wait between attempts; 0 means 5 ms and
-	// 1000 s.
-	BaseDelay, MaxDelay time.Duration
+	// Retry bounds the delay between attempts.
+	Retry controllers.Retry
 	// Events says which successes are recorded. Default: events.Transitions.
 	Events events.Mode
 	// Registerer takes the metrics; nil means the one of controller-runtime.
@@ -90,9 +89,9 @@ func Setup(ctx context.Context, mgr manager.Manager, d Deps) error {
 	}
 	det := newDetector(mgr.GetClient(), mgr.GetAPIReader(), d, events.ForManager(mgr, Component, d.Events))
 	c, err := controller.NewTyped(Component, mgr, controller.TypedOptions[templateKey]{
-		MaxConcurrentReconciles: orDefault(d.TemplateSyncs, 5),
+		MaxConcurrentReconciles: controllers.Workers(d.TemplateSyncs, 5),
 		Reconciler:              &templateReconciler{detector: det},
-		RateLimiter:             limiter[templateKey](d),
+		RateLimiter:             controllers.RateLimiter[templateKey](d.Retry),
 	})
 	if err != nil {
 		return fmt.Errorf("adding the detector: %w", err)
@@ -118,22 +117,4 @@ func newDetector(c client.Client, live client.Reader, d Deps, recorder *events.R
 		client: c, live: live, store: d.Store, interpreter: d.Interpreter, events: recorder, gates: d.Gates,
 		waiting: newWaiting(), unmatched: newUnmatched(), held: newHeldReports(), records: newRecords(), queue: newQueue(),
 	}
-}
-
-func limiter[K comparable](d Deps) workqueue.TypedRateLimiter[K] {
-	base, longest := d.BaseDelay, d.MaxDelay
-	if base <= 0 {
-		base = 5 * time.Millisecond
-	}
-	if longest <= 0 {
-		longest = 1000 * time.Second
-	}
-	return workqueue.NewTypedItemExponentialFailureRateLimiter[K](base, longest)
-}
-
-func orDefault(n, d int) int {
-	if n > 0 {
-		return n
-	}
-	return d
 }

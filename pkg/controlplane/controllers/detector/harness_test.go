@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/karmada-toolkit/karmada/internal/controllers"
 	"github.com/karmada-toolkit/karmada/internal/events"
 	"github.com/karmada-toolkit/karmada/internal/kube"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
@@ -70,7 +71,7 @@ func newHarness(t *testing.T, gates Gates, objs []*unstructured.Unstructured, st
 	recorder := record.NewFakeRecorder(100)
 	h.events = recorder.Events
 	h.det = newDetector(h.client, h.client, Deps{Store: h.cluster.Store, Interpreter: interpreter.New(), Gates: gates, Registerer: prometheus.NewRegistry()}, events.New(recorder))
-	h.det.queue.start(workqueue.NewTypedRateLimitingQueue(limiter[templateKey](Deps{})))
+	h.det.queue.start(workqueue.NewTypedRateLimitingQueue(controllers.RateLimiter[templateKey](controllers.Retry{})))
 	return h
 }
 

@@ -22,14 +22,15 @@ func (d *detector) onTemplate(e templates.Event) {
 		d.records.remove(key)
 		return
 	}
-	priority := 0
-	if e.Initial {
-		priority = lowPriority
-		if _, claimed := policy.Of(e.New); !claimed {
-			d.unmatched.list(key)
-		}
+	request := templateKey{objectKey: key, byPolicy: d.byPolicy(e)}
+	if !e.Initial {
+		d.queue.inner.Add(request)
+		return
 	}
-	d.queue.add(templateKey{objectKey: key, byPolicy: d.byPolicy(e)}, priority)
+	if _, claimed := policy.Of(e.New); !claimed {
+		d.unmatched.list(key)
+	}
+	d.queue.addLowPriority(request)
 }
 
 // byPolicy says whether the change is one that a lazy policy does not act upon:

@@ -1,17 +1,12 @@
 package detector
 
 import (
-	"errors"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/utils/clock"
-)
 
-// The values of the label result.
-const (
-	resultSuccess = "success"
-	resultError   = "error"
+	"github.com/karmada-toolkit/karmada/internal/metrics"
 )
 
 // measures are what the detector measures of itself.
@@ -28,42 +23,26 @@ func newMeasures(r prometheus.Registerer, c clock.PassiveClock) *measures {
 	buckets := prometheus.ExponentialBuckets(0.001, 2, 12)
 	return &measures{
 		clock: c,
-		match: register(r, prometheus.NewHistogram(prometheus.HistogramOpts{
+		match: metrics.Register(r, prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "resource_match_policy_duration_seconds", Help: "Time to find the policy of a template.", Buckets: buckets,
 		})),
-		apply: register(r, prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		apply: metrics.Register(r, prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "resource_apply_policy_duration_seconds", Help: "Time to apply a policy to a template.", Buckets: buckets,
 		}, []string{"result"})),
-		attempts: register(r, prometheus.NewCounterVec(prometheus.CounterOpts{
+		attempts: metrics.Register(r, prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "policy_apply_attempts_total", Help: "Attempts to apply a policy to a template.",
 		}, []string{"result"})),
-		preemptions: register(r, prometheus.NewCounterVec(prometheus.CounterOpts{
+		preemptions: metrics.Register(r, prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "policy_preemption_total", Help: "Attempts of a policy to take a template over.",
 		}, []string{"result"})),
 	}
 }
 
-func register[T prometheus.Collector](r prometheus.Registerer, c T) T {
-	if already, ok := errors.AsType[prometheus.AlreadyRegisteredError](r.Register(c)); ok {
-		if existing, ok := already.ExistingCollector.(T); ok {
-			return existing
-		}
-	}
-	return c
-}
-
-func result(err error) string {
-	if err != nil {
-		return resultError
-	}
-	return resultSuccess
-}
-
 func (m *measures) matched(since time.Time) { m.match.Observe(m.clock.Since(since).Seconds()) }
 
 func (m *measures) applied(since time.Time, err error) {
-	m.apply.WithLabelValues(result(err)).Observe(m.clock.Since(since).Seconds())
-	m.attempts.WithLabelValues(result(err)).Inc()
+	m.apply.WithLabelValues(metrics.Result(err)).Observe(m.clock.Since(since).Seconds())
+	m.attempts.WithLabelValues(metrics.Result(err)).Inc()
 }
 
-func (m *measures) preempted(err error) { m.preemptions.WithLabelValues(result(err)).Inc() }
+func (m *measures) preempted(err error) { m.preemptions.WithLabelValues(metrics.Result(err)).Inc() }

@@ -9,13 +9,12 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/karmada-toolkit/karmada/internal/controllers"
 	"github.com/karmada-toolkit/karmada/internal/patch"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/policy"
@@ -37,17 +36,10 @@ func setupPolicies(mgr manager.Manager, d *detector, scope policyScope, deps Dep
 		workers = deps.ClusterPolicySyncs
 	}
 	r := &policyReconciler{detector: d, scope: scope, priorities: newPriorities()}
-	onCreate := builder.WithPredicates(predicate.Funcs{
-		UpdateFunc: func(event.UpdateEvent) bool { return false },
-		DeleteFunc: func(event.DeleteEvent) bool { return false },
-	})
 	err := builder.ControllerManagedBy(mgr).Named(scope.controller).
 		For(scope.newPolicy(), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		Watches(scope.newOverride(), handler.EnqueueRequestsFromMapFunc(r.dependants), onCreate).
-		WithOptions(controller.Options{
-			MaxConcurrentReconciles: orDefault(workers, 1),
-			RateLimiter:             limiter[reconcile.Request](deps),
-		}).
+		Watches(scope.newOverride(), handler.EnqueueRequestsFromMapFunc(r.dependants), builder.WithPredicates(controllers.Created())).
+		WithOptions(controllers.Options(workers, 1, deps.Retry)).
 		Complete(r)
 	if err != nil {
 		return fmt.Errorf("adding %s: %w", scope.controller, err)
@@ -63,11 +55,7 @@ func (r *policyReconciler) dependants(ctx context.Context, override client.Objec
 	if err != nil {
 		return nil
 	}
-	var out []reconcile.Request
-	for _, p := range r.scope.items(list) {
-		out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(p)})
-	}
-	return out
+	return controllers.Requests(r.scope.items(list))
 }
 
 // Reconcile passes the changes of a policy on to its templates.
@@ -137,10 +125,10 @@ func (r *policyReconciler) spread(ctx context.Context, p policyv1alpha1.Policy) 
 			lost = append(lost, obj)
 			continue
 		}
-		r.queue.add(templateKey{objectKey: keyOf(obj), byPolicy: lazy}, lowPriority)
+		r.queue.addLowPriority(templateKey{objectKey: keyOf(obj), byPolicy: lazy})
 	}
 	for _, key := range r.waiting.candidates(p) {
-		r.queue.add(templateKey{objectKey: key, byPolicy: lazy}, lowPriority)
+		r.queue.addLowPriority(templateKey{objectKey: key, byPolicy: lazy})
 	}
 	return r.releaseAll(ctx, lost, claim)
 }

@@ -7,14 +7,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/util/workqueue"
-	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 
+	"github.com/karmada-toolkit/karmada/internal/controllers"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/interpreter/notify"
 )
-
-// lowPriority is the priority of work that nobody waits for: the first look at
-// what is there, and what a change of a policy brings.
-const lowPriority = -100
 
 // objectKey names a template.
 type objectKey struct {
@@ -64,13 +60,8 @@ func (q *queue) wait(ctx context.Context) error {
 	}
 }
 
-func (q *queue) add(key templateKey, priority int) {
-	if p, ok := q.inner.(priorityqueue.PriorityQueue[templateKey]); ok {
-		p.AddWithOpts(priorityqueue.AddOpts{Priority: &priority}, key)
-		return
-	}
-	q.inner.Add(key)
-}
+// addLowPriority adds a template whose change no user waits for.
+func (q *queue) addLowPriority(key templateKey) { controllers.AddLowPriority(q.inner, key) }
 
 // templateSource feeds the template reconciler.
 type templateSource struct{ d *detector }

@@ -20,7 +20,7 @@ func (d *detector) relearn(ctx context.Context, affects func(schema.GroupVersion
 		}
 		for _, obj := range d.store.CachedAll(gvk) {
 			if _, claimed := policy.Of(obj); claimed {
-				d.queue.add(templateKey{objectKey: keyOf(obj), byPolicy: true}, lowPriority)
+				d.queue.addLowPriority(templateKey{objectKey: keyOf(obj), byPolicy: true})
 			}
 		}
 	}

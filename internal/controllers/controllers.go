@@ -1,0 +1,90 @@
+// Package controllers holds what the setup of every controller needs: options,
+// predicates, requests and priorities.
+package controllers
+
+import (
+	"cmp"
+	"time"
+
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// The defaults of Retry.
+const (
+	defaultBaseDelay = 5 * time.Millisecond
+	defaultMaxDelay  = 1000 * time.Second
+)
+
+// Retry bounds the delay before a failed request is reconciled again, which
+// doubles with each failure.
+type Retry struct {
+	// BaseDelay is the delay after the first failure. Default: 5 ms.
+	BaseDelay time.Duration
+	// MaxDelay is the longest delay. Default: 1000 s.
+	MaxDelay time.Duration
+}
+
+// RateLimiter returns a rate limiter for requests of any type.
+func RateLimiter[K comparable](r Retry) workqueue.TypedRateLimiter[K] {
+	base, longest := max(r.BaseDelay, 0), max(r.MaxDelay, 0)
+	return workqueue.NewTypedItemExponentialFailureRateLimiter[K](cmp.Or(base, defaultBaseDelay), cmp.Or(longest, defaultMaxDelay))
+}
+
+// Workers returns a number of workers, or the default if none is set.
+func Workers(n, byDefault int) int {
+	if n > 0 {
+		return n
+	}
+	return byDefault
+}
+
+// Options returns the options of a controller with a number of workers.
+func Options(workers, byDefault int, r Retry) controller.Options {
+	return controller.Options{MaxConcurrentReconciles: Workers(workers, byDefault), RateLimiter: RateLimiter[reconcile.Request](r)}
+}
+
+// AddLowPriority adds keys to a queue with the priority that controller-runtime
+// gives to its initial list, if it is a priority queue.
+func AddLowPriority[K comparable](queue workqueue.TypedInterface[K], keys ...K) {
+	if q, ok := queue.(priorityqueue.PriorityQueue[K]); ok {
+		q.AddWithOpts(priorityqueue.AddOpts{Priority: new(handler.LowPriority)}, keys...)
+		return
+	}
+	for _, key := range keys {
+		queue.Add(key)
+	}
+}
+
+// Requests returns one request per object.
+func Requests[T client.Object](objs []T) []reconcile.Request {
+	out := make([]reconcile.Request, 0, len(objs))
+	for _, obj := range objs {
+		out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(obj)})
+	}
+	return out
+}
+
+// Created passes objects that are new, and every object at the start.
+func Created() predicate.Predicate {
+	return predicate.Funcs{
+		UpdateFunc:  func(event.UpdateEvent) bool { return false },
+		DeleteFunc:  func(event.DeleteEvent) bool { return false },
+		GenericFunc: func(event.GenericEvent) bool { return false },
+	}
+}
+
+// Deleted passes objects that are gone.
+func Deleted() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc:  func(event.CreateEvent) bool { return false },
+		UpdateFunc:  func(event.UpdateEvent) bool { return false },
+		GenericFunc: func(event.GenericEvent) bool { return false },
+	}
+}
