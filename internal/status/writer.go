@@ -1,0 +1,175 @@
+package status
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync/atomic"
+
+	jsonpatch "github.com/evanphx/json-patch/v5"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// maxAttempts limits the writes of one status that conflict with those of others.
+const maxAttempts = 5
+
+// Status is the type of a status: a pointer that can be copied.
+type Status[S any] interface{ DeepCopy() S }
+
+// Options describe the objects of a Writer.
+type Options[O client.Object, S Status[S]] struct {
+	// Kind names the kind of the objects in errors.
+	Kind string
+	// New returns an empty object. For unstructured objects it is given the object to write.
+	New func(like O) O
+	// Get returns the status of an object, and Set replaces it.
+	Get func(O) S
+	Set func(O, S)
+	// Fields returns the fields of a status that are written. Default: all that its JSON has.
+	Fields func(S) any
+	// SharedConditions is set where other controllers set conditions too. A merge patch replaces the whole list, so
+	// one that changes conditions requires the resource version from which they were computed.
+	SharedConditions bool
+	// UpdateIfForbidden updates the status where patching it is forbidden: agents that other tools registered may
+	// update only.
+	UpdateIfForbidden bool
+
+	Client client.Client
+	// Live reads from the API server after a conflict. Default: none, a conflict is returned.
+	Live  client.Reader
+	Clock clock.PassiveClock
+}
+
+// Writer writes the status of the objects of one kind. It is safe for concurrent use as long as each Written has one
+// user at a time.
+type Writer[O client.Object, S Status[S]] struct {
+	opts       Options[O, S]
+	updateOnly atomic.Bool
+}
+
+// NewWriter returns a Writer.
+func NewWriter[O client.Object, S Status[S]](opts Options[O, S]) *Writer[O, S] {
+	if opts.Fields == nil {
+		opts.Fields = func(status S) any { return status }
+	}
+	return &Writer[O, S]{opts: opts}
+}
+
+// Current returns the status of an object as it is stored, as far as is known: as the cache shows it or, if the cache is
+// behind, as it was written. The status is read-only.
+func (w *Writer[O, S]) Current(cached O, written *Written[S]) S {
+	status, _ := written.Latest(cached, w.opts.Get(cached), w.opts.Clock.Now())
+	return status
+}
+
+// Write applies change to the status of the object that the cache shows and patches what differs. It reports whether it
+// wrote: it does not if nothing differs or the object is gone. After a conflict, change is applied to the status that is
+// stored by then.
+func (w *Writer[O, S]) Write(ctx context.Context, cached O, written *Written[S], change func(S)) (bool, error) {
+	out, err := w.write(ctx, cached, written, change)
+	if err != nil || out == nil {
+		return false, err
+	}
+	written.Record(*out, w.opts.Get(*out), w.opts.Clock.Now())
+	return true, nil
+}
+
+// DryRun returns the error that Write would return, without writing.
+func (w *Writer[O, S]) DryRun(ctx context.Context, cached O, written *Written[S], change func(S)) error {
+	_, err := w.write(ctx, cached, written, change, client.DryRunAll)
+	return err
+}
+
+// write returns the object that the API server stored, or nil if nothing was written.
+func (w *Writer[O, S]) write(ctx context.Context, cached O, written *Written[S], change func(S), opts ...client.SubResourcePatchOption) (*O, error) {
+	key := client.ObjectKeyFromObject(cached)
+	before, version := written.Latest(cached, w.opts.Get(cached), w.opts.Clock.Now())
+	for attempt := 1; ; attempt++ {
+		after := before.DeepCopy()
+		change(after)
+		if equality.Semantic.DeepEqual(before, after) {
+			return nil, nil
+		}
+		out, err := w.send(ctx, cached, version, before, after, opts)
+		switch {
+		case err == nil:
+			return out, nil
+		case apierrors.IsNotFound(err):
+			return nil, nil
+		case !apierrors.IsConflict(err) || w.opts.Live == nil || attempt == maxAttempts:
+			return nil, fmt.Errorf("writing the status of %s %s: %w", w.opts.Kind, key, err)
+		}
+		stored := w.opts.New(cached)
+		if err := w.opts.Live.Get(ctx, key, stored); err != nil {
+			if apierrors.IsNotFound(err) {
+				return nil, nil
+			}
+			return nil, fmt.Errorf("reading %s %s: %w", w.opts.Kind, key, err)
+		}
+		if stored.GetUID() != cached.GetUID() {
+			return nil, nil
+		}
+		before, version = w.opts.Get(stored), stored.GetResourceVersion()
+	}
+}
+
+// send returns nil if the two statuses have the same fields.
+func (w *Writer[O, S]) send(ctx context.Context, cached O, version string, before, after S, opts []client.SubResourcePatchOption) (*O, error) {
+	patch, err := w.patch(cached.GetUID(), version, before, after)
+	if err != nil || patch == nil {
+		return nil, err
+	}
+	if !w.updateOnly.Load() {
+		out := w.opts.New(cached)
+		out.SetNamespace(cached.GetNamespace())
+		out.SetName(cached.GetName())
+		err := w.opts.Client.Status().Patch(ctx, out, client.RawPatch(types.MergePatchType, patch), opts...)
+		if !w.opts.UpdateIfForbidden || !apierrors.IsForbidden(err) {
+			return &out, err
+		}
+		w.updateOnly.Store(true)
+	}
+	out := cached.DeepCopyObject().(O)
+	out.SetResourceVersion(version)
+	w.opts.Set(out, after)
+	return &out, w.opts.Client.Status().Update(ctx, out)
+}
+
+// patch returns the merge patch from one status to another, or nil if it has no fields. The UID makes the API server
+// refuse it for another object of the same name.
+func (w *Writer[O, S]) patch(uid types.UID, version string, before, after S) ([]byte, error) {
+	from, err := json.Marshal(map[string]any{"status": w.opts.Fields(before)})
+	if err != nil {
+		return nil, fmt.Errorf("encoding the stored status: %w", err)
+	}
+	to, err := json.Marshal(map[string]any{"status": w.opts.Fields(after)})
+	if err != nil {
+		return nil, fmt.Errorf("encoding the status: %w", err)
+	}
+	data, err := jsonpatch.CreateMergePatch(from, to)
+	if err != nil {
+		return nil, fmt.Errorf("comparing the status: %w", err)
+	}
+	var patch struct {
+		Metadata map[string]any             `json:"metadata,omitempty"`
+		Status   map[string]json.RawMessage `json:"status,omitempty"`
+	}
+	if err := json.Unmarshal(data, &patch); err != nil {
+		return nil, fmt.Errorf("decoding the patch: %w", err)
+	}
+	if len(patch.Status) == 0 {
+		return nil, nil
+	}
+	patch.Metadata = map[string]any{}
+	if uid != "" {
+		patch.Metadata["uid"] = uid
+	}
+	if _, ok := patch.Status["conditions"]; ok && w.opts.SharedConditions {
+		patch.Metadata["resourceVersion"] = version
+	}
+	return json.Marshal(patch)
+}
