@@ -67,10 +67,10 @@ func (r *Rules) Has(op configv1alpha1.InterpreterOperation) bool {
 
 // Interpreter interprets objects. It is safe for concurrent use.
 type Interpreter struct {
-	layers []Layer
+	layers layers
 	// cluster is where the objects are, if they are a member's.
-	cluster string
-	changes changes
+	cluster  string
+	notifier Notifier
 }
 
 // ForCluster returns the interpreter for objects that a member cluster has. A script
@@ -127,12 +127,15 @@ func New(opts ...Option) *Interpreter {
 
 // HookEnabled says whether some layer has a rule for the kind and the operation.
 func (i *Interpreter) HookEnabled(gvk schema.GroupVersionKind, op configv1alpha1.InterpreterOperation) bool {
-	return i.rules(gvk, op) != nil
+	return i.layers.rules(gvk, op) != nil
 }
 
+// layers are the sources of rules, the first to be used before the others.
+type layers []Layer
+
 // rules returns the rules of the first layer that has one for the operation.
-func (i *Interpreter) rules(gvk schema.GroupVersionKind, op configv1alpha1.InterpreterOperation) *Rules {
-	for _, layer := range i.layers {
+func (l layers) rules(gvk schema.GroupVersionKind, op configv1alpha1.InterpreterOperation) *Rules {
+	for _, layer := range l {
 		if r := layer.Rules(gvk); r.Has(op) {
 			return r
 		}
@@ -142,7 +145,7 @@ func (i *Interpreter) rules(gvk schema.GroupVersionKind, op configv1alpha1.Inter
 
 func (i *Interpreter) find(obj *unstructured.Unstructured, op configv1alpha1.InterpreterOperation) (*Rules, error) {
 	gvk := obj.GroupVersionKind()
-	if r := i.rules(gvk, op); r != nil {
+	if r := i.layers.rules(gvk, op); r != nil {
 		if i.cluster != "" && r.ForCluster != nil {
 			return r.ForCluster(i.cluster), nil
 		}

@@ -69,7 +69,7 @@ type templateSource struct{ d *detector }
 // Start begins to listen.
 func (s templateSource) Start(ctx context.Context, q workQueue) error {
 	s.d.queue.start(q)
-	notify.Listen(s.d.interpreter, func(affects func(schema.GroupVersionKind) bool) { s.d.relearn(ctx, affects) })
+	notify.Subscribe(s.d.interpreter, func(affects func(schema.GroupVersionKind) bool) { s.d.relearn(ctx, affects) })
 	return s.d.store.Subscribe(s.d.onTemplate)
 }
 

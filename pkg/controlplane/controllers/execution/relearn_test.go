@@ -22,13 +22,13 @@ func (b *bench) taught() (teach func(rules configv1alpha1.CustomizationRules)) {
 	in := interpreter.New(interpreter.WithLayer(layer))
 	c := b.runner.c
 	c.deps.Interpreter = in
-	in.OnChange(c.relearn)
+	in.Notifier().Subscribe(c.relearn)
 	return func(rules configv1alpha1.CustomizationRules) {
 		customization := &configv1alpha1.ResourceInterpreterCustomization{}
 		customization.Spec.Target = configv1alpha1.CustomizationTarget{APIVersion: "v1", Kind: "ConfigMap"}
 		customization.Spec.Customizations = rules
 		changed := layer.Load([]*configv1alpha1.ResourceInterpreterCustomization{customization})
-		in.Changed(func(gvk schema.GroupVersionKind) bool { return len(changed) == 1 && gvk == changed[0] })
+		in.Notifier().Publish(func(gvk schema.GroupVersionKind) bool { return len(changed) == 1 && gvk == changed[0] })
 	}
 }
 

@@ -41,7 +41,7 @@ func (c *Controller) run(ctx context.Context, informers cache.Informers) error {
 	if err != nil {
 		return fmt.Errorf("watching works: %w", err)
 	}
-	notify.Listen(c.deps.Interpreter, c.relearn)
+	notify.Subscribe(c.deps.Interpreter, c.relearn)
 	<-ctx.Done()
 	_ = clusters.RemoveEventHandler(onCluster)
 	_ = works.RemoveEventHandler(onWork)

@@ -1,5 +1,5 @@
-// Package dynamic makes the interpreter that knows what users teach the
-// control plane, and follows every change of it. The controllers of the control
+// Package dynamic makes the interpreter that has the customizations and webhooks
+// of users, and reloads them on every change. The controllers of the control
 // plane and the agents of members use the same one.
 package dynamic
 
@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/interpreter"
@@ -24,29 +24,28 @@ import (
 )
 
 // NewInterpreter returns the interpreter of the control plane: the customizations
-// and webhooks of users, the bundled customizations, the built-in rules. What
-// users teach it is read at once and follows every change until ctx ends; its
-// OnChange tells of them. It fails when the control plane does not answer or may
-// not be asked.
+// and webhooks of users, the bundled customizations, the built-in rules. Those of
+// users are loaded before it returns and reloaded on every change until ctx ends;
+// its Notifier publishes the changes. It fails when they cannot be listed.
 func NewInterpreter(ctx context.Context, mgr manager.Manager) (*interpreter.Interpreter, error) {
 	engine := interpreter.NewLuaEngine(lua.DefaultLimits())
-	measures := newMeasures(metrics.Registry, engine)
-	f := &follower{
+	m := newMetrics(ctrlmetrics.Registry, engine)
+	r := &reloader{
 		scripts: interpreter.NewDeclarative(engine),
-		hooks: webhook.New(ctx, webhook.Config{Observe: measures.called, Services: func(ctx context.Context, namespace, name string) (*corev1.Service, error) {
+		hooks: webhook.New(ctx, webhook.Config{Observe: m.observe, Services: func(ctx context.Context, namespace, name string) (*corev1.Service, error) {
 			service := &corev1.Service{}
 			err := mgr.GetClient().Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, service)
-			return service, err //nolint:wrapcheck // an API error, whose reason is looked at
+			return service, err //nolint:wrapcheck // an API error, whose reason matters
 		}}),
-		reader: mgr.GetClient(),
-		wake:   make(chan struct{}, 1),
+		reader:  mgr.GetClient(),
+		trigger: make(chan struct{}, 1),
 	}
-	all, err := bundled.New(engine, f.scripts, f.hooks)
+	all, err := bundled.New(engine, r.scripts, r.hooks)
 	if err != nil {
 		return nil, fmt.Errorf("loading bundled customizations: %w", err)
 	}
-	f.all = all
-	if err := f.load(ctx, mgr.GetAPIReader()); err != nil {
+	r.all = all
+	if err := r.load(ctx, mgr.GetAPIReader()); err != nil {
 		return nil, err
 	}
 	for _, kind := range []client.Object{
@@ -54,68 +53,68 @@ func NewInterpreter(ctx context.Context, mgr manager.Manager) (*interpreter.Inte
 	} {
 		informer, err := mgr.GetCache().GetInformer(ctx, kind)
 		if err == nil {
-			_, err = informer.AddEventHandler(f.handler())
+			_, err = informer.AddEventHandler(r.handler())
 		}
 		if err != nil {
 			return nil, fmt.Errorf("watching interpreter customizations: %w", err)
 		}
 	}
-	if err := mgr.Add(f); err != nil {
-		return nil, fmt.Errorf("following interpreter customizations: %w", err)
+	if err := mgr.Add(r); err != nil {
+		return nil, fmt.Errorf("watching interpreter customizations: %w", err)
 	}
 	return all, nil
 }
 
-// follower keeps the layers of users as the control plane has them.
-type follower struct {
+// reloader keeps the layers of users as the control plane has them.
+type reloader struct {
 	scripts *interpreter.Declarative
 	hooks   *webhook.Layer
 	all     *interpreter.Interpreter
 	reader  client.Reader
-	// wake holds something when there is news: many changes at once are one.
-	wake chan struct{}
+	// trigger holds an element while a reload is due; changes in a burst share one.
+	trigger chan struct{}
 }
 
-// NeedLeaderElection says that every process follows.
-func (*follower) NeedLeaderElection() bool { return false }
+// NeedLeaderElection reports that every process reloads.
+func (*reloader) NeedLeaderElection() bool { return false }
 
-// Start follows changes until ctx ends.
-func (f *follower) Start(ctx context.Context) error {
-	defer f.hooks.Close()
+// Start reloads after changes until ctx ends.
+func (r *reloader) Start(ctx context.Context) error {
+	defer r.hooks.Close()
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-f.wake:
+		case <-r.trigger:
 		}
-		if err := f.load(ctx, f.reader); err != nil {
+		if err := r.load(ctx, r.reader); err != nil {
 			log.FromContext(ctx).Error(err, "Reloading interpreter customizations")
 		}
 	}
 }
 
-func (f *follower) handler() toolscache.ResourceEventHandler {
-	wake := func() {
+func (r *reloader) handler() toolscache.ResourceEventHandler {
+	trigger := func() {
 		select {
-		case f.wake <- struct{}{}:
+		case r.trigger <- struct{}{}:
 		default:
 		}
 	}
 	return toolscache.ResourceEventHandlerFuncs{
-		AddFunc: func(any) { wake() },
+		AddFunc: func(any) { trigger() },
 		UpdateFunc: func(old, now any) {
 			before, ok1 := old.(client.Object)
 			after, ok2 := now.(client.Object)
 			if !ok1 || !ok2 || before.GetGeneration() != after.GetGeneration() || before.GetUID() != after.GetUID() {
-				wake()
+				trigger()
 			}
 		},
-		DeleteFunc: func(any) { wake() },
+		DeleteFunc: func(any) { trigger() },
 	}
 }
 
-// load replaces what users taught, and tells of the kinds that it changes.
-func (f *follower) load(ctx context.Context, reader client.Reader) error {
+// load replaces the rules of users and publishes the kinds that this changes.
+func (r *reloader) load(ctx context.Context, reader client.Reader) error {
 	scripts := &configv1alpha1.ResourceInterpreterCustomizationList{}
 	if err := reader.List(ctx, scripts, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("listing interpreter customizations: %w", err)
@@ -124,14 +123,14 @@ func (f *follower) load(ctx context.Context, reader client.Reader) error {
 	if err := reader.List(ctx, hooks, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("listing interpreter webhooks: %w", err)
 	}
-	taught := f.scripts.Load(pointers(scripts.Items))
-	answered := f.hooks.Load(pointers(hooks.Items))
-	if len(taught) == 0 && answered == nil {
+	changed := r.scripts.Load(pointers(scripts.Items))
+	covered := r.hooks.Load(pointers(hooks.Items))
+	if len(changed) == 0 && covered == nil {
 		return nil
 	}
-	log.FromContext(ctx).V(2).Info("Interpreter customizations changed", "kinds", taught, "webhooks", answered != nil)
-	f.all.Changed(func(gvk schema.GroupVersionKind) bool {
-		return slices.Contains(taught, gvk) || answered != nil && answered(gvk)
+	log.FromContext(ctx).V(2).Info("Interpreter customizations changed", "kinds", changed, "webhooks", covered != nil)
+	r.all.Notifier().Publish(func(gvk schema.GroupVersionKind) bool {
+		return slices.Contains(changed, gvk) || covered != nil && covered(gvk)
 	})
 	return nil
 }

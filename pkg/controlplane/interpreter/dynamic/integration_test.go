@@ -139,7 +139,7 @@ func start(t *testing.T, before ...client.Object) *world {
 	if w.in, err = dynamic.NewInterpreter(ctx, mgr); err != nil {
 		t.Fatal(err)
 	}
-	w.in.OnChange(w.news.listen)
+	w.in.Notifier().Subscribe(w.news.listen)
 	done := make(chan error, 1)
 	go func() { done <- mgr.Start(ctx) }()
 	t.Cleanup(func() {

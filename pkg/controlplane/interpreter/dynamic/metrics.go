@@ -9,15 +9,15 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/interpreter/webhook"
 )
 
-// measures are the metrics of the interpreter.
-type measures struct {
+// metrics are those of the interpreter.
+type metrics struct {
 	calls *prometheus.HistogramVec
 }
 
-// newMeasures registers the metrics. Those that are there already are shared; the
+// newMetrics registers the metrics. Those that are there already are shared; the
 // counts of virtual machines are then those of the first engine.
-func newMeasures(registry prometheus.Registerer, engine *lua.Engine) *measures {
-	m := &measures{calls: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+func newMetrics(registry prometheus.Registerer, engine *lua.Engine) *metrics {
+	m := &metrics{calls: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name: "karmada_interpreter_webhook_duration_seconds", Help: "Time that interpreter webhooks take to answer.",
 		Buckets: prometheus.ExponentialBuckets(0.002, 2, 14),
 	}, []string{"webhook", "operation", "result"})}
@@ -44,8 +44,8 @@ func newMeasures(registry prometheus.Registerer, engine *lua.Engine) *measures {
 	return m
 }
 
-// called counts a call of a webhook.
-func (m *measures) called(c webhook.Call) {
+// observe records a call of a webhook.
+func (m *metrics) observe(c webhook.Call) {
 	result := "success"
 	if c.Err != nil {
 		result = "error"

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	glua "github.com/yuin/gopher-lua"
 )
 
 // ErrLimit is what stops a script that takes too long or too much memory.
@@ -115,4 +117,33 @@ func (b *budget) look() {
 	if elapsed > b.limits.Time && b.steps >= busySteps || elapsed > 10*b.limits.Time {
 		b.exceeded = limitError("context deadline exceeded")
 	}
+}
+
+// charge takes steps and bytes from what is left and stops the script when that is
+// used up.
+func (b *budget) charge(l *glua.LState, steps, bytes int) {
+	b.spend(steps, bytes)
+	if b.exceeded != nil {
+		l.RaiseError("%s", b.exceeded.Error())
+	}
+}
+
+// chargeGrowth charges what a table of n elements grows by when the index is set.
+func (b *budget) chargeGrowth(l *glua.LState, n, index int) {
+	if index > n && index < glua.MaxArrayIndex {
+		b.charge(l, (index-n)/16, (index-n)*costSlot)
+		return
+	}
+	b.charge(l, 1, costEntry)
+}
+
+// counted returns a function of the library that charges what it makes, by size,
+// before it does.
+func (b *budget) counted(l *glua.LState, fn glua.LValue, size func(*glua.LState) int) *glua.LFunction {
+	original, _ := fn.(*glua.LFunction)
+	return l.NewFunction(func(l *glua.LState) int {
+		n := size(l)
+		b.charge(l, n/16, n+costString)
+		return original.GFunction(l)
+	})
 }

@@ -243,12 +243,12 @@ func FuzzPattern(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, src, pattern string) {
 		steps := 0
-		m := &matcher{src: src, pattern: pattern}
-		m.step = func(n int) {
+		var m *matcher
+		m = newMatcher(src, pattern, func(n int) {
 			if steps += n; steps > 200_000 {
 				m.fail(errTooComplex)
 			}
-		}
+		})
 		from, to, ok := m.find(0)
 		if ok && (from < 0 || to < from || to > len(src)) {
 			t.Errorf("%d..%d of %d", from, to, len(src))

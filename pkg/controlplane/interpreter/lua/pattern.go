@@ -1,6 +1,11 @@
 package lua
 
-import "errors"
+import (
+	"errors"
+	"strings"
+
+	glua "github.com/yuin/gopher-lua"
+)
 
 // The limits of patterns, as in Lua.
 const (
@@ -18,31 +23,34 @@ var (
 	errTooManyCapture = errors.New("too many captures")
 	errBadCapture     = errors.New("invalid pattern capture")
 	errTooComplex     = errors.New("pattern too complex")
+
+	errUnfinishedCapture = errors.New("unfinished capture")
 )
 
-// matcher matches a Lua pattern, and counts its steps so that no pattern can run
-// for long unseen.
+// matcher matches a Lua pattern. It counts its steps, so that the budget of the
+// call bounds them.
 type matcher struct {
-	src, pattern string
-	captures     [maxCaptures]capture
-	level        int
-	nesting      int
-	step         func(n int)
-	err          error
+	src      string
+	pattern  pattern
+	captures captures
+	nesting  int
+	step     func(n int)
+	err      error
 }
 
-// capture is where a part of the pattern matched.
-type capture struct{ start, length int }
+func newMatcher(src, text string, step func(n int)) *matcher {
+	return &matcher{src: src, pattern: pattern{text: text, step: step}, step: step}
+}
 
 // find looks for the pattern from a position on and returns where it starts and
 // ends.
 func (m *matcher) find(init int) (start, end int, ok bool) {
 	p, anchored := 0, false
-	if m.pattern != "" && m.pattern[0] == '^' {
+	if text := m.pattern.text; text != "" && text[0] == '^' {
 		p, anchored = 1, true
 	}
 	for s := init; s <= len(m.src); s++ {
-		m.level = 0
+		m.captures.level = 0
 		if e := m.match(s, p); e >= 0 {
 			return s, e, true
 		}
@@ -71,15 +79,15 @@ func (m *matcher) match(s, p int) int {
 		if m.err != nil {
 			return -1
 		}
-		if p == len(m.pattern) {
+		if p == len(m.pattern.text) {
 			return s
 		}
-		switch c := m.pattern[p]; {
+		switch c := m.pattern.text[p]; {
 		case c == '(':
-			return m.group(s, p)
+			return m.openCapture(s, p+1)
 		case c == ')':
 			return m.closeCapture(s, p+1)
-		case c == '$' && p+1 == len(m.pattern):
+		case c == '$' && p+1 == len(m.pattern.text):
 			if s < len(m.src) {
 				return -1
 			}
@@ -93,18 +101,10 @@ func (m *matcher) match(s, p int) int {
 	}
 }
 
-// group starts a capture or takes a position.
-func (m *matcher) group(s, p int) int {
-	if p+1 < len(m.pattern) && m.pattern[p+1] == ')' {
-		return m.openCapture(s, p+2, capturePosition)
-	}
-	return m.openCapture(s, p+1, captureOpen)
-}
-
 // item matches one item of the pattern. When done, next is the result of the
 // whole match; otherwise matching goes on at next and end.
 func (m *matcher) item(s, p int) (next, end int, done bool) {
-	if m.pattern[p] == '%' && p+1 < len(m.pattern) {
+	if m.pattern.text[p] == '%' && p+1 < len(m.pattern.text) {
 		if next, end, special := m.special(s, p); special {
 			return next, end, next < 0
 		}
@@ -114,12 +114,14 @@ func (m *matcher) item(s, p int) (next, end int, done bool) {
 
 // special matches %b, %f and back references.
 func (m *matcher) special(s, p int) (next, end int, special bool) {
-	switch c := m.pattern[p+1]; {
+	switch c := m.pattern.text[p+1]; {
+	case c == 'b' && p+3 >= len(m.pattern.text):
+		return m.fail(errMalformed), 0, true
 	case c == 'b':
-		return m.balanced(s, p+2), p + 4, true
+		return balanced(m.src, s, m.pattern.text[p+2], m.pattern.text[p+3], m.step), p + 4, true
 	case c == 'f':
 		return m.frontier(s, p+2)
-	case c >= '0' && c <= '9':
+	case digit(c):
 		return m.backReference(s, int(c-'1')), p + 2, true
 	}
 	return 0, 0, false
@@ -127,15 +129,15 @@ func (m *matcher) special(s, p int) (next, end int, special bool) {
 
 // single matches a character class with its suffix.
 func (m *matcher) single(s, p int) (next, end int, done bool) {
-	end = m.classEnd(p)
-	if end < 0 {
-		return -1, 0, true
+	end, err := m.pattern.classEnd(p)
+	if err != nil {
+		return m.fail(err), 0, true
 	}
 	var suffix byte
-	if end < len(m.pattern) {
-		suffix = m.pattern[end]
+	if end < len(m.pattern.text) {
+		suffix = m.pattern.text[end]
 	}
-	matched := s < len(m.src) && m.class(m.src[s], p, end)
+	matched := s < len(m.src) && m.pattern.class(m.src[s], p, end)
 	switch suffix {
 	case '?':
 		if matched {
@@ -163,7 +165,7 @@ func (m *matcher) single(s, p int) (next, end int, done bool) {
 // most matches as many of a class as it can.
 func (m *matcher) most(s, p, end int) int {
 	i := 0
-	for s+i < len(m.src) && m.class(m.src[s+i], p, end) {
+	for s+i < len(m.src) && m.pattern.class(m.src[s+i], p, end) {
 		m.step(1)
 		i++
 	}
@@ -181,54 +183,54 @@ func (m *matcher) least(s, p, end int) int {
 		if r := m.match(s, end+1); r >= 0 || m.err != nil {
 			return r
 		}
-		if s >= len(m.src) || !m.class(m.src[s], p, end) {
+		if s >= len(m.src) || !m.pattern.class(m.src[s], p, end) {
 			return -1
 		}
 		s++
 	}
 }
 
-func (m *matcher) openCapture(s, p, what int) int {
-	if m.level >= maxCaptures {
+// openCapture starts the capture whose pattern is at p, or, for (), takes the
+// position.
+func (m *matcher) openCapture(s, p int) int {
+	length := captureOpen
+	if p < len(m.pattern.text) && m.pattern.text[p] == ')' {
+		p, length = p+1, capturePosition
+	}
+	if !m.captures.push(capture{s, length}) {
 		return m.fail(errTooManyCapture)
 	}
-	m.captures[m.level] = capture{s, what}
-	m.level++
 	r := m.match(s, p)
 	if r < 0 {
-		m.level--
+		m.captures.level--
 	}
 	return r
 }
 
+// closeCapture ends the innermost open capture.
 func (m *matcher) closeCapture(s, p int) int {
-	for l := m.level - 1; l >= 0; l-- {
-		if m.captures[l].length != captureOpen {
-			continue
-		}
-		m.captures[l].length = s - m.captures[l].start
-		r := m.match(s, p)
-		if r < 0 {
-			m.captures[l].length = captureOpen
-		}
-		return r
+	c := m.captures.innermost()
+	if c == nil {
+		return m.fail(errBadCapture)
 	}
-	return m.fail(errBadCapture)
+	c.length = s - c.start
+	r := m.match(s, p)
+	if r < 0 {
+		c.length = captureOpen
+	}
+	return r
 }
 
-// balanced matches %bxy; p is where x is.
-func (m *matcher) balanced(s, p int) int {
-	if p+1 >= len(m.pattern) {
-		return m.fail(errMalformed)
-	}
-	first, last := m.pattern[p], m.pattern[p+1]
-	if s >= len(m.src) || m.src[s] != first {
+// balanced matches from first at src[s:] to the last that balances it, and returns
+// where the match ends, or -1.
+func balanced(src string, s int, first, last byte, step func(n int)) int {
+	if s >= len(src) || src[s] != first {
 		return -1
 	}
 	depth := 1
-	for i := s + 1; i < len(m.src); i++ {
-		m.step(1)
-		switch m.src[i] {
+	for i := s + 1; i < len(src); i++ {
+		step(1)
+		switch src[i] {
 		case last:
 			if depth--; depth == 0 {
 				return i + 1
@@ -242,11 +244,12 @@ func (m *matcher) balanced(s, p int) int {
 
 // frontier matches %f[set]; p is where the set is.
 func (m *matcher) frontier(s, p int) (next, end int, special bool) {
-	if p >= len(m.pattern) || m.pattern[p] != '[' {
+	if p >= len(m.pattern.text) || m.pattern.text[p] != '[' {
 		return m.fail(errMalformed), 0, true
 	}
-	if end = m.classEnd(p); end < 0 {
-		return -1, 0, true
+	end, err := m.pattern.classEnd(p)
+	if err != nil {
+		return m.fail(err), 0, true
 	}
 	var before, after byte
 	if s > 0 {
@@ -255,99 +258,157 @@ func (m *matcher) frontier(s, p int) (next, end int, special bool) {
 	if s < len(m.src) {
 		after = m.src[s]
 	}
-	if m.set(before, p, end-1) || !m.set(after, p, end-1) {
+	if m.pattern.set(before, p, end-1) || !m.pattern.set(after, p, end-1) {
 		return -1, end, true
 	}
 	return s, end, true
 }
 
-func (m *matcher) backReference(s, l int) int {
-	if l < 0 || l >= m.level || m.captures[l].length == captureOpen {
+// backReference matches the text of a capture.
+func (m *matcher) backReference(s, n int) int {
+	text, ok := m.captures.text(m.src, n)
+	if !ok {
 		return m.fail(errBadCapture)
 	}
-	c := m.captures[l]
-	length := max(c.length, 0)
-	m.step(length)
-	if len(m.src)-s < length || m.src[c.start:c.start+length] != m.src[s:s+length] {
+	m.step(len(text))
+	if !strings.HasPrefix(m.src[s:], text) {
 		return -1
 	}
-	return s + length
+	return s + len(text)
 }
 
-// classEnd returns where the class at p ends, or -1.
-func (m *matcher) classEnd(p int) int {
-	c := m.pattern[p]
+// capture is where a part of the pattern matched.
+type capture struct{ start, length int }
+
+// captures are those of a match so far.
+type captures struct {
+	list  [maxCaptures]capture
+	level int
+}
+
+// push adds a capture and reports whether there was room for it.
+func (c *captures) push(one capture) bool {
+	if c.level >= maxCaptures {
+		return false
+	}
+	c.list[c.level] = one
+	c.level++
+	return true
+}
+
+// innermost returns the capture that was opened last among the open ones, or nil.
+func (c *captures) innermost() *capture {
+	for l := c.level - 1; l >= 0; l-- {
+		if c.list[l].length == captureOpen {
+			return &c.list[l]
+		}
+	}
+	return nil
+}
+
+// text returns what a closed capture matched in src; a position is empty.
+func (c *captures) text(src string, n int) (string, bool) {
+	if n < 0 || n >= c.level || c.list[n].length == captureOpen {
+		return "", false
+	}
+	one := c.list[n]
+	return src[one.start : one.start+max(one.length, 0)], true
+}
+
+// values returns the results of the captures: positions as numbers, others as the
+// text of src.
+func (c *captures) values(src string) []glua.LValue {
+	out := make([]glua.LValue, c.level)
+	for i, one := range c.list[:c.level] {
+		if one.length == capturePosition {
+			out[i] = glua.LNumber(one.start + 1)
+			continue
+		}
+		out[i] = glua.LString(src[one.start : one.start+one.length])
+	}
+	return out
+}
+
+// pattern is the text of a pattern, which it reads as character classes.
+type pattern struct {
+	text string
+	step func(n int)
+}
+
+// classEnd returns where the class at p ends.
+func (t *pattern) classEnd(p int) (int, error) {
+	c := t.text[p]
 	p++
 	switch c {
 	case '%':
-		if p >= len(m.pattern) {
-			return m.fail(errMalformed)
+		if p >= len(t.text) {
+			return 0, errMalformed
 		}
-		return p + 1
+		return p + 1, nil
 	case '[':
-		if p < len(m.pattern) && m.pattern[p] == '^' {
+		if p < len(t.text) && t.text[p] == '^' {
 			p++
 		}
 		for first := true; ; first = false {
-			if p >= len(m.pattern) {
-				return m.fail(errMalformed)
+			if p >= len(t.text) {
+				return 0, errMalformed
 			}
-			c := m.pattern[p]
+			c := t.text[p]
 			p++
 			if c == ']' && !first {
-				return p
+				return p, nil
 			}
 			if c == '%' {
 				p++
 			}
 		}
 	}
-	return p
+	return p, nil
 }
 
-// class says whether a character is in the class at pattern[p:end].
-func (m *matcher) class(c byte, p, end int) bool {
-	switch m.pattern[p] {
+// class reports whether a character is in the class at text[p:end].
+func (t *pattern) class(c byte, p, end int) bool {
+	switch t.text[p] {
 	case '.':
 		return true
 	case '%':
-		return inClass(c, m.pattern[p+1])
+		return inClass(c, t.text[p+1])
 	case '[':
-		return m.set(c, p, end-1)
+		return t.set(c, p, end-1)
 	}
-	return m.pattern[p] == c
+	return t.text[p] == c
 }
 
-// set says whether a character is in the set that starts at p with [ and ends at
-// end with ].
-func (m *matcher) set(c byte, p, end int) bool {
-	m.step((end - p) / 8)
+// set reports whether a character is in the set that starts at p with [ and ends
+// at end with ].
+func (t *pattern) set(c byte, p, end int) bool {
+	t.step((end - p) / 8)
 	in := true
 	p++
-	if m.pattern[p] == '^' {
+	if t.text[p] == '^' {
 		in = false
 		p++
 	}
 	for ; p < end; p++ {
 		switch {
-		case m.pattern[p] == '%' && p+1 < end:
+		case t.text[p] == '%' && p+1 < end:
 			p++
-			if inClass(c, m.pattern[p]) {
+			if inClass(c, t.text[p]) {
 				return in
 			}
-		case p+2 < end && m.pattern[p+1] == '-':
-			if m.pattern[p] <= c && c <= m.pattern[p+2] {
+		case p+2 < end && t.text[p+1] == '-':
+			if t.text[p] <= c && c <= t.text[p+2] {
 				return in
 			}
 			p += 2
-		case m.pattern[p] == c:
+		case t.text[p] == c:
 			return in
 		}
 	}
 	return !in
 }
 
-// inClass says whether a character is in %class.
+// inClass reports whether a character is in %class.
 func inClass(c, class byte) bool {
 	in, known := member(c, class|0x20)
 	if !known || !letter(class) {
@@ -356,7 +417,7 @@ func inClass(c, class byte) bool {
 	return in == (class&0x20 != 0)
 }
 
-// member says whether a character is in a class and whether there is one of that
+// member reports whether a character is in a class and whether there is one of that
 // letter.
 func member(c, class byte) (in, known bool) {
 	switch class {

@@ -13,49 +13,49 @@ const maxInput = 1_000_000
 const unsupportedString = "The Lua function string.%s is not supported by Karmada. If you believe this function is " +
 	"essential for your use case, please submit an issue to let us know why you need it."
 
-// openStrings replaces what the library's string functions do without a bound.
-func (v *vm) openStrings(mod *glua.LTable) {
+// stringLibrary is the string functions that the library has without a bound.
+type stringLibrary struct{ budget *budget }
+
+// open replaces the functions in the library's table.
+func (s stringLibrary) open(l *glua.LState, mod *glua.LTable) {
 	for _, name := range []string{"gsub", "rep", "dump"} {
-		mod.RawSetString(name, v.L.NewFunction(func(l *glua.LState) int {
+		mod.RawSetString(name, l.NewFunction(func(l *glua.LState) int {
 			l.RaiseError(unsupportedString, name)
 			return 0
 		}))
 	}
 	for _, name := range []string{"byte", "reverse", "sub", "lower", "upper"} {
-		mod.RawSetString(name, v.L.NewFunction(v.limited(name, mod.RawGetString(name))))
+		mod.RawSetString(name, l.NewFunction(s.limited(name, mod.RawGetString(name))))
 	}
-	mod.RawSetString("char", v.counted(mod.RawGetString("char"), func(l *glua.LState) int { return l.GetTop() }))
+	mod.RawSetString("char", s.budget.counted(l, mod.RawGetString("char"), func(l *glua.LState) int { return l.GetTop() }))
 	for name, fn := range map[string]glua.LGFunction{
-		"find": v.stringFind, "match": v.stringMatch, "gmatch": v.stringGmatch, "gfind": v.stringGmatch, "format": v.stringFormat,
+		"find": s.find, "match": s.match, "gmatch": s.gmatch, "gfind": s.gmatch, "format": s.format,
 	} {
-		mod.RawSetString(name, v.L.NewFunction(fn))
+		mod.RawSetString(name, l.NewFunction(fn))
 	}
 }
 
 // limited returns a function that checks the length of the first argument and
 // counts it before it does the library's work.
-func (v *vm) limited(name string, fn glua.LValue) glua.LGFunction {
+func (s stringLibrary) limited(name string, fn glua.LValue) glua.LGFunction {
 	original, _ := fn.(*glua.LFunction)
 	return func(l *glua.LState) int {
-		v.count(l, len(v.input(l, 1, name))/8, len(l.CheckString(1))+costString)
+		s.budget.charge(l, len(input(l, 1, name))/8, len(l.CheckString(1))+costString)
 		return original.GFunction(l)
 	}
 }
 
 // input returns a string argument that is not too long.
-func (v *vm) input(l *glua.LState, n int, name string) string {
-	s := l.CheckString(n)
-	if len(s) > maxInput {
+func input(l *glua.LState, n int, name string) string {
+	text := l.CheckString(n)
+	if len(text) > maxInput {
 		l.RaiseError("string.%s: the input is longer than %d bytes", name, maxInput)
 	}
-	return s
+	return text
 }
 
-func (v *vm) matcher(l *glua.LState, name string) *matcher {
-	return &matcher{
-		src: v.input(l, 1, name), pattern: v.input(l, 2, name),
-		step: func(n int) { v.count(l, n, 0) },
-	}
+func (s stringLibrary) matcher(l *glua.LState, name string) *matcher {
+	return newMatcher(input(l, 1, name), input(l, 2, name), func(n int) { s.budget.charge(l, n, 0) })
 }
 
 // start turns the optional position of an argument into an offset.
@@ -67,49 +67,49 @@ func start(l *glua.LState, n, length int) int {
 	return min(max(init-1, 0), length)
 }
 
-func (v *vm) stringFind(l *glua.LState) int {
-	m := v.matcher(l, "find")
+func (s stringLibrary) find(l *glua.LState) int {
+	m := s.matcher(l, "find")
 	init := start(l, 3, len(m.src))
-	if glua.LVAsBool(l.Get(4)) || !strings.ContainsAny(m.pattern, "^$*+?.([%-") {
-		v.count(l, (len(m.src)-init)/16, 0)
-		at := strings.Index(m.src[init:], m.pattern)
+	if glua.LVAsBool(l.Get(4)) || !strings.ContainsAny(m.pattern.text, "^$*+?.([%-") {
+		s.budget.charge(l, (len(m.src)-init)/16, 0)
+		at := strings.Index(m.src[init:], m.pattern.text)
 		if at < 0 {
 			l.Push(glua.LNil)
 			return 1
 		}
 		l.Push(glua.LNumber(init + at + 1))
-		l.Push(glua.LNumber(init + at + len(m.pattern)))
+		l.Push(glua.LNumber(init + at + len(m.pattern.text)))
 		return 2
 	}
-	from, to, ok := v.find(l, m, init)
+	from, to, ok := search(l, m, init)
 	if !ok {
 		l.Push(glua.LNil)
 		return 1
 	}
 	l.Push(glua.LNumber(from + 1))
 	l.Push(glua.LNumber(to))
-	return 2 + v.pushCaptures(l, m)
+	return 2 + push(l, m.captures.values(m.src))
 }
 
-func (v *vm) stringMatch(l *glua.LState) int {
-	m := v.matcher(l, "match")
-	from, to, ok := v.find(l, m, start(l, 3, len(m.src)))
+func (s stringLibrary) match(l *glua.LState) int {
+	m := s.matcher(l, "match")
+	from, to, ok := search(l, m, start(l, 3, len(m.src)))
 	if !ok {
 		l.Push(glua.LNil)
 		return 1
 	}
-	return v.pushMatch(l, m, from, to)
+	return pushMatch(l, m, from, to)
 }
 
-func (v *vm) stringGmatch(l *glua.LState) int {
-	src, pattern := v.input(l, 1, "gmatch"), v.input(l, 2, "gmatch")
+func (s stringLibrary) gmatch(l *glua.LState) int {
+	src, text := input(l, 1, "gmatch"), input(l, 2, "gmatch")
 	next := 0
 	l.Push(l.NewFunction(func(l *glua.LState) int {
-		m := &matcher{src: src, pattern: pattern, step: func(n int) { v.count(l, n, 0) }}
+		m := newMatcher(src, text, func(n int) { s.budget.charge(l, n, 0) })
 		if next > len(src) {
 			return 0
 		}
-		from, to, ok := v.find(l, m, next)
+		from, to, ok := search(l, m, next)
 		if !ok {
 			next = len(src) + 1
 			return 0
@@ -117,19 +117,16 @@ func (v *vm) stringGmatch(l *glua.LState) int {
 		if next = to; from == to {
 			next++
 		}
-		return v.pushMatch(l, m, from, to)
+		return pushMatch(l, m, from, to)
 	}))
 	return 1
 }
 
-func (v *vm) find(l *glua.LState, m *matcher, init int) (from, to int, ok bool) {
+// search finds the pattern from a position on.
+func search(l *glua.LState, m *matcher, init int) (from, to int, ok bool) {
 	from, to, ok = m.find(init)
-	if m.err == nil {
-		for i := range m.level {
-			if m.captures[i].length == captureOpen && ok {
-				m.err = fmt.Errorf("unfinished capture")
-			}
-		}
+	if m.err == nil && ok && m.captures.innermost() != nil {
+		m.err = errUnfinishedCapture
 	}
 	if m.err != nil {
 		l.RaiseError("%s", m.err.Error())
@@ -138,29 +135,25 @@ func (v *vm) find(l *glua.LState, m *matcher, init int) (from, to int, ok bool) 
 }
 
 // pushMatch pushes the captures, or the whole match when there is none.
-func (v *vm) pushMatch(l *glua.LState, m *matcher, from, to int) int {
-	if m.level == 0 {
+func pushMatch(l *glua.LState, m *matcher, from, to int) int {
+	if m.captures.level == 0 {
 		l.Push(glua.LString(m.src[from:to]))
 		return 1
 	}
-	return v.pushCaptures(l, m)
+	return push(l, m.captures.values(m.src))
 }
 
-func (v *vm) pushCaptures(l *glua.LState, m *matcher) int {
-	for _, c := range m.captures[:m.level] {
-		if c.length == capturePosition {
-			l.Push(glua.LNumber(c.start + 1))
-			continue
-		}
-		l.Push(glua.LString(m.src[c.start : c.start+c.length]))
+func push(l *glua.LState, values []glua.LValue) int {
+	for _, value := range values {
+		l.Push(value)
 	}
-	return m.level
+	return len(values)
 }
 
-// stringFormat formats numbers and strings; a width or precision has two digits
+// format formats numbers and strings; a width or precision has two digits
 // at most.
-func (v *vm) stringFormat(l *glua.LState) int {
-	format := v.input(l, 1, "format")
+func (s stringLibrary) format(l *glua.LState) int {
+	format := input(l, 1, "format")
 	var out strings.Builder
 	arg := 1
 	for i := 0; i < len(format); i++ {
@@ -182,10 +175,10 @@ func (v *vm) stringFormat(l *glua.LState) int {
 		if !ok {
 			l.RaiseError("invalid option '%%%c' to 'format'", verb)
 		}
-		v.count(l, 1, len(text))
+		s.budget.charge(l, 1, len(text))
 		out.WriteString(text)
 	}
-	v.count(l, len(format)/8, len(format)+costString)
+	s.budget.charge(l, len(format)/8, len(format)+costString)
 	l.Push(glua.LString(out.String()))
 	return 1
 }

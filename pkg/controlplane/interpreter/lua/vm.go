@@ -52,7 +52,8 @@ func newVM(limits Limits, now func() time.Time, modules map[string]Module) *vm {
 	for name, module := range modules {
 		v.openModule(name, module)
 	}
-	v.fnConcat, v.fnTable, v.fnSet = v.hidden()
+	ops := operators{v.budget}
+	v.fnConcat, v.fnTable, v.fnSet = l.NewFunction(ops.concat), l.NewFunction(ops.newTable), l.NewFunction(ops.set)
 	l.SetContext(v.budget)
 	return v
 }
@@ -72,7 +73,7 @@ func (v *vm) openBase() {
 			return 0
 		}))
 	}
-	v.base.RawSetString("unpack", v.counted(v.base.RawGetString("unpack"), func(l *glua.LState) int {
+	v.base.RawSetString("unpack", v.budget.counted(v.L, v.base.RawGetString("unpack"), func(l *glua.LState) int {
 		return max(0, l.OptInt(3, l.CheckTable(1).Len())-l.OptInt(2, 1)+1)
 	}))
 	v.base.RawSetString("print", v.L.NewFunction(func(*glua.LState) int { return 0 }))
@@ -84,12 +85,12 @@ func (v *vm) openLibraries() {
 		library, _ := v.L.GetGlobal(name).(*glua.LTable)
 		v.libraries[name] = library
 	}
-	v.openStrings(v.libraries[glua.StringLibName])
-	v.openTables(v.libraries[glua.TabLibName])
+	stringLibrary{v.budget}.open(v.L, v.libraries[glua.StringLibName])
+	tableLibrary{v.budget}.open(v.L, v.libraries[glua.TabLibName])
 	v.libraries[glua.MathLibName].RawSetString("randomseed", v.L.NewFunction(func(*glua.LState) int { return 0 }))
 	clock := v.L.NewTable()
 	clock.RawSetString("time", v.libraries[glua.OsLibName].RawGetString("time"))
-	clock.RawSetString("date", v.counted(v.libraries[glua.OsLibName].RawGetString("date"), func(l *glua.LState) int {
+	clock.RawSetString("date", v.budget.counted(v.L, v.libraries[glua.OsLibName].RawGetString("date"), func(l *glua.LState) int {
 		return 16 * len(l.OptString(1, ""))
 	}))
 	v.libraries[glua.OsLibName] = clock
@@ -114,7 +115,7 @@ func (v *vm) openModule(name string, module Module) {
 				}
 				args[i] = value
 			}
-			v.count(l, 200, costTable)
+			v.budget.charge(l, 200, costTable)
 			result, err := f(args)
 			if err != nil {
 				l.RaiseError("%s.%s: %s", name, fn, err.Error())

@@ -1,5 +1,5 @@
-// Package notify has objects looked at again when their kind gets other rules,
-// and no others.
+// Package notify requeues the objects of a kind when the rules of that kind
+// change.
 package notify
 
 import (
@@ -14,31 +14,27 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/interpreter"
 )
 
-// Priority is that of work that nobody waits for.
+// Priority is that of objects that are requeued for changed rules: lower than
+// that of every change of an object.
 const Priority = -100
 
-// Announcer is an interpreter whose rules change.
-type Announcer interface {
-	// OnChange has f called after every change, with a function that says whether
-	// the rules of a kind may be other than before.
-	OnChange(f func(affects func(schema.GroupVersionKind) bool))
-}
-
-// Listen has f called when the rules of an interpreter change. The rules of an
-// interpreter that is no Announcer never do.
-func Listen(interpreter any, f func(affects func(schema.GroupVersionKind) bool)) {
-	if a, ok := interpreter.(Announcer); ok {
-		a.OnChange(f)
+// Subscribe has f called when the rules of an interpreter change, with a function
+// that reports whether those of a kind may have. The rules of an interpreter
+// without a Notifier never change.
+func Subscribe(of any, f func(affects func(schema.GroupVersionKind) bool)) {
+	if i, ok := of.(interface{ Notifier() *interpreter.Notifier }); ok {
+		i.Notifier().Subscribe(f)
 	}
 }
 
-// Bindings returns a source of the bindings whose templates are of a kind that
-// gets other rules. wanted may leave some out; nil leaves out none.
-func Bindings(interpreter any, reader client.Reader, newList func() workv1alpha2.BindingList, wanted func(workv1alpha2.Binding) bool) source.Source {
+// Bindings returns a source of the bindings whose templates are of a kind with
+// changed rules. wanted selects among them; nil selects all.
+func Bindings(of any, reader client.Reader, newList func() workv1alpha2.BindingList, wanted func(workv1alpha2.Binding) bool) source.Source {
 	return source.Func(func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-		Listen(interpreter, func(affects func(schema.GroupVersionKind) bool) {
+		Subscribe(of, func(affects func(schema.GroupVersionKind) bool) {
 			if ctx.Err() != nil {
 				return
 			}

@@ -28,7 +28,7 @@ const defaultTimeout = 10 * time.Second
 type hook struct {
 	layer    *Layer
 	id       string
-	rules    []configv1alpha1.RuleWithOperations
+	rules    coverage
 	versions []string
 	endpoint *endpoint
 	timeout  time.Duration

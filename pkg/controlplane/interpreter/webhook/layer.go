@@ -121,7 +121,7 @@ func affected(before, after *snapshot) func(schema.GroupVersionKind) bool {
 		return nil
 	}
 	return func(gvk schema.GroupVersionKind) bool {
-		return slices.ContainsFunc(changed, func(h *hook) bool { return h.covers(gvk) })
+		return slices.ContainsFunc(changed, func(h *hook) bool { return h.rules.kind(gvk) })
 	}
 }
 
@@ -139,13 +139,6 @@ func missing(these, those []*hook) []*hook {
 func (h *hook) equal(other *hook) bool {
 	return h.id == other.id && h.endpoint == other.endpoint && h.timeout == other.timeout &&
 		slices.Equal(h.versions, other.versions) && equality.Semantic.DeepEqual(h.rules, other.rules)
-}
-
-// covers says whether a rule of the hook covers the kind.
-func (h *hook) covers(gvk schema.GroupVersionKind) bool {
-	return slices.ContainsFunc(h.rules, func(r configv1alpha1.RuleWithOperations) bool {
-		return oneOf(r.APIGroups, gvk.Group) && oneOf(r.APIVersions, gvk.Version) && oneOf(r.Kinds, gvk.Kind)
-	})
 }
 
 // Close ends idle connections.
@@ -180,7 +173,7 @@ func (l *Layer) For(gvk schema.GroupVersionKind, op configv1alpha1.InterpreterOp
 // find returns the first hook that has a rule for the operation.
 func (s *snapshot) find(gvk schema.GroupVersionKind, op configv1alpha1.InterpreterOperation) *hook {
 	for _, h := range s.hooks {
-		if h.matches(gvk, op) {
+		if h.rules.operation(gvk, op) {
 			return h
 		}
 	}
@@ -223,15 +216,4 @@ func (s *snapshot) rules(gvk schema.GroupVersionKind) *interpreter.Rules {
 		return nil
 	}
 	return r
-}
-
-// matches says whether a rule of the hook covers the operation and the kind.
-func (h *hook) matches(gvk schema.GroupVersionKind, op configv1alpha1.InterpreterOperation) bool {
-	return slices.ContainsFunc(h.rules, func(r configv1alpha1.RuleWithOperations) bool {
-		return oneOf(r.Operations, op) && oneOf(r.APIGroups, gvk.Group) && oneOf(r.APIVersions, gvk.Version) && oneOf(r.Kinds, gvk.Kind)
-	})
-}
-
-func oneOf[T ~string](list []T, value T) bool {
-	return slices.Contains(list, value) || slices.Contains(list, "*")
 }
