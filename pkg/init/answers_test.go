@@ -7,19 +7,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
-
 	"github.com/karmada-toolkit/karmada/internal/progress"
-	"github.com/karmada-toolkit/karmada/pkg/init/components"
 )
 
 func TestAnswers_WaitsForWhatIsNotReadyAfterAll(t *testing.T) {
-	deployment := func(ready int32) *appsv1.Deployment {
-		return &appsv1.Deployment{
-			Spec:   appsv1.DeploymentSpec{Replicas: new(int32(1))},
-			Status: appsv1.DeploymentStatus{Replicas: 1, UpdatedReplicas: 1, AvailableReplicas: ready},
-		}
-	}
 	for name, tc := range map[string]struct {
 		// unready is from when to when the host cluster takes it for not ready.
 		from, to time.Duration
@@ -37,15 +28,15 @@ func TestAnswers_WaitsForWhatIsNotReadyAfterAll(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				begun := time.Now()
 				o := NewOptions()
-				s := &state{Deps: Deps{Progress: progress.Discard{}, Now: time.Now}, options: &o, board: newBoard(nil, nil, "", time.Now)}
-				err := s.answers(t.Context(), "https://here", []string{components.APIServer}, func(context.Context) error {
-					since := time.Since(begun)
-					ready := int32(1)
-					if since >= tc.from && since < tc.to {
-						ready = 0
+				s := &state{Deps: Deps{Progress: progress.Discard{}, Now: time.Now}, options: &o}
+				unready := func() string {
+					if since := time.Since(begun); since >= tc.from && since < tc.to {
+						return "karmada-apiserver: 0 of 1 pods ready"
 					}
-					s.board.view = &view{deployments: map[string]*appsv1.Deployment{components.APIServer: deployment(ready)}}
-					if tc.answers > 0 && since+time.Nanosecond >= tc.answers {
+					return ""
+				}
+				err := s.answers(t.Context(), "https://here", unready, func(context.Context) error {
+					if tc.answers > 0 && time.Since(begun)+time.Nanosecond >= tc.answers {
 						return nil
 					}
 					return errors.New("connection reset by peer")

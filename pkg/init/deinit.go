@@ -16,11 +16,16 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/karmada-toolkit/karmada/internal/wait"
 	"github.com/karmada-toolkit/karmada/pkg/init/components"
 )
 
-// removeLimit is how long pods may take to end.
-const removeLimit = 60 * time.Second
+const (
+	// removeLimit is how long pods may take to end.
+	removeLimit = 60 * time.Second
+	// podInterval is the time between two lists of the pods that are to end.
+	podInterval = 250 * time.Millisecond
+)
 
 // Removal is what a control plane leaves in a host cluster: everything that init
 // made, and nothing else.
@@ -219,7 +224,7 @@ func (r *Removal) DataPath() string { return r.path }
 
 // Run removes what was found, says each step, and waits until the pods are gone. What
 // is gone already is no error.
-func (r *Removal) Run(ctx context.Context, now func() time.Time, say func(string)) error {
+func (r *Removal) Run(ctx context.Context, say func(string)) error {
 	var errs []error
 	for _, s := range r.steps {
 		say(s.text)
@@ -230,48 +235,44 @@ func (r *Removal) Run(ctx context.Context, now func() time.Time, say func(string
 			errs = append(errs, fmt.Errorf("%s: %w", s.text, err))
 		}
 	}
-	return errors.Join(append(errs, r.waitForPods(ctx, now, say))...)
+	return errors.Join(append(errs, r.waitForPods(ctx, say))...)
 }
 
 // waitForPods returns when the pods of the control plane are gone.
-func (r *Removal) waitForPods(ctx context.Context, now func() time.Time, say func(string)) error {
-	begun, said := now(), now()
-	tick := time.NewTicker(lookEvery)
-	defer tick.Stop()
-	hurried := map[string]bool{}
-	for {
-		left, err := r.pods(ctx, hurried)
-		if err != nil {
-			return fmt.Errorf("waiting for the pods to end: %w", err)
+func (r *Removal) waitForPods(ctx context.Context, say func(string)) error {
+	err := wait.Until(ctx, wait.Options{Interval: podInterval, Timeout: removeLimit, Publish: func(reason error) {
+		if reason != nil {
+			say("waiting for pods to end: " + reason.Error())
 		}
-		switch {
-		case len(left) == 0:
-			return nil
-		case now().Sub(begun) > removeLimit:
-			return fmt.Errorf("pods %s did not end within %s; see to them with \"kubectl -n %s describe pods\"", strings.Join(left, ", "), removeLimit, r.namespace)
-		case now().Sub(said) >= sayEvery:
-			said = now()
-			say("waiting for pods to end: " + strings.Join(left, ", "))
+	}}, r.podsGone(map[string]bool{}))
+	if errors.Is(err, wait.ErrTimeout) {
+		return fmt.Errorf("waiting for pods to end: %w; see to them with \"kubectl -n %s describe pods\"", err, r.namespace)
+	}
+	return err
+}
+
+// podsGone returns a check that names the pods that are left. Those in terminating were ended faster already.
+func (r *Removal) podsGone(terminating map[string]bool) func(context.Context) error {
+	return func(ctx context.Context) error {
+		left, err := r.pods(ctx, terminating)
+		if err == nil && len(left) > 0 {
+			err = errors.New(strings.Join(left, ", "))
 		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-tick.C:
-		}
+		return err
 	}
 }
 
 // pods returns those that are left. Nobody uses the servers any more, so that they
 // need no time for their clients; etcd has its time to close its files.
-func (r *Removal) pods(ctx context.Context, hurried map[string]bool) ([]string, error) {
-	list, err := r.host.CoreV1().Pods(r.namespace).List(ctx, metav1.ListOptions{LabelSelector: "app in (" + strings.Join(workloadNames(), ",") + ")"})
+func (r *Removal) pods(ctx context.Context, terminating map[string]bool) ([]string, error) {
+	list, err := r.host.CoreV1().Pods(r.namespace).List(ctx, metav1.ListOptions{LabelSelector: "app in (" + strings.Join(components.WorkloadNames(), ",") + ")"})
 	if err != nil {
 		return nil, connectionOnly(err)
 	}
 	var out []string
 	for _, p := range list.Items {
-		if p.DeletionTimestamp != nil && p.Labels["app"] != components.Etcd && !hurried[p.Name] {
-			hurried[p.Name] = true
+		if p.DeletionTimestamp != nil && p.Labels["app"] != components.Etcd && !terminating[p.Name] {
+			terminating[p.Name] = true
 			grace := metav1.DeleteOptions{GracePeriodSeconds: new(int64(1))}
 			if err := r.host.CoreV1().Pods(r.namespace).Delete(ctx, p.Name, grace); connectionOnly(err) != nil {
 				return nil, err
@@ -284,11 +285,4 @@ func (r *Removal) pods(ctx context.Context, hurried map[string]bool) ([]string, 
 		}
 	}
 	return out, nil
-}
-
-func workloadNames() []string {
-	return []string{
-		components.Etcd, components.APIServer, components.AggregatedAPIServer, components.KubeControllerManager,
-		components.Scheduler, components.ControllerManager, components.Webhook,
-	}
 }

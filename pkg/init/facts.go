@@ -17,17 +17,18 @@ import (
 	apiversion "k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/karmada-toolkit/karmada/internal/wait"
 	"github.com/karmada-toolkit/karmada/pkg/init/components"
 )
 
 // reachTimeout is how long the host cluster may take to answer.
 const reachTimeout = 10 * time.Second
 
-// nodeTimeout is how long the first node may take to be ready, looked at every
-// nodePause.
 const (
+	// nodeTimeout is how long the first node may take to be ready.
 	nodeTimeout = 30 * time.Second
-	nodePause   = 500 * time.Millisecond
+	// nodeInterval is the time between two lists of the nodes.
+	nodeInterval = 500 * time.Millisecond
 )
 
 // facts are what an installation needs to know of the host cluster. What could
@@ -270,24 +271,26 @@ func (f *facts) nodeWanted(o *Options) bool {
 // awaitNode waits for a node that etcd can use, if there may be one soon. That there
 // is none in the end is a finding of the checks.
 func (f *facts) awaitNode(ctx context.Context, host kubernetes.Interface, o *Options) error {
-	ctx, cancel := context.WithTimeout(ctx, nodeTimeout)
-	defer cancel()
-	for f.nodeWanted(o) {
-		select {
-		case <-ctx.Done():
-			if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-				return nil
-			}
-			return ctx.Err()
-		case <-time.After(nodePause):
-		}
-		list, err := host.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
-		if err != nil {
-			return connectionOnly(err)
-		}
-		f.nodes = list.Items
+	if !f.nodeWanted(o) {
+		return nil
 	}
-	return nil
+	err := wait.Until(ctx, wait.Options{Interval: nodeInterval, Timeout: nodeTimeout}, func(ctx context.Context) error {
+		list, err := host.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+		switch {
+		case connectionOnly(err) != nil:
+			return wait.Terminal(err)
+		case err != nil:
+			return nil //nolint:nilerr // a finding of the checks
+		}
+		if f.nodes = list.Items; f.nodeWanted(o) {
+			return errors.New("no node is ready")
+		}
+		return nil
+	})
+	if errors.Is(err, wait.ErrTimeout) {
+		return nil
+	}
+	return err
 }
 
 // matchNodes checks that there is a node with all the labels.

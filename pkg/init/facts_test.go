@@ -132,7 +132,7 @@ func TestAwaitNode(t *testing.T) {
 		"ready at once":                  {before: []corev1.Node{node("n1", nil)}, found: true},
 		"ready in a moment":              {before: []corev1.Node{notReady}, after: []corev1.Node{node("n1", nil)}, found: true, looks: 3},
 		"registered in a moment":         {after: []corev1.Node{node("n1", nil)}, found: true, looks: 3},
-		"never ready":                    {before: []corev1.Node{notReady}, after: []corev1.Node{notReady}, looks: int(nodeTimeout/nodePause) - 1},
+		"never ready":                    {before: []corev1.Node{notReady}, after: []corev1.Node{notReady}, looks: int(nodeTimeout/nodeInterval) - 1},
 		"none will be without its taint": {before: []corev1.Node{node("n1", nil, taint("x", corev1.TaintEffectNoSchedule))}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -190,7 +190,7 @@ func TestRemoval_TakesWhatInitMadeAndNothingElse(t *testing.T) {
 	if diff := cmp.Diff([]string{"etcd-data-etcd-0"}, r.Claims()); diff != "" {
 		t.Error(diff)
 	}
-	if err := r.Run(t.Context(), time.Now, func(string) {}); err != nil {
+	if err := r.Run(t.Context(), func(string) {}); err != nil {
 		t.Fatal(err)
 	}
 	n, err := host.CoreV1().Nodes().Get(t.Context(), "n1", metav1.GetOptions{})

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 
 	"github.com/karmada-toolkit/karmada/pkg/init/components"
+	"github.com/karmada-toolkit/karmada/pkg/init/rollout"
 )
 
 // oldestHost is the oldest Kubernetes that the objects of a control plane are
@@ -170,12 +171,8 @@ func (s *state) checkNamespace(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, connectionOnly(err)
 	}
-	names := []string{
-		components.APIServer, components.AggregatedAPIServer, components.KubeControllerManager,
-		components.Scheduler, components.ControllerManager, components.Webhook,
-	}
 	for i := range deployments.Items {
-		if d := &deployments.Items[i]; slices.Contains(names, d.Name) {
+		if d := &deployments.Items[i]; slices.Contains(components.WorkloadNames(), d.Name) {
 			check("Deployment", &d.ObjectMeta)
 		}
 	}
@@ -291,15 +288,15 @@ func (s *state) checkDNS(ctx context.Context) ([]string, error) {
 		return nil, connectionOnly(err)
 	}
 	for i := range pods.Items {
-		if podReady(&pods.Items[i]) {
+		if rollout.PodReady(&pods.Items[i]) {
 			return nil, nil
 		}
 	}
-	r, hopeless := podReason(&pods.Items[0])
-	if age := s.Now().Sub(pods.Items[0].CreationTimestamp.Time); age < dnsGrace && !hopeless && !r.crashed {
+	r, stuck := rollout.PodReason(&pods.Items[0])
+	if age := s.Now().Sub(pods.Items[0].CreationTimestamp.Time); age < dnsGrace && !stuck && !r.Crashed {
 		return nil, nil // it is being started, and what needs names asks again
 	}
-	return []string{fmt.Sprintf("the DNS of the host cluster does not answer: %s; see to it with \"kubectl -n kube-system describe pods -l k8s-app=kube-dns\"", r.text)}, nil
+	return []string{fmt.Sprintf("the DNS of the host cluster does not answer: %s; see to it with \"kubectl -n kube-system describe pods -l k8s-app=kube-dns\"", r.Text)}, nil
 }
 
 // checkDirectory sees that local files can be written and are not those of a

@@ -2,7 +2,6 @@ package installer
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -10,7 +9,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/karmada-toolkit/karmada/internal/wait"
 	"github.com/karmada-toolkit/karmada/pkg/init/components"
+	"github.com/karmada-toolkit/karmada/pkg/init/rollout"
 )
 
 // purgeLimit is how long the removal of the data on a node may take.
@@ -68,63 +69,38 @@ func (r *Removal) etcdNode(ctx context.Context) (string, error) {
 func (r *Removal) runPurge(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, purgeLimit, fmt.Errorf("not done after %s", purgeLimit))
 	defer cancel()
-	pods := r.host.CoreV1().Pods(r.namespace)
-	if err := r.poll(ctx, func() error {
-		left, err := r.pods(ctx, map[string]bool{})
-		if err == nil && len(left) > 0 {
-			err = fmt.Errorf("pods %v have not ended", left)
-		}
-		return err
-	}); err != nil {
+	o := wait.Options{Interval: podInterval}
+	if err := wait.Until(ctx, o, r.podsGone(map[string]bool{})); err != nil {
 		return err
 	}
+	pods := r.host.CoreV1().Pods(r.namespace)
 	pod := components.PurgeDataPod(r.purge)
 	if _, err := pods.Create(ctx, pod, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("running a pod on node %s: %w", r.purge.Node, err)
 	}
 	defer func() { _ = pods.Delete(context.WithoutCancel(ctx), pod.Name, metav1.DeleteOptions{}) }()
-	var failed error
-	err := r.poll(ctx, func() error {
+	return wait.Until(ctx, o, func(ctx context.Context) error {
 		have, err := pods.Get(ctx, pod.Name, metav1.GetOptions{})
 		if err != nil {
 			return err
 		}
-		switch reason, hopeless := podReason(have); {
+		switch reason, stuck := rollout.PodReason(have); {
 		case have.Status.Phase == corev1.PodSucceeded:
 			return nil
-		case have.Status.Phase == corev1.PodFailed, hopeless:
-			failed = fmt.Errorf("%s%s; remove %s on node %s", reason.text, lastWords(have), r.path, r.purge.Node)
-			return nil
+		case have.Status.Phase == corev1.PodFailed, stuck:
+			return wait.Terminal(fmt.Errorf("%s%s; remove %s on node %s", reason.Text, lastWords(have), r.path, r.purge.Node))
 		default:
-			return fmt.Errorf("pod %s: %s", pod.Name, reason.text)
+			return fmt.Errorf("pod %s: %s", pod.Name, reason.Text)
 		}
 	})
-	return errors.Join(err, failed)
 }
 
 // lastWords returns what the container of a pod ended with, after a colon.
 func lastWords(p *corev1.Pod) string {
 	for _, s := range p.Status.ContainerStatuses {
 		if s.State.Terminated != nil && s.State.Terminated.Message != "" {
-			return ": " + firstLine(s.State.Terminated.Message)
+			return ": " + rollout.FirstLine(s.State.Terminated.Message)
 		}
 	}
 	return ""
-}
-
-// poll tries until there is no error, or ctx ends.
-func (r *Removal) poll(ctx context.Context, try func() error) error {
-	tick := time.NewTicker(lookEvery)
-	defer tick.Stop()
-	for {
-		err := try()
-		if err == nil {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("%w: %w", context.Cause(ctx), err)
-		case <-tick.C:
-		}
-	}
 }

@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
@@ -59,7 +58,7 @@ func TestRemoval_PurgesTheDataOnItsNode(t *testing.T) {
 	if diff := cmp.Diff(want, r.Lines()); diff != "" {
 		t.Error(diff)
 	}
-	if err := r.Run(t.Context(), time.Now, func(string) {}); err != nil {
+	if err := r.Run(t.Context(), func(string) {}); err != nil {
 		t.Fatal(err)
 	}
 	var made *corev1.Pod
@@ -88,7 +87,7 @@ func TestRemoval_SaysWhyTheDataIsLeft(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = r.Run(t.Context(), time.Now, func(string) {})
+	err = r.Run(t.Context(), func(string) {})
 	if err == nil || !strings.Contains(err.Error(), "error: why; remove /data/etcd on node n1") {
 		t.Errorf("got %v", err)
 	}

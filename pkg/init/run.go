@@ -19,7 +19,9 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/apply"
 	"github.com/karmada-toolkit/karmada/internal/kube"
 	"github.com/karmada-toolkit/karmada/internal/progress"
+	"github.com/karmada-toolkit/karmada/internal/wait"
 	"github.com/karmada-toolkit/karmada/pkg/init/components"
+	"github.com/karmada-toolkit/karmada/pkg/init/rollout"
 )
 
 // fieldManager owns what an installation writes.
@@ -69,7 +71,7 @@ type state struct {
 	facts      *facts
 	sites      sites
 	customCRDs []*apiextensionsv1.CustomResourceDefinition
-	board      *board
+	tracker    *rollout.Tracker
 
 	mu    sync.Mutex
 	creds *credentials
@@ -101,8 +103,8 @@ func Run(ctx context.Context, d Deps, o Options) (*Result, error) {
 	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	s.board = newBoard(s.host, s.hostAPI, o.Namespace, d.Now)
-	go s.board.watch(ctx)
+	s.tracker = rollout.NewTracker(s.hostAPI, o.Namespace, d.Now)
+	go s.tracker.Run(ctx)
 	if err := s.runPhases(ctx, o.chosen()); err != nil {
 		return nil, err
 	}
@@ -196,9 +198,9 @@ func (a *attentive) Waiting(step, what string) {
 func (a *attentive) silent(step string) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	limit := sayEvery
+	limit := wait.PublishInterval
 	if a.talks[step] {
-		limit = 5 * sayEvery
+		limit = 5 * wait.PublishInterval
 	}
 	return a.now().Sub(a.said[step]) >= limit
 }
@@ -211,7 +213,7 @@ func (s *state) remind(ctx context.Context, step, what string) (stop func()) {
 	}
 	ctx, stop = context.WithCancel(ctx)
 	go func() {
-		tick := time.NewTicker(sayEvery / 4)
+		tick := time.NewTicker(wait.PublishInterval / 4)
 		defer tick.Stop()
 		for {
 			select {
@@ -337,13 +339,14 @@ const retryLimit = 30 * time.Second
 // apply writes objects that are not as wanted and returns a summary.
 func (s *state) apply(ctx context.Context, to client.Client, objects []client.Object) (string, error) {
 	applier := &apply.Applier{Client: to, Manager: fieldManager, Parallel: 16}
-	begun := s.Now()
-	changes, err := applier.Apply(ctx, objects...)
-	for err != nil && transient(err) && s.Now().Sub(begun) < retryLimit && sleep(ctx, time.Second) {
-		var again apply.ChangeSet
-		again, err = applier.Apply(ctx, objects...)
-		changes = merge(changes, again)
-	}
+	var changes apply.ChangeSet
+	err := wait.Until(ctx, wait.Options{Interval: time.Second, Timeout: retryLimit}, func(context.Context) error {
+		again, err := applier.Apply(ctx, objects...) // not the context of the wait: an attempt is not interrupted
+		if changes = merge(changes, again); err != nil && !transient(err) {
+			return wait.Terminal(err)
+		}
+		return err
+	})
 	s.mu.Lock()
 	s.changes = append(s.changes, changes...)
 	s.mu.Unlock()
@@ -355,22 +358,15 @@ func (s *state) apply(ctx context.Context, to client.Client, objects []client.Ob
 
 // merge adds what a second attempt did to what the first did.
 func merge(first, second apply.ChangeSet) apply.ChangeSet {
+	if first == nil {
+		return second
+	}
 	for i := range first {
 		if first[i].Action == "" || first[i].Action == apply.Unchanged {
 			first[i] = second[i]
 		}
 	}
 	return first
-}
-
-// sleep waits and says whether ctx is still good.
-func sleep(ctx context.Context, d time.Duration) bool {
-	select {
-	case <-ctx.Done():
-		return false
-	case <-time.After(d):
-		return true
-	}
 }
 
 // transient says whether all errors are of those that pass.

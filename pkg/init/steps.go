@@ -23,17 +23,19 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/karmada-toolkit/karmada/internal/wait"
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/init/components"
+	"github.com/karmada-toolkit/karmada/pkg/init/rollout"
 )
 
 const (
-	// pause is between looks at something that is waited for.
-	pause = 100 * time.Millisecond
 	// reachLimit is how long the API server may take to answer here once its pods
 	// are ready.
 	reachLimit = 30 * time.Second
+	// probeTimeout is how long one request to the API server may take.
+	probeTimeout = 3 * time.Second
 	// checkLimit is how long the control plane may take to accept a policy once all
 	// its parts are ready.
 	checkLimit = 30 * time.Second
@@ -187,25 +189,11 @@ func replacedAPIServer(d *appsv1.Deployment) error {
 
 // ready waits for a workload.
 func (s *state) ready(ctx context.Context, phase, workload string) error {
-	if limit := s.options.WaitSeconds; limit > 0 {
-		var stop context.CancelFunc
-		ctx, stop = context.WithTimeoutCause(ctx, time.Duration(limit)*time.Second, errLate)
-		defer stop()
+	err := s.tracker.Wait(ctx, workload, s.limit(), func(what string) { s.Progress.Waiting(phase, what) })
+	if !errors.Is(err, wait.ErrTimeout) {
+		return err
 	}
-	err := s.board.wait(ctx, workload, func(what string) { s.Progress.Waiting(phase, what) })
-	if errors.Is(err, errLate) {
-		return s.late(workload) //nolint:contextcheck // its own has ended
-	}
-	return err
-}
-
-// errLate is the cause of the end of a wait.
-var errLate = errors.New("too late")
-
-// late is the error of a wait that took too long: it names everything that is not
-// ready, in the order in which one needs the other.
-func (s *state) late(workload string) error {
-	text := s.board.report()
+	text := s.tracker.Report(ctx)
 	if text == "" {
 		text = "\n  " + workload + " became ready just now; run the command again"
 	}
@@ -243,37 +231,33 @@ func (s *state) apiServer(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := s.answers(ctx, rc.Host, needed, func(ctx context.Context) error { return readyz(ctx, rc) }); err != nil {
+	if err := s.answers(ctx, rc.Host, func() string { return s.tracker.Unready(needed) }, func(ctx context.Context) error { return readyz(ctx, rc) }); err != nil {
 		return fmt.Errorf("the API server runs in the host cluster, but %s does not answer here: %w; name an address that leads to it with --karmada-apiserver-advertise-address", rc.Host, err)
 	}
 	s.Progress.Done(phaseAPIServer, rc.Host+", "+result)
 	return nil
 }
 
-// answers waits until the API server answers here, for reachLimit from when all that
-// it needs was last seen not ready: after a restart of its node the host cluster takes
-// it for ready, and only later finds out.
-func (s *state) answers(ctx context.Context, server string, needed []string, ask func(context.Context) error) error {
-	unready := s.Now()
-	var gaveUp error
-	err := s.poll(ctx, s.limit(), phaseAPIServer, "an answer of "+server, func(ctx context.Context) error {
-		ctx, stop := context.WithTimeout(ctx, 3*time.Second)
+// answers waits until the API server answers here, for reachLimit from when all that it needs was last seen not
+// ready: after a restart of its node the host cluster takes it for ready, and only later finds out.
+func (s *state) answers(ctx context.Context, server string, unready func() string, probe func(context.Context) error) error {
+	last := s.Now()
+	return s.poll(ctx, s.limit(), phaseAPIServer, "an answer of "+server, func(ctx context.Context) error {
+		ctx, stop := context.WithTimeout(ctx, probeTimeout)
 		defer stop()
-		err := ask(ctx)
+		err := probe(ctx)
 		if err == nil {
 			return nil
 		}
-		if left := s.board.missing(needed); left != "" {
-			unready = s.Now()
+		if left := unready(); left != "" {
+			last = s.Now()
 			return fmt.Errorf("%s: %w", left, err)
 		}
-		if s.Now().Sub(unready) < reachLimit {
+		if s.Now().Sub(last) < reachLimit {
 			return err
 		}
-		gaveUp = fmt.Errorf("after %s: %w", reachLimit, err)
-		return nil
+		return wait.Terminal(fmt.Errorf("after %s: %w", reachLimit, err))
 	})
-	return errors.Join(err, gaveUp)
 }
 
 // writeControlPlane writes the objects of a phase in the control plane.
@@ -455,31 +439,15 @@ func (s *state) check(ctx context.Context) error {
 	return nil
 }
 
-// poll tries until it succeeds, for limit at most, and says every two seconds what
-// is waited for. The error is the last one.
-func (s *state) poll(ctx context.Context, limit time.Duration, phase, what string, try func(context.Context) error) error {
-	ctx, stop := context.WithTimeoutCause(ctx, limit, errLate)
-	defer stop()
-	tick := time.NewTicker(pause)
-	defer tick.Stop()
-	said := time.NewTicker(sayEvery)
-	defer said.Stop()
-	for {
-		err := try(ctx)
-		if err == nil {
-			return nil
+// poll calls check until it succeeds, for limit at most, and publishes what is waited for. The error is the last one.
+func (s *state) poll(ctx context.Context, limit time.Duration, phase, what string, check func(context.Context) error) error {
+	return wait.Until(ctx, wait.Options{Timeout: limit, Publish: func(reason error) {
+		text := what
+		if reason != nil {
+			text += ": " + rollout.FirstLine(reason.Error())
 		}
-		select {
-		case <-ctx.Done():
-			if errors.Is(context.Cause(ctx), errLate) {
-				return fmt.Errorf("after %s: %w", limit, err)
-			}
-			return ctx.Err()
-		case <-said.C:
-			s.Progress.Waiting(phase, what+": "+firstLine(err.Error()))
-		case <-tick.C:
-		}
-	}
+		s.Progress.Waiting(phase, text)
+	}}, check)
 }
 
 // publicKeyHash is how a cluster that registers recognises the authority.

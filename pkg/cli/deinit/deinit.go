@@ -102,7 +102,7 @@ func run(ctx context.Context, e *env.Env, f flags) error {
 		}
 	}
 	say := func(line string) { _, _ = fmt.Fprintln(e.Out, line) }
-	if err := plan.Run(ctx, e.Now, say); err != nil {
+	if err := plan.Run(ctx, say); err != nil {
 		return err
 	}
 	return farewell(e.Out, plan, f)

@@ -13,6 +13,11 @@ const (
 	Webhook               = "karmada-webhook"
 )
 
+// WorkloadNames returns the names of the workloads, each after those that it needs.
+func WorkloadNames() []string {
+	return []string{Etcd, APIServer, AggregatedAPIServer, KubeControllerManager, Webhook, Scheduler, ControllerManager}
+}
+
 // Names of the parts that are installed later.
 const (
 	Descheduler    = "karmada-descheduler"

@@ -1,4 +1,4 @@
-package installer
+package rollout
 
 import (
 	"strings"
@@ -26,10 +26,10 @@ func waits(reason, message string, restarts int32) corev1.PodStatus {
 
 func TestReason(t *testing.T) {
 	for name, tc := range map[string]struct {
-		app      string
-		status   corev1.PodStatus
-		want     string
-		hopeless bool
+		app    string
+		status corev1.PodStatus
+		want   string
+		stuck  bool
 	}{
 		"unschedulable":   {"a", corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Message: "no node"}}}, "pod a-0 cannot be scheduled: no node", false},
 		"a missing image": {"a", waits("ImagePullBackOff", "not found", 0), "pod a-0 cannot get image image:v1: ImagePullBackOff: not found", true},
@@ -40,10 +40,10 @@ func TestReason(t *testing.T) {
 		"running":         {"a", corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}}, "pod a-0 runs, but is not ready yet", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			v := &view{pods: map[string][]corev1.Pod{tc.app: {podOf(tc.app, tc.status)}}}
-			got, hopeless := v.reason(tc.app)
-			if got.text != tc.want || hopeless != tc.hopeless {
-				t.Errorf("got %q, %t", got.text, hopeless)
+			v := &snapshot{pods: map[string][]corev1.Pod{tc.app: {podOf(tc.app, tc.status)}}}
+			got, stuck := v.reason(tc.app)
+			if got.Text != tc.want || stuck != tc.stuck {
+				t.Errorf("got %q, %t", got.Text, stuck)
 			}
 		})
 	}
@@ -52,34 +52,34 @@ func TestReason(t *testing.T) {
 func TestReason_OfTheNewestPodThatIsNotReady(t *testing.T) {
 	old, fresh := podOf("a", waits("ContainerCreating", "", 0)), podOf("a", waits("ErrImagePull", "no", 0))
 	old.CreationTimestamp, fresh.CreationTimestamp = metav1.NewTime(time.Unix(1, 0)), metav1.NewTime(time.Unix(2, 0))
-	v := &view{pods: map[string][]corev1.Pod{"a": {old, fresh}}}
-	if got, _ := v.reason("a"); !strings.Contains(got.text, "ErrImagePull") {
-		t.Errorf("got %q", got.text)
+	v := &snapshot{pods: map[string][]corev1.Pod{"a": {old, fresh}}}
+	if got, _ := v.reason("a"); !strings.Contains(got.Text, "ErrImagePull") {
+		t.Errorf("got %q", got.Text)
 	}
 	forbidden := &appsv1.Deployment{Status: appsv1.DeploymentStatus{Conditions: []appsv1.DeploymentCondition{{Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue, Message: "exceeded quota"}}}}
-	v = &view{deployments: map[string]*appsv1.Deployment{"a": forbidden}}
-	if got, _ := v.reason("a"); got.text != "exceeded quota" {
-		t.Errorf("without pods: %q", got.text)
+	v = &snapshot{deployments: map[string]*appsv1.Deployment{"a": forbidden}}
+	if got, _ := v.reason("a"); got.Text != "exceeded quota" {
+		t.Errorf("without pods: %q", got.Text)
 	}
 }
 
-func TestMissing(t *testing.T) {
-	d := func(generation int64, s appsv1.DeploymentStatus) *view {
-		return &view{deployments: map[string]*appsv1.Deployment{"a": {ObjectMeta: metav1.ObjectMeta{Generation: generation}, Spec: appsv1.DeploymentSpec{Replicas: new(int32(2))}, Status: s}}}
+func TestUnready(t *testing.T) {
+	d := func(generation int64, s appsv1.DeploymentStatus) *snapshot {
+		return &snapshot{deployments: map[string]*appsv1.Deployment{"a": {ObjectMeta: metav1.ObjectMeta{Generation: generation}, Spec: appsv1.DeploymentSpec{Replicas: new(int32(2))}, Status: s}}}
 	}
 	for name, tc := range map[string]struct {
-		view *view
-		want string
+		snapshot *snapshot
+		want     string
 	}{
-		"nothing there":        {&view{}, "it to be there"},
-		"not looked at":        {d(2, appsv1.DeploymentStatus{ObservedGeneration: 1, Replicas: 2, UpdatedReplicas: 2, AvailableReplicas: 2}), "its pods to be made"},
+		"nothing there":        {&snapshot{}, "it to be there"},
+		"not observed":         {d(2, appsv1.DeploymentStatus{ObservedGeneration: 1, Replicas: 2, UpdatedReplicas: 2, AvailableReplicas: 2}), "its pods to be made"},
 		"some ready":           {d(1, appsv1.DeploymentStatus{ObservedGeneration: 1, Replicas: 2, UpdatedReplicas: 2, AvailableReplicas: 1}), "1 of 2 pods ready"},
 		"old ones ready":       {d(1, appsv1.DeploymentStatus{ObservedGeneration: 1, Replicas: 3, UpdatedReplicas: 1, AvailableReplicas: 2}), "1 of 2 pods ready"},
 		"old ones left":        {d(1, appsv1.DeploymentStatus{ObservedGeneration: 1, Replicas: 3, UpdatedReplicas: 2, AvailableReplicas: 3}), "1 old pods to end"},
 		"rolled out":           {d(1, appsv1.DeploymentStatus{ObservedGeneration: 1, Replicas: 2, UpdatedReplicas: 2, AvailableReplicas: 2}), ""},
-		"a set that rolls out": {&view{sets: map[string]*appsv1.StatefulSet{"a": {Spec: appsv1.StatefulSetSpec{Replicas: new(int32(3))}, Status: appsv1.StatefulSetStatus{UpdatedReplicas: 3, AvailableReplicas: 2}}}}, "2 of 3 pods ready"},
+		"a set that rolls out": {&snapshot{sets: map[string]*appsv1.StatefulSet{"a": {Spec: appsv1.StatefulSetSpec{Replicas: new(int32(3))}, Status: appsv1.StatefulSetStatus{UpdatedReplicas: 3, AvailableReplicas: 2}}}}, "2 of 3 pods ready"},
 	} {
-		if got := tc.view.missing("a"); got != tc.want {
+		if got := tc.snapshot.unready("a"); got != tc.want {
 			t.Errorf("%s: got %q, want %q", name, got, tc.want)
 		}
 	}
@@ -101,14 +101,14 @@ func TestShorten(t *testing.T) {
 	}
 }
 
-func TestTelling(t *testing.T) {
+func TestErrorLine(t *testing.T) {
 	for log, want := range map[string]string{
 		"flag provided but not defined: -x\nUsage:\n  a\n": "flag provided but not defined: -x",
 		"one\ntwo\n\n": "two",
 		"E1121 10:40:28.618612       1 run.go:72] first\nI1121 10:40:28.618612       1 run.go:72] second": "first",
 		"": "",
 	} {
-		if got := telling(log); got != want {
+		if got := errorLine(log); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}
