@@ -6,7 +6,6 @@ import (
 
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/replicas"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/scheduler/framework"
 )
 
@@ -32,7 +31,12 @@ func Schedule(snapshot *framework.Snapshot, request *Request) (Decision, error) 
 		d.Clusters, err = w.try(nil, &d)
 		return d, err
 	}
-	for i := w.firstTerm(terms); i < len(terms); i++ {
+	first := 0
+	// The terms before the one in use are tried again only by a fresh scheduling.
+	if !w.fresh {
+		first = max(0, termIndex(terms, w.slate.pass.Status.SchedulerObservedAffinityName))
+	}
+	for i := first; i < len(terms); i++ {
 		clusters, err := w.try(&terms[i], &d)
 		if err == nil {
 			d.Clusters, d.AffinityName = clusters, terms[i].AffinityName
@@ -41,15 +45,6 @@ func Schedule(snapshot *framework.Snapshot, request *Request) (Decision, error) 
 		d.Failed = append(d.Failed, TermFailure{Index: i, Name: terms[i].AffinityName, Err: err})
 	}
 	return d, d.Failed[0].Err
-}
-
-// firstTerm returns the index of the term in use; terms before it are tried again
-// only when somebody asks for a fresh scheduling.
-func (w *work) firstTerm(terms []policyv1alpha1.ClusterAffinityTerm) int {
-	if w.fresh {
-		return 0
-	}
-	return max(0, termIndex(terms, w.pass.Status.SchedulerObservedAffinityName))
 }
 
 func termIndex(terms []policyv1alpha1.ClusterAffinityTerm, name string) int {
@@ -63,66 +58,50 @@ func termIndex(terms []policyv1alpha1.ClusterAffinityTerm, name string) int {
 
 // work is the working space of decisions. It is reused.
 type work struct {
-	pass     framework.Pass
-	snapshot *framework.Snapshot
-	request  *Request
-	fresh    bool
-	strategy strategy
-	// sets says that whole sets of components are placed.
-	sets   bool
-	demand replicas.Demand
-	set    replicas.SetDemand
+	request *Request
+	fresh   bool
 
-	records []record
-	reasons []framework.Verdict
-	// scores holds what each plugin gave each cluster, once one gave something.
-	scores     []uint8
-	candidates []candidate
-	selected   []int32
-	parties    []replicas.Party
-	weights    weights
-	regions    regions
+	slate     slate
+	room      room
+	scores    scores
+	selection selection
+	division  division
 }
 
 func (p *Profile) space() *work {
 	if w, ok := p.spaces.Get().(*work); ok {
 		return w
 	}
-	return &work{}
+	w := &work{}
+	w.scores.slate, w.selection.slate, w.division.slate = &w.slate, &w.slate, &w.slate
+	return w
 }
 
 func (p *Profile) done(w *work) {
-	w.pass.End()
-	w.snapshot, w.request, w.records, w.reasons, w.scores = nil, nil, nil, nil, nil
-	w.demand, w.set = replicas.Demand{}, replicas.SetDemand{}
-	clear(w.parties[:cap(w.parties)])
-	w.weights.end()
-	w.regions.end()
+	w.request = nil
+	w.slate.end()
+	w.room = room{}
+	w.scores.given = nil
+	w.selection.regions.end()
+	w.division.end()
 	p.spaces.Put(w)
 }
 
 func (w *work) begin(snapshot *framework.Snapshot, request *Request) {
-	w.snapshot, w.request = snapshot, request
+	w.request = request
 	binding := request.Binding
 	if binding.Status == nil {
 		binding.Status = &workv1alpha2.ResourceBindingStatus{}
 	}
-	w.pass.Start(&binding, snapshot)
+	w.slate.begin(&binding, snapshot)
 	w.fresh = Rescheduling(binding.Spec, binding.Status)
-	w.strategy = strategyOf(binding.Spec.Placement.ReplicaScheduling)
-	w.sets = request.MultiplePodTemplates && wholeSets(binding.Spec)
-	if w.sets {
-		w.set = replicas.NewSetDemand(binding.Spec.Components)
-		return
-	}
-	if requirements := binding.Spec.ReplicaRequirements; requirements != nil {
-		w.demand = replicas.NewDemand(requirements.ResourceRequest)
-	} else {
-		w.demand = replicas.Demand{Nothing: true}
-	}
+	w.room = newRoom(request)
+	strategy := strategyOf(binding.Spec.Placement.ReplicaScheduling)
+	w.selection.begin(strategy, w.room.wanted())
+	w.division.begin(strategy, w.fresh, binding.Spec)
 }
 
-// wholeSets says whether all components go to exactly one cluster, so that room
+// wholeSets reports whether all components go to exactly one cluster, so that room
 // is counted in sets of them.
 func wholeSets(spec *workv1alpha2.ResourceBindingSpec) bool {
 	if len(spec.Components) == 0 {
@@ -143,12 +122,11 @@ func constraint(placement *policyv1alpha1.Placement, field policyv1alpha1.Spread
 
 // try makes one pass, with one affinity term or none, and records it.
 func (w *work) try(term *policyv1alpha1.ClusterAffinityTerm, d *Decision) ([]workv1alpha2.TargetCluster, error) {
-	w.pass.Use(term)
-	w.records = make([]record, w.snapshot.Len())
-	w.reasons, w.scores = nil, nil
+	w.slate.use(term)
+	w.scores.given = nil
 	clusters, err := w.run()
-	record := passRecord{strategy: w.strategy, records: w.records, reasons: w.reasons, scores: w.scores, err: err}
-	record.demand, record.set, record.sets = w.demand, w.set, w.sets
+	record := passRecord{strategy: w.selection.strategy, records: w.slate.records, reasons: w.slate.reasons, scores: w.scores.given, err: err}
+	record.demand, record.set, record.sets = w.room.demand, w.room.set, w.room.sets
 	if term != nil {
 		record.term = term.AffinityName
 	}
@@ -157,18 +135,18 @@ func (w *work) try(term *policyv1alpha1.ClusterAffinityTerm, d *Decision) ([]wor
 }
 
 func (w *work) run() ([]workv1alpha2.TargetCluster, error) {
-	feasible := w.filter()
+	feasible := w.slate.filter(w.request.Profile.filters)
 	w.observe(StepFilter)
 	if feasible == 0 {
-		return nil, w.fitError()
+		return nil, w.slate.fitError()
 	}
-	err := w.score()
+	err := w.scores.add(w.request.Profile.scores)
 	w.observe(StepScore)
 	if err != nil {
 		return nil, fmt.Errorf("failed to prioritize clusters: %w", err)
 	}
-	w.rank()
-	err = w.choose()
+	w.slate.rank(&w.room)
+	err = w.selection.choose()
 	w.observe(StepSelect)
 	if err != nil {
 		return nil, fmt.Errorf("failed to select clusters: %w", err)
@@ -185,4 +163,33 @@ func (w *work) observe(step Step) {
 	if w.request.Observe != nil {
 		w.request.Observe(step)
 	}
+}
+
+// assign gives the selected clusters their replicas.
+func (w *work) assign() ([]workv1alpha2.TargetCluster, error) {
+	selected := w.selection.selected
+	if len(selected) == 0 {
+		return nil, errors.New("no clusters available to schedule")
+	}
+	spec := w.slate.pass.Spec
+	if spec.Replicas <= 0 && spec.ReplicaRequirements == nil || len(spec.Components) > 1 {
+		return w.whole(selected), nil
+	}
+	return w.division.assign(selected, w.request.EmptyWorkloadPropagation)
+}
+
+// whole sends the template as it is to every selected cluster.
+func (w *work) whole(selected []int32) []workv1alpha2.TargetCluster {
+	out := make([]workv1alpha2.TargetCluster, len(selected))
+	var components []workv1alpha2.TargetComponent
+	if all := w.slate.pass.Spec.Components; w.room.sets && len(all) > 1 {
+		for i := range all {
+			components = append(components, workv1alpha2.TargetComponent{Name: all[i].Name, Replicas: all[i].Replicas})
+		}
+	}
+	for i, at := range selected {
+		out[i] = workv1alpha2.TargetCluster{Name: w.slate.snapshot.At(int(at)).Name(), Components: components}
+		w.slate.records[at].rule = RuleWhole
+	}
+	return out
 }

@@ -30,32 +30,45 @@ func strategyOf(s *policyv1alpha1.ReplicaSchedulingStrategy) strategy {
 	}
 }
 
+// selection picks the candidates of a slate that the spread constraints allow.
+type selection struct {
+	slate    *slate
+	strategy strategy
+	// wanted is how many replicas, or sets of components, the clusters must have
+	// room for.
+	wanted   int64
+	selected []int32
+	regions  regions
+}
+
+func (s *selection) begin(strategy strategy, wanted int64) { s.strategy, s.wanted = strategy, wanted }
+
 // choose sets the selected clusters, as the spread constraints have it.
-func (w *work) choose() error {
-	placement := w.pass.Spec.Placement
-	w.selected = w.selected[:0]
+func (s *selection) choose() error {
+	placement := s.slate.pass.Spec.Placement
+	s.selected = s.selected[:0]
 	var err error
 	byRegion := constraint(placement, policyv1alpha1.SpreadByFieldRegion)
 	byCluster := constraint(placement, policyv1alpha1.SpreadByFieldCluster)
 	switch {
 	case len(placement.SpreadConstraints) == 0 || ignoresSpread(placement.ReplicaScheduling):
-		for i := range w.candidates {
-			w.selected = append(w.selected, w.candidates[i].at)
+		for i := range s.slate.candidates {
+			s.selected = append(s.selected, s.slate.candidates[i].at)
 		}
 	case byRegion != nil:
-		err = w.byRegion(byRegion, byCluster)
+		err = s.byRegion(byRegion, byCluster)
 	case byCluster != nil:
-		err = w.byCluster(byCluster)
+		err = s.byCluster(byCluster)
 	default:
 		err = &SpreadError{Message: "just support cluster and region spread constraint"}
 	}
-	for _, at := range w.selected {
-		w.records[at].selected = true
+	for _, at := range s.selected {
+		s.slate.records[at].selected = true
 	}
 	return err
 }
 
-// ignoresSpread says whether the strategy is a static weight, which takes every
+// ignoresSpread reports whether the strategy is a static weight, which takes every
 // feasible cluster.
 func ignoresSpread(s *policyv1alpha1.ReplicaSchedulingStrategy) bool {
 	if s == nil || s.ReplicaSchedulingType != policyv1alpha1.ReplicaSchedulingTypeDivided ||
@@ -67,66 +80,62 @@ func ignoresSpread(s *policyv1alpha1.ReplicaSchedulingStrategy) bool {
 
 // byCluster takes the best clusters and, where replicas are divided, exchanges
 // the last ones for roomier ones until the replicas fit.
-func (w *work) byCluster(c *policyv1alpha1.SpreadConstraint) error {
-	if len(w.candidates) < c.MinGroups {
+func (s *selection) byCluster(c *policyv1alpha1.SpreadConstraint) error {
+	if len(s.slate.candidates) < c.MinGroups {
 		return &SpreadError{Message: "the number of feasible clusters is less than spreadConstraint.MinGroups"}
 	}
-	n := max(0, min(len(w.candidates), c.MaxGroups))
-	if w.strategy != duplicated {
-		if !w.makeRoom(n) {
+	n := max(0, min(len(s.slate.candidates), c.MaxGroups))
+	if s.strategy != duplicated {
+		if !s.makeRoom(n) {
 			return &SpreadError{Message: fmt.Sprintf("no enough resource when selecting %d clusters", n), Capacity: true}
 		}
 	}
 	for i := range n {
-		w.selected = append(w.selected, w.candidates[i].at)
+		s.selected = append(s.selected, s.slate.candidates[i].at)
 	}
 	return nil
 }
 
 // makeRoom exchanges candidates until the first n have room for all replicas, and
 // reports whether they do.
-func (w *work) makeRoom(n int) bool {
-	need := int64(w.pass.Spec.Replicas)
-	if w.sets {
-		need = 1
-	}
+func (s *selection) makeRoom(n int) bool {
 	room := int64(0)
 	for i := range n {
-		room += w.candidates[i].available
+		room += s.slate.candidates[i].available
 	}
-	rest := w.candidates[n:]
-	for i := n - 1; i >= 0 && room < need; i-- {
+	rest := s.slate.candidates[n:]
+	for i := n - 1; i >= 0 && room < s.wanted; i-- {
 		best := -1
-		most := w.candidates[i].available
+		most := s.slate.candidates[i].available
 		for j := range rest {
 			if rest[j].available > most {
 				best, most = j, rest[j].available
 			}
 		}
 		if best >= 0 {
-			room += most - w.candidates[i].available
-			w.candidates[i], rest[best] = rest[best], w.candidates[i]
+			room += most - s.slate.candidates[i].available
+			s.slate.candidates[i], rest[best] = rest[best], s.slate.candidates[i]
 		}
 	}
-	return room >= need
+	return room >= s.wanted
 }
 
 // byRegion picks regions, then clusters in them.
-func (w *work) byRegion(byRegion, byCluster *policyv1alpha1.SpreadConstraint) error {
+func (s *selection) byRegion(byRegion, byCluster *policyv1alpha1.SpreadConstraint) error {
 	if byCluster == nil {
 		byCluster = &policyv1alpha1.SpreadConstraint{}
 	}
-	g := &w.regions
-	g.group(w.candidates, w.snapshot)
+	g := &s.regions
+	g.group(s.slate.candidates, s.slate.snapshot)
 	if len(g.items) < byRegion.MinGroups {
 		return &SpreadError{Message: "the number of feasible region is less than spreadConstraint.MinGroups"}
 	}
 	for i := range g.items {
 		members := g.members(i)
-		if w.strategy == duplicated {
-			g.items[i].weight = w.duplicatedWeight(members)
+		if s.strategy == duplicated {
+			g.items[i].weight = s.duplicatedWeight(members)
 		} else {
-			g.items[i].weight = w.dividedWeight(members, byRegion.MinGroups, byCluster.MinGroups)
+			g.items[i].weight = s.dividedWeight(members, byRegion.MinGroups, byCluster.MinGroups)
 		}
 	}
 	chosen := g.choose(byCluster.MinGroups, byRegion.MinGroups, byRegion.MaxGroups)
@@ -135,24 +144,24 @@ func (w *work) byRegion(byRegion, byCluster *policyv1alpha1.SpreadConstraint) er
 	}
 	for _, item := range chosen {
 		g.chosen[g.items[item].id] = true
-		w.selected = append(w.selected, w.candidates[g.members(item)[0]].at)
+		s.selected = append(s.selected, s.slate.candidates[g.members(item)[0]].at)
 	}
 	// The first member of a region is the first candidate of it.
-	for i := 0; i < len(w.candidates) && len(w.selected) < byCluster.MaxGroups; i++ {
+	for i := 0; i < len(s.slate.candidates) && len(s.selected) < byCluster.MaxGroups; i++ {
 		if g.chosen[g.of[i]] && int(g.firstOf[g.of[i]]) != i {
-			w.selected = append(w.selected, w.candidates[i].at)
+			s.selected = append(s.selected, s.slate.candidates[i].at)
 		}
 	}
 	return nil
 }
 
 // duplicatedWeight counts the members with room for all replicas.
-func (w *work) duplicatedWeight(members []int32) int64 {
+func (s *selection) duplicatedWeight(members []int32) int64 {
 	var count, scores int64
 	for _, m := range members {
-		if c := &w.candidates[m]; c.available >= int64(w.pass.Spec.Replicas) {
+		if c := &s.slate.candidates[m]; c.available >= int64(s.slate.pass.Spec.Replicas) {
 			count++
-			scores += w.records[c.at].score
+			scores += s.slate.records[c.at].score
 		}
 	}
 	if count == 0 {
@@ -162,16 +171,16 @@ func (w *work) duplicatedWeight(members []int32) int64 {
 }
 
 // dividedWeight measures how much of its share of the replicas the region takes.
-func (w *work) dividedWeight(members []int32, minRegions, minClusters int) int64 {
+func (s *selection) dividedWeight(members []int32, minRegions, minClusters int) int64 {
 	least := int64(max(minRegions, 1))
-	share := (int64(w.pass.Spec.Replicas) + least - 1) / least
+	share := (int64(s.slate.pass.Spec.Replicas) + least - 1) / least
 	enough := int64(max(minClusters, minRegions))
 	var count, room, scores int64
 	for _, m := range members {
-		c := &w.candidates[m]
+		c := &s.slate.candidates[m]
 		count++
 		room += c.available
-		scores += w.records[c.at].score
+		scores += s.slate.records[c.at].score
 		if count >= enough && room >= share {
 			break
 		}
