@@ -2,6 +2,7 @@
 package events
 
 import (
+	"maps"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -23,8 +24,11 @@ type Recorder struct {
 	mode     Mode
 
 	mu       sync.Mutex
-	failures *lru.Cache // types.UID to map[reason]message
+	failures *lru.Cache // types.UID to map[failure]message
 }
+
+// failure identifies what failed of an object.
+type failure struct{ part, reason string }
 
 // New returns a Recorder that publishes through another one.
 func New(recorder record.EventRecorder) *Recorder {
@@ -63,8 +67,18 @@ func (r *Recorder) Normal(obj runtime.Object, reason, message string) {
 
 // Warning publishes that something failed, once.
 func (r *Recorder) Warning(obj runtime.Object, reason, message string) {
-	if r.fresh(uidOf(obj), reason, message) {
-		r.recorder.Event(obj, corev1.EventTypeWarning, reason, message)
+	r.warn(obj, failure{reason: reason}, message)
+}
+
+// PartWarning publishes that something failed for one part of the object, such as
+// a cluster, once for each part, whether or not the object recovers as a whole.
+func (r *Recorder) PartWarning(obj runtime.Object, part, reason, message string) {
+	r.warn(obj, failure{part, reason}, message)
+}
+
+func (r *Recorder) warn(obj runtime.Object, f failure, message string) {
+	if r.changed(uidOf(obj), f, message) {
+		r.recorder.Event(obj, corev1.EventTypeWarning, f.reason, message)
 	}
 }
 
@@ -72,10 +86,21 @@ func (r *Recorder) Warning(obj runtime.Object, reason, message string) {
 func (r *Recorder) Recovered(obj runtime.Object) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.failures.Remove(uidOf(obj))
+	uid := uidOf(obj)
+	known, ok := r.failures.Get(uid)
+	if !ok {
+		return
+	}
+	messages := known.(map[failure]string)
+	maps.DeleteFunc(messages, func(f failure, _ string) bool { return f.part == "" })
+	if len(messages) == 0 {
+		r.failures.Remove(uid)
+	}
 }
 
-func (r *Recorder) fresh(uid types.UID, reason, message string) bool {
+// changed stores the message of a failure and reports whether it is another one
+// than before.
+func (r *Recorder) changed(uid types.UID, f failure, message string) bool {
 	if uid == "" {
 		return true
 	}
@@ -83,18 +108,21 @@ func (r *Recorder) fresh(uid types.UID, reason, message string) bool {
 	defer r.mu.Unlock()
 	known, ok := r.failures.Get(uid)
 	if !ok {
-		known = map[string]string{}
+		known = map[failure]string{}
 		r.failures.Add(uid, known)
 	}
-	messages := known.(map[string]string)
-	if last, ok := messages[reason]; ok && last == message {
+	messages := known.(map[failure]string)
+	if last, ok := messages[f]; ok && last == message {
 		return false
 	}
-	messages[reason] = message
+	messages[f] = message
 	return true
 }
 
 func uidOf(obj runtime.Object) types.UID {
+	if ref, ok := obj.(*corev1.ObjectReference); ok {
+		return ref.UID
+	}
 	accessor, err := meta.Accessor(obj)
 	if err != nil {
 		return ""

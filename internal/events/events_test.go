@@ -41,6 +41,21 @@ func TestRecorder_FailureIsPublishedOnce(t *testing.T) {
 			r.Recovered(pod("1"))
 			r.Warning(pod("1"), "Failed", "x")
 		}, []string{"Warning Failed x", "Warning Failed x"}},
+		"of one part of the object": {func(r *Recorder) {
+			r.PartWarning(pod("1"), "a", "Failed", "x")
+			r.PartWarning(pod("1"), "b", "Failed", "x")
+			r.PartWarning(pod("1"), "a", "Failed", "x")
+			r.Warning(pod("1"), "Failed", "x")
+		}, []string{"Warning Failed x", "Warning Failed x", "Warning Failed x"}},
+		"of one part while the object recovers": {func(r *Recorder) {
+			r.PartWarning(pod("1"), "a", "Failed", "x")
+			r.Recovered(pod("1"))
+			r.PartWarning(pod("1"), "a", "Failed", "x")
+		}, []string{"Warning Failed x"}},
+		"of an object and of a reference to it": {func(r *Recorder) {
+			r.Warning(pod("1"), "Failed", "x")
+			r.Warning(&corev1.ObjectReference{UID: "1"}, "Failed", "x")
+		}, []string{"Warning Failed x"}},
 		"of an object without uid": {func(r *Recorder) {
 			r.Warning(pod(""), "Failed", "x")
 			r.Warning(pod(""), "Failed", "x")

@@ -6,7 +6,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Mode says which successes are recorded as events. The zero value is
+// Mode selects which successes are recorded as events. The zero value is
 // Transitions. Failures are recorded in every mode.
 type Mode string
 

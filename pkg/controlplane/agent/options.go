@@ -89,7 +89,7 @@ type Options struct {
 	// RateLimiterBaseDelay and RateLimiterMaxDelay bound the delay of retries.
 	RateLimiterBaseDelay, RateLimiterMaxDelay time.Duration
 
-	// Events says which successes are recorded. Default: events.Transitions.
+	// Events selects which successes are recorded. Default: events.Transitions.
 	Events events.Mode
 	// Gates are the feature gates.
 	Gates *gates.Gates

@@ -60,7 +60,7 @@ type Options struct {
 	RateLimiterBaseDelay, RateLimiterMaxDelay time.Duration
 	RateLimiterQPS, RateLimiterBucket         int
 
-	// Events says which successes are recorded. Default: events.Transitions.
+	// Events selects which successes are recorded. Default: events.Transitions.
 	Events events.Mode
 	// Gates are the feature gates.
 	Gates *gates.Gates

@@ -33,7 +33,7 @@ type Options struct {
 	Estimator EstimatorOptions
 	// RateLimiter delays retries when scheduling is not by priority.
 	RateLimiter RateLimiterOptions
-	// Events says which successes are recorded. Default: events.Transitions.
+	// Events selects which successes are recorded. Default: events.Transitions.
 	Events events.Mode
 	// Gates are the feature gates.
 	Gates *gates.Gates

@@ -45,7 +45,7 @@ type Deps struct {
 	StatefulFailover bool
 	// BindingSyncs and ClusterBindingSyncs are the numbers of workers; 0 means 5.
 	BindingSyncs, ClusterBindingSyncs int
-	// Events says which successes are recorded. Default: events.Transitions.
+	// Events selects which successes are recorded. Default: events.Transitions.
 	Events events.Mode
 	// Retry bounds the delay between attempts.
 	Retry controllers.Retry

@@ -55,7 +55,7 @@ type Deps struct {
 	TemplateConditions bool
 	// Pace says how long status waits for more of it.
 	Pace Pace
-	// Events says which successes are recorded. Default: events.Transitions.
+	// Events selects which successes are recorded. Default: events.Transitions.
 	Events events.Mode
 	// Clock defaults to the real one.
 	Clock clock.PassiveClock

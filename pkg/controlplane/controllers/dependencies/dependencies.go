@@ -53,7 +53,7 @@ type Deps struct {
 	Interpreter Interpreter
 	// Syncs is the number of workers; 0 means 2.
 	Syncs int
-	// Events says which successes are recorded. Default: events.Transitions.
+	// Events selects which successes are recorded. Default: events.Transitions.
 	Events events.Mode
 	// Retry bounds the delay between attempts.
 	Retry controllers.Retry

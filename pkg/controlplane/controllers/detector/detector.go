@@ -58,7 +58,7 @@ type Deps struct {
 	TemplateSyncs, PolicySyncs, ClusterPolicySyncs int
 	// Retry bounds the delay between attempts.
 	Retry controllers.Retry
-	// Events says which successes are recorded. Default: events.Transitions.
+	// Events selects which successes are recorded. Default: events.Transitions.
 	Events events.Mode
 	// Registerer takes the metrics; nil means the one of controller-runtime.
 	Registerer prometheus.Registerer

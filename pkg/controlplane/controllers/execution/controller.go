@@ -73,7 +73,7 @@ type Deps struct {
 	// Events returns what the events of a source are published with. Default: the
 	// manager's recorders.
 	Events func(source string) record.EventRecorder
-	// EventMode says which successes are recorded. Default: Transitions.
+	// EventMode selects which successes are recorded. Default: Transitions.
 	EventMode recording.Mode
 	// Clock defaults to the real one.
 	Clock clock.PassiveClock

@@ -41,7 +41,7 @@ const (
 // Deps is what the controller needs beside a manager.
 type Deps struct {
 	Store *templates.Store
-	// Events says which successes are recorded. Default: events.Transitions.
+	// Events selects which successes are recorded. Default: events.Transitions.
 	Events events.Mode
 	// BaseDelay and MaxDelay bound the wait between attempts; 0 means 5 ms and
 	// 1000 s.
