@@ -13,6 +13,7 @@ import (
 
 	"github.com/karmada-toolkit/karmada/pkg/apis/crds"
 	"github.com/karmada-toolkit/karmada/pkg/init/components"
+	"github.com/karmada-toolkit/karmada/pkg/member/registration"
 )
 
 // config is what the objects are made of.
@@ -145,7 +146,7 @@ func (s *state) controlPlaneObjects(phase string, cfg *components.Config) ([]cli
 		namespace := components.SystemNamespaces(cfg.Namespace)
 		return append(namespace, components.AggregatedAPI(cfg.Namespace, host, 443, cfg.CABundle())...), nil
 	case phaseBootstrap:
-		return components.Bootstrap(s.sites.server, cfg.CABundle())
+		return registration.Bootstrap(s.sites.server, cfg.CABundle())
 	}
 	return nil, nil
 }

@@ -28,6 +28,7 @@ import (
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/init/components"
 	"github.com/karmada-toolkit/karmada/pkg/init/rollout"
+	"github.com/karmada-toolkit/karmada/pkg/member/registration"
 )
 
 const (
@@ -369,8 +370,8 @@ func (s *state) offerToken(ctx context.Context) (string, error) {
 	}
 	for i := range secrets.Items {
 		secret := &secrets.Items[i]
-		t, err := components.TokenOf(secret)
-		if err != nil || t.Description != tokenDescription || secret.Annotations[components.TokenClusterAnnotation] != "" {
+		t, err := registration.TokenOf(secret)
+		if err != nil || t.Description != tokenDescription || secret.Annotations[registration.TokenClusterAnnotation] != "" {
 			continue
 		}
 		if t.Expires.After(s.Now().Add(time.Hour)) {
@@ -381,11 +382,11 @@ func (s *state) offerToken(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("making a token: %w", err)
 	}
-	id, secret, err := components.ParseToken(text)
+	id, secret, err := registration.ParseToken(text)
 	if err != nil {
 		return "", fmt.Errorf("making a token: %w", err)
 	}
-	object := components.BootstrapToken(components.Token{
+	object := registration.TokenSecret(registration.Token{
 		ID: id, Secret: secret, Expires: s.Now().Add(tokenTTL), Description: tokenDescription,
 		Usages: bootstrapapi.KnownTokenUsages, Groups: []string{names.BootstrapGroup},
 	})

@@ -20,8 +20,8 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/kubelite/ready"
 	"github.com/karmada-toolkit/karmada/internal/pki"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
-	"github.com/karmada-toolkit/karmada/pkg/init/components"
 	"github.com/karmada-toolkit/karmada/pkg/member"
+	"github.com/karmada-toolkit/karmada/pkg/member/registration"
 )
 
 const (
@@ -173,7 +173,7 @@ func (d Deps) identity(ctx context.Context, step, name string, cfg *rest.Config,
 		return nil, err
 	}
 	defer func() {
-		_ = cp.Delete(context.WithoutCancel(ctx), components.BootstrapToken(token)) // else it expires
+		_ = cp.Delete(context.WithoutCancel(ctx), registration.TokenSecret(token)) // else it expires
 	}()
 	if err := rest.LoadTLSFiles(cfg); err != nil {
 		return nil, fmt.Errorf("reading the authority of the control plane: %w", err)

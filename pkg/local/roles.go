@@ -21,6 +21,7 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/pki"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/init/components"
+	"github.com/karmada-toolkit/karmada/pkg/member/registration"
 )
 
 // fieldManager owns what the start of a federation writes.
@@ -125,7 +126,7 @@ func bootstrap(kubeconfig string) ([]client.Object, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading kubeconfig %s: %w", kubeconfig, err)
 	}
-	return components.Bootstrap(cfg.Host, cfg.CAData)
+	return registration.Bootstrap(cfg.Host, cfg.CAData)
 }
 
 // roleArgs are the arguments of the process.

@@ -25,7 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/karmada-toolkit/karmada/internal/pki"
-	"github.com/karmada-toolkit/karmada/pkg/init/components"
+	"github.com/karmada-toolkit/karmada/pkg/member/registration"
 )
 
 const (
@@ -93,7 +93,7 @@ func Discover(ctx context.Context, d Discovery, report Reporter) (*Server, error
 
 // Validate checks what can be checked without asking anybody.
 func (d Discovery) Validate() error {
-	if _, _, err := components.ParseToken(d.Token); err != nil {
+	if _, _, err := registration.ParseToken(d.Token); err != nil {
 		return err
 	}
 	if len(d.Pins) == 0 && !d.Unpinned {
@@ -151,7 +151,7 @@ func (d Discovery) ask(ctx context.Context, config *rest.Config, id, secret stri
 	var info []byte
 	err = await(ctx, d.Timeout, report, what, func(ctx context.Context) (bool, error) {
 		cm := &corev1.ConfigMap{}
-		err := c.Get(ctx, client.ObjectKey{Namespace: metav1.NamespacePublic, Name: components.ClusterInfoName}, cm)
+		err := c.Get(ctx, client.ObjectKey{Namespace: metav1.NamespacePublic, Name: registration.ClusterInfoName}, cm)
 		if err != nil {
 			last = err
 			if verdict = d.refused(err); verdict == nil {
@@ -188,9 +188,9 @@ func (d Discovery) refused(err error) error {
 	case errors.As(err, &unknown), errors.As(err, &invalid):
 		return fmt.Errorf("%w: the certificate of %s is not of its authority: %w", ErrIdentity, d.Endpoint, err)
 	case apierrors.IsNotFound(err):
-		return fmt.Errorf("%s has no ConfigMap %s/%s: it is no control plane that clusters can register at", d.Endpoint, metav1.NamespacePublic, components.ClusterInfoName)
+		return fmt.Errorf("%s has no ConfigMap %s/%s: it is no control plane that clusters can register at", d.Endpoint, metav1.NamespacePublic, registration.ClusterInfoName)
 	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
-		return fmt.Errorf("%s does not let anonymous users read ConfigMap %s/%s: %w", d.Endpoint, metav1.NamespacePublic, components.ClusterInfoName, err)
+		return fmt.Errorf("%s does not let anonymous users read ConfigMap %s/%s: %w", d.Endpoint, metav1.NamespacePublic, registration.ClusterInfoName, err)
 	}
 	return nil
 }
@@ -208,9 +208,9 @@ func certificateNames(c *x509.Certificate) []string {
 
 // signed returns the kubeconfig of the description if the token has signed it.
 func signed(cm *corev1.ConfigMap, id, secret string) ([]byte, error) {
-	kubeconfig := cm.Data[components.ClusterInfoKey]
+	kubeconfig := cm.Data[registration.ClusterInfoKey]
 	if kubeconfig == "" {
-		return nil, fmt.Errorf("ConfigMap %s/%s has no key %q", cm.Namespace, cm.Name, components.ClusterInfoKey)
+		return nil, fmt.Errorf("ConfigMap %s/%s has no key %q", cm.Namespace, cm.Name, registration.ClusterInfoKey)
 	}
 	signature := cm.Data[signaturePrefix+id]
 	if signature == "" {

@@ -16,7 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/serializer/json"
 
-	"github.com/karmada-toolkit/karmada/pkg/init/components"
+	"github.com/karmada-toolkit/karmada/pkg/member/registration"
 )
 
 const (
@@ -46,7 +46,7 @@ func publicServer(t *testing.T, status int, change func(cm *corev1.ConfigMap, ca
 			return
 		}
 		ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
-		objects, err := components.Bootstrap(server.URL, ca)
+		objects, err := registration.Bootstrap(server.URL, ca)
 		if err != nil {
 			t.Error(err)
 			return

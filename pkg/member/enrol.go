@@ -20,7 +20,7 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/pki"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
-	"github.com/karmada-toolkit/karmada/pkg/member/identity"
+	"github.com/karmada-toolkit/karmada/pkg/member/registration/agentcert"
 )
 
 // controlPlaneEntry is the name of the control plane in an agent's kubeconfig.
@@ -43,7 +43,7 @@ type EnrolRequest struct {
 	Namespace string
 	// Description is what a new Cluster says about itself. A cluster that was
 	// registered before keeps what it has.
-	Description identity.Description
+	Description agentcert.Description
 	// Token is a bootstrap token of the control plane.
 	Token string
 	// Lifetime of the certificate. Default what the control plane gives.
@@ -87,7 +87,7 @@ func Enrol(ctx context.Context, s Server, r EnrolRequest, report Reporter) (*Ide
 	if err != nil {
 		return nil, fmt.Errorf("making a key: %w", err)
 	}
-	request, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: identity.Subject(r.Name)}, key)
+	request, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: agentcert.Subject(r.Name)}, key)
 	if err != nil {
 		return nil, fmt.Errorf("making a certificate request: %w", err)
 	}
@@ -132,7 +132,7 @@ func sign(ctx context.Context, s Server, r EnrolRequest, request []byte, report 
 	err = await(ctx, 2*r.Timeout, report, what, func(ctx context.Context) (bool, error) {
 		csr, err = ask(ctx, c, s, r, request, report)
 		var no *refusal
-		if !errors.As(err, &no) || no.reason != identity.ReasonBeingRemoved {
+		if !errors.As(err, &no) || no.reason != agentcert.ReasonBeingRemoved {
 			return err == nil, err
 		}
 		select {
@@ -186,17 +186,17 @@ func newRequest(r EnrolRequest, request []byte) *certificatesv1.CertificateSigni
 	csr := &certificatesv1.CertificateSigningRequest{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: r.Name + "-" + utilrand.String(5), Labels: systemLabels(),
-			Annotations: map[string]string{identity.ProofAnnotation: identity.Proof(r.ID, request)},
+			Annotations: map[string]string{agentcert.ProofAnnotation: agentcert.Proof(r.ID, request)},
 		},
 		Spec: certificatesv1.CertificateSigningRequestSpec{
-			Request: request, SignerName: certificatesv1.KubeAPIServerClientSignerName, Usages: identity.Usages(),
+			Request: request, SignerName: certificatesv1.KubeAPIServerClientSignerName, Usages: agentcert.Usages(),
 		},
 	}
 	if r.Namespace != "" {
-		csr.Annotations[identity.NamespaceAnnotation] = r.Namespace
+		csr.Annotations[agentcert.NamespaceAnnotation] = r.Namespace
 	}
 	if text := r.Description.String(); text != "" {
-		csr.Annotations[identity.DescriptionAnnotation] = text
+		csr.Annotations[agentcert.DescriptionAnnotation] = text
 	}
 	if r.Lifetime > 0 {
 		csr.Spec.ExpirationSeconds = new(int32(r.Lifetime / time.Second))
@@ -281,7 +281,7 @@ func (i *Identity) settle(ctx context.Context, r EnrolRequest, request string, r
 	if err != nil {
 		return fmt.Errorf("reading cluster %q as its agent: %w", r.Name, err)
 	}
-	i.New = cluster.Annotations[identity.RequestAnnotation] == request
+	i.New = cluster.Annotations[agentcert.RequestAnnotation] == request
 	if cluster.Spec.ID == r.ID {
 		return nil
 	}

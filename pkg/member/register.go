@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
-	"github.com/karmada-toolkit/karmada/pkg/member/identity"
+	"github.com/karmada-toolkit/karmada/pkg/member/registration/agentcert"
 )
 
 // RegisterRequest says which cluster is to be registered in Pull mode, and where.
@@ -72,7 +72,7 @@ func Register(ctx context.Context, d Deps, r RegisterRequest, step func(line str
 	step("[karmada-agent-start] Waiting to construct karmada-agent kubeconfig")
 	agent, err := Enrol(ctx, *server, EnrolRequest{
 		Name: name, ID: id, Namespace: r.Agent.ClusterNamespace, Token: r.Discovery.Token,
-		Description: identity.Description{Provider: r.Agent.Provider, Region: r.Agent.Region, Zones: r.Agent.Zones},
+		Description: agentcert.Description{Provider: r.Agent.Provider, Region: r.Agent.Region, Zones: r.Agent.Zones},
 		Lifetime:    r.Lifetime, Timeout: r.Discovery.Timeout,
 	}, d.Report)
 	if err != nil {

@@ -19,29 +19,29 @@ import (
 
 	"github.com/karmada-toolkit/karmada/internal/pki"
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
-	"github.com/karmada-toolkit/karmada/pkg/init/components"
+	"github.com/karmada-toolkit/karmada/pkg/member/registration"
 )
 
 // NewToken returns a fresh bootstrap token with the default usages and groups. A
 // zero expires means never.
-func NewToken(expires time.Time) (components.Token, error) {
+func NewToken(expires time.Time) (registration.Token, error) {
 	id, err := randomText(6)
 	if err != nil {
-		return components.Token{}, err
+		return registration.Token{}, err
 	}
 	secret, err := randomText(16)
 	if err != nil {
-		return components.Token{}, err
+		return registration.Token{}, err
 	}
-	return components.Token{
+	return registration.Token{
 		ID: id, Secret: secret, Expires: expires,
 		Usages: []string{"signing", "authentication"}, Groups: []string{names.BootstrapGroup},
 	}, nil
 }
 
 // CreateToken stores a bootstrap token in the control plane.
-func CreateToken(ctx context.Context, controlPlane client.Client, t components.Token) error {
-	if err := controlPlane.Create(ctx, components.BootstrapToken(t)); err != nil {
+func CreateToken(ctx context.Context, controlPlane client.Client, t registration.Token) error {
+	if err := controlPlane.Create(ctx, registration.TokenSecret(t)); err != nil {
 		if apierrors.IsAlreadyExists(err) {
 			return fmt.Errorf("storing token %s: there is one of that id already", t.ID)
 		}
@@ -66,7 +66,7 @@ func randomText(length int) (string, error) {
 
 // cutToken returns the two parts of a token; both are "" if it is none.
 func cutToken(token string) (id, secret string) {
-	id, secret, err := components.ParseToken(token)
+	id, secret, err := registration.ParseToken(token)
 	if err != nil {
 		return "", ""
 	}
@@ -88,29 +88,29 @@ func pairOf(csr *certificatesv1.CertificateSigningRequest, key crypto.Signer) (p
 
 // ListTokens returns the bootstrap tokens of the control plane by name, and an
 // error for each Secret that is none though it says so.
-func ListTokens(ctx context.Context, controlPlane client.Client) ([]components.Token, []error, error) {
+func ListTokens(ctx context.Context, controlPlane client.Client) ([]registration.Token, []error, error) {
 	secrets := &corev1.SecretList{}
 	err := controlPlane.List(ctx, secrets, client.InNamespace(metav1.NamespaceSystem), client.MatchingFields{"type": string(bootstrapapi.SecretTypeBootstrapToken)})
 	if err != nil {
 		return nil, nil, fmt.Errorf("listing bootstrap tokens: %w", err)
 	}
-	var tokens []components.Token
+	var tokens []registration.Token
 	var malformed []error
 	for i := range secrets.Items {
-		t, err := components.TokenOf(&secrets.Items[i])
+		t, err := registration.TokenOf(&secrets.Items[i])
 		if err != nil {
 			malformed = append(malformed, err)
 			continue
 		}
 		tokens = append(tokens, t)
 	}
-	slices.SortFunc(tokens, func(a, b components.Token) int { return strings.Compare(a.ID, b.ID) })
+	slices.SortFunc(tokens, func(a, b registration.Token) int { return strings.Compare(a.ID, b.ID) })
 	return tokens, malformed, nil
 }
 
 // DeleteToken deletes a bootstrap token by its id.
 func DeleteToken(ctx context.Context, controlPlane client.Client, id string) error {
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: components.TokenSecretName(id)}}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: registration.TokenSecretName(id)}}
 	if err := controlPlane.Delete(ctx, secret); err != nil {
 		return fmt.Errorf("failed to delete bootstrap token %q: %w", id, err)
 	}

@@ -20,7 +20,7 @@ import (
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
-	"github.com/karmada-toolkit/karmada/pkg/init/components"
+	"github.com/karmada-toolkit/karmada/pkg/member/registration"
 )
 
 // Keys of the ConfigMap that remembers a cluster that was abandoned.
@@ -61,7 +61,7 @@ func bury(ctx context.Context, d Deps, r UnjoinRequest, cluster *clusterv1alpha1
 	}
 	objects := []client.Object{want}
 	if cluster.Spec.SyncMode == clusterv1alpha1.Pull {
-		objects = append(objects, components.TombstoneRBAC(r.Name)...)
+		objects = append(objects, registration.TombstoneRBAC(r.Name)...)
 	}
 	for _, obj := range objects {
 		if err := put(ctx, j, obj); err != nil {
@@ -83,7 +83,7 @@ func exhume(ctx context.Context, d Deps, cluster, id string) error {
 	if err != nil {
 		return fmt.Errorf("reading whether cluster %q was abandoned: %w", cluster, err)
 	}
-	for _, obj := range append([]client.Object{tombstone}, components.TombstoneRBAC(cluster)...) {
+	for _, obj := range append([]client.Object{tombstone}, registration.TombstoneRBAC(cluster)...) {
 		if err := d.ControlPlane.Delete(ctx, obj); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("removing the record that cluster %q was abandoned: %w", cluster, err)
 		}

@@ -23,8 +23,8 @@ import (
 
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 	"github.com/karmada-toolkit/karmada/pkg/cli/env"
-	"github.com/karmada-toolkit/karmada/pkg/init/components"
 	"github.com/karmada-toolkit/karmada/pkg/member"
+	"github.com/karmada-toolkit/karmada/pkg/member/registration"
 )
 
 const (
@@ -161,7 +161,7 @@ func runCreate(ctx context.Context, e *env.Env, access *env.Access, f createFlag
 }
 
 // registerCommand is what to type in a member.
-func registerCommand(e *env.Env, access *env.Access, t components.Token) (string, error) {
+func registerCommand(e *env.Env, access *env.Access, t registration.Token) (string, error) {
 	config, err := access.ToRESTConfig()
 	if err == nil {
 		err = rest.LoadTLSFiles(config)
@@ -224,7 +224,7 @@ func runDelete(ctx context.Context, e *env.Env, access *env.Access, args []strin
 	ids := make([]string, 0, len(args))
 	for _, arg := range args {
 		id := arg
-		if whole, _, err := components.ParseToken(arg); err == nil {
+		if whole, _, err := registration.ParseToken(arg); err == nil {
 			id = whole
 		}
 		if !regexp.MustCompile(`\A([a-z0-9]{6})\z`).MatchString(id) {
@@ -321,7 +321,7 @@ type document struct {
 }
 
 // documents returns the tokens as they are printed in JSON.
-func documents(tokens []components.Token) []document {
+func documents(tokens []registration.Token) []document {
 	out := make([]document, 0, len(tokens))
 	for _, t := range tokens {
 		d := document{Token: t.String(), Usages: t.Usages, Groups: t.Groups, Description: t.Description, Reusable: t.Reusable}
@@ -334,7 +334,7 @@ func documents(tokens []components.Token) []document {
 }
 
 // printTokens prints a table, or nothing.
-func printTokens(e *env.Env, tokens []components.Token) error {
+func printTokens(e *env.Env, tokens []registration.Token) error {
 	if len(tokens) == 0 {
 		return nil
 	}

@@ -10,14 +10,14 @@ import (
 
 	"github.com/karmada-toolkit/karmada/internal/golden"
 	"github.com/karmada-toolkit/karmada/pkg/cli/env"
-	"github.com/karmada-toolkit/karmada/pkg/init/components"
+	"github.com/karmada-toolkit/karmada/pkg/member/registration"
 )
 
 func TestPrintTokens(t *testing.T) {
 	now := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 	var out bytes.Buffer
 	e := &env.Env{IOStreams: genericiooptions.IOStreams{Out: &out}, Now: func() time.Time { return now }}
-	err := printTokens(e, []components.Token{
+	err := printTokens(e, []registration.Token{
 		{ID: "abcdef", Secret: "0123456789abcdef", Expires: now.Add(23 * time.Hour), Usages: []string{"authentication", "signing"}, Groups: []string{"system:bootstrappers:karmada:default-cluster-token"}},
 		{ID: "bcdefg", Secret: "0123456789abcdef", Description: "for ever", Usages: []string{"signing"}},
 		{ID: "cdefgh", Secret: "0123456789abcdef", Expires: now.Add(-time.Hour), Groups: []string{"system:bootstrappers:a", "system:bootstrappers:b"}},
@@ -33,7 +33,7 @@ func TestPrintTokens(t *testing.T) {
 }
 
 func TestDocuments(t *testing.T) {
-	got, err := json.Marshal(documents([]components.Token{
+	got, err := json.Marshal(documents([]registration.Token{
 		{ID: "abcdef", Secret: "0123456789abcdef", Expires: time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC), Usages: []string{"signing"}, Groups: []string{"g"}},
 		{ID: "bcdefg", Secret: "0123456789abcdef", Reusable: true},
 	}))

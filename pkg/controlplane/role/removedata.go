@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/karmada-toolkit/karmada/pkg/init/components"
+	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 )
 
 // etcdMember is the directory in which etcd keeps its data, under the one that it
@@ -19,7 +19,7 @@ const etcdMember = "member"
 // on the node of etcd.
 func removeDataCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: components.RemoveDataCommand + " DIRECTORY", Short: "Remove the data of an etcd that does not run any more",
+		Use: names.RemoveEtcdDataCommand + " DIRECTORY", Short: "Remove the data of an etcd that does not run any more",
 		Hidden: true, Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error { return removeData(args[0]) },
 	}

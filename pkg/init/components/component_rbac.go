@@ -5,6 +5,9 @@ import (
 	"strings"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
+	certificatesv1 "k8s.io/api/certificates/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -102,29 +105,29 @@ func (r componentRole) objects(leases string, users []string) []client.Object {
 	for _, user := range users {
 		subjects = append(subjects, rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user})
 	}
-	meta := metav1.ObjectMeta{Name: name, Labels: SystemLabels()}
+	meta := metav1.ObjectMeta{Name: name, Labels: names.SystemLabels()}
 	out := []client.Object{
 		&rbacv1.ClusterRole{ObjectMeta: meta, Rules: append(r.rules, reviewRules()...)},
 		&rbacv1.ClusterRoleBinding{ObjectMeta: meta, RoleRef: roleRef("ClusterRole", name), Subjects: subjects},
 	}
 	if len(r.cluster) > 0 {
-		in := metav1.ObjectMeta{Namespace: clusterv1alpha1.NamespaceKarmadaCluster, Name: name, Labels: SystemLabels()}
+		in := metav1.ObjectMeta{Namespace: clusterv1alpha1.NamespaceKarmadaCluster, Name: name, Labels: names.SystemLabels()}
 		out = append(out,
 			&rbacv1.Role{ObjectMeta: in, Rules: r.cluster},
 			&rbacv1.RoleBinding{ObjectMeta: in, RoleRef: roleRef("Role", name), Subjects: subjects},
 		)
 	}
 	if r.elects {
-		in := metav1.ObjectMeta{Namespace: leases, Name: name, Labels: SystemLabels()}
+		in := metav1.ObjectMeta{Namespace: leases, Name: name, Labels: names.SystemLabels()}
 		out = append(out,
 			&rbacv1.Role{ObjectMeta: in, Rules: []rbacv1.PolicyRule{
-				rule(coordinationGroup, []string{"leases"}, nil, "get", "create", "update", "patch"),
+				rule(coordinationv1.GroupName, []string{"leases"}, nil, "get", "create", "update", "patch"),
 			}},
 			&rbacv1.RoleBinding{ObjectMeta: in, RoleRef: roleRef("Role", name), Subjects: subjects},
 		)
 	}
 	if r.serves {
-		in := metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: name, Labels: SystemLabels()}
+		in := metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: name, Labels: names.SystemLabels()}
 		out = append(out, &rbacv1.RoleBinding{ObjectMeta: in, RoleRef: roleRef("Role", "extension-apiserver-authentication-reader"), Subjects: subjects})
 	}
 	return out
@@ -146,7 +149,7 @@ func reviewRules() []rbacv1.PolicyRule {
 
 // eventRules let a component record events about objects anywhere.
 func eventRules() rbacv1.PolicyRule {
-	return rbacv1.PolicyRule{APIGroups: []string{"", eventsGroup}, Resources: []string{"events"}, Verbs: []string{"create", "patch", "update"}}
+	return rbacv1.PolicyRule{APIGroups: []string{"", eventsv1.GroupName}, Resources: []string{"events"}, Verbs: []string{"create", "patch", "update"}}
 }
 
 func controllerManagerRules() []rbacv1.PolicyRule {
@@ -164,12 +167,12 @@ func controllerManagerRules() []rbacv1.PolicyRule {
 		// Execution namespaces, and what is made for agents.
 		rule("", []string{"namespaces"}, nil, "create", "delete"),
 		rule("", []string{"secrets"}, nil, write...),
-		rule(coordinationGroup, []string{"leases"}, nil, write...),
+		rule(coordinationv1.GroupName, []string{"leases"}, nil, write...),
 		rule(rbacv1.GroupName, []string{"clusterroles", "roles"}, nil, append(write, "escalate", "bind")...),
 		rule(rbacv1.GroupName, []string{"clusterrolebindings", "rolebindings"}, nil, write...),
-		rule(certificatesGroup, []string{"certificatesigningrequests"}, nil, "delete"),
-		rule(certificatesGroup, []string{"certificatesigningrequests/approval"}, nil, "update"),
-		rule(certificatesGroup, []string{"signers"}, []string{"kubernetes.io/kube-apiserver-client"}, "approve"),
+		rule(certificatesv1.GroupName, []string{"certificatesigningrequests"}, nil, "delete"),
+		rule(certificatesv1.GroupName, []string{"certificatesigningrequests/approval"}, nil, "update"),
+		rule(certificatesv1.GroupName, []string{"signers"}, []string{"kubernetes.io/kube-apiserver-client"}, "approve"),
 	}
 }
 
@@ -233,4 +236,9 @@ func searchRules() []rbacv1.PolicyRule {
 		rule(groupSearch, []string{"resourceregistries"}, nil, "get", "list", "watch", "update", "patch"),
 		rule(groupSearch, []string{"resourceregistries/status"}, nil, "update", "patch"),
 	}
+}
+
+// rule returns a rule for all objects, or for those named.
+func rule(group string, resources, resourceNames []string, verbs ...string) rbacv1.PolicyRule {
+	return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: resources, ResourceNames: resourceNames, Verbs: verbs}
 }

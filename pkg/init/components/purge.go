@@ -3,15 +3,12 @@ package components
 import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 )
 
-const (
-	// RemoveDataCommand is the command of the control plane's program that removes the
-	// data of an etcd from a directory.
-	RemoveDataCommand = "remove-etcd-data"
-	// PurgePod is the name of the pod that runs it.
-	PurgePod = "karmada-purge-data"
-)
+// PurgePod is the name of the pod that removes the data of an etcd.
+const PurgePod = "karmada-purge-data"
 
 // Purge says where the data of an etcd is that is to be removed.
 type Purge struct {
@@ -42,7 +39,7 @@ func PurgeDataPod(p Purge) *corev1.Pod {
 			}}}},
 			Containers: []corev1.Container{{
 				Name: PurgePod, Image: p.Image, ImagePullPolicy: p.PullPolicy,
-				Command:                  []string{"/bin/karmada", RemoveDataCommand, etcdDir},
+				Command:                  []string{"/bin/karmada", names.RemoveEtcdDataCommand, etcdDir},
 				VolumeMounts:             []corev1.VolumeMount{{Name: volume, MountPath: etcdDir}},
 				SecurityContext:          ContainerSecurity(),
 				TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,

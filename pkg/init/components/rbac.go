@@ -6,6 +6,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 )
 
 // proxyAdmin is the user that may do anything in every member through the proxy.
@@ -21,13 +22,13 @@ func FederationRBAC() []client.Object {
 		aggregatedRole("view", "get", "list", "watch"),
 		aggregatedRole("edit", "create", "update", "patch", "delete", "deletecollection"),
 		&rbacv1.ClusterRole{
-			ObjectMeta: metav1.ObjectMeta{Name: proxyRole, Labels: SystemLabels()},
+			ObjectMeta: metav1.ObjectMeta{Name: proxyRole, Labels: names.SystemLabels()},
 			Rules: []rbacv1.PolicyRule{{
 				APIGroups: []string{clusterv1alpha1.GroupName}, Resources: []string{"clusters/proxy"}, Verbs: []string{"*"},
 			}},
 		},
 		&rbacv1.ClusterRoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Name: proxyRole, Labels: SystemLabels()},
+			ObjectMeta: metav1.ObjectMeta{Name: proxyRole, Labels: names.SystemLabels()},
 			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: proxyRole},
 			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: proxyAdmin}},
 		},
@@ -46,7 +47,7 @@ func aggregatedRole(to string, verbs ...string) *rbacv1.ClusterRole {
 	rule := func(group string, resources ...string) rbacv1.PolicyRule {
 		return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: resources, Verbs: verbs}
 	}
-	labels := SystemLabels()
+	labels := names.SystemLabels()
 	labels["kubernetes.io/bootstrapping"] = "rbac-defaults"
 	labels["rbac.authorization.k8s.io/aggregate-to-"+to] = "true"
 	rules := []rbacv1.PolicyRule{

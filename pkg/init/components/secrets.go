@@ -6,6 +6,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 )
 
 // Names of Secrets.
@@ -41,7 +43,7 @@ func KubeconfigUsers() []string {
 
 // HostNamespace is the namespace of the control plane in the host cluster.
 func HostNamespace(c *Config) client.Object {
-	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: c.Namespace, Labels: SystemLabels()}}
+	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: c.Namespace, Labels: names.SystemLabels()}}
 }
 
 // Secrets returns the credentials of the control plane. Pods mount only the keys

@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 )
 
 // AggregatedService is the name of the Service of the aggregated API server.
@@ -47,7 +48,7 @@ func AggregatedAPI(namespace, host string, port int32, caBundle []byte) []client
 
 func externalService(namespace, host string) *corev1.Service {
 	return &corev1.Service{
-		ObjectMeta: metav1.ObjectMeta{Name: AggregatedService, Namespace: namespace, Labels: SystemLabels()},
+		ObjectMeta: metav1.ObjectMeta{Name: AggregatedService, Namespace: namespace, Labels: names.SystemLabels()},
 		Spec:       corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: host},
 	}
 }

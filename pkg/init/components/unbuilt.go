@@ -7,6 +7,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/karmada-toolkit/karmada/internal/unbuilt"
+	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 )
 
 // unbuiltPolicies warn of objects that have no effect yet, for kinds that no webhook
@@ -17,14 +18,17 @@ func unbuiltPolicies() []client.Object {
 		if kind.Webhook {
 			continue
 		}
-		meta := metav1.ObjectMeta{Name: "no-effect-" + kind.Resource + "." + kind.Group, Labels: SystemLabels()}
+		meta := metav1.ObjectMeta{Name: "no-effect-" + kind.Resource + "." + kind.Group, Labels: names.SystemLabels()}
 		out = append(out, &admissionregistrationv1.ValidatingAdmissionPolicy{
 			ObjectMeta: meta,
 			Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{
 				FailurePolicy: ptr.To(admissionregistrationv1.Ignore),
-				MatchConstraints: &admissionregistrationv1.MatchResources{ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{
-					admitted(kind.Group, kind.Resource, admissionregistrationv1.Create, admissionregistrationv1.Update),
-				}},
+				MatchConstraints: &admissionregistrationv1.MatchResources{ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{
+					RuleWithOperations: admissionregistrationv1.RuleWithOperations{
+						Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update},
+						Rule:       admissionregistrationv1.Rule{APIGroups: []string{kind.Group}, APIVersions: []string{"*"}, Resources: []string{kind.Resource}},
+					},
+				}}},
 				Validations: []admissionregistrationv1.Validation{{Expression: "false", Message: unbuilt.Warnings(kind.Kind)[0]}},
 			},
 		}, &admissionregistrationv1.ValidatingAdmissionPolicyBinding{

@@ -5,6 +5,8 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/karmada-toolkit/karmada/pkg/member/registration"
 )
 
 // Names of the webhook configurations.
@@ -150,7 +152,7 @@ func (h hook) conditions() []admissionregistrationv1.MatchCondition {
 	if !h.agentsOnly {
 		return nil
 	}
-	return []admissionregistrationv1.MatchCondition{{Name: "agent", Expression: byAgent()}}
+	return []admissionregistrationv1.MatchCondition{{Name: "agent", Expression: registration.IsAgentExpression()}}
 }
 
 func reviewVersions() []string { return []string{"v1"} }

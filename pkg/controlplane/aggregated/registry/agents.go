@@ -20,7 +20,7 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/plaintext"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
-	"github.com/karmada-toolkit/karmada/pkg/member/identity"
+	"github.com/karmada-toolkit/karmada/pkg/member/registration/agentcert"
 	"github.com/karmada-toolkit/karmada/pkg/member/orphan"
 )
 
@@ -93,7 +93,7 @@ func checkAgent(ctx context.Context, updated, old *clusterv1alpha1.Cluster, loop
 }
 
 func ownSecret(ref clusterv1alpha1.LocalSecretReference, c *clusterv1alpha1.Cluster) bool {
-	namespace := c.Annotations[identity.NamespaceAnnotation]
+	namespace := c.Annotations[agentcert.NamespaceAnnotation]
 	if namespace == "" {
 		namespace = clusterv1alpha1.NamespaceKarmadaCluster
 	}

@@ -20,9 +20,9 @@ import (
 
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
-	"github.com/karmada-toolkit/karmada/pkg/init/components"
 	"github.com/karmada-toolkit/karmada/pkg/member"
-	"github.com/karmada-toolkit/karmada/pkg/member/identity"
+	"github.com/karmada-toolkit/karmada/pkg/member/registration"
+	"github.com/karmada-toolkit/karmada/pkg/member/registration/agentcert"
 )
 
 // The subresources that a right to have requests approved is named after.
@@ -68,12 +68,12 @@ func (a *Approver) Reconcile(ctx context.Context, req reconcile.Request) (reconc
 	if err := a.client.Get(ctx, req.NamespacedName, csr); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	name, ok := identity.Requested(&csr.Spec)
+	name, ok := agentcert.Requested(&csr.Spec)
 	if !open(csr) || !ok {
 		return reconcile.Result{}, nil
 	}
 	f := facts{name: name, csr: csr.DeepCopy()}
-	f.description, f.undescribed = identity.Described(csr)
+	f.description, f.undescribed = agentcert.Described(csr)
 	allowed, err := a.allowed(ctx, f)
 	if err != nil || !allowed {
 		return reconcile.Result{}, err
@@ -134,7 +134,7 @@ func (a *Approver) gather(ctx context.Context, f *facts) error {
 		return err
 	}
 	if id := tokenID(f.csr); id != "" {
-		if f.token, err = read(ctx, a.live, &corev1.Secret{}, metav1.NamespaceSystem, components.TokenSecretName(id)); err != nil {
+		if f.token, err = read(ctx, a.live, &corev1.Secret{}, metav1.NamespaceSystem, registration.TokenSecretName(id)); err != nil {
 			return err
 		}
 	}
@@ -183,7 +183,7 @@ func (a *Approver) clearGrave(ctx context.Context, f facts) error {
 	if f.tombstone == nil || f.tombstone.Data[member.TombstoneCleaned] == "" {
 		return nil
 	}
-	for _, obj := range append(components.TombstoneRBAC(f.name), f.tombstone) {
+	for _, obj := range append(registration.TombstoneRBAC(f.name), f.tombstone) {
 		if err := a.client.Delete(ctx, obj); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("removing what remembers an earlier cluster %q: %w", f.name, err)
 		}
@@ -193,17 +193,17 @@ func (a *Approver) clearGrave(ctx context.Context, f facts) error {
 
 func newCluster(f facts) *clusterv1alpha1.Cluster {
 	c := &clusterv1alpha1.Cluster{
-		ObjectMeta: metav1.ObjectMeta{Name: f.name, Annotations: map[string]string{identity.RequestAnnotation: f.csr.Name}},
+		ObjectMeta: metav1.ObjectMeta{Name: f.name, Annotations: map[string]string{agentcert.RequestAnnotation: f.csr.Name}},
 		Spec: clusterv1alpha1.ClusterSpec{
 			SyncMode: clusterv1alpha1.Pull,
 			Provider: f.description.Provider, Region: f.description.Region, Zones: f.description.Zones,
 		},
 	}
 	if id := tokenID(f.csr); id != "" {
-		c.Annotations[identity.TokenAnnotation] = id
+		c.Annotations[agentcert.TokenAnnotation] = id
 	}
 	if namespace := credentialsNamespace(f.csr); namespace != clusterv1alpha1.NamespaceKarmadaCluster {
-		c.Annotations[identity.NamespaceAnnotation] = namespace
+		c.Annotations[agentcert.NamespaceAnnotation] = namespace
 	}
 	return c
 }

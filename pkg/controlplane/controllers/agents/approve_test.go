@@ -21,9 +21,9 @@ import (
 
 	"github.com/karmada-toolkit/karmada/internal/testenv"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
-	"github.com/karmada-toolkit/karmada/pkg/init/components"
 	"github.com/karmada-toolkit/karmada/pkg/member"
-	"github.com/karmada-toolkit/karmada/pkg/member/identity"
+	"github.com/karmada-toolkit/karmada/pkg/member/registration"
+	"github.com/karmada-toolkit/karmada/pkg/member/registration/agentcert"
 )
 
 // outcome waits for the answer to a request.
@@ -66,7 +66,7 @@ func TestApprover(t *testing.T) {
 		}
 	})
 	t.Run("a reusable token is good for many", func(t *testing.T) {
-		many := p.token(t, func(t *components.Token) { t.Reusable = true })
+		many := p.token(t, func(t *registration.Token) { t.Reusable = true })
 		for _, name := range []string{"n1", "n2"} {
 			if _, err := p.enrol(t, many, name, "id-"+name); err != nil {
 				t.Error(err)
@@ -100,9 +100,9 @@ func TestApprover(t *testing.T) {
 
 // answersTokens makes requests with a token. An empty answer means that nobody
 // answers.
-func (p *plane) answersTokens(t *testing.T, token components.Token) {
+func (p *plane) answersTokens(t *testing.T, token registration.Token) {
 	t.Helper()
-	agent := func(name string) pkix.Name { return identity.Subject(name) }
+	agent := func(name string) pkix.Name { return agentcert.Subject(name) }
 	type change = func(*x509.CertificateRequest, *certificatesv1.CertificateSigningRequestSpec)
 	cases := map[string]struct {
 		subject pkix.Name
@@ -184,7 +184,7 @@ func (p *plane) answersAgents(t *testing.T, agent *member.Identity) {
 		"foreign-cluster": {"m2", ""},
 		"new-cluster":     {"bad10", ""},
 	} {
-		csr := request(t, name, identity.Subject(tc.cluster))
+		csr := request(t, name, agentcert.Subject(tc.cluster))
 		if err := agent.Client.Create(t.Context(), csr); err != nil {
 			t.Fatal(err)
 		}
@@ -215,7 +215,7 @@ func TestEnrol_WaitsForAnEarlierClusterToGo(t *testing.T) {
 		t.Fatal(err)
 	}
 	go func() {
-		if p.refused(t.Context(), identity.ReasonBeingRemoved) {
+		if p.refused(t.Context(), agentcert.ReasonBeingRemoved) {
 			_ = p.admin.Patch(t.Context(), c, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`)))
 		}
 	}()

@@ -12,7 +12,7 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/member"
-	"github.com/karmada-toolkit/karmada/pkg/member/identity"
+	"github.com/karmada-toolkit/karmada/pkg/member/registration/agentcert"
 )
 
 // facts is what the decision about a request for an agent's certificate is made
@@ -23,7 +23,7 @@ type facts struct {
 	csr  *certificatesv1.CertificateSigningRequest
 	// description is what the request says about the cluster, and undescribed why that
 	// cannot be read.
-	description identity.Description
+	description agentcert.Description
 	undescribed error
 	// cluster of that name.
 	cluster *clusterv1alpha1.Cluster
@@ -69,7 +69,7 @@ func decide(f facts) verdict {
 	if f.cluster != nil {
 		return f.again()
 	}
-	if f.tombstone != nil && f.tombstone.Data[member.TombstoneCleaned] == "" && !identity.Proven(f.tombstone.Data[member.TombstoneID], f.csr) {
+	if f.tombstone != nil && f.tombstone.Data[member.TombstoneCleaned] == "" && !agentcert.Proven(f.tombstone.Data[member.TombstoneID], f.csr) {
 		return refuse("NameAbandoned", "a cluster %q was abandoned, and its agent may still come back; choose another name, or give this one away by deleting ConfigMap %s/%s of the control plane",
 			f.name, f.tombstone.Namespace, f.tombstone.Name)
 	}
@@ -94,12 +94,12 @@ func (f facts) again() verdict {
 	case f.cluster.Spec.SyncMode != clusterv1alpha1.Pull:
 		return refuse("NameTaken", "the name %q is taken by a cluster in Push mode; choose another, or unjoin that cluster first", f.name)
 	case f.cluster.DeletionTimestamp != nil:
-		return refuse(identity.ReasonBeingRemoved, "cluster %q is being removed; try again when it is gone", f.name)
+		return refuse(agentcert.ReasonBeingRemoved, "cluster %q is being removed; try again when it is gone", f.name)
 	case token == "":
 		return verdict{} // somebody of the control plane
-	case f.cluster.Spec.ID == "" && f.cluster.Annotations[identity.TokenAnnotation] == token:
+	case f.cluster.Spec.ID == "" && f.cluster.Annotations[agentcert.TokenAnnotation] == token:
 		return verdict{} // the same attempt, continued
-	case !identity.Proven(f.cluster.Spec.ID, f.csr):
+	case !agentcert.Proven(f.cluster.Spec.ID, f.csr):
 		return refuse("NameTaken", "the name %q is taken by another cluster; choose another", f.name)
 	}
 	return verdict{}
@@ -123,7 +123,7 @@ func (f facts) checkNamespace() verdict {
 }
 
 func credentialsNamespace(obj metav1.Object) string {
-	if name := obj.GetAnnotations()[identity.NamespaceAnnotation]; name != "" {
+	if name := obj.GetAnnotations()[agentcert.NamespaceAnnotation]; name != "" {
 		return name
 	}
 	return clusterv1alpha1.NamespaceKarmadaCluster

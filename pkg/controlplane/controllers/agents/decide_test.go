@@ -9,15 +9,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
-	"github.com/karmada-toolkit/karmada/pkg/init/components"
+	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 	"github.com/karmada-toolkit/karmada/pkg/member"
-	"github.com/karmada-toolkit/karmada/pkg/member/identity"
+	"github.com/karmada-toolkit/karmada/pkg/member/registration"
+	"github.com/karmada-toolkit/karmada/pkg/member/registration/agentcert"
 )
 
 // asked is a request with a token by a cluster that knows its id.
 func asked(name, id string) facts {
 	csr := &certificatesv1.CertificateSigningRequest{
-		ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{identity.ProofAnnotation: identity.Proof(id, []byte("request"))}},
+		ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{agentcert.ProofAnnotation: agentcert.Proof(id, []byte("request"))}},
 		Spec:       certificatesv1.CertificateSigningRequestSpec{Username: "system:bootstrap:abcdef", Request: []byte("request")},
 	}
 	return facts{name: name, csr: csr, token: &corev1.Secret{}}
@@ -44,36 +45,36 @@ func TestDecide(t *testing.T) {
 		"a name that shares a Secret": {"m1-impersonator", nil, "ReservedName"},
 		"a token that is gone":        {"m1", func(f *facts) { f.token = nil }, "TokenGone"},
 		"a token reserved for the name": {"m1", func(f *facts) {
-			f.token.Annotations = map[string]string{components.TokenClusterAnnotation: "m1", components.TokenRequestAnnotation: "m1-x"}
+			f.token.Annotations = map[string]string{registration.TokenClusterAnnotation: "m1", registration.TokenRequestAnnotation: "m1-x"}
 		}, ""},
 		"a token reserved for another name": {"m1", func(f *facts) {
-			f.token.Annotations = map[string]string{components.TokenClusterAnnotation: "m2", components.TokenRequestAnnotation: "m2-x"}
+			f.token.Annotations = map[string]string{registration.TokenClusterAnnotation: "m2", registration.TokenRequestAnnotation: "m2-x"}
 		}, "TokenUsed"},
 		"a token used for the same cluster": {"m1", func(f *facts) {
 			f.cluster = registered("id")
 			f.cluster.UID = "uid"
-			f.token.Annotations = map[string]string{components.TokenClusterAnnotation: "m1", components.TokenClusterUIDAnnotation: "uid"}
+			f.token.Annotations = map[string]string{registration.TokenClusterAnnotation: "m1", registration.TokenClusterUIDAnnotation: "uid"}
 		}, ""},
 		"a token used for the same cluster, by an earlier version": {"m1", func(f *facts) {
 			f.cluster = registered("id")
-			f.token.Annotations = map[string]string{components.TokenClusterAnnotation: "m1"}
+			f.token.Annotations = map[string]string{registration.TokenClusterAnnotation: "m1"}
 		}, ""},
 		"a token of a cluster that is gone": {"m1", func(f *facts) {
-			f.token.Annotations = map[string]string{components.TokenClusterAnnotation: "m1", components.TokenClusterUIDAnnotation: "uid"}
+			f.token.Annotations = map[string]string{registration.TokenClusterAnnotation: "m1", registration.TokenClusterUIDAnnotation: "uid"}
 		}, "TokenUsed"},
 		"a token of a cluster that is gone, by an earlier version": {"m1", func(f *facts) {
-			f.token.Annotations = map[string]string{components.TokenClusterAnnotation: "m1"}
+			f.token.Annotations = map[string]string{registration.TokenClusterAnnotation: "m1"}
 		}, "TokenUsed"},
 		"a token of an earlier cluster of the name": {"m1", func(f *facts) {
 			f.cluster = registered("id")
 			f.cluster.UID = "next"
-			f.token.Annotations = map[string]string{components.TokenClusterAnnotation: "m1", components.TokenClusterUIDAnnotation: "uid"}
+			f.token.Annotations = map[string]string{registration.TokenClusterAnnotation: "m1", registration.TokenClusterUIDAnnotation: "uid"}
 		}, "TokenUsed"},
 		"a token used for another name": {"m1", func(f *facts) {
-			f.token.Annotations = map[string]string{components.TokenClusterAnnotation: "m2"}
+			f.token.Annotations = map[string]string{registration.TokenClusterAnnotation: "m2"}
 		}, "TokenUsed"},
 		"a reusable token used for another name": {"m1", func(f *facts) {
-			f.token.Annotations = map[string]string{components.TokenClusterAnnotation: "m2", components.ReusableTokenAnnotation: "true"}
+			f.token.Annotations = map[string]string{registration.TokenClusterAnnotation: "m2", registration.ReusableTokenAnnotation: "true"}
 		}, ""},
 		"the same cluster, again": {"m1", func(f *facts) { f.cluster = registered("id") }, ""},
 		"another cluster's name":  {"m1", func(f *facts) { f.cluster = registered("other") }, "NameTaken"},
@@ -82,11 +83,11 @@ func TestDecide(t *testing.T) {
 		"no proof of no id":       {"m1", func(f *facts) { f.cluster = registered(""); f.csr.Annotations = nil }, "NameTaken"},
 		"an attempt that broke off": {"m1", func(f *facts) {
 			f.cluster = registered("")
-			f.cluster.Annotations = map[string]string{identity.TokenAnnotation: "abcdef"}
+			f.cluster.Annotations = map[string]string{agentcert.TokenAnnotation: "abcdef"}
 		}, ""},
 		"an attempt of another": {"m1", func(f *facts) {
 			f.cluster = registered("")
-			f.cluster.Annotations = map[string]string{identity.TokenAnnotation: "fedcba"}
+			f.cluster.Annotations = map[string]string{agentcert.TokenAnnotation: "fedcba"}
 		}, "NameTaken"},
 		"a cluster that is pushed to": {"m1", func(f *facts) { f.cluster = registered("id"); f.cluster.Spec.SyncMode = clusterv1alpha1.Push }, "NameTaken"},
 		"a cluster on its way out":    {"m1", func(f *facts) { f.cluster = registered("id"); f.cluster.DeletionTimestamp = &metav1.Time{} }, "BeingRemoved"},
@@ -123,10 +124,10 @@ func TestDecide(t *testing.T) {
 
 func inNamespace(name string, ours bool) func(*facts) {
 	return func(f *facts) {
-		f.csr.Annotations[identity.NamespaceAnnotation] = name
+		f.csr.Annotations[agentcert.NamespaceAnnotation] = name
 		f.namespace = &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		if ours {
-			f.namespace.Labels = components.SystemLabels()
+			f.namespace.Labels = names.SystemLabels()
 		}
 	}
 }

@@ -21,7 +21,7 @@ import (
 	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/member"
-	"github.com/karmada-toolkit/karmada/pkg/member/identity"
+	"github.com/karmada-toolkit/karmada/pkg/member/registration/agentcert"
 )
 
 // contractRights are the rights of an agent as the contract has them.
@@ -101,7 +101,7 @@ func TestAgent_OfAnotherImplementation(t *testing.T) {
 	touch := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"annotations":{"cluster.karmada.io/certificate-request":null,"touched":"1"}}}`))
 	p.must(t, p.admin.Patch(t.Context(), &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "m1"}}, touch))
 	// Its next certificate does not change its rights either.
-	csr := request(t, "m1-next", identity.Subject("m1"))
+	csr := request(t, "m1-next", agentcert.Subject("m1"))
 	p.must(t, agent.Client.Create(t.Context(), csr))
 	p.expect(t, "the next certificate", "m1-next", "Approved AutoApproved")
 	p.worksAsTheContractHasIt(t, agent)

@@ -39,6 +39,7 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/cluster"
 	"github.com/karmada-toolkit/karmada/pkg/init/components"
 	"github.com/karmada-toolkit/karmada/pkg/member"
+	"github.com/karmada-toolkit/karmada/pkg/member/registration"
 )
 
 // plane is a control plane that clusters can register at.
@@ -153,7 +154,7 @@ func (p *plane) install(t *testing.T, port int, ca []byte) {
 	if err := rest.LoadTLSFiles(config); err != nil {
 		t.Fatal(err)
 	}
-	bootstrap, err := components.Bootstrap(config.Host, config.CAData)
+	bootstrap, err := registration.Bootstrap(config.Host, config.CAData)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -168,7 +169,7 @@ func (p *plane) install(t *testing.T, port int, ca []byte) {
 }
 
 // token makes a bootstrap token.
-func (p *plane) token(t *testing.T, change ...func(*components.Token)) components.Token {
+func (p *plane) token(t *testing.T, change ...func(*registration.Token)) registration.Token {
 	t.Helper()
 	token, err := member.NewToken(time.Now().Add(time.Hour))
 	if err != nil {
@@ -197,7 +198,7 @@ func (p *plane) discovery(t *testing.T, token string) member.Discovery {
 }
 
 // enrol gives a cluster its identity.
-func (p *plane) enrol(t *testing.T, token components.Token, name, id string) (*member.Identity, error) {
+func (p *plane) enrol(t *testing.T, token registration.Token, name, id string) (*member.Identity, error) {
 	t.Helper()
 	server, err := member.Discover(t.Context(), p.discovery(t, token.String()), nil)
 	if err != nil {
@@ -216,7 +217,7 @@ func (p *plane) mustEnrol(t *testing.T, name, id string) *member.Identity {
 }
 
 // asToken is a client of who holds a bootstrap token.
-func (p *plane) asToken(t *testing.T, token components.Token) client.Client {
+func (p *plane) asToken(t *testing.T, token registration.Token) client.Client {
 	t.Helper()
 	config := rest.AnonymousClientConfig(p.home.Config)
 	config.BearerToken = token.String()

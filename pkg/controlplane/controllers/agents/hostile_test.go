@@ -36,7 +36,7 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/bindingstatus"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/interpreter"
 	"github.com/karmada-toolkit/karmada/pkg/member"
-	"github.com/karmada-toolkit/karmada/pkg/member/identity"
+	"github.com/karmada-toolkit/karmada/pkg/member/registration/agentcert"
 )
 
 // live reads templates from the API server.
@@ -314,17 +314,17 @@ func (p *plane) refusesEndpoints(t *testing.T, evil *member.Identity) {
 // request, once.
 func TestEnrol_DescribesTheCluster(t *testing.T) {
 	p := start(t)
-	enrol := func(d identity.Description) (*member.Identity, error) {
+	enrol := func(d agentcert.Description) (*member.Identity, error) {
 		token := p.token(t)
 		server, err := member.Discover(t.Context(), p.discovery(t, token.String()), nil)
 		p.must(t, err)
 		return member.Enrol(t.Context(), *server, member.EnrolRequest{Name: "m1", ID: "id-1", Token: token.String(), Description: d, Timeout: 30 * time.Second}, nil)
 	}
-	if _, err := enrol(identity.Description{Region: "no label!"}); err == nil || !strings.Contains(err.Error(), "spec.region") {
+	if _, err := enrol(agentcert.Description{Region: "no label!"}); err == nil || !strings.Contains(err.Error(), "spec.region") {
 		t.Errorf("an impossible region: %v", err)
 	}
-	want := identity.Description{Provider: "p", Region: "eu", Zones: []string{"eu-1", "eu-2"}}
-	for _, d := range []identity.Description{want, {Region: "us"}} {
+	want := agentcert.Description{Provider: "p", Region: "eu", Zones: []string{"eu-1", "eu-2"}}
+	for _, d := range []agentcert.Description{want, {Region: "us"}} {
 		if _, err := enrol(d); err != nil {
 			t.Fatal(err)
 		}
@@ -339,10 +339,10 @@ func TestEnrol_DescribesTheCluster(t *testing.T) {
 // boundsRequests makes certificate requests that nobody answers.
 func (p *plane) boundsRequests(t *testing.T, evil *member.Identity) {
 	t.Helper()
-	server := request(t, "evil-server", identity.Subject("evil"), func(_ *x509.CertificateRequest, s *certificatesv1.CertificateSigningRequestSpec) {
+	server := request(t, "evil-server", agentcert.Subject("evil"), func(_ *x509.CertificateRequest, s *certificatesv1.CertificateSigningRequestSpec) {
 		s.SignerName = "kubernetes.io/kubelet-serving"
 	})
-	large := request(t, "evil-large", identity.Subject("evil"), func(r *x509.CertificateRequest, _ *certificatesv1.CertificateSigningRequestSpec) {
+	large := request(t, "evil-large", agentcert.Subject("evil"), func(r *x509.CertificateRequest, _ *certificatesv1.CertificateSigningRequestSpec) {
 		r.DNSNames = []string{strings.Repeat("x", 20<<10)}
 	})
 	for _, csr := range []*certificatesv1.CertificateSigningRequest{server, large} {
@@ -351,7 +351,7 @@ func (p *plane) boundsRequests(t *testing.T, evil *member.Identity) {
 		}
 	}
 	for i := range 12 {
-		p.must(t, evil.Client.Create(t.Context(), request(t, fmt.Sprintf("evil-open-%d", i), identity.Subject("good"))))
+		p.must(t, evil.Client.Create(t.Context(), request(t, fmt.Sprintf("evil-open-%d", i), agentcert.Subject("good"))))
 	}
 	testenv.Eventually(t, 30*time.Second, func(ctx context.Context) error {
 		list := &certificatesv1.CertificateSigningRequestList{}

@@ -28,8 +28,8 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/apply"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
-	"github.com/karmada-toolkit/karmada/pkg/init/components"
-	"github.com/karmada-toolkit/karmada/pkg/member/identity"
+	"github.com/karmada-toolkit/karmada/pkg/member/registration"
+	"github.com/karmada-toolkit/karmada/pkg/member/registration/agentcert"
 )
 
 // fieldManager owns the rights of agents.
@@ -161,13 +161,13 @@ func (r *Rights) grant(ctx context.Context, cluster *clusterv1alpha1.Cluster, re
 			return err
 		}
 	}
-	access := components.AgentAccess{Cluster: cluster.Name, Namespace: credentialsNamespace(cluster)}
+	access := registration.AgentAccess{Cluster: cluster.Name, Namespace: credentialsNamespace(cluster)}
 	var err error
 	if access.Requests, err = r.requests(ctx, cluster.Name); err != nil {
 		return err
 	}
 	for _, name := range []string{names.ExecutionNamespace(cluster.Name), access.Namespace} {
-		ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: components.SystemLabels()}}
+		ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: names.SystemLabels()}}
 		if err := r.ensure(ctx, ns); err != nil {
 			return err
 		}
@@ -175,17 +175,17 @@ func (r *Rights) grant(ctx context.Context, cluster *clusterv1alpha1.Cluster, re
 	owner := []metav1.OwnerReference{{
 		APIVersion: clusterv1alpha1.GroupVersion.String(), Kind: "Cluster", Name: cluster.Name, UID: cluster.UID,
 	}}
-	for _, obj := range components.AgentObjects(access) {
+	for _, obj := range registration.AgentObjects(access) {
 		obj.SetOwnerReferences(owner)
 		if err := r.ensure(ctx, obj); err != nil {
 			return err
 		}
 	}
-	objects := components.AgentRBAC(access)
+	objects := registration.AgentRBAC(access)
 	for _, obj := range objects {
 		obj.SetOwnerReferences(owner)
 		if access.Namespace != clusterv1alpha1.NamespaceKarmadaCluster {
-			obj.SetAnnotations(map[string]string{identity.NamespaceAnnotation: access.Namespace})
+			obj.SetAnnotations(map[string]string{agentcert.NamespaceAnnotation: access.Namespace})
 		}
 	}
 	applier := &apply.Applier{Client: r.writer, Manager: fieldManager}
@@ -254,7 +254,7 @@ func (r *Rights) revoke(ctx context.Context, cluster *clusterv1alpha1.Cluster) e
 	if err != nil {
 		return fmt.Errorf("reading cluster role %s: %w", role.Name, err)
 	}
-	objects := components.AgentRBAC(components.AgentAccess{Cluster: cluster.Name, Namespace: credentialsNamespace(role)})
+	objects := registration.AgentRBAC(registration.AgentAccess{Cluster: cluster.Name, Namespace: credentialsNamespace(role)})
 	var errs []error
 	for _, obj := range slices.Backward(objects) {
 		if err := r.client.Delete(ctx, obj); client.IgnoreNotFound(err) != nil {

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
-	"github.com/karmada-toolkit/karmada/pkg/init/components"
+	"github.com/karmada-toolkit/karmada/pkg/member/registration"
 )
 
 // A token is good for one Cluster. It is reserved for a name before the Cluster is
@@ -32,17 +32,17 @@ func tokenID(csr *certificatesv1.CertificateSigningRequest) string {
 
 // reusable reports whether the token registers any number of clusters.
 func (f facts) reusable() bool {
-	return f.token != nil && f.token.Annotations[components.ReusableTokenAnnotation] == "true"
+	return f.token != nil && f.token.Annotations[registration.ReusableTokenAnnotation] == "true"
 }
 
 // boundTo returns the UID of the Cluster that the token was bound to, or "".
 func (f facts) boundTo() types.UID {
-	return types.UID(f.token.Annotations[components.TokenClusterUIDAnnotation])
+	return types.UID(f.token.Annotations[registration.TokenClusterUIDAnnotation])
 }
 
 // reserved reports whether the token is reserved for a name and not bound yet.
 func (f facts) reserved() bool {
-	return f.token.Annotations[components.TokenRequestAnnotation] != "" && f.boundTo() == ""
+	return f.token.Annotations[registration.TokenRequestAnnotation] != "" && f.boundTo() == ""
 }
 
 // checkToken refuses a token that was used for another cluster, or for one that is
@@ -55,7 +55,7 @@ func (f facts) checkToken() verdict {
 	if f.token == nil {
 		return refuse("TokenGone", "token %s does not exist any more; make another with \"token create\"", id)
 	}
-	used := f.token.Annotations[components.TokenClusterAnnotation]
+	used := f.token.Annotations[registration.TokenClusterAnnotation]
 	switch {
 	case used == "" || f.reusable():
 		return verdict{}
@@ -69,12 +69,12 @@ func (f facts) checkToken() verdict {
 
 // reserveToken notes on a token which name it is used for.
 func (a *Approver) reserveToken(ctx context.Context, f facts) error {
-	if f.token == nil || f.reusable() || f.token.Annotations[components.TokenClusterAnnotation] != "" {
+	if f.token == nil || f.reusable() || f.token.Annotations[registration.TokenClusterAnnotation] != "" {
 		return nil
 	}
 	return a.changeToken(ctx, f, func(annotations map[string]string) {
-		annotations[components.TokenClusterAnnotation] = f.name
-		annotations[components.TokenRequestAnnotation] = f.csr.Name
+		annotations[registration.TokenClusterAnnotation] = f.name
+		annotations[registration.TokenRequestAnnotation] = f.csr.Name
 	}, nil)
 }
 
@@ -84,20 +84,20 @@ func (a *Approver) bindToken(ctx context.Context, f facts) error {
 		return nil
 	}
 	return a.changeToken(ctx, f, func(annotations map[string]string) {
-		annotations[components.TokenClusterAnnotation] = f.name
-		annotations[components.TokenClusterUIDAnnotation] = string(f.cluster.UID)
-		delete(annotations, components.TokenRequestAnnotation)
+		annotations[registration.TokenClusterAnnotation] = f.name
+		annotations[registration.TokenClusterUIDAnnotation] = string(f.cluster.UID)
+		delete(annotations, registration.TokenRequestAnnotation)
 	}, &metav1.OwnerReference{APIVersion: clusterv1alpha1.GroupVersion.String(), Kind: "Cluster", Name: f.cluster.Name, UID: f.cluster.UID})
 }
 
 // releaseToken gives a token back that was reserved for a request which is refused.
 func (a *Approver) releaseToken(ctx context.Context, f facts) error {
-	if f.token == nil || f.token.Annotations[components.TokenRequestAnnotation] != f.csr.Name || f.boundTo() != "" {
+	if f.token == nil || f.token.Annotations[registration.TokenRequestAnnotation] != f.csr.Name || f.boundTo() != "" {
 		return nil
 	}
 	return a.changeToken(ctx, f, func(annotations map[string]string) {
-		delete(annotations, components.TokenClusterAnnotation)
-		delete(annotations, components.TokenRequestAnnotation)
+		delete(annotations, registration.TokenClusterAnnotation)
+		delete(annotations, registration.TokenRequestAnnotation)
 	}, nil)
 }
 

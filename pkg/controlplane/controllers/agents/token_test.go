@@ -18,9 +18,9 @@ import (
 
 	"github.com/karmada-toolkit/karmada/internal/testenv"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
-	"github.com/karmada-toolkit/karmada/pkg/init/components"
 	"github.com/karmada-toolkit/karmada/pkg/member"
-	"github.com/karmada-toolkit/karmada/pkg/member/identity"
+	"github.com/karmada-toolkit/karmada/pkg/member/registration"
+	"github.com/karmada-toolkit/karmada/pkg/member/registration/agentcert"
 )
 
 // remove deletes a cluster and waits until its agent has lost its rights.
@@ -63,7 +63,7 @@ func TestToken_AfterDeletion(t *testing.T) {
 	c := p.asToken(t, token)
 	p.remove(t, old)
 	for name, cluster := range map[string]string{"revive": "m1", "other": "m2"} {
-		csr := request(t, name, identity.Subject(cluster))
+		csr := request(t, name, agentcert.Subject(cluster))
 		if err := c.Create(t.Context(), csr); err != nil {
 			if !apierrors.IsUnauthorized(err) {
 				t.Errorf("%s: %v", name, err)
@@ -80,7 +80,7 @@ func TestToken_AfterDeletion(t *testing.T) {
 	}
 	secret := &corev1.Secret{}
 	testenv.Eventually(t, time.Minute, func(ctx context.Context) error {
-		err := p.admin.Get(ctx, client.ObjectKey{Namespace: "kube-system", Name: components.TokenSecretName(token.ID)}, secret)
+		err := p.admin.Get(ctx, client.ObjectKey{Namespace: "kube-system", Name: registration.TokenSecretName(token.ID)}, secret)
 		if !apierrors.IsNotFound(err) {
 			return fmt.Errorf("the token is there: %w", err)
 		}
@@ -102,7 +102,7 @@ func TestToken_LoserOfARaceKeepsIt(t *testing.T) {
 	p := start(t)
 	for round := range 5 {
 		name := fmt.Sprintf("m%d", round)
-		tokens := []components.Token{p.token(t), p.token(t)}
+		tokens := []registration.Token{p.token(t), p.token(t)}
 		errs := make([]error, 2)
 		var wg sync.WaitGroup
 		for i := range tokens {

@@ -1,4 +1,4 @@
-package identity
+package agentcert
 
 import (
 	"crypto/rand"

@@ -1,4 +1,4 @@
-package components
+package registration
 
 import (
 	"fmt"
@@ -132,7 +132,7 @@ func TestToken_RoundTrip(t *testing.T) {
 		Usages: []string{"authentication", "signing"}, Groups: []string{"system:bootstrappers:a", "system:bootstrappers:b"},
 		Description: "d", Reusable: true,
 	}
-	secret := BootstrapToken(want)
+	secret := TokenSecret(want)
 	if secret.Namespace != "kube-system" || secret.Name != "bootstrap-token-abcdef" || secret.Type != "bootstrap.kubernetes.io/token" ||
 		string(secret.Data["expiration"]) != "2026-05-01T12:00:00Z" || string(secret.Data["usage-bootstrap-signing"]) != "true" {
 		t.Errorf("got %+v", secret)
@@ -144,7 +144,7 @@ func TestToken_RoundTrip(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
-	forever := BootstrapToken(Token{ID: "abcdef", Secret: "0123456789abcdef"})
+	forever := TokenSecret(Token{ID: "abcdef", Secret: "0123456789abcdef"})
 	for _, key := range []string{"expiration", "auth-extra-groups", "description"} {
 		if _, ok := forever.Data[key]; ok {
 			t.Errorf("a token without it has %s", key)
@@ -164,7 +164,7 @@ func TestTokenOf_Malformed(t *testing.T) {
 		"no time":      {func(s *corev1.Secret) { s.Data["expiration"] = []byte("soon") }, `its expiration "soon" is no time`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			secret := BootstrapToken(Token{ID: "abcdef", Secret: "0123456789abcdef"})
+			secret := TokenSecret(Token{ID: "abcdef", Secret: "0123456789abcdef"})
 			tc.change(secret)
 			if _, err := TokenOf(secret); err == nil || !strings.Contains(err.Error(), tc.want) || strings.Contains(err.Error(), "0123456789") {
 				t.Errorf("got %v", err)

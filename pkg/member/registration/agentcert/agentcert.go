@@ -1,6 +1,6 @@
-// Package identity is what the agents of clusters and the control plane agree on:
-// how an agent asks for a client certificate, and which requests are for one.
-package identity
+// Package agentcert defines the client certificates of agents: how an agent requests one,
+// and which requests the control plane accepts as one.
+package agentcert
 
 import (
 	"crypto/hmac"

@@ -1,4 +1,4 @@
-package components
+package registration
 
 import (
 	"fmt"
@@ -62,8 +62,8 @@ func ParseToken(token string) (id, secret string, err error) {
 	return id, secret, nil
 }
 
-// BootstrapToken returns the Secret of a token.
-func BootstrapToken(t Token) *corev1.Secret {
+// TokenSecret returns the Secret of a token.
+func TokenSecret(t Token) *corev1.Secret {
 	data := map[string][]byte{
 		bootstrapapi.BootstrapTokenIDKey:     []byte(t.ID),
 		bootstrapapi.BootstrapTokenSecretKey: []byte(t.Secret),

@@ -1,4 +1,4 @@
-package components
+package registration
 
 import (
 	"strings"

@@ -1,4 +1,4 @@
-package components
+package registration
 
 import (
 	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
@@ -25,7 +25,7 @@ const (
 // priority level, and each has a flow of its own, so that one that asks without end
 // delays neither users nor other agents.
 func agentFlow() []client.Object {
-	meta := metav1.ObjectMeta{Name: agentFlowName, Labels: SystemLabels()}
+	meta := metav1.ObjectMeta{Name: agentFlowName, Labels: names.SystemLabels()}
 	all := []string{flowcontrolv1.ResourceAll}
 	return []client.Object{
 		&flowcontrolv1.PriorityLevelConfiguration{

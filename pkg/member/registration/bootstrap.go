@@ -1,9 +1,13 @@
-package components
+// Package registration defines how clusters in Pull mode register at a control plane:
+// bootstrap tokens, the public cluster-info, and the objects and access rights that
+// the control plane grants to agents.
+package registration
 
 import (
 	"fmt"
 	"slices"
 
+	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,7 +25,6 @@ const (
 	// ClusterInfoKey is its key.
 	ClusterInfoKey = "kubeconfig"
 
-	certificatesGroup = "certificates.k8s.io"
 	autoapprover      = "system:karmada:certificatesigningrequest:autoapprover"
 	selfautoapprover  = "system:karmada:certificatesigningrequest:selfautoapprover"
 )
@@ -57,7 +60,7 @@ func clusterInfo(server string, caBundle []byte) ([]client.Object, error) {
 		return nil, fmt.Errorf("encoding the kubeconfig of %s: %w", ClusterInfoName, err)
 	}
 	const reader = "system:karmada:bootstrap-signer-clusterinfo"
-	meta := metav1.ObjectMeta{Namespace: metav1.NamespacePublic, Name: reader, Labels: SystemLabels()}
+	meta := metav1.ObjectMeta{Namespace: metav1.NamespacePublic, Name: reader, Labels: names.SystemLabels()}
 	return []client.Object{
 		&corev1.ConfigMap{
 			ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespacePublic, Name: ClusterInfoName},
@@ -76,14 +79,14 @@ func clusterInfo(server string, caBundle []byte) ([]client.Object, error) {
 
 func approvalRole(name, resource string) *rbacv1.ClusterRole {
 	return &rbacv1.ClusterRole{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: SystemLabels()},
-		Rules:      []rbacv1.PolicyRule{rule(certificatesGroup, []string{resource}, nil, "create")},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: names.SystemLabels()},
+		Rules:      []rbacv1.PolicyRule{rule(certificatesv1.GroupName, []string{resource}, nil, "create")},
 	}
 }
 
 func groupBinding(name, role, group string) *rbacv1.ClusterRoleBinding {
 	return &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: SystemLabels()},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: names.SystemLabels()},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
 		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: group}},
 	}

@@ -1,15 +1,19 @@
-package components
+package registration
 
 import (
 	"slices"
 	"strconv"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	certificatesv1 "k8s.io/api/certificates/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
+	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 )
 
 // agentPolicyName is the name of the admission policy and of its binding.
@@ -21,7 +25,7 @@ const maxAgentRequest = 16 << 10
 // agentPolicy keeps agents to objects of their own where roles cannot: a role
 // cannot say under which name an object may be created.
 func agentPolicy() []client.Object {
-	meta := metav1.ObjectMeta{Name: agentPolicyName, Labels: SystemLabels()}
+	meta := metav1.ObjectMeta{Name: agentPolicyName, Labels: names.SystemLabels()}
 	return []client.Object{
 		&admissionregistrationv1.ValidatingAdmissionPolicy{
 			ObjectMeta: meta,
@@ -29,15 +33,15 @@ func agentPolicy() []client.Object {
 				FailurePolicy: ptr.To(admissionregistrationv1.Fail),
 				MatchConstraints: &admissionregistrationv1.MatchResources{ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{
 					admitted("", "secrets", admissionregistrationv1.Create, admissionregistrationv1.Update),
-					admitted(coordinationGroup, "leases", admissionregistrationv1.Create, admissionregistrationv1.Update),
+					admitted(coordinationv1.GroupName, "leases", admissionregistrationv1.Create, admissionregistrationv1.Update),
 					admitted("", "events", admissionregistrationv1.Create, admissionregistrationv1.Update),
-					admitted(eventsGroup, "events", admissionregistrationv1.Create, admissionregistrationv1.Update),
+					admitted(eventsv1.GroupName, "events", admissionregistrationv1.Create, admissionregistrationv1.Update),
 					admitted("", "configmaps", admissionregistrationv1.Create, admissionregistrationv1.Update),
-					admitted(certificatesGroup, "certificatesigningrequests", admissionregistrationv1.Create),
-					admitted(groupWork, "works", admissionregistrationv1.Create, admissionregistrationv1.Update),
+					admitted(certificatesv1.GroupName, "certificatesigningrequests", admissionregistrationv1.Create),
+					admitted(workv1alpha1.GroupName, "works", admissionregistrationv1.Create, admissionregistrationv1.Update),
 				}},
 				MatchConditions: []admissionregistrationv1.MatchCondition{{
-					Name: "agent", Expression: byAgent(),
+					Name: "agent", Expression: IsAgentExpression(),
 				}},
 				Variables: append([]admissionregistrationv1.Variable{
 					{Name: "cluster", Expression: `request.userInfo.username.startsWith("` + names.AgentUser("") + `") ? request.userInfo.username.substring(` + strconv.Itoa(len(names.AgentUser(""))) + `) : ""`},
@@ -65,8 +69,9 @@ func agentPolicy() []client.Object {
 	}
 }
 
-// byAgent reports in CEL whether an agent makes a request.
-func byAgent() string {
+// IsAgentExpression returns a CEL expression of admission that reports whether the
+// user of the request is an agent.
+func IsAgentExpression() string {
 	return `"` + names.AgentGroup + `" in request.userInfo.groups || request.userInfo.username.startsWith("` + names.AgentUser("") + `")`
 }
 

@@ -1,10 +1,12 @@
-package components
+package registration
 
 import (
 	"slices"
 
+	certificatesv1 "k8s.io/api/certificates/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -13,11 +15,6 @@ import (
 	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
-)
-
-const (
-	coordinationGroup = "coordination.k8s.io"
-	eventsGroup       = "events.k8s.io"
 )
 
 // AgentAccess says which agent is given access to what.
@@ -35,7 +32,7 @@ type AgentAccess struct {
 // leases, for a role cannot say under which names: AgentObjects are made for it.
 // What events it may write is narrowed down by the admission policy of Bootstrap.
 func AgentRBAC(a AgentAccess) []client.Object {
-	events := rbacv1.PolicyRule{APIGroups: []string{"", eventsGroup}, Resources: []string{"events"}, Verbs: []string{"create", "update", "patch"}}
+	events := rbacv1.PolicyRule{APIGroups: []string{"", eventsv1.GroupName}, Resources: []string{"events"}, Verbs: []string{"create", "update", "patch"}}
 	objects := a.clusterRole()
 	objects = append(objects, a.role(a.Namespace, names.AgentSecretRole(a.Cluster), a.secretRules())...)
 	objects = append(objects, a.role(names.ExecutionNamespace(a.Cluster), names.AgentWorkRole(a.Cluster), []rbacv1.PolicyRule{
@@ -56,7 +53,7 @@ func AgentRBAC(a AgentAccess) []client.Object {
 // two Secrets and its two leases.
 func AgentObjects(a AgentAccess) []client.Object {
 	meta := func(namespace, name string) metav1.ObjectMeta {
-		return metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: SystemLabels()}
+		return metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: names.SystemLabels()}
 	}
 	return []client.Object{
 		&corev1.Secret{ObjectMeta: meta(a.Namespace, names.CredentialsSecret(a.Cluster)), Type: corev1.SecretTypeOpaque},
@@ -84,14 +81,14 @@ func (a AgentAccess) clusterRole() []client.Object {
 		rule(clusterv1alpha1.GroupName, []string{"clusters/status"}, own, "get", "update", "patch"),
 		rule(configv1alpha1.GroupName, []string{"resourceinterpreterwebhookconfigurations", "resourceinterpretercustomizations"}, nil, "get", "list", "watch"),
 		rule("", []string{"namespaces"}, []string{names.ExecutionNamespace(a.Cluster), a.Namespace}, "get"),
-		rule(certificatesGroup, []string{"certificatesigningrequests"}, nil, "create"),
+		rule(certificatesv1.GroupName, []string{"certificatesigningrequests"}, nil, "create"),
 	}
 	if len(a.Requests) > 0 {
 		requests := slices.Sorted(slices.Values(a.Requests))
-		rules = append(rules, rule(certificatesGroup, []string{"certificatesigningrequests"}, requests, "get"))
+		rules = append(rules, rule(certificatesv1.GroupName, []string{"certificatesigningrequests"}, requests, "get"))
 	}
 	name := names.AgentRole(a.Cluster)
-	meta := metav1.ObjectMeta{Name: name, Labels: SystemLabels()}
+	meta := metav1.ObjectMeta{Name: name, Labels: names.SystemLabels()}
 	return []client.Object{
 		&rbacv1.ClusterRole{ObjectMeta: meta, Rules: rules},
 		&rbacv1.ClusterRoleBinding{
@@ -118,13 +115,13 @@ func (a AgentAccess) homeRules() []rbacv1.PolicyRule {
 
 func leaseRules(name string) []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{
-		rule(coordinationGroup, []string{"leases"}, []string{name}, "get", "update", "patch"),
+		rule(coordinationv1.GroupName, []string{"leases"}, []string{name}, "get", "update", "patch"),
 	}
 }
 
 // role is a role with its binding.
 func (a AgentAccess) role(namespace, name string, rules []rbacv1.PolicyRule) []client.Object {
-	meta := metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: SystemLabels()}
+	meta := metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: names.SystemLabels()}
 	return []client.Object{
 		&rbacv1.Role{ObjectMeta: meta, Rules: rules},
 		&rbacv1.RoleBinding{
