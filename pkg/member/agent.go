@@ -12,8 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/karmada-toolkit/karmada/internal/podsecurity"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
-	"github.com/karmada-toolkit/karmada/pkg/init/components"
 )
 
 // Names of what registering makes in a member, in the namespace of the agent.
@@ -125,7 +125,7 @@ func (s AgentSpec) deployment() *appsv1.Deployment {
 				ObjectMeta: metav1.ObjectMeta{Labels: labels, Annotations: map[string]string{kubeconfigHash: hex.EncodeToString(sum[:8])}},
 				Spec: corev1.PodSpec{
 					ServiceAccountName: AgentAccount,
-					SecurityContext:    components.PodSecurity(),
+					SecurityContext:    podsecurity.Pod(),
 					Tolerations: []corev1.Toleration{
 						{Key: "node-role.kubernetes.io/master", Operator: corev1.TolerationOpExists},
 						{Key: "node-role.kubernetes.io/control-plane", Operator: corev1.TolerationOpExists},
@@ -139,7 +139,7 @@ func (s AgentSpec) deployment() *appsv1.Deployment {
 						Ports:        []corev1.ContainerPort{{Name: "metrics", ContainerPort: 8080, Protocol: corev1.ProtocolTCP}},
 						VolumeMounts: []corev1.VolumeMount{{Name: volume, MountPath: agentMount, ReadOnly: true}},
 
-						SecurityContext: components.ContainerSecurity(),
+						SecurityContext: podsecurity.Container(),
 					}},
 				},
 			},

@@ -8,6 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/karmada-toolkit/karmada/internal/podsecurity"
 )
 
 // Directories in the pods.
@@ -20,9 +22,6 @@ const (
 	kubeconfigKey  = "karmada.config"
 	kubeconfigFile = configDir + "/" + kubeconfigKey
 )
-
-// nonRoot is the user of the pods that need no other.
-const nonRoot = 65532
 
 // pod is what differs between the pods of the components.
 type pod struct {
@@ -91,7 +90,7 @@ func (c *Config) template(p pod) corev1.PodTemplateSpec {
 		Name: p.name, Image: w.Image, ImagePullPolicy: w.PullPolicy,
 		Command: p.command, Ports: p.ports, Env: p.env,
 		Resources:       resources(p, w),
-		SecurityContext: ContainerSecurity(),
+		SecurityContext: podsecurity.Container(),
 	}
 	p.probe.apply(&container)
 	mounts := c.mounts(p)
@@ -185,19 +184,10 @@ func affinity(name string, w Workload) *corev1.Affinity {
 	}}
 }
 
-// PodSecurity returns the security context of pods of this system: an unprivileged
-// user and the runtime's system calls.
-func PodSecurity() *corev1.PodSecurityContext {
-	return &corev1.PodSecurityContext{
-		SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
-		RunAsNonRoot:   new(true), RunAsUser: new(int64(nonRoot)), RunAsGroup: new(int64(nonRoot)), FSGroup: new(int64(nonRoot)),
-	}
-}
-
-// podSecurity is PodSecurity, with ports below 1024 open to the pods that use one;
+// podSecurity is podsecurity.Pod, with ports below 1024 open to the pods that use one;
 // pods that need root have it.
 func podSecurity(p pod) *corev1.PodSecurityContext {
-	s := PodSecurity()
+	s := podsecurity.Pod()
 	if p.root {
 		s.RunAsNonRoot, s.RunAsUser, s.RunAsGroup, s.FSGroup = nil, nil, nil, nil
 		return s
@@ -206,17 +196,6 @@ func podSecurity(p pod) *corev1.PodSecurityContext {
 		s.Sysctls = []corev1.Sysctl{{Name: "net.ipv4.ip_unprivileged_port_start", Value: "0"}}
 	}
 	return s
-}
-
-// ContainerSecurity returns the security context of containers of this system: no
-// privileges, and a root file system that cannot be written. The images of Kubernetes mark their
-// programs as able to bind low ports, and cannot be started without that right.
-func ContainerSecurity() *corev1.SecurityContext {
-	return &corev1.SecurityContext{
-		AllowPrivilegeEscalation: new(bool),
-		ReadOnlyRootFilesystem:   new(true),
-		Capabilities:             &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}, Add: []corev1.Capability{"NET_BIND_SERVICE"}},
-	}
 }
 
 // deployment returns the Deployment of a component.

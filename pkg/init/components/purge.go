@@ -4,6 +4,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/karmada-toolkit/karmada/internal/podsecurity"
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 )
 
@@ -41,7 +42,7 @@ func PurgeDataPod(p Purge) *corev1.Pod {
 				Name: PurgePod, Image: p.Image, ImagePullPolicy: p.PullPolicy,
 				Command:                  []string{"/bin/karmada", names.RemoveEtcdDataCommand, etcdDir},
 				VolumeMounts:             []corev1.VolumeMount{{Name: volume, MountPath: etcdDir}},
-				SecurityContext:          ContainerSecurity(),
+				SecurityContext:          podsecurity.Container(),
 				TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
 			}},
 		},

@@ -25,8 +25,8 @@ const (
 	// ClusterInfoKey is its key.
 	ClusterInfoKey = "kubeconfig"
 
-	autoapprover      = "system:karmada:certificatesigningrequest:autoapprover"
-	selfautoapprover  = "system:karmada:certificatesigningrequest:selfautoapprover"
+	autoapprover     = "system:karmada:certificatesigningrequest:autoapprover"
+	selfautoapprover = "system:karmada:certificatesigningrequest:selfautoapprover"
 )
 
 // Bootstrap is what lets clusters register in Pull mode, given how they reach the

@@ -20,8 +20,8 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/plaintext"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
-	"github.com/karmada-toolkit/karmada/pkg/member/registration/agentcert"
 	"github.com/karmada-toolkit/karmada/pkg/member/orphan"
+	"github.com/karmada-toolkit/karmada/pkg/member/registration/agentcert"
 )
 
 // agent returns the cluster whose agent makes the request, and whether an agent
