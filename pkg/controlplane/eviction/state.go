@@ -11,6 +11,7 @@ import (
 
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/scope"
 )
 
 // preserve returns the labels that carry the state of a workload in a cluster to the next one. It returns an error when
@@ -45,7 +46,8 @@ func preserve(rules *policyv1alpha1.StatePreservation, status *workv1alpha2.Reso
 // Inject returns the labels that an object has in a cluster to which its workload was moved: labels and, if the cluster
 // is the only target and the state was purged from the cluster before, the preserved state. labels is not changed.
 func Inject(spec *workv1alpha2.ResourceBindingSpec, cluster string, labels map[string]string) map[string]string {
-	if len(spec.GracefulEvictionTasks) == 0 || !onlyTarget(spec, cluster) {
+	targets := scope.Targets(spec)
+	if len(spec.GracefulEvictionTasks) == 0 || len(targets) != 1 || targets[0].Name != cluster {
 		return labels
 	}
 	task := &spec.GracefulEvictionTasks[len(spec.GracefulEvictionTasks)-1]
@@ -56,18 +58,4 @@ func Inject(spec *workv1alpha2.ResourceBindingSpec, cluster string, labels map[s
 	maps.Copy(out, labels)
 	maps.Copy(out, task.PreservedLabelState)
 	return out
-}
-
-// onlyTarget reports whether a cluster is the only one that the binding, or one that requires it, targets.
-func onlyTarget(spec *workv1alpha2.ResourceBindingSpec, cluster string) bool {
-	targets := map[string]bool{}
-	for _, c := range spec.Clusters {
-		targets[c.Name] = true
-	}
-	for _, by := range spec.RequiredBy {
-		for _, c := range by.Clusters {
-			targets[c.Name] = true
-		}
-	}
-	return len(targets) == 1 && targets[cluster]
 }

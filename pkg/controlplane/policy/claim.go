@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/scope"
 )
 
 // Claim says which policy holds an object.
@@ -25,58 +26,70 @@ type Claim struct {
 // counts before one by a ClusterPropagationPolicy; an incomplete claim does not
 // count.
 func Of(obj metav1.Object) (Claim, bool) {
-	labels, annotations := obj.GetLabels(), obj.GetAnnotations()
-	id, hasID := labels[policyv1alpha1.PropagationPolicyPermanentIDLabel]
-	namespace, hasNamespace := annotations[policyv1alpha1.PropagationPolicyNamespaceAnnotation]
-	name, hasName := annotations[policyv1alpha1.PropagationPolicyNameAnnotation]
-	if hasID && hasNamespace && hasName {
-		return Claim{Namespace: namespace, Name: name, ID: id}, true
+	for _, sc := range scope.Policies() {
+		if c, ok := in(sc, obj); ok {
+			return c, true
+		}
 	}
-	return OfCluster(obj)
+	return Claim{}, false
+}
+
+// in returns the claim by a policy of a scope that the object carries.
+func in(s *scope.Policy, obj metav1.Object) (Claim, bool) {
+	annotations := obj.GetAnnotations()
+	id, hasID := obj.GetLabels()[s.IDLabel]
+	name, hasName := annotations[s.NameAnnotation]
+	c := Claim{Cluster: !s.Namespaced, Name: name, ID: id}
+	complete := hasID && hasName
+	if s.Namespaced {
+		var hasNamespace bool
+		c.Namespace, hasNamespace = annotations[s.NamespaceAnnotation]
+		complete = complete && hasNamespace
+	}
+	if !complete {
+		return Claim{}, false
+	}
+	return c, true
 }
 
 // OfCluster returns the claim by a ClusterPropagationPolicy that the object
 // carries, even beside one by a PropagationPolicy.
 func OfCluster(obj metav1.Object) (Claim, bool) {
-	id, hasID := obj.GetLabels()[policyv1alpha1.ClusterPropagationPolicyPermanentIDLabel]
-	name, hasName := obj.GetAnnotations()[policyv1alpha1.ClusterPropagationPolicyAnnotation]
-	if hasID && hasName {
-		return Claim{Cluster: true, Name: name, ID: id}, true
-	}
-	return Claim{}, false
+	return in(scope.ClusterPolicy(), obj)
 }
 
 // For returns the claim of a policy.
 func For(p policyv1alpha1.Policy) Claim {
-	if _, ok := p.(*policyv1alpha1.ClusterPropagationPolicy); ok {
-		return Claim{Cluster: true, Name: p.GetName(), ID: p.GetLabels()[policyv1alpha1.ClusterPropagationPolicyPermanentIDLabel]}
-	}
-	return Claim{
-		Namespace: p.GetNamespace(), Name: p.GetName(),
-		ID: p.GetLabels()[policyv1alpha1.PropagationPolicyPermanentIDLabel],
-	}
+	s := scope.PolicyOf(p)
+	return Claim{Cluster: !s.Namespaced, Namespace: p.GetNamespace(), Name: p.GetName(), ID: p.GetLabels()[s.IDLabel]}
 }
 
 // IDs returns the permanent ids of every policy that the object is labelled
 // with.
 func IDs(obj metav1.Object) []string {
 	var out []string
-	for _, key := range []string{
-		policyv1alpha1.PropagationPolicyPermanentIDLabel, policyv1alpha1.ClusterPropagationPolicyPermanentIDLabel,
-	} {
-		if id := obj.GetLabels()[key]; id != "" {
+	for _, s := range scope.Policies() {
+		if id := obj.GetLabels()[s.IDLabel]; id != "" {
 			out = append(out, id)
 		}
 	}
 	return out
 }
 
-// IDLabel returns the label key that holds the id.
-func (c Claim) IDLabel() string {
+// Scope returns the scope of the policy.
+func (c Claim) Scope() *scope.Policy {
 	if c.Cluster {
-		return policyv1alpha1.ClusterPropagationPolicyPermanentIDLabel
+		return scope.ClusterPolicy()
 	}
-	return policyv1alpha1.PropagationPolicyPermanentIDLabel
+	return scope.NamespacedPolicy()
+}
+
+// Key returns <namespace>/<name>, or <name> of a ClusterPropagationPolicy.
+func (c Claim) Key() string {
+	if c.Cluster {
+		return c.Name
+	}
+	return c.Namespace + "/" + c.Name
 }
 
 // SamePolicy reports whether two claims name the same policy, whatever its id.
@@ -86,29 +99,23 @@ func (c Claim) SamePolicy(other Claim) bool {
 }
 
 // Describe names the policy for a user, such as PropagationPolicy "default/nginx".
-func (c Claim) Describe() string {
-	if c.Cluster {
-		return fmt.Sprintf("ClusterPropagationPolicy %q", c.Name)
-	}
-	return fmt.Sprintf("PropagationPolicy %q", c.Namespace+"/"+c.Name)
-}
+func (c Claim) Describe() string { return fmt.Sprintf("%s %q", c.Scope().Kind, c.Key()) }
 
 // Labels returns the labels of the claim.
-func (c Claim) Labels() map[string]string { return map[string]string{c.IDLabel(): c.ID} }
+func (c Claim) Labels() map[string]string { return map[string]string{c.Scope().IDLabel: c.ID} }
 
 // Annotations returns the annotations of the claim.
 func (c Claim) Annotations() map[string]string {
-	if c.Cluster {
-		return map[string]string{policyv1alpha1.ClusterPropagationPolicyAnnotation: c.Name}
+	s := c.Scope()
+	out := map[string]string{s.NameAnnotation: c.Name}
+	if s.Namespaced {
+		out[s.NamespaceAnnotation] = c.Namespace
 	}
-	return map[string]string{
-		policyv1alpha1.PropagationPolicyNamespaceAnnotation: c.Namespace,
-		policyv1alpha1.PropagationPolicyNameAnnotation:      c.Name,
-	}
+	return out
 }
 
 // HeldBy says whether the object is labelled with the id of the claim.
-func (c Claim) HeldBy(obj metav1.Object) bool { return obj.GetLabels()[c.IDLabel()] == c.ID }
+func (c Claim) HeldBy(obj metav1.Object) bool { return obj.GetLabels()[c.Scope().IDLabel] == c.ID }
 
 // Change is a change of labels and annotations; nil values remove keys.
 type Change struct {

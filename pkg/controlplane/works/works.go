@@ -27,6 +27,7 @@ import (
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/manifest"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/override"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/scope"
 )
 
 // Want is a Work as it should be.
@@ -193,13 +194,8 @@ func (w *Writer) update(ctx context.Context, existing *workv1alpha1.Work, want *
 // mayAdopt returns an error when the Work carries another object or belongs to
 // another binding.
 func (want *Want) mayAdopt(existing *workv1alpha1.Work) error {
-	for _, key := range []string{
-		workv1alpha2.ResourceBindingNamespaceAnnotation, workv1alpha2.ResourceBindingNameAnnotation,
-		workv1alpha2.ClusterResourceBindingAnnotation,
-	} {
-		if have := existing.Annotations[key]; have != "" && have != want.Annotations[key] {
-			return fmt.Errorf("work %s/%s comes from %s %q: %w", want.Namespace, want.Name, key, have, ErrForeign)
-		}
+	if key := scope.ForeignAnnotation(existing, want.Annotations); key != "" {
+		return fmt.Errorf("work %s/%s comes from %s %q: %w", want.Namespace, want.Name, key, existing.Annotations[key], ErrForeign)
 	}
 	return want.sameObject(existing)
 }
@@ -207,8 +203,7 @@ func (want *Want) mayAdopt(existing *workv1alpha1.Work) error {
 // sameObject returns an error when a Work that no binding claims carries another
 // object: names of Works have a short hash, and may be those of an administrator.
 func (want *Want) sameObject(existing *workv1alpha1.Work) error {
-	if want.Binding == nil || existing.Annotations[workv1alpha2.ResourceBindingNameAnnotation] != "" ||
-		existing.Annotations[workv1alpha2.ClusterResourceBindingAnnotation] != "" {
+	if claimant, _ := scope.BindingOf(existing); want.Binding == nil || claimant != nil {
 		return nil
 	}
 	wanted := override.IdentityOf(want.Object)

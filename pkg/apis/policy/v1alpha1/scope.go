@@ -14,6 +14,15 @@ type Policy interface {
 	PropagationSpec() *PropagationSpec
 }
 
+// PolicyList is a PropagationPolicyList or a ClusterPropagationPolicyList.
+// +k8s:deepcopy-gen=false
+type PolicyList interface {
+	metav1.ListInterface
+	runtime.Object
+	// Policies returns pointers to the items.
+	Policies() []Policy
+}
+
 // OverridePolicyObject is an OverridePolicy or a ClusterOverridePolicy.
 // +k8s:deepcopy-gen=false
 type OverridePolicyObject interface {
@@ -26,6 +35,8 @@ type OverridePolicyObject interface {
 var (
 	_ Policy               = &PropagationPolicy{}
 	_ Policy               = &ClusterPropagationPolicy{}
+	_ PolicyList           = &PropagationPolicyList{}
+	_ PolicyList           = &ClusterPropagationPolicyList{}
 	_ OverridePolicyObject = &OverridePolicy{}
 	_ OverridePolicyObject = &ClusterOverridePolicy{}
 )
@@ -35,6 +46,24 @@ func (p *PropagationPolicy) PropagationSpec() *PropagationSpec { return &p.Spec 
 
 // PropagationSpec returns the body of the policy.
 func (p *ClusterPropagationPolicy) PropagationSpec() *PropagationSpec { return &p.Spec }
+
+// Policies returns pointers to the items.
+func (l *PropagationPolicyList) Policies() []Policy {
+	out := make([]Policy, len(l.Items))
+	for i := range l.Items {
+		out[i] = &l.Items[i]
+	}
+	return out
+}
+
+// Policies returns pointers to the items.
+func (l *ClusterPropagationPolicyList) Policies() []Policy {
+	out := make([]Policy, len(l.Items))
+	for i := range l.Items {
+		out[i] = &l.Items[i]
+	}
+	return out
+}
 
 // OverrideSpec returns the body of the policy.
 func (p *OverridePolicy) OverrideSpec() *OverrideSpec { return &p.Spec }

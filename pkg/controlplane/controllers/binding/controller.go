@@ -25,6 +25,7 @@ import (
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/interpreter/notify"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/scope"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/works"
 )
@@ -53,7 +54,7 @@ type Deps struct {
 
 // reconciler brings the Works of one binding in line with it.
 type reconciler struct {
-	scope            Scope
+	scope            *scope.Binding
 	client           client.Client
 	store            *templates.Store
 	interpreter      Interpreter
@@ -81,11 +82,11 @@ func Setup(ctx context.Context, mgr manager.Manager, d Deps) error {
 	}
 	duration := newDuration(ctrlmetrics.Registry)
 	overrides := &works.Overrides{Events: events.ForManager(mgr, works.OverrideComponent, d.Events)}
-	for _, scope := range Scopes() {
+	for _, s := range scope.Bindings() {
 		r := &reconciler{
-			scope: scope, client: mgr.GetClient(), store: d.Store, interpreter: d.Interpreter,
+			scope: s, client: mgr.GetClient(), store: d.Store, interpreter: d.Interpreter,
 			works:  works.NewWriter(mgr.GetClient(), mgr.GetAPIReader()),
-			events: events.ForManager(mgr, scope.Controller, d.Events), overrides: overrides,
+			events: events.ForManager(mgr, s.Controller, d.Events), overrides: overrides,
 			ledger: newLedger(), statefulFailover: d.StatefulFailover,
 			clock: clock.RealClock{}, duration: duration,
 		}
@@ -103,9 +104,9 @@ func (r *reconciler) register(ctx context.Context, mgr manager.Manager, d Deps) 
 	if err := mgr.GetFieldIndexer().IndexField(ctx, r.scope.New(), clusterIndex, clusterKeys); err != nil {
 		return fmt.Errorf("indexing bindings: %w", err)
 	}
-	workers := d.BindingSyncs
-	if r.scope.Cluster {
-		workers = d.ClusterBindingSyncs
+	workers := d.ClusterBindingSyncs
+	if r.scope.Namespaced {
+		workers = d.BindingSyncs
 	}
 	generation := builder.WithPredicates(predicate.GenerationChangedPredicate{})
 	b := builder.ControllerManagedBy(mgr).Named(r.scope.Controller).
@@ -116,7 +117,7 @@ func (r *reconciler) register(ctx context.Context, mgr manager.Manager, d Deps) 
 		WatchesRawSource(d.Store.Gate()).
 		WatchesRawSource(notify.Bindings(d.Interpreter, r.client, r.scope.NewList, nil)).
 		WithOptions(controllers.Options(workers, 5, d.Retry))
-	if !r.scope.Cluster {
+	if r.scope.Namespaced {
 		b = b.Watches(&policyv1alpha1.OverridePolicy{}, handler.EnqueueRequestsFromMapFunc(r.overridden), generation)
 	}
 	if err := b.Complete(r); err != nil {

@@ -31,7 +31,7 @@ const ReasonNotDeliverable = "NotDeliverable"
 // refusal returns why the template of a binding must not be delivered, or nil.
 func (r *reconciler) refusal(ctx context.Context, b workv1alpha2.Binding) (*delivery.Refusal, error) {
 	ref := &b.GetSpec().Resource
-	if refusal := delivery.Check(b.GetNamespace(), ref); refusal != nil || r.scope.Cluster || ref.Namespace != "" {
+	if refusal := delivery.Check(b.GetNamespace(), ref); refusal != nil || !r.scope.Namespaced || ref.Namespace != "" {
 		return refusal, nil
 	}
 	needed, err := r.needed(ctx, b)

@@ -24,6 +24,7 @@ import (
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/interpreter"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/scope"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates/templatestest"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/works"
 )
@@ -59,10 +60,6 @@ func (h *harness) taken() []string {
 func newHarness(t *testing.T, template *unstructured.Unstructured, b workv1alpha2.Binding, stored ...client.Object) *harness {
 	t.Helper()
 	h := &harness{T: t, key: client.ObjectKeyFromObject(b)}
-	scope := Namespaced()
-	if b.GetNamespace() == "" {
-		scope = Cluster()
-	}
 	stored = append(stored, b)
 	for _, name := range []string{"m1", "m2", "m3"} {
 		stored = append(stored, &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name}})
@@ -95,7 +92,7 @@ func newHarness(t *testing.T, template *unstructured.Unstructured, b workv1alpha
 		objs = append(objs, template)
 	}
 	h.r = &reconciler{
-		scope: scope, client: h.client, store: templatestest.New(t, objs).Store, interpreter: interpreter.New(),
+		scope: scope.BindingIn(b.GetNamespace()), client: h.client, store: templatestest.New(t, objs).Store, interpreter: interpreter.New(),
 		works: works.NewWriter(h.client, h.client), events: events.New(recorder),
 		overrides: &works.Overrides{Events: events.New(recorder)}, ledger: newLedger(),
 		clock: clock.RealClock{}, duration: newDuration(prometheus.NewRegistry()),

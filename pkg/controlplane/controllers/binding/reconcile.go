@@ -21,6 +21,7 @@ import (
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/scope"
 )
 
 // Reasons of events on bindings and templates.
@@ -47,7 +48,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if err := r.client.Get(ctx, req.NamespacedName, b, client.UnsafeDisableDeepCopy); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	id := b.GetLabels()[r.scope.IDLabel]
+	id := r.scope.ID(b)
 	if b.GetDeletionTimestamp() != nil {
 		return reconcile.Result{}, r.finalize(ctx, b, id)
 	}
@@ -144,9 +145,9 @@ func (r *reconciler) sync(ctx context.Context, b workv1alpha2.Binding, id string
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	targets := targetsOf(spec)
+	targets := scope.Targets(spec)
 	name := names.Work(spec.Resource.Kind, spec.Resource.Name, spec.Resource.Namespace)
-	orphans := r.unwanted(ledgerKey(b, id), existing, name, expected(spec))
+	orphans := r.unwanted(ledgerKey(b, id), existing, name, scope.Names(scope.Kept(targets, spec.GracefulEvictionTasks)))
 	if err := r.deleteWorks(ctx, ledgerKey(b, id), orphans); err != nil {
 		return reconcile.Result{}, r.cleanupFailed(b, err)
 	}
@@ -173,7 +174,7 @@ func (r *reconciler) sync(ctx context.Context, b workv1alpha2.Binding, id string
 // report publishes what came of a sync, if anything.
 func (r *reconciler) report(s *syncing, changed bool, err error) {
 	name := s.binding.GetName()
-	if !r.scope.Cluster {
+	if r.scope.Namespaced {
 		name = s.binding.GetNamespace() + "/" + name
 	}
 	switch {
@@ -190,41 +191,6 @@ func (r *reconciler) report(s *syncing, changed bool, err error) {
 		r.events.Recovered(s.template)
 		r.events.Recovered(s.binding)
 	}
-}
-
-// targetsOf returns the clusters that get the template: its own, then those of
-// the bindings that need it.
-func targetsOf(spec *workv1alpha2.ResourceBindingSpec) []workv1alpha2.TargetCluster {
-	seen := sets.New[string]()
-	var out []workv1alpha2.TargetCluster
-	add := func(clusters []workv1alpha2.TargetCluster) {
-		for _, c := range clusters {
-			if !seen.Has(c.Name) {
-				seen.Insert(c.Name)
-				out = append(out, c)
-			}
-		}
-	}
-	add(spec.Clusters)
-	for i := range spec.RequiredBy {
-		add(spec.RequiredBy[i].Clusters)
-	}
-	return out
-}
-
-// expected returns the clusters whose Works stay: the targets and those that are
-// left gracefully.
-func expected(spec *workv1alpha2.ResourceBindingSpec) sets.Set[string] {
-	out := sets.New[string]()
-	for _, c := range targetsOf(spec) {
-		out.Insert(c.Name)
-	}
-	for i := range spec.GracefulEvictionTasks {
-		if task := &spec.GracefulEvictionTasks[i]; task.PurgeMode != policyv1alpha1.PurgeModeDirectly {
-			out.Insert(task.FromCluster)
-		}
-	}
-	return out
 }
 
 // leaving returns the clusters that must be left before anything is written.

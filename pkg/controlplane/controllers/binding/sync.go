@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
 	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
@@ -17,11 +16,12 @@ import (
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
-	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/eviction"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/manifest"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/override"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/scope"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/works"
 )
 
@@ -88,7 +88,9 @@ func (s *syncing) one(ctx context.Context, target *workv1alpha2.TargetCluster, p
 	if err != nil {
 		return works.Unchanged, err
 	}
-	s.keepState(obj, target)
+	if s.statefulFailover {
+		obj.SetLabels(eviction.Inject(s.binding.GetSpec(), target.Name, obj.GetLabels()))
+	}
 	want := s.want(obj, target.Name, annotations)
 	result, err := s.works.Write(ctx, want)
 	if err != nil || result == works.Unchanged {
@@ -128,26 +130,6 @@ func (s *syncing) revise(target *workv1alpha2.TargetCluster) (*unstructured.Unst
 	return obj, nil
 }
 
-// keepState carries state of the cluster that failed to the only one that takes
-// its place.
-func (s *syncing) keepState(obj *unstructured.Unstructured, target *workv1alpha2.TargetCluster) {
-	tasks := s.binding.GetSpec().GracefulEvictionTasks
-	if !s.statefulFailover || len(s.targets) != 1 || len(tasks) == 0 {
-		return
-	}
-	last := &tasks[len(tasks)-1]
-	if last.PurgeMode != policyv1alpha1.PurgeModeDirectly || len(last.PreservedLabelState) == 0 ||
-		slices.Contains(last.ClustersBeforeFailover, target.Name) {
-		return
-	}
-	labels := obj.GetLabels()
-	if labels == nil {
-		labels = map[string]string{}
-	}
-	maps.Copy(labels, last.PreservedLabelState)
-	obj.SetLabels(labels)
-}
-
 func (s *syncing) want(obj *unstructured.Unstructured, cluster string, annotations map[string]string) *works.Want {
 	spec := s.binding.GetSpec()
 	key := types.NamespacedName{Namespace: s.binding.GetNamespace(), Name: s.binding.GetName()}
@@ -163,15 +145,7 @@ func (s *syncing) want(obj *unstructured.Unstructured, cluster string, annotatio
 		UID:                s.template.GetUID(),
 		Generation:         s.template.GetGeneration(),
 		ConflictResolution: manifest.ConflictResolution(obj, spec.ConflictResolution),
-		Suspend:            new(suspended(spec.Suspension, cluster)),
+		Suspend:            new(scope.DispatchingSuspended(spec.Suspension, cluster)),
 		Preserve:           new(ptr.Deref(spec.PreserveResourcesOnDeletion, false)),
 	}
-}
-
-func suspended(s *workv1alpha2.Suspension, cluster string) bool {
-	if s == nil {
-		return false
-	}
-	return ptr.Deref(s.Dispatching, false) ||
-		s.DispatchingOnClusters != nil && slices.Contains(s.DispatchingOnClusters.ClusterNames, cluster)
 }

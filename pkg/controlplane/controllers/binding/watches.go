@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -16,6 +17,7 @@ import (
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/scope"
 )
 
 // workIndex finds Works by the permanent id of their binding, kindIndex bindings
@@ -28,8 +30,8 @@ const (
 
 func workKeys(obj client.Object) []string {
 	var out []string
-	for _, key := range []string{workv1alpha2.ResourceBindingPermanentIDLabel, workv1alpha2.ClusterResourceBindingPermanentIDLabel} {
-		if id := obj.GetLabels()[key]; id != "" {
+	for _, s := range scope.Bindings() {
+		if id := s.ID(obj); id != "" {
 			out = append(out, id)
 		}
 	}
@@ -52,11 +54,7 @@ func clusterKeys(obj client.Object) []string {
 	if !ok {
 		return nil
 	}
-	var out []string
-	for _, c := range targetsOf(b.GetSpec()) {
-		out = append(out, c.Name)
-	}
-	return out
+	return sets.List(scope.Names(scope.Targets(b.GetSpec())))
 }
 
 // reshaped passes on clusters that are new, and those that overrides may select
@@ -99,7 +97,7 @@ func (r *reconciler) tampered() predicate.Predicate {
 }
 
 func (r *reconciler) bindingOfWork(_ context.Context, work client.Object) []reconcile.Request {
-	key := r.scope.BindingOf(work.GetAnnotations())
+	key := r.scope.KeyOf(work)
 	if key.Name == "" {
 		return nil
 	}
@@ -154,19 +152,5 @@ func (r *reconciler) worksOf(ctx context.Context, b workv1alpha2.Binding, id str
 		return nil, fmt.Errorf("listing works: %w", err)
 	}
 	own := r.scope.Annotations(client.ObjectKeyFromObject(b))
-	return slices.DeleteFunc(list.Items, func(w workv1alpha1.Work) bool { return namesOther(w.Annotations, own) }), nil
-}
-
-// namesOther reports whether the annotations of a Work name another binding, of
-// either kind, than those given.
-func namesOther(annotations, own map[string]string) bool {
-	for _, key := range []string{
-		workv1alpha2.ResourceBindingNamespaceAnnotation, workv1alpha2.ResourceBindingNameAnnotation,
-		workv1alpha2.ClusterResourceBindingAnnotation,
-	} {
-		if have := annotations[key]; have != "" && have != own[key] {
-			return true
-		}
-	}
-	return false
+	return slices.DeleteFunc(list.Items, func(w workv1alpha1.Work) bool { return scope.ForeignAnnotation(&w, own) != "" }), nil
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/scope"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
 )
 
@@ -67,7 +68,7 @@ func suspension(requiredBy []workv1alpha2.BindingSnapshot, referrers []*workv1al
 	for i := range requiredBy {
 		by := byName[types.NamespacedName{Namespace: requiredBy[i].Namespace, Name: requiredBy[i].Name}]
 		for _, c := range requiredBy[i].Clusters {
-			if by != nil && suspends(by.Spec.Suspension, c.Name) {
+			if by != nil && scope.DispatchingSuspended(by.Spec.Suspension, c.Name) {
 				suspended.Insert(c.Name)
 			} else {
 				active.Insert(c.Name)
@@ -87,21 +88,13 @@ func suspension(requiredBy []workv1alpha2.BindingSnapshot, referrers []*workv1al
 	return out
 }
 
-func suspends(s *workv1alpha2.Suspension, cluster string) bool {
-	if s == nil {
-		return false
-	}
-	return ptr.Deref(s.Dispatching, false) ||
-		s.DispatchingOnClusters != nil && slices.Contains(s.DispatchingOnClusters.ClusterNames, cluster)
-}
-
 // follow records on an attached binding that b needs it, and where.
 func follow(attached, b *workv1alpha2.ResourceBinding) {
 	if attached.Labels == nil {
 		attached.Labels = map[string]string{}
 	}
 	attached.Labels[followLabel(b)] = b.Labels[workv1alpha2.ResourceBindingPermanentIDLabel]
-	snapshot := workv1alpha2.BindingSnapshot{Namespace: b.Namespace, Name: b.Name, Clusters: clusters(&b.Spec)}
+	snapshot := workv1alpha2.BindingSnapshot{Namespace: b.Namespace, Name: b.Name, Clusters: scope.Kept(b.Spec.Clusters, b.Spec.GracefulEvictionTasks)}
 	i := slices.IndexFunc(attached.Spec.RequiredBy, func(s workv1alpha2.BindingSnapshot) bool { return isOf(&s, b) })
 	if i < 0 {
 		attached.Spec.RequiredBy = append(attached.Spec.RequiredBy, snapshot)
@@ -122,20 +115,6 @@ func isOf(s *workv1alpha2.BindingSnapshot, b *workv1alpha2.ResourceBinding) bool
 
 func followLabel(b *workv1alpha2.ResourceBinding) string {
 	return workv1alpha2.BindingDependedByLabelPrefix + names.DependedByKey(b.Namespace, b.Name)
-}
-
-// clusters returns where the template is: its targets, and the clusters it is
-// leaving but still runs in.
-func clusters(spec *workv1alpha2.ResourceBindingSpec) []workv1alpha2.TargetCluster {
-	out := slices.Clone(spec.Clusters)
-	for i := range spec.GracefulEvictionTasks {
-		task := &spec.GracefulEvictionTasks[i]
-		known := slices.ContainsFunc(out, func(c workv1alpha2.TargetCluster) bool { return c.Name == task.FromCluster })
-		if task.PurgeMode != policyv1alpha1.PurgeModeDirectly && !known {
-			out = append(out, workv1alpha2.TargetCluster{Name: task.FromCluster, Replicas: ptr.Deref(task.Replicas, 0)})
-		}
-	}
-	return out
 }
 
 // compare orders dependencies.

@@ -19,6 +19,7 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/scope"
 )
 
 // distribute attaches bindings to the dependencies and detaches those that are
@@ -134,12 +135,11 @@ func (r *reconciler) attachBy(ctx context.Context, b *workv1alpha2.ResourceBindi
 		if existing == nil {
 			return true, r.create(ctx, b, obj, key)
 		}
-		if !isFor(existing, obj) {
+		if !scope.RefersTo(&existing.Spec.Resource, obj) {
 			return false, fmt.Errorf("binding %s of %s %s: %w", key, existing.Spec.Resource.Kind, existing.Spec.Resource.Name, errTaken)
 		}
-		if owner := metav1.GetControllerOf(existing); owner != nil && owner.UID != obj.GetUID() {
-			return false, fmt.Errorf("binding %s belongs to an object with owner reference UID %s, not %s; garbage collection must run first",
-				key, owner.UID, obj.GetUID())
+		if err := scope.CheckOwner(existing, obj); err != nil {
+			return false, err
 		}
 		next := existing.DeepCopy()
 		follow(next, b)
@@ -149,12 +149,6 @@ func (r *reconciler) attachBy(ctx context.Context, b *workv1alpha2.ResourceBindi
 		}
 		return r.write(ctx, existing, next)
 	})
-}
-
-// isFor says whether a binding is that of a template.
-func isFor(b *workv1alpha2.ResourceBinding, obj *unstructured.Unstructured) bool {
-	ref := &b.Spec.Resource
-	return schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind() == obj.GroupVersionKind().GroupKind() && ref.Name == obj.GetName()
 }
 
 func (r *reconciler) create(ctx context.Context, b *workv1alpha2.ResourceBinding, obj *unstructured.Unstructured, key types.NamespacedName) error {

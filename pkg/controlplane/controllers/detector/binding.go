@@ -9,7 +9,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/karmada-toolkit/karmada/internal/patch"
@@ -17,7 +16,7 @@ import (
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/policy"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/scope"
 )
 
 // bind makes the binding say what the policy wants. It reports whether it wrote.
@@ -57,46 +56,42 @@ func (d *detector) binding(ctx context.Context, obj *unstructured.Unstructured) 
 	return existing, err
 }
 
-// resolve returns the name of the template's binding, and the binding if it is
-// there. Names leave out the API group, and case; a template whose name is taken
-// by another one's binding gets a name with a suffix.
+// resolve returns the name of the template's binding, and the binding if it exists.
+// Names leave out the API group, and case; a template whose name is taken by another
+// one's binding gets a name with a suffix.
 func (d *detector) resolve(ctx context.Context, obj *unstructured.Unstructured, from client.Reader) (string, workv1alpha2.Binding, error) {
-	name := names.Binding(obj.GetKind(), obj.GetName())
-	suffixed := names.SuffixedBinding(obj.GroupVersionKind().Group, obj.GetKind(), obj.GetName())
-	for _, candidate := range []string{name, suffixed} {
-		binding := bindingScopeOf(obj.GetNamespace()).newBinding()
-		err := from.Get(ctx, client.ObjectKey{Namespace: obj.GetNamespace(), Name: candidate}, binding)
-		if apierrors.IsNotFound(err) {
-			return candidate, nil, nil
+	get := func(name string) (workv1alpha2.Binding, error) {
+		binding := scope.BindingIn(obj.GetNamespace()).New()
+		err := from.Get(ctx, client.ObjectKey{Namespace: obj.GetNamespace(), Name: name}, binding)
+		switch {
+		case apierrors.IsNotFound(err):
+			return nil, nil
+		case err != nil:
+			return nil, fmt.Errorf("getting binding %s: %w", name, err)
 		}
-		if err != nil {
-			return "", nil, fmt.Errorf("getting binding %s: %w", candidate, err)
-		}
-		if candidate == suffixed || sameTemplate(obj, &binding.GetSpec().Resource) {
-			return candidate, binding, nil
-		}
+		return binding, nil
 	}
-	return "", nil, nil // not reached: the loop ends at the suffixed name
-}
-
-func sameTemplate(obj *unstructured.Unstructured, ref *workv1alpha2.ObjectReference) bool {
-	gvk := schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind)
-	return gvk.GroupKind() == obj.GroupVersionKind().GroupKind() && ref.Name == obj.GetName()
+	name := names.Binding(obj.GetKind(), obj.GetName())
+	binding, err := get(name)
+	if err == nil && binding != nil && !scope.RefersTo(&binding.GetSpec().Resource, obj) {
+		name = names.SuffixedBinding(obj.GroupVersionKind().Group, obj.GetKind(), obj.GetName())
+		binding, err = get(name)
+	}
+	return name, binding, err
 }
 
 func (d *detector) create(ctx context.Context, obj *unstructured.Unstructured, name string, p policyv1alpha1.Policy, want *wanted) error {
-	scope := bindingScopeOf(obj.GetNamespace())
+	s := scope.BindingIn(obj.GetNamespace())
 	claim := policy.For(p)
-	binding := scope.newBinding()
+	binding := s.New()
 	binding.SetName(name)
 	binding.SetNamespace(obj.GetNamespace())
 	binding.SetLabels(claim.Labels())
-	binding.GetLabels()[scope.idLabel] = uuid.NewString()
+	binding.GetLabels()[s.IDLabel] = uuid.NewString()
 	binding.SetAnnotations(claim.Annotations())
-	binding.SetFinalizers([]string{scope.finalizer})
+	binding.SetFinalizers([]string{s.Finalizer})
 	binding.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(obj, obj.GroupVersionKind())})
-	want.spec.Resource.ResourceVersion = obj.GetResourceVersion()
-	want.into(binding.GetSpec())
+	want.apply(binding.GetSpec(), obj.GetResourceVersion())
 	if err := d.client.Create(ctx, binding); err != nil {
 		return fmt.Errorf("creating binding %s: %w", name, err)
 	}
@@ -105,9 +100,8 @@ func (d *detector) create(ctx context.Context, obj *unstructured.Unstructured, n
 }
 
 func (d *detector) update(ctx context.Context, obj *unstructured.Unstructured, existing workv1alpha2.Binding, p policyv1alpha1.Policy, want *wanted) (bool, error) {
-	if owner := metav1.GetControllerOf(existing); owner != nil && owner.UID != obj.GetUID() {
-		return false, fmt.Errorf("binding %s belongs to an object with owner reference UID %s, not %s; garbage collection must run first",
-			existing.GetName(), owner.UID, obj.GetUID())
+	if err := scope.CheckOwner(existing, obj); err != nil {
+		return false, err
 	}
 	key := keyOf(obj)
 	known, remembered := d.records.get(key)
@@ -141,25 +135,21 @@ func (d *detector) update(ctx context.Context, obj *unstructured.Unstructured, e
 
 // difference returns the patch that makes the binding what is wanted.
 func (d *detector) difference(obj *unstructured.Unstructured, existing workv1alpha2.Binding, p policyv1alpha1.Policy, want *wanted, version string) (client.Patch, bool, error) {
-	scope := bindingScopeOf(obj.GetNamespace())
+	s := scope.BindingIn(obj.GetNamespace())
 	next := existing.DeepCopyObject().(workv1alpha2.Binding)
 	policy.For(p).Take(next).Apply(next)
-	if !slices.Contains(next.GetFinalizers(), scope.finalizer) {
+	if !slices.Contains(next.GetFinalizers(), s.Finalizer) {
 		// Lists are patched as a whole: refuse to undo what another writer added.
-		next.SetFinalizers(append(next.GetFinalizers(), scope.finalizer))
+		next.SetFinalizers(append(next.GetFinalizers(), s.Finalizer))
 		existing = existing.DeepCopyObject().(workv1alpha2.Binding)
 		existing.SetResourceVersion("")
 	}
-	if next.GetLabels()[scope.idLabel] == "" {
+	if next.GetLabels()[s.IDLabel] == "" {
 		labels := next.GetLabels()
-		labels[scope.idLabel] = uuid.NewString()
+		labels[s.IDLabel] = uuid.NewString()
 		next.SetLabels(labels)
 	}
 	next.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(obj, obj.GroupVersionKind())})
-	want.spec.Resource.ResourceVersion = version
-	want.into(next.GetSpec())
+	want.apply(next.GetSpec(), version)
 	return patch.Diff(existing, next)
 }
-
-// hash returns the hash of what is propagated of a template.
-func hash(obj *unstructured.Unstructured) (uint64, error) { return templates.Hash(obj) }

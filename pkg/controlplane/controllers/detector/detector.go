@@ -20,6 +20,7 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/events"
 	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/scope"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
 )
 
@@ -99,8 +100,8 @@ func Setup(ctx context.Context, mgr manager.Manager, d Deps) error {
 	if err := c.Watch(templateSource{det}); err != nil {
 		return fmt.Errorf("watching templates: %w", err)
 	}
-	for _, scope := range scopes() {
-		if err := setupPolicies(mgr, det, scope, d); err != nil {
+	for _, s := range scope.Policies() {
+		if err := setupPolicies(mgr, det, s, d); err != nil {
 			return err
 		}
 	}

@@ -27,6 +27,7 @@ import (
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/interpreter"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/scope"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates/templatestest"
 )
 
@@ -61,8 +62,8 @@ func newHarness(t *testing.T, gates Gates, objs []*unstructured.Unstructured, st
 			return c.Patch(ctx, obj, p, opts...)
 		},
 	})
-	for _, scope := range scopes() {
-		b = b.WithIndex(scope.newPolicy(), selectorIndex, selectorKeys).WithIndex(scope.newPolicy(), dependsIndex, dependsKeys)
+	for _, s := range scope.Policies() {
+		b = b.WithIndex(s.New(), selectorIndex, selectorKeys).WithIndex(s.New(), dependsIndex, dependsKeys)
 	}
 	b = b.WithIndex(&corev1.Event{}, "involvedObject.uid", func(obj client.Object) []string {
 		return []string{string(obj.(*corev1.Event).InvolvedObject.UID)}
@@ -189,11 +190,7 @@ func (h *harness) mustReconcile(key templateKey) {
 
 func (h *harness) reconcilePolicy(p policyv1alpha1.Policy) error {
 	h.Helper()
-	scope := namespacedPolicies()
-	if p.GetNamespace() == "" {
-		scope = clusterPolicies()
-	}
-	r := &policyReconciler{detector: h.det, scope: scope, priorities: newPriorities()}
+	r := &policyReconciler{detector: h.det, scope: scope.PolicyOf(p), priorities: newPriorities()}
 	_, err := r.Reconcile(h.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(p)})
 	return err
 }

@@ -15,6 +15,7 @@ import (
 
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/policy"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/scope"
 )
 
 // ReasonClaimedByOther is the reason of events on policies that select templates
@@ -63,7 +64,7 @@ func (h *heldReports) forget(cluster bool, key types.NamespacedName) {
 // are not reported again.
 func (r *policyReconciler) reportHeld(ctx context.Context, p policyv1alpha1.Policy) {
 	existed := p.GetCreationTimestamp().Time.Before(r.started.Truncate(time.Second))
-	if !r.held.fresh(r.scope.cluster, client.ObjectKeyFromObject(p), p.GetGeneration(), existed) {
+	if !r.held.fresh(!r.scope.Namespaced, client.ObjectKeyFromObject(p), p.GetGeneration(), existed) {
 		return
 	}
 	if lost := r.heldByOthers(ctx, p); len(lost) > 0 {
@@ -125,7 +126,7 @@ func (r *policyReconciler) selected(p policyv1alpha1.Policy, rs policyv1alpha1.R
 func (r *templateReconciler) reportOutranked(ctx context.Context, obj *unstructured.Unstructured, best policyv1alpha1.Policy, candidates []policyv1alpha1.Policy) error {
 	winner := policy.For(best)
 	if !winner.Cluster {
-		others, err := r.candidates(ctx, clusterPolicies(), obj)
+		others, err := r.candidates(ctx, scope.ClusterPolicy(), obj)
 		if err != nil {
 			return err
 		}

@@ -43,7 +43,7 @@ func (d *detector) byPolicy(e templates.Event) bool {
 	if !ok {
 		return false
 	}
-	p := scopeOf(claim).newPolicy()
+	p := claim.Scope().New()
 	key := client.ObjectKey{Namespace: claim.Namespace, Name: claim.Name}
 	if err := d.client.Get(context.Background(), key, p, client.UnsafeDisableDeepCopy); err != nil || !policy.IsLazy(p) {
 		return false

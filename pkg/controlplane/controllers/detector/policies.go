@@ -18,6 +18,7 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/patch"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/policy"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/scope"
 )
 
 // releases is how many templates of a policy are released at the same time.
@@ -26,45 +27,45 @@ const releases = 8
 // policyReconciler passes the changes of a policy on to its templates.
 type policyReconciler struct {
 	*detector
-	scope      policyScope
+	scope      *scope.Policy
 	priorities *priorities
 }
 
-func setupPolicies(mgr manager.Manager, d *detector, scope policyScope, deps Deps) error {
-	workers := deps.PolicySyncs
-	if scope.cluster {
-		workers = deps.ClusterPolicySyncs
+func setupPolicies(mgr manager.Manager, d *detector, s *scope.Policy, deps Deps) error {
+	workers := deps.ClusterPolicySyncs
+	if s.Namespaced {
+		workers = deps.PolicySyncs
 	}
-	r := &policyReconciler{detector: d, scope: scope, priorities: newPriorities()}
-	err := builder.ControllerManagedBy(mgr).Named(scope.controller).
-		For(scope.newPolicy(), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		Watches(scope.newOverride(), handler.EnqueueRequestsFromMapFunc(r.dependants), builder.WithPredicates(controllers.Created())).
+	r := &policyReconciler{detector: d, scope: s, priorities: newPriorities()}
+	err := builder.ControllerManagedBy(mgr).Named(s.Controller).
+		For(s.New(), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(s.NewOverride(), handler.EnqueueRequestsFromMapFunc(r.dependants), builder.WithPredicates(controllers.Created())).
 		WithOptions(controllers.Options(workers, 1, deps.Retry)).
 		Complete(r)
 	if err != nil {
-		return fmt.Errorf("adding %s: %w", scope.controller, err)
+		return fmt.Errorf("adding %s: %w", s.Controller, err)
 	}
 	return nil
 }
 
 // dependants returns the policies that wait for an override policy.
 func (r *policyReconciler) dependants(ctx context.Context, override client.Object) []reconcile.Request {
-	list := r.scope.newList()
+	list := r.scope.NewList()
 	err := r.client.List(ctx, list, client.InNamespace(override.GetNamespace()),
 		client.MatchingFields{dependsIndex: override.GetName()}, client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return nil
 	}
-	return controllers.Requests(r.scope.items(list))
+	return controllers.Requests(list.Policies())
 }
 
 // Reconcile passes the changes of a policy on to its templates.
 func (r *policyReconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-	p := r.scope.newPolicy()
+	p := r.scope.New()
 	if err := r.client.Get(ctx, req.NamespacedName, p); err != nil {
 		if apierrors.IsNotFound(err) {
 			r.priorities.forget(req.NamespacedName)
-			r.held.forget(r.scope.cluster, req.NamespacedName)
+			r.held.forget(!r.scope.Namespaced, req.NamespacedName)
 		}
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
@@ -92,7 +93,7 @@ func (r *policyReconciler) Reconcile(ctx context.Context, req reconcile.Request)
 // retire releases what a policy that is being deleted holds. Bindings and what
 // they brought to the members stay.
 func (r *policyReconciler) retire(ctx context.Context, p policyv1alpha1.Policy) error {
-	drop, held, err := patch.RemoveFinalizer(p, r.scope.finalizer)
+	drop, held, err := patch.RemoveFinalizer(p, r.scope.Finalizer)
 	if err != nil || !held {
 		return err
 	}

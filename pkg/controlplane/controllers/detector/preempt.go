@@ -61,12 +61,12 @@ func (r *policyReconciler) preemption(ctx context.Context, p policyv1alpha1.Poli
 // preemptBetween lets the policies between two priorities preempt, the highest
 // first.
 func (r *policyReconciler) preemptBetween(ctx context.Context, lowered policyv1alpha1.Policy, low, high int32) error {
-	list := r.scope.newList()
+	list := r.scope.NewList()
 	if err := r.client.List(ctx, list, client.InNamespace(lowered.GetNamespace()), client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("listing policies: %w", err)
 	}
 	var between []policyv1alpha1.Policy
-	for _, p := range r.scope.items(list) {
+	for _, p := range list.Policies() {
 		priority := p.PropagationSpec().ExplicitPriority()
 		if p.PropagationSpec().Preemption == policyv1alpha1.PreemptAlways && p.GetDeletionTimestamp() == nil &&
 			low < priority && priority < high {
@@ -143,10 +143,7 @@ func (r *policyReconciler) preempts(ctx context.Context, p policyv1alpha1.Policy
 // describePreemption names the two policies as events do.
 func describePreemption(by, of policy.Claim) [2]string {
 	name := func(c policy.Claim) string {
-		if c.Cluster {
-			return fmt.Sprintf("cluster propagation policy(%s)", c.Name)
-		}
-		return fmt.Sprintf("propagation policy(%s/%s)", c.Namespace, c.Name)
+		return fmt.Sprintf("%spropagation policy(%s)", c.Scope().EventPrefix, c.Key())
 	}
 	first := name(by)
 	return [2]string{strings.ToUpper(first[:1]) + first[1:], name(of)}

@@ -16,6 +16,7 @@ import (
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/policy"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/scope"
 )
 
 // errDependentOverrides is returned while override policies are missing that a
@@ -98,7 +99,7 @@ func (r *templateReconciler) claimant(ctx context.Context, obj *unstructured.Uns
 // policy returns the policy that a claim names. One that memory lacks is looked
 // for at the API server, for it may be new.
 func (d *detector) policy(ctx context.Context, claim policy.Claim) (policyv1alpha1.Policy, error) {
-	p := scopeOf(claim).newPolicy()
+	p := claim.Scope().New()
 	key := client.ObjectKey{Namespace: claim.Namespace, Name: claim.Name}
 	err := d.client.Get(ctx, key, p)
 	if apierrors.IsNotFound(err) {
@@ -115,11 +116,11 @@ func (r *templateReconciler) match(ctx context.Context, obj *unstructured.Unstru
 	// A policy that appears from here on finds the template among those that wait.
 	r.waiting.add(keyOf(obj))
 	defer r.measures.matched(r.measures.clock.Now())
-	for _, scope := range scopes() {
-		if !scope.cluster && obj.GetNamespace() == "" {
+	for _, s := range scope.Policies() {
+		if s.Namespaced && obj.GetNamespace() == "" {
 			continue
 		}
-		candidates, err := r.candidates(ctx, scope, obj)
+		candidates, err := r.candidates(ctx, s, obj)
 		if err != nil {
 			return nil, err
 		}
@@ -135,21 +136,21 @@ func (r *templateReconciler) match(ctx context.Context, obj *unstructured.Unstru
 
 // candidates returns the policies that name the kind, and the name if any, of
 // the template.
-func (d *detector) candidates(ctx context.Context, scope policyScope, obj *unstructured.Unstructured) ([]policyv1alpha1.Policy, error) {
+func (d *detector) candidates(ctx context.Context, s *scope.Policy, obj *unstructured.Unstructured) ([]policyv1alpha1.Policy, error) {
 	var out []policyv1alpha1.Policy
 	for _, name := range []string{anyName, obj.GetName()} {
-		list := scope.newList()
+		list := s.NewList()
 		opts := []client.ListOption{
 			client.MatchingFields{selectorIndex: selectorKey(obj.GetAPIVersion(), obj.GetKind(), name)},
 			client.UnsafeDisableDeepCopy,
 		}
-		if !scope.cluster {
+		if s.Namespaced {
 			opts = append(opts, client.InNamespace(obj.GetNamespace()))
 		}
 		if err := d.client.List(ctx, list, opts...); err != nil {
 			return nil, fmt.Errorf("listing policies: %w", err)
 		}
-		out = append(out, scope.items(list)...)
+		out = append(out, list.Policies()...)
 	}
 	return out, nil
 }
@@ -157,10 +158,10 @@ func (d *detector) candidates(ctx context.Context, scope policyScope, obj *unstr
 // dependentOverrides returns an error unless every override policy is there that
 // the policy waits for.
 func (d *detector) dependentOverrides(ctx context.Context, p policyv1alpha1.Policy) error {
-	scope := scopeOf(policy.For(p))
+	override := scope.PolicyOf(p).NewOverride
 	for _, name := range p.PropagationSpec().DependentOverrides {
 		key := client.ObjectKey{Namespace: p.GetNamespace(), Name: name}
-		err := d.client.Get(ctx, key, scope.newOverride(), client.UnsafeDisableDeepCopy)
+		err := d.client.Get(ctx, key, override(), client.UnsafeDisableDeepCopy)
 		if apierrors.IsNotFound(err) {
 			return errDependentOverrides
 		}
@@ -172,8 +173,5 @@ func (d *detector) dependentOverrides(ctx context.Context, p policyv1alpha1.Poli
 }
 
 func describe(c policy.Claim) string {
-	if c.Cluster {
-		return fmt.Sprintf("cluster policy(%s)", c.Name)
-	}
-	return fmt.Sprintf("policy(%s/%s)", c.Namespace, c.Name)
+	return fmt.Sprintf("%spolicy(%s)", c.Scope().EventPrefix, c.Key())
 }

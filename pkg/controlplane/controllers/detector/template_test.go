@@ -18,6 +18,7 @@ import (
 
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/scope"
 )
 
 func one(obj *unstructured.Unstructured) []*unstructured.Unstructured {
@@ -234,7 +235,7 @@ func TestTemplate_WaitsForDependentOverrides(t *testing.T) {
 	if err := h.client.Create(t.Context(), op); err != nil {
 		t.Fatal(err)
 	}
-	r := &policyReconciler{detector: h.det, scope: namespacedPolicies()}
+	r := &policyReconciler{detector: h.det, scope: scope.NamespacedPolicy()}
 	if got := r.dependants(t.Context(), op); len(got) != 1 || got[0].Name != "p" {
 		t.Errorf("the override policy wakes %v", got)
 	}

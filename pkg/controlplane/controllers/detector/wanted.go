@@ -1,6 +1,7 @@
 package detector
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -11,87 +12,89 @@ import (
 	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/scope"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
 )
 
-// wanted is the part of a binding's spec that the detector writes.
+// wanted holds what the detector writes into the spec of a binding.
 type wanted struct {
-	spec    workv1alpha2.ResourceBindingSpec
+	scope        *scope.Binding
+	policy       *policyv1alpha1.PropagationSpec
+	template     workv1alpha2.ObjectReference
+	replicas     int32
+	requirements *workv1alpha2.ReplicaRequirements
+	components   []workv1alpha2.Component
+	priority     *workv1alpha2.SchedulePriority
+	groups       *workv1alpha2.WorkloadAffinityGroups
+	// content is the hash of what is propagated of the template.
 	content uint64
-	ranked  bool
 }
 
-// wanted returns what the binding of a template must say under a policy.
+// wanted returns what the binding of a template contains under a policy.
 func (d *detector) wanted(ctx context.Context, obj *unstructured.Unstructured, p policyv1alpha1.Policy) (*wanted, error) {
-	content, err := hash(obj)
+	content, err := templates.Hash(obj)
 	if err != nil {
 		return nil, err
 	}
-	ps := p.PropagationSpec()
-	w := &wanted{content: content, ranked: bindingScopeOf(obj.GetNamespace()).ranked}
-	w.spec = workv1alpha2.ResourceBindingSpec{
-		Resource: workv1alpha2.ObjectReference{
+	w := &wanted{
+		scope: scope.BindingIn(obj.GetNamespace()), policy: p.PropagationSpec(), content: content,
+		template: workv1alpha2.ObjectReference{
 			APIVersion: obj.GetAPIVersion(), Kind: obj.GetKind(),
 			Namespace: obj.GetNamespace(), Name: obj.GetName(), UID: obj.GetUID(),
 		},
-		PropagateDeps:               ps.PropagateDeps,
-		SchedulerName:               ps.SchedulerName,
-		Placement:                   &ps.Placement,
-		Failover:                    ps.Failover,
-		ConflictResolution:          ps.ConflictResolution,
-		PreserveResourcesOnDeletion: ps.PreserveResourcesOnDeletion,
 	}
-	if w.spec.ConflictResolution == "" {
-		w.spec.ConflictResolution = policyv1alpha1.ConflictAbort
-	}
-	if ps.Suspension != nil {
-		w.spec.Suspension = &workv1alpha2.Suspension{Suspension: *ps.Suspension}
-	}
-	if err := d.replicas(obj, &w.spec); err != nil {
+	if err := d.replicas(obj, w); err != nil {
 		return nil, err
 	}
-	if !w.ranked {
-		return w, nil
+	if w.scope.Affinity && d.gates.WorkloadAffinity {
+		w.groups = affinityGroups(obj, &w.policy.Placement)
 	}
-	if d.gates.WorkloadAffinity {
-		w.spec.WorkloadAffinityGroups = affinityGroups(obj, &ps.Placement)
-	}
-	if d.gates.Priority {
-		w.spec.SchedulePriority, err = d.schedulePriority(ctx, ps.SchedulePriority)
+	if w.scope.Priority && d.gates.Priority {
+		w.priority, err = d.schedulePriority(ctx, w.policy.SchedulePriority)
 	}
 	return w, err
 }
 
-// into writes what is wanted into a spec and leaves the rest of it alone.
-func (w *wanted) into(spec *workv1alpha2.ResourceBindingSpec) {
-	s := w.spec.DeepCopy()
-	spec.Resource = s.Resource
-	spec.Replicas, spec.ReplicaRequirements, spec.Components = s.Replicas, s.ReplicaRequirements, s.Components
-	spec.PropagateDeps = s.PropagateDeps
-	spec.SchedulerName = s.SchedulerName
-	spec.Placement = s.Placement
-	spec.Failover = s.Failover
-	spec.ConflictResolution = s.ConflictResolution
-	spec.PreserveResourcesOnDeletion = s.PreserveResourcesOnDeletion
-	spec.Suspension = suspension(spec.Suspension, s.Suspension)
-	if w.ranked {
-		spec.SchedulePriority = s.SchedulePriority
-		spec.WorkloadAffinityGroups = s.WorkloadAffinityGroups
+// apply writes what is wanted into a spec, with the resource version of the template
+// that the binding stands for. The fields of other writers are not changed.
+func (w *wanted) apply(spec *workv1alpha2.ResourceBindingSpec, version string) {
+	policy := w.policy.DeepCopy()
+	spec.Resource = w.template
+	spec.Resource.ResourceVersion = version
+	spec.Replicas, spec.ReplicaRequirements, spec.Components = w.replicas, w.requirements, w.components
+	spec.PropagateDeps = policy.PropagateDeps
+	spec.SchedulerName = policy.SchedulerName
+	spec.Placement = &policy.Placement
+	spec.Failover = policy.Failover
+	spec.ConflictResolution = cmp.Or(policy.ConflictResolution, policyv1alpha1.ConflictAbort)
+	spec.PreserveResourcesOnDeletion = policy.PreserveResourcesOnDeletion
+	spec.Suspension = suspension(spec.Suspension, policy.Suspension)
+	if w.scope.Priority {
+		spec.SchedulePriority = w.priority
+	}
+	if w.scope.Affinity {
+		spec.WorkloadAffinityGroups = w.groups
 	}
 }
 
-// suspension returns the policy's suspension beside what others suspended.
-func suspension(have, want *workv1alpha2.Suspension) *workv1alpha2.Suspension {
-	if have == nil || have.Scheduling == nil {
-		return want
+// suspension returns the suspension of a policy beside that of scheduling, which
+// others write.
+func suspension(have *workv1alpha2.Suspension, policy *policyv1alpha1.Suspension) *workv1alpha2.Suspension {
+	var out workv1alpha2.Suspension
+	if have != nil {
+		out.Scheduling = have.Scheduling
 	}
-	out := &workv1alpha2.Suspension{Scheduling: have.Scheduling}
-	if want != nil {
-		out.Suspension = want.Suspension
+	if policy != nil {
+		out.Suspension = *policy
 	}
-	return out
+	if policy == nil && out.Scheduling == nil {
+		return nil
+	}
+	return &out
 }
 
-func (d *detector) replicas(obj *unstructured.Unstructured, spec *workv1alpha2.ResourceBindingSpec) error {
+// replicas sets the replicas of a template, or its components.
+func (d *detector) replicas(obj *unstructured.Unstructured, w *wanted) error {
 	gvk := obj.GroupVersionKind()
 	if d.gates.Components && d.interpreter.HookEnabled(gvk, configv1alpha1.InterpreterOperationInterpretComponent) {
 		components, err := d.interpreter.GetComponents(obj)
@@ -99,7 +102,7 @@ func (d *detector) replicas(obj *unstructured.Unstructured, spec *workv1alpha2.R
 			d.events.Warning(obj, ReasonGetComponentsFailed, err.Error())
 			return fmt.Errorf("getting components: %w", err)
 		}
-		spec.Components = components
+		w.components = components
 		d.events.Detail(obj, ReasonGetComponentsSucceed, fmt.Sprintf("Get components(%d) succeed.", len(components)))
 		return nil
 	}
@@ -115,7 +118,7 @@ func (d *detector) replicas(obj *unstructured.Unstructured, spec *workv1alpha2.R
 		requirements = requirements.DeepCopy()
 		requirements.Namespace = obj.GetNamespace()
 	}
-	spec.Replicas, spec.ReplicaRequirements = replicas, requirements
+	w.replicas, w.requirements = replicas, requirements
 	d.events.Detail(obj, ReasonGetReplicasSucceed, fmt.Sprintf("Get replicas(%d) succeed.", replicas))
 	return nil
 }

@@ -1,0 +1,86 @@
+package scope
+
+import (
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/utils/ptr"
+
+	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
+	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+)
+
+// Targets returns the clusters that get the template: those of the scheduling
+// result, then those of the bindings that require this one.
+func Targets(spec *workv1alpha2.ResourceBindingSpec) []workv1alpha2.TargetCluster {
+	all := [][]workv1alpha2.TargetCluster{spec.Clusters}
+	for i := range spec.RequiredBy {
+		all = append(all, spec.RequiredBy[i].Clusters)
+	}
+	return union(all...)
+}
+
+// Kept returns the targets and then the other clusters where objects are kept while
+// they are evicted from there.
+func Kept(targets []workv1alpha2.TargetCluster, tasks []workv1alpha2.GracefulEvictionTask) []workv1alpha2.TargetCluster {
+	var evicted []workv1alpha2.TargetCluster
+	for i := range tasks {
+		if task := &tasks[i]; task.PurgeMode != policyv1alpha1.PurgeModeDirectly {
+			evicted = append(evicted, workv1alpha2.TargetCluster{Name: task.FromCluster, Replicas: ptr.Deref(task.Replicas, 0)})
+		}
+	}
+	return union(targets, evicted)
+}
+
+// union returns the clusters of all lists. Of those with the same name, it returns the
+// first.
+func union(lists ...[]workv1alpha2.TargetCluster) []workv1alpha2.TargetCluster {
+	seen := sets.New[string]()
+	var out []workv1alpha2.TargetCluster
+	for _, list := range lists {
+		for _, c := range list {
+			if !seen.Has(c.Name) {
+				seen.Insert(c.Name)
+				out = append(out, c)
+			}
+		}
+	}
+	return out
+}
+
+// Names returns the names of clusters.
+func Names(targets []workv1alpha2.TargetCluster) sets.Set[string] {
+	out := sets.New[string]()
+	for i := range targets {
+		out.Insert(targets[i].Name)
+	}
+	return out
+}
+
+// DispatchingSuspended reports whether a suspension, which may be nil, stops
+// dispatching to a cluster.
+func DispatchingSuspended(s *workv1alpha2.Suspension, cluster string) bool {
+	return s != nil && (ptr.Deref(s.Dispatching, false) ||
+		s.DispatchingOnClusters != nil && slices.Contains(s.DispatchingOnClusters.ClusterNames, cluster))
+}
+
+// RefersTo reports whether a reference names a template. The namespace and the
+// version of the API are not compared.
+func RefersTo(ref *workv1alpha2.ObjectReference, template *unstructured.Unstructured) bool {
+	return schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind() == template.GroupVersionKind().GroupKind() &&
+		ref.Name == template.GetName()
+}
+
+// CheckOwner returns an error if a binding is still owned by an earlier template of
+// the same name.
+func CheckOwner(binding workv1alpha2.Binding, template *unstructured.Unstructured) error {
+	if owner := metav1.GetControllerOf(binding); owner != nil && owner.UID != template.GetUID() {
+		return fmt.Errorf("binding %s/%s belongs to an object with owner reference UID %s, not %s; garbage collection must run first",
+			binding.GetNamespace(), binding.GetName(), owner.UID, template.GetUID())
+	}
+	return nil
+}
