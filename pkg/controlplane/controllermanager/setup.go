@@ -49,23 +49,32 @@ func Setup(ctx context.Context, mgr manager.Manager, o *Options) error {
 	if err := mgr.Add(p.store); err != nil {
 		return fmt.Errorf("adding the template store: %w", err)
 	}
-	for _, c := range []struct {
-		name  string
-		setup func(context.Context, manager.Manager) error
-	}{
-		{"", p.detector}, // always on
-		{"", p.dependencies},
-		{"", agents.SetupRights},
-		{"agentcsrapproving", agents.SetupApprover},
-		{"binding", p.binding},
-		{"execution", p.execution},
-		{"bindingStatus", p.bindingStatus},
-		{"cluster", p.cluster},
-		{"clusterStatus", p.clusterStatus},
-		{"namespace", p.namespace},
-		{"unifiedAuth", p.unifiedAuth},
-	} {
-		if c.name != "" && !o.Enabled(c.name) {
+	return setupControllers(ctx, mgr, o, []controller{
+		{"detector", true, p.detector},
+		{"dependencies", true, p.dependencies},
+		{"agentRights", true, agents.SetupRights},
+		{"agentcsrapproving", false, agents.SetupApprover},
+		{"binding", false, p.binding},
+		{"execution", false, p.execution},
+		{"bindingStatus", false, p.bindingStatus},
+		{"cluster", false, p.cluster},
+		{"clusterStatus", false, p.clusterStatus},
+		{"namespace", false, p.namespace},
+		{"unifiedAuth", false, p.unifiedAuth},
+	})
+}
+
+// controller is a row of the table of controllers.
+type controller struct {
+	name string
+	// always is true for a controller that --controllers does not select.
+	always bool
+	setup  func(context.Context, manager.Manager) error
+}
+
+func setupControllers(ctx context.Context, mgr manager.Manager, o *Options, table []controller) error {
+	for _, c := range table {
+		if !c.always && !o.Enabled(c.name) {
 			continue
 		}
 		if err := c.setup(ctx, mgr); err != nil {

@@ -1,0 +1,30 @@
+package controllermanager
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+)
+
+func TestSetupControllers(t *testing.T) {
+	var ran []string
+	row := func(name string, always bool, err error) controller {
+		return controller{name, always, func(context.Context, manager.Manager) error {
+			ran = append(ran, name)
+			return err
+		}}
+	}
+	o := NewOptions()
+	o.Controllers = []string{"binding"}
+	err := setupControllers(t.Context(), nil, o, []controller{
+		row("binding", false, nil), row("cluster", false, nil), row("detector", true, errors.New("no index")), row("agentRights", true, nil),
+	})
+	if want := `setting up controller "detector": no index`; err == nil || err.Error() != want {
+		t.Errorf("error %v, want %s", err, want)
+	}
+	if len(ran) != 2 || ran[0] != "binding" || ran[1] != "detector" {
+		t.Errorf("ran %v", ran)
+	}
+}
