@@ -12,7 +12,7 @@ import (
 
 // WrittenTTL is how long a written status counts as the stored one while the cache shows an older version. After a
 // restore of etcd resource versions are lower than before, so the cache never reaches the version of the write.
-// A controller that wrote a status must reconcile the object again after WrittenTTL to notice that.
+// A controller that wrote a status must reconcile the object again after that to notice, see Written.Pending.
 const WrittenTTL = 30 * time.Second
 
 // Written is the last status that a controller wrote to one object. The zero value stands for none. It is not safe for
@@ -37,6 +37,15 @@ func (w *Written[S]) Latest(obj metav1.Object, cached S, now time.Time) (S, stri
 	var none S
 	w.status, w.version = none, ""
 	return cached, obj.GetResourceVersion()
+}
+
+// Pending returns how long a written status still counts while the cache shows an older version, as of the last call
+// of Latest: when to reconcile the object again. It returns 0 if the cache has caught up.
+func (w *Written[S]) Pending(now time.Time) time.Duration {
+	if w.version == "" {
+		return 0
+	}
+	return max(0, w.at.Add(WrittenTTL).Sub(now))
 }
 
 // At returns the time of the last write; zero if there was none.

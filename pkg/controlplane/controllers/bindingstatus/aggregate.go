@@ -20,18 +20,18 @@ import (
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 )
 
-// progress says how far a binding's Works have come.
+// progress is how far a binding's Works have come.
 type progress int
 
 const (
-	settled   progress = iota // everything is there and healthy: nothing more is expected
-	failed                    // an object could not be applied
-	unsettled                 // everything is there, something is not healthy yet
-	pending                   // Works are missing, or were not handled yet
-	silent                    // nothing at all is known yet
+	stable     progress = iota // everything is applied and healthy: no change is expected
+	failed                     // an object could not be applied
+	unstable                   // everything is applied, something is not healthy yet
+	pending                    // Works are missing, or were not handled yet
+	unreported                 // no cluster has reported
 )
 
-// summary is what the Works of a binding add up to.
+// summary is what the Works of a binding report.
 type summary struct {
 	items        []workv1alpha2.AggregatedStatusItem
 	fullyApplied bool
@@ -45,15 +45,15 @@ const maxStatus = 64 << 10
 // maxMessage is the longest message of a cluster that is aggregated, in bytes.
 const maxMessage = 4 << 10
 
-// summarize adds up the Works of a binding. A Work counts if it is the one that the
-// binding controller writes for an expected cluster: who may write Works of one
-// cluster must not speak for another, or twice.
+// summarize summarizes the Works of a binding. A Work counts if it is the one that
+// the binding controller writes for an expected cluster: whoever may write Works of
+// one cluster must not report for another, or twice.
 func summarize(spec *workv1alpha2.ResourceBindingSpec, works []workv1alpha1.Work) summary {
 	want := expected(spec)
 	canonical := names.Work(spec.Resource.Kind, spec.Resource.Name, spec.Resource.Namespace)
 	var s summary
 	handled := map[string]bool{}
-	bad := false
+	failures := false
 	for i := range works {
 		work := &works[i]
 		cluster, err := names.ClusterOfExecutionNamespace(work.Namespace)
@@ -64,29 +64,29 @@ func summarize(spec *workv1alpha2.ResourceBindingSpec, works []workv1alpha1.Work
 		s.items = append(s.items, item)
 		if condition := meta.FindStatusCondition(work.Status.Conditions, workv1alpha1.WorkApplied); condition != nil {
 			handled[cluster] = true
-			bad = bad || condition.Status != metav1.ConditionTrue
+			failures = failures || condition.Status != metav1.ConditionTrue
 		}
 	}
 	slices.SortFunc(s.items, func(a, b workv1alpha2.AggregatedStatusItem) int { return cmp.Compare(a.ClusterName, b.ClusterName) })
 	s.fullyApplied = fullyApplied(want, s.items)
-	s.progress = progressOf(want, s, handled, bad)
+	s.progress = progressOf(want, s, handled, failures)
 	return s
 }
 
-func progressOf(want []string, s summary, handled map[string]bool, bad bool) progress {
+func progressOf(want []string, s summary, handled map[string]bool, failures bool) progress {
 	healthy := !slices.ContainsFunc(s.items, func(i workv1alpha2.AggregatedStatusItem) bool { return i.Health != workv1alpha2.ResourceHealthy })
 	missing := slices.ContainsFunc(want, func(cluster string) bool { return !handled[cluster] })
 	switch {
 	case s.fullyApplied && healthy, len(want) == 0 && len(s.items) == 0:
-		return settled
+		return stable
 	case len(handled) == 0:
-		return silent
-	case bad:
+		return unreported
+	case failures:
 		return failed
 	case missing:
 		return pending
 	}
-	return unsettled
+	return unstable
 }
 
 // expected returns the clusters that should have the template.
@@ -141,7 +141,7 @@ func fullyApplied(want []string, items []workv1alpha2.AggregatedStatusItem) bool
 	return true
 }
 
-// itemOf returns what a Work says about the template.
+// itemOf returns what a Work reports about the template.
 func itemOf(ref workv1alpha2.ObjectReference, cluster string, work *workv1alpha1.Work) workv1alpha2.AggregatedStatusItem {
 	item := workv1alpha2.AggregatedStatusItem{ClusterName: cluster, Health: workv1alpha2.ResourceUnknown}
 	applied := meta.FindStatusCondition(work.Status.Conditions, workv1alpha1.WorkApplied)
@@ -180,7 +180,7 @@ func identifies(ref workv1alpha2.ObjectReference, id workv1alpha1.ResourceIdenti
 	return gv.String() == ref.APIVersion && id.Kind == ref.Kind && id.Namespace == ref.Namespace && id.Name == ref.Name
 }
 
-// carries says whether the template is among the objects of a Work.
+// carries reports whether the template is among the objects of a Work.
 func carries(work *workv1alpha1.Work, ref workv1alpha2.ObjectReference) bool {
 	for i := range work.Spec.Workload.Manifests {
 		var m metav1.PartialObjectMetadata
@@ -192,7 +192,7 @@ func carries(work *workv1alpha1.Work, ref workv1alpha2.ObjectReference) bool {
 	return false
 }
 
-// complete says whether items show the template applied and healthy in all of
+// complete reports whether items show the template applied and healthy in all of
 // the clusters.
 func complete(want []string, items []workv1alpha2.AggregatedStatusItem) bool {
 	return fullyApplied(want, items) &&

@@ -1,14 +1,21 @@
 package bindingstatus
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"github.com/karmada-toolkit/karmada/internal/status"
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
@@ -78,25 +85,25 @@ func TestSummarize(t *testing.T) {
 		full     bool
 		progress progress
 	}{
-		{"nothing is wanted, nothing is there", spec(), nil, nil, false, settled},
-		{"nothing is there yet", spec("m1"), nil, nil, false, silent},
+		{"nothing is wanted, nothing is there", spec(), nil, nil, false, stable},
+		{"nothing is there yet", spec("m1"), nil, nil, false, unreported},
 		{
 			"no work was handled yet", spec("m1"), []workv1alpha1.Work{workIn("m1", "", "", "")},
-			items{item("m1", false, "Unknown")}, false, silent,
+			items{item("m1", false, "Unknown")}, false, unreported,
 		},
 		{
 			"all is well, sorted by cluster", spec("m2", "m1"),
 			[]workv1alpha1.Work{workIn("m2", "True", "Healthy", `{"x":2}`), workIn("m1", "True", "Healthy", `{"x":1}`)},
-			items{with(item("m1", true, "Healthy"), `{"x":1}`, ""), with(item("m2", true, "Healthy"), `{"x":2}`, "")}, true, settled,
+			items{with(item("m1", true, "Healthy"), `{"x":1}`, ""), with(item("m2", true, "Healthy"), `{"x":2}`, "")}, true, stable,
 		},
 		{
 			"one cluster is not healthy yet", spec("m1", "m2"),
 			[]workv1alpha1.Work{workIn("m1", "True", "Healthy", "{}"), workIn("m2", "True", "Unhealthy", "{}")},
-			items{with(item("m1", true, "Healthy"), "{}", ""), with(item("m2", true, "Unhealthy"), "{}", "")}, true, unsettled,
+			items{with(item("m1", true, "Healthy"), "{}", ""), with(item("m2", true, "Unhealthy"), "{}", "")}, true, unstable,
 		},
 		{
 			"one cluster has no status yet", spec("m1"), []workv1alpha1.Work{workIn("m1", "True", "", "")},
-			items{item("m1", true, "Unknown")}, true, unsettled,
+			items{item("m1", true, "Unknown")}, true, unstable,
 		},
 		{
 			"one cluster failed", spec("m1", "m2"),
@@ -110,15 +117,15 @@ func TestSummarize(t *testing.T) {
 		{
 			"a work that is being deleted does not count", spec("m1"),
 			[]workv1alpha1.Work{workIn("m1", "True", "Healthy", "{}"), leaving},
-			items{with(item("m1", true, "Healthy"), "{}", "")}, true, settled,
+			items{with(item("m1", true, "Healthy"), "{}", "")}, true, stable,
 		},
 		{
 			"a work in another cluster than expected does not count", spec("m1"), []workv1alpha1.Work{workIn("m2", "True", "Healthy", "{}")},
-			nil, false, silent,
+			nil, false, unreported,
 		},
 		{
 			"a work of another name does not count", spec("m1"), []workv1alpha1.Work{forged, workIn("m1", "True", "Healthy", "{}")},
-			items{with(item("m1", true, "Healthy"), "{}", "")}, true, settled,
+			items{with(item("m1", true, "Healthy"), "{}", "")}, true, stable,
 		},
 		{
 			"a status over 64 KiB is left out whole", spec("m1", "m2"),
@@ -126,7 +133,7 @@ func TestSummarize(t *testing.T) {
 			items{
 				with(item("m1", true, "Healthy"), "", "the status in cluster m1 is left out: it has 65544 bytes, more than 65536"),
 				with(item("m2", true, "Healthy"), "{}", ""),
-			}, true, settled,
+			}, true, stable,
 		},
 		{
 			"a long message is cut, and its control characters go", spec("m1"), []workv1alpha1.Work{shouting},
@@ -134,7 +141,7 @@ func TestSummarize(t *testing.T) {
 		},
 		{
 			"a work with another object is no reason to fail", spec("m1"), []workv1alpha1.Work{other},
-			items{with(item("m1", false, "Unknown"), "", "work karmada-es-m1/"+canonicalWork+" does not carry Deployment default/a")}, false, unsettled,
+			items{with(item("m1", false, "Unknown"), "", "work karmada-es-m1/"+canonicalWork+" does not carry Deployment default/a")}, false, unstable,
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -173,36 +180,58 @@ func TestSameItems_KeepsWhatMeansTheSame(t *testing.T) {
 	}
 }
 
-func TestPace_Wait(t *testing.T) {
-	p := Pace{Failure: 100, Pending: 2000, Interval: 300}
+func TestPolicy_Delay(t *testing.T) {
+	p := Policy{Failure: 100, Pending: 2000, Interval: 300}
 	at := func(n int64) time.Time { return time.Unix(100, n) }
 	for _, tc := range []struct {
 		name                string
 		progress            progress
 		now, dirty, written time.Time
-		settle              time.Duration
+		limit               time.Duration
 		want                time.Duration
 	}{
-		{"what is complete is written at once", settled, at(0), at(0), time.Time{}, 1000, 0},
-		{"but not more often than the interval", settled, at(100), at(100), at(0), 0, 200},
+		{"what is complete is written at once", stable, at(0), at(0), time.Time{}, 1000, 0},
+		{"but not more often than the interval", stable, at(100), at(100), at(0), 0, 200},
 		{"a failure must last", failed, at(10), at(0), time.Time{}, 0, 90},
-		{"clusters may settle", unsettled, at(400), at(0), time.Time{}, 1000, 600},
-		{"clusters that are silent get more", pending, at(0), at(0), time.Time{}, 1000, 3000},
+		{"objects get time to become healthy", unstable, at(400), at(0), time.Time{}, 1000, 600},
+		{"clusters that have not reported get more", pending, at(0), at(0), time.Time{}, 1000, 3000},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			if got := p.wait(tc.progress, tc.now, tc.dirty, tc.written, tc.settle); got != tc.want {
+			if got := p.delay(tc.progress, tc.now, tc.dirty, tc.written, tc.limit); got != tc.want {
 				t.Errorf("got %d, want %d", got, tc.want)
 			}
 		})
 	}
 }
 
-func TestStatusPatch(t *testing.T) {
-	got, err := statusPatch("u", map[string]any{"a": int64(1), "b": int64(2)}, map[string]any{"a": int64(1), "c": int64(3)})
-	if err != nil || string(got) != `{"metadata":{"uid":"u"},"status":{"b":null,"c":3}}` {
-		t.Errorf("got %s, %v", got, err)
-	}
-	if !sameStatus(nil, map[string]any{}) || !sameStatus(map[string]any{"a": int32(1)}, map[string]any{"a": int64(1)}) || sameStatus(nil, map[string]any{"a": "b"}) {
-		t.Error("not compared by meaning")
+func TestTemplateStatus_IsComparedByMeaning(t *testing.T) {
+	for name, tc := range map[string]struct {
+		before, after any
+		want          []string
+	}{
+		"fields that differ":              {map[string]any{"a": int64(1), "b": int64(2)}, map[string]any{"a": int64(1), "c": int64(3)}, []string{`{"metadata":{"uid":"u"},"status":{"b":null,"c":3}}`}},
+		"no status, an empty one":         {nil, map[string]any{}, nil},
+		"numbers of another type":         {map[string]any{"a": int64(1)}, map[string]any{"a": int32(1)}, nil},
+		"no status, one that has a field": {nil, map[string]any{"a": "b"}, []string{`{"metadata":{"uid":"u"},"status":{"a":"b"}}`}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			c := fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{
+				SubResourcePatch: func(_ context.Context, _ client.Client, _ string, obj client.Object, patch client.Patch, _ ...client.SubResourcePatchOption) error {
+					data, err := patch.Data(obj)
+					got = append(got, string(data))
+					return err
+				},
+			}).Build()
+			template := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"uid": "u"}}}
+			if tc.before != nil {
+				template.Object["status"] = tc.before
+			}
+			w := newAggregator(c, c, nil, Deps{Clock: clock.RealClock{}}).writer
+			wrote, err := w.Write(t.Context(), template, &status.Written[*templateStatus]{}, (&templateStatus{tc.after}).replace)
+			if diff := cmp.Diff(tc.want, got); diff != "" || err != nil || wrote != (len(tc.want) > 0) {
+				t.Error(diff, wrote, err)
+			}
+		})
 	}
 }

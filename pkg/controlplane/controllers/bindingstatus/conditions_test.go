@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/karmada-toolkit/karmada/internal/status"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/interpreter"
 )
 
@@ -37,7 +38,7 @@ func (b *bench) template() *unstructured.Unstructured {
 
 func TestReconcile_ConditionsComeWithTheStatus(t *testing.T) {
 	b := newBench(t, Scopes()[0], "m1")
-	b.r.deps.Interpreter, b.r.deps.TemplateConditions = interpreter.New(), true
+	b.use(Deps{Interpreter: interpreter.New(), TemplateConditions: true})
 	obj := b.template()
 	obj.Object["spec"] = map[string]any{"replicas": int64(2), "progressDeadlineSeconds": int64(600)}
 	must(t, b.client.Update(t.Context(), obj))
@@ -47,17 +48,22 @@ func TestReconcile_ConditionsComeWithTheStatus(t *testing.T) {
 	must(t, b.client.Update(t.Context(), binding))
 	b.patches = nil
 
-	const status = `{"generation":1,"observedGeneration":1,"resourceTemplateGeneration":1,"replicas":2,"updatedReplicas":2`
-	b.set(workIn("m1", "True", "Unhealthy", status+`}`))
+	const reported = `{"generation":1,"observedGeneration":1,"resourceTemplateGeneration":1,"replicas":2,"updatedReplicas":2`
+	b.set(workIn("m1", "True", "Unhealthy", reported+`}`))
 	again := b.until(t)
 	want := []string{"Available=False MinimumReplicasUnavailable", "Progressing=True ReplicaSetUpdated"}
 	if diff := cmp.Diff(want, b.conditionsOf()); diff != "" {
 		t.Error(diff)
 	}
-	if again != 600*time.Second {
-		t.Errorf("reconciled again after %s", again)
+	for _, want := range []time.Duration{status.WrittenTTL, 600*time.Second - status.WrittenTTL} {
+		if again != want {
+			t.Errorf("reconciled again after %s, want %s", again, want)
+		}
+		b.clock.Step(again)
+		if want == status.WrittenTTL {
+			again, _ = b.reconcile()
+		}
 	}
-	b.clock.Step(again)
 	if _, err := b.reconcile(); err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +71,7 @@ func TestReconcile_ConditionsComeWithTheStatus(t *testing.T) {
 	if diff := cmp.Diff(want, b.conditionsOf()); diff != "" {
 		t.Error(diff)
 	}
-	b.set(workIn("m1", "True", "Healthy", status+`,"readyReplicas":2,"availableReplicas":2}`))
+	b.set(workIn("m1", "True", "Healthy", reported+`,"readyReplicas":2,"availableReplicas":2}`))
 	b.until(t)
 	want = []string{"Available=True MinimumReplicasAvailable", "Progressing=True NewReplicaSetAvailable"}
 	if diff := cmp.Diff(want, b.conditionsOf()); diff != "" {

@@ -2,288 +2,221 @@ package bindingstatus
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"time"
 
-	jsonpatch "github.com/evanphx/json-patch/v5"
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/karmada-toolkit/karmada/internal/events"
+	"github.com/karmada-toolkit/karmada/internal/status"
 	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/conditions"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/delivery"
 )
 
-// The events of the controllers.
-const (
-	reasonSucceed  = "AggregateStatusSucceed"
-	reasonFailed   = "AggregateStatusFailed"
-	messageSucceed = "Update Resource with AggregatedStatus successfully."
-)
-
-// templateState is what is remembered of a template.
+// templateState is what is known of the status of one template.
 type templateState struct {
-	// status is what was written last, and version the version it made.
-	status  any
-	version string
-	// news says that the template is complete since the user was last told.
-	news bool
-	// recheck is after how long the conditions change next; 0 means never.
+	written status.Written[*templateStatus]
+	// announce is set while the event that the template is complete is due.
+	announce bool
+	// recheck is the time until the conditions of the template change without a change of its status; 0 for never.
 	recheck time.Duration
-	// excluded are the statuses that are left out of the template's, by cluster, and
-	// saidExcluded is what was last published about them.
-	excluded     map[string]exclusion
-	saidExcluded string
+	// excluded are the statuses that are left out of the aggregated one.
+	excluded exclusions
 }
 
-// template writes the status of the template if there is a rule for its kind and
-// it differs.
-func (r *Reconciler) template(ctx context.Context, binding workv1alpha2.Binding, s *state, items []workv1alpha2.AggregatedStatusItem) error {
+// templateStatus is the status of a template: a value of JSON, which is replaced as a whole.
+type templateStatus struct{ Value any }
+
+// DeepCopy implements status.Status.
+func (s *templateStatus) DeepCopy() *templateStatus { return &templateStatus{s.Value} }
+
+func statusOf(obj *unstructured.Unstructured) *templateStatus {
+	return &templateStatus{obj.Object["status"]}
+}
+
+// withStatus returns a copy of an object that has another status and shares all else.
+func withStatus(obj *unstructured.Unstructured, s *templateStatus) *unstructured.Unstructured {
+	out := &unstructured.Unstructured{Object: make(map[string]any, len(obj.Object)+1)}
+	maps.Copy(out.Object, obj.Object)
+	out.Object["status"] = s.Value
+	return out
+}
+
+// aggregator aggregates the status of templates from those of the clusters.
+type aggregator struct {
+	deps   Deps
+	events *events.Recorder
+	writer *status.Writer[*unstructured.Unstructured, *templateStatus]
+}
+
+func newAggregator(c client.Client, live client.Reader, recorder *events.Recorder, d Deps) *aggregator {
+	return &aggregator{deps: d, events: recorder, writer: status.NewWriter(status.Options[*unstructured.Unstructured, *templateStatus]{
+		Kind: "template",
+		New: func(like *unstructured.Unstructured) *unstructured.Unstructured {
+			out := &unstructured.Unstructured{}
+			out.SetGroupVersionKind(like.GroupVersionKind())
+			return out
+		},
+		Get: statusOf,
+		Set: func(obj *unstructured.Unstructured, s *templateStatus) { obj.Object["status"] = s.Value },
+		Fields: func(s *templateStatus) any {
+			if s.Value == nil {
+				return map[string]any{}
+			}
+			return s.Value
+		},
+		Client: c, Live: live, Clock: d.Clock,
+	})}
+}
+
+// write writes the status of the template of a binding if there is a rule for its kind and it differs.
+func (a *aggregator) write(ctx context.Context, binding workv1alpha2.Binding, s *templateState, items []workv1alpha2.AggregatedStatusItem) error {
 	ref := binding.GetSpec().Resource
 	gvk := schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind)
-	nothing := len(items) == 0 && binding.GetStatus().AggregatedStatus == nil && s.written == nil
-	if nothing || !r.aggregates(binding.GetNamespace(), &ref, gvk) {
+	if !a.aggregates(binding.GetNamespace(), &ref, gvk) {
 		return nil
 	}
-	if err := r.templatesKnown(ctx); err != nil {
+	if err := a.synced(ctx); err != nil {
 		return err
 	}
-	template, err := r.deps.Templates.Get(ctx, gvk, ref.Namespace, ref.Name)
+	template, err := a.deps.Templates.Get(ctx, gvk, ref.Namespace, ref.Name)
 	if apierrors.IsNotFound(err) || err == nil && ref.UID != "" && template.GetUID() != ref.UID {
 		return nil
 	}
 	if err != nil {
 		return fmt.Errorf("reading the template: %w", err)
 	}
-	template = s.template.latest(template)
-	before := s.template.version
-	if err := r.aggregate(ctx, parties{binding, template, s}, items); err != nil {
+	run := aggregation{aggregator: a, binding: binding, template: withStatus(template, a.writer.Current(template, &s.written)), cached: template, state: s}
+	wrote, err := run.write(ctx, items)
+	if err != nil {
 		return err
 	}
-	if s.template.news || r.deps.Events.All() && s.template.version != before {
-		s.template.news = false
-		r.events.Event(template, corev1.EventTypeNormal, reasonSucceed, messageSucceed)
+	if s.announce || a.events.All() && wrote {
+		s.announce = false
+		publishAggregated(a.events, template)
 	}
 	return nil
 }
 
 // aggregates reports whether the status of a template is written for a binding in a namespace: there must be a rule for
 // its kind, and nothing outside of the namespace of a binding that a user created may change by it.
-func (r *Reconciler) aggregates(namespace string, ref *workv1alpha2.ObjectReference, gvk schema.GroupVersionKind) bool {
+func (a *aggregator) aggregates(namespace string, ref *workv1alpha2.ObjectReference, gvk schema.GroupVersionKind) bool {
 	if namespace != "" && (ref.Namespace != namespace || delivery.Check(namespace, ref) != nil) {
 		return false
 	}
-	return r.deps.Interpreter.HookEnabled(gvk, configv1alpha1.InterpreterOperationAggregateStatus)
+	return a.deps.Interpreter.HookEnabled(gvk, configv1alpha1.InterpreterOperationAggregateStatus)
 }
 
-// aggregate writes the status of the template, without the clusters that make it
-// impossible.
-func (r *Reconciler) aggregate(ctx context.Context, p parties, items []workv1alpha2.AggregatedStatusItem) error {
-	items = p.state.template.withoutExcluded(items, r.deps.Clock.Now())
-	after, err := r.statusFrom(p, items)
-	if err != nil {
-		items, err = r.aggregateWithout(ctx, p, items, err, func(items []workv1alpha2.AggregatedStatusItem) error {
-			_, err := r.statusFrom(p, items)
-			return err
-		})
-		if err == nil {
-			after, err = r.statusFrom(p, items)
-		}
-	}
-	if err != nil {
-		return fmt.Errorf("adding up the status: %w", err)
-	}
-	err = r.writeTemplate(ctx, p.template, after, &p.state.template)
-	if !refused(err) {
-		return err
-	}
-	items, err = r.aggregateWithout(ctx, p, items, err, func(items []workv1alpha2.AggregatedStatusItem) error {
-		status, err := r.statusFrom(p, items)
-		if err == nil {
-			err = r.tryTemplate(ctx, p.template, status)
-		}
-		return err
-	})
-	if err == nil {
-		after, err = r.statusFrom(p, items)
-	}
-	if err != nil {
-		return err
-	}
-	return r.writeTemplate(ctx, p.template, after, &p.state.template)
-}
-
-// statusFrom returns the status that the template gets from items.
-func (r *Reconciler) statusFrom(p parties, items []workv1alpha2.AggregatedStatusItem) (any, error) {
-	p.state.template.recheck = 0
-	wanted, err := r.deps.Interpreter.AggregateStatus(p.template.DeepCopy(), items)
-	if err != nil || !r.deps.TemplateConditions {
-		return statusOf(wanted), err
-	}
-	result, err := conditions.Apply(conditions.Input{
-		Template: p.template, Aggregated: wanted, Items: items, Targets: targets(p.binding.GetSpec()), Now: r.deps.Clock.Now(),
-	})
-	if err != nil {
-		return nil, err
-	}
-	p.state.template.recheck = result.Recheck
-	return statusOf(result.Template), nil
-}
-
-func statusOf(obj *unstructured.Unstructured) any {
-	if obj == nil {
-		return nil
-	}
-	return obj.Object["status"]
-}
-
-// templatesKnown waits until the templates have been listed, so that a start
-// does not read them one by one.
-func (r *Reconciler) templatesKnown(ctx context.Context) error {
-	if waiter, ok := r.deps.Templates.(interface{ WaitForSync(context.Context) error }); ok {
-		return waiter.WaitForSync(ctx)
+// synced waits until the templates have been listed: after a start they would be read one by one.
+func (a *aggregator) synced(ctx context.Context) error {
+	if templates, ok := a.deps.Templates.(interface{ WaitForSync(context.Context) error }); ok {
+		return templates.WaitForSync(ctx)
 	}
 	return nil
 }
 
-// latest returns the template with the status that was written last, when it is
-// older than that.
-func (t *templateState) latest(template *unstructured.Unstructured) *unstructured.Unstructured {
-	if t.version == "" || !newer(t.version, template.GetResourceVersion()) {
-		t.version, t.status = "", nil
-		return template
-	}
-	out := &unstructured.Unstructured{Object: make(map[string]any, len(template.Object)+1)}
-	maps.Copy(out.Object, template.Object)
-	out.Object["status"] = t.status
-	return out
+// aggregation is one computation of the status of a template.
+type aggregation struct {
+	aggregator *aggregator
+	binding    workv1alpha2.Binding
+	// template has the current status, cached the one that the cache shows.
+	template, cached *unstructured.Unstructured
+	state            *templateState
 }
 
-// sameStatus compares two values of JSON by meaning; no status equals an empty
-// one.
-func sameStatus(a, b any) bool {
-	if equality.Semantic.DeepEqual(a, b) {
-		return true
-	}
-	x, err1 := normal(a)
-	y, err2 := normal(b)
-	return err1 == nil && err2 == nil && equality.Semantic.DeepEqual(x, y)
-}
-
-// normal passes a value through JSON, so that numbers have one type.
-func normal(value any) (any, error) {
-	data, err := json.Marshal(value)
+// write writes the status that the template gets from items, without those of clusters that make it impossible, and
+// reports whether it wrote.
+func (a *aggregation) write(ctx context.Context, items []workv1alpha2.AggregatedStatusItem) (bool, error) {
+	now := a.aggregator.deps.Clock.Now()
+	items = a.state.excluded.apply(items, now)
+	after, err := a.compute(items)
 	if err != nil {
-		return nil, fmt.Errorf("encoding: %w", err)
+		items, err = a.exclude(ctx, items, err, func(items []workv1alpha2.AggregatedStatusItem) error {
+			_, err := a.compute(items)
+			return err
+		})
+		if err == nil {
+			after, err = a.compute(items)
+		}
 	}
-	var out any
-	if err := json.Unmarshal(data, &out); err != nil {
-		return nil, fmt.Errorf("decoding: %w", err)
+	if err != nil {
+		return false, fmt.Errorf("aggregating the status: %w", err)
 	}
-	if m, ok := out.(map[string]any); ok && len(m) == 0 {
-		return nil, nil
+	wrote, err := a.store(ctx, after)
+	if !refused(err) {
+		return wrote, err
 	}
-	return out, nil
+	items, err = a.exclude(ctx, items, err, func(items []workv1alpha2.AggregatedStatusItem) error {
+		after, err := a.compute(items)
+		if err != nil {
+			return err
+		}
+		return a.aggregator.writer.DryRun(ctx, a.cached, &a.state.written, after.replace)
+	})
+	if err == nil {
+		after, err = a.compute(items)
+	}
+	if err != nil {
+		return false, err
+	}
+	return a.store(ctx, after)
 }
 
-// writeTemplate patches the status of the template if it differs. Nobody else
-// writes it, so the patch holds for any version of the object.
-func (r *Reconciler) writeTemplate(ctx context.Context, template *unstructured.Unstructured, after any, t *templateState) error {
-	out, err := r.patchTemplate(ctx, template, after)
-	if err == nil && out != nil {
-		t.version, t.status = out.GetResourceVersion(), out.Object["status"]
-	}
-	return err
+func (a *aggregation) store(ctx context.Context, after *templateStatus) (bool, error) {
+	return a.aggregator.writer.Write(ctx, a.cached, &a.state.written, after.replace)
 }
 
-// tryTemplate returns the error of the API server if it refuses the status.
-func (r *Reconciler) tryTemplate(ctx context.Context, template *unstructured.Unstructured, after any) error {
-	_, err := r.patchTemplate(ctx, template, after, client.DryRunAll)
-	return err
-}
+// replace replaces another status by this one.
+func (s *templateStatus) replace(other *templateStatus) { other.Value = s.Value }
 
-// patchTemplate returns nil when there is nothing to write.
-func (r *Reconciler) patchTemplate(ctx context.Context, template *unstructured.Unstructured, after any, opts ...client.SubResourcePatchOption) (*unstructured.Unstructured, error) {
-	before := template.Object["status"]
-	if sameStatus(before, after) {
-		return nil, nil
-	}
-	patch, err := statusPatch(template.GetUID(), before, after)
+// compute returns the status that the template gets from items.
+func (a *aggregation) compute(items []workv1alpha2.AggregatedStatusItem) (*templateStatus, error) {
+	deps := &a.aggregator.deps
+	a.state.recheck = 0
+	wanted, err := deps.Interpreter.AggregateStatus(a.template.DeepCopy(), items)
 	if err != nil {
 		return nil, err
 	}
-	out := &unstructured.Unstructured{}
-	out.SetGroupVersionKind(template.GroupVersionKind())
-	out.SetNamespace(template.GetNamespace())
-	out.SetName(template.GetName())
-	err = r.client.Status().Patch(ctx, out, client.RawPatch(types.MergePatchType, patch), opts...)
-	if apierrors.IsNotFound(err) {
-		return nil, nil // gone, or of a kind without a status of its own
+	if deps.TemplateConditions {
+		result, err := conditions.Apply(conditions.Input{
+			Template: a.template, Aggregated: wanted, Items: items, Targets: targets(a.binding.GetSpec()), Now: deps.Clock.Now(),
+		})
+		if err != nil {
+			return nil, err
+		}
+		a.state.recheck, wanted = result.Recheck, result.Template
 	}
-	if err != nil {
-		return nil, fmt.Errorf("writing the status of the template: %w", err)
+	if wanted == nil {
+		return &templateStatus{}, nil
 	}
-	return out, nil
+	return statusOf(wanted), nil
 }
 
-func statusPatch(uid types.UID, before, after any) ([]byte, error) {
-	from, err := json.Marshal(map[string]any{"status": orEmpty(before)})
-	if err != nil {
-		return nil, fmt.Errorf("encoding the status: %w", err)
+// exclude leaves out of items the statuses because of which try fails, and publishes which: one cluster must not hide
+// the status of the others. It returns cause when there is no such status.
+func (a *aggregation) exclude(ctx context.Context, items []workv1alpha2.AggregatedStatusItem, cause error, try func([]workv1alpha2.AggregatedStatusItem) error) ([]workv1alpha2.AggregatedStatusItem, error) {
+	clock := a.aggregator.deps.Clock
+	start := clock.Now()
+	kept, reasons, err := exclude(items, try, func() error {
+		if clock.Since(start) > excludeLimit {
+			return errUnclear
+		}
+		return ctx.Err()
+	})
+	if err != nil || len(reasons) == 0 {
+		return nil, cause
 	}
-	to, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": uid}, "status": orEmpty(after)})
-	if err != nil {
-		return nil, fmt.Errorf("encoding the status: %w", err)
+	for i := range items {
+		if reason, ok := reasons[items[i].ClusterName]; ok {
+			a.state.excluded.add(&items[i], start)
+			publishExcluded(a.aggregator.events, a.binding, a.template, items[i].ClusterName, reason)
+		}
 	}
-	patch, err := jsonpatch.CreateMergePatch(from, to)
-	if err != nil {
-		return nil, fmt.Errorf("comparing the status: %w", err)
-	}
-	return patch, nil
-}
-
-func orEmpty(status any) any {
-	if status == nil {
-		return map[string]any{}
-	}
-	return status
-}
-
-// aggregated records that the status of a binding was written, if every success
-// is recorded.
-func (r *Reconciler) aggregated(binding workv1alpha2.Binding, changed bool) {
-	if !changed || !r.deps.Events.All() {
-		return
-	}
-	kind, name := "ClusterResourceBinding", binding.GetName()
-	if ns := binding.GetNamespace(); ns != "" {
-		kind, name = "ResourceBinding", ns+"/"+name
-	}
-	r.events.Event(binding, corev1.EventTypeNormal, reasonSucceed, fmt.Sprintf("Update %s(%s) with AggregatedStatus successfully.", kind, name))
-}
-
-// told tells the user about a failure, on the binding and the template, once for
-// each message.
-func (r *Reconciler) told(ctx context.Context, binding workv1alpha2.Binding, s *state, err error) error {
-	if err == nil {
-		s.failure = ""
-		return nil
-	}
-	if ctx.Err() != nil || s.failure == err.Error() {
-		return err
-	}
-	s.failure = err.Error()
-	r.events.Event(binding, corev1.EventTypeWarning, reasonFailed, s.failure)
-	ref := binding.GetSpec().Resource
-	r.events.Event(&corev1.ObjectReference{APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name, UID: ref.UID},
-		corev1.EventTypeWarning, reasonFailed, s.failure)
-	return err
+	return kept, nil
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/interpreter/notify"
 )
 
-func (r *Reconciler) register(mgr manager.Manager, o controller.Options) error {
+func (r *reconciler) register(mgr manager.Manager, o controller.Options) error {
 	err := builder.ControllerManagedBy(mgr).Named(r.scope.Name).WithOptions(o).
 		For(r.scope.New(), builder.WithPredicates(bindingPredicate())).
 		Watches(&workv1alpha1.Work{}, handler.EnqueueRequestsFromMapFunc(r.bindingOf), builder.WithPredicates(workPredicate())).
@@ -32,7 +32,7 @@ func (r *Reconciler) register(mgr manager.Manager, o controller.Options) error {
 }
 
 // bindingOf returns the binding that a Work comes from.
-func (r *Reconciler) bindingOf(_ context.Context, obj client.Object) []reconcile.Request {
+func (r *reconciler) bindingOf(_ context.Context, obj client.Object) []reconcile.Request {
 	work, ok := obj.(*workv1alpha1.Work)
 	if !ok {
 		return nil

@@ -25,7 +25,7 @@ import (
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 )
 
-// adding adds up readyReplicas; other types than numbers are an error.
+// adding sums readyReplicas; other types than numbers are an error.
 type adding struct{}
 
 func (adding) HookEnabled(schema.GroupVersionKind, configv1alpha1.InterpreterOperation) bool {
@@ -101,9 +101,14 @@ func TestAggregate_OneClusterDoesNotFreezeTheOthers(t *testing.T) {
 			}).Build()
 			events := record.NewFakeRecorder(20)
 			binding := Scopes()[0].New()
-			r := New(Scopes()[0], c, c, events, Deps{Interpreter: adding{}, Clock: clocktesting.NewFakeClock(time.Unix(1000, 0))})
-			s := &state{}
-			err := r.aggregate(t.Context(), parties{binding, template.DeepCopy(), s}, itemsOf(tc.statuses))
+			r := newReconciler(Scopes()[0], c, c, events, Deps{Interpreter: adding{}, Clock: clocktesting.NewFakeClock(time.Unix(1000, 0))})
+			s := &templateState{}
+			aggregate := func(template *unstructured.Unstructured) error {
+				run := aggregation{aggregator: r.templates, binding: binding, template: template, cached: template, state: s}
+				_, err := run.write(t.Context(), itemsOf(tc.statuses))
+				return err
+			}
+			err := aggregate(template.DeepCopy())
 			if (err != nil) != tc.fails {
 				t.Fatal(err)
 			}
@@ -115,7 +120,7 @@ func TestAggregate_OneClusterDoesNotFreezeTheOthers(t *testing.T) {
 			if got, _, _ := unstructured.NestedInt64(stored.Object, "status", "readyReplicas"); got != tc.want {
 				t.Errorf("ready replicas %d, want %d", got, tc.want)
 			}
-			if got := slices.Sorted(maps.Keys(s.template.excluded)); !slices.Equal(got, tc.left) {
+			if got := slices.Sorted(maps.Keys(s.excluded)); !slices.Equal(got, tc.left) {
 				t.Errorf("left out %v, want %v", got, tc.left)
 			}
 			if len(events.Events) != 2*len(tc.left) {
@@ -128,7 +133,7 @@ func TestAggregate_OneClusterDoesNotFreezeTheOthers(t *testing.T) {
 			}
 			// The second time they are known.
 			writes = 0
-			must(t, r.aggregate(t.Context(), parties{binding, stored, s}, itemsOf(tc.statuses)))
+			must(t, aggregate(stored))
 			if writes != 0 || len(events.Events) != 0 {
 				t.Errorf("again: %d writes, %d events", writes, len(events.Events))
 			}

@@ -1,0 +1,128 @@
+package bindingstatus
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/karmada-toolkit/karmada/internal/debounce"
+	"github.com/karmada-toolkit/karmada/internal/status"
+	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+)
+
+// bindingState is what is known of the status of one binding.
+type bindingState struct {
+	written status.Written[*workv1alpha2.ResourceBindingStatus]
+	// dirtySince is the time when the status first differed from the written one.
+	dirtySince time.Time
+}
+
+// bindings writes the status of bindings when the Policy allows it.
+type bindings struct {
+	policy  Policy
+	clock   clock.PassiveClock
+	writer  *status.Writer[workv1alpha2.Binding, *workv1alpha2.ResourceBindingStatus]
+	backlog debounce.Backlog[types.NamespacedName]
+}
+
+func newBindings(scope Scope, c client.Client, live client.Reader, d Deps) *bindings {
+	return &bindings{policy: d.Policy, clock: d.Clock, writer: status.NewWriter(status.Options[workv1alpha2.Binding, *workv1alpha2.ResourceBindingStatus]{
+		Kind:             "binding",
+		New:              func(workv1alpha2.Binding) workv1alpha2.Binding { return scope.New() },
+		Get:              workv1alpha2.Binding.GetStatus,
+		Set:              func(b workv1alpha2.Binding, s *workv1alpha2.ResourceBindingStatus) { *b.GetStatus() = *s },
+		Fields:           writtenFields,
+		SharedConditions: true, // with the scheduler and the binding controller
+		Client:           c, Live: live, Clock: d.Clock,
+	})}
+}
+
+// writtenFields returns the fields of a status that this controller writes. An empty
+// list differs from none: it is a list that had items.
+func writtenFields(s *workv1alpha2.ResourceBindingStatus) any {
+	fields := map[string]any{"conditions": s.Conditions}
+	if s.AggregatedStatus != nil {
+		fields["aggregatedStatus"] = s.AggregatedStatus
+	}
+	return fields
+}
+
+// current returns the status of a binding as it is stored, as far as is known.
+func (w *bindings) current(binding workv1alpha2.Binding, s *bindingState) *workv1alpha2.ResourceBindingStatus {
+	return w.writer.Current(binding, &s.written)
+}
+
+// result is what write did.
+type result struct {
+	// wrote is set if the status was written, and items if its items changed.
+	wrote, items bool
+	// completed is set if it became complete.
+	completed bool
+	// delay is the time until the status is to be written, if it is not yet.
+	delay time.Duration
+}
+
+// write writes the status of a binding if it differs and its delay is over.
+func (w *bindings) write(ctx context.Context, binding workv1alpha2.Binding, s *bindingState, sum *summary) (result, error) {
+	now, key := w.clock.Now(), client.ObjectKeyFromObject(binding)
+	before := w.current(binding, s)
+	same := sameItems(before.AggregatedStatus, sum.items)
+	condition := fullyAppliedCondition(sum.fullyApplied, now)
+	old := meta.FindStatusCondition(before.Conditions, workv1alpha2.FullyApplied)
+	if same && old != nil && old.Status == condition.Status && old.Reason == condition.Reason && old.Message == condition.Message {
+		s.dirtySince = time.Time{}
+		if sum.progress == stable {
+			w.backlog.Done(key, now)
+		}
+		return result{}, nil
+	}
+	if s.dirtySince.IsZero() {
+		s.dirtySince = now
+	}
+	if delay := w.policy.delay(sum.progress, now, s.dirtySince, s.written.At(), w.limit(key, sum.progress, now)); delay > 0 {
+		return result{delay: delay}, nil
+	}
+	want := expected(binding.GetSpec())
+	completed := complete(want, sum.items) && !complete(want, before.AggregatedStatus)
+	wrote, err := w.writer.Write(ctx, binding, &s.written, func(status *workv1alpha2.ResourceBindingStatus) {
+		status.AggregatedStatus = sum.items
+		if sum.items == nil {
+			status.AggregatedStatus = []workv1alpha2.AggregatedStatusItem{}
+		}
+		meta.SetStatusCondition(&status.Conditions, condition)
+	})
+	if err != nil {
+		return result{}, err
+	}
+	s.dirtySince = time.Time{}
+	w.backlog.Publish(key)
+	return result{wrote: wrote, items: !same, completed: completed}, nil
+}
+
+// limit returns how long the objects of a binding may take to become healthy.
+func (w *bindings) limit(key types.NamespacedName, p progress, now time.Time) time.Duration {
+	switch p {
+	case unstable, pending, unreported:
+		return w.backlog.Wait(key, now, w.policy.Stable)
+	case stable:
+		w.backlog.Done(key, now)
+	case failed:
+		w.backlog.Forget(key)
+	}
+	return 0
+}
+
+func fullyAppliedCondition(yes bool, now time.Time) metav1.Condition {
+	c := metav1.Condition{Type: workv1alpha2.FullyApplied, LastTransitionTime: metav1.NewTime(now)}
+	if yes {
+		c.Status, c.Reason, c.Message = metav1.ConditionTrue, workv1alpha2.FullyAppliedSuccessReason, workv1alpha2.FullyAppliedSuccessMessage
+	} else {
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, workv1alpha2.FullyAppliedFailedReason, workv1alpha2.FullyAppliedFailedMessage
+	}
+	return c
+}
