@@ -1,13 +1,13 @@
 package scheduler
 
 import (
-	"errors"
 	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/utils/clock"
 
+	sharedmetrics "github.com/karmada-toolkit/karmada/internal/metrics"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/scheduler/core"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/scheduler/framework"
 )
@@ -34,10 +34,10 @@ type metrics struct {
 func newMetrics(r prometheus.Registerer) *metrics {
 	const subsystem = "karmada_scheduler"
 	histogram := func(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
-		return register(r, prometheus.NewHistogramVec(prometheus.HistogramOpts{Subsystem: subsystem, Name: name, Help: help, Buckets: buckets}, labels))
+		return sharedmetrics.Register(r, prometheus.NewHistogramVec(prometheus.HistogramOpts{Subsystem: subsystem, Name: name, Help: help, Buckets: buckets}, labels))
 	}
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
-		return register(r, prometheus.NewCounterVec(prometheus.CounterOpts{Subsystem: subsystem, Name: name, Help: help}, labels))
+		return sharedmetrics.Register(r, prometheus.NewCounterVec(prometheus.CounterOpts{Subsystem: subsystem, Name: name, Help: help}, labels))
 	}
 	return &metrics{
 		attempts: counter("schedule_attempts_total", "Attempts to schedule a binding.", "result", "schedule_type"),
@@ -53,17 +53,8 @@ func newMetrics(r prometheus.Registerer) *metrics {
 	}
 }
 
-func register[T prometheus.Collector](r prometheus.Registerer, c T) T {
-	if already, ok := errors.AsType[prometheus.AlreadyRegisteredError](r.Register(c)); ok {
-		if existing, ok := already.ExistingCollector.(T); ok {
-			return existing
-		}
-	}
-	return c
-}
-
-// watchQueue adds the gauges of a queue.
-func watchQueue(r prometheus.Registerer, q *queue) {
+// registerQueue adds the gauges of a queue.
+func registerQueue(r prometheus.Registerer, q *queue) {
 	gauge := func(name string, of func(active, backoff, unschedulable int) int) {
 		g := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Subsystem: "scheduler", Name: "pending_bindings", Help: "Bindings that wait, by queue.",

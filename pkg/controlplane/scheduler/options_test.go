@@ -65,7 +65,7 @@ func TestOptions_Validate(t *testing.T) {
 func TestOptions_PluginsOutOfTree(t *testing.T) {
 	o := NewOptions()
 	o.OutOfTree = framework.Registry{"APIEnablement": nil}
-	_, err := newScheduler(o, clocktesting.NewFakeClock(time.Unix(0, 0)), newMetrics(prometheus.NewRegistry()))
+	_, err := newScheduler(o, deps{clock: clocktesting.NewFakeClock(time.Unix(0, 0)), metrics: newMetrics(prometheus.NewRegistry())})
 	if err == nil || err.Error() != "a plugin named APIEnablement already exists" {
 		t.Errorf("got %v", err)
 	}
@@ -92,8 +92,8 @@ func TestMetrics_CanBeRegisteredTwice(t *testing.T) {
 	r := prometheus.NewRegistry()
 	newMetrics(r).incoming.WithLabelValues(eventCluster).Inc()
 	newMetrics(r).incoming.WithLabelValues(eventCluster).Inc()
-	watchQueue(r, newQueue(clocktesting.NewFakeClock(time.Unix(0, 0))))
-	watchQueue(r, newQueue(clocktesting.NewFakeClock(time.Unix(0, 0))))
+	registerQueue(r, newQueue(clocktesting.NewFakeClock(time.Unix(0, 0))))
+	registerQueue(r, newQueue(clocktesting.NewFakeClock(time.Unix(0, 0))))
 	families, err := r.Gather()
 	if err != nil {
 		t.Fatal(err)

@@ -4,25 +4,46 @@ import (
 	"cmp"
 	"slices"
 
+	"k8s.io/utils/keymutex"
+
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/scheduler/framework"
 )
 
-// grouped says whether a binding belongs to a group of workloads.
+// grouped reports whether a binding belongs to a group of workloads.
 func grouped(b workv1alpha2.Binding) bool {
 	g := b.GetSpec().WorkloadAffinityGroups
 	return b.GetNamespace() != "" && g != nil && (g.AffinityGroup != "" || g.AntiAffinityGroup != "")
 }
 
-// peersOf returns the other bindings of the namespace that share a group with the
+// peers finds the bindings that a decision depends on, and serializes such
+// decisions.
+type peers struct {
+	enabled  bool
+	bindings *bindings
+	// groups are the locks of the namespaces.
+	groups keymutex.KeyMutex
+}
+
+// lock waits for the other decisions about groups of the namespace, if the binding
+// belongs to a group. The caller must call unlock when the decision is written.
+func (p *peers) lock(b workv1alpha2.Binding) (unlock func()) {
+	if !p.enabled || !grouped(b) {
+		return func() {}
+	}
+	p.groups.LockKey(b.GetNamespace())
+	return func() { _ = p.groups.UnlockKey(b.GetNamespace()) }
+}
+
+// of returns the other bindings of the namespace that share a group with the
 // binding, sorted by name.
-func (s *scheduler) peersOf(b workv1alpha2.Binding) framework.Peers {
+func (p *peers) of(b workv1alpha2.Binding) framework.Peers {
 	var peers framework.Peers
-	if !s.workloadAffinity || !grouped(b) {
+	if !p.enabled || !grouped(b) {
 		return peers
 	}
 	groups := b.GetSpec().WorkloadAffinityGroups
-	s.bindings.each(func(k key, other known) {
+	p.bindings.each(func(k key, other known) {
 		if k.Namespace != b.GetNamespace() || k.Name == b.GetName() || other.GetSpec().WorkloadAffinityGroups == nil {
 			return
 		}

@@ -10,13 +10,13 @@ import (
 
 func TestPeers_ShareAGroupAndANamespace(t *testing.T) {
 	b := newBench(t)
-	b.workloadAffinity = true
+	b.peers.enabled = true
 	add := func(namespace, name, affinity, anti string) workv1alpha2.Binding {
 		obj := fill(&workv1alpha2.ResourceBinding{}, namespacedScope(), dividedPlacement())
 		obj.SetNamespace(namespace)
 		obj.SetName(name)
 		obj.GetSpec().WorkloadAffinityGroups = &workv1alpha2.WorkloadAffinityGroups{AffinityGroup: affinity, AntiAffinityGroup: anti}
-		b.bindings.set(namespacedScope(), obj)
+		b.bindings.observe(namespacedScope(), obj)
 		return obj
 	}
 	mine := add("ns", "mine", "app=web", "tier=db")
@@ -25,7 +25,7 @@ func TestPeers_ShareAGroupAndANamespace(t *testing.T) {
 	add("ns", "rival", "", "tier=db")
 	add("ns", "stranger", "app=other", "tier=other")
 	add("elsewhere", "friend", "app=web", "tier=db")
-	peers := b.peersOf(mine)
+	peers := b.peers.of(mine)
 	var friends, rivals []string
 	for _, p := range peers.Affinity {
 		friends = append(friends, p.Name)
@@ -39,8 +39,8 @@ func TestPeers_ShareAGroupAndANamespace(t *testing.T) {
 	if diff := cmp.Diff([]string{"rival"}, rivals); diff != "" {
 		t.Error(diff)
 	}
-	b.workloadAffinity = false
-	if p := b.peersOf(mine); len(p.Affinity)+len(p.AntiAffinity) > 0 {
+	b.peers.enabled = false
+	if p := b.peers.of(mine); len(p.Affinity)+len(p.AntiAffinity) > 0 {
 		t.Error("the gate is off")
 	}
 }

@@ -41,13 +41,14 @@ func BenchmarkPersist(b *testing.B) {
 		}
 	})
 	for b.Loop() {
-		s, err := newScheduler(NewOptions(), clock.RealClock{}, newMetrics(prometheus.NewRegistry()))
+		s, err := newScheduler(NewOptions(), deps{
+			client: c, live: c, events: record.NewFakeRecorder(10 * bindings), clock: clock.RealClock{}, metrics: newMetrics(prometheus.NewRegistry()),
+		})
 		if err != nil {
 			b.Fatal(err)
 		}
-		s.client, s.live, s.events = c, c, record.NewFakeRecorder(10*bindings)
 		for i := range clusters {
-			s.clusterChanged(cluster(fmt.Sprintf("m%02d", i), 1000000), true)
+			s.observer.clusterChanged(cluster(fmt.Sprintf("m%02d", i), 1000000), true)
 		}
 		start := time.Now()
 		runUntilScheduled(b, env.Config, s, bindings)
@@ -130,7 +131,7 @@ func runUntilScheduled(b *testing.B, cfg *rest.Config, s *scheduler, want int) {
 	}
 	go func() { _ = informers.Start(ctx) }()
 	go func() {
-		_ = (&runner{scheduler: s, informers: informers, watches: []watch{{&workv1alpha2.ResourceBinding{}, s.bindingHandler(namespacedScope())}}}).Start(ctx)
+		_ = (&runner{scheduler: s, workers: NewOptions().Workers, informers: informers, watches: []watch{{&workv1alpha2.ResourceBinding{}, s.observer.bindingHandler(namespacedScope())}}}).Start(ctx)
 	}()
 	select {
 	case <-done:

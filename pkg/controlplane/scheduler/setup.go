@@ -10,7 +10,6 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
-	"k8s.io/utils/keymutex"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -20,7 +19,6 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/gates"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/scheduler/framework"
 )
 
 // Setup adds the role to a manager.
@@ -31,57 +29,32 @@ func Setup(_ context.Context, mgr manager.Manager, o *Options) error {
 	for _, f := range o.Gates.Changed(gates.SchedulerWithoutEffect()...) {
 		mgr.GetLogger().Info("Setting has no effect in this version", "setting", fmt.Sprintf("--feature-gates=%s=%v", f, o.Gates.Enabled(f)))
 	}
-	s, err := newScheduler(o, clock.RealClock{}, newMetrics(ctrlmetrics.Registry))
+	s, err := newScheduler(o, deps{
+		client: mgr.GetClient(), live: mgr.GetAPIReader(), events: mgr.GetEventRecorderFor(o.SchedulerName),
+		clock: clock.RealClock{}, metrics: newMetrics(ctrlmetrics.Registry),
+	})
 	if err != nil {
 		return err
 	}
-	s.client, s.live = mgr.GetClient(), mgr.GetAPIReader()
-	s.events = mgr.GetEventRecorderFor(o.SchedulerName)
 	if o.Estimator.Enabled {
-		if err := s.askEstimators(mgr); err != nil {
+		if s.decider.estimates, err = newEstimates(mgr, &o.Estimator); err != nil {
 			return err
 		}
 	}
-	watchQueue(ctrlmetrics.Registry, s.queue)
-	r := &runner{scheduler: s, informers: mgr.GetCache(), watches: []watch{
+	registerQueue(ctrlmetrics.Registry, s.queue)
+	r := &runner{scheduler: s, workers: o.Workers, informers: mgr.GetCache(), watches: []watch{
 		// Clusters come first: bindings are decided on them.
-		{&clusterv1alpha1.Cluster{}, s.clusterHandler()},
-		{namespacedScope().New(), s.bindingHandler(namespacedScope())},
-		{clusterScope().New(), s.bindingHandler(clusterScope())},
+		{&clusterv1alpha1.Cluster{}, s.observer.clusterHandler()},
+		{namespacedScope().New(), s.observer.bindingHandler(namespacedScope())},
+		{clusterScope().New(), s.observer.bindingHandler(clusterScope())},
 	}}
-	if s.watchesQuotas() {
-		r.watches = append(r.watches, watch{&policyv1alpha1.FederatedResourceQuota{}, s.quotaHandler()})
+	if s.committer.quotas {
+		r.watches = append(r.watches, watch{&policyv1alpha1.FederatedResourceQuota{}, s.observer.quotaHandler()})
 	}
 	if err := mgr.Add(r); err != nil {
 		return fmt.Errorf("adding the scheduler: %w", err)
 	}
 	return nil
-}
-
-// newScheduler returns a scheduler without clients.
-func newScheduler(o *Options, c clock.WithTicker, m *metrics) (*scheduler, error) {
-	registry, err := o.registry()
-	if err != nil {
-		return nil, err
-	}
-	enabled, err := registry.New(o.Plugins)
-	if err != nil {
-		return nil, err
-	}
-	p, err := newProfiles(enabled, m, c)
-	if err != nil {
-		return nil, err
-	}
-	return &scheduler{
-		options: o, clock: c, metrics: m, profiles: p,
-		workloadAffinity:     o.Gates.Enabled(gates.WorkloadAffinity),
-		multiplePodTemplates: o.Gates.Enabled(gates.MultiplePodTemplatesScheduling),
-		clusters:             clusters{facts: framework.Facts{ResourceModels: o.Gates.Enabled(gates.CustomizedClusterResourceModeling)}},
-		bindings:             bindings{schedulerName: o.SchedulerName},
-		queue:                o.queue(c),
-		assumed:              assumptions{enabled: o.Gates.Enabled(gates.SchedulingOvercommitProtection), clock: c},
-		groups:               keymutex.NewHashed(0),
-	}, nil
 }
 
 // queue returns the queue that the gates ask for: by priority, or first come
@@ -106,7 +79,8 @@ func (o *Options) queue(c clock.WithTicker) *queue {
 
 // runner runs a scheduler once it leads.
 type runner struct {
-	*scheduler
+	scheduler *scheduler
+	workers   int
 	informers cache.Informers
 	watches   []watch
 }
@@ -121,8 +95,8 @@ var _ manager.LeaderElectionRunnable = &runner{}
 // NeedLeaderElection implements manager.LeaderElectionRunnable.
 func (r *runner) NeedLeaderElection() bool { return true }
 
-// wakePeriod is the time between looks for bindings that new room could help.
-const wakePeriod = 5 * time.Second
+// sweepPeriod is the time between two sweeps.
+const sweepPeriod = 5 * time.Second
 
 // Start implements manager.Runnable.
 func (r *runner) Start(ctx context.Context) error {
@@ -145,26 +119,25 @@ func (r *runner) Start(ctx context.Context) error {
 		return nil // stopped before everything was seen
 	}
 	var wg sync.WaitGroup
-	wg.Go(func() { r.queue.Run(ctx.Done()) })
+	wg.Go(func() { r.scheduler.queue.Run(ctx.Done()) })
 	wg.Go(func() { r.sweep(ctx) })
-	for range r.options.Workers {
-		wg.Go(func() { r.work(ctx) })
+	for range r.workers {
+		wg.Go(func() { r.scheduler.work(ctx) })
 	}
 	wg.Wait()
 	return nil
 }
 
-// sweep looks after what changes with time.
+// sweep handles what changes with time.
 func (r *runner) sweep(ctx context.Context) {
-	ticker := r.clock.NewTicker(wakePeriod)
+	ticker := r.scheduler.clock.NewTicker(sweepPeriod)
 	defer ticker.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-ticker.C():
-			r.wake()
-			r.assumed.sweep()
+			r.scheduler.observer.sweep()
 		}
 	}
 }

@@ -33,7 +33,8 @@ import (
 type bench struct {
 	*testing.T
 	*scheduler
-	clock *clocktesting.FakeClock
+	client client.Client
+	clock  *clocktesting.FakeClock
 	// writes and events are what was sent, in order.
 	writes []string
 	told   []string
@@ -55,11 +56,6 @@ func (b *bench) AnnotatedEventf(runtime.Object, map[string]string, string, strin
 func newBench(t *testing.T, objects ...client.Object) *bench {
 	t.Helper()
 	b := &bench{T: t, clock: clocktesting.NewFakeClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))}
-	s, err := newScheduler(NewOptions(), b.clock, newMetrics(prometheus.NewRegistry()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	b.scheduler = s
 	inner := fake.NewClientBuilder().WithScheme(kube.NewScheme()).WithObjects(objects...).
 		WithStatusSubresource(&workv1alpha2.ResourceBinding{}, &workv1alpha2.ClusterResourceBinding{}).Build()
 	record := func(what string, patch client.Patch, obj client.Object) error {
@@ -74,7 +70,7 @@ func newBench(t *testing.T, objects ...client.Object) *bench {
 		}
 		return nil
 	}
-	wrapped := interceptor.NewClient(inner, interceptor.Funcs{
+	b.client = interceptor.NewClient(inner, interceptor.Funcs{
 		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
 			if err := record("spec", patch, obj); err != nil {
 				return err
@@ -88,8 +84,20 @@ func newBench(t *testing.T, objects ...client.Object) *bench {
 			return c.SubResource(sub).Patch(ctx, obj, patch, opts...)
 		},
 	})
-	s.client, s.live, s.events = wrapped, wrapped, b
+	b.scheduler = b.start()
 	return b
+}
+
+// start returns a scheduler that has observed nothing.
+func (b *bench) start() *scheduler {
+	b.Helper()
+	s, err := newScheduler(NewOptions(), deps{
+		client: b.client, live: b.client, events: b, clock: b.clock, metrics: newMetrics(prometheus.NewRegistry()),
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return s
 }
 
 // patchSpec patches and, as a real server does, counts a new generation.
@@ -112,14 +120,14 @@ func (b *bench) patchSpec(ctx context.Context, c client.WithWatch, obj client.Ob
 func (b *bench) see(scope *scope) workv1alpha2.Binding {
 	b.Helper()
 	obj := scope.New()
-	if err := b.live.Get(b.Context(), types.NamespacedName{Namespace: namespaceOf(scope), Name: "web"}, obj); err != nil {
+	if err := b.client.Get(b.Context(), types.NamespacedName{Namespace: namespaceOf(scope), Name: "web"}, obj); err != nil {
 		b.Fatal(err)
 	}
 	was, ok := b.bindings.get(keyOf(obj))
 	if !ok {
-		b.bindingChanged(scope, nil, obj)
+		b.observer.bindingChanged(scope, nil, obj)
 	} else {
-		b.bindingChanged(scope, was.Binding, obj)
+		b.observer.bindingChanged(scope, was.Binding, obj)
 	}
 	return obj
 }
@@ -195,7 +203,7 @@ func TestShell_OnePatchOfEachAndThenNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for _, scope := range bothScopes() {
 				b := newBench(t, fill(scope.New(), scope, placement))
-				b.clusterChanged(cluster("m1", 10), true)
+				b.observer.clusterChanged(cluster("m1", 10), true)
 				b.see(scope)
 				if got := kinds(b.settle()); got != "spec status" {
 					t.Fatalf("wrote %q: %v", got, b.writes)
@@ -218,14 +226,16 @@ func TestShell_OnePatchOfEachAndThenNothing(t *testing.T) {
 				if diff := cmp.Diff(want, b.told); diff != "" {
 					t.Error(diff)
 				}
-				restarted := newBench(t)
-				restarted.client, restarted.live = b.client, b.live
-				restarted.clusterChanged(cluster("m1", 10), true)
-				restarted.see(scope)
 				b.settle()
-				restarted.settle()
-				if len(b.writes)+len(restarted.writes)+len(restarted.told) > 0 {
-					t.Errorf("nothing changed, still wrote %v %v %v", b.writes, restarted.writes, restarted.told)
+				if b.told = nil; len(b.writes) > 0 {
+					t.Errorf("nothing changed, still wrote %v", b.writes)
+				}
+				b.scheduler = b.start()
+				b.observer.clusterChanged(cluster("m1", 10), true)
+				b.see(scope)
+				b.settle()
+				if len(b.writes)+len(b.told) > 0 {
+					t.Errorf("after a restart nothing changed, still wrote %v %v", b.writes, b.told)
 				}
 			}
 		})
@@ -236,12 +246,12 @@ func TestShell_NoClusterFitsClearsTheTargets(t *testing.T) {
 	for _, scope := range bothScopes() {
 		t.Run(scope.Kind, func(t *testing.T) {
 			b := newBench(t, fill(scope.New(), scope, dividedPlacement()))
-			b.clusterChanged(cluster("m1", 10), true)
+			b.observer.clusterChanged(cluster("m1", 10), true)
 			b.see(scope)
 			b.settle()
 			tainted := cluster("m1", 10)
 			tainted.DeletionTimestamp = &metav1.Time{Time: b.clock.Now()}
-			b.clusterChanged(tainted, false)
+			b.observer.clusterChanged(tainted, false)
 			b.told = nil
 			b.settle()
 			after := b.see(scope)
@@ -257,7 +267,7 @@ func TestShell_NoClusterFitsClearsTheTargets(t *testing.T) {
 			if _, backoff, parked := b.queue.Pending(); backoff+parked > 0 {
 				t.Error("waits for a retry")
 			}
-			b.clusterChanged(cluster("m1", 10), false)
+			b.observer.clusterChanged(cluster("m1", 10), false)
 			b.settle()
 			if after = b.see(scope); len(after.GetSpec().Clusters) != 1 {
 				t.Errorf("not scheduled again: %s", condition(after))
@@ -269,7 +279,7 @@ func TestShell_NoClusterFitsClearsTheTargets(t *testing.T) {
 func TestShell_NotEnoughRoomWaitsForRoom(t *testing.T) {
 	scope := namespacedScope()
 	b := newBench(t, fill(scope.New(), scope, dividedPlacement()))
-	b.clusterChanged(cluster("m1", 2), true)
+	b.observer.clusterChanged(cluster("m1", 2), true)
 	b.see(scope)
 	if got := kinds(b.settle()); got != "status" {
 		t.Errorf("wrote %q", got)
@@ -281,13 +291,13 @@ func TestShell_NotEnoughRoomWaitsForRoom(t *testing.T) {
 	if _, backoff, parked := b.queue.Pending(); backoff != 0 || parked != 1 {
 		t.Fatalf("%d in backoff, %d parked", backoff, parked)
 	}
-	b.clusterChanged(cluster("m1", 1), false)
-	b.wake()
+	b.observer.clusterChanged(cluster("m1", 1), false)
+	b.observer.wake()
 	if active, _, _ := b.queue.Pending(); active > 0 {
 		t.Error("less room woke it")
 	}
-	b.clusterChanged(cluster("m1", 9), false)
-	b.wake()
+	b.observer.clusterChanged(cluster("m1", 9), false)
+	b.observer.wake()
 	b.settle()
 	if got := b.see(scope).GetSpec().Clusters; len(got) != 1 || got[0].Replicas != 3 {
 		t.Errorf("got %v", got)
@@ -297,7 +307,7 @@ func TestShell_NotEnoughRoomWaitsForRoom(t *testing.T) {
 func TestShell_ConflictDecidesAgainOnWhatIsThere(t *testing.T) {
 	scope := namespacedScope()
 	b := newBench(t, fill(scope.New(), scope, dividedPlacement()))
-	b.clusterChanged(cluster("m1", 10), true)
+	b.observer.clusterChanged(cluster("m1", 10), true)
 	stale := b.see(scope)
 	newer := stale.DeepCopyObject().(workv1alpha2.Binding)
 	newer.GetSpec().Replicas = 5
@@ -317,14 +327,14 @@ func TestShell_ConflictDecidesAgainOnWhatIsThere(t *testing.T) {
 func TestShell_StatusConflictKeepsTheConditionsOfOthers(t *testing.T) {
 	scope := namespacedScope()
 	b := newBench(t, fill(scope.New(), scope, dividedPlacement()))
-	b.clusterChanged(cluster("m1", 10), true)
+	b.observer.clusterChanged(cluster("m1", 10), true)
 	b.see(scope)
 	once := true
 	b.refuse = func(write string) error {
 		if once && strings.HasPrefix(write, "status") {
 			once = false
 			other := scope.New()
-			if err := b.live.Get(t.Context(), types.NamespacedName{Namespace: "ns", Name: "web"}, other); err != nil {
+			if err := b.client.Get(t.Context(), types.NamespacedName{Namespace: "ns", Name: "web"}, other); err != nil {
 				t.Fatal(err)
 			}
 			other.GetStatus().Conditions = append(other.GetStatus().Conditions, metav1.Condition{Type: workv1alpha2.FullyApplied, Status: "True", Reason: "x", LastTransitionTime: metav1.Now()})
@@ -346,7 +356,7 @@ func TestShell_StatusConflictKeepsTheConditionsOfOthers(t *testing.T) {
 func TestShell_QuotaExceeded(t *testing.T) {
 	scope := namespacedScope()
 	b := newBench(t, fill(scope.New(), scope, dividedPlacement()))
-	b.clusterChanged(cluster("m1", 10), true)
+	b.observer.clusterChanged(cluster("m1", 10), true)
 	b.see(scope)
 	b.refuse = func(write string) error {
 		if strings.HasPrefix(write, "spec") {
@@ -369,10 +379,8 @@ func TestShell_QuotaExceeded(t *testing.T) {
 func TestShell_QuotaThatLeavesMoreWakes(t *testing.T) {
 	scope := namespacedScope()
 	b := newBench(t, fill(scope.New(), scope, dividedPlacement()))
-	if err := b.options.Gates.Set("FederatedQuotaEnforcement=true"); err != nil {
-		t.Fatal(err)
-	}
-	b.clusterChanged(cluster("m1", 10), true)
+	b.committer.quotas = true
+	b.observer.clusterChanged(cluster("m1", 10), true)
 	namespace := b.see(scope).GetNamespace()
 	denied := true
 	b.refuse = func(write string) error {
@@ -395,7 +403,7 @@ func TestShell_QuotaThatLeavesMoreWakes(t *testing.T) {
 		q.Status.OverallUsed = corev1.ResourceList{"cpu": resource.MustParse(used)}
 		return q
 	}
-	handler := b.quotaHandler()
+	handler := b.observer.quotaHandler()
 	handler.OnUpdate(quota(namespace, "5", "4"), quota(namespace, "5", "5"))
 	handler.OnUpdate(quota("other", "5", "5"), quota("other", "9", "5"))
 	if b.queue.Parked() != 1 {
@@ -416,8 +424,8 @@ func TestShell_TermsFallBack(t *testing.T) {
 		placement.ClusterAffinities = append(placement.ClusterAffinities, policyv1alpha1.ClusterAffinityTerm{AffinityName: n, ClusterAffinity: policyv1alpha1.ClusterAffinity{ClusterNames: []string{n}}})
 	}
 	b := newBench(t, fill(scope.New(), scope, placement))
-	b.clusterChanged(cluster("m1", 1), true)
-	b.clusterChanged(cluster("m2", 9), true)
+	b.observer.clusterChanged(cluster("m1", 1), true)
+	b.observer.clusterChanged(cluster("m2", 9), true)
 	b.see(scope)
 	b.settle()
 	after := b.see(scope)
@@ -433,7 +441,7 @@ func TestShell_TermsFallBack(t *testing.T) {
 func TestShell_RescheduleRenewsTheTime(t *testing.T) {
 	scope := namespacedScope()
 	b := newBench(t, fill(scope.New(), scope, dividedPlacement()))
-	b.clusterChanged(cluster("m1", 10), true)
+	b.observer.clusterChanged(cluster("m1", 10), true)
 	b.see(scope)
 	b.settle()
 	b.clock.Step(time.Hour)
@@ -474,7 +482,7 @@ func TestShell_IgnoresWhatIsNotItsOwn(t *testing.T) {
 			} else {
 				change(obj)
 			}
-			b.bindingChanged(scope, was, obj)
+			b.observer.bindingChanged(scope, was, obj)
 			if active, _, _ := b.queue.Pending(); active > 0 {
 				t.Error("queued")
 			}
@@ -492,7 +500,7 @@ func TestShell_ClusterEventsQueueOnlyWhatTheyCanAffect(t *testing.T) {
 			obj.GetSpec().Clusters = []workv1alpha2.TargetCluster{{Name: "m1", Replicas: 3}}
 			obj.SetAnnotations(map[string]string{policyv1alpha1.AppliedPlacementAnnotation: "{}"})
 		}
-		b.bindings.set(scope, obj)
+		b.bindings.observe(scope, obj)
 	}
 	only := func(n string) *policyv1alpha1.Placement {
 		return &policyv1alpha1.Placement{ClusterAffinity: &policyv1alpha1.ClusterAffinity{ClusterNames: []string{n}}}
@@ -501,19 +509,19 @@ func TestShell_ClusterEventsQueueOnlyWhatTheyCanAffect(t *testing.T) {
 	add("divided-and-waiting", dividedPlacement(), false)
 	add("duplicated-here", only("m1"), true)
 	add("duplicated-elsewhere", only("m2"), true)
-	b.clusterChanged(cluster("m1", 10), true)
+	b.observer.clusterChanged(cluster("m1", 10), true)
 	if active, _, _ := b.queue.Pending(); active > 0 {
 		t.Error("the initial list queued bindings")
 	}
 	status := cluster("m1", 10)
 	status.Status.Conditions = []metav1.Condition{{Type: "Ready", Status: "False"}}
-	b.clusterChanged(status, false)
+	b.observer.clusterChanged(status, false)
 	if active, _, _ := b.queue.Pending(); active > 0 {
 		t.Error("a change of status queued bindings")
 	}
 	labeled := cluster("m1", 10)
 	labeled.Labels = map[string]string{"a": "b"}
-	b.clusterChanged(labeled, false)
+	b.observer.clusterChanged(labeled, false)
 	var got []string
 	for {
 		if active, _, _ := b.queue.Pending(); active == 0 {
@@ -541,7 +549,7 @@ func TestShell_DeletingIsSkipped(t *testing.T) {
 			b := newBench(t)
 			obj := fill(scope.New(), scope, dividedPlacement())
 			obj.SetDeletionTimestamp(&metav1.Time{Time: time.Unix(1, 0)})
-			b.bindingChanged(scope, nil, obj)
+			b.observer.bindingChanged(scope, nil, obj)
 			b.settle()
 			want := []string{scope.Kind + " Warning ScheduleBindingFailed: skip schedule deleting " + scope.lowerKind() + ": " + keyOf(obj).String()}
 			if diff := cmp.Diff(want, b.told); diff != "" || len(b.writes) > 0 {
@@ -586,8 +594,8 @@ func TestShell_AClusterThatBecomesUsable(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			scope := namespacedScope()
 			b := newBench(t, fill(scope.New(), scope, tc.placement))
-			b.clusterChanged(cluster("m1", tc.room), true)
-			b.clusterChanged(unusable(), true)
+			b.observer.clusterChanged(cluster("m1", tc.room), true)
+			b.observer.clusterChanged(unusable(), true)
 			b.see(scope)
 			b.settle()
 			count := func() (sum int) {
@@ -600,7 +608,7 @@ func TestShell_AClusterThatBecomesUsable(t *testing.T) {
 				t.Fatalf("%d replicas before: %s", got, condition(b.see(scope)))
 			}
 			b.settle()
-			b.clusterChanged(usable(), false)
+			b.observer.clusterChanged(usable(), false)
 			writes := b.settle()
 			if got := count(); got != tc.after || (tc.before == tc.after) != (len(writes) == 0) {
 				t.Errorf("%d replicas after %v: %s", got, writes, condition(b.see(scope)))
@@ -614,12 +622,12 @@ func TestShell_AClusterThatBecomesUsable(t *testing.T) {
 func TestShell_RoomThatComesDuringADecision(t *testing.T) {
 	scope := namespacedScope()
 	b := newBench(t, fill(scope.New(), scope, dividedPlacement()))
-	b.clusterChanged(cluster("m1", 2), true)
+	b.observer.clusterChanged(cluster("m1", 2), true)
 	b.see(scope)
 	k, _ := b.queue.Pop()
 	o := b.handle(t.Context(), k)
-	b.clusterChanged(cluster("m1", 9), false)
-	b.wake()
+	b.observer.clusterChanged(cluster("m1", 9), false)
+	b.observer.wake()
 	b.queue.Done(k, o)
 	b.settle()
 	if got := b.see(scope).GetSpec().Clusters; len(got) != 1 {
@@ -630,8 +638,8 @@ func TestShell_RoomThatComesDuringADecision(t *testing.T) {
 func TestShell_RecordsEverySuccess(t *testing.T) {
 	for _, scope := range bothScopes() {
 		b := newBench(t, fill(scope.New(), scope, dividedPlacement()))
-		b.options.Events = events.Contract
-		b.clusterChanged(cluster("m1", 10), true)
+		b.recorder.mode = events.Contract
+		b.observer.clusterChanged(cluster("m1", 10), true)
 		b.see(scope)
 		b.settle()
 		message := " Normal ScheduleBindingSucceed: Binding has been scheduled successfully. Result" + scope.ResultSeparator + "{m1:3}"
@@ -646,7 +654,7 @@ func TestShell_RecordsEverySuccess(t *testing.T) {
 func TestShell_RescheduleInTheSameSecond(t *testing.T) {
 	scope := namespacedScope()
 	b := newBench(t, fill(scope.New(), scope, &policyv1alpha1.Placement{}))
-	b.clusterChanged(cluster("m1", 10), true)
+	b.observer.clusterChanged(cluster("m1", 10), true)
 	b.see(scope)
 	b.settle()
 	at := b.clock.Now()

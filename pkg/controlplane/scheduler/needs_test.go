@@ -56,8 +56,8 @@ func TestRelease(t *testing.T) {
 		},
 	} {
 		for how, leave := range map[string]func(b *bench){
-			"being deleted":         func(b *bench) { b.clusterChanged(terminating("m1"), false) },
-			"gone":                  func(b *bench) { b.clusterGone("m1") },
+			"being deleted":         func(b *bench) { b.observer.clusterChanged(terminating("m1"), false) },
+			"gone":                  func(b *bench) { b.observer.clusterGone("m1") },
 			"gone before the start": nil,
 		} {
 			for _, scope := range bothScopes() {
@@ -65,9 +65,9 @@ func TestRelease(t *testing.T) {
 					binding := placed(scope, dividedPlacement())
 					tc.change(binding)
 					b := newBench(t, binding)
-					b.clusterChanged(cluster("m2", 10), true)
+					b.observer.clusterChanged(cluster("m2", 10), true)
 					if leave != nil {
-						b.clusterChanged(cluster("m1", 10), true)
+						b.observer.clusterChanged(cluster("m1", 10), true)
 					}
 					b.see(scope)
 					if leave != nil {
@@ -98,13 +98,13 @@ func TestRelease_UnclaimedBindingsFollowNoOtherChange(t *testing.T) {
 		binding := placed(scope, placement)
 		binding.SetLabels(nil)
 		b := newBench(t, binding)
-		b.clusterChanged(cluster("m1", 10), true)
-		b.clusterChanged(cluster("m2", 10), true)
+		b.observer.clusterChanged(cluster("m1", 10), true)
+		b.observer.clusterChanged(cluster("m2", 10), true)
 		b.see(scope)
-		b.clusterChanged(cluster("m3", 10), false)
+		b.observer.clusterChanged(cluster("m3", 10), false)
 		labeled := cluster("m1", 10)
 		labeled.Labels, labeled.Generation = map[string]string{"a": "b"}, 2
-		b.clusterChanged(labeled, false)
+		b.observer.clusterChanged(labeled, false)
 		if writes := b.settle(); len(writes) > 0 {
 			t.Errorf("%s: wrote %v", name, writes)
 		}
@@ -119,7 +119,7 @@ func TestRelease_AClusterThatWasNotObservedYetStays(t *testing.T) {
 		binding.SetLabels(labels)
 		binding.SetAnnotations(map[string]string{policyv1alpha1.AppliedPlacementAnnotation: "unparsable"})
 		b := newBench(t, binding, cluster("m1", 10))
-		b.clusterChanged(cluster("m2", 10), true)
+		b.observer.clusterChanged(cluster("m2", 10), true)
 		b.see(scope)
 		b.settle()
 		if got := b.see(scope).GetSpec().Clusters; len(got) != 2 {

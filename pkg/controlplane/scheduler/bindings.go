@@ -1,0 +1,139 @@
+package scheduler
+
+import (
+	"sync"
+
+	"k8s.io/utils/clock"
+
+	"github.com/karmada-toolkit/karmada/internal/status"
+	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+)
+
+// known is a binding with its scope.
+type known struct {
+	workv1alpha2.Binding
+	scope *scope
+	// owned is set for those that this scheduler schedules; others count as peers
+	// only.
+	owned bool
+}
+
+// lead is a binding of which a later version is stored than the informer reports.
+type lead struct {
+	written status.Written[workv1alpha2.Binding]
+	// reported is what the informer reported since; nil for nothing.
+	reported workv1alpha2.Binding
+}
+
+// bindings holds the bindings as the informers report them, or later versions that
+// the API server returned. They are shared and read-only.
+type bindings struct {
+	schedulerName string
+	clock         clock.PassiveClock
+	// written holds the versions that the last two writes of the scheduler made.
+	written *status.Memory[key, [2]string]
+
+	mu    sync.RWMutex
+	byKey map[key]known
+	leads map[key]*lead
+}
+
+func newBindings(schedulerName string, c clock.PassiveClock) *bindings {
+	return &bindings{
+		schedulerName: schedulerName, clock: c, written: status.NewMemory[key, [2]string](0),
+		byKey: map[key]known{}, leads: map[key]*lead{},
+	}
+}
+
+// observe stores a binding that the informer reports, unless a later version is
+// stored.
+func (b *bindings) observe(s *scope, binding workv1alpha2.Binding) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.store(keyOf(binding), s, binding)
+}
+
+// store is observe under the lock. It reports whether it stored the binding.
+func (b *bindings) store(k key, s *scope, binding workv1alpha2.Binding) bool {
+	if l := b.leads[k]; l != nil {
+		if latest, _ := l.written.Latest(binding, binding, b.clock.Now()); latest != binding {
+			l.reported = binding
+			return false
+		}
+		delete(b.leads, k)
+	}
+	b.byKey[k] = b.known(s, binding)
+	return true
+}
+
+func (b *bindings) known(s *scope, binding workv1alpha2.Binding) known {
+	return known{Binding: binding, scope: s, owned: owned(binding, b.schedulerName)}
+}
+
+// record stores a binding that the API server returned to a read or a write, unless
+// it is gone or a later version is stored. It returns the binding.
+func (b *bindings) record(s *scope, binding workv1alpha2.Binding) known {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	k, now := keyOf(binding), b.clock.Now()
+	recorded := b.known(s, binding)
+	have, ok := b.byKey[k]
+	if !ok || have.GetResourceVersion() == binding.GetResourceVersion() ||
+		have.GetUID() == binding.GetUID() && status.Newer(have.GetResourceVersion(), binding.GetResourceVersion()) {
+		return recorded
+	}
+	l := &lead{}
+	l.written.Record(binding, binding, now)
+	b.byKey[k], b.leads[k] = recorded, l
+	return recorded
+}
+
+// expire replaces the bindings that the informer still reports with an earlier
+// version a while after the write, as after a restore of etcd, and returns them.
+func (b *bindings) expire() []known {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var out []known
+	for k, l := range b.leads {
+		if l.reported != nil && b.store(k, b.byKey[k].scope, l.reported) {
+			out = append(out, b.byKey[k])
+		}
+	}
+	return out
+}
+
+// wrote records the version that a write of the scheduler made.
+func (b *bindings) wrote(k key, version string) {
+	b.written.Update(k, func(last [2]string, _ bool) ([2]string, bool) { return [2]string{last[1], version}, true })
+}
+
+// wroteVersion reports whether one of the last writes of the scheduler made the
+// version.
+func (b *bindings) wroteVersion(k key, version string) bool {
+	last, _ := b.written.Get(k)
+	return version != "" && (last[0] == version || last[1] == version)
+}
+
+func (b *bindings) remove(k key) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.byKey, k)
+	delete(b.leads, k)
+	b.written.Delete(k)
+}
+
+func (b *bindings) get(k key) (known, bool) {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	found, ok := b.byKey[k]
+	return found, ok
+}
+
+// each calls a function for every binding, also those of other schedulers.
+func (b *bindings) each(do func(key, known)) {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	for k, found := range b.byKey {
+		do(k, found)
+	}
+}

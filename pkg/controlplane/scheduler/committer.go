@@ -1,0 +1,160 @@
+package scheduler
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+	"k8s.io/utils/clock"
+
+	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/scheduler/core"
+)
+
+// committer writes decisions to bindings, and records events about them.
+type committer struct {
+	writer   *writer
+	recorder *recorder
+	assumed  *assumptions
+	clock    clock.PassiveClock
+	// quotas is set when bindings that a quota refused wait for the quota.
+	quotas bool
+}
+
+// commit writes what was decided about a binding.
+func (c *committer) commit(ctx context.Context, b known, d *core.Decision, failure error) (outcome, error) {
+	switch {
+	case failure == nil:
+		return c.succeed(ctx, b, d)
+	case core.ClassOf(failure) == core.NoClusterFit:
+		return c.clear(ctx, b, d, failure)
+	default:
+		return outcomeOf(failure), c.fail(ctx, b, d, string(core.ClassOf(failure)), failure.Error())
+	}
+}
+
+// succeed writes the targets and that all is well.
+func (c *committer) succeed(ctx context.Context, b known, d *core.Decision) (outcome, error) {
+	updated, changed, err := c.writer.targets(ctx, b, d.Clusters)
+	if err != nil {
+		return c.notWritten(ctx, b, d, err)
+	}
+	if changed {
+		c.assumed.record(keyOf(b), b.GetSpec(), b.GetSpec().Clusters, d.Clusters)
+	}
+	rescheduled := rescheduled(b)
+	renew := changed || rescheduled
+	news := changed || rescheduled && c.recorder.mode.All()
+	updated, err = c.writer.status(ctx, updated, func(status *workv1alpha2.ResourceBindingStatus) {
+		if c.setScheduled(status, metav1.ConditionTrue, workv1alpha2.BindingReasonSuccess, workv1alpha2.ScheduledSuccessMessage) {
+			renew, news = true, true
+		}
+		// The generation that the scheduler's own result has needs no second look.
+		status.SchedulerObservedGeneration = updated.GetGeneration()
+		if d.AffinityName != "" && d.AffinityName != status.SchedulerObservedAffinityName {
+			status.SchedulerObservedAffinityName, renew = d.AffinityName, true
+		}
+		if renew {
+			status.LastScheduledTime = &metav1.Time{Time: c.clock.Now()}
+		}
+	})
+	if err != nil {
+		return failed, err
+	}
+	if news {
+		c.recorder.termsFailed(updated, d)
+		c.recorder.scheduled(updated, d.Clusters)
+	}
+	return finished, nil
+}
+
+// notWritten records why the targets could not be written. A binding that a quota refused waits for the quota.
+func (c *committer) notWritten(ctx context.Context, b known, d *core.Decision, err error) (outcome, error) {
+	if gone(err) || apierrors.IsConflict(err) {
+		return failed, err
+	}
+	reason, message := workv1alpha2.BindingReasonSchedulerError, err.Error()
+	if denied, ok := quotaExceeded(err); ok {
+		reason, message = workv1alpha2.BindingReasonQuotaExceeded, denied
+		if c.quotas {
+			return parked, c.fail(ctx, b, d, reason, message)
+		}
+	}
+	return failed, errors.Join(err, c.fail(ctx, b, d, reason, message))
+}
+
+// rescheduled reports whether an explicit reschedule is pending: one that is not
+// older than the last scheduling. Both times are whole seconds.
+func rescheduled(b known) bool {
+	at, last := b.GetSpec().RescheduleTriggeredAt, b.GetStatus().LastScheduledTime
+	return at != nil && last != nil && !at.Time.Before(last.Time)
+}
+
+// clear takes all targets away and says that no cluster fits.
+func (c *committer) clear(ctx context.Context, b known, d *core.Decision, failure error) (outcome, error) {
+	reason := string(core.NoClusterFit)
+	updated, _, err := c.writer.targets(ctx, b, nil)
+	if err != nil {
+		if gone(err) || apierrors.IsConflict(err) {
+			return failed, err
+		}
+		message := utilerrors.NewAggregate([]error{failure, err}).Error()
+		return failed, errors.Join(err, c.fail(ctx, b, d, reason, message))
+	}
+	c.assumed.record(keyOf(b), b.GetSpec(), b.GetSpec().Clusters, nil)
+	return finished, c.fail(ctx, updated, d, reason, failure.Error())
+}
+
+// longestMessage is what the API takes as the message of a condition.
+const longestMessage = 32768
+
+// fail says why the binding is not scheduled, if that is not said already.
+func (c *committer) fail(ctx context.Context, b known, d *core.Decision, reason, message string) error {
+	if len(message) > longestMessage {
+		message = strings.ToValidUTF8(message[:longestMessage-len("…")], "") + "…"
+	}
+	news := false
+	b, err := c.writer.status(ctx, b, func(status *workv1alpha2.ResourceBindingStatus) {
+		news = c.setScheduled(status, metav1.ConditionFalse, reason, message)
+	})
+	if err == nil && news {
+		c.recorder.termsFailed(b, d)
+		c.recorder.notScheduled(b, message)
+	}
+	return err
+}
+
+// confirm records that the binding needs nothing.
+func (c *committer) confirm(ctx context.Context, b known) error {
+	_, err := c.writer.status(ctx, b, func(status *workv1alpha2.ResourceBindingStatus) {
+		status.SchedulerObservedGeneration = b.GetGeneration()
+	})
+	return err
+}
+
+// setScheduled sets the condition and reports whether it was different.
+func (c *committer) setScheduled(status *workv1alpha2.ResourceBindingStatus, is metav1.ConditionStatus, reason, message string) bool {
+	return meta.SetStatusCondition(&status.Conditions, metav1.Condition{
+		Type: workv1alpha2.Scheduled, Status: is, Reason: reason, Message: message, LastTransitionTime: metav1.Time{Time: c.clock.Now()},
+	})
+}
+
+// gone says whether an error means that there is nothing left to write to.
+func gone(err error) bool { return apierrors.IsNotFound(err) }
+
+// reasonQuotaExceeded is the reason with which admission refuses a result.
+const reasonQuotaExceeded metav1.StatusReason = "QuotaExceeded"
+
+// quotaExceeded returns the message of a write that a quota refused.
+func quotaExceeded(err error) (string, bool) {
+	var status apierrors.APIStatus
+	if errors.As(err, &status) && status.Status().Code == http.StatusForbidden && status.Status().Reason == reasonQuotaExceeded {
+		return status.Status().Message, true
+	}
+	return "", false
+}

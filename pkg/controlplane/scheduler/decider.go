@@ -1,0 +1,64 @@
+package scheduler
+
+import (
+	"context"
+
+	"k8s.io/utils/clock"
+
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/scheduler/core"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/scheduler/framework"
+)
+
+// Estimates returns what the accurate estimators of clusters answer about the
+// binding of a request. A cluster whose estimator fails is in the result with the
+// error; one without estimator is not in it.
+type Estimates func(ctx context.Context, request *core.Request, clusters []*framework.Cluster) map[string]core.Estimate
+
+// decider makes requests of bindings and has the core decide about them.
+type decider struct {
+	clusters *clusters
+	peers    *peers
+	assumed  *assumptions
+	profiles *profiles
+	// estimates is nil unless estimators are enabled.
+	estimates Estimates
+	clock     clock.PassiveClock
+	metrics   *metrics
+
+	emptyWorkloadPropagation bool
+	multiplePodTemplates     bool
+}
+
+func (d *decider) decide(ctx context.Context, b known) (core.Decision, error) {
+	snapshot := d.clusters.Snapshot()
+	watch := d.metrics.watch(d.clock)
+	request := &core.Request{
+		Binding: framework.Binding{
+			Namespace: b.GetNamespace(), Name: b.GetName(), Spec: b.GetSpec(), Status: b.GetStatus(), Peers: d.peers.of(b),
+		},
+		Profile:                  d.profiles.next(),
+		EmptyWorkloadPropagation: d.emptyWorkloadPropagation,
+		MultiplePodTemplates:     d.multiplePodTemplates,
+		Observe:                  watch.step,
+	}
+	if b.scope.Footprint {
+		request.Assumed = d.assumed.others(keyOf(b))
+	}
+	if d.estimates != nil && core.UsesRoom(b.GetSpec()) {
+		request.Estimates = d.estimates(ctx, request, estimated(snapshot))
+	}
+	decision, err := core.Schedule(snapshot, request)
+	watch.done(err)
+	return decision, err
+}
+
+// estimated returns the clusters whose estimators are called.
+func estimated(snapshot *framework.Snapshot) []*framework.Cluster {
+	out := make([]*framework.Cluster, 0, snapshot.Len())
+	for i := range snapshot.Len() {
+		if c := snapshot.At(i); !c.Terminating {
+			out = append(out, c.Cluster)
+		}
+	}
+	return out
+}

@@ -1,0 +1,241 @@
+package scheduler
+
+import (
+	"maps"
+
+	toolscache "k8s.io/client-go/tools/cache"
+
+	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
+	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/scheduler/core"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/scheduler/framework"
+)
+
+// observer keeps the facts about bindings and clusters as the informers report
+// them, and enqueues the bindings that a change may affect.
+type observer struct {
+	schedulerName string
+	clusters      *clusters
+	bindings      *bindings
+	assumed       *assumptions
+	needs         *needs
+	queue         *queue
+	metrics       *metrics
+	roomier       marks
+}
+
+// last returns the object of an event; that of a deletion may be in a tombstone.
+func last[T any](obj any) (T, bool) {
+	if tombstone, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {
+		obj = tombstone.Obj
+	}
+	t, ok := obj.(T)
+	return t, ok
+}
+
+// bindingHandler handles the events of the bindings of a scope.
+func (o *observer) bindingHandler(scope *scope) toolscache.ResourceEventHandler {
+	return toolscache.ResourceEventHandlerFuncs{
+		AddFunc: func(obj any) {
+			if b, ok := obj.(workv1alpha2.Binding); ok {
+				o.bindingChanged(scope, nil, b)
+			}
+		},
+		UpdateFunc: func(old, obj any) {
+			was, okWas := old.(workv1alpha2.Binding)
+			b, ok := obj.(workv1alpha2.Binding)
+			if ok && okWas {
+				o.bindingChanged(scope, was, b)
+			}
+		},
+		DeleteFunc: func(obj any) {
+			if b, ok := last[workv1alpha2.Binding](obj); ok {
+				o.bindings.remove(keyOf(b))
+				o.assumed.drop(keyOf(b))
+			}
+		},
+	}
+}
+
+// bindingChanged takes a binding; was is nil for one that is new.
+func (o *observer) bindingChanged(scope *scope, was, b workv1alpha2.Binding) {
+	k := keyOf(b)
+	o.bindings.observe(scope, b)
+	if !owned(b, o.schedulerName) {
+		o.assumed.drop(k)
+		if o.needs.mustRelease(b) {
+			o.push(scope, b, eventBindingUpdate)
+		}
+		return
+	}
+	if was != nil {
+		o.assumed.observe(k, was.GetStatus(), b.GetStatus())
+	}
+	switch {
+	case was == nil || !owned(was, o.schedulerName):
+		o.push(scope, b, eventBindingAdd)
+	case was.GetGeneration() != b.GetGeneration() && !o.bindings.wroteVersion(k, b.GetResourceVersion()):
+		o.push(scope, b, eventBindingUpdate)
+	}
+}
+
+func (o *observer) push(scope *scope, b workv1alpha2.Binding, event string) {
+	o.metrics.incoming.WithLabelValues(event).Inc()
+	o.queue.Push(keyOf(b), scope.priority(b))
+}
+
+// clusterHandler handles the events of clusters.
+func (o *observer) clusterHandler() toolscache.ResourceEventHandler {
+	return toolscache.ResourceEventHandlerDetailedFuncs{
+		AddFunc: func(obj any, initial bool) {
+			if c, ok := obj.(*clusterv1alpha1.Cluster); ok {
+				o.clusterChanged(c, initial)
+			}
+		},
+		UpdateFunc: func(_, obj any) {
+			if c, ok := obj.(*clusterv1alpha1.Cluster); ok {
+				o.clusterChanged(c, false)
+			}
+		},
+		DeleteFunc: func(obj any) {
+			if c, ok := last[*clusterv1alpha1.Cluster](obj); ok {
+				o.clusterGone(c.Name)
+			}
+		},
+	}
+}
+
+// clusterChanged takes a cluster and queues the bindings to which its change may
+// matter. The bindings are queued anyway when the scheduler starts.
+func (o *observer) clusterChanged(object *clusterv1alpha1.Cluster, initial bool) {
+	before, now := o.clusters.set(object)
+	if initial {
+		return
+	}
+	if now.Terminating && (before == nil || !before.Terminating) {
+		o.requeueTargeting(now.Name())
+	}
+	if before == nil || !maps.Equal(before.Object.Labels, object.Labels) || before.Object.Generation != object.Generation || before.Terminating != now.Terminating {
+		o.requeue(before, now, func(workv1alpha2.Binding) bool { return true })
+		o.roomier.add(now)
+		o.wake()
+		return
+	}
+	if !now.SameAPIs(before) {
+		o.requeue(before, now, func(b workv1alpha2.Binding) bool {
+			r := &b.GetSpec().Resource
+			return now.HasAPI(r.APIVersion, r.Kind) != before.HasAPI(r.APIVersion, r.Kind)
+		})
+	}
+	if now.Capacity.Roomier(before.Capacity) {
+		o.roomier.add(now)
+	}
+}
+
+// requeue queues the bindings that a cluster, as it was or as it is, concerns and
+// that a change of a cluster can make due.
+func (o *observer) requeue(before, now *framework.Cluster, concerned func(workv1alpha2.Binding) bool) {
+	ladder := o.needs.ladder()
+	var found []known
+	o.bindings.each(func(_ key, b known) {
+		if b.owned && core.Reacts(b, ladder) && concerned(b) && (before != nil && core.Affected(b, before) || core.Affected(b, now)) {
+			found = append(found, b)
+		}
+	})
+	for _, b := range found {
+		o.push(b.scope, b, eventCluster)
+	}
+}
+
+// clusterGone removes a cluster from the facts and enqueues what still targets it.
+func (o *observer) clusterGone(name string) {
+	o.clusters.remove(name)
+	o.requeueTargeting(name)
+}
+
+// requeueTargeting enqueues the bindings that have the cluster as a target, also
+// those that no policy claims and those whose affinity does not select it.
+func (o *observer) requeueTargeting(cluster string) {
+	var found []known
+	o.bindings.each(func(_ key, b known) {
+		if b.GetSpec().TargetContains(cluster) && assigned(b, o.schedulerName) {
+			found = append(found, b)
+		}
+	})
+	for _, b := range found {
+		o.push(b.scope, b, eventCluster)
+	}
+}
+
+// wake moves the bindings that lacked room and that one of the roomier clusters
+// concerns back into the queue.
+func (o *observer) wake() {
+	roomier := o.roomier.take()
+	if len(roomier) == 0 {
+		return
+	}
+	// Also those that are being scheduled: they may be about to wait for this room.
+	o.queue.Recheck(func(k key) bool {
+		b, ok := o.bindings.get(k)
+		if !ok {
+			return true
+		}
+		for _, c := range roomier {
+			if core.AffectedByAnyTerm(b, c) {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// sweep enqueues the bindings that more room or time may affect.
+func (o *observer) sweep() {
+	o.wake()
+	for _, b := range o.bindings.expire() {
+		if b.owned || o.needs.mustRelease(b) {
+			o.push(b.scope, b, eventBindingUpdate)
+		}
+	}
+	o.assumed.sweep()
+}
+
+// quotaHandler handles the events of quotas. One that leaves more room wakes the
+// bindings of its namespace.
+func (o *observer) quotaHandler() toolscache.ResourceEventHandler {
+	wake := func(namespace string) {
+		o.queue.Recheck(func(k key) bool { return k.Namespace == namespace })
+	}
+	return toolscache.ResourceEventHandlerFuncs{
+		UpdateFunc: func(old, obj any) {
+			before, ok1 := old.(*policyv1alpha1.FederatedResourceQuota)
+			after, ok2 := obj.(*policyv1alpha1.FederatedResourceQuota)
+			if ok1 && ok2 && leavesMore(before, after) {
+				wake(after.Namespace)
+			}
+		},
+		DeleteFunc: func(obj any) {
+			if q, ok := last[*policyv1alpha1.FederatedResourceQuota](obj); ok {
+				wake(q.Namespace)
+			}
+		},
+	}
+}
+
+// leavesMore reports whether there is more left of some resource than before.
+func leavesMore(before, after *policyv1alpha1.FederatedResourceQuota) bool {
+	for name, had := range before.Spec.Overall {
+		now, limited := after.Spec.Overall[name]
+		if !limited {
+			return true
+		}
+		left, was := now.DeepCopy(), had.DeepCopy()
+		left.Sub(after.Status.OverallUsed[name])
+		was.Sub(before.Status.OverallUsed[name])
+		if left.Cmp(was) > 0 {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,53 @@
+package scheduler
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/record"
+
+	"github.com/karmada-toolkit/karmada/internal/events"
+	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/scheduler/core"
+)
+
+// The reasons of events.
+const (
+	reasonSucceed = "ScheduleBindingSucceed"
+	reasonFailed  = "ScheduleBindingFailed"
+)
+
+// recorder records events about bindings.
+type recorder struct {
+	events record.EventRecorder
+	mode   events.Mode
+}
+
+// scheduled records the targets on the template and, if every success is
+// recorded, on the binding.
+func (r *recorder) scheduled(b known, targets []workv1alpha2.TargetCluster) {
+	message := workv1alpha2.ScheduledSuccessMessage + " Result" + b.scope.ResultSeparator + resultOf(targets)
+	r.events.Event(templateOf(b), corev1.EventTypeNormal, reasonSucceed, message)
+	if r.mode.All() {
+		r.events.Event(b.scope.referenceTo(b), corev1.EventTypeNormal, reasonSucceed, message)
+	}
+}
+
+// notScheduled records why the binding could not be scheduled.
+func (r *recorder) notScheduled(b known, message string) {
+	r.events.Event(b.scope.referenceTo(b), corev1.EventTypeWarning, reasonFailed, message)
+	r.events.Event(templateOf(b), corev1.EventTypeWarning, reasonFailed, message)
+}
+
+// termsFailed records which affinity terms could not be used.
+func (r *recorder) termsFailed(b known, d *core.Decision) {
+	for _, f := range d.Failed {
+		r.notScheduled(b, fmt.Sprintf("failed to schedule %s(%s) with clusterAffiliates index(%d): %s", b.scope.Kind, keyOf(b), f.Index, f.Err))
+	}
+}
+
+// deleting records that a binding which is being deleted is skipped.
+func (r *recorder) deleting(b known) {
+	r.events.Event(b.scope.referenceTo(b), corev1.EventTypeWarning, reasonFailed,
+		fmt.Sprintf("skip schedule deleting %s: %s", b.scope.lowerKind(), keyOf(b)))
+}

@@ -1,0 +1,184 @@
+package scheduler
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
+	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/scheduler/core"
+)
+
+// attempts limits the writes of one binding that conflict with those of others.
+const attempts = 5
+
+// writer writes bindings, and records what the API server returns.
+type writer struct {
+	client   client.Client
+	live     client.Reader
+	bindings *bindings
+}
+
+// refresh reads the binding from the API server.
+func (w *writer) refresh(ctx context.Context, b known) (known, error) {
+	fresh := b.scope.New()
+	if err := w.live.Get(ctx, types.NamespacedName{Namespace: b.GetNamespace(), Name: b.GetName()}, fresh); err != nil {
+		return b, fmt.Errorf("reading %s: %w", core.Ref(b), err)
+	}
+	return w.bindings.record(b.scope, fresh), nil
+}
+
+// removeTargets removes clusters from the targets, and changes nothing else.
+func (w *writer) removeTargets(ctx context.Context, b known, clusters []string) error {
+	left := slices.DeleteFunc(slices.Clone(b.GetSpec().Clusters), func(t workv1alpha2.TargetCluster) bool {
+		return slices.Contains(clusters, t.Name)
+	})
+	body := map[string]any{
+		"metadata": map[string]any{"resourceVersion": b.GetResourceVersion()},
+		"spec":     targetsPatch(left),
+	}
+	_, err := w.patch(ctx, w.client, b, body, true)
+	return err
+}
+
+// targetsPatch returns the part of a patch that sets the targets.
+func targetsPatch(targets []workv1alpha2.TargetCluster) map[string]any {
+	if len(targets) == 0 {
+		return map[string]any{"clusters": nil}
+	}
+	return map[string]any{"clusters": targets}
+}
+
+// targets writes the targets and the placement that they come from, if they
+// are not there already, to this version of the binding. It reports whether the
+// targets are others than before.
+func (w *writer) targets(ctx context.Context, b known, targets []workv1alpha2.TargetCluster) (known, bool, error) {
+	applied, err := json.Marshal(b.GetSpec().Placement)
+	if err != nil {
+		return b, false, fmt.Errorf("encoding the placement of %s: %w", core.Ref(b), err)
+	}
+	metadata := map[string]any{"resourceVersion": b.GetResourceVersion()}
+	body := map[string]any{"metadata": metadata}
+	write := false
+	if b.GetAnnotations()[policyv1alpha1.AppliedPlacementAnnotation] != string(applied) {
+		metadata["annotations"] = map[string]string{policyv1alpha1.AppliedPlacementAnnotation: string(applied)}
+		write = true
+	}
+	changed := !sameTargets(b.GetSpec().Clusters, targets)
+	if changed {
+		body["spec"] = targetsPatch(targets)
+		write = true
+	}
+	if !write {
+		return b, false, nil
+	}
+	updated, err := w.patch(ctx, w.client, b, body, true)
+	return updated, changed, err
+}
+
+// sameTargets compares targets whatever their order.
+func sameTargets(a, b []workv1alpha2.TargetCluster) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	if slices.EqualFunc(a, b, sameTarget) {
+		return true
+	}
+	byName := make(map[string]*workv1alpha2.TargetCluster, len(a))
+	for i := range a {
+		byName[a[i].Name] = &a[i]
+	}
+	return len(byName) == len(a) && !slices.ContainsFunc(b, func(t workv1alpha2.TargetCluster) bool {
+		before := byName[t.Name]
+		return before == nil || !sameTarget(*before, t)
+	})
+}
+
+func sameTarget(a, b workv1alpha2.TargetCluster) bool {
+	return a.Name == b.Name && a.Replicas == b.Replicas && slices.Equal(a.Components, b.Components)
+}
+
+// patcher is the client for an object or for its status.
+type patcher interface {
+	Patch(ctx context.Context, obj client.Object, patch client.Patch, opts ...client.PatchOption) error
+}
+
+// statusPatcher is the client for the status of an object.
+type statusPatcher struct{ client.SubResourceWriter }
+
+// Patch implements patcher.
+func (p statusPatcher) Patch(ctx context.Context, obj client.Object, patch client.Patch, _ ...client.PatchOption) error {
+	return p.SubResourceWriter.Patch(ctx, obj, patch)
+}
+
+// patch sends a merge patch and records the result. With own, the informer's event
+// of the result does not enqueue the binding.
+func (w *writer) patch(ctx context.Context, to patcher, b known, body map[string]any, own bool) (known, error) {
+	data, err := json.Marshal(body)
+	if err != nil {
+		return b, fmt.Errorf("encoding the patch of %s: %w", core.Ref(b), err)
+	}
+	updated := b.scope.New()
+	updated.SetNamespace(b.GetNamespace())
+	updated.SetName(b.GetName())
+	if err := to.Patch(ctx, updated, client.RawPatch(types.MergePatchType, data)); err != nil {
+		return b, err
+	}
+	if own {
+		w.bindings.wrote(keyOf(updated), updated.GetResourceVersion())
+	}
+	return w.bindings.record(b.scope, updated), nil
+}
+
+// status changes the status, with one patch of what differs, or none. If
+// others write the binding meanwhile it starts again from what they wrote: the
+// conditions are a list that is not the scheduler's alone.
+func (w *writer) status(ctx context.Context, b known, change func(*workv1alpha2.ResourceBindingStatus)) (known, error) {
+	var err error
+	for attempt := range attempts {
+		status := b.GetStatus().DeepCopy()
+		change(status)
+		diff := statusDiff(b.GetStatus(), status)
+		if len(diff) == 0 {
+			return b, nil
+		}
+		body := map[string]any{"metadata": map[string]any{"resourceVersion": b.GetResourceVersion()}, "status": diff}
+		var updated known
+		// What was decided on another version is to be decided again.
+		updated, err = w.patch(ctx, statusPatcher{w.client.Status()}, b, body, attempt == 0)
+		if !apierrors.IsConflict(err) {
+			return updated, err
+		}
+		fresh, failure := w.refresh(ctx, b)
+		if failure != nil {
+			return b, failure
+		}
+		b = fresh
+	}
+	return b, err
+}
+
+// statusDiff returns the fields of the scheduler that differ.
+func statusDiff(before, after *workv1alpha2.ResourceBindingStatus) map[string]any {
+	diff := map[string]any{}
+	if !equality.Semantic.DeepEqual(before.Conditions, after.Conditions) {
+		diff["conditions"] = after.Conditions
+	}
+	if before.SchedulerObservedGeneration != after.SchedulerObservedGeneration {
+		diff["schedulerObservedGeneration"] = after.SchedulerObservedGeneration
+	}
+	if before.SchedulerObservedAffinityName != after.SchedulerObservedAffinityName {
+		diff["schedulerObservingAffinityName"] = after.SchedulerObservedAffinityName
+	}
+	if !before.LastScheduledTime.Equal(after.LastScheduledTime) {
+		diff["lastScheduledTime"] = after.LastScheduledTime
+	}
+	return diff
+}
