@@ -22,6 +22,8 @@ GOBUILD := go build -ldflags '$(LDFLAGS)'
 GCFLAGS := all=-l
 TOOL    := go tool -modfile=go.tools.mod
 LINT    := go tool -modfile=go.lint.mod golangci-lint
+# Nothing needs cgo but the race detector, and without it all targets share compiled packages.
+export CGO_ENABLED := 0
 
 .PHONY: help
 help: ## Show this help
@@ -30,19 +32,18 @@ help: ## Show this help
 .PHONY: cli
 cli: ## Build karmadactl and kubectl-karmada into bin/
 	@mkdir -p $(BIN)
-	CGO_ENABLED=0 $(GOBUILD) -gcflags '$(GCFLAGS)' -o $(BIN)/ ./cmd/karmadactl ./cmd/kubectl-karmada
+	$(GOBUILD) -gcflags '$(GCFLAGS)' -o $(BIN)/ ./cmd/karmadactl ./cmd/kubectl-karmada
 
 .PHONY: build
 build: cli ## Build karmadactl, kubectl-karmada, karmada and kubelite into bin/
-	CGO_ENABLED=0 $(GOBUILD) -o $(BIN)/ ./cmd/karmada
-	$(GOBUILD) -o $(BIN)/ ./cmd/kubelite
+	$(GOBUILD) -o $(BIN)/ ./cmd/karmada ./cmd/kubelite
 
 .PHONY: demo
 demo: build ## Start a federation of two members, propagate nginx, show it, leave it running
 	hack/demo.sh
 
 .PHONY: test
-test: ## Run every test: unit, contract, conformance, integration, end-to-end; no Docker
+test: ## Run every test: unit, contract, conformance, integration, end-to-end; no Docker; RERUN=1 also what passed unchanged
 	hack/test.sh
 
 .PHONY: e2e-kind

@@ -27,7 +27,7 @@ GOMAXPROCS=1 go test -run '^$' -bench . -benchmem -benchtime 1s \
 	grep -E '^(Benchmark|pkg:)'
 
 headline "the command line"
-ls -l bin/kubectl-karmada | awk '{printf "kubectl-karmada: %.1f MB\n", $5 / 1e6}'
+stat -c %s bin/kubectl-karmada | awk '{printf "kubectl-karmada: %.1f MB\n", $1 / 1e6}'
 for _ in 1 2 3; do
 	from=$(date +%s.%N)
 	bin/kubectl-karmada --help >/dev/null

@@ -32,7 +32,15 @@ for cluster in "${clusters[@]}"; do
 	fi
 done
 kubeconfig=$(mktemp)
-trap 'for c in "${clusters[@]}"; do kind delete cluster --name "$c" --kubeconfig "$kubeconfig" >/dev/null 2>&1 || true; done; rm -f "$kubeconfig"' EXIT
+# shellcheck disable=SC2317 # the trap calls it
+cleanup() {
+	local cluster
+	for cluster in "${clusters[@]}"; do
+		kind delete cluster --name "$cluster" --kubeconfig "$kubeconfig" >/dev/null 2>&1 || true
+	done
+	rm -f "$kubeconfig"
+}
+trap cleanup EXIT
 
 echo "nodes: ${KIND_NODE_IMAGE:-the default of $(kind version)}"
 export E2E_PULL=${E2E_PULL-1} E2E_CUT=${E2E_CUT-2m} E2E_BIN=$PWD/bin E2E_IMAGE=$PWD/_output/karmada.tar E2E_LOGS=$PWD/_output/e2e-kind-logs

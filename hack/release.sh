@@ -24,7 +24,7 @@ for platform in $platforms; do
 	os=${platform%/*} arch=${platform#*/}
 	from=$SECONDS
 	mkdir -p "$work/$os-$arch"
-	CGO_ENABLED=0 GOOS=$os GOARCH=$arch go build -gcflags "${GCFLAGS:-all=-l}" -ldflags "${LDFLAGS:--s -w}" \
+	CGO_ENABLED=0 GOOS=$os GOARCH=$arch go build -gcflags "${GCFLAGS-all=-l}" -ldflags "${LDFLAGS:--s -w}" \
 		-o "$work/$os-$arch/" ./cmd/karmadactl ./cmd/kubectl-karmada
 	echo "$os/$arch: $((SECONDS - from)) s"
 done
@@ -33,4 +33,4 @@ go run ./hack/release -programs "$work" -out "$out" -version "$version" -url "$u
 if [[ -z "${SIGNING_KEY:-}" ]]; then
 	echo "the checksums are NOT SIGNED: set SIGNING_KEY for a release that others get; see docs/release.md" >&2
 fi
-ls -l "$out" | awk 'NR > 1 {printf "%8.1f MB  %s\n", $5 / 1e6, $NF}'
+(cd "$out" && stat -c '%s %n' ./*) | awk '{printf "%8.1f MB  %s\n", $1 / 1e6, substr($2, 3)}'

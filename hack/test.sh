@@ -1,55 +1,178 @@
 #!/usr/bin/env bash
-# Runs every test and says what ran. Needs Go and nothing else.
+# Runs every test and reports what ran. Needs Go and nothing else.
 #
-# The pure packages run under the race detector; what links Kubernetes' servers,
-# or starts them, runs without it: it would take longer than everything else
-# together.
+# Nothing but the race detector needs cgo: without it the programs and the tests share
+# every compiled package. The stages run in lanes beside one another, because those with
+# clusters mostly wait; unit tests, which mostly compile, give way to them.
+#
+# A stage with clusters is skipped when it passed before with the same programs, tests,
+# data, environment and toolchain. Never in CI.
+#
+#   CI=1        run every stage
+#   RERUN=1     the same
+#   RUN=REGEXP  only stages whose name matches
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 started=$SECONDS
-failed=()
+root=$PWD
+work=$root/_output/test
+bin=$work/bin
+passed=$root/_output/passed
+rm -rf "$work/logs"
+mkdir -p "$work/logs" "$work/tests" "$bin" "$passed"
+export CGO_ENABLED=0 KARMADA_TEST_BIN_DIR=$bin GCFLAGS=
 
+# stage runs a command, prints what it printed when it has ended, and records a failure.
 stage() {
-	local name=$1 from=$SECONDS
+	local name=$1 log=$work/logs/${1//[^a-zA-Z0-9]/-} from=$SECONDS
 	shift
-	echo "==> $name"
-	if ! "$@"; then
-		failed+=("$name")
-	fi
-	echo "==> $name: $((SECONDS - from)) s"
+	[[ $name =~ ${RUN:-.} ]] || return 0
+	echo "--> $name"
+	"$@" >"$log" 2>&1 || echo "$name" >>"$work/logs/failed"
+	{
+		flock 9
+		echo "==> $name"
+		cat "$log"
+		echo "==> $name: $((SECONDS - from)) s"
+	} 9>"$work/logs/lock"
 }
 
-mapfile -t all < <(go list ./...)
-unit=() servers=()
-for pkg in "${all[@]}"; do
+# once is a stage that is skipped when it has passed with the same inputs: the programs, and
+# the files and NAME=VALUE settings before "--".
+once() {
+	local name=$1 inputs=() hash=""
+	shift
+	while [[ $1 != -- ]]; do
+		inputs+=("$1")
+		shift
+	done
+	shift
+	[[ $name =~ ${RUN:-.} ]] || return 0
+	local record=$passed/${name//[^a-zA-Z0-9]/-}
+	if [[ -z ${CI:-} ]]; then
+		hash=$(fingerprint "${inputs[@]}")
+		if [[ -z ${RERUN:-} && -f $record && $(<"$record") == "$hash" ]]; then
+			echo "==> $name: SKIPPED, it passed with the same programs, tests, data, environment and toolchain (RERUN=1 runs it)"
+			return
+		fi
+	fi
+	rm -f "$record"
+	stage "$name" "$@"
+	if [[ -n $hash ]] && ! grep -qsxF "$name" "$work/logs/failed"; then
+		echo "$hash" >"$record"
+	fi
+}
+
+# fingerprint hashes what a stage with clusters depends on.
+fingerprint() {
+	{
+		printf '%s\n' "$@"
+		go version
+		uname -srvm
+		env | grep -E '^(E2E_|GO|PATH=)' | sort
+		for input in "$@"; do
+			[[ ! -f $input ]] || sha256sum "$input"
+		done
+		sha256sum "$bin"/*
+		{
+			git ls-files -coz --exclude-standard -- ':!*.md' ':!*.go'
+			git ls-files -coz --exclude-standard -- test hack docs/examples
+		} | sort -zu | xargs -0 sha256sum
+	} 2>/dev/null | sha256sum
+}
+
+# integration runs the compiled tests of a package in its directory, as "go test" does, and
+# prints what they printed if they fail.
+integration() {
+	local from=$SECONDS out
+	if out=$(cd "$1" && "$work/tests/${1##*/}.test" -test.timeout=10m 2>&1); then
+		echo "ok    $1  $((SECONDS - from)) s"
+	else
+		echo "$out"
+		echo "FAIL  $1  $((SECONDS - from)) s"
+		return 1
+	fi
+}
+
+# all_integration runs two packages at a time.
+all_integration() {
+	printf '%s\n' "${integration[@]}" | xargs -P 2 -I {} bash -c 'integration {}'
+}
+
+# e2e runs the end-to-end tests: the number of members in Pull mode, the directory of logs, flags.
+e2e() {
+	(cd test/e2e && E2E_PULL=$1 E2E_BIN=$bin E2E_LOGS=$root/_output/$2 "$work/tests/e2e.test" -test.timeout=30m -test.v "${@:3}")
+}
+
+# compile builds the programs and the tests that start clusters. The programs carry no
+# version: the same sources are the same bytes.
+compile() {
+	go build -buildvcs=false -ldflags '-s -w' -o "$bin/" ./cmd/... &&
+		go test -c -vet=off -o "$work/tests/" ./test/e2e &&
+		go test -c -vet=off -tags integration -o "$work/tests/" "${integration[@]}"
+}
+
+# Tests that link an API server run without the race detector, which would compile and
+# link it once more. Those of a package that starts one come with the clusters.
+unit=() linked=() servers=()
+while read -r pkg deps; do
+	pkg=${pkg%.test}
 	case "$pkg" in
-	*/internal/kubelite | */internal/kubelite/* | */internal/testenv* | */cmd/kubelite) servers+=("$pkg") ;;
-	*/test/e2e | */test/integration* | */test/bench*) ;;
-	*) unit+=("$pkg") ;;
+	*/internal/kubelite | */internal/kubelite/* | */internal/testenv*) servers+=("$pkg") ;;
+	*/test/e2e | */test/release) ;;
+	*) if [[ " $deps" == *" k8s.io/apiserver/pkg/server "* ]]; then linked+=("$pkg"); else unit+=("$pkg"); fi ;;
 	esac
-done
-
-stage "programs" make --no-print-directory build
-bin=$PWD/bin
-export KARMADA_TEST_BIN_DIR=$bin
-if command -v gcc >/dev/null; then
-	stage "unit, contract, conformance (race detector on)" go test -race "${unit[@]}"
-else
-	echo "gcc is missing: the race detector is off"
-	stage "unit, contract, conformance" go test "${unit[@]}"
-fi
+done < <(go list -test -f '{{if and (eq .Name "main") (not .ForTest)}}{{.ImportPath}} {{range .Deps}}{{.}} {{end}}{{end}}' ./... | grep '^[^ ]*\.test ')
 mapfile -t integration < <(git grep -l '^//go:build integration' -- '*_test.go' | xargs -n1 dirname | sort -u | sed 's#^#./#')
-stage "kstatus" go test -modfile=go.kstatus.mod -tags kstatus ./pkg/controlplane/conditions/testdata/kstatus
-stage "kubelite" go test "${servers[@]}"
-stage "integration, against real API servers" go test -count=1 -tags integration "${integration[@]}"
-stage "end to end" env E2E_BIN="$bin" E2E_LOGS="$PWD/_output/e2e-logs" go test -count=1 -timeout 30m -v ./test/e2e
-stage "end to end, members in Pull mode" env E2E_PULL=2 E2E_BIN="$bin" E2E_LOGS="$PWD/_output/e2e-pull-logs" go test -count=1 -timeout 30m -v -skip '^Test(Pull|Register)$' ./test/e2e
+race=(env CGO_ENABLED=1 go test -vet=off -race)
+if ! command -v gcc >/dev/null; then
+	echo "gcc is missing: the race detector is off"
+	race=(go test -vet=off)
+fi
+export -f integration
+export work
 
-echo
-if ((${#failed[@]})); then
-	printf 'FAILED after %d s:\n' $((SECONDS - started))
-	printf '  %s\n' "${failed[@]}"
+RUN='' stage "programs" compile
+if [[ -s $work/logs/failed ]]; then
 	exit 1
 fi
-printf 'passed: everything, in %d s\n' $((SECONDS - started))
+
+lane_unit() {
+	renice -n 10 -p "$BASHPID" >/dev/null
+	stage "unit, contract (race detector on)" "${race[@]}" "${unit[@]}"
+	stage "unit, conformance (what links an API server)" go test -vet=off "${linked[@]}"
+	stage "kstatus" go test -modfile=go.kstatus.mod -tags kstatus ./pkg/controlplane/conditions/testdata/kstatus
+}
+
+lane_push() {
+	once "end to end" "$work/tests/e2e.test" -- e2e 0 e2e-logs -test.skip '^Test(Pull|Register)$'
+	once "end to end, agents" "$work/tests/e2e.test" -- e2e 0 e2e-agent-logs -test.run '^Test(Pull|Register)$'
+}
+
+lane_pull() {
+	once "end to end, members in Pull mode" "$work/tests/e2e.test" -- e2e 2 e2e-pull-logs -test.skip '^Test(Pull|Register)$'
+	once "release" -- go test -vet=off -count=1 ./test/release
+	stage "kubelite" go test -vet=off "${servers[@]}"
+	once "integration, against real API servers" "$work/tests/"*.test -- all_integration
+}
+
+lanes=()
+trap 'trap - INT TERM; kill -- "${lanes[@]/#/-}" 2>/dev/null; exit 130' INT TERM
+set -m
+for lane in lane_push lane_pull lane_unit; do
+	"$lane" &
+	lanes+=($!)
+done
+set +m
+for lane in "${lanes[@]}"; do
+	wait "$lane" || echo "a lane of stages ended early" >>"$work/logs/failed"
+done
+
+echo
+if [[ -s $work/logs/failed ]]; then
+	echo "FAILED after $((SECONDS - started)) s:"
+	sed 's/^/  /' "$work/logs/failed"
+	exit 1
+fi
+echo "passed: ${RUN:-everything}, in $((SECONDS - started)) s"
