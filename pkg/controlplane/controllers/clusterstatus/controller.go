@@ -1,15 +1,14 @@
-// Package clusterstatus finds out how member clusters are and writes it into
-// their Cluster: readiness first, as soon as it is known, then what they serve
-// and how much room they have. Every cluster is looked at by a goroutine of its
-// own, so a slow one delays nobody else. It runs in the control plane for
-// clusters that are pushed to, and in the agent of a cluster that pulls.
+// Package clusterstatus collects the status of member clusters and writes it into
+// their Cluster: whether they are ready, the APIs that they serve, and their
+// resources. Every cluster has its own goroutine, so that a slow one does not delay
+// the others. The controller runs in the control plane for clusters with sync mode
+// Push, and in the agent of a cluster with sync mode Pull.
 package clusterstatus
 
 import (
 	"context"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -21,42 +20,42 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	"github.com/karmada-toolkit/karmada/internal/status"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/member/access"
 )
 
-// Name is that of the controller.
+// Name is the name of the controller.
 const Name = "cluster-status-controller"
 
-// Members opens clusters.
+// Members returns the clients of clusters.
 type Members interface {
 	Member(ctx context.Context, cluster *clusterv1alpha1.Cluster) (*access.Member, error)
 }
 
-// Deps is what the controller needs.
+// Deps are the dependencies and options of the controller.
 type Deps struct {
 	Members Members
-	// Select says which clusters are looked at. Default: those with sync mode Push
-	// and a Secret.
+	// Select reports whether the status of a cluster is collected. Default: it is for
+	// those with sync mode Push and a Secret.
 	Select func(*clusterv1alpha1.Cluster) bool
-	// Frequency is the time between looks at a healthy cluster. Default 10 s.
+	// Frequency is the time between two collections from a healthy cluster. Default: 10 s.
 	Frequency time.Duration
-	// SuccessThreshold and FailureThreshold are how long a cluster must be seen
-	// well or ill before its Ready condition changes. Default 30 s.
+	// SuccessThreshold and FailureThreshold are how long the probes of a cluster must
+	// succeed or fail before its Ready condition changes. Default: 30 s.
 	SuccessThreshold, FailureThreshold time.Duration
-	// Resources has nodes and pods added up.
+	// Resources enables the summaries of nodes and pods.
 	Resources bool
-	// Modeling has nodes counted by grade too, for clusters with resource models.
+	// Modeling enables counting nodes by grade, for clusters with resource models.
 	Modeling bool
-	// ProbeTimeout bounds the wait for an answer about health. Default 3 s.
+	// ProbeTimeout limits a probe. Default: 3 s.
 	ProbeTimeout time.Duration
-	// Timeout bounds the other requests. Default access.Timeout.
+	// Timeout limits the other requests. Default: access.Timeout.
 	Timeout time.Duration
-	// Healthy is told when a cluster was seen to be healthy. An agent starts to
-	// renew its lease then. Optional.
+	// Healthy is called when a probe succeeded: an agent starts to renew its lease
+	// then. Optional.
 	Healthy func(cluster *clusterv1alpha1.Cluster)
-	// Conditions returns more conditions to write into the status of a cluster, as
-	// they are now. Optional.
+	// Conditions returns more conditions for the status of a cluster. Optional.
 	Conditions func(cluster *clusterv1alpha1.Cluster) []metav1.Condition
 	// Clock defaults to the real one.
 	Clock clock.Clock
@@ -92,45 +91,43 @@ func (d *Deps) complete() {
 	}
 }
 
-// Controller has a collector for each cluster.
-type Controller struct {
+// controller runs a collector for each cluster.
+type controller struct {
 	deps    Deps
 	client  client.Client
-	live    client.Reader
-	metrics *metrics
+	writer  *status.Writer[*clusterv1alpha1.Cluster, *clusterv1alpha1.ClusterStatus]
+	metrics *clusterMetrics
 
 	mu         sync.Mutex
 	collectors map[string]*collector
 	done       sync.WaitGroup
-
-	// mayNotPatch says that the control plane refused to have a status patched.
-	mayNotPatch atomic.Bool
 }
 
-// New returns a controller.
-func New(c client.Client, live client.Reader, d Deps) (*Controller, error) {
+func newController(c client.Client, live client.Reader, d Deps) *controller {
 	d.complete()
-	m, err := newMetrics(d.Metrics)
-	if err != nil {
-		return nil, err
-	}
-	return &Controller{deps: d, client: c, live: live, metrics: m, collectors: map[string]*collector{}}, nil
+	writer := status.NewWriter(status.Options[*clusterv1alpha1.Cluster, *clusterv1alpha1.ClusterStatus]{
+		Kind:              "cluster",
+		New:               func(*clusterv1alpha1.Cluster) *clusterv1alpha1.Cluster { return &clusterv1alpha1.Cluster{} },
+		Get:               func(c *clusterv1alpha1.Cluster) *clusterv1alpha1.ClusterStatus { return &c.Status },
+		Set:               func(c *clusterv1alpha1.Cluster, s *clusterv1alpha1.ClusterStatus) { c.Status = *s },
+		SharedConditions:  true,
+		UpdateIfForbidden: true,
+		Client:            c, Live: live, Clock: d.Clock,
+	})
+	return &controller{deps: d, client: c, writer: writer, metrics: newMetrics(d.Metrics), collectors: map[string]*collector{}}
 }
 
-// Setup adds the controller to the manager. It works while the manager leads.
+// Setup adds the controller to the manager. It runs while the manager is the leader.
 func Setup(_ context.Context, mgr manager.Manager, d Deps) error {
-	c, err := New(mgr.GetClient(), mgr.GetAPIReader(), d)
-	if err != nil {
-		return err
-	}
+	c := newController(mgr.GetClient(), mgr.GetAPIReader(), d)
 	if err := mgr.Add(manager.RunnableFunc(func(ctx context.Context) error { return c.run(ctx, mgr.GetCache()) })); err != nil {
 		return fmt.Errorf("adding the %s: %w", Name, err)
 	}
 	return nil
 }
 
-// run serves until ctx ends.
-func (c *Controller) run(ctx context.Context, informers cache.Informers) error {
+// run runs the collectors until ctx is done.
+func (c *controller) run(ctx context.Context, informers cache.Informers) error {
 	clusters, err := informers.GetInformer(ctx, &clusterv1alpha1.Cluster{})
 	if err != nil {
 		return fmt.Errorf("watching clusters: %w", err)
@@ -162,8 +159,8 @@ func (c *Controller) run(ctx context.Context, informers cache.Informers) error {
 	return nil
 }
 
-// changed starts, stops or hurries the collector of a cluster.
-func (c *Controller) changed(ctx context.Context, old, obj any) {
+// changed starts, stops or triggers the collector of a cluster.
+func (c *controller) changed(ctx context.Context, old, obj any) {
 	cluster, ok := obj.(*clusterv1alpha1.Cluster)
 	if !ok {
 		return
@@ -177,7 +174,7 @@ func (c *Controller) changed(ctx context.Context, old, obj any) {
 	if have := c.collectors[cluster.Name]; have != nil {
 		before, ok := old.(*clusterv1alpha1.Cluster)
 		if !ok || before.Generation != cluster.Generation || before.UID != cluster.UID || len(before.Finalizers) != len(cluster.Finalizers) {
-			have.hurry()
+			have.trigger.fire()
 		}
 		return
 	}
@@ -187,7 +184,7 @@ func (c *Controller) changed(ctx context.Context, old, obj any) {
 	c.done.Go(func() { col.run(own) })
 }
 
-func (c *Controller) stop(name string) {
+func (c *controller) stop(name string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if col := c.collectors[name]; col != nil {

@@ -26,18 +26,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/karmada-toolkit/karmada/internal/kube"
+	"github.com/karmada-toolkit/karmada/internal/status"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/member/access"
 	"github.com/karmada-toolkit/karmada/pkg/member/access/accesstest"
 )
 
-// fakeMember answers what a collector asks, as it is told to.
+// fakeMember answers the requests of a collector.
 type fakeMember struct {
 	mu         sync.Mutex
 	code       map[string]int
 	apis       string // the answer for /apis
 	aggregated bool
-	asked      map[string]int
+	requests   map[string]int
 	unchanged  int
 }
 
@@ -51,7 +52,7 @@ const (
 func (m *fakeMember) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.asked[r.URL.Path]++
+	m.requests[r.URL.Path]++
 	if code := m.code[r.URL.Path]; code != 0 {
 		w.WriteHeader(code)
 		return
@@ -87,18 +88,18 @@ func (m *fakeMember) set(change func()) {
 }
 
 type bench struct {
-	t         *testing.T
-	member    *fakeMember
-	server    *httptest.Server
-	client    client.Client
-	clock     *clocktesting.FakeClock
-	l         *collector
-	opened    error
-	open      *access.Member
-	patches   int
-	conflicts int
-	forbidden bool
-	healthy   int
+	t            *testing.T
+	member       *fakeMember
+	server       *httptest.Server
+	client       client.Client
+	clock        *clocktesting.FakeClock
+	l            *collector
+	opened       error
+	open         *access.Member
+	patches      int
+	conflicts    int
+	forbidden    bool
+	healthyCalls int
 }
 
 // Member implements Members.
@@ -109,7 +110,7 @@ func (b *bench) Member(context.Context, *clusterv1alpha1.Cluster) (*access.Membe
 func newBench(t *testing.T, change ...func(*clusterv1alpha1.Cluster)) *bench {
 	t.Helper()
 	b := &bench{t: t, clock: clocktesting.NewFakeClock(time.Unix(1000, 0))}
-	b.member = &fakeMember{code: map[string]int{}, asked: map[string]int{}, apis: appsGroups, aggregated: true}
+	b.member = &fakeMember{code: map[string]int{}, requests: map[string]int{}, apis: appsGroups, aggregated: true}
 	b.server = httptest.NewServer(b.member)
 	t.Cleanup(b.server.Close)
 	var err error
@@ -125,13 +126,10 @@ func newBench(t *testing.T, change ...func(*clusterv1alpha1.Cluster)) *bench {
 	}
 	b.client = fake.NewClientBuilder().WithScheme(kube.NewScheme()).WithObjects(cluster).WithStatusSubresource(cluster).
 		WithInterceptorFuncs(interceptor.Funcs{SubResourcePatch: b.patch}).Build()
-	c, err := New(b.client, b.client, Deps{
+	c := newController(b.client, b.client, Deps{
 		Members: b, Clock: b.clock, Metrics: prometheus.NewRegistry(),
-		Healthy: func(*clusterv1alpha1.Cluster) { b.healthy++ },
+		Healthy: func(*clusterv1alpha1.Cluster) { b.healthyCalls++ },
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	b.l = newCollector(c, "m1", func() {})
 	return b
 }
@@ -167,15 +165,15 @@ func (b *bench) ready() string {
 	return string(c.Status) + " " + c.Reason + " " + c.Message
 }
 
-const well = "True ClusterReady cluster is healthy and ready to accept workloads"
+const healthy = "True ClusterReady cluster is healthy and ready to accept workloads"
 
-func TestLook_WellCluster(t *testing.T) {
+func TestCollector_HealthyCluster(t *testing.T) {
 	b := newBench(t)
-	if next := b.l.look(t.Context()); next != 5*time.Second {
-		t.Errorf("next look in %s", next)
+	if next := b.l.reconcile(t.Context()); next != 5*time.Second {
+		t.Errorf("next time in %s", next)
 	}
 	c := b.get()
-	if b.ready() != well || c.Status.KubernetesVersion != "v1.36.3" || !meta.IsStatusConditionTrue(c.Status.Conditions, "CompleteAPIEnablements") || b.healthy != 1 {
+	if b.ready() != healthy || c.Status.KubernetesVersion != "v1.36.3" || !meta.IsStatusConditionTrue(c.Status.Conditions, "CompleteAPIEnablements") || b.healthyCalls != 1 {
 		t.Errorf("status: %+v", c.Status)
 	}
 	want := []clusterv1alpha1.APIEnablement{
@@ -189,101 +187,101 @@ func TestLook_WellCluster(t *testing.T) {
 		t.Errorf("%d writes: it must never be Ready without what it serves", b.patches)
 	}
 	b.clock.Step(10 * time.Second)
-	b.l.look(t.Context())
+	b.l.reconcile(t.Context())
 	if b.patches != 1 || b.member.unchanged != 2 {
 		t.Errorf("%d writes, %d answers without change", b.patches, b.member.unchanged)
 	}
 }
 
-func TestLook_BecomesReadyWithoutAListOfPods(t *testing.T) {
+func TestCollector_BecomesReadyWithoutAListOfPods(t *testing.T) {
 	b := newBench(t)
 	b.l.c.deps.Resources = true
-	defer func() { b.l.resources.stop() }()
+	defer func() { b.l.sources.resources.stop() }()
 	b.member.code["/api/v1/nodes"], b.member.code["/api/v1/pods"] = 500, 500
-	if next := b.l.look(t.Context()); next != soon/4 || b.ready() != "absent" || b.patches != 0 {
-		t.Errorf("next look in %s, %s, %d writes", next, b.ready(), b.patches)
+	if next := b.l.reconcile(t.Context()); next != shortInterval || b.ready() != "absent" || b.patches != 0 {
+		t.Errorf("next time in %s, %s, %d writes", next, b.ready(), b.patches)
 	}
-	b.clock.Step(resourcesWait)
-	b.l.look(t.Context())
-	if c := b.get(); b.ready() != well || len(c.Status.APIEnablements) != 2 || b.patches != 1 {
+	b.clock.Step(resourcesTimeout)
+	b.l.reconcile(t.Context())
+	if c := b.get(); b.ready() != healthy || len(c.Status.APIEnablements) != 2 || b.patches != 1 {
 		t.Errorf("%s, %v, %d writes", b.ready(), c.Status.APIEnablements, b.patches)
 	}
 }
 
-func TestLook_ReadyAgainKeepsWhatItServedWhileDiscoveryIsSlow(t *testing.T) {
+func TestCollector_ReadyAgainKeepsWhatItServedWhileDiscoveryIsSlow(t *testing.T) {
 	b := newBench(t)
-	b.l.look(t.Context())
-	b.l.written = nil
+	b.l.reconcile(t.Context())
+	b.l.written = status.Written[*clusterv1alpha1.ClusterStatus]{}
 	c := b.get()
 	meta.SetStatusCondition(&c.Status.Conditions, metav1.Condition{Type: "Ready", Status: "False", Reason: "x"})
 	if err := b.client.Status().Update(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
 	b.l.c.deps.Timeout = time.Nanosecond
-	b.l.look(t.Context())
-	if c := b.get(); b.ready() != well || len(c.Status.APIEnablements) != 2 {
+	b.l.reconcile(t.Context())
+	if c := b.get(); b.ready() != healthy || len(c.Status.APIEnablements) != 2 {
 		t.Errorf("%s, %v", b.ready(), c.Status.APIEnablements)
 	}
 }
 
-func TestLook_WaitsForTheExecutionNamespace(t *testing.T) {
+func TestCollector_WaitsForItsFinalizer(t *testing.T) {
 	b := newBench(t, func(c *clusterv1alpha1.Cluster) { c.Finalizers = nil })
-	if next := b.l.look(t.Context()); next != soon || b.ready() != "absent" {
-		t.Errorf("next look in %s, %s", next, b.ready())
+	if next := b.l.reconcile(t.Context()); next != transitionInterval || b.ready() != "absent" {
+		t.Errorf("next time in %s, %s", next, b.ready())
 	}
 }
 
-func TestLook_IllClusters(t *testing.T) {
+func TestCollector_UnhealthyClusters(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
 		change func(*bench)
 		want   string
 	}{
 		{"it cannot be opened", func(b *bench) { b.opened = errors.New("no secret") }, "False StatusCollectionFailed failed to create a ClusterClient: no secret"},
-		{"it is not there", func(b *bench) { b.server.Close() }, "False ClusterNotReachable cluster is not reachable"},
+		{"it is not reachable", func(b *bench) { b.server.Close() }, "False ClusterNotReachable cluster is not reachable"},
 		{"it is broken", func(b *bench) { b.member.code["/readyz"] = 500 }, "False ClusterNotReachable cluster is not reachable: its health endpoint answered 500"},
-		{"it refuses us", func(b *bench) { b.member.code["/readyz"] = 401 }, "False ClusterNotReachable cluster is not reachable: its health endpoint answered 401"},
-		{"it is not well", func(b *bench) { b.member.code["/readyz"] = 204 }, "False ClusterNotReady cluster is reachable but health endpoint responded without ok"},
-		{"it is old and ill", func(b *bench) { b.member.code["/readyz"], b.member.code["/healthz"] = 404, 404 }, "False ClusterNotReachable cluster is not reachable: its health endpoint answered 404"},
-		{"it is old and well", func(b *bench) { b.member.code["/readyz"] = 404 }, well},
+		{"it rejects the credentials", func(b *bench) { b.member.code["/readyz"] = 401 }, "False ClusterNotReachable cluster is not reachable: its health endpoint answered 401"},
+		{"it is not healthy", func(b *bench) { b.member.code["/readyz"] = 204 }, "False ClusterNotReady cluster is reachable but health endpoint responded without ok"},
+		{"it has /healthz only and is not healthy", func(b *bench) { b.member.code["/readyz"], b.member.code["/healthz"] = 404, 404 }, "False ClusterNotReachable cluster is not reachable: its health endpoint answered 404"},
+		{"it has /healthz only and is healthy", func(b *bench) { b.member.code["/readyz"] = 404 }, healthy},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			b := newBench(t)
 			tc.change(b)
-			if next := b.l.look(t.Context()); tc.want != well && (next != soon/4 || b.ready() != "absent") {
-				t.Errorf("%s, next look in %s", b.ready(), next)
+			if next := b.l.reconcile(t.Context()); tc.want != healthy && (next != shortInterval || b.ready() != "absent") {
+				t.Errorf("%s, next time in %s", b.ready(), next)
 			}
-			b.clock.Step(moment)
-			next := b.l.look(t.Context())
-			if got := b.ready(); got != tc.want || (tc.want != well && next != unwell) {
-				t.Errorf("%s, next look in %s", got, next)
+			b.clock.Step(initialGrace)
+			next := b.l.reconcile(t.Context())
+			if got := b.ready(); got != tc.want || (tc.want != healthy && next != unhealthyInterval) {
+				t.Errorf("%s, next time in %s", got, next)
 			}
 		})
 	}
 }
 
-func TestLook_ClusterThatFailsAndComesBack(t *testing.T) {
+func TestCollector_ClusterThatFailsAndComesBack(t *testing.T) {
 	b := newBench(t)
-	b.l.look(t.Context())
+	b.l.reconcile(t.Context())
 	b.member.set(func() { b.member.code["/readyz"] = 500 })
 	for i := range 30 {
-		if next := b.l.look(t.Context()); next != soon || b.ready() != well {
-			t.Fatalf("after %ds: next look in %s, %s", i, next, b.ready())
+		if next := b.l.reconcile(t.Context()); next != transitionInterval || b.ready() != healthy {
+			t.Fatalf("after %ds: next time in %s, %s", i, next, b.ready())
 		}
-		b.clock.Step(soon)
+		b.clock.Step(transitionInterval)
 	}
-	if b.l.look(t.Context()); b.ready() == well {
+	if b.l.reconcile(t.Context()); b.ready() == healthy {
 		t.Error("still ready")
 	}
 	b.member.set(func() { b.member.code["/readyz"] = 0 })
-	b.l.look(t.Context())
+	b.l.reconcile(t.Context())
 	b.clock.Step(30 * time.Second)
-	if b.l.look(t.Context()); b.ready() != well {
+	if b.l.reconcile(t.Context()); b.ready() != healthy {
 		t.Errorf("not back: %s", b.ready())
 	}
 }
 
-func TestLook_Discovery(t *testing.T) {
+func TestCollector_Discovery(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
 		change func(*fakeMember)
@@ -292,48 +290,48 @@ func TestLook_Discovery(t *testing.T) {
 	}{
 		{"a group does not answer", func(m *fakeMember) { m.apis = staleGroup }, "Partial might collect partial APIEnablements(1) from the cluster", 1},
 		{"nothing answers", func(m *fakeMember) { m.code["/api"], m.code["/apis"] = 500, 500 }, "Empty collected empty APIEnablements from the cluster", 0},
-		{"an old cluster is asked for each group", func(m *fakeMember) { m.aggregated = false }, "Complete collected complete APIEnablements from the cluster", 1},
+		{"without aggregated discovery each group is read", func(m *fakeMember) { m.aggregated = false }, "Complete collected complete APIEnablements from the cluster", 1},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			b := newBench(t)
 			tc.change(b.member)
-			b.l.look(t.Context())
-			status := b.get().Status
-			c := meta.FindStatusCondition(status.Conditions, "CompleteAPIEnablements")
-			if c == nil || c.Reason+" "+c.Message != tc.want || len(status.APIEnablements) != tc.groups {
-				t.Errorf("got %v, %v", c, status.APIEnablements)
+			b.l.reconcile(t.Context())
+			got := b.get().Status
+			c := meta.FindStatusCondition(got.Conditions, "CompleteAPIEnablements")
+			if c == nil || c.Reason+" "+c.Message != tc.want || len(got.APIEnablements) != tc.groups {
+				t.Errorf("got %v, %v", c, got.APIEnablements)
 			}
 		})
 	}
 }
 
-func TestLook_OthersWriteTheStatusToo(t *testing.T) {
+func TestCollector_RetriesConflicts(t *testing.T) {
 	b := newBench(t)
 	b.conflicts = 2
-	b.l.look(t.Context())
-	if b.ready() != well {
+	b.l.reconcile(t.Context())
+	if b.ready() != healthy {
 		t.Error(b.ready())
 	}
 }
 
-func TestLook_WhoMayNotPatchUpdates(t *testing.T) {
+func TestCollector_UpdatesWherePatchIsForbidden(t *testing.T) {
 	b := newBench(t)
 	b.forbidden = true
-	b.l.look(t.Context())
-	if b.ready() != well || b.get().Status.KubernetesVersion == "" {
+	b.l.reconcile(t.Context())
+	if b.ready() != healthy || b.get().Status.KubernetesVersion == "" {
 		t.Error(b.ready())
 	}
 }
 
-func TestLook_RemedyActionsStay(t *testing.T) {
+func TestCollector_RemedyActionsStay(t *testing.T) {
 	b := newBench(t, func(c *clusterv1alpha1.Cluster) { c.Status.RemedyActions = []string{"TrafficControl"} })
-	b.l.look(t.Context())
+	b.l.reconcile(t.Context())
 	if got := b.get().Status.RemedyActions; len(got) != 1 {
 		t.Errorf("got %v", got)
 	}
 }
 
-func TestResources_AreAddedUp(t *testing.T) {
+func TestResources_AreSummed(t *testing.T) {
 	server := accesstest.New(t)
 	put := func(path, text string) {
 		obj := map[string]any{}
@@ -348,20 +346,20 @@ func TestResources_AreAddedUp(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	hurried := make(chan struct{}, 10)
-	r := newResources(t.Context(), member, func() { hurried <- struct{}{} })
+	changed := make(chan struct{}, 10)
+	r := newResources(t.Context(), member, func() { changed <- struct{}{} })
 	defer r.stop()
-	<-hurried
-	<-hurried
+	<-changed
+	<-changed
 	nodes, sum, known := r.summary(models(t))
 	if !known || nodes.ReadyNum != 1 || sum.Allocated.Cpu().String() != "1" || sum.AllocatableModelings[0].Count != 1 {
 		t.Errorf("got %v %v %v", nodes, sum, known)
 	}
 	if !r.of(member) || (*resources)(nil).of(member) {
-		t.Error("whose resources?")
+		t.Error("the member of the resources is wrong")
 	}
 	if _, _, known := (*resources)(nil).summary(nil); known {
-		t.Error("nothing is known")
+		t.Error("no resources have a summary")
 	}
 }
 
@@ -371,7 +369,7 @@ func TestController_HasACollectorPerCluster(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	c.changed(ctx, nil, b.get())
 	accesstest.Eventually(t, func() error {
-		if got := b.ready(); got != well {
+		if got := b.ready(); got != healthy {
 			return errors.New(got)
 		}
 		return nil

@@ -1,28 +1,26 @@
 package clusterstatus
 
 import (
-	"errors"
-	"fmt"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 
+	"github.com/karmada-toolkit/karmada/internal/metrics"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 )
 
-// metrics are the figures of clusters.
-type metrics struct {
+// clusterMetrics are the metrics of clusters.
+type clusterMetrics struct {
 	ready, nodes, readyNodes                          *prometheus.GaugeVec
 	memoryAllocatable, cpuAllocatable, podAllocatable *prometheus.GaugeVec
 	memoryAllocated, cpuAllocated, podAllocated       *prometheus.GaugeVec
 	duration                                          *prometheus.HistogramVec
 }
 
-func newMetrics(registry prometheus.Registerer) (*metrics, error) {
-	m := &metrics{}
-	var errs []error
+func newMetrics(registry prometheus.Registerer) *clusterMetrics {
+	m := &clusterMetrics{}
 	for _, g := range []struct {
 		into       **prometheus.GaugeVec
 		name, help string
@@ -37,32 +35,15 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 		{&m.cpuAllocated, "cluster_cpu_allocated_number", "CPUs that pods of the cluster ask for."},
 		{&m.podAllocated, "cluster_pod_allocated_number", "Pods on nodes of the cluster."},
 	} {
-		*g.into = prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: g.name, Help: g.help}, []string{"member_cluster"})
-		errs = append(errs, register(registry, g.into))
+		*g.into = metrics.Register(registry, prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: g.name, Help: g.help}, []string{"member_cluster"}))
 	}
-	m.duration = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+	m.duration = metrics.Register(registry, prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name: "cluster_sync_status_duration_seconds", Help: "Time to look at a cluster.",
-	}, []string{"member_cluster"})
-	errs = append(errs, register(registry, &m.duration))
-	if err := errors.Join(errs...); err != nil {
-		return nil, fmt.Errorf("registering metrics: %w", err)
-	}
-	return m, nil
+	}, []string{"member_cluster"}))
+	return m
 }
 
-// register adds a collector, or takes the one that is there already.
-func register[C prometheus.Collector](registry prometheus.Registerer, c *C) error {
-	err := registry.Register(*c)
-	if there, ok := errors.AsType[prometheus.AlreadyRegisteredError](err); ok {
-		if same, ok := there.ExistingCollector.(C); ok {
-			*c = same
-			return nil
-		}
-	}
-	return err
-}
-
-func (m *metrics) observe(cluster string, status *clusterv1alpha1.ClusterStatus, took time.Duration) {
+func (m *clusterMetrics) observe(cluster string, status *clusterv1alpha1.ClusterStatus, took time.Duration) {
 	ready := 0.0
 	if meta.IsStatusConditionTrue(status.Conditions, clusterv1alpha1.ClusterConditionReady) {
 		ready = 1
@@ -84,8 +65,8 @@ func (m *metrics) observe(cluster string, status *clusterv1alpha1.ClusterStatus,
 	}
 }
 
-// forget drops the figures of a cluster that is gone.
-func (m *metrics) forget(cluster string) {
+// forget removes the metrics of a deleted cluster.
+func (m *clusterMetrics) forget(cluster string) {
 	for _, g := range []*prometheus.GaugeVec{
 		m.ready, m.nodes, m.readyNodes, m.memoryAllocatable, m.cpuAllocatable, m.podAllocatable,
 		m.memoryAllocated, m.cpuAllocated, m.podAllocated,

@@ -15,15 +15,15 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/member/access/informer"
 )
 
-// running leaves out the pods that are over.
+// running selects the pods that have not terminated.
 const running = "status.phase!=Succeeded,status.phase!=Failed"
 
-// maxKept is how many bytes of a member's nodes, and of its pods, are kept: those of
-// some 200,000 pods.
+// maxKept limits the projections of a member's nodes, and of its pods, in bytes: that
+// is enough for some 200,000 pods.
 const maxKept = 64 << 20
 
-// resources keeps the nodes and pods of a cluster in view, reduced to what is
-// added up.
+// resources watches the nodes and pods of a cluster and keeps what their summary
+// needs.
 type resources struct {
 	member *access.Member
 	nodes  *informer.Projection[node]
@@ -32,9 +32,9 @@ type resources struct {
 	done   sync.WaitGroup
 }
 
-// newResources starts to watch. hurry is called when everything has been seen
-// once, and when the connection breaks.
-func newResources(ctx context.Context, member *access.Member, hurry func()) *resources {
+// newResources starts the watches. changed is called when each has synced, and when
+// the connection breaks.
+func newResources(ctx context.Context, member *access.Member, changed func()) *resources {
 	ctx, cancel := context.WithCancel(ctx)
 	views := newViewClient(member)
 	r := &resources{member: member, cancel: cancel}
@@ -56,8 +56,8 @@ func newResources(ctx context.Context, member *access.Member, hurry func()) *res
 		},
 		Size:    func(n node) int { return n.allocatable.size() },
 		MaxSize: func() int { return maxKept },
-		Synced:  hurry,
-		Failed:  func(error) { hurry() },
+		Synced:  changed,
+		Failed:  func(error) { changed() },
 	})
 	r.pods = informer.New(informer.Config[pod]{
 		Name: member.Name() + " pods",
@@ -79,17 +79,17 @@ func newResources(ctx context.Context, member *access.Member, hurry func()) *res
 		},
 		Size:    func(p pod) int { return len(p.node) + p.requests.size() },
 		MaxSize: func() int { return maxKept },
-		Synced:  hurry,
+		Synced:  changed,
 	})
 	r.done.Go(func() { r.nodes.Run(ctx) })
 	r.done.Go(func() { r.pods.Run(ctx) })
 	return r
 }
 
-// of says whether the resources are that member's.
+// of reports whether the resources are those of a member.
 func (r *resources) of(member *access.Member) bool { return r != nil && r.member == member }
 
-// retry has a watch that failed tried again at once.
+// retry starts a watch that failed again without delay.
 func (r *resources) retry() {
 	r.nodes.Retry()
 	r.pods.Retry()
@@ -102,7 +102,7 @@ func (r *resources) stop() {
 	}
 }
 
-// summary adds up what is in view; known is false until all of it is.
+// summary sums nodes and pods; known is false until both are synced.
 func (r *resources) summary(models []clusterv1alpha1.ResourceModel) (n *clusterv1alpha1.NodeSummary, s *clusterv1alpha1.ResourceSummary, known bool) {
 	if r == nil || !r.nodes.HasSynced() || !r.pods.HasSynced() {
 		return nil, nil, false

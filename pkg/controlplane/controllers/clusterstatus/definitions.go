@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"sync"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -15,20 +14,16 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/member/access/informer"
 )
 
-// serving is how long a cluster may take to serve a type after its definition
-// changed.
-const serving = 3 * time.Second
-
-// definitions watches the definitions of a cluster's own types, so that a new
-// type is known without waiting for the next look.
+// definitions watches the CustomResourceDefinitions of a cluster, so that a new
+// type is collected before the next probe is due.
 type definitions struct {
-	member *access.Member
-	mirror *informer.Projection[string]
-	cancel context.CancelFunc
-	done   sync.WaitGroup
+	member     *access.Member
+	projection *informer.Projection[string]
+	cancel     context.CancelFunc
+	done       sync.WaitGroup
 }
 
-// newDefinitions starts to watch. changed is called when a definition changes.
+// newDefinitions starts the watch. changed is called when a definition changes.
 func newDefinitions(ctx context.Context, member *access.Member, changed func()) *definitions {
 	ctx, cancel := context.WithCancel(ctx)
 	d := &definitions{member: member, cancel: cancel}
@@ -54,7 +49,7 @@ func newDefinitions(ctx context.Context, member *access.Member, changed func()) 
 			}
 		},
 	})
-	d.mirror = m
+	d.projection = m
 	d.done.Go(func() { m.Run(ctx) })
 	return d
 }
