@@ -2,13 +2,9 @@ package local
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 )
 
 // Down stops the processes of a federation. With purge it removes the federation
@@ -19,91 +15,47 @@ func Down(ctx context.Context, d Deps, root, name string, purge bool) error {
 	if err != nil {
 		return err
 	}
-	if f.Kind != nil {
-		return downKind(ctx, d, f)
-	}
-	unlock, err := f.lock()
+	unlock, err := f.Dir().Lock()
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	// The roles and agents first: they need the clusters to end well.
-	first := []string{rolesProcess}
-	for _, member := range f.Pull {
-		first = append(first, agentName(member))
-	}
-	if err := f.stopAll(ctx, d, first); err != nil {
+	removed, err := runtimeOf(d, f, UpRequest{}).Stop(ctx)
+	if err != nil || (!removed && !purge) {
 		return err
 	}
-	if err := f.stopAll(ctx, d, append([]string{controlPlane}, f.Members...)); err != nil {
-		return err
-	}
-	if !purge {
-		return nil
-	}
-	return f.remove()
+	return f.Dir().Remove(f.Processes())
 }
 
-// remove removes the files of the federation, and its directory unless there is something else in it.
-func (f *Federation) remove() error {
-	entries, err := os.ReadDir(f.dir)
+// RemoveMembers takes members out of a federation that runs: each leaves the control plane, its processes are stopped
+// and its data is removed. The others and the control plane go on.
+func RemoveMembers(ctx context.Context, d Deps, root, name string, members []string) error {
+	f, err := Load(root, name)
 	if err != nil {
-		return fmt.Errorf("removing federation %q: %w", f.Name, err)
+		return err
 	}
-	var others []string
-	state := ""
-	for _, e := range entries {
-		switch path := filepath.Join(f.dir, e.Name()); {
-		case e.Name() == stateFile: // last, so that an interrupted removal can be repeated
-			state = path
-		case !f.owns(e.Name()):
-			others = append(others, path)
-		default:
-			if err := os.RemoveAll(path); err != nil {
-				return fmt.Errorf("removing federation %q: %w", f.Name, err)
-			}
-		}
+	remover, err := checkRemoval(d, f, members)
+	if err != nil {
+		return err
 	}
-	if state != "" {
-		if err := os.Remove(state); err != nil {
-			return fmt.Errorf("removing federation %q: %w", f.Name, err)
-		}
+	unlock, err := f.Dir().Lock()
+	if err != nil {
+		return err
 	}
-	if len(others) > 0 {
-		return fmt.Errorf("federation %q is removed, but not what it did not make: %s; remove that yourself", f.Name, strings.Join(others, ", "))
-	}
-	return os.Remove(f.dir)
+	defer unlock()
+	return remover.RemoveMembers(ctx, members)
 }
 
-// owns reports whether a file in the directory is the federation's, by its name.
-func (f *Federation) owns(name string) bool {
-	// A write that was interrupted leaves .NAME.NUMBER.
-	if rest, hidden := strings.CutPrefix(name, "."); hidden {
-		i := strings.LastIndexByte(rest, '.')
-		return i > 0 && f.owns(rest[:i])
+// checkRemoval returns the runtime that takes members out, or an error if they cannot be.
+func checkRemoval(d Deps, f *Federation, members []string) (memberRemover, error) {
+	remover, ok := runtimeOf(d, f, UpRequest{}).(memberRemover)
+	if !ok {
+		return nil, fmt.Errorf("the members of federation %q are kind clusters, which stay until the federation is removed: take %s out of the control plane with %q, or use %q and start again with fewer --members", f.Name, strings.Join(members, ", "), d.Program+" unjoin", f.Command(d, "down"))
 	}
-	if slices.Contains([]string{stateFile, lockFile, kubeconfigFile, logsDir, processesDir, karmadaDir, clustersDir}, name) {
-		return true
+	for _, m := range members {
+		if !slices.Contains(f.Members, m) {
+			return nil, fmt.Errorf("federation %q has no member %q; it has %s", f.Name, m, strings.Join(f.Members, ", "))
+		}
 	}
-	return slices.Contains(f.processNames(), name)
-}
-
-func (f *Federation) stopAll(ctx context.Context, d Deps, names []string) error {
-	errs := make([]error, len(names))
-	var wg sync.WaitGroup
-	for i, name := range names {
-		wg.Go(func() {
-			p := f.process(name)
-			if _, alive := p.running(); !alive {
-				return
-			}
-			step := "stop " + name
-			d.Progress.Begin(step)
-			if errs[i] = p.stop(ctx); errs[i] == nil {
-				d.Progress.Done(step, "")
-			}
-		})
-	}
-	wg.Wait()
-	return errors.Join(errs...)
+	return remover, nil
 }

@@ -1,53 +1,38 @@
 package local
 
 import (
-	"context"
-	"errors"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/karmada-toolkit/karmada/internal/progress"
+	"github.com/karmada-toolkit/karmada/pkg/local/federation"
+	"github.com/karmada-toolkit/karmada/pkg/local/kindcluster"
+	"github.com/karmada-toolkit/karmada/pkg/local/process"
 )
 
 func testDeps() Deps {
-	return Deps{Program: "karmadactl", Getenv: func(string) string { return "" }, Now: time.Now, Progress: quiet{}}
+	return Deps{Program: "karmadactl", Getenv: func(string) string { return "" }, Now: time.Now, Progress: progress.Discard{}}
 }
 
-type quiet struct{}
-
-func (quiet) Begin(string)           {}
-func (quiet) Waiting(string, string) {}
-func (quiet) Done(string, string)    {}
-
-func TestGrow(t *testing.T) {
-	f := &Federation{Name: "f"}
-	if err := f.grow(testDeps(), 2); err != nil || !slices.Equal(f.Members, []string{"member1", "member2"}) {
-		t.Fatalf("two members: %v, %v", f.Members, err)
-	}
-	if err := f.grow(testDeps(), 3); err != nil || !slices.Equal(f.Members, []string{"member1", "member2", "member3"}) {
-		t.Fatalf("three members: %v, %v", f.Members, err)
-	}
-	if err := f.grow(testDeps(), 1); err == nil || !strings.Contains(err.Error(), "karmadactl local down --name f --member member2,member3") {
-		t.Errorf("shrinking is refused with the next step, got %v", err)
-	}
-}
+// asBefore is a request that changes nothing.
+func asBefore() process.Request { return process.Request{Nodes: federation.NodeSpec{Count: -1}} }
 
 func TestPrepare(t *testing.T) {
 	root := t.TempDir()
-	f, err := prepare(testDeps(), UpRequest{Root: root, Name: "a", Members: -1, Nodes: -1})
+	f, err := prepare(testDeps(), UpRequest{Root: root, Name: "a", Members: -1, Process: asBefore()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(f.Members) != defaultMembers || f.Nodes != defaultNodes {
-		t.Errorf("a new federation has %d members and %d nodes", len(f.Members), f.Nodes)
+	if len(f.Members) != defaultMembers || f.NodeSpec.Count != defaultNodes {
+		t.Errorf("a new federation has %d members and %d nodes", len(f.Members), f.NodeSpec.Count)
 	}
-	if err := f.save(); err != nil {
+	if err := f.Save(); err != nil {
 		t.Fatal(err)
 	}
-	again, err := prepare(testDeps(), UpRequest{Root: root, Name: "a", Members: 3, Nodes: -1})
-	if err != nil || len(again.Members) != 3 || again.Nodes != defaultNodes {
+	again, err := prepare(testDeps(), UpRequest{Root: root, Name: "a", Members: 3, Process: asBefore()})
+	if err != nil || len(again.Members) != 3 || again.NodeSpec.Count != defaultNodes {
 		t.Errorf("growing: %+v, %v", again, err)
 	}
 	for _, bad := range []UpRequest{
@@ -60,171 +45,58 @@ func TestPrepare(t *testing.T) {
 	}
 }
 
-func TestLoad_SaysWhatIsMissingOrDamaged(t *testing.T) {
+func TestCheckRuntime(t *testing.T) {
+	processes, kind := federation.New("", "f", "", time.Time{}), federation.New("", "f", RuntimeKind, time.Time{})
+	for name, tc := range map[string]struct {
+		f       *Federation
+		request UpRequest
+		want    string
+	}{
+		"as before":                     {processes, UpRequest{Process: asBefore()}, ""},
+		"another runtime":               {processes, UpRequest{Runtime: RuntimeKind, Process: asBefore()}, "--purge"},
+		"an image for processes":        {processes, UpRequest{Kind: kindcluster.Request{Image: "a.tar"}, Process: asBefore()}, "--runtime kind"},
+		"simulated nodes of containers": {kind, UpRequest{Process: process.Request{Nodes: federation.NodeSpec{Count: 2}}}, "--nodes"},
+		"kind again":                    {kind, UpRequest{Runtime: RuntimeKind, Process: asBefore()}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := checkRuntime(tc.f, tc.request)
+			if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+	if err := validateRuntime("docker"); err == nil || !strings.Contains(err.Error(), "process, kind") {
+		t.Errorf("an unknown runtime: %v", err)
+	}
+}
+
+func TestCheckRemoval(t *testing.T) {
+	f := federation.New("", "f", "", time.Time{})
+	f.Members = []string{"member1", "member2"}
+	if _, err := checkRemoval(testDeps(), f, []string{"member2"}); err != nil {
+		t.Error(err)
+	}
+	if _, err := checkRemoval(testDeps(), f, []string{"member3"}); err == nil || !strings.Contains(err.Error(), "it has member1, member2") {
+		t.Errorf("an unknown member: %v", err)
+	}
+	f.Runtime = RuntimeKind
+	if _, err := checkRemoval(testDeps(), f, []string{"member2"}); err == nil || !strings.Contains(err.Error(), "karmadactl unjoin") {
+		t.Errorf("a kind cluster: %v", err)
+	}
+}
+
+func TestRemoveMembers_NeedsTheControlPlane(t *testing.T) {
 	root := t.TempDir()
-	if _, err := Load(root, "a"); !errors.Is(err, ErrNoFederation) {
-		t.Errorf("a missing federation: %v", err)
-	}
-	if err := os.MkdirAll(filepath.Join(root, "a"), 0o700); err != nil {
+	f := federation.New(root, "f", "", time.Now())
+	f.Members = []string{"member1"}
+	if err := f.Save(); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(root, "a", stateFile), []byte("{"), 0o600); err != nil {
-		t.Fatal(err)
+	err := RemoveMembers(t.Context(), testDeps(), root, "f", []string{"member1"})
+	if err == nil || !strings.Contains(err.Error(), "karmadactl local up --name f --dir "+root) {
+		t.Errorf("got %v", err)
 	}
-	if _, err := Load(root, "a"); err == nil || !strings.Contains(err.Error(), "damaged") {
-		t.Errorf("a damaged federation: %v", err)
-	}
-	if names, err := List(root); err != nil || !slices.Equal(names, []string{"a"}) {
-		t.Errorf("List() = %v, %v", names, err)
-	}
-}
-
-func TestDefaultRoot_FollowsXDG(t *testing.T) {
-	got, err := DefaultRoot(func(string) string { return "/state" })
-	if err != nil || got != "/state/karmada/local" {
-		t.Errorf("got %q, %v", got, err)
-	}
-	got, err = DefaultRoot(func(string) string { return "relative" })
-	if err != nil || !strings.HasSuffix(got, ".local/state/karmada/local") {
-		t.Errorf("a relative directory does not count: %q, %v", got, err)
-	}
-}
-
-func TestFindBinary_BesideThenVariableThenPath(t *testing.T) {
-	beside, variable := t.TempDir(), t.TempDir()
-	for _, dir := range []string{beside, variable} {
-		if err := os.WriteFile(filepath.Join(dir, "kubelite"), nil, 0o700); err != nil {
-			t.Fatal(err)
-		}
-	}
-	t.Setenv("PATH", "")
-	if got, err := findBinary("kubelite", filepath.Join(beside, "karmadactl"), variable); err != nil || got != filepath.Join(beside, "kubelite") {
-		t.Errorf("beside: %q, %v", got, err)
-	}
-	if got, err := findBinary("kubelite", "", variable); err != nil || got != filepath.Join(variable, "kubelite") {
-		t.Errorf("variable: %q, %v", got, err)
-	}
-	if _, err := findBinary("karmada", "", variable); err == nil || !strings.Contains(err.Error(), binDirVariable) {
-		t.Errorf("nowhere: %v", err)
-	}
-}
-
-func TestProcess_IsStoppedAndNobodyElse(t *testing.T) {
-	f := &Federation{Name: "f", dir: t.TempDir()}
-	p := f.process("sleeper")
-	c, err := p.start(time.Now(), "sleep", "60")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if r, alive := p.running(); !alive || r.PID != c.PID {
-		t.Fatalf("running() = %+v, %t", r, alive)
-	}
-	if err := p.stop(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if _, alive := p.running(); alive {
-		t.Error("it is still alive")
-	}
-	// A record whose process number now belongs to another program.
-	other := `{"pid": 1, "started": "long ago"}`
-	if err := os.WriteFile(p.recordPath(), []byte(other), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if _, alive := p.running(); alive {
-		t.Error("a stranger is taken for ours")
-	}
-}
-
-func TestProcess_OneThatWasKilledDoesNotRun(t *testing.T) {
-	f := &Federation{Name: "f", dir: t.TempDir()}
-	for range 20 {
-		p := f.process("sleeper")
-		c, err := p.start(time.Now(), "sleep", "60")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := kill(c.PID); err != nil {
-			t.Fatal(err)
-		}
-		if _, alive := p.running(); alive {
-			t.Fatal("it still counts as running")
-		}
-		p.settle(t.Context())
-		if _, present := p.present(); present {
-			t.Fatal("something is left of it")
-		}
-	}
-}
-
-func TestProcess_FailureTellsTheLastWords(t *testing.T) {
-	f := &Federation{Name: "f", dir: t.TempDir()}
-	c, err := f.process("broken").start(time.Now(), "sh", "-c", "sleep 0.2; echo 'error: no disk' >&2; exit 3")
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, stop := c.during(t.Context())
-	defer stop()
-	<-ctx.Done()
-	err = context.Cause(ctx)
-	for _, want := range []string{"broken", "exit status 3", "no disk", f.log("broken")} {
-		if !strings.Contains(err.Error(), want) {
-			t.Errorf("%q does not mention %q", err, want)
-		}
-	}
-}
-
-func TestLock_KeepsOthersOff(t *testing.T) {
-	f := &Federation{Name: "f", dir: t.TempDir()}
-	unlock, err := f.lock()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := f.lock(); !errors.Is(err, errLocked) {
-		t.Errorf("a second lock: %v", err)
-	}
-	unlock()
-	again, err := f.lock()
-	if err != nil {
-		t.Fatal(err)
-	}
-	again()
-}
-
-func TestChoosePorts_AreKeptAndDiffer(t *testing.T) {
-	f := &Federation{Name: "f"}
-	if err := f.choosePorts(); err != nil {
-		t.Fatal(err)
-	}
-	seen := map[int]bool{}
-	before := map[string]int{}
-	for name, port := range f.Ports {
-		if seen[port] {
-			t.Errorf("port %d is given twice", port)
-		}
-		seen[port], before[name] = true, port
-	}
-	if err := f.choosePorts(); err != nil {
-		t.Fatal(err)
-	}
-	for name, port := range before {
-		if f.Ports[name] != port {
-			t.Errorf("%s moved from %d to %d", name, port, f.Ports[name])
-		}
-	}
-}
-
-type lastWait struct {
-	quiet
-
-	what string
-}
-
-func (l *lastWait) Waiting(_, what string) { l.what = what }
-
-func TestReporter_SaysOnceThatItWaits(t *testing.T) {
-	p := &lastWait{}
-	Deps{Progress: p}.reporter("register member2")("waiting for the control plane to sign")
-	if p.what != "the control plane to sign" {
-		t.Errorf("it waits for %q", p.what)
+	if again, err := Load(root, "f"); err != nil || !slices.Equal(again.Members, []string{"member1"}) {
+		t.Errorf("the member is gone: %v, %v", again, err)
 	}
 }

@@ -4,84 +4,94 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/karmada-toolkit/karmada/internal/kubelite/ready"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/local/federation"
+	"github.com/karmada-toolkit/karmada/pkg/local/membership"
 )
 
-// statusLimit bounds the question to the control plane.
-const statusLimit = 3 * time.Second
+// statusTimeout bounds a request to the control plane.
+const statusTimeout = 3 * time.Second
 
-// ProcessStatus is the state of one process or kind cluster of a federation.
-type ProcessStatus struct {
-	// Name of the process or cluster.
-	Name string
-	// State is running, stopped or missing.
-	State string
-	// PID is 0 when it does not run, and for clusters that are no processes.
-	PID int
-	// Since is when it was started.
-	Since time.Time
-	// Server is the URL of a cluster's API server, empty while it is not ready.
-	Server string
-	// Ready is the Ready condition of a member in the control plane; empty for
-	// other processes and when the control plane does not answer.
-	Ready string
-	// Log is the path of its log, empty when it has none.
-	Log string
-}
+// DefaultRoot returns the directory under which federations are kept unless a
+// user names another.
+func DefaultRoot(getenv func(string) string) (string, error) { return federation.DefaultRoot(getenv) }
 
-// Status returns the state of the parts of a federation. The error says why the
-// members' readiness is unknown; the parts are returned all the same.
+// ValidateName returns an error if a name cannot be that of a federation.
+func ValidateName(name string) error { return federation.ValidateName(name) }
+
+// Load reads the federation name under root, or returns ErrNoFederation.
+func Load(root, name string) (*Federation, error) { return federation.Load(root, name) }
+
+// List reads the names of the federations under root, sorted. Those of other users are left out.
+func List(root string) ([]string, error) { return federation.List(root) }
+
+// Status returns the state of the parts of a federation. The error is the reason why
+// the members' readiness is unknown; the parts are returned all the same.
 func Status(ctx context.Context, d Deps, root, name string) ([]ProcessStatus, error) {
 	f, err := Load(root, name)
 	if err != nil {
 		return nil, err
 	}
-	if f.Kind != nil {
-		return f.statusKind(ctx, d)
-	}
-	out := make([]ProcessStatus, 0, len(f.Members)+2)
-	alive := false
-	for _, name := range f.processNames() {
-		s := ProcessStatus{Name: name, State: "stopped", Log: f.log(name)}
-		if r, ok := f.process(name).running(); ok {
-			s.State, s.PID, s.Since = "running", r.PID, r.Time
-			if info, err := ready.Read(f.dataDir(name)); err == nil && info.PID == r.PID {
-				s.Server = info.Server
-				alive = alive || name == controlPlane
-			}
-		}
-		out = append(out, s)
-	}
-	if !alive {
-		return out, nil
-	}
-	info, err := ready.Read(f.dataDir(controlPlane))
-	if err != nil {
-		return out, fmt.Errorf("looking for the control plane: %w", err)
-	}
-	conditions, err := readiness(ctx, info.Kubeconfig)
-	for i := range out {
-		out[i].Ready = conditions[out[i].Name]
-	}
-	return out, err
-}
-
-// readiness asks the control plane for the Ready conditions of the members.
-func readiness(ctx context.Context, kubeconfig string) (map[string]string, error) {
-	_, c, err := connect(kubeconfig)
+	status, err := runtimeOf(d, f, UpRequest{}).Status(ctx)
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, statusLimit)
+	parts := status.Parts
+	if status.Hosted {
+		parts = slices.Insert(parts, 0, controlStatus(ctx, status.ControlPlane))
+		if parts[0].State != federation.StateRunning {
+			return parts, nil
+		}
+	}
+	if status.ControlPlane == "" {
+		return parts, nil
+	}
+	conditions, err := readiness(ctx, status.ControlPlane)
+	for i := range parts {
+		parts[i].Ready = conditions[parts[i].Name]
+	}
+	return parts, err
+}
+
+// controlStatus returns the state of a control plane that is not a process or
+// cluster itself.
+func controlStatus(ctx context.Context, kubeconfig string) ProcessStatus {
+	s := ProcessStatus{Name: federation.ControlPlane, State: federation.StateMissing}
+	cfg, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return s
+	}
+	s.State, s.Server = federation.StateStopped, cfg.Host
+	client, err := rest.HTTPClientFor(cfg)
+	if err != nil {
+		return s
+	}
+	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
+	defer cancel()
+	if federation.CheckOK(ctx, client, cfg.Host+"/readyz") == nil {
+		s.State = federation.StateRunning
+	}
+	return s
+}
+
+// readiness returns the Ready conditions of the members in the control plane.
+func readiness(ctx context.Context, kubeconfig string) (map[string]string, error) {
+	_, c, err := membership.Connect(kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
 	defer cancel()
 	clusters := &clusterv1alpha1.ClusterList{}
 	if err := c.List(ctx, clusters); err != nil {
-		return nil, fmt.Errorf("asking the control plane for its members: %w", err)
+		return nil, fmt.Errorf("listing the members in the control plane: %w", err)
 	}
 	out := map[string]string{}
 	for i := range clusters.Items {
@@ -94,19 +104,16 @@ func readiness(ctx context.Context, kubeconfig string) (map[string]string, error
 	return out, nil
 }
 
-// Running says how many of the federation's processes or clusters run, and how many
-// it has.
-func (f *Federation) Running(ctx context.Context, d Deps) (running, all int) {
-	if f.Kind != nil {
-		return f.runningKind(ctx, d.Getenv)
-	}
-	names := f.processNames()
-	for _, name := range names {
-		if _, ok := f.process(name).running(); ok {
+// Running returns how many of the federation's processes or clusters run, and how
+// many it has.
+func Running(ctx context.Context, d Deps, f *Federation) (running, all int) {
+	status, _ := runtimeOf(d, f, UpRequest{}).Status(ctx) // the parts are returned anyway
+	for _, part := range status.Parts {
+		if part.State == federation.StateRunning {
 			running++
 		}
 	}
-	return running, len(names)
+	return running, len(status.Parts)
 }
 
 // KubeconfigPath returns the path of the kubeconfig of a federation.
@@ -115,8 +122,9 @@ func KubeconfigPath(root, name string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if _, err := os.Stat(f.Kubeconfig()); err != nil {
+	path := f.Dir().Kubeconfig()
+	if _, err := os.Stat(path); err != nil {
 		return "", fmt.Errorf("federation %q has no kubeconfig yet; finish its start with \"local up\"", name)
 	}
-	return f.Kubeconfig(), nil
+	return path, nil
 }

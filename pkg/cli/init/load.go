@@ -9,7 +9,7 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/version"
 	"github.com/karmada-toolkit/karmada/pkg/cli/env"
 	installer "github.com/karmada-toolkit/karmada/pkg/init"
-	"github.com/karmada-toolkit/karmada/pkg/local"
+	"github.com/karmada-toolkit/karmada/pkg/local/kindcluster"
 )
 
 // besideProgram is the value of --load-images without one.
@@ -45,7 +45,7 @@ func beside() string {
 // cluster.
 func loadImages(ctx context.Context, e *env.Env, server, archive string) error {
 	defer e.Waiting(func() string { return "the images of " + archive + " to be loaded into the nodes" })()
-	name, err := local.LoadImages(ctx, local.Deps{Program: e.Name, Getenv: os.Getenv, Now: e.Now}, server, archive)
+	name, err := kindcluster.LoadImages(ctx, os.Getenv, server, archive)
 	if err != nil {
 		return err
 	}

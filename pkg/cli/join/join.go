@@ -11,7 +11,7 @@ import (
 
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/cli/env"
-	"github.com/karmada-toolkit/karmada/pkg/local"
+	"github.com/karmada-toolkit/karmada/pkg/local/kindcluster"
 	"github.com/karmada-toolkit/karmada/pkg/member"
 )
 
@@ -134,7 +134,7 @@ func route(ctx context.Context, e *env.Env, access *env.Access, kubeconfig env.K
 	}
 	a := member.Addresses{Name: r.Name, Member: r.Config.Host, ControlPlane: control.Host, Proxied: r.Config.Proxy != nil, Given: r.Endpoint}
 	if a.NeedsNode() {
-		if a.Node, err = local.KindNodeURL(ctx, os.Getenv, kubeconfig.ContextName(), r.Config.Host); err != nil {
+		if a.Node, err = kindcluster.NodeURL(ctx, os.Getenv, kubeconfig.ContextName(), r.Config.Host); err != nil {
 			return false, fmt.Errorf("%w; name the address with --cluster-api-endpoint", err)
 		}
 	}

@@ -2,7 +2,6 @@
 package local
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/cli-runtime/pkg/printers"
 
+	"github.com/karmada-toolkit/karmada/internal/progress"
 	"github.com/karmada-toolkit/karmada/internal/version"
 	"github.com/karmada-toolkit/karmada/pkg/cli/env"
 	"github.com/karmada-toolkit/karmada/pkg/local"
@@ -89,7 +89,7 @@ func deps(e *env.Env, out io.Writer) local.Deps {
 	executable, _ := os.Executable() // without it the servers are looked for elsewhere
 	return local.Deps{
 		Program: e.Name, Version: version.Get().GitVersion, Executable: executable, Getenv: os.Getenv, Now: e.Now,
-		Progress: newProgress(out, e.Now),
+		Progress: progress.NewPrinter(out, e.Now, progress.Columns),
 	}
 }
 
@@ -118,17 +118,17 @@ func newUp(e *env.Env) *cobra.Command {
 			if cmd.Flags().Changed("members") && r.Members < 0 {
 				return fmt.Errorf("--members %d: use 0 or more", r.Members)
 			}
-			if cmd.Flags().Changed("nodes") && r.Nodes < 0 {
-				return fmt.Errorf("--nodes %d: use 0 or more", r.Nodes)
+			if cmd.Flags().Changed("nodes") && r.Process.Nodes.Count < 0 {
+				return fmt.Errorf("--nodes %d: use 0 or more", r.Process.Nodes.Count)
 			}
 			if cmd.Flags().Changed("pull") && r.Pull < 0 {
 				return fmt.Errorf("--pull %d: use 0 or more", r.Pull)
 			}
-			if cmd.Flags().Changed("node-pods") && r.NodePods < 1 {
-				return fmt.Errorf("--node-pods %d: use 1 or more", r.NodePods)
+			if cmd.Flags().Changed("node-pods") && r.Process.Nodes.Pods < 1 {
+				return fmt.Errorf("--node-pods %d: use 1 or more", r.Process.Nodes.Pods)
 			}
 			if cmd.Flags().Changed("feature-gates") {
-				r.FeatureGates = &gates
+				r.Process.FeatureGates = &gates
 			}
 			var err error
 			if r.Root, err = f.root(); err != nil {
@@ -146,11 +146,11 @@ func newUp(e *env.Env) *cobra.Command {
 
 func bindUp(fs *pflag.FlagSet, r *local.UpRequest) {
 	fs.IntVar(&r.Members, "members", -1, "Number of member clusters, from 0; default as many as there are, 2 for a new federation.")
-	fs.IntVar(&r.Nodes, "nodes", -1, "Number of simulated nodes of each member process; default as before, 1 for a new federation. Members that run are started again when it changes.")
-	fs.StringVar(&r.NodeCPU, "node-cpu", "", "Processors of each simulated node; default as before, 16 for a new federation.")
-	fs.StringVar(&r.NodeMemory, "node-memory", "", "Memory of each simulated node; default as before, 128Gi for a new federation.")
-	fs.IntVar(&r.NodePods, "node-pods", 0, "Pods that fit on each simulated node; default as before, 500 for a new federation.")
-	fs.StringArrayVar(&r.Set, "set", nil, "Flag of a role of the control plane or of the agents, as ROLE.FLAG=VALUE; ROLE.FLAG- gives it its default back. Can be repeated; default as before. Flags that all roles share are those of the role karmada.")
+	fs.IntVar(&r.Process.Nodes.Count, "nodes", -1, "Number of simulated nodes of each member process; default as before, 1 for a new federation. Members that run are started again when it changes.")
+	fs.StringVar(&r.Process.Nodes.CPU, "node-cpu", "", "Processors of each simulated node; default as before, 16 for a new federation.")
+	fs.StringVar(&r.Process.Nodes.Memory, "node-memory", "", "Memory of each simulated node; default as before, 128Gi for a new federation.")
+	fs.IntVar(&r.Process.Nodes.Pods, "node-pods", 0, "Pods that fit on each simulated node; default as before, 500 for a new federation.")
+	fs.StringArrayVar(&r.Process.Set, "set", nil, "Flag of a role of the control plane or of the agents, as ROLE.FLAG=VALUE; ROLE.FLAG- gives it its default back. Can be repeated; default as before. Flags that all roles share are those of the role karmada.")
 	fs.IntVar(&r.Pull, "pull", -1, "Number of members in Pull mode, each with an agent that dials the control plane; default as before, 0 for a new federation.")
 	fs.Lookup("members").DefValue, fs.Lookup("nodes").DefValue, fs.Lookup("pull").DefValue = "", "", ""
 	fs.Lookup("node-pods").DefValue = ""
@@ -180,7 +180,7 @@ func up(ctx context.Context, e *env.Env, r local.UpRequest, given string) error 
 	if err != nil {
 		return err
 	}
-	_, _ = fmt.Fprintf(e.ErrOut, "Federation %q is ready after %s.\n", f.Name, seconds(e.Now().Sub(start)))
+	_, _ = fmt.Fprintf(e.ErrOut, "Federation %q is ready after %.1fs.\n", f.Name, e.Now().Sub(start).Seconds())
 	_, err = fmt.Fprint(e.Out, next(e.Name, given, contexts(f), ending(e, f, given)))
 	return err
 }
@@ -403,9 +403,9 @@ func printList(ctx context.Context, e *env.Env, root string, names []string) err
 		if err != nil {
 			return err
 		}
-		running, all := f.Running(ctx, d)
-		_, _ = fmt.Fprintf(w, "%s\t%s\t%d\t%d/%d\t%s\t%s\n", name, cmp.Or(f.Runtime, local.RuntimeProcess), len(f.Members), running, all,
-			duration.HumanDuration(e.Now().Sub(f.Created)), f.Kubeconfig())
+		running, all := local.Running(ctx, d, f)
+		_, _ = fmt.Fprintf(w, "%s\t%s\t%d\t%d/%d\t%s\t%s\n", name, f.Runtime, len(f.Members), running, all,
+			duration.HumanDuration(e.Now().Sub(f.Created)), f.Dir().Kubeconfig())
 	}
 	return w.Flush()
 }

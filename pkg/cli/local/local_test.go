@@ -56,7 +56,7 @@ func TestStatusDocuments(t *testing.T) {
 func TestProgress_ShowsHowLongStepsTook(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	var out bytes.Buffer
-	p := newProgress(&out, func() time.Time { return now })
+	p := deps(&env.Env{Now: func() time.Time { return now }}, &out).Progress
 	p.Begin("member1")
 	now = now.Add(2100 * time.Millisecond)
 	p.Waiting("member1", "the API server to answer")

@@ -1,7 +1,6 @@
 package local
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -73,10 +72,10 @@ func listDocuments(ctx context.Context, e *env.Env, root string, names []string)
 		if err != nil {
 			return nil, err
 		}
-		running, all := f.Running(ctx, deps(e, e.ErrOut))
+		running, all := local.Running(ctx, deps(e, e.ErrOut), f)
 		out = append(out, listDocument{
-			Name: name, Runtime: cmp.Or(f.Runtime, local.RuntimeProcess), Members: append([]string{}, f.Members...),
-			Running: running, Parts: all, Created: f.Created, Kubeconfig: f.Kubeconfig(),
+			Name: name, Runtime: f.Runtime, Members: append([]string{}, f.Members...),
+			Running: running, Parts: all, Created: f.Created, Kubeconfig: f.Dir().Kubeconfig(),
 		})
 	}
 	return out, nil

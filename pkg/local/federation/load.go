@@ -1,0 +1,90 @@
+package federation
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/karmada-toolkit/karmada/internal/private"
+)
+
+// ErrNotFound is returned for a federation that does not exist.
+var ErrNotFound = errors.New("there is no such federation")
+
+// DefaultRoot returns the directory under which federations are kept unless a
+// user names another: karmada/local in $XDG_STATE_HOME, by default
+// ~/.local/state.
+func DefaultRoot(getenv func(string) string) (string, error) {
+	if dir := getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
+		return filepath.Join(dir, "karmada", "local"), nil
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return "", fmt.Errorf("finding a directory for the federation: %w; name one with --dir", err)
+	}
+	return filepath.Join(home, ".local", "state", "karmada", "local"), nil
+}
+
+// ValidateName returns an error if a name cannot be that of a federation.
+func ValidateName(name string) error {
+	if msgs := validation.IsDNS1123Label(name); len(msgs) > 0 {
+		return fmt.Errorf("invalid federation name %q: %s; choose another with --name", name, strings.Join(msgs, "; "))
+	}
+	return nil
+}
+
+// Load reads the federation name under root, or returns ErrNotFound.
+func Load(root, name string) (*Federation, error) {
+	if err := ValidateName(name); err != nil {
+		return nil, err
+	}
+	dir := Dir(filepath.Join(root, name))
+	err := check(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("reading federation %q: %w with --dir", name, err)
+	}
+	data, err := private.ReadFile(dir.file(stateFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("federation %q in %s: %w; \"local up\" starts one, \"local list\" shows those there are", name, root, ErrNotFound)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading federation %q: %w", name, err)
+	}
+	f := &Federation{}
+	if err := json.Unmarshal(data, f); err != nil {
+		return nil, damaged(dir, err)
+	}
+	f.dir = dir
+	// Federations of before there was a choice are processes.
+	f.Runtime = cmp.Or(f.Runtime, RuntimeProcess)
+	if err := f.validate(); err != nil {
+		return nil, damaged(dir, err)
+	}
+	return f, nil
+}
+
+// List reads the names of the federations under root, sorted. Those of other users are left out.
+func List(root string) ([]string, error) {
+	entries, err := os.ReadDir(root)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("listing federations: %w", err)
+	}
+	var out []string
+	for _, e := range entries {
+		dir := Dir(filepath.Join(root, e.Name()))
+		if _, err := os.Stat(dir.file(stateFile)); err == nil && private.CheckDir(string(dir)) == nil {
+			out = append(out, e.Name())
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,63 @@
+package federation
+
+import (
+	"fmt"
+	"net"
+	"strconv"
+)
+
+// Loopback is the only address that a local federation listens on.
+const Loopback = "127.0.0.1"
+
+// The ports of the control plane's roles.
+const (
+	PortAggregated = "aggregated-apiserver"
+	PortWebhook    = "webhook"
+	PortHealth     = "health"
+	PortMetrics    = "metrics"
+)
+
+// AgentHealthPort returns the name of the port of an agent's health probes.
+func AgentHealthPort(member string) string { return Agent(member) + "-" + PortHealth }
+
+// AgentMetricsPort returns the name of the port of an agent's metrics.
+func AgentMetricsPort(member string) string { return Agent(member) + "-" + PortMetrics }
+
+// ChoosePorts gives each name a port and records it: the one that it had if it is
+// still free, else another.
+func (f *Federation) ChoosePorts(names ...string) error {
+	return f.Update(func() error {
+		if f.Ports == nil {
+			f.Ports = map[string]int{}
+		}
+		for _, name := range names {
+			l, err := listen(f.Ports[name])
+			if err != nil {
+				return fmt.Errorf("finding a port for %s: %w", name, err)
+			}
+			// Held until all are chosen, so that no two are the same.
+			defer l.Close() //nolint:errcheck // nothing was sent
+			f.Ports[name] = l.Addr().(*net.TCPAddr).Port
+		}
+		return nil
+	})
+}
+
+// listen takes the wanted port if it is free, else another.
+func listen(wanted int) (net.Listener, error) {
+	l, err := net.Listen("tcp", net.JoinHostPort(Loopback, strconv.Itoa(wanted))) //nolint:noctx // does not block
+	if err != nil && wanted != 0 {
+		l, err = net.Listen("tcp", net.JoinHostPort(Loopback, "0")) //nolint:noctx // does not block
+	}
+	return l, err
+}
+
+// Port returns the port with a name, 0 while none is chosen.
+func (f *Federation) Port(name string) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.Ports[name]
+}
+
+// Address is where a local federation listens on a port.
+func Address(port int) string { return net.JoinHostPort(Loopback, strconv.Itoa(port)) }

@@ -1,0 +1,73 @@
+package kindcluster
+
+import (
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+
+	"sigs.k8s.io/kind/pkg/apis/config/v1alpha4"
+	"sigs.k8s.io/yaml"
+
+	"github.com/karmada-toolkit/karmada/pkg/local/federation"
+)
+
+// The range of ports that Kubernetes gives to Services on nodes.
+const (
+	firstNodePort = 30000
+	lastNodePort  = 32767
+	// preferredPort is where control planes are usually found.
+	preferredPort = 32443
+)
+
+// template returns the configuration of a new cluster; empty text means kind's
+// defaults.
+func template(text string) (*v1alpha4.Cluster, error) {
+	cfg := &v1alpha4.Cluster{TypeMeta: v1alpha4.TypeMeta{Kind: "Cluster", APIVersion: "kind.x-k8s.io/v1alpha4"}}
+	if text != "" {
+		if err := yaml.UnmarshalStrict([]byte(text), cfg); err != nil {
+			return nil, fmt.Errorf("reading the kind configuration: %w", err)
+		}
+	}
+	if cfg.Kind != "Cluster" || cfg.APIVersion != "kind.x-k8s.io/v1alpha4" {
+		return nil, fmt.Errorf("reading the kind configuration: it is %s %s, not kind.x-k8s.io/v1alpha4 Cluster", cfg.APIVersion, cfg.Kind)
+	}
+	v1alpha4.SetDefaultsCluster(cfg)
+	return cfg, nil
+}
+
+// publish adds a port for the control plane to a configuration, which makes it
+// reachable on this machine, and returns it: on Linux nodes are reached by their
+// address anyway, elsewhere they are not.
+func publish(cfg *v1alpha4.Cluster) (int, error) {
+	first := slices.IndexFunc(cfg.Nodes, func(n v1alpha4.Node) bool { return n.Role == v1alpha4.ControlPlaneRole })
+	if first < 0 {
+		return 0, fmt.Errorf("the kind configuration has no node with the role %q", v1alpha4.ControlPlaneRole)
+	}
+	port, err := freeNodePort()
+	if err != nil {
+		return 0, err
+	}
+	cfg.Nodes[first].ExtraPortMappings = append(cfg.Nodes[first].ExtraPortMappings, v1alpha4.PortMapping{
+		ContainerPort: int32(port), HostPort: int32(port), ListenAddress: federation.Loopback,
+	})
+	return port, nil
+}
+
+// freeNodePort returns a port that can be a node port and is free: the usual one if
+// possible.
+func freeNodePort() (int, error) {
+	try := func(port int) bool {
+		l, err := net.Listen("tcp", net.JoinHostPort(federation.Loopback, strconv.Itoa(port))) //nolint:noctx // does not block
+		return err == nil && l.Close() == nil
+	}
+	if try(preferredPort) {
+		return preferredPort, nil
+	}
+	for port := lastNodePort; port >= firstNodePort; port-- {
+		if try(port) {
+			return port, nil
+		}
+	}
+	return 0, fmt.Errorf("no port from %d to %d is free on this machine", firstNodePort, lastNodePort)
+}

@@ -1,0 +1,140 @@
+package kindcluster
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/kind/pkg/cluster/nodes"
+	"sigs.k8s.io/kind/pkg/cluster/nodeutils"
+	"sigs.k8s.io/kind/pkg/exec"
+
+	"github.com/karmada-toolkit/karmada/internal/imagearchive"
+	"github.com/karmada-toolkit/karmada/pkg/local/federation"
+)
+
+// imageRepository is the name of the image of the control plane, without its tag.
+const imageRepository = "karmada/karmada"
+
+// archiveTag returns the name of the image in an archive.
+func archiveTag(path string) (string, error) {
+	names, err := imagearchive.Names(path)
+	if err != nil {
+		return "", err
+	}
+	return names[0], nil
+}
+
+// images loads the image of the control plane into nodes.
+type images struct {
+	record *record
+	engine engine
+	// archive is the path of an archive with the image, as the user gave it.
+	archive string
+	// version of this program.
+	version string
+}
+
+// load makes sure that nodes have the image of the control plane and returns its
+// name. It is that of the archive that the user gave, else what the nodes have from
+// before, else the image of this version that the engine has.
+func (s *images) load(ctx context.Context, hosts []nodes.Node) (string, error) {
+	archive := s.archive
+	if archive == "" {
+		if has := s.record.image(); has != "" && haveImage(ctx, hosts, has) {
+			return has, nil
+		}
+		saved, remove, err := s.save(ctx)
+		if err != nil {
+			return "", err
+		}
+		defer remove()
+		archive = saved
+	}
+	tag, err := archiveTag(archive)
+	if err != nil {
+		return "", err
+	}
+	for _, node := range hosts {
+		if err := loadArchive(node, archive); err != nil {
+			return "", newLibraryLog().explain(fmt.Errorf("loading image %s into node %s: %w", tag, node, err))
+		}
+	}
+	return tag, s.record.update(func(k *federation.Kind) { k.Image = tag })
+}
+
+func loadArchive(node nodes.Node, archive string) error {
+	file, err := os.Open(archive)
+	if err != nil {
+		return err
+	}
+	defer file.Close() //nolint:errcheck // only read
+	return nodeutils.LoadImageArchive(node, file)
+}
+
+// haveImage reports whether all nodes have an image.
+func haveImage(ctx context.Context, hosts []nodes.Node, image string) bool {
+	for _, node := range hosts {
+		if images, err := imagesOf(ctx, node); err != nil || !slices.Contains(images, imagearchive.Canonical(image)) {
+			return false
+		}
+	}
+	return true
+}
+
+// save writes the image of this version that the engine has to a file.
+func (s *images) save(ctx context.Context) (path string, remove func(), err error) {
+	image := imageRepository + ":" + imageTag(s.version)
+	if !s.engine.has(ctx, image) {
+		return "", nil, fmt.Errorf("%s has no image %s, from which the control plane runs: name an archive of it with --image, or build it with \"make image\"", s.engine.name, image)
+	}
+	dir, err := os.MkdirTemp("", "karmada-image-")
+	if err != nil {
+		return "", nil, fmt.Errorf("saving image %s: %w", image, err)
+	}
+	remove = func() { _ = os.RemoveAll(dir) }
+	path = filepath.Join(dir, "image.tar")
+	if _, err := s.engine.run(ctx, "save", "-o", path, image); err != nil {
+		remove()
+		return "", nil, fmt.Errorf("saving image %s: %w", image, err)
+	}
+	return path, remove, nil
+}
+
+// imageTag returns the tag of a version: tags have no plus sign.
+func imageTag(version string) string { return strings.ReplaceAll(version, "+", "-") }
+
+// imagesOf returns the names of the images that a node has.
+func imagesOf(ctx context.Context, node nodes.Node) ([]string, error) {
+	lines, err := exec.OutputLines(node.CommandContext(ctx, "ctr", "--namespace=k8s.io", "images", "list", "-q"))
+	if err != nil {
+		return nil, fmt.Errorf("listing the images of node %s: %w", node, err)
+	}
+	return lines, nil
+}
+
+// withRepository returns the first image with a name that ends in a repository, such
+// as "/etcd".
+func withRepository(images []string, repository string) (string, bool) {
+	for _, image := range images {
+		if strings.Contains(image, "@") {
+			continue
+		}
+		if name, _, ok := cutTag(image); ok && strings.HasSuffix(name, repository) {
+			return image, true
+		}
+	}
+	return "", false
+}
+
+// cutTag cuts an image into name and tag.
+func cutTag(image string) (name, tag string, ok bool) {
+	i := strings.LastIndexByte(image, ':')
+	if i < 0 || strings.Contains(image[i:], "/") {
+		return image, "", false
+	}
+	return image[:i], image[i+1:], true
+}

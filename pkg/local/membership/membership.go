@@ -1,0 +1,168 @@
+// Package membership makes clusters members of a local federation.
+package membership
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/karmada-toolkit/karmada/internal/kube"
+	"github.com/karmada-toolkit/karmada/internal/progress"
+	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/local/federation"
+	"github.com/karmada-toolkit/karmada/pkg/member"
+	"github.com/karmada-toolkit/karmada/pkg/member/registration"
+)
+
+// FieldManager owns what the start of a federation writes.
+const FieldManager = "karmadactl-local"
+
+// Timeout bounds how long a member may take to be Ready.
+const Timeout = 90 * time.Second
+
+// tokenTTL is how long the token of a registration is valid.
+const tokenTTL = 10 * time.Minute
+
+// Member is a cluster that is to belong to the federation.
+type Member struct {
+	Name string
+	// ControlPlane and Kubeconfig are the paths of the kubeconfigs of the control
+	// plane and of the member.
+	ControlPlane, Kubeconfig string
+	// Endpoint is where the control plane reaches the member; empty means at the same
+	// address as the user.
+	Endpoint string
+	// Hint is the next step for the user if the member does not become Ready.
+	Hint string
+}
+
+// Clients are clients of both sides.
+type Clients struct {
+	Config               *rest.Config // of the control plane
+	ControlPlane, Member client.Client
+}
+
+// Connect returns clients of the cluster of a kubeconfig, without rate limits.
+func Connect(kubeconfig string) (*rest.Config, client.Client, error) {
+	cfg, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return nil, nil, fmt.Errorf("reading kubeconfig %s: %w", kubeconfig, err)
+	}
+	cfg.QPS, cfg.Burst = -1, 0
+	c, err := client.New(cfg, client.Options{Scheme: kube.NewScheme()})
+	if err != nil {
+		return nil, nil, fmt.Errorf("connecting to %s: %w", cfg.Host, err)
+	}
+	return cfg, c, nil
+}
+
+// Reporter shows what the member package waits for as what a step waits for.
+func Reporter(p progress.Reporter, step string) member.Reporter {
+	return func(line string) { p.Waiting(step, strings.TrimPrefix(line, member.WaitingFor)) }
+}
+
+// Join makes sure that a member in Push mode belongs to the federation and returns
+// when it is Ready.
+func Join(ctx context.Context, d federation.Deps, m Member) error {
+	step := "join " + m.Name
+	d.Progress.Begin(step)
+	cpConfig, cp, err := Connect(m.ControlPlane)
+	if err != nil {
+		return err
+	}
+	cfg, c, err := Connect(m.Kubeconfig)
+	if err != nil {
+		return err
+	}
+	deps := member.Deps{Program: d.Program, ControlPlane: cp, Member: c, Report: Reporter(d.Progress, step)}
+	err = cp.Get(ctx, client.ObjectKey{Name: m.Name}, &clusterv1alpha1.Cluster{})
+	if apierrors.IsNotFound(err) {
+		_, err = member.Join(ctx, deps, member.JoinRequest{
+			Name: m.Name, Namespace: clusterv1alpha1.NamespaceKarmadaCluster, Config: cfg, Endpoint: m.Endpoint,
+		})
+	}
+	if err == nil {
+		err = waitReady(ctx, deps, cpConfig, m)
+	}
+	if err != nil {
+		return fmt.Errorf("joining %s: %w", m.Name, err)
+	}
+	d.Progress.Done(step, "Ready")
+	return nil
+}
+
+// Register makes sure that a member in Pull mode belongs to the federation and
+// returns when it is Ready. runAgent makes sure that its agent runs; the context
+// that it returns ends with the agent.
+func Register(ctx context.Context, d federation.Deps, m Member, runAgent func(ctx context.Context, step string, c Clients) (context.Context, context.CancelFunc, error)) error {
+	step := "register " + m.Name
+	d.Progress.Begin(step)
+	cfg, cp, err := Connect(m.ControlPlane)
+	if err != nil {
+		return err
+	}
+	_, c, err := Connect(m.Kubeconfig)
+	if err != nil {
+		return err
+	}
+	alive, stop, err := runAgent(ctx, step, Clients{Config: cfg, ControlPlane: cp, Member: c})
+	if err != nil {
+		return fmt.Errorf("registering %s: %w", m.Name, err)
+	}
+	defer stop()
+	deps := member.Deps{Program: d.Program, ControlPlane: cp, Report: Reporter(d.Progress, step)}
+	if err := waitReady(alive, deps, cfg, m); err != nil {
+		return fmt.Errorf("registering %s: %w", m.Name, federation.Cause(alive, err))
+	}
+	d.Progress.Done(step, "Ready, in Pull mode")
+	return nil
+}
+
+// waitReady waits until a member is Ready and reached through the control plane.
+func waitReady(ctx context.Context, deps member.Deps, control *rest.Config, m Member) error {
+	problem, err := member.WaitReady(ctx, deps, m.Name, Timeout)
+	if err != nil {
+		return err
+	}
+	if problem != "" {
+		return fmt.Errorf("it is not Ready after %s: %s; %s", Timeout, problem, m.Hint)
+	}
+	problem, err = member.WaitReachable(ctx, control, m.Name, deps.Report, Timeout)
+	if err != nil {
+		return err
+	}
+	if problem != "" {
+		return fmt.Errorf("it is not reached through the control plane after %s: %s; %s", Timeout, problem, m.Hint)
+	}
+	return nil
+}
+
+// Enrol registers a member with the control plane, as "register" does, and returns
+// the identity of its agent.
+func Enrol(ctx context.Context, d federation.Deps, step, name string, c Clients) (*member.Identity, error) {
+	id, err := member.ID(ctx, c.Member)
+	if err != nil {
+		return nil, fmt.Errorf("reading the identity of the cluster: %w", err)
+	}
+	token, err := member.NewToken(d.Now().Add(tokenTTL))
+	if err != nil {
+		return nil, err
+	}
+	if err := member.CreateToken(ctx, c.ControlPlane, token); err != nil {
+		return nil, err
+	}
+	defer func() {
+		_ = c.ControlPlane.Delete(context.WithoutCancel(ctx), registration.TokenSecret(token)) // else it expires
+	}()
+	if err := rest.LoadTLSFiles(c.Config); err != nil {
+		return nil, fmt.Errorf("reading the authority of the control plane: %w", err)
+	}
+	server := member.Server{URL: c.Config.Host, CABundle: c.Config.CAData}
+	return member.Enrol(ctx, server, member.EnrolRequest{Name: name, ID: id, Token: token.String(), Timeout: Timeout}, Reporter(d.Progress, step))
+}

@@ -1,0 +1,167 @@
+// Package process runs each cluster of a local federation, the roles of its control
+// plane and each agent as a process, without containers or root.
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/karmada-toolkit/karmada/internal/kubelite/ready"
+	"github.com/karmada-toolkit/karmada/pkg/local/federation"
+	"github.com/karmada-toolkit/karmada/pkg/local/membership"
+)
+
+// Request is what a federation of processes is to have from now on.
+type Request struct {
+	// Nodes are the number and the size of the simulated nodes of each member. A
+	// negative number, empty and 0 mean as before. Members that run are started again
+	// when the nodes change.
+	Nodes federation.NodeSpec
+	// Set are changes to the flags of the roles and agents: ROLE.FLAG=VALUE sets one,
+	// ROLE.FLAG- gives it its default back.
+	Set []string
+	// FeatureGates replace those of the roles and agents: NAME=true,NAME=false. Nil
+	// means as before.
+	FeatureGates *string
+}
+
+// Runtime runs a federation of processes.
+type Runtime struct {
+	federation.Deps
+	f       *federation.Federation
+	request Request
+
+	launcher *launcher
+	clusters *clusters
+	roles    *roles
+	agents   *agents
+
+	mu    sync.Mutex
+	ready map[string]ready.Info
+}
+
+// New returns the runtime of a federation. The request counts for a start only.
+func New(d federation.Deps, f *federation.Federation, request Request) *Runtime {
+	return &Runtime{Deps: d, f: f, request: request, ready: map[string]ready.Info{}}
+}
+
+// Prepare finds the servers and takes over the request.
+func (r *Runtime) Prepare(ctx context.Context) error {
+	var err error
+	if r.f.NodeSpec, err = r.request.resize(r.f.NodeSpec); err != nil {
+		return err
+	}
+	bin, err := findBinaries(r.Executable, r.Getenv)
+	if err != nil {
+		return err
+	}
+	reserved := reservedFlags(roleArgs(r.f, ready.Info{}, true), agentArgs(r.f, federation.MemberPrefix, "", ready.Info{}))
+	if r.f.Settings, err = r.request.merge(ctx, r.f.Settings, bin.karmada, reserved); err != nil {
+		return err
+	}
+	c := certs{dir: r.f.Dir(), now: r.Now}
+	r.launcher = &launcher{now: r.Now}
+	r.clusters = &clusters{Deps: r.Deps, f: r.f, program: bin.kubelite, launcher: r.launcher, certs: c}
+	r.roles = &roles{Deps: r.Deps, f: r.f, program: bin.karmada, launcher: r.launcher, certs: c}
+	r.agents = &agents{Deps: r.Deps, f: r.f, program: bin.karmada, launcher: r.launcher}
+	return nil
+}
+
+// Start makes sure that a member, or the control plane with its roles, runs and is
+// ready.
+func (r *Runtime) Start(ctx context.Context, cluster string) (kubeconfigs []string, err error) {
+	info, err := r.clusters.start(ctx, cluster)
+	if err == nil && cluster == federation.ControlPlane {
+		err = r.roles.start(ctx, info)
+	}
+	if err != nil {
+		return nil, err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.ready[cluster] = info
+	return []string{info.Kubeconfig}, nil
+}
+
+// Join makes sure that a member belongs to the federation and is Ready.
+func (r *Runtime) Join(ctx context.Context, member string) error {
+	r.mu.Lock()
+	control, info := r.ready[federation.ControlPlane], r.ready[member]
+	r.mu.Unlock()
+	m := membership.Member{
+		Name: member, ControlPlane: control.Kubeconfig, Kubeconfig: info.Kubeconfig,
+		Hint: "the log of the control plane is " + r.f.Dir().Log(federation.Roles),
+	}
+	if !r.f.Pulls(member) {
+		return membership.Join(ctx, r.Deps, m)
+	}
+	m.Hint = "the log of the agent is " + r.f.Dir().Log(federation.Agent(member))
+	return membership.Register(ctx, r.Deps, m, func(ctx context.Context, step string, c membership.Clients) (context.Context, context.CancelFunc, error) {
+		return r.agents.run(ctx, agent{member: member, step: step, control: control, info: info, clients: c})
+	})
+}
+
+// Abort stops the processes that a start that failed has started.
+func (r *Runtime) Abort(ctx context.Context, err error) error {
+	r.launcher.undo(context.WithoutCancel(ctx))
+	return err
+}
+
+// Stop stops the processes. The data is kept.
+func (r *Runtime) Stop(ctx context.Context) (removed bool, err error) {
+	// The roles and agents first: they need the clusters to end well.
+	first := []string{federation.Roles}
+	for _, member := range r.f.Pull {
+		first = append(first, federation.Agent(member))
+	}
+	if err := r.stopAll(ctx, first); err != nil {
+		return false, err
+	}
+	return false, r.stopAll(ctx, append([]string{federation.ControlPlane}, r.f.Members...))
+}
+
+func (r *Runtime) stopAll(ctx context.Context, names []string) error {
+	errs := make([]error, len(names))
+	var wg sync.WaitGroup
+	for i, name := range names {
+		wg.Go(func() {
+			p := process{name, r.f.Dir()}
+			if _, alive := p.running(); !alive {
+				return
+			}
+			step := "stop " + name
+			r.Progress.Begin(step)
+			if errs[i] = p.stop(ctx); errs[i] == nil {
+				r.Progress.Done(step, "")
+			}
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+// Status returns the state of the processes.
+func (r *Runtime) Status(context.Context) (federation.Status, error) {
+	var out federation.Status
+	for _, name := range r.f.Processes() {
+		part := federation.Part{Name: name, State: federation.StateStopped, Log: r.f.Dir().Log(name)}
+		if record, ok := (process{name, r.f.Dir()}).running(); ok {
+			part.State, part.PID, part.Since = federation.StateRunning, record.PID, record.Time
+			if info, err := ready.Read(r.f.Dir().Data(name)); err == nil && info.PID == record.PID {
+				part.Server = info.Server
+				if name == federation.ControlPlane {
+					out.ControlPlane = info.Kubeconfig
+				}
+			}
+		}
+		out.Parts = append(out.Parts, part)
+	}
+	return out, nil
+}
+
+// notRunning is the error of a removal of members without a control plane.
+func (r *Runtime) notRunning() error {
+	return fmt.Errorf("the control plane of federation %q does not run, so no member can leave it; start it with %q first", r.f.Name, r.f.Command(r.Deps, "up"))
+}

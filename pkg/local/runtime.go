@@ -1,0 +1,107 @@
+// Package local runs a whole federation on one machine: a control plane and its
+// members as processes, without containers or root, or as kind clusters. Everything
+// that a federation keeps is in one directory.
+package local
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/karmada-toolkit/karmada/pkg/local/federation"
+	"github.com/karmada-toolkit/karmada/pkg/local/kindcluster"
+	"github.com/karmada-toolkit/karmada/pkg/local/process"
+)
+
+// What the clusters of a federation are.
+const (
+	RuntimeProcess = federation.RuntimeProcess
+	RuntimeKind    = federation.RuntimeKind
+)
+
+// DefaultName is the name of a federation that is given none.
+const DefaultName = federation.DefaultName
+
+// ErrNoFederation is returned for a federation that does not exist.
+var ErrNoFederation = federation.ErrNotFound
+
+type (
+	// Deps are the dependencies of the commands on federations.
+	Deps = federation.Deps
+	// Federation is the record of a federation.
+	Federation = federation.Federation
+	// ProcessStatus is the state of one process or kind cluster of a federation.
+	ProcessStatus = federation.Part
+)
+
+// Runtime runs the clusters, the control plane and the agents of one federation.
+type Runtime interface {
+	// Prepare checks what can be checked before anything is changed. It comes before
+	// Start.
+	Prepare(ctx context.Context) error
+	// Start makes sure that a member, or the control plane, runs and is ready. It
+	// returns the paths of the kubeconfigs whose contexts the federation's gets. It is
+	// called for several clusters at the same time.
+	Start(ctx context.Context, cluster string) (kubeconfigs []string, err error)
+	// Join makes sure that a member that runs belongs to the control plane, which runs
+	// as well, and returns when it is Ready.
+	Join(ctx context.Context, member string) error
+	// Abort cleans up after a start that failed, and returns the error for the user.
+	Abort(ctx context.Context, err error) error
+	// Stop stops the federation, and reports whether it removed what another start
+	// would need.
+	Stop(ctx context.Context) (removed bool, err error)
+	// Status returns the state of the parts. They are returned with an error as well.
+	Status(ctx context.Context) (federation.Status, error)
+}
+
+// memberRemover is a Runtime whose members can be taken out one by one.
+type memberRemover interface {
+	RemoveMembers(ctx context.Context, members []string) error
+}
+
+var (
+	_ Runtime       = &process.Runtime{}
+	_ memberRemover = &process.Runtime{}
+	_ Runtime       = &kindcluster.Runtime{}
+)
+
+// runtimeOf returns the runtime of a federation.
+func runtimeOf(d Deps, f *Federation, r UpRequest) Runtime {
+	if f.Runtime == RuntimeKind {
+		return kindcluster.New(d, f, r.Kind)
+	}
+	return process.New(d, f, r.Process)
+}
+
+// Runtimes are what the clusters of a federation may be.
+func Runtimes() []string { return []string{RuntimeProcess, RuntimeKind} }
+
+// validateRuntime returns an error for a runtime that does not exist.
+func validateRuntime(name string) error {
+	if name == "" || slices.Contains(Runtimes(), name) {
+		return nil
+	}
+	return fmt.Errorf("there is no runtime %q; use one of %s", name, strings.Join(Runtimes(), ", "))
+}
+
+// checkRuntime returns an error if a request does not fit the runtime of a federation.
+func checkRuntime(f *Federation, r UpRequest) error {
+	if r.Runtime != "" && r.Runtime != f.Runtime {
+		return fmt.Errorf("federation %q has the runtime %q, not %q: choose another name with --name, or remove it with \"local down --purge\" and start again", f.Name, f.Runtime, r.Runtime)
+	}
+	if f.Runtime != RuntimeKind {
+		if r.Kind != (kindcluster.Request{}) {
+			return fmt.Errorf("a node image, an image or a kind configuration needs --runtime %s", RuntimeKind)
+		}
+		return nil
+	}
+	if len(r.Process.Set) > 0 || r.Process.FeatureGates != nil {
+		return fmt.Errorf("--set and --feature-gates need --runtime %s: in the runtime %q the control plane is installed as \"init\" does it, and flags are set in its Deployments", RuntimeProcess, RuntimeKind)
+	}
+	if n := r.Process.Nodes; n.Count >= 0 || n.CPU != "" || n.Memory != "" || n.Pods > 0 {
+		return fmt.Errorf("the runtime %q has no simulated nodes: leave out --nodes and --node-…, or list the nodes in a kind configuration", RuntimeKind)
+	}
+	return nil
+}
