@@ -138,8 +138,8 @@ func (p *parts) detector(ctx context.Context, mgr manager.Manager) error {
 			WorkloadAffinity: o.Gates.Enabled(gates.WorkloadAffinity),
 			Quota:            o.Gates.Enabled(gates.ResourceQuotaEstimate),
 		},
-		Events:        o.Events,
-		TemplateSyncs: o.TemplateSyncs, PolicySyncs: o.PolicySyncs, ClusterPolicySyncs: o.ClusterPolicySyncs,
+		Events:          o.Events,
+		TemplateWorkers: o.TemplateSyncs, PolicyWorkers: o.PolicySyncs, ClusterPolicyWorkers: o.ClusterPolicySyncs,
 		Retry: p.retry(),
 	})
 }

@@ -1,11 +1,10 @@
 // Package detector finds the policy of each template, writes the claim on the
-// template, and makes the binding that says what the policy wants.
+// template, and writes the binding that the policy describes.
 package detector
 
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -14,10 +13,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/karmada-toolkit/karmada/internal/controllers"
 	"github.com/karmada-toolkit/karmada/internal/events"
+	"github.com/karmada-toolkit/karmada/internal/status"
 	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/scope"
@@ -27,15 +27,14 @@ import (
 // Component is the source of the events.
 const Component = "resource-detector"
 
-// Interpreter answers what the detector asks about a template. It only reads the
-// objects it gets.
+// Interpreter interprets templates. It only reads the objects that it gets.
 type Interpreter interface {
 	HookEnabled(gvk schema.GroupVersionKind, op configv1alpha1.InterpreterOperation) bool
 	GetReplicas(obj *unstructured.Unstructured) (int32, *workv1alpha2.ReplicaRequirements, error)
 	GetComponents(obj *unstructured.Unstructured) ([]workv1alpha2.Component, error)
 }
 
-// Gates are the feature gates that the detector knows.
+// Gates are the feature gates that affect the detector.
 type Gates struct {
 	// Preemption is PropagationPolicyPreemption.
 	Preemption bool
@@ -49,38 +48,32 @@ type Gates struct {
 	Quota bool
 }
 
-// Deps is what the detector needs beside a manager.
+// Deps are the dependencies of the detector beside a manager.
 type Deps struct {
 	Store       *templates.Store
 	Interpreter Interpreter
 	Gates       Gates
-	// TemplateSyncs, PolicySyncs and ClusterPolicySyncs are the numbers of workers;
-	// 0 means the defaults 5, 1 and 1.
-	TemplateSyncs, PolicySyncs, ClusterPolicySyncs int
+	// TemplateWorkers is the number of templates reconciled at the same time.
+	// Default: 5.
+	TemplateWorkers int
+	// PolicyWorkers and ClusterPolicyWorkers are the numbers of policies reconciled at
+	// the same time. Default: 1.
+	PolicyWorkers, ClusterPolicyWorkers int
 	// Retry bounds the delay between attempts.
 	Retry controllers.Retry
-	// Events selects which successes are recorded. Default: events.Transitions.
+	// Events selects the successes that are recorded. Default: events.Transitions.
 	Events events.Mode
-	// Registerer takes the metrics; nil means the one of controller-runtime.
+	// Registerer receives the metrics. Default: that of controller-runtime.
 	Registerer prometheus.Registerer
+	// Clock returns the time. Default: the real one.
+	Clock clock.PassiveClock
 }
 
-// detector is what both reconcilers share.
+// detector holds the reconcilers of templates and of both kinds of policy.
 type detector struct {
-	client      client.Client
-	live        client.Reader
-	store       *templates.Store
-	interpreter Interpreter
-	events      *events.Recorder
-	gates       Gates
-	waiting     *waiting
-	unmatched   *unmatched
-	held        *heldReports
-	// started is when this process began to work.
-	started  time.Time
-	records  *records
-	queue    *queue
-	measures *measures
+	source    *templateSource
+	templates *templateReconciler
+	policies  []*policyReconciler
 }
 
 // Setup adds the detector to the manager.
@@ -90,32 +83,58 @@ func Setup(ctx context.Context, mgr manager.Manager, d Deps) error {
 	}
 	det := newDetector(mgr.GetClient(), mgr.GetAPIReader(), d, events.ForManager(mgr, Component, d.Events))
 	c, err := controller.NewTyped(Component, mgr, controller.TypedOptions[templateKey]{
-		MaxConcurrentReconciles: controllers.Workers(d.TemplateSyncs, 5),
-		Reconciler:              &templateReconciler{detector: det},
+		MaxConcurrentReconciles: controllers.Workers(d.TemplateWorkers, 5),
+		Reconciler:              det.templates,
 		RateLimiter:             controllers.RateLimiter[templateKey](d.Retry),
 	})
 	if err != nil {
-		return fmt.Errorf("adding the detector: %w", err)
+		return fmt.Errorf("adding %s: %w", Component, err)
 	}
-	if err := c.Watch(templateSource{det}); err != nil {
+	if err := c.Watch(det.source); err != nil {
 		return fmt.Errorf("watching templates: %w", err)
 	}
-	for _, s := range scope.Policies() {
-		if err := setupPolicies(mgr, det, s, d); err != nil {
+	for _, r := range det.policies {
+		if err := r.register(mgr, d); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func newDetector(c client.Client, live client.Reader, d Deps, recorder *events.Recorder) *detector {
+func newDetector(c client.Client, live client.Reader, d Deps, recorded *events.Recorder) *detector {
 	if d.Registerer == nil {
-		d.Registerer = metrics.Registry
+		d.Registerer = ctrlmetrics.Registry
 	}
-	m := newMeasures(d.Registerer, clock.RealClock{})
-	return &detector{
-		measures: m, started: m.clock.Now(),
-		client: c, live: live, store: d.Store, interpreter: d.Interpreter, events: recorder, gates: d.Gates,
-		waiting: newWaiting(), unmatched: newUnmatched(), held: newHeldReports(), records: newRecords(), queue: newQueue(),
+	if d.Clock == nil {
+		d.Clock = clock.RealClock{}
 	}
+	rec, m := &recorder{recorded}, newMetrics(d.Registerer, d.Clock)
+	waiting, queue := newWaiting(), newQueue()
+	policies := &policyReader{client: c, live: live}
+	bindings := &bindings{
+		client: c, live: live, records: status.NewMemory[objectKey, propagated](0),
+		specs: &specBuilder{store: d.Store, interpreter: d.Interpreter, gates: d.Gates, events: rec},
+	}
+	claims := &claims{client: c, live: live, store: d.Store, bindings: bindings}
+	out := &detector{
+		source: &templateSource{
+			client: c, store: d.Store, interpreter: d.Interpreter, queue: queue, waiting: waiting, bindings: bindings,
+		},
+		templates: &templateReconciler{
+			store: d.Store, policies: policies, bindings: bindings, claims: claims, waiting: waiting, events: rec, metrics: m,
+			unmatched: &unmatchedReporter{live: live, bindings: bindings, waiting: waiting, events: rec, clock: d.Clock},
+		},
+	}
+	started := d.Clock.Now()
+	for _, s := range scope.Policies() {
+		preemptor := &preemptor{
+			enabled: d.Gates.Preemption, scope: s, client: c, store: d.Store, policies: policies, claims: claims, events: rec, metrics: m,
+			priorities: newMemory[int32](),
+		}
+		out.policies = append(out.policies, &policyReconciler{
+			scope: s, client: c, store: d.Store, queue: queue, waiting: waiting, claims: claims, preemptor: preemptor,
+			held: &heldReporter{store: d.Store, preemptor: preemptor, events: rec, started: started, reported: newMemory[int64]()},
+		})
+	}
+	return out
 }

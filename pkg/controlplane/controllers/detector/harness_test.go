@@ -3,6 +3,7 @@ package detector
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/util/workqueue"
+	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -37,6 +39,7 @@ type harness struct {
 	cluster *templatestest.Cluster
 	client  client.WithWatch
 	det     *detector
+	clock   *clocktesting.FakePassiveClock
 	events  chan string
 
 	mu     sync.Mutex
@@ -51,7 +54,10 @@ func (h *harness) note(write string) {
 
 func newHarness(t *testing.T, gates Gates, objs []*unstructured.Unstructured, stored ...client.Object) *harness {
 	t.Helper()
-	h := &harness{T: t, cluster: templatestest.New(t, objs)}
+	h := &harness{
+		T: t, cluster: templatestest.New(t, objs),
+		clock: clocktesting.NewFakePassiveClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)),
+	}
 	b := fake.NewClientBuilder().WithScheme(kube.NewScheme()).WithObjects(stored...).WithInterceptorFuncs(interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
 			h.note("create " + obj.GetName())
@@ -71,8 +77,10 @@ func newHarness(t *testing.T, gates Gates, objs []*unstructured.Unstructured, st
 	h.client = b.Build()
 	recorder := record.NewFakeRecorder(100)
 	h.events = recorder.Events
-	h.det = newDetector(h.client, h.client, Deps{Store: h.cluster.Store, Interpreter: interpreter.New(), Gates: gates, Registerer: prometheus.NewRegistry()}, events.New(recorder))
-	h.det.queue.start(workqueue.NewTypedRateLimitingQueue(controllers.RateLimiter[templateKey](controllers.Retry{})))
+	h.det = newDetector(h.client, h.client, Deps{
+		Store: h.cluster.Store, Interpreter: interpreter.New(), Gates: gates, Registerer: prometheus.NewRegistry(), Clock: h.clock,
+	}, events.New(recorder))
+	h.det.source.queue.start(workqueue.NewTypedRateLimitingQueue(controllers.RateLimiter[templateKey](controllers.Retry{})))
 	return h
 }
 
@@ -174,7 +182,7 @@ func keyFor(name string) templateKey {
 
 func (h *harness) reconcile(key templateKey) error {
 	h.Helper()
-	_, err := (&templateReconciler{detector: h.det}).Reconcile(h.Context(), key)
+	_, err := h.det.templates.Reconcile(h.Context(), key)
 	if _, getErr := h.cluster.Dynamic.Resource(deployments()).Namespace(key.namespace).Get(h.Context(), key.name, metav1.GetOptions{}); getErr == nil {
 		h.observed(key.name)
 	}
@@ -188,10 +196,14 @@ func (h *harness) mustReconcile(key templateKey) {
 	}
 }
 
+// policies returns the reconciler of the policies of a scope.
+func (h *harness) policies(s *scope.Policy) *policyReconciler {
+	return h.det.policies[slices.IndexFunc(h.det.policies, func(r *policyReconciler) bool { return r.scope.Kind == s.Kind })]
+}
+
 func (h *harness) reconcilePolicy(p policyv1alpha1.Policy) error {
 	h.Helper()
-	r := &policyReconciler{detector: h.det, scope: scope.PolicyOf(p), priorities: newPriorities()}
-	_, err := r.Reconcile(h.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(p)})
+	_, err := h.policies(scope.PolicyOf(p)).Reconcile(h.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(p)})
 	return err
 }
 
@@ -215,9 +227,9 @@ func (h *harness) noBinding(name string) {
 // queued returns the keys that were enqueued.
 func (h *harness) queued() []templateKey {
 	var out []templateKey
-	for h.det.queue.inner.Len() > 0 {
-		key, _ := h.det.queue.inner.Get()
-		h.det.queue.inner.Done(key)
+	for h.det.source.queue.inner.Len() > 0 {
+		key, _ := h.det.source.queue.inner.Get()
+		h.det.source.queue.inner.Done(key)
 		out = append(out, key)
 	}
 	return out

@@ -17,7 +17,7 @@ const heldByP = `Warning ClaimedByOtherPolicy Deployment "default/nginx" is clai
 // late returns a policy that was created after the start.
 func (h *harness) late(p policyv1alpha1.Policy) policyv1alpha1.Policy {
 	h.Helper()
-	p.SetCreationTimestamp(metav1.NewTime(h.det.started.Add(time.Minute)))
+	p.SetCreationTimestamp(metav1.NewTime(h.clock.Now().Add(time.Minute)))
 	p.SetGeneration(1)
 	if err := h.client.Create(h.Context(), p); err != nil {
 		h.Fatal(err)
@@ -65,7 +65,7 @@ func TestHeld_AfterAStartNothingIsReportedAgain(t *testing.T) {
 	h.mustReconcile(keyFor("nginx"))
 	h.published()
 	q := pp("q", nil)
-	q.CreationTimestamp = metav1.NewTime(h.det.started.Add(-time.Minute))
+	q.CreationTimestamp = metav1.NewTime(h.clock.Now().Add(-time.Minute))
 	q.Generation = 1
 	if err := h.client.Create(t.Context(), q); err != nil {
 		t.Fatal(err)

@@ -34,7 +34,7 @@ func index(ctx context.Context, indexer client.FieldIndexer) error {
 			return fmt.Errorf("indexing policies: %w", err)
 		}
 	}
-	// The bindings are read from memory; have them there before the first look.
+	// The index starts the informers of bindings, which are read from the cache.
 	for _, s := range scope.Bindings() {
 		if err := indexer.IndexField(ctx, s.New(), "detector.present", func(client.Object) []string { return nil }); err != nil {
 			return fmt.Errorf("indexing bindings: %w", err)

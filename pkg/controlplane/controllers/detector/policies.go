@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -19,36 +18,40 @@ import (
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/policy"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/scope"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
 )
 
-// releases is how many templates of a policy are released at the same time.
-const releases = 8
-
-// policyReconciler passes the changes of a policy on to its templates.
+// policyReconciler enqueues the templates of a policy that changed, and releases those
+// that it no longer selects.
 type policyReconciler struct {
-	*detector
-	scope      *scope.Policy
-	priorities *priorities
+	scope     *scope.Policy
+	client    client.Client
+	store     *templates.Store
+	queue     *queue
+	waiting   *waiting
+	claims    *claims
+	preemptor *preemptor
+	held      *heldReporter
 }
 
-func setupPolicies(mgr manager.Manager, d *detector, s *scope.Policy, deps Deps) error {
-	workers := deps.ClusterPolicySyncs
-	if s.Namespaced {
-		workers = deps.PolicySyncs
+// register adds the reconciler to the manager.
+func (r *policyReconciler) register(mgr manager.Manager, d Deps) error {
+	workers := d.ClusterPolicyWorkers
+	if r.scope.Namespaced {
+		workers = d.PolicyWorkers
 	}
-	r := &policyReconciler{detector: d, scope: s, priorities: newPriorities()}
-	err := builder.ControllerManagedBy(mgr).Named(s.Controller).
-		For(s.New(), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		Watches(s.NewOverride(), handler.EnqueueRequestsFromMapFunc(r.dependants), builder.WithPredicates(controllers.Created())).
-		WithOptions(controllers.Options(workers, 1, deps.Retry)).
+	err := builder.ControllerManagedBy(mgr).Named(r.scope.Controller).
+		For(r.scope.New(), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(r.scope.NewOverride(), handler.EnqueueRequestsFromMapFunc(r.dependants), builder.WithPredicates(controllers.Created())).
+		WithOptions(controllers.Options(workers, 1, d.Retry)).
 		Complete(r)
 	if err != nil {
-		return fmt.Errorf("adding %s: %w", s.Controller, err)
+		return fmt.Errorf("adding %s: %w", r.scope.Controller, err)
 	}
 	return nil
 }
 
-// dependants returns the policies that wait for an override policy.
+// dependants returns the policies that depend on an override policy.
 func (r *policyReconciler) dependants(ctx context.Context, override client.Object) []reconcile.Request {
 	list := r.scope.NewList()
 	err := r.client.List(ctx, list, client.InNamespace(override.GetNamespace()),
@@ -59,13 +62,13 @@ func (r *policyReconciler) dependants(ctx context.Context, override client.Objec
 	return controllers.Requests(list.Policies())
 }
 
-// Reconcile passes the changes of a policy on to its templates.
+// Reconcile enqueues the templates of a policy.
 func (r *policyReconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	p := r.scope.New()
 	if err := r.client.Get(ctx, req.NamespacedName, p); err != nil {
 		if apierrors.IsNotFound(err) {
-			r.priorities.forget(req.NamespacedName)
-			r.held.forget(!r.scope.Namespaced, req.NamespacedName)
+			r.preemptor.priorities.Delete(req.NamespacedName)
+			r.held.reported.Delete(req.NamespacedName)
 		}
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
@@ -76,25 +79,23 @@ func (r *policyReconciler) Reconcile(ctx context.Context, req reconcile.Request)
 		return reconcile.Result{}, err
 	}
 	if p.GetDeletionTimestamp() != nil {
-		return reconcile.Result{}, r.retire(ctx, p)
+		return reconcile.Result{}, r.finalize(ctx, p)
 	}
-	if err := r.spread(ctx, p); err != nil {
+	if err := r.enqueue(ctx, p); err != nil {
 		return reconcile.Result{}, err
 	}
-	if r.gates.Preemption {
-		if err := r.preemption(ctx, p); err != nil {
-			return reconcile.Result{}, err
-		}
+	if err := r.preemptor.run(ctx, p); err != nil {
+		return reconcile.Result{}, err
 	}
-	r.reportHeld(ctx, p)
+	r.held.report(ctx, p)
 	return reconcile.Result{}, nil
 }
 
-// retire releases what a policy that is being deleted holds. Bindings and what
-// they brought to the members stay.
-func (r *policyReconciler) retire(ctx context.Context, p policyv1alpha1.Policy) error {
-	drop, held, err := patch.RemoveFinalizer(p, r.scope.Finalizer)
-	if err != nil || !held {
+// finalize releases the templates of a policy that is being deleted. Their bindings,
+// and the objects in the members, are kept.
+func (r *policyReconciler) finalize(ctx context.Context, p policyv1alpha1.Policy) error {
+	change, found, err := patch.RemoveFinalizer(p, r.scope.Finalizer)
+	if err != nil || !found {
 		return err
 	}
 	claim := policy.For(p)
@@ -102,18 +103,18 @@ func (r *policyReconciler) retire(ctx context.Context, p policyv1alpha1.Policy) 
 	if err != nil {
 		return err
 	}
-	if err := r.releaseAll(ctx, claimed, claim); err != nil {
+	if err := r.claims.releaseAll(ctx, claimed, claim); err != nil {
 		return err
 	}
-	if err := r.client.Patch(ctx, p, drop); err != nil {
+	if err := r.client.Patch(ctx, p, change); err != nil {
 		return client.IgnoreNotFound(fmt.Errorf("removing the finalizer of %s: %w", describe(claim), err))
 	}
 	return nil
 }
 
-// spread releases the templates that a policy no longer selects and has the
-// others, and those that wait for a policy like it, looked at again.
-func (r *policyReconciler) spread(ctx context.Context, p policyv1alpha1.Policy) error {
+// enqueue releases the templates that a policy no longer selects, and enqueues its
+// other templates and those without a policy that it may select.
+func (r *policyReconciler) enqueue(ctx context.Context, p policyv1alpha1.Policy) error {
 	claim := policy.For(p)
 	claimed, err := r.claimed(claim)
 	if err != nil {
@@ -131,21 +132,13 @@ func (r *policyReconciler) spread(ctx context.Context, p policyv1alpha1.Policy) 
 	for _, key := range r.waiting.candidates(p) {
 		r.queue.addLowPriority(templateKey{objectKey: key, byPolicy: lazy})
 	}
-	return r.releaseAll(ctx, lost, claim)
+	return r.claims.releaseAll(ctx, lost, claim)
 }
 
+// claimed returns the templates with a claim.
 func (r *policyReconciler) claimed(claim policy.Claim) ([]*unstructured.Unstructured, error) {
 	if claim.ID == "" {
 		return nil, nil
 	}
 	return r.store.Claimed(claim.ID)
-}
-
-func (r *policyReconciler) releaseAll(ctx context.Context, objs []*unstructured.Unstructured, claim policy.Claim) error {
-	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(releases)
-	for _, obj := range objs {
-		g.Go(func() error { return r.release(ctx, obj, claim) })
-	}
-	return g.Wait()
 }

@@ -98,7 +98,7 @@ func TestLazy_WaitsForTheUser(t *testing.T) {
 		"a new template":     {templates.Event{New: h.observed("nginx")}, false},
 		"an unclaimed start": {templates.Event{New: before, Initial: true}, false},
 	} {
-		if got := h.det.byPolicy(tc.event); got != tc.want {
+		if got := h.det.source.byPolicy(tc.event); got != tc.want {
 			t.Errorf("%s: got %v", what, got)
 		}
 	}
@@ -106,7 +106,7 @@ func TestLazy_WaitsForTheUser(t *testing.T) {
 	h.edit("nginx", func(obj *unstructured.Unstructured) {
 		_ = unstructured.SetNestedField(obj.Object, int64(2), "spec", "replicas")
 	})
-	if h.det.byPolicy(templates.Event{Old: old, New: h.observed("nginx")}) {
+	if h.det.source.byPolicy(templates.Event{Old: old, New: h.observed("nginx")}) {
 		t.Error("a user's edit does not activate the policy")
 	}
 	h.mustReconcile(keyFor("nginx"))

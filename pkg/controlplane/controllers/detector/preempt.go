@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -15,52 +14,54 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/karmada-toolkit/karmada/internal/status"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/policy"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/scope"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
 )
 
-// priorities remembers the explicit priority of each policy, to notice when one
-// is lowered.
-type priorities struct {
-	mu    sync.Mutex
-	known map[types.NamespacedName]int32
+// newMemory returns a memory of policies of one scope.
+func newMemory[V any]() *status.Memory[types.NamespacedName, V] {
+	return status.NewMemory[types.NamespacedName, V](0)
 }
 
-func newPriorities() *priorities { return &priorities{known: map[types.NamespacedName]int32{}} }
-
-// swap stores a priority and returns the one before.
-func (p *priorities) swap(key types.NamespacedName, priority int32) (before int32, known bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	before, known = p.known[key]
-	p.known[key] = priority
-	return before, known
+// preemptor takes templates over for policies of one scope.
+type preemptor struct {
+	enabled  bool
+	scope    *scope.Policy
+	client   client.Client
+	store    *templates.Store
+	policies *policyReader
+	claims   *claims
+	events   *recorder
+	metrics  *metrics
+	// priorities holds the explicit priority of each policy, to notice when one is
+	// lowered.
+	priorities *status.Memory[types.NamespacedName, int32]
 }
 
-func (p *priorities) forget(key types.NamespacedName) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	delete(p.known, key)
-}
-
-// preemption has a policy take templates over from policies of lower priority,
-// and has those that now outrank this one do the same.
-func (r *policyReconciler) preemption(ctx context.Context, p policyv1alpha1.Policy) error {
+// run lets a policy that changed take templates over from policies of lower priority,
+// and lets the policies with a higher priority than its new one do the same.
+func (r *preemptor) run(ctx context.Context, p policyv1alpha1.Policy) error {
+	if !r.enabled {
+		return nil
+	}
 	var errs []error
 	if p.PropagationSpec().Preemption == policyv1alpha1.PreemptAlways {
 		errs = append(errs, r.preempt(ctx, p))
 	}
-	now := p.PropagationSpec().ExplicitPriority()
-	before, known := r.priorities.swap(client.ObjectKeyFromObject(p), now)
+	key, now := client.ObjectKeyFromObject(p), p.PropagationSpec().ExplicitPriority()
+	before, known := r.priorities.Get(key)
+	r.priorities.Set(key, now)
 	if known && before > now {
 		errs = append(errs, r.preemptBetween(ctx, p, now, before))
 	}
 	return errors.Join(errs...)
 }
 
-// preemptBetween lets the policies between two priorities preempt, the highest
-// first.
-func (r *policyReconciler) preemptBetween(ctx context.Context, lowered policyv1alpha1.Policy, low, high int32) error {
+// preemptBetween lets the policies between two priorities preempt, the highest first.
+func (r *preemptor) preemptBetween(ctx context.Context, lowered policyv1alpha1.Policy, low, high int32) error {
 	list := r.scope.NewList()
 	if err := r.client.List(ctx, list, client.InNamespace(lowered.GetNamespace()), client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("listing policies: %w", err)
@@ -84,7 +85,7 @@ func (r *policyReconciler) preemptBetween(ctx context.Context, lowered policyv1a
 	return errors.Join(errs...)
 }
 
-func (r *policyReconciler) preempt(ctx context.Context, p policyv1alpha1.Policy) error {
+func (r *preemptor) preempt(ctx context.Context, p policyv1alpha1.Policy) error {
 	var errs []error
 	for _, rs := range p.PropagationSpec().ResourceSelectors {
 		gvk := schema.FromAPIVersionAndKind(rs.APIVersion, rs.Kind)
@@ -104,7 +105,7 @@ func (r *policyReconciler) preempt(ctx context.Context, p policyv1alpha1.Policy)
 }
 
 // preemptObject takes one template over if the policy may.
-func (r *policyReconciler) preemptObject(ctx context.Context, obj *unstructured.Unstructured, p policyv1alpha1.Policy) error {
+func (r *preemptor) preemptObject(ctx context.Context, obj *unstructured.Unstructured, p policyv1alpha1.Policy) error {
 	claim := policy.For(p)
 	holder, held := policy.Of(obj)
 	if !held || !policy.Matches(obj, p) {
@@ -113,19 +114,14 @@ func (r *policyReconciler) preemptObject(ctx context.Context, obj *unstructured.
 	if ok, err := r.preempts(ctx, p, holder); err != nil || !ok {
 		return err
 	}
-	_, err := r.claim(ctx, obj, claim)
-	r.measures.preempted(err)
-	what := describePreemption(claim, holder)
-	if err != nil {
-		r.events.Warning(obj, ReasonPreemptPolicyFailed, fmt.Sprintf("%s failed to preempt %s: %v", what[0], what[1], err))
-		return err
-	}
-	r.events.Normal(obj, ReasonPreemptPolicySucceed, fmt.Sprintf("%s preempted %s successfully", what[0], what[1]))
-	return nil
+	_, err := r.claims.take(ctx, obj, claim)
+	r.metrics.preempted(err)
+	r.events.preempted(obj, claim, holder, err)
+	return err
 }
 
 // preempts reports whether a policy takes over what another one holds.
-func (r *policyReconciler) preempts(ctx context.Context, p policyv1alpha1.Policy, holder policy.Claim) (bool, error) {
+func (r *preemptor) preempts(ctx context.Context, p policyv1alpha1.Policy, holder policy.Claim) (bool, error) {
 	claim := policy.For(p)
 	if holder == claim || claim.Cluster != holder.Cluster && claim.Cluster {
 		return false, nil // its own, or one of a PropagationPolicy
@@ -133,18 +129,9 @@ func (r *policyReconciler) preempts(ctx context.Context, p policyv1alpha1.Policy
 	if claim.Cluster != holder.Cluster {
 		return true, nil
 	}
-	current, err := r.policy(ctx, holder)
+	current, err := r.policies.get(ctx, holder)
 	if err != nil {
 		return false, err
 	}
 	return policy.Preempts(p, current), nil
-}
-
-// describePreemption names the two policies as events do.
-func describePreemption(by, of policy.Claim) [2]string {
-	name := func(c policy.Claim) string {
-		return fmt.Sprintf("%spropagation policy(%s)", c.Scope().EventPrefix, c.Key())
-	}
-	first := name(by)
-	return [2]string{strings.ToUpper(first[:1]) + first[1:], name(of)}
 }

@@ -9,10 +9,9 @@ import (
 	"k8s.io/client-go/util/workqueue"
 
 	"github.com/karmada-toolkit/karmada/internal/controllers"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/interpreter/notify"
 )
 
-// objectKey names a template.
+// objectKey identifies a template.
 type objectKey struct {
 	gvk             schema.GroupVersionKind
 	namespace, name string
@@ -22,22 +21,22 @@ func keyOf(obj *unstructured.Unstructured) objectKey {
 	return objectKey{gvk: obj.GroupVersionKind(), namespace: obj.GetNamespace(), name: obj.GetName()}
 }
 
-// templateKey is what the template reconciler works on.
+// templateKey is a request to the template reconciler.
 type templateKey struct {
 	objectKey
-	// byPolicy says that no user touched the template, so that a lazy policy must
-	// not take effect.
+	// byPolicy is true if no user changed the template, so that a lazy policy is not
+	// applied.
 	byPolicy bool
 }
 
-// String names the template in logs.
+// String returns the template in logs.
 func (k templateKey) String() string {
 	return fmt.Sprintf("%s, %s/%s", k.gvk, k.namespace, k.name)
 }
 
 type workQueue = workqueue.TypedRateLimitingInterface[templateKey]
 
-// queue is the queue of the template reconciler, which others add to.
+// queue is the queue of the template reconciler, to which the policy reconcilers add.
 type queue struct {
 	ready chan struct{}
 	inner workQueue
@@ -50,7 +49,7 @@ func (q *queue) start(inner workQueue) {
 	close(q.ready)
 }
 
-// wait waits until keys can be added.
+// wait blocks until keys can be added.
 func (q *queue) wait(ctx context.Context) error {
 	select {
 	case <-q.ready:
@@ -60,18 +59,5 @@ func (q *queue) wait(ctx context.Context) error {
 	}
 }
 
-// addLowPriority adds a template whose change no user waits for.
+// addLowPriority adds a template after those that users changed.
 func (q *queue) addLowPriority(key templateKey) { controllers.AddLowPriority(q.inner, key) }
-
-// templateSource feeds the template reconciler.
-type templateSource struct{ d *detector }
-
-// Start begins to listen.
-func (s templateSource) Start(ctx context.Context, q workQueue) error {
-	s.d.queue.start(q)
-	notify.Subscribe(s.d.interpreter, func(affects func(schema.GroupVersionKind) bool) { s.d.relearn(ctx, affects) })
-	return s.d.store.Subscribe(s.d.onTemplate)
-}
-
-// WaitForSync waits for the first list of all templates.
-func (s templateSource) WaitForSync(ctx context.Context) error { return s.d.store.WaitForSync(ctx) }

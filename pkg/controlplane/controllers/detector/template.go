@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/klog/v2"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -17,36 +17,46 @@ import (
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/policy"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/scope"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
 )
 
-// errDependentOverrides is returned while override policies are missing that a
-// policy waits for.
+// errDependentOverrides is returned while an override policy does not exist that a
+// policy depends on.
 var errDependentOverrides = errors.New("waiting for dependent overrides")
 
-// errPolicyLeaves is returned while the policy that claims a template is being
+// errPolicyDeleted is returned while the policy that claims a template is being
 // deleted. Releasing the template enqueues it again.
-var errPolicyLeaves = errors.New("is being deleted")
+var errPolicyDeleted = errors.New("is being deleted")
 
-// policyLeavesRetry is the time after which a template is reconciled again whose
+// policyDeletedRetry is the time after which a template is reconciled again whose
 // policy is being deleted but keeps a finalizer.
-const policyLeavesRetry = 5 * time.Second
+const policyDeletedRetry = 5 * time.Second
 
-// templateReconciler brings one template under its policy.
-type templateReconciler struct{ *detector }
+// templateReconciler applies to a template the policy that claims or selects it.
+type templateReconciler struct {
+	store     *templates.Store
+	policies  *policyReader
+	bindings  *bindings
+	claims    *claims
+	waiting   *waiting
+	unmatched *unmatchedReporter
+	events    *recorder
+	metrics   *metrics
+}
 
-// Reconcile brings one template under its policy.
+// Reconcile applies to a template the policy that claims or selects it.
 func (r *templateReconciler) Reconcile(ctx context.Context, key templateKey) (reconcile.Result, error) {
 	obj, err := r.store.Get(ctx, key.gvk, key.namespace, key.name)
 	if apierrors.IsNotFound(err) {
-		r.matched(key.objectKey)
-		r.records.remove(key.objectKey)
+		r.waiting.remove(key.objectKey)
+		r.bindings.forget(key.objectKey)
 		return reconcile.Result{}, nil
 	}
 	if err != nil {
 		return reconcile.Result{}, err
 	}
 	if obj.GetLabels()[workv1alpha2.ResourceTemplateClaimedByLabel] != "" {
-		r.matched(key.objectKey)
+		r.waiting.remove(key.objectKey)
 		return reconcile.Result{}, nil
 	}
 	claim, claimed := policy.Of(obj)
@@ -57,75 +67,54 @@ func (r *templateReconciler) Reconcile(ctx context.Context, key templateKey) (re
 		p, err = r.match(ctx, obj)
 	}
 	if err == nil && p == nil && !claimed {
-		return r.reportUnmatched(ctx, obj)
+		return r.unmatched.report(ctx, obj)
 	}
-	if errors.Is(err, errPolicyLeaves) {
-		log.FromContext(ctx).V(2).Info("Waiting for a policy to be gone", "template", klog.KObj(obj), "policy", claim.Name)
-		return reconcile.Result{RequeueAfter: policyLeavesRetry}, nil
+	if errors.Is(err, errPolicyDeleted) {
+		log.FromContext(ctx).V(2).Info("Waiting for the deletion of a policy", "template", klog.KObj(obj), "policy", claim.Name)
+		return reconcile.Result{RequeueAfter: policyDeletedRetry}, nil
 	}
 	if err != nil || p == nil {
 		return reconcile.Result{}, err
 	}
-	r.matched(key.objectKey)
-	return reconcile.Result{}, r.applyAndReport(ctx, obj, p, key.byPolicy)
+	r.waiting.remove(key.objectKey)
+	return reconcile.Result{}, r.apply(ctx, obj, p, key.byPolicy)
 }
 
-// matched records that the template does not wait for a policy any more.
-func (d *detector) matched(key objectKey) {
-	d.waiting.remove(key)
-	d.unmatched.remove(key)
-}
-
-// claimant returns the policy that holds the template, or nil when there is
-// nothing to apply.
+// claimant returns the policy that claims the template, or nil if there is nothing to
+// apply.
 func (r *templateReconciler) claimant(ctx context.Context, obj *unstructured.Unstructured, claim policy.Claim) (policyv1alpha1.Policy, error) {
-	p, err := r.policy(ctx, claim)
+	p, err := r.policies.get(ctx, claim)
 	if apierrors.IsNotFound(err) {
-		log.FromContext(ctx).Info("Releasing a template whose policy is gone", "template", klog.KObj(obj), "policy", claim.Name)
-		return nil, r.release(ctx, obj, claim)
+		log.FromContext(ctx).Info("Releasing a template whose policy does not exist", "template", klog.KObj(obj), "policy", claim.Name)
+		return nil, r.claims.release(ctx, obj, claim)
 	}
 	if err != nil {
 		return nil, err
 	}
 	if p.GetDeletionTimestamp() != nil {
-		return nil, fmt.Errorf("%s %w", describe(claim), errPolicyLeaves)
+		return nil, fmt.Errorf("%s %w", describe(claim), errPolicyDeleted)
 	}
 	if !policy.Matches(obj, p) {
 		return nil, nil
 	}
-	return p, r.dependentOverrides(ctx, p)
+	return p, r.policies.dependentOverrides(ctx, p)
 }
 
-// policy returns the policy that a claim names. One that memory lacks is looked
-// for at the API server, for it may be new.
-func (d *detector) policy(ctx context.Context, claim policy.Claim) (policyv1alpha1.Policy, error) {
-	p := claim.Scope().New()
-	key := client.ObjectKey{Namespace: claim.Namespace, Name: claim.Name}
-	err := d.client.Get(ctx, key, p)
-	if apierrors.IsNotFound(err) {
-		err = d.live.Get(ctx, key, p)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("getting %s: %w", describe(claim), err)
-	}
-	return p, nil
-}
-
-// match returns the policy that gets an unclaimed template, or nil.
+// match returns the policy that selects an unclaimed template, or nil.
 func (r *templateReconciler) match(ctx context.Context, obj *unstructured.Unstructured) (policyv1alpha1.Policy, error) {
-	// A policy that appears from here on finds the template among those that wait.
-	r.waiting.add(keyOf(obj))
-	defer r.measures.matched(r.measures.clock.Now())
+	// A policy that is created from here on finds the template among those that wait.
+	r.waiting.update(keyOf(obj), func(t *waitingTemplate) { t.waits = true })
+	defer r.metrics.matched(r.metrics.clock.Now())
 	for _, s := range scope.Policies() {
 		if s.Namespaced && obj.GetNamespace() == "" {
 			continue
 		}
-		candidates, err := r.candidates(ctx, s, obj)
+		candidates, err := r.policies.candidates(ctx, s, obj)
 		if err != nil {
 			return nil, err
 		}
 		if best := policy.Best(obj, candidates); best != nil {
-			if err := r.dependentOverrides(ctx, best); err != nil {
+			if err := r.policies.dependentOverrides(ctx, best); err != nil {
 				return best, err
 			}
 			return best, r.reportOutranked(ctx, obj, best, candidates)
@@ -134,44 +123,48 @@ func (r *templateReconciler) match(ctx context.Context, obj *unstructured.Unstru
 	return nil, nil
 }
 
-// candidates returns the policies that name the kind, and the name if any, of
-// the template.
-func (d *detector) candidates(ctx context.Context, s *scope.Policy, obj *unstructured.Unstructured) ([]policyv1alpha1.Policy, error) {
-	var out []policyv1alpha1.Policy
-	for _, name := range []string{anyName, obj.GetName()} {
-		list := s.NewList()
-		opts := []client.ListOption{
-			client.MatchingFields{selectorIndex: selectorKey(obj.GetAPIVersion(), obj.GetKind(), name)},
-			client.UnsafeDisableDeepCopy,
-		}
-		if s.Namespaced {
-			opts = append(opts, client.InNamespace(obj.GetNamespace()))
-		}
-		if err := d.client.List(ctx, list, opts...); err != nil {
-			return nil, fmt.Errorf("listing policies: %w", err)
-		}
-		out = append(out, list.Policies()...)
-	}
-	return out, nil
-}
-
-// dependentOverrides returns an error unless every override policy is there that
-// the policy waits for.
-func (d *detector) dependentOverrides(ctx context.Context, p policyv1alpha1.Policy) error {
-	override := scope.PolicyOf(p).NewOverride
-	for _, name := range p.PropagationSpec().DependentOverrides {
-		key := client.ObjectKey{Namespace: p.GetNamespace(), Name: name}
-		err := d.client.Get(ctx, key, override(), client.UnsafeDisableDeepCopy)
-		if apierrors.IsNotFound(err) {
-			return errDependentOverrides
-		}
+// reportOutranked records an event on each policy that selects a template and has a
+// lower rank than the best one.
+func (r *templateReconciler) reportOutranked(ctx context.Context, obj *unstructured.Unstructured, best policyv1alpha1.Policy, candidates []policyv1alpha1.Policy) error {
+	winner := policy.For(best)
+	if !winner.Cluster {
+		others, err := r.policies.candidates(ctx, scope.ClusterPolicy(), obj)
 		if err != nil {
-			return fmt.Errorf("getting override policy %q: %w", name, err)
+			return err
+		}
+		candidates = append(slices.Clone(candidates), others...)
+	}
+	for _, p := range candidates {
+		if p.GetDeletionTimestamp() == nil && !policy.For(p).SamePolicy(winner) && policy.Matches(obj, p) {
+			r.events.claimedByOther(p, claimedBy(obj, winner))
 		}
 	}
 	return nil
 }
 
-func describe(c policy.Claim) string {
-	return fmt.Sprintf("%spolicy(%s)", c.Scope().EventPrefix, c.Key())
+// apply applies a policy to a template and records the outcome.
+func (r *templateReconciler) apply(ctx context.Context, obj *unstructured.Unstructured, p policyv1alpha1.Policy, byPolicy bool) error {
+	start := r.metrics.clock.Now()
+	changed, err := r.write(ctx, obj, p, byPolicy)
+	r.metrics.applied(start, err)
+	switch {
+	case apierrors.IsConflict(err):
+	case err != nil:
+		r.events.notApplied(obj, policy.For(p), err)
+	case changed:
+		r.events.applied(obj, policy.For(p))
+	default:
+		r.events.recovered(obj)
+	}
+	return err
+}
+
+// write writes the claim of a policy on the template and then the binding. It reports
+// whether it wrote the binding.
+func (r *templateReconciler) write(ctx context.Context, obj *unstructured.Unstructured, p policyv1alpha1.Policy, byPolicy bool) (bool, error) {
+	obj, err := r.claims.take(ctx, obj, policy.For(p))
+	if err != nil || obj == nil || byPolicy && policy.IsLazy(p) {
+		return false, err
+	}
+	return r.bindings.write(ctx, obj, p)
 }

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"github.com/karmada-toolkit/karmada/internal/status"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/scope"
@@ -84,7 +85,7 @@ func TestTemplate_MemoryBehindItsOwnWriteWritesNothing(t *testing.T) {
 	h := newHarness(t, Gates{}, one(deployment("nginx", 3)), pp("p", nil))
 	h.mustReconcile(keyFor("nginx"))
 	h.wrote()
-	h.det.client = interceptor.NewClient(h.client, interceptor.Funcs{
+	h.det.templates.bindings.client = interceptor.NewClient(h.client, interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
 			if _, ok := obj.(*workv1alpha2.ResourceBinding); ok {
 				return apierrors.NewNotFound(schema.GroupResource{Resource: "resourcebindings"}, key.Name)
@@ -104,7 +105,7 @@ func TestTemplate_RestartWritesNothing(t *testing.T) {
 	h.edit("nginx", func(obj *unstructured.Unstructured) {
 		_ = unstructured.SetNestedField(obj.Object, int64(3), "status", "replicas")
 	})
-	h.det.records = newRecords()
+	h.det.templates.bindings.records = status.NewMemory[objectKey, propagated](0)
 	h.wrote()
 	h.mustReconcile(keyFor("nginx"))
 	if got := h.wrote(); got != nil {
@@ -218,7 +219,7 @@ func TestTemplate_WaitsForAPolicy(t *testing.T) {
 	}
 	h.mustReconcile(keyFor("nginx"))
 	h.binding("nginx-deployment")
-	if got := h.det.waiting.candidates(p); got != nil {
+	if got := h.det.templates.waiting.candidates(p); got != nil {
 		t.Errorf("still waiting: %v", got)
 	}
 }
@@ -235,8 +236,7 @@ func TestTemplate_WaitsForDependentOverrides(t *testing.T) {
 	if err := h.client.Create(t.Context(), op); err != nil {
 		t.Fatal(err)
 	}
-	r := &policyReconciler{detector: h.det, scope: scope.NamespacedPolicy()}
-	if got := r.dependants(t.Context(), op); len(got) != 1 || got[0].Name != "p" {
+	if got := h.policies(scope.NamespacedPolicy()).dependants(t.Context(), op); len(got) != 1 || got[0].Name != "p" {
 		t.Errorf("the override policy wakes %v", got)
 	}
 	h.mustReconcile(keyFor("nginx"))
@@ -282,8 +282,8 @@ func TestTemplate_PolicyIsBeingDeleted(t *testing.T) {
 	if err := h.client.Delete(t.Context(), p); err != nil {
 		t.Fatal(err)
 	}
-	got, err := (&templateReconciler{h.det}).Reconcile(t.Context(), keyFor("nginx"))
-	if err != nil || got.RequeueAfter != policyLeavesRetry {
+	got, err := h.det.templates.Reconcile(t.Context(), keyFor("nginx"))
+	if err != nil || got.RequeueAfter != policyDeletedRetry {
 		t.Errorf("got %v, %v", got, err)
 	}
 }

@@ -4,13 +4,13 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -24,94 +24,51 @@ const (
 	// eventTTL is how long API servers keep events by default. After a start,
 	// templates that are older are not reported again.
 	eventTTL = time.Hour
-
-	messageNoPolicy = "No policy match for resource"
 )
 
-// unmatchedState describes a template without a matching policy.
-type unmatchedState struct {
-	// since is when no match was first observed; zero before that.
-	since time.Time
-	// listed reports that the template existed, without a claim, when its kind was
-	// first listed, so that an earlier process may have reported it.
-	listed bool
-	// reported reports that nothing is left to report until a policy matches.
-	reported bool
+// unmatchedReporter reports templates that no policy selects.
+type unmatchedReporter struct {
+	live     client.Reader
+	bindings *bindings
+	waiting  *waiting
+	events   *recorder
+	clock    clock.PassiveClock
 }
 
-// unmatched holds the templates without a matching policy.
-type unmatched struct {
-	mu    sync.Mutex
-	byKey map[objectKey]unmatchedState
-}
-
-func newUnmatched() *unmatched { return &unmatched{byKey: map[objectKey]unmatchedState{}} }
-
-// list records that the template was there when its kind was first listed.
-func (u *unmatched) list(key objectKey) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	u.byKey[key] = unmatchedState{listed: true}
-}
-
-// observe records that no policy matches at the given time, and returns the state
-// with the time at which this was first observed.
-func (u *unmatched) observe(key objectKey, now time.Time) unmatchedState {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	s := u.byKey[key]
-	if s.since.IsZero() {
-		s.since = now
-		u.byKey[key] = s
-	}
-	return s
-}
-
-// report records that the template was reported.
-func (u *unmatched) report(key objectKey) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	s := u.byKey[key]
-	s.reported = true
-	u.byKey[key] = s
-}
-
-func (u *unmatched) remove(key objectKey) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	delete(u.byKey, key)
-}
-
-// reportUnmatched records an event on a template that no policy matches, once
-// until a policy matches it, and not before matchGrace has passed.
-func (d *detector) reportUnmatched(ctx context.Context, obj *unstructured.Unstructured) (reconcile.Result, error) {
+// report records an event on a template that no policy matches, once until a policy
+// matches it, and not before matchGrace has passed.
+func (r *unmatchedReporter) report(ctx context.Context, obj *unstructured.Unstructured) (reconcile.Result, error) {
 	if obj.GetDeletionTimestamp() != nil || !expectsPolicy(obj) {
 		return reconcile.Result{}, nil
 	}
-	key, now := keyOf(obj), d.measures.clock.Now()
-	state := d.unmatched.observe(key, now)
+	key, now := keyOf(obj), r.clock.Now()
+	state := r.waiting.update(key, func(t *waitingTemplate) {
+		if t.since.IsZero() {
+			t.since = now
+		}
+	})
 	if state.reported {
 		return reconcile.Result{}, nil
 	}
 	if wait := state.since.Add(matchGrace).Sub(now); wait > 0 {
 		return reconcile.Result{RequeueAfter: wait}, nil
 	}
-	known, err := d.reportedBefore(ctx, obj, state, now)
+	known, err := r.reportedBefore(ctx, obj, state, now)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
 	if !known {
-		d.events.Warning(obj, ReasonApplyPolicyFailed, messageNoPolicy)
+		r.events.unmatched(obj)
 	}
-	d.unmatched.report(key)
+	r.waiting.update(key, func(t *waitingTemplate) { t.reported = true })
 	return reconcile.Result{}, nil
 }
 
 // reportedBefore reports whether there is no need for an event: the template
 // reaches clusters as a dependency of others, or an earlier process recorded the
 // event.
-func (d *detector) reportedBefore(ctx context.Context, obj *unstructured.Unstructured, state unmatchedState, now time.Time) (bool, error) {
-	binding, err := d.binding(ctx, obj)
+func (r *unmatchedReporter) reportedBefore(ctx context.Context, obj *unstructured.Unstructured, state waitingTemplate, now time.Time) (bool, error) {
+	binding, err := r.bindings.get(ctx, obj)
 	if err != nil {
 		return false, err
 	}
@@ -129,7 +86,7 @@ func (d *detector) reportedBefore(ctx context.Context, obj *unstructured.Unstruc
 		namespace = metav1.NamespaceDefault
 	}
 	var list corev1.EventList
-	err = d.live.List(ctx, &list, client.InNamespace(namespace), client.MatchingFields{
+	err = r.live.List(ctx, &list, client.InNamespace(namespace), client.MatchingFields{
 		"involvedObject.uid": string(obj.GetUID()), "reason": ReasonApplyPolicyFailed,
 	})
 	if err != nil {

@@ -24,7 +24,7 @@ const noPolicy = "Warning ApplyPolicyFailed No policy match for resource"
 func (h *harness) step(clock *clocktesting.FakePassiveClock, after time.Duration) (published []string, again time.Duration) {
 	h.Helper()
 	clock.SetTime(clock.Now().Add(after))
-	result, err := (&templateReconciler{detector: h.det}).Reconcile(h.Context(), keyFor("nginx"))
+	result, err := h.det.templates.Reconcile(h.Context(), keyFor("nginx"))
 	if err != nil {
 		h.Fatal(err)
 	}
@@ -32,15 +32,9 @@ func (h *harness) step(clock *clocktesting.FakePassiveClock, after time.Duration
 	return h.published(), result.RequeueAfter
 }
 
-func (h *harness) fakeClock() *clocktesting.FakePassiveClock {
-	clock := clocktesting.NewFakePassiveClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
-	h.det.measures.clock = clock
-	return clock
-}
-
 func TestUnmatched_ReportedOncePerTransitionAfterFiveSeconds(t *testing.T) {
 	h := newHarness(t, Gates{}, one(deployment("nginx", 1)))
-	clock := h.fakeClock()
+	clock := h.clock
 	for _, tc := range []struct {
 		after, again time.Duration
 		want         []string
@@ -80,7 +74,7 @@ func TestUnmatched_ReportedOncePerTransitionAfterFiveSeconds(t *testing.T) {
 
 func TestUnmatched_APolicyWithinFiveSecondsLeavesNoEvent(t *testing.T) {
 	h := newHarness(t, Gates{}, one(deployment("nginx", 1)))
-	clock := h.fakeClock()
+	clock := h.clock
 	_, _ = h.step(clock, 0)
 	if err := h.client.Create(t.Context(), pp("p", nil)); err != nil {
 		t.Fatal(err)
@@ -92,7 +86,7 @@ func TestUnmatched_APolicyWithinFiveSecondsLeavesNoEvent(t *testing.T) {
 
 func TestUnmatched_WaitingForOverridesIsNoMissingPolicy(t *testing.T) {
 	h := newHarness(t, Gates{}, one(deployment("nginx", 1)), pp("p", func(s *policyv1alpha1.PropagationSpec) { s.DependentOverrides = []string{"op"} }))
-	clock := h.fakeClock()
+	clock := h.clock
 	for range 2 {
 		if err := h.reconcile(keyFor("nginx")); err == nil {
 			t.Fatal("no error")
@@ -113,7 +107,7 @@ func TestUnmatched_DependenciesNeedNoPolicy(t *testing.T) {
 		},
 	}
 	h := newHarness(t, Gates{}, one(deployment("nginx", 1)), attached)
-	clock := h.fakeClock()
+	clock := h.clock
 	_, _ = h.step(clock, 0)
 	if got, _ := h.step(clock, time.Minute); got != nil {
 		t.Errorf("events %v", got)
@@ -138,10 +132,10 @@ func TestUnmatched_ARestartReportsWhatWasNotReported(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			obj := deployment("nginx", 1)
 			h := newHarness(t, Gates{}, one(obj), tc.stored...)
-			clock := h.fakeClock()
+			clock := h.clock
 			obj.SetCreationTimestamp(metav1.NewTime(clock.Now().Add(-tc.age)))
 			h.edit("nginx", func(live *unstructured.Unstructured) { live.SetCreationTimestamp(obj.GetCreationTimestamp()) })
-			h.det.onTemplate(templates.Event{New: obj, Initial: true})
+			h.det.source.onTemplate(templates.Event{New: obj, Initial: true})
 			_, _ = h.step(clock, 0)
 			got, _ := h.step(clock, 5*time.Second)
 			if diff := cmp.Diff(tc.want, got); diff != "" {

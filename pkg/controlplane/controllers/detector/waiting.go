@@ -2,35 +2,51 @@ package detector
 
 import (
 	"sync"
-
-	"k8s.io/apimachinery/pkg/types"
+	"time"
 
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 )
 
 type apiKind struct{ apiVersion, kind string }
 
+// waitingTemplate is the state of a template that no policy selects.
+type waitingTemplate struct {
+	// waits is true if a new policy is to find the template here.
+	waits bool
+	// since is when no match was first observed; zero before that.
+	since time.Time
+	// listed is true if the template existed, without a claim, when its kind was first
+	// listed, so that an earlier process may have reported it.
+	listed bool
+	// reported is true if nothing is left to report until a policy matches.
+	reported bool
+}
+
 // waiting holds the templates that no policy selects, by kind.
 type waiting struct {
 	mu     sync.Mutex
-	byKind map[apiKind]map[objectKey]struct{}
+	byKind map[apiKind]map[objectKey]waitingTemplate
 }
 
-func newWaiting() *waiting { return &waiting{byKind: map[apiKind]map[objectKey]struct{}{}} }
+func newWaiting() *waiting { return &waiting{byKind: map[apiKind]map[objectKey]waitingTemplate{}} }
 
 func kindOf(key objectKey) apiKind {
 	apiVersion, kind := key.gvk.ToAPIVersionAndKind()
 	return apiKind{apiVersion, kind}
 }
 
-func (w *waiting) add(key objectKey) {
+// update changes the state of a template and returns it.
+func (w *waiting) update(key objectKey, change func(*waitingTemplate)) waitingTemplate {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	k := kindOf(key)
 	if w.byKind[k] == nil {
-		w.byKind[k] = map[objectKey]struct{}{}
+		w.byKind[k] = map[objectKey]waitingTemplate{}
 	}
-	w.byKind[k][key] = struct{}{}
+	state := w.byKind[k][key]
+	change(&state)
+	w.byKind[k][key] = state
+	return state
 }
 
 func (w *waiting) remove(key objectKey) {
@@ -43,16 +59,16 @@ func (w *waiting) remove(key objectKey) {
 	}
 }
 
-// candidates returns the waiting templates that the policy may select, judged by
-// kind, namespace and name.
+// candidates returns the waiting templates that the policy may select, by kind,
+// namespace and name.
 func (w *waiting) candidates(p policyv1alpha1.Policy) []objectKey {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	seen := map[objectKey]bool{}
 	var out []objectKey
 	for _, rs := range p.PropagationSpec().ResourceSelectors {
-		for key := range w.byKind[apiKind{rs.APIVersion, rs.Kind}] {
-			if seen[key] || p.GetNamespace() != "" && p.GetNamespace() != key.namespace ||
+		for key, state := range w.byKind[apiKind{rs.APIVersion, rs.Kind}] {
+			if !state.waits || seen[key] || p.GetNamespace() != "" && p.GetNamespace() != key.namespace ||
 				rs.Namespace != "" && rs.Namespace != key.namespace || rs.Name != "" && rs.Name != key.name {
 				continue
 			}
@@ -61,40 +77,4 @@ func (w *waiting) candidates(p policyv1alpha1.Policy) []objectKey {
 		}
 	}
 	return out
-}
-
-// written is what was last written about a template.
-type written struct {
-	uid     types.UID
-	content uint64
-	version string
-}
-
-// records remembers for each template the resource version that its binding
-// carries and the content it stands for, so that the version in the binding
-// changes only when something that is propagated did.
-type records struct {
-	mu    sync.Mutex
-	byKey map[objectKey]written
-}
-
-func newRecords() *records { return &records{byKey: map[objectKey]written{}} }
-
-func (r *records) get(key objectKey) (written, bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	rec, ok := r.byKey[key]
-	return rec, ok
-}
-
-func (r *records) set(key objectKey, rec written) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.byKey[key] = rec
-}
-
-func (r *records) remove(key objectKey) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.byKey, key)
 }

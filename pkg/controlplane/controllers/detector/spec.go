@@ -30,8 +30,16 @@ type wanted struct {
 	content uint64
 }
 
-// wanted returns what the binding of a template contains under a policy.
-func (d *detector) wanted(ctx context.Context, obj *unstructured.Unstructured, p policyv1alpha1.Policy) (*wanted, error) {
+// specBuilder builds the specs of bindings.
+type specBuilder struct {
+	store       *templates.Store
+	interpreter Interpreter
+	gates       Gates
+	events      *recorder
+}
+
+// build returns what the binding of a template contains under a policy.
+func (b *specBuilder) build(ctx context.Context, obj *unstructured.Unstructured, p policyv1alpha1.Policy) (*wanted, error) {
 	content, err := templates.Hash(obj)
 	if err != nil {
 		return nil, err
@@ -43,14 +51,14 @@ func (d *detector) wanted(ctx context.Context, obj *unstructured.Unstructured, p
 			Namespace: obj.GetNamespace(), Name: obj.GetName(), UID: obj.GetUID(),
 		},
 	}
-	if err := d.replicas(obj, w); err != nil {
+	if err := b.replicas(obj, w); err != nil {
 		return nil, err
 	}
-	if w.scope.Affinity && d.gates.WorkloadAffinity {
+	if w.scope.Affinity && b.gates.WorkloadAffinity {
 		w.groups = affinityGroups(obj, &w.policy.Placement)
 	}
-	if w.scope.Priority && d.gates.Priority {
-		w.priority, err = d.schedulePriority(ctx, w.policy.SchedulePriority)
+	if w.scope.Priority && b.gates.Priority {
+		w.priority, err = b.schedulePriority(ctx, w.policy.SchedulePriority)
 	}
 	return w, err
 }
@@ -94,37 +102,35 @@ func suspension(have *workv1alpha2.Suspension, policy *policyv1alpha1.Suspension
 }
 
 // replicas sets the replicas of a template, or its components.
-func (d *detector) replicas(obj *unstructured.Unstructured, w *wanted) error {
+func (b *specBuilder) replicas(obj *unstructured.Unstructured, w *wanted) error {
 	gvk := obj.GroupVersionKind()
-	if d.gates.Components && d.interpreter.HookEnabled(gvk, configv1alpha1.InterpreterOperationInterpretComponent) {
-		components, err := d.interpreter.GetComponents(obj)
+	if b.gates.Components && b.interpreter.HookEnabled(gvk, configv1alpha1.InterpreterOperationInterpretComponent) {
+		components, err := b.interpreter.GetComponents(obj)
+		b.events.components(obj, len(components), err)
 		if err != nil {
-			d.events.Warning(obj, ReasonGetComponentsFailed, err.Error())
 			return fmt.Errorf("getting components: %w", err)
 		}
 		w.components = components
-		d.events.Detail(obj, ReasonGetComponentsSucceed, fmt.Sprintf("Get components(%d) succeed.", len(components)))
 		return nil
 	}
-	if !d.interpreter.HookEnabled(gvk, configv1alpha1.InterpreterOperationInterpretReplica) {
+	if !b.interpreter.HookEnabled(gvk, configv1alpha1.InterpreterOperationInterpretReplica) {
 		return nil
 	}
-	replicas, requirements, err := d.interpreter.GetReplicas(obj)
+	replicas, requirements, err := b.interpreter.GetReplicas(obj)
+	b.events.replicas(obj, replicas, err)
 	if err != nil {
-		d.events.Warning(obj, ReasonGetReplicasFailed, err.Error())
 		return fmt.Errorf("getting replicas: %w", err)
 	}
-	if d.gates.Quota && requirements != nil && requirements.Namespace == "" {
+	if b.gates.Quota && requirements != nil && requirements.Namespace == "" {
 		requirements = requirements.DeepCopy()
 		requirements.Namespace = obj.GetNamespace()
 	}
 	w.replicas, w.requirements = replicas, requirements
-	d.events.Detail(obj, ReasonGetReplicasSucceed, fmt.Sprintf("Get replicas(%d) succeed.", replicas))
 	return nil
 }
 
 // schedulePriority returns the value of the priority class that a policy names.
-func (d *detector) schedulePriority(ctx context.Context, sp *policyv1alpha1.SchedulePriority) (*workv1alpha2.SchedulePriority, error) {
+func (b *specBuilder) schedulePriority(ctx context.Context, sp *policyv1alpha1.SchedulePriority) (*workv1alpha2.SchedulePriority, error) {
 	if sp == nil {
 		return nil, nil
 	}
@@ -132,7 +138,7 @@ func (d *detector) schedulePriority(ctx context.Context, sp *policyv1alpha1.Sche
 		return nil, fmt.Errorf("priority class source %q is not known", sp.PriorityClassSource)
 	}
 	gvk := schema.GroupVersionKind{Group: "scheduling.k8s.io", Version: "v1", Kind: "PriorityClass"}
-	class, err := d.store.Get(ctx, gvk, "", sp.PriorityClassName)
+	class, err := b.store.Get(ctx, gvk, "", sp.PriorityClassName)
 	if apierrors.IsNotFound(err) {
 		return nil, fmt.Errorf("priority class %q does not exist", sp.PriorityClassName)
 	}
@@ -146,7 +152,7 @@ func (d *detector) schedulePriority(ctx context.Context, sp *policyv1alpha1.Sche
 	return &workv1alpha2.SchedulePriority{Priority: int32(value)}, nil
 }
 
-// affinityGroups returns the groups that the labels of a template put it in.
+// affinityGroups returns the workload affinity groups of a template by its labels.
 func affinityGroups(obj *unstructured.Unstructured, placement *policyv1alpha1.Placement) *workv1alpha2.WorkloadAffinityGroups {
 	if placement.WorkloadAffinity == nil {
 		return nil

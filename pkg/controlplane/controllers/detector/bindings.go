@@ -9,9 +9,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/karmada-toolkit/karmada/internal/patch"
+	"github.com/karmada-toolkit/karmada/internal/status"
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
@@ -19,47 +21,69 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/scope"
 )
 
-// bind makes the binding say what the policy wants. It reports whether it wrote.
-func (d *detector) bind(ctx context.Context, obj *unstructured.Unstructured, p policyv1alpha1.Policy) (bool, error) {
-	want, err := d.wanted(ctx, obj, p)
+// bindings reads and writes the bindings of templates.
+type bindings struct {
+	client client.Client
+	live   client.Reader
+	specs  *specBuilder
+	// records holds for each template the resource version that its binding carries and
+	// the content it stands for, so that the version in the binding changes only when
+	// something that is propagated does.
+	records *status.Memory[objectKey, propagated]
+}
+
+// propagated is what the binding of a template was last written for.
+type propagated struct {
+	uid     types.UID
+	content uint64
+	version string
+}
+
+// forget drops the record of a template that was deleted.
+func (b *bindings) forget(key objectKey) { b.records.Delete(key) }
+
+// write makes the binding of a template what the policy wants. It reports whether it
+// wrote.
+func (b *bindings) write(ctx context.Context, obj *unstructured.Unstructured, p policyv1alpha1.Policy) (bool, error) {
+	want, err := b.specs.build(ctx, obj, p)
 	if err != nil {
 		return false, err
 	}
-	name, existing, err := d.resolve(ctx, obj, d.client)
+	name, existing, err := b.resolve(ctx, obj, b.client)
 	if err != nil {
 		return false, err
 	}
-	if known, ok := d.records.get(keyOf(obj)); existing == nil && ok && known.uid == obj.GetUID() {
-		// It was written a moment ago; memory is behind.
-		if name, existing, err = d.resolve(ctx, obj, d.live); err != nil {
+	if known, ok := b.records.Get(keyOf(obj)); existing == nil && ok && known.uid == obj.GetUID() {
+		// The cache does not show the last write yet.
+		if name, existing, err = b.resolve(ctx, obj, b.live); err != nil {
 			return false, err
 		}
 	}
 	if existing == nil {
-		err = d.create(ctx, obj, name, p, want)
+		err = b.create(ctx, obj, name, p, want)
 		if !apierrors.IsAlreadyExists(err) {
 			return err == nil, err
 		}
-		if _, existing, err = d.resolve(ctx, obj, d.live); err != nil {
+		if _, existing, err = b.resolve(ctx, obj, b.live); err != nil {
 			return false, err
 		}
 		if existing == nil {
 			return false, fmt.Errorf("binding of %s %s/%s exists but cannot be found", obj.GetKind(), obj.GetNamespace(), obj.GetName())
 		}
 	}
-	return d.update(ctx, obj, existing, p, want)
+	return b.update(ctx, obj, existing, p, want)
 }
 
-// binding returns the binding of a template, or nil.
-func (d *detector) binding(ctx context.Context, obj *unstructured.Unstructured) (workv1alpha2.Binding, error) {
-	_, existing, err := d.resolve(ctx, obj, d.client)
+// get returns the binding of a template, or nil.
+func (b *bindings) get(ctx context.Context, obj *unstructured.Unstructured) (workv1alpha2.Binding, error) {
+	_, existing, err := b.resolve(ctx, obj, b.client)
 	return existing, err
 }
 
 // resolve returns the name of the template's binding, and the binding if it exists.
 // Names leave out the API group, and case; a template whose name is taken by another
 // one's binding gets a name with a suffix.
-func (d *detector) resolve(ctx context.Context, obj *unstructured.Unstructured, from client.Reader) (string, workv1alpha2.Binding, error) {
+func (b *bindings) resolve(ctx context.Context, obj *unstructured.Unstructured, from client.Reader) (string, workv1alpha2.Binding, error) {
 	get := func(name string) (workv1alpha2.Binding, error) {
 		binding := scope.BindingIn(obj.GetNamespace()).New()
 		err := from.Get(ctx, client.ObjectKey{Namespace: obj.GetNamespace(), Name: name}, binding)
@@ -80,7 +104,7 @@ func (d *detector) resolve(ctx context.Context, obj *unstructured.Unstructured, 
 	return name, binding, err
 }
 
-func (d *detector) create(ctx context.Context, obj *unstructured.Unstructured, name string, p policyv1alpha1.Policy, want *wanted) error {
+func (b *bindings) create(ctx context.Context, obj *unstructured.Unstructured, name string, p policyv1alpha1.Policy, want *wanted) error {
 	s := scope.BindingIn(obj.GetNamespace())
 	claim := policy.For(p)
 	binding := s.New()
@@ -92,49 +116,49 @@ func (d *detector) create(ctx context.Context, obj *unstructured.Unstructured, n
 	binding.SetFinalizers([]string{s.Finalizer})
 	binding.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(obj, obj.GroupVersionKind())})
 	want.apply(binding.GetSpec(), obj.GetResourceVersion())
-	if err := d.client.Create(ctx, binding); err != nil {
+	if err := b.client.Create(ctx, binding); err != nil {
 		return fmt.Errorf("creating binding %s: %w", name, err)
 	}
-	d.records.set(keyOf(obj), written{uid: obj.GetUID(), content: want.content, version: obj.GetResourceVersion()})
+	b.records.Set(keyOf(obj), propagated{uid: obj.GetUID(), content: want.content, version: obj.GetResourceVersion()})
 	return nil
 }
 
-func (d *detector) update(ctx context.Context, obj *unstructured.Unstructured, existing workv1alpha2.Binding, p policyv1alpha1.Policy, want *wanted) (bool, error) {
+func (b *bindings) update(ctx context.Context, obj *unstructured.Unstructured, existing workv1alpha2.Binding, p policyv1alpha1.Policy, want *wanted) (bool, error) {
 	if err := scope.CheckOwner(existing, obj); err != nil {
 		return false, err
 	}
 	key := keyOf(obj)
-	known, remembered := d.records.get(key)
+	known, remembered := b.records.Get(key)
 	version := obj.GetResourceVersion()
 	switch {
 	case remembered && known.uid == obj.GetUID() && known.content == want.content:
 		version = known.version
 	case !remembered && existing.GetSpec().Resource.UID == obj.GetUID():
-		// Nothing is known of what was propagated. If all else is equal, nothing is
-		// written: whoever makes Works compares them with the template anyway.
+		// After a restart it is unknown what was propagated. If all else is equal, nothing
+		// is written: the binding controller compares Works with the template anyway.
 		version = existing.GetSpec().Resource.ResourceVersion
 	}
-	change, differs, err := d.difference(obj, existing, p, want, version)
+	change, differs, err := b.difference(obj, existing, p, want, version)
 	if err != nil {
 		return false, err
 	}
 	if differs && version != obj.GetResourceVersion() && !remembered {
 		version = obj.GetResourceVersion()
-		if change, differs, err = d.difference(obj, existing, p, want, version); err != nil {
+		if change, differs, err = b.difference(obj, existing, p, want, version); err != nil {
 			return false, err
 		}
 	}
 	if differs {
-		if err := d.client.Patch(ctx, existing, change); err != nil {
+		if err := b.client.Patch(ctx, existing, change); err != nil {
 			return false, fmt.Errorf("patching binding %s: %w", existing.GetName(), err)
 		}
 	}
-	d.records.set(key, written{uid: obj.GetUID(), content: want.content, version: version})
+	b.records.Set(key, propagated{uid: obj.GetUID(), content: want.content, version: version})
 	return differs, nil
 }
 
-// difference returns the patch that makes the binding what is wanted.
-func (d *detector) difference(obj *unstructured.Unstructured, existing workv1alpha2.Binding, p policyv1alpha1.Policy, want *wanted, version string) (client.Patch, bool, error) {
+// difference returns the patch from the binding to the wanted one.
+func (b *bindings) difference(obj *unstructured.Unstructured, existing workv1alpha2.Binding, p policyv1alpha1.Policy, want *wanted, version string) (client.Patch, bool, error) {
 	s := scope.BindingIn(obj.GetNamespace())
 	next := existing.DeepCopyObject().(workv1alpha2.Binding)
 	policy.For(p).Take(next).Apply(next)

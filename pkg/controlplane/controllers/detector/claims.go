@@ -1,0 +1,134 @@
+package detector
+
+import (
+	"context"
+	"fmt"
+
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/karmada-toolkit/karmada/internal/patch"
+	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/policy"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
+)
+
+// parallelReleases is the number of templates of a policy that are released at the
+// same time.
+const parallelReleases = 8
+
+// claims writes and removes the claims of policies on templates and their bindings.
+type claims struct {
+	client   client.Client
+	live     client.Reader
+	store    *templates.Store
+	bindings *bindings
+}
+
+// take writes a claim on the template unless it has it, and returns the template as
+// written; nil means that it was deleted.
+func (c *claims) take(ctx context.Context, obj *unstructured.Unstructured, claim policy.Claim) (*unstructured.Unstructured, error) {
+	change := claim.Take(obj)
+	if change.Empty() {
+		return obj, nil
+	}
+	written, err := c.patch(ctx, obj, change, "")
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	return written, err
+}
+
+func (c *claims) patch(ctx context.Context, obj *unstructured.Unstructured, change policy.Change, resourceVersion string) (*unstructured.Unstructured, error) {
+	gvr, err := c.store.GVR(obj.GroupVersionKind())
+	if err != nil {
+		return nil, err
+	}
+	data, err := patch.Metadata(change.Metadata(), obj.GetUID(), resourceVersion)
+	if err != nil {
+		return nil, err
+	}
+	written, err := c.store.Dynamic().Resource(gvr).Namespace(obj.GetNamespace()).
+		Patch(ctx, obj.GetName(), types.MergePatchType, data, metav1.PatchOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("writing the claim on %s %s/%s: %w", obj.GetKind(), obj.GetNamespace(), obj.GetName(), err)
+	}
+	return written, nil
+}
+
+// releaseAll releases templates.
+func (c *claims) releaseAll(ctx context.Context, objs []*unstructured.Unstructured, claim policy.Claim) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(parallelReleases)
+	for _, obj := range objs {
+		g.Go(func() error { return c.release(ctx, obj, claim) })
+	}
+	return g.Wait()
+}
+
+// release takes the claim off the binding of a template and then off the
+// template, each only while it is held by the same policy. The spec of the
+// binding stays, and so does what is in the members.
+func (c *claims) release(ctx context.Context, obj *unstructured.Unstructured, claim policy.Claim) error {
+	if err := c.releaseBinding(ctx, obj, claim); err != nil {
+		return err
+	}
+	return c.releaseTemplate(ctx, obj, claim)
+}
+
+func (c *claims) releaseTemplate(ctx context.Context, obj *unstructured.Unstructured, claim policy.Claim) error {
+	gvk, namespace, name := obj.GroupVersionKind(), obj.GetNamespace(), obj.GetName()
+	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		change := claim.Drop(obj)
+		if change.Empty() {
+			return nil
+		}
+		_, err := c.patch(ctx, obj, change, obj.GetResourceVersion())
+		if apierrors.IsConflict(err) {
+			latest, getErr := c.store.GetLive(ctx, gvk, namespace, name)
+			if getErr != nil {
+				return getErr
+			}
+			obj = latest
+		}
+		return err
+	})
+	return client.IgnoreNotFound(err)
+}
+
+func (c *claims) releaseBinding(ctx context.Context, obj *unstructured.Unstructured, claim policy.Claim) error {
+	binding, err := c.bindings.get(ctx, obj)
+	if err != nil || binding == nil {
+		return err
+	}
+	err = retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		err := c.dropFromBinding(ctx, binding, claim)
+		if apierrors.IsConflict(err) {
+			if getErr := c.live.Get(ctx, client.ObjectKeyFromObject(binding), binding); getErr != nil {
+				return fmt.Errorf("getting binding %s: %w", binding.GetName(), getErr)
+			}
+		}
+		return err
+	})
+	return client.IgnoreNotFound(err)
+}
+
+func (c *claims) dropFromBinding(ctx context.Context, binding workv1alpha2.Binding, claim policy.Claim) error {
+	change := claim.Drop(binding)
+	if change.Empty() {
+		return nil
+	}
+	data, err := patch.Metadata(change.Metadata(), binding.GetUID(), binding.GetResourceVersion())
+	if err != nil {
+		return err
+	}
+	if err := c.client.Patch(ctx, binding, client.RawPatch(types.MergePatchType, data)); err != nil {
+		return fmt.Errorf("taking the claim off binding %s/%s: %w", binding.GetNamespace(), binding.GetName(), err)
+	}
+	return nil
+}

@@ -1,0 +1,69 @@
+package detector
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/policy"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/scope"
+)
+
+// policyReader reads policies.
+type policyReader struct{ client, live client.Reader }
+
+// get returns the policy that a claim names. A new policy may not be in the cache yet.
+func (r *policyReader) get(ctx context.Context, claim policy.Claim) (policyv1alpha1.Policy, error) {
+	p := claim.Scope().New()
+	key := client.ObjectKey{Namespace: claim.Namespace, Name: claim.Name}
+	err := r.client.Get(ctx, key, p)
+	if apierrors.IsNotFound(err) {
+		err = r.live.Get(ctx, key, p)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("getting %s: %w", describe(claim), err)
+	}
+	return p, nil
+}
+
+// candidates returns the policies of a scope with a selector for the kind, and the
+// name if any, of the template.
+func (r *policyReader) candidates(ctx context.Context, s *scope.Policy, obj *unstructured.Unstructured) ([]policyv1alpha1.Policy, error) {
+	var out []policyv1alpha1.Policy
+	for _, name := range []string{anyName, obj.GetName()} {
+		list := s.NewList()
+		opts := []client.ListOption{
+			client.MatchingFields{selectorIndex: selectorKey(obj.GetAPIVersion(), obj.GetKind(), name)},
+			client.UnsafeDisableDeepCopy,
+		}
+		if s.Namespaced {
+			opts = append(opts, client.InNamespace(obj.GetNamespace()))
+		}
+		if err := r.client.List(ctx, list, opts...); err != nil {
+			return nil, fmt.Errorf("listing policies: %w", err)
+		}
+		out = append(out, list.Policies()...)
+	}
+	return out, nil
+}
+
+// dependentOverrides returns an error unless every override policy exists that the
+// policy depends on.
+func (r *policyReader) dependentOverrides(ctx context.Context, p policyv1alpha1.Policy) error {
+	override := scope.PolicyOf(p).NewOverride
+	for _, name := range p.PropagationSpec().DependentOverrides {
+		key := client.ObjectKey{Namespace: p.GetNamespace(), Name: name}
+		err := r.client.Get(ctx, key, override(), client.UnsafeDisableDeepCopy)
+		if apierrors.IsNotFound(err) {
+			return errDependentOverrides
+		}
+		if err != nil {
+			return fmt.Errorf("getting override policy %q: %w", name, err)
+		}
+	}
+	return nil
+}
