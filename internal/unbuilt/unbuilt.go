@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Kind is a kind that is stored and has no effect.
+// Kind is a kind that is stored and has no effect, or none by default.
 type Kind struct {
 	schema.GroupResource
 	// Kind is its name for users.
@@ -27,8 +27,6 @@ const (
 	ClusterTaintPolicy  = "ClusterTaintPolicy"
 	ServiceExport       = "ServiceExport"
 	ServiceImport       = "ServiceImport"
-	WorkloadRebalancer  = "WorkloadRebalancer"
-	Remedy              = "Remedy"
 )
 
 // Kinds returns the kinds that are stored and have no effect.
@@ -40,13 +38,14 @@ func Kinds() []Kind {
 		{schema.GroupResource{Group: "policy.karmada.io", Resource: "clustertaintpolicies"}, ClusterTaintPolicy, false},
 		{schema.GroupResource{Group: "multicluster.x-k8s.io", Resource: "serviceexports"}, ServiceExport, false},
 		{schema.GroupResource{Group: "multicluster.x-k8s.io", Resource: "serviceimports"}, ServiceImport, false},
-		{schema.GroupResource{Group: "apps.karmada.io", Resource: "workloadrebalancers"}, WorkloadRebalancer, false},
-		{schema.GroupResource{Group: "remedy.karmada.io", Resource: "remedies"}, Remedy, false},
 	}
 }
 
 // Warnings returns the warning about objects of a kind, if the kind has no effect.
 func Warnings(kind string) []string {
+	if kind == ClusterTaintPolicy {
+		return []string{kind + " has no effect unless karmada-controller-manager runs with --feature-gates=Failover=true"}
+	}
 	for _, k := range Kinds() {
 		if k.Kind == kind {
 			return []string{fmt.Sprintf("%s has no effect: this version has no controller for it yet", kind)}
@@ -55,9 +54,6 @@ func Warnings(kind string) []string {
 	return nil
 }
 
-// NoExecute is the warning about taints of clusters with the effect NoExecute.
-const NoExecute = "taint %s: the effect NoExecute evicts nothing: this version has no taint manager yet"
-
 // StaticAssignments is the warning about quotas that are assigned to clusters.
 const StaticAssignments = "spec.staticAssignments has no effect: this version creates no ResourceQuotas in clusters yet"
 
@@ -65,11 +61,10 @@ const StaticAssignments = "spec.staticAssignments has no effect: this version cr
 // and that stand for controllers that do not exist yet.
 func Controllers() []string {
 	return []string{
-		"applicationFailover", "clustertaintpolicy", "cronFederatedHorizontalPodAutoscaler", "deploymentReplicasSyncer",
+		"cronFederatedHorizontalPodAutoscaler", "deploymentReplicasSyncer",
 		"endpointSlice", "endpointsliceCollect", "endpointsliceDispatch", "federatedHorizontalPodAutoscaler",
 		"federatedResourceQuotaEnforcement", "federatedResourceQuotaStatus", "federatedResourceQuotaSync",
-		"gracefulEviction", "hpaScaleTargetMarker", "multiclusterservice", "remedy", "serviceExport", "serviceImport",
-		"workloadRebalancer",
+		"hpaScaleTargetMarker", "multiclusterservice", "serviceExport", "serviceImport",
 	}
 }
 

@@ -19,7 +19,9 @@ var under runtime = processes{}
 type processes struct{}
 
 // flags: E2E_PULL is how many of the members are in Pull mode: one suite, both modes.
-func (processes) flags() []string { return []string{"--pull", cmp.Or(os.Getenv("E2E_PULL"), "0")} }
+func (processes) flags() []string {
+	return append(failoverFlags(), "--pull", cmp.Or(os.Getenv("E2E_PULL"), "0"))
+}
 
 func (processes) patience() time.Duration { return time.Minute }
 

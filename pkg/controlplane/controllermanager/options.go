@@ -62,6 +62,8 @@ type Options struct {
 
 	// Events selects which successes are recorded. Default: events.Transitions.
 	Events events.Mode
+	// Failover configures when workloads leave clusters.
+	Failover Failover
 	// Gates are the feature gates.
 	Gates *gates.Gates
 
@@ -72,10 +74,8 @@ type Options struct {
 // accepted holds the values of flags that existing manifests pass, and which
 // nothing reads yet.
 type accepted struct {
-	resyncPeriod, evictionTimeout, quotaSyncPeriod time.Duration
-	taintManager, noExecuteEviction                bool
-	purgeMode, clusterAPIKubeconfig, apiContext    string
-	evictionRate                                   float32
+	resyncPeriod, quotaSyncPeriod    time.Duration
+	clusterAPIKubeconfig, apiContext string
 }
 
 // NewOptions returns the defaults.
@@ -100,10 +100,8 @@ func NewOptions() *Options {
 		RateLimiterQPS:       10,
 		RateLimiterBucket:    100,
 		Gates:                gates.New(gates.ControllerManager()...),
-		accepted: accepted{
-			evictionTimeout: 10 * time.Minute, quotaSyncPeriod: 5 * time.Minute,
-			taintManager: true, purgeMode: "Gracefully", evictionRate: 0.5,
-		},
+		Failover:             newFailover(),
+		accepted:             accepted{quotaSyncPeriod: 5 * time.Minute},
 	}
 }
 
@@ -129,6 +127,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.IntVar(&o.RateLimiterQPS, "rate-limiter-qps", o.RateLimiterQPS, "Retries per second over all objects of a controller.")
 	fs.IntVar(&o.RateLimiterBucket, "rate-limiter-bucket-size", o.RateLimiterBucket, "Retries in a burst over all objects of a controller.")
 	o.Events.AddFlag(fs)
+	o.Failover.addFlags(fs)
 	o.Gates.AddFlag(fs)
 	o.addAcceptedFlags(fs)
 }
@@ -156,12 +155,7 @@ func (o *Options) addAcceptedFlags(fs *pflag.FlagSet) {
 	a := &o.accepted
 	const later = "Accepted for the manifests that pass it; it has no effect yet."
 	fs.DurationVar(&a.resyncPeriod, "resync-period", 0, later)
-	fs.DurationVar(&a.evictionTimeout, "graceful-eviction-timeout", a.evictionTimeout, later)
 	fs.DurationVar(&a.quotaSyncPeriod, "federated-resource-quota-sync-period", a.quotaSyncPeriod, later)
-	fs.BoolVar(&a.taintManager, "enable-taint-manager", a.taintManager, later)
-	fs.BoolVar(&a.noExecuteEviction, "enable-no-execute-taint-eviction", false, later)
-	fs.StringVar(&a.purgeMode, "no-execute-taint-eviction-purge-mode", a.purgeMode, later)
-	fs.Float32Var(&a.evictionRate, "resource-eviction-rate", a.evictionRate, later)
 	fs.StringVar(&a.clusterAPIKubeconfig, "cluster-api-kubeconfig", "", later)
 	fs.StringVar(&a.apiContext, "cluster-api-context", "", later)
 }
@@ -185,6 +179,7 @@ func (o *Options) Validate() error {
 	if _, err := templates.ParseNamespaces(o.SkippedPropagatingNamespaces); err != nil {
 		errs = append(errs, fmt.Errorf("--skipped-propagating-namespaces: %w", err))
 	}
+	errs = append(errs, o.Failover.validate()...)
 	if err := o.checkControllers(); err != nil {
 		errs = append(errs, err)
 	}
@@ -195,8 +190,8 @@ func (o *Options) Validate() error {
 // ControllerNames are the names that --controllers knows.
 func ControllerNames() []string {
 	return []string{
-		"agentcsrapproving", "binding", "bindingStatus", "cluster", "clusterStatus", "execution",
-		"namespace", "unifiedAuth", "workStatus",
+		"agentcsrapproving", "applicationFailover", "binding", "bindingStatus", "cluster", "clusterStatus", "clustertaintpolicy",
+		"execution", "gracefulEviction", "namespace", "remedy", "unifiedAuth", "workStatus", "workloadRebalancer",
 	}
 }
 

@@ -99,13 +99,13 @@ func TestWithoutEffect(t *testing.T) {
 	fs := pflag.NewFlagSet("", pflag.ContinueOnError)
 	o.AddFlags(fs)
 	err := fs.Parse([]string{
-		"--controllers=*,remedy,-serviceExport", "--feature-gates=Failover=true,PropagationPolicyPreemption=true",
-		"--resync-period=1m", "--enable-taint-manager=false",
+		"--controllers=*,serviceImport,-serviceExport", "--feature-gates=MultiClusterService=true,PropagationPolicyPreemption=true",
+		"--resync-period=1m", "--cluster-api-context=x",
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"--controllers=remedy", "--feature-gates=Failover=true", "--resync-period=1m0s", "--enable-taint-manager=false"}
+	want := []string{"--controllers=serviceImport", "--feature-gates=MultiClusterService=true", "--resync-period=1m0s", "--cluster-api-context=x"}
 	if diff := cmp.Diff(want, o.withoutEffect()); diff != "" {
 		t.Error(diff)
 	}

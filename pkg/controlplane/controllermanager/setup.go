@@ -49,6 +49,7 @@ func Setup(ctx context.Context, mgr manager.Manager, o *Options) error {
 	if err := mgr.Add(p.store); err != nil {
 		return fmt.Errorf("adding the template store: %w", err)
 	}
+	f := &failover{o, p.interpreter, p.retry()}
 	return setupControllers(ctx, mgr, o, []controller{
 		{"detector", true, p.detector},
 		{"dependencies", true, p.dependencies},
@@ -59,6 +60,12 @@ func Setup(ctx context.Context, mgr manager.Manager, o *Options) error {
 		{"bindingStatus", false, p.bindingStatus},
 		{"cluster", false, p.cluster},
 		{"clusterStatus", false, p.clusterStatus},
+		{"cluster", false, f.taintManager},
+		{"clustertaintpolicy", false, f.clusterTaint},
+		{"remedy", false, f.remedy},
+		{"gracefulEviction", false, f.gracefulEviction},
+		{"applicationFailover", false, f.applicationFailover},
+		{"workloadRebalancer", false, f.workloadRebalancer},
 		{"namespace", false, p.namespace},
 		{"unifiedAuth", false, p.unifiedAuth},
 	})

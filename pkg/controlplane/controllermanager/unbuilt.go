@@ -42,12 +42,7 @@ func (o *Options) withoutEffect() []string {
 		value, standard any
 	}{
 		{"resync-period", given.resyncPeriod, standard.resyncPeriod},
-		{"graceful-eviction-timeout", given.evictionTimeout, standard.evictionTimeout},
 		{"federated-resource-quota-sync-period", given.quotaSyncPeriod, standard.quotaSyncPeriod},
-		{"enable-taint-manager", given.taintManager, standard.taintManager},
-		{"enable-no-execute-taint-eviction", given.noExecuteEviction, standard.noExecuteEviction},
-		{"no-execute-taint-eviction-purge-mode", given.purgeMode, standard.purgeMode},
-		{"resource-eviction-rate", given.evictionRate, standard.evictionRate},
 		{"cluster-api-kubeconfig", given.clusterAPIKubeconfig, standard.clusterAPIKubeconfig},
 		{"cluster-api-context", given.apiContext, standard.apiContext},
 	} {

@@ -18,6 +18,7 @@ import (
 
 const (
 	authenticationGroup = "authentication.k8s.io"
+	groupApps           = "apps.karmada.io"
 	groupSearch         = "search.karmada.io"
 	wildcard            = "*"
 )
@@ -164,6 +165,7 @@ func controllerManagerRules() []rbacv1.PolicyRule {
 		rule(groupWork, []string{"works/status", "resourcebindings/status", "clusterresourcebindings/status"}, nil, "update"),
 		rule(groupPolicy, []string{"propagationpolicies", "clusterpropagationpolicies"}, nil, "update"),
 		rule(groupPolicy, []string{"propagationpolicies/status", "clusterpropagationpolicies/status", "federatedresourcequotas/status"}, nil, "update"),
+		rule(groupApps, []string{"workloadrebalancers"}, nil, "delete"),
 		// Execution namespaces, and what is made for agents.
 		rule("", []string{"namespaces"}, nil, "create", "delete"),
 		rule("", []string{"secrets"}, nil, write...),

@@ -13,7 +13,6 @@ import (
 	"k8s.io/apiserver/pkg/storage/names"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
-	"github.com/karmada-toolkit/karmada/internal/unbuilt"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/apis/validation"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/aggregated/internalversion"
@@ -74,6 +73,9 @@ func (strategy) WarningsOnUpdate(_ context.Context, obj, old runtime.Object) []s
 	return taintWarnings(versioned(obj).Spec.Taints, versioned(old).Spec.Taints)
 }
 
+// noExecute is the warning about taints with the effect NoExecute.
+const noExecute = "taint %s: NoExecute evicts workloads that do not tolerate it at once, but only if karmada-controller-manager runs with --feature-gates=Failover=true and --enable-no-execute-taint-eviction"
+
 // taintWarnings warns of new taints that should evict and do not yet. The control
 // plane's own are left out.
 func taintWarnings(taints, known []corev1.Taint) []string {
@@ -84,7 +86,7 @@ func taintWarnings(taints, known []corev1.Taint) []string {
 		if t.Effect != corev1.TaintEffectNoExecute || own || slices.ContainsFunc(known, func(k corev1.Taint) bool { return k.MatchTaint(t) }) {
 			continue
 		}
-		out = append(out, fmt.Sprintf(unbuilt.NoExecute, t.Key))
+		out = append(out, fmt.Sprintf(noExecute, t.Key))
 	}
 	return out
 }

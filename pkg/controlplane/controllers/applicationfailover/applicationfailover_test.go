@@ -1,0 +1,212 @@
+package applicationfailover
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/record"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/karmada-toolkit/karmada/internal/events"
+	"github.com/karmada-toolkit/karmada/internal/kube"
+	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
+	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
+	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/eviction"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/scope"
+)
+
+var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+type health bool
+
+func (h health) HookEnabled(schema.GroupVersionKind, configv1alpha1.InterpreterOperation) bool {
+	return bool(h)
+}
+
+// unhealthy returns a binding whose application is unhealthy in m1 and healthy in m2.
+func unhealthy(s *scope.Binding, toleration int32, mode policyv1alpha1.PurgeMode) (workv1alpha2.Binding, reconcile.Request) {
+	b := s.New()
+	key := types.NamespacedName{Name: "web-deployment"}
+	if s.Namespaced {
+		key.Namespace = "default"
+	}
+	b.SetNamespace(key.Namespace)
+	b.SetName(key.Name)
+	b.SetUID("u")
+	spec := b.GetSpec()
+	spec.Resource = workv1alpha2.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: key.Namespace, Name: "web"}
+	spec.PropagateDeps = true
+	spec.Clusters = []workv1alpha2.TargetCluster{{Name: "m1", Replicas: 2}, {Name: "m2", Replicas: 1}}
+	spec.Failover = &policyv1alpha1.FailoverBehavior{Application: &policyv1alpha1.ApplicationFailoverBehavior{
+		DecisionConditions: policyv1alpha1.DecisionConditions{TolerationSeconds: &toleration}, PurgeMode: mode,
+	}}
+	b.GetStatus().AggregatedStatus = []workv1alpha2.AggregatedStatusItem{
+		{ClusterName: "m1", Health: workv1alpha2.ResourceUnhealthy}, {ClusterName: "m2", Health: workv1alpha2.ResourceHealthy},
+	}
+	return b, reconcile.Request{NamespacedName: key}
+}
+
+type harness struct {
+	*reconciler
+	clock    *clocktesting.FakeClock
+	recorder *record.FakeRecorder
+}
+
+func newHarness(s *scope.Binding, gate bool, funcs interceptor.Funcs, objs ...client.Object) *harness {
+	clock, recorder := clocktesting.NewFakeClock(start), record.NewFakeRecorder(10)
+	c := fake.NewClientBuilder().WithScheme(kube.NewScheme()).WithObjects(objs...).WithInterceptorFuncs(funcs).Build()
+	return &harness{&reconciler{
+		scope: s, client: c, events: events.New(recorder), unhealthySince: map[types.NamespacedName]map[string]time.Time{},
+		deps: Deps{Interpreter: health(true), GracefulEviction: gate, Clock: clock},
+	}, clock, recorder}
+}
+
+func (h *harness) tasks(t *testing.T, key types.NamespacedName) []workv1alpha2.GracefulEvictionTask {
+	t.Helper()
+	b := h.scope.New()
+	if err := h.client.Get(t.Context(), key, b); err != nil {
+		t.Fatal(err)
+	}
+	return b.GetSpec().GracefulEvictionTasks
+}
+
+func TestReconcile_EvictsAfterTheToleration(t *testing.T) {
+	for _, mode := range []policyv1alpha1.PurgeMode{policyv1alpha1.PurgeModeDirectly, policyv1alpha1.PurgeModeGracefully, policyv1alpha1.PurgeModeNever} {
+		for _, s := range scope.Bindings() {
+			t.Run(s.Kind+"/"+string(mode), func(t *testing.T) {
+				b, request := unhealthy(s, 5, mode)
+				h := newHarness(s, true, interceptor.Funcs{}, b)
+				result, err := h.Reconcile(t.Context(), request)
+				if err != nil || result.RequeueAfter != 5*time.Second || len(h.tasks(t, request.NamespacedName)) != 0 {
+					t.Fatalf("%+v %v", result, err)
+				}
+				h.clock.Step(6 * time.Second)
+				if _, err := h.Reconcile(t.Context(), request); err != nil {
+					t.Fatal(err)
+				}
+				tasks := h.tasks(t, request.NamespacedName)
+				if len(tasks) != 1 || tasks[0].FromCluster != "m1" || tasks[0].PurgeMode != mode || tasks[0].Producer != Producer(s) ||
+					tasks[0].Reason != eviction.ReasonApplicationFailure || *tasks[0].Replicas != 2 {
+					t.Errorf("the tasks are %+v", tasks)
+				}
+				if len(h.unhealthySince) != 0 {
+					t.Errorf("remembered: %v", h.unhealthySince)
+				}
+			})
+		}
+	}
+}
+
+func TestReconcile_TolerationZeroIsRequeued(t *testing.T) {
+	s := scope.NamespacedBinding()
+	b, request := unhealthy(s, 0, policyv1alpha1.PurgeModeDirectly)
+	h := newHarness(s, true, interceptor.Funcs{}, b)
+	result, err := h.Reconcile(t.Context(), request)
+	if err != nil || result.RequeueAfter != minRequeue {
+		t.Fatalf("%+v %v", result, err)
+	}
+	h.clock.Step(result.RequeueAfter)
+	if _, err := h.Reconcile(t.Context(), request); err != nil || len(h.tasks(t, request.NamespacedName)) != 1 {
+		t.Errorf("not evicted: %v", err)
+	}
+}
+
+func TestReconcile_AFailedWriteKeepsTheTime(t *testing.T) {
+	s := scope.NamespacedBinding()
+	b, request := unhealthy(s, 5, policyv1alpha1.PurgeModeDirectly)
+	for name, tc := range map[string]struct {
+		err    error
+		events int
+	}{
+		"conflict": {apierrors.NewConflict(workv1alpha2.Resource("resourcebindings"), "web", errors.New("changed")), 0},
+		"refused":  {apierrors.NewForbidden(workv1alpha2.Resource("resourcebindings"), "web", errors.New("no")), 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(s, true, interceptor.Funcs{
+				Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
+					return tc.err
+				},
+			}, b.DeepCopyObject().(client.Object))
+			if _, err := h.Reconcile(t.Context(), request); err != nil {
+				t.Fatal(err)
+			}
+			h.clock.Step(6 * time.Second)
+			if _, err := h.Reconcile(t.Context(), request); !errors.Is(err, tc.err) {
+				t.Fatal(err)
+			}
+			if since := h.unhealthySince[request.NamespacedName]["m1"]; !since.Equal(start) || len(h.recorder.Events) != tc.events {
+				t.Errorf("unhealthy since %s, %d events", since, len(h.recorder.Events))
+			}
+		})
+	}
+}
+
+func TestReconcile_GracefulEvictionOff(t *testing.T) {
+	s := scope.NamespacedBinding()
+	b, request := unhealthy(s, 5, policyv1alpha1.PurgeModeGracefully)
+	h := newHarness(s, false, interceptor.Funcs{}, b)
+	if _, err := h.Reconcile(t.Context(), request); err != nil {
+		t.Fatal(err)
+	}
+	h.clock.Step(6 * time.Second)
+	_, err := h.Reconcile(t.Context(), request)
+	if !errors.Is(err, reconcile.TerminalError(nil)) || len(h.tasks(t, request.NamespacedName)) != 0 {
+		t.Fatal(err)
+	}
+	if e := <-h.recorder.Events; !strings.HasPrefix(e, "Warning EvictWorkloadFromClusterFailed ") {
+		t.Errorf("the event is %q", e)
+	}
+}
+
+func TestReconcile_ForgetsWhatIsGone(t *testing.T) {
+	s := scope.NamespacedBinding()
+	b, request := unhealthy(s, 5, policyv1alpha1.PurgeModeDirectly)
+	h := newHarness(s, true, interceptor.Funcs{}, b)
+	if _, err := h.Reconcile(t.Context(), request); err != nil || len(h.unhealthySince) != 1 {
+		t.Fatal(err, h.unhealthySince)
+	}
+	if err := h.client.Delete(t.Context(), b); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.Reconcile(t.Context(), request); err != nil || len(h.unhealthySince) != 0 {
+		t.Error(err, h.unhealthySince)
+	}
+}
+
+func TestFailsOver(t *testing.T) {
+	s, p := scope.NamespacedBinding(), failsOver()
+	b, _ := unhealthy(s, 5, policyv1alpha1.PurgeModeDirectly)
+	plain := b.DeepCopyObject().(workv1alpha2.Binding)
+	plain.GetSpec().Failover = nil
+	plain.SetGeneration(2)
+	healthy := b.DeepCopyObject().(workv1alpha2.Binding)
+	healthy.GetStatus().AggregatedStatus[0].Health = workv1alpha2.ResourceHealthy
+	labelled := b.DeepCopyObject().(workv1alpha2.Binding)
+	labelled.SetLabels(map[string]string{"a": "b"})
+	for name, tc := range map[string]struct {
+		before, after workv1alpha2.Binding
+		want          bool
+	}{
+		"the behavior is removed": {b, plain, true},
+		"the behavior is added":   {plain, b, true},
+		"no behavior":             {plain, plain, false},
+		"health":                  {b, healthy, true},
+		"labels":                  {b, labelled, false},
+	} {
+		if got := p.Update(event.UpdateEvent{ObjectOld: tc.before, ObjectNew: tc.after}); got != tc.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}

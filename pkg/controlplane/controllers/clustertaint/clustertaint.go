@@ -1,0 +1,115 @@
+// Package clustertaint adds and removes the taints of clusters that ClusterTaintPolicies request.
+package clustertaint
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/karmada-toolkit/karmada/internal/controllers"
+	"github.com/karmada-toolkit/karmada/internal/events"
+	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/clustercondition"
+)
+
+// Component is the name of the controller and the source of its events.
+const Component = "cluster-taint-policy-controller"
+
+// Reasons of events on clusters.
+const (
+	ReasonTaintSucceed = "TaintClusterSucceed"
+	ReasonTaintFailed  = "TaintClusterFailed"
+)
+
+// Deps are the dependencies of the controller beside a manager.
+type Deps struct {
+	// Workers is the number of clusters that are reconciled at a time. Default 5.
+	Workers int
+	// Retry bounds the delay between attempts.
+	Retry controllers.Retry
+	// Clock is the real clock by default.
+	Clock clock.PassiveClock
+}
+
+type reconciler struct {
+	client client.Client
+	events *events.Recorder
+	clock  clock.PassiveClock
+}
+
+// Setup adds the controller to the manager.
+func Setup(_ context.Context, mgr manager.Manager, d Deps) error {
+	if d.Clock == nil {
+		d.Clock = clock.RealClock{}
+	}
+	r := &reconciler{client: mgr.GetClient(), events: events.ForManager(mgr, Component, events.Transitions), clock: d.Clock}
+	err := builder.ControllerManagedBy(mgr).Named(Component).
+		For(&clusterv1alpha1.Cluster{}, builder.WithPredicates(conditionsChanged())).
+		Watches(&policyv1alpha1.ClusterTaintPolicy{}, controllers.EnqueueAll(r.client, func() client.ObjectList { return &clusterv1alpha1.ClusterList{} }),
+			builder.WithPredicates(predicate.GenerationChangedPredicate{}, predicate.Funcs{DeleteFunc: func(event.DeleteEvent) bool { return false }})).
+		WithOptions(controllers.Options(d.Workers, 5, d.Retry)).
+		Complete(r)
+	if err != nil {
+		return fmt.Errorf("adding %s: %w", Component, err)
+	}
+	return nil
+}
+
+// conditionsChanged passes new clusters and those whose conditions changed.
+func conditionsChanged() predicate.Predicate {
+	return predicate.Funcs{
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			before, ok1 := e.ObjectOld.(*clusterv1alpha1.Cluster)
+			after, ok2 := e.ObjectNew.(*clusterv1alpha1.Cluster)
+			return !ok1 || !ok2 || !equality.Semantic.DeepEqual(before.Status.Conditions, after.Status.Conditions)
+		},
+		DeleteFunc: func(event.DeleteEvent) bool { return false },
+	}
+}
+
+// Reconcile writes the taints that all policies request for one cluster.
+func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	cluster := &clusterv1alpha1.Cluster{}
+	if err := r.client.Get(ctx, req.NamespacedName, cluster); err != nil || cluster.DeletionTimestamp != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	list := &policyv1alpha1.ClusterTaintPolicyList{}
+	if err := r.client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+		return reconcile.Result{}, fmt.Errorf("listing ClusterTaintPolicies: %w", err)
+	}
+	policies := make([]*policyv1alpha1.ClusterTaintPolicy, len(list.Items))
+	for i := range list.Items {
+		policies[i] = &list.Items[i]
+	}
+	taints, changed := clustercondition.Taints(cluster, policies, r.clock.Now())
+	if !changed {
+		return reconcile.Result{}, nil
+	}
+	before := cluster.DeepCopy()
+	cluster.Spec.Taints = taints
+	if err := r.client.Patch(ctx, cluster, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		return reconcile.Result{}, r.failed(before, taints, err)
+	}
+	r.events.Normal(cluster, ReasonTaintSucceed, fmt.Sprintf("Update Cluster(%s) with taints(%s) succeed", cluster.Name, clustercondition.Describe(taints)))
+	return reconcile.Result{}, nil
+}
+
+// failed records that the taints could not be written, and returns the error. A conflict is retried without an event.
+func (r *reconciler) failed(cluster *clusterv1alpha1.Cluster, taints []corev1.Taint, err error) error {
+	if !apierrors.IsConflict(err) {
+		r.events.Warning(cluster, ReasonTaintFailed,
+			fmt.Sprintf("Failed to update Cluster(%s) with taints(%s): %v", cluster.Name, clustercondition.Describe(taints), err))
+	}
+	return fmt.Errorf("writing the taints of cluster %q: %w", cluster.Name, err)
+}

@@ -1,0 +1,129 @@
+package clustertaint
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/record"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/karmada-toolkit/karmada/internal/events"
+	"github.com/karmada-toolkit/karmada/internal/kube"
+	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
+)
+
+var (
+	now     = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	request = reconcile.Request{NamespacedName: types.NamespacedName{Name: "m1"}}
+)
+
+func cluster(ready metav1.ConditionStatus, taints ...corev1.Taint) *clusterv1alpha1.Cluster {
+	return &clusterv1alpha1.Cluster{
+		ObjectMeta: metav1.ObjectMeta{Name: "m1", UID: "m1"},
+		Spec:       clusterv1alpha1.ClusterSpec{Taints: taints},
+		Status:     clusterv1alpha1.ClusterStatus{Conditions: []metav1.Condition{{Type: "Ready", Status: ready}}},
+	}
+}
+
+func policy() *policyv1alpha1.ClusterTaintPolicy {
+	condition := func(status metav1.ConditionStatus) []policyv1alpha1.MatchCondition {
+		return []policyv1alpha1.MatchCondition{{ConditionType: "Ready", Operator: policyv1alpha1.MatchConditionOpIn, StatusValues: []metav1.ConditionStatus{status}}}
+	}
+	return &policyv1alpha1.ClusterTaintPolicy{
+		ObjectMeta: metav1.ObjectMeta{Name: "p"},
+		Spec: policyv1alpha1.ClusterTaintPolicySpec{
+			AddOnConditions: condition(metav1.ConditionFalse), RemoveOnConditions: condition(metav1.ConditionTrue),
+			Taints: []policyv1alpha1.Taint{{Key: "down", Effect: corev1.TaintEffectNoExecute}},
+		},
+	}
+}
+
+func TestReconcile_AddsAndRemovesTaints(t *testing.T) {
+	taint := corev1.Taint{Key: "down", Effect: corev1.TaintEffectNoExecute, TimeAdded: &metav1.Time{Time: now}}
+	for name, tc := range map[string]struct {
+		cluster *clusterv1alpha1.Cluster
+		want    []corev1.Taint
+		event   string
+	}{
+		"not ready":              {cluster(metav1.ConditionFalse), []corev1.Taint{taint}, "Normal TaintClusterSucceed Update Cluster(m1) with taints(cluster now has taints([{Key:down,Effect:NoExecute}])) succeed"},
+		"not ready and tainted":  {cluster(metav1.ConditionFalse, taint), []corev1.Taint{taint}, ""},
+		"ready again":            {cluster(metav1.ConditionTrue, taint), nil, "Normal TaintClusterSucceed Update Cluster(m1) with taints(cluster now does not have taints) succeed"},
+		"ready without taints":   {cluster(metav1.ConditionTrue), nil, ""},
+		"neither, taints remain": {cluster(metav1.ConditionUnknown, taint), []corev1.Taint{taint}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			recorder := record.NewFakeRecorder(5)
+			c := fake.NewClientBuilder().WithScheme(kube.NewScheme()).WithObjects(tc.cluster, policy()).Build()
+			r := &reconciler{client: c, events: events.New(recorder), clock: clocktesting.NewFakePassiveClock(now)}
+			if _, err := r.Reconcile(t.Context(), request); err != nil {
+				t.Fatal(err)
+			}
+			got := &clusterv1alpha1.Cluster{}
+			if err := c.Get(t.Context(), request.NamespacedName, got); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, got.Spec.Taints); diff != "" {
+				t.Error(diff)
+			}
+			close(recorder.Events)
+			if event := <-recorder.Events; event != tc.event {
+				t.Errorf("the event is %q, want %q", event, tc.event)
+			}
+		})
+	}
+}
+
+func TestReconcile_RecordsAFailureAndNoConflict(t *testing.T) {
+	for name, tc := range map[string]struct {
+		err  error
+		want int
+	}{
+		"conflict": {apierrors.NewConflict(clusterv1alpha1.Resource("clusters"), "m1", errors.New("changed")), 0},
+		"refused":  {apierrors.NewForbidden(clusterv1alpha1.Resource("clusters"), "m1", errors.New("no")), 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			recorder := record.NewFakeRecorder(5)
+			c := fake.NewClientBuilder().WithScheme(kube.NewScheme()).WithObjects(cluster(metav1.ConditionFalse), policy()).WithInterceptorFuncs(interceptor.Funcs{
+				Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
+					return tc.err
+				},
+			}).Build()
+			r := &reconciler{client: c, events: events.New(recorder), clock: clocktesting.NewFakePassiveClock(now)}
+			for range 2 { // a failure with the same text is recorded once
+				if _, err := r.Reconcile(t.Context(), request); !errors.Is(err, tc.err) {
+					t.Fatal(err)
+				}
+			}
+			if got := len(recorder.Events); got != tc.want {
+				t.Errorf("%d events", got)
+			}
+		})
+	}
+}
+
+func TestConditionsChanged(t *testing.T) {
+	p := conditionsChanged()
+	tainted := cluster(metav1.ConditionTrue, corev1.Taint{Key: "x"})
+	if p.Update(event.UpdateEvent{ObjectOld: cluster(metav1.ConditionTrue), ObjectNew: tainted}) {
+		t.Error("a change of taints passes")
+	}
+	if !p.Update(event.UpdateEvent{ObjectOld: cluster(metav1.ConditionTrue), ObjectNew: cluster(metav1.ConditionFalse)}) {
+		t.Error("a change of conditions does not pass")
+	}
+	if !p.Create(event.CreateEvent{Object: tainted}) || p.Delete(event.DeleteEvent{Object: tainted}) {
+		t.Error("only new clusters pass")
+	}
+}

@@ -1,0 +1,121 @@
+// Package gracefuleviction ends the eviction tasks of bindings: when the workload is healthy elsewhere, when a user
+// releases them, or when their time is over.
+package gracefuleviction
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/karmada-toolkit/karmada/internal/controllers"
+	"github.com/karmada-toolkit/karmada/internal/events"
+	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/eviction"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/eviction/evictionevent"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/scope"
+)
+
+const (
+	defaultTimeout = 10 * time.Minute
+	// minRequeue is the delay for a task whose time is over already.
+	minRequeue = time.Millisecond
+)
+
+// Deps are the dependencies of the controllers beside a manager.
+type Deps struct {
+	// Timeout limits the time of a task without a grace period. Default 10 min.
+	Timeout time.Duration
+	// BindingSyncs and ClusterBindingSyncs are the numbers of bindings that are reconciled at a time. Default 5.
+	BindingSyncs, ClusterBindingSyncs int
+	// Retry bounds the delay between attempts.
+	Retry controllers.Retry
+	// Clock is the real clock by default.
+	Clock clock.PassiveClock
+}
+
+type reconciler struct {
+	scope   *scope.Binding
+	client  client.Client
+	events  *events.Recorder
+	clock   clock.PassiveClock
+	timeout time.Duration
+}
+
+// Name returns the name of the controller of a scope, which is the source of its events.
+func Name(s *scope.Binding) string {
+	if s.Namespaced {
+		return "resource-binding-graceful-eviction-controller"
+	}
+	return "cluster-resource-binding-graceful-eviction-controller"
+}
+
+// Setup adds a controller for each kind of binding to the manager.
+func Setup(_ context.Context, mgr manager.Manager, d Deps) error {
+	if d.Clock == nil {
+		d.Clock = clock.RealClock{}
+	}
+	if d.Timeout <= 0 {
+		d.Timeout = defaultTimeout
+	}
+	for _, s := range scope.Bindings() {
+		workers := d.ClusterBindingSyncs
+		if s.Namespaced {
+			workers = d.BindingSyncs
+		}
+		r := &reconciler{scope: s, client: mgr.GetClient(), events: events.ForManager(mgr, Name(s), events.Transitions), clock: d.Clock, timeout: d.Timeout}
+		err := builder.ControllerManagedBy(mgr).Named(Name(s)).
+			For(s.New(), builder.WithPredicates(withTasks())).
+			WithOptions(controllers.Options(workers, 5, d.Retry)).
+			Complete(r)
+		if err != nil {
+			return fmt.Errorf("adding %s: %w", Name(s), err)
+		}
+	}
+	return nil
+}
+
+// withTasks passes bindings with eviction tasks.
+func withTasks() predicate.Predicate {
+	has := func(obj client.Object) bool {
+		b, ok := obj.(workv1alpha2.Binding)
+		return ok && len(b.GetSpec().GracefulEvictionTasks) > 0
+	}
+	return predicate.Funcs{
+		CreateFunc: func(e event.CreateEvent) bool { return has(e.Object) },
+		UpdateFunc: func(e event.UpdateEvent) bool { return has(e.ObjectNew) },
+		DeleteFunc: func(event.DeleteEvent) bool { return false },
+	}
+}
+
+// Reconcile ends the tasks of one binding that are due.
+func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	b := r.scope.New()
+	if err := r.client.Get(ctx, req.NamespacedName, b); err != nil || b.GetDeletionTimestamp() != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	verdict := eviction.Graceful(eviction.GracefulFacts{
+		Now: r.clock.Now(), Timeout: r.timeout, Generation: b.GetGeneration(), Spec: b.GetSpec(), Status: b.GetStatus(),
+	})
+	if verdict.Changed {
+		before := b.DeepCopyObject().(workv1alpha2.Binding)
+		b.GetSpec().GracefulEvictionTasks = verdict.Keep
+		if err := r.client.Patch(ctx, b, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+			return reconcile.Result{}, fmt.Errorf("writing the eviction tasks of %s %q: %w", r.scope.Kind, req, err)
+		}
+		for _, cluster := range verdict.Ended {
+			evictionevent.Succeeded(r.events, b, cluster)
+		}
+	}
+	if verdict.Requeue {
+		return reconcile.Result{RequeueAfter: max(verdict.RequeueAfter, minRequeue)}, nil
+	}
+	return reconcile.Result{}, nil
+}

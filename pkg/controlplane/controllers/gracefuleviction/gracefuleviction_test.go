@@ -1,0 +1,116 @@
+package gracefuleviction
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/record"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/karmada-toolkit/karmada/internal/events"
+	"github.com/karmada-toolkit/karmada/internal/kube"
+	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/scope"
+)
+
+var now = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// binding returns an empty binding of a scope, and its request.
+func binding(s *scope.Binding) (workv1alpha2.Binding, reconcile.Request) {
+	key := types.NamespacedName{Name: "web-deployment"}
+	ref := workv1alpha2.ObjectReference{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole", Name: "web"}
+	if s.Namespaced {
+		key.Namespace = "default"
+		ref = workv1alpha2.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "default", Name: "web"}
+	}
+	b := s.New()
+	b.SetNamespace(key.Namespace)
+	b.SetName(key.Name)
+	b.SetGeneration(3)
+	b.GetSpec().Resource = ref
+	return b, reconcile.Request{NamespacedName: key}
+}
+
+func task(cluster string, age time.Duration) workv1alpha2.GracefulEvictionTask {
+	t := workv1alpha2.GracefulEvictionTask{FromCluster: cluster, Reason: "TaintUntolerated", Producer: "TaintManager"}
+	if age >= 0 {
+		t.CreationTimestamp = &metav1.Time{Time: now.Add(-age)}
+	}
+	return t
+}
+
+func TestReconcile(t *testing.T) {
+	healthy := func(b workv1alpha2.Binding) {
+		b.GetSpec().Clusters = []workv1alpha2.TargetCluster{{Name: "m2"}}
+		b.GetStatus().SchedulerObservedGeneration = 3
+		b.GetStatus().AggregatedStatus = []workv1alpha2.AggregatedStatusItem{{ClusterName: "m2", Health: workv1alpha2.ResourceHealthy}}
+	}
+	for name, tc := range map[string]struct {
+		task    workv1alpha2.GracefulEvictionTask
+		set     func(workv1alpha2.Binding)
+		ended   bool
+		requeue time.Duration
+	}{
+		"new":                          {task: task("m1", -1), requeue: 10 * time.Minute},
+		"within its time":              {task: task("m1", time.Minute), requeue: 9 * time.Minute},
+		"its time is over":             {task: task("m1", 11*time.Minute), ended: true},
+		"healthy elsewhere":            {task: task("m1", time.Minute), set: healthy, ended: true},
+		"its time is over to a second": {task: task("m1", 10*time.Minute), requeue: minRequeue},
+	} {
+		for _, s := range scope.Bindings() {
+			t.Run(s.Kind+"/"+name, func(t *testing.T) {
+				b, request := binding(s)
+				b.GetSpec().Clusters = []workv1alpha2.TargetCluster{{Name: "m2"}}
+				b.GetSpec().GracefulEvictionTasks = []workv1alpha2.GracefulEvictionTask{tc.task}
+				if tc.set != nil {
+					tc.set(b)
+				}
+				recorder := record.NewFakeRecorder(5)
+				c := fake.NewClientBuilder().WithScheme(kube.NewScheme()).WithObjects(b).Build()
+				r := &reconciler{scope: s, client: c, events: events.New(recorder), clock: clocktesting.NewFakePassiveClock(now), timeout: defaultTimeout}
+				result, err := r.Reconcile(t.Context(), request)
+				if err != nil || result.RequeueAfter != tc.requeue {
+					t.Fatalf("%s, %v", result.RequeueAfter, err)
+				}
+				got := s.New()
+				if err := c.Get(t.Context(), request.NamespacedName, got); err != nil {
+					t.Fatal(err)
+				}
+				tasks := got.GetSpec().GracefulEvictionTasks
+				if tc.ended != (len(tasks) == 0) || !tc.ended && tasks[0].CreationTimestamp.IsZero() {
+					t.Errorf("the tasks are %+v", tasks)
+				}
+				close(recorder.Events)
+				var published []string
+				for e := range recorder.Events {
+					published = append(published, e)
+				}
+				want := "Normal EvictWorkloadFromClusterSucceed Evict from cluster m1 succeed."
+				if tc.ended && !slices.Equal(published, []string{want, want}) || !tc.ended && published != nil {
+					t.Errorf("the events are %q", published)
+				}
+			})
+		}
+	}
+}
+
+func TestWithTasks(t *testing.T) {
+	for _, s := range scope.Bindings() {
+		b, _ := binding(s)
+		p := withTasks()
+		if p.Create(event.CreateEvent{Object: b}) || p.Update(event.UpdateEvent{ObjectOld: b, ObjectNew: b}) {
+			t.Errorf("a %s without tasks passes", s.Kind)
+		}
+		with := b.DeepCopyObject().(workv1alpha2.Binding)
+		with.GetSpec().GracefulEvictionTasks = []workv1alpha2.GracefulEvictionTask{task("m1", 0)}
+		if !p.Create(event.CreateEvent{Object: with}) || !p.Update(event.UpdateEvent{ObjectOld: b, ObjectNew: with}) || p.Delete(event.DeleteEvent{Object: with}) {
+			t.Errorf("a %s with tasks does not pass, or one that is gone does", s.Kind)
+		}
+	}
+}

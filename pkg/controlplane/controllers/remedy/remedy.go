@@ -1,0 +1,90 @@
+// Package remedy writes the actions that Remedies request into the status of clusters.
+package remedy
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/karmada-toolkit/karmada/internal/controllers"
+	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	remedyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/remedy/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/clustercondition"
+)
+
+// Component is the name of the controller.
+const Component = "remedy-controller"
+
+// Deps are the dependencies of the controller beside a manager.
+type Deps struct {
+	// Retry bounds the delay between attempts.
+	Retry controllers.Retry
+}
+
+type reconciler struct{ client client.Client }
+
+// Setup adds the controller to the manager.
+func Setup(_ context.Context, mgr manager.Manager, d Deps) error {
+	r := &reconciler{client: mgr.GetClient()}
+	err := builder.ControllerManagedBy(mgr).Named(Component).
+		For(&clusterv1alpha1.Cluster{}, builder.WithPredicates(statusChanged())).
+		Watches(&remedyv1alpha1.Remedy{}, controllers.EnqueueAll(r.client, func() client.ObjectList { return &clusterv1alpha1.ClusterList{} }), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		WithOptions(controllers.Options(1, 1, d.Retry)).
+		Complete(r)
+	if err != nil {
+		return fmt.Errorf("adding %s: %w", Component, err)
+	}
+	return nil
+}
+
+// statusChanged passes new clusters and those whose conditions or actions changed.
+func statusChanged() predicate.Predicate {
+	return predicate.Funcs{
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			before, ok1 := e.ObjectOld.(*clusterv1alpha1.Cluster)
+			after, ok2 := e.ObjectNew.(*clusterv1alpha1.Cluster)
+			return !ok1 || !ok2 || !equality.Semantic.DeepEqual(before.Status.Conditions, after.Status.Conditions) ||
+				!slices.Equal(before.Status.RemedyActions, after.Status.RemedyActions)
+		},
+		DeleteFunc: func(event.DeleteEvent) bool { return false },
+	}
+}
+
+// Reconcile writes the actions of one cluster.
+func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	cluster := &clusterv1alpha1.Cluster{}
+	if err := r.client.Get(ctx, req.NamespacedName, cluster); err != nil || cluster.DeletionTimestamp != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	list := &remedyv1alpha1.RemedyList{}
+	if err := r.client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+		return reconcile.Result{}, fmt.Errorf("listing Remedies: %w", err)
+	}
+	remedies := make([]*remedyv1alpha1.Remedy, len(list.Items))
+	for i := range list.Items {
+		remedies[i] = &list.Items[i]
+	}
+	actions := clustercondition.RemedyActions(cluster, remedies)
+	if slices.Equal(actions, cluster.Status.RemedyActions) {
+		return reconcile.Result{}, nil
+	}
+	// No other controller writes the field, so the patch needs no resource version.
+	patch, err := json.Marshal(map[string]any{"status": map[string]any{"remedyActions": actions}})
+	if err != nil {
+		return reconcile.Result{}, fmt.Errorf("encoding the actions: %w", err)
+	}
+	if err := r.client.Status().Patch(ctx, cluster, client.RawPatch(types.MergePatchType, patch)); err != nil {
+		return reconcile.Result{}, fmt.Errorf("writing the actions of cluster %q: %w", cluster.Name, err)
+	}
+	return reconcile.Result{}, nil
+}

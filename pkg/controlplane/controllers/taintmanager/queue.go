@@ -1,0 +1,164 @@
+package taintmanager
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/karmada-toolkit/karmada/internal/controllers"
+	"github.com/karmada-toolkit/karmada/internal/events"
+	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/eviction"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/eviction/evictionevent"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/scope"
+)
+
+const (
+	workers = 3
+	// pause is the time between two evictions of a worker when the rate is 0.
+	pause = 30 * time.Minute
+)
+
+// item is a binding in a tainted cluster.
+type item struct {
+	cluster string
+	binding types.NamespacedName
+}
+
+// queue evicts the bindings of one kind, those of higher priority first.
+type queue struct {
+	scope   *scope.Binding
+	client  client.Client
+	events  *events.Recorder
+	metrics *queueMetrics
+	deps    Deps
+	items   priorityqueue.PriorityQueue[item]
+}
+
+func newQueue(s *scope.Binding, c client.Client, recorder *events.Recorder, m *evictionMetrics, d Deps) *queue {
+	name := "cluster-binding-eviction"
+	if s.Namespaced {
+		name = "binding-eviction"
+	}
+	q := &queue{scope: s, client: c, events: recorder, deps: d}
+	q.items = priorityqueue.New(name, func(o *priorityqueue.Opts[item]) {
+		o.RateLimiter = controllers.RateLimiter[item](d.Retry)
+	})
+	q.metrics = m.queue(name, s.Kind)
+	return q
+}
+
+// enqueue adds the bindings that target a cluster.
+func (q *queue) enqueue(ctx context.Context, cluster string) error {
+	list := q.scope.NewList()
+	if err := q.client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("listing %ss: %w", q.scope.Kind, err)
+	}
+	count := 0
+	for _, b := range list.Bindings() {
+		spec := b.GetSpec()
+		if !slices.ContainsFunc(spec.Clusters, func(c workv1alpha2.TargetCluster) bool { return c.Name == cluster }) {
+			continue
+		}
+		priority := 0
+		if spec.SchedulePriority != nil {
+			priority = int(spec.SchedulePriority.Priority)
+		}
+		q.items.AddWithOpts(priorityqueue.AddOpts{Priority: &priority}, item{cluster, client.ObjectKeyFromObject(b)})
+		count++
+	}
+	q.metrics.enqueued(cluster, count, q.items.Len())
+	return nil
+}
+
+// Start evicts until ctx ends.
+func (q *queue) Start(ctx context.Context) error {
+	var running sync.WaitGroup
+	for range workers {
+		running.Go(func() {
+			for q.next(ctx) {
+			}
+		})
+	}
+	<-ctx.Done()
+	q.items.ShutDown()
+	running.Wait()
+	return nil
+}
+
+// next handles one item, and reports whether there will be more.
+func (q *queue) next(ctx context.Context) bool {
+	next, priority, shutdown := q.items.GetWithPriority()
+	if shutdown {
+		return false
+	}
+	defer q.items.Done(next)
+	begin := q.deps.Clock.Now()
+	evicted, after, err := q.process(ctx, next)
+	q.metrics.processed(q.deps.Clock.Since(begin), err, q.items.Len())
+	switch {
+	case err != nil:
+		if !apierrors.IsConflict(err) {
+			log.FromContext(ctx).Error(err, "Evicting a workload", "cluster", next.cluster, q.scope.Kind, next.binding)
+		}
+		q.items.AddWithOpts(priorityqueue.AddOpts{RateLimited: true, Priority: &priority}, next)
+		return true
+	case after > 0:
+		q.items.AddWithOpts(priorityqueue.AddOpts{After: after, Priority: &priority}, next)
+	}
+	q.items.Forget(next)
+	if evicted {
+		q.wait(ctx)
+	}
+	return true
+}
+
+// wait keeps the eviction rate.
+func (q *queue) wait(ctx context.Context) {
+	interval := pause
+	if q.deps.Rate > 0 {
+		interval = time.Duration(float64(time.Second) / float64(q.deps.Rate))
+	}
+	timer := q.deps.Clock.NewTimer(interval)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C():
+	}
+}
+
+// process evicts a binding from a cluster if that is due. after is the time until it may be; 0 means that only a change
+// makes it due.
+func (q *queue) process(ctx context.Context, i item) (evicted bool, after time.Duration, err error) {
+	b := q.scope.New()
+	if err := q.client.Get(ctx, i.binding, b); err != nil {
+		return false, 0, client.IgnoreNotFound(err)
+	}
+	cluster := &clusterv1alpha1.Cluster{}
+	if err := q.client.Get(ctx, types.NamespacedName{Name: i.cluster}, cluster); err != nil {
+		return false, 0, client.IgnoreNotFound(err)
+	}
+	verdict, err := eviction.Taint(eviction.TaintFacts{
+		Now: q.deps.Clock.Now(), ClusterName: i.cluster, Cluster: cluster, Binding: b,
+		Enabled: q.deps.Evict, PurgeMode: q.deps.PurgeMode, PreserveState: q.deps.PreserveState,
+	})
+	if err != nil || !verdict.Evict {
+		return false, verdict.After, err
+	}
+	before := b.DeepCopyObject().(workv1alpha2.Binding)
+	*b.GetSpec() = *verdict.Spec
+	if err := q.client.Patch(ctx, b, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		evictionevent.Failed(q.events, before, i.cluster, err)
+		return false, 0, fmt.Errorf("writing the eviction task of %s %q: %w", q.scope.Kind, i.binding, err)
+	}
+	return true, 0, nil
+}

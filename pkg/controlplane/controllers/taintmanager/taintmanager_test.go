@@ -1,0 +1,236 @@
+package taintmanager
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/record"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/karmada-toolkit/karmada/internal/events"
+	"github.com/karmada-toolkit/karmada/internal/kube"
+	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
+	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/scope"
+)
+
+var now = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+func tainted(taints ...corev1.Taint) *clusterv1alpha1.Cluster {
+	return &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "m1"}, Spec: clusterv1alpha1.ClusterSpec{Taints: taints}}
+}
+
+func noExecute() corev1.Taint {
+	return corev1.Taint{Key: "down", Effect: corev1.TaintEffectNoExecute, TimeAdded: &metav1.Time{Time: now}}
+}
+
+// binding returns a binding in m1 and m2 whose policy has tolerations, as JSON.
+func binding(s *scope.Binding, name, tolerations string, priority int32) workv1alpha2.Binding {
+	b := s.New()
+	if s.Namespaced {
+		b.SetNamespace("default")
+	}
+	b.SetName(name)
+	b.SetAnnotations(map[string]string{policyv1alpha1.AppliedPlacementAnnotation: `{"clusterTolerations":[` + tolerations + `]}`})
+	b.GetSpec().Resource = workv1alpha2.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: b.GetNamespace(), Name: name}
+	b.GetSpec().Clusters = []workv1alpha2.TargetCluster{{Name: "m1"}, {Name: "m2"}}
+	if priority != 0 {
+		b.GetSpec().SchedulePriority = &workv1alpha2.SchedulePriority{Priority: priority}
+	}
+	return b
+}
+
+type harness struct {
+	*reconciler
+	client   client.Client
+	queue    *queue
+	recorder *record.FakeRecorder
+}
+
+// newHarness returns a controller with the queue of one scope, whose workers do not run.
+func newHarness(t *testing.T, s *scope.Binding, d Deps, funcs interceptor.Funcs, objs ...client.Object) *harness {
+	t.Helper()
+	c := fake.NewClientBuilder().WithScheme(kube.NewScheme()).WithObjects(objs...).WithInterceptorFuncs(funcs).Build()
+	d.Clock = clocktesting.NewFakeClock(now)
+	recorder := record.NewFakeRecorder(100)
+	q := newQueue(s, c, events.New(recorder), newMetrics(prometheus.NewRegistry()), d)
+	t.Cleanup(q.items.ShutDown)
+	return &harness{&reconciler{client: c, queues: []*queue{q}}, c, q, recorder}
+}
+
+func (h *harness) tasks(t *testing.T, b workv1alpha2.Binding) []workv1alpha2.GracefulEvictionTask {
+	t.Helper()
+	got := h.queue.scope.New()
+	if err := h.client.Get(t.Context(), client.ObjectKeyFromObject(b), got); err != nil {
+		t.Fatal(err)
+	}
+	return got.GetSpec().GracefulEvictionTasks
+}
+
+var request = reconcile.Request{NamespacedName: types.NamespacedName{Name: "m1"}}
+
+func TestProcess(t *testing.T) {
+	const tolerant = `{"key":"down","operator":"Exists"`
+	for name, tc := range map[string]struct {
+		cluster     *clusterv1alpha1.Cluster
+		tolerations string
+		off         bool
+		evicted     bool
+		after       time.Duration
+	}{
+		"not tolerated":      {cluster: tainted(noExecute()), evicted: true},
+		"tolerated":          {cluster: tainted(noExecute()), tolerations: tolerant + "}"},
+		"tolerated for 5 s":  {cluster: tainted(noExecute()), tolerations: tolerant + `,"tolerationSeconds":5}`, after: 5 * time.Second},
+		"eviction is off":    {cluster: tainted(noExecute()), off: true},
+		"another effect":     {cluster: tainted(corev1.Taint{Key: "down", Effect: corev1.TaintEffectNoSchedule})},
+		"the cluster is new": {cluster: tainted()},
+	} {
+		for _, s := range scope.Bindings() {
+			t.Run(s.Kind+"/"+name, func(t *testing.T) {
+				b := binding(s, "b", tc.tolerations, 0)
+				h := newHarness(t, s, Deps{Evict: !tc.off, PurgeMode: policyv1alpha1.PurgeModeDirectly}, interceptor.Funcs{}, tc.cluster, b)
+				evicted, after, err := h.queue.process(t.Context(), item{"m1", client.ObjectKeyFromObject(b)})
+				if err != nil || evicted != tc.evicted || after != tc.after {
+					t.Fatalf("%t %s %v", evicted, after, err)
+				}
+				tasks := h.tasks(t, b)
+				if tc.evicted != (len(tasks) == 1) || tc.evicted && (tasks[0].FromCluster != "m1" || tasks[0].PurgeMode != policyv1alpha1.PurgeModeDirectly) {
+					t.Errorf("the tasks are %+v", tasks)
+				}
+			})
+		}
+	}
+}
+
+func TestProcess_WhatIsGoneIsDropped(t *testing.T) {
+	s := scope.NamespacedBinding()
+	b := binding(s, "b", "", 0)
+	h := newHarness(t, s, Deps{Evict: true}, interceptor.Funcs{}, b)
+	for _, i := range []item{{"m1", client.ObjectKeyFromObject(b)}, {"m1", types.NamespacedName{Namespace: "default", Name: "gone"}}} {
+		if evicted, after, err := h.queue.process(t.Context(), i); evicted || after != 0 || err != nil {
+			t.Errorf("%v: %t %s %v", i, evicted, after, err)
+		}
+	}
+}
+
+func TestReconcile_EvictsEveryBindingOnce(t *testing.T) {
+	for _, s := range scope.Bindings() {
+		t.Run(s.Kind, func(t *testing.T) {
+			objs := []client.Object{tainted(noExecute())}
+			for i := range 30 {
+				objs = append(objs, binding(s, fmt.Sprintf("b%d", i), "", 0))
+			}
+			writes := make(chan string, 100)
+			h := newHarness(t, s, Deps{Evict: true, Rate: 1e9}, interceptor.Funcs{
+				Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+					writes <- obj.GetName()
+					return c.Patch(ctx, obj, patch, opts...)
+				},
+			}, objs...)
+			clock := h.queue.deps.Clock.(*clocktesting.FakeClock)
+			result, err := h.Reconcile(t.Context(), request)
+			if err != nil || result.RequeueAfter != resync {
+				t.Fatal(result, err)
+			}
+			if _, err := h.Reconcile(t.Context(), request); err != nil { // enqueued again before they are evicted
+				t.Fatal(err)
+			}
+			for range 30 {
+				done := make(chan struct{})
+				go func() {
+					defer close(done)
+					h.queue.next(t.Context())
+				}()
+				for open := true; open; {
+					select {
+					case <-done:
+						open = false
+					default:
+						if clock.HasWaiters() {
+							clock.Step(time.Second)
+						}
+					}
+				}
+			}
+			close(writes)
+			seen := map[string]int{}
+			for name := range writes {
+				seen[name]++
+			}
+			if len(seen) != 30 || h.queue.items.Len() != 0 {
+				t.Errorf("evicted %d of 30, %d remain", len(seen), h.queue.items.Len())
+			}
+			for name, n := range seen {
+				if n != 1 {
+					t.Errorf("%s is evicted %d times", name, n)
+				}
+			}
+		})
+	}
+}
+
+func TestReconcile_HigherPriorityFirst(t *testing.T) {
+	s := scope.NamespacedBinding()
+	h := newHarness(t, s, Deps{Evict: true}, interceptor.Funcs{}, tainted(noExecute()),
+		binding(s, "a-low", "", 1), binding(s, "b-high", "", 100), binding(s, "c-none", "", 0), binding(s, "d-middle", "", 50))
+	if _, err := h.Reconcile(t.Context(), request); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"b-high", "d-middle", "a-low", "c-none"} {
+		got, _, _ := h.queue.items.GetWithPriority()
+		h.queue.items.Done(got)
+		if got.binding.Name != want {
+			t.Errorf("got %s, want %s", got.binding.Name, want)
+		}
+	}
+}
+
+func TestReconcile_NoTaintNoWork(t *testing.T) {
+	s := scope.NamespacedBinding()
+	h := newHarness(t, s, Deps{Evict: true}, interceptor.Funcs{}, tainted(), binding(s, "b", "", 0))
+	if result, err := h.Reconcile(t.Context(), request); err != nil || result.RequeueAfter != 0 || h.queue.items.Len() != 0 {
+		t.Error(result, err, h.queue.items.Len())
+	}
+}
+
+func TestProcess_AFailedWriteIsRetriedAndRecorded(t *testing.T) {
+	s := scope.NamespacedBinding()
+	b := binding(s, "b", "", 0)
+	refused := apierrors.NewForbidden(workv1alpha2.Resource("resourcebindings"), "b", errors.New("no"))
+	h := newHarness(t, s, Deps{Evict: true}, interceptor.Funcs{
+		Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
+			return refused
+		},
+	}, tainted(noExecute()), b)
+	if _, err := h.Reconcile(t.Context(), request); err != nil {
+		t.Fatal(err)
+	}
+	if !h.queue.next(t.Context()) {
+		t.Fatal("the queue ended")
+	}
+	key := item{"m1", client.ObjectKeyFromObject(b)}
+	if got, _, _ := h.queue.items.GetWithPriority(); got != key || len(h.recorder.Events) != 2 {
+		t.Errorf("requeued %v, %d events", got, len(h.recorder.Events))
+	}
+}
+
+func TestTaintsChanged(t *testing.T) {
+	p := taintsChanged()
+	if !p.Update(event.UpdateEvent{ObjectOld: tainted(), ObjectNew: tainted(noExecute())}) || p.Update(event.UpdateEvent{ObjectOld: tainted(), ObjectNew: tainted()}) {
+		t.Error("exactly changes of taints must pass")
+	}
+}

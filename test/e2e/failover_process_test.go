@@ -1,0 +1,195 @@
+//go:build !kind
+
+package e2e
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// failoverFlags turn on what TestFailover_* observe. Nothing is evicted without a taint with the effect NoExecute.
+func failoverFlags() []string {
+	return []string{
+		"--feature-gates", "Failover=true,StatefulFailoverInjection=true",
+		"--set", "controller-manager.enable-no-execute-taint-eviction=true", "--set", "controller-manager.resource-eviction-rate=100",
+	}
+}
+
+// evictedFrom returns a check that a binding has an eviction task for a cluster, or none.
+func evictedFrom(ns, binding, want string) func() error {
+	return is("", ns, "rb/"+binding, "{.spec.gracefulEvictionTasks[*].fromCluster}", want)
+}
+
+// taint adds a taint to a cluster and removes it at the end of the test.
+func taint(t *testing.T, cluster, taint string) {
+	t.Helper()
+	key, effect, _ := strings.Cut(taint, ":")
+	t.Cleanup(func() { ctl("", "taint", "clusters", cluster, key+":"+effect+"-") })
+	must(t, "taint", "clusters", cluster, taint)
+}
+
+// aggregated places all replicas in one of the clusters.
+func aggregated(clusters ...string) string {
+	return to(clusters...) + `
+replicaScheduling: {replicaSchedulingType: Divided, replicaDivisionPreference: Aggregated}`
+}
+
+// A taint by hand moves a workload that does not tolerate it; the old replicas remain until the new ones are healthy.
+func TestFailover_NoExecuteTaintMovesAWorkload(t *testing.T) {
+	ns := namespace(t)
+	apply(t, ns, deployment("web", 2), policy("web", aggregated("member1", "member2")))
+	var from string
+	eventually(t, func() error {
+		out, err := value("", ns, "rb/web-deployment", "{.spec.clusters[0].name}")
+		if from = out; err == nil && out == "" {
+			return fmt.Errorf("not scheduled yet")
+		}
+		return err
+	})
+	other := map[string]string{"member1": "member2", "member2": "member1"}[from]
+	eventually(t, is(from, ns, "deploy/web", "{.status.readyReplicas}", "2"))
+	taint(t, from, "e2e-failover:NoExecute")
+	eventually(t, targets(ns, "web-deployment", other))
+	eventually(t, is(other, ns, "deploy/web", "{.status.readyReplicas}", "2"))
+	eventually(t, all(absent(from, ns, "deploy/web"), evictedFrom(ns, "web-deployment", "")))
+	eventually(t, func() error {
+		events := must(t, "get", "events", "-n", ns, "--field-selector", "involvedObject.kind=Deployment,involvedObject.name=web")
+		if !strings.Contains(events, "EvictWorkloadFromClusterSucceed") || !strings.Contains(events, "Evict from cluster "+from+" succeed.") {
+			return fmt.Errorf("no event of the eviction:\n%s", events)
+		}
+		return nil
+	})
+}
+
+// A workload that tolerates a taint for some seconds moves after them; one that tolerates it for ever stays.
+func TestFailover_TolerationSeconds(t *testing.T) {
+	ns := namespace(t)
+	const key = "e2e-tolerated"
+	apply(t, ns,
+		deployment("short", 1), policy("short", aggregated("member1")+"\nclusterTolerations: [{key: "+key+", operator: Exists, tolerationSeconds: 3}]"),
+		deployment("ever", 1), policy("ever", aggregated("member1")+"\nclusterTolerations: [{key: "+key+", operator: Exists}]"))
+	eventually(t, all(targets(ns, "short-deployment", "member1"), targets(ns, "ever-deployment", "member1")))
+	taint(t, "member1", key+":NoExecute")
+	eventually(t, evictedFrom(ns, "short-deployment", "member1"))
+	if err := targets(ns, "ever-deployment", "member1")(); err != nil {
+		t.Error(err)
+	}
+	// There is no other cluster: the old replica remains.
+	if err := is("member1", ns, "deploy/short", "{.spec.replicas}", "1")(); err != nil {
+		t.Error(err)
+	}
+}
+
+// An application that never becomes healthy in one cluster moves to another, with the state of the first.
+func TestFailover_UnhealthyApplicationMoves(t *testing.T) {
+	ns := namespace(t)
+	apply(t, ns, deployment("web", 1), `
+apiVersion: policy.karmada.io/v1alpha1
+kind: OverridePolicy
+metadata: {name: broken-in-member1}
+spec:
+  resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, name: web}]
+  overrideRules:
+  - targetCluster: {clusterNames: [member1]}
+    overriders:
+      plaintext: [{path: /spec/template/spec/containers/0/resources, operator: add, value: {requests: {cpu: "1000000"}}}]`,
+		`
+apiVersion: policy.karmada.io/v1alpha1
+kind: PropagationPolicy
+metadata: {name: web}
+spec:
+  propagateDeps: true
+  resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, name: web}]
+  failover:
+    application:
+      decisionConditions: {tolerationSeconds: 2}
+      purgeMode: Directly
+      statePreservation: {rules: [{aliasLabelName: failover.example/replicas, jsonPath: "{.replicas}"}]}
+  placement:
+    clusterAffinities:
+    - {affinityName: first, clusterNames: [member1]}
+    - {affinityName: second, clusterNames: [member2]}`)
+	eventually(t, targets(ns, "web-deployment", "member2"))
+	eventually(t, all(
+		is("member2", ns, "deploy/web", "{.status.readyReplicas}", "1"),
+		absent("member1", ns, "deploy/web"),
+	))
+}
+
+// A ClusterTaintPolicy adds its taints while its conditions hold, and removes them when others do.
+func TestFailover_ClusterTaintPolicy(t *testing.T) {
+	ns := namespace(t)
+	const manifest = `
+apiVersion: policy.karmada.io/v1alpha1
+kind: ClusterTaintPolicy
+metadata: {name: e2e-taints}
+spec:
+  targetClusters: {clusterNames: [member1]}
+  %s: [{conditionType: Ready, operator: In, statusValues: ["True"]}]
+  taints: [{key: e2e-policy, effect: NoSchedule}]`
+	add, remove := fmt.Sprintf(manifest, "addOnConditions"), fmt.Sprintf(manifest, "removeOnConditions")
+	t.Cleanup(func() {
+		ctl(add, "delete", "-f", "-", "--ignore-not-found")
+		ctl("", "taint", "clusters", "member1", "e2e-policy:NoSchedule-")
+	})
+	apply(t, ns, add)
+	eventually(t, is("", "", "cluster/member1", `{.spec.taints[?(@.key=="e2e-policy")].effect}`, "NoSchedule"))
+	if err := is("", "", "cluster/member2", `{.spec.taints[?(@.key=="e2e-policy")].effect}`, "")(); err != nil {
+		t.Error(err)
+	}
+	apply(t, ns, remove)
+	eventually(t, is("", "", "cluster/member1", `{.spec.taints[?(@.key=="e2e-policy")].effect}`, ""))
+}
+
+// A Remedy without matches requests its actions for every cluster that it names.
+func TestFailover_RemedyRequestsActions(t *testing.T) {
+	ns := namespace(t)
+	const remedy = `
+apiVersion: remedy.karmada.io/v1alpha1
+kind: Remedy
+metadata: {name: e2e-remedy}
+spec:
+  clusterAffinity: {clusterNames: [member2]}
+  actions: [TrafficControl]`
+	t.Cleanup(func() { ctl(remedy, "delete", "-f", "-", "--ignore-not-found") })
+	apply(t, ns, remedy)
+	eventually(t, is("", "", "cluster/member2", "{.status.remedyActions[*]}", "TrafficControl"))
+	mustWith(t, remedy, "delete", "-f", "-")
+	eventually(t, is("", "", "cluster/member2", "{.status.remedyActions[*]}", ""))
+}
+
+// A WorkloadRebalancer has a workload scheduled anew, reports what it triggered, and is deleted after its time.
+func TestRebalancer_SchedulesAnew(t *testing.T) {
+	ns := namespace(t)
+	apply(t, ns, deployment("web", 2), policy("web", to("member1", "member2")+`
+replicaScheduling: {replicaSchedulingType: Divided, replicaDivisionPreference: Aggregated}`))
+	eventually(t, is("", ns, "rb/web-deployment", `{.status.conditions[?(@.type=="Scheduled")].status}`, "True"))
+	name := "e2e-" + ns
+	t.Cleanup(func() { ctl("", "delete", "workloadrebalancer", name, "--ignore-not-found") })
+	rebalancer := func(ttl string) string {
+		return `
+apiVersion: apps.karmada.io/v1alpha1
+kind: WorkloadRebalancer
+metadata: {name: ` + name + `}
+spec:
+  ` + ttl + `
+  workloads:
+  - {apiVersion: apps/v1, kind: Deployment, namespace: ` + ns + `, name: web}
+  - {apiVersion: apps/v1, kind: Deployment, namespace: ` + ns + `, name: missing}`
+	}
+	mustWith(t, rebalancer(""), "apply", "-f", "-")
+	eventually(t, all(
+		is("", "", "workloadrebalancer/"+name, "{.status.observedWorkloads[*].result}", "Failed Successful"),
+		is("", "", "workloadrebalancer/"+name, "{.status.observedWorkloads[0].reason}", "ReferencedBindingNotFound"),
+	))
+	eventually(t, func() error {
+		out, err := value("", ns, "rb/web-deployment", "{.spec.rescheduleTriggeredAt}")
+		if err == nil && out == "" {
+			return fmt.Errorf("not triggered")
+		}
+		return err
+	})
+	mustWith(t, rebalancer("ttlSecondsAfterFinished: 0"), "apply", "-f", "-")
+	eventually(t, absent("", "", "workloadrebalancer/"+name))
+}
