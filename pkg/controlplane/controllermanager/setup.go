@@ -12,7 +12,8 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/controllers"
 	"github.com/karmada-toolkit/karmada/internal/gates"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/agents"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/agentcsr"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/agentrbac"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/binding"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/bindingstatus"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/cluster"
@@ -53,8 +54,8 @@ func Setup(ctx context.Context, mgr manager.Manager, o *Options) error {
 	return setupControllers(ctx, mgr, o, []controller{
 		{"detector", true, p.detector},
 		{"dependencies", true, p.dependencies},
-		{"agentRights", true, agents.SetupRights},
-		{"agentcsrapproving", false, agents.SetupApprover},
+		{"agentRights", true, agentrbac.Setup},
+		{"agentcsrapproving", false, p.agentCSR},
 		{"binding", false, p.binding},
 		{"execution", false, p.execution},
 		{"bindingStatus", false, p.bindingStatus},
@@ -161,6 +162,10 @@ func (p *parts) dependencies(ctx context.Context, mgr manager.Manager) error {
 		Store: p.store, Interpreter: p.interpreter, Syncs: o.DependentSyncs, Events: o.Events,
 		Retry: p.retry(),
 	})
+}
+
+func (p *parts) agentCSR(ctx context.Context, mgr manager.Manager) error {
+	return agentcsr.Setup(ctx, mgr, agentcsr.Deps{Grant: agentrbac.NewGranter(mgr).Grant})
 }
 
 func (p *parts) binding(ctx context.Context, mgr manager.Manager) error {

@@ -3,6 +3,7 @@
 package agentcert
 
 import (
+	"cmp"
 	"crypto/hmac"
 	"crypto/sha256"
 	"crypto/x509"
@@ -14,7 +15,9 @@ import (
 	"slices"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 )
 
@@ -72,6 +75,12 @@ func Described(csr *certificatesv1.CertificateSigningRequest) (Description, erro
 		return Description{}, fmt.Errorf("reading the annotation %s: %w", DescriptionAnnotation, err)
 	}
 	return d, nil
+}
+
+// CredentialsNamespace returns the namespace, in the control plane, of the credentials
+// of a cluster, given its certificate request, its Cluster or its role.
+func CredentialsNamespace(obj metav1.Object) string {
+	return cmp.Or(obj.GetAnnotations()[NamespaceAnnotation], clusterv1alpha1.NamespaceKarmadaCluster)
 }
 
 // Subject is the subject of the certificate of a cluster's agent.

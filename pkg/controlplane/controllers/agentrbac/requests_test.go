@@ -1,4 +1,4 @@
-package agents
+package agentrbac
 
 import (
 	"fmt"
@@ -12,7 +12,7 @@ import (
 )
 
 func TestExcess(t *testing.T) {
-	made := func(kind string, from, count int) []*certificatesv1.CertificateSigningRequest {
+	created := func(kind string, from, count int) []*certificatesv1.CertificateSigningRequest {
 		var out []*certificatesv1.CertificateSigningRequest
 		for i := from; i < from+count; i++ {
 			csr := &certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{
@@ -34,13 +34,13 @@ func TestExcess(t *testing.T) {
 		have []*certificatesv1.CertificateSigningRequest
 		want string
 	}{
-		"none":                       {nil, ""},
-		"five of each":               {slices.Concat(made("open", 0, 5), made("signed", 5, 5)), ""},
-		"the newest open ones go":    {made("open", 0, 7), "open5 open6"},
-		"approved ones are open":     {slices.Concat(made("approved", 0, 3), made("open", 3, 3)), "open5"},
-		"the oldest answered ones":   {slices.Concat(made("signed", 3, 4), made("denied", 0, 3)), "denied0 denied1"},
-		"in any order":               {slices.Concat(made("open", 4, 3), made("open", 0, 4)), "open5 open6"},
-		"answered do not crowd open": {slices.Concat(made("denied", 0, 9), made("open", 9, 1)), "denied0 denied1 denied2 denied3"},
+		"none":                                        {nil, ""},
+		"five of each":                                {slices.Concat(created("open", 0, 5), created("signed", 5, 5)), ""},
+		"the newest pending ones are deleted":         {created("open", 0, 7), "open5 open6"},
+		"approved ones are pending":                   {slices.Concat(created("approved", 0, 3), created("open", 3, 3)), "open5"},
+		"the oldest completed ones are deleted":       {slices.Concat(created("signed", 3, 4), created("denied", 0, 3)), "denied0 denied1"},
+		"in any order":                                {slices.Concat(created("open", 4, 3), created("open", 0, 4)), "open5 open6"},
+		"completed ones do not displace pending ones": {slices.Concat(created("denied", 0, 9), created("open", 9, 1)), "denied0 denied1 denied2 denied3"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []string

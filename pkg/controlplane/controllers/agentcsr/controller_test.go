@@ -1,6 +1,6 @@
 //go:build integration
 
-package agents_test
+package agentcsr_test
 
 import (
 	"context"

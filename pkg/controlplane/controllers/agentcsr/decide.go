@@ -1,4 +1,4 @@
-package agents
+package agentcsr
 
 import (
 	"fmt"
@@ -15,29 +15,28 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/member/registration/agentcert"
 )
 
-// facts is what the decision about a request for an agent's certificate is made
-// from. Objects that do not exist are nil.
+// facts are the input of the decision about the certificate request of an agent.
+// Objects that do not exist are nil.
 type facts struct {
-	// name of the cluster whose agent's certificate is asked for.
+	// name of the cluster whose agent is to get a certificate.
 	name string
 	csr  *certificatesv1.CertificateSigningRequest
-	// description is what the request says about the cluster, and undescribed why that
-	// cannot be read.
-	description agentcert.Description
-	undescribed error
+	// description of the cluster in the request, and the error of decoding it.
+	description    agentcert.Description
+	descriptionErr error
 	// cluster of that name.
 	cluster *clusterv1alpha1.Cluster
 	// tombstone of a cluster of that name that was abandoned.
 	tombstone *corev1.ConfigMap
-	// token is the Secret of the bootstrap token that was shown.
+	// token is the Secret of the bootstrap token that the author used.
 	token *corev1.Secret
-	// namespace that the credentials are to be in.
+	// namespace of the credentials.
 	namespace *corev1.Namespace
 }
 
 // verdict is the decision. The zero value approves.
 type verdict struct {
-	// reason and message of a refusal.
+	// reason and message of a denial.
 	reason, message string
 }
 
@@ -45,14 +44,14 @@ func refuse(reason, format string, args ...any) verdict {
 	return verdict{reason: reason, message: fmt.Sprintf(format, args...)}
 }
 
-// self says whether the agent itself asks, for its next certificate.
-func (f facts) self() bool { return f.csr.Spec.Username == names.AgentUser(f.name) }
+// renewal reports whether the agent itself requests its next certificate.
+func (f facts) renewal() bool { return f.csr.Spec.Username == names.AgentUser(f.name) }
 
-// decide says whether whoever asks may become the agent of the cluster. It was
-// checked before that they may ask at all.
+// decide returns whether the author of the request may become the agent of the cluster.
+// That they may request certificates at all was reviewed before.
 func decide(f facts) verdict {
-	if f.self() {
-		return f.renew()
+	if f.renewal() {
+		return f.decideRenewal()
 	}
 	if err := member.ValidateName(f.name); err != nil {
 		return refuse("InvalidName", "%v", err)
@@ -60,14 +59,14 @@ func decide(f facts) verdict {
 	if why := names.ReservedForAgents(f.name); why != "" {
 		return refuse("ReservedName", "the name %q is not possible in Pull mode: %s", f.name, why)
 	}
-	if f.undescribed != nil {
-		return refuse("InvalidCluster", "%v", f.undescribed)
+	if f.descriptionErr != nil {
+		return refuse("InvalidCluster", "%v", f.descriptionErr)
 	}
 	if v := f.checkToken(); v != (verdict{}) {
 		return v
 	}
 	if f.cluster != nil {
-		return f.again()
+		return f.decideExisting()
 	}
 	if f.tombstone != nil && f.tombstone.Data[member.TombstoneCleaned] == "" && !agentcert.Proven(f.tombstone.Data[member.TombstoneID], f.csr) {
 		return refuse("NameAbandoned", "a cluster %q was abandoned, and its agent may still come back; choose another name, or give this one away by deleting ConfigMap %s/%s of the control plane",
@@ -76,8 +75,8 @@ func decide(f facts) verdict {
 	return f.checkNamespace()
 }
 
-// renew decides for an agent that asks for its next certificate.
-func (f facts) renew() verdict {
+// decideRenewal decides for an agent that requests its next certificate.
+func (f facts) decideRenewal() verdict {
 	switch {
 	case f.cluster == nil:
 		return refuse("ClusterGone", "cluster %q is not registered any more", f.name)
@@ -87,8 +86,8 @@ func (f facts) renew() verdict {
 	return verdict{}
 }
 
-// again decides for a cluster that exists.
-func (f facts) again() verdict {
+// decideExisting decides for a cluster that exists.
+func (f facts) decideExisting() verdict {
 	token := tokenID(f.csr)
 	switch {
 	case f.cluster.Spec.SyncMode != clusterv1alpha1.Pull:
@@ -96,7 +95,7 @@ func (f facts) again() verdict {
 	case f.cluster.DeletionTimestamp != nil:
 		return refuse(agentcert.ReasonBeingRemoved, "cluster %q is being removed; try again when it is gone", f.name)
 	case token == "":
-		return verdict{} // somebody of the control plane
+		return verdict{} // a user of the control plane
 	case f.cluster.Spec.ID == "" && f.cluster.Annotations[agentcert.TokenAnnotation] == token:
 		return verdict{} // the same attempt, continued
 	case !agentcert.Proven(f.cluster.Spec.ID, f.csr):
@@ -105,10 +104,10 @@ func (f facts) again() verdict {
 	return verdict{}
 }
 
-// checkNamespace refuses to put the credentials of a new cluster just anywhere: the
-// agent may create Secrets there.
+// checkNamespace refuses namespaces that are not for credentials, because the agent may
+// write Secrets there.
 func (f facts) checkNamespace() verdict {
-	name := credentialsNamespace(f.csr)
+	name := agentcert.CredentialsNamespace(f.csr)
 	if name == clusterv1alpha1.NamespaceKarmadaCluster {
 		return verdict{}
 	}
@@ -120,11 +119,4 @@ func (f facts) checkNamespace() verdict {
 			name, name, name, workv1alpha2.SystemLabel, workv1alpha2.SystemLabelValue)
 	}
 	return verdict{}
-}
-
-func credentialsNamespace(obj metav1.Object) string {
-	if name := obj.GetAnnotations()[agentcert.NamespaceAnnotation]; name != "" {
-		return name
-	}
-	return clusterv1alpha1.NamespaceKarmadaCluster
 }

@@ -1,4 +1,4 @@
-package agents
+package agentcsr
 
 import (
 	"context"
@@ -16,18 +16,17 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/member/registration"
 )
 
-// A token is good for one Cluster. It is reserved for a name before the Cluster is
+// A token registers one Cluster. It is reserved for a name before the Cluster is
 // created, so that two requests cannot use it for two names; then it is bound to the
-// UID of the Cluster that was created, and ends with it. A reservation is given back
+// UID of the Cluster that was created, and deleted with it. The reservation is released
 // when another request gets the name.
 
-// tokenID returns the id of the bootstrap token that was shown, or "".
+// tokenID returns the id of the bootstrap token of the author of a request, or "".
 func tokenID(csr *certificatesv1.CertificateSigningRequest) string {
-	id, ok := strings.CutPrefix(csr.Spec.Username, bootstrapapi.BootstrapUserPrefix)
-	if !ok {
-		return ""
+	if id, ok := strings.CutPrefix(csr.Spec.Username, bootstrapapi.BootstrapUserPrefix); ok {
+		return id
 	}
-	return id
+	return ""
 }
 
 // reusable reports whether the token registers any number of clusters.
@@ -67,8 +66,8 @@ func (f facts) checkToken() verdict {
 	return verdict{}
 }
 
-// reserveToken notes on a token which name it is used for.
-func (a *Approver) reserveToken(ctx context.Context, f facts) error {
+// reserveToken records in a token the name that it is used for.
+func (a *approver) reserveToken(ctx context.Context, f facts) error {
 	if f.token == nil || f.reusable() || f.token.Annotations[registration.TokenClusterAnnotation] != "" {
 		return nil
 	}
@@ -78,8 +77,8 @@ func (a *Approver) reserveToken(ctx context.Context, f facts) error {
 	}, nil)
 }
 
-// bindToken notes on a token which Cluster it was used for. It ends with that.
-func (a *Approver) bindToken(ctx context.Context, f facts) error {
+// bindToken records in a token the Cluster that it was used for, as its owner.
+func (a *approver) bindToken(ctx context.Context, f facts) error {
 	if f.token == nil || f.reusable() || f.boundTo() == f.cluster.UID {
 		return nil
 	}
@@ -90,8 +89,8 @@ func (a *Approver) bindToken(ctx context.Context, f facts) error {
 	}, &metav1.OwnerReference{APIVersion: clusterv1alpha1.GroupVersion.String(), Kind: "Cluster", Name: f.cluster.Name, UID: f.cluster.UID})
 }
 
-// releaseToken gives a token back that was reserved for a request which is refused.
-func (a *Approver) releaseToken(ctx context.Context, f facts) error {
+// releaseToken releases a token that is reserved for a request which is denied.
+func (a *approver) releaseToken(ctx context.Context, f facts) error {
 	if f.token == nil || f.token.Annotations[registration.TokenRequestAnnotation] != f.csr.Name || f.boundTo() != "" {
 		return nil
 	}
@@ -101,9 +100,9 @@ func (a *Approver) releaseToken(ctx context.Context, f facts) error {
 	}, nil)
 }
 
-// changeToken writes the annotations of a token, and an owner, unless somebody else
-// changed it meanwhile.
-func (a *Approver) changeToken(ctx context.Context, f facts, change func(map[string]string), owner *metav1.OwnerReference) error {
+// changeToken updates the annotations of a token, and adds an owner. It fails if the
+// token has changed since it was read.
+func (a *approver) changeToken(ctx context.Context, f facts, change func(map[string]string), owner *metav1.OwnerReference) error {
 	base := f.token.DeepCopy()
 	if f.token.Annotations == nil {
 		f.token.Annotations = map[string]string{}
@@ -114,7 +113,7 @@ func (a *Approver) changeToken(ctx context.Context, f facts, change func(map[str
 	}
 	err := a.client.Patch(ctx, f.token, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{}))
 	if err != nil {
-		return fmt.Errorf("noting the use of a bootstrap token: %w", err)
+		return fmt.Errorf("recording the use of a bootstrap token: %w", err)
 	}
 	return nil
 }

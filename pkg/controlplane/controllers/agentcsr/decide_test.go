@@ -1,4 +1,4 @@
-package agents
+package agentcsr
 
 import (
 	"strings"
@@ -132,7 +132,7 @@ func inNamespace(name string, ours bool) func(*facts) {
 	}
 }
 
-func TestDecide_NoRefusalTellsTheIDOfAnother(t *testing.T) {
+func TestDecide_NoMessageContainsTheIDOfAnotherCluster(t *testing.T) {
 	f := asked("m1", "id")
 	f.cluster = registered("secret-id")
 	if v := decide(f); v.reason == "" || strings.Contains(v.message, "secret-id") {

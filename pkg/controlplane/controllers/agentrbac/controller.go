@@ -1,7 +1,7 @@
-// Package agents gives the agents of clusters in Pull mode their identities and
-// their rights, and takes them away. An agent never makes its own rights, and
-// nobody else makes them for it.
-package agents
+// Package agentrbac keeps the access rights of agents in line with the Clusters in Pull
+// mode. The control plane creates these rights, so that an agent needs no permission to
+// create any, and can do nothing in other clusters.
+package agentrbac
 
 import (
 	"context"
@@ -26,6 +26,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/karmada-toolkit/karmada/internal/apply"
+	"github.com/karmada-toolkit/karmada/internal/controllers"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 	"github.com/karmada-toolkit/karmada/pkg/member/registration"
@@ -35,15 +36,17 @@ import (
 // fieldManager owns the rights of agents.
 const fieldManager = "karmada-agent-rights"
 
-// Rights keeps what agents may do in line with the clusters there are.
-type Rights struct {
+// Granter creates and deletes the access rights of agents, and the objects that
+// those are about.
+type Granter struct {
 	client client.Client
 	live   client.Reader
 	writer client.Client
 }
 
-func newRights(mgr manager.Manager) *Rights {
-	return &Rights{client: mgr.GetClient(), live: mgr.GetAPIReader(), writer: uncached{Client: mgr.GetClient(), reader: mgr.GetAPIReader()}}
+// NewGranter returns a Granter with the clients of a manager.
+func NewGranter(mgr manager.Manager) *Granter {
+	return &Granter{client: mgr.GetClient(), live: mgr.GetAPIReader(), writer: uncached{Client: mgr.GetClient(), reader: mgr.GetAPIReader()}}
 }
 
 // uncached is a client that reads past the cache.
@@ -57,37 +60,35 @@ func (u uncached) Get(ctx context.Context, key client.ObjectKey, obj client.Obje
 	return u.reader.Get(ctx, key, obj, opts...) //nolint:wrapcheck // a client like any other
 }
 
-// SetupRights adds the controller that gives and takes the rights of agents.
-func SetupRights(_ context.Context, mgr manager.Manager) error {
-	r := newRights(mgr)
+// reconciler grants the rights of the agents of Clusters in Pull mode, and revokes
+// those of all others.
+type reconciler struct {
+	client client.Client
+	rights *Granter
+}
+
+// Setup adds the controller to the manager.
+func Setup(_ context.Context, mgr manager.Manager) error {
 	err := builder.ControllerManagedBy(mgr).Named("agentRights").
 		WithOptions(controller.Options{MaxConcurrentReconciles: 5}).
 		For(&clusterv1alpha1.Cluster{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
-		Watches(&certificatesv1.CertificateSigningRequest{}, handler.EnqueueRequestsFromMapFunc(clusterOfAuthor), builder.WithPredicates(comings())).
-		Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(clusterOfOwner), builder.WithPredicates(goings())).
-		Watches(&coordinationv1.Lease{}, handler.EnqueueRequestsFromMapFunc(clusterOfOwner), builder.WithPredicates(goings())).
-		Watches(&rbacv1.ClusterRole{}, handler.EnqueueRequestsFromMapFunc(clusterOfRole), builder.WithPredicates(comings())).
-		Complete(r)
+		Watches(&certificatesv1.CertificateSigningRequest{}, handler.EnqueueRequestsFromMapFunc(clusterOfAuthor), builder.WithPredicates(createdOrDeleted())).
+		Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(clusterOfOwner), builder.WithPredicates(controllers.Deleted())).
+		Watches(&coordinationv1.Lease{}, handler.EnqueueRequestsFromMapFunc(clusterOfOwner), builder.WithPredicates(controllers.Deleted())).
+		Watches(&rbacv1.ClusterRole{}, handler.EnqueueRequestsFromMapFunc(clusterOfRole), builder.WithPredicates(createdOrDeleted())).
+		Complete(&reconciler{client: mgr.GetClient(), rights: NewGranter(mgr)})
 	if err != nil {
-		return fmt.Errorf("adding the controller of agents' rights: %w", err)
+		return fmt.Errorf("adding the controller of agents' access rights: %w", err)
 	}
 	return nil
 }
 
-// comings passes objects that come and go.
-func comings() predicate.Predicate {
+// createdOrDeleted passes objects that are new or gone.
+func createdOrDeleted() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }}
 }
 
-// goings passes objects that go.
-func goings() predicate.Predicate {
-	return predicate.Funcs{
-		CreateFunc: func(event.CreateEvent) bool { return false },
-		UpdateFunc: func(event.UpdateEvent) bool { return false },
-	}
-}
-
-// clusterOfOwner maps what an agent writes to, to its cluster.
+// clusterOfOwner maps an object that an agent writes to the Cluster that owns it.
 func clusterOfOwner(_ context.Context, obj client.Object) []reconcile.Request {
 	for _, owner := range obj.GetOwnerReferences() {
 		if owner.Kind == "Cluster" && owner.APIVersion == clusterv1alpha1.GroupVersion.String() {
@@ -111,7 +112,7 @@ func clusterOfAuthor(_ context.Context, obj client.Object) []reconcile.Request {
 }
 
 // clusterOfRole maps the role of an agent to its cluster: a role without a cluster
-// is removed, and one that is removed is made again.
+// is deleted, and one that was deleted is created again.
 func clusterOfRole(_ context.Context, obj client.Object) []reconcile.Request {
 	cluster, ok := names.ClusterOfAgentRole(obj.GetName())
 	if !ok {
@@ -120,28 +121,28 @@ func clusterOfRole(_ context.Context, obj client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: cluster}}}
 }
 
-// Reconcile handles one cluster.
-func (r *Rights) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+// Reconcile grants or revokes the rights of the agent of one cluster.
+func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	cluster := &clusterv1alpha1.Cluster{}
 	err := r.client.Get(ctx, req.NamespacedName, cluster)
 	switch {
 	case apierrors.IsNotFound(err):
-		return reconcile.Result{}, r.revoke(ctx, &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: req.Name}})
+		return reconcile.Result{}, r.rights.revoke(ctx, &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: req.Name}})
 	case err != nil:
 		return reconcile.Result{}, fmt.Errorf("reading cluster %s: %w", req.Name, err)
 	case cluster.Spec.SyncMode != clusterv1alpha1.Pull:
-		return reconcile.Result{}, r.revoke(ctx, cluster)
+		return reconcile.Result{}, r.rights.revoke(ctx, cluster)
 	case cluster.DeletionTimestamp != nil:
-		return reconcile.Result{}, nil // it still has to clean up
+		return reconcile.Result{}, nil // the agent still cleans up its cluster
 	}
-	return reconcile.Result{}, r.grant(ctx, cluster, false)
+	return reconcile.Result{}, r.rights.Grant(ctx, cluster, false)
 }
 
-// foreign reports whether the rights of an agent were made by another implementation
-// of "register". Those that the control plane makes are owned by the Cluster.
-func (r *Rights) foreign(ctx context.Context, cluster string) (bool, error) {
+// foreign reports whether the rights of an agent were created by another implementation
+// of "register". Those that the control plane creates are owned by the Cluster.
+func (g *Granter) foreign(ctx context.Context, cluster string) (bool, error) {
 	role := &rbacv1.ClusterRole{}
-	err := r.client.Get(ctx, client.ObjectKey{Name: names.AgentRole(cluster)}, role)
+	err := g.client.Get(ctx, client.ObjectKey{Name: names.AgentRole(cluster)}, role)
 	if apierrors.IsNotFound(err) {
 		return false, nil
 	}
@@ -151,24 +152,23 @@ func (r *Rights) foreign(ctx context.Context, cluster string) (bool, error) {
 	return len(clusterOfOwner(ctx, role)) == 0, nil
 }
 
-// grant makes sure that the agent of a cluster has its rights and what they are
-// about. Rights that another implementation made stay as they are, for its agent may
-// need them, unless they are to be renewed.
-func (r *Rights) grant(ctx context.Context, cluster *clusterv1alpha1.Cluster, renew bool) error {
-	if !renew {
-		foreign, err := r.foreign(ctx, cluster.Name)
-		if err != nil || foreign {
+// Grant ensures that the agent of a cluster has its access rights, and that the
+// objects which those are about exist. Rights that another implementation created are
+// kept unless they are to be replaced, because its agent may need them.
+func (g *Granter) Grant(ctx context.Context, cluster *clusterv1alpha1.Cluster, replaceForeign bool) error {
+	if !replaceForeign {
+		if foreign, err := g.foreign(ctx, cluster.Name); err != nil || foreign {
 			return err
 		}
 	}
-	access := registration.AgentAccess{Cluster: cluster.Name, Namespace: credentialsNamespace(cluster)}
+	access := registration.AgentAccess{Cluster: cluster.Name, Namespace: agentcert.CredentialsNamespace(cluster)}
 	var err error
-	if access.Requests, err = r.requests(ctx, cluster.Name); err != nil {
+	if access.Requests, err = g.requests(ctx, cluster.Name); err != nil {
 		return err
 	}
 	for _, name := range []string{names.ExecutionNamespace(cluster.Name), access.Namespace} {
 		ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: names.SystemLabels()}}
-		if err := r.ensure(ctx, ns); err != nil {
+		if err := g.ensure(ctx, ns); err != nil {
 			return err
 		}
 	}
@@ -177,7 +177,7 @@ func (r *Rights) grant(ctx context.Context, cluster *clusterv1alpha1.Cluster, re
 	}}
 	for _, obj := range registration.AgentObjects(access) {
 		obj.SetOwnerReferences(owner)
-		if err := r.ensure(ctx, obj); err != nil {
+		if err := g.ensure(ctx, obj); err != nil {
 			return err
 		}
 	}
@@ -188,24 +188,24 @@ func (r *Rights) grant(ctx context.Context, cluster *clusterv1alpha1.Cluster, re
 			obj.SetAnnotations(map[string]string{agentcert.NamespaceAnnotation: access.Namespace})
 		}
 	}
-	applier := &apply.Applier{Client: r.writer, Manager: fieldManager}
+	applier := &apply.Applier{Client: g.writer, Manager: fieldManager}
 	if _, err := applier.Apply(ctx, objects...); err != nil {
 		return fmt.Errorf("granting the rights of the agent of cluster %q: %w", cluster.Name, err)
 	}
 	return nil
 }
 
-// ensure makes an object that is not there. One that was of an earlier cluster of
-// the name is taken over, or it would go after that cluster.
-func (r *Rights) ensure(ctx context.Context, obj client.Object) error {
+// ensure creates an object that does not exist. One of an earlier cluster of the same
+// name gets the new owner, or it would be garbage collected with that cluster.
+func (g *Granter) ensure(ctx context.Context, obj client.Object) error {
 	have, ok := obj.DeepCopyObject().(client.Object)
 	if !ok {
 		return fmt.Errorf("%T is no object", obj)
 	}
-	err := r.client.Get(ctx, client.ObjectKeyFromObject(obj), have)
+	err := g.client.Get(ctx, client.ObjectKeyFromObject(obj), have)
 	switch {
 	case apierrors.IsNotFound(err):
-		err = r.client.Create(ctx, obj)
+		err = g.client.Create(ctx, obj)
 	case err == nil && otherOwner(have, obj) != "":
 		err = fmt.Errorf("it belongs to cluster %q", otherOwner(have, obj))
 	case err == nil && orphaned(have, obj.GetOwnerReferences()):
@@ -215,12 +215,12 @@ func (r *Rights) ensure(ctx context.Context, obj client.Object) error {
 		}
 		have.SetOwnerReferences(obj.GetOwnerReferences())
 		if lease, ok := have.(*coordinationv1.Lease); ok {
-			lease.Spec = coordinationv1.LeaseSpec{} // who held it has lost its rights
+			lease.Spec = coordinationv1.LeaseSpec{} // the holder has lost its rights
 		}
-		err = r.client.Patch(ctx, have, client.MergeFrom(base))
+		err = g.client.Patch(ctx, have, client.MergeFrom(base))
 	}
 	if err != nil && !apierrors.IsAlreadyExists(err) {
-		return fmt.Errorf("making %T %s: %w", obj, client.ObjectKeyFromObject(obj), err)
+		return fmt.Errorf("creating %T %s: %w", obj, client.ObjectKeyFromObject(obj), err)
 	}
 	return nil
 }
@@ -234,7 +234,7 @@ func otherOwner(have, wanted client.Object) string {
 	return ""
 }
 
-// orphaned says whether none of the owners owns an object.
+// orphaned reports whether an owner is missing in an object.
 func orphaned(obj client.Object, owners []metav1.OwnerReference) bool {
 	for _, owner := range owners {
 		if !slices.ContainsFunc(obj.GetOwnerReferences(), func(o metav1.OwnerReference) bool { return o.UID == owner.UID }) {
@@ -244,21 +244,21 @@ func orphaned(obj client.Object, owners []metav1.OwnerReference) bool {
 	return false
 }
 
-// revoke takes the rights of an agent away.
-func (r *Rights) revoke(ctx context.Context, cluster *clusterv1alpha1.Cluster) error {
+// revoke deletes the access rights of an agent.
+func (g *Granter) revoke(ctx context.Context, cluster *clusterv1alpha1.Cluster) error {
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: names.AgentRole(cluster.Name)}}
-	err := r.live.Get(ctx, client.ObjectKeyFromObject(role), role)
+	err := g.live.Get(ctx, client.ObjectKeyFromObject(role), role)
 	if apierrors.IsNotFound(err) {
-		return nil // it is the last to be removed
+		return nil // the cluster role is deleted last
 	}
 	if err != nil {
 		return fmt.Errorf("reading cluster role %s: %w", role.Name, err)
 	}
-	objects := registration.AgentRBAC(registration.AgentAccess{Cluster: cluster.Name, Namespace: credentialsNamespace(role)})
+	objects := registration.AgentRBAC(registration.AgentAccess{Cluster: cluster.Name, Namespace: agentcert.CredentialsNamespace(role)})
 	var errs []error
 	for _, obj := range slices.Backward(objects) {
-		if err := r.client.Delete(ctx, obj); client.IgnoreNotFound(err) != nil {
-			errs = append(errs, fmt.Errorf("removing %T %s: %w", obj, obj.GetName(), err))
+		if err := g.client.Delete(ctx, obj); client.IgnoreNotFound(err) != nil {
+			errs = append(errs, fmt.Errorf("deleting %T %s: %w", obj, obj.GetName(), err))
 		}
 	}
 	return errors.Join(errs...)

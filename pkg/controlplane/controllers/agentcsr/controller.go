@@ -1,4 +1,6 @@
-package agents
+// Package agentcsr approves and denies the certificate requests of agents, and creates
+// the Cluster of an agent that registers.
+package agentcsr
 
 import (
 	"context"
@@ -25,55 +27,67 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/member/registration/agentcert"
 )
 
-// The subresources that a right to have requests approved is named after.
+// The subresources of certificatesigningrequests whose creation a user must be allowed
+// to have its requests approved.
 const (
-	renewal   = "selfclusteragent"
-	enrolment = "clusteragent"
-
-	approvedReason = "AutoApproved"
-	approvedSelf   = "Auto approving self karmada agent certificate after SubjectAccessReview."
-	approvedFirst  = "Auto approving karmada agent certificate after SubjectAccessReview."
+	renewalSubresource      = "selfclusteragent"
+	registrationSubresource = "clusteragent"
 )
 
-// Approver answers requests for certificates of agents.
-type Approver struct {
-	client client.Client
-	live   client.Reader
-	rights *Rights
+const (
+	approvedReason      = "AutoApproved"
+	renewalMessage      = "Auto approving self karmada agent certificate after SubjectAccessReview."
+	registrationMessage = "Auto approving karmada agent certificate after SubjectAccessReview."
+)
+
+// Deps are the dependencies of the controller.
+type Deps struct {
+	// Grant ensures the access rights of the agent of a cluster before its certificate
+	// is approved. Rights that another implementation created are kept unless they are
+	// to be replaced.
+	Grant func(ctx context.Context, cluster *clusterv1alpha1.Cluster, replaceForeign bool) error
 }
 
-// SetupApprover adds the controller that answers requests for certificates.
-func SetupApprover(_ context.Context, mgr manager.Manager) error {
-	a := &Approver{client: mgr.GetClient(), live: mgr.GetAPIReader(), rights: newRights(mgr)}
+// approver approves and denies certificate requests of agents.
+type approver struct {
+	Deps
+	client client.Client
+	live   client.Reader
+}
+
+// Setup adds the controller to the manager.
+func Setup(_ context.Context, mgr manager.Manager, deps Deps) error {
 	err := builder.ControllerManagedBy(mgr).Named("agentcsrapproving").
 		WithOptions(controller.Options{MaxConcurrentReconciles: 5}).
-		For(&certificatesv1.CertificateSigningRequest{}, builder.WithPredicates(predicate.NewPredicateFuncs(open))).
-		Complete(a)
+		For(&certificatesv1.CertificateSigningRequest{}, builder.WithPredicates(predicate.NewPredicateFuncs(pending))).
+		Complete(&approver{Deps: deps, client: mgr.GetClient(), live: mgr.GetAPIReader()})
 	if err != nil {
-		return fmt.Errorf("adding the approver of agents' certificates: %w", err)
+		return fmt.Errorf("adding the controller of agents' certificate requests: %w", err)
 	}
 	return nil
 }
 
-// open says whether a request may be for an agent and nobody has answered it.
-func open(obj client.Object) bool {
+// pending reports whether a request may be of an agent and is neither approved nor
+// denied.
+func pending(obj client.Object) bool {
 	csr, ok := obj.(*certificatesv1.CertificateSigningRequest)
 	return ok && csr.Spec.SignerName == certificatesv1.KubeAPIServerClientSignerName &&
 		len(csr.Status.Certificate) == 0 && len(csr.Status.Conditions) == 0
 }
 
-// Reconcile answers one request, or leaves it to others.
-func (a *Approver) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+// Reconcile approves or denies one request. A request of another kind is for other
+// controllers.
+func (a *approver) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	csr := &certificatesv1.CertificateSigningRequest{}
 	if err := a.client.Get(ctx, req.NamespacedName, csr); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	name, ok := agentcert.Requested(&csr.Spec)
-	if !open(csr) || !ok {
+	if !pending(csr) || !ok {
 		return reconcile.Result{}, nil
 	}
 	f := facts{name: name, csr: csr.DeepCopy()}
-	f.description, f.undescribed = agentcert.Described(csr)
+	f.description, f.descriptionErr = agentcert.Described(csr)
 	allowed, err := a.allowed(ctx, f)
 	if err != nil || !allowed {
 		return reconcile.Result{}, err
@@ -96,17 +110,17 @@ func (a *Approver) Reconcile(ctx context.Context, req reconcile.Request) (reconc
 	return reconcile.Result{}, a.answer(ctx, f, v)
 }
 
-// allowed says whether whoever asks may have such requests approved.
-func (a *Approver) allowed(ctx context.Context, f facts) (bool, error) {
-	if f.self() {
-		if ok, err := a.review(ctx, f.csr, renewal); ok || err != nil {
+// allowed reports whether the author of a request may have it approved.
+func (a *approver) allowed(ctx context.Context, f facts) (bool, error) {
+	if f.renewal() {
+		if ok, err := a.review(ctx, f.csr, renewalSubresource); ok || err != nil {
 			return ok, err
 		}
 	}
-	return a.review(ctx, f.csr, enrolment)
+	return a.review(ctx, f.csr, registrationSubresource)
 }
 
-func (a *Approver) review(ctx context.Context, csr *certificatesv1.CertificateSigningRequest, subresource string) (bool, error) {
+func (a *approver) review(ctx context.Context, csr *certificatesv1.CertificateSigningRequest, subresource string) (bool, error) {
 	extra := make(map[string]authorizationv1.ExtraValue, len(csr.Spec.Extra))
 	for key, value := range csr.Spec.Extra {
 		extra[key] = authorizationv1.ExtraValue(value)
@@ -118,16 +132,16 @@ func (a *Approver) review(ctx context.Context, csr *certificatesv1.CertificateSi
 		},
 	}}
 	if err := a.client.Create(ctx, review); err != nil {
-		return false, fmt.Errorf("reviewing what the author of certificate request %s may do: %w", csr.Name, err)
+		return false, fmt.Errorf("reviewing the access of the author of certificate request %s: %w", csr.Name, err)
 	}
 	return review.Status.Allowed, nil
 }
 
-// gather reads what the decision depends on, past the caches: a name must not be
-// given away twice.
-func (a *Approver) gather(ctx context.Context, f *facts) error {
+// gather reads the objects that the decision depends on from the API server: with a
+// cache, one name could be given to two clusters.
+func (a *approver) gather(ctx context.Context, f *facts) error {
 	var err error
-	if f.cluster, err = read(ctx, a.live, &clusterv1alpha1.Cluster{}, "", f.name); err != nil || f.self() {
+	if f.cluster, err = read(ctx, a.live, &clusterv1alpha1.Cluster{}, "", f.name); err != nil || f.renewal() {
 		return err
 	}
 	if f.tombstone, err = read(ctx, a.live, &corev1.ConfigMap{}, clusterv1alpha1.NamespaceKarmadaCluster, names.Tombstone(f.name)); err != nil {
@@ -138,11 +152,11 @@ func (a *Approver) gather(ctx context.Context, f *facts) error {
 			return err
 		}
 	}
-	f.namespace, err = read(ctx, a.live, &corev1.Namespace{}, "", credentialsNamespace(f.csr))
+	f.namespace, err = read(ctx, a.live, &corev1.Namespace{}, "", agentcert.CredentialsNamespace(f.csr))
 	return err
 }
 
-// read returns an object, or nil when there is none.
+// read returns an object, or nil if it does not exist.
 func read[T client.Object](ctx context.Context, c client.Reader, into T, namespace, name string) (T, error) {
 	err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, into)
 	if err == nil {
@@ -155,9 +169,9 @@ func read[T client.Object](ctx context.Context, c client.Reader, into T, namespa
 	return none, nil
 }
 
-// prepare does what an identity needs before it exists: nobody else can take the
-// name, the token is used up, the rights are there.
-func (a *Approver) prepare(ctx context.Context, f facts) error {
+// prepare does what must precede a certificate: it reserves the token, creates the
+// Cluster, which reserves the name, and grants the access rights.
+func (a *approver) prepare(ctx context.Context, f facts) error {
 	if err := a.reserveToken(ctx, f); err != nil {
 		return err
 	}
@@ -167,25 +181,25 @@ func (a *Approver) prepare(ctx context.Context, f facts) error {
 			return fmt.Errorf("registering cluster %q: %w", f.name, err)
 		}
 		log.FromContext(ctx).Info("Registered a cluster", "cluster", f.name, "certificateSigningRequest", f.csr.Name)
-		if err := a.clearGrave(ctx, f); err != nil {
+		if err := a.deleteTombstone(ctx, f); err != nil {
 			return err
 		}
 	}
 	if err := a.bindToken(ctx, f); err != nil {
 		return err
 	}
-	return a.rights.grant(ctx, f.cluster, !f.self())
+	return a.Grant(ctx, f.cluster, !f.renewal())
 }
 
-// clearGrave removes what remembers an earlier cluster of the name, if that was
-// cleaned up. If not, the agent does it first and needs to know what.
-func (a *Approver) clearGrave(ctx context.Context, f facts) error {
+// deleteTombstone deletes the tombstone of an earlier cluster of the name, if that was
+// cleaned up. Otherwise the agent still needs it to clean up.
+func (a *approver) deleteTombstone(ctx context.Context, f facts) error {
 	if f.tombstone == nil || f.tombstone.Data[member.TombstoneCleaned] == "" {
 		return nil
 	}
 	for _, obj := range append(registration.TombstoneRBAC(f.name), f.tombstone) {
 		if err := a.client.Delete(ctx, obj); client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("removing what remembers an earlier cluster %q: %w", f.name, err)
+			return fmt.Errorf("deleting the tombstone of an earlier cluster %q: %w", f.name, err)
 		}
 	}
 	return nil
@@ -202,24 +216,24 @@ func newCluster(f facts) *clusterv1alpha1.Cluster {
 	if id := tokenID(f.csr); id != "" {
 		c.Annotations[agentcert.TokenAnnotation] = id
 	}
-	if namespace := credentialsNamespace(f.csr); namespace != clusterv1alpha1.NamespaceKarmadaCluster {
+	if namespace := agentcert.CredentialsNamespace(f.csr); namespace != clusterv1alpha1.NamespaceKarmadaCluster {
 		c.Annotations[agentcert.NamespaceAnnotation] = namespace
 	}
 	return c
 }
 
-// answer writes the decision into the request.
-func (a *Approver) answer(ctx context.Context, f facts, v verdict) error {
+// answer writes the decision to the request.
+func (a *approver) answer(ctx context.Context, f facts, v verdict) error {
 	condition := certificatesv1.CertificateSigningRequestCondition{
-		Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: approvedReason, Message: approvedFirst,
+		Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: approvedReason, Message: registrationMessage,
 		LastUpdateTime: metav1.NewTime(time.Now()), //nolint:forbidigo // when it was answered
 	}
 	switch {
 	case v != (verdict{}):
 		condition.Type, condition.Reason, condition.Message = certificatesv1.CertificateDenied, v.reason, v.message
-		log.FromContext(ctx).Info("Refused an agent's certificate", "cluster", f.name, "certificateSigningRequest", f.csr.Name, "reason", v.reason)
-	case f.self():
-		condition.Message = approvedSelf
+		log.FromContext(ctx).Info("Denied the certificate of an agent", "cluster", f.name, "certificateSigningRequest", f.csr.Name, "reason", v.reason)
+	case f.renewal():
+		condition.Message = renewalMessage
 	}
 	f.csr.Status.Conditions = append(f.csr.Status.Conditions, condition)
 	err := a.client.SubResource("approval").Update(ctx, f.csr)
@@ -227,7 +241,7 @@ func (a *Approver) answer(ctx context.Context, f facts, v verdict) error {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("answering certificate request %s: %w", f.csr.Name, err)
+		return fmt.Errorf("approving or denying certificate request %s: %w", f.csr.Name, err)
 	}
 	return nil
 }

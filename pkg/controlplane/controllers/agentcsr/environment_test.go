@@ -1,6 +1,6 @@
 //go:build integration
 
-package agents_test
+package agentcsr_test
 
 import (
 	"context"
@@ -19,6 +19,7 @@ import (
 
 	"github.com/go-logr/logr/testr"
 	certificatesv1 "k8s.io/api/certificates/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -35,7 +36,8 @@ import (
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/aggregated"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/agents"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/agentcsr"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/agentrbac"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/cluster"
 	"github.com/karmada-toolkit/karmada/pkg/init/components"
 	"github.com/karmada-toolkit/karmada/pkg/member"
@@ -71,8 +73,10 @@ func start(t *testing.T, more ...func(context.Context, manager.Manager) error) *
 	for _, setup := range []func() error{
 		func() error { return aggregated.Setup(t.Context(), mgr, o) },
 		func() error { return cluster.Setup(t.Context(), mgr, cluster.Deps{}) },
-		func() error { return agents.SetupRights(t.Context(), mgr) },
-		func() error { return agents.SetupApprover(t.Context(), mgr) },
+		func() error { return agentrbac.Setup(t.Context(), mgr) },
+		func() error {
+			return agentcsr.Setup(t.Context(), mgr, agentcsr.Deps{Grant: agentrbac.NewGranter(mgr).Grant})
+		},
 	} {
 		if err := setup(); err != nil {
 			t.Fatal(err)
@@ -216,7 +220,7 @@ func (p *plane) mustEnrol(t *testing.T, name, id string) *member.Identity {
 	return identity
 }
 
-// asToken is a client of who holds a bootstrap token.
+// asToken returns a client that authenticates with a bootstrap token, once the API server knows the token.
 func (p *plane) asToken(t *testing.T, token registration.Token) client.Client {
 	t.Helper()
 	config := rest.AnonymousClientConfig(p.home.Config)
@@ -225,6 +229,12 @@ func (p *plane) asToken(t *testing.T, token registration.Token) client.Client {
 	if err != nil {
 		t.Fatal(err)
 	}
+	testenv.Eventually(t, time.Minute, func(ctx context.Context) error {
+		if err := c.Get(ctx, client.ObjectKey{Name: "none"}, &certificatesv1.CertificateSigningRequest{}); apierrors.IsUnauthorized(err) {
+			return err
+		}
+		return nil
+	})
 	return c
 }
 
