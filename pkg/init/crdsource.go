@@ -32,11 +32,11 @@ const (
 
 // customCRDs reads the definitions that --crds names, or returns nil for those
 // that are built in.
-func (o *Options) customCRDs(ctx context.Context) ([]*apiextensionsv1.CustomResourceDefinition, error) {
-	if o.CRDs == "" || o.CRDs == NewOptions().CRDs {
+func customCRDs(ctx context.Context, source string) ([]*apiextensionsv1.CustomResourceDefinition, error) {
+	if source == "" {
 		return nil, nil
 	}
-	files, err := crdFiles(ctx, o.CRDs)
+	files, err := crdFiles(ctx, source)
 	if err != nil {
 		return nil, err
 	}
@@ -44,15 +44,15 @@ func (o *Options) customCRDs(ctx context.Context) ([]*apiextensionsv1.CustomReso
 	for _, f := range files {
 		crd := &apiextensionsv1.CustomResourceDefinition{}
 		if err := yaml.Unmarshal(f.content, crd); err != nil {
-			return nil, fmt.Errorf("reading %s of --crds %s: %w", f.name, o.CRDs, err)
+			return nil, fmt.Errorf("reading %s of --crds %s: %w", f.name, source, err)
 		}
 		if crd.Kind != "CustomResourceDefinition" || crd.Name == "" {
-			return nil, fmt.Errorf("reading %s of --crds %s: it is no CustomResourceDefinition", f.name, o.CRDs)
+			return nil, fmt.Errorf("reading %s of --crds %s: it is no CustomResourceDefinition", f.name, source)
 		}
 		out = append(out, crd)
 	}
 	if len(out) == 0 {
-		return nil, fmt.Errorf("--crds %s has no CustomResourceDefinition in %s", o.CRDs, crdsBases)
+		return nil, fmt.Errorf("--crds %s has no CustomResourceDefinition in %s", source, crdsBases)
 	}
 	return out, nil
 }

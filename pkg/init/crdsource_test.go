@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/karmada-toolkit/karmada/pkg/init/config"
 )
 
 const crdText = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: a.example.org}\n"
@@ -68,7 +70,7 @@ func TestCustomCRDs(t *testing.T) {
 		source, err string
 		n           int
 	}{
-		"the default is what is built in": {source: NewOptions().CRDs},
+		"the default is what is built in": {source: config.NewOptions().CRDs},
 		"nothing":                         {},
 		"an archive":                      {source: file, n: 1},
 		"a directory":                     {source: dir, n: 1},
@@ -77,9 +79,13 @@ func TestCustomCRDs(t *testing.T) {
 		"a file of nothing":               {source: "/nowhere", err: "reading --crds"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := NewOptions()
+			o := config.NewOptions()
 			o.CRDs = tc.source
-			got, err := o.customCRDs(t.Context())
+			r, err := NewRequest("karmadactl", o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := customCRDs(t.Context(), r.CRDs)
 			if len(got) != tc.n || tc.err == "" && err != nil || tc.err != "" && (err == nil || !strings.Contains(err.Error(), tc.err)) {
 				t.Errorf("%d definitions, %v", len(got), err)
 			}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/karmada-toolkit/karmada/internal/wait"
 	"github.com/karmada-toolkit/karmada/pkg/init/components"
+	"github.com/karmada-toolkit/karmada/pkg/init/hostcluster"
 )
 
 const (
@@ -64,7 +65,7 @@ func PlanRemoval(ctx context.Context, cfg *rest.Config, namespace string, o Remo
 	if err != nil {
 		return nil, fmt.Errorf("connecting to the host cluster: %w", err)
 	}
-	if err := refuseControlPlane(cfg.Host, host.Discovery()); err != nil {
+	if err := hostcluster.RefuseControlPlane(cfg.Host, host.Discovery()); err != nil {
 		return nil, err
 	}
 	return planRemoval(ctx, host, namespace, o)
@@ -97,9 +98,6 @@ func (r *Removal) add(text string, do func(context.Context) error) {
 	r.steps = append(r.steps, removal{text, do})
 }
 
-// ours selects what init made.
-func ours() metav1.ListOptions { return metav1.ListOptions{LabelSelector: components.BootstrapLabel} }
-
 // withPods removes an object together with its pods, which then can be waited for.
 func withPods() metav1.DeleteOptions {
 	return metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground)}
@@ -107,7 +105,7 @@ func withPods() metav1.DeleteOptions {
 
 func (r *Removal) findDeployments(ctx context.Context) error {
 	c := r.host.AppsV1().Deployments(r.namespace)
-	list, err := c.List(ctx, ours())
+	list, err := c.List(ctx, components.Installed())
 	if err != nil {
 		return fmt.Errorf("listing the Deployments of the control plane: %w", err)
 	}
@@ -122,7 +120,7 @@ func (r *Removal) findDeployments(ctx context.Context) error {
 
 func (r *Removal) findStatefulSets(ctx context.Context) error {
 	c := r.host.AppsV1().StatefulSets(r.namespace)
-	list, err := c.List(ctx, ours())
+	list, err := c.List(ctx, components.Installed())
 	if err != nil {
 		return fmt.Errorf("listing the StatefulSets of the control plane: %w", err)
 	}
@@ -140,7 +138,7 @@ func (r *Removal) findStatefulSets(ctx context.Context) error {
 
 func (r *Removal) findServices(ctx context.Context) error {
 	c := r.host.CoreV1().Services(r.namespace)
-	list, err := c.List(ctx, ours())
+	list, err := c.List(ctx, components.Installed())
 	if err != nil {
 		return fmt.Errorf("listing the Services of the control plane: %w", err)
 	}
@@ -152,7 +150,7 @@ func (r *Removal) findServices(ctx context.Context) error {
 
 func (r *Removal) findSecrets(ctx context.Context) error {
 	c := r.host.CoreV1().Secrets(r.namespace)
-	list, err := c.List(ctx, ours())
+	list, err := c.List(ctx, components.Installed())
 	if err != nil {
 		return fmt.Errorf("listing the Secrets of the control plane: %w", err)
 	}
@@ -164,9 +162,9 @@ func (r *Removal) findSecrets(ctx context.Context) error {
 
 // findClaims notes the claims of etcd: data is never removed without being named.
 func (r *Removal) findClaims(ctx context.Context) error {
-	list, err := r.host.CoreV1().PersistentVolumeClaims(r.namespace).List(ctx, ours())
+	list, err := r.host.CoreV1().PersistentVolumeClaims(r.namespace).List(ctx, components.Installed())
 	if err != nil {
-		return connectionOnly(err)
+		return hostcluster.ConnectionError(err)
 	}
 	for _, c := range list.Items {
 		r.claims = append(r.claims, c.Name)
@@ -177,8 +175,8 @@ func (r *Removal) findClaims(ctx context.Context) error {
 // findNodes looks for nodes that init labelled, unless another control plane of
 // the cluster needs the label.
 func (r *Removal) findNodes(ctx context.Context) error {
-	sets, err := r.host.AppsV1().StatefulSets(metav1.NamespaceAll).List(ctx, ours())
-	if connectionOnly(err) != nil {
+	sets, err := r.host.AppsV1().StatefulSets(metav1.NamespaceAll).List(ctx, components.Installed())
+	if hostcluster.ConnectionError(err) != nil {
 		return fmt.Errorf("looking for other control planes: %w", err)
 	}
 	if err == nil && slices.ContainsFunc(sets.Items, func(s appsv1.StatefulSet) bool {
@@ -267,14 +265,14 @@ func (r *Removal) podsGone(terminating map[string]bool) func(context.Context) er
 func (r *Removal) pods(ctx context.Context, terminating map[string]bool) ([]string, error) {
 	list, err := r.host.CoreV1().Pods(r.namespace).List(ctx, metav1.ListOptions{LabelSelector: "app in (" + strings.Join(components.WorkloadNames(), ",") + ")"})
 	if err != nil {
-		return nil, connectionOnly(err)
+		return nil, hostcluster.ConnectionError(err)
 	}
 	var out []string
 	for _, p := range list.Items {
 		if p.DeletionTimestamp != nil && p.Labels["app"] != components.Etcd && !terminating[p.Name] {
 			terminating[p.Name] = true
 			grace := metav1.DeleteOptions{GracePeriodSeconds: new(int64(1))}
-			if err := r.host.CoreV1().Pods(r.namespace).Delete(ctx, p.Name, grace); connectionOnly(err) != nil {
+			if err := r.host.CoreV1().Pods(r.namespace).Delete(ctx, p.Name, grace); hostcluster.ConnectionError(err) != nil {
 				return nil, err
 			}
 		}

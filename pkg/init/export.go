@@ -17,6 +17,10 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/kube"
 	"github.com/karmada-toolkit/karmada/internal/pki"
 	"github.com/karmada-toolkit/karmada/pkg/init/components"
+	"github.com/karmada-toolkit/karmada/pkg/init/config"
+	"github.com/karmada-toolkit/karmada/pkg/init/credentials"
+	"github.com/karmada-toolkit/karmada/pkg/init/phases"
+	"github.com/karmada-toolkit/karmada/pkg/init/preflight"
 )
 
 // manifest is the objects of one phase in one cluster.
@@ -28,21 +32,21 @@ type manifest struct {
 
 // manifests returns the objects of all chosen phases, in the order in which they
 // are to be applied.
-func (s *state) manifests() ([]manifest, error) {
-	_, cfg, err := s.credentials()
+func manifests(s *phases.State) ([]manifest, error) {
+	in, err := s.Inputs()
 	if err != nil {
 		return nil, err
 	}
 	var host, control []manifest
-	for _, p := range s.options.chosen() {
-		objects, err := hostObjects(p.Name, cfg)
+	for _, p := range chosen(s.Request) {
+		objects, err := p.Host(in)
 		if err != nil {
 			return nil, err
 		}
 		if len(objects) > 0 {
 			host = append(host, manifest{p.Name, true, objects})
 		}
-		if objects, err = s.controlPlaneObjects(p.Name, cfg); err != nil {
+		if objects, err = p.ControlPlane(in); err != nil {
 			return nil, err
 		}
 		if len(objects) > 0 {
@@ -52,39 +56,24 @@ func (s *state) manifests() ([]manifest, error) {
 	return append(host, control...), nil
 }
 
-// plan makes the state of an installation that writes nothing to clusters. Its
-// certificates are those of the installation that is there, else of the directory.
-func plan(ctx context.Context, d Deps, o *Options, certificates map[string][]byte) (*state, error) {
-	if err := o.Validate(d.Program); err != nil {
-		return nil, err
-	}
-	s, err := newState(ctx, d, o)
-	if err != nil {
-		return nil, err
-	}
-	if len(s.facts.certificates) == 0 {
-		s.facts.certificates = certificates
-	}
-	return s, nil
-}
-
 // Print checks the host cluster and writes the objects of an installation to w,
 // those of the host cluster first.
-func Print(ctx context.Context, d Deps, o Options, w io.Writer) error {
-	s, err := plan(ctx, d, &o, nil)
+func Print(ctx context.Context, d Deps, r *config.Request, w io.Writer) error {
+	s, err := newState(ctx, d, r)
 	if err != nil {
 		return err
 	}
-	s.Progress.Begin(phasePreflight)
-	if err := s.preflight(ctx); err != nil {
+	s.Progress.Begin(phases.Preflight)
+	if err := preflight.Check(ctx, preflight.Deps{Request: s.Request, Facts: s.Facts, Host: s.HostAPI, Now: s.Now}); err != nil {
 		return err
 	}
-	all, err := s.manifests()
+	s.Progress.Done(phases.Preflight, "nothing is in the way")
+	all, err := manifests(s)
 	if err != nil {
 		return err
 	}
 	var out bytes.Buffer
-	if note := s.nodeNote(); note != "" {
+	if note := nodeNote(s); note != "" {
 		fmt.Fprintf(&out, "# %s\n", note)
 	}
 	for _, m := range all {
@@ -104,11 +93,11 @@ func Print(ctx context.Context, d Deps, o Options, w io.Writer) error {
 }
 
 // nodeNote says what must be done to the node of etcd.
-func (s *state) nodeNote() string {
-	if s.options.external() || s.options.Etcd.StorageMode != components.StorageHostPath {
+func nodeNote(s *phases.State) string {
+	if !s.Request.Etcd.OnNode() {
 		return ""
 	}
-	name, labelled, err := s.facts.etcdNode(s.options)
+	name, labelled, err := s.Facts.EtcdNode(&s.Request.Etcd)
 	if err != nil || labelled {
 		return ""
 	}
@@ -117,28 +106,32 @@ func (s *state) nodeNote() string {
 
 // Export writes the objects of an installation to files in dir, with the
 // certificates and the kubeconfig. Running it again keeps the certificates.
-func Export(ctx context.Context, d Deps, o Options, dir string) error {
-	o.DataPath, o.PKIPath = dir, filepath.Join(dir, "pki")
-	certificates, err := o.directory().certificates()
+func Export(ctx context.Context, d Deps, r *config.Request, dir string) error {
+	r = r.InDirectory(config.Directory{Data: dir, PKI: filepath.Join(dir, "pki")})
+	files := credentials.Files(r.Directory)
+	certificates, err := files.Certificates()
 	if err != nil {
 		return err
 	}
-	s, err := plan(ctx, d, &o, certificates)
+	s, err := newState(ctx, d, r)
 	if err != nil {
 		return err
 	}
-	all, err := s.manifests()
+	if len(s.Facts.Certificates) == 0 {
+		s.Facts.Certificates = certificates
+	}
+	all, err := manifests(s)
 	if err != nil {
 		return err
 	}
-	creds, _, err := s.credentials()
+	creds, err := s.Credentials()
 	if err != nil {
 		return err
 	}
-	if _, err := o.directory().writeCertificates(s.owner(), creds); err != nil {
+	if _, err := files.WriteCertificates(s.Owner(), creds); err != nil {
 		return err
 	}
-	if _, err := o.directory().writeKubeconfig(creds); err != nil {
+	if _, err := files.WriteKubeconfig(creds); err != nil {
 		return err
 	}
 	if err := os.RemoveAll(filepath.Join(dir, "host")); err != nil {
@@ -162,17 +155,17 @@ func Export(ctx context.Context, d Deps, o Options, dir string) error {
 		}
 	}
 	path := filepath.Join(dir, "README.txt")
-	if err := pki.WriteFile(path, []byte(s.howToApply()), 0o644); err != nil {
+	if err := pki.WriteFile(path, []byte(howToApply(s)), 0o644); err != nil {
 		return fmt.Errorf("writing %s: %w", path, err)
 	}
 	return nil
 }
 
 // howToApply says what to do with the files of an export.
-func (s *state) howToApply() string {
+func howToApply(s *phases.State) string {
 	var out strings.Builder
 	out.WriteString("How to install the control plane from these files. The files in host/ hold private keys in Secrets:\nkeep them as such.\n\n")
-	if note := s.nodeNote(); note != "" {
+	if note := nodeNote(s); note != "" {
 		fmt.Fprintf(&out, "  %s\n", strings.TrimPrefix(note, "First: "))
 	}
 	fmt.Fprintf(&out, `  kubectl apply --server-side --force-conflicts -f host/
@@ -180,7 +173,7 @@ func (s *state) howToApply() string {
   kubectl --kubeconfig %s apply --server-side --force-conflicts -f control-plane/
 
 The first is for the host cluster, the last for the control plane, at %s.
-`, s.options.Namespace, components.APIServer, kubeconfigName, s.sites.server)
+`, s.Request.Namespace, components.APIServer, credentials.KubeconfigName, s.Addresses.Server)
 	return out.String()
 }
 

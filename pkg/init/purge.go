@@ -11,6 +11,7 @@ import (
 
 	"github.com/karmada-toolkit/karmada/internal/wait"
 	"github.com/karmada-toolkit/karmada/pkg/init/components"
+	"github.com/karmada-toolkit/karmada/pkg/init/config"
 	"github.com/karmada-toolkit/karmada/pkg/init/rollout"
 )
 
@@ -29,7 +30,7 @@ func (r *Removal) purgeData(ctx context.Context) error {
 	}
 	switch {
 	case r.path == "" && len(r.claims) == 0:
-		return fmt.Errorf("there is no etcd in namespace %s whose data could be found; without --purge-data the rest is removed, and data on a node is removed there, by default in %s", r.namespace, defaultEtcdData)
+		return fmt.Errorf("there is no etcd in namespace %s whose data could be found; without --purge-data the rest is removed, and data on a node is removed there, by default in %s", r.namespace, config.DefaultEtcdDataPath)
 	case r.path == "":
 		return nil
 	case r.purge.Image == "":

@@ -15,27 +15,28 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/karmada-toolkit/karmada/pkg/init/components"
+	"github.com/karmada-toolkit/karmada/pkg/init/config"
 )
 
 // installed is a host with a control plane whose etcd keeps its data on node n1.
 func installed(t *testing.T, phase corev1.PodPhase) *fake.Clientset {
 	t.Helper()
 	set, err := components.EtcdStatefulSet(&components.Config{
-		Namespace: DefaultNamespace, Workloads: map[string]components.Workload{},
+		Namespace: config.DefaultNamespace, Workloads: map[string]components.Workload{},
 		Etcd: components.EtcdConfig{StorageMode: components.StorageHostPath, DataPath: "/data/etcd"},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	manager := components.ControllerManagerDeployment(&components.Config{
-		Namespace: DefaultNamespace, PullSecrets: []string{"pull"},
+		Namespace: config.DefaultNamespace, PullSecrets: []string{"pull"},
 		Workloads: map[string]components.Workload{components.ControllerManager: {Image: "example.org/karmada:v1", PullPolicy: corev1.PullNever}},
 	})
 	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: DefaultNamespace, Name: "etcd-0", Labels: map[string]string{"app": components.Etcd}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: config.DefaultNamespace, Name: "etcd-0", Labels: map[string]string{"app": components.Etcd}},
 		Spec:       corev1.PodSpec{NodeName: "n1"},
 	}
-	host := hostWith(nil, namespace(DefaultNamespace), set, manager, pod)
+	host := fake.NewClientset(namespace(config.DefaultNamespace), set, manager, pod)
 	host.PrependReactor("create", "pods", func(a clienttesting.Action) (bool, runtime.Object, error) {
 		made := a.(clienttesting.CreateAction).GetObject().(*corev1.Pod) //nolint:forcetypeassert // by construction
 		made.Status.Phase = phase
@@ -47,7 +48,7 @@ func installed(t *testing.T, phase corev1.PodPhase) *fake.Clientset {
 
 func TestRemoval_PurgesTheDataOnItsNode(t *testing.T) {
 	host := installed(t, corev1.PodSucceeded)
-	r, err := planRemoval(t.Context(), host, DefaultNamespace, RemovalOptions{Namespace: true, Data: true})
+	r, err := planRemoval(t.Context(), host, config.DefaultNamespace, RemovalOptions{Namespace: true, Data: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,13 +78,13 @@ func TestRemoval_PurgesTheDataOnItsNode(t *testing.T) {
 	if !slices.Equal(c.Command, []string{"/bin/karmada", "remove-etcd-data", "/var/lib/karmada-etcd"}) || len(made.Spec.ImagePullSecrets) != 1 {
 		t.Errorf("command %q, pull secrets %v", c.Command, made.Spec.ImagePullSecrets)
 	}
-	if _, err := host.CoreV1().Pods(DefaultNamespace).Get(t.Context(), components.PurgePod, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+	if _, err := host.CoreV1().Pods(config.DefaultNamespace).Get(t.Context(), components.PurgePod, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 		t.Errorf("the pod is left behind: %v", err)
 	}
 }
 
 func TestRemoval_SaysWhyTheDataIsLeft(t *testing.T) {
-	r, err := planRemoval(t.Context(), installed(t, corev1.PodFailed), DefaultNamespace, RemovalOptions{Data: true})
+	r, err := planRemoval(t.Context(), installed(t, corev1.PodFailed), config.DefaultNamespace, RemovalOptions{Data: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,38 +108,18 @@ func TestRemoval_PurgeNeedsToKnowTheData(t *testing.T) {
 			var err error
 			switch o := tc.remove.(type) {
 			case *appsv1.StatefulSet:
-				err = host.AppsV1().StatefulSets(DefaultNamespace).Delete(t.Context(), o.Name, metav1.DeleteOptions{})
+				err = host.AppsV1().StatefulSets(config.DefaultNamespace).Delete(t.Context(), o.Name, metav1.DeleteOptions{})
 			case *appsv1.Deployment:
-				err = host.AppsV1().Deployments(DefaultNamespace).Delete(t.Context(), o.Name, metav1.DeleteOptions{})
+				err = host.AppsV1().Deployments(config.DefaultNamespace).Delete(t.Context(), o.Name, metav1.DeleteOptions{})
 			case *corev1.Pod:
-				err = host.CoreV1().Pods(DefaultNamespace).Delete(t.Context(), o.Name, metav1.DeleteOptions{})
+				err = host.CoreV1().Pods(config.DefaultNamespace).Delete(t.Context(), o.Name, metav1.DeleteOptions{})
 			}
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := planRemoval(t.Context(), host, DefaultNamespace, RemovalOptions{Data: true}); err == nil || !strings.Contains(err.Error(), tc.want) {
+			if _, err := planRemoval(t.Context(), host, config.DefaultNamespace, RemovalOptions{Data: true}); err == nil || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("got %v", err)
 			}
 		})
 	}
-}
-
-func TestRefuseControlPlane(t *testing.T) {
-	for group, refused := range map[string]bool{"cluster.karmada.io": true, "policy.karmada.io": true, "apps": false, "operator.karmada.io": false} {
-		err := refuseControlPlane("https://10.0.0.1:5443", groups{group})
-		if refused != (err != nil) || refused && !strings.Contains(err.Error(), "this is a Karmada control plane, not a host cluster") {
-			t.Errorf("%s: %v", group, err)
-		}
-	}
-}
-
-// groups are the API groups of a server.
-type groups []string
-
-func (g groups) ServerGroups() (*metav1.APIGroupList, error) {
-	out := &metav1.APIGroupList{}
-	for _, name := range g {
-		out.Groups = append(out.Groups, metav1.APIGroup{Name: name})
-	}
-	return out, nil
 }

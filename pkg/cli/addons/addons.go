@@ -14,6 +14,7 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/kube"
 	"github.com/karmada-toolkit/karmada/pkg/cli/env"
 	installer "github.com/karmada-toolkit/karmada/pkg/init"
+	"github.com/karmada-toolkit/karmada/pkg/init/config"
 )
 
 const (
@@ -51,8 +52,8 @@ type flags struct {
 func newListCommand(e *env.Env) *cobra.Command {
 	f := flags{
 		host:      env.Kubeconfig{Flag: "--kubeconfig"},
-		karmada:   env.Kubeconfig{Flag: "--karmada-kubeconfig", Path: filepath.Join(installer.DefaultDataPath, "karmada-apiserver.config")},
-		namespace: installer.DefaultNamespace,
+		karmada:   env.Kubeconfig{Flag: "--karmada-kubeconfig", Path: filepath.Join(config.DefaultDataPath, "karmada-apiserver.config")},
+		namespace: config.DefaultNamespace,
 	}
 	cmd := &cobra.Command{
 		Use: "list", Short: "List the addons with their state", Long: e.Long(listLong), Example: e.Examples(listExamples),

@@ -13,6 +13,7 @@ import (
 
 	"github.com/karmada-toolkit/karmada/pkg/cli/env"
 	installer "github.com/karmada-toolkit/karmada/pkg/init"
+	"github.com/karmada-toolkit/karmada/pkg/init/config"
 )
 
 const (
@@ -49,7 +50,7 @@ type flags struct {
 
 // NewCommand returns the command.
 func NewCommand(e *env.Env) *cobra.Command {
-	f := flags{host: env.Kubeconfig{Flag: "--kubeconfig"}, namespace: installer.DefaultNamespace}
+	f := flags{host: env.Kubeconfig{Flag: "--kubeconfig"}, namespace: config.DefaultNamespace}
 	cmd := &cobra.Command{
 		Use:                   "deinit",
 		DisableFlagsInUseLine: true,
@@ -141,7 +142,7 @@ func farewell(out io.Writer, plan *installer.Removal, f flags) error {
 			lines = append(lines, fmt.Sprintf("Remove it with \"kubectl -n %s delete pvc %s\".", f.namespace, strings.Join(claims, " ")))
 		}
 	}
-	lines = append(lines, fmt.Sprintf("Local files stay, by default in %s.", installer.DefaultDataPath))
+	lines = append(lines, fmt.Sprintf("Local files stay, by default in %s.", config.DefaultDataPath))
 	_, err := fmt.Fprintln(out, strings.Join(lines, "\n"))
 	return err
 }

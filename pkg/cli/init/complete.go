@@ -5,8 +5,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	installer "github.com/karmada-toolkit/karmada/pkg/init"
 	"github.com/karmada-toolkit/karmada/pkg/init/components"
+	"github.com/karmada-toolkit/karmada/pkg/init/phases"
 )
 
 // addCompletions registers the completion of flags with a fixed set of values. The
@@ -27,7 +27,7 @@ func addCompletions(cmd *cobra.Command) {
 func completePhases(_ *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
 	before, last := prefix[:strings.LastIndexByte(prefix, ',')+1], prefix[strings.LastIndexByte(prefix, ',')+1:]
 	var out []string
-	for _, p := range installer.Phases() {
+	for _, p := range phases.All() {
 		if strings.HasPrefix(p.Name, last) && !strings.Contains(","+before, ","+p.Name+",") {
 			out = append(out, before+p.Name)
 		}

@@ -12,7 +12,7 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/imagearchive"
 	"github.com/karmada-toolkit/karmada/internal/version"
 	"github.com/karmada-toolkit/karmada/pkg/cli/env"
-	installer "github.com/karmada-toolkit/karmada/pkg/init"
+	"github.com/karmada-toolkit/karmada/pkg/init/config"
 )
 
 const imagesLong = `
@@ -30,7 +30,7 @@ func newImagesCommand(e *env.Env) *cobra.Command {
 }
 
 func newListCommand(e *env.Env) *cobra.Command {
-	o := installer.NewOptions()
+	o := config.NewOptions()
 	cmd := &cobra.Command{
 		Use: "list", Short: "List the images that an installation needs", DisableFlagsInUseLine: true, Args: env.NoArguments,
 		Example: e.Examples(`
@@ -48,11 +48,11 @@ func newListCommand(e *env.Env) *cobra.Command {
 				}
 				available = names
 			}
-			missing := o.UseOwnImages(version.Get(), available)
-			if _, err := fmt.Fprintln(e.Out, strings.Join(o.ImageList(), "\n")); err != nil {
+			images, missing := o.ImageSet().WithBuild(version.Get(), available)
+			if _, err := fmt.Fprintln(e.Out, strings.Join(images.List(), "\n")); err != nil {
 				return err
 			}
-			if hint := installer.ImageHint(e.Name, missing); hint != "" {
+			if hint := config.ImageHint(e.Name, missing); hint != "" {
 				e.Say("note: %s", hint)
 			}
 			return nil
@@ -63,7 +63,7 @@ func newListCommand(e *env.Env) *cobra.Command {
 }
 
 func newSaveCommand(e *env.Env) *cobra.Command {
-	o := installer.NewOptions()
+	o := config.NewOptions()
 	output, engine := "karmada-images.tar", "docker"
 	cmd := &cobra.Command{
 		Use: "save", Short: "Save the images that an installation needs as one archive", DisableFlagsInUseLine: true, Args: env.NoArguments,
@@ -92,12 +92,12 @@ func newSaveCommand(e *env.Env) *cobra.Command {
 }
 
 // wanted are the images that the flags and the configuration file choose.
-func wanted(o *installer.Options) ([]string, error) {
+func wanted(o *config.Options) ([]string, error) {
 	if err := o.Complete(); err != nil {
 		return nil, err
 	}
 	// An engine that loaded the archive of this build has all names in it.
-	return o.ImageList(), nil
+	return o.ImageSet().List(), nil
 }
 
 // save asks the engine for the images; those it lacks are named.

@@ -11,6 +11,7 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/progress"
 	"github.com/karmada-toolkit/karmada/pkg/cli/env"
 	installer "github.com/karmada-toolkit/karmada/pkg/init"
+	"github.com/karmada-toolkit/karmada/pkg/init/config"
 )
 
 const (
@@ -55,7 +56,7 @@ const (
 
 // NewCommand returns the command.
 func NewCommand(e *env.Env) *cobra.Command {
-	o := installer.NewOptions()
+	o := config.NewOptions()
 	var out output
 	var load string
 	cmd := &cobra.Command{
@@ -93,19 +94,17 @@ func (o *output) addFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.export, "export", "", "Write the objects to this directory, in the order in which they are applied, instead of to the clusters.")
 }
 
-func addPhaseFlags(fs *pflag.FlagSet, o *installer.Options) {
+func addPhaseFlags(fs *pflag.FlagSet, o *config.Options) {
 	fs.StringSliceVar(&o.Only, "only", nil, "Run only these phases; \"init phases\" lists them.")
 	fs.StringSliceVar(&o.Skip, "skip-phases", nil, "Leave these phases out; \"init phases\" lists them.")
 }
 
-func run(ctx context.Context, e *env.Env, o installer.Options, out output, load string) error {
+func run(ctx context.Context, e *env.Env, o config.Options, out output, load string) error {
 	if out.dryRun && out.export != "" {
 		return fmt.Errorf("--dry-run and --export cannot be used together: --export writes no cluster either")
 	}
-	if err := o.Complete(); err != nil {
-		return err
-	}
-	if err := o.Validate(e.Name); err != nil {
+	request, err := installer.NewRequest(e.Name, o)
+	if err != nil {
 		return err
 	}
 	host, err := env.Kubeconfig{Flag: "--kubeconfig", Path: o.Host.Kubeconfig, Context: o.Host.Context}.Load()
@@ -120,27 +119,27 @@ func run(ctx context.Context, e *env.Env, o installer.Options, out output, load 
 	d := installer.Deps{Program: e.Name, Host: host, Progress: p, Now: e.Now, Archive: archive}
 	switch {
 	case out.export != "":
-		if err := installer.Export(ctx, d, o, out.export); err != nil {
+		if err := installer.Export(ctx, d, request, out.export); err != nil {
 			return err
 		}
 		_, err := fmt.Fprintf(e.Out, "The manifests are in %s; README.txt there says how to apply them.\n", out.export)
 		return err
 	case out.dryRun:
-		return installer.Print(ctx, d, o, e.Out)
+		return installer.Print(ctx, d, request, e.Out)
 	}
-	e.Say("Installing the control plane in namespace %s", o.Namespace)
+	e.Say("Installing the control plane in namespace %s", request.Namespace)
 	if load != "" {
 		if err := loadImages(ctx, e, host.Host, archive); err != nil {
 			return err
 		}
 	}
-	return install(ctx, e, d, o)
+	return install(ctx, e, d, request, len(o.Only) > 0)
 }
 
-// install runs the phases, and prints what to do next.
-func install(ctx context.Context, e *env.Env, d installer.Deps, o installer.Options) error {
+// install runs the phases, and prints what to do next, unless only a part was to run.
+func install(ctx context.Context, e *env.Env, d installer.Deps, r *config.Request, part bool) error {
 	begun := e.Now()
-	result, err := installer.Run(ctx, d, o)
+	result, err := installer.Run(ctx, d, r)
 	if err != nil {
 		if ctx.Err() != nil {
 			e.Say("Run the command again to finish the installation.")
@@ -150,7 +149,7 @@ func install(ctx context.Context, e *env.Env, d installer.Deps, o installer.Opti
 	for _, note := range result.Notes {
 		e.Say("note: %s", note)
 	}
-	if len(o.Only) > 0 {
+	if part {
 		_, err := fmt.Fprintln(e.Out, "Done.")
 		return err
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/imagearchive"
 	"github.com/karmada-toolkit/karmada/internal/version"
 	"github.com/karmada-toolkit/karmada/pkg/cli/env"
-	installer "github.com/karmada-toolkit/karmada/pkg/init"
+	"github.com/karmada-toolkit/karmada/pkg/init/config"
 	"github.com/karmada-toolkit/karmada/pkg/local/kindcluster"
 )
 
@@ -38,7 +38,7 @@ func beside() string {
 	if err != nil {
 		return ""
 	}
-	return installer.FindArchive(executable, version.Get())
+	return config.FindArchive(executable, version.Get())
 }
 
 // loadImages puts the images of an archive into the nodes of the host, a kind

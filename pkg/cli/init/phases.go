@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/karmada-toolkit/karmada/pkg/cli/env"
-	installer "github.com/karmada-toolkit/karmada/pkg/init"
+	"github.com/karmada-toolkit/karmada/pkg/init/phases"
 )
 
 func newPhasesCommand(e *env.Env) *cobra.Command {
@@ -20,7 +20,7 @@ func newPhasesCommand(e *env.Env) *cobra.Command {
 		RunE: func(*cobra.Command, []string) error {
 			var out strings.Builder
 			fmt.Fprintf(&out, "%-24s %-72s %s\n", "NAME", "DESCRIPTION", "NEEDS")
-			for _, p := range installer.Phases() {
+			for _, p := range phases.All() {
 				fmt.Fprintf(&out, "%s\n", strings.TrimRight(fmt.Sprintf("%-24s %-72s %s", p.Name, p.Doc, strings.Join(p.Needs, ",")), " "))
 			}
 			_, err := fmt.Fprint(e.Out, out.String())

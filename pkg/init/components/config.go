@@ -24,6 +24,9 @@ const (
 	ClaimDefaults   = "pvc-defaults"
 )
 
+// Installed selects the objects with BootstrapLabel.
+func Installed() metav1.ListOptions { return metav1.ListOptions{LabelSelector: BootstrapLabel} }
+
 // EtcdNodeLabel is on the node whose disk etcd uses.
 const EtcdNodeLabel = "karmada.io/etcd"
 

@@ -40,3 +40,8 @@ type PodSettings struct {
 	Tolerations  []corev1.Toleration
 	Affinity     *corev1.Affinity
 }
+
+// OfKubernetes reports whether a workload runs a program of Kubernetes or etcd, and not one of Karmada.
+func OfKubernetes(workload string) bool {
+	return workload == Etcd || workload == APIServer || workload == KubeControllerManager
+}

@@ -55,12 +55,12 @@ func TestTracker_Wait(t *testing.T) {
 		published []string
 	}{
 		"ready after five seconds": {waits("ContainerCreating", "", 0), 5 * time.Second, "", []string{"0 of 1 pods ready", "0 of 1 pods ready"}},
-		"never ready":              {waits("ContainerCreating", "", 0), 0, "timed out after 11s", slices.Repeat([]string{"0 of 1 pods ready"}, 5)},
+		"never ready":              {waits("ContainerCreating", "", 0), 0, "timed out after 9.5s", slices.Repeat([]string{"0 of 1 pods ready"}, 4)},
 		"an image that is missing": {waits("ErrImagePull", "no", 0), 0, "0 of 1 pods ready: pod karmada-webhook-0 cannot get image image:v1: ErrImagePull: no", slices.Repeat([]string{"0 of 1 pods ready"}, 4)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				report, published, err := track(t, tc.status, tc.ready, 11*time.Second)
+				report, published, err := track(t, tc.status, tc.ready, 9500*time.Millisecond)
 				if (tc.want == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), tc.want) {
 					t.Errorf("got %v, want %q", err, tc.want)
 				}

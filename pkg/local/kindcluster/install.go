@@ -10,6 +10,7 @@ import (
 
 	"github.com/karmada-toolkit/karmada/internal/wait"
 	installer "github.com/karmada-toolkit/karmada/pkg/init"
+	"github.com/karmada-toolkit/karmada/pkg/init/config"
 	"github.com/karmada-toolkit/karmada/pkg/local/federation"
 )
 
@@ -39,7 +40,11 @@ func (r *installation) run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("reading the kubeconfig of the host: %w", err)
 	}
-	_, err = installer.Run(ctx, installer.Deps{Program: r.Program, Host: cfg, Progress: r.Progress, Now: r.Now}, options)
+	request, err := installer.NewRequest(r.Program, options)
+	if err != nil {
+		return fmt.Errorf("installing the control plane: %w", err)
+	}
+	_, err = installer.Run(ctx, installer.Deps{Program: r.Program, Host: cfg, Progress: r.Progress, Now: r.Now}, request)
 	if err != nil {
 		return fmt.Errorf("installing the control plane: %w", err)
 	}
@@ -61,8 +66,8 @@ func (r *installation) loadImage(ctx context.Context, hosts []nodes.Node) (strin
 }
 
 // options are the options of the control plane of a federation on this machine.
-func (r *installation) options(ctx context.Context, hosts []nodes.Node, image string) (installer.Options, error) {
-	o := installer.NewOptions()
+func (r *installation) options(ctx context.Context, hosts []nodes.Node, image string) (config.Options, error) {
+	o := config.NewOptions()
 	o.SetKarmadaImage(image)
 	present, err := imagesOf(ctx, hosts[0])
 	if err != nil {

@@ -1,0 +1,276 @@
+// Package credentials makes the certificates and kubeconfigs of a control plane, and keeps them in local files.
+package credentials
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/hex"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"slices"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/karmada-toolkit/karmada/internal/pki"
+	"github.com/karmada-toolkit/karmada/pkg/apis/names"
+	"github.com/karmada-toolkit/karmada/pkg/init/components"
+	"github.com/karmada-toolkit/karmada/pkg/init/config"
+	"github.com/karmada-toolkit/karmada/pkg/init/hostcluster"
+)
+
+// KubeconfigName is the file name of the administrator's kubeconfig.
+const KubeconfigName = "karmada-apiserver.config"
+
+// Names in the administrator's kubeconfig.
+const (
+	adminContext = "karmada-apiserver"
+	adminUser    = "karmada-admin"
+)
+
+// masters is the group that may do anything.
+const masters = "system:masters"
+
+// Credentials are the certificates of a control plane and the kubeconfigs made of them.
+type Credentials struct {
+	// Data are the files NAME.crt and NAME.key.
+	Data map[string][]byte
+	// Made are the names of files that were not there before or are new.
+	Made []string
+	// Admin is the kubeconfig of the administrator, with the server as it is seen from outside.
+	Admin []byte
+	// Internal are the kubeconfigs of the components.
+	Internal map[string][]byte
+
+	ca pki.Pair
+}
+
+// authority names a certificate authority and what it signs.
+type authority struct {
+	name, commonName string
+	leaves           []leaf
+}
+
+type leaf struct {
+	name string
+	pki.LeafConfig
+}
+
+// Make completes what there is, which it does not change, to all
+// certificates of a control plane. What is there is kept, unless it is about to
+// expire or lacks a name.
+func Make(r *config.Request, have map[string][]byte, a hostcluster.Addresses, now func() time.Time) (*Credentials, error) {
+	c := &Credentials{Data: maps.Clone(have), Internal: map[string][]byte{}}
+	if c.Data == nil {
+		c.Data = map[string][]byte{}
+	}
+	if err := takeFiles(r, c.Data); err != nil {
+		return nil, err
+	}
+	store := pki.Store{Storage: present(c.Data), Now: now}
+	pairs := map[string]pki.Pair{}
+	algorithm := r.Certificates.Algorithm
+	for _, signer := range authorities(r, a) {
+		ca, err := store.CA(signer.name, pki.CAConfig{CommonName: signer.commonName, Algorithm: algorithm})
+		if err != nil {
+			return nil, fmt.Errorf("certificate generation failed. %w", err)
+		}
+		pairs[signer.name] = ca
+		for _, l := range signer.leaves {
+			l.Algorithm, l.Validity = algorithm, r.Certificates.Validity
+			if pairs[l.name], err = store.Leaf(l.name, l.LeafConfig, ca); err != nil {
+				return nil, fmt.Errorf("certificate generation failed. %w", err)
+			}
+		}
+	}
+	if _, err := store.Key(components.ServiceAccountKey, algorithm); err != nil {
+		return nil, fmt.Errorf("certificate generation failed. %w", err)
+	}
+	if r.Etcd.External != nil {
+		fillExternal(c.Data)
+	}
+	for name, content := range c.Data {
+		if !bytes.Equal(have[name], content) {
+			c.Made = append(c.Made, name)
+		}
+	}
+	slices.Sort(c.Made)
+	c.ca = pairs["ca"]
+	return c, c.makeKubeconfigs(r, pairs, a)
+}
+
+// present is a Storage in which empty entries do not exist.
+type present map[string][]byte
+
+func (p present) Read(name string) ([]byte, error) {
+	if len(p[name]) == 0 {
+		return nil, fs.ErrNotExist
+	}
+	return p[name], nil
+}
+
+func (p present) Write(name string, data []byte, _ bool) error {
+	p[name] = data
+	return nil
+}
+
+// takeFiles puts the authority and the client certificate for etcd that the user
+// has into data.
+func takeFiles(r *config.Request, data map[string][]byte) error {
+	c := &r.Certificates
+	if c.CACertFile != "" {
+		given, err := readPair("ca-cert-file", c.CACertFile, "ca-key-file", c.CAKeyFile)
+		if err != nil {
+			return err
+		}
+		if old := data["ca.crt"]; len(old) > 0 && !bytes.Equal(old, given.CertPEM()) {
+			return fmt.Errorf("the control plane has another authority than ca-cert-file %q: an authority cannot be exchanged; run deinit first, or leave the flag out", c.CACertFile)
+		}
+		if data["ca.key"], err = given.KeyPEM(); err != nil {
+			return err
+		}
+		data["ca.crt"] = given.CertPEM()
+	}
+	x := r.Etcd.External
+	if x == nil {
+		return nil
+	}
+	for name, path := range map[string]string{"etcd-ca.crt": x.CAFile, "etcd-client.crt": x.CertFile, "etcd-client.key": x.KeyFile} {
+		content, err := os.ReadFile(path)
+		if err != nil {
+			return fmt.Errorf("read external etcd certificate failed, %s. %w", name, err)
+		}
+		data[name] = content
+	}
+	return nil
+}
+
+func readPair(certFlag, certPath, keyFlag, keyPath string) (pki.Pair, error) {
+	certPEM, err := os.ReadFile(certPath)
+	if err != nil {
+		return pki.Pair{}, fmt.Errorf("certificate generation failed. reading %s: %w", certFlag, err)
+	}
+	keyPEM, err := os.ReadFile(keyPath)
+	if err != nil {
+		return pki.Pair{}, fmt.Errorf("certificate generation failed. reading %s: %w", keyFlag, err)
+	}
+	pair, err := pki.ParsePair(certPEM, keyPEM)
+	if err == nil && !pair.Cert.IsCA {
+		err = fmt.Errorf("the certificate is not an authority's")
+	}
+	if err != nil {
+		return pki.Pair{}, fmt.Errorf("certificate generation failed. %s %q and %s %q: %w", certFlag, certPath, keyFlag, keyPath, err)
+	}
+	return pair, nil
+}
+
+// fillExternal leaves the keys that an external etcd does not need empty.
+func fillExternal(data map[string][]byte) {
+	for _, name := range []string{"etcd-ca.key", "etcd-server.crt", "etcd-server.key"} {
+		data[name] = []byte{}
+	}
+}
+
+// authorities are the certificates of a control plane.
+func authorities(r *config.Request, a hostcluster.Addresses) []authority {
+	all := serverNames(r, a)
+	client := []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
+	server := []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
+	out := []authority{
+		{"ca", "karmada", []leaf{
+			{components.Admin, pki.LeafConfig{CommonName: "system:admin", Organization: []string{masters}, Usages: client}},
+			// Addons of other tools serve and identify themselves to estimators with this
+			// one. It has no rights in the control plane.
+			{"karmada", pki.LeafConfig{CommonName: names.ComponentUser("addons"), Hosts: all}},
+			{"apiserver", pki.LeafConfig{CommonName: "karmada-apiserver", Hosts: all}},
+			{components.AggregatedAPIServer, pki.LeafConfig{CommonName: components.AggregatedAPIServer, Hosts: serviceNames(r, components.AggregatedAPIServer), Usages: server}},
+			{components.Webhook, pki.LeafConfig{CommonName: components.Webhook, Hosts: serviceNames(r, components.Webhook), Usages: server}},
+			{components.WebhookClient, pki.LeafConfig{CommonName: names.WebhookClientUser, Usages: client}},
+			{components.EstimatorClient, pki.LeafConfig{CommonName: "karmada-scheduler-estimator-client", Usages: client}},
+		}},
+		{"front-proxy-ca", "front-proxy-ca", []leaf{{"front-proxy-client", pki.LeafConfig{CommonName: "front-proxy-client", Usages: client}}}},
+	}
+	for _, name := range components.KubeconfigUsers() {
+		out[0].leaves = append(out[0].leaves, leaf{name + "-client", pki.LeafConfig{CommonName: components.UserOf(name), Usages: client}})
+	}
+	if r.Etcd.External == nil {
+		loopback := []string{"localhost", "127.0.0.1"}
+		if a.IPv6 {
+			loopback = append(loopback, "::1")
+		}
+		out = append(out, authority{"etcd-ca", "etcd-ca", []leaf{
+			{"etcd-server", pki.LeafConfig{CommonName: "karmada-etcd-server", Hosts: slices.Concat(loopback, components.EtcdHosts(r.Namespace, r.Domain, r.Etcd.Replicas))}},
+			{"etcd-client", pki.LeafConfig{CommonName: "karmada-etcd-client", Usages: client}},
+		}})
+	}
+	return out
+}
+
+// serverNames are the names and addresses of the API server, and, for tools that
+// use its certificate for the other servers, theirs.
+func serverNames(r *config.Request, a hostcluster.Addresses) []string {
+	hosts := []string{
+		"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc",
+		components.APIServer, components.Webhook, components.AggregatedAPIServer,
+		"*." + r.Namespace + ".svc." + r.Domain, "*." + r.Namespace + ".svc",
+	}
+	for _, service := range []string{components.APIServer, components.Webhook, components.AggregatedAPIServer} {
+		hosts = append(hosts, service+"."+r.Namespace+".svc."+r.Domain)
+	}
+	hosts = append(hosts, components.Webhook+"."+r.Namespace+".svc")
+	hosts = append(hosts, r.Certificates.ExternalDNS...)
+	hosts = append(hosts, r.Certificates.ExternalIPs...)
+	hosts = append(hosts, "127.0.0.1")
+	if a.IPv6 {
+		hosts = append(hosts, "::1")
+	}
+	return append(hosts, a.IPs...)
+}
+
+// serviceNames are the names of a Service of the control plane.
+func serviceNames(r *config.Request, service string) []string {
+	svc := service + "." + r.Namespace + ".svc"
+	return []string{"localhost", service, service + "." + r.Namespace, svc, svc + "." + r.Domain}
+}
+
+func (c *Credentials) makeKubeconfigs(r *config.Request, pairs map[string]pki.Pair, a hostcluster.Addresses) error {
+	ca := c.Data["ca.crt"]
+	admin, err := pki.NewKubeconfig(pki.KubeconfigEntry{Context: adminContext, User: adminUser, Server: a.Server, CA: ca, Client: pairs[components.Admin]})
+	if err != nil {
+		return fmt.Errorf("create karmada kubeconfig failed. %w", err)
+	}
+	if c.Admin, err = clientcmd.Write(*admin); err != nil {
+		return fmt.Errorf("create karmada kubeconfig failed. %w", err)
+	}
+	internal := (&components.Config{Namespace: r.Namespace, Domain: r.Domain}).InternalServer()
+	for _, name := range components.KubeconfigUsers() {
+		cfg, err := pki.NewKubeconfig(pki.KubeconfigEntry{Context: adminUser, Server: internal, CA: ca, Client: pairs[name+"-client"]})
+		if err != nil {
+			return fmt.Errorf("create karmada kubeconfig failed. %w", err)
+		}
+		if c.Internal[name], err = clientcmd.Write(*cfg); err != nil {
+			return fmt.Errorf("create karmada kubeconfig failed. %w", err)
+		}
+	}
+	return nil
+}
+
+// RESTConfig reaches the control plane as its administrator.
+func (c *Credentials) RESTConfig() (*rest.Config, error) {
+	cfg, err := clientcmd.RESTConfigFromKubeConfig(c.Admin)
+	if err != nil {
+		return nil, fmt.Errorf("create karmada kubeconfig failed. %w", err)
+	}
+	cfg.QPS, cfg.Burst = -1, 0
+	return cfg, nil
+}
+
+// CAHash is how a cluster that registers recognises the authority of the control plane.
+func (c *Credentials) CAHash() string {
+	sum := sha256.Sum256(c.ca.Cert.RawSubjectPublicKeyInfo)
+	return "sha256:" + hex.EncodeToString(sum[:])
+}

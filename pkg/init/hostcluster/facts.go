@@ -1,0 +1,373 @@
+// Package hostcluster reads what an installation needs to know of its host cluster.
+package hostcluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiversion "k8s.io/apimachinery/pkg/version"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/karmada-toolkit/karmada/internal/wait"
+	"github.com/karmada-toolkit/karmada/pkg/init/components"
+	"github.com/karmada-toolkit/karmada/pkg/init/config"
+)
+
+// reachTimeout is how long the host cluster may take to answer.
+const reachTimeout = 10 * time.Second
+
+const (
+	// nodeTimeout is how long the first node may take to be ready.
+	nodeTimeout = 30 * time.Second
+	// nodeInterval is the time between two lists of the nodes.
+	nodeInterval = 500 * time.Millisecond
+)
+
+// Facts are what an installation needs to know of the host cluster. What could not be read is empty.
+type Facts struct {
+	Version *apiversion.Info
+	// ID is the UID of the namespace kube-system.
+	ID string
+	// IPv6 reports whether pods have IPv6 addresses first.
+	IPv6  bool
+	Nodes []corev1.Node
+	// NodesErr is why the nodes could not be listed.
+	NodesErr error
+	Services []corev1.Service
+	// Namespace of the control plane, or nil.
+	Namespace *corev1.Namespace
+	// Certificates of the installation in the namespace.
+	Certificates map[string][]byte
+	// Etcd of the installation in the namespace, or nil.
+	Etcd *appsv1.StatefulSet
+}
+
+// Gather reads the facts for a control plane in a namespace. Only a host that does not answer is an error.
+func Gather(ctx context.Context, host kubernetes.Interface, namespace string) (*Facts, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, reachTimeout, fmt.Errorf("no answer after %s", reachTimeout))
+	defer cancel()
+	f := &Facts{}
+	var err error
+	if f.Version, err = serverVersion(ctx, host); err != nil {
+		return nil, fmt.Errorf("the host cluster cannot be reached: %w; choose another with --kubeconfig and --context", err)
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error {
+		ns, err := host.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
+		if err == nil {
+			f.ID = string(ns.UID)
+		}
+		return ConnectionError(err)
+	})
+	g.Go(func() error { return ConnectionError(f.readNamespace(ctx, host, namespace)) })
+	g.Go(func() error {
+		list, err := host.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+		if f.NodesErr = err; err == nil {
+			f.Nodes = list.Items
+		}
+		return ConnectionError(err)
+	})
+	g.Go(func() error {
+		list, err := host.CoreV1().Services(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
+		if err == nil {
+			f.Services = list.Items
+		}
+		return ConnectionError(err)
+	})
+	if err := g.Wait(); err != nil {
+		return nil, fmt.Errorf("reading the host cluster: %w", errors.Join(err, context.Cause(ctx)))
+	}
+	f.IPv6 = onlyIPv6(f)
+	return f, nil
+}
+
+// serverVersion asks a server which version it is, for as long as ctx lasts.
+func serverVersion(ctx context.Context, host kubernetes.Interface) (*apiversion.Info, error) {
+	type answer struct {
+		version *apiversion.Info
+		err     error
+	}
+	got := make(chan answer, 1)
+	go func() { // the call takes no context
+		v, err := host.Discovery().ServerVersion()
+		got <- answer{v, err}
+	}()
+	select {
+	case a := <-got:
+		return a.version, a.err
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// ConnectionError returns err unless it is an answer of the server: what is not allowed or does not exist is reported
+// where it is needed.
+func ConnectionError(err error) error {
+	var status apierrors.APIStatus
+	if errors.As(err, &status) {
+		return nil
+	}
+	return err
+}
+
+func (f *Facts) readNamespace(ctx context.Context, host kubernetes.Interface, name string) error {
+	ns, err := host.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	f.Namespace = ns
+	secret, err := host.CoreV1().Secrets(name).Get(ctx, components.CertSecret, metav1.GetOptions{})
+	if err == nil {
+		f.Certificates = secret.Data
+	}
+	if err := ConnectionError(err); err != nil {
+		return err
+	}
+	etcd, err := host.AppsV1().StatefulSets(name).Get(ctx, components.Etcd, metav1.GetOptions{})
+	if err == nil {
+		f.Etcd = etcd
+	}
+	return err
+}
+
+// onlyIPv6 reports whether Services, and so pods, have IPv6 addresses first.
+func onlyIPv6(f *Facts) bool {
+	for _, s := range f.Services {
+		if s.Namespace == metav1.NamespaceDefault && s.Name == "kubernetes" {
+			ip := net.ParseIP(s.Spec.ClusterIP)
+			return ip != nil && ip.To4() == nil
+		}
+	}
+	return false
+}
+
+// Addresses are those of the API server of a control plane.
+type Addresses struct {
+	// IPs are its IP addresses.
+	IPs []string
+	// Server is its URL for the administrator.
+	Server string
+	IPv6   bool
+}
+
+// Addresses returns the addresses of the API server: the one that was given, or those
+// of the nodes that hold a control plane, or of the first three.
+func (f *Facts) Addresses(server config.APIServer) (Addresses, error) {
+	out := Addresses{IPv6: f.IPv6}
+	if a := server.AdvertiseAddress; a != "" {
+		// The nodes' addresses lead there as well.
+		out.IPs = append([]string{a}, nodeAddresses(servingNodes(f.Nodes))...)
+		out.Server = serverURL(a, server.NodePort)
+		return out, nil
+	}
+	if f.NodesErr != nil {
+		return out, fmt.Errorf("the nodes of the host cluster cannot be listed (%w): give the address of the API server with --karmada-apiserver-advertise-address", f.NodesErr)
+	}
+	if out.IPs = nodeAddresses(servingNodes(f.Nodes)); len(out.IPs) == 0 {
+		return out, errors.New("karmada apiserver ip is empty: no node of the host cluster has an IP address; give one with --karmada-apiserver-advertise-address")
+	}
+	first := out.IPs[0]
+	for _, a := range out.IPs { // the family of the pods first
+		if (strings.Contains(a, ":")) == f.IPv6 {
+			first = a
+			break
+		}
+	}
+	out.Server = serverURL(first, server.NodePort)
+	return out, nil
+}
+
+// serverURL is the URL of an API server at an address.
+func serverURL(address string, port int32) string {
+	return "https://" + net.JoinHostPort(address, fmt.Sprint(port))
+}
+
+// Images returns the names of the images that the nodes report.
+func (f *Facts) Images() []string {
+	var out []string
+	for i := range f.Nodes {
+		for _, image := range f.Nodes[i].Status.Images {
+			out = append(out, image.Names...)
+		}
+	}
+	return out
+}
+
+// servingNodes are those whose addresses are published.
+func servingNodes(nodes []corev1.Node) []corev1.Node {
+	for _, label := range []string{"node-role.kubernetes.io/master", "node-role.kubernetes.io/control-plane"} {
+		var out []corev1.Node
+		for _, n := range nodes {
+			if _, ok := n.Labels[label]; ok {
+				out = append(out, n)
+			}
+		}
+		if len(out) > 0 {
+			return out
+		}
+	}
+	return nodes[:min(3, len(nodes))]
+}
+
+// nodeAddresses returns the IP addresses of nodes: of each node the internal ones,
+// or the external ones if there are no others.
+func nodeAddresses(nodes []corev1.Node) []string {
+	var out []string
+	for _, n := range nodes {
+		for _, kind := range []corev1.NodeAddressType{corev1.NodeInternalIP, corev1.NodeExternalIP} {
+			before := len(out)
+			for _, a := range n.Status.Addresses {
+				if a.Type == kind && net.ParseIP(a.Address) != nil && !slices.Contains(out, a.Address) {
+					out = append(out, a.Address)
+				}
+			}
+			if len(out) > before {
+				break
+			}
+		}
+	}
+	return out
+}
+
+// EtcdNode returns the node whose disk etcd uses: the one that is labelled
+// already, or the first healthy one, those without taints first. It is empty when
+// the user chose by labels.
+func (f *Facts) EtcdNode(e *config.Etcd) (name string, labelled bool, err error) {
+	if f.NodesErr != nil {
+		return "", false, fmt.Errorf("the nodes of the host cluster cannot be listed: %w", f.NodesErr)
+	}
+	if len(e.NodeSelector) > 0 {
+		return "", true, f.matchNodes(e.NodeSelector)
+	}
+	for _, n := range f.Nodes {
+		if _, ok := n.Labels[components.EtcdNodeLabel]; ok {
+			return n.Name, true, nil
+		}
+	}
+	for _, tainted := range []bool{false, true} {
+		for _, n := range f.Nodes {
+			if (len(n.Spec.Taints) > 0) == tainted && healthy(&n) && tolerated(n.Spec.Taints, e.Tolerations) {
+				return n.Name, false, nil
+			}
+		}
+	}
+	return "", false, errors.New("failed to find a healthy node for karmada-etcd: name one with --etcd-node-selector-labels, or use --etcd-storage-mode=emptyDir or PVC")
+}
+
+// starting says of a node that is about to be one for pods.
+func starting(n *corev1.Node) bool {
+	for _, taint := range n.Spec.Taints {
+		if taint.Key == corev1.TaintNodeNotReady {
+			return true
+		}
+	}
+	for _, c := range n.Status.Conditions {
+		if c.Type == corev1.NodeReady {
+			return c.Status != corev1.ConditionTrue
+		}
+	}
+	return true
+}
+
+// NodeExpected reports whether etcd needs a node and there is none, but may be one soon: a
+// cluster that was just made has nodes that are starting, or none yet.
+func (f *Facts) NodeExpected(e *config.Etcd) bool {
+	if !e.OnNode() || f.NodesErr != nil {
+		return false
+	}
+	if _, _, err := f.EtcdNode(e); err == nil {
+		return false
+	}
+	return len(f.Nodes) == 0 || slices.ContainsFunc(f.Nodes, func(n corev1.Node) bool { return starting(&n) })
+}
+
+// AwaitNode waits for a node that etcd can use, if there may be one soon. That there
+// is none in the end is a finding of the checks.
+func (f *Facts) AwaitNode(ctx context.Context, host kubernetes.Interface, e *config.Etcd) error {
+	if !f.NodeExpected(e) {
+		return nil
+	}
+	err := wait.Until(ctx, wait.Options{Interval: nodeInterval, Timeout: nodeTimeout}, func(ctx context.Context) error {
+		list, err := host.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+		switch {
+		case ConnectionError(err) != nil:
+			return wait.Terminal(err)
+		case err != nil:
+			return nil //nolint:nilerr // a finding of the checks
+		}
+		if f.Nodes = list.Items; f.NodeExpected(e) {
+			return errors.New("no node is ready")
+		}
+		return nil
+	})
+	if errors.Is(err, wait.ErrTimeout) {
+		return nil
+	}
+	return err
+}
+
+// matchNodes checks that there is a node with all the labels.
+func (f *Facts) matchNodes(wanted map[string]string) error {
+	for key, value := range wanted {
+		if !slices.ContainsFunc(f.Nodes, func(n corev1.Node) bool { v, ok := n.Labels[key]; return ok && v == value }) {
+			return fmt.Errorf("no node found by label %s=%s: label a node, or change --etcd-node-selector-labels", key, value)
+		}
+	}
+	if !slices.ContainsFunc(f.Nodes, func(n corev1.Node) bool {
+		for key, value := range wanted {
+			if v, ok := n.Labels[key]; !ok || v != value {
+				return false
+			}
+		}
+		return true
+	}) {
+		return fmt.Errorf("no node has all the labels %s: label a node, or change --etcd-node-selector-labels", config.FormatLabels(wanted))
+	}
+	return nil
+}
+
+// healthy says whether a node is ready and under no pressure.
+func healthy(n *corev1.Node) bool {
+	ready := false
+	for _, c := range n.Status.Conditions {
+		switch c.Type {
+		case corev1.NodeReady:
+			ready = c.Status == corev1.ConditionTrue
+		case corev1.NodeMemoryPressure, corev1.NodeDiskPressure, corev1.NodePIDPressure, corev1.NodeNetworkUnavailable:
+			if c.Status == corev1.ConditionTrue {
+				return false
+			}
+		}
+	}
+	return ready && !n.Spec.Unschedulable
+}
+
+func tolerated(taints []corev1.Taint, more []corev1.Toleration) bool {
+	tolerations := append(components.DefaultTolerations(), more...)
+	for _, taint := range taints {
+		if taint.Effect == corev1.TaintEffectPreferNoSchedule {
+			continue
+		}
+		if !slices.ContainsFunc(tolerations, func(t corev1.Toleration) bool { return tolerates(t, taint) }) {
+			return false
+		}
+	}
+	return true
+}
+
+func tolerates(t corev1.Toleration, taint corev1.Taint) bool {
+	if t.Effect != "" && t.Effect != taint.Effect || t.Key != "" && t.Key != taint.Key {
+		return false
+	}
+	return t.Operator == corev1.TolerationOpExists || t.Value == taint.Value
+}

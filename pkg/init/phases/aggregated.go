@@ -1,0 +1,73 @@
+package phases
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/karmada-toolkit/karmada/pkg/init/components"
+)
+
+// Aggregated is the phase that installs the aggregated API server, AggregatedAPI the one that registers its API.
+const (
+	Aggregated    = "aggregated"
+	AggregatedAPI = "aggregated-api"
+)
+
+func aggregated() Phase {
+	return Phase{
+		Name: Aggregated, Doc: "Install the aggregated API server", Needs: afterEtcd(),
+		host: aggregatedObjects, run: deploy(components.AggregatedAPIServer),
+	}
+}
+
+func aggregatedObjects(in *Inputs) ([]client.Object, error) {
+	return []client.Object{components.AggregatedHostService(in.Config), components.AggregatedDeployment(in.Config)}, nil
+}
+
+func aggregatedAPI() Phase {
+	return Phase{
+		Name: AggregatedAPI, Doc: "Register the aggregated API and wait until it is served", Needs: []string{APIServer, Aggregated},
+		controlPlane: aggregatedAPIObjects, run: runAggregatedAPI,
+	}
+}
+
+func aggregatedAPIObjects(in *Inputs) ([]client.Object, error) {
+	host := fmt.Sprintf("%s.%s.svc", components.AggregatedService, in.Namespace)
+	return append(components.SystemNamespaces(in.Namespace), components.AggregatedAPI(in.Namespace, host, 443, in.CABundle())...), nil
+}
+
+// runAggregatedAPI registers the aggregated API and waits until it is served.
+func runAggregatedAPI(ctx context.Context, s *State, p Phase) error {
+	result, err := s.applyControlPlane(ctx, p)
+	if err != nil {
+		return err
+	}
+	cp, err := s.ControlPlane()
+	if err != nil {
+		return err
+	}
+	err = s.wait(ctx, s.Request.Timeout, p.Name, "the aggregated API to be available", func(ctx context.Context) error {
+		service := &apiregistrationv1.APIService{}
+		if err := cp.Get(ctx, client.ObjectKey{Name: "v1alpha1.cluster.karmada.io"}, service); err != nil {
+			return err
+		}
+		for _, c := range service.Status.Conditions {
+			if c.Type == apiregistrationv1.Available {
+				if c.Status == apiregistrationv1.ConditionTrue {
+					return nil
+				}
+				return fmt.Errorf("%s: %s", c.Reason, c.Message)
+			}
+		}
+		return errors.New("the API server has not checked it yet")
+	})
+	if err != nil {
+		return fmt.Errorf("APIService v1alpha1.cluster.karmada.io is not available: %w", err)
+	}
+	s.Progress.Done(p.Name, "available, "+result)
+	return nil
+}

@@ -1,0 +1,93 @@
+package phases
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	bootstrapapi "k8s.io/cluster-bootstrap/token/api"
+	bootstraputil "k8s.io/cluster-bootstrap/token/util"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/karmada-toolkit/karmada/pkg/apis/names"
+	"github.com/karmada-toolkit/karmada/pkg/member/registration"
+)
+
+// BootstrapToken is the phase that lets clusters register.
+const BootstrapToken = "bootstrap-token"
+
+const (
+	// tokenTTL is how long the token of the next commands is good.
+	tokenTTL = 24 * time.Hour
+	// tokenDescription marks it.
+	tokenDescription = "The token that was shown at the end of init."
+)
+
+func bootstrapToken() Phase {
+	return Phase{
+		Name: BootstrapToken, Doc: "Let clusters register in Pull mode", Needs: []string{APIServer},
+		controlPlane: registrationObjects, run: runBootstrapToken,
+	}
+}
+
+func registrationObjects(in *Inputs) ([]client.Object, error) {
+	return registration.Bootstrap(in.Server, in.CABundle())
+}
+
+// runBootstrapToken writes what registration needs, and a token if one is wanted.
+func runBootstrapToken(ctx context.Context, s *State, p Phase) error {
+	result, err := s.applyControlPlane(ctx, p)
+	if err != nil {
+		return err
+	}
+	if s.Request.OfferToken {
+		token, err := offerToken(ctx, s)
+		if err != nil {
+			return err
+		}
+		s.Outcome.setToken(token)
+	}
+	s.Progress.Done(p.Name, result)
+	return nil
+}
+
+// offerToken returns a token that was not used yet and is good for a while, or
+// makes one.
+func offerToken(ctx context.Context, s *State) (string, error) {
+	cp, err := s.ControlPlane()
+	if err != nil {
+		return "", err
+	}
+	secrets := &corev1.SecretList{}
+	if err := cp.List(ctx, secrets, client.InNamespace(metav1.NamespaceSystem)); err != nil {
+		return "", fmt.Errorf("looking for a token: %w", err)
+	}
+	for i := range secrets.Items {
+		secret := &secrets.Items[i]
+		t, err := registration.TokenOf(secret)
+		if err != nil || t.Description != tokenDescription || secret.Annotations[registration.TokenClusterAnnotation] != "" {
+			continue
+		}
+		if t.Expires.After(s.Now().Add(time.Hour)) {
+			return t.String(), nil
+		}
+	}
+	text, err := bootstraputil.GenerateBootstrapToken()
+	if err != nil {
+		return "", fmt.Errorf("making a token: %w", err)
+	}
+	id, secret, err := registration.ParseToken(text)
+	if err != nil {
+		return "", fmt.Errorf("making a token: %w", err)
+	}
+	object := registration.TokenSecret(registration.Token{
+		ID: id, Secret: secret, Expires: s.Now().Add(tokenTTL), Description: tokenDescription,
+		Usages: bootstrapapi.KnownTokenUsages, Groups: []string{names.BootstrapGroup},
+	})
+	if err := cp.Create(ctx, object); err != nil {
+		return "", fmt.Errorf("making a token: %w", err)
+	}
+	return text, nil
+}

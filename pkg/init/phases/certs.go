@@ -1,0 +1,45 @@
+package phases
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/karmada-toolkit/karmada/pkg/init/credentials"
+)
+
+// Certificates is the phase that makes the certificates that are missing.
+const Certificates = "certs"
+
+func certificates() Phase {
+	return Phase{
+		Name: Certificates, Doc: "Load or create the certificates and the kubeconfigs of the components", Needs: []string{Preflight},
+		run: runCertificates,
+	}
+}
+
+// runCertificates makes what is missing and keeps it in local files.
+func runCertificates(_ context.Context, s *State, _ Phase) error {
+	files, self := credentials.Files(s.Request.Directory), s.Owner()
+	if !files.OwnedBy(self, s.Facts.Certificates) {
+		moved, err := files.SetAside(s.Now())
+		if err != nil {
+			return err
+		}
+		s.Outcome.Note("the files of another control plane, which does not answer any more, were moved to %s", moved)
+	}
+	creds, err := s.Credentials()
+	if err != nil {
+		return err
+	}
+	changed, err := files.WriteCertificates(self, creds)
+	if err != nil {
+		return err
+	}
+	s.Outcome.wroteFiles(changed)
+	result := "kept"
+	if n := len(creds.Made); n > 0 {
+		result = fmt.Sprintf("%d files made, in %s", n, files.PKI)
+	}
+	s.Progress.Done(Certificates, result)
+	return nil
+}

@@ -1,0 +1,109 @@
+package phases
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	ssa "github.com/karmada-toolkit/karmada/internal/apply"
+	"github.com/karmada-toolkit/karmada/internal/progress"
+)
+
+func TestPhases_ComeAfterThoseTheyNeed(t *testing.T) {
+	seen := map[string]bool{}
+	for _, p := range All() {
+		for _, need := range p.Needs {
+			if !seen[need] {
+				t.Errorf("%s needs %s, which does not come before it", p.Name, need)
+			}
+		}
+		if seen[p.Name] || p.Doc == "" || p.run == nil {
+			t.Errorf("%s is there twice or incomplete", p.Name)
+		}
+		seen[p.Name] = true
+	}
+	for phase, needs := range map[string]string{
+		CRDs: APIServer, AggregatedAPI: Aggregated, Etcd: Namespace, Namespace: Certificates, Certificates: Preflight,
+	} {
+		all := All()
+		i := slices.IndexFunc(all, func(p Phase) bool { return p.Name == phase })
+		if !slices.Contains(all[i].Needs, needs) {
+			t.Errorf("%s does not need %s", phase, needs)
+		}
+	}
+}
+
+func TestNeeds_OfPhasesThatAreLeftOutArePassedOn(t *testing.T) {
+	running := map[string]chan struct{}{Certificates: nil, CRDs: nil}
+	i := slices.IndexFunc(All(), func(p Phase) bool { return p.Name == CRDs })
+	if diff := cmp.Diff([]string{Certificates}, needs(All()[i], running)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// recorder notes the order of phases.
+type recorder struct {
+	mu    sync.Mutex
+	order []string
+}
+
+func (r *recorder) phase(name string, err error, needs ...string) Phase {
+	return Phase{Name: name, Needs: needs, run: func(context.Context, *State, Phase) error {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.order = append(r.order, name)
+		return err
+	}}
+}
+
+func TestRunPhases_OrderAndFailure(t *testing.T) {
+	s := &State{Progress: progress.NewReminder(progress.Discard{}, time.Now)}
+	var r recorder
+	err := Run(t.Context(), s, []Phase{
+		r.phase(Certificates, nil, Preflight), r.phase(Preflight, nil), r.phase(Namespace, errors.New("no"), Certificates), r.phase(Etcd, nil, Namespace),
+	})
+	if err == nil || err.Error() != "namespace: no" {
+		t.Errorf("got %v", err)
+	}
+	if got := strings.Join(r.order, " "); got != "preflight certs namespace" {
+		t.Errorf("they ran in the order %s", got)
+	}
+}
+
+func TestTransient(t *testing.T) {
+	busy := fmt.Errorf("applying x: %w", apierrors.NewServerTimeout(schema.GroupResource{Resource: "x"}, "get", 1))
+	etcd := errors.New("applying y: etcdserver: request timed out")
+	refused := apierrors.NewForbidden(schema.GroupResource{Resource: "x"}, "y", errors.New("no"))
+	for name, tc := range map[string]struct {
+		err  error
+		want bool
+	}{
+		"a busy server":  {busy, true},
+		"etcd":           {etcd, true},
+		"both":           {errors.Join(busy, etcd), true},
+		"a refusal":      {refused, false},
+		"also a refusal": {errors.Join(busy, refused), false},
+	} {
+		if got := transient(tc.err); got != tc.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
+func TestMerge_KeepsWhatTheFirstAttemptDid(t *testing.T) {
+	first := ssa.ChangeSet{{Name: "a", Action: ssa.Created}, {Name: "b"}, {Name: "c", Action: ssa.Unchanged}}
+	second := ssa.ChangeSet{{Name: "a", Action: ssa.Unchanged}, {Name: "b", Action: ssa.Created}, {Name: "c", Action: ssa.Unchanged}}
+	want := ssa.ChangeSet{{Name: "a", Action: ssa.Created}, {Name: "b", Action: ssa.Created}, {Name: "c", Action: ssa.Unchanged}}
+	if diff := cmp.Diff(want, merge(first, second)); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -1,0 +1,209 @@
+package phases
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/client-go/kubernetes"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/karmada-toolkit/karmada/internal/kube"
+	"github.com/karmada-toolkit/karmada/internal/progress"
+	"github.com/karmada-toolkit/karmada/internal/wait"
+	"github.com/karmada-toolkit/karmada/pkg/init/config"
+	"github.com/karmada-toolkit/karmada/pkg/init/credentials"
+	"github.com/karmada-toolkit/karmada/pkg/init/hostcluster"
+	"github.com/karmada-toolkit/karmada/pkg/init/rollout"
+)
+
+// State is one run of an installation, as its phases see it.
+type State struct {
+	Request *config.Request
+	// Host and HostAPI are clients of the host cluster.
+	Host      client.Client
+	HostAPI   kubernetes.Interface
+	Facts     *hostcluster.Facts
+	Addresses hostcluster.Addresses
+	// CRDs are the APIs of the federation; nil means those that are built in.
+	CRDs     []*apiextensionsv1.CustomResourceDefinition
+	Tracker  *rollout.Tracker
+	Progress *progress.Reminder
+	Now      func() time.Time
+	Outcome  *Outcome
+
+	mu           sync.Mutex
+	credentials  *credentials.Credentials
+	controlPlane client.Client
+}
+
+// Owner identifies the installation.
+func (s *State) Owner() credentials.Owner { return credentials.OwnerOf(s.Facts, s.Request.Namespace) }
+
+// Credentials loads or creates the certificates, once. Those of the installation in the host cluster precede those of
+// the local files.
+func (s *State) Credentials() (*credentials.Credentials, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.credentials != nil {
+		return s.credentials, nil
+	}
+	have := s.Facts.Certificates
+	if len(have) == 0 {
+		files := credentials.Files(s.Request.Directory)
+		if who, ok := files.Owner(); ok && who == s.Owner() {
+			var err error
+			if have, err = files.Certificates(); err != nil {
+				return nil, err
+			}
+		}
+	}
+	creds, err := credentials.Make(s.Request, have, s.Addresses, s.Now)
+	if err != nil {
+		return nil, err
+	}
+	s.credentials = creds
+	return creds, nil
+}
+
+// CAHash returns how a cluster that registers recognises the authority of the control plane; empty unless a phase used
+// the certificates.
+func (s *State) CAHash() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.credentials == nil {
+		return ""
+	}
+	return s.credentials.CAHash()
+}
+
+// Inputs returns what the objects of the phases are made of.
+func (s *State) Inputs() (*Inputs, error) {
+	creds, err := s.Credentials()
+	if err != nil {
+		return nil, err
+	}
+	return &Inputs{Config: componentsConfig(s.Request, s.Facts, creds), Server: s.Addresses.Server, CRDs: s.CRDs}, nil
+}
+
+// ControlPlane returns a client of the new control plane.
+func (s *State) ControlPlane() (client.Client, error) {
+	creds, err := s.Credentials()
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.controlPlane != nil {
+		return s.controlPlane, nil
+	}
+	cfg, err := creds.RESTConfig()
+	if err != nil {
+		return nil, err
+	}
+	if s.controlPlane, err = client.New(cfg, client.Options{Scheme: kube.NewScheme()}); err != nil {
+		return nil, fmt.Errorf("connecting to the control plane: %w", err)
+	}
+	return s.controlPlane, nil
+}
+
+// apply writes objects that are not as wanted and returns a summary.
+func (s *State) apply(ctx context.Context, to client.Client, objects []client.Object) (string, error) {
+	changes, err := apply(ctx, to, objects)
+	s.Outcome.add(changes)
+	return summary(changes), err
+}
+
+// applyHost writes the objects of a phase in the host cluster.
+func (s *State) applyHost(ctx context.Context, p Phase) (string, error) {
+	in, err := s.Inputs()
+	if err != nil {
+		return "", err
+	}
+	objects, err := p.Host(in)
+	if err != nil {
+		return "", err
+	}
+	return s.apply(ctx, s.Host, objects)
+}
+
+// applyControlPlane writes the objects of a phase in the control plane. Namespaces come first: what is in them
+// follows.
+func (s *State) applyControlPlane(ctx context.Context, p Phase) (string, error) {
+	in, err := s.Inputs()
+	if err != nil {
+		return "", err
+	}
+	cp, err := s.ControlPlane()
+	if err != nil {
+		return "", err
+	}
+	objects, err := p.ControlPlane(in)
+	if err != nil {
+		return "", err
+	}
+	n := 0
+	for n < len(objects) {
+		if _, ok := objects[n].(*corev1.Namespace); !ok {
+			break
+		}
+		n++
+	}
+	if _, err := s.apply(ctx, cp, objects[:n]); err != nil {
+		return "", err
+	}
+	return s.apply(ctx, cp, objects[n:])
+}
+
+// ready waits for a workload.
+func (s *State) ready(ctx context.Context, phase, workload string) error {
+	err := s.Tracker.Wait(ctx, workload, s.Request.Timeout, func(what string) { s.Progress.Waiting(phase, what) })
+	if !errors.Is(err, wait.ErrTimeout) {
+		return err
+	}
+	text := s.Tracker.Report(ctx)
+	if text == "" {
+		text = "\n  " + workload + " became ready just now; run the command again"
+	}
+	return fmt.Errorf("not ready after %.0f seconds (--wait-component-ready-timeout):%s", s.Request.Timeout.Seconds(), text)
+}
+
+// wait calls check until it succeeds, for limit at most, and publishes what is waited for.
+func (s *State) wait(ctx context.Context, limit time.Duration, phase, what string, check func(context.Context) error) error {
+	return wait.Until(ctx, wait.Options{Timeout: limit, Publish: func(reason error) {
+		text := what
+		if reason != nil {
+			text += ": " + rollout.FirstLine(reason.Error())
+		}
+		s.Progress.Waiting(phase, text)
+	}}, check)
+}
+
+// deploy returns the run of a phase that writes its objects in the host cluster and waits until a workload is ready.
+func deploy(workload string) func(context.Context, *State, Phase) error {
+	return func(ctx context.Context, s *State, p Phase) error {
+		result, err := s.applyHost(ctx, p)
+		if err != nil {
+			return err
+		}
+		if err := s.ready(ctx, p.Name, workload); err != nil {
+			return err
+		}
+		s.Progress.Done(p.Name, "ready, "+result)
+		return nil
+	}
+}
+
+// write is the run of a phase that writes its objects in the control plane.
+func write(ctx context.Context, s *State, p Phase) error {
+	result, err := s.applyControlPlane(ctx, p)
+	if err != nil {
+		return err
+	}
+	s.Progress.Done(p.Name, result)
+	return nil
+}
