@@ -1,7 +1,7 @@
 // Package conditions adds to the aggregated status of a template what clients of
 // Kubernetes wait for and interpreters leave out: the conditions of Deployments,
-// Pods and Jobs, and counters that tools such as kstatus compare. Values in, values
-// out.
+// Pods and Jobs, and counters that tools such as kstatus compare. Its functions are
+// pure.
 package conditions
 
 import (
@@ -22,10 +22,10 @@ import (
 
 // Input is what conditions are computed from.
 type Input struct {
-	// Template is the template with the status that it has now. It is not changed.
+	// Template is the template with its current status. It is read-only.
 	Template *unstructured.Unstructured
-	// Aggregated is the template with the status that the interpreter made of the
-	// members'. It is not changed.
+	// Aggregated is the template with the status that the interpreter aggregated. It
+	// is read-only.
 	Aggregated *unstructured.Unstructured
 	// Items are the statuses of the members.
 	Items []workv1alpha2.AggregatedStatusItem
@@ -40,13 +40,13 @@ type Input struct {
 type Result struct {
 	// Template is the aggregated one, or a copy with another status.
 	Template *unstructured.Unstructured
-	// Recheck is when the conditions change next without any change of status: 0
-	// means never.
+	// Recheck is the time until the conditions change without a change of status; 0
+	// for never.
 	Recheck time.Duration
 }
 
 // Apply returns the aggregated template with the conditions of its kind. Kinds
-// without conditions are returned as they are.
+// without conditions are returned unchanged.
 func Apply(in Input) (Result, error) {
 	apply := rules()[in.Aggregated.GroupVersionKind()]
 	if apply == nil {
@@ -76,19 +76,19 @@ func Apply(in Input) (Result, error) {
 func rules() map[schema.GroupVersionKind]func(*computation) error {
 	apps := schema.GroupVersion{Group: "apps", Version: "v1"}
 	return map[schema.GroupVersionKind]func(*computation) error{
-		apps.WithKind("Deployment"):                  (*computation).deployment,
+		apps.WithKind("Deployment"):                  deployment,
 		apps.WithKind("ReplicaSet"):                  (*computation).replicaSet,
 		apps.WithKind("StatefulSet"):                 (*computation).observe,
 		apps.WithKind("DaemonSet"):                   (*computation).observe,
-		{Group: "batch", Version: "v1", Kind: "Job"}: (*computation).job,
-		{Version: "v1", Kind: "Pod"}:                 (*computation).pod,
+		{Group: "batch", Version: "v1", Kind: "Job"}: job,
+		{Version: "v1", Kind: "Pod"}:                 pod,
 	}
 }
 
 // computation is one call of Apply.
 type computation struct {
 	Input
-	// before is the status of the template as it is, status the one that is made.
+	// before is the current status of the template, status the computed one.
 	before, status map[string]any
 	members        []member
 	recheck        time.Duration

@@ -61,13 +61,19 @@ func (r *rollout) maxUnavailable(replicas int32) int32 {
 	return min(unavailable, replicas)
 }
 
-func (c *computation) deployment() error {
-	var r rollout
-	if err := decode(c.Aggregated.Object, "spec", &r); err != nil {
+// deploymentConditions are the conditions of a Deployment while they are computed.
+type deploymentConditions struct {
+	c       *computation
+	rollout rollout
+	list    []appsv1.DeploymentCondition
+}
+
+func deployment(c *computation) error {
+	d := &deploymentConditions{c: c}
+	if err := decode(c.Aggregated.Object, "spec", &d.rollout); err != nil {
 		return err
 	}
-	var conditions []appsv1.DeploymentCondition
-	if err := decode(c.status, "conditions", &conditions); err != nil {
+	if err := decode(c.status, "conditions", &d.list); err != nil {
 		return err
 	}
 	if err := c.observe(); err != nil {
@@ -82,31 +88,31 @@ func (c *computation) deployment() error {
 		Type: appsv1.DeploymentAvailable, Status: corev1.ConditionTrue, Reason: reasonAvailable,
 		Message: "Deployment has minimum availability.",
 	}
-	if !c.available(&r) {
+	if !d.available() {
 		available.Status, available.Reason = corev1.ConditionFalse, reasonUnavailable
 		available.Message = "Deployment does not have minimum availability."
 	}
-	conditions = c.replace(conditions, available, false)
-	conditions = c.progressing(conditions, &r)
-	conditions = c.replicaFailure(conditions)
-	return set(c, conditions)
+	d.replace(available, false)
+	d.setProgressing()
+	d.setReplicaFailure()
+	return set(c, d.list)
 }
 
 // available reports whether each target cluster has the minimum of available
 // replicas.
-func (c *computation) available(r *rollout) bool {
-	if len(c.members) == 0 {
-		return r.Replicas != nil && *r.Replicas == 0
+func (d *deploymentConditions) available() bool {
+	if len(d.c.members) == 0 {
+		return d.rollout.Replicas != nil && *d.rollout.Replicas == 0
 	}
-	for i := range c.members {
-		m := &c.members[i]
+	for i := range d.c.members {
+		m := &d.c.members[i]
 		if own := m.condition(string(appsv1.DeploymentAvailable)); own != nil {
 			if own.Status != corev1.ConditionTrue {
 				return false
 			}
 			continue
 		}
-		if m.health != workv1alpha2.ResourceHealthy && m.status.AvailableReplicas < m.desired-r.maxUnavailable(m.desired) {
+		if m.health != workv1alpha2.ResourceHealthy && m.status.AvailableReplicas < m.desired-d.rollout.maxUnavailable(m.desired) {
 			return false
 		}
 	}
@@ -115,60 +121,63 @@ func (c *computation) available(r *rollout) bool {
 
 // complete reports whether each target cluster runs the template's generation and
 // nothing else.
-func (c *computation) complete(r *rollout) bool {
-	if len(c.members) == 0 {
-		return r.Replicas != nil && *r.Replicas == 0
+func (d *deploymentConditions) complete() bool {
+	if len(d.c.members) == 0 {
+		return d.rollout.Replicas != nil && *d.rollout.Replicas == 0
 	}
-	return !slices.ContainsFunc(c.members, func(m member) bool {
+	return !slices.ContainsFunc(d.c.members, func(m member) bool {
 		done := m.health == workv1alpha2.ResourceHealthy ||
 			m.health != workv1alpha2.ResourceUnhealthy && m.status.UpdatedReplicas >= m.desired && m.status.AvailableReplicas >= m.desired
-		return !done || !c.observed(&m) || m.status.Replicas > m.status.UpdatedReplicas
+		return !done || !d.c.observed(&m) || m.status.Replicas > m.status.UpdatedReplicas
 	})
 }
 
-// progressing returns the conditions with Progressing, which follows the rules of
-// the Deployment controller over the sums of all clusters.
-func (c *computation) progressing(conditions []appsv1.DeploymentCondition, r *rollout) []appsv1.DeploymentCondition {
-	deadline, limited := r.deadline()
-	last := find(conditions, appsv1.DeploymentProgressing)
+// setProgressing sets Progressing by the rules of the Deployment controller, applied
+// to the sums of all clusters.
+func (d *deploymentConditions) setProgressing() {
+	deadline, limited := d.rollout.deadline()
+	last := d.find(appsv1.DeploymentProgressing)
 	next := appsv1.DeploymentCondition{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionTrue}
-	name := c.Aggregated.GetName()
+	name := d.c.Aggregated.GetName()
 	switch {
 	case !limited:
-		return remove(conditions, appsv1.DeploymentProgressing)
-	case r.Paused:
+		d.remove(appsv1.DeploymentProgressing)
+		return
+	case d.rollout.Paused:
 		next.Status, next.Reason, next.Message = corev1.ConditionUnknown, reasonPaused, "Deployment is paused"
-		if last != nil && last.Reason == reasonTimedOut {
-			return conditions
+		if last == nil || last.Reason != reasonTimedOut {
+			d.replace(next, false)
 		}
-		return c.replace(conditions, next, false)
-	case c.complete(r):
+		return
+	case d.complete():
 		next.Reason, next.Message = reasonComplete, fmt.Sprintf("Deployment %q has successfully progressed.", name)
-		return c.replace(conditions, next, false)
-	case c.rolledOut(last):
-		return conditions
-	case c.timedOutInMember():
-	case starts(last) || c.progressed():
+		d.replace(next, false)
+		return
+	case d.rolledOut(last):
+		return
+	case d.timedOutInMember():
+	case starts(last) || d.c.progressed():
 		next.Reason, next.Message = reasonUpdated, fmt.Sprintf("Deployment %q is progressing.", name)
-		c.recheck = deadline
-		return c.replace(conditions, next, true)
+		d.c.recheck = deadline
+		d.replace(next, true)
+		return
 	case last.Reason == reasonTimedOut:
-		return conditions
+		return
 	default:
-		if c.recheck = last.LastUpdateTime.Add(deadline).Sub(c.Now); c.recheck > 0 {
-			return conditions
+		if d.c.recheck = last.LastUpdateTime.Add(deadline).Sub(d.c.Now); d.c.recheck > 0 {
+			return
 		}
 	}
-	c.recheck = 0
+	d.c.recheck = 0
 	next.Status, next.Reason, next.Message = corev1.ConditionFalse, reasonTimedOut, fmt.Sprintf("Deployment %q has timed out progressing.", name)
-	return c.replace(conditions, next, false)
+	d.replace(next, false)
 }
 
 // rolledOut reports whether the template's generation was rolled out before: what
 // happens now is a loss of replicas or a change of their number.
-func (c *computation) rolledOut(last *appsv1.DeploymentCondition) bool {
-	return last != nil && last.Reason == reasonComplete && number(c.status, "replicas") == number(c.status, "updatedReplicas") &&
-		!slices.ContainsFunc(c.members, func(m member) bool { return !c.observed(&m) })
+func (d *deploymentConditions) rolledOut(last *appsv1.DeploymentCondition) bool {
+	return last != nil && last.Reason == reasonComplete && number(d.c.status, "replicas") == number(d.c.status, "updatedReplicas") &&
+		!slices.ContainsFunc(d.c.members, func(m member) bool { return !d.c.observed(&m) })
 }
 
 // starts reports whether a rollout begins, after none or one that ended or paused.
@@ -178,15 +187,15 @@ func starts(last *appsv1.DeploymentCondition) bool {
 
 // timedOutInMember reports whether a member that reports its conditions exceeded
 // the deadline with the template's generation.
-func (c *computation) timedOutInMember() bool {
-	return slices.ContainsFunc(c.members, func(m member) bool {
+func (d *deploymentConditions) timedOutInMember() bool {
+	return slices.ContainsFunc(d.c.members, func(m member) bool {
 		own := m.condition(string(appsv1.DeploymentProgressing))
-		return own != nil && own.Reason == reasonTimedOut && c.observed(&m)
+		return own != nil && own.Reason == reasonTimedOut && d.c.observed(&m)
 	})
 }
 
-// progressed reports whether the rollout got further than the status of the
-// template says.
+// progressed reports whether the rollout advanced since the current status of the
+// template.
 func (c *computation) progressed() bool {
 	grew := func(field string) bool { return number(c.status, field) > number(c.before, field) }
 	outdated := func(status map[string]any) int64 {
@@ -196,46 +205,46 @@ func (c *computation) progressed() bool {
 		grew("observedGeneration") || outdated(c.status) < outdated(c.before)
 }
 
-// replicaFailure returns the conditions with the ReplicaFailure of a member that
-// reports one.
-func (c *computation) replicaFailure(conditions []appsv1.DeploymentCondition) []appsv1.DeploymentCondition {
-	for i := range c.members {
-		if own := c.members[i].condition(string(appsv1.DeploymentReplicaFailure)); own != nil && own.Status == corev1.ConditionTrue {
-			return c.replace(conditions, appsv1.DeploymentCondition{
+// setReplicaFailure sets the ReplicaFailure of a member that reports one.
+func (d *deploymentConditions) setReplicaFailure() {
+	for i := range d.c.members {
+		if own := d.c.members[i].condition(string(appsv1.DeploymentReplicaFailure)); own != nil && own.Status == corev1.ConditionTrue {
+			d.replace(appsv1.DeploymentCondition{
 				Type: appsv1.DeploymentReplicaFailure, Status: own.Status, Reason: own.Reason, Message: own.Message,
 			}, false)
+			return
 		}
 	}
-	return remove(conditions, appsv1.DeploymentReplicaFailure)
+	d.remove(appsv1.DeploymentReplicaFailure)
 }
 
-// replace returns the conditions with next. One that has the same status and reason
-// stays as it is, unless renew is set: then its update time is now.
-func (c *computation) replace(conditions []appsv1.DeploymentCondition, next appsv1.DeploymentCondition, renew bool) []appsv1.DeploymentCondition {
-	last := find(conditions, next.Type)
+// replace sets a condition. One that has the same status and reason is kept, unless
+// renew is set: then its update time is now.
+func (d *deploymentConditions) replace(next appsv1.DeploymentCondition, renew bool) {
+	last := d.find(next.Type)
 	if last != nil && last.Status == next.Status && last.Reason == next.Reason && !renew {
-		return conditions
+		return
 	}
-	next.LastUpdateTime, next.LastTransitionTime = metav1.NewTime(c.Now), metav1.NewTime(c.Now)
+	next.LastUpdateTime, next.LastTransitionTime = metav1.NewTime(d.c.Now), metav1.NewTime(d.c.Now)
 	if last == nil {
-		return append(conditions, next)
+		d.list = append(d.list, next)
+		return
 	}
 	if last.Status == next.Status {
 		next.LastTransitionTime = last.LastTransitionTime
 	}
 	*last = next
-	return conditions
 }
 
-func find(conditions []appsv1.DeploymentCondition, name appsv1.DeploymentConditionType) *appsv1.DeploymentCondition {
-	for i := range conditions {
-		if conditions[i].Type == name {
-			return &conditions[i]
+func (d *deploymentConditions) find(name appsv1.DeploymentConditionType) *appsv1.DeploymentCondition {
+	for i := range d.list {
+		if d.list[i].Type == name {
+			return &d.list[i]
 		}
 	}
 	return nil
 }
 
-func remove(conditions []appsv1.DeploymentCondition, name appsv1.DeploymentConditionType) []appsv1.DeploymentCondition {
-	return slices.DeleteFunc(conditions, func(d appsv1.DeploymentCondition) bool { return d.Type == name })
+func (d *deploymentConditions) remove(name appsv1.DeploymentConditionType) {
+	d.list = slices.DeleteFunc(d.list, func(c appsv1.DeploymentCondition) bool { return c.Type == name })
 }

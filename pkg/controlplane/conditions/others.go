@@ -52,12 +52,12 @@ func (c *computation) replicaSet() error {
 	return set(c, conditions)
 }
 
-// job makes of a finished Job what the API server accepts: Failed follows
-// FailureTarget, Complete follows SuccessCriteriaMet, neither has active pods or
-// lacks a start time. A Job is complete only when all target clusters reported; one
-// that failed in a cluster and is active in another has FailureTarget until the
-// other ends.
-func (c *computation) job() error {
+// job completes the status of a finished Job so that the API server accepts it:
+// Failed follows FailureTarget, Complete follows SuccessCriteriaMet, neither has
+// active pods or lacks a start time. A Job is complete only when all target clusters
+// reported; one that failed in a cluster and is active in another has FailureTarget
+// until it ends there.
+func job(c *computation) error {
 	var conditions []batchv1.JobCondition
 	if err := decode(c.status, "conditions", &conditions); err != nil {
 		return err
@@ -88,15 +88,15 @@ func (c *computation) job() error {
 		if number(c.status, "active") > 0 {
 			conditions = slices.Delete(conditions, at, at+1)
 		}
-		c.start()
+		setStartTime(c)
 	}
-	c.keepTimes(conditions)
+	keepTimes(c, conditions)
 	return set(c, conditions)
 }
 
-// start sets the start time of a Job to the earliest of the members', if it has
-// none.
-func (c *computation) start() {
+// setStartTime sets the start time of a Job to the earliest of the members', if it
+// has none.
+func setStartTime(c *computation) {
 	if c.status["startTime"] != nil {
 		return
 	}
@@ -113,7 +113,7 @@ func (c *computation) start() {
 
 // keepTimes keeps the times of conditions that the Job had before with the same
 // status, so that the same state is written once.
-func (c *computation) keepTimes(conditions []batchv1.JobCondition) {
+func keepTimes(c *computation, conditions []batchv1.JobCondition) {
 	var before []batchv1.JobCondition
 	if decode(c.before, "conditions", &before) != nil {
 		return
@@ -129,7 +129,7 @@ func (c *computation) keepTimes(conditions []batchv1.JobCondition) {
 
 // pod joins the conditions of the members' Pods: one is True where it is True in
 // each cluster, and has the reason of the first cluster where it is not.
-func (c *computation) pod() error {
+func pod(c *computation) error {
 	if qos, ok := c.before["qosClass"]; ok && c.status["qosClass"] == nil {
 		c.status["qosClass"] = qos // the API server's, which no write removes
 	}
@@ -139,7 +139,7 @@ func (c *computation) pod() error {
 	}
 	var conditions []corev1.PodCondition
 	for _, name := range []corev1.PodConditionType{corev1.PodScheduled, corev1.PodInitialized, corev1.ContainersReady, corev1.PodReady} {
-		next, ok := c.joined(name)
+		next, ok := joined(c.members, name)
 		if !ok {
 			continue
 		}
@@ -155,11 +155,11 @@ func (c *computation) pod() error {
 }
 
 // joined returns a condition of all members' Pods, and whether any has it.
-func (c *computation) joined(name corev1.PodConditionType) (corev1.PodCondition, bool) {
+func joined(members []member, name corev1.PodConditionType) (corev1.PodCondition, bool) {
 	out := corev1.PodCondition{Type: name, Status: corev1.ConditionTrue}
 	found := false
-	for i := range c.members {
-		own := c.members[i].condition(string(name))
+	for i := range members {
+		own := members[i].condition(string(name))
 		found = found || own != nil
 		if out.Status != corev1.ConditionTrue || own != nil && own.Status == corev1.ConditionTrue {
 			continue

@@ -220,13 +220,13 @@ func (p *parts) namespace(ctx context.Context, mgr manager.Manager) error {
 	o := p.options
 	return namespacesync.Setup(ctx, mgr, namespacesync.Deps{
 		Store: p.store, SkippedNamespaces: p.namespaces, NamespaceSyncs: o.NamespaceSyncs,
-		BaseDelay: o.RateLimiterBaseDelay, MaxDelay: o.RateLimiterMaxDelay,
+		Retry: p.retry(),
 	})
 }
 
 func (p *parts) unifiedAuth(ctx context.Context, mgr manager.Manager) error {
 	o := p.options
 	return unifiedauth.Setup(ctx, mgr, unifiedauth.Deps{
-		Store: p.store, Events: o.Events, BaseDelay: o.RateLimiterBaseDelay, MaxDelay: o.RateLimiterMaxDelay,
+		Store: p.store, Events: o.Events, Retry: p.retry(),
 	})
 }

@@ -77,23 +77,13 @@ func TestTaintsFor(t *testing.T) {
 	}
 }
 
-func TestDescribe(t *testing.T) {
-	if got := describe(nil); got != "cluster now does not have taints" {
-		t.Error(got)
-	}
-	got := describe([]corev1.Taint{{Key: "a", Value: "b", Effect: "NoSchedule"}, {Key: "c", Effect: "NoExecute"}})
-	if got != "cluster now has taints([{Key:a,Value:b,Effect:NoSchedule},{Key:c,Effect:NoExecute}])" {
-		t.Error(got)
-	}
-}
-
 // bench is one cluster.
 type bench struct {
 	t        *testing.T
 	client   client.Client
 	recorder *record.FakeRecorder
 	clock    *clocktesting.FakeClock
-	r        *Reconciler
+	r        *reconciler
 	gone     []string
 	fail     func(verb string, obj client.Object) error
 }
@@ -116,7 +106,7 @@ func newBench(t *testing.T, objects ...client.Object) *bench {
 			return c.Patch(ctx, obj, patch, opts...)
 		},
 	}).Build()
-	b.r = New(b.client, b.client, b.recorder, Deps{Clock: b.clock, Gone: func(name string) { b.gone = append(b.gone, name) }})
+	b.r = newReconciler(b.client, b.client, b.recorder, Deps{Clock: b.clock, Gone: func(name string) { b.gone = append(b.gone, name) }})
 	return b
 }
 
@@ -410,14 +400,14 @@ func TestMonitor(t *testing.T) {
 		check(t, m, b, "absent")
 		must(t, b.client.Delete(t.Context(), b.get()))
 		must(t, m.check(t.Context()))
-		if len(m.signs) != 0 {
-			t.Errorf("signs: %v", m.signs)
+		if len(m.reports) != 0 {
+			t.Errorf("signs: %v", m.reports)
 		}
 	})
 }
 
 func TestChanges(t *testing.T) {
-	update := changes().Update
+	update := changed().Update
 	for _, tc := range []struct {
 		name   string
 		change func(*clusterv1alpha1.Cluster)

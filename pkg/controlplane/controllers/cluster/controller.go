@@ -1,6 +1,6 @@
-// Package cluster gives member clusters what they need in the control plane, an
-// execution namespace and taints, takes it away when they leave, and notices
-// when nobody reports on them any longer.
+// Package cluster manages the execution namespace and the taints of member clusters
+// until they are unjoined, and sets the Ready condition of clusters whose status is
+// not reported any longer to Unknown.
 package cluster
 
 import (
@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -21,48 +20,49 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	recording "github.com/karmada-toolkit/karmada/internal/events"
+	"github.com/karmada-toolkit/karmada/internal/controllers"
+	"github.com/karmada-toolkit/karmada/internal/events"
+	"github.com/karmada-toolkit/karmada/internal/status"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 )
 
-// Name is the source of the events.
+// Name is the name of the controller and the source of its events.
 const Name = "cluster-controller"
 
-// Deps is what the controller needs.
+// defaultWorkers is the default of Deps.Workers.
+const defaultWorkers = 5
+
+// Deps are the dependencies and options of the controller.
 type Deps struct {
-	// Workers is the number of clusters handled at a time. Default 5.
+	// Workers is the number of clusters that are reconciled at a time. Default: 5.
 	Workers int
-	// MonitorPeriod is the time between checks for clusters that nobody reports
-	// on. Default 5 s.
+	// MonitorPeriod is the time between two checks of the reports of all clusters.
+	// Default: 5 s.
 	MonitorPeriod time.Duration
 	// MonitorGracePeriod is the time without a report after which a cluster is
-	// Unknown. Default 40 s.
+	// Unknown. Default: 40 s.
 	MonitorGracePeriod time.Duration
-	// StartupGracePeriod is the same for a cluster that was never reported on.
-	// Default 1 min.
+	// StartupGracePeriod is the same for a cluster without a report so far. Default:
+	// 1 min.
 	StartupGracePeriod time.Duration
-	// LeavingPeriod is the time between looks at what a leaving cluster leaves
-	// behind. Default 1 s.
+	// LeavingPeriod is the time between two checks of what has to be deleted before a
+	// cluster. Default: 1 s.
 	LeavingPeriod time.Duration
-	// Gone is told of clusters that are gone. Optional.
+	// Gone is called for each deleted cluster. Optional.
 	Gone func(name string)
 	// Clock defaults to the real one.
 	Clock clock.WithTicker
 }
 
 func (d *Deps) complete() {
-	if d.Workers <= 0 {
-		d.Workers = 5
-	}
 	for _, p := range []struct {
 		value    *time.Duration
 		standard time.Duration
@@ -81,32 +81,29 @@ func (d *Deps) complete() {
 	}
 }
 
-// Reconciler looks after clusters.
-type Reconciler struct {
+// reconciler reconciles clusters.
+type reconciler struct {
 	deps   Deps
 	client client.Client
 	live   client.Reader
-	events record.EventRecorder
-
+	events *events.Recorder
 	// tainted are the clusters that had a taint of unhealthy clusters when they were
 	// reconciled last, by name.
-	mu      sync.Mutex
-	tainted map[string]types.UID
+	tainted *status.Memory[string, types.UID]
 }
 
-// New returns a reconciler.
-func New(c client.Client, live client.Reader, events record.EventRecorder, d Deps) *Reconciler {
+func newReconciler(c client.Client, live client.Reader, recorder record.EventRecorder, d Deps) *reconciler {
 	d.complete()
-	return &Reconciler{deps: d, client: c, live: live, events: recording.Plain(events), tainted: map[string]types.UID{}}
+	return &reconciler{deps: d, client: c, live: live, events: events.New(recorder), tainted: status.NewMemory[string, types.UID](0)}
 }
 
 // Setup adds the controller and the health monitor to the manager.
 func Setup(_ context.Context, mgr manager.Manager, d Deps) error {
-	r := New(mgr.GetClient(), mgr.GetAPIReader(), mgr.GetEventRecorderFor(Name), d)
+	r := newReconciler(mgr.GetClient(), mgr.GetAPIReader(), mgr.GetEventRecorderFor(Name), d)
 	err := builder.ControllerManagedBy(mgr).Named("cluster").
-		WithOptions(controller.Options{MaxConcurrentReconciles: r.deps.Workers}).
-		For(&clusterv1alpha1.Cluster{}, builder.WithPredicates(changes())).
-		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(clusterOf), builder.WithPredicates(deletions())).
+		WithOptions(controllers.Options(d.Workers, defaultWorkers, controllers.Retry{})).
+		For(&clusterv1alpha1.Cluster{}, builder.WithPredicates(changed())).
+		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(clusterOf), builder.WithPredicates(controllers.Deleted())).
 		Complete(r)
 	if err != nil {
 		return fmt.Errorf("adding the %s: %w", Name, err)
@@ -118,9 +115,9 @@ func Setup(_ context.Context, mgr manager.Manager, d Deps) error {
 	return nil
 }
 
-// changes passes what the controller acts on: everything but the bulk of the
-// status.
-func changes() predicate.Predicate {
+// changed passes updates of all but the status, and of the status of the Ready
+// condition.
+func changed() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		old, ok1 := e.ObjectOld.(*clusterv1alpha1.Cluster)
 		now, ok2 := e.ObjectNew.(*clusterv1alpha1.Cluster)
@@ -128,14 +125,6 @@ func changes() predicate.Predicate {
 			!slices.Equal(old.Finalizers, now.Finalizers) || readyStatus(old) != readyStatus(now) ||
 			!equality.Semantic.DeepEqual(old.Spec.Taints, now.Spec.Taints)
 	}}
-}
-
-// deletions passes execution namespaces that are gone.
-func deletions() predicate.Predicate {
-	return predicate.Funcs{
-		CreateFunc: func(event.CreateEvent) bool { return false },
-		UpdateFunc: func(event.UpdateEvent) bool { return false },
-	}
 }
 
 func clusterOf(_ context.Context, obj client.Object) []reconcile.Request {
@@ -146,8 +135,8 @@ func clusterOf(_ context.Context, obj client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: cluster}}}
 }
 
-// Reconcile handles one cluster.
-func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+// Reconcile reconciles one cluster.
+func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	cluster := &clusterv1alpha1.Cluster{}
 	err := r.client.Get(ctx, req.NamespacedName, cluster)
 	if apierrors.IsNotFound(err) {
@@ -163,14 +152,15 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if !cluster.DeletionTimestamp.IsZero() {
 		return r.leave(ctx, cluster)
 	}
-	if err := r.executionSpace(ctx, cluster); err != nil {
+	if err := r.ensureExecutionSpace(ctx, cluster); err != nil {
 		return reconcile.Result{}, err
 	}
 	return reconcile.Result{}, r.mark(ctx, cluster)
 }
 
-// executionSpace makes the namespace for the cluster's Works.
-func (r *Reconciler) executionSpace(ctx context.Context, cluster *clusterv1alpha1.Cluster) error {
+// ensureExecutionSpace creates the namespace for the cluster's Works if it does not
+// exist.
+func (r *reconciler) ensureExecutionSpace(ctx context.Context, cluster *clusterv1alpha1.Cluster) error {
 	name := names.ExecutionNamespace(cluster.Name)
 	err := r.client.Get(ctx, client.ObjectKey{Name: name}, &corev1.Namespace{})
 	if !apierrors.IsNotFound(err) {
@@ -186,15 +176,15 @@ func (r *Reconciler) executionSpace(ctx context.Context, cluster *clusterv1alpha
 		return nil
 	}
 	if err != nil {
-		r.events.Eventf(cluster, corev1.EventTypeWarning, "CreateExecutionSpaceFailed", "Failed to create execution space(%s): %v", name, err)
+		publishCreateFailed(r.events, cluster, name, err)
 		return fmt.Errorf("creating namespace %s: %w", name, err)
 	}
-	r.events.Eventf(cluster, corev1.EventTypeNormal, "CreateExecutionSpaceSucceed", "Create execution space(%s) succeed.", name)
+	publishCreated(r.events, cluster, name)
 	return nil
 }
 
-// mark writes taints and finalizer, together, if they are not as they should be.
-func (r *Reconciler) mark(ctx context.Context, cluster *clusterv1alpha1.Cluster) error {
+// mark writes taints and finalizer in one patch if they differ.
+func (r *reconciler) mark(ctx context.Context, cluster *clusterv1alpha1.Cluster) error {
 	taints, changed := taintsFor(cluster.Spec.Taints, readyCondition(cluster), r.deps.Clock.Now())
 	metadata := map[string]any{"resourceVersion": cluster.ResourceVersion}
 	patch := map[string]any{"metadata": metadata}
@@ -205,7 +195,7 @@ func (r *Reconciler) mark(ctx context.Context, cluster *clusterv1alpha1.Cluster)
 		metadata["finalizers"] = append(slices.Clone(cluster.Finalizers), clusterv1alpha1.ClusterControllerFinalizer)
 	} else if !changed {
 		if r.observeTaints(cluster.Name, cluster.UID, unhealthy(taints)) {
-			r.events.Event(cluster, corev1.EventTypeNormal, "TaintClusterSucceed", "Taint cluster succeed: "+describe(taints)+".")
+			publishTainted(r.events, cluster, taints)
 		}
 		return nil
 	}
@@ -216,9 +206,9 @@ func (r *Reconciler) mark(ctx context.Context, cluster *clusterv1alpha1.Cluster)
 	switch {
 	case !changed || apierrors.IsConflict(err):
 	case err != nil:
-		r.events.Eventf(cluster, corev1.EventTypeWarning, "TaintClusterFailed", "Taint cluster failed: %v.", err)
+		publishTaintFailed(r.events, cluster, err)
 	default:
-		r.events.Event(cluster, corev1.EventTypeNormal, "TaintClusterSucceed", "Taint cluster succeed: "+describe(taints)+".")
+		publishTainted(r.events, cluster, taints)
 	}
 	return err
 }
@@ -226,19 +216,15 @@ func (r *Reconciler) mark(ctx context.Context, cluster *clusterv1alpha1.Cluster)
 // observeTaints records whether a cluster has a taint of unhealthy clusters, and
 // reports whether it lost the last one: the API server of clusters removes them
 // in the write that makes a cluster Ready.
-func (r *Reconciler) observeTaints(name string, uid types.UID, has bool) (lost bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	had, ok := r.tainted[name]
-	if has {
-		r.tainted[name] = uid
-		return false
-	}
-	delete(r.tainted, name)
-	return ok && had == uid
+func (r *reconciler) observeTaints(name string, uid types.UID, has bool) (lost bool) {
+	r.tainted.Update(name, func(had types.UID, found bool) (types.UID, bool) {
+		lost = !has && found && had == uid
+		return uid, has
+	})
+	return lost
 }
 
-func (r *Reconciler) patch(ctx context.Context, cluster *clusterv1alpha1.Cluster, patch map[string]any) error {
+func (r *reconciler) patch(ctx context.Context, cluster *clusterv1alpha1.Cluster, patch map[string]any) error {
 	data, err := json.Marshal(patch)
 	if err != nil {
 		return fmt.Errorf("encoding: %w", err)
@@ -254,7 +240,7 @@ func readyCondition(cluster *clusterv1alpha1.Cluster) *metav1.Condition {
 	return meta.FindStatusCondition(cluster.Status.Conditions, clusterv1alpha1.ClusterConditionReady)
 }
 
-// readyStatus is empty when there is no such condition.
+// readyStatus returns the status of the Ready condition, or nothing if there is none.
 func readyStatus(cluster *clusterv1alpha1.Cluster) metav1.ConditionStatus {
 	if c := readyCondition(cluster); c != nil {
 		return c.Status

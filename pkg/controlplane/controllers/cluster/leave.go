@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -10,19 +9,19 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/karmada-toolkit/karmada/internal/patch"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 )
 
-// leave takes away what a cluster that is being removed has, and lets it go when
-// its Works are gone and nothing is bound to it any longer.
-func (r *Reconciler) leave(ctx context.Context, cluster *clusterv1alpha1.Cluster) (reconcile.Result, error) {
+// leave deletes what belongs to a cluster that is being deleted, and removes its
+// finalizer when its Works are gone and no binding targets it any longer.
+func (r *reconciler) leave(ctx context.Context, cluster *clusterv1alpha1.Cluster) (reconcile.Result, error) {
 	if !slices.Contains(cluster.Finalizers, clusterv1alpha1.ClusterControllerFinalizer) {
 		return reconcile.Result{}, nil
 	}
@@ -37,7 +36,7 @@ func (r *Reconciler) leave(ctx context.Context, cluster *clusterv1alpha1.Cluster
 	}
 	gone, err := r.removeExecutionSpace(ctx, cluster)
 	if err != nil {
-		r.events.Eventf(cluster, corev1.EventTypeWarning, "RemoveExecutionSpaceFailed", "Failed to remove execution space(%s): %v", names.ExecutionNamespace(cluster.Name), err)
+		publishRemoveFailed(r.events, cluster, names.ExecutionNamespace(cluster.Name), err)
 		return reconcile.Result{}, err
 	}
 	if !gone {
@@ -58,8 +57,8 @@ func (r *Reconciler) leave(ctx context.Context, cluster *clusterv1alpha1.Cluster
 	return reconcile.Result{}, err
 }
 
-// removeExecutionSpace deletes the namespace and says whether it is gone.
-func (r *Reconciler) removeExecutionSpace(ctx context.Context, cluster *clusterv1alpha1.Cluster) (bool, error) {
+// removeExecutionSpace deletes the namespace and reports whether it is gone.
+func (r *reconciler) removeExecutionSpace(ctx context.Context, cluster *clusterv1alpha1.Cluster) (bool, error) {
 	name := names.ExecutionNamespace(cluster.Name)
 	namespace := &corev1.Namespace{}
 	err := r.live.Get(ctx, client.ObjectKey{Name: name}, namespace)
@@ -75,19 +74,20 @@ func (r *Reconciler) removeExecutionSpace(ctx context.Context, cluster *clusterv
 	if err := r.client.Delete(ctx, namespace); err != nil && !apierrors.IsNotFound(err) {
 		return false, fmt.Errorf("deleting namespace %s: %w", name, err)
 	}
-	r.events.Eventf(cluster, corev1.EventTypeNormal, "RemoveExecutionSpaceSucceed", "Remove execution space(%s) succeed.", name)
-	// The namespace's own way to its content takes a while; nothing new can come
-	// into it from here on.
+	publishRemoved(r.events, cluster, name)
+	// The namespace controller takes longer to delete the Works. None can be created
+	// in the namespace any longer.
 	if err := r.client.DeleteAllOf(ctx, &workv1alpha1.Work{}, client.InNamespace(name)); client.IgnoreNotFound(err) != nil {
 		return false, fmt.Errorf("deleting the works in namespace %s: %w", name, err)
 	}
 	return false, nil
 }
 
-// removeWorks deletes the Works of a cluster in Pull mode and says whether its
-// agent is still at work on them. They go before the namespace, which would take
-// the rights of the agent with it. Nobody is waited for who is away.
-func (r *Reconciler) removeWorks(ctx context.Context, cluster *clusterv1alpha1.Cluster) (bool, error) {
+// removeWorks deletes the Works of a cluster in Pull mode and reports whether its
+// agent has not finished with them yet. They are deleted before the namespace, as the
+// rights of the agent are deleted with that. It does not wait for an agent that is
+// not running.
+func (r *reconciler) removeWorks(ctx context.Context, cluster *clusterv1alpha1.Cluster) (bool, error) {
 	if readyStatus(cluster) != metav1.ConditionTrue {
 		return false, r.releaseWorks(ctx, cluster)
 	}
@@ -108,8 +108,8 @@ func (r *Reconciler) removeWorks(ctx context.Context, cluster *clusterv1alpha1.C
 	return len(works.Items) > 0, nil
 }
 
-// releaseWorks lets go of all Works of a cluster.
-func (r *Reconciler) releaseWorks(ctx context.Context, cluster *clusterv1alpha1.Cluster) error {
+// releaseWorks removes the finalizer of all Works of a cluster.
+func (r *reconciler) releaseWorks(ctx context.Context, cluster *clusterv1alpha1.Cluster) error {
 	var works workv1alpha1.WorkList
 	if err := r.client.List(ctx, &works, client.InNamespace(names.ExecutionNamespace(cluster.Name)), client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("listing the works of cluster %s: %w", cluster.Name, err)
@@ -117,16 +117,15 @@ func (r *Reconciler) releaseWorks(ctx context.Context, cluster *clusterv1alpha1.
 	var errs []error
 	for i := range works.Items {
 		work := &works.Items[i]
-		if !slices.Contains(work.Finalizers, workv1alpha2.ExecutionControllerFinalizer) {
+		change, held, err := patch.RemoveFinalizer(work, workv1alpha2.ExecutionControllerFinalizer)
+		if err != nil {
+			return err
+		}
+		if !held {
 			continue
 		}
-		left := slices.DeleteFunc(slices.Clone(work.Finalizers), func(f string) bool { return f == workv1alpha2.ExecutionControllerFinalizer })
-		patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"resourceVersion": work.ResourceVersion, "finalizers": left}})
-		if err != nil {
-			return fmt.Errorf("encoding: %w", err)
-		}
 		target := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: work.Namespace, Name: work.Name}}
-		err = r.client.Patch(ctx, target, client.RawPatch(types.MergePatchType, patch))
+		err = r.client.Patch(ctx, target, change)
 		if err = client.IgnoreNotFound(err); err != nil {
 			errs = append(errs, fmt.Errorf("releasing work %s/%s: %w", work.Namespace, work.Name, err))
 		}
@@ -134,8 +133,8 @@ func (r *Reconciler) releaseWorks(ctx context.Context, cluster *clusterv1alpha1.
 	return errors.Join(errs...)
 }
 
-// bound says whether any binding still names the cluster as a target.
-func (r *Reconciler) bound(ctx context.Context, cluster string) (bool, error) {
+// bound reports whether the cluster is a target of any binding.
+func (r *reconciler) bound(ctx context.Context, cluster string) (bool, error) {
 	for _, list := range []interface {
 		workv1alpha2.BindingList
 		client.ObjectList

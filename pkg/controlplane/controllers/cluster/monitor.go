@@ -2,9 +2,9 @@ package cluster
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -14,10 +14,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/karmada-toolkit/karmada/internal/status"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 )
 
-// What a cluster that nobody reports on is said to be.
+// Reasons and messages of the Ready condition of a cluster without reports.
 const (
 	reasonNeverUpdated  = "ClusterStatusNeverUpdated"
 	messageNeverUpdated = "Cluster status controller never posted cluster status."
@@ -25,22 +26,35 @@ const (
 	messageUnknown      = "Cluster status controller stopped posting cluster status."
 )
 
-// sign is the last sign of life of a cluster. Times are those at which it was
-// observed here, so that the clocks of agents do not matter.
-type sign struct {
-	uid   types.UID
-	ready *metav1.Condition
-	renew time.Time
-	at    time.Time
+// report is the last report of a cluster. Its time is that at which it was observed
+// here, so that the clocks of agents do not matter.
+type report struct {
+	uid     types.UID
+	ready   *metav1.Condition
+	renewed time.Time
+	at      time.Time
+	written status.Written[*clusterv1alpha1.ClusterStatus]
 }
 
-// monitor times out clusters that pull: their agents renew a lease.
+// monitor sets the Ready condition of clusters with sync mode Pull to Unknown when
+// their agents report no status and renew no lease any longer.
 type monitor struct {
-	r     *Reconciler
-	signs map[string]*sign
+	r       *reconciler
+	writer  *status.Writer[*clusterv1alpha1.Cluster, *clusterv1alpha1.ClusterStatus]
+	reports map[string]*report // by cluster
 }
 
-func newMonitor(r *Reconciler) *monitor { return &monitor{r: r, signs: map[string]*sign{}} }
+func newMonitor(r *reconciler) *monitor {
+	// Without live reads: after a conflict the cluster may be Ready.
+	return &monitor{r: r, reports: map[string]*report{}, writer: status.NewWriter(status.Options[*clusterv1alpha1.Cluster, *clusterv1alpha1.ClusterStatus]{
+		Kind:             "cluster",
+		New:              func(*clusterv1alpha1.Cluster) *clusterv1alpha1.Cluster { return &clusterv1alpha1.Cluster{} },
+		Get:              func(c *clusterv1alpha1.Cluster) *clusterv1alpha1.ClusterStatus { return &c.Status },
+		Set:              func(c *clusterv1alpha1.Cluster, s *clusterv1alpha1.ClusterStatus) { c.Status = *s },
+		SharedConditions: true,
+		Client:           r.client, Clock: r.deps.Clock,
+	})}
+}
 
 // run checks all clusters every period.
 func (m *monitor) run(ctx context.Context) error {
@@ -58,7 +72,7 @@ func (m *monitor) run(ctx context.Context) error {
 	}
 }
 
-// check looks at all clusters once.
+// check checks all clusters once.
 func (m *monitor) check(ctx context.Context) error {
 	var clusters clusterv1alpha1.ClusterList
 	if err := m.r.client.List(ctx, &clusters, client.UnsafeDisableDeepCopy); err != nil {
@@ -80,15 +94,11 @@ func (m *monitor) check(ctx context.Context) error {
 		}
 		seen[cluster.Name] = true
 		now := m.r.deps.Clock.Now()
-		if !m.observe(cluster, renewals[cluster.Name], now) {
-			errs = append(errs, m.timeOut(ctx, cluster, now))
+		if s := m.observe(cluster, renewals[cluster.Name], now); m.overdue(cluster, s, now) {
+			errs = append(errs, m.writeUnknown(ctx, cluster, s, now))
 		}
 	}
-	for name := range m.signs {
-		if !seen[name] {
-			delete(m.signs, name)
-		}
-	}
+	maps.DeleteFunc(m.reports, func(name string, _ *report) bool { return !seen[name] })
 	return errors.Join(errs...)
 }
 
@@ -107,29 +117,34 @@ func (m *monitor) renewals(ctx context.Context) (map[string]time.Time, error) {
 	return out, nil
 }
 
-// observe takes note of signs of life and says whether the cluster is alive.
-func (m *monitor) observe(cluster *clusterv1alpha1.Cluster, renewed, now time.Time) bool {
+// observe returns the last report of a cluster.
+func (m *monitor) observe(cluster *clusterv1alpha1.Cluster, renewed, now time.Time) *report {
 	ready := readyCondition(cluster)
-	s := m.signs[cluster.Name]
+	s := m.reports[cluster.Name]
 	if s == nil || s.uid != cluster.UID {
-		s = &sign{uid: cluster.UID, ready: ready.DeepCopy(), renew: renewed, at: now}
-		m.signs[cluster.Name] = s
+		s = &report{uid: cluster.UID, ready: ready.DeepCopy(), renewed: renewed, at: now}
+		m.reports[cluster.Name] = s
 	}
-	if ready == nil && s.renew.IsZero() {
+	if ready == nil && s.renewed.IsZero() {
 		s.at = cluster.CreationTimestamp.Time
 	}
 	if !sameCondition(s.ready, ready) {
 		s.at = now
 	}
-	if renewed.After(s.renew) {
-		s.at, s.renew = now, renewed
+	if renewed.After(s.renewed) {
+		s.at, s.renewed = now, renewed
 	}
 	s.ready = ready.DeepCopy()
+	return s
+}
+
+// overdue reports whether the next report of a cluster is overdue.
+func (m *monitor) overdue(cluster *clusterv1alpha1.Cluster, last *report, now time.Time) bool {
 	grace := m.r.deps.MonitorGracePeriod
-	if ready == nil {
+	if readyCondition(cluster) == nil {
 		grace = m.r.deps.StartupGracePeriod
 	}
-	return !now.After(s.at.Add(grace))
+	return now.After(last.at.Add(grace))
 }
 
 func sameCondition(a, b *metav1.Condition) bool {
@@ -139,30 +154,20 @@ func sameCondition(a, b *metav1.Condition) bool {
 	return a.Status == b.Status && a.Reason == b.Reason && a.Message == b.Message && a.LastTransitionTime.Equal(&b.LastTransitionTime)
 }
 
-// timeOut writes that nothing is known of the cluster.
-func (m *monitor) timeOut(ctx context.Context, cluster *clusterv1alpha1.Cluster, now time.Time) error {
-	unknown := metav1.Condition{
-		Type: clusterv1alpha1.ClusterConditionReady, Status: metav1.ConditionUnknown,
-		Reason: reasonUnknown, Message: messageUnknown, LastTransitionTime: metav1.NewTime(now),
-	}
-	switch ready := readyCondition(cluster); {
-	case ready == nil:
-		unknown.Reason, unknown.Message = reasonNeverUpdated, messageNeverUpdated
-	case ready.Status == metav1.ConditionUnknown:
-		return nil
-	}
-	conditions := append([]metav1.Condition{}, cluster.Status.Conditions...)
-	meta.SetStatusCondition(&conditions, unknown)
-	patch, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{"resourceVersion": cluster.ResourceVersion},
-		"status":   map[string]any{"conditions": conditions},
+// writeUnknown sets the Ready condition of a cluster to Unknown.
+func (m *monitor) writeUnknown(ctx context.Context, cluster *clusterv1alpha1.Cluster, last *report, now time.Time) error {
+	_, err := m.writer.Write(ctx, cluster, &last.written, func(s *clusterv1alpha1.ClusterStatus) {
+		unknown := metav1.Condition{
+			Type: clusterv1alpha1.ClusterConditionReady, Status: metav1.ConditionUnknown,
+			Reason: reasonUnknown, Message: messageUnknown, LastTransitionTime: metav1.NewTime(now),
+		}
+		switch ready := meta.FindStatusCondition(s.Conditions, clusterv1alpha1.ClusterConditionReady); {
+		case ready == nil:
+			unknown.Reason, unknown.Message = reasonNeverUpdated, messageNeverUpdated
+		case ready.Status == metav1.ConditionUnknown:
+			return
+		}
+		meta.SetStatusCondition(&s.Conditions, unknown)
 	})
-	if err != nil {
-		return fmt.Errorf("encoding: %w", err)
-	}
-	out := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: cluster.Name}}
-	if err := m.r.client.Status().Patch(ctx, out, client.RawPatch(types.MergePatchType, patch)); err != nil {
-		return fmt.Errorf("writing the status of cluster %s: %w", cluster.Name, err)
-	}
-	return nil
+	return err
 }

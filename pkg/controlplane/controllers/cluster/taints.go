@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,7 +11,7 @@ import (
 )
 
 // taintsFor returns the taints that a cluster with that Ready condition has, and
-// whether they differ from those it has. Taints of others stay.
+// whether they differ from those it has. It keeps all other taints.
 func taintsFor(taints []corev1.Taint, ready *metav1.Condition, now time.Time) ([]corev1.Taint, bool) {
 	add, remove := "", []string(nil)
 	switch {
@@ -41,22 +40,4 @@ func taintsFor(taints []corev1.Taint, ready *metav1.Condition, now time.Time) ([
 // unhealthy reports whether there is a taint of unhealthy clusters.
 func unhealthy(taints []corev1.Taint) bool {
 	return slices.ContainsFunc(taints, clusterv1alpha1.IsHealthTaint)
-}
-
-// describe writes taints as the event about them does.
-func describe(taints []corev1.Taint) string {
-	if len(taints) == 0 {
-		return "cluster now does not have taints"
-	}
-	parts := make([]string, len(taints))
-	for i, t := range taints {
-		var b strings.Builder
-		b.WriteString("{Key:" + t.Key)
-		if t.Value != "" {
-			b.WriteString(",Value:" + t.Value)
-		}
-		b.WriteString(",Effect:" + string(t.Effect) + "}")
-		parts[i] = b.String()
-	}
-	return "cluster now has taints([" + strings.Join(parts, ",") + "])"
 }

@@ -1,4 +1,4 @@
-// Package namespacesync makes the namespaces of the control plane exist in every
+// Package namespacesync propagates the namespaces of the control plane to every
 // member cluster.
 package namespacesync
 
@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
@@ -15,15 +14,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/karmada-toolkit/karmada/internal/controllers"
 	"github.com/karmada-toolkit/karmada/internal/events"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
@@ -40,16 +38,15 @@ const Component = "namespace-sync-controller"
 // parallel is how many Works of one namespace are written at the same time.
 const parallel = 16
 
-// Deps is what the controller needs beside a manager.
+// Deps are the dependencies and options of the controller.
 type Deps struct {
 	Store *templates.Store
 	// SkippedNamespaces are not propagated, nor are the reserved ones and default.
 	SkippedNamespaces *templates.Namespaces
-	// NamespaceSyncs is the number of workers; 0 means 1.
+	// NamespaceSyncs is the number of workers. Default: 1.
 	NamespaceSyncs int
-	// BaseDelay and MaxDelay bound the wait between attempts; 0 means 5 ms and
-	// 1000 s.
-	BaseDelay, MaxDelay time.Duration
+	// Retry bounds the delay after failures.
+	Retry controllers.Retry
 }
 
 type reconciler struct {
@@ -71,11 +68,11 @@ func Setup(_ context.Context, mgr manager.Manager, d Deps) error {
 	}
 	err := builder.ControllerManagedBy(mgr).Named(Component).
 		WatchesRawSource(source{r}).
-		Watches(&clusterv1alpha1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.all), builder.WithPredicates(created())).
+		Watches(&clusterv1alpha1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.all), builder.WithPredicates(controllers.Created())).
 		Watches(&policyv1alpha1.ClusterOverridePolicy{}, handler.EnqueueRequestsFromMapFunc(r.overridden),
 			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		Watches(&workv1alpha1.Work{}, handler.EnqueueRequestsFromMapFunc(r.namespaceOfWork), builder.WithPredicates(deleted())).
-		WithOptions(controller.Options{MaxConcurrentReconciles: max(d.NamespaceSyncs, 1), RateLimiter: limiter(d)}).
+		Watches(&workv1alpha1.Work{}, handler.EnqueueRequestsFromMapFunc(r.namespaceOfWork), builder.WithPredicates(controllers.Deleted())).
+		WithOptions(controllers.Options(d.NamespaceSyncs, 1, d.Retry)).
 		Complete(r)
 	if err != nil {
 		return fmt.Errorf("adding %s: %w", Component, err)
@@ -83,18 +80,7 @@ func Setup(_ context.Context, mgr manager.Manager, d Deps) error {
 	return nil
 }
 
-func limiter(d Deps) workqueue.TypedRateLimiter[reconcile.Request] {
-	base, longest := d.BaseDelay, d.MaxDelay
-	if base <= 0 {
-		base = 5 * time.Millisecond
-	}
-	if longest <= 0 {
-		longest = 1000 * time.Second
-	}
-	return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](base, longest)
-}
-
-// Reconcile makes one namespace exist in every cluster.
+// Reconcile propagates one namespace to every cluster.
 func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	if !r.propagates(req.Name) {
 		return reconcile.Result{}, nil
@@ -120,15 +106,14 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	return reconcile.Result{}, r.each(ctx, ns, clusters.Items, policies)
 }
 
-// each writes the Work of every cluster. One that fails does not keep the others
-// from being written.
+// each writes the Work of every cluster, also when one of them fails.
 func (r *reconciler) each(ctx context.Context, ns *unstructured.Unstructured, clusters []clusterv1alpha1.Cluster, policies override.Policies) error {
 	errs := make([]error, len(clusters))
 	var g errgroup.Group
 	g.SetLimit(parallel)
 	for i := range clusters {
 		cluster := &clusters[i]
-		// A cluster without an execution namespace comes again with it.
+		// The creation of an execution namespace enqueues the namespaces again.
 		if cluster.DeletionTimestamp != nil || r.store.Cached(namespaceKind(), "", names.ExecutionNamespace(cluster.Name)) == nil {
 			continue
 		}
@@ -157,7 +142,7 @@ func (r *reconciler) one(ctx context.Context, ns *unstructured.Unstructured, clu
 		Object: obj, UID: ns.GetUID(),
 	})
 	if errors.Is(err, works.ErrForeign) {
-		return nil // a policy propagates the namespace; its binding goes first
+		return nil // a policy propagates the namespace, and its binding takes precedence
 	}
 	if err == nil && result != works.Unchanged {
 		r.overrides.Succeeded(ns, cluster.Name, applied)
@@ -165,7 +150,7 @@ func (r *reconciler) one(ctx context.Context, ns *unstructured.Unstructured, clu
 	return err
 }
 
-// propagates says whether a namespace of this name is propagated at all.
+// propagates reports whether a namespace of this name is propagated.
 func (r *reconciler) propagates(name string) bool {
 	return name != metav1.NamespaceDefault && !names.ReservedNamespace(name) && !r.skipped.Matches(name)
 }

@@ -8,8 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
@@ -18,11 +16,11 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
 )
 
-// source tells of namespaces: of their changes, and that a cluster got its
-// execution namespace.
+// source enqueues the namespaces that changed, and all of them when the execution
+// namespace of a cluster is created.
 type source struct{ r *reconciler }
 
-// Start begins to listen.
+// Start subscribes to namespaces.
 func (s source) Start(ctx context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 	return s.r.store.Subscribe(func(e templates.Event) {
 		name := e.Object().GetName()
@@ -83,7 +81,7 @@ func (r *reconciler) overridden(ctx context.Context, obj client.Object) []reconc
 	return out
 }
 
-// namespaceOfWork returns the namespace that a Work carries, if it does.
+// namespaceOfWork returns the namespace that a Work carries, if it carries one.
 func (r *reconciler) namespaceOfWork(_ context.Context, obj client.Object) []reconcile.Request {
 	work, ok := obj.(*workv1alpha1.Work)
 	if !ok || len(work.Spec.Workload.Manifests) != 1 {
@@ -94,20 +92,4 @@ func (r *reconciler) namespaceOfWork(_ context.Context, obj client.Object) []rec
 		return nil
 	}
 	return []reconcile.Request{request(carried.GetName())}
-}
-
-func created() predicate.Predicate {
-	return predicate.Funcs{
-		UpdateFunc:  func(event.UpdateEvent) bool { return false },
-		DeleteFunc:  func(event.DeleteEvent) bool { return false },
-		GenericFunc: func(event.GenericEvent) bool { return false },
-	}
-}
-
-func deleted() predicate.Predicate {
-	return predicate.Funcs{
-		CreateFunc:  func(event.CreateEvent) bool { return false },
-		UpdateFunc:  func(event.UpdateEvent) bool { return false },
-		GenericFunc: func(event.GenericEvent) bool { return false },
-	}
 }

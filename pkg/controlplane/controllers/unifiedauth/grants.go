@@ -14,7 +14,7 @@ import (
 // impersonator is the name of the objects in the members.
 const impersonator = "karmada-impersonator"
 
-// grants says whether a rule lets its subjects through the proxy to a cluster.
+// grants reports whether a rule lets its subjects use the proxy to a cluster.
 func grants(rule *rbacv1.PolicyRule, cluster string) bool {
 	if !requests(rule.Verbs) {
 		return false
@@ -25,14 +25,13 @@ func grants(rule *rbacv1.PolicyRule, cluster string) bool {
 	return covers(rule, "search.karmada.io", "proxying/proxy")
 }
 
-// proxies says whether a rule lets its subjects through a proxy to any cluster.
+// proxies reports whether a rule lets its subjects use the proxy to any cluster.
 func proxies(rule *rbacv1.PolicyRule) bool {
 	return requests(rule.Verbs) &&
 		(covers(rule, "cluster.karmada.io", "clusters/proxy") || covers(rule, "search.karmada.io", "proxying/proxy"))
 }
 
-// requests says whether any of the verbs is one that a request through a proxy
-// has.
+// requests reports whether any of the verbs is one of requests through a proxy.
 func requests(verbs []string) bool {
 	return slices.ContainsFunc(verbs, func(verb string) bool {
 		switch verb {
@@ -49,7 +48,7 @@ func covers(rule *rbacv1.PolicyRule, group, resource string) bool {
 		(slices.Contains(rule.Resources, resource) || slices.Contains(rule.Resources, rbacv1.ResourceAll))
 }
 
-// subjects returns who is let through to the cluster.
+// subjects returns the subjects that may use the proxy to a cluster.
 func subjects(cluster string, roles []rbacv1.ClusterRole, bindings []rbacv1.ClusterRoleBinding) []rbacv1.Subject {
 	granting := sets.New[string]()
 	for i := range roles {
@@ -66,8 +65,8 @@ func subjects(cluster string, roles []rbacv1.ClusterRole, bindings []rbacv1.Clus
 	return out
 }
 
-// rules returns the rules that let the control plane act as the subjects, and
-// nobody else.
+// rules returns the rules that let the control plane impersonate the subjects and no
+// others.
 func rules(subjects []rbacv1.Subject) []rbacv1.PolicyRule {
 	names := map[string]sets.Set[string]{}
 	for _, s := range subjects {

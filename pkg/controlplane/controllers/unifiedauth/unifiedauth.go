@@ -1,11 +1,10 @@
-// Package unifiedauth lets whoever may use the proxy to a member cluster be
-// impersonated there, and nobody else.
+// Package unifiedauth grants the control plane the right to impersonate in member
+// clusters exactly those subjects that may use the proxy to them.
 package unifiedauth
 
 import (
 	"context"
 	"fmt"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -14,14 +13,13 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/karmada-toolkit/karmada/internal/controllers"
 	"github.com/karmada-toolkit/karmada/internal/events"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
@@ -38,14 +36,13 @@ const (
 	ReasonSyncFailed  = "SyncImpersonationConfigFailed"
 )
 
-// Deps is what the controller needs beside a manager.
+// Deps are the dependencies and options of the controller.
 type Deps struct {
 	Store *templates.Store
 	// Events selects which successes are recorded. Default: events.Transitions.
 	Events events.Mode
-	// BaseDelay and MaxDelay bound the wait between attempts; 0 means 5 ms and
-	// 1000 s.
-	BaseDelay, MaxDelay time.Duration
+	// Retry bounds the delay after failures.
+	Retry controllers.Retry
 }
 
 type reconciler struct {
@@ -62,19 +59,10 @@ func Setup(_ context.Context, mgr manager.Manager, d Deps) error {
 		works:  works.NewWriter(mgr.GetClient(), mgr.GetAPIReader()),
 		events: events.ForManager(mgr, Component, d.Events),
 	}
-	base, longest := d.BaseDelay, d.MaxDelay
-	if base <= 0 {
-		base = 5 * time.Millisecond
-	}
-	if longest <= 0 {
-		longest = 1000 * time.Second
-	}
 	err := builder.ControllerManagedBy(mgr).Named(Component).
 		Watches(&clusterv1alpha1.Cluster{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(impersonatorChanged())).
 		WatchesRawSource(source{r}).
-		WithOptions(controller.Options{
-			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](base, longest),
-		}).
+		WithOptions(controllers.Options(0, 1, d.Retry)).
 		Complete(r)
 	if err != nil {
 		return fmt.Errorf("adding %s: %w", Component, err)
@@ -82,7 +70,7 @@ func Setup(_ context.Context, mgr manager.Manager, d Deps) error {
 	return nil
 }
 
-// Reconcile writes what one cluster needs.
+// Reconcile writes the rights in one cluster.
 func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	cluster := &clusterv1alpha1.Cluster{}
 	if err := r.client.Get(ctx, req.NamespacedName, cluster); err != nil {
@@ -93,7 +81,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	}
 	execution := names.ExecutionNamespace(cluster.Name)
 	if r.store.Cached(corev1.SchemeGroupVersion.WithKind("Namespace"), "", execution) == nil {
-		return reconcile.Result{}, nil // the namespace tells when it is there
+		return reconcile.Result{}, nil // the creation of the namespace enqueues the cluster
 	}
 	changed, err := r.sync(ctx, cluster)
 	switch {

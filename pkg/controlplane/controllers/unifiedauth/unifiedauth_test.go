@@ -45,7 +45,7 @@ func TestGrants(t *testing.T) {
 				t.Errorf("got %v", got)
 			}
 			if tc.want && !proxies(&tc.rule) {
-				t.Error("the rule wakes nobody")
+				t.Error("the rule enqueues no cluster")
 			}
 		})
 	}
@@ -65,7 +65,7 @@ func TestRules_SortedAndUnique(t *testing.T) {
 		t.Error(diff)
 	}
 	if got := rules(nil); got != nil {
-		t.Errorf("nobody gets %v", got)
+		t.Errorf("without subjects the rules are %v", got)
 	}
 }
 

@@ -20,7 +20,7 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
 )
 
-// impersonatorChanged passes on clusters that are new or got another impersonator.
+// impersonatorChanged passes clusters that are new or whose impersonator changed.
 func impersonatorChanged() predicate.Predicate {
 	return predicate.Funcs{
 		UpdateFunc: func(e event.UpdateEvent) bool {
@@ -34,15 +34,15 @@ func impersonatorChanged() predicate.Predicate {
 	}
 }
 
-// source tells of the roles and bindings that open a proxy, and that a cluster
-// got its execution namespace.
+// source enqueues all clusters when a role or binding that grants the use of a proxy
+// changes, and a cluster when its execution namespace is created.
 type source struct{ r *reconciler }
 
-// Start begins to listen.
+// Start subscribes to namespaces, roles and bindings.
 func (s source) Start(ctx context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 	return s.r.store.Subscribe(func(e templates.Event) {
 		if e.Initial {
-			return // every cluster is looked at on start
+			return // the watch of clusters enqueues all of them on start
 		}
 		if e.Object().GetKind() == "Namespace" {
 			if cluster, err := names.ClusterOfExecutionNamespace(e.Object().GetName()); err == nil && e.Old == nil {
@@ -63,7 +63,7 @@ func (s source) Start(ctx context.Context, q workqueue.TypedRateLimitingInterfac
 // WaitForSync waits for the first list of all templates.
 func (s source) WaitForSync(ctx context.Context) error { return s.r.store.WaitForSync(ctx) }
 
-// relevant says whether a role, or the role of a binding, opens a proxy.
+// relevant reports whether a role, or the role of a binding, grants the use of a proxy.
 func (r *reconciler) relevant(obj *unstructured.Unstructured) bool {
 	if obj == nil {
 		return false
@@ -72,7 +72,7 @@ func (r *reconciler) relevant(obj *unstructured.Unstructured) bool {
 		name, _, _ := unstructured.NestedString(obj.Object, "roleRef", "name")
 		obj = r.store.Cached(rbacv1.SchemeGroupVersion.WithKind("ClusterRole"), "", name)
 		if obj == nil {
-			return false // the role comes, or is gone, with an event of its own
+			return false // the role has an event of its own
 		}
 	}
 	var role rbacv1.ClusterRole
