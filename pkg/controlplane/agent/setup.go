@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"github.com/karmada-toolkit/karmada/internal/controllers"
 	"github.com/karmada-toolkit/karmada/internal/gates"
 	"github.com/karmada-toolkit/karmada/internal/memory"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
@@ -173,7 +174,7 @@ func (a *agent) run(ctx context.Context) error {
 	if o.Enabled(controllerExecution) {
 		err = errors.Join(err, execution.Setup(ctx, a.mgr, execution.Deps{
 			Members: a, Interpreter: interpreter, Accept: a.serves, Workers: o.WorkSyncs,
-			RetryBase: o.RateLimiterBaseDelay, RetryMax: min(o.RateLimiterMaxDelay, 30*time.Second),
+			Retry:  controllers.Retry{BaseDelay: o.RateLimiterBaseDelay, MaxDelay: min(o.RateLimiterMaxDelay, 30*time.Second)},
 			Events: a.events, EventMode: o.Events,
 		}), a.mgr.Add(manager.RunnableFunc(lost.run)))
 	}

@@ -45,6 +45,8 @@ type bench struct {
 	runner   *runner
 	writes   atomic.Int64 // of the status of the Work
 	opened   error
+	// patch and patchStatus, if set, replace the requests of the controller.
+	patch, patchStatus func() error
 }
 
 // one is a member that is always the same.
@@ -77,25 +79,30 @@ func newBench(t *testing.T, text string, change ...func(*workv1alpha1.Work)) *be
 		WithStatusSubresource(&workv1alpha1.Work{}).WithInterceptorFuncs(interceptor.Funcs{
 		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
 			b.writes.Add(1)
+			if b.patchStatus != nil {
+				return b.patchStatus()
+			}
 			return c.SubResource(sub).Patch(ctx, obj, patch, opts...)
+		},
+		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+			if b.patch != nil {
+				return b.patch()
+			}
+			return c.Patch(ctx, obj, patch, opts...)
 		},
 	}).Build()
 	mapper := meta.NewDefaultRESTMapper(nil)
 	mapper.Add(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, meta.RESTScopeNamespace)
 	mapper.Add(schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}, meta.RESTScopeNamespace)
-	member, err := access.NewMember("m1", b.member.Config(), mapper)
+	m, err := access.NewMember("m1", b.member.Config(), mapper)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := New(b.plane, b.plane, b.recorder, b.recorder, Deps{
-		Members: one{member, &b.opened}, Interpreter: interpreter.New(), Clock: b.clock, Metrics: prometheus.NewRegistry(),
+	c := New(b.plane, b.plane, b.recorder, b.recorder, Deps{
+		Members: one{m, &b.opened}, Interpreter: interpreter.New(), Clock: b.clock, Metrics: prometheus.NewRegistry(),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	b.runner = newRunner(t.Context(), c, "m1")
-	c.runners["m1"] = b.runner
-	t.Cleanup(c.stop)
+	b.runner = c.runners.getOrAdd("m1", func() *runner { return newRunner(t.Context(), c, "m1") })
+	t.Cleanup(c.runners.stop)
 	return b
 }
 
@@ -113,9 +120,9 @@ func (b *bench) fill(work *workv1alpha1.Work, text, conflict string) {
 	work.Spec.Workload.Manifests[0].Raw = raw
 }
 
-// sync handles the Work once.
+// sync reconciles the Work once.
 func (b *bench) sync() (time.Duration, error) {
-	return b.runner.sync(b.t.Context(), "w")
+	return b.runner.reconcile(b.t.Context(), "w")
 }
 
 func (b *bench) mustSync() time.Duration {
@@ -159,21 +166,25 @@ func (b *bench) cluster(change func(*clusterv1alpha1.Cluster)) {
 	}
 }
 
-// observed waits until the mirror shows the object as the member has it.
+// state returns the state of the Work.
+func (b *bench) state() *workState {
+	b.runner.works.mu.Lock()
+	defer b.runner.works.mu.Unlock()
+	return b.runner.works.byName["w"]
+}
+
+// observed waits until the informer has observed the object as the member has it.
 func (b *bench) observed(path string) {
 	b.t.Helper()
 	accesstest.Eventually(b.t, func() error {
 		want := b.member.Get(path)
-		b.runner.mu.Lock()
-		defer b.runner.mu.Unlock()
-		for _, k := range b.runner.kinds {
-			for _, o := range b.runner.works["w"].objects {
-				switch seen := k.mirror.Get(o.key); {
-				case want == nil && seen == nil && k.mirror.HasSynced():
-					return nil
-				case want != nil && seen != nil && seen.version == want.GetResourceVersion():
-					return nil
-				}
+		for _, o := range b.state().objects {
+			view := o.informer.Get(o.key)
+			switch {
+			case want == nil && view.Snapshot == nil && view.Synced:
+				return nil
+			case want != nil && view.Snapshot != nil && view.Snapshot.Version == want.GetResourceVersion():
+				return nil
 			}
 		}
 		return errors.New("not observed")

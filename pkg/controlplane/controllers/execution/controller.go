@@ -1,35 +1,34 @@
-// Package execution carries the objects of Works to their cluster and brings
-// their status back into the Work. It runs in the control plane for clusters
-// that are pushed to, and in the agent of a cluster that pulls.
+// Package execution applies the objects of Works to their cluster and writes their
+// status to the Work. It runs in the control plane for clusters in Push mode, and in the
+// agent of a cluster in Pull mode.
 //
-// Every cluster has a queue, workers and clients of its own, so that one that is
-// slow or gone delays nobody else. A Work of a cluster that is not Ready waits
-// for the cluster, not for a timer. The status of a Work, conditions and the
-// status of its objects, is written by one function and as seldom as possible.
+// Every cluster has a queue, workers and clients of its own, so that no cluster delays
+// another one. A Work of a cluster that is not Ready is reconciled when the cluster is,
+// not periodically. The status of a Work, conditions and the status of its objects, is
+// written by one function and as seldom as possible.
 package execution
 
 import (
 	"context"
 	"fmt"
-	"hash/maphash"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	"github.com/karmada-toolkit/karmada/internal/controllers"
 	recording "github.com/karmada-toolkit/karmada/internal/events"
+	"github.com/karmada-toolkit/karmada/internal/metrics"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
-	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/execution/apply"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/execution/member"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/execution/workstatus"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/interpreter"
 	"github.com/karmada-toolkit/karmada/pkg/member/access"
 )
 
@@ -41,39 +40,36 @@ const StatusName = "work-status-controller"
 
 // Members opens clusters.
 type Members interface {
-	// Member returns the open cluster; the same one until it must not be used any
-	// longer.
+	// Member returns the open cluster: the same one until its address or credentials
+	// change.
 	Member(ctx context.Context, cluster *clusterv1alpha1.Cluster) (*access.Member, error)
 }
 
-// Interpreter knows what objects mean.
+// Interpreter interprets objects.
 type Interpreter interface {
-	HookEnabled(gvk schema.GroupVersionKind, op configv1alpha1.InterpreterOperation) bool
-	Retain(desired, observed *unstructured.Unstructured) (*unstructured.Unstructured, error)
-	ReflectStatus(obj *unstructured.Unstructured) (*runtime.RawExtension, error)
-	InterpretHealth(obj *unstructured.Unstructured) (bool, error)
+	apply.Retainer
+	workstatus.Interpreter
 }
 
 // Deps is what the controller needs.
 type Deps struct {
 	Members     Members
 	Interpreter Interpreter
-	// Accept says which clusters are served. Default: those with sync mode Push.
+	// Accept selects the clusters that are served. Default: those in Push mode.
 	Accept func(*clusterv1alpha1.Cluster) bool
-	// Workers is the number of Works whose objects are applied at a time per
-	// cluster, and as many report their status meanwhile. Default 5.
+	// Workers is half the number of Works of a cluster that are reconciled at a time:
+	// while objects of some are applied, others have their status written. Default 5.
 	Workers int
-	// Pace says how long status waits for more of it.
-	Pace Pace
-	// RetryBase and RetryMax bound the delay of retries. Default 5 ms and 30 s; a
-	// cluster that becomes Ready, or serves more types, is tried at once.
-	RetryBase, RetryMax time.Duration
+	// Policy bounds the delay of writes of the status.
+	Policy workstatus.Policy
+	// Retry bounds the delay of retries. Default 5 ms and 30 s; those of a cluster that
+	// becomes Ready, or serves other types, end at once.
+	Retry controllers.Retry
 	// Timeout bounds a request to a member. Default access.Timeout.
 	Timeout time.Duration
-	// Events returns what the events of a source are published with. Default: the
-	// manager's recorders.
+	// Events returns the recorder of a source. Default: that of the manager.
 	Events func(source string) record.EventRecorder
-	// EventMode selects which successes are recorded. Default: Transitions.
+	// EventMode selects the successes that are recorded. Default: Transitions.
 	EventMode recording.Mode
 	// Clock defaults to the real one.
 	Clock clock.PassiveClock
@@ -85,14 +81,9 @@ func (d *Deps) complete() {
 	if d.Accept == nil {
 		d.Accept = func(c *clusterv1alpha1.Cluster) bool { return c.Spec.SyncMode == clusterv1alpha1.Push }
 	}
-	if d.Workers <= 0 {
-		d.Workers = 5
-	}
-	if d.RetryBase <= 0 {
-		d.RetryBase = 5 * time.Millisecond
-	}
-	if d.RetryMax <= 0 {
-		d.RetryMax = 30 * time.Second
+	d.Workers = controllers.Workers(d.Workers, 5)
+	if d.Retry.MaxDelay <= 0 {
+		d.Retry.MaxDelay = 30 * time.Second
 	}
 	if d.Timeout <= 0 {
 		d.Timeout = access.Timeout
@@ -103,52 +94,47 @@ func (d *Deps) complete() {
 	if d.Metrics == nil {
 		d.Metrics = ctrlmetrics.Registry
 	}
-	d.Pace.complete()
 }
 
-// Controller serves the Works of all clusters.
+// Controller reconciles the Works of all clusters.
 type Controller struct {
-	deps    Deps
-	client  client.Client
-	live    client.Reader
-	events  events
-	metrics *metrics
-	seed    maphash.Seed
-
-	// mayNotPatch says that the control plane refused to have a Work patched.
-	mayNotPatch atomic.Bool
-
-	editions editions
-	relays   relays
-
-	mu      sync.Mutex
-	runners map[string]*runner
+	deps      Deps
+	client    client.Client
+	finalizer *finalizer
+	status    *statusWriter
+	relay     *relay
+	events    events
+	duration  *prometheus.HistogramVec
+	writes    *apply.Metrics
+	hasher    member.Hasher
+	revisions ruleRevisions
+	runners   runners
 }
 
-// New returns a controller that writes with c and reads what must be fresh with
-// live.
-func New(c client.Client, live client.Reader, applied, observed record.EventRecorder, d Deps) (*Controller, error) {
+// New returns a controller that writes with c and reads with live what the cache may not
+// have yet.
+func New(c client.Client, live client.Reader, applied, observed record.EventRecorder, d Deps) *Controller {
 	d.complete()
-	m, err := newMetrics(d.Metrics)
-	if err != nil {
-		return nil, err
+	out := &Controller{
+		deps: d, client: c, finalizer: &finalizer{client: c, live: live}, hasher: member.NewHasher(),
+		events: events{applied: recording.Plain(applied), observed: recording.Plain(observed), all: d.EventMode.All()},
+		writes: apply.NewMetrics(d.Metrics),
+		duration: metrics.Register(d.Metrics, prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "work_sync_workload_duration_seconds", Help: "Time to apply the objects of a Work.",
+			Buckets: prometheus.ExponentialBuckets(0.001, 2, 12),
+		}, []string{"result"})),
 	}
-	return &Controller{
-		deps: d, client: c, live: live, metrics: m, seed: maphash.MakeSeed(),
-		events:  events{applied: recording.Plain(applied), observed: recording.Plain(observed), all: d.EventMode.All()},
-		runners: map[string]*runner{},
-	}, nil
+	out.status = newStatusWriter(out)
+	out.relay = &relay{c: out}
+	return out
 }
 
-// Setup adds the controller to the manager. It works while the manager leads.
+// Setup adds the controller to the manager. It runs while the manager is the leader.
 func Setup(_ context.Context, mgr manager.Manager, d Deps) error {
 	if d.Events == nil {
 		d.Events = mgr.GetEventRecorderFor
 	}
-	c, err := New(mgr.GetClient(), mgr.GetAPIReader(), d.Events(Name), d.Events(StatusName), d)
-	if err != nil {
-		return err
-	}
+	c := New(mgr.GetClient(), mgr.GetAPIReader(), d.Events(Name), d.Events(StatusName), d)
 	if err := mgr.Add(manager.RunnableFunc(func(ctx context.Context) error { return c.run(ctx, mgr.GetCache()) })); err != nil {
 		return fmt.Errorf("adding the %s: %w", Name, err)
 	}
@@ -168,45 +154,32 @@ func (c *Controller) cluster(ctx context.Context, name string) (*clusterv1alpha1
 	return cluster, nil
 }
 
-// runner returns what serves a cluster; it is made when asked for first.
+// interpreter returns the interpreter for the objects of a cluster: the limits of the
+// time that objects take to interpret are per cluster.
+func (c *Controller) interpreter(cluster string) Interpreter {
+	if i, ok := c.deps.Interpreter.(*interpreter.Interpreter); ok {
+		return i.ForCluster(cluster)
+	}
+	return c.deps.Interpreter
+}
+
+// runner returns the runner of a cluster. It is started when it is needed first.
 func (c *Controller) runner(ctx context.Context, cluster string) *runner {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	r := c.runners[cluster]
-	if r == nil {
-		r = newRunner(ctx, c, cluster)
-		c.runners[cluster] = r
+	return c.runners.getOrAdd(cluster, func() *runner {
+		r := newRunner(ctx, c, cluster)
 		r.start(2 * c.deps.Workers)
-	}
-	return r
+		return r
+	})
 }
 
-// known returns what serves a cluster, or nil.
-func (c *Controller) known(cluster string) *runner {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.runners[cluster]
-}
-
-// drop stops what serves a cluster that is gone.
-func (c *Controller) drop(cluster string) {
-	c.mu.Lock()
-	r := c.runners[cluster]
-	delete(c.runners, cluster)
-	c.mu.Unlock()
-	if r != nil {
-		r.stop()
-	}
-}
-
-// retire stops what serves a cluster that is gone with its last Work. Should the
-// cluster be back by then, its Works are taken up by a successor.
-func (c *Controller) retire(r *runner) {
-	if c.known(r.cluster) != r {
+// retire stops the runner of a cluster that is gone with its last Work. If the cluster
+// is back by then, another runner takes its Works.
+func (c *Controller) retire(ctx context.Context, r *runner) {
+	if c.runners.get(r.cluster) != r {
 		return
 	}
-	c.drop(r.cluster)
-	if r.base.Err() == nil {
-		c.wake(r.base, r.cluster)
+	c.runners.remove(r.cluster)
+	if ctx.Err() == nil {
+		c.enqueueWorks(ctx, r.cluster)
 	}
 }

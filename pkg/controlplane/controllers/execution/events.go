@@ -3,7 +3,6 @@ package execution
 import (
 	"encoding/json"
 	"fmt"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -11,25 +10,21 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
 
-	"github.com/karmada-toolkit/karmada/internal/plaintext"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/execution/member"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/execution/workstatus"
 )
 
 // The reasons of the events.
 const (
-	reasonSyncSucceed           = "SyncSucceed"
-	reasonSyncFailed            = "SyncFailed"
-	reasonDispatching           = "WorkDispatching"
-	reasonReflectStatus         = "ReflectStatusSucceed"
-	reasonReflectStatusFailed   = "ReflectStatusFailed"
-	reasonInterpretHealth       = "InterpretHealthSucceed"
-	reasonInterpretHealthFailed = "InterpretHealthFailed"
+	reasonSyncSucceed = "SyncSucceed"
+	reasonSyncFailed  = "SyncFailed"
+	reasonDispatching = "WorkDispatching"
 )
 
-// events tells users what happened. Success is told on the template only, and
-// only when something was written; a failure on the template and the Work, once
-// for each message.
+// events records what was done. A success is recorded on the template only, and only
+// when something was written; a failure on the template and the Work, once per message.
 type events struct {
 	applied, observed record.EventRecorder
 	// all reports whether every success is recorded, not only those on templates.
@@ -44,22 +39,14 @@ func (e events) workApplied(work *workv1alpha1.Work, cluster string) {
 	}
 }
 
-// statusReflected records that the status of an object was read.
-func (e events) statusReflected(work *workv1alpha1.Work, o *object) {
-	if e.all {
-		e.observed.Event(work, corev1.EventTypeNormal, reasonReflectStatus, fmt.Sprintf("Reflect status for object(%s/%s) succeed.", o.gvk.Kind, o.key))
+// objectObserved records an event about the status of an object on its Work.
+func (e events) objectObserved(work *workv1alpha1.Work, event workstatus.Event) {
+	if e.all || event.Type != corev1.EventTypeNormal {
+		e.observed.Event(work, event.Type, event.Reason, event.Message)
 	}
 }
 
-// healthInterpreted records what the health of an object is.
-func (e events) healthInterpreted(work *workv1alpha1.Work, o *object, health workv1alpha1.ResourceHealth) {
-	if e.all {
-		e.observed.Event(work, corev1.EventTypeNormal, reasonInterpretHealth,
-			fmt.Sprintf("Interpret health of object(%s/%s) as %s.", o.gvk.Kind, o.key, strings.ToLower(string(health))))
-	}
-}
-
-// objectApplied tells that an object was created or changed.
+// objectApplied records that an object was created or changed.
 func (e events) objectApplied(obj *unstructured.Unstructured, cluster string) {
 	key := types.NamespacedName{Namespace: obj.GetNamespace(), Name: obj.GetName()}
 	if ref := template(obj.GetAPIVersion(), obj.GetKind(), key, obj.GetAnnotations()); ref != nil {
@@ -72,7 +59,7 @@ func (e events) appliedTo(template *corev1.ObjectReference, key types.Namespaced
 	e.applied.Event(template, corev1.EventTypeNormal, reasonSyncSucceed, fmt.Sprintf("Successfully applied resource(%s) to cluster %s", key, cluster))
 }
 
-// failed tells that the objects of a Work could not be applied.
+// failed records that the objects of a Work could not be applied.
 func (e events) failed(work *workv1alpha1.Work, objects []failedObject, cluster, message string) {
 	e.applied.Event(work, corev1.EventTypeWarning, reasonSyncFailed,
 		fmt.Sprintf("Failed to sync work(%s/%s) to cluster(%s), err: %s", work.Namespace, work.Name, cluster, message))
@@ -81,7 +68,7 @@ func (e events) failed(work *workv1alpha1.Work, objects []failedObject, cluster,
 	}
 }
 
-// failedFor tells, on its template, that an object could not be applied.
+// failedFor records, on its template, that an object could not be applied.
 func (e events) failedFor(o failedObject, cluster string) {
 	if o.template != nil {
 		e.applied.Event(o.template, corev1.EventTypeWarning, reasonSyncFailed,
@@ -89,14 +76,9 @@ func (e events) failedFor(o failedObject, cluster string) {
 	}
 }
 
-// dispatching tells that dispatching was suspended or taken up again.
+// dispatching records that dispatching was suspended or resumed.
 func (e events) dispatching(work *workv1alpha1.Work, message string) {
 	e.applied.Event(work, corev1.EventTypeNormal, reasonDispatching, message)
-}
-
-// statusFailed tells that the interpreter failed on an object.
-func (e events) statusFailed(work *workv1alpha1.Work, reason, message string) {
-	e.observed.Event(work, corev1.EventTypeWarning, reason, message)
 }
 
 // failedObject is an object that could not be applied.
@@ -105,16 +87,9 @@ type failedObject struct {
 	template      *corev1.ObjectReference
 }
 
-// maxMessage is how long a text with words of a member may be, in bytes.
-const maxMessage = 1024
-
-// memberText returns text with words of a member, such as an error, fit for events and
-// conditions.
-func memberText(s string) string { return plaintext.Line(s, maxMessage) }
-
-func failure(raw []byte, err error) failedObject { return failedObjectOf(raw, memberText(err.Error())) }
-
-func failedObjectOf(raw []byte, message string) failedObject {
+// failure returns the object of a manifest that failed.
+func failure(raw []byte, err error) failedObject {
+	message := member.Text(err.Error())
 	var m metav1.PartialObjectMetadata
 	if json.Unmarshal(raw, &m) != nil {
 		return failedObject{message: message}

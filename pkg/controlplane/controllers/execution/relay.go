@@ -22,47 +22,56 @@ import (
 )
 
 const (
-	// relayRate and relayBurst bound the events about templates that a cluster in Pull
-	// mode causes: events per second, and how many at once.
+	// relayRate and relayBurst limit the events about templates that a cluster in Pull
+	// mode causes: per second, and at once.
 	relayRate, relayBurst = 5, 500
-	// relayMessage is the longest reason of a failure that is relayed, in bytes.
+	// relayMessage is the limit of the message of a failure, in bytes.
 	relayMessage = 1024
 )
 
-// relay records events, on templates, about what the agent of a cluster in Pull mode
-// did with a Work: an agent has no rights in the namespaces of templates, so it
-// reports that in the Work only. What an agent reports is not trusted: it is relayed
-// for the template of the binding that the Work was made for, and no other.
-func (c *Controller) relay(ctx context.Context, before, now *workv1alpha1.Work) {
+// relay records events, on templates, about what the agents of clusters in Pull mode did
+// with Works: an agent has no rights in the namespaces of templates, so it reports that
+// in the Work only. An agent can only cause events for the template of the binding that
+// the Work was created for.
+type relay struct {
+	c      *Controller
+	limits relayLimits
+}
+
+// forget drops what is known of a cluster that is gone.
+func (r *relay) forget(cluster string) { r.limits.forget(cluster) }
+
+// workChanged records the event about a new result of applying a Work.
+func (r *relay) workChanged(ctx context.Context, before, now *workv1alpha1.Work) {
 	old := meta.FindStatusCondition(before.Status.Conditions, workv1alpha1.WorkApplied)
 	applied := meta.FindStatusCondition(now.Status.Conditions, workv1alpha1.WorkApplied)
-	if !newsOfApplied(old, applied) {
+	if !appliedAnew(old, applied) {
 		return
 	}
 	name, err := names.ClusterOfExecutionNamespace(now.Namespace)
 	if err != nil {
 		return
 	}
-	cluster, err := c.cluster(ctx, name)
-	if err != nil || cluster == nil || cluster.Spec.SyncMode != clusterv1alpha1.Pull || c.deps.Accept(cluster) {
+	cluster, err := r.c.cluster(ctx, name)
+	if err != nil || cluster == nil || cluster.Spec.SyncMode != clusterv1alpha1.Pull || r.c.deps.Accept(cluster) {
 		return
 	}
-	binding := c.bindingOf(ctx, now)
-	if binding == nil || !speaksFor(now, binding, name) || !c.relays.allow(name, c.deps.Clock.Now()) {
+	binding := r.bindingOf(ctx, now)
+	if binding == nil || !createdFor(now, binding, name) || !r.limits.allow(name, r.c.deps.Clock.Now()) {
 		return
 	}
 	ref := binding.GetSpec().Resource
 	template := &corev1.ObjectReference{APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name, UID: ref.UID}
 	key := types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}
 	if applied.Status == metav1.ConditionFalse {
-		c.events.failedFor(failedObject{name: key.String(), message: plaintext.Line(reasonOf(applied.Message), relayMessage), template: template}, name)
+		r.c.events.failedFor(failedObject{name: key.String(), message: plaintext.Line(reasonOf(applied.Message), relayMessage), template: template}, name)
 		return
 	}
-	c.events.appliedTo(template, key, name)
+	r.c.events.appliedTo(template, key, name)
 }
 
-// bindingOf returns the binding that a Work says it comes from, or nil.
-func (c *Controller) bindingOf(ctx context.Context, work *workv1alpha1.Work) workv1alpha2.Binding {
+// bindingOf returns the binding that the annotations of a Work name, or nil.
+func (r *relay) bindingOf(ctx context.Context, work *workv1alpha1.Work) workv1alpha2.Binding {
 	var binding workv1alpha2.Binding = &workv1alpha2.ResourceBinding{}
 	key := client.ObjectKey{
 		Namespace: work.Annotations[workv1alpha2.ResourceBindingNamespaceAnnotation], Name: work.Annotations[workv1alpha2.ResourceBindingNameAnnotation],
@@ -70,15 +79,15 @@ func (c *Controller) bindingOf(ctx context.Context, work *workv1alpha1.Work) wor
 	if key.Name == "" {
 		binding, key = &workv1alpha2.ClusterResourceBinding{}, client.ObjectKey{Name: work.Annotations[workv1alpha2.ClusterResourceBindingAnnotation]}
 	}
-	if key.Name == "" || c.client.Get(ctx, key, binding, client.UnsafeDisableDeepCopy) != nil {
+	if key.Name == "" || r.c.client.Get(ctx, key, binding, client.UnsafeDisableDeepCopy) != nil {
 		return nil
 	}
 	return binding
 }
 
-// speaksFor reports whether a Work is the one that the control plane made for a
+// createdFor reports whether a Work is the one that the control plane made for a
 // binding in a cluster.
-func speaksFor(work *workv1alpha1.Work, binding workv1alpha2.Binding, cluster string) bool {
+func createdFor(work *workv1alpha1.Work, binding workv1alpha2.Binding, cluster string) bool {
 	label := workv1alpha2.ResourceBindingPermanentIDLabel
 	if binding.GetNamespace() == "" {
 		label = workv1alpha2.ClusterResourceBindingPermanentIDLabel
@@ -93,37 +102,36 @@ func speaksFor(work *workv1alpha1.Work, binding workv1alpha2.Binding, cluster st
 		(spec.TargetContains(cluster) || spec.EvictingFrom(cluster) || slices.ContainsFunc(spec.RequiredBy, required))
 }
 
-// relays bounds how many events clusters cause.
-type relays struct {
-	mu       sync.Mutex
-	limiters map[string]*rate.Limiter
+// relayLimits limit the events that clusters cause.
+type relayLimits struct {
+	mu        sync.Mutex
+	byCluster map[string]*rate.Limiter
 }
 
 // allow reports whether a cluster may cause another event now.
-func (r *relays) allow(cluster string, now time.Time) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	l := r.limiters[cluster]
-	if l == nil {
-		if r.limiters == nil {
-			r.limiters = map[string]*rate.Limiter{}
+func (l *relayLimits) allow(cluster string, now time.Time) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	limiter := l.byCluster[cluster]
+	if limiter == nil {
+		if l.byCluster == nil {
+			l.byCluster = map[string]*rate.Limiter{}
 		}
-		l = rate.NewLimiter(relayRate, relayBurst)
-		r.limiters[cluster] = l
+		limiter = rate.NewLimiter(relayRate, relayBurst)
+		l.byCluster[cluster] = limiter
 	}
-	return l.AllowN(now, 1)
+	return limiter.AllowN(now, 1)
 }
 
-// forget drops what is known of a cluster that is gone.
-func (r *relays) forget(cluster string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.limiters, cluster)
+func (l *relayLimits) forget(cluster string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.byCluster, cluster)
 }
 
-// newsOfApplied says whether the condition Applied tells something new: that this
-// generation is applied, or a failure.
-func newsOfApplied(old, now *metav1.Condition) bool {
+// appliedAnew reports whether the condition Applied has a new result: another generation
+// was applied, or there is another failure.
+func appliedAnew(old, now *metav1.Condition) bool {
 	switch {
 	case now == nil:
 		return false
@@ -135,7 +143,7 @@ func newsOfApplied(old, now *metav1.Condition) bool {
 	return old.ObservedGeneration != now.ObservedGeneration
 }
 
-// reasonOf returns why objects were not applied, without how many.
+// reasonOf returns the errors in the message of the condition Applied.
 func reasonOf(message string) string {
 	if _, reason, ok := strings.Cut(message, "): "); ok {
 		return reason

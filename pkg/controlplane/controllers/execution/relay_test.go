@@ -17,7 +17,7 @@ import (
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 )
 
-func TestNewsOfApplied(t *testing.T) {
+func TestAppliedAnew(t *testing.T) {
 	condition := func(status metav1.ConditionStatus, generation int64, message string) *metav1.Condition {
 		return &metav1.Condition{Status: status, ObservedGeneration: generation, Message: message}
 	}
@@ -38,7 +38,7 @@ func TestNewsOfApplied(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := newsOfApplied(tt.old, tt.now); got != tt.want {
+			if got := appliedAnew(tt.old, tt.now); got != tt.want {
 				t.Errorf("got %t", got)
 			}
 		})
@@ -93,11 +93,8 @@ func TestRelay_OnlyForTheTemplateOfItsBinding(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			recorder := record.NewFakeRecorder(10)
-			c, err := New(fake.NewClientBuilder().WithScheme(kube.NewScheme()).WithObjects(binding, elsewhere, evil).Build(), nil, recorder, recorder, Deps{Metrics: prometheus.NewRegistry()})
-			if err != nil {
-				t.Fatal(err)
-			}
-			c.relay(t.Context(), tc.work, report(tc.work, tc.status, tc.message))
+			c := New(fake.NewClientBuilder().WithScheme(kube.NewScheme()).WithObjects(binding, elsewhere, evil).Build(), nil, recorder, recorder, Deps{Metrics: prometheus.NewRegistry()})
+			c.relay.workChanged(t.Context(), tc.work, report(tc.work, tc.status, tc.message))
 			got := ""
 			if len(recorder.Events) > 0 {
 				got = <-recorder.Events
@@ -109,12 +106,12 @@ func TestRelay_OnlyForTheTemplateOfItsBinding(t *testing.T) {
 	}
 }
 
-func TestRelays_AreBoundedByCluster(t *testing.T) {
-	var r relays
+func TestRelayLimits_ArePerCluster(t *testing.T) {
+	var l relayLimits
 	now := time.Unix(1000, 0)
 	count := func(cluster string, at time.Time) (n int) {
 		for range 2 * relayBurst {
-			if r.allow(cluster, at) {
+			if l.allow(cluster, at) {
 				n++
 			}
 		}

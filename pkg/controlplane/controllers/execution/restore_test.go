@@ -1,7 +1,6 @@
 package execution
 
 import (
-	"context"
 	"errors"
 	"testing"
 
@@ -10,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"github.com/karmada-toolkit/karmada/internal/status"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 )
@@ -57,17 +56,19 @@ func TestRestore_StatusThatWasLostIsWrittenAgain(t *testing.T) {
 	}
 	// The store goes back to before, and its versions with it.
 	work := b.work()
+	before := work.Status.DeepCopy()
 	work.Status = workv1alpha1.WorkStatus{}
 	if err := b.plane.Status().Update(t.Context(), work); err != nil {
 		t.Fatal(err)
 	}
-	s := b.runner.works["w"]
-	s.writtenVersion = "999999"
+	written := b.work()
+	written.ResourceVersion = "999999"
+	b.state().written.Record(written, before, b.clock.Now())
 	b.mustSync()
 	if applied(b.work()) != "absent" {
 		t.Fatal("the test did not lose the status")
 	}
-	b.clock.Step(trust)
+	b.clock.Step(status.WrittenTTL)
 	b.mustSync()
 	if applied(b.work()) == "absent" {
 		t.Error("the status is taken for written for ever")
@@ -93,16 +94,10 @@ func TestRemove_WithTheRightsOfAnAgentOfOtherTools(t *testing.T) {
 	b := newBench(t, configMap)
 	b.mustSync()
 	refused := 0
-	watching, ok := b.plane.(client.WithWatch)
-	if !ok {
-		t.Fatalf("%T", b.plane)
+	b.patch = func() error {
+		refused++
+		return apierrors.NewForbidden(schema.GroupResource{Resource: "works"}, "w", errors.New("update only"))
 	}
-	b.runner.c.client = interceptor.NewClient(watching, interceptor.Funcs{
-		Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
-			refused++
-			return apierrors.NewForbidden(schema.GroupResource{Resource: "works"}, "w", errors.New("update only"))
-		},
-	})
 	b.delete()
 	b.mustSync()
 	if !b.gone() || refused != 1 || b.member.Get(configMapPath) != nil {

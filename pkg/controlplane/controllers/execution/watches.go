@@ -8,22 +8,19 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 
+	"github.com/karmada-toolkit/karmada/internal/status"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/interpreter/notify"
 )
 
-// background is the priority of work that nobody is waiting for: what was there
-// at the start, and what a cluster missed while it was away.
-const background = -100
-
-// run serves until ctx ends.
+// run watches Clusters and Works until ctx ends.
 func (c *Controller) run(ctx context.Context, informers cache.Informers) error {
 	clusters, err := informers.GetInformer(ctx, &clusterv1alpha1.Cluster{})
 	if err != nil {
@@ -41,38 +38,37 @@ func (c *Controller) run(ctx context.Context, informers cache.Informers) error {
 	if err != nil {
 		return fmt.Errorf("watching works: %w", err)
 	}
-	notify.Subscribe(c.deps.Interpreter, c.relearn)
+	notify.Subscribe(c.deps.Interpreter, c.requeueAffected)
 	<-ctx.Done()
 	_ = clusters.RemoveEventHandler(onCluster)
 	_ = works.RemoveEventHandler(onWork)
-	c.stop()
+	c.runners.stop()
 	return nil
 }
 
-func (c *Controller) stop() {
-	c.mu.Lock()
-	runners := c.runners
-	c.runners = map[string]*runner{}
-	c.mu.Unlock()
-	for _, r := range runners {
-		r.stop()
+// requeueAffected enqueues the Works with objects of kinds whose rules changed.
+func (c *Controller) requeueAffected(affects func(schema.GroupVersionKind) bool) {
+	c.revisions.advance(affects)
+	for _, r := range c.runners.all() {
+		r.queue.addLow(r.informers.Works(affects)...)
 	}
 }
 
 func (c *Controller) workHandler(ctx context.Context) toolscache.ResourceEventHandler {
-	enqueue := func(work *workv1alpha1.Work, priority int) {
-		if cluster, err := names.ClusterOfExecutionNamespace(work.Namespace); err == nil {
-			c.runner(ctx, cluster).queue.AddWithOpts(priorityqueue.AddOpts{Priority: new(priority)}, work.Name)
+	enqueue := func(work *workv1alpha1.Work, initial bool) {
+		cluster, err := names.ClusterOfExecutionNamespace(work.Namespace)
+		switch {
+		case err != nil:
+		case initial:
+			c.runner(ctx, cluster).queue.addLow(work.Name)
+		default:
+			c.runner(ctx, cluster).queue.add(work.Name)
 		}
 	}
 	return toolscache.ResourceEventHandlerDetailedFuncs{
 		AddFunc: func(obj any, initial bool) {
 			if work, ok := obj.(*workv1alpha1.Work); ok {
-				priority := 0
-				if initial {
-					priority = background
-				}
-				enqueue(work, priority)
+				enqueue(work, initial)
 			}
 		},
 		UpdateFunc: func(old, obj any) {
@@ -82,29 +78,29 @@ func (c *Controller) workHandler(ctx context.Context) toolscache.ResourceEventHa
 				return
 			}
 			if workChanged(before, work) {
-				enqueue(work, 0)
+				enqueue(work, false)
 			}
-			c.relay(ctx, before, work)
+			c.relay.workChanged(ctx, before, work)
 		},
 		DeleteFunc: func(obj any) {
 			if gone, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {
 				obj = gone.Obj
 			}
 			if work, ok := obj.(*workv1alpha1.Work); ok {
-				enqueue(work, 0)
+				enqueue(work, false)
 			}
 		},
 	}
 }
 
-// workChanged says whether a change of a Work is more than its status. In a
-// control plane that was restored from a backup the status went back too, and the
-// same generation may stand for something else.
+// workChanged reports whether more than the status of a Work changed. After a restore of
+// the control plane from a backup, the status is an older one too, and a generation may
+// have other manifests than before.
 func workChanged(before, now *workv1alpha1.Work) bool {
 	return before.Generation != now.Generation || before.UID != now.UID ||
 		!before.DeletionTimestamp.Equal(now.DeletionTimestamp) ||
 		!slices.Equal(before.Finalizers, now.Finalizers) ||
-		newer(before.ResourceVersion, now.ResourceVersion) ||
+		status.Newer(before.ResourceVersion, now.ResourceVersion) ||
 		!sameManifests(before.Spec.Workload.Manifests, now.Spec.Workload.Manifests)
 }
 
@@ -131,46 +127,45 @@ func (c *Controller) clusterHandler(ctx context.Context) toolscache.ResourceEven
 				obj = gone.Obj
 			}
 			if cluster, ok := obj.(*clusterv1alpha1.Cluster); ok {
-				c.clusterGone(ctx, cluster.Name)
+				c.clusterDeleted(ctx, cluster.Name)
 			}
 		},
 	}
 }
 
-// clusterChanged wakes the Works that wait for a cluster: all of them when it
-// becomes Ready, is being removed or is reached differently; those that failed
-// when it serves other types than before.
+// clusterChanged enqueues the Works of a cluster: all of them when it becomes Ready, is
+// being deleted or its spec changed; those that failed when it serves other types.
 func (c *Controller) clusterChanged(ctx context.Context, before, now *clusterv1alpha1.Cluster) {
-	r := c.known(now.Name)
+	r := c.runners.get(now.Name)
 	if before == nil {
-		c.wake(ctx, now.Name)
+		c.enqueueWorks(ctx, now.Name)
 		return
 	}
 	becameReady := ready(now) && !ready(before)
 	if becameReady || before.UID != now.UID || before.Generation != now.Generation || !before.DeletionTimestamp.Equal(now.DeletionTimestamp) {
 		if r != nil && becameReady {
-			r.retryMirrors()
+			r.informers.Retry()
 		}
-		c.wake(ctx, now.Name)
+		c.enqueueWorks(ctx, now.Name)
 		return
 	}
 	if r != nil && !equality.Semantic.DeepEqual(before.Status.APIEnablements, now.Status.APIEnablements) {
-		r.retryMirrors()
-		r.wakeFailed()
+		r.informers.Retry()
+		r.queue.addLow(r.works.failing()...)
 	}
 }
 
-// clusterGone lets the Works of a cluster go, and stops serving it when it has
-// none.
-func (c *Controller) clusterGone(ctx context.Context, cluster string) {
-	c.relays.forget(cluster)
-	if c.wake(ctx, cluster) == 0 {
-		c.drop(cluster)
+// clusterDeleted enqueues the Works of a cluster, and stops its runner if there are none.
+func (c *Controller) clusterDeleted(ctx context.Context, cluster string) {
+	c.relay.forget(cluster)
+	if c.enqueueWorks(ctx, cluster) == 0 {
+		c.runners.remove(cluster)
 	}
 }
 
-// wake enqueues all Works of a cluster and returns how many there are.
-func (c *Controller) wake(ctx context.Context, cluster string) int {
+// enqueueWorks enqueues all Works of a cluster and returns their number; -1 if that is
+// unknown.
+func (c *Controller) enqueueWorks(ctx context.Context, cluster string) int {
 	var works workv1alpha1.WorkList
 	if err := c.client.List(ctx, &works, client.InNamespace(names.ExecutionNamespace(cluster)), client.UnsafeDisableDeepCopy); err != nil {
 		return -1
@@ -182,7 +177,7 @@ func (c *Controller) wake(ctx context.Context, cluster string) int {
 	for i := range works.Items {
 		keys[i] = works.Items[i].Name
 	}
-	c.runner(ctx, cluster).queue.AddWithOpts(priorityqueue.AddOpts{Priority: new(background)}, keys...)
+	c.runner(ctx, cluster).queue.addLow(keys...)
 	return len(keys)
 }
 

@@ -6,11 +6,11 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/execution/workstatus"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/interpreter"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/interpreter/lua"
 )
@@ -22,7 +22,7 @@ func (b *bench) taught() (teach func(rules configv1alpha1.CustomizationRules)) {
 	in := interpreter.New(interpreter.WithLayer(layer))
 	c := b.runner.c
 	c.deps.Interpreter = in
-	in.Notifier().Subscribe(c.relearn)
+	in.Notifier().Subscribe(c.requeueAffected)
 	return func(rules configv1alpha1.CustomizationRules) {
 		customization := &configv1alpha1.ResourceInterpreterCustomization{}
 		customization.Spec.Target = configv1alpha1.CustomizationTarget{APIVersion: "v1", Kind: "ConfigMap"}
@@ -39,9 +39,9 @@ func health(script string) configv1alpha1.CustomizationRules {
 // queued returns how many Works wait, and takes them.
 func (b *bench) queued() int {
 	n := 0
-	for b.runner.queue.Len() > 0 {
-		name, _, _ := b.runner.queue.GetWithPriority()
-		b.runner.queue.Done(name)
+	for b.runner.queue.items.Len() > 0 {
+		name, _, _ := b.runner.queue.items.GetWithPriority()
+		b.runner.queue.items.Done(name)
 		n++
 	}
 	return n
@@ -112,7 +112,7 @@ func TestInterpret_ARunawayScriptIsTold(t *testing.T) {
 	b.clock.Step(time.Minute)
 	b.mustSync()
 	work := b.work()
-	c := meta.FindStatusCondition(work.Status.Conditions, ConditionInterpreted)
+	c := meta.FindStatusCondition(work.Status.Conditions, workstatus.ConditionInterpreted)
 	if c == nil || c.Status != "False" || c.Reason != "InterpretHealthFailed" || !strings.Contains(c.Message, "deadline exceeded") {
 		t.Errorf("the condition is %+v", c)
 	}
@@ -133,27 +133,7 @@ func TestInterpret_ARunawayScriptIsTold(t *testing.T) {
 	b.clock.Step(time.Minute)
 	b.mustSync()
 	work = b.work()
-	if c := meta.FindStatusCondition(work.Status.Conditions, ConditionInterpreted); c != nil || work.Status.ManifestStatuses[0].Health != workv1alpha1.ResourceHealthy {
+	if c := meta.FindStatusCondition(work.Status.Conditions, workstatus.ConditionInterpreted); c != nil || work.Status.ManifestStatuses[0].Health != workv1alpha1.ResourceHealthy {
 		t.Errorf("after it was fixed: %+v", work.Status)
-	}
-}
-
-// The API server drops null, such as the lastProbeTime of a pod's condition: what it
-// stores is then never what was sent.
-func TestSameRaw_NullIsNothing(t *testing.T) {
-	raw := func(text string) *runtime.RawExtension { return &runtime.RawExtension{Raw: []byte(text)} }
-	for _, tc := range []struct {
-		a, b string
-		want bool
-	}{
-		{`{"conditions":[{"type":"Ready","lastProbeTime":null}],"x":null}`, `{"conditions":[{"type":"Ready"}]}`, true},
-		{`{"a":1}`, `{"a": 1}`, true},
-		{`{"a":{"b":null}}`, `{"a":{}}`, true},
-		{`{"a":[null]}`, `{"a":[]}`, false},
-		{`{"a":1}`, `{"a":2}`, false},
-	} {
-		if got := sameRaw(raw(tc.a), raw(tc.b)); got != tc.want {
-			t.Errorf("%s and %s: %t", tc.a, tc.b, got)
-		}
 	}
 }

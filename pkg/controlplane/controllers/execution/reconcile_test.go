@@ -1,7 +1,6 @@
 package execution
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -18,11 +17,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/execution/apply"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/execution/workstatus"
 	"github.com/karmada-toolkit/karmada/pkg/member/access/accesstest"
 )
 
@@ -88,7 +88,7 @@ func TestSync_StatusThatIsTooLongIsLeftOut(t *testing.T) {
 	if len(work.Status.ManifestStatuses) != 1 || work.Status.ManifestStatuses[0].Status != nil || work.Status.ManifestStatuses[0].Health != "Healthy" {
 		t.Errorf("status %.200s", fmt.Sprint(work.Status.ManifestStatuses))
 	}
-	if c := meta.FindStatusCondition(work.Status.Conditions, ConditionInterpreted); c == nil || !strings.Contains(c.Message, "more than 524288") {
+	if c := meta.FindStatusCondition(work.Status.Conditions, workstatus.ConditionInterpreted); c == nil || !strings.Contains(c.Message, "more than 524288") {
 		t.Errorf("condition %+v", c)
 	}
 }
@@ -239,13 +239,13 @@ func TestSync_ObjectNeverObservedIsLookedFor(t *testing.T) {
 	// It goes, and the mirror that tells so is replaced by a new one.
 	b.member.Remove(configMapPath)
 	b.observed(configMapPath)
-	s := b.runner.works["w"]
-	s.buried(s.objects[0].uid)
+	s := b.state()
+	s.deleted.forget(s.objects[0].applied.UID())
 	b.mustSync()
 	if b.member.Get(configMapPath) != nil {
 		t.Fatal("made at once")
 	}
-	b.clock.Step(confirmAfter)
+	b.clock.Step(apply.ConfirmAfter)
 	b.mustSync()
 	if b.member.Get(configMapPath) == nil {
 		t.Error("not there")
@@ -261,7 +261,7 @@ func TestSync_RestartWritesNothing(t *testing.T) {
 	fresh := newRunner(t.Context(), b.runner.c, "m1")
 	t.Cleanup(fresh.stop)
 	b.runner = fresh
-	if wait := b.mustSync(); wait <= 0 || wait > listWithin {
+	if wait := b.mustSync(); wait <= 0 || wait > apply.SyncTimeout {
 		t.Errorf("does not wait for the member's objects: %s", wait)
 	}
 	b.observed(configMapPath)
@@ -425,29 +425,35 @@ func TestRemove_FailureKeepsTheWork(t *testing.T) {
 	}
 }
 
-func TestRunner_FollowsAKindAsLongAsItIsUsed(t *testing.T) {
+func TestRunner_InformerRunsAsLongAsItIsUsed(t *testing.T) {
 	b := newBench(t, configMap)
-	b.mustSync()
-	if len(b.runner.kinds) != 1 {
-		t.Fatalf("%d kinds", len(b.runner.kinds))
+	kinds := func() []string {
+		var out []string
+		b.runner.informers.Works(func(gvk schema.GroupVersionKind) bool {
+			out = append(out, gvk.Kind)
+			return false
+		})
+		return out
 	}
-	b.edit(func(w *workv1alpha1.Work) { b.fill(w, deployment, "abort") })
-	b.mustSync()
-	for gvr := range b.runner.kinds {
-		if gvr.Resource != "deployments" || len(b.runner.kinds) != 1 {
-			t.Errorf("kinds: %v", b.runner.kinds)
+	want := func(want ...string) {
+		t.Helper()
+		if got := kinds(); !slices.Equal(got, want) {
+			t.Errorf("informers of %v, want %v", got, want)
 		}
 	}
+	b.mustSync()
+	want("ConfigMap")
+	b.edit(func(w *workv1alpha1.Work) { b.fill(w, deployment, "abort") })
+	b.mustSync()
+	want("Deployment")
 	b.runner.forget("w")
-	if len(b.runner.kinds) != 0 {
-		t.Errorf("kinds: %v", b.runner.kinds)
-	}
+	want()
 }
 
 func TestRunner_HandlesWhatIsEnqueued(t *testing.T) {
 	b := newBench(t, configMap)
 	b.runner.start(2)
-	b.runner.queue.Add("w")
+	b.runner.queue.add("w")
 	accesstest.Eventually(t, func() error {
 		if got := applied(b.work()); got != appliedOK {
 			return errors.New(got)
@@ -498,15 +504,7 @@ func TestSync_RecordsEverySuccess(t *testing.T) {
 // published about it.
 func TestReport_DeletedWorkHasNoEvents(t *testing.T) {
 	b := newBench(t, configMap, func(w *workv1alpha1.Work) { w.Spec.SuspendDispatching = new(true) })
-	watching, ok := b.plane.(client.WithWatch)
-	if !ok {
-		t.Fatalf("%T", b.plane)
-	}
-	b.runner.c.client = interceptor.NewClient(watching, interceptor.Funcs{
-		SubResourcePatch: func(context.Context, client.Client, string, client.Object, client.Patch, ...client.SubResourcePatchOption) error {
-			return apierrors.NewNotFound(schema.GroupResource{Resource: "works"}, "w")
-		},
-	})
+	b.patchStatus = func() error { return apierrors.NewNotFound(schema.GroupResource{Resource: "works"}, "w") }
 	if wait := b.mustSync(); wait != 0 {
 		t.Errorf("requeued after %s", wait)
 	}

@@ -1,0 +1,151 @@
+package execution
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+	"k8s.io/utils/ptr"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
+
+	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/execution/apply"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/execution/workstatus"
+	"github.com/karmada-toolkit/karmada/pkg/member/access"
+)
+
+// applier applies and deletes the objects of the Works of one cluster.
+type applier struct {
+	c      *Controller
+	config apply.Config
+	works  *works
+}
+
+// observe starts the informers for the objects of a suspended Work, if they were applied.
+func (a *applier) observe(m mapper, work *workv1alpha1.Work, s *workState) error {
+	if !workstatus.Applied(&work.Status) {
+		return nil
+	}
+	if err := a.works.load(work, s); err != nil {
+		return err
+	}
+	for _, o := range s.objects {
+		if err := a.works.resolve(m, work.Name, o); err != nil {
+			return err
+		}
+		o.applied = o.applied.Observed(o.informer.Get(o.key).Snapshot)
+	}
+	return nil
+}
+
+// result is how the objects of a Work were applied.
+type result struct {
+	workstatus.Result
+	failed []failedObject
+	// wait is when to apply them again if nothing happens until then.
+	wait time.Duration
+}
+
+// apply applies the objects of a Work to the member.
+func (a *applier) apply(ctx context.Context, m *access.Member, work *workv1alpha1.Work, s *workState) result {
+	res := result{Result: workstatus.Result{Total: len(work.Spec.Workload.Manifests)}}
+	if err := a.works.load(work, s); err != nil {
+		res.Err = err
+		return res
+	}
+	var errs []error
+	for i := range s.objects {
+		wait, complete, err := a.applyObject(ctx, m, work, s, i)
+		switch {
+		case err != nil:
+			errs = append(errs, err)
+			res.failed = append(res.failed, failure(work.Spec.Workload.Manifests[i].Raw, err))
+			continue
+		case !complete:
+			res.Incomplete = true
+		default:
+			res.Succeeded++
+		}
+		if wait > 0 && (res.wait == 0 || wait < res.wait) {
+			res.wait = wait
+		}
+	}
+	res.Err = utilerrors.NewAggregate(errs)
+	return res
+}
+
+// applyObject applies one object to the member. It returns when to do so again if
+// nothing happens until then, and whether the object is as desired.
+func (a *applier) applyObject(ctx context.Context, m *access.Member, work *workv1alpha1.Work, s *workState, i int) (wait time.Duration, complete bool, err error) {
+	o := s.objects[i]
+	if err := a.works.resolve(m, work.Name, o); err != nil {
+		return 0, false, err
+	}
+	o.applied = o.applied.WithRevision(a.c.revisions.of(o.gvk))
+	view := o.informer.Get(o.key)
+	uid := o.applied.UID()
+	action, wait := apply.Decide(apply.Facts{
+		Applied: o.applied, View: view, Deleted: s.deleted.has(uid), Now: a.c.deps.Clock.Now(),
+		Preexisting: meta.FindStatusCondition(work.Status.Conditions, workv1alpha1.WorkApplied) != nil,
+	})
+	switch action {
+	case apply.ActionWait:
+		return wait, false, nil
+	case apply.ActionNone:
+		o.applied = o.applied.Confirmed(view.Snapshot)
+		return wait, true, nil
+	}
+	o.applied, err = a.writer(m, work, o).Apply(ctx, o.applied, work.Spec.Workload.Manifests[i].Raw, action, view.Snapshot)
+	if err != nil {
+		return 0, false, err
+	}
+	if uid != "" && uid != o.applied.UID() {
+		s.deleted.forget(uid)
+	}
+	if !view.Synced {
+		o.informer.Retry()
+	}
+	return wait, true, nil
+}
+
+func (a *applier) writer(m *access.Member, work *workv1alpha1.Work, o *object) *apply.Writer {
+	w := &apply.Writer{
+		Config: a.config, Retainer: a.c.interpreter(a.config.Cluster), GVK: o.gvk, Key: o.key,
+		Work: types.NamespacedName{Namespace: work.Namespace, Name: work.Name},
+	}
+	if w.Resource = m.Dynamic().Resource(o.gvr); o.key.Namespace != "" {
+		w.Resource = m.Dynamic().Resource(o.gvr).Namespace(o.key.Namespace)
+	}
+	return w
+}
+
+// clear deletes or releases the objects of a Work.
+func (a *applier) clear(ctx context.Context, m *access.Member, work *workv1alpha1.Work, s *workState) error {
+	if err := a.works.load(work, s); err != nil {
+		ctrllog.FromContext(ctx).Info("Leaving the objects of a Work whose manifests are invalid", "Work", work.Name, "err", err)
+		return nil
+	}
+	var errs []error
+	for _, o := range s.objects {
+		mapping, err := m.Mapping(o.gvk)
+		if meta.IsNoMatchError(err) {
+			continue // the objects were deleted with their type
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("finding the resource of %s: %w", o.gvk, err))
+			continue
+		}
+		o.gvr = mapping.Resource
+		w := a.writer(m, work, o)
+		if ptr.Deref(work.Spec.PreserveResourcesOnDeletion, false) {
+			errs = append(errs, w.Release(ctx))
+		} else {
+			errs = append(errs, w.Delete(ctx))
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,247 @@
+package apply
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+
+	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
+	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/execution/member"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/manifest"
+)
+
+// maxAttempts limits the writes of one object that conflict with those of others.
+const maxAttempts = 4
+
+// Retainer returns the fields that members own.
+type Retainer interface {
+	HookEnabled(gvk schema.GroupVersionKind, op configv1alpha1.InterpreterOperation) bool
+	Retain(desired, observed *unstructured.Unstructured) (*unstructured.Unstructured, error)
+}
+
+// Config is what all Writers of a member share.
+type Config struct {
+	Cluster string
+	// Timeout bounds each request.
+	Timeout time.Duration
+	Hasher  member.Hasher
+	Clock   clock.PassiveClock
+	Metrics *Metrics
+	// Written is called with each object that was created or changed.
+	Written func(desired *unstructured.Unstructured)
+}
+
+// Writer writes one object of a Work in a member.
+type Writer struct {
+	Config
+	Retainer Retainer
+	// Work is the key of the Work.
+	Work types.NamespacedName
+	GVK  schema.GroupVersionKind
+	Key  types.NamespacedName
+	// Resource is the client of the namespace of the object.
+	Resource dynamic.ResourceInterface
+}
+
+// Apply does the action for an object that Decide returned for the value and the
+// snapshot.
+func (w *Writer) Apply(ctx context.Context, a Applied, raw []byte, action Action, s *member.Snapshot) (Applied, error) {
+	desired := &unstructured.Unstructured{}
+	if err := desired.UnmarshalJSON(raw); err != nil {
+		return a, fmt.Errorf("decoding the manifest: %w", err)
+	}
+	var observed *unstructured.Unstructured
+	var err error
+	if action == ActionCompare {
+		if observed, err = s.Object(); err != nil {
+			return a, err
+		}
+	}
+	for range maxAttempts {
+		if action == ActionRead {
+			if observed, err = w.get(ctx); err != nil {
+				return a, err
+			}
+		}
+		var stored *unstructured.Unstructured
+		if observed == nil {
+			stored, err = w.create(ctx, desired)
+			a.exists = apierrors.IsAlreadyExists(err)
+		} else {
+			stored, err = w.update(ctx, desired, observed)
+		}
+		if err == nil {
+			return w.record(a, stored)
+		}
+		if !apierrors.IsAlreadyExists(err) && !apierrors.IsConflict(err) && (observed == nil || !apierrors.IsNotFound(err)) {
+			return a, err
+		}
+		action = ActionRead
+	}
+	return a, err
+}
+
+// Delete deletes the object if it belongs to the Work.
+func (w *Writer) Delete(ctx context.Context) error {
+	return w.eachOwned(ctx, "deleting", func(obj *unstructured.Unstructured) error {
+		if obj.GetDeletionTimestamp() != nil {
+			return nil
+		}
+		ctx, cancel := context.WithTimeout(ctx, w.Timeout)
+		defer cancel()
+		err := w.Resource.Delete(ctx, w.Key.Name, metav1.DeleteOptions{
+			PropagationPolicy: ptr.To(metav1.DeletePropagationBackground),
+			Preconditions:     &metav1.Preconditions{UID: ptr.To(obj.GetUID())},
+		})
+		if !apierrors.IsConflict(err) {
+			w.Metrics.deleted(w.GVK, w.Cluster, ignoreNotFound(err))
+		}
+		return err
+	})
+}
+
+// Release removes the labels and annotations of the control plane from the object,
+// which remains in the member.
+func (w *Writer) Release(ctx context.Context) error {
+	return w.eachOwned(ctx, "releasing", func(obj *unstructured.Unstructured) error {
+		if !manifest.StripOwnership(obj) {
+			return nil
+		}
+		_, err := w.put(ctx, obj)
+		return err
+	})
+}
+
+// eachOwned calls write with the object, if it belongs to the Work, until that does not
+// end in a conflict.
+func (w *Writer) eachOwned(ctx context.Context, doing string, write func(*unstructured.Unstructured) error) error {
+	for range maxAttempts {
+		obj, err := w.get(ctx)
+		if err != nil {
+			return fmt.Errorf("reading %s %s in cluster %s: %w", w.GVK.Kind, w.Key, w.Cluster, err)
+		}
+		if obj == nil || !w.owned(obj) {
+			return nil
+		}
+		err = write(obj)
+		if apierrors.IsConflict(err) {
+			continue
+		}
+		if err = ignoreNotFound(err); err != nil {
+			return fmt.Errorf("%s %s %s in cluster %s: %w", doing, w.GVK.Kind, w.Key, w.Cluster, err)
+		}
+		return nil
+	}
+	return fmt.Errorf("%s %s %s in cluster %s: it keeps changing", doing, w.GVK.Kind, w.Key, w.Cluster)
+}
+
+// get reads the object from the member. It returns nil if it does not exist.
+func (w *Writer) get(ctx context.Context) (*unstructured.Unstructured, error) {
+	ctx, cancel := context.WithTimeout(ctx, w.Timeout)
+	defer cancel()
+	obj, err := w.Resource.Get(ctx, w.Key.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	return obj, err
+}
+
+func (w *Writer) create(ctx context.Context, desired *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	ctx, cancel := context.WithTimeout(ctx, w.Timeout)
+	defer cancel()
+	stored, err := w.Resource.Create(ctx, desired, metav1.CreateOptions{})
+	if !apierrors.IsAlreadyExists(err) {
+		w.Metrics.created(w.GVK, w.Cluster, err)
+	}
+	if err == nil {
+		w.Written(desired)
+	}
+	return stored, err
+}
+
+// update updates the observed object if that is allowed and it differs from what is
+// desired.
+func (w *Writer) update(ctx context.Context, manifested, observed *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	if observed.GetDeletionTimestamp() != nil {
+		return nil, fmt.Errorf("resource(kind=%s, %s) in the cluster %s is being deleted, it is created again when it is gone", w.GVK.Kind, w.Key, w.Cluster)
+	}
+	overwrite := manifested.GetAnnotations()[workv1alpha2.ResourceConflictResolutionAnnotation] == workv1alpha2.ResourceConflictResolutionOverwrite
+	if !overwrite && !w.owned(observed) {
+		return nil, fmt.Errorf("resource(kind=%s, %s) already exists in the cluster %s and the %s strategy value is %s, Karmada will not manage this resource; "+
+			"to take it over, set \"conflictResolution: Overwrite\" in the policy",
+			w.GVK.Kind, w.Key, w.Cluster, workv1alpha2.ResourceConflictResolutionAnnotation, workv1alpha2.ResourceConflictResolutionAbort)
+	}
+	desired, err := w.retain(manifested, observed)
+	if err != nil {
+		return nil, err
+	}
+	if manifest.Equal(desired, observed) {
+		w.Metrics.updated(w.GVK, w.Cluster, operationNone, nil)
+		return observed, nil
+	}
+	stored, err := w.put(ctx, desired)
+	if !apierrors.IsConflict(err) {
+		w.Metrics.updated(w.GVK, w.Cluster, operationOf(observed, stored), err)
+	}
+	if err == nil && stored.GetResourceVersion() != observed.GetResourceVersion() {
+		w.Written(desired)
+	}
+	return stored, err
+}
+
+// retain returns the manifest as an update of the observed object.
+func (w *Writer) retain(manifested, observed *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	desired := manifested.DeepCopy()
+	manifest.RetainMetadata(desired, observed)
+	if !w.Retainer.HookEnabled(w.GVK, configv1alpha1.InterpreterOperationRetain) {
+		return desired, nil
+	}
+	desired, err := w.Retainer.Retain(desired, observed)
+	if err != nil {
+		return nil, fmt.Errorf("retaining fields: %w", err)
+	}
+	return desired, nil
+}
+
+func (w *Writer) put(ctx context.Context, obj *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	ctx, cancel := context.WithTimeout(ctx, w.Timeout)
+	defer cancel()
+	return w.Resource.Update(ctx, obj, metav1.UpdateOptions{})
+}
+
+// owned reports whether an object belongs to the Work: it is managed by Karmada, and its
+// annotations do not name another Work.
+func (w *Writer) owned(obj *unstructured.Unstructured) bool {
+	if !manifest.Owned(obj) {
+		return false
+	}
+	annotations := obj.GetAnnotations()
+	work := types.NamespacedName{Namespace: annotations[workv1alpha2.WorkNamespaceAnnotation], Name: annotations[workv1alpha2.WorkNameAnnotation]}
+	return work == types.NamespacedName{} || work == w.Work
+}
+
+// record returns the value for an object that is stored as desired.
+func (w *Writer) record(a Applied, stored *unstructured.Unstructured) (Applied, error) {
+	s, err := w.Hasher.Snapshot(stored)
+	if err != nil {
+		return a, err
+	}
+	return a.written(s, w.Clock.Now()), nil
+}
+
+func ignoreNotFound(err error) error {
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}

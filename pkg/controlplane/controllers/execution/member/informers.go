@@ -1,0 +1,221 @@
+package member
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/utils/clock"
+
+	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/member/access/informer"
+)
+
+// The limit of the objects of one type, in bytes. It depends on the number of Works
+// only, which a member cannot raise.
+const (
+	maxSize        = 32 << 20
+	maxSizePerWork = 64 << 10
+)
+
+// Config is what Informers need.
+type Config struct {
+	// Cluster is the name of the member, for logs.
+	Cluster string
+	Hasher  Hasher
+	Clock   clock.PassiveClock
+	// Works returns the number of Works of the cluster.
+	Works func() int
+	// Changed is called for every change of an object: old is nil for a new one, now
+	// for one that was deleted. It must not block.
+	Changed func(old, now *Snapshot)
+	// Synced is called with the Works that use an informer after its first complete
+	// list. It must not block.
+	Synced func(works []string)
+}
+
+// Client is an open member. Two of them are compared.
+type Client interface{ Dynamic() dynamic.Interface }
+
+// Informers are the informers of a member: one for each type of the objects that Works
+// own. An informer stops with the last Work that uses it.
+type Informers struct {
+	cfg     Config
+	ctx     context.Context //nolint:containedctx // the life of the informers, which start when a Work needs them
+	running sync.WaitGroup
+
+	mu         sync.Mutex
+	client     Client
+	byResource map[schema.GroupVersionResource]*Informer
+}
+
+// NewInformers returns Informers that stop when ctx ends.
+func NewInformers(ctx context.Context, cfg Config) *Informers {
+	return &Informers{cfg: cfg, ctx: ctx, byResource: map[schema.GroupVersionResource]*Informer{}}
+}
+
+// Wait returns when the informers stopped.
+func (i *Informers) Wait() { i.running.Wait() }
+
+// Bind sets the client. If it is another one than before, all informers are replaced.
+func (i *Informers) Bind(client Client) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.client == client {
+		return
+	}
+	i.client = client
+	for _, informer := range i.byResource {
+		informer.run.Load().cancel()
+		i.startLocked(informer)
+	}
+}
+
+// Retry ends the backoff of the informers whose last request failed.
+func (i *Informers) Retry() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	for _, informer := range i.byResource {
+		informer.Retry()
+	}
+}
+
+// Acquire returns the informer of a type for an object of a Work, and starts it if
+// necessary. It is released by Release.
+func (i *Informers) Acquire(gvr schema.GroupVersionResource, gvk schema.GroupVersionKind, work string) *Informer {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	informer := i.byResource[gvr]
+	if informer == nil {
+		informer = &Informer{gvr: gvr, gvk: gvk, works: map[string]int{}}
+		i.byResource[gvr] = informer
+		i.startLocked(informer)
+	}
+	informer.works[work]++
+	return informer
+}
+
+// Release ends the use of an informer for an object of a Work.
+func (i *Informers) Release(informer *Informer, work string) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if informer.works[work]--; informer.works[work] <= 0 {
+		delete(informer.works, work)
+	}
+	if len(informer.works) == 0 {
+		informer.run.Load().cancel()
+		delete(i.byResource, informer.gvr)
+	}
+}
+
+// Works returns the Works with objects of the selected kinds.
+func (i *Informers) Works(selected func(schema.GroupVersionKind) bool) []string {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	var out []string
+	for _, informer := range i.byResource {
+		if selected(informer.gvk) {
+			out = append(out, informer.worksLocked()...)
+		}
+	}
+	return out
+}
+
+func (i *Informers) startLocked(in *Informer) {
+	resource := i.client.Dynamic().Resource(in.gvr)
+	selector := workv1alpha2.ManagedByKarmadaLabel + "=" + workv1alpha2.ManagedByKarmadaLabelValue
+	projection := informer.New(informer.Config[Snapshot]{
+		Name: i.cfg.Cluster + " " + in.gvr.GroupResource().String(),
+		List: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			o.LabelSelector = selector
+			return resource.List(ctx, o)
+		},
+		Watch: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			o.LabelSelector = selector
+			return resource.Watch(ctx, o)
+		},
+		Example: &unstructured.Unstructured{},
+		Project: i.project,
+		Size:    func(s Snapshot) int { return s.size() },
+		MaxSize: func() int { return maxSize + maxSizePerWork*i.cfg.Works() },
+		Changed: func(_ types.NamespacedName, old, now *Snapshot) { i.cfg.Changed(old, now) },
+		Synced:  func() { i.synced(in) },
+	})
+	ctx, cancel := context.WithCancel(i.ctx)
+	in.run.Store(&run{projection: projection, cancel: cancel, started: i.cfg.Clock.Now()})
+	i.running.Go(func() { projection.Run(ctx) })
+}
+
+// project takes the snapshot of an object. It shares the content of the old one where
+// only the status changed.
+func (i *Informers) project(in runtime.Object, old *Snapshot) (Snapshot, error) {
+	obj, ok := in.(*unstructured.Unstructured)
+	if !ok {
+		return Snapshot{}, fmt.Errorf("unexpected %T", in)
+	}
+	s, err := i.cfg.Hasher.Snapshot(obj)
+	if err == nil && old != nil && old.Hash == s.Hash {
+		s.content = old.content
+	}
+	return s, err
+}
+
+func (i *Informers) synced(informer *Informer) {
+	i.mu.Lock()
+	works := informer.worksLocked()
+	i.mu.Unlock()
+	i.cfg.Synced(works)
+}
+
+// Informer observes the objects of one type.
+type Informer struct {
+	gvr   schema.GroupVersionResource
+	gvk   schema.GroupVersionKind
+	works map[string]int // by Work: the number of its objects of this type; guarded by Informers.mu
+	run   atomic.Pointer[run]
+}
+
+// run is the life of an informer with one client.
+type run struct {
+	projection *informer.Projection[Snapshot]
+	cancel     context.CancelFunc
+	started    time.Time
+}
+
+// View is what an informer knows about an object.
+type View struct {
+	// Snapshot is nil if the object was not observed.
+	Snapshot *Snapshot
+	// Synced reports whether the first list was complete before the snapshot was
+	// taken: without a snapshot, the object did not exist then.
+	Synced bool
+	// Started is the time when the informer was started.
+	Started time.Time
+}
+
+// Get returns the view of an object.
+func (i *Informer) Get(key types.NamespacedName) View {
+	run := i.run.Load()
+	synced := run.projection.HasSynced()
+	return View{Snapshot: run.projection.Get(key), Synced: synced, Started: run.started}
+}
+
+// Retry ends the backoff after a failed request.
+func (i *Informer) Retry() { i.run.Load().projection.Retry() }
+
+func (i *Informer) worksLocked() []string {
+	out := make([]string, 0, len(i.works))
+	for work := range i.works {
+		out = append(out, work)
+	}
+	return out
+}

@@ -1,0 +1,63 @@
+package execution
+
+import (
+	"maps"
+	"slices"
+	"sync"
+)
+
+// runners are the runners of the clusters. It is safe for concurrent use.
+type runners struct {
+	mu        sync.Mutex
+	byCluster map[string]*runner
+}
+
+// get returns the runner of a cluster, or nil.
+func (r *runners) get(cluster string) *runner {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.byCluster[cluster]
+}
+
+// getOrAdd returns the runner of a cluster. If there is none, it adds the one that start
+// returns.
+func (r *runners) getOrAdd(cluster string, start func() *runner) *runner {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.byCluster[cluster] == nil {
+		if r.byCluster == nil {
+			r.byCluster = map[string]*runner{}
+		}
+		r.byCluster[cluster] = start()
+	}
+	return r.byCluster[cluster]
+}
+
+// all returns the runners, in no order.
+func (r *runners) all() []*runner {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Collect(maps.Values(r.byCluster))
+}
+
+// remove stops the runner of a cluster.
+func (r *runners) remove(cluster string) {
+	r.mu.Lock()
+	runner := r.byCluster[cluster]
+	delete(r.byCluster, cluster)
+	r.mu.Unlock()
+	if runner != nil {
+		runner.stop()
+	}
+}
+
+// stop stops all runners.
+func (r *runners) stop() {
+	r.mu.Lock()
+	all := r.byCluster
+	r.byCluster = nil
+	r.mu.Unlock()
+	for _, runner := range all {
+		runner.stop()
+	}
+}

@@ -1,0 +1,240 @@
+package execution
+
+import (
+	"encoding/json"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/karmada-toolkit/karmada/internal/status"
+	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/execution/apply"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/execution/member"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/execution/workstatus"
+)
+
+// workState is what is kept of a Work between two reconciliations. Only the worker that
+// reconciles the Work uses it, except where noted.
+type workState struct {
+	uid types.UID
+	// generation is that of the manifests of objects, and digest their hash.
+	generation int64
+	digest     uint64
+	objects    []*object
+
+	// finalized reports that the finalizer was removed.
+	finalized bool
+	// failing reports that the last attempt failed. Read by others.
+	failing atomic.Bool
+	deleted deletions
+
+	written status.Written[*workv1alpha1.WorkStatus]
+	// dirtySince is when the status first differed from what is written.
+	dirtySince time.Time
+	// published are the failures of the interpreter that were published, by reason and
+	// object.
+	published map[string]string
+}
+
+// object is one manifest of a Work.
+type object struct {
+	gvk schema.GroupVersionKind
+	key types.NamespacedName
+	gvr schema.GroupVersionResource
+	// informer is nil until the resource of the kind is known.
+	informer *member.Informer
+	applied  apply.Applied
+	observed workstatus.Observed
+}
+
+// deletions are the objects whose deletion was observed. It is safe for concurrent use.
+type deletions struct {
+	mu   sync.Mutex
+	uids map[types.UID]bool
+}
+
+func (d *deletions) add(uid types.UID) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.uids == nil {
+		d.uids = map[types.UID]bool{}
+	}
+	d.uids[uid] = true
+}
+
+func (d *deletions) has(uid types.UID) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.uids[uid]
+}
+
+func (d *deletions) forget(uid types.UID) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.uids, uid)
+}
+
+// works are the states of the Works of one cluster.
+type works struct {
+	hasher    member.Hasher
+	informers *member.Informers
+
+	mu     sync.Mutex
+	byName map[string]*workState
+}
+
+func (w *works) len() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.byName)
+}
+
+// get returns the state of a Work. That of an earlier Work of the same name is dropped.
+func (w *works) get(name string, uid types.UID) *workState {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	s := w.byName[name]
+	if s != nil && s.uid == uid {
+		return s
+	}
+	if s != nil {
+		w.release(name, s)
+	}
+	s = &workState{uid: uid}
+	w.byName[name] = s
+	return s
+}
+
+// forget drops the state of a Work.
+func (w *works) forget(name string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if s := w.byName[name]; s != nil {
+		w.release(name, s)
+		delete(w.byName, name)
+	}
+}
+
+// release drops the objects of a Work and ends their use of informers.
+func (w *works) release(name string, s *workState) {
+	for _, o := range s.objects {
+		if o.informer != nil {
+			w.informers.Release(o.informer, name)
+		}
+	}
+	s.objects = nil
+}
+
+// deleted records that the deletion of an object of a Work was observed, so that the
+// object is not taken for one that was not observed yet.
+func (w *works) deleted(name string, uid types.UID) {
+	w.mu.Lock()
+	s := w.byName[name]
+	w.mu.Unlock()
+	if s != nil {
+		s.deleted.add(uid)
+	}
+}
+
+// failing returns the Works whose last attempt failed.
+func (w *works) failing() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var out []string
+	for name, s := range w.byName {
+		if s.failing.Load() {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// load sets the objects to the manifests of the Work. What is known of an object that
+// has another manifest now is kept.
+func (w *works) load(work *workv1alpha1.Work, s *workState) error {
+	digest := w.hasher.Manifests(work.Spec.Workload.Manifests)
+	if s.generation == work.Generation && s.digest == digest && s.objects != nil {
+		return nil
+	}
+	objects := make([]*object, len(work.Spec.Workload.Manifests))
+	for i := range objects {
+		o, err := identify(work.Spec.Workload.Manifests[i].Raw)
+		if err != nil {
+			return fmt.Errorf("reading manifest %d of work %s/%s: %w", i, work.Namespace, work.Name, err)
+		}
+		objects[i] = o
+	}
+	for _, o := range objects {
+		// It may have failed before because it exists.
+		o.applied = apply.Unknown(meta.IsStatusConditionFalse(work.Status.Conditions, workv1alpha1.WorkApplied))
+		for _, old := range s.objects {
+			if old.gvk == o.gvk && old.key == o.key {
+				o.applied, o.observed = old.applied.Outdated(), old.observed
+				o.gvr, o.informer, old.informer = old.gvr, old.informer, nil
+			}
+		}
+	}
+	w.release(work.Name, s)
+	s.objects, s.generation, s.digest = objects, work.Generation, digest
+	return nil
+}
+
+// resolve finds the resource of the kind of an object and acquires its informer.
+func (w *works) resolve(mapper mapper, work string, o *object) error {
+	if o.informer != nil {
+		return nil
+	}
+	mapping, err := mapper.Mapping(o.gvk)
+	if err != nil {
+		return fmt.Errorf("finding the resource of %s: %w", o.gvk, err)
+	}
+	o.gvr = mapping.Resource
+	o.informer = w.informers.Acquire(o.gvr, o.gvk, work)
+	return nil
+}
+
+// mapper returns the resources of kinds.
+type mapper interface {
+	Mapping(gvk schema.GroupVersionKind) (*meta.RESTMapping, error)
+}
+
+func identify(raw []byte) (*object, error) {
+	var m metav1.PartialObjectMetadata
+	if err := json.Unmarshal(raw, &m); err != nil {
+		return nil, fmt.Errorf("decoding: %w", err)
+	}
+	gv, err := schema.ParseGroupVersion(m.APIVersion)
+	if err != nil {
+		return nil, fmt.Errorf("decoding: %w", err)
+	}
+	return &object{gvk: gv.WithKind(m.Kind), key: types.NamespacedName{Namespace: m.Namespace, Name: m.Name}}, nil
+}
+
+// statusObjects returns the objects as they are in the status of the Work.
+func (s *workState) statusObjects() []workstatus.Object {
+	out := make([]workstatus.Object, len(s.objects))
+	for i, o := range s.objects {
+		out[i] = workstatus.Object{GVK: o.gvk, Key: o.key, Observed: o.observed}
+	}
+	return out
+}
+
+// isNews reports whether a failure of an object has another message than the one that
+// was published last.
+func (s *workState) isNews(reason, object, message string) bool {
+	key := reason + object
+	if s.published[key] == message {
+		return false
+	}
+	if s.published == nil {
+		s.published = map[string]string{}
+	}
+	s.published[key] = message
+	return true
+}

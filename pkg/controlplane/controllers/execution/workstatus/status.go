@@ -1,0 +1,140 @@
+// Package workstatus computes the status of a Work from how its objects were applied
+// and observed, and when to write it.
+package workstatus
+
+import (
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/karmada-toolkit/karmada/internal/plaintext"
+	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
+)
+
+// ConditionInterpreted is a condition of Works that is False while the rules for
+// the status or the health of an object fail, and absent otherwise: the event is
+// gone after an hour, and the health Unknown does not say why.
+const ConditionInterpreted = "Interpreted"
+
+// maxErrors is the limit of the errors of all objects of a Work, in bytes. The API
+// limits messages of conditions to 32 KiB.
+const maxErrors = 8 << 10
+
+// Facts are what the conditions of a Work are computed from.
+type Facts struct {
+	Generation int64
+	// Suspended reports that dispatching is suspended.
+	Suspended bool
+	// Result is how the objects were applied; nil if that was not tried.
+	Result *Result
+}
+
+// Result counts the objects of a Work that were applied.
+type Result struct {
+	Succeeded, Total int
+	// Err joins the errors of the objects that failed.
+	Err error
+	// Incomplete reports that some objects are applied later.
+	Incomplete bool
+}
+
+// Message returns the message of the condition Applied after a failure.
+func (r *Result) Message() string {
+	return fmt.Sprintf("Failed to apply all manifests (%d/%d): %s", r.Succeeded, r.Total, plaintext.Line(r.Err.Error(), maxErrors))
+}
+
+// Object is an object of a Work.
+type Object struct {
+	GVK schema.GroupVersionKind
+	Key types.NamespacedName
+	Observed
+}
+
+// SetConditions sets the conditions Dispatching and Applied.
+func SetConditions(status *workv1alpha1.WorkStatus, f Facts, now time.Time) {
+	dispatching := metav1.Condition{
+		Type: workv1alpha1.WorkDispatching, Status: metav1.ConditionTrue,
+		Reason: workv1alpha1.WorkDispatchingReason, Message: workv1alpha1.WorkDispatchingMessage,
+		LastTransitionTime: metav1.NewTime(now),
+	}
+	if f.Suspended {
+		dispatching.Status = metav1.ConditionFalse
+		dispatching.Reason, dispatching.Message = workv1alpha1.WorkSuspendDispatchReason, workv1alpha1.WorkSuspendDispatchMessage
+	}
+	meta.SetStatusCondition(&status.Conditions, dispatching)
+	if f.Result == nil || f.Result.Err == nil && f.Result.Incomplete {
+		return
+	}
+	applied := metav1.Condition{
+		Type: workv1alpha1.WorkApplied, Status: metav1.ConditionTrue,
+		Reason: workv1alpha1.WorkAppliedSuccessReason, Message: workv1alpha1.WorkAppliedSuccessMessage,
+		ObservedGeneration: f.Generation, LastTransitionTime: metav1.NewTime(now),
+	}
+	if f.Result.Err != nil {
+		applied.Status, applied.Reason = metav1.ConditionFalse, workv1alpha1.WorkAppliedFailedReason
+		applied.Message = f.Result.Message()
+	}
+	meta.SetStatusCondition(&status.Conditions, applied)
+}
+
+// SetObjects sets the status of the objects and the condition Interpreted. It returns
+// whether the status is stable.
+func SetObjects(status *workv1alpha1.WorkStatus, objects []Object, now time.Time) Change {
+	status.ManifestStatuses = manifestStatuses(objects, status.ManifestStatuses)
+	setInterpreted(status, objects, now)
+	for i := range objects {
+		if !objects[i].Healthy() {
+			return Unstable
+		}
+	}
+	return Stable
+}
+
+// setInterpreted sets or removes the condition Interpreted. Its message is the first
+// failure.
+func setInterpreted(status *workv1alpha1.WorkStatus, objects []Object, now time.Time) {
+	var first interpretError
+	failed := 0
+	for i := range objects {
+		if objects[i].err == (interpretError{}) {
+			continue
+		}
+		if failed++; failed == 1 {
+			first = objects[i].err
+		}
+	}
+	if failed == 0 {
+		meta.RemoveStatusCondition(&status.Conditions, ConditionInterpreted)
+		return
+	}
+	if failed > 1 {
+		first.message += fmt.Sprintf(" %d more failed.", failed-1)
+	}
+	meta.SetStatusCondition(&status.Conditions, metav1.Condition{
+		Type: ConditionInterpreted, Status: metav1.ConditionFalse, Reason: first.reason, Message: plaintext.Escape(first.message),
+		LastTransitionTime: metav1.NewTime(now),
+	})
+}
+
+// Applied reports whether the objects of a Work were applied.
+func Applied(status *workv1alpha1.WorkStatus) bool {
+	return meta.IsStatusConditionTrue(status.Conditions, workv1alpha1.WorkApplied)
+}
+
+// Transitioned reports whether a condition changed its status. A condition that is new
+// and True did not.
+func Transitioned(before, after *workv1alpha1.WorkStatus, kind string) bool {
+	now := meta.FindStatusCondition(after.Conditions, kind)
+	old := meta.FindStatusCondition(before.Conditions, kind)
+	if now == nil {
+		return false
+	}
+	if old == nil {
+		return now.Status != metav1.ConditionTrue
+	}
+	return old.Status != now.Status
+}
