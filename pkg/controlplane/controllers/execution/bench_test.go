@@ -35,7 +35,7 @@ const (
 	deployment     = `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"namespace":"default","name":"a"},"spec":{"replicas":1}}`
 )
 
-// bench is one Work and its member, driven step by step.
+// bench is one Work and its member. Nothing runs in the background but informers.
 type bench struct {
 	t        *testing.T
 	plane    client.Client
@@ -49,7 +49,7 @@ type bench struct {
 	patch, patchStatus func() error
 }
 
-// one is a member that is always the same.
+// one opens the same member for every cluster.
 type one struct {
 	member *access.Member
 	err    *error
@@ -120,7 +120,7 @@ func (b *bench) fill(work *workv1alpha1.Work, text, conflict string) {
 	work.Spec.Workload.Manifests[0].Raw = raw
 }
 
-// sync reconciles the Work once.
+// sync reconciles the Work.
 func (b *bench) sync() (time.Duration, error) {
 	return b.runner.reconcile(b.t.Context(), "w")
 }

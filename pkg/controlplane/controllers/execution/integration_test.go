@@ -39,18 +39,18 @@ func TestMemberSide(t *testing.T) {
 		name string
 		run  func(*testing.T, *federation)
 	}{
-		{"the cluster says what it has", clusterStatus},
-		{"a Deployment arrives and its status comes back", deployment},
-		{"a start with nothing to do writes nothing", restart},
-		{"a change goes to the member", change},
-		{"drift is put back", drift},
-		{"a deleted object comes back", recreate},
-		{"an object that was there is left alone, unless asked for", conflict},
+		{"the status of the cluster is complete", clusterStatus},
+		{"a Deployment is created and its status is aggregated", deployment},
+		{"a restart writes nothing", restart},
+		{"a change is applied to the member", change},
+		{"drift is reverted", drift},
+		{"a deleted object is created again", recreate},
+		{"an object that existed before is not changed without overwrite", conflict},
 		{"suspension stops writes", suspension},
-		{"objects stay when they should", preserve},
-		{"deletion takes the object", deletion},
-		{"a member that was away catches up", away},
-		{"a cluster leaves", leave},
+		{"objects remain with preserveResourcesOnDeletion", preserve},
+		{"the deletion of the Work deletes the object", deletion},
+		{"a member that was unavailable is reconciled when it is back", away},
+		{"a cluster is removed", leave},
 	} {
 		if !t.Run(step.name, func(t *testing.T) { step.run(t, f) }) {
 			return

@@ -26,7 +26,7 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/member/access/accesstest"
 )
 
-func TestSync_ConfigMap(t *testing.T) {
+func TestReconcile_ConfigMap(t *testing.T) {
 	b := newBench(t, configMap)
 	b.mustSync()
 	if obj := b.member.Get(configMapPath); obj == nil || obj.GetLabels()[workv1alpha2.ManagedByKarmadaLabel] != "true" {
@@ -43,11 +43,11 @@ func TestSync_ConfigMap(t *testing.T) {
 	b.member.Writes()
 	b.mustSync()
 	if got := b.member.Writes(); len(got) != 0 || b.writes.Load() != 1 || len(b.events()) != 0 {
-		t.Errorf("a second look wrote %v", got)
+		t.Errorf("the second reconciliation wrote %v", got)
 	}
 }
 
-func TestSync_DeploymentIsReportedWhenItIsHealthy(t *testing.T) {
+func TestReconcile_HealthyDeploymentIsReportedAtOnce(t *testing.T) {
 	b := newBench(t, deployment)
 	if wait := b.mustSync(); wait != time.Second || b.writes.Load() != 0 {
 		t.Fatalf("waits %s after %d writes", wait, b.writes.Load())
@@ -72,7 +72,7 @@ func (longStatus) ReflectStatus(*unstructured.Unstructured) (*runtime.RawExtensi
 	return &runtime.RawExtension{Raw: []byte(`{"x":"` + strings.Repeat("x", 600<<10) + `"}`)}, nil
 }
 
-func TestSync_StatusThatIsTooLongIsLeftOut(t *testing.T) {
+func TestReconcile_StatusAboveTheLimitIsOmitted(t *testing.T) {
 	b := newBench(t, deployment)
 	b.runner.c.deps.Interpreter = longStatus{b.runner.c.deps.Interpreter}
 	b.mustSync()
@@ -93,7 +93,7 @@ func TestSync_StatusThatIsTooLongIsLeftOut(t *testing.T) {
 	}
 }
 
-func TestSync_DeploymentThatTakesLongIsReportedAsItIs(t *testing.T) {
+func TestReconcile_UnhealthyDeploymentIsReportedAfterTheDelay(t *testing.T) {
 	b := newBench(t, deployment)
 	b.clock.Step(b.mustSync())
 	b.mustSync()
@@ -102,7 +102,7 @@ func TestSync_DeploymentThatTakesLongIsReportedAsItIs(t *testing.T) {
 	}
 }
 
-func TestSync_FailureMustLast(t *testing.T) {
+func TestReconcile_FailureMustLast(t *testing.T) {
 	b := newBench(t, configMap)
 	b.member.Fail(func(r *http.Request) int {
 		if r.Method == http.MethodPost {
@@ -127,7 +127,7 @@ func TestSync_FailureMustLast(t *testing.T) {
 	b.clock.Step(time.Minute)
 	_, _ = b.sync()
 	if b.writes.Load() != 1 || len(b.events()) != 0 {
-		t.Error("the same failure is told again")
+		t.Error("the same failure is published again")
 	}
 	b.member.Fail(nil)
 	b.clock.Step(time.Minute)
@@ -137,7 +137,7 @@ func TestSync_FailureMustLast(t *testing.T) {
 	}
 }
 
-func TestSync_PassingFailureIsNotReported(t *testing.T) {
+func TestReconcile_ShortFailureIsNotReported(t *testing.T) {
 	b := newBench(t, configMap)
 	b.member.Fail(func(*http.Request) int { return http.StatusInternalServerError })
 	if _, err := b.sync(); err == nil {
@@ -151,7 +151,7 @@ func TestSync_PassingFailureIsNotReported(t *testing.T) {
 	}
 }
 
-func TestSync_Ownership(t *testing.T) {
+func TestReconcile_Ownership(t *testing.T) {
 	taken := func(change func(*unstructured.Unstructured)) *unstructured.Unstructured {
 		obj := decode(t, configMap)
 		obj.Object["data"] = map[string]any{"k": "theirs"}
@@ -172,12 +172,12 @@ func TestSync_Ownership(t *testing.T) {
 		change         func(*unstructured.Unstructured)
 		want           string
 	}{
-		{"somebody's object is left alone", "abort", func(*unstructured.Unstructured) {}, "theirs"},
-		{"unless it is to be overwritten", "overwrite", func(*unstructured.Unstructured) {}, "v"},
-		{"an object with the mark is taken", "abort", mark, "v"},
-		{"an object of this Work is taken", "abort", from("w"), "v"},
-		{"an object of another Work is left alone", "abort", from("other"), "theirs"},
-		{"an object of another Work is taken when it is to be overwritten", "overwrite", from("other"), "v"},
+		{"an object that is not managed is not changed", "abort", func(*unstructured.Unstructured) {}, "theirs"},
+		{"unless the conflict resolution is overwrite", "overwrite", func(*unstructured.Unstructured) {}, "v"},
+		{"a managed object is taken over", "abort", mark, "v"},
+		{"an object of this Work is taken over", "abort", from("w"), "v"},
+		{"an object of another Work is not changed", "abort", from("other"), "theirs"},
+		{"an object of another Work is taken over with overwrite", "overwrite", from("other"), "v"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			b := newBench(t, configMap)
@@ -194,13 +194,13 @@ func TestSync_Ownership(t *testing.T) {
 			b.member.Writes()
 			_, _ = b.sync()
 			for _, w := range b.member.Writes() {
-				t.Errorf("another try wrote: %s", w)
+				t.Errorf("a retry wrote: %s", w)
 			}
 		})
 	}
 }
 
-func TestSync_DriftIsPutBack(t *testing.T) {
+func TestReconcile_DriftIsReverted(t *testing.T) {
 	b := newBench(t, configMap)
 	b.mustSync()
 	b.observed(configMapPath)
@@ -220,7 +220,7 @@ func TestSync_DriftIsPutBack(t *testing.T) {
 	}
 }
 
-func TestSync_DeletedObjectComesBack(t *testing.T) {
+func TestReconcile_DeletedObjectIsCreatedAgain(t *testing.T) {
 	b := newBench(t, configMap)
 	b.mustSync()
 	b.observed(configMapPath)
@@ -232,18 +232,18 @@ func TestSync_DeletedObjectComesBack(t *testing.T) {
 	}
 }
 
-func TestSync_ObjectNeverObservedIsLookedFor(t *testing.T) {
+func TestReconcile_ObjectNotObservedIsRead(t *testing.T) {
 	b := newBench(t, configMap)
 	b.mustSync()
 	b.observed(configMapPath)
-	// It goes, and the mirror that tells so is replaced by a new one.
+	// It is deleted, and the informer that observed the deletion is replaced.
 	b.member.Remove(configMapPath)
 	b.observed(configMapPath)
 	s := b.state()
 	s.deleted.forget(s.objects[0].applied.UID())
 	b.mustSync()
 	if b.member.Get(configMapPath) != nil {
-		t.Fatal("made at once")
+		t.Fatal("created at once")
 	}
 	b.clock.Step(apply.ConfirmAfter)
 	b.mustSync()
@@ -252,7 +252,7 @@ func TestSync_ObjectNeverObservedIsLookedFor(t *testing.T) {
 	}
 }
 
-func TestSync_RestartWritesNothing(t *testing.T) {
+func TestReconcile_RestartWritesNothing(t *testing.T) {
 	b := newBench(t, configMap)
 	b.mustSync()
 	version := b.work().ResourceVersion
@@ -262,7 +262,7 @@ func TestSync_RestartWritesNothing(t *testing.T) {
 	t.Cleanup(fresh.stop)
 	b.runner = fresh
 	if wait := b.mustSync(); wait <= 0 || wait > apply.SyncTimeout {
-		t.Errorf("does not wait for the member's objects: %s", wait)
+		t.Errorf("does not wait until the informer has synced: %s", wait)
 	}
 	b.observed(configMapPath)
 	b.mustSync()
@@ -271,7 +271,7 @@ func TestSync_RestartWritesNothing(t *testing.T) {
 	}
 }
 
-func TestSync_Suspended(t *testing.T) {
+func TestReconcile_Suspended(t *testing.T) {
 	b := newBench(t, configMap, func(w *workv1alpha1.Work) { w.Spec.SuspendDispatching = new(true) })
 	b.mustSync()
 	c := meta.FindStatusCondition(b.work().Status.Conditions, workv1alpha1.WorkDispatching)
@@ -295,7 +295,7 @@ func TestSync_Suspended(t *testing.T) {
 	}
 }
 
-func TestSync_SuspensionDoesNotHideThatAnObjectIsGone(t *testing.T) {
+func TestReconcile_SuspendedReportsADeletedObject(t *testing.T) {
 	b := newBench(t, configMap)
 	b.mustSync()
 	b.observed(configMapPath)
@@ -308,11 +308,11 @@ func TestSync_SuspensionDoesNotHideThatAnObjectIsGone(t *testing.T) {
 		t.Errorf("health %s", got)
 	}
 	if b.member.Get(configMapPath) != nil {
-		t.Error("it came back")
+		t.Error("it was created again")
 	}
 }
 
-func TestSync_ClusterThatIsNotReadyIsWaitedFor(t *testing.T) {
+func TestReconcile_ClusterNotReady(t *testing.T) {
 	b := newBench(t, configMap)
 	b.cluster(func(c *clusterv1alpha1.Cluster) { c.Status.Conditions[0].Status = metav1.ConditionFalse })
 	b.mustSync()
@@ -321,7 +321,7 @@ func TestSync_ClusterThatIsNotReadyIsWaitedFor(t *testing.T) {
 	}
 }
 
-func TestSync_ClusterOfOthersIsLeftAlone(t *testing.T) {
+func TestReconcile_ClusterThatIsNotAcceptedIsIgnored(t *testing.T) {
 	b := newBench(t, configMap)
 	b.cluster(func(c *clusterv1alpha1.Cluster) { c.Spec.SyncMode = clusterv1alpha1.Pull })
 	b.mustSync()
@@ -330,7 +330,7 @@ func TestSync_ClusterOfOthersIsLeftAlone(t *testing.T) {
 	}
 }
 
-func TestSync_ClusterThatCannotBeOpened(t *testing.T) {
+func TestReconcile_ClusterCannotBeOpened(t *testing.T) {
 	b := newBench(t, configMap)
 	b.opened = errors.New("no secret")
 	if _, err := b.sync(); err == nil || b.writes.Load() != 0 {
@@ -357,21 +357,21 @@ func TestRemove(t *testing.T) {
 		prepare      func(*bench)
 		gone, object bool
 	}{
-		{"the object goes with the Work", func(*bench) {}, true, false},
-		{"an object that is gone already is no trouble", func(b *bench) { b.member.Remove(configMapPath) }, true, false},
-		{"an object that is not ours any longer stays", func(b *bench) {
+		{"the object is deleted with the Work", func(*bench) {}, true, false},
+		{"an object that was deleted already is no error", func(b *bench) { b.member.Remove(configMapPath) }, true, false},
+		{"an object that is no longer managed remains", func(b *bench) {
 			obj := b.member.Get(configMapPath)
 			obj.SetLabels(nil)
 			b.member.Put(configMapPath, obj)
 		}, true, true},
-		{"an object that was never observed goes too", func(b *bench) { b.runner.forget("w") }, true, false},
-		{"the object stays when it should", func(b *bench) {
+		{"an object that was never observed is deleted too", func(b *bench) { b.runner.forget("w") }, true, false},
+		{"the object remains with preserveResourcesOnDeletion", func(b *bench) {
 			b.edit(func(w *workv1alpha1.Work) { w.Spec.PreserveResourcesOnDeletion = new(true) })
 		}, true, true},
-		{"a cluster that is not Ready is waited for", func(b *bench) {
+		{"it waits for a cluster that is not Ready", func(b *bench) {
 			b.cluster(func(c *clusterv1alpha1.Cluster) { c.Status.Conditions[0].Status = metav1.ConditionFalse })
 		}, false, true},
-		{"unless it leaves", func(b *bench) {
+		{"unless the cluster is being deleted", func(b *bench) {
 			b.cluster(func(c *clusterv1alpha1.Cluster) {
 				c.Status.Conditions[0].Status = metav1.ConditionFalse
 				c.Finalizers = []string{"f"}
@@ -380,7 +380,7 @@ func TestRemove(t *testing.T) {
 				b.t.Fatal(err)
 			}
 		}, true, true},
-		{"a Work without a cluster goes", func(b *bench) {
+		{"a Work without a cluster is deleted", func(b *bench) {
 			if err := b.plane.Delete(b.t.Context(), &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "m1"}}); err != nil {
 				b.t.Fatal(err)
 			}
@@ -395,7 +395,7 @@ func TestRemove(t *testing.T) {
 			if b.gone() != tc.gone || (b.member.Get(configMapPath) != nil) != tc.object {
 				t.Errorf("work gone %v, object there %v", b.gone(), b.member.Get(configMapPath) != nil)
 			}
-			if tc.name == "the object stays when it should" {
+			if tc.name == "the object remains with preserveResourcesOnDeletion" {
 				if obj := b.member.Get(configMapPath); len(obj.GetLabels())+len(obj.GetAnnotations()) != 0 {
 					t.Errorf("left behind: %v %v", obj.GetLabels(), obj.GetAnnotations())
 				}
@@ -450,7 +450,7 @@ func TestRunner_InformerRunsAsLongAsItIsUsed(t *testing.T) {
 	want()
 }
 
-func TestRunner_HandlesWhatIsEnqueued(t *testing.T) {
+func TestRunner_ReconcilesEnqueuedWorks(t *testing.T) {
 	b := newBench(t, configMap)
 	b.runner.start(2)
 	b.runner.queue.add("w")
@@ -460,7 +460,7 @@ func TestRunner_HandlesWhatIsEnqueued(t *testing.T) {
 		}
 		return nil
 	})
-	// From here on changes in the member come by themselves.
+	// From here on changes in the member enqueue the Work.
 	b.observed(configMapPath)
 	b.member.Remove(configMapPath)
 	accesstest.Eventually(t, func() error {
@@ -472,7 +472,7 @@ func TestRunner_HandlesWhatIsEnqueued(t *testing.T) {
 }
 
 // With every success recorded, Works get theirs as well, once per change.
-func TestSync_RecordsEverySuccess(t *testing.T) {
+func TestReconcile_RecordsEverySuccess(t *testing.T) {
 	b := newBench(t, deployment)
 	b.runner.c.events.all = true
 	b.mustSync()

@@ -27,14 +27,14 @@ func TestAppliedAnew(t *testing.T) {
 		old, now *metav1.Condition
 		want     bool
 	}{
-		{"nothing is known", nil, nil, false},
+		{"no condition", nil, nil, false},
 		{"applied for the first time", nil, condition(yes, 1, ""), true},
-		{"applied still", condition(yes, 1, ""), condition(yes, 1, ""), false},
-		{"a change was applied", condition(yes, 1, ""), condition(yes, 2, ""), true},
+		{"unchanged", condition(yes, 1, ""), condition(yes, 1, ""), false},
+		{"another generation was applied", condition(yes, 1, ""), condition(yes, 2, ""), true},
 		{"it failed", condition(yes, 1, ""), condition(no, 1, "a"), true},
-		{"it fails still", condition(no, 1, "a"), condition(no, 2, "a"), false},
-		{"it fails in another way", condition(no, 1, "a"), condition(no, 1, "b"), true},
-		{"it works again", condition(no, 1, "a"), condition(yes, 1, ""), true},
+		{"the same failure of another generation", condition(no, 1, "a"), condition(no, 2, "a"), false},
+		{"another failure", condition(no, 1, "a"), condition(no, 1, "b"), true},
+		{"applied after a failure", condition(no, 1, "a"), condition(yes, 1, ""), true},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -45,8 +45,7 @@ func TestAppliedAnew(t *testing.T) {
 	}
 }
 
-// TestRelay_OnlyForTheTemplateOfItsBinding has an agent report about Works that
-// claim all sorts of bindings.
+// An agent reports about Works that name bindings of others.
 func TestRelay_OnlyForTheTemplateOfItsBinding(t *testing.T) {
 	binding := &workv1alpha2.ResourceBinding{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "cart-deployment", Labels: map[string]string{workv1alpha2.ResourceBindingPermanentIDLabel: "id"}},

@@ -30,7 +30,7 @@ func (b *bench) lose() {
 	}
 }
 
-func TestRestore_ObjectsOfWorksThatAreLostStay(t *testing.T) {
+func TestRestore_ObjectsOfLostWorksRemain(t *testing.T) {
 	for _, clusterToo := range []bool{false, true} {
 		b := newBench(t, configMap)
 		b.mustSync()
@@ -43,7 +43,7 @@ func TestRestore_ObjectsOfWorksThatAreLostStay(t *testing.T) {
 		}
 		b.mustSync()
 		if obj := b.member.Get(configMapPath); obj == nil || obj.GetUID() != uid {
-			t.Errorf("the object went with its Work (the cluster too: %t)", clusterToo)
+			t.Errorf("the object was deleted with its Work (the cluster too: %t)", clusterToo)
 		}
 	}
 }
@@ -71,7 +71,7 @@ func TestRestore_StatusThatWasLostIsWrittenAgain(t *testing.T) {
 	b.clock.Step(status.WrittenTTL)
 	b.mustSync()
 	if applied(b.work()) == "absent" {
-		t.Error("the status is taken for written for ever")
+		t.Error("the status is not written again")
 	}
 }
 

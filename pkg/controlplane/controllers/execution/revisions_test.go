@@ -15,9 +15,9 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/interpreter/lua"
 )
 
-// taught replaces the interpreter of a bench by one that scripts can be loaded
-// into.
-func (b *bench) taught() (teach func(rules configv1alpha1.CustomizationRules)) {
+// customize replaces the interpreter of a bench by one whose rules for ConfigMaps can
+// be set.
+func (b *bench) customize() (set func(rules configv1alpha1.CustomizationRules)) {
 	layer := interpreter.NewDeclarative(interpreter.NewLuaEngine(lua.DefaultLimits()))
 	in := interpreter.New(interpreter.WithLayer(layer))
 	c := b.runner.c
@@ -47,16 +47,16 @@ func (b *bench) queued() int {
 	return n
 }
 
-func TestRelearn_NewRulesReachWhatIsThere(t *testing.T) {
+func TestRevisions_NewHealthRulesAreAppliedToExistingObjects(t *testing.T) {
 	b := newBench(t, configMap)
-	teach := b.taught()
+	set := b.customize()
 	b.mustSync()
 	b.observed(configMapPath)
 	b.queued()
 	if h := b.work().Status.ManifestStatuses[0].Health; h != workv1alpha1.ResourceHealthy {
 		t.Fatalf("it is %s", h)
 	}
-	teach(health(`function InterpretHealth(o) return o.data.k ~= "v" end`))
+	set(health(`function InterpretHealth(o) return o.data.k ~= "v" end`))
 	if b.queued() != 1 {
 		t.Fatal("the Work was not enqueued")
 	}
@@ -70,16 +70,16 @@ func TestRelearn_NewRulesReachWhatIsThere(t *testing.T) {
 	if writes := b.member.Writes(); len(writes) > 0 {
 		t.Errorf("the member was written to: %v", writes)
 	}
-	teach(health(`function InterpretHealth(o) return o.data.k ~= "v" end`))
+	set(health(`function InterpretHealth(o) return o.data.k ~= "v" end`))
 	if b.queued() != 0 {
 		t.Error("nothing changed")
 	}
 }
 
-func TestRelearn_ANewRetentionIsApplied(t *testing.T) {
+func TestRevisions_NewRetentionRulesAreAppliedToExistingObjects(t *testing.T) {
 	b := newBench(t, configMap)
-	teach := b.taught()
-	teach(configv1alpha1.CustomizationRules{Retention: &configv1alpha1.LocalValueRetention{LuaScript: `
+	set := b.customize()
+	set(configv1alpha1.CustomizationRules{Retention: &configv1alpha1.LocalValueRetention{LuaScript: `
 function Retain(desired, observed)
   desired.data.mine = observed.data.mine
   return desired
@@ -94,7 +94,7 @@ end`}})
 	if writes := b.member.Writes(); len(writes) > 0 {
 		t.Fatalf("what is retained was written: %v", writes)
 	}
-	teach(configv1alpha1.CustomizationRules{})
+	set(configv1alpha1.CustomizationRules{})
 	b.mustSync()
 	data, _ := b.member.Get(configMapPath).Object["data"].(map[string]any)
 	if data["mine"] != nil {
@@ -104,10 +104,10 @@ end`}})
 
 // A script that never ends is stopped: the Work says so, once, and the objects of
 // other kinds are not held up.
-func TestInterpret_ARunawayScriptIsTold(t *testing.T) {
+func TestInterpret_ScriptThatTimesOutIsReported(t *testing.T) {
 	b := newBench(t, configMap)
-	teach := b.taught()
-	teach(health(`function InterpretHealth(o) while true do end end`))
+	set := b.customize()
+	set(health(`function InterpretHealth(o) while true do end end`))
 	b.mustSync()
 	b.clock.Step(time.Minute)
 	b.mustSync()
@@ -128,7 +128,7 @@ func TestInterpret_ARunawayScriptIsTold(t *testing.T) {
 	if failures != 1 {
 		t.Errorf("%d events", failures)
 	}
-	teach(health(`function InterpretHealth(o) return true end`))
+	set(health(`function InterpretHealth(o) return true end`))
 	b.mustSync()
 	b.clock.Step(time.Minute)
 	b.mustSync()

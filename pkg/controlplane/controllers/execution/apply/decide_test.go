@@ -18,7 +18,7 @@ func TestDecide(t *testing.T) {
 	old.at = now.Add(-time.Minute)
 	outdated := applied("5", 1)
 	outdated.current = false
-	seen := func(uid types.UID, version string, hash uint64) *member.Snapshot {
+	observed := func(uid types.UID, version string, hash uint64) *member.Snapshot {
 		return &member.Snapshot{UID: uid, Version: version, Hash: hash}
 	}
 	for _, tc := range []struct {
@@ -29,25 +29,25 @@ func TestDecide(t *testing.T) {
 		deleted        types.UID
 		want           Action
 	}{
-		{"a new object is made, whatever is known of the member", Applied{}, nil, false, false, "", ActionCreate},
-		{"one that an earlier process may have made is waited for", Applied{}, nil, false, true, "", ActionWait},
-		{"and made when it is not there", Applied{}, nil, true, true, "", ActionCreate},
-		{"one that exists is read, not made again", Unknown(true), nil, true, true, "", ActionRead},
-		{"one that is seen is compared", Applied{}, seen("u", "5", 1), false, true, "", ActionCompare},
-		{"one that was just applied is not there yet", applied("5", 1), nil, true, true, "", ActionNone},
-		{"one that was applied before a new look at the member is left alone", old, nil, false, true, "", ActionNone},
-		{"one that was applied long ago and is not there is read", old, nil, true, true, "", ActionRead},
-		{"one that was seen to go is made", applied("5", 1), nil, true, true, "u", ActionCreate},
-		{"one whose predecessor went is left alone", applied("5", 1), nil, true, true, "v", ActionNone},
-		{"a look that is behind does not count", applied("5", 1), seen("u", "4", 2), true, true, "", ActionNone},
-		{"the object as applied is left alone", applied("5", 1), seen("u", "5", 1), true, true, "", ActionNone},
-		{"so is one with another status", applied("5", 1), seen("u", "9", 1), true, true, "", ActionNone},
-		{"another content is compared", applied("5", 1), seen("u", "9", 2), true, true, "", ActionCompare},
-		{"another object is compared", applied("5", 1), seen("v", "9", 1), true, true, "", ActionCompare},
-		{"a change of the manifest is compared", outdated, seen("u", "6", 1), true, true, "", ActionCompare},
-		{"unless the look is behind", outdated, seen("u", "4", 1), true, true, "", ActionRead},
-		{"a change of the manifest of one that is not there yet reads it", outdated, nil, true, true, "", ActionRead},
-		{"or makes it when it was seen to go", outdated, nil, true, true, "u", ActionCreate},
+		{"never written: create, synced or not", Applied{}, nil, false, false, "", ActionCreate},
+		{"created by an earlier process perhaps, not synced: wait", Applied{}, nil, false, true, "", ActionWait},
+		{"created by an earlier process perhaps, synced and absent: create", Applied{}, nil, true, true, "", ActionCreate},
+		{"exists, not observed: read", Unknown(true), nil, true, true, "", ActionRead},
+		{"never written, observed: compare", Applied{}, observed("u", "5", 1), false, true, "", ActionCompare},
+		{"just applied, not observed yet: none", applied("5", 1), nil, true, true, "", ActionNone},
+		{"applied long ago, not synced again: none", old, nil, false, true, "", ActionNone},
+		{"applied long ago, synced and absent: read", old, nil, true, true, "", ActionRead},
+		{"applied, deletion observed: create", applied("5", 1), nil, true, true, "u", ActionCreate},
+		{"just applied, deletion of the previous object observed: none", applied("5", 1), nil, true, true, "v", ActionNone},
+		{"applied, an older version observed: none", applied("5", 1), observed("u", "4", 2), true, true, "", ActionNone},
+		{"applied, observed as applied: none", applied("5", 1), observed("u", "5", 1), true, true, "", ActionNone},
+		{"applied, another status observed: none", applied("5", 1), observed("u", "9", 1), true, true, "", ActionNone},
+		{"applied, another content observed: compare", applied("5", 1), observed("u", "9", 2), true, true, "", ActionCompare},
+		{"applied, an object with another UID observed: compare", applied("5", 1), observed("v", "9", 1), true, true, "", ActionCompare},
+		{"another manifest: compare", outdated, observed("u", "6", 1), true, true, "", ActionCompare},
+		{"another manifest, an older version observed: read", outdated, observed("u", "4", 1), true, true, "", ActionRead},
+		{"another manifest, not observed: read", outdated, nil, true, true, "", ActionRead},
+		{"another manifest, deletion observed: create", outdated, nil, true, true, "u", ActionCreate},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			got, _ := Decide(Facts{
