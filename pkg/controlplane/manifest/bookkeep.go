@@ -9,11 +9,10 @@ import (
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 )
 
-// Bookkeep records in place which annotations and labels the manifest brings, so
-// that a key taken out of the template can be told from one that the member
-// added, and ties the manifest to its Work. workPermanentID may be empty for a
-// Work that has no id yet. It reports whether it changed anything; on an object
-// that is up to date it allocates next to nothing.
+// Bookkeep records in place the keys of the annotations and labels of the manifest, to
+// distinguish a key that was removed from the template from one that was added in the
+// member, and the permanent ID of the Work. workPermanentID may be empty for a Work that
+// has none yet. It reports whether it changed anything.
 func Bookkeep(obj *unstructured.Unstructured, workPermanentID string) bool {
 	metadata := ensure(obj.Object, "metadata")
 	annotations := ensure(metadata, "annotations")
@@ -26,8 +25,7 @@ func Bookkeep(obj *unstructured.Unstructured, workPermanentID string) bool {
 	return setKeys(annotations, workv1alpha2.ManagedLabels, child(metadata, "labels")) || changed
 }
 
-// setKeys writes the sorted keys of from, and those in always, comma-joined
-// under key.
+// setKeys sets key to the sorted keys of from and always, separated by commas.
 func setKeys(into map[string]any, key string, from map[string]any, always ...string) bool {
 	var space [24]string
 	keys := append(space[:0], always...)
@@ -44,7 +42,7 @@ func setKeys(into map[string]any, key string, from map[string]any, always ...str
 	return true
 }
 
-// isJoined says whether s is keys joined by commas.
+// isJoined reports whether s consists of keys separated by commas.
 func isJoined(s string, keys []string) bool {
 	for i, key := range keys {
 		if i > 0 {
@@ -61,7 +59,7 @@ func isJoined(s string, keys []string) bool {
 	return s == ""
 }
 
-// ensure returns the map at key, made when absent or of another type.
+// ensure returns the map at key. It is created if it is absent or of another type.
 func ensure(m map[string]any, key string) map[string]any {
 	if c, ok := m[key].(map[string]any); ok && c != nil {
 		return c
@@ -71,7 +69,7 @@ func ensure(m map[string]any, key string) map[string]any {
 	return c
 }
 
-// set writes a string and reports whether it was another one before.
+// set sets a string and reports whether it had another value.
 func set(m map[string]any, key, value string) bool {
 	if have, ok := m[key].(string); ok && have == value {
 		return false

@@ -9,23 +9,19 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Equal says whether two versions of an object are the same as far as a template
-// can tell: the status, the metadata that servers set and what Prune takes from
-// their kind are not looked at. A field that is null equals an absent one.
-//
-// Before a write to a member it compares the desired object, metadata and
-// fields retained, with the observed one; on a member's event the new object
-// with the old one. Neither is changed, nor copied but for the few kinds whose
-// spec Prune touches.
+// Equal reports whether two versions of an object are equal except for the status, the
+// metadata that servers set and what Prune removes from their kind. A field that is null
+// equals an absent one. Neither object is changed, and only those of the few kinds whose
+// spec Prune changes are copied.
 func Equal(a, b *unstructured.Unstructured) bool {
-	x, y := viewed(a.Object), viewed(b.Object)
+	x, y := comparableFields(a.Object), comparableFields(b.Object)
 	return equalFields(x, y, func(key string) bool { return key == "status" || key == "metadata" }) &&
 		equalMetadata(child(x, "metadata"), child(y, "metadata"))
 }
 
-// viewed returns the object as Equal looks at it, which is the object itself
-// for all but a few kinds.
-func viewed(obj map[string]any) map[string]any {
+// comparableFields returns the part of an object that Equal compares. For most kinds that is
+// the object itself.
+func comparableFields(obj map[string]any) map[string]any {
 	k := kindOf(obj)
 	switch k {
 	case kind{"batch", "Job"}, kind{"", "Secret"}, kind{"", "ServiceAccount"}, kind{"", "Service"},
@@ -51,8 +47,7 @@ func viewed(obj map[string]any) map[string]any {
 	return view
 }
 
-// annotationsCopied returns the metadata of an object with annotations that may
-// be changed.
+// annotationsCopied returns the metadata of an object with a copy of the annotations.
 func annotationsCopied(obj map[string]any) map[string]any {
 	metadata := shallow(child(obj, "metadata"))
 	if annotations := child(metadata, "annotations"); annotations != nil {
@@ -74,7 +69,7 @@ func equalMetadata(a, b map[string]any) bool {
 		equalFields(child(a, "annotations"), child(b, "annotations"), nil)
 }
 
-// equalFields compares two maps but for the keys that skip names.
+// equalFields compares two maps except for the keys that skip selects.
 func equalFields(a, b map[string]any, skip func(string) bool) bool {
 	for key, x := range a {
 		if skip != nil && skip(key) {

@@ -97,7 +97,7 @@ func TestPrune(t *testing.T) {
 	}
 }
 
-func TestPrune_JobThatIsNoneFails(t *testing.T) {
+func TestPrune_InvalidJob(t *testing.T) {
 	if err := Prune(object(t, `{apiVersion: batch/v1, kind: Job, metadata: {name: a}, spec: {parallelism: x}}`)); err == nil {
 		t.Error("want an error")
 	}
@@ -221,7 +221,7 @@ func TestEqual(t *testing.T) {
 		name, a, b string
 		want       bool
 	}{
-		{"status and server metadata do not count",
+		{"status and server metadata are ignored",
 			`{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {k: v}}`,
 			`{apiVersion: v1, kind: ConfigMap, metadata: {name: a, uid: u, resourceVersion: "3", generation: 1}, data: {k: v}, status: {x: 1}}`, true},
 		{"data count", `{apiVersion: v1, kind: ConfigMap, data: {k: v}}`, `{apiVersion: v1, kind: ConfigMap, data: {k: w}}`, false},
@@ -232,16 +232,16 @@ func TestEqual(t *testing.T) {
 		{"an empty map is not absent", `{apiVersion: v1, kind: Foo, spec: {x: {}}}`, `{apiVersion: v1, kind: Foo, spec: {}}`, false},
 		{"numbers compare by value", `{apiVersion: v1, kind: Foo, spec: {x: 1.0}}`, `{apiVersion: v1, kind: Foo, spec: {x: 1}}`, true},
 		{"lists compare in order", `{apiVersion: v1, kind: Foo, spec: {x: [1, 2]}}`, `{apiVersion: v1, kind: Foo, spec: {x: [2, 1]}}`, false},
-		{"addresses of a Service do not count",
+		{"addresses of a Service are ignored",
 			`{apiVersion: v1, kind: Service, spec: {clusterIP: 10.0.0.1, ports: [{port: 80}]}}`,
 			`{apiVersion: v1, kind: Service, spec: {clusterIP: 10.0.0.1, clusterIPs: [10.0.0.1], ports: [{port: 80}]}}`, true},
 		{"ports of a Service count",
 			`{apiVersion: v1, kind: Service, spec: {clusterIP: 10.0.0.1, ports: [{port: 80}]}}`,
 			`{apiVersion: v1, kind: Service, spec: {clusterIP: 10.0.0.1, ports: [{port: 81}]}}`, false},
-		{"the revision of a Deployment does not count",
+		{"the revision of a Deployment is ignored",
 			`{apiVersion: apps/v1, kind: Deployment, metadata: {annotations: {deployment.kubernetes.io/revision: "1"}}}`,
 			`{apiVersion: apps/v1, kind: Deployment, metadata: {annotations: {deployment.kubernetes.io/revision: "2"}}}`, true},
-		{"the template generation of a DaemonSet does not count",
+		{"the template generation of a DaemonSet is ignored",
 			`{apiVersion: apps/v1, kind: DaemonSet, metadata: {annotations: {deprecated.daemonset.template.generation: "1"}}}`,
 			`{apiVersion: apps/v1, kind: DaemonSet, metadata: {annotations: {deprecated.daemonset.template.generation: "2"}}}`, true},
 		{"two different empty lists count", `{apiVersion: v1, kind: Foo, spec: {a: [], b: 1}}`, `{apiVersion: v1, kind: Foo, spec: {a: {}, b: 1}}`, false},

@@ -10,29 +10,29 @@ import (
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 )
 
-// BindingRef names the binding that a manifest comes from. Without a namespace
-// it is a ClusterResourceBinding.
+// BindingRef is the binding of a manifest. Without a namespace it is a
+// ClusterResourceBinding.
 type BindingRef struct {
 	Namespace, Name, PermanentID string
 }
 
-// Origin says where a manifest comes from and which Work carries it.
+// Origin is the template, the binding and the Work of a manifest.
 type Origin struct {
-	// Binding is nil for objects that the control plane makes without one.
+	// Binding is nil for objects that the control plane creates without one.
 	Binding *BindingRef
 	// UID and Generation of the template; a generation of 0 is not recorded.
 	UID        types.UID
 	Generation int64
-	// WorkNamespace, WorkName and WorkPermanentID name the Work. The id may be
-	// empty for a Work that is yet to be created.
+	// WorkNamespace, WorkName and WorkPermanentID identify the Work. The ID may be
+	// empty for a Work that is not created yet.
 	WorkNamespace, WorkName, WorkPermanentID string
-	// ConflictResolution is the value of that annotation on the Work; empty means
-	// that it has none.
+	// ConflictResolution is the value of that annotation of the Work; empty if it has
+	// none.
 	ConflictResolution string
 }
 
-// Annotate writes in place the labels and annotations by which the object in the
-// member leads back to its template, binding and Work.
+// Annotate sets in place the labels and annotations that refer to the template, the
+// binding and the Work.
 func Annotate(obj *unstructured.Unstructured, o Origin) {
 	metadata := ensure(obj.Object, "metadata")
 	labels, annotations := ensure(metadata, "labels"), ensure(metadata, "annotations")
@@ -57,9 +57,8 @@ func Annotate(obj *unstructured.Unstructured, o Origin) {
 	}
 }
 
-// Prepare makes the object, in place, the manifest of a Work: annotated, pruned
-// and bookkept in the order that the admission of Works expects, so that
-// admission finds nothing to change.
+// Prepare turns a template, in place, into the manifest of a Work as the admission of
+// Works does, so that admission has nothing to change.
 func Prepare(obj *unstructured.Unstructured, o Origin) error {
 	Annotate(obj, o)
 	if err := Prune(obj); err != nil {
@@ -69,8 +68,8 @@ func Prepare(obj *unstructured.Unstructured, o Origin) error {
 	return nil
 }
 
-// ConflictResolution returns the conflict resolution of a Work: what the
-// manifest, overrides applied, asks for, else what the binding says.
+// ConflictResolution returns the conflict resolution of a Work: that of the manifest
+// after overrides, else that of the binding.
 func ConflictResolution(obj *unstructured.Unstructured, binding policyv1alpha1.ConflictResolution) string {
 	annotations := child(child(obj.Object, "metadata"), "annotations")
 	switch value, _ := annotations[workv1alpha2.ResourceConflictResolutionAnnotation].(string); value {
@@ -83,16 +82,16 @@ func ConflictResolution(obj *unstructured.Unstructured, binding policyv1alpha1.C
 	return workv1alpha2.ResourceConflictResolutionAbort
 }
 
-// Owned says whether an object in a member belongs to the control plane.
+// Owned reports whether an object in a member is managed by the control plane.
 func Owned(obj *unstructured.Unstructured) bool {
 	labels := child(child(obj.Object, "metadata"), "labels")
 	value, _ := labels[workv1alpha2.ManagedByKarmadaLabel].(string)
 	return value == workv1alpha2.ManagedByKarmadaLabelValue
 }
 
-// StripOwnership removes in place every label and annotation that ties an object
-// to the control plane, for objects that stay in the member after the Work is
-// gone. It reports whether there was any.
+// StripOwnership removes in place every label and annotation that refers to the control
+// plane, for objects that remain in the member after their Work is deleted. It reports
+// whether there was any.
 func StripOwnership(obj *unstructured.Unstructured) bool {
 	metadata := child(obj.Object, "metadata")
 	labels := without(child(metadata, "labels"),

@@ -10,8 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// prunedMetadata are the metadata fields that belong to the server an object was
-// read from.
+// prunedMetadata reports whether a metadata field is set by the server of an object.
 func prunedMetadata(key string) bool {
 	switch key {
 	case "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation",
@@ -34,9 +33,9 @@ func kindOf(obj map[string]any) kind {
 	return kind{group: group, kind: name}
 }
 
-// Prune removes in place what must not travel to another cluster: the metadata
-// that the API server sets, the status, and the few fields of well-known kinds
-// that a controller of the control plane fills in.
+// Prune removes in place what is specific to a cluster: the metadata that the API server
+// sets, the status, and the few fields of well-known kinds that controllers of the
+// control plane set.
 func Prune(obj *unstructured.Unstructured) error {
 	if metadata, ok := obj.Object["metadata"].(map[string]any); ok {
 		for key := range metadata {
@@ -82,15 +81,14 @@ func removeAnnotations(obj map[string]any, keys ...string) {
 	}
 }
 
-// child returns the map at key, or nil when there is none; nil maps may be read
-// and deleted from.
+// child returns the map at key, or nil.
 func child(m map[string]any, key string) map[string]any {
 	c, _ := m[key].(map[string]any)
 	return c
 }
 
-// pruneJob removes the time to live, which the control plane must not enforce
-// twice, and the labels that the job controller generates.
+// pruneJob removes the time to live, which the control plane enforces, and the labels
+// that the Job controller generates.
 func pruneJob(obj map[string]any) {
 	spec := child(obj, "spec")
 	delete(spec, "ttlSecondsAfterFinished")
@@ -115,8 +113,8 @@ func pruneSecret(obj map[string]any) {
 	obj["data"] = nil
 }
 
-// pruneServiceAccount drops the token secrets that the token controller of
-// another cluster generated.
+// pruneServiceAccount removes the token Secrets that the token controller of another
+// cluster generated.
 func pruneServiceAccount(obj map[string]any) {
 	secrets, ok := obj["secrets"].([]any)
 	if !ok {
@@ -135,8 +133,8 @@ func pruneServiceAccount(obj map[string]any) {
 	obj["secrets"] = kept
 }
 
-// pruneService drops the addresses that a cluster allocated; a headless Service
-// keeps its None.
+// pruneService removes the addresses that a cluster allocated. That of a headless
+// Service is None and remains.
 func pruneService(obj map[string]any) {
 	spec := child(obj, "spec")
 	if ip, ok := spec["clusterIP"].(string); !ok || ip == corev1.ClusterIPNone {

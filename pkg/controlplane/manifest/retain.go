@@ -9,10 +9,9 @@ import (
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 )
 
-// RetainMetadata makes desired, in place, an update of observed: the fields of
-// the metadata that the member owns come from observed, and so do the labels and
-// annotations that the template never brought. observed is only read and shares
-// nothing with desired afterwards.
+// RetainMetadata turns desired, in place, into an update of observed: it takes over the
+// metadata that the member owns, and the labels and annotations that were added in the
+// member. observed is read-only and shares nothing with desired afterwards.
 func RetainMetadata(desired, observed *unstructured.Unstructured) {
 	into, from := ensure(desired.Object, "metadata"), child(observed.Object, "metadata")
 	for _, field := range []string{"resourceVersion", "finalizers", "ownerReferences"} {
@@ -27,8 +26,8 @@ func RetainMetadata(desired, observed *unstructured.Unstructured) {
 	retainKeys(into, "labels", child(from, "labels"), annotations[workv1alpha2.ManagedLabels])
 }
 
-// retainKeys adds the observed keys that desired lacks, except those that an
-// earlier manifest brought.
+// retainKeys adds the observed keys that desired does not have, except those of an
+// earlier manifest.
 func retainKeys(metadata map[string]any, field string, observed map[string]any, managed any) {
 	if len(observed) == 0 {
 		return
@@ -46,7 +45,7 @@ func retainKeys(metadata map[string]any, field string, observed map[string]any, 
 	}
 }
 
-// contains says whether a comma-joined list has the element.
+// contains reports whether a list separated by commas has the element.
 func contains(list, element string) bool {
 	for list != "" {
 		first, rest, _ := strings.Cut(list, ",")

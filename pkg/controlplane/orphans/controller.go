@@ -32,13 +32,13 @@ import (
 const Name = "orphaned-objects-controller"
 
 const (
-	// again is the time between searches while there are such objects.
-	again = time.Minute
-	// searchLimit bounds one search.
-	searchLimit = time.Minute
+	// searchInterval is the time between searches while there are such objects.
+	searchInterval = time.Minute
+	// searchTimeout bounds one search.
+	searchTimeout = time.Minute
 )
 
-// Deps is what the controller needs.
+// Deps are the dependencies of the controller.
 type Deps struct {
 	// Member opens a cluster.
 	Member func(ctx context.Context, cluster *clusterv1alpha1.Cluster) (API, error)
@@ -46,10 +46,10 @@ type Deps struct {
 	Clock clock.PassiveClock
 }
 
-// Controller reports the objects without a Work in the clusters that are pushed to.
-// It searches a cluster when it joins or becomes Ready, when a Work disappears
-// without a recorded deletion, and while there are such objects. The agents of
-// clusters in Pull mode do the same in theirs.
+// Controller reports the objects without a Work in the clusters in Push mode. It searches
+// a cluster when it joins or becomes Ready, when a Work disappears without a deletion
+// timestamp, and while there are such objects. The agents of clusters in Pull mode do the
+// same in theirs.
 type Controller struct {
 	deps   Deps
 	client client.Client
@@ -59,7 +59,7 @@ type Controller struct {
 	states map[string]*state
 }
 
-// state is what is remembered of a cluster.
+// state is the Tracker of a cluster.
 type state struct {
 	uid types.UID
 	*Tracker
@@ -87,7 +87,7 @@ func Setup(mgr manager.Manager, d Deps) (*Controller, error) {
 	return c, nil
 }
 
-// relevant passes clusters that are new, become Ready or have a confirmation.
+// relevant passes clusters that are new, become Ready or have another confirmation.
 func relevant() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		old, ok1 := e.ObjectOld.(*clusterv1alpha1.Cluster)
@@ -97,7 +97,7 @@ func relevant() predicate.Predicate {
 	}}
 }
 
-// lost passes Works that are gone although nobody deleted them.
+// lost passes Works that disappeared without a deletion timestamp.
 func lost() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(event.CreateEvent) bool { return false },
@@ -132,7 +132,7 @@ func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if cluster.Spec.SyncMode != clusterv1alpha1.Push || cluster.Spec.SecretRef == nil || !cluster.DeletionTimestamp.IsZero() || !ready(cluster) {
 		return reconcile.Result{}, nil // becoming Ready triggers a search
 	}
-	ctx, cancel := context.WithTimeout(ctx, searchLimit)
+	ctx, cancel := context.WithTimeout(ctx, searchTimeout)
 	defer cancel()
 	member, err := c.deps.Member(ctx, cluster)
 	if err != nil {
@@ -141,7 +141,7 @@ func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	objects, err := Search(ctx, c.client, member, cluster.Name)
 	if err != nil {
 		log.FromContext(ctx).V(2).Info("Searching for objects without a work failed, trying again", "Cluster", cluster.Name, "err", err.Error())
-		return reconcile.Result{RequeueAfter: again}, nil
+		return reconcile.Result{RequeueAfter: searchInterval}, nil
 	}
 	tracker := c.tracker(cluster)
 	found, fresh := tracker.Observe(objects)
@@ -158,13 +158,13 @@ func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	case fresh:
 		return reconcile.Result{RequeueAfter: Grace}, nil
 	case len(found) > 0:
-		return reconcile.Result{RequeueAfter: again}, nil
+		return reconcile.Result{RequeueAfter: searchInterval}, nil
 	}
 	return reconcile.Result{}, nil
 }
 
-// tracker returns what is remembered of a cluster; one of the same name that was
-// there before is forgotten.
+// tracker returns the Tracker of a cluster. That of an earlier cluster of the same name
+// is dropped.
 func (c *Controller) tracker(cluster *clusterv1alpha1.Cluster) *Tracker {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -176,7 +176,7 @@ func (c *Controller) tracker(cluster *clusterv1alpha1.Cluster) *Tracker {
 	return s.Tracker
 }
 
-// remove deletes what a user confirmed.
+// remove deletes the objects whose deletion a user confirmed.
 func (c *Controller) remove(ctx context.Context, member API, cluster *clusterv1alpha1.Cluster, found []Object) error {
 	if err := Delete(ctx, member, found); err != nil {
 		return fmt.Errorf("deleting the objects without a work in cluster %s: %w", cluster.Name, err)
@@ -186,8 +186,8 @@ func (c *Controller) remove(ctx context.Context, member API, cluster *clusterv1a
 	return nil
 }
 
-// Conditions returns the condition OrphanedObjects of a cluster, as it is now. There
-// is none until such objects were found.
+// Conditions returns the current condition OrphanedObjects of a cluster. There is none
+// until such objects were found.
 func (c *Controller) Conditions(cluster *clusterv1alpha1.Cluster) []metav1.Condition {
 	return c.tracker(cluster).Conditions(cluster)
 }

@@ -134,7 +134,7 @@ func (b *bench) deleted() []string {
 	return out
 }
 
-func TestController_WhatAnEarlierMembershipLeft(t *testing.T) {
+func TestController_ObjectsOfAnEarlierMembership(t *testing.T) {
 	m := newMember(t,
 		object("apps/v1", "Deployment", "old", "karmada-es-m1", "old-work"),
 		object("v1", "ConfigMap", "old", "karmada-es-m1", "old-config"),
@@ -183,7 +183,7 @@ func TestController_WhatAnEarlierMembershipLeft(t *testing.T) {
 	}
 }
 
-func TestController_ConditionStaysUntilASearchEnded(t *testing.T) {
+func TestController_ConditionIsKeptUntilASearchEnded(t *testing.T) {
 	b := newBench(t, newMember(t))
 	cluster := b.cluster()
 	before := metav1.Condition{Type: clusterv1alpha1.ClusterConditionOrphanedObjects, Status: metav1.ConditionTrue, Reason: reasonFound, Message: "x"}
@@ -197,7 +197,7 @@ func TestController_ConditionStaysUntilASearchEnded(t *testing.T) {
 	}
 }
 
-func TestController_LeavesOtherClustersAlone(t *testing.T) {
+func TestController_IgnoresOtherClusters(t *testing.T) {
 	for name, change := range map[string]func(*clusterv1alpha1.Cluster){
 		"Pull mode": func(c *clusterv1alpha1.Cluster) { c.Spec.SyncMode = clusterv1alpha1.Pull },
 		"not Ready": func(c *clusterv1alpha1.Cluster) { c.Status.Conditions = nil },

@@ -1,7 +1,7 @@
-// Package orphans finds the objects in member clusters that name a Work which the
-// control plane does not have: what an earlier membership left, or a control plane
-// that was restored from a backup. They are reported in a condition of the Cluster,
-// and deleted when a user confirms it.
+// Package orphans finds the objects in member clusters whose Work does not exist in the
+// control plane: those of an earlier membership, and those that were applied after the
+// backup from which the control plane was restored. It reports them in a condition of the
+// Cluster, and deletes them when a user confirms that.
 package orphans
 
 import (
@@ -25,10 +25,10 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/member/orphan"
 )
 
-// page is how many objects are listed at a time.
+// page is the number of objects in a page of a list.
 const page = 200
 
-// Object is an object in a member whose Work the control plane does not have.
+// Object is an object in a member whose Work does not exist.
 type Object struct {
 	gvr  schema.GroupVersionResource
 	kind string
@@ -44,7 +44,7 @@ func (o Object) String() string {
 	return o.kind + " " + o.key.String()
 }
 
-// weight puts in front what takes other objects along.
+// weight sorts first the objects whose deletion deletes others.
 func (o Object) weight() int {
 	if o.kind == "Namespace" || o.kind == "CustomResourceDefinition" {
 		return 0
@@ -52,14 +52,14 @@ func (o Object) weight() int {
 	return 1
 }
 
-// API is what of a member is needed.
+// API is the part of a member that a search uses.
 type API interface {
 	Discovery() discovery.DiscoveryInterface
 	Metadata() metadata.Interface
 }
 
-// Find returns the objects in a member that name a Work of the execution namespace
-// which is not one of works, those that take others along first.
+// Find returns the objects in a member that name a Work of the execution namespace which
+// is not in works. Objects whose deletion deletes others are first.
 func Find(ctx context.Context, member API, namespace string, works map[string]bool) ([]Object, error) {
 	lists, err := member.Discovery().ServerPreferredResources()
 	if len(lists) == 0 && err != nil {
@@ -77,7 +77,8 @@ func Find(ctx context.Context, member API, namespace string, works map[string]bo
 			found, err := findKind(ctx, member, gv.WithResource(r.Name), r.Kind, func(m *metav1.PartialObjectMetadata) bool {
 				work := m.Annotations[workv1alpha2.WorkNameAnnotation]
 				return m.Annotations[workv1alpha2.WorkNamespaceAnnotation] == namespace && work != "" && !works[work] &&
-					// What has an owner goes with it; it has the marks from its owner's template.
+					// An object with an owner has copies of the labels of the owner's template, and is
+					// deleted with the owner.
 					m.DeletionTimestamp == nil && len(m.OwnerReferences) == 0
 			})
 			errs = append(errs, err)
@@ -97,7 +98,7 @@ func findKind(ctx context.Context, member API, gvr schema.GroupVersionResource, 
 		list, err := member.Metadata().Resource(gvr).List(ctx, options)
 		switch {
 		case apierrors.IsNotFound(err), apierrors.IsMethodNotSupported(err), apierrors.IsForbidden(err), apierrors.IsServiceUnavailable(err):
-			return out, nil // not everything that is announced can be listed
+			return out, nil // some discovered resources cannot be listed
 		case err != nil:
 			return out, fmt.Errorf("listing %s of the member: %w", gvr.GroupResource(), err)
 		}
@@ -112,7 +113,7 @@ func findKind(ctx context.Context, member API, gvr schema.GroupVersionResource, 
 	}
 }
 
-// Delete deletes objects that are still the ones that were found.
+// Delete deletes objects, unless they were replaced since they were found.
 func Delete(ctx context.Context, member API, objects []Object) error {
 	var errs []error
 	for _, o := range objects {
@@ -126,8 +127,8 @@ func Delete(ctx context.Context, member API, objects []Object) error {
 	return errors.Join(errs...)
 }
 
-// Token stands for exactly these objects: a user who confirms what was shown does
-// not confirm what came later.
+// Token identifies the objects: confirming the deletion of those in a message does not
+// confirm that of later ones.
 func Token(objects []Object) string {
 	h := fnv.New32a()
 	for _, o := range objects {

@@ -17,8 +17,8 @@ import (
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 )
 
-// Grace is how long an object must be without a Work before it is reported: the Works of a cluster that joins, and those
-// that a control plane deletes, change at about the same time as the objects.
+// Grace is the time that an object must be without a Work before it is reported: the Works of a cluster that joins, and
+// those that a control plane deletes, change at about the same time as the objects.
 const Grace = 10 * time.Second
 
 // Reasons of the condition, and of the event about a deletion.
@@ -42,7 +42,7 @@ func Search(ctx context.Context, controlPlane client.Reader, member API, cluster
 	return Find(ctx, member, namespace, known)
 }
 
-// Tracker remembers what the searches of one cluster found. It is safe for concurrent use.
+// Tracker records the results of the searches of one cluster. It is safe for concurrent use.
 type Tracker struct {
 	clock clock.PassiveClock
 
@@ -50,10 +50,10 @@ type Tracker struct {
 	// since is when an object was first found.
 	since map[types.UID]time.Time
 	found []Object
-	// message is what was published last.
+	// message is the one that was published last.
 	message string
-	// sure is set once a search has ended and nothing is within its grace.
-	sure bool
+	// searched is set after a search in which no object was within its grace.
+	searched bool
 }
 
 // NewTracker returns a Tracker of a cluster that was not searched yet.
@@ -81,20 +81,20 @@ func (t *Tracker) Observe(objects []Object) (found []Object, fresh bool) {
 	return found, fresh
 }
 
-// Publish replaces the objects that the condition reports, and reports whether there are some and they differ from those
-// before. fresh is what Observe returned.
+// Publish replaces the objects in the condition, and reports whether there are some and they differ from the previous
+// ones. fresh is what Observe returned.
 func (t *Tracker) Publish(cluster string, found []Object, fresh bool) (changed bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.found, t.sure = found, t.sure || len(found) > 0 || !fresh
+	t.found, t.searched = found, t.searched || len(found) > 0 || !fresh
 	message := Message(cluster, found)
 	changed = message != t.message && len(found) > 0
 	t.message = message
 	return changed
 }
 
-// Conditions returns the condition of the cluster: none until there were such objects, and that of before until a search
-// has ended.
+// Conditions returns the condition of the cluster: none until there were such objects, and the previous one until a
+// search has ended.
 func (t *Tracker) Conditions(cluster *clusterv1alpha1.Cluster) []metav1.Condition {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -105,7 +105,7 @@ func (t *Tracker) Conditions(cluster *clusterv1alpha1.Cluster) []metav1.Conditio
 		out.Status, out.Reason, out.Message = metav1.ConditionTrue, reasonFound, t.message
 	case before == nil:
 		return nil
-	case !t.sure:
+	case !t.searched:
 		out = *before
 	}
 	return []metav1.Condition{out}

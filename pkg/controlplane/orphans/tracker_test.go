@@ -16,7 +16,7 @@ func orphanOf(name string) Object {
 	return Object{kind: "Deployment", key: types.NamespacedName{Namespace: "default", Name: name}, uid: types.UID("uid of " + name)}
 }
 
-func TestTracker_ObjectsAreReportedAfterTheirGrace(t *testing.T) {
+func TestTracker_ReportsObjectsAfterGrace(t *testing.T) {
 	clk := testingclock.NewFakeClock(time.Now())
 	o := NewTracker(clk)
 	if found, fresh := o.Observe([]Object{orphanOf("a")}); len(found) != 0 || !fresh {
@@ -34,7 +34,7 @@ func TestTracker_ObjectsAreReportedAfterTheirGrace(t *testing.T) {
 	}
 }
 
-func TestToken_StandsForExactlyTheseObjects(t *testing.T) {
+func TestToken_IdentifiesTheObjects(t *testing.T) {
 	one := []Object{orphanOf("a"), orphanOf("b")}
 	if Token(one) != Token([]Object{orphanOf("a"), orphanOf("b")}) {
 		t.Error("the same objects have another token")
@@ -46,7 +46,7 @@ func TestToken_StandsForExactlyTheseObjects(t *testing.T) {
 	}
 }
 
-func TestMessage_NamesWhatIsThereAndWhatToDo(t *testing.T) {
+func TestMessage_ListsObjectsAndCommand(t *testing.T) {
 	var many []Object
 	for _, name := range []string{"a", "b", "c", "d", "e", "f", "g"} {
 		many = append(many, orphanOf(name))
@@ -59,7 +59,7 @@ func TestMessage_NamesWhatIsThereAndWhatToDo(t *testing.T) {
 	}
 }
 
-func TestTracker_NoConditionUntilThereWereObjects(t *testing.T) {
+func TestTracker_NoConditionBeforeTheFirstObject(t *testing.T) {
 	o := NewTracker(testingclock.NewFakeClock(time.Now()))
 	cluster := &clusterv1alpha1.Cluster{}
 	if got := o.Conditions(cluster); got != nil {
@@ -77,13 +77,13 @@ func TestTracker_NoConditionUntilThereWereObjects(t *testing.T) {
 	}
 }
 
-func TestTracker_ConditionStaysUntilASearchEnded(t *testing.T) {
+func TestTracker_ConditionIsKeptUntilASearchEnded(t *testing.T) {
 	o := NewTracker(testingclock.NewFakeClock(time.Now()))
-	told := metav1.Condition{Type: clusterv1alpha1.ClusterConditionOrphanedObjects, Status: metav1.ConditionTrue, Reason: reasonFound, Message: "text"}
-	cluster := &clusterv1alpha1.Cluster{Status: clusterv1alpha1.ClusterStatus{Conditions: []metav1.Condition{told}}}
+	published := metav1.Condition{Type: clusterv1alpha1.ClusterConditionOrphanedObjects, Status: metav1.ConditionTrue, Reason: reasonFound, Message: "text"}
+	cluster := &clusterv1alpha1.Cluster{Status: clusterv1alpha1.ClusterStatus{Conditions: []metav1.Condition{published}}}
 	unchanged := func(when string) {
 		t.Helper()
-		if got := o.Conditions(cluster); len(got) != 1 || got[0] != told {
+		if got := o.Conditions(cluster); len(got) != 1 || got[0] != published {
 			t.Errorf("%s: %v", when, got)
 		}
 	}

@@ -71,8 +71,8 @@ func TestConfig_Errors(t *testing.T) {
 		{"no CA", nil, map[string][]byte{"token": []byte("t")}, nil, `the secret for cluster m1 is missing the CA data key "caBundle"`},
 		{"unreadable secret", nil, nil, errors.New("boom"), "reading the secret of cluster m1: boom"},
 		{"bad proxy", func(c *clusterv1alpha1.Cluster) { c.Spec.ProxyURL = "http://%zz" }, full, nil, "parsing the proxy url of cluster m1"},
-		{"no CA needed when the certificate is not checked", func(c *clusterv1alpha1.Cluster) { c.Spec.InsecureSkipTLSVerification = true }, map[string][]byte{"token": []byte("t")}, nil, ""},
-		{"all there", nil, full, nil, ""},
+		{"no CA is required with insecureSkipTLSVerification", func(c *clusterv1alpha1.Cluster) { c.Spec.InsecureSkipTLSVerification = true }, map[string][]byte{"token": []byte("t")}, nil, ""},
+		{"complete", nil, full, nil, ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			c := cluster("https://m1")
@@ -201,7 +201,7 @@ func TestPool(t *testing.T) {
 	})
 }
 
-func TestPool_FailureIsNotRemembered(t *testing.T) {
+func TestPool_FailureIsNotCached(t *testing.T) {
 	v := &vault{err: errors.New("boom")}
 	pool := access.NewPool(access.Options{Secrets: v.read})
 	if _, err := pool.Member(t.Context(), cluster("https://m1")); err == nil {
@@ -280,7 +280,7 @@ func TestMember_Mapping(t *testing.T) {
 	}
 }
 
-func TestNewMember_LeavesTheDefaultClientAlone(t *testing.T) {
+func TestNewMember_DoesNotChangeTheDefaultClient(t *testing.T) {
 	m, err := access.NewMember("m", &rest.Config{Host: "http://127.0.0.1:1"}, nil)
 	if err != nil {
 		t.Fatal(err)

@@ -15,7 +15,7 @@ import (
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 )
 
-// Timeout is the longest a request to a member may take, watches aside.
+// Timeout bounds a request to a member, except watches.
 const Timeout = 32 * time.Second
 
 const (
@@ -24,8 +24,8 @@ const (
 	idleConnections  = 25
 )
 
-// Config returns the settings of a connection to a cluster, with the token as it
-// is in the Secret now. Long-lived users want a Pool, which follows the Secret.
+// Config returns the settings of a connection to a cluster, with the current token of
+// the Secret. Long-lived users need a Pool, which follows changes of the Secret.
 func Config(ctx context.Context, cluster *clusterv1alpha1.Cluster, read SecretReader) (*rest.Config, error) {
 	credentials, err := ReadCredentials(ctx, cluster, read)
 	if err != nil {
@@ -61,8 +61,7 @@ func config(cluster *clusterv1alpha1.Cluster, credentials Credentials) (*rest.Co
 	return cfg, nil
 }
 
-// proxyHeader returns what is sent to the proxy; a value holds several,
-// separated by commas.
+// proxyHeader returns the header for the proxy. Values are lists separated by commas.
 func proxyHeader(values map[string]string) http.Header {
 	if len(values) == 0 {
 		return nil
@@ -76,8 +75,8 @@ func proxyHeader(values map[string]string) http.Header {
 	return header
 }
 
-// withProxyHeader gives the transport below the header, once: transports are
-// shared between clients with equal TLS settings.
+// withProxyHeader sets the header in a copy of the transport, which clients with equal
+// TLS settings share.
 func withProxyHeader(header http.Header) func(http.RoundTripper) http.RoundTripper {
 	return func(rt http.RoundTripper) http.RoundTripper {
 		below := rt
@@ -96,8 +95,8 @@ func withProxyHeader(header http.Header) func(http.RoundTripper) http.RoundTripp
 	}
 }
 
-// transport returns connections of their own for a cluster, so that they can be
-// closed with it.
+// transport returns a transport that is not shared between clusters, so that its
+// connections can be closed with the cluster.
 func transport(cfg *rest.Config) (*http.Transport, error) {
 	tlsConfig, err := rest.TLSConfigFor(cfg)
 	if err != nil {

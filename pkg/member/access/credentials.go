@@ -17,14 +17,14 @@ import (
 // SecretReader reads a Secret of the control plane.
 type SecretReader func(ctx context.Context, namespace, name string) (*corev1.Secret, error)
 
-// Credentials are what a cluster's Secret holds.
+// Credentials are the content of a cluster's Secret.
 type Credentials struct {
 	Token string
 	CA    []byte
 }
 
-// ReadCredentials reads what the control plane needs to get into a cluster. It
-// fails for a Cluster that says too little, and for a Secret that lacks a key.
+// ReadCredentials reads the credentials of the control plane for a cluster. It fails for
+// a Cluster without an endpoint or a Secret, and for a Secret that lacks a key.
 func ReadCredentials(ctx context.Context, cluster *clusterv1alpha1.Cluster, read SecretReader) (Credentials, error) {
 	if cluster.Spec.APIEndpoint == "" {
 		return Credentials{}, fmt.Errorf("the api endpoint of cluster %s is empty", cluster.Name)
@@ -53,21 +53,20 @@ func ReadCredentials(ctx context.Context, cluster *clusterv1alpha1.Cluster, read
 	return c, nil
 }
 
-// tokens hands out the bearer token of one cluster. It reads the Secret again
-// when the token is old, and when the cluster refuses it.
+// tokens returns the bearer token of one cluster. It reads the Secret again when the
+// token is old, and when the cluster rejects it.
 type tokens struct {
 	read   func(context.Context) (Credentials, error)
 	clock  clock.PassiveClock
 	maxAge time.Duration
 
-	mu      sync.Mutex
-	current Credentials
-	readAt  time.Time
-	caMoved bool
+	mu        sync.Mutex
+	current   Credentials
+	readAt    time.Time
+	caChanged bool
 }
 
-// get returns the token and when it was read. A Secret that cannot be read
-// leaves the token as it is.
+// get returns the token. If the Secret cannot be read, that is the previous one.
 func (t *tokens) get(ctx context.Context) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -77,9 +76,9 @@ func (t *tokens) get(ctx context.Context) string {
 	return t.current.Token
 }
 
-// refused returns the token after another look at the Secret, unless there was
-// one since the refused request began.
-func (t *tokens) refused(ctx context.Context, began time.Time) string {
+// rejected returns the token after reading the Secret again, unless it was read since the
+// rejected request began.
+func (t *tokens) rejected(ctx context.Context, began time.Time) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.readAt.Before(began) {
@@ -94,19 +93,19 @@ func (t *tokens) reload(ctx context.Context) {
 	if err != nil {
 		return
 	}
-	t.caMoved = t.caMoved || !bytes.Equal(fresh.CA, t.current.CA)
+	t.caChanged = t.caChanged || !bytes.Equal(fresh.CA, t.current.CA)
 	t.current = fresh
 }
 
-// stale says whether the connections no longer fit the Secret.
+// stale reports whether the CA in the Secret is another one than that of the connections.
 func (t *tokens) stale() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.caMoved
+	return t.caChanged
 }
 
-// bearer adds the token to requests. A request that is refused is sent once more
-// when the Secret has another token by now.
+// bearer adds the token to requests. A request that is rejected is sent once more if the
+// Secret has another token by then.
 type bearer struct {
 	base   http.RoundTripper
 	tokens *tokens
@@ -124,7 +123,7 @@ func (b *bearer) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil || resp.StatusCode != http.StatusUnauthorized {
 		return resp, err
 	}
-	fresh := b.tokens.refused(ctx, began)
+	fresh := b.tokens.rejected(ctx, began)
 	if fresh == token {
 		return resp, nil
 	}
@@ -134,7 +133,7 @@ func (b *bearer) RoundTrip(req *http.Request) (*http.Response, error) {
 			return resp, nil
 		}
 		if again.Body, err = req.GetBody(); err != nil {
-			return resp, nil //nolint:nilerr // the first answer stands
+			return resp, nil //nolint:nilerr // the first response is returned
 		}
 	}
 	_ = resp.Body.Close()

@@ -11,16 +11,16 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// What a member may serve at most.
+// Limits of what a member serves.
 const (
 	maxGroupVersions = 1000
 	maxResources     = 20_000
 	maxName          = 253
 )
 
-// boundedDiscovery is a discovery client that refuses a member which claims to serve
-// more than any cluster does: each version of a group is asked for by itself where the
-// member does not answer all in one, and everything is kept.
+// boundedDiscovery is a discovery client with a limit of the groups and resources that a
+// member serves: there is a request for each version of a group where the member does not
+// support aggregated discovery, and all of them are cached.
 type boundedDiscovery struct {
 	*discovery.DiscoveryClient
 
@@ -43,7 +43,7 @@ func newDiscovery(cfg *rest.Config, client *http.Client) (*boundedDiscovery, err
 func (d *boundedDiscovery) GroupsAndMaybeResources() (*metav1.APIGroupList, map[schema.GroupVersion]*metav1.APIResourceList, map[schema.GroupVersion]error, error) {
 	groups, resources, failed, err := d.DiscoveryClient.GroupsAndMaybeResources()
 	if err != nil {
-		return nil, nil, nil, err //nolint:wrapcheck // callers look at its type
+		return nil, nil, nil, err //nolint:wrapcheck // callers check its type
 	}
 	d.mu.Lock()
 	d.resources = 0
@@ -69,7 +69,7 @@ func (d *boundedDiscovery) ServerGroups() (*metav1.APIGroupList, error) {
 func (d *boundedDiscovery) ServerResourcesForGroupVersion(groupVersion string) (*metav1.APIResourceList, error) {
 	list, err := d.DiscoveryClient.ServerResourcesForGroupVersion(groupVersion)
 	if err != nil || list == nil {
-		return list, err //nolint:wrapcheck // callers look at its type
+		return list, err //nolint:wrapcheck // callers check its type
 	}
 	return list, d.add(list)
 }
@@ -89,7 +89,7 @@ func (d *boundedDiscovery) ServerPreferredNamespacedResources() ([]*metav1.APIRe
 	return discovery.ServerPreferredNamespacedResources(d)
 }
 
-// add counts resources.
+// add counts resources and removes the fields that are not used.
 func (d *boundedDiscovery) add(list *metav1.APIResourceList) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -101,7 +101,6 @@ func (d *boundedDiscovery) add(list *metav1.APIResourceList) error {
 		if max(len(r.Name), len(r.SingularName), len(r.Kind), len(r.Group), len(r.Version)) > maxName {
 			return fmt.Errorf("a resource of %.100q has a name longer than %d characters", list.GroupVersion, maxName)
 		}
-		// Nobody asks for these, and they have no limits of their own.
 		r.Categories, r.ShortNames, r.StorageVersionHash = nil, nil, ""
 	}
 	return nil

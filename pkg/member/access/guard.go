@@ -15,39 +15,38 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// What a member may answer at most, in bytes after decompression.
+// Limits of the responses of a member, in bytes after decompression.
 const (
-	// MaxDiscovery bounds an answer about what the member serves, its version or its
-	// health.
+	// MaxDiscovery is the limit of responses to discovery, version and health requests.
 	MaxDiscovery = 8 << 20
-	// MaxAnswer bounds an object and a page of a list.
+	// MaxAnswer is the limit of an object or a page of a list.
 	MaxAnswer = 16 << 20
-	// MaxEvent bounds one event of a watch.
+	// MaxEvent is the limit of one event of a watch.
 	MaxEvent = 3 << 20
-	// maxValues bounds the JSON values of an answer or event: decoded, the smallest
+	// maxValues limits the JSON values of a response or event: decoded, the smallest
 	// take a hundred times the memory of their text.
 	maxValues = 1 << 18
-	// maxDepth bounds the nesting of JSON.
+	// maxDepth limits the nesting of JSON.
 	maxDepth = 500
-	// maxHeader bounds the headers of an answer.
+	// maxHeader is the limit of the headers of a response.
 	maxHeader = 256 << 10
 )
 
 const (
-	// largeAnswer is the size from which an answer counts as large, and largeAtOnce how
-	// many of those are read from a member at the same time: reading one takes several
+	// largeAnswer is the size from which a response is large, and largeAtOnce the number
+	// of those that are read from a member at the same time: reading one takes several
 	// times its size.
 	largeAnswer = 256 << 10
 	largeAtOnce = 1
-	// discoveryAtOnce bounds the requests for discovery to a member at the same time.
+	// discoveryAtOnce limits the concurrent discovery requests to a member.
 	discoveryAtOnce = 16
 )
 
-// LimitError is the error for an answer that exceeds a limit.
+// LimitError is the error for a response that exceeds a limit.
 type LimitError struct {
 	// Method and Path are those of the request.
 	Method, Path string
-	// Problem says which limit is exceeded.
+	// Problem is the limit that is exceeded.
 	Problem string
 }
 
@@ -56,16 +55,16 @@ func (e *LimitError) Error() string {
 	return fmt.Sprintf("the answer to %s %s was refused: %s", e.Method, e.Path, e.Problem)
 }
 
-// IsLimit reports whether an error is due to an answer that exceeds a limit.
+// IsLimit reports whether an error is due to a response that exceeds a limit.
 func IsLimit(err error) bool {
 	var limit *LimitError
 	return errors.As(err, &limit)
 }
 
-// Guard makes the clients of a configuration withstand any server: answers have
-// limits in size, time, nesting and number of values, are JSON or text, and redirects
-// are errors, since a redirected request would take its credentials to another host.
-// The clients of the configuration share the bounds on parallel requests.
+// Guard makes the clients of a configuration safe against any server: responses have
+// limits of size, time, nesting and number of values, and must be JSON or text. Redirects
+// are errors, since a redirected request sends its credentials to another host. The
+// clients of the configuration share the limits of concurrent requests.
 func Guard(cfg *rest.Config) *rest.Config {
 	g := newGuard(cfg.Host, Timeout)
 	cfg.Wrap(func(base http.RoundTripper) http.RoundTripper { return &guarded{guard: g, base: base} })
@@ -88,7 +87,7 @@ type guard struct {
 	// prefix is the path of the member's address.
 	prefix  string
 	timeout time.Duration
-	// large and discovery hold a place for each request under way.
+	// large and discovery hold an element for each current request.
 	large, discovery chan struct{}
 }
 
@@ -100,7 +99,7 @@ type guarded struct {
 // WrappedRoundTripper lets client-go find the transport below.
 func (g *guarded) WrappedRoundTripper() http.RoundTripper { return g.base }
 
-// answerKind decides which limits an answer has.
+// answerKind selects the limits of a response.
 type answerKind int
 
 const (
@@ -109,7 +108,7 @@ const (
 	answerWatch
 )
 
-// kindOf returns the kind of the answer to a request.
+// kindOf returns the kind of the response to a request.
 func (g *guard) kindOf(u *url.URL) answerKind {
 	switch u.Query().Get("watch") {
 	case "", "0", "false":
@@ -208,10 +207,10 @@ func (errTimeout) Timeout() bool { return true }
 // Temporary implements net.Error.
 func (errTimeout) Temporary() bool { return true }
 
-// Is makes it a deadline that passed.
+// Is makes it equal to context.DeadlineExceeded.
 func (errTimeout) Is(target error) bool { return target == context.DeadlineExceeded }
 
-// cause returns why a request really failed.
+// cause returns the error of a request that was canceled because of the timeout.
 func cause(ctx context.Context, err error) error {
 	if timeout, ok := errors.AsType[errTimeout](context.Cause(ctx)); ok {
 		return timeout
@@ -219,7 +218,7 @@ func cause(ctx context.Context, err error) error {
 	return err
 }
 
-// acceptable reports why an answer is refused by its headers.
+// acceptable returns an error for a response whose headers exceed a limit.
 func acceptable(req *http.Request, resp *http.Response) error {
 	problem := ""
 	switch code := resp.StatusCode; {
@@ -240,19 +239,19 @@ func acceptable(req *http.Request, resp *http.Response) error {
 	return &LimitError{Method: req.Method, Path: req.URL.Path, Problem: problem}
 }
 
-// body bounds an answer while it is read.
+// body applies the limits to a response while it is read.
 type body struct {
 	guard *guard
 	ctx   context.Context //nolint:containedctx // the life of the request
 	base  io.ReadCloser
 	// method and path are for errors.
 	method, path string
-	// limit is in bytes: of the answer, or of each event of a watch.
+	// limit is that of the response, or of each event of a watch, in bytes.
 	limit int64
 	watch bool
 	scan  scanner
 	read  int64
-	// holds is set while the answer has a place among the large ones.
+	// holds is set while the response counts among the large ones.
 	holds bool
 	done  func()
 	err   error
@@ -282,7 +281,7 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// check counts what was read.
+// check applies the limits to what was read.
 func (b *body) check(p []byte) error {
 	if b.watch {
 		return b.checkEvents(p)
@@ -309,7 +308,7 @@ func (b *body) check(p []byte) error {
 	return nil
 }
 
-// checkEvents counts what was read of a stream of JSON values, each by itself.
+// checkEvents applies the limits to each value of a stream of JSON values.
 func (b *body) checkEvents(p []byte) error {
 	for len(p) > 0 {
 		n, end := b.scan.next(p)
@@ -343,7 +342,7 @@ func (b *body) refuse(problem string) error {
 // Close implements io.Closer.
 func (b *body) Close() error {
 	b.release()
-	return b.base.Close() //nolint:wrapcheck // the caller's body
+	return b.base.Close() //nolint:wrapcheck // the error of the underlying body
 }
 
 func (b *body) release() {

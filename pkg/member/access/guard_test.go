@@ -64,7 +64,7 @@ func fetch(t *testing.T, client *http.Client, target string) (int64, error) {
 	return io.Copy(io.Discard, resp.Body)
 }
 
-func TestGuard_RefusesHostileAnswers(t *testing.T) {
+func TestGuard_RejectsHostileResponses(t *testing.T) {
 	const list, discovery, watch = "/api/v1/pods", "/apis", "/api/v1/pods?watch=1"
 	for _, tc := range []struct {
 		name, path string
@@ -76,7 +76,7 @@ func TestGuard_RefusesHostileAnswers(t *testing.T) {
 		{"endless health", "/readyz", func(w http.ResponseWriter, _ *http.Request) { endless(w, "ok") }, "larger than 8 MiB"},
 		{"endless event", watch, func(w http.ResponseWriter, _ *http.Request) { endless(w, `{"a":"`+strings.Repeat("x", 4<<20)) }, "an event is larger than 3 MiB"},
 		{"endless space between events", watch, func(w http.ResponseWriter, _ *http.Request) { endless(w, "\n") }, "an event is larger than 3 MiB"},
-		{"announced length", list, func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Content-Length", "1000000000") }, "larger than 16 MiB"},
+		{"Content-Length above the limit", list, func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Content-Length", "1000000000") }, "larger than 16 MiB"},
 		{"gzip bomb", list, func(w http.ResponseWriter, _ *http.Request) { bomb(w) }, "larger than 16 MiB"},
 		{"gzip bomb of discovery", discovery, func(w http.ResponseWriter, _ *http.Request) { bomb(w) }, "larger than 8 MiB"},
 		{"many empty objects", list, func(w http.ResponseWriter, _ *http.Request) { endless(w, "{},") }, "more than 262144 values"},
@@ -98,8 +98,8 @@ func TestGuard_RefusesHostileAnswers(t *testing.T) {
 }
 
 func TestGuard_Redirect(t *testing.T) {
-	asked := make(chan string, 1)
-	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { asked <- r.Header.Get("Authorization") }))
+	received := make(chan string, 1)
+	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { received <- r.Header.Get("Authorization") }))
 	t.Cleanup(other.Close)
 	for _, code := range []int{http.StatusMovedPermanently, http.StatusFound, http.StatusTemporaryRedirect, http.StatusPermanentRedirect} {
 		client, base := guardedClient(t, time.Minute, func(w http.ResponseWriter, r *http.Request) {
@@ -110,8 +110,8 @@ func TestGuard_Redirect(t *testing.T) {
 		}
 	}
 	select {
-	case token := <-asked:
-		t.Errorf("the other host was asked with %q", token)
+	case token := <-received:
+		t.Errorf("the other host received %q", token)
 	default:
 	}
 }
@@ -120,7 +120,7 @@ func TestGuard_Slow(t *testing.T) {
 	for _, tc := range []struct {
 		name    string
 		headers bool
-	}{{"no headers", false}, {"headers, then nothing", true}} {
+	}{{"no headers", false}, {"headers without a body", true}} {
 		t.Run(tc.name, func(t *testing.T) {
 			client, base := guardedClient(t, 50*time.Millisecond, func(w http.ResponseWriter, r *http.Request) {
 				if tc.headers {
@@ -137,7 +137,7 @@ func TestGuard_Slow(t *testing.T) {
 	}
 }
 
-func TestGuard_HonestAnswersPass(t *testing.T) {
+func TestGuard_PassesValidResponses(t *testing.T) {
 	event := `{"type":"ADDED","object":{"s":"a\"}]{\\","x":"` + strings.Repeat("y", 1<<20) + `"}}` + "\n"
 	for _, tc := range []struct {
 		name, path string
@@ -146,8 +146,8 @@ func TestGuard_HonestAnswersPass(t *testing.T) {
 	}{
 		{"a page", "/api/v1/pods", strings.Repeat("x", 1<<20), 16},
 		{"discovery", "/apis", strings.Repeat("x", 1<<20), 8},
-		{"more events than fit into one", "/api/v1/pods?watch=true", event, 20},
-		{"more values in events than fit into one", "/api/v1/pods?watch=true", `{"a":[` + strings.Repeat("1,", 100_000) + "1]}\n", 10},
+		{"more events than the limit of one allows", "/api/v1/pods?watch=true", event, 20},
+		{"more values in events than the limit of one allows", "/api/v1/pods?watch=true", `{"a":[` + strings.Repeat("1,", 100_000) + "1]}\n", 10},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			client, base := guardedClient(t, time.Minute, func(w http.ResponseWriter, _ *http.Request) {
@@ -162,8 +162,8 @@ func TestGuard_HonestAnswersPass(t *testing.T) {
 	}
 }
 
-// TestGuard_FreesItsPlaces exceeds every limit more often than there are places.
-func TestGuard_FreesItsPlaces(t *testing.T) {
+// TestGuard_ReleasesConcurrencyLimits exceeds every limit more often than there are places.
+func TestGuard_ReleasesConcurrencyLimits(t *testing.T) {
 	client, base := guardedClient(t, time.Minute, func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasSuffix(r.URL.Path, "small") {
 			_, _ = io.WriteString(w, strings.Repeat("x", 2*largeAnswer))

@@ -19,8 +19,8 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// rediscovery is the least time between two looks at what a member serves on
-// behalf of types that it did not serve before.
+// rediscovery is the least time between two discoveries for kinds that a member did not
+// serve before.
 const rediscovery = 5 * time.Second
 
 // Member is an open cluster: clients that share one set of connections, one
@@ -38,8 +38,8 @@ type Member struct {
 	done    chan struct{}
 }
 
-// NewMember opens a cluster with settings that do not change. An agent opens its
-// own cluster this way. planeMapper may be nil.
+// NewMember opens a cluster with settings that do not change, as an agent does.
+// planeMapper may be nil.
 func NewMember(name string, cfg *rest.Config, planeMapper meta.RESTMapper) (*Member, error) {
 	cfg = Guard(rest.CopyConfig(cfg))
 	shared, err := rest.HTTPClientFor(cfg)
@@ -84,7 +84,7 @@ func (m *Member) Name() string { return m.name }
 // Config returns the settings of the connection. It must not be changed.
 func (m *Member) Config() *rest.Config { return m.config }
 
-// HTTP returns the client below all others. It has no timeout of its own.
+// HTTP returns the client that all others use. It has no timeout.
 func (m *Member) HTTP() *http.Client { return m.http }
 
 // Dynamic returns a client for objects of any kind.
@@ -96,7 +96,7 @@ func (m *Member) Metadata() metadata.Interface { return m.meta }
 // Core returns a client for the core types.
 func (m *Member) Core() corev1client.CoreV1Interface { return m.core }
 
-// Discovery tells what the cluster serves.
+// Discovery returns a client for the types that the cluster serves.
 func (m *Member) Discovery() discovery.DiscoveryInterface { return m.found }
 
 // URL returns the address of a path of the cluster.
@@ -104,14 +104,14 @@ func (m *Member) URL(path string) string {
 	return m.found.RESTClient().Get().AbsPath(path).URL().String()
 }
 
-// Mapping tells how a kind is reached: as the control plane knows it, else as the
-// member does.
+// Mapping returns the resource of a kind: that of the control plane, or else of the
+// member.
 func (m *Member) Mapping(gvk schema.GroupVersionKind) (*meta.RESTMapping, error) {
 	return m.mapper.mapping(gvk)
 }
 
-// Done is closed when the member must not be used any longer, because its
-// settings changed or it is gone.
+// Done is closed when the settings of the cluster changed or it was deleted. The member
+// must not be used any longer then.
 func (m *Member) Done() <-chan struct{} { return m.done }
 
 func (m *Member) close() {
@@ -119,7 +119,8 @@ func (m *Member) close() {
 	m.idle()
 }
 
-// mapper asks two mappers, and the second one anew from time to time.
+// mapper returns the mapping of the control plane, or else of the member, whose discovery
+// it renews for an unknown kind.
 type mapper struct {
 	plane  meta.RESTMapper
 	member *restmapper.DeferredDiscoveryRESTMapper

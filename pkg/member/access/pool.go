@@ -19,14 +19,14 @@ import (
 // tokenAge is how long a token is used before the Secret is read again.
 const tokenAge = 5 * time.Minute
 
-// Options say how members are opened.
+// Options are the options of a Pool.
 type Options struct {
 	// Secrets reads the Secrets of the control plane.
 	Secrets SecretReader
-	// Mapper knows the kinds of the control plane. Optional.
+	// Mapper maps the kinds of the control plane. Optional.
 	Mapper meta.RESTMapper
-	// QPS and Burst limit the requests to each cluster, shared by all its
-	// clients. 0 or less: no limit; the cluster has its own.
+	// QPS and Burst limit the requests of all clients of a cluster together. Default: no
+	// limit, as clusters have priority and fairness.
 	QPS   float32
 	Burst int
 	// UserAgent is what members see.
@@ -35,7 +35,7 @@ type Options struct {
 	Clock clock.PassiveClock
 }
 
-// Pool keeps the members that are open.
+// Pool holds the open members.
 type Pool struct {
 	opts Options
 
@@ -43,8 +43,8 @@ type Pool struct {
 	entries map[string]*entry
 }
 
-// entry has a lock of its own, so that a Secret that is slow to read holds up
-// one cluster only.
+// entry is a cluster. It has its own lock, so that reading a Secret delays one cluster
+// only.
 type entry struct {
 	mu       sync.Mutex
 	settings settings
@@ -52,7 +52,7 @@ type entry struct {
 	member   *Member
 }
 
-// settings are the parts of a Cluster that make a connection.
+// settings are the fields of a Cluster that its connections depend on.
 type settings struct {
 	endpoint, proxy string
 	secret          clusterv1alpha1.LocalSecretReference
@@ -84,9 +84,8 @@ func NewPool(o Options) *Pool {
 	return &Pool{opts: o, entries: map[string]*entry{}}
 }
 
-// Member returns the open cluster. It is the same one until the endpoint, the
-// proxy, the Secret or the CA in it change; a changed token alone is taken over
-// by the connections that are there.
+// Member returns the open cluster: the same one until the endpoint, the proxy, the name
+// of the Secret or the CA in it change. A new token is used by the existing connections.
 func (p *Pool) Member(ctx context.Context, cluster *clusterv1alpha1.Cluster) (*Member, error) {
 	e := p.entry(cluster.Name)
 	e.mu.Lock()
@@ -106,7 +105,7 @@ func (p *Pool) Member(ctx context.Context, cluster *clusterv1alpha1.Cluster) (*M
 	return member, nil
 }
 
-// Forget drops a cluster that is gone.
+// Forget closes a cluster that was deleted.
 func (p *Pool) Forget(name string) {
 	p.mu.Lock()
 	e := p.entries[name]
@@ -160,8 +159,8 @@ func (p *Pool) open(ctx context.Context, cluster *clusterv1alpha1.Cluster) (*Mem
 	return member, tokens, err
 }
 
-// httpClient returns a client with connections of its own, which cfg's clients
-// share. cfg is changed so that clients made from it alone work too.
+// httpClient returns a client with its own connections, which the clients of cfg share.
+// It changes cfg so that clients created from cfg alone authenticate too.
 func httpClient(cfg *rest.Config, tokens *tokens) (*http.Client, error) {
 	below, err := transport(cfg)
 	if err != nil {

@@ -5,14 +5,14 @@ import (
 	"fmt"
 )
 
-// scanner counts the values and the nesting of JSON while it passes, without
-// decoding it. What is not JSON passes too: only the counts matter.
+// scanner counts the values and the nesting of JSON without decoding it. It does not
+// check the syntax.
 type scanner struct {
 	maxValues, maxDepth int
 
 	values, depth     int
 	inString, escaped bool
-	// began is set within a value.
+	// began is set after the first byte of a value.
 	began bool
 	// problem is set once a limit is exceeded.
 	problem string
@@ -23,8 +23,8 @@ func (s *scanner) reset() {
 	s.values, s.depth, s.began, s.inString, s.escaped = 0, 0, false, false, false
 }
 
-// next scans p up to the end of the current object or list. It returns how many bytes
-// it scanned, and whether the last one ended the value.
+// next scans p up to the end of the current object or list. It returns the number of
+// bytes that it scanned, and whether the last one is the end of the value.
 func (s *scanner) next(p []byte) (n int, end bool) {
 	for n < len(p) {
 		if s.inString {
@@ -57,7 +57,7 @@ func (s *scanner) next(p []byte) (n int, end bool) {
 	return n, false
 }
 
-// text scans within a string and returns how many bytes it scanned.
+// text scans within a string and returns the number of bytes that it scanned.
 func (s *scanner) text(p []byte) int {
 	if s.escaped {
 		s.escaped = false

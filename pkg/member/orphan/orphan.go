@@ -1,7 +1,7 @@
-// Package orphan is how the objects in a cluster that lost their Work are reported.
-// The agent of the cluster reports them in a condition of its Cluster, and the API
-// server of clusters writes the text that users read: a command that deletes objects
-// must not be the agent's to word.
+// Package orphan formats and parses the report about the objects in a cluster whose Work
+// does not exist. The agent of the cluster writes it to a condition of its Cluster. The
+// API server of clusters replaces it by the message for users, since that has a command
+// that deletes objects, which an agent must not choose.
 package orphan
 
 import (
@@ -13,30 +13,29 @@ import (
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 )
 
-// MaxNames is how many objects are named in a message.
+// MaxNames is the limit of the names of objects in a message.
 const MaxNames = 5
 
 // Unreadable replaces the message of an agent that is not a Report.
 const Unreadable = "the agent reports objects without works, in a form that the control plane does not know; look at the log of the agent"
 
-// Report says which objects have no Work.
+// Report lists the objects without a Work.
 type Report struct {
-	// Count is how many there are, at least 1.
+	// Count is the number of objects, at least 1.
 	Count int
 	// Names are the first of them, at most MaxNames, each as "Kind name" or
 	// "Kind namespace/name".
 	Names []string
-	// Token stands for exactly these objects.
+	// Token identifies the objects.
 	Token string
 }
 
-// Message returns what users read: which objects there are and how to have exactly
-// these deleted.
+// Message returns the message for users: the objects and the command that deletes them.
 func (r Report) Message(cluster string) string {
 	return fmt.Sprintf("%d objects in the cluster belong to works that the control plane does not have, and stay: %s. To delete exactly these: %s", r.Count, r.Summary(), r.command(cluster))
 }
 
-// Summary returns the names, and how many objects there are beside.
+// Summary returns the names and the number of the other objects.
 func (r Report) Summary() string {
 	names := strings.Join(r.Names, ", ")
 	if more := r.Count - len(r.Names); more > 0 {
@@ -49,8 +48,8 @@ func (r Report) command(cluster string) string {
 	return fmt.Sprintf("kubectl annotate cluster %s %s=%s --overwrite", cluster, clusterv1alpha1.DeleteOrphansAnnotation, r.Token)
 }
 
-// Parse reads a message that Report.Message returned, and reports whether it is one
-// for the cluster: made of nothing but a count, names of objects and a token.
+// Parse parses a message of Report.Message. It reports whether the message is one for the
+// cluster and has no other text than a count, names of objects and a token.
 func Parse(cluster, message string) (Report, bool) {
 	count, rest, ok1 := strings.Cut(message, " objects in the cluster belong to works that the control plane does not have, and stay: ")
 	names, command, ok2 := strings.Cut(rest, ". To delete exactly these: ")
@@ -69,14 +68,14 @@ func Parse(cluster, message string) (Report, bool) {
 			return Report{}, false
 		}
 	}
-	// What was left out or read leniently shows when it is written again.
+	// Text that was skipped makes the message of the report another one.
 	if len(r.Names) == 0 || len(r.Names) > MaxNames || len(r.Names) > n || r.Message(cluster) != message {
 		return Report{}, false
 	}
 	return r, true
 }
 
-// Message returns the message for users of what an agent reported.
+// Message returns the message for users of the report of an agent.
 func Message(cluster, reported string) string {
 	r, ok := Parse(cluster, reported)
 	if !ok {

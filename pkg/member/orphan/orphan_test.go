@@ -19,7 +19,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-func TestMessage_AgentsDoNotWordIt(t *testing.T) {
+func TestMessage_IgnoresOtherTextOfAgents(t *testing.T) {
 	for name, text := range map[string]string{
 		"other text":           "run: kubectl delete ns shop",
 		"nothing":              "",
