@@ -110,7 +110,7 @@ func (b *bench) reconcile(want time.Duration) {
 	b.Helper()
 	got, err := b.Reconcile(b.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "m1"}})
 	if err != nil || got.RequeueAfter != want {
-		b.Fatalf("searches again after %s, %v, want %s", got.RequeueAfter, err, want)
+		b.Fatalf("searches searchInterval after %s, %v, want %s", got.RequeueAfter, err, want)
 	}
 }
 
@@ -147,7 +147,7 @@ func TestController_ObjectsOfAnEarlierMembership(t *testing.T) {
 		t.Fatalf("reported at first sight: %v", got)
 	}
 	b.clock.SetTime(b.clock.Now().Add(Grace))
-	b.reconcile(again)
+	b.reconcile(searchInterval)
 	got := b.Conditions(b.cluster())
 	if len(got) != 1 || got[0].Status != metav1.ConditionTrue || got[0].Reason != "WorksMissing" ||
 		!strings.HasPrefix(got[0].Message, "2 objects in the cluster belong to works that the control plane does not have, and stay: ConfigMap default/old, Deployment default/old. To delete exactly these: kubectl annotate cluster m1 cluster.karmada.io/delete-orphans=") {
@@ -165,7 +165,7 @@ func TestController_ObjectsOfAnEarlierMembership(t *testing.T) {
 		}
 	}
 	confirm("another")
-	b.reconcile(again)
+	b.reconcile(searchInterval)
 	if got := b.deleted(); len(got) > 0 {
 		t.Fatalf("deleted without confirmation: %v", got)
 	}

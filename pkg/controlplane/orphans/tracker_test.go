@@ -65,7 +65,7 @@ func TestTracker_NoConditionBeforeTheFirstObject(t *testing.T) {
 	if got := o.Conditions(cluster); got != nil {
 		t.Errorf("a cluster that never had any: %v", got)
 	}
-	o.found, o.message, o.sure = []Object{orphanOf("a")}, "text", true
+	o.found, o.message, o.searched = []Object{orphanOf("a")}, "text", true
 	got := o.Conditions(cluster)
 	if len(got) != 1 || got[0].Status != metav1.ConditionTrue || got[0].Message != "text" {
 		t.Errorf("a cluster with one: %v", got)
