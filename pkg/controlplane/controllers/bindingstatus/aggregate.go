@@ -12,12 +12,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/karmada-toolkit/karmada/internal/plaintext"
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
-	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/scope"
 )
 
 // progress is how far a binding's Works have come.
@@ -52,18 +53,18 @@ func summarize(spec *workv1alpha2.ResourceBindingSpec, works []workv1alpha1.Work
 	want := expected(spec)
 	canonical := names.Work(spec.Resource.Kind, spec.Resource.Name, spec.Resource.Namespace)
 	var s summary
-	handled := map[string]bool{}
+	handled := sets.New[string]()
 	failures := false
 	for i := range works {
 		work := &works[i]
 		cluster, err := names.ClusterOfExecutionNamespace(work.Namespace)
-		if err != nil || !work.DeletionTimestamp.IsZero() || work.Name != canonical || !slices.Contains(want, cluster) {
+		if err != nil || !work.DeletionTimestamp.IsZero() || work.Name != canonical || !want.Has(cluster) {
 			continue
 		}
 		item := itemOf(spec.Resource, cluster, work)
 		s.items = append(s.items, item)
 		if condition := meta.FindStatusCondition(work.Status.Conditions, workv1alpha1.WorkApplied); condition != nil {
-			handled[cluster] = true
+			handled.Insert(cluster)
 			failures = failures || condition.Status != metav1.ConditionTrue
 		}
 	}
@@ -73,9 +74,9 @@ func summarize(spec *workv1alpha2.ResourceBindingSpec, works []workv1alpha1.Work
 	return s
 }
 
-func progressOf(want []string, s summary, handled map[string]bool, failures bool) progress {
+func progressOf(want sets.Set[string], s summary, handled sets.Set[string], failures bool) progress {
 	healthy := !slices.ContainsFunc(s.items, func(i workv1alpha2.AggregatedStatusItem) bool { return i.Health != workv1alpha2.ResourceHealthy })
-	missing := slices.ContainsFunc(want, func(cluster string) bool { return !handled[cluster] })
+	missing := !handled.IsSuperset(want)
 	switch {
 	case s.fullyApplied && healthy, len(want) == 0 && len(s.items) == 0:
 		return stable
@@ -89,52 +90,30 @@ func progressOf(want []string, s summary, handled map[string]bool, failures bool
 	return unstable
 }
 
-// expected returns the clusters that should have the template.
-func expected(spec *workv1alpha2.ResourceBindingSpec) []string {
-	var out []string
-	add := func(cluster string) {
-		if !slices.Contains(out, cluster) {
-			out = append(out, cluster)
-		}
-	}
-	for i := range spec.Clusters {
-		add(spec.Clusters[i].Name)
-	}
-	for i := range spec.RequiredBy {
-		for j := range spec.RequiredBy[i].Clusters {
-			add(spec.RequiredBy[i].Clusters[j].Name)
-		}
-	}
-	for i := range spec.GracefulEvictionTasks {
-		if spec.GracefulEvictionTasks[i].PurgeMode != policyv1alpha1.PurgeModeDirectly {
-			add(spec.GracefulEvictionTasks[i].FromCluster)
-		}
-	}
-	return out
+// expected returns the names of the clusters that should have the template.
+func expected(spec *workv1alpha2.ResourceBindingSpec) sets.Set[string] {
+	return scope.Names(scope.Kept(scope.Targets(spec), spec.GracefulEvictionTasks))
 }
 
 // targets returns the clusters that should have the template, without those that it
-// is being evicted from, and the replicas of each.
+// is being evicted from, and the replicas of each. A dependency runs with its own
+// replicas wherever it is required.
 func targets(spec *workv1alpha2.ResourceBindingSpec) []workv1alpha2.TargetCluster {
-	out := slices.Clone(spec.Clusters)
-	for i := range spec.RequiredBy {
-		for _, cluster := range spec.RequiredBy[i].Clusters {
-			if slices.ContainsFunc(out, func(t workv1alpha2.TargetCluster) bool { return t.Name == cluster.Name }) {
-				continue
-			}
-			// A dependency runs with its own replicas wherever it is required.
-			out = append(out, workv1alpha2.TargetCluster{Name: cluster.Name, Replicas: spec.Replicas})
+	out, scheduled := scope.Targets(spec), scope.Names(spec.Clusters)
+	for i := range out {
+		if !scheduled.Has(out[i].Name) {
+			out[i].Replicas = spec.Replicas
 		}
 	}
 	return out
 }
 
-func fullyApplied(want []string, items []workv1alpha2.AggregatedStatusItem) bool {
+func fullyApplied(want sets.Set[string], items []workv1alpha2.AggregatedStatusItem) bool {
 	if len(want) == 0 || len(items) != len(want) {
 		return false
 	}
 	for i := range items {
-		if !items[i].Applied || !slices.Contains(want, items[i].ClusterName) {
+		if !items[i].Applied || !want.Has(items[i].ClusterName) {
 			return false
 		}
 	}
@@ -194,7 +173,7 @@ func carries(work *workv1alpha1.Work, ref workv1alpha2.ObjectReference) bool {
 
 // complete reports whether items show the template applied and healthy in all of
 // the clusters.
-func complete(want []string, items []workv1alpha2.AggregatedStatusItem) bool {
+func complete(want sets.Set[string], items []workv1alpha2.AggregatedStatusItem) bool {
 	return fullyApplied(want, items) &&
 		!slices.ContainsFunc(items, func(i workv1alpha2.AggregatedStatusItem) bool { return i.Health != workv1alpha2.ResourceHealthy })
 }

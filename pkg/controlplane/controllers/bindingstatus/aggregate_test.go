@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -163,7 +164,7 @@ func TestExpected(t *testing.T) {
 		{FromCluster: "m4", PurgeMode: policyv1alpha1.PurgeModeGracefully},
 		{FromCluster: "m5", PurgeMode: policyv1alpha1.PurgeModeDirectly},
 	}
-	if diff := cmp.Diff([]string{"m1", "m2", "m3", "m4"}, expected(s)); diff != "" {
+	if diff := cmp.Diff([]string{"m1", "m2", "m3", "m4"}, sets.List(expected(s))); diff != "" {
 		t.Error(diff)
 	}
 }

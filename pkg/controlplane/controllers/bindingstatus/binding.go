@@ -13,6 +13,7 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/debounce"
 	"github.com/karmada-toolkit/karmada/internal/status"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/scope"
 )
 
 // bindingState is what is known of the status of one binding.
@@ -30,10 +31,10 @@ type bindings struct {
 	backlog debounce.Backlog[types.NamespacedName]
 }
 
-func newBindings(scope Scope, c client.Client, live client.Reader, d Deps) *bindings {
+func newBindings(s *scope.Binding, c client.Client, live client.Reader, d Deps) *bindings {
 	return &bindings{policy: d.Policy, clock: d.Clock, writer: status.NewWriter(status.Options[workv1alpha2.Binding, *workv1alpha2.ResourceBindingStatus]{
 		Kind:             "binding",
-		New:              func(workv1alpha2.Binding) workv1alpha2.Binding { return scope.New() },
+		New:              func(workv1alpha2.Binding) workv1alpha2.Binding { return s.New() },
 		Get:              workv1alpha2.Binding.GetStatus,
 		Set:              func(b workv1alpha2.Binding, s *workv1alpha2.ResourceBindingStatus) { *b.GetStatus() = *s },
 		Fields:           writtenFields,

@@ -10,6 +10,7 @@ import (
 
 	"github.com/karmada-toolkit/karmada/internal/status"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/interpreter"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/scope"
 )
 
 // conditionsOf returns "Type=Status Reason" of each condition of the template.
@@ -37,7 +38,7 @@ func (b *bench) template() *unstructured.Unstructured {
 }
 
 func TestReconcile_ConditionsComeWithTheStatus(t *testing.T) {
-	b := newBench(t, Scopes()[0], "m1")
+	b := newBench(t, scope.NamespacedBinding(), "m1")
 	b.use(Deps{Interpreter: interpreter.New(), TemplateConditions: true})
 	obj := b.template()
 	obj.Object["spec"] = map[string]any{"replicas": int64(2), "progressDeadlineSeconds": int64(600)}

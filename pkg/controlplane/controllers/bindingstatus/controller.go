@@ -26,6 +26,7 @@ import (
 	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/scope"
 )
 
 // defaultWorkers is high because bindings wait for the API server most of the time.
@@ -63,7 +64,7 @@ type Deps struct {
 
 // reconciler writes the status of the bindings of one scope and of their templates.
 type reconciler struct {
-	scope     Scope
+	scope     *scope.Binding
 	deps      Deps
 	client    client.Client
 	events    *events.Recorder
@@ -79,26 +80,26 @@ type state struct {
 	template templateState
 }
 
-func newReconciler(scope Scope, c client.Client, live client.Reader, recorder record.EventRecorder, d Deps) *reconciler {
+func newReconciler(s *scope.Binding, c client.Client, live client.Reader, recorder record.EventRecorder, d Deps) *reconciler {
 	d.Policy.complete()
 	if d.Clock == nil {
 		d.Clock = clock.RealClock{}
 	}
 	r := events.New(recorder).WithMode(d.Events)
 	return &reconciler{
-		scope: scope, deps: d, client: c, events: r,
-		bindings: newBindings(scope, c, live, d), templates: newAggregator(c, live, r, d),
+		scope: s, deps: d, client: c, events: r,
+		bindings: newBindings(s, c, live, d), templates: newAggregator(c, live, r, d),
 		states: status.NewMemory[types.NamespacedName, *state](0),
 	}
 }
 
 // Setup adds the controllers of both scopes to the manager.
 func Setup(ctx context.Context, mgr manager.Manager, d Deps) error {
-	for _, scope := range Scopes() {
-		if err := mgr.GetFieldIndexer().IndexField(ctx, &workv1alpha1.Work{}, scope.Index, scope.id); err != nil {
-			return fmt.Errorf("indexing works for the %s: %w", scope.Name, err)
+	for _, s := range scope.Bindings() {
+		if err := mgr.GetFieldIndexer().IndexField(ctx, &workv1alpha1.Work{}, indexName(s), indexer(s)); err != nil {
+			return fmt.Errorf("indexing works for the %s: %w", s.StatusController, err)
 		}
-		r := newReconciler(scope, mgr.GetClient(), mgr.GetAPIReader(), mgr.GetEventRecorderFor(scope.Name), d)
+		r := newReconciler(s, mgr.GetClient(), mgr.GetAPIReader(), mgr.GetEventRecorderFor(s.StatusController), d)
 		if err := r.register(mgr, controllers.Options(d.Workers, defaultWorkers, controllers.Retry{})); err != nil {
 			return err
 		}
@@ -118,12 +119,12 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("reading the binding: %w", err)
 	}
-	id := binding.GetLabels()[r.scope.IDLabel]
+	id := r.scope.ID(binding)
 	if id == "" {
 		return reconcile.Result{}, nil
 	}
 	var works workv1alpha1.WorkList
-	if err := r.client.List(ctx, &works, client.MatchingFields{r.scope.Index: id}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.client.List(ctx, &works, client.MatchingFields{indexName(r.scope): id}, client.UnsafeDisableDeepCopy); err != nil {
 		return reconcile.Result{}, fmt.Errorf("listing the works: %w", err)
 	}
 	s := r.state(req.NamespacedName, binding.GetUID())

@@ -29,6 +29,7 @@ import (
 	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/scope"
 )
 
 // counting aggregates the member statuses by counting them.
@@ -46,7 +47,7 @@ func (c counting) AggregateStatus(obj *unstructured.Unstructured, items []workv1
 // bench is one binding with its template and Works.
 type bench struct {
 	t        *testing.T
-	scope    Scope
+	scope    *scope.Binding
 	client   client.WithWatch
 	clock    *clocktesting.FakeClock
 	recorder *record.FakeRecorder
@@ -77,16 +78,16 @@ func (b *bench) cached(ctx context.Context, c client.WithWatch, key client.Objec
 	return c.Get(ctx, key, obj, opts...)
 }
 
-func newBench(t *testing.T, scope Scope, clusters ...string) *bench {
+func newBench(t *testing.T, s *scope.Binding, clusters ...string) *bench {
 	t.Helper()
-	b := &bench{t: t, scope: scope, clock: clocktesting.NewFakeClock(time.Unix(1000, 0)), recorder: record.NewFakeRecorder(20), interp: &counting{}}
-	binding := scope.New()
+	b := &bench{t: t, scope: s, clock: clocktesting.NewFakeClock(time.Unix(1000, 0)), recorder: record.NewFakeRecorder(20), interp: &counting{}}
+	binding := s.New()
 	binding.SetName("a-deployment")
-	if scope.IDLabel == workv1alpha2.ResourceBindingPermanentIDLabel {
+	if s.Namespaced {
 		binding.SetNamespace("default")
 	}
 	binding.SetUID("binding")
-	binding.SetLabels(map[string]string{scope.IDLabel: "id"})
+	binding.SetLabels(map[string]string{s.IDLabel: "id"})
 	*binding.GetSpec() = *spec(clusters...)
 	binding.GetStatus().Conditions = []metav1.Condition{{Type: "Scheduled", Status: metav1.ConditionTrue, Reason: "Success"}}
 	b.key = client.ObjectKeyFromObject(binding)
@@ -94,7 +95,7 @@ func newBench(t *testing.T, scope Scope, clusters ...string) *bench {
 		"apiVersion": "apps/v1", "kind": "Deployment", "metadata": map[string]any{"namespace": "default", "name": "a", "uid": "template"},
 	}}
 	b.client = fake.NewClientBuilder().WithScheme(kube.NewScheme()).WithObjects(binding, template).
-		WithStatusSubresource(binding, template).WithIndex(&workv1alpha1.Work{}, scope.Index, scope.id).
+		WithStatusSubresource(binding, template).WithIndex(&workv1alpha1.Work{}, indexName(s), indexer(s)).
 		WithInterceptorFuncs(interceptor.Funcs{SubResourcePatch: b.patch}).Build()
 	b.use(Deps{Interpreter: b.interp})
 	return b
@@ -174,16 +175,16 @@ func (b *bench) events() []string {
 	}
 }
 
-func eachScope(t *testing.T, run func(*testing.T, Scope)) {
+func eachScope(t *testing.T, run func(*testing.T, *scope.Binding)) {
 	t.Helper()
-	for _, scope := range Scopes() {
-		t.Run(scope.Name, func(t *testing.T) { run(t, scope) })
+	for _, s := range scope.Bindings() {
+		t.Run(s.Kind, func(t *testing.T) { run(t, s) })
 	}
 }
 
 func TestReconcile_WritesOnceWhenAllIsWell(t *testing.T) {
-	eachScope(t, func(t *testing.T, scope Scope) {
-		b := newBench(t, scope, "m1", "m2")
+	eachScope(t, func(t *testing.T, s *scope.Binding) {
+		b := newBench(t, s, "m1", "m2")
 		b.want(0)
 		b.set(workIn("m1", "", "", ""))
 		b.set(workIn("m2", "", "", ""))
@@ -208,7 +209,7 @@ func TestReconcile_WritesOnceWhenAllIsWell(t *testing.T) {
 }
 
 func TestReconcile_WhatTakesLongIsShownAsItIs(t *testing.T) {
-	b := newBench(t, Scopes()[0], "m1")
+	b := newBench(t, scope.NamespacedBinding(), "m1")
 	b.set(workIn("m1", "True", "Unhealthy", "{}"))
 	b.want(time.Second)
 	b.clock.Step(time.Second)
@@ -225,7 +226,7 @@ func TestReconcile_WhatTakesLongIsShownAsItIs(t *testing.T) {
 }
 
 func TestReconcile_Failure(t *testing.T) {
-	b := newBench(t, Scopes()[0], "m1")
+	b := newBench(t, scope.NamespacedBinding(), "m1")
 	b.set(workIn("m1", "False", "", ""))
 	b.want(150 * time.Millisecond)
 	b.clock.Step(150 * time.Millisecond)
@@ -241,7 +242,7 @@ func TestReconcile_Failure(t *testing.T) {
 }
 
 func TestReconcile_OthersWriteTheConditionsToo(t *testing.T) {
-	b := newBench(t, Scopes()[0], "m1")
+	b := newBench(t, scope.NamespacedBinding(), "m1")
 	b.set(workIn("m1", "True", "Healthy", "{}"))
 	b.conflict = 2
 	b.want(status.WrittenTTL, "binding", "template")
@@ -259,7 +260,7 @@ func TestReconcile_OthersWriteTheConditionsToo(t *testing.T) {
 }
 
 func TestReconcile_InterpreterFails(t *testing.T) {
-	b := newBench(t, Scopes()[0], "m1")
+	b := newBench(t, scope.NamespacedBinding(), "m1")
 	b.set(workIn("m1", "True", "Healthy", "{}"))
 	b.interp.err = errors.New("boom")
 	for range 2 {
@@ -280,7 +281,7 @@ func TestReconcile_InterpreterFails(t *testing.T) {
 
 func TestReconcile_TemplateThatIsGoneOrAnotherOne(t *testing.T) {
 	for _, uid := range []string{"", "another"} {
-		b := newBench(t, Scopes()[0], "m1")
+		b := newBench(t, scope.NamespacedBinding(), "m1")
 		b.set(workIn("m1", "True", "Healthy", "{}"))
 		template, err := b.Get(t.Context(), schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}, "default", "a")
 		must(t, err)
@@ -295,7 +296,7 @@ func TestReconcile_TemplateThatIsGoneOrAnotherOne(t *testing.T) {
 }
 
 func TestReconcile_BindingThatIsGone(t *testing.T) {
-	b := newBench(t, Scopes()[0], "m1")
+	b := newBench(t, scope.NamespacedBinding(), "m1")
 	b.set(workIn("m1", "True", "Unhealthy", "{}"))
 	b.want(time.Second)
 	binding := b.scope.New()
@@ -308,9 +309,9 @@ func TestReconcile_BindingThatIsGone(t *testing.T) {
 }
 
 func TestReconcile_StatusThatARestoreUndidIsWrittenAgain(t *testing.T) {
-	eachScope(t, func(t *testing.T, scope Scope) {
-		b := newBench(t, scope, "m1")
-		binding, template := scope.New(), b.template()
+	eachScope(t, func(t *testing.T, s *scope.Binding) {
+		b := newBench(t, s, "m1")
+		binding, template := s.New(), b.template()
 		must(t, b.client.Get(t.Context(), b.key, binding))
 		b.set(workIn("m1", "True", "Healthy", "{}"))
 		b.want(status.WrittenTTL, "binding", "template")
@@ -321,7 +322,7 @@ func TestReconcile_StatusThatARestoreUndidIsWrittenAgain(t *testing.T) {
 		lost := b.template()
 		delete(lost.Object, "status")
 		must(t, b.client.Status().Update(t.Context(), lost))
-		stored := scope.New()
+		stored := s.New()
 		must(t, b.client.Get(t.Context(), b.key, stored))
 		*stored.GetStatus() = *binding.GetStatus()
 		must(t, b.client.Status().Update(t.Context(), stored))
@@ -335,8 +336,8 @@ func TestReconcile_StatusThatARestoreUndidIsWrittenAgain(t *testing.T) {
 }
 
 func TestBindingOf(t *testing.T) {
-	for _, scope := range Scopes() {
-		r := &reconciler{scope: scope}
+	for _, s := range scope.Bindings() {
+		r := &reconciler{scope: s}
 		work := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{
 			workv1alpha2.ResourceBindingNamespaceAnnotation: "ns", workv1alpha2.ResourceBindingNameAnnotation: "rb",
 			workv1alpha2.ClusterResourceBindingAnnotation: "crb",
@@ -344,7 +345,7 @@ func TestBindingOf(t *testing.T) {
 		want := map[string]string{
 			"resource-binding-status-controller":         "[ns/rb]",
 			"cluster-resource-binding-status-controller": "[/crb]",
-		}[scope.Name]
+		}[s.StatusController]
 		if got := fmt.Sprint(r.bindingOf(t.Context(), work)); got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
@@ -355,7 +356,7 @@ func TestBindingOf(t *testing.T) {
 }
 
 func TestReconcile_RecordsEverySuccess(t *testing.T) {
-	b := newBench(t, Scopes()[0], "m1")
+	b := newBench(t, scope.NamespacedBinding(), "m1")
 	b.use(Deps{Interpreter: b.interp, Events: events.Contract})
 	b.set(workIn("m1", "True", "Unhealthy", "{}"))
 	b.want(time.Second)
@@ -379,7 +380,7 @@ func TestReconcile_RecordsEverySuccess(t *testing.T) {
 func TestReconcile_TemplateOfAnotherNamespace(t *testing.T) {
 	for namespace, want := range map[string][]string{"default": {"binding", "template"}, "other": {"binding"}} {
 		t.Run(namespace, func(t *testing.T) {
-			b := newBench(t, Scopes()[0], "m1")
+			b := newBench(t, scope.NamespacedBinding(), "m1")
 			binding := &workv1alpha2.ResourceBinding{}
 			must(t, b.client.Get(t.Context(), b.key, binding))
 			binding.Spec.Resource.Namespace = namespace

@@ -126,7 +126,7 @@ func (e exclusions) apply(items []workv1alpha2.AggregatedStatusItem, now time.Ti
 	return out
 }
 
-// refused reports whether an API server refuses an object for what is in it.
-func refused(err error) bool {
+// rejected reports whether the API server rejected the content of an object.
+func rejected(err error) bool {
 	return apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsRequestEntityTooLargeError(err)
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/kube"
 	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/scope"
 )
 
 // adding sums readyReplicas; other types than numbers are an error.
@@ -67,12 +68,12 @@ func TestAggregate_OneClusterDoesNotFreezeTheOthers(t *testing.T) {
 		left     []string
 		fails    bool
 	}{
-		"all can be added":               {map[string]string{"m1": `{"readyReplicas":1}`, "m2": `{"readyReplicas":2}`}, 3, nil, false},
-		"a status of another type":       {map[string]string{"m1": `{"readyReplicas":"many"}`, "m2": `{"readyReplicas":2}`}, 2, []string{"m1"}, false},
-		"a number that the API refuses":  {map[string]string{"m1": `{"readyReplicas":-5}`, "m2": `{"readyReplicas":2}`, "m3": ""}, 2, []string{"m1"}, false},
-		"a sum that overflows":           {map[string]string{"m1": `{"readyReplicas":2147483647}`, "m2": `{"readyReplicas":2}`}, 2, []string{"m1"}, false},
-		"two of them, in different ways": {map[string]string{"m1": `{"readyReplicas":[]}`, "m2": `{"readyReplicas":2}`, "m3": `{"readyReplicas":-9}`}, 2, []string{"m1", "m3"}, false},
-		"every one":                      {map[string]string{"m1": `{"readyReplicas":"x"}`, "m2": `{"readyReplicas":"y"}`}, 0, nil, true},
+		"all can be added":                     {map[string]string{"m1": `{"readyReplicas":1}`, "m2": `{"readyReplicas":2}`}, 3, nil, false},
+		"a status of another type":             {map[string]string{"m1": `{"readyReplicas":"many"}`, "m2": `{"readyReplicas":2}`}, 2, []string{"m1"}, false},
+		"a number that the API server rejects": {map[string]string{"m1": `{"readyReplicas":-5}`, "m2": `{"readyReplicas":2}`, "m3": ""}, 2, []string{"m1"}, false},
+		"a sum that overflows":                 {map[string]string{"m1": `{"readyReplicas":2147483647}`, "m2": `{"readyReplicas":2}`}, 2, []string{"m1"}, false},
+		"two of them, in different ways":       {map[string]string{"m1": `{"readyReplicas":[]}`, "m2": `{"readyReplicas":2}`, "m3": `{"readyReplicas":-9}`}, 2, []string{"m1", "m3"}, false},
+		"every one":                            {map[string]string{"m1": `{"readyReplicas":"x"}`, "m2": `{"readyReplicas":"y"}`}, 0, nil, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			template := &unstructured.Unstructured{Object: map[string]any{
@@ -100,8 +101,8 @@ func TestAggregate_OneClusterDoesNotFreezeTheOthers(t *testing.T) {
 				},
 			}).Build()
 			events := record.NewFakeRecorder(20)
-			binding := Scopes()[0].New()
-			r := newReconciler(Scopes()[0], c, c, events, Deps{Interpreter: adding{}, Clock: clocktesting.NewFakeClock(time.Unix(1000, 0))})
+			binding := scope.NamespacedBinding().New()
+			r := newReconciler(scope.NamespacedBinding(), c, c, events, Deps{Interpreter: adding{}, Clock: clocktesting.NewFakeClock(time.Unix(1000, 0))})
 			s := &templateState{}
 			aggregate := func(template *unstructured.Unstructured) error {
 				run := aggregation{aggregator: r.templates, binding: binding, template: template, cached: template, state: s}

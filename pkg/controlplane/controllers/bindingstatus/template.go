@@ -149,7 +149,7 @@ func (a *aggregation) write(ctx context.Context, items []workv1alpha2.Aggregated
 		return false, fmt.Errorf("aggregating the status: %w", err)
 	}
 	wrote, err := a.store(ctx, after)
-	if !refused(err) {
+	if !rejected(err) {
 		return wrote, err
 	}
 	items, err = a.exclude(ctx, items, err, func(items []workv1alpha2.AggregatedStatusItem) error {

@@ -17,18 +17,31 @@ import (
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/interpreter/notify"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/scope"
 )
 
 func (r *reconciler) register(mgr manager.Manager, o controller.Options) error {
-	err := builder.ControllerManagedBy(mgr).Named(r.scope.Name).WithOptions(o).
+	err := builder.ControllerManagedBy(mgr).Named(r.scope.StatusController).WithOptions(o).
 		For(r.scope.New(), builder.WithPredicates(bindingPredicate())).
 		Watches(&workv1alpha1.Work{}, handler.EnqueueRequestsFromMapFunc(r.bindingOf), builder.WithPredicates(workPredicate())).
 		WatchesRawSource(notify.Bindings(r.deps.Interpreter, r.client, r.scope.NewList, nil)).
 		Complete(r)
 	if err != nil {
-		return fmt.Errorf("adding the %s: %w", r.scope.Name, err)
+		return fmt.Errorf("adding the %s: %w", r.scope.StatusController, err)
 	}
 	return nil
+}
+
+// indexName is the name of the index of Works by the id of their binding.
+func indexName(s *scope.Binding) string { return "bindingstatus." + s.Kind }
+
+func indexer(s *scope.Binding) client.IndexerFunc {
+	return func(work client.Object) []string {
+		if id := s.ID(work); id != "" {
+			return []string{id}
+		}
+		return nil
+	}
 }
 
 // bindingOf returns the binding that a Work comes from.
@@ -37,15 +50,15 @@ func (r *reconciler) bindingOf(_ context.Context, obj client.Object) []reconcile
 	if !ok {
 		return nil
 	}
-	key := r.scope.Of(work)
+	key := r.scope.KeyOf(work)
 	if key.Name == "" {
 		return nil
 	}
 	return []reconcile.Request{{NamespacedName: key}}
 }
 
-// bindingPredicate passes bindings that were scheduled, when their spec changed
-// since.
+// bindingPredicate passes bindings that are scheduled, when they become so and when
+// their spec changes.
 func bindingPredicate() predicate.Predicate {
 	scheduled := func(obj client.Object) bool {
 		b, ok := obj.(workv1alpha2.Binding)
@@ -60,7 +73,7 @@ func bindingPredicate() predicate.Predicate {
 	}
 }
 
-// workPredicate passes Works whose status changed, and those that go.
+// workPredicate passes Works whose status changed, and those that are deleted.
 func workPredicate() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(e event.CreateEvent) bool {
