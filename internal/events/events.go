@@ -1,4 +1,4 @@
-// Package events publishes Kubernetes events without repeating itself.
+// Package events publishes Kubernetes events once per transition.
 package events
 
 import (

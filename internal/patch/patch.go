@@ -1,4 +1,4 @@
-// Package patch makes the smallest writes: patches that hold only what differs.
+// Package patch computes patches that have only the fields that differ.
 package patch
 
 import (
@@ -14,8 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Diff returns the JSON merge patch that turns before into after, and whether
-// there is anything to write.
+// Diff returns the JSON merge patch from before to after, and whether they differ.
 func Diff(before, after runtime.Object) (client.Patch, bool, error) {
 	old, err := json.Marshal(before)
 	if err != nil {
@@ -59,9 +58,9 @@ type operation struct {
 	Value string `json:"value,omitempty"`
 }
 
-// RemoveFinalizer returns the JSON patch that takes a finalizer off the object
-// without touching the others, and whether the object has it. The patch is
-// refused when the finalizers changed meanwhile.
+// RemoveFinalizer returns the JSON patch that removes one finalizer of an object, and
+// whether the object has it. The API server rejects the patch when the finalizers
+// changed meanwhile.
 func RemoveFinalizer(obj metav1.Object, finalizer string) (client.Patch, bool, error) {
 	for i, have := range obj.GetFinalizers() {
 		if have != finalizer {

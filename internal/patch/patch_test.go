@@ -12,7 +12,7 @@ func configMap(data map[string]string, finalizers ...string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "c", Finalizers: finalizers}, Data: data}
 }
 
-func TestDiff_HoldsOnlyWhatDiffers(t *testing.T) {
+func TestDiff_HasOnlyTheFieldsThatDiffer(t *testing.T) {
 	before := configMap(map[string]string{"a": "1", "b": "2"})
 	change, differs, err := Diff(before, configMap(map[string]string{"a": "1", "c": "3"}))
 	if err != nil || !differs {

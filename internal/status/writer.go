@@ -140,7 +140,7 @@ func (w *Writer[O, S]) send(ctx context.Context, cached O, version string, befor
 }
 
 // patch returns the merge patch from one status to another, or nil if it has no fields. The UID makes the API server
-// refuse it for another object of the same name.
+// reject it for another object of the same name.
 func (w *Writer[O, S]) patch(uid types.UID, version string, before, after S) ([]byte, error) {
 	from, err := json.Marshal(map[string]any{"status": w.opts.Fields(before)})
 	if err != nil {

@@ -50,8 +50,8 @@ func stored(t *testing.T, c client.Client, f *conditionstest.Fixture) {
 	}
 }
 
-// TestStatus_IsAccepted writes what is computed to a real API server, which refuses
-// conditions of Jobs that do not go together.
+// TestStatus_IsAccepted writes computed statuses to a real API server, which rejects
+// inconsistent conditions of Jobs.
 func TestStatus_IsAccepted(t *testing.T) {
 	cluster := testenv.Start(t, testenv.ControlPlane())
 	c, err := client.New(cluster.Config, client.Options{Scheme: runtime.NewScheme()})

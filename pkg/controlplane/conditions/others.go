@@ -28,7 +28,7 @@ func (c *computation) replicaSet() error {
 		}
 	}
 	delete(c.status, "fullyLabeledReplicas")
-	// The API server refuses more labeled replicas than there are.
+	// The API server rejects more labeled replicas than replicas.
 	if labeled = min(labeled, number(c.status, "replicas")); labeled > 0 {
 		c.status["fullyLabeledReplicas"] = labeled
 	}

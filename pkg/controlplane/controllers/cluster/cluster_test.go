@@ -281,7 +281,7 @@ func TestReconcile_LeavingCluster(t *testing.T) {
 	}
 	b.mustReconcile()
 	if got := b.events(); len(got) != 0 {
-		t.Errorf("told again: %v", got)
+		t.Errorf("published again: %v", got)
 	}
 	must(t, b.client.Get(t.Context(), client.ObjectKeyFromObject(ns), ns))
 	ns.Finalizers = nil

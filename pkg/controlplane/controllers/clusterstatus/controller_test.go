@@ -36,7 +36,7 @@ import (
 type fakeMember struct {
 	mu         sync.Mutex
 	code       map[string]int
-	apis       string // the answer for /apis
+	apis       string // the response of /apis
 	aggregated bool
 	requests   map[string]int
 	unchanged  int
@@ -184,16 +184,16 @@ func TestCollector_HealthyCluster(t *testing.T) {
 		t.Error(diff)
 	}
 	if b.patches != 1 {
-		t.Errorf("%d writes: it must never be Ready without what it serves", b.patches)
+		t.Errorf("%d writes: it must not be Ready without its APIs", b.patches)
 	}
 	b.clock.Step(10 * time.Second)
 	b.l.reconcile(t.Context())
 	if b.patches != 1 || b.member.unchanged != 2 {
-		t.Errorf("%d writes, %d answers without change", b.patches, b.member.unchanged)
+		t.Errorf("%d writes, %d unchanged responses", b.patches, b.member.unchanged)
 	}
 }
 
-func TestCollector_BecomesReadyWithoutAListOfPods(t *testing.T) {
+func TestCollector_BecomesReadyWithoutTheListOfPods(t *testing.T) {
 	b := newBench(t)
 	b.l.c.deps.Resources = true
 	defer func() { b.l.sources.resources.stop() }()
@@ -208,7 +208,7 @@ func TestCollector_BecomesReadyWithoutAListOfPods(t *testing.T) {
 	}
 }
 
-func TestCollector_ReadyAgainKeepsWhatItServedWhileDiscoveryIsSlow(t *testing.T) {
+func TestCollector_ReadyAgainKeepsItsAPIsWhileDiscoveryIsSlow(t *testing.T) {
 	b := newBench(t)
 	b.l.reconcile(t.Context())
 	b.l.written = status.Written[*clusterv1alpha1.ClusterStatus]{}
@@ -288,8 +288,8 @@ func TestCollector_Discovery(t *testing.T) {
 		want   string
 		groups int
 	}{
-		{"a group does not answer", func(m *fakeMember) { m.apis = staleGroup }, "Partial might collect partial APIEnablements(1) from the cluster", 1},
-		{"nothing answers", func(m *fakeMember) { m.code["/api"], m.code["/apis"] = 500, 500 }, "Empty collected empty APIEnablements from the cluster", 0},
+		{"a group is not available", func(m *fakeMember) { m.apis = staleGroup }, "Partial might collect partial APIEnablements(1) from the cluster", 1},
+		{"no group is available", func(m *fakeMember) { m.code["/api"], m.code["/apis"] = 500, 500 }, "Empty collected empty APIEnablements from the cluster", 0},
 		{"without aggregated discovery each group is read", func(m *fakeMember) { m.aggregated = false }, "Complete collected complete APIEnablements from the cluster", 1},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -25,21 +25,21 @@ import (
 const (
 	acceptAggregated = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json"
 	aggregated       = "g=apidiscovery.k8s.io"
-	// slowDiscovery is the time between looks at clusters that must be asked for
-	// each group by itself.
-	slowDiscovery = time.Minute
+	// groupDiscoveryInterval is the time between two discoveries of a cluster without
+	// aggregated discovery, which takes a request per group.
+	groupDiscoveryInterval = time.Minute
 )
 
-// errPartial says that a cluster could not tell all of what it serves.
-var errPartial = errors.New("some groups did not answer")
+// errPartial is returned when the APIs of a cluster are not complete.
+var errPartial = errors.New("some groups are not available")
 
-// enablements remembers what a cluster serves, with the tags by which the
-// cluster says that nothing changed.
+// enablements caches the APIs of a cluster by the ETags of its discovery.
 type enablements struct {
 	member *access.Member
 	parts  map[string]*part // by path
-	slow   []clusterv1alpha1.APIEnablement
-	slowAt time.Time
+	// byGroup is the last result of a discovery group by group, at byGroupAt.
+	byGroup   []clusterv1alpha1.APIEnablement
+	byGroupAt time.Time
 }
 
 type part struct {
@@ -48,14 +48,14 @@ type part struct {
 	partial bool
 }
 
-// get returns what the cluster serves, sorted. With errPartial the list is not
-// complete.
+// get returns the APIs that the cluster serves, sorted. With errPartial the list is
+// not complete.
 func (e *enablements) get(ctx context.Context, member *access.Member, now time.Time) ([]clusterv1alpha1.APIEnablement, error) {
 	if e.member != member {
 		*e = enablements{member: member, parts: map[string]*part{"/api": {}, "/apis": {}}}
 	}
-	if e.slow != nil && now.Before(e.slowAt.Add(slowDiscovery)) {
-		return e.slow, nil
+	if e.byGroup != nil && now.Before(e.byGroupAt.Add(groupDiscoveryInterval)) {
+		return e.byGroup, nil
 	}
 	var out []clusterv1alpha1.APIEnablement
 	partial := false
@@ -66,7 +66,7 @@ func (e *enablements) get(ctx context.Context, member *access.Member, now time.T
 			return nil, err
 		}
 		if !ok {
-			return e.each(member, now)
+			return e.discoverGroups(member, now)
 		}
 		out = append(out, p.list...)
 		partial = partial || p.partial
@@ -80,17 +80,17 @@ func (e *enablements) get(ctx context.Context, member *access.Member, now time.T
 }
 
 const (
-	// maxEnablements bounds what is written about the APIs of a cluster, in bytes: every
-	// component keeps it for every cluster.
+	// maxEnablements limits the list of the APIs of a cluster, in bytes: every component
+	// caches it for every cluster.
 	maxEnablements = 512 << 10
-	// maxAPIName is how long the name of a group, version, resource or kind may be.
+	// maxAPIName limits the name of a group, version, resource or kind, in bytes.
 	maxAPIName = 253
-	// maxVersion is how long the version of a cluster may be.
+	// maxVersion limits the version of a cluster, in bytes.
 	maxVersion = 128
 )
 
-// bound leaves out what is no name, and what is too much. It reports whether it left
-// out something. The list is sorted.
+// bound removes what has invalid names or exceeds the limits, and reports whether it
+// removed anything. The list is sorted.
 func bound(list []clusterv1alpha1.APIEnablement) (out []clusterv1alpha1.APIEnablement, cut bool) {
 	const perEntry = 40
 	size := 0
@@ -114,17 +114,17 @@ func bound(list []clusterv1alpha1.APIEnablement) (out []clusterv1alpha1.APIEnabl
 	return out, cut
 }
 
-// apiName reports whether a text can be the name of something in an API.
+// apiName reports whether a text is valid as the name of a group, resource or kind.
 func apiName(s string) bool {
 	return s != "" && len(s) <= maxAPIName && strings.IndexFunc(s, func(r rune) bool { return r <= ' ' || r > '~' }) < 0
 }
 
-// refresh asks for one half of the API. It returns false if the cluster does not
-// tell everything in one answer.
+// refresh gets the groups of one path. It returns false if the cluster does not
+// support aggregated discovery.
 func (p *part) refresh(ctx context.Context, member *access.Member, path string) (bool, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, member.URL(path), nil)
 	if err != nil {
-		return false, fmt.Errorf("asking for %s: %w", path, err)
+		return false, fmt.Errorf("getting %s: %w", path, err)
 	}
 	req.Header.Set("Accept", acceptAggregated)
 	if p.tag != "" {
@@ -132,24 +132,24 @@ func (p *part) refresh(ctx context.Context, member *access.Member, path string) 
 	}
 	resp, err := member.HTTP().Do(req)
 	if err != nil {
-		return false, fmt.Errorf("asking for %s: %w", path, err)
+		return false, fmt.Errorf("getting %s: %w", path, err)
 	}
 	defer func() { _ = resp.Body.Close() }()
 	switch {
 	case resp.StatusCode == http.StatusNotModified:
 		return true, nil
 	case resp.StatusCode != http.StatusOK:
-		return false, fmt.Errorf("asking for %s: the cluster answered %d", path, resp.StatusCode)
+		return false, fmt.Errorf("getting %s: unexpected status code %d", path, resp.StatusCode)
 	case !strings.Contains(resp.Header.Get("Content-Type"), aggregated):
 		return false, nil
 	}
 	var groups apidiscoveryv2.APIGroupDiscoveryList
 	if err := json.NewDecoder(resp.Body).Decode(&groups); err != nil {
-		return false, fmt.Errorf("reading the answer for %s: %w", path, err)
+		return false, fmt.Errorf("decoding the response of %s: %w", path, err)
 	}
 	p.list, p.partial = fromGroups(&groups)
 	if p.tag = resp.Header.Get("Etag"); p.partial {
-		p.tag = "" // a group that answers again does not always change the tag
+		p.tag = "" // the tag does not always change when a group becomes available
 	}
 	return true, nil
 }
@@ -177,8 +177,8 @@ func fromGroups(groups *apidiscoveryv2.APIGroupDiscoveryList) (list []clusterv1a
 	return list, partial
 }
 
-// each asks for each group by itself.
-func (e *enablements) each(member *access.Member, now time.Time) ([]clusterv1alpha1.APIEnablement, error) {
+// discoverGroups gets the resources group by group.
+func (e *enablements) discoverGroups(member *access.Member, now time.Time) ([]clusterv1alpha1.APIEnablement, error) {
 	_, lists, err := member.Discovery().ServerGroupsAndResources()
 	out, cut := bound(fromLists(lists))
 	if err == nil && cut {
@@ -186,11 +186,11 @@ func (e *enablements) each(member *access.Member, now time.Time) ([]clusterv1alp
 	}
 	if err != nil {
 		if len(out) == 0 {
-			return nil, fmt.Errorf("asking what the cluster serves: %w", err)
+			return nil, fmt.Errorf("discovering the APIs of the cluster: %w", err)
 		}
 		return out, errPartial
 	}
-	e.slow, e.slowAt = out, now
+	e.byGroup, e.byGroupAt = out, now
 	return out, nil
 }
 
@@ -216,7 +216,7 @@ func sortEnablements(list []clusterv1alpha1.APIEnablement) {
 	}
 }
 
-// enablementsCondition says whether a list is complete.
+// enablementsCondition returns the condition CompleteAPIEnablements.
 func enablementsCondition(list []clusterv1alpha1.APIEnablement, err error) metav1.Condition {
 	c := metav1.Condition{Type: clusterv1alpha1.ClusterConditionCompleteAPIEnablements}
 	switch {
@@ -231,8 +231,8 @@ func enablementsCondition(list []clusterv1alpha1.APIEnablement, err error) metav
 	return c
 }
 
-// kubernetesVersion returns the version of a cluster, or nothing if it does not
-// tell.
+// kubernetesVersion returns the version of a cluster, or nothing if it is not
+// available.
 func kubernetesVersion(ctx context.Context, member *access.Member) string {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, member.URL("/version"), nil)
 	if err != nil {

@@ -28,17 +28,17 @@ func newMetrics(registry prometheus.Registerer) *clusterMetrics {
 		{&m.ready, "cluster_ready_state", "1 if the cluster is Ready, else 0."},
 		{&m.nodes, "cluster_node_number", "Nodes of the cluster."},
 		{&m.readyNodes, "cluster_ready_node_number", "Nodes of the cluster that are ready."},
-		{&m.memoryAllocatable, "cluster_memory_allocatable_bytes", "Memory that the cluster has for pods."},
-		{&m.cpuAllocatable, "cluster_cpu_allocatable_number", "CPUs that the cluster has for pods."},
-		{&m.podAllocatable, "cluster_pod_allocatable_number", "Pods that the cluster has room for."},
-		{&m.memoryAllocated, "cluster_memory_allocated_bytes", "Memory that pods of the cluster ask for."},
-		{&m.cpuAllocated, "cluster_cpu_allocated_number", "CPUs that pods of the cluster ask for."},
+		{&m.memoryAllocatable, "cluster_memory_allocatable_bytes", "Allocatable memory of the cluster."},
+		{&m.cpuAllocatable, "cluster_cpu_allocatable_number", "Allocatable CPUs of the cluster."},
+		{&m.podAllocatable, "cluster_pod_allocatable_number", "Allocatable pods of the cluster."},
+		{&m.memoryAllocated, "cluster_memory_allocated_bytes", "Memory that pods of the cluster request."},
+		{&m.cpuAllocated, "cluster_cpu_allocated_number", "CPUs that pods of the cluster request."},
 		{&m.podAllocated, "cluster_pod_allocated_number", "Pods on nodes of the cluster."},
 	} {
 		*g.into = metrics.Register(registry, prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: g.name, Help: g.help}, []string{"member_cluster"}))
 	}
 	m.duration = metrics.Register(registry, prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Name: "cluster_sync_status_duration_seconds", Help: "Time to look at a cluster.",
+		Name: "cluster_sync_status_duration_seconds", Help: "Time to collect the status of a cluster.",
 	}, []string{"member_cluster"}))
 	return m
 }

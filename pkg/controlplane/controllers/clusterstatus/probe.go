@@ -24,13 +24,13 @@ const (
 	reasonCollectionFailed = "StatusCollectionFailed"
 )
 
-// probe asks a cluster for its health.
+// probe returns the Ready condition by the health endpoints of a cluster.
 func probe(ctx context.Context, member *access.Member, timeout time.Duration) metav1.Condition {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	code, err := ask(ctx, member, "/readyz")
+	code, err := statusCode(ctx, member, "/readyz")
 	if err == nil && code == http.StatusNotFound {
-		code, err = ask(ctx, member, "/healthz")
+		code, err = statusCode(ctx, member, "/healthz")
 	}
 	switch {
 	case err == nil && code == http.StatusOK:
@@ -43,14 +43,14 @@ func probe(ctx context.Context, member *access.Member, timeout time.Duration) me
 	return condition(metav1.ConditionFalse, reasonNotReachable, messageNotReachable)
 }
 
-func ask(ctx context.Context, member *access.Member, path string) (int, error) {
+func statusCode(ctx context.Context, member *access.Member, path string) (int, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, member.URL(path), nil)
 	if err != nil {
-		return 0, fmt.Errorf("asking for %s: %w", path, err)
+		return 0, fmt.Errorf("getting %s: %w", path, err)
 	}
 	resp, err := member.HTTP().Do(req)
 	if err != nil {
-		return 0, fmt.Errorf("asking for %s: %w", path, err)
+		return 0, fmt.Errorf("getting %s: %w", path, err)
 	}
 	defer func() { _ = resp.Body.Close() }()
 	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 1<<16))

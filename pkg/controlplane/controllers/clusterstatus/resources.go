@@ -13,7 +13,7 @@ import (
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 )
 
-// amounts are quantities by resource: thousandths for cpu, units for the rest.
+// amounts are quantities by resource: in thousandths for cpu, else in units.
 type amounts map[corev1.ResourceName]int64
 
 func amountsOf(list corev1.ResourceList) amounts {
@@ -33,7 +33,7 @@ func amount(name corev1.ResourceName, q resource.Quantity) int64 {
 	return q.Value()
 }
 
-// add adds without wrapping around. Beyond maxSummed resources others are left out.
+// add adds without overflow. It ignores new resources beyond maxSummed.
 func (a amounts) add(b amounts) {
 	for name, v := range b {
 		have, known := a[name]
@@ -47,10 +47,10 @@ func (a amounts) add(b amounts) {
 	}
 }
 
-// maxSummed is how many resources of a cluster are added up.
+// maxSummed limits the number of resources that are summed for a cluster.
 const maxSummed = 256
 
-// size returns about how many bytes the amounts take.
+// size returns the approximate size of the amounts in bytes.
 func (a amounts) size() int {
 	const perEntry = 40
 	n := 0
@@ -60,7 +60,7 @@ func (a amounts) size() int {
 	return n
 }
 
-// list returns the amounts that are more than nothing.
+// list returns the amounts above 0.
 func (a amounts) list() corev1.ResourceList {
 	out := corev1.ResourceList{}
 	for name, v := range a {
@@ -83,7 +83,7 @@ func hugepages(name corev1.ResourceName) bool {
 	return strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix)
 }
 
-// counted says whether a resource is one that a scheduler counts.
+// counted reports whether schedulers count a resource.
 func counted(name corev1.ResourceName) bool {
 	switch name {
 	case corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage, corev1.ResourcePods:
@@ -93,7 +93,7 @@ func counted(name corev1.ResourceName) bool {
 		strings.Contains(string(name), "/") && !strings.HasPrefix(string(name), corev1.DefaultResourceRequestsPrefix)
 }
 
-// node is what is kept of a node.
+// node has the fields of a node that are summed.
 type node struct {
 	allocatable amounts
 	ready       bool
@@ -109,8 +109,7 @@ func keepNode(n *nodeView) node {
 	return out
 }
 
-// pod is what is kept of a pod that is not over. Pods that ask for the same
-// share one amounts.
+// pod has the fields of a running pod that are summed.
 type pod struct {
 	node     string
 	requests amounts
@@ -126,7 +125,7 @@ func keepPod(view *podView, old *pod) pod {
 	return out
 }
 
-// summarize adds up nodes and pods.
+// summarize sums nodes and pods.
 func summarize(nodes map[string]node, pods []pod, models []clusterv1alpha1.ResourceModel) (*clusterv1alpha1.NodeSummary, *clusterv1alpha1.ResourceSummary) {
 	count := &clusterv1alpha1.NodeSummary{TotalNum: int32(len(nodes))}
 	allocatable, allocating, allocated := amounts{}, amounts{}, amounts{}
@@ -155,7 +154,7 @@ func summarize(nodes map[string]node, pods []pod, models []clusterv1alpha1.Resou
 	return count, sum
 }
 
-// modelings counts the nodes that have room, by grade.
+// modelings counts the nodes with free pods, by grade.
 func modelings(nodes map[string]node, used map[string]amounts, models []clusterv1alpha1.ResourceModel) []clusterv1alpha1.AllocatableModeling {
 	if len(models) == 0 {
 		return nil
@@ -179,8 +178,7 @@ func modelings(nodes map[string]node, used map[string]amounts, models []clusterv
 	return out
 }
 
-// grade returns the index of the grade that a node with that much room is in, or
-// -1.
+// grade returns the index of the grade of a node with these free resources, or -1.
 func grade(free amounts, models []clusterv1alpha1.ResourceModel) int {
 	lowest := len(models) - 1
 	for _, r := range models[0].Ranges {

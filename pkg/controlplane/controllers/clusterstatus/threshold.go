@@ -6,8 +6,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// threshold keeps the Ready condition from changing with every hiccup: another
-// state must last before it counts.
+// threshold delays changes of the Ready condition until the other state has lasted.
 type threshold struct {
 	success, failure time.Duration
 
@@ -16,12 +15,12 @@ type threshold struct {
 	changed time.Time
 }
 
-// adjust returns the condition to report, given the one that is stored and the
-// one observed at now.
+// adjust returns the condition to report, given the stored one and the one observed
+// at now.
 //
-// The first observation after a start counts at once, but for one that would
-// take the cluster away: a start happens to be slow more often than a cluster
-// fails at that moment.
+// The first observation after a start is reported without delay, unless a cluster
+// that was Ready is not: requests that fail during a start are more likely than a
+// cluster that fails at that moment.
 func (t *threshold) adjust(stored *metav1.Condition, observed metav1.Condition, now time.Time) metav1.Condition {
 	switch {
 	case !t.known:

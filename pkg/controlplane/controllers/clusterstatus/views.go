@@ -16,9 +16,9 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/member/access"
 )
 
-// Of nodes and pods only what is added up is decoded: it is a small part of them, and
-// quantities are the member's text, which the decoder of the whole types would compute
-// with before anybody could look at it.
+// Views decode the fields of nodes and pods that are summed. They are a small part of
+// the objects, and quantities are text of the member, with which the decoder of the
+// complete types would compute before it can be checked.
 
 // viewMeta is the metadata that a reflector needs.
 type viewMeta struct {
@@ -38,7 +38,7 @@ type nodeView struct {
 	} `json:"status,omitempty"`
 }
 
-// DeepCopyObject implements runtime.Object; nobody copies it.
+// DeepCopyObject implements runtime.Object. Views are not copied.
 func (n *nodeView) DeepCopyObject() runtime.Object { return n }
 
 // nodeViewList is a list of nodes.
@@ -48,7 +48,7 @@ type nodeViewList struct {
 	Items           []nodeView `json:"items"`
 }
 
-// DeepCopyObject implements runtime.Object; nobody copies it.
+// DeepCopyObject implements runtime.Object. Views are not copied.
 func (l *nodeViewList) DeepCopyObject() runtime.Object { return l }
 
 // podView is a pod.
@@ -72,7 +72,7 @@ type resourcesView struct {
 	Requests quantities `json:"requests,omitempty"`
 }
 
-// DeepCopyObject implements runtime.Object; nobody copies it.
+// DeepCopyObject implements runtime.Object. Views are not copied.
 func (p *podView) DeepCopyObject() runtime.Object { return p }
 
 // podViewList is a list of pods.
@@ -82,19 +82,18 @@ type podViewList struct {
 	Items           []podView `json:"items"`
 }
 
-// DeepCopyObject implements runtime.Object; nobody copies it.
+// DeepCopyObject implements runtime.Object. Views are not copied.
 func (l *podViewList) DeepCopyObject() runtime.Object { return l }
 
 type quantities map[corev1.ResourceName]quantity.Lenient
 
 const (
-	// maxResourceNames is how many resources of a node, or of a container, count.
+	// maxResourceNames limits the resources of a node, or of a container.
 	maxResourceNames = 64
 	maxResourceName  = 253
 )
 
-// list returns the quantities as the types of Kubernetes have them. What nobody counts
-// is left out.
+// list returns the quantities of resources that are counted.
 func (q quantities) list() corev1.ResourceList {
 	if len(q) == 0 || len(q) > maxResourceNames {
 		return nil
@@ -108,7 +107,7 @@ func (q quantities) list() corev1.ResourceList {
 	return out
 }
 
-// pod returns what the requests of a pod are computed from.
+// pod returns a Pod with the fields from which its requests are computed.
 func (p *podView) pod() *corev1.Pod {
 	out := &corev1.Pod{Spec: corev1.PodSpec{NodeName: p.Spec.NodeName, Overhead: p.Spec.Overhead.list()}}
 	if p.Spec.Resources != nil {
@@ -119,7 +118,8 @@ func (p *podView) pod() *corev1.Pod {
 	return out
 }
 
-// maxContainers is how many containers of a pod count; the API server admits fewer.
+// maxContainers limits the containers of a pod that are counted. The API server admits
+// fewer.
 const maxContainers = 1000
 
 func containers(views []containerView) []corev1.Container {

@@ -30,12 +30,6 @@ import (
 // Component is the name of the controller and the source of its events.
 const Component = "unified-auth-controller"
 
-// Reasons of events on clusters.
-const (
-	ReasonSyncSucceed = "SyncImpersonationConfigSucceed"
-	ReasonSyncFailed  = "SyncImpersonationConfigFailed"
-)
-
 // Deps are the dependencies and options of the controller.
 type Deps struct {
 	Store *templates.Store
@@ -86,9 +80,9 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	changed, err := r.sync(ctx, cluster)
 	switch {
 	case err != nil:
-		r.events.Warning(cluster, ReasonSyncFailed, fmt.Sprintf("Failed to sync impersonation config: %v", err))
+		publishSyncFailed(r.events, cluster, err)
 	case changed:
-		r.events.Normal(cluster, ReasonSyncSucceed, "Sync impersonation config succeed.")
+		publishSynced(r.events, cluster)
 	}
 	return reconcile.Result{}, err
 }
