@@ -20,7 +20,7 @@ import (
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 )
 
-// Input is what conditions are computed from.
+// Input is the input of Apply.
 type Input struct {
 	// Template is the template with its current status. It is read-only.
 	Template *unstructured.Unstructured
@@ -94,7 +94,7 @@ type computation struct {
 	recheck        time.Duration
 }
 
-// member is what one target cluster reported.
+// member is the report of one target cluster.
 type member struct {
 	// desired is the number of replicas that the cluster should run.
 	desired int32

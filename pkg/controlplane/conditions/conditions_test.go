@@ -42,7 +42,7 @@ func TestDeployment_Rollout(t *testing.T) {
 			available: "False MinimumReplicasUnavailable", progressing: "False ProgressDeadlineExceeded", failed: true,
 		},
 		{
-			name: "one cluster goes on", after: time.Second, reports: []string{conditionstest.Deployment(2, 2, 2), conditionstest.Deployment(2, 2, 0)},
+			name: "one cluster makes progress", after: time.Second, reports: []string{conditionstest.Deployment(2, 2, 2), conditionstest.Deployment(2, 2, 0)},
 			available: "False MinimumReplicasUnavailable", progressing: "True ReplicaSetUpdated", recheck: 600 * time.Second,
 		},
 		{
@@ -69,7 +69,7 @@ func TestDeployment_Rollout(t *testing.T) {
 	f.Settled()
 }
 
-func TestDeployment_ANewGenerationStartsAnew(t *testing.T) {
+func TestDeployment_NewGenerationRestartsProgress(t *testing.T) {
 	f := conditionstest.New(t, "apps/v1", "Deployment", conditionstest.DeploymentSpec, 2, 2).
 		Report(true, conditionstest.Deployment(2, 2, 2), conditionstest.Deployment(2, 2, 2)).Aggregate()
 	f.Template.SetGeneration(3)
@@ -222,7 +222,7 @@ func TestJob_EndsAsTheAPIServerAccepts(t *testing.T) {
 	f.Settled()
 }
 
-func TestApply_LeavesOtherKindsAndItsInputAlone(t *testing.T) {
+func TestApply_KeepsOtherKindsAndItsInput(t *testing.T) {
 	f := conditionstest.New(t, "v1", "Service", `{"type":"LoadBalancer"}`, 1)
 	f.Template.Object["status"] = map[string]any{"loadBalancer": map[string]any{}}
 	r, err := conditions.Apply(conditions.Input{Template: f.Template, Aggregated: f.Template, Targets: f.Targets, Now: f.Now})

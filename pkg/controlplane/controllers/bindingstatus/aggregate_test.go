@@ -129,7 +129,7 @@ func TestSummarize(t *testing.T) {
 			items{with(item("m1", true, "Healthy"), "{}", "")}, true, stable,
 		},
 		{
-			"a status over 64 KiB is left out whole", spec("m1", "m2"),
+			"a status over 64 KiB is left out", spec("m1", "m2"),
 			[]workv1alpha1.Work{workIn("m1", "True", "Healthy", `{"x":"`+strings.Repeat("x", 64<<10)+`"}`), workIn("m2", "True", "Healthy", "{}")},
 			items{
 				with(item("m1", true, "Healthy"), "", "the status in cluster m1 is left out: it has 65544 bytes, more than 65536"),
@@ -169,7 +169,7 @@ func TestExpected(t *testing.T) {
 	}
 }
 
-func TestSameItems_KeepsWhatMeansTheSame(t *testing.T) {
+func TestSameItems_KeepsAnEquivalentStatus(t *testing.T) {
 	before := []workv1alpha2.AggregatedStatusItem{{ClusterName: "m1", Status: raw(`{"a":1,"b":2}`)}}
 	now := []workv1alpha2.AggregatedStatusItem{{ClusterName: "m1", Status: raw(`{"b":2,"a":1}`)}}
 	if !sameItems(before, now) {
@@ -191,7 +191,7 @@ func TestPolicy_Delay(t *testing.T) {
 		limit               time.Duration
 		want                time.Duration
 	}{
-		{"what is complete is written at once", stable, at(0), at(0), time.Time{}, 1000, 0},
+		{"a stable status is written without delay", stable, at(0), at(0), time.Time{}, 1000, 0},
 		{"but not more often than the interval", stable, at(100), at(100), at(0), 0, 200},
 		{"a failure must last", failed, at(10), at(0), time.Time{}, 0, 90},
 		{"objects get time to become healthy", unstable, at(400), at(0), time.Time{}, 1000, 600},

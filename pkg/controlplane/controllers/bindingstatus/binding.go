@@ -16,7 +16,7 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/scope"
 )
 
-// bindingState is what is known of the status of one binding.
+// bindingState is the state of the status of one binding.
 type bindingState struct {
 	written status.Written[*workv1alpha2.ResourceBindingStatus]
 	// dirtySince is the time when the status first differed from the written one.
@@ -58,7 +58,7 @@ func (w *bindings) current(binding workv1alpha2.Binding, s *bindingState) *workv
 	return w.writer.Current(binding, &s.written)
 }
 
-// result is what write did.
+// result is the result of write.
 type result struct {
 	// wrote is set if the status was written, and items if its items changed.
 	wrote, items bool

@@ -37,7 +37,7 @@ func (b *bench) template() *unstructured.Unstructured {
 	return obj
 }
 
-func TestReconcile_ConditionsComeWithTheStatus(t *testing.T) {
+func TestReconcile_WritesConditionsWithTheStatus(t *testing.T) {
 	b := newBench(t, scope.NamespacedBinding(), "m1")
 	b.use(Deps{Interpreter: interpreter.New(), TemplateConditions: true})
 	obj := b.template()

@@ -73,7 +73,7 @@ type reconciler struct {
 	states    *status.Memory[types.NamespacedName, *state]
 }
 
-// state is what is known of one binding and its template.
+// state is the state of one binding and its template.
 type state struct {
 	uid      types.UID
 	binding  bindingState
@@ -175,7 +175,7 @@ func earliest(durations ...time.Duration) time.Duration {
 	return out
 }
 
-// state returns what is known of a binding: nothing of another one of its name.
+// state returns the state of a binding. A binding with another UID has a new one.
 func (r *reconciler) state(key types.NamespacedName, uid types.UID) *state {
 	var out *state
 	r.states.Update(key, func(s *state, _ bool) (*state, bool) {

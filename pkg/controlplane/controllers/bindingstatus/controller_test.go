@@ -182,7 +182,7 @@ func eachScope(t *testing.T, run func(*testing.T, *scope.Binding)) {
 	}
 }
 
-func TestReconcile_WritesOnceWhenAllIsWell(t *testing.T) {
+func TestReconcile_WritesACompleteStatusOnce(t *testing.T) {
 	eachScope(t, func(t *testing.T, s *scope.Binding) {
 		b := newBench(t, s, "m1", "m2")
 		b.want(0)
@@ -208,7 +208,7 @@ func TestReconcile_WritesOnceWhenAllIsWell(t *testing.T) {
 	})
 }
 
-func TestReconcile_WhatTakesLongIsShownAsItIs(t *testing.T) {
+func TestReconcile_WritesAnUnstableStatusAfterItsDelay(t *testing.T) {
 	b := newBench(t, scope.NamespacedBinding(), "m1")
 	b.set(workIn("m1", "True", "Unhealthy", "{}"))
 	b.want(time.Second)
@@ -241,7 +241,7 @@ func TestReconcile_Failure(t *testing.T) {
 	}
 }
 
-func TestReconcile_OthersWriteTheConditionsToo(t *testing.T) {
+func TestReconcile_RetriesConflicts(t *testing.T) {
 	b := newBench(t, scope.NamespacedBinding(), "m1")
 	b.set(workIn("m1", "True", "Healthy", "{}"))
 	b.conflict = 2
@@ -279,7 +279,7 @@ func TestReconcile_InterpreterFails(t *testing.T) {
 	}
 }
 
-func TestReconcile_TemplateThatIsGoneOrAnotherOne(t *testing.T) {
+func TestReconcile_DeletedOrReplacedTemplate(t *testing.T) {
 	for _, uid := range []string{"", "another"} {
 		b := newBench(t, scope.NamespacedBinding(), "m1")
 		b.set(workIn("m1", "True", "Healthy", "{}"))
@@ -295,7 +295,7 @@ func TestReconcile_TemplateThatIsGoneOrAnotherOne(t *testing.T) {
 	}
 }
 
-func TestReconcile_BindingThatIsGone(t *testing.T) {
+func TestReconcile_DeletedBinding(t *testing.T) {
 	b := newBench(t, scope.NamespacedBinding(), "m1")
 	b.set(workIn("m1", "True", "Unhealthy", "{}"))
 	b.want(time.Second)
@@ -308,7 +308,7 @@ func TestReconcile_BindingThatIsGone(t *testing.T) {
 	}
 }
 
-func TestReconcile_StatusThatARestoreUndidIsWrittenAgain(t *testing.T) {
+func TestReconcile_WritesAStatusThatARestoreUndidAgain(t *testing.T) {
 	eachScope(t, func(t *testing.T, s *scope.Binding) {
 		b := newBench(t, s, "m1")
 		binding, template := s.New(), b.template()

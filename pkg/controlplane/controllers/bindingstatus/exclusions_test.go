@@ -61,7 +61,7 @@ func itemsOf(statuses map[string]string) []workv1alpha2.AggregatedStatusItem {
 	return out
 }
 
-func TestAggregate_OneClusterDoesNotFreezeTheOthers(t *testing.T) {
+func TestAggregation_ExcludesStatusesThatFail(t *testing.T) {
 	for name, tc := range map[string]struct {
 		statuses map[string]string
 		want     int64
@@ -142,7 +142,7 @@ func TestAggregate_OneClusterDoesNotFreezeTheOthers(t *testing.T) {
 	}
 }
 
-func TestExclude_EndsInTime(t *testing.T) {
+func TestExclude_StopsWhenProceedFails(t *testing.T) {
 	enough := errors.New("enough")
 	_, _, err := exclude(itemsOf(map[string]string{"m1": "{}"}), func([]workv1alpha2.AggregatedStatusItem) error { return nil }, func() error { return enough })
 	if !errors.Is(err, enough) {

@@ -19,7 +19,7 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/delivery"
 )
 
-// templateState is what is known of the status of one template.
+// templateState is the state of the status of one template.
 type templateState struct {
 	written status.Written[*templateStatus]
 	// announce is set while the event that the template is complete is due.

@@ -198,7 +198,7 @@ func TestReconcile_NewCluster(t *testing.T) {
 	version := c.ResourceVersion
 	b.mustReconcile()
 	if b.get().ResourceVersion != version || len(b.events()) != 0 {
-		t.Error("a second look wrote")
+		t.Error("the second reconciliation wrote")
 	}
 }
 
@@ -261,7 +261,7 @@ func leaving(c *clusterv1alpha1.Cluster) {
 	c.Finalizers = []string{"karmada.io/cluster-controller"}
 }
 
-func TestReconcile_LeavingCluster(t *testing.T) {
+func TestReconcile_DeletedCluster(t *testing.T) {
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "karmada-es-m1", Finalizers: []string{"f"}}}
 	work := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-es-m1", Name: "w", Finalizers: []string{workv1alpha2.ExecutionControllerFinalizer}}}
 	binding := &workv1alpha2.ResourceBinding{
@@ -301,7 +301,7 @@ func TestReconcile_LeavingCluster(t *testing.T) {
 	}
 }
 
-func TestReconcile_LeavingClusterWithoutItsAgent(t *testing.T) {
+func TestReconcile_DeletedClusterWithoutItsAgent(t *testing.T) {
 	for _, tc := range []struct {
 		name     string
 		change   []func(*clusterv1alpha1.Cluster)
@@ -323,7 +323,7 @@ func TestReconcile_LeavingClusterWithoutItsAgent(t *testing.T) {
 	}
 }
 
-func TestReconcile_TheAgentOfALeavingClusterKeepsItsNamespaceUntilItHasCleanedUp(t *testing.T) {
+func TestReconcile_DeletesTheNamespaceAfterTheAgentHasFinished(t *testing.T) {
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "karmada-es-m1"}}
 	work := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-es-m1", Name: "w", Finalizers: []string{workv1alpha2.ExecutionControllerFinalizer}}}
 	b := newBench(t, member(leaving, pulls, ready("True")), ns, work)
@@ -394,7 +394,7 @@ func TestMonitor(t *testing.T) {
 		b.clock.Step(time.Hour)
 		check(t, m, b, "True")
 	})
-	t.Run("a cluster that is gone is forgotten", func(t *testing.T) {
+	t.Run("the report of a deleted cluster is removed", func(t *testing.T) {
 		b := newBench(t, member(pulls))
 		m := newMonitor(b.r)
 		check(t, m, b, "absent")

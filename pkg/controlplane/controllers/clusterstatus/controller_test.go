@@ -260,7 +260,7 @@ func TestCollector_UnhealthyClusters(t *testing.T) {
 	}
 }
 
-func TestCollector_ClusterThatFailsAndComesBack(t *testing.T) {
+func TestCollector_FailureAndRecovery(t *testing.T) {
 	b := newBench(t)
 	b.l.reconcile(t.Context())
 	b.member.set(func() { b.member.code["/readyz"] = 500 })
@@ -323,7 +323,7 @@ func TestCollector_UpdatesWherePatchIsForbidden(t *testing.T) {
 	}
 }
 
-func TestCollector_RemedyActionsStay(t *testing.T) {
+func TestCollector_KeepsRemedyActions(t *testing.T) {
 	b := newBench(t, func(c *clusterv1alpha1.Cluster) { c.Status.RemedyActions = []string{"TrafficControl"} })
 	b.l.reconcile(t.Context())
 	if got := b.get().Status.RemedyActions; len(got) != 1 {

@@ -65,7 +65,7 @@ func newReconciler(t *testing.T, ns *unstructured.Unstructured, stored ...client
 	}
 }
 
-func TestReconcile_WhichNamespacesGo(t *testing.T) {
+func TestReconcile_PropagatedNamespaces(t *testing.T) {
 	terminating := namespace("team", nil)
 	now := metav1.Now()
 	terminating.SetDeletionTimestamp(&now)
@@ -126,7 +126,7 @@ func TestReconcile_Work(t *testing.T) {
 	}
 }
 
-func TestReconcile_WorkOfABindingIsLeftAlone(t *testing.T) {
+func TestReconcile_KeepsTheWorkOfABinding(t *testing.T) {
 	bound := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "karmada-es-m1", Name: "test-69fd499b4c",
 		Annotations: map[string]string{workv1alpha2.ClusterResourceBindingAnnotation: "test-namespace"},
