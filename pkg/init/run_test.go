@@ -23,10 +23,10 @@ func TestChosen(t *testing.T) {
 		}
 		return out
 	}
-	if diff := cmp.Diff([]string{"certs", "kubeconfig"}, names(func(o *config.Options) { o.Only = []string{"kubeconfig", "certs"} })); diff != "" {
+	if diff := cmp.Diff([]string{"certs", "kubeconfig"}, names(func(o *config.Options) { o.Phases.Only = []string{"kubeconfig", "certs"} })); diff != "" {
 		t.Error(diff)
 	}
-	if got := names(func(o *config.Options) { o.Skip = []string{"preflight"} }); len(got) != len(phases.All())-1 || slices.Contains(got, "preflight") {
+	if got := names(func(o *config.Options) { o.Phases.Skip = []string{"preflight"} }); len(got) != len(phases.All())-1 || slices.Contains(got, "preflight") {
 		t.Errorf("got %v", got)
 	}
 }

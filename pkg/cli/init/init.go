@@ -95,8 +95,8 @@ func (o *output) addFlags(fs *pflag.FlagSet) {
 }
 
 func addPhaseFlags(fs *pflag.FlagSet, o *config.Options) {
-	fs.StringSliceVar(&o.Only, "only", nil, "Run only these phases; \"init phases\" lists them.")
-	fs.StringSliceVar(&o.Skip, "skip-phases", nil, "Leave these phases out; \"init phases\" lists them.")
+	fs.StringSliceVar(&o.Phases.Only, "only", nil, "Run only these phases; \"init phases\" lists them.")
+	fs.StringSliceVar(&o.Phases.Skip, "skip-phases", nil, "Leave these phases out; \"init phases\" lists them.")
 }
 
 func run(ctx context.Context, e *env.Env, o config.Options, out output, load string) error {
@@ -133,7 +133,7 @@ func run(ctx context.Context, e *env.Env, o config.Options, out output, load str
 			return err
 		}
 	}
-	return install(ctx, e, d, request, len(o.Only) > 0)
+	return install(ctx, e, d, request, len(o.Phases.Only) > 0)
 }
 
 // install runs the phases, and prints what to do next, unless only a part was to run.

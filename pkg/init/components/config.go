@@ -54,8 +54,8 @@ const (
 type Config struct {
 	// Namespace and Domain of the host cluster.
 	Namespace, Domain string
-	// IPv6 says that the pods of the host cluster have no IPv4 address.
-	IPv6 bool
+	// IPv6 reports whether the pods of the host cluster have no IPv4 address.
+	IPv6 IPv6
 	// PullSecrets are names of Secrets for pulling images.
 	PullSecrets []string
 	// NodePort of the API server, and annotations of its Service.
@@ -65,7 +65,7 @@ type Config struct {
 	Workloads map[string]Workload
 	Etcd      EtcdConfig
 	// Certificates are the keys of the Secret karmada-cert: NAME.crt and NAME.key.
-	Certificates map[string][]byte
+	Certificates Certificates
 	// Kubeconfigs by name of the component that uses them.
 	Kubeconfigs map[string][]byte
 }
@@ -98,7 +98,7 @@ type EtcdConfig struct {
 	KeyPrefix string
 }
 
-// External says whether etcd is there already.
+// External reports whether etcd exists already.
 func (e EtcdConfig) External() bool { return e.ExternalServers != "" }
 
 // host returns the name of a Service of the control plane.
@@ -116,9 +116,6 @@ func (c *Config) WebhookURL() string {
 	return fmt.Sprintf("https://%s.%s.svc:%d", Webhook, c.Namespace, httpsPort)
 }
 
-// CABundle is the authority of the servers of the control plane.
-func (c *Config) CABundle() []byte { return c.Certificates["ca.crt"] }
-
 // EtcdHosts are the names of the pods of etcd.
 func EtcdHosts(namespace, domain string, replicas int32) []string {
 	var out []string
@@ -133,20 +130,39 @@ func (c *Config) meta(name, kind string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Name: name, Namespace: c.Namespace, Labels: map[string]string{BootstrapLabel: kind}}
 }
 
+// IPv6 reports whether pods have only IPv6 addresses.
+type IPv6 bool
+
 // podIP is how a pod writes its address before a port.
-func (c *Config) podIP() string {
-	if c.IPv6 {
+func (v6 IPv6) podIP() string {
+	if v6 {
 		return "[$(POD_IP)]"
 	}
 	return "$(POD_IP)"
 }
 
 // anyIP is the address that listens everywhere.
-func (c *Config) anyIP() string {
-	if c.IPv6 {
+func (v6 IPv6) anyIP() string {
+	if v6 {
 		return "::"
 	}
 	return "0.0.0.0"
+}
+
+// serviceRange and podRange are of the control plane's own API; no pod and no
+// Service of it runs anywhere.
+func (v6 IPv6) serviceRange() string {
+	if v6 {
+		return "fd00:10:96::/112"
+	}
+	return "10.96.0.0/12"
+}
+
+func (v6 IPv6) podRange() (cidr, maskSize string) {
+	if v6 {
+		return "fd00:10:244::/56", "64"
+	}
+	return "10.244.0.0/16", "24"
 }
 
 // hash is of the values of the given keys, and of which keys there are.

@@ -24,45 +24,29 @@ func (c *Config) etcdServers() string {
 	return strings.Join(out, ",")
 }
 
-// etcdClientArgs say how the store is reached.
-func (c *Config) etcdClientArgs() []string {
+// etcdClientArgs are how the store at some URLs is reached.
+func etcdClientArgs(servers string) []string {
 	return []string{
 		"--etcd-cafile=" + pkiFile("etcd-ca.crt"),
 		"--etcd-certfile=" + pkiFile("etcd-client.crt"),
 		"--etcd-keyfile=" + pkiFile("etcd-client.key"),
-		"--etcd-servers=" + c.etcdServers(),
+		"--etcd-servers=" + servers,
 	}
 }
 
-func (c *Config) etcdPrefix() []string {
-	if c.Etcd.KeyPrefix == "" {
+func (e *EtcdConfig) prefixArgs() []string {
+	if e.KeyPrefix == "" {
 		return nil
 	}
-	return []string{"--etcd-prefix=" + c.Etcd.KeyPrefix}
+	return []string{"--etcd-prefix=" + e.KeyPrefix}
 }
 
 func etcdClientFiles() []string { return []string{"etcd-ca.crt", "etcd-client.crt", "etcd-client.key"} }
 
-// serviceRange and podRange are of the control plane's own API; no pod and no
-// Service of it runs anywhere.
-func (c *Config) serviceRange() string {
-	if c.IPv6 {
-		return "fd00:10:96::/112"
-	}
-	return "10.96.0.0/12"
-}
-
-func (c *Config) podRange() (cidr, maskSize string) {
-	if c.IPv6 {
-		return "fd00:10:244::/56", "64"
-	}
-	return "10.244.0.0/16", "24"
-}
-
 // APIServerDeployment returns the API server of the control plane.
 func APIServerDeployment(c *Config) (*appsv1.Deployment, error) {
 	w := c.Workloads[APIServer]
-	admission, err := c.admission()
+	admission, err := c.Certificates.admission(c.Namespace)
 	if err != nil {
 		return nil, err
 	}
@@ -73,9 +57,9 @@ func APIServerDeployment(c *Config) (*appsv1.Deployment, error) {
 		"--client-ca-file=" + pkiFile("ca.crt"),
 		"--enable-bootstrap-token-auth=true",
 	}
-	command = append(command, c.etcdClientArgs()...)
+	command = append(command, etcdClientArgs(c.etcdServers())...)
 	command = append(command,
-		"--bind-address="+c.anyIP(),
+		"--bind-address="+c.IPv6.anyIP(),
 		"--disable-admission-plugins=StorageObjectInUseProtection,ServiceAccount",
 		AdmissionConfigFlag+"="+admissionDir+"/"+AdmissionConfigKey,
 		"--runtime-config=",
@@ -84,7 +68,7 @@ func APIServerDeployment(c *Config) (*appsv1.Deployment, error) {
 		"--service-account-issuer=https://kubernetes.default.svc."+c.Domain,
 		"--service-account-key-file="+pkiFile(ServiceAccountKey+".key"),
 		"--service-account-signing-key-file="+pkiFile(ServiceAccountKey+".key"),
-		"--service-cluster-ip-range="+c.serviceRange(),
+		"--service-cluster-ip-range="+c.IPv6.serviceRange(),
 		"--proxy-client-cert-file="+pkiFile("front-proxy-client.crt"),
 		"--proxy-client-key-file="+pkiFile("front-proxy-client.key"),
 		"--requestheader-allowed-names=front-proxy-client",
@@ -97,7 +81,7 @@ func APIServerDeployment(c *Config) (*appsv1.Deployment, error) {
 		"--tls-min-version=VersionTLS13",
 		"--v=2",
 	)
-	command = append(command, c.etcdPrefix()...)
+	command = append(command, c.Etcd.prefixArgs()...)
 	return c.deployment(pod{
 		name: APIServer, command: command, ports: []corev1.ContainerPort{port("server", apiServerPort)},
 		files: append(etcdClientFiles(), "ca.crt", "apiserver.crt", "apiserver.key", "front-proxy-ca.crt",
@@ -116,7 +100,7 @@ func AggregatedDeployment(c *Config) *appsv1.Deployment {
 		"--authentication-kubeconfig=" + kubeconfigFile,
 		"--authorization-kubeconfig=" + kubeconfigFile,
 	}
-	command = append(command, c.etcdClientArgs()...)
+	command = append(command, etcdClientArgs(c.etcdServers())...)
 	command = append(command,
 		"--tls-cert-file="+pkiFile(AggregatedAPIServer+".crt"),
 		"--tls-private-key-file="+pkiFile(AggregatedAPIServer+".key"),
@@ -127,7 +111,7 @@ func AggregatedDeployment(c *Config) *appsv1.Deployment {
 		"--bind-address=$(POD_IP)",
 		"--v=2",
 	)
-	command = append(command, c.etcdPrefix()...)
+	command = append(command, c.Etcd.prefixArgs()...)
 	return c.deployment(pod{
 		name: AggregatedAPIServer, command: command, ports: []corev1.ContainerPort{port("server", httpsPort)},
 		labels: map[string]string{"apiserver": "true"}, kubeconfig: true,
@@ -142,7 +126,7 @@ const controllers = "namespace,garbagecollector,serviceaccount-token,ttl-after-f
 
 // KubeControllerManagerDeployment returns Kubernetes' controllers.
 func KubeControllerManagerDeployment(c *Config) *appsv1.Deployment {
-	pods, mask := c.podRange()
+	pods, mask := c.IPv6.podRange()
 	return c.deployment(pod{
 		name: KubeControllerManager,
 		command: []string{
@@ -151,7 +135,7 @@ func KubeControllerManagerDeployment(c *Config) *appsv1.Deployment {
 			"--kubeconfig=" + kubeconfigFile,
 			"--authentication-kubeconfig=" + kubeconfigFile,
 			"--authorization-kubeconfig=" + kubeconfigFile,
-			"--bind-address=" + c.anyIP(),
+			"--bind-address=" + c.IPv6.anyIP(),
 			"--client-ca-file=" + pkiFile("ca.crt"),
 			"--cluster-cidr=" + pods,
 			"--cluster-name=karmada-apiserver",
@@ -166,7 +150,7 @@ func KubeControllerManagerDeployment(c *Config) *appsv1.Deployment {
 			"--requestheader-client-ca-file=" + pkiFile("front-proxy-ca.crt"),
 			"--root-ca-file=" + pkiFile("ca.crt"),
 			"--service-account-private-key-file=" + pkiFile(ServiceAccountKey+".key"),
-			"--service-cluster-ip-range=" + c.serviceRange(),
+			"--service-cluster-ip-range=" + c.IPv6.serviceRange(),
 			"--use-service-account-credentials=true",
 			"--v=2",
 		},
@@ -184,8 +168,8 @@ func SchedulerDeployment(c *Config) *appsv1.Deployment {
 		command: []string{
 			"/bin/karmada-scheduler",
 			"--kubeconfig=" + kubeconfigFile,
-			fmt.Sprintf("--metrics-bind-address=%s:%d", c.podIP(), metricsPort),
-			fmt.Sprintf("--health-probe-bind-address=%s:%d", c.podIP(), schedulerPort),
+			fmt.Sprintf("--metrics-bind-address=%s:%d", c.IPv6.podIP(), metricsPort),
+			fmt.Sprintf("--health-probe-bind-address=%s:%d", c.IPv6.podIP(), schedulerPort),
 			"--enable-scheduler-estimator=true",
 			"--leader-elect=true",
 			"--scheduler-estimator-ca-file=" + pkiFile("ca.crt"),
@@ -208,8 +192,8 @@ func ControllerManagerDeployment(c *Config) *appsv1.Deployment {
 		command: []string{
 			"/bin/karmada-controller-manager",
 			"--kubeconfig=" + kubeconfigFile,
-			fmt.Sprintf("--metrics-bind-address=%s:%d", c.podIP(), metricsPort),
-			fmt.Sprintf("--health-probe-bind-address=%s:%d", c.podIP(), managerPort),
+			fmt.Sprintf("--metrics-bind-address=%s:%d", c.IPv6.podIP(), metricsPort),
+			fmt.Sprintf("--health-probe-bind-address=%s:%d", c.IPv6.podIP(), managerPort),
 			"--cluster-status-update-frequency=10s",
 			"--leader-elect-resource-namespace=" + c.Namespace,
 			"--v=2",
@@ -228,8 +212,8 @@ func WebhookDeployment(c *Config) *appsv1.Deployment {
 			"/bin/karmada-webhook",
 			"--kubeconfig=" + kubeconfigFile,
 			"--bind-address=$(POD_IP)",
-			fmt.Sprintf("--metrics-bind-address=%s:%d", c.podIP(), metricsPort),
-			fmt.Sprintf("--health-probe-bind-address=%s:%d", c.podIP(), webhookProbe),
+			fmt.Sprintf("--metrics-bind-address=%s:%d", c.IPv6.podIP(), metricsPort),
+			fmt.Sprintf("--health-probe-bind-address=%s:%d", c.IPv6.podIP(), webhookProbe),
 			fmt.Sprintf("--secure-port=%d", webhookPort),
 			"--cert-dir=" + servingDir,
 			"--client-ca-file=" + pkiFile("ca.crt"),
@@ -239,7 +223,7 @@ func WebhookDeployment(c *Config) *appsv1.Deployment {
 		kubeconfig: true,
 		files:      []string{"ca.crt"},
 		mounts:     []mount{{Volume: secretVolume("cert", webhookCertSecret, nil), path: servingDir, readOnly: true}},
-		content:    c.webhookCert(),
+		content:    c.Certificates.webhook(),
 		probe:      probe{scheme: corev1.URISchemeHTTPS, port: webhookPort, live: "/readyz/", ready: "/readyz/"},
 	})
 }

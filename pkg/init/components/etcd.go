@@ -21,7 +21,7 @@ func EtcdStatefulSet(c *Config) (*appsv1.StatefulSet, error) {
 	p := pod{
 		name: Etcd, command: mergeArgs(c.etcdCommand(), w.ExtraArgs),
 		ports:   []corev1.ContainerPort{port("client", etcdClientPort), port("server", etcdPeerPort), port("metrics", etcdProbePort)},
-		content: c.etcdCert(),
+		content: c.Certificates.etcd(),
 		env:     []corev1.EnvVar{podField("POD_NAME", "metadata.name"), podField("POD_IP", "status.podIP")},
 		probe:   probe{scheme: corev1.URISchemeHTTP, port: etcdProbePort, live: "/livez", ready: "/readyz"},
 		root:    true,
@@ -43,7 +43,7 @@ func EtcdStatefulSet(c *Config) (*appsv1.StatefulSet, error) {
 		s.Spec.PodManagementPolicy = c.Etcd.PodManagement
 	}
 	s.Labels["app"] = Etcd
-	volume, claims, err := c.etcdStorage()
+	volume, claims, err := c.Etcd.storage()
 	if err != nil {
 		return nil, err
 	}
@@ -69,7 +69,7 @@ func (c *Config) etcdCommand() []string {
 		cluster = append(cluster, fmt.Sprintf("%s-%d=https://%s:%d", Etcd, i, host, etcdPeerPort))
 	}
 	own := fmt.Sprintf("https://$(POD_NAME).%s", c.host(Etcd))
-	ip := c.podIP()
+	ip := c.IPv6.podIP()
 	return []string{
 		"/usr/local/bin/etcd",
 		"--name=$(POD_NAME)",
@@ -93,13 +93,13 @@ func (c *Config) etcdCommand() []string {
 	}
 }
 
-// etcdStorage returns the volume of the data, or the template of claims for it.
-func (c *Config) etcdStorage() (*corev1.Volume, []corev1.PersistentVolumeClaim, error) {
-	switch c.Etcd.StorageMode {
+// storage returns the volume of the data, or the template of claims for it.
+func (e *EtcdConfig) storage() (*corev1.Volume, []corev1.PersistentVolumeClaim, error) {
+	switch e.StorageMode {
 	case StoragePVC:
-		size, err := resource.ParseQuantity(c.Etcd.Size)
+		size, err := resource.ParseQuantity(e.Size)
 		if err != nil {
-			return nil, nil, fmt.Errorf("the size of etcd's volume %q: %w", c.Etcd.Size, err)
+			return nil, nil, fmt.Errorf("the size of etcd's volume %q: %w", e.Size, err)
 		}
 		return nil, []corev1.PersistentVolumeClaim{{
 			TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolumeClaim"},
@@ -107,13 +107,13 @@ func (c *Config) etcdStorage() (*corev1.Volume, []corev1.PersistentVolumeClaim, 
 			Spec: corev1.PersistentVolumeClaimSpec{
 				AccessModes:      []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
 				VolumeMode:       new(corev1.PersistentVolumeFilesystem),
-				StorageClassName: &c.Etcd.StorageClass,
+				StorageClassName: &e.StorageClass,
 				Resources:        corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: size}},
 			},
 		}}, nil
 	case StorageHostPath:
 		return &corev1.Volume{Name: etcdVolume, VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{
-			Path: c.Etcd.DataPath, Type: new(corev1.HostPathDirectoryOrCreate),
+			Path: e.DataPath, Type: new(corev1.HostPathDirectoryOrCreate),
 		}}}, nil, nil
 	default:
 		return &corev1.Volume{Name: etcdVolume, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}, nil, nil

@@ -50,7 +50,7 @@ func HostNamespace(c *Config) client.Object {
 // that they need.
 func Secrets(c *Config) ([]client.Object, error) {
 	var out []client.Object
-	admission, err := c.admission()
+	admission, err := c.Certificates.admission(c.Namespace)
 	if err != nil {
 		return nil, err
 	}
@@ -58,9 +58,9 @@ func Secrets(c *Config) ([]client.Object, error) {
 		out = append(out, c.secret(name+"-config", map[string][]byte{kubeconfigKey: c.Kubeconfigs[name]}))
 	}
 	return append(out,
-		c.secret(etcdCertSecret, c.etcdCert()),
+		c.secret(etcdCertSecret, c.Certificates.etcd()),
 		c.secret(certSecret, c.Certificates),
-		c.secret(webhookCertSecret, c.webhookCert()),
+		c.secret(webhookCertSecret, c.Certificates.webhook()),
 		c.secret(admissionSecret, admission),
 	), nil
 }
@@ -69,25 +69,33 @@ func (c *Config) secret(name string, data map[string][]byte) *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: c.meta(name, SecretDefaults), Type: corev1.SecretTypeOpaque, Data: data}
 }
 
-func (c *Config) etcdCert() map[string][]byte {
+// Certificates are the keys of the Secret karmada-cert: NAME.crt and NAME.key.
+type Certificates map[string][]byte
+
+// CABundle is the authority of the servers of the control plane.
+func (c Certificates) CABundle() []byte { return c["ca.crt"] }
+
+// etcd returns the data of the Secret of etcd.
+func (c Certificates) etcd() map[string][]byte {
 	out := map[string][]byte{}
 	for _, key := range []string{"etcd-ca.crt", "etcd-ca.key", "etcd-server.crt", "etcd-server.key"} {
-		out[key] = c.Certificates[key]
+		out[key] = c[key]
 	}
 	return out
 }
 
-func (c *Config) webhookCert() map[string][]byte {
+// webhook returns the data of the Secret of the webhook server.
+func (c Certificates) webhook() map[string][]byte {
 	return map[string][]byte{
-		corev1.TLSCertKey:       c.Certificates[Webhook+".crt"],
-		corev1.TLSPrivateKeyKey: c.Certificates[Webhook+".key"],
+		corev1.TLSCertKey:       c[Webhook+".crt"],
+		corev1.TLSPrivateKeyKey: c[Webhook+".key"],
 	}
 }
 
 // admission returns how the API server identifies itself to the webhook server.
-func (c *Config) admission() (map[string][]byte, error) {
-	host := fmt.Sprintf("%s.%s.svc", Webhook, c.Namespace)
-	kubeconfig, err := AdmissionKubeconfig(host, c.Certificates[WebhookClient+".crt"], c.Certificates[WebhookClient+".key"])
+func (c Certificates) admission(namespace string) (map[string][]byte, error) {
+	host := fmt.Sprintf("%s.%s.svc", Webhook, namespace)
+	kubeconfig, err := AdmissionKubeconfig(host, c[WebhookClient+".crt"], c[WebhookClient+".key"])
 	if err != nil {
 		return nil, err
 	}

@@ -210,8 +210,8 @@ func TestRequest_RefusesWhatCannotBe(t *testing.T) {
 		"a namespace":    {func(o *Options) { o.Namespace = "A" }, `namespace "A"`},
 		"no replicas":    {func(o *Options) { o.Webhook.Replicas = 0 }, "karmada-webhook-replicas 0 must be at least 1"},
 		"an algorithm":   {func(o *Options) { o.Certificates.KeyAlgorithm = "dsa" }, "key-algorithm"},
-		"both of phases": {func(o *Options) { o.Only, o.Skip = []string{"certs"}, []string{"etcd"} }, "cannot be used together"},
-		"a phase":        {func(o *Options) { o.Only = []string{"x"} }, `there is no phase "x"`},
+		"both of phases": {func(o *Options) { o.Phases.Only, o.Phases.Skip = []string{"certs"}, []string{"etcd"} }, "cannot be used together"},
+		"a phase":        {func(o *Options) { o.Phases.Only = []string{"x"} }, `there is no phase "x"`},
 		"labels":         {func(o *Options) { o.Etcd.NodeSelector = "a" }, "the etcdNodeSelector format is incorrect"},
 		"a country":      {func(o *Options) { o.Images.MirrorCountry = "xx" }, "kube-image-mirror-country"},
 	} {
@@ -270,7 +270,7 @@ func TestRequest_ParsesTheOptions(t *testing.T) {
 	o := NewOptions()
 	o.Certificates.ExternalIP, o.Certificates.ExternalDNS = "1.2.3.4, ::1,", "a.example.org"
 	o.Certificates.KeyAlgorithm, o.Etcd.NodeSelector, o.DataPath = KeyRSA, "a=1,b=", "/data"
-	o.WaitSeconds, o.Only = 0, []string{"etcd"}
+	o.WaitSeconds, o.Phases.Only = 0, []string{"etcd"}
 	r, err := o.Request("karmadactl", []string{"certs", "etcd"})
 	if err != nil {
 		t.Fatal(err)
@@ -289,7 +289,7 @@ func TestRequest_ParsesTheOptions(t *testing.T) {
 		t.Error("only one phase runs")
 	}
 	o = NewOptions()
-	o.Etcd.StorageMode, o.Skip = "", []string{"etcd"}
+	o.Etcd.StorageMode, o.Phases.Skip = "", []string{"etcd"}
 	if r, err = o.Request("karmadactl", []string{"certs", "etcd"}); err != nil || r.Etcd.StorageMode != "emptyDir" || r.Runs("etcd") || !r.Runs("certs") || r.Certificates.Algorithm != pki.ECDSA {
 		t.Errorf("got %+v, %v", r, err)
 	}

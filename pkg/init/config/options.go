@@ -76,11 +76,13 @@ type Options struct {
 	// WaitSeconds is how long each part may take to become ready; 0 is without limit.
 	WaitSeconds int
 
-	// Only and Skip choose phases by name. At most one of them may be used.
-	Only, Skip []string
+	Phases PhaseOptions
 	// OfferToken returns a bootstrap token for the next commands.
 	OfferToken bool
 }
+
+// PhaseOptions choose phases by name. At most one of the two may be used.
+type PhaseOptions struct{ Only, Skip []string }
 
 // HostOptions configure how the host cluster is reached. The installer receives a rest.Config; these are for the
 // command that makes it.
@@ -217,13 +219,4 @@ type component struct {
 	// name of the workload, flag is the prefix of its flags.
 	name, flag string
 	*ComponentOptions
-}
-
-// pkiPath is the directory of the certificates: beside the kubeconfig when only
-// that was moved.
-func (o *Options) pkiPath() string {
-	if o.PKIPath == DefaultPKIPath && o.DataPath != DefaultDataPath {
-		return o.DataPath + "/pki"
-	}
-	return o.PKIPath
 }

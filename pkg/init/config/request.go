@@ -40,7 +40,7 @@ type Request struct {
 	// OfferToken returns a bootstrap token for the next commands.
 	OfferToken bool
 
-	only, skip []string
+	phases PhaseOptions
 }
 
 // Workload is one part of the control plane.
@@ -96,7 +96,7 @@ type Directory struct {
 }
 
 // Request checks the options and returns the first error. program is what the user types, for the next step; phases
-// are the names that Only and Skip may have.
+// are the names of all phases.
 func (o *Options) Request(program string, phases []string) (*Request, error) {
 	if err := o.validate(program, phases); err != nil {
 		return nil, err
@@ -114,10 +114,13 @@ func (o *Options) Request(program string, phases []string) (*Request, error) {
 			AdvertiseAddress: o.APIServer.AdvertiseAddress, NodePort: o.APIServer.NodePort, ServiceAnnotations: o.APIServer.ServiceAnnotations,
 		},
 		CRDs:       o.CRDs,
-		Directory:  Directory{Data: o.DataPath, PKI: o.pkiPath()},
+		Directory:  Directory{Data: o.DataPath, PKI: o.PKIPath},
 		Timeout:    time.Duration(o.WaitSeconds) * time.Second,
 		OfferToken: o.OfferToken,
-		only:       o.Only, skip: o.Skip,
+		phases:     o.Phases,
+	}
+	if o.PKIPath == DefaultPKIPath && o.DataPath != DefaultDataPath {
+		r.Directory.PKI = o.DataPath + "/pki" // beside the kubeconfig when only that was moved
 	}
 	if r.CRDs == NewOptions().CRDs {
 		r.CRDs = ""
@@ -161,7 +164,7 @@ func (e *EtcdOptions) request() (Etcd, error) {
 
 // Runs reports whether a phase is to run.
 func (r *Request) Runs(phase string) bool {
-	return (len(r.only) == 0 || slices.Contains(r.only, phase)) && !slices.Contains(r.skip, phase)
+	return (len(r.phases.Only) == 0 || slices.Contains(r.phases.Only, phase)) && !slices.Contains(r.phases.Skip, phase)
 }
 
 // InDirectory returns the request with the local files in another directory.

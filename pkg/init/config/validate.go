@@ -18,12 +18,12 @@ import (
 )
 
 // validate returns the first error in the options. program is what the user types, for the next step; phases are the
-// names that Only and Skip may have.
+// names of all phases.
 func (o *Options) validate(program string, phases []string) error {
 	help := fmt.Sprintf("See '%s init --help'", program)
 	for _, check := range []func() error{
 		o.validateAddresses, o.Certificates.validate, o.Images.validate, func() error { return o.Etcd.validate(help) },
-		func() error { return o.validateRest(help) }, func() error { return o.validatePhases(phases) },
+		func() error { return o.validateRest(help) }, func() error { return o.Phases.validate(phases) },
 	} {
 		if err := check(); err != nil {
 			return err
@@ -151,11 +151,11 @@ func (o *Options) validateRest(help string) error {
 	return nil
 }
 
-func (o *Options) validatePhases(known []string) error {
-	if len(o.Only) > 0 && len(o.Skip) > 0 {
+func (p *PhaseOptions) validate(known []string) error {
+	if len(p.Only) > 0 && len(p.Skip) > 0 {
 		return errors.New("only and skip-phases cannot be used together")
 	}
-	for _, name := range slices.Concat(o.Only, o.Skip) {
+	for _, name := range slices.Concat(p.Only, p.Skip) {
 		if !slices.Contains(known, name) {
 			return fmt.Errorf("there is no phase %q; there are: %s", name, strings.Join(known, ", "))
 		}

@@ -37,7 +37,7 @@ func aggregatedAPI() Phase {
 
 func aggregatedAPIObjects(in *Inputs) ([]client.Object, error) {
 	host := fmt.Sprintf("%s.%s.svc", components.AggregatedService, in.Namespace)
-	return append(components.SystemNamespaces(in.Namespace), components.AggregatedAPI(in.Namespace, host, 443, in.CABundle())...), nil
+	return append(components.SystemNamespaces(in.Namespace), components.AggregatedAPI(in.Namespace, host, 443, in.Certificates.CABundle())...), nil
 }
 
 // runAggregatedAPI registers the aggregated API and waits until it is served.

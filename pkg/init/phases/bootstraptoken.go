@@ -33,7 +33,7 @@ func bootstrapToken() Phase {
 }
 
 func registrationObjects(in *Inputs) ([]client.Object, error) {
-	return registration.Bootstrap(in.Server, in.CABundle())
+	return registration.Bootstrap(in.Server, in.Certificates.CABundle())
 }
 
 // runBootstrapToken writes what registration needs, and a token if one is wanted.

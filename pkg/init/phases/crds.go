@@ -44,9 +44,9 @@ func crdObjects(in *Inputs) ([]client.Object, error) {
 // definitions are the APIs of the federation: those that are built in, or the user's.
 func definitions(in *Inputs) ([]client.Object, error) {
 	if in.CRDs == nil {
-		return components.CRDs(in.WebhookURL(), in.CABundle())
+		return components.CRDs(in.WebhookURL(), in.Certificates.CABundle())
 	}
-	all := apicrds.ConvertedBy(in.CRDs, in.WebhookURL(), in.CABundle())
+	all := apicrds.ConvertedBy(in.CRDs, in.WebhookURL(), in.Certificates.CABundle())
 	out := make([]client.Object, len(all))
 	for i := range all {
 		out[i] = all[i]

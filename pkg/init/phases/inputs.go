@@ -29,7 +29,7 @@ type Inputs struct {
 // componentsConfig returns what the objects in the host cluster are made of.
 func componentsConfig(r *config.Request, f *hostcluster.Facts, c *credentials.Credentials) *components.Config {
 	cfg := &components.Config{
-		Namespace: r.Namespace, Domain: r.Domain, IPv6: f.IPv6,
+		Namespace: r.Namespace, Domain: r.Domain, IPv6: components.IPv6(f.IPv6),
 		PullSecrets: r.PullSecrets, NodePort: r.APIServer.NodePort, ServiceAnnotations: r.APIServer.ServiceAnnotations,
 		Workloads: map[string]components.Workload{},
 		Etcd: components.EtcdConfig{

@@ -17,5 +17,5 @@ func webhooks() Phase {
 }
 
 func webhookConfigurations(in *Inputs) ([]client.Object, error) {
-	return components.WebhookConfigurations(in.WebhookURL(), in.CABundle()), nil
+	return components.WebhookConfigurations(in.WebhookURL(), in.Certificates.CABundle()), nil
 }
