@@ -25,7 +25,7 @@ func TestAddressPool_Take(t *testing.T) {
 		{"the last address of the range", nil, "b", "10.0.0.3"},
 		{"a full range goes on in the next", nil, "c", "10.0.1.1"},
 		{"an address that one of two pods still has is not free", func() { p.release("old") }, "d", "10.0.1.2"},
-		{"an address that nobody has is free", func() { p.release("twin") }, "e", "10.0.0.1"},
+		{"an address without an owner is free", func() { p.release("twin") }, "e", "10.0.0.1"},
 		{"a released address in the middle", func() { p.release("a") }, "f", "10.0.0.2"},
 	}
 	for _, s := range steps {

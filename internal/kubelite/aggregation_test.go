@@ -30,7 +30,7 @@ import (
 )
 
 // extensionServer is an API server behind the aggregation layer: it trusts only the authority that the cluster
-// publishes for this, and answers with the name of the user it was told.
+// publishes for this, and answers with the name of the user that it received.
 func extensionServer(t *testing.T, client kubernetes.Interface) (port int, caPEM []byte) {
 	t.Helper()
 	config, err := client.CoreV1().ConfigMaps("kube-system").Get(t.Context(), "extension-apiserver-authentication", metav1.GetOptions{})

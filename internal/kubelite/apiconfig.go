@@ -153,7 +153,7 @@ func connectToItself(config *genericapiserver.Config, self loopback) error {
 	return nil
 }
 
-// storageFactory says how each resource is kept in etcd.
+// storageFactory configures how each resource is stored in etcd.
 func storageFactory(opts options.CompletedOptions, config *genericapiserver.Config) (*serverstorage.DefaultStorageFactory, error) {
 	opts.Etcd.StorageConfig.Transport.TracerProvider = config.TracerProvider
 	factoryConfig := kubeapiserver.NewStorageFactoryConfigEffectiveVersion(config.EffectiveVersion)

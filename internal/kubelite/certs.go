@@ -33,7 +33,7 @@ func (c certificates) cert(name string) string { return c.dir.Path(name + ".crt"
 func (c certificates) key(name string) string  { return c.dir.Path(name + ".key") }
 
 // ensureCertificates loads the certificates of the cluster and makes what is missing or about to expire. Those that
-// the process itself uses live as long as their authority, since they are looked at only when it starts.
+// the process itself uses live as long as their authority, since they are read only when it starts.
 func ensureCertificates(cfg Config, dir pki.Dir) (certificates, error) {
 	store := pki.Store{Storage: dir, Now: cfg.Now}
 	certs := certificates{dir: dir}

@@ -128,7 +128,7 @@ func (d *dataDir) socketPath() (path string, cleanup func(), err error) {
 }
 
 // isSocketDir reports whether a path is one that socketPath may have made. Where the link leads to could have been
-// chosen by somebody else.
+// chosen by another process.
 func isSocketDir(path string) bool {
 	return filepath.Dir(path) == filepath.Clean(os.TempDir()) && strings.HasPrefix(filepath.Base(path), socketDirPrefix)
 }

@@ -58,13 +58,13 @@ func setupLogs(cfg Config) (logs, error) {
 		}
 	}
 	klog.SetOutput(l.out)
-	klog.OsExit = func(int) { giveUp(l.gaveUp, errors.New("a component gave up, the log says why")) }
+	klog.OsExit = func(int) { giveUp(l.gaveUp, errors.New("a component gave up, the reason is in the log")) }
 	// The API server opens and closes a connection to etcd for each resource, and grpc warns about every one.
 	grpclog.SetLoggerV2(grpclog.NewLoggerV2(io.Discard, io.Discard, l.out))
 	return l, nil
 }
 
-// etcd returns the logger of etcd: warnings only, unless more is asked for. What etcd would end the process for goes
+// etcd returns the logger of etcd: warnings only, unless the log level is higher. What etcd would end the process for goes
 // to gaveUp.
 func (l logs) etcd(gaveUp chan<- error) *zap.Logger {
 	level := zapcore.WarnLevel

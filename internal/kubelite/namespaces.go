@@ -24,7 +24,7 @@ const (
 	// may let new content in until it has seen the mark, which takes one process a few milliseconds. Kubernetes
 	// waits for five seconds, for the sake of several API servers.
 	namespaceGrace = 200 * time.Millisecond
-	// namespaceRetry and namespaceRetryMax are the pauses between looks at what is left in a namespace.
+	// namespaceRetry and namespaceRetryMax are the intervals between checks of what is left in a namespace.
 	namespaceRetry    = 50 * time.Millisecond
 	namespaceRetryMax = 5 * time.Second
 	namespaceWorkers  = 4

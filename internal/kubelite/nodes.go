@@ -40,7 +40,7 @@ const (
 
 // stagePodReadyAgain makes pods Ready again that the node lifecycle controller made not Ready, as a kubelet does: their
 // node was not heard of for a time. The delay is that controller's chance to observe that the node is back. A condition
-// with a reason was set by somebody who simulates a failure, and stays.
+// with a reason was set by a user to simulate a failure, and is kept.
 const stagePodReadyAgain = `
 apiVersion: kwok.x-k8s.io/v1alpha1
 kind: Stage

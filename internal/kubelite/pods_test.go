@@ -87,7 +87,7 @@ func TestPods_AreReadyAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	if podReady(pod) {
-		t.Error("a failure that somebody simulates did not last")
+		t.Error("a failure that a user simulates did not last")
 	}
 }
 

@@ -21,6 +21,7 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/kubelite/ready"
 	"github.com/karmada-toolkit/karmada/internal/memory"
 	"github.com/karmada-toolkit/karmada/internal/pki"
+	"github.com/karmada-toolkit/karmada/internal/wait"
 )
 
 const protobuf = "application/vnd.kubernetes.protobuf"
@@ -73,8 +74,8 @@ type cluster struct {
 	certs      certificates
 	server     string
 	kubeconfig string
-	// token is what the components say to the API server, internal the path of their kubeconfig. A certificate
-	// would be verified at every request, which takes the API server longer than many a request itself.
+	// token authenticates the components to the API server, internal is the path of their kubeconfig. A certificate
+	// would be verified at every request, which takes the API server longer than many requests themselves.
 	token    string
 	internal string
 }
@@ -85,7 +86,7 @@ func (c *cluster) prepare() (err error) {
 		return err
 	}
 	c.server = serverURL(c.listener.Addr())
-	c.etcdFailed = make(chan error) // nobody fails in an external one
+	c.etcdFailed = make(chan error) // an external one does not fail here
 	if len(c.cfg.Etcd.Servers) == 0 {
 		if c.etcd, err = startEtcd(c.cfg, c.dir, c.logs); err != nil {
 			return errors.Join(err, c.listener.Close())
@@ -119,7 +120,7 @@ func (c *cluster) writeCredentials() (err error) {
 	return writeKubeconfig(c.cfg.WriteKubeconfig, entry)
 }
 
-// writeKubeconfig leaves a file alone that says the same already.
+// writeKubeconfig writes a file unless it has the same content.
 func writeKubeconfig(path string, entry pki.KubeconfigEntry) error {
 	config, err := pki.NewKubeconfig(entry)
 	if err != nil {
@@ -135,7 +136,7 @@ func writeKubeconfig(path string, entry pki.KubeconfigEntry) error {
 	return pki.WriteKubeconfig(path, config)
 }
 
-// run starts the components, tells when the cluster is ready, and stops everything when ctx ends or a component
+// run starts the components, publishes when the cluster is ready, and stops everything when ctx ends or a component
 // does.
 func (c *cluster) run(ctx context.Context) error {
 	api, others := newComponents(ctx), newComponents(ctx)
@@ -163,7 +164,7 @@ func (c *cluster) run(ctx context.Context) error {
 			done = true
 		}
 	}
-	if ctx.Err() != nil { // asked to stop: what ends then has not failed
+	if ctx.Err() != nil { // stopped: what ends then has not failed
 		failed = nil
 	}
 	cancel()
@@ -183,7 +184,7 @@ func (c *cluster) stop(api, others *components, isReady bool) error {
 	return err
 }
 
-// start returns when the cluster is ready, or why it is not.
+// start returns when the cluster is ready, or an error.
 func (c *cluster) start(ctx context.Context, api, others *components) error {
 	port := c.listener.Addr().(*net.TCPAddr).Port
 	external := c.cfg.Etcd
@@ -217,7 +218,7 @@ func (c *cluster) start(ctx context.Context, api, others *components) error {
 	return c.signalReady()
 }
 
-// signalReady tells that the cluster can be used, and tunes the process for a long life.
+// signalReady publishes that the cluster can be used, and tunes the process for a long life.
 func (c *cluster) signalReady() error {
 	now := c.cfg.Now()
 	info := ready.Info{
@@ -245,29 +246,25 @@ func (c *cluster) stopEtcd() {
 	}
 }
 
-// waitAPI returns when the API server says that it is ready.
+// waitAPI returns when the API server reports that it is ready.
 func (c *cluster) waitAPI(ctx context.Context, api *components) error {
 	pool := x509.NewCertPool()
 	pool.AddCert(c.certs.ca.Cert)
 	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS13}}
 	defer transport.CloseIdleConnections()
 	client := &http.Client{Transport: transport, Timeout: readyRequestLimit}
-	deadline := time.After(readyTimeout)
-	var last error
-	for {
-		if last = probe(ctx, client, c.server+"/readyz", c.token); last == nil {
-			return nil
-		}
+	err := wait.Until(ctx, wait.Options{Interval: readyPollInterval, Timeout: readyTimeout}, func(ctx context.Context) error {
 		select {
-		case <-ctx.Done():
-			return ctx.Err()
 		case err := <-api.failed:
-			return err
-		case <-deadline:
-			return fmt.Errorf("the API server was not ready within %s: %w", readyTimeout, last)
-		case <-time.After(readyPollInterval):
+			return wait.Terminal(err)
+		default:
+			return probe(ctx, client, c.server+"/readyz", c.token)
 		}
+	})
+	if errors.Is(err, wait.ErrTimeout) {
+		return fmt.Errorf("waiting for the API server: %w", err)
 	}
+	return err
 }
 
 func probe(ctx context.Context, client *http.Client, url, token string) error {

@@ -11,7 +11,7 @@ import (
 
 const kubernetesModule = "k8s.io/kubernetes"
 
-// kubernetesVersion is the version of the Kubernetes module in this program. Kubernetes itself learns its version
+// kubernetesVersion is the version of the Kubernetes module in this program. Kubernetes itself gets its version
 // from linker flags, which a plain build does not set.
 func kubernetesVersion() string {
 	if info, ok := debug.ReadBuildInfo(); ok {
@@ -24,7 +24,7 @@ func kubernetesVersion() string {
 	return utilversion.Get().GitVersion
 }
 
-// reportedVersion is the effective version of a component, which tells clients the true version.
+// reportedVersion is the effective version of a component, which reports the true version to clients.
 type reportedVersion struct {
 	basecompatibility.EffectiveVersion
 	version string

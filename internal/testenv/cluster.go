@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/karmada-toolkit/karmada/internal/kubelite/ready"
+	"github.com/karmada-toolkit/karmada/internal/wait"
 )
 
 const (
@@ -55,7 +56,7 @@ func (s Spec) With(args ...string) Spec {
 
 // Cluster is a running cluster.
 type Cluster struct {
-	// Info is what the cluster said when it was ready.
+	// Info is what the cluster published when it was ready.
 	Info ready.Info
 	// Config is the configuration of an administrator's client, without rate limits.
 	Config *rest.Config
@@ -261,23 +262,7 @@ func (c *Cluster) tail() string {
 // Eventually calls check until it returns nil, and fails the test with its last error when that takes too long.
 func Eventually(tb testing.TB, limit time.Duration, check func(ctx context.Context) error) {
 	tb.Helper()
-	ctx, cancel := context.WithTimeout(tb.Context(), limit)
-	defer cancel()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	var last error
-	for {
-		err := check(ctx)
-		if err == nil {
-			return
-		}
-		if ctx.Err() == nil || last == nil { // an error of the deadline says less than the one before
-			last = err
-		}
-		select {
-		case <-ctx.Done():
-			tb.Fatalf("not within %s: %v", limit, last)
-		case <-tick.C:
-		}
+	if err := wait.Until(tb.Context(), wait.Options{Interval: 20 * time.Millisecond, Timeout: limit}, check); err != nil {
+		tb.Fatal(err)
 	}
 }

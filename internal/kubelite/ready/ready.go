@@ -1,5 +1,5 @@
-// Package ready is the signal by which a kubelite process tells that its cluster can be used: a small JSON file in
-// its data directory. The package is apart from kubelite so that those who wait for it need not link Kubernetes.
+// Package ready is the signal by which a kubelite process publishes that its cluster can be used: a small JSON file in
+// its data directory. The package is separate from kubelite so that programs that wait for it need not link Kubernetes.
 package ready
 
 import (
@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/karmada-toolkit/karmada/internal/pki"
+	"github.com/karmada-toolkit/karmada/internal/wait"
 )
 
 // File is the name of the signal in the data directory. It exists while the cluster is ready.
@@ -51,7 +52,7 @@ func Read(dataDir string) (Info, error) {
 	return info, nil
 }
 
-// Write gives the signal, atomically.
+// Write writes the signal, atomically.
 func Write(dataDir string, info Info) error {
 	data, err := json.MarshalIndent(info, "", "  ")
 	if err != nil {
@@ -60,19 +61,18 @@ func Write(dataDir string, info Info) error {
 	return pki.WriteFile(Path(dataDir), append(data, '\n'), 0o600)
 }
 
-// Wait polls until process pid gives the signal. A signal left behind by another process does not count. The caller
+// Wait polls until process pid writes the signal. A signal left behind by another process does not count. The caller
 // watches the process and ends ctx when it dies.
 func Wait(ctx context.Context, dataDir string, pid int) (Info, error) {
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		if info, err := Read(dataDir); err == nil && info.PID == pid {
-			return info, nil
+	var info Info
+	err := wait.Until(ctx, wait.Options{Interval: 20 * time.Millisecond}, func(context.Context) (err error) {
+		if info, err = Read(dataDir); err == nil && info.PID != pid {
+			err = fmt.Errorf("the signal is that of process %d", info.PID)
 		}
-		select {
-		case <-ctx.Done():
-			return Info{}, fmt.Errorf("waiting for the cluster in %s: %w", dataDir, context.Cause(ctx))
-		case <-tick.C:
-		}
+		return err
+	})
+	if err != nil {
+		return Info{}, fmt.Errorf("waiting for the cluster in %s: %w", dataDir, err)
 	}
+	return info, nil
 }

@@ -53,7 +53,7 @@ kubectl get clusters
 {{.Name}} local down`
 )
 
-// flags say which federation a command is about.
+// flags identify the federation of a command.
 type flags struct{ dir, name string }
 
 func (f *flags) bind(fs *pflag.FlagSet) {
@@ -215,7 +215,7 @@ Contexts: karmada-apiserver (the control plane)%[3]s.
 `, program, given, contexts, ending)
 }
 
-// ending says how a federation ends.
+// ending is the advice how to end a federation.
 func ending(e *env.Env, f *local.Federation, given string) string {
 	if f.Runtime == local.RuntimeKind {
 		return fmt.Sprintf("Remove it with %q.", e.Name+" local down"+given)

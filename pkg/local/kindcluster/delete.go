@@ -50,7 +50,11 @@ func (c *clusters) delete(ctx context.Context, short, step string) error {
 	seen := complete || len(first) > 0
 	return wait.Until(ctx, wait.Options{
 		Interval: time.Second,
-		Publish:  func(error) { c.Progress.Waiting(step, "nodes that an earlier start requested") },
+		Publish: func(left error) {
+			if left != nil {
+				c.Progress.Waiting(step, "nodes that an earlier start requested")
+			}
+		},
 	}, func(context.Context) error {
 		if err := c.lib.Delete(name, c.record.kubeconfig(short)); err != nil {
 			return wait.Terminal(fmt.Errorf("removing kind cluster %q: %w", name, err))

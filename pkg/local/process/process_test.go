@@ -31,7 +31,7 @@ func TestFindBinary_BesideThenVariableThenPath(t *testing.T) {
 		t.Errorf("variable: %q, %v", got, err)
 	}
 	if _, err := findBinary("karmada", "", variable); err == nil || !strings.Contains(err.Error(), binDirVariable) {
-		t.Errorf("nowhere: %v", err)
+		t.Errorf("missing: %v", err)
 	}
 }
 

@@ -10,7 +10,7 @@ func TestKillPending(t *testing.T) {
 		want   bool
 	}{
 		"nothing":               {"Name:\tkubelite\nSigPnd:\t0000000000000000\nShdPnd:\t0000000000000000\n", false},
-		"asked to end":          {"SigPnd:\t0000000000000000\nShdPnd:\t0000000000004000\n", false},
+		"terminated":            {"SigPnd:\t0000000000000000\nShdPnd:\t0000000000004000\n", false},
 		"killed":                {"SigPnd:\t0000000000000000\nShdPnd:\t0000000000000100\n", true},
 		"its thread was killed": {"SigPnd:\t0000000000000100\nShdPnd:\t0000000000000000\n", true},
 		"what it blocks":        {"SigBlk:\t0000000000000100\n", false},
