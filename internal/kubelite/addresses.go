@@ -17,14 +17,14 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// addressPool gives each pod an address that no other pod has. It is safe for concurrent use.
+// addressPool allocates each pod an address that no other pod has. It is safe for concurrent use.
 type addressPool struct {
 	mu sync.Mutex
 	// pods are the pods that have an address; more than one only if they had it before the pool began.
 	pods map[netip.Addr]sets.Set[types.UID]
-	// given are the addresses by pod.
+	// given are the allocated addresses by pod.
 	given map[types.UID]netip.Addr
-	// last is the address that was given last in each range: a free address is used again as late as possible.
+	// last is the address that was allocated last in each range: a free address is used again as late as possible.
 	last map[netip.Prefix]netip.Addr
 }
 
@@ -52,7 +52,7 @@ func (p *addressPool) assign(pod types.UID, address netip.Addr) {
 	p.pods[address].Insert(pod)
 }
 
-// release gives back the address of a pod that is gone.
+// release frees the address of a pod that is gone.
 func (p *addressPool) release(pod types.UID) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

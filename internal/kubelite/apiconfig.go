@@ -32,7 +32,7 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/pki"
 )
 
-// informerResync is how often the API server's own informers repeat what they know.
+// informerResync is the resync period of the API server's own informers.
 const informerResync = 10 * time.Minute
 
 // apiServerConfig puts a kube-apiserver's configuration together from its options, as kube-apiserver does, with one

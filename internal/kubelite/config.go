@@ -65,7 +65,7 @@ type Config struct {
 	// ContextName is the context in the kubeconfigs; the name of the cluster if empty.
 	ContextName string
 
-	// Verbosity is the log level and LogFile where the log goes: to Stderr if empty.
+	// Verbosity is the log level and LogFile the file that is logged to: Stderr if empty.
 	Verbosity int
 	LogFile   string
 	// GCPercent and MemoryLimit tune Go's garbage collector once the cluster is ready.

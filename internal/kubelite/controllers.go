@@ -26,7 +26,7 @@ const nodeGrace = 24 * time.Hour
 
 // controllerManagerArgs are the flags of kube-controller-manager.
 func controllerManagerArgs(cfg Config, certs certificates, kubeconfig string) []string {
-	// The namespace reaper stands in for the namespace controller, the signer for the signing controller. No node ever
+	// The namespace reaper replaces the namespace controller, the signer the signing controller. No node ever
 	// attaches a volume, so the controller that looks for it ten times a second is left out.
 	controllers := []string{
 		"*", "-namespace-controller", "-certificatesigningrequest-signing-controller", "-persistentvolume-attach-detach-controller",

@@ -93,9 +93,9 @@ func (d *dataDir) removeReady() error {
 	return nil
 }
 
-// close gives the lock back. The file stays: removing it would let two processes lock two files of one name.
+// close releases the lock. The file is kept: after its removal two processes could lock two files of one name.
 func (d *dataDir) close() {
-	_ = d.removeReady() // a start that was interrupted may have given the signal last
+	_ = d.removeReady() // a start that was interrupted may have written the signal last
 	_ = d.lock.Close()
 }
 

@@ -35,7 +35,7 @@ type etcdServer struct {
 	endpoint string
 	listener net.Listener
 	cleanup  func()
-	// failed gets the reason when the member does not start or gives up later.
+	// failed receives the reason when the member does not start or ends later.
 	failed chan error
 	// started is closed when the member serves; the fields below are set then.
 	started chan struct{}
@@ -68,7 +68,7 @@ func startEtcd(cfg Config, dir *dataDir, logs logs) (*etcdServer, error) {
 	return server, nil
 }
 
-// run starts the member, serves its clients and waits for it to give up.
+// run starts the member, serves its clients and waits for its failure.
 func (s *etcdServer) run(ec *embed.Config, gaveUp <-chan error) {
 	etcd, err := startMember(ec, gaveUp)
 	if err != nil {

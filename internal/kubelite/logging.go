@@ -64,8 +64,8 @@ func setupLogs(cfg Config) (logs, error) {
 	return l, nil
 }
 
-// etcd returns the logger of etcd: warnings only, unless the log level is higher. What etcd would end the process for goes
-// to gaveUp.
+// etcd returns the logger of etcd: warnings only, unless the log level is higher. gaveUp receives the errors for which
+// etcd would end the process.
 func (l logs) etcd(gaveUp chan<- error) *zap.Logger {
 	level := zapcore.WarnLevel
 	if l.level >= 2 {

@@ -30,7 +30,7 @@ const (
 	namespaceWorkers  = 4
 )
 
-// namespaceReaper empties namespaces that are being deleted. It stands in for the namespace controller of
+// namespaceReaper empties namespaces that are being deleted. It replaces the namespace controller of
 // kube-controller-manager, with the same code for the deletion itself and shorter waits.
 type namespaceReaper struct {
 	queue   workqueue.TypedRateLimitingInterface[string]

@@ -137,7 +137,7 @@ func newSimulator(clients kwokclient.Clientset, client kubernetes.Interface, res
 	})
 }
 
-// parseStages reads kwok's stages: what a simulated node or pod goes through.
+// parseStages reads kwok's stages: the transitions of a simulated node or pod.
 func parseStages(manifests ...string) (map[internalversion.StageResourceRef][]*internalversion.Stage, error) {
 	stages := map[internalversion.StageResourceRef][]*internalversion.Stage{}
 	for _, manifest := range manifests {
