@@ -27,6 +27,7 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/cli/logs"
 	"github.com/karmada-toolkit/karmada/pkg/cli/patch"
 	"github.com/karmada-toolkit/karmada/pkg/cli/promote"
+	"github.com/karmada-toolkit/karmada/pkg/cli/rebalance"
 	"github.com/karmada-toolkit/karmada/pkg/cli/register"
 	"github.com/karmada-toolkit/karmada/pkg/cli/rollout"
 	"github.com/karmada-toolkit/karmada/pkg/cli/scale"
@@ -69,7 +70,7 @@ func Groups() []Group {
 		{RegistrationCommands, []Constructor{initcmd.NewCommand, deinit.NewCommand, addons.NewCommand, join.NewCommand, unjoin.NewCommand, token.NewCommand, register.NewCommand, unregister.NewCommand}},
 		{ManagementCommands, []Constructor{cordon.NewCordonCommand, cordon.NewUncordonCommand, taint.NewCommand}},
 		{TroubleshootingCommands, []Constructor{attach.NewCommand, logs.NewCommand, exec.NewCommand, describe.NewCommand, interpret.NewCommand}},
-		{AdvancedCommands, []Constructor{apply.NewCommand, promote.NewCommand, patch.NewCommand, rollout.NewCommand, scale.NewCommand, wait.NewCommand}},
+		{AdvancedCommands, []Constructor{apply.NewCommand, promote.NewCommand, patch.NewCommand, rebalance.NewCommand, rollout.NewCommand, scale.NewCommand, wait.NewCommand}},
 		{SettingsCommands, []Constructor{label.NewCommand, annotate.NewCommand, completion.NewCommand}},
 		{OtherCommands, []Constructor{apiresources.NewResourcesCommand, apiresources.NewVersionsCommand, version.NewCommand}},
 	}

@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	karmadaappsv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/apps/v1alpha1"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
@@ -48,12 +49,12 @@ func NewMemberClient(config *rest.Config) (client.Client, error) {
 	return NewClient(access.Guard(rest.CopyConfig(config)))
 }
 
-// NewScheme returns the kinds that joining and leaving touch.
+// NewScheme returns the kinds that commands read and write as typed objects.
 func NewScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	builder := runtime.NewSchemeBuilder(
 		corev1.AddToScheme, rbacv1.AddToScheme, appsv1.AddToScheme, certificatesv1.AddToScheme, authenticationv1.AddToScheme, metav1.AddMetaToScheme,
-		clusterv1alpha1.AddToScheme, workv1alpha1.AddToScheme, workv1alpha2.AddToScheme,
+		karmadaappsv1alpha1.AddToScheme, clusterv1alpha1.AddToScheme, workv1alpha1.AddToScheme, workv1alpha2.AddToScheme,
 	)
 	if err := builder.AddToScheme(scheme); err != nil {
 		return nil, fmt.Errorf("building the scheme: %w", err)
@@ -74,6 +75,7 @@ func newMapper() meta.RESTMapper {
 	add(rbacv1.SchemeGroupVersion, meta.RESTScopeNamespace, "Role", "RoleBinding")
 	add(appsv1.SchemeGroupVersion, meta.RESTScopeNamespace, "Deployment", "ReplicaSet")
 	add(certificatesv1.SchemeGroupVersion, meta.RESTScopeRoot, "CertificateSigningRequest")
+	add(karmadaappsv1alpha1.GroupVersion, meta.RESTScopeRoot, "WorkloadRebalancer")
 	add(clusterv1alpha1.GroupVersion, meta.RESTScopeRoot, "Cluster")
 	add(workv1alpha1.GroupVersion, meta.RESTScopeNamespace, "Work")
 	add(workv1alpha2.GroupVersion, meta.RESTScopeNamespace, "ResourceBinding")

@@ -190,6 +190,14 @@ spec:
 		}
 		return err
 	})
+	out := must(t, "rebalance", "deployment/web", "-n", ns, "--wait")
+	if !strings.Contains(out, "workloadrebalancer.apps.karmada.io/rebalance-") || !strings.Contains(out, "deployment/web: ") {
+		t.Errorf("rebalance prints\n%s", out)
+	}
+	must(t, "create", "configmap", "lonely", "-n", ns)
+	if err := fails(t, "", "rebalance", "configmap/lonely", "-n", ns); !strings.Contains(err, "is not propagated") {
+		t.Error(err)
+	}
 	mustWith(t, rebalancer("ttlSecondsAfterFinished: 0"), "apply", "-f", "-")
 	eventually(t, absent("", "", "workloadrebalancer/"+name))
 }

@@ -1,0 +1,113 @@
+// Package rebalance is the command that schedules workloads anew.
+package rebalance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/resource"
+
+	appsv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/apps/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/cli/env"
+	"github.com/karmada-toolkit/karmada/pkg/rebalance"
+)
+
+const (
+	short = "Schedule workloads anew"
+	long  = `
+		Schedule workloads anew, as if they had just been created.
+
+		The scheduler otherwise changes the placement of running replicas as little as possible. A
+		WorkloadRebalancer is created that names the workloads; it is deleted 10 minutes after it is
+		finished.`
+	examples = `
+		# Schedule deployment default/nginx anew
+		{{.Name}} rebalance deployment/nginx
+
+		# Schedule two workloads anew, wait, and print which replicas moved
+		{{.Name}} rebalance deployment/nginx statefulset/db -n shop --wait`
+)
+
+type flags struct {
+	wait    bool
+	timeout time.Duration
+}
+
+// NewCommand returns the command.
+func NewCommand(e *env.Env) *cobra.Command {
+	access := e.NewAccess()
+	var f flags
+	cmd := &cobra.Command{
+		Use:                   "rebalance TYPE/NAME... [-n NAMESPACE] [--wait]",
+		DisableFlagsInUseLine: true,
+		Short:                 short,
+		Long:                  e.Long(long),
+		Example:               e.Examples(examples),
+		RunE:                  func(cmd *cobra.Command, args []string) error { return run(cmd.Context(), e, access, f, args) },
+	}
+	access.AddFlags(cmd).AddNamespaceFlag(cmd)
+	cmd.Flags().BoolVar(&f.wait, "wait", false, "Wait until the workloads are scheduled, and print which replicas moved.")
+	cmd.Flags().DurationVar(&f.timeout, "timeout", time.Minute, "How long --wait waits at most.")
+	return cmd
+}
+
+func run(ctx context.Context, e *env.Env, access *env.Access, f flags, args []string) error {
+	if len(args) == 0 {
+		return errors.New("name at least one workload as TYPE/NAME, such as deployment/nginx")
+	}
+	workloads, err := read(access, args)
+	if err != nil {
+		return err
+	}
+	c, err := access.RequiredControlPlane(ctx)
+	if err != nil {
+		return err
+	}
+	plan, err := rebalance.New(ctx, c, rebalance.Request{
+		Workloads: workloads, Timeout: f.timeout,
+		Publish: func(reason error) { e.Say("waiting: %v", reason) },
+	})
+	if err != nil {
+		return err
+	}
+	name, err := plan.Start(ctx)
+	if err != nil {
+		return err
+	}
+	out := e.TerminalSafe().Out
+	fmt.Fprintf(out, "workloadrebalancer.apps.karmada.io/%s created\n", name)
+	if !f.wait {
+		return nil
+	}
+	moves, err := plan.Wait(ctx)
+	for _, move := range moves {
+		fmt.Fprintln(out, move)
+	}
+	return err
+}
+
+// read returns references to the templates that the arguments name, each once.
+func read(access *env.Access, args []string) ([]appsv1alpha1.ObjectReference, error) {
+	namespace, _, err := access.Namespace()
+	if err != nil {
+		return nil, err
+	}
+	infos, err := resource.NewBuilder(access).Unstructured().ContinueOnError().NamespaceParam(namespace).DefaultNamespace().
+		ResourceTypeOrNameArgs(false, args...).Flatten().Do().Infos()
+	if err != nil {
+		return nil, err
+	}
+	var out []appsv1alpha1.ObjectReference
+	for _, info := range infos {
+		gvk := info.Mapping.GroupVersionKind
+		ref := appsv1alpha1.ObjectReference{APIVersion: gvk.GroupVersion().String(), Kind: gvk.Kind, Namespace: info.Namespace, Name: info.Name}
+		if !slices.Contains(out, ref) {
+			out = append(out, ref)
+		}
+	}
+	return out, nil
+}
