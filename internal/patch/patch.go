@@ -34,6 +34,18 @@ func Diff(before, after runtime.Object) (client.Patch, bool, error) {
 	return client.RawPatch(types.MergePatchType, data), true, nil
 }
 
+// DiffLocked is Diff with a patch that requires the resource version of after, for
+// changes of lists: a merge patch replaces the whole list, also what another client
+// added to it meanwhile.
+func DiffLocked(before, after client.Object) (client.Patch, bool, error) {
+	if _, differs, err := Diff(before, after); err != nil || !differs {
+		return nil, false, err
+	}
+	unversioned := before.DeepCopyObject().(client.Object)
+	unversioned.SetResourceVersion("")
+	return Diff(unversioned, after)
+}
+
 // Metadata returns a JSON merge patch of metadata alone. It applies only to the
 // object with this uid, and, unless resourceVersion is empty, to this version.
 func Metadata(change map[string]any, uid types.UID, resourceVersion string) ([]byte, error) {

@@ -33,6 +33,25 @@ func TestDiff_EqualObjectsNeedNoPatch(t *testing.T) {
 	}
 }
 
+func TestDiffLocked_RequiresTheResourceVersion(t *testing.T) {
+	before, after := configMap(nil, "x/a"), configMap(nil, "x/a", "x/b")
+	before.ResourceVersion, after.ResourceVersion = "3", "3"
+	change, differs, err := DiffLocked(before, after)
+	if err != nil || !differs {
+		t.Fatalf("got %v, %v", differs, err)
+	}
+	data, err := change.Data(before)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := string(data), `{"metadata":{"finalizers":["x/a","x/b"],"resourceVersion":"3"}}`; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	if _, differs, err := DiffLocked(before, before.DeepCopy()); err != nil || differs {
+		t.Errorf("equal objects: %v, %v", differs, err)
+	}
+}
+
 func TestMetadata(t *testing.T) {
 	for want, tc := range map[string]struct{ uid, version string }{
 		`{"metadata":{"labels":{"a":null}}}`:                                 {},

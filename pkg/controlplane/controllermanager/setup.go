@@ -174,7 +174,7 @@ func (p *parts) binding(ctx context.Context, mgr manager.Manager) error {
 		Store: p.store, Interpreter: p.interpreter,
 		StatefulFailover: o.Gates.Enabled(gates.StatefulFailoverInjection),
 		Events:           o.Events,
-		BindingSyncs:     o.BindingSyncs, ClusterBindingSyncs: o.ClusterBindingSyncs,
+		Workers:          o.BindingSyncs, ClusterWorkers: o.ClusterBindingSyncs,
 		Retry: p.retry(),
 	})
 }

@@ -10,9 +10,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
+	"github.com/karmada-toolkit/karmada/internal/status"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
@@ -80,7 +82,7 @@ func TestBinding_SecondReconcileWritesNothing(t *testing.T) {
 	h.mustReconcile()
 	h.taken()
 	h.published()
-	h.r.ledger = newLedger() // a restart
+	h.r.owned.created = status.NewMemory[string, sets.Set[types.NamespacedName]](0) // a restart
 	h.mustReconcile()
 	if got := h.taken(); got != nil {
 		t.Errorf("writes %v", got)
@@ -167,11 +169,11 @@ func TestBinding_Evictions(t *testing.T) {
 }
 
 func TestBinding_DeletionRemovesEveryWork(t *testing.T) {
-	for name, ledgerOnly := range map[string]bool{"as memory shows them": false, "that memory does not show yet": true} {
+	for name, uncached := range map[string]bool{"as the cache shows them": false, "that the cache does not show yet": true} {
 		t.Run(name, func(t *testing.T) {
 			h := newHarness(t, deployment(), resourceBinding(map[string]int32{"m1": 2, "m2": 1}))
 			h.mustReconcile()
-			if ledgerOnly {
+			if uncached {
 				for _, cluster := range []string{"m1", "m2"} {
 					w := h.work(cluster)
 					delete(w.Labels, workv1alpha2.ResourceBindingPermanentIDLabel)
@@ -267,7 +269,7 @@ func TestBinding_OverridesAreAppliedRecordedAndTakenBack(t *testing.T) {
 	if got := h.work("m2").Annotations[policyv1alpha1.AppliedOverridesAnnotation]; got != "" {
 		t.Errorf("m2 records %q", got)
 	}
-	if requests := h.r.overridden(t.Context(), op); len(requests) != 1 || requests[0].NamespacedName != h.key {
+	if requests := h.mapper().overridden(t.Context(), op); len(requests) != 1 || requests[0].NamespacedName != h.key {
 		t.Errorf("the policy wakes %v", requests)
 	}
 	if err := h.client.Delete(t.Context(), op); err != nil {
@@ -385,7 +387,7 @@ func TestTargeting(t *testing.T) {
 	b.Spec.RequiredBy = []workv1alpha2.BindingSnapshot{{Name: "a", Clusters: targets(map[string]int32{"m2": 0})}}
 	h := newHarness(t, deployment(), b)
 	for cluster, want := range map[string]int{"m1": 1, "m2": 1, "m3": 0} {
-		got := h.r.targeting(t.Context(), &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: cluster}})
+		got := h.mapper().targeting(t.Context(), &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: cluster}})
 		if len(got) != want {
 			t.Errorf("%s wakes %v", cluster, got)
 		}
@@ -410,7 +412,7 @@ func TestReshaped(t *testing.T) {
 		"its zones":   {func(c *clusterv1alpha1.Cluster) { c.Spec.Zones = []string{"z"} }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := reshaped().Update(event.UpdateEvent{ObjectOld: cluster(nothing), ObjectNew: cluster(tc.change)})
+			got := selectorsChanged().Update(event.UpdateEvent{ObjectOld: cluster(nothing), ObjectNew: cluster(tc.change)})
 			if got != tc.want {
 				t.Errorf("got %v", got)
 			}

@@ -1,5 +1,5 @@
-// Package binding makes the Works of bindings: one per cluster, with the replicas
-// and the overrides of that cluster.
+// Package binding writes the Works of bindings: one for each target cluster, with the
+// replicas and the overrides of that cluster.
 package binding
 
 import (
@@ -9,6 +9,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -20,54 +22,82 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/controllers"
 	"github.com/karmada-toolkit/karmada/internal/events"
 	"github.com/karmada-toolkit/karmada/internal/metrics"
+	"github.com/karmada-toolkit/karmada/internal/status"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
+	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/interpreter/notify"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/scope"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/works"
 )
 
-// Interpreter divides replicas and names dependencies. ReviseReplica may change
-// the object it gets.
+// Interpreter divides replicas and returns dependencies. ReviseReplica may change the
+// object it gets.
 type Interpreter interface {
 	HookEnabled(gvk schema.GroupVersionKind, op configv1alpha1.InterpreterOperation) bool
 	ReviseReplica(obj *unstructured.Unstructured, replicas int64) (*unstructured.Unstructured, error)
 	GetDependencies(obj *unstructured.Unstructured) ([]configv1alpha1.DependentObjectReference, error)
 }
 
-// Deps is what the controllers need beside a manager.
+// Deps are the dependencies of the controllers beside a manager.
 type Deps struct {
 	Store       *templates.Store
 	Interpreter Interpreter
 	// StatefulFailover is the gate StatefulFailoverInjection.
 	StatefulFailover bool
-	// BindingSyncs and ClusterBindingSyncs are the numbers of workers; 0 means 5.
-	BindingSyncs, ClusterBindingSyncs int
-	// Events selects which successes are recorded. Default: events.Transitions.
+	// Workers and ClusterWorkers are the numbers of bindings of each scope reconciled at
+	// the same time. Default: 5.
+	Workers, ClusterWorkers int
+	// Events selects the successes that are recorded. Default: events.Transitions.
 	Events events.Mode
 	// Retry bounds the delay between attempts.
 	Retry controllers.Retry
 }
 
-// reconciler brings the Works of one binding in line with it.
+// statusWriter writes the status of bindings.
+type statusWriter = status.Writer[workv1alpha2.Binding, *workv1alpha2.ResourceBindingStatus]
+
+// reconciler writes the Works of the bindings of one scope.
 type reconciler struct {
-	scope            *scope.Binding
-	client           client.Client
-	store            *templates.Store
-	interpreter      Interpreter
-	works            *works.Writer
-	events           *events.Recorder
-	overrides        *works.Overrides
-	ledger           *ledger
-	statefulFailover bool
-	clock            clock.PassiveClock
-	duration         *prometheus.HistogramVec
+	scope    *scope.Binding
+	client   client.Client
+	store    *templates.Store
+	guard    *guard
+	owned    *ownedWorks
+	writer   *workWriter
+	status   *statusWriter
+	events   *recorder
+	clock    clock.PassiveClock
+	duration *prometheus.HistogramVec
 }
 
-// newDuration registers the metric; one that is there already is shared.
+// recorders record the events of the controller, and those about overrides.
+type recorders struct{ bindings, overrides *events.Recorder }
+
+func newReconciler(s *scope.Binding, c client.Client, live client.Reader, d Deps, r recorders, registry prometheus.Registerer) *reconciler {
+	owned := &ownedWorks{scope: s, client: c, created: status.NewMemory[string, sets.Set[types.NamespacedName]](0)}
+	return &reconciler{
+		scope: s, client: c, store: d.Store, owned: owned,
+		guard: &guard{scope: s, client: c, store: d.Store, interpreter: d.Interpreter},
+		writer: &workWriter{
+			scope: s, client: c, interpreter: d.Interpreter, works: works.NewWriter(c, live), owned: owned,
+			overrides: &works.Overrides{Events: r.overrides}, statefulFailover: d.StatefulFailover,
+		},
+		status: status.NewWriter(status.Options[workv1alpha2.Binding, *workv1alpha2.ResourceBindingStatus]{
+			Kind: s.Kind, New: func(workv1alpha2.Binding) workv1alpha2.Binding { return s.New() },
+			Get:              workv1alpha2.Binding.GetStatus,
+			Set:              func(b workv1alpha2.Binding, to *workv1alpha2.ResourceBindingStatus) { *b.GetStatus() = *to },
+			SharedConditions: true, Client: c, Live: live, Clock: clock.RealClock{},
+		}),
+		events: &recorder{scope: s, events: r.bindings},
+		clock:  clock.RealClock{}, duration: newDuration(registry),
+	}
+}
+
+// newDuration registers the metric; one that is registered already is shared.
 func newDuration(r prometheus.Registerer) *prometheus.HistogramVec {
 	return metrics.Register(r, prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name: "binding_sync_work_duration_seconds", Help: "Time to bring the works of a binding in line with it.",
@@ -75,22 +105,15 @@ func newDuration(r prometheus.Registerer) *prometheus.HistogramVec {
 	}, []string{"result"}))
 }
 
-// Setup adds the controllers of both kinds of binding to the manager.
+// Setup adds the controllers of both scopes to the manager.
 func Setup(ctx context.Context, mgr manager.Manager, d Deps) error {
 	if err := mgr.GetFieldIndexer().IndexField(ctx, &workv1alpha1.Work{}, workIndex, workKeys); err != nil {
 		return fmt.Errorf("indexing works: %w", err)
 	}
-	duration := newDuration(ctrlmetrics.Registry)
-	overrides := &works.Overrides{Events: events.ForManager(mgr, works.OverrideComponent, d.Events)}
+	overrides := events.ForManager(mgr, works.OverrideComponent, d.Events)
 	for _, s := range scope.Bindings() {
-		r := &reconciler{
-			scope: s, client: mgr.GetClient(), store: d.Store, interpreter: d.Interpreter,
-			works:  works.NewWriter(mgr.GetClient(), mgr.GetAPIReader()),
-			events: events.ForManager(mgr, s.Controller, d.Events), overrides: overrides,
-			ledger: newLedger(), statefulFailover: d.StatefulFailover,
-			clock: clock.RealClock{}, duration: duration,
-		}
-		if err := r.register(ctx, mgr, d); err != nil {
+		rec := recorders{bindings: events.ForManager(mgr, s.Controller, d.Events), overrides: overrides}
+		if err := newReconciler(s, mgr.GetClient(), mgr.GetAPIReader(), d, rec, ctrlmetrics.Registry).register(ctx, mgr, d); err != nil {
 			return err
 		}
 	}
@@ -98,27 +121,27 @@ func Setup(ctx context.Context, mgr manager.Manager, d Deps) error {
 }
 
 func (r *reconciler) register(ctx context.Context, mgr manager.Manager, d Deps) error {
-	if err := mgr.GetFieldIndexer().IndexField(ctx, r.scope.New(), kindIndex, kindKeys); err != nil {
-		return fmt.Errorf("indexing bindings: %w", err)
+	for name, keys := range map[string]client.IndexerFunc{kindIndex: kindKeys, clusterIndex: clusterKeys} {
+		if err := mgr.GetFieldIndexer().IndexField(ctx, r.scope.New(), name, keys); err != nil {
+			return fmt.Errorf("indexing bindings: %w", err)
+		}
 	}
-	if err := mgr.GetFieldIndexer().IndexField(ctx, r.scope.New(), clusterIndex, clusterKeys); err != nil {
-		return fmt.Errorf("indexing bindings: %w", err)
-	}
-	workers := d.ClusterBindingSyncs
+	workers := d.ClusterWorkers
 	if r.scope.Namespaced {
-		workers = d.BindingSyncs
+		workers = d.Workers
 	}
+	m := &mapper{scope: r.scope, client: r.client}
 	generation := builder.WithPredicates(predicate.GenerationChangedPredicate{})
 	b := builder.ControllerManagedBy(mgr).Named(r.scope.Controller).
 		For(r.scope.New(), generation).
-		Watches(&workv1alpha1.Work{}, handler.EnqueueRequestsFromMapFunc(r.bindingOfWork), builder.WithPredicates(r.tampered())).
-		Watches(&policyv1alpha1.ClusterOverridePolicy{}, handler.EnqueueRequestsFromMapFunc(r.overridden), generation).
-		Watches(&clusterv1alpha1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.targeting), builder.WithPredicates(reshaped())).
+		Watches(&workv1alpha1.Work{}, handler.EnqueueRequestsFromMapFunc(m.bindingOfWork), builder.WithPredicates(foreignChange(r.writer.works))).
+		Watches(&policyv1alpha1.ClusterOverridePolicy{}, handler.EnqueueRequestsFromMapFunc(m.overridden), generation).
+		Watches(&clusterv1alpha1.Cluster{}, handler.EnqueueRequestsFromMapFunc(m.targeting), builder.WithPredicates(selectorsChanged())).
 		WatchesRawSource(d.Store.Gate()).
 		WatchesRawSource(notify.Bindings(d.Interpreter, r.client, r.scope.NewList, nil)).
 		WithOptions(controllers.Options(workers, 5, d.Retry))
 	if r.scope.Namespaced {
-		b = b.Watches(&policyv1alpha1.OverridePolicy{}, handler.EnqueueRequestsFromMapFunc(r.overridden), generation)
+		b = b.Watches(&policyv1alpha1.OverridePolicy{}, handler.EnqueueRequestsFromMapFunc(m.overridden), generation)
 	}
 	if err := b.Complete(r); err != nil {
 		return fmt.Errorf("adding %s: %w", r.scope.Controller, err)

@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
-	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -26,7 +25,6 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/interpreter"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/scope"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates/templatestest"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/works"
 )
 
 // harness runs the reconciler by hand on a control plane in memory.
@@ -91,13 +89,20 @@ func newHarness(t *testing.T, template *unstructured.Unstructured, b workv1alpha
 	if template != nil {
 		objs = append(objs, template)
 	}
-	h.r = &reconciler{
-		scope: scope.BindingIn(b.GetNamespace()), client: h.client, store: templatestest.New(t, objs).Store, interpreter: interpreter.New(),
-		works: works.NewWriter(h.client, h.client), events: events.New(recorder),
-		overrides: &works.Overrides{Events: events.New(recorder)}, ledger: newLedger(),
-		clock: clock.RealClock{}, duration: newDuration(prometheus.NewRegistry()),
-	}
+	h.r = newReconciler(scope.BindingIn(b.GetNamespace()), h.client, h.client,
+		Deps{Store: templatestest.New(t, objs).Store, Interpreter: interpreter.New()},
+		recorders{bindings: events.New(recorder), overrides: events.New(recorder)}, prometheus.NewRegistry())
 	return h
+}
+
+// mapper returns the mapper of the scope of the reconciler.
+func (h *harness) mapper() *mapper { return &mapper{scope: h.r.scope, client: h.client} }
+
+// setTemplates replaces the templates in the control plane.
+func (h *harness) setTemplates(objs ...*unstructured.Unstructured) {
+	h.Helper()
+	store := templatestest.New(h.T, objs).Store
+	h.r.store, h.r.guard.store = store, store
 }
 
 func (h *harness) reconcile() (reconcile.Result, error) {

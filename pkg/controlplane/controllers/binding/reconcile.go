@@ -4,214 +4,214 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/karmada-toolkit/karmada/internal/metrics"
 	"github.com/karmada-toolkit/karmada/internal/patch"
+	"github.com/karmada-toolkit/karmada/internal/status"
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/delivery"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/override"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/scope"
 )
 
-// Reasons of events on bindings and templates.
 const (
-	ReasonSyncWorkSucceed   = "SyncWorkSucceed"
-	ReasonSyncWorkFailed    = "SyncWorkFailed"
-	ReasonCleanupWorkFailed = "CleanupWorkFailed"
-)
-
-const (
-	// parallel is how many Works of one binding are written at the same time.
+	// parallel is the number of Works of one binding that are written at the same time.
 	parallel = 8
-	// evictionPoll is how long to wait at most before looking again whether a
-	// cluster was left.
+	// evictionPoll is the time between checks whether the Works of an evicted cluster
+	// are deleted.
 	evictionPoll = 5 * time.Second
+	// maxMessage is the length of the message of a condition that the API server
+	// accepts, in bytes.
+	maxMessage = 32768
 )
 
-// errNoID is returned for a binding that admission did not see.
+// errNoID is returned for a binding that admission did not label.
 var errNoID = errors.New("the binding has no permanent id")
 
-// Reconcile brings the Works of one binding in line with it.
+// outcome is what a reconcile found out about a binding.
+type outcome struct {
+	// binding is the binding as last written.
+	binding workv1alpha2.Binding
+	// known is true if refusal is known.
+	known bool
+	// refusal is why something is not delivered, or nil.
+	refusal      *delivery.Refusal
+	requeueAfter time.Duration
+}
+
+// Reconcile writes and deletes the Works of one binding.
 func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	b := r.scope.New()
 	if err := r.client.Get(ctx, req.NamespacedName, b, client.UnsafeDisableDeepCopy); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	id := r.scope.ID(b)
 	if b.GetDeletionTimestamp() != nil {
-		return reconcile.Result{}, r.finalize(ctx, b, id)
+		return reconcile.Result{}, r.finalize(ctx, b)
 	}
-	if id == "" {
+	if r.scope.ID(b) == "" {
 		return reconcile.Result{}, fmt.Errorf("%s %s: %w", r.scope.Kind, req.NamespacedName, errNoID)
 	}
-	began := r.clock.Now()
-	result, err := r.deliver(ctx, b, id)
-	r.duration.WithLabelValues(metrics.Result(err)).Observe(r.clock.Since(began).Seconds())
-	return result, err
+	start := r.clock.Now()
+	out, err := r.deliver(ctx, b)
+	if out.known {
+		err = errors.Join(err, r.writeCondition(ctx, out.binding, out.refusal))
+	}
+	r.duration.WithLabelValues(metrics.Result(err)).Observe(r.clock.Since(start).Seconds())
+	return reconcile.Result{RequeueAfter: out.requeueAfter}, err
 }
 
-// finalize deletes the Works of a binding that is being deleted and lets it go.
-func (r *reconciler) finalize(ctx context.Context, b workv1alpha2.Binding, id string) error {
-	drop, held, err := patch.RemoveFinalizer(b, r.scope.Finalizer)
-	if err != nil || !held {
+// finalize deletes the Works of a binding that is being deleted, and then removes its
+// finalizer.
+func (r *reconciler) finalize(ctx context.Context, b workv1alpha2.Binding) error {
+	change, found, err := patch.RemoveFinalizer(b, r.scope.Finalizer)
+	if err != nil || !found {
 		return err
 	}
-	if id != "" {
-		if err := r.deleteAll(ctx, b, id); err != nil {
+	if r.scope.ID(b) != "" {
+		if err := r.deleteAll(ctx, b); err != nil {
 			return err
 		}
 	}
-	target := r.scope.New()
-	target.SetNamespace(b.GetNamespace())
-	target.SetName(b.GetName())
-	if err := r.client.Patch(ctx, target, drop); client.IgnoreNotFound(err) != nil {
-		// The API server's answer to a patch of finalizers that changed names no object.
+	if err := r.client.Patch(ctx, r.named(b), change); client.IgnoreNotFound(err) != nil {
+		// The error of the API server for finalizers that changed names no object.
 		return fmt.Errorf("removing finalizer %s of %s %s: %w", r.scope.Finalizer, r.scope.Kind, client.ObjectKeyFromObject(b), err)
 	}
 	return nil
 }
 
-// unwanted returns the Works that are in none of the wanted clusters, or have
-// another name than the binding's Works.
-func (r *reconciler) unwanted(owner string, existing []workv1alpha1.Work, name string, wanted sets.Set[string]) []types.NamespacedName {
-	var out []types.NamespacedName
-	for _, key := range r.ledger.unseen(owner, existing) {
-		if !inWanted(key.Namespace, wanted) {
-			out = append(out, key)
-		}
-	}
-	for i := range existing {
-		w := &existing[i]
-		if w.DeletionTimestamp == nil && (w.Name != name || !inWanted(w.Namespace, wanted)) {
-			out = append(out, client.ObjectKeyFromObject(w))
-		}
-	}
+// named returns an object with the name of a binding alone, for the response to a patch.
+func (r *reconciler) named(b workv1alpha2.Binding) workv1alpha2.Binding {
+	out := r.scope.New()
+	out.SetNamespace(b.GetNamespace())
+	out.SetName(b.GetName())
 	return out
 }
 
-func inWanted(namespace string, wanted sets.Set[string]) bool {
-	cluster, err := names.ClusterOfExecutionNamespace(namespace)
-	return err == nil && wanted.Has(cluster)
-}
-
-func (r *reconciler) deleteWorks(ctx context.Context, owner string, keys []types.NamespacedName) error {
-	var g errgroup.Group
-	g.SetLimit(parallel)
-	for _, key := range keys {
-		g.Go(func() error {
-			work := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
-			if err := r.client.Delete(ctx, work); client.IgnoreNotFound(err) != nil {
-				return fmt.Errorf("deleting work %s: %w", key, err)
-			}
-			r.ledger.deleted(owner, key)
-			return nil
-		})
+func (r *reconciler) deleteAll(ctx context.Context, b workv1alpha2.Binding) error {
+	err := r.owned.deleteAll(ctx, b)
+	if err != nil {
+		r.events.notCleanedUp(b, err)
 	}
-	return g.Wait()
-}
-
-func (r *reconciler) cleanupFailed(b workv1alpha2.Binding, err error) error {
-	r.events.Warning(b, ReasonCleanupWorkFailed, err.Error())
 	return err
 }
 
-// deliver brings the Works in line with a binding that may deliver its template,
-// and deletes those of one that must not.
-func (r *reconciler) deliver(ctx context.Context, b workv1alpha2.Binding, id string) (reconcile.Result, error) {
-	refusal, err := r.refusal(ctx, b)
+// deliver writes the Works of a binding that may deliver its template, and deletes
+// those of one that must not.
+func (r *reconciler) deliver(ctx context.Context, b workv1alpha2.Binding) (outcome, error) {
+	refusal, err := r.guard.check(ctx, b)
 	if err != nil {
-		return reconcile.Result{}, err
+		return outcome{}, err
 	}
-	if refusal != nil {
-		return reconcile.Result{}, r.refuse(ctx, b, id, refusal)
+	if refusal == nil {
+		return r.sync(ctx, b)
 	}
-	return r.sync(ctx, b, id)
+	if err := r.deleteAll(ctx, b); err != nil {
+		return outcome{}, err
+	}
+	r.events.refused(b, refusal)
+	return outcome{binding: b, known: true, refusal: refusal}, nil
 }
 
-func (r *reconciler) sync(ctx context.Context, b workv1alpha2.Binding, id string) (reconcile.Result, error) {
+// sync writes the Works of the targets and deletes the others.
+func (r *reconciler) sync(ctx context.Context, b workv1alpha2.Binding) (outcome, error) {
 	spec := b.GetSpec()
-	existing, err := r.worksOf(ctx, b, id)
+	existing, err := r.owned.list(ctx, b)
 	if err != nil {
-		return reconcile.Result{}, err
+		return outcome{}, err
 	}
 	targets := scope.Targets(spec)
 	name := names.Work(spec.Resource.Kind, spec.Resource.Name, spec.Resource.Namespace)
-	orphans := r.unwanted(ledgerKey(b, id), existing, name, scope.Names(scope.Kept(targets, spec.GracefulEvictionTasks)))
-	if err := r.deleteWorks(ctx, ledgerKey(b, id), orphans); err != nil {
-		return reconcile.Result{}, r.cleanupFailed(b, err)
+	unwanted := r.owned.unwanted(b, existing, name, scope.Names(scope.Kept(targets, spec.GracefulEvictionTasks)))
+	if err := r.owned.delete(ctx, b, unwanted); err != nil {
+		r.events.notCleanedUp(b, err)
+		return outcome{}, err
 	}
-	if stillThere(existing, leaving(spec, targets)) {
-		return reconcile.Result{RequeueAfter: evictionPoll}, nil
+	if anyIn(existing, purged(spec, targets)) {
+		return outcome{requeueAfter: evictionPoll}, nil
 	}
 	ref := &spec.Resource
-	obj, err := r.store.Get(ctx, schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind), ref.Namespace, ref.Name)
-	if apierrors.IsNotFound(err) {
-		return reconcile.Result{}, nil
-	}
+	template, err := r.store.Get(ctx, schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind), ref.Namespace, ref.Name)
 	if err != nil {
-		return reconcile.Result{}, err
+		if apierrors.IsNotFound(err) {
+			err = nil
+		}
+		return outcome{}, err
 	}
-	if b, err = r.hold(ctx, b); err != nil {
-		return reconcile.Result{}, client.IgnoreNotFound(err)
+	if b, err = r.addFinalizer(ctx, b); err != nil {
+		return outcome{}, client.IgnoreNotFound(err)
 	}
-	s := &syncing{reconciler: r, binding: b, id: id, template: obj, targets: targets, existing: existing}
-	changed, err := s.run(ctx)
-	r.report(s, changed || len(orphans) > 0, err)
-	return reconcile.Result{}, errors.Join(err, r.recordOverrides(ctx, b, err))
+	j := &job{binding: b, template: template, targets: targets, existing: existing}
+	changed, err := r.writer.write(ctx, j)
+	r.events.synced(j, changed || len(unwanted) > 0, err)
+	out := outcome{binding: b, known: err == nil}
+	if errors.Is(err, override.ErrForbidden) {
+		out.known, out.refusal = true, &delivery.Refusal{Reason: delivery.ReasonOverrideForbidden, Message: err.Error()}
+	}
+	return out, err
 }
 
-// report publishes what came of a sync, if anything.
-func (r *reconciler) report(s *syncing, changed bool, err error) {
-	name := s.binding.GetName()
-	if r.scope.Namespaced {
-		name = s.binding.GetNamespace() + "/" + name
+// addFinalizer returns the binding with the finalizer of the controller: bindings that
+// users create do not have it.
+func (r *reconciler) addFinalizer(ctx context.Context, b workv1alpha2.Binding) (workv1alpha2.Binding, error) {
+	if slices.Contains(b.GetFinalizers(), r.scope.Finalizer) {
+		return b, nil
 	}
-	switch {
-	case err != nil:
-		message := fmt.Sprintf("Failed to sync work of %s(%s): %v", r.scope.Kind, name, err)
-		r.events.Warning(s.binding, ReasonSyncWorkFailed, message)
-		r.events.Warning(s.template, ReasonSyncWorkFailed, message)
-	case changed:
-		message := fmt.Sprintf("Sync work of %s(%s) successful.", r.scope.Kind, name)
-		r.events.Normal(s.template, ReasonSyncWorkSucceed, message)
-		r.events.Recovered(s.binding)
-		r.events.Detail(s.binding, ReasonSyncWorkSucceed, message)
-	default:
-		r.events.Recovered(s.template)
-		r.events.Recovered(s.binding)
+	next := b.DeepCopyObject().(workv1alpha2.Binding)
+	next.SetFinalizers(append(next.GetFinalizers(), r.scope.Finalizer))
+	change, _, err := patch.DiffLocked(b, next)
+	if err != nil {
+		return nil, err
 	}
+	out := r.named(b)
+	if err := r.client.Patch(ctx, out, change); err != nil {
+		return nil, fmt.Errorf("patching %s %s: %w", r.scope.Kind, client.ObjectKeyFromObject(b), err)
+	}
+	return out, nil
 }
 
-// leaving returns the clusters that must be left before anything is written.
-func leaving(spec *workv1alpha2.ResourceBindingSpec, targets []workv1alpha2.TargetCluster) sets.Set[string] {
+// writeCondition writes the condition of a refusal. A binding that is not refused has
+// none.
+func (r *reconciler) writeCondition(ctx context.Context, b workv1alpha2.Binding, refusal *delivery.Refusal) error {
+	var none status.Written[*workv1alpha2.ResourceBindingStatus]
+	_, err := r.status.Write(ctx, b, &none, func(s *workv1alpha2.ResourceBindingStatus) {
+		if refusal == nil {
+			meta.RemoveStatusCondition(&s.Conditions, delivery.Condition)
+			return
+		}
+		meta.SetStatusCondition(&s.Conditions, metav1.Condition{
+			Type: delivery.Condition, Status: metav1.ConditionFalse, Reason: refusal.Reason,
+			Message:            refusal.Message[:min(len(refusal.Message), maxMessage)],
+			LastTransitionTime: metav1.NewTime(r.clock.Now()),
+		})
+	})
+	return err
+}
+
+// purged returns the clusters whose Works must be deleted before any is written.
+func purged(spec *workv1alpha2.ResourceBindingSpec, targets []workv1alpha2.TargetCluster) sets.Set[string] {
 	out := sets.New[string]()
 	for i := range spec.GracefulEvictionTasks {
 		if task := &spec.GracefulEvictionTasks[i]; task.PurgeMode == policyv1alpha1.PurgeModeDirectly {
 			out.Insert(task.FromCluster)
 		}
 	}
-	for _, c := range targets {
-		out.Delete(c.Name)
-	}
-	return out
+	return out.Difference(scope.Names(targets))
 }
 
-func stillThere(existing []workv1alpha1.Work, clusters sets.Set[string]) bool {
-	for i := range existing {
-		if inWanted(existing[i].Namespace, clusters) {
-			return true
-		}
-	}
-	return false
+// anyIn reports whether any Work is in one of the clusters.
+func anyIn(works []workv1alpha1.Work, clusters sets.Set[string]) bool {
+	return slices.ContainsFunc(works, func(w workv1alpha1.Work) bool { return inClusters(w.Namespace, clusters) })
 }

@@ -2,12 +2,14 @@ package binding
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
@@ -25,11 +27,20 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/works"
 )
 
-// syncing is the writing of all Works of one binding.
-type syncing struct {
-	*reconciler
+// workWriter writes the Works of the targets of a binding.
+type workWriter struct {
+	scope            *scope.Binding
+	client           client.Client
+	interpreter      Interpreter
+	works            *works.Writer
+	owned            *ownedWorks
+	overrides        *works.Overrides
+	statefulFailover bool
+}
+
+// job is a binding whose Works are written.
+type job struct {
 	binding     workv1alpha2.Binding
-	id          string
 	template    *unstructured.Unstructured
 	targets     []workv1alpha2.TargetCluster
 	completions map[string]int64
@@ -37,24 +48,24 @@ type syncing struct {
 	existing []workv1alpha1.Work
 }
 
-// run writes the Work of every target. One that fails does not keep the others
-// from being written. It reports whether any was changed.
-func (s *syncing) run(ctx context.Context) (bool, error) {
-	if len(s.targets) == 0 {
+// write writes the Work of every target, also if one of them fails. It reports whether
+// any was changed.
+func (w *workWriter) write(ctx context.Context, j *job) (bool, error) {
+	if len(j.targets) == 0 {
 		return false, nil
 	}
-	policies, err := works.ListOverridePolicies(ctx, s.client, s.template.GetNamespace())
+	policies, err := works.ListOverridePolicies(ctx, w.client, j.template.GetNamespace())
 	if err != nil {
 		return false, err
 	}
-	s.completions = completions(s.template, s.binding.GetSpec(), s.targets)
-	errs := make([]error, len(s.targets))
+	j.completions = completions(j.template, j.binding.GetSpec(), j.targets)
+	errs := make([]error, len(j.targets))
 	var changed atomic.Bool
 	var g errgroup.Group
 	g.SetLimit(parallel)
-	for i := range s.targets {
+	for i := range j.targets {
 		g.Go(func() error {
-			result, err := s.one(ctx, &s.targets[i], policies)
+			result, err := w.writeOne(ctx, j, &j.targets[i], policies)
 			if err == nil && result != works.Unchanged {
 				changed.Store(true)
 			}
@@ -66,61 +77,61 @@ func (s *syncing) run(ctx context.Context) (bool, error) {
 	return changed.Load(), errors.Join(errs...)
 }
 
-// one writes the Work of one target.
-func (s *syncing) one(ctx context.Context, target *workv1alpha2.TargetCluster, policies override.Policies) (works.Result, error) {
+// writeOne writes the Work of one target.
+func (w *workWriter) writeOne(ctx context.Context, j *job, target *workv1alpha2.TargetCluster, policies override.Policies) (works.Result, error) {
 	cluster := &clusterv1alpha1.Cluster{}
-	if err := s.client.Get(ctx, client.ObjectKey{Name: target.Name}, cluster, client.UnsafeDisableDeepCopy); err != nil {
+	if err := w.client.Get(ctx, client.ObjectKey{Name: target.Name}, cluster, client.UnsafeDisableDeepCopy); err != nil {
 		return works.Unchanged, fmt.Errorf("getting cluster %q: %w", target.Name, err)
 	}
 	if cluster.DeletionTimestamp != nil {
 		return works.Unchanged, nil
 	}
-	obj, err := s.revise(target)
+	obj, err := w.revise(j, target)
 	if err != nil {
 		return works.Unchanged, fmt.Errorf("cluster %q: %w", target.Name, err)
 	}
 	obj, applied, err := override.Apply(obj, cluster, policies)
 	if err != nil {
-		s.overrides.Failed(s.template, err)
-		return works.Unchanged, errors.Join(err, s.discard(ctx, target.Name, err))
+		w.overrides.Failed(j.template, err)
+		return works.Unchanged, errors.Join(err, w.discard(ctx, j, target.Name, err))
 	}
 	annotations, err := applied.Annotations()
 	if err != nil {
 		return works.Unchanged, err
 	}
-	if s.statefulFailover {
-		obj.SetLabels(eviction.Inject(s.binding.GetSpec(), target.Name, obj.GetLabels()))
+	if w.statefulFailover {
+		obj.SetLabels(eviction.Inject(j.binding.GetSpec(), target.Name, obj.GetLabels()))
 	}
-	want := s.want(obj, target.Name, annotations)
-	result, err := s.works.Write(ctx, want)
+	want := w.want(j, obj, target.Name, annotations)
+	result, err := w.works.Write(ctx, want)
 	if err != nil || result == works.Unchanged {
 		return result, err
 	}
 	if result == works.Created {
-		s.ledger.created(ledgerKey(s.binding, s.id), types.NamespacedName{Namespace: want.Namespace, Name: want.Name})
+		w.owned.add(j.binding, types.NamespacedName{Namespace: want.Namespace, Name: want.Name})
 	}
-	s.overrides.Succeeded(s.template, target.Name, applied)
+	w.overrides.Succeeded(j.template, target.Name, applied)
 	return result, nil
 }
 
 // revise returns a copy of the template with the replicas of a target.
-func (s *syncing) revise(target *workv1alpha2.TargetCluster) (*unstructured.Unstructured, error) {
-	obj := s.template.DeepCopy()
-	spec := s.binding.GetSpec()
-	if spec.IsWorkload() && s.interpreter.HookEnabled(obj.GroupVersionKind(), configv1alpha1.InterpreterOperationReviseReplica) {
-		revised, err := s.interpreter.ReviseReplica(obj, int64(target.Replicas))
+func (w *workWriter) revise(j *job, target *workv1alpha2.TargetCluster) (*unstructured.Unstructured, error) {
+	obj := j.template.DeepCopy()
+	spec := j.binding.GetSpec()
+	if spec.IsWorkload() && w.interpreter.HookEnabled(obj.GroupVersionKind(), configv1alpha1.InterpreterOperationReviseReplica) {
+		revised, err := w.interpreter.ReviseReplica(obj, int64(target.Replicas))
 		if err != nil {
 			return nil, fmt.Errorf("revising replicas: %w", err)
 		}
 		obj = revised
 	}
-	if err := override.IdentityOf(s.template).Check(obj.Object); err != nil {
+	if err := override.IdentityOf(j.template).Check(obj.Object); err != nil {
 		return nil, fmt.Errorf("revising replicas: %w", err)
 	}
-	if s.completions == nil {
+	if j.completions == nil {
 		return obj, nil
 	}
-	n, ok := s.completions[target.Name]
+	n, ok := j.completions[target.Name]
 	if !ok {
 		return nil, fmt.Errorf("no completions found for cluster %s", target.Name)
 	}
@@ -130,22 +141,52 @@ func (s *syncing) revise(target *workv1alpha2.TargetCluster) (*unstructured.Unst
 	return obj, nil
 }
 
-func (s *syncing) want(obj *unstructured.Unstructured, cluster string, annotations map[string]string) *works.Want {
-	spec := s.binding.GetSpec()
-	key := types.NamespacedName{Namespace: s.binding.GetNamespace(), Name: s.binding.GetName()}
-	origin := s.scope.Annotations(key)
+func (w *workWriter) want(j *job, obj *unstructured.Unstructured, cluster string, annotations map[string]string) *works.Want {
+	spec := j.binding.GetSpec()
+	key := types.NamespacedName{Namespace: j.binding.GetNamespace(), Name: j.binding.GetName()}
+	origin := w.scope.Annotations(key)
 	maps.Copy(origin, annotations)
 	return &works.Want{
 		Namespace:          names.ExecutionNamespace(cluster),
 		Name:               names.Work(obj.GetKind(), obj.GetName(), obj.GetNamespace()),
-		Labels:             map[string]string{s.scope.IDLabel: s.id},
+		Labels:             map[string]string{w.scope.IDLabel: w.scope.ID(j.binding)},
 		Annotations:        origin,
 		Object:             obj,
-		Binding:            &manifest.BindingRef{Namespace: key.Namespace, Name: key.Name, PermanentID: s.id},
-		UID:                s.template.GetUID(),
-		Generation:         s.template.GetGeneration(),
+		Binding:            &manifest.BindingRef{Namespace: key.Namespace, Name: key.Name, PermanentID: w.scope.ID(j.binding)},
+		UID:                j.template.GetUID(),
+		Generation:         j.template.GetGeneration(),
 		ConflictResolution: manifest.ConflictResolution(obj, spec.ConflictResolution),
 		Suspend:            new(scope.DispatchingSuspended(spec.Suspension, cluster)),
 		Preserve:           new(ptr.Deref(spec.PreserveResourcesOnDeletion, false)),
 	}
+}
+
+// discard deletes the Work that a cluster still has from before an override was
+// refused, if it carries another object than the template.
+func (w *workWriter) discard(ctx context.Context, j *job, cluster string, refused error) error {
+	if !errors.Is(refused, override.ErrForbidden) {
+		return nil
+	}
+	for i := range j.existing {
+		work := &j.existing[i]
+		if work.Namespace != names.ExecutionNamespace(cluster) || work.DeletionTimestamp != nil || carries(work, j.template) {
+			continue
+		}
+		if err := w.client.Delete(ctx, &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: work.Namespace, Name: work.Name}}); err != nil {
+			return client.IgnoreNotFound(err)
+		}
+	}
+	return nil
+}
+
+// carries reports whether every manifest of a Work is the template.
+func carries(w *workv1alpha1.Work, template *unstructured.Unstructured) bool {
+	want := override.IdentityOf(template)
+	for i := range w.Spec.Workload.Manifests {
+		obj := map[string]any{}
+		if json.Unmarshal(w.Spec.Workload.Manifests[i].Raw, &obj) != nil || want.Check(obj) != nil {
+			return false
+		}
+	}
+	return true
 }

@@ -19,7 +19,6 @@ import (
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/delivery"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates/templatestest"
 )
 
 // workOf returns a Work of a binding, as the controller writes it.
@@ -110,7 +109,7 @@ func TestReconcile_RefusesForeignTemplates(t *testing.T) {
 				t.Errorf("a second reconcile writes %v", got)
 			}
 			// It delivers when it refers to what it may deliver.
-			h.r.store = templatestest.New(t, []*unstructured.Unstructured{deployment()}).Store
+			h.setTemplates(deployment())
 			h.change(func(spec *workv1alpha2.ResourceBindingSpec) {
 				spec.Resource = resourceBinding(nil).Spec.Resource
 			})
@@ -257,8 +256,8 @@ func TestReconcile_ClusterScopedDependencies(t *testing.T) {
 			attached.Spec.Replicas = 0
 			attached.Spec.RequiredBy = []workv1alpha2.BindingSnapshot{{Namespace: referrer.Namespace, Name: "nginx-deployment", Clusters: []workv1alpha2.TargetCluster{{Name: "m1"}}}}
 			h := newHarness(t, nil, attached, referrer)
-			h.r.store = templatestest.New(t, []*unstructured.Unstructured{deployment(), role}).Store
-			h.r.interpreter = naming{h.r.interpreter, tc.deps}
+			h.setTemplates(deployment(), role)
+			h.r.guard.interpreter = naming{h.r.guard.interpreter, tc.deps}
 			h.mustReconcile()
 			if got := len(h.clustersWithWorks()) == 1; got != tc.want {
 				t.Errorf("delivered: %v", got)
