@@ -110,7 +110,7 @@ func (b *bench) reconcile(want time.Duration) {
 	b.Helper()
 	got, err := b.Reconcile(b.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "m1"}})
 	if err != nil || got.RequeueAfter != want {
-		b.Fatalf("searches searchInterval after %s, %v, want %s", got.RequeueAfter, err, want)
+		b.Fatalf("the next search is after %s, %v, want %s", got.RequeueAfter, err, want)
 	}
 }
 

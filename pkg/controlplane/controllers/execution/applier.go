@@ -88,8 +88,9 @@ func (a *applier) applyObject(ctx context.Context, m *access.Member, work *workv
 	o.applied = o.applied.WithRevision(a.c.revisions.of(o.gvk))
 	view := o.informer.Get(o.key)
 	uid := o.applied.UID()
+	_, deleted := s.deleted.Load(uid)
 	action, wait := apply.Decide(apply.Facts{
-		Applied: o.applied, View: view, Deleted: s.deleted.has(uid), Now: a.c.deps.Clock.Now(),
+		Applied: o.applied, View: view, Deleted: deleted, Now: a.c.deps.Clock.Now(),
 		Preexisting: meta.FindStatusCondition(work.Status.Conditions, workv1alpha1.WorkApplied) != nil,
 	})
 	switch action {
@@ -104,7 +105,7 @@ func (a *applier) applyObject(ctx context.Context, m *access.Member, work *workv
 		return 0, false, err
 	}
 	if uid != "" && uid != o.applied.UID() {
-		s.deleted.forget(uid)
+		s.deleted.Delete(uid)
 	}
 	if !view.Synced {
 		o.informer.Retry()

@@ -240,7 +240,7 @@ func TestReconcile_ObjectNotObservedIsRead(t *testing.T) {
 	b.member.Remove(configMapPath)
 	b.observed(configMapPath)
 	s := b.state()
-	s.deleted.forget(s.objects[0].applied.UID())
+	s.deleted.Delete(s.objects[0].applied.UID())
 	b.mustSync()
 	if b.member.Get(configMapPath) != nil {
 		t.Fatal("created at once")

@@ -34,12 +34,12 @@ const (
 // in the Work only. An agent can only cause events for the template of the binding that
 // the Work was created for.
 type relay struct {
-	c      *Controller
-	limits relayLimits
+	c        *Controller
+	limiters sync.Map // of *rate.Limiter by cluster
 }
 
-// forget drops what is known of a cluster that is gone.
-func (r *relay) forget(cluster string) { r.limits.forget(cluster) }
+// forget drops the limiter of a cluster that was deleted.
+func (r *relay) forget(cluster string) { r.limiters.Delete(cluster) }
 
 // workChanged records the event about a new result of applying a Work.
 func (r *relay) workChanged(ctx context.Context, before, now *workv1alpha1.Work) {
@@ -57,7 +57,7 @@ func (r *relay) workChanged(ctx context.Context, before, now *workv1alpha1.Work)
 		return
 	}
 	binding := r.bindingOf(ctx, now)
-	if binding == nil || !createdFor(now, binding, name) || !r.limits.allow(name, r.c.deps.Clock.Now()) {
+	if binding == nil || !createdFor(now, binding, name) || !r.allow(name, r.c.deps.Clock.Now()) {
 		return
 	}
 	ref := binding.GetSpec().Resource
@@ -102,31 +102,11 @@ func createdFor(work *workv1alpha1.Work, binding workv1alpha2.Binding, cluster s
 		(spec.TargetContains(cluster) || spec.EvictingFrom(cluster) || slices.ContainsFunc(spec.RequiredBy, required))
 }
 
-// relayLimits limit the events that clusters cause.
-type relayLimits struct {
-	mu        sync.Mutex
-	byCluster map[string]*rate.Limiter
-}
-
 // allow reports whether a cluster may cause another event now.
-func (l *relayLimits) allow(cluster string, now time.Time) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	limiter := l.byCluster[cluster]
-	if limiter == nil {
-		if l.byCluster == nil {
-			l.byCluster = map[string]*rate.Limiter{}
-		}
-		limiter = rate.NewLimiter(relayRate, relayBurst)
-		l.byCluster[cluster] = limiter
-	}
-	return limiter.AllowN(now, 1)
-}
-
-func (l *relayLimits) forget(cluster string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	delete(l.byCluster, cluster)
+func (r *relay) allow(cluster string, now time.Time) bool {
+	limiter, _ := r.limiters.LoadOrStore(cluster, rate.NewLimiter(relayRate, relayBurst))
+	l, ok := limiter.(*rate.Limiter)
+	return ok && l.AllowN(now, 1)
 }
 
 // appliedAnew reports whether the condition Applied has a new result: another generation

@@ -105,12 +105,12 @@ func TestRelay_OnlyForTheTemplateOfItsBinding(t *testing.T) {
 	}
 }
 
-func TestRelayLimits_ArePerCluster(t *testing.T) {
-	var l relayLimits
+func TestRelay_LimitsArePerCluster(t *testing.T) {
+	var r relay
 	now := time.Unix(1000, 0)
 	count := func(cluster string, at time.Time) (n int) {
 		for range 2 * relayBurst {
-			if l.allow(cluster, at) {
+			if r.allow(cluster, at) {
 				n++
 			}
 		}

@@ -53,11 +53,7 @@ func (r *runners) remove(cluster string) {
 
 // stop stops all runners.
 func (r *runners) stop() {
-	r.mu.Lock()
-	all := r.byCluster
-	r.byCluster = nil
-	r.mu.Unlock()
-	for _, runner := range all {
-		runner.stop()
+	for _, runner := range r.all() {
+		r.remove(runner.cluster)
 	}
 }

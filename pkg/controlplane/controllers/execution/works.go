@@ -32,7 +32,8 @@ type workState struct {
 	finalized bool
 	// failing reports that the last attempt failed. Read by others.
 	failing atomic.Bool
-	deleted deletions
+	// deleted has the UIDs of the objects whose deletion was observed. Written by others.
+	deleted sync.Map
 
 	written status.Written[*workv1alpha1.WorkStatus]
 	// dirtySince is when the status first differed from what is written.
@@ -51,33 +52,6 @@ type object struct {
 	informer *member.Informer
 	applied  apply.Applied
 	observed workstatus.Observed
-}
-
-// deletions are the objects whose deletion was observed. It is safe for concurrent use.
-type deletions struct {
-	mu   sync.Mutex
-	uids map[types.UID]bool
-}
-
-func (d *deletions) add(uid types.UID) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.uids == nil {
-		d.uids = map[types.UID]bool{}
-	}
-	d.uids[uid] = true
-}
-
-func (d *deletions) has(uid types.UID) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.uids[uid]
-}
-
-func (d *deletions) forget(uid types.UID) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	delete(d.uids, uid)
 }
 
 // works are the states of the Works of one cluster.
@@ -138,7 +112,7 @@ func (w *works) deleted(name string, uid types.UID) {
 	s := w.byName[name]
 	w.mu.Unlock()
 	if s != nil {
-		s.deleted.add(uid)
+		s.deleted.Store(uid, true)
 	}
 }
 

@@ -1,6 +1,7 @@
 package workstatus
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/karmada-toolkit/karmada/internal/debounce"
@@ -19,17 +20,13 @@ type Policy struct {
 }
 
 func (p Policy) complete() Policy {
-	if p.Failure <= 0 {
-		p.Failure = 250 * time.Millisecond
-	}
+	p.Failure = cmp.Or(max(p.Failure, 0), 250*time.Millisecond)
+	p.Interval = cmp.Or(max(p.Interval, 0), 250*time.Millisecond)
 	if p.Stable == (debounce.Limits{}) {
 		p.Stable = debounce.Limits{
 			Stable: time.Second, StableMax: 10 * time.Second,
 			PerWaiting: 80 * time.Millisecond, PerWaitingMax: 15 * time.Second,
 		}
-	}
-	if p.Interval <= 0 {
-		p.Interval = 250 * time.Millisecond
 	}
 	return p
 }
