@@ -1,8 +1,12 @@
 package local
 
 import (
+	"context"
+	"errors"
+	"os"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -98,5 +102,61 @@ func TestRemoveMembers_NeedsTheControlPlane(t *testing.T) {
 	}
 	if again, err := Load(root, "f"); err != nil || !slices.Equal(again.Members, []string{"member1"}) {
 		t.Errorf("the member is gone: %v, %v", again, err)
+	}
+}
+
+// fakeRuntime records what is started and joined.
+type fakeRuntime struct {
+	Runtime
+
+	kubeconfig string
+	fails      map[string]error
+
+	mu    sync.Mutex
+	calls []string
+}
+
+func (r *fakeRuntime) call(name string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.calls = append(r.calls, name)
+}
+
+func (r *fakeRuntime) Start(ctx context.Context, cluster string) ([]string, error) {
+	if cluster != federation.ControlPlane && len(r.fails) > 0 {
+		<-ctx.Done() // it is still starting when another fails
+		return nil, context.Cause(ctx)
+	}
+	r.call("start " + cluster)
+	return []string{r.kubeconfig}, r.fails[cluster]
+}
+
+func (r *fakeRuntime) Join(_ context.Context, member string) error {
+	r.call("join " + member)
+	return nil
+}
+
+func TestStart(t *testing.T) {
+	f := federation.New(t.TempDir(), "f", "", time.Now())
+	f.Members = []string{"member1", "member2"}
+	kubeconfig := t.TempDir() + "/kubeconfig"
+	if err := os.WriteFile(kubeconfig, []byte("apiVersion: v1\nkind: Config\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := &fakeRuntime{kubeconfig: kubeconfig}
+	if err := start(t.Context(), r, f); err != nil {
+		t.Fatal(err)
+	}
+	control := slices.Index(r.calls, "start "+federation.ControlPlane)
+	for _, member := range f.Members {
+		started, joined := slices.Index(r.calls, "start "+member), slices.Index(r.calls, "join "+member)
+		if started < 0 || joined < max(started, control) {
+			t.Errorf("%s does not join after it and the control plane are ready: %q", member, r.calls)
+		}
+	}
+	broken := errors.New("no port is free")
+	r = &fakeRuntime{fails: map[string]error{federation.ControlPlane: broken}}
+	if err := start(t.Context(), r, f); !errors.Is(err, broken) || len(r.calls) != 1 {
+		t.Errorf("without a control plane: %v, %q", err, r.calls)
 	}
 }

@@ -135,7 +135,7 @@ func start(ctx context.Context, runtime Runtime, f *Federation) error {
 			case <-ready:
 				return runtime.Join(ctx, member)
 			case <-ctx.Done():
-				return context.Cause(ctx)
+				return nil // the step that failed returns the reason
 			}
 		})
 	}
