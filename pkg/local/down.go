@@ -28,7 +28,7 @@ func Down(ctx context.Context, d Deps, root, name string, purge bool) error {
 }
 
 // RemoveMembers takes members out of a federation that runs: each leaves the control plane, its processes are stopped
-// and its data is removed. The others and the control plane go on.
+// and its data is removed. The others and the control plane keep running.
 func RemoveMembers(ctx context.Context, d Deps, root, name string, members []string) error {
 	f, err := Load(root, name)
 	if err != nil {
@@ -46,7 +46,7 @@ func RemoveMembers(ctx context.Context, d Deps, root, name string, members []str
 	return remover.RemoveMembers(ctx, members)
 }
 
-// checkRemoval returns the runtime that takes members out, or an error if they cannot be.
+// checkRemoval returns the runtime that removes the members, or an error if they cannot be removed.
 func checkRemoval(d Deps, f *Federation, members []string) (memberRemover, error) {
 	remover, ok := runtimeOf(d, f, UpRequest{}).(memberRemover)
 	if !ok {

@@ -13,15 +13,15 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/local/process"
 )
 
-// UpRequest is the federation that is wanted.
+// UpRequest is the desired federation.
 type UpRequest struct {
-	// Root is the directory of the federations, Name the one that is wanted.
+	// Root is the directory of the federations, Name the one to start.
 	Root, Name string
 	// Members is the number of member clusters; negative means as many as there
 	// are, or two.
 	Members int
 	// Pull is the number of members in Pull mode, each with an agent; negative means
-	// as before, or none. Members that are there keep their mode.
+	// as before, or none. Existing members keep their mode.
 	Pull int
 	// Runtime is what the clusters are: RuntimeProcess or RuntimeKind; empty means as
 	// before, or processes.
@@ -40,7 +40,7 @@ const (
 // maxMembers prevents the start of hundreds of clusters by mistake.
 const maxMembers = 100
 
-// Up starts a federation, or what is dead of it, and returns when every member is
+// Up starts a federation, or its parts that do not run, and returns when every member is
 // Ready. When it fails, processes that it started are stopped again, and kind
 // clusters that are complete are kept.
 func Up(ctx context.Context, d Deps, r UpRequest) (*Federation, error) {

@@ -97,7 +97,7 @@ func (d Dir) Lock() (unlock func(), err error) {
 	return unlock, nil
 }
 
-// Remove removes the files of a federation, and its directory unless there is something else in it.
+// Remove removes the files of a federation, and its directory unless it contains other files.
 // processes are the names of its processes.
 func (d Dir) Remove(processes []string) error {
 	entries, err := os.ReadDir(string(d))

@@ -137,8 +137,8 @@ func (f *Federation) Update(change func() error) error {
 // Save writes the record.
 func (f *Federation) Save() error { return f.Update(func() error { return nil }) }
 
-// Grow adds members until there are n; down is the command that takes members out.
-// Members are taken out one by one only: with them go their data.
+// Grow adds members up to n. It does not remove any, since their data would be lost;
+// down is the command for that, for the error.
 func (f *Federation) Grow(n int, down string) error {
 	if n < len(f.Members) {
 		if f.Runtime == RuntimeKind {
@@ -156,7 +156,7 @@ func (f *Federation) Grow(n int, down string) error {
 
 // ChoosePull makes n the number of members in Pull mode: those that are, and the
 // last of the new ones. before is how many members there were; down is the command
-// that takes members out.
+// that removes members, for the error.
 func (f *Federation) ChoosePull(n, before int, down string) error {
 	want := n - len(f.Pull)
 	fresh := f.Members[before:]

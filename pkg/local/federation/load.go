@@ -62,7 +62,7 @@ func Load(root, name string) (*Federation, error) {
 		return nil, damaged(dir, err)
 	}
 	f.dir = dir
-	// Federations of before there was a choice are processes.
+	// Earlier versions had no other runtime and recorded none.
 	f.Runtime = cmp.Or(f.Runtime, RuntimeProcess)
 	if err := f.validate(); err != nil {
 		return nil, damaged(dir, err)

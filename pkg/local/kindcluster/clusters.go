@@ -49,7 +49,8 @@ type clusters struct {
 	logging func(log.Logger) library
 }
 
-// checkNames refuses clusters of others that have the names of ours.
+// checkNames returns an error if kind clusters of others have the names of this
+// federation.
 func (c *clusters) checkNames() error {
 	existing, err := c.lib.List()
 	if err != nil {
@@ -91,7 +92,7 @@ func (c *clusters) ensure(ctx context.Context, short string, l *libraryLog) erro
 		return c.restart(ctx, short, found, l)
 	}
 	if begun && len(found) > 0 {
-		// An earlier start was interrupted: what there is of it cannot be finished.
+		// An earlier start was interrupted: its cluster cannot be completed.
 		l.setStep("what is left of an earlier start to go")
 		if err := c.delete(ctx, short, short); err != nil {
 			return err

@@ -12,7 +12,7 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/local/federation"
 )
 
-// The range of ports that Kubernetes gives to Services on nodes.
+// The range of node ports of Services.
 const (
 	firstNodePort = 30000
 	lastNodePort  = 32767

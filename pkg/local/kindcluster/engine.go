@@ -26,7 +26,7 @@ type engine struct {
 	option cluster.ProviderOption
 }
 
-// engines are those that kind knows, in the order in which they are tried.
+// engines are those that kind supports, in the order in which they are tried.
 func engines() []engine {
 	return []engine{
 		{"docker", cluster.ProviderWithDocker()},

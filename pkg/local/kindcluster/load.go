@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/kind/pkg/log"
 )
 
-// LoadImages puts the images of an archive into every node of the kind cluster
+// LoadImages loads the images of an archive into every node of the kind cluster
 // whose API server is at server, and returns the name of the cluster. Clusters that
 // are not of kind, or not of this machine, are an error.
 func LoadImages(ctx context.Context, getenv func(string) string, server, archive string) (string, error) {

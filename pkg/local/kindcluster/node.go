@@ -44,7 +44,7 @@ func nodeURL(lib library, name, server string) (string, error) {
 	if err != nil || !servedAt(kubeconfig, server) {
 		return "", nil //nolint:nilerr // another cluster's context of that name
 	}
-	// Behind the load balancer of several there is a certificate for its name only.
+	// The certificate behind the load balancer of several nodes is for its name only.
 	control, err := nodeutils.ControlPlaneNodes(all)
 	if err == nil && len(control) == 0 {
 		err = errors.New("it has no control plane node")

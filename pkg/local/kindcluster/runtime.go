@@ -58,8 +58,8 @@ func (r *Runtime) connect(ctx context.Context) error {
 	return nil
 }
 
-// Prepare checks what can be checked before anything is made, and takes over the
-// request.
+// Prepare checks what can be checked before anything is created, and applies the
+// request to the record.
 func (r *Runtime) Prepare(ctx context.Context) error {
 	if err := r.connect(ctx); err != nil {
 		return err

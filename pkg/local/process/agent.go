@@ -100,8 +100,8 @@ func (s *agents) awaitReady(ctx context.Context, a agent) error {
 	return nil
 }
 
-// enrol makes sure that there is a valid kubeconfig for the agent, and reports
-// whether it is another one than before.
+// enrol makes sure that the agent has a valid kubeconfig, and reports whether it is a
+// new one.
 func (s *agents) enrol(ctx context.Context, a agent, path string) (bool, error) {
 	cluster := &clusterv1alpha1.Cluster{}
 	err := a.clients.ControlPlane.Get(ctx, client.ObjectKey{Name: a.member}, cluster)

@@ -33,7 +33,7 @@ func certDir(d federation.Dir) string { return d.ControlPlane("pki") }
 // rolesKubeconfig is the path of the kubeconfig of the process with the roles.
 func rolesKubeconfig(d federation.Dir) string { return d.ControlPlane("kubeconfig") }
 
-// authority makes sure that there is the authority of the federation's own servers.
+// authority loads or creates the authority of the federation's own servers.
 func (c certs) authority() (pki.Pair, error) {
 	ca, err := c.store().CA("ca", pki.CAConfig{CommonName: "karmada"})
 	if err != nil {
@@ -42,7 +42,7 @@ func (c certs) authority() (pki.Pair, error) {
 	return ca, nil
 }
 
-// serving makes sure that the servers have certificates and returns their authority.
+// serving loads or creates the certificates of the servers and returns their authority.
 func (c certs) serving() ([]byte, error) {
 	ca, err := c.authority()
 	if err != nil {

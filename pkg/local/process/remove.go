@@ -21,7 +21,7 @@ import (
 const leaveTimeout = time.Minute
 
 // RemoveMembers takes members out of a federation that runs: each leaves the control plane, its processes are stopped
-// and its data is removed. The others and the control plane go on.
+// and its data is removed. The others and the control plane keep running.
 func (r *Runtime) RemoveMembers(ctx context.Context, members []string) error {
 	info, err := ready.Read(r.f.Dir().Data(federation.ControlPlane))
 	if err != nil {
@@ -64,7 +64,7 @@ func (r *Runtime) removeMember(ctx context.Context, control ready.Info, name str
 	return nil
 }
 
-// leave makes a member leave the control plane. Its cluster is removed afterwards, so one that does not run is given up.
+// leave removes a member from the control plane. Its cluster is removed afterwards, so it need not run.
 func (r *Runtime) leave(ctx context.Context, step string, control ready.Info, name string) error {
 	_, cp, err := membership.Connect(control.Kubeconfig)
 	if err != nil {

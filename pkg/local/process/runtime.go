@@ -20,7 +20,7 @@ type Request struct {
 	// when the nodes change.
 	Nodes federation.NodeSpec
 	// Set are changes to the flags of the roles and agents: ROLE.FLAG=VALUE sets one,
-	// ROLE.FLAG- gives it its default back.
+	// ROLE.FLAG- resets it to its default.
 	Set []string
 	// FeatureGates replace those of the roles and agents: NAME=true,NAME=false. Nil
 	// means as before.
@@ -47,7 +47,7 @@ func New(d federation.Deps, f *federation.Federation, request Request) *Runtime 
 	return &Runtime{Deps: d, f: f, request: request, ready: map[string]ready.Info{}}
 }
 
-// Prepare finds the servers and takes over the request.
+// Prepare finds the servers and applies the request to the record.
 func (r *Runtime) Prepare(ctx context.Context) error {
 	var err error
 	if r.f.NodeSpec, err = r.request.resize(r.f.NodeSpec); err != nil {
@@ -111,7 +111,7 @@ func (r *Runtime) Abort(ctx context.Context, err error) error {
 
 // Stop stops the processes. The data is kept.
 func (r *Runtime) Stop(ctx context.Context) (removed bool, err error) {
-	// The roles and agents first: they need the clusters to end well.
+	// The roles and agents first: they need the clusters for an orderly end.
 	first := []string{federation.Roles}
 	for _, member := range r.f.Pull {
 		first = append(first, federation.Agent(member))

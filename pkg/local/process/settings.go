@@ -47,7 +47,7 @@ func parseSetting(text string) (s setting, remove bool, err error) {
 	return setting{role, flag, value}, remove, nil
 }
 
-// mergeSettings returns the settings of before with changes, sorted. A flag has one value.
+// mergeSettings returns the settings in before with changes, sorted. A flag has one value.
 func mergeSettings(before, changes []string) ([]string, error) {
 	all := map[string]string{}
 	var errs []error
@@ -152,7 +152,7 @@ func (c catalogue) check(settings []string, featureGates string, reserved map[st
 	return errors.Join(errs...)
 }
 
-// gatesOf returns the gates that each role knows, as the value of its flag.
+// gatesOf returns the gates that each role has, as the value of its flag.
 func (c catalogue) gatesOf(featureGates string) map[string]string {
 	gates, _ := parseGates(featureGates) // checked before
 	out := map[string]string{}
@@ -224,7 +224,7 @@ func reservedFlags(roles, agent []string) map[string]bool {
 	return out
 }
 
-// merge returns settings with the changes of a request, after a check of what the server knows. reserved are the
+// merge returns settings with the changes of a request, after a check against those of the server. reserved are the
 // flags that users cannot set.
 func (r Request) merge(ctx context.Context, before federation.Settings, program string, reserved map[string]bool) (federation.Settings, error) {
 	if len(r.Set) == 0 && r.FeatureGates == nil {
@@ -263,7 +263,7 @@ func nodeArgs(n federation.NodeSpec) []string {
 	return args
 }
 
-// resize returns the nodes of before with the changes of a request.
+// resize returns the nodes in before with the changes of a request.
 func (r Request) resize(before federation.NodeSpec) (federation.NodeSpec, error) {
 	n := r.Nodes
 	for flag, value := range map[string]string{"node-cpu": n.CPU, "node-memory": n.Memory} {
