@@ -4,39 +4,29 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/karmada-toolkit/karmada/pkg/cli/addons"
-	"github.com/karmada-toolkit/karmada/pkg/cli/annotate"
-	"github.com/karmada-toolkit/karmada/pkg/cli/apiresources"
 	"github.com/karmada-toolkit/karmada/pkg/cli/apply"
 	"github.com/karmada-toolkit/karmada/pkg/cli/attach"
 	"github.com/karmada-toolkit/karmada/pkg/cli/completion"
 	"github.com/karmada-toolkit/karmada/pkg/cli/cordon"
-	"github.com/karmada-toolkit/karmada/pkg/cli/create"
 	"github.com/karmada-toolkit/karmada/pkg/cli/deinit"
-	"github.com/karmada-toolkit/karmada/pkg/cli/delete"
 	"github.com/karmada-toolkit/karmada/pkg/cli/describe"
-	"github.com/karmada-toolkit/karmada/pkg/cli/edit"
 	"github.com/karmada-toolkit/karmada/pkg/cli/env"
 	"github.com/karmada-toolkit/karmada/pkg/cli/exec"
-	"github.com/karmada-toolkit/karmada/pkg/cli/explain"
 	"github.com/karmada-toolkit/karmada/pkg/cli/get"
 	initcmd "github.com/karmada-toolkit/karmada/pkg/cli/init"
 	"github.com/karmada-toolkit/karmada/pkg/cli/interpret"
 	"github.com/karmada-toolkit/karmada/pkg/cli/join"
-	"github.com/karmada-toolkit/karmada/pkg/cli/label"
+	"github.com/karmada-toolkit/karmada/pkg/cli/kubectl"
 	"github.com/karmada-toolkit/karmada/pkg/cli/local"
 	"github.com/karmada-toolkit/karmada/pkg/cli/logs"
-	"github.com/karmada-toolkit/karmada/pkg/cli/patch"
 	"github.com/karmada-toolkit/karmada/pkg/cli/promote"
 	"github.com/karmada-toolkit/karmada/pkg/cli/rebalance"
 	"github.com/karmada-toolkit/karmada/pkg/cli/register"
-	"github.com/karmada-toolkit/karmada/pkg/cli/rollout"
-	"github.com/karmada-toolkit/karmada/pkg/cli/scale"
 	"github.com/karmada-toolkit/karmada/pkg/cli/taint"
 	"github.com/karmada-toolkit/karmada/pkg/cli/token"
 	"github.com/karmada-toolkit/karmada/pkg/cli/unjoin"
 	"github.com/karmada-toolkit/karmada/pkg/cli/unregister"
 	"github.com/karmada-toolkit/karmada/pkg/cli/version"
-	"github.com/karmada-toolkit/karmada/pkg/cli/wait"
 )
 
 // Constructor makes a command.
@@ -65,14 +55,14 @@ const (
 // Groups returns the sections of the help with their commands.
 func Groups() []Group {
 	return []Group{
-		{BasicCommands, []Constructor{explain.NewCommand, get.NewCommand, create.NewCommand, delete.NewCommand, edit.NewCommand}},
+		{BasicCommands, []Constructor{kubectl.NewExplainCommand, get.NewCommand, kubectl.NewCreateCommand, kubectl.NewDeleteCommand, kubectl.NewEditCommand}},
 		{LocalCommands, []Constructor{local.NewCommand}},
 		{RegistrationCommands, []Constructor{initcmd.NewCommand, deinit.NewCommand, addons.NewCommand, join.NewCommand, unjoin.NewCommand, token.NewCommand, register.NewCommand, unregister.NewCommand}},
 		{ManagementCommands, []Constructor{cordon.NewCordonCommand, cordon.NewUncordonCommand, taint.NewCommand}},
 		{TroubleshootingCommands, []Constructor{attach.NewCommand, logs.NewCommand, exec.NewCommand, describe.NewCommand, interpret.NewCommand}},
-		{AdvancedCommands, []Constructor{apply.NewCommand, promote.NewCommand, patch.NewCommand, rebalance.NewCommand, rollout.NewCommand, scale.NewCommand, wait.NewCommand}},
-		{SettingsCommands, []Constructor{label.NewCommand, annotate.NewCommand, completion.NewCommand}},
-		{OtherCommands, []Constructor{apiresources.NewResourcesCommand, apiresources.NewVersionsCommand, version.NewCommand}},
+		{AdvancedCommands, []Constructor{apply.NewCommand, promote.NewCommand, kubectl.NewPatchCommand, rebalance.NewCommand, kubectl.NewRolloutCommand, kubectl.NewScaleCommand, kubectl.NewWaitCommand}},
+		{SettingsCommands, []Constructor{kubectl.NewLabelCommand, kubectl.NewAnnotateCommand, completion.NewCommand}},
+		{OtherCommands, []Constructor{kubectl.NewAPIResourcesCommand, kubectl.NewAPIVersionsCommand, version.NewCommand}},
 	}
 }
 

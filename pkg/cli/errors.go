@@ -34,7 +34,7 @@ func report(e *env.Env, err error) int {
 
 // fail prints the words of an error, and what to do where users often do not know.
 func fail(e *env.Env, message string) {
-	say(e, e.Blame(message))
+	say(e, e.ErrorPrefix.Add(message))
 	if strings.HasPrefix(message, "The connection to the server localhost:8080 was refused") {
 		e.Say("No kubeconfig was found; name one with --kubeconfig or $KUBECONFIG. %q starts a federation on this machine.", e.Name+" local up")
 	}

@@ -61,10 +61,10 @@ func NewCommand(e *env.Env) *cobra.Command {
 		},
 	}
 	f.AddFlags(cmd)
-	access.AddFlags(cmd).AddNamespaceFlag(cmd)
+	access.Flags.Add(cmd).AddNamespace(cmd)
 	cmd.Flags().BoolVar(&f.allClusters, "all-clusters", false, "Propagate each object to all member clusters.")
 	cmd.Flags().StringSliceVarP(&f.clusters, "cluster", "C", nil, "Names of the member clusters to propagate each object to.")
-	if err := cmd.RegisterFlagCompletionFunc("cluster", access.CompleteClusters); err != nil {
+	if err := cmd.RegisterFlagCompletionFunc("cluster", access.Complete.Clusters); err != nil {
 		panic(err)
 	}
 	return cmd
@@ -108,7 +108,7 @@ func run(cmd *cobra.Command, e *env.Env, access *env.Access, f flags, args []str
 }
 
 func checkClusters(ctx context.Context, access *env.Access, named []string) error {
-	all, err := access.ClusterNames(ctx)
+	all, err := access.ControlPlane.ClusterNames(ctx)
 	if err != nil {
 		return err
 	}

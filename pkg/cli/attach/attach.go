@@ -14,7 +14,8 @@ func NewCommand(e *env.Env) *cobra.Command {
 	access := e.NewAccess()
 	cmd := e.Adapt(upstream.NewCmdAttach(access.Factory(), e.IOStreams))
 	cmd.Use = "attach (POD | TYPE/NAME) -c CONTAINER"
-	access.AddFlags(cmd).AddNamespaceFlag(cmd).AddScopeFlags(cmd)
+	access.Flags.Add(cmd).AddNamespace(cmd)
+	access.AddTargetFlags(cmd)
 	return locate.Check(e, access, cmd, func(_ *cobra.Command, args []string) locate.Target {
 		if len(args) == 0 {
 			return locate.Target{}

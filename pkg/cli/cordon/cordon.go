@@ -58,18 +58,18 @@ func newCommand(e *env.Env, v verb) *cobra.Command {
 		Long:                  e.Long(v.long),
 		Example:               e.Examples(v.examples),
 		Args:                  e.ExactlyOne("cluster name is required", "more than one cluster name is not supported"),
-		ValidArgsFunction:     access.CompleteClusterArg,
+		ValidArgsFunction:     access.Complete.ClusterArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return run(cmd.Context(), e, access, v, args[0], dryRun)
 		},
 	}
-	access.AddFlags(cmd)
+	access.Flags.Add(cmd)
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "Show what would be done, and write nothing.")
 	return cmd
 }
 
 func run(ctx context.Context, e *env.Env, access *env.Access, v verb, name string, dryRun bool) error {
-	c, err := access.ControlPlane()
+	c, err := access.ControlPlane.Client()
 	if err != nil {
 		return err
 	}

@@ -33,7 +33,7 @@ type clusterDescriber struct {
 
 // Describe implements describe.ResourceDescriber.
 func (d clusterDescriber) Describe(namespace, name string, settings describe.DescriberSettings) (string, error) {
-	cluster, err := d.access.GetCluster(d.ctx, name)
+	cluster, err := d.access.ControlPlane.Cluster(d.ctx, name)
 	if err != nil {
 		return "", err
 	}

@@ -35,7 +35,7 @@ func NewCommand(e *env.Env) *cobra.Command {
 			next := o.Describer
 			o.Describer = func(mapping *meta.RESTMapping) (describe.ResourceDescriber, error) {
 				d, err := next(mapping)
-				if err != nil || access.InForce() == env.Members || mapping.Resource.GroupResource() != clusterv1alpha1.Resource("clusters") {
+				if err != nil || access.Target.EffectiveScope() == env.Members || mapping.Resource.GroupResource() != clusterv1alpha1.Resource("clusters") {
 					return d, err
 				}
 				return clusterDescriber{ctx: cmd.Context(), access: access, now: e.Now, showAPIs: showAPIs, next: d}, nil
@@ -45,6 +45,7 @@ func NewCommand(e *env.Env) *cobra.Command {
 	}
 	flags.AddFlags(cmd)
 	cmd.Flags().BoolVar(&showAPIs, "show-apis", false, "List the APIs of a member cluster instead of counting them.")
-	access.AddFlags(cmd).AddNamespaceFlag(cmd).AddScopeFlags(cmd)
+	access.Flags.Add(cmd).AddNamespace(cmd)
+	access.AddTargetFlags(cmd)
 	return access.Check(cmd)
 }

@@ -2,11 +2,10 @@ package env
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"os"
 	"path/filepath"
 	"regexp"
-	"strings"
 	"sync"
 	"time"
 
@@ -26,16 +25,15 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/member/access"
 )
 
-// discoveryTTL is how long what a server offers is believed.
-const discoveryTTL = 6 * time.Hour
+const (
+	// discoveryTTL is how long cached discovery is valid.
+	discoveryTTL = 6 * time.Hour
+	// connectTimeout is how long the control plane may take to return a member Cluster.
+	connectTimeout = 30 * time.Second
+)
 
-// Access is the way to a server: the control plane, or a member through it. It is
-// the RESTClientGetter of kubectl's factories, so that kubectl's commands work on
-// whatever the flags chose.
-type Access struct {
-	env   *Env
-	flags *genericclioptions.ConfigFlags
-
+// Target is the server that the command line chooses: the control plane or a member.
+type Target struct {
 	// Scope is Karmada for the control plane and Members for the member Cluster.
 	Scope Scope
 	// Cluster is the name of the member.
@@ -43,9 +41,53 @@ type Access struct {
 	// scopeGiven reports whether the command line has --operation-scope; nil for
 	// commands without the flag.
 	scopeGiven func() bool
+}
 
-	member sync.Mutex
-	config *rest.Config
+// addFlags adds --operation-scope and --cluster. A cluster that is named without a
+// scope implies the scope Members.
+func (t *Target) addFlags(cmd *cobra.Command, completion *Completion) {
+	AddScopeFlag(cmd, &t.Scope, "Whether the command is about the control plane or a member: karmada or members. With --cluster, the default is members.", string(Karmada), string(Members))
+	cmd.Flags().StringVarP(&t.Cluster, "cluster", "C", "", "Name of the member cluster.")
+	complete(cmd, "cluster", completion.Clusters)
+	t.scopeGiven = func() bool { return cmd.Flags().Changed("operation-scope") }
+}
+
+// ScopeGiven reports whether the command line has --operation-scope.
+func (t *Target) ScopeGiven() bool { return t.scopeGiven != nil && t.scopeGiven() }
+
+// EffectiveScope returns the scope of the flag, or Members if only a cluster is named.
+func (t *Target) EffectiveScope() Scope {
+	if t.Scope == Karmada && t.Cluster != "" && t.scopeGiven != nil && !t.scopeGiven() {
+		return Members
+	}
+	return t.Scope
+}
+
+// Validate returns an error unless the flags choose one server.
+func (t *Target) Validate() error {
+	scope := t.EffectiveScope()
+	if err := scope.Require(Karmada, Members); err != nil {
+		return err
+	}
+	if scope == Members && t.Cluster == "" {
+		return errors.New("must specify a member cluster; name it with --cluster")
+	}
+	return nil
+}
+
+// Access is access to the server that the flags choose: the control plane, or a member through it. It is the
+// RESTClientGetter of kubectl's factories, so that kubectl's commands work on either.
+type Access struct {
+	ControlPlane *ControlPlane
+	Flags        *Flags
+	Complete     *Completion
+	Target       Target
+
+	prefix *ErrorPrefix
+	// guarded limits the responses of the member, which is one of several.
+	guarded bool
+
+	mu     sync.Mutex
 	mapper meta.RESTMapper
 }
 
@@ -54,103 +96,46 @@ var _ genericclioptions.RESTClientGetter = &Access{}
 // NewAccess returns access to the control plane.
 func (e *Env) NewAccess() *Access {
 	flags := genericclioptions.NewConfigFlags(true).WithDiscoveryQPS(-1).WithWrapConfigFn(unlimited)
-	return &Access{env: e, flags: flags, Scope: Karmada}
+	plane := &ControlPlane{flags: flags, name: e.Name, warnings: e.Escaped().ErrOut}
+	completion := &Completion{controlPlane: plane}
+	return &Access{
+		ControlPlane: plane, Complete: completion, Flags: &Flags{config: flags, complete: completion},
+		Target: Target{Scope: Karmada}, prefix: &e.ErrorPrefix,
+	}
 }
 
-// unlimited leaves the pace to the server, which has priority and fairness.
+// unlimited leaves flow control to the server, which has priority and fairness.
 func unlimited(c *rest.Config) *rest.Config {
 	c.QPS, c.Burst = -1, 0
 	return c
 }
 
-// AddFlags adds --kubeconfig and --karmada-context to a command.
-func (a *Access) AddFlags(cmd *cobra.Command) *Access {
-	a.addFlags(cmd, false)
-	return a
-}
+// AddTargetFlags adds --operation-scope and --cluster to a command.
+func (a *Access) AddTargetFlags(cmd *cobra.Command) { a.Target.addFlags(cmd, a.Complete) }
 
-// AddNamespaceFlag adds --namespace to a command.
-func (a *Access) AddNamespaceFlag(cmd *cobra.Command) *Access {
-	cmd.Flags().StringVarP(a.flags.Namespace, "namespace", "n", "", "If present, the namespace scope for this CLI request.")
-	complete(cmd, "namespace", a.CompleteNamespaces)
-	return a
-}
-
-// AddContextFlag adds --context, the name that kubectl has for --karmada-context.
-func (a *Access) AddContextFlag(cmd *cobra.Command) *Access {
-	cmd.Flags().StringVar(a.flags.Context, "context", "", "The same as --karmada-context, as kubectl has it.")
-	complete(cmd, "context", a.CompleteContexts)
-	return a
-}
-
-// AddPersistentFlags adds the flags to a command and all below it.
-func (a *Access) AddPersistentFlags(cmd *cobra.Command) *Access {
-	a.addFlags(cmd, true)
-	cmd.PersistentFlags().StringVarP(a.flags.Namespace, "namespace", "n", "", "If present, the namespace scope for this CLI request.")
-	complete(cmd, "namespace", a.CompleteNamespaces)
-	return a
-}
-
-func (a *Access) addFlags(cmd *cobra.Command, persistent bool) {
-	fs := cmd.Flags()
-	if persistent {
-		fs = cmd.PersistentFlags()
-	}
-	fs.StringVar(a.flags.KubeConfig, "kubeconfig", "", "Path to the kubeconfig file of the control plane; default $KUBECONFIG, then ~/.kube/config.")
-	fs.StringVar(a.flags.Context, "karmada-context", "", "Name of the kubeconfig context of the control plane; default the current one.")
-	complete(cmd, "karmada-context", a.CompleteContexts)
-}
-
-// AddScopeFlags adds --operation-scope, for the control plane or one member, and
-// --cluster. A cluster that is named without a scope implies the scope Members.
-func (a *Access) AddScopeFlags(cmd *cobra.Command) *Access {
-	AddScopeFlag(cmd, &a.Scope, "Whether the command is about the control plane or a member: karmada or members. With --cluster, the default is members.", string(Karmada), string(Members))
-	cmd.Flags().StringVarP(&a.Cluster, "cluster", "C", "", "Name of the member cluster.")
-	complete(cmd, "cluster", a.CompleteClusters)
-	a.scopeGiven = func() bool { return cmd.Flags().Changed("operation-scope") }
-	return a
-}
-
-// ScopeGiven reports whether the command line has --operation-scope.
-func (a *Access) ScopeGiven() bool { return a.scopeGiven != nil && a.scopeGiven() }
-
-// InForce returns the scope in force: that of the flag, or Members if only a cluster
-// is named.
-func (a *Access) InForce() Scope {
-	if a.Scope == Karmada && a.Cluster != "" && a.scopeGiven != nil && !a.scopeGiven() {
-		return Members
-	}
-	return a.Scope
-}
-
-// Impersonate binds the flags of a command that acts as somebody else in the
-// control plane.
-func (a *Access) Impersonate(cmd *cobra.Command) *Access {
-	fs := cmd.Flags()
-	fs.StringVar(a.flags.Impersonate, "karmada-as", "", "Username to impersonate in the control plane; a user or a service account in a namespace.")
-	fs.StringArrayVar(a.flags.ImpersonateGroup, "karmada-as-group", []string{}, "Group to impersonate in the control plane; repeat it for several.")
-	fs.StringVar(a.flags.ImpersonateUID, "karmada-as-uid", "", "UID to impersonate in the control plane.")
-	return a
-}
-
-// Validate returns an error unless the flags choose a server that the command can
-// work on.
-func (a *Access) Validate() error {
-	scope := a.InForce()
-	if err := scope.Require(Karmada, Members); err != nil {
+// Connect validates the target and checks that the member exists. Error messages of the command have the prefix of the
+// member from then on.
+func (a *Access) Connect(ctx context.Context) error {
+	if err := a.Target.Validate(); err != nil {
 		return err
 	}
-	if scope == Members && a.Cluster == "" {
-		return fmt.Errorf("must specify a member cluster; name it with --cluster")
+	if a.Target.EffectiveScope() != Members {
+		return nil
 	}
+	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+	defer cancel()
+	if _, err := a.ControlPlane.Cluster(ctx, a.Target.Cluster); err != nil {
+		return err
+	}
+	a.prefix.SetCluster(a.Target.Cluster)
 	return nil
 }
 
-// Check wraps a command so that Validate is called before it runs.
+// Check wraps a command so that Connect is called before it runs.
 func (a *Access) Check(cmd *cobra.Command) *cobra.Command {
 	next := cmd.PreRunE
 	cmd.PreRunE = func(c *cobra.Command, args []string) error {
-		if err := a.Validate(); err != nil {
+		if err := a.Connect(c.Context()); err != nil {
 			return err
 		}
 		if next != nil {
@@ -171,32 +156,29 @@ func (a *Access) Namespace() (string, bool, error) {
 
 // ToRawKubeConfigLoader returns the kubeconfig of the control plane.
 func (a *Access) ToRawKubeConfigLoader() clientcmd.ClientConfig {
-	return a.flags.ToRawKubeConfigLoader()
+	return a.ControlPlane.flags.ToRawKubeConfigLoader()
 }
 
-// ToRESTConfig returns how to reach the server.
+// ToRESTConfig returns the configuration of clients of the server.
 func (a *Access) ToRESTConfig() (*rest.Config, error) {
-	if a.InForce() != Members {
-		config, err := a.flags.ToRESTConfig()
+	if a.Target.EffectiveScope() != Members {
+		config, err := a.ControlPlane.RESTConfig()
 		if err != nil {
 			return nil, err
 		}
 		return withDefaults(config), nil
 	}
-	a.member.Lock()
-	defer a.member.Unlock()
-	if a.config == nil {
-		config, err := a.lookUpMember()
-		if err != nil {
-			return nil, err
-		}
-		a.config = withDefaults(config)
-		a.env.blamed = a.Cluster
+	config, err := a.ControlPlane.MemberConfig(a.Target.Cluster)
+	if err != nil {
+		return nil, err
 	}
-	return rest.CopyConfig(a.config), nil
+	if config = withDefaults(config); a.guarded {
+		config = access.Guard(config)
+	}
+	return config, nil
 }
 
-// withDefaults adds what kubectl's commands expect to be set.
+// withDefaults sets the fields that kubectl's commands expect.
 func withDefaults(config *rest.Config) *rest.Config {
 	config.GroupVersion = &schema.GroupVersion{Version: "v1"}
 	config.APIPath = "/api"
@@ -204,32 +186,10 @@ func withDefaults(config *rest.Config) *rest.Config {
 	return config
 }
 
-func (a *Access) lookUpMember() (*rest.Config, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-	defer cancel()
-	if _, err := a.GetCluster(ctx, a.Cluster); err != nil {
-		return nil, err
-	}
-	return a.MemberConfig(a.Cluster)
-}
-
-// MemberConfig returns how to reach a member through the control plane. It does
-// not look whether there is one of that name.
-func (a *Access) MemberConfig(cluster string) (*rest.Config, error) {
-	config, err := a.flags.ToRESTConfig()
-	if err != nil {
-		return nil, err
-	}
-	config = rest.CopyConfig(config)
-	config.Host = strings.TrimRight(config.Host, "/") + "/apis/cluster.karmada.io/v1alpha1/clusters/" + cluster + "/proxy"
-	return config, nil
-}
-
-// ToDiscoveryClient returns what the server offers, from a cache on disk when
-// that is fresh.
+// ToDiscoveryClient returns a client for the types that the server serves, cached on disk.
 func (a *Access) ToDiscoveryClient() (discovery.CachedDiscoveryInterface, error) {
-	if a.InForce() != Members {
-		return a.flags.ToDiscoveryClient()
+	if a.Target.EffectiveScope() != Members {
+		return a.ControlPlane.flags.ToDiscoveryClient()
 	}
 	config, err := a.ToRESTConfig()
 	if err != nil {
@@ -248,35 +208,28 @@ func cachedDiscovery(config *rest.Config) (discovery.CachedDiscoveryInterface, e
 	return disk.NewCachedDiscoveryClientForConfig(config, filepath.Join(base, "discovery", host), filepath.Join(base, "http"), discoveryTTL)
 }
 
-// ToRESTMapper returns the types that the server knows.
+// ToRESTMapper returns the types that the server serves.
 func (a *Access) ToRESTMapper() (meta.RESTMapper, error) {
-	if a.InForce() != Members {
-		return a.flags.ToRESTMapper()
+	if a.Target.EffectiveScope() != Members {
+		return a.ControlPlane.flags.ToRESTMapper()
 	}
 	client, err := a.ToDiscoveryClient()
 	if err != nil {
 		return nil, err
 	}
-	a.member.Lock()
-	defer a.member.Unlock()
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	if a.mapper == nil {
 		a.mapper = restmapper.NewShortcutExpander(restmapper.NewDeferredDiscoveryRESTMapper(client), client, func(string) {})
 	}
 	return a.mapper, nil
 }
 
-// ToControlPlaneRESTMapper returns the types that the control plane knows, whatever
-// the scope.
-func (a *Access) ToControlPlaneRESTMapper() (meta.RESTMapper, error) {
-	return a.flags.ToRESTMapper()
-}
-
-// MemberAccess returns access to one member of several, with the flags of a. It
-// does not look whether there is one of that name. Answers of the member have limits.
-func (a *Access) MemberAccess(cluster string) (*Access, error) {
-	config, err := a.MemberConfig(cluster)
-	if err != nil {
-		return nil, err
+// MemberAccess returns access to one of several members, with the flags of a. It does not check that the member
+// exists. The sizes of its responses are limited.
+func (a *Access) MemberAccess(cluster string) *Access {
+	return &Access{
+		ControlPlane: a.ControlPlane, Flags: a.Flags, Complete: a.Complete, prefix: a.prefix, guarded: true,
+		Target: Target{Scope: Members, Cluster: cluster},
 	}
-	return &Access{env: a.env, flags: a.flags, Scope: Members, Cluster: cluster, config: access.Guard(withDefaults(config))}, nil
 }

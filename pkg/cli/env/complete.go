@@ -12,24 +12,27 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// completionLimit is how long a user who pressed Tab waits at most.
+// completionLimit is the timeout of a completion.
 const completionLimit = 5 * time.Second
 
-// CompleteContexts completes names of kubeconfig contexts.
-func (a *Access) CompleteContexts(_ *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
-	raw, err := a.ToRawKubeConfigLoader().RawConfig()
+// Completion completes names in the control plane. On errors it completes nothing.
+type Completion struct{ controlPlane *ControlPlane }
+
+// Contexts completes names of kubeconfig contexts.
+func (c *Completion) Contexts(_ *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
+	raw, err := c.controlPlane.flags.ToRawKubeConfigLoader().RawConfig()
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	return matching(slices.Sorted(maps.Keys(raw.Contexts)), prefix), cobra.ShellCompDirectiveNoFileComp
 }
 
-// CompleteClusters completes names of member clusters, also the last one of a
+// Clusters completes names of member clusters, also the last one of a
 // comma-separated list.
-func (a *Access) CompleteClusters(cmd *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
+func (c *Completion) Clusters(cmd *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
 	ctx, cancel := context.WithTimeout(cmd.Context(), completionLimit)
 	defer cancel()
-	names, err := a.ClusterNames(ctx)
+	names, err := c.controlPlane.ClusterNames(ctx)
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
@@ -41,25 +44,25 @@ func (a *Access) CompleteClusters(cmd *cobra.Command, _ []string, prefix string)
 	return matching(names, prefix), cobra.ShellCompDirectiveNoFileComp
 }
 
-// CompleteClusterArg completes the first argument with names of member clusters.
-func (a *Access) CompleteClusterArg(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+// ClusterArg completes the first argument with names of member clusters.
+func (c *Completion) ClusterArg(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	return a.CompleteClusters(cmd, args, prefix)
+	return c.Clusters(cmd, args, prefix)
 }
 
-// CompleteNamespaces completes names of namespaces of the chosen server.
-func (a *Access) CompleteNamespaces(cmd *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
+// Namespaces completes names of namespaces of the control plane.
+func (c *Completion) Namespaces(cmd *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
 	ctx, cancel := context.WithTimeout(cmd.Context(), completionLimit)
 	defer cancel()
-	c, err := a.ControlPlane()
+	client, err := c.controlPlane.Client()
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NamespaceList"))
-	if err := c.List(ctx, list); err != nil {
+	if err := client.List(ctx, list); err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	var names []string

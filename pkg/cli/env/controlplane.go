@@ -3,11 +3,14 @@ package env
 import (
 	"context"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -15,60 +18,85 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/member"
 )
 
-// ControlPlane returns a client for the objects of the control plane that the CLI
-// works with.
-func (a *Access) ControlPlane() (client.Client, error) {
-	config, err := a.flags.ToRESTConfig()
+// ControlPlane is the control plane that the flags name.
+type ControlPlane struct {
+	flags *genericclioptions.ConfigFlags
+	// name is the name of the program for errors; warnings receives the warnings of the
+	// API server.
+	name     string
+	warnings io.Writer
+}
+
+// RESTConfig returns the configuration of clients of the control plane.
+func (p *ControlPlane) RESTConfig() (*rest.Config, error) { return p.flags.ToRESTConfig() }
+
+// RESTMapper returns the types that the control plane serves.
+func (p *ControlPlane) RESTMapper() (meta.RESTMapper, error) { return p.flags.ToRESTMapper() }
+
+// MemberConfig returns the configuration of clients of a member, through the proxy of the control plane. It does not
+// check that the member exists.
+func (p *ControlPlane) MemberConfig(cluster string) (*rest.Config, error) {
+	config, err := p.flags.ToRESTConfig()
 	if err != nil {
 		return nil, err
 	}
-	return a.newClient(config)
+	config = rest.CopyConfig(config)
+	config.Host = strings.TrimRight(config.Host, "/") + "/apis/cluster.karmada.io/v1alpha1/clusters/" + cluster + "/proxy"
+	return config, nil
+}
+
+// Client returns a client for the objects of the control plane that the CLI works with.
+func (p *ControlPlane) Client() (client.Client, error) {
+	config, err := p.flags.ToRESTConfig()
+	if err != nil {
+		return nil, err
+	}
+	return p.newClient(config)
 }
 
 // newClient returns a client that prints the warnings of the control plane.
-func (a *Access) newClient(config *rest.Config) (client.Client, error) {
+func (p *ControlPlane) newClient(config *rest.Config) (client.Client, error) {
 	config = rest.CopyConfig(config)
-	config.WarningHandler = rest.NewWarningWriter(a.env.Escaped().ErrOut, rest.WarningWriterOptions{Deduplicate: true})
+	config.WarningHandler = rest.NewWarningWriter(p.warnings, rest.WarningWriterOptions{Deduplicate: true})
 	return member.NewClient(config)
 }
 
-// RequiredControlPlane returns the client of ControlPlane, or an error if the server
-// is no control plane. Commands that write objects which any cluster would accept
+// RequiredClient is Client with an error if the server is not a control plane. Commands that write objects which any cluster would accept
 // use it.
-func (a *Access) RequiredControlPlane(ctx context.Context) (client.Client, error) {
-	config, err := a.flags.ToRESTConfig()
+func (p *ControlPlane) RequiredClient(ctx context.Context) (client.Client, error) {
+	config, err := p.flags.ToRESTConfig()
 	if err != nil {
 		return nil, err
 	}
 	if err := member.RequireControlPlane(ctx, config); err != nil {
 		return nil, err
 	}
-	return a.newClient(config)
+	return p.newClient(config)
 }
 
-// GetCluster returns a member cluster.
-func (a *Access) GetCluster(ctx context.Context, name string) (*clusterv1alpha1.Cluster, error) {
-	c, err := a.ControlPlane()
+// Cluster returns a member cluster.
+func (p *ControlPlane) Cluster(ctx context.Context, name string) (*clusterv1alpha1.Cluster, error) {
+	c, err := p.Client()
 	if err != nil {
 		return nil, err
 	}
 	cluster := &clusterv1alpha1.Cluster{}
 	if err := c.Get(ctx, client.ObjectKey{Name: name}, cluster); err != nil {
-		return nil, a.explain(err)
+		return nil, p.explain(err)
 	}
 	return cluster, nil
 }
 
 // ClusterNames returns the names of all member clusters, sorted.
-func (a *Access) ClusterNames(ctx context.Context) ([]string, error) {
-	c, err := a.ControlPlane()
+func (p *ControlPlane) ClusterNames(ctx context.Context) ([]string, error) {
+	c, err := p.Client()
 	if err != nil {
 		return nil, err
 	}
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(clusterv1alpha1.GroupVersion.WithKind("ClusterList"))
 	if err := c.List(ctx, list); err != nil {
-		return nil, a.explain(err)
+		return nil, p.explain(err)
 	}
 	names := make([]string, 0, len(list.Items))
 	for i := range list.Items {
@@ -78,10 +106,10 @@ func (a *Access) ClusterNames(ctx context.Context) ([]string, error) {
 	return names, nil
 }
 
-// KnownClusters returns the named member clusters, sorted and each once, or all
-// when none is named. It refuses names of clusters that are not there.
-func (a *Access) KnownClusters(ctx context.Context, named []string) ([]string, error) {
-	all, err := a.ClusterNames(ctx)
+// KnownClusters returns the named member clusters, sorted and without duplicates, or all if none is named. The error
+// names the clusters that do not exist.
+func (p *ControlPlane) KnownClusters(ctx context.Context, named []string) ([]string, error) {
+	all, err := p.ClusterNames(ctx)
 	if err != nil || len(named) == 0 {
 		return all, err
 	}
@@ -92,15 +120,15 @@ func (a *Access) KnownClusters(ctx context.Context, named []string) ([]string, e
 		}
 	}
 	if len(unknown) > 0 {
-		return nil, fmt.Errorf("clusters don't exist: %s; %q lists those that do", strings.Join(unknown, ","), a.env.Name+" get clusters")
+		return nil, fmt.Errorf("clusters don't exist: %s; %q lists those that do", strings.Join(unknown, ","), p.name+" get clusters")
 	}
 	named = slices.Clone(named)
 	slices.Sort(named)
 	return slices.Compact(named), nil
 }
 
-// explain replaces the error of a server that has no API of clusters.
-func (a *Access) explain(err error) error {
+// explain replaces the error of a server that does not serve the API of clusters.
+func (p *ControlPlane) explain(err error) error {
 	if apierrors.IsServiceUnavailable(err) {
 		return fmt.Errorf("listing member clusters: the control plane's aggregated API server does not answer: %w", err)
 	}
@@ -108,7 +136,7 @@ func (a *Access) explain(err error) error {
 		return err
 	}
 	server := "the server"
-	if config, configErr := a.flags.ToRESTConfig(); configErr == nil {
+	if config, configErr := p.flags.ToRESTConfig(); configErr == nil {
 		server = config.Host
 	}
 	return fmt.Errorf("%s is no karmada control plane: it has no API of member clusters (cluster.karmada.io); choose one with --kubeconfig and --karmada-context", server)

@@ -39,8 +39,8 @@ type Env struct {
 	// others die of the signal.
 	Interruptible func(context.Context) (context.Context, context.CancelFunc)
 
-	// blamed is the member that the command talks to.
-	blamed string
+	// ErrorPrefix is the prefix of error messages.
+	ErrorPrefix ErrorPrefix
 }
 
 // Escaped returns the streams for text of clusters that is read by people: control
@@ -57,16 +57,6 @@ func (e *Env) TerminalSafe() genericiooptions.IOStreams {
 		streams.Out = e.Out
 	}
 	return streams
-}
-
-// Blame names, before a failure, the member that the command talked to: the server
-// that says it may be either that or the control plane on the way to it. What a
-// remote process has to say is left alone.
-func (e *Env) Blame(message string) string {
-	if e.blamed == "" || message == "" || strings.HasPrefix(message, "command terminated") {
-		return message
-	}
-	return fmt.Sprintf("cluster(%s): %s", e.blamed, message)
 }
 
 // Text fills the program's name into a help text.

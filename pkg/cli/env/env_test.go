@@ -95,7 +95,8 @@ func TestKubeconfig_LoadInCluster(t *testing.T) {
 func command(t *testing.T, a *Access, args ...string) *cobra.Command {
 	t.Helper()
 	cmd := &cobra.Command{Use: "x", RunE: func(*cobra.Command, []string) error { return nil }}
-	a.AddFlags(cmd).AddNamespaceFlag(cmd).AddScopeFlags(cmd).Impersonate(cmd)
+	a.Flags.Add(cmd).AddNamespace(cmd).AddImpersonation(cmd)
+	a.AddTargetFlags(cmd)
 	cmd.SetContext(t.Context())
 	if err := cmd.ParseFlags(args); err != nil {
 		t.Fatal(err)
@@ -107,7 +108,7 @@ func TestAccess_MemberIsBehindTheControlPlane(t *testing.T) {
 	t.Setenv("KUBECONFIG", kubeconfig(t, "cp", map[string]string{"cp": "https://cp:6443/base/", "other": "https://o"}))
 	a := testEnv().NewAccess()
 	command(t, a, "--karmada-context", "cp", "--karmada-as", "joe", "--karmada-as-group", "g")
-	config, err := a.MemberConfig("m1")
+	config, err := a.ControlPlane.MemberConfig("m1")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,12 +140,13 @@ func TestAccess_Validate(t *testing.T) {
 		a := testEnv().NewAccess()
 		cmd := &cobra.Command{Use: "x"}
 		cmd.SetGlobalNormalizationFunc(nil)
-		a.AddFlags(cmd).AddScopeFlags(cmd)
+		a.Flags.Add(cmd)
+		a.AddTargetFlags(cmd)
 		if err := cmd.ParseFlags(strings.Fields(strings.ReplaceAll(line, "_", "-"))); err != nil {
 			t.Fatal(err)
 		}
 		got := ""
-		if err := a.Validate(); err != nil {
+		if err := a.Target.Validate(); err != nil {
 			got = err.Error()
 		}
 		if got != want {
@@ -181,12 +183,12 @@ func TestAccess_KnownClusters(t *testing.T) {
 	for _, tt := range []struct{ named, want []string }{
 		{nil, []string{"m1", "m2", "x"}}, {[]string{"m2", "m1", "m2"}, []string{"m1", "m2"}},
 	} {
-		got, err := a.KnownClusters(t.Context(), tt.named)
+		got, err := a.ControlPlane.KnownClusters(t.Context(), tt.named)
 		if diff := cmp.Diff(tt.want, got); diff != "" || err != nil {
 			t.Errorf("%v: %v\n%s", tt.named, err, diff)
 		}
 	}
-	_, err := a.KnownClusters(t.Context(), []string{"b", "m1", "a", "b"})
+	_, err := a.ControlPlane.KnownClusters(t.Context(), []string{"b", "m1", "a", "b"})
 	if want := `clusters don't exist: b,a; "kubectl karmada get clusters" lists those that do`; err == nil || err.Error() != want {
 		t.Errorf("got %v", err)
 	}
@@ -200,17 +202,19 @@ func TestAccess_FailuresNameTheMember(t *testing.T) {
 		command(t, a, "-s", "members", "-C", cluster)
 		return a
 	}
-	if _, err := access("nope").ToRESTConfig(); err == nil || e.Blame("error: x") != "error: x" {
+	if err := access("nope").Connect(t.Context()); err == nil || e.ErrorPrefix.Add("error: x") != "error: x" {
 		t.Errorf("a member that is not there: %v", err)
 	}
-	if _, err := access("m1").ToRESTConfig(); err != nil {
+	if err := access("m1").Connect(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if got := e.Blame("error: x"); got != "cluster(m1): error: x" {
+	if got := e.ErrorPrefix.Add("error: x"); got != "cluster(m1): error: x" {
 		t.Errorf("got %q", got)
 	}
-	if got := e.Blame("command terminated with exit code 3"); got != "command terminated with exit code 3" {
-		t.Errorf("got %q", got)
+	for _, message := range []string{"", "command terminated with exit code 3", "error: expected a pod\nSee 'karmadactl logs -h' for help and examples"} {
+		if got := e.ErrorPrefix.Add(message); got != message {
+			t.Errorf("got %q, want %q", got, message)
+		}
 	}
 }
 
@@ -224,13 +228,13 @@ func TestAccess_Complete(t *testing.T) {
 		prefix   string
 		want     []string
 	}{
-		"contexts":         {a.CompleteContexts, nil, "", []string{"cp", "zz"}},
-		"clusters":         {a.CompleteClusters, nil, "m", []string{"m1", "m2"}},
-		"a list":           {a.CompleteClusters, nil, "x,m", []string{"x,m1", "x,m2"}},
-		"one argument":     {a.CompleteClusterArg, nil, "x", []string{"x"}},
-		"no second":        {a.CompleteClusterArg, []string{"x"}, "", nil},
-		"namespaces":       {a.CompleteNamespaces, nil, "x", []string{"x"}},
-		"nothing of these": {a.CompleteClusters, nil, "q", nil},
+		"contexts":         {a.Complete.Contexts, nil, "", []string{"cp", "zz"}},
+		"clusters":         {a.Complete.Clusters, nil, "m", []string{"m1", "m2"}},
+		"a list":           {a.Complete.Clusters, nil, "x,m", []string{"x,m1", "x,m2"}},
+		"one argument":     {a.Complete.ClusterArg, nil, "x", []string{"x"}},
+		"no second":        {a.Complete.ClusterArg, []string{"x"}, "", nil},
+		"namespaces":       {a.Complete.Namespaces, nil, "x", []string{"x"}},
+		"nothing of these": {a.Complete.Clusters, nil, "q", nil},
 	} {
 		got, directive := tt.complete(cmd, tt.args, tt.prefix)
 		if diff := cmp.Diff(tt.want, got); diff != "" || directive != cobra.ShellCompDirectiveNoFileComp {
@@ -243,7 +247,7 @@ func TestAccess_CompleteWithoutAServerIsQuiet(t *testing.T) {
 	t.Setenv("KUBECONFIG", kubeconfig(t, "cp", map[string]string{"cp": "http://127.0.0.1:1"}))
 	a := testEnv().NewAccess()
 	cmd := command(t, a)
-	for _, complete := range []cobra.CompletionFunc{a.CompleteClusters, a.CompleteNamespaces} {
+	for _, complete := range []cobra.CompletionFunc{a.Complete.Clusters, a.Complete.Namespaces} {
 		if got, _ := complete(cmd, nil, ""); len(got) > 0 {
 			t.Errorf("got %v", got)
 		}

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Scope says which clusters a command is about.
+// Scope is the set of clusters that a command works on.
 type Scope string
 
 // The scopes.
@@ -65,14 +65,6 @@ func ScopeFromEnvironment() (Scope, error) {
 		return "", fmt.Errorf("environment variable %s: %w", ScopeVariable, err)
 	}
 	return s, nil
-}
-
-// complete registers the completion of a flag. The only error is a flag that does
-// not exist, which the tests of every command would show.
-func complete(cmd *cobra.Command, flag string, fn cobra.CompletionFunc) {
-	if err := cmd.RegisterFlagCompletionFunc(flag, fn); err != nil {
-		panic(err)
-	}
 }
 
 var _ pflag.Value = new(Scope)

@@ -14,7 +14,8 @@ func NewCommand(e *env.Env) *cobra.Command {
 	access := e.NewAccess()
 	cmd := e.Adapt(upstream.NewCmdExec(access.Factory(), e.IOStreams))
 	cmd.Use = "exec (POD | TYPE/NAME) [-c CONTAINER] (-C CLUSTER) -- COMMAND [args...]"
-	access.AddFlags(cmd).AddNamespaceFlag(cmd).AddScopeFlags(cmd)
+	access.Flags.Add(cmd).AddNamespace(cmd)
+	access.AddTargetFlags(cmd)
 	return locate.Check(e, access, cmd, target)
 }
 

@@ -68,7 +68,7 @@ func newCollector(ctx context.Context, plane *env.Access, r *request, targets []
 		r.scope = env.Karmada
 		return c, c.onlyControlPlane()
 	}
-	c.members, err = plane.KnownClusters(ctx, r.clusters)
+	c.members, err = plane.ControlPlane.KnownClusters(ctx, r.clusters)
 	return c, err
 }
 
@@ -168,7 +168,7 @@ func (c *collector) askControlPlane(ctx context.Context, _ string) (*reply, erro
 // askMember asks a member, in the versions of the control plane. Only where the
 // member does not have those is it asked which it has.
 func (c *collector) askMember(ctx context.Context, cluster string) (*reply, error) {
-	config, err := c.access.MemberConfig(cluster)
+	config, err := c.access.ControlPlane.MemberConfig(cluster)
 	if err != nil {
 		return nil, err
 	}
@@ -189,11 +189,7 @@ func (c *collector) askMember(ctx context.Context, cluster string) (*reply, erro
 	if len(again) == 0 {
 		return r, nil
 	}
-	member, err := c.access.MemberAccess(cluster)
-	if err != nil {
-		return r, err
-	}
-	known, unknown, err := resolve(member, again)
+	known, unknown, err := resolve(c.access.MemberAccess(cluster), again)
 	if err != nil {
 		return r, err
 	}

@@ -119,7 +119,7 @@ func (c *collector) serverOf(cluster string) (*server, error) {
 		}
 		return newServer(config, c.selection)
 	}
-	config, err := c.access.MemberConfig(cluster)
+	config, err := c.access.ControlPlane.MemberConfig(cluster)
 	if err != nil {
 		return nil, err
 	}

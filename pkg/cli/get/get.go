@@ -99,7 +99,7 @@ func NewCommand(e *env.Env) *cobra.Command {
 			return run(ctx, e, access, r, args)
 		},
 	}
-	access.AddFlags(cmd).AddNamespaceFlag(cmd).AddContextFlag(cmd)
+	access.Flags.Add(cmd).AddNamespace(cmd).AddContext(cmd)
 	r.addFlags(cmd, access)
 	return cmd
 }
@@ -118,7 +118,7 @@ func (r *request) addFlags(cmd *cobra.Command, access *env.Access) {
 	fs.BoolVar(&r.watchOnly, "watch-only", false, "Show changes only, not what is there.")
 	fs.BoolVar(&r.watchEvents, "output-watch-events", false, "With --watch or --watch-only, also say what happened to each object.")
 	fs.DurationVar(&r.memberTimeout, "member-timeout", memberTimeout, "How long each member may take to answer; 0 is for ever.")
-	if err := cmd.RegisterFlagCompletionFunc("clusters", access.CompleteClusters); err != nil {
+	if err := cmd.RegisterFlagCompletionFunc("clusters", access.Complete.Clusters); err != nil {
 		panic(err)
 	}
 }

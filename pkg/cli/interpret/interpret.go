@@ -119,7 +119,7 @@ func NewCommand(e *env.Env) *cobra.Command {
 		},
 	}
 	f.bind(cmd)
-	access.AddFlags(cmd)
+	access.Flags.Add(cmd)
 	complete := cobra.FixedCompletions(operationNames(), cobra.ShellCompDirectiveNoFileComp)
 	if err := cmd.RegisterFlagCompletionFunc("operation", complete); err != nil {
 		panic(err)

@@ -69,7 +69,7 @@ func NewCommand(e *env.Env) *cobra.Command {
 			return run(ctx, e, access, member, r)
 		},
 	}
-	access.AddFlags(cmd).Impersonate(cmd)
+	access.Flags.Add(cmd).AddImpersonation(cmd)
 	fs := cmd.Flags()
 	fs.StringVar(&member.Path, "cluster-kubeconfig", "", "Path to the kubeconfig of the cluster.")
 	fs.StringVar(&member.Context, "cluster-context", "", "Name of the context in the kubeconfig of the cluster; default the current one.")
@@ -96,7 +96,7 @@ func run(ctx context.Context, e *env.Env, access *env.Access, kubeconfig env.Kub
 		return err
 	}
 	d := member.Deps{Program: e.Name, Report: e.SayLine}
-	if d.ControlPlane, err = access.ControlPlane(); err != nil {
+	if d.ControlPlane, err = access.ControlPlane.Client(); err != nil {
 		return err
 	}
 	if d.Member, err = member.NewMemberClient(config); err != nil {

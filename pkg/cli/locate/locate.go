@@ -51,17 +51,17 @@ func (t Target) String() string {
 func Check(e *env.Env, access *env.Access, cmd *cobra.Command, target func(cmd *cobra.Command, args []string) Target) *cobra.Command {
 	cmd.PreRunE = func(cmd *cobra.Command, args []string) error {
 		t := target(cmd, args)
-		if access.Cluster == "" && !t.Empty() && (!access.ScopeGiven() || access.Scope == env.Members) {
+		if access.Target.Cluster == "" && !t.Empty() && (!access.Target.ScopeGiven() || access.Target.Scope == env.Members) {
 			cluster, err := Member(cmd.Context(), e, access, t)
 			if err != nil {
 				return err
 			}
-			access.Scope, access.Cluster = env.Members, cluster
+			access.Target.Scope, access.Target.Cluster = env.Members, cluster
 		}
-		if access.Cluster == "" && t.Empty() && !access.ScopeGiven() {
+		if access.Target.Cluster == "" && t.Empty() && !access.Target.ScopeGiven() {
 			return nil // the command returns a usage error
 		}
-		return access.Validate()
+		return access.Connect(cmd.Context())
 	}
 	return cmd
 }
@@ -69,7 +69,7 @@ func Check(e *env.Env, access *env.Access, cmd *cobra.Command, target func(cmd *
 // Member returns the name of the only member that has the target. The error names
 // the members if there are several, and those that did not answer if there is none.
 func Member(ctx context.Context, e *env.Env, access *env.Access, t Target) (string, error) {
-	names, err := access.ClusterNames(ctx)
+	names, err := access.ControlPlane.ClusterNames(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -85,7 +85,7 @@ func Member(ctx context.Context, e *env.Env, access *env.Access, t Target) (stri
 		return "", err
 	}
 	outcomes := fanout.Each(ctx, fanout.Limits{Deadline: deadline}, names, func(ctx context.Context, cluster string) (bool, error) {
-		config, err := access.MemberConfig(cluster)
+		config, err := access.ControlPlane.MemberConfig(cluster)
 		if err != nil {
 			return false, err
 		}
@@ -158,7 +158,7 @@ func resourceOf(access *env.Access, t Target) (schema.GroupVersionResource, erro
 	if !found {
 		return corev1.SchemeGroupVersion.WithResource("pods"), nil
 	}
-	mapper, err := access.ToControlPlaneRESTMapper()
+	mapper, err := access.ControlPlane.RESTMapper()
 	if err != nil {
 		return schema.GroupVersionResource{}, err
 	}

@@ -32,6 +32,8 @@ func federation(t *testing.T) (*env.Env, *bytes.Buffer) {
 		switch path := strings.TrimPrefix(r.URL.Path, proxy); path {
 		case strings.TrimSuffix(proxy, "/"):
 			reply(w, 200, `{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1","items":[{"metadata":{"name":"m1"}},{"metadata":{"name":"m2"}},{"metadata":{"name":"m3"}}]}`)
+		case "m1", "m2":
+			reply(w, 200, `{"kind":"Cluster","apiVersion":"cluster.karmada.io/v1alpha1","metadata":{"name":"`+path+`"}}`)
 		case "/apis":
 			reply(w, 200, `{"kind":"APIGroupList","apiVersion":"v1","groups":[{"name":"apps","versions":[{"groupVersion":"apps/v1","version":"v1"}],"preferredVersion":{"groupVersion":"apps/v1","version":"v1"}}]}`)
 		case "/api":
@@ -96,7 +98,8 @@ func TestCheck(t *testing.T) {
 			access := e.NewAccess()
 			cmd := &cobra.Command{Use: "x", RunE: func(*cobra.Command, []string) error { return nil }, SilenceErrors: true, SilenceUsage: true}
 			selector := cmd.Flags().StringP("selector", "l", "", "")
-			access.AddFlags(cmd).AddNamespaceFlag(cmd).AddScopeFlags(cmd)
+			access.Flags.Add(cmd).AddNamespace(cmd)
+			access.AddTargetFlags(cmd)
 			Check(e, access, cmd, func(_ *cobra.Command, args []string) Target {
 				if len(args) > 0 {
 					return Target{Arg: args[0]}
@@ -111,7 +114,7 @@ func TestCheck(t *testing.T) {
 				}
 				return
 			}
-			if got := fmt.Sprintf("%s %s", access.InForce(), access.Cluster); err != nil || got != tt.want {
+			if got := fmt.Sprintf("%s %s", access.Target.EffectiveScope(), access.Target.Cluster); err != nil || got != tt.want {
 				t.Errorf("got %q, %v; want %q", got, err, tt.want)
 			}
 			if got := strings.TrimSuffix(notes.String(), "\n"); got != tt.notes {

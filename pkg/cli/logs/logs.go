@@ -12,10 +12,11 @@ import (
 // NewCommand returns the command.
 func NewCommand(e *env.Env) *cobra.Command {
 	access := e.NewAccess()
-	access.Scope = env.Members
+	access.Target.Scope = env.Members
 	cmd := e.Adapt(upstream.NewCmdLogs(access.Factory(), e.IOStreams))
 	cmd.Use = "logs [-f] [-p] (POD | TYPE/NAME) [-c CONTAINER] (-C CLUSTER)"
-	access.AddFlags(cmd).AddNamespaceFlag(cmd).AddScopeFlags(cmd)
+	access.Flags.Add(cmd).AddNamespace(cmd)
+	access.AddTargetFlags(cmd)
 	return locate.Check(e, access, cmd, func(cmd *cobra.Command, args []string) locate.Target {
 		selector := cmd.Flag("selector").Value.String()
 		switch {

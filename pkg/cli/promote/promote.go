@@ -74,7 +74,7 @@ func NewCommand(e *env.Env) *cobra.Command {
 			return run(cmd.Context(), e, access, f, args)
 		},
 	}
-	access.AddFlags(cmd).AddNamespaceFlag(cmd)
+	access.Flags.Add(cmd).AddNamespace(cmd)
 	fs := cmd.Flags()
 	fs.StringVarP(&f.Cluster, "cluster", "C", "", "Name of the member cluster to promote from.")
 	fs.StringVar(&f.kubeconfig.Path, "cluster-kubeconfig", "", "Path to a kubeconfig of the cluster; default: the cluster is read through the control plane.")
@@ -86,7 +86,7 @@ func NewCommand(e *env.Env) *cobra.Command {
 	fs.StringVarP(&f.output, "output", "o", "", "Print the template and the policy and write nothing. One of: json, yaml.")
 	fs.BoolVar(&f.DryRun, "dry-run", false, "Write nothing.")
 	for flag, fn := range map[string]cobra.CompletionFunc{
-		"cluster": access.CompleteClusters,
+		"cluster": access.Complete.Clusters,
 		"output":  cobra.FixedCompletions([]string{"json", "yaml"}, cobra.ShellCompDirectiveNoFileComp),
 	} {
 		if err := cmd.RegisterFlagCompletionFunc(flag, fn); err != nil {
@@ -174,10 +174,10 @@ func dynamicClient(getter genericclioptions.RESTClientGetter) (dynamic.Interface
 // memberAccess returns access to the member: by a kubeconfig of it, or through the control plane, which must know it.
 func memberAccess(ctx context.Context, access *env.Access, f flags) (genericclioptions.RESTClientGetter, error) {
 	if f.kubeconfig.Path == "" && f.kubeconfig.Context == "" {
-		if _, err := access.GetCluster(ctx, f.Cluster); err != nil {
+		if _, err := access.ControlPlane.Cluster(ctx, f.Cluster); err != nil {
 			return nil, err
 		}
-		return access.MemberAccess(f.Cluster)
+		return access.MemberAccess(f.Cluster), nil
 	}
 	if f.kubeconfig.Context == "" {
 		f.kubeconfig.Context = f.Cluster

@@ -49,7 +49,7 @@ func NewCommand(e *env.Env) *cobra.Command {
 		Example:               e.Examples(examples),
 		RunE:                  func(cmd *cobra.Command, args []string) error { return run(cmd.Context(), e, access, f, args) },
 	}
-	access.AddFlags(cmd).AddNamespaceFlag(cmd)
+	access.Flags.Add(cmd).AddNamespace(cmd)
 	cmd.Flags().BoolVar(&f.wait, "wait", false, "Wait until the workloads are scheduled, and print which replicas moved.")
 	cmd.Flags().DurationVar(&f.timeout, "timeout", time.Minute, "How long --wait waits at most.")
 	return cmd
@@ -63,7 +63,7 @@ func run(ctx context.Context, e *env.Env, access *env.Access, f flags, args []st
 	if err != nil {
 		return err
 	}
-	c, err := access.RequiredControlPlane(ctx)
+	c, err := access.ControlPlane.RequiredClient(ctx)
 	if err != nil {
 		return err
 	}

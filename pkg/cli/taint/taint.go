@@ -56,14 +56,14 @@ func NewCommand(e *env.Env) *cobra.Command {
 			return run(cmd.Context(), e, access, c, dryRun)
 		},
 	}
-	access.AddFlags(cmd)
+	access.Flags.Add(cmd)
 	cmd.Flags().BoolVar(&overwrite, "overwrite", false, "Replace taints of the same key and effect, instead of refusing to.")
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "Show what would be done, and write nothing.")
 	return cmd
 }
 
 func run(ctx context.Context, e *env.Env, access *env.Access, c change, dryRun bool) error {
-	client, err := access.ControlPlane()
+	client, err := access.ControlPlane.Client()
 	if err != nil {
 		return err
 	}
@@ -91,6 +91,6 @@ func completeArgs(access *env.Access) cobra.CompletionFunc {
 		if len(args) == 0 {
 			return []string{"cluster"}, cobra.ShellCompDirectiveNoFileComp
 		}
-		return access.CompleteClusters(cmd, args, prefix)
+		return access.Complete.Clusters(cmd, args, prefix)
 	}
 }

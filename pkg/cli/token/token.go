@@ -96,7 +96,7 @@ func newCreate(e *env.Env) *cobra.Command {
 		Args:                  cobra.NoArgs,
 		RunE:                  func(cmd *cobra.Command, _ []string) error { return runCreate(cmd.Context(), e, access, f) },
 	}
-	access.AddFlags(cmd)
+	access.Flags.Add(cmd)
 	fs := cmd.Flags()
 	fs.BoolVar(&f.print, "print-register-command", false, "Print, instead of the token, the whole command that registers a cluster with it.")
 	fs.BoolVar(&f.reusable, "reusable", false, "Let the token register any number of clusters instead of one.")
@@ -147,7 +147,7 @@ func runCreate(ctx context.Context, e *env.Env, access *env.Access, f createFlag
 			return err
 		}
 	}
-	c, err := access.RequiredControlPlane(ctx)
+	c, err := access.ControlPlane.RequiredClient(ctx)
 	if err != nil {
 		return err
 	}
@@ -216,7 +216,7 @@ func newDelete(e *env.Env) *cobra.Command {
 			return runDelete(cmd.Context(), e, access, args)
 		},
 	}
-	access.AddFlags(cmd)
+	access.Flags.Add(cmd)
 	return cmd
 }
 
@@ -232,7 +232,7 @@ func runDelete(ctx context.Context, e *env.Env, access *env.Access, args []strin
 		}
 		ids = append(ids, id)
 	}
-	c, err := access.RequiredControlPlane(ctx)
+	c, err := access.ControlPlane.RequiredClient(ctx)
 	if err != nil {
 		return err
 	}
@@ -259,7 +259,7 @@ func completeTokens(access *env.Access) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
 		ctx, cancel := context.WithTimeout(cmd.Context(), completionLimit)
 		defer cancel()
-		c, err := access.ControlPlane()
+		c, err := access.ControlPlane.Client()
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
@@ -287,13 +287,13 @@ func newList(e *env.Env) *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return runList(cmd.Context(), e, access, output) },
 	}
-	access.AddFlags(cmd)
+	access.Flags.Add(cmd)
 	env.AddOutputFlag(cmd, &output)
 	return cmd
 }
 
 func runList(ctx context.Context, e *env.Env, access *env.Access, output env.Output) error {
-	c, err := access.RequiredControlPlane(ctx)
+	c, err := access.ControlPlane.RequiredClient(ctx)
 	if err != nil {
 		return err
 	}

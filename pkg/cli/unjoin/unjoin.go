@@ -46,7 +46,7 @@ func NewCommand(e *env.Env) *cobra.Command {
 		Long:                  e.Long(long),
 		Example:               e.Examples(examples),
 		Args:                  e.ExactlyOne("cluster name is required", "only the cluster name is allowed as an argument"),
-		ValidArgsFunction:     access.CompleteClusterArg,
+		ValidArgsFunction:     access.Complete.ClusterArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r.Name = args[0]
 			r.At = e.Now()
@@ -58,7 +58,7 @@ func NewCommand(e *env.Env) *cobra.Command {
 			return run(ctx, e, access, kubeconfig, r)
 		},
 	}
-	access.AddFlags(cmd)
+	access.Flags.Add(cmd)
 	fs := cmd.Flags()
 	fs.StringVar(&kubeconfig.Path, "cluster-kubeconfig", "", "Path to the kubeconfig of the cluster; without it, the cluster itself is not cleaned.")
 	fs.StringVar(&kubeconfig.Context, "cluster-context", "", "Name of the context in the kubeconfig of the cluster; default the name of the cluster.")
@@ -85,7 +85,7 @@ func run(ctx context.Context, e *env.Env, access *env.Access, kubeconfig env.Kub
 		}
 	}
 	var err error
-	if d.ControlPlane, err = access.ControlPlane(); err != nil {
+	if d.ControlPlane, err = access.ControlPlane.Client(); err != nil {
 		return err
 	}
 	left, err := member.Unjoin(ctx, d, r)

@@ -1,0 +1,108 @@
+// Package kubectl holds the commands of kubectl that work on the control plane, or on a member, without changes of
+// their own.
+package kubectl
+
+import (
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/kubectl/pkg/cmd/annotate"
+	"k8s.io/kubectl/pkg/cmd/apiresources"
+	"k8s.io/kubectl/pkg/cmd/create"
+	"k8s.io/kubectl/pkg/cmd/delete"
+	"k8s.io/kubectl/pkg/cmd/edit"
+	"k8s.io/kubectl/pkg/cmd/explain"
+	"k8s.io/kubectl/pkg/cmd/label"
+	"k8s.io/kubectl/pkg/cmd/patch"
+	"k8s.io/kubectl/pkg/cmd/rollout"
+	"k8s.io/kubectl/pkg/cmd/scale"
+	cmdutil "k8s.io/kubectl/pkg/cmd/util"
+	"k8s.io/kubectl/pkg/cmd/wait"
+
+	"github.com/karmada-toolkit/karmada/pkg/cli/env"
+)
+
+// constructor is the constructor of a command of kubectl.
+type constructor func(cmdutil.Factory, genericiooptions.IOStreams) *cobra.Command
+
+// onControlPlane returns a command of kubectl that works on the control plane.
+func onControlPlane(e *env.Env, construct constructor) *cobra.Command {
+	access := e.NewAccess()
+	cmd := e.Adapt(construct(access.Factory(), e.TerminalSafe()))
+	access.Flags.Add(cmd).AddNamespace(cmd)
+	return cmd
+}
+
+// withSubcommands returns a command of kubectl with subcommands, which work on the control plane.
+func withSubcommands(e *env.Env, construct constructor) *cobra.Command {
+	access := e.NewAccess()
+	cmd := e.Adapt(construct(access.Factory(), e.TerminalSafe()))
+	access.Flags.AddPersistent(cmd)
+	return cmd
+}
+
+// NewAnnotateCommand returns the command annotate.
+func NewAnnotateCommand(e *env.Env) *cobra.Command {
+	return onControlPlane(e, func(f cmdutil.Factory, streams genericiooptions.IOStreams) *cobra.Command {
+		return annotate.NewCmdAnnotate(e.Name, f, streams)
+	})
+}
+
+// NewCreateCommand returns the command create.
+func NewCreateCommand(e *env.Env) *cobra.Command { return withSubcommands(e, create.NewCmdCreate) }
+
+// NewDeleteCommand returns the command delete.
+func NewDeleteCommand(e *env.Env) *cobra.Command { return onControlPlane(e, delete.NewCmdDelete) }
+
+// NewEditCommand returns the command edit.
+func NewEditCommand(e *env.Env) *cobra.Command { return onControlPlane(e, edit.NewCmdEdit) }
+
+// NewLabelCommand returns the command label.
+func NewLabelCommand(e *env.Env) *cobra.Command { return onControlPlane(e, label.NewCmdLabel) }
+
+// NewPatchCommand returns the command patch.
+func NewPatchCommand(e *env.Env) *cobra.Command { return onControlPlane(e, patch.NewCmdPatch) }
+
+// NewRolloutCommand returns the command rollout.
+func NewRolloutCommand(e *env.Env) *cobra.Command {
+	return withSubcommands(e, func(f cmdutil.Factory, streams genericiooptions.IOStreams) *cobra.Command {
+		return rollout.NewCmdRollout(e.Name, f, streams)
+	})
+}
+
+// NewScaleCommand returns the command scale.
+func NewScaleCommand(e *env.Env) *cobra.Command { return onControlPlane(e, scale.NewCmdScale) }
+
+// NewWaitCommand returns the command wait.
+func NewWaitCommand(e *env.Env) *cobra.Command {
+	return onControlPlane(e, func(f cmdutil.Factory, streams genericiooptions.IOStreams) *cobra.Command {
+		return wait.NewCmdWait(f, streams)
+	})
+}
+
+// NewExplainCommand returns the command explain, for the control plane or a member.
+func NewExplainCommand(e *env.Env) *cobra.Command {
+	access := e.NewAccess()
+	cmd := e.Adapt(explain.NewCmdExplain(e.Name, access.Factory(), e.Escaped()))
+	cmd.Use = "explain TYPE [--recursive=FALSE|TRUE] [--api-version=api-version-group] [--output=plaintext|plaintext-openapiv2] "
+	access.Flags.Add(cmd).AddNamespace(cmd)
+	access.AddTargetFlags(cmd)
+	return access.Check(cmd)
+}
+
+// NewAPIResourcesCommand returns the command api-resources, for the control plane or a member.
+func NewAPIResourcesCommand(e *env.Env) *cobra.Command {
+	access := e.NewAccess()
+	cmd := e.Adapt(apiresources.NewCmdAPIResources(access, e.Escaped()))
+	access.Flags.Add(cmd)
+	access.AddTargetFlags(cmd)
+	return access.Check(cmd)
+}
+
+// NewAPIVersionsCommand returns the command api-versions, for the control plane or a member.
+func NewAPIVersionsCommand(e *env.Env) *cobra.Command {
+	access := e.NewAccess()
+	cmd := e.Adapt(apiresources.NewCmdAPIVersions(access, e.Escaped()))
+	access.Flags.Add(cmd)
+	access.AddTargetFlags(cmd)
+	return access.Check(cmd)
+}
