@@ -16,18 +16,16 @@ import (
 
 	"github.com/karmada-toolkit/karmada/pkg/cli/env"
 	"github.com/karmada-toolkit/karmada/pkg/cli/fanout"
-	"github.com/karmada-toolkit/karmada/pkg/member/access"
 )
 
-// follow shows what is there and then what changes, until the user has seen
-// enough.
+// follow prints the objects and then their changes, until the user interrupts it.
 func (c *collector) follow(ctx context.Context, e *env.Env) error {
-	if len(c.known)+len(c.unknown) != 1 || len(c.targets[0].names) > 1 {
+	if len(c.sources.known)+len(c.sources.unknown) != 1 || len(c.targets[0].names) > 1 {
 		return errors.New("watch is only supported on individual resources and resource collections - more than 1 resource was found")
 	}
 	names := c.targets[0].names
 	c.narrow(names)
-	done := e.Waiting(c.waitingFor)
+	done := e.Waiting(c.pending.String)
 	first, err := c.collect(ctx)
 	done()
 	if err != nil {
@@ -51,18 +49,18 @@ func (c *collector) follow(ctx context.Context, e *env.Env) error {
 	return err
 }
 
-// narrow asks for a single object by a selector, as a list can be watched.
+// narrow selects a single object with a field selector, because only a list can be watched.
 func (c *collector) narrow(names []string) {
 	if len(names) == 0 {
 		return
 	}
-	c.selection.fields = "metadata.name=" + names[0]
+	c.sources.fields = "metadata.name=" + names[0]
 	c.targets[0].names = nil
-	for i := range c.known {
-		c.known[i].names = nil
+	for i := range c.sources.known {
+		c.sources.known[i].names = nil
 	}
-	for i := range c.unknown {
-		c.unknown[i].names = nil
+	for i := range c.sources.unknown {
+		c.sources.unknown[i].names = nil
 	}
 }
 
@@ -77,8 +75,8 @@ func (r *result) empty() bool {
 	return true
 }
 
-// streams returns a watch for every cluster in scope. Those that answered go on
-// from there; the others are tried again.
+// streams returns a watch for every cluster in scope. A watch continues from the response
+// of its cluster; clusters that failed are retried.
 func (c *collector) streams(first *result, out chan<- change) []*stream {
 	parts := map[string]*part{}
 	var typed query
@@ -94,9 +92,9 @@ func (c *collector) streams(first *result, out chan<- change) []*stream {
 	}
 	var streams []*stream
 	for _, cluster := range clusters {
-		srv, err := c.serverOf(cluster)
+		srv, err := c.sources.server(cluster)
 		if err != nil {
-			continue // it failed to answer for the same reason
+			continue // its query failed with the same error
 		}
 		s := &stream{cluster: cluster, server: srv, query: typed, out: out, retry: firstRetry, known: map[string]change{}}
 		if p := parts[cluster]; p != nil {
@@ -111,21 +109,6 @@ func (c *collector) streams(first *result, out chan<- change) []*stream {
 	return streams
 }
 
-func (c *collector) serverOf(cluster string) (*server, error) {
-	if cluster == controlPlaneName {
-		config, err := c.access.ToRESTConfig()
-		if err != nil {
-			return nil, err
-		}
-		return newServer(config, c.selection)
-	}
-	config, err := c.access.ControlPlane.MemberConfig(cluster)
-	if err != nil {
-		return nil, err
-	}
-	return newServer(access.Guard(config), c.selection)
-}
-
 // follower prints changes as they come.
 type follower struct {
 	*collector
@@ -133,7 +116,7 @@ type follower struct {
 	// group holds the columns of all clusters.
 	group   group
 	printer printers.ResourcePrinter
-	// failed is what was last said of a cluster that does not answer.
+	// failed is the last printed error of each cluster that fails.
 	failed map[string]string
 }
 
@@ -148,7 +131,7 @@ func (f *follower) print(ctx context.Context, first *result, changes <-chan chan
 			return env.ErrInterrupted
 		case c := <-changes:
 			if c.err != nil {
-				f.complain(c)
+				f.printError(c)
 				continue
 			}
 			delete(f.failed, c.cluster)
@@ -162,7 +145,7 @@ func (f *follower) print(ctx context.Context, first *result, changes <-chan chan
 	}
 }
 
-// start prints what is there already, and which clusters did not answer.
+// start prints the existing objects, and the clusters that failed.
 func (f *follower) start(w *tabwriter.Writer, first *result) error {
 	for _, note := range first.notes {
 		f.env.Say("%s; trying again", note)
@@ -223,8 +206,8 @@ func (f *follower) emit(w io.Writer, kind watch.EventType, r row) error {
 	return f.printer.PrintObj(obj, w)
 }
 
-// complain says once why a cluster is not heard.
-func (f *follower) complain(c change) {
+// printError prints the error of a cluster, unless it was the last one printed.
+func (f *follower) printError(c change) {
 	text := fanout.ClusterError(c.cluster, c.err, 0).Error()
 	if f.failed[c.cluster] == text {
 		return

@@ -188,7 +188,7 @@ func run(ctx context.Context, e *env.Env, access *env.Access, r *request, args [
 	if r.watch || r.watchOnly {
 		return c.follow(ctx, e)
 	}
-	done := e.Waiting(c.waitingFor)
+	done := e.Waiting(c.pending.String)
 	result, err := c.collect(ctx)
 	done()
 	if err != nil {
@@ -197,7 +197,7 @@ func run(ctx context.Context, e *env.Env, access *env.Access, r *request, args [
 	return r.show(e, c, result)
 }
 
-// output returns where objects are printed: tables are read by people.
+// output returns the writer for objects. Tables are escaped, because people read them.
 func (r *request) output(e *env.Env) io.Writer {
 	if r.tables {
 		return e.Escaped().Out
@@ -205,7 +205,7 @@ func (r *request) output(e *env.Env) io.Writer {
 	return e.TerminalSafe().Out
 }
 
-// show prints what came and returns what did not.
+// show prints the objects and returns the failures.
 func (r *request) show(e *env.Env, c *collector, result *result) error {
 	for _, note := range result.notes {
 		e.SayLine(note)

@@ -21,7 +21,7 @@ const (
 	lastRetry  = 15 * time.Second
 )
 
-// change is what happened to one object, or why a cluster is not heard.
+// change is the change of one object, or the error of a cluster.
 type change struct {
 	cluster string
 	kind    watch.EventType
@@ -31,15 +31,15 @@ type change struct {
 	err     error
 }
 
-// stream is the watch of one cluster. It goes on, after any interruption, where it
-// was, and compares with what it knew when it cannot.
+// stream is the watch of one cluster. After an interruption it continues from the last
+// version; if that has expired, it lists the objects and compares them.
 type stream struct {
 	cluster string
 	server  *server
 	query   query
 	version string
 	columns []metav1.TableColumnDefinition
-	// known is what is there, by namespace and name.
+	// known are the objects that exist, by namespace and name.
 	known map[string]change
 	out   chan<- change
 	retry time.Duration
@@ -69,7 +69,7 @@ func (s *stream) run(ctx context.Context) {
 	}
 }
 
-// watch passes changes on until the server ends the watch or it breaks.
+// watch sends changes until the server ends the watch or the connection fails.
 func (s *stream) watch(ctx context.Context) error {
 	if s.version == "" {
 		if err := s.relist(ctx); err != nil {
@@ -82,7 +82,7 @@ func (s *stream) watch(ctx context.Context) error {
 	if err != nil {
 		return typed(err)
 	}
-	defer body.Close() //nolint:errcheck // it was read to its end, or is given up
+	defer body.Close() //nolint:errcheck // nothing was written
 	events := json.NewDecoder(body)
 	for {
 		var event struct {
@@ -101,7 +101,7 @@ func (s *stream) watch(ctx context.Context) error {
 	}
 }
 
-// take passes one event on.
+// take sends the change of one event.
 func (s *stream) take(ctx context.Context, kind watch.EventType, body []byte) error {
 	if kind == watch.Error {
 		var status metav1.Status
@@ -140,9 +140,9 @@ func (s *stream) take(ctx context.Context, kind watch.EventType, body []byte) er
 	return nil
 }
 
-// relist compares what is there with what was known and passes on what differs.
+// relist lists the objects and sends the differences to the known ones.
 func (s *stream) relist(ctx context.Context) error {
-	p, err := s.server.ask(ctx, s.query)
+	p, err := s.server.get(ctx, s.query)
 	if err != nil {
 		return err
 	}
@@ -174,7 +174,7 @@ func (s *stream) compare(ctx context.Context, p *part) {
 	}
 }
 
-// changes turns what a server sent into changes, without saying which.
+// changes returns the objects of a response as changes without a type.
 func (s *stream) changes(p *part) []change {
 	table := p.table
 	if table == nil {

@@ -65,7 +65,7 @@ func (o *Options) Manager(m *manager.Options) error {
 		&clusterv1alpha1.Cluster{}: {Field: fields.OneTermEqualSelector(metav1.ObjectNameField, o.ClusterName)},
 		&workv1alpha1.Work{}:       {Namespaces: map[string]cache.Config{names.ExecutionNamespace(o.ClusterName): {}}},
 	}
-	m.Cache.DefaultWatchErrorHandler = o.doubt.watchFailed
+	m.Cache.DefaultWatchErrorHandler = o.check.watchFailed
 	m.Client.Cache = &client.CacheOptions{DisableFor: []client.Object{&corev1.Service{}, &corev1.Secret{}, &corev1.ConfigMap{}, &corev1.Namespace{}}}
 	return nil
 }

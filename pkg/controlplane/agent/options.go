@@ -99,8 +99,8 @@ type Options struct {
 	accepted accepted
 	// plane is the connection to the control plane, once Config was called.
 	plane *plane
-	// doubt is raised when the control plane refuses the agent.
-	doubt doubt
+	// check is triggered when the control plane denies access to the agent.
+	check membershipCheck
 }
 
 type accepted struct {
@@ -126,7 +126,7 @@ func NewOptions() *Options {
 		PlaneQPS: limit.New(40), PlaneBurst: 60, ClusterQPS: limit.New(40), ClusterBurst: 60,
 		RateLimiterBaseDelay: 5 * time.Millisecond, RateLimiterMaxDelay: 1000 * time.Second,
 		Gates:    gates.New(gates.Agent()...),
-		doubt:    newDoubt(),
+		check:    newMembershipCheck(),
 		accepted: accepted{cacheSync: 2 * time.Minute, limiterQPS: 10, limiterBucket: 100, syncs: 5},
 	}
 }

@@ -104,7 +104,7 @@ func (o *orphanSearch) searchOnce(ctx context.Context) (time.Duration, error) {
 	if err != nil {
 		return orphanAgain, fmt.Errorf("reading the cluster: %w", err)
 	}
-	if !cluster.DeletionTimestamp.IsZero() || !o.agent.serves(cluster) {
+	if !cluster.DeletionTimestamp.IsZero() || !o.agent.membership.serves(cluster) {
 		return orphanAgain, nil
 	}
 	objects, err := orphans.Search(ctx, o.agent.mgr.GetClient(), o.agent.member, o.agent.options.ClusterName)

@@ -9,7 +9,7 @@ import (
 )
 
 func TestServes_OnlyThisClusterInPullMode(t *testing.T) {
-	a := &agent{options: &Options{ClusterName: "m3"}, id: "id-3"}
+	a := &membership{options: &Options{ClusterName: "m3"}, id: "id-3"}
 	tests := []struct {
 		name    string
 		cluster clusterv1alpha1.Cluster

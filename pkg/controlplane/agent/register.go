@@ -2,12 +2,14 @@ package agent
 
 import (
 	"context"
-	"errors"
 	"net/http"
+	"sync/atomic"
 
+	"github.com/go-logr/logr"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 	"k8s.io/component-helpers/apimachinery/lease"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -16,73 +18,95 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/member"
 )
 
-// register presents the cluster to the control plane, however long that takes. It
-// fails when the control plane has another cluster of the name, or this one under
-// another name.
-func (a *agent) register(ctx context.Context) error {
-	err := a.insist(ctx, "Looking at the member cluster", func() (err error) {
-		a.id, err = member.ID(ctx, a.memberAPI)
+// membership is the registration of the member at the control plane, until the control
+// plane abandons it.
+type membership struct {
+	options *Options
+	clock   clock.Clock
+	log     logr.Logger
+	retry   retrier
+	// plane and member are clients of the control plane and the member.
+	plane, member client.Client
+	memberConfig  *rest.Config
+
+	// id is the id of the member. It is set before registered.
+	id         string
+	registered atomic.Bool
+	// abandoned reports whether the control plane has abandoned the cluster.
+	abandoned atomic.Bool
+}
+
+// serves reports whether a Cluster is that of this agent: its name, Pull mode, and not
+// another cluster with the same name.
+func (m *membership) serves(cluster *clusterv1alpha1.Cluster) bool {
+	return !m.abandoned.Load() && cluster.Name == m.options.ClusterName && cluster.Spec.SyncMode == clusterv1alpha1.Pull && cluster.Spec.ID == m.id
+}
+
+// register registers the cluster at the control plane, and retries until it succeeds. It
+// fails if the control plane has another cluster with the name, or this one with another
+// name.
+func (m *membership) register(ctx context.Context) error {
+	err := m.retry.until(ctx, "Reading the id of the member cluster", func(ctx context.Context) (err error) {
+		m.id, err = member.ID(ctx, m.member)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	// Before anything comes anew.
-	err = a.insist(ctx, "Cleaning up after being abandoned", func() error {
-		_, err := a.cleanIfAbandoned(ctx)
+	// Before any object is applied again.
+	err = m.retry.until(ctx, "Cleaning up an abandoned cluster", func(ctx context.Context) error {
+		_, err := m.cleanIfAbandoned(ctx)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	a.abandoned.Store(false)
-	err = a.insist(ctx, "Registering the cluster", func() error {
-		request, err := a.request()
+	m.abandoned.Store(false)
+	err = m.retry.until(ctx, "Registering the cluster", func(ctx context.Context) error {
+		request, err := m.request()
 		if err != nil {
 			return err
 		}
-		deps := member.Deps{ControlPlane: a.plane, Member: a.memberAPI, Report: func(line string) { a.log.Info(line) }}
+		deps := member.Deps{ControlPlane: m.plane, Member: m.member, Report: func(line string) { m.log.Info(line) }}
 		_, err = member.Present(ctx, deps, request)
 		return err
 	})
-	if err == nil {
-		a.log.Info("The cluster is registered", "id", a.id)
+	if err != nil {
+		return err
 	}
-	return err
+	m.registered.Store(true)
+	m.log.Info("The cluster is registered", "id", m.id)
+	return nil
 }
 
-// request is how the cluster presents itself.
-func (a *agent) request() (member.PresentRequest, error) {
-	o := a.options
+// request returns the request to register.
+func (m *membership) request() (member.PresentRequest, error) {
+	o := m.options
 	r := member.PresentRequest{
-		Name: o.ClusterName, ID: a.id, Namespace: o.ClusterNamespace,
+		Name: o.ClusterName, ID: m.id, Namespace: o.ClusterNamespace,
 		APIEndpoint: o.ClusterAPIEndpoint, ProxyURL: o.ProxyServerAddress,
-		Provider: o.ClusterProvider, Region: o.ClusterRegion, Zones: o.ClusterZones, Config: a.memberConfig,
+		Provider: o.ClusterProvider, Region: o.ClusterRegion, Zones: o.ClusterZones, Config: m.memberConfig,
 		Credentials: o.reports(reportCredentials), Impersonator: o.reports(reportImpersonator),
 	}
-	if a.memberConfig.Proxy == nil {
+	if m.memberConfig.Proxy == nil {
 		return r, nil
 	}
-	req, err := http.NewRequest(http.MethodGet, a.memberConfig.Host, http.NoBody) //nolint:noctx // never sent
+	req, err := http.NewRequest(http.MethodGet, m.memberConfig.Host, http.NoBody) //nolint:noctx // never sent
 	if err != nil {
 		return r, err
 	}
-	proxy, err := a.memberConfig.Proxy(req)
+	proxy, err := m.memberConfig.Proxy(req)
 	if err == nil && proxy != nil {
 		r.ProxyURL = proxy.String()
 	}
 	return r, err
 }
 
-// permanent says whether trying again cannot help.
-func permanent(err error) bool { return errors.Is(err, member.ErrTaken) }
-
-// newLease returns what renews the lease of the cluster, by which the control plane
-// knows that it is reported on.
+// newLease returns the controller that renews the lease of the cluster.
 func newLease(ctx context.Context, a *agent) lease.Controller {
 	o := a.options
 	own := func(l *coordinationv1.Lease) error {
-		l.Spec.HolderIdentity = &o.ClusterName // the control plane may have made it
+		l.Spec.HolderIdentity = &o.ClusterName // the control plane may have created it
 		if len(l.OwnerReferences) > 0 {
 			return nil
 		}

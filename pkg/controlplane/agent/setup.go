@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -14,7 +13,6 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
@@ -32,15 +30,14 @@ import (
 // Name is the source of the events about the cluster.
 const Name = "karmada-agent"
 
-// started is when the start is over, and with it the need for much of the program.
-const started = 10 * time.Second
-
-// trimInterval is the time after which what was needed of the program is let go of
-// again.
-const trimInterval = 5 * time.Minute
-
-// followInterval is the time between looks at the kubeconfig of the control plane.
-const followInterval = 10 * time.Second
+const (
+	// firstTrim is the time after the start at which pages of the program that only the
+	// start needs are dropped; trimInterval is the time between the later drops.
+	firstTrim    = 10 * time.Second
+	trimInterval = 5 * time.Minute
+	// followInterval is the time between two reads of the kubeconfig of the control plane.
+	followInterval = 10 * time.Second
+)
 
 // agent is the agent of one cluster.
 type agent struct {
@@ -48,21 +45,14 @@ type agent struct {
 	mgr     manager.Manager
 	clock   clock.Clock
 	log     logr.Logger
-	// plane and memberAPI are clients for registration; kube is one for leases and
-	// certificate requests of the control plane.
-	plane, memberAPI client.Client
-	kube             kubernetes.Interface
-	memberConfig     *rest.Config
-	member           *access.Member
+	// kube is a client for leases and certificate requests of the control plane.
+	kube       kubernetes.Interface
+	member     *access.Member
+	membership *membership
+	retry      retrier
 
-	// recorder publishes events about the cluster.
+	// recorder records events about the cluster.
 	recorder record.EventRecorder
-
-	// id is the identity of the member, once known.
-	id         string
-	registered atomic.Bool
-	// abandoned says that the control plane gave the cluster up.
-	abandoned atomic.Bool
 }
 
 // Setup adds the agent to the manager.
@@ -85,18 +75,21 @@ func Setup(ctx context.Context, mgr manager.Manager, o *Options) error {
 }
 
 func newAgent(ctx context.Context, mgr manager.Manager, o *Options) (*agent, error) {
-	a := &agent{options: o, mgr: mgr, clock: clock.RealClock{}, log: log.FromContext(ctx).WithName("agent").WithValues("Cluster", o.ClusterName)}
+	logger := log.FromContext(ctx).WithName("agent").WithValues("Cluster", o.ClusterName)
+	retry := retrier{log: logger}
+	a := &agent{options: o, mgr: mgr, clock: clock.RealClock{}, log: logger, retry: retry}
+	a.membership = &membership{options: o, clock: a.clock, log: logger, retry: retry}
 	var err error
-	if a.memberConfig, err = o.memberConfig(); err != nil {
+	if a.membership.memberConfig, err = o.memberConfig(); err != nil {
 		return nil, err
 	}
-	if a.member, err = access.NewMember(o.ClusterName, rest.CopyConfig(a.memberConfig), nil); err != nil {
+	if a.member, err = access.NewMember(o.ClusterName, rest.CopyConfig(a.membership.memberConfig), nil); err != nil {
 		return nil, err
 	}
-	if a.memberAPI, err = member.NewMemberClient(a.memberConfig); err != nil {
+	if a.membership.member, err = member.NewMemberClient(a.membership.memberConfig); err != nil {
 		return nil, fmt.Errorf("connecting to the member cluster: %w", err)
 	}
-	if a.plane, err = member.NewClient(mgr.GetConfig()); err != nil {
+	if a.membership.plane, err = member.NewClient(mgr.GetConfig()); err != nil {
 		return nil, fmt.Errorf("connecting to the control plane: %w", err)
 	}
 	if a.kube, err = kubernetes.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient()); err != nil {
@@ -105,7 +98,7 @@ func newAgent(ctx context.Context, mgr manager.Manager, o *Options) (*agent, err
 	return a, nil
 }
 
-// everywhere is a runnable of every replica, whoever leads.
+// everywhere is a runnable of every replica, the leader and the others.
 type everywhere func(context.Context)
 
 // Start implements manager.Runnable.
@@ -119,29 +112,29 @@ func (everywhere) NeedLeaderElection() bool { return false }
 
 func (a *agent) followKubeconfig(ctx context.Context) { a.options.plane.follow(ctx, followInterval) }
 
-// trim keeps the memory of an agent small: it runs beside the workloads of others.
+// trim limits the memory of the agent, which runs beside the workloads of users.
 func (a *agent) trim(ctx context.Context) {
 	go memory.Trim(ctx)
-	for pause := started; ; pause = trimInterval {
+	for pause := firstTrim; ; pause = trimInterval {
 		select {
 		case <-ctx.Done():
 			return
 		case <-a.clock.After(pause):
 		}
 		if err := memory.DropProgram(); err != nil {
-			a.log.V(2).Info("Giving memory back failed", "err", err.Error())
+			a.log.V(2).Info("Releasing memory failed", "err", err.Error())
 		}
 	}
 }
 
-// ready is the readiness of the replica that leads, or would.
+// ready is the readiness check. A replica that is not the leader is ready.
 func (a *agent) ready(*http.Request) error {
 	select {
 	case <-a.mgr.Elected():
 	default:
 		return nil // another replica works
 	}
-	if !a.registered.Load() {
+	if !a.membership.registered.Load() {
 		return errors.New("the cluster is not registered yet")
 	}
 	return nil
@@ -150,10 +143,9 @@ func (a *agent) ready(*http.Request) error {
 // run registers the cluster and serves it until ctx ends.
 func (a *agent) run(ctx context.Context) error {
 	ctx = log.IntoContext(ctx, a.log)
-	if err := a.register(ctx); err != nil {
+	if err := a.membership.register(ctx); err != nil {
 		return ended(ctx, err)
 	}
-	a.registered.Store(true)
 	a.recorder = a.events(Name)
 	interpreter, err := a.interpreter(ctx)
 	if err != nil {
@@ -164,7 +156,7 @@ func (a *agent) run(ctx context.Context) error {
 	lost := newOrphanSearch(a)
 	if o.Enabled(controllerClusterStatus) {
 		err = errors.Join(err, clusterstatus.Setup(ctx, a.mgr, clusterstatus.Deps{
-			Members: a, Select: a.serves, Frequency: o.StatusFrequency,
+			Members: a, Select: a.membership.serves, Frequency: o.StatusFrequency,
 			SuccessThreshold: o.SuccessThreshold, FailureThreshold: o.FailureThreshold,
 			Resources: o.ResourceModeling, Modeling: o.Gates.Enabled(gates.CustomizedClusterResourceModeling),
 			Healthy:    func(*clusterv1alpha1.Cluster) { lease.Do(func() { go a.renewLease(ctx) }) },
@@ -173,7 +165,7 @@ func (a *agent) run(ctx context.Context) error {
 	}
 	if o.Enabled(controllerExecution) {
 		err = errors.Join(err, execution.Setup(ctx, a.mgr, execution.Deps{
-			Members: a, Interpreter: interpreter, Accept: a.serves, Workers: o.WorkSyncs,
+			Members: a, Interpreter: interpreter, Accept: a.membership.serves, Workers: o.WorkSyncs,
 			Retry:  controllers.Retry{BaseDelay: o.RateLimiterBaseDelay, MaxDelay: min(o.RateLimiterMaxDelay, 30*time.Second)},
 			Events: a.events, EventMode: o.Events,
 		}), a.mgr.Add(manager.RunnableFunc(lost.run)))
@@ -184,10 +176,14 @@ func (a *agent) run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("setting up the agent: %w", err)
 	}
-	return a.watchAbandoned(ctx)
+	clusters, err := a.mgr.GetCache().GetInformer(ctx, &clusterv1alpha1.Cluster{})
+	if err != nil {
+		return ended(ctx, fmt.Errorf("watching the cluster: %w", err))
+	}
+	return a.membership.run(ctx, clusters)
 }
 
-// ended makes the end of ctx no error.
+// ended returns the error, or nil if ctx has ended.
 func ended(ctx context.Context, err error) error {
 	if ctx.Err() == nil {
 		return err
@@ -195,49 +191,21 @@ func ended(ctx context.Context, err error) error {
 	return nil
 }
 
-// serves says whether a Cluster is the one that this agent is for: of its name, in
-// Pull mode and not another cluster that took the name.
-func (a *agent) serves(cluster *clusterv1alpha1.Cluster) bool {
-	return !a.abandoned.Load() && cluster.Name == a.options.ClusterName && cluster.Spec.SyncMode == clusterv1alpha1.Pull && cluster.Spec.ID == a.id
-}
-
 // Member returns the agent's own cluster.
 func (a *agent) Member(context.Context, *clusterv1alpha1.Cluster) (*access.Member, error) {
 	return a.member, nil
 }
 
-// interpreter waits until it knows what users taught the control plane.
+// interpreter returns the interpreter once it has read the customizations of the
+// control plane.
 func (a *agent) interpreter(ctx context.Context) (execution.Interpreter, error) {
 	var out execution.Interpreter
-	err := a.insist(ctx, "Reading interpreter customizations", func() error {
+	err := a.retry.until(ctx, "Reading interpreter customizations", func(context.Context) error {
 		in, err := dynamic.NewInterpreter(ctx, a.mgr)
 		out = in
 		return err
 	})
 	return out, err
-}
-
-// insist tries until fn succeeds, fails for good or ctx ends.
-func (a *agent) insist(ctx context.Context, what string, fn func() error) error {
-	said := ""
-	for pause := 250 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
-		err := fn()
-		if err == nil || ctx.Err() != nil {
-			return ctx.Err()
-		}
-		if permanent(err) {
-			return err
-		}
-		if text := err.Error(); text != said {
-			said = text
-			a.log.Info(what+" failed, trying again", "err", text)
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-a.clock.After(pause):
-		}
-	}
 }
 
 // renewLease keeps the lease of the cluster until ctx ends.
@@ -252,7 +220,7 @@ func (a *agent) rotate(ctx context.Context) error {
 		return nil
 	}
 	var store kubeconfigStore
-	err := a.insist(ctx, "Looking for the kubeconfig of the control plane", func() (err error) {
+	err := a.retry.until(ctx, "Finding the kubeconfig of the control plane", func(ctx context.Context) (err error) {
 		store, err = openStore(ctx, a.options.plane, a.member.Core(), a.options.KubeconfigNamespace, a.options.ClusterName)
 		return err
 	})

@@ -25,13 +25,6 @@ type query struct {
 	mapping *meta.RESTMapping
 }
 
-// errUnknownType is that of a server which does not have a resource type.
-type errUnknownType struct{ arg string }
-
-func (e errUnknownType) Error() string {
-	return fmt.Sprintf("the server doesn't have a resource type %q", e.arg)
-}
-
 // parse reads TYPE[,TYPE] [NAME ...] or TYPE/NAME ...
 func parse(args []string, selector string) ([]target, error) {
 	if slices.ContainsFunc(args, func(a string) bool { return strings.Contains(a, "/") }) {

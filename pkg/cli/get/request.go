@@ -3,7 +3,6 @@ package get
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -19,34 +18,34 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/member/access"
 )
 
-// acceptTable asks a server to lay out a table itself.
+// acceptTable requests a table that the server formats.
 const acceptTable = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json"
 
-// chunk is how many objects a list asks for at a time.
+// chunk is the number of objects in a page of a list.
 const chunk = "500"
 
-// maxList is how large all chunks of a list may be together, in bytes.
+// maxList is the maximal size of all pages of a list, in bytes.
 const maxList = 512 << 20
 
-// selection is what is asked for of every type.
+// selection is the query for every type.
 type selection struct {
 	namespace     string
 	allNamespaces bool
 	labels        string
 	fields        string
-	// tables asks for tables instead of objects; with objects in their rows if
+	// tables requests tables instead of objects; with objects in their rows if
 	// fullRows.
 	tables, fullRows bool
 	// wide reports whether tables show all columns.
 	wide bool
 }
 
-// part is what a server has of one type.
+// part are the objects of one type that a server has.
 type part struct {
 	mapping *meta.RESTMapping
 	table   *metav1.Table
 	objects []unstructured.Unstructured
-	// asked are the names asked for, missing those that the server does not have.
+	// asked are the requested names, missing those that the server does not have.
 	asked, missing []string
 	// namespaceMissing reports whether the server does not have the namespace in which
 	// names are missing.
@@ -55,15 +54,12 @@ type part struct {
 	resourceVersion string
 }
 
-// empty says whether the server has nothing of the type.
+// empty reports whether the server has no object of the type.
 func (p *part) empty() bool {
 	return len(p.objects) == 0 && (p.table == nil || len(p.table.Rows) == 0)
 }
 
-// errNoType is the answer of a server that does not serve a type.
-var errNoType = errors.New("the server could not find the requested resource")
-
-// server is a control plane or member that is asked.
+// server is the control plane or a member.
 type server struct {
 	rest rest.Interface
 	selection
@@ -80,9 +76,9 @@ func newServer(config *rest.Config, s selection) (*server, error) {
 	return &server{rest: client, selection: s}, nil
 }
 
-// ask gets what the server has of a type: everything, or the names of the query.
-// Together with an error it returns what it got before.
-func (s *server) ask(ctx context.Context, q query) (*part, error) {
+// get returns the objects of a type: all, or those that the query names. With an error it
+// returns the objects before.
+func (s *server) get(ctx context.Context, q query) (*part, error) {
 	p := &part{mapping: q.mapping}
 	if len(q.names) == 0 {
 		if err := s.list(ctx, q, p); err != nil {
@@ -186,7 +182,7 @@ func fetch(ctx context.Context, r *rest.Request) ([]byte, error) {
 	return result.Raw()
 }
 
-// request makes the request for a type, or for one object of it.
+// request returns the request for a type, or for one object of it.
 func (s *server) request(q query, name string) *rest.Request {
 	gvr := q.mapping.Resource
 	path := []string{"/apis", gvr.Group, gvr.Version}
@@ -210,7 +206,7 @@ func (s *server) request(q query, name string) *rest.Request {
 	return r
 }
 
-// add takes in a table, a list or an object.
+// add adds a table, a list or an object.
 func (p *part) add(body []byte) error {
 	var head struct {
 		metav1.TypeMeta `json:",inline"`
@@ -256,26 +252,4 @@ func (p *part) addTable(body []byte) error {
 	}
 	p.table.Rows = append(p.table.Rows, table.Rows...)
 	return nil
-}
-
-// isMissing says whether an object, and not its type, is what is not there.
-func isMissing(err error) bool {
-	return apierrors.IsNotFound(err) && !isNoType(err)
-}
-
-func isNoType(err error) bool {
-	var status apierrors.APIStatus
-	if !apierrors.IsNotFound(err) || !errors.As(err, &status) {
-		return false
-	}
-	details := status.Status().Details
-	return details == nil || details.Name == ""
-}
-
-// typed replaces the answer of a server that does not serve a type.
-func typed(err error) error {
-	if isNoType(err) {
-		return errNoType
-	}
-	return err
 }
