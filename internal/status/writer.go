@@ -26,8 +26,9 @@ type Options[O client.Object, S Status[S]] struct {
 	Kind string
 	// New returns an empty object. For unstructured objects it is given the object to write.
 	New func(like O) O
-	// Get returns the status of an object, and Set replaces it.
+	// Get returns the status of an object.
 	Get func(O) S
+	// Set replaces the status of an object. Only UpdateIfForbidden needs it.
 	Set func(O, S)
 	// Fields returns the fields of a status that are written. Default: all that its JSON has.
 	Fields func(S) any

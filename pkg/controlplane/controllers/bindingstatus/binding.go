@@ -36,7 +36,6 @@ func newBindings(s *scope.Binding, c client.Client, live client.Reader, d Deps) 
 		Kind:             "binding",
 		New:              func(workv1alpha2.Binding) workv1alpha2.Binding { return s.New() },
 		Get:              workv1alpha2.Binding.GetStatus,
-		Set:              func(b workv1alpha2.Binding, s *workv1alpha2.ResourceBindingStatus) { *b.GetStatus() = *s },
 		Fields:           writtenFields,
 		SharedConditions: true, // with the scheduler and the binding controller
 		Client:           c, Live: live, Clock: d.Clock,

@@ -64,7 +64,6 @@ func newAggregator(c client.Client, live client.Reader, recorder *events.Recorde
 			return out
 		},
 		Get: statusOf,
-		Set: func(obj *unstructured.Unstructured, s *templateStatus) { obj.Object["status"] = s.Value },
 		Fields: func(s *templateStatus) any {
 			if s.Value == nil {
 				return map[string]any{}
@@ -137,7 +136,7 @@ func (a *aggregation) write(ctx context.Context, items []workv1alpha2.Aggregated
 	items = a.state.excluded.apply(items, now)
 	after, err := a.compute(items)
 	if err != nil {
-		items, err = a.exclude(ctx, items, err, func(items []workv1alpha2.AggregatedStatusItem) error {
+		items, err = a.excludeFailing(ctx, items, err, func(items []workv1alpha2.AggregatedStatusItem) error {
 			_, err := a.compute(items)
 			return err
 		})
@@ -152,7 +151,7 @@ func (a *aggregation) write(ctx context.Context, items []workv1alpha2.Aggregated
 	if !rejected(err) {
 		return wrote, err
 	}
-	items, err = a.exclude(ctx, items, err, func(items []workv1alpha2.AggregatedStatusItem) error {
+	items, err = a.excludeFailing(ctx, items, err, func(items []workv1alpha2.AggregatedStatusItem) error {
 		after, err := a.compute(items)
 		if err != nil {
 			return err
@@ -198,9 +197,9 @@ func (a *aggregation) compute(items []workv1alpha2.AggregatedStatusItem) (*templ
 	return statusOf(wanted), nil
 }
 
-// exclude leaves out of items the statuses because of which try fails, and publishes which: one cluster must not hide
-// the status of the others. It returns cause when there is no such status.
-func (a *aggregation) exclude(ctx context.Context, items []workv1alpha2.AggregatedStatusItem, cause error, try func([]workv1alpha2.AggregatedStatusItem) error) ([]workv1alpha2.AggregatedStatusItem, error) {
+// excludeFailing returns items without the statuses because of which try fails, and publishes which: one cluster must
+// not hide the status of the others. It returns cause when there is no such status.
+func (a *aggregation) excludeFailing(ctx context.Context, items []workv1alpha2.AggregatedStatusItem, cause error, try func([]workv1alpha2.AggregatedStatusItem) error) ([]workv1alpha2.AggregatedStatusItem, error) {
 	clock := a.aggregator.deps.Clock
 	start := clock.Now()
 	kept, reasons, err := exclude(items, try, func() error {

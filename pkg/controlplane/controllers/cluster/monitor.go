@@ -50,7 +50,6 @@ func newMonitor(r *reconciler) *monitor {
 		Kind:             "cluster",
 		New:              func(*clusterv1alpha1.Cluster) *clusterv1alpha1.Cluster { return &clusterv1alpha1.Cluster{} },
 		Get:              func(c *clusterv1alpha1.Cluster) *clusterv1alpha1.ClusterStatus { return &c.Status },
-		Set:              func(c *clusterv1alpha1.Cluster, s *clusterv1alpha1.ClusterStatus) { c.Status = *s },
 		SharedConditions: true,
 		Client:           r.client, Clock: r.deps.Clock,
 	})}
