@@ -62,7 +62,7 @@ func main() {
 }
 
 // names of the image: its own with the version, and those of the roles with the
-// release, under which an installation asks for them.
+// release, under which an installation pulls them.
 func (i image) names() []string {
 	tag := func(text string) string { return ":" + strings.ReplaceAll(text, "+", "-") }
 	out := []string{i.repository + tag(i.version)}
@@ -172,7 +172,7 @@ func layer(program string) ([]byte, error) {
 	return pack(entries)
 }
 
-// static says why a program does not run where there is nothing but itself.
+// static returns why a program needs more than itself to run.
 func static(program []byte) error {
 	file, err := elf.NewFile(bytes.NewReader(program))
 	if err != nil {

@@ -23,7 +23,7 @@ type file struct {
 
 func digest(data []byte) string { return fmt.Sprintf("%x", sha256.Sum256(data)) }
 
-// pack puts files into an archive of the kind that its name says. The same files
+// pack puts files into an archive of the kind that its name has. The same files
 // and time give the same archive.
 func pack(name string, files []file, at time.Time) ([]byte, error) {
 	packer := packTar

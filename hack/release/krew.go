@@ -21,7 +21,7 @@ type krewSelector struct {
 	MatchLabels map[string]string `json:"matchLabels"`
 }
 
-// krewFile says which file of the archive is installed where.
+// krewFile is where a file of the archive is installed.
 type krewFile struct {
 	From string `json:"from"`
 	To   string `json:"to"`

@@ -134,7 +134,7 @@ func TestManifest_HasAPlatformForEachArchive(t *testing.T) {
 		t.Fatal(err)
 	}
 	if manifest.Metadata.Name != "karmada" || manifest.Spec.Version != "v1.2.3" || manifest.Spec.ShortDescription == "" || manifest.Spec.Description == "" {
-		t.Errorf("the manifest says %+v", manifest)
+		t.Errorf("the manifest is %+v", manifest)
 	}
 	if len(manifest.Spec.Platforms) != 6 {
 		t.Fatalf("the manifest has %d platforms", len(manifest.Spec.Platforms))

@@ -105,7 +105,7 @@ func module(m *debug.Module) component {
 	return c
 }
 
-// settings are those settings of a build that say what came out.
+// settings are those settings of a build that identify its result.
 func settings(all []debug.BuildSetting) []property {
 	var out []property
 	for _, s := range all {

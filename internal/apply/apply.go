@@ -1,4 +1,4 @@
-// Package apply writes desired objects by server-side apply and says what
+// Package apply writes desired objects by server-side apply and returns what
 // changed.
 package apply
 
@@ -36,7 +36,7 @@ type Change struct {
 // ChangeSet is what happened to all of them, in the order they were given.
 type ChangeSet []Change
 
-// Changed says whether any object was created or configured.
+// Changed reports whether any object was created or configured.
 func (s ChangeSet) Changed() bool {
 	for _, c := range s {
 		if c.Action != Unchanged {
@@ -120,7 +120,7 @@ func (a *Applier) one(ctx context.Context, obj client.Object) (Change, error) {
 	return change, nil
 }
 
-// includes says whether have holds everything that want asks for. The server adds
+// includes reports whether have holds everything that want specifies. The server adds
 // defaults, and others may own further fields.
 func includes(have, want any) bool {
 	switch w := want.(type) {
@@ -151,7 +151,7 @@ func includes(have, want any) bool {
 	}
 }
 
-// toUnstructured returns what the object asks for: no status and nothing the
+// toUnstructured returns what the object specifies: no status and nothing the
 // server sets.
 func toUnstructured(obj client.Object, gvk schema.GroupVersionKind) (*unstructured.Unstructured, error) {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)

@@ -26,8 +26,8 @@ func TestIncludes(t *testing.T) {
 		want object
 		is   bool
 	}{
-		{"what is asked for is there, with defaults and others' labels", object{"metadata": object{"labels": object{"mine": "1"}}, "spec": object{"ports": []any{object{"port": int64(1)}}}}, true},
-		{"empty asks for nothing", object{"status": object{}, "rules": []any{}}, true},
+		{"what is desired exists, with defaults and others' labels", object{"metadata": object{"labels": object{"mine": "1"}}, "spec": object{"ports": []any{object{"port": int64(1)}}}}, true},
+		{"empty specifies nothing", object{"status": object{}, "rules": []any{}}, true},
 		{"another value", object{"spec": object{"type": "ClusterIP"}}, false},
 		{"a missing key", object{"metadata": object{"annotations": object{"a": "b"}}}, false},
 		{"a shorter list", object{"spec": object{"ports": []any{}}}, false},

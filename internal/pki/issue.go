@@ -17,7 +17,7 @@ import (
 const (
 	// CAValidity is how long a certificate authority is valid.
 	CAValidity = 10 * 365 * 24 * time.Hour
-	// DefaultValidity is how long a leaf certificate is valid unless its config says otherwise.
+	// DefaultValidity is how long a leaf certificate is valid unless its config sets another.
 	DefaultValidity = 365 * 24 * time.Hour
 
 	// clockSkew is how far the validity of an authority reaches back, for peers whose clock is behind.
@@ -97,7 +97,7 @@ func NewLeaf(cfg LeafConfig, ca Pair, now time.Time) (Pair, error) {
 	return sign(template, key, ca)
 }
 
-// RenewReason says why a leaf certificate must be made again to satisfy cfg, or "" if it is fine: it is about to
+// RenewReason returns why a leaf certificate must be made again to satisfy cfg, or "" if it is fine: it is about to
 // expire, was signed by another authority, or lacks a name.
 func RenewReason(pair Pair, cfg LeafConfig, ca *x509.Certificate, now time.Time) string {
 	cert := pair.Cert

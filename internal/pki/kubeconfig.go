@@ -10,7 +10,7 @@ import (
 
 // KubeconfigEntry is one cluster, user and context of a kubeconfig, all under names derived from Context.
 type KubeconfigEntry struct {
-	// Context is the name of the context and, unless the next two say otherwise, of its cluster and user.
+	// Context is the name of the context and, unless the next two name others, of its cluster and user.
 	Context string
 	Cluster string
 	User    string

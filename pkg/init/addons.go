@@ -50,7 +50,7 @@ func addonAPIs(name string) []string {
 }
 
 // Addons returns the optional parts with their states, sorted by name. The control
-// plane is asked, by a function that connects to it, only about those that are
+// plane is read, by a function that connects to it, only for those that are
 // there in the host cluster. Without the name of a cluster the state of its
 // estimator is unknown.
 func Addons(ctx context.Context, host client.Reader, controlPlane func() (client.Reader, error), namespace, cluster string) []Addon {

@@ -92,7 +92,7 @@ func Print(ctx context.Context, d Deps, r *config.Request, w io.Writer) error {
 	return err
 }
 
-// nodeNote says what must be done to the node of etcd.
+// nodeNote returns what must be done to the node of etcd.
 func nodeNote(s *phases.State) string {
 	if !s.Request.Etcd.OnNode() {
 		return ""
@@ -161,7 +161,7 @@ func Export(ctx context.Context, d Deps, r *config.Request, dir string) error {
 	return nil
 }
 
-// howToApply says what to do with the files of an export.
+// howToApply returns the next steps for the files of an export.
 func howToApply(s *phases.State) string {
 	var out strings.Builder
 	out.WriteString("How to install the control plane from these files. The files in host/ hold private keys in Secrets:\nkeep them as such.\n\n")
@@ -203,7 +203,7 @@ func encode(objects []client.Object) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// prune removes what says nothing.
+// prune removes empty values.
 func prune(content map[string]any) {
 	for key, value := range content {
 		switch v := value.(type) {

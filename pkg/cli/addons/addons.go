@@ -43,7 +43,7 @@ func NewCommand(e *env.Env) *cobra.Command {
 	return cmd
 }
 
-// flags say which installation a command is about.
+// flags choose the installation.
 type flags struct {
 	host, karmada      env.Kubeconfig
 	namespace, cluster string

@@ -102,14 +102,14 @@ func run(ctx context.Context, e *env.Env, f flags) error {
 			return err
 		}
 	}
-	say := func(line string) { _, _ = fmt.Fprintln(e.Out, line) }
-	if err := plan.Run(ctx, say); err != nil {
+	report := func(line string) { _, _ = fmt.Fprintln(e.Out, line) }
+	if err := plan.Run(ctx, report); err != nil {
 		return err
 	}
 	return farewell(e.Out, plan, f)
 }
 
-// warning says, before anything is removed, what becomes of the data.
+// warning returns what becomes of the data, to be printed before anything is removed.
 func warning(plan *installer.Removal, f flags) string {
 	switch where := kept(plan, f); {
 	case f.purge.Data:
@@ -133,7 +133,7 @@ func kept(plan *installer.Removal, f flags) string {
 	return ""
 }
 
-// farewell says what is left.
+// farewell prints what is left.
 func farewell(out io.Writer, plan *installer.Removal, f flags) error {
 	lines := []string{"remove Karmada from Kubernetes successfully."}
 	if where := kept(plan, f); where != "" {
@@ -147,7 +147,7 @@ func farewell(out io.Writer, plan *installer.Removal, f flags) error {
 	return err
 }
 
-// Confirm asks until the answer is yes or no.
+// Confirm prompts until the answer is yes or no.
 func Confirm(in io.Reader, out io.Writer) (bool, error) {
 	answers := bufio.NewScanner(in)
 	for {

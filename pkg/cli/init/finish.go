@@ -55,7 +55,7 @@ Step 3: Show the clusters
 The usage of 'register' is shown by '{{.Name}} register --help'.
 `
 
-// finish says that the control plane is there and what can be done next.
+// finish prints that the control plane is installed, and the next steps.
 func finish(e *env.Env, r *installer.Result, took time.Duration) error {
 	t, err := template.New("next").Parse(next)
 	if err != nil {

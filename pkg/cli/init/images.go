@@ -100,7 +100,7 @@ func wanted(o *config.Options) ([]string, error) {
 	return o.ImageSet().List(), nil
 }
 
-// save asks the engine for the images; those it lacks are named.
+// save has the engine write the images; the error names those that it lacks.
 func save(ctx context.Context, e *env.Env, engine, output string, images []string) error {
 	program, err := exec.LookPath(engine)
 	if err != nil {

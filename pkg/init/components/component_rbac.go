@@ -82,7 +82,7 @@ type componentRole struct {
 	cluster []rbacv1.PolicyRule
 	// elects reports whether its replicas elect a leader.
 	elects bool
-	// serves reports whether it is an aggregated API server, which asks who its
+	// serves reports whether it is an aggregated API server, which reviews who its
 	// clients are and what they may do.
 	serves bool
 }
@@ -138,7 +138,7 @@ func roleRef(kind, name string) rbacv1.RoleRef {
 	return rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: name}
 }
 
-// reviewRules let a component ask who a client of its own endpoints is and what
+// reviewRules let a component review who a client of its own endpoints is and what
 // the client may do: aggregated API servers for every request, the others for
 // metrics with --secure-metrics.
 func reviewRules() []rbacv1.PolicyRule {

@@ -33,7 +33,7 @@ const (
 	StoragePVC      = "PVC"
 )
 
-// PodSettings say where the pods of a component run and what they may use.
+// PodSettings are where the pods of a component run and what they may use.
 type PodSettings struct {
 	Resources    corev1.ResourceRequirements
 	NodeSelector map[string]string

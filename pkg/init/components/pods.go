@@ -39,7 +39,7 @@ type pod struct {
 	content map[string][]byte
 
 	probe probe
-	// requests are the resources asked for unless the user says otherwise.
+	// requests are the requested resources unless the user chooses others.
 	requests corev1.ResourceList
 	root     bool
 	env      []corev1.EnvVar
@@ -51,7 +51,7 @@ type mount struct {
 	readOnly bool
 }
 
-// probe says how a component is asked for its health.
+// probe is how the health of a component is read.
 type probe struct {
 	scheme        corev1.URIScheme
 	port          int

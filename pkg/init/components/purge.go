@@ -11,7 +11,7 @@ import (
 // PurgePod is the name of the pod that removes the data of an etcd.
 const PurgePod = "karmada-purge-data"
 
-// Purge says where the data of an etcd is that is to be removed.
+// Purge is where the data of an etcd is that is to be removed.
 type Purge struct {
 	// Namespace of the pod that removes it.
 	Namespace string

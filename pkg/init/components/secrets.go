@@ -22,7 +22,7 @@ const (
 // CertSecret is the Secret with all certificates and keys of a control plane.
 const CertSecret = certSecret
 
-// Names of certificates beside those that their users' names say.
+// Names of certificates that are not named for the components that use them.
 const (
 	// ServiceAccountKey signs the tokens of service accounts.
 	ServiceAccountKey = "service-account"

@@ -15,7 +15,7 @@ import (
 // AggregatedService is the name of the Service of the aggregated API server.
 const AggregatedService = "karmada-aggregated-apiserver"
 
-// Serving says where the servers of a control plane without a host cluster are.
+// Serving is where the servers of a control plane without a host cluster are.
 type Serving struct {
 	// WebhookURL is the URL of the webhook server, without a path.
 	WebhookURL string
@@ -34,7 +34,7 @@ func LocalServing(s Serving) []client.Object {
 		AggregatedAPI(clusterv1alpha1.NamespaceKarmadaSystem, s.AggregatedHost, int32(s.AggregatedPort), s.CABundle)...)
 }
 
-// WebhookConfigurations make the API server ask the webhook server at url, and warn
+// WebhookConfigurations make the API server call the webhook server at url, and warn
 // of kinds that no webhook is for.
 func WebhookConfigurations(url string, caBundle []byte) []client.Object {
 	return append([]client.Object{MutatingWebhooks(url, caBundle), ValidatingWebhooks(url, caBundle)}, unbuiltPolicies()...)

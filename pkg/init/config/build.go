@@ -45,8 +45,8 @@ func canonicalNames(images []string) []string {
 
 // hasOwn reports whether the image of a build is among the available ones, by any of
 // its names: nodes report no more than five of each image. The names of the roles
-// have the tag of the release; where that is not of this build alone they say
-// nothing.
+// have the tag of the release; where that is not of this build alone they do
+// not identify it.
 func hasOwn(build version.Info, available []string) bool {
 	return slices.ContainsFunc(available, func(image string) bool {
 		return image == OwnImage(build) ||

@@ -40,7 +40,7 @@ type InitSpec struct {
 	WaitComponentReadyTimeout int              `json:"waitComponentReadyTimeout,omitempty"`
 }
 
-// CertificatesSpec says how certificates are made.
+// CertificatesSpec is how certificates are made.
 type CertificatesSpec struct {
 	CACertFile     string          `json:"caCertFile,omitempty"`
 	CAKeyFile      string          `json:"caKeyFile,omitempty"`
@@ -74,7 +74,7 @@ type ExternalEtcdSpec struct {
 	KeyPrefix string   `json:"keyPrefix,omitempty"`
 }
 
-// HostClusterSpec says how the host cluster is reached.
+// HostClusterSpec is how the host cluster is reached.
 type HostClusterSpec struct {
 	APIEndpoint string         `json:"apiEndpoint,omitempty"`
 	Kubeconfig  string         `json:"kubeconfig,omitempty"`
@@ -89,7 +89,7 @@ type SecretRefSpec struct {
 	Name string `json:"name,omitempty"`
 }
 
-// ImagesSpec says where images come from.
+// ImagesSpec is where images come from.
 type ImagesSpec struct {
 	ImagePullPolicy        corev1.PullPolicy    `json:"imagePullPolicy,omitempty"`
 	ImagePullSecrets       []string             `json:"imagePullSecrets,omitempty"`
@@ -128,7 +128,7 @@ type NetworkingSpec struct {
 	Port      int32  `json:"port,omitempty"`
 }
 
-// CommonSpec is what every part can be told.
+// CommonSpec are the settings of every part.
 type CommonSpec struct {
 	Repository   string                      `json:"repository,omitempty"`
 	Tag          string                      `json:"tag,omitempty"`

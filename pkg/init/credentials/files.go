@@ -23,7 +23,7 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/init/hostcluster"
 )
 
-// ownerFile says, in the data directory, which installation its files are of.
+// ownerFile holds, in the data directory, the installation that its files are of.
 const ownerFile = "installation.json"
 
 // oldTimeout is how long the control plane of files that are in the way may take

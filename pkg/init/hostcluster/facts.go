@@ -91,7 +91,7 @@ func Gather(ctx context.Context, host kubernetes.Interface, namespace string) (*
 	return f, nil
 }
 
-// serverVersion asks a server which version it is, for as long as ctx lasts.
+// serverVersion returns the version of a server, until ctx ends.
 func serverVersion(ctx context.Context, host kubernetes.Interface) (*apiversion.Info, error) {
 	type answer struct {
 		version *apiversion.Info
@@ -264,7 +264,7 @@ func (f *Facts) EtcdNode(e *config.Etcd) (name string, labelled bool, err error)
 	return "", false, errors.New("failed to find a healthy node for karmada-etcd: name one with --etcd-node-selector-labels, or use --etcd-storage-mode=emptyDir or PVC")
 }
 
-// starting says of a node that is about to be one for pods.
+// starting reports whether a node is not ready yet.
 func starting(n *corev1.Node) bool {
 	for _, taint := range n.Spec.Taints {
 		if taint.Key == corev1.TaintNodeNotReady {
@@ -336,7 +336,7 @@ func (f *Facts) matchNodes(wanted map[string]string) error {
 	return nil
 }
 
-// healthy says whether a node is ready and under no pressure.
+// healthy reports whether a node is ready and under no pressure.
 func healthy(n *corev1.Node) bool {
 	ready := false
 	for _, c := range n.Status.Conditions {

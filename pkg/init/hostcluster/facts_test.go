@@ -112,8 +112,8 @@ func TestEtcdNode(t *testing.T) {
 		"none with a strange taint":               {nodes: []corev1.Node{node("n1", nil, taint("x", corev1.TaintEffectNoSchedule))}, err: "failed to find a healthy node for karmada-etcd"},
 		"none that is not ready":                  {nodes: []corev1.Node{node("n1", nil, func(n *corev1.Node) { n.Status.Conditions[0].Status = corev1.ConditionFalse })}, err: "failed to find a healthy node"},
 		"labels of the user":                      {nodes: []corev1.Node{node("n1", map[string]string{"a": "1", "b": "2"})}, selector: "a=1,b=2", labelled: true},
-		"labels nobody has":                       {nodes: []corev1.Node{node("n1", nil)}, selector: "a=1", err: "no node found by label a=1"},
-		"labels that nobody has together":         {nodes: []corev1.Node{node("n1", map[string]string{"a": "1"}), node("n2", map[string]string{"b": "2"})}, selector: "a=1,b=2", err: "no node has all the labels"},
+		"labels of no node":                       {nodes: []corev1.Node{node("n1", nil)}, selector: "a=1", err: "no node found by label a=1"},
+		"labels that no node has together":        {nodes: []corev1.Node{node("n1", map[string]string{"a": "1"}), node("n2", map[string]string{"b": "2"})}, selector: "a=1,b=2", err: "no node has all the labels"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, labelled, err := (&Facts{Nodes: tc.nodes}).EtcdNode(etcd(t, tc.selector))
@@ -137,20 +137,20 @@ func TestAwaitNode(t *testing.T) {
 	for name, tc := range map[string]struct {
 		before, after []corev1.Node
 		found         bool
-		looks         int
+		lists         int
 	}{
 		"ready at once":                  {before: []corev1.Node{node("n1", nil)}, found: true},
-		"ready in a moment":              {before: []corev1.Node{notReady}, after: []corev1.Node{node("n1", nil)}, found: true, looks: 3},
-		"registered in a moment":         {after: []corev1.Node{node("n1", nil)}, found: true, looks: 3},
-		"never ready":                    {before: []corev1.Node{notReady}, after: []corev1.Node{notReady}, looks: int(nodeTimeout / nodeInterval)},
+		"ready in a moment":              {before: []corev1.Node{notReady}, after: []corev1.Node{node("n1", nil)}, found: true, lists: 3},
+		"registered in a moment":         {after: []corev1.Node{node("n1", nil)}, found: true, lists: 3},
+		"never ready":                    {before: []corev1.Node{notReady}, after: []corev1.Node{notReady}, lists: int(nodeTimeout / nodeInterval)},
 		"none will be without its taint": {before: []corev1.Node{node("n1", nil, taint("x", corev1.TaintEffectNoSchedule))}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				looks := 0
+				lists := 0
 				host := fake.NewClientset()
 				host.PrependReactor("list", "nodes", func(clienttesting.Action) (bool, runtime.Object, error) {
-					if looks++; looks < 3 {
+					if lists++; lists < 3 {
 						return true, &corev1.NodeList{Items: tc.before}, nil
 					}
 					return true, &corev1.NodeList{Items: tc.after}, nil
@@ -163,8 +163,8 @@ func TestAwaitNode(t *testing.T) {
 				if _, _, err := f.EtcdNode(e); tc.found != (err == nil) {
 					t.Errorf("afterwards: %v", err)
 				}
-				if looks < tc.looks || looks > tc.looks+1 {
-					t.Errorf("it looked %d times, not %d", looks, tc.looks)
+				if lists < tc.lists || lists > tc.lists+1 {
+					t.Errorf("it listed the nodes %d times, not %d", lists, tc.lists)
 				}
 			})
 		})

@@ -110,7 +110,7 @@ func merge(first, second ssa.ChangeSet) ssa.ChangeSet {
 	return first
 }
 
-// transient says whether all errors are of those that pass.
+// transient reports whether a retry may succeed after all the errors.
 func transient(err error) bool {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		return !slices.ContainsFunc(joined.Unwrap(), func(e error) bool { return !transient(e) })

@@ -20,7 +20,7 @@ import (
 const stuckAfter = 15 * time.Second
 
 // unaccepted makes an API like one that was just written. The API server leaves
-// those alone whose accepted names are those asked for, whatever their conditions.
+// those alone whose accepted names are the desired ones, whatever their conditions.
 const unaccepted = `{"status":{"conditions":[],"acceptedNames":{"plural":"","singular":"","kind":"","listKind":"","shortNames":[],"categories":[]}}}`
 
 // CRDs is the phase that writes the APIs of the federation.

@@ -61,11 +61,11 @@ func componentsConfig(r *config.Request, f *hostcluster.Facts, c *credentials.Cr
 	return cfg
 }
 
-// wantedHash is the annotation of objects with a hash of what was asked for. Fields
-// that are not asked for any more show by it.
+// wantedHash is the annotation of objects with a hash of what is desired. Fields
+// that are not desired any more show by it.
 const wantedHash = "karmada.io/wanted-hash"
 
-// stamp annotates workloads and Services with what is asked for.
+// stamp annotates workloads and Services with a hash of what is desired.
 func stamp(objects []client.Object) error {
 	for _, o := range objects {
 		switch o.(type) {

@@ -17,7 +17,7 @@ import (
 // etcdChecks are about the data of etcd.
 type etcdChecks struct{ Deps }
 
-// checkStorage sees that etcd has a place for its data.
+// checkStorage checks that etcd has storage for its data.
 func (c etcdChecks) checkStorage(ctx context.Context) ([]string, error) {
 	if c.Request.Etcd.External != nil {
 		return nil, nil
@@ -34,7 +34,7 @@ func (c etcdChecks) checkStorage(ctx context.Context) ([]string, error) {
 	return nil, nil
 }
 
-// checkDataPath sees that no other control plane has its data in the directory.
+// checkDataPath checks that no other control plane has its data in the directory.
 func (c etcdChecks) checkDataPath(ctx context.Context) ([]string, error) {
 	sets, err := c.Host.AppsV1().StatefulSets(metav1.NamespaceAll).List(ctx, components.Installed())
 	if err != nil {
@@ -54,7 +54,7 @@ func (c etcdChecks) checkDataPath(ctx context.Context) ([]string, error) {
 	return nil, nil
 }
 
-// checkClaims sees that there is a StorageClass, or a volume for each member.
+// checkClaims checks that there is a StorageClass, or a volume for each member.
 func (c etcdChecks) checkClaims(ctx context.Context) ([]string, error) {
 	e := &c.Request.Etcd
 	if c.Facts.Etcd != nil {
@@ -83,7 +83,7 @@ func (c etcdChecks) checkClaims(ctx context.Context) ([]string, error) {
 	return nil, nil
 }
 
-// checkChange refuses what etcd cannot do once it has data.
+// checkChange finds changes that etcd cannot do once it has data.
 func (c etcdChecks) checkChange(context.Context) ([]string, error) {
 	old := c.Facts.Etcd
 	if old == nil || c.Request.Etcd.External != nil {

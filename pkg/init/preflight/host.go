@@ -30,7 +30,7 @@ type hostChecks struct{ Deps }
 func (c hostChecks) checkVersion(context.Context) ([]string, error) {
 	have, err := version.ParseGeneric(c.Facts.Version.GitVersion)
 	if err != nil {
-		return nil, nil //nolint:nilerr // a version of another form says nothing
+		return nil, nil //nolint:nilerr // a version of another form is not compared
 	}
 	if have.LessThan(version.MustParseGeneric(oldestHost)) {
 		return []string{fmt.Sprintf("the host cluster runs Kubernetes %s, which is too old: use %s or newer", c.Facts.Version.GitVersion, oldestHost)}, nil
@@ -38,7 +38,7 @@ func (c hostChecks) checkVersion(context.Context) ([]string, error) {
 	return nil, nil
 }
 
-// checkNodePort sees whether the port of the API server is free.
+// checkNodePort checks that the port of the API server is free.
 func (c hostChecks) checkNodePort(context.Context) ([]string, error) {
 	want := c.Request.APIServer.NodePort
 	for _, svc := range c.Facts.Services {
@@ -101,7 +101,7 @@ func (c hostChecks) checkDNS(ctx context.Context) ([]string, error) {
 	}
 	r, stuck := rollout.PodReason(&pods.Items[0])
 	if age := c.Now().Sub(pods.Items[0].CreationTimestamp.Time); age < dnsGrace && !stuck && !r.Crashed {
-		return nil, nil // it is being started, and what needs names asks again
+		return nil, nil // it is being started, and clients retry
 	}
 	return []string{fmt.Sprintf("the DNS of the host cluster does not answer: %s; see to it with \"kubectl -n kube-system describe pods -l k8s-app=kube-dns\"", r.Text)}, nil
 }

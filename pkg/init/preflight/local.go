@@ -14,7 +14,7 @@ import (
 // localChecks are about the local directories.
 type localChecks struct{ Deps }
 
-// checkDirectory sees that local files can be written and are not those of a
+// checkDirectory checks that local files can be written and are not those of a
 // control plane that is in use.
 func (c localChecks) checkDirectory(ctx context.Context) ([]string, error) {
 	files, self := credentials.Files(c.Request.Directory), credentials.OwnerOf(c.Facts, c.Request.Namespace)

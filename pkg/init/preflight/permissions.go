@@ -43,7 +43,7 @@ func (p permissions) wanted() []permission {
 	return out
 }
 
-// check asks the host cluster what the user may do.
+// check reviews in the host cluster what the user may do.
 func (p permissions) check(ctx context.Context) ([]string, error) {
 	var mu sync.Mutex
 	missing := map[string][]string{}

@@ -118,7 +118,7 @@ func TestPreflight(t *testing.T) {
 		"labelling with no need":       {denied: []string{"patch nodes"}, objects: []runtime.Object{&ready}, change: func(o *config.Options) { o.Etcd.StorageMode = "emptyDir" }},
 		"no node":                      {want: "failed to find a healthy node for karmada-etcd"},
 		"a namespace that ends":        {objects: []runtime.Object{&ready, deleted}, want: "is being deleted"},
-		"a stranger's object":          {objects: []runtime.Object{&ready, namespace(config.DefaultNamespace), &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: config.DefaultNamespace, Name: "karmada-webhook"}}}, want: "Deployment karmada-system/karmada-webhook is there already and was not made by init"},
+		"an object of others":          {objects: []runtime.Object{&ready, namespace(config.DefaultNamespace), &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: config.DefaultNamespace, Name: "karmada-webhook"}}}, want: "Deployment karmada-system/karmada-webhook is there already and was not made by init"},
 		"no storage class":             {objects: []runtime.Object{&ready}, change: pvc, want: `there is no StorageClass "fast", and 0 of 1 PersistentVolumes`},
 		"a storage class":              {objects: []runtime.Object{&ready, &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "fast"}}}, change: pvc},
 		"a volume made by hand":        {objects: []runtime.Object{&ready, volume}, change: pvc},

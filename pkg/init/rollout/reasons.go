@@ -97,7 +97,7 @@ func waitingReason(p *corev1.Pod, s *corev1.ContainerStatus) (r Reason, stuck bo
 	return r, false
 }
 
-// explain adds to a reason what the log or the events of the pod say; the log of a running pod only when the state
+// explain adds to a reason the log or the events of the pod; the log of a running pod only when the state
 // lasts long.
 func (t *Tracker) explain(ctx context.Context, r Reason, long bool) string {
 	switch {
