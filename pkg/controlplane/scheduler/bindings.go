@@ -7,12 +7,13 @@ import (
 
 	"github.com/karmada-toolkit/karmada/internal/status"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/scope"
 )
 
 // known is a binding with its scope.
 type known struct {
 	workv1alpha2.Binding
-	scope *scope
+	scope *scope.Binding
 	// owned is set for those that this scheduler schedules; others count as peers
 	// only.
 	owned bool
@@ -47,14 +48,14 @@ func newBindings(schedulerName string, c clock.PassiveClock) *bindings {
 
 // observe stores a binding that the informer reports, unless a later version is
 // stored.
-func (b *bindings) observe(s *scope, binding workv1alpha2.Binding) {
+func (b *bindings) observe(s *scope.Binding, binding workv1alpha2.Binding) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.store(keyOf(binding), s, binding)
 }
 
 // store is observe under the lock. It reports whether it stored the binding.
-func (b *bindings) store(k key, s *scope, binding workv1alpha2.Binding) bool {
+func (b *bindings) store(k key, s *scope.Binding, binding workv1alpha2.Binding) bool {
 	if l := b.leads[k]; l != nil {
 		if latest, _ := l.written.Latest(binding, binding, b.clock.Now()); latest != binding {
 			l.reported = binding
@@ -66,13 +67,13 @@ func (b *bindings) store(k key, s *scope, binding workv1alpha2.Binding) bool {
 	return true
 }
 
-func (b *bindings) known(s *scope, binding workv1alpha2.Binding) known {
+func (b *bindings) known(s *scope.Binding, binding workv1alpha2.Binding) known {
 	return known{Binding: binding, scope: s, owned: owned(binding, b.schedulerName)}
 }
 
 // record stores a binding that the API server returned to a read or a write, unless
 // it is gone or a later version is stored. It returns the binding.
-func (b *bindings) record(s *scope, binding workv1alpha2.Binding) known {
+func (b *bindings) record(s *scope.Binding, binding workv1alpha2.Binding) known {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	k, now := keyOf(binding), b.clock.Now()

@@ -41,7 +41,7 @@ func (d *decider) decide(ctx context.Context, b known) (core.Decision, error) {
 		MultiplePodTemplates:     d.multiplePodTemplates,
 		Observe:                  watch.step,
 	}
-	if b.scope.Footprint {
+	if b.scope.Assume {
 		request.Assumed = d.assumed.others(keyOf(b))
 	}
 	if d.estimates != nil && core.UsesRoom(b.GetSpec()) {

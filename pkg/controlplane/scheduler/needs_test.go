@@ -10,6 +10,7 @@ import (
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/scope"
 )
 
 func terminating(name string) *clusterv1alpha1.Cluster {
@@ -19,8 +20,8 @@ func terminating(name string) *clusterv1alpha1.Cluster {
 }
 
 // placed returns a binding whose replicas m1 and m2 have.
-func placed(scope *scope, placement *policyv1alpha1.Placement) workv1alpha2.Binding {
-	b := fill(scope.New(), scope, placement)
+func placed(sc *scope.Binding, placement *policyv1alpha1.Placement) workv1alpha2.Binding {
+	b := fill(sc.New(), sc, placement)
 	b.GetSpec().Clusters = []workv1alpha2.TargetCluster{{Name: "m1", Replicas: 2}, {Name: "m2", Replicas: 1}}
 	return b
 }
@@ -60,16 +61,16 @@ func TestRelease(t *testing.T) {
 			"gone":                  func(b *bench) { b.observer.clusterGone("m1") },
 			"gone before the start": nil,
 		} {
-			for _, scope := range bothScopes() {
-				t.Run(scope.Kind+"/"+how+"/"+name, func(t *testing.T) {
-					binding := placed(scope, dividedPlacement())
+			for _, sc := range scope.Bindings() {
+				t.Run(sc.Kind+"/"+how+"/"+name, func(t *testing.T) {
+					binding := placed(sc, dividedPlacement())
 					tc.change(binding)
 					b := newBench(t, binding)
 					b.observer.clusterChanged(cluster("m2", 10), true)
 					if leave != nil {
 						b.observer.clusterChanged(cluster("m1", 10), true)
 					}
-					b.see(scope)
+					b.see(sc)
 					if leave != nil {
 						if tc.want[0].Name != "m1" && len(binding.GetLabels()) == 0 && len(b.settle()) > 0 {
 							t.Fatalf("wrote %v before a cluster left", b.writes)
@@ -77,7 +78,7 @@ func TestRelease(t *testing.T) {
 						leave(b)
 					}
 					b.settle()
-					after := b.see(scope)
+					after := b.see(sc)
 					if diff := cmp.Diff(tc.want, after.GetSpec().Clusters); diff != "" {
 						t.Error(diff)
 					}
@@ -93,14 +94,14 @@ func TestRelease(t *testing.T) {
 // A complete division whose policy was deleted stays where it is while other
 // clusters come and change.
 func TestRelease_UnclaimedBindingsFollowNoOtherChange(t *testing.T) {
-	scope := namespacedScope()
+	sc := scope.NamespacedBinding()
 	for name, placement := range map[string]*policyv1alpha1.Placement{"divided": dividedPlacement(), "duplicated": {}} {
-		binding := placed(scope, placement)
+		binding := placed(sc, placement)
 		binding.SetLabels(nil)
 		b := newBench(t, binding)
 		b.observer.clusterChanged(cluster("m1", 10), true)
 		b.observer.clusterChanged(cluster("m2", 10), true)
-		b.see(scope)
+		b.see(sc)
 		b.observer.clusterChanged(cluster("m3", 10), false)
 		labeled := cluster("m1", 10)
 		labeled.Labels, labeled.Generation = map[string]string{"a": "b"}, 2
@@ -113,16 +114,16 @@ func TestRelease_UnclaimedBindingsFollowNoOtherChange(t *testing.T) {
 
 // A target that was not observed yet but exists is no reason to move anything.
 func TestRelease_AClusterThatWasNotObservedYetStays(t *testing.T) {
-	scope := namespacedScope()
+	sc := scope.NamespacedBinding()
 	for name, labels := range map[string]map[string]string{"claimed": {policyv1alpha1.PropagationPolicyPermanentIDLabel: "id"}, "unclaimed": nil} {
-		binding := placed(scope, dividedPlacement())
+		binding := placed(sc, dividedPlacement())
 		binding.SetLabels(labels)
 		binding.SetAnnotations(map[string]string{policyv1alpha1.AppliedPlacementAnnotation: "unparsable"})
 		b := newBench(t, binding, cluster("m1", 10))
 		b.observer.clusterChanged(cluster("m2", 10), true)
-		b.see(scope)
+		b.see(sc)
 		b.settle()
-		if got := b.see(scope).GetSpec().Clusters; len(got) != 2 {
+		if got := b.see(sc).GetSpec().Clusters; len(got) != 2 {
 			t.Errorf("%s: got %v", name, got)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/scheduler/core"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/scheduler/framework"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/scope"
 )
 
 // observer keeps the facts about bindings and clusters as the informers report
@@ -35,18 +36,18 @@ func last[T any](obj any) (T, bool) {
 }
 
 // bindingHandler handles the events of the bindings of a scope.
-func (o *observer) bindingHandler(scope *scope) toolscache.ResourceEventHandler {
+func (o *observer) bindingHandler(s *scope.Binding) toolscache.ResourceEventHandler {
 	return toolscache.ResourceEventHandlerFuncs{
 		AddFunc: func(obj any) {
 			if b, ok := obj.(workv1alpha2.Binding); ok {
-				o.bindingChanged(scope, nil, b)
+				o.bindingChanged(s, nil, b)
 			}
 		},
 		UpdateFunc: func(old, obj any) {
 			was, okWas := old.(workv1alpha2.Binding)
 			b, ok := obj.(workv1alpha2.Binding)
 			if ok && okWas {
-				o.bindingChanged(scope, was, b)
+				o.bindingChanged(s, was, b)
 			}
 		},
 		DeleteFunc: func(obj any) {
@@ -59,13 +60,13 @@ func (o *observer) bindingHandler(scope *scope) toolscache.ResourceEventHandler 
 }
 
 // bindingChanged takes a binding; was is nil for one that is new.
-func (o *observer) bindingChanged(scope *scope, was, b workv1alpha2.Binding) {
+func (o *observer) bindingChanged(s *scope.Binding, was, b workv1alpha2.Binding) {
 	k := keyOf(b)
-	o.bindings.observe(scope, b)
+	o.bindings.observe(s, b)
 	if !owned(b, o.schedulerName) {
 		o.assumed.drop(k)
 		if o.needs.mustRelease(b) {
-			o.push(scope, b, eventBindingUpdate)
+			o.push(s, b, eventBindingUpdate)
 		}
 		return
 	}
@@ -74,15 +75,23 @@ func (o *observer) bindingChanged(scope *scope, was, b workv1alpha2.Binding) {
 	}
 	switch {
 	case was == nil || !owned(was, o.schedulerName):
-		o.push(scope, b, eventBindingAdd)
+		o.push(s, b, eventBindingAdd)
 	case was.GetGeneration() != b.GetGeneration() && !o.bindings.wroteVersion(k, b.GetResourceVersion()):
-		o.push(scope, b, eventBindingUpdate)
+		o.push(s, b, eventBindingUpdate)
 	}
 }
 
-func (o *observer) push(scope *scope, b workv1alpha2.Binding, event string) {
+func (o *observer) push(s *scope.Binding, b workv1alpha2.Binding, event string) {
 	o.metrics.incoming.WithLabelValues(event).Inc()
-	o.queue.Push(keyOf(b), scope.priority(b))
+	o.queue.Push(keyOf(b), priority(s, b))
+}
+
+// priority returns the priority of the binding in the queue.
+func priority(s *scope.Binding, b workv1alpha2.Binding) int32 {
+	if p := b.GetSpec().SchedulePriority; s.Priority && p != nil {
+		return p.Priority
+	}
+	return 0
 }
 
 // clusterHandler handles the events of clusters.

@@ -6,17 +6,18 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/scope"
 )
 
 func TestPeers_ShareAGroupAndANamespace(t *testing.T) {
 	b := newBench(t)
 	b.peers.enabled = true
 	add := func(namespace, name, affinity, anti string) workv1alpha2.Binding {
-		obj := fill(&workv1alpha2.ResourceBinding{}, namespacedScope(), dividedPlacement())
+		obj := fill(&workv1alpha2.ResourceBinding{}, scope.NamespacedBinding(), dividedPlacement())
 		obj.SetNamespace(namespace)
 		obj.SetName(name)
 		obj.GetSpec().WorkloadAffinityGroups = &workv1alpha2.WorkloadAffinityGroups{AffinityGroup: affinity, AntiAffinityGroup: anti}
-		b.bindings.observe(namespacedScope(), obj)
+		b.bindings.observe(scope.NamespacedBinding(), obj)
 		return obj
 	}
 	mine := add("ns", "mine", "app=web", "tier=db")

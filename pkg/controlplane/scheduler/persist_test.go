@@ -23,6 +23,7 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/testenv"
 	"github.com/karmada-toolkit/karmada/pkg/apis/crds"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/scope"
 )
 
 // BenchmarkPersist queues 5000 bindings at once and measures how many of them are
@@ -33,7 +34,7 @@ func BenchmarkPersist(b *testing.B) {
 	env := testenv.Start(b, testenv.ControlPlane())
 	c := bindingClient(b, env.Config)
 	inParallel(bindings, func(i int) {
-		obj := fill(&workv1alpha2.ResourceBinding{}, namespacedScope(), dividedPlacement())
+		obj := fill(&workv1alpha2.ResourceBinding{}, scope.NamespacedBinding(), dividedPlacement())
 		obj.SetNamespace("default")
 		obj.SetName(fmt.Sprintf("web-%04d", i))
 		if err := c.Create(b.Context(), obj); err != nil {
@@ -131,7 +132,7 @@ func runUntilScheduled(b *testing.B, cfg *rest.Config, s *scheduler, want int) {
 	}
 	go func() { _ = informers.Start(ctx) }()
 	go func() {
-		_ = (&runner{scheduler: s, workers: NewOptions().Workers, informers: informers, watches: []watch{{&workv1alpha2.ResourceBinding{}, s.observer.bindingHandler(namespacedScope())}}}).Start(ctx)
+		_ = (&runner{scheduler: s, workers: NewOptions().Workers, informers: informers, watches: []watch{{&workv1alpha2.ResourceBinding{}, s.observer.bindingHandler(scope.NamespacedBinding())}}}).Start(ctx)
 	}()
 	select {
 	case <-done:

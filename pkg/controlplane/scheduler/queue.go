@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"k8s.io/utils/clock"
+
+	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 )
 
 // Periods of the queue.
@@ -19,6 +21,16 @@ const (
 
 // key names a binding; Namespace is empty for a ClusterResourceBinding.
 type key struct{ Namespace, Name string }
+
+func keyOf(b workv1alpha2.Binding) key { return key{b.GetNamespace(), b.GetName()} }
+
+// String is <namespace>/<name>, or <name>.
+func (k key) String() string {
+	if k.Namespace == "" {
+		return k.Name
+	}
+	return k.Namespace + "/" + k.Name
+}
 
 // item is a binding in the queue.
 type item struct {

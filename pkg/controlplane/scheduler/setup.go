@@ -19,6 +19,7 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/gates"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/scope"
 )
 
 // Setup adds the role to a manager.
@@ -45,9 +46,10 @@ func Setup(_ context.Context, mgr manager.Manager, o *Options) error {
 	r := &runner{scheduler: s, workers: o.Workers, informers: mgr.GetCache(), watches: []watch{
 		// Clusters come first: bindings are decided on them.
 		{&clusterv1alpha1.Cluster{}, s.observer.clusterHandler()},
-		{namespacedScope().New(), s.observer.bindingHandler(namespacedScope())},
-		{clusterScope().New(), s.observer.bindingHandler(clusterScope())},
 	}}
+	for _, b := range scope.Bindings() {
+		r.watches = append(r.watches, watch{b.New(), s.observer.bindingHandler(b)})
+	}
 	if s.committer.quotas {
 		r.watches = append(r.watches, watch{&policyv1alpha1.FederatedResourceQuota{}, s.observer.quotaHandler()})
 	}

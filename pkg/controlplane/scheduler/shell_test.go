@@ -27,6 +27,7 @@ import (
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/scope"
 )
 
 // bench is a scheduler before a fake API server that counts generations.
@@ -117,22 +118,22 @@ func (b *bench) patchSpec(ctx context.Context, c client.WithWatch, obj client.Ob
 }
 
 // see reads a binding as the informer would and tells the scheduler.
-func (b *bench) see(scope *scope) workv1alpha2.Binding {
+func (b *bench) see(sc *scope.Binding) workv1alpha2.Binding {
 	b.Helper()
-	obj := scope.New()
-	if err := b.client.Get(b.Context(), types.NamespacedName{Namespace: namespaceOf(scope), Name: "web"}, obj); err != nil {
+	obj := sc.New()
+	if err := b.client.Get(b.Context(), types.NamespacedName{Namespace: namespaceOf(sc), Name: "web"}, obj); err != nil {
 		b.Fatal(err)
 	}
 	was, ok := b.bindings.get(keyOf(obj))
 	if !ok {
-		b.observer.bindingChanged(scope, nil, obj)
+		b.observer.bindingChanged(sc, nil, obj)
 	} else {
-		b.observer.bindingChanged(scope, was.Binding, obj)
+		b.observer.bindingChanged(sc, was.Binding, obj)
 	}
 	return obj
 }
 
-func namespaceOf(s *scope) string {
+func namespaceOf(s *scope.Binding) string {
 	if s.Kind == "ResourceBinding" {
 		return "ns"
 	}
@@ -161,9 +162,9 @@ func cluster(name string, pods int64) *clusterv1alpha1.Cluster {
 	return c
 }
 
-func fill(b workv1alpha2.Binding, scope *scope, placement *policyv1alpha1.Placement) workv1alpha2.Binding {
+func fill(b workv1alpha2.Binding, sc *scope.Binding, placement *policyv1alpha1.Placement) workv1alpha2.Binding {
 	b.SetName("web")
-	b.SetNamespace(namespaceOf(scope))
+	b.SetNamespace(namespaceOf(sc))
 	b.SetUID("u1")
 	b.SetGeneration(1)
 	b.SetLabels(map[string]string{policyv1alpha1.PropagationPolicyPermanentIDLabel: "id"})
@@ -196,19 +197,17 @@ func kinds(writes []string) string {
 	return strings.Join(out, " ")
 }
 
-func bothScopes() []*scope { return []*scope{namespacedScope(), clusterScope()} }
-
 func TestShell_OnePatchOfEachAndThenNothing(t *testing.T) {
 	for name, placement := range map[string]*policyv1alpha1.Placement{"divided": dividedPlacement(), "duplicated": {}} {
 		t.Run(name, func(t *testing.T) {
-			for _, scope := range bothScopes() {
-				b := newBench(t, fill(scope.New(), scope, placement))
+			for _, sc := range scope.Bindings() {
+				b := newBench(t, fill(sc.New(), sc, placement))
 				b.observer.clusterChanged(cluster("m1", 10), true)
-				b.see(scope)
+				b.see(sc)
 				if got := kinds(b.settle()); got != "spec status" {
 					t.Fatalf("wrote %q: %v", got, b.writes)
 				}
-				after := b.see(scope)
+				after := b.see(sc)
 				if condition(after) != "True Success Binding has been scheduled successfully." {
 					t.Error(condition(after))
 				}
@@ -222,7 +221,7 @@ func TestShell_OnePatchOfEachAndThenNothing(t *testing.T) {
 				if got := after.GetAnnotations()[policyv1alpha1.AppliedPlacementAnnotation]; got != string(applied) {
 					t.Errorf("annotation %s", got)
 				}
-				want := []string{"Deployment Normal ScheduleBindingSucceed: Binding has been scheduled successfully. Result" + scope.ResultSeparator + "{m1:3}"}
+				want := []string{"Deployment Normal ScheduleBindingSucceed: Binding has been scheduled successfully. Result" + sc.ResultSeparator + "{m1:3}"}
 				if diff := cmp.Diff(want, b.told); diff != "" {
 					t.Error(diff)
 				}
@@ -232,7 +231,7 @@ func TestShell_OnePatchOfEachAndThenNothing(t *testing.T) {
 				}
 				b.scheduler = b.start()
 				b.observer.clusterChanged(cluster("m1", 10), true)
-				b.see(scope)
+				b.see(sc)
 				b.settle()
 				if len(b.writes)+len(b.told) > 0 {
 					t.Errorf("after a restart nothing changed, still wrote %v %v", b.writes, b.told)
@@ -243,22 +242,22 @@ func TestShell_OnePatchOfEachAndThenNothing(t *testing.T) {
 }
 
 func TestShell_NoClusterFitsClearsTheTargets(t *testing.T) {
-	for _, scope := range bothScopes() {
-		t.Run(scope.Kind, func(t *testing.T) {
-			b := newBench(t, fill(scope.New(), scope, dividedPlacement()))
+	for _, sc := range scope.Bindings() {
+		t.Run(sc.Kind, func(t *testing.T) {
+			b := newBench(t, fill(sc.New(), sc, dividedPlacement()))
 			b.observer.clusterChanged(cluster("m1", 10), true)
-			b.see(scope)
+			b.see(sc)
 			b.settle()
 			tainted := cluster("m1", 10)
 			tainted.DeletionTimestamp = &metav1.Time{Time: b.clock.Now()}
 			b.observer.clusterChanged(tainted, false)
 			b.told = nil
 			b.settle()
-			after := b.see(scope)
+			after := b.see(sc)
 			if len(after.GetSpec().Clusters) > 0 || condition(after) != "False NoClusterFit 0/1 clusters are available: no cluster exists." {
 				t.Errorf("%v %s", after.GetSpec().Clusters, condition(after))
 			}
-			if len(b.told) != 2 || !strings.HasPrefix(b.told[0], scope.Kind+" Warning ScheduleBindingFailed: 0/1") || !strings.HasPrefix(b.told[1], "Deployment Warning") {
+			if len(b.told) != 2 || !strings.HasPrefix(b.told[0], sc.Kind+" Warning ScheduleBindingFailed: 0/1") || !strings.HasPrefix(b.told[1], "Deployment Warning") {
 				t.Errorf("told %v", b.told)
 			}
 			if writes := b.settle(); len(writes) > 0 {
@@ -269,7 +268,7 @@ func TestShell_NoClusterFitsClearsTheTargets(t *testing.T) {
 			}
 			b.observer.clusterChanged(cluster("m1", 10), false)
 			b.settle()
-			if after = b.see(scope); len(after.GetSpec().Clusters) != 1 {
+			if after = b.see(sc); len(after.GetSpec().Clusters) != 1 {
 				t.Errorf("not scheduled again: %s", condition(after))
 			}
 		})
@@ -277,15 +276,15 @@ func TestShell_NoClusterFitsClearsTheTargets(t *testing.T) {
 }
 
 func TestShell_NotEnoughRoomWaitsForRoom(t *testing.T) {
-	scope := namespacedScope()
-	b := newBench(t, fill(scope.New(), scope, dividedPlacement()))
+	sc := scope.NamespacedBinding()
+	b := newBench(t, fill(sc.New(), sc, dividedPlacement()))
 	b.observer.clusterChanged(cluster("m1", 2), true)
-	b.see(scope)
+	b.see(sc)
 	if got := kinds(b.settle()); got != "status" {
 		t.Errorf("wrote %q", got)
 	}
 	want := "False Unschedulable failed to assign replicas: failed to scale up: Clusters available replicas 2 are not enough to schedule."
-	if got := condition(b.see(scope)); got != want {
+	if got := condition(b.see(sc)); got != want {
 		t.Error(got)
 	}
 	if _, backoff, parked := b.queue.Pending(); backoff != 0 || parked != 1 {
@@ -299,16 +298,16 @@ func TestShell_NotEnoughRoomWaitsForRoom(t *testing.T) {
 	b.observer.clusterChanged(cluster("m1", 9), false)
 	b.observer.wake()
 	b.settle()
-	if got := b.see(scope).GetSpec().Clusters; len(got) != 1 || got[0].Replicas != 3 {
+	if got := b.see(sc).GetSpec().Clusters; len(got) != 1 || got[0].Replicas != 3 {
 		t.Errorf("got %v", got)
 	}
 }
 
 func TestShell_ConflictDecidesAgainOnWhatIsThere(t *testing.T) {
-	scope := namespacedScope()
-	b := newBench(t, fill(scope.New(), scope, dividedPlacement()))
+	sc := scope.NamespacedBinding()
+	b := newBench(t, fill(sc.New(), sc, dividedPlacement()))
 	b.observer.clusterChanged(cluster("m1", 10), true)
-	stale := b.see(scope)
+	stale := b.see(sc)
 	newer := stale.DeepCopyObject().(workv1alpha2.Binding)
 	newer.GetSpec().Replicas = 5
 	newer.SetGeneration(2)
@@ -318,22 +317,22 @@ func TestShell_ConflictDecidesAgainOnWhatIsThere(t *testing.T) {
 	if got := kinds(b.settle()); got != "spec spec status" {
 		t.Errorf("wrote %q", got)
 	}
-	after := b.see(scope)
+	after := b.see(sc)
 	if got := after.GetSpec().Clusters; len(got) != 1 || got[0].Replicas != 5 || after.GetStatus().SchedulerObservedGeneration != 3 {
 		t.Errorf("got %v at %d", got, after.GetStatus().SchedulerObservedGeneration)
 	}
 }
 
 func TestShell_StatusConflictKeepsTheConditionsOfOthers(t *testing.T) {
-	scope := namespacedScope()
-	b := newBench(t, fill(scope.New(), scope, dividedPlacement()))
+	sc := scope.NamespacedBinding()
+	b := newBench(t, fill(sc.New(), sc, dividedPlacement()))
 	b.observer.clusterChanged(cluster("m1", 10), true)
-	b.see(scope)
+	b.see(sc)
 	once := true
 	b.refuse = func(write string) error {
 		if once && strings.HasPrefix(write, "status") {
 			once = false
-			other := scope.New()
+			other := sc.New()
 			if err := b.client.Get(t.Context(), types.NamespacedName{Namespace: "ns", Name: "web"}, other); err != nil {
 				t.Fatal(err)
 			}
@@ -347,17 +346,17 @@ func TestShell_StatusConflictKeepsTheConditionsOfOthers(t *testing.T) {
 	if got := kinds(b.settle()); got != "spec status status" {
 		t.Errorf("wrote %q", got)
 	}
-	after := b.see(scope)
+	after := b.see(sc)
 	if len(after.GetStatus().Conditions) != 2 || !strings.HasPrefix(condition(after), "True Success") {
 		t.Errorf("%v", after.GetStatus().Conditions)
 	}
 }
 
 func TestShell_QuotaExceeded(t *testing.T) {
-	scope := namespacedScope()
-	b := newBench(t, fill(scope.New(), scope, dividedPlacement()))
+	sc := scope.NamespacedBinding()
+	b := newBench(t, fill(sc.New(), sc, dividedPlacement()))
 	b.observer.clusterChanged(cluster("m1", 10), true)
-	b.see(scope)
+	b.see(sc)
 	b.refuse = func(write string) error {
 		if strings.HasPrefix(write, "spec") {
 			return &apierrors.StatusError{ErrStatus: metav1.Status{Code: 403, Reason: "QuotaExceeded", Message: "quota exceeded for cpu"}}
@@ -365,7 +364,7 @@ func TestShell_QuotaExceeded(t *testing.T) {
 		return nil
 	}
 	b.settle()
-	after := b.see(scope)
+	after := b.see(sc)
 	if condition(after) != "False QuotaExceeded quota exceeded for cpu" || after.GetStatus().LastScheduledTime != nil {
 		t.Error(condition(after))
 	}
@@ -377,11 +376,11 @@ func TestShell_QuotaExceeded(t *testing.T) {
 // Where quotas are enforced, a binding that one refused waits for the quota and
 // not for a timer.
 func TestShell_QuotaThatLeavesMoreWakes(t *testing.T) {
-	scope := namespacedScope()
-	b := newBench(t, fill(scope.New(), scope, dividedPlacement()))
+	sc := scope.NamespacedBinding()
+	b := newBench(t, fill(sc.New(), sc, dividedPlacement()))
 	b.committer.quotas = true
 	b.observer.clusterChanged(cluster("m1", 10), true)
-	namespace := b.see(scope).GetNamespace()
+	namespace := b.see(sc).GetNamespace()
 	denied := true
 	b.refuse = func(write string) error {
 		if denied && strings.HasPrefix(write, "spec") {
@@ -393,7 +392,7 @@ func TestShell_QuotaThatLeavesMoreWakes(t *testing.T) {
 	if active, backoff, parked := b.queue.Pending(); active != 0 || backoff != 0 || parked != 1 {
 		t.Fatalf("%d active, %d in backoff, %d parked", active, backoff, parked)
 	}
-	if c := condition(b.see(scope)); c != "False QuotaExceeded quota exceeded for cpu" {
+	if c := condition(b.see(sc)); c != "False QuotaExceeded quota exceeded for cpu" {
 		t.Error(c)
 	}
 	b.settle()
@@ -412,23 +411,23 @@ func TestShell_QuotaThatLeavesMoreWakes(t *testing.T) {
 	denied = false
 	handler.OnUpdate(quota(namespace, "5", "5"), quota(namespace, "5", "3"))
 	b.settle()
-	if c := condition(b.see(scope)); !strings.HasPrefix(c, "True Success") {
+	if c := condition(b.see(sc)); !strings.HasPrefix(c, "True Success") {
 		t.Error(c)
 	}
 }
 
 func TestShell_TermsFallBack(t *testing.T) {
-	scope := namespacedScope()
+	sc := scope.NamespacedBinding()
 	placement := dividedPlacement()
 	for _, n := range []string{"m1", "m2"} {
 		placement.ClusterAffinities = append(placement.ClusterAffinities, policyv1alpha1.ClusterAffinityTerm{AffinityName: n, ClusterAffinity: policyv1alpha1.ClusterAffinity{ClusterNames: []string{n}}})
 	}
-	b := newBench(t, fill(scope.New(), scope, placement))
+	b := newBench(t, fill(sc.New(), sc, placement))
 	b.observer.clusterChanged(cluster("m1", 1), true)
 	b.observer.clusterChanged(cluster("m2", 9), true)
-	b.see(scope)
+	b.see(sc)
 	b.settle()
-	after := b.see(scope)
+	after := b.see(sc)
 	if after.GetStatus().SchedulerObservedAffinityName != "m2" {
 		t.Errorf("observed %q", after.GetStatus().SchedulerObservedAffinityName)
 	}
@@ -439,23 +438,23 @@ func TestShell_TermsFallBack(t *testing.T) {
 }
 
 func TestShell_RescheduleRenewsTheTime(t *testing.T) {
-	scope := namespacedScope()
-	b := newBench(t, fill(scope.New(), scope, dividedPlacement()))
+	sc := scope.NamespacedBinding()
+	b := newBench(t, fill(sc.New(), sc, dividedPlacement()))
 	b.observer.clusterChanged(cluster("m1", 10), true)
-	b.see(scope)
+	b.see(sc)
 	b.settle()
 	b.clock.Step(time.Hour)
-	triggered := b.see(scope).DeepCopyObject().(workv1alpha2.Binding)
+	triggered := b.see(sc).DeepCopyObject().(workv1alpha2.Binding)
 	triggered.GetSpec().RescheduleTriggeredAt = &metav1.Time{Time: b.clock.Now()}
 	triggered.SetGeneration(3)
 	if err := b.client.Update(t.Context(), triggered); err != nil {
 		t.Fatal(err)
 	}
-	b.see(scope)
+	b.see(sc)
 	if got := kinds(b.settle()); got != "status" {
 		t.Errorf("wrote %q", got)
 	}
-	after := b.see(scope).GetStatus()
+	after := b.see(sc).GetStatus()
 	if !after.LastScheduledTime.Time.Equal(b.clock.Now()) || after.SchedulerObservedGeneration != 3 {
 		t.Errorf("%+v", after)
 	}
@@ -472,9 +471,9 @@ func TestShell_IgnoresWhatIsNotItsOwn(t *testing.T) {
 		"status changed alone": nil,
 	} {
 		t.Run(name, func(t *testing.T) {
-			scope := namespacedScope()
+			sc := scope.NamespacedBinding()
 			b := newBench(t)
-			obj := fill(scope.New(), scope, dividedPlacement())
+			obj := fill(sc.New(), sc, dividedPlacement())
 			var was workv1alpha2.Binding
 			if change == nil {
 				was = obj.DeepCopyObject().(workv1alpha2.Binding)
@@ -482,7 +481,7 @@ func TestShell_IgnoresWhatIsNotItsOwn(t *testing.T) {
 			} else {
 				change(obj)
 			}
-			b.observer.bindingChanged(scope, was, obj)
+			b.observer.bindingChanged(sc, was, obj)
 			if active, _, _ := b.queue.Pending(); active > 0 {
 				t.Error("queued")
 			}
@@ -491,16 +490,16 @@ func TestShell_IgnoresWhatIsNotItsOwn(t *testing.T) {
 }
 
 func TestShell_ClusterEventsQueueOnlyWhatTheyCanAffect(t *testing.T) {
-	scope := namespacedScope()
+	sc := scope.NamespacedBinding()
 	b := newBench(t)
 	add := func(name string, placement *policyv1alpha1.Placement, placed bool) {
-		obj := fill(scope.New(), scope, placement)
+		obj := fill(sc.New(), sc, placement)
 		obj.SetName(name)
 		if placed {
 			obj.GetSpec().Clusters = []workv1alpha2.TargetCluster{{Name: "m1", Replicas: 3}}
 			obj.SetAnnotations(map[string]string{policyv1alpha1.AppliedPlacementAnnotation: "{}"})
 		}
-		b.bindings.observe(scope, obj)
+		b.bindings.observe(sc, obj)
 	}
 	only := func(n string) *policyv1alpha1.Placement {
 		return &policyv1alpha1.Placement{ClusterAffinity: &policyv1alpha1.ClusterAffinity{ClusterNames: []string{n}}}
@@ -544,14 +543,14 @@ func setOf(list []string) map[string]bool {
 }
 
 func TestShell_DeletingIsSkipped(t *testing.T) {
-	for _, scope := range bothScopes() {
-		t.Run(scope.Kind, func(t *testing.T) {
+	for _, sc := range scope.Bindings() {
+		t.Run(sc.Kind, func(t *testing.T) {
 			b := newBench(t)
-			obj := fill(scope.New(), scope, dividedPlacement())
+			obj := fill(sc.New(), sc, dividedPlacement())
 			obj.SetDeletionTimestamp(&metav1.Time{Time: time.Unix(1, 0)})
-			b.observer.bindingChanged(scope, nil, obj)
+			b.observer.bindingChanged(sc, nil, obj)
 			b.settle()
-			want := []string{scope.Kind + " Warning ScheduleBindingFailed: skip schedule deleting " + scope.lowerKind() + ": " + keyOf(obj).String()}
+			want := []string{sc.Kind + " Warning ScheduleBindingFailed: skip schedule deleting " + strings.ToLower(sc.Kind[:1]) + sc.Kind[1:] + ": " + keyOf(obj).String()}
 			if diff := cmp.Diff(want, b.told); diff != "" || len(b.writes) > 0 {
 				t.Error(diff, b.writes)
 			}
@@ -592,26 +591,26 @@ func TestShell_AClusterThatBecomesUsable(t *testing.T) {
 		"every replica has its place": {dividedPlacement(), 10, 3, 3},
 	} {
 		t.Run(name, func(t *testing.T) {
-			scope := namespacedScope()
-			b := newBench(t, fill(scope.New(), scope, tc.placement))
+			sc := scope.NamespacedBinding()
+			b := newBench(t, fill(sc.New(), sc, tc.placement))
 			b.observer.clusterChanged(cluster("m1", tc.room), true)
 			b.observer.clusterChanged(unusable(), true)
-			b.see(scope)
+			b.see(sc)
 			b.settle()
 			count := func() (sum int) {
-				for _, c := range b.see(scope).GetSpec().Clusters {
+				for _, c := range b.see(sc).GetSpec().Clusters {
 					sum += int(c.Replicas)
 				}
 				return sum
 			}
 			if got := count(); got != tc.before {
-				t.Fatalf("%d replicas before: %s", got, condition(b.see(scope)))
+				t.Fatalf("%d replicas before: %s", got, condition(b.see(sc)))
 			}
 			b.settle()
 			b.observer.clusterChanged(usable(), false)
 			writes := b.settle()
 			if got := count(); got != tc.after || (tc.before == tc.after) != (len(writes) == 0) {
-				t.Errorf("%d replicas after %v: %s", got, writes, condition(b.see(scope)))
+				t.Errorf("%d replicas after %v: %s", got, writes, condition(b.see(sc)))
 			}
 		})
 	}
@@ -620,30 +619,30 @@ func TestShell_AClusterThatBecomesUsable(t *testing.T) {
 // A binding that is being scheduled while a cluster gets more room is scheduled
 // again: it may be about to wait for what is there already.
 func TestShell_RoomThatComesDuringADecision(t *testing.T) {
-	scope := namespacedScope()
-	b := newBench(t, fill(scope.New(), scope, dividedPlacement()))
+	sc := scope.NamespacedBinding()
+	b := newBench(t, fill(sc.New(), sc, dividedPlacement()))
 	b.observer.clusterChanged(cluster("m1", 2), true)
-	b.see(scope)
+	b.see(sc)
 	k, _ := b.queue.Pop()
 	o := b.handle(t.Context(), k)
 	b.observer.clusterChanged(cluster("m1", 9), false)
 	b.observer.wake()
 	b.queue.Done(k, o)
 	b.settle()
-	if got := b.see(scope).GetSpec().Clusters; len(got) != 1 {
-		t.Errorf("got %v: %s", got, condition(b.see(scope)))
+	if got := b.see(sc).GetSpec().Clusters; len(got) != 1 {
+		t.Errorf("got %v: %s", got, condition(b.see(sc)))
 	}
 }
 
 func TestShell_RecordsEverySuccess(t *testing.T) {
-	for _, scope := range bothScopes() {
-		b := newBench(t, fill(scope.New(), scope, dividedPlacement()))
+	for _, sc := range scope.Bindings() {
+		b := newBench(t, fill(sc.New(), sc, dividedPlacement()))
 		b.recorder.mode = events.Contract
 		b.observer.clusterChanged(cluster("m1", 10), true)
-		b.see(scope)
+		b.see(sc)
 		b.settle()
-		message := " Normal ScheduleBindingSucceed: Binding has been scheduled successfully. Result" + scope.ResultSeparator + "{m1:3}"
-		if diff := cmp.Diff([]string{"Deployment" + message, scope.Kind + message}, b.told); diff != "" {
+		message := " Normal ScheduleBindingSucceed: Binding has been scheduled successfully. Result" + sc.ResultSeparator + "{m1:3}"
+		if diff := cmp.Diff([]string{"Deployment" + message, sc.Kind + message}, b.told); diff != "" {
 			t.Error(diff)
 		}
 	}
@@ -652,22 +651,22 @@ func TestShell_RecordsEverySuccess(t *testing.T) {
 // An explicit reschedule in the second of the last scheduling renews the time too
 // where the binding is scheduled anyway.
 func TestShell_RescheduleInTheSameSecond(t *testing.T) {
-	scope := namespacedScope()
-	b := newBench(t, fill(scope.New(), scope, &policyv1alpha1.Placement{}))
+	sc := scope.NamespacedBinding()
+	b := newBench(t, fill(sc.New(), sc, &policyv1alpha1.Placement{}))
 	b.observer.clusterChanged(cluster("m1", 10), true)
-	b.see(scope)
+	b.see(sc)
 	b.settle()
 	at := b.clock.Now()
-	triggered := b.see(scope).DeepCopyObject().(workv1alpha2.Binding)
+	triggered := b.see(sc).DeepCopyObject().(workv1alpha2.Binding)
 	triggered.GetSpec().RescheduleTriggeredAt = &metav1.Time{Time: at}
 	triggered.SetGeneration(3)
 	if err := b.client.Update(t.Context(), triggered); err != nil {
 		t.Fatal(err)
 	}
 	b.clock.Step(2 * time.Second)
-	b.see(scope)
+	b.see(sc)
 	b.settle()
-	if got := b.see(scope).GetStatus().LastScheduledTime; !got.Time.Equal(at.Add(2 * time.Second)) {
+	if got := b.see(sc).GetStatus().LastScheduledTime; !got.Time.Equal(at.Add(2 * time.Second)) {
 		t.Errorf("got %s", got)
 	}
 	b.clock.Step(time.Minute)
