@@ -8,16 +8,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
-// Gate returns a source without events that holds a controller back until the
+// Gate is a source without events that delays the start of a controller until the
 // templates were listed once.
-func (s *Store) Gate() source.SyncingSource { return gate{s} }
+type Gate struct{ Store *Store }
 
-type gate struct{ store *Store }
+var _ source.SyncingSource = Gate{}
 
 // Start does nothing.
-func (gate) Start(context.Context, workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+func (Gate) Start(context.Context, workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 	return nil
 }
 
 // WaitForSync waits for the first list of all templates.
-func (g gate) WaitForSync(ctx context.Context) error { return g.store.WaitForSync(ctx) }
+func (g Gate) WaitForSync(ctx context.Context) error { return g.Store.WaitForSync(ctx) }

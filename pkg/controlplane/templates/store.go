@@ -6,9 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
-	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -17,9 +14,11 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
 // The defaults of Config.
@@ -32,7 +31,7 @@ const (
 // one that is gone. Both are shared and read-only.
 type Event struct {
 	Old, New *unstructured.Unstructured
-	// Initial says that the object was there before anybody looked.
+	// Initial is set for an object of the first list of its type.
 	Initial bool
 }
 
@@ -44,12 +43,12 @@ func (e Event) Object() *unstructured.Unstructured {
 	return e.Old
 }
 
-// Handler is told of changes. It must not block.
+// Handler handles changes. It must not block.
 type Handler func(Event)
 
 // Config is what a Store needs.
 type Config struct {
-	// Discovery tells which types there are.
+	// Discovery discovers the types.
 	Discovery discovery.DiscoveryInterface
 	// Dynamic reads objects of any type.
 	Dynamic dynamic.Interface
@@ -57,10 +56,9 @@ type Config struct {
 	Mapper meta.RESTMapper
 	// SkippedAPIs are not watched.
 	SkippedAPIs *APIs
-	// SkippedNamespaces hold objects that nobody is told of.
+	// SkippedNamespaces hold objects whose events are not published.
 	SkippedNamespaces *Namespaces
-	// Period is the time between looks for new types when nothing hints at one.
-	// Default 30 s.
+	// Period is the time between discoveries without a trigger. Default 30 s.
 	Period time.Duration
 	// SyncWait is how long WaitForSync waits for types that cannot be listed.
 	// Default 15 s.
@@ -70,56 +68,74 @@ type Config struct {
 // Store keeps the objects of every type that can be propagated. It starts to
 // watch a type when the type appears and stops when it disappears.
 type Store struct {
-	cfg   Config
-	hint  chan struct{}
-	ready chan struct{}
-
-	mu     sync.RWMutex
-	ctx    context.Context //nolint:containedctx // the life of the informers, which start long after Start was called
-	types  map[schema.GroupVersionResource]*watchedType
-	byKind map[schema.GroupVersionKind]*watchedType
-	subs   []subscription
-}
-
-type subscription struct {
-	handler Handler
-	kinds   map[schema.GroupKind]bool // empty: all
+	mapper     meta.RESTMapper
+	syncWait   time.Duration
+	discoverer discoverer
+	informers  informers
+	ready      chan struct{}
 }
 
 // New returns a Store; Start makes it work.
 func New(cfg Config) *Store {
-	if cfg.Period <= 0 {
-		cfg.Period = defaultPeriod
+	s := &Store{
+		mapper: cfg.Mapper, syncWait: defaultSyncWait, ready: make(chan struct{}),
+		discoverer: discoverer{
+			client: cfg.Discovery, skipped: cfg.SkippedAPIs, period: defaultPeriod, triggered: make(chan struct{}, 1),
+		},
+		informers: informers{
+			client: cfg.Dynamic, skipped: cfg.SkippedNamespaces,
+			types: map[schema.GroupVersionResource]*watchedType{}, byKind: map[schema.GroupVersionKind]*watchedType{},
+		},
 	}
-	if cfg.SyncWait <= 0 {
-		cfg.SyncWait = defaultSyncWait
+	if cfg.Period > 0 {
+		s.discoverer.period = cfg.Period
 	}
-	return &Store{
-		cfg:    cfg,
-		hint:   make(chan struct{}, 1),
-		ready:  make(chan struct{}),
-		types:  map[schema.GroupVersionResource]*watchedType{},
-		byKind: map[schema.GroupVersionKind]*watchedType{},
+	if cfg.SyncWait > 0 {
+		s.syncWait = cfg.SyncWait
 	}
+	s.informers.onDefinition, s.discoverer.found = s.discoverer.handler(), s.informers.watch
+	return s
 }
 
-// Subscribe has the handler told of every change of the given kinds, or of all,
-// and of every object that is there already. Changes of status alone are not
-// told, nor objects in skipped namespaces.
+// NeedLeaderElection implements manager.LeaderElectionRunnable.
+func (s *Store) NeedLeaderElection() bool { return true }
+
+// Start watches until the context ends.
+func (s *Store) Start(ctx context.Context) error {
+	s.informers.start(ctx)
+	err := wait.PollUntilContextCancel(ctx, time.Second, true, func(ctx context.Context) (bool, error) {
+		err := s.discoverer.refresh(ctx)
+		if err != nil {
+			log.FromContext(ctx).Error(err, "Failed to discover API types")
+		}
+		return err == nil, nil
+	})
+	if err != nil {
+		return nil //nolint:nilerr // stopped before the first discovery
+	}
+	synced := make([]cache.InformerSynced, 0)
+	for _, t := range s.informers.selected(nil) {
+		synced = append(synced, t.informer.HasSynced)
+	}
+	first, cancel := context.WithTimeout(ctx, s.syncWait)
+	if !cache.WaitForCacheSync(first.Done(), synced...) {
+		log.FromContext(ctx).Info("Some API types cannot be listed and are read live")
+	}
+	cancel()
+	close(s.ready)
+	s.discoverer.run(ctx)
+	return nil
+}
+
+// Subscribe has the handler called for every change of the given kinds, or of all,
+// and for every object that exists already. Changes of status alone and objects in
+// skipped namespaces are left out.
 func (s *Store) Subscribe(handler Handler, kinds ...schema.GroupKind) error {
 	sub := subscription{handler: handler, kinds: map[schema.GroupKind]bool{}}
 	for _, kind := range kinds {
 		sub.kinds[kind] = true
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.subs = append(s.subs, sub)
-	for _, t := range s.types {
-		if err := s.connect(sub, t); err != nil {
-			return err
-		}
-	}
-	return nil
+	return s.informers.subscribe(sub)
 }
 
 // WaitForSync waits until the objects of every type have been listed once. Types
@@ -144,14 +160,14 @@ func (s *Store) Get(ctx context.Context, gvk schema.GroupVersionKind, namespace,
 
 // GetLive returns an object from the API server.
 func (s *Store) GetLive(ctx context.Context, gvk schema.GroupVersionKind, namespace, name string) (*unstructured.Unstructured, error) {
-	gvr, err := s.resource(gvk)
+	client, err := s.Live(gvk)
 	if err != nil {
 		if meta.IsNoMatchError(err) {
 			return nil, apierrors.NewNotFound(schema.GroupResource{Group: gvk.Group, Resource: gvk.Kind}, name)
 		}
 		return nil, err
 	}
-	obj, err := s.cfg.Dynamic.Resource(gvr).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
+	obj, err := client.Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("getting %s %s/%s: %w", gvk.Kind, namespace, name, err)
 	}
@@ -162,7 +178,7 @@ func (s *Store) GetLive(ctx context.Context, gvk schema.GroupVersionKind, namesp
 // and read-only.
 func (s *Store) List(ctx context.Context, gvk schema.GroupVersionKind, namespace string, selector labels.Selector) ([]*unstructured.Unstructured, error) {
 	var out []*unstructured.Unstructured
-	if t := s.byGVK(gvk); t != nil && t.informer.HasSynced() {
+	if t := s.informers.get(gvk); t != nil && t.informer.HasSynced() {
 		collect := func(obj any) { out = append(out, obj.(*unstructured.Unstructured)) }
 		err := cache.ListAllByNamespace(t.informer.GetIndexer(), namespace, selector, collect)
 		if err != nil {
@@ -170,14 +186,14 @@ func (s *Store) List(ctx context.Context, gvk schema.GroupVersionKind, namespace
 		}
 		return out, nil
 	}
-	gvr, err := s.resource(gvk)
+	client, err := s.Live(gvk)
 	if err != nil {
 		if meta.IsNoMatchError(err) {
 			return nil, nil
 		}
 		return nil, err
 	}
-	list, err := s.cfg.Dynamic.Resource(gvr).Namespace(namespace).List(ctx, metav1.ListOptions{LabelSelector: selector.String()})
+	list, err := client.Namespace(namespace).List(ctx, metav1.ListOptions{LabelSelector: selector.String()})
 	if err != nil {
 		return nil, fmt.Errorf("listing %s: %w", gvk.Kind, err)
 	}
@@ -190,10 +206,8 @@ func (s *Store) List(ctx context.Context, gvk schema.GroupVersionKind, namespace
 // Claimed returns the objects of all types that are labelled with the permanent
 // id of a propagation policy. They are shared and read-only.
 func (s *Store) Claimed(id string) ([]*unstructured.Unstructured, error) {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
 	var out []*unstructured.Unstructured
-	for _, t := range s.types {
+	for _, t := range s.informers.selected(nil) {
 		found, err := t.informer.GetIndexer().ByIndex(claimIndex, id)
 		if err != nil {
 			return nil, fmt.Errorf("looking up %s: %w", t.gvk.Kind, err)
@@ -208,65 +222,40 @@ func (s *Store) Claimed(id string) ([]*unstructured.Unstructured, error) {
 // Resource returns the resource of a kind and whether it is namespaced. Only
 // watched kinds are known.
 func (s *Store) Resource(gvk schema.GroupVersionKind) (gvr schema.GroupVersionResource, namespaced, ok bool) {
-	t := s.byGVK(gvk)
+	t := s.informers.get(gvk)
 	if t == nil {
 		return schema.GroupVersionResource{}, false, false
 	}
 	return t.gvr, t.namespaced, true
 }
 
-// Skips says whether nobody is told of objects in the namespace.
-func (s *Store) Skips(namespace string) bool { return s.cfg.SkippedNamespaces.Contains(namespace) }
-
-// Dynamic returns the client that the Store reads with.
-func (s *Store) Dynamic() dynamic.Interface { return s.cfg.Dynamic }
-
 // ErrUnknownKind is returned for a kind that cannot be resolved.
 var ErrUnknownKind = errors.New("the kind is not known")
 
-// GVR returns the resource of a kind, watched or not.
-func (s *Store) GVR(gvk schema.GroupVersionKind) (schema.GroupVersionResource, error) {
-	return s.resource(gvk)
-}
-
-func (s *Store) resource(gvk schema.GroupVersionKind) (schema.GroupVersionResource, error) {
-	if t := s.byGVK(gvk); t != nil {
-		return t.gvr, nil
+// Live returns a client for the objects of a kind, watched or not.
+func (s *Store) Live(gvk schema.GroupVersionKind) (dynamic.NamespaceableResourceInterface, error) {
+	if t := s.informers.get(gvk); t != nil {
+		return s.informers.client.Resource(t.gvr), nil
 	}
-	if s.cfg.Mapper == nil {
-		return schema.GroupVersionResource{}, fmt.Errorf("resolving %s: %w", gvk, ErrUnknownKind)
+	if s.mapper == nil {
+		return nil, fmt.Errorf("resolving %s: %w", gvk, ErrUnknownKind)
 	}
-	mapping, err := s.cfg.Mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+	mapping, err := s.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
 	if err != nil {
-		return schema.GroupVersionResource{}, fmt.Errorf("resolving %s: %w", gvk, err)
+		return nil, fmt.Errorf("resolving %s: %w", gvk, err)
 	}
-	return mapping.Resource, nil
+	return s.informers.client.Resource(mapping.Resource), nil
 }
 
-func (s *Store) byGVK(gvk schema.GroupVersionKind) *watchedType {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	return s.byKind[gvk]
-}
-
-// Kinds returns the kinds that are watched.
-func (s *Store) Kinds() []schema.GroupVersionKind {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	return slices.Collect(maps.Keys(s.byKind))
-}
-
-// CachedAll returns the objects of a kind that memory holds, but for those in
+// CachedAll returns the objects of some kinds that memory holds, but for those in
 // skipped namespaces. They are shared and read-only.
-func (s *Store) CachedAll(gvk schema.GroupVersionKind) []*unstructured.Unstructured {
-	t := s.byGVK(gvk)
-	if t == nil {
-		return nil
-	}
+func (s *Store) CachedAll(kinds func(schema.GroupVersionKind) bool) []*unstructured.Unstructured {
 	var out []*unstructured.Unstructured
-	for _, obj := range t.informer.GetIndexer().List() {
-		if u, ok := obj.(*unstructured.Unstructured); ok && !s.Skips(u.GetNamespace()) {
-			out = append(out, u)
+	for _, t := range s.informers.selected(kinds) {
+		for _, obj := range t.informer.GetIndexer().List() {
+			if u, ok := obj.(*unstructured.Unstructured); ok && !s.informers.skipped.Contains(u.GetNamespace()) {
+				out = append(out, u)
+			}
 		}
 	}
 	return out
@@ -274,7 +263,7 @@ func (s *Store) CachedAll(gvk schema.GroupVersionKind) []*unstructured.Unstructu
 
 // Cached returns an object from memory, or nil. It is shared and read-only.
 func (s *Store) Cached(gvk schema.GroupVersionKind, namespace, name string) *unstructured.Unstructured {
-	t := s.byGVK(gvk)
+	t := s.informers.get(gvk)
 	if t == nil {
 		return nil
 	}

@@ -137,7 +137,7 @@ func (r *reconciler) register(ctx context.Context, mgr manager.Manager, d Deps) 
 		Watches(&workv1alpha1.Work{}, handler.EnqueueRequestsFromMapFunc(m.bindingOfWork), builder.WithPredicates(foreignChange(r.writer.works))).
 		Watches(&policyv1alpha1.ClusterOverridePolicy{}, handler.EnqueueRequestsFromMapFunc(m.overridden), generation).
 		Watches(&clusterv1alpha1.Cluster{}, handler.EnqueueRequestsFromMapFunc(m.targeting), builder.WithPredicates(selectorsChanged())).
-		WatchesRawSource(d.Store.Gate()).
+		WatchesRawSource(templates.Gate{Store: d.Store}).
 		WatchesRawSource(notify.Bindings(d.Interpreter, r.client, r.scope.NewList, nil)).
 		WithOptions(controllers.Options(workers, 5, d.Retry))
 	if r.scope.Namespaced {

@@ -45,7 +45,7 @@ func (c *claims) take(ctx context.Context, obj *unstructured.Unstructured, claim
 }
 
 func (c *claims) patch(ctx context.Context, obj *unstructured.Unstructured, change policy.Change, resourceVersion string) (*unstructured.Unstructured, error) {
-	gvr, err := c.store.GVR(obj.GroupVersionKind())
+	client, err := c.store.Live(obj.GroupVersionKind())
 	if err != nil {
 		return nil, err
 	}
@@ -53,7 +53,7 @@ func (c *claims) patch(ctx context.Context, obj *unstructured.Unstructured, chan
 	if err != nil {
 		return nil, err
 	}
-	written, err := c.store.Dynamic().Resource(gvr).Namespace(obj.GetNamespace()).
+	written, err := client.Namespace(obj.GetNamespace()).
 		Patch(ctx, obj.GetName(), types.MergePatchType, data, metav1.PatchOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("writing the claim on %s %s/%s: %w", obj.GetKind(), obj.GetNamespace(), obj.GetName(), err)

@@ -77,5 +77,5 @@ func (r *heldReporter) selected(p policyv1alpha1.Policy, rs policyv1alpha1.Resou
 		}
 		return nil
 	}
-	return r.store.CachedAll(gvk)
+	return r.store.CachedAll(func(kind schema.GroupVersionKind) bool { return kind == gvk })
 }

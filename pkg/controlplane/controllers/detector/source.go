@@ -42,14 +42,9 @@ func (s *templateSource) requeueAffected(ctx context.Context, affects func(schem
 	if ctx.Err() != nil {
 		return
 	}
-	for _, gvk := range s.store.Kinds() {
-		if !affects(gvk) {
-			continue
-		}
-		for _, obj := range s.store.CachedAll(gvk) {
-			if _, claimed := policy.Of(obj); claimed {
-				s.queue.addLowPriority(templateKey{objectKey: keyOf(obj), byPolicy: true})
-			}
+	for _, obj := range s.store.CachedAll(affects) {
+		if _, claimed := policy.Of(obj); claimed {
+			s.queue.addLowPriority(templateKey{objectKey: keyOf(obj), byPolicy: true})
 		}
 	}
 }

@@ -1,10 +1,9 @@
 package dynamic
 
 import (
-	"errors"
-
 	"github.com/prometheus/client_golang/prometheus"
 
+	sharedmetrics "github.com/karmada-toolkit/karmada/internal/metrics"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/interpreter/lua"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/interpreter/webhook"
 )
@@ -17,15 +16,10 @@ type metrics struct {
 // newMetrics registers the metrics. Those that are there already are shared; the
 // counts of virtual machines are then those of the first engine.
 func newMetrics(registry prometheus.Registerer, engine *lua.Engine) *metrics {
-	m := &metrics{calls: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+	m := &metrics{calls: sharedmetrics.Register(registry, prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name: "karmada_interpreter_webhook_duration_seconds", Help: "Time that interpreter webhooks take to answer.",
 		Buckets: prometheus.ExponentialBuckets(0.002, 2, 14),
-	}, []string{"webhook", "operation", "result"})}
-	if already, ok := errors.AsType[prometheus.AlreadyRegisteredError](registry.Register(m.calls)); ok {
-		if calls, ok := already.ExistingCollector.(*prometheus.HistogramVec); ok {
-			m.calls = calls
-		}
-	}
+	}, []string{"webhook", "operation", "result"}))}
 	const get, put = "pool_get_operation_total", "pool_put_operation_total"
 	const getHelp, putHelp = "Virtual machines taken, from the pool or new.", "Virtual machines given back, to the pool or destroyed."
 	for _, c := range []struct {
@@ -46,9 +40,5 @@ func newMetrics(registry prometheus.Registerer, engine *lua.Engine) *metrics {
 
 // observe records a call of a webhook.
 func (m *metrics) observe(c webhook.Call) {
-	result := "success"
-	if c.Err != nil {
-		result = "error"
-	}
-	m.calls.WithLabelValues(c.Webhook, string(c.Operation), result).Observe(c.Duration.Seconds())
+	m.calls.WithLabelValues(c.Webhook, string(c.Operation), sharedmetrics.Result(c.Err)).Observe(c.Duration.Seconds())
 }

@@ -8,18 +8,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"github.com/karmada-toolkit/karmada/internal/controllers"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/interpreter"
 )
-
-// Priority is that of objects that are requeued for changed rules: lower than
-// that of every change of an object.
-const Priority = -100
 
 // Subscribe has f called when the rules of an interpreter change, with a function
 // that reports whether those of a kind may have. The rules of an interpreter
@@ -31,7 +27,7 @@ func Subscribe(of any, f func(affects func(schema.GroupVersionKind) bool)) {
 }
 
 // Bindings returns a source of the bindings whose templates are of a kind with
-// changed rules. wanted selects among them; nil selects all.
+// changed rules, with low priority. wanted selects among them; nil selects all.
 func Bindings(of any, reader client.Reader, newList func() workv1alpha2.BindingList, wanted func(workv1alpha2.Binding) bool) source.Source {
 	return source.Func(func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 		Subscribe(of, func(affects func(schema.GroupVersionKind) bool) {
@@ -46,18 +42,10 @@ func Bindings(of any, reader client.Reader, newList func() workv1alpha2.BindingL
 			for _, b := range list.Bindings() {
 				ref := &b.GetSpec().Resource
 				if affects(schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind)) && (wanted == nil || wanted(b)) {
-					add(queue, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(b)})
+					controllers.AddLowPriority(queue, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(b)})
 				}
 			}
 		})
 		return nil
 	})
-}
-
-func add(queue workqueue.TypedRateLimitingInterface[reconcile.Request], r reconcile.Request) {
-	if q, ok := queue.(priorityqueue.PriorityQueue[reconcile.Request]); ok {
-		q.AddWithOpts(priorityqueue.AddOpts{Priority: new(Priority)}, r)
-		return
-	}
-	queue.Add(r)
 }
