@@ -22,7 +22,7 @@ const ClusterNameMaxLength = 48
 
 const urlForms = "desired format: hostname, hostname:port, IP or IP:port"
 
-// ValidateClusterName says what is wrong with the name of a cluster, wherever
+// ValidateClusterName returns the errors of the name of a cluster, wherever
 // one is given. No text means a good name.
 func ValidateClusterName(name string) []string {
 	if name == "" {

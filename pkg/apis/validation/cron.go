@@ -27,7 +27,7 @@ func cronFields() []cronField {
 	}
 }
 
-// ValidCronSchedule says whether text is a cron schedule: five fields (minute,
+// ValidCronSchedule reports whether text is a cron schedule: five fields (minute,
 // hour, day of the month, month, day of the week), six with a year, or with
 // seconds first when the last is no year, seven with both, or a name such as
 // @daily.
@@ -66,7 +66,7 @@ func isYear(text string) bool {
 	return err == nil && len(first) == 4 && n > 0
 }
 
-// valid says whether text is a list of what the field can hold.
+// valid reports whether text is a list of what the field can hold.
 func (f cronField) valid(text string) bool {
 	if text == "*" || text == "?" {
 		return true
@@ -79,7 +79,7 @@ func (f cronField) valid(text string) bool {
 	return true
 }
 
-// validItem says whether text is a value, a range, either with a step, or one of
+// validItem reports whether text is a value, a range, either with a step, or one of
 // the forms that only days have.
 func (f cronField) validItem(text string) bool {
 	if f.days && f.validDay(text) {

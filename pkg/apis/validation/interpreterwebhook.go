@@ -13,7 +13,7 @@ import (
 	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
 )
 
-// contextVersion is the one version of the questions that webhooks are asked.
+// contextVersion is the one version of the requests to webhooks.
 const contextVersion = "v1alpha1"
 
 // ValidateInterpreterWebhookConfiguration checks a

@@ -22,13 +22,13 @@ import (
 type Judge struct {
 	// Warner warns of what is admitted.
 	Warner Warner
-	// Compile says whether a script compiles.
+	// Compile reports whether a script compiles.
 	Compile func(lua string) error
 	// Customizations are those that new ones may conflict with.
 	Customizations []configv1alpha1.ResourceInterpreterCustomization
 }
 
-// New judges an object that is to be created: an error is the reason that it is
+// New validates an object that is to be created: an error is the reason that it is
 // refused for. Objects of kinds without rules are admitted.
 func (j *Judge) New(obj *unstructured.Unstructured) (warnings []string, err error) {
 	check := j.checks()[obj.GroupVersionKind()]
@@ -44,13 +44,13 @@ type check func(obj *unstructured.Unstructured) ([]string, error)
 var errUndecodable = errors.New("unable to decode")
 
 // checkOf makes a check of a function that sees the typed object.
-func checkOf[T any](judge func(obj *T) ([]string, error)) check {
+func checkOf[T any](validate func(obj *T) ([]string, error)) check {
 	return func(obj *unstructured.Unstructured) ([]string, error) {
 		typed := new(T)
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, typed); err != nil {
 			return nil, fmt.Errorf("%w %s into %T: %w", errUndecodable, obj.GroupVersionKind(), typed, err)
 		}
-		return judge(typed)
+		return validate(typed)
 	}
 }
 
@@ -103,7 +103,7 @@ func (j *Judge) checks() map[schema.GroupVersionKind]check {
 	}
 }
 
-// propagation judges a propagation policy; who it is, admission itself decides.
+// propagation validates a propagation policy; admission itself checks the identity.
 func (j *Judge) propagation(p policyv1alpha1.Policy) ([]string, error) {
 	policyv1alpha1.DefaultPropagationSpec(p.PropagationSpec())
 	return j.Warner.PropagationPolicy(p), ValidatePropagationPolicy(p).ToAggregate()

@@ -39,7 +39,7 @@ func validateOverrideSpec(p policyv1alpha1.OverridePolicyObject) field.ErrorList
 	return errs
 }
 
-// hasOverriders says whether any list that existed beside the deprecated field
+// hasOverriders reports whether any list that existed beside the deprecated field
 // is set; field overriders never did.
 func hasOverriders(o *policyv1alpha1.Overriders) bool {
 	return len(o.Plaintext)+len(o.ImageOverrider)+len(o.CommandOverrider)+len(o.ArgsOverrider)+len(o.LabelsOverrider)+len(o.AnnotationsOverrider) > 0

@@ -11,7 +11,7 @@ import (
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 )
 
-// ValidatePlacement checks which clusters a policy asks for and how it shares
+// ValidatePlacement checks which clusters a policy selects and how it shares
 // replicas between them.
 func ValidatePlacement(placement *policyv1alpha1.Placement, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
@@ -34,7 +34,7 @@ func ValidatePlacement(placement *policyv1alpha1.Placement, path *field.Path) fi
 	return append(errs, validateTolerations(placement.ClusterTolerations, path.Child("clusterTolerations"))...)
 }
 
-// overflows says whether replicas are shared in a way that knows of tiers.
+// overflows reports whether replicas are shared in a way that knows of tiers.
 func overflows(strategy *policyv1alpha1.ReplicaSchedulingStrategy) bool {
 	if strategy == nil || strategy.ReplicaSchedulingType != policyv1alpha1.ReplicaSchedulingTypeDivided {
 		return false

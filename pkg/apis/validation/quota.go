@@ -108,7 +108,7 @@ func validateQuotaQuantity(name string, value resource.Quantity, path *field.Pat
 	return errs
 }
 
-// standardQuotaName says whether an unprefixed name is one that Kubernetes quotas
+// standardQuotaName reports whether an unprefixed name is one that Kubernetes quotas
 // know.
 func standardQuotaName(name string) bool {
 	switch corev1.ResourceName(name) {
@@ -120,7 +120,7 @@ func standardQuotaName(name string) bool {
 	return counted(name) || strings.HasPrefix(name, corev1.ResourceHugePagesPrefix) || strings.HasPrefix(name, corev1.ResourceRequestsHugePagesPrefix)
 }
 
-// counted says whether a quota of the name counts objects.
+// counted reports whether a quota of the name counts objects.
 func counted(name string) bool {
 	switch corev1.ResourceName(name) {
 	case corev1.ResourcePods, corev1.ResourceQuotas, corev1.ResourceServices, corev1.ResourceReplicationControllers, corev1.ResourceSecrets,
@@ -130,7 +130,7 @@ func counted(name string) bool {
 	return false
 }
 
-// wholeNumber says whether amounts of the resource are whole: counts of objects,
+// wholeNumber reports whether amounts of the resource are whole: counts of objects,
 // and extended resources such as vendor.example/gpu.
 func wholeNumber(name string) bool {
 	if counted(name) {

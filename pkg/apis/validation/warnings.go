@@ -10,10 +10,10 @@ import (
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 )
 
-// Warner says what is wrong with a policy that is admitted nevertheless and will
+// Warner returns warnings about a policy that is admitted nevertheless and will
 // not do what its author means.
 type Warner struct {
-	// Known says whether a cluster has joined. Nil means that nobody knows.
+	// Known reports whether a cluster has joined. Optional.
 	Known func(cluster string) bool
 	// Served reports whether an API serves a kind. Nil means that it is not known.
 	Served func(apiVersion, kind string) bool

@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// clientFor returns a client of the API server that is asked about users: that of
+// clientFor returns a client of the API server that reviews users: that of
 // the kubeconfig when there is one, else the control plane.
 func clientFor(kubeconfig string, controlPlane *rest.Config, timeout time.Duration) (kubernetes.Interface, error) {
 	config := rest.CopyConfig(controlPlane)
@@ -121,7 +121,7 @@ func (o *Options) trusted(ctx context.Context, client kubernetes.Interface, c *a
 }
 
 // authorize sets who may do what: administrators everything, everybody the
-// probes, and for the rest the control plane is asked, with its answers kept for
+// probes, and for the rest the control plane reviews them, with its answers kept for
 // some seconds.
 func (o *Options) authorize(controlPlane *rest.Config, config *genericapiserver.Config) error {
 	a := o.Authorization

@@ -50,7 +50,7 @@ func checkKubernetesGates(text string) error {
 	return nil
 }
 
-// resourceModeling says whether clusters get resource models.
+// resourceModeling reports whether clusters get resource models.
 func (o *Options) resourceModeling() bool {
 	return o.Gates.Enabled(gates.CustomizedClusterResourceModeling)
 }

@@ -23,13 +23,13 @@ type Options struct {
 	// SecureServing is the address and the certificate of the server. Without
 	// --cert-dir or a certificate one is made that lives as long as the process.
 	SecureServing *genericoptions.SecureServingOptions
-	// Authentication says who is asked about tokens, and where the trust in the
+	// Authentication configures who reviews tokens, and where the trust in the
 	// control plane's API server comes from. Without a kubeconfig of its own it is
 	// the control plane of the manager.
 	Authentication *genericoptions.DelegatingAuthenticationOptions
-	// Authorization says who is asked whether a request is allowed.
+	// Authorization configures who authorizes requests.
 	Authorization *genericoptions.DelegatingAuthorizationOptions
-	// Audit says what is written down about requests.
+	// Audit configures the audit log.
 	Audit *genericoptions.AuditOptions
 	// Features are switches of the server. Profiling and priority and fairness are
 	// off whatever they say.

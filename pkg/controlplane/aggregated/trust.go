@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	// trustNamespace and trustName are the ConfigMap in which an API server says how
+	// trustNamespace and trustName are the ConfigMap in which an API server publishes how
 	// the servers behind it recognise it and its clients.
 	trustNamespace = metav1.NamespaceSystem
 	trustName      = "extension-apiserver-authentication"
@@ -37,7 +37,7 @@ type trust struct {
 	headers atomic.Pointer[frontHeaders]
 }
 
-// frontHeaders say how the API server in front passes users on.
+// frontHeaders name the headers in which the API server in front passes users on.
 type frontHeaders struct{ user, uid, group, extra, names []string }
 
 // newTrust reads what the API server has published, and waits until it has: it
@@ -59,7 +59,7 @@ func newTrust(ctx context.Context, client kubernetes.Interface, tolerant bool) (
 		case <-ctx.Done():
 			return nil, err
 		case <-said.C:
-			logger.Info("Waiting for the API server to say how it is recognised", "problem", err.Error())
+			logger.Info("Waiting for the authentication configuration of the API server", "problem", err.Error())
 		case <-retry.C:
 		}
 	}

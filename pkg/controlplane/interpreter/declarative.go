@@ -116,7 +116,7 @@ type scriptRules struct {
 	dependencies                                                     []*lua.Script
 }
 
-// equal says whether the scripts are the same.
+// equal reports whether the scripts are the same.
 func (s *scriptRules) equal(other *scriptRules) bool {
 	return s.replicas == other.replicas && s.components == other.components && s.revise == other.revise &&
 		s.retain == other.retain && s.reflect == other.reflect && s.aggregate == other.aggregate &&

@@ -12,7 +12,7 @@ import (
 	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
 )
 
-// VerifyDependencies says what is wrong with a list of dependencies.
+// VerifyDependencies returns an error for an invalid list of dependencies.
 func VerifyDependencies(dependencies []configv1alpha1.DependentObjectReference) error {
 	var errs field.ErrorList
 	for i := range dependencies {

@@ -1,9 +1,9 @@
-// Package interpreter answers what the control plane asks about an object of any
+// Package interpreter returns what the control plane needs of an object of any
 // kind: its replicas and what a replica needs, how to set them, what to keep of
 // a member's object, its status and health, how the statuses of members add up,
 // and what it depends on.
 //
-// An Interpreter asks its layers in order; the first that has a rule for the
+// An Interpreter tries its layers in order; the first that has a rule for the
 // kind and the operation answers, also when it fails. The built-in rules for
 // Kubernetes' own kinds are the last layer.
 //

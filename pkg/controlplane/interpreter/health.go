@@ -5,7 +5,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// observed says whether the controller of an object has seen its spec.
+// observed reports whether the controller of an object has seen its spec.
 func observed(obj, status map[string]any) bool {
 	return number(status, "observedGeneration") == number(child(obj, "metadata"), "generation")
 }
@@ -42,7 +42,7 @@ func serviceHealthy(obj *unstructured.Unstructured) (bool, error) {
 	return ingressHealthy(obj)
 }
 
-// ingressHealthy says whether some load balancer has an address.
+// ingressHealthy reports whether some load balancer has an address.
 func ingressHealthy(obj *unstructured.Unstructured) (bool, error) {
 	for _, entry := range list(child(obj.Object, "status", "loadBalancer"), "ingress") {
 		ingress, _ := entry.(map[string]any)

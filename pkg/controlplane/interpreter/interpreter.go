@@ -14,7 +14,7 @@ import (
 )
 
 // ErrNoRule is what an operation returns, wrapped, for a kind that no layer has
-// a rule for. HookEnabled tells it beforehand.
+// a rule for. HookEnabled reports it beforehand.
 var ErrNoRule = errors.New("no rule")
 
 // Layer is a source of rules. It must be safe for concurrent use.
@@ -39,7 +39,7 @@ type Rules struct {
 	ForCluster func(cluster string) *Rules
 }
 
-// Has says whether there is a rule for the operation. Rules may be nil.
+// Has reports whether there is a rule for the operation. Rules may be nil.
 func (r *Rules) Has(op configv1alpha1.InterpreterOperation) bool {
 	if r == nil {
 		return false
@@ -125,7 +125,7 @@ func New(opts ...Option) *Interpreter {
 	return &Interpreter{layers: append(s.layers, newNative(s))}
 }
 
-// HookEnabled says whether some layer has a rule for the kind and the operation.
+// HookEnabled reports whether some layer has a rule for the kind and the operation.
 func (i *Interpreter) HookEnabled(gvk schema.GroupVersionKind, op configv1alpha1.InterpreterOperation) bool {
 	return i.layers.rules(gvk, op) != nil
 }
@@ -242,7 +242,7 @@ func (i *Interpreter) ReflectStatus(obj *unstructured.Unstructured) (*runtime.Ra
 	return r.Reflect(obj)
 }
 
-// InterpretHealth says whether a member's object is healthy.
+// InterpretHealth reports whether a member's object is healthy.
 func (i *Interpreter) InterpretHealth(obj *unstructured.Unstructured) (bool, error) {
 	r, err := i.find(obj, configv1alpha1.InterpreterOperationInterpretHealth)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 // podRules are the rules about replicas.
 type podRules struct{ priorityClass bool }
 
-// podSpec is the part of a pod spec that says what the pod needs.
+// podSpec is the part of a pod spec that has its requirements.
 type podSpec struct {
 	Containers        []container         `json:"containers"`
 	InitContainers    []container         `json:"initContainers"`
@@ -117,7 +117,7 @@ func nodeClaim(spec *podSpec) *workv1alpha2.NodeClaim {
 type amounts map[corev1.ResourceName]int64
 
 // resourceRequest adds the containers up, raises that to what the greediest init
-// container asks for, and adds the overhead.
+// container requests, and adds the overhead.
 func resourceRequest(spec *podSpec) corev1.ResourceList {
 	total := make(amounts, 4)
 	for i := range spec.Containers {
@@ -134,7 +134,7 @@ func resourceRequest(spec *podSpec) corev1.ResourceList {
 	return total.list()
 }
 
-// each calls fn with what the container asks for; a limit without a request is
+// each calls fn with the requests of the container; a limit without a request is
 // one.
 func (c *container) each(fn func(corev1.ResourceName, int64)) {
 	for name, q := range c.Resources.Requests {
@@ -170,7 +170,7 @@ func amount(name corev1.ResourceName, q resource.Quantity) (int64, bool) {
 	return 0, false
 }
 
-// scalar says whether a resource is one that the scheduler counts beside the
+// scalar reports whether a resource is one that the scheduler counts beside the
 // basic ones.
 func scalar(name corev1.ResourceName) bool {
 	s := string(name)

@@ -16,7 +16,7 @@ import (
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 )
 
-// generations tell which version of the template a member's status is about.
+// generations are the version of the template a member's status is about.
 type generations struct {
 	// Generation of the member's object.
 	Generation int64 `json:"generation,omitempty"`

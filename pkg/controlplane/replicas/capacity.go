@@ -20,7 +20,7 @@ type Capacity struct {
 	known bool
 	pods  int64
 	free  []amount
-	// graded says that the nodes are modeled; then they decide instead of free.
+	// graded is set if the nodes are modeled; then they count instead of free.
 	graded bool
 	grades []grade
 }
@@ -182,7 +182,7 @@ func (g *grade) fits(d *Demand) (int64, Bound) {
 	return best, bound
 }
 
-// Roomier says whether the capacity has more of anything than another.
+// Roomier reports whether the capacity has more of anything than another.
 func (c *Capacity) Roomier(than *Capacity) bool {
 	if !c.known {
 		return false

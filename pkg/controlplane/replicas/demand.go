@@ -8,10 +8,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Demand is what one replica asks for, made ready to be held against the
+// Demand is the requests of one replica, prepared to be held against the
 // capacity of many clusters.
 type Demand struct {
-	// Nothing says that there are no requirements at all: only pods count.
+	// Nothing is set if there are no requirements: only pods count.
 	Nothing bool
 	items   []request
 }
@@ -20,7 +20,7 @@ type request struct {
 	name corev1.ResourceName
 	// amount is in the unit of the resource.
 	amount int64
-	// modeled says whether nodes know the resource.
+	// modeled reports whether nodes know the resource.
 	modeled bool
 }
 
@@ -43,7 +43,7 @@ func NewDemand(requests corev1.ResourceList) Demand {
 	return d
 }
 
-// modeled says whether capacity of nodes is kept for the resource: cpu, memory,
+// modeled reports whether capacity of nodes is kept for the resource: cpu, memory,
 // ephemeral storage and what the scheduler of Kubernetes calls scalars.
 func modeled(name corev1.ResourceName) bool {
 	switch name {

@@ -10,11 +10,11 @@ type Party struct {
 	Name  string
 	Votes int64
 	Seats int64
-	// ID is not looked at; it is for the caller.
+	// ID is not used here; it is for the caller.
 	ID int32
 }
 
-// Tie says which name goes first between parties with equal claims.
+// Tie orders parties with equal claims.
 type Tie bool
 
 // The values of Tie.
@@ -109,7 +109,7 @@ func (d *dispenser) prefill(seats int64, total float64) int64 {
 	return 0
 }
 
-// first says whether party i gets a seat before party j.
+// first reports whether party i gets a seat before party j.
 func (d *dispenser) first(i, j int32, averages []float64) bool {
 	if averages[i] != averages[j] {
 		return averages[i] > averages[j]

@@ -17,7 +17,7 @@ type Workload struct {
 	Components []workv1alpha2.Component
 }
 
-// SetDemand is what one set of components asks for: each component with all of
+// SetDemand is the requests of one set of components: each component with all of
 // its replicas.
 type SetDemand struct {
 	components []componentDemand

@@ -38,7 +38,7 @@ func (c *committer) commit(ctx context.Context, b known, d *core.Decision, failu
 	}
 }
 
-// succeed writes the targets and that all is well.
+// succeed writes the targets and the condition of success.
 func (c *committer) succeed(ctx context.Context, b known, d *core.Decision) (outcome, error) {
 	updated, changed, err := c.writer.targets(ctx, b, d.Clusters)
 	if err != nil {
@@ -54,7 +54,7 @@ func (c *committer) succeed(ctx context.Context, b known, d *core.Decision) (out
 		if c.setScheduled(status, metav1.ConditionTrue, workv1alpha2.BindingReasonSuccess, workv1alpha2.ScheduledSuccessMessage) {
 			renew, news = true, true
 		}
-		// The generation that the scheduler's own result has needs no second look.
+		// The generation of the scheduler's own result needs no further scheduling.
 		status.SchedulerObservedGeneration = updated.GetGeneration()
 		if d.AffinityName != "" && d.AffinityName != status.SchedulerObservedAffinityName {
 			status.SchedulerObservedAffinityName, renew = d.AffinityName, true
@@ -95,7 +95,7 @@ func rescheduled(b known) bool {
 	return at != nil && last != nil && !at.Time.Before(last.Time)
 }
 
-// clear takes all targets away and says that no cluster fits.
+// clear removes all targets and writes that no cluster fits.
 func (c *committer) clear(ctx context.Context, b known, d *core.Decision, failure error) (outcome, error) {
 	reason := string(core.NoClusterFit)
 	updated, _, err := c.writer.targets(ctx, b, nil)
@@ -113,7 +113,7 @@ func (c *committer) clear(ctx context.Context, b known, d *core.Decision, failur
 // longestMessage is what the API takes as the message of a condition.
 const longestMessage = 32768
 
-// fail says why the binding is not scheduled, if that is not said already.
+// fail writes why the binding is not scheduled, unless the condition has that.
 func (c *committer) fail(ctx context.Context, b known, d *core.Decision, reason, message string) error {
 	if len(message) > longestMessage {
 		message = strings.ToValidUTF8(message[:longestMessage-len("…")], "") + "…"
@@ -144,7 +144,7 @@ func (c *committer) setScheduled(status *workv1alpha2.ResourceBindingStatus, is 
 	})
 }
 
-// gone says whether an error means that there is nothing left to write to.
+// gone reports whether an error means that the binding does not exist.
 func gone(err error) bool { return apierrors.IsNotFound(err) }
 
 // reasonQuotaExceeded is the reason with which admission refuses a result.

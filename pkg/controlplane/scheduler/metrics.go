@@ -12,7 +12,7 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/scheduler/framework"
 )
 
-// The events that bring bindings into the queue.
+// The events that enqueue bindings.
 const (
 	eventBindingAdd    = "BindingAdd"
 	eventBindingUpdate = "BindingUpdate"
@@ -20,7 +20,7 @@ const (
 	eventFailure       = "ScheduleAttemptFailure"
 )
 
-// metrics are what the role measures of itself.
+// metrics are those of the role.
 type metrics struct {
 	attempts  *prometheus.CounterVec
 	e2e       *prometheus.HistogramVec
@@ -30,7 +30,7 @@ type metrics struct {
 	plugin    *prometheus.HistogramVec
 }
 
-// newMetrics registers the metrics; those that are there already are shared.
+// newMetrics registers the metrics; those that are registered already are shared.
 func newMetrics(r prometheus.Registerer) *metrics {
 	const subsystem = "karmada_scheduler"
 	histogram := func(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
@@ -70,7 +70,7 @@ func registerQueue(r prometheus.Registerer, q *queue) {
 	gauge("unschedulable", func(_, _, u int) int { return u })
 }
 
-// watch measures the steps of one decision.
+// watch observes the durations of the steps of one decision.
 func (m *metrics) watch(c clock.PassiveClock) *stepWatch {
 	return &stepWatch{metrics: m, clock: c, last: c.Now()}
 }
@@ -103,11 +103,12 @@ func (w *stepWatch) done(err error) {
 	w.metrics.extension.WithLabelValues("Filter", result).Observe(w.filter.Seconds())
 }
 
-// sampleEvery is how many decisions there are to one whose plugin calls are
+// sampleEvery is the number of decisions per decision whose plugin calls are
 // measured.
 const sampleEvery = 32
 
-// profiles hands out the plugins: now and then a set that measures each call.
+// profiles returns the plugins; every sampleEvery-th time a set that measures each
+// call.
 type profiles struct {
 	plain, timed *core.Profile
 	count        atomic.Uint64

@@ -18,7 +18,7 @@ import (
 
 // Options are the settings of the role.
 type Options struct {
-	// SchedulerName says which bindings are this scheduler's.
+	// SchedulerName selects the bindings of this scheduler.
 	SchedulerName string
 	// Plugins selects plugins: "*" stands for all, "-name" takes one out.
 	Plugins []string
@@ -29,7 +29,7 @@ type Options struct {
 	// EmptyWorkloadPropagation sends a workload also to the selected clusters that
 	// get no replicas.
 	EmptyWorkloadPropagation bool
-	// Estimator says how accurate estimators are reached.
+	// Estimator configures the connections to accurate estimators.
 	Estimator EstimatorOptions
 	// RateLimiter delays retries when scheduling is not by priority.
 	RateLimiter RateLimiterOptions
@@ -39,7 +39,8 @@ type Options struct {
 	Gates *gates.Gates
 }
 
-// EstimatorOptions say how the accurate estimators of the members are reached.
+// EstimatorOptions configure the connections to the accurate estimators of the
+// members.
 type EstimatorOptions struct {
 	Enabled            bool
 	DisabledInPullMode bool
@@ -59,7 +60,7 @@ type RateLimiterOptions struct {
 	QPS, BucketSize     int
 }
 
-// features are the gates that the role knows.
+// features are the gates of the role.
 func features() []featuregate.Feature {
 	return []featuregate.Feature{
 		gates.Failover, gates.GracefulEviction, gates.CustomizedClusterResourceModeling, gates.PriorityBasedScheduling,

@@ -52,8 +52,8 @@ type queue struct {
 	clock clock.WithTicker
 	// retry returns when an item that failed may be tried again.
 	retry func(*item) time.Time
-	// byPriority says that priorities count and that bindings which lack room wait
-	// for a change; otherwise it is first come first served, and they are retried
+	// byPriority is set when priorities count and bindings that lack room wait for a
+	// change; otherwise it is first come first served, and they are retried
 	// like those that failed.
 	byPriority bool
 
@@ -135,15 +135,15 @@ func (q *queue) Pop() (key, bool) {
 	return i.key, true
 }
 
-// outcome says what became of a binding.
+// outcome is the result of handling a binding.
 type outcome int
 
 const (
 	// finished: nothing more to do.
 	finished outcome = iota
-	// failed: try again soon.
+	// failed: retried after a delay.
 	failed
-	// parked: try again when something changes.
+	// parked: retried when something changes.
 	parked
 )
 
@@ -186,8 +186,8 @@ func (q *queue) Wake(concerned func(key) bool) {
 	}
 }
 
-// Recheck is Wake that also has bindings looked at again that are worked on: what
-// they are about to wait for has happened already.
+// Recheck is Wake that also requeues bindings that are being handled: what they are
+// about to wait for may have happened already.
 func (q *queue) Recheck(concerned func(key) bool) {
 	q.Wake(concerned)
 	q.mu.Lock()
@@ -199,7 +199,7 @@ func (q *queue) Recheck(concerned func(key) bool) {
 	}
 }
 
-// Parked says whether a binding waits for a change.
+// Parked returns the number of bindings that wait for a change.
 func (q *queue) Parked() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -59,7 +59,7 @@ func Setup(_ context.Context, mgr manager.Manager, o *Options) error {
 	return nil
 }
 
-// queue returns the queue that the gates ask for: by priority, or first come
+// queue returns the queue that the gates select: by priority, or first come
 // first served with rate-limited retries.
 func (o *Options) queue(c clock.WithTicker) *queue {
 	q := newQueue(c)

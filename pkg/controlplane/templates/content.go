@@ -17,7 +17,7 @@ const (
 	fieldResourceVersion = "resourceVersion"
 )
 
-// SameContent says whether two versions of an object are equal but for status,
+// SameContent reports whether two versions of an object are equal but for status,
 // managed fields and resource version.
 func SameContent(a, b *unstructured.Unstructured) bool {
 	if a == b {
@@ -46,8 +46,8 @@ func sameMetadata(a, b any) bool {
 	})
 }
 
-// sameMap compares two maps. special decides keys of its own: skip says that it
-// did, and same what it found.
+// sameMap compares two maps. special compares some keys itself: skip is true for
+// those, and same is the result.
 func sameMap(a, b map[string]any, special func(key string, x, y any) (skip, same bool)) bool {
 	for key, x := range a {
 		y, ok := b[key]

@@ -11,7 +11,7 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 )
 
-// DefaultSkippedNamespaces is what is skipped when nothing else is asked for.
+// DefaultSkippedNamespaces is the default pattern of skipped namespaces.
 const DefaultSkippedNamespaces = "kube-.*"
 
 // APIs is a set of API types. The zero value is empty.
@@ -21,7 +21,8 @@ type APIs struct {
 	kinds    map[schema.GroupVersionKind]bool // kinds in lower case
 }
 
-// skippedGroups are never propagated: they steer the propagation, or are noise.
+// skippedGroups are never propagated: they control the propagation, or change
+// too often.
 func skippedGroups() []string {
 	return []string{
 		"cluster.karmada.io", "policy.karmada.io", "work.karmada.io", "config.karmada.io",
@@ -89,7 +90,7 @@ func (a *APIs) addKinds(gv schema.GroupVersion, kinds string) {
 	}
 }
 
-// Contains says whether the type is in the set.
+// Contains reports whether the type is in the set.
 func (a *APIs) Contains(gvk schema.GroupVersionKind) bool {
 	if a == nil {
 		return false
@@ -117,7 +118,7 @@ func ParseNamespaces(patterns []string) (*Namespaces, error) {
 	return out, nil
 }
 
-// Contains says whether the namespace is in the set. The namespace of a
+// Contains reports whether the namespace is in the set. The namespace of a
 // cluster-scoped object is empty and is tested like any other.
 func (n *Namespaces) Contains(namespace string) bool {
 	if names.ReservedNamespace(namespace) {
@@ -126,7 +127,7 @@ func (n *Namespaces) Contains(namespace string) bool {
 	return n.Matches(namespace)
 }
 
-// Matches says whether the namespace matches a pattern, reserved or not.
+// Matches reports whether the namespace matches a pattern, reserved or not.
 func (n *Namespaces) Matches(namespace string) bool {
 	return n != nil && slices.ContainsFunc(n.patterns, func(re *regexp.Regexp) bool { return re.MatchString(namespace) })
 }

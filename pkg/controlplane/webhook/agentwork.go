@@ -18,8 +18,8 @@ import (
 // room for the rest. What is longer already may stay as long as it is.
 const maxAgentWork = 768 << 10
 
-// limitAgentWork refuses Works of agents that are too large. The API server asks for
-// the requests of agents only.
+// limitAgentWork refuses Works of agents that are too large. The API server calls it
+// for the requests of agents only.
 func limitAgentWork(_ context.Context, req admission.Request) admission.Response {
 	if !slices.Contains(req.UserInfo.Groups, names.AgentGroup) && !strings.HasPrefix(req.UserInfo.Username, names.AgentUser("")) {
 		return admission.Allowed("")

@@ -18,7 +18,7 @@ import (
 )
 
 // labeler gives new bindings an id. Bindings as controllers write them are not
-// decoded: only what tells that they need nothing else is looked at.
+// decoded: only the fields that show that they need nothing else are.
 type labeler[T any] struct {
 	full  *mutator[T]
 	kind  schema.GroupVersionKind
@@ -84,7 +84,7 @@ func labelStep(labels map[string]string, label string, newID func() string) []op
 	return []operation{{Op: "add", Path: "/metadata/labels/" + escape(label), Value: newID()}}
 }
 
-// plain says whether a binding is surely written in the one form that its type
+// plain reports whether a binding is surely written in the one form that its type
 // has: no field given as empty, and none of the lists whose elements have fields
 // that must be there.
 func plain(raw []byte) bool {
@@ -98,7 +98,7 @@ func plain(raw []byte) bool {
 	return true
 }
 
-// bindingGlance is the part of a binding that validation looks at.
+// bindingGlance is the part of a binding that validation reads.
 type bindingGlance struct {
 	metav1.TypeMeta `json:",inline"`
 	Metadata        struct {
@@ -111,8 +111,8 @@ type bindingGlance struct {
 	} `json:"spec"`
 }
 
-// bindingValidator judges bindings of the namespaced scope. It decodes the little
-// that it looks at; quotas are counted by the enforcer, if there is one.
+// bindingValidator validates bindings of the namespaced scope. It decodes only what
+// it reads; quotas are counted by the enforcer, if there is one.
 type bindingValidator struct {
 	kind       schema.GroupVersionKind
 	components bool

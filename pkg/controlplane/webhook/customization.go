@@ -12,8 +12,8 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/interpreter/lua"
 )
 
-// customizationCheck judges customizations beside those that exist. They are
-// few and change seldom, so they are read from the API server, where none is
+// customizationCheck validates customizations together with those that exist. They
+// are few and change seldom, so they are read from the API server, where none is
 // missed.
 type customizationCheck struct{ reader client.Reader }
 

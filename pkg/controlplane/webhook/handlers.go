@@ -197,7 +197,7 @@ func (d Deps) warner(ctx context.Context) validation.Warner {
 	return w
 }
 
-// checkPolicy judges a propagation policy: who it is first, then what it says.
+// checkPolicy validates a propagation policy: its identity, then its spec.
 func checkPolicy[T any, P interface {
 	*T
 	policyv1alpha1.Policy
@@ -212,7 +212,7 @@ func checkPolicy[T any, P interface {
 	return validation.ValidatePropagationPolicy(P(obj)).ToAggregate()
 }
 
-// checkOverrides judges an override policy.
+// checkOverrides validates an override policy.
 func checkOverrides[T any, P interface {
 	*T
 	policyv1alpha1.OverridePolicyObject

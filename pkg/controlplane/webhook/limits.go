@@ -25,7 +25,7 @@ const (
 	bodyTimeout = 15 * time.Second
 	// anonymousRequests is how many requests without a client certificate are
 	// processed at the same time; more wait for their turn. Together with
-	// MaxBodyBytes it bounds the memory that anybody who reaches the port can take.
+	// MaxBodyBytes it bounds the memory that every client of the port can take.
 	anonymousRequests = 16
 )
 
@@ -56,7 +56,7 @@ func limitBody(w http.ResponseWriter, r *http.Request) (stop func()) {
 	return func() { timer.Stop() }
 }
 
-// buffered returns the handler of a path for anybody: the whole body is read
+// buffered returns the handler of a path for every client: the whole body is read
 // before it is decoded, and only slots requests are processed at a time.
 func buffered(next http.Handler, slots int) http.Handler {
 	turns := make(chan struct{}, slots)
@@ -133,7 +133,7 @@ func loadClientCA(path string) (*x509.CertPool, error) {
 }
 
 // protected returns the handlers as they are served: every body is limited, and
-// admission is for the API server only if client certificates are asked for.
+// admission is for the API server only if client certificates are requested.
 func (o *Options) protected(handlers map[string]http.Handler) map[string]http.Handler {
 	out := map[string]http.Handler{}
 	for path, handler := range handlers {

@@ -15,8 +15,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 )
 
-// mutator changes objects of one kind. It patches what its type knows and leaves
-// other fields alone.
+// mutator changes objects of one kind. It patches the fields of its type and leaves
+// other fields alone. controller-runtime's Defaulter cannot: it either removes
+// fields that the type does not have, or keeps empty ones that the contract removes,
+// and it rounds large integers in what it replaces.
 type mutator[T any] struct {
 	kind   schema.GroupVersionKind
 	shape  *shape

@@ -3,7 +3,7 @@
 // deletion, and conversion between versions.
 //
 // Mutations change what they mean to change and leave everything else as it is,
-// also fields that this program has never heard of.
+// also fields that this program does not have.
 package webhook
 
 import (

@@ -81,7 +81,7 @@ func served(mapper meta.RESTMapper) func(apiVersion, kind string) bool {
 	}
 }
 
-// lookupTimeout bounds the look at clusters: it only serves warnings.
+// lookupTimeout bounds the list of clusters: it only serves warnings.
 const lookupTimeout = 100 * time.Millisecond
 
 // clusterNames lists clusters from a cache, unless that is not filled yet.

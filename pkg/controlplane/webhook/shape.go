@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// shape is what a Go type knows of a JSON value: which fields an object has. It
-// tells a field that the type leaves out from one that it has never heard of.
+// shape is the fields that a Go type has for a JSON value. It distinguishes a field
+// that the type omits from one that the type does not have.
 type shape struct {
 	fields map[string]*shape // of an object with known fields
 	items  *shape            // of each element of a list, or of each value of a map
@@ -59,7 +59,7 @@ func (s *shape) addFields(t reflect.Type, done map[reflect.Type]*shape) {
 }
 
 // keepUnknown returns typed, what a Go type makes of a value, with the fields of
-// the raw value that the type has never heard of. It uses up typed.
+// the raw value that the type does not have. It changes typed.
 func (s *shape) keepUnknown(raw, typed any) any {
 	if s == nil {
 		return typed

@@ -17,7 +17,7 @@ type failure struct{ error }
 
 func (f failure) Unwrap() error { return f.error }
 
-// validator judges objects of one kind. An error of the check denies the
+// validator validates objects of one kind. An error of the check denies the
 // request, but a failure is reported as such.
 type validator[T any] struct {
 	kind  schema.GroupVersionKind
@@ -52,7 +52,7 @@ func specChanged(req *admission.Request) bool {
 		json.Unmarshal(req.OldObject.Raw, &before) != nil || !bytes.Equal(now.Spec, before.Spec)
 }
 
-// pure makes a check of a function that only looks at the new object.
+// pure makes a check of a function that only reads the new object.
 func pure[T any](check func(obj *T) error) func(context.Context, *admission.Request, *T, *T) error {
 	return func(_ context.Context, _ *admission.Request, obj, _ *T) error { return check(obj) }
 }

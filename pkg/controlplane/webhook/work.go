@@ -117,7 +117,7 @@ func shapeManifest(raw []byte, id string) (json.RawMessage, error) {
 	return after, nil
 }
 
-// header is what of a manifest tells whether it is in shape.
+// header is the part of a manifest that shows whether it is in shape.
 type header struct {
 	metav1.TypeMeta `json:",inline"`
 	Metadata        *struct {
@@ -142,7 +142,7 @@ type serverSet struct {
 	Finalizers                 any `json:"finalizers"`
 }
 
-// none says whether nothing is set.
+// none reports whether nothing is set.
 func (s *serverSet) none() bool {
 	for _, value := range []any{
 		s.CreationTimestamp, s.DeletionTimestamp, s.DeletionGracePeriodSeconds, s.Generation, s.ManagedFields,
@@ -155,8 +155,8 @@ func (s *serverSet) none() bool {
 	return true
 }
 
-// inShape says whether a manifest surely needs nothing. Kinds of which more than
-// metadata is pruned are looked at more closely.
+// inShape reports whether a manifest surely needs nothing. Kinds of which more than
+// metadata is pruned are decoded.
 func inShape(raw []byte, id string) bool {
 	var h header
 	if json.Unmarshal(raw, &h) != nil || h.Metadata == nil || h.Status != nil {
@@ -166,7 +166,7 @@ func inShape(raw []byte, id string) bool {
 		booked(h.Metadata.Annotations, h.Metadata.Labels) && cleanKind(raw, &h)
 }
 
-// cleanKind says whether a manifest of a kind that is pruned further has surely
+// cleanKind reports whether a manifest of a kind that is pruned further has surely
 // nothing of what goes.
 func cleanKind(raw []byte, h *header) bool {
 	switch h.Kind {
@@ -195,7 +195,7 @@ func has(m map[string]string, keys ...string) bool {
 	return false
 }
 
-// booked says whether the annotations that list annotations and labels are
+// booked reports whether the annotations that list annotations and labels are
 // right.
 func booked(annotations, labels map[string]string) bool {
 	for _, key := range []string{workv1alpha2.ManagedAnnotation, workv1alpha2.ManagedLabels} {

@@ -4,7 +4,7 @@ package apienablement
 
 import "github.com/karmada-toolkit/karmada/pkg/controlplane/scheduler/framework"
 
-// Name is the name that --plugins knows.
+// Name is the name of the plugin in --plugins.
 const Name = "APIEnablement"
 
 // Reasons for the user. That of the contract is the first.

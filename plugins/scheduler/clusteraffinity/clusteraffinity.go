@@ -4,7 +4,7 @@ package clusteraffinity
 
 import "github.com/karmada-toolkit/karmada/pkg/controlplane/scheduler/framework"
 
-// Name is the name that --plugins knows.
+// Name is the name of the plugin in --plugins.
 const Name = "ClusterAffinity"
 
 const reason = "cluster(s) did not match the placement cluster affinity constraint"

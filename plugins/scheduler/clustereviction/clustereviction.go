@@ -4,7 +4,7 @@ package clustereviction
 
 import "github.com/karmada-toolkit/karmada/pkg/controlplane/scheduler/framework"
 
-// Name is the name that --plugins knows.
+// Name is the name of the plugin in --plugins.
 const Name = "ClusterEviction"
 
 const reason = "cluster(s) is in the process of eviction"

@@ -3,7 +3,7 @@ package clusterlocality
 
 import "github.com/karmada-toolkit/karmada/pkg/controlplane/scheduler/framework"
 
-// Name is the name that --plugins knows.
+// Name is the name of the plugin in --plugins.
 const Name = "ClusterLocality"
 
 type plugin struct{}

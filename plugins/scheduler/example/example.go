@@ -11,7 +11,7 @@ package example
 
 import "github.com/karmada-toolkit/karmada/pkg/controlplane/scheduler/framework"
 
-// Name is the name that --plugins knows.
+// Name is the name of the plugin in --plugins.
 const Name = "Maintenance"
 
 // MaintenanceLabel on a Cluster, set to "true", keeps new bindings off it.

@@ -7,7 +7,7 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/scheduler/framework"
 )
 
-// Name is the name that --plugins knows.
+// Name is the name of the plugin in --plugins.
 const Name = "SpreadConstraint"
 
 const (

@@ -27,7 +27,7 @@ import (
 )
 
 const (
-	// membersAtOnce bounds how many members are asked at the same time.
+	// membersAtOnce bounds the number of members that are queried at the same time.
 	membersAtOnce = 64
 	// defaultMemberTimeout is how long one member is waited for.
 	defaultMemberTimeout = 10 * time.Second
@@ -85,7 +85,7 @@ func (a *allClusters) handler(in inner, requester user.Info, responder rest.Resp
 func (a *allClusters) one(w http.ResponseWriter, req *http.Request, in inner, info *genericrequest.RequestInfo, requester user.Info, responder rest.Responder) {
 	question := inner{path: objectPath(info)}
 	header := http.Header{"Accept": {"application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1, application/json"}}
-	replies, err := a.ask(req.Context(), question, header, requester, 0)
+	replies, err := a.query(req.Context(), question, header, requester, 0)
 	if err != nil {
 		responder.Error(err)
 		return
@@ -113,7 +113,7 @@ func (a *allClusters) one(w http.ResponseWriter, req *http.Request, in inner, in
 	}
 }
 
-// list merges the lists of all clusters. They are asked for in whole: a place to
+// list merges the lists of all clusters. They are requested in whole: a place to
 // continue from exists in one cluster only.
 func (a *allClusters) list(w http.ResponseWriter, req *http.Request, in inner, info *genericrequest.RequestInfo, requester user.Info, responder rest.Responder) {
 	question := in
@@ -123,7 +123,7 @@ func (a *allClusters) list(w http.ResponseWriter, req *http.Request, in inner, i
 	whole := query.Encode()
 	question.query = &whole
 	accept := acceptJSON(req.Header.Values("Accept"))
-	replies, err := a.ask(req.Context(), question, http.Header{"Accept": {accept}}, requester, maxMemberAnswer)
+	replies, err := a.query(req.Context(), question, http.Header{"Accept": {accept}}, requester, maxMemberAnswer)
 	if err != nil {
 		responder.Error(err)
 		return
@@ -140,10 +140,10 @@ func (a *allClusters) list(w http.ResponseWriter, req *http.Request, in inner, i
 	_ = merged.write(w) // the client is gone
 }
 
-// ask sends a GET to every cluster, in the name of the requester, and returns the
+// query sends a GET to every cluster, in the name of the requester, and returns the
 // answers by name of the cluster. Bodies are read up to limit bytes, not at all if it
-// is 0. Clusters that are known not to answer are not asked.
-func (a *allClusters) ask(ctx context.Context, question inner, header http.Header, requester user.Info, limit int64) ([]reply, error) {
+// is 0. Clusters that are not ready are not queried.
+func (a *allClusters) query(ctx context.Context, question inner, header http.Header, requester user.Info, limit int64) ([]reply, error) {
 	clusters, err := a.clusters.All(ctx)
 	if err != nil {
 		return nil, err
@@ -269,8 +269,8 @@ func acceptJSON(accept []string) string {
 	return strings.Join(kept, ",")
 }
 
-// warn tells the client which clusters an answer lacks, and why. That a cluster
-// does not have what was asked for is no reason.
+// warn adds warnings about the clusters that an answer lacks, and why. That a cluster
+// does not have what was requested is no reason.
 func warn(header http.Header, replies []reply) {
 	for _, r := range replies {
 		text := ""

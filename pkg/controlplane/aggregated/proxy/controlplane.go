@@ -31,7 +31,7 @@ func newControlPlane(config *restclient.Config) (*controlPlane, error) {
 }
 
 // handler carries the inner request in the name of the requester. The server's
-// own rights would let anybody who may ask all clusters read everything here.
+// own rights would let everybody who may query all clusters read everything here.
 func (c *controlPlane) handler(in inner, requester user.Info, responder rest.Responder) http.Handler {
 	return &httputil.ReverseProxy{
 		Transport: c.transport,

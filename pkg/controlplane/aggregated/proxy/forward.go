@@ -158,7 +158,7 @@ func checkUpgrade(r *http.Response) error {
 // respondError answers a request that did not get through.
 func respondError(ctx context.Context, responder rest.Responder, cluster string, err error) {
 	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
-		return // nobody is waiting any more
+		return // the client is gone
 	}
 	if e := (*upgradeError)(nil); errors.As(err, &e) {
 		responder.Error(err)
@@ -171,7 +171,7 @@ func respondError(ctx context.Context, responder rest.Responder, cluster string,
 	responder.Error(unreachable(cluster, err))
 }
 
-// unreachable is the API error for a member that cannot be asked.
+// unreachable is the API error for a member that cannot be reached.
 func unreachable(cluster string, err error) error {
 	status := metav1.Status{
 		Status: metav1.StatusFailure, Code: http.StatusServiceUnavailable, Reason: metav1.StatusReasonServiceUnavailable,

@@ -103,7 +103,7 @@ func join(base, p string) string {
 	return joined
 }
 
-// info says what the inner request asks for.
+// info returns the attributes of the inner request.
 func (in inner) info(outer *http.Request) (*genericrequest.RequestInfo, error) {
 	req := outer.Clone(outer.Context())
 	req.URL = in.url(&url.URL{}, outer)

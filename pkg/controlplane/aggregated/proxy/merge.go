@@ -47,17 +47,17 @@ func (l *list) elements() ([]byte, error) {
 	return bytes.TrimSpace(array[1 : len(array)-1]), nil
 }
 
-// wantedList is what was asked for.
+// wantedList is the kind of list that was requested.
 type wantedList struct {
 	resource string
 	// table is set if a table would do.
 	table bool
 }
 
-// listKind is what a list says it is.
+// listKind is the kind of a list.
 type listKind struct{ apiVersion, kind string }
 
-// rank returns how well a kind of list answers what was asked for; the kinds of types
+// rank returns how well a kind of list matches what was requested; the kinds of types
 // with an irregular plural are not recognized.
 func (w wantedList) rank(k listKind) int {
 	if k.kind == "Table" {

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// way is everything that tells one connection from another. Ways can be compared.
+// way is everything that distinguishes connections. Ways can be compared.
 type way struct {
 	endpoint, proxyURL, headers string
 	// ca counts with privateCA; else the roots of the system do.
@@ -85,7 +85,7 @@ func (t transports) close() {
 }
 
 func (p *pool) dial(w way, headers map[string]string) (transports, error) {
-	config := &tls.Config{MinVersion: p.minTLSVersion, InsecureSkipVerify: w.insecure} //nolint:gosec // the cluster asks for it
+	config := &tls.Config{MinVersion: p.minTLSVersion, InsecureSkipVerify: w.insecure} //nolint:gosec // the spec of the cluster sets it
 	if w.privateCA && !w.insecure {
 		config.RootCAs = x509.NewCertPool()
 		config.RootCAs.AppendCertsFromPEM([]byte(w.ca))

@@ -100,7 +100,7 @@ func ownSecret(ref clusterv1alpha1.LocalSecretReference, c *clusterv1alpha1.Clus
 	return ref.Namespace == namespace && (ref.Name == names.CredentialsSecret(c.Name) || ref.Name == names.ImpersonatorSecret(c.Name))
 }
 
-// kept says what an agent changed that is for the control plane to say.
+// kept returns what an agent changed although only the control plane may.
 func kept(updated, old *clusterv1alpha1.Cluster) error {
 	same := equality.Semantic.DeepEqual
 	switch {

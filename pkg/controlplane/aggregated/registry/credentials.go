@@ -52,7 +52,8 @@ func sameAccess(a, b *clusterv1alpha1.ClusterSpec) bool {
 	return equality.Semantic.DeepEqual(without(a), without(b))
 }
 
-// readable asks the control plane whether the requester may read a Secret.
+// readable returns an error unless the requester may read a Secret of the control
+// plane.
 func (c *credentials) readable(ctx context.Context, cluster string, ref *clusterv1alpha1.LocalSecretReference) error {
 	user, ok := genericrequest.UserFrom(ctx)
 	if !ok {

@@ -13,7 +13,7 @@ import (
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 )
 
-// checkAccess returns an error if an agent must not say that its cluster is reached
+// checkAccess returns an error if an agent must not publish that its cluster is reached
 // so: the control plane sends requests of users there. What is set once stays. With
 // loopback, addresses of the control plane's own machine are possible.
 func checkAccess(updated, old *clusterv1alpha1.ClusterSpec, loopback bool) error {

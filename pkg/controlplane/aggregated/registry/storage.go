@@ -28,7 +28,7 @@ type Options struct {
 	RESTOptions generic.RESTOptionsGetter
 	// ResourceModeling gives clusters default and standard resource models.
 	ResourceModeling bool
-	// LoopbackEndpoints lets agents say that their cluster is reached at a loopback or
+	// LoopbackEndpoints lets agents publish that their cluster is reached at a loopback or
 	// link-local address.
 	LoopbackEndpoints bool
 	// Authorizer decides whether a requester may read the Secrets that a cluster

@@ -18,7 +18,7 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/aggregated/internalversion"
 )
 
-// strategy says how clusters are created, changed and deleted.
+// strategy implements how clusters are created, changed and deleted.
 type strategy struct {
 	runtime.ObjectTyper
 	names.NameGenerator
@@ -108,7 +108,7 @@ func (strategy) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
 	return resetFields("status")
 }
 
-// statusStrategy says how the status of a cluster is changed.
+// statusStrategy implements how the status of a cluster is changed.
 type statusStrategy struct{ strategy }
 
 // PrepareForUpdate implements rest.RESTUpdateStrategy.

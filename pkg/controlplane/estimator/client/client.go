@@ -1,4 +1,4 @@
-// Package client asks the accurate estimators of clusters how much fits there.
+// Package client calls the accurate estimators of clusters.
 // Every cluster has a connection of its own, made in the background: an estimator
 // that is slow or gone takes nothing from the answers of the others.
 package client
@@ -25,7 +25,7 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/estimator/pb"
 )
 
-// Options say how estimators are found and trusted.
+// Options configure the connections to estimators.
 type Options struct {
 	// Services finds a Service of the control plane; it returns a NotFound error
 	// when there is none. Required.
@@ -78,7 +78,7 @@ func transport(o Options) (credentials.TransportCredentials, error) {
 	}
 	config := &tls.Config{
 		MinVersion:         tls.VersionTLS12,
-		InsecureSkipVerify: o.InsecureSkipVerify, //nolint:gosec // the user asks for it
+		InsecureSkipVerify: o.InsecureSkipVerify, //nolint:gosec // an option of the user
 	}
 	if o.CAFile != "" {
 		text, err := os.ReadFile(o.CAFile)
@@ -154,7 +154,7 @@ func (p *Pool) retain(exists map[string]bool) {
 	defer p.mu.Unlock()
 	for cluster, conn := range p.conns {
 		if !exists[cluster] {
-			_ = conn.Close() // nobody uses it any more
+			_ = conn.Close() // no longer used
 			delete(p.conns, cluster)
 		}
 	}

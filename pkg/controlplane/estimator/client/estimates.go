@@ -12,7 +12,7 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/scheduler/framework"
 )
 
-// Estimates asks the estimators of clusters how many replicas of a binding, or
+// Estimates returns the estimates of clusters: how many replicas of a binding, or
 // sets of its components, fit. An estimator that fails, or does not answer in
 // time, is in the answer with its error. skipPull leaves clusters in Pull mode
 // out, whose estimators may not be reachable.
@@ -27,19 +27,19 @@ func (p *Pool) Estimates(ctx context.Context, request *core.Request, clusters []
 	ctx, cancel := context.WithTimeout(about(ctx, ref.Kind, ref.Namespace, ref.Name), p.options.Timeout)
 	defer cancel()
 	answers := make([]core.Estimate, len(clusters))
-	asked := make([]bool, len(clusters))
+	called := make([]bool, len(clusters))
 	var all sync.WaitGroup
 	for i, c := range clusters {
 		if skipPull && c.Object.Spec.SyncMode == clusterv1alpha1.Pull {
 			continue
 		}
-		asked[i] = true
+		called[i] = true
 		all.Go(func() { answers[i] = p.estimate(ctx, request, c.Object.Name) })
 	}
 	all.Wait()
 	out := make(map[string]core.Estimate, len(clusters))
 	for i, c := range clusters {
-		if asked[i] {
+		if called[i] {
 			out[c.Object.Name] = answers[i]
 		}
 	}
@@ -47,14 +47,14 @@ func (p *Pool) Estimates(ctx context.Context, request *core.Request, clusters []
 }
 
 func (p *Pool) estimate(ctx context.Context, request *core.Request, cluster string) core.Estimate {
-	n, err := p.ask(ctx, request, cluster)
+	n, err := p.maxReplicas(ctx, request, cluster)
 	if err != nil {
 		return core.Estimate{Replicas: core.Unauthentic, Err: err.Error()}
 	}
 	return core.Estimate{Replicas: n}
 }
 
-func (p *Pool) ask(ctx context.Context, request *core.Request, cluster string) (int32, error) {
+func (p *Pool) maxReplicas(ctx context.Context, request *core.Request, cluster string) (int32, error) {
 	estimator, err := p.estimator(cluster)
 	if err != nil {
 		return 0, err

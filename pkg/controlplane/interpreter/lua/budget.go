@@ -35,7 +35,7 @@ const (
 )
 
 const (
-	// checkEvery is how many steps lie between two looks at the clock.
+	// checkEvery is the number of steps between two checks of the clock.
 	checkEvery = 256
 	// busySteps are what a script has done at least when its time can be up.
 	busySteps = 500_000
@@ -43,16 +43,16 @@ const (
 
 type limitError string
 
-// Error says which limit it was.
+// Error implements error.
 func (e limitError) Error() string { return string(e) }
 
-// Is makes it an ErrLimit.
+// Is reports that it is an ErrLimit.
 func (e limitError) Is(target error) bool { return target == ErrLimit }
 
-// budget is what a call has left. The virtual machine asks Done before each
-// instruction; that is where steps are counted.
+// budget is what a call has left. The virtual machine calls Done before each
+// instruction, which counts the steps.
 type budget struct {
-	context.Context //nolint:containedctx // a budget is a context: that is how the machine asks it
+	context.Context //nolint:containedctx // a budget is a context: the machine checks it as one
 
 	now      func() time.Time
 	limits   Limits
@@ -85,7 +85,7 @@ func (b *budget) Done() <-chan struct{} {
 	return nil
 }
 
-// Err says which limit is exceeded.
+// Err returns the limit that is exceeded.
 func (b *budget) Err() error {
 	if b.exceeded != nil {
 		return b.exceeded
@@ -104,12 +104,12 @@ func (b *budget) spend(steps, bytes int) {
 	}
 	if b.check -= steps; b.check <= 0 {
 		b.check = checkEvery
-		b.look()
+		b.checkClock()
 	}
 }
 
-// look compares the clock with the limit.
-func (b *budget) look() {
+// checkClock compares the clock with the limit.
+func (b *budget) checkClock() {
 	if b.limits.Time <= 0 || b.exceeded != nil {
 		return
 	}

@@ -10,7 +10,7 @@ import (
 	glua "github.com/yuin/gopher-lua"
 )
 
-// exact is the first integer whose neighbours a float cannot tell apart.
+// exact is the first integer whose neighbours a float cannot distinguish.
 const exact = 1 << 53
 
 // maxNestedTables is how deep tables that come back may be nested.
@@ -85,7 +85,7 @@ func (e *encoder) object(m map[string]any) glua.LValue {
 	return table
 }
 
-// Shape says what an empty table was before.
+// Shape is what an empty table was before.
 type Shape int
 
 // The shapes.
@@ -98,8 +98,8 @@ const (
 // Shapes are the empty objects and lists of some objects, by path.
 type Shapes map[string]Shape
 
-// ShapesOf finds the empty objects and lists of trees. Paths do not tell the
-// elements of a list apart.
+// ShapesOf finds the empty objects and lists of trees. The
+// elements of a list share a path.
 func ShapesOf(trees ...any) Shapes {
 	shapes := Shapes{}
 	for _, tree := range trees {

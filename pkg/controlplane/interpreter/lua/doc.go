@@ -1,5 +1,4 @@
-// Package lua runs the Lua scripts that teach the control plane a kind of
-// object.
+// Package lua runs the Lua scripts by which customizations interpret objects.
 //
 // A script is compiled once, on its first call. Each call runs in an environment
 // of its own on a virtual machine from a pool, so that nothing a script leaves

@@ -18,7 +18,7 @@ const (
 // penalty keeps a script that exceeds its limits from taking the processor: its
 // kind may have many objects, and each is tried again and again.
 type penalty struct {
-	// guilty is set while there is a strike; the others are looked at only then.
+	// guilty is set while there is a strike; the other fields are read only then.
 	guilty atomic.Bool
 
 	mu      sync.Mutex
@@ -27,7 +27,7 @@ type penalty struct {
 	last    error
 }
 
-// maxPenalties bounds the keys that are told apart; the keys beyond it share a penalty.
+// maxPenalties bounds the number of keys; those beyond it share a penalty.
 const maxPenalties = 10_000
 
 // penalties are those of one script, by key.

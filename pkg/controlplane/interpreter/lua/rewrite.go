@@ -51,7 +51,7 @@ func compile(script string) (proto *glua.FunctionProto, err error) {
 
 type rewriter struct{ tooDeep bool }
 
-// enter says whether to go on at a depth.
+// enter reports whether to go on at a depth.
 func (w *rewriter) enter(depth int) bool {
 	w.tooDeep = w.tooDeep || depth > maxDepth
 	return !w.tooDeep

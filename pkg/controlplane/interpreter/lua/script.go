@@ -68,7 +68,7 @@ func (e *Engine) drop(v *vm) {
 	v.L.Close()
 }
 
-// Check says what is wrong with a script, without running it.
+// Check compiles a script without running it.
 func Check(source string) error {
 	_, err := compile(source)
 	return err
@@ -103,7 +103,7 @@ func (s *Script) For(key string) *Script {
 	return &Script{program: s.program, penalties: s.penalties, penalty: s.penalties.of(key)}
 }
 
-// Check compiles the script and says what is wrong with it.
+// Check compiles the script.
 func (s *program) Check() error {
 	s.once.Do(func() {
 		s.proto, s.err = compile(s.source)
@@ -187,10 +187,10 @@ type Value struct {
 // Type names the type as Lua does.
 func (v Value) Type() string { return v.value.Type().String() }
 
-// IsNil says whether there is no result.
+// IsNil reports whether there is no result.
 func (v Value) IsNil() bool { return v.value.Type() == glua.LTNil }
 
-// IsTable says whether the result is a table.
+// IsTable reports whether the result is a table.
 func (v Value) IsTable() bool { return v.value.Type() == glua.LTTable }
 
 // Number returns a number and whether the result is one.

@@ -127,8 +127,8 @@ func (v *vm) openModule(name string, module Module) {
 	v.modules[name] = table
 }
 
-// require returns a module; scripts may add to what they get but change it for
-// nobody else.
+// require returns a module; what scripts change in it is visible to that call
+// only.
 func (v *vm) require(l *glua.LState) int {
 	name := l.CheckString(1)
 	module, ok := v.modules[name]

@@ -49,7 +49,7 @@ type endpoint struct {
 	lanes map[configv1alpha1.InterpreterOperation]*lane
 }
 
-// endpointKey identifies what is called and whom it is trusted to be.
+// endpointKey identifies an address and the authority of its certificate.
 func endpointKey(c *admissionregistrationv1.WebhookClientConfig) string {
 	text, err := json.Marshal(c)
 	if err != nil {
@@ -175,7 +175,7 @@ type statusError struct {
 	text string
 }
 
-// Error tells the status and the beginning of the answer.
+// Error implements error.
 func (e *statusError) Error() string {
 	message := fmt.Sprintf("the server answered %d %s", e.code, http.StatusText(e.code))
 	if e.text != "" {
@@ -206,14 +206,14 @@ func parseContext(text []byte) (*configv1alpha1.ResourceInterpreterContext, erro
 	return &c, nil
 }
 
-// unsent says whether the server cannot have seen the request: nobody answered
-// at its address.
+// unsent reports whether the server cannot have received the request: the
+// connection failed.
 func unsent(err error) bool {
 	var op *net.OpError
 	return errors.As(err, &op) && op.Op == "dial" && !op.Timeout()
 }
 
-// pause waits and says whether there is time left.
+// pause waits and reports whether there is time left.
 func pause(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()

@@ -47,7 +47,7 @@ func newHook(l *Layer, id string, w *configv1alpha1.ResourceInterpreterWebhook, 
 	return h
 }
 
-// failure is why a call failed, in the words of the contract.
+// failure is why a call failed, with the text of the contract.
 type failure struct {
 	hook  string
 	cause error
@@ -64,8 +64,9 @@ func (f *failure) Status() metav1.Status {
 	return apierrors.NewInternalError(fmt.Errorf("failed calling webhook %q: %w", f.hook, f.cause)).Status()
 }
 
-// ask asks about an object. The request holds what the operation needs beside it.
-func (h *hook) ask(op configv1alpha1.InterpreterOperation, obj *unstructured.Unstructured, request *configv1alpha1.ResourceInterpreterRequest) (*answer, error) {
+// call calls the webhook about an object. The request holds what the operation needs
+// beside it.
+func (h *hook) call(op configv1alpha1.InterpreterOperation, obj *unstructured.Unstructured, request *configv1alpha1.ResourceInterpreterRequest) (*answer, error) {
 	began := h.layer.config.Clock.Now()
 	a, err := h.send(op, obj, request)
 	if err != nil {
@@ -108,7 +109,7 @@ func (h *hook) send(op configv1alpha1.InterpreterOperation, obj *unstructured.Un
 	return a, nil
 }
 
-// answer is a response that holds what its operation needs.
+// answer is a verified response.
 type answer struct {
 	*configv1alpha1.ResourceInterpreterResponse
 	object *unstructured.Unstructured
@@ -207,7 +208,7 @@ func applyPatch(obj *unstructured.Unstructured, text []byte) (*unstructured.Unst
 }
 
 func (h *hook) getReplicas(obj *unstructured.Unstructured) (int32, *workv1alpha2.ReplicaRequirements, error) {
-	a, err := h.ask(configv1alpha1.InterpreterOperationInterpretReplica, obj, &configv1alpha1.ResourceInterpreterRequest{})
+	a, err := h.call(configv1alpha1.InterpreterOperationInterpretReplica, obj, &configv1alpha1.ResourceInterpreterRequest{})
 	if err != nil {
 		return 0, nil, err
 	}
@@ -215,7 +216,7 @@ func (h *hook) getReplicas(obj *unstructured.Unstructured) (int32, *workv1alpha2
 }
 
 func (h *hook) getComponents(obj *unstructured.Unstructured) ([]workv1alpha2.Component, error) {
-	a, err := h.ask(configv1alpha1.InterpreterOperationInterpretComponent, obj, &configv1alpha1.ResourceInterpreterRequest{})
+	a, err := h.call(configv1alpha1.InterpreterOperationInterpretComponent, obj, &configv1alpha1.ResourceInterpreterRequest{})
 	if err != nil {
 		return nil, err
 	}
@@ -225,7 +226,7 @@ func (h *hook) getComponents(obj *unstructured.Unstructured) ([]workv1alpha2.Com
 // reviseReplica returns an object that the caller owns.
 func (h *hook) reviseReplica(obj *unstructured.Unstructured, replicas int64) (*unstructured.Unstructured, error) {
 	request := &configv1alpha1.ResourceInterpreterRequest{DesiredReplicas: new(int32(replicas))}
-	a, err := h.ask(configv1alpha1.InterpreterOperationReviseReplica, obj.DeepCopy(), request)
+	a, err := h.call(configv1alpha1.InterpreterOperationReviseReplica, obj.DeepCopy(), request)
 	if err != nil {
 		return nil, err
 	}
@@ -239,7 +240,7 @@ func (h *hook) retain(desired, observed *unstructured.Unstructured) (*unstructur
 		return nil, fmt.Errorf("encoding the observed object: %w", err)
 	}
 	request := &configv1alpha1.ResourceInterpreterRequest{ObservedObject: &runtime.RawExtension{Raw: raw}}
-	a, err := h.ask(configv1alpha1.InterpreterOperationRetain, desired.DeepCopy(), request)
+	a, err := h.call(configv1alpha1.InterpreterOperationRetain, desired.DeepCopy(), request)
 	if err != nil {
 		return nil, err
 	}
@@ -247,7 +248,7 @@ func (h *hook) retain(desired, observed *unstructured.Unstructured) (*unstructur
 }
 
 func (h *hook) aggregateStatus(obj *unstructured.Unstructured, items []workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error) {
-	a, err := h.ask(configv1alpha1.InterpreterOperationAggregateStatus, obj, &configv1alpha1.ResourceInterpreterRequest{AggregatedStatus: items})
+	a, err := h.call(configv1alpha1.InterpreterOperationAggregateStatus, obj, &configv1alpha1.ResourceInterpreterRequest{AggregatedStatus: items})
 	if err != nil {
 		return nil, err
 	}
@@ -255,7 +256,7 @@ func (h *hook) aggregateStatus(obj *unstructured.Unstructured, items []workv1alp
 }
 
 func (h *hook) getDependencies(obj *unstructured.Unstructured) ([]configv1alpha1.DependentObjectReference, error) {
-	a, err := h.ask(configv1alpha1.InterpreterOperationInterpretDependency, obj, &configv1alpha1.ResourceInterpreterRequest{})
+	a, err := h.call(configv1alpha1.InterpreterOperationInterpretDependency, obj, &configv1alpha1.ResourceInterpreterRequest{})
 	if err != nil {
 		return nil, err
 	}
@@ -263,7 +264,7 @@ func (h *hook) getDependencies(obj *unstructured.Unstructured) ([]configv1alpha1
 }
 
 func (h *hook) reflectStatus(obj *unstructured.Unstructured) (*runtime.RawExtension, error) {
-	a, err := h.ask(configv1alpha1.InterpreterOperationInterpretStatus, obj, &configv1alpha1.ResourceInterpreterRequest{})
+	a, err := h.call(configv1alpha1.InterpreterOperationInterpretStatus, obj, &configv1alpha1.ResourceInterpreterRequest{})
 	if err != nil {
 		return nil, err
 	}
@@ -271,7 +272,7 @@ func (h *hook) reflectStatus(obj *unstructured.Unstructured) (*runtime.RawExtens
 }
 
 func (h *hook) interpretHealth(obj *unstructured.Unstructured) (bool, error) {
-	a, err := h.ask(configv1alpha1.InterpreterOperationInterpretHealth, obj, &configv1alpha1.ResourceInterpreterRequest{})
+	a, err := h.call(configv1alpha1.InterpreterOperationInterpretHealth, obj, &configv1alpha1.ResourceInterpreterRequest{})
 	if err != nil {
 		return false, err
 	}

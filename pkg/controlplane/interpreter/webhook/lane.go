@@ -12,18 +12,18 @@ import (
 	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
 )
 
-// ErrBusy is returned, wrapped, while a webhook is too slow to be asked more.
+// ErrBusy is returned, wrapped, while a webhook has as many calls as it gets.
 var ErrBusy = errors.New("webhook is busy")
 
 const (
-	// slotsPerLane is how many questions of one operation a server is asked at the
-	// same time. It is fewer than the workers of any controller that asks them, so
-	// that some are left for other kinds however slow the server is.
+	// slotsPerLane is the number of concurrent calls of one operation to a server. It
+	// is lower than the number of workers of any controller that makes them, so that
+	// some are left for other kinds however slow the server is.
 	slotsPerLane = 3
 	// lanes is how many operations there are.
 	lanes = 8
 	// slowAfter is how long a call may be on its way before its lane counts as
-	// slow; then nobody waits for a slot any more.
+	// slow; then no caller waits for a slot.
 	slowAfter = 500 * time.Millisecond
 )
 
@@ -36,7 +36,7 @@ func slotsFor(op configv1alpha1.InterpreterOperation) int {
 
 // lane bounds the calls of one operation to one server. A caller that finds no
 // free slot waits for one as long as the server is quick; once it is slow, callers
-// are turned away at once, and their controllers try again later.
+// get ErrBusy at once, and their controllers retry.
 type lane struct {
 	slots chan int
 	clock clock.PassiveClock

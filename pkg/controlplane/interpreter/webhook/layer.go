@@ -1,5 +1,5 @@
-// Package webhook is the layer of interpreter webhooks: it asks HTTPS servers of
-// users what their kinds mean.
+// Package webhook is the layer of interpreter webhooks: it calls HTTPS servers of
+// users to interpret their kinds.
 //
 // Every operation of a kind is answered by one webhook: of all that have a rule
 // for it the one whose configuration and name come first. Its failure is the
@@ -28,13 +28,13 @@ type Config struct {
 	// Services finds a Service of the control plane; it returns a NotFound error
 	// when there is none. Nil means that there are no Services.
 	Services func(ctx context.Context, namespace, name string) (*corev1.Service, error)
-	// Observe is told of every call. Nil means that nobody listens.
+	// Observe is called after every call. Optional.
 	Observe func(Call)
 	// Clock is the clock; nil means the real one.
 	Clock clock.PassiveClock
 }
 
-// Call is what became of a call.
+// Call is the result of a call.
 type Call struct {
 	// Webhook is <configuration>/<name>.
 	Webhook   string
@@ -70,13 +70,13 @@ func New(ctx context.Context, config Config) *Layer {
 // snapshot is a set of hooks and the rules they make.
 type snapshot struct {
 	hooks []*hook
-	// kinds holds the *interpreter.Rules of the kinds that were asked for.
+	// kinds holds the *interpreter.Rules of the kinds that were interpreted.
 	kinds sync.Map
 }
 
 // Load replaces all webhooks at once. Connections to those that stay are kept. It
-// returns a function that says whether a kind may be answered for otherwise than
-// before, or nil when nothing changed.
+// returns a function that reports whether the rules of a kind may have changed, or
+// nil if none did.
 func (l *Layer) Load(configurations []*configv1alpha1.ResourceInterpreterWebhookConfiguration) func(schema.GroupVersionKind) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -144,7 +144,7 @@ func (h *hook) equal(other *hook) bool {
 // Close ends idle connections.
 func (l *Layer) Close() { l.Load(nil) }
 
-// Rules returns what webhooks know of a kind.
+// Rules returns the rules of the webhooks for a kind, or nil.
 func (l *Layer) Rules(gvk schema.GroupVersionKind) *interpreter.Rules {
 	s := l.current.Load()
 	if s == nil || len(s.hooks) == 0 {

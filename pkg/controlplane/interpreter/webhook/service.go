@@ -47,7 +47,7 @@ func (s *service) dialContext(ctx context.Context, network, _ string) (net.Conn,
 }
 
 // resolve returns the address of the Service. One that the control plane does not
-// have is looked for by its name in DNS: the control plane's processes usually
+// have is resolved by its name in DNS: the control plane's processes usually
 // run in a cluster whose Services it does not hold.
 func (s *service) resolve(ctx context.Context) (string, error) {
 	elsewhere := net.JoinHostPort(s.host(), s.port())

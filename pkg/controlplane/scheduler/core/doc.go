@@ -1,6 +1,6 @@
 // Package core decides which clusters get a template and how many replicas each
 // of them gets. Schedule is a pure function of a snapshot of the clusters and a
-// request; NeedsScheduling says whether a binding is due at all. Nothing here
+// request; NeedsScheduling reports whether a binding is due at all. Nothing here
 // reads a clock, a client or a feature gate, and nothing that is passed in is
 // changed.
 //

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Class says what an error of Schedule means for the binding; it is the reason
+// Class is what an error of Schedule means for the binding, and the reason
 // of its Scheduled condition.
 type Class string
 
@@ -32,14 +32,14 @@ func ClassOf(err error) Class {
 	return SchedulerError
 }
 
-// UnschedulableError says that the clusters cannot take all replicas.
+// UnschedulableError is returned if the clusters cannot take all replicas.
 type UnschedulableError struct{ Message string }
 
 // Error returns the message.
 func (e *UnschedulableError) Error() string { return e.Message }
 
-// SpreadError says that no selection of the feasible clusters satisfies the
-// spread constraints. Capacity says that room was what they lacked.
+// SpreadError is returned if no selection of the feasible clusters satisfies the
+// spread constraints. Capacity is set if they lacked room.
 type SpreadError struct {
 	Message  string
 	Capacity bool
@@ -48,7 +48,7 @@ type SpreadError struct {
 // Error returns the message.
 func (e *SpreadError) Error() string { return e.Message }
 
-// FitError says that every cluster was filtered out, and why.
+// FitError is returned if every cluster was filtered out, with the reasons.
 type FitError struct {
 	// Clusters is the number of clusters there are.
 	Clusters int

@@ -21,7 +21,7 @@ type passRecord struct {
 	err      error
 }
 
-// Explanation says, for every cluster, why it is in or out of a decision. Its
+// Explanation explains, for every cluster, why it is in or out of a decision. Its
 // size is bounded by the number of clusters and affinity terms.
 type Explanation struct {
 	// Passes are the passes in order: one for each affinity term tried.
@@ -32,7 +32,7 @@ type Explanation struct {
 type PassExplanation struct {
 	// Affinity names the affinity term.
 	Affinity string `json:"affinity,omitempty"`
-	// Error says why the pass did not succeed.
+	// Error is the reason why the pass did not succeed.
 	Error string `json:"error,omitempty"`
 	// Clusters are sorted by name.
 	Clusters []ClusterExplanation `json:"clusters"`
@@ -43,7 +43,7 @@ type ClusterExplanation struct {
 	Name string `json:"name"`
 	// RejectedBy names the filter that kept the cluster out.
 	RejectedBy string `json:"rejectedBy,omitempty"`
-	// Reason says why it is out.
+	// Reason is why it is out.
 	Reason string `json:"reason,omitempty"`
 	// Group is the region, where the binding is spread by region.
 	Group string `json:"group,omitempty"`
@@ -59,11 +59,11 @@ type ClusterExplanation struct {
 	Capacity *int64 `json:"capacity,omitempty"`
 	// BoundBy names the resource that keeps Capacity from being larger.
 	BoundBy string `json:"boundBy,omitempty"`
-	// EstimatorError says why its accurate estimator did not answer.
+	// EstimatorError is the reason why its accurate estimator did not answer.
 	EstimatorError string `json:"estimatorError,omitempty"`
-	// Selected says whether the cluster passed the spread constraints.
+	// Selected reports whether the cluster passed the spread constraints.
 	Selected bool `json:"selected,omitempty"`
-	// Target says whether it is in the result, with Replicas given by Rule.
+	// Target reports whether it is in the result, with Replicas given by Rule.
 	Target   bool   `json:"target,omitempty"`
 	Replicas int32  `json:"replicas,omitempty"`
 	Rule     string `json:"rule,omitempty"`

@@ -22,10 +22,10 @@ const (
 	ScaleSchedule     ScheduleType = "ScaleSchedule"
 )
 
-// Cause says why a binding is due.
+// Cause is the reason why a binding is due.
 type Cause string
 
-// The values of Cause, in the order in which they are looked for.
+// The values of Cause, in the order in which they are checked.
 const (
 	// CauseNone: the binding is left alone.
 	CauseNone Cause = ""
@@ -33,7 +33,7 @@ const (
 	CausePlacement Cause = "placement changed"
 	// CauseReplicas: the targets do not have the replicas that are wanted.
 	CauseReplicas Cause = "replicas changed"
-	// CauseTriggered: somebody asked for it.
+	// CauseTriggered: a reschedule was triggered.
 	CauseTriggered Cause = "reschedule triggered"
 	// CauseAlways: what is not divided follows the clusters at once.
 	CauseAlways Cause = "not divided"
@@ -41,16 +41,16 @@ const (
 	CauseTerminating Cause = "target cluster is being deleted"
 )
 
-// Need says whether and why a binding is due.
+// Need reports whether and why a binding is due.
 type Need struct {
 	Cause Cause
 	Type  ScheduleType
 }
 
-// Due says whether the binding is to be scheduled.
+// Due reports whether the binding is to be scheduled.
 func (n Need) Due() bool { return n.Cause != CauseNone }
 
-// Ladder is what NeedsScheduling looks at beside the binding.
+// Ladder is the input of NeedsScheduling beside the binding.
 type Ladder struct {
 	// Snapshot holds the clusters.
 	Snapshot *framework.Snapshot
@@ -58,7 +58,7 @@ type Ladder struct {
 	MultiplePodTemplates bool
 }
 
-// NeedsScheduling says whether a binding is due. The first cause that applies
+// NeedsScheduling reports whether a binding is due. The first cause that applies
 // counts. A binding without placement is an error.
 func NeedsScheduling(binding workv1alpha2.Binding, in Ladder) (Need, error) {
 	spec, status := binding.GetSpec(), binding.GetStatus()
@@ -89,7 +89,7 @@ func Ref(binding workv1alpha2.Binding) string {
 	return fmt.Sprintf("clusterResourceBinding(%s)", binding.GetName())
 }
 
-// FollowsClusters says whether the binding is scheduled whenever it is looked at:
+// FollowsClusters reports whether the binding is scheduled whenever it is checked:
 // templates without replicas, and those that every cluster gets whole.
 func FollowsClusters(spec *workv1alpha2.ResourceBindingSpec) bool {
 	return !spec.IsWorkload() || spec.Placement == nil || strategyOf(spec.Placement.ReplicaScheduling) == duplicated
@@ -126,7 +126,7 @@ func PlacementChanged(placement *policyv1alpha1.Placement, applied, observed str
 	return was < 0 || is < 0 || !equal(before.ClusterAffinities[was], placement.ClusterAffinities[is])
 }
 
-// ReplicasChanged says whether the targets have other replicas than wanted.
+// ReplicasChanged reports whether the targets have other replicas than wanted.
 func ReplicasChanged(spec *workv1alpha2.ResourceBindingSpec, multiplePodTemplates bool) bool {
 	if spec.Placement.ReplicaScheduling == nil {
 		return false
@@ -175,7 +175,7 @@ func Leaving(spec *workv1alpha2.ResourceBindingSpec, snapshot *framework.Snapsho
 	return terminating, missing
 }
 
-// Affected says whether a change of a cluster concerns a binding: whether the
+// Affected reports whether a change of a cluster concerns a binding: whether the
 // affinity in use selects the cluster as it is given.
 func Affected(binding workv1alpha2.Binding, cluster *framework.Cluster) bool {
 	spec, status := binding.GetSpec(), binding.GetStatus()
@@ -192,7 +192,7 @@ func Affected(binding workv1alpha2.Binding, cluster *framework.Cluster) bool {
 	return match.Cluster(cluster.Object, &term.ClusterAffinity)
 }
 
-// AffectedByAnyTerm says whether any affinity of the binding selects the cluster:
+// AffectedByAnyTerm reports whether any affinity of the binding selects the cluster:
 // whether room in it could help a binding that lacks room.
 func AffectedByAnyTerm(binding workv1alpha2.Binding, cluster *framework.Cluster) bool {
 	placement := binding.GetSpec().Placement
@@ -216,7 +216,7 @@ func AffectedByAnyTerm(binding workv1alpha2.Binding, cluster *framework.Cluster)
 	return false
 }
 
-// Reacts says whether a change of a cluster can make the binding due: of the
+// Reacts reports whether a change of a cluster can make the binding due: of the
 // causes of NeedsScheduling, those that clusters have a part in, or that failed
 // before.
 func Reacts(binding workv1alpha2.Binding, in Ladder) bool {
@@ -226,11 +226,11 @@ func Reacts(binding workv1alpha2.Binding, in Ladder) bool {
 			binding.GetAnnotations()[policyv1alpha1.AppliedPlacementAnnotation] == "" || Rescheduling(spec, binding.GetStatus()))
 }
 
-// CountsSets says whether what fits is counted in sets of components rather than
+// CountsSets reports whether what fits is counted in sets of components rather than
 // in replicas, where the components of workloads count at all.
 func CountsSets(spec *workv1alpha2.ResourceBindingSpec) bool { return wholeSets(spec) }
 
-// UsesRoom says whether the room in clusters can change the result for the
+// UsesRoom reports whether the room in clusters can change the result for the
 // binding, or only the order of its targets.
 func UsesRoom(spec *workv1alpha2.ResourceBindingSpec) bool {
 	if spec.Placement == nil || spec.Replicas == 0 && len(spec.Components) == 0 {

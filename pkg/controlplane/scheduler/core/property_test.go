@@ -136,7 +136,7 @@ func sum(clusters []workv1alpha2.TargetCluster) (n int64) {
 	return n
 }
 
-// dividedOver says whether replicas are shared between the targets.
+// dividedOver reports whether replicas are shared between the targets.
 func dividedOver(spec *workv1alpha2.ResourceBindingSpec) bool {
 	s := spec.Placement.ReplicaScheduling
 	return s != nil && s.ReplicaSchedulingType == policyv1alpha1.ReplicaSchedulingTypeDivided
@@ -266,7 +266,7 @@ func FuzzSchedule(f *testing.F) {
 	})
 }
 
-// tooWide says whether a placement asks for what admission refuses.
+// tooWide reports whether a placement asks for what admission refuses.
 func tooWide(p *policyv1alpha1.Placement) bool {
 	if s := p.ReplicaScheduling; s != nil && s.WeightPreference != nil {
 		for _, w := range s.WeightPreference.StaticWeightList {

@@ -19,7 +19,7 @@ type regions struct {
 	search                   search
 }
 
-// region is a group: value counts its members, weight says how good it is.
+// region is a group: value counts its members, weight ranks it.
 type region struct {
 	name   string
 	id     int32

@@ -60,7 +60,7 @@ type Request struct {
 type Estimate struct {
 	// Replicas, or sets of components, that fit; Unauthentic for no answer.
 	Replicas int32
-	// Err says why there is no answer; the estimate is not used then.
+	// Err is the reason why there is no answer; the estimate is not used then.
 	Err string
 }
 
@@ -93,14 +93,14 @@ type Decision struct {
 	passes   []passRecord
 }
 
-// TermFailure says why an affinity term could not be used.
+// TermFailure is the reason why an affinity term could not be used.
 type TermFailure struct {
 	Index int
 	Name  string
 	Err   error
 }
 
-// Rescheduling says whether somebody asked for a fresh scheduling after the last
+// Rescheduling reports whether a fresh scheduling was triggered after the last
 // one.
 func Rescheduling(spec *workv1alpha2.ResourceBindingSpec, status *workv1alpha2.ResourceBindingStatus) bool {
 	return spec.RescheduleTriggeredAt != nil && status.LastScheduledTime != nil &&

@@ -10,8 +10,8 @@ import (
 )
 
 // Schedule decides about a binding. With an error the decision has no clusters,
-// but says which affinity terms were tried and explains them; ClassOf says what
-// the error means. The binding and the clusters must not change while the
+// but lists the affinity terms that were tried and explains them; ClassOf returns
+// what the error means. The binding and the clusters must not change while the
 // decision or its explanation is in use.
 func Schedule(snapshot *framework.Snapshot, request *Request) (Decision, error) {
 	d := Decision{request: request, snapshot: snapshot}

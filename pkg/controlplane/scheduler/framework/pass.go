@@ -103,7 +103,7 @@ func (p *Pass) End() {
 // target list; -1 stands for a cluster that is not there.
 func (p *Pass) Targets() []int32 { return p.targets }
 
-// IsTarget says whether the cluster is in the binding's target list.
+// IsTarget reports whether the cluster is in the binding's target list.
 func (p *Pass) IsTarget(cluster *ClusterInfo) bool { return p.held[cluster.index] > 0 }
 
 // Held returns the replicas that the target list gives the cluster.
@@ -114,7 +114,7 @@ func (p *Pass) Held(cluster *ClusterInfo) int32 {
 	return 0
 }
 
-// Served says whether the cluster serves the kind of the template.
+// Served reports whether the cluster serves the kind of the template.
 func (p *Pass) Served(cluster *ClusterInfo) bool {
 	if p.servedBy != cluster.apis {
 		p.servedBy = cluster.apis
@@ -123,7 +123,7 @@ func (p *Pass) Served(cluster *ClusterInfo) bool {
 	return p.served
 }
 
-// Tiered says whether the term in use has overflow affinities.
+// Tiered reports whether the term in use has overflow affinities.
 func (p *Pass) Tiered() bool { return p.tiered }
 
 // Tier returns 0 for a cluster that the affinity selects, k for one that the

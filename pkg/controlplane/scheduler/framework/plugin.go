@@ -2,11 +2,11 @@ package framework
 
 // Plugin is a Filter, a Score, or both.
 type Plugin interface {
-	// Name is the name that --plugins knows.
+	// Name is the name of the plugin in --plugins.
 	Name() string
 }
 
-// Filter says which clusters a binding may go to. It must not keep or change
+// Filter selects the clusters that a binding may go to. It must not keep or change
 // what it is given, and the same input must give the same verdict.
 type Filter interface {
 	Plugin
@@ -16,14 +16,14 @@ type Filter interface {
 // MaxScore is the largest score that a plugin may give; the smallest is 0.
 const MaxScore int64 = 100
 
-// Score says which of the feasible clusters are better. The scores of all
+// Score ranks the feasible clusters. The scores of all
 // plugins are added up.
 type Score interface {
 	Plugin
 	Score(pass *Pass, cluster *ClusterInfo) (int64, error)
 }
 
-// Normalizer is a Score that looks at the scores of all feasible clusters
+// Normalizer is a Score that adjusts the scores of all feasible clusters
 // together once they are given, to bring them into 0..MaxScore.
 type Normalizer interface {
 	Score
@@ -32,16 +32,16 @@ type Normalizer interface {
 
 // Verdict is the answer of a filter. The zero value lets the cluster pass.
 type Verdict struct {
-	// Reason says in words for the user why the cluster is out. Clusters with the
+	// Reason is a text for the user: why the cluster is out. Clusters with the
 	// same Reason and Detail are counted together.
 	Reason string
 	// Detail is appended to the reason, after a space.
 	Detail string
-	// Failed says that the filter could not tell; the cluster is out all the same.
+	// Failed is set when the filter could not decide; the cluster is rejected too.
 	Failed bool
 }
 
-// Fits says whether the cluster passes.
+// Fits reports whether the cluster passes.
 func (v *Verdict) Fits() bool { return v.Reason == "" && !v.Failed }
 
 // String returns the reason with its detail.

@@ -12,7 +12,7 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/replicas"
 )
 
-// Cluster holds what decisions need to know of one Cluster object, computed
+// Cluster holds the facts of one Cluster object that decisions need, computed
 // once. It is immutable and shared by all snapshots that contain it.
 type Cluster struct {
 	// Object is the Cluster; it must not be changed.
@@ -21,7 +21,7 @@ type Cluster struct {
 	Capacity *replicas.Capacity
 	// Taints are the taints that keep bindings out.
 	Taints []Taint
-	// Terminating says that the Cluster is being deleted.
+	// Terminating is set while the Cluster is being deleted.
 	Terminating bool
 
 	apis *apiSet
@@ -53,7 +53,7 @@ type apiSet struct {
 
 type apiKind struct{ groupVersion, kind string }
 
-// HasAPI says whether the cluster serves a kind.
+// HasAPI reports whether the cluster serves a kind.
 func (c *Cluster) HasAPI(groupVersion, kind string) bool {
 	_, ok := c.apis.kinds[apiKind{groupVersion, kind}]
 	return ok
@@ -70,7 +70,7 @@ func (c *Cluster) APIsCollected() bool {
 // Facts computes Cluster values. Clusters that serve the same APIs share one set
 // of them. A Facts is not safe for concurrent use.
 type Facts struct {
-	// ResourceModels says whether capacity comes from nodes by grade where the
+	// ResourceModels reports whether capacity comes from nodes by grade where the
 	// cluster has them.
 	ResourceModels bool
 
@@ -182,7 +182,7 @@ func (s *Snapshot) Find(name string) int {
 	return at
 }
 
-// SameAPIs says whether the cluster serves the same kinds as another.
+// SameAPIs reports whether the cluster serves the same kinds as another.
 func (c *Cluster) SameAPIs(other *Cluster) bool {
 	return c.apis == other.apis || maps.Equal(c.apis.kinds, other.apis.kinds)
 }

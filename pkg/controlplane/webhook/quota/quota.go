@@ -43,7 +43,7 @@ func Delta(obj, old *workv1alpha2.ResourceBindingSpec) corev1.ResourceList {
 	return dropZeros(out)
 }
 
-// Exceeded says which quota a binding would exceed.
+// Exceeded names the quota that a binding would exceed.
 type Exceeded struct {
 	Namespace, Name  string
 	Resource         corev1.ResourceName
