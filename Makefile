@@ -72,7 +72,7 @@ generate: ## Regenerate deepcopy functions, CRDs, OpenAPI definitions and client
 	hack/generate.sh
 
 .PHONY: verify
-verify: ## Check that generated files, formatting and module files are current
+verify: ## Check generated files, formatting, module files, methods per type
 	hack/verify.sh
 
 .PHONY: bench

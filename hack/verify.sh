@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Checks that generated files, formatting and module files are current.
+# Checks that generated files, formatting and module files are current, that no type has too
+# many methods, and that no linter is suppressed which is not enabled.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -14,6 +15,17 @@ unformatted=$(git ls-files '*.go' | xargs gofmt -l)
 if [[ -n "$unformatted" ]]; then
 	echo "not formatted (run gofmt -w):" >&2
 	echo "$unformatted" >&2
+	exit 1
+fi
+
+go run ./hack/methods
+
+# Every suppression is of a linter that is enabled.
+enabled=$(sed -n '/^  enable:$/,/^  [a-z]*:$/s/^ *- \([a-z0-9]*\)$/\1/p' .golangci.yml)
+suppressed=$(git grep -hoE '//nolint:[a-z0-9,]+' -- '*.go' | sed 's/.*://' | tr , '\n' | sort -u)
+unknown=$(comm -23 <(echo "$suppressed") <(sort -u <<<"$enabled"))
+if [[ -n "$unknown" ]]; then
+	echo "nolint comments for linters that are not enabled:" "$unknown" >&2
 	exit 1
 fi
 

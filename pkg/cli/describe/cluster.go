@@ -18,7 +18,7 @@ import (
 
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/cli/env"
-	"github.com/karmada-toolkit/karmada/pkg/cli/taint"
+	"github.com/karmada-toolkit/karmada/pkg/member"
 )
 
 // clusterDescriber puts a summary before the description of a member cluster, and
@@ -61,7 +61,7 @@ func summary(c *clusterv1alpha1.Cluster, now time.Time) (string, error) {
 	line("  Mode", string(c.Spec.SyncMode))
 	line("  Version", orNone(c.Status.KubernetesVersion))
 	line("  Schedulable", schedulableOf(c))
-	line("  Taints", orNone(taint.Format(c.Spec.Taints)))
+	line("  Taints", orNone(member.FormatTaints(c.Spec.Taints)))
 	if n := c.Status.NodeSummary; n != nil {
 		line("  Nodes", fmt.Sprintf("%d, %d ready", n.TotalNum, n.ReadyNum))
 	}

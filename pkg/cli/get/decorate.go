@@ -16,7 +16,7 @@ import (
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
-	"github.com/karmada-toolkit/karmada/pkg/cli/taint"
+	"github.com/karmada-toolkit/karmada/pkg/member"
 )
 
 // decoration adds to a table of the control plane what its server does not show. The
@@ -66,7 +66,7 @@ func decorateClusters(_ context.Context, s *server, p *part) error {
 			row.Cells[i] = fmt.Sprint(row.Cells[i]) + ",SchedulingDisabled"
 		}
 		if s.wide {
-			set(p.table, row, "Taints", orNone(taint.Format(cluster.Spec.Taints)))
+			set(p.table, row, "Taints", orNone(member.FormatTaints(cluster.Spec.Taints)))
 		}
 	})
 }

@@ -9,13 +9,12 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
 
+	"github.com/karmada-toolkit/karmada/internal/build"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 )
 
 func deployment(labels map[string]string) *unstructured.Unstructured {
-	obj := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apps/v1", "kind": "Deployment"}}
-	obj.SetNamespace("default")
-	obj.SetName("nginx")
+	obj := build.Object("apps/v1", "Deployment", "default", "nginx")
 	obj.SetLabels(labels)
 	return obj
 }

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/karmada-toolkit/karmada/internal/build"
 	"github.com/karmada-toolkit/karmada/internal/events"
 	"github.com/karmada-toolkit/karmada/internal/kube"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
@@ -176,18 +177,10 @@ func manifestOf(t *testing.T, w *workv1alpha1.Work) *unstructured.Unstructured {
 }
 
 func deployment() *unstructured.Unstructured {
-	return &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "apps/v1", "kind": "Deployment",
-		"metadata": map[string]any{
-			"namespace": "default", "name": "nginx", "uid": "uid-nginx", "resourceVersion": "10", "generation": int64(4),
-			"labels": map[string]any{"app": "nginx"},
-		},
-		"spec": map[string]any{
-			"replicas": int64(3),
-			"template": map[string]any{"spec": map[string]any{"containers": []any{map[string]any{"name": "c", "image": "nginx"}}}},
-		},
-		"status": map[string]any{"replicas": int64(3)},
-	}}
+	obj := build.Deployment("nginx", 3)
+	obj.SetGeneration(4)
+	obj.Object["status"] = map[string]any{"replicas": int64(3)}
+	return obj
 }
 
 func targets(replicas map[string]int32) []workv1alpha2.TargetCluster {

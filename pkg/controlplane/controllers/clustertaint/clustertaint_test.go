@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/karmada-toolkit/karmada/internal/build"
 	"github.com/karmada-toolkit/karmada/internal/events"
 	"github.com/karmada-toolkit/karmada/internal/kube"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
@@ -31,11 +32,7 @@ var (
 )
 
 func cluster(ready metav1.ConditionStatus, taints ...corev1.Taint) *clusterv1alpha1.Cluster {
-	return &clusterv1alpha1.Cluster{
-		ObjectMeta: metav1.ObjectMeta{Name: "m1", UID: "m1"},
-		Spec:       clusterv1alpha1.ClusterSpec{Taints: taints},
-		Status:     clusterv1alpha1.ClusterStatus{Conditions: []metav1.Condition{{Type: "Ready", Status: ready}}},
-	}
+	return build.Cluster("m1", build.Ready(ready), build.Taints(taints...))
 }
 
 func policy() *policyv1alpha1.ClusterTaintPolicy {

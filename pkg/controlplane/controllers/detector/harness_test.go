@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/karmada-toolkit/karmada/internal/build"
 	"github.com/karmada-toolkit/karmada/internal/controllers"
 	"github.com/karmada-toolkit/karmada/internal/events"
 	"github.com/karmada-toolkit/karmada/internal/kube"
@@ -89,17 +90,7 @@ func deployments() schema.GroupVersionResource {
 }
 
 func deployment(name string, replicas int64) *unstructured.Unstructured {
-	return &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "apps/v1", "kind": "Deployment",
-		"metadata": map[string]any{
-			"namespace": "default", "name": name, "uid": "uid-" + name, "resourceVersion": "10", "generation": int64(1),
-			"labels": map[string]any{"app": name},
-		},
-		"spec": map[string]any{
-			"replicas": replicas,
-			"template": map[string]any{"spec": map[string]any{"containers": []any{map[string]any{"name": "c", "image": "nginx"}}}},
-		},
-	}}
+	return build.Deployment(name, replicas)
 }
 
 func selects(kind, name string) policyv1alpha1.PropagationSpec {

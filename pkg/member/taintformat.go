@@ -1,4 +1,4 @@
-package taint
+package member
 
 import (
 	"strings"
@@ -6,8 +6,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Format returns taints in the notation of the command line, separated by commas.
-func Format(taints []corev1.Taint) string {
+// FormatTaints returns taints in the notation of the command line, separated by commas.
+func FormatTaints(taints []corev1.Taint) string {
 	out := make([]string, 0, len(taints))
 	for _, t := range taints {
 		text := t.Key
