@@ -1,5 +1,5 @@
-// Package controllermanager is the role that carries templates to clusters and
-// brings their status back.
+// Package controllermanager is the role that propagates templates to clusters and
+// collects their status.
 package controllermanager
 
 import (
@@ -38,13 +38,13 @@ type Options struct {
 	ClusterAPIQPS   limit.Limit
 	ClusterAPIBurst int
 
-	// StatusFrequency is the time between looks at a healthy cluster.
+	// StatusFrequency is the time between probes of a healthy cluster.
 	StatusFrequency time.Duration
-	// SuccessThreshold and FailureThreshold are how long a cluster must be seen
-	// well or ill before its Ready condition changes.
+	// SuccessThreshold and FailureThreshold are how long probes of a cluster must
+	// succeed or fail before its Ready condition changes.
 	SuccessThreshold, FailureThreshold time.Duration
 	// MonitorPeriod, MonitorGracePeriod and StartupGracePeriod time out clusters
-	// that nobody reports on.
+	// whose status is not reported.
 	MonitorPeriod, MonitorGracePeriod, StartupGracePeriod time.Duration
 	// CacheSyncTimeout bounds the wait for the caches of a member.
 	CacheSyncTimeout time.Duration
@@ -195,7 +195,7 @@ func ControllerNames() []string {
 	}
 }
 
-// Enabled says whether --controllers includes a controller: the first entry that
+// Enabled reports whether --controllers includes a controller: the first entry that
 // names it decides, then "*".
 func (o *Options) Enabled(name string) bool {
 	all := false

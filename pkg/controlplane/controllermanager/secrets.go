@@ -11,8 +11,8 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/member/access"
 )
 
-// secrets reads Secrets from the cache. One that is not there yet is read from the
-// API server: a cluster may be newer than the cache.
+// secrets reads Secrets from the cache, or from the API server if the cache does not
+// have them yet.
 func secrets(mgr manager.Manager) access.SecretReader {
 	return func(ctx context.Context, namespace, name string) (*corev1.Secret, error) {
 		secret := &corev1.Secret{}
@@ -22,7 +22,7 @@ func secrets(mgr manager.Manager) access.SecretReader {
 			err = mgr.GetAPIReader().Get(ctx, key, secret)
 		}
 		if err != nil {
-			return nil, err //nolint:wrapcheck // an API error, whose reason is looked at
+			return nil, err //nolint:wrapcheck // an API error, whose reason callers compare
 		}
 		return secret, nil
 	}

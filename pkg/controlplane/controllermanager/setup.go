@@ -159,7 +159,7 @@ func (p *parts) dependencies(ctx context.Context, mgr manager.Manager) error {
 		return nil
 	}
 	return dependencies.Setup(ctx, mgr, dependencies.Deps{
-		Store: p.store, Interpreter: p.interpreter, Syncs: o.DependentSyncs, Events: o.Events,
+		Store: p.store, Interpreter: p.interpreter, Workers: o.DependentSyncs, Events: o.Events,
 		Retry: p.retry(),
 	})
 }

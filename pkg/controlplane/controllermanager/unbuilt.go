@@ -24,7 +24,7 @@ func (o *Options) checkControllers() error {
 	return nil
 }
 
-// withoutEffect returns what was asked for and has no effect in this version: flags,
+// withoutEffect returns the settings without effect in this version: flags,
 // feature gates and controllers that do not exist yet.
 func (o *Options) withoutEffect() []string {
 	var out []string
@@ -53,7 +53,7 @@ func (o *Options) withoutEffect() []string {
 	return out
 }
 
-// warn logs what was asked for and has no effect.
+// warn logs the settings without effect.
 func (o *Options) warn(log logr.Logger) {
 	for _, setting := range o.withoutEffect() {
 		log.Info("Setting has no effect in this version", "setting", setting)

@@ -1,6 +1,5 @@
-// Package delivery decides what a binding may deliver to members. Bindings can be
-// written by hand, so that what they refer to is checked by every controller that
-// reads it.
+// Package delivery decides what a binding may deliver to members. Users can create
+// bindings, so every controller that reads the template of a binding checks it.
 package delivery
 
 import (
@@ -38,7 +37,7 @@ const (
 type Refusal struct {
 	// Reason is one of the constants.
 	Reason string
-	// Message is for users. It names the field and says what is allowed.
+	// Message is for users. It names the field and the allowed values.
 	Message string
 }
 

@@ -13,7 +13,7 @@ import (
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 )
 
-// Matcher is an affinity made ready to be asked about many clusters. It answers
+// Matcher is an affinity compiled to match many clusters. It returns
 // as Cluster does. It keeps slices of the affinity, which must not change. The
 // zero value selects every cluster.
 type Matcher struct {
@@ -78,7 +78,7 @@ func Compile(affinity *policyv1alpha1.ClusterAffinity) Matcher {
 	return m
 }
 
-// Matches says whether the affinity selects the cluster.
+// Matches reports whether the affinity selects the cluster.
 func (m *Matcher) Matches(cluster *clusterv1alpha1.Cluster) bool {
 	if m.never {
 		return false
@@ -169,7 +169,7 @@ func (r *requirement) compileNumbers() bool {
 	return err == nil && r.key != keyZone
 }
 
-// valid says whether the label library would accept the requirement.
+// valid reports whether the label library would accept the requirement.
 func (r *requirement) valid() bool {
 	switch r.op {
 	case selection.In, selection.NotIn:

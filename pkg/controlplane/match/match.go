@@ -22,7 +22,7 @@ const (
 	keyZone     = "zone"
 )
 
-// Cluster says whether the affinity selects the cluster. A nil affinity selects
+// Cluster reports whether the affinity selects the cluster. A nil affinity selects
 // every cluster; an invalid selector selects none.
 func Cluster(cluster *clusterv1alpha1.Cluster, affinity *policyv1alpha1.ClusterAffinity) bool {
 	if affinity == nil {

@@ -17,7 +17,7 @@ import (
 // read.
 type Policies []policyv1alpha1.OverridePolicyObject
 
-// Error says which policy could not be applied. For namespaced policies
+// Error names the policy that could not be applied. For namespaced policies
 // Namespace is set.
 type Error struct {
 	Namespace, Policy string

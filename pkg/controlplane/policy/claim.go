@@ -10,7 +10,7 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/scope"
 )
 
-// Claim says which policy holds an object.
+// Claim names the policy that holds an object.
 type Claim struct {
 	// Cluster is true for a ClusterPropagationPolicy.
 	Cluster bool
@@ -114,7 +114,7 @@ func (c Claim) Annotations() map[string]string {
 	return out
 }
 
-// HeldBy says whether the object is labelled with the id of the claim.
+// HeldBy reports whether the object is labelled with the id of the claim.
 func (c Claim) HeldBy(obj metav1.Object) bool { return obj.GetLabels()[c.Scope().IDLabel] == c.ID }
 
 // Change is a change of labels and annotations; nil values remove keys.
@@ -122,7 +122,7 @@ type Change struct {
 	Labels, Annotations map[string]*string
 }
 
-// Empty says whether there is nothing to change.
+// Empty reports whether there is nothing to change.
 func (c Change) Empty() bool { return len(c.Labels) == 0 && len(c.Annotations) == 0 }
 
 // Take returns what must change on the object for the claim to hold. A

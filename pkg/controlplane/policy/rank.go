@@ -1,6 +1,5 @@
 // Package policy decides which propagation policy an object belongs to and how
-// that is written on the object. It is pure: the same values give the same
-// answer.
+// that is written on the object. It is pure.
 package policy
 
 import (
@@ -10,7 +9,7 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/match"
 )
 
-// Matches says whether the policy selects the object. A PropagationPolicy selects
+// Matches reports whether the policy selects the object. A PropagationPolicy selects
 // in its own namespace only.
 func Matches(obj *unstructured.Unstructured, p policyv1alpha1.Policy) bool {
 	return specificity(obj, p) != match.None
@@ -55,13 +54,13 @@ func outranks(a policyv1alpha1.Policy, am match.Priority, b policyv1alpha1.Polic
 	return a.GetName() < b.GetName()
 }
 
-// Preempts says whether the policy takes an object over from another of its own
+// Preempts reports whether the policy takes an object over from another one of its
 // kind.
 func Preempts(p, holder policyv1alpha1.Policy) bool {
 	return p.PropagationSpec().ExplicitPriority() > holder.PropagationSpec().ExplicitPriority()
 }
 
-// IsLazy says whether a change of the policy waits for the next change of each
+// IsLazy reports whether a change of the policy waits for the next change of each
 // object.
 func IsLazy(p policyv1alpha1.Policy) bool {
 	return p.PropagationSpec().ActivationPreference == policyv1alpha1.LazyActivation

@@ -23,7 +23,7 @@ const (
 )
 
 // ListOverridePolicies returns the override policies in reach of the objects of a
-// namespace; without one, the cluster-scoped ones. They are shared and read-only.
+// namespace, or the cluster-scoped ones if it is empty. They are shared and read-only.
 func ListOverridePolicies(ctx context.Context, c client.Reader, namespace string) (override.Policies, error) {
 	var out override.Policies
 	cops := &policyv1alpha1.ClusterOverridePolicyList{}
@@ -46,13 +46,13 @@ func ListOverridePolicies(ctx context.Context, c client.Reader, namespace string
 	return out, nil
 }
 
-// Overrides tells templates what came of override policies.
+// Overrides records on templates which override policies were applied.
 type Overrides struct {
 	Events *events.Recorder
 }
 
-// Failed publishes that an override policy could not be applied. Other errors are
-// not published.
+// Failed records that an override policy could not be applied. Other errors are
+// not recorded.
 func (o *Overrides) Failed(template *unstructured.Unstructured, err error) {
 	if failed, ok := errors.AsType[*override.Error](err); ok {
 		o.Events.Warning(template, ReasonApplyOverridePolicyFailed,
@@ -60,7 +60,7 @@ func (o *Overrides) Failed(template *unstructured.Unstructured, err error) {
 	}
 }
 
-// Succeeded publishes the policies that made it into a Work that was written.
+// Succeeded records the policies that were applied to a Work that was written.
 func (o *Overrides) Succeeded(template *unstructured.Unstructured, cluster string, applied override.Applied) {
 	publish := func(namespace string, rules []override.AppliedRule) {
 		last := ""

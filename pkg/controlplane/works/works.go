@@ -1,5 +1,5 @@
-// Package works writes Works: one object for one cluster, with as few requests
-// as can be. A Work that is as wanted already is not written.
+// Package works writes Works: one object for one cluster. A Work that has the wanted
+// content already is not written.
 package works
 
 import (
@@ -18,10 +18,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/karmada-toolkit/karmada/internal/patch"
+	"github.com/karmada-toolkit/karmada/internal/status"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
@@ -30,21 +30,21 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/scope"
 )
 
-// Want is a Work as it should be.
+// Want is the wanted state of a Work.
 type Want struct {
 	Namespace, Name string
 	// Labels and Annotations are added to what the Work has.
 	Labels, Annotations map[string]string
 	// Owner, if any, is the controller of a Work that is created.
 	Owner *metav1.OwnerReference
-	// Object is what the cluster gets, overrides applied. Write changes it.
+	// Object is the manifest, with overrides applied. Write changes it.
 	Object *unstructured.Unstructured
 	// Binding is nil for Works that come from none.
 	Binding *manifest.BindingRef
 	// UID and Generation are those of the template.
 	UID        types.UID
 	Generation int64
-	// ConflictResolution is empty for Works that leave it open.
+	// ConflictResolution is empty for Works without one.
 	ConflictResolution string
 	// Suspend and Preserve are the fields of the spec.
 	Suspend, Preserve *bool
@@ -60,7 +60,7 @@ const (
 	Updated   Result = "updated"
 )
 
-// ErrForeign is returned for a Work that carries something else.
+// ErrForeign is returned for a Work of another binding or with another object.
 var ErrForeign = errors.New("the work belongs to something else")
 
 // remembered is the number of Works whose last write is known.
@@ -68,27 +68,27 @@ const remembered = 4096
 
 // Writer writes Works.
 type Writer struct {
-	client client.Client // reads from memory
+	client client.Client // reads from the cache
 	live   client.Reader // reads from the API server
-	// recent holds the generation of the last Works written, to notice when memory
-	// is behind.
-	recent *lru.Cache // client.ObjectKey to int64
+	// recent holds the generation of the last Works written, to notice when the cache
+	// does not show them yet.
+	recent *status.Memory[client.ObjectKey, int64]
 }
 
-// NewWriter returns a Writer. The client reads from memory, live from the API
+// NewWriter returns a Writer. The client reads from the cache, live from the API
 // server.
 func NewWriter(c client.Client, live client.Reader) *Writer {
-	return &Writer{client: c, live: live, recent: lru.New(remembered)}
+	return &Writer{client: c, live: live, recent: status.NewMemory[client.ObjectKey, int64](remembered)}
 }
 
-// Wrote says whether a Work in this generation is, as far as is known, one that
-// the Writer made.
+// Wrote reports whether the Writer wrote this generation of a Work, as far as is
+// known.
 func (w *Writer) Wrote(work client.Object) bool {
 	generation, ok := w.recent.Get(client.ObjectKeyFromObject(work))
-	return ok && work.GetGeneration() <= generation.(int64)
+	return ok && work.GetGeneration() <= generation
 }
 
-// Write makes a Work as wanted.
+// Write creates a Work or updates one that differs.
 func (w *Writer) Write(ctx context.Context, want *Want) (Result, error) {
 	key := client.ObjectKey{Namespace: want.Namespace, Name: want.Name}
 	existing, err := w.get(ctx, key)
@@ -97,7 +97,7 @@ func (w *Writer) Write(ctx context.Context, want *Want) (Result, error) {
 		if !apierrors.IsAlreadyExists(err) {
 			return Created, err
 		}
-		// Memory is behind.
+		// The cache does not show it yet.
 		existing = &workv1alpha1.Work{}
 		err = w.live.Get(ctx, key, existing)
 	}
@@ -107,21 +107,21 @@ func (w *Writer) Write(ctx context.Context, want *Want) (Result, error) {
 	return w.update(ctx, existing, want)
 }
 
-// get returns a Work from memory, or from the API server when memory does not
-// show what was written last.
+// get returns a Work from the cache, or from the API server if the cache does not show
+// the last write.
 func (w *Writer) get(ctx context.Context, key client.ObjectKey) (*workv1alpha1.Work, error) {
 	existing := &workv1alpha1.Work{}
 	err := w.client.Get(ctx, key, existing, client.UnsafeDisableDeepCopy)
 	generation, wrote := w.recent.Get(key)
-	if !wrote || err == nil && existing.Generation >= generation.(int64) {
+	if !wrote || err == nil && existing.Generation >= generation {
 		return existing, err
 	}
 	existing = &workv1alpha1.Work{}
 	switch err = w.live.Get(ctx, key, existing); {
 	case apierrors.IsNotFound(err):
-		w.recent.Remove(key)
+		w.recent.Delete(key)
 	case err == nil:
-		w.recent.Add(key, existing.Generation)
+		w.recent.Set(key, existing.Generation)
 	}
 	return existing, err
 }
@@ -145,11 +145,11 @@ func (w *Writer) create(ctx context.Context, want *Want) error {
 	if err := w.client.Create(ctx, work); err != nil {
 		return fmt.Errorf("creating work %s/%s: %w", want.Namespace, want.Name, err)
 	}
-	w.recent.Add(client.ObjectKeyFromObject(work), work.Generation)
+	w.recent.Set(client.ObjectKeyFromObject(work), work.Generation)
 	return nil
 }
 
-// update patches a Work that is there. It only reads existing.
+// update patches a Work that exists. It only reads existing.
 func (w *Writer) update(ctx context.Context, existing *workv1alpha1.Work, want *Want) (Result, error) {
 	if existing.DeletionTimestamp != nil {
 		return Unchanged, fmt.Errorf("work %s/%s is being deleted", want.Namespace, want.Name)
@@ -169,25 +169,27 @@ func (w *Writer) update(ctx context.Context, existing *workv1alpha1.Work, want *
 	next.Labels = merge(next.Labels, with(want.Labels, workv1alpha2.WorkPermanentIDLabel, id))
 	next.Annotations = want.annotations(next.Annotations)
 	next.Spec = want.spec(raw)
-	before := *existing
-	if !slices.Contains(next.Finalizers, workv1alpha2.ExecutionControllerFinalizer) {
+	held := slices.Contains(next.Finalizers, workv1alpha2.ExecutionControllerFinalizer)
+	if !held {
 		next.Finalizers = append(next.Finalizers, workv1alpha2.ExecutionControllerFinalizer)
 		slices.Sort(next.Finalizers)
-		before.ResourceVersion = "" // lists are patched as a whole: refuse to undo what another writer added
 	}
 	if same(existing, next) {
 		return Unchanged, nil
 	}
-	change, differs, err := patch.Diff(&before, next)
+	change, differs, err := patch.Diff(existing, next)
+	if !held {
+		change, differs, err = patch.DiffLocked(existing, next)
+	}
 	if err != nil || !differs {
 		return Unchanged, err
 	}
-	// The answer goes into an object of its own: next shares what memory holds.
-	answer := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: want.Namespace, Name: want.Name}}
-	if err := w.client.Patch(ctx, answer, change); err != nil {
+	// The response is decoded into an object of its own: next shares data with the cache.
+	out := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: want.Namespace, Name: want.Name}}
+	if err := w.client.Patch(ctx, out, change); err != nil {
 		return Unchanged, fmt.Errorf("patching work %s/%s: %w", want.Namespace, want.Name, err)
 	}
-	w.recent.Add(client.ObjectKeyFromObject(answer), answer.Generation)
+	w.recent.Set(client.ObjectKeyFromObject(out), out.Generation)
 	return Updated, nil
 }
 
@@ -240,8 +242,8 @@ func (want *Want) spec(raw []byte) workv1alpha1.WorkSpec {
 	}
 }
 
-// annotations returns the annotations of the Work. Which overrides were applied
-// is not kept when it is no longer true.
+// annotations returns the annotations of the Work. Overrides that are no longer applied
+// are not kept.
 func (want *Want) annotations(have map[string]string) map[string]string {
 	out := merge(have, want.Annotations)
 	if want.ConflictResolution != "" {
@@ -255,7 +257,7 @@ func (want *Want) annotations(have map[string]string) map[string]string {
 	return out
 }
 
-// same says whether nothing needs to be written.
+// same reports whether two Works have the same fields that the Writer writes.
 func same(a, b *workv1alpha1.Work) bool {
 	return maps.Equal(a.Labels, b.Labels) && maps.Equal(a.Annotations, b.Annotations) &&
 		slices.Equal(a.Finalizers, b.Finalizers) &&

@@ -142,7 +142,7 @@ func TestBinding_Evictions(t *testing.T) {
 		want    []string
 		requeue bool
 	}{
-		"gracefully: the old work stays as it is":     {policyv1alpha1.PurgeModeGracefully, map[string]int32{"m2": 3}, []string{"m1", "m2"}, false},
+		"gracefully: the old work is kept":            {policyv1alpha1.PurgeModeGracefully, map[string]int32{"m2": 3}, []string{"m1", "m2"}, false},
 		"directly: nothing is written before it left": {policyv1alpha1.PurgeModeDirectly, map[string]int32{"m2": 3}, []string{"m1"}, true},
 		"directly, but it is a target again":          {policyv1alpha1.PurgeModeDirectly, map[string]int32{"m1": 3}, []string{"m1"}, false},
 	} {

@@ -26,7 +26,7 @@ func completions(obj *unstructured.Unstructured, spec *workv1alpha2.ResourceBind
 	}
 	out := make(map[string]int64, len(parties))
 	if !replicas.Dispense(total, parties, replicas.TieOf(string(obj.GetUID()))) {
-		return out // nobody can be given any; each target says so
+		return out // no target gets any; revise fails for each
 	}
 	for _, p := range parties {
 		out[p.Name] = p.Seats

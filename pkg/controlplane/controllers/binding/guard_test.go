@@ -205,7 +205,7 @@ func TestReconcile_OverridesOfTheIdentityStopAtOnce(t *testing.T) {
 	h.work("m1")
 }
 
-// naming is an interpreter that says what a Deployment depends on.
+// naming is an interpreter with the dependencies of a Deployment.
 type naming struct {
 	Interpreter
 	deps []configv1alpha1.DependentObjectReference

@@ -1,34 +1,29 @@
 package dependencies
 
 import (
-	"cmp"
 	"slices"
 	"strings"
-	"sync"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/ptr"
 
-	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/scope"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
 )
 
-// agreement is what several referrers ask of one object together.
+// agreement is what several referrers determine of one attached binding together.
 type agreement struct {
 	conflictResolution policyv1alpha1.ConflictResolution
 	preserve           *bool
-	// conflicts names what they do not agree on.
+	// conflicts lists the fields in which they differ.
 	conflicts string
 }
 
-// agree returns what the referrers ask for: overwriting if any does, preserving
-// if any does.
+// agree returns what the referrers determine: overwriting if any does, preserving if
+// any does.
 func agree(referrers []*workv1alpha2.ResourceBinding) agreement {
 	if len(referrers) == 0 {
 		return agreement{conflictResolution: normalized}
@@ -57,8 +52,7 @@ func agree(referrers []*workv1alpha2.ResourceBinding) agreement {
 	return out
 }
 
-// suspension returns where nothing is dispatched: in a cluster where every
-// referrer that needs it is suspended.
+// suspension suspends dispatching to the clusters in which every referrer is suspended.
 func suspension(requiredBy []workv1alpha2.BindingSnapshot, referrers []*workv1alpha2.ResourceBinding, scheduling *bool) *workv1alpha2.Suspension {
 	byName := map[types.NamespacedName]*workv1alpha2.ResourceBinding{}
 	for _, b := range referrers {
@@ -88,7 +82,7 @@ func suspension(requiredBy []workv1alpha2.BindingSnapshot, referrers []*workv1al
 	return out
 }
 
-// follow records on an attached binding that b needs it, and where.
+// follow records on an attached binding that b requires it, and in which clusters.
 func follow(attached, b *workv1alpha2.ResourceBinding) {
 	if attached.Labels == nil {
 		attached.Labels = map[string]string{}
@@ -115,52 +109,4 @@ func isOf(s *workv1alpha2.BindingSnapshot, b *workv1alpha2.ResourceBinding) bool
 
 func followLabel(b *workv1alpha2.ResourceBinding) string {
 	return workv1alpha2.BindingDependedByLabelPrefix + names.DependedByKey(b.Namespace, b.Name)
-}
-
-// compare orders dependencies.
-func compare(a, b configv1alpha1.DependentObjectReference) int {
-	return cmp.Or(strings.Compare(a.APIVersion, b.APIVersion), strings.Compare(a.Kind, b.Kind),
-		strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
-}
-
-// versions remembers the content of the objects that bindings are attached to.
-type versions struct {
-	mu    sync.Mutex
-	known map[types.NamespacedName]content
-}
-
-type content struct {
-	uid  types.UID
-	hash uint64
-}
-
-func newVersions() *versions { return &versions{known: map[types.NamespacedName]content{}} }
-
-// same says whether the object is, as far as is known, as it was.
-func (v *versions) same(key types.NamespacedName, obj *unstructured.Unstructured) bool {
-	hash, err := templates.Hash(obj)
-	if err != nil {
-		return false
-	}
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	known, ok := v.known[key]
-	return !ok || known == content{uid: obj.GetUID(), hash: hash}
-}
-
-func (v *versions) remember(key types.NamespacedName, obj *unstructured.Unstructured) error {
-	hash, err := templates.Hash(obj)
-	if err != nil {
-		return err
-	}
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.known[key] = content{uid: obj.GetUID(), hash: hash}
-	return nil
-}
-
-func (v *versions) forget(key types.NamespacedName) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	delete(v.known, key)
 }

@@ -1,13 +1,17 @@
 package dependencies
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	clientgotesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/record"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -19,6 +23,7 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/delivery"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/interpreter"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates/templatestest"
@@ -27,9 +32,10 @@ import (
 // harness runs the reconciler by hand on a control plane in memory.
 type harness struct {
 	*testing.T
-	client client.WithWatch
-	r      *reconciler
-	events chan string
+	client  client.WithWatch
+	cluster *templatestest.Cluster
+	r       *reconciler
+	events  chan string
 }
 
 func newHarness(t *testing.T, objs []*unstructured.Unstructured, stored ...client.Object) *harness {
@@ -38,10 +44,10 @@ func newHarness(t *testing.T, objs []*unstructured.Unstructured, stored ...clien
 		WithIndex(&workv1alpha2.ResourceBinding{}, followsIndex, follows).
 		WithIndex(&workv1alpha2.ResourceBinding{}, dependsIndex, depends).Build()
 	recorder := record.NewFakeRecorder(100)
-	return &harness{T: t, client: c, events: recorder.Events, r: &reconciler{
-		client: c, live: c, store: templatestest.New(t, objs).Store, interpreter: interpreter.New(),
-		events: events.New(recorder), versions: newVersions(),
-	}}
+	cluster := templatestest.New(t, objs)
+	return &harness{T: t, client: c, cluster: cluster, events: recorder.Events, r: newReconciler(
+		c, c, Deps{Store: cluster.Store, Interpreter: interpreter.New()}, events.New(recorder),
+	)}
 }
 
 func (h *harness) reconcile(name string) {
@@ -193,7 +199,7 @@ func TestReconcile_FollowsTheClusters(t *testing.T) {
 
 func TestReconcile_DetachesWhenItEnds(t *testing.T) {
 	for name, end := range map[string]func(*harness){
-		"the policy no longer asks for it": func(h *harness) {
+		"the policy no longer propagates dependencies": func(h *harness) {
 			h.change("nginx-deployment", func(b *workv1alpha2.ResourceBinding) { b.Spec.PropagateDeps = false })
 		},
 		"the binding is deleted": func(h *harness) {
@@ -221,7 +227,7 @@ func TestReconcile_DetachesWhenItEnds(t *testing.T) {
 
 func TestReconcile_DetachesWhatIsNoDependencyAnyMore(t *testing.T) {
 	h := newHarness(t, []*unstructured.Unstructured{deployment("nginx", "conf"), configMap("conf"), configMap("old")}, bindingOf("nginx", "m1"))
-	if _, err := h.r.attach(t.Context(), h.binding("nginx-deployment"), configMap("old")); err != nil {
+	if _, err := h.r.attacher.attach(t.Context(), h.binding("nginx-deployment"), configMap("old")); err != nil {
 		t.Fatal(err)
 	}
 	h.reconcile("nginx-deployment")
@@ -292,7 +298,7 @@ func TestReferrers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []string
-			for _, req := range h.r.referrers(t.Context(), tc.event) {
+			for _, req := range (source{client: h.client}).referrers(t.Context(), tc.event) {
 				got = append(got, req.Name)
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
@@ -326,7 +332,7 @@ func TestSuspension_OnlyWhereEveryReferrerIsSuspended(t *testing.T) {
 		referrers  []*workv1alpha2.ResourceBinding
 		want       *workv1alpha2.Suspension
 	}{
-		"nobody is suspended": {[]workv1alpha2.BindingSnapshot{needs("a", "m1")}, []*workv1alpha2.ResourceBinding{referrer("a", false)}, nil},
+		"no referrer is suspended": {[]workv1alpha2.BindingSnapshot{needs("a", "m1")}, []*workv1alpha2.ResourceBinding{referrer("a", false)}, nil},
 		"the only one is": {[]workv1alpha2.BindingSnapshot{needs("a", "m1")}, []*workv1alpha2.ResourceBinding{referrer("a", true)},
 			&workv1alpha2.Suspension{Suspension: policyv1alpha1.Suspension{Dispatching: new(true)}}},
 		"in one cluster": {[]workv1alpha2.BindingSnapshot{needs("a", "m1", "m2")}, []*workv1alpha2.ResourceBinding{referrer("a", false, "m2")},
@@ -343,9 +349,9 @@ func TestSuspension_OnlyWhereEveryReferrerIsSuspended(t *testing.T) {
 	}
 }
 
-func TestRefersTo_NamespaceCounts(t *testing.T) {
+func TestOnKind_ComparesTheNamespace(t *testing.T) {
 	dep := configv1alpha1.DependentObjectReference{APIVersion: "v1", Kind: "Secret", Namespace: "a", Name: "s"}
-	if refersTo(&dep, "v1", "Secret", "b") || !refersTo(&dep, "v1", "Secret", "a") {
+	if delivery.OnKind(&dep, "v1", "Secret", "b") || !delivery.OnKind(&dep, "v1", "Secret", "a") {
 		t.Error("the namespace is not compared")
 	}
 }
@@ -399,7 +405,7 @@ func TestReconcile_DependenciesOfAnotherNamespaceAreRefused(t *testing.T) {
 	foreign.SetLabels(map[string]string{"a": "b"})
 	everything := &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}
 	h := newHarness(t, []*unstructured.Unstructured{deployment("nginx"), configMap("conf"), foreign}, bindingOf("nginx", "m1"))
-	h.r.interpreter = named{h.r.interpreter, []configv1alpha1.DependentObjectReference{
+	h.r.resolver.interpreter = named{h.r.resolver.interpreter, []configv1alpha1.DependentObjectReference{
 		{APIVersion: "v1", Kind: "ConfigMap", Namespace: "default", Name: "conf"},
 		{APIVersion: "v1", Kind: "ConfigMap", Namespace: "other", Name: "theirs"},
 		{APIVersion: "v1", Kind: "ConfigMap", Namespace: "other", LabelSelector: everything},
@@ -424,6 +430,26 @@ func TestReconcile_DependenciesOfAnotherNamespaceAreRefused(t *testing.T) {
 	}
 	if events := strings.Join(h.published(), "\n"); !strings.Contains(events, "dependency on ConfigMap other/theirs") || !strings.Contains(events, ReasonSyncFailed) {
 		t.Errorf("events %q", events)
+	}
+}
+
+func TestReconcile_KeepsWhatItCannotRead(t *testing.T) {
+	h := newHarness(t, []*unstructured.Unstructured{deployment("nginx")}, bindingOf("nginx", "m1"))
+	if _, err := h.r.attacher.attach(t.Context(), h.binding("nginx-deployment"), configMap("conf")); err != nil {
+		t.Fatal(err)
+	}
+	h.r.resolver.interpreter = named{h.r.resolver.interpreter, []configv1alpha1.DependentObjectReference{
+		{APIVersion: "v1", Kind: "ConfigMap", Namespace: "default", LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}},
+	}}
+	h.cluster.Dynamic.PrependReactor("get", "configmaps", func(clientgotesting.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrors.NewInternalError(errors.New("no leader"))
+	})
+	req := reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "default", Name: "nginx-deployment"}}
+	if _, err := h.r.Reconcile(t.Context(), req); !apierrors.IsInternalError(err) {
+		t.Errorf("error %v", err)
+	}
+	if got := h.binding("conf-configmap").Spec.RequiredBy; len(got) != 1 {
+		t.Errorf("required by %v", got)
 	}
 }
 

@@ -8,15 +8,18 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/karmada-toolkit/karmada/internal/status"
 	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/delivery"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
 )
 
@@ -71,7 +74,7 @@ func recorded(obj client.Object) []configv1alpha1.DependentObjectReference {
 	return deps
 }
 
-// propagating passes on bindings that propagate dependencies, or did.
+// propagating passes bindings that propagate dependencies, or did.
 func propagating() predicate.Predicate {
 	concerned := func(obj client.Object) bool {
 		b, ok := obj.(*workv1alpha2.ResourceBinding)
@@ -87,37 +90,41 @@ func propagating() predicate.Predicate {
 	}
 }
 
-// source tells of objects that templates refer to.
-type source struct{ r *reconciler }
+// source enqueues the bindings whose templates refer to an object that changed.
+type source struct {
+	client   client.Reader
+	store    *templates.Store
+	contents *status.Memory[types.NamespacedName, content]
+}
 
-// Start begins to listen.
+// Start implements source.Source.
 func (s source) Start(ctx context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-	return s.r.store.Subscribe(func(e templates.Event) {
+	return s.store.Subscribe(func(e templates.Event) {
 		if e.New == nil {
 			obj := e.Old
-			s.r.versions.forget(client.ObjectKey{Namespace: obj.GetNamespace(), Name: names.Binding(obj.GetKind(), obj.GetName())})
+			s.contents.Delete(client.ObjectKey{Namespace: obj.GetNamespace(), Name: names.Binding(obj.GetKind(), obj.GetName())})
 		}
 		if e.Initial {
-			return // every binding is looked at on start
+			return // every binding is reconciled at the start
 		}
-		for _, req := range s.r.referrers(ctx, e) {
+		for _, req := range s.referrers(ctx, e) {
 			q.Add(req)
 		}
 	})
 }
 
 // WaitForSync waits for the first list of all templates.
-func (s source) WaitForSync(ctx context.Context) error { return s.r.store.WaitForSync(ctx) }
+func (s source) WaitForSync(ctx context.Context) error { return s.store.WaitForSync(ctx) }
 
 // referrers returns the bindings whose templates refer to an object, as it is or
 // as it was.
-func (r *reconciler) referrers(ctx context.Context, e templates.Event) []reconcile.Request {
+func (s source) referrers(ctx context.Context, e templates.Event) []reconcile.Request {
 	obj := e.Object()
 	var out []reconcile.Request
 	for _, name := range []string{obj.GetName(), ""} {
 		list := &workv1alpha2.ResourceBindingList{}
 		key := dependencyKey(obj.GetAPIVersion(), obj.GetKind(), obj.GetNamespace(), name)
-		err := r.client.List(ctx, list, client.InNamespace(obj.GetNamespace()), client.MatchingFields{dependsIndex: key}, client.UnsafeDisableDeepCopy)
+		err := s.client.List(ctx, list, client.InNamespace(obj.GetNamespace()), client.MatchingFields{dependsIndex: key}, client.UnsafeDisableDeepCopy)
 		if err != nil {
 			continue
 		}
@@ -132,15 +139,15 @@ func (r *reconciler) referrers(ctx context.Context, e templates.Event) []reconci
 	return out
 }
 
-// selectsAny says whether a dependency by labels selects any version of an
+// selectsAny reports whether a dependency by labels selects any version of an
 // object.
 func selectsAny(deps []configv1alpha1.DependentObjectReference, obj *unstructured.Unstructured, versions ...*unstructured.Unstructured) bool {
 	for i := range deps {
-		if deps[i].Name != "" || !refersTo(&deps[i], obj.GetAPIVersion(), obj.GetKind(), obj.GetNamespace()) {
+		if deps[i].Name != "" || !delivery.OnKind(&deps[i], obj.GetAPIVersion(), obj.GetKind(), obj.GetNamespace()) {
 			continue
 		}
 		for _, version := range versions {
-			if version != nil && selects(&deps[i], version.GetLabels()) {
+			if version != nil && delivery.SelectsLabels(&deps[i], version.GetLabels()) {
 				return true
 			}
 		}
