@@ -21,7 +21,7 @@ func report(e *env.Env, err error) int {
 	if err == nil {
 		return 0
 	}
-	message, code := word(err)
+	message, code := format(err)
 	switch {
 	case errors.Is(err, env.ErrInterrupted):
 		message, code = "", codeInterrupted
@@ -32,7 +32,7 @@ func report(e *env.Env, err error) int {
 	return code
 }
 
-// fail prints the words of an error, and what to do where users often do not know.
+// fail prints an error message, and the next step if there is no kubeconfig.
 func fail(e *env.Env, message string) {
 	say(e, e.ErrorPrefix.Add(message))
 	if strings.HasPrefix(message, "The connection to the server localhost:8080 was refused") {
@@ -40,9 +40,9 @@ func fail(e *env.Env, message string) {
 	}
 }
 
-// word puts an error into words the way kubectl does. kubectl's printer hands its words to
-// a function that is meant to end the process; here it notes them.
-func word(err error) (message string, code int) {
+// format returns the message and exit code of kubectl for an error. kubectl passes them to
+// a function that ends the process; here it stores them.
+func format(err error) (message string, code int) {
 	cmdutil.BehaviorOnFatal(func(m string, c int) { message, code = m, c })
 	cmdutil.CheckErr(err)
 	return message, code
@@ -56,5 +56,5 @@ func say(e *env.Env, message string) {
 		message += "\n"
 	}
 	message = strings.ReplaceAll(message, "See '"+e.Root+" ", "See '"+e.Name+" ")
-	_, _ = io.WriteString(e.ErrOut, plaintext.Escape(message)) // there is nowhere to say that it failed
+	_, _ = io.WriteString(e.ErrOut, plaintext.Escape(message)) // an error cannot be reported
 }

@@ -43,8 +43,7 @@ func Run(ctx context.Context, e *env.Env, args []string, extra ...Group) int {
 	return report(e, root.ExecuteContext(ctx))
 }
 
-// quiet keeps libraries from logging, without being asked to, the errors that the
-// command itself will print.
+// quiet keeps libraries from logging the errors that the command itself prints.
 func quiet() {
 	utilruntime.ErrorHandlers = []utilruntime.ErrorHandler{ //nolint:reassign // the library has no other way
 		func(_ context.Context, err error, message string, values ...any) {
@@ -101,7 +100,7 @@ func withExtra(groups, extra []Group) []Group {
 	return groups
 }
 
-// file notes on a command which section it is in.
+// file annotates a command with its section.
 func file(cmd *cobra.Command, heading string) {
 	if slices.Contains(unannotated[:], cmd.Name()) {
 		return

@@ -221,7 +221,7 @@ type refusal struct{ reason, message string }
 // Error implements error.
 func (r *refusal) Error() string { return "the control plane refused: " + r.message }
 
-// decided says whether a request is signed; it fails when it never will be.
+// decided reports whether a request is signed; it fails when it never will be.
 func decided(csr *certificatesv1.CertificateSigningRequest) (bool, error) {
 	for _, c := range csr.Status.Conditions {
 		switch c.Type {

@@ -85,7 +85,7 @@ func inventory(ctx context.Context, controlPlane client.Client, cluster string) 
 	return out, nil
 }
 
-// alive says whether the control plane was in touch with a cluster.
+// alive reports whether the control plane was in touch with a cluster.
 func alive(cluster *clusterv1alpha1.Cluster) bool {
 	return meta.IsStatusConditionTrue(cluster.Status.Conditions, clusterv1alpha1.ClusterConditionReady)
 }

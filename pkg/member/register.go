@@ -115,7 +115,7 @@ func preflight(ctx context.Context, c client.Client, s AgentSpec) error {
 	return problems
 }
 
-// ours says whether what was found is what registering the cluster made.
+// ours reports whether what was found is what registering the cluster made.
 func ours(found map[string]client.Object, cluster string) bool {
 	if account := found["ServiceAccount"]; account != nil && account.GetLabels()[workv1alpha2.SystemLabel] != workv1alpha2.SystemLabelValue {
 		return false

@@ -121,7 +121,7 @@ func unpack(data []byte) (leftovers, error) {
 
 // CleanAbandoned is for the agent of a cluster that may have been abandoned while
 // it was away. If so, it deletes from the member what the control plane had put
-// there and reports that; found says whether there was anything to do. The client
+// there and reports that; found reports whether there was anything to do. The client
 // of the member must know all its kinds.
 func CleanAbandoned(ctx context.Context, controlPlane, member client.Client, cluster, id string, now time.Time) (found bool, err error) {
 	tombstone := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: clusterv1alpha1.NamespaceKarmadaCluster, Name: names.Tombstone(cluster)}}

@@ -88,7 +88,7 @@ func DependedByKey(namespace, name string) string {
 	return Hash(namespace + "/" + name)
 }
 
-// ReservedNamespace says whether a namespace belongs to the control plane, so
+// ReservedNamespace reports whether a namespace belongs to the control plane, so
 // that nothing in it is propagated.
 func ReservedNamespace(namespace string) bool {
 	return namespace == clusterv1alpha1.NamespaceKarmadaSystem ||

@@ -100,7 +100,7 @@ func run(cmd *cobra.Command, e *env.Env, access *env.Access, f flags, args []str
 			o.SetObjects(infos)
 		}
 		if o.DryRunStrategy == cmdutil.DryRunClient {
-			return judge(e, infos)
+			return validate(e, infos)
 		}
 		return nil
 	}

@@ -1,5 +1,5 @@
-// Package env is what every command is given: streams, the program's name, the
-// clock, and the ways to the control plane and to its members.
+// Package env holds the environment of commands: streams, the program's name, the clock,
+// and access to the control plane and its members.
 package env
 
 import (
@@ -21,7 +21,7 @@ import (
 // ErrInterrupted is the error of a command that goes on until the user interrupts it.
 var ErrInterrupted = errors.New("interrupted")
 
-// Env is the world as a command sees it.
+// Env is the environment of a command.
 type Env struct {
 	genericiooptions.IOStreams
 
@@ -35,8 +35,7 @@ type Env struct {
 	// Exit ends the process. kubectl's commands call it on failure.
 	Exit func(code int)
 	// Interruptible returns a context that ends when the user interrupts the
-	// program. Commands that have something to tidy up or to finish use it; the
-	// others die of the signal.
+	// program. Commands that clean up use it; the signal ends the others.
 	Interruptible func(context.Context) (context.Context, context.CancelFunc)
 
 	// ErrorPrefix is the prefix of error messages.
@@ -70,7 +69,7 @@ func (e *Env) Long(s string) string { return templates.LongDesc(e.Text(s)) }
 // Examples formats the examples of a command.
 func (e *Env) Examples(s string) string { return templates.Examples(e.Text(s)) }
 
-// Adapt makes one of kubectl's commands ours: its help speaks of this program.
+// Adapt replaces the name of kubectl in the help of one of its commands.
 func (e *Env) Adapt(cmd *cobra.Command) *cobra.Command {
 	for _, text := range []*string{&cmd.Short, &cmd.Long, &cmd.Example} {
 		*text = strings.NewReplacer("kubectl ", e.Name+" ", "`kubectl`", "`"+e.Name+"`").Replace(*text)
@@ -81,7 +80,7 @@ func (e *Env) Adapt(cmd *cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// ExactlyOne accepts one argument; what names it in errors.
+// ExactlyOne accepts one argument. Its usage errors are none and many.
 func (e *Env) ExactlyOne(none, many string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch len(args) {
@@ -95,22 +94,22 @@ func (e *Env) ExactlyOne(none, many string) cobra.PositionalArgs {
 	}
 }
 
-// Say writes a line to the user, beside the data of the command.
+// Say writes a formatted line to stderr.
 func (e *Env) Say(format string, args ...any) { e.SayLine(fmt.Sprintf(format, args...)) }
 
-// SayLine writes a line to the user, beside the data of the command. Control
-// characters are escaped.
+// SayLine writes a line to stderr. Control characters are escaped.
 func (e *Env) SayLine(line string) {
-	_, _ = fmt.Fprintln(e.ErrOut, plaintext.Escape(line)) // there is nowhere to say that it failed
+	_, _ = fmt.Fprintln(e.ErrOut, plaintext.Escape(line)) // an error cannot be reported
 }
 
-// patience is how long a command may wait without saying for what.
-const patience = 2100 * time.Millisecond
+// waitingDelay is the time after which a command prints what it waits for. It is longer
+// than the default timeout of members.
+const waitingDelay = 2100 * time.Millisecond
 
-// Waiting says what is being waited for if that takes more than two seconds; what
-// is asked at that moment. The function it returns ends the wait.
+// Waiting prints what the command waits for if that takes more than two seconds. It calls
+// what at that time. The returned function ends the wait.
 func (e *Env) Waiting(what func() string) (done func()) {
-	timer := time.AfterFunc(patience, func() {
+	timer := time.AfterFunc(waitingDelay, func() {
 		if text := what(); text != "" {
 			e.Say("waiting for %s", text)
 		}

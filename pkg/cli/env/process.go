@@ -12,7 +12,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 )
 
-// Process returns the world of this process. root is the program's name, name what
+// Process returns the environment of this process. root is the program's name, name what
 // the user types.
 func Process(root, name string) *Env {
 	return &Env{
@@ -28,7 +28,7 @@ func Process(root, name string) *Env {
 }
 
 // Arguments returns the arguments of a command line. A plugin called by kubectl's
-// name for its completion is asked to complete.
+// name for its completion completes.
 func Arguments(argv []string) []string {
 	if strings.HasPrefix(filepath.Base(argv[0]), "kubectl_complete-") {
 		return append([]string{"__complete"}, argv[1:]...)

@@ -159,7 +159,7 @@ func escaped(cell any) any {
 	return cell
 }
 
-// adoption says whether the control plane owns the object in the member.
+// adoption reports whether the control plane owns the object in the member.
 func (r row) adoption() string {
 	switch {
 	case r.cluster == controlPlaneName:

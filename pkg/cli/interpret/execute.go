@@ -162,7 +162,7 @@ func (x *execution) object() (*unstructured.Unstructured, error) {
 	return x.source.object(desired + observed)
 }
 
-// enabled says whether the customizations have the rule for the kind.
+// enabled reports whether the customizations have the rule for the kind.
 func (x *execution) enabled(obj *unstructured.Unstructured) error {
 	gvk := obj.GroupVersionKind()
 	if x.layer.Rules(gvk).Has(x.operation) {

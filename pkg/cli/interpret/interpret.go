@@ -172,5 +172,5 @@ func (c *command) run(cmd *cobra.Command, names []string) error {
 
 // printf writes data of the command.
 func (c *command) printf(format string, args ...any) {
-	_, _ = fmt.Fprintf(c.env.Out, format, args...) // there is nowhere to say that it failed
+	_, _ = fmt.Fprintf(c.env.Out, format, args...) // an error cannot be reported
 }

@@ -183,7 +183,7 @@ func (o *Options) warn(log logr.Logger) {
 	}
 }
 
-// Enabled says whether --controllers includes a controller: the first entry that
+// Enabled reports whether --controllers includes a controller: the first entry that
 // names it decides, then "*", which does not stand for those that are off by
 // default.
 func (o *Options) Enabled(name string) bool {
@@ -201,7 +201,7 @@ func (o *Options) Enabled(name string) bool {
 	return all
 }
 
-// reports says whether the control plane is given a kind of credentials.
+// reports reports whether the control plane is given a kind of credentials.
 func (o *Options) reports(what string) bool {
 	for _, entry := range o.ReportSecrets {
 		if strings.EqualFold(strings.TrimSpace(entry), what) {

@@ -21,9 +21,9 @@ import (
 
 const (
 	dialTimeout = 5 * time.Second
-	// outage is how long a request waits for a control plane that is away before it
+	// dialRetryTimeout is how long a request waits for an unreachable control plane before it
 	// fails.
-	outage = 30 * time.Second
+	dialRetryTimeout = 30 * time.Second
 	// dialPause is the time between attempts to reach it.
 	dialPause = 250 * time.Millisecond
 	// pingAfter and pingTimeout find out that a connection is dead.
@@ -160,7 +160,7 @@ func (p *plane) patientDial(ctx context.Context, network, address string) (net.C
 			return nil, err
 		}
 		p.missed(err)
-		if p.clock.Since(began) >= outage {
+		if p.clock.Since(began) >= dialRetryTimeout {
 			return nil, err
 		}
 		select {
@@ -254,7 +254,7 @@ func (p *plane) current() *tls.Certificate {
 	return p.identity
 }
 
-// newerThan says whether a certificate is valid for longer than another one: a
+// newerThan reports whether a certificate is valid for longer than another one: a
 // file that lags behind must not bring back one that was renewed.
 func newerThan(a, b *tls.Certificate) bool {
 	_, endA, errA := validity(a)

@@ -13,20 +13,18 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// rewind has everything read anew after the control plane was away. It may have been
-// restored from a backup meanwhile: a watch that went on from the version of before
-// would show nothing until the versions have caught up, and then only what changes.
-// Neither can be seen from the version, since the new history may have grown beyond
-// it. But a control plane that starts on other data closes every connection: a watch
-// that goes on over another connection than the one that it began on is answered as
-// one that is too old.
+// rewind answers a watch that continues on another connection than the one that it began
+// on with 410 Gone, so that the informer lists again. The control plane may have been
+// restored from a backup: the watch would miss changes, and the resource version does not
+// show that. A control plane that starts with other data closes every connection. See
+// docs/agent-rewind.md.
 type rewind struct {
 	base http.RoundTripper
-	// connections counts those made so far.
+	// connections returns the number of connections made so far.
 	connections func() uint64
 
 	mu sync.Mutex
-	// begun is, for every watch, how many connections there were when it began.
+	// begun is the number of connections at the begin of each watch.
 	begun map[string]uint64
 }
 
@@ -34,7 +32,7 @@ func newRewind(base http.RoundTripper, connections func() uint64) *rewind {
 	return &rewind{base: base, connections: connections, begun: map[string]uint64{}}
 }
 
-// WrappedRoundTripper lets client-go find the transport below.
+// WrappedRoundTripper returns the wrapped transport for client-go.
 func (r *rewind) WrappedRoundTripper() http.RoundTripper { return r.base }
 
 // RoundTrip implements http.RoundTripper.
@@ -48,33 +46,33 @@ func (r *rewind) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil || resp.StatusCode != http.StatusOK {
 		return resp, err
 	}
-	if r.goesOn(key, begins(query), before) {
+	if r.continues(key, begins(query), before) {
 		return resp, nil
 	}
 	if err := resp.Body.Close(); err != nil {
 		return nil, fmt.Errorf("closing a watch: %w", err)
 	}
-	return gone(req, "the control plane was away, and may have been restored from a backup")
+	return gone(req, "the connection to the control plane was closed; it may have been restored from a backup")
 }
 
-// watchKey tells watches apart.
+// watchKey identifies a watch.
 func watchKey(req *http.Request, query url.Values) string {
 	return strings.Join([]string{req.URL.Path, query.Get("fieldSelector"), query.Get("labelSelector"), req.Header.Get("Accept")}, "\n")
 }
 
-// begins says whether a watch tells first what there is.
+// begins reports whether a watch begins with the existing objects.
 func begins(query url.Values) bool {
 	version := query.Get("resourceVersion")
 	return query.Get("sendInitialEvents") == "true" || version == "" || version == "0"
 }
 
-// goesOn notes where a watch begins, and says of one that goes on whether there was
-// no other connection since.
-func (r *rewind) goesOn(key string, begins bool, before uint64) bool {
+// continues records the begin of a watch, and reports for one that continues whether its
+// connection is still the latest.
+func (r *rewind) continues(key string, begins bool, before uint64) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	begun, known := r.begun[key]
-	if begins || !known { // not known: a list was before it
+	if begins || !known { // unknown: the watch follows a list
 		r.begun[key] = before
 		return true
 	}
@@ -85,7 +83,7 @@ func (r *rewind) goesOn(key string, begins bool, before uint64) bool {
 	return false
 }
 
-// gone is the answer of a server that does not remember a version any longer.
+// gone returns the response for an expired resource version.
 func gone(req *http.Request, message string) (*http.Response, error) {
 	status := apierrors.NewResourceExpired(message).Status()
 	status.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}

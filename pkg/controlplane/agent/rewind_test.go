@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestRewind_WatchesOverAnotherConnectionAreToldThatTheyExpired(t *testing.T) {
+func TestRewind_WatchOnAnotherConnectionExpires(t *testing.T) {
 	const (
 		initial = "/works?watch=true&sendInitialEvents=true&resourceVersion=101"
 		goesOn  = "/works?watch=true&resourceVersion=90"
@@ -49,7 +49,7 @@ func TestRewind_WatchesOverAnotherConnectionAreToldThatTheyExpired(t *testing.T)
 	}
 }
 
-func TestRewind_TheConnectionIsMadeByTheWatchItself(t *testing.T) {
+func TestRewind_WatchOpensTheConnection(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	defer server.Close()
 	connections := uint64(1)

@@ -101,7 +101,7 @@ func Proof(id string, request []byte) string {
 	return hex.EncodeToString(mac.Sum(nil))
 }
 
-// Proven says whether a request shows that its author knows the id.
+// Proven reports whether a request shows that its author knows the id.
 func Proven(id string, csr *certificatesv1.CertificateSigningRequest) bool {
 	proof := csr.Annotations[ProofAnnotation]
 	return id != "" && proof != "" && hmac.Equal([]byte(proof), []byte(Proof(id, csr.Spec.Request)))
@@ -131,7 +131,7 @@ func Requested(spec *certificatesv1.CertificateSigningRequestSpec) (cluster stri
 	return cluster, true
 }
 
-// exactly says whether a request has this subject and no other name.
+// exactly reports whether a request has this subject and no other name.
 func exactly(r *x509.CertificateRequest, want pkix.Name) bool {
 	// What is in the subject beside common name and organization is in Names.
 	return len(r.Subject.Names) == len(want.Organization)+1 &&
@@ -139,7 +139,7 @@ func exactly(r *x509.CertificateRequest, want pkix.Name) bool {
 		len(r.DNSNames)+len(r.EmailAddresses)+len(r.IPAddresses)+len(r.URIs) == 0
 }
 
-// usages says whether usages are those of an agent; key encipherment may be
+// usages reports whether usages are those of an agent; key encipherment may be
 // missing.
 func usages(have []certificatesv1.KeyUsage) bool {
 	seen := map[certificatesv1.KeyUsage]bool{}

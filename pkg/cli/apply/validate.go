@@ -14,9 +14,9 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/interpreter/lua"
 )
 
-// judge says, for a dry run that stays on this side, what admission would say of
-// the objects.
-func judge(e *env.Env, infos []*resource.Info) error {
+// validate returns, for a dry run on the client, the errors that admission would return
+// for the objects, and prints its warnings.
+func validate(e *env.Env, infos []*resource.Info) error {
 	j := &validation.Judge{Compile: lua.Check}
 	var errs []error
 	for _, info := range infos {

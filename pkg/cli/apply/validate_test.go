@@ -24,7 +24,7 @@ spec:
     healthInterpretation: {luaScript: "function InterpretHealth(o) return true SCRIPT"}
 `
 
-func TestJudge(t *testing.T) {
+func TestValidate(t *testing.T) {
 	customization := func(name, script string) string {
 		return strings.NewReplacer("NAME", name, "SCRIPT", script).Replace(customizationYAML)
 	}
@@ -60,7 +60,7 @@ spec: {resourceSelectors: [{apiVersion: v1, kind: Pod, namespace: other}]}`},
 			}
 			var said bytes.Buffer
 			got := ""
-			if err := judge(&env.Env{IOStreams: genericiooptions.IOStreams{ErrOut: &said}}, infos); err != nil {
+			if err := validate(&env.Env{IOStreams: genericiooptions.IOStreams{ErrOut: &said}}, infos); err != nil {
 				got = strings.TrimSpace(err.Error())
 			}
 			if diff := cmp.Diff(tt.want, got); diff != "" {
