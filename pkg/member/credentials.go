@@ -208,7 +208,7 @@ func tokens(ctx context.Context, c client.Client, namespace string, accounts []s
 		}
 		return len(found) == len(accounts), nil
 	})
-	if err != nil && !errors.Is(err, errTooLong) {
+	if err != nil && !errors.Is(err, errTimeout) {
 		return nil, err
 	}
 	for _, name := range accounts {

@@ -170,7 +170,7 @@ func (d Discovery) ask(ctx context.Context, config *rest.Config, id, secret stri
 		}
 		return false, nil
 	})
-	if errors.Is(err, errTooLong) {
+	if errors.Is(err, errTimeout) {
 		return nil, fmt.Errorf("%s does not answer for %s: %w; is it the address of the control plane, and can this machine reach it?", d.Endpoint, d.Timeout, last)
 	}
 	return info, err

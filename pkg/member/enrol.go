@@ -159,7 +159,7 @@ func ask(ctx context.Context, c client.Client, s Server, r EnrolRequest, request
 		}
 		return decided(csr)
 	})
-	if errors.Is(err, errTooLong) {
+	if errors.Is(err, errTimeout) {
 		return nil, fmt.Errorf("certificate request %s is %s after %s: does the control plane run karmada-controller-manager with agentcsrapproving, and kube-controller-manager with csrsigning?",
 			csr.Name, stateOf(csr), r.Timeout)
 	}

@@ -284,7 +284,7 @@ func WaitReady(ctx context.Context, d Deps, name string, limit time.Duration) (s
 	switch {
 	case err == nil:
 		return "", nil
-	case errors.Is(err, errTooLong):
+	case errors.Is(err, errTimeout):
 		return state, nil
 	default:
 		return state, err

@@ -8,20 +8,21 @@ import (
 )
 
 const (
-	// patience is how long a wait stays silent.
-	patience = 2 * time.Second
-	// firstPause is between the first two looks; it grows up to lastPause.
-	firstPause = 20 * time.Millisecond
-	lastPause  = 250 * time.Millisecond
+	// reportDelay is the time after which a wait reports what it waits for.
+	reportDelay = 2 * time.Second
+	// The interval between two checks begins with firstInterval and doubles up to
+	// lastInterval.
+	firstInterval = 20 * time.Millisecond
+	lastInterval  = 250 * time.Millisecond
 )
 
-var errTooLong = errors.New("timed out")
+var errTimeout = errors.New("timed out")
 
-// WaitingFor begins the lines about what is being waited for.
+// WaitingFor is the prefix of the lines that name the object of a wait.
 const WaitingFor = "waiting for "
 
-// Reporter is told, in one line, what is being waited for and what a user ought
-// to know. It may be nil.
+// Reporter receives lines for the user: what a step waits for, and its results. It may
+// be nil.
 type Reporter func(line string)
 
 func (r Reporter) say(format string, args ...any) {
@@ -30,14 +31,14 @@ func (r Reporter) say(format string, args ...any) {
 	}
 }
 
-// await calls done at once and then again and again until it says so or fails, for
-// limit at most. A wait of more than two seconds says what it waits for.
+// await calls done until it returns true or an error, for limit at most. After reportDelay
+// it reports what it waits for.
 func await(ctx context.Context, limit time.Duration, report Reporter, what func() string, done func(context.Context) (bool, error)) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, errTooLong)
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, errTimeout)
 	defer cancel()
-	silence := time.NewTimer(patience)
-	defer silence.Stop()
-	for pause := firstPause; ; pause = min(2*pause, lastPause) {
+	delay := time.NewTimer(reportDelay)
+	defer delay.Stop()
+	for interval := firstInterval; ; interval = min(2*interval, lastInterval) {
 		ok, err := done(ctx)
 		switch {
 		case ctx.Err() != nil && !ok:
@@ -48,9 +49,9 @@ func await(ctx context.Context, limit time.Duration, report Reporter, what func(
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("waiting for %s: %w", what(), context.Cause(ctx))
-		case <-silence.C:
+		case <-delay.C:
 			report.say("%s%s", WaitingFor, what())
-		case <-time.After(pause):
+		case <-time.After(interval):
 		}
 	}
 }

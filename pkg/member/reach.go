@@ -37,7 +37,7 @@ func WaitReachable(ctx context.Context, controlPlane *rest.Config, name string, 
 		state = resp.Status
 		return resp.StatusCode == http.StatusOK, nil
 	})
-	if errors.Is(err, errTooLong) {
+	if errors.Is(err, errTimeout) {
 		return state, nil
 	}
 	return "", err

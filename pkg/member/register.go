@@ -177,9 +177,9 @@ func put(ctx context.Context, j *journal, obj client.Object) error {
 func awaitRollout(ctx context.Context, d Deps, r RegisterRequest) error {
 	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: r.Agent.Namespace, Name: AgentName}}
 	state := func() string {
-		look, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+		stateCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), reportDelay)
 		defer cancel()
-		return podState(look, d.Member, deployment)
+		return podState(stateCtx, d.Member, deployment)
 	}
 	what := func() string { return fmt.Sprintf("deployment %s of the member: %s", key(deployment), state()) }
 	err := await(ctx, r.Discovery.Timeout, d.Report, what, func(ctx context.Context) (bool, error) {
@@ -189,7 +189,7 @@ func awaitRollout(ctx context.Context, d Deps, r RegisterRequest) error {
 		s := &deployment.Status
 		return s.ObservedGeneration >= deployment.Generation && s.UpdatedReplicas >= r.Agent.Replicas && s.AvailableReplicas >= r.Agent.Replicas, nil
 	})
-	if errors.Is(err, errTooLong) {
+	if errors.Is(err, errTimeout) {
 		return fmt.Errorf("the agent of cluster %q does not run after %s: %s", r.Agent.Cluster, r.Discovery.Timeout, state())
 	}
 	return err

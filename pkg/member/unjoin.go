@@ -102,7 +102,7 @@ func release(ctx context.Context, d Deps, r UnjoinRequest, cluster *clusterv1alp
 		return nil, nil
 	case err == nil:
 		return left.lines(), nil // nobody was there to clean up
-	case !errors.Is(err, errTooLong):
+	case !errors.Is(err, errTimeout):
 		return nil, err
 	}
 	left, answers := remainder(ctx, d, cluster, left)
@@ -155,9 +155,9 @@ func unjoinRest(ctx context.Context, d Deps, r UnjoinRequest, notFound error) ([
 
 func awaitGone(ctx context.Context, d Deps, name string, limit time.Duration) error {
 	what := func() string {
-		look, cancel := context.WithTimeout(ctx, patience)
+		stateCtx, cancel := context.WithTimeout(ctx, reportDelay)
 		defer cancel()
-		return fmt.Sprintf("cluster %q to be removed: %s", name, strings.Join(remaining(look, d, name), ", "))
+		return fmt.Sprintf("cluster %q to be removed: %s", name, strings.Join(remaining(stateCtx, d, name), ", "))
 	}
 	return await(ctx, limit, d.Report, what, func(ctx context.Context) (bool, error) {
 		err := d.ControlPlane.Get(ctx, client.ObjectKey{Name: name}, &clusterv1alpha1.Cluster{})
@@ -309,11 +309,11 @@ func dropFinalizer(ctx context.Context, c client.Client, obj client.Object, fina
 func finalizeNamespace(ctx context.Context, d Deps, name string, limit time.Duration) error {
 	ns := &corev1.Namespace{}
 	what := func() string { return fmt.Sprintf("namespace %s to be removed", name) }
-	err := await(ctx, min(limit, 2*patience), d.Report, what, func(ctx context.Context) (bool, error) {
+	err := await(ctx, min(limit, 2*reportDelay), d.Report, what, func(ctx context.Context) (bool, error) {
 		err := d.ControlPlane.Get(ctx, client.ObjectKey{Name: name}, ns)
 		return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
 	})
-	if err == nil || !errors.Is(err, errTooLong) {
+	if err == nil || !errors.Is(err, errTimeout) {
 		return err
 	}
 	ns.Spec.Finalizers = nil

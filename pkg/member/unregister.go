@@ -93,7 +93,7 @@ func Unregister(ctx context.Context, d Deps, r UnregisterRequest) ([]string, err
 		return nil, fmt.Errorf("deleting cluster %q: %w", r.Name, err)
 	}
 	if err := awaitGone(ctx, d, r.Name, r.Wait); err != nil {
-		if !errors.Is(err, errTooLong) {
+		if !errors.Is(err, errTimeout) {
 			return nil, err
 		}
 		return nil, fmt.Errorf("cluster %q is still being removed after %s: %s; its agent goes on with it, and so does another %q; to give the cluster up use %q: %w",

@@ -17,20 +17,21 @@ import (
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 )
 
-// AgentAccess says which agent is given access to what.
+// AgentAccess identifies an agent and the objects that it has access to.
 type AgentAccess struct {
 	// Cluster whose agent it is.
 	Cluster string
 	// Namespace of the credentials of the cluster in the control plane.
 	Namespace string
-	// Requests are the names of the certificate requests that the agent has made.
+	// Requests are the names of the certificate requests that the agent has created.
 	Requests []string
 }
 
-// AgentRBAC is what the agent of one cluster may do in the control plane: what it
-// needs for its own cluster and nothing of another. It creates no Secrets and no
-// leases, for a role cannot say under which names: AgentObjects are made for it.
-// What events it may write is narrowed down by the admission policy of Bootstrap.
+// AgentRBAC returns the roles and bindings of the agent of one cluster in the control
+// plane. They give access to the objects of that cluster only. The agent cannot create
+// Secrets and Leases, because a role cannot restrict the names of created objects; the
+// control plane creates AgentObjects for it. The admission policy of Bootstrap restricts
+// the events that it may write.
 func AgentRBAC(a AgentAccess) []client.Object {
 	events := rbacv1.PolicyRule{APIGroups: []string{"", eventsv1.GroupName}, Resources: []string{"events"}, Verbs: []string{"create", "update", "patch"}}
 	objects := a.clusterRole()
@@ -49,8 +50,8 @@ func AgentRBAC(a AgentAccess) []client.Object {
 	return objects
 }
 
-// AgentObjects are what the agent of one cluster may write to, empty at first: its
-// two Secrets and its two leases.
+// AgentObjects returns the objects that the agent of one cluster may update: its two
+// Secrets and its two Leases, without contents.
 func AgentObjects(a AgentAccess) []client.Object {
 	meta := func(namespace, name string) metav1.ObjectMeta {
 		return metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: names.SystemLabels()}
@@ -63,8 +64,8 @@ func AgentObjects(a AgentAccess) []client.Object {
 	}
 }
 
-// TombstoneRBAC is what is left to the agent of a cluster that was abandoned: it
-// may read what it is to clean up, and report that it did.
+// TombstoneRBAC returns the role and binding of the agent of an abandoned cluster: it may
+// read the tombstone, which lists the objects to clean up, and record that it did.
 func TombstoneRBAC(cluster string) []client.Object {
 	a := AgentAccess{Cluster: cluster}
 	return a.role(clusterv1alpha1.NamespaceKarmadaCluster, names.Tombstone(cluster), []rbacv1.PolicyRule{

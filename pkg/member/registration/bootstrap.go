@@ -29,11 +29,11 @@ const (
 	selfautoapprover = "system:karmada:certificatesigningrequest:selfautoapprover"
 )
 
-// Bootstrap is what lets clusters register in Pull mode, given how they reach the
-// control plane: the public description of the control plane, the right to ask for
-// an identity, and what keeps identities to what is theirs.
+// Bootstrap returns the objects that let clusters register in Pull mode, given the URL and
+// CA bundle of the control plane: cluster-info, the right to request agent certificates,
+// and the admission policy and flow schema of agents.
 //
-// It holds no shared user: the roles of an agent are made by the control plane, see
+// There is no shared user: the control plane creates the roles of each agent, see
 // AgentRBAC.
 func Bootstrap(server string, caBundle []byte) ([]client.Object, error) {
 	info, err := clusterInfo(server, caBundle)
@@ -50,8 +50,8 @@ func Bootstrap(server string, caBundle []byte) ([]client.Object, error) {
 	return slices.Concat(objects, agentPolicy(), agentFlow()), nil
 }
 
-// clusterInfo is the ConfigMap that anybody may read, with who is who: server and
-// authority.
+// clusterInfo returns the ConfigMap with the URL and CA bundle of the control plane, which
+// anonymous users may read.
 func clusterInfo(server string, caBundle []byte) ([]client.Object, error) {
 	config := clientcmdapi.NewConfig()
 	config.Clusters[""] = &clientcmdapi.Cluster{Server: server, CertificateAuthorityData: caBundle}
@@ -92,7 +92,7 @@ func groupBinding(name, role, group string) *rbacv1.ClusterRoleBinding {
 	}
 }
 
-// rule is one rule; nil names mean all.
+// rule returns a rule for all objects, or for those named.
 func rule(group string, resources, resourceNames []string, verbs ...string) rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: resources, ResourceNames: resourceNames, Verbs: verbs}
 }
