@@ -62,7 +62,7 @@ func (l *Lenient) UnmarshalJSON(data []byte) error {
 	text := string(data)
 	if len(data) > 0 && data[0] == '"' {
 		if err := json.Unmarshal(data, &text); err != nil {
-			return err //nolint:wrapcheck // the decoder's own
+			return err
 		}
 	}
 	l.Quantity = resource.Quantity{}

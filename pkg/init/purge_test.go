@@ -38,7 +38,7 @@ func installed(t *testing.T, phase corev1.PodPhase) *fake.Clientset {
 	}
 	host := fake.NewClientset(namespace(config.DefaultNamespace), set, manager, pod)
 	host.PrependReactor("create", "pods", func(a clienttesting.Action) (bool, runtime.Object, error) {
-		made := a.(clienttesting.CreateAction).GetObject().(*corev1.Pod) //nolint:forcetypeassert // by construction
+		made := a.(clienttesting.CreateAction).GetObject().(*corev1.Pod)
 		made.Status.Phase = phase
 		made.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 1, Message: "error: why\n"}}}}
 		return false, nil, nil
@@ -65,7 +65,7 @@ func TestRemoval_PurgesTheDataOnItsNode(t *testing.T) {
 	var made *corev1.Pod
 	for _, a := range host.Actions() {
 		if create, ok := a.(clienttesting.CreateAction); ok && a.GetResource().Resource == "pods" {
-			made = create.GetObject().(*corev1.Pod) //nolint:forcetypeassert // by construction
+			made = create.GetObject().(*corev1.Pod)
 		}
 	}
 	if made == nil {

@@ -167,14 +167,14 @@ func (t *target) revert(ctx context.Context, d Deps) error {
 	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		found, err := t.in(d.Member).Get(ctx, t.object.GetName(), metav1.GetOptions{})
 		if err != nil {
-			return err //nolint:wrapcheck // wrapped below
+			return err
 		}
 		labels := found.GetLabels()
 		delete(labels, workv1alpha2.WorkPermanentIDLabel)
 		delete(labels, workv1alpha2.ManagedByKarmadaLabel)
 		found.SetLabels(labels)
 		_, err = t.in(d.Member).Update(ctx, found, metav1.UpdateOptions{})
-		return err //nolint:wrapcheck // wrapped below
+		return err
 	})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("reverting dependency %s in the member: %w", t, err)

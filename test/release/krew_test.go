@@ -157,7 +157,7 @@ func choose(t *testing.T, p plugin) platform {
 // platform names.
 func install(t *testing.T, p platform, store string) {
 	t.Helper()
-	resp, err := http.Get(p.URI) //nolint:noctx // of this process
+	resp, err := http.Get(p.URI)
 	if err != nil {
 		t.Fatal(err)
 	}

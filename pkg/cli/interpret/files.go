@@ -70,7 +70,7 @@ func download(url string, use func(io.Reader) error) error {
 	client := http.Client{Timeout: 30 * time.Second}
 	var failure error
 	for range attempts {
-		response, err := client.Get(url) //nolint:noctx // it has a timeout
+		response, err := client.Get(url)
 		if err != nil {
 			failure = err
 			continue

@@ -85,7 +85,7 @@ func services(d promote.Deps) func(ctx context.Context, namespace, name string) 
 	return func(ctx context.Context, namespace, name string) (*corev1.Service, error) {
 		found, err := d.ControlPlane.Resource(corev1.SchemeGroupVersion.WithResource("services")).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
-			return nil, err //nolint:wrapcheck // an API error, whose reason is read
+			return nil, err
 		}
 		service := &corev1.Service{}
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(found.Object, service); err != nil {

@@ -166,7 +166,7 @@ func newDeps(ctx context.Context, e *env.Env, access *env.Access, f flags) (d pr
 func dynamicClient(getter genericclioptions.RESTClientGetter) (dynamic.Interface, error) {
 	config, err := getter.ToRESTConfig()
 	if err != nil {
-		return nil, err //nolint:wrapcheck // names the kubeconfig
+		return nil, err
 	}
 	return dynamic.NewForConfig(config)
 }

@@ -91,7 +91,7 @@ func (m *membership) request() (member.PresentRequest, error) {
 	if m.memberConfig.Proxy == nil {
 		return r, nil
 	}
-	req, err := http.NewRequest(http.MethodGet, m.memberConfig.Host, http.NoBody) //nolint:noctx // never sent
+	req, err := http.NewRequest(http.MethodGet, m.memberConfig.Host, http.NoBody)
 	if err != nil {
 		return r, err
 	}

@@ -101,7 +101,7 @@ func (s *secretStore) write(ctx context.Context, certificate, key []byte) error 
 		}
 		secret.Data[kubeconfigSecret] = data
 		_, err = s.secrets.Update(ctx, secret, metav1.UpdateOptions{})
-		return err //nolint:wrapcheck // a conflict is looked for
+		return err
 	})
 }
 

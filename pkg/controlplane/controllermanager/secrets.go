@@ -22,7 +22,7 @@ func secrets(mgr manager.Manager) access.SecretReader {
 			err = mgr.GetAPIReader().Get(ctx, key, secret)
 		}
 		if err != nil {
-			return nil, err //nolint:wrapcheck // an API error, whose reason callers compare
+			return nil, err
 		}
 		return secret, nil
 	}

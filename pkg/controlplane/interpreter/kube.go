@@ -26,7 +26,7 @@ func parseQuantity(arg any) (resource.Quantity, error) {
 	case nil:
 		return resource.Quantity{}, nil
 	case string:
-		return quantity.Parse(q) //nolint:wrapcheck // the script's author sees what is wrong
+		return quantity.Parse(q)
 	}
 	return resource.Quantity{}, fmt.Errorf("want a string, got %T", arg)
 }

@@ -22,7 +22,7 @@ func newEstimates(mgr manager.Manager, e *EstimatorOptions) (Estimates, error) {
 		Services: func(ctx context.Context, namespace, name string) (*corev1.Service, error) {
 			service := &corev1.Service{}
 			err := live.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, service)
-			return service, err //nolint:wrapcheck // an API error, whose reason matters
+			return service, err
 		},
 		Namespace: e.ServiceNamespace, Prefix: e.ServicePrefix, Port: e.Port, Timeout: e.Timeout,
 		CertFile: e.CertFile, KeyFile: e.KeyFile, CAFile: e.CAFile, InsecureSkipVerify: e.InsecureSkipVerify,

@@ -37,7 +37,7 @@ func hostWith(denied []string, objects ...runtime.Object) *fake.Clientset {
 		d.FakedServerVersion = &apiversion.Info{GitVersion: "v1.36.3"}
 	}
 	c.PrependReactor("create", "selfsubjectaccessreviews", func(a clienttesting.Action) (bool, runtime.Object, error) {
-		review := a.(clienttesting.CreateAction).GetObject().(*authorizationv1.SelfSubjectAccessReview) //nolint:forcetypeassert // by construction
+		review := a.(clienttesting.CreateAction).GetObject().(*authorizationv1.SelfSubjectAccessReview)
 		at := review.Spec.ResourceAttributes
 		review.Status.Allowed = !slices.Contains(denied, at.Verb+" "+at.Resource)
 		return true, review, nil

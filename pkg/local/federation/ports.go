@@ -45,9 +45,9 @@ func (f *Federation) ChoosePorts(names ...string) error {
 
 // listen takes the wanted port if it is free, else another.
 func listen(wanted int) (net.Listener, error) {
-	l, err := net.Listen("tcp", net.JoinHostPort(Loopback, strconv.Itoa(wanted))) //nolint:noctx // does not block
+	l, err := net.Listen("tcp", net.JoinHostPort(Loopback, strconv.Itoa(wanted)))
 	if err != nil && wanted != 0 {
-		l, err = net.Listen("tcp", net.JoinHostPort(Loopback, "0")) //nolint:noctx // does not block
+		l, err = net.Listen("tcp", net.JoinHostPort(Loopback, "0"))
 	}
 	return l, err
 }

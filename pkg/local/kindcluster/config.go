@@ -58,7 +58,7 @@ func publish(cfg *v1alpha4.Cluster) (int, error) {
 // possible.
 func freeNodePort() (int, error) {
 	try := func(port int) bool {
-		l, err := net.Listen("tcp", net.JoinHostPort(federation.Loopback, strconv.Itoa(port))) //nolint:noctx // does not block
+		l, err := net.Listen("tcp", net.JoinHostPort(federation.Loopback, strconv.Itoa(port)))
 		return err == nil && l.Close() == nil
 	}
 	if try(preferredPort) {

@@ -111,7 +111,7 @@ func (p process) start(now time.Time, program string, args ...string) (*child, e
 	}
 	defer log.Close() //nolint:errcheck // the process has its own handle
 	_, _ = fmt.Fprintf(log, "--- %s: starting %s %s\n", now.UTC().Format(time.RFC3339), program, strings.Join(args, " "))
-	cmd := exec.Command(program, args...) //nolint:gosec,noctx // the program was looked up by name; it outlives every context
+	cmd := exec.Command(program, args...) //nolint:gosec // the program was looked up by name; it outlives every context
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.Dir = string(p.dir)
 	detach(cmd)

@@ -85,7 +85,7 @@ func killPending(status string) bool {
 
 // startByPS is startOf for systems without /proc.
 func startByPS(pid int) (string, error) {
-	out, err := exec.Command("ps", "-o", "stat=,lstart=", "-p", strconv.Itoa(pid)).Output() //nolint:gosec,noctx // a number; quick
+	out, err := exec.Command("ps", "-o", "stat=,lstart=", "-p", strconv.Itoa(pid)).Output() //nolint:gosec // a number; quick
 	if err != nil {
 		return "", fmt.Errorf("looking up process %d: %w", pid, err)
 	}

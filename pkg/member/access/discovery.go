@@ -34,7 +34,7 @@ var _ discovery.AggregatedDiscoveryInterface = &boundedDiscovery{}
 func newDiscovery(cfg *rest.Config, client *http.Client) (*boundedDiscovery, error) {
 	d, err := discovery.NewDiscoveryClientForConfigAndClient(cfg, client)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // the caller names the cluster
+		return nil, err
 	}
 	return &boundedDiscovery{DiscoveryClient: d}, nil
 }
@@ -43,7 +43,7 @@ func newDiscovery(cfg *rest.Config, client *http.Client) (*boundedDiscovery, err
 func (d *boundedDiscovery) GroupsAndMaybeResources() (*metav1.APIGroupList, map[schema.GroupVersion]*metav1.APIResourceList, map[schema.GroupVersion]error, error) {
 	groups, resources, failed, err := d.DiscoveryClient.GroupsAndMaybeResources()
 	if err != nil {
-		return nil, nil, nil, err //nolint:wrapcheck // callers check its type
+		return nil, nil, nil, err
 	}
 	d.mu.Lock()
 	d.resources = 0
@@ -69,7 +69,7 @@ func (d *boundedDiscovery) ServerGroups() (*metav1.APIGroupList, error) {
 func (d *boundedDiscovery) ServerResourcesForGroupVersion(groupVersion string) (*metav1.APIResourceList, error) {
 	list, err := d.DiscoveryClient.ServerResourcesForGroupVersion(groupVersion)
 	if err != nil || list == nil {
-		return list, err //nolint:wrapcheck // callers check its type
+		return list, err
 	}
 	return list, d.add(list)
 }

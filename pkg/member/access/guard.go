@@ -342,7 +342,7 @@ func (b *body) refuse(problem string) error {
 // Close implements io.Closer.
 func (b *body) Close() error {
 	b.release()
-	return b.base.Close() //nolint:wrapcheck // the error of the underlying body
+	return b.base.Close()
 }
 
 func (b *body) release() {

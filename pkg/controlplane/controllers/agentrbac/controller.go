@@ -57,7 +57,7 @@ type uncached struct {
 
 // Get implements client.Reader.
 func (u uncached) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
-	return u.reader.Get(ctx, key, obj, opts...) //nolint:wrapcheck // a client like any other
+	return u.reader.Get(ctx, key, obj, opts...)
 }
 
 // reconciler grants the rights of the agents of Clusters in Pull mode, and revokes

@@ -35,7 +35,7 @@ func NewInterpreter(ctx context.Context, mgr manager.Manager) (*interpreter.Inte
 		hooks: webhook.New(ctx, webhook.Config{Observe: m.observe, Services: func(ctx context.Context, namespace, name string) (*corev1.Service, error) {
 			service := &corev1.Service{}
 			err := mgr.GetClient().Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, service)
-			return service, err //nolint:wrapcheck // an API error, whose reason matters
+			return service, err
 		}}),
 		reader:  mgr.GetClient(),
 		trigger: make(chan struct{}, 1),

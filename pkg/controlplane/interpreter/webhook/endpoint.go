@@ -153,7 +153,7 @@ func (e *endpoint) post(ctx context.Context, target string, body []byte) (*confi
 	r.Header.Set("User-Agent", userAgent)
 	response, err := e.client.Do(r)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // it names method and URL
+		return nil, err
 	}
 	defer func() { _ = response.Body.Close() }()
 	text, err := io.ReadAll(io.LimitReader(response.Body, maxResponse+1))
