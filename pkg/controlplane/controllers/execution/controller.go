@@ -71,6 +71,9 @@ type Deps struct {
 	Events func(source string) record.EventRecorder
 	// EventMode selects the successes that are recorded. Default: Transitions.
 	EventMode recording.Mode
+	// SuccessDelay is the time for which the clusters of one event about a template are collected. Setup sets 2 s unless
+	// every success is recorded; otherwise 0 records each cluster at once.
+	SuccessDelay time.Duration
 	// Clock defaults to the real one.
 	Clock clock.PassiveClock
 	// Metrics defaults to the registry of controller-runtime.
@@ -117,7 +120,7 @@ func New(c client.Client, live client.Reader, applied, observed record.EventReco
 	d.complete()
 	out := &Controller{
 		deps: d, client: c, finalizer: &finalizer{client: c, live: live}, hasher: member.NewHasher(),
-		events: events{applied: recording.Plain(applied), observed: recording.Plain(observed), all: d.EventMode.All()},
+		events: newEvents(applied, observed, d),
 		writes: apply.NewMetrics(d.Metrics),
 		duration: metrics.Register(d.Metrics, prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "work_sync_workload_duration_seconds", Help: "Time to apply the objects of a Work.",
@@ -131,6 +134,9 @@ func New(c client.Client, live client.Reader, applied, observed record.EventReco
 
 // Setup adds the controller to the manager. It runs while the manager is the leader.
 func Setup(_ context.Context, mgr manager.Manager, d Deps) error {
+	if d.SuccessDelay == 0 && !d.EventMode.All() {
+		d.SuccessDelay = successDelay
+	}
 	if d.Events == nil {
 		d.Events = mgr.GetEventRecorderFor
 	}

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
 
+	recording "github.com/karmada-toolkit/karmada/internal/events"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/execution/member"
@@ -27,8 +28,15 @@ const (
 // when something was written; a failure on the template and the Work, once per message.
 type events struct {
 	applied, observed record.EventRecorder
+	// successes are the events about templates.
+	successes *successes
 	// all reports whether every success is recorded, not only those on templates.
 	all bool
+}
+
+func newEvents(applied, observed record.EventRecorder, d Deps) events {
+	applied, observed = recording.Plain(applied), recording.Plain(observed)
+	return events{applied: applied, observed: observed, all: d.EventMode.All(), successes: newSuccesses(applied, d.SuccessDelay)}
 }
 
 // workApplied records on the Work that all of its objects were applied.
@@ -56,7 +64,7 @@ func (e events) objectApplied(obj *unstructured.Unstructured, cluster string) {
 
 // appliedTo records, on a template, that its object was created or changed.
 func (e events) appliedTo(template *corev1.ObjectReference, key types.NamespacedName, cluster string) {
-	e.applied.Event(template, corev1.EventTypeNormal, reasonSyncSucceed, fmt.Sprintf("Successfully applied resource(%s) to cluster %s", key, cluster))
+	e.successes.add(appliedObject{*template, key}, cluster)
 }
 
 // failed records that the objects of a Work could not be applied.
