@@ -34,7 +34,7 @@ func (r *recorder) notCleanedUp(b workv1alpha2.Binding, err error) {
 	r.events.Warning(b, ReasonCleanupWorkFailed, err.Error())
 }
 
-// synced records the outcome of writing Works: a failure, or a change.
+// synced records the outcome of writing Works: a failure, or, if every success is recorded, a change.
 func (r *recorder) synced(j *job, changed bool, err error) {
 	name := j.binding.GetName()
 	if r.scope.Namespaced {
@@ -47,7 +47,8 @@ func (r *recorder) synced(j *job, changed bool, err error) {
 		r.events.Warning(j.template, ReasonSyncWorkFailed, message)
 	case changed:
 		message := fmt.Sprintf("Sync work of %s(%s) successful.", r.scope.Kind, name)
-		r.events.Normal(j.template, ReasonSyncWorkSucceed, message)
+		r.events.Recovered(j.template)
+		r.events.Detail(j.template, ReasonSyncWorkSucceed, message)
 		r.events.Recovered(j.binding)
 		r.events.Detail(j.binding, ReasonSyncWorkSucceed, message)
 	default:

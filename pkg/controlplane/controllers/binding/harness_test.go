@@ -31,10 +31,11 @@ import (
 // harness runs the reconciler by hand on a control plane in memory.
 type harness struct {
 	*testing.T
-	client client.WithWatch
-	r      *reconciler
-	events chan string
-	key    types.NamespacedName
+	client   client.WithWatch
+	r        *reconciler
+	events   chan string
+	recorder *events.Recorder
+	key      types.NamespacedName
 
 	mu     sync.Mutex
 	writes []string
@@ -85,14 +86,14 @@ func newHarness(t *testing.T, template *unstructured.Unstructured, b workv1alpha
 			},
 		}).Build()
 	recorder := record.NewFakeRecorder(100)
-	h.events = recorder.Events
+	h.events, h.recorder = recorder.Events, events.New(recorder)
 	var objs []*unstructured.Unstructured
 	if template != nil {
 		objs = append(objs, template)
 	}
 	h.r = newReconciler(scope.BindingIn(b.GetNamespace()), h.client, h.client,
 		Deps{Store: templatestest.New(t, objs).Store, Interpreter: interpreter.New()},
-		recorders{bindings: events.New(recorder), overrides: events.New(recorder)}, prometheus.NewRegistry())
+		recorders{bindings: h.recorder, overrides: events.New(recorder)}, prometheus.NewRegistry())
 	return h
 }
 

@@ -17,9 +17,10 @@ const (
 	reasonFailed  = "AggregateStatusFailed"
 )
 
-// publishAggregated publishes that the status of a template was written.
+// publishAggregated publishes that the status of a template was written, in the mode that records every success.
 func publishAggregated(r *events.Recorder, template *unstructured.Unstructured) {
-	r.Normal(template, reasonSucceed, "Update Resource with AggregatedStatus successfully.")
+	r.Recovered(template)
+	r.Detail(template, reasonSucceed, "Update Resource with AggregatedStatus successfully.")
 }
 
 // publishWritten publishes that the status of a binding was written, in the mode that records every success.

@@ -126,7 +126,7 @@ func deployment(t *testing.T, f *federation) {
 		t.Errorf("work status: %+v", got.Status)
 	}
 	events := f.events(t)
-	for want, n := range map[string]int{"SyncSucceed Deployment": 1, "AggregateStatusSucceed Deployment": 1} {
+	for want, n := range map[string]int{"SyncSucceed Deployment": 1} {
 		if events[want] != n {
 			t.Errorf("events %q: %d, want %d, of %v", want, events[want], n, events)
 		}
@@ -148,7 +148,7 @@ func (f *federation) events(t *testing.T) map[string]int {
 		for i := range list.Items {
 			out[list.Items[i].Reason+" "+list.Items[i].InvolvedObject.Kind] += max(1, int(list.Items[i].Count))
 		}
-		if out["AggregateStatusSucceed Deployment"] == 0 {
+		if out["SyncSucceed Deployment"] == 0 {
 			return fmt.Errorf("events: %v", out)
 		}
 		return nil
