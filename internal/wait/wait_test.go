@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-var errPending = errors.New("Deployment default/web: 0 of 1 pods ready")
+var errPending = errors.New("0 of 1 pods of Deployment default/web are ready")
 
 func TestUntil_ReturnsWhenTheCheckPasses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -58,7 +58,7 @@ func TestUntil_TimeoutNamesTheReasonBeforeTheInterruptedCheck(t *testing.T) {
 			<-ctx.Done()
 			return ctx.Err()
 		})
-		want := "timed out after 10s: Deployment default/web: 0 of 1 pods ready"
+		want := "timed out after 10s: 0 of 1 pods of Deployment default/web are ready"
 		if err == nil || err.Error() != want || !errors.Is(err, ErrTimeout) || !errors.Is(err, errPending) {
 			t.Errorf("got %v, want %s", err, want)
 		}

@@ -50,7 +50,7 @@ func (r *runner) removed(ctx context.Context, name string) error {
 	r.forget(name)
 	cluster, err := r.c.cluster(ctx, r.cluster)
 	if err == nil && cluster == nil && r.works.len() == 0 {
-		go r.c.retire(r.base, r) // it waits for the workers, of which this is one
+		go r.c.retire(r.base, r) //nolint:contextcheck // it waits for the workers, of which this is one, and outlives the request
 	}
 	return err
 }

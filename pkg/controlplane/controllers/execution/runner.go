@@ -42,7 +42,7 @@ func newRunner(ctx context.Context, c *Controller, cluster string) *runner {
 		reporter: &reporter{c: c, cluster: cluster, debouncer: workstatus.NewDebouncer(c.deps.Policy)},
 	}
 	r.ctx, r.cancel = context.WithCancel(ctrllog.IntoContext(ctx, log))
-	r.informers = member.NewInformers(r.ctx, member.Config{
+	r.informers = member.NewInformers(r.ctx, member.Config{ //nolint:contextcheck // they end with the runner
 		Cluster: cluster, Hasher: c.hasher, Clock: c.deps.Clock,
 		Works: r.works.len, Changed: r.changed, Synced: func(works []string) { r.queue.add(works...) },
 	})

@@ -101,7 +101,7 @@ func (w *Writer) Delete(ctx context.Context) error {
 		defer cancel()
 		err := w.Resource.Delete(ctx, w.Key.Name, metav1.DeleteOptions{
 			PropagationPolicy: ptr.To(metav1.DeletePropagationBackground),
-			Preconditions:     &metav1.Preconditions{UID: ptr.To(obj.GetUID())},
+			Preconditions:     &metav1.Preconditions{UID: new(obj.GetUID())},
 		})
 		if !apierrors.IsConflict(err) {
 			w.Metrics.deleted(w.GVK, w.Cluster, ignoreNotFound(err))
