@@ -88,3 +88,15 @@ func Deleted() predicate.Predicate {
 		GenericFunc: func(event.GenericEvent) bool { return false },
 	}
 }
+
+// Changed passes objects that are new and updates that a function reports. It does not pass objects that are gone.
+func Changed[T client.Object](changed func(before, after T) bool) predicate.Predicate {
+	return predicate.Funcs{
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			before, ok1 := e.ObjectOld.(T)
+			after, ok2 := e.ObjectNew.(T)
+			return !ok1 || !ok2 || changed(before, after)
+		},
+		DeleteFunc: func(event.DeleteEvent) bool { return false },
+	}
+}

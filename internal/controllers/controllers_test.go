@@ -87,3 +87,18 @@ func TestPredicates(t *testing.T) {
 		t.Errorf("Deleted: %s", diff)
 	}
 }
+
+func TestChanged(t *testing.T) {
+	generation := func(n int64) *corev1.Pod { return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Generation: n}} }
+	p := Changed(func(before, after *corev1.Pod) bool { return before.Generation != after.Generation })
+	for name, passes := range map[string][2]bool{
+		"created":   {p.Create(event.CreateEvent{Object: generation(1)}), true},
+		"changed":   {p.Update(event.UpdateEvent{ObjectOld: generation(1), ObjectNew: generation(2)}), true},
+		"unchanged": {p.Update(event.UpdateEvent{ObjectOld: generation(1), ObjectNew: generation(1)}), false},
+		"deleted":   {p.Delete(event.DeleteEvent{Object: generation(1)}), false},
+	} {
+		if passes[0] != passes[1] {
+			t.Errorf("%s: passes is %t", name, passes[0])
+		}
+	}
+}

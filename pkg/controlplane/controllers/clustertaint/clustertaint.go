@@ -11,7 +11,6 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -57,7 +56,7 @@ func Setup(_ context.Context, mgr manager.Manager, d Deps) error {
 	err := builder.ControllerManagedBy(mgr).Named(Component).
 		For(&clusterv1alpha1.Cluster{}, builder.WithPredicates(conditionsChanged())).
 		Watches(&policyv1alpha1.ClusterTaintPolicy{}, controllers.EnqueueAll(r.client, func() client.ObjectList { return &clusterv1alpha1.ClusterList{} }),
-			builder.WithPredicates(predicate.GenerationChangedPredicate{}, predicate.Funcs{DeleteFunc: func(event.DeleteEvent) bool { return false }})).
+			builder.WithPredicates(policyChanged())).
 		WithOptions(controllers.Options(d.Workers, 5, d.Retry)).
 		Complete(r)
 	if err != nil {
@@ -68,14 +67,16 @@ func Setup(_ context.Context, mgr manager.Manager, d Deps) error {
 
 // conditionsChanged passes new clusters and those whose conditions changed.
 func conditionsChanged() predicate.Predicate {
-	return predicate.Funcs{
-		UpdateFunc: func(e event.UpdateEvent) bool {
-			before, ok1 := e.ObjectOld.(*clusterv1alpha1.Cluster)
-			after, ok2 := e.ObjectNew.(*clusterv1alpha1.Cluster)
-			return !ok1 || !ok2 || !equality.Semantic.DeepEqual(before.Status.Conditions, after.Status.Conditions)
-		},
-		DeleteFunc: func(event.DeleteEvent) bool { return false },
-	}
+	return controllers.Changed(func(before, after *clusterv1alpha1.Cluster) bool {
+		return !equality.Semantic.DeepEqual(before.Status.Conditions, after.Status.Conditions)
+	})
+}
+
+// policyChanged passes new policies and those whose spec changed. A deleted policy removes no taints.
+func policyChanged() predicate.Predicate {
+	return controllers.Changed(func(before, after *policyv1alpha1.ClusterTaintPolicy) bool {
+		return before.Generation != after.Generation
+	})
 }
 
 // Reconcile writes the taints that all policies request for one cluster.

@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -49,15 +48,10 @@ func Setup(_ context.Context, mgr manager.Manager, d Deps) error {
 
 // statusChanged passes new clusters and those whose conditions or actions changed.
 func statusChanged() predicate.Predicate {
-	return predicate.Funcs{
-		UpdateFunc: func(e event.UpdateEvent) bool {
-			before, ok1 := e.ObjectOld.(*clusterv1alpha1.Cluster)
-			after, ok2 := e.ObjectNew.(*clusterv1alpha1.Cluster)
-			return !ok1 || !ok2 || !equality.Semantic.DeepEqual(before.Status.Conditions, after.Status.Conditions) ||
-				!slices.Equal(before.Status.RemedyActions, after.Status.RemedyActions)
-		},
-		DeleteFunc: func(event.DeleteEvent) bool { return false },
-	}
+	return controllers.Changed(func(before, after *clusterv1alpha1.Cluster) bool {
+		return !equality.Semantic.DeepEqual(before.Status.Conditions, after.Status.Conditions) ||
+			!slices.Equal(before.Status.RemedyActions, after.Status.RemedyActions)
+	})
 }
 
 // Reconcile writes the actions of one cluster.

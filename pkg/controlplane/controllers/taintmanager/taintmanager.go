@@ -12,7 +12,6 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -86,14 +85,9 @@ func Setup(_ context.Context, mgr manager.Manager, d Deps) error {
 
 // taintsChanged passes new clusters and those whose taints changed.
 func taintsChanged() predicate.Predicate {
-	return predicate.Funcs{
-		UpdateFunc: func(e event.UpdateEvent) bool {
-			before, ok1 := e.ObjectOld.(*clusterv1alpha1.Cluster)
-			after, ok2 := e.ObjectNew.(*clusterv1alpha1.Cluster)
-			return !ok1 || !ok2 || !equality.Semantic.DeepEqual(before.Spec.Taints, after.Spec.Taints)
-		},
-		DeleteFunc: func(event.DeleteEvent) bool { return false },
-	}
+	return controllers.Changed(func(before, after *clusterv1alpha1.Cluster) bool {
+		return !equality.Semantic.DeepEqual(before.Spec.Taints, after.Spec.Taints)
+	})
 }
 
 // Reconcile enqueues the bindings of one cluster while it has NoExecute taints.
