@@ -17,7 +17,7 @@ import (
 // on with 410 Gone, so that the informer lists again. The control plane may have been
 // restored from a backup: the watch would miss changes, and the resource version does not
 // show that. A control plane that starts with other data closes every connection. See
-// docs/agent-rewind.md.
+// docs/design/agent-rewind.md.
 type rewind struct {
 	base http.RoundTripper
 	// connections returns the number of connections made so far.

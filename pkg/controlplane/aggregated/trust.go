@@ -18,6 +18,8 @@ import (
 	"k8s.io/apiserver/pkg/server/dynamiccertificates"
 	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/karmada-toolkit/karmada/internal/wait"
 )
 
 const (
@@ -45,24 +47,17 @@ type frontHeaders struct{ user, uid, group, extra, names []string }
 func newTrust(ctx context.Context, client kubernetes.Interface, tolerant bool) (*trust, error) {
 	t := &trust{client: client, clients: authority{name: "client-ca-file"}, front: authority{name: "requestheader-client-ca-file"}}
 	t.headers.Store(&frontHeaders{})
-	logger := log.FromContext(ctx)
-	said := time.NewTicker(2 * time.Second)
-	defer said.Stop()
-	retry := time.NewTicker(50 * time.Millisecond)
-	defer retry.Stop()
-	for {
-		err := t.read(ctx)
-		if err == nil || tolerant {
-			return t, nil
-		}
-		select {
-		case <-ctx.Done():
-			return nil, err
-		case <-said.C:
-			logger.Info("Waiting for the authentication configuration of the API server", "problem", err.Error())
-		case <-retry.C:
-		}
+	if err := t.read(ctx); err == nil || tolerant {
+		return t, nil
 	}
+	logger := log.FromContext(ctx)
+	o := wait.Options{Interval: 50 * time.Millisecond, Publish: func(reason error) {
+		logger.Info("Waiting for the authentication configuration of the API server", "problem", fmt.Sprint(reason))
+	}}
+	if err := wait.Until(ctx, o, t.read); err != nil {
+		return nil, err
+	}
+	return t, nil
 }
 
 // keep reads again from time to time, until ctx ends.

@@ -2,7 +2,6 @@ package role
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -11,9 +10,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"github.com/karmada-toolkit/karmada/internal/wait"
+	appsv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/apps/v1alpha1"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
+	remedyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/remedy/v1alpha1"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 )
@@ -26,6 +28,9 @@ func required() []schema.GroupVersionKind {
 		policyv1alpha1.GroupVersion.WithKind("OverridePolicy"),
 		policyv1alpha1.GroupVersion.WithKind("ClusterOverridePolicy"),
 		policyv1alpha1.GroupVersion.WithKind("FederatedResourceQuota"),
+		policyv1alpha1.GroupVersion.WithKind("ClusterTaintPolicy"),
+		remedyv1alpha1.GroupVersion.WithKind("Remedy"),
+		appsv1alpha1.GroupVersion.WithKind("WorkloadRebalancer"),
 		workv1alpha1.GroupVersion.WithKind("Work"),
 		workv1alpha2.GroupVersion.WithKind("ResourceBinding"),
 		workv1alpha2.GroupVersion.WithKind("ClusterResourceBinding"),
@@ -61,35 +66,24 @@ func kindsOf(roles []named) []schema.GroupVersionKind {
 }
 
 // waitForAPIs returns when the control plane serves every one of the kinds, which
-// the roles watch. It says what it waits for every two seconds.
+// the roles watch. It logs what it waits for every two seconds.
 func waitForAPIs(ctx context.Context, mgr manager.Manager, kinds []schema.GroupVersionKind, timeout time.Duration) error {
 	late := fmt.Errorf("not served after %s: install the CRDs and the APIService of the control plane", timeout)
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, late)
 	defer cancel()
 	logger := log.FromContext(ctx)
-	said := time.NewTicker(2 * time.Second)
-	defer said.Stop()
-	retry := time.NewTicker(50 * time.Millisecond)
-	defer retry.Stop()
 	for _, gvk := range kinds {
-		for {
-			err := served(ctx, mgr, gvk)
-			if err == nil {
-				break
-			}
-			select {
-			case <-ctx.Done():
-				return fmt.Errorf("waiting for the control plane to serve %s: %w", gvk, errors.Join(context.Cause(ctx), err))
-			case <-said.C:
-				logger.Info("Waiting for the control plane to serve a kind", "kind", gvk.String(), "problem", err.Error())
-			case <-retry.C:
-			}
+		o := wait.Options{Interval: 50 * time.Millisecond, Publish: func(reason error) {
+			logger.Info("Waiting for the control plane to serve a kind", "kind", gvk.String(), "problem", fmt.Sprint(reason))
+		}}
+		if err := wait.Until(ctx, o, func(ctx context.Context) error { return served(ctx, mgr, gvk) }); err != nil {
+			return fmt.Errorf("waiting for the control plane to serve %s: %w", gvk, err)
 		}
 	}
 	return nil
 }
 
-// served says why a kind cannot be watched yet.
+// served returns an error while a kind cannot be watched yet.
 func served(ctx context.Context, mgr manager.Manager, gvk schema.GroupVersionKind) error {
 	if _, err := mgr.GetRESTMapper().RESTMapping(gvk.GroupKind(), gvk.Version); err != nil {
 		return fmt.Errorf("looking it up: %w", err)
