@@ -35,7 +35,7 @@ const (
 	kubeconfigHash = "cluster.karmada.io/kubeconfig-hash"
 )
 
-// AgentSpec says which agent a member is to run.
+// AgentSpec specifies the agent of a member.
 type AgentSpec struct {
 	// Cluster whose agent it is.
 	Cluster string
@@ -53,7 +53,7 @@ type AgentSpec struct {
 	// Image and Replicas of the agent.
 	Image    string
 	Replicas int32
-	// Rotate has the agent renew its certificate.
+	// Rotate enables the renewal of its certificate.
 	Rotate bool
 	// Kubeconfig is its identity in the control plane.
 	Kubeconfig []byte

@@ -33,11 +33,11 @@ const (
 )
 
 const (
-	// tokenPatience is how long the member's token controller may take before a
+	// tokenControllerTimeout is how long to wait for the member's token controller before a
 	// token is requested instead.
-	tokenPatience = 10 * time.Second
-	// requestedTokenLife is what a requested token is asked to live; the member may
-	// grant less.
+	tokenControllerTimeout = 10 * time.Second
+	// requestedTokenLife is the expiration of a token request; the member may grant
+	// less.
 	requestedTokenLife = 10 * 365 * 24 * time.Hour
 )
 
@@ -47,15 +47,15 @@ func AccountName(cluster string) string { return accountPrefix + cluster }
 // RoleName returns the cluster role, and binding, of that account.
 func RoleName(cluster string) string { return rolePrefix + AccountName(cluster) }
 
-// Accounts says which accounts a member is to have.
+// Accounts specifies the service accounts of a member.
 type Accounts struct {
 	// Cluster is the name of the member.
 	Cluster string
 	// Namespace of the accounts.
 	Namespace string
-	// Controllers asks for the account of the controllers.
+	// Controllers enables the account of the controllers.
 	Controllers bool
-	// Impersonator asks for the account that acts for users.
+	// Impersonator enables the account that impersonates users.
 	Impersonator bool
 }
 
@@ -63,7 +63,7 @@ type Accounts struct {
 type Credentials struct {
 	// Token is of the account of the controllers.
 	Token []byte
-	// ImpersonatorToken is of the account that acts for users.
+	// ImpersonatorToken is of the account that impersonates users.
 	ImpersonatorToken []byte
 	// CABundle verifies the member's certificate.
 	CABundle []byte
@@ -192,7 +192,7 @@ func tokens(ctx context.Context, c client.Client, namespace string, accounts []s
 	what := func() string {
 		return fmt.Sprintf("the member's token controller to fill %d secrets in namespace %q", len(accounts)-len(found), namespace)
 	}
-	err := await(ctx, tokenPatience, report, what, func(ctx context.Context) (bool, error) {
+	err := await(ctx, tokenControllerTimeout, report, what, func(ctx context.Context) (bool, error) {
 		for _, name := range accounts {
 			if found[name] != nil {
 				continue
@@ -230,7 +230,7 @@ func requestToken(ctx context.Context, c client.Client, namespace, name string, 
 		ExpirationSeconds: ptr.To(int64(requestedTokenLife / time.Second)),
 	}}
 	if err := c.SubResource("token").Create(ctx, account, request); err != nil {
-		return nil, fmt.Errorf("the member filled no token into secret %s/%s within %s, and requesting one failed: %w", namespace, name, tokenPatience, err)
+		return nil, fmt.Errorf("the member filled no token into secret %s/%s within %s, and requesting one failed: %w", namespace, name, tokenControllerTimeout, err)
 	}
 	report.say("secret %s/%s of the member was not filled; using a requested token that expires %s",
 		namespace, name, request.Status.ExpirationTimestamp.UTC().Format(time.RFC3339))

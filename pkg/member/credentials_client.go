@@ -23,9 +23,9 @@ import (
 )
 
 // NewClient returns a client for the kinds that joining and leaving touch, in a
-// control plane or a member. It knows their resources beforehand, so it asks the
-// server for nothing but what it is told to. Warnings are dropped, unless the
-// configuration has a handler for them.
+// control plane or a member. Their REST mappings are built in, so it sends no
+// discovery requests. Warnings are dropped, unless the configuration has a handler for
+// them.
 func NewClient(config *rest.Config) (client.Client, error) {
 	scheme, err := NewScheme()
 	if err != nil {

@@ -33,17 +33,17 @@ const (
 	pinPrefix = "sha256:"
 	// signaturePrefix starts the key of what a token signed.
 	signaturePrefix = "jws-kubeconfig-"
-	// signerPatience is how long a control plane may take to sign for a new token.
-	signerPatience = 5 * time.Second
-	// discoveryRequest is how long one question may take.
+	// tokenSignTimeout is how long a control plane may take to sign for a new token.
+	tokenSignTimeout = 5 * time.Second
+	// discoveryRequest is the timeout of one request.
 	discoveryRequest = 10 * time.Second
 )
 
-// TokenFileHint tells users of a printed registration command how to keep its token
-// from other users of the machine.
+// TokenFileHint explains how to run a printed registration command without showing its
+// token to other users of the machine.
 const TokenFileHint = "other users of a machine can see --token while \"register\" runs there; \"register --token-file FILE\" reads the token from a file, and \"--token-file -\" from standard input"
 
-// Discovery says where a control plane is and how to know that it is the right one.
+// Discovery is the address of a control plane and how to verify its identity.
 type Discovery struct {
 	// Endpoint is host and port of its API server.
 	Endpoint string
@@ -65,7 +65,7 @@ type Server struct {
 	CABundle []byte
 }
 
-// Errors of Discover, to tell them apart.
+// Errors of Discover.
 var (
 	// ErrPin means that the authority is not the one that was pinned.
 	ErrPin = errors.New("the certificate authority of the control plane is not the one of --discovery-token-ca-cert-hash")
@@ -73,12 +73,12 @@ var (
 	ErrToken = errors.New("the control plane does not know this token")
 	// ErrName means that the certificate of the control plane is for other names.
 	ErrName = errors.New("the certificate of the control plane is not for this address")
-	// ErrIdentity means that somebody else answers.
+	// ErrIdentity means that another server answers.
 	ErrIdentity = errors.New("the server is not the control plane that the token vouches for")
 )
 
-// Discover finds a control plane and makes sure, by the token and the pins, that it
-// is the right one.
+// Discover connects to a control plane and verifies its identity with the token and
+// the pins.
 func Discover(ctx context.Context, d Discovery, report Reporter) (*Server, error) {
 	if err := d.Validate(); err != nil {
 		return nil, err
@@ -91,7 +91,7 @@ func Discover(ctx context.Context, d Discovery, report Reporter) (*Server, error
 	return server, nil
 }
 
-// Validate checks what can be checked without asking anybody.
+// Validate checks the fields without a request.
 func (d Discovery) Validate() error {
 	if _, _, err := registration.ParseToken(d.Token); err != nil {
 		return err
@@ -111,7 +111,7 @@ func (d Discovery) Validate() error {
 
 func (d Discovery) find(ctx context.Context, id, secret string, report Reporter) (*Server, error) {
 	url := "https://" + d.Endpoint
-	info, err := d.ask(ctx, &rest.Config{Host: url, TLSClientConfig: rest.TLSClientConfig{Insecure: true}}, id, secret, report)
+	info, err := d.clusterInfo(ctx, &rest.Config{Host: url, TLSClientConfig: rest.TLSClientConfig{Insecure: true}}, id, secret, report)
 	if err != nil {
 		return nil, err
 	}
@@ -126,8 +126,8 @@ func (d Discovery) find(ctx context.Context, id, secret string, report Reporter)
 	if len(bundle) == 0 {
 		return nil, fmt.Errorf("%w: %s may be the address of another control plane; take the command from \"token create --print-register-command\" of the right one", ErrPin, d.Endpoint)
 	}
-	// Whoever relays what the control plane says cannot answer with its certificate.
-	again, err := d.ask(ctx, &rest.Config{Host: url, TLSClientConfig: rest.TLSClientConfig{CAData: bundle}}, id, secret, report)
+	// A relay of the first response does not have the certificate of the control plane.
+	again, err := d.clusterInfo(ctx, &rest.Config{Host: url, TLSClientConfig: rest.TLSClientConfig{CAData: bundle}}, id, secret, report)
 	if err != nil {
 		return nil, err
 	}
@@ -137,9 +137,9 @@ func (d Discovery) find(ctx context.Context, id, secret string, report Reporter)
 	return &Server{URL: url, CABundle: bundle}, nil
 }
 
-// ask reads the public description of the control plane, and returns the kubeconfig
-// in it when the token has signed it.
-func (d Discovery) ask(ctx context.Context, config *rest.Config, id, secret string, report Reporter) ([]byte, error) {
+// clusterInfo reads the ConfigMap cluster-info of the control plane, and returns the
+// kubeconfig in it if the token has signed it.
+func (d Discovery) clusterInfo(ctx context.Context, config *rest.Config, id, secret string, report Reporter) ([]byte, error) {
 	config.Timeout = discoveryRequest
 	c, err := NewClient(config)
 	if err != nil {
@@ -154,7 +154,7 @@ func (d Discovery) ask(ctx context.Context, config *rest.Config, id, secret stri
 		err := c.Get(ctx, client.ObjectKey{Namespace: metav1.NamespacePublic, Name: registration.ClusterInfoName}, cm)
 		if err != nil {
 			last = err
-			if verdict = d.refused(err); verdict == nil {
+			if verdict = d.permanentError(err); verdict == nil {
 				return false, nil
 			}
 		} else if info, verdict = signed(cm, id, secret); verdict == nil {
@@ -164,8 +164,8 @@ func (d Discovery) ask(ctx context.Context, config *rest.Config, id, secret stri
 		if since.IsZero() {
 			since = time.Now() //nolint:forbidigo // how long something takes
 		}
-		// A new control plane, or a new token, takes a moment.
-		if errors.Is(verdict, ErrName) || errors.Is(verdict, ErrIdentity) || time.Since(since) > signerPatience {
+		// A new control plane signs for a new token with a delay.
+		if errors.Is(verdict, ErrName) || errors.Is(verdict, ErrIdentity) || time.Since(since) > tokenSignTimeout {
 			return false, verdict
 		}
 		return false, nil
@@ -176,8 +176,8 @@ func (d Discovery) ask(ctx context.Context, config *rest.Config, id, secret stri
 	return info, err
 }
 
-// refused says what an error of the server means, nil if it may pass.
-func (d Discovery) refused(err error) error {
+// permanentError returns the cause of an error of the server, nil if it can be retried.
+func (d Discovery) permanentError(err error) error {
 	var hostname x509.HostnameError
 	var unknown x509.UnknownAuthorityError
 	var invalid x509.CertificateInvalidError
@@ -281,8 +281,8 @@ func pin(c *x509.Certificate) string {
 	return pinPrefix + hex.EncodeToString(sum[:])
 }
 
-// Pins returns the hashes of the public keys of certificates, as clusters that
-// register are told to expect them.
+// Pins returns the hashes of the public keys of certificates, in the form of
+// Discovery.Pins.
 func Pins(bundle []byte) ([]string, error) {
 	certs, err := cert.ParseCertsPEM(bundle)
 	if err != nil {

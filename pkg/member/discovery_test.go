@@ -33,8 +33,8 @@ func sealed(payload, id, secret string) string {
 	return header + ".." + base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 }
 
-// publicServer answers what anybody may ask a control plane. Change changes the
-// answer; status replaces it.
+// publicServer serves what anonymous users may read of a control plane. Change
+// changes the response; status replaces it.
 func publicServer(t *testing.T, status int, change func(cm *corev1.ConfigMap, ca []byte)) (endpoint string, pins []string) {
 	t.Helper()
 	var server *httptest.Server
@@ -108,8 +108,8 @@ func TestDiscover_EachMistakeHasItsError(t *testing.T) {
 		"another secret":        {Discovery{Endpoint: endpoint, Token: "abcdef.fedcba9876543210", Pins: pins}, ErrToken, "its secret is another"},
 		"another name":          {Discovery{Endpoint: "localhost:" + port, Token: testToken, Pins: pins}, ErrName, "127.0.0.1"},
 		"nothing to read":       {Discovery{Endpoint: missing, Token: testToken, Pins: pins}, nil, "no control plane that clusters can register at"},
-		"nothing for anybody":   {Discovery{Endpoint: closed, Token: testToken, Pins: pins}, nil, "does not let anonymous users read"},
-		"nobody there":          {Discovery{Endpoint: "127.0.0.1:1", Token: testToken, Pins: pins, Timeout: time.Second}, nil, "does not answer for 1s"},
+		"no anonymous access":   {Discovery{Endpoint: closed, Token: testToken, Pins: pins}, nil, "does not let anonymous users read"},
+		"not reachable":         {Discovery{Endpoint: "127.0.0.1:1", Token: testToken, Pins: pins, Timeout: time.Second}, nil, "does not answer for 1s"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -65,7 +65,8 @@ func checkEndpoint(endpoint string) error {
 	return nil
 }
 
-// ownMachine reports whether a URL means the machine of whoever uses it.
+// ownMachine reports whether the host of a URL is localhost, a loopback or an
+// unspecified address.
 func ownMachine(text string) bool {
 	u, err := url.Parse(text)
 	if err != nil {

@@ -59,7 +59,7 @@ func TestConfirm(t *testing.T) {
 		{"not reached", reasonNotReachable, metav1.ConditionFalse, true},
 		{"ready", "ClusterReady", metav1.ConditionTrue, false},
 		{"reached but ill", "ClusterNotReady", metav1.ConditionFalse, false},
-		{"nobody has looked yet", "", "", false},
+		{"no condition yet", "", "", false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -26,14 +26,15 @@ import (
 // controlPlaneEntry is the name of the control plane in an agent's kubeconfig.
 const controlPlaneEntry = "karmada-apiserver"
 
-// askAgain is the time between requests while an earlier cluster is being removed.
-const askAgain = time.Second
+// csrRetryInterval is the time between certificate requests while an earlier cluster
+// of the name is being removed.
+const csrRetryInterval = time.Second
 
-// acceptance is how long a control plane is asked again that does not accept a
-// token.
-const acceptance = 5 * time.Second
+// tokenAcceptTimeout is how long requests with a token are retried that the control
+// plane rejects.
+const tokenAcceptTimeout = 5 * time.Second
 
-// EnrolRequest says which cluster is to be given an identity in Pull mode.
+// EnrolRequest specifies the cluster that gets an identity in Pull mode.
 type EnrolRequest struct {
 	// Name of the cluster.
 	Name string
@@ -41,8 +42,8 @@ type EnrolRequest struct {
 	ID string
 	// Namespace of the credentials in the control plane. Default karmada-cluster.
 	Namespace string
-	// Description is what a new Cluster says about itself. A cluster that was
-	// registered before keeps what it has.
+	// Description is written to the spec of a new Cluster. A cluster that was
+	// registered before is not changed.
 	Description agentcert.Description
 	// Token is a bootstrap token of the control plane.
 	Token string
@@ -62,7 +63,7 @@ type Identity struct {
 	Config *rest.Config
 	// Client of the control plane, as the agent.
 	Client client.Client
-	// New says that the Cluster was made for it: it was not registered before.
+	// New reports whether the Cluster was created for it: it was not registered before.
 	New bool
 }
 
@@ -103,13 +104,13 @@ func Enrol(ctx context.Context, s Server, r EnrolRequest, report Reporter) (*Ide
 	if err != nil {
 		return nil, err
 	}
-	if err := id.settle(ctx, r, csr.Name, report); err != nil {
+	if err := id.waitUsable(ctx, r, csr.Name, report); err != nil {
 		return nil, err
 	}
 	return id, nil
 }
 
-// ValidatePullName says why a name cannot be that of a cluster in Pull mode.
+// ValidatePullName returns an error if a name is not valid for a cluster in Pull mode.
 func ValidatePullName(name string) error {
 	if err := ValidateName(name); err != nil {
 		return err
@@ -120,7 +121,7 @@ func ValidatePullName(name string) error {
 	return nil
 }
 
-// sign asks for a certificate and waits until it is there.
+// sign requests a certificate and waits until it is issued.
 func sign(ctx context.Context, s Server, r EnrolRequest, request []byte, report Reporter) (*certificatesv1.CertificateSigningRequest, error) {
 	c, err := NewClient(&rest.Config{Host: s.URL, BearerToken: r.Token, TLSClientConfig: rest.TLSClientConfig{CAData: s.CABundle}})
 	if err != nil {
@@ -130,22 +131,22 @@ func sign(ctx context.Context, s Server, r EnrolRequest, request []byte, report 
 	what := func() string { return fmt.Sprintf("an earlier cluster %q to be gone", r.Name) }
 	// Longer than one request may take, whose error says more.
 	err = await(ctx, 2*r.Timeout, report, what, func(ctx context.Context) (bool, error) {
-		csr, err = ask(ctx, c, s, r, request, report)
+		csr, err = requestCertificate(ctx, c, s, r, request, report)
 		var no *refusal
 		if !errors.As(err, &no) || no.reason != agentcert.ReasonBeingRemoved {
 			return err == nil, err
 		}
 		select {
 		case <-ctx.Done():
-		case <-time.After(askAgain):
+		case <-time.After(csrRetryInterval):
 		}
 		return false, nil
 	})
 	return csr, err
 }
 
-// ask makes one request and waits for what comes of it.
-func ask(ctx context.Context, c client.Client, s Server, r EnrolRequest, request []byte, report Reporter) (*certificatesv1.CertificateSigningRequest, error) {
+// requestCertificate creates one request and waits until it is signed or refused.
+func requestCertificate(ctx context.Context, c client.Client, s Server, r EnrolRequest, request []byte, report Reporter) (*certificatesv1.CertificateSigningRequest, error) {
 	csr := newRequest(r, request)
 	if err := present(ctx, c, csr, r.Timeout, report); err != nil {
 		return nil, tokenRefused(err, s.URL, r.Token)
@@ -166,16 +167,16 @@ func ask(ctx context.Context, c client.Client, s Server, r EnrolRequest, request
 	return csr, err
 }
 
-// present makes a request with a token. An API server knows a token, and what its
-// groups may do, some time after they were made: one that refuses is asked again for
-// acceptance.
+// present creates a request with a token. An API server observes a token, and the
+// permissions of its groups, some time after they were created: the request is retried
+// for tokenAcceptTimeout.
 func present(ctx context.Context, c client.Client, csr *certificatesv1.CertificateSigningRequest, limit time.Duration, report Reporter) error {
-	soon, cancel := context.WithTimeout(ctx, acceptance)
+	retryCtx, cancel := context.WithTimeout(ctx, tokenAcceptTimeout)
 	defer cancel()
 	what := func() string { return "the control plane to accept the token" }
 	return await(ctx, limit, report, what, func(ctx context.Context) (bool, error) {
 		err := c.Create(ctx, csr)
-		if (apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err)) && soon.Err() == nil {
+		if (apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err)) && retryCtx.Err() == nil {
 			return false, nil
 		}
 		return err == nil, err
@@ -204,24 +205,25 @@ func newRequest(r EnrolRequest, request []byte) *certificatesv1.CertificateSigni
 	return csr
 }
 
-// tokenRefused says what an error of the first request with a token means.
+// tokenRefused adds the cause to an error of the first request with a token.
 func tokenRefused(err error, server, token string) error {
 	switch id, _ := cutToken(token); {
 	case apierrors.IsUnauthorized(err):
 		return fmt.Errorf("%s does not accept token %s: it has expired or was deleted, or is not for authentication: %w", server, id, err)
 	case apierrors.IsForbidden(err):
-		return fmt.Errorf("%s does not let token %s ask for a certificate: its groups do not include %s: %w", server, id, names.BootstrapGroup, err)
+		return fmt.Errorf("%s does not let token %s request a certificate: its groups do not include %s: %w", server, id, names.BootstrapGroup, err)
 	}
-	return fmt.Errorf("asking %s for a certificate: %w", server, err)
+	return fmt.Errorf("requesting a certificate from %s: %w", server, err)
 }
 
-// refusal is the control plane's answer to a request for an identity.
+// refusal is the denial of a certificate request.
 type refusal struct{ reason, message string }
 
 // Error implements error.
 func (r *refusal) Error() string { return "the control plane refused: " + r.message }
 
-// decided reports whether a request is signed; it fails when it never will be.
+// decided reports whether a request is signed. It returns an error if it is denied or
+// failed.
 func decided(csr *certificatesv1.CertificateSigningRequest) (bool, error) {
 	for _, c := range csr.Status.Conditions {
 		switch c.Type {
@@ -243,7 +245,7 @@ func stateOf(csr *certificatesv1.CertificateSigningRequest) string {
 	return "not approved"
 }
 
-// newIdentity puts the kubeconfig of an agent together.
+// newIdentity builds the kubeconfig of an agent.
 func newIdentity(s Server, cluster string, pair pki.Pair) (*Identity, error) {
 	config, err := pki.NewKubeconfig(pki.KubeconfigEntry{
 		Context: cluster + "@" + controlPlaneEntry, Cluster: controlPlaneEntry, User: cluster,
@@ -265,9 +267,9 @@ func newIdentity(s Server, cluster string, pair pki.Pair) (*Identity, error) {
 	return id, nil
 }
 
-// settle waits for the rights of the agent and, with them, tells the control plane
-// the id of the cluster.
-func (i *Identity) settle(ctx context.Context, r EnrolRequest, request string, report Reporter) error {
+// waitUsable waits for the permissions of the agent and then writes the id of the
+// cluster to the control plane.
+func (i *Identity) waitUsable(ctx context.Context, r EnrolRequest, request string, report Reporter) error {
 	cluster := &clusterv1alpha1.Cluster{}
 	var last error
 	what := func() string { return fmt.Sprintf("the rights of the agent of cluster %q (%v)", r.Name, last) }
@@ -294,13 +296,13 @@ func (i *Identity) settle(ctx context.Context, r EnrolRequest, request string, r
 		if apierrors.IsInvalid(err) {
 			err = fmt.Errorf("this cluster is a member already, under another name: %w", err)
 		}
-		return errors.Join(fmt.Errorf("telling the control plane the id of cluster %q: %w", r.Name, err), i.Forget(ctx))
+		return errors.Join(fmt.Errorf("writing the id of cluster %q to the control plane: %w", r.Name, err), i.Forget(ctx))
 	}
 	return nil
 }
 
-// Forget takes the registration back, if it was new. It does not wait until the
-// control plane has let go of the cluster.
+// Forget deletes the Cluster if the registration created it. It does not wait until
+// the deletion is finished.
 func (i *Identity) Forget(ctx context.Context) error {
 	if !i.New {
 		return nil

@@ -18,7 +18,7 @@ func TestPresent_ANewTokenMayNotBeKnownYet(t *testing.T) {
 	}{
 		"known at once":  {refusals: 0, accepted: true, atMost: time.Millisecond},
 		"known later":    {refusals: 4, accepted: true, atMost: time.Second},
-		"never accepted": {refusals: 1000, atMost: acceptance + lastInterval},
+		"never accepted": {refusals: 1000, atMost: tokenAcceptTimeout + lastInterval},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

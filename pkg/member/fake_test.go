@@ -26,7 +26,7 @@ type fakeServer struct {
 	writes []string
 	// fillsTokens acts as the token controller.
 	fillsTokens bool
-	// refuse says why a write fails.
+	// refuse returns the error of a write.
 	refuse func(verb string, obj client.Object) error
 	// deleted is called after a deletion.
 	deleted func(obj client.Object)

@@ -37,7 +37,7 @@ func (l Left) String() string {
 // leftovers are the objects of a member, in the order of their kinds and names.
 type leftovers []Left
 
-// lines says what is left, a line for each kind.
+// lines describes the objects, a line for each kind.
 func (l leftovers) lines() []string {
 	const most = 10
 	byKind := map[string][]string{}

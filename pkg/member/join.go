@@ -32,7 +32,7 @@ const (
 	undoLimit = 20 * time.Second
 )
 
-// Deps is what joining and leaving work with.
+// Deps are the dependencies of Join, Unjoin, Register and Unregister.
 type Deps struct {
 	// Program is what the user types, for the next steps that errors name.
 	Program string
@@ -40,11 +40,11 @@ type Deps struct {
 	ControlPlane client.Client
 	// Member is a client of the member; nil if the user gave no access to it.
 	Member client.Client
-	// Report is told what is being waited for.
+	// Report receives what is being waited for.
 	Report Reporter
 }
 
-// JoinRequest says which cluster is to be joined and what is known of it.
+// JoinRequest specifies the cluster to join.
 type JoinRequest struct {
 	// Name of the cluster.
 	Name string
@@ -62,7 +62,7 @@ type JoinRequest struct {
 	DryRun bool
 }
 
-// ValidateName says why a name cannot be that of a cluster.
+// ValidateName returns an error if a name is not valid for a cluster.
 func ValidateName(name string) error {
 	var msgs []string
 	switch {
@@ -264,10 +264,10 @@ func caOf(config *rest.Config) ([]byte, error) {
 	return data, nil
 }
 
-// WaitReady waits until a cluster is Ready, for limit at most. It returns what is
-// wrong otherwise, and an error only when it cannot tell.
+// WaitReady waits until a cluster is Ready, for limit at most. Otherwise it returns the
+// reason and message of the condition, and an error only if it cannot read the cluster.
 func WaitReady(ctx context.Context, d Deps, name string, limit time.Duration) (string, error) {
-	state := "the control plane has not looked at it yet"
+	state := "it has no Ready condition yet"
 	what := func() string { return fmt.Sprintf("cluster %q to be Ready (%s)", name, state) }
 	err := await(ctx, limit, d.Report, what, func(ctx context.Context) (bool, error) {
 		cluster := &clusterv1alpha1.Cluster{}

@@ -185,7 +185,7 @@ func TestJoin_RequestsTokensWhereNoneAreFilled(t *testing.T) {
 		if _, err := Join(t.Context(), d, joinRequest("m1")); err != nil {
 			t.Fatal(err)
 		}
-		if took := time.Since(start); took > tokenPatience+time.Second {
+		if took := time.Since(start); took > tokenControllerTimeout+time.Second {
 			t.Errorf("took %s", took)
 		}
 		if len(said) != 3 || !strings.HasPrefix(said[0], "waiting for the member's token controller to fill 2 secrets") {
@@ -259,7 +259,7 @@ func TestJoin_InterruptedLeavesNothing(t *testing.T) {
 	}
 }
 
-func TestJoin_SaysWhichClusterDoesNotAnswer(t *testing.T) {
+func TestJoin_UnreachableClusterIsNamed(t *testing.T) {
 	member := memberServer(t, "id-1")
 	if err := member.Client.Delete(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kube-system"}}); err != nil {
 		t.Fatal(err)
@@ -300,10 +300,10 @@ func TestWaitReady(t *testing.T) {
 		d := deps(control, nil)
 		d.Report = func(line string) { said = append(said, line) }
 		state, err := WaitReady(t.Context(), d, "m1", 5*time.Second)
-		if err != nil || state != "the control plane has not looked at it yet" {
+		if err != nil || state != "it has no Ready condition yet" {
 			t.Errorf("%q, %v", state, err)
 		}
-		if diff := cmp.Diff([]string{`waiting for cluster "m1" to be Ready (the control plane has not looked at it yet)`}, said); diff != "" {
+		if diff := cmp.Diff([]string{`waiting for cluster "m1" to be Ready (it has no Ready condition yet)`}, said); diff != "" {
 			t.Error(diff)
 		}
 		set(metav1.ConditionFalse, "ClusterNotReachable", "no")

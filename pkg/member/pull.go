@@ -22,28 +22,28 @@ import (
 // ErrTaken is returned for the name of a cluster that another cluster has.
 var ErrTaken = errors.New("the name is taken")
 
-// PresentRequest says how a cluster in Pull mode presents itself.
+// PresentRequest describes a cluster in Pull mode.
 type PresentRequest struct {
 	// Name of the cluster, ID its identity as ID returns it.
 	Name, ID string
 	// Namespace of the credentials, in the member and in the control plane.
 	Namespace string
-	// APIEndpoint and ProxyURL say how others reach the member; both may be empty.
+	// APIEndpoint and ProxyURL are how others reach the member; both may be empty.
 	APIEndpoint, ProxyURL string
 	// Provider, Region and Zones describe the cluster; what is empty stays as it is.
 	Provider, Region string
 	Zones            []string
 	// Config is how the agent reaches the member.
 	Config *rest.Config
-	// Credentials and Impersonator say what the control plane is given to get into
-	// the member: for its controllers, and for users that come through the proxy.
+	// Credentials and Impersonator select the credentials of the member that the
+	// control plane gets: for its controllers, and for users of the proxy.
 	Credentials, Impersonator bool
 }
 
-// Present makes the Cluster in the control plane, its Secrets and the accounts in
-// the member what the agent of the member says, and writes nothing that is as it
-// should be. It needs no rights but those of that agent. Another cluster's name is
-// ErrTaken; other errors may go away.
+// Present creates or updates the Cluster and its Secrets in the control plane and the
+// service accounts in the member. It does not write objects that are up to date. It
+// needs only the permissions of the agent. The name of another cluster is ErrTaken;
+// other errors can be retried.
 func Present(ctx context.Context, d Deps, r PresentRequest) (*clusterv1alpha1.Cluster, error) {
 	cluster, err := existing(ctx, d, r)
 	if err != nil {

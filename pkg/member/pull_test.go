@@ -35,7 +35,7 @@ func enrolled(id string) *clusterv1alpha1.Cluster {
 	}
 }
 
-func TestPresent_TellsWhatTheAgentKnowsAndKeepsTheRest(t *testing.T) {
+func TestPresent_WritesTheDescriptionAndKeepsOtherFields(t *testing.T) {
 	plane, m := newServer(t, enrolled("id-3")), memberServer(t, "id-3")
 	got, err := Present(t.Context(), Deps{ControlPlane: plane, Member: m}, presentRequest("id-3"))
 	if err != nil {
@@ -101,7 +101,7 @@ func TestPresent_SecretWithADeadTokenIsReplaced(t *testing.T) {
 	}
 }
 
-func TestPresent_AnAgentThatMayNotCreateSaysSo(t *testing.T) {
+func TestPresent_ForbiddenCreateIsReported(t *testing.T) {
 	plane, m := newServer(t), memberServer(t, "id-3")
 	plane.refuse = func(verb string, obj client.Object) error {
 		if _, ok := obj.(*clusterv1alpha1.Cluster); ok && verb == "create" {

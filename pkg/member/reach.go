@@ -10,9 +10,9 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// WaitReachable waits until the user of a kubeconfig gets answers from a member
-// through the control plane: the rights of users follow a cluster a moment after
-// it is joined. The text says why they do not come within the limit.
+// WaitReachable waits until the user of a kubeconfig reaches a member through the
+// control plane: the permissions of users are created some time after the cluster.
+// After the limit it returns the last response.
 func WaitReachable(ctx context.Context, controlPlane *rest.Config, name string, report Reporter, limit time.Duration) (string, error) {
 	client, err := rest.HTTPClientFor(controlPlane)
 	if err != nil {
@@ -26,7 +26,7 @@ func WaitReachable(ctx context.Context, controlPlane *rest.Config, name string, 
 	err = await(ctx, limit, report, what, func(ctx context.Context) (bool, error) {
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 		if err != nil {
-			return false, fmt.Errorf("asking cluster %q: %w", name, err)
+			return false, fmt.Errorf("requesting cluster %q: %w", name, err)
 		}
 		resp, err := client.Do(req)
 		if err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/member/registration/agentcert"
 )
 
-// RegisterRequest says which cluster is to be registered in Pull mode, and where.
+// RegisterRequest specifies the cluster to register in Pull mode, and the control plane.
 type RegisterRequest struct {
 	// Discovery of the control plane.
 	Discovery Discovery
@@ -29,7 +29,8 @@ type RegisterRequest struct {
 	DryRun bool
 }
 
-// Preflight says, a line each, what in a member stands in the way of an agent.
+// Preflight lists, a line each, the objects in a member that prevent the
+// installation of an agent.
 type Preflight []string
 
 // Error implements error.
@@ -45,8 +46,8 @@ func (p Preflight) Error() string {
 
 // Register makes the member that d gives access to a member in Pull mode: it gets
 // the identity of its agent from the control plane, starts the agent and waits
-// until the control plane has the cluster as Ready. Step is told of each step. If
-// it fails before the agent runs, what it made is taken back.
+// until the cluster is Ready. Step is called with one line for each step. If it fails
+// before the agent runs, the objects it created are deleted.
 func Register(ctx context.Context, d Deps, r RegisterRequest, step func(line string)) error {
 	name := r.Agent.Cluster
 	if err := ValidatePullName(name); err != nil {
@@ -173,7 +174,8 @@ func put(ctx context.Context, j *journal, obj client.Object) error {
 	return nil
 }
 
-// awaitRollout waits until the agent runs, and says why it does not.
+// awaitRollout waits until the agent is available. After the timeout the error has
+// the state of its pods.
 func awaitRollout(ctx context.Context, d Deps, r RegisterRequest) error {
 	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: r.Agent.Namespace, Name: AgentName}}
 	state := func() string {
@@ -195,7 +197,7 @@ func awaitRollout(ctx context.Context, d Deps, r RegisterRequest) error {
 	return err
 }
 
-// podState says how the pods of a deployment are.
+// podState describes the pods of a deployment that are not ready.
 func podState(ctx context.Context, c client.Client, d *appsv1.Deployment) string {
 	pods := &corev1.PodList{}
 	if err := c.List(ctx, pods, client.InNamespace(d.Namespace), client.MatchingLabels(map[string]string{"app": AgentName})); err != nil {

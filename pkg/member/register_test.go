@@ -69,9 +69,9 @@ func TestPreflight(t *testing.T) {
 			[]client.Object{deployed("m3"), &corev1.ServiceAccount{ObjectMeta: own}, secret},
 			Preflight{"karmada-system/karmada-kubeconfig Secret already exists", "karmada-system/karmada-agent-sa ServiceAccount already exists", "karmada-system/karmada-agent Deployment already exists"},
 		},
-		"the agent of another name":   {[]client.Object{deployed("m4")}, Preflight{"karmada-system/karmada-agent Deployment already exists"}},
-		"an account of somebody else": {[]client.Object{&corev1.ServiceAccount{ObjectMeta: meta}}, Preflight{"karmada-system/karmada-agent-sa ServiceAccount already exists"}},
-		"a Secret alone":              {[]client.Object{secret}, Preflight{"karmada-system/karmada-kubeconfig Secret already exists"}},
+		"the agent of another name": {[]client.Object{deployed("m4")}, Preflight{"karmada-system/karmada-agent Deployment already exists"}},
+		"a foreign service account": {[]client.Object{&corev1.ServiceAccount{ObjectMeta: meta}}, Preflight{"karmada-system/karmada-agent-sa ServiceAccount already exists"}},
+		"a Secret alone":            {[]client.Object{secret}, Preflight{"karmada-system/karmada-kubeconfig Secret already exists"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got Preflight

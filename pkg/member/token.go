@@ -50,7 +50,7 @@ func CreateToken(ctx context.Context, controlPlane client.Client, t registration
 	return nil
 }
 
-// randomText returns letters and digits that nobody can guess.
+// randomText returns letters and digits from a cryptographic source.
 func randomText(length int) (string, error) {
 	const letters = "0123456789abcdefghijklmnopqrstuvwxyz"
 	out := make([]byte, length)

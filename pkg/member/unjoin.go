@@ -27,13 +27,13 @@ import (
 // forceLimit is how long a forced removal may take.
 const forceLimit = 20 * time.Second
 
-// UnjoinRequest says which cluster is to leave.
+// UnjoinRequest specifies the cluster to remove.
 type UnjoinRequest struct {
 	// Name of the cluster.
 	Name string
 	// Namespace of the credentials in the member.
 	Namespace string
-	// Wait is how long the control plane may take to let go of the cluster.
+	// Wait is how long to wait until the cluster is deleted.
 	Wait time.Duration
 	// Force removes the cluster from the control plane even if what it runs cannot
 	// be cleaned up.
@@ -72,8 +72,8 @@ func Unjoin(ctx context.Context, d Deps, r UnjoinRequest) ([]string, error) {
 	return append(left, more...), err
 }
 
-// release has the control plane let go of a cluster. It returns what it knows to be
-// left in the member.
+// release deletes a cluster from the control plane. It returns the objects that it
+// knows to be left in the member.
 func release(ctx context.Context, d Deps, r UnjoinRequest, cluster *clusterv1alpha1.Cluster) ([]string, error) {
 	left, err := inventory(ctx, d.ControlPlane, r.Name)
 	if err != nil {
@@ -101,7 +101,7 @@ func release(ctx context.Context, d Deps, r UnjoinRequest, cluster *clusterv1alp
 	case err == nil && alive(cluster):
 		return nil, nil
 	case err == nil:
-		return left.lines(), nil // nobody was there to clean up
+		return left.lines(), nil // no client cleaned up the member
 	case !errors.Is(err, errTimeout):
 		return nil, err
 	}
@@ -171,7 +171,7 @@ func awaitGone(ctx context.Context, d Deps, name string, limit time.Duration) er
 	})
 }
 
-// remaining says what keeps a cluster from going.
+// remaining returns what blocks the deletion of a cluster.
 func remaining(ctx context.Context, d Deps, name string) []string {
 	space := names.ExecutionNamespace(name)
 	works := &workv1alpha1.WorkList{}
@@ -232,7 +232,7 @@ func targeting(ctx context.Context, d Deps, cluster string) string {
 		strings.Join(first, ", "), more, strings.Join(slices.Sorted(maps.Keys(schedulers)), ", "))
 }
 
-// force takes away what holds the cluster in the control plane. The objects that
+// force removes the finalizers that keep the cluster in the control plane. The objects that
 // its Works stand for stay in the member.
 func force(ctx context.Context, d Deps, name string, limit time.Duration) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
@@ -260,9 +260,10 @@ func force(ctx context.Context, d Deps, name string, limit time.Duration) ([]str
 	return left, nil
 }
 
-// dropWorks deletes the Works of a cluster without anybody cleaning up after them.
+// dropWorks deletes the Works of a cluster without cleaning up their objects in the
+// member.
 func dropWorks(ctx context.Context, d Deps, space string) []error {
-	// Deleted first: nobody holds on anew to what is on its way out.
+	// Deleted first: no controller adds a finalizer to an object that is being deleted.
 	err := d.ControlPlane.DeleteAllOf(ctx, &workv1alpha1.Work{}, client.InNamespace(space))
 	if client.IgnoreNotFound(err) != nil {
 		return []error{fmt.Errorf("deleting the works in namespace %s: %w", space, err)}

@@ -137,7 +137,7 @@ func stuck(t *testing.T) *fakeServer {
 	return newServer(t, cluster, work, space)
 }
 
-func TestUnjoin_OfADeadMemberEndsInTimeAndSaysWhatIsLeft(t *testing.T) {
+func TestUnjoin_UnreachableMemberEndsInTimeAndListsTheObjectsLeft(t *testing.T) {
 	control := stuck(t)
 	synctest.Test(t, func(t *testing.T) {
 		var said []string

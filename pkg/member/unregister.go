@@ -19,7 +19,7 @@ import (
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 )
 
-// UnregisterRequest says which cluster in Pull mode is to leave.
+// UnregisterRequest specifies the cluster in Pull mode to remove.
 type UnregisterRequest struct {
 	// Name of the cluster.
 	Name string
@@ -27,14 +27,14 @@ type UnregisterRequest struct {
 	Namespace, Agent string
 	// ClusterNamespace of the accounts in the member.
 	ClusterNamespace string
-	// Wait is how long the control plane may take to let go of the cluster.
+	// Wait is how long to wait until the cluster is deleted.
 	Wait time.Duration
 	// DryRun checks and writes nothing.
 	DryRun bool
 }
 
-// AgentConfig returns how the agent of a member reaches the control plane, for
-// somebody who has no other way to it. A non-empty kubecontext replaces the agent's.
+// AgentConfig returns the agent's configuration for the control plane, for users who
+// have no kubeconfig of it. A non-empty kubecontext replaces the agent's.
 func AgentConfig(ctx context.Context, member client.Client, r UnregisterRequest) (*rest.Config, error) {
 	deployment := &appsv1.Deployment{}
 	err := member.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: r.Agent}, deployment)

@@ -227,7 +227,7 @@ func acceptable(req *http.Request, resp *http.Response) error {
 	case code >= http.StatusMultipleChoices && code < http.StatusBadRequest:
 		problem = fmt.Sprintf("it is a redirect (%d), which is not followed", code)
 	case code < http.StatusOK:
-		problem = fmt.Sprintf("it has the code %d, which was not asked for", code)
+		problem = fmt.Sprintf("it has the unexpected code %d", code)
 	default:
 		media, _, err := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 		switch {

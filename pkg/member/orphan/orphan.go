@@ -17,7 +17,7 @@ import (
 const MaxNames = 5
 
 // Unreadable replaces the message of an agent that is not a Report.
-const Unreadable = "the agent reports objects without works, in a form that the control plane does not know; look at the log of the agent"
+const Unreadable = "the agent reports objects without works, in a form that the control plane does not know; see the log of the agent"
 
 // Report lists the objects without a Work.
 type Report struct {

@@ -42,8 +42,8 @@ func metadataVariables() []admissionregistrationv1.Variable {
 }
 
 // workRules let an agent write Works of its own for the EndpointSlices that it
-// collected, which nobody applies; all other Works are the control plane's, and the
-// agent reports on them.
+// collected, which no controller applies; all other Works belong to the control
+// plane, and the agent writes their status.
 func workRules() []admissionregistrationv1.Validation {
 	labels, oldLabels := celField("object", "labels", "{}"), celField("oldObject", "labels", "{}")
 	annotations, oldAnnotations := celField("object", "annotations", "{}"), celField("oldObject", "annotations", "{}")

@@ -14,20 +14,20 @@ import (
 )
 
 // ReusableTokenAnnotation with the value "true" lets a bootstrap token register
-// any number of clusters. Without it a token is good for the first name that is
-// asked for with it.
+// any number of clusters. Without it a token is valid for the first name that is
+// requested with it.
 const ReusableTokenAnnotation = "cluster.karmada.io/reusable-token"
 
-// TokenClusterAnnotation says, on the Secret of a bootstrap token, which cluster
-// was registered with it.
+// TokenClusterAnnotation is, on the Secret of a bootstrap token, the name of the
+// cluster that was registered with it.
 const TokenClusterAnnotation = "cluster.karmada.io/registered-cluster"
 
-// TokenClusterUIDAnnotation says, on the Secret of a bootstrap token, the UID of the
-// Cluster that was registered with it. The token is of no use once that is gone.
+// TokenClusterUIDAnnotation is, on the Secret of a bootstrap token, the UID of the
+// Cluster that was registered with it. The token is invalid once that is deleted.
 const TokenClusterUIDAnnotation = "cluster.karmada.io/registered-cluster-uid"
 
-// TokenRequestAnnotation says, on the Secret of a bootstrap token, which certificate
-// request it is reserved for while the Cluster does not exist yet.
+// TokenRequestAnnotation is, on the Secret of a bootstrap token, the certificate
+// request that it is reserved for while the Cluster does not exist yet.
 const TokenRequestAnnotation = "cluster.karmada.io/registering-request"
 
 // Token is a bootstrap token: what a cluster that registers shows once, to be given

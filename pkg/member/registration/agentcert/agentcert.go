@@ -107,8 +107,8 @@ func Proven(id string, csr *certificatesv1.CertificateSigningRequest) bool {
 	return id != "" && proof != "" && hmac.Equal([]byte(proof), []byte(Proof(id, csr.Spec.Request)))
 }
 
-// Requested returns the cluster whose agent's certificate is asked for, and whether
-// it is exactly that and nothing more.
+// Requested returns the cluster whose agent certificate is requested, and whether the
+// request is exactly that of an agent.
 func Requested(spec *certificatesv1.CertificateSigningRequestSpec) (cluster string, ok bool) {
 	if spec.SignerName != certificatesv1.KubeAPIServerClientSignerName || !usages(spec.Usages) {
 		return "", false
