@@ -30,7 +30,7 @@ import (
 // podNamespace is the file with the namespace of the pod that the agent runs in.
 const podNamespace = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
-// Config returns how the control plane is reached.
+// Config returns the configuration for the control plane.
 func (o *Options) Config(userAgent string) (*rest.Config, error) {
 	p, err := newPlane(o.KarmadaKubeconfig, o.KarmadaContext, userAgent, clock.RealClock{})
 	if err != nil {
@@ -44,9 +44,8 @@ func (o *Options) Config(userAgent string) (*rest.Config, error) {
 	return p.config, nil
 }
 
-// Manager keeps the manager to what the agent may see, and has the replicas elect
-// their leader in the member: who works must not depend on the control plane being
-// there.
+// Manager limits the cache to what the agent may read, and has the replicas elect
+// their leader in the member: the election must not depend on the control plane.
 func (o *Options) Manager(m *manager.Options) error {
 	memberConfig, err := o.memberConfig()
 	if err != nil {
@@ -70,7 +69,7 @@ func (o *Options) Manager(m *manager.Options) error {
 	return nil
 }
 
-// memberConfig returns how the member is reached.
+// memberConfig returns the configuration for the member.
 func (o *Options) memberConfig() (*rest.Config, error) {
 	var cfg *rest.Config
 	var err error
@@ -82,7 +81,7 @@ func (o *Options) memberConfig() (*rest.Config, error) {
 		return nil, fmt.Errorf("loading the kubeconfig of the member cluster (--kubeconfig): %w", err)
 	}
 	cfg.UserAgent = "karmada-agent"
-	cfg.WarningHandler = rest.NoWarnings{} // that a type is deprecated is news for whoever uses it
+	cfg.WarningHandler = rest.NoWarnings{} // warnings about deprecated types are for the users of the types
 	cfg.QPS, cfg.Burst = -1, 0
 	if qps := o.ClusterQPS.QPS(); qps > 0 {
 		cfg.QPS, cfg.Burst = qps, max(o.ClusterBurst, 1)
@@ -91,14 +90,14 @@ func (o *Options) memberConfig() (*rest.Config, error) {
 	return cfg, nil
 }
 
-// planeMapper knows the kinds of the control plane that the agent uses, so that it
-// need not ask.
+// planeMapper maps the kinds of the control plane that the agent uses, without
+// discovery requests.
 func planeMapper() meta.RESTMapper {
 	mapper := meta.NewDefaultRESTMapper(nil)
 	add := func(gv schema.GroupVersion, scope meta.RESTScope, kinds ...string) {
 		for _, kind := range kinds {
 			mapper.Add(gv.WithKind(kind), scope)
-			mapper.Add(gv.WithKind(kind+"List"), scope) // the cache of one namespace asks for it
+			mapper.Add(gv.WithKind(kind+"List"), scope) // the cache of one namespace requires it
 		}
 	}
 	add(corev1.SchemeGroupVersion, meta.RESTScopeRoot, "Namespace")

@@ -11,9 +11,9 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 )
 
-// events returns what the events of a source are published with: those about the
-// agent's own cluster and Works. It has no rights where templates are; the control
-// plane reads from the Works what there is to say about them.
+// events returns the publisher for the events of a source about the agent's own
+// cluster and Works. The agent has no permissions in the namespaces of templates; the
+// control plane records their events from the status of the Works.
 func (a *agent) events(source string) record.EventRecorder {
 	return &recorder{
 		EventRecorder: events.Plain(a.mgr.GetEventRecorderFor(source)), scheme: a.mgr.GetScheme(),

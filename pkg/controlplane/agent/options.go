@@ -1,11 +1,11 @@
 // Package agent is the role that runs in a member cluster which the control plane
-// cannot reach: it dials out, carries the Works of its cluster into the cluster,
-// and reports how the cluster and they are.
+// cannot reach: it connects to the control plane, applies the Works of its cluster,
+// and writes the status of the cluster and of the Works.
 //
-// It has rights to its own execution namespace, its own Cluster and lease, and
-// little else, and watches no more than that. While the control plane is away it
-// keeps what it applied, and goes on as soon as it is back. It deletes nothing in
-// its cluster but the objects of Works whose deletion the control plane recorded.
+// It has permissions on its own execution namespace, its own Cluster and lease, and
+// little else, and watches no more than that. While the control plane is not reachable
+// it keeps what it applied, and continues as soon as it is. It deletes nothing in its
+// cluster but the objects of Works whose deletion the control plane recorded.
 package agent
 
 import (
@@ -34,7 +34,7 @@ const (
 	controllerCertRotation  = "certRotation"
 )
 
-// What --report-secrets knows.
+// The values of --report-secrets.
 const (
 	reportCredentials  = "KubeCredentials"
 	reportImpersonator = "KubeImpersonator"
@@ -46,8 +46,8 @@ type Options struct {
 	// by default, "-name" takes one out.
 	Controllers []string
 
-	// KarmadaKubeconfig and KarmadaContext say how the control plane is reached,
-	// Kubeconfig how the member is. Empty means the service account of the pod.
+	// KarmadaKubeconfig and KarmadaContext select the kubeconfig of the control plane,
+	// Kubeconfig that of the member. Empty means the service account of the pod.
 	KarmadaKubeconfig, KarmadaContext, Kubeconfig string
 
 	// ClusterName is the name of the member, the rest describes it.
@@ -59,24 +59,24 @@ type Options struct {
 	// ReportSecrets are the credentials that the control plane is given.
 	ReportSecrets []string
 
-	// StatusFrequency is the time between looks at a healthy cluster.
+	// StatusFrequency is the time between two status collections of a healthy cluster.
 	StatusFrequency time.Duration
 	// LeaseDuration is how long the cluster counts as reported on, and RenewFraction
 	// the part of it after which the lease is renewed.
 	LeaseDuration time.Duration
 	RenewFraction float64
-	// SuccessThreshold and FailureThreshold are how long the cluster must be seen
-	// well or ill before its Ready condition changes.
+	// SuccessThreshold and FailureThreshold are how long the cluster must be observed as
+	// healthy or unhealthy before its Ready condition changes.
 	SuccessThreshold, FailureThreshold time.Duration
-	// ResourceModeling has nodes and pods added up.
+	// ResourceModeling enables the collection of nodes and pods.
 	ResourceModeling bool
 	// WorkSyncs is the number of Works whose objects are applied at a time.
 	WorkSyncs int
 
-	// RotationInterval is the longest time between looks at the client certificate.
+	// RotationInterval is the longest time between two checks of the client certificate.
 	RotationInterval time.Duration
-	// RotationThreshold is the part of its life that is left when the certificate is
-	// renewed.
+	// RotationThreshold is the fraction of its validity that is left when the certificate
+	// is renewed.
 	RotationThreshold float64
 	// KubeconfigNamespace has the Secret with the kubeconfig of the control plane.
 	KubeconfigNamespace string
@@ -94,8 +94,8 @@ type Options struct {
 	// Gates are the feature gates.
 	Gates *gates.Gates
 
-	// accepted are flags of the contract that nothing reads: what they limit does not
-	// exist here.
+	// accepted are flags of the contract without effect: what they limit does not exist
+	// here.
 	accepted accepted
 	// plane is the connection to the control plane, once Config was called.
 	plane *plane
@@ -171,7 +171,7 @@ func (o *Options) Validate() error {
 	return errors.Join(errs...)
 }
 
-// warn logs what was asked for and has no effect in this version.
+// warn logs the settings without effect in this version.
 func (o *Options) warn(log logr.Logger) {
 	for _, name := range unbuilt.AgentControllers() {
 		if slices.Contains(o.Controllers, name) {

@@ -52,7 +52,7 @@ func (o *orphanSearch) run(ctx context.Context) error {
 	}
 }
 
-// watch has a search started by what may make orphans, or by the word of a user.
+// watch starts a search after a Work was deleted, or after a user confirmed.
 func (o *orphanSearch) watch(ctx context.Context) error {
 	works, err := o.agent.mgr.GetCache().GetInformer(ctx, &workv1alpha1.Work{})
 	if err != nil {
@@ -128,12 +128,12 @@ func (o *orphanSearch) searchOnce(ctx context.Context) (time.Duration, error) {
 	return orphanInterval, nil
 }
 
-// report records that users have to decide about objects.
+// report records an event for objects that users have to confirm.
 func (o *orphanSearch) report(cluster *clusterv1alpha1.Cluster, found []orphans.Object) {
 	o.agent.log.Info("The cluster has objects whose works the control plane lost; they stay until a user confirms their deletion",
 		"count", len(found), "objects", orphans.Summary(found), "token", orphans.Token(found))
 	o.agent.recorder.Event(cluster, corev1.EventTypeWarning, clusterv1alpha1.ClusterConditionOrphanedObjects,
-		fmt.Sprintf("%d objects in the cluster belong to works that the control plane does not have, and stay: %s. The condition of the cluster says how to delete them", len(found), orphans.Summary(found)))
+		fmt.Sprintf("%d objects in the cluster belong to works that the control plane does not have, and stay: %s. The condition of the cluster describes how to delete them", len(found), orphans.Summary(found)))
 }
 
 // remove deletes what a user confirmed.

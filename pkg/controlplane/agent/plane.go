@@ -26,15 +26,15 @@ const (
 	dialRetryTimeout = 30 * time.Second
 	// dialPause is the time between attempts to reach it.
 	dialPause = 250 * time.Millisecond
-	// pingAfter and pingTimeout find out that a connection is dead.
+	// pingAfter and pingTimeout detect a dead connection.
 	pingAfter, pingTimeout = 10 * time.Second, 5 * time.Second
 )
 
 // plane is the connection to the control plane. Its client certificate can change
-// while it is used, and requests that find the control plane away wait for it: they
-// go on the moment it is back instead of at the end of a pause that has grown.
+// while it is used. Requests wait while the control plane is not reachable, and continue
+// as soon as it is reachable, not after an exponential backoff.
 type plane struct {
-	// path and context say where the kubeconfig is.
+	// path and context select the kubeconfig and its context.
 	path, context string
 	// config is what clients are made from.
 	config *rest.Config
@@ -48,16 +48,17 @@ type plane struct {
 	mu sync.RWMutex
 	// identity is nil when the kubeconfig has no client certificate.
 	identity *tls.Certificate
-	// away is when the control plane was first found to be away, or zero.
-	away time.Time
-	log  logr.Logger
+	// unreachableSince is when the first connection failed, zero while the control plane
+	// is reachable.
+	unreachableSince time.Time
+	log              logr.Logger
 }
 
-// newPlane opens the control plane of a kubeconfig.
+// newPlane returns the connection to the control plane of a kubeconfig.
 func newPlane(path, kubecontext, userAgent string, clk clock.Clock) (*plane, error) {
 	p := &plane{path: path, context: kubecontext, clock: clk, log: logr.Discard()}
 	p.dial = (&net.Dialer{Timeout: dialTimeout, KeepAlive: 3 * dialTimeout}).DialContext
-	p.dialer = connrotation.NewDialer(p.patientDial)
+	p.dialer = connrotation.NewDialer(p.dialWithRetry)
 	cfg, err := p.load()
 	if err != nil {
 		return nil, err
@@ -115,8 +116,8 @@ func identityOf(cfg *rest.Config) (*tls.Certificate, error) {
 	return &pair, nil
 }
 
-// withIdentity returns a configuration whose connections show the certificate that
-// the plane has at that moment.
+// withIdentity returns a configuration whose connections use the current certificate
+// of the plane.
 func (p *plane) withIdentity(cfg *rest.Config) (*rest.Config, error) {
 	own := rest.CopyConfig(cfg)
 	own.CertData, own.CertFile, own.KeyData, own.KeyFile = nil, "", nil, ""
@@ -146,20 +147,20 @@ func (p *plane) withIdentity(cfg *rest.Config) (*rest.Config, error) {
 	return own, nil
 }
 
-// patientDial waits for the control plane.
-func (p *plane) patientDial(ctx context.Context, network, address string) (net.Conn, error) {
+// dialWithRetry dials until it succeeds, for dialRetryTimeout at most.
+func (p *plane) dialWithRetry(ctx context.Context, network, address string) (net.Conn, error) {
 	began := p.clock.Now()
 	for {
 		conn, err := p.dial(ctx, network, address)
 		if err == nil {
 			p.dials.Add(1)
-			p.found()
+			p.setReachable()
 			return conn, nil
 		}
 		if ctx.Err() != nil {
 			return nil, err
 		}
-		p.missed(err)
+		p.setUnreachable(err)
 		if p.clock.Since(began) >= dialRetryTimeout {
 			return nil, err
 		}
@@ -171,34 +172,34 @@ func (p *plane) patientDial(ctx context.Context, network, address string) (net.C
 	}
 }
 
-// missed remembers, and tells once, that the control plane is away.
-func (p *plane) missed(err error) {
+// setUnreachable records, and logs once, that the control plane is not reachable.
+func (p *plane) setUnreachable(err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.away.IsZero() {
-		p.away = p.clock.Now()
-		p.log.Info("The control plane is away; everything stays as it is until it is back", "err", err.Error())
+	if p.unreachableSince.IsZero() {
+		p.unreachableSince = p.clock.Now()
+		p.log.Info("The control plane is not reachable; the objects in the member stay unchanged until it is", "err", err.Error())
 	}
 }
 
-func (p *plane) found() {
+func (p *plane) setReachable() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.away.IsZero() {
-		p.log.Info("The control plane is back", "after", p.clock.Since(p.away).Round(time.Second).String())
-		p.away = time.Time{}
+	if !p.unreachableSince.IsZero() {
+		p.log.Info("The control plane is reachable again", "after", p.clock.Since(p.unreachableSince).Round(time.Second).String())
+		p.unreachableSince = time.Time{}
 	}
 }
 
-// logTo says where to tell how the control plane is.
-func (p *plane) logTo(log logr.Logger) {
+// setLogger sets the logger for changes of the connection.
+func (p *plane) setLogger(log logr.Logger) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.log = log
 }
 
-// use takes over another client certificate: new connections show it, and those
-// there are close. It returns false if it is the one that is used.
+// use replaces the client certificate and closes the existing connections. It returns
+// false if the certificate is the current one.
 func (p *plane) use(identity *tls.Certificate) bool {
 	p.mu.Lock()
 	same := p.identity == nil || identity == nil || sameChain(p.identity, identity)
@@ -224,8 +225,8 @@ func sameChain(a, b *tls.Certificate) bool {
 	return true
 }
 
-// follow takes over the certificate of the kubeconfig whenever the file has
-// another one, until ctx ends: another replica may have renewed it, or a user
+// follow uses the certificate of the kubeconfig whenever the file has another one,
+// until ctx ends: another replica may have renewed it, or a user
 // registered the cluster again.
 func (p *plane) follow(ctx context.Context, every time.Duration) {
 	if p.identity == nil {
@@ -239,7 +240,7 @@ func (p *plane) follow(ctx context.Context, every time.Duration) {
 		}
 		cfg, err := p.load()
 		if err != nil {
-			continue // it is being replaced, or gone; what is in use goes on
+			continue // it is being replaced, or does not exist; keep the current one
 		}
 		if identity, err := identityOf(cfg); err == nil && newerThan(identity, p.current()) && p.use(identity) {
 			p.log.Info("Took over the client certificate of the kubeconfig")

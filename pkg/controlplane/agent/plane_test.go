@@ -107,7 +107,7 @@ func TestPlane_FollowsTheFile(t *testing.T) {
 	<-done
 }
 
-func TestPlane_RequestWaitsForAControlPlaneThatIsAway(t *testing.T) {
+func TestPlane_RequestWaitsForAnUnreachableControlPlane(t *testing.T) {
 	ca := authority(t)
 	p, _ := openPlane(t, leaf(t, ca, time.Hour), ca)
 	tries := 0
@@ -119,12 +119,12 @@ func TestPlane_RequestWaitsForAControlPlaneThatIsAway(t *testing.T) {
 		}
 		return here, nil
 	}
-	conn, err := p.patientDial(t.Context(), "tcp", "127.0.0.1:1")
+	conn, err := p.dialWithRetry(t.Context(), "tcp", "127.0.0.1:1")
 	if err != nil || conn == nil || tries != 3 {
 		t.Errorf("after %d tries: %v", tries, err)
 	}
-	if !p.away.IsZero() {
-		t.Error("the control plane still counts as away")
+	if !p.unreachableSince.IsZero() {
+		t.Error("the control plane still counts as not reachable")
 	}
 }
 
@@ -136,12 +136,12 @@ func TestPlane_RequestThatEndsWaitsNoLonger(t *testing.T) {
 		cancel()
 		return nil, os.ErrDeadlineExceeded
 	}
-	if _, err := p.patientDial(ctx, "tcp", "127.0.0.1:1"); err == nil {
+	if _, err := p.dialWithRetry(ctx, "tcp", "127.0.0.1:1"); err == nil {
 		t.Error("it succeeded")
 	}
 }
 
-func TestNewPlane_SaysWhatIsWrong(t *testing.T) {
+func TestNewPlane_MissingKubeconfig(t *testing.T) {
 	if _, err := newPlane(filepath.Join(t.TempDir(), "missing"), "", "test", clock.RealClock{}); err == nil {
 		t.Error("a kubeconfig that is not there is accepted")
 	}

@@ -19,12 +19,12 @@ func TestRewind_WatchOnAnotherConnectionExpires(t *testing.T) {
 	for name, steps := range map[string][]step{
 		"a watch that goes on":                  {{url: initial, want: 200}, {url: goesOn, want: 200}, {url: goesOn, want: 200}},
 		"a watch after a list":                  {{url: "/works", want: 200}, {url: goesOn, want: 200}, {url: goesOn, want: 200}},
-		"the control plane was away":            {{url: initial, want: 200}, {url: goesOn, lost: true, want: 410}, {url: initial, want: 200}, {url: goesOn, want: 200}},
-		"away, and only listing is possible":    {{url: "/works", want: 200}, {url: goesOn, want: 200}, {url: goesOn, lost: true, want: 410}, {url: "/works", want: 200}, {url: goesOn, want: 200}, {url: goesOn, want: 200}},
-		"somebody else lists in between":        {{url: initial, want: 200}, {url: "/works", lost: true, want: 200}, {url: goesOn, want: 410}},
+		"the connection was lost":               {{url: initial, want: 200}, {url: goesOn, lost: true, want: 410}, {url: initial, want: 200}, {url: goesOn, want: 200}},
+		"lost, and only lists are possible":     {{url: "/works", want: 200}, {url: goesOn, want: 200}, {url: goesOn, lost: true, want: 410}, {url: "/works", want: 200}, {url: goesOn, want: 200}, {url: goesOn, want: 200}},
+		"another list in between":               {{url: initial, want: 200}, {url: "/works", lost: true, want: 200}, {url: goesOn, want: 410}},
 		"another watch began in between":        {{url: initial, want: 200}, {url: "/clusters?watch=1&resourceVersion=0", lost: true, want: 200}, {url: goesOn, want: 410}},
-		"a watch from anywhere tells all":       {{url: "/works?watch=true&resourceVersion=0", want: 200}, {url: "/works?watch=true", lost: true, want: 200}, {url: goesOn, want: 200}},
-		"what is no watch is of no interest":    {{url: "/works?resourceVersion=101", want: 200}, {url: "/works?resourceVersion=101", lost: true, want: 200}},
+		"a watch from any version gets all":     {{url: "/works?watch=true&resourceVersion=0", want: 200}, {url: "/works?watch=true", lost: true, want: 200}, {url: goesOn, want: 200}},
+		"requests other than watches":           {{url: "/works?resourceVersion=101", want: 200}, {url: "/works?resourceVersion=101", lost: true, want: 200}},
 		"each watch has to be read anew itself": {{url: initial, want: 200}, {url: "/clusters?watch=1", want: 200}, {url: goesOn, lost: true, want: 410}, {url: "/clusters?watch=1&resourceVersion=5", want: 410}},
 	} {
 		t.Run(name, func(t *testing.T) {

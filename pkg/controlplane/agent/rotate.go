@@ -29,21 +29,21 @@ import (
 const (
 	// approvalLimit is how long a request for a certificate may take.
 	approvalLimit = 5 * time.Minute
-	// approvalPause is the time between looks at it.
+	// approvalPause is the time between two reads of its status.
 	approvalPause = time.Second
 	// rotationRetry is the time between attempts to renew.
 	rotationRetry = 10 * time.Second
-	// shortestRequest is the shortest validity that may be asked for.
+	// shortestRequest is the shortest validity that may be requested.
 	shortestRequest = 10 * time.Minute
 )
 
-// rotation renews the client certificate of the agent before it ends.
+// rotation renews the client certificate of the agent before it expires.
 type rotation struct {
 	plane    *plane
 	store    kubeconfigStore
 	requests certificatesclient.CertificateSigningRequestInterface
-	// interval is the longest time between looks, threshold the part of the life of
-	// the certificate that is left when it is renewed.
+	// interval is the longest time between two checks, threshold the fraction of the
+	// validity of the certificate that is left when it is renewed.
 	interval  time.Duration
 	threshold float64
 	clock     clock.Clock
@@ -65,7 +65,7 @@ func (r *rotation) run(ctx context.Context) {
 	}
 }
 
-// check renews the certificate if it is time to, and returns when to look again.
+// check renews the certificate if it is time to, and returns the time until the next check.
 func (r *rotation) check(ctx context.Context) (time.Duration, error) {
 	identity := r.plane.current()
 	begin, end, err := validity(identity)
@@ -77,7 +77,7 @@ func (r *rotation) check(ctx context.Context) (time.Duration, error) {
 		return min(r.interval, due.Sub(now)), nil
 	}
 	if !now.Before(end) {
-		return r.interval, fmt.Errorf("the client certificate ended at %s, and nobody without one may ask for another: register the cluster again", end.UTC().Format(time.RFC3339))
+		return r.interval, fmt.Errorf("the client certificate expired at %s, and a renewal requires a valid one: register the cluster again", end.UTC().Format(time.RFC3339))
 	}
 	r.log.Info("Renewing the client certificate", "endsAt", end.UTC().Format(time.RFC3339))
 	certificate, key, err := r.request(ctx, identity, end.Sub(begin))
@@ -99,7 +99,7 @@ func (r *rotation) check(ctx context.Context) (time.Duration, error) {
 	return 0, err
 }
 
-// storeLater tries for a while to store a certificate that is in use already.
+// storeLater retries to store a certificate that is in use already, 30 times at most.
 func (r *rotation) storeLater(ctx context.Context, certificate, key []byte, err error) error {
 	for range 30 {
 		r.log.Error(err, "Storing the new client certificate failed, trying again", "after", rotationRetry.String())
@@ -140,8 +140,7 @@ func validity(identity *tls.Certificate) (begin, end time.Time, err error) {
 	return begin, end, nil
 }
 
-// request has the control plane sign a certificate of the same subject for as long
-// as the old one was valid.
+// request requests a certificate with the subject and the validity of the old one.
 func (r *rotation) request(ctx context.Context, old *tls.Certificate, life time.Duration) (certificate, key []byte, err error) {
 	leaf, err := x509.ParseCertificate(old.Certificate[0])
 	if err != nil {
@@ -172,7 +171,7 @@ func (r *rotation) request(ctx context.Context, old *tls.Certificate, life time.
 		},
 	}
 	if csr, err = r.requests.Create(ctx, csr, metav1.CreateOptions{}); err != nil {
-		return nil, nil, fmt.Errorf("asking for a certificate: %w", err)
+		return nil, nil, fmt.Errorf("requesting a certificate: %w", err)
 	}
 	certificate, err = r.await(ctx, csr.Name)
 	return certificate, key, err
@@ -181,12 +180,12 @@ func (r *rotation) request(ctx context.Context, old *tls.Certificate, life time.
 // await returns the certificate once it is signed.
 func (r *rotation) await(ctx context.Context, name string) ([]byte, error) {
 	began := r.clock.Now()
-	state := "nobody approved it"
+	state := "it is not approved"
 	for r.clock.Since(began) < approvalLimit {
 		csr, err := r.requests.Get(ctx, name, metav1.GetOptions{})
 		switch {
 		case apierrors.IsForbidden(err), apierrors.IsNotFound(err):
-			state = err.Error() // the right to read it may come after it
+			state = err.Error() // the permission to read it may be created later
 		case err != nil:
 			state = err.Error()
 		case len(csr.Status.Certificate) > 0:

@@ -30,16 +30,16 @@ type signer struct {
 	certificatesclient.CertificateSigningRequestInterface
 	ca   pki.Pair
 	life time.Duration
-	// refused says that requests are denied, hidden is how often they may not be read
-	// at first.
+	// refused reports whether requests are denied. Hidden is how often reading them is
+	// forbidden at first.
 	refused bool
 	hidden  int
 
-	asked []*certificatesv1.CertificateSigningRequest
+	requests []*certificatesv1.CertificateSigningRequest
 }
 
 func (s *signer) Create(_ context.Context, csr *certificatesv1.CertificateSigningRequest, _ metav1.CreateOptions) (*certificatesv1.CertificateSigningRequest, error) {
-	s.asked = append(s.asked, csr)
+	s.requests = append(s.requests, csr)
 	return csr, nil
 }
 
@@ -48,7 +48,7 @@ func (s *signer) Get(_ context.Context, name string, _ metav1.GetOptions) (*cert
 		s.hidden--
 		return nil, apierrors.NewForbidden(schema.GroupResource{Resource: "certificatesigningrequests"}, name, errors.New("not yet"))
 	}
-	csr := s.asked[len(s.asked)-1].DeepCopy()
+	csr := s.requests[len(s.requests)-1].DeepCopy()
 	if s.refused {
 		csr.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{{Type: certificatesv1.CertificateDenied, Reason: "ClusterGone", Message: "it is not registered any more"}}
 		return csr, nil
@@ -59,7 +59,7 @@ func (s *signer) Get(_ context.Context, name string, _ metav1.GetOptions) (*cert
 		return nil, err
 	}
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(int64(len(s.asked))), RawSubject: request.RawSubject,
+		SerialNumber: big.NewInt(int64(len(s.requests))), RawSubject: request.RawSubject,
 		NotBefore: time.Now().Add(-time.Minute), NotAfter: time.Now().Add(s.life),
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, s.ca.Cert, request.PublicKey, s.ca.Key)
@@ -84,13 +84,13 @@ func TestRotation_NotBeforeItIsTime(t *testing.T) {
 	s := &signer{life: time.Hour}
 	r, _ := newRotation(t, 24*time.Hour, s)
 	wait, err := r.check(t.Context())
-	if err != nil || wait != r.interval || len(s.asked) != 0 {
-		t.Errorf("looks again after %s, %d requests, %v", wait, len(s.asked), err)
+	if err != nil || wait != r.interval || len(s.requests) != 0 {
+		t.Errorf("next check after %s, %d requests, %v", wait, len(s.requests), err)
 	}
 	// What is due before the interval is over is not missed.
 	r.interval = 48 * time.Hour
 	if wait, _ = r.check(t.Context()); wait >= 24*time.Hour {
-		t.Errorf("looks again after %s, when the certificate has ended", wait)
+		t.Errorf("next check after %s, when the certificate has ended", wait)
 	}
 }
 
@@ -117,14 +117,14 @@ func TestRotation_SameSubjectInUseAndInTheFile(t *testing.T) {
 	if err != nil || !sameChain(&stored, now) {
 		t.Errorf("the file has another certificate: %v", err)
 	}
-	csr := s.asked[0]
+	csr := s.requests[0]
 	if !strings.HasPrefix(csr.Name, "m3-") || len(csr.Name) != len("m3-")+5 || csr.Spec.SignerName != certificatesv1.KubeAPIServerClientSignerName ||
 		*csr.Spec.ExpirationSeconds < int32(shortestRequest/time.Second) {
-		t.Errorf("asked for %s, %s, %d s", csr.Name, csr.Spec.SignerName, *csr.Spec.ExpirationSeconds)
+		t.Errorf("requested %s, %s, %d s", csr.Name, csr.Spec.SignerName, *csr.Spec.ExpirationSeconds)
 	}
 }
 
-func TestRotation_RefusalIsTold(t *testing.T) {
+func TestRotation_DeniedRequestIsReported(t *testing.T) {
 	s := &signer{refused: true}
 	r, _ := newRotation(t, time.Minute, s)
 	wait, err := r.check(t.Context())
@@ -137,7 +137,7 @@ func TestRotation_EndedCertificateNeedsAUser(t *testing.T) {
 	s := &signer{}
 	r, _ := newRotation(t, time.Minute, s)
 	r.clock = testingclock.NewFakeClock(time.Now().Add(time.Hour))
-	if _, err := r.check(t.Context()); err == nil || !strings.Contains(err.Error(), "register the cluster again") || len(s.asked) != 0 {
-		t.Errorf("%d requests, %v", len(s.asked), err)
+	if _, err := r.check(t.Context()); err == nil || !strings.Contains(err.Error(), "register the cluster again") || len(s.requests) != 0 {
+		t.Errorf("%d requests, %v", len(s.requests), err)
 	}
 }

@@ -62,7 +62,7 @@ func Setup(ctx context.Context, mgr manager.Manager, o *Options) error {
 	if err != nil {
 		return err
 	}
-	o.plane.logTo(a.log)
+	o.plane.setLogger(a.log)
 	for _, r := range []manager.Runnable{everywhere(a.followKubeconfig), everywhere(a.trim), manager.RunnableFunc(a.run)} {
 		if err := mgr.Add(r); err != nil {
 			return fmt.Errorf("adding the agent: %w", err)

@@ -58,7 +58,7 @@ func gateNames(lines []string) []string {
 	return out
 }
 
-// flagsCommand returns the command by which "local up" learns the flags.
+// flagsCommand returns the command that lists the flags for "local up".
 func flagsCommand(roles []Role) *cobra.Command {
 	return &cobra.Command{
 		Use:    "flags",

@@ -50,7 +50,7 @@ func NewCommand(roles []Role, name string) *cobra.Command {
 	root := &cobra.Command{
 		Use:           "karmada",
 		Short:         "The control plane of many Kubernetes clusters used as one",
-		Long:          "karmada holds every part of the control plane. The first argument says which part to run.\nCalled through a link named karmada-<part> it is that part.",
+		Long:          "karmada holds every part of the control plane. The first argument is the part to run.\nCalled through a link named karmada-<part> it is that part.",
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Args:          cobra.NoArgs,

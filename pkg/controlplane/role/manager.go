@@ -67,7 +67,7 @@ func (c *common) managerOptions() manager.Options {
 	}
 }
 
-// metricsOptions says how metrics are served.
+// metricsOptions returns the options of the metrics server.
 func (c *common) metricsOptions() metricsserver.Options {
 	o := metricsserver.Options{BindAddress: c.metricsAddress}
 	if c.secureMetrics {

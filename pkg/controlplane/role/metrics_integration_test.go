@@ -75,11 +75,11 @@ func TestSecureMetrics_OnlyForThoseWhoMayReadThem(t *testing.T) {
 		name, token string
 		want        int
 	}{
-		{"nobody", "", http.StatusUnauthorized},
-		// What reviews tokens takes an invalid one for an error of its own.
-		{"a token that nobody knows", "abc", http.StatusInternalServerError},
-		{"a user without the right", stranger, http.StatusForbidden},
-		{"a user with the right", monitor, http.StatusOK},
+		{"no token", "", http.StatusUnauthorized},
+		// The token review returns an error for an invalid token.
+		{"an unknown token", "abc", http.StatusInternalServerError},
+		{"a user without the permission", stranger, http.StatusForbidden},
+		{"a user with the permission", monitor, http.StatusOK},
 	} {
 		testenv.Eventually(t, 30*time.Second, func(ctx context.Context) error {
 			req, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+address+"/metrics", http.NoBody)

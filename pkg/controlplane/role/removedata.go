@@ -40,7 +40,7 @@ func removeData(dir string) error {
 	case err != nil:
 		return fmt.Errorf("removing the data of etcd: %w", err)
 	case !info.IsDir():
-		return fmt.Errorf("removing the data of etcd: %s/%s is not a directory; look at it before it is removed", dir, etcdMember)
+		return fmt.Errorf("removing the data of etcd: %s/%s is not a directory; check it and remove it by hand", dir, etcdMember)
 	}
 	if err := root.RemoveAll(etcdMember); err != nil {
 		return fmt.Errorf("removing the data of etcd: %w", err)

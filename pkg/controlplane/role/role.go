@@ -22,15 +22,15 @@ type Role struct {
 	// LockName is the Lease by which replicas elect a leader. Empty means that
 	// every replica works.
 	LockName string
-	// Elects says that replicas elect a leader though the name of the Lease is known
-	// only after the flags are read.
+	// Elects reports whether replicas elect a leader although the name of the Lease is
+	// known only after the flags are parsed.
 	Elects bool
 	// HealthAddress and MetricsAddress are the defaults of the addresses.
 	HealthAddress, MetricsAddress string
 	// GCPercent is how much the heap grows before memory is collected. 0 means 100.
 	GCPercent int
-	// Serves says that the role answers requests which the start of the others
-	// depends on, so that it must not wait for caches.
+	// Serves reports whether the start of other roles depends on requests to this role,
+	// so that it must not wait for caches.
 	Serves bool
 	// Kinds are those that the role observes from its start, which it waits for to be
 	// served. Nil means those of a whole control plane. It may list each of them.
