@@ -22,7 +22,7 @@ type Deps struct {
 	ControlPlane, Member dynamic.Interface
 	// Mapper maps kinds to resources of the control plane.
 	Mapper meta.RESTMapper
-	// Interpreters find dependencies, in the order in which they are asked. Request.Dependencies needs at least one.
+	// Interpreters find dependencies, in the order in which they are called. Request.Dependencies needs at least one.
 	Interpreters []Interpreter
 	// Printer prints objects to Out instead of creating them; nil creates them.
 	Printer printers.ResourcePrinter

@@ -49,7 +49,7 @@ func TestClean(t *testing.T) {
 	}
 }
 
-func TestRun_SaysWhatIsMissing(t *testing.T) {
+func TestRun_MissingObjectIsReported(t *testing.T) {
 	kind := schema.GroupVersionKind{Group: "example.io", Version: "v1", Kind: "Widget"}
 	known := meta.NewDefaultRESTMapper(nil)
 	known.Add(kind, meta.RESTScopeNamespace)

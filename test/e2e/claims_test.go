@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// TestClaims_ALosingPolicyIsTold shows what a user sees whose policy has no effect,
+// TestClaims_LosingPolicyGetsAnEvent shows what a user sees whose policy has no effect,
 // because another one holds the object.
-func TestClaims_ALosingPolicyIsTold(t *testing.T) {
+func TestClaims_LosingPolicyGetsAnEvent(t *testing.T) {
 	ns := namespace(t)
 	apply(t, ns, deployment("nginx", 1), policy("nginx", to("member1")))
 	eventually(t, is("", ns, "deploy/nginx", "{.status.readyReplicas}", "1"))

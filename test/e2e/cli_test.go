@@ -74,7 +74,7 @@ func member(name string, args ...string) []string {
 // eventually waits until check returns nothing to complain about.
 func eventually(t *testing.T, check func() error) {
 	t.Helper()
-	within(t, under.patience(), check)
+	within(t, under.timeout(), check)
 }
 
 func within(t *testing.T, limit time.Duration, check func() error) {

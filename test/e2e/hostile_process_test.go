@@ -51,7 +51,7 @@ func newHostile(t *testing.T) *hostile {
 	return h
 }
 
-// begin starts an attack; what was being watched is asked for again.
+// begin starts an attack; existing watches are closed, so that they are requested again.
 func (h *hostile) begin(attack http.HandlerFunc) {
 	h.mu.Lock()
 	h.attack, h.attacked = attack, map[string]int{}
@@ -59,13 +59,13 @@ func (h *hostile) begin(attack http.HandlerFunc) {
 	h.CloseClientConnections()
 }
 
-// missed returns the paths that were not asked for since the attack began.
+// missed returns an error for a path that was not requested since the attack began.
 func (h *hostile) missed(paths ...string) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, path := range paths {
 		if h.attacked[path] == 0 {
-			return fmt.Errorf("%s was not asked for, only %v", path, h.attacked)
+			return fmt.Errorf("%s was not requested, only %v", path, h.attacked)
 		}
 	}
 	return nil
@@ -191,9 +191,9 @@ func refuseWith(w http.ResponseWriter, message string) {
 	_ = json.NewEncoder(w).Encode(map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 500, "message": message})
 }
 
-// TestHostileMember has a member answer what it likes on every path that the roles, the
-// proxy and the command line ask it for: the others get what they want, the roles do
-// not grow, and nobody follows it elsewhere.
+// TestHostileMember has a member send malicious responses on every path that the roles,
+// the proxy and the command line request: requests to other members succeed, the memory
+// of the roles does not grow, and no client follows its redirects.
 func TestHostileMember(t *testing.T) {
 	ns := namespace(t)
 	elsewhere := make(chan string, 1000)

@@ -6,7 +6,7 @@ import (
 )
 
 // n
-func TestBadInput_SaysWhatAndWhatNext(t *testing.T) {
+func TestBadInput_ErrorsNameTheNextStep(t *testing.T) {
 	ns := namespace(t)
 	long := strings.Repeat("a", 64)
 	for _, tc := range []struct {

@@ -38,8 +38,8 @@ spec:
   placement: {clusterAffinity: {clusterNames: [member1, member2]}}
 `
 
-// custom makes a kind that nobody knows, and an object of it with four workers
-// that are to be divided.
+// custom creates a kind without built-in rules, and an object of it with four workers
+// to divide.
 func custom(t *testing.T, ns, kind string) {
 	t.Helper()
 	lower := strings.ToLower(kind)
@@ -95,9 +95,9 @@ spec:
         end
 `
 
-// A customization is taught, changed and taken back while the objects of its kind
-// are there, and each time they follow; nothing else is touched.
-func TestInterpreter_CustomizationsReachWhatIsThere(t *testing.T) {
+// A customization is created, changed and deleted while objects of its kind exist, and
+// each time they are reconciled; no other object is written.
+func TestInterpreter_CustomizationsApplyToExistingObjects(t *testing.T) {
 	ns := namespace(t)
 	custom(t, ns, "Workshop")
 	apply(t, ns, deployment("bystander", 2), policy("bystander", to("member1", "member2")))
@@ -162,7 +162,7 @@ spec:
 
 // Scripts that never end or take all memory are stopped. The objects say so, and
 // those of other kinds are served as ever.
-func TestInterpreter_RunawayScriptsHarmNobodyElse(t *testing.T) {
+func TestInterpreter_RunawayScriptsDoNotAffectOtherKinds(t *testing.T) {
 	ns := namespace(t)
 	custom(t, ns, "Runaway")
 	apply(t, ns, runawayRules)
@@ -235,7 +235,7 @@ func answerForStudios(w http.ResponseWriter, r *http.Request) {
 	case configv1alpha1.InterpreterOperationInterpretHealth:
 		response.Healthy = new(false)
 	default:
-		response.Successful, response.Status = false, &configv1alpha1.RequestStatus{Code: http.StatusNotImplemented, Message: "not asked for"}
+		response.Successful, response.Status = false, &configv1alpha1.RequestStatus{Code: http.StatusNotImplemented, Message: "unexpected operation"}
 	}
 	_ = json.NewEncoder(w).Encode(configv1alpha1.ResourceInterpreterContext{Response: response})
 }

@@ -27,7 +27,7 @@ func TestJoin_UseLeaveAbandonAndJoinAgain(t *testing.T) {
 
 	must(t, "delete", "pp", "web", "settings", "-n", ns)
 	eventually(t, is("", ns, "deploy/web", `{.metadata.labels.propagationpolicy\.karmada\.io/permanent-id}`, ""))
-	must(t, "unjoin", "m4", "--wait", under.patience().String())
+	must(t, "unjoin", "m4", "--wait", under.timeout().String())
 	eventually(t, targets(ns, "settings-configmap", "member1"))
 	for _, object := range []string{"deploy/web", "configmap/settings"} {
 		if o.has(object, ns) == nil {
@@ -50,6 +50,6 @@ func TestJoin_UseLeaveAbandonAndJoinAgain(t *testing.T) {
 		shows(row{"NAME": "m4", "MODE": "Push", "READY": "True"}, "get", "clusters"),
 		is("", ns, "deploy/web", "{.status.readyReplicas}", "2"),
 	))
-	must(t, "unjoin", "m4", "--wait", under.patience().String())
+	must(t, "unjoin", "m4", "--wait", under.timeout().String())
 	fails(t, "", "get", "cluster", "m4")
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // testAvailability ends every pod of a control plane with several of each, one after
-// the other and without a warning, while somebody writes.
+// the other and without a grace period, while a client writes.
 func (s *session) testAvailability(t *testing.T) {
 	var volumes strings.Builder
 	for i := range 3 {

@@ -121,7 +121,7 @@ func (s *session) testKilled(t *testing.T) {
 }
 
 // initUntil runs an installation and kills it when more than a number of phases are
-// done. It says whether the installation got through before.
+// done. It reports whether the installation was finished before.
 func (s *session) initUntil(t *testing.T, phases int) bool {
 	t.Helper()
 	cmd := exec.Command("bash", "-c", "exec "+s.init(""))

@@ -188,8 +188,8 @@ func (s *session) cluster(t *testing.T, name, pods, services string) {
 	s.does(t, "kubectl config set-cluster kind-"+name+" --server=https://$(docker inspect -f '{{.NetworkSettings.Networks.kind.IPAddress}}' "+name+"-control-plane):6443")
 }
 
-// images loads the image of the control plane into a host, and learns which images
-// of Kubernetes its nodes have: nothing can be downloaded.
+// images loads the image of the control plane into a host, and reads which images of
+// Kubernetes its nodes have: nothing can be downloaded.
 func (s *session) images(t *testing.T, host string) {
 	t.Helper()
 	s.does(t, "kind load image-archive "+os.Getenv("E2E_IMAGE")+" --name "+host)

@@ -122,10 +122,10 @@ spec:
 `
 )
 
-// Every kind that the built-in rules know goes to two members and comes back:
-// replicas divided, status added up, health shown. What the members own of it is
-// left to them, and once all is settled nobody writes anything any more.
-func TestKinds_RoundTripAndRest(t *testing.T) {
+// Every kind with built-in rules is propagated to two members: replicas are divided,
+// status is aggregated, health is reported. Fields that the members own are retained,
+// and once all objects are stable no controller writes them.
+func TestKinds_PropagateAndBecomeStable(t *testing.T) {
 	ns := namespace(t)
 	apply(t, ns, deployment("dep", 4), dividedKinds, policyFor("divided", `{apiVersion: apps/v1, kind: Deployment, name: dep},
     {apiVersion: apps/v1, kind: ReplicaSet, name: rs}, {apiVersion: apps/v1, kind: StatefulSet, name: sts}, {apiVersion: batch/v1, kind: Job, name: job}`, weighted(1, 1)))

@@ -46,7 +46,7 @@ func TestConflict_ExistingObjectsAreNotTakenOver(t *testing.T) {
 	eventually(t, shows(row{"NAME": "nginx", "CLUSTER": "member1", "READY": "1/1", "ADOPTION": "Y"}, "get", "deploy", "-n", ns))
 }
 
-func TestDrift_IsPutBack(t *testing.T) {
+func TestDrift_IsReverted(t *testing.T) {
 	ns := namespace(t)
 	apply(t, ns, deployment("nginx", 1), policy("nginx", to("member1")))
 	eventually(t, is("", ns, "deploy/nginx", "{.status.readyReplicas}", "1"))

@@ -1,5 +1,5 @@
-// Package e2e walks through what users do, by the command line, on a federation
-// of real clusters, and looks at what a user would look at.
+// Package e2e tests user stories with the command line, on a federation of real
+// clusters, and checks the output and the objects that users read.
 package e2e
 
 import (
@@ -28,15 +28,15 @@ var bin, kubeconfig, stateDir string
 type runtime interface { //nolint:interfacebloat // everything in which the two runtimes differ
 	// flags of "local up" beside the number of members.
 	flags() []string
-	// patience is how long a test waits for something that should take a second.
-	patience() time.Duration
+	// timeout is how long a test waits for a condition that should take a second.
+	timeout() time.Duration
 	// many is a number of Deployments that keeps a control plane busy.
 	many() int
 	// crashControlPlane ends every process of the control plane at once.
 	crashControlPlane(t *testing.T)
 	// crashMember ends a member.
 	crashMember(t *testing.T, name string)
-	// keepLogs copies what tells why a test failed.
+	// keepLogs copies the logs of a failed test.
 	keepLogs(to string)
 	// componentLogs returns what the components of the control plane logged.
 	componentLogs() string

@@ -54,7 +54,7 @@ func onMember(t *testing.T, args ...string) string {
 func (pullClusters) killAgent(t *testing.T) {
 	t.Helper()
 	onMember(t, "patch", "deployment", "karmada-agent", "-p", `{"spec":{"replicas":0}}`)
-	within(t, under.patience(), func() error {
+	within(t, under.timeout(), func() error {
 		// It fails when nothing runs any longer.
 		if out, err := exec.Command("docker", "exec", node("member2"), "pkill", "-KILL", "-f", "^/bin/karmada-agent").CombinedOutput(); err == nil {
 			return fmt.Errorf("the agent still runs: %s", out)

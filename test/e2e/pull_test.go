@@ -46,8 +46,8 @@ type pullAgents interface {
 // network is a connection. What is on the way when it is cut does not arrive.
 type network interface{ set(t *testing.T, cut bool) }
 
-// TestPull are the stories of a member in Pull mode that the suite does not tell:
-// what happens when its agent, its network or its control plane fails. The suite
+// TestPull tests the failures of a member in Pull mode that the suite does not cover:
+// of its agent, its network and its control plane. The suite
 // itself runs in both modes, see E2E_PULL.
 func TestPull(t *testing.T) {
 	s := newPullSite(t)
@@ -80,11 +80,11 @@ func pullRegister(t *testing.T) {
 		is("", ns, "deploy/nginx", "{.status.readyReplicas}", "2"),
 		is("member2", ns, "deploy/nginx", "{.status.readyReplicas}", "2"),
 	))
-	// What the agent does is told where the user looks.
+	// The events of the agent are recorded on the template.
 	eventually(t, func() error {
 		out := must(t, "describe", "deploy", "nginx", "-n", ns)
 		if !strings.Contains(out, "Successfully applied resource("+ns+"/nginx) to cluster member2") {
-			return fmt.Errorf("describe does not tell of the agent's work:\n%s", out)
+			return fmt.Errorf("describe does not show the events of the agent:\n%s", out)
 		}
 		return nil
 	})
@@ -202,7 +202,7 @@ func pullRotation(t *testing.T, s pullSite) {
 	}
 	s.runAgent(t, config, "--cert-rotation-checking-interval=1s", "--cert-rotation-remaining-time-threshold=0.5")
 
-	within(t, life+under.patience(), func() error {
+	within(t, life+under.timeout(), func() error {
 		for _, user := range s.agentConfig(t).AuthInfos {
 			cert, err := pki.ParseCert(user.ClientCertificateData)
 			if err != nil {

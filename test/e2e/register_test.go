@@ -135,7 +135,7 @@ func TestRegister(t *testing.T) {
 	})
 }
 
-// has says whether the cluster has an object.
+// has returns an error if the cluster does not have an object.
 func (o *outsider) has(object, ns string) error {
 	if r := o.inside("get", object, "-n", ns, "-o", "name"); r.code != 0 {
 		return fmt.Errorf("%s: %s", object, r.err)
@@ -193,7 +193,7 @@ func registerMistakes(t *testing.T, o *outsider) {
 		"another authority":    {with(5, "sha256:"+strings.Repeat("a", 64)), "is not the one of --discovery-token-ca-cert-hash"},
 		"an unknown token":     {with(3, "abcdef.0123456789abcdef"), "the control plane does not know this token"},
 		"another secret":       {with(3, good[3][:7]+"0123456789abcdef"), "its secret is another"},
-		"nobody there":         {append(with(1, "127.0.0.1:1"), "--discovery-timeout=1s"), "does not answer"},
+		"not reachable":        {append(with(1, "127.0.0.1:1"), "--discovery-timeout=1s"), "does not answer"},
 		"another cluster":      {with(1, strings.TrimPrefix(o.cluster.Config.Host, "https://")), "does not let anonymous users read"},
 		"another name":         {with(1, host+":"+port), "is not for this address"},
 		"a name that is taken": {append(with(0, ""), "--cluster-name", "member1"), `the name "member1" is taken`},

@@ -48,7 +48,7 @@ func TestCrash_ControlPlaneLosesNothing(t *testing.T) {
 }
 
 // m
-func TestCrash_DeadMemberDelaysNobody(t *testing.T) {
+func TestCrash_UnreachableMemberDelaysNoOther(t *testing.T) {
 	ns := namespace(t)
 	under.crashMember(t, "member2")
 	t.Cleanup(func() { ctl("", "local", "up", "--name", federationName, "--dir", stateDir) })

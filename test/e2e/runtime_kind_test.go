@@ -36,8 +36,8 @@ func (clusters) flags() []string {
 	return out
 }
 
-// patience: real containers are started, and real nodes restarted.
-func (clusters) patience() time.Duration { return 3 * time.Minute }
+// timeout: real containers are started, and real nodes restarted.
+func (clusters) timeout() time.Duration { return 3 * time.Minute }
 
 // many real pods take their time on a small machine.
 func (clusters) many() int { return 20 }

@@ -23,7 +23,7 @@ func (processes) flags() []string {
 	return append(failoverFlags(), "--pull", cmp.Or(os.Getenv("E2E_PULL"), "0"))
 }
 
-func (processes) patience() time.Duration { return time.Minute }
+func (processes) timeout() time.Duration { return time.Minute }
 
 func (processes) many() int { return 100 }
 

@@ -245,8 +245,8 @@ func ignoreExists(err error) error {
 	return err
 }
 
-// refused returns an error until a binding says that something is not delivered,
-// and because of what.
+// refused returns an error until a condition of the binding reports that it is not
+// delivered, with the reason.
 func (a *attackers) refused(b *workv1alpha2.ResourceBinding, because string) error {
 	stored := &workv1alpha2.ResourceBinding{}
 	if err := a.admin.Get(a.Context(), client.ObjectKeyFromObject(b), stored); err != nil {

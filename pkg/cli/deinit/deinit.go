@@ -36,7 +36,7 @@ const (
 		# Remove it for good, with the data of etcd
 		{{.Name}} deinit --purge-data
 
-		# Without being asked, and with the namespace and all that is in it
+		# Without confirmation, and with the namespace and all that is in it
 		{{.Name}} deinit --force --purge-namespace`
 )
 

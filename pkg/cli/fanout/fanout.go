@@ -1,6 +1,6 @@
 // Package fanout does the same work for many clusters at once: bounded, in
-// order, with a deadline for each, so that one cluster that does not answer
-// costs the others nothing.
+// order, with a deadline for each, so that one cluster that does not respond
+// does not delay the others.
 package fanout
 
 import (
@@ -13,10 +13,10 @@ import (
 
 // Limits bounds the work.
 type Limits struct {
-	// Parallel is how many clusters are asked at the same time; 0 is 32.
+	// Parallel is how many calls run at the same time; 0 is 32.
 	Parallel int
-	// Deadline is how long each cluster may take, from the moment it is asked; 0
-	// is for ever.
+	// Deadline is how long each cluster may take, from the start of its call; 0
+	// is no deadline.
 	Deadline time.Duration
 }
 
@@ -27,19 +27,20 @@ const defaultParallel = 32
 // ErrDeadline is the cause of an outcome that came too late.
 var ErrDeadline = errors.New("no answer in time")
 
-// Outcome is what came of one cluster.
+// Outcome is the result of one cluster.
 type Outcome[T any] struct {
 	// Cluster is the name of the cluster.
 	Cluster string
 	// Value is what fn returned, also when it returned an error.
 	Value T
-	// Err says why the cluster gave no, or not the whole, answer.
+	// Err is the reason for a missing or incomplete Value.
 	Err error
 }
 
 // Each calls fn for every cluster and returns the outcomes in the order of
 // clusters. A cluster whose fn has not returned by the deadline, or by the end of
-// ctx, has an error; its fn is told through its context and left behind.
+// ctx, has an error; the context of its fn is cancelled, and Each does
+// not wait for it.
 func Each[T any](ctx context.Context, limits Limits, clusters []string, fn func(ctx context.Context, cluster string) (T, error)) []Outcome[T] {
 	parallel := limits.Parallel
 	if parallel <= 0 {
@@ -85,7 +86,7 @@ func one[T any](ctx context.Context, deadline time.Duration, cluster string, fn 
 		return o
 	case <-ctx.Done():
 	}
-	select { // both at once: an answer is worth more
+	select { // both at once: the result takes precedence
 	case o := <-done:
 		return o
 	default:

@@ -150,7 +150,7 @@ func (c *collector) gather(outcomes []fanout.Outcome[*reply]) (*result, error) {
 
 // names are the requested names that exist.
 func (p *part) names() []string {
-	return slices.DeleteFunc(slices.Clone(p.asked), func(name string) bool { return slices.Contains(p.missing, name) })
+	return slices.DeleteFunc(slices.Clone(p.requested), func(name string) bool { return slices.Contains(p.missing, name) })
 }
 
 // hintScope writes how to include the members if the output is empty and a table

@@ -30,8 +30,8 @@ const (
 		an object is, and ADOPTION whether the control plane owns it there (Y), does
 		not (N), or keeps its template (-).
 
-		All members are asked at once. What those that answer in time have is shown;
-		those that do not are named on stderr with the reason, and the exit code is 1.`
+		All members are requested at once. The objects of those that respond in time are
+		shown; the others are named on stderr with the reason, and the exit code is 1.`
 	examples = `
 		# Show the deployments of the control plane and of all members
 		{{.Name}} get deploy

@@ -233,18 +233,18 @@ func TestGet_ScopeFromEnvironment(t *testing.T) {
 	}
 }
 
-func TestGet_AsksLittle(t *testing.T) {
+func TestGet_OneRequestPerMember(t *testing.T) {
 	f := nginx(t)
 	f.run(t, "deploy")
 	for _, member := range []string{"member1", "member2"} {
 		if n := f.count("clusters/" + member + "/proxy"); n != 1 {
-			t.Errorf("%s was asked %d times, want once", member, n)
+			t.Errorf("%s was requested %d times, want once", member, n)
 		}
 	}
 	f = nginx(t)
 	f.clusters["member1"].hangs = true
 	if o := f.run(t, "clusters"); o.err != "" || f.count("proxy") != 0 {
-		t.Errorf("members asked for the control plane's own types: %s", o)
+		t.Errorf("members requested for the control plane's own types: %s", o)
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 )
 
-// answer is what one cluster said.
+// answer is the response of one cluster.
 type answer struct {
 	cluster string
 	parts   []*part

@@ -63,9 +63,8 @@ func (r *request) printer(mapping *meta.RESTMapping, kinds bool) (printers.Resou
 	return flags.ToPrinter()
 }
 
-// printObjects prints objects as one document: a single one that was asked for by
-// name as it is, others as a list in which those of members say where they are
-// from.
+// printObjects prints objects as one document: a single one that was requested
+// by name as it is, others as a list in which those of members name their cluster.
 func (r *request) printObjects(out io.Writer, answers []answer, single bool) error {
 	printer, err := r.printer(nil, false)
 	if err != nil {

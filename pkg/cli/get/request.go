@@ -45,8 +45,8 @@ type part struct {
 	mapping *meta.RESTMapping
 	table   *metav1.Table
 	objects []unstructured.Unstructured
-	// asked are the requested names, missing those that the server does not have.
-	asked, missing []string
+	// requested are the requested names, missing those that the server does not have.
+	requested, missing []string
 	// namespaceMissing reports whether the server does not have the namespace in which
 	// names are missing.
 	namespaceMissing bool
@@ -87,7 +87,7 @@ func (s *server) get(ctx context.Context, q query) (*part, error) {
 		return p, s.decorate(ctx, p)
 	}
 	for _, name := range q.names {
-		p.asked = append(p.asked, name)
+		p.requested = append(p.requested, name)
 		body, err := fetch(ctx, s.request(q, name))
 		switch {
 		case isMissing(err):
@@ -96,7 +96,7 @@ func (s *server) get(ctx context.Context, q query) (*part, error) {
 			}
 			p.missing = append(p.missing, name)
 		case err != nil:
-			p.asked = p.asked[:len(p.asked)-1]
+			p.requested = p.requested[:len(p.requested)-1]
 			return p, typed(err)
 		default:
 			if err := p.add(body); err != nil {

@@ -12,14 +12,14 @@ import (
 	"k8s.io/client-go/restmapper"
 )
 
-// target is one resource type of the command line, with the names asked for; none
+// target is one resource type of the command line, with the requested names; none
 // is all.
 type target struct {
 	arg   string
 	names []string
 }
 
-// query is a target on a server that knows its type.
+// query is a target on a server that serves its type.
 type query struct {
 	target
 	mapping *meta.RESTMapping

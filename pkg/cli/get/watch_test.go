@@ -9,8 +9,8 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/golden"
 )
 
-// watchUntil runs a watch until it has asked for changes often enough.
-func watchUntil(t *testing.T, f *federation, asked int, line string) outcome {
+// watchUntil runs a watch until it has sent enough requests.
+func watchUntil(t *testing.T, f *federation, requests int, line string) outcome {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -24,7 +24,7 @@ func watchUntil(t *testing.T, f *federation, asked int, line string) outcome {
 		case <-deadline:
 			t.Fatal("the watch did not go on")
 		case <-time.After(20 * time.Millisecond):
-			if f.count("/deployments") >= asked {
+			if f.count("/deployments") >= requests {
 				cancel()
 				return <-done
 			}
@@ -45,8 +45,8 @@ func TestGet_Watch(t *testing.T) {
 		{member.event("DELETED", deployment("web", "0/1"))},
 	}
 	for name, tt := range map[string]struct {
-		line  string
-		asked int
+		line     string
+		requests int
 	}{
 		// a list and four watches of the member, of which the last stays open
 		"watch":             {"deploy -w -s members", 5},
@@ -57,7 +57,7 @@ func TestGet_Watch(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			m := *member
 			f := newFederation(t, &fakeCluster{}, map[string]*fakeCluster{"member1": &m})
-			golden.Assert(t, name, "$ get "+tt.line+"\n"+watchUntil(t, f, tt.asked, tt.line).String())
+			golden.Assert(t, name, "$ get "+tt.line+"\n"+watchUntil(t, f, tt.requests, tt.line).String())
 		})
 	}
 }

@@ -223,7 +223,7 @@ func writeFile(path string, obj *unstructured.Unstructured) error {
 		err = os.Rename(next.Name(), path)
 	}
 	if err != nil {
-		_ = os.Remove(next.Name()) // the error says what is wrong
+		_ = os.Remove(next.Name()) // the first error is returned
 	}
 	return err
 }

@@ -150,7 +150,7 @@ func (x *execution) aggregate(obj *unstructured.Unstructured) ([]result, error) 
 	return []result{{"aggregatedStatus", aggregated}}, err
 }
 
-// object returns the one object that most rules look at.
+// object returns the only input object of most rules.
 func (x *execution) object() (*unstructured.Unstructured, error) {
 	desired, observed := x.flags.desiredFile, x.flags.observedFile
 	switch {

@@ -14,7 +14,7 @@ import (
 	"k8s.io/cli-runtime/pkg/resource"
 )
 
-// attempts is how often a URL is asked for that does not answer.
+// attempts is how often the request for a URL is sent that does not respond.
 const attempts = 3
 
 // eachFile opens every file that a name stands for: a path, a directory, a

@@ -127,7 +127,7 @@ func NewCommand(e *env.Env) *cobra.Command {
 	return cmd
 }
 
-// validate says which flags do not go together.
+// validate returns an error for flags that exclude each other.
 func (f *flags) validate(names []string) error {
 	if f.check && f.edit {
 		return errors.New("you can't set both --check and --edit options")

@@ -34,7 +34,7 @@ type source struct {
 type loaded struct {
 	*configv1alpha1.ResourceInterpreterCustomization
 	info *resource.Info
-	// stored says that it is in the control plane.
+	// stored reports whether it is in the control plane.
 	stored bool
 }
 

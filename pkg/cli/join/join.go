@@ -120,13 +120,13 @@ func run(ctx context.Context, e *env.Env, access *env.Access, kubeconfig env.Kub
 			return err
 		}
 	}
-	settle(ctx, e, access, d, r.Name)
+	waitUsable(ctx, e, access, d, r.Name)
 	_, err = fmt.Fprintf(e.Out, "cluster(%s) is joined successfully\n", r.Name)
 	return err
 }
 
-// route finds out at which address the control plane is to reach the cluster. It is uncertain whether the control plane
-// runs where the address means the cluster.
+// route determines the address at which the control plane reaches the cluster. Uncertain reports whether the address
+// may mean another machine where the control plane runs.
 func route(ctx context.Context, e *env.Env, access *env.Access, kubeconfig env.Kubeconfig, r *request) (uncertain bool, err error) {
 	control, err := access.ToRESTConfig()
 	if err != nil {
@@ -144,9 +144,9 @@ func route(ctx context.Context, e *env.Env, access *env.Access, kubeconfig env.K
 	return uncertain, err
 }
 
-// settle waits until the cluster is of use: Ready, and reached through the control
-// plane. It is joined in any case, so what is wrong is only noted.
-func settle(ctx context.Context, e *env.Env, access *env.Access, d member.Deps, name string) {
+// waitUsable waits until the cluster is Ready and reachable through the control plane.
+// The cluster is joined in any case, so problems are only printed.
+func waitUsable(ctx context.Context, e *env.Env, access *env.Access, d member.Deps, name string) {
 	state, err := member.WaitReady(ctx, d, name, readyLimit)
 	if err != nil || state != "" {
 		e.Say("note: the cluster is not Ready yet: %s; %q shows when it is", state, e.Name+" get clusters")

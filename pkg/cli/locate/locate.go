@@ -118,14 +118,14 @@ func partition(outcomes []fanout.Outcome[bool]) (found, failed []string) {
 }
 
 // choose returns the only member of found, or an error with the next step.
-func choose(t Target, namespace string, asked, found, failed []string) (string, error) {
+func choose(t Target, namespace string, clusters, found, failed []string) (string, error) {
 	switch {
 	case len(found) == 1:
 		return found[0], nil
 	case len(found) > 1:
 		return "", fmt.Errorf("%s exists in several clusters: %s; choose one with --cluster", t, strings.Join(found, ", "))
 	}
-	text := fmt.Sprintf("%s not found in namespace %q of the clusters %s", t, namespace, strings.Join(asked, ", "))
+	text := fmt.Sprintf("%s not found in namespace %q of the clusters %s", t, namespace, strings.Join(clusters, ", "))
 	if len(failed) > 0 {
 		text += "; no answer of " + strings.Join(failed, "; ")
 	}

@@ -104,7 +104,7 @@ func (f *flags) bind(cmd *cobra.Command) {
 	fs.BoolVar(&f.dryRun, "dry-run", false, "Check whether the cluster can run an agent, and write nothing.")
 }
 
-// validate checks what can be checked without asking anybody.
+// validate checks the flags without a request.
 func (f *flags) validate() error {
 	if host, port, err := net.SplitHostPort(f.discovery.Endpoint); err != nil || host == "" || port == "" || strings.Contains(f.discovery.Endpoint, "/") {
 		return fmt.Errorf("%q is not the address of a control plane; use host:port, without https://", f.discovery.Endpoint)
@@ -146,7 +146,7 @@ func run(ctx context.Context, e *env.Env, f flags) error {
 	if d.Member, err = member.NewMemberClient(config); err != nil {
 		return err
 	}
-	step := func(line string) { _, _ = fmt.Fprintln(e.Out, line) } // the last line says whether it can be written
+	step := func(line string) { _, _ = fmt.Fprintln(e.Out, line) } // the last line reports write errors
 	err = member.Register(ctx, d, member.RegisterRequest{
 		Discovery: f.discovery, Agent: f.agent, Lifetime: time.Duration(f.expiration) * time.Second, DryRun: f.dryRun,
 	}, step)
@@ -161,7 +161,7 @@ func run(ctx context.Context, e *env.Env, f flags) error {
 	return err
 }
 
-// complete takes from the kubeconfig what no flag says.
+// complete sets the values without a flag from the kubeconfig.
 func (f *flags) complete(config *rest.Config) error {
 	f.agent.Endpoint = config.Host
 	if f.agent.Cluster != "" {

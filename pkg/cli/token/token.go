@@ -76,7 +76,7 @@ func NewCommand(e *env.Env) *cobra.Command {
 	return cmd
 }
 
-// createFlags say which token is wanted.
+// createFlags specify the token to create.
 type createFlags struct {
 	print, reusable bool
 	ttl             time.Duration
@@ -107,7 +107,7 @@ func newCreate(e *env.Env) *cobra.Command {
 	return cmd
 }
 
-// usages are what a token can be good for.
+// usages are the usages that a token can have.
 func usages() []string { return []string{"signing", "authentication"} }
 
 func (f createFlags) validate() error {
@@ -339,7 +339,7 @@ func printTokens(e *env.Env, tokens []registration.Token) error {
 		return nil
 	}
 	w := printers.GetNewTabWriter(e.Escaped().Out)
-	_, _ = fmt.Fprintln(w, "TOKEN\tTTL\tEXPIRES\tUSAGES\tDESCRIPTION\tEXTRA GROUPS") // Flush says what went wrong
+	_, _ = fmt.Fprintln(w, "TOKEN\tTTL\tEXPIRES\tUSAGES\tDESCRIPTION\tEXTRA GROUPS") // Flush returns the error
 	for _, t := range tokens {
 		ttl, expires := "<forever>", "<never>"
 		if !t.Expires.IsZero() {

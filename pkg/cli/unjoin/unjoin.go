@@ -64,7 +64,7 @@ func NewCommand(e *env.Env) *cobra.Command {
 	fs.StringVar(&kubeconfig.Context, "cluster-context", "", "Name of the context in the kubeconfig of the cluster; default the name of the cluster.")
 	fs.StringVar(&r.Namespace, "cluster-namespace", clusterv1alpha1.NamespaceKarmadaCluster, "Namespace of the credentials in the cluster.")
 	fs.BoolVar(&r.Force, "force", false, "Remove the cluster even if what runs there cannot be cleaned up.")
-	fs.BoolVar(&r.Abandon, "abandon", false, "Forget a dead cluster at once, in Push or Pull mode, and remember what it has: an agent that comes back cleans up, and is not let in again unasked.")
+	fs.BoolVar(&r.Abandon, "abandon", false, "Forget a dead cluster at once, in Push or Pull mode, and remember what it has: an agent that connects again cleans up, and is not registered again by itself.")
 	fs.DurationVar(&r.Wait, "wait", time.Minute, "How long the control plane may take to clean up and let go of the cluster.")
 	fs.BoolVar(&r.DryRun, "dry-run", false, "Check whether the cluster can be removed, and write nothing.")
 	return cmd

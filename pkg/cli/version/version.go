@@ -1,4 +1,4 @@
-// Package version is the command that says which build this is.
+// Package version is the command that prints the version of the program.
 package version
 
 import (

@@ -21,7 +21,7 @@ import (
 // register makes sure that a kind cluster in Pull mode belongs to the federation:
 // its agent is the Deployment that "register" makes.
 func (r *Runtime) register(ctx context.Context, m membership.Member) error {
-	m.Hint = fmt.Sprintf("look at the agent with \"kubectl --kubeconfig %s logs -n %s deploy/%s\"", m.Kubeconfig, clusterv1alpha1.NamespaceKarmadaSystem, member.AgentName)
+	m.Hint = fmt.Sprintf("read the log of the agent with \"kubectl --kubeconfig %s logs -n %s deploy/%s\"", m.Kubeconfig, clusterv1alpha1.NamespaceKarmadaSystem, member.AgentName)
 	return membership.Register(ctx, r.Deps, m, func(ctx context.Context, step string, c membership.Clients) (context.Context, context.CancelFunc, error) {
 		there, err := hasAgent(ctx, m.Name, c)
 		if err == nil && !there {

@@ -179,7 +179,7 @@ func (c *clusters) restart(ctx context.Context, short string, found []nodes.Node
 		return err
 	}
 	l.setStep("the API server to answer")
-	ctx, cancel := context.WithTimeoutCause(ctx, clusterTimeout, fmt.Errorf("its API server does not answer after %s; look at it with \"%s logs %s\"", clusterTimeout, c.engine.name, found[0]))
+	ctx, cancel := context.WithTimeoutCause(ctx, clusterTimeout, fmt.Errorf("its API server does not answer after %s; read its log with \"%s logs %s\"", clusterTimeout, c.engine.name, found[0]))
 	defer cancel()
 	cfg, api, err := membership.Connect(c.record.kubeconfig(short))
 	if err != nil {

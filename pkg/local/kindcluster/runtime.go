@@ -106,7 +106,7 @@ func (r *Runtime) Start(ctx context.Context, name string) (kubeconfigs []string,
 func (r *Runtime) Join(ctx context.Context, name string) error {
 	m := membership.Member{
 		Name: name, ControlPlane: r.record.controlKubeconfig(), Kubeconfig: r.record.kubeconfig(name), Endpoint: r.record.endpoint(name),
-		Hint: fmt.Sprintf("look at the pods with \"kubectl --kubeconfig %s get pods -n %s\"", r.record.kubeconfig(hostCluster), clusterv1alpha1.NamespaceKarmadaSystem),
+		Hint: fmt.Sprintf("list the pods with \"kubectl --kubeconfig %s get pods -n %s\"", r.record.kubeconfig(hostCluster), clusterv1alpha1.NamespaceKarmadaSystem),
 	}
 	if !r.record.f.Pulls(name) {
 		return membership.Join(ctx, r.Deps, m)
