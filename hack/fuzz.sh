@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs every fuzz target for some time, one after the other, and says at the end which
+# Runs every fuzz target for some time, one after the other, and prints at the end which
 # failed. What makes a target fail is kept in its testdata/fuzz, from where "go test"
 # runs it again.
 #

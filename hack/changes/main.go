@@ -117,7 +117,7 @@ func prepare(ctx context.Context, s settings, cfg *rest.Config, plane *kubernete
 	return nil
 }
 
-// board knows what was sent when, and how long it took.
+// board records when each value was sent, and how long it took to arrive.
 type board struct {
 	mu    sync.Mutex
 	sent  map[string]time.Time
@@ -126,7 +126,7 @@ type board struct {
 	count int
 }
 
-// watch notes when values arrive in the member.
+// watch records when values arrive in the member.
 func (b *board) watch(ctx context.Context, member *kubernetes.Clientset, namespace string) {
 	b.seen = map[string]bool{}
 	for ctx.Err() == nil {

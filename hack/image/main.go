@@ -30,8 +30,9 @@ var roles = []string{
 	"karmada-search", "karmada-webhook",
 }
 
-// nonRoot is the user of the image. A role that serves a port below 1024 can do so
-// where the container runtime allows it to everybody, as containerd 2 and Docker do.
+// nonRoot is the user of the image. A role that serves a port below 1024 can do
+// so where the container runtime allows it to every user, as containerd 2 and
+// Docker do.
 const nonRoot = "65532"
 
 // image is what an image is built from.

@@ -22,12 +22,12 @@ import (
 // allowed are the licenses that the programs may be shipped with.
 func allowed() []string { return []string{"Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "ISC", "MIT"} }
 
-// reviewed are modules with another license that may be used as they are, unchanged
-// and with their source available: MPL-2.0 asks for no more.
+// reviewed are modules with another license that may be used as they are,
+// unchanged and with their source available: MPL-2.0 requires no more.
 func reviewed(license string) bool { return license == "MPL-2.0" }
 
-// marks are words that only one license has, in the order in which they are looked
-// for: the more specific first.
+// marks are words that only one license has, in the order of the search: the more
+// specific first.
 func marks() []mark {
 	return []mark{
 		// It names the licenses of GNU as well.
@@ -93,7 +93,7 @@ func licenseOf(dir string) (string, error) {
 	return found[0], nil
 }
 
-// module is what "go list" says of a module.
+// module is a module in the output of "go list".
 type module struct {
 	Path, Version, Dir string
 	Main               bool

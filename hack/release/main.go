@@ -196,7 +196,7 @@ func (r release) pack(p platform, program string, license []byte, sums map[strin
 	return r.write(program+"-"+p.String()+".cdx.json", bill, sums)
 }
 
-// write writes a file of the release and remembers its checksum.
+// write writes a file of the release and records its checksum.
 func (r release) write(name string, data []byte, sums map[string]string) error {
 	if sums != nil {
 		sums[name] = digest(data)

@@ -55,7 +55,7 @@ func TestBuild_SignsTheChecksums(t *testing.T) {
 	}
 	openssl, err := exec.LookPath("openssl")
 	if err != nil {
-		return // the library's word was heard above
+		return // the library has verified it above
 	}
 	raw := filepath.Join(t.TempDir(), "raw")
 	if err := os.WriteFile(raw, signature, 0o600); err != nil {

@@ -59,7 +59,7 @@ type Applier struct {
 	Parallel int
 }
 
-// Apply writes the objects that are not as wanted. Every object is tried; the errors are joined, each
+// Apply writes the objects that differ from their desired state. Every object is tried; the errors are joined, each
 // with the name of its object.
 func (a *Applier) Apply(ctx context.Context, objects ...client.Object) (ChangeSet, error) {
 	parallel := a.Parallel

@@ -1,5 +1,5 @@
-// Package gates holds the feature gates of the roles. A set of gates is a value
-// that is made at start and handed to what depends on it.
+// Package gates holds the feature gates of the roles. A set of gates is created
+// at start and passed to the code that depends on it.
 package gates
 
 import (
@@ -78,7 +78,7 @@ func New(features ...featuregate.Feature) *Gates {
 	return &Gates{gate: gate}
 }
 
-// Enabled says whether a gate is on. Gates that are not in the set are off.
+// Enabled reports whether a gate is on. Gates that are not in the set are off.
 func (g *Gates) Enabled(f featuregate.Feature) bool {
 	if _, ok := g.gate.GetAll()[f]; !ok {
 		return false

@@ -7,7 +7,8 @@ import (
 	"syscall"
 )
 
-// openFiles returns how many files the process has open, 0 where the system does not say, and how many it may open.
+// openFiles returns how many files the process has open, 0 where the system does not report it, and how many it may
+// open.
 func openFiles() (open, limit uint64) {
 	var r syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &r); err != nil {

@@ -65,8 +65,8 @@ func apiServerArgs(cfg Config, certs certificates, etcd ExternalEtcd, port int) 
 	}
 	if cfg.Profile == ControlPlane {
 		args = append(args, "--disable-admission-plugins=StorageObjectInUseProtection,ServiceAccount",
-			// A custom resource has a cache for every version that is served, and the one that is not
-			// stored asks the conversion webhook at each change, whether anybody watches it or not.
+			// A custom resource has a cache for every version that is served, and the one that is not stored calls the
+			// conversion webhook at each change, even without watches.
 			"--watch-cache-sizes=resourcebindings.work.karmada.io#0,clusterresourcebindings.work.karmada.io#0")
 	}
 	return args

@@ -88,7 +88,8 @@ func bootstrapPriorityClasses(ctx context.Context, client kubernetes.Interface) 
 	return nil
 }
 
-// wantedRole and wantedBinding are what there shall be and how to write it.
+// wantedRole and wantedBinding are desired objects and the clients that write
+// them.
 type wantedRole struct {
 	role   reconciliation.RuleOwner
 	client reconciliation.RuleOwnerModifier

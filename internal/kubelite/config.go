@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// Profile says what a cluster is for, which decides the controllers that run in it.
+// Profile is the role of a cluster, which selects the controllers that run in it.
 type Profile string
 
 const (
@@ -34,7 +34,7 @@ type Config struct {
 	BindAddress string
 	// SecurePort is the port of the API server. 0 means the one used before, or a free one.
 	SecurePort int
-	// Profile decides the controllers.
+	// Profile selects the controllers.
 	Profile Profile
 	// CertSANs are more names and addresses by which clients reach the API server.
 	CertSANs []string
@@ -77,7 +77,7 @@ type Config struct {
 	Now    func() time.Time
 }
 
-// ExternalEtcd says how to reach an etcd outside the process.
+// ExternalEtcd describes how to connect to an etcd outside the process.
 type ExternalEtcd struct {
 	Servers  []string
 	CAFile   string

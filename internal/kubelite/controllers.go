@@ -10,8 +10,7 @@ import (
 	"k8s.io/kubernetes/cmd/kube-controller-manager/app/options"
 )
 
-// controlPlaneControllers keep the objects of a control plane in order, together with the namespace reaper and
-// the signer. Others
+// controlPlaneControllers are the controllers of a control plane, besides the namespace reaper and the signer. Others
 // would act on templates as if they were workloads of this cluster.
 func controlPlaneControllers() []string {
 	return []string{
@@ -20,8 +19,8 @@ func controlPlaneControllers() []string {
 	}
 }
 
-// nodeGrace is how long a node may be silent. A simulated node cannot fail without its cluster; when the whole process
-// was stopped for a time, its nodes and pods are what they were.
+// nodeGrace is how long a node may send no heartbeat. A simulated node cannot fail without its cluster; when the
+// whole process was stopped for a time, its nodes and pods are what they were.
 const nodeGrace = 24 * time.Hour
 
 // controllerManagerArgs are the flags of kube-controller-manager.

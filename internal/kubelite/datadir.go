@@ -140,7 +140,7 @@ func plainPath(path string) bool {
 	})
 }
 
-// listen opens the API server's port: the wanted one, else the one used before, else a free one, and remembers it.
+// listen opens the API server's port: the requested one, else the one used before, else a free one, and remembers it.
 func (d *dataDir) listen(address string, wanted int) (net.Listener, error) {
 	file := d.join("port")
 	port := wanted
@@ -167,7 +167,7 @@ func portError(err error, address string, port int, remembered bool, file string
 	return fmt.Errorf("port %d of %s cannot be opened: %w: stop what listens there, or choose another with --secure-port", port, address, err)
 }
 
-// listenPort tries for a moment: the port of a process that was just killed may not be free at once.
+// listenPort retries for a short time: the port of a process that was just killed may not be free at once.
 func listenPort(address string, port int) (listener net.Listener, err error) {
 	for range 10 {
 		listener, err = net.Listen("tcp", net.JoinHostPort(address, strconv.Itoa(port)))

@@ -17,8 +17,8 @@ import (
 
 const (
 	etcdName = "kubelite"
-	// The single member elects itself within one election timeout, so a short one makes a start short. Nothing
-	// depends on it later: there is no other member to hear from.
+	// The single member elects itself within one election timeout, so a short one makes a start short. Nothing depends
+	// on it later: there is no other member.
 	etcdTick     = 50 * time.Millisecond
 	etcdElection = 250 * time.Millisecond
 	// The log kept in memory for followers that do not exist.

@@ -19,17 +19,17 @@ import (
 	kwoklog "sigs.k8s.io/kwok/pkg/log"
 )
 
-// logs are the loggers of the parts, which all write to one place.
+// logs are the loggers of the components, which all write to one place.
 type logs struct {
 	out   io.Writer
 	level int
 	close func()
-	// gaveUp gets the error for which a part wanted to end the process, which it is kept from: the goroutine ends
-	// in its place, and the cluster can be stopped in order.
+	// gaveUp receives the error for which a component would end the process. Only its goroutine ends instead, so that
+	// the cluster can be stopped in order.
 	gaveUp chan error
 }
 
-// giveUp ends the goroutine of a part that cannot go on.
+// giveUp ends the goroutine of a component that cannot continue.
 func giveUp(gaveUp chan<- error, err error) {
 	select {
 	case gaveUp <- err:

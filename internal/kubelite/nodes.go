@@ -38,9 +38,9 @@ const (
 	labelNode = "kwok.x-k8s.io/node"
 )
 
-// stagePodReadyAgain makes pods Ready again that the node lifecycle controller made not Ready, as a kubelet does: their
-// node was not heard of for a time. The delay is that controller's chance to observe that the node is back. A condition
-// with a reason was set by a user to simulate a failure, and is kept.
+// stagePodReadyAgain makes pods Ready again that the node lifecycle controller made not Ready, as a kubelet does: the
+// lease of their node was not renewed for a time. The delay lets that controller observe that the node is ready
+// again. A condition with a reason was set by a user to simulate a failure, and is kept.
 const stagePodReadyAgain = `
 apiVersion: kwok.x-k8s.io/v1alpha1
 kind: Stage

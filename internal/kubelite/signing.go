@@ -100,7 +100,7 @@ func (s *signer) sign(request *x509.CertificateRequest, spec certificatesv1.Cert
 }
 
 // certificateDuration returns how long a certificate is valid for a request of seconds; nil means that the request
-// does not say.
+// does not specify it.
 func certificateDuration(seconds *int32) time.Duration {
 	if seconds == nil {
 		return signingDuration

@@ -1,4 +1,4 @@
-// Package memory gives memory that is not needed any longer back to the system.
+// Package memory returns unused memory to the operating system.
 package memory
 
 import (
@@ -9,19 +9,21 @@ import (
 )
 
 const (
-	// settleTime is how long after becoming ready the memory of the start is given back.
+	// settleTime is the time between becoming ready and the return of the memory
+	// that the start used.
 	settleTime = 3 * time.Second
-	// trimInterval is how often the process looks whether it has become idle.
+	// trimInterval is the interval between checks whether the process has become
+	// idle.
 	trimInterval = 20 * time.Second
-	// busyCycles of garbage collection between two looks mean that the process has work. The one that Go makes
-	// every two minutes in any case does not.
+	// busyCycles of garbage collection between two checks mean that the process is busy. The one that Go runs every two
+	// minutes in any case does not.
 	busyCycles = 2
 
 	metricGCCycles = "/gc/cycles/total:gc-cycles"
 )
 
-// Trim gives memory back to the system after the start and whenever the process becomes idle, until ctx ends.
-// The garbage collector is tuned for work, where it lets much garbage gather; an idle process would keep that room.
+// Trim returns memory to the operating system after the start and whenever the process becomes idle, until ctx ends.
+// The garbage collector is tuned for a busy process, with a large heap; an idle process would keep that memory.
 func Trim(ctx context.Context) {
 	var idle idleness
 	for wait := settleTime; ; wait = trimInterval {
@@ -43,14 +45,14 @@ func gcCycles() uint64 {
 	return sample[0].Value.Uint64()
 }
 
-// idleness finds the moments at which work has ended.
+// idleness detects transitions from busy to idle.
 type idleness struct {
 	last uint64
 	busy bool
 }
 
-// begins takes the count of garbage collections so far and reports whether a time with work is followed by one
-// without.
+// begins takes the number of garbage collections so far and reports whether a busy interval is followed by an idle
+// one.
 func (i *idleness) begins(cycles uint64) bool {
 	wasBusy := i.busy
 	i.busy = cycles-i.last >= busyCycles

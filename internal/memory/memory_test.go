@@ -9,7 +9,7 @@ import (
 func TestIdleness_Begins(t *testing.T) {
 	tests := []struct {
 		name   string
-		cycles []uint64 // count at each look
+		cycles []uint64 // count at each check
 		want   []bool
 	}{
 		{"idle all the time", []uint64{0, 0, 1, 1, 2}, []bool{false, false, false, false, false}},

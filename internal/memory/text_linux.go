@@ -9,9 +9,9 @@ import (
 	"syscall"
 )
 
-// DropProgram lets go of the pages of the program itself that the start needed:
-// most of them are never used again, and those that are come back from the page
-// cache. Nothing but mappings that cannot be written to is touched.
+// DropProgram releases the pages of the program itself that the start used: most
+// of them are never used again, and those that are come back from the page cache.
+// Only mappings that cannot be written to are released.
 func DropProgram() error {
 	self, err := os.Readlink("/proc/self/exe")
 	if err != nil {

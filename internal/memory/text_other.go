@@ -2,5 +2,5 @@
 
 package memory
 
-// DropProgram does nothing: the system lets go of the pages of the program itself.
+// DropProgram does nothing: the system releases the pages of the program itself.
 func DropProgram() error { return nil }

@@ -44,7 +44,7 @@ func (p Pair) CertPEM() []byte { return EncodeCert(p.Cert) }
 // KeyPEM returns the private key as PEM.
 func (p Pair) KeyPEM() ([]byte, error) { return EncodeKey(p.Key) }
 
-// TLS returns the pair in the form a TLS server or client wants.
+// TLS returns the pair as a certificate for a TLS server or client.
 func (p Pair) TLS() tls.Certificate {
 	return tls.Certificate{Certificate: [][]byte{p.Cert.Raw}, PrivateKey: p.Key, Leaf: p.Cert}
 }

@@ -63,8 +63,8 @@ func (s Store) loadCA(name string, certPEM, keyPEM []byte) (Pair, error) {
 	return ca, nil
 }
 
-// Leaf loads the certificate name, or makes it: also when it is unreadable, near its end, signed by another
-// authority or lacks something that cfg wants.
+// Leaf loads the certificate name, or makes it: also when it is unreadable, near its end, signed by another authority
+// or does not satisfy cfg.
 func (s Store) Leaf(name string, cfg LeafConfig, ca Pair) (Pair, error) {
 	certPEM, err := s.read(name + ".crt")
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package private checks that files and directories belong to the user who runs the program, and that nobody else can
-// change them. Programs that act on records in a directory, or remove what records name, need to know that.
+// Package private checks that files and directories belong to the user who runs the program, and that no other user
+// can change them. Programs that act on records in a directory, or remove what records name, need to know that.
 package private
 
 import (
@@ -17,7 +17,7 @@ const (
 	overflowGroup = 65534
 )
 
-// entry is what counts about a file.
+// entry is the metadata of a file that is checked.
 type entry struct {
 	user, group int
 	mode        fs.FileMode

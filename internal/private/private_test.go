@@ -50,7 +50,8 @@ func TestProblem(t *testing.T) {
 	}
 }
 
-// privateDir returns a directory that nobody else can write, whatever the umask.
+// privateDir returns a directory that no other user can write, whatever the
+// umask.
 func privateDir(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "private")

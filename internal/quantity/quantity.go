@@ -24,8 +24,8 @@ const (
 // ErrRange is the error for a quantity that is refused before it is parsed.
 var ErrRange = errors.New("quantity out of range")
 
-// Check returns an error that is ErrRange if s is too long or has too large an exponent
-// to be a quantity. It does not say whether s is one.
+// Check returns an error that is ErrRange if s is too long or has too large an
+// exponent to be a quantity. It does not check whether s is one.
 func Check(s string) error {
 	if len(s) > MaxLength {
 		return fmt.Errorf("%w: it has %d characters, more than %d", ErrRange, len(s), MaxLength)
@@ -42,7 +42,7 @@ func Check(s string) error {
 	return nil
 }
 
-// Parse is resource.ParseQuantity for text that nobody has checked.
+// Parse is resource.ParseQuantity for unchecked text.
 func Parse(s string) (resource.Quantity, error) {
 	if err := Check(s); err != nil {
 		return resource.Quantity{}, err

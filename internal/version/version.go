@@ -1,4 +1,4 @@
-// Package version says which build this program is.
+// Package version describes the build of this program.
 package version
 
 import (

@@ -1,4 +1,4 @@
-// Package wait polls until a condition holds, and publishes what it waits for while that takes long.
+// Package wait polls until a condition holds, and publishes the reason while the wait takes long.
 package wait
 
 import (
@@ -50,8 +50,8 @@ func Terminal(err error) error {
 }
 
 // Until calls check, at once and then in intervals, until it returns nil or a Terminal error. An error of check names
-// each object that is not as wanted and its reason; errors.Join for several. When the wait ends early, the error
-// wraps the cause and the last error of check; the cause of a timeout is ErrTimeout.
+// each object that is not in its desired state and the reason; errors.Join for several. When the wait ends early, the
+// error wraps the cause and the last error of check; the cause of a timeout is ErrTimeout.
 func Until(ctx context.Context, o Options, check func(context.Context) error) error {
 	if o.Timeout > 0 {
 		var cancel context.CancelFunc

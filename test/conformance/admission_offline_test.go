@@ -12,8 +12,8 @@ import (
 	"github.com/karmada-toolkit/karmada/test/conformance/internal/admission"
 )
 
-// What the command line says without a server is what the webhooks say: it
-// admits what they admit and refuses what they refuse, in the same words.
+// The command line validates objects without a server as the webhooks do: it
+// admits and rejects the same objects, with the same messages.
 func TestAdmission_Offline(t *testing.T) {
 	cases, err := admission.Read(admissionReader(t))
 	if err != nil {
@@ -44,7 +44,7 @@ func TestAdmission_Offline(t *testing.T) {
 			t.Errorf("%s is admitted offline, but: %s", c.Name, reason)
 		case byWebhook:
 			refused++
-			// The second line of the reference's error says nothing.
+			// The second line of the reference's error has no information.
 			reason = strings.ReplaceAll(reason, "\nJSON pointer error", "")
 			if got := err.Error(); got != reason && !strings.Contains(reason, got) && !strings.Contains(got, reason) {
 				t.Errorf("%s\noffline: %s\nserver:  %s", c.Name, got, reason)

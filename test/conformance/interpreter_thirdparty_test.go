@@ -147,7 +147,7 @@ func recode(from, into any) error {
 	return json.Unmarshal(data, into)
 }
 
-// excluding marks in got what want excludes.
+// excluding marks in got the fields that want excludes.
 func excluding(want, got any) any {
 	switch w := want.(type) {
 	case string:

@@ -30,7 +30,7 @@ func openLines(name string) (io.ReadCloser, error) {
 	return gzip.NewReader(f)
 }
 
-// replayLines runs every line of a file of cases and says how many passed.
+// replayLines runs every line of a file of cases and reports how many passed.
 func replayLines(t *testing.T, name string, run func(t *testing.T, line []byte) (string, error)) {
 	t.Helper()
 	f, err := openLines(name)

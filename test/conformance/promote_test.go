@@ -44,8 +44,8 @@ type promoteCase struct {
 	} `json:"expect"`
 }
 
-// createdDespiteOutput marks cases in which dependencies are created although output was asked for. Nothing is written
-// here then, so that what these cases say of writes is left out.
+// createdDespiteOutput marks cases in which dependencies are created although output was requested. Nothing is
+// written here then, so that the writes of these cases are not compared.
 const createdDespiteOutput = "created-despite-output"
 
 func TestPromote(t *testing.T) {

@@ -1,6 +1,6 @@
-// Command interpreter-webhook tells the control plane what objects of the kind
-// Workflow of example.io mean: how many replicas they want, and whether they are
-// healthy. webhook.yaml beside it has them asked.
+// Command interpreter-webhook interprets objects of the kind Workflow of
+// example.io for the control plane: the desired number of replicas and the
+// health. webhook.yaml registers it.
 //
 //	go run ./docs/examples/interpreter-webhook -cert tls.crt -key tls.key
 package main
@@ -37,10 +37,10 @@ func serve(w http.ResponseWriter, r *http.Request) {
 	response := answer(c.Request)
 	response.UID = c.Request.UID
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(configv1alpha1.ResourceInterpreterContext{Response: response}) // whoever asked is gone
+	_ = json.NewEncoder(w).Encode(configv1alpha1.ResourceInterpreterContext{Response: response}) // the client has closed the connection
 }
 
-// workflow is what there is to know of the kind.
+// workflow has the fields of the kind that are interpreted.
 type workflow struct {
 	Spec struct {
 		Workers *int32 `json:"workers"`

@@ -7,8 +7,8 @@ import "strings"
 const (
 	// AgentGroup is the group of all agents.
 	AgentGroup = "system:karmada:agents"
-	// BootstrapGroup is the group of the holders of bootstrap tokens that may ask
-	// for an identity.
+	// BootstrapGroup is the group of the bootstrap tokens that may request the
+	// certificate of an agent.
 	BootstrapGroup = "system:bootstrappers:karmada:default-cluster-token"
 
 	agentUserPrefix = "system:karmada:agent:"
@@ -16,7 +16,7 @@ const (
 	agentRoleSuffix = ":agent"
 	// impersonatorSuffix ends the name of the second Secret of a cluster.
 	impersonatorSuffix = "-impersonator"
-	// rbacGenerator is the shared, all-powerful user of other implementations.
+	// rbacGenerator is a user with all rights that other implementations share.
 	rbacGenerator = "rbac-generator"
 )
 
@@ -34,8 +34,8 @@ func ClusterOfAgentUser(user string) (string, bool) {
 // of a cluster.
 func CredentialsSecret(cluster string) string { return cluster }
 
-// ImpersonatorSecret returns the Secret, in the control plane, with the token that
-// acts for users in a cluster.
+// ImpersonatorSecret returns the Secret, in the control plane, with the token
+// that impersonates users in a cluster.
 func ImpersonatorSecret(cluster string) string { return cluster + impersonatorSuffix }
 
 // AgentLease returns the Lease by which the replicas of an agent choose a leader.
@@ -67,10 +67,10 @@ func AgentEventRole(cluster string) string { return AgentRole(cluster) + "-event
 // AgentLeaseRole returns the role, and binding, of an agent for its leases.
 func AgentLeaseRole(cluster string) string { return AgentRole(cluster) + "-lease" }
 
-// Tombstone returns the ConfigMap that remembers a cluster that was abandoned.
+// Tombstone returns the ConfigMap that records that a cluster was abandoned.
 func Tombstone(cluster string) string { return cluster + "-abandoned" }
 
-// ReservedForAgents says why no agent may have a cluster name that is valid
+// ReservedForAgents returns why no agent may have a cluster name that is valid
 // otherwise, or "".
 func ReservedForAgents(cluster string) string {
 	if cluster == rbacGenerator {
@@ -79,8 +79,9 @@ func ReservedForAgents(cluster string) string {
 	return SharesSecret(cluster)
 }
 
-// SharesSecret says why no cluster may have a name that is valid otherwise, or "":
-// the Secret with the credentials of such a cluster is that of another cluster.
+// SharesSecret returns why no cluster may have a name that is valid otherwise, or
+// "": the Secret with the credentials of such a cluster is that of another
+// cluster.
 func SharesSecret(cluster string) string {
 	if strings.HasSuffix(cluster, impersonatorSuffix) {
 		return "a name that ends with " + impersonatorSuffix + " would share a Secret with another cluster"

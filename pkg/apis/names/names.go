@@ -1,5 +1,5 @@
-// Package names holds the rules by which the control plane names the objects it
-// makes. The names are part of the API: other programs compute them too.
+// Package names computes the names of the objects that the control plane creates.
+// The names are part of the API: other programs compute them too.
 package names
 
 import (

@@ -11,7 +11,7 @@ import (
 )
 
 // ValidateDependenciesAnnotation checks the annotation of a binding that lists
-// what its template refers to.
+// the objects its template refers to.
 func ValidateDependenciesAnnotation(annotations map[string]string) field.ErrorList {
 	text, ok := annotations[workv1alpha2.BindingDependenciesAnnotation]
 	if !ok {
@@ -25,8 +25,8 @@ func ValidateDependenciesAnnotation(annotations map[string]string) field.ErrorLi
 	return nil
 }
 
-// ValidateComponents checks the names of the components of a template. It
-// matters with the feature gate MultiplePodTemplatesScheduling.
+// ValidateComponents checks the names of the components of a template. It applies
+// with the feature gate MultiplePodTemplatesScheduling.
 func ValidateComponents(components []workv1alpha2.Component) field.ErrorList {
 	var errs field.ErrorList
 	seen := map[string]bool{}
@@ -43,9 +43,10 @@ func ValidateComponents(components []workv1alpha2.Component) field.ErrorList {
 	return errs
 }
 
-// ValidateBindingResource refuses a reference of a ResourceBinding to an object of
-// another namespace. A nil old is a creation. A stored reference may stay:
-// controllers do not deliver it, and its binding must not be stuck.
+// ValidateBindingResource refuses a reference of a ResourceBinding to an object
+// of another namespace. A nil old is a creation. A stored reference may stay:
+// controllers do not propagate it, and other updates of its binding must stay
+// possible.
 func ValidateBindingResource(namespace string, ref, old *workv1alpha2.ObjectReference) field.ErrorList {
 	if ref.Namespace == "" || ref.Namespace == namespace {
 		return nil

@@ -22,8 +22,8 @@ const ClusterNameMaxLength = 48
 
 const urlForms = "desired format: hostname, hostname:port, IP or IP:port"
 
-// ValidateClusterName returns the errors of the name of a cluster, wherever
-// one is given. No text means a good name.
+// ValidateClusterName returns the errors of the name of a cluster; none for a
+// valid name.
 func ValidateClusterName(name string) []string {
 	if name == "" {
 		return []string{"must be not empty"}
@@ -58,7 +58,7 @@ func ValidateClusterUpdate(updated, old *clusterv1alpha1.Cluster) field.ErrorLis
 	return append(errs, ValidateCluster(updated)...)
 }
 
-// ValidateClusterSpec checks what a Cluster says of its member.
+// ValidateClusterSpec checks the spec of a Cluster.
 func ValidateClusterSpec(spec *clusterv1alpha1.ClusterSpec, path *field.Path) field.ErrorList {
 	errs := validateSyncMode(spec.SyncMode, path.Child("syncMode"))
 	if spec.APIEndpoint != "" {
@@ -133,8 +133,8 @@ func validateSecretRef(ref *clusterv1alpha1.LocalSecretReference, path *field.Pa
 	return errs
 }
 
-// validateClusterLocation checks provider, region and zones. The paths of the
-// zones are what clients of the contract know.
+// validateClusterLocation checks provider, region and zones. The contract defines
+// the paths of the zones.
 func validateClusterLocation(spec *clusterv1alpha1.ClusterSpec, path *field.Path) field.ErrorList {
 	errs := validateLabelValue(spec.Provider, path.Child("provider"))
 	errs = append(errs, validateLabelValue(spec.Region, path.Child("region"))...)

@@ -55,9 +55,10 @@ func pointsAtIdentity(pointer string) bool {
 	return slices.Contains([]string{"", "/apiVersion", "/kind", "/metadata", "/metadata/name", "/metadata/namespace"}, decoded)
 }
 
-// ValidateOverridePolicyUpdate checks an OverridePolicy or a ClusterOverridePolicy
-// against the stored one that it replaces. A stored policy that overrides what it
-// must not may keep its spec: it is not applied, and must not be stuck either.
+// ValidateOverridePolicyUpdate checks an OverridePolicy or a
+// ClusterOverridePolicy against the stored one that it replaces. A stored policy
+// that overrides what it must not may keep its spec: it is not applied, and other
+// updates of it must stay possible.
 func ValidateOverridePolicyUpdate(p, old policyv1alpha1.OverridePolicyObject) field.ErrorList {
 	errs := validateOverrideSpec(p)
 	if equality.Semantic.DeepEqual(p.OverrideSpec(), old.OverrideSpec()) {

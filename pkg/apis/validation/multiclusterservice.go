@@ -55,7 +55,7 @@ func validateExposure(spec *networkingv1alpha1.MultiClusterServiceSpec, path *fi
 	if len(types) > 1 {
 		errs = append(errs, field.Invalid(path.Child("types"), spec.Types, "MultiClusterService types should not contain more than one type"))
 	}
-	// The paths of the clusters are what clients of the contract know.
+	// The contract defines the paths of the clusters.
 	errs = append(errs, validateClusterSelectors(spec.ProviderClusters, path.Child("range", "providerClusters"))...)
 	return append(errs, validateClusterSelectors(spec.ConsumerClusters, path.Child("range", "consumerClusters"))...)
 }

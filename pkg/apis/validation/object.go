@@ -16,20 +16,20 @@ import (
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 )
 
-// Judge says of objects what admission would, without a server. It does what the
-// mutating webhooks do first, so that what they fill in is not missed. The rules
-// in the schemas of the CRDs are the server's.
+// Judge validates objects as admission does, without a server. It applies the
+// defaults of the mutating webhooks first. It does not check the schemas of the
+// CRDs.
 type Judge struct {
-	// Warner warns of what is admitted.
+	// Warner returns warnings about objects that are admitted.
 	Warner Warner
 	// Compile reports whether a script compiles.
 	Compile func(lua string) error
-	// Customizations are those that new ones may conflict with.
+	// Customizations are the existing ones, with which a new one may conflict.
 	Customizations []configv1alpha1.ResourceInterpreterCustomization
 }
 
-// New validates an object that is to be created: an error is the reason that it is
-// refused for. Objects of kinds without rules are admitted.
+// New validates an object that is to be created: an error is the reason for its
+// rejection. Objects of kinds without rules are admitted.
 func (j *Judge) New(obj *unstructured.Unstructured) (warnings []string, err error) {
 	check := j.checks()[obj.GroupVersionKind()]
 	if check == nil {
@@ -40,10 +40,10 @@ func (j *Judge) New(obj *unstructured.Unstructured) (warnings []string, err erro
 
 type check func(obj *unstructured.Unstructured) ([]string, error)
 
-// errUndecodable is the reason for objects that are not of their type.
+// errUndecodable is the error for objects that cannot be decoded into their type.
 var errUndecodable = errors.New("unable to decode")
 
-// checkOf makes a check of a function that sees the typed object.
+// checkOf returns a check that calls a function with the typed object.
 func checkOf[T any](validate func(obj *T) ([]string, error)) check {
 	return func(obj *unstructured.Unstructured) ([]string, error) {
 		typed := new(T)
@@ -54,7 +54,7 @@ func checkOf[T any](validate func(obj *T) ([]string, error)) check {
 	}
 }
 
-// listed makes a check of a function that lists errors.
+// listed returns a check that calls a function which returns a list of errors.
 func listed[T any](validate func(obj *T) field.ErrorList) check {
 	return checkOf(func(obj *T) ([]string, error) { return nil, validate(obj).ToAggregate() })
 }

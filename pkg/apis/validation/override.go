@@ -11,7 +11,7 @@ import (
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 )
 
-// ValidateOverridePolicy checks the body of an OverridePolicy or a
+// ValidateOverridePolicy checks the spec of an OverridePolicy or a
 // ClusterOverridePolicy that is created.
 func ValidateOverridePolicy(p policyv1alpha1.OverridePolicyObject) field.ErrorList {
 	return append(validateOverrideSpec(p), validateIdentity(p.OverrideSpec(), field.NewPath("spec"))...)

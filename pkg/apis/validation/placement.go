@@ -11,8 +11,7 @@ import (
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 )
 
-// ValidatePlacement checks which clusters a policy selects and how it shares
-// replicas between them.
+// ValidatePlacement checks the placement of a policy.
 func ValidatePlacement(placement *policyv1alpha1.Placement, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if placement.ClusterAffinity != nil && placement.ClusterAffinities != nil {
@@ -34,7 +33,7 @@ func ValidatePlacement(placement *policyv1alpha1.Placement, path *field.Path) fi
 	return append(errs, validateTolerations(placement.ClusterTolerations, path.Child("clusterTolerations"))...)
 }
 
-// overflows reports whether replicas are shared in a way that knows of tiers.
+// overflows reports whether the strategy supports overflow tiers.
 func overflows(strategy *policyv1alpha1.ReplicaSchedulingStrategy) bool {
 	if strategy == nil || strategy.ReplicaSchedulingType != policyv1alpha1.ReplicaSchedulingTypeDivided {
 		return false
@@ -181,7 +180,7 @@ func validateTolerations(tolerations []corev1.Toleration, path *field.Path) fiel
 	return errs
 }
 
-// invalidEach makes one error of each problem with a value.
+// invalidEach returns one error for each problem with a value.
 func invalidEach(path *field.Path, value any, problems []string) field.ErrorList {
 	var errs field.ErrorList
 	for _, problem := range problems {

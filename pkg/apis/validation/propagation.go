@@ -10,9 +10,9 @@ import (
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 )
 
-// ValidatePolicyIdentity checks what a PropagationPolicy or
-// ClusterPropagationPolicy is known by: an id that admission gave it, and a
-// scheduler that stays the same. Old is nil for a new policy.
+// ValidatePolicyIdentity checks the immutable fields of a PropagationPolicy or
+// ClusterPropagationPolicy: the id that admission set, and the scheduler. Old is
+// nil for a new policy.
 func ValidatePolicyIdentity(p, old policyv1alpha1.Policy) error {
 	label := PermanentIDLabel(p)
 	id, has := p.GetLabels()[label]
@@ -38,7 +38,7 @@ func PermanentIDLabel(p policyv1alpha1.Policy) string {
 	return policyv1alpha1.ClusterPropagationPolicyPermanentIDLabel
 }
 
-// ValidatePropagationPolicy checks the body of a PropagationPolicy or a
+// ValidatePropagationPolicy checks the spec of a PropagationPolicy or a
 // ClusterPropagationPolicy.
 func ValidatePropagationPolicy(p policyv1alpha1.Policy) field.ErrorList {
 	spec, path := p.PropagationSpec(), field.NewPath("spec")
@@ -73,7 +73,7 @@ func validateSelectorNamespaces(selectors []policyv1alpha1.ResourceSelector, nam
 	return errs
 }
 
-// validateSuspension reports under the path that clients of the contract know.
+// validateSuspension returns errors with the path that the contract defines.
 func validateSuspension(s *policyv1alpha1.Suspension, path *field.Path) field.ErrorList {
 	if s == nil || s.Dispatching == nil || !*s.Dispatching || s.DispatchingOnClusters == nil || len(s.DispatchingOnClusters.ClusterNames) == 0 {
 		return nil

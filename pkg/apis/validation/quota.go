@@ -108,8 +108,8 @@ func validateQuotaQuantity(name string, value resource.Quantity, path *field.Pat
 	return errs
 }
 
-// standardQuotaName reports whether an unprefixed name is one that Kubernetes quotas
-// know.
+// standardQuotaName reports whether an unprefixed name is one that Kubernetes
+// quotas support.
 func standardQuotaName(name string) bool {
 	switch corev1.ResourceName(name) {
 	case corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage,

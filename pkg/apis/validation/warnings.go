@@ -10,8 +10,8 @@ import (
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 )
 
-// Warner returns warnings about a policy that is admitted nevertheless and will
-// not do what its author means.
+// Warner returns warnings about policies that are valid but may not have the
+// intended effect.
 type Warner struct {
 	// Known reports whether a cluster has joined. Optional.
 	Known func(cluster string) bool
@@ -61,7 +61,8 @@ func (w Warner) ClusterTaintPolicy(p *policyv1alpha1.ClusterTaintPolicy) []strin
 	return w.affinity(p.Spec.TargetClusters, field.NewPath("spec", "targetClusters"))
 }
 
-// affinity warns of selectors that match nothing and of clusters that are none.
+// affinity returns warnings about selectors that match nothing and about clusters
+// that have not joined.
 func (w Warner) affinity(a *policyv1alpha1.ClusterAffinity, path *field.Path) []string {
 	if a == nil {
 		return nil

@@ -491,12 +491,12 @@ func schema_pkg_apis_cluster_v1alpha1_AllocatableModeling(ref common.ReferenceCa
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "AllocatableModeling counts the nodes of one grade.",
+				Description: "AllocatableModeling is the number of nodes of one grade.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"grade": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Grade is the grade.",
+							Description: "Grade is the number of the grade, as in spec.resourceModels.",
 							Default:     0,
 							Type:        []string{"integer"},
 							Format:      "int32",
@@ -504,7 +504,7 @@ func schema_pkg_apis_cluster_v1alpha1_AllocatableModeling(ref common.ReferenceCa
 					},
 					"count": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Count is the number of nodes.",
+							Description: "Count is the number of nodes of the grade.",
 							Default:     0,
 							Type:        []string{"integer"},
 							Format:      "int32",
@@ -546,14 +546,14 @@ func schema_pkg_apis_cluster_v1alpha1_Cluster(ref common.ReferenceCallback) comm
 					},
 					"spec": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Spec says how the cluster is reached and what it is.",
+							Description: "Spec describes the cluster and how the control plane connects to it.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(v1alpha1.ClusterSpec{}.OpenAPIModelName()),
 						},
 					},
 					"status": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Status is what was observed of the cluster.",
+							Description: "Status is the observed state of the cluster.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(v1alpha1.ClusterStatus{}.OpenAPIModelName()),
 						},
@@ -654,7 +654,7 @@ func schema_pkg_apis_cluster_v1alpha1_ClusterSpec(ref common.ReferenceCallback) 
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ClusterSpec says how a cluster is reached and what it is.",
+				Description: "ClusterSpec describes a cluster and how the control plane connects to it.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"id": {
@@ -693,21 +693,21 @@ func schema_pkg_apis_cluster_v1alpha1_ClusterSpec(ref common.ReferenceCallback) 
 					},
 					"insecureSkipTLSVerification": {
 						SchemaProps: spec.SchemaProps{
-							Description: "InsecureSkipTLSVerification true skips the check of the cluster's certificate. Default false.",
+							Description: "InsecureSkipTLSVerification true skips verification of the API server's certificate. Default false.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
 					},
 					"proxyURL": {
 						SchemaProps: spec.SchemaProps{
-							Description: "ProxyURL is the proxy on the way to the cluster; http, https or socks5.",
+							Description: "ProxyURL is the URL of the proxy for connections to the cluster; its scheme is http, https or socks5.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"proxyHeader": {
 						SchemaProps: spec.SchemaProps{
-							Description: "ProxyHeader are headers for that proxy; a value may hold several, separated by commas.",
+							Description: "ProxyHeader are HTTP headers sent to that proxy; a value may hold several, separated by commas.",
 							Type:        []string{"object"},
 							AdditionalProperties: &spec.SchemaOrBool{
 								Allows: true,
@@ -723,14 +723,14 @@ func schema_pkg_apis_cluster_v1alpha1_ClusterSpec(ref common.ReferenceCallback) 
 					},
 					"provider": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Provider is the cloud provider.",
+							Description: "Provider is the cloud provider of the cluster.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"region": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Region is the region.",
+							Description: "Region is the region of the cluster.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -744,7 +744,7 @@ func schema_pkg_apis_cluster_v1alpha1_ClusterSpec(ref common.ReferenceCallback) 
 					},
 					"zones": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Zones are the failure zones.",
+							Description: "Zones are the failure zones of the cluster.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -773,7 +773,7 @@ func schema_pkg_apis_cluster_v1alpha1_ClusterSpec(ref common.ReferenceCallback) 
 					},
 					"resourceModels": {
 						SchemaProps: spec.SchemaProps{
-							Description: "ResourceModels grade nodes by size, for the estimation of capacity.",
+							Description: "ResourceModels group nodes into grades by their allocatable resources, to estimate the capacity of the cluster.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -798,12 +798,12 @@ func schema_pkg_apis_cluster_v1alpha1_ClusterStatus(ref common.ReferenceCallback
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ClusterStatus is what was observed of a cluster.",
+				Description: "ClusterStatus is the observed state of a cluster.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kubernetesVersion": {
 						SchemaProps: spec.SchemaProps{
-							Description: "KubernetesVersion is the cluster's version.",
+							Description: "KubernetesVersion is the version of the cluster's API server.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -838,19 +838,19 @@ func schema_pkg_apis_cluster_v1alpha1_ClusterStatus(ref common.ReferenceCallback
 					},
 					"nodeSummary": {
 						SchemaProps: spec.SchemaProps{
-							Description: "NodeSummary counts nodes.",
+							Description: "NodeSummary counts the nodes of the cluster.",
 							Ref:         ref(v1alpha1.NodeSummary{}.OpenAPIModelName()),
 						},
 					},
 					"resourceSummary": {
 						SchemaProps: spec.SchemaProps{
-							Description: "ResourceSummary adds up resources.",
+							Description: "ResourceSummary is the sum of the resources of the cluster.",
 							Ref:         ref(v1alpha1.ResourceSummary{}.OpenAPIModelName()),
 						},
 					},
 					"remedyActions": {
 						SchemaProps: spec.SchemaProps{
-							Description: "RemedyActions are actions that a Remedy asks for.",
+							Description: "RemedyActions are the actions that Remedies request for the cluster.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -905,7 +905,7 @@ func schema_pkg_apis_cluster_v1alpha1_NodeSummary(ref common.ReferenceCallback) 
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "NodeSummary counts nodes.",
+				Description: "NodeSummary counts the nodes of the cluster.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"totalNum": {
@@ -932,7 +932,7 @@ func schema_pkg_apis_cluster_v1alpha1_ResourceModel(ref common.ReferenceCallback
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ResourceModel is one grade of nodes.",
+				Description: "ResourceModel is a grade of nodes.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"grade": {
@@ -970,7 +970,7 @@ func schema_pkg_apis_cluster_v1alpha1_ResourceModelRange(ref common.ReferenceCal
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ResourceModelRange bounds one resource of a grade: [min,max).",
+				Description: "ResourceModelRange is the range of one resource of a grade: [min,max).",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"name": {
@@ -1006,12 +1006,12 @@ func schema_pkg_apis_cluster_v1alpha1_ResourceSummary(ref common.ReferenceCallba
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ResourceSummary adds up the resources of a cluster.",
+				Description: "ResourceSummary is the sum of the resources of a cluster.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"allocatable": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Allocatable is the sum over all nodes.",
+							Description: "Allocatable is the sum of the allocatable resources of all nodes.",
 							Type:        []string{"object"},
 							AdditionalProperties: &spec.SchemaOrBool{
 								Allows: true,
@@ -1025,7 +1025,7 @@ func schema_pkg_apis_cluster_v1alpha1_ResourceSummary(ref common.ReferenceCallba
 					},
 					"allocating": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Allocating is what pods ask for that have no node yet.",
+							Description: "Allocating is the sum of the requests of pods that are not bound to a node yet.",
 							Type:        []string{"object"},
 							AdditionalProperties: &spec.SchemaOrBool{
 								Allows: true,
@@ -1039,7 +1039,7 @@ func schema_pkg_apis_cluster_v1alpha1_ResourceSummary(ref common.ReferenceCallba
 					},
 					"allocated": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Allocated is what pods on nodes ask for.",
+							Description: "Allocated is the sum of the requests of pods that are bound to a node.",
 							Type:        []string{"object"},
 							AdditionalProperties: &spec.SchemaOrBool{
 								Allows: true,
@@ -1053,7 +1053,7 @@ func schema_pkg_apis_cluster_v1alpha1_ResourceSummary(ref common.ReferenceCallba
 					},
 					"allocatableModelings": {
 						SchemaProps: spec.SchemaProps{
-							Description: "AllocatableModelings counts nodes by grade.",
+							Description: "AllocatableModelings are the numbers of nodes by grade.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -1082,28 +1082,28 @@ func schema_pkg_apis_policy_v1alpha1_ApplicationFailoverBehavior(ref common.Refe
 				Properties: map[string]spec.Schema{
 					"decisionConditions": {
 						SchemaProps: spec.SchemaProps{
-							Description: "DecisionConditions say when the object is moved.",
+							Description: "DecisionConditions define when the object is evicted.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(policyv1alpha1.DecisionConditions{}.OpenAPIModelName()),
 						},
 					},
 					"purgeMode": {
 						SchemaProps: spec.SchemaProps{
-							Description: "PurgeMode says how the object leaves its cluster.",
+							Description: "PurgeMode selects how the object is removed from the cluster. Default Gracefully.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"gracePeriodSeconds": {
 						SchemaProps: spec.SchemaProps{
-							Description: "GracePeriodSeconds is the longest wait before removal, in seconds, for the mode Gracefully. Admission sets 600.",
+							Description: "GracePeriodSeconds is the maximum time before removal, in seconds, for the mode Gracefully. Default 600, set by admission.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
 					},
 					"statePreservation": {
 						SchemaProps: spec.SchemaProps{
-							Description: "StatePreservation carries parts of the object's status to its new cluster.",
+							Description: "StatePreservation copies parts of the object's status to its new cluster, as labels.",
 							Ref:         ref(policyv1alpha1.StatePreservation{}.OpenAPIModelName()),
 						},
 					},
@@ -1120,7 +1120,7 @@ func schema_pkg_apis_policy_v1alpha1_ClusterAffinity(ref common.ReferenceCallbac
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ClusterAffinity is a filter on clusters. All parts that are set must match.",
+				Description: "ClusterAffinity is a filter on clusters. All fields that are set must match.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"labelSelector": {
@@ -1232,7 +1232,7 @@ func schema_pkg_apis_policy_v1alpha1_ClusterAffinityTerm(ref common.ReferenceCal
 					},
 					"overflowAffinities": {
 						SchemaProps: spec.SchemaProps{
-							Description: "OverflowAffinities are further tiers of clusters. Replicas that do not fit the clusters of this term go to them, in order.",
+							Description: "OverflowAffinities are further tiers of clusters. Replicas that do not fit into the clusters of this term are assigned to them, in order.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -1262,14 +1262,14 @@ func schema_pkg_apis_policy_v1alpha1_ClusterFailoverBehavior(ref common.Referenc
 				Properties: map[string]spec.Schema{
 					"purgeMode": {
 						SchemaProps: spec.SchemaProps{
-							Description: "PurgeMode says how objects leave the cluster.",
+							Description: "PurgeMode selects how objects are removed from the cluster. Default Gracefully.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"statePreservation": {
 						SchemaProps: spec.SchemaProps{
-							Description: "StatePreservation carries parts of each object's status to its new cluster.",
+							Description: "StatePreservation copies parts of each object's status to its new cluster, as labels.",
 							Ref:         ref(policyv1alpha1.StatePreservation{}.OpenAPIModelName()),
 						},
 					},
@@ -1310,7 +1310,7 @@ func schema_pkg_apis_policy_v1alpha1_ClusterOverridePolicy(ref common.ReferenceC
 					},
 					"spec": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Spec says what is changed where.",
+							Description: "Spec selects the objects and the clusters, and defines the changes.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(policyv1alpha1.OverrideSpec{}.OpenAPIModelName()),
 						},
@@ -1382,7 +1382,7 @@ func schema_pkg_apis_policy_v1alpha1_ClusterPreferences(ref common.ReferenceCall
 				Properties: map[string]spec.Schema{
 					"staticWeightList": {
 						SchemaProps: spec.SchemaProps{
-							Description: "StaticWeightList gives fixed weights. Clusters that no entry matches get nothing, unless no entry matches any cluster.",
+							Description: "StaticWeightList holds fixed weights. Clusters that no entry matches have the weight 0, unless no entry matches any cluster.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -1396,7 +1396,7 @@ func schema_pkg_apis_policy_v1alpha1_ClusterPreferences(ref common.ReferenceCall
 					},
 					"dynamicWeight": {
 						SchemaProps: spec.SchemaProps{
-							Description: "DynamicWeight computes the weights when scheduling; it replaces StaticWeightList.",
+							Description: "DynamicWeight selects how weights are computed during scheduling; StaticWeightList is ignored when it is set.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -1413,7 +1413,7 @@ func schema_pkg_apis_policy_v1alpha1_ClusterPropagationPolicy(ref common.Referen
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ClusterPropagationPolicy sends cluster-scoped objects, and objects of any namespace that is not reserved, to clusters.",
+				Description: "ClusterPropagationPolicy propagates cluster-scoped objects, and objects of any namespace that is not reserved, to clusters.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {
@@ -1438,7 +1438,7 @@ func schema_pkg_apis_policy_v1alpha1_ClusterPropagationPolicy(ref common.Referen
 					},
 					"spec": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Spec says what goes where.",
+							Description: "Spec selects the objects and the clusters to which they are propagated.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(policyv1alpha1.PropagationSpec{}.OpenAPIModelName()),
 						},
@@ -1505,7 +1505,7 @@ func schema_pkg_apis_policy_v1alpha1_ClusterQuotaStatus(ref common.ReferenceCall
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ClusterQuotaStatus is limit and use in one cluster.",
+				Description: "ClusterQuotaStatus is the limit and the usage in one cluster.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"clusterName": {
@@ -1557,7 +1557,7 @@ func schema_pkg_apis_policy_v1alpha1_ClusterTaintPolicy(ref common.ReferenceCall
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ClusterTaintPolicy adds taints to clusters, and removes them, by the clusters' conditions.",
+				Description: "ClusterTaintPolicy adds taints to clusters, and removes them, depending on the conditions of the clusters.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {
@@ -1649,7 +1649,7 @@ func schema_pkg_apis_policy_v1alpha1_ClusterTaintPolicySpec(ref common.Reference
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ClusterTaintPolicySpec is the body of a ClusterTaintPolicy.",
+				Description: "ClusterTaintPolicySpec is the spec of a ClusterTaintPolicy.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"targetClusters": {
@@ -1688,7 +1688,7 @@ func schema_pkg_apis_policy_v1alpha1_ClusterTaintPolicySpec(ref common.Reference
 					},
 					"taints": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Taints are identified by key and effect.",
+							Description: "Taints to add or remove. They are identified by key and effect.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -1758,12 +1758,12 @@ func schema_pkg_apis_policy_v1alpha1_DecisionConditions(ref common.ReferenceCall
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "DecisionConditions say when an unhealthy object is moved.",
+				Description: "DecisionConditions define when an unhealthy object is evicted.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"tolerationSeconds": {
 						SchemaProps: spec.SchemaProps{
-							Description: "TolerationSeconds is how long the object may be unhealthy, in seconds.",
+							Description: "TolerationSeconds is how long the object may be unhealthy, in seconds. Default 300.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
@@ -1778,7 +1778,7 @@ func schema_pkg_apis_policy_v1alpha1_FailoverBehavior(ref common.ReferenceCallba
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "FailoverBehavior says what happens on failures.",
+				Description: "FailoverBehavior defines the reaction to failures.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"application": {
@@ -1805,7 +1805,7 @@ func schema_pkg_apis_policy_v1alpha1_FederatedResourceQuota(ref common.Reference
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "FederatedResourceQuota limits what the objects of its namespace may use over all clusters.",
+				Description: "FederatedResourceQuota limits the resources that the objects of its namespace use across all clusters.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {
@@ -1837,7 +1837,7 @@ func schema_pkg_apis_policy_v1alpha1_FederatedResourceQuota(ref common.Reference
 					},
 					"status": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Status holds what is used.",
+							Description: "Status holds the limits in force and the usage.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(policyv1alpha1.FederatedResourceQuotaStatus{}.OpenAPIModelName()),
 						},
@@ -1909,7 +1909,7 @@ func schema_pkg_apis_policy_v1alpha1_FederatedResourceQuotaSpec(ref common.Refer
 				Properties: map[string]spec.Schema{
 					"overall": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Overall is the limit over all clusters.",
+							Description: "Overall is the limit across all clusters.",
 							Type:        []string{"object"},
 							AdditionalProperties: &spec.SchemaOrBool{
 								Allows: true,
@@ -1923,7 +1923,7 @@ func schema_pkg_apis_policy_v1alpha1_FederatedResourceQuotaSpec(ref common.Refer
 					},
 					"staticAssignments": {
 						SchemaProps: spec.SchemaProps{
-							Description: "StaticAssignments give parts of the limit to clusters, where they become ResourceQuotas.",
+							Description: "StaticAssignments assign parts of the limit to clusters, where each becomes a ResourceQuota.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -1948,7 +1948,7 @@ func schema_pkg_apis_policy_v1alpha1_FederatedResourceQuotaStatus(ref common.Ref
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "FederatedResourceQuotaStatus is what a namespace uses.",
+				Description: "FederatedResourceQuotaStatus holds the limits in force and the usage of a namespace.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"overall": {
@@ -1967,7 +1967,7 @@ func schema_pkg_apis_policy_v1alpha1_FederatedResourceQuotaStatus(ref common.Ref
 					},
 					"overallUsed": {
 						SchemaProps: spec.SchemaProps{
-							Description: "OverallUsed is the use over all clusters.",
+							Description: "OverallUsed is the usage across all clusters.",
 							Type:        []string{"object"},
 							AdditionalProperties: &spec.SchemaOrBool{
 								Allows: true,
@@ -1981,7 +1981,7 @@ func schema_pkg_apis_policy_v1alpha1_FederatedResourceQuotaStatus(ref common.Ref
 					},
 					"aggregatedStatus": {
 						SchemaProps: spec.SchemaProps{
-							Description: "AggregatedStatus is limit and use by cluster.",
+							Description: "AggregatedStatus is the limit and the usage by cluster.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -2005,7 +2005,7 @@ func schema_pkg_apis_policy_v1alpha1_FieldOverrider(ref common.ReferenceCallback
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "FieldOverrider changes a document that a string field holds. Exactly one of JSON and YAML is set.",
+				Description: "FieldOverrider changes a document in a string field. Exactly one of JSON and YAML is set.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"fieldPath": {
@@ -2204,7 +2204,7 @@ func schema_pkg_apis_policy_v1alpha1_LabelAnnotationOverrider(ref common.Referen
 					},
 					"value": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Value holds keys and values; remove looks at the keys alone.",
+							Description: "Value holds keys and values; remove uses only the keys.",
 							Type:        []string{"object"},
 							AdditionalProperties: &spec.SchemaOrBool{
 								Allows: true,
@@ -2250,7 +2250,7 @@ func schema_pkg_apis_policy_v1alpha1_MatchCondition(ref common.ReferenceCallback
 					},
 					"statusValues": {
 						SchemaProps: spec.SchemaProps{
-							Description: "StatusValues are the values compared with.",
+							Description: "StatusValues are the values that the status of the condition is compared with.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -2274,7 +2274,7 @@ func schema_pkg_apis_policy_v1alpha1_OverflowAffinityTerm(ref common.ReferenceCa
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "OverflowAffinityTerm is one tier of clusters that takes the replicas which did not fit the tiers before it.",
+				Description: "OverflowAffinityTerm is a tier of clusters for the replicas that do not fit into the tiers before it.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"affinityName": {
@@ -2365,7 +2365,7 @@ func schema_pkg_apis_policy_v1alpha1_OverridePolicy(ref common.ReferenceCallback
 					},
 					"spec": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Spec says what is changed where.",
+							Description: "Spec selects the objects and the clusters, and defines the changes.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(policyv1alpha1.OverrideSpec{}.OpenAPIModelName()),
 						},
@@ -2432,12 +2432,12 @@ func schema_pkg_apis_policy_v1alpha1_OverrideSpec(ref common.ReferenceCallback) 
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "OverrideSpec is the body of both kinds of override policy.",
+				Description: "OverrideSpec is the spec of both kinds of override policy.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"resourceSelectors": {
 						SchemaProps: spec.SchemaProps{
-							Description: "ResourceSelectors select the objects. Nil selects every object in reach.",
+							Description: "ResourceSelectors select the objects. Nil selects every object in the scope of the policy.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -2488,7 +2488,7 @@ func schema_pkg_apis_policy_v1alpha1_Overriders(ref common.ReferenceCallback) co
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "Overriders are changes to an object. They run in the order image, command, args, labels, annotations, field, plaintext; each list in its own order.",
+				Description: "Overriders are changes to an object. They are applied in the order image, command, args, labels, annotations, field, plaintext; each list in order.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"plaintext": {
@@ -2601,7 +2601,7 @@ func schema_pkg_apis_policy_v1alpha1_Placement(ref common.ReferenceCallback) com
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "Placement says which clusters an object may go to and how its replicas are shared between them. The zero value selects every cluster and gives each the whole object.",
+				Description: "Placement selects the clusters of an object and how its replicas are divided among them. The zero value selects every cluster and assigns all replicas to each.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"clusterAffinity": {
@@ -2626,7 +2626,7 @@ func schema_pkg_apis_policy_v1alpha1_Placement(ref common.ReferenceCallback) com
 					},
 					"clusterTolerations": {
 						SchemaProps: spec.SchemaProps{
-							Description: "ClusterTolerations let the object onto clusters that carry matching taints. Only the effects NoSchedule and NoExecute matter to the scheduler.",
+							Description: "ClusterTolerations allow scheduling to clusters with matching taints. The scheduler considers only the effects NoSchedule and NoExecute.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -2640,7 +2640,7 @@ func schema_pkg_apis_policy_v1alpha1_Placement(ref common.ReferenceCallback) com
 					},
 					"spreadConstraints": {
 						SchemaProps: spec.SchemaProps{
-							Description: "SpreadConstraints bound the number of clusters, regions, zones or providers that are used.",
+							Description: "SpreadConstraints limit the number of clusters, regions, zones or providers that are selected.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -2654,13 +2654,13 @@ func schema_pkg_apis_policy_v1alpha1_Placement(ref common.ReferenceCallback) com
 					},
 					"replicaScheduling": {
 						SchemaProps: spec.SchemaProps{
-							Description: "ReplicaScheduling says how the replicas of a workload are shared. Nil means that every selected cluster gets all of them.",
+							Description: "ReplicaScheduling defines how the replicas of a workload are divided among the clusters. Nil means that all replicas are assigned to every selected cluster.",
 							Ref:         ref(policyv1alpha1.ReplicaSchedulingStrategy{}.OpenAPIModelName()),
 						},
 					},
 					"workloadAffinity": {
 						SchemaProps: spec.SchemaProps{
-							Description: "WorkloadAffinity places workloads relative to other workloads of the same namespace. It needs the feature gate WorkloadAffinity.",
+							Description: "WorkloadAffinity places workloads relative to other workloads of the same namespace. It requires the feature gate WorkloadAffinity.",
 							Ref:         ref(policyv1alpha1.WorkloadAffinity{}.OpenAPIModelName()),
 						},
 					},
@@ -2714,7 +2714,7 @@ func schema_pkg_apis_policy_v1alpha1_PropagationPolicy(ref common.ReferenceCallb
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "PropagationPolicy sends objects of its namespace to clusters.",
+				Description: "PropagationPolicy propagates objects of its namespace to clusters.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {
@@ -2739,7 +2739,7 @@ func schema_pkg_apis_policy_v1alpha1_PropagationPolicy(ref common.ReferenceCallb
 					},
 					"spec": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Spec says what goes where.",
+							Description: "Spec selects the objects and the clusters to which they are propagated.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(policyv1alpha1.PropagationSpec{}.OpenAPIModelName()),
 						},
@@ -2806,7 +2806,7 @@ func schema_pkg_apis_policy_v1alpha1_PropagationSpec(ref common.ReferenceCallbac
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "PropagationSpec is the body of both kinds of propagation policy.",
+				Description: "PropagationSpec is the spec of both kinds of propagation policy.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"resourceSelectors": {
@@ -2832,28 +2832,28 @@ func schema_pkg_apis_policy_v1alpha1_PropagationSpec(ref common.ReferenceCallbac
 					},
 					"propagateDeps": {
 						SchemaProps: spec.SchemaProps{
-							Description: "PropagateDeps sends what the objects refer to (ConfigMaps, Secrets, …) to the same clusters. Default false.",
+							Description: "PropagateDeps propagates the objects that the selected objects refer to (ConfigMaps, Secrets, …) to the same clusters. Default false.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
 					},
 					"placement": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Placement says which clusters are used and how replicas are shared.",
+							Description: "Placement selects the clusters and how replicas are divided among them.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(policyv1alpha1.Placement{}.OpenAPIModelName()),
 						},
 					},
 					"priority": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Priority decides between policies of the same kind that select the same object: the highest wins. Default 0.",
+							Description: "Priority orders the policies of the same kind that select the same object: the one with the highest value applies. Default 0.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
 					},
 					"preemption": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Preemption says whether this policy takes over objects that a policy of lower priority has already claimed. It needs the feature gate PropagationPolicyPreemption.",
+							Description: "Preemption is Always if this policy takes over objects that a policy of lower priority has claimed, or Never. Default Never. It requires the feature gate PropagationPolicyPreemption.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -2875,27 +2875,27 @@ func schema_pkg_apis_policy_v1alpha1_PropagationSpec(ref common.ReferenceCallbac
 					},
 					"schedulerName": {
 						SchemaProps: spec.SchemaProps{
-							Description: "SchedulerName names the scheduler in charge. It cannot be changed.",
+							Description: "SchedulerName is the name of the scheduler. It is immutable. Default default-scheduler.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"failover": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Failover says what happens when the object or its cluster fails. Nil disables it.",
+							Description: "Failover defines what happens when the object is unhealthy or its cluster fails. Nil disables it.",
 							Ref:         ref(policyv1alpha1.FailoverBehavior{}.OpenAPIModelName()),
 						},
 					},
 					"conflictResolution": {
 						SchemaProps: spec.SchemaProps{
-							Description: "ConflictResolution says what happens to an object that already exists in a member cluster: Abort leaves it alone, Overwrite takes it over.",
+							Description: "ConflictResolution defines what happens to an object that already exists in a member cluster: Abort leaves it unchanged, Overwrite takes it over. Default Abort.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"activationPreference": {
 						SchemaProps: spec.SchemaProps{
-							Description: "ActivationPreference says when a changed policy takes effect: empty means at once, Lazy means with the next change of each object.",
+							Description: "ActivationPreference defines when a changed policy takes effect: empty means immediately, Lazy means with the next change of each object.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -2932,26 +2932,26 @@ func schema_pkg_apis_policy_v1alpha1_ReplicaSchedulingStrategy(ref common.Refere
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ReplicaSchedulingStrategy says how the replicas of a workload are shared.",
+				Description: "ReplicaSchedulingStrategy defines how the replicas of a workload are divided among the clusters.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"replicaSchedulingType": {
 						SchemaProps: spec.SchemaProps{
-							Description: "ReplicaSchedulingType is Duplicated or Divided.",
+							Description: "ReplicaSchedulingType is Duplicated or Divided. Default Divided.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"replicaDivisionPreference": {
 						SchemaProps: spec.SchemaProps{
-							Description: "ReplicaDivisionPreference matters for Divided only; admission sets Weighted when it is empty.",
+							Description: "ReplicaDivisionPreference is Aggregated or Weighted, for Divided only; admission sets Weighted when it is empty.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"weightPreference": {
 						SchemaProps: spec.SchemaProps{
-							Description: "WeightPreference holds the weights for the preference Weighted. Nil gives every cluster the same weight.",
+							Description: "WeightPreference holds the weights for the preference Weighted. Nil means the same weight for every cluster.",
 							Ref:         ref(policyv1alpha1.ClusterPreferences{}.OpenAPIModelName()),
 						},
 					},
@@ -3053,7 +3053,7 @@ func schema_pkg_apis_policy_v1alpha1_SchedulePriority(ref common.ReferenceCallba
 				Properties: map[string]spec.Schema{
 					"priorityClassSource": {
 						SchemaProps: spec.SchemaProps{
-							Description: "PriorityClassSource says where the class is looked up.",
+							Description: "PriorityClassSource is the source of the class: KubePriorityClass.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -3078,7 +3078,7 @@ func schema_pkg_apis_policy_v1alpha1_SpreadConstraint(ref common.ReferenceCallba
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "SpreadConstraint bounds how many groups of clusters are selected.",
+				Description: "SpreadConstraint limits the number of groups of clusters that are selected.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"spreadByField": {
@@ -3097,14 +3097,14 @@ func schema_pkg_apis_policy_v1alpha1_SpreadConstraint(ref common.ReferenceCallba
 					},
 					"maxGroups": {
 						SchemaProps: spec.SchemaProps{
-							Description: "MaxGroups is the largest number of groups to select.",
+							Description: "MaxGroups is the maximum number of groups to select.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
 					},
 					"minGroups": {
 						SchemaProps: spec.SchemaProps{
-							Description: "MinGroups is the smallest number of groups to select. Admission turns 0 into 1.",
+							Description: "MinGroups is the minimum number of groups to select. Admission sets 1 when it is 0.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
@@ -3119,12 +3119,12 @@ func schema_pkg_apis_policy_v1alpha1_StatePreservation(ref common.ReferenceCallb
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "StatePreservation lists parts of a status to keep.",
+				Description: "StatePreservation lists parts of a status to preserve.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"rules": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Rules name the parts.",
+							Description: "Rules select the parts.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -3149,12 +3149,12 @@ func schema_pkg_apis_policy_v1alpha1_StatePreservationRule(ref common.ReferenceC
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "StatePreservationRule keeps one value of a status.",
+				Description: "StatePreservationRule preserves one value of a status.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"aliasLabelName": {
 						SchemaProps: spec.SchemaProps{
-							Description: "AliasLabelName is the label that carries the value in the new cluster.",
+							Description: "AliasLabelName is the name of the label that has the value in the new cluster.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -3179,7 +3179,7 @@ func schema_pkg_apis_policy_v1alpha1_StaticClusterAssignment(ref common.Referenc
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "StaticClusterAssignment is the part of a limit that one cluster gets.",
+				Description: "StaticClusterAssignment is the part of a limit that is assigned to one cluster.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"clusterName": {
@@ -3229,7 +3229,7 @@ func schema_pkg_apis_policy_v1alpha1_StaticClusterWeight(ref common.ReferenceCal
 					},
 					"weight": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Weight of each selected cluster. The largest matching weight counts.",
+							Description: "Weight of each selected cluster. The largest matching weight is used.",
 							Default:     0,
 							Type:        []string{"integer"},
 							Format:      "int64",
@@ -3304,7 +3304,7 @@ func schema_pkg_apis_policy_v1alpha1_Taint(ref common.ReferenceCallback) common.
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "Taint is a taint to put on clusters.",
+				Description: "Taint is a taint to add to clusters.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"key": {
@@ -3342,18 +3342,18 @@ func schema_pkg_apis_policy_v1alpha1_WorkloadAffinity(ref common.ReferenceCallba
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "WorkloadAffinity relates a workload to other workloads of its namespace.",
+				Description: "WorkloadAffinity places a workload relative to other workloads of its namespace.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"affinity": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Affinity draws the workload to clusters that its group already uses.",
+							Description: "Affinity schedules the workload to clusters that its group already uses.",
 							Ref:         ref(policyv1alpha1.WorkloadAffinityTerm{}.OpenAPIModelName()),
 						},
 					},
 					"antiAffinity": {
 						SchemaProps: spec.SchemaProps{
-							Description: "AntiAffinity keeps the workload off clusters that its group already uses.",
+							Description: "AntiAffinity excludes clusters that its group already uses.",
 							Ref:         ref(policyv1alpha1.WorkloadAntiAffinityTerm{}.OpenAPIModelName()),
 						},
 					},
@@ -3369,7 +3369,7 @@ func schema_pkg_apis_policy_v1alpha1_WorkloadAffinityTerm(ref common.ReferenceCa
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "WorkloadAffinityTerm forms an affinity group.",
+				Description: "WorkloadAffinityTerm defines an affinity group.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"groupByLabelKey": {
@@ -3391,7 +3391,7 @@ func schema_pkg_apis_policy_v1alpha1_WorkloadAntiAffinityTerm(ref common.Referen
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "WorkloadAntiAffinityTerm forms an anti-affinity group.",
+				Description: "WorkloadAntiAffinityTerm defines an anti-affinity group.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"groupByLabelKey": {
@@ -3451,7 +3451,7 @@ func schema_pkg_apis_search_v1alpha1_BackendStoreConfig(ref common.ReferenceCall
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "BackendStoreConfig is where cached objects go.",
+				Description: "BackendStoreConfig is where cached objects are stored.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"openSearch": {
@@ -3492,7 +3492,7 @@ func schema_pkg_apis_search_v1alpha1_OpenSearchConfig(ref common.ReferenceCallba
 					},
 					"secretRef": {
 						SchemaProps: spec.SchemaProps{
-							Description: "SecretRef is the Secret with user name and password.",
+							Description: "SecretRef refers to the Secret with the user name and password.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(v1alpha1.LocalSecretReference{}.OpenAPIModelName()),
 						},
@@ -3510,7 +3510,7 @@ func schema_pkg_apis_search_v1alpha1_ResourceRegistry(ref common.ReferenceCallba
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ResourceRegistry says what the search component caches.",
+				Description: "ResourceRegistry selects the objects of member clusters that the search component caches.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {
@@ -3535,14 +3535,14 @@ func schema_pkg_apis_search_v1alpha1_ResourceRegistry(ref common.ReferenceCallba
 					},
 					"spec": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Spec says what is cached from where.",
+							Description: "Spec selects the kinds and the clusters.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(searchv1alpha1.ResourceRegistrySpec{}.OpenAPIModelName()),
 						},
 					},
 					"status": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Status is what was observed.",
+							Description: "Status is the observed state.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(searchv1alpha1.ResourceRegistryStatus{}.OpenAPIModelName()),
 						},
@@ -3608,7 +3608,7 @@ func schema_pkg_apis_search_v1alpha1_ResourceRegistrySpec(ref common.ReferenceCa
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ResourceRegistrySpec says what is cached from where.",
+				Description: "ResourceRegistrySpec selects the kinds and the clusters.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"targetCluster": {
@@ -3634,7 +3634,7 @@ func schema_pkg_apis_search_v1alpha1_ResourceRegistrySpec(ref common.ReferenceCa
 					},
 					"backendStore": {
 						SchemaProps: spec.SchemaProps{
-							Description: "BackendStore is where the objects go. Nil means memory.",
+							Description: "BackendStore is where the objects are stored. Nil means in memory.",
 							Ref:         ref(searchv1alpha1.BackendStoreConfig{}.OpenAPIModelName()),
 						},
 					},
@@ -3651,7 +3651,7 @@ func schema_pkg_apis_search_v1alpha1_ResourceRegistryStatus(ref common.Reference
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ResourceRegistryStatus is what was observed.",
+				Description: "ResourceRegistryStatus is the observed state of a ResourceRegistry.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"conditions": {

@@ -4,7 +4,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// WorkloadRebalancer asks once for a fresh scheduling of some workloads.
+// WorkloadRebalancer requests one rescheduling of the listed workloads.
 //
 // +genclient
 // +genclient:nonNamespaced
@@ -17,11 +17,11 @@ type WorkloadRebalancer struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec names the workloads.
+	// Spec lists the workloads to reschedule.
 	// +required
 	Spec WorkloadRebalancerSpec `json:"spec"`
 
-	// Status says what was done.
+	// Status is the result for each workload.
 	// +optional
 	Status WorkloadRebalancerStatus `json:"status,omitempty"`
 }
@@ -36,15 +36,15 @@ type WorkloadRebalancerList struct {
 	Items           []WorkloadRebalancer `json:"items"`
 }
 
-// WorkloadRebalancerSpec names the workloads.
+// WorkloadRebalancerSpec lists the workloads to reschedule.
 type WorkloadRebalancerSpec struct {
-	// Workloads are the workloads.
+	// Workloads are the workloads to reschedule.
 	// +kubebuilder:validation:MinItems=1
 	// +required
 	Workloads []ObjectReference `json:"workloads"`
 
-	// TTLSecondsAfterFinished is when the object is deleted after it is done, in
-	// seconds. Nil means never.
+	// TTLSecondsAfterFinished is the time after which a finished object is deleted,
+	// in seconds. Nil means never.
 	// +optional
 	TTLSecondsAfterFinished *int32 `json:"ttlSecondsAfterFinished,omitempty"`
 }
@@ -68,17 +68,18 @@ type ObjectReference struct {
 	Namespace string `json:"namespace,omitempty"`
 }
 
-// WorkloadRebalancerStatus says what was done.
+// WorkloadRebalancerStatus is the result of a WorkloadRebalancer.
 type WorkloadRebalancerStatus struct {
-	// ObservedWorkloads is the result by workload.
+	// ObservedWorkloads are the results, one for each workload.
 	// +optional
 	ObservedWorkloads []ObservedWorkload `json:"observedWorkloads,omitempty"`
 
-	// ObservedGeneration is the generation that the status is about.
+	// ObservedGeneration is the generation of the spec that the status was computed
+	// from.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// FinishTime is when the last workload was done.
+	// FinishTime is when the last workload was processed.
 	// +optional
 	FinishTime *metav1.Time `json:"finishTime,omitempty"`
 }
@@ -88,13 +89,13 @@ type RebalanceResult string
 
 // The values of RebalanceResult.
 const (
-	// RebalanceSuccessful means that a fresh scheduling was asked for.
+	// RebalanceSuccessful means that rescheduling was requested.
 	RebalanceSuccessful RebalanceResult = "Successful"
-	// RebalanceFailed means that it could not be asked for.
+	// RebalanceFailed means that rescheduling could not be requested.
 	RebalanceFailed RebalanceResult = "Failed"
 )
 
-// RebalanceFailedReason says why it failed.
+// RebalanceFailedReason is the reason of a failure.
 type RebalanceFailedReason string
 
 // RebalanceObjectNotFound means that the workload has no binding.
@@ -102,15 +103,15 @@ const RebalanceObjectNotFound RebalanceFailedReason = "ReferencedBindingNotFound
 
 // ObservedWorkload is the result for one workload.
 type ObservedWorkload struct {
-	// Workload is the workload.
+	// Workload refers to the workload.
 	// +required
 	Workload ObjectReference `json:"workload"`
 
-	// Result is the result.
+	// Result is Successful or Failed.
 	// +optional
 	Result RebalanceResult `json:"result,omitempty"`
 
-	// Reason says why it failed.
+	// Reason is the reason of a failure.
 	// +optional
 	Reason RebalanceFailedReason `json:"reason,omitempty"`
 }

@@ -5,8 +5,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// DefaultFederatedHPA fills what admission fills, in place: one replica at
-// least, 80 % of CPU, and the speed of scaling where some of it is given.
+// DefaultFederatedHPA sets the defaults of admission, in place: minReplicas 1, a
+// CPU utilization of 80%, and missing fields of a given behavior.
 func DefaultFederatedHPA(h *FederatedHPA) {
 	if h.Spec.MinReplicas == nil {
 		h.Spec.MinReplicas = new(int32(1))
@@ -36,7 +36,7 @@ func DefaultFederatedHPA(h *FederatedHPA) {
 	})
 }
 
-// defaultScaling fills what rules leave open from defaults.
+// defaultScaling sets the missing fields of rules from defaults.
 func defaultScaling(rules *autoscalingv2.HPAScalingRules, defaults autoscalingv2.HPAScalingRules) *autoscalingv2.HPAScalingRules {
 	if rules == nil {
 		rules = &autoscalingv2.HPAScalingRules{}

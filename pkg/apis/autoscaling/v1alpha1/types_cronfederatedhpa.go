@@ -5,7 +5,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// CronFederatedHPA scales a workload, or the bounds of a FederatedHPA, by time.
+// CronFederatedHPA scales a workload, or sets the bounds of a FederatedHPA, on a
+// schedule.
 //
 // +genclient
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
@@ -19,11 +20,11 @@ type CronFederatedHPA struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec holds target and rules.
+	// Spec holds the scale target and the rules.
 	// +required
 	Spec CronFederatedHPASpec `json:"spec"`
 
-	// Status is the history of the rules.
+	// Status is the execution history of the rules.
 	// +optional
 	Status CronFederatedHPAStatus `json:"status"`
 }
@@ -38,58 +39,59 @@ type CronFederatedHPAList struct {
 	Items           []CronFederatedHPA `json:"items"`
 }
 
-// CronFederatedHPASpec holds target and rules.
+// CronFederatedHPASpec holds the scale target and the rules.
 type CronFederatedHPASpec struct {
-	// ScaleTargetRef is a workload or a FederatedHPA.
+	// ScaleTargetRef refers to the workload or FederatedHPA to scale.
 	// +required
 	ScaleTargetRef autoscalingv2.CrossVersionObjectReference `json:"scaleTargetRef"`
 
-	// Rules are the rules.
+	// Rules are the schedules and what each sets.
 	// +required
 	Rules []CronFederatedHPARule `json:"rules"`
 }
 
-// CronFederatedHPARule is one rule.
+// CronFederatedHPARule is a schedule and what it sets.
 type CronFederatedHPARule struct {
-	// Name is unique in the object.
+	// Name of the rule. It is unique in the object.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=32
 	// +required
 	Name string `json:"name"`
 
-	// Schedule is a cron expression.
+	// Schedule is a cron expression, such as "0 9 * * 1-5".
 	// +required
 	Schedule string `json:"schedule"`
 
-	// TargetReplicas of a workload.
+	// TargetReplicas is the number of replicas that a workload is scaled to.
 	// +optional
 	TargetReplicas *int32 `json:"targetReplicas,omitempty"`
 
-	// TargetMinReplicas of a FederatedHPA.
+	// TargetMinReplicas is the minReplicas that a FederatedHPA is set to.
 	// +optional
 	TargetMinReplicas *int32 `json:"targetMinReplicas,omitempty"`
 
-	// TargetMaxReplicas of a FederatedHPA.
+	// TargetMaxReplicas is the maxReplicas that a FederatedHPA is set to.
 	// +optional
 	TargetMaxReplicas *int32 `json:"targetMaxReplicas,omitempty"`
 
-	// Suspend true stops the rule. Default false.
+	// Suspend true suspends the rule. Default false.
 	// +kubebuilder:default=false
 	// +optional
 	Suspend *bool `json:"suspend,omitempty"`
 
-	// TimeZone is an IANA name. Nil means the time zone of the control plane.
+	// TimeZone of the schedule, an IANA name. Nil means the time zone of the control
+	// plane.
 	// +optional
 	TimeZone *string `json:"timeZone,omitempty"`
 
-	// SuccessfulHistoryLimit is the number of successes kept. Default 3.
+	// SuccessfulHistoryLimit is the number of successful executions kept. Default 3.
 	// +kubebuilder:default=3
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=32
 	// +optional
 	SuccessfulHistoryLimit *int32 `json:"successfulHistoryLimit,omitempty"`
 
-	// FailedHistoryLimit is the number of failures kept. Default 3.
+	// FailedHistoryLimit is the number of failed executions kept. Default 3.
 	// +kubebuilder:default=3
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=32
@@ -97,9 +99,9 @@ type CronFederatedHPARule struct {
 	FailedHistoryLimit *int32 `json:"failedHistoryLimit,omitempty"`
 }
 
-// CronFederatedHPAStatus is the history of the rules.
+// CronFederatedHPAStatus is the execution history of the rules.
 type CronFederatedHPAStatus struct {
-	// ExecutionHistories are the histories by rule.
+	// ExecutionHistories are the histories, one for each rule.
 	// +optional
 	ExecutionHistories []ExecutionHistory `json:"executionHistories,omitempty"`
 }
@@ -110,53 +112,53 @@ type ExecutionHistory struct {
 	// +required
 	RuleName string `json:"ruleName"`
 
-	// NextExecutionTime is when it runs next.
+	// NextExecutionTime is when the rule runs next.
 	// +optional
 	NextExecutionTime *metav1.Time `json:"nextExecutionTime,omitempty"`
 
-	// SuccessfulExecutions are the last successes.
+	// SuccessfulExecutions are the last successful executions.
 	// +optional
 	SuccessfulExecutions []SuccessfulExecution `json:"successfulExecutions,omitempty"`
 
-	// FailedExecutions are the last failures.
+	// FailedExecutions are the last failed executions.
 	// +optional
 	FailedExecutions []FailedExecution `json:"failedExecutions,omitempty"`
 }
 
-// SuccessfulExecution is a success.
+// SuccessfulExecution is a successful execution of a rule.
 type SuccessfulExecution struct {
-	// ScheduleTime is when it was due.
+	// ScheduleTime is when the execution was scheduled for.
 	// +required
 	ScheduleTime *metav1.Time `json:"scheduleTime"`
 
-	// ExecutionTime is when it ran.
+	// ExecutionTime is when the rule ran.
 	// +required
 	ExecutionTime *metav1.Time `json:"executionTime"`
 
-	// AppliedReplicas is what a workload was set to.
+	// AppliedReplicas is the number of replicas that the workload was scaled to.
 	// +optional
 	AppliedReplicas *int32 `json:"appliedReplicas,omitempty"`
 
-	// AppliedMaxReplicas is what a FederatedHPA was set to.
+	// AppliedMaxReplicas is the maxReplicas that the FederatedHPA was set to.
 	// +optional
 	AppliedMaxReplicas *int32 `json:"appliedMaxReplicas,omitempty"`
 
-	// AppliedMinReplicas is what a FederatedHPA was set to.
+	// AppliedMinReplicas is the minReplicas that the FederatedHPA was set to.
 	// +optional
 	AppliedMinReplicas *int32 `json:"appliedMinReplicas,omitempty"`
 }
 
-// FailedExecution is a failure.
+// FailedExecution is a failed execution of a rule.
 type FailedExecution struct {
-	// ScheduleTime is when it was due.
+	// ScheduleTime is when the execution was scheduled for.
 	// +required
 	ScheduleTime *metav1.Time `json:"scheduleTime"`
 
-	// ExecutionTime is when it ran.
+	// ExecutionTime is when the rule ran.
 	// +required
 	ExecutionTime *metav1.Time `json:"executionTime"`
 
-	// Message says why it failed.
+	// Message is the reason of the failure.
 	// +required
 	Message string `json:"message"`
 }

@@ -5,7 +5,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// FederatedHPA scales a workload over all its clusters by metrics.
+// FederatedHPA scales a workload across its clusters by metrics.
 //
 // +genclient
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
@@ -22,11 +22,11 @@ type FederatedHPA struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec holds target, bounds and metrics.
+	// Spec holds the scale target, the bounds and the metrics.
 	// +required
 	Spec FederatedHPASpec `json:"spec"`
 
-	// Status is that of a HorizontalPodAutoscaler.
+	// Status has the fields of the status of a HorizontalPodAutoscaler.
 	// +optional
 	Status autoscalingv2.HorizontalPodAutoscalerStatus `json:"status"`
 }
@@ -41,25 +41,26 @@ type FederatedHPAList struct {
 	Items           []FederatedHPA `json:"items"`
 }
 
-// FederatedHPASpec holds target, bounds and metrics.
+// FederatedHPASpec holds the scale target, the bounds and the metrics.
 type FederatedHPASpec struct {
-	// ScaleTargetRef is the workload.
+	// ScaleTargetRef refers to the workload to scale.
 	// +required
 	ScaleTargetRef autoscalingv2.CrossVersionObjectReference `json:"scaleTargetRef"`
 
-	// MinReplicas is the lower bound. Admission sets 1.
+	// MinReplicas is the minimum number of replicas over all clusters. Default 1,
+	// set by admission.
 	// +optional
 	MinReplicas *int32 `json:"minReplicas,omitempty"`
 
-	// MaxReplicas is the upper bound.
+	// MaxReplicas is the maximum number of replicas over all clusters.
 	MaxReplicas int32 `json:"maxReplicas"`
 
-	// Metrics decide the number of replicas; the largest proposal counts. Empty
+	// Metrics determine the number of replicas; the largest result is used. Empty
 	// means 80 % CPU utilization.
 	// +optional
 	Metrics []autoscalingv2.MetricSpec `json:"metrics,omitempty"`
 
-	// Behavior bounds the speed of scaling.
+	// Behavior limits the rate of scaling up and down.
 	// +optional
 	Behavior *autoscalingv2.HorizontalPodAutoscalerBehavior `json:"behavior,omitempty"`
 }

@@ -14,8 +14,8 @@ import (
 
 const gibibyte = int64(1) << 30
 
-// DefaultResourceModels returns the nine grades that a cluster gets when it
-// brings none: one CPU with up to 4Gi, then doubling, the last one open-ended.
+// DefaultResourceModels returns the nine grades of a cluster that has none: one
+// CPU with up to 4Gi, then doubling, the last one open-ended.
 func DefaultResourceModels() []ResourceModel {
 	bounds := []struct{ cpu, memory int64 }{
 		{0, 0}, {1, 4 * gibibyte}, {2, 16 * gibibyte}, {4, 32 * gibibyte}, {8, 64 * gibibyte}, {16, 128 * gibibyte},
@@ -57,8 +57,8 @@ func StandardizeResourceModels(models []ResourceModel) {
 	}
 }
 
-// PrepareClusterForCreate brings a new Cluster into shape before it is
-// validated: no status, generation 1 and, with customModeling (the feature gate
+// PrepareClusterForCreate prepares a new Cluster for validation: no status,
+// generation 1 and, with customModeling (the feature gate
 // CustomizedClusterResourceModeling), default or standard resource models.
 func PrepareClusterForCreate(c *Cluster, customModeling bool) {
 	c.Status = ClusterStatus{}
@@ -73,10 +73,9 @@ func PrepareClusterForCreate(c *Cluster, customModeling bool) {
 	StandardizeResourceModels(c.Spec.ResourceModels)
 }
 
-// PrepareClusterForUpdate brings a changed Cluster into shape before it is
-// validated: the stored status, a generation that counts changes of the spec
-// and, with customModeling, standard resource models. Models that an update
-// clears stay cleared.
+// PrepareClusterForUpdate prepares a changed Cluster for validation: the stored
+// status, a generation that counts changes of the spec and, with customModeling,
+// standard resource models. Models that an update clears stay cleared.
 func PrepareClusterForUpdate(updated, old *Cluster, customModeling bool) {
 	updated.Status = old.Status
 	if customModeling {
@@ -88,11 +87,11 @@ func PrepareClusterForUpdate(updated, old *Cluster, customModeling bool) {
 	}
 }
 
-// PrepareClusterForStatusUpdate brings a Cluster whose status was written into
-// shape. Only the status changes: who may report on a cluster must not be able to
-// send its traffic elsewhere. A status with a true Ready condition takes the
-// taints of unhealthy clusters along, so that no reader observes a cluster that
-// is ready but tainted.
+// PrepareClusterForStatusUpdate prepares an update of the status. Only the status
+// changes: a client that may write the status must not be able to change the
+// endpoint of the cluster. A status with a true Ready condition also removes the
+// taints of unhealthy clusters, so that no reader observes a cluster that is
+// ready but tainted.
 func PrepareClusterForStatusUpdate(updated, old *Cluster) {
 	fields := updated.ManagedFields
 	old.ObjectMeta.DeepCopyInto(&updated.ObjectMeta)
@@ -117,8 +116,8 @@ func IsHealthTaint(t corev1.Taint) bool {
 }
 
 // CanonicalizeCluster rewrites a valid Cluster to the one form that is stored:
-// NoExecute taints carry the time they were added, and a lone zone becomes the
-// list of zones.
+// NoExecute taints carry the time they were added, and the deprecated zone
+// becomes the list of zones.
 func CanonicalizeCluster(c *Cluster, now metav1.Time) {
 	for i := range c.Spec.Taints {
 		if t := &c.Spec.Taints[i]; t.Effect == corev1.TaintEffectNoExecute && t.TimeAdded == nil {

@@ -15,10 +15,10 @@ type Cluster struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec says how the cluster is reached and what it is.
+	// Spec describes the cluster and how the control plane connects to it.
 	Spec ClusterSpec `json:"spec"`
 
-	// Status is what was observed of the cluster.
+	// Status is the observed state of the cluster.
 	// +optional
 	Status ClusterStatus `json:"status,omitempty"`
 }
@@ -32,18 +32,19 @@ type ClusterList struct {
 	Items           []Cluster `json:"items"`
 }
 
-// ClusterSyncMode says who carries objects to the cluster.
+// ClusterSyncMode selects the component that applies objects to the cluster.
 type ClusterSyncMode string
 
 // The values of ClusterSyncMode.
 const (
-	// Push: the control plane writes to the cluster.
+	// Push: the control plane applies objects to the cluster.
 	Push ClusterSyncMode = "Push"
-	// Pull: an agent in the cluster fetches from the control plane.
+	// Pull: an agent in the cluster reads objects from the control plane and applies
+	// them.
 	Pull ClusterSyncMode = "Pull"
 )
 
-// ClusterSpec says how a cluster is reached and what it is.
+// ClusterSpec describes a cluster and how the control plane connects to it.
 type ClusterSpec struct {
 	// ID is the UID of the cluster's kube-system namespace; join and register set
 	// it.
@@ -69,25 +70,26 @@ type ClusterSpec struct {
 	// +optional
 	ImpersonatorSecretRef *LocalSecretReference `json:"impersonatorSecretRef,omitempty"`
 
-	// InsecureSkipTLSVerification true skips the check of the cluster's
+	// InsecureSkipTLSVerification true skips verification of the API server's
 	// certificate. Default false.
 	// +optional
 	InsecureSkipTLSVerification bool `json:"insecureSkipTLSVerification,omitempty"`
 
-	// ProxyURL is the proxy on the way to the cluster; http, https or socks5.
+	// ProxyURL is the URL of the proxy for connections to the cluster; its scheme is
+	// http, https or socks5.
 	// +optional
 	ProxyURL string `json:"proxyURL,omitempty"`
 
-	// ProxyHeader are headers for that proxy; a value may hold several, separated
-	// by commas.
+	// ProxyHeader are HTTP headers sent to that proxy; a value may hold several,
+	// separated by commas.
 	// +optional
 	ProxyHeader map[string]string `json:"proxyHeader,omitempty"`
 
-	// Provider is the cloud provider.
+	// Provider is the cloud provider of the cluster.
 	// +optional
 	Provider string `json:"provider,omitempty"`
 
-	// Region is the region.
+	// Region is the region of the cluster.
 	// +optional
 	Region string `json:"region,omitempty"`
 
@@ -95,7 +97,7 @@ type ClusterSpec struct {
 	// +optional
 	Zone string `json:"zone,omitempty"`
 
-	// Zones are the failure zones.
+	// Zones are the failure zones of the cluster.
 	// +optional
 	Zones []string `json:"zones,omitempty"`
 
@@ -103,7 +105,8 @@ type ClusterSpec struct {
 	// +optional
 	Taints []corev1.Taint `json:"taints,omitempty"`
 
-	// ResourceModels grade nodes by size, for the estimation of capacity.
+	// ResourceModels group nodes into grades by their allocatable resources, to
+	// estimate the capacity of the cluster.
 	// +optional
 	ResourceModels []ResourceModel `json:"resourceModels,omitempty"`
 }
@@ -117,7 +120,7 @@ type LocalSecretReference struct {
 	Name string `json:"name"`
 }
 
-// ResourceModel is one grade of nodes.
+// ResourceModel is a grade of nodes.
 type ResourceModel struct {
 	// Grade is the number of the grade, from 0.
 	// +required
@@ -128,7 +131,7 @@ type ResourceModel struct {
 	Ranges []ResourceModelRange `json:"ranges"`
 }
 
-// ResourceModelRange bounds one resource of a grade: [min,max).
+// ResourceModelRange is the range of one resource of a grade: [min,max).
 type ResourceModelRange struct {
 	// Name of the resource.
 	// +required
@@ -145,16 +148,17 @@ type ResourceModelRange struct {
 
 // Condition types of a Cluster.
 const (
-	// ClusterConditionReady says whether the cluster answers and is healthy.
+	// ClusterConditionReady reports whether the cluster is reachable and healthy.
 	ClusterConditionReady = "Ready"
-	// ClusterConditionCompleteAPIEnablements says whether the list of its APIs is
-	// complete.
+	// ClusterConditionCompleteAPIEnablements reports whether status.apiEnablements
+	// is complete.
 	ClusterConditionCompleteAPIEnablements = "CompleteAPIEnablements"
 	// ClusterConditionOrphanedObjects reports whether a cluster has objects whose Works
 	// the control plane does not have, as after it was restored from a backup or after
 	// the cluster was abandoned and joined again.
 	ClusterConditionOrphanedObjects = "OrphanedObjects"
-	// ServiceDomainNameResolutionReady says whether it resolves service names.
+	// ServiceDomainNameResolutionReady reports whether the cluster resolves the DNS
+	// names of Services.
 	ServiceDomainNameResolutionReady = "ServiceDomainNameResolutionReady"
 )
 
@@ -176,7 +180,7 @@ const (
 	SecretTokenKey = "token"
 	// SecretCADataKey is the key of the CA bundle in a cluster's Secret.
 	SecretCADataKey = "caBundle"
-	// ClusterControllerFinalizer holds a Cluster until its objects are gone.
+	// ClusterControllerFinalizer keeps a Cluster until its objects are deleted.
 	ClusterControllerFinalizer = "karmada.io/cluster-controller"
 	// ExecutionSpacePrefix starts the name of the namespace with a cluster's Works.
 	ExecutionSpacePrefix = "karmada-es-"
@@ -188,13 +192,13 @@ const (
 	// objects which its condition OrphanedObjects names are to be deleted; its value
 	// is the one that the condition shows, which stands for exactly these objects.
 	DeleteOrphansAnnotation = "cluster.karmada.io/delete-orphans"
-	// CacheSourceAnnotation names the cluster an object came from.
+	// CacheSourceAnnotation names the cluster that an object was read from.
 	CacheSourceAnnotation = "resource.karmada.io/cached-from-cluster"
 )
 
-// ClusterStatus is what was observed of a cluster.
+// ClusterStatus is the observed state of a cluster.
 type ClusterStatus struct {
-	// KubernetesVersion is the cluster's version.
+	// KubernetesVersion is the version of the cluster's API server.
 	// +optional
 	KubernetesVersion string `json:"kubernetesVersion,omitempty"`
 
@@ -206,15 +210,15 @@ type ClusterStatus struct {
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// NodeSummary counts nodes.
+	// NodeSummary counts the nodes of the cluster.
 	// +optional
 	NodeSummary *NodeSummary `json:"nodeSummary,omitempty"`
 
-	// ResourceSummary adds up resources.
+	// ResourceSummary is the sum of the resources of the cluster.
 	// +optional
 	ResourceSummary *ResourceSummary `json:"resourceSummary,omitempty"`
 
-	// RemedyActions are actions that a Remedy asks for.
+	// RemedyActions are the actions that Remedies request for the cluster.
 	// +optional
 	RemedyActions []string `json:"remedyActions,omitempty"`
 }
@@ -241,7 +245,7 @@ type APIResource struct {
 	Kind string `json:"kind"`
 }
 
-// NodeSummary counts nodes.
+// NodeSummary counts the nodes of the cluster.
 type NodeSummary struct {
 	// TotalNum is the number of nodes.
 	// +optional
@@ -252,32 +256,33 @@ type NodeSummary struct {
 	ReadyNum int32 `json:"readyNum,omitempty"`
 }
 
-// ResourceSummary adds up the resources of a cluster.
+// ResourceSummary is the sum of the resources of a cluster.
 type ResourceSummary struct {
-	// Allocatable is the sum over all nodes.
+	// Allocatable is the sum of the allocatable resources of all nodes.
 	// +optional
 	Allocatable corev1.ResourceList `json:"allocatable,omitempty"`
 
-	// Allocating is what pods ask for that have no node yet.
+	// Allocating is the sum of the requests of pods that are not bound to a node
+	// yet.
 	// +optional
 	Allocating corev1.ResourceList `json:"allocating,omitempty"`
 
-	// Allocated is what pods on nodes ask for.
+	// Allocated is the sum of the requests of pods that are bound to a node.
 	// +optional
 	Allocated corev1.ResourceList `json:"allocated,omitempty"`
 
-	// AllocatableModelings counts nodes by grade.
+	// AllocatableModelings are the numbers of nodes by grade.
 	// +optional
 	AllocatableModelings []AllocatableModeling `json:"allocatableModelings,omitempty"`
 }
 
-// AllocatableModeling counts the nodes of one grade.
+// AllocatableModeling is the number of nodes of one grade.
 type AllocatableModeling struct {
-	// Grade is the grade.
+	// Grade is the number of the grade, as in spec.resourceModels.
 	// +required
 	Grade uint `json:"grade"`
 
-	// Count is the number of nodes.
+	// Count is the number of nodes of the grade.
 	// +required
 	Count int `json:"count"`
 }

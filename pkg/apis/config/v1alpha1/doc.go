@@ -1,5 +1,5 @@
-// Package v1alpha1 holds the config.karmada.io/v1alpha1 API: how users teach the
-// control plane the meaning of their kinds.
+// Package v1alpha1 holds the config.karmada.io/v1alpha1 API: the interpretation
+// of custom kinds, by Lua scripts or webhooks.
 //
 // +k8s:deepcopy-gen=package,register
 // +k8s:openapi-gen=true

@@ -8,25 +8,25 @@ import (
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 )
 
-// ResourceInterpreterContext is what is sent to an interpreter webhook, with a
-// request, and what it answers, with a response. It is never stored.
+// ResourceInterpreterContext holds the request to an interpreter webhook or its
+// response. It is never stored.
 //
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 type ResourceInterpreterContext struct {
 	metav1.TypeMeta `json:",inline"`
 
-	// Request is the question; webhooks do not send it back.
+	// Request is sent to the webhook; the webhook does not return it.
 	// +optional
 	Request *ResourceInterpreterRequest `json:"request,omitempty"`
 
-	// Response is the answer.
+	// Response is returned by the webhook.
 	// +optional
 	Response *ResourceInterpreterResponse `json:"response,omitempty"`
 }
 
-// ResourceInterpreterRequest is a question about an object.
+// ResourceInterpreterRequest requests one operation on an object.
 type ResourceInterpreterRequest struct {
-	// UID identifies this one call; the answer repeats it.
+	// UID identifies the request; the response repeats it.
 	// +required
 	UID types.UID `json:"uid"`
 
@@ -42,7 +42,7 @@ type ResourceInterpreterRequest struct {
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
 
-	// Operation is what is asked.
+	// Operation is the requested operation.
 	// +required
 	Operation InterpreterOperation `json:"operation"`
 
@@ -60,39 +60,39 @@ type ResourceInterpreterRequest struct {
 	// +optional
 	DesiredReplicas *int32 `json:"replicas,omitempty"`
 
-	// AggregatedStatus holds the statuses to add up, for AggregateStatus only.
+	// AggregatedStatus holds the statuses to aggregate, for AggregateStatus only.
 	// +optional
 	AggregatedStatus []workv1alpha2.AggregatedStatusItem `json:"aggregatedStatus,omitempty"`
 }
 
-// ResourceInterpreterResponse is the answer to a ResourceInterpreterRequest.
+// ResourceInterpreterResponse is the response to a ResourceInterpreterRequest.
 type ResourceInterpreterResponse struct {
-	// UID is that of the request.
+	// UID is the UID of the request.
 	// +required
 	UID types.UID `json:"uid"`
 
-	// Successful says whether the operation was done.
+	// Successful reports whether the operation succeeded.
 	// +required
 	Successful bool `json:"successful"`
 
-	// Status says why not. It is required when Successful is false.
+	// Status is the reason of a failure. It is required when Successful is false.
 	// +optional
 	Status *RequestStatus `json:"status,omitempty"`
 
 	// Patch changes the object of the request; for ReviseReplica, Retain and
-	// AggregateStatus. None is no change.
+	// AggregateStatus. Empty means no change.
 	// +optional
 	Patch []byte `json:"patch,omitempty"`
 
-	// PatchType is the form of Patch and required with it.
+	// PatchType is the format of Patch. It is required when Patch is set.
 	// +optional
 	PatchType *PatchType `json:"patchType,omitempty"`
 
-	// ReplicaRequirements is what one replica needs, for InterpretReplica.
+	// ReplicaRequirements are the requirements of one replica, for InterpretReplica.
 	// +optional
 	ReplicaRequirements *workv1alpha2.ReplicaRequirements `json:"replicaRequirements,omitempty"`
 
-	// Replicas is how many replicas the object wants. It is required for
+	// Replicas is the desired number of replicas of the object. It is required for
 	// InterpretReplica.
 	// +optional
 	Replicas *int32 `json:"replicas,omitempty"`
@@ -101,7 +101,8 @@ type ResourceInterpreterResponse struct {
 	// +optional
 	Components []workv1alpha2.Component `json:"components,omitempty"`
 
-	// Dependencies is what the object refers to, for InterpretDependency.
+	// Dependencies are the objects that the object refers to, for
+	// InterpretDependency.
 	// +optional
 	Dependencies []DependentObjectReference `json:"dependencies,omitempty"`
 
@@ -109,14 +110,15 @@ type ResourceInterpreterResponse struct {
 	// +optional
 	RawStatus *runtime.RawExtension `json:"rawStatus,omitempty"`
 
-	// Healthy is the health of the object. It is required for InterpretHealth.
+	// Healthy reports whether the object is healthy. It is required for
+	// InterpretHealth.
 	// +optional
 	Healthy *bool `json:"healthy,omitempty"`
 }
 
-// RequestStatus says why a request failed.
+// RequestStatus is the reason of a failed request.
 type RequestStatus struct {
-	// Message is for people.
+	// Message is a human-readable description of the failure.
 	// +optional
 	Message string `json:"message,omitempty"`
 
@@ -125,7 +127,7 @@ type RequestStatus struct {
 	Code int32 `json:"code,omitempty"`
 }
 
-// PatchType is the form of a patch.
+// PatchType is the format of a patch.
 type PatchType string
 
 // PatchTypeJSONPatch is RFC 6902.

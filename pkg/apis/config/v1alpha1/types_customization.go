@@ -4,7 +4,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ResourceInterpreterCustomization teaches the control plane one kind by Lua
+// ResourceInterpreterCustomization defines the interpretation of one kind by Lua
 // scripts.
 //
 // +genclient
@@ -38,16 +38,16 @@ type ResourceInterpreterCustomizationList struct {
 
 // ResourceInterpreterCustomizationSpec is a kind and its scripts.
 type ResourceInterpreterCustomizationSpec struct {
-	// Target is the kind.
+	// Target is the kind that the scripts interpret.
 	// +required
 	Target CustomizationTarget `json:"target"`
 
-	// Customizations are the scripts.
+	// Customizations are the scripts, by operation.
 	// +required
 	Customizations CustomizationRules `json:"customizations"`
 }
 
-// CustomizationTarget is the kind that the scripts are for.
+// CustomizationTarget is the kind that the scripts interpret.
 type CustomizationTarget struct {
 	// APIVersion of the kind.
 	// +required
@@ -61,35 +61,40 @@ type CustomizationTarget struct {
 // CustomizationRules are the scripts by operation. A nil rule leaves the
 // operation to the other interpreters.
 type CustomizationRules struct {
-	// Retention keeps what the member owns: Retain(desiredObj, observedObj).
+	// Retention retains the fields that the member cluster manages:
+	// Retain(desiredObj, observedObj).
 	// +optional
 	Retention *LocalValueRetention `json:"retention,omitempty"`
 
-	// ReplicaResource finds replicas and their needs: GetReplicas(obj).
+	// ReplicaResource returns the replicas and their requirements: GetReplicas(obj).
 	// +optional
 	ReplicaResource *ReplicaResourceRequirement `json:"replicaResource,omitempty"`
 
-	// ComponentResource finds components and their needs: GetComponents(obj).
+	// ComponentResource returns the components and their requirements:
+	// GetComponents(obj).
 	// +optional
 	ComponentResource *ComponentResourceRequirement `json:"componentResource,omitempty"`
 
-	// ReplicaRevision sets replicas: ReviseReplica(obj, desiredReplica).
+	// ReplicaRevision sets the number of replicas: ReviseReplica(obj,
+	// desiredReplica).
 	// +optional
 	ReplicaRevision *ReplicaRevision `json:"replicaRevision,omitempty"`
 
-	// StatusReflection picks the status to bring back: ReflectStatus(observedObj).
+	// StatusReflection returns the status to collect: ReflectStatus(observedObj).
 	// +optional
 	StatusReflection *StatusReflection `json:"statusReflection,omitempty"`
 
-	// StatusAggregation adds statuses up: AggregateStatus(desiredObj, statusItems).
+	// StatusAggregation aggregates the statuses of the members into the template:
+	// AggregateStatus(desiredObj, statusItems).
 	// +optional
 	StatusAggregation *StatusAggregation `json:"statusAggregation,omitempty"`
 
-	// HealthInterpretation judges health: InterpretHealth(observedObj).
+	// HealthInterpretation reports whether the object is healthy:
+	// InterpretHealth(observedObj).
 	// +optional
 	HealthInterpretation *HealthInterpretation `json:"healthInterpretation,omitempty"`
 
-	// DependencyInterpretation finds what the object refers to:
+	// DependencyInterpretation returns the objects that the object refers to:
 	// GetDependencies(desiredObj).
 	// +optional
 	DependencyInterpretation *DependencyInterpretation `json:"dependencyInterpretation,omitempty"`
@@ -97,61 +102,61 @@ type CustomizationRules struct {
 
 // LocalValueRetention is the script for Retain.
 type LocalValueRetention struct {
-	// LuaScript is the script.
+	// LuaScript is the source of the script.
 	// +required
 	LuaScript string `json:"luaScript"`
 }
 
 // ReplicaResourceRequirement is the script for InterpretReplica.
 type ReplicaResourceRequirement struct {
-	// LuaScript is the script.
+	// LuaScript is the source of the script.
 	// +required
 	LuaScript string `json:"luaScript"`
 }
 
 // ComponentResourceRequirement is the script for InterpretComponent.
 type ComponentResourceRequirement struct {
-	// LuaScript is the script.
+	// LuaScript is the source of the script.
 	// +required
 	LuaScript string `json:"luaScript"`
 }
 
 // ReplicaRevision is the script for ReviseReplica.
 type ReplicaRevision struct {
-	// LuaScript is the script.
+	// LuaScript is the source of the script.
 	// +required
 	LuaScript string `json:"luaScript"`
 }
 
 // StatusReflection is the script for InterpretStatus.
 type StatusReflection struct {
-	// LuaScript is the script.
+	// LuaScript is the source of the script.
 	// +required
 	LuaScript string `json:"luaScript"`
 }
 
 // StatusAggregation is the script for AggregateStatus.
 type StatusAggregation struct {
-	// LuaScript is the script.
+	// LuaScript is the source of the script.
 	// +required
 	LuaScript string `json:"luaScript"`
 }
 
 // HealthInterpretation is the script for InterpretHealth.
 type HealthInterpretation struct {
-	// LuaScript is the script.
+	// LuaScript is the source of the script.
 	// +required
 	LuaScript string `json:"luaScript"`
 }
 
 // DependencyInterpretation is the script for InterpretDependency.
 type DependencyInterpretation struct {
-	// LuaScript is the script.
+	// LuaScript is the source of the script.
 	// +required
 	LuaScript string `json:"luaScript"`
 }
 
-// InterpreterOperation is something the control plane asks about an object.
+// InterpreterOperation is an operation of an interpreter on an object.
 type InterpreterOperation string
 
 // The values of InterpreterOperation.

@@ -5,8 +5,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ResourceInterpreterWebhookConfiguration teaches the control plane kinds by
-// webhooks.
+// ResourceInterpreterWebhookConfiguration registers webhooks that interpret
+// custom kinds.
 //
 // +genclient
 // +genclient:nonNamespaced
@@ -36,24 +36,24 @@ type ResourceInterpreterWebhookConfigurationList struct {
 
 // ResourceInterpreterWebhook is one webhook.
 type ResourceInterpreterWebhook struct {
-	// Name is a full domain name.
+	// Name of the webhook, a fully qualified domain name.
 	// +required
 	Name string `json:"name"`
 
-	// ClientConfig says how the webhook is reached.
+	// ClientConfig defines how to connect to the webhook.
 	// +required
 	ClientConfig admissionregistrationv1.WebhookClientConfig `json:"clientConfig"`
 
-	// Rules say which operations on which kinds it serves.
+	// Rules are the operations and kinds that the webhook serves.
 	// +optional
 	Rules []RuleWithOperations `json:"rules,omitempty"`
 
-	// TimeoutSeconds is the limit of a call, 1 to 30 seconds. Default 10.
+	// TimeoutSeconds is the timeout of a call, 1 to 30 seconds. Default 10.
 	// +optional
 	TimeoutSeconds *int32 `json:"timeoutSeconds,omitempty"`
 
-	// InterpreterContextVersions are the versions of ResourceInterpreterContext
-	// that the webhook understands, best first.
+	// InterpreterContextVersions are the versions of ResourceInterpreterContext that
+	// the webhook supports, in order of preference.
 	// +required
 	InterpreterContextVersions []string `json:"interpreterContextVersions"`
 }

@@ -5,8 +5,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ServiceExport says that the service of the same name is used from other
-// clusters.
+// ServiceExport exports the Service of the same name to other clusters.
 //
 // +genclient
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
@@ -18,7 +17,7 @@ type ServiceExport struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Status is what was observed.
+	// Status is the observed state.
 	// +optional
 	Status ServiceExportStatus `json:"status,omitempty"`
 }
@@ -33,7 +32,7 @@ type ServiceExportList struct {
 	Items           []ServiceExport `json:"items"`
 }
 
-// ServiceExportStatus is what was observed of a ServiceExport.
+// ServiceExportStatus is the observed state of a ServiceExport.
 type ServiceExportStatus struct {
 	// Conditions of the export.
 	// +optional
@@ -42,7 +41,7 @@ type ServiceExportStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// ServiceImportType is the kind of an imported service.
+// ServiceImportType is the type of an imported Service.
 type ServiceImportType string
 
 // The values of ServiceImportType.
@@ -51,7 +50,7 @@ const (
 	Headless     ServiceImportType = "Headless"
 )
 
-// ServiceImport is a service of other clusters.
+// ServiceImport is a Service imported from other clusters.
 //
 // +genclient
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
@@ -65,11 +64,11 @@ type ServiceImport struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec is the service.
+	// Spec describes the imported Service.
 	// +optional
 	Spec ServiceImportSpec `json:"spec,omitempty"`
 
-	// Status is what was observed.
+	// Status is the observed state.
 	// +optional
 	Status ServiceImportStatus `json:"status,omitempty"`
 }
@@ -84,19 +83,19 @@ type ServiceImportList struct {
 	Items           []ServiceImport `json:"items"`
 }
 
-// ServiceImportSpec is a service of other clusters.
+// ServiceImportSpec describes a Service imported from other clusters.
 type ServiceImportSpec struct {
 	// Ports of the service.
 	// +listType=atomic
 	// +required
 	Ports []ServicePort `json:"ports"`
 
-	// IPs is the address of the service.
+	// IPs are the addresses of the service, for the type ClusterSetIP.
 	// +kubebuilder:validation:MaxItems:=1
 	// +optional
 	IPs []string `json:"ips,omitempty"`
 
-	// Type of the service.
+	// Type of the service: ClusterSetIP or Headless.
 	// +kubebuilder:validation:Enum=ClusterSetIP;Headless
 	// +required
 	Type ServiceImportType `json:"type"`
@@ -112,7 +111,7 @@ type ServiceImportSpec struct {
 
 // ServicePort is a port of a ServiceImport.
 type ServicePort struct {
-	// Name of the port; needed when there are several.
+	// Name of the port; required when there are several.
 	// +optional
 	Name string `json:"name,omitempty"`
 
@@ -120,16 +119,16 @@ type ServicePort struct {
 	// +optional
 	Protocol corev1.Protocol `json:"protocol,omitempty"`
 
-	// AppProtocol is the application protocol.
+	// AppProtocol is the application protocol of the port.
 	// +optional
 	AppProtocol *string `json:"appProtocol,omitempty"`
 
-	// Port is the number.
+	// Port is the port number.
 	// +required
 	Port int32 `json:"port"`
 }
 
-// ServiceImportStatus is what was observed of a ServiceImport.
+// ServiceImportStatus is the observed state of a ServiceImport.
 type ServiceImportStatus struct {
 	// Clusters that export the service.
 	// +optional

@@ -20,7 +20,7 @@ type MultiClusterIngress struct {
 	// +optional
 	Spec networkingv1.IngressSpec `json:"spec,omitempty"`
 
-	// Status is what was observed.
+	// Status is the observed state.
 	// +optional
 	Status MultiClusterIngressStatus `json:"status,omitempty"`
 }
@@ -35,26 +35,26 @@ type MultiClusterIngressList struct {
 	Items           []MultiClusterIngress `json:"items"`
 }
 
-// MultiClusterIngressStatus is what was observed of a MultiClusterIngress.
+// MultiClusterIngressStatus is the observed state of a MultiClusterIngress.
 type MultiClusterIngressStatus struct {
 	networkingv1.IngressStatus `json:",inline"`
 
-	// TrafficBlockClusters are clusters that get no traffic now.
+	// TrafficBlockClusters are the clusters that receive no traffic at present.
 	// +optional
 	TrafficBlockClusters []string `json:"trafficBlockClusters,omitempty"`
 
-	// ServiceLocations say in which clusters the backends are.
+	// ServiceLocations are the clusters of the backend services.
 	// +optional
 	ServiceLocations []ServiceLocation `json:"serviceLocations,omitempty"`
 }
 
-// ServiceLocation says in which clusters a service is.
+// ServiceLocation lists the clusters that have a service.
 type ServiceLocation struct {
 	// Name of the service.
 	// +required
 	Name string `json:"name"`
 
-	// Clusters that have it.
+	// Clusters that have the service.
 	// +optional
 	Clusters []string `json:"clusters,omitempty"`
 }

@@ -8,7 +8,7 @@ import (
 // MultiClusterServicePermanentIDLabel holds the id of a MultiClusterService.
 const MultiClusterServicePermanentIDLabel = "multiclusterservice.karmada.io/permanent-id"
 
-// MultiClusterService makes a service of some clusters reachable in others.
+// MultiClusterService exposes a service of some clusters in others.
 //
 // +genclient
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
@@ -19,11 +19,11 @@ type MultiClusterService struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec says what is exposed where.
+	// Spec selects the ports to expose and the clusters.
 	// +required
 	Spec MultiClusterServiceSpec `json:"spec"`
 
-	// Status is what was observed.
+	// Status is the observed state.
 	// +optional
 	Status corev1.ServiceStatus `json:"status,omitempty"`
 }
@@ -38,9 +38,9 @@ type MultiClusterServiceList struct {
 	Items           []MultiClusterService `json:"items"`
 }
 
-// MultiClusterServiceSpec says what is exposed where.
+// MultiClusterServiceSpec selects the ports to expose and the clusters.
 type MultiClusterServiceSpec struct {
-	// Types are the ways of exposure: CrossCluster or LoadBalancer.
+	// Types are how the service is exposed: CrossCluster or LoadBalancer.
 	// +required
 	Types []ExposureType `json:"types"`
 
@@ -60,11 +60,11 @@ type MultiClusterServiceSpec struct {
 	// +optional
 	ServiceConsumptionClusters []string `json:"serviceConsumptionClusters,omitempty"`
 
-	// ProviderClusters are the clusters that have the service. Empty means all.
+	// ProviderClusters are the clusters that provide the service. Empty means all.
 	// +optional
 	ProviderClusters []ClusterSelector `json:"providerClusters,omitempty"`
 
-	// ConsumerClusters are the clusters that use it. Empty means all.
+	// ConsumerClusters are the clusters that use the service. Empty means all.
 	// +optional
 	ConsumerClusters []ClusterSelector `json:"consumerClusters,omitempty"`
 }
@@ -76,7 +76,7 @@ type ClusterSelector struct {
 	Name string `json:"name"`
 }
 
-// ExposureType is a way of exposure.
+// ExposureType is how a service is exposed.
 type ExposureType string
 
 // The values of ExposureType.
@@ -87,18 +87,18 @@ const (
 
 // ExposurePort is a port to expose.
 type ExposurePort struct {
-	// Name of the port in the service; needed when it has several.
+	// Name of the port in the service; required when it has several.
 	// +optional
 	Name string `json:"name,omitempty"`
 
-	// Port is the number.
+	// Port is the port number.
 	// +required
 	Port int32 `json:"port"`
 }
 
 // ExposureRange is a list of clusters.
 type ExposureRange struct {
-	// ClusterNames are the clusters.
+	// ClusterNames are the names of the clusters.
 	// +optional
 	ClusterNames []string `json:"clusterNames,omitempty"`
 }

@@ -2,11 +2,11 @@ package v1alpha1
 
 import "slices"
 
-// DefaultGracePeriodSeconds is how long an object stays in a cluster that it is
-// moved away from gracefully.
+// DefaultGracePeriodSeconds is the default of gracePeriodSeconds of an eviction
+// with the purge mode Gracefully.
 const DefaultGracePeriodSeconds int32 = 600
 
-// DefaultSelectorNamespaces fills the empty namespaces of the selectors of a
+// DefaultSelectorNamespaces sets the empty namespaces of the selectors of a
 // namespaced policy, in place.
 func DefaultSelectorNamespaces(selectors []ResourceSelector, namespace string) {
 	for i := range selectors {
@@ -16,8 +16,8 @@ func DefaultSelectorNamespaces(selectors []ResourceSelector, namespace string) {
 	}
 }
 
-// DefaultPropagationSpec fills what admission fills in the body of both kinds of
-// propagation policy, in place; other defaults come from the schema.
+// DefaultPropagationSpec sets the defaults of admission in the spec of both kinds
+// of propagation policy, in place; other defaults come from the schema.
 func DefaultPropagationSpec(spec *PropagationSpec) {
 	DefaultSpreadConstraints(spec.Placement.SpreadConstraints)
 	for _, s := range spec.ResourceSelectors {
@@ -35,8 +35,8 @@ func DefaultPropagationSpec(spec *PropagationSpec) {
 	}
 }
 
-// DefaultSpreadConstraints fills constraints in place: what names nothing spreads
-// by cluster, and at least one group is wanted.
+// DefaultSpreadConstraints sets the defaults of constraints, in place: a
+// constraint without field and label spreads by cluster, and minGroups is 1.
 func DefaultSpreadConstraints(constraints []SpreadConstraint) {
 	for i := range constraints {
 		c := &constraints[i]
@@ -49,8 +49,8 @@ func DefaultSpreadConstraints(constraints []SpreadConstraint) {
 	}
 }
 
-// DefaultNewPolicy gives a policy that is being created its id and its
-// finalizer. An id that the user brought is replaced.
+// DefaultNewPolicy sets the id and the finalizer of a policy that is created. An
+// id set by the user is replaced.
 func DefaultNewPolicy(p Policy, id string) {
 	label, finalizer := ClusterPropagationPolicyPermanentIDLabel, ClusterPropagationPolicyFinalizer
 	if _, ok := p.(*PropagationPolicy); ok {

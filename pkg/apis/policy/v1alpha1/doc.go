@@ -1,7 +1,7 @@
-// Package v1alpha1 holds the policy.karmada.io/v1alpha1 API: which objects go to
-// which clusters (PropagationPolicy), how they differ there (OverridePolicy),
-// which taints clusters get (ClusterTaintPolicy) and how much a namespace may
-// use across clusters (FederatedResourceQuota).
+// Package v1alpha1 holds the policy.karmada.io/v1alpha1 API: the propagation of
+// objects to clusters (PropagationPolicy), changes of objects for some clusters
+// (OverridePolicy), taints of clusters (ClusterTaintPolicy) and quotas of
+// namespaces across clusters (FederatedResourceQuota).
 //
 // +k8s:deepcopy-gen=package,register
 // +k8s:openapi-gen=true

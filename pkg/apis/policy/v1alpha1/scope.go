@@ -10,7 +10,7 @@ import (
 type Policy interface {
 	metav1.Object
 	runtime.Object
-	// PropagationSpec returns the body of the policy; it is not a copy.
+	// PropagationSpec returns the spec of the policy; it is not a copy.
 	PropagationSpec() *PropagationSpec
 }
 
@@ -28,7 +28,7 @@ type PolicyList interface {
 type OverridePolicyObject interface {
 	metav1.Object
 	runtime.Object
-	// OverrideSpec returns the body of the policy; it is not a copy.
+	// OverrideSpec returns the spec of the policy; it is not a copy.
 	OverrideSpec() *OverrideSpec
 }
 
@@ -41,10 +41,10 @@ var (
 	_ OverridePolicyObject = &ClusterOverridePolicy{}
 )
 
-// PropagationSpec returns the body of the policy.
+// PropagationSpec returns the spec of the policy.
 func (p *PropagationPolicy) PropagationSpec() *PropagationSpec { return &p.Spec }
 
-// PropagationSpec returns the body of the policy.
+// PropagationSpec returns the spec of the policy.
 func (p *ClusterPropagationPolicy) PropagationSpec() *PropagationSpec { return &p.Spec }
 
 // Policies returns pointers to the items.
@@ -65,10 +65,10 @@ func (l *ClusterPropagationPolicyList) Policies() []Policy {
 	return out
 }
 
-// OverrideSpec returns the body of the policy.
+// OverrideSpec returns the spec of the policy.
 func (p *OverridePolicy) OverrideSpec() *OverrideSpec { return &p.Spec }
 
-// OverrideSpec returns the body of the policy.
+// OverrideSpec returns the spec of the policy.
 func (p *ClusterOverridePolicy) OverrideSpec() *OverrideSpec { return &p.Spec }
 
 // ExplicitPriority returns spec.priority, or 0 when it is not set.

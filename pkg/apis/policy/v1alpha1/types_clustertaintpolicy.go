@@ -5,8 +5,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ClusterTaintPolicy adds taints to clusters, and removes them, by the clusters'
-// conditions.
+// ClusterTaintPolicy adds taints to clusters, and removes them, depending on the
+// conditions of the clusters.
 //
 // +genclient
 // +genclient:nonNamespaced
@@ -32,7 +32,7 @@ type ClusterTaintPolicyList struct {
 	Items           []ClusterTaintPolicy `json:"items"`
 }
 
-// ClusterTaintPolicySpec is the body of a ClusterTaintPolicy.
+// ClusterTaintPolicySpec is the spec of a ClusterTaintPolicy.
 type ClusterTaintPolicySpec struct {
 	// TargetClusters selects the clusters. Nil selects all.
 	// +optional
@@ -47,7 +47,7 @@ type ClusterTaintPolicySpec struct {
 	// +optional
 	RemoveOnConditions []MatchCondition `json:"removeOnConditions,omitempty"`
 
-	// Taints are identified by key and effect.
+	// Taints to add or remove. They are identified by key and effect.
 	// +kubebuilder:validation:MinItems=1
 	// +required
 	Taints []Taint `json:"taints"`
@@ -73,12 +73,12 @@ type MatchCondition struct {
 	// +required
 	Operator MatchConditionOperator `json:"operator"`
 
-	// StatusValues are the values compared with.
+	// StatusValues are the values that the status of the condition is compared with.
 	// +required
 	StatusValues []metav1.ConditionStatus `json:"statusValues"`
 }
 
-// Taint is a taint to put on clusters.
+// Taint is a taint to add to clusters.
 type Taint struct {
 	// Key of the taint.
 	// +required

@@ -5,8 +5,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// FederatedResourceQuota limits what the objects of its namespace may use over
-// all clusters.
+// FederatedResourceQuota limits the resources that the objects of its namespace
+// use across all clusters.
 //
 // +genclient
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
@@ -23,7 +23,7 @@ type FederatedResourceQuota struct {
 	// +required
 	Spec FederatedResourceQuotaSpec `json:"spec"`
 
-	// Status holds what is used.
+	// Status holds the limits in force and the usage.
 	// +optional
 	Status FederatedResourceQuotaStatus `json:"status,omitempty"`
 }
@@ -40,17 +40,17 @@ type FederatedResourceQuotaList struct {
 
 // FederatedResourceQuotaSpec holds the limits of a namespace.
 type FederatedResourceQuotaSpec struct {
-	// Overall is the limit over all clusters.
+	// Overall is the limit across all clusters.
 	// +required
 	Overall corev1.ResourceList `json:"overall"`
 
-	// StaticAssignments give parts of the limit to clusters, where they become
-	// ResourceQuotas.
+	// StaticAssignments assign parts of the limit to clusters, where each becomes a
+	// ResourceQuota.
 	// +optional
 	StaticAssignments []StaticClusterAssignment `json:"staticAssignments,omitempty"`
 }
 
-// StaticClusterAssignment is the part of a limit that one cluster gets.
+// StaticClusterAssignment is the part of a limit that is assigned to one cluster.
 type StaticClusterAssignment struct {
 	// ClusterName names the cluster.
 	// +required
@@ -61,22 +61,23 @@ type StaticClusterAssignment struct {
 	Hard corev1.ResourceList `json:"hard"`
 }
 
-// FederatedResourceQuotaStatus is what a namespace uses.
+// FederatedResourceQuotaStatus holds the limits in force and the usage of a
+// namespace.
 type FederatedResourceQuotaStatus struct {
 	// Overall is the limit in force.
 	// +optional
 	Overall corev1.ResourceList `json:"overall,omitempty"`
 
-	// OverallUsed is the use over all clusters.
+	// OverallUsed is the usage across all clusters.
 	// +optional
 	OverallUsed corev1.ResourceList `json:"overallUsed,omitempty"`
 
-	// AggregatedStatus is limit and use by cluster.
+	// AggregatedStatus is the limit and the usage by cluster.
 	// +optional
 	AggregatedStatus []ClusterQuotaStatus `json:"aggregatedStatus,omitempty"`
 }
 
-// ClusterQuotaStatus is limit and use in one cluster.
+// ClusterQuotaStatus is the limit and the usage in one cluster.
 type ClusterQuotaStatus struct {
 	// ClusterName names the cluster.
 	// +required

@@ -15,7 +15,7 @@ type OverridePolicy struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec says what is changed where.
+	// Spec selects the objects and the clusters, and defines the changes.
 	// +required
 	Spec OverrideSpec `json:"spec"`
 }
@@ -42,7 +42,7 @@ type ClusterOverridePolicy struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec says what is changed where.
+	// Spec selects the objects and the clusters, and defines the changes.
 	// +required
 	Spec OverrideSpec `json:"spec"`
 }
@@ -57,9 +57,10 @@ type ClusterOverridePolicyList struct {
 	Items           []ClusterOverridePolicy `json:"items"`
 }
 
-// OverrideSpec is the body of both kinds of override policy.
+// OverrideSpec is the spec of both kinds of override policy.
 type OverrideSpec struct {
-	// ResourceSelectors select the objects. Nil selects every object in reach.
+	// ResourceSelectors select the objects. Nil selects every object in the scope of
+	// the policy.
 	// +optional
 	ResourceSelectors []ResourceSelector `json:"resourceSelectors,omitempty"`
 
@@ -89,8 +90,8 @@ type RuleWithCluster struct {
 	Overriders Overriders `json:"overriders"`
 }
 
-// Overriders are changes to an object. They run in the order image, command,
-// args, labels, annotations, field, plaintext; each list in its own order.
+// Overriders are changes to an object. They are applied in the order image,
+// command, args, labels, annotations, field, plaintext; each list in order.
 type Overriders struct {
 	// Plaintext changes any part of the object by JSON pointer.
 	// +optional
@@ -128,7 +129,7 @@ type LabelAnnotationOverrider struct {
 	// +required
 	Operator OverriderOperator `json:"operator"`
 
-	// Value holds keys and values; remove looks at the keys alone.
+	// Value holds keys and values; remove uses only the keys.
 	// +required
 	Value map[string]string `json:"value,omitempty"`
 }
@@ -214,8 +215,8 @@ type PlaintextOverrider struct {
 	Value apiextensionsv1.JSON `json:"value,omitempty"`
 }
 
-// FieldOverrider changes a document that a string field holds. Exactly one of
-// JSON and YAML is set.
+// FieldOverrider changes a document in a string field. Exactly one of JSON and
+// YAML is set.
 type FieldOverrider struct {
 	// FieldPath is the JSON pointer of the string field.
 	// +required

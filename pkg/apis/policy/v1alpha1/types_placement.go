@@ -5,9 +5,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Placement says which clusters an object may go to and how its replicas are
-// shared between them. The zero value selects every cluster and gives each the
-// whole object.
+// Placement selects the clusters of an object and how its replicas are divided
+// among them. The zero value selects every cluster and assigns all replicas to
+// each.
 type Placement struct {
 	// ClusterAffinity restricts the candidate clusters. Nil admits every cluster.
 	// It cannot be combined with ClusterAffinities.
@@ -19,28 +19,28 @@ type Placement struct {
 	// +optional
 	ClusterAffinities []ClusterAffinityTerm `json:"clusterAffinities,omitempty"`
 
-	// ClusterTolerations let the object onto clusters that carry matching taints.
-	// Only the effects NoSchedule and NoExecute matter to the scheduler.
+	// ClusterTolerations allow scheduling to clusters with matching taints. The
+	// scheduler considers only the effects NoSchedule and NoExecute.
 	// +optional
 	ClusterTolerations []corev1.Toleration `json:"clusterTolerations,omitempty"`
 
-	// SpreadConstraints bound the number of clusters, regions, zones or providers
-	// that are used.
+	// SpreadConstraints limit the number of clusters, regions, zones or providers
+	// that are selected.
 	// +optional
 	SpreadConstraints []SpreadConstraint `json:"spreadConstraints,omitempty"`
 
-	// ReplicaScheduling says how the replicas of a workload are shared. Nil means
-	// that every selected cluster gets all of them.
+	// ReplicaScheduling defines how the replicas of a workload are divided among the
+	// clusters. Nil means that all replicas are assigned to every selected cluster.
 	// +optional
 	ReplicaScheduling *ReplicaSchedulingStrategy `json:"replicaScheduling,omitempty"`
 
 	// WorkloadAffinity places workloads relative to other workloads of the same
-	// namespace. It needs the feature gate WorkloadAffinity.
+	// namespace. It requires the feature gate WorkloadAffinity.
 	// +optional
 	WorkloadAffinity *WorkloadAffinity `json:"workloadAffinity,omitempty"`
 }
 
-// ClusterAffinity is a filter on clusters. All parts that are set must match.
+// ClusterAffinity is a filter on clusters. All fields that are set must match.
 type ClusterAffinity struct {
 	// LabelSelector filters by the labels of the Cluster object. Nil and the empty
 	// selector match every cluster.
@@ -80,13 +80,13 @@ type ClusterAffinityTerm struct {
 	ClusterAffinity `json:",inline"`
 
 	// OverflowAffinities are further tiers of clusters. Replicas that do not fit
-	// the clusters of this term go to them, in order.
+	// into the clusters of this term are assigned to them, in order.
 	// +optional
 	OverflowAffinities []OverflowAffinityTerm `json:"overflowAffinities,omitempty"`
 }
 
-// OverflowAffinityTerm is one tier of clusters that takes the replicas which did
-// not fit the tiers before it.
+// OverflowAffinityTerm is a tier of clusters for the replicas that do not fit
+// into the tiers before it.
 type OverflowAffinityTerm struct {
 	// AffinityName identifies the tier. It is unique within its term and differs
 	// from the name of the term.
@@ -109,7 +109,7 @@ const (
 	SpreadByFieldProvider SpreadFieldValue = "provider"
 )
 
-// SpreadConstraint bounds how many groups of clusters are selected.
+// SpreadConstraint limits the number of groups of clusters that are selected.
 type SpreadConstraint struct {
 	// SpreadByField groups clusters by a field of the Cluster. It cannot be
 	// combined with SpreadByLabel; when both are empty it is set to cluster.
@@ -121,74 +121,76 @@ type SpreadConstraint struct {
 	// +optional
 	SpreadByLabel string `json:"spreadByLabel,omitempty"`
 
-	// MaxGroups is the largest number of groups to select.
+	// MaxGroups is the maximum number of groups to select.
 	// +optional
 	MaxGroups int `json:"maxGroups,omitempty"`
 
-	// MinGroups is the smallest number of groups to select. Admission turns 0
-	// into 1.
+	// MinGroups is the minimum number of groups to select. Admission sets 1 when it
+	// is 0.
 	// +optional
 	MinGroups int `json:"minGroups,omitempty"`
 }
 
-// ReplicaSchedulingType says whether clusters share replicas or each get all.
+// ReplicaSchedulingType selects whether the replicas are divided among the
+// clusters or duplicated to each.
 type ReplicaSchedulingType string
 
 // The values of ReplicaSchedulingType.
 const (
-	// ReplicaSchedulingTypeDuplicated gives every cluster all replicas.
+	// ReplicaSchedulingTypeDuplicated assigns all replicas to every cluster.
 	ReplicaSchedulingTypeDuplicated ReplicaSchedulingType = "Duplicated"
-	// ReplicaSchedulingTypeDivided shares the replicas between the clusters.
+	// ReplicaSchedulingTypeDivided divides the replicas among the clusters.
 	ReplicaSchedulingTypeDivided ReplicaSchedulingType = "Divided"
 )
 
-// ReplicaDivisionPreference says how divided replicas are shared.
+// ReplicaDivisionPreference selects how replicas are divided.
 type ReplicaDivisionPreference string
 
 // The values of ReplicaDivisionPreference.
 const (
 	// ReplicaDivisionPreferenceAggregated uses as few clusters as possible.
 	ReplicaDivisionPreferenceAggregated ReplicaDivisionPreference = "Aggregated"
-	// ReplicaDivisionPreferenceWeighted shares by the weights of WeightPreference.
+	// ReplicaDivisionPreferenceWeighted divides by the weights of WeightPreference.
 	ReplicaDivisionPreferenceWeighted ReplicaDivisionPreference = "Weighted"
 )
 
-// ReplicaSchedulingStrategy says how the replicas of a workload are shared.
+// ReplicaSchedulingStrategy defines how the replicas of a workload are divided
+// among the clusters.
 type ReplicaSchedulingStrategy struct {
-	// ReplicaSchedulingType is Duplicated or Divided.
+	// ReplicaSchedulingType is Duplicated or Divided. Default Divided.
 	// +kubebuilder:validation:Enum=Duplicated;Divided
 	// +kubebuilder:default=Divided
 	// +optional
 	ReplicaSchedulingType ReplicaSchedulingType `json:"replicaSchedulingType,omitempty"`
 
-	// ReplicaDivisionPreference matters for Divided only; admission sets Weighted
-	// when it is empty.
+	// ReplicaDivisionPreference is Aggregated or Weighted, for Divided only;
+	// admission sets Weighted when it is empty.
 	// +kubebuilder:validation:Enum=Aggregated;Weighted
 	// +optional
 	ReplicaDivisionPreference ReplicaDivisionPreference `json:"replicaDivisionPreference,omitempty"`
 
-	// WeightPreference holds the weights for the preference Weighted. Nil gives
-	// every cluster the same weight.
+	// WeightPreference holds the weights for the preference Weighted. Nil means the
+	// same weight for every cluster.
 	// +optional
 	WeightPreference *ClusterPreferences `json:"weightPreference,omitempty"`
 }
 
-// DynamicWeightFactor names what dynamic weights are made of.
+// DynamicWeightFactor is the source of dynamic weights.
 type DynamicWeightFactor string
 
-// DynamicWeightByAvailableReplicas weighs a cluster by the number of replicas
-// that it could still take.
+// DynamicWeightByAvailableReplicas weights a cluster by the number of replicas
+// that fit into its available resources.
 const DynamicWeightByAvailableReplicas DynamicWeightFactor = "AvailableReplicas"
 
 // ClusterPreferences are the weights of clusters.
 type ClusterPreferences struct {
-	// StaticWeightList gives fixed weights. Clusters that no entry matches get
-	// nothing, unless no entry matches any cluster.
+	// StaticWeightList holds fixed weights. Clusters that no entry matches have the
+	// weight 0, unless no entry matches any cluster.
 	// +optional
 	StaticWeightList []StaticClusterWeight `json:"staticWeightList,omitempty"`
 
-	// DynamicWeight computes the weights when scheduling; it replaces
-	// StaticWeightList.
+	// DynamicWeight selects how weights are computed during scheduling;
+	// StaticWeightList is ignored when it is set.
 	// +kubebuilder:validation:Enum=AvailableReplicas
 	// +optional
 	DynamicWeight DynamicWeightFactor `json:"dynamicWeight,omitempty"`
@@ -200,31 +202,32 @@ type StaticClusterWeight struct {
 	// +required
 	TargetCluster ClusterAffinity `json:"targetCluster"`
 
-	// Weight of each selected cluster. The largest matching weight counts.
+	// Weight of each selected cluster. The largest matching weight is used.
 	// +kubebuilder:validation:Minimum=1
 	// +required
 	Weight int64 `json:"weight"`
 }
 
-// WorkloadAffinity relates a workload to other workloads of its namespace.
+// WorkloadAffinity places a workload relative to other workloads of its
+// namespace.
 type WorkloadAffinity struct {
-	// Affinity draws the workload to clusters that its group already uses.
+	// Affinity schedules the workload to clusters that its group already uses.
 	// +optional
 	Affinity *WorkloadAffinityTerm `json:"affinity,omitempty"`
 
-	// AntiAffinity keeps the workload off clusters that its group already uses.
+	// AntiAffinity excludes clusters that its group already uses.
 	// +optional
 	AntiAffinity *WorkloadAntiAffinityTerm `json:"antiAffinity,omitempty"`
 }
 
-// WorkloadAffinityTerm forms an affinity group.
+// WorkloadAffinityTerm defines an affinity group.
 type WorkloadAffinityTerm struct {
 	// GroupByLabelKey is the label of the template whose value names the group.
 	// +required
 	GroupByLabelKey string `json:"groupByLabelKey"`
 }
 
-// WorkloadAntiAffinityTerm forms an anti-affinity group.
+// WorkloadAntiAffinityTerm defines an anti-affinity group.
 type WorkloadAntiAffinityTerm struct {
 	// GroupByLabelKey is the label of the template whose value names the group.
 	// +required

@@ -4,7 +4,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// PropagationPolicy sends objects of its namespace to clusters.
+// PropagationPolicy propagates objects of its namespace to clusters.
 //
 // +genclient
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
@@ -18,7 +18,7 @@ type PropagationPolicy struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec says what goes where.
+	// Spec selects the objects and the clusters to which they are propagated.
 	// +required
 	Spec PropagationSpec `json:"spec"`
 }
@@ -33,7 +33,7 @@ type PropagationPolicyList struct {
 	Items           []PropagationPolicy `json:"items"`
 }
 
-// ClusterPropagationPolicy sends cluster-scoped objects, and objects of any
+// ClusterPropagationPolicy propagates cluster-scoped objects, and objects of any
 // namespace that is not reserved, to clusters.
 //
 // +genclient
@@ -48,7 +48,7 @@ type ClusterPropagationPolicy struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec says what goes where.
+	// Spec selects the objects and the clusters to which they are propagated.
 	// +required
 	Spec PropagationSpec `json:"spec"`
 }
@@ -63,7 +63,7 @@ type ClusterPropagationPolicyList struct {
 	Items           []ClusterPropagationPolicy `json:"items"`
 }
 
-// PropagationSpec is the body of both kinds of propagation policy.
+// PropagationSpec is the spec of both kinds of propagation policy.
 type PropagationSpec struct {
 	// ResourceSelectors select the objects. An object that matches any of them is
 	// selected.
@@ -75,23 +75,23 @@ type PropagationSpec struct {
 	// +optional
 	Association bool `json:"association,omitempty"`
 
-	// PropagateDeps sends what the objects refer to (ConfigMaps, Secrets, …) to
-	// the same clusters. Default false.
+	// PropagateDeps propagates the objects that the selected objects refer to
+	// (ConfigMaps, Secrets, …) to the same clusters. Default false.
 	// +optional
 	PropagateDeps bool `json:"propagateDeps,omitempty"`
 
-	// Placement says which clusters are used and how replicas are shared.
+	// Placement selects the clusters and how replicas are divided among them.
 	// +optional
 	Placement Placement `json:"placement,omitempty"`
 
-	// Priority decides between policies of the same kind that select the same
-	// object: the highest wins. Default 0.
+	// Priority orders the policies of the same kind that select the same object: the
+	// one with the highest value applies. Default 0.
 	// +kubebuilder:default=0
 	// +optional
 	Priority *int32 `json:"priority,omitempty"`
 
-	// Preemption says whether this policy takes over objects that a policy of
-	// lower priority has already claimed. It needs the feature gate
+	// Preemption is Always if this policy takes over objects that a policy of lower
+	// priority has claimed, or Never. Default Never. It requires the feature gate
 	// PropagationPolicyPreemption.
 	// +kubebuilder:default="Never"
 	// +kubebuilder:validation:Enum=Always;Never
@@ -104,25 +104,27 @@ type PropagationSpec struct {
 	// +optional
 	DependentOverrides []string `json:"dependentOverrides,omitempty"`
 
-	// SchedulerName names the scheduler in charge. It cannot be changed.
+	// SchedulerName is the name of the scheduler. It is immutable. Default
+	// default-scheduler.
 	// +kubebuilder:default="default-scheduler"
 	// +optional
 	SchedulerName string `json:"schedulerName,omitempty"`
 
-	// Failover says what happens when the object or its cluster fails. Nil
-	// disables it.
+	// Failover defines what happens when the object is unhealthy or its cluster
+	// fails. Nil disables it.
 	// +optional
 	Failover *FailoverBehavior `json:"failover,omitempty"`
 
-	// ConflictResolution says what happens to an object that already exists in a
-	// member cluster: Abort leaves it alone, Overwrite takes it over.
+	// ConflictResolution defines what happens to an object that already exists in a
+	// member cluster: Abort leaves it unchanged, Overwrite takes it over. Default
+	// Abort.
 	// +kubebuilder:default="Abort"
 	// +kubebuilder:validation:Enum=Abort;Overwrite
 	// +optional
 	ConflictResolution ConflictResolution `json:"conflictResolution,omitempty"`
 
-	// ActivationPreference says when a changed policy takes effect: empty means at
-	// once, Lazy means with the next change of each object.
+	// ActivationPreference defines when a changed policy takes effect: empty means
+	// immediately, Lazy means with the next change of each object.
 	// +kubebuilder:validation:Enum=Lazy
 	// +optional
 	ActivationPreference ActivationPreference `json:"activationPreference,omitempty"`
@@ -167,7 +169,7 @@ type ResourceSelector struct {
 	LabelSelector *metav1.LabelSelector `json:"labelSelector,omitempty"`
 }
 
-// PreemptionBehavior says whether a policy preempts others.
+// PreemptionBehavior selects whether a policy preempts others.
 type PreemptionBehavior string
 
 // The values of PreemptionBehavior.
@@ -176,7 +178,7 @@ const (
 	PreemptNever  PreemptionBehavior = "Never"
 )
 
-// ConflictResolution says how conflicts with existing objects are resolved.
+// ConflictResolution selects how conflicts with existing objects are resolved.
 type ConflictResolution string
 
 // The values of ConflictResolution.
@@ -185,7 +187,7 @@ const (
 	ConflictAbort     ConflictResolution = "Abort"
 )
 
-// ActivationPreference says when a policy change takes effect.
+// ActivationPreference selects when a policy change takes effect.
 type ActivationPreference string
 
 // LazyActivation defers a policy change to the next change of each object.
@@ -210,7 +212,7 @@ type SuspendClusters struct {
 	ClusterNames []string `json:"clusterNames,omitempty"`
 }
 
-// PriorityClassSource names where a priority class is looked up.
+// PriorityClassSource is the source of priority classes.
 type PriorityClassSource string
 
 // KubePriorityClass means the PriorityClass objects of the control plane.
@@ -218,7 +220,7 @@ const KubePriorityClass PriorityClassSource = "KubePriorityClass"
 
 // SchedulePriority refers to a priority class.
 type SchedulePriority struct {
-	// PriorityClassSource says where the class is looked up.
+	// PriorityClassSource is the source of the class: KubePriorityClass.
 	// +kubebuilder:validation:Enum=KubePriorityClass
 	// +required
 	PriorityClassSource PriorityClassSource `json:"priorityClassSource"`
@@ -228,21 +230,22 @@ type SchedulePriority struct {
 	PriorityClassName string `json:"priorityClassName"`
 }
 
-// PurgeMode says how an object is removed from a cluster that failed.
+// PurgeMode selects how an object is removed from a cluster that it is evicted
+// from.
 type PurgeMode string
 
 // The values of PurgeMode.
 const (
 	// PurgeModeDirectly removes the object before it is created elsewhere.
 	PurgeModeDirectly PurgeMode = "Directly"
-	// PurgeModeGracefully removes it when it is healthy elsewhere, or after a grace
-	// period.
+	// PurgeModeGracefully removes the object when it is healthy elsewhere, or after
+	// a grace period.
 	PurgeModeGracefully PurgeMode = "Gracefully"
-	// PurgeModeNever leaves it until a user asks for its removal.
+	// PurgeModeNever keeps the object until a user requests its removal.
 	PurgeModeNever PurgeMode = "Never"
 )
 
-// FailoverBehavior says what happens on failures.
+// FailoverBehavior defines the reaction to failures.
 type FailoverBehavior struct {
 	// Application is the reaction to an unhealthy object. Nil means none.
 	// +optional
@@ -256,29 +259,32 @@ type FailoverBehavior struct {
 
 // ApplicationFailoverBehavior is the reaction to an unhealthy object.
 type ApplicationFailoverBehavior struct {
-	// DecisionConditions say when the object is moved.
+	// DecisionConditions define when the object is evicted.
 	// +required
 	DecisionConditions DecisionConditions `json:"decisionConditions"`
 
-	// PurgeMode says how the object leaves its cluster.
+	// PurgeMode selects how the object is removed from the cluster. Default
+	// Gracefully.
 	// +kubebuilder:validation:Enum=Directly;Gracefully;Never
 	// +kubebuilder:default=Gracefully
 	// +optional
 	PurgeMode PurgeMode `json:"purgeMode,omitempty"`
 
-	// GracePeriodSeconds is the longest wait before removal, in seconds, for the
-	// mode Gracefully. Admission sets 600.
+	// GracePeriodSeconds is the maximum time before removal, in seconds, for the
+	// mode Gracefully. Default 600, set by admission.
 	// +optional
 	GracePeriodSeconds *int32 `json:"gracePeriodSeconds,omitempty"`
 
-	// StatePreservation carries parts of the object's status to its new cluster.
+	// StatePreservation copies parts of the object's status to its new cluster, as
+	// labels.
 	// +optional
 	StatePreservation *StatePreservation `json:"statePreservation,omitempty"`
 }
 
-// DecisionConditions say when an unhealthy object is moved.
+// DecisionConditions define when an unhealthy object is evicted.
 type DecisionConditions struct {
-	// TolerationSeconds is how long the object may be unhealthy, in seconds.
+	// TolerationSeconds is how long the object may be unhealthy, in seconds. Default
+	// 300.
 	// +kubebuilder:default=300
 	// +optional
 	TolerationSeconds *int32 `json:"tolerationSeconds,omitempty"`
@@ -286,27 +292,29 @@ type DecisionConditions struct {
 
 // ClusterFailoverBehavior is the reaction to a failed cluster.
 type ClusterFailoverBehavior struct {
-	// PurgeMode says how objects leave the cluster.
+	// PurgeMode selects how objects are removed from the cluster. Default
+	// Gracefully.
 	// +kubebuilder:validation:Enum=Directly;Gracefully
 	// +kubebuilder:default=Gracefully
 	// +optional
 	PurgeMode PurgeMode `json:"purgeMode,omitempty"`
 
-	// StatePreservation carries parts of each object's status to its new cluster.
+	// StatePreservation copies parts of each object's status to its new cluster, as
+	// labels.
 	// +optional
 	StatePreservation *StatePreservation `json:"statePreservation,omitempty"`
 }
 
-// StatePreservation lists parts of a status to keep.
+// StatePreservation lists parts of a status to preserve.
 type StatePreservation struct {
-	// Rules name the parts.
+	// Rules select the parts.
 	// +required
 	Rules []StatePreservationRule `json:"rules"`
 }
 
-// StatePreservationRule keeps one value of a status.
+// StatePreservationRule preserves one value of a status.
 type StatePreservationRule struct {
-	// AliasLabelName is the label that carries the value in the new cluster.
+	// AliasLabelName is the name of the label that has the value in the new cluster.
 	// +required
 	AliasLabelName string `json:"aliasLabelName"`
 

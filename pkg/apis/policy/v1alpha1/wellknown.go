@@ -1,6 +1,6 @@
 package v1alpha1
 
-// Labels and annotations that tie a template and its binding to the policy that
+// Labels and annotations that link a template and its binding to the policy that
 // claimed it.
 const (
 	// PropagationPolicyPermanentIDLabel holds the id of a PropagationPolicy, on the
@@ -19,7 +19,7 @@ const (
 	// ClusterPropagationPolicy.
 	ClusterPropagationPolicyAnnotation = "clusterpropagationpolicy.karmada.io/name"
 	// NamespaceSkipAutoPropagationLabel set to "true" (in any case) on a Namespace
-	// keeps it out of the member clusters.
+	// excludes it from automatic propagation to the member clusters.
 	NamespaceSkipAutoPropagationLabel = "namespace.karmada.io/skip-auto-propagation"
 )
 
@@ -41,5 +41,5 @@ const (
 	ClusterPropagationPolicyFinalizer = "karmada.io/cluster-propagation-policy-controller"
 )
 
-// DefaultSchedulerName is the scheduler of policies that name none.
+// DefaultSchedulerName is the default of schedulerName.
 const DefaultSchedulerName = "default-scheduler"

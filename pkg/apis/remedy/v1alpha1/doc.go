@@ -1,5 +1,5 @@
-// Package v1alpha1 holds the remedy.karmada.io/v1alpha1 API: the
-// reactions to conditions of clusters.
+// Package v1alpha1 holds the remedy.karmada.io/v1alpha1 API: actions on clusters
+// depending on their conditions.
 //
 // +k8s:deepcopy-gen=package,register
 // +k8s:openapi-gen=true

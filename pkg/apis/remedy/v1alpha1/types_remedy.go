@@ -4,7 +4,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Remedy asks for actions on clusters by their conditions.
+// Remedy requests actions on clusters depending on their conditions.
 //
 // +genclient
 // +genclient:nonNamespaced
@@ -30,25 +30,25 @@ type RemedyList struct {
 	Items           []Remedy `json:"items"`
 }
 
-// RemedySpec is the body of a Remedy.
+// RemedySpec is the spec of a Remedy.
 type RemedySpec struct {
 	// ClusterAffinity selects the clusters. Nil selects all.
 	// +optional
 	ClusterAffinity *ClusterAffinity `json:"clusterAffinity,omitempty"`
 
-	// DecisionMatches say when the actions are due: any match is enough. Nil means
-	// always.
+	// DecisionMatches define when the actions are requested: one match is enough.
+	// Nil means always.
 	// +optional
 	DecisionMatches []DecisionMatch `json:"decisionMatches,omitempty"`
 
-	// Actions are the actions.
+	// Actions are the requested actions.
 	// +optional
 	Actions []RemedyAction `json:"actions,omitempty"`
 }
 
-// DecisionMatch is one way for the actions to become due.
+// DecisionMatch is a requirement for the actions.
 type DecisionMatch struct {
-	// ClusterConditionMatch is a requirement on a condition.
+	// ClusterConditionMatch is a requirement on a condition of the cluster.
 	// +optional
 	ClusterConditionMatch *ClusterConditionRequirement `json:"clusterConditionMatch,omitempty"`
 }
@@ -76,14 +76,15 @@ type ClusterConditionRequirement struct {
 	// +required
 	Operator ClusterConditionOperator `json:"operator"`
 
-	// ConditionStatus is the status compared with.
+	// ConditionStatus is the value that the status of the condition is compared
+	// with.
 	// +required
 	ConditionStatus string `json:"conditionStatus"`
 }
 
 // ClusterAffinity selects clusters by name.
 type ClusterAffinity struct {
-	// ClusterNames are the names; empty selects none.
+	// ClusterNames are the names of the clusters. Empty selects none.
 	// +optional
 	ClusterNames []string `json:"clusterNames,omitempty"`
 }
@@ -91,5 +92,5 @@ type ClusterAffinity struct {
 // RemedyAction is an action on a cluster.
 type RemedyAction string
 
-// TrafficControl takes traffic off the cluster.
+// TrafficControl stops traffic to the cluster.
 const TrafficControl RemedyAction = "TrafficControl"

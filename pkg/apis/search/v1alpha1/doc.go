@@ -1,5 +1,5 @@
-// Package v1alpha1 holds the search.karmada.io/v1alpha1 API: what the
-// search component caches of member clusters.
+// Package v1alpha1 holds the search.karmada.io/v1alpha1 API: the objects of
+// member clusters that the search component caches.
 //
 // +k8s:deepcopy-gen=package,register
 // +k8s:openapi-gen=true

@@ -7,7 +7,8 @@ import (
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 )
 
-// ResourceRegistry says what the search component caches.
+// ResourceRegistry selects the objects of member clusters that the search
+// component caches.
 //
 // +genclient
 // +genclient:nonNamespaced
@@ -16,11 +17,11 @@ type ResourceRegistry struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec says what is cached from where.
+	// Spec selects the kinds and the clusters.
 	// +optional
 	Spec ResourceRegistrySpec `json:"spec,omitempty"`
 
-	// Status is what was observed.
+	// Status is the observed state.
 	// +optional
 	Status ResourceRegistryStatus `json:"status,omitempty"`
 }
@@ -34,7 +35,7 @@ type ResourceRegistryList struct {
 	Items           []ResourceRegistry `json:"items"`
 }
 
-// ResourceRegistrySpec says what is cached from where.
+// ResourceRegistrySpec selects the kinds and the clusters.
 type ResourceRegistrySpec struct {
 	// TargetCluster selects the clusters.
 	// +required
@@ -44,7 +45,7 @@ type ResourceRegistrySpec struct {
 	// +required
 	ResourceSelectors []ResourceSelector `json:"resourceSelectors"`
 
-	// BackendStore is where the objects go. Nil means memory.
+	// BackendStore is where the objects are stored. Nil means in memory.
 	// +optional
 	BackendStore *BackendStoreConfig `json:"backendStore,omitempty"`
 }
@@ -64,14 +65,14 @@ type ResourceSelector struct {
 	Namespace string `json:"namespace,omitempty"`
 }
 
-// ResourceRegistryStatus is what was observed.
+// ResourceRegistryStatus is the observed state of a ResourceRegistry.
 type ResourceRegistryStatus struct {
 	// Conditions of the registry.
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// BackendStoreConfig is where cached objects go.
+// BackendStoreConfig is where cached objects are stored.
 type BackendStoreConfig struct {
 	// OpenSearch is an OpenSearch server.
 	// +optional
@@ -84,7 +85,7 @@ type OpenSearchConfig struct {
 	// +required
 	Addresses []string `json:"addresses"`
 
-	// SecretRef is the Secret with user name and password.
+	// SecretRef refers to the Secret with the user name and password.
 	// +required
 	SecretRef clusterv1alpha1.LocalSecretReference `json:"secretRef,omitempty"`
 }

@@ -1,5 +1,5 @@
-// Package v1alpha1 holds the work.karmada.io/v1alpha1 API: Work, which is what
-// one cluster gets, and the deprecated first version of the bindings.
+// Package v1alpha1 holds the work.karmada.io/v1alpha1 API: Work, the objects of
+// one cluster, and the deprecated first version of the bindings.
 //
 // +k8s:deepcopy-gen=package,register
 // +k8s:openapi-gen=true

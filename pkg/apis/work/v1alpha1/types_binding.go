@@ -17,11 +17,11 @@ type ResourceBinding struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec is what is wanted.
+	// Spec is the desired state.
 	// +required
 	Spec ResourceBindingSpec `json:"spec"`
 
-	// Status is what was observed.
+	// Status is the observed state.
 	// +optional
 	Status ResourceBindingStatus `json:"status,omitempty"`
 }
@@ -49,11 +49,11 @@ type ClusterResourceBinding struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec is what is wanted.
+	// Spec is the desired state.
 	// +required
 	Spec ResourceBindingSpec `json:"spec"`
 
-	// Status is what was observed.
+	// Status is the observed state.
 	// +optional
 	Status ResourceBindingStatus `json:"status,omitempty"`
 }
@@ -68,9 +68,9 @@ type ClusterResourceBindingList struct {
 	Items           []ClusterResourceBinding `json:"items"`
 }
 
-// ResourceBindingSpec is what is wanted of a template.
+// ResourceBindingSpec is the desired state of a template in its clusters.
 type ResourceBindingSpec struct {
-	// Resource is the template.
+	// Resource refers to the template.
 	// +required
 	Resource ObjectReference `json:"resource"`
 
@@ -97,31 +97,31 @@ type ObjectReference struct {
 	// +required
 	Name string `json:"name"`
 
-	// ResourceVersion of the template as it was last looked at.
+	// ResourceVersion of the template when it was last observed.
 	// +optional
 	ResourceVersion string `json:"resourceVersion,omitempty"`
 
-	// ReplicaResourceRequirements is what one replica requests.
+	// ReplicaResourceRequirements are the resource requests of one replica.
 	// +optional
 	ReplicaResourceRequirements corev1.ResourceList `json:"resourcePerReplicas,omitempty"`
 
-	// Replicas of the template.
+	// Replicas is the number of replicas of the template.
 	// +optional
 	Replicas int32 `json:"replicas,omitempty"`
 }
 
-// TargetCluster is a cluster that gets the template.
+// TargetCluster is a cluster to which the template is propagated.
 type TargetCluster struct {
 	// Name of the cluster.
 	// +required
 	Name string `json:"name"`
 
-	// Replicas it gets.
+	// Replicas is the number of replicas assigned to the cluster.
 	// +optional
 	Replicas int32 `json:"replicas,omitempty"`
 }
 
-// ResourceBindingStatus is what was observed of a binding.
+// ResourceBindingStatus is the observed state of a binding.
 type ResourceBindingStatus struct {
 	// Conditions of the binding.
 	// +optional
@@ -138,16 +138,16 @@ type AggregatedStatusItem struct {
 	// +required
 	ClusterName string `json:"clusterName"`
 
-	// Status of the object there.
+	// Status of the object in the cluster.
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +optional
 	Status *runtime.RawExtension `json:"status,omitempty"`
 
-	// Applied says whether the object is in the cluster as wanted.
+	// Applied reports whether the object in the cluster has its desired state.
 	// +optional
 	Applied bool `json:"applied,omitempty"`
 
-	// AppliedMessage says why it is not.
+	// AppliedMessage is the reason when Applied is false.
 	// +optional
 	AppliedMessage string `json:"appliedMessage,omitempty"`
 }

@@ -5,8 +5,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Work is a list of objects for one cluster. It lives in the execution namespace
-// of that cluster.
+// Work is a list of objects for one cluster. Its namespace is the execution
+// namespace of that cluster.
 //
 // +genclient
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
@@ -24,7 +24,7 @@ type Work struct {
 	// +required
 	Spec WorkSpec `json:"spec"`
 
-	// Status is what was observed in the cluster.
+	// Status is the state observed in the cluster.
 	// +optional
 	Status WorkStatus `json:"status,omitempty"`
 }
@@ -39,13 +39,13 @@ type WorkList struct {
 	Items           []Work `json:"items"`
 }
 
-// WorkSpec is what the cluster gets.
+// WorkSpec is the desired state of the cluster.
 type WorkSpec struct {
 	// Workload holds the objects.
 	// +optional
 	Workload WorkloadTemplate `json:"workload,omitempty"`
 
-	// SuspendDispatching true stops writes to the cluster, but not deletion and
+	// SuspendDispatching true suspends writes to the cluster, but not deletion and
 	// not the collection of status.
 	// +optional
 	SuspendDispatching *bool `json:"suspendDispatching,omitempty"`
@@ -69,7 +69,7 @@ type Manifest struct {
 	runtime.RawExtension `json:",inline"`
 }
 
-// WorkStatus is what was observed in the cluster.
+// WorkStatus is the state observed in the cluster.
 type WorkStatus struct {
 	// Conditions of the Work: Applied and Dispatching.
 	// +optional
@@ -82,11 +82,11 @@ type WorkStatus struct {
 
 // ManifestStatus is the status of one object.
 type ManifestStatus struct {
-	// Identifier says which object it is.
+	// Identifier identifies the object.
 	// +required
 	Identifier ResourceIdentifier `json:"identifier"`
 
-	// Status of the object, as the interpreter reflects it.
+	// Status of the object, as returned by the interpreter.
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +optional
 	Status *runtime.RawExtension `json:"status,omitempty"`
@@ -140,9 +140,9 @@ const (
 
 // Condition types of a Work.
 const (
-	// WorkApplied says whether every object is in the cluster as wanted.
+	// WorkApplied reports whether every object in the cluster has its desired state.
 	WorkApplied = "Applied"
-	// WorkDispatching says whether the objects are being written to the cluster.
+	// WorkDispatching reports whether the objects are written to the cluster.
 	WorkDispatching = "Dispatching"
 	// WorkProgressing, WorkAvailable and WorkDegraded are declared, never set.
 	WorkProgressing = "Progressing"

@@ -62,13 +62,13 @@ func (l *ClusterResourceBindingList) Bindings() []Binding {
 	return out
 }
 
-// IsWorkload says whether the template has replicas: a number of them, what one
-// needs, or components.
+// IsWorkload reports whether the template has replicas, replica requirements or
+// components.
 func (s *ResourceBindingSpec) IsWorkload() bool {
 	return s.Replicas > 0 || s.ReplicaRequirements != nil || len(s.Components) > 0
 }
 
-// TargetContains says whether the cluster is among the targets.
+// TargetContains reports whether the cluster is among the targets.
 func (s *ResourceBindingSpec) TargetContains(cluster string) bool {
 	for i := range s.Clusters {
 		if s.Clusters[i].Name == cluster {
@@ -78,7 +78,7 @@ func (s *ResourceBindingSpec) TargetContains(cluster string) bool {
 	return false
 }
 
-// EvictingFrom says whether the cluster is being left by an eviction task.
+// EvictingFrom reports whether an eviction task exists for the cluster.
 func (s *ResourceBindingSpec) EvictingFrom(cluster string) bool {
 	for i := range s.GracefulEvictionTasks {
 		if s.GracefulEvictionTasks[i].FromCluster == cluster {
@@ -88,7 +88,7 @@ func (s *ResourceBindingSpec) EvictingFrom(cluster string) bool {
 	return false
 }
 
-// SchedulingSuspended says whether the scheduler must not look at the binding.
+// SchedulingSuspended reports whether scheduling of the binding is suspended.
 func (s *ResourceBindingSpec) SchedulingSuspended() bool {
 	return s.Suspension != nil && s.Suspension.Scheduling != nil && *s.Suspension.Scheduling
 }

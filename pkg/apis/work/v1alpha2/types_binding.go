@@ -9,7 +9,8 @@ import (
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 )
 
-// ResourceBinding ties a namespaced template to the clusters that get it.
+// ResourceBinding binds a namespaced template to the clusters to which it is
+// propagated.
 //
 // +genclient
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
@@ -24,11 +25,11 @@ type ResourceBinding struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec is what is wanted.
+	// Spec is the desired state.
 	// +required
 	Spec ResourceBindingSpec `json:"spec"`
 
-	// Status is what was observed.
+	// Status is the observed state.
 	// +optional
 	Status ResourceBindingStatus `json:"status,omitempty"`
 }
@@ -44,8 +45,8 @@ type ResourceBindingList struct {
 	Items           []ResourceBinding `json:"items"`
 }
 
-// ClusterResourceBinding ties a cluster-scoped template to the clusters that get
-// it.
+// ClusterResourceBinding binds a cluster-scoped template to the clusters to which
+// it is propagated.
 //
 // +genclient
 // +genclient:nonNamespaced
@@ -61,11 +62,11 @@ type ClusterResourceBinding struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec is what is wanted.
+	// Spec is the desired state.
 	// +required
 	Spec ResourceBindingSpec `json:"spec"`
 
-	// Status is what was observed.
+	// Status is the observed state.
 	// +optional
 	Status ResourceBindingStatus `json:"status,omitempty"`
 }
@@ -80,17 +81,18 @@ type ClusterResourceBindingList struct {
 	Items           []ClusterResourceBinding `json:"items"`
 }
 
-// ResourceBindingSpec is what is wanted of a template.
+// ResourceBindingSpec is the desired state of a template in its clusters.
 type ResourceBindingSpec struct {
-	// Resource is the template.
+	// Resource refers to the template.
 	// +required
 	Resource ObjectReference `json:"resource"`
 
-	// PropagateDeps sends what the template refers to to the same clusters.
+	// PropagateDeps propagates the objects that the template refers to, to the same
+	// clusters.
 	// +optional
 	PropagateDeps bool `json:"propagateDeps,omitempty"`
 
-	// ReplicaRequirements is what one replica needs. Nil means nothing.
+	// ReplicaRequirements are the requirements of one replica. Nil means none.
 	// +optional
 	ReplicaRequirements *ReplicaRequirements `json:"replicaRequirements,omitempty"`
 
@@ -108,8 +110,8 @@ type ResourceBindingSpec struct {
 	// +optional
 	Clusters []TargetCluster `json:"clusters,omitempty"`
 
-	// GracefulEvictionTasks are removals from clusters that are under way. The
-	// scheduler does not pick those clusters.
+	// GracefulEvictionTasks are the evictions in progress. The scheduler does not
+	// select their clusters.
 	// +optional
 	GracefulEvictionTasks []GracefulEvictionTask `json:"gracefulEvictionTasks,omitempty"`
 
@@ -117,30 +119,30 @@ type ResourceBindingSpec struct {
 	// +optional
 	RequiredBy []BindingSnapshot `json:"requiredBy,omitempty"`
 
-	// SchedulerName names the scheduler in charge. Empty means default-scheduler.
+	// SchedulerName is the name of the scheduler. Empty means default-scheduler.
 	// +optional
 	SchedulerName string `json:"schedulerName,omitempty"`
 
-	// Placement is the policy's placement.
+	// Placement is the placement of the policy.
 	// +optional
 	Placement *policyv1alpha1.Placement `json:"placement,omitempty"`
 
-	// Failover is the policy's failover behavior.
+	// Failover is the failover behavior of the policy.
 	// +optional
 	Failover *policyv1alpha1.FailoverBehavior `json:"failover,omitempty"`
 
-	// ConflictResolution is the policy's resolution of conflicts.
+	// ConflictResolution is the conflict resolution of the policy. Default Abort.
 	// +kubebuilder:default="Abort"
 	// +kubebuilder:validation:Enum=Abort;Overwrite
 	// +optional
 	ConflictResolution policyv1alpha1.ConflictResolution `json:"conflictResolution,omitempty"`
 
-	// RescheduleTriggeredAt asks for a fresh scheduling when it is later than the
-	// last one.
+	// RescheduleTriggeredAt requests rescheduling when it is later than
+	// status.lastScheduledTime.
 	// +optional
 	RescheduleTriggeredAt *metav1.Time `json:"rescheduleTriggeredAt,omitempty"`
 
-	// Suspension stops scheduling or dispatching. Nil suspends nothing.
+	// Suspension suspends scheduling or dispatching. Nil suspends nothing.
 	// +optional
 	Suspension *Suspension `json:"suspension,omitempty"`
 
@@ -149,11 +151,12 @@ type ResourceBindingSpec struct {
 	// +optional
 	PreserveResourcesOnDeletion *bool `json:"preserveResourcesOnDeletion,omitempty"`
 
-	// SchedulePriority is the priority in the scheduler's queue. Nil means 0.
+	// SchedulePriority is the priority of the binding in the scheduler's queue. Nil
+	// means 0.
 	// +optional
 	SchedulePriority *SchedulePriority `json:"schedulePriority,omitempty"`
 
-	// WorkloadAffinityGroups are the groups that the template belongs to.
+	// WorkloadAffinityGroups are the affinity groups of the template.
 	// +optional
 	WorkloadAffinityGroups *WorkloadAffinityGroups `json:"workloadAffinityGroups,omitempty"`
 }
@@ -180,14 +183,15 @@ type ObjectReference struct {
 	// +optional
 	UID types.UID `json:"uid,omitempty"`
 
-	// ResourceVersion of the template as it was last looked at.
+	// ResourceVersion of the template when it was last observed.
 	// +optional
 	ResourceVersion string `json:"resourceVersion,omitempty"`
 }
 
-// NodeClaim is what a replica asks of its node.
+// NodeClaim holds the requirements of a replica on its node.
 type NodeClaim struct {
-	// HardNodeAffinity are the terms of which a node must match one.
+	// HardNodeAffinity is the required node affinity: a node must match one of its
+	// terms.
 	// +optional
 	HardNodeAffinity *corev1.NodeSelector `json:"hardNodeAffinity,omitempty"`
 
@@ -200,13 +204,13 @@ type NodeClaim struct {
 	Tolerations []corev1.Toleration `json:"tolerations,omitempty"`
 }
 
-// ReplicaRequirements is what one replica needs.
+// ReplicaRequirements are the requirements of one replica.
 type ReplicaRequirements struct {
-	// NodeClaim is what it asks of its node.
+	// NodeClaim holds the requirements of the replica on its node.
 	// +optional
 	NodeClaim *NodeClaim `json:"nodeClaim,omitempty"`
 
-	// ResourceRequest is the sum of its requests.
+	// ResourceRequest is the sum of the resource requests of the replica.
 	// +optional
 	ResourceRequest corev1.ResourceList `json:"resourceRequest,omitempty"`
 
@@ -221,27 +225,28 @@ type ReplicaRequirements struct {
 
 // Component is one part of a template with several kinds of pods.
 type Component struct {
-	// Name is unique in the binding.
+	// Name of the component. It is unique in the binding.
 	// +kubebuilder:validation:MaxLength=32
 	// +required
 	Name string `json:"name"`
 
-	// Replicas of the component.
+	// Replicas is the number of replicas of the component.
 	// +required
 	Replicas int32 `json:"replicas"`
 
-	// ReplicaRequirements is what one replica needs.
+	// ReplicaRequirements are the requirements of one replica.
 	// +optional
 	ReplicaRequirements *ComponentReplicaRequirements `json:"replicaRequirements,omitempty"`
 }
 
-// ComponentReplicaRequirements is what one replica of a component needs.
+// ComponentReplicaRequirements are the requirements of one replica of a
+// component.
 type ComponentReplicaRequirements struct {
-	// NodeClaim is what it asks of its node.
+	// NodeClaim holds the requirements of the replica on its node.
 	// +optional
 	NodeClaim *NodeClaim `json:"nodeClaim,omitempty"`
 
-	// ResourceRequest is the sum of its requests.
+	// ResourceRequest is the sum of the resource requests of the replica.
 	// +optional
 	ResourceRequest corev1.ResourceList `json:"resourceRequest,omitempty"`
 
@@ -250,86 +255,91 @@ type ComponentReplicaRequirements struct {
 	PriorityClassName string `json:"priorityClassName,omitempty"`
 }
 
-// TargetCluster is a cluster that gets the template.
+// TargetCluster is a cluster to which the template is propagated.
 type TargetCluster struct {
 	// Name of the cluster.
 	// +required
 	Name string `json:"name"`
 
-	// Replicas it gets; 0 for objects without replicas.
+	// Replicas is the number of replicas assigned to the cluster; 0 for objects
+	// without replicas.
 	// +optional
 	Replicas int32 `json:"replicas,omitempty"`
 
-	// Components it gets, for templates with several.
+	// Components are the components assigned to the cluster, for templates with
+	// several.
 	// +optional
 	Components []TargetComponent `json:"components,omitempty"`
 }
 
-// TargetComponent is a component and the replicas a cluster gets of it.
+// TargetComponent is a component and the number of its replicas assigned to a
+// cluster.
 type TargetComponent struct {
 	// Name of the component.
 	// +required
 	Name string `json:"name"`
 
-	// Replicas it gets.
+	// Replicas is the number of replicas assigned to the cluster.
 	// +required
 	Replicas int32 `json:"replicas"`
 }
 
-// GracefulEvictionTask is a removal from a cluster that is under way.
+// GracefulEvictionTask is an eviction in progress.
 type GracefulEvictionTask struct {
-	// FromCluster is the cluster to leave.
+	// FromCluster is the cluster from which the object is evicted.
 	// +required
 	FromCluster string `json:"fromCluster"`
 
-	// PurgeMode says how the object is removed.
+	// PurgeMode selects how the object is removed from the cluster.
 	// +kubebuilder:validation:Enum=Directly;Gracefully;Never
 	// +optional
 	PurgeMode policyv1alpha1.PurgeMode `json:"purgeMode,omitempty"`
 
-	// Replicas that the cluster had.
+	// Replicas is the number of replicas that were assigned to the cluster.
 	// +optional
 	Replicas *int32 `json:"replicas,omitempty"`
 
-	// Reason is a word in CamelCase.
+	// Reason of the eviction, one word in CamelCase.
 	// +required
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:Pattern=`^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$`
 	Reason string `json:"reason"`
 
-	// Message says more, for people.
+	// Message is a human-readable description of the reason.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	Message string `json:"message,omitempty"`
 
-	// Producer is the controller that asked for the removal.
+	// Producer is the controller that created the task.
 	// +required
 	Producer string `json:"producer"`
 
-	// GracePeriodSeconds is the longest wait, in seconds. Nil means the default of
-	// the control plane.
+	// GracePeriodSeconds is the maximum time before removal, in seconds. Nil means
+	// the default of the control plane.
 	// +optional
 	GracePeriodSeconds *int32 `json:"gracePeriodSeconds,omitempty"`
 
-	// SuppressDeletion true keeps the object until it becomes false.
+	// SuppressDeletion true keeps the object in the cluster until it is set to
+	// false.
 	// +optional
 	SuppressDeletion *bool `json:"suppressDeletion,omitempty"`
 
-	// PreservedLabelState is state carried to the new cluster as labels.
+	// PreservedLabelState is the preserved state, added as labels to the object in
+	// its new cluster.
 	// +optional
 	PreservedLabelState map[string]string `json:"preservedLabelState,omitempty"`
 
-	// CreationTimestamp is set by the control plane.
+	// CreationTimestamp is when the task was created. The control plane sets it.
 	// +optional
 	CreationTimestamp *metav1.Time `json:"creationTimestamp,omitempty"`
 
-	// ClustersBeforeFailover are the clusters used before the failure.
+	// ClustersBeforeFailover are the clusters of the binding before the failure.
 	// +optional
 	ClustersBeforeFailover []string `json:"clustersBeforeFailover,omitempty"`
 }
 
-// BindingSnapshot is another binding and its clusters.
+// BindingSnapshot refers to another binding and holds its clusters.
 type BindingSnapshot struct {
 	// Namespace of the binding.
 	// +optional
@@ -344,37 +354,39 @@ type BindingSnapshot struct {
 	Clusters []TargetCluster `json:"clusters,omitempty"`
 }
 
-// Suspension stops parts of the propagation of a binding.
+// Suspension suspends parts of the propagation of a binding.
 type Suspension struct {
 	policyv1alpha1.Suspension `json:",inline"`
 
-	// Scheduling true keeps the scheduler from looking at the binding.
+	// Scheduling true suspends scheduling of the binding.
 	// +optional
 	Scheduling *bool `json:"scheduling,omitempty"`
 }
 
 // SchedulePriority is a priority in the scheduler's queue.
 type SchedulePriority struct {
-	// Priority; the highest goes first. Default 0.
+	// Priority of the binding; the highest is scheduled first. Default 0.
 	// +kubebuilder:default=0
 	// +optional
 	Priority int32 `json:"priority,omitempty"`
 }
 
-// WorkloadAffinityGroups are the groups of a template, each key=value.
+// WorkloadAffinityGroups are the affinity groups of a template, each in the form
+// key=value.
 type WorkloadAffinityGroups struct {
-	// AffinityGroup is the group to be with.
+	// AffinityGroup is the group whose clusters the template is scheduled to.
 	// +optional
 	AffinityGroup string `json:"affinityGroup,omitempty"`
 
-	// AntiAffinityGroup is the group to be apart from.
+	// AntiAffinityGroup is the group whose clusters are excluded.
 	// +optional
 	AntiAffinityGroup string `json:"antiAffinityGroup,omitempty"`
 }
 
-// ResourceBindingStatus is what was observed of a binding.
+// ResourceBindingStatus is the observed state of a binding.
 type ResourceBindingStatus struct {
-	// SchedulerObservedGeneration is the generation the scheduler last handled.
+	// SchedulerObservedGeneration is the generation that the scheduler observed
+	// last.
 	// +optional
 	SchedulerObservedGeneration int64 `json:"schedulerObservedGeneration,omitempty"`
 
@@ -401,20 +413,20 @@ type AggregatedStatusItem struct {
 	// +required
 	ClusterName string `json:"clusterName"`
 
-	// Status of the object there, as the interpreter reflects it.
+	// Status of the object in the cluster, as returned by the interpreter.
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +optional
 	Status *runtime.RawExtension `json:"status,omitempty"`
 
-	// Applied says whether the object is in the cluster as wanted.
+	// Applied reports whether the object in the cluster has its desired state.
 	// +optional
 	Applied bool `json:"applied,omitempty"`
 
-	// AppliedMessage says why it is not.
+	// AppliedMessage is the reason when Applied is false.
 	// +optional
 	AppliedMessage string `json:"appliedMessage,omitempty"`
 
-	// Health of the object there.
+	// Health of the object in the cluster.
 	// +kubebuilder:validation:Enum=Healthy;Unhealthy;Unknown
 	// +optional
 	Health ResourceHealth `json:"health,omitempty"`

@@ -2,9 +2,10 @@ package v1alpha2
 
 // Condition types of bindings.
 const (
-	// Scheduled says whether the scheduler found clusters.
+	// Scheduled reports whether the scheduler found clusters.
 	Scheduled = "Scheduled"
-	// FullyApplied says whether the template is in every cluster as wanted.
+	// FullyApplied reports whether the object in every cluster has its desired
+	// state.
 	FullyApplied = "FullyApplied"
 )
 
@@ -23,47 +24,49 @@ const (
 	DefaultGracefulEvictionGrace = 600
 )
 
-// Labels and annotations of bindings and of what is made from them.
+// Labels and annotations of bindings and of the objects created from them.
 const (
 	// ResourceBindingPermanentIDLabel holds the id of a ResourceBinding, on it and
 	// on its Works and their objects.
 	ResourceBindingPermanentIDLabel = "resourcebinding.karmada.io/permanent-id"
-	// ClusterResourceBindingPermanentIDLabel does the same for a
-	// ClusterResourceBinding.
+	// ClusterResourceBindingPermanentIDLabel holds the id of a
+	// ClusterResourceBinding, on it and on its Works and their objects.
 	ClusterResourceBindingPermanentIDLabel = "clusterresourcebinding.karmada.io/permanent-id"
 	// WorkPermanentIDLabel holds the id of a Work, on it and on its objects.
 	WorkPermanentIDLabel = "work.karmada.io/permanent-id"
 	// ResourceBindingNamespaceAnnotation names the namespace of the ResourceBinding
-	// that a Work or object comes from.
+	// that a Work or object was created from.
 	ResourceBindingNamespaceAnnotation = "resourcebinding.karmada.io/namespace"
 	// ResourceBindingNameAnnotation names the ResourceBinding that a Work or object
-	// comes from.
+	// was created from.
 	ResourceBindingNameAnnotation = "resourcebinding.karmada.io/name"
 	// ClusterResourceBindingAnnotation names the ClusterResourceBinding that a Work
-	// or object comes from.
+	// or object was created from.
 	ClusterResourceBindingAnnotation = "clusterresourcebinding.karmada.io/name"
 	// BindingManagedByLabel on a ResourceBinding names another owner than a policy.
 	BindingManagedByLabel = "binding.karmada.io/managed-by"
-	// BindingDependenciesAnnotation lists, as JSON, what a template refers to.
+	// BindingDependenciesAnnotation lists, as JSON, the objects that a template
+	// refers to.
 	BindingDependenciesAnnotation = "resourcebinding.karmada.io/dependencies"
 	// BindingDependedByLabelPrefix starts the labels of an attached binding that
-	// name the bindings which need it.
+	// name the bindings that depend on it.
 	BindingDependedByLabelPrefix = "resourcebinding.karmada.io/depended-by-"
-	// WorkNamespaceAnnotation names the namespace of the Work an object comes from.
+	// WorkNamespaceAnnotation names the namespace of the Work that an object was
+	// created from.
 	WorkNamespaceAnnotation = "work.karmada.io/namespace"
-	// WorkNameAnnotation names the Work an object comes from.
+	// WorkNameAnnotation names the Work that an object was created from.
 	WorkNameAnnotation = "work.karmada.io/name"
 	// ResourceConflictResolutionAnnotation is overwrite or abort.
 	ResourceConflictResolutionAnnotation = "work.karmada.io/conflict-resolution"
-	// ResourceConflictResolutionOverwrite takes an existing object over.
+	// ResourceConflictResolutionOverwrite takes over an existing object.
 	ResourceConflictResolutionOverwrite = "overwrite"
-	// ResourceConflictResolutionAbort leaves an existing object alone.
+	// ResourceConflictResolutionAbort leaves an existing object unchanged.
 	ResourceConflictResolutionAbort = "abort"
 	// ManagedByKarmadaLabel marks objects in members that the control plane owns.
 	ManagedByKarmadaLabel = "karmada.io/managed"
 	// ManagedByKarmadaLabelValue is the value of ManagedByKarmadaLabel.
 	ManagedByKarmadaLabelValue = "true"
-	// SystemLabel marks what the system makes for itself.
+	// SystemLabel marks objects that the control plane creates for its own use.
 	SystemLabel = "karmada.io/system"
 	// SystemLabelValue is the value of SystemLabel.
 	SystemLabelValue = "true"
@@ -71,11 +74,12 @@ const (
 	ResourceTemplateUIDAnnotation = "resourcetemplate.karmada.io/uid"
 	// ResourceTemplateGenerationAnnotation holds the generation of the template.
 	ResourceTemplateGenerationAnnotation = "resourcetemplate.karmada.io/generation"
-	// ManagedAnnotation lists the annotations that the template brought.
+	// ManagedAnnotation lists the annotations that come from the template.
 	ManagedAnnotation = "resourcetemplate.karmada.io/managed-annotations"
-	// ManagedLabels lists the labels that the template brought.
+	// ManagedLabels lists the labels that come from the template.
 	ManagedLabels = "resourcetemplate.karmada.io/managed-labels"
-	// RetainReplicasLabel set to "true" leaves the replicas to the member.
+	// RetainReplicasLabel set to "true" retains the number of replicas of the
+	// member.
 	RetainReplicasLabel = "resourcetemplate.karmada.io/retain-replicas"
 	// ResourceTemplateClaimedByLabel names another controller that owns a template.
 	ResourceTemplateClaimedByLabel = "resourcetemplate.karmada.io/claimed-by"

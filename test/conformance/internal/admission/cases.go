@@ -1,7 +1,6 @@
-// Package admission replays what a control plane says of objects that are
-// created. It puts together in one process what decides: the schemas as the API
-// server uses them, the aggregated API of clusters, and the webhooks behind
-// their registrations.
+// Package admission replays the admission of objects by a control plane. It
+// combines in one process the schemas as the API server uses them, the aggregated
+// API of clusters, and the webhooks behind their registrations.
 package admission
 
 import (
@@ -16,7 +15,7 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
-// Case is an object that is posted, and what comes of it.
+// Case is an object that is created, and the expected answer.
 type Case struct {
 	Name   string          `json:"name"`
 	Path   string          `json:"path"`
@@ -24,7 +23,7 @@ type Case struct {
 	Expect Answer          `json:"expect"`
 }
 
-// Answer is the object as admitted, or why it was refused.
+// Answer is the object as admitted, or the reason of its rejection.
 type Answer struct {
 	Code    int            `json:"code"`
 	Reason  string         `json:"reason"`
@@ -51,8 +50,8 @@ func Read(r io.Reader) ([]Case, error) {
 	return out, nil
 }
 
-// Diff says how got differs from what is wanted; "" means it does not. Messages
-// are for people and not compared.
+// Diff returns the difference between want and got, or "". It does not compare
+// messages, which are human-readable.
 func Diff(want, got Answer) string {
 	if want.Code != got.Code {
 		return fmt.Sprintf("want %d %s %s\n got %d %s %s", want.Code, want.Reason, want.Message, got.Code, got.Reason, got.Message)
@@ -69,7 +68,7 @@ func Diff(want, got Answer) string {
 	return cmp.Diff(want.Object, got.Object)
 }
 
-// clean removes from an object what differs on every call.
+// clean removes the fields of an object that differ on every call.
 func clean(obj map[string]any) (map[string]any, error) {
 	if metadata, ok := obj["metadata"].(map[string]any); ok {
 		for _, key := range []string{"uid", "creationTimestamp", "generation", "managedFields", "resourceVersion", "selfLink"} {

@@ -47,7 +47,7 @@ func newHooks(handlers map[string]http.Handler) *hooks {
 	return h
 }
 
-// creates says whether a webhook is asked about new objects of a resource.
+// creates reports whether a webhook is called for new objects of a resource.
 func (h *hook) creates(req request) bool {
 	return slices.ContainsFunc(h.rules, func(r admissionregistrationv1.RuleWithOperations) bool {
 		return slices.Contains(r.Operations, admissionregistrationv1.Create) &&
@@ -55,7 +55,7 @@ func (h *hook) creates(req request) bool {
 	})
 }
 
-// mutate lets the mutating webhooks change an object.
+// mutate calls the mutating webhooks for an object.
 func (h *hooks) mutate(ctx context.Context, req request, k *kind, obj *unstructured.Unstructured) error {
 	for i := range h.mutating {
 		if !h.mutating[i].creates(req) {
@@ -85,7 +85,7 @@ func (h *hooks) mutate(ctx context.Context, req request, k *kind, obj *unstructu
 	return nil
 }
 
-// validate lets the validating webhooks judge an object.
+// validate calls the validating webhooks for an object.
 func (h *hooks) validate(ctx context.Context, req request, k *kind, obj *unstructured.Unstructured) error {
 	for i := range h.validating {
 		if h.validating[i].creates(req) {

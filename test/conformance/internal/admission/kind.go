@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// strategy is what the API server does with a custom resource.
+// strategy is the strategy of the API server for a custom resource.
 type strategy interface {
 	PrepareForCreate(ctx context.Context, obj runtime.Object)
 	Validate(ctx context.Context, obj runtime.Object) field.ErrorList
@@ -54,13 +54,13 @@ func newKind(crd *apiextensionsv1.CustomResourceDefinition, version *apiextensio
 	}, nil
 }
 
-// shape does to an object what the API server does when it decodes one.
+// shape changes an object as the API server does when it decodes one.
 func (k *kind) shape(obj map[string]any) {
 	defaulting.PruneNonNullableNullsWithoutDefaults(obj, k.structural)
 	k.reshape(obj)
 }
 
-// reshape does to an object what the API server does after a webhook changed it:
+// reshape changes an object as the API server does after a webhook changed it:
 // nulls stay.
 func (k *kind) reshape(obj map[string]any) {
 	pruning.Prune(obj, k.structural, true)

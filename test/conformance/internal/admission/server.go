@@ -115,7 +115,7 @@ func refusal(err error) (Answer, error) {
 	return out, nil
 }
 
-// createCluster does what the aggregated API server does.
+// createCluster creates a Cluster as the aggregated API server does.
 func createCluster(raw []byte) (map[string]any, error) {
 	var c clusterv1alpha1.Cluster
 	if err := utiljson.Unmarshal(raw, &c); err != nil {
@@ -134,7 +134,7 @@ func createCluster(raw []byte) (map[string]any, error) {
 	return out, utiljson.Unmarshal(data, &out)
 }
 
-// createCustom does what the API server does with custom resources.
+// createCustom creates a custom resource as the API server does.
 func (s *Server) createCustom(ctx context.Context, req request, raw []byte) (map[string]any, error) {
 	k, ok := s.kinds[req.resource]
 	if !ok {

@@ -28,7 +28,7 @@ type Case struct {
 	Expect   Expect                       `json:"expect"`
 }
 
-// Expect is what a case must give.
+// Expect is the expected result of a case.
 type Expect struct {
 	Clusters []workv1alpha2.TargetCluster `json:"clusters,omitempty"`
 	Affinity string                       `json:"affinity,omitempty"`
@@ -60,7 +60,7 @@ func Profile() (*core.Profile, error) {
 	return core.NewProfile(list...)
 }
 
-// Run decides a case and returns the decision in the form of what is expected.
+// Run runs the scheduler for a case and returns the result.
 func Run(profile *core.Profile, c *Case) Expect {
 	decision, err := Decide(profile, c)
 	if err != nil {
@@ -72,7 +72,7 @@ func Run(profile *core.Profile, c *Case) Expect {
 	return Expect{Clusters: clusters, Affinity: decision.AffinityName}
 }
 
-// Decide decides a case.
+// Decide runs the scheduler for a case.
 func Decide(profile *core.Profile, c *Case) (core.Decision, error) {
 	return core.Schedule(framework.SnapshotOf(c.Clusters, true), &core.Request{
 		Binding: framework.Binding{
@@ -82,5 +82,6 @@ func Decide(profile *core.Profile, c *Case) (core.Decision, error) {
 	})
 }
 
-// Diff says how a result differs from what is expected; empty if it does not.
+// Diff returns the difference between a result and the expected one; empty if
+// there is none.
 func Diff(want, got Expect) string { return gocmp.Diff(want, got, cmpopts.EquateEmpty()) }
