@@ -83,7 +83,7 @@ func createAll(ctx context.Context, d Deps, all, created []*target) ([]*target, 
 	return created, nil
 }
 
-// findDependencies returns what the first source that knows the kind says.
+// findDependencies returns the dependencies of the first source that supports the kind.
 func findDependencies(d Deps, obj *unstructured.Unstructured) ([]configv1alpha1.DependentObjectReference, error) {
 	gvk := obj.GroupVersionKind()
 	for _, source := range d.Interpreters {

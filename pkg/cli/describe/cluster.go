@@ -51,7 +51,7 @@ func (d clusterDescriber) Describe(namespace, name string, settings describe.Des
 	return head + "\n" + rest, nil
 }
 
-// summary returns what an administrator wants to know of a cluster first.
+// summary returns the most important properties of a cluster.
 func summary(c *clusterv1alpha1.Cluster, now time.Time) (string, error) {
 	var out bytes.Buffer
 	w := printers.GetNewTabWriter(&out)

@@ -122,7 +122,7 @@ func run(ctx context.Context, e *env.Env, o config.Options, out output, load str
 		if err := installer.Export(ctx, d, request, out.export); err != nil {
 			return err
 		}
-		_, err := fmt.Fprintf(e.Out, "The manifests are in %s; README.txt there says how to apply them.\n", out.export)
+		_, err := fmt.Fprintf(e.Out, "The manifests are in %s; README.txt there describes how to apply them.\n", out.export)
 		return err
 	case out.dryRun:
 		return installer.Print(ctx, d, request, e.Out)

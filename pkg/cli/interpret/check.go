@@ -11,7 +11,7 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/interpreter/lua"
 )
 
-// check says of every rule whether the control plane would take it. Scripts are
+// check reports for every rule whether the control plane would accept it. Scripts are
 // compiled, not run.
 func (c *command) check(names []string) error {
 	all, err := c.source.customizations(c.flags.filenames, names)

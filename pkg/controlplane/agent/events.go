@@ -13,7 +13,7 @@ import (
 
 // events returns the publisher for the events of a source about the agent's own
 // cluster and Works. The agent has no permissions in the namespaces of templates; the
-// control plane records their events from the status of the Works.
+// control plane records their events from the Works.
 func (a *agent) events(source string) record.EventRecorder {
 	return &recorder{
 		EventRecorder: events.Plain(a.mgr.GetEventRecorderFor(source)), scheme: a.mgr.GetScheme(),

@@ -52,7 +52,8 @@ func (o *orphanSearch) run(ctx context.Context) error {
 	}
 }
 
-// watch starts a search after a Work was deleted, or after a user confirmed.
+// watch starts a search when a Work disappears without a deletion timestamp, or when a
+// user confirms.
 func (o *orphanSearch) watch(ctx context.Context) error {
 	works, err := o.agent.mgr.GetCache().GetInformer(ctx, &workv1alpha1.Work{})
 	if err != nil {

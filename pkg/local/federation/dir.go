@@ -57,7 +57,7 @@ func (d Dir) file(elem ...string) string {
 func (d Dir) name() string { return filepath.Base(string(d)) }
 
 // check reports why the records of a federation could be another user's. Processes are ended and files removed by
-// what the records say. The error is fs.ErrNotExist if there are none.
+// the content of the records. The error is fs.ErrNotExist if there are none.
 func check(d Dir) error {
 	if err := private.CheckSharedDir(filepath.Dir(string(d))); err != nil {
 		return err
