@@ -27,6 +27,7 @@ func TestReminder_ReportsASilentStep(t *testing.T) {
 				time.Sleep(5 * time.Second)
 				stop()
 				time.Sleep(5 * time.Second)
+				synctest.Wait()
 				if out.String() != tc.want {
 					t.Errorf("got:\n%swant:\n%s", out.String(), tc.want)
 				}
