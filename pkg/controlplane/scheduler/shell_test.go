@@ -37,15 +37,15 @@ type bench struct {
 	client client.Client
 	clock  *clocktesting.FakeClock
 	// writes and events are what was sent, in order.
-	writes []string
-	told   []string
+	writes   []string
+	recorded []string
 	// refuse, if set, answers a write instead of the API server.
 	refuse func(write string) error
 }
 
 // Event implements record.EventRecorder.
 func (b *bench) Event(obj runtime.Object, kind, reason, message string) {
-	b.told = append(b.told, fmt.Sprintf("%s %s %s: %s", obj.(*corev1.ObjectReference).Kind, kind, reason, message))
+	b.recorded = append(b.recorded, fmt.Sprintf("%s %s %s: %s", obj.(*corev1.ObjectReference).Kind, kind, reason, message))
 }
 
 // Eventf implements record.EventRecorder.
@@ -222,19 +222,19 @@ func TestShell_OnePatchOfEachAndThenNothing(t *testing.T) {
 					t.Errorf("annotation %s", got)
 				}
 				want := []string{"Deployment Normal ScheduleBindingSucceed: Binding has been scheduled successfully. Result" + sc.ResultSeparator + "{m1:3}"}
-				if diff := cmp.Diff(want, b.told); diff != "" {
+				if diff := cmp.Diff(want, b.recorded); diff != "" {
 					t.Error(diff)
 				}
 				b.settle()
-				if b.told = nil; len(b.writes) > 0 {
+				if b.recorded = nil; len(b.writes) > 0 {
 					t.Errorf("nothing changed, still wrote %v", b.writes)
 				}
 				b.scheduler = b.start()
 				b.observer.clusterChanged(cluster("m1", 10), true)
 				b.see(sc)
 				b.settle()
-				if len(b.writes)+len(b.told) > 0 {
-					t.Errorf("after a restart nothing changed, still wrote %v %v", b.writes, b.told)
+				if len(b.writes)+len(b.recorded) > 0 {
+					t.Errorf("after a restart nothing changed, still wrote %v %v", b.writes, b.recorded)
 				}
 			}
 		})
@@ -251,14 +251,14 @@ func TestShell_NoClusterFitsClearsTheTargets(t *testing.T) {
 			tainted := cluster("m1", 10)
 			tainted.DeletionTimestamp = &metav1.Time{Time: b.clock.Now()}
 			b.observer.clusterChanged(tainted, false)
-			b.told = nil
+			b.recorded = nil
 			b.settle()
 			after := b.see(sc)
 			if len(after.GetSpec().Clusters) > 0 || condition(after) != "False NoClusterFit 0/1 clusters are available: no cluster exists." {
 				t.Errorf("%v %s", after.GetSpec().Clusters, condition(after))
 			}
-			if len(b.told) != 2 || !strings.HasPrefix(b.told[0], sc.Kind+" Warning ScheduleBindingFailed: 0/1") || !strings.HasPrefix(b.told[1], "Deployment Warning") {
-				t.Errorf("told %v", b.told)
+			if len(b.recorded) != 2 || !strings.HasPrefix(b.recorded[0], sc.Kind+" Warning ScheduleBindingFailed: 0/1") || !strings.HasPrefix(b.recorded[1], "Deployment Warning") {
+				t.Errorf("recorded %v", b.recorded)
 			}
 			if writes := b.settle(); len(writes) > 0 {
 				t.Errorf("wrote %v", writes)
@@ -432,8 +432,8 @@ func TestShell_TermsFallBack(t *testing.T) {
 		t.Errorf("observed %q", after.GetStatus().SchedulerObservedAffinityName)
 	}
 	want := "failed to schedule ResourceBinding(ns/web) with clusterAffiliates index(0): failed to assign replicas: failed to scale up: Clusters available replicas 1 are not enough to schedule."
-	if len(b.told) != 3 || !strings.HasSuffix(b.told[0], want) {
-		t.Errorf("told %v", b.told)
+	if len(b.recorded) != 3 || !strings.HasSuffix(b.recorded[0], want) {
+		t.Errorf("recorded %v", b.recorded)
 	}
 }
 
@@ -551,7 +551,7 @@ func TestShell_DeletingIsSkipped(t *testing.T) {
 			b.observer.bindingChanged(sc, nil, obj)
 			b.settle()
 			want := []string{sc.Kind + " Warning ScheduleBindingFailed: skip schedule deleting " + strings.ToLower(sc.Kind[:1]) + sc.Kind[1:] + ": " + keyOf(obj).String()}
-			if diff := cmp.Diff(want, b.told); diff != "" || len(b.writes) > 0 {
+			if diff := cmp.Diff(want, b.recorded); diff != "" || len(b.writes) > 0 {
 				t.Error(diff, b.writes)
 			}
 		})
@@ -642,7 +642,7 @@ func TestShell_RecordsEverySuccess(t *testing.T) {
 		b.see(sc)
 		b.settle()
 		message := " Normal ScheduleBindingSucceed: Binding has been scheduled successfully. Result" + sc.ResultSeparator + "{m1:3}"
-		if diff := cmp.Diff([]string{"Deployment" + message, sc.Kind + message}, b.told); diff != "" {
+		if diff := cmp.Diff([]string{"Deployment" + message, sc.Kind + message}, b.recorded); diff != "" {
 			t.Error(diff)
 		}
 	}
