@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// Action is what applying did to an object.
+// Action is what applying or pruning did to an object.
 type Action string
 
 // The values of Action.
@@ -25,6 +25,7 @@ const (
 	Created    Action = "created"
 	Configured Action = "configured"
 	Unchanged  Action = "unchanged"
+	Deleted    Action = "deleted"
 )
 
 // Change is what happened to one object.
@@ -36,7 +37,7 @@ type Change struct {
 // ChangeSet is what happened to all of them, in the order they were given.
 type ChangeSet []Change
 
-// Changed reports whether any object was created or configured.
+// Changed reports whether any object was created, configured or deleted.
 func (s ChangeSet) Changed() bool {
 	for _, c := range s {
 		if c.Action != Unchanged {

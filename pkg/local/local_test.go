@@ -10,22 +10,18 @@ import (
 	"testing"
 	"time"
 
-	"github.com/karmada-toolkit/karmada/internal/progress"
 	"github.com/karmada-toolkit/karmada/pkg/local/federation"
+	"github.com/karmada-toolkit/karmada/pkg/local/federation/federationtest"
 	"github.com/karmada-toolkit/karmada/pkg/local/kindcluster"
 	"github.com/karmada-toolkit/karmada/pkg/local/process"
 )
-
-func testDeps() Deps {
-	return Deps{Program: "karmadactl", Getenv: func(string) string { return "" }, Now: time.Now, Progress: progress.Discard{}}
-}
 
 // asBefore is a request that changes nothing.
 func asBefore() process.Request { return process.Request{Nodes: federation.NodeSpec{Count: -1}} }
 
 func TestPrepare(t *testing.T) {
 	root := t.TempDir()
-	f, err := prepare(testDeps(), UpRequest{Root: root, Name: "a", Members: -1, Process: asBefore()})
+	f, err := prepare(federationtest.Deps(), UpRequest{Root: root, Name: "a", Members: -1, Process: asBefore()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,7 +31,7 @@ func TestPrepare(t *testing.T) {
 	if err := f.Save(); err != nil {
 		t.Fatal(err)
 	}
-	again, err := prepare(testDeps(), UpRequest{Root: root, Name: "a", Members: 3, Process: asBefore()})
+	again, err := prepare(federationtest.Deps(), UpRequest{Root: root, Name: "a", Members: 3, Process: asBefore()})
 	if err != nil || len(again.Members) != 3 || again.NodeSpec.Count != defaultNodes {
 		t.Errorf("growing: %+v, %v", again, err)
 	}
@@ -43,7 +39,7 @@ func TestPrepare(t *testing.T) {
 		{Root: root, Name: "Not A Name"},
 		{Root: root, Name: "a", Members: maxMembers + 1},
 	} {
-		if _, err := prepare(testDeps(), bad); err == nil {
+		if _, err := prepare(federationtest.Deps(), bad); err == nil {
 			t.Errorf("%+v is accepted", bad)
 		}
 	}
@@ -77,14 +73,14 @@ func TestCheckRuntime(t *testing.T) {
 func TestCheckRemoval(t *testing.T) {
 	f := federation.New("", "f", "", time.Time{})
 	f.Members = []string{"member1", "member2"}
-	if _, err := checkRemoval(testDeps(), f, []string{"member2"}); err != nil {
+	if _, err := checkRemoval(federationtest.Deps(), f, []string{"member2"}); err != nil {
 		t.Error(err)
 	}
-	if _, err := checkRemoval(testDeps(), f, []string{"member3"}); err == nil || !strings.Contains(err.Error(), "it has member1, member2") {
+	if _, err := checkRemoval(federationtest.Deps(), f, []string{"member3"}); err == nil || !strings.Contains(err.Error(), "it has member1, member2") {
 		t.Errorf("an unknown member: %v", err)
 	}
 	f.Runtime = RuntimeKind
-	if _, err := checkRemoval(testDeps(), f, []string{"member2"}); err == nil || !strings.Contains(err.Error(), "karmadactl unjoin") {
+	if _, err := checkRemoval(federationtest.Deps(), f, []string{"member2"}); err == nil || !strings.Contains(err.Error(), "karmadactl unjoin") {
 		t.Errorf("a kind cluster: %v", err)
 	}
 }
@@ -96,7 +92,7 @@ func TestRemoveMembers_NeedsTheControlPlane(t *testing.T) {
 	if err := f.Save(); err != nil {
 		t.Fatal(err)
 	}
-	err := RemoveMembers(t.Context(), testDeps(), root, "f", []string{"member1"})
+	err := RemoveMembers(t.Context(), federationtest.Deps(), root, "f", []string{"member1"})
 	if err == nil || !strings.Contains(err.Error(), "karmadactl local up --name f --dir "+root) {
 		t.Errorf("got %v", err)
 	}

@@ -10,24 +10,13 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
-	"github.com/karmada-toolkit/karmada/pkg/local/federation"
+	"github.com/karmada-toolkit/karmada/pkg/local/federation/federationtest"
 )
 
 func TestMain(m *testing.M) {
 	syscall.Umask(0o022) // directories of tests are this user's alone
 	os.Exit(m.Run())
-}
-
-func savedFederation(t *testing.T) *Federation {
-	t.Helper()
-	f := federation.New(t.TempDir(), "f", "", time.Now())
-	f.Members = []string{"member1"}
-	if err := f.Save(); err != nil {
-		t.Fatal(err)
-	}
-	return f
 }
 
 func root(f *Federation) string { return filepath.Dir(string(f.Dir())) }
@@ -43,7 +32,7 @@ func TestLoad_RefusesRecordsThatOthersCouldWrite(t *testing.T) {
 	}
 	for name, attack := range attacks {
 		t.Run(name, func(t *testing.T) {
-			f := savedFederation(t)
+			f := federationtest.Saved(t)
 			if err := os.Chmod(attack.path(f), 0o777); err != nil {
 				t.Fatal(err)
 			}
@@ -51,7 +40,7 @@ func TestLoad_RefusesRecordsThatOthersCouldWrite(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), "can be written by other users") || !strings.Contains(err.Error(), attack.want) {
 				t.Errorf("got %v", err)
 			}
-			if err := Down(t.Context(), testDeps(), root(f), "f", true); err == nil {
+			if err := Down(t.Context(), federationtest.Deps(), root(f), "f", true); err == nil {
 				t.Error("down --purge goes by it")
 			}
 			if _, err := os.Stat(filepath.Join(string(f.Dir()), "federation.json")); err != nil {
@@ -67,7 +56,7 @@ func TestLoad_RefusesNamesOutsideOfTheDirectory(t *testing.T) {
 		{Name: "f", Members: []string{"member1"}, Pull: []string{"../victim"}},
 		{Name: "other"},
 	} {
-		f := savedFederation(t)
+		f := federationtest.Saved(t)
 		data, err := json.Marshal(state)
 		if err != nil {
 			t.Fatal(err)
@@ -82,7 +71,7 @@ func TestLoad_RefusesNamesOutsideOfTheDirectory(t *testing.T) {
 }
 
 func TestDown_PurgeLeavesWhatItDidNotMake(t *testing.T) {
-	f := savedFederation(t)
+	f := federationtest.Saved(t)
 	victim := filepath.Join(t.TempDir(), "victim")
 	own := []string{"member1", "logs", "." + "federation.json" + ".123", "kubeconfig"}
 	for _, name := range own {
@@ -96,7 +85,7 @@ func TestDown_PurgeLeavesWhatItDidNotMake(t *testing.T) {
 	); err != nil {
 		t.Fatal(err)
 	}
-	err := Down(t.Context(), testDeps(), root(f), "f", true)
+	err := Down(t.Context(), federationtest.Deps(), root(f), "f", true)
 	if err == nil || !strings.Contains(err.Error(), filepath.Join(string(f.Dir()), "thesis.tex")) {
 		t.Errorf("got %v", err)
 	}
@@ -107,8 +96,8 @@ func TestDown_PurgeLeavesWhatItDidNotMake(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(victim, "precious")); err != nil {
 		t.Errorf("what a link leads to was removed: %v", err)
 	}
-	clean := savedFederation(t)
-	if err := Down(t.Context(), testDeps(), root(clean), "f", true); err != nil {
+	clean := federationtest.Saved(t)
+	if err := Down(t.Context(), federationtest.Deps(), root(clean), "f", true); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(string(clean.Dir())); !os.IsNotExist(err) {

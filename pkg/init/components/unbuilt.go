@@ -6,9 +6,22 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/karmada-toolkit/karmada/internal/apply"
 	"github.com/karmada-toolkit/karmada/internal/unbuilt"
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 )
+
+// unbuiltPrefix begins the names of the policies that warn of kinds without effect.
+const unbuiltPrefix = "no-effect-"
+
+// PrunedWebhookConfigurations are the families of objects of WebhookConfigurations that are deleted when they are not
+// wanted any more: an earlier version warned of a kind that has an effect now.
+func PrunedWebhookConfigurations() []apply.Family {
+	return []apply.Family{
+		{List: &admissionregistrationv1.ValidatingAdmissionPolicyBindingList{}, Labels: names.SystemLabels(), Prefix: unbuiltPrefix},
+		{List: &admissionregistrationv1.ValidatingAdmissionPolicyList{}, Labels: names.SystemLabels(), Prefix: unbuiltPrefix},
+	}
+}
 
 // unbuiltPolicies warn of objects that have no effect yet, for kinds that no webhook
 // is for: a policy and its binding for each kind. They refuse nothing.
@@ -18,7 +31,7 @@ func unbuiltPolicies() []client.Object {
 		if kind.Webhook {
 			continue
 		}
-		meta := metav1.ObjectMeta{Name: "no-effect-" + kind.Resource + "." + kind.Group, Labels: names.SystemLabels()}
+		meta := metav1.ObjectMeta{Name: unbuiltPrefix + kind.Resource + "." + kind.Group, Labels: names.SystemLabels()}
 		out = append(out, &admissionregistrationv1.ValidatingAdmissionPolicy{
 			ObjectMeta: meta,
 			Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{

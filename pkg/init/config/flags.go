@@ -8,7 +8,7 @@ import (
 
 // AddFlags adds the flags of an installation.
 func (o *Options) AddFlags(fs *pflag.FlagSet) {
-	fs.StringVar(&o.ConfigFile, "config", o.ConfigFile, "Path of a KarmadaInitConfig; its values override flags.")
+	o.addConfigFlag(fs)
 	fs.StringVar(&o.Host.Kubeconfig, "kubeconfig", o.Host.Kubeconfig, "Path to the kubeconfig of the host cluster; default $KUBECONFIG, then ~/.kube/config.")
 	fs.StringVar(&o.Host.Context, "context", o.Host.Context, "Context of the kubeconfig of the host cluster; default the current one.")
 	fs.StringVarP(&o.Namespace, "namespace", "n", o.Namespace, "Namespace of the control plane in the host cluster.")
@@ -29,12 +29,16 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 
 // AddImageFlags adds the flags that decide which images are used.
 func (o *Options) AddImageFlags(fs *pflag.FlagSet) {
-	fs.StringVar(&o.ConfigFile, "config", o.ConfigFile, "Path of a KarmadaInitConfig; its values override flags.")
+	o.addConfigFlag(fs)
 	o.Images.addFlags(fs)
 	for _, c := range o.components() {
-		fs.StringVar(&c.Image, c.flag+"-image", c.Image, fmt.Sprintf("Image of %s.", c.name))
+		c.addImageFlag(fs)
 	}
-	fs.StringVar(&o.Etcd.External.Servers, "external-etcd-servers", o.Etcd.External.Servers, "URLs of an etcd that is there already, separated by commas; no image is needed then.")
+	o.Etcd.External.addServersFlag(fs)
+}
+
+func (o *Options) addConfigFlag(fs *pflag.FlagSet) {
+	fs.StringVar(&o.ConfigFile, "config", o.ConfigFile, "Path of a KarmadaInitConfig; its values override flags.")
 }
 
 func (i *ImageOptions) addFlags(fs *pflag.FlagSet) {
@@ -62,15 +66,23 @@ func (e *EtcdOptions) addStoreFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&e.StorageClass, "storage-classes-name", e.StorageClass, "StorageClass of etcd's volumes, for PVC.")
 	fs.StringVar(&e.PVCSize, "etcd-pvc-size", e.PVCSize, "Size of etcd's volumes, for PVC.")
 	x := &e.External
-	fs.StringVar(&x.Servers, "external-etcd-servers", x.Servers, "URLs of an etcd that is there already, separated by commas.")
+	x.addServersFlag(fs)
 	fs.StringVar(&x.CAFile, "external-etcd-ca-cert-path", x.CAFile, "Certificate of the authority of the external etcd.")
 	fs.StringVar(&x.CertFile, "external-etcd-client-cert-path", x.CertFile, "Client certificate for the external etcd.")
 	fs.StringVar(&x.KeyFile, "external-etcd-client-key-path", x.KeyFile, "Key of the client certificate for the external etcd.")
 	fs.StringVar(&x.KeyPrefix, "external-etcd-key-prefix", x.KeyPrefix, "Prefix of the control plane's keys in the external etcd.")
 }
 
-func (c component) addFlags(fs *pflag.FlagSet) {
+func (x *ExternalEtcdOptions) addServersFlag(fs *pflag.FlagSet) {
+	fs.StringVar(&x.Servers, "external-etcd-servers", x.Servers, "URLs of an etcd that exists already, separated by commas; no other is installed then.")
+}
+
+func (c component) addImageFlag(fs *pflag.FlagSet) {
 	fs.StringVar(&c.Image, c.flag+"-image", c.Image, fmt.Sprintf("Image of %s.", c.name))
+}
+
+func (c component) addFlags(fs *pflag.FlagSet) {
+	c.addImageFlag(fs)
 	fs.Int32Var(&c.Replicas, c.flag+"-replicas", c.Replicas, fmt.Sprintf("Number of pods of %s.", c.name))
 	fs.StringVar(&c.PriorityClass, c.flag+"-priority-class", c.PriorityClass, fmt.Sprintf("Priority class of the pods of %s.", c.name))
 	fs.StringSliceVar(&c.ExtraArgs, c.flag+"-extra-args", c.ExtraArgs, fmt.Sprintf("Arguments of %s that replace or complete the default ones: --name=value,--name=value.", c.name))

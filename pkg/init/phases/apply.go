@@ -126,13 +126,14 @@ func summary(changes ssa.ChangeSet) string {
 	for _, c := range changes {
 		count[c.Action]++
 	}
-	switch {
-	case count[ssa.Created] == 0 && count[ssa.Configured] == 0:
-		return "unchanged"
-	case count[ssa.Configured] == 0:
-		return fmt.Sprintf("%d created", count[ssa.Created])
-	case count[ssa.Created] == 0:
-		return fmt.Sprintf("%d configured", count[ssa.Configured])
+	var parts []string
+	for _, action := range []ssa.Action{ssa.Created, ssa.Configured, ssa.Deleted} {
+		if count[action] > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", count[action], action))
+		}
 	}
-	return fmt.Sprintf("%d created, %d configured", count[ssa.Created], count[ssa.Configured])
+	if len(parts) == 0 {
+		return string(ssa.Unchanged)
+	}
+	return strings.Join(parts, ", ")
 }

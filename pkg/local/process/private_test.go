@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/karmada-toolkit/karmada/pkg/local/federation"
+	"github.com/karmada-toolkit/karmada/pkg/local/federation/federationtest"
 )
 
 func TestMain(m *testing.M) {
@@ -19,23 +19,13 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-func savedFederation(t *testing.T) *federation.Federation {
-	t.Helper()
-	f := federation.New(t.TempDir(), "f", "", time.Now())
-	f.Members = []string{"member1"}
-	if err := f.Save(); err != nil {
-		t.Fatal(err)
-	}
-	return f
-}
-
 func TestStop_IgnoresPlantedRecords(t *testing.T) {
-	victim, err := process{"sleeper", savedFederation(t).Dir()}.start(time.Now(), "sleep", "60")
+	victim, err := process{"sleeper", federationtest.Saved(t).Dir()}.start(time.Now(), "sleep", "60")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = victim.stop(t.Context()) })
-	f := savedFederation(t)
+	f := federationtest.Saved(t)
 	p := process{"member1", f.Dir()}
 	plant := map[string]func() error{
 		"a link to the record of a process": func() error { return os.Symlink(victim.dir.Record(victim.name), p.dir.Record(p.name)) },
@@ -49,7 +39,7 @@ func TestStop_IgnoresPlantedRecords(t *testing.T) {
 			if err := errors.Join(os.RemoveAll(filepath.Dir(p.dir.Record(p.name))), os.Mkdir(filepath.Dir(p.dir.Record(p.name)), 0o700), attack()); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := New(testDeps(), f, Request{}).Stop(t.Context()); err != nil {
+			if _, err := New(federationtest.Deps(), f, Request{}).Stop(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			if _, alive := victim.running(); !alive {
@@ -60,7 +50,7 @@ func TestStop_IgnoresPlantedRecords(t *testing.T) {
 }
 
 func TestStart_DoesNotWriteThroughLinks(t *testing.T) {
-	f := savedFederation(t)
+	f := federationtest.Saved(t)
 	victim := filepath.Join(t.TempDir(), "victim")
 	if err := errors.Join(os.WriteFile(victim, []byte("precious"), 0o600), os.Mkdir(filepath.Join(string(f.Dir()), "logs"), 0o700), os.Symlink(victim, f.Dir().Log("sleeper"))); err != nil {
 		t.Fatal(err)
@@ -78,7 +68,7 @@ func TestStart_DoesNotWriteThroughLinks(t *testing.T) {
 	if data, err := os.ReadFile(victim); err != nil || string(data) != "precious" {
 		t.Errorf("the file that the link leads to has %q, %v", data, err)
 	}
-	other := savedFederation(t)
+	other := federationtest.Saved(t)
 	if err := errors.Join(os.RemoveAll(filepath.Join(string(other.Dir()), "logs")), os.Symlink(filepath.Dir(victim), filepath.Join(string(other.Dir()), "logs"))); err != nil {
 		t.Fatal(err)
 	}

@@ -8,13 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/karmada-toolkit/karmada/internal/progress"
 	"github.com/karmada-toolkit/karmada/pkg/local/federation"
 )
-
-func testDeps() federation.Deps {
-	return federation.Deps{Program: "karmadactl", Getenv: func(string) string { return "" }, Now: time.Now, Progress: progress.Discard{}}
-}
 
 func TestFindBinary_BesideThenVariableThenPath(t *testing.T) {
 	beside, variable := t.TempDir(), t.TempDir()

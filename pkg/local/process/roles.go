@@ -125,12 +125,16 @@ func (r *roles) install(ctx context.Context, info ready.Info, applier *apply.App
 			return err
 		}
 	}
-	_, err = applier.Apply(ctx, components.LocalServing(components.Serving{
+	objects = components.LocalServing(components.Serving{
 		WebhookURL:     webhookURL,
 		AggregatedHost: "localhost",
 		AggregatedPort: r.f.Port(federation.PortAggregated),
 		CABundle:       ca,
-	})...)
+	})
+	if _, err := applier.Apply(ctx, objects...); err != nil {
+		return err
+	}
+	_, err = applier.Prune(ctx, objects, components.PrunedWebhookConfigurations()...)
 	return err
 }
 
