@@ -67,6 +67,10 @@ audit: ## Check what the programs are built from: known vulnerabilities and lice
 fuzz: ## Run every fuzz target for a minute; FUZZTIME=10s changes that, RUN=REGEXP chooses
 	hack/fuzz.sh
 
+.PHONY: faults
+faults: ## Run longer random histories of faults against the invariants; FAULTS=N takes N times the usual, SEED=N one history
+	FAULTS=$${FAULTS:-20} go test -count=1 -timeout=60m -tags integration ./test/history
+
 .PHONY: generate
 generate: ## Regenerate deepcopy functions, CRDs, OpenAPI definitions and clients
 	hack/generate.sh

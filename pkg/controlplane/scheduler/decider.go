@@ -35,6 +35,7 @@ func (d *decider) decide(ctx context.Context, b known) (core.Decision, error) {
 	request := &core.Request{
 		Binding: framework.Binding{
 			Namespace: b.GetNamespace(), Name: b.GetName(), Spec: b.GetSpec(), Status: b.GetStatus(), Peers: d.peers.of(b),
+			Now: d.clock.Now(),
 		},
 		Profile:                  d.profiles.next(),
 		EmptyWorkloadPropagation: d.emptyWorkloadPropagation,

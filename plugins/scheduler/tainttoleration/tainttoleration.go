@@ -3,6 +3,9 @@
 package tainttoleration
 
 import (
+	"slices"
+	"time"
+
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/scheduler/framework"
@@ -22,33 +25,48 @@ func New() framework.Filter { return plugin{} }
 func (plugin) Name() string { return Name }
 
 // Filter passes clusters whose NoSchedule and NoExecute taints are all tolerated,
-// and those that are targets already.
+// and those that are targets already. A toleration whose seconds are over does not
+// count: the binding would be evicted at once, and scheduled again, without end.
 func (plugin) Filter(pass *framework.Pass, cluster *framework.ClusterInfo) framework.Verdict {
 	if len(cluster.Taints) == 0 || pass.IsTarget(cluster) {
 		return framework.Verdict{}
 	}
+	tolerations := pass.Spec.Placement.ClusterTolerations
 	for i := range cluster.Taints {
-		if !tolerated(pass.Spec.Placement.ClusterTolerations, &cluster.Taints[i].Taint) {
-			return framework.Verdict{Reason: reason, Detail: cluster.Taints[i].Text}
+		taint := &cluster.Taints[i]
+		used := tolerating(tolerations, &taint.Taint)
+		if used == nil || over(used, cluster.Taints, pass.Now) {
+			return framework.Verdict{Reason: reason, Detail: taint.Text}
 		}
 	}
 	return framework.Verdict{}
 }
 
-func tolerated(tolerations []corev1.Toleration, taint *corev1.Taint) bool {
+// tolerating returns the first toleration that tolerates a taint, or nil.
+func tolerating(tolerations []corev1.Toleration, taint *corev1.Taint) *corev1.Toleration {
 	for i := range tolerations {
-		t := &tolerations[i]
-		if t.Effect != "" && t.Effect != taint.Effect || t.Key != "" && t.Key != taint.Key {
-			continue
-		}
-		switch t.Operator {
-		case corev1.TolerationOpExists:
-			return true
-		case "", corev1.TolerationOpEqual:
-			if t.Value == taint.Value {
-				return true
-			}
+		if tolerates(&tolerations[i], taint) {
+			return &tolerations[i]
 		}
 	}
-	return false
+	return nil
+}
+
+func tolerates(t *corev1.Toleration, taint *corev1.Taint) bool {
+	if t.Effect != "" && t.Effect != taint.Effect || t.Key != "" && t.Key != taint.Key {
+		return false
+	}
+	return t.Operator == corev1.TolerationOpExists || (t.Operator == "" || t.Operator == corev1.TolerationOpEqual) && t.Value == taint.Value
+}
+
+// over reports whether the seconds of a toleration are over for one of the taints that it tolerates, as the taint
+// manager counts them.
+func over(t *corev1.Toleration, taints []framework.Taint, now time.Time) bool {
+	if t.TolerationSeconds == nil || now.IsZero() {
+		return false
+	}
+	return slices.ContainsFunc(taints, func(taint framework.Taint) bool {
+		return taint.Effect == corev1.TaintEffectNoExecute && taint.TimeAdded != nil && tolerates(t, &taint.Taint) &&
+			!now.Before(taint.TimeAdded.Add(time.Duration(*t.TolerationSeconds)*time.Second))
+	})
 }

@@ -1,6 +1,8 @@
 package framework
 
 import (
+	"time"
+
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/match"
@@ -26,6 +28,8 @@ type Binding struct {
 	Spec      *workv1alpha2.ResourceBindingSpec
 	Status    *workv1alpha2.ResourceBindingStatus
 	Peers     Peers
+	// Now is the time of the decision. With none, tolerations for a number of seconds do not end.
+	Now time.Time
 }
 
 // OutsideTiers is the tier of a cluster that neither the affinity nor an
