@@ -2,6 +2,7 @@ package components
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -165,22 +166,20 @@ func KubeControllerManagerDeployment(c *Config) *appsv1.Deployment {
 func SchedulerDeployment(c *Config) *appsv1.Deployment {
 	return c.deployment(pod{
 		name: Scheduler,
-		command: []string{
+		command: slices.Concat([]string{
 			"/bin/karmada-scheduler",
 			"--kubeconfig=" + kubeconfigFile,
-			fmt.Sprintf("--metrics-bind-address=%s:%d", c.IPv6.podIP(), metricsPort),
+			c.metricsAddress(),
 			fmt.Sprintf("--health-probe-bind-address=%s:%d", c.IPv6.podIP(), schedulerPort),
 			"--enable-scheduler-estimator=true",
 			"--leader-elect=true",
-			"--scheduler-estimator-ca-file=" + pkiFile("ca.crt"),
-			"--scheduler-estimator-cert-file=" + pkiFile(EstimatorClient+".crt"),
-			"--scheduler-estimator-key-file=" + pkiFile(EstimatorClient+".key"),
+		}, c.estimatorClientArgs(), []string{
 			"--leader-elect-resource-namespace=" + c.Namespace,
 			"--v=2",
-		},
+		}),
 		ports:      []corev1.ContainerPort{port("metrics", metricsPort)},
 		kubeconfig: true,
-		files:      []string{"ca.crt", EstimatorClient + ".crt", EstimatorClient + ".key"},
+		files:      estimatorClientFiles(),
 		probe:      probe{scheme: corev1.URISchemeHTTP, port: schedulerPort, live: "/healthz", ready: "/readyz"},
 	})
 }
@@ -192,7 +191,7 @@ func ControllerManagerDeployment(c *Config) *appsv1.Deployment {
 		command: []string{
 			"/bin/karmada-controller-manager",
 			"--kubeconfig=" + kubeconfigFile,
-			fmt.Sprintf("--metrics-bind-address=%s:%d", c.IPv6.podIP(), metricsPort),
+			c.metricsAddress(),
 			fmt.Sprintf("--health-probe-bind-address=%s:%d", c.IPv6.podIP(), managerPort),
 			"--cluster-status-update-frequency=10s",
 			"--leader-elect-resource-namespace=" + c.Namespace,
@@ -212,7 +211,7 @@ func WebhookDeployment(c *Config) *appsv1.Deployment {
 			"/bin/karmada-webhook",
 			"--kubeconfig=" + kubeconfigFile,
 			"--bind-address=$(POD_IP)",
-			fmt.Sprintf("--metrics-bind-address=%s:%d", c.IPv6.podIP(), metricsPort),
+			c.metricsAddress(),
 			fmt.Sprintf("--health-probe-bind-address=%s:%d", c.IPv6.podIP(), webhookProbe),
 			fmt.Sprintf("--secure-port=%d", webhookPort),
 			"--cert-dir=" + servingDir,

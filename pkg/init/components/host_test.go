@@ -1,6 +1,7 @@
 package components
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -70,6 +71,53 @@ func TestWorkloads(t *testing.T) {
 	golden.Assert(t, "scheduler", render(t, SchedulerDeployment(c)))
 	golden.Assert(t, "controller-manager", render(t, ControllerManagerDeployment(c)))
 	golden.Assert(t, "webhook", render(t, WebhookService(c), WebhookDeployment(c)))
+}
+
+// sampleAddons is a control plane with the usual settings and addons.
+func sampleAddons() *Config {
+	c := sample()
+	for _, name := range []string{Descheduler, MetricsAdapter, EstimatorWorkload("member1")} {
+		c.Workloads[name] = Workload{Image: "registry.example.org/" + name + ":v1", PullPolicy: corev1.PullIfNotPresent, Replicas: 1, PriorityClass: "system-node-critical"}
+	}
+	c.Certificates = map[string][]byte{
+		"ca.crt": []byte("ca"), "ca.key": []byte("secret"), "karmada-metrics-adapter.crt": []byte("c"), "karmada-metrics-adapter.key": []byte("k"),
+		"karmada-scheduler-estimator-member1.crt": []byte("c1"), "karmada-scheduler-estimator-member1.key": []byte("k1"),
+	}
+	c.Kubeconfigs[EstimatorWorkload("member1")] = []byte("member1")
+	return c
+}
+
+func TestAddons(t *testing.T) {
+	c := sampleAddons()
+	golden.Assert(t, "descheduler", render(t, DeschedulerDeployment(c)))
+	golden.Assert(t, "estimator", render(t, EstimatorHost(c, "member1")...))
+	golden.Assert(t, "metrics-adapter", render(t, append(MetricsAdapterHost(c),
+		MetricsAPIs(c.Namespace, "karmada-metrics-adapter.karmada-system.svc.cluster.local", 443, []byte("ca"))...)...))
+}
+
+func TestAddons_HaveNoKeysOfOthers(t *testing.T) {
+	c := sampleAddons()
+	text := render(t, append(append(EstimatorHost(c, "member1"), MetricsAdapterHost(c)...), DeschedulerDeployment(c))...)
+	for _, key := range []string{base64.StdEncoding.EncodeToString([]byte("secret")), "ca.key", "karmada.key", "front-proxy", "etcd"} {
+		if strings.Contains(text, key) {
+			t.Errorf("an addon mounts or holds %s", key)
+		}
+	}
+	if n := strings.Count(text, "secretName: "+CertSecret+"\n"); n != 1 {
+		t.Errorf("%d addons mount %s, want the descheduler alone", n, CertSecret)
+	}
+}
+
+func TestEstimator_PodsFollowTheirKubeconfig(t *testing.T) {
+	hash := func(kubeconfig string) string {
+		c := sampleAddons()
+		c.Kubeconfigs[EstimatorWorkload("member1")] = []byte(kubeconfig)
+		objects := EstimatorHost(c, "member1")
+		return objects[len(objects)-1].(*appsv1.Deployment).Spec.Template.Annotations[ContentHash]
+	}
+	if hash("a") == hash("b") {
+		t.Error("pods are not replaced when the kubeconfig changes")
+	}
 }
 
 func TestWorkloads_EverythingElse(t *testing.T) {

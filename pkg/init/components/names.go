@@ -1,6 +1,9 @@
 package components
 
-import corev1 "k8s.io/api/core/v1"
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
 
 // Names of the workloads of a control plane on a host cluster.
 const (
@@ -25,6 +28,24 @@ const (
 	Search         = "karmada-search"
 	Estimator      = "karmada-scheduler-estimator"
 )
+
+// AddonAPIs returns the APIs that a part which is installed later adds to the control plane.
+func AddonAPIs(addon string) []schema.GroupVersion {
+	switch addon {
+	case Search:
+		return []schema.GroupVersion{{Group: groupSearch, Version: "v1alpha1"}}
+	case MetricsAdapter:
+		return metricsAPIs()
+	}
+	return nil
+}
+
+func metricsAPIs() []schema.GroupVersion {
+	const custom = "custom.metrics.k8s.io"
+	return []schema.GroupVersion{
+		{Group: "metrics.k8s.io", Version: "v1beta1"}, {Group: custom, Version: "v1beta1"}, {Group: custom, Version: "v1beta2"},
+	}
+}
 
 // Storage modes of etcd.
 const (

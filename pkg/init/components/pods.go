@@ -1,6 +1,7 @@
 package components
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
@@ -25,9 +26,11 @@ const (
 
 // pod is what differs between the pods of the components.
 type pod struct {
-	name    string
-	command []string
-	ports   []corev1.ContainerPort
+	name string
+	// container is the name of the container, that of the workload by default.
+	container string
+	command   []string
+	ports     []corev1.ContainerPort
 	// kubeconfig mounts the Secret <name>-config.
 	kubeconfig bool
 	// files are the keys of the Secret karmada-cert that are mounted.
@@ -49,6 +52,8 @@ type mount struct {
 	corev1.Volume
 	path     string
 	readOnly bool
+	// subPath mounts one file of the volume.
+	subPath string
 }
 
 // probe is how the health of a component is read.
@@ -87,7 +92,7 @@ func (c *Config) template(p pod) corev1.PodTemplateSpec {
 	labels := map[string]string{"app": p.name}
 	maps.Copy(labels, p.labels)
 	container := corev1.Container{
-		Name: p.name, Image: w.Image, ImagePullPolicy: w.PullPolicy,
+		Name: cmp.Or(p.container, p.name), Image: w.Image, ImagePullPolicy: w.PullPolicy,
 		Command: p.command, Ports: p.ports, Env: p.env,
 		Resources:       resources(p, w),
 		SecurityContext: podsecurity.Container(),
@@ -105,7 +110,7 @@ func (c *Config) template(p pod) corev1.PodTemplateSpec {
 	}
 	for _, m := range mounts {
 		spec.Volumes = append(spec.Volumes, m.Volume)
-		container.VolumeMounts = append(container.VolumeMounts, corev1.VolumeMount{Name: m.Name, MountPath: m.path, ReadOnly: m.readOnly})
+		container.VolumeMounts = append(container.VolumeMounts, corev1.VolumeMount{Name: m.Name, MountPath: m.path, SubPath: m.subPath, ReadOnly: m.readOnly})
 	}
 	for _, name := range c.PullSecrets {
 		spec.ImagePullSecrets = append(spec.ImagePullSecrets, corev1.LocalObjectReference{Name: name})

@@ -1,10 +1,9 @@
 package components
 
 import (
-	"fmt"
-
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -43,30 +42,40 @@ func WebhookConfigurations(url string, caBundle []byte) []client.Object {
 // AggregatedAPI makes the API server pass requests for clusters on to the
 // aggregated one at host, under the name of a Service in the namespace.
 func AggregatedAPI(namespace, host string, port int32, caBundle []byte) []client.Object {
-	return []client.Object{externalService(namespace, host), clusterAPIService(namespace, port, caBundle)}
+	return []client.Object{
+		externalService(AggregatedService, namespace, host),
+		apiService(clusterv1alpha1.GroupVersion, 2000, 10, namespacedService{AggregatedService, namespace, port}, caBundle),
+	}
 }
 
-func externalService(namespace, host string) *corev1.Service {
+func externalService(name, namespace, host string) *corev1.Service {
 	return &corev1.Service{
-		ObjectMeta: metav1.ObjectMeta{Name: AggregatedService, Namespace: namespace, Labels: names.SystemLabels()},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace, Labels: names.SystemLabels()},
 		Spec:       corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: host},
 	}
 }
 
-func clusterAPIService(namespace string, port int32, caBundle []byte) *apiregistrationv1.APIService {
-	gv := clusterv1alpha1.GroupVersion
+// namespacedService is a port of a Service.
+type namespacedService struct {
+	name, namespace string
+	port            int32
+}
+
+// APIServiceName returns the name of the APIService of a group and version.
+func APIServiceName(gv schema.GroupVersion) string { return gv.Version + "." + gv.Group }
+
+// apiService makes the API server pass requests for a version of a group on to a Service.
+func apiService(gv schema.GroupVersion, groupPriority, versionPriority int32, s namespacedService, caBundle []byte) *apiregistrationv1.APIService {
 	return &apiregistrationv1.APIService{
 		ObjectMeta: metav1.ObjectMeta{
-			Name:   fmt.Sprintf("%s.%s", gv.Version, gv.Group),
-			Labels: map[string]string{"app": AggregatedService, "apiserver": "true"},
+			Name:   APIServiceName(gv),
+			Labels: map[string]string{"app": s.name, "apiserver": "true"},
 		},
 		Spec: apiregistrationv1.APIServiceSpec{
 			Group: gv.Group, Version: gv.Version,
-			GroupPriorityMinimum: 2000, VersionPriority: 10,
+			GroupPriorityMinimum: groupPriority, VersionPriority: versionPriority,
 			CABundle: caBundle,
-			Service: &apiregistrationv1.ServiceReference{
-				Namespace: namespace, Name: AggregatedService, Port: &port,
-			},
+			Service:  &apiregistrationv1.ServiceReference{Namespace: s.namespace, Name: s.name, Port: &s.port},
 		},
 	}
 }

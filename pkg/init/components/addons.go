@@ -1,0 +1,180 @@
+package components
+
+import (
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+)
+
+const (
+	estimatorPort      = 10352
+	estimatorProbePort = 10351
+	deschedulerPort    = 10358
+
+	// clusterLabel is on the objects of an estimator, with the name of its cluster.
+	clusterLabel = "cluster"
+	// kubeconfigSuffix follows the name of a cluster in the name of the Secret with its kubeconfig, which is also its key.
+	kubeconfigSuffix = "-kubeconfig"
+)
+
+// File names of the certificates of a server that is installed as an addon.
+const (
+	AddonCA   = "ca.crt"
+	AddonCert = corev1.TLSCertKey
+	AddonKey  = corev1.TLSPrivateKeyKey
+)
+
+// AddonCertSecret returns the name of the Secret with the certificates of a server that is installed as an addon.
+func AddonCertSecret(workload string) string { return workload + "-cert" }
+
+// EstimatorWorkload returns the name of the Deployment and of the Service of a cluster's estimator.
+func EstimatorWorkload(cluster string) string { return Estimator + "-" + cluster }
+
+// EstimatorKubeconfigSecret returns the name of the Secret with the kubeconfig of a cluster, for its estimator.
+func EstimatorKubeconfigSecret(cluster string) string { return cluster + kubeconfigSuffix }
+
+// DeschedulerDeployment returns the descheduler.
+func DeschedulerDeployment(c *Config) *appsv1.Deployment {
+	return c.deployment(pod{
+		name: Descheduler,
+		command: append([]string{
+			"/bin/karmada-descheduler",
+			"--kubeconfig=" + kubeconfigFile,
+			c.metricsAddress(),
+			fmt.Sprintf("--health-probe-bind-address=%s:%d", c.IPv6.podIP(), deschedulerPort),
+			"--leader-elect-resource-namespace=" + c.Namespace,
+			"--v=2",
+		}, c.estimatorClientArgs()...),
+		ports:      []corev1.ContainerPort{port("metrics", metricsPort)},
+		kubeconfig: true,
+		files:      estimatorClientFiles(),
+		probe:      probe{scheme: corev1.URISchemeHTTP, port: deschedulerPort, live: "/healthz", ready: "/readyz"},
+	})
+}
+
+// MetricsAdapterHost returns the Service of the metrics adapter and its Deployment.
+func MetricsAdapterHost(c *Config) []client.Object {
+	service := c.service(MetricsAdapter, servicePort("server", httpsPort, httpsPort))
+	service.Spec.Selector["apiserver"] = "true"
+	deployment := c.deployment(pod{
+		name: MetricsAdapter,
+		command: []string{
+			"/bin/karmada-metrics-adapter",
+			"--kubeconfig=" + kubeconfigFile,
+			"--authentication-kubeconfig=" + kubeconfigFile,
+			"--authorization-kubeconfig=" + kubeconfigFile,
+			c.metricsAddress(),
+			"--client-ca-file=" + pkiFile(AddonCA),
+			"--tls-cert-file=" + pkiFile(AddonCert),
+			"--tls-private-key-file=" + pkiFile(AddonKey),
+			"--tls-min-version=VersionTLS13",
+			"--audit-log-path=-",
+			"--audit-log-maxage=0",
+			"--audit-log-maxbackup=0",
+			"--bind-address=$(POD_IP)",
+			"--v=2",
+		},
+		ports:  []corev1.ContainerPort{port("server", httpsPort), port("metrics", metricsPort)},
+		labels: map[string]string{"apiserver": "true"}, kubeconfig: true,
+		mounts:   []mount{addonCertMount(MetricsAdapter)},
+		content:  c.addonCertContent(MetricsAdapter),
+		requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m")},
+		probe:    probe{scheme: corev1.URISchemeHTTPS, port: httpsPort, live: "/healthz", ready: "/readyz"},
+	})
+	return []client.Object{service, c.addonCertSecret(MetricsAdapter, nil), deployment}
+}
+
+// EstimatorHost returns the objects of the estimator of a cluster: its Secrets, its Service and its Deployment. The
+// kubeconfig of the cluster is among those of the Config, by the name of the workload.
+func EstimatorHost(c *Config, cluster string) []client.Object {
+	name, secret := EstimatorWorkload(cluster), EstimatorKubeconfigSecret(cluster)
+	labels := map[string]string{clusterLabel: cluster}
+	file := "/etc/" + secret
+	kubeconfig := c.secret(secret, map[string][]byte{secret: c.Kubeconfigs[name]})
+	kubeconfig.Labels[clusterLabel] = cluster
+	content := c.addonCertContent(name)
+	content[secret] = c.Kubeconfigs[name]
+	service := c.service(name, servicePort("grpc", estimatorPort, estimatorPort))
+	service.Labels[clusterLabel], service.Spec.Selector[clusterLabel] = cluster, cluster
+	deployment := c.deployment(pod{
+		name: name, container: Estimator,
+		command: []string{
+			"/bin/karmada-scheduler-estimator",
+			"--kubeconfig=" + file,
+			"--cluster-name=" + cluster,
+			"--grpc-auth-cert-file=" + pkiFile(AddonCert),
+			"--grpc-auth-key-file=" + pkiFile(AddonKey),
+			"--grpc-client-ca-file=" + pkiFile(AddonCA),
+			c.metricsAddress(),
+			fmt.Sprintf("--health-probe-bind-address=%s:%d", c.IPv6.podIP(), estimatorProbePort),
+			"--v=2",
+		},
+		ports:  []corev1.ContainerPort{port("grpc", estimatorPort), port("metrics", metricsPort)},
+		labels: labels,
+		mounts: []mount{
+			addonCertMount(name),
+			{Volume: secretVolume("member-kubeconfig", secret, nil), path: file, subPath: secret, readOnly: true},
+		},
+		content: content,
+		probe:   probe{scheme: corev1.URISchemeHTTP, port: estimatorProbePort, live: "/healthz", ready: "/readyz"},
+	})
+	return []client.Object{kubeconfig, c.addonCertSecret(name, labels), service, deployment}
+}
+
+// estimatorClientArgs are how estimators are reached.
+func (c *Config) estimatorClientArgs() []string {
+	args := []string{
+		"--scheduler-estimator-ca-file=" + pkiFile("ca.crt"),
+		"--scheduler-estimator-cert-file=" + pkiFile(EstimatorClient+".crt"),
+		"--scheduler-estimator-key-file=" + pkiFile(EstimatorClient+".key"),
+	}
+	if c.Namespace != clusterv1alpha1.NamespaceKarmadaSystem { // the default of the flag
+		args = append(args, "--scheduler-estimator-service-namespace="+c.Namespace)
+	}
+	return args
+}
+
+func estimatorClientFiles() []string {
+	return []string{"ca.crt", EstimatorClient + ".crt", EstimatorClient + ".key"}
+}
+
+// metricsAddress is the flag with the address of the metrics of a pod.
+func (c *Config) metricsAddress() string {
+	return fmt.Sprintf("--metrics-bind-address=%s:%d", c.IPv6.podIP(), metricsPort)
+}
+
+// addonCertMount mounts the certificates of a server that is installed as an addon.
+func addonCertMount(workload string) mount {
+	return mount{Volume: secretVolume("cert", AddonCertSecret(workload), nil), path: pkiDir, readOnly: true}
+}
+
+// addonCertContent returns the certificates of a server that is installed as an addon: a pair of its own, and the
+// authority of its clients.
+func (c *Config) addonCertContent(workload string) map[string][]byte {
+	return map[string][]byte{
+		AddonCA: c.Certificates.CABundle(), AddonCert: c.Certificates[workload+".crt"], AddonKey: c.Certificates[workload+".key"],
+	}
+}
+
+func (c *Config) addonCertSecret(workload string, labels map[string]string) *corev1.Secret {
+	out := c.secret(AddonCertSecret(workload), c.addonCertContent(workload))
+	for key, value := range labels {
+		out.Labels[key] = value
+	}
+	return out
+}
+
+// MetricsAPIs make the API server pass requests for metrics on to the metrics adapter at host, under the name of a
+// Service in the namespace.
+func MetricsAPIs(namespace, host string, port int32, caBundle []byte) []client.Object {
+	out := []client.Object{externalService(MetricsAdapter, namespace, host)}
+	for _, gv := range metricsAPIs() {
+		out = append(out, apiService(gv, 100, 200, namespacedService{MetricsAdapter, namespace, port}, caBundle))
+	}
+	return out
+}
