@@ -1,0 +1,80 @@
+package services
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+)
+
+// Clusters are the Clusters by name.
+type Clusters map[string]*clusterv1alpha1.Cluster
+
+// Ready reports whether a cluster exists and is Ready.
+func (c Clusters) Ready(name string) bool {
+	cluster := c[name]
+	return cluster != nil && meta.IsStatusConditionTrue(cluster.Status.Conditions, clusterv1alpha1.ClusterConditionReady)
+}
+
+// ServesSlices reports whether a cluster serves EndpointSlices, as far as is known.
+func ServesSlices(cluster *clusterv1alpha1.Cluster) bool {
+	for _, enablement := range cluster.Status.APIEnablements {
+		if enablement.GroupVersion != discoveryv1.SchemeGroupVersion.String() {
+			continue
+		}
+		return slices.ContainsFunc(enablement.Resources, func(r clusterv1alpha1.APIResource) bool { return r.Kind == kindEndpointSlice })
+	}
+	return !meta.IsStatusConditionTrue(cluster.Status.Conditions, clusterv1alpha1.ClusterConditionCompleteAPIEnablements)
+}
+
+// unusable returns the event about a cluster that takes no part, or nil. role and object
+// are for the message.
+func (c Clusters) unusable(name, role, object string) *Event {
+	var e Event
+	switch cluster := c[name]; {
+	case cluster == nil:
+		e = warning(ReasonClusterNotFound, fmt.Sprintf("%s cluster %s is not found", role, name))
+	case !c.Ready(name):
+		e = warning(ReasonSyncServiceFailed, fmt.Sprintf("%s cluster %s is not ready, skip to propagate %s", role, name, object))
+	case !ServesSlices(cluster):
+		e = warning(ReasonAPIIncompatible, fmt.Sprintf("%s cluster %s does not support EndpointSlice", role, name))
+	default:
+		return nil
+	}
+	return &e
+}
+
+// Unusable returns why a cluster neither provides nor consumes, or an empty string.
+func (c Clusters) Unusable(name string) string {
+	switch cluster := c[name]; {
+	case cluster == nil:
+		return "the cluster does not exist"
+	case !c.Ready(name):
+		condition := meta.FindStatusCondition(cluster.Status.Conditions, clusterv1alpha1.ClusterConditionReady)
+		if condition == nil {
+			condition = &metav1.Condition{Message: "its status is not known yet"}
+		}
+		return "the cluster is not ready: " + condition.Message
+	case !ServesSlices(cluster):
+		return "the cluster does not serve EndpointSlices"
+	}
+	return ""
+}
+
+// Prefixed returns the name in other clusters of a slice of a cluster. Where the name of a
+// cluster begins with that of another one, a hyphen does not separate the name of the
+// cluster from that of the slice; a dot does, as names of clusters have none.
+func (c Clusters) Prefixed(prefix, cluster, slice string) string {
+	name := cluster + "-" + slice
+	for other := range c {
+		if strings.HasPrefix(other, cluster+"-") && strings.HasPrefix(name, other+"-") {
+			return prefix + cluster + "." + slice
+		}
+	}
+	return prefix + name
+}

@@ -1,0 +1,146 @@
+package services
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/utils/ptr"
+
+	"github.com/karmada-toolkit/karmada/pkg/apis/names"
+	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
+	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/manifest"
+)
+
+// Collectible reports whether a slice may be collected: those that the control plane
+// created in a member may not.
+func Collectible(slice metav1.Object) bool {
+	switch slice.GetLabels()[discoveryv1.LabelManagedBy] {
+	case DispatchedSlice, ImportedSlice:
+		return false
+	}
+	return true
+}
+
+// WorkNames returns the names that the Work of a collected slice may have: the first is
+// that of the contract, the second is taken where the first belongs to a Work of another
+// cluster's slice.
+func WorkNames(cluster string, slice types.NamespacedName) [2]string {
+	name := names.Work(kindEndpointSlice, slice.Name, slice.Namespace)
+	return [2]string{name, alternative(name, cluster)}
+}
+
+// alternative returns the name of a Work whose name belongs to another one. Its end
+// identifies the cluster whose slice it has.
+func alternative(name, cluster string) string { return name + "-" + names.Hash(cluster) }
+
+// Collected reports whether a Work holds a slice that was collected. Works of dispatched
+// slices and of MultiClusterServices have similar labels.
+func Collected(work *workv1alpha1.Work) bool {
+	_, dispatched := work.Annotations[ProvisionClusterAnnotation]
+	return !dispatched && ptr.Deref(work.Spec.SuspendDispatching, false) && kindOf(work) == kindEndpointSlice
+}
+
+// kindOf returns the kind of the manifest of a Work that has one manifest. It does not
+// decode the rest of it.
+func kindOf(work *workv1alpha1.Work) string {
+	if len(work.Spec.Workload.Manifests) != 1 {
+		return ""
+	}
+	var head struct {
+		Kind string `json:"kind"`
+	}
+	if json.Unmarshal(work.Spec.Workload.Manifests[0].Raw, &head) != nil {
+		return ""
+	}
+	return head.Kind
+}
+
+// manifestOf returns the manifest of a Work that has one.
+func manifestOf(work *workv1alpha1.Work) (*unstructured.Unstructured, error) {
+	if n := len(work.Spec.Workload.Manifests); n != 1 {
+		return nil, fmt.Errorf("work %s/%s has %d manifests and not one", work.Namespace, work.Name, n)
+	}
+	out := &unstructured.Unstructured{}
+	if err := out.UnmarshalJSON(work.Spec.Workload.Manifests[0].Raw); err != nil {
+		return nil, fmt.Errorf("decoding the manifest of work %s/%s: %w", work.Namespace, work.Name, err)
+	}
+	return out, nil
+}
+
+// Collect returns the Work of a slice that a manager collects for a Service. existing is
+// the Work of this name, or nil. Labels that it has are kept, those for other managers
+// too.
+func Collect(key types.NamespacedName, slice *unstructured.Unstructured, m Manager, service types.NamespacedName, existing *workv1alpha1.Work) (*workv1alpha1.Work, error) {
+	next := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
+	if existing != nil {
+		next = existing.DeepCopy()
+	}
+	namespaceKey, nameKey, finalizer := m.keys()
+	for label, value := range map[string]string{namespaceKey: service.Namespace, nameKey: service.Name} {
+		if next.Labels[label] == "" {
+			metav1.SetMetaDataLabel(&next.ObjectMeta, label, value)
+		}
+	}
+	metav1.SetMetaDataLabel(&next.ObjectMeta, ManagedByLabel, joinManagers(managers(next.Labels).Insert(string(m))))
+	next.Finalizers = sets.List(sets.New(next.Finalizers...).Insert(finalizer))
+	obj := slice.DeepCopy()
+	if err := prepare(next, obj, slice.GetUID()); err != nil {
+		return nil, err
+	}
+	next.Spec.SuspendDispatching = new(true)
+	return next, nil
+}
+
+// prepare sets the manifest of a Work. It changes obj.
+func prepare(work *workv1alpha1.Work, obj *unstructured.Unstructured, uid types.UID) error {
+	err := manifest.Prepare(obj, manifest.Origin{
+		UID: uid, WorkNamespace: work.Namespace, WorkName: work.Name, WorkPermanentID: work.Labels[workv1alpha2.WorkPermanentIDLabel],
+	})
+	if err != nil {
+		return fmt.Errorf("preparing the manifest of work %s/%s: %w", work.Namespace, work.Name, err)
+	}
+	raw, err := obj.MarshalJSON()
+	if err != nil {
+		return fmt.Errorf("encoding the manifest of work %s/%s: %w", work.Namespace, work.Name, err)
+	}
+	work.Spec.Workload.Manifests = []workv1alpha1.Manifest{{RawExtension: runtime.RawExtension{Raw: bytes.TrimSpace(raw)}}}
+	return nil
+}
+
+func managers(labels map[string]string) sets.Set[string] {
+	return sets.New(slices.DeleteFunc(strings.Split(labels[ManagedByLabel], "."), func(s string) bool { return s == "" })...)
+}
+
+// joinManagers returns the value of ManagedByLabel, in a fixed order so that nothing is
+// rewritten.
+func joinManagers(m sets.Set[string]) string { return strings.Join(sets.List(m), ".") }
+
+// Manages reports whether a manager collected the slice of a Work.
+func (m Manager) Manages(work *workv1alpha1.Work) bool { return managers(work.Labels).Has(string(m)) }
+
+// Release returns what becomes of a collected Work that a manager no longer needs: the
+// Work without it, or nil if no manager is left and the Work is to be deleted. A Work
+// whose manager is not known is never deleted.
+func Release(work *workv1alpha1.Work, m Manager) *workv1alpha1.Work {
+	known := managers(work.Labels)
+	rest := known.Clone().Delete(string(m))
+	if rest.Len() == 0 && known.Len() > 0 {
+		return nil
+	}
+	next := work.DeepCopy()
+	namespaceKey, nameKey, _ := m.keys()
+	delete(next.Labels, namespaceKey)
+	delete(next.Labels, nameKey)
+	metav1.SetMetaDataLabel(&next.ObjectMeta, ManagedByLabel, joinManagers(rest))
+	return next
+}

@@ -1,0 +1,151 @@
+package services_test
+
+import (
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+
+	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	networkingv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/networking/v1alpha1"
+	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/services"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func web() types.NamespacedName { return types.NamespacedName{Namespace: "default", Name: "web"} }
+
+func slice(name string, labels map[string]string) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4",
+		"endpoints": []any{map[string]any{"addresses": []any{"10.0.0.1"}}},
+	}}
+	u.SetNamespace("default")
+	u.SetName(name)
+	u.SetLabels(labels)
+	return u
+}
+
+func ofWeb() map[string]string { return map[string]string{"kubernetes.io/service-name": "web"} }
+
+func collected(t *testing.T, cluster string, s *unstructured.Unstructured) *workv1alpha1.Work {
+	t.Helper()
+	key := types.NamespacedName{Namespace: "karmada-es-" + cluster, Name: services.WorkNames(cluster, types.NamespacedName{Namespace: s.GetNamespace(), Name: s.GetName()})[0]}
+	work, err := services.Collect(key, s, services.MCS, web(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return work
+}
+
+func ready(names ...string) services.Clusters {
+	out := services.Clusters{}
+	for _, name := range names {
+		out[name] = &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: clusterv1alpha1.ClusterStatus{
+			Conditions: []metav1.Condition{{Type: clusterv1alpha1.ClusterConditionReady, Status: metav1.ConditionTrue}},
+		}}
+	}
+	return out
+}
+
+func mcs() *networkingv1alpha1.MultiClusterService {
+	return &networkingv1alpha1.MultiClusterService{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", Labels: map[string]string{networkingv1alpha1.MultiClusterServicePermanentIDLabel: "id"}},
+		Spec:       networkingv1alpha1.MultiClusterServiceSpec{Types: []networkingv1alpha1.ExposureType{networkingv1alpha1.ExposureTypeCrossCluster}},
+	}
+}
+
+func TestAuthorize(t *testing.T) {
+	all := func(types.NamespacedName) bool { return true }
+	rename := func(name string) func(*workv1alpha1.Work) { return func(w *workv1alpha1.Work) { w.Name = name } }
+	for name, tc := range map[string]struct {
+		slice     *unstructured.Unstructured
+		change    func(*workv1alpha1.Work)
+		permitted func(types.NamespacedName) bool
+		want      string
+	}{
+		"the slice of an exported Service":           {slice: slice("web-a", ofWeb()), permitted: all},
+		"a Service that the cluster does not export": {slice: slice("web-a", ofWeb()), permitted: func(types.NamespacedName) bool { return false }, want: "does not export"},
+		"the slice of another Service":               {slice: slice("web-a", map[string]string{"kubernetes.io/service-name": "db"}), permitted: all, want: `belongs to Service "db"`},
+		"a dispatched slice":                         {slice: slice("web-a", map[string]string{"kubernetes.io/service-name": "web", "endpointslice.kubernetes.io/managed-by": services.DispatchedSlice}), permitted: all, want: "created by the control plane"},
+		"the name of the Work of another slice":      {slice: slice("web-a", ofWeb()), change: rename("db-1234"), permitted: all, want: "belongs into work"},
+		"a slice of another namespace": {slice: slice("web-a", ofWeb()), permitted: all, want: "another namespace", change: func(w *workv1alpha1.Work) {
+			w.Spec.Workload.Manifests[0].Raw = []byte(strings.Replace(string(w.Spec.Workload.Manifests[0].Raw), `"namespace":"default"`, `"namespace":"kube-system"`, 1))
+		}},
+		"another kind": {slice: slice("web-a", ofWeb()), permitted: all, want: "has a Secret", change: func(w *workv1alpha1.Work) {
+			w.Spec.Workload.Manifests = []workv1alpha1.Manifest{{RawExtension: runtime.RawExtension{Raw: []byte(`{"apiVersion":"v1","kind":"Secret","metadata":{"namespace":"default","name":"x"}}`)}}}
+		}},
+		"no manifest": {slice: slice("web-a", ofWeb()), permitted: all, want: "0 manifests", change: func(w *workv1alpha1.Work) { w.Spec.Workload.Manifests = nil }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			work := collected(t, "m1", tc.slice)
+			if tc.change != nil {
+				tc.change(work)
+			}
+			err := services.Authorize(work, "m1", services.MCS, tc.permitted)
+			if (tc.want == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("got %v, want %q", err, tc.want)
+			}
+		})
+	}
+}
+
+func TestMarks_AgentCannotForge(t *testing.T) {
+	work := collected(t, "m1", slice("web-a", ofWeb()))
+	work.Labels[networkingv1alpha1.MultiClusterServicePermanentIDLabel] = "id"
+	if got := services.Marks(work); got.Name != "" {
+		t.Errorf("a Work with an EndpointSlice marks %s", got)
+	}
+	if got := services.Exports(work); got.Name != "" {
+		t.Errorf("a Work with an EndpointSlice exports %s", got)
+	}
+}
+
+func TestDispatch_SameSliceNameInTwoProviders(t *testing.T) {
+	m1, m2 := collected(t, "m1", slice("web-a", ofWeb())), collected(t, "m2", slice("web-a", ofWeb()))
+	stored := map[string]*workv1alpha1.Work{}
+	for range 2 { // the second pass must not choose other names
+		for source, work := range map[string]*workv1alpha1.Work{"m1": m1, "m2": m2} {
+			v, err := services.Dispatch(services.DispatchFacts{
+				Work: work, Source: source, MCS: mcs(), Clusters: ready("m1", "m2", "m3"),
+				Get: func(cluster, name string) *workv1alpha1.Work {
+					if name == m1.Name && cluster == "m1" {
+						return m1
+					}
+					if name == m2.Name && cluster == "m2" {
+						return m2
+					}
+					return stored[cluster+"/"+name]
+				},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, w := range v.Write {
+				stored[strings.TrimPrefix(w.Namespace, "karmada-es-")+"/"+w.Name] = w
+				if from := services.SourceWork(w); from != (types.NamespacedName{Namespace: work.Namespace, Name: work.Name}) {
+					t.Errorf("%s/%s comes from %s", w.Namespace, w.Name, from)
+				}
+			}
+		}
+	}
+	if len(stored) != 4 { // one in m1, one in m2, two in m3
+		t.Errorf("%d works, want 4: %v", len(stored), stored)
+	}
+}
+
+func TestClusters_Prefixed(t *testing.T) {
+	clusters := ready("m", "m-web", "n")
+	for _, tc := range []struct{ cluster, slice, want string }{
+		{"m", "web-a", "m.web-a"}, // m-web could have the slice "a"
+		{"m", "db-a", "m-db-a"},
+		{"m-web", "a", "m-web-a"},
+		{"n", "web-a", "n-web-a"},
+	} {
+		if got := clusters.Prefixed("", tc.cluster, tc.slice); got != tc.want {
+			t.Errorf("slice %s of %s is %s, want %s", tc.slice, tc.cluster, got, tc.want)
+		}
+	}
+}
