@@ -22,16 +22,16 @@ func ValidateFederatedResourceQuota(q *policyv1alpha1.FederatedResourceQuota) fi
 			fmt.Sprintf("must be no more than %d characters", utilvalidation.LabelValueMaxLength)))
 	}
 	spec := field.NewPath("spec")
-	errs = append(errs, validateQuotaList(q.Spec.Overall, spec.Child("overall"))...)
+	errs = append(errs, ValidateQuotaList(q.Spec.Overall, spec.Child("overall"))...)
 	errs = append(errs, validateAssignments(&q.Spec, spec)...)
 	status := field.NewPath("status")
-	errs = append(errs, validateQuotaList(q.Status.Overall, status.Child("overall"))...)
-	errs = append(errs, validateQuotaList(q.Status.OverallUsed, status.Child("overallUsed"))...)
+	errs = append(errs, ValidateQuotaList(q.Status.Overall, status.Child("overall"))...)
+	errs = append(errs, ValidateQuotaList(q.Status.OverallUsed, status.Child("overallUsed"))...)
 	for i := range q.Status.AggregatedStatus {
 		item, at := &q.Status.AggregatedStatus[i], status.Child("aggregatedStatus").Index(i)
 		errs = append(errs, invalidClusterName(item.ClusterName, at.Child("clusterName"))...)
-		errs = append(errs, validateQuotaList(item.Hard, at.Child("hard"))...)
-		errs = append(errs, validateQuotaList(item.Used, at.Child("used"))...)
+		errs = append(errs, ValidateQuotaList(item.Hard, at.Child("hard"))...)
+		errs = append(errs, ValidateQuotaList(item.Used, at.Child("used"))...)
 	}
 	return errs
 }
@@ -42,7 +42,7 @@ func validateAssignments(spec *policyv1alpha1.FederatedResourceQuotaSpec, path *
 	for i := range spec.StaticAssignments {
 		assignment, at := &spec.StaticAssignments[i], path.Child("staticAssignments").Index(i)
 		errs = append(errs, invalidClusterName(assignment.ClusterName, at.Child("clusterName"))...)
-		errs = append(errs, validateQuotaList(assignment.Hard, at.Child("hard"))...)
+		errs = append(errs, ValidateQuotaList(assignment.Hard, at.Child("hard"))...)
 		for _, name := range sortedNames(assignment.Hard) {
 			if _, ok := spec.Overall[name]; !ok {
 				unknown = append(unknown, field.Invalid(at.Child("hard").Key(string(name)), string(name), "assignment resourceName is not exist in overall"))
@@ -73,7 +73,8 @@ func sortedNames(list corev1.ResourceList) []corev1.ResourceName {
 	return slices.Sorted(maps.Keys(list))
 }
 
-func validateQuotaList(list corev1.ResourceList, path *field.Path) field.ErrorList {
+// ValidateQuotaList checks the names and quantities of a limit or usage.
+func ValidateQuotaList(list corev1.ResourceList, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for _, name := range sortedNames(list) {
 		at := path.Key(string(name))
@@ -141,6 +142,11 @@ func wholeNumber(name string) bool {
 		return false
 	}
 	return len(utilvalidation.IsQualifiedName(corev1.DefaultResourceRequestsPrefix+name)) == 0
+}
+
+// RequestedByContainers reports whether containers can request a resource, so that the usage of a workload can have it.
+func RequestedByContainers(name corev1.ResourceName) bool {
+	return len(validateContainerResourceName(string(name), nil)) == 0 && !strings.HasPrefix(string(name), corev1.DefaultResourceRequestsPrefix)
 }
 
 // validateContainerResourceName checks the name of a resource that containers

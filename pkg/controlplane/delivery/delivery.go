@@ -5,6 +5,8 @@ package delivery
 import (
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
@@ -64,4 +66,18 @@ func Check(namespace string, ref *workv1alpha2.ObjectReference) *Refusal {
 			"%s of %s controls the federation and is not delivered", ref.Kind, ref.APIVersion)}
 	}
 	return nil
+}
+
+// EventObjects returns what an event about a binding is recorded on: the binding and a reference to its template, unless
+// the binding must not deliver it. Whoever may write bindings in one namespace must not write events about objects in
+// others.
+func EventObjects(b workv1alpha2.Binding) []runtime.Object {
+	out := []runtime.Object{b}
+	ref := &b.GetSpec().Resource
+	if Check(b.GetNamespace(), ref) == nil {
+		out = append(out, &corev1.ObjectReference{
+			APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name, UID: ref.UID, ResourceVersion: ref.ResourceVersion,
+		})
+	}
+	return out
 }

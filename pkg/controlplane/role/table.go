@@ -4,6 +4,7 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/agent"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/aggregated"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllermanager"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/descheduler"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/scheduler"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/webhook"
 )
@@ -25,6 +26,11 @@ func Table() []Role {
 			Name: "controller-manager", Doc: "Carry templates to the members and bring their status back",
 			LockName: "karmada-controller-manager", HealthAddress: ":10357", MetricsAddress: ":8080",
 			New: newInstance(controllermanager.NewOptions, controllermanager.Setup),
+		},
+		{
+			Name: "descheduler", Doc: "Take replicas that stay unschedulable from their clusters",
+			LockName: "karmada-descheduler", HealthAddress: ":10358", MetricsAddress: ":8080", Kinds: descheduling,
+			New: newInstance(descheduler.NewOptions, descheduler.Setup),
 		},
 		{
 			Name: "scheduler", Doc: "Decide which clusters get what",

@@ -50,6 +50,11 @@ func scheduling() []schema.GroupVersionKind {
 	}
 }
 
+// descheduling are the kinds that a descheduler watches from the start.
+func descheduling() []schema.GroupVersionKind {
+	return []schema.GroupVersionKind{workv1alpha2.GroupVersion.WithKind("ResourceBinding")}
+}
+
 // kindsOf returns the kinds that roles wait for.
 func kindsOf(roles []named) []schema.GroupVersionKind {
 	var out []schema.GroupVersionKind

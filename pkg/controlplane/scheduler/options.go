@@ -12,6 +12,7 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/events"
 	"github.com/karmada-toolkit/karmada/internal/gates"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
+	estimator "github.com/karmada-toolkit/karmada/pkg/controlplane/estimator/client"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/scheduler/framework"
 	plugins "github.com/karmada-toolkit/karmada/plugins/scheduler"
 )
@@ -44,14 +45,7 @@ type Options struct {
 type EstimatorOptions struct {
 	Enabled            bool
 	DisabledInPullMode bool
-	Timeout            time.Duration
-	ServiceNamespace   string
-	ServicePrefix      string
-	Port               int
-	CertFile           string
-	KeyFile            string
-	CAFile             string
-	InsecureSkipVerify bool
+	estimator.Options
 }
 
 // RateLimiterOptions delay retries.
@@ -75,11 +69,9 @@ func NewOptions() *Options {
 		SchedulerName: policyv1alpha1.DefaultSchedulerName,
 		Plugins:       []string{"*"},
 		Workers:       16,
-		Estimator: EstimatorOptions{
-			Timeout: 3 * time.Second, ServiceNamespace: "karmada-system", ServicePrefix: "karmada-scheduler-estimator", Port: 10352,
-		},
-		RateLimiter: RateLimiterOptions{BaseDelay: 5 * time.Millisecond, MaxDelay: 1000 * time.Second, QPS: 10, BucketSize: 100},
-		Gates:       gates.New(features()...),
+		Estimator:     EstimatorOptions{Options: estimator.NewOptions()},
+		RateLimiter:   RateLimiterOptions{BaseDelay: 5 * time.Millisecond, MaxDelay: 1000 * time.Second, QPS: 10, BucketSize: 100},
+		Gates:         gates.New(features()...),
 	}
 }
 
@@ -93,14 +85,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	e := &o.Estimator
 	fs.BoolVar(&e.Enabled, "enable-scheduler-estimator", e.Enabled, "Ask the estimator of each cluster how many replicas fit.")
 	fs.BoolVar(&e.DisabledInPullMode, "disable-scheduler-estimator-in-pull-mode", e.DisabledInPullMode, "Do not ask the estimators of clusters in Pull mode.")
-	fs.DurationVar(&e.Timeout, "scheduler-estimator-timeout", e.Timeout, "How long to wait for the estimators.")
-	fs.StringVar(&e.ServiceNamespace, "scheduler-estimator-service-namespace", e.ServiceNamespace, "Namespace of the estimators' Services.")
-	fs.StringVar(&e.ServicePrefix, "scheduler-estimator-service-prefix", e.ServicePrefix, "What the names of the estimators' Services begin with; the name of the cluster follows.")
-	fs.IntVar(&e.Port, "scheduler-estimator-port", e.Port, "Port of the estimators.")
-	fs.StringVar(&e.CertFile, "scheduler-estimator-cert-file", e.CertFile, "Client certificate for the estimators.")
-	fs.StringVar(&e.KeyFile, "scheduler-estimator-key-file", e.KeyFile, "Key of that certificate.")
-	fs.StringVar(&e.CAFile, "scheduler-estimator-ca-file", e.CAFile, "CA of the estimators' certificates.")
-	fs.BoolVar(&e.InsecureSkipVerify, "insecure-skip-estimator-verify", e.InsecureSkipVerify, "Do not check the estimators' certificates.")
+	e.AddFlags(fs)
 	r := &o.RateLimiter
 	fs.DurationVar(&r.BaseDelay, "rate-limiter-base-delay", r.BaseDelay, "First delay of a retry, when the gate PriorityBasedScheduling is off.")
 	fs.DurationVar(&r.MaxDelay, "rate-limiter-max-delay", r.MaxDelay, "Longest delay of a retry, when that gate is off.")
@@ -119,12 +104,7 @@ func (o *Options) Validate() error {
 	if o.Workers < 1 {
 		errs = append(errs, fmt.Errorf("--concurrent-binding-syncs is %d, must be at least 1", o.Workers))
 	}
-	if o.Estimator.Timeout < 0 {
-		errs = append(errs, fmt.Errorf("--scheduler-estimator-timeout is %s, must not be negative", o.Estimator.Timeout))
-	}
-	if o.Estimator.Port < 0 || o.Estimator.Port > 65535 {
-		errs = append(errs, fmt.Errorf("--scheduler-estimator-port is %d, must be between 0 and 65535", o.Estimator.Port))
-	}
+	errs = append(errs, o.Estimator.Validate())
 	return errors.Join(errs...)
 }
 

@@ -21,7 +21,7 @@ import (
 
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/webhook/quota"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/quota"
 )
 
 // reasonQuotaExceeded is the reason of refusals, by which the scheduler knows

@@ -1,0 +1,154 @@
+// Package descheduler takes replicas that stay unschedulable in a cluster from that cluster, so that the scheduler
+// finds them another place.
+package descheduler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/util/retry"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/karmada-toolkit/karmada/internal/events"
+	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	estimator "github.com/karmada-toolkit/karmada/pkg/controlplane/estimator/client"
+)
+
+// estimates returns the unschedulable replicas of a workload in clusters.
+type estimates func(ctx context.Context, ref *workv1alpha2.ObjectReference, clusters []string, threshold time.Duration) []estimator.Unschedulable
+
+// runner makes a pass over all bindings at each interval.
+type runner struct {
+	options   *Options
+	client    client.Client
+	live      client.Reader
+	estimates estimates
+	events    *events.Recorder
+	clock     clock.WithTicker
+}
+
+var _ manager.LeaderElectionRunnable = &runner{}
+
+// Setup adds the role to a manager.
+func Setup(_ context.Context, mgr manager.Manager, o *Options) error {
+	if err := o.Validate(); err != nil {
+		return fmt.Errorf("options of the descheduler: %w", err)
+	}
+	pool, err := estimator.ForManager(mgr, o.Estimator)
+	if err != nil {
+		return err
+	}
+	r := &runner{
+		options: o, client: mgr.GetClient(), live: mgr.GetAPIReader(), estimates: pool.Unschedulable,
+		events: events.ForManager(mgr, Component, o.Events), clock: clock.RealClock{},
+	}
+	if err := mgr.Add(r); err != nil {
+		return fmt.Errorf("adding the descheduler: %w", err)
+	}
+	return nil
+}
+
+// NeedLeaderElection implements manager.LeaderElectionRunnable.
+func (r *runner) NeedLeaderElection() bool { return true }
+
+// Start implements manager.Runnable.
+func (r *runner) Start(ctx context.Context) error {
+	ctx = log.IntoContext(ctx, log.FromContext(ctx).WithName("descheduler"))
+	ticker := r.clock.NewTicker(r.options.Interval)
+	defer ticker.Stop()
+	for {
+		r.pass(ctx)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C():
+		}
+	}
+}
+
+// pass handles every binding, one after the other, so that estimators are not called for many at once.
+func (r *runner) pass(ctx context.Context) {
+	list := &workv1alpha2.ResourceBindingList{}
+	if err := r.client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+		log.FromContext(ctx).Error(err, "Listing the bindings")
+		return
+	}
+	for i := range list.Items {
+		b := &list.Items[i]
+		if ctx.Err() != nil {
+			return
+		}
+		if !Considered(b) {
+			continue
+		}
+		if err := r.deschedule(ctx, b); err != nil {
+			log.FromContext(ctx).Error(err, "Descheduling a binding", "ResourceBinding", klog.KObj(b))
+		}
+	}
+}
+
+// deschedule takes back what is unschedulable of one binding. The binding is read-only.
+func (r *runner) deschedule(ctx context.Context, cached *workv1alpha2.ResourceBinding) error {
+	clusters := Undesired(cached)
+	if len(clusters) == 0 {
+		return nil
+	}
+	answers := make(map[string]Answer, len(clusters))
+	for _, a := range r.estimates(ctx, &cached.Spec.Resource, clusters, r.options.Threshold) {
+		answers[a.Cluster] = Answer{Replicas: a.Replicas, Err: a.Err}
+	}
+	b := cached.DeepCopy()
+	var v Verdict
+	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		if v = decide(b, answers); v.Err != nil || v.Clusters == nil || r.options.DryRun {
+			return nil
+		}
+		next := b.DeepCopy()
+		next.Spec.Clusters = v.Clusters
+		err := r.client.Update(ctx, next)
+		if !apierrors.IsConflict(err) {
+			return err
+		}
+		// Someone else changed it: the decision is made again on what is stored.
+		b = &workv1alpha2.ResourceBinding{}
+		return errors.Join(err, r.live.Get(ctx, client.ObjectKeyFromObject(cached), b))
+	})
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		publishFailed(r.events, b, err)
+		return err
+	case v.Err != nil:
+		return fmt.Errorf("calling the estimators: %w", v.Err)
+	case v.Clusters == nil:
+		return nil
+	case r.options.DryRun:
+		log.FromContext(ctx).Info("Would deschedule replicas", "ResourceBinding", klog.KObj(b), "reductions", v.Reductions)
+		return nil
+	}
+	log.FromContext(ctx).Info("Descheduled replicas", "ResourceBinding", klog.KObj(b), "reductions", v.Reductions)
+	publishSucceeded(r.events, b, &v)
+	return nil
+}
+
+// decide decides on what is stored. A cluster whose estimator was not called because it had enough ready replicas
+// before counts as one without an answer.
+func decide(b *workv1alpha2.ResourceBinding, answers map[string]Answer) Verdict {
+	if !Considered(b) {
+		return Verdict{}
+	}
+	for _, cluster := range Undesired(b) {
+		if _, ok := answers[cluster]; !ok {
+			return Verdict{} // the next pass calls it
+		}
+	}
+	return Decide(b, answers)
+}

@@ -1,0 +1,104 @@
+package quota
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/karmada-toolkit/karmada/pkg/apis/names"
+	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/apis/validation"
+	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
+	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+)
+
+// Aggregate returns the limit and the usage in each cluster that has applied its ResourceQuota, sorted by cluster.
+func Aggregate(works []workv1alpha1.Work) ([]policyv1alpha1.ClusterQuotaStatus, error) {
+	var out []policyv1alpha1.ClusterQuotaStatus
+	for i := range works {
+		w := &works[i]
+		if !meta.IsStatusConditionPresentAndEqual(w.Status.Conditions, workv1alpha1.WorkApplied, metav1.ConditionTrue) || len(w.Status.ManifestStatuses) == 0 {
+			continue
+		}
+		cluster, err := names.ClusterOfExecutionNamespace(w.Namespace)
+		if err != nil {
+			return nil, fmt.Errorf("work %s/%s: %w", w.Namespace, w.Name, err)
+		}
+		item := policyv1alpha1.ClusterQuotaStatus{ClusterName: cluster}
+		raw := w.Status.ManifestStatuses[0].Status
+		if raw == nil {
+			continue
+		}
+		if err := json.Unmarshal(raw.Raw, &item.ResourceQuotaStatus); err != nil {
+			return nil, fmt.Errorf("reading the usage in cluster %s: %w", cluster, err)
+		}
+		item.Hard, item.Used = valid(item.Hard), valid(item.Used)
+		out = append(out, item)
+	}
+	slices.SortFunc(out, func(a, b policyv1alpha1.ClusterQuotaStatus) int { return cmp.Compare(a.ClusterName, b.ClusterName) })
+	return out, nil
+}
+
+// valid returns a list without what admission refuses: an agent that reports it would make every later update of the
+// quota fail.
+func valid(list corev1.ResourceList) corev1.ResourceList {
+	maps.DeleteFunc(list, func(name corev1.ResourceName, q resource.Quantity) bool {
+		return len(validation.ValidateQuotaList(corev1.ResourceList{name: q}, nil)) > 0
+	})
+	return list
+}
+
+// Sum returns the usage over all clusters.
+func Sum(items []policyv1alpha1.ClusterQuotaStatus) corev1.ResourceList {
+	out := corev1.ResourceList{}
+	for i := range items {
+		add(out, items[i].Used, 1)
+	}
+	return out
+}
+
+// Counted reports whether the usage of bindings has a resource: it counts what containers request.
+func Counted(name corev1.ResourceName) bool { return validation.RequestedByContainers(name) }
+
+// Total returns what all bindings of a namespace use. It has no zeros. Bindings of the cluster scope are never counted.
+func Total(namespace string, bindings iter.Seq[workv1alpha2.ResourceBinding]) corev1.ResourceList {
+	out := corev1.ResourceList{}
+	for b := range bindings {
+		if b.Namespace == namespace {
+			add(out, Usage(&b.Spec), 1)
+		}
+	}
+	return out
+}
+
+// Count sets the limit in force and the usage of a quota, which is what the bindings of the namespace use.
+func Count(q *policyv1alpha1.FederatedResourceQuota, total corev1.ResourceList) {
+	q.Status.Overall, q.Status.OverallUsed = q.Spec.Overall, Restrict(total, q.Spec.Overall)
+}
+
+// SetAggregated sets the status by cluster. Where the usage is not that of bindings, because they are not limited, it is
+// the sum over the clusters.
+func SetAggregated(q *policyv1alpha1.FederatedResourceQuota, items []policyv1alpha1.ClusterQuotaStatus, enforced bool) {
+	if q.Status.AggregatedStatus = items; !enforced {
+		q.Status.Overall, q.Status.OverallUsed = q.Spec.Overall, Sum(items)
+	}
+}
+
+// Restrict returns what a list has of the resources of a limit.
+func Restrict(list, limit corev1.ResourceList) corev1.ResourceList {
+	out := corev1.ResourceList{}
+	for name, quantity := range list {
+		if _, limited := limit[name]; limited {
+			out[name] = quantity
+		}
+	}
+	return out
+}
