@@ -12,21 +12,60 @@ type rule struct {
 	operation configv1alpha1.InterpreterOperation
 	// doc describes the function that the script has to define.
 	doc string
+	field
+}
+
+// field is where a customization has the script of a rule.
+type field struct {
 	get func(*configv1alpha1.CustomizationRules) string
-	// set sets the script; "" takes the rule away.
+	// set sets the script; "" removes the rule.
 	set func(*configv1alpha1.CustomizationRules, string)
+}
+
+// script is what all rules of a customization consist of.
+type script struct {
+	LuaScript string `json:"luaScript"`
+}
+
+// scriptIn returns the field of the rule to which at points.
+func scriptIn[T ~struct {
+	LuaScript string `json:"luaScript"`
+}](at func(*configv1alpha1.CustomizationRules) **T) field {
+	return field{
+		get: func(c *configv1alpha1.CustomizationRules) string {
+			if r := *at(c); r != nil {
+				return script(*r).LuaScript
+			}
+			return ""
+		},
+		set: func(c *configv1alpha1.CustomizationRules, source string) {
+			*at(c) = nil
+			if source != "" {
+				r := T(script{LuaScript: source})
+				*at(c) = &r
+			}
+		},
+	}
 }
 
 // rules returns all rules in the order in which they are shown.
 func rules() []rule {
-	return []rule{retainRule(), replicaRule(), componentRule(), reviseRule(), statusRule(), aggregateRule(), healthRule(), dependencyRule()}
+	type custom = configv1alpha1.CustomizationRules
+	return []rule{
+		{configv1alpha1.InterpreterOperationRetain, retainDoc, scriptIn(func(c *custom) **configv1alpha1.LocalValueRetention { return &c.Retention })},
+		{configv1alpha1.InterpreterOperationInterpretReplica, replicaDoc, scriptIn(func(c *custom) **configv1alpha1.ReplicaResourceRequirement { return &c.ReplicaResource })},
+		{configv1alpha1.InterpreterOperationInterpretComponent, componentDoc, scriptIn(func(c *custom) **configv1alpha1.ComponentResourceRequirement { return &c.ComponentResource })},
+		{configv1alpha1.InterpreterOperationReviseReplica, reviseDoc, scriptIn(func(c *custom) **configv1alpha1.ReplicaRevision { return &c.ReplicaRevision })},
+		{configv1alpha1.InterpreterOperationInterpretStatus, statusDoc, scriptIn(func(c *custom) **configv1alpha1.StatusReflection { return &c.StatusReflection })},
+		{configv1alpha1.InterpreterOperationAggregateStatus, aggregateDoc, scriptIn(func(c *custom) **configv1alpha1.StatusAggregation { return &c.StatusAggregation })},
+		{configv1alpha1.InterpreterOperationInterpretHealth, healthDoc, scriptIn(func(c *custom) **configv1alpha1.HealthInterpretation { return &c.HealthInterpretation })},
+		{configv1alpha1.InterpreterOperationInterpretDependency, dependencyDoc, scriptIn(func(c *custom) **configv1alpha1.DependencyInterpretation { return &c.DependencyInterpretation })},
+	}
 }
 
-func retainRule() rule {
-	type script = configv1alpha1.LocalValueRetention
-	return rule{
-		operation: configv1alpha1.InterpreterOperationRetain,
-		doc: `
+// The functions that scripts define.
+const (
+	retainDoc = `
 Retain keeps what the member cluster owns.
   desiredObj:  the object as the control plane wants it
   observedObj: the object as it is in the member cluster
@@ -35,27 +74,8 @@ Retain keeps what the member cluster owns.
 function Retain(desiredObj, observedObj)
   desiredObj.spec.fieldFoo = observedObj.spec.fieldFoo
   return desiredObj
-end`,
-		get: func(c *configv1alpha1.CustomizationRules) string {
-			if c.Retention == nil {
-				return ""
-			}
-			return c.Retention.LuaScript
-		},
-		set: func(c *configv1alpha1.CustomizationRules, s string) {
-			c.Retention = nil
-			if s != "" {
-				c.Retention = &script{LuaScript: s}
-			}
-		},
-	}
-}
-
-func replicaRule() rule {
-	type script = configv1alpha1.ReplicaResourceRequirement
-	return rule{
-		operation: configv1alpha1.InterpreterOperationInterpretReplica,
-		doc: `
+end`
+	replicaDoc = `
 InterpretReplica finds how many replicas the object wants and what one needs.
   desiredObj: the object in the control plane
   returns:    the number of replicas, and the requirements of one or nil
@@ -63,27 +83,8 @@ InterpretReplica finds how many replicas the object wants and what one needs.
 local kube = require("kube")
 function GetReplicas(desiredObj)
   return desiredObj.spec.replicas, kube.accuratePodRequirements(desiredObj.spec.template)
-end`,
-		get: func(c *configv1alpha1.CustomizationRules) string {
-			if c.ReplicaResource == nil {
-				return ""
-			}
-			return c.ReplicaResource.LuaScript
-		},
-		set: func(c *configv1alpha1.CustomizationRules, s string) {
-			c.ReplicaResource = nil
-			if s != "" {
-				c.ReplicaResource = &script{LuaScript: s}
-			}
-		},
-	}
-}
-
-func componentRule() rule {
-	type script = configv1alpha1.ComponentResourceRequirement
-	return rule{
-		operation: configv1alpha1.InterpreterOperationInterpretComponent,
-		doc: `
+end`
+	componentDoc = `
 InterpretComponent finds the pod templates of an object that has several.
   desiredObj: the object in the control plane
   returns:    a list of components: name, replicas, replicaRequirements
@@ -97,27 +98,8 @@ function GetComponents(desiredObj)
       replicaRequirements = kube.accuratePodRequirements(group.template)}
   end
   return components
-end`,
-		get: func(c *configv1alpha1.CustomizationRules) string {
-			if c.ComponentResource == nil {
-				return ""
-			}
-			return c.ComponentResource.LuaScript
-		},
-		set: func(c *configv1alpha1.CustomizationRules, s string) {
-			c.ComponentResource = nil
-			if s != "" {
-				c.ComponentResource = &script{LuaScript: s}
-			}
-		},
-	}
-}
-
-func reviseRule() rule {
-	type script = configv1alpha1.ReplicaRevision
-	return rule{
-		operation: configv1alpha1.InterpreterOperationReviseReplica,
-		doc: `
+end`
+	reviseDoc = `
 ReviseReplica sets the number of replicas for one member cluster.
   desiredObj:     the object in the control plane
   desiredReplica: the number of replicas
@@ -126,54 +108,16 @@ ReviseReplica sets the number of replicas for one member cluster.
 function ReviseReplica(desiredObj, desiredReplica)
   desiredObj.spec.replicas = desiredReplica
   return desiredObj
-end`,
-		get: func(c *configv1alpha1.CustomizationRules) string {
-			if c.ReplicaRevision == nil {
-				return ""
-			}
-			return c.ReplicaRevision.LuaScript
-		},
-		set: func(c *configv1alpha1.CustomizationRules, s string) {
-			c.ReplicaRevision = nil
-			if s != "" {
-				c.ReplicaRevision = &script{LuaScript: s}
-			}
-		},
-	}
-}
-
-func statusRule() rule {
-	type script = configv1alpha1.StatusReflection
-	return rule{
-		operation: configv1alpha1.InterpreterOperationInterpretStatus,
-		doc: `
+end`
+	statusDoc = `
 InterpretStatus picks what is collected of the status.
   observedObj: the object in the member cluster
   returns:     the status
 
 function ReflectStatus(observedObj)
   return observedObj.status
-end`,
-		get: func(c *configv1alpha1.CustomizationRules) string {
-			if c.StatusReflection == nil {
-				return ""
-			}
-			return c.StatusReflection.LuaScript
-		},
-		set: func(c *configv1alpha1.CustomizationRules, s string) {
-			c.StatusReflection = nil
-			if s != "" {
-				c.StatusReflection = &script{LuaScript: s}
-			}
-		},
-	}
-}
-
-func aggregateRule() rule {
-	type script = configv1alpha1.StatusAggregation
-	return rule{
-		operation: configv1alpha1.InterpreterOperationAggregateStatus,
-		doc: `
+end`
+	aggregateDoc = `
 AggregateStatus adds up the statuses that were collected.
   desiredObj:  the object in the control plane
   statusItems: a list with clusterName, status, applied, appliedMessage and health of
@@ -187,54 +131,16 @@ function AggregateStatus(desiredObj, statusItems)
   end
   desiredObj.status = {readyReplicas = ready}
   return desiredObj
-end`,
-		get: func(c *configv1alpha1.CustomizationRules) string {
-			if c.StatusAggregation == nil {
-				return ""
-			}
-			return c.StatusAggregation.LuaScript
-		},
-		set: func(c *configv1alpha1.CustomizationRules, s string) {
-			c.StatusAggregation = nil
-			if s != "" {
-				c.StatusAggregation = &script{LuaScript: s}
-			}
-		},
-	}
-}
-
-func healthRule() rule {
-	type script = configv1alpha1.HealthInterpretation
-	return rule{
-		operation: configv1alpha1.InterpreterOperationInterpretHealth,
-		doc: `
+end`
+	healthDoc = `
 InterpretHealth judges the health of an object.
   observedObj: the object in the member cluster
   returns:     whether it is healthy
 
 function InterpretHealth(observedObj)
   return observedObj.status.readyReplicas == observedObj.spec.replicas
-end`,
-		get: func(c *configv1alpha1.CustomizationRules) string {
-			if c.HealthInterpretation == nil {
-				return ""
-			}
-			return c.HealthInterpretation.LuaScript
-		},
-		set: func(c *configv1alpha1.CustomizationRules, s string) {
-			c.HealthInterpretation = nil
-			if s != "" {
-				c.HealthInterpretation = &script{LuaScript: s}
-			}
-		},
-	}
-}
-
-func dependencyRule() rule {
-	type script = configv1alpha1.DependencyInterpretation
-	return rule{
-		operation: configv1alpha1.InterpreterOperationInterpretDependency,
-		doc: `
+end`
+	dependencyDoc = `
 InterpretDependency finds what the object refers to.
   desiredObj: the object in the control plane
   returns:    a list of references: apiVersion, kind, namespace, name or labelSelector
@@ -242,21 +148,8 @@ InterpretDependency finds what the object refers to.
 local kube = require("kube")
 function GetDependencies(desiredObj)
   return kube.getPodDependencies(desiredObj.spec.template, desiredObj.metadata.namespace) or {}
-end`,
-		get: func(c *configv1alpha1.CustomizationRules) string {
-			if c.DependencyInterpretation == nil {
-				return ""
-			}
-			return c.DependencyInterpretation.LuaScript
-		},
-		set: func(c *configv1alpha1.CustomizationRules, s string) {
-			c.DependencyInterpretation = nil
-			if s != "" {
-				c.DependencyInterpretation = &script{LuaScript: s}
-			}
-		},
-	}
-}
+end`
+)
 
 func operationNames() []string {
 	var out []string
