@@ -16,6 +16,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/karmada-toolkit/karmada/internal/wait"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 )
@@ -208,7 +209,7 @@ func tokens(ctx context.Context, c client.Client, namespace string, accounts []s
 		}
 		return len(found) == len(accounts), nil
 	})
-	if err != nil && !errors.Is(err, errTimeout) {
+	if err != nil && !errors.Is(err, wait.ErrTimeout) {
 		return nil, err
 	}
 	for _, name := range accounts {

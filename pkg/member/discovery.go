@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/karmada-toolkit/karmada/internal/pki"
+	"github.com/karmada-toolkit/karmada/internal/wait"
 	"github.com/karmada-toolkit/karmada/pkg/member/registration"
 )
 
@@ -170,7 +171,7 @@ func (d Discovery) clusterInfo(ctx context.Context, config *rest.Config, id, sec
 		}
 		return false, nil
 	})
-	if errors.Is(err, errTimeout) {
+	if errors.Is(err, wait.ErrTimeout) {
 		return nil, fmt.Errorf("%s does not answer for %s: %w; is it the address of the control plane, and can this machine reach it?", d.Endpoint, d.Timeout, last)
 	}
 	return info, err

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/karmada-toolkit/karmada/internal/pki"
+	"github.com/karmada-toolkit/karmada/internal/wait"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 	"github.com/karmada-toolkit/karmada/pkg/member/registration/agentcert"
@@ -160,7 +161,7 @@ func requestCertificate(ctx context.Context, c client.Client, s Server, r EnrolR
 		}
 		return decided(csr)
 	})
-	if errors.Is(err, errTimeout) {
+	if errors.Is(err, wait.ErrTimeout) {
 		return nil, fmt.Errorf("certificate request %s is %s after %s: does the control plane run karmada-controller-manager with agentcsrapproving, and kube-controller-manager with csrsigning?",
 			csr.Name, stateOf(csr), r.Timeout)
 	}

@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/karmada-toolkit/karmada/internal/wait"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 )
@@ -284,7 +285,7 @@ func WaitReady(ctx context.Context, d Deps, name string, limit time.Duration) (s
 	switch {
 	case err == nil:
 		return "", nil
-	case errors.Is(err, errTimeout):
+	case errors.Is(err, wait.ErrTimeout):
 		return state, nil
 	default:
 		return state, err

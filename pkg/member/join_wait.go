@@ -5,18 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/karmada-toolkit/karmada/internal/wait"
 )
 
 const (
-	// reportDelay is the time after which a wait reports what it waits for.
-	reportDelay = 2 * time.Second
 	// The interval between two checks begins with firstInterval and doubles up to
 	// lastInterval.
 	firstInterval = 20 * time.Millisecond
 	lastInterval  = 250 * time.Millisecond
 )
-
-var errTimeout = errors.New("timed out")
 
 // WaitingFor is the prefix of the lines that name the object of a wait.
 const WaitingFor = "waiting for "
@@ -31,27 +29,27 @@ func (r Reporter) say(format string, args ...any) {
 	}
 }
 
-// await calls done until it returns true or an error, for limit at most. After reportDelay
-// it reports what it waits for.
+// await calls done until it returns true or an error, for limit at most. While that takes long it reports what it waits
+// for, each text once. The error of a timeout wraps wait.ErrTimeout.
 func await(ctx context.Context, limit time.Duration, report Reporter, what func() string, done func(context.Context) (bool, error)) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, errTimeout)
-	defer cancel()
-	delay := time.NewTimer(reportDelay)
-	defer delay.Stop()
-	for interval := firstInterval; ; interval = min(2*interval, lastInterval) {
+	reported := ""
+	err := wait.Until(ctx, wait.Options{
+		Interval: firstInterval, MaxInterval: lastInterval, Timeout: limit,
+		Publish: func(reason error) {
+			if reason != nil && reason.Error() != reported {
+				reported = reason.Error()
+				report.say("%s", reported)
+			}
+		},
+	}, func(ctx context.Context) error {
 		ok, err := done(ctx)
 		switch {
-		case ctx.Err() != nil && !ok:
-			return fmt.Errorf("waiting for %s: %w", what(), context.Cause(ctx))
-		case err != nil || ok:
-			return err
+		case ok:
+			return nil
+		case err != nil && ctx.Err() == nil:
+			return wait.Terminal(err)
 		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("waiting for %s: %w", what(), context.Cause(ctx))
-		case <-delay.C:
-			report.say("%s%s", WaitingFor, what())
-		case <-time.After(interval):
-		}
-	}
+		return errors.New(WaitingFor + what())
+	})
+	return err
 }

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"k8s.io/client-go/rest"
+
+	"github.com/karmada-toolkit/karmada/internal/wait"
 )
 
 // WaitReachable waits until the user of a kubeconfig reaches a member through the
@@ -37,7 +39,7 @@ func WaitReachable(ctx context.Context, controlPlane *rest.Config, name string, 
 		state = resp.Status
 		return resp.StatusCode == http.StatusOK, nil
 	})
-	if errors.Is(err, errTimeout) {
+	if errors.Is(err, wait.ErrTimeout) {
 		return state, nil
 	}
 	return "", err

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/karmada-toolkit/karmada/internal/wait"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/member/registration/agentcert"
 )
@@ -179,7 +180,7 @@ func put(ctx context.Context, j *journal, obj client.Object) error {
 func awaitRollout(ctx context.Context, d Deps, r RegisterRequest) error {
 	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: r.Agent.Namespace, Name: AgentName}}
 	state := func() string {
-		stateCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), reportDelay)
+		stateCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), wait.PublishInterval)
 		defer cancel()
 		return podState(stateCtx, d.Member, deployment)
 	}
@@ -191,7 +192,7 @@ func awaitRollout(ctx context.Context, d Deps, r RegisterRequest) error {
 		s := &deployment.Status
 		return s.ObservedGeneration >= deployment.Generation && s.UpdatedReplicas >= r.Agent.Replicas && s.AvailableReplicas >= r.Agent.Replicas, nil
 	})
-	if errors.Is(err, errTimeout) {
+	if errors.Is(err, wait.ErrTimeout) {
 		return fmt.Errorf("the agent of cluster %q does not run after %s: %s", r.Agent.Cluster, r.Discovery.Timeout, state())
 	}
 	return err

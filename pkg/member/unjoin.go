@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
+	"github.com/karmada-toolkit/karmada/internal/wait"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
@@ -91,18 +92,18 @@ func release(ctx context.Context, d Deps, r UnjoinRequest, cluster *clusterv1alp
 		more, err := force(ctx, d, r.Name, forceLimit)
 		return append(left.lines(), more...), err
 	}
-	wait, reserve := r.Wait, time.Duration(0)
+	limit, reserve := r.Wait, time.Duration(0)
 	if r.Force {
 		reserve = min(r.Wait/2, forceLimit)
-		wait -= reserve
+		limit -= reserve
 	}
-	err = awaitGone(ctx, d, r.Name, wait)
+	err = awaitGone(ctx, d, r.Name, limit)
 	switch {
 	case err == nil && alive(cluster):
 		return nil, nil
 	case err == nil:
 		return left.lines(), nil // no client cleaned up the member
-	case !errors.Is(err, errTimeout):
+	case !errors.Is(err, wait.ErrTimeout):
 		return nil, err
 	}
 	left, answers := remainder(ctx, d, cluster, left)
@@ -155,7 +156,7 @@ func unjoinRest(ctx context.Context, d Deps, r UnjoinRequest, notFound error) ([
 
 func awaitGone(ctx context.Context, d Deps, name string, limit time.Duration) error {
 	what := func() string {
-		stateCtx, cancel := context.WithTimeout(ctx, reportDelay)
+		stateCtx, cancel := context.WithTimeout(ctx, wait.PublishInterval)
 		defer cancel()
 		return fmt.Sprintf("cluster %q to be removed: %s", name, strings.Join(remaining(stateCtx, d, name), ", "))
 	}
@@ -310,11 +311,11 @@ func dropFinalizer(ctx context.Context, c client.Client, obj client.Object, fina
 func finalizeNamespace(ctx context.Context, d Deps, name string, limit time.Duration) error {
 	ns := &corev1.Namespace{}
 	what := func() string { return fmt.Sprintf("namespace %s to be removed", name) }
-	err := await(ctx, min(limit, 2*reportDelay), d.Report, what, func(ctx context.Context) (bool, error) {
+	err := await(ctx, min(limit, 2*wait.PublishInterval), d.Report, what, func(ctx context.Context) (bool, error) {
 		err := d.ControlPlane.Get(ctx, client.ObjectKey{Name: name}, ns)
 		return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
 	})
-	if err == nil || !errors.Is(err, errTimeout) {
+	if err == nil || !errors.Is(err, wait.ErrTimeout) {
 		return err
 	}
 	ns.Spec.Finalizers = nil

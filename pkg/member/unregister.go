@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/karmada-toolkit/karmada/internal/wait"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 )
 
@@ -93,7 +94,7 @@ func Unregister(ctx context.Context, d Deps, r UnregisterRequest) ([]string, err
 		return nil, fmt.Errorf("deleting cluster %q: %w", r.Name, err)
 	}
 	if err := awaitGone(ctx, d, r.Name, r.Wait); err != nil {
-		if !errors.Is(err, errTimeout) {
+		if !errors.Is(err, wait.ErrTimeout) {
 			return nil, err
 		}
 		return nil, fmt.Errorf("cluster %q is still being removed after %s: %s; its agent goes on with it, and so does another %q; to give the cluster up use %q: %w",
