@@ -46,23 +46,12 @@ func (r *Reminder) Waiting(step, what string) {
 // Watch reports what a step waits for whenever it has reported nothing for a while, until the returned function is
 // called.
 func (r *Reminder) Watch(ctx context.Context, step, what string) (stop func()) {
-	ctx, stop = context.WithCancel(ctx)
-	go func() {
-		tick := time.NewTicker(checkInterval)
-		defer tick.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-tick.C:
-				if r.silent(step) {
-					r.note(step, false)
-					r.Reporter.Waiting(step, what)
-				}
-			}
+	return wait.Every(ctx, checkInterval, func() {
+		if r.silent(step) {
+			r.note(step, false)
+			r.Reporter.Waiting(step, what)
 		}
-	}()
-	return stop
+	})
 }
 
 func (r *Reminder) note(step string, own bool) {

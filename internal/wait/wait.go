@@ -101,18 +101,24 @@ func (o Options) delay() utilwait.DelayFunc {
 // Publish calls publish every PublishInterval until ctx or the returned function ends it. That function returns when
 // publish is not running any more.
 func Publish(ctx context.Context, publish func()) (stop func()) {
+	return Every(ctx, PublishInterval, publish)
+}
+
+// Every calls f after each interval until ctx or the returned function ends it. That function returns when f is not
+// running any more.
+func Every(ctx context.Context, interval time.Duration, f func()) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		tick := time.NewTicker(PublishInterval)
+		tick := time.NewTicker(interval)
 		defer tick.Stop()
 		for {
 			select {
 			case <-ctx.Done():
 				return
 			case <-tick.C:
-				publish()
+				f()
 			}
 		}
 	}()

@@ -56,7 +56,7 @@ func (o *Options) authenticate(ctx context.Context, controlPlane *rest.Config, c
 		TokenAccessReviewClient:  reviews.AuthenticationV1(),
 		TokenAccessReviewTimeout: a.TokenRequestTimeout,
 	}
-	if err := o.trusted(ctx, client, &delegated); err != nil {
+	if err := o.setCertificateAuthorities(ctx, client, &delegated); err != nil {
 		return err
 	}
 	info := &config.Authentication
@@ -66,7 +66,7 @@ func (o *Options) authenticate(ctx context.Context, controlPlane *rest.Config, c
 			continue
 		}
 		if err := info.ApplyClientCert(ca, config.SecureServing); err != nil {
-			return fmt.Errorf("trusting client certificates: %w", err)
+			return fmt.Errorf("configuring the CA of client certificates: %w", err)
 		}
 	}
 	authenticator, definitions, err := delegated.New()
@@ -85,9 +85,9 @@ func requestHeaderCA(c *authenticatorfactory.RequestHeaderConfig) dynamiccertifi
 	return c.CAContentProvider
 }
 
-// trusted sets who signs the certificates of clients and of the API server in
-// front: what files say, else what the API server has published.
-func (o *Options) trusted(ctx context.Context, client kubernetes.Interface, c *authenticatorfactory.DelegatingAuthenticatorConfig) error {
+// setCertificateAuthorities sets the CAs of clients and of the API server in front of this one: those of the flags or,
+// by default, those that the API server has published.
+func (o *Options) setCertificateAuthorities(ctx context.Context, client kubernetes.Interface, c *authenticatorfactory.DelegatingAuthenticatorConfig) error {
 	a := o.Authentication
 	if a.ClientCert.ClientCA != "" {
 		provider, err := a.ClientCert.GetClientCAContentProvider()
@@ -106,7 +106,7 @@ func (o *Options) trusted(ctx context.Context, client kubernetes.Interface, c *a
 	if a.SkipInClusterLookup || c.ClientCertificateCAContentProvider != nil && c.RequestHeaderConfig != nil {
 		return nil
 	}
-	t, err := newTrust(ctx, client, a.TolerateInClusterLookupFailure)
+	t, err := newAuthConfig(ctx, client, a.TolerateInClusterLookupFailure)
 	if err != nil {
 		return err
 	}

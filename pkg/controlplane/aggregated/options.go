@@ -18,14 +18,13 @@ import (
 
 // Options are the settings of the role.
 type Options struct {
-	// Etcd says where clusters are stored.
+	// Etcd configures the storage of clusters.
 	Etcd *genericoptions.EtcdOptions
 	// SecureServing is the address and the certificate of the server. Without
 	// --cert-dir or a certificate one is made that lives as long as the process.
 	SecureServing *genericoptions.SecureServingOptions
-	// Authentication configures who reviews tokens, and where the trust in the
-	// control plane's API server comes from. Without a kubeconfig of its own it is
-	// the control plane of the manager.
+	// Authentication configures reviews of tokens and the CAs of client certificates.
+	// By default, both come from the control plane of the manager.
 	Authentication *genericoptions.DelegatingAuthenticationOptions
 	// Authorization configures who authorizes requests.
 	Authorization *genericoptions.DelegatingAuthorizationOptions

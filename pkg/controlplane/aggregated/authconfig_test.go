@@ -38,7 +38,7 @@ func TestTrust_FollowsWhatIsPublished(t *testing.T) {
 		"requestheader-username-headers": `["X-Remote-User"]`, "requestheader-allowed-names": `["front-proxy-client"]`,
 	}
 	client := fake.NewClientset(published(data))
-	got, err := newTrust(t.Context(), client, false)
+	got, err := newAuthConfig(t.Context(), client, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,11 +81,11 @@ func TestTrust_FollowsWhatIsPublished(t *testing.T) {
 func TestTrust_WaitsUntilPublished(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 80*time.Millisecond)
 	defer cancel()
-	_, err := newTrust(ctx, fake.NewClientset(), false)
+	_, err := newAuthConfig(ctx, fake.NewClientset(), false)
 	if err == nil || !strings.Contains(err.Error(), `reading ConfigMap kube-system/extension-apiserver-authentication: configmaps "extension-apiserver-authentication" not found`) {
 		t.Errorf("got %v", err)
 	}
-	tolerant, err := newTrust(t.Context(), fake.NewClientset(), true)
+	tolerant, err := newAuthConfig(t.Context(), fake.NewClientset(), true)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,16 +23,17 @@ import (
 )
 
 const (
-	// trustNamespace and trustName are the ConfigMap in which an API server publishes how
-	// the servers behind it recognise it and its clients.
-	trustNamespace = metav1.NamespaceSystem
-	trustName      = "extension-apiserver-authentication"
-	// trustPeriod is how often it is read again.
-	trustPeriod = time.Minute
+	// authConfigNamespace and authConfigName identify the ConfigMap in which an API server publishes how other servers
+	// authenticate it and its clients.
+	authConfigNamespace = metav1.NamespaceSystem
+	authConfigName      = "extension-apiserver-authentication"
+	// authConfigPeriod is how often it is read again.
+	authConfigPeriod = time.Minute
 )
 
-// trust is what an API server has published, kept current.
-type trust struct {
+// authConfig is the authentication configuration that an API server publishes for the servers behind it. It is read
+// again every authConfigPeriod.
+type authConfig struct {
 	client  kubernetes.Interface
 	clients authority
 	front   authority
@@ -42,55 +43,49 @@ type trust struct {
 // frontHeaders name the headers in which the API server in front passes users on.
 type frontHeaders struct{ user, uid, group, extra, names []string }
 
-// newTrust reads what the API server has published, and waits until it has: it
+// newAuthConfig reads what the API server has published, and waits until it has: it
 // may be starting at this moment. A tolerant one does not wait.
-func newTrust(ctx context.Context, client kubernetes.Interface, tolerant bool) (*trust, error) {
-	t := &trust{client: client, clients: authority{name: "client-ca-file"}, front: authority{name: "requestheader-client-ca-file"}}
-	t.headers.Store(&frontHeaders{})
-	if err := t.read(ctx); err == nil || tolerant {
-		return t, nil
+func newAuthConfig(ctx context.Context, client kubernetes.Interface, tolerant bool) (*authConfig, error) {
+	c := &authConfig{client: client, clients: authority{name: "client-ca-file"}, front: authority{name: "requestheader-client-ca-file"}}
+	c.headers.Store(&frontHeaders{})
+	if err := c.read(ctx); err == nil || tolerant {
+		return c, nil
 	}
 	logger := log.FromContext(ctx)
 	o := wait.Options{Interval: 50 * time.Millisecond, Publish: func(reason error) {
 		logger.Info("Waiting for the authentication configuration of the API server", "problem", fmt.Sprint(reason))
 	}}
-	if err := wait.Until(ctx, o, t.read); err != nil {
+	if err := wait.Until(ctx, o, c.read); err != nil {
 		return nil, err
 	}
-	return t, nil
+	return c, nil
 }
 
 // keep reads again from time to time, until ctx ends.
-func (t *trust) keep(ctx context.Context) {
-	tick := time.NewTicker(trustPeriod)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-			if err := t.read(ctx); err != nil && ctx.Err() == nil {
-				log.FromContext(ctx).Error(err, "Keeping what the API server said before of how it is recognised")
-			}
+func (c *authConfig) keep(ctx context.Context) {
+	defer wait.Every(ctx, authConfigPeriod, func() {
+		if err := c.read(ctx); err != nil && ctx.Err() == nil {
+			log.FromContext(ctx).Error(err, "Failed to read the authentication configuration of the API server; keeping the previous one")
 		}
-	}
+	})()
+	<-ctx.Done()
 }
 
-func (t *trust) read(ctx context.Context) error {
-	published, err := t.client.CoreV1().ConfigMaps(trustNamespace).Get(ctx, trustName, metav1.GetOptions{})
+func (c *authConfig) read(ctx context.Context) error {
+	published, err := c.client.CoreV1().ConfigMaps(authConfigNamespace).Get(ctx, authConfigName, metav1.GetOptions{})
 	if err == nil {
-		err = t.take(published)
+		err = c.take(published)
 	}
 	if err != nil {
-		return fmt.Errorf("reading ConfigMap %s/%s: %w", trustNamespace, trustName, err)
+		return fmt.Errorf("reading ConfigMap %s/%s: %w", authConfigNamespace, authConfigName, err)
 	}
 	return nil
 }
 
 // take makes what was published count, if all of it can be read.
-func (t *trust) take(published *corev1.ConfigMap) error {
-	if published.Data[t.front.name] == "" {
-		return fmt.Errorf("%s is missing", t.front.name)
+func (c *authConfig) take(published *corev1.ConfigMap) error {
+	if published.Data[c.front.name] == "" {
+		return fmt.Errorf("%s is missing", c.front.name)
 	}
 	var h frontHeaders
 	var errs []error
@@ -107,22 +102,22 @@ func (t *trust) take(published *corev1.ConfigMap) error {
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
-	if err := errors.Join(t.front.set(published.Data[t.front.name]), t.clients.set(published.Data[t.clients.name])); err != nil {
+	if err := errors.Join(c.front.set(published.Data[c.front.name]), c.clients.set(published.Data[c.clients.name])); err != nil {
 		return err
 	}
-	t.headers.Store(&h)
+	c.headers.Store(&h)
 	return nil
 }
 
 // requestHeaders is how users are read from requests of the API server in front.
-func (t *trust) requestHeaders() *authenticatorfactory.RequestHeaderConfig {
+func (c *authConfig) requestHeaders() *authenticatorfactory.RequestHeaderConfig {
 	return &authenticatorfactory.RequestHeaderConfig{
-		CAContentProvider:   &t.front,
-		UsernameHeaders:     headerrequest.StringSliceProviderFunc(func() []string { return t.headers.Load().user }),
-		UIDHeaders:          headerrequest.StringSliceProviderFunc(func() []string { return t.headers.Load().uid }),
-		GroupHeaders:        headerrequest.StringSliceProviderFunc(func() []string { return t.headers.Load().group }),
-		ExtraHeaderPrefixes: headerrequest.StringSliceProviderFunc(func() []string { return t.headers.Load().extra }),
-		AllowedClientNames:  headerrequest.StringSliceProviderFunc(func() []string { return t.headers.Load().names }),
+		CAContentProvider:   &c.front,
+		UsernameHeaders:     headerrequest.StringSliceProviderFunc(func() []string { return c.headers.Load().user }),
+		UIDHeaders:          headerrequest.StringSliceProviderFunc(func() []string { return c.headers.Load().uid }),
+		GroupHeaders:        headerrequest.StringSliceProviderFunc(func() []string { return c.headers.Load().group }),
+		ExtraHeaderPrefixes: headerrequest.StringSliceProviderFunc(func() []string { return c.headers.Load().extra }),
+		AllowedClientNames:  headerrequest.StringSliceProviderFunc(func() []string { return c.headers.Load().names }),
 	}
 }
 
