@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-//go:embed testdata/clustertaint.jsonl.gz testdata/eviction.jsonl.gz testdata/interpreter.jsonl.gz testdata/interpreter-thirdparty.jsonl.gz testdata/override.jsonl.gz testdata/promote.jsonl.gz testdata/rebalancer.jsonl.gz
+//go:embed testdata/*.jsonl.gz
 var embeddedLines embed.FS
 
 // openLines opens NAME.jsonl of the directory in $CONFORMANCE_DATA, or the cases

@@ -45,10 +45,10 @@ func NewCapacity(cluster *clusterv1alpha1.Cluster, models bool) *Capacity {
 	if summary == nil {
 		return &Capacity{}
 	}
-	c := &Capacity{known: true, pods: valueOf(corev1.ResourcePods, left(summary, corev1.ResourcePods))}
+	c := &Capacity{known: true, pods: Value(corev1.ResourcePods, left(summary, corev1.ResourcePods))}
 	c.free = make([]amount, 0, len(summary.Allocatable))
 	for name := range summary.Allocatable {
-		c.free = append(c.free, amount{name: name, value: valueOf(name, left(summary, name))})
+		c.free = append(c.free, amount{name: name, value: Value(name, left(summary, name))})
 	}
 	slices.SortFunc(c.free, func(a, b amount) int { return cmp.Compare(a.name, b.name) })
 	if models && len(summary.AllocatableModelings) > 0 {
@@ -64,8 +64,19 @@ func left(summary *clusterv1alpha1.ResourceSummary, name corev1.ResourceName) re
 	return free
 }
 
-func valueOf(name corev1.ResourceName, quantity resource.Quantity) int64 {
+// Value returns a quantity in the unit in which its resource is computed: thousandths for cpu. Numbers that do not fit
+// become the largest or smallest.
+func Value(name corev1.ResourceName, quantity resource.Quantity) int64 {
+	limit := int64(math.MaxInt64)
 	if name == corev1.ResourceCPU {
+		limit /= 1000
+	}
+	switch {
+	case quantity.CmpInt64(limit) >= 0:
+		return math.MaxInt64
+	case quantity.CmpInt64(-limit) <= 0:
+		return math.MinInt64
+	case name == corev1.ResourceCPU:
 		// What does not round up to one core is still worth its thousandths.
 		return quantity.MilliValue()
 	}
@@ -92,7 +103,7 @@ func grades(models []clusterv1alpha1.ResourceModel, counts []clusterv1alpha1.All
 		}
 		caps := make([]amount, 0, len(models[at].Ranges))
 		for _, r := range models[at].Ranges {
-			caps = append(caps, amount{name: r.Name, value: valueOf(r.Name, r.Min)})
+			caps = append(caps, amount{name: r.Name, value: Value(r.Name, r.Min)})
 		}
 		out = append(out, grade{count: int64(c.Count), pods: podsPerNode, caps: caps})
 	}

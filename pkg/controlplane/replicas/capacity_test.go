@@ -1,6 +1,7 @@
 package replicas
 
 import (
+	"math"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -120,5 +121,26 @@ func TestCapacity_Without(t *testing.T) {
 	}
 	if got, _ := c.Replicas(&d); got != 4 {
 		t.Errorf("the capacity itself changed: got %d, want 4", got)
+	}
+}
+
+func TestValue_DoesNotOverflow(t *testing.T) {
+	huge := resource.MustParse("1e30")
+	largest := *resource.NewQuantity(math.MaxInt64, resource.DecimalSI)
+	for _, q := range []resource.Quantity{huge, largest} {
+		negative := q.DeepCopy()
+		negative.Neg()
+		for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
+			if got := Value(name, q); got != math.MaxInt64 {
+				t.Errorf("%s of %s is %d", q.String(), name, got)
+			}
+			if got := Value(name, negative); got > -math.MaxInt64 {
+				t.Errorf("%s of %s is %d", negative.String(), name, got)
+			}
+		}
+		d := NewDemand(corev1.ResourceList{corev1.ResourceCPU: q})
+		if len(d.items) != 1 || d.items[0].amount != math.MaxInt64 {
+			t.Errorf("the demand of %s is %+v", q.String(), d.items)
+		}
 	}
 }

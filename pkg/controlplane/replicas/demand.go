@@ -28,14 +28,10 @@ type request struct {
 func NewDemand(requests corev1.ResourceList) Demand {
 	d := Demand{items: make([]request, 0, len(requests))}
 	for name, quantity := range requests {
-		if quantity.Value() <= 0 {
+		if quantity.Sign() <= 0 {
 			continue
 		}
-		amount := quantity.Value()
-		if name == corev1.ResourceCPU {
-			amount = quantity.MilliValue()
-		}
-		d.items = append(d.items, request{name: name, amount: amount, modeled: modeled(name)})
+		d.items = append(d.items, request{name: name, amount: Value(name, quantity), modeled: Modeled(name)})
 	}
 	if len(d.items) > 1 {
 		slices.SortFunc(d.items, func(a, b request) int { return cmp.Compare(a.name, b.name) })
@@ -43,9 +39,9 @@ func NewDemand(requests corev1.ResourceList) Demand {
 	return d
 }
 
-// modeled reports whether capacity of nodes is kept for the resource: cpu, memory,
+// Modeled reports whether capacity of nodes is kept for the resource: cpu, memory,
 // ephemeral storage and what the scheduler of Kubernetes calls scalars.
-func modeled(name corev1.ResourceName) bool {
+func Modeled(name corev1.ResourceName) bool {
 	switch name {
 	case corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage:
 		return true

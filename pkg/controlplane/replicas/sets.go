@@ -54,26 +54,26 @@ func NewSetDemand(components []workv1alpha2.Component) SetDemand {
 }
 
 func (d *Demand) add(item request, times int64) {
-	item.amount = product(item.amount, times)
+	item.amount = Product(item.amount, times)
 	for i := range d.items {
 		if d.items[i].name == item.name {
-			d.items[i].amount = sum(d.items[i].amount, item.amount)
+			d.items[i].amount = Sum(d.items[i].amount, item.amount)
 			return
 		}
 	}
 	d.items = append(d.items, item)
 }
 
-// product and sum stay at the largest number instead of overflowing; their
-// arguments are not negative.
-func product(a, b int64) int64 {
+// Product multiplies two numbers that are not negative without overflow: the result is at most the largest number.
+func Product(a, b int64) int64 {
 	if b > 0 && a > math.MaxInt64/b {
 		return math.MaxInt64
 	}
 	return a * b
 }
 
-func sum(a, b int64) int64 {
+// Sum adds two numbers that are not negative without overflow.
+func Sum(a, b int64) int64 {
 	if a > math.MaxInt64-b {
 		return math.MaxInt64
 	}

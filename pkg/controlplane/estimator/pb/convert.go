@@ -3,9 +3,11 @@ package pb
 import (
 	"fmt"
 
+	"google.golang.org/protobuf/encoding/protowire"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/karmada-toolkit/karmada/internal/quantity"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 )
 
@@ -157,16 +159,41 @@ func fromResources(list corev1.ResourceList) (map[string][]byte, error) {
 func toResources(m map[string][]byte) (corev1.ResourceList, error) {
 	var out corev1.ResourceList
 	for name, data := range m {
-		var quantity resource.Quantity
-		if err := decode(&quantity, data); err != nil {
+		q, err := toQuantity(data)
+		if err != nil {
 			return nil, fmt.Errorf("decoding the quantity of %s: %w", name, err)
 		}
 		if out == nil {
 			out = make(corev1.ResourceList, len(m))
 		}
-		out[corev1.ResourceName(name)] = quantity
+		out[corev1.ResourceName(name)] = q
 	}
 	return out, nil
+}
+
+// toQuantity decodes a quantity, whose text is its first field. It does not have Kubernetes decode it, whose parser
+// takes minutes for numbers such as 1e-300000000.
+func toQuantity(data []byte) (resource.Quantity, error) {
+	text := ""
+	for len(data) > 0 {
+		number, kind, n := protowire.ConsumeTag(data)
+		if n < 0 {
+			return resource.Quantity{}, protowire.ParseError(n)
+		}
+		data = data[n:]
+		if n = protowire.ConsumeFieldValue(number, kind, data); n < 0 {
+			return resource.Quantity{}, protowire.ParseError(n)
+		}
+		if number == 1 && kind == protowire.BytesType {
+			value, _ := protowire.ConsumeBytes(data)
+			text = string(value)
+		}
+		data = data[n:]
+	}
+	if text == "" {
+		return resource.Quantity{}, nil
+	}
+	return quantity.Parse(text)
 }
 
 // decode decodes one of Kubernetes' types, whose decoders panic on some invalid input.

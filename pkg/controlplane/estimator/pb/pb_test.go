@@ -2,9 +2,11 @@ package pb
 
 import (
 	"encoding/hex"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/testing/protocmp"
 	corev1 "k8s.io/api/core/v1"
@@ -107,6 +109,17 @@ func TestConvert_ThereAndBack(t *testing.T) {
 		got, err := ToReplicaRequirements(message)
 		if diff := cmp.Diff(want, got); err != nil || diff != "" {
 			t.Error(err, diff)
+		}
+	}
+}
+
+// The parser of Kubernetes takes minutes for some short texts.
+func TestToReplicaRequirements_RefusesCostlyQuantities(t *testing.T) {
+	for _, text := range []string{"1e-300000000", "1e300000000", strings.Repeat("1", 100_000), "x"} {
+		data := append([]byte{0x0a}, protowire.AppendBytes(nil, []byte(text))...)
+		_, err := ToReplicaRequirements(&ReplicaRequirements{ResourceRequestBytes: map[string][]byte{"cpu": data}})
+		if err == nil || !strings.Contains(err.Error(), "decoding the quantity of cpu") {
+			t.Errorf("got %v", err)
 		}
 	}
 }
