@@ -25,7 +25,8 @@ import (
 
 // roles are the names under which the program is found in /bin.
 var roles = []string{
-	"karmada-agent", "karmada-aggregated-apiserver", "karmada-controller-manager", "karmada-descheduler",
+	"karmada-agent", "karmada-aggregated-apiserver", "karmada-cluster-problem-detector", "karmada-controller-manager",
+	"karmada-descheduler",
 	"karmada-metrics-adapter", "karmada-operator", "karmada-scheduler", "karmada-scheduler-estimator",
 	"karmada-search", "karmada-webhook",
 }

@@ -92,6 +92,9 @@ func single(r Role) *cobra.Command {
 		// It knows better where the control plane is, and what to wait for.
 		// Its user may not review tokens there.
 		c.hide = []string{"kubeconfig", "karmada-context", "master", "start-timeout", "secure-metrics", "metrics-cert-dir"}
+		if more, ok := own.(interface{ Hidden() []string }); ok {
+			c.hide = append(c.hide, more.Hidden()...)
+		}
 	}
 	takeOver := c.bind(cmd.Flags())
 	addLogFlags(logs, cmd.Flags())

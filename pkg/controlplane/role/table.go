@@ -5,6 +5,7 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/aggregated"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllermanager"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/descheduler"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/problemdetector"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/scheduler"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/webhook"
 )
@@ -21,6 +22,11 @@ func Table() []Role {
 			Name: "aggregated-apiserver", Doc: "Serve the Cluster API and the way into the members",
 			HealthAddress: "0", MetricsAddress: "0", Serves: true,
 			New: newInstance(aggregated.NewOptions, aggregated.Setup),
+		},
+		{
+			Name: "cluster-problem-detector", Doc: "Report to the control plane whether the nodes of the cluster it runs in resolve the names of Services",
+			LockName: problemdetector.LockName, HealthAddress: "0", MetricsAddress: "0", GCPercent: 50,
+			New: newInstance(problemdetector.NewOptions, problemdetector.Setup),
 		},
 		{
 			Name: "controller-manager", Doc: "Carry templates to the members and bring their status back",
