@@ -171,7 +171,7 @@ func main() {
 		log.Fatal(err)
 	}
 	if len(bad) > 0 {
-		log.Fatalf("modules that may not be shipped, or whose license must be looked at:\n  %s", strings.Join(bad, "\n  "))
+		log.Fatalf("modules that may not be shipped, or whose license must be reviewed:\n  %s", strings.Join(bad, "\n  "))
 	}
 	fmt.Printf("%d modules: every license may be shipped\n", len(all))
 }

@@ -9,9 +9,9 @@ import (
 )
 
 const (
-	// settleTime is the time between becoming ready and the return of the memory
+	// idleDelay is the time between becoming ready and the return of the memory
 	// that the start used.
-	settleTime = 3 * time.Second
+	idleDelay = 3 * time.Second
 	// trimInterval is the interval between checks whether the process has become
 	// idle.
 	trimInterval = 20 * time.Second
@@ -26,13 +26,13 @@ const (
 // The garbage collector is tuned for a busy process, with a large heap; an idle process would keep that memory.
 func Trim(ctx context.Context) {
 	var idle idleness
-	for wait := settleTime; ; wait = trimInterval {
+	for wait := idleDelay; ; wait = trimInterval {
 		select {
 		case <-ctx.Done():
 			return
 		case <-time.After(wait):
 		}
-		if wait == settleTime || idle.begins(gcCycles()) {
+		if wait == idleDelay || idle.begins(gcCycles()) {
 			debug.FreeOSMemory()
 			idle.last = gcCycles()
 		}

@@ -14,7 +14,7 @@ import (
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 )
 
-// APIMissing reports whether err says that a server does not serve an API, and not
+// APIMissing reports whether err means that a server does not serve an API, and not
 // that an object of the API does not exist. Clients name the object in both cases.
 func APIMissing(err error) bool {
 	if meta.IsNoMatchError(err) {

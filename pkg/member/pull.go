@@ -30,7 +30,7 @@ type PresentRequest struct {
 	Namespace string
 	// APIEndpoint and ProxyURL are how others reach the member; both may be empty.
 	APIEndpoint, ProxyURL string
-	// Provider, Region and Zones describe the cluster; what is empty stays as it is.
+	// Provider, Region and Zones describe the cluster; empty fields remain unchanged.
 	Provider, Region string
 	Zones            []string
 	// Config is how the agent reaches the member.
@@ -126,7 +126,7 @@ func presentCluster(ctx context.Context, d Deps, r PresentRequest, have *cluster
 }
 
 // presentRest updates what an agent may change of a cluster that is registered, and
-// reports what stays as it is in the control plane: an agent that was started with
+// reports what remains unchanged in the control plane: an agent that was started with
 // other flags goes on. cause is the refusal of the whole.
 func presentRest(ctx context.Context, d Deps, cluster, have *clusterv1alpha1.Cluster, cause error) (*clusterv1alpha1.Cluster, error) {
 	ignored := keepFixed(&cluster.Spec, &have.Spec)

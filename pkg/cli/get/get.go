@@ -26,7 +26,7 @@ const (
 		Without --operation-scope, tables show the control plane and all members, and
 		any other output shows the control plane alone; with --clusters, both show those
 		members. The environment variable KARMADACTL_OPERATION_SCOPE sets another
-		default. The column CLUSTER says where
+		default. The column CLUSTER shows where
 		an object is, and ADOPTION whether the control plane owns it there (Y), does
 		not (N), or keeps its template (-).
 

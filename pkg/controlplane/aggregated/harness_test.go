@@ -70,7 +70,7 @@ func startEtcd(t *testing.T, dir string) (endpoint string, stop func()) {
 	return "unix://" + socket, stop
 }
 
-// controlPlane is an API server that knows users by their tokens and says what
+// controlPlane is an API server that authenticates users by their tokens and decides what
 // they may do.
 type controlPlane struct {
 	*httptest.Server

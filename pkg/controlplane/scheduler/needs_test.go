@@ -72,17 +72,17 @@ func TestRelease(t *testing.T) {
 					}
 					b.see(sc)
 					if leave != nil {
-						if tc.want[0].Name != "m1" && len(binding.GetLabels()) == 0 && len(b.settle()) > 0 {
+						if tc.want[0].Name != "m1" && len(binding.GetLabels()) == 0 && len(b.runQueue()) > 0 {
 							t.Fatalf("wrote %v before a cluster left", b.writes)
 						}
 						leave(b)
 					}
-					b.settle()
+					b.runQueue()
 					after := b.see(sc)
 					if diff := cmp.Diff(tc.want, after.GetSpec().Clusters); diff != "" {
 						t.Error(diff)
 					}
-					if writes := b.settle(); len(writes) > 0 {
+					if writes := b.runQueue(); len(writes) > 0 {
 						t.Errorf("wrote again: %v", writes)
 					}
 				})
@@ -106,7 +106,7 @@ func TestRelease_UnclaimedBindingsFollowNoOtherChange(t *testing.T) {
 		labeled := cluster("m1", 10)
 		labeled.Labels, labeled.Generation = map[string]string{"a": "b"}, 2
 		b.observer.clusterChanged(labeled, false)
-		if writes := b.settle(); len(writes) > 0 {
+		if writes := b.runQueue(); len(writes) > 0 {
 			t.Errorf("%s: wrote %v", name, writes)
 		}
 	}
@@ -122,7 +122,7 @@ func TestRelease_AClusterThatWasNotObservedYetStays(t *testing.T) {
 		b := newBench(t, binding, cluster("m1", 10))
 		b.observer.clusterChanged(cluster("m2", 10), true)
 		b.see(sc)
-		b.settle()
+		b.runQueue()
 		if got := b.see(sc).GetSpec().Clusters; len(got) != 2 {
 			t.Errorf("%s: got %v", name, got)
 		}

@@ -117,7 +117,7 @@ func (b *bench) patchSpec(ctx context.Context, c client.WithWatch, obj client.Ob
 	return c.Update(ctx, obj)
 }
 
-// see reads a binding as the informer would and tells the scheduler.
+// see reads a binding as the informer would and notifies the scheduler.
 func (b *bench) see(sc *scope.Binding) workv1alpha2.Binding {
 	b.Helper()
 	obj := sc.New()
@@ -140,8 +140,8 @@ func namespaceOf(s *scope.Binding) string {
 	return ""
 }
 
-// settle handles what is queued and returns the writes that it took.
-func (b *bench) settle() []string {
+// runQueue handles all queued bindings and returns the writes.
+func (b *bench) runQueue() []string {
 	b.Helper()
 	b.writes = nil
 	for range 20 {
@@ -151,7 +151,7 @@ func (b *bench) settle() []string {
 		k, _ := b.queue.Pop()
 		b.queue.Done(k, b.handle(b.Context(), k))
 	}
-	b.Fatal("it does not settle")
+	b.Fatal("the queue does not become empty")
 	return nil
 }
 
@@ -204,7 +204,7 @@ func TestShell_OnePatchOfEachAndThenNothing(t *testing.T) {
 				b := newBench(t, fill(sc.New(), sc, placement))
 				b.observer.clusterChanged(cluster("m1", 10), true)
 				b.see(sc)
-				if got := kinds(b.settle()); got != "spec status" {
+				if got := kinds(b.runQueue()); got != "spec status" {
 					t.Fatalf("wrote %q: %v", got, b.writes)
 				}
 				after := b.see(sc)
@@ -225,14 +225,14 @@ func TestShell_OnePatchOfEachAndThenNothing(t *testing.T) {
 				if diff := cmp.Diff(want, b.recorded); diff != "" {
 					t.Error(diff)
 				}
-				b.settle()
+				b.runQueue()
 				if b.recorded = nil; len(b.writes) > 0 {
 					t.Errorf("nothing changed, still wrote %v", b.writes)
 				}
 				b.scheduler = b.start()
 				b.observer.clusterChanged(cluster("m1", 10), true)
 				b.see(sc)
-				b.settle()
+				b.runQueue()
 				if len(b.writes)+len(b.recorded) > 0 {
 					t.Errorf("after a restart nothing changed, still wrote %v %v", b.writes, b.recorded)
 				}
@@ -247,12 +247,12 @@ func TestShell_NoClusterFitsClearsTheTargets(t *testing.T) {
 			b := newBench(t, fill(sc.New(), sc, dividedPlacement()))
 			b.observer.clusterChanged(cluster("m1", 10), true)
 			b.see(sc)
-			b.settle()
+			b.runQueue()
 			tainted := cluster("m1", 10)
 			tainted.DeletionTimestamp = &metav1.Time{Time: b.clock.Now()}
 			b.observer.clusterChanged(tainted, false)
 			b.recorded = nil
-			b.settle()
+			b.runQueue()
 			after := b.see(sc)
 			if len(after.GetSpec().Clusters) > 0 || condition(after) != "False NoClusterFit 0/1 clusters are available: no cluster exists." {
 				t.Errorf("%v %s", after.GetSpec().Clusters, condition(after))
@@ -260,14 +260,14 @@ func TestShell_NoClusterFitsClearsTheTargets(t *testing.T) {
 			if len(b.recorded) != 2 || !strings.HasPrefix(b.recorded[0], sc.Kind+" Warning ScheduleBindingFailed: 0/1") || !strings.HasPrefix(b.recorded[1], "Deployment Warning") {
 				t.Errorf("recorded %v", b.recorded)
 			}
-			if writes := b.settle(); len(writes) > 0 {
+			if writes := b.runQueue(); len(writes) > 0 {
 				t.Errorf("wrote %v", writes)
 			}
 			if _, backoff, parked := b.queue.Pending(); backoff+parked > 0 {
 				t.Error("waits for a retry")
 			}
 			b.observer.clusterChanged(cluster("m1", 10), false)
-			b.settle()
+			b.runQueue()
 			if after = b.see(sc); len(after.GetSpec().Clusters) != 1 {
 				t.Errorf("not scheduled again: %s", condition(after))
 			}
@@ -280,7 +280,7 @@ func TestShell_NotEnoughRoomWaitsForRoom(t *testing.T) {
 	b := newBench(t, fill(sc.New(), sc, dividedPlacement()))
 	b.observer.clusterChanged(cluster("m1", 2), true)
 	b.see(sc)
-	if got := kinds(b.settle()); got != "status" {
+	if got := kinds(b.runQueue()); got != "status" {
 		t.Errorf("wrote %q", got)
 	}
 	want := "False Unschedulable failed to assign replicas: failed to scale up: Clusters available replicas 2 are not enough to schedule."
@@ -297,7 +297,7 @@ func TestShell_NotEnoughRoomWaitsForRoom(t *testing.T) {
 	}
 	b.observer.clusterChanged(cluster("m1", 9), false)
 	b.observer.wake()
-	b.settle()
+	b.runQueue()
 	if got := b.see(sc).GetSpec().Clusters; len(got) != 1 || got[0].Replicas != 3 {
 		t.Errorf("got %v", got)
 	}
@@ -314,7 +314,7 @@ func TestShell_ConflictDecidesAgainOnWhatIsThere(t *testing.T) {
 	if err := b.client.Update(t.Context(), newer); err != nil {
 		t.Fatal(err)
 	}
-	if got := kinds(b.settle()); got != "spec spec status" {
+	if got := kinds(b.runQueue()); got != "spec spec status" {
 		t.Errorf("wrote %q", got)
 	}
 	after := b.see(sc)
@@ -343,7 +343,7 @@ func TestShell_StatusConflictKeepsTheConditionsOfOthers(t *testing.T) {
 		}
 		return nil
 	}
-	if got := kinds(b.settle()); got != "spec status status" {
+	if got := kinds(b.runQueue()); got != "spec status status" {
 		t.Errorf("wrote %q", got)
 	}
 	after := b.see(sc)
@@ -363,7 +363,7 @@ func TestShell_QuotaExceeded(t *testing.T) {
 		}
 		return nil
 	}
-	b.settle()
+	b.runQueue()
 	after := b.see(sc)
 	if condition(after) != "False QuotaExceeded quota exceeded for cpu" || after.GetStatus().LastScheduledTime != nil {
 		t.Error(condition(after))
@@ -388,14 +388,14 @@ func TestShell_QuotaThatLeavesMoreWakes(t *testing.T) {
 		}
 		return nil
 	}
-	b.settle()
+	b.runQueue()
 	if active, backoff, parked := b.queue.Pending(); active != 0 || backoff != 0 || parked != 1 {
 		t.Fatalf("%d active, %d in backoff, %d parked", active, backoff, parked)
 	}
 	if c := condition(b.see(sc)); c != "False QuotaExceeded quota exceeded for cpu" {
 		t.Error(c)
 	}
-	b.settle()
+	b.runQueue()
 	quota := func(namespace, limit, used string) *policyv1alpha1.FederatedResourceQuota {
 		q := &policyv1alpha1.FederatedResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "q"}}
 		q.Spec.Overall = corev1.ResourceList{"cpu": resource.MustParse(limit)}
@@ -410,7 +410,7 @@ func TestShell_QuotaThatLeavesMoreWakes(t *testing.T) {
 	}
 	denied = false
 	handler.OnUpdate(quota(namespace, "5", "5"), quota(namespace, "5", "3"))
-	b.settle()
+	b.runQueue()
 	if c := condition(b.see(sc)); !strings.HasPrefix(c, "True Success") {
 		t.Error(c)
 	}
@@ -426,7 +426,7 @@ func TestShell_TermsFallBack(t *testing.T) {
 	b.observer.clusterChanged(cluster("m1", 1), true)
 	b.observer.clusterChanged(cluster("m2", 9), true)
 	b.see(sc)
-	b.settle()
+	b.runQueue()
 	after := b.see(sc)
 	if after.GetStatus().SchedulerObservedAffinityName != "m2" {
 		t.Errorf("observed %q", after.GetStatus().SchedulerObservedAffinityName)
@@ -442,7 +442,7 @@ func TestShell_RescheduleRenewsTheTime(t *testing.T) {
 	b := newBench(t, fill(sc.New(), sc, dividedPlacement()))
 	b.observer.clusterChanged(cluster("m1", 10), true)
 	b.see(sc)
-	b.settle()
+	b.runQueue()
 	b.clock.Step(time.Hour)
 	triggered := b.see(sc).DeepCopyObject().(workv1alpha2.Binding)
 	triggered.GetSpec().RescheduleTriggeredAt = &metav1.Time{Time: b.clock.Now()}
@@ -451,7 +451,7 @@ func TestShell_RescheduleRenewsTheTime(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.see(sc)
-	if got := kinds(b.settle()); got != "status" {
+	if got := kinds(b.runQueue()); got != "status" {
 		t.Errorf("wrote %q", got)
 	}
 	after := b.see(sc).GetStatus()
@@ -549,7 +549,7 @@ func TestShell_DeletingIsSkipped(t *testing.T) {
 			obj := fill(sc.New(), sc, dividedPlacement())
 			obj.SetDeletionTimestamp(&metav1.Time{Time: time.Unix(1, 0)})
 			b.observer.bindingChanged(sc, nil, obj)
-			b.settle()
+			b.runQueue()
 			want := []string{sc.Kind + " Warning ScheduleBindingFailed: skip schedule deleting " + strings.ToLower(sc.Kind[:1]) + sc.Kind[1:] + ": " + keyOf(obj).String()}
 			if diff := cmp.Diff(want, b.recorded); diff != "" || len(b.writes) > 0 {
 				t.Error(diff, b.writes)
@@ -585,7 +585,7 @@ func TestShell_AClusterThatBecomesUsable(t *testing.T) {
 		before    int // replicas
 		after     int
 	}{
-		"it fitted nowhere":           {only, 10, 0, 3},
+		"it fitted in no cluster":     {only, 10, 0, 3},
 		"there was not enough room":   {dividedPlacement(), 2, 0, 3},
 		"no term had enough room":     {terms, 2, 0, 3},
 		"every replica has its place": {dividedPlacement(), 10, 3, 3},
@@ -596,7 +596,7 @@ func TestShell_AClusterThatBecomesUsable(t *testing.T) {
 			b.observer.clusterChanged(cluster("m1", tc.room), true)
 			b.observer.clusterChanged(unusable(), true)
 			b.see(sc)
-			b.settle()
+			b.runQueue()
 			count := func() (sum int) {
 				for _, c := range b.see(sc).GetSpec().Clusters {
 					sum += int(c.Replicas)
@@ -606,9 +606,9 @@ func TestShell_AClusterThatBecomesUsable(t *testing.T) {
 			if got := count(); got != tc.before {
 				t.Fatalf("%d replicas before: %s", got, condition(b.see(sc)))
 			}
-			b.settle()
+			b.runQueue()
 			b.observer.clusterChanged(usable(), false)
-			writes := b.settle()
+			writes := b.runQueue()
 			if got := count(); got != tc.after || (tc.before == tc.after) != (len(writes) == 0) {
 				t.Errorf("%d replicas after %v: %s", got, writes, condition(b.see(sc)))
 			}
@@ -628,7 +628,7 @@ func TestShell_RoomThatComesDuringADecision(t *testing.T) {
 	b.observer.clusterChanged(cluster("m1", 9), false)
 	b.observer.wake()
 	b.queue.Done(k, o)
-	b.settle()
+	b.runQueue()
 	if got := b.see(sc).GetSpec().Clusters; len(got) != 1 {
 		t.Errorf("got %v: %s", got, condition(b.see(sc)))
 	}
@@ -640,7 +640,7 @@ func TestShell_RecordsEverySuccess(t *testing.T) {
 		b.recorder.mode = events.Contract
 		b.observer.clusterChanged(cluster("m1", 10), true)
 		b.see(sc)
-		b.settle()
+		b.runQueue()
 		message := " Normal ScheduleBindingSucceed: Binding has been scheduled successfully. Result" + sc.ResultSeparator + "{m1:3}"
 		if diff := cmp.Diff([]string{"Deployment" + message, sc.Kind + message}, b.recorded); diff != "" {
 			t.Error(diff)
@@ -655,7 +655,7 @@ func TestShell_RescheduleInTheSameSecond(t *testing.T) {
 	b := newBench(t, fill(sc.New(), sc, &policyv1alpha1.Placement{}))
 	b.observer.clusterChanged(cluster("m1", 10), true)
 	b.see(sc)
-	b.settle()
+	b.runQueue()
 	at := b.clock.Now()
 	triggered := b.see(sc).DeepCopyObject().(workv1alpha2.Binding)
 	triggered.GetSpec().RescheduleTriggeredAt = &metav1.Time{Time: at}
@@ -665,12 +665,12 @@ func TestShell_RescheduleInTheSameSecond(t *testing.T) {
 	}
 	b.clock.Step(2 * time.Second)
 	b.see(sc)
-	b.settle()
+	b.runQueue()
 	if got := b.see(sc).GetStatus().LastScheduledTime; !got.Time.Equal(at.Add(2 * time.Second)) {
 		t.Errorf("got %s", got)
 	}
 	b.clock.Step(time.Minute)
-	if writes := b.settle(); len(writes) > 0 {
+	if writes := b.runQueue(); len(writes) > 0 {
 		t.Errorf("wrote again: %v", writes)
 	}
 }

@@ -28,7 +28,7 @@ func configMap(namespace, name, value string) *unstructured.Unstructured {
 	}}
 }
 
-// listen subscribes and returns what it is told.
+// listen subscribes and returns the notifications.
 func listen(t *testing.T, s *templates.Store, kinds ...schema.GroupKind) <-chan templates.Event {
 	t.Helper()
 	events := make(chan templates.Event, 100)
@@ -44,7 +44,7 @@ func next(t *testing.T, events <-chan templates.Event) templates.Event {
 	case e := <-events:
 		return e
 	case <-time.After(10 * time.Second):
-		t.Fatal("nothing is told")
+		t.Fatal("no notification")
 		return templates.Event{}
 	}
 }

@@ -202,7 +202,7 @@ func TestWebhook_Limits(t *testing.T) {
 }
 
 // TestWebhook_LimitsMemory sends many large conversions at the same time, as
-// anybody can who reaches the port.
+// every client can that reaches the port.
 func TestWebhook_LimitsMemory(t *testing.T) {
 	before := heap()
 	var mu sync.Mutex
@@ -238,7 +238,7 @@ func heap() uint64 {
 	return m.HeapAlloc
 }
 
-// discard is a response that nobody reads.
+// discard is a response without a reader.
 type discard struct {
 	bytes.Buffer
 	header http.Header

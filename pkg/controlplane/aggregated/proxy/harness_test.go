@@ -94,7 +94,7 @@ func newFederation(t *testing.T, home http.Handler) *federation {
 	return f
 }
 
-// asServer does what the server does before it calls handlers: it says what a
+// asServer does what the server does before it calls handlers: it sets what a
 // request is, and whose.
 func asServer(next http.Handler) http.Handler {
 	resolver := genericrequest.RequestInfoFactory{APIPrefixes: sets.NewString("apis")}

@@ -34,7 +34,7 @@ func TestCheckAgent(t *testing.T) {
 			c.Spec.SecretRef, c.Spec.ImpersonatorSecretRef = own("m1"), own("m1-impersonator")
 			c.Annotations = map[string]string{"a": "b"}
 		}, false},
-		"it tells its id":        {agentOf("m1"), func(c *clusterv1alpha1.Cluster) { c.Spec.ID = "id" }, false},
+		"it sets its id":         {agentOf("m1"), func(c *clusterv1alpha1.Cluster) { c.Spec.ID = "id" }, false},
 		"another's cluster":      {agentOf("m2"), func(*clusterv1alpha1.Cluster) {}, true},
 		"another's credentials":  {agentOf("m1"), func(c *clusterv1alpha1.Cluster) { c.Spec.SecretRef = own("m2") }, true},
 		"another's impersonator": {agentOf("m1"), func(c *clusterv1alpha1.Cluster) { c.Spec.ImpersonatorSecretRef = own("m2-impersonator") }, true},
@@ -49,13 +49,13 @@ func TestCheckAgent(t *testing.T) {
 		"its resource models": {agentOf("m1"), func(c *clusterv1alpha1.Cluster) {
 			c.Spec.ResourceModels = []clusterv1alpha1.ResourceModel{{Grade: 1}}
 		}, true},
-		"an endpoint here":   {agentOf("m1"), func(c *clusterv1alpha1.Cluster) { c.Spec.APIEndpoint = "https://127.0.0.1" }, true},
-		"its taints":         {agentOf("m1"), func(c *clusterv1alpha1.Cluster) { c.Spec.Taints = nil }, true},
-		"its labels":         {agentOf("m1"), func(c *clusterv1alpha1.Cluster) { c.Labels = map[string]string{"env": "prod"} }, true},
-		"its finalizers":     {agentOf("m1"), func(c *clusterv1alpha1.Cluster) { c.Finalizers = []string{"f/f"} }, true},
-		"its owners":         {agentOf("m1"), func(c *clusterv1alpha1.Cluster) { c.OwnerReferences = []metav1.OwnerReference{{UID: "u"}} }, true},
-		"our annotations":    {agentOf("m1"), func(c *clusterv1alpha1.Cluster) { c.Annotations = map[string]string{"cluster.karmada.io/x": "y"} }, true},
-		"an agent of nobody": {&user.DefaultInfo{Name: "x", Groups: []string{"system:karmada:agents"}}, func(*clusterv1alpha1.Cluster) {}, true},
+		"an endpoint here":           {agentOf("m1"), func(c *clusterv1alpha1.Cluster) { c.Spec.APIEndpoint = "https://127.0.0.1" }, true},
+		"its taints":                 {agentOf("m1"), func(c *clusterv1alpha1.Cluster) { c.Spec.Taints = nil }, true},
+		"its labels":                 {agentOf("m1"), func(c *clusterv1alpha1.Cluster) { c.Labels = map[string]string{"env": "prod"} }, true},
+		"its finalizers":             {agentOf("m1"), func(c *clusterv1alpha1.Cluster) { c.Finalizers = []string{"f/f"} }, true},
+		"its owners":                 {agentOf("m1"), func(c *clusterv1alpha1.Cluster) { c.OwnerReferences = []metav1.OwnerReference{{UID: "u"}} }, true},
+		"our annotations":            {agentOf("m1"), func(c *clusterv1alpha1.Cluster) { c.Annotations = map[string]string{"cluster.karmada.io/x": "y"} }, true},
+		"an agent without a cluster": {&user.DefaultInfo{Name: "x", Groups: []string{"system:karmada:agents"}}, func(*clusterv1alpha1.Cluster) {}, true},
 		"others may": {&user.DefaultInfo{Name: "system:admin"}, func(c *clusterv1alpha1.Cluster) {
 			c.Spec.SyncMode, c.Spec.Taints, c.Labels, c.Spec.SecretRef = clusterv1alpha1.Push, nil, map[string]string{"a": "b"}, own("any")
 		}, false},

@@ -24,7 +24,7 @@ import (
 type Options struct {
 	// Typer knows the kinds of objects.
 	Typer runtime.ObjectTyper
-	// RESTOptions says where objects are stored.
+	// RESTOptions configure the storage of objects.
 	RESTOptions generic.RESTOptionsGetter
 	// ResourceModeling gives clusters default and standard resource models.
 	ResourceModeling bool

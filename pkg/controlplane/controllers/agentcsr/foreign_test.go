@@ -97,7 +97,7 @@ func TestAgent_OfAnotherImplementation(t *testing.T) {
 	p := start(t)
 	agent := p.mustEnrol(t, "m1", "id-1")
 	p.makeForeign(t, "m1")
-	// The control plane looks at the cluster again.
+	// The control plane reconciles the cluster again.
 	touch := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"annotations":{"cluster.karmada.io/certificate-request":null,"touched":"1"}}}`))
 	p.must(t, p.admin.Patch(t.Context(), &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "m1"}}, touch))
 	// Its next certificate does not change its rights either.

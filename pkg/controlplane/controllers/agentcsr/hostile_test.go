@@ -281,8 +281,8 @@ func (p *plane) refusesMetadata(t *testing.T, evil *member.Identity) {
 	}
 }
 
-// refusesEndpoints says that the cluster is where the control plane must not connect
-// to, and describes it otherwise than when it was registered.
+// refusesEndpoints sets the address of the cluster to one to which the control plane must not connect, and changes
+// what was recorded at registration.
 func (p *plane) refusesEndpoints(t *testing.T, evil *member.Identity) {
 	t.Helper()
 	merge := func(c client.Client, patch string) error {
@@ -336,7 +336,7 @@ func TestEnrol_DescribesTheCluster(t *testing.T) {
 	}
 }
 
-// boundsRequests makes certificate requests that nobody answers.
+// boundsRequests makes certificate requests that stay pending.
 func (p *plane) boundsRequests(t *testing.T, evil *member.Identity) {
 	t.Helper()
 	server := request(t, "evil-server", agentcert.Subject("evil"), func(_ *x509.CertificateRequest, s *certificatesv1.CertificateSigningRequestSpec) {

@@ -44,9 +44,9 @@ var methods = map[string]string{
 	"update": http.MethodPut, "patch": http.MethodPatch, "delete": http.MethodDelete, "deletecollection": http.MethodDelete,
 }
 
-// anybody says which requests every user may make, and what the contract lets all
+// everyUser reports which requests every user may make, and what the contract lets all
 // agents read.
-func anybody(group, resource, verb string) bool {
+func everyUser(group, resource, verb string) bool {
 	switch resource {
 	case "selfsubjectaccessreviews", "selfsubjectrulesreviews", "selfsubjectreviews":
 		return verb == "create"
@@ -79,7 +79,7 @@ func attempts(t *testing.T, config *rest.Config, namespaces, objects []string) [
 		}
 		for _, r := range list.APIResources {
 			for _, verb := range append(slices.Clone(r.Verbs), verbsOf(r)...) {
-				if methods[verb] == "" || anybody(group, r.Name, verb) {
+				if methods[verb] == "" || everyUser(group, r.Name, verb) {
 					continue
 				}
 				spaces := namespaces
@@ -212,7 +212,7 @@ func TestAgent_IsDeniedAllThatIsNotItsOwn(t *testing.T) {
 				if code != http.StatusForbidden && code != http.StatusMethodNotAllowed && code != http.StatusNotFound {
 					t.Errorf("%s is answered %d: %s", a, code, text)
 				}
-				// That there is no such event is told before admission looks at it.
+				// The API server reports that there is no such event before admission runs.
 				event := strings.Contains(a.path, "/namespaces/default/events/") && a.verb == "patch"
 				if code == http.StatusNotFound && !event && !strings.Contains(text, "the server could not find the requested resource") {
 					t.Errorf("%s was allowed, and only not found: %s", a, text)
@@ -320,16 +320,16 @@ func mayWork(t *testing.T, admin client.Client, i *member.Identity) {
 	status := client.RawPatch("application/merge-patch+json", []byte(`{"status":{"conditions":[{"type":"Ready","status":"True","reason":"r","message":"m","lastTransitionTime":"2026-05-01T12:00:00Z"}]}}`))
 	spec := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"apiEndpoint":"https://10.0.0.1:6443","secretRef":{"namespace":"karmada-cluster","name":"m1"},"impersonatorSecretRef":{"namespace":"karmada-cluster","name":"m1-impersonator"}}}`))
 	for what, do := range map[string]func() error{
-		"list works":          func() error { return c.List(ctx, &workv1alpha1.WorkList{}, client.InNamespace("karmada-es-m1")) },
-		"patch a work":        func() error { return c.Patch(ctx, work.DeepCopy(), label) },
-		"report on a work":    func() error { return c.Status().Patch(ctx, work.DeepCopy(), status) },
-		"renew its lease":     func() error { return c.Patch(ctx, lease, label) },
-		"change its secret":   func() error { return c.Patch(ctx, secret, label) },
-		"describe itself":     func() error { return c.Patch(ctx, own.DeepCopy(), spec) },
-		"report on itself":    func() error { return c.Status().Patch(ctx, own.DeepCopy(), status) },
-		"tell of its work":    func() error { return c.Create(ctx, event("karmada-es-m1", "Work", "work")) },
-		"tell of its cluster": func() error { return c.Create(ctx, event("default", "Cluster", "m1")) },
-		"read its namespace":  func() error { return c.Get(ctx, client.ObjectKey{Name: "karmada-es-m1"}, &corev1.Namespace{}) },
+		"list works":                     func() error { return c.List(ctx, &workv1alpha1.WorkList{}, client.InNamespace("karmada-es-m1")) },
+		"patch a work":                   func() error { return c.Patch(ctx, work.DeepCopy(), label) },
+		"report on a work":               func() error { return c.Status().Patch(ctx, work.DeepCopy(), status) },
+		"renew its lease":                func() error { return c.Patch(ctx, lease, label) },
+		"change its secret":              func() error { return c.Patch(ctx, secret, label) },
+		"describe itself":                func() error { return c.Patch(ctx, own.DeepCopy(), spec) },
+		"report on itself":               func() error { return c.Status().Patch(ctx, own.DeepCopy(), status) },
+		"record an event of its Work":    func() error { return c.Create(ctx, event("karmada-es-m1", "Work", "work")) },
+		"record an event of its Cluster": func() error { return c.Create(ctx, event("default", "Cluster", "m1")) },
+		"read its namespace":             func() error { return c.Get(ctx, client.ObjectKey{Name: "karmada-es-m1"}, &corev1.Namespace{}) },
 	} {
 		if err := do(); err != nil {
 			t.Errorf("it may not %s: %v", what, err)
@@ -337,7 +337,7 @@ func mayWork(t *testing.T, admin client.Client, i *member.Identity) {
 	}
 	foreign := &corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "foreign.1"}}
 	if err := c.Patch(ctx, foreign, label); !apierrors.IsForbidden(err) {
-		t.Errorf("it may change what was told of another cluster: %v", err)
+		t.Errorf("it may change an event of another cluster: %v", err)
 	}
 }
 

@@ -88,7 +88,7 @@ func (e *estimator) GetUnschedulableReplicas(context.Context, *pb.UnschedulableR
 }
 
 // serve starts an estimator and returns the Services that lead to it; the cluster
-// "gone" has one that leads nowhere, "odd" one of another type.
+// "gone" has one without a server, "odd" one of another type.
 func serve(t *testing.T, opts ...grpc.ServerOption) (*estimator, Options) {
 	t.Helper()
 	e := &estimator{release: make(chan struct{})}

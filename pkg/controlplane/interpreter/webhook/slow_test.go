@@ -132,7 +132,7 @@ func TestLane_CallersWaitWhileTheServerIsQuick(t *testing.T) {
 	}
 }
 
-// The first attempt meets nobody, the second one a server.
+// No server accepts the first attempt; one accepts the second.
 func TestEndpoint_TriesOnceMoreWhenNobodyWasThere(t *testing.T) {
 	s := serve(t, healthy)
 	var dials atomic.Int32

@@ -264,20 +264,20 @@ func TestLayer_TellsWhatIsWrongWithAnAnswer(t *testing.T) {
 		response *response
 		want     string
 	}{
-		"no response":          {"InterpretHealth", nil, `received invalid webhook response: webhook response was absent`},
-		"another uid":          {"InterpretHealth", &response{UID: "b", Successful: true}, `", got "b"`},
-		"failed without why":   {"InterpretHealth", &response{}, `received invalid webhook response: webhook require response.status when response.successful is false`},
-		"failed":               {"InterpretHealth", &response{Status: &configv1alpha1.RequestStatus{Code: 403, Message: "no"}}, `webhook call failed, get status code: 403, msg: no`},
-		"no replicas":          {"InterpretReplica", &response{Successful: true}, `webhook returned nil response.replicas`},
-		"no status":            {"InterpretStatus", &response{Successful: true}, `webhook returned nill response.rawStatus`},
-		"no health":            {"InterpretHealth", &response{Successful: true}, `webhook returned nil response.healthy`},
-		"patch without type":   {"Retain", &response{Successful: true, Patch: []byte("[]")}, `webhook returned nil response.patchType`},
-		"type without patch":   {"Retain", &response{Successful: true, PatchType: &right}, `webhook returned empty response.patch`},
-		"another type":         {"ReviseReplica", &response{Successful: true, Patch: []byte("{}"), PatchType: &merge}, `webhook returned invalid response.patchType of "MergePatch"`},
-		"no patch after all":   {"AggregateStatus", &response{Successful: true, Patch: []byte("{}"), PatchType: &right}, `decoding response.patch`},
-		"patch that misses":    {"ReviseReplica", &response{Successful: true, Patch: []byte(`[{"op":"replace","path":"/spec/x","value":1}]`), PatchType: &right}, `applying response.patch`},
-		"patch away the kind":  {"Retain", &response{Successful: true, Patch: []byte(`[{"op":"remove","path":"/kind"}]`), PatchType: &right}, `decoding the object after response.patch`},
-		"dependency of nobody": {"InterpretDependency", &response{Successful: true, Dependencies: []configv1alpha1.DependentObjectReference{{Kind: "Secret", Name: "s"}}}, `dependencies[0].apiVersion`},
+		"no response":                   {"InterpretHealth", nil, `received invalid webhook response: webhook response was absent`},
+		"another uid":                   {"InterpretHealth", &response{UID: "b", Successful: true}, `", got "b"`},
+		"failed without why":            {"InterpretHealth", &response{}, `received invalid webhook response: webhook require response.status when response.successful is false`},
+		"failed":                        {"InterpretHealth", &response{Status: &configv1alpha1.RequestStatus{Code: 403, Message: "no"}}, `webhook call failed, get status code: 403, msg: no`},
+		"no replicas":                   {"InterpretReplica", &response{Successful: true}, `webhook returned nil response.replicas`},
+		"no status":                     {"InterpretStatus", &response{Successful: true}, `webhook returned nill response.rawStatus`},
+		"no health":                     {"InterpretHealth", &response{Successful: true}, `webhook returned nil response.healthy`},
+		"patch without type":            {"Retain", &response{Successful: true, Patch: []byte("[]")}, `webhook returned nil response.patchType`},
+		"type without patch":            {"Retain", &response{Successful: true, PatchType: &right}, `webhook returned empty response.patch`},
+		"another type":                  {"ReviseReplica", &response{Successful: true, Patch: []byte("{}"), PatchType: &merge}, `webhook returned invalid response.patchType of "MergePatch"`},
+		"no patch after all":            {"AggregateStatus", &response{Successful: true, Patch: []byte("{}"), PatchType: &right}, `decoding response.patch`},
+		"patch that misses":             {"ReviseReplica", &response{Successful: true, Patch: []byte(`[{"op":"replace","path":"/spec/x","value":1}]`), PatchType: &right}, `applying response.patch`},
+		"patch away the kind":           {"Retain", &response{Successful: true, Patch: []byte(`[{"op":"remove","path":"/kind"}]`), PatchType: &right}, `decoding the object after response.patch`},
+		"dependency without apiVersion": {"InterpretDependency", &response{Successful: true, Dependencies: []configv1alpha1.DependentObjectReference{{Kind: "Secret", Name: "s"}}}, `dependencies[0].apiVersion`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := serve(t, func(*configv1alpha1.ResourceInterpreterRequest) *response { return tt.response })
@@ -431,7 +431,7 @@ func TestLayer_FindsServices(t *testing.T) {
 			service: spec(func(s *corev1.ServiceSpec) { s.ClusterIP = "None" }),
 			want:    `cannot route to service with ClusterIP "None"`,
 		},
-		"of a type that nobody knows": {
+		"of an unknown type": {
 			service: spec(func(s *corev1.ServiceSpec) { s.Type = "X" }), want: `unsupported service type "X"`,
 		},
 		"that is not in the control plane: by its name": {
