@@ -335,7 +335,7 @@ func (m *model) collect(a *app) bool {
 			continue
 		}
 		item := workv1alpha2.AggregatedStatusItem{ClusterName: name, Applied: true, Health: workv1alpha2.ResourceHealthy,
-			Status: &runtime.RawExtension{Raw: fmt.Appendf(nil, `{"replicas":%d}`, a.objects[name])}}
+			Status: &runtime.RawExtension{Raw: fmt.Appendf(nil, `{"replicas":%[1]d,"readyReplicas":%[1]d}`, a.objects[name])}}
 		if a.sick[name] {
 			item.Health = workv1alpha2.ResourceUnhealthy
 		}

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/utils/ptr"
@@ -118,7 +119,29 @@ func (m *model) run(s step) bool {
 			m.failed("%s: %s is a target and has a task", s.name, task.FromCluster)
 		}
 	}
+	m.checkReplaced(s.app, tasks)
 	return wrote
+}
+
+// checkReplaced checks that a task that ended before its time left no gap: the workload has its replicas in its targets.
+// What a member that is offline has is unknown.
+func (m *model) checkReplaced(a *app, before []workv1alpha2.GracefulEvictionTask) {
+	m.Helper()
+	for _, task := range before {
+		ended := !slices.ContainsFunc(a.GetSpec().GracefulEvictionTasks, func(t workv1alpha2.GracefulEvictionTask) bool { return t.FromCluster == task.FromCluster })
+		limit := timeout
+		if task.GracePeriodSeconds != nil {
+			limit = time.Duration(*task.GracePeriodSeconds) * time.Second
+		}
+		if !ended || task.SuppressDeletion != nil || task.CreationTimestamp == nil || m.now.After(task.CreationTimestamp.Add(limit)) {
+			continue
+		}
+		for _, c := range a.GetSpec().Clusters {
+			if !m.offline[c.Name] && a.objects[c.Name] < c.Replicas {
+				m.failed("the task of %s in %s ends while %s has %d of %d replicas", a.GetName(), task.FromCluster, c.Name, a.objects[c.Name], c.Replicas)
+			}
+		}
+	}
 }
 
 // mayLeave reports whether an object may be deleted in a cluster: a task says so, before or now, or the policy, the

@@ -1,10 +1,12 @@
 package eviction
 
 import (
+	"encoding/json"
 	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 )
@@ -77,13 +79,24 @@ func deadline(task *workv1alpha2.GracefulEvictionTask, timeout time.Duration) ti
 	return task.CreationTimestamp.Add(timeout)
 }
 
-// healthyEverywhere reports whether the workload is healthy in all targets. It is when there are none.
+// healthyEverywhere reports whether the workload is healthy in all targets, with the replicas that it has there. It is
+// when there are none.
 func healthyEverywhere(spec *workv1alpha2.ResourceBindingSpec, status *workv1alpha2.ResourceBindingStatus) bool {
 	for _, target := range spec.Clusters {
 		i := slices.IndexFunc(status.AggregatedStatus, func(s workv1alpha2.AggregatedStatusItem) bool { return s.ClusterName == target.Name })
-		if i < 0 || status.AggregatedStatus[i].Health != workv1alpha2.ResourceHealthy {
+		if i < 0 || status.AggregatedStatus[i].Health != workv1alpha2.ResourceHealthy || lacksReplicas(status.AggregatedStatus[i].Status, target.Replicas) {
 			return false
 		}
 	}
 	return true
+}
+
+// lacksReplicas reports whether a status has fewer ready replicas than wanted: it was collected before the cluster got
+// the replicas of another. A status that does not count ready replicas lacks none.
+func lacksReplicas(status *runtime.RawExtension, want int32) bool {
+	if status == nil {
+		return false
+	}
+	var counted struct{ ReadyReplicas *int64 }
+	return json.Unmarshal(status.Raw, &counted) == nil && counted.ReadyReplicas != nil && *counted.ReadyReplicas < int64(want)
 }

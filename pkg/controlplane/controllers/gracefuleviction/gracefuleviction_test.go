@@ -6,6 +6,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -57,6 +58,11 @@ func TestReconcile(t *testing.T) {
 		ended   bool
 		requeue time.Duration
 	}{
+		"the target lacks replicas yet": {task: task("m1", time.Minute), requeue: 9 * time.Minute, set: func(b workv1alpha2.Binding) {
+			healthy(b)
+			b.GetSpec().Clusters[0].Replicas = 2
+			b.GetStatus().AggregatedStatus[0].Status = &runtime.RawExtension{Raw: []byte(`{"replicas":1,"readyReplicas":1}`)}
+		}},
 		"new":                          {task: task("m1", -1), requeue: 10 * time.Minute},
 		"within its time":              {task: task("m1", time.Minute), requeue: 9 * time.Minute},
 		"its time is over":             {task: task("m1", 11*time.Minute), ended: true},
