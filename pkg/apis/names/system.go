@@ -7,6 +7,10 @@ import (
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 )
 
+// FailoverState is the name of the ConfigMap in the namespace karmada-system that stores
+// the state of failover.
+const FailoverState = "karmada-failover"
+
 // RemoveEtcdDataCommand is the command of the control plane's program that removes
 // the data of an etcd from a directory.
 const RemoveEtcdDataCommand = "remove-etcd-data"

@@ -6,17 +6,22 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/karmada-toolkit/karmada/internal/controllers"
 	"github.com/karmada-toolkit/karmada/internal/gates"
+	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/applicationfailover"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/clustertaint"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/gracefuleviction"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/massfailure"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/rebalancer"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/remedy"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/taintmanager"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/eviction"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/eviction/evictionbudget"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/interpreter"
 )
 
@@ -33,10 +38,16 @@ type Failover struct {
 	PurgeMode string
 	// Rate is the number of evictions per second of a worker of the taint manager. Default 0.5.
 	Rate float32
+	// MassFailureThreshold is the share of the clusters, from 0 to 1, whose failure at once stops evictions from clusters
+	// that are not Ready. 0 never stops them. Default 0.5.
+	MassFailureThreshold float64
+	// Budget limits the evictions of the federation to a number of bindings per minute, such as "30", or to a share of all
+	// bindings, such as "10%". Default: no limit.
+	Budget string
 }
 
 func newFailover() Failover {
-	return Failover{GracefulTimeout: 10 * time.Minute, TaintManager: true, PurgeMode: string(policyv1alpha1.PurgeModeGracefully), Rate: 0.5}
+	return Failover{GracefulTimeout: 10 * time.Minute, TaintManager: true, PurgeMode: string(policyv1alpha1.PurgeModeGracefully), Rate: 0.5, MassFailureThreshold: 0.5}
 }
 
 func (f *Failover) addFlags(fs *pflag.FlagSet) {
@@ -44,6 +55,8 @@ func (f *Failover) addFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&f.TaintManager, "enable-taint-manager", f.TaintManager, "Run the taint manager, if the feature gate Failover is on.")
 	fs.BoolVar(&f.NoExecuteEviction, "enable-no-execute-taint-eviction", f.NoExecuteEviction, "Evict workloads from clusters with NoExecute taints that they do not tolerate.")
 	fs.StringVar(&f.PurgeMode, "no-execute-taint-eviction-purge-mode", f.PurgeMode, "How workloads without a failover behavior for clusters are evicted: Gracefully keeps the old replicas until the new ones are healthy, Directly deletes them first.")
+	fs.Float64Var(&f.MassFailureThreshold, "mass-failure-threshold", f.MassFailureThreshold, "Share of the clusters, from 0 to 1, whose failure within a minute stops evictions from clusters that are not Ready; with fewer than 3 clusters only the failure of all does. 0 never stops them.")
+	fs.StringVar(&f.Budget, "eviction-budget", f.Budget, "Most evictions per minute in the whole federation: a number of bindings, or a percentage of all such as 10%. Default: no limit.")
 	fs.Float32Var(&f.Rate, "resource-eviction-rate", f.Rate, "Evictions per second of each of the three workers per kind of binding; with 0 a worker waits for 30 minutes after an eviction.")
 }
 
@@ -54,6 +67,12 @@ func (f *Failover) validate() []error {
 	}
 	if f.Rate < 0 {
 		errs = append(errs, fmt.Errorf("--resource-eviction-rate must be at least 0, got %v", f.Rate))
+	}
+	if !(f.MassFailureThreshold >= 0 && f.MassFailureThreshold <= 1) { // NaN too
+		errs = append(errs, fmt.Errorf("--mass-failure-threshold must be from 0 to 1, got %v", f.MassFailureThreshold))
+	}
+	if _, err := eviction.ParseBudget(f.Budget); err != nil {
+		errs = append(errs, fmt.Errorf("--eviction-budget: %w", err))
 	}
 	if f.GracefulTimeout < 0 {
 		errs = append(errs, fmt.Errorf("--graceful-eviction-timeout must be at least 0, got %s", f.GracefulTimeout))
@@ -66,6 +85,30 @@ type failover struct {
 	options     *Options
 	interpreter *interpreter.Interpreter
 	retry       controllers.Retry
+	guard       *massfailure.Guard
+	// budget is nil without a limit.
+	budget taintmanager.Budget
+}
+
+func newFailoverParts(mgr manager.Manager, p *parts) (*failover, error) {
+	budget, err := eviction.ParseBudget(p.options.Failover.Budget)
+	if err != nil {
+		return nil, fmt.Errorf("--eviction-budget: %w", err)
+	}
+	f := &failover{options: p.options, interpreter: p.interpreter, retry: p.retry(), guard: p.guard}
+	if !budget.Unlimited() {
+		f.budget = evictionbudget.New(mgr.GetClient(), budget, clock.RealClock{})
+	}
+	return f, nil
+}
+
+// newGuard returns the Guard that the controllers of evictions and those that observe clusters share.
+func newGuard(mgr manager.Manager, o *Options) (*massfailure.Guard, error) {
+	d := massfailure.Deps{Threshold: o.Failover.MassFailureThreshold}
+	if !o.Enabled("clusterStatus") { // then clusters with sync mode Push are not probed
+		d.Observed = func(c *clusterv1alpha1.Cluster) bool { return c.Spec.SyncMode == clusterv1alpha1.Pull }
+	}
+	return massfailure.Setup(mgr, d)
 }
 
 // taintManager follows the feature gate Failover.
@@ -77,7 +120,8 @@ func (f *failover) taintManager(ctx context.Context, mgr manager.Manager) error 
 	return taintmanager.Setup(ctx, mgr, taintmanager.Deps{
 		Evict: o.Failover.NoExecuteEviction, PurgeMode: policyv1alpha1.PurgeMode(o.Failover.PurgeMode), Rate: o.Failover.Rate,
 		PreserveState: o.Gates.Enabled(gates.StatefulFailoverInjection),
-		Workers:       o.ClusterSyncs, Retry: f.retry,
+		Hold:          f.guard.Hold, Budget: f.budget,
+		Workers: o.ClusterSyncs, Retry: f.retry,
 	})
 }
 
@@ -93,6 +137,7 @@ func (f *failover) applicationFailover(ctx context.Context, mgr manager.Manager)
 	return applicationfailover.Setup(ctx, mgr, applicationfailover.Deps{
 		Interpreter:      f.interpreter,
 		GracefulEviction: o.Gates.Enabled(gates.GracefulEviction), PreserveState: o.Gates.Enabled(gates.StatefulFailoverInjection),
+		Hold: f.guard.Hold, Budget: f.budget,
 		BindingSyncs: o.BindingSyncs, ClusterBindingSyncs: o.ClusterBindingSyncs, Retry: f.retry,
 	})
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/dependencies"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/detector"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/execution"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/massfailure"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/namespacesync"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/unifiedauth"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/interpreter"
@@ -37,6 +38,7 @@ type parts struct {
 	interpreter *interpreter.Interpreter
 	pool        *access.Pool
 	namespaces  *templates.Namespaces
+	guard       *massfailure.Guard
 }
 
 // Setup adds the controllers to the manager.
@@ -50,7 +52,10 @@ func Setup(ctx context.Context, mgr manager.Manager, o *Options) error {
 	if err := mgr.Add(p.store); err != nil {
 		return fmt.Errorf("adding the template store: %w", err)
 	}
-	f := &failover{o, p.interpreter, p.retry()}
+	f, err := newFailoverParts(mgr, p)
+	if err != nil {
+		return err
+	}
 	return setupControllers(ctx, mgr, o, []controller{
 		{"detector", true, p.detector},
 		{"dependencies", true, p.dependencies},
@@ -116,8 +121,13 @@ func newParts(ctx context.Context, mgr manager.Manager, o *Options) (*parts, err
 	if err != nil {
 		return nil, fmt.Errorf("connecting to the control plane: %w", err)
 	}
+	guard, err := newGuard(mgr, o)
+	if err != nil {
+		return nil, err
+	}
 	return &parts{
 		options:     o,
+		guard:       guard,
 		interpreter: interp,
 		namespaces:  namespaces,
 		store: templates.New(templates.Config{
@@ -196,7 +206,7 @@ func (p *parts) cluster(ctx context.Context, mgr manager.Manager) error {
 	return cluster.Setup(ctx, mgr, cluster.Deps{
 		Workers: o.ClusterSyncs, MonitorPeriod: o.MonitorPeriod,
 		MonitorGracePeriod: o.MonitorGracePeriod, StartupGracePeriod: o.StartupGracePeriod,
-		Gone: p.pool.Forget,
+		Reported: p.guard.Observe, Gone: p.pool.Forget,
 	})
 }
 
@@ -209,7 +219,7 @@ func (p *parts) clusterStatus(ctx context.Context, mgr manager.Manager) error {
 		return err
 	}
 	return clusterstatus.Setup(ctx, mgr, clusterstatus.Deps{
-		Members: p.pool, Frequency: o.StatusFrequency, Conditions: lost.Conditions,
+		Members: p.pool, Frequency: o.StatusFrequency, Conditions: lost.Conditions, Probed: p.guard.Observe,
 		SuccessThreshold: o.SuccessThreshold, FailureThreshold: o.FailureThreshold,
 		Resources: o.ResourceModeling,
 		Modeling:  o.Gates.Enabled(gates.CustomizedClusterResourceModeling),

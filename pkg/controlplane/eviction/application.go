@@ -3,11 +3,15 @@ package eviction
 import (
 	"errors"
 	"maps"
+	"slices"
 	"time"
 
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 )
+
+// heldRequeue is the time until an application is decided again whose cluster it must not leave now.
+const heldRequeue = time.Second
 
 // ErrGracefulEvictionOff is returned for purge mode Gracefully while graceful eviction is turned off.
 var ErrGracefulEvictionOff = errors.New("graceful eviction is turned off")
@@ -28,6 +32,8 @@ type ApplicationFacts struct {
 	GracefulEviction, PreserveState bool
 	// UnhealthySince is when the application was first seen unhealthy, by cluster. It is not changed.
 	UnhealthySince map[string]time.Time
+	// Held are clusters that the application does not leave now, because many failed at once. Their times are kept.
+	Held []string
 }
 
 // ApplicationVerdict is what becomes of an application.
@@ -102,7 +108,11 @@ func (f *ApplicationFacts) observe(v *ApplicationVerdict, toleration time.Durati
 				continue
 			}
 			elapsed := f.Now.Sub(since)
-			if elapsed > toleration {
+			switch {
+			case elapsed > toleration && slices.Contains(f.Held, item.ClusterName):
+				v.requeue(heldRequeue)
+				continue
+			case elapsed > toleration:
 				due = append(due, item.ClusterName)
 				continue
 			}

@@ -78,8 +78,8 @@ func ComponentRBAC(leases string, extra ...string) []client.Object {
 type componentRole struct {
 	component string
 	rules     []rbacv1.PolicyRule
-	// cluster is what it may do in the namespace karmada-cluster beside that.
-	cluster []rbacv1.PolicyRule
+	// cluster and system are what it may do in the namespaces karmada-cluster and karmada-system beside that.
+	cluster, system []rbacv1.PolicyRule
 	// elects reports whether its replicas elect a leader.
 	elects bool
 	// serves reports whether it is an aggregated API server, which reviews who its
@@ -89,7 +89,7 @@ type componentRole struct {
 
 func componentRoles() []componentRole {
 	return []componentRole{
-		{component: ControllerManager, rules: controllerManagerRules(), cluster: tombstoneRules(), elects: true},
+		{component: ControllerManager, rules: controllerManagerRules(), cluster: tombstoneRules(), system: failoverStateRules(), elects: true},
 		{component: Scheduler, rules: schedulerRules(), elects: true},
 		{component: Webhook, rules: webhookRules()},
 		{component: AggregatedAPIServer, rules: aggregatedRules(), serves: true},
@@ -111,21 +111,24 @@ func (r componentRole) objects(leases string, users []string) []client.Object {
 		&rbacv1.ClusterRole{ObjectMeta: meta, Rules: append(r.rules, reviewRules()...)},
 		&rbacv1.ClusterRoleBinding{ObjectMeta: meta, RoleRef: roleRef("ClusterRole", name), Subjects: subjects},
 	}
-	if len(r.cluster) > 0 {
-		in := metav1.ObjectMeta{Namespace: clusterv1alpha1.NamespaceKarmadaCluster, Name: name, Labels: names.SystemLabels()}
+	within := func(namespace, name string, rules []rbacv1.PolicyRule) {
+		in := metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: names.SystemLabels()}
 		out = append(out,
-			&rbacv1.Role{ObjectMeta: in, Rules: r.cluster},
+			&rbacv1.Role{ObjectMeta: in, Rules: rules},
 			&rbacv1.RoleBinding{ObjectMeta: in, RoleRef: roleRef("Role", name), Subjects: subjects},
 		)
 	}
+	if len(r.cluster) > 0 {
+		within(clusterv1alpha1.NamespaceKarmadaCluster, name, r.cluster)
+	}
+	if len(r.system) > 0 {
+		// The Role of the leader election may be in the same namespace.
+		within(clusterv1alpha1.NamespaceKarmadaSystem, name+":state", r.system)
+	}
 	if r.elects {
-		in := metav1.ObjectMeta{Namespace: leases, Name: name, Labels: names.SystemLabels()}
-		out = append(out,
-			&rbacv1.Role{ObjectMeta: in, Rules: []rbacv1.PolicyRule{
-				rule(coordinationv1.GroupName, []string{"leases"}, nil, "get", "create", "update", "patch"),
-			}},
-			&rbacv1.RoleBinding{ObjectMeta: in, RoleRef: roleRef("Role", name), Subjects: subjects},
-		)
+		within(leases, name, []rbacv1.PolicyRule{
+			rule(coordinationv1.GroupName, []string{"leases"}, nil, "get", "create", "update", "patch"),
+		})
 	}
 	if r.serves {
 		in := metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: name, Labels: names.SystemLabels()}
@@ -181,6 +184,15 @@ func controllerManagerRules() []rbacv1.PolicyRule {
 // tombstoneRules are for the ConfigMaps that remain of abandoned clusters.
 func tombstoneRules() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{rule("", []string{"configmaps"}, nil, "create", "update", "delete")}
+}
+
+// failoverStateRules are for the ConfigMap that stores the state of failover. Requests to create cannot be limited to a
+// name.
+func failoverStateRules() []rbacv1.PolicyRule {
+	return []rbacv1.PolicyRule{
+		rule("", []string{"configmaps"}, nil, "create"),
+		rule("", []string{"configmaps"}, []string{names.FailoverState}, "update"),
+	}
 }
 
 func schedulerRules() []rbacv1.PolicyRule {

@@ -157,6 +157,9 @@ const (
 	// the control plane does not have, as after it was restored from a backup or after
 	// the cluster was abandoned and joined again.
 	ClusterConditionOrphanedObjects = "OrphanedObjects"
+	// ClusterConditionEvictionsStopped reports whether workloads are not evicted from a
+	// cluster because many clusters became not Ready at once.
+	ClusterConditionEvictionsStopped = "EvictionsStopped"
 	// ServiceDomainNameResolutionReady reports whether the cluster resolves the DNS
 	// names of Services.
 	ServiceDomainNameResolutionReady = "ServiceDomainNameResolutionReady"

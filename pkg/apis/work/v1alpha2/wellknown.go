@@ -45,6 +45,10 @@ const (
 	ClusterResourceBindingAnnotation = "clusterresourcebinding.karmada.io/name"
 	// BindingManagedByLabel on a ResourceBinding names another owner than a policy.
 	BindingManagedByLabel = "binding.karmada.io/managed-by"
+	// UnhealthySinceAnnotation on a binding holds, as JSON, since when its application is
+	// unhealthy, by cluster, so that a restart of the control plane does not delay its
+	// failover.
+	UnhealthySinceAnnotation = "failover.karmada.io/unhealthy-since"
 	// BindingDependenciesAnnotation lists, as JSON, the objects that a template
 	// refers to.
 	BindingDependenciesAnnotation = "resourcebinding.karmada.io/dependencies"

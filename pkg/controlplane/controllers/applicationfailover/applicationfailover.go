@@ -6,15 +6,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
-	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -44,6 +41,10 @@ type Deps struct {
 	Interpreter Interpreter
 	// GracefulEviction and PreserveState are the feature gates GracefulEviction and StatefulFailoverInjection.
 	GracefulEviction, PreserveState bool
+	// Hold reports whether a cluster must not be evicted now, because many clusters failed at once. Optional.
+	Hold func(ctx context.Context, cluster string) (bool, error)
+	// Budget limits the evictions of the whole federation. Optional.
+	Budget Budget
 	// BindingSyncs and ClusterBindingSyncs are the numbers of bindings that are reconciled at a time. Default 5.
 	BindingSyncs, ClusterBindingSyncs int
 	// Retry bounds the delay between attempts.
@@ -57,10 +58,15 @@ type reconciler struct {
 	client client.Client
 	events *events.Recorder
 	deps   Deps
+	times  *times
+}
 
-	// unhealthySince is when applications were first observed unhealthy, by binding and cluster.
-	mu             sync.Mutex
-	unhealthySince map[types.NamespacedName]map[string]time.Time
+// Budget limits the evictions of the whole federation.
+type Budget interface {
+	// Take takes one eviction from the budget, or returns the time until there is one.
+	Take(ctx context.Context) (after time.Duration, err error)
+	// Return gives one back that was not used.
+	Return()
 }
 
 // Producer returns the name of the controller of a scope. It is the producer of its tasks and the source of its events.
@@ -81,16 +87,9 @@ func Setup(_ context.Context, mgr manager.Manager, d Deps) error {
 		if s.Namespaced {
 			workers = d.BindingSyncs
 		}
-		r := &reconciler{
-			scope: s, client: mgr.GetClient(), events: events.ForManager(mgr, Producer(s), events.Transitions), deps: d,
-			unhealthySince: map[types.NamespacedName]map[string]time.Time{},
-		}
-		err := builder.ControllerManagedBy(mgr).Named(Producer(s)).
-			For(s.New(), builder.WithPredicates(failsOver())).
-			WithOptions(controllers.Options(workers, 5, d.Retry)).
-			Complete(r)
-		if err != nil {
-			return fmt.Errorf("adding %s: %w", Producer(s), err)
+		r := &reconciler{scope: s, client: mgr.GetClient(), events: events.ForManager(mgr, Producer(s), events.Transitions), deps: d, times: newTimes()}
+		if err := controllers.Add(mgr, Producer(s), s.New(), failsOver(), controllers.Options(workers, 5, d.Retry), r); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -122,66 +121,99 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	b := r.scope.New()
 	if err := r.client.Get(ctx, req.NamespacedName, b); err != nil {
 		if apierrors.IsNotFound(err) {
-			r.store(req.NamespacedName, nil)
+			r.times.forget(req.NamespacedName)
 		}
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
+	now := r.deps.Clock.Now()
+	verdict, err := r.decide(ctx, b, now)
+	if err != nil {
+		return reconcile.Result{}, fmt.Errorf("application failover of %s %q: %w", r.scope.Kind, req, err)
+	}
+	if verdict.Spec != nil && r.deps.Budget != nil {
+		after, err := r.deps.Budget.Take(ctx)
+		if err != nil {
+			return reconcile.Result{}, err
+		}
+		if after > 0 { // the times of what is due are kept
+			return reconcile.Result{RequeueAfter: after}, nil
+		}
+	}
+	before := b.DeepCopyObject().(workv1alpha2.Binding)
+	if verdict.Spec != nil {
+		*b.GetSpec() = *verdict.Spec
+	}
+	lasting, next := persistent(verdict.UnhealthySince, now)
+	if b.GetDeletionTimestamp() == nil && annotate(b, lasting) || verdict.Spec != nil {
+		if err := r.write(ctx, before, b, verdict.Spec != nil); err != nil {
+			return reconcile.Result{}, err
+		}
+	}
+	r.times.store(req.NamespacedName, verdict.UnhealthySince)
+	if verdict.Requeue && (next == 0 || verdict.RequeueAfter < next) {
+		next = max(verdict.RequeueAfter, minRequeue)
+	}
+	return reconcile.Result{RequeueAfter: next}, nil
+}
+
+// decide returns what becomes of an application, and records why it cannot be evicted.
+func (r *reconciler) decide(ctx context.Context, b workv1alpha2.Binding, now time.Time) (eviction.ApplicationVerdict, error) {
+	held, err := r.held(ctx, b)
+	if err != nil {
+		return eviction.ApplicationVerdict{}, err
+	}
 	ref := &b.GetSpec().Resource
-	since := r.load(req.NamespacedName)
 	verdict, err := eviction.Application(eviction.ApplicationFacts{
-		Now: r.deps.Clock.Now(), Binding: b, Producer: Producer(r.scope),
+		Now: now, Binding: b, Producer: Producer(r.scope),
 		HasHealth:         r.deps.Interpreter.HookEnabled(schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind), configv1alpha1.InterpreterOperationInterpretHealth),
 		NeedsDependencies: r.scope.Namespaced, GracefulEviction: r.deps.GracefulEviction, PreserveState: r.deps.PreserveState,
-		UnhealthySince: since,
+		UnhealthySince: r.times.load(b, now), Held: held,
 	})
 	if err != nil {
 		r.events.Warning(b, evictionevent.ReasonFailed, fmt.Sprintf("Evict the application failed: %v", err))
 		if errors.Is(err, eviction.ErrGracefulEvictionOff) {
 			err = reconcile.TerminalError(fmt.Errorf("feature gate GracefulEviction: %w", err)) // only a restart changes it
 		}
-		return reconcile.Result{}, fmt.Errorf("application failover of %s %q: %w", r.scope.Kind, req, err)
 	}
-	if verdict.Spec != nil {
-		if err := r.evict(ctx, b, verdict.Spec); err != nil {
-			return reconcile.Result{}, err
-		}
-	}
-	r.store(req.NamespacedName, verdict.UnhealthySince)
-	if verdict.Requeue {
-		return reconcile.Result{RequeueAfter: max(verdict.RequeueAfter, minRequeue)}, nil
-	}
-	return reconcile.Result{}, nil
+	return verdict, err
 }
 
-// evict writes the tasks. Until it succeeds, the application counts as unhealthy since the same time.
-func (r *reconciler) evict(ctx context.Context, b workv1alpha2.Binding, spec *workv1alpha2.ResourceBindingSpec) error {
-	before := b.DeepCopyObject().(workv1alpha2.Binding)
-	*b.GetSpec() = *spec
+// held returns the clusters with an unhealthy application that it must not leave now.
+func (r *reconciler) held(ctx context.Context, b workv1alpha2.Binding) ([]string, error) {
+	if r.deps.Hold == nil {
+		return nil, nil
+	}
+	var out []string
+	for i := range b.GetStatus().AggregatedStatus {
+		item := &b.GetStatus().AggregatedStatus[i]
+		if item.Health != workv1alpha2.ResourceUnhealthy {
+			continue
+		}
+		held, err := r.deps.Hold(ctx, item.ClusterName)
+		if err != nil {
+			return nil, err
+		}
+		if held {
+			out = append(out, item.ClusterName)
+		}
+	}
+	return out, nil
+}
+
+// write writes tasks and times. Until it succeeds, the application counts as unhealthy since the same time.
+func (r *reconciler) write(ctx context.Context, before, b workv1alpha2.Binding, evicts bool) error {
+	tasks := b.GetSpec().GracefulEvictionTasks
 	err := r.client.Patch(ctx, b, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 	if err == nil {
 		return nil
 	}
-	if !apierrors.IsConflict(err) {
-		for _, task := range spec.GracefulEvictionTasks[len(before.GetSpec().GracefulEvictionTasks):] {
+	if evicts && r.deps.Budget != nil {
+		r.deps.Budget.Return()
+	}
+	if evicts && !apierrors.IsConflict(err) {
+		for _, task := range tasks[len(before.GetSpec().GracefulEvictionTasks):] {
 			evictionevent.Failed(r.events, before, task.FromCluster, err)
 		}
 	}
 	return fmt.Errorf("writing the eviction tasks of %s %q: %w", r.scope.Kind, client.ObjectKeyFromObject(b), err)
-}
-
-func (r *reconciler) load(key types.NamespacedName) map[string]time.Time {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.unhealthySince[key]
-}
-
-// store replaces the times of a binding; none forgets it.
-func (r *reconciler) store(key types.NamespacedName, since map[string]time.Time) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if len(since) == 0 {
-		delete(r.unhealthySince, key)
-		return
-	}
-	r.unhealthySince[key] = since
 }

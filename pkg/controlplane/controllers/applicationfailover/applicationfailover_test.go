@@ -68,7 +68,7 @@ func newHarness(s *scope.Binding, gate bool, funcs interceptor.Funcs, objs ...cl
 	clock, recorder := clocktesting.NewFakeClock(start), record.NewFakeRecorder(10)
 	c := fake.NewClientBuilder().WithScheme(kube.NewScheme()).WithObjects(objs...).WithInterceptorFuncs(funcs).Build()
 	return &harness{&reconciler{
-		scope: s, client: c, events: events.New(recorder), unhealthySince: map[types.NamespacedName]map[string]time.Time{},
+		scope: s, client: c, events: events.New(recorder), times: newTimes(),
 		deps: Deps{Interpreter: health(true), GracefulEviction: gate, Clock: clock},
 	}, clock, recorder}
 }
@@ -101,8 +101,8 @@ func TestReconcile_EvictsAfterTheToleration(t *testing.T) {
 					tasks[0].Reason != eviction.ReasonApplicationFailure || *tasks[0].Replicas != 2 {
 					t.Errorf("the tasks are %+v", tasks)
 				}
-				if len(h.unhealthySince) != 0 {
-					t.Errorf("remembered: %v", h.unhealthySince)
+				if len(h.times.since) != 0 {
+					t.Errorf("remembered: %v", h.times.since)
 				}
 			})
 		}
@@ -146,7 +146,7 @@ func TestReconcile_AFailedWriteKeepsTheTime(t *testing.T) {
 			if _, err := h.Reconcile(t.Context(), request); !errors.Is(err, tc.err) {
 				t.Fatal(err)
 			}
-			if since := h.unhealthySince[request.NamespacedName]["m1"]; !since.Equal(start) || len(h.recorder.Events) != tc.events {
+			if since := h.times.since[request.NamespacedName]["m1"]; !since.Equal(start) || len(h.recorder.Events) != tc.events {
 				t.Errorf("unhealthy since %s, %d events", since, len(h.recorder.Events))
 			}
 		})
@@ -174,14 +174,14 @@ func TestReconcile_ForgetsWhatIsGone(t *testing.T) {
 	s := scope.NamespacedBinding()
 	b, request := unhealthy(s, 5, policyv1alpha1.PurgeModeDirectly)
 	h := newHarness(s, true, interceptor.Funcs{}, b)
-	if _, err := h.Reconcile(t.Context(), request); err != nil || len(h.unhealthySince) != 1 {
-		t.Fatal(err, h.unhealthySince)
+	if _, err := h.Reconcile(t.Context(), request); err != nil || len(h.times.since) != 1 {
+		t.Fatal(err, h.times.since)
 	}
 	if err := h.client.Delete(t.Context(), b); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := h.Reconcile(t.Context(), request); err != nil || len(h.unhealthySince) != 0 {
-		t.Error(err, h.unhealthySince)
+	if _, err := h.Reconcile(t.Context(), request); err != nil || len(h.times.since) != 0 {
+		t.Error(err, h.times.since)
 	}
 }
 
@@ -208,5 +208,115 @@ func TestFailsOver(t *testing.T) {
 		if got := p.Update(event.UpdateEvent{ObjectOld: tc.before, ObjectNew: tc.after}); got != tc.want {
 			t.Errorf("%s: %t", name, got)
 		}
+	}
+}
+
+func annotation(t *testing.T, h *harness, key types.NamespacedName) string {
+	t.Helper()
+	b := h.scope.New()
+	if err := h.client.Get(t.Context(), key, b); err != nil {
+		t.Fatal(err)
+	}
+	return b.GetAnnotations()[workv1alpha2.UnhealthySinceAnnotation]
+}
+
+func reconciled(t *testing.T, h *harness, request reconcile.Request, after time.Duration) {
+	t.Helper()
+	result, err := h.Reconcile(t.Context(), request)
+	if err != nil || result.RequeueAfter != after {
+		t.Fatalf("requeue after %s, want %s: %v", result.RequeueAfter, after, err)
+	}
+}
+
+func TestReconcile_ARestartKeepsTheTimes(t *testing.T) {
+	for _, s := range scope.Bindings() {
+		t.Run(s.Kind, func(t *testing.T) {
+			b, request := unhealthy(s, 60, policyv1alpha1.PurgeModeDirectly)
+			writes := 0
+			h := newHarness(s, true, interceptor.Funcs{
+				Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+					writes++
+					return c.Patch(ctx, obj, patch, opts...)
+				},
+			}, b)
+			reconciled(t, h, request, persistAfter)
+			h.clock.Step(persistAfter)
+			reconciled(t, h, request, 50*time.Second)
+			if got := annotation(t, h, request.NamespacedName); got != `{"m1":"2026-01-01T00:00:00Z"}` || writes != 1 {
+				t.Fatalf("%q after %d writes", got, writes)
+			}
+			h.times = newTimes() // another process
+			h.clock.Step(45 * time.Second)
+			reconciled(t, h, request, 5*time.Second)
+			if writes != 1 {
+				t.Errorf("%d writes, nothing changed", writes)
+			}
+			h.clock.Step(6 * time.Second)
+			reconciled(t, h, request, 0)
+			if tasks := h.tasks(t, request.NamespacedName); len(tasks) != 1 || annotation(t, h, request.NamespacedName) != "" || writes != 2 {
+				t.Errorf("%d tasks, %q, %d writes", len(tasks), annotation(t, h, request.NamespacedName), writes)
+			}
+		})
+	}
+}
+
+func TestReconcile_AnnotationsOfUsers(t *testing.T) {
+	s := scope.NamespacedBinding()
+	for name, tc := range map[string]struct {
+		text string
+		want time.Duration
+	}{
+		"no JSON":                  {"x", persistAfter},
+		"the future":               {`{"m1":"2030-01-01T00:00:00Z"}`, persistAfter},
+		"a cluster without target": {`{"m9":"2025-12-31T23:59:50Z"}`, persistAfter},
+		"a time":                   {`{"m1":"2025-12-31T23:59:45Z"}`, 45 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b, request := unhealthy(s, 60, policyv1alpha1.PurgeModeDirectly)
+			b.SetAnnotations(map[string]string{workv1alpha2.UnhealthySinceAnnotation: tc.text, "other": "kept"})
+			h := newHarness(s, true, interceptor.Funcs{}, b)
+			reconciled(t, h, request, tc.want)
+		})
+	}
+}
+
+func TestReconcile_AHeldClusterIsNotLeft(t *testing.T) {
+	s := scope.NamespacedBinding()
+	b, request := unhealthy(s, 5, policyv1alpha1.PurgeModeDirectly)
+	h := newHarness(s, true, interceptor.Funcs{}, b)
+	held := true
+	h.deps.Hold = func(context.Context, string) (bool, error) { return held, nil }
+	reconciled(t, h, request, 5*time.Second)
+	h.clock.Step(6 * time.Second)
+	reconciled(t, h, request, time.Second)
+	held = false
+	reconciled(t, h, request, 0)
+	if tasks := h.tasks(t, request.NamespacedName); len(tasks) != 1 {
+		t.Errorf("the tasks are %+v", tasks)
+	}
+}
+
+// exhausted is a budget of which nothing is left.
+type exhausted struct{ after time.Duration }
+
+func (b *exhausted) Take(context.Context) (time.Duration, error) { return b.after, nil }
+func (b *exhausted) Return()                                     {}
+
+func TestReconcile_AnExhaustedBudgetDelays(t *testing.T) {
+	s := scope.NamespacedBinding()
+	b, request := unhealthy(s, 5, policyv1alpha1.PurgeModeDirectly)
+	h := newHarness(s, true, interceptor.Funcs{}, b)
+	budget := &exhausted{after: 33 * time.Second}
+	h.deps.Budget = budget
+	reconciled(t, h, request, 5*time.Second)
+	h.clock.Step(6 * time.Second)
+	reconciled(t, h, request, 33*time.Second)
+	if tasks := h.tasks(t, request.NamespacedName); len(tasks) != 0 {
+		t.Fatalf("the tasks are %+v", tasks)
+	}
+	budget.after = 0
+	reconciled(t, h, request, 0)
+	if tasks := h.tasks(t, request.NamespacedName); len(tasks) != 1 {
+		t.Errorf("the tasks are %+v", tasks)
 	}
 }

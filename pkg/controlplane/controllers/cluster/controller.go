@@ -56,6 +56,9 @@ type Deps struct {
 	// LeavingPeriod is the time between two checks of what has to be deleted before a
 	// cluster. Default: 1 s.
 	LeavingPeriod time.Duration
+	// Reported is called for clusters with sync mode Pull: after each report with the time when it was observed, and
+	// with the time of the last one while the next is overdue for more than half of the grace period. Optional.
+	Reported func(cluster string, healthy bool, at time.Time)
 	// Gone is called for each deleted cluster. Optional.
 	Gone func(name string)
 	// Clock defaults to the real one.

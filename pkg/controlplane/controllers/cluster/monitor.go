@@ -33,7 +33,9 @@ type report struct {
 	ready   *metav1.Condition
 	renewed time.Time
 	at      time.Time
-	written status.Written[*clusterv1alpha1.ClusterStatus]
+	// observed reports whether the report was observed when it came, not only when this process started.
+	observed bool
+	written  status.Written[*clusterv1alpha1.ClusterStatus]
 }
 
 // monitor sets the Ready condition of clusters with sync mode Pull to Unknown when
@@ -93,7 +95,9 @@ func (m *monitor) check(ctx context.Context) error {
 		}
 		seen[cluster.Name] = true
 		now := m.r.deps.Clock.Now()
-		if s := m.observe(cluster, renewals[cluster.Name], now); m.overdue(cluster, s, now) {
+		s := m.observe(cluster, renewals[cluster.Name], now)
+		m.publish(cluster.Name, s, now)
+		if m.overdue(cluster, s, now) {
 			errs = append(errs, m.writeUnknown(ctx, cluster, s, now))
 		}
 	}
@@ -128,13 +132,24 @@ func (m *monitor) observe(cluster *clusterv1alpha1.Cluster, renewed, now time.Ti
 		s.at = cluster.CreationTimestamp.Time
 	}
 	if !sameCondition(s.ready, ready) {
-		s.at = now
+		s.at, s.observed = now, true
 	}
 	if renewed.After(s.renewed) {
-		s.at, s.renewed = now, renewed
+		s.at, s.renewed, s.observed = now, renewed, true
 	}
 	s.ready = ready.DeepCopy()
 	return s
+}
+
+// publish calls Deps.Reported. The condition Unknown is no report: the monitor wrote it.
+func (m *monitor) publish(cluster string, last *report, now time.Time) {
+	if m.r.deps.Reported == nil {
+		return
+	}
+	late := now.Sub(last.at) > m.r.deps.MonitorGracePeriod/2
+	if unknown := last.ready != nil && last.ready.Status == metav1.ConditionUnknown; late || last.observed && !unknown {
+		m.r.deps.Reported(cluster, !late, last.at)
+	}
 }
 
 // overdue reports whether the next report of a cluster is overdue.

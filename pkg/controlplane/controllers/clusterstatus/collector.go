@@ -112,6 +112,9 @@ func (l *collector) sync(ctx context.Context, cluster *clusterv1alpha1.Cluster, 
 	if ctx.Err() != nil {
 		return 0, nil //nolint:nilerr // the collector ends
 	}
+	if l.c.deps.Probed != nil {
+		l.c.deps.Probed(cluster.Name, observed.Status == metav1.ConditionTrue, now)
+	}
 	if !slices.Contains(cluster.Finalizers, clusterv1alpha1.ClusterControllerFinalizer) {
 		// Its execution namespace does not exist yet. The connection is open already.
 		return transitionInterval, nil

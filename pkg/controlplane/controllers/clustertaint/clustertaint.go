@@ -82,18 +82,14 @@ func policyChanged() predicate.Predicate {
 // Reconcile writes the taints that all policies request for one cluster.
 func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	cluster := &clusterv1alpha1.Cluster{}
-	if err := r.client.Get(ctx, req.NamespacedName, cluster); err != nil || cluster.DeletionTimestamp != nil {
-		return reconcile.Result{}, client.IgnoreNotFound(err)
+	if ok, err := controllers.Load(ctx, r.client, req.NamespacedName, cluster); !ok {
+		return reconcile.Result{}, err
 	}
 	list := &policyv1alpha1.ClusterTaintPolicyList{}
 	if err := r.client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 		return reconcile.Result{}, fmt.Errorf("listing ClusterTaintPolicies: %w", err)
 	}
-	policies := make([]*policyv1alpha1.ClusterTaintPolicy, len(list.Items))
-	for i := range list.Items {
-		policies[i] = &list.Items[i]
-	}
-	taints, changed := clustercondition.Taints(cluster, policies, r.clock.Now())
+	taints, changed := clustercondition.Taints(cluster, controllers.Pointers(list.Items), r.clock.Now())
 	if !changed {
 		return reconcile.Result{}, nil
 	}

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"k8s.io/utils/clock"
-	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -71,12 +70,8 @@ func Setup(_ context.Context, mgr manager.Manager, d Deps) error {
 			workers = d.BindingSyncs
 		}
 		r := &reconciler{scope: s, client: mgr.GetClient(), events: events.ForManager(mgr, Name(s), events.Transitions), clock: d.Clock, timeout: d.Timeout}
-		err := builder.ControllerManagedBy(mgr).Named(Name(s)).
-			For(s.New(), builder.WithPredicates(withTasks())).
-			WithOptions(controllers.Options(workers, 5, d.Retry)).
-			Complete(r)
-		if err != nil {
-			return fmt.Errorf("adding %s: %w", Name(s), err)
+		if err := controllers.Add(mgr, Name(s), s.New(), withTasks(), controllers.Options(workers, 5, d.Retry), r); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -98,8 +93,8 @@ func withTasks() predicate.Predicate {
 // Reconcile ends the tasks of one binding that are due.
 func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	b := r.scope.New()
-	if err := r.client.Get(ctx, req.NamespacedName, b); err != nil || b.GetDeletionTimestamp() != nil {
-		return reconcile.Result{}, client.IgnoreNotFound(err)
+	if ok, err := controllers.Load(ctx, r.client, req.NamespacedName, b); !ok {
+		return reconcile.Result{}, err
 	}
 	verdict := eviction.Graceful(eviction.GracefulFacts{
 		Now: r.clock.Now(), Timeout: r.timeout, Generation: b.GetGeneration(), Spec: b.GetSpec(), Status: b.GetStatus(),

@@ -57,18 +57,14 @@ func statusChanged() predicate.Predicate {
 // Reconcile writes the actions of one cluster.
 func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	cluster := &clusterv1alpha1.Cluster{}
-	if err := r.client.Get(ctx, req.NamespacedName, cluster); err != nil || cluster.DeletionTimestamp != nil {
-		return reconcile.Result{}, client.IgnoreNotFound(err)
+	if ok, err := controllers.Load(ctx, r.client, req.NamespacedName, cluster); !ok {
+		return reconcile.Result{}, err
 	}
 	list := &remedyv1alpha1.RemedyList{}
 	if err := r.client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 		return reconcile.Result{}, fmt.Errorf("listing Remedies: %w", err)
 	}
-	remedies := make([]*remedyv1alpha1.Remedy, len(list.Items))
-	for i := range list.Items {
-		remedies[i] = &list.Items[i]
-	}
-	actions := clustercondition.RemedyActions(cluster, remedies)
+	actions := clustercondition.RemedyActions(cluster, controllers.Pointers(list.Items))
 	if slices.Equal(actions, cluster.Status.RemedyActions) {
 		return reconcile.Result{}, nil
 	}

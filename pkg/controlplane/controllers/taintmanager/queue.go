@@ -1,6 +1,7 @@
 package taintmanager
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -34,6 +35,16 @@ type item struct {
 	binding types.NamespacedName
 }
 
+// outcome is what became of an item.
+type outcome struct {
+	// evicted reports whether the binding was evicted.
+	evicted bool
+	// after is the time until the binding may be evicted; 0 means that only a change makes it due.
+	after time.Duration
+	// exhausted is the time until there is another eviction in the budget; 0 if the item did not need one.
+	exhausted time.Duration
+}
+
 // queue evicts the bindings of one kind, those of higher priority first.
 type queue struct {
 	scope   *scope.Binding
@@ -63,7 +74,11 @@ func (q *queue) enqueue(ctx context.Context, cluster string) error {
 	if err := q.client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("listing %ss: %w", q.scope.Kind, err)
 	}
-	count := 0
+	type entry struct {
+		item
+		priority int
+	}
+	var entries []entry
 	for _, b := range list.Bindings() {
 		spec := b.GetSpec()
 		if !slices.ContainsFunc(spec.Clusters, func(c workv1alpha2.TargetCluster) bool { return c.Name == cluster }) {
@@ -73,10 +88,14 @@ func (q *queue) enqueue(ctx context.Context, cluster string) error {
 		if spec.SchedulePriority != nil {
 			priority = int(spec.SchedulePriority.Priority)
 		}
-		q.items.AddWithOpts(priorityqueue.AddOpts{Priority: &priority}, item{cluster, client.ObjectKeyFromObject(b)})
-		count++
+		entries = append(entries, entry{item{cluster, client.ObjectKeyFromObject(b)}, priority})
 	}
-	q.metrics.enqueued(cluster, count, q.items.Len())
+	// The workers take what is there already while the rest is added.
+	slices.SortStableFunc(entries, func(a, b entry) int { return cmp.Compare(b.priority, a.priority) })
+	for _, e := range entries {
+		q.items.AddWithOpts(priorityqueue.AddOpts{Priority: &e.priority}, e.item)
+	}
+	q.metrics.enqueued(cluster, len(entries), q.items.Len())
 	return nil
 }
 
@@ -103,7 +122,7 @@ func (q *queue) next(ctx context.Context) bool {
 	}
 	defer q.items.Done(next)
 	begin := q.deps.Clock.Now()
-	evicted, after, err := q.process(ctx, next)
+	result, err := q.process(ctx, next)
 	q.metrics.processed(q.deps.Clock.Since(begin), err, q.items.Len())
 	switch {
 	case err != nil:
@@ -112,22 +131,30 @@ func (q *queue) next(ctx context.Context) bool {
 		}
 		q.items.AddWithOpts(priorityqueue.AddOpts{RateLimited: true, Priority: &priority}, next)
 		return true
-	case after > 0:
-		q.items.AddWithOpts(priorityqueue.AddOpts{After: after, Priority: &priority}, next)
+	case result.after > 0:
+		q.items.AddWithOpts(priorityqueue.AddOpts{After: result.after, Priority: &priority}, next)
+	case result.exhausted > 0: // the next eviction is that of the highest priority by then
+		q.items.AddWithOpts(priorityqueue.AddOpts{Priority: &priority}, next)
 	}
 	q.items.Forget(next)
-	if evicted {
-		q.wait(ctx)
+	switch {
+	case result.evicted:
+		q.wait(ctx, q.interval())
+	case result.exhausted > 0:
+		q.wait(ctx, result.exhausted)
 	}
 	return true
 }
 
-// wait keeps the eviction rate.
-func (q *queue) wait(ctx context.Context) {
-	interval := pause
+// interval returns the time between two evictions of a worker.
+func (q *queue) interval() time.Duration {
 	if q.deps.Rate > 0 {
-		interval = time.Duration(float64(time.Second) / float64(q.deps.Rate))
+		return time.Duration(float64(time.Second) / float64(q.deps.Rate))
 	}
+	return pause
+}
+
+func (q *queue) wait(ctx context.Context, interval time.Duration) {
 	timer := q.deps.Clock.NewTimer(interval)
 	defer timer.Stop()
 	select {
@@ -136,29 +163,45 @@ func (q *queue) wait(ctx context.Context) {
 	}
 }
 
-// process evicts a binding from a cluster if that is due. after is the time until it may be; 0 means that only a change
-// makes it due.
-func (q *queue) process(ctx context.Context, i item) (evicted bool, after time.Duration, err error) {
+// process evicts a binding from a cluster if that is due.
+func (q *queue) process(ctx context.Context, i item) (outcome, error) {
 	b := q.scope.New()
 	if err := q.client.Get(ctx, i.binding, b); err != nil {
-		return false, 0, client.IgnoreNotFound(err)
+		return outcome{}, client.IgnoreNotFound(err)
 	}
 	cluster := &clusterv1alpha1.Cluster{}
 	if err := q.client.Get(ctx, types.NamespacedName{Name: i.cluster}, cluster); err != nil {
-		return false, 0, client.IgnoreNotFound(err)
+		return outcome{}, client.IgnoreNotFound(err)
 	}
 	verdict, err := eviction.Taint(eviction.TaintFacts{
 		Now: q.deps.Clock.Now(), ClusterName: i.cluster, Cluster: cluster, Binding: b,
 		Enabled: q.deps.Evict, PurgeMode: q.deps.PurgeMode, PreserveState: q.deps.PreserveState,
 	})
 	if err != nil || !verdict.Evict {
-		return false, verdict.After, err
+		return outcome{after: verdict.After}, err
 	}
+	// The reconciler enqueues the bindings of a cluster that is held again.
+	if held, err := q.deps.Hold(ctx, i.cluster); err != nil || held {
+		return outcome{}, err
+	}
+	if q.deps.Budget != nil {
+		if after, err := q.deps.Budget.Take(ctx); err != nil || after > 0 {
+			return outcome{exhausted: after}, err
+		}
+	}
+	return q.evict(ctx, b, i, verdict.Spec)
+}
+
+// evict writes the task of an eviction.
+func (q *queue) evict(ctx context.Context, b workv1alpha2.Binding, i item, spec *workv1alpha2.ResourceBindingSpec) (outcome, error) {
 	before := b.DeepCopyObject().(workv1alpha2.Binding)
-	*b.GetSpec() = *verdict.Spec
+	*b.GetSpec() = *spec
 	if err := q.client.Patch(ctx, b, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		if q.deps.Budget != nil {
+			q.deps.Budget.Return()
+		}
 		evictionevent.Failed(q.events, before, i.cluster, err)
-		return false, 0, fmt.Errorf("writing the eviction task of %s %q: %w", q.scope.Kind, i.binding, err)
+		return outcome{}, fmt.Errorf("writing the eviction task of %s %q: %w", q.scope.Kind, i.binding, err)
 	}
-	return true, 0, nil
+	return outcome{evicted: true}, nil
 }

@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/utils/clock"
-	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
@@ -28,7 +27,19 @@ import (
 const Component = "taint-manager"
 
 // resync is the time between two searches for the bindings of a tainted cluster.
-const resync = 10 * time.Second
+const (
+	resync = 10 * time.Second
+	// heldResync is the same for a cluster that must not be evicted now.
+	heldResync = time.Second
+)
+
+// Budget limits the evictions of the whole federation.
+type Budget interface {
+	// Take takes one eviction from the budget, or returns the time until there is one.
+	Take(ctx context.Context) (after time.Duration, err error)
+	// Return gives one back that was not used.
+	Return()
+}
 
 // Deps are the dependencies of the controller beside a manager.
 type Deps struct {
@@ -41,6 +52,10 @@ type Deps struct {
 	Rate float32
 	// PreserveState is the feature gate StatefulFailoverInjection.
 	PreserveState bool
+	// Hold reports whether a cluster must not be evicted now, because many clusters failed at once. Optional.
+	Hold func(ctx context.Context, cluster string) (bool, error)
+	// Budget limits the evictions of the whole federation. Optional.
+	Budget Budget
 	// Workers is the number of clusters that are reconciled at a time. Default 5.
 	Workers int
 	// Retry bounds the delay between attempts.
@@ -50,20 +65,28 @@ type Deps struct {
 }
 
 // reconciler enqueues the bindings of tainted clusters.
-type reconciler struct {
-	client client.Client
-	queues []*queue
-}
-
-// Setup adds the controller to the manager.
-func Setup(_ context.Context, mgr manager.Manager, d Deps) error {
+func (d *Deps) complete() {
 	if d.Clock == nil {
 		d.Clock = clock.RealClock{}
 	}
 	if d.PurgeMode == "" {
 		d.PurgeMode = policyv1alpha1.PurgeModeGracefully
 	}
-	r := &reconciler{client: mgr.GetClient()}
+	if d.Hold == nil {
+		d.Hold = func(context.Context, string) (bool, error) { return false, nil }
+	}
+}
+
+type reconciler struct {
+	client client.Client
+	hold   func(ctx context.Context, cluster string) (bool, error)
+	queues []*queue
+}
+
+// Setup adds the controller to the manager.
+func Setup(_ context.Context, mgr manager.Manager, d Deps) error {
+	d.complete()
+	r := &reconciler{client: mgr.GetClient(), hold: d.Hold}
 	recorder := events.ForManager(mgr, Component, events.Transitions)
 	measured := newMetrics(metrics.Registry)
 	for _, s := range scope.Bindings() {
@@ -73,14 +96,7 @@ func Setup(_ context.Context, mgr manager.Manager, d Deps) error {
 			return fmt.Errorf("adding the eviction queue of %s: %w", s.Kind, err)
 		}
 	}
-	err := builder.ControllerManagedBy(mgr).Named(Component).
-		For(&clusterv1alpha1.Cluster{}, builder.WithPredicates(taintsChanged())).
-		WithOptions(controllers.Options(d.Workers, 5, d.Retry)).
-		Complete(r)
-	if err != nil {
-		return fmt.Errorf("adding %s: %w", Component, err)
-	}
-	return nil
+	return controllers.Add(mgr, Component, &clusterv1alpha1.Cluster{}, taintsChanged(), controllers.Options(d.Workers, 5, d.Retry), r)
 }
 
 // taintsChanged passes new clusters and those whose taints changed.
@@ -98,6 +114,9 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	}
 	if !slices.ContainsFunc(cluster.Spec.Taints, func(t corev1.Taint) bool { return t.Effect == corev1.TaintEffectNoExecute }) {
 		return reconcile.Result{}, nil
+	}
+	if held, err := r.hold(ctx, cluster.Name); err != nil || held {
+		return reconcile.Result{RequeueAfter: heldResync}, err
 	}
 	for _, q := range r.queues {
 		if err := q.enqueue(ctx, cluster.Name); err != nil {

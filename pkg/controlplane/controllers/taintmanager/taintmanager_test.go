@@ -66,10 +66,11 @@ func newHarness(t *testing.T, s *scope.Binding, d Deps, funcs interceptor.Funcs,
 	t.Helper()
 	c := fake.NewClientBuilder().WithScheme(kube.NewScheme()).WithObjects(objs...).WithInterceptorFuncs(funcs).Build()
 	d.Clock = clocktesting.NewFakeClock(now)
+	d.complete()
 	recorder := record.NewFakeRecorder(100)
 	q := newQueue(s, c, events.New(recorder), newMetrics(prometheus.NewRegistry()), d)
 	t.Cleanup(q.items.ShutDown)
-	return &harness{&reconciler{client: c, queues: []*queue{q}}, c, q, recorder}
+	return &harness{&reconciler{client: c, hold: d.Hold, queues: []*queue{q}}, c, q, recorder}
 }
 
 func (h *harness) tasks(t *testing.T, b workv1alpha2.Binding) []workv1alpha2.GracefulEvictionTask {
@@ -103,9 +104,9 @@ func TestProcess(t *testing.T) {
 			t.Run(s.Kind+"/"+name, func(t *testing.T) {
 				b := binding(s, "b", tc.tolerations, 0)
 				h := newHarness(t, s, Deps{Evict: !tc.off, PurgeMode: policyv1alpha1.PurgeModeDirectly}, interceptor.Funcs{}, tc.cluster, b)
-				evicted, after, err := h.queue.process(t.Context(), item{"m1", client.ObjectKeyFromObject(b)})
-				if err != nil || evicted != tc.evicted || after != tc.after {
-					t.Fatalf("%t %s %v", evicted, after, err)
+				got, err := h.queue.process(t.Context(), item{"m1", client.ObjectKeyFromObject(b)})
+				if want := (outcome{evicted: tc.evicted, after: tc.after}); err != nil || got != want {
+					t.Fatalf("%+v %v", got, err)
 				}
 				tasks := h.tasks(t, b)
 				if tc.evicted != (len(tasks) == 1) || tc.evicted && (tasks[0].FromCluster != "m1" || tasks[0].PurgeMode != policyv1alpha1.PurgeModeDirectly) {
@@ -121,8 +122,8 @@ func TestProcess_WhatIsGoneIsDropped(t *testing.T) {
 	b := binding(s, "b", "", 0)
 	h := newHarness(t, s, Deps{Evict: true}, interceptor.Funcs{}, b)
 	for _, i := range []item{{"m1", client.ObjectKeyFromObject(b)}, {"m1", types.NamespacedName{Namespace: "default", Name: "gone"}}} {
-		if evicted, after, err := h.queue.process(t.Context(), i); evicted || after != 0 || err != nil {
-			t.Errorf("%v: %t %s %v", i, evicted, after, err)
+		if got, err := h.queue.process(t.Context(), i); got != (outcome{}) || err != nil {
+			t.Errorf("%v: %+v %v", i, got, err)
 		}
 	}
 }
@@ -232,5 +233,77 @@ func TestTaintsChanged(t *testing.T) {
 	p := taintsChanged()
 	if !p.Update(event.UpdateEvent{ObjectOld: tainted(), ObjectNew: tainted(noExecute())}) || p.Update(event.UpdateEvent{ObjectOld: tainted(), ObjectNew: tainted()}) {
 		t.Error("exactly changes of taints must pass")
+	}
+}
+
+func TestReconcile_AHeldClusterIsNotEvicted(t *testing.T) {
+	for _, s := range scope.Bindings() {
+		t.Run(s.Kind, func(t *testing.T) {
+			held := true
+			b := binding(s, "b", "", 0)
+			h := newHarness(t, s, Deps{Evict: true, Rate: 1e9, Hold: func(_ context.Context, cluster string) (bool, error) { return held && cluster == "m1", nil }},
+				interceptor.Funcs{}, tainted(noExecute()), b)
+			if result, err := h.Reconcile(t.Context(), request); err != nil || result.RequeueAfter != heldResync || h.queue.items.Len() != 0 {
+				t.Fatal(result, err, h.queue.items.Len())
+			}
+			// A binding that was enqueued before.
+			key := item{"m1", client.ObjectKeyFromObject(b)}
+			if got, err := h.queue.process(t.Context(), key); got != (outcome{}) || err != nil || len(h.tasks(t, b)) != 0 {
+				t.Fatalf("%+v %v", got, err)
+			}
+			held = false
+			if result, err := h.Reconcile(t.Context(), request); err != nil || result.RequeueAfter != resync || h.queue.items.Len() != 1 {
+				t.Fatal(result, err, h.queue.items.Len())
+			}
+			if got, err := h.queue.process(t.Context(), key); !got.evicted || err != nil {
+				t.Errorf("%+v %v", got, err)
+			}
+		})
+	}
+}
+
+// fakeBudget has a number of evictions left.
+type fakeBudget struct{ left, returned int }
+
+func (b *fakeBudget) Take(context.Context) (time.Duration, error) {
+	if b.left == 0 {
+		return 7 * time.Second, nil
+	}
+	b.left--
+	return 0, nil
+}
+
+func (b *fakeBudget) Return() { b.returned++ }
+
+func TestProcess_Budget(t *testing.T) {
+	s := scope.NamespacedBinding()
+	a, b := binding(s, "a", "", 0), binding(s, "b", "", 0)
+	tolerant := binding(s, "c", `{"operator":"Exists"}`, 0)
+	budget := &fakeBudget{left: 1}
+	h := newHarness(t, s, Deps{Evict: true, Budget: budget}, interceptor.Funcs{}, tainted(noExecute()), a, b, tolerant)
+	for _, step := range []struct {
+		binding workv1alpha2.Binding
+		want    outcome
+	}{{tolerant, outcome{}}, {a, outcome{evicted: true}}, {b, outcome{exhausted: 7 * time.Second}}} {
+		if got, err := h.queue.process(t.Context(), item{"m1", client.ObjectKeyFromObject(step.binding)}); got != step.want || err != nil {
+			t.Errorf("%s: %+v %v, want %+v", step.binding.GetName(), got, err, step.want)
+		}
+	}
+	if len(h.tasks(t, b)) != 0 || budget.returned != 0 {
+		t.Errorf("%v, %d returned", h.tasks(t, b), budget.returned)
+	}
+}
+
+func TestProcess_AFailedWriteReturnsItsBudget(t *testing.T) {
+	s := scope.NamespacedBinding()
+	b := binding(s, "b", "", 0)
+	budget := &fakeBudget{left: 1}
+	h := newHarness(t, s, Deps{Evict: true, Budget: budget}, interceptor.Funcs{
+		Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
+			return errors.New("no")
+		},
+	}, tainted(noExecute()), b)
+	if _, err := h.queue.process(t.Context(), item{"m1", client.ObjectKeyFromObject(b)}); err == nil || budget.returned != 1 {
+		t.Errorf("%v, %d returned", err, budget.returned)
 	}
 }

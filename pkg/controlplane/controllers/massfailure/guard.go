@@ -1,0 +1,161 @@
+// Package massfailure stops evictions from clusters that are not Ready when many clusters fail at once, because then the
+// control plane is likely cut off. Its Guard reports to the controllers that evict which clusters they must not evict.
+package massfailure
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/karmada-toolkit/karmada/internal/events"
+	"github.com/karmada-toolkit/karmada/internal/status"
+	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/eviction"
+)
+
+// Component is the name of the controller and the source of its events.
+const Component = "mass-failure-controller"
+
+// Deps are the options of the controller.
+type Deps struct {
+	// Threshold is the share of the clusters that is a mass failure, from 0 to 1. With 0, evictions are never stopped.
+	Threshold float64
+	// Observed reports whether Observe is called for a cluster. By default it is for clusters with sync mode Pull, and
+	// for those with sync mode Push that have a Secret.
+	Observed func(*clusterv1alpha1.Cluster) bool
+	// Clock is the real clock by default.
+	Clock clock.WithTicker
+	// Metrics defaults to the registry of controller-runtime.
+	Metrics prometheus.Registerer
+}
+
+func (d *Deps) complete() {
+	if d.Observed == nil {
+		d.Observed = func(c *clusterv1alpha1.Cluster) bool {
+			return c.Spec.SyncMode == clusterv1alpha1.Pull || c.Spec.SecretRef != nil
+		}
+	}
+	if d.Clock == nil {
+		d.Clock = clock.RealClock{}
+	}
+	if d.Metrics == nil {
+		d.Metrics = ctrlmetrics.Registry
+	}
+}
+
+// health is what this process observed of a cluster.
+type health struct{ failingSince, confirmed time.Time }
+
+// Guard decides which clusters are not evicted. It is safe for concurrent use.
+type Guard struct {
+	deps    Deps
+	client  client.Client
+	live    client.Reader
+	events  *events.Recorder
+	metrics *guardMetrics
+	writer  *status.Writer[*clusterv1alpha1.Cluster, *clusterv1alpha1.ClusterStatus]
+	// written is used by publish only.
+	written map[string]*status.Written[*clusterv1alpha1.ClusterStatus]
+
+	mu     sync.Mutex
+	health map[string]health // by cluster
+	// loaded reports whether the stored state was read. Until then nothing is evicted.
+	loaded bool
+	state  eviction.MassFailureState
+}
+
+// New returns a Guard that reads clusters from c and its own state from live.
+func New(c client.Client, live client.Reader, recorder *events.Recorder, d Deps) *Guard {
+	d.complete()
+	return &Guard{
+		deps: d, client: c, live: live, events: recorder, metrics: newMetrics(d.Metrics), health: map[string]health{},
+		written: map[string]*status.Written[*clusterv1alpha1.ClusterStatus]{},
+		writer: status.NewWriter(status.Options[*clusterv1alpha1.Cluster, *clusterv1alpha1.ClusterStatus]{
+			Kind:             "cluster",
+			New:              func(*clusterv1alpha1.Cluster) *clusterv1alpha1.Cluster { return &clusterv1alpha1.Cluster{} },
+			Get:              func(c *clusterv1alpha1.Cluster) *clusterv1alpha1.ClusterStatus { return &c.Status },
+			SharedConditions: true,
+			Client:           c, Live: live, Clock: d.Clock,
+		}),
+	}
+}
+
+// Setup adds a Guard to the manager and returns it. It runs while the manager is the leader.
+func Setup(mgr manager.Manager, d Deps) (*Guard, error) {
+	g := New(mgr.GetClient(), mgr.GetAPIReader(), events.ForManager(mgr, Component, events.Transitions), d)
+	if err := mgr.Add(manager.RunnableFunc(g.run)); err != nil {
+		return nil, fmt.Errorf("adding the %s: %w", Component, err)
+	}
+	return g, nil
+}
+
+// Observe records that a probe or report of a cluster showed at a time whether it is healthy.
+func (g *Guard) Observe(cluster string, healthy bool, at time.Time) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	h := g.health[cluster]
+	switch {
+	case healthy:
+		h = health{confirmed: at}
+	case h.failingSince.IsZero():
+		h.failingSince = at
+	}
+	g.health[cluster] = h
+}
+
+// Hold reports whether a cluster must not be evicted now.
+func (g *Guard) Hold(ctx context.Context, cluster string) (bool, error) {
+	v, _, err := g.decide(ctx, false)
+	if err != nil || v == nil {
+		return true, err
+	}
+	return slices.Contains(v.Held, cluster) || slices.Contains(v.Undecided, cluster), nil
+}
+
+// decide returns which clusters are not evicted, and all clusters, which are read-only. The verdict is nil until the
+// stored state was read.
+func (g *Guard) decide(ctx context.Context, resume bool) (*eviction.MassFailureVerdict, []clusterv1alpha1.Cluster, error) {
+	var clusters clusterv1alpha1.ClusterList
+	if err := g.client.List(ctx, &clusters, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, nil, fmt.Errorf("listing clusters: %w", err)
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !g.loaded {
+		return nil, clusters.Items, nil
+	}
+	facts := eviction.MassFailureFacts{Now: g.deps.Clock.Now(), Threshold: g.deps.Threshold, State: g.state, Resume: resume}
+	for i := range clusters.Items {
+		if c, ok := g.healthOf(&clusters.Items[i]); ok {
+			facts.Clusters = append(facts.Clusters, c)
+		}
+	}
+	v := eviction.MassFailure(facts)
+	g.state = v.State
+	return &v, clusters.Items, nil
+}
+
+// healthOf returns what is known of a cluster, and false if it does not count: it is being deleted, or was never Ready.
+func (g *Guard) healthOf(c *clusterv1alpha1.Cluster) (eviction.ClusterHealth, bool) {
+	ready := meta.FindStatusCondition(c.Status.Conditions, clusterv1alpha1.ClusterConditionReady)
+	// The version and the APIs are written when a cluster becomes Ready.
+	joined := c.Status.KubernetesVersion != "" || len(c.Status.APIEnablements) > 0
+	if ready == nil || !joined || !c.DeletionTimestamp.IsZero() {
+		return eviction.ClusterHealth{}, false
+	}
+	h := g.health[c.Name]
+	return eviction.ClusterHealth{
+		Name: c.Name, Ready: ready.Status == metav1.ConditionTrue, ReadyChanged: ready.LastTransitionTime.Time,
+		FailingSince: h.failingSince, Confirmed: h.confirmed, Unobserved: !g.deps.Observed(c),
+	}, true
+}
