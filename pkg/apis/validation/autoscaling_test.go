@@ -113,7 +113,7 @@ func TestValidateCronFederatedHPA(t *testing.T) {
 		{
 			name: "rules", spec: `{` + workload + `, rules: [{name: a, schedule: bad, timeZone: Mars/Base}, {name: a, schedule: "@daily", targetReplicas: -1}]}`,
 			want: []string{
-				"Invalid spec.rules[0].schedule: invalid cron format", "Invalid spec.rules[0].timeZone: unknown time zone Mars/Base",
+				"Invalid spec.rules[0].schedule: invalid cron format: expected exactly 5 fields, found 1: [bad]", "Invalid spec.rules[0].timeZone: unknown time zone Mars/Base",
 				"Invalid spec.rules[0].targetReplicas: targetReplicas cannot be nil if you want to scale Deployment",
 				"Duplicate spec.rules[1].name", "Invalid spec.rules[1].targetReplicas: targetReplicas should be larger than or equal to 0",
 			},
@@ -137,21 +137,25 @@ func TestValidateCronFederatedHPA(t *testing.T) {
 	}
 }
 
-func TestValidCronSchedule(t *testing.T) {
+// The executor of the controller has the same grammar.
+func TestValidateCronFederatedHPA_Schedules(t *testing.T) {
+	check := func(text string) []string {
+		return brief(validateCronTime(&autoscalingv1alpha1.CronFederatedHPARule{Schedule: text}, nil))
+	}
 	for _, good := range []string{
-		"* * * * *", "*/5 0-6 1,15 JAN-MAR mon", "0 9 L * 5L", "0 9 15W * *", "0 9 * * 5#3", "5/10 * * * ?", "0 0 * * * *", "0 9 * * * 2030", "0 0 9 * * * 2030-2035",
-		"@yearly", "@annually", "@monthly", "@weekly", "@daily", "@hourly", "@always", "@5minutes", "@10minutes", "@15minutes", "@30minutes", "@everysecond", " 0  9 * * 7 ",
+		"* * * * *", "*/5 0-6 1,15 JAN-MAR mon", "5/10 * * * ?", "@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly",
+		"@every 1h", "CRON_TZ=Asia/Tokyo 0 9 * * *", "0 0 29 2 *",
 	} {
-		if !ValidCronSchedule(good) {
-			t.Errorf("%q is refused", good)
+		if errs := check(good); errs != nil {
+			t.Errorf("%q is refused: %v", good, errs)
 		}
 	}
 	for _, bad := range []string{
-		"", "bad", "* * * *", "60 * * * *", "* 24 * * *", "* * 0 * *", "* * * 13 *", "* * * * 8", "*/0 * * * *", "5-1 * * * *", "1,,2 * * * *", "a * * * *", "@never",
-		"* * * * * * * *", "L * * * *", "* * * * 5#6", "/5 * * * *",
+		"", "bad", "* * * *", "60 * * * *", "* 24 * * *", "* * 0 * *", "* * * 13 *", "0 0 * * 7", "*/0 * * * *", "5-1 * * * *", "a * * * *", "@never",
+		"0 0 9 * * *", "0 9 * * * 2030", "0 9 L * *", "@always", "@5minutes", "@everysecond", "TZ=UTC", "CRON_TZ=", "CRON_TZ=Mars/Base 0 9 * * *", "0 0 30 2 *",
 	} {
-		if ValidCronSchedule(bad) {
-			t.Errorf("%q is admitted", bad)
+		if errs := check(bad); len(errs) != 1 {
+			t.Errorf("%q: errors are %v", bad, errs)
 		}
 	}
 }

@@ -42,8 +42,12 @@ func ValidateCronFederatedHPA(c *autoscalingv1alpha1.CronFederatedHPA) field.Err
 
 func validateCronTime(rule *autoscalingv1alpha1.CronFederatedHPARule, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	if !ValidCronSchedule(rule.Schedule) {
-		errs = append(errs, field.Invalid(path.Child("schedule"), rule.Schedule, "invalid cron format"))
+	schedule, err := ParseCronSchedule(rule.Schedule)
+	switch {
+	case err != nil:
+		errs = append(errs, field.Invalid(path.Child("schedule"), rule.Schedule, "invalid cron format: "+err.Error()))
+	case !Fires(schedule, time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)):
+		errs = append(errs, field.Invalid(path.Child("schedule"), rule.Schedule, "the schedule never fires"))
 	}
 	if rule.TimeZone != nil {
 		if _, err := time.LoadLocation(*rule.TimeZone); err != nil {

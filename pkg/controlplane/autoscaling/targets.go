@@ -1,0 +1,62 @@
+package autoscaling
+
+import (
+	"errors"
+
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
+	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+)
+
+// Binding returns the binding of a target with these labels, out of candidates.
+func Binding(namespace string, target autoscalingv2.CrossVersionObjectReference, labels map[string]string, candidates []*workv1alpha2.ResourceBinding) (*workv1alpha2.ResourceBinding, error) {
+	if len(labels) == 0 {
+		return nil, errors.New("target resource has no label")
+	}
+	key := policyv1alpha1.PropagationPolicyPermanentIDLabel
+	id, ok := labels[key]
+	if !ok {
+		key = policyv1alpha1.ClusterPropagationPolicyPermanentIDLabel
+		if id, ok = labels[key]; !ok {
+			return nil, errors.New("no label of policy permanent-id found")
+		}
+	}
+	labelled := false
+	for _, b := range candidates {
+		if b.Labels[key] != id {
+			continue
+		}
+		labelled = true
+		r := b.Spec.Resource
+		if r.Name == target.Name && r.APIVersion == target.APIVersion && r.Kind == target.Kind && r.Namespace == namespace {
+			return b, nil
+		}
+	}
+	if !labelled {
+		return nil, errors.New("length of binding list is zero")
+	}
+	return nil, errors.New("no binding matches the target resource")
+}
+
+// Clusters returns the clusters of a binding that are ready, and those that are not.
+func Clusters(b *workv1alpha2.ResourceBinding, get func(name string) (*clusterv1alpha1.Cluster, error)) (ready []*clusterv1alpha1.Cluster, unready []string, err error) {
+	if len(b.Spec.Clusters) == 0 {
+		return nil, nil, errors.New("binding has no schedulable clusters")
+	}
+	for _, target := range b.Spec.Clusters {
+		cluster, err := get(target.Name)
+		if err != nil {
+			return nil, nil, err
+		}
+		if meta.IsStatusConditionPresentAndEqual(cluster.Status.Conditions, clusterv1alpha1.ClusterConditionReady, metav1.ConditionTrue) {
+			ready = append(ready, cluster)
+		} else {
+			unready = append(unready, cluster.Name)
+		}
+	}
+	return ready, unready, nil
+}
