@@ -1,10 +1,12 @@
 package interpreter
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
 	"flag"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -106,13 +108,17 @@ func runCases(t *testing.T, rules *interpreter.Rules, path string) {
 	}
 	var rewritten bytes.Buffer
 	covered := map[string]bool{}
-	documents := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(data), 4096)
+	documents := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(data)))
 	for {
-		var c bundledCase
-		if err := documents.Decode(&c); errors.Is(err, io.EOF) {
+		document, err := documents.Read()
+		if errors.Is(err, io.EOF) {
 			break
 		} else if err != nil {
 			t.Fatal(err)
+		}
+		var c bundledCase
+		if err := yaml.UnmarshalStrict(document, &c); err != nil {
+			t.Fatalf("%s: %v", path, err)
 		}
 		covered[c.Operation] = true
 		got, err := runCase(rules, &c)
@@ -164,6 +170,13 @@ func runCase(rules *interpreter.Rules, c *bundledCase) (any, error) {
 }
 
 func operate(rules *interpreter.Rules, c *bundledCase) (any, error) {
+	object, name := c.DesiredObj, "desiredObj"
+	if c.Operation == "InterpretStatus" || c.Operation == "InterpretHealth" {
+		object, name = c.ObservedObj, "observedObj"
+	}
+	if object == nil {
+		return nil, fmt.Errorf("%s needs %s", c.Operation, name)
+	}
 	switch c.Operation {
 	case "InterpretReplica":
 		replicas, requirements, err := rules.Replicas(c.DesiredObj)
