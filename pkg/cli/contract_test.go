@@ -29,19 +29,21 @@ type flagOf struct {
 
 // additions are flags that the contract does not have.
 var additions = map[string][]string{
-	"karmadactl token create": {"reusable"},                                                // a token is good for one cluster otherwise
-	"karmadactl get":          {"member-timeout", "selector", "field-selector", "context"}, // the last three are kubectl's names
-	"karmadactl version":      {"output"},
-	"karmadactl describe":     {"show-apis"}, // of a cluster
-	"karmadactl token list":   {"output"},
-	"karmadactl attach":       {"detach-keys"}, // of the newer kubectl
-	"karmadactl interpret":    {"list"},        // what comes with the program
-	"karmadactl unjoin":       {"abandon"},     // of a dead cluster
-	"karmadactl promote":      {"selector"},    // several objects at once
-	"karmadactl register":     {"token-file"},  // out of the process list
-	"karmadactl logs":         {"operation-scope"},
-	"karmadactl join":         {"cluster-api-endpoint"}, // as agents have it
-	"karmadactl deinit":       {"purge-data"},           // else the next init brings it back
+	"karmadactl token create":   {"reusable"},                                                // a token is good for one cluster otherwise
+	"karmadactl get":            {"member-timeout", "selector", "field-selector", "context"}, // the last three are kubectl's names
+	"karmadactl version":        {"output"},
+	"karmadactl describe":       {"show-apis"}, // of a cluster
+	"karmadactl token list":     {"output"},
+	"karmadactl attach":         {"detach-keys"}, // of the newer kubectl
+	"karmadactl interpret":      {"list"},        // what comes with the program
+	"karmadactl unjoin":         {"abandon"},     // of a dead cluster
+	"karmadactl promote":        {"selector"},    // several objects at once
+	"karmadactl register":       {"token-file"},  // out of the process list
+	"karmadactl logs":           {"operation-scope"},
+	"karmadactl join":           {"cluster-api-endpoint"}, // as agents have it
+	"karmadactl addons enable":  {"all-clusters"},         // estimators of every member
+	"karmadactl addons disable": {"all-clusters"},
+	"karmadactl deinit":         {"purge-data"}, // else the next init brings it back
 	// Parts of an installation, manifests instead of it, and other keys.
 	"karmadactl init": {"only", "skip-phases", "dry-run", "export", "key-algorithm", "load-images"},
 }
@@ -55,7 +57,6 @@ var shorthands = map[string]string{
 // missing are the commands of the contract that do not exist yet; docs/differences.md lists them.
 func missing() []string {
 	return []string{
-		"karmadactl addons disable", "karmadactl addons enable",
 		"karmadactl top", "karmadactl top node", "karmadactl top pod",
 	}
 }

@@ -159,12 +159,15 @@ func (p controlPlanePods) checkGone() func(context.Context) error {
 // that are terminating need no grace period; etcd has its time to close its files.
 func (p controlPlanePods) left(ctx context.Context, terminating map[string]bool) ([]string, error) {
 	pods := p.host.CoreV1().Pods(p.namespace)
-	list, err := pods.List(ctx, metav1.ListOptions{LabelSelector: "app in (" + strings.Join(components.WorkloadNames(), ",") + ")"})
+	list, err := pods.List(ctx, metav1.ListOptions{LabelSelector: "app"})
 	if err != nil {
 		return nil, hostcluster.ConnectionError(err)
 	}
 	var out []string
 	for _, pod := range list.Items {
+		if !components.IsWorkload(pod.Labels["app"]) {
+			continue
+		}
 		if pod.DeletionTimestamp != nil && pod.Labels["app"] != components.Etcd && !terminating[pod.Name] {
 			terminating[pod.Name] = true
 			grace := metav1.DeleteOptions{GracePeriodSeconds: new(int64(1))}

@@ -1,10 +1,10 @@
-// Package addons is the command about the optional parts of a control plane.
+// Package addons are the commands about the optional parts of a control plane.
 package addons
 
 import (
 	"context"
-	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 
@@ -12,25 +12,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/karmada-toolkit/karmada/internal/kube"
+	"github.com/karmada-toolkit/karmada/internal/progress"
 	"github.com/karmada-toolkit/karmada/pkg/cli/env"
-	installer "github.com/karmada-toolkit/karmada/pkg/init"
+	"github.com/karmada-toolkit/karmada/pkg/init/addons"
 	"github.com/karmada-toolkit/karmada/pkg/init/config"
+	"github.com/karmada-toolkit/karmada/pkg/member"
 )
 
 const (
-	short = "Show the addons of the Karmada control plane"
+	short = "Enable, disable and list the addons of the Karmada control plane"
 	long  = `
-		Show the optional parts of the control plane: descheduler, metrics adapter,
-		scheduler estimators and search.`
-	listLong = `
-		List the addons with their state: enabled, disabled, unhealthy, or unknown. An
-		estimator belongs to a member cluster, which --cluster names.`
-	listExamples = `
-		# List the addons
-		{{.Name}} addons list
-
-		# With the estimator of cluster member1
-		{{.Name}} addons list --cluster=member1`
+		Optional parts of the control plane: descheduler, metrics adapter, scheduler
+		estimators and search. They run in the host cluster, beside the control plane
+		that "init" installed there.`
 )
 
 // NewCommand returns the command.
@@ -39,7 +33,7 @@ func NewCommand(e *env.Env) *cobra.Command {
 		Use: "addons", Short: short, Long: e.Long(long), Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newListCommand(e))
+	cmd.AddCommand(newListCommand(e), newEnableCommand(e), newDisableCommand(e))
 	return cmd
 }
 
@@ -49,78 +43,68 @@ type flags struct {
 	namespace, cluster string
 }
 
-func newListCommand(e *env.Env) *cobra.Command {
-	f := flags{
+func newFlags() flags {
+	return flags{
 		host:      env.Kubeconfig{Flag: "--kubeconfig"},
 		karmada:   env.Kubeconfig{Flag: "--karmada-kubeconfig", Path: filepath.Join(config.DefaultDataPath, "karmada-apiserver.config")},
 		namespace: config.DefaultNamespace,
 	}
-	cmd := &cobra.Command{
-		Use: "list", Short: "List the addons with their state", Long: e.Long(listLong), Example: e.Examples(listExamples),
-		DisableFlagsInUseLine: true, ValidArgsFunction: cobra.NoFileCompletions,
-		Args: env.NoArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx, stop := e.Interruptible(cmd.Context())
-			defer stop()
-			return list(ctx, e, f)
-		},
-	}
+}
+
+func (f *flags) add(cmd *cobra.Command) {
 	fs := cmd.Flags()
-	fs.StringVar(&f.host.Path, "kubeconfig", "", "Path to the kubeconfig of the host cluster; default $KUBECONFIG, then ~/.kube/config.")
-	fs.StringVar(&f.host.Context, "context", "", "Context of the kubeconfig of the host cluster; default the current one.")
+	f.host.AddHostFlags(fs)
 	fs.StringVar(&f.karmada.Path, "karmada-kubeconfig", f.karmada.Path, "Path to the kubeconfig of the control plane.")
 	fs.StringVar(&f.karmada.Context, "karmada-context", "", "Context of the kubeconfig of the control plane; default the current one.")
-	fs.StringVarP(&f.namespace, "namespace", "n", f.namespace, "Namespace of the control plane in the host cluster.")
-	fs.StringVarP(&f.cluster, "cluster", "C", "", "Member cluster whose estimator is meant.")
-	return cmd
+	env.AddHostNamespace(fs, &f.namespace)
+	fs.StringVarP(&f.cluster, "cluster", "C", "", "Member clusters whose estimators are meant, separated by commas.")
 }
 
-func list(ctx context.Context, e *env.Env, f flags) error {
-	host, err := reader(f.host)
-	if err != nil {
-		return err
-	}
-	defer e.Waiting(func() string { return "the host cluster and the control plane to answer" })()
-	controlPlane := sync.OnceValues(func() (client.Reader, error) { return reader(f.karmada) })
-	all := installer.Addons(ctx, host, controlPlane, f.namespace, f.cluster)
-	if _, err := fmt.Fprint(e.Out, table(all)); err != nil {
-		return err
-	}
-	return installer.JoinAddonErrors(all)
-}
-
-func reader(k env.Kubeconfig) (client.Reader, error) {
-	cfg, err := k.Load()
-	if err != nil {
-		return nil, err
-	}
-	c, err := client.New(cfg, client.Options{Scheme: kube.NewScheme()})
-	if err != nil {
-		return nil, fmt.Errorf("connecting to %s: %w", cfg.Host, err)
-	}
-	return c, nil
-}
-
-// table draws the addons with borders.
-func table(addons []installer.Addon) string {
-	rows := [][2]string{{"ADDON NAME", "STATUS"}}
-	for _, a := range addons {
-		rows = append(rows, [2]string{a.Name, string(a.Status)})
-	}
-	var width [2]int
-	for _, row := range rows {
-		for i, cell := range row {
-			width[i] = max(width[i], len(cell))
+// clusters returns the clusters that --cluster names, each once.
+func (f *flags) clusters() []string {
+	var out []string
+	for name := range strings.SplitSeq(f.cluster, ",") {
+		if name = strings.TrimSpace(name); name != "" && !slices.Contains(out, name) {
+			out = append(out, name)
 		}
 	}
-	var out strings.Builder
-	border := "+" + strings.Repeat("-", width[0]+2) + "+" + strings.Repeat("-", width[1]+2) + "+\n"
-	out.WriteString(border)
-	for i, row := range rows {
-		fmt.Fprintf(&out, "| %-*s | %-*s |\n", width[0], row[0], width[1], row[1])
-		if i == 0 {
-			out.WriteString("|" + strings.Repeat("-", width[0]+2) + "|" + strings.Repeat("-", width[1]+2) + "|\n")
+	return out
+}
+
+// deps connects to the two clusters.
+func (f *flags) deps(e *env.Env) (addons.Deps, error) {
+	host, err := f.host.Load()
+	if err != nil {
+		return addons.Deps{}, err
+	}
+	var mu sync.Mutex
+	var connected client.Client
+	connect := func(ctx context.Context) (client.Client, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if connected != nil {
+			return connected, nil
+		}
+		cfg, err := f.karmada.Load()
+		if err != nil {
+			return nil, err
+		}
+		if err := member.RequireControlPlane(ctx, cfg); err != nil {
+			return nil, err
+		}
+		connected, err = client.New(cfg, client.Options{Scheme: kube.NewScheme()})
+		return connected, err
+	}
+	return addons.Deps{Program: e.Name, Host: host, ControlPlane: connect, Now: e.Now, Progress: progress.NewPrinter(e.ErrOut, e.Now, progress.Timeline)}, nil
+}
+
+// complete completes the names of addons that are not on the command line yet.
+func complete(_ *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+	var out []string
+	for _, name := range append(addons.Names(), addons.All) {
+		if strings.HasPrefix(name, prefix) && !slices.Contains(args, name) {
+			out = append(out, name)
 		}
 	}
-	return out.String() + border
+	return out, cobra.ShellCompDirectiveNoFileComp
 }

@@ -3,11 +3,11 @@ package addons
 import (
 	"testing"
 
-	installer "github.com/karmada-toolkit/karmada/pkg/init"
+	"github.com/karmada-toolkit/karmada/pkg/init/addons"
 )
 
 func TestTable(t *testing.T) {
-	got := table([]installer.Addon{{Name: "karmada-descheduler", Status: installer.AddonDisabled}, {Name: "karmada-search", Status: installer.AddonEnabled}})
+	got := table([]addons.Addon{{Name: "karmada-descheduler", Status: addons.Disabled}, {Name: "karmada-search", Status: addons.Enabled}})
 	want := "" +
 		"+---------------------+----------+\n" +
 		"| ADDON NAME          | STATUS   |\n" +

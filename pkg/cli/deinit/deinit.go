@@ -2,9 +2,7 @@
 package deinit
 
 import (
-	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -66,9 +64,8 @@ func NewCommand(e *env.Env) *cobra.Command {
 		},
 	}
 	fs := cmd.Flags()
-	fs.StringVar(&f.host.Path, "kubeconfig", "", "Path to the kubeconfig of the host cluster; default $KUBECONFIG, then ~/.kube/config.")
-	fs.StringVar(&f.host.Context, "context", "", "Context of the kubeconfig of the host cluster; default the current one.")
-	fs.StringVarP(&f.namespace, "namespace", "n", f.namespace, "Namespace of the control plane in the host cluster.")
+	f.host.AddHostFlags(fs)
+	env.AddHostNamespace(fs, &f.namespace)
 	fs.BoolVar(&f.dryRun, "dry-run", false, "Print what would be removed, and remove nothing.")
 	fs.BoolVarP(&f.force, "force", "f", false, "Do not ask.")
 	fs.BoolVar(&f.purge.Data, "purge-data", false, "Remove the data of etcd as well, on its node or in its PersistentVolumeClaims. Without it the next init brings the old federation back.")
@@ -97,7 +94,7 @@ func run(ctx context.Context, e *env.Env, f flags) error {
 		return err
 	}
 	if !f.force {
-		yes, err := Confirm(e.In, e.Out)
+		yes, err := e.Confirm()
 		if err != nil || !yes {
 			return err
 		}
@@ -145,23 +142,4 @@ func farewell(out io.Writer, plan *installer.Removal, f flags) error {
 	lines = append(lines, fmt.Sprintf("Local files stay, by default in %s.", config.DefaultDataPath))
 	_, err := fmt.Fprintln(out, strings.Join(lines, "\n"))
 	return err
-}
-
-// Confirm prompts until the answer is yes or no.
-func Confirm(in io.Reader, out io.Writer) (bool, error) {
-	answers := bufio.NewScanner(in)
-	for {
-		if _, err := fmt.Fprint(out, "Please type (y)es or (n)o and then press enter:"); err != nil {
-			return false, err
-		}
-		if !answers.Scan() || strings.TrimSpace(answers.Text()) == "" {
-			return false, errors.Join(errors.New("no answer was given; --force does not ask"), answers.Err())
-		}
-		switch strings.ToLower(strings.TrimSpace(answers.Text())) {
-		case "y", "yes":
-			return true, nil
-		case "n", "no":
-			return false, nil
-		}
-	}
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spf13/pflag"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
@@ -44,6 +45,52 @@ func (k Kubeconfig) Load() (*rest.Config, error) {
 		return nil, k.failed(err)
 	}
 	return unlimited(config), nil
+}
+
+// AddHostFlags adds the flags of the kubeconfig of a host cluster.
+func (k *Kubeconfig) AddHostFlags(fs *pflag.FlagSet) {
+	fs.StringVar(&k.Path, "kubeconfig", k.Path, "Path to the kubeconfig of the host cluster; default $KUBECONFIG, then ~/.kube/config.")
+	fs.StringVar(&k.Context, "context", k.Context, "Context of the kubeconfig of the host cluster; default the current one.")
+}
+
+// AddHostNamespace adds the flag of the namespace of a control plane.
+func AddHostNamespace(fs *pflag.FlagSet, namespace *string) {
+	fs.StringVarP(namespace, "namespace", "n", *namespace, "Namespace of the control plane in the host cluster.")
+}
+
+// Alone returns the kubeconfig with nothing but the context, which becomes the current one, and with the content of
+// the files that it names. Credentials that a program of this machine provides are an error.
+func (k Kubeconfig) Alone() (*clientcmdapi.Config, error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = k.Path
+	raw, err := rules.Load()
+	if err != nil {
+		return nil, k.failed(err)
+	}
+	name := k.context(raw)
+	if raw.Contexts[name] == nil {
+		return nil, k.noContext(raw, name)
+	}
+	raw.CurrentContext = name
+	if err := clientcmdapi.MinifyConfig(raw); err != nil {
+		return nil, k.failed(err)
+	}
+	if err := clientcmdapi.FlattenConfig(raw); err != nil {
+		return nil, k.failed(err)
+	}
+	for user, auth := range raw.AuthInfos {
+		if auth.Exec != nil || auth.AuthProvider != nil {
+			return nil, k.failed(fmt.Errorf("a program of this machine provides the credentials of user %q, which pods cannot run: use a kubeconfig with a token or a client certificate", user))
+		}
+		if auth.TokenFile != "" {
+			token, err := os.ReadFile(auth.TokenFile)
+			if err != nil {
+				return nil, k.failed(err)
+			}
+			auth.Token, auth.TokenFile = strings.TrimSpace(string(token)), ""
+		}
+	}
+	return raw, nil
 }
 
 // ClusterName returns what the kubeconfig calls the cluster.

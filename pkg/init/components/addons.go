@@ -5,10 +5,12 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 )
 
 const (
@@ -37,6 +39,15 @@ func EstimatorWorkload(cluster string) string { return Estimator + "-" + cluster
 
 // EstimatorKubeconfigSecret returns the name of the Secret with the kubeconfig of a cluster, for its estimator.
 func EstimatorKubeconfigSecret(cluster string) string { return cluster + kubeconfigSuffix }
+
+// EstimatorRules are what an estimator needs in its cluster.
+func EstimatorRules() []rbacv1.PolicyRule {
+	read := []string{"get", "list", "watch"}
+	return []rbacv1.PolicyRule{
+		rule("", []string{"nodes", "pods", "resourcequotas"}, nil, read...),
+		rule("apps", []string{"deployments", "replicasets"}, nil, read...),
+	}
+}
 
 // DeschedulerDeployment returns the descheduler.
 func DeschedulerDeployment(c *Config) *appsv1.Deployment {
@@ -110,6 +121,7 @@ func EstimatorHost(c *Config, cluster string) []client.Object {
 			"--grpc-auth-cert-file=" + pkiFile(AddonCert),
 			"--grpc-auth-key-file=" + pkiFile(AddonKey),
 			"--grpc-client-ca-file=" + pkiFile(AddonCA),
+			"--grpc-client-allowed-names=" + EstimatorClientName + "," + names.ComponentUser("addons"),
 			c.metricsAddress(),
 			fmt.Sprintf("--health-probe-bind-address=%s:%d", c.IPv6.podIP(), estimatorProbePort),
 			"--v=2",

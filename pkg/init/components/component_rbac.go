@@ -74,6 +74,16 @@ func ComponentRBAC(leases string, extra ...string) []client.Object {
 	return out
 }
 
+// RBACOf returns what one component may do in the control plane; nothing for a component that has no rights there.
+func RBACOf(leases, component string) []client.Object {
+	for _, r := range componentRoles() {
+		if r.component == component {
+			return r.objects(leases, []string{UserOf(component)})
+		}
+	}
+	return nil
+}
+
 // componentRole is what one component may do.
 type componentRole struct {
 	component string

@@ -1,6 +1,9 @@
 package components
 
 import (
+	"slices"
+	"strings"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -28,6 +31,12 @@ const (
 	Search         = "karmada-search"
 	Estimator      = "karmada-scheduler-estimator"
 )
+
+// IsWorkload reports whether a workload of this name belongs to a control plane, those that are installed later among
+// them.
+func IsWorkload(name string) bool {
+	return slices.Contains(append(WorkloadNames(), Descheduler, MetricsAdapter, Search), name) || strings.HasPrefix(name, EstimatorWorkload(""))
+}
 
 // AddonAPIs returns the APIs that a part which is installed later adds to the control plane.
 func AddonAPIs(addon string) []schema.GroupVersion {

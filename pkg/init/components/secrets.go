@@ -30,6 +30,8 @@ const (
 	Admin = "admin"
 	// EstimatorClient is how the scheduler is known to estimators.
 	EstimatorClient = "scheduler-estimator-client"
+	// EstimatorClientName is the common name of that certificate.
+	EstimatorClientName = "karmada-scheduler-estimator-client"
 )
 
 // KubeconfigUsers are the components that have a kubeconfig in a Secret

@@ -50,6 +50,12 @@ func (o *Options) ImageSet() ImageSet {
 	return s
 }
 
+// NewImageSet returns the images of workloads, chosen by name; an empty one means the default. A private registry
+// replaces the default one.
+func NewImageSet(chosen map[string]string, privateRegistry string) ImageSet {
+	return ImageSet{options: ImageOptions{PrivateRegistry: privateRegistry}, chosen: maps.Clone(chosen)}
+}
+
 // Image returns the image of a workload.
 func (s ImageSet) Image(workload string) string {
 	chosen, release := s.chosen[workload], version.Get().Release()
@@ -89,7 +95,10 @@ func (s ImageSet) WithBuild(build version.Info, available []string) (out ImageSe
 	}
 	available = canonicalNames(available)
 	own := hasOwn(build, available)
-	for _, workload := range []string{components.AggregatedAPIServer, components.Scheduler, components.ControllerManager, components.Webhook} {
+	for workload := range s.chosen {
+		if components.OfKubernetes(workload) {
+			continue
+		}
 		unchanged := DefaultImage(workload, build.Release())
 		switch {
 		case s.chosen[workload] != "" && s.chosen[workload] != unchanged:

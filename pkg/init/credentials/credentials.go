@@ -187,10 +187,10 @@ func authorities(r *config.Request, a hostcluster.Addresses) []authority {
 			// one. It has no rights in the control plane.
 			{"karmada", pki.LeafConfig{CommonName: names.ComponentUser("addons"), Hosts: all}},
 			{"apiserver", pki.LeafConfig{CommonName: "karmada-apiserver", Hosts: all}},
-			{components.AggregatedAPIServer, pki.LeafConfig{CommonName: components.AggregatedAPIServer, Hosts: serviceNames(r, components.AggregatedAPIServer), Usages: server}},
-			{components.Webhook, pki.LeafConfig{CommonName: components.Webhook, Hosts: serviceNames(r, components.Webhook), Usages: server}},
+			{components.AggregatedAPIServer, pki.LeafConfig{CommonName: components.AggregatedAPIServer, Hosts: ServiceNames(r.Namespace, r.Domain, components.AggregatedAPIServer), Usages: server}},
+			{components.Webhook, pki.LeafConfig{CommonName: components.Webhook, Hosts: ServiceNames(r.Namespace, r.Domain, components.Webhook), Usages: server}},
 			{components.WebhookClient, pki.LeafConfig{CommonName: names.WebhookClientUser, Usages: client}},
-			{components.EstimatorClient, pki.LeafConfig{CommonName: "karmada-scheduler-estimator-client", Usages: client}},
+			{components.EstimatorClient, pki.LeafConfig{CommonName: components.EstimatorClientName, Usages: client}},
 		}},
 		{"front-proxy-ca", "front-proxy-ca", []leaf{{"front-proxy-client", pki.LeafConfig{CommonName: "front-proxy-client", Usages: client}}}},
 	}
@@ -231,10 +231,10 @@ func serverNames(r *config.Request, a hostcluster.Addresses) []string {
 	return append(hosts, a.IPs...)
 }
 
-// serviceNames are the names of a Service of the control plane.
-func serviceNames(r *config.Request, service string) []string {
-	svc := service + "." + r.Namespace + ".svc"
-	return []string{"localhost", service, service + "." + r.Namespace, svc, svc + "." + r.Domain}
+// ServiceNames returns the names of a Service in the DNS domain of the host cluster.
+func ServiceNames(namespace, domain, service string) []string {
+	svc := service + "." + namespace + ".svc"
+	return []string{"localhost", service, service + "." + namespace, svc, svc + "." + domain}
 }
 
 func (c *Credentials) makeKubeconfigs(r *config.Request, pairs map[string]pki.Pair, a hostcluster.Addresses) error {

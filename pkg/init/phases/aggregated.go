@@ -2,13 +2,12 @@ package phases
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
-	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/karmada-toolkit/karmada/pkg/init/components"
+	"github.com/karmada-toolkit/karmada/pkg/init/rollout"
 )
 
 // Aggregated is the phase that installs the aggregated API server, AggregatedAPI the one that registers its API.
@@ -51,19 +50,7 @@ func runAggregatedAPI(ctx context.Context, s *State, p Phase) error {
 		return err
 	}
 	err = s.wait(ctx, s.Request.Timeout, p.Name, "the aggregated API to be available", func(ctx context.Context) error {
-		service := &apiregistrationv1.APIService{}
-		if err := cp.Get(ctx, client.ObjectKey{Name: "v1alpha1.cluster.karmada.io"}, service); err != nil {
-			return err
-		}
-		for _, c := range service.Status.Conditions {
-			if c.Type == apiregistrationv1.Available {
-				if c.Status == apiregistrationv1.ConditionTrue {
-					return nil
-				}
-				return fmt.Errorf("%s: %s", c.Reason, c.Message)
-			}
-		}
-		return errors.New("the API server has not checked it yet")
+		return rollout.CheckAPI(ctx, cp, "v1alpha1.cluster.karmada.io")
 	})
 	if err != nil {
 		return fmt.Errorf("APIService v1alpha1.cluster.karmada.io is not available: %w", err)

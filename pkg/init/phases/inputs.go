@@ -1,15 +1,10 @@
 package phases
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
-	"fmt"
 	"maps"
 
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/karmada-toolkit/karmada/pkg/init/components"
 	"github.com/karmada-toolkit/karmada/pkg/init/config"
@@ -59,30 +54,4 @@ func componentsConfig(r *config.Request, f *hostcluster.Facts, c *credentials.Cr
 		cfg.Workloads[part.Name] = w
 	}
 	return cfg
-}
-
-// wantedHash is the annotation of objects with a hash of what is desired. Fields
-// that are not desired any more show by it.
-const wantedHash = "karmada.io/wanted-hash"
-
-// stamp annotates workloads and Services with a hash of what is desired.
-func stamp(objects []client.Object) error {
-	for _, o := range objects {
-		switch o.(type) {
-		case *corev1.Namespace, *corev1.Secret:
-			continue
-		}
-		text, err := json.Marshal(o)
-		if err != nil {
-			return fmt.Errorf("encoding %T %s: %w", o, o.GetName(), err)
-		}
-		sum := sha256.Sum256(text)
-		annotations := maps.Clone(o.GetAnnotations())
-		if annotations == nil {
-			annotations = map[string]string{}
-		}
-		annotations[wantedHash] = hex.EncodeToString(sum[:8])
-		o.SetAnnotations(annotations)
-	}
-	return nil
 }

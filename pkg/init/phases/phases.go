@@ -5,6 +5,8 @@ import (
 	"context"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/karmada-toolkit/karmada/pkg/init/write"
 )
 
 // Phase is a part of an installation that can be run again alone.
@@ -33,7 +35,7 @@ func (p Phase) Host(in *Inputs) ([]client.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	return out, stamp(out)
+	return out, write.Stamp(out)
 }
 
 // ControlPlane returns the objects of the phase in the control plane.

@@ -3,7 +3,6 @@ package phases
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -11,10 +10,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	ssa "github.com/karmada-toolkit/karmada/internal/apply"
 	"github.com/karmada-toolkit/karmada/internal/progress"
 )
 
@@ -76,34 +72,5 @@ func TestRunPhases_OrderAndFailure(t *testing.T) {
 	}
 	if got := strings.Join(r.order, " "); got != "preflight certs namespace" {
 		t.Errorf("they ran in the order %s", got)
-	}
-}
-
-func TestTransient(t *testing.T) {
-	busy := fmt.Errorf("applying x: %w", apierrors.NewServerTimeout(schema.GroupResource{Resource: "x"}, "get", 1))
-	etcd := errors.New("applying y: etcdserver: request timed out")
-	refused := apierrors.NewForbidden(schema.GroupResource{Resource: "x"}, "y", errors.New("no"))
-	for name, tc := range map[string]struct {
-		err  error
-		want bool
-	}{
-		"a busy server":  {busy, true},
-		"etcd":           {etcd, true},
-		"both":           {errors.Join(busy, etcd), true},
-		"a refusal":      {refused, false},
-		"also a refusal": {errors.Join(busy, refused), false},
-	} {
-		if got := transient(tc.err); got != tc.want {
-			t.Errorf("%s: %t", name, got)
-		}
-	}
-}
-
-func TestMerge_KeepsWhatTheFirstAttemptDid(t *testing.T) {
-	first := ssa.ChangeSet{{Name: "a", Action: ssa.Created}, {Name: "b"}, {Name: "c", Action: ssa.Unchanged}}
-	second := ssa.ChangeSet{{Name: "a", Action: ssa.Unchanged}, {Name: "b", Action: ssa.Created}, {Name: "c", Action: ssa.Unchanged}}
-	want := ssa.ChangeSet{{Name: "a", Action: ssa.Created}, {Name: "b", Action: ssa.Created}, {Name: "c", Action: ssa.Unchanged}}
-	if diff := cmp.Diff(want, merge(first, second)); diff != "" {
-		t.Error(diff)
 	}
 }

@@ -14,7 +14,7 @@ const RBAC = "rbac"
 func rbac() Phase {
 	return Phase{
 		Name: RBAC, Doc: "Write the roles of users and of the components", Needs: []string{APIServer},
-		controlPlane: rbacObjects, run: write,
+		controlPlane: rbacObjects, run: writeObjects,
 	}
 }
 

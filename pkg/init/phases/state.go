@@ -2,7 +2,6 @@ package phases
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -15,10 +14,12 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/kube"
 	"github.com/karmada-toolkit/karmada/internal/progress"
 	"github.com/karmada-toolkit/karmada/internal/wait"
+	"github.com/karmada-toolkit/karmada/pkg/init/components"
 	"github.com/karmada-toolkit/karmada/pkg/init/config"
 	"github.com/karmada-toolkit/karmada/pkg/init/credentials"
 	"github.com/karmada-toolkit/karmada/pkg/init/hostcluster"
 	"github.com/karmada-toolkit/karmada/pkg/init/rollout"
+	"github.com/karmada-toolkit/karmada/pkg/init/write"
 )
 
 // State is one run of an installation, as its phases see it.
@@ -113,9 +114,9 @@ func (s *State) ControlPlane() (client.Client, error) {
 
 // apply writes objects that are not as wanted and returns a summary.
 func (s *State) apply(ctx context.Context, to client.Client, objects []client.Object) (string, error) {
-	changes, err := apply(ctx, to, objects)
+	changes, err := write.Apply(ctx, to, objects)
 	s.Outcome.add(changes)
-	return summary(changes), err
+	return write.Summary(changes), err
 }
 
 // applyHost writes the objects of a phase in the host cluster.
@@ -162,14 +163,7 @@ func (s *State) applyControlPlane(ctx context.Context, p Phase) (string, error) 
 // ready waits for a workload.
 func (s *State) ready(ctx context.Context, phase, workload string) error {
 	err := s.Tracker.Wait(ctx, workload, s.Request.Timeout, func(what string) { s.Progress.Waiting(phase, what) })
-	if !errors.Is(err, wait.ErrTimeout) {
-		return err
-	}
-	text := s.Tracker.Report(ctx)
-	if text == "" {
-		text = "\n  " + workload + " became ready just now; run the command again"
-	}
-	return fmt.Errorf("not ready after %.0f seconds (--wait-component-ready-timeout):%s", s.Request.Timeout.Seconds(), text)
+	return s.Tracker.Explain(ctx, err, "--wait-component-ready-timeout", s.Request.Timeout, components.WorkloadNames()...)
 }
 
 // wait calls check until it succeeds, for limit at most, and publishes what is waited for.
@@ -198,8 +192,8 @@ func deploy(workload string) func(context.Context, *State, Phase) error {
 	}
 }
 
-// write is the run of a phase that writes its objects in the control plane.
-func write(ctx context.Context, s *State, p Phase) error {
+// writeObjects is the run of a phase that writes its objects in the control plane.
+func writeObjects(ctx context.Context, s *State, p Phase) error {
 	result, err := s.applyControlPlane(ctx, p)
 	if err != nil {
 		return err

@@ -7,6 +7,7 @@ import (
 
 	ssa "github.com/karmada-toolkit/karmada/internal/apply"
 	"github.com/karmada-toolkit/karmada/pkg/init/components"
+	"github.com/karmada-toolkit/karmada/pkg/init/write"
 )
 
 // Webhooks is the phase that registers the admission webhooks.
@@ -37,16 +38,16 @@ func runWebhooks(ctx context.Context, s *State, p Phase) error {
 	if err != nil {
 		return err
 	}
-	changes, err := apply(ctx, cp, objects)
+	changes, err := write.Apply(ctx, cp, objects)
 	if err == nil {
 		var deleted ssa.ChangeSet
-		deleted, err = (&ssa.Applier{Client: cp, Manager: fieldManager}).Prune(ctx, objects, components.PrunedWebhookConfigurations()...)
+		deleted, err = write.Prune(ctx, cp, objects, components.PrunedWebhookConfigurations()...)
 		changes = append(changes, deleted...)
 	}
 	s.Outcome.add(changes)
 	if err != nil {
 		return err
 	}
-	s.Progress.Done(p.Name, summary(changes))
+	s.Progress.Done(p.Name, write.Summary(changes))
 	return nil
 }

@@ -13,7 +13,6 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/karmada-toolkit/karmada/internal/wait"
-	"github.com/karmada-toolkit/karmada/pkg/init/components"
 )
 
 const (
@@ -129,8 +128,20 @@ func (w *waiting) check(ctx context.Context) error {
 	return errors.New(left)
 }
 
-// Report names every workload that is not ready, with its reason, one a line.
-func (t *Tracker) Report(ctx context.Context) string {
+// Explain returns the error of a wait. To a timeout, which a flag sets, it adds the workloads that are not ready.
+func (t *Tracker) Explain(ctx context.Context, err error, flag string, timeout time.Duration, workloads ...string) error {
+	if !errors.Is(err, wait.ErrTimeout) {
+		return err
+	}
+	text := t.Report(ctx, workloads...)
+	if text == "" {
+		text = "\n  it became ready just now; run the command again"
+	}
+	return fmt.Errorf("not ready after %.0f seconds (%s):%s", timeout.Seconds(), flag, text)
+}
+
+// Report names those of the workloads that are not ready, with their reasons, one a line.
+func (t *Tracker) Report(ctx context.Context, workloads ...string) string {
 	s, err := t.current()
 	if err != nil {
 		return "\n  the host cluster does not answer: " + err.Error()
@@ -141,7 +152,7 @@ func (t *Tracker) Report(ctx context.Context) string {
 	ctx, cancel := context.WithTimeout(ctx, reportTimeout)
 	defer cancel()
 	var out strings.Builder
-	for _, name := range components.WorkloadNames() {
+	for _, name := range workloads {
 		left := s.unready(name)
 		if left == "" || !s.has(name) {
 			continue

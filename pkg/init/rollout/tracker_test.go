@@ -44,7 +44,7 @@ func track(t *testing.T, status corev1.PodStatus, ready, timeout time.Duration) 
 		})
 	}
 	err = tracker.Wait(ctx, components.Webhook, timeout, func(what string) { published = append(published, what) })
-	return tracker.Report(ctx), published, err
+	return tracker.Report(ctx, components.Webhook), published, err
 }
 
 func TestTracker_Wait(t *testing.T) {

@@ -1,9 +1,11 @@
-package deinit
+package env
 
 import (
 	"bytes"
 	"strings"
 	"testing"
+
+	"k8s.io/cli-runtime/pkg/genericiooptions"
 )
 
 func TestConfirm(t *testing.T) {
@@ -22,7 +24,7 @@ func TestConfirm(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer
-			yes, err := Confirm(strings.NewReader(tc.in), &out)
+			yes, err := (&Env{IOStreams: genericiooptions.IOStreams{In: strings.NewReader(tc.in), Out: &out}}).Confirm()
 			if yes != tc.yes || tc.err == "" && err != nil || tc.err != "" && (err == nil || !strings.Contains(err.Error(), tc.err)) {
 				t.Errorf("got %t, %v", yes, err)
 			}

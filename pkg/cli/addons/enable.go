@@ -1,0 +1,137 @@
+package addons
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/karmada-toolkit/karmada/internal/version"
+	"github.com/karmada-toolkit/karmada/pkg/cli/env"
+	"github.com/karmada-toolkit/karmada/pkg/init/addons"
+	"github.com/karmada-toolkit/karmada/pkg/init/components"
+	"github.com/karmada-toolkit/karmada/pkg/init/config"
+)
+
+const (
+	enableLong = `
+		Enable addons: install them in the host cluster, or make those that are
+		installed as wanted, and wait until they are ready. What is as wanted already is
+		left alone; run the command again after it was interrupted.
+
+		An estimator belongs to a member cluster. It gets the kubeconfig of
+		--member-kubeconfig, reduced to one context, or the credentials that the control
+		plane has for the cluster. With several clusters and --member-kubeconfig, each
+		uses the context of its name.`
+	enableExamples = `
+		# The descheduler and the metrics adapter
+		{{.Name}} addons enable karmada-descheduler karmada-metrics-adapter
+
+		# An estimator for each of two clusters, with the credentials of the control plane
+		{{.Name}} addons enable karmada-scheduler-estimator -C member1,member2
+
+		# With credentials that may only read
+		{{.Name}} addons enable karmada-scheduler-estimator -C member1 --member-kubeconfig=member1.config
+
+		# Everything, with an estimator for each cluster in Push mode
+		{{.Name}} addons enable all --all-clusters`
+)
+
+// enableFlags are those of "enable".
+type enableFlags struct {
+	flags
+	request                     addons.Request
+	podSeconds, apiSeconds      int
+	memberPath, memberContext   string
+	descheduler, metricsAdapter addons.Setting
+	estimator, search           addons.Setting
+}
+
+func newEnableCommand(e *env.Env) *cobra.Command {
+	f := enableFlags{flags: newFlags()}
+	cmd := &cobra.Command{
+		Use: "enable", Short: "Enable addons", Long: e.Long(enableLong), Example: e.Examples(enableExamples),
+		DisableFlagsInUseLine: true, ValidArgsFunction: complete,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx, stop := e.Interruptible(cmd.Context())
+			defer stop()
+			return f.run(ctx, e, args)
+		},
+	}
+	f.flags.add(cmd)
+	f.addFlags(cmd.Flags())
+	return cmd
+}
+
+func (f *enableFlags) addFlags(fs *pflag.FlagSet) {
+	release := version.Get().Release()
+	for _, c := range []struct {
+		addon, replicas, priority string
+		*addons.Setting
+	}{
+		{components.Descheduler, "karmada-descheduler", "descheduler", &f.descheduler},
+		{components.Estimator, "karmada-estimator", "estimator", &f.estimator},
+		{components.MetricsAdapter, "karmada-metrics-adapter", "metrics-adapter", &f.metricsAdapter},
+		{components.Search, "karmada-search", "search", &f.search},
+	} {
+		fs.StringVar(&c.Image, c.addon+"-image", config.DefaultImage(c.addon, release), fmt.Sprintf("Image of %s.", c.addon))
+		fs.Int32Var(&c.Replicas, c.replicas+"-replicas", 1, fmt.Sprintf("Number of pods of %s.", c.addon))
+		fs.StringVar(&c.PriorityClass, c.priority+"-priority-class", config.DefaultPriorityClass, fmt.Sprintf("Priority class of the pods of %s.", c.addon))
+	}
+	fs.StringVar(&f.request.PrivateRegistry, "private-image-registry", "", "Registry to pull the images from that are left at their defaults.")
+	fs.StringVar(&f.request.Domain, "host-cluster-domain", config.DefaultDomain, "DNS domain of the host cluster.")
+	fs.IntVar(&f.podSeconds, "pod-timeout", 120, "Seconds to wait for the pods of each addon to be ready; 0 waits for ever.")
+	fs.IntVar(&f.apiSeconds, "apiservice-timeout", 30, "Seconds to wait for each API of an addon to be served; 0 waits for ever.")
+	fs.StringVar(&f.memberPath, "member-kubeconfig", "", "Path to a kubeconfig of the member clusters, as pods of the host cluster reach them; default the credentials that the control plane has.")
+	fs.StringVar(&f.memberContext, "member-context", "", "Context of --member-kubeconfig; default the current one, or with several clusters those of their names.")
+	fs.BoolVar(&f.request.AllClusters, "all-clusters", false, "Enable an estimator for each member cluster in Push mode, and with --member-kubeconfig for every one.")
+}
+
+func (f *enableFlags) run(ctx context.Context, e *env.Env, args []string) error {
+	r := &f.request
+	r.Namespace, r.Addons, r.Clusters = f.namespace, args, f.clusters()
+	r.PodTimeout, r.APITimeout = time.Duration(f.podSeconds)*time.Second, time.Duration(f.apiSeconds)*time.Second
+	r.Settings = map[string]addons.Setting{components.Descheduler: f.descheduler, components.Estimator: f.estimator, components.MetricsAdapter: f.metricsAdapter}
+	switch {
+	case f.podSeconds < 0 || f.apiSeconds < 0:
+		return errors.New("--pod-timeout and --apiservice-timeout must be 0 or greater")
+	case f.memberContext != "" && f.memberPath == "":
+		return errors.New("--member-context needs --member-kubeconfig, the file that has the context")
+	case f.memberContext != "" && (len(r.Clusters) > 1 || r.AllClusters):
+		return errors.New("--member-context is for one cluster: name one with --cluster, or let each use the context of its name in --member-kubeconfig")
+	}
+	if f.memberPath != "" {
+		r.MemberKubeconfig = f.memberKubeconfig
+	}
+	d, err := f.deps(e)
+	if err != nil {
+		return err
+	}
+	result, err := addons.Enable(ctx, d, *r)
+	if result == nil {
+		return err
+	}
+	for _, note := range result.Notes {
+		e.Say("note: %s", note)
+	}
+	if len(result.Workloads) > 0 {
+		if _, err := fmt.Fprintf(e.Out, "Enabled: %s\n", strings.Join(result.Workloads, ", ")); err != nil {
+			return err
+		}
+	}
+	return err
+}
+
+// memberKubeconfig returns the part of --member-kubeconfig that is for a cluster.
+func (f *enableFlags) memberKubeconfig(cluster string) (*clientcmdapi.Config, error) {
+	k := env.Kubeconfig{Flag: "--member-kubeconfig", Path: f.memberPath, Context: f.memberContext}
+	if len(f.request.Clusters) != 1 {
+		k.Context = cluster
+	}
+	return k.Alone()
+}

@@ -1,0 +1,93 @@
+package addons
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/karmada-toolkit/karmada/internal/kube"
+	"github.com/karmada-toolkit/karmada/pkg/cli/env"
+	"github.com/karmada-toolkit/karmada/pkg/init/addons"
+)
+
+const (
+	listLong = `
+		List the addons with their state: enabled, disabled, unhealthy, or unknown. An
+		estimator belongs to a member cluster, which --cluster names.`
+	listExamples = `
+		# List the addons
+		{{.Name}} addons list
+
+		# With the estimators of two clusters
+		{{.Name}} addons list --cluster=member1,member2`
+)
+
+func newListCommand(e *env.Env) *cobra.Command {
+	f := newFlags()
+	cmd := &cobra.Command{
+		Use: "list", Short: "List the addons with their state", Long: e.Long(listLong), Example: e.Examples(listExamples),
+		DisableFlagsInUseLine: true, ValidArgsFunction: cobra.NoFileCompletions,
+		Args: env.NoArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx, stop := e.Interruptible(cmd.Context())
+			defer stop()
+			return list(ctx, e, f)
+		},
+	}
+	f.add(cmd)
+	return cmd
+}
+
+func list(ctx context.Context, e *env.Env, f flags) error {
+	host, err := reader(f.host)
+	if err != nil {
+		return err
+	}
+	defer e.Waiting(func() string { return "the host cluster and the control plane to answer" })()
+	controlPlane := sync.OnceValues(func() (client.Reader, error) { return reader(f.karmada) })
+	all := addons.List(ctx, host, controlPlane, f.namespace, f.clusters())
+	if _, err := fmt.Fprint(e.Out, table(all)); err != nil {
+		return err
+	}
+	return addons.JoinErrors(all)
+}
+
+func reader(k env.Kubeconfig) (client.Reader, error) {
+	cfg, err := k.Load()
+	if err != nil {
+		return nil, err
+	}
+	c, err := client.New(cfg, client.Options{Scheme: kube.NewScheme()})
+	if err != nil {
+		return nil, fmt.Errorf("connecting to %s: %w", cfg.Host, err)
+	}
+	return c, nil
+}
+
+// table draws the addons with borders.
+func table(all []addons.Addon) string {
+	rows := [][2]string{{"ADDON NAME", "STATUS"}}
+	for _, a := range all {
+		rows = append(rows, [2]string{a.Name, string(a.Status)})
+	}
+	var width [2]int
+	for _, row := range rows {
+		for i, cell := range row {
+			width[i] = max(width[i], len(cell))
+		}
+	}
+	var out strings.Builder
+	border := "+" + strings.Repeat("-", width[0]+2) + "+" + strings.Repeat("-", width[1]+2) + "+\n"
+	out.WriteString(border)
+	for i, row := range rows {
+		fmt.Fprintf(&out, "| %-*s | %-*s |\n", width[0], row[0], width[1], row[1])
+		if i == 0 {
+			out.WriteString("|" + strings.Repeat("-", width[0]+2) + "|" + strings.Repeat("-", width[1]+2) + "|\n")
+		}
+	}
+	return out.String() + border
+}
