@@ -20,7 +20,7 @@ func TestSampleEstimator_HasTheRightsAndFlagsOfTheAddon(t *testing.T) {
 	var deployment appsv1.Deployment
 	for document := range strings.SplitSeq(string(data), "\n---\n") {
 		switch {
-		case strings.Contains(document, "kind: ClusterRole\n"):
+		case strings.Contains(document, "kind: ClusterRole\nmetadata"):
 			err = yaml.UnmarshalStrict([]byte(document), &role)
 		case strings.Contains(document, "kind: Deployment\n"):
 			err = yaml.UnmarshalStrict([]byte(document), &deployment)
