@@ -14,26 +14,54 @@ type Facts struct {
 	// Quotas returns the quotas of a namespace, or those of all namespaces for an empty name. Nil means that quotas do
 	// not count.
 	Quotas func(namespace string) []Quota
+	// Around is called for each plugin with the function that runs it. Optional.
+	Around func(plugin string, run func())
+}
+
+// The plugins, by the names of the contract.
+const (
+	PluginNodes  = "NodeResourceEstimator"
+	PluginQuotas = "ResourceQuotaEstimator"
+)
+
+func (f *Facts) run(plugin string, run func()) {
+	if f.Around == nil {
+		run()
+		return
+	}
+	f.Around(plugin, run)
+}
+
+// both returns the smaller of what the nodes and the quotas leave room for. A cluster without nodes has room for
+// nothing.
+func (f *Facts) both(nodes func() (int32, error), quotas func() int32) (n int32, err error) {
+	f.run(PluginNodes, func() { n, err = nodes() })
+	if err == nil && f.Quotas != nil && f.Nodes.Nodes() > 0 {
+		f.run(PluginQuotas, func() { n = min(n, quotas()) })
+	}
+	return n, err
 }
 
 // Replicas returns how many replicas fit, at most Unlimited; below 0 means that a quota is exceeded. nil requirements
 // need a pod and nothing else. It returns an error only when ctx ends.
 func (f *Facts) Replicas(ctx context.Context, r *workv1alpha2.ReplicaRequirements, assumed []replicas.Workload) (int32, error) {
-	n, err := f.Nodes.Replicas(ctx, r, assumed)
-	if err != nil || f.Nodes.Nodes() == 0 || r == nil || f.Quotas == nil {
-		return n, err
-	}
-	return min(n, QuotaReplicas(f.Quotas(r.Namespace), r, assumed)), nil
+	return f.both(func() (int32, error) { return f.Nodes.Replicas(ctx, r, assumed) }, func() int32 {
+		if r == nil {
+			return Unlimited
+		}
+		return QuotaReplicas(f.Quotas(r.Namespace), r, assumed)
+	})
 }
 
 // Sets returns how many sets of the components of a workload fit, at most Unlimited; below 0 means that a quota is
 // exceeded. It returns an error only when ctx ends.
 func (f *Facts) Sets(ctx context.Context, namespace string, components []workv1alpha2.Component, assumed []replicas.Workload) (int32, error) {
-	n, err := f.Nodes.Sets(ctx, components, assumed)
-	if err != nil || f.Nodes.Nodes() == 0 || namespace == "" || f.Quotas == nil {
-		return n, err
-	}
-	return min(n, QuotaSets(f.Quotas(namespace), namespace, components, assumed)), nil
+	return f.both(func() (int32, error) { return f.Nodes.Sets(ctx, components, assumed) }, func() int32 {
+		if namespace == "" {
+			return Unlimited
+		}
+		return QuotaSets(f.Quotas(namespace), namespace, components, assumed)
+	})
 }
 
 // SupportsUnschedulable returns an error if the pods of a workload that no node accepts cannot be counted.

@@ -5,6 +5,7 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/aggregated"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllermanager"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/descheduler"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/estimator"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/problemdetector"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/scheduler"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/webhook"
@@ -42,6 +43,11 @@ func Table() []Role {
 			Name: "scheduler", Doc: "Decide which clusters get what",
 			LockName: "karmada-scheduler", HealthAddress: ":10351", MetricsAddress: ":8080", Kinds: scheduling,
 			New: newInstance(scheduler.NewOptions, scheduler.Setup),
+		},
+		{
+			Name: "scheduler-estimator", Doc: "Answer schedulers how many replicas fit into one cluster",
+			HealthAddress: ":10351", MetricsAddress: ":8080", GCPercent: 50,
+			New: newInstance(estimator.NewOptions, estimator.Setup),
 		},
 		{
 			Name: "webhook", Doc: "Default and check what users write",

@@ -13,6 +13,7 @@ import (
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/member/access"
 	"github.com/karmada-toolkit/karmada/pkg/member/access/informer"
+	"github.com/karmada-toolkit/karmada/pkg/member/access/view"
 )
 
 // running selects the pods that have not terminated.
@@ -36,19 +37,19 @@ type resources struct {
 // the connection breaks.
 func newResources(ctx context.Context, member *access.Member, changed func()) *resources {
 	ctx, cancel := context.WithCancel(ctx)
-	views := newViewClient(member)
+	views := view.NewClient(member)
 	r := &resources{member: member, cancel: cancel}
 	r.nodes = informer.New(informer.Config[node]{
 		Name: member.Name() + " nodes",
 		List: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			return views.list(ctx, "nodes", o, &nodeViewList{})
+			return views.List(ctx, "nodes", o, &view.NodeList{})
 		},
 		Watch: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			return views.watch(ctx, "nodes", o)
+			return views.Watch(ctx, "nodes", o)
 		},
-		Example: &nodeView{},
+		Example: &view.Node{},
 		Project: func(obj runtime.Object, _ *node) (node, error) {
-			n, ok := obj.(*nodeView)
+			n, ok := obj.(*view.Node)
 			if !ok {
 				return node{}, fmt.Errorf("unexpected %T", obj)
 			}
@@ -63,15 +64,15 @@ func newResources(ctx context.Context, member *access.Member, changed func()) *r
 		Name: member.Name() + " pods",
 		List: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			o.FieldSelector = running
-			return views.list(ctx, "pods", o, &podViewList{})
+			return views.List(ctx, "pods", o, &view.PodList{})
 		},
 		Watch: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 			o.FieldSelector = running
-			return views.watch(ctx, "pods", o)
+			return views.Watch(ctx, "pods", o)
 		},
-		Example: &podView{},
+		Example: &view.Pod{},
 		Project: func(obj runtime.Object, old *pod) (pod, error) {
-			p, ok := obj.(*podView)
+			p, ok := obj.(*view.Pod)
 			if !ok {
 				return pod{}, fmt.Errorf("unexpected %T", obj)
 			}

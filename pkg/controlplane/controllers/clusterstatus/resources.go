@@ -11,6 +11,8 @@ import (
 	resourcehelper "k8s.io/component-helpers/resource"
 
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/replicas"
+	"github.com/karmada-toolkit/karmada/pkg/member/access/view"
 )
 
 // amounts are quantities by resource: in thousandths for cpu, else in units.
@@ -19,18 +21,11 @@ type amounts map[corev1.ResourceName]int64
 func amountsOf(list corev1.ResourceList) amounts {
 	out := make(amounts, len(list))
 	for name, q := range list {
-		if counted(name) {
-			out[name] = amount(name, q)
+		if view.Counted(name) {
+			out[name] = replicas.Value(name, q)
 		}
 	}
 	return out
-}
-
-func amount(name corev1.ResourceName, q resource.Quantity) int64 {
-	if name == corev1.ResourceCPU {
-		return q.MilliValue()
-	}
-	return q.Value()
 }
 
 // add adds without overflow. It ignores new resources beyond maxSummed.
@@ -83,24 +78,14 @@ func hugepages(name corev1.ResourceName) bool {
 	return strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix)
 }
 
-// counted reports whether schedulers count a resource.
-func counted(name corev1.ResourceName) bool {
-	switch name {
-	case corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage, corev1.ResourcePods:
-		return true
-	}
-	return hugepages(name) || strings.HasPrefix(string(name), corev1.ResourceAttachableVolumesPrefix) ||
-		strings.Contains(string(name), "/") && !strings.HasPrefix(string(name), corev1.DefaultResourceRequestsPrefix)
-}
-
 // node has the fields of a node that are summed.
 type node struct {
 	allocatable amounts
 	ready       bool
 }
 
-func keepNode(n *nodeView) node {
-	out := node{allocatable: amountsOf(n.Status.Allocatable.list())}
+func keepNode(n *view.Node) node {
+	out := node{allocatable: amountsOf(n.Status.Allocatable.List())}
 	for i := range n.Status.Conditions {
 		if c := &n.Status.Conditions[i]; c.Type == corev1.NodeReady {
 			out.ready = c.Status == corev1.ConditionTrue
@@ -115,8 +100,8 @@ type pod struct {
 	requests amounts
 }
 
-func keepPod(view *podView, old *pod) pod {
-	p := view.pod()
+func keepPod(v *view.Pod, old *pod) pod {
+	p := v.Object()
 	out := pod{node: p.Spec.NodeName, requests: amountsOf(resourcehelper.PodRequests(p, resourcehelper.PodResourcesOptions{}))}
 	out.requests[corev1.ResourcePods] = 1
 	if old != nil && maps.Equal(old.requests, out.requests) {
@@ -185,7 +170,7 @@ func grade(free amounts, models []clusterv1alpha1.ResourceModel) int {
 		of := -1
 		for i := range models {
 			at := slices.IndexFunc(models[i].Ranges, func(m clusterv1alpha1.ResourceModelRange) bool { return m.Name == r.Name })
-			if at >= 0 && amount(r.Name, models[i].Ranges[at].Min) <= free[r.Name] {
+			if at >= 0 && replicas.Value(r.Name, models[i].Ranges[at].Min) <= free[r.Name] {
 				of = i
 			}
 		}

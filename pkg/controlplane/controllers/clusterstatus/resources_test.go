@@ -11,6 +11,7 @@ import (
 
 	"github.com/karmada-toolkit/karmada/internal/quantity"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/member/access/view"
 )
 
 func list(pairs ...string) corev1.ResourceList {
@@ -22,7 +23,7 @@ func list(pairs ...string) corev1.ResourceList {
 }
 
 func nodeOf(ready corev1.ConditionStatus, pairs ...string) node {
-	return keepNode(viewOf[nodeView](&corev1.Node{Status: corev1.NodeStatus{
+	return keepNode(viewOf[view.Node](&corev1.Node{Status: corev1.NodeStatus{
 		Allocatable: list(pairs...),
 		Conditions:  []corev1.NodeCondition{{Type: corev1.NodeReady, Status: ready}},
 	}}))
@@ -42,7 +43,7 @@ func viewOf[T any](obj any) *T {
 }
 
 func podOn(where string, pairs ...string) pod {
-	return keepPod(viewOf[podView](&corev1.Pod{Spec: corev1.PodSpec{
+	return keepPod(viewOf[view.Pod](&corev1.Pod{Spec: corev1.PodSpec{
 		NodeName:   where,
 		Containers: []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: list(pairs...)}}},
 	}}), nil)
@@ -91,12 +92,12 @@ func TestKeepPod(t *testing.T) {
 		InitContainers: []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: list("cpu", "5")}}},
 		Overhead:       list("cpu", "250m"),
 	}}
-	first := keepPod(viewOf[podView](p), nil)
+	first := keepPod(viewOf[view.Pod](p), nil)
 	if diff := cmp.Diff(amounts{"cpu": 5250, "pods": 1}, first.requests); diff != "" {
 		t.Error(diff)
 	}
 	p.Spec.NodeName = "a"
-	second := keepPod(viewOf[podView](p), &first)
+	second := keepPod(viewOf[view.Pod](p), &first)
 	first.requests["cpu"] = 1
 	if second.node != "a" || second.requests["cpu"] != 1 {
 		t.Error("equal requests are kept twice")
@@ -105,7 +106,7 @@ func TestKeepPod(t *testing.T) {
 
 // TestViews_HostileQuantities decodes what would take minutes to compute with.
 func TestViews_HostileQuantities(t *testing.T) {
-	var n nodeView
+	var n view.Node
 	if err := json.Unmarshal([]byte(`{"status":{"allocatable":{"cpu":"1e-300000000","memory":"1e300000000","pods":"-5","example.com/gpu":9223372036854775807}}}`), &n); err != nil {
 		t.Fatal(err)
 	}
@@ -116,11 +117,11 @@ func TestViews_HostileQuantities(t *testing.T) {
 	if diff := cmp.Diff(map[string]string{"example.com/gpu": "9223372036854775807"}, texts(sum.list())); diff != "" {
 		t.Error(diff)
 	}
-	many := quantities{}
-	for i := range maxResourceNames + 1 {
+	many := view.Quantities{}
+	for i := range view.MaxResourceNames + 1 {
 		many[corev1.ResourceName(fmt.Sprintf("example.com/r%d", i))] = quantity.Lenient{Quantity: resource.MustParse("1")}
 	}
-	if got := many.list(); got != nil {
+	if got := many.List(); got != nil {
 		t.Errorf("%d resources of one node count", len(got))
 	}
 }

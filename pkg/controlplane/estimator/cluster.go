@@ -1,0 +1,310 @@
+package estimator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/estimate"
+	"github.com/karmada-toolkit/karmada/pkg/member/access"
+	"github.com/karmada-toolkit/karmada/pkg/member/access/informer"
+	"github.com/karmada-toolkit/karmada/pkg/member/access/view"
+)
+
+// notTerminated selects the pods that take resources, or wait for them.
+const notTerminated = "status.phase!=Succeeded,status.phase!=Failed"
+
+// maxKept limits the projections of one type, in bytes: that is enough for some 200,000 pods.
+const maxKept = 64 << 20
+
+// pod has what is kept of a pod that is not terminated: assigned to a node, or waiting for one.
+type pod struct {
+	assigned *estimate.Pod
+	waiting  *estimate.WaitingPod
+}
+
+// cluster keeps what estimates need of the objects of a member.
+type cluster struct {
+	model       estimate.Model
+	nodes       *informer.Projection[estimate.Node]
+	pods        *informer.Projection[pod]
+	deployments *informer.Projection[estimate.Deployment]
+	sets        *informer.Projection[estimate.ReplicaSet]
+	// quotas is nil unless quotas count.
+	quotas *informer.Projection[estimate.Quota]
+
+	mu sync.Mutex
+	// waiting are the pods that no node accepts.
+	waiting map[types.NamespacedName]estimate.WaitingPod
+}
+
+func newCluster(m *access.Member, quotas bool) (*cluster, error) {
+	kube, err := kubernetes.NewForConfigAndClient(m.Config(), m.HTTP())
+	if err != nil {
+		return nil, fmt.Errorf("connecting to cluster %s: %w", m.Name(), err)
+	}
+	c := &cluster{waiting: map[types.NamespacedName]estimate.WaitingPod{}}
+	views := view.NewClient(m)
+	c.nodes = project(source{
+		name: m.Name() + " nodes", example: &view.Node{},
+		list: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			return views.List(ctx, "nodes", o, &view.NodeList{})
+		},
+		watch: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			return views.Watch(ctx, "nodes", o)
+		},
+	}, func(v *view.Node) (estimate.Node, error) { return estimate.NodeOf(v.Object()), nil }, nodeSize, c.nodeChanged)
+	c.pods = project(source{
+		name: m.Name() + " pods", example: &view.Pod{}, selector: notTerminated,
+		list: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			return views.List(ctx, "pods", o, &view.PodList{})
+		},
+		watch: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			return views.Watch(ctx, "pods", o)
+		},
+	}, func(v *view.Pod) (pod, error) { return podOf(v.Object()), nil }, podSize, c.podChanged)
+	deployments, sets := kube.AppsV1().Deployments(""), kube.AppsV1().ReplicaSets("")
+	c.deployments = project(source{
+		name: m.Name() + " deployments", example: &appsv1.Deployment{}, watch: deployments.Watch,
+		list: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			return deployments.List(ctx, o)
+		},
+	}, estimate.DeploymentOf, func(*estimate.Deployment) int { return 300 }, nil)
+	c.sets = project(source{
+		name: m.Name() + " replicasets", example: &appsv1.ReplicaSet{}, watch: sets.Watch,
+		list: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return sets.List(ctx, o) },
+	}, estimate.ReplicaSetOf, func(*estimate.ReplicaSet) int { return 200 }, nil)
+	if quotas {
+		resource := kube.CoreV1().ResourceQuotas("")
+		c.quotas = project(source{
+			name: m.Name() + " resourcequotas", example: &corev1.ResourceQuota{}, watch: resource.Watch,
+			list: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return resource.List(ctx, o) },
+		}, func(q *corev1.ResourceQuota) (estimate.Quota, error) { return estimate.QuotaOf(q), nil },
+			func(*estimate.Quota) int { return 500 }, nil)
+	}
+	return c, nil
+}
+
+// source is where objects of one type are read.
+type source struct {
+	name     string
+	example  runtime.Object
+	selector string
+	list     func(context.Context, metav1.ListOptions) (runtime.Object, error)
+	watch    func(context.Context, metav1.ListOptions) (watch.Interface, error)
+}
+
+// project returns a projection of the objects of a source. changed may be nil.
+func project[O runtime.Object, T any](s source, of func(O) (T, error), size func(*T) int, changed func(key types.NamespacedName, old, now *T)) *informer.Projection[T] {
+	return informer.New(informer.Config[T]{
+		Name: s.name, Example: s.example,
+		List: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			o.FieldSelector = s.selector
+			return s.list(ctx, o)
+		},
+		Watch: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			o.FieldSelector = s.selector
+			return s.watch(ctx, o)
+		},
+		Project: func(obj runtime.Object, _ *T) (T, error) {
+			typed, ok := obj.(O)
+			if !ok {
+				var none T
+				return none, fmt.Errorf("unexpected %T", obj)
+			}
+			return of(typed)
+		},
+		Size:    func(v T) int { return size(&v) },
+		MaxSize: func() int { return maxKept },
+		Changed: changed,
+	})
+}
+
+func nodeSize(n *estimate.Node) int {
+	size := 500 + 40*len(n.Allocatable) + 100*len(n.Taints)
+	for key, value := range n.Labels {
+		size += 40 + len(key) + len(value)
+	}
+	return size
+}
+
+func podOf(p *corev1.Pod) pod {
+	var out pod
+	if assigned, ok := estimate.PodOf(p); ok {
+		out.assigned = &assigned
+	} else if waiting, ok := estimate.WaitingPodOf(p); ok {
+		out.waiting = &waiting
+	}
+	return out
+}
+
+func podSize(p *pod) int {
+	size := 100
+	if p.assigned != nil {
+		size += 24 * len(p.assigned.Requests)
+	}
+	if p.waiting != nil {
+		for key, value := range p.waiting.Labels {
+			size += 80 + len(key) + len(value)
+		}
+	}
+	return size
+}
+
+func (c *cluster) nodeChanged(key types.NamespacedName, _, now *estimate.Node) {
+	if now == nil {
+		c.model.RemoveNode(key.Name)
+		return
+	}
+	c.model.SetNode(*now)
+}
+
+func (c *cluster) podChanged(key types.NamespacedName, old, now *pod) {
+	if old == nil {
+		old = &pod{}
+	}
+	if now == nil {
+		now = &pod{}
+	}
+	if old.assigned != nil || now.assigned != nil {
+		c.model.ReplacePod(old.assigned, now.assigned)
+	}
+	if old.waiting == nil && now.waiting == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if now.waiting == nil {
+		delete(c.waiting, key)
+		return
+	}
+	c.waiting[key] = *now.waiting
+}
+
+// run watches the member until ctx ends.
+func (c *cluster) run(ctx context.Context) {
+	var wg sync.WaitGroup
+	wg.Go(func() { c.nodes.Run(ctx) })
+	wg.Go(func() { c.pods.Run(ctx) })
+	wg.Go(func() { c.deployments.Run(ctx) })
+	wg.Go(func() { c.sets.Run(ctx) })
+	if c.quotas != nil {
+		wg.Go(func() { c.quotas.Run(ctx) })
+	}
+	wg.Go(func() { c.report(ctx) })
+	wg.Wait()
+}
+
+// reportInterval is the time between two checks whether the member is read.
+const reportInterval = 30 * time.Second
+
+// report logs when the member cannot be read, and when it can again.
+func (c *cluster) report(ctx context.Context) {
+	logger := log.FromContext(ctx)
+	ticker := time.NewTicker(reportInterval)
+	defer ticker.Stop()
+	last := ""
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		now := ""
+		if err := errors.Join(c.ready(), c.workloadsReady()); err != nil {
+			now = err.Error()
+		}
+		switch {
+		case now == last:
+		case now == "":
+			logger.Info("The cluster is read again")
+		default:
+			logger.Info("The cluster is not read", "problem", now)
+		}
+		last = now
+	}
+}
+
+// reading is what the state of a projection is computed from.
+type reading interface {
+	HasSynced() bool
+	Failure() error
+}
+
+// state returns an error until the objects of a type were read once, and while they cannot be read.
+func state(what string, r reading) error {
+	if err := r.Failure(); err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	if !r.HasSynced() {
+		return fmt.Errorf("%s are not read yet", what)
+	}
+	return nil
+}
+
+// ready returns an error while estimates cannot be made: before nodes, pods and quotas were read once, and while they
+// cannot be read.
+func (c *cluster) ready() error {
+	errs := []error{state("nodes", c.nodes), state("pods", c.pods)}
+	if c.quotas != nil {
+		errs = append(errs, state("resourcequotas", c.quotas))
+	}
+	return errors.Join(errs...)
+}
+
+// workloadsReady returns an error while unschedulable replicas cannot be counted.
+func (c *cluster) workloadsReady() error {
+	return errors.Join(state("pods", c.pods), state("deployments", c.deployments), state("replicasets", c.sets))
+}
+
+// facts returns what estimates are made from.
+func (c *cluster) facts() estimate.Facts {
+	f := estimate.Facts{Nodes: c.model.Snapshot()}
+	if c.quotas == nil {
+		return f
+	}
+	f.Quotas = func(namespace string) []estimate.Quota {
+		var out []estimate.Quota
+		c.quotas.Each(func(key types.NamespacedName, q *estimate.Quota) {
+			if namespace == "" || key.Namespace == namespace {
+				out = append(out, *q)
+			}
+		})
+		return out
+	}
+	return f
+}
+
+// unschedulable returns how many replicas of a Deployment no node accepts, for longer than a threshold.
+func (c *cluster) unschedulable(key types.NamespacedName, threshold time.Duration, now time.Time) (int32, error) {
+	d := c.deployments.Get(key)
+	if d == nil {
+		return 0, fmt.Errorf("deployment %s does not exist in the cluster", key)
+	}
+	var sets []estimate.ReplicaSet
+	c.sets.Each(func(k types.NamespacedName, rs *estimate.ReplicaSet) {
+		if k.Namespace == key.Namespace && rs.Owner == d.UID {
+			sets = append(sets, *rs)
+		}
+	})
+	var pods []estimate.WaitingPod
+	c.mu.Lock()
+	for k, p := range c.waiting {
+		if k.Namespace == key.Namespace {
+			pods = append(pods, p)
+		}
+	}
+	c.mu.Unlock()
+	return estimate.Unschedulable(d, sets, pods, threshold, now), nil
+}

@@ -1,0 +1,96 @@
+package estimator
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"strconv"
+
+	"google.golang.org/grpc"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/karmada-toolkit/karmada/internal/gates"
+	"github.com/karmada-toolkit/karmada/internal/memory"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/estimator/pb"
+	"github.com/karmada-toolkit/karmada/pkg/member/access"
+)
+
+// Setup adds the role to the manager, whose cluster is the member.
+func Setup(ctx context.Context, mgr manager.Manager, o *Options) error {
+	logger := log.FromContext(ctx).WithName("estimator").WithValues("Cluster", o.ClusterName)
+	for _, f := range o.Gates.Changed(withoutEffect()...) {
+		logger.Info("Setting has no effect in this role", "setting", fmt.Sprintf("--feature-gates=%s=%v", f, o.Gates.Enabled(f)))
+	}
+	if o.CertFile == "" {
+		logger.Info("Connections are not encrypted and every client is answered; set --grpc-auth-cert-file, --grpc-auth-key-file and --grpc-client-ca-file")
+	} else if !o.verifiesClients() {
+		logger.Info("Every client is answered; set --grpc-client-ca-file")
+	}
+	m, err := access.NewMember(o.ClusterName, mgr.GetConfig(), nil)
+	if err != nil {
+		return err
+	}
+	observed, err := newCluster(m, o.Gates.Enabled(gates.ResourceQuotaEstimate))
+	if err != nil {
+		return err
+	}
+	options, err := serverOptions(o)
+	if err != nil {
+		return err
+	}
+	s := &server{
+		clusterName: o.ClusterName, cluster: observed, overcommit: o.Gates.Enabled(gates.SchedulingOvercommitProtection),
+		slots: make(chan struct{}, o.parallelism()), clock: clock.RealClock{}, metrics: newMetrics(ctrlmetrics.Registry), log: logger,
+	}
+	for _, r := range []manager.RunnableFunc{
+		func(ctx context.Context) error {
+			observed.run(log.IntoContext(ctx, logger))
+			return nil
+		},
+		func(ctx context.Context) error { return listen(ctx, o, s, options) },
+		func(ctx context.Context) error {
+			memory.Trim(ctx)
+			return nil
+		},
+	} {
+		if err := mgr.Add(r); err != nil {
+			return fmt.Errorf("adding the estimator: %w", err)
+		}
+	}
+	if err := mgr.AddReadyzCheck("cluster", func(*http.Request) error { return observed.ready() }); err != nil {
+		return fmt.Errorf("adding the readiness probe: %w", err)
+	}
+	return nil
+}
+
+func (o *Options) parallelism() int {
+	if o.Parallelism == 0 {
+		return defaultParallelism
+	}
+	return o.Parallelism
+}
+
+// listen serves until ctx ends.
+func listen(ctx context.Context, o *Options, s *server, options []grpc.ServerOption) error {
+	address := net.JoinHostPort(o.BindAddress, strconv.Itoa(o.Port))
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+	if err != nil {
+		return fmt.Errorf("listening for schedulers at %s: %w", address, err)
+	}
+	return serve(ctx, listener, s, options)
+}
+
+// serve answers the requests that come to a listener until ctx ends.
+func serve(ctx context.Context, listener net.Listener, s *server, options []grpc.ServerOption) error {
+	g := grpc.NewServer(options...)
+	pb.RegisterEstimatorServer(g, s)
+	defer context.AfterFunc(ctx, g.Stop)()
+	if err := g.Serve(limited(listener)); err != nil && ctx.Err() == nil {
+		return fmt.Errorf("serving schedulers: %w", err)
+	}
+	return nil
+}
