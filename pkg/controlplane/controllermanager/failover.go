@@ -41,6 +41,9 @@ type Failover struct {
 	// MassFailureThreshold is the share of the clusters, from 0 to 1, whose failure at once stops evictions from clusters
 	// that are not Ready. 0 never stops them. Default 0.5.
 	MassFailureThreshold float64
+	// FlapWindow is the time in which the condition Ready of a cluster may change three times; after more changes the
+	// cluster gets no new workloads until it has not changed for that time. 0 turns it off. Default 0.
+	FlapWindow time.Duration
 	// Budget limits the evictions of the federation to a number of bindings per minute, such as "30", or to a share of all
 	// bindings, such as "10%". Default: no limit.
 	Budget string
@@ -56,6 +59,7 @@ func (f *Failover) addFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&f.NoExecuteEviction, "enable-no-execute-taint-eviction", f.NoExecuteEviction, "Evict workloads from clusters with NoExecute taints that they do not tolerate.")
 	fs.StringVar(&f.PurgeMode, "no-execute-taint-eviction-purge-mode", f.PurgeMode, "How workloads without a failover behavior for clusters are evicted: Gracefully keeps the old replicas until the new ones are healthy, Directly deletes them first.")
 	fs.Float64Var(&f.MassFailureThreshold, "mass-failure-threshold", f.MassFailureThreshold, "Share of the clusters, from 0 to 1, whose failure within a minute stops evictions from clusters that are not Ready; with fewer than 3 clusters only the failure of all does. 0 never stops them.")
+	fs.DurationVar(&f.FlapWindow, "flap-window", f.FlapWindow, "A cluster whose condition Ready changed more than 3 times in this time gets no new workloads until it has not changed for as long. 0 turns it off.")
 	fs.StringVar(&f.Budget, "eviction-budget", f.Budget, "Most evictions per minute in the whole federation: a number of bindings, or a percentage of all such as 10%. Default: no limit.")
 	fs.Float32Var(&f.Rate, "resource-eviction-rate", f.Rate, "Evictions per second of each of the three workers per kind of binding; with 0 a worker waits for 30 minutes after an eviction.")
 }
@@ -73,6 +77,9 @@ func (f *Failover) validate() []error {
 	}
 	if _, err := eviction.ParseBudget(f.Budget); err != nil {
 		errs = append(errs, fmt.Errorf("--eviction-budget: %w", err))
+	}
+	if f.FlapWindow < 0 {
+		errs = append(errs, fmt.Errorf("--flap-window must be at least 0, got %s", f.FlapWindow))
 	}
 	if f.GracefulTimeout < 0 {
 		errs = append(errs, fmt.Errorf("--graceful-eviction-timeout must be at least 0, got %s", f.GracefulTimeout))

@@ -206,7 +206,7 @@ func (p *parts) cluster(ctx context.Context, mgr manager.Manager) error {
 	return cluster.Setup(ctx, mgr, cluster.Deps{
 		Workers: o.ClusterSyncs, MonitorPeriod: o.MonitorPeriod,
 		MonitorGracePeriod: o.MonitorGracePeriod, StartupGracePeriod: o.StartupGracePeriod,
-		Reported: p.guard.Observe, Gone: p.pool.Forget,
+		FlapWindow: o.Failover.FlapWindow, Reported: p.guard.Observe, Gone: p.pool.Forget,
 	})
 }
 

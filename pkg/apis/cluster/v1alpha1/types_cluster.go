@@ -170,6 +170,8 @@ const (
 	TaintClusterUnschedulable = "cluster.karmada.io/unschedulable"
 	TaintClusterNotReady      = "cluster.karmada.io/not-ready"
 	TaintClusterUnreachable   = "cluster.karmada.io/unreachable"
+	// TaintClusterFlapping is the key of the taint of clusters whose condition Ready changes often.
+	TaintClusterFlapping = "cluster.karmada.io/flapping"
 )
 
 // CauseClusterNotReported is the type of the cause in the status details of an error
@@ -195,6 +197,9 @@ const (
 	// objects which its condition OrphanedObjects names are to be deleted; its value
 	// is the one that the condition shows, which stands for exactly these objects.
 	DeleteOrphansAnnotation = "cluster.karmada.io/delete-orphans"
+	// ReadyChangesAnnotation on a Cluster holds when its condition Ready changed, the
+	// oldest first, separated by commas, while clusters that change often are tainted.
+	ReadyChangesAnnotation = "cluster.karmada.io/ready-changes"
 	// CacheSourceAnnotation names the cluster that an object was read from.
 	CacheSourceAnnotation = "resource.karmada.io/cached-from-cluster"
 )

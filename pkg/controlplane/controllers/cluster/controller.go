@@ -53,6 +53,9 @@ type Deps struct {
 	// StartupGracePeriod is the same for a cluster without a report so far. Default:
 	// 1 min.
 	StartupGracePeriod time.Duration
+	// FlapWindow is the time in which the Ready condition of a cluster may change three times; after more changes the
+	// cluster is tainted until the condition has not changed for that time. Default: 0, which turns it off.
+	FlapWindow time.Duration
 	// LeavingPeriod is the time between two checks of what has to be deleted before a
 	// cluster. Default: 1 s.
 	LeavingPeriod time.Duration
@@ -158,7 +161,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if err := r.ensureExecutionSpace(ctx, cluster); err != nil {
 		return reconcile.Result{}, err
 	}
-	return reconcile.Result{}, r.mark(ctx, cluster)
+	return r.mark(ctx, cluster)
 }
 
 // ensureExecutionSpace creates the namespace for the cluster's Works if it does not
@@ -186,21 +189,29 @@ func (r *reconciler) ensureExecutionSpace(ctx context.Context, cluster *clusterv
 	return nil
 }
 
-// mark writes taints and finalizer in one patch if they differ.
-func (r *reconciler) mark(ctx context.Context, cluster *clusterv1alpha1.Cluster) error {
-	taints, changed := taintsFor(cluster.Spec.Taints, readyCondition(cluster), r.deps.Clock.Now())
+// mark writes taints, finalizer and the changes of the Ready condition in one patch if they differ.
+func (r *reconciler) mark(ctx context.Context, cluster *clusterv1alpha1.Cluster) (reconcile.Result, error) {
+	now := r.deps.Clock.Now()
+	taints, changed := taintsFor(cluster.Spec.Taints, readyCondition(cluster), now)
+	flap := r.flapping(cluster, now)
+	taints, tainted := flap.taints(taints, now)
+	result := reconcile.Result{RequeueAfter: flap.after}
+	changed = changed || tainted
 	metadata := map[string]any{"resourceVersion": cluster.ResourceVersion}
+	if flap.changed {
+		metadata["annotations"] = map[string]any{clusterv1alpha1.ReadyChangesAnnotation: flap.annotation}
+	}
 	patch := map[string]any{"metadata": metadata}
 	if changed {
 		patch["spec"] = map[string]any{"taints": taints}
 	}
 	if !slices.Contains(cluster.Finalizers, clusterv1alpha1.ClusterControllerFinalizer) {
 		metadata["finalizers"] = append(slices.Clone(cluster.Finalizers), clusterv1alpha1.ClusterControllerFinalizer)
-	} else if !changed {
+	} else if !changed && !flap.changed {
 		if r.observeTaints(cluster.Name, cluster.UID, unhealthy(taints)) {
 			publishTainted(r.events, cluster, taints)
 		}
-		return nil
+		return result, nil
 	}
 	err := r.patch(ctx, cluster, patch)
 	if err == nil {
@@ -213,7 +224,7 @@ func (r *reconciler) mark(ctx context.Context, cluster *clusterv1alpha1.Cluster)
 	default:
 		publishTainted(r.events, cluster, taints)
 	}
-	return err
+	return result, err
 }
 
 // observeTaints records whether a cluster has a taint of unhealthy clusters, and

@@ -1,0 +1,83 @@
+package cluster
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/clustercondition"
+)
+
+// flapping is whether the Ready condition of a cluster changes often.
+type flapping struct {
+	// flaps reports whether the cluster is tainted, and after is the time until it may not be any longer; 0 if it is not.
+	flaps bool
+	after time.Duration
+	// annotation has the times of the changes, nil for none, and changed reports whether it differs from the stored one.
+	annotation any
+	changed    bool
+}
+
+// flapping returns whether the Ready condition of a cluster changes often.
+func (r *reconciler) flapping(cluster *clusterv1alpha1.Cluster, now time.Time) flapping {
+	stored := cluster.Annotations[clusterv1alpha1.ReadyChangesAnnotation]
+	if r.deps.FlapWindow <= 0 {
+		return flapping{changed: stored != ""}
+	}
+	var last time.Time
+	if ready := readyCondition(cluster); ready != nil {
+		last = ready.LastTransitionTime.Time
+	}
+	known, flapped := decodeChanges(stored), slices.ContainsFunc(cluster.Spec.Taints, flapTaint)
+	changes, flaps, after := clustercondition.Flapping(clustercondition.FlapFacts{
+		Now: now, Window: r.deps.FlapWindow, Changes: known, Last: last, Flapping: flapped,
+	})
+	f := flapping{flaps: flaps, after: after}
+	text := encodeChanges(changes)
+	// That a change no longer counts is not worth a write.
+	f.changed = text != stored && (flaps != flapped || !slices.ContainsFunc(known, last.Equal) && slices.ContainsFunc(changes, last.Equal))
+	if text != "" {
+		f.annotation = text
+	}
+	return f
+}
+
+// taints adds or removes the taint, and reports whether that changed them.
+func (f flapping) taints(taints []corev1.Taint, now time.Time) ([]corev1.Taint, bool) {
+	has := slices.ContainsFunc(taints, flapTaint)
+	switch {
+	case f.flaps && !has:
+		at := metav1.NewTime(now)
+		return append(slices.Clone(taints), corev1.Taint{Key: clusterv1alpha1.TaintClusterFlapping, Effect: corev1.TaintEffectNoSchedule, TimeAdded: &at}), true
+	case !f.flaps && has:
+		return slices.DeleteFunc(slices.Clone(taints), flapTaint), true
+	}
+	return taints, false
+}
+
+func flapTaint(t corev1.Taint) bool {
+	return t.Key == clusterv1alpha1.TaintClusterFlapping && t.Effect == corev1.TaintEffectNoSchedule
+}
+
+// decodeChanges returns the times in an annotation. What is no time is ignored.
+func decodeChanges(text string) []time.Time {
+	var out []time.Time
+	for field := range strings.SplitSeq(text, ",") {
+		if at, err := time.Parse(time.RFC3339, field); err == nil {
+			out = append(out, at)
+		}
+	}
+	return out
+}
+
+func encodeChanges(changes []time.Time) string {
+	fields := make([]string, len(changes))
+	for i, at := range changes {
+		fields[i] = at.UTC().Format(time.RFC3339)
+	}
+	return strings.Join(fields, ",")
+}
