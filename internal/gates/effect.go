@@ -18,12 +18,12 @@ func (g *Gates) Changed(features ...featuregate.Feature) []featuregate.Feature {
 // ControllerManagerWithoutEffect returns the gates of the controller-manager that
 // nothing reads yet.
 func ControllerManagerWithoutEffect() []featuregate.Feature {
-	return []featuregate.Feature{MultiClusterService, FederatedQuotaEnforcement, ControllerPriorityQueue}
+	return []featuregate.Feature{FederatedQuotaEnforcement, ControllerPriorityQueue}
 }
 
 // AgentWithoutEffect returns the gates of agents that nothing reads yet.
 func AgentWithoutEffect() []featuregate.Feature {
-	return []featuregate.Feature{MultiClusterService, ControllerPriorityQueue}
+	return []featuregate.Feature{ControllerPriorityQueue}
 }
 
 // SchedulerWithoutEffect returns the gates of the scheduler that nothing reads.

@@ -25,8 +25,6 @@ const (
 	CronFederatedHPA    = "CronFederatedHPA"
 	MultiClusterService = "MultiClusterService"
 	ClusterTaintPolicy  = "ClusterTaintPolicy"
-	ServiceExport       = "ServiceExport"
-	ServiceImport       = "ServiceImport"
 )
 
 // Kinds returns the kinds that are stored and have no effect.
@@ -36,15 +34,16 @@ func Kinds() []Kind {
 		{schema.GroupResource{Group: "autoscaling.karmada.io", Resource: "cronfederatedhpas"}, CronFederatedHPA, true},
 		{schema.GroupResource{Group: "networking.karmada.io", Resource: "multiclusterservices"}, MultiClusterService, true},
 		{schema.GroupResource{Group: "policy.karmada.io", Resource: "clustertaintpolicies"}, ClusterTaintPolicy, false},
-		{schema.GroupResource{Group: "multicluster.x-k8s.io", Resource: "serviceexports"}, ServiceExport, false},
-		{schema.GroupResource{Group: "multicluster.x-k8s.io", Resource: "serviceimports"}, ServiceImport, false},
 	}
 }
 
 // Warnings returns the warning about objects of a kind, if the kind has no effect.
 func Warnings(kind string) []string {
-	if kind == ClusterTaintPolicy {
+	switch kind {
+	case ClusterTaintPolicy:
 		return []string{kind + " has no effect unless karmada-controller-manager runs with --feature-gates=Failover=true"}
+	case MultiClusterService:
+		return []string{kind + " has no effect unless karmada-controller-manager, and the agents of clusters in Pull mode, run with --feature-gates=MultiClusterService=true"}
 	}
 	for _, k := range Kinds() {
 		if k.Kind == kind {
@@ -62,11 +61,8 @@ const StaticAssignments = "spec.staticAssignments has no effect: this version cr
 func Controllers() []string {
 	return []string{
 		"cronFederatedHorizontalPodAutoscaler", "deploymentReplicasSyncer",
-		"endpointSlice", "endpointsliceCollect", "endpointsliceDispatch", "federatedHorizontalPodAutoscaler",
+		"federatedHorizontalPodAutoscaler",
 		"federatedResourceQuotaEnforcement", "federatedResourceQuotaStatus", "federatedResourceQuotaSync",
-		"hpaScaleTargetMarker", "multiclusterservice", "serviceExport", "serviceImport",
+		"hpaScaleTargetMarker",
 	}
 }
-
-// AgentControllers returns the same for agents.
-func AgentControllers() []string { return []string{"endpointsliceCollect", "serviceExport"} }

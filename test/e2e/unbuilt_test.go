@@ -31,11 +31,6 @@ apiVersion: networking.karmada.io/v1alpha1
 kind: MultiClusterService
 metadata: {name: a}
 spec: {types: [CrossCluster]}`,
-		"ServiceImport": `
-apiVersion: multicluster.x-k8s.io/v1alpha1
-kind: ServiceImport
-metadata: {name: a}
-spec: {type: ClusterSetIP, ports: [{port: 80}]}`,
 		"ClusterTaintPolicy": `
 apiVersion: policy.karmada.io/v1alpha1
 kind: ClusterTaintPolicy

@@ -9,7 +9,7 @@ import (
 // bind adds the flags of the role.
 func (o *Options) bind(fs *pflag.FlagSet) {
 	fs.StringSliceVar(&o.Controllers, "controllers", o.Controllers, "Controllers to run: '*' runs all that are on by default, 'name' one, '-name' takes one out. All: "+
-		strings.Join([]string{controllerCertRotation, controllerClusterStatus, controllerExecution, controllerWorkStatus}, ", ")+". Off by default: "+controllerCertRotation)
+		strings.Join([]string{controllerCertRotation, controllerClusterStatus, controllerCollect, controllerExecution, controllerServiceExport, controllerWorkStatus}, ", ")+". Off by default: "+controllerCertRotation)
 	fs.StringVar(&o.KarmadaKubeconfig, "karmada-kubeconfig", "", "Path of the kubeconfig of the control plane. A client certificate in it that changes is taken over without a restart.")
 	fs.StringVar(&o.KarmadaContext, "karmada-context", "", "Context of the control plane's kubeconfig to use instead of the current one.")
 	fs.StringVar(&o.Kubeconfig, "kubeconfig", "", "Path of the kubeconfig of the member cluster. Empty means the service account of the pod.")

@@ -21,7 +21,6 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/events"
 	"github.com/karmada-toolkit/karmada/internal/gates"
 	"github.com/karmada-toolkit/karmada/internal/limit"
-	"github.com/karmada-toolkit/karmada/internal/unbuilt"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/member"
 )
@@ -32,6 +31,8 @@ const (
 	controllerWorkStatus    = "workStatus"
 	controllerClusterStatus = "clusterStatus"
 	controllerCertRotation  = "certRotation"
+	controllerCollect       = "endpointsliceCollect"
+	controllerServiceExport = "serviceExport"
 )
 
 // The values of --report-secrets.
@@ -162,7 +163,7 @@ func (o *Options) Validate() error {
 			errs = append(errs, fmt.Errorf("--%s must be between 0 and 1, got %v", f.name, f.value))
 		}
 	}
-	known := append([]string{controllerCertRotation, controllerClusterStatus, controllerExecution, controllerWorkStatus}, unbuilt.AgentControllers()...)
+	known := []string{controllerCertRotation, controllerClusterStatus, controllerCollect, controllerExecution, controllerServiceExport, controllerWorkStatus}
 	for _, entry := range o.Controllers {
 		if name := strings.TrimPrefix(entry, "-"); entry != "*" && !slices.Contains(known, name) {
 			errs = append(errs, fmt.Errorf("--controllers: unknown controller %q; known are *, %s", name, strings.Join(known, ", ")))
@@ -173,11 +174,6 @@ func (o *Options) Validate() error {
 
 // warn logs the settings without effect in this version.
 func (o *Options) warn(log logr.Logger) {
-	for _, name := range unbuilt.AgentControllers() {
-		if slices.Contains(o.Controllers, name) {
-			log.Info("Setting has no effect in this version", "setting", "--controllers="+name)
-		}
-	}
 	for _, f := range o.Gates.Changed(gates.AgentWithoutEffect()...) {
 		log.Info("Setting has no effect in this version", "setting", fmt.Sprintf("--feature-gates=%s=%v", f, o.Gates.Enabled(f)))
 	}

@@ -21,8 +21,10 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/memory"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/clusterstatus"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/endpointslicecollect"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/execution"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/interpreter/dynamic"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/services"
 	"github.com/karmada-toolkit/karmada/pkg/member"
 	"github.com/karmada-toolkit/karmada/pkg/member/access"
 )
@@ -170,6 +172,7 @@ func (a *agent) run(ctx context.Context) error {
 			Events: a.events, EventMode: o.Events,
 		}), a.mgr.Add(manager.RunnableFunc(lost.run)))
 	}
+	err = errors.Join(err, a.collect(ctx))
 	if o.Enabled(controllerCertRotation) {
 		err = errors.Join(err, a.mgr.Add(manager.RunnableFunc(a.rotate)))
 	}
@@ -181,6 +184,25 @@ func (a *agent) run(ctx context.Context) error {
 		return ended(ctx, fmt.Errorf("watching the cluster: %w", err))
 	}
 	return a.membership.run(ctx, clusters)
+}
+
+// collect adds the controllers that collect EndpointSlices, as far as they are enabled.
+func (a *agent) collect(ctx context.Context) error {
+	var managers []services.Manager
+	if a.options.Enabled(controllerServiceExport) {
+		managers = append(managers, services.Export)
+	}
+	if a.options.Enabled(controllerCollect) && a.options.Gates.Enabled(gates.MultiClusterService) {
+		managers = append(managers, services.MCS)
+	}
+	if len(managers) == 0 {
+		return nil
+	}
+	o := a.options
+	return endpointslicecollect.Setup(ctx, a.mgr, endpointslicecollect.Deps{
+		Members: a, Managers: managers, Select: a.membership.serves,
+		Retry: controllers.Retry{BaseDelay: o.RateLimiterBaseDelay, MaxDelay: min(o.RateLimiterMaxDelay, 30*time.Second)},
+	})
 }
 
 // ended returns the error, or nil if ctx has ended.

@@ -191,7 +191,8 @@ func (o *Options) Validate() error {
 func ControllerNames() []string {
 	return []string{
 		"agentcsrapproving", "applicationFailover", "binding", "bindingStatus", "cluster", "clusterStatus", "clustertaintpolicy",
-		"execution", "gracefulEviction", "namespace", "remedy", "unifiedAuth", "workStatus", "workloadRebalancer",
+		"endpointSlice", "endpointsliceCollect", "endpointsliceDispatch",
+		"execution", "gracefulEviction", "multiclusterservice", "namespace", "remedy", "serviceExport", "serviceImport", "unifiedAuth", "workStatus", "workloadRebalancer",
 	}
 }
 

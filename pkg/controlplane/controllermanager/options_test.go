@@ -99,13 +99,13 @@ func TestWithoutEffect(t *testing.T) {
 	fs := pflag.NewFlagSet("", pflag.ContinueOnError)
 	o.AddFlags(fs)
 	err := fs.Parse([]string{
-		"--controllers=*,serviceImport,-serviceExport", "--feature-gates=MultiClusterService=true,PropagationPolicyPreemption=true",
+		"--controllers=*,hpaScaleTargetMarker,-deploymentReplicasSyncer", "--feature-gates=MultiClusterService=true,PropagationPolicyPreemption=true",
 		"--resync-period=1m", "--cluster-api-context=x",
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"--controllers=serviceImport", "--feature-gates=MultiClusterService=true", "--resync-period=1m0s", "--cluster-api-context=x"}
+	want := []string{"--controllers=hpaScaleTargetMarker", "--resync-period=1m0s", "--cluster-api-context=x"}
 	if diff := cmp.Diff(want, o.withoutEffect()); diff != "" {
 		t.Error(diff)
 	}

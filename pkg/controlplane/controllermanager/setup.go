@@ -74,6 +74,11 @@ func Setup(ctx context.Context, mgr manager.Manager, o *Options) error {
 		{"workloadRebalancer", false, f.workloadRebalancer},
 		{"namespace", false, p.namespace},
 		{"unifiedAuth", false, p.unifiedAuth},
+		{"collect", true, p.collect},
+		{"endpointSlice", false, p.endpointSlice},
+		{"serviceImport", false, p.serviceImport},
+		{"multiclusterservice", false, p.multiClusterService},
+		{"endpointsliceDispatch", true, p.dispatch},
 	})
 }
 

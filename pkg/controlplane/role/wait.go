@@ -14,6 +14,8 @@ import (
 	appsv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/apps/v1alpha1"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
+	multiclusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/multicluster/v1alpha1"
+	networkingv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/networking/v1alpha1"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	remedyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/remedy/v1alpha1"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
@@ -30,6 +32,9 @@ func required() []schema.GroupVersionKind {
 		policyv1alpha1.GroupVersion.WithKind("FederatedResourceQuota"),
 		policyv1alpha1.GroupVersion.WithKind("ClusterTaintPolicy"),
 		remedyv1alpha1.GroupVersion.WithKind("Remedy"),
+		networkingv1alpha1.GroupVersion.WithKind("MultiClusterService"),
+		multiclusterv1alpha1.GroupVersion.WithKind("ServiceExport"),
+		multiclusterv1alpha1.GroupVersion.WithKind("ServiceImport"),
 		appsv1alpha1.GroupVersion.WithKind("WorkloadRebalancer"),
 		workv1alpha1.GroupVersion.WithKind("Work"),
 		workv1alpha2.GroupVersion.WithKind("ResourceBinding"),

@@ -17,7 +17,7 @@ import (
 func Marks(work *workv1alpha1.Work) types.NamespacedName {
 	_, dispatched := work.Annotations[ProvisionClusterAnnotation]
 	id := work.Labels[networkingv1alpha1.MultiClusterServicePermanentIDLabel]
-	if dispatched || id == "" || !ptr.Deref(work.Spec.SuspendDispatching, false) || kindOf(work) != kindMultiClusterService {
+	if dispatched || id == "" || !ptr.Deref(work.Spec.SuspendDispatching, false) || !carries(work, kindMultiClusterService) {
 		return types.NamespacedName{}
 	}
 	return MCS.ServiceOf(work.Labels)
@@ -26,7 +26,7 @@ func Marks(work *workv1alpha1.Work) types.NamespacedName {
 // Exports returns the Service that a Work exports from its cluster: the Work has a
 // ServiceExport. The name is empty for other Works.
 func Exports(work *workv1alpha1.Work) types.NamespacedName {
-	if ptr.Deref(work.Spec.SuspendDispatching, false) || kindOf(work) != kindServiceExport {
+	if ptr.Deref(work.Spec.SuspendDispatching, false) || !carries(work, kindServiceExport) {
 		return types.NamespacedName{}
 	}
 	obj, err := manifestOf(work)
@@ -72,4 +72,9 @@ func Authorize(work *workv1alpha1.Work, cluster string, m Manager, permitted fun
 		return fmt.Errorf("slice %s belongs into work %s and not %s", slice, named[0], work.Name)
 	}
 	return nil
+}
+
+// ExportWorkName returns the name of the Work that exports a Service from a cluster.
+func ExportWorkName(service types.NamespacedName) string {
+	return names.Work(kindServiceExport, service.Name, service.Namespace)
 }

@@ -15,6 +15,15 @@ import (
 // Clusters are the Clusters by name.
 type Clusters map[string]*clusterv1alpha1.Cluster
 
+// ClustersOf returns the Clusters of a list. They are shared with it.
+func ClustersOf(list *clusterv1alpha1.ClusterList) Clusters {
+	out := make(Clusters, len(list.Items))
+	for i := range list.Items {
+		out[list.Items[i].Name] = &list.Items[i]
+	}
+	return out
+}
+
 // Ready reports whether a cluster exists and is Ready.
 func (c Clusters) Ready(name string) bool {
 	cluster := c[name]

@@ -47,22 +47,19 @@ func alternative(name, cluster string) string { return name + "-" + names.Hash(c
 // slices and of MultiClusterServices have similar labels.
 func Collected(work *workv1alpha1.Work) bool {
 	_, dispatched := work.Annotations[ProvisionClusterAnnotation]
-	return !dispatched && ptr.Deref(work.Spec.SuspendDispatching, false) && kindOf(work) == kindEndpointSlice
+	return !dispatched && ptr.Deref(work.Spec.SuspendDispatching, false) && carries(work, kindEndpointSlice)
 }
 
-// kindOf returns the kind of the manifest of a Work that has one manifest. It does not
-// decode the rest of it.
-func kindOf(work *workv1alpha1.Work) string {
-	if len(work.Spec.Workload.Manifests) != 1 {
-		return ""
+// carries reports whether a Work has one manifest, of a kind. Most Works are passed
+// over without decoding them.
+func carries(work *workv1alpha1.Work, kind string) bool {
+	if len(work.Spec.Workload.Manifests) != 1 || !bytes.Contains(work.Spec.Workload.Manifests[0].Raw, []byte(`"`+kind+`"`)) {
+		return false
 	}
 	var head struct {
 		Kind string `json:"kind"`
 	}
-	if json.Unmarshal(work.Spec.Workload.Manifests[0].Raw, &head) != nil {
-		return ""
-	}
-	return head.Kind
+	return json.Unmarshal(work.Spec.Workload.Manifests[0].Raw, &head) == nil && head.Kind == kind
 }
 
 // manifestOf returns the manifest of a Work that has one.
@@ -143,4 +140,49 @@ func Release(work *workv1alpha1.Work, m Manager) *workv1alpha1.Work {
 	delete(next.Labels, nameKey)
 	metav1.SetMetaDataLabel(&next.ObjectMeta, ManagedByLabel, joinManagers(rest))
 	return next
+}
+
+// SliceFacts are what decides about the Work of one slice of a cluster.
+type SliceFacts struct {
+	// Key is the name of the Work, and Existing the Work, or nil.
+	Key      types.NamespacedName
+	Existing *workv1alpha1.Work
+	// Slice is nil if the cluster does not have it, or, unless Known, if that is not known.
+	Slice *unstructured.Unstructured
+	Known bool
+	// Managers are the features that are served. Others keep what they have.
+	Managers []Manager
+	// Permitted reports whether the slices of a Service are collected for a manager.
+	Permitted func(Manager, types.NamespacedName) bool
+}
+
+// Resolve returns the Work of a slice, or nil if there must be none.
+func Resolve(f SliceFacts) (*workv1alpha1.Work, error) {
+	work := f.Existing
+	var service types.NamespacedName
+	if f.Slice != nil && Collectible(f.Slice) {
+		service = types.NamespacedName{Namespace: f.Slice.GetNamespace(), Name: f.Slice.GetLabels()[discoveryv1.LabelServiceName]}
+	}
+	for _, m := range f.Managers {
+		wanted := service.Name != "" && f.Permitted(m, service)
+		if work != nil && m.Manages(work) {
+			owner := m.ServiceOf(work.Labels)
+			if !f.Known && f.Slice == nil && f.Permitted(m, owner) {
+				continue
+			}
+			if !wanted || owner != service {
+				if work = Release(work, m); work == nil {
+					return nil, nil
+				}
+			}
+		}
+		if !wanted {
+			continue
+		}
+		var err error
+		if work, err = Collect(f.Key, f.Slice, m, service, work); err != nil {
+			return nil, err
+		}
+	}
+	return work, nil
 }

@@ -1,7 +1,10 @@
 package services
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -9,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/utils/ptr"
 
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 	networkingv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/networking/v1alpha1"
@@ -48,11 +52,14 @@ func Dispatch(f DispatchFacts) (DispatchVerdict, error) {
 	if f.Work.DeletionTimestamp != nil || MCS.ServiceOf(f.Work.Labels).Name == "" {
 		return DispatchVerdict{Delete: f.Dispatched, Release: true}, nil
 	}
+	if f.Withdrawn {
+		return DispatchVerdict{Delete: f.Dispatched}, nil
+	}
 	if f.MCS == nil {
 		return v, nil
 	}
 	consumers := Consumers(f.MCS, f.Clusters)
-	if f.Withdrawn || f.MCS.DeletionTimestamp != nil || !CrossCluster(f.MCS) {
+	if f.MCS.DeletionTimestamp != nil || !CrossCluster(f.MCS) {
 		consumers = sets.New[string]()
 	}
 	for _, w := range f.Dispatched {
@@ -157,4 +164,32 @@ func joined(failures []string) string {
 		out += fmt.Sprintf("; and %d more", more)
 	}
 	return out
+}
+
+// HasReady reports whether a collected Work has an endpoint that is ready.
+func HasReady(work *workv1alpha1.Work) bool {
+	if work.DeletionTimestamp != nil || !bytes.Contains(work.Spec.Workload.Manifests[0].Raw, []byte(`"addresses"`)) {
+		return false
+	}
+	var slice struct {
+		Endpoints []discoveryv1.Endpoint `json:"endpoints"`
+	}
+	if json.Unmarshal(work.Spec.Workload.Manifests[0].Raw, &slice) != nil {
+		return false
+	}
+	return slices.ContainsFunc(slice.Endpoints, func(e discoveryv1.Endpoint) bool { return ptr.Deref(e.Conditions.Ready, true) })
+}
+
+// Replaced reports whether the slices of a provider that is not ready are withdrawn:
+// another provider, which is ready, has ready endpoints. If none has, the provider may
+// still serve although the control plane does not reach it. works are the collected
+// Works of the Service.
+func Replaced(source string, works []*workv1alpha1.Work, clusters Clusters) bool {
+	if clusters.Ready(source) {
+		return false
+	}
+	return slices.ContainsFunc(works, func(w *workv1alpha1.Work) bool {
+		cluster, err := names.ClusterOfExecutionNamespace(w.Namespace)
+		return err == nil && cluster != source && clusters.Ready(cluster) && Collected(w) && HasReady(w)
+	})
 }

@@ -26,8 +26,7 @@ const (
 	MCSNameLabel      = "multiclusterservice.karmada.io/name"
 	// ProvisionClusterAnnotation names the cluster that a dispatched slice comes from.
 	ProvisionClusterAnnotation = "endpointslice.karmada.io/provision-cluster"
-	// ClaimedByLabel is on Services that a MultiClusterService propagates, BindingManagedByLabel on their bindings.
-	ClaimedByLabel        = "resourcetemplate.karmada.io/claimed-by"
+	// BindingManagedByLabel is on the bindings of Services that a MultiClusterService propagates.
 	BindingManagedByLabel = "binding.karmada.io/managed-by"
 )
 

@@ -1,11 +1,8 @@
 package services
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -162,9 +159,9 @@ func (v *Verdict) clean(f Facts, providers sets.Set[string]) {
 // release gives up the Service, and the Works of clusters that are no providers.
 func (v *Verdict) release(f Facts, providers sets.Set[string]) {
 	v.clean(f, providers)
-	if f.Service != nil && f.Service.Labels[ClaimedByLabel] == claimedByMultiClusterService {
+	if f.Service != nil && f.Service.Labels[workv1alpha2.ResourceTemplateClaimedByLabel] == claimedByMultiClusterService {
 		next := f.Service.DeepCopy()
-		delete(next.Labels, ClaimedByLabel)
+		delete(next.Labels, workv1alpha2.ResourceTemplateClaimedByLabel)
 		delete(next.Labels, networkingv1alpha1.MultiClusterServicePermanentIDLabel)
 		v.Service = next
 	}
@@ -204,7 +201,7 @@ func claimed(service *corev1.Service, mcs *networkingv1alpha1.MultiClusterServic
 	delete(next.Annotations, policyv1alpha1.PropagationPolicyNamespaceAnnotation)
 	delete(next.Annotations, policyv1alpha1.PropagationPolicyNameAnnotation)
 	delete(next.Annotations, policyv1alpha1.ClusterPropagationPolicyAnnotation)
-	metav1.SetMetaDataLabel(&next.ObjectMeta, ClaimedByLabel, claimedByMultiClusterService)
+	metav1.SetMetaDataLabel(&next.ObjectMeta, workv1alpha2.ResourceTemplateClaimedByLabel, claimedByMultiClusterService)
 	metav1.SetMetaDataLabel(&next.ObjectMeta, networkingv1alpha1.MultiClusterServicePermanentIDLabel, permanentID(mcs))
 	metav1.SetMetaDataAnnotation(&next.ObjectMeta, MCSNameLabel, mcs.Name)
 	metav1.SetMetaDataAnnotation(&next.ObjectMeta, MCSNamespaceLabel, mcs.Namespace)
@@ -234,10 +231,4 @@ func bindingOf(f Facts) (*workv1alpha2.ResourceBinding, error) {
 		ResourceVersion: f.Service.ResourceVersion,
 	}
 	return next, nil
-}
-
-// Same reports whether two Works have the same metadata and content.
-func Same(a, b *workv1alpha1.Work) bool {
-	return maps.Equal(a.Labels, b.Labels) && maps.Equal(a.Annotations, b.Annotations) && slices.Equal(a.Finalizers, b.Finalizers) &&
-		slices.EqualFunc(a.Spec.Workload.Manifests, b.Spec.Workload.Manifests, func(x, y workv1alpha1.Manifest) bool { return bytes.Equal(x.Raw, y.Raw) })
 }

@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"net/http"
 	"slices"
@@ -163,10 +164,29 @@ func networkingValidators() map[string]admission.Handler {
 		})).withWarnings(noEffect[autoscalingv1alpha1.CronFederatedHPA](unbuilt.CronFederatedHPA)),
 		"/validate-multiclusterservice": newValidator(networking.WithKind("MultiClusterService"), createOrUpdate(
 			validation.ValidateMultiClusterService, validation.ValidateMultiClusterServiceUpdate)).
-			withWarnings(noEffect[networkingv1alpha1.MultiClusterService](unbuilt.MultiClusterService)),
+			withWarnings(multiClusterServiceWarnings),
 		"/validate-multiclusteringress": newValidator(networking.WithKind("MultiClusterIngress"), createOrUpdate(
 			validation.ValidateMultiClusterIngress, validation.ValidateMultiClusterIngressUpdate)),
 	}
+}
+
+// multiClusterServiceWarnings warns about fields that have no effect, and of the feature
+// gate.
+func multiClusterServiceWarnings(_ context.Context, m *networkingv1alpha1.MultiClusterService) []string {
+	out := unbuilt.Warnings(unbuilt.MultiClusterService)
+	for _, f := range []struct {
+		path, instead string
+		set           bool
+	}{
+		{"spec.range", "spec.providerClusters", len(m.Spec.Range.ClusterNames) > 0},
+		{"spec.serviceProvisionClusters", "spec.providerClusters", len(m.Spec.ServiceProvisionClusters) > 0},
+		{"spec.serviceConsumptionClusters", "spec.consumerClusters", len(m.Spec.ServiceConsumptionClusters) > 0},
+	} {
+		if f.set {
+			out = append(out, fmt.Sprintf("%s has no effect: use %s", f.path, f.instead))
+		}
+	}
+	return out
 }
 
 // noEffect warns about every object of a kind that has no controller yet.

@@ -7,6 +7,7 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -179,6 +180,9 @@ func controllerManagerRules() []rbacv1.PolicyRule {
 		rule(groupPolicy, []string{"propagationpolicies", "clusterpropagationpolicies"}, nil, "update"),
 		rule(groupPolicy, []string{"propagationpolicies/status", "clusterpropagationpolicies/status", "federatedresourcequotas/status"}, nil, "update"),
 		rule(groupApps, []string{"workloadrebalancers"}, nil, "delete"),
+		// Services of ServiceImports, and the slices of exported Services.
+		rule("", []string{"services"}, nil, "create", "delete"),
+		rule(discoveryv1.GroupName, []string{"endpointslices"}, nil, "create", "delete"),
 		// Execution namespaces, and what is made for agents.
 		rule("", []string{"namespaces"}, nil, "create", "delete"),
 		rule("", []string{"secrets"}, nil, write...),

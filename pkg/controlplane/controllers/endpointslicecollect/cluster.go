@@ -1,0 +1,246 @@
+package endpointslicecollect
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/services"
+	"github.com/karmada-toolkit/karmada/pkg/member/access"
+	"github.com/karmada-toolkit/karmada/pkg/member/access/informer"
+)
+
+const (
+	// maxSelected is the number of Services that a selector names. It is part of the URL
+	// of each request; with more, the slices of all Services are read and those of others
+	// are not stored.
+	maxSelected = 100
+	// maxStored limits the stored slices of a cluster, in bytes.
+	maxStored = 64 << 20
+)
+
+// cluster is the state of one cluster.
+type cluster struct {
+	name    string
+	enqueue func(types.NamespacedName)
+
+	mu        sync.RWMutex
+	permitted map[services.Manager]sets.Set[types.NamespacedName]
+	// current is the watch that is synced, next the one that replaces it. Each may be nil.
+	current, next *slices
+}
+
+// slices is a watch of the slices of some Services.
+type slices struct {
+	member   *access.Member
+	services sets.Set[types.NamespacedName]
+	stored   *informer.Projection[stored]
+	cancel   context.CancelFunc
+}
+
+// stored is what is kept of a slice: its JSON without what the member's server sets, or
+// nothing for a slice that does not matter.
+type stored struct{ raw string }
+
+func (r *reconciler) known(name string) *cluster {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.clusters[name]
+}
+
+func (r *reconciler) cluster(name string) *cluster {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c := r.clusters[name]
+	if c == nil {
+		c = &cluster{name: name, enqueue: func(slice types.NamespacedName) { r.slices.Add(sliceKey{name, slice}) }}
+		r.clusters[name] = c
+	}
+	return c
+}
+
+// forget stops the watch of a cluster that is gone.
+func (r *reconciler) forget(name string) {
+	r.mu.Lock()
+	c := r.clusters[name]
+	delete(r.clusters, name)
+	r.mu.Unlock()
+	if c != nil {
+		c.stop()
+	}
+}
+
+func (c *cluster) permit(permitted map[services.Manager]sets.Set[types.NamespacedName]) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.permitted = permitted
+}
+
+func (c *cluster) stop() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, s := range []*slices{c.current, c.next} {
+		if s != nil {
+			s.cancel()
+		}
+	}
+	c.current, c.next = nil, nil
+}
+
+// start watches the slices of Services, unless they are watched already, and calls synced
+// when all are known. It reports whether it started a watch or one has not synced yet.
+func (c *cluster) start(ctx context.Context, member *access.Member, wanted sets.Set[types.NamespacedName], synced func(context.Context, *cluster)) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	same := func(s *slices) bool { return s != nil && s.member == member && s.services.Equal(wanted) }
+	switch {
+	case same(c.next):
+		return true
+	case c.next == nil && same(c.current):
+		return false
+	}
+	if c.next != nil {
+		c.next.cancel()
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	s := &slices{member: member, services: wanted, cancel: cancel}
+	s.stored = informer.New(c.config(s, func() {
+		c.mu.Lock()
+		current := c.next == s
+		if current {
+			if c.current != nil {
+				c.current.cancel()
+			}
+			c.current, c.next = s, nil
+		}
+		c.mu.Unlock()
+		if current {
+			go synced(ctx, c) // the watch goes on meanwhile
+		}
+	}))
+	c.next = s
+	go s.stored.Run(ctx)
+	return true
+}
+
+// config describes the watch.
+func (c *cluster) config(s *slices, synced func()) informer.Config[stored] {
+	selector, namespace := selectorOf(s.services)
+	var api dynamic.ResourceInterface = s.member.Dynamic().Resource(discoveryv1.SchemeGroupVersion.WithResource("endpointslices")).Namespace(namespace)
+	return informer.Config[stored]{
+		Name: s.member.Name() + " endpointslices",
+		List: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			o.LabelSelector = selector
+			return api.List(ctx, o)
+		},
+		Watch: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			o.LabelSelector = selector
+			return api.Watch(ctx, o)
+		},
+		Example: &unstructured.Unstructured{},
+		Project: func(obj runtime.Object, _ *stored) (stored, error) { return project(obj, s.services) },
+		Size:    func(s stored) int { return len(s.raw) },
+		MaxSize: func() int { return maxStored },
+		Changed: func(key types.NamespacedName, old, now *stored) {
+			if textOf(old) != textOf(now) {
+				c.enqueue(key)
+			}
+		},
+		Synced: synced,
+	}
+}
+
+func textOf(s *stored) string {
+	if s == nil {
+		return ""
+	}
+	return s.raw
+}
+
+// selectorOf returns the label selector for the slices of Services, and their namespace
+// if there is only one.
+func selectorOf(all sets.Set[types.NamespacedName]) (selector, namespace string) {
+	names, namespaces := sets.New[string](), sets.New[string]()
+	for service := range all {
+		names.Insert(service.Name)
+		namespaces.Insert(service.Namespace)
+	}
+	foreign, _ := labels.NewRequirement(discoveryv1.LabelManagedBy, selection.NotIn, []string{services.DispatchedSlice, services.ImportedSlice})
+	service, _ := labels.NewRequirement(discoveryv1.LabelServiceName, selection.Exists, nil)
+	if names.Len() <= maxSelected {
+		// Names of Services are valid values of labels, or they match nothing.
+		if in, err := labels.NewRequirement(discoveryv1.LabelServiceName, selection.In, sets.List(names)); err == nil {
+			service = in
+		}
+	}
+	if namespaces.Len() == 1 {
+		namespace = sets.List(namespaces)[0]
+	}
+	return labels.NewSelector().Add(*service, *foreign).String(), namespace
+}
+
+// project returns what is stored of a slice.
+func project(in runtime.Object, wanted sets.Set[types.NamespacedName]) (stored, error) {
+	obj, ok := in.(*unstructured.Unstructured)
+	if !ok {
+		return stored{}, fmt.Errorf("unexpected %T", in)
+	}
+	if !wanted.Has(types.NamespacedName{Namespace: obj.GetNamespace(), Name: obj.GetLabels()[discoveryv1.LabelServiceName]}) || !services.Collectible(obj) {
+		return stored{}, nil
+	}
+	metadata, _ := obj.Object["metadata"].(map[string]any)
+	for _, key := range []string{"managedFields", "ownerReferences", "resourceVersion", "generation", "creationTimestamp", "selfLink", "finalizers"} {
+		delete(metadata, key)
+	}
+	raw, err := json.Marshal(obj.Object)
+	if err != nil {
+		return stored{}, fmt.Errorf("encoding the slice: %w", err)
+	}
+	return stored{string(raw)}, nil
+}
+
+// keys returns the slices that matter.
+func (c *cluster) keys() []types.NamespacedName {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	var out []types.NamespacedName
+	if c.current != nil {
+		c.current.stored.Each(func(key types.NamespacedName, s *stored) {
+			if s.raw != "" {
+				out = append(out, key)
+			}
+		})
+	}
+	return out
+}
+
+// get returns a slice, or nil, whether nil means that it does not exist, and which slices
+// are collected.
+func (c *cluster) get(key types.NamespacedName) (slice *unstructured.Unstructured, known bool, permitted func(services.Manager, types.NamespacedName) bool) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	allowed := c.permitted
+	permitted = func(m services.Manager, service types.NamespacedName) bool { return allowed[m].Has(service) }
+	if c.current == nil {
+		return nil, false, permitted
+	}
+	if text := textOf(c.current.stored.Get(key)); text != "" {
+		slice = &unstructured.Unstructured{}
+		if slice.UnmarshalJSON([]byte(text)) != nil {
+			slice = nil
+		}
+	}
+	return slice, c.next == nil, permitted
+}

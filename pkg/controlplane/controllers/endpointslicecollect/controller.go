@@ -1,0 +1,265 @@
+// Package endpointslicecollect collects the EndpointSlices of members for exported
+// Services and for MultiClusterServices into Works that are not applied. It runs in the
+// control plane for clusters in Push mode, and in agents.
+//
+// Which slices matter follows from Works of the control plane: those that mark a cluster
+// as a provider, and those with ServiceExports. Only these slices are watched and stored.
+package endpointslicecollect
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/karmada-toolkit/karmada/internal/controllers"
+	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/apis/names"
+	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/services"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/works"
+	"github.com/karmada-toolkit/karmada/pkg/member/access"
+)
+
+// Component is the name of the controller.
+const Component = "endpointslice-collect-controller"
+
+const (
+	// workers is the number of slices whose Works are written at the same time.
+	workers = 10
+	// clusterWorkers is the number of clusters whose watches are started at the same time.
+	clusterWorkers = 5
+	// batch is how long changes of what matters in a cluster are gathered, as each starts
+	// its watch anew.
+	batch = 50 * time.Millisecond
+)
+
+// Members opens clusters.
+type Members interface {
+	Member(ctx context.Context, cluster *clusterv1alpha1.Cluster) (*access.Member, error)
+}
+
+// Deps are the dependencies and options of the controller.
+type Deps struct {
+	Members Members
+	// Select reports whether this process collects the slices of a cluster.
+	Select func(*clusterv1alpha1.Cluster) bool
+	// Managers are the features for which slices are collected.
+	Managers []services.Manager
+	// Retry bounds the delay after failures.
+	Retry controllers.Retry
+}
+
+// sliceKey is a slice of a cluster.
+type sliceKey struct {
+	cluster string
+	slice   types.NamespacedName
+}
+
+type reconciler struct {
+	deps   Deps
+	client client.Client
+	works  *works.Writer
+	slices priorityqueue.PriorityQueue[sliceKey]
+	// base is the context of the watches.
+	base func() context.Context
+
+	mu       sync.Mutex
+	clusters map[string]*cluster
+}
+
+// Setup adds the controller to the manager.
+func Setup(ctx context.Context, mgr manager.Manager, d Deps) error {
+	r := &reconciler{
+		deps: d, client: mgr.GetClient(), works: works.NewWriter(mgr.GetClient(), mgr.GetAPIReader()), clusters: map[string]*cluster{},
+		slices: priorityqueue.New(Component, func(o *priorityqueue.Opts[sliceKey]) {
+			o.RateLimiter = controllers.RateLimiter[sliceKey](d.Retry)
+		}),
+		base: func() context.Context { return ctx },
+	}
+	slices, err := controller.NewTyped(Component, mgr, controller.TypedOptions[sliceKey]{
+		MaxConcurrentReconciles: workers, Reconciler: reconcile.TypedFunc[sliceKey](r.collect),
+		NewQueue: func(string, workqueue.TypedRateLimiter[sliceKey]) workqueue.TypedRateLimitingInterface[sliceKey] {
+			return r.slices
+		},
+	})
+	if err == nil {
+		err = slices.Watch(r.collectedWorks(mgr.GetCache()))
+	}
+	if err != nil {
+		return fmt.Errorf("adding %s: %w", Component, err)
+	}
+	err = builder.ControllerManagedBy(mgr).Named("endpointslice-collect-clusters").
+		For(&clusterv1alpha1.Cluster{}, builder.WithPredicates(clusterChanged())).
+		Watches(&workv1alpha1.Work{}, r.permittingWorks()).
+		WithOptions(controllers.Options(clusterWorkers, clusterWorkers, d.Retry)).
+		Complete(r)
+	if err != nil {
+		return fmt.Errorf("adding %s: %w", Component, err)
+	}
+	return nil
+}
+
+// Reconcile starts or stops the watch of a cluster.
+func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	obj := &clusterv1alpha1.Cluster{}
+	err := r.client.Get(ctx, req.NamespacedName, obj)
+	if client.IgnoreNotFound(err) != nil {
+		return reconcile.Result{}, fmt.Errorf("getting cluster %s: %w", req.Name, err)
+	}
+	if err != nil || obj.DeletionTimestamp != nil || !r.deps.Select(obj) {
+		r.forget(req.Name)
+		return reconcile.Result{}, nil
+	}
+	permitted, err := r.permitted(ctx, req.Name)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	c := r.cluster(req.Name)
+	c.permit(permitted)
+	all := sets.New[types.NamespacedName]()
+	for _, names := range permitted {
+		all = all.Union(names)
+	}
+	if all.Len() == 0 {
+		c.stop()
+		return reconcile.Result{}, r.enqueueCollected(ctx, req.Name)
+	}
+	if !meta.IsStatusConditionTrue(obj.Status.Conditions, clusterv1alpha1.ClusterConditionReady) {
+		return reconcile.Result{}, r.enqueueCollected(ctx, req.Name)
+	}
+	member, err := r.deps.Members.Member(ctx, obj)
+	if err != nil {
+		return reconcile.Result{}, fmt.Errorf("opening cluster %s: %w", req.Name, err)
+	}
+	if !c.start(r.base(), member, all, r.synced) {
+		return reconcile.Result{}, r.enqueueCollected(ctx, req.Name)
+	}
+	return reconcile.Result{}, nil
+}
+
+// permitted returns the Services whose slices matter, by manager.
+func (r *reconciler) permitted(ctx context.Context, cluster string) (map[services.Manager]sets.Set[types.NamespacedName], error) {
+	list := &workv1alpha1.WorkList{}
+	if err := r.client.List(ctx, list, client.InNamespace(names.ExecutionNamespace(cluster)), client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing the works of cluster %s: %w", cluster, err)
+	}
+	out := map[services.Manager]sets.Set[types.NamespacedName]{}
+	for _, m := range r.deps.Managers {
+		out[m] = sets.New[types.NamespacedName]()
+	}
+	for i := range list.Items {
+		if p := permits(&list.Items[i]); p.service.Name != "" && out[p.manager] != nil {
+			out[p.manager].Insert(p.service)
+		}
+	}
+	return out, nil
+}
+
+// permission is a Service whose slices a manager collects.
+type permission struct {
+	manager services.Manager
+	service types.NamespacedName
+}
+
+// permits returns the Service whose slices matter because of a Work, if there is one.
+func permits(work *workv1alpha1.Work) permission {
+	if work.DeletionTimestamp != nil {
+		return permission{}
+	}
+	if service := services.Marks(work); service.Name != "" {
+		return permission{services.MCS, service}
+	}
+	if service := services.Exports(work); service.Name != "" && meta.IsStatusConditionTrue(work.Status.Conditions, workv1alpha1.WorkApplied) {
+		return permission{services.Export, service}
+	}
+	return permission{}
+}
+
+// enqueueCollected enqueues the slices that are collected.
+func (r *reconciler) enqueueCollected(ctx context.Context, cluster string) error {
+	list := &workv1alpha1.WorkList{}
+	err := r.client.List(ctx, list, client.InNamespace(names.ExecutionNamespace(cluster)), client.HasLabels{services.ManagedByLabel}, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return fmt.Errorf("listing the works of cluster %s: %w", cluster, err)
+	}
+	for i := range list.Items {
+		for _, key := range keysOf(&list.Items[i]) {
+			r.slices.Add(key)
+		}
+	}
+	return nil
+}
+
+// synced enqueues all slices of a cluster, and those that were collected and are gone.
+func (r *reconciler) synced(ctx context.Context, c *cluster) {
+	for _, slice := range c.keys() {
+		r.slices.Add(sliceKey{c.name, slice})
+	}
+	if err := r.enqueueCollected(ctx, c.name); err != nil {
+		log.FromContext(ctx).Error(err, "Listing the slices that were collected")
+	}
+}
+
+// collect writes the Work of a slice.
+func (r *reconciler) collect(ctx context.Context, key sliceKey) (reconcile.Result, error) {
+	c := r.known(key.cluster)
+	if c == nil {
+		return reconcile.Result{}, nil // its reconciliation enqueues the slice again
+	}
+	namespace := names.ExecutionNamespace(key.cluster)
+	name, existing, err := r.workOf(ctx, namespace, key)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	if existing != nil && existing.DeletionTimestamp != nil {
+		return reconcile.Result{}, nil // its end enqueues the slice again
+	}
+	slice, known, permitted := c.get(key.slice)
+	next, err := services.Resolve(services.SliceFacts{
+		Key: types.NamespacedName{Namespace: namespace, Name: name}, Existing: existing, Slice: slice, Known: known,
+		Managers: r.deps.Managers, Permitted: permitted,
+	})
+	switch {
+	case err != nil:
+		return reconcile.Result{}, err
+	case next != nil:
+		_, err = r.works.Put(ctx, existing, next)
+	case existing != nil:
+		err = r.works.Delete(ctx, existing)
+	}
+	return reconcile.Result{}, err
+}
+
+// workOf returns the name and the Work of a slice. A name that belongs to a Work of
+// another kind is not taken.
+func (r *reconciler) workOf(ctx context.Context, namespace string, key sliceKey) (string, *workv1alpha1.Work, error) {
+	free := ""
+	for _, name := range services.WorkNames(key.cluster, key.slice) {
+		work, err := r.works.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name})
+		switch {
+		case err != nil:
+			return "", nil, err
+		case work != nil && services.Collected(work):
+			return name, work, nil
+		case work == nil && free == "":
+			free = name
+		}
+	}
+	if free == "" {
+		return "", nil, fmt.Errorf("the names of the work of slice %s belong to other works in %s", key.slice, namespace)
+	}
+	return free, nil, nil
+}

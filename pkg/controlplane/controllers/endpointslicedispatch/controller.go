@@ -1,0 +1,221 @@
+// Package endpointslicedispatch dispatches the slices that are collected for
+// MultiClusterServices to the clusters that consume them.
+package endpointslicedispatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/karmada-toolkit/karmada/internal/controllers"
+	"github.com/karmada-toolkit/karmada/internal/events"
+	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/apis/names"
+	networkingv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/networking/v1alpha1"
+	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/services"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/services/servicecondition"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/works"
+)
+
+// Component is the name of the controller.
+const Component = "endpointslice-dispatch-controller"
+
+// workers is the number of slices that are dispatched at the same time.
+const workers = 10
+
+// Deps are the dependencies and options of the controller.
+type Deps struct {
+	// Enabled is false to only let go of slices that were dispatched while it was true.
+	Enabled bool
+	Events  events.Mode
+	// Retry bounds the delay after failures.
+	Retry controllers.Retry
+}
+
+type reconciler struct {
+	enabled    bool
+	client     client.Client
+	works      *works.Writer
+	events     *events.Recorder
+	results    *results
+	conditions *servicecondition.Writer
+}
+
+// Setup adds the controller to the manager.
+func Setup(ctx context.Context, mgr manager.Manager, d Deps) error {
+	r := &reconciler{
+		enabled: d.Enabled, client: mgr.GetClient(), works: works.NewWriter(mgr.GetClient(), mgr.GetAPIReader()),
+		events: events.ForManager(mgr, Component, d.Events), results: newResults(), conditions: servicecondition.New(mgr),
+	}
+	for name, keys := range map[string]client.IndexerFunc{serviceIndex: serviceKeys, sourceIndex: sourceKeys} {
+		if err := mgr.GetFieldIndexer().IndexField(ctx, &workv1alpha1.Work{}, name, keys); err != nil {
+			return fmt.Errorf("adding %s: %w", Component, err)
+		}
+	}
+	b := builder.ControllerManagedBy(mgr).Named(Component).
+		Watches(&workv1alpha1.Work{}, handler.EnqueueRequestsFromMapFunc(r.ofWork), builder.WithPredicates(workChanged(r.works))).
+		WithOptions(controllers.Options(workers, workers, d.Retry))
+	if d.Enabled {
+		b = b.Watches(&networkingv1alpha1.MultiClusterService{}, handler.EnqueueRequestsFromMapFunc(r.ofService), builder.WithPredicates(serviceChanged())).
+			Watches(&clusterv1alpha1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.all), builder.WithPredicates(clusterChanged()))
+	}
+	if err := b.Complete(r); err != nil {
+		return fmt.Errorf("adding %s: %w", Component, err)
+	}
+	return nil
+}
+
+// Reconcile dispatches the slice of one collected Work.
+func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	source, err := names.ClusterOfExecutionNamespace(req.Namespace)
+	if err != nil {
+		return reconcile.Result{}, nil //nolint:nilerr // Works elsewhere are none of ours
+	}
+	work, err := r.works.Get(ctx, req.NamespacedName)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	dispatched, err := r.dispatched(ctx, req.NamespacedName)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	if work == nil || !services.Collected(work) {
+		r.results.forget(req.NamespacedName)
+		return reconcile.Result{}, r.delete(ctx, dispatched)
+	}
+	service := services.MCS.ServiceOf(work.Labels)
+	if !r.enabled && service.Name != "" && work.DeletionTimestamp == nil {
+		return reconcile.Result{}, nil
+	}
+	f, err := r.facts(ctx, work, source)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	f.Dispatched = dispatched
+	v, err := services.Dispatch(f)
+	if err == nil {
+		err = r.apply(ctx, work, v)
+	}
+	if v.Release {
+		r.results.forget(req.NamespacedName)
+		return reconcile.Result{}, err
+	}
+	if f.MCS == nil || f.Withdrawn {
+		r.results.forget(req.NamespacedName)
+	} else {
+		r.record(f.MCS, source, v, err)
+		r.results.set(service, req.NamespacedName, failure(source, err))
+	}
+	return reconcile.Result{}, errors.Join(err, r.condition(ctx, f.MCS))
+}
+
+func failure(source string, err error) string {
+	if err == nil {
+		return ""
+	}
+	return fmt.Sprintf("slice of cluster %s: %v", source, err)
+}
+
+// facts returns what decides about a collected Work.
+func (r *reconciler) facts(ctx context.Context, work *workv1alpha1.Work, source string) (services.DispatchFacts, error) {
+	list := &clusterv1alpha1.ClusterList{}
+	if err := r.client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+		return services.DispatchFacts{}, fmt.Errorf("listing clusters: %w", err)
+	}
+	f := services.DispatchFacts{Work: work, Source: source, Clusters: services.ClustersOf(list)}
+	var failed error
+	f.Get = func(cluster, name string) *workv1alpha1.Work {
+		found, err := r.works.Get(ctx, types.NamespacedName{Namespace: names.ExecutionNamespace(cluster), Name: name})
+		failed = errors.Join(failed, err)
+		return found
+	}
+	service := services.MCS.ServiceOf(work.Labels)
+	mcs := &networkingv1alpha1.MultiClusterService{}
+	switch err := r.client.Get(ctx, service, mcs); {
+	case err == nil:
+		f.MCS = mcs
+	case client.IgnoreNotFound(err) != nil:
+		return f, fmt.Errorf("getting multiclusterservice %s: %w", service, err)
+	}
+	if service.Name == "" {
+		return f, failed
+	}
+	if err := services.Authorize(work, source, services.MCS, func(types.NamespacedName) bool { return r.marked(f, source, service) }); err != nil {
+		log.FromContext(ctx).V(2).Info("A collected slice does not count", "Work", work.Namespace+"/"+work.Name, "reason", err.Error())
+		f.Withdrawn = true
+		return f, failed
+	}
+	siblings, err := r.collected(ctx, service)
+	if err != nil {
+		return f, err
+	}
+	f.Withdrawn = services.Replaced(source, siblings, f.Clusters)
+	return f, failed
+}
+
+// marked reports whether the control plane made a cluster a provider of a Service.
+func (r *reconciler) marked(f services.DispatchFacts, cluster string, service types.NamespacedName) bool {
+	marker := f.Get(cluster, services.MarkerName(service))
+	return marker != nil && marker.DeletionTimestamp == nil && services.Marks(marker) == service &&
+		(f.MCS == nil || marker.Labels[networkingv1alpha1.MultiClusterServicePermanentIDLabel] == f.MCS.Labels[networkingv1alpha1.MultiClusterServicePermanentIDLabel])
+}
+
+func (r *reconciler) apply(ctx context.Context, work *workv1alpha1.Work, v services.DispatchVerdict) error {
+	errs := []error{r.delete(ctx, v.Delete)}
+	for _, next := range v.Write {
+		existing, err := r.works.Get(ctx, client.ObjectKeyFromObject(next))
+		if err == nil {
+			_, err = r.works.Put(ctx, existing, next)
+		}
+		errs = append(errs, err)
+	}
+	err := errors.Join(errs...)
+	if err == nil && v.Release {
+		err = r.works.Release(ctx, work, services.DispatchFinalizer)
+	}
+	return err
+}
+
+func (r *reconciler) delete(ctx context.Context, all []*workv1alpha1.Work) error {
+	var errs []error
+	for _, work := range all {
+		errs = append(errs, r.works.Delete(ctx, work))
+	}
+	return errors.Join(errs...)
+}
+
+// record records events once per transition.
+func (r *reconciler) record(mcs *networkingv1alpha1.MultiClusterService, source string, v services.DispatchVerdict, err error) {
+	if err != nil {
+		r.events.PartWarning(mcs, source, services.ReasonDispatchFailed, err.Error())
+		return
+	}
+	for _, e := range v.Events {
+		if e.Type == corev1.EventTypeWarning {
+			r.events.PartWarning(mcs, e.Message, e.Reason, e.Message)
+		} else {
+			r.events.Detail(mcs, e.Reason, e.Message)
+		}
+	}
+}
+
+// condition writes the condition about all slices of a MultiClusterService.
+func (r *reconciler) condition(ctx context.Context, mcs *networkingv1alpha1.MultiClusterService) error {
+	if mcs == nil || mcs.DeletionTimestamp != nil || !services.CrossCluster(mcs) {
+		return nil
+	}
+	key := client.ObjectKeyFromObject(mcs)
+	return r.results.locked(key, func(failures []string) error {
+		return r.conditions.Write(ctx, mcs, services.DispatchCondition(failures))
+	})
+}

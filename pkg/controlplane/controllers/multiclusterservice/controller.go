@@ -1,0 +1,305 @@
+// Package multiclusterservice propagates the Services of MultiClusterServices to their
+// providers and consumers, and marks the providers.
+package multiclusterservice
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/google/uuid"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/karmada-toolkit/karmada/internal/controllers"
+	"github.com/karmada-toolkit/karmada/internal/events"
+	"github.com/karmada-toolkit/karmada/internal/patch"
+	"github.com/karmada-toolkit/karmada/internal/status"
+	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/apis/names"
+	networkingv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/networking/v1alpha1"
+	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
+	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/services"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/services/servicecondition"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/works"
+)
+
+// Component is the name of the controller.
+const Component = "multiclusterservice-controller"
+
+const (
+	workers    = 5
+	remembered = 4096
+)
+
+// Templates reads the objects of the control plane that are propagated.
+type Templates interface {
+	Get(ctx context.Context, gvk schema.GroupVersionKind, namespace, name string) (*unstructured.Unstructured, error)
+	Subscribe(handler templates.Handler, kinds ...schema.GroupKind) error
+	WaitForSync(ctx context.Context) error
+}
+
+// Deps are the dependencies and options of the controller.
+type Deps struct {
+	Store  Templates
+	Events events.Mode
+	// Retry bounds the delay after failures.
+	Retry controllers.Retry
+}
+
+type reconciler struct {
+	client     client.Client
+	live       client.Reader
+	store      Templates
+	works      *works.Writer
+	events     *events.Recorder
+	conditions *servicecondition.Writer
+	// propagated are the versions of the Services that the bindings refer to.
+	propagated *status.Memory[types.NamespacedName, version]
+}
+
+// version is a Service as the binding refers to it.
+type version struct {
+	uid             types.UID
+	content         string
+	resourceVersion string
+}
+
+// Setup adds the controller to the manager.
+func Setup(ctx context.Context, mgr manager.Manager, d Deps) error {
+	r := &reconciler{
+		client: mgr.GetClient(), live: mgr.GetAPIReader(), store: d.Store, works: works.NewWriter(mgr.GetClient(), mgr.GetAPIReader()),
+		events: events.ForManager(mgr, Component, d.Events), conditions: servicecondition.New(mgr),
+		propagated: status.NewMemory[types.NamespacedName, version](remembered),
+	}
+	if err := mgr.GetFieldIndexer().IndexField(ctx, &workv1alpha1.Work{}, serviceIndex, serviceKeys); err != nil {
+		return fmt.Errorf("adding %s: %w", Component, err)
+	}
+	err := builder.ControllerManagedBy(mgr).Named(Component).
+		For(&networkingv1alpha1.MultiClusterService{}, builder.WithPredicates(changed())).
+		WatchesRawSource(source{r}).
+		Watches(&clusterv1alpha1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.ofCluster), builder.WithPredicates(clusterChanged())).
+		Watches(&workv1alpha1.Work{}, handler.EnqueueRequestsFromMapFunc(ofMarker), builder.WithPredicates(foreignChange(r.works))).
+		Watches(&workv1alpha2.ResourceBinding{}, handler.EnqueueRequestsFromMapFunc(ofBinding), builder.WithPredicates(controllers.Deleted())).
+		WithOptions(controllers.Options(workers, workers, d.Retry)).
+		Complete(r)
+	if err != nil {
+		return fmt.Errorf("adding %s: %w", Component, err)
+	}
+	return nil
+}
+
+// Reconcile propagates the Service of one MultiClusterService.
+func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	mcs := &networkingv1alpha1.MultiClusterService{}
+	if err := r.client.Get(ctx, req.NamespacedName, mcs); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if mcs.DeletionTimestamp != nil && !slices.Contains(mcs.Finalizers, services.MCSFinalizer) {
+		return reconcile.Result{}, nil
+	}
+	f, err := r.facts(ctx, mcs)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	v, err := services.Decide(f)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	if v.Finalizer {
+		if err := r.finalizer(ctx, mcs, true); err != nil {
+			return reconcile.Result{}, err
+		}
+	}
+	if err := r.apply(ctx, f, v); err != nil {
+		return reconcile.Result{}, err
+	}
+	if !v.Finalizer {
+		if err := r.finalizer(ctx, mcs, false); err != nil {
+			return reconcile.Result{}, err
+		}
+	}
+	r.record(mcs, v)
+	if v.Condition != nil {
+		err = r.conditions.Write(ctx, mcs, *v.Condition)
+	}
+	return reconcile.Result{}, errors.Join(retried(v.Err), err)
+}
+
+// retried returns an error that passes with time. One that a change of the objects ends is
+// in the condition.
+func retried(err error) error {
+	if errors.Is(err, services.ErrOtherOwner) {
+		return err
+	}
+	return nil
+}
+
+// facts reads what decides about a MultiClusterService.
+func (r *reconciler) facts(ctx context.Context, mcs *networkingv1alpha1.MultiClusterService) (services.Facts, error) {
+	f := services.Facts{MCS: mcs}
+	clusters := &clusterv1alpha1.ClusterList{}
+	if err := r.client.List(ctx, clusters, client.UnsafeDisableDeepCopy); err != nil {
+		return f, fmt.Errorf("listing clusters: %w", err)
+	}
+	f.Clusters = services.ClustersOf(clusters)
+	obj, err := r.store.Get(ctx, serviceKind(), mcs.Namespace, mcs.Name)
+	if client.IgnoreNotFound(err) != nil {
+		return f, fmt.Errorf("reading service %s/%s: %w", mcs.Namespace, mcs.Name, err)
+	}
+	if err == nil {
+		f.Service = &corev1.Service{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, f.Service); err != nil {
+			return f, fmt.Errorf("decoding service %s/%s: %w", mcs.Namespace, mcs.Name, err)
+		}
+	}
+	binding := &workv1alpha2.ResourceBinding{}
+	err = r.client.Get(ctx, types.NamespacedName{Namespace: mcs.Namespace, Name: names.Binding(serviceKind().Kind, mcs.Name)}, binding)
+	if client.IgnoreNotFound(err) != nil {
+		return f, fmt.Errorf("getting the binding of service %s/%s: %w", mcs.Namespace, mcs.Name, err)
+	}
+	if err == nil {
+		f.Binding = binding
+	}
+	list := &workv1alpha1.WorkList{}
+	if err := r.client.List(ctx, list, client.MatchingFields{serviceIndex: client.ObjectKeyFromObject(mcs).String()}, client.UnsafeDisableDeepCopy); err != nil {
+		return f, fmt.Errorf("listing works: %w", err)
+	}
+	for i := range list.Items {
+		f.Works = append(f.Works, &list.Items[i])
+	}
+	return f, nil
+}
+
+// apply writes what a verdict says. The Service and its binding are written also if the
+// Works of a cluster cannot be.
+func (r *reconciler) apply(ctx context.Context, f services.Facts, v services.Verdict) error {
+	var errs []error
+	for _, next := range v.Write {
+		existing, err := r.works.Get(ctx, client.ObjectKeyFromObject(next))
+		if err == nil {
+			_, err = r.works.Put(ctx, existing, next)
+		}
+		errs = append(errs, err)
+	}
+	for _, work := range v.Delete {
+		errs = append(errs, r.works.Delete(ctx, work))
+	}
+	if v.Service != nil {
+		errs = append(errs, r.service(ctx, f.Service, v.Service))
+	}
+	if v.Binding != nil {
+		errs = append(errs, r.binding(ctx, f, v.Binding))
+	}
+	return errors.Join(errs...)
+}
+
+// service patches the metadata of the Service.
+func (r *reconciler) service(ctx context.Context, before, next *corev1.Service) error {
+	change, differs, err := patch.Diff(&metav1.PartialObjectMetadata{ObjectMeta: before.ObjectMeta}, &metav1.PartialObjectMetadata{ObjectMeta: next.ObjectMeta})
+	if err != nil || !differs {
+		return err
+	}
+	target := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: next.Namespace, Name: next.Name}}
+	if err := r.client.Patch(ctx, target, change); err != nil {
+		return fmt.Errorf("patching service %s/%s: %w", next.Namespace, next.Name, err)
+	}
+	return nil
+}
+
+// binding creates or patches the binding of the Service.
+func (r *reconciler) binding(ctx context.Context, f services.Facts, next *workv1alpha2.ResourceBinding) error {
+	key := client.ObjectKeyFromObject(next)
+	if next.Labels[workv1alpha2.ResourceBindingPermanentIDLabel] == "" {
+		metav1.SetMetaDataLabel(&next.ObjectMeta, workv1alpha2.ResourceBindingPermanentIDLabel, uuid.NewString())
+	}
+	if f.Binding == nil {
+		if err := r.client.Create(ctx, next); err != nil {
+			return fmt.Errorf("creating resourcebinding %s: %w", key, err)
+		}
+		return nil
+	}
+	if f.Service != nil {
+		r.keepVersion(key, f, next)
+	}
+	change, differs, err := patch.Diff(f.Binding, next)
+	if !slices.Equal(f.Binding.Finalizers, next.Finalizers) {
+		change, differs, err = patch.DiffLocked(f.Binding, next)
+	}
+	if err != nil || !differs {
+		return err
+	}
+	target := &workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: next.Namespace, Name: next.Name}}
+	if err := r.client.Patch(ctx, target, change); err != nil {
+		return fmt.Errorf("patching resourcebinding %s: %w", key, err)
+	}
+	return nil
+}
+
+// keepVersion keeps the version of the Service in the binding while what is propagated of
+// it does not change. What was propagated before a restart is unknown; the binding
+// controller compares the Works then.
+func (r *reconciler) keepVersion(key types.NamespacedName, f services.Facts, next *workv1alpha2.ResourceBinding) {
+	content, err := json.Marshal([]any{f.Service.Spec, f.Service.Labels, f.Service.Annotations})
+	if err != nil {
+		return
+	}
+	now := version{f.Service.UID, string(content), f.Service.ResourceVersion}
+	last, known := r.propagated.Get(key)
+	if f.Binding.Spec.Resource.UID == now.uid && (!known || last.uid == now.uid && last.content == now.content) {
+		now.resourceVersion = f.Binding.Spec.Resource.ResourceVersion
+	}
+	next.Spec.Resource.ResourceVersion = now.resourceVersion
+	r.propagated.Set(key, now)
+}
+
+// finalizer adds or removes the finalizer.
+func (r *reconciler) finalizer(ctx context.Context, mcs *networkingv1alpha1.MultiClusterService, wanted bool) error {
+	if slices.Contains(mcs.Finalizers, services.MCSFinalizer) == wanted {
+		return nil
+	}
+	next := mcs.DeepCopy()
+	next.Finalizers = slices.DeleteFunc(next.Finalizers, func(f string) bool { return f == services.MCSFinalizer })
+	if wanted {
+		next.Finalizers = append(next.Finalizers, services.MCSFinalizer)
+	}
+	change, _, err := patch.DiffLocked(mcs, next)
+	if err != nil {
+		return err
+	}
+	target := &networkingv1alpha1.MultiClusterService{ObjectMeta: metav1.ObjectMeta{Namespace: mcs.Namespace, Name: mcs.Name}}
+	if err := r.client.Patch(ctx, target, change); err != nil && (wanted || !apierrors.IsNotFound(err)) {
+		return fmt.Errorf("changing the finalizers of multiclusterservice %s/%s: %w", mcs.Namespace, mcs.Name, err)
+	}
+	return nil
+}
+
+// record records events once per transition.
+func (r *reconciler) record(mcs *networkingv1alpha1.MultiClusterService, v services.Verdict) {
+	applied := meta.IsStatusConditionTrue(mcs.Status.Conditions, services.ServiceApplied)
+	for _, e := range v.Events {
+		switch {
+		case e.Type == corev1.EventTypeWarning:
+			r.events.PartWarning(mcs, e.Message, e.Reason, e.Message)
+		case !applied:
+			r.events.Normal(mcs, e.Reason, e.Message)
+		default:
+			r.events.Detail(mcs, e.Reason, e.Message)
+		}
+	}
+}

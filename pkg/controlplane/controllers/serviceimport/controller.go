@@ -1,0 +1,209 @@
+// Package serviceimport creates the Services of ServiceImports in the control plane.
+package serviceimport
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/karmada-toolkit/karmada/internal/controllers"
+	"github.com/karmada-toolkit/karmada/internal/events"
+	"github.com/karmada-toolkit/karmada/internal/patch"
+	multiclusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/multicluster/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/services"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
+)
+
+// Component is the name of the controller.
+const Component = "service-import-controller"
+
+// workers is the number of ServiceImports that are reconciled at the same time.
+const workers = 3
+
+// derivedFrom is the annotation of a derived Service with the name of its ServiceImport.
+// A Service without it was not created here and is left alone.
+const derivedFrom = "multicluster.kubernetes.io/service-name"
+
+// Templates reads the objects of the control plane that are propagated.
+type Templates interface {
+	Get(ctx context.Context, gvk schema.GroupVersionKind, namespace, name string) (*unstructured.Unstructured, error)
+	Subscribe(handler templates.Handler, kinds ...schema.GroupKind) error
+	WaitForSync(ctx context.Context) error
+}
+
+// Deps are the dependencies and options of the controller.
+type Deps struct {
+	Store  Templates
+	Events events.Mode
+	// Retry bounds the delay after failures.
+	Retry controllers.Retry
+}
+
+type reconciler struct {
+	client client.Client
+	store  Templates
+	events *events.Recorder
+}
+
+// Setup adds the controller to the manager.
+func Setup(_ context.Context, mgr manager.Manager, d Deps) error {
+	r := &reconciler{client: mgr.GetClient(), store: d.Store, events: events.ForManager(mgr, Component, d.Events)}
+	err := builder.ControllerManagedBy(mgr).Named(Component).
+		For(&multiclusterv1alpha1.ServiceImport{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		WatchesRawSource(source{r}).
+		WithOptions(controllers.Options(workers, workers, d.Retry)).
+		Complete(r)
+	if err != nil {
+		return fmt.Errorf("adding %s: %w", Component, err)
+	}
+	return nil
+}
+
+func serviceKind() schema.GroupVersionKind { return corev1.SchemeGroupVersion.WithKind("Service") }
+
+// source enqueues the ServiceImports of derived Services that changed.
+type source struct{ r *reconciler }
+
+// Start subscribes to Services.
+func (s source) Start(_ context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+	return s.r.store.Subscribe(func(e templates.Event) {
+		obj := e.Object()
+		if name, derived := strings.CutPrefix(obj.GetName(), services.DerivedService("")); derived {
+			q.Add(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: obj.GetNamespace(), Name: name}})
+		}
+	}, serviceKind().GroupKind())
+}
+
+// WaitForSync waits for the first list of all templates.
+func (s source) WaitForSync(ctx context.Context) error { return s.r.store.WaitForSync(ctx) }
+
+// Reconcile creates, updates or deletes the Service of one ServiceImport.
+func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	existing, err := r.service(ctx, types.NamespacedName{Namespace: req.Namespace, Name: services.DerivedService(req.Name)})
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	in := &multiclusterv1alpha1.ServiceImport{}
+	err = r.client.Get(ctx, req.NamespacedName, in)
+	if apierrors.IsNotFound(err) {
+		return reconcile.Result{}, r.delete(ctx, req.Name, existing)
+	}
+	if err != nil {
+		return reconcile.Result{}, fmt.Errorf("getting serviceimport %s: %w", req, err)
+	}
+	next := services.Derive(in, existing)
+	if next == nil {
+		return reconcile.Result{}, nil
+	}
+	wrote, err := r.write(ctx, in.Name, existing, next)
+	if e := services.DerivedEvent(in.Name, err); err != nil {
+		r.events.Warning(in, e.Reason, e.Message)
+	} else if wrote {
+		r.events.Normal(in, e.Reason, e.Message)
+	}
+	if apierrors.IsInvalid(err) {
+		return reconcile.Result{}, reconcile.TerminalError(err) // a change of the ServiceImport ends it
+	}
+	return reconcile.Result{}, err
+}
+
+// service returns a Service, or nil.
+func (r *reconciler) service(ctx context.Context, key types.NamespacedName) (*corev1.Service, error) {
+	obj, err := r.store.Get(ctx, serviceKind(), key.Namespace, key.Name)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading service %s: %w", key, err)
+	}
+	out := &corev1.Service{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, out); err != nil {
+		return nil, fmt.Errorf("decoding service %s: %w", key, err)
+	}
+	return out, nil
+}
+
+func (r *reconciler) delete(ctx context.Context, name string, existing *corev1.Service) error {
+	if existing == nil || existing.Annotations[derivedFrom] != name {
+		return nil
+	}
+	err := r.client.Delete(ctx, existing, client.Preconditions{UID: &existing.UID})
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("deleting service %s/%s: %w", existing.Namespace, existing.Name, err)
+	}
+	return nil
+}
+
+// write writes what differs. Labels and annotations of others, such as those of policies,
+// stay.
+func (r *reconciler) write(ctx context.Context, name string, existing, next *corev1.Service) (bool, error) {
+	status := next.Status
+	created := existing == nil
+	if created {
+		metav1.SetMetaDataAnnotation(&next.ObjectMeta, derivedFrom, name)
+		if err := r.client.Create(ctx, next); err != nil {
+			return false, fmt.Errorf("creating service %s/%s: %w", next.Namespace, next.Name, err)
+		}
+		existing = next.DeepCopy()
+	}
+	wanted := existing.DeepCopy()
+	metav1.SetMetaDataAnnotation(&wanted.ObjectMeta, derivedFrom, name)
+	wanted.Spec.Type, wanted.Spec.Ports = next.Spec.Type, ports(existing.Spec.Ports, next.Spec.Ports)
+	wanted.Spec.Selector = nil
+	metadata := !maps.Equal(existing.Annotations, wanted.Annotations)
+	change, differs, err := patch.Diff(&corev1.Service{ObjectMeta: existing.ObjectMeta, Spec: existing.Spec}, &corev1.Service{ObjectMeta: wanted.ObjectMeta, Spec: wanted.Spec})
+	target := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: next.Namespace, Name: next.Name}}
+	if err == nil && (differs || metadata) {
+		err = r.client.Patch(ctx, target, change)
+	}
+	if err == nil {
+		wanted.Status.LoadBalancer = status.LoadBalancer
+		differs, err = r.status(ctx, target, existing, wanted, differs)
+	}
+	if err != nil {
+		return false, fmt.Errorf("patching service %s/%s: %w", next.Namespace, next.Name, err)
+	}
+	return created || differs, nil
+}
+
+// status patches the addresses of a Service. It reports whether anything was written.
+func (r *reconciler) status(ctx context.Context, target, existing, wanted *corev1.Service, wrote bool) (bool, error) {
+	change, differs, err := patch.Diff(&corev1.Service{Status: existing.Status}, &corev1.Service{Status: wanted.Status})
+	if err != nil || !differs {
+		return wrote, err
+	}
+	return true, errors.Join(err, r.client.Status().Patch(ctx, target, change))
+}
+
+// ports returns the wanted ports with the defaults that the API server set for them.
+func ports(existing, wanted []corev1.ServicePort) []corev1.ServicePort {
+	out := make([]corev1.ServicePort, len(wanted))
+	for i, p := range wanted {
+		if p.Protocol == "" {
+			p.Protocol = corev1.ProtocolTCP
+		}
+		for _, e := range existing {
+			if e.Name == p.Name && e.Port == p.Port && e.Protocol == p.Protocol {
+				p.TargetPort, p.NodePort = e.TargetPort, e.NodePort
+			}
+		}
+		out[i] = p
+	}
+	return out
+}
