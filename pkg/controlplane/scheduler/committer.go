@@ -34,8 +34,16 @@ func (c *committer) commit(ctx context.Context, b known, d *core.Decision, failu
 	case core.ClassOf(failure) == core.NoClusterFit:
 		return c.clear(ctx, b, d, failure)
 	default:
-		return outcomeOf(failure), c.fail(ctx, b, d, string(core.ClassOf(failure)), failure.Error())
+		return outcomeOf(failure), c.fail(ctx, b, d, string(core.ClassOf(failure)), withEstimators(failure.Error(), d))
 	}
+}
+
+// withEstimators adds to the message about a decision which estimators did not answer.
+func withEstimators(message string, d *core.Decision) string {
+	if problem := d.Unestimated(); problem != "" {
+		return strings.TrimSuffix(message, ".") + ". " + problem
+	}
+	return message
 }
 
 // succeed writes the targets and the condition of success.
@@ -51,7 +59,7 @@ func (c *committer) succeed(ctx context.Context, b known, d *core.Decision) (out
 	renew := changed || rescheduled
 	news := changed || rescheduled && c.recorder.mode.All()
 	updated, err = c.writer.status(ctx, updated, func(status *workv1alpha2.ResourceBindingStatus) {
-		if c.setScheduled(status, metav1.ConditionTrue, workv1alpha2.BindingReasonSuccess, workv1alpha2.ScheduledSuccessMessage) {
+		if c.setScheduled(status, metav1.ConditionTrue, workv1alpha2.BindingReasonSuccess, withEstimators(workv1alpha2.ScheduledSuccessMessage, d)) {
 			renew, news = true, true
 		}
 		// The generation of the scheduler's own result needs no further scheduling.

@@ -46,18 +46,18 @@ func (d *decider) decide(ctx context.Context, b known) (core.Decision, error) {
 		request.Assumed = d.assumed.others(keyOf(b))
 	}
 	if d.estimates != nil && core.UsesRoom(b.GetSpec()) {
-		request.Estimates = d.estimates(ctx, request, estimated(snapshot))
+		request.Estimates = d.estimates(ctx, request, estimated(b, snapshot))
 	}
 	decision, err := core.Schedule(snapshot, request)
 	watch.done(err)
 	return decision, err
 }
 
-// estimated returns the clusters whose estimators are called.
-func estimated(snapshot *framework.Snapshot) []*framework.Cluster {
-	out := make([]*framework.Cluster, 0, snapshot.Len())
+// estimated returns the clusters whose estimators are called: those that an affinity of the binding selects.
+func estimated(b known, snapshot *framework.Snapshot) []*framework.Cluster {
+	var out []*framework.Cluster
 	for i := range snapshot.Len() {
-		if c := snapshot.At(i); !c.Terminating {
+		if c := snapshot.At(i); !c.Terminating && core.AffectedByAnyTerm(b, c.Cluster) {
 			out = append(out, c.Cluster)
 		}
 	}

@@ -11,13 +11,14 @@ import (
 )
 
 // newEstimates returns the answers of the accurate estimators of clusters, over
-// connections that end with the manager.
-func newEstimates(mgr manager.Manager, e *EstimatorOptions) (Estimates, error) {
+// connections that end with the manager, and what ends the connection to a cluster
+// that is gone.
+func newEstimates(mgr manager.Manager, e *EstimatorOptions) (estimates Estimates, forget func(cluster string), err error) {
 	pool, err := estimator.ForManager(mgr, e.Options)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	return func(ctx context.Context, request *core.Request, clusters []*framework.Cluster) map[string]core.Estimate {
 		return pool.Estimates(ctx, request, clusters, e.DisabledInPullMode)
-	}, nil
+	}, pool.Forget, nil
 }

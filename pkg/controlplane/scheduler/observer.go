@@ -24,6 +24,8 @@ type observer struct {
 	queue         *queue
 	metrics       *metrics
 	roomier       marks
+	// forget is called with the name of a cluster that is gone. Optional.
+	forget func(cluster string)
 }
 
 // last returns the object of an event; that of a deletion may be in a tombstone.
@@ -160,6 +162,9 @@ func (o *observer) requeue(before, now *framework.Cluster, concerned func(workv1
 // clusterGone removes a cluster from the facts and enqueues what still targets it.
 func (o *observer) clusterGone(name string) {
 	o.clusters.remove(name)
+	if o.forget != nil {
+		o.forget(name)
+	}
 	o.requeueTargeting(name)
 }
 

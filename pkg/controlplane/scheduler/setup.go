@@ -38,7 +38,7 @@ func Setup(_ context.Context, mgr manager.Manager, o *Options) error {
 		return err
 	}
 	if o.Estimator.Enabled {
-		if s.decider.estimates, err = newEstimates(mgr, &o.Estimator); err != nil {
+		if s.decider.estimates, s.observer.forget, err = newEstimates(mgr, &o.Estimator); err != nil {
 			return err
 		}
 	}

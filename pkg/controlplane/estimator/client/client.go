@@ -11,16 +11,19 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/metadata"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/clock"
 
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/estimator/pb"
 )
@@ -54,8 +57,9 @@ type Pool struct {
 	options     Options
 	credentials credentials.TransportCredentials
 
+	clock clock.PassiveClock
 	mu    sync.Mutex
-	conns map[string]*grpc.ClientConn
+	links map[string]*link
 }
 
 // NewPool returns a pool without connections. It fails when a file cannot be
@@ -68,7 +72,7 @@ func NewPool(o Options) (*Pool, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Pool{options: o, credentials: c, conns: map[string]*grpc.ClientConn{}}, nil
+	return &Pool{options: o, credentials: c, clock: clock.RealClock{}, links: map[string]*link{}}, nil
 }
 
 // transport returns how connections are secured.
@@ -130,38 +134,54 @@ type dialled struct {
 	address string
 }
 
-// estimator returns the client of a cluster's estimator. It connects when it is
-// asked first, and again when the connection breaks.
-func (p *Pool) estimator(cluster string) (pb.EstimatorClient, error) {
+// link returns the connection to a cluster's estimator. It is made when it is used first, and again when it breaks.
+func (p *Pool) link(cluster string) (*link, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if conn, ok := p.conns[cluster]; ok {
-		return pb.NewEstimatorClient(conn), nil
+	if l, ok := p.links[cluster]; ok {
+		return l, nil
 	}
+	l := &link{clock: p.clock}
+	reconnect := grpc.ConnectParams{Backoff: backoff.DefaultConfig, MinConnectTimeout: dialTimeout}
+	reconnect.Backoff.MaxDelay = maxPause
 	conn, err := grpc.NewClient("passthrough:///"+cluster,
-		grpc.WithTransportCredentials(p.credentials), grpc.WithNoProxy(),
-		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return p.dial(ctx, cluster) }))
+		grpc.WithTransportCredentials(p.credentials), grpc.WithNoProxy(), grpc.WithConnectParams(reconnect),
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
+			conn, err := p.dial(ctx, cluster)
+			l.absent.Store(errors.Is(err, errAbsent))
+			return conn, err
+		}))
 	if err != nil {
 		return nil, fmt.Errorf("connecting to the estimator of cluster %s: %w", cluster, err)
 	}
-	p.conns[cluster] = conn
-	return pb.NewEstimatorClient(conn), nil
+	l.conn = conn
+	p.links[cluster] = l
+	return l, nil
 }
 
-// retain closes the connections to clusters that are gone.
-func (p *Pool) retain(exists map[string]bool) {
+// Forget closes the connection to the estimator of a cluster that is gone.
+func (p *Pool) Forget(cluster string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for cluster, conn := range p.conns {
-		if !exists[cluster] {
-			_ = conn.Close() // no longer used
-			delete(p.conns, cluster)
-		}
+	if l, ok := p.links[cluster]; ok {
+		_ = l.conn.Close() // no longer used
+		delete(p.links, cluster)
 	}
 }
 
 // Close closes all connections.
-func (p *Pool) Close() { p.retain(nil) }
+func (p *Pool) Close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for cluster, l := range p.links {
+		_ = l.conn.Close() // no longer used
+		delete(p.links, cluster)
+	}
+}
+
+// errAbsent is the error for a cluster that has no estimator: no Service of the control plane, and no name in its
+// network.
+var errAbsent = errors.New("the cluster has no estimator")
 
 // dial connects to the first address of a cluster's estimator that answers.
 func (p *Pool) dial(ctx context.Context, cluster string) (net.Conn, error) {
@@ -177,7 +197,15 @@ func (p *Pool) dial(ctx context.Context, cluster string) (net.Conn, error) {
 		}
 		errs = append(errs, err)
 	}
+	if !slices.ContainsFunc(errs, func(err error) bool { return !isUnknownHost(err) }) {
+		return nil, errAbsent
+	}
 	return nil, errors.Join(errs...)
+}
+
+func isUnknownHost(err error) bool {
+	dns, ok := errors.AsType[*net.DNSError](err)
+	return ok && dns.IsNotFound
 }
 
 // addresses returns where the estimator of a cluster may be.

@@ -20,8 +20,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/testing/protocmp"
 	corev1 "k8s.io/api/core/v1"
@@ -66,6 +68,12 @@ func (e *estimator) noted() (object string, asked []proto.Message) {
 func (e *estimator) MaxAvailableReplicas(ctx context.Context, in *pb.MaxAvailableReplicasRequest) (*pb.MaxAvailableReplicasResponse, error) {
 	e.note(ctx, in)
 	switch in.Cluster {
+	case "nonsense":
+		return &pb.MaxAvailableReplicasResponse{MaxReplicas: -5}, nil
+	case "escape":
+		return nil, errors.New("x\x1b[31m\n" + strings.Repeat("y", 10_000))
+	case "older":
+		return nil, status.Error(codes.Unimplemented, "unknown method")
 	case "failing":
 		return nil, errors.New("failed to estimate replicas: no nodes")
 	case "slow":
@@ -163,16 +171,20 @@ func TestEstimates_OneBadEstimatorSpoilsNothing(t *testing.T) {
 	o.Timeout = 2 * time.Second
 	p := pool(t, o)
 	defer close(e.release)
-	got := p.Estimates(t.Context(), request(), clusters("m1", "failing", "gone", "odd", "slow", "pulled", "m2"), true)
+	got := p.Estimates(t.Context(), request(), clusters("m1", "nonsense", "escape", "older", "failing", "gone", "odd", "slow", "pulled", "m2"), true)
 	want := map[string]string{
 		"m1": "", "m2": "", "failing": "failed to estimate replicas: no nodes", "gone": "refused",
-		"odd": "unsupported service type", "slow": "DeadlineExceeded",
+		"odd": "unsupported service type", "slow": "DeadlineExceeded", "nonsense": "it answered -5", "escape": "x[31m y",
+		"older": "Unimplemented: unknown method",
 	}
 	if len(got) != len(want) {
 		t.Errorf("%d answers: %v", len(got), got)
 	}
 	for cluster, reason := range want {
 		estimate := got[cluster]
+		if len(estimate.Err) > 2*maxProblem || strings.ContainsAny(estimate.Err, "\x1b\n") {
+			t.Errorf("%s: the text is not cleaned: %q", cluster, estimate.Err)
+		}
 		switch {
 		case reason == "" && estimate != core.Estimate{Replicas: 5}:
 			t.Errorf("%s: %+v", cluster, estimate)
@@ -183,9 +195,10 @@ func TestEstimates_OneBadEstimatorSpoilsNothing(t *testing.T) {
 	if object, _ := e.noted(); object != "kind=Deployment, name=ns/web" {
 		t.Errorf("the object is %q", object)
 	}
-	p.Estimates(t.Context(), request(), clusters("m1"), false)
-	if len(p.conns) != 1 {
-		t.Errorf("%d connections are left for one cluster", len(p.conns))
+	before := len(p.links)
+	p.Forget("m1")
+	if len(p.links) != before-1 {
+		t.Errorf("%d connections of %d are left without one cluster", len(p.links), before)
 	}
 }
 
@@ -207,6 +220,18 @@ func TestEstimates_CountsSetsOfComponents(t *testing.T) {
 	_, asked := e.noted()
 	if diff := cmp.Diff(want, asked, protocmp.Transform()); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// Where estimators are enabled and a cluster has none, as after an installation, nothing has failed.
+func TestEstimates_WithoutEstimator(t *testing.T) {
+	_, o := serve(t)
+	o.Namespace, o.Prefix = "none.invalid", "estimator.invalid"
+	p := pool(t, o)
+	for range 2 {
+		if got := p.Estimates(t.Context(), request(), clusters("m1"), false); len(got) != 0 {
+			t.Errorf("got %v", got)
+		}
 	}
 }
 

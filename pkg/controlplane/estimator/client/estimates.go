@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"sync"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/estimator/pb"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/replicas"
@@ -14,51 +17,60 @@ import (
 
 // Estimates returns the estimates of clusters: how many replicas of a binding, or
 // sets of its components, fit. An estimator that fails, or does not answer in
-// time, is in the answer with its error. skipPull leaves clusters in Pull mode
+// time, is in the answer with its error; a cluster without estimator is not. skipPull leaves clusters in Pull mode
 // out, whose estimators may not be reachable.
 func (p *Pool) Estimates(ctx context.Context, request *core.Request, clusters []*framework.Cluster, skipPull bool) map[string]core.Estimate {
-	exists := make(map[string]bool, len(clusters))
-	for _, c := range clusters {
-		exists[c.Object.Name] = true
-	}
-	p.retain(exists)
-
 	ref := &request.Spec.Resource
 	ctx, cancel := context.WithTimeout(about(ctx, ref.Kind, ref.Namespace, ref.Name), p.options.Timeout)
 	defer cancel()
 	answers := make([]core.Estimate, len(clusters))
-	called := make([]bool, len(clusters))
+	known := make([]bool, len(clusters))
 	var all sync.WaitGroup
 	for i, c := range clusters {
 		if skipPull && c.Object.Spec.SyncMode == clusterv1alpha1.Pull {
 			continue
 		}
-		called[i] = true
-		all.Go(func() { answers[i] = p.estimate(ctx, request, c.Object.Name) })
+		all.Go(func() { answers[i], known[i] = p.estimate(ctx, request, c.Object.Name) })
 	}
 	all.Wait()
 	out := make(map[string]core.Estimate, len(clusters))
 	for i, c := range clusters {
-		if called[i] {
+		if known[i] {
 			out[c.Object.Name] = answers[i]
 		}
 	}
 	return out
 }
 
-func (p *Pool) estimate(ctx context.Context, request *core.Request, cluster string) core.Estimate {
-	n, err := p.maxReplicas(ctx, request, cluster)
+// estimate returns the answer of the estimator of a cluster. It reports false if the cluster has none.
+func (p *Pool) estimate(ctx context.Context, request *core.Request, cluster string) (core.Estimate, bool) {
+	l, err := p.link(cluster)
 	if err != nil {
-		return core.Estimate{Replicas: core.Unauthentic, Err: err.Error()}
+		return core.Estimate{Replicas: core.Unauthentic, Err: problem(err)}, true
 	}
-	return core.Estimate{Replicas: n}
+	n, err := maxReplicas(ctx, l, request, cluster)
+	switch {
+	case err != nil:
+		return core.Estimate{Replicas: core.Unauthentic, Err: problem(err)}, !l.absent.Load()
+	case n < 0:
+		return core.Estimate{Replicas: core.Unauthentic, Err: fmt.Sprintf("it answered %d", n)}, true
+	}
+	return core.Estimate{Replicas: n}, true
 }
 
-func (p *Pool) maxReplicas(ctx context.Context, request *core.Request, cluster string) (int32, error) {
-	estimator, err := p.estimator(cluster)
-	if err != nil {
-		return 0, err
+// problem returns the text of an error without the words of gRPC.
+func problem(err error) string {
+	s, ok := status.FromError(err)
+	switch {
+	case !ok:
+		return err.Error()
+	case s.Code() == codes.Unknown:
+		return s.Message()
 	}
+	return s.Code().String() + ": " + s.Message()
+}
+
+func maxReplicas(ctx context.Context, l *link, request *core.Request, cluster string) (int32, error) {
 	assumed, err := workloads(request.Assumed[cluster])
 	if err != nil {
 		return 0, err
@@ -68,19 +80,23 @@ func (p *Pool) maxReplicas(ctx context.Context, request *core.Request, cluster s
 		if err != nil {
 			return 0, err
 		}
-		answer, err := estimator.MaxAvailableComponentSets(ctx, &pb.MaxAvailableComponentSetsRequest{
-			Cluster: cluster, Components: components, Namespace: request.Namespace, AssumedWorkloads: assumed,
+		return l.call(ctx, func(ctx context.Context, e pb.EstimatorClient) (int32, error) {
+			answer, err := e.MaxAvailableComponentSets(ctx, &pb.MaxAvailableComponentSetsRequest{
+				Cluster: cluster, Components: components, Namespace: request.Namespace, AssumedWorkloads: assumed,
+			})
+			return answer.GetMaxSets(), err
 		})
-		return answer.GetMaxSets(), err
 	}
 	requirements, err := pb.FromReplicaRequirements(request.Spec.ReplicaRequirements)
 	if err != nil {
 		return 0, err
 	}
-	answer, err := estimator.MaxAvailableReplicas(ctx, &pb.MaxAvailableReplicasRequest{
-		Cluster: cluster, ReplicaRequirements: requirements, AssumedWorkloads: assumed,
+	return l.call(ctx, func(ctx context.Context, e pb.EstimatorClient) (int32, error) {
+		answer, err := e.MaxAvailableReplicas(ctx, &pb.MaxAvailableReplicasRequest{
+			Cluster: cluster, ReplicaRequirements: requirements, AssumedWorkloads: assumed,
+		})
+		return answer.GetMaxReplicas(), err
 	})
-	return answer.GetMaxReplicas(), err
 }
 
 func workloads(assumed []replicas.Workload) ([]*pb.AssumedWorkload, error) {

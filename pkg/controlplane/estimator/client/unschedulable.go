@@ -36,16 +36,19 @@ func (p *Pool) Unschedulable(ctx context.Context, ref *workv1alpha2.ObjectRefere
 }
 
 func (p *Pool) unschedulable(ctx context.Context, ref *workv1alpha2.ObjectReference, cluster string, threshold time.Duration) (int32, error) {
-	estimator, err := p.estimator(cluster)
+	l, err := p.link(cluster)
 	if err != nil {
 		return 0, err
 	}
-	answer, err := estimator.GetUnschedulableReplicas(ctx, &pb.UnschedulableReplicasRequest{
-		Cluster: cluster, UnschedulableThreshold: int64(threshold),
-		Resource: &pb.ObjectReference{ApiVersion: ref.APIVersion, Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name},
+	n, err := l.call(ctx, func(ctx context.Context, e pb.EstimatorClient) (int32, error) {
+		answer, err := e.GetUnschedulableReplicas(ctx, &pb.UnschedulableReplicasRequest{
+			Cluster: cluster, UnschedulableThreshold: int64(threshold),
+			Resource: &pb.ObjectReference{ApiVersion: ref.APIVersion, Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name},
+		})
+		return answer.GetUnschedulableReplicas(), err
 	})
 	if err != nil {
 		return 0, fmt.Errorf("calling the estimator: %w", err)
 	}
-	return answer.GetUnschedulableReplicas(), nil
+	return n, nil
 }

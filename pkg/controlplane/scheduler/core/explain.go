@@ -1,6 +1,9 @@
 package core
 
 import (
+	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
@@ -125,6 +128,33 @@ func (d *Decision) explainPass(p *passRecord) PassExplanation {
 	}
 	d.explainScores(p, &out)
 	return out
+}
+
+// namedEstimators is the number of clusters that Unestimated names.
+const namedEstimators = 3
+
+// Unestimated returns a sentence about the clusters whose estimators did not answer, for which only their resource
+// summaries counted; empty if there are none.
+func (d *Decision) Unestimated() string {
+	if d.request == nil {
+		return ""
+	}
+	var parts []string
+	failed := 0
+	for _, cluster := range slices.Sorted(maps.Keys(d.request.Estimates)) {
+		if e := d.request.Estimates[cluster]; e.Err != "" {
+			if failed++; failed <= namedEstimators {
+				parts = append(parts, cluster+" ("+bounded(e.Err)+")")
+			}
+		}
+	}
+	if failed == 0 {
+		return ""
+	}
+	if more := failed - len(parts); more > 0 {
+		parts = append(parts, fmt.Sprintf("%d more", more))
+	}
+	return "No estimate from the scheduler-estimator of " + strings.Join(parts, ", ") + "; the resource summary was used."
 }
 
 func bounded(s string) string {
