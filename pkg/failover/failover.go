@@ -13,6 +13,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/util/duration"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/karmada-toolkit/karmada/internal/wait"
@@ -89,11 +90,7 @@ func Read(ctx context.Context, c client.Client, now time.Time) (*Report, error) 
 			}
 		}
 	})
-	order := []Phase{UnderWay, Pending, Stopped}
-	slices.SortFunc(r.Evictions, func(a, b Eviction) int {
-		return cmp.Or(cmp.Compare(slices.Index(order, a.Phase), slices.Index(order, b.Phase)), cmp.Compare(b.Priority, a.Priority),
-			cmp.Compare(a.Cluster, b.Cluster), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Workload, b.Workload))
-	})
+	slices.SortFunc(r.Evictions, compare)
 	return r, err
 }
 
@@ -138,6 +135,41 @@ func eachBinding(ctx context.Context, c client.Client, f func(workv1alpha2.Bindi
 		}
 	}
 	return nil
+}
+
+// From returns the evictions from a cluster that are under way, those of higher priority first.
+func From(ctx context.Context, c client.Client, cluster string) ([]Eviction, error) {
+	var out []Eviction
+	err := eachBinding(ctx, c, func(b workv1alpha2.Binding) {
+		for _, e := range Tasks(b) {
+			if e.Cluster == cluster {
+				out = append(out, e)
+			}
+		}
+	})
+	slices.SortFunc(out, compare)
+	return out, err
+}
+
+// compare orders evictions by phase, then those of higher priority first, then by name.
+func compare(a, b Eviction) int {
+	order := []Phase{UnderWay, Pending, Stopped}
+	return cmp.Or(cmp.Compare(slices.Index(order, a.Phase), slices.Index(order, b.Phase)), cmp.Compare(b.Priority, a.Priority),
+		cmp.Compare(a.Cluster, b.Cluster), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Workload, b.Workload))
+}
+
+// Progress returns how far an eviction is, in words.
+func (e *Eviction) Progress(now time.Time) string {
+	text := string(e.Phase)
+	switch {
+	case e.Phase == UnderWay && e.At.IsZero():
+		text += " (" + e.Reason + ")"
+	case e.Phase == UnderWay:
+		text += fmt.Sprintf(" for %s (%s)", duration.HumanDuration(now.Sub(e.At)), e.Reason)
+	case e.At.After(now):
+		text += " in " + duration.HumanDuration(e.At.Sub(now).Round(time.Second))
+	}
+	return text
 }
 
 func of(b workv1alpha2.Binding, cluster string) Eviction {

@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,8 +20,12 @@ import (
 
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/cli/env"
+	"github.com/karmada-toolkit/karmada/pkg/failover"
 	"github.com/karmada-toolkit/karmada/pkg/member"
 )
+
+// maxEvictions is the number of evictions from a cluster that are listed.
+const maxEvictions = 10
 
 // clusterDescriber puts a summary before the description of a member cluster, and
 // counts the APIs in it.
@@ -44,15 +50,32 @@ func (d clusterDescriber) Describe(namespace, name string, settings describe.Des
 	if !d.showAPIs {
 		rest = withoutSection(rest, "API Enablements")
 	}
-	head, err := summary(cluster, d.now())
+	evictions, err := d.evictions(name)
+	if err != nil {
+		return "", err
+	}
+	head, err := summary(cluster, evictions, d.now())
 	if err != nil {
 		return "", err
 	}
 	return head + "\n" + rest, nil
 }
 
-// summary returns the most important properties of a cluster.
-func summary(c *clusterv1alpha1.Cluster, now time.Time) (string, error) {
+// evictions returns the evictions from a cluster that are under way; none if the bindings may not be read.
+func (d clusterDescriber) evictions(cluster string) ([]failover.Eviction, error) {
+	c, err := d.access.ControlPlane.Client()
+	if err != nil {
+		return nil, err
+	}
+	evictions, err := failover.From(d.ctx, c, cluster)
+	if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	return evictions, err
+}
+
+// summary returns the most important properties of a cluster, and the evictions from it that are under way.
+func summary(c *clusterv1alpha1.Cluster, evictions []failover.Eviction, now time.Time) (string, error) {
 	var out bytes.Buffer
 	w := printers.GetNewTabWriter(&out)
 	line := func(name, value string) { _, _ = fmt.Fprintf(w, "%s:\t%s\n", name, value) } // Flush returns errors
@@ -62,6 +85,7 @@ func summary(c *clusterv1alpha1.Cluster, now time.Time) (string, error) {
 	line("  Version", orNone(c.Status.KubernetesVersion))
 	line("  Schedulable", schedulableOf(c))
 	line("  Taints", orNone(member.FormatTaints(c.Spec.Taints)))
+	lines(w, "  Evictions", evictionLines(evictions, now))
 	if n := c.Status.NodeSummary; n != nil {
 		line("  Nodes", fmt.Sprintf("%d, %d ready", n.TotalNum, n.ReadyNum))
 	}
@@ -71,23 +95,43 @@ func summary(c *clusterv1alpha1.Cluster, now time.Time) (string, error) {
 		kinds += len(group.Resources)
 	}
 	line("  APIs", fmt.Sprintf("%d kinds in %d versions of groups (--show-apis lists them)", kinds, len(c.Status.APIEnablements)))
-	problems := problemsOf(c)
-	if len(problems) == 0 {
-		line("  Problems", "<none>")
-	}
-	for i, p := range problems {
-		name := "  Problems"
-		if i > 0 {
-			name = "  "
-			_, _ = fmt.Fprintf(w, "%s\t%s\n", name, p)
-			continue
-		}
-		line(name, p)
-	}
+	lines(w, "  Problems", problemsOf(c))
 	if err := w.Flush(); err != nil {
 		return "", fmt.Errorf("printing the summary of cluster %s: %w", c.Name, err)
 	}
 	return out.String(), nil
+}
+
+// lines prints a property with any number of values, one on each line.
+func lines(w io.Writer, name string, values []string) {
+	if len(values) == 0 {
+		values = []string{"<none>"}
+	}
+	name += ":"
+	for _, value := range values {
+		_, _ = fmt.Fprintf(w, "%s\t%s\n", name, value) // Flush returns errors
+		name = "  "
+	}
+}
+
+// evictionLines returns the evictions that are under way, in words; only their number if they are many.
+func evictionLines(evictions []failover.Eviction, now time.Time) []string {
+	var out []string
+	for i := range evictions {
+		if i == maxEvictions {
+			return append(out, fmt.Sprintf("and %d more", len(evictions)-i))
+		}
+		e := &evictions[i]
+		name := e.Workload
+		if e.Namespace != "" {
+			name = e.Namespace + "/" + name
+		}
+		if e.Replicas > 0 {
+			name += fmt.Sprintf(", %d replicas", e.Replicas)
+		}
+		out = append(out, name+": "+e.Progress(now))
+	}
+	return out
 }
 
 // readyOf returns the Ready condition in words.
@@ -161,9 +205,9 @@ func sum(a, b resource.Quantity) resource.Quantity {
 func problemsOf(c *clusterv1alpha1.Cluster) []string {
 	var out []string
 	for _, condition := range c.Status.Conditions {
-		// OrphanedObjects is a problem if it is true, the others if they are not.
+		// These are problems if they are true, the others if they are not.
 		bad := condition.Status != metav1.ConditionTrue
-		if condition.Type == clusterv1alpha1.ClusterConditionOrphanedObjects {
+		if condition.Type == clusterv1alpha1.ClusterConditionOrphanedObjects || condition.Type == clusterv1alpha1.ClusterConditionEvictionsStopped {
 			bad = condition.Status == metav1.ConditionTrue
 		}
 		if bad {

@@ -1,6 +1,7 @@
 package describe
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 
 	"github.com/karmada-toolkit/karmada/internal/golden"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/failover"
 )
 
 func TestSummary(t *testing.T) {
@@ -33,6 +35,7 @@ func TestSummary(t *testing.T) {
 			},
 		},
 	}
+	healthy.Status.Conditions = append(healthy.Status.Conditions, metav1.Condition{Type: "EvictionsStopped", Status: "False", Reason: "EvictionsResumed"})
 	ill := healthy.DeepCopy()
 	ill.Spec.Taints = []corev1.Taint{
 		{Key: "cluster.karmada.io/unschedulable", Effect: corev1.TaintEffectNoSchedule}, {Key: "dedicated", Value: "gpu", Effect: corev1.TaintEffectNoExecute},
@@ -44,13 +47,21 @@ func TestSummary(t *testing.T) {
 		{Type: "Ready", Status: "False", Reason: "ClusterNotReachable", Message: "cluster is not\nreachable"},
 		{Type: "CompleteAPIEnablements", Status: "False", Reason: "Empty"},
 		{Type: "OrphanedObjects", Status: "True", Reason: "Orphans", Message: "3 objects"},
+		{Type: "EvictionsStopped", Status: "True", Reason: "MassFailure", Message: "2 of 3 clusters failed"},
 	}
 	for name, c := range map[string]*clusterv1alpha1.Cluster{
 		"healthy": healthy, "ill": ill,
 		"new": {ObjectMeta: metav1.ObjectMeta{Name: "member2"}, Spec: clusterv1alpha1.ClusterSpec{SyncMode: clusterv1alpha1.Pull}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			text, err := summary(c, now)
+			var evictions []failover.Eviction
+			if name == "ill" {
+				for i := range maxEvictions + 2 {
+					evictions = append(evictions, failover.Eviction{Namespace: "shop", Workload: fmt.Sprintf("deployment/web%d", i), Replicas: int32(i), Phase: failover.UnderWay, Reason: "TaintUntolerated", At: now.Add(-time.Minute)})
+				}
+				evictions[1].Namespace = ""
+			}
+			text, err := summary(c, evictions, now)
 			if err != nil {
 				t.Fatal(err)
 			}

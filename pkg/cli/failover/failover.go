@@ -146,7 +146,7 @@ func printReport(out io.Writer, program string, r *failover.Report, now time.Tim
 	evictions := [][]string{{"NAMESPACE", "WORKLOAD", "CLUSTER", "REPLICAS", "PRIORITY", "EVICTION"}}
 	for i := range r.Evictions {
 		v := &r.Evictions[i]
-		evictions = append(evictions, []string{orNone(v.Namespace), v.Workload, v.Cluster, fmt.Sprint(v.Replicas), fmt.Sprint(v.Priority), phaseOf(v, now)})
+		evictions = append(evictions, []string{orNone(v.Namespace), v.Workload, v.Cluster, fmt.Sprint(v.Replicas), fmt.Sprint(v.Priority), v.Progress(now)})
 	}
 	return errors.Join(printTable(out, clusters), printTable(out, evictions))
 }
@@ -176,20 +176,6 @@ func evictionsOf(c *clusterv1alpha1.Cluster) string {
 		return "no NoExecute taint"
 	}
 	return "active"
-}
-
-// phaseOf returns how far an eviction is, in words.
-func phaseOf(v *failover.Eviction, now time.Time) string {
-	text := string(v.Phase)
-	switch {
-	case v.Phase == failover.UnderWay && v.At.IsZero():
-		text += " (" + v.Reason + ")"
-	case v.Phase == failover.UnderWay:
-		text += fmt.Sprintf(" for %s (%s)", duration.HumanDuration(now.Sub(v.At)), v.Reason)
-	case v.At.After(now):
-		text += " in " + duration.HumanDuration(v.At.Sub(now).Round(time.Second))
-	}
-	return text
 }
 
 func orNone(s string) string {

@@ -4,18 +4,22 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
 
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/failover"
 	"github.com/karmada-toolkit/karmada/pkg/member"
 )
 
@@ -59,14 +63,19 @@ func (s *server) decorate(ctx context.Context, p *part) error {
 	return d.apply(ctx, s, p)
 }
 
-// decorateClusters shows which clusters are cordoned, and in wide tables all taints.
-func decorateClusters(_ context.Context, s *server, p *part) error {
+// decorateClusters shows which clusters are cordoned, and in wide tables all taints and how many workloads leave.
+func decorateClusters(ctx context.Context, s *server, p *part) error {
+	evictions := func(*clusterv1alpha1.Cluster) string { return "" }
+	if s.wide {
+		evictions = s.evictions(ctx)
+	}
 	return eachRow(p.table, func(row *metav1.TableRow, cluster *clusterv1alpha1.Cluster) {
 		if i := column(p.table, "Ready"); i < len(row.Cells) && slices.ContainsFunc(cluster.Spec.Taints, unschedulable) {
 			row.Cells[i] = fmt.Sprint(row.Cells[i]) + ",SchedulingDisabled"
 		}
 		if s.wide {
 			set(p.table, row, "Taints", orNone(member.FormatTaints(cluster.Spec.Taints)))
+			set(p.table, row, "Evictions", evictions(cluster))
 		}
 	})
 }
@@ -110,32 +119,69 @@ func claims(label string) func(context.Context, *server, *part) error {
 // countBindings returns how many bindings carry each value of a label.
 func (s *server) countBindings(ctx context.Context, label string) (map[string]int, error) {
 	counts := map[string]int{}
+	err := eachBinding(ctx, s, func(r *rest.Request) {
+		r.SetHeader("Accept", "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json").Param("labelSelector", label)
+	}, func(b *metav1.PartialObjectMetadata) { counts[b.Labels[label]]++ })
+	return counts, err
+}
+
+// evictions returns a function that returns how many workloads leave a cluster, with the reasons.
+func (s *server) evictions(ctx context.Context) func(*clusterv1alpha1.Cluster) string {
+	reasons := map[string]map[string]int{}
+	err := eachBinding(ctx, s, func(*rest.Request) {}, func(b *workv1alpha2.ResourceBinding) {
+		for _, e := range failover.Tasks(b) {
+			if reasons[e.Cluster] == nil {
+				reasons[e.Cluster] = map[string]int{}
+			}
+			reasons[e.Cluster][e.Reason]++
+		}
+	})
+	return func(cluster *clusterv1alpha1.Cluster) string {
+		if err != nil {
+			return "<unknown>"
+		}
+		var parts []string
+		if meta.IsStatusConditionTrue(cluster.Status.Conditions, clusterv1alpha1.ClusterConditionEvictionsStopped) {
+			parts = append(parts, "stopped")
+		}
+		counts := reasons[cluster.Name]
+		for _, reason := range slices.Sorted(maps.Keys(counts)) {
+			parts = append(parts, fmt.Sprintf("%d %s", counts[reason], reason))
+		}
+		return orNone(strings.Join(parts, ","))
+	}
+}
+
+// eachBinding calls fn for each binding of both kinds.
+func eachBinding[T any](ctx context.Context, s *server, prepare func(*rest.Request), fn func(*T)) error {
 	for _, resource := range []string{"resourcebindings", "clusterresourcebindings"} {
 		next := ""
 		for {
-			r := s.rest.Get().AbsPath("/apis", workv1alpha2.GroupVersion.Group, workv1alpha2.GroupVersion.Version, resource).
-				SetHeader("Accept", "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json").
-				Param("labelSelector", label).Param("limit", chunk)
+			r := s.rest.Get().AbsPath("/apis", workv1alpha2.GroupVersion.Group, workv1alpha2.GroupVersion.Version, resource).Param("limit", chunk)
+			prepare(r)
 			if next != "" {
 				r.Param("continue", next)
 			}
 			body, err := fetch(ctx, r)
 			if err != nil {
-				return nil, err
+				return err
 			}
-			var list metav1.PartialObjectMetadataList
+			var list struct {
+				metav1.ListMeta `json:"metadata"`
+				Items           []T `json:"items"`
+			}
 			if err := json.Unmarshal(body, &list); err != nil {
-				return nil, fmt.Errorf("reading the list of %s: %w", resource, err)
+				return fmt.Errorf("reading the list of %s: %w", resource, err)
 			}
 			for i := range list.Items {
-				counts[list.Items[i].Labels[label]]++
+				fn(&list.Items[i])
 			}
 			if next = list.Continue; next == "" {
 				break
 			}
 		}
 	}
-	return counts, nil
+	return nil
 }
 
 // eachRow calls fn with each row of a table and its object.

@@ -18,7 +18,9 @@ func governed(t *testing.T) *federation {
 		{resource: "resourcebindings", namespace: "default", name: "a", labels: claimed, spec: map[string]any{
 			"clusters": []any{map[string]any{"name": "m1", "replicas": 2}, map[string]any{"name": "m2"}},
 		}},
-		{resource: "resourcebindings", namespace: "default", name: "b", labels: claimed},
+		{resource: "resourcebindings", namespace: "default", name: "b", labels: claimed, spec: map[string]any{"gracefulEvictionTasks": []any{
+			map[string]any{"fromCluster": "m2", "reason": "TaintUntolerated"},
+		}}},
 		{resource: "resourcebindings", namespace: "default", name: "dependent"},
 	}}, nil)
 	taint := func(key, value, effect string) any {
