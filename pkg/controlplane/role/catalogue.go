@@ -18,8 +18,11 @@ type roleFlags struct {
 	Gates []string `json:"gates,omitempty"`
 }
 
-// catalogue returns the flags of each role by its name: of the roles of a control plane as "all-in-one" has them,
-// without the role in front, and of the others as they have them alone.
+// localRoles are the roles that "local up" runs beside those of a control plane in one process.
+func localRoles() []string { return []string{"agent"} }
+
+// catalogue returns the flags of each role that "local up" runs, by its name: of the roles of a control plane as
+// "all-in-one" has them, without the role in front, and of the others as they have them alone.
 func catalogue(roles []Role) map[string]roleFlags {
 	out := map[string]roleFlags{}
 	add := func(role, name string, f *pflag.Flag) {
@@ -41,7 +44,7 @@ func catalogue(roles []Role) map[string]roleFlags {
 		add(sharedFlags, f.Name, f)
 	})
 	for _, r := range roles {
-		if !slices.Contains(allInOneRoles(), r.Name) {
+		if slices.Contains(localRoles(), r.Name) {
 			single(r).Flags().VisitAll(func(f *pflag.Flag) { add(r.Name, f.Name, f) })
 		}
 	}
@@ -62,7 +65,7 @@ func gateNames(lines []string) []string {
 func flagsCommand(roles []Role) *cobra.Command {
 	return &cobra.Command{
 		Use:    "flags",
-		Short:  "Print the flags and feature gates of every role as JSON",
+		Short:  "Print the flags and feature gates of the roles of a local federation as JSON",
 		Args:   cobra.NoArgs,
 		Hidden: true,
 		RunE: func(cmd *cobra.Command, _ []string) error {

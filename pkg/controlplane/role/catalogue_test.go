@@ -19,6 +19,10 @@ func TestFlagsCommand_ListsWhatRolesTake(t *testing.T) {
 	if err := json.Unmarshal(out.Bytes(), &got); err != nil {
 		t.Fatal(err)
 	}
+	// A setting of a role that no process runs would be passed to the control plane's, which would not start.
+	if got["descheduler"].Flags != nil {
+		t.Error("a role is listed that local federations do not run")
+	}
 	for role, want := range map[string]roleFlags{
 		"karmada":              {Flags: []string{"kubeconfig", "kube-api-qps", "v"}},
 		"scheduler":            {Flags: []string{"scheduler-name", "feature-gates"}, Gates: []string{"PriorityBasedScheduling"}},
