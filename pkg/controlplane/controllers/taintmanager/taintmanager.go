@@ -64,7 +64,6 @@ type Deps struct {
 	Clock clock.WithTicker
 }
 
-// reconciler enqueues the bindings of tainted clusters.
 func (d *Deps) complete() {
 	if d.Clock == nil {
 		d.Clock = clock.RealClock{}
@@ -77,6 +76,7 @@ func (d *Deps) complete() {
 	}
 }
 
+// reconciler enqueues the bindings of tainted clusters.
 type reconciler struct {
 	client client.Client
 	hold   func(ctx context.Context, cluster string) (bool, error)

@@ -1,0 +1,230 @@
+//go:build integration
+
+package history
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/karmada-toolkit/karmada/pkg/apis/names"
+	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
+	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+)
+
+// conflicts is how often a change is tried again.
+func conflicts() wait.Backoff {
+	return wait.Backoff{Steps: 50, Duration: time.Millisecond, Factor: 1.2, Jitter: 0.5}
+}
+
+// members simulates the execution of Works in all members.
+type members struct {
+	client client.Client
+
+	mu     sync.Mutex
+	online map[string]bool
+	// sick are the applications that are not healthy, by cluster and name.
+	sick map[[2]string]bool
+}
+
+func startMembers(t *testing.T, c client.Client) *members {
+	t.Helper()
+	m := &members{client: c, online: map[string]bool{}, sick: map[[2]string]bool{}}
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		wait.UntilWithContext(ctx, func(ctx context.Context) {
+			if err := m.sync(ctx); err != nil && ctx.Err() == nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
+				t.Errorf("members: %v", err)
+			}
+		}, 20*time.Millisecond)
+	}()
+	t.Cleanup(func() { stop(); <-done })
+	return m
+}
+
+func (m *members) set(name string, online bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.online[name] = online
+}
+
+func (m *members) isOnline(name string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.online[name]
+}
+
+// flipHealth changes the health of an application in a cluster, and returns whether it is healthy.
+func (m *members) flipHealth(cluster, app string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	key := [2]string{cluster, app}
+	m.sick[key] = !m.sick[key]
+	return !m.sick[key]
+}
+
+func (m *members) isSick(cluster, app string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.sick[[2]string{cluster, app}]
+}
+
+// sync applies the Works of the members that are online, and finishes those that are being deleted.
+func (m *members) sync(ctx context.Context) error {
+	list := &workv1alpha1.WorkList{}
+	if err := m.client.List(ctx, list); err != nil {
+		return err
+	}
+	for i := range list.Items {
+		work := &list.Items[i]
+		cluster, err := names.ClusterOfExecutionNamespace(work.Namespace)
+		if err != nil || !m.isOnline(cluster) {
+			continue
+		}
+		if err := m.syncOne(ctx, cluster, work); client.IgnoreNotFound(err) != nil && !apierrors.IsConflict(err) {
+			return err
+		}
+	}
+	return nil
+}
+
+func (m *members) syncOne(ctx context.Context, cluster string, work *workv1alpha1.Work) error {
+	if work.DeletionTimestamp != nil {
+		return m.client.Patch(ctx, work, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`)))
+	}
+	d := &appsv1.Deployment{}
+	if err := json.Unmarshal(work.Spec.Workload.Manifests[0].Raw, d); err != nil {
+		return err
+	}
+	before := work.DeepCopy()
+	ready, health := *d.Spec.Replicas, workv1alpha1.ResourceHealthy
+	if m.isSick(cluster, d.Name) {
+		ready, health = 0, workv1alpha1.ResourceUnhealthy
+	}
+	meta.SetStatusCondition(&work.Status.Conditions, metav1.Condition{Type: workv1alpha1.WorkApplied, Status: metav1.ConditionTrue, Reason: "AppliedSuccessful"})
+	work.Status.ManifestStatuses = []workv1alpha1.ManifestStatus{{
+		Identifier: workv1alpha1.ResourceIdentifier{Group: "apps", Version: "v1", Kind: "Deployment", Resource: "deployments", Namespace: d.Namespace, Name: d.Name},
+		Status:     &runtime.RawExtension{Raw: fmt.Appendf(nil, `{"readyReplicas":%d,"replicas":%d}`, ready, *d.Spec.Replicas)}, Health: health,
+	}}
+	if same(before, work) {
+		return nil
+	}
+	return m.client.Status().Update(ctx, work)
+}
+
+// same reports whether the status of a Work is the same, however its JSON is written.
+func same(a, b *workv1alpha1.Work) bool {
+	text := func(w *workv1alpha1.Work) string {
+		var out any
+		data, _ := json.Marshal(w.Status)
+		_ = json.Unmarshal(data, &out)
+		sorted, _ := json.Marshal(out)
+		return string(sorted)
+	}
+	return text(a) == text(b)
+}
+
+// watched is what all versions of the bindings and Works show that the API server reports.
+type watched struct {
+	mu sync.Mutex
+	// wrong are versions that must not be.
+	wrong []string
+	// evictions counts how often a task was opened, by binding and cluster.
+	evictions map[[2]string]int
+	open      map[[2]string]bool
+	// tasks are the clusters that a binding had tasks for since the last take, deleted the Works that were deleted since
+	// then, by application and cluster.
+	tasks, deleted map[[2]string]bool
+	// deleting are the Works whose deletion is known: that of a member that is offline lasts.
+	deleting map[types.UID]bool
+}
+
+func startWatching(t *testing.T, c client.WithWatch) *watched {
+	t.Helper()
+	w := &watched{
+		evictions: map[[2]string]int{}, open: map[[2]string]bool{}, tasks: map[[2]string]bool{}, deleted: map[[2]string]bool{},
+		deleting: map[types.UID]bool{},
+	}
+	for _, list := range []client.ObjectList{&workv1alpha2.ResourceBindingList{}, &workv1alpha1.WorkList{}} {
+		events, err := c.Watch(t.Context(), list)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(events.Stop)
+		go func() {
+			for e := range events.ResultChan() {
+				w.observe(e)
+			}
+		}()
+	}
+	return w
+}
+
+func (w *watched) observe(e watch.Event) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch obj := e.Object.(type) {
+	case *workv1alpha2.ResourceBinding:
+		w.binding(obj)
+	case *workv1alpha1.Work:
+		cluster, err := names.ClusterOfExecutionNamespace(obj.Namespace)
+		d := &appsv1.Deployment{}
+		gone := obj.DeletionTimestamp != nil || e.Type == watch.Deleted
+		if err == nil && gone && !w.deleting[obj.UID] && json.Unmarshal(obj.Spec.Workload.Manifests[0].Raw, d) == nil {
+			w.deleted[[2]string{d.Name, cluster}], w.deleting[obj.UID] = true, true
+		}
+	}
+}
+
+func (w *watched) binding(b *workv1alpha2.ResourceBinding) {
+	open := map[string]bool{}
+	for _, task := range b.Spec.GracefulEvictionTasks {
+		key := [2]string{b.Spec.Resource.Name, task.FromCluster}
+		if !w.open[key] {
+			w.evictions[key]++
+		}
+		w.open[key], w.tasks[key], open[task.FromCluster] = true, true, true
+		if slices.ContainsFunc(b.Spec.Clusters, func(c workv1alpha2.TargetCluster) bool { return c.Name == task.FromCluster }) {
+			w.wrong = append(w.wrong, fmt.Sprintf("version %s of %s: %s is a target and has a task", b.ResourceVersion, b.Name, task.FromCluster))
+		}
+	}
+	for key := range w.open {
+		if key[0] == b.Spec.Resource.Name && !open[key[1]] {
+			delete(w.open, key)
+		}
+	}
+}
+
+// take returns what was observed since the last take.
+func (w *watched) take() (wrong []string, tasks, deleted map[[2]string]bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	wrong, tasks, deleted = w.wrong, w.tasks, w.deleted
+	w.wrong, w.tasks, w.deleted = nil, map[[2]string]bool{}, map[[2]string]bool{}
+	for key := range w.open {
+		w.tasks[key] = true
+	}
+	return wrong, tasks, deleted
+}
+
+func (w *watched) evicted(app, cluster string) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.evictions[[2]string{app, cluster}]
+}

@@ -1,0 +1,324 @@
+//go:build integration
+
+package history
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/retry"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/karmada-toolkit/karmada/internal/debounce"
+	"github.com/karmada-toolkit/karmada/internal/kube"
+	"github.com/karmada-toolkit/karmada/internal/testenv"
+	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/apis/crds"
+	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
+	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
+	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/applicationfailover"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/binding"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/bindingstatus"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/cluster"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/clustertaint"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/detector"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/gracefuleviction"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/taintmanager"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/interpreter"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/scheduler"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
+)
+
+// planeTimeout is the time of an eviction task without a grace period on the plane.
+const planeTimeout = 5 * time.Second
+
+// namespace has the templates.
+const namespace = "default"
+
+// plane is a control plane with the real controllers, whose members the test simulates.
+type plane struct {
+	*testing.T
+	cluster *testenv.Cluster
+	client  client.WithWatch // uncached
+	writes  *writes
+	members *members
+	watched *watched
+	*process
+}
+
+// process is the running control plane; the parts of a test share it.
+type process struct {
+	// rate is the eviction rate of a worker.
+	rate float32
+	stop func()
+}
+
+// writes counts what the controllers write, events aside.
+type writes struct {
+	mu    sync.Mutex
+	count map[string]int
+}
+
+type counting struct {
+	next http.RoundTripper
+	*writes
+}
+
+// RoundTrip implements http.RoundTripper.
+func (c counting) RoundTrip(req *http.Request) (*http.Response, error) {
+	if req.Method != http.MethodGet && !strings.Contains(req.URL.Path, "/events") {
+		body := ""
+		if req.GetBody != nil {
+			if r, err := req.GetBody(); err == nil {
+				data, _ := io.ReadAll(r)
+				body = string(data)
+			}
+		}
+		c.mu.Lock()
+		c.count[req.Method+" "+req.URL.Path+" "+body]++
+		c.mu.Unlock()
+	}
+	return c.next.RoundTrip(req)
+}
+
+func (w *writes) take() map[string]int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	out := w.count
+	w.count = map[string]int{}
+	return out
+}
+
+func newPlane(t *testing.T) *plane {
+	t.Helper()
+	ctrl.SetLogger(logr.Discard())
+	p := &plane{T: t, cluster: testenv.Start(t, testenv.ControlPlane()), writes: &writes{count: map[string]int{}}, process: &process{rate: 10_000}}
+	c, err := client.NewWithWatch(p.cluster.Config, client.Options{Scheme: kube.NewScheme()})
+	p.must(err)
+	p.client = c
+	p.install()
+	p.members = startMembers(t, c)
+	p.watched = startWatching(t, c)
+	p.start()
+	t.Cleanup(func() { p.stop() })
+	return p
+}
+
+// in returns the plane for a part of the test.
+func (p *plane) in(t *testing.T) *plane {
+	out := *p
+	out.T = t
+	return &out
+}
+
+func (p *plane) must(err error) {
+	p.Helper()
+	if err != nil {
+		p.Fatal(err)
+	}
+}
+
+// install creates the types of the control plane; Cluster, which another server serves there, is one of them here.
+func (p *plane) install() {
+	p.Helper()
+	all, err := crds.All()
+	p.must(err)
+	all = append(all, &apiextensionsv1.CustomResourceDefinition{
+		ObjectMeta: metav1.ObjectMeta{Name: "clusters.cluster.karmada.io"},
+		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
+			Group: "cluster.karmada.io", Scope: apiextensionsv1.ClusterScoped,
+			Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: "clusters", Singular: "cluster", Kind: "Cluster", ListKind: "ClusterList"},
+			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
+				Name: "v1alpha1", Served: true, Storage: true,
+				Subresources: &apiextensionsv1.CustomResourceSubresources{Status: &apiextensionsv1.CustomResourceSubresourceStatus{}},
+				Schema:       &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: new(true)}},
+			}},
+		},
+	})
+	for _, crd := range all {
+		crd.Spec.Conversion = nil
+		p.must(p.client.Create(p.Context(), crd))
+	}
+	testenv.Eventually(p.T, 20*time.Second, func(ctx context.Context) error {
+		return errors.Join(p.client.List(ctx, &clusterv1alpha1.ClusterList{}), p.client.List(ctx, &workv1alpha1.WorkList{}),
+			p.client.List(ctx, &policyv1alpha1.PropagationPolicyList{}), p.client.List(ctx, &policyv1alpha1.ClusterTaintPolicyList{}),
+			p.client.List(ctx, &workv1alpha2.ResourceBindingList{}), p.client.List(ctx, &workv1alpha2.ClusterResourceBindingList{}))
+	})
+}
+
+// start runs the controllers, as a new process would.
+func (p *plane) start() {
+	p.Helper()
+	cfg := rest.CopyConfig(p.cluster.Config)
+	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return counting{next, p.writes} })
+	mgr, err := ctrl.NewManager(cfg, manager.Options{
+		Scheme: kube.NewScheme(), Metrics: metricsserver.Options{BindAddress: "0"},
+		Controller: config.Controller{SkipNameValidation: new(true)},
+		Cache:      cache.Options{DefaultTransform: cache.TransformStripManagedFields()},
+	})
+	p.must(err)
+	ctx, stop := context.WithCancel(context.Background())
+	store := p.store(mgr)
+	in := interpreter.New()
+	undelayed := bindingstatus.Policy{
+		Failure: time.Millisecond, Pending: 20 * time.Millisecond, Interval: 10 * time.Millisecond,
+		Stable: debounce.Limits{Stable: 20 * time.Millisecond, StableMax: 20 * time.Millisecond},
+	}
+	p.must(errors.Join(
+		mgr.Add(store),
+		detector.Setup(ctx, mgr, detector.Deps{Store: store, Interpreter: in}),
+		scheduler.Setup(ctx, mgr, scheduler.NewOptions()),
+		binding.Setup(ctx, mgr, binding.Deps{Store: store, Interpreter: in, StatefulFailover: true}),
+		bindingstatus.Setup(ctx, mgr, bindingstatus.Deps{Templates: store, Interpreter: in, Policy: undelayed}),
+		cluster.Setup(ctx, mgr, cluster.Deps{LeavingPeriod: 20 * time.Millisecond}),
+		taintmanager.Setup(ctx, mgr, taintmanager.Deps{Evict: true, Rate: p.rate, PreserveState: true}),
+		gracefuleviction.Setup(ctx, mgr, gracefuleviction.Deps{Timeout: planeTimeout}),
+		applicationfailover.Setup(ctx, mgr, applicationfailover.Deps{Interpreter: in, GracefulEviction: true, PreserveState: true}),
+		clustertaint.Setup(ctx, mgr, clustertaint.Deps{}),
+	))
+	done := make(chan error, 1)
+	go func() { done <- mgr.Start(ctx) }()
+	p.must(store.WaitForSync(p.Context()))
+	p.stop = func() {
+		stop()
+		if err := <-done; err != nil {
+			p.Errorf("stopping the controllers: %v", err)
+		}
+	}
+}
+
+func (p *plane) store(mgr manager.Manager) *templates.Store {
+	p.Helper()
+	disc, err := discovery.NewDiscoveryClientForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	p.must(err)
+	dyn, err := dynamic.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	p.must(err)
+	apis, err := templates.ParseAPIs("")
+	p.must(err)
+	namespaces, err := templates.ParseNamespaces([]string{templates.DefaultSkippedNamespaces})
+	p.must(err)
+	return templates.New(templates.Config{
+		Discovery: disc, Dynamic: dyn, Mapper: mgr.GetRESTMapper(), SkippedAPIs: apis, SkippedNamespaces: namespaces,
+	})
+}
+
+// restart starts the controllers again and fails if they write anything: nothing changed. It ignores the bindings whose
+// eviction tasks end with time, and those that are not scheduled: the reason is renewed.
+func (p *plane) restart() {
+	p.Helper()
+	p.stop()
+	p.writes.take()
+	list := &workv1alpha2.ResourceBindingList{}
+	p.must(p.client.List(p.Context(), list))
+	p.start()
+	select {
+	case <-time.After(time.Second):
+	case <-p.Context().Done():
+	}
+	for what, n := range p.writes.take() {
+		if !slices.ContainsFunc(list.Items, func(b workv1alpha2.ResourceBinding) bool {
+			restless := len(b.Spec.GracefulEvictionTasks) > 0 || !meta.IsStatusConditionTrue(b.Status.Conditions, workv1alpha2.Scheduled)
+			return restless && strings.Contains(what, b.Spec.Resource.Name)
+		}) {
+			p.Errorf("a restart writes %d times %s", n, what)
+		}
+	}
+}
+
+// change changes an object as it is, whatever the controllers write to it meanwhile. An object that is gone stays gone.
+func (p *plane) change(obj client.Object, change func()) {
+	p.Helper()
+	p.must(client.IgnoreNotFound(retry.RetryOnConflict(conflicts(), func() error {
+		if err := p.client.Get(p.Context(), client.ObjectKeyFromObject(obj), obj); err != nil {
+			return err
+		}
+		change()
+		return p.client.Update(p.Context(), obj)
+	})))
+}
+
+func (p *plane) changeStatus(obj client.Object, change func()) {
+	p.Helper()
+	p.must(client.IgnoreNotFound(retry.RetryOnConflict(conflicts(), func() error {
+		if err := p.client.Get(p.Context(), client.ObjectKeyFromObject(obj), obj); err != nil {
+			return err
+		}
+		change()
+		return p.client.Status().Update(p.Context(), obj)
+	})))
+}
+
+func (p *plane) join(name string, pods int64) {
+	p.Helper()
+	p.members.set(name, true)
+	c := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: clusterv1alpha1.ClusterSpec{SyncMode: clusterv1alpha1.Push}}
+	p.must(p.client.Create(p.Context(), c))
+	p.changeStatus(c, func() {
+		c.Status = clusterv1alpha1.ClusterStatus{
+			APIEnablements: []clusterv1alpha1.APIEnablement{{GroupVersion: "apps/v1", Resources: []clusterv1alpha1.APIResource{{Name: "deployments", Kind: "Deployment"}}}},
+			Conditions:     []metav1.Condition{{Type: clusterv1alpha1.ClusterConditionReady, Status: metav1.ConditionTrue, Reason: "R", LastTransitionTime: metav1.Now()}},
+			ResourceSummary: &clusterv1alpha1.ResourceSummary{Allocatable: corev1.ResourceList{
+				corev1.ResourceCPU: *resource.NewQuantity(1000, resource.DecimalSI), corev1.ResourcePods: *resource.NewQuantity(pods, resource.DecimalSI),
+			}},
+		}
+	})
+}
+
+// deploy creates a Deployment and its policy.
+func (p *plane) deploy(name string, replicas int32, placement *policyv1alpha1.Placement, failover *policyv1alpha1.FailoverBehavior) {
+	p.Helper()
+	labels := map[string]string{"app": name}
+	p.must(p.client.Create(p.Context(), &policyv1alpha1.PropagationPolicy{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: namespace, Name: name, Finalizers: []string{policyv1alpha1.PropagationPolicyFinalizer},
+			Labels: map[string]string{policyv1alpha1.PropagationPolicyPermanentIDLabel: "id-" + name},
+		},
+		Spec: policyv1alpha1.PropagationSpec{
+			ResourceSelectors: []policyv1alpha1.ResourceSelector{{APIVersion: "apps/v1", Kind: "Deployment", Namespace: namespace, Name: name}},
+			PropagateDeps:     true, Placement: *placement, Failover: failover, SchedulerName: policyv1alpha1.DefaultSchedulerName,
+		},
+	}))
+	p.must(p.client.Create(p.Context(), &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		Spec: appsv1.DeploymentSpec{
+			Replicas: &replicas, Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{
+				Containers: []corev1.Container{{Name: "c", Image: "i", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}}}},
+			}},
+		},
+	}))
+}
+
+func (p *plane) binding(ctx context.Context, name string) (*workv1alpha2.ResourceBinding, error) {
+	b := &workv1alpha2.ResourceBinding{}
+	if err := p.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name + "-deployment"}, b); err != nil {
+		return nil, fmt.Errorf("binding of %s: %w", name, err)
+	}
+	return b, nil
+}
+
+func keyOf(name string) client.ObjectKey { return client.ObjectKey{Name: name} }
