@@ -11,6 +11,7 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/endpointslicecollect"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/endpointslicedispatch"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/multiclusterservice"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/serviceexport"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/serviceimport"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/services"
 )
@@ -32,6 +33,10 @@ func (p *parts) collect(ctx context.Context, mgr manager.Manager) error {
 		Members: p.pool, Managers: managers, Retry: p.retry(),
 		Select: func(c *clusterv1alpha1.Cluster) bool { return c.Spec.SyncMode != clusterv1alpha1.Pull },
 	})
+}
+
+func (p *parts) serviceExport(ctx context.Context, mgr manager.Manager) error {
+	return serviceexport.Setup(ctx, mgr, serviceexport.Deps{Store: p.store, Retry: p.retry()})
 }
 
 func (p *parts) endpointSlice(ctx context.Context, mgr manager.Manager) error {

@@ -4,23 +4,34 @@ package controllermanager_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/apis/crds"
+	multiclusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/multicluster/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 	networkingv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/networking/v1alpha1"
+	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
+	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
+	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 )
 
 // TestServices shows Services that span three clusters, with all controllers.
 func TestServices(t *testing.T) {
 	f := newFederation(t, "m1", "m2", "m3")
 	t.Run("MultiClusterService", f.multiClusterService)
+	t.Run("ServiceExport and ServiceImport", f.exportAndImport)
+	t.Run("hostile agent", f.hostileAgent)
+	t.Run("a provider dies", f.providerDies)
 }
 
 func (f *federation) create(t *testing.T, where client.Client, objs ...client.Object) {
@@ -39,7 +50,7 @@ func (f *federation) wantCondition(name, conditionType string, status metav1.Con
 		if err := f.plane.Get(ctx, client.ObjectKey{Namespace: "default", Name: name}, mcs); err != nil {
 			return err
 		}
-		if c := meta.FindStatusCondition(mcs.Status.Conditions, conditionType); c == nil || c.Status != status {
+		if c := apimeta.FindStatusCondition(mcs.Status.Conditions, conditionType); c == nil || c.Status != status {
 			return fmt.Errorf("conditions of %s: %v", name, mcs.Status.Conditions)
 		}
 		return nil
@@ -128,4 +139,167 @@ func (f *federation) update(t *testing.T, name string, change func(*networkingv1
 		change(mcs)
 		return f.plane.Update(ctx, mcs)
 	})
+}
+
+// policy propagates objects by name to clusters.
+func policy(name string, clusters []string, selected ...policyv1alpha1.ResourceSelector) *policyv1alpha1.PropagationPolicy {
+	return &policyv1alpha1.PropagationPolicy{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, Labels: map[string]string{policyv1alpha1.PropagationPolicyPermanentIDLabel: "id-" + name}},
+		Spec: policyv1alpha1.PropagationSpec{
+			ResourceSelectors: selected, PropagateDeps: true, SchedulerName: policyv1alpha1.DefaultSchedulerName,
+			Placement: policyv1alpha1.Placement{ClusterAffinity: &policyv1alpha1.ClusterAffinity{ClusterNames: clusters}},
+		},
+	}
+}
+
+const multicluster = "multicluster.x-k8s.io/v1alpha1"
+
+func (f *federation) exportAndImport(t *testing.T) {
+	for _, name := range []string{"m1", "m2", "m3"} {
+		f.installMultiCluster(t, name)
+	}
+	meta := metav1.ObjectMeta{Namespace: "default", Name: "api"}
+	f.create(t, f.plane, service("api"),
+		&multiclusterv1alpha1.ServiceExport{ObjectMeta: meta},
+		&multiclusterv1alpha1.ServiceImport{ObjectMeta: meta, Spec: multiclusterv1alpha1.ServiceImportSpec{
+			Type: multiclusterv1alpha1.ClusterSetIP, Ports: []multiclusterv1alpha1.ServicePort{{Port: 80}},
+		}},
+		policy("export", []string{"m1", "m2"},
+			policyv1alpha1.ResourceSelector{APIVersion: "v1", Kind: "Service", Name: "api"},
+			policyv1alpha1.ResourceSelector{APIVersion: multicluster, Kind: "ServiceExport", Name: "api"}),
+		policy("import", []string{"m3"}, policyv1alpha1.ResourceSelector{APIVersion: multicluster, Kind: "ServiceImport", Name: "api"}),
+	)
+	f.wantService("m3", "derived-api")
+	f.wantService("m1", "api")
+	f.create(t, f.members["m1"], slice("api", "api-a", "10.1.0.1"))
+	f.create(t, f.members["m2"], slice("api", "api-a", "10.2.0.1"))
+	f.wantSlices("m3", "derived-api", "imported-m1-api-a=10.1.0.1", "imported-m2-api-a=10.2.0.1")
+	f.eventually(func(ctx context.Context) error {
+		export := &multiclusterv1alpha1.ServiceExport{}
+		if err := f.plane.Get(ctx, client.ObjectKey{Namespace: "default", Name: "api"}, export); err != nil {
+			return err
+		}
+		c := export.Status.Conditions
+		if !apimeta.IsStatusConditionTrue(c, "Valid") || !apimeta.IsStatusConditionTrue(c, "Ready") || !apimeta.IsStatusConditionFalse(c, "Conflict") {
+			return fmt.Errorf("conditions: %v", c)
+		}
+		return nil
+	})
+	if err := f.members["m1"].Patch(t.Context(), slice("api", "api-a", "10.1.0.2"), client.Merge); err != nil {
+		t.Fatal(err)
+	}
+	f.wantSlices("m3", "derived-api", "imported-m1-api-a=10.1.0.2", "imported-m2-api-a=10.2.0.1")
+	if err := f.members["m2"].Delete(t.Context(), slice("api", "api-a")); err != nil {
+		t.Fatal(err)
+	}
+	f.wantSlices("m3", "derived-api", "imported-m1-api-a=10.1.0.2")
+	if err := f.plane.Delete(t.Context(), &multiclusterv1alpha1.ServiceExport{ObjectMeta: meta}); err != nil {
+		t.Fatal(err)
+	}
+	f.wantSlices("m3", "derived-api")
+	f.wantNoWorks("api-a-")
+	if err := f.plane.Delete(t.Context(), &multiclusterv1alpha1.ServiceImport{ObjectMeta: meta}); err != nil {
+		t.Fatal(err)
+	}
+	f.eventually(func(ctx context.Context) error {
+		err := f.plane.Get(ctx, client.ObjectKey{Namespace: "default", Name: "derived-api"}, &corev1.Service{})
+		if !apierrors.IsNotFound(err) {
+			return fmt.Errorf("the derived Service: %v", err)
+		}
+		return nil
+	})
+}
+
+// installMultiCluster creates the types of exports and imports in a member.
+func (f *federation) installMultiCluster(t *testing.T, member string) {
+	t.Helper()
+	all, err := crds.All()
+	f.must(err)
+	for _, crd := range all {
+		if crd.Spec.Group != "multicluster.x-k8s.io" {
+			continue
+		}
+		crd.Spec.Conversion = nil
+		f.create(t, f.members[member], crd)
+	}
+}
+
+// hostileAgent writes what an agent may write: collected Works of its own cluster.
+func (f *federation) hostileAgent(t *testing.T) {
+	ctx := t.Context()
+	f.create(t, f.plane, service("bank"), crossCluster("bank", []string{"m1"}, []string{"m3"}), &clusterv1alpha1.Cluster{
+		ObjectMeta: metav1.ObjectMeta{Name: "evil"}, Spec: clusterv1alpha1.ClusterSpec{SyncMode: clusterv1alpha1.Pull},
+	})
+	f.create(t, f.members["m1"], slice("bank", "bank-a", "10.1.0.1"))
+	f.wantSlices("m3", "bank", "m1-bank-a=10.1.0.1")
+	f.eventually(func(ctx context.Context) error {
+		return f.plane.Get(ctx, client.ObjectKey{Name: es("evil")}, &corev1.Namespace{})
+	})
+	own := &workv1alpha1.WorkList{}
+	if err := f.plane.List(ctx, own, client.InNamespace(es("m1")), client.MatchingLabels{"multiclusterservice.karmada.io/name": "bank"}); err != nil {
+		t.Fatal(err)
+	}
+	for name, labels := range map[string]map[string]string{
+		"bank-b": {"multiclusterservice.karmada.io/namespace": "default", "multiclusterservice.karmada.io/name": "bank", "endpointslice.karmada.io/managed-by": "MultiClusterService"},
+		"bank-c": {"endpointslice.karmada.io/namespace": "default", "endpointslice.karmada.io/name": "bank", "endpointslice.karmada.io/managed-by": "ServiceExport", workv1alpha2.WorkPermanentIDLabel: own.Items[0].Labels[workv1alpha2.WorkPermanentIDLabel]},
+		"bank-d": {"multiclusterservice.karmada.io/namespace": "default", "multiclusterservice.karmada.io/name": "bank", "endpointslice.karmada.io/managed-by": "MultiClusterService", networkingv1alpha1.MultiClusterServicePermanentIDLabel: "id-bank"},
+	} {
+		s := slice("bank", name, "10.66.6.6")
+		s.APIVersion, s.Kind = "discovery.k8s.io/v1", "EndpointSlice"
+		raw, err := json.Marshal(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		work := &workv1alpha1.Work{
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: es("evil"), Name: names.Work("EndpointSlice", name, "default"), Labels: labels,
+				Finalizers: []string{"karmada.io/endpointslice-controller", "karmada.io/mcs-endpointslice-dispatch-controller"},
+			},
+			Spec: workv1alpha1.WorkSpec{SuspendDispatching: new(true)},
+		}
+		work.Spec.Workload.Manifests = []workv1alpha1.Manifest{{}}
+		work.Spec.Workload.Manifests[0].Raw = raw
+		f.create(t, f.plane, work)
+	}
+	// A change of another cluster that is dispatched later shows that the Works were seen.
+	if err := f.members["m1"].Patch(ctx, slice("bank", "bank-a", "10.1.0.2"), client.Merge); err != nil {
+		t.Fatal(err)
+	}
+	f.wantSlices("m3", "bank", "m1-bank-a=10.1.0.2")
+	list := &discoveryv1.EndpointSliceList{}
+	if err := f.plane.List(ctx, list, client.InNamespace("default")); err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range list.Items {
+		if s.Labels[discoveryv1.LabelServiceName] == "derived-bank" {
+			t.Errorf("the slice %s of an agent was imported", s.Name)
+		}
+	}
+	if err := f.plane.DeleteAllOf(ctx, &workv1alpha1.Work{}, client.InNamespace(es("evil"))); err != nil {
+		t.Fatal(err)
+	}
+	f.wantNoWorks("bank-b-")
+	f.wantSlices("m3", "bank", "m1-bank-a=10.1.0.2")
+}
+
+// providerDies shows that the slices of a provider leave when its API server is gone, if
+// there is another one, and come back.
+func (f *federation) providerDies(t *testing.T) {
+	f.create(t, f.plane, service("shop"), crossCluster("shop", []string{"m1", "m2"}, []string{"m3"}))
+	f.create(t, f.members["m1"], slice("shop", "shop-a", "10.1.0.1"))
+	f.create(t, f.members["m2"], slice("shop", "shop-b", "10.2.0.1"))
+	f.wantSlices("m3", "shop", "m1-shop-a=10.1.0.1", "m2-shop-b=10.2.0.1")
+	f.servers["m2"].Stop(t)
+	f.wantSlices("m3", "shop", "m1-shop-a=10.1.0.1")
+	// Nothing is left that would serve: the slices of the dead cluster are better than none.
+	if err := f.members["m1"].Delete(t.Context(), slice("shop", "shop-a")); err != nil {
+		t.Fatal(err)
+	}
+	f.wantSlices("m3", "shop", "m2-shop-b=10.2.0.1")
+	f.servers["m2"].Restart(t)
+	f.waitReady("m2", metav1.ConditionTrue)
+	if err := f.members["m2"].Delete(t.Context(), slice("shop", "shop-b")); err != nil {
+		t.Fatal(err)
+	}
+	f.wantSlices("m3", "shop")
 }

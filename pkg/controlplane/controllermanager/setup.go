@@ -75,6 +75,7 @@ func Setup(ctx context.Context, mgr manager.Manager, o *Options) error {
 		{"namespace", false, p.namespace},
 		{"unifiedAuth", false, p.unifiedAuth},
 		{"collect", true, p.collect},
+		{"serviceExport", false, p.serviceExport},
 		{"endpointSlice", false, p.endpointSlice},
 		{"serviceImport", false, p.serviceImport},
 		{"multiclusterservice", false, p.multiClusterService},

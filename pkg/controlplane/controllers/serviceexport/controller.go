@@ -1,0 +1,236 @@
+// Package serviceexport writes the conditions of ServiceExports.
+package serviceexport
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/karmada-toolkit/karmada/internal/controllers"
+	"github.com/karmada-toolkit/karmada/internal/status"
+	multiclusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/multicluster/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/apis/names"
+	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/services"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
+)
+
+// Component is the name of the controller.
+const Component = "service-export-controller"
+
+const (
+	workers    = 3
+	remembered = 4096
+	// serviceIndex finds the Works of an exported Service: with the ServiceExport, with the
+	// Service, or with a collected slice.
+	serviceIndex = "export.service"
+)
+
+// Templates reads the objects of the control plane that are propagated.
+type Templates interface {
+	Get(ctx context.Context, gvk schema.GroupVersionKind, namespace, name string) (*unstructured.Unstructured, error)
+	Subscribe(handler templates.Handler, kinds ...schema.GroupKind) error
+	WaitForSync(ctx context.Context) error
+}
+
+// Deps are the dependencies and options of the controller.
+type Deps struct {
+	Store Templates
+	// Retry bounds the delay after failures.
+	Retry controllers.Retry
+}
+
+type reconciler struct {
+	client  client.Client
+	store   Templates
+	status  *status.Writer[*multiclusterv1alpha1.ServiceExport, *multiclusterv1alpha1.ServiceExportStatus]
+	written *status.Memory[types.NamespacedName, *status.Written[*multiclusterv1alpha1.ServiceExportStatus]]
+	clock   clock.PassiveClock
+}
+
+// Setup adds the controller to the manager.
+func Setup(ctx context.Context, mgr manager.Manager, d Deps) error {
+	r := &reconciler{
+		client: mgr.GetClient(), store: d.Store, clock: clock.RealClock{},
+		status: status.NewWriter(status.Options[*multiclusterv1alpha1.ServiceExport, *multiclusterv1alpha1.ServiceExportStatus]{
+			Kind: "serviceexport", New: func(*multiclusterv1alpha1.ServiceExport) *multiclusterv1alpha1.ServiceExport {
+				return &multiclusterv1alpha1.ServiceExport{}
+			},
+			Get: func(e *multiclusterv1alpha1.ServiceExport) *multiclusterv1alpha1.ServiceExportStatus {
+				return &e.Status
+			},
+			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clock: clock.RealClock{},
+		}),
+		written: status.NewMemory[types.NamespacedName, *status.Written[*multiclusterv1alpha1.ServiceExportStatus]](remembered),
+	}
+	if err := mgr.GetFieldIndexer().IndexField(ctx, &workv1alpha1.Work{}, serviceIndex, serviceKeys); err != nil {
+		return fmt.Errorf("adding %s: %w", Component, err)
+	}
+	err := builder.ControllerManagedBy(mgr).Named(Component).
+		For(&multiclusterv1alpha1.ServiceExport{}, builder.WithPredicates(controllers.Created())).
+		WatchesRawSource(source{r}).
+		Watches(&workv1alpha1.Work{}, handler.EnqueueRequestsFromMapFunc(ofWork), builder.WithPredicates(changed())).
+		WithOptions(controllers.Options(workers, workers, d.Retry)).
+		Complete(r)
+	if err != nil {
+		return fmt.Errorf("adding %s: %w", Component, err)
+	}
+	return nil
+}
+
+func serviceKind() schema.GroupVersionKind { return corev1.SchemeGroupVersion.WithKind("Service") }
+
+// source enqueues the ServiceExports of Services that changed.
+type source struct{ r *reconciler }
+
+// Start subscribes to Services.
+func (s source) Start(_ context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+	return s.r.store.Subscribe(func(e templates.Event) {
+		q.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(e.Object())})
+	}, serviceKind().GroupKind())
+}
+
+// WaitForSync waits for the first list of all templates.
+func (s source) WaitForSync(ctx context.Context) error { return s.r.store.WaitForSync(ctx) }
+
+// serviceOf returns the Service that a Work is about, if it matters for its export.
+func serviceOf(work *workv1alpha1.Work) types.NamespacedName {
+	if service := services.Export.ServiceOf(work.Labels); service.Name != "" {
+		return service
+	}
+	if service := services.Exports(work); service.Name != "" {
+		return service
+	}
+	if service := services.ServiceIn(work); service != nil {
+		return client.ObjectKeyFromObject(service)
+	}
+	return types.NamespacedName{}
+}
+
+func serviceKeys(obj client.Object) []string {
+	work, ok := obj.(*workv1alpha1.Work)
+	if !ok {
+		return nil
+	}
+	if service := serviceOf(work); service.Name != "" {
+		return []string{service.String()}
+	}
+	return nil
+}
+
+func ofWork(_ context.Context, obj client.Object) []reconcile.Request {
+	work, ok := obj.(*workv1alpha1.Work)
+	if !ok {
+		return nil
+	}
+	if service := serviceOf(work); service.Name != "" {
+		return []reconcile.Request{{NamespacedName: service}}
+	}
+	return nil
+}
+
+// changed passes Works that are new or gone, whose content changed unless it is a slice,
+// and those that were applied.
+func changed() predicate.Predicate {
+	applied := func(w *workv1alpha1.Work) bool {
+		return meta.IsStatusConditionTrue(w.Status.Conditions, workv1alpha1.WorkApplied)
+	}
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, ok1 := e.ObjectOld.(*workv1alpha1.Work)
+		now, ok2 := e.ObjectNew.(*workv1alpha1.Work)
+		if !ok1 || !ok2 || before.DeletionTimestamp.IsZero() != now.DeletionTimestamp.IsZero() || applied(before) != applied(now) {
+			return true
+		}
+		return before.Generation != now.Generation && !services.Collected(now)
+	}}
+}
+
+// Reconcile writes the conditions of one ServiceExport.
+func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	export := &multiclusterv1alpha1.ServiceExport{}
+	if err := r.client.Get(ctx, req.NamespacedName, export); err != nil || export.DeletionTimestamp != nil {
+		r.written.Delete(req.NamespacedName)
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	from, err := r.clusters(ctx, req.NamespacedName)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	var template *corev1.Service
+	obj, err := r.store.Get(ctx, serviceKind(), req.Namespace, req.Name)
+	if client.IgnoreNotFound(err) != nil {
+		return reconcile.Result{}, fmt.Errorf("reading service %s: %w", req, err)
+	}
+	if err == nil {
+		template = &corev1.Service{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, template); err != nil {
+			return reconcile.Result{}, fmt.Errorf("decoding service %s: %w", req, err)
+		}
+	}
+	written, ok := r.written.Get(req.NamespacedName)
+	if !ok {
+		written = &status.Written[*multiclusterv1alpha1.ServiceExportStatus]{}
+		r.written.Set(req.NamespacedName, written)
+	}
+	now := metav1.Time{Time: r.clock.Now()}
+	_, err = r.status.Write(ctx, export, written, func(s *multiclusterv1alpha1.ServiceExportStatus) {
+		for _, c := range services.ExportConditions(req.Name, template, from) {
+			c.ObservedGeneration, c.LastTransitionTime = export.Generation, now
+			meta.SetStatusCondition(&s.Conditions, c)
+		}
+	})
+	return reconcile.Result{}, err
+}
+
+// clusters returns the clusters with the ServiceExport.
+func (r *reconciler) clusters(ctx context.Context, service types.NamespacedName) ([]services.ExportingCluster, error) {
+	list := &workv1alpha1.WorkList{}
+	if err := r.client.List(ctx, list, client.MatchingFields{serviceIndex: service.String()}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing works: %w", err)
+	}
+	byName := map[string]*services.ExportingCluster{}
+	of := func(cluster string) *services.ExportingCluster {
+		if byName[cluster] == nil {
+			byName[cluster] = &services.ExportingCluster{Name: cluster}
+		}
+		return byName[cluster]
+	}
+	exporting := map[string]bool{}
+	for i := range list.Items {
+		work := &list.Items[i]
+		cluster, err := names.ClusterOfExecutionNamespace(work.Namespace)
+		if err != nil || work.DeletionTimestamp != nil {
+			continue
+		}
+		switch {
+		case services.Export.ServiceOf(work.Labels) == service:
+			of(cluster).Slices++
+		case services.Exports(work) == service:
+			exporting[cluster] = true
+			of(cluster).Since, of(cluster).Applied = work.CreationTimestamp, meta.IsStatusConditionTrue(work.Status.Conditions, workv1alpha1.WorkApplied)
+		default:
+			of(cluster).Service = services.ServiceIn(work)
+		}
+	}
+	out := make([]services.ExportingCluster, 0, len(exporting))
+	for name := range exporting {
+		out = append(out, *byName[name])
+	}
+	return out, nil
+}
