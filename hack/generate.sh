@@ -35,7 +35,11 @@ tool openapi-gen \
 	k8s.io/apimachinery/pkg/runtime \
 	k8s.io/apimachinery/pkg/version \
 	k8s.io/api/core/v1 \
-	k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1
+	k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1 \
+	k8s.io/metrics/pkg/apis/metrics/v1beta1 \
+	k8s.io/metrics/pkg/apis/custom_metrics/v1beta1 \
+	k8s.io/metrics/pkg/apis/custom_metrics/v1beta2 \
+	k8s.io/metrics/pkg/apis/external_metrics/v1beta1
 
 echo "clients"
 inputs=$(printf '%s\n' "${apis[@]}" | sed 's#^\./pkg/apis/##' | paste -sd, -)

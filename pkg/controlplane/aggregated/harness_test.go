@@ -150,7 +150,7 @@ func startServer(t *testing.T, etcd string, c *controlPlane, secrets map[string]
 	if err := o.Validate(); err != nil {
 		t.Fatal(err)
 	}
-	serving, err := o.serving()
+	serving, err := o.Serving()
 	if err != nil {
 		t.Fatal(err)
 	}

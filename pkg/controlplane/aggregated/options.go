@@ -3,16 +3,15 @@ package aggregated
 import (
 	"errors"
 	"fmt"
-	"net"
 	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
-	genericapiserver "k8s.io/apiserver/pkg/server"
 	genericoptions "k8s.io/apiserver/pkg/server/options"
 	"k8s.io/apiserver/pkg/storage/storagebackend"
 	cliflag "k8s.io/component-base/cli/flag"
 
+	"github.com/karmada-toolkit/karmada/internal/extension"
 	"github.com/karmada-toolkit/karmada/internal/gates"
 )
 
@@ -20,19 +19,8 @@ import (
 type Options struct {
 	// Etcd configures the storage of clusters.
 	Etcd *genericoptions.EtcdOptions
-	// SecureServing is the address and the certificate of the server. Without
-	// --cert-dir or a certificate one is made that lives as long as the process.
-	SecureServing *genericoptions.SecureServingOptions
-	// Authentication configures reviews of tokens and the CAs of client certificates.
-	// By default, both come from the control plane of the manager.
-	Authentication *genericoptions.DelegatingAuthenticationOptions
-	// Authorization configures who authorizes requests.
-	Authorization *genericoptions.DelegatingAuthorizationOptions
-	// Audit configures the audit log.
-	Audit *genericoptions.AuditOptions
-	// Features are switches of the server. Profiling and priority and fairness are
-	// off whatever they say.
-	Features *genericoptions.FeatureOptions
+	// Options are the settings that it shares with other servers.
+	extension.Options
 	// Gates are the feature gates.
 	Gates *gates.Gates
 
@@ -52,20 +40,9 @@ type Options struct {
 // NewOptions returns the defaults.
 func NewOptions() *Options {
 	etcd := genericoptions.NewEtcdOptions(storagebackend.NewDefaultConfig("/registry", nil))
-	serving := genericoptions.NewSecureServingOptions()
-	serving.HTTP2MaxStreamsPerConnection = 1000
-	serving.ServerCert.CertDirectory = ""
-	authentication := genericoptions.NewDelegatingAuthenticationOptions()
-	authentication.RemoteKubeConfigFileOptional = true
-	authorization := genericoptions.NewDelegatingAuthorizationOptions()
-	authorization.RemoteKubeConfigFileOptional = true
 	return &Options{
 		Etcd:                etcd,
-		SecureServing:       serving,
-		Authentication:      authentication,
-		Authorization:       authorization,
-		Audit:               genericoptions.NewAuditOptions(),
-		Features:            genericoptions.NewFeatureOptions(),
+		Options:             extension.NewOptions(),
 		Gates:               gates.New(append(gates.ControllerManager(), gates.ResourceQuotaEstimate, gates.SchedulingOvercommitProtection)...),
 		MemberTimeout:       10 * time.Second,
 		MemberMinTLSVersion: "VersionTLS12",
@@ -76,11 +53,7 @@ func NewOptions() *Options {
 // AddFlags adds the flags of the role.
 func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	o.Etcd.AddFlags(fs)
-	o.SecureServing.AddFlags(fs)
-	o.Authentication.AddFlags(fs)
-	o.Authorization.AddFlags(fs)
-	o.Audit.AddFlags(fs)
-	o.Features.AddFlags(fs)
+	o.Options.AddFlags(fs)
 	fs.Var(&gateFlag{o}, "feature-gates", "Feature gates of the control plane and of Kubernetes API servers, as name=true or name=false, separated by commas.")
 	fs.DurationVar(&o.MemberTimeout, "member-timeout", o.MemberTimeout, "How long each member is waited for in requests to all clusters.")
 	fs.StringVar(&o.MemberMinTLSVersion, "member-tls-min-version", o.MemberMinTLSVersion, "Lowest version of TLS towards members: "+strings.Join(cliflag.TLSPossibleVersions(), ", "))
@@ -91,11 +64,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 func (o *Options) Validate() error {
 	var errs []error
 	errs = append(errs, o.Etcd.Validate()...)
-	errs = append(errs, o.SecureServing.Validate()...)
-	errs = append(errs, o.Authentication.Validate()...)
-	errs = append(errs, o.Authorization.Validate()...)
-	errs = append(errs, o.Audit.Validate()...)
-	errs = append(errs, o.Features.Validate()...)
+	errs = append(errs, o.Options.Validate())
 	if _, err := cliflag.TLSVersion(o.MemberMinTLSVersion); err != nil {
 		errs = append(errs, fmt.Errorf("--member-tls-min-version: %w", err))
 	}
@@ -104,19 +73,4 @@ func (o *Options) Validate() error {
 	}
 	errs = append(errs, checkKubernetesGates(o.kubernetesGates))
 	return errors.Join(errs...)
-}
-
-// serving returns the settings of the listener, with a certificate.
-func (o *Options) serving() (*genericapiserver.SecureServingInfo, error) {
-	if err := o.SecureServing.MaybeDefaultWithSelfSignedCerts("localhost", nil, []net.IP{net.IPv4(127, 0, 0, 1)}); err != nil {
-		return nil, fmt.Errorf("making a serving certificate: %w", err)
-	}
-	var info *genericapiserver.SecureServingInfo
-	if err := o.SecureServing.ApplyTo(&info); err != nil {
-		return nil, fmt.Errorf("listening: %w", err)
-	}
-	if info == nil {
-		return nil, errors.New("--secure-port 0 leaves nothing to serve")
-	}
-	return info, nil
 }

@@ -80,24 +80,13 @@ func (s *server) config(ctx context.Context, scheme *runtime.Scheme, codecs seri
 	config.OpenAPIConfig = genericapiserver.DefaultOpenAPIConfig(openapi.GetOpenAPIDefinitions, namer)
 	config.OpenAPIV3Config = genericapiserver.DefaultOpenAPIV3Config(openapi.GetOpenAPIDefinitions, namer)
 	config.OpenAPIConfig.Info.Title, config.OpenAPIV3Config.Info.Title = "Karmada", "Karmada"
-	config.SecureServing = s.serving
-	// Nothing in this server talks to itself.
-	config.LoopbackClientConfig = &restclient.Config{Host: "https://" + s.serving.Listener.Addr().String()}
-	config.ExternalAddress = s.serving.Listener.Addr().String()
-	config.EnableProfiling = false
 	config.ShutdownWatchTerminationGracePeriod = o.ShutdownTimeout
 	config.LongRunningFunc = proxy.LongRunning(genericfilters.BasicLongRunningRequestCheck(sets.NewString("watch"), sets.NewString()))
 	config.BuildHandlerChainFunc = func(handler http.Handler, c *genericapiserver.Config) http.Handler {
 		return genericapiserver.DefaultBuildHandlerChain(proxy.KeepInner(handler), c)
 	}
-	if err := o.authenticate(ctx, s.controlPlane, config); err != nil {
+	if err := o.Apply(ctx, s.controlPlane, s.serving, config); err != nil {
 		return nil, err
-	}
-	if err := o.authorize(s.controlPlane, config); err != nil {
-		return nil, err
-	}
-	if err := o.Audit.ApplyTo(config); err != nil {
-		return nil, fmt.Errorf("preparing the audit log: %w", err)
 	}
 	etcd := *o.Etcd
 	etcd.StorageConfig.Codec = codecs.LegacyCodec(clusterv1alpha1.GroupVersion)

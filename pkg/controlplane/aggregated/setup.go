@@ -16,7 +16,7 @@ import (
 // Setup adds the aggregated API server to the manager. It listens at once, so that
 // a port that is taken shows here.
 func Setup(_ context.Context, mgr manager.Manager, o *Options) error {
-	serving, err := o.serving()
+	serving, err := o.Serving()
 	if err != nil {
 		return err
 	}

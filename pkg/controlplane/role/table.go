@@ -6,6 +6,7 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllermanager"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/descheduler"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/estimator"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/metricsadapter"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/problemdetector"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/scheduler"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/webhook"
@@ -38,6 +39,11 @@ func Table() []Role {
 			Name: "descheduler", Doc: "Take replicas that stay unschedulable from their clusters",
 			LockName: "karmada-descheduler", HealthAddress: ":10358", MetricsAddress: ":8080", Kinds: descheduling,
 			New: newInstance(descheduler.NewOptions, descheduler.Setup),
+		},
+		{
+			Name: "metrics-adapter", Doc: "Serve the metrics of all members",
+			HealthAddress: "0", MetricsAddress: ":8080", Kinds: metricsadapter.Kinds,
+			New: newInstance(metricsadapter.NewOptions, metricsadapter.Setup),
 		},
 		{
 			Name: "scheduler", Doc: "Decide which clusters get what",

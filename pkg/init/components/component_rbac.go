@@ -251,8 +251,8 @@ func deschedulerRules() []rbacv1.PolicyRule {
 func metricsAdapterRules() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{
 		rule(clusterv1alpha1.GroupName, []string{"clusters"}, nil, "get", "list", "watch"),
-		rule("", []string{"secrets"}, nil, "get", "list", "watch"),
-		rule("", []string{"namespaces"}, nil, "get", "list", "watch"),
+		// Credentials of members.
+		rule("", []string{"secrets"}, nil, "get"),
 	}
 }
 

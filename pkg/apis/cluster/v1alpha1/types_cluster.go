@@ -202,6 +202,9 @@ const (
 	ReadyChangesAnnotation = "cluster.karmada.io/ready-changes"
 	// CacheSourceAnnotation names the cluster that an object was read from.
 	CacheSourceAnnotation = "resource.karmada.io/cached-from-cluster"
+	// QueryFromClusterAnnotation is the annotation of metrics with the name of the
+	// cluster that reported them.
+	QueryFromClusterAnnotation = "resource.karmada.io/query-from-cluster"
 )
 
 // ClusterStatus is the observed state of a cluster.

@@ -1,4 +1,4 @@
-package aggregated
+package extension
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package aggregated
+package extension
 
 import (
 	"context"
@@ -35,6 +35,25 @@ func clientFor(kubeconfig string, controlPlane *rest.Config, timeout time.Durati
 		return nil, fmt.Errorf("connecting to the API server that knows the users: %w", err)
 	}
 	return client, nil
+}
+
+// Apply sets in config how requests are authenticated, authorized and audited, and the listener of serving.
+func (o *Options) Apply(ctx context.Context, controlPlane *rest.Config, serving *genericapiserver.SecureServingInfo, config *genericapiserver.Config) error {
+	config.SecureServing = serving
+	// The server sends no requests to itself.
+	config.LoopbackClientConfig = &rest.Config{Host: "https://" + serving.Listener.Addr().String()}
+	config.ExternalAddress = serving.Listener.Addr().String()
+	config.EnableProfiling = false
+	if err := o.authenticate(ctx, controlPlane, config); err != nil {
+		return err
+	}
+	if err := o.authorize(controlPlane, config); err != nil {
+		return err
+	}
+	if err := o.Audit.ApplyTo(config); err != nil {
+		return fmt.Errorf("preparing the audit log: %w", err)
+	}
+	return nil
 }
 
 // authenticate sets how requests are tied to users: by the headers of the control

@@ -1,0 +1,66 @@
+package metricsadapter
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	genericapiserver "k8s.io/apiserver/pkg/server"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/member/access"
+)
+
+// Kinds returns the kinds that the role watches.
+func Kinds() []schema.GroupVersionKind {
+	return []schema.GroupVersionKind{clusterv1alpha1.GroupVersion.WithKind("Cluster")}
+}
+
+// Setup adds the role to the manager. It listens at once, so that a port in use is an
+// error here.
+func Setup(ctx context.Context, mgr manager.Manager, o *Options) error {
+	serving, err := o.Serving()
+	if err != nil {
+		return err
+	}
+	members := newMembers(ctx, clock.RealClock{}, access.NewPool(access.Options{
+		Secrets: secrets(mgr.GetAPIReader()), QPS: o.ClusterAPIQPS.QPS(), Burst: o.ClusterAPIBurst,
+		UserAgent: mgr.GetConfig().UserAgent,
+	}))
+	if err := members.setup(mgr); err != nil {
+		return err
+	}
+	s := &server{options: o, controlPlane: mgr.GetConfig(), serving: serving, members: members}
+	if err := mgr.Add(s); err != nil {
+		return fmt.Errorf("adding the metrics adapter: %w", err)
+	}
+	return nil
+}
+
+// secrets returns a reader of Secrets. Each one is read once in some minutes, so that no cache is worth its memory.
+func secrets(reader client.Reader) access.SecretReader {
+	return func(ctx context.Context, namespace, name string) (*corev1.Secret, error) {
+		secret := &corev1.Secret{}
+		if err := reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, secret); err != nil {
+			return nil, err
+		}
+		return secret, nil
+	}
+}
+
+// server is the API server of the role.
+type server struct {
+	options      *Options
+	controlPlane *rest.Config
+	serving      *genericapiserver.SecureServingInfo
+	members      *members
+}
+
+// NeedLeaderElection implements manager.LeaderElectionRunnable: every replica
+// serves.
+func (*server) NeedLeaderElection() bool { return false }

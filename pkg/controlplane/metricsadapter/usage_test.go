@@ -1,0 +1,143 @@
+package metricsadapter
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/fields"
+)
+
+func TestUsage_PodsOfAllMembers(t *testing.T) {
+	f := newFederation(t, "m1", "m2", "m3")
+	f.pod("m1", "default", "web-1", "100m")
+	f.pod("m1", "default", "db-1", "5m")
+	f.pod("m2", "default", "web-1", "200m")
+	f.pod("m2", "other", "web-0", "300m")
+	f.pod("m3", "default", "db-2", "1m")
+	f.open(t)
+	u := &usage{f.requester}
+	for _, tc := range []struct {
+		name, namespace, selector, field string
+		want                             []string
+	}{
+		{name: "all", want: []string{"default/db-1 m1", "default/db-2 m3", "default/web-1 m1", "default/web-1 m2", "other/web-0 m2"}},
+		{name: "a namespace", namespace: "other", want: []string{"other/web-0 m2"}},
+		{name: "a selector", namespace: "default", selector: "app=web", want: []string{"default/web-1 m1", "default/web-1 m2"}},
+		{name: "a name", field: "metadata.name=db-2", want: []string{"default/db-2 m3"}},
+		{name: "nothing", selector: "app=none"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			clear(f.asked)
+			s := selection(tc.namespace, tc.selector)
+			s.Fields = fields.ParseSelectorOrDie(tc.field)
+			ctx, w := warned(t)
+			items, err := u.Pods(ctx, s)
+			if err != nil || len(*w) > 0 {
+				t.Fatal(err, *w)
+			}
+			var got []string
+			clusters := map[string]int{}
+			for _, p := range items {
+				got = append(got, p.Namespace+"/"+p.Name+" "+source(p.ObjectMeta))
+				clusters[source(p.ObjectMeta)] = 1
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Error(diff)
+			}
+			if diff := cmp.Diff(clusters, f.asked); diff != "" {
+				t.Errorf("only the members with such pods get a request: %s", diff)
+			}
+		})
+	}
+}
+
+func TestUsage_OneObject(t *testing.T) {
+	f := newFederation(t, "m1", "m2")
+	f.pod("m1", "default", "web-1", "100m")
+	f.pod("m2", "default", "web-1", "100m")
+	f.pod("m2", "default", "web-2", "7m")
+	f.pod("m2", "default", "new-1", "7m")
+	f.servers["m2"].Remove("/apis/metrics.k8s.io/v1beta1/namespaces/default/pods/new-1")
+	f.node("m1", "n1", "3")
+	f.node("m1", "n", "1")
+	f.node("m2", "n", "1")
+	f.open(t)
+	u := &usage{f.requester}
+	pod, err := u.Pod(t.Context(), "default", "web-2")
+	if err != nil || source(pod.ObjectMeta) != "m2" || pod.Containers[0].Usage.Cpu().String() != "7m" {
+		t.Errorf("got %v, %v", pod, err)
+	}
+	_, err = u.Pod(t.Context(), "default", "web-1")
+	if !apierrors.IsConflict(err) || !strings.Contains(err.Error(), "the pod(web-1) found in more than one clusters") {
+		t.Errorf("got %v", err)
+	}
+	if _, err := u.Pod(t.Context(), "default", "none"); !apierrors.IsNotFound(err) || !strings.Contains(err.Error(), `pods "none" not found`) {
+		t.Errorf("got %v", err)
+	}
+	if _, err := u.Pod(t.Context(), "default", "new-1"); !apierrors.IsNotFound(err) || !strings.Contains(err.Error(), `podmetrics.metrics.k8s.io "default/new-1" not found`) {
+		t.Errorf("got %v", err)
+	}
+	node, err := u.Node(t.Context(), "n1")
+	if err != nil || source(node.ObjectMeta) != "m1" || node.Usage.Cpu().String() != "3" {
+		t.Errorf("got %v, %v", node, err)
+	}
+	if _, err := u.Node(t.Context(), "n"); !apierrors.IsConflict(err) || !strings.Contains(err.Error(), "the node(n) found in more than one clusters") {
+		t.Errorf("got %v", err)
+	}
+	nodes, err := u.Nodes(t.Context(), selection("", ""))
+	if err != nil || len(nodes) != 3 || source(nodes[0].ObjectMeta) != "m1" || source(nodes[1].ObjectMeta) != "m2" {
+		t.Errorf("got %v, %v", nodes, err)
+	}
+}
+
+func TestUsage_NamesMembersThatDoNotAnswer(t *testing.T) {
+	f := newFederation(t, "m1", "m2", "m3", "m4", "m5")
+	for name := range f.servers {
+		f.pod(name, "default", "web-1", "100m")
+		f.pod(name, "default", "of-"+name, "100m")
+	}
+	f.open(t)
+	f.timeout = 50 * time.Millisecond
+	f.fail = map[string]int{"m2": -1, "m3": 500, "m4": 404}
+	f.members.close("m5", reasonNotReady)
+	u := &usage{f.requester}
+	ctx, w := warned(t)
+	items, err := u.Pods(ctx, selection("default", "app=web"))
+	if err != nil || len(items) != 1 || source(items[0].ObjectMeta) != "m1" {
+		t.Errorf("got %v, %v", items, err)
+	}
+	want := warnings{
+		"cluster(m2): its metrics are missing: it did not answer within 50ms",
+		"cluster(m3): its metrics are missing: the request to it failed",
+		"cluster(m4): its metrics are missing: it does not serve these metrics",
+		"cluster(m5): its metrics are missing: it is not ready",
+	}
+	if diff := cmp.Diff(want, *w); diff != "" {
+		t.Error(diff)
+	}
+	if _, err := u.Pod(ctx, "default", "of-m2"); !apierrors.IsServiceUnavailable(err) || !strings.Contains(err.Error(), "cluster(m2): it did not answer within 50ms") {
+		t.Errorf("got %v", err)
+	}
+	if _, err := u.Pod(ctx, "default", "of-m5"); !apierrors.IsNotFound(err) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestUsage_IgnoresWhatWasNotRequested has a member that reports pods of another namespace, under the name of another
+// cluster.
+func TestUsage_IgnoresWhatWasNotRequested(t *testing.T) {
+	f := newFederation(t, "m1")
+	f.pod("m1", "default", "web-1", "100m")
+	f.servers["m1"].Put("/apis/metrics.k8s.io/v1beta1/namespaces/default/pods/x", object("metrics.k8s.io/v1beta1", "PodMetrics",
+		map[string]any{"namespace": "kube-system", "name": "web-1", "labels": map[string]any{"app": "web"}}, nil))
+	f.servers["m1"].Put("/apis/metrics.k8s.io/v1beta1/namespaces/default/pods/web-1", object("metrics.k8s.io/v1beta1", "PodMetrics",
+		map[string]any{"namespace": "default", "name": "web-1", "labels": map[string]any{"app": "web"}, "annotations": map[string]any{"resource.karmada.io/query-from-cluster": "m2"}}, nil))
+	f.open(t)
+	items, err := (&usage{f.requester}).Pods(t.Context(), selection("default", "app=web"))
+	if err != nil || len(items) != 1 || items[0].Namespace != "default" || source(items[0].ObjectMeta) != "m1" {
+		t.Errorf("got %v, %v", items, err)
+	}
+}
