@@ -6,6 +6,7 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/cli/addons"
 	"github.com/karmada-toolkit/karmada/pkg/cli/apply"
 	"github.com/karmada-toolkit/karmada/pkg/cli/attach"
+	"github.com/karmada-toolkit/karmada/pkg/cli/capacity"
 	"github.com/karmada-toolkit/karmada/pkg/cli/completion"
 	"github.com/karmada-toolkit/karmada/pkg/cli/cordon"
 	"github.com/karmada-toolkit/karmada/pkg/cli/deinit"
@@ -59,7 +60,7 @@ func Groups() []Group {
 		{BasicCommands, []Constructor{kubectl.NewExplainCommand, get.NewCommand, kubectl.NewCreateCommand, kubectl.NewDeleteCommand, kubectl.NewEditCommand}},
 		{LocalCommands, []Constructor{local.NewCommand}},
 		{RegistrationCommands, []Constructor{initcmd.NewCommand, deinit.NewCommand, addons.NewCommand, join.NewCommand, unjoin.NewCommand, token.NewCommand, register.NewCommand, unregister.NewCommand}},
-		{ManagementCommands, []Constructor{cordon.NewCordonCommand, cordon.NewUncordonCommand, taint.NewCommand}},
+		{ManagementCommands, []Constructor{cordon.NewCordonCommand, cordon.NewUncordonCommand, taint.NewCommand, capacity.NewCommand}},
 		{TroubleshootingCommands, []Constructor{attach.NewCommand, logs.NewCommand, exec.NewCommand, describe.NewCommand, failover.NewCommand, interpret.NewCommand}},
 		{AdvancedCommands, []Constructor{apply.NewCommand, promote.NewCommand, kubectl.NewPatchCommand, rebalance.NewCommand, kubectl.NewRolloutCommand, kubectl.NewScaleCommand, kubectl.NewWaitCommand}},
 		{SettingsCommands, []Constructor{kubectl.NewLabelCommand, kubectl.NewAnnotateCommand, completion.NewCommand}},

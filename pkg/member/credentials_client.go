@@ -70,7 +70,7 @@ func newMapper() meta.RESTMapper {
 		}
 	}
 	add(corev1.SchemeGroupVersion, meta.RESTScopeRoot, "Namespace")
-	add(corev1.SchemeGroupVersion, meta.RESTScopeNamespace, "Secret", "ServiceAccount", "ConfigMap", "Pod")
+	add(corev1.SchemeGroupVersion, meta.RESTScopeNamespace, "Secret", "Service", "ServiceAccount", "ConfigMap", "Pod")
 	add(rbacv1.SchemeGroupVersion, meta.RESTScopeRoot, "ClusterRole", "ClusterRoleBinding")
 	add(rbacv1.SchemeGroupVersion, meta.RESTScopeNamespace, "Role", "RoleBinding")
 	add(appsv1.SchemeGroupVersion, meta.RESTScopeNamespace, "Deployment", "ReplicaSet")

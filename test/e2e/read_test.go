@@ -51,6 +51,32 @@ replicaScheduling:
 			t.Errorf("got %+v", r)
 		}
 	})
+	t.Run("what clusters have left", func(t *testing.T) {
+		if out := must(t, "get", "clusters", "-o", "wide"); !strings.Contains(out, "FREE-CPU") || strings.Contains(out, "<unknown>") {
+			t.Errorf("got:\n%s", out)
+		}
+		if out := must(t, "capacity", "-C", "member2"); !strings.Contains(out, "FREE MEMORY") || strings.Contains(out, "member1") {
+			t.Errorf("got:\n%s", out)
+		}
+		if r := ctl("", "capacity", "--for", "deployment/web", "-n", ns); r.code != 0 || !strings.Contains(r.out, "member1") || !strings.Contains(r.err, "has 2 replicas; one replica requests") {
+			t.Errorf("got %+v", r)
+		}
+		huge := strings.Replace(deployment("huge", 1), "cpu: 10m", "nvidia.com/gpu: 1", 1)
+		if r := ctl(huge, "capacity", "--for", "-", "-n", ns); r.code != 0 || strings.Count(r.out, "nvidia.com/gpu") < 2 {
+			t.Errorf("got %+v", r)
+		}
+		for text, args := range map[string]string{
+			"is neither a file nor TYPE/NAME":   "--for web",
+			"clusters don't exist: nope":        "-C nope",
+			"has no replicas, as far":           "--for namespace/" + ns,
+			"--estimators needs --for":          "--estimators",
+			`deployments.apps "nope" not found`: "--for deployment/nope -n " + ns,
+		} {
+			if err := fails(t, "", append([]string{"capacity"}, strings.Fields(args)...)...); !strings.Contains(err, text) {
+				t.Errorf("capacity %s: got %s", args, err)
+			}
+		}
+	})
 	t.Run("claims and targets", func(t *testing.T) {
 		if out := must(t, "get", "pp", "-n", ns, "-o", "wide", "--no-headers"); strings.Fields(out)[5] != "1" {
 			t.Errorf("claimed objects:\n%s", out)

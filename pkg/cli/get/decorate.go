@@ -19,6 +19,7 @@ import (
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/capacity"
 	"github.com/karmada-toolkit/karmada/pkg/failover"
 	"github.com/karmada-toolkit/karmada/pkg/member"
 )
@@ -63,7 +64,8 @@ func (s *server) decorate(ctx context.Context, p *part) error {
 	return d.apply(ctx, s, p)
 }
 
-// decorateClusters shows which clusters are cordoned, and in wide tables all taints and how many workloads leave.
+// decorateClusters shows which clusters are cordoned, and in wide tables all taints, how many workloads leave and what is
+// free.
 func decorateClusters(ctx context.Context, s *server, p *part) error {
 	evictions := func(*clusterv1alpha1.Cluster) string { return "" }
 	if s.wide {
@@ -76,6 +78,10 @@ func decorateClusters(ctx context.Context, s *server, p *part) error {
 		if s.wide {
 			set(p.table, row, "Taints", orNone(member.FormatTaints(cluster.Spec.Taints)))
 			set(p.table, row, "Evictions", evictions(cluster))
+			free := capacity.FreeOf(cluster)
+			set(p.table, row, "Free-CPU", free.CPU)
+			set(p.table, row, "Free-Memory", free.Memory)
+			set(p.table, row, "Free-Pods", free.Pods)
 		}
 	})
 }

@@ -30,7 +30,9 @@ func governed(t *testing.T) *federation {
 		object{resource: "clusters", name: "m1", ready: "True", spec: map[string]any{"taints": []any{
 			taint("cluster.karmada.io/unschedulable", "", "NoSchedule"), taint("dedicated", "gpu", "NoExecute"),
 		}}},
-		object{resource: "clusters", name: "m2", ready: "True"},
+		object{resource: "clusters", name: "m2", ready: "True", status: map[string]any{"resourceSummary": map[string]any{
+			"allocatable": map[string]any{"cpu": "32", "memory": "64Gi", "pods": "110"}, "allocated": map[string]any{"cpu": "250m", "memory": "1Gi", "pods": "7"},
+		}}},
 	)
 	return f
 }

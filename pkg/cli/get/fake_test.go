@@ -59,9 +59,8 @@ type object struct {
 	managed                   bool
 	ready                     string
 	size                      int
-	// spec and labels are added to those that every object has.
-	spec   map[string]any
-	labels map[string]any
+	// spec, status and labels are added to those that every object has.
+	spec, status, labels map[string]any
 }
 
 // kinds of the fake API by resource.
@@ -230,7 +229,11 @@ func (o object) json() map[string]any {
 	meta["labels"] = labels
 	spec := map[string]any{"size": o.size}
 	maps.Copy(spec, o.spec)
-	return map[string]any{"apiVersion": gv(k.group, k.version), "kind": k.kind, "metadata": meta, "spec": spec}
+	out := map[string]any{"apiVersion": gv(k.group, k.version), "kind": k.kind, "metadata": meta, "spec": spec}
+	if o.status != nil {
+		out["status"] = o.status
+	}
+	return out
 }
 
 // watch sends the next batch of events and ends.

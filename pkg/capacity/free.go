@@ -1,0 +1,68 @@
+package capacity
+
+import (
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+)
+
+// Free is what is left in a cluster, as text.
+type Free struct {
+	CPU, Memory, Pods string
+}
+
+// unknown is printed for what a cluster has not reported.
+const unknown = "<unknown>"
+
+// FreeOf returns what is left in a cluster by its resource summary: what its nodes offer without the requests of its pods,
+// those that wait for a node included.
+func FreeOf(cluster *clusterv1alpha1.Cluster) Free {
+	s := cluster.Status.ResourceSummary
+	return Free{
+		CPU:    freeText(s, corev1.ResourceCPU, cores),
+		Memory: freeText(s, corev1.ResourceMemory, bytes),
+		Pods:   freeText(s, corev1.ResourcePods, func(q *resource.Quantity) string { return fmt.Sprint(q.Value()) }),
+	}
+}
+
+func freeText(s *clusterv1alpha1.ResourceSummary, name corev1.ResourceName, format func(*resource.Quantity) string) string {
+	if s == nil {
+		return unknown
+	}
+	offered, ok := s.Allocatable[name]
+	if !ok {
+		return unknown
+	}
+	free := offered.DeepCopy()
+	free.Sub(s.Allocated[name])
+	free.Sub(s.Allocating[name])
+	if free.Sign() < 0 {
+		free = resource.Quantity{}
+	}
+	return format(&free)
+}
+
+// cores returns a number of processors with one digit after the point, rounded down.
+func cores(q *resource.Quantity) string { return tenths(q.AsApproximateFloat64()) }
+
+// bytes returns an amount of memory in the largest unit of which there is one, rounded down.
+func bytes(q *resource.Quantity) string {
+	value := q.AsApproximateFloat64()
+	unit := 0
+	units := []string{"", "Ki", "Mi", "Gi", "Ti", "Pi"}
+	for value >= 1024 && unit < len(units)-1 {
+		value /= 1024
+		unit++
+	}
+	return tenths(value) + units[unit]
+}
+
+func tenths(value float64) string {
+	return strings.TrimSuffix(fmt.Sprintf("%.1f", float64(int64(value*10))/10), ".0")
+}
+
+func joined(parts []string) string { return strings.Join(parts, ", ") }

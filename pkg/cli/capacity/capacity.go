@@ -1,0 +1,246 @@
+// Package capacity is the command that shows what member clusters have left.
+package capacity
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/cli-runtime/pkg/printers"
+	"k8s.io/cli-runtime/pkg/resource"
+	"k8s.io/client-go/dynamic"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/capacity"
+	"github.com/karmada-toolkit/karmada/pkg/cli/env"
+)
+
+const (
+	short = "Show what member clusters have left, and how much of a workload fits"
+	long  = `
+		Show what member clusters have left: processors, memory and pods, without the
+		requests of the pods that run there or wait for a node.
+
+		With --for, show how many more replicas of a workload fit into each cluster, which
+		resource keeps it from being more, and who reports that: the summary in the status of
+		the Cluster, the models of its nodes there, or its estimator. The scheduler takes the
+		least. Affinity, taints and spread of the placement are not considered; "describe" of a
+		binding has the decision.
+
+		Estimators are asked with --estimators, if this machine reaches them.`
+	examples = `
+		# Show what all clusters have left
+		{{.Name}} capacity
+
+		# How many more replicas of a Deployment fit into each cluster
+		{{.Name}} capacity --for deployment/nginx
+
+		# How many replicas of a manifest would fit into two clusters
+		{{.Name}} capacity --for nginx.yaml -C member1,member2`
+)
+
+type flags struct {
+	clusters   []string
+	workload   string
+	estimators bool
+	options    capacity.EstimatorOptions
+}
+
+// NewCommand returns the command.
+func NewCommand(e *env.Env) *cobra.Command {
+	access := e.NewAccess()
+	f := flags{options: capacity.NewEstimatorOptions()}
+	cmd := &cobra.Command{
+		Use:                   "capacity [--for FILE|TYPE/NAME] [-C CLUSTERS]",
+		DisableFlagsInUseLine: true,
+		Short:                 short,
+		Long:                  e.Long(long),
+		Example:               e.Examples(examples),
+		Args:                  env.NoArguments,
+		ValidArgsFunction:     cobra.NoFileCompletions,
+		RunE:                  func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), e, access, f) },
+	}
+	access.Flags.Add(cmd).AddNamespace(cmd)
+	cmd.Flags().StringSliceVarP(&f.clusters, "cluster", "C", nil, "Names of the member clusters; default all.")
+	cmd.Flags().StringVar(&f.workload, "for", "", "Workload that is to fit: a file with its manifest, - for standard input, or TYPE/NAME of a template.")
+	cmd.Flags().BoolVar(&f.estimators, "estimators", false, "Ask the estimators of the clusters as well.")
+	f.options.AddFlags(cmd.Flags())
+	if err := cmd.RegisterFlagCompletionFunc("cluster", access.Complete.Clusters); err != nil {
+		panic(err) // a flag that does not exist
+	}
+	return cmd
+}
+
+func run(ctx context.Context, e *env.Env, access *env.Access, f flags) error {
+	if f.estimators && f.workload == "" {
+		return errors.New("--estimators needs --for: estimators report how much of a workload fits")
+	}
+	c, err := access.ControlPlane.RequiredClient(ctx)
+	if err != nil {
+		return err
+	}
+	clusters, err := readClusters(ctx, access, c, f.clusters)
+	if err != nil {
+		return err
+	}
+	defer e.Waiting(func() string { return "the control plane to answer" })()
+	out := e.Escaped().Out
+	if len(clusters) == 0 {
+		e.Say("No cluster has joined the control plane.")
+		return nil
+	}
+	if f.workload == "" {
+		return printFree(out, clusters)
+	}
+	w, err := readWorkload(ctx, e, access, f.workload)
+	if err != nil {
+		return err
+	}
+	var estimates capacity.Estimates
+	if f.estimators {
+		estimates, err = capacity.AskEstimators(ctx, f.options, w, clusters, func(ctx context.Context, namespace, name string) (*corev1.Service, error) {
+			service := &corev1.Service{}
+			return service, c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, service)
+		})
+		if err != nil {
+			return err
+		}
+		for _, failure := range estimates.Failures() {
+			e.Say("%s", failure)
+		}
+	}
+	e.Say("%s: %s", describe(w), w.Requests())
+	return printFits(out, w, capacity.Fits(w, clusters, estimates))
+}
+
+// describe names a workload and its unit.
+func describe(w *capacity.Workload) string {
+	unit := "replica"
+	if len(w.Components) > 0 {
+		unit = "set of components"
+	}
+	name := strings.TrimPrefix(w.Namespace+"/"+w.Name, "/")
+	return fmt.Sprintf("%s %s has %d replicas; one %s requests", w.Kind, name, w.Replicas, unit)
+}
+
+// readClusters returns the named clusters, or all, sorted by name.
+func readClusters(ctx context.Context, access *env.Access, c client.Client, named []string) ([]clusterv1alpha1.Cluster, error) {
+	known, err := access.ControlPlane.KnownClusters(ctx, named)
+	if err != nil {
+		return nil, err
+	}
+	list := &clusterv1alpha1.ClusterList{}
+	if err := c.List(ctx, list); err != nil {
+		return nil, fmt.Errorf("listing the clusters: %w", err)
+	}
+	out := slices.DeleteFunc(list.Items, func(c clusterv1alpha1.Cluster) bool { return !slices.Contains(known, c.Name) })
+	slices.SortFunc(out, func(a, b clusterv1alpha1.Cluster) int { return strings.Compare(a.Name, b.Name) })
+	return out, nil
+}
+
+// readWorkload returns the workload of a file, or of a template of the control plane.
+func readWorkload(ctx context.Context, e *env.Env, access *env.Access, what string) (*capacity.Workload, error) {
+	namespace, _, err := access.Namespace()
+	if err != nil {
+		return nil, err
+	}
+	builder := resource.NewBuilder(access).Unstructured().NamespaceParam(namespace).DefaultNamespace()
+	file := isFile(what)
+	switch {
+	case what == "-":
+		builder = builder.Stream(e.In, "standard input")
+	case file:
+		builder = builder.FilenameParam(false, &resource.FilenameOptions{Filenames: []string{what}})
+	case strings.Count(what, "/") != 1:
+		return nil, fmt.Errorf("--for %q is neither a file nor TYPE/NAME, such as deployment/nginx", what)
+	default:
+		builder = builder.ResourceTypeOrNameArgs(false, what)
+	}
+	infos, err := builder.Flatten().Do().Infos()
+	if err != nil {
+		return nil, err
+	}
+	if len(infos) != 1 {
+		return nil, fmt.Errorf("--for %q has %d objects: give one workload", what, len(infos))
+	}
+	object, ok := infos[0].Object.(*unstructured.Unstructured)
+	if !ok {
+		return nil, fmt.Errorf("--for %q: unexpected %T", what, infos[0].Object)
+	}
+	cfg, err := access.ControlPlane.RESTConfig()
+	if err != nil {
+		return nil, err
+	}
+	dyn, err := dynamic.NewForConfig(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("connecting to the control plane: %w", err)
+	}
+	reader := &capacity.Reader{ControlPlane: dyn}
+	if file {
+		return reader.Manifest(ctx, object)
+	}
+	return reader.Template(ctx, object)
+}
+
+// isFile reports whether --for names a file, or standard input.
+func isFile(what string) bool {
+	if what == "-" || strings.HasSuffix(what, ".yaml") || strings.HasSuffix(what, ".yml") || strings.HasSuffix(what, ".json") {
+		return true
+	}
+	info, err := os.Stat(what)
+	return err == nil && !info.IsDir()
+}
+
+// printFree prints what clusters have left.
+func printFree(out io.Writer, clusters []clusterv1alpha1.Cluster) error {
+	w := printers.GetNewTabWriter(out)
+	_, _ = fmt.Fprintln(w, "CLUSTER\tREADY\tNODES\tFREE CPU\tFREE MEMORY\tFREE PODS")
+	for i := range clusters {
+		c := &clusters[i]
+		nodes := "<unknown>"
+		if s := c.Status.NodeSummary; s != nil {
+			nodes = fmt.Sprintf("%d/%d", s.ReadyNum, s.TotalNum)
+		}
+		ready := "Unknown"
+		if r := meta.FindStatusCondition(c.Status.Conditions, clusterv1alpha1.ClusterConditionReady); r != nil {
+			ready = string(r.Status)
+		}
+		free := capacity.FreeOf(c)
+		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", c.Name, ready, nodes, free.CPU, free.Memory, free.Pods)
+	}
+	return w.Flush()
+}
+
+// printFits prints how much of a workload fits into clusters.
+func printFits(out io.Writer, workload *capacity.Workload, fits []capacity.Fit) error {
+	w := printers.GetNewTabWriter(out)
+	unit := "REPLICAS"
+	if len(workload.Components) > 0 {
+		unit = "SETS"
+	}
+	_, _ = fmt.Fprintf(w, "CLUSTER\t%s\tBOUND BY\tSOURCE\n", unit)
+	for _, f := range fits {
+		count := fmt.Sprint(f.Replicas)
+		if !f.Known {
+			count = "<unknown>"
+		}
+		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", f.Cluster, count, orDash(f.Bound), orDash(f.Source))
+	}
+	return w.Flush()
+}
+
+func orDash(text string) string {
+	if text == "" {
+		return "-"
+	}
+	return text
+}

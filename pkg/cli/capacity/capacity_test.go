@@ -1,0 +1,51 @@
+package capacity
+
+import (
+	"bytes"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/karmada-toolkit/karmada/internal/golden"
+	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/capacity"
+)
+
+func sample() []clusterv1alpha1.Cluster {
+	m1 := clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "member1"}, Status: clusterv1alpha1.ClusterStatus{
+		Conditions:  []metav1.Condition{{Type: clusterv1alpha1.ClusterConditionReady, Status: metav1.ConditionTrue}},
+		NodeSummary: &clusterv1alpha1.NodeSummary{TotalNum: 3, ReadyNum: 2},
+		ResourceSummary: &clusterv1alpha1.ResourceSummary{
+			Allocatable: corev1.ResourceList{"cpu": resource.MustParse("96"), "memory": resource.MustParse("384Gi"), "pods": resource.MustParse("330")},
+			Allocated:   corev1.ResourceList{"cpu": resource.MustParse("1500m"), "memory": resource.MustParse("70Mi"), "pods": resource.MustParse("12")},
+		},
+	}}
+	return []clusterv1alpha1.Cluster{m1, {ObjectMeta: metav1.ObjectMeta{Name: "member2"}}}
+}
+
+func TestPrintFree(t *testing.T) {
+	var out bytes.Buffer
+	if err := printFree(&out, sample()); err != nil {
+		t.Fatal(err)
+	}
+	golden.Assert(t, "free", out.String())
+}
+
+func TestPrintFits(t *testing.T) {
+	for name, w := range map[string]*capacity.Workload{
+		"fits": {Requirements: &workv1alpha2.ReplicaRequirements{ResourceRequest: corev1.ResourceList{"cpu": resource.MustParse("250m")}}},
+		"sets": {Components: []workv1alpha2.Component{{Name: "job", Replicas: 2}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var out bytes.Buffer
+			fits := append(capacity.Fits(w, sample(), nil), capacity.Fit{Cluster: "member3", Known: true, Replicas: 4, Source: capacity.Estimator})
+			if err := printFits(&out, w, fits); err != nil {
+				t.Fatal(err)
+			}
+			golden.Assert(t, name, out.String())
+		})
+	}
+}
