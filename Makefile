@@ -70,6 +70,7 @@ fuzz: ## Run every fuzz target for a minute; FUZZTIME=10s changes that, RUN=REGE
 .PHONY: faults
 faults: ## Run longer random histories of faults against the invariants; FAULTS=N takes N times the usual, SEED=N one history
 	FAULTS=$${FAULTS:-20} go test -count=1 -timeout=60m -tags integration ./test/history
+	FAULTS=$${FAULTS:-20} go test -count=1 -timeout=60m -run History ./pkg/controlplane/controllers/federatedquota
 
 .PHONY: generate
 generate: ## Regenerate deepcopy functions, CRDs, OpenAPI definitions and clients

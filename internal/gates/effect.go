@@ -18,7 +18,7 @@ func (g *Gates) Changed(features ...featuregate.Feature) []featuregate.Feature {
 // ControllerManagerWithoutEffect returns the gates of the controller-manager that
 // nothing reads yet.
 func ControllerManagerWithoutEffect() []featuregate.Feature {
-	return []featuregate.Feature{FederatedQuotaEnforcement, ControllerPriorityQueue}
+	return []featuregate.Feature{ControllerPriorityQueue}
 }
 
 // AgentWithoutEffect returns the gates of agents that nothing reads yet.

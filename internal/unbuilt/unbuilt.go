@@ -53,16 +53,12 @@ func Warnings(kind string) []string {
 	return nil
 }
 
-// StaticAssignments is the warning about quotas that are assigned to clusters.
-const StaticAssignments = "spec.staticAssignments has no effect: this version creates no ResourceQuotas in clusters yet"
-
 // Controllers returns the names that --controllers of the controller-manager accepts
 // and that stand for controllers that do not exist yet.
 func Controllers() []string {
 	return []string{
 		"cronFederatedHorizontalPodAutoscaler", "deploymentReplicasSyncer",
 		"federatedHorizontalPodAutoscaler",
-		"federatedResourceQuotaEnforcement", "federatedResourceQuotaStatus", "federatedResourceQuotaSync",
 		"hpaScaleTargetMarker",
 	}
 }

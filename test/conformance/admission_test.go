@@ -47,7 +47,7 @@ func TestAdmission(t *testing.T) {
 	}
 	reader := fake.NewClientBuilder().WithScheme(kube.NewScheme()).Build()
 	handlers, err := webhook.Handlers(webhook.Deps{
-		NewID: func() string { return string(uuid.NewUUID()) }, Reader: reader, LiveReader: reader, StatusWriter: reader.Status(),
+		NewID: func() string { return string(uuid.NewUUID()) }, Reader: reader, LiveReader: reader, Writer: reader,
 	})
 	if err != nil {
 		t.Fatal(err)

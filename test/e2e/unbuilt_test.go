@@ -38,13 +38,6 @@ metadata: {name: ` + ns + `}
 spec:
   addOnConditions: [{conditionType: Ready, operator: In, statusValues: ["False"]}]
   taints: [{key: a, effect: NoSchedule}]`,
-		"spec.staticAssignments": `
-apiVersion: policy.karmada.io/v1alpha1
-kind: FederatedResourceQuota
-metadata: {name: a}
-spec:
-  overall: {cpu: "10"}
-  staticAssignments: [{clusterName: member1, hard: {cpu: "1"}}]`,
 	} {
 		t.Cleanup(func() { _ = ctl(manifest, "delete", "-n", ns, "-f", "-") })
 		r := ctl(manifest, "apply", "-n", ns, "-f", "-")

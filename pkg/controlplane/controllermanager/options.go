@@ -52,6 +52,10 @@ type Options struct {
 	// capacity.
 	ResourceModeling bool
 
+	// QuotaSyncPeriod is the time between two counts of what bindings use of federated
+	// quotas, beside those after changes. 0 or less: none.
+	QuotaSyncPeriod time.Duration
+
 	// TemplateConditions adds the conditions that clients of Kubernetes wait for to
 	// the status of templates. Default true.
 	TemplateConditions bool
@@ -74,7 +78,7 @@ type Options struct {
 // accepted holds the values of flags that existing manifests pass, and which
 // nothing reads yet.
 type accepted struct {
-	resyncPeriod, quotaSyncPeriod    time.Duration
+	resyncPeriod                     time.Duration
 	clusterAPIKubeconfig, apiContext string
 }
 
@@ -101,7 +105,7 @@ func NewOptions() *Options {
 		RateLimiterBucket:    100,
 		Gates:                gates.New(gates.ControllerManager()...),
 		Failover:             newFailover(),
-		accepted:             accepted{quotaSyncPeriod: 5 * time.Minute},
+		QuotaSyncPeriod:      5 * time.Minute,
 	}
 }
 
@@ -126,6 +130,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.DurationVar(&o.RateLimiterMaxDelay, "rate-limiter-max-delay", o.RateLimiterMaxDelay, "Longest delay of a retry.")
 	fs.IntVar(&o.RateLimiterQPS, "rate-limiter-qps", o.RateLimiterQPS, "Retries per second over all objects of a controller.")
 	fs.IntVar(&o.RateLimiterBucket, "rate-limiter-bucket-size", o.RateLimiterBucket, "Retries in a burst over all objects of a controller.")
+	fs.DurationVar(&o.QuotaSyncPeriod, "federated-resource-quota-sync-period", o.QuotaSyncPeriod, "Time between two counts of what the workloads of a namespace use of its FederatedResourceQuotas, in addition to those after changes; 0 or less turns them off.")
 	o.Events.AddFlag(fs)
 	o.Failover.addFlags(fs)
 	o.Gates.AddFlag(fs)
@@ -155,7 +160,6 @@ func (o *Options) addAcceptedFlags(fs *pflag.FlagSet) {
 	a := &o.accepted
 	const later = "Accepted for the manifests that pass it; it has no effect yet."
 	fs.DurationVar(&a.resyncPeriod, "resync-period", 0, later)
-	fs.DurationVar(&a.quotaSyncPeriod, "federated-resource-quota-sync-period", a.quotaSyncPeriod, later)
 	fs.StringVar(&a.clusterAPIKubeconfig, "cluster-api-kubeconfig", "", later)
 	fs.StringVar(&a.apiContext, "cluster-api-context", "", later)
 }
@@ -192,7 +196,8 @@ func ControllerNames() []string {
 	return []string{
 		"agentcsrapproving", "applicationFailover", "binding", "bindingStatus", "cluster", "clusterStatus", "clustertaintpolicy",
 		"endpointSlice", "endpointsliceCollect", "endpointsliceDispatch",
-		"execution", "gracefulEviction", "multiclusterservice", "namespace", "remedy", "serviceExport", "serviceImport", "unifiedAuth", "workStatus", "workloadRebalancer",
+		"execution", "federatedResourceQuotaEnforcement", "federatedResourceQuotaStatus", "federatedResourceQuotaSync",
+		"gracefulEviction", "multiclusterservice", "namespace", "remedy", "serviceExport", "serviceImport", "unifiedAuth", "workStatus", "workloadRebalancer",
 	}
 }
 

@@ -42,7 +42,6 @@ func (o *Options) withoutEffect() []string {
 		value, standard any
 	}{
 		{"resync-period", given.resyncPeriod, standard.resyncPeriod},
-		{"federated-resource-quota-sync-period", given.quotaSyncPeriod, standard.quotaSyncPeriod},
 		{"cluster-api-kubeconfig", given.clusterAPIKubeconfig, standard.clusterAPIKubeconfig},
 		{"cluster-api-context", given.apiContext, standard.apiContext},
 	} {

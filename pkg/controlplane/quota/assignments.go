@@ -50,7 +50,7 @@ func Assignments(q *policyv1alpha1.FederatedResourceQuota, exists func(cluster s
 		if seen[a.ClusterName] || !exists(a.ClusterName) {
 			continue
 		}
-		if seen[a.ClusterName] = true; len(a.Hard) == 0 {
+		if seen[a.ClusterName] = true; a.Hard == nil {
 			continue
 		}
 		object, err := resourceQuota(q, a.Hard)

@@ -7,7 +7,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 
-	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 )
 
@@ -48,41 +47,5 @@ func TestUsage(t *testing.T) {
 				t.Error(diff)
 			}
 		})
-	}
-}
-
-func TestDelta(t *testing.T) {
-	before := spec(t, `{resource: {}, replicaRequirements: {resourceRequest: {cpu: 1, memory: 1Gi}}, clusters: [{name: a, replicas: 2}]}`)
-	after := spec(t, `{resource: {}, replicaRequirements: {resourceRequest: {cpu: 500m, memory: 1Gi, pods: 1}}, clusters: [{name: b, replicas: 2}]}`)
-	if diff := cmp.Diff(map[string]string{"cpu": "-1", "pods": "2"}, list(Delta(after, before))); diff != "" {
-		t.Error(diff)
-	}
-	if d := Delta(after, after); len(d) > 0 {
-		t.Error(d)
-	}
-}
-
-// What is charged and taken back leaves a quota as it was.
-func TestCharge_BackAndForth(t *testing.T) {
-	q := &policyv1alpha1.FederatedResourceQuota{}
-	if err := yaml.Unmarshal([]byte(`{spec: {overall: {cpu: 10, memory: 10Gi}}, status: {overallUsed: {cpu: 1, other: 3}}}`), q); err != nil {
-		t.Fatal(err)
-	}
-	use := spec(t, `{resource: {}, replicaRequirements: {resourceRequest: {cpu: 1, memory: 1Gi, pods: 1}}, clusters: [{name: a, replicas: 2}]}`)
-	used, changed, err := Charge(q, Delta(use, nil))
-	if err != nil || !changed {
-		t.Fatal(changed, err)
-	}
-	if diff := cmp.Diff(map[string]string{"cpu": "3", "memory": "2Gi", "other": "3"}, list(used)); diff != "" {
-		t.Error(diff)
-	}
-	before := list(q.Status.OverallUsed)
-	q.Status.OverallUsed = used
-	back, _, err := Charge(q, Delta(&workv1alpha2.ResourceBindingSpec{}, use))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(before, list(back)); diff != "" {
-		t.Error(diff)
 	}
 }

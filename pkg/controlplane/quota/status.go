@@ -7,6 +7,7 @@ import (
 	"iter"
 	"maps"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -33,12 +34,10 @@ func Aggregate(works []workv1alpha1.Work) ([]policyv1alpha1.ClusterQuotaStatus, 
 			return nil, fmt.Errorf("work %s/%s: %w", w.Namespace, w.Name, err)
 		}
 		item := policyv1alpha1.ClusterQuotaStatus{ClusterName: cluster}
-		raw := w.Status.ManifestStatuses[0].Status
-		if raw == nil {
-			continue
-		}
-		if err := json.Unmarshal(raw.Raw, &item.ResourceQuotaStatus); err != nil {
-			return nil, fmt.Errorf("reading the usage in cluster %s: %w", cluster, err)
+		if raw := w.Status.ManifestStatuses[0].Status; raw != nil {
+			if err := json.Unmarshal(raw.Raw, &item.ResourceQuotaStatus); err != nil {
+				return nil, fmt.Errorf("reading the usage in cluster %s: %w", cluster, err)
+			}
 		}
 		item.Hard, item.Used = valid(item.Hard), valid(item.Used)
 		out = append(out, item)
@@ -101,4 +100,29 @@ func Restrict(list, limit corev1.ResourceList) corev1.ResourceList {
 		}
 	}
 	return out
+}
+
+// Warnings returns what of a limit has no effect on bindings: they are counted by what their containers request. With
+// enforcement off, what is assigned to a cluster has an effect there.
+func Warnings(q *policyv1alpha1.FederatedResourceQuota, enforced bool) []string {
+	var out []string
+	for _, name := range slices.Sorted(maps.Keys(q.Spec.Overall)) {
+		assigned := slices.ContainsFunc(q.Spec.StaticAssignments, func(a policyv1alpha1.StaticClusterAssignment) bool {
+			_, ok := a.Hard[name]
+			return ok
+		})
+		if Counted(name) || assigned && !enforced {
+			continue
+		}
+		out = append(out, fmt.Sprintf("spec.overall[%s] does not limit workloads: they are counted by what their containers request%s", name, instead(name)))
+	}
+	return out
+}
+
+// instead returns which key to use.
+func instead(name corev1.ResourceName) string {
+	if plain, ok := strings.CutPrefix(string(name), corev1.DefaultResourceRequestsPrefix); ok && Counted(corev1.ResourceName(plain)) {
+		return "; use " + plain
+	}
+	return ", such as cpu and memory"
 }

@@ -10,6 +10,7 @@ import (
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
 	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -28,7 +29,7 @@ func deps(objects ...client.Object) Deps {
 	n := 0
 	return Deps{
 		NewID:  func() string { n++; return fmt.Sprintf("id-%d", n) },
-		Reader: c, LiveReader: c, StatusWriter: c.Status(),
+		Reader: c, LiveReader: c, Writer: c, Metrics: prometheus.NewRegistry(),
 	}
 }
 
@@ -38,6 +39,7 @@ type question struct {
 	operation   admissionv1.Operation
 	namespace   string
 	object, old string // YAML
+	dryRun      bool
 }
 
 func toJSON(t testing.TB, text string) []byte {
@@ -60,7 +62,7 @@ func (q question) body(t testing.TB) []byte {
 	review := admissionv1.AdmissionReview{
 		TypeMeta: metav1.TypeMeta{APIVersion: "admission.k8s.io/v1", Kind: "AdmissionReview"},
 		Request: &admissionv1.AdmissionRequest{
-			UID: "u", Operation: q.operation, Namespace: q.namespace, Name: "a",
+			UID: "u", Operation: q.operation, Namespace: q.namespace, Name: "a", DryRun: &q.dryRun,
 			Object: runtime.RawExtension{Raw: toJSON(t, q.object)}, OldObject: runtime.RawExtension{Raw: toJSON(t, q.old)},
 		},
 	}

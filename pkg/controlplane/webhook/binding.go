@@ -122,7 +122,7 @@ type bindingValidator struct {
 func newBindingValidator(d Deps) *bindingValidator {
 	v := &bindingValidator{kind: workv1alpha2.SchemeGroupVersion.WithKind("ResourceBinding"), components: d.Components}
 	if d.Enforcement {
-		v.quotas = &enforcer{cached: d.Reader, live: d.LiveReader, status: d.StatusWriter}
+		v.quotas = newEnforcer(d)
 	}
 	return v
 }

@@ -100,12 +100,25 @@ func TestPolicy_WarnsOfKindsThatNoAPIServes(t *testing.T) {
 	}
 }
 
-func TestQuota_WarnsOfAssignmentsThatHaveNoEffect(t *testing.T) {
-	const quota = "apiVersion: policy.karmada.io/v1alpha1\nkind: FederatedResourceQuota\nmetadata: {namespace: default, name: q}\nspec: {overall: {cpu: \"10\"}"
-	for more, want := range map[string]int{"}": 0, ", staticAssignments: [{clusterName: m1, hard: {cpu: \"1\"}}]}": 1} {
-		resp := ask(t, deps(), question{path: "/validate-federatedresourcequota", namespace: "default", object: quota + more})
-		if !resp.Allowed || len(resp.Warnings) != want {
-			t.Errorf("%s: allowed %v, warnings %q", more, resp.Allowed, resp.Warnings)
+func TestQuota_WarnsOfKeysThatAreNotCounted(t *testing.T) {
+	const quota = "apiVersion: policy.karmada.io/v1alpha1\nkind: FederatedResourceQuota\nmetadata: {namespace: default, name: q}\nspec: {overall: "
+	const requests = "spec.overall[requests.cpu] does not limit workloads: they are counted by what their containers request; use cpu"
+	for _, tc := range []struct {
+		spec string
+		on   bool
+		want []string
+	}{
+		{`{cpu: "1", memory: 1Gi, ephemeral-storage: 1Gi, vendor.example/gpu: "1", hugepages-2Mi: 2Mi}}`, true, nil},
+		{`{requests.cpu: "1"}}`, false, []string{requests}},
+		{`{requests.cpu: "1"}, staticAssignments: [{clusterName: m1, hard: {requests.cpu: "1"}}]}`, false, nil},
+		{`{requests.cpu: "1"}, staticAssignments: [{clusterName: m1, hard: {requests.cpu: "1"}}]}`, true, []string{requests}},
+		{`{pods: "1"}}`, true, []string{"spec.overall[pods] does not limit workloads: they are counted by what their containers request, such as cpu and memory"}},
+	} {
+		d := deps()
+		d.Enforcement = tc.on
+		resp := ask(t, d, question{path: "/validate-federatedresourcequota", namespace: "default", object: quota + tc.spec})
+		if diff := cmp.Diff(tc.want, resp.Warnings); !resp.Allowed || diff != "" {
+			t.Errorf("%s: allowed %v, warnings %s", tc.spec, resp.Allowed, diff)
 		}
 	}
 }

@@ -7,10 +7,12 @@ import (
 	"net/http"
 	"slices"
 
+	"github.com/prometheus/client_golang/prometheus"
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
@@ -23,6 +25,7 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/apis/validation"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/quota"
 )
 
 // Deps is what the handlers need from outside.
@@ -31,8 +34,12 @@ type Deps struct {
 	NewID func() string
 	// Reader reads from the cache, LiveReader from the API server.
 	Reader, LiveReader client.Reader
-	// StatusWriter writes the use of quotas.
-	StatusWriter client.SubResourceWriter
+	// Writer writes the ledgers of quotas.
+	Writer client.Writer
+	// Metrics registers metrics.
+	Metrics prometheus.Registerer
+	// Clock is the real clock by default.
+	Clock clock.PassiveClock
 	// Clusters returns the names of the clusters that have joined, false when that
 	// is not known. It may be nil.
 	Clusters func(ctx context.Context) ([]string, bool)
@@ -127,10 +134,7 @@ func validators(d Deps) map[string]admission.Handler {
 		"/validate-federatedresourcequota": newValidator(policyKind("FederatedResourceQuota"), pure(func(q *policyv1alpha1.FederatedResourceQuota) error {
 			return validation.ValidateFederatedResourceQuota(q).ToAggregate()
 		})).withWarnings(func(_ context.Context, q *policyv1alpha1.FederatedResourceQuota) []string {
-			if len(q.Spec.StaticAssignments) == 0 {
-				return nil
-			}
-			return []string{unbuilt.StaticAssignments}
+			return quota.Warnings(q, d.Enforcement)
 		}),
 		"/validate-clustertaintpolicy": newValidator(policyKind("ClusterTaintPolicy"), pure(func(p *policyv1alpha1.ClusterTaintPolicy) error {
 			return validation.ValidateClusterTaintPolicy(p, d.AllowNoExecute).ToAggregate()

@@ -2,6 +2,9 @@ package webhook
 
 import (
 	"context"
+	"fmt"
+	"runtime"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -9,10 +12,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
+	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/quota"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/quota/ledgers"
 )
 
 func quantities(pairs ...string) corev1.ResourceList {
@@ -23,10 +30,10 @@ func quantities(pairs ...string) corev1.ResourceList {
 	return out
 }
 
-func quotaObject(name string, overall, used corev1.ResourceList) *policyv1alpha1.FederatedResourceQuota {
+func quotaObject(name string, overall corev1.ResourceList) *policyv1alpha1.FederatedResourceQuota {
 	q := &policyv1alpha1.FederatedResourceQuota{}
 	q.Name, q.Namespace = name, "ns"
-	q.Spec.Overall, q.Status.OverallUsed = overall, used
+	q.Spec.Overall = overall
 	return q
 }
 
@@ -35,17 +42,27 @@ func bindingText(clusters, request string) string {
   replicaRequirements: {resourceRequest: {` + request + `}}, clusters: [` + clusters + `]}}`
 }
 
-func used(t *testing.T, d Deps, name string) map[string]string {
+// total returns what is used and reserved.
+func total(t *testing.T, d Deps) map[string]string {
 	t.Helper()
-	var q policyv1alpha1.FederatedResourceQuota
-	if err := d.LiveReader.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: name}, &q); err != nil {
+	s, err := (&ledgers.Ledgers{Live: d.LiveReader}).Get(t.Context(), "ns")
+	if err != nil {
 		t.Fatal(err)
 	}
 	out := map[string]string{}
-	for name, quantity := range q.Status.OverallUsed {
+	for name, quantity := range s.Total() {
 		out[string(name)] = quantity.String()
 	}
 	return out
+}
+
+// storedBinding uses an amount of cpu.
+func storedBinding(name, cpu string) *workv1alpha2.ResourceBinding {
+	b := &workv1alpha2.ResourceBinding{}
+	b.Namespace, b.Name = "ns", name
+	b.Spec.ReplicaRequirements = &workv1alpha2.ReplicaRequirements{ResourceRequest: quantities("cpu", cpu)}
+	b.Spec.Clusters = []workv1alpha2.TargetCluster{{Name: "m1", Replicas: 1}}
+	return b
 }
 
 func TestQuota(t *testing.T) {
@@ -53,51 +70,77 @@ func TestQuota(t *testing.T) {
 	for _, tc := range []struct {
 		name     string
 		q        question
-		quotas   []client.Object
-		want     map[string]string // of quota a
+		objects  []client.Object
+		want     map[string]string // nothing if there is no ledger
 		exceeded string
 	}{
 		{
-			name:   "a new binding is charged",
-			q:      question{object: bindingText(two, "cpu: 100m, memory: 1Gi")},
-			quotas: []client.Object{quotaObject("a", quantities("cpu", "1"), quantities("cpu", "300m", "requests.cpu", "1"))},
-			want:   map[string]string{"cpu": "500m", "requests.cpu": "1"},
+			name:    "a new binding is charged beside those that are stored",
+			q:       question{object: bindingText(two, "cpu: 100m, memory: 1Gi")},
+			objects: []client.Object{quotaObject("a", quantities("cpu", "1")), storedBinding("b", "300m")},
+			want:    map[string]string{"cpu": "500m", "memory": "2Gi"},
 		},
 		{
-			name:   "a binding without clusters costs nothing",
-			q:      question{object: bindingText("", "cpu: 100m")},
-			quotas: []client.Object{quotaObject("a", quantities("cpu", "0"), nil)},
-			want:   map[string]string{},
+			name:    "a binding without clusters costs nothing",
+			q:       question{object: bindingText("", "cpu: 100m")},
+			objects: []client.Object{quotaObject("a", quantities("cpu", "0"))},
+		},
+		{
+			name:    "a binding that uses nothing that is limited costs nothing",
+			q:       question{object: bindingText(two, "memory: 1Gi")},
+			objects: []client.Object{quotaObject("a", quantities("cpu", "0", "requests.memory", "1"))},
 		},
 		{
 			name:     "too much",
 			q:        question{object: bindingText(five, "cpu: 300m, memory: 1Gi")},
-			quotas:   []client.Object{quotaObject("a", quantities("cpu", "1", "memory", "2Gi"), nil)},
-			want:     map[string]string{},
+			objects:  []client.Object{quotaObject("a", quantities("cpu", "1", "memory", "2Gi"))},
 			exceeded: "FederatedResourceQuota(ns/a) exceeded for resource cpu: requested sum 1500m, limit 1.",
 		},
 		{
-			name:     "all quotas are checked before the first is charged",
+			name:     "every quota is checked",
 			q:        question{object: bindingText(five, "cpu: 300m")},
-			quotas:   []client.Object{quotaObject("a", quantities("cpu", "2"), nil), quotaObject("b", quantities("cpu", "1"), nil)},
-			want:     map[string]string{},
+			objects:  []client.Object{quotaObject("a", quantities("cpu", "2")), quotaObject("b", quantities("cpu", "1"))},
 			exceeded: "FederatedResourceQuota(ns/b) exceeded for resource cpu: requested sum 1500m, limit 1.",
 		},
 		{
-			name:   "less is possible above the limit",
-			q:      question{operation: admissionv1.Update, object: bindingText(two, "cpu: 1"), old: bindingText(five, "cpu: 1")},
-			quotas: []client.Object{quotaObject("a", quantities("cpu", "1"), quantities("cpu", "6"))},
-			want:   map[string]string{"cpu": "3"},
+			name:    "less is possible above the limit",
+			q:       question{operation: admissionv1.Update, object: bindingText(two, "cpu: 1"), old: bindingText(five, "cpu: 1")},
+			objects: []client.Object{quotaObject("a", quantities("cpu", "1")), storedBinding("b", "6")},
 		},
 		{
-			name:   "an unchanged binding above the limit is let in",
-			q:      question{operation: admissionv1.Update, object: bindingText(five, "cpu: 1"), old: bindingText(five, "cpu: 1000m")},
-			quotas: []client.Object{quotaObject("a", quantities("cpu", "1"), quantities("cpu", "6"))},
-			want:   map[string]string{"cpu": "6"},
+			name:    "less of what is exceeded and more of what is not",
+			q:       question{operation: admissionv1.Update, object: bindingText(two, "cpu: 1, memory: 1Gi"), old: bindingText(five, "cpu: 1")},
+			objects: []client.Object{quotaObject("a", quantities("cpu", "1", "memory", "2Gi")), storedBinding("b", "6")},
+			want:    map[string]string{"cpu": "6", "memory": "2Gi"},
+		},
+		{
+			name:    "an unchanged binding above the limit is admitted",
+			q:       question{operation: admissionv1.Update, object: bindingText(five, "cpu: 1"), old: bindingText(five, "cpu: 1000m")},
+			objects: []client.Object{quotaObject("a", quantities("cpu", "1")), storedBinding("b", "6")},
+		},
+		{
+			name:    "a dry run reserves nothing",
+			q:       question{object: bindingText(two, "cpu: 100m"), dryRun: true},
+			objects: []client.Object{quotaObject("a", quantities("cpu", "1"))},
+		},
+		{
+			name:     "a dry run is refused as the write would be",
+			q:        question{object: bindingText(five, "cpu: 300m"), dryRun: true},
+			objects:  []client.Object{quotaObject("a", quantities("cpu", "1"))},
+			exceeded: "FederatedResourceQuota(ns/a) exceeded for resource cpu: requested sum 1500m, limit 1.",
+		},
+		{
+			name: "a ledger that cannot be decoded is counted again",
+			q:    question{object: bindingText(two, "cpu: 100m")},
+			objects: []client.Object{
+				quotaObject("a", quantities("cpu", "1")), storedBinding("b", "300m"),
+				&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-system", Name: "karmada-quota-ns"}, Data: map[string]string{"ledger": "{"}},
+			},
+			want: map[string]string{"cpu": "500m"},
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			d := deps(tc.quotas...)
+			d := deps(tc.objects...)
 			d.Enforcement = true
 			tc.q.path, tc.q.namespace = "/validate-resourcebinding", "ns"
 			resp := ask(t, d, tc.q)
@@ -107,48 +150,105 @@ func TestQuota(t *testing.T) {
 			case tc.exceeded != "" && (resp.Allowed || resp.Result.Code != 403 || resp.Result.Reason != "QuotaExceeded" || resp.Result.Message != tc.exceeded):
 				t.Errorf("answer %v %+v", resp.Allowed, resp.Result)
 			}
-			if diff := cmp.Diff(tc.want, used(t, d, "a")); diff != "" {
+			if tc.want == nil {
+				tc.want = map[string]string{}
+			}
+			if diff := cmp.Diff(tc.want, total(t, d)); diff != "" {
 				t.Error(diff)
 			}
 		})
 	}
 }
 
-// conflicting is a status writer whose writes of one quota conflict.
+// conflicting is a writer whose writes conflict.
 type conflicting struct {
-	client.SubResourceWriter
-	name  string
+	client.Writer
 	times int
 }
 
-func (c *conflicting) Update(ctx context.Context, obj client.Object, opts ...client.SubResourceUpdateOption) error {
-	if obj.GetName() == c.name && c.times > 0 {
+func (c *conflicting) Create(ctx context.Context, obj client.Object, opts ...client.CreateOption) error {
+	if c.times > 0 {
 		c.times--
-		return apierrors.NewConflict(schema.GroupResource{Resource: "federatedresourcequotas"}, c.name, nil)
+		return apierrors.NewConflict(schema.GroupResource{Resource: "configmaps"}, obj.GetName(), nil)
 	}
-	return c.SubResourceWriter.Update(ctx, obj, opts...)
+	return c.Writer.Create(ctx, obj, opts...)
 }
 
 func TestQuota_Conflicts(t *testing.T) {
 	for _, tc := range []struct {
-		name  string
-		times int
-		want  string
+		name    string
+		times   int
+		message string
+		want    string
 	}{
-		{"a conflict on the second quota does not charge the first twice", 2, "500m"},
-		{"a quota that cannot be written leaves the others as they were", 99, ""},
+		{"a write that conflicts is charged once", 2, "", "500m"},
+		{"one that always conflicts fails and is not charged", 99, "failed to apply FederatedResourceQuota updates after multiple retries for RB ns/a: ", ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			d := deps(quotaObject("a", quantities("cpu", "2"), nil), quotaObject("b", quantities("cpu", "2"), nil))
+			d := deps(quotaObject("a", quantities("cpu", "2")), quotaObject("b", quantities("cpu", "2")))
 			d.Enforcement = true
-			d.StatusWriter = &conflicting{SubResourceWriter: d.StatusWriter, name: "b", times: tc.times}
+			d.Writer = &conflicting{Writer: d.Writer, times: tc.times}
 			resp := ask(t, d, question{path: "/validate-resourcebinding", namespace: "ns", object: bindingText("{name: m1, replicas: 5}", "cpu: 100m")})
-			if resp.Allowed != (tc.want != "") {
+			if resp.Allowed != (tc.message == "") || !resp.Allowed && (resp.Result.Code != 500 || !strings.HasPrefix(resp.Result.Message, tc.message)) {
 				t.Errorf("answer %v %+v", resp.Allowed, resp.Result)
 			}
-			if got := used(t, d, "a")["cpu"]; got != tc.want {
+			if got := total(t, d)["cpu"]; got != tc.want {
 				t.Errorf("used %q", got)
 			}
 		})
 	}
+}
+
+// TestQuota_TogetherIsOneWrite shows that the charges of a namespace that wait for its ledger are written at once.
+func TestQuota_TogetherIsOneWrite(t *testing.T) {
+	d := deps(quotaObject("a", quantities("cpu", "10")))
+	slow := &slowWriter{Writer: d.Writer, first: make(chan struct{}), release: make(chan struct{})}
+	d.Writer = slow
+	e := newEnforcer(d)
+	quotas := []policyv1alpha1.FederatedResourceQuota{*quotaObject("a", quantities("cpu", "10"))}
+	const charges = 20
+	results := make(chan error, charges)
+	submit := func(i int) {
+		w := &quota.Write{Binding: fmt.Sprintf("b%d", i), After: quantities("cpu", "1")}
+		results <- e.charge(t.Context(), "ns", &charge{write: w, quotas: quotas, done: make(chan error, 1)})
+	}
+	go submit(0)
+	<-slow.first
+	for i := 1; i < charges; i++ {
+		go submit(i)
+	}
+	for waiting := 0; waiting < charges-1; {
+		e.mu.Lock()
+		waiting = len(e.namespaces["ns"].pending)
+		e.mu.Unlock()
+		runtime.Gosched()
+	}
+	close(slow.release)
+	refused := 0
+	for range charges {
+		if err := <-results; err != nil {
+			refused++
+		}
+	}
+	if got := total(t, d)["cpu"]; refused != 10 || got != "10" || slow.writes > 3 {
+		t.Errorf("%d refused, %s used, %d writes", refused, got, slow.writes)
+	}
+}
+
+type slowWriter struct {
+	client.Writer
+	first, release chan struct{}
+	writes         int
+}
+
+func (w *slowWriter) Create(ctx context.Context, obj client.Object, opts ...client.CreateOption) error {
+	w.writes++
+	close(w.first)
+	<-w.release
+	return w.Writer.Create(ctx, obj, opts...)
+}
+
+func (w *slowWriter) Update(ctx context.Context, obj client.Object, opts ...client.UpdateOption) error {
+	w.writes++
+	return w.Writer.Update(ctx, obj, opts...)
 }

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	ctrlwebhook "sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	"github.com/karmada-toolkit/karmada/internal/gates"
@@ -49,7 +50,8 @@ func Setup(_ context.Context, mgr manager.Manager, o *Options) error {
 		NewID:          func() string { return string(uuid.NewUUID()) },
 		Reader:         mgr.GetClient(),
 		LiveReader:     mgr.GetAPIReader(),
-		StatusWriter:   mgr.GetClient().Status(),
+		Writer:         mgr.GetClient(),
+		Metrics:        ctrlmetrics.Registry,
 		Clusters:       clusterNames(mgr.GetClient()),
 		Served:         served(mgr.GetRESTMapper()),
 		AllowNoExecute: o.AllowNoExecuteTaintPolicy,

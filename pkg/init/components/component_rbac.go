@@ -100,9 +100,9 @@ type componentRole struct {
 
 func componentRoles() []componentRole {
 	return []componentRole{
-		{component: ControllerManager, rules: controllerManagerRules(), cluster: tombstoneRules(), system: failoverStateRules(), elects: true},
+		{component: ControllerManager, rules: controllerManagerRules(), cluster: tombstoneRules(), system: stateRules(), elects: true},
 		{component: Scheduler, rules: schedulerRules(), elects: true},
-		{component: Webhook, rules: webhookRules()},
+		{component: Webhook, rules: webhookRules(), system: ledgerRules()},
 		{component: AggregatedAPIServer, rules: aggregatedRules(), serves: true},
 		{component: Descheduler, rules: deschedulerRules(), elects: true},
 		{component: MetricsAdapter, rules: metricsAdapterRules(), serves: true},
@@ -200,13 +200,14 @@ func tombstoneRules() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{rule("", []string{"configmaps"}, nil, "create", "update", "delete")}
 }
 
-// failoverStateRules are for the ConfigMap that stores the state of failover. Requests to create cannot be limited to a
-// name.
-func failoverStateRules() []rbacv1.PolicyRule {
-	return []rbacv1.PolicyRule{
-		rule("", []string{"configmaps"}, nil, "create"),
-		rule("", []string{"configmaps"}, []string{names.FailoverState}, "update"),
-	}
+// stateRules are for the ConfigMaps that store the state of failover and, for each namespace, the ledger of its quotas.
+func stateRules() []rbacv1.PolicyRule {
+	return []rbacv1.PolicyRule{rule("", []string{"configmaps"}, nil, "create", "update", "delete")}
+}
+
+// ledgerRules are for the ledgers of quotas.
+func ledgerRules() []rbacv1.PolicyRule {
+	return []rbacv1.PolicyRule{rule("", []string{"configmaps"}, nil, "get", "create", "update")}
 }
 
 func schedulerRules() []rbacv1.PolicyRule {
@@ -226,7 +227,6 @@ func webhookRules() []rbacv1.PolicyRule {
 		rule(clusterv1alpha1.GroupName, []string{"clusters"}, nil, "get", "list", "watch"),
 		rule(groupConfig, []string{"resourceinterpretercustomizations"}, nil, "get", "list", "watch"),
 		rule(groupPolicy, []string{"federatedresourcequotas"}, nil, "get", "list", "watch"),
-		rule(groupPolicy, []string{"federatedresourcequotas/status"}, nil, "update", "patch"),
 		rule(groupWork, []string{"resourcebindings"}, nil, "get", "list", "watch"),
 		rule(groupWork, []string{"clusterresourcebindings"}, nil, "get"),
 	}

@@ -1,0 +1,113 @@
+// Package federatedquota gives clusters their shares of FederatedResourceQuotas, and reports what is used of the quotas.
+package federatedquota
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/karmada-toolkit/karmada/internal/controllers"
+	"github.com/karmada-toolkit/karmada/internal/events"
+	"github.com/karmada-toolkit/karmada/internal/patch"
+	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
+	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/quota"
+)
+
+// Names of the controllers and sources of their events.
+const (
+	SyncComponent        = "federated-resource-quota-sync-controller"
+	StatusComponent      = "federated-resource-quota-status-controller"
+	EnforcementComponent = "federated-resource-quota-enforcement-controller"
+)
+
+// Deps are the dependencies and options of the controllers beside a manager.
+type Deps struct {
+	// Enforcement is the feature gate FederatedQuotaEnforcement.
+	Enforcement bool
+	// SyncPeriod is the time between two counts of the bindings of a namespace. 0 or less: only when something changes.
+	SyncPeriod time.Duration
+	// Events selects which successes are recorded. Default: events.Transitions.
+	Events events.Mode
+	// Retry bounds the delay between attempts.
+	Retry controllers.Retry
+	// Clock is the real clock by default.
+	Clock clock.PassiveClock
+}
+
+// workIndex finds the Works of a quota by <namespace>/<name>.
+const workIndex = "federatedquota.works"
+
+// indexWorks adds the index, which the controllers share.
+func indexWorks(ctx context.Context, mgr manager.Manager) error {
+	err := mgr.GetFieldIndexer().IndexField(ctx, &workv1alpha1.Work{}, workIndex, func(obj client.Object) []string {
+		if key, ok := quotaOf(obj); ok {
+			return []string{key.String()}
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("adding the index of the Works of quotas: %w", err)
+	}
+	return nil
+}
+
+// quotaOf returns the quota that the labels of a Work name.
+func quotaOf(work client.Object) (types.NamespacedName, bool) {
+	key := types.NamespacedName{Namespace: work.GetLabels()[quota.NamespaceLabel], Name: work.GetLabels()[quota.NameLabel]}
+	return key, key.Namespace != "" && key.Name != ""
+}
+
+// enqueueQuota enqueues the quota of a Work.
+func enqueueQuota() handler.EventHandler {
+	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, obj client.Object) []reconcile.Request {
+		if key, ok := quotaOf(obj); ok {
+			return []reconcile.Request{{NamespacedName: key}}
+		}
+		return nil
+	})
+}
+
+// worksOf returns the Works of a quota, which are read-only.
+func worksOf(ctx context.Context, reader client.Reader, key types.NamespacedName) ([]workv1alpha1.Work, error) {
+	list := &workv1alpha1.WorkList{}
+	if err := reader.List(ctx, list, client.MatchingFields{workIndex: key.String()}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing the works of quota %s: %w", key, err)
+	}
+	return list.Items, nil
+}
+
+// writeStatus writes what differs between two versions of a quota. Each controller writes fields of its own, so the patch
+// needs no resource version.
+func writeStatus(ctx context.Context, c client.Client, before, after *policyv1alpha1.FederatedResourceQuota) (bool, error) {
+	change, differs, err := patch.Diff(before, after)
+	if err != nil || !differs {
+		return false, err
+	}
+	if err := c.Status().Patch(ctx, after.DeepCopy(), change); err != nil {
+		return false, fmt.Errorf("writing the status of quota %s/%s: %w", before.Namespace, before.Name, err)
+	}
+	return true, nil
+}
+
+// publish records the result of a pass: a success that changed something, any success if all are recorded, or a failure.
+func publish(r *events.Recorder, q *policyv1alpha1.FederatedResourceQuota, reasons [2]string, success string, changed bool, err error) {
+	switch {
+	case errors.Is(err, context.Canceled):
+	case err != nil:
+		r.Warning(q, reasons[1], err.Error())
+	case changed:
+		r.Normal(q, reasons[0], success)
+	default:
+		r.Recovered(q)
+		r.Detail(q, reasons[0], success)
+	}
+}

@@ -1,0 +1,222 @@
+package federatedquota
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/record"
+	testingclock "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/karmada-toolkit/karmada/internal/events"
+	"github.com/karmada-toolkit/karmada/internal/kube"
+	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/apis/validation"
+	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/quota"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/quota/ledgers"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/works"
+)
+
+func list(pairs ...string) corev1.ResourceList {
+	out := corev1.ResourceList{}
+	for i := 0; i < len(pairs); i += 2 {
+		out[corev1.ResourceName(pairs[i])] = resource.MustParse(pairs[i+1])
+	}
+	return out
+}
+
+// assignedQuota is assigned to clusters.
+func assignedQuota(clusters ...string) *policyv1alpha1.FederatedResourceQuota {
+	q := &policyv1alpha1.FederatedResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "q", UID: "1"}}
+	q.Spec.Overall = list("cpu", "10")
+	for _, c := range clusters {
+		q.Spec.StaticAssignments = append(q.Spec.StaticAssignments, policyv1alpha1.StaticClusterAssignment{ClusterName: c, Hard: list("cpu", "4")})
+	}
+	return q
+}
+
+// work is a Work with the labels of the quota.
+func work(cluster, name, used string) *workv1alpha1.Work {
+	w := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-es-" + cluster, Name: name, Labels: quota.Labels("ns", "q")}}
+	w.Status.Conditions = []metav1.Condition{{Type: workv1alpha1.WorkApplied, Status: metav1.ConditionTrue}}
+	w.Status.ManifestStatuses = []workv1alpha1.ManifestStatus{{Status: &runtime.RawExtension{Raw: []byte(`{"hard":{"cpu":"4"},"used":` + used + `}`)}}}
+	return w
+}
+
+func newClient(t *testing.T, objects ...client.Object) client.WithWatch {
+	t.Helper()
+	for _, name := range []string{"m1", "m2"} {
+		objects = append(objects, &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name}})
+	}
+	return fake.NewClientBuilder().WithScheme(kube.NewScheme()).WithObjects(objects...).WithStatusSubresource(&policyv1alpha1.FederatedResourceQuota{}).
+		WithIndex(&workv1alpha1.Work{}, workIndex, func(obj client.Object) []string {
+			if key, ok := quotaOf(obj); ok {
+				return []string{key.String()}
+			}
+			return nil
+		}).Build()
+}
+
+func drain(recorder *record.FakeRecorder) []string {
+	var out []string
+	for {
+		select {
+		case e := <-recorder.Events:
+			out = append(out, e)
+		default:
+			return out
+		}
+	}
+}
+
+var request = reconcile.Request{NamespacedName: client.ObjectKey{Namespace: "ns", Name: "q"}}
+
+// TestSync_FollowsAssignments assigns, reassigns and deletes a quota.
+func TestSync_FollowsAssignments(t *testing.T) {
+	decoy := work("m2", "decoy", "{}") // an agent may create it
+	other := work("m1", "of-another", "{}")
+	other.Labels = quota.Labels("ns", "other")
+	c := newClient(t, assignedQuota("m1", "gone"), decoy, other)
+	recorder := record.NewFakeRecorder(10)
+	r := &syncer{client: c, works: works.NewWriter(c, c), events: events.New(recorder)}
+	name := quota.WorkName("ns", "q")
+	for _, step := range []struct {
+		name   string
+		change func(q *policyv1alpha1.FederatedResourceQuota) // nil: none
+		want   []string
+		events []string
+	}{
+		{"assigned", nil, []string{"karmada-es-m1/" + name, "karmada-es-m1/of-another"}, []string{"Normal SyncWorkSucceed Sync works for FederatedResourceQuota(ns/q) succeed."}},
+		{"again", nil, []string{"karmada-es-m1/" + name, "karmada-es-m1/of-another"}, nil},
+		{"another cluster", func(q *policyv1alpha1.FederatedResourceQuota) { q.Spec.StaticAssignments[0].ClusterName = "m2" },
+			[]string{"karmada-es-m1/of-another", "karmada-es-m2/" + name}, []string{"Normal SyncWorkSucceed Sync works for FederatedResourceQuota(ns/q) succeed."}},
+		{"deleted", func(q *policyv1alpha1.FederatedResourceQuota) { q.Finalizers = []string{"delete"} }, []string{"karmada-es-m1/of-another"}, nil},
+	} {
+		q := &policyv1alpha1.FederatedResourceQuota{}
+		if err := c.Get(t.Context(), request.NamespacedName, q); err != nil {
+			t.Fatal(err)
+		}
+		if step.change != nil {
+			if step.change(q); len(q.Finalizers) > 0 {
+				if err := c.Delete(t.Context(), q); err != nil {
+					t.Fatal(err)
+				}
+			} else if err := c.Update(t.Context(), q); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := r.Reconcile(t.Context(), request); err != nil {
+			t.Fatalf("%s: %v", step.name, err)
+		}
+		all := &workv1alpha1.WorkList{}
+		if err := c.List(t.Context(), all); err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for i := range all.Items {
+			if w := &all.Items[i]; w.DeletionTimestamp == nil {
+				got = append(got, w.Namespace+"/"+w.Name)
+			}
+			if len(all.Items[i].Finalizers) > 0 && all.Items[i].DeletionTimestamp != nil { // the member is done with it
+				all.Items[i].Finalizers = nil
+				if err := c.Update(t.Context(), &all.Items[i]); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		slices.Sort(got)
+		slices.Sort(step.want)
+		if diff := cmp.Diff(step.want, got); diff != "" {
+			t.Errorf("%s: %s", step.name, diff)
+		}
+		if diff := cmp.Diff(step.events, drain(recorder)); diff != "" {
+			t.Errorf("%s: %s", step.name, diff)
+		}
+	}
+}
+
+// TestStatus_CountsTheWorksOfAssignedClusters shows that Works that agents create with the labels of a quota count nothing.
+func TestStatus_CountsTheWorksOfAssignedClusters(t *testing.T) {
+	name := quota.WorkName("ns", "q")
+	c := newClient(t, assignedQuota("m1"), work("m1", name, `{"cpu":"3"}`), work("m1", "another", `{"cpu":"100"}`), work("m2", name, `{"cpu":"100"}`))
+	recorder := record.NewFakeRecorder(10)
+	r := &aggregator{client: c, live: c, events: events.New(recorder)}
+	for range 2 { // the second pass writes nothing
+		if _, err := r.Reconcile(t.Context(), request); err != nil {
+			t.Fatal(err)
+		}
+	}
+	q := &policyv1alpha1.FederatedResourceQuota{}
+	if err := c.Get(t.Context(), request.NamespacedName, q); err != nil {
+		t.Fatal(err)
+	}
+	used := q.Status.OverallUsed["cpu"]
+	if len(q.Status.AggregatedStatus) != 1 || used.String() != "3" || !q.Status.Overall["cpu"].Equal(resource.MustParse("10")) {
+		t.Errorf("the status is %+v", q.Status)
+	}
+	if got := drain(recorder); len(got) != 1 {
+		t.Errorf("events %q", got)
+	}
+}
+
+// TestStatus_OfAHostileAgentStaysValid shows that a quota whose status has what an agent reported can still be updated.
+func TestStatus_OfAHostileAgentStaysValid(t *testing.T) {
+	c := newClient(t, assignedQuota("m1"), work("m1", quota.WorkName("ns", "q"), `{"cpu":"-3","no such":"1","pods":"1500m","memory":"1Gi"}`))
+	r := &aggregator{client: c, live: c, events: events.New(record.NewFakeRecorder(10))}
+	if _, err := r.Reconcile(t.Context(), request); err != nil {
+		t.Fatal(err)
+	}
+	q := &policyv1alpha1.FederatedResourceQuota{}
+	if err := c.Get(t.Context(), request.NamespacedName, q); err != nil {
+		t.Fatal(err)
+	}
+	if errs := validation.ValidateFederatedResourceQuota(q); len(errs) > 0 || len(q.Status.AggregatedStatus[0].Used) != 1 {
+		t.Errorf("%v in %+v", errs, q.Status)
+	}
+}
+
+// TestEnforcement_CountsAndForgets counts the bindings of a namespace until its quota is gone.
+func TestEnforcement_CountsAndForgets(t *testing.T) {
+	q := assignedQuota()
+	a, other := binding("a", "1", 3), binding("b", "2", 5)
+	other.Namespace = "elsewhere"
+	c := newClient(t, q, &a, &other)
+	recorder := record.NewFakeRecorder(10)
+	r := &counter{
+		client: c, live: c, ledgers: ledgers.Ledgers{Live: c, Writer: c}, events: events.New(recorder),
+		clock: testingclock.NewFakeClock(time.Now()), period: 5 * time.Minute, written: map[string]time.Time{},
+	}
+	namespace := reconcile.Request{NamespacedName: client.ObjectKey{Name: "ns"}}
+	result, err := r.Reconcile(t.Context(), namespace)
+	if err != nil || result.RequeueAfter != quota.ReservationTTL {
+		t.Fatal(result, err)
+	}
+	if err := c.Get(t.Context(), request.NamespacedName, q); err != nil {
+		t.Fatal(err)
+	}
+	if used := q.Status.OverallUsed["cpu"]; used.String() != "3" {
+		t.Errorf("the status is %+v", q.Status)
+	}
+	if got := drain(recorder); len(got) != 1 || got[0] != "Normal CollectOverallStatusSucceed Collect overall status of FederatedResourceQuota(ns/q) succeed." {
+		t.Errorf("events %q", got)
+	}
+	if err := c.Delete(t.Context(), q); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Reconcile(t.Context(), namespace); err != nil {
+		t.Fatal(err)
+	}
+	if left, err := r.ledgers.Namespaces(t.Context()); err != nil || len(left) > 0 {
+		t.Errorf("ledgers of %v are left: %v", left, err)
+	}
+}

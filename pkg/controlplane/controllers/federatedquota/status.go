@@ -1,0 +1,90 @@
+package federatedquota
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/karmada-toolkit/karmada/internal/controllers"
+	"github.com/karmada-toolkit/karmada/internal/events"
+	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
+	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/quota"
+)
+
+type aggregator struct {
+	client      client.Client
+	live        client.Reader
+	events      *events.Recorder
+	enforcement bool
+}
+
+// SetupStatus adds the controller that reports what clusters use of their shares.
+func SetupStatus(ctx context.Context, mgr manager.Manager, d Deps) error {
+	r := &aggregator{client: mgr.GetClient(), live: mgr.GetAPIReader(), events: events.ForManager(mgr, StatusComponent, d.Events), enforcement: d.Enforcement}
+	err := builder.ControllerManagedBy(mgr).Named(StatusComponent).
+		For(&policyv1alpha1.FederatedResourceQuota{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&workv1alpha1.Work{}, enqueueQuota(), builder.WithPredicates(workStatusChanged())).
+		WithOptions(controllers.Options(1, 1, d.Retry)).
+		Complete(r)
+	if err != nil {
+		return fmt.Errorf("adding %s: %w", StatusComponent, err)
+	}
+	return nil
+}
+
+// workStatusChanged passes Works whose status changed, and those that are gone.
+func workStatusChanged() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc: func(event.CreateEvent) bool { return false }, // one without status
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			before, ok1 := e.ObjectOld.(*workv1alpha1.Work)
+			after, ok2 := e.ObjectNew.(*workv1alpha1.Work)
+			return !ok1 || !ok2 || !equality.Semantic.DeepEqual(before.Status, after.Status)
+		},
+		GenericFunc: func(event.GenericEvent) bool { return false },
+	}
+}
+
+// Reconcile writes the status of one quota.
+func (r *aggregator) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	// The cache may not show the last write yet, and what is compared is what is stored.
+	q := &policyv1alpha1.FederatedResourceQuota{}
+	if err := r.live.Get(ctx, req.NamespacedName, q); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if q.DeletionTimestamp != nil {
+		return reconcile.Result{}, nil
+	}
+	changed, err := r.aggregate(ctx, q)
+	publish(r.events, q, [2]string{"AggregateStatusSucceed", "AggregateStatusFailed"},
+		fmt.Sprintf("Aggregate status of FederatedResourceQuota(%s) succeed.", req), changed, err)
+	return reconcile.Result{}, err
+}
+
+func (r *aggregator) aggregate(ctx context.Context, q *policyv1alpha1.FederatedResourceQuota) (bool, error) {
+	own, err := worksOf(ctx, r.client, client.ObjectKeyFromObject(q))
+	if err != nil {
+		return false, err
+	}
+	// Agents can create Works too.
+	own = slices.DeleteFunc(slices.Clone(own), func(w workv1alpha1.Work) bool { return !quota.Canonical(q, &w) })
+	items, err := quota.Aggregate(own)
+	if err != nil {
+		return false, err
+	}
+	next := q.DeepCopy()
+	quota.SetAggregated(next, items, r.enforcement)
+	if equality.Semantic.DeepEqual(q.Status, next.Status) {
+		return false, nil
+	}
+	return writeStatus(ctx, r.client, q, next)
+}
