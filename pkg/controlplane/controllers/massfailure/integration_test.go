@@ -1,0 +1,267 @@
+//go:build integration
+
+package massfailure_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/retry"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/karmada-toolkit/karmada/internal/kube"
+	"github.com/karmada-toolkit/karmada/internal/testenv"
+	"github.com/karmada-toolkit/karmada/internal/wait"
+	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/apis/crds"
+	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
+	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/clustertaint"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/massfailure"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/taintmanager"
+	"github.com/karmada-toolkit/karmada/pkg/failover"
+)
+
+// plane is a control plane with the controllers of evictions. Their members are fake: the test reports their probes.
+type plane struct {
+	*testing.T
+	cluster *testenv.Cluster
+	client  client.Client // uncached
+	guard   *massfailure.Guard
+	stop    func()
+}
+
+const bindings = 10 // in each cluster
+
+func (p *plane) must(err error) {
+	p.Helper()
+	if err != nil {
+		p.Fatal(err)
+	}
+}
+
+func newPlane(t *testing.T) *plane {
+	t.Helper()
+	p := &plane{T: t, cluster: testenv.Start(t, testenv.ControlPlane())}
+	c, err := client.New(p.cluster.Config, client.Options{Scheme: kube.NewScheme()})
+	p.must(err)
+	p.client = c
+	all, err := crds.All()
+	p.must(err)
+	all = append(all, &apiextensionsv1.CustomResourceDefinition{
+		ObjectMeta: metav1.ObjectMeta{Name: "clusters.cluster.karmada.io"},
+		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
+			Group: "cluster.karmada.io", Scope: apiextensionsv1.ClusterScoped,
+			Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: "clusters", Singular: "cluster", Kind: "Cluster", ListKind: "ClusterList"},
+			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
+				Name: "v1alpha1", Served: true, Storage: true,
+				Subresources: &apiextensionsv1.CustomResourceSubresources{Status: &apiextensionsv1.CustomResourceSubresourceStatus{}},
+				Schema:       &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: new(true)}},
+			}},
+		},
+	})
+	for _, crd := range all {
+		crd.Spec.Conversion = nil
+		p.must(c.Create(t.Context(), crd))
+	}
+	testenv.Eventually(t, 20*time.Second, func(ctx context.Context) error {
+		return errors.Join(c.List(ctx, &clusterv1alpha1.ClusterList{}), c.List(ctx, &workv1alpha2.ResourceBindingList{}),
+			c.List(ctx, &workv1alpha2.ClusterResourceBindingList{}), c.List(ctx, &policyv1alpha1.ClusterTaintPolicyList{}))
+	})
+	p.must(c.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "karmada-system"}}))
+	for _, name := range []string{"m1", "m2", "m3", "m4"} {
+		p.join(name)
+	}
+	p.must(c.Create(t.Context(), notReadyPolicy()))
+	p.start()
+	t.Cleanup(func() { p.stop() })
+	return p
+}
+
+// notReadyPolicy taints clusters that are not Ready.
+func notReadyPolicy() *policyv1alpha1.ClusterTaintPolicy {
+	match := func(statuses ...metav1.ConditionStatus) []policyv1alpha1.MatchCondition {
+		return []policyv1alpha1.MatchCondition{{ConditionType: "Ready", Operator: policyv1alpha1.MatchConditionOpIn, StatusValues: statuses}}
+	}
+	return &policyv1alpha1.ClusterTaintPolicy{
+		ObjectMeta: metav1.ObjectMeta{Name: "not-ready"},
+		Spec: policyv1alpha1.ClusterTaintPolicySpec{
+			AddOnConditions: match(metav1.ConditionFalse, metav1.ConditionUnknown), RemoveOnConditions: match(metav1.ConditionTrue),
+			Taints: []policyv1alpha1.Taint{{Key: "not-ready", Effect: corev1.TaintEffectNoExecute}},
+		},
+	}
+}
+
+// join creates a cluster that is Ready, with bindings that target it.
+func (p *plane) join(name string) {
+	p.Helper()
+	c := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	c.Spec.SyncMode, c.Spec.SecretRef = clusterv1alpha1.Push, &clusterv1alpha1.LocalSecretReference{Name: name}
+	p.must(p.client.Create(p.Context(), c))
+	c.Status.KubernetesVersion = "v1"
+	c.Status.Conditions = []metav1.Condition{{Type: "Ready", Status: metav1.ConditionTrue, Reason: "R", LastTransitionTime: metav1.NewTime(time.Now().Add(-time.Hour))}}
+	p.must(p.client.Status().Update(p.Context(), c))
+	for i := range bindings {
+		p.bind(name, fmt.Sprintf("%s-%d", name, i))
+	}
+}
+
+func (p *plane) bind(cluster, name string) {
+	p.Helper()
+	b := &workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, Annotations: map[string]string{policyv1alpha1.AppliedPlacementAnnotation: "{}"}}}
+	b.Spec.Resource = workv1alpha2.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "default", Name: name}
+	b.Spec.Clusters = []workv1alpha2.TargetCluster{{Name: cluster, Replicas: 1}}
+	p.must(p.client.Create(p.Context(), b))
+}
+
+// start runs the controllers, as a new process does.
+func (p *plane) start() {
+	p.Helper()
+	mgr, err := ctrl.NewManager(p.cluster.Config, manager.Options{
+		Scheme: kube.NewScheme(), Metrics: metricsserver.Options{BindAddress: "0"}, Controller: config.Controller{SkipNameValidation: new(true)},
+	})
+	p.must(err)
+	p.guard, err = massfailure.Setup(mgr, massfailure.Deps{Threshold: 0.5, Metrics: prometheus.NewRegistry()})
+	p.must(err)
+	ctx, stop := context.WithCancel(context.Background())
+	p.must(errors.Join(
+		taintmanager.Setup(ctx, mgr, taintmanager.Deps{Evict: true, Rate: 10000, Hold: p.guard.Hold}),
+		clustertaint.Setup(ctx, mgr, clustertaint.Deps{}),
+	))
+	done := make(chan error, 1)
+	go func() { done <- mgr.Start(ctx) }()
+	p.stop = func() {
+		stop()
+		if err := <-done; err != nil {
+			p.Errorf("stopping the controllers: %v", err)
+		}
+	}
+}
+
+// change changes a cluster as it is, whatever the controllers write meanwhile.
+func (p *plane) change(name string, change func(context.Context, *clusterv1alpha1.Cluster) error) {
+	p.Helper()
+	p.must(retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		c := &clusterv1alpha1.Cluster{}
+		if err := p.client.Get(p.Context(), client.ObjectKey{Name: name}, c); err != nil {
+			return err
+		}
+		return change(p.Context(), c)
+	}))
+}
+
+func (p *plane) ready(status metav1.ConditionStatus, names ...string) {
+	p.Helper()
+	for _, name := range names {
+		p.change(name, func(ctx context.Context, c *clusterv1alpha1.Cluster) error {
+			meta.SetStatusCondition(&c.Status.Conditions, metav1.Condition{Type: "Ready", Status: status, Reason: "R"})
+			return p.client.Status().Update(ctx, c)
+		})
+	}
+}
+
+func (p *plane) taint(name, key string) {
+	p.Helper()
+	p.change(name, func(ctx context.Context, c *clusterv1alpha1.Cluster) error {
+		c.Spec.Taints = append(c.Spec.Taints, corev1.Taint{Key: key, Effect: corev1.TaintEffectNoExecute, TimeAdded: new(metav1.Now())})
+		return p.client.Update(ctx, c)
+	})
+}
+
+// evicted returns the number of bindings with a task, by cluster.
+func (p *plane) evicted(ctx context.Context) (map[string]int, error) {
+	var list workv1alpha2.ResourceBindingList
+	err := p.client.List(ctx, &list)
+	out := map[string]int{}
+	for i := range list.Items {
+		for _, task := range list.Items[i].Spec.GracefulEvictionTasks {
+			out[task.FromCluster]++
+		}
+	}
+	return out, err
+}
+
+// evicts waits until exactly so many bindings are evicted from each cluster.
+func (p *plane) evicts(want map[string]int) {
+	p.Helper()
+	testenv.Eventually(p.T, 30*time.Second, func(ctx context.Context) error {
+		got, err := p.evicted(ctx)
+		if err == nil && fmt.Sprint(got) != fmt.Sprint(want) {
+			err = fmt.Errorf("evicted: %v, want %v", got, want)
+		}
+		return err
+	})
+}
+
+// isStopped waits until the clusters have the NoExecute taint and the condition.
+func (p *plane) isStopped(names ...string) {
+	p.Helper()
+	testenv.Eventually(p.T, 30*time.Second, func(ctx context.Context) error {
+		for _, name := range names {
+			c := &clusterv1alpha1.Cluster{}
+			if err := p.client.Get(ctx, client.ObjectKey{Name: name}, c); err != nil {
+				return err
+			}
+			if len(c.Spec.Taints) == 0 || !meta.IsStatusConditionTrue(c.Status.Conditions, clusterv1alpha1.ClusterConditionEvictionsStopped) {
+				return fmt.Errorf("%s: taints %v, conditions %v", name, c.Spec.Taints, c.Status.Conditions)
+			}
+		}
+		return nil
+	})
+}
+
+// Three of four members fail at once. Nothing leaves them, also after a restart of the controllers, while a cluster that
+// is Ready is evicted as usual; after a user resumes evictions, the workloads leave.
+func TestMassFailure(t *testing.T) {
+	p := newPlane(t)
+	down := []string{"m1", "m2", "m3"}
+	began := time.Now()
+	for _, name := range []string{"m1", "m2", "m3", "m4"} {
+		p.guard.Observe(name, name == "m4", began)
+	}
+	p.ready(metav1.ConditionFalse, "m1") // the first; the others are still Ready
+	p.isStopped("m1")
+	p.ready(metav1.ConditionFalse, "m2", "m3")
+	p.isStopped(down...)
+	p.taint("m4", "by-hand")
+	p.evicts(map[string]int{"m4": bindings})
+
+	p.stop()
+	p.bind("m4", "after-the-restart")
+	p.start()
+	p.evicts(map[string]int{"m4": bindings + 1})
+	p.isStopped(down...)
+
+	clusters, err := failover.Resume(t.Context(), p.client, wait.Options{Timeout: 30 * time.Second})
+	if err != nil || fmt.Sprint(clusters) != fmt.Sprint(down) {
+		t.Fatal(clusters, err)
+	}
+	p.evicts(map[string]int{"m1": bindings, "m2": bindings, "m3": bindings, "m4": bindings + 1})
+}
+
+// One member failed before the controllers start. It is evicted only when the others are known to be healthy.
+func TestStart_WithoutTheHealthOfOthers(t *testing.T) {
+	p := newPlane(t)
+	p.stop()
+	p.ready(metav1.ConditionFalse, "m1")
+	p.start()
+	p.taint("m4", "by-hand")
+	p.evicts(map[string]int{"m4": bindings})
+	p.guard.Observe("m1", false, time.Now())
+	for _, name := range []string{"m2", "m3", "m4"} {
+		p.guard.Observe(name, true, time.Now().Add(time.Second))
+	}
+	p.evicts(map[string]int{"m1": bindings, "m4": bindings})
+}
