@@ -106,12 +106,19 @@ func MassFailure(f MassFailureFacts) MassFailureVerdict {
 	if f.Threshold <= 0 {
 		return MassFailureVerdict{}
 	}
+	f.Clusters = f.plausible()
 	state := f.State
 	state.Released = f.released()
+	if state.Since.After(f.Now) {
+		state.Since = f.Now
+	}
+	if state.BelowSince.After(f.Now) {
+		state.BelowSince = f.Now
+	}
 	if f.Resume {
 		state = MassFailureState{Released: state.Released}
 	}
-	counted := slices.DeleteFunc(slices.Clone(f.Clusters), func(c ClusterHealth) bool { return slices.Contains(state.Released, c.Name) })
+	counted := slices.DeleteFunc(f.Clusters, func(c ClusterHealth) bool { return slices.Contains(state.Released, c.Name) })
 	slices.SortFunc(counted, func(a, b ClusterHealth) int { return cmp.Compare(a.Name, b.Name) })
 	f.Clusters = counted
 	if state.Stopped() {
@@ -130,6 +137,22 @@ func MassFailure(f MassFailureFacts) MassFailureVerdict {
 		}
 	}
 	return v
+}
+
+// plausible returns the clusters without times to come. Agents write when their clusters became Ready, and must not keep
+// evictions stopped by that; their clocks may be a little ahead.
+func (f *MassFailureFacts) plausible() []ClusterHealth {
+	out := slices.Clone(f.Clusters)
+	for i := range out {
+		c := &out[i]
+		switch {
+		case c.Ready && c.ReadyChanged.After(f.Now.Add(RecoveryGrace)):
+			c.ReadyChanged = time.Time{}
+		case !c.Ready && c.ReadyChanged.After(f.Now):
+			c.ReadyChanged = f.Now
+		}
+	}
+	return out
 }
 
 // released returns the clusters that do not count, by name.

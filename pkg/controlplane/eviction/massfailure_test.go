@@ -126,6 +126,10 @@ func TestMassFailure_End(t *testing.T) {
 			{220, []ClusterHealth{back("m1", 165), down("m2", 1), healthy("m3", 219)}, false, "m2"},
 			{230, []ClusterHealth{back("m1", 165), down("m2", 1), healthy("m3", 229)}, false, ""},
 		},
+		"an agent reports that its cluster is Ready since a time to come": {
+			{100, []ClusterHealth{{Name: "m1", Ready: true, ReadyChanged: at(1e8), Confirmed: at(99)}, down("m2", 1), healthy("m3", 99)}, false, "m2"},
+			{160, []ClusterHealth{{Name: "m1", Ready: true, ReadyChanged: at(1e8), Confirmed: at(99)}, down("m2", 1), healthy("m3", 99)}, false, ""},
+		},
 		"it does not end while they are down": {
 			{90000, []ClusterHealth{down("m1", 0), down("m2", 1), healthy("m3", 89999)}, false, "m1 m2"},
 		},

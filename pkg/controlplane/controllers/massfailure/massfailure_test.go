@@ -290,3 +290,22 @@ func TestGuard_AStateThatIsNotReadable(t *testing.T) {
 		t.Errorf("%+v %v", state, err)
 	}
 }
+
+func TestGuard_AForgedState(t *testing.T) {
+	b := newBench(t, 0.5, "m1", "m2", "m3")
+	b.must(b.store.Create(t.Context(), &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: stateKey().Namespace, Name: stateKey().Name},
+		Data:       map[string]string{eviction.StateKey: `{"since":"2999-01-01T00:00:00Z","failed":3,"total":3,"clusters":["m1","m2","m3"],"belowSince":"2999-01-01T00:00:00Z"}`},
+	}))
+	b.must(b.publish(t.Context()))
+	b.observe(true, "m2", "m3")
+	b.set(metav1.ConditionFalse, "m1")
+	b.must(b.publish(t.Context()))
+	b.holds(true, "m1")
+	b.clock.Step(eviction.MassFailureWindow)
+	b.holds(false, "m1")
+	b.must(b.publish(t.Context()))
+	if got := b.stored()[eviction.StateKey]; got != "" {
+		t.Errorf("stored: %s", got)
+	}
+}
