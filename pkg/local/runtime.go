@@ -100,6 +100,9 @@ func checkRuntime(f *Federation, r UpRequest) error {
 	if len(r.Process.Set) > 0 || r.Process.FeatureGates != nil {
 		return fmt.Errorf("--set and --feature-gates need --runtime %s: in the runtime %q the control plane is installed as \"init\" does it, and flags are set in its Deployments", RuntimeProcess, RuntimeKind)
 	}
+	if r.Process.Estimators != nil {
+		return fmt.Errorf("--estimators needs --runtime %s: in the runtime %q estimators are installed with \"addons enable karmada-scheduler-estimator\"", RuntimeProcess, RuntimeKind)
+	}
 	if n := r.Process.Nodes; n.Count >= 0 || n.CPU != "" || n.Memory != "" || n.Pods > 0 {
 		return fmt.Errorf("the runtime %q has no simulated nodes: leave out --nodes and --node-…, or list the nodes in a kind configuration", RuntimeKind)
 	}

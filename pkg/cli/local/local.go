@@ -97,6 +97,7 @@ func newUp(e *env.Env) *cobra.Command {
 	var f flags
 	var r local.UpRequest
 	var gates string
+	var estimators bool
 	cmd := &cobra.Command{
 		Use:   "up",
 		Short: "Start a federation, or what is dead of it",
@@ -110,6 +111,9 @@ func newUp(e *env.Env) *cobra.Command {
 
 # Larger nodes, a feature gate, and a flag of a role; they are kept for the next start
 {{.Name}} local up --node-cpu 64 --node-memory 512Gi --feature-gates Failover=true --set controller-manager.concurrent-work-syncs=10
+
+# Three members with an estimator each: the scheduler knows how many replicas really fit
+{{.Name}} local up --members 3 --estimators
 
 # Two kind clusters, the control plane from the image of this version that Docker has
 {{.Name}} local up --runtime kind --members 2`),
@@ -130,6 +134,9 @@ func newUp(e *env.Env) *cobra.Command {
 			if cmd.Flags().Changed("feature-gates") {
 				r.Process.FeatureGates = &gates
 			}
+			if cmd.Flags().Changed("estimators") {
+				r.Process.Estimators = &estimators
+			}
 			var err error
 			if r.Root, err = f.root(); err != nil {
 				return err
@@ -141,6 +148,7 @@ func newUp(e *env.Env) *cobra.Command {
 	f.bind(cmd.Flags())
 	bindUp(cmd.Flags(), &r)
 	cmd.Flags().StringVar(&gates, "feature-gates", "", "Feature gates of the roles and agents, as NAME=true,NAME=false; default as before. They replace those of before.")
+	cmd.Flags().BoolVar(&estimators, "estimators", false, "Give each member an estimator, which the scheduler calls for the replicas that really fit; default as before.")
 	return cmd
 }
 
@@ -150,7 +158,7 @@ func bindUp(fs *pflag.FlagSet, r *local.UpRequest) {
 	fs.StringVar(&r.Process.Nodes.CPU, "node-cpu", "", "Processors of each simulated node; default as before, 16 for a new federation.")
 	fs.StringVar(&r.Process.Nodes.Memory, "node-memory", "", "Memory of each simulated node; default as before, 128Gi for a new federation.")
 	fs.IntVar(&r.Process.Nodes.Pods, "node-pods", 0, "Pods that fit on each simulated node; default as before, 500 for a new federation.")
-	fs.StringArrayVar(&r.Process.Set, "set", nil, "Flag of a role of the control plane or of the agents, as ROLE.FLAG=VALUE; ROLE.FLAG- gives it its default back. Can be repeated; default as before. Flags that all roles share are those of the role karmada.")
+	fs.StringArrayVar(&r.Process.Set, "set", nil, "Flag of a role of the control plane, of the agents or of the estimators, as ROLE.FLAG=VALUE; ROLE.FLAG- gives it its default back. Can be repeated; default as before. Flags that all roles share are those of the role karmada.")
 	fs.IntVar(&r.Pull, "pull", -1, "Number of members in Pull mode, each with an agent that dials the control plane; default as before, 0 for a new federation.")
 	fs.Lookup("members").DefValue, fs.Lookup("nodes").DefValue, fs.Lookup("pull").DefValue = "", "", ""
 	fs.Lookup("node-pods").DefValue = ""

@@ -19,7 +19,7 @@ type roleFlags struct {
 }
 
 // localRoles are the roles that "local up" runs beside those of a control plane in one process.
-func localRoles() []string { return []string{"agent"} }
+func localRoles() []string { return []string{"agent", "scheduler-estimator"} }
 
 // catalogue returns the flags of each role that "local up" runs, by its name: of the roles of a control plane as
 // "all-in-one" has them, without the role in front, and of the others as they have them alone.

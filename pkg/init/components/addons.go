@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
@@ -136,6 +137,14 @@ func EstimatorHost(c *Config, cluster string) []client.Object {
 		probe:   probe{scheme: corev1.URISchemeHTTP, port: estimatorProbePort, live: "/healthz", ready: "/readyz"},
 	})
 	return []client.Object{kubeconfig, c.addonCertSecret(name, labels), service, deployment}
+}
+
+// EstimatorService makes the scheduler find the estimator of a cluster at a host and port: a Service of the control
+// plane.
+func EstimatorService(cluster, namespace, host string, target int32) *corev1.Service {
+	out := externalService(EstimatorWorkload(cluster), namespace, host)
+	out.Spec.Ports = []corev1.ServicePort{{Name: "grpc", Port: estimatorPort, TargetPort: intstr.FromInt32(target)}}
+	return out
 }
 
 // estimatorClientArgs are how estimators are reached.

@@ -41,8 +41,11 @@ const DefaultName = "default"
 // MemberPrefix begins the names of members.
 const MemberPrefix = "member"
 
-// agentSuffix ends the name of the agent process of a member.
-const agentSuffix = "-agent"
+// agentSuffix ends the name of the agent process of a member, estimatorSuffix that of its estimator.
+const (
+	agentSuffix     = "-agent"
+	estimatorSuffix = "-estimator"
+)
 
 // Federation is the record of a federation.
 type Federation struct {
@@ -52,6 +55,8 @@ type Federation struct {
 	Members []string `json:"members"`
 	// Pull are the members in Pull mode.
 	Pull []string `json:"pull,omitempty"`
+	// Estimators is set if each member has an estimator, which the scheduler calls.
+	Estimators bool `json:"estimators,omitempty"`
 
 	NodeSpec
 	Settings
@@ -180,8 +185,9 @@ func (f *Federation) Drop(member string) error {
 	return f.Update(func() error {
 		f.Members = slices.DeleteFunc(f.Members, func(m string) bool { return m == member })
 		f.Pull = slices.DeleteFunc(f.Pull, func(m string) bool { return m == member })
-		delete(f.Ports, AgentHealthPort(member))
-		delete(f.Ports, AgentMetricsPort(member))
+		for _, port := range append(EstimatorPorts(member), AgentHealthPort(member), AgentMetricsPort(member)) {
+			delete(f.Ports, port)
+		}
 		return nil
 	})
 }
@@ -195,12 +201,18 @@ func (f *Federation) Processes() []string {
 		if f.Pulls(member) {
 			out = append(out, Agent(member))
 		}
+		if f.Estimators {
+			out = append(out, Estimator(member))
+		}
 	}
 	return out
 }
 
 // Agent returns the name of the agent process of a member.
 func Agent(member string) string { return member + agentSuffix }
+
+// Estimator returns the name of the estimator process of a member.
+func Estimator(member string) string { return member + estimatorSuffix }
 
 // Command returns what the user types for a subcommand of "local" on this federation.
 func (f *Federation) Command(d Deps, subcommand string) string {

@@ -23,6 +23,20 @@ func AgentHealthPort(member string) string { return Agent(member) + "-" + PortHe
 // AgentMetricsPort returns the name of the port of an agent's metrics.
 func AgentMetricsPort(member string) string { return Agent(member) + "-" + PortMetrics }
 
+// EstimatorPort returns the name of the port on which an estimator answers.
+func EstimatorPort(member string) string { return Estimator(member) + "-grpc" }
+
+// EstimatorHealthPort returns the name of the port of an estimator's health probes.
+func EstimatorHealthPort(member string) string { return Estimator(member) + "-" + PortHealth }
+
+// EstimatorMetricsPort returns the name of the port of an estimator's metrics.
+func EstimatorMetricsPort(member string) string { return Estimator(member) + "-" + PortMetrics }
+
+// EstimatorPorts returns the names of the ports of an estimator.
+func EstimatorPorts(member string) []string {
+	return []string{EstimatorPort(member), EstimatorHealthPort(member), EstimatorMetricsPort(member)}
+}
+
 // ChoosePorts gives each name a port and records it: the one that it had if it is
 // still free, else another.
 func (f *Federation) ChoosePorts(names ...string) error {

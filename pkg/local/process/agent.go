@@ -145,7 +145,7 @@ func (s *agents) valid(path, server string) bool {
 
 // args are the arguments of an agent.
 func (s *agents) args(a agent, kubeconfig string) []string {
-	return append(agentArgs(s.f, a.member, kubeconfig, a.info), settingArgs(s.f.Settings, true)...)
+	return append(agentArgs(s.f, a.member, kubeconfig, a.info), settingArgs(s.f.Settings, agentRole)...)
 }
 
 // agentArgs are the arguments of an agent without the settings of the user.

@@ -19,6 +19,9 @@ import (
 // authenticates to the webhook server.
 const admissionFlag = components.AdmissionConfigFlag + "="
 
+// estimatorClientName is the name of the scheduler towards estimators.
+const estimatorClientName = "karmada-scheduler-estimator-client"
+
 // certs are the certificates of a federation's own servers and clients.
 type certs struct {
 	dir federation.Dir
@@ -91,6 +94,29 @@ func (c certs) admission() (string, error) {
 		}
 	}
 	return config, nil
+}
+
+// estimatorClient loads or creates the certificate by which the scheduler authenticates to estimators.
+func (c certs) estimatorClient() error {
+	return c.leaf(components.EstimatorClient, pki.LeafConfig{CommonName: estimatorClientName, Usages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
+}
+
+// estimator loads or creates the certificate of the estimator of a member.
+func (c certs) estimator(member string) error {
+	return c.leaf(federation.Estimator(member), pki.LeafConfig{
+		CommonName: federation.Estimator(member), Hosts: []string{"localhost", federation.Loopback}, Usages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	})
+}
+
+func (c certs) leaf(name string, cfg pki.LeafConfig) error {
+	ca, err := c.authority()
+	if err != nil {
+		return err
+	}
+	if _, err := c.store().Leaf(name, cfg, ca); err != nil {
+		return fmt.Errorf("making certificates: %w", err)
+	}
+	return nil
 }
 
 // roles writes the kubeconfig of the process with the roles. Its certificate is of

@@ -46,6 +46,13 @@ func (r *Runtime) removeMember(ctx context.Context, control ready.Info, name str
 	if err := r.leave(ctx, step, control, name); err != nil {
 		return err
 	}
+	_, cp, err := membership.Connect(control.Kubeconfig)
+	if err != nil {
+		return err
+	}
+	if err := (&estimators{Deps: r.Deps, f: r.f}).remove(ctx, name, cp); err != nil {
+		return err
+	}
 	dir, agent := r.f.Dir(), federation.Agent(name)
 	for _, p := range []string{agent, name} {
 		if err := (process{p, dir}).stop(ctx); err != nil {

@@ -84,6 +84,9 @@ func (r *roles) launch(ctx context.Context, p process, info ready.Info, c client
 	if err := r.certs.roles(info); err != nil {
 		return nil, nil, err
 	}
+	if err := r.certs.estimatorClient(); err != nil {
+		return nil, nil, err
+	}
 	applier := &apply.Applier{Client: c, Manager: membership.FieldManager, Parallel: 16}
 	if _, err := applier.Apply(ctx, components.SystemNamespaces()...); err != nil {
 		return nil, nil, err
@@ -156,7 +159,7 @@ func (r *roles) args(info ready.Info) []string {
 	// certificate to webhooks.
 	record, alive := process{federation.ControlPlane, r.f.Dir()}.running()
 	clientCA := alive && slices.ContainsFunc(record.Command, func(arg string) bool { return strings.HasPrefix(arg, admissionFlag) })
-	return append(roleArgs(r.f, info, clientCA), settingArgs(r.f.Settings, false)...)
+	return append(roleArgs(r.f, info, clientCA), settingArgs(r.f.Settings, federation.Roles)...)
 }
 
 // roleArgs are the arguments of the process without the settings of the user.
@@ -183,6 +186,14 @@ func roleArgs(f *federation.Federation, info ready.Info, clientCA bool) []string
 		// On one machine a cluster that answers again is healthy at once.
 		"--controller-manager.cluster-success-threshold=1s",
 		"--controller-manager.cluster-failure-threshold=10s",
+	}
+	if f.Estimators {
+		args = append(args,
+			"--scheduler.enable-scheduler-estimator",
+			"--scheduler.scheduler-estimator-ca-file="+filepath.Join(certs, "ca.crt"),
+			"--scheduler.scheduler-estimator-cert-file="+filepath.Join(certs, components.EstimatorClient+".crt"),
+			"--scheduler.scheduler-estimator-key-file="+filepath.Join(certs, components.EstimatorClient+".key"),
+		)
 	}
 	if clientCA {
 		args = append(args, "--webhook.client-ca-file="+filepath.Join(certs, "ca.crt"))

@@ -25,6 +25,8 @@ type Request struct {
 	// FeatureGates replace those of the roles and agents: NAME=true,NAME=false. Nil
 	// means as before.
 	FeatureGates *string
+	// Estimators reports whether each member has an estimator. Nil means as before.
+	Estimators *bool
 }
 
 // Runtime runs a federation of processes.
@@ -33,10 +35,11 @@ type Runtime struct {
 	f       *federation.Federation
 	request Request
 
-	launcher *launcher
-	clusters *clusters
-	roles    *roles
-	agents   *agents
+	launcher   *launcher
+	clusters   *clusters
+	roles      *roles
+	agents     *agents
+	estimators *estimators
 
 	mu    sync.Mutex
 	ready map[string]ready.Info
@@ -53,11 +56,14 @@ func (r *Runtime) Prepare(ctx context.Context) error {
 	if r.f.NodeSpec, err = r.request.resize(r.f.NodeSpec); err != nil {
 		return err
 	}
+	if r.request.Estimators != nil {
+		r.f.Estimators = *r.request.Estimators
+	}
 	bin, err := findBinaries(r.Executable, r.Getenv)
 	if err != nil {
 		return err
 	}
-	reserved := reservedFlags(roleArgs(r.f, ready.Info{}, true), agentArgs(r.f, federation.MemberPrefix, "", ready.Info{}))
+	reserved := reservedFlags(roleArgs(r.f, ready.Info{}, true), agentArgs(r.f, federation.MemberPrefix, "", ready.Info{}), estimatorArgs(r.f, federation.MemberPrefix, ready.Info{}))
 	if r.f.Settings, err = r.request.merge(ctx, r.f.Settings, bin.karmada, reserved); err != nil {
 		return err
 	}
@@ -65,6 +71,7 @@ func (r *Runtime) Prepare(ctx context.Context) error {
 	r.launcher = &launcher{now: r.Now}
 	r.clusters = &clusters{Deps: r.Deps, f: r.f, program: bin.kubelite, launcher: r.launcher, certs: c}
 	r.roles = &roles{Deps: r.Deps, f: r.f, program: bin.karmada, launcher: r.launcher, certs: c}
+	r.estimators = &estimators{Deps: r.Deps, f: r.f, program: bin.karmada, launcher: r.launcher, certs: c}
 	r.agents = &agents{Deps: r.Deps, f: r.f, program: bin.karmada, launcher: r.launcher}
 	return nil
 }
@@ -85,11 +92,18 @@ func (r *Runtime) Start(ctx context.Context, cluster string) (kubeconfigs []stri
 	return []string{info.Kubeconfig}, nil
 }
 
-// Join makes sure that a member belongs to the federation and is Ready.
+// Join makes sure that a member belongs to the federation and is Ready, and has its estimator.
 func (r *Runtime) Join(ctx context.Context, member string) error {
 	r.mu.Lock()
 	control, info := r.ready[federation.ControlPlane], r.ready[member]
 	r.mu.Unlock()
+	if err := r.join(ctx, member, control, info); err != nil {
+		return err
+	}
+	return r.estimators.run(ctx, member, control, info)
+}
+
+func (r *Runtime) join(ctx context.Context, member string, control, info ready.Info) error {
 	m := membership.Member{
 		Name: member, ControlPlane: control.Kubeconfig, Kubeconfig: info.Kubeconfig,
 		Hint: "the log of the control plane is " + r.f.Dir().Log(federation.Roles),
@@ -111,10 +125,13 @@ func (r *Runtime) Abort(ctx context.Context, err error) error {
 
 // Stop stops the processes. The data is kept.
 func (r *Runtime) Stop(ctx context.Context) (removed bool, err error) {
-	// The roles and agents first: they need the clusters for an orderly end.
+	// The roles, agents and estimators first: they need the clusters for an orderly end.
 	first := []string{federation.Roles}
 	for _, member := range r.f.Pull {
 		first = append(first, federation.Agent(member))
+	}
+	for _, member := range r.f.Members {
+		first = append(first, federation.Estimator(member))
 	}
 	if err := r.stopAll(ctx, first); err != nil {
 		return false, err

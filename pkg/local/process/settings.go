@@ -18,8 +18,9 @@ import (
 )
 
 const (
-	// agentRole is the role of the agents of members in Pull mode.
-	agentRole = "agent"
+	// agentRole is the role of the agents of members in Pull mode, estimatorRole that of the estimators.
+	agentRole     = "agent"
+	estimatorRole = "scheduler-estimator"
 	// gatesFlag is the flag of a role for its feature gates.
 	gatesFlag = "feature-gates"
 	// catalogueLimit is how long the server may take to list its flags.
@@ -128,7 +129,7 @@ func (c catalogue) check(settings []string, featureGates string, reserved map[st
 		switch {
 		case !ok:
 			errs = append(errs, fmt.Errorf("--set %s: there is no role %q; use one of %s", s, s.role, strings.Join(slices.Sorted(maps.Keys(c)), ", ")))
-		case !slices.Contains(role.Flags, s.flag) && s.role != federation.Roles && s.role != agentRole && slices.Contains(c[federation.Roles].Flags, s.flag):
+		case !slices.Contains(role.Flags, s.flag) && processOf(s.role) == federation.Roles && s.role != federation.Roles && slices.Contains(c[federation.Roles].Flags, s.flag):
 			errs = append(errs, fmt.Errorf("--set %s: the roles of the control plane share this flag; use --set %s.%s=%s", s, federation.Roles, s.flag, s.value))
 		case !slices.Contains(role.Flags, s.flag):
 			errs = append(errs, fmt.Errorf("--set %s: role %q has no flag %q; it has %s", s, s.role, s.flag, strings.Join(role.Flags, ", ")))
@@ -170,16 +171,25 @@ func (c catalogue) gatesOf(featureGates string) map[string]string {
 	return out
 }
 
-// settingArgs are the arguments of the control plane's process, or of an agent, for the settings of a federation.
-func settingArgs(of federation.Settings, agent bool) []string {
+// processOf returns the role that a process runs which has the settings of a role: agents and estimators have their own.
+func processOf(role string) string {
+	if role == agentRole || role == estimatorRole {
+		return role
+	}
+	return federation.Roles
+}
+
+// settingArgs are the arguments for the settings of a federation of a process: that of the control plane's roles, of an
+// agent, or of an estimator.
+func settingArgs(of federation.Settings, process string) []string {
 	var out []string
 	for _, role := range slices.Sorted(maps.Keys(of.RoleGates)) {
-		if (role == agentRole) == agent {
+		if processOf(role) == process {
 			out = append(out, settingArg(setting{role, gatesFlag, of.RoleGates[role]}))
 		}
 	}
 	for _, text := range of.Flags {
-		if s, _, err := parseSetting(text); err == nil && (s.role == agentRole) == agent {
+		if s, _, err := parseSetting(text); err == nil && processOf(s.role) == process {
 			out = append(out, settingArg(s))
 		}
 	}
@@ -188,7 +198,7 @@ func settingArgs(of federation.Settings, agent bool) []string {
 
 // settingArg is the argument for a flag. In the control plane's process a flag has the name of its role in front.
 func settingArg(s setting) string {
-	if s.role == agentRole || s.role == federation.Roles {
+	if s.role == processOf(s.role) {
 		return "--" + s.flag + "=" + s.value
 	}
 	return "--" + s.String()
@@ -199,9 +209,9 @@ func overridable() []string {
 	return []string{"cluster-success-threshold", "cluster-failure-threshold", "controllers", gatesFlag}
 }
 
-// reservedFlags returns the flags, as ROLE.FLAG, among the arguments of the control plane's process and of agents that
-// users cannot set.
-func reservedFlags(roles, agent []string) map[string]bool {
+// reservedFlags returns the flags, as ROLE.FLAG, among the arguments of the control plane's process, of agents and of
+// estimators that users cannot set.
+func reservedFlags(roles, agent, estimator []string) map[string]bool {
 	out := map[string]bool{}
 	add := func(args []string, role string) {
 		for _, arg := range args {
@@ -221,6 +231,7 @@ func reservedFlags(roles, agent []string) map[string]bool {
 	}
 	add(roles, federation.Roles)
 	add(agent, agentRole)
+	add(estimator, estimatorRole)
 	return out
 }
 

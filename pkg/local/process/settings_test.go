@@ -15,6 +15,8 @@ func testCatalogue() catalogue {
 		"scheduler":          {Flags: []string{"scheduler-name"}, Gates: []string{"Failover", "PriorityBasedScheduling"}},
 		"controller-manager": {Flags: []string{"cluster-failure-threshold"}, Gates: []string{"Failover"}},
 		"agent":              {Flags: []string{"cluster-name", "kube-api-qps"}, Gates: []string{"MultiClusterService"}},
+
+		"scheduler-estimator": {Flags: []string{"parallelism", "server-port"}, Gates: []string{"ResourceQuotaEstimate"}},
 	}
 }
 
@@ -53,7 +55,8 @@ func TestMergeSettings(t *testing.T) {
 func TestCatalogue_Check(t *testing.T) {
 	reserved := reservedFlags(
 		[]string{"all-in-one", "--kubeconfig=/k", "--controller-manager.cluster-failure-threshold=10s"},
-		[]string{"agent", "--cluster-name=member1"})
+		[]string{"agent", "--cluster-name=member1"},
+		[]string{"scheduler-estimator", "--server-port=1"})
 	tests := []struct {
 		name     string
 		settings []string
@@ -61,11 +64,11 @@ func TestCatalogue_Check(t *testing.T) {
 		want     []string // empty: accepted
 	}{
 		{"flags that exist", []string{"scheduler.scheduler-name=x", "karmada.kube-api-qps=5", "agent.kube-api-qps=5", "controller-manager.cluster-failure-threshold=1s"}, "Failover=true, MultiClusterService=false", nil},
-		{"an unknown role", []string{"schduler.scheduler-name=x"}, "", []string{`no role "schduler"`, "agent, controller-manager, karmada, scheduler"}},
+		{"an unknown role", []string{"schduler.scheduler-name=x"}, "", []string{`no role "schduler"`, "agent, controller-manager, karmada, scheduler, scheduler-estimator"}},
 		{"an unknown flag", []string{"scheduler.name=x"}, "", []string{`no flag "name"`, "scheduler-name"}},
 		{"a shared flag", []string{"scheduler.kube-api-qps=5"}, "", []string{"--set karmada.kube-api-qps=5"}},
-		{"a flag that connects the parts", []string{"karmada.kubeconfig=/x", "agent.cluster-name=x"}, "", []string{"karmada.kubeconfig", "agent.cluster-name", "sets this flag itself"}},
-		{"an unknown gate", nil, "Failovr=true", []string{`no gate "Failovr"`, "Failover, MultiClusterService, PriorityBasedScheduling"}},
+		{"a flag that connects the parts", []string{"karmada.kubeconfig=/x", "agent.cluster-name=x", "scheduler-estimator.server-port=1"}, "", []string{"karmada.kubeconfig", "agent.cluster-name", "scheduler-estimator.server-port", "sets this flag itself"}},
+		{"an unknown gate", nil, "Failovr=true", []string{`no gate "Failovr"`, "Failover, MultiClusterService, PriorityBasedScheduling, ResourceQuotaEstimate"}},
 		{"a gate without value", nil, "Failover", []string{"NAME=true"}},
 	}
 	for _, tt := range tests {
@@ -85,16 +88,20 @@ func TestCatalogue_Check(t *testing.T) {
 
 func TestSettingArgs_GoToTheProcessOfTheirRole(t *testing.T) {
 	of := federation.Settings{
-		Flags:     []string{"agent.kube-api-qps=5", "karmada.kube-api-qps=7", "scheduler.scheduler-name=x"},
-		RoleGates: testCatalogue().gatesOf("Failover=true,MultiClusterService=true"),
+		Flags:     []string{"agent.kube-api-qps=5", "karmada.kube-api-qps=7", "scheduler-estimator.parallelism=4", "scheduler.scheduler-name=x"},
+		RoleGates: testCatalogue().gatesOf("Failover=true,MultiClusterService=true,ResourceQuotaEstimate=true"),
 	}
 	want := []string{"--controller-manager.feature-gates=Failover=true", "--scheduler.feature-gates=Failover=true", "--kube-api-qps=7", "--scheduler.scheduler-name=x"}
-	if diff := cmp.Diff(want, settingArgs(of, false)); diff != "" {
+	if diff := cmp.Diff(want, settingArgs(of, federation.Roles)); diff != "" {
 		t.Errorf("roles (-want +got):\n%s", diff)
 	}
 	want = []string{"--feature-gates=MultiClusterService=true", "--kube-api-qps=5"}
-	if diff := cmp.Diff(want, settingArgs(of, true)); diff != "" {
+	if diff := cmp.Diff(want, settingArgs(of, agentRole)); diff != "" {
 		t.Errorf("agents (-want +got):\n%s", diff)
+	}
+	want = []string{"--feature-gates=ResourceQuotaEstimate=true", "--parallelism=4"}
+	if diff := cmp.Diff(want, settingArgs(of, estimatorRole)); diff != "" {
+		t.Errorf("estimators (-want +got):\n%s", diff)
 	}
 }
 

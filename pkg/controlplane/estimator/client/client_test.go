@@ -173,7 +173,7 @@ func TestEstimates_OneBadEstimatorSpoilsNothing(t *testing.T) {
 	defer close(e.release)
 	got := p.Estimates(t.Context(), request(), clusters("m1", "nonsense", "escape", "older", "failing", "gone", "odd", "slow", "pulled", "m2"), true)
 	want := map[string]string{
-		"m1": "", "m2": "", "failing": "failed to estimate replicas: no nodes", "gone": "refused",
+		"m1": "", "m2": "", "failing": "failed to estimate replicas: no nodes", "gone": "Unavailable: dial tcp 127.0.0.1:",
 		"odd": "unsupported service type", "slow": "DeadlineExceeded", "nonsense": "it answered -5", "escape": "x[31m y",
 		"older": "Unimplemented: unknown method",
 	}

@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 
 	"google.golang.org/grpc/codes"
@@ -67,8 +68,15 @@ func problem(err error) string {
 	case s.Code() == codes.Unknown:
 		return s.Message()
 	}
-	return s.Code().String() + ": " + s.Message()
+	message := s.Message()
+	if dial, ok := strings.CutPrefix(message, dialPrefix); ok {
+		message = strings.TrimSuffix(dial, `"`)
+	}
+	return s.Code().String() + ": " + message
 }
+
+// dialPrefix begins the message of gRPC about a connection that cannot be made.
+const dialPrefix = `connection error: desc = "transport: Error while dialing: `
 
 func maxReplicas(ctx context.Context, l *link, request *core.Request, cluster string) (int32, error) {
 	assumed, err := workloads(request.Assumed[cluster])

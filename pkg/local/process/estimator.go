@@ -1,0 +1,136 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/karmada-toolkit/karmada/internal/apply"
+	"github.com/karmada-toolkit/karmada/internal/kubelite/ready"
+	"github.com/karmada-toolkit/karmada/internal/wait"
+	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/init/components"
+	"github.com/karmada-toolkit/karmada/pkg/local/federation"
+	"github.com/karmada-toolkit/karmada/pkg/local/membership"
+)
+
+// estimatorTimeout bounds how long an estimator may take to be ready.
+const estimatorTimeout = 30 * time.Second
+
+// estimators starts the estimators of members.
+type estimators struct {
+	federation.Deps
+	f        *federation.Federation
+	program  string
+	launcher *launcher
+	certs    certs
+}
+
+// run makes sure that the estimator of a member runs, is ready, and is found by the scheduler; or, if the federation
+// has none, that it does not run.
+func (s *estimators) run(ctx context.Context, member string, control, info ready.Info) error {
+	p := process{federation.Estimator(member), s.f.Dir()}
+	if !s.f.Estimators {
+		if _, alive := p.running(); alive {
+			return p.stop(ctx)
+		}
+		return nil
+	}
+	step := "estimate " + member
+	s.Progress.Begin(step)
+	ctx, cancel := context.WithTimeoutCause(ctx, estimatorTimeout, fmt.Errorf("its estimator is not ready after %s; its log is %s", estimatorTimeout, s.f.Dir().Log(p.name)))
+	defer cancel()
+	alive, stop, err := s.start(ctx, p, member, info)
+	if err != nil {
+		return fmt.Errorf("starting the estimator of %s: %w", member, err)
+	}
+	defer stop()
+	if err := s.publish(alive, member, control); err != nil {
+		return err
+	}
+	url := "http://" + federation.Address(s.f.Port(federation.EstimatorHealthPort(member))) + "/readyz"
+	err = wait.Until(alive, wait.Options{
+		Interval: 100 * time.Millisecond, Publish: func(error) { s.Progress.Waiting(step, "the estimator to be ready") },
+	}, func(ctx context.Context) error { return federation.CheckOK(ctx, http.DefaultClient, url) })
+	if err != nil {
+		return fmt.Errorf("starting the estimator of %s: %w", member, federation.Cause(alive, err))
+	}
+	s.Progress.Done(step, "at "+federation.Address(s.f.Port(federation.EstimatorPort(member))))
+	return nil
+}
+
+// start starts the process unless it runs. The context that it returns ends with a process that it started.
+func (s *estimators) start(ctx context.Context, p process, member string, info ready.Info) (context.Context, context.CancelFunc, error) {
+	_, running, err := s.launcher.running(ctx, p, s.args(member, info))
+	if err != nil || running {
+		return ctx, func() {}, err
+	}
+	if err := s.f.ChoosePorts(federation.EstimatorPorts(member)...); err != nil {
+		return nil, nil, err
+	}
+	if err := s.certs.estimator(member); err != nil {
+		return nil, nil, err
+	}
+	c, err := s.launcher.start(ctx, p, s.program, s.args(member, info))
+	if err != nil {
+		return nil, nil, err
+	}
+	alive, stop := c.during(ctx)
+	return alive, stop, nil
+}
+
+// publish writes the Service by which the scheduler finds the estimator.
+func (s *estimators) publish(ctx context.Context, member string, control ready.Info) error {
+	_, c, err := membership.Connect(control.Kubeconfig)
+	if err != nil {
+		return err
+	}
+	applier := &apply.Applier{Client: c, Manager: membership.FieldManager}
+	_, err = applier.Apply(ctx, s.service(member))
+	return err
+}
+
+func (s *estimators) service(member string) client.Object {
+	return components.EstimatorService(member, clusterv1alpha1.NamespaceKarmadaSystem, "localhost", int32(s.f.Port(federation.EstimatorPort(member))))
+}
+
+// remove stops the estimator of a member and removes its data, and its Service from the control plane.
+func (s *estimators) remove(ctx context.Context, member string, controlPlane client.Client) error {
+	dir, name := s.f.Dir(), federation.Estimator(member)
+	if err := (process{name, dir}).stop(ctx); err != nil {
+		return err
+	}
+	if err := client.IgnoreNotFound(controlPlane.Delete(ctx, s.service(member))); err != nil {
+		return fmt.Errorf("removing the Service of the estimator: %w", err)
+	}
+	return errors.Join(os.RemoveAll(dir.Data(name)), os.RemoveAll(dir.Log(name)))
+}
+
+// args are the arguments of an estimator.
+func (s *estimators) args(member string, info ready.Info) []string {
+	return append(estimatorArgs(s.f, member, info), settingArgs(s.f.Settings, estimatorRole)...)
+}
+
+// estimatorArgs are the arguments of an estimator without the settings of the user.
+func estimatorArgs(f *federation.Federation, member string, info ready.Info) []string {
+	pair := filepath.Join(certDir(f.Dir()), federation.Estimator(member))
+	return []string{
+		estimatorRole,
+		"--kubeconfig=" + info.Kubeconfig,
+		"--cluster-name=" + member,
+		"--bind-address=" + federation.Loopback,
+		fmt.Sprintf("--server-port=%d", f.Port(federation.EstimatorPort(member))),
+		"--grpc-auth-cert-file=" + pair + ".crt",
+		"--grpc-auth-key-file=" + pair + ".key",
+		"--grpc-client-ca-file=" + filepath.Join(certDir(f.Dir()), "ca.crt"),
+		"--grpc-client-allowed-names=" + estimatorClientName,
+		"--health-probe-bind-address=" + federation.Address(f.Port(federation.EstimatorHealthPort(member))),
+		"--metrics-bind-address=" + federation.Address(f.Port(federation.EstimatorMetricsPort(member))),
+	}
+}

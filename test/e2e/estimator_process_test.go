@@ -1,0 +1,54 @@
+//go:build !kind
+
+package e2e
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// TestEstimator_RoomOfNodes divides replicas by the room that the nodes really have: a cordoned node counts as full in
+// the estimate, and as free in the summary of its cluster. Then an estimator dies, and comes back.
+func TestEstimator_RoomOfNodes(t *testing.T) {
+	ns := namespace(t)
+	cordon := func(value string) []string {
+		return member("member1", "patch", "nodes", "member1-node-0", "--type=merge", "-p", `{"spec":{"unschedulable":`+value+`}}`)
+	}
+	must(t, cordon("true")...)
+	t.Cleanup(func() { ctl("", cordon("null")...) })
+	apply(t, ns, deployment("web", 4), policy("web", `
+replicaScheduling:
+  replicaSchedulingType: Divided
+  replicaDivisionPreference: Weighted
+  weightPreference: {dynamicWeight: AvailableReplicas}`))
+	eventually(t, is("member2", ns, "deploy/web", "{.status.readyReplicas}", "4"))
+	eventually(t, absent("member1", ns, "deploy/web"))
+	scheduled := "{.status.conditions[?(@.type=='Scheduled')].message}"
+	eventually(t, is("", ns, "rb/web-deployment", scheduled, "Binding has been scheduled successfully."))
+
+	under.(processes).kill(t, "member1-estimator")
+	must(t, "scale", "deploy", "web", "-n", ns, "--replicas", "5")
+	eventually(t, says(ns, "No estimate from the scheduler-estimator of member1 (Unavailable: "))
+
+	must(t, "local", "up", "--name", federationName, "--dir", stateDir)
+	replicas := 5
+	eventually(t, func() error {
+		// Every decision calls the estimator again, after a pause.
+		replicas++
+		must(t, "scale", "deploy", "web", "-n", ns, "--replicas", strconv.Itoa(replicas))
+		return is("", ns, "rb/web-deployment", scheduled, "Binding has been scheduled successfully.")()
+	})
+}
+
+// says reports whether the condition of the binding of "web" has a text.
+func says(ns, want string) func() error {
+	return func() error {
+		r := ctl("", "get", "rb", "web-deployment", "-n", ns, "-o", "jsonpath={.status.conditions[?(@.type=='Scheduled')].message}")
+		if !strings.Contains(r.out, want) {
+			return fmt.Errorf("the message is %q%s", r.out, r.err)
+		}
+		return nil
+	}
+}
