@@ -26,6 +26,9 @@ GOMAXPROCS=1 go test -run '^$' -bench . -benchmem -benchtime 1s \
 	./pkg/controlplane/scheduler/... ./pkg/controlplane/replicas ./pkg/controlplane/interpreter/... ./pkg/controlplane/override |
 	grep -E '^(Benchmark|pkg:)'
 
+headline "Services that span 5 clusters: change to consumer, writes, 200 Services with 50 endpoints each"
+go test -tags integration -run '^$' -bench Services -benchtime 1x ./pkg/controlplane/controllermanager | grep '^Benchmark'
+
 headline "the command line"
 stat -c %s bin/kubectl-karmada | awk '{printf "kubectl-karmada: %.1f MB\n", $1 / 1e6}'
 for _ in 1 2 3; do

@@ -17,6 +17,7 @@ import (
 
 	karmadaappsv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/apps/v1alpha1"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	networkingv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/networking/v1alpha1"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/member/access"
@@ -54,7 +55,7 @@ func NewScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	builder := runtime.NewSchemeBuilder(
 		corev1.AddToScheme, rbacv1.AddToScheme, appsv1.AddToScheme, certificatesv1.AddToScheme, authenticationv1.AddToScheme, metav1.AddMetaToScheme,
-		karmadaappsv1alpha1.AddToScheme, clusterv1alpha1.AddToScheme, workv1alpha1.AddToScheme, workv1alpha2.AddToScheme,
+		karmadaappsv1alpha1.AddToScheme, clusterv1alpha1.AddToScheme, networkingv1alpha1.AddToScheme, workv1alpha1.AddToScheme, workv1alpha2.AddToScheme,
 	)
 	if err := builder.AddToScheme(scheme); err != nil {
 		return nil, fmt.Errorf("building the scheme: %w", err)
@@ -77,6 +78,7 @@ func newMapper() meta.RESTMapper {
 	add(certificatesv1.SchemeGroupVersion, meta.RESTScopeRoot, "CertificateSigningRequest")
 	add(karmadaappsv1alpha1.GroupVersion, meta.RESTScopeRoot, "WorkloadRebalancer")
 	add(clusterv1alpha1.GroupVersion, meta.RESTScopeRoot, "Cluster")
+	add(networkingv1alpha1.GroupVersion, meta.RESTScopeNamespace, "MultiClusterService")
 	add(workv1alpha1.GroupVersion, meta.RESTScopeNamespace, "Work")
 	add(workv1alpha2.GroupVersion, meta.RESTScopeNamespace, "ResourceBinding")
 	add(workv1alpha2.GroupVersion, meta.RESTScopeRoot, "ClusterResourceBinding")

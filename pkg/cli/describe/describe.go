@@ -1,5 +1,5 @@
 // Package describe is kubectl's command of that name, on the control plane or a member,
-// with a summary of member clusters.
+// with summaries of member clusters and of MultiClusterServices.
 package describe
 
 import (
@@ -9,6 +9,7 @@ import (
 	"k8s.io/kubectl/pkg/describe"
 
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	networkingv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/networking/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/cli/env"
 )
 
@@ -35,10 +36,16 @@ func NewCommand(e *env.Env) *cobra.Command {
 			next := o.Describer
 			o.Describer = func(mapping *meta.RESTMapping) (describe.ResourceDescriber, error) {
 				d, err := next(mapping)
-				if err != nil || access.Target.EffectiveScope() == env.Members || mapping.Resource.GroupResource() != clusterv1alpha1.Resource("clusters") {
+				if err != nil || access.Target.EffectiveScope() == env.Members {
 					return d, err
 				}
-				return clusterDescriber{ctx: cmd.Context(), access: access, now: e.Now, showAPIs: showAPIs, next: d}, nil
+				switch mapping.Resource.GroupResource() {
+				case clusterv1alpha1.Resource("clusters"):
+					return clusterDescriber{ctx: cmd.Context(), access: access, now: e.Now, showAPIs: showAPIs, next: d}, nil
+				case networkingv1alpha1.Resource("multiclusterservices"):
+					return serviceDescriber{ctx: cmd.Context(), access: access, next: d}, nil
+				}
+				return d, nil
 			}
 			return o.Run()
 		},

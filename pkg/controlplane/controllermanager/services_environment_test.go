@@ -42,21 +42,21 @@ const limit = 30 * time.Second
 
 // federation is a control plane and members, with all controllers and a scheduler.
 type federation struct {
-	*testing.T
-	plane   client.Client
+	testing.TB
+	plane   client.WithWatch
 	config  *testenv.Cluster
-	members map[string]client.Client
+	members map[string]client.WithWatch
 	servers map[string]*testenv.Cluster
 }
 
-func newFederation(t *testing.T, names ...string) *federation {
+func newFederation(t testing.TB, names ...string) *federation {
 	t.Helper()
 	specs := []testenv.Spec{testenv.ControlPlane()}
 	for range names {
 		specs = append(specs, testenv.ControlPlane()) // no pods run in these members
 	}
 	clusters := testenv.StartAll(t, specs...)
-	f := &federation{T: t, plane: clientOf(t, clusters[0]), config: clusters[0], members: map[string]client.Client{}, servers: map[string]*testenv.Cluster{}}
+	f := &federation{TB: t, plane: clientOf(t, clusters[0]), config: clusters[0], members: map[string]client.WithWatch{}, servers: map[string]*testenv.Cluster{}}
 	f.install()
 	f.start(clusters[0])
 	for i, name := range names {
@@ -67,9 +67,9 @@ func newFederation(t *testing.T, names ...string) *federation {
 	return f
 }
 
-func clientOf(t *testing.T, c *testenv.Cluster) client.Client {
+func clientOf(t testing.TB, c *testenv.Cluster) client.WithWatch {
 	t.Helper()
-	out, err := client.New(c.Config, client.Options{Scheme: kube.NewScheme()})
+	out, err := client.NewWithWatch(c.Config, client.Options{Scheme: kube.NewScheme()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,7 +117,7 @@ func (f *federation) install() {
 
 func (f *federation) eventually(check func(ctx context.Context) error) {
 	f.Helper()
-	testenv.Eventually(f.T, limit, check)
+	testenv.Eventually(f.TB, limit, check)
 }
 
 // start runs the controllers and the scheduler.

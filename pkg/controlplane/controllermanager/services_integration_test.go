@@ -34,7 +34,7 @@ func TestServices(t *testing.T) {
 	t.Run("a provider dies", f.providerDies)
 }
 
-func (f *federation) create(t *testing.T, where client.Client, objs ...client.Object) {
+func (f *federation) create(t testing.TB, where client.Client, objs ...client.Object) {
 	t.Helper()
 	for _, obj := range objs {
 		if err := where.Create(t.Context(), obj); err != nil {
