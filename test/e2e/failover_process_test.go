@@ -11,7 +11,7 @@ import (
 // failoverFlags turn on what TestFailover_* observe. Nothing is evicted without a taint with the effect NoExecute.
 func failoverFlags() []string {
 	return []string{
-		"--feature-gates", "Failover=true,StatefulFailoverInjection=true",
+		"--feature-gates", "Failover=true,StatefulFailoverInjection=true,FederatedQuotaEnforcement=true",
 		"--set", "controller-manager.enable-no-execute-taint-eviction=true", "--set", "controller-manager.resource-eviction-rate=100",
 	}
 }
