@@ -21,8 +21,6 @@ type Kind struct {
 
 // The kinds that are stored and have no effect, by the name for users.
 const (
-	FederatedHPA        = "FederatedHPA"
-	CronFederatedHPA    = "CronFederatedHPA"
 	MultiClusterService = "MultiClusterService"
 	ClusterTaintPolicy  = "ClusterTaintPolicy"
 )
@@ -30,8 +28,6 @@ const (
 // Kinds returns the kinds that are stored and have no effect.
 func Kinds() []Kind {
 	return []Kind{
-		{schema.GroupResource{Group: "autoscaling.karmada.io", Resource: "federatedhpas"}, FederatedHPA, true},
-		{schema.GroupResource{Group: "autoscaling.karmada.io", Resource: "cronfederatedhpas"}, CronFederatedHPA, true},
 		{schema.GroupResource{Group: "networking.karmada.io", Resource: "multiclusterservices"}, MultiClusterService, true},
 		{schema.GroupResource{Group: "policy.karmada.io", Resource: "clustertaintpolicies"}, ClusterTaintPolicy, false},
 	}
@@ -51,14 +47,4 @@ func Warnings(kind string) []string {
 		}
 	}
 	return nil
-}
-
-// Controllers returns the names that --controllers of the controller-manager accepts
-// and that stand for controllers that do not exist yet.
-func Controllers() []string {
-	return []string{
-		"cronFederatedHorizontalPodAutoscaler", "deploymentReplicasSyncer",
-		"federatedHorizontalPodAutoscaler",
-		"hpaScaleTargetMarker",
-	}
 }

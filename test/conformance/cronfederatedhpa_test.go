@@ -33,6 +33,7 @@ type cronHPACase struct {
 			Error              string                                 `json:"error"`
 		} `json:"expect"`
 	} `json:"steps"`
+	table *autoscaling.Timetable
 }
 
 type hpaBounds struct {
@@ -71,40 +72,26 @@ func TestCronFederatedHPA(t *testing.T) {
 }
 
 func (c *cronHPACase) reconcile(now time.Time) ([]string, error) {
-	spec, status := &c.Cron.Spec, &c.Cron.Status
-	for i := range spec.Rules {
-		rule := &spec.Rules[i]
-		var next *metav1.Time
-		if !autoscaling.Suspended(rule) {
-			at, err := autoscaling.Next(rule, now)
-			if err != nil {
-				return []string{"Warning StartRuleFailed " + err.Error()}, err
-			}
-			next = new(metav1.NewTime(at))
-		}
-		status.ExecutionHistories = autoscaling.SetNext(status.ExecutionHistories, rule.Name, next)
+	if c.table == nil {
+		c.table = autoscaling.NewTimetable(&c.Cron, now, 0)
 	}
-	status.ExecutionHistories = autoscaling.Prune(status.ExecutionHistories, spec.Rules)
+	var err error
+	c.Cron.Status.ExecutionHistories, err = c.table.Sync(&c.Cron, c.Cron.Status.ExecutionHistories, now)
+	if err != nil {
+		return []string{"Warning StartRuleFailed " + err.Error()}, err
+	}
 	return nil, nil
 }
 
 // execute runs the rule that is due.
 func (c *cronHPACase) execute(now time.Time) []string {
 	var events []string
-	for i := range c.Cron.Spec.Rules {
-		rule := &c.Cron.Spec.Rules[i]
-		for _, h := range c.Cron.Status.ExecutionHistories {
-			if h.RuleName != rule.Name || h.NextExecutionTime == nil || h.NextExecutionTime.After(now) {
-				continue
-			}
-			err := c.scale(rule)
-			if err != nil {
-				events = append(events, "Warning ScaleFailed "+err.Error())
-			}
-			next, _ := autoscaling.Next(rule, now)
-			autoscaling.Record(c.Cron.Status.ExecutionHistories, rule, h.NextExecutionTime.Time, now, new(metav1.NewTime(next)), err)
-			break
+	for _, due := range c.table.Take(&c.Cron, now) {
+		err := c.scale(&due.Rule)
+		if err != nil {
+			events = append(events, "Warning ScaleFailed "+err.Error())
 		}
+		autoscaling.Record(c.Cron.Status.ExecutionHistories, &due.Rule, due.Scheduled, now, c.table.Next(due.Rule.Name), err)
 	}
 	return events
 }

@@ -10,22 +10,6 @@ import (
 func TestUnbuilt_ObjectsWithoutControllersWarn(t *testing.T) {
 	ns := namespace(t)
 	for kind, manifest := range map[string]string{
-		"FederatedHPA": `
-apiVersion: autoscaling.karmada.io/v1alpha1
-kind: FederatedHPA
-metadata: {name: a}
-spec:
-  scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: a}
-  minReplicas: 1
-  maxReplicas: 2
-  metrics: [{type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 50}}}]`,
-		"CronFederatedHPA": `
-apiVersion: autoscaling.karmada.io/v1alpha1
-kind: CronFederatedHPA
-metadata: {name: a}
-spec:
-  scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: a}
-  rules: [{name: up, schedule: "0 8 * * *", targetReplicas: 2}]`,
 		"MultiClusterService": `
 apiVersion: networking.karmada.io/v1alpha1
 kind: MultiClusterService

@@ -44,12 +44,11 @@ type computation struct {
 
 // collect adds up the members. Members whose selector is not usable count with their replicas, without pods.
 func (v *Verdict) collect(f Facts) *computation {
-	c := &computation{Facts: f}
+	c := &computation{Facts: f, selector: Selector(f.Members)}
 	for _, m := range f.Members {
-		c.memberSpec, c.memberStatus = c.memberSpec+m.Spec, c.memberStatus+m.Status
-		if c.selector == "" {
-			c.selector = m.Selector
-		}
+		// A member may report any number.
+		c.memberSpec = clamp(float64(c.memberSpec) + float64(max(0, m.Spec)))
+		c.memberStatus = clamp(float64(c.memberStatus) + float64(max(0, m.Status)))
 		selector, err := v.parseSelector(m.Selector)
 		if err != nil {
 			continue

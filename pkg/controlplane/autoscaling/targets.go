@@ -60,3 +60,13 @@ func Clusters(b *workv1alpha2.ResourceBinding, get func(name string) (*clusterv1
 	}
 	return ready, unready, nil
 }
+
+// Selector returns the selector of the first member that has one.
+func Selector(members []Member) string {
+	for _, m := range members {
+		if m.Selector != "" {
+			return m.Selector
+		}
+	}
+	return ""
+}

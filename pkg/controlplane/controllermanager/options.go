@@ -14,7 +14,6 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/events"
 	"github.com/karmada-toolkit/karmada/internal/gates"
 	"github.com/karmada-toolkit/karmada/internal/limit"
-	"github.com/karmada-toolkit/karmada/internal/unbuilt"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
 )
 
@@ -68,6 +67,8 @@ type Options struct {
 	Events events.Mode
 	// Failover configures when workloads leave clusters.
 	Failover Failover
+	// Autoscaling configures FederatedHPAs and CronFederatedHPAs.
+	Autoscaling Autoscaling
 	// Gates are the feature gates.
 	Gates *gates.Gates
 
@@ -105,13 +106,14 @@ func NewOptions() *Options {
 		RateLimiterBucket:    100,
 		Gates:                gates.New(gates.ControllerManager()...),
 		Failover:             newFailover(),
+		Autoscaling:          newAutoscaling(),
 		QuotaSyncPeriod:      5 * time.Minute,
 	}
 }
 
 // AddFlags adds the flags of the role.
 func (o *Options) AddFlags(fs *pflag.FlagSet) {
-	fs.StringSliceVar(&o.Controllers, "controllers", o.Controllers, "Controllers to run: '*' runs all, 'name' one, '-name' takes one out. All: "+strings.Join(ControllerNames(), ", ")+". Accepted, but not built yet: "+strings.Join(unbuilt.Controllers(), ", "))
+	fs.StringSliceVar(&o.Controllers, "controllers", o.Controllers, "Controllers to run: '*' runs all but "+hpaScaleTargetMarker+" and "+deploymentReplicasSyncer+", 'name' one, '-name' takes one out. All: "+strings.Join(ControllerNames(), ", "))
 	fs.StringVar(&o.SkippedPropagatingAPIs, "skipped-propagating-apis", o.SkippedPropagatingAPIs, "Kinds that are not propagated, separated by semicolons: <group>, <group>/<version>, or <group>/<version>/<kind>,<kind>; v1/<kind> for the core group.")
 	fs.StringSliceVar(&o.SkippedPropagatingNamespaces, "skipped-propagating-namespaces", o.SkippedPropagatingNamespaces, "Regular expressions of namespaces whose objects are not propagated.")
 	o.addWorkerFlags(fs)
@@ -133,6 +135,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.DurationVar(&o.QuotaSyncPeriod, "federated-resource-quota-sync-period", o.QuotaSyncPeriod, "Time between two counts of what the workloads of a namespace use of its FederatedResourceQuotas, in addition to those after changes; 0 or less turns them off.")
 	o.Events.AddFlag(fs)
 	o.Failover.addFlags(fs)
+	o.Autoscaling.addFlags(fs)
 	o.Gates.AddFlag(fs)
 	o.addAcceptedFlags(fs)
 }
@@ -184,6 +187,7 @@ func (o *Options) Validate() error {
 		errs = append(errs, fmt.Errorf("--skipped-propagating-namespaces: %w", err))
 	}
 	errs = append(errs, o.Failover.validate()...)
+	errs = append(errs, o.Autoscaling.validate()...)
 	if err := o.checkControllers(); err != nil {
 		errs = append(errs, err)
 	}
@@ -195,16 +199,17 @@ func (o *Options) Validate() error {
 func ControllerNames() []string {
 	return []string{
 		"agentcsrapproving", "applicationFailover", "binding", "bindingStatus", "cluster", "clusterStatus", "clustertaintpolicy",
-		"endpointSlice", "endpointsliceCollect", "endpointsliceDispatch",
-		"execution", "federatedResourceQuotaEnforcement", "federatedResourceQuotaStatus", "federatedResourceQuotaSync",
-		"gracefulEviction", "multiclusterservice", "namespace", "remedy", "serviceExport", "serviceImport", "unifiedAuth", "workStatus", "workloadRebalancer",
+		"cronFederatedHorizontalPodAutoscaler", deploymentReplicasSyncer, "endpointSlice", "endpointsliceCollect", "endpointsliceDispatch",
+		"execution", "federatedHorizontalPodAutoscaler", "federatedResourceQuotaEnforcement", "federatedResourceQuotaStatus", "federatedResourceQuotaSync",
+		"gracefulEviction", hpaScaleTargetMarker, "multiclusterservice", "namespace", "remedy", "serviceExport", "serviceImport", "unifiedAuth",
+		"workStatus", "workloadRebalancer",
 	}
 }
 
 // Enabled reports whether --controllers includes a controller: the first entry that
-// names it decides, then "*".
+// names it decides, then "*", which leaves out two.
 func (o *Options) Enabled(name string) bool {
-	all := false
+	all, named := false, name == hpaScaleTargetMarker || name == deploymentReplicasSyncer
 	for _, entry := range o.Controllers {
 		switch entry {
 		case name:
@@ -212,7 +217,7 @@ func (o *Options) Enabled(name string) bool {
 		case "-" + name:
 			return false
 		case "*":
-			all = true
+			all = !named
 		}
 	}
 	return all

@@ -1,7 +1,6 @@
 package controllermanager
 
 import (
-	"slices"
 	"strings"
 	"testing"
 
@@ -9,7 +8,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/karmada-toolkit/karmada/internal/gates"
-	"github.com/karmada-toolkit/karmada/internal/unbuilt"
 )
 
 func TestEnabled_FirstMentionDecides(t *testing.T) {
@@ -105,18 +103,21 @@ func TestWithoutEffect(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"--controllers=hpaScaleTargetMarker", "--resync-period=1m0s", "--cluster-api-context=x"}
+	want := []string{"--resync-period=1m0s", "--cluster-api-context=x"}
 	if diff := cmp.Diff(want, o.withoutEffect()); diff != "" {
 		t.Error(diff)
 	}
 }
 
-// TestUnbuilt_NamesNothingThatIsBuilt fails when a controller comes without its line
-// being removed.
-func TestUnbuilt_NamesNothingThatIsBuilt(t *testing.T) {
-	for _, name := range unbuilt.Controllers() {
-		if slices.Contains(ControllerNames(), name) {
-			t.Errorf("%s is built", name)
+func TestEnabled_OffByDefault(t *testing.T) {
+	for _, name := range []string{hpaScaleTargetMarker, deploymentReplicasSyncer} {
+		o := NewOptions()
+		if o.Enabled(name) {
+			t.Errorf("%s is on by default", name)
+		}
+		o.Controllers = append(o.Controllers, name)
+		if !o.Enabled(name) || !o.Enabled("binding") {
+			t.Errorf("%s is off although it is named", name)
 		}
 	}
 }

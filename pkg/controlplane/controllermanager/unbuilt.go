@@ -6,16 +6,13 @@ import (
 	"strings"
 
 	"github.com/go-logr/logr"
-	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/karmada-toolkit/karmada/internal/gates"
-	"github.com/karmada-toolkit/karmada/internal/unbuilt"
 )
 
 // checkControllers returns an error for names that --controllers does not know.
 func (o *Options) checkControllers() error {
-	known := append(ControllerNames(), unbuilt.Controllers()...)
-	slices.Sort(known)
+	known := ControllerNames()
 	for _, entry := range o.Controllers {
 		if name := strings.TrimPrefix(entry, "-"); entry != "*" && !slices.Contains(known, name) {
 			return fmt.Errorf("--controllers: unknown controller %q; known are *, %s", name, strings.Join(known, ", "))
@@ -24,15 +21,10 @@ func (o *Options) checkControllers() error {
 	return nil
 }
 
-// withoutEffect returns the settings without effect in this version: flags,
-// feature gates and controllers that do not exist yet.
+// withoutEffect returns the settings without effect in this version: flags and
+// feature gates.
 func (o *Options) withoutEffect() []string {
 	var out []string
-	for _, entry := range sets.List(sets.New(o.Controllers...)) {
-		if slices.Contains(unbuilt.Controllers(), entry) {
-			out = append(out, "--controllers="+entry)
-		}
-	}
 	for _, f := range o.Gates.Changed(gates.ControllerManagerWithoutEffect()...) {
 		out = append(out, fmt.Sprintf("--feature-gates=%s=%v", f, o.Gates.Enabled(f)))
 	}

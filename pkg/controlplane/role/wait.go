@@ -12,6 +12,7 @@ import (
 
 	"github.com/karmada-toolkit/karmada/internal/wait"
 	appsv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/apps/v1alpha1"
+	autoscalingv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/autoscaling/v1alpha1"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
 	multiclusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/multicluster/v1alpha1"
@@ -31,6 +32,8 @@ func required() []schema.GroupVersionKind {
 		policyv1alpha1.GroupVersion.WithKind("ClusterOverridePolicy"),
 		policyv1alpha1.GroupVersion.WithKind("FederatedResourceQuota"),
 		policyv1alpha1.GroupVersion.WithKind("ClusterTaintPolicy"),
+		autoscalingv1alpha1.SchemeGroupVersion.WithKind("FederatedHPA"),
+		autoscalingv1alpha1.SchemeGroupVersion.WithKind("CronFederatedHPA"),
 		remedyv1alpha1.GroupVersion.WithKind("Remedy"),
 		networkingv1alpha1.GroupVersion.WithKind("MultiClusterService"),
 		multiclusterv1alpha1.GroupVersion.WithKind("ServiceExport"),

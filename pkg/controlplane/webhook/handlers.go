@@ -162,10 +162,10 @@ func networkingValidators() map[string]admission.Handler {
 	return map[string]admission.Handler{
 		"/validate-federatedhpa": newValidator(autoscaling.WithKind("FederatedHPA"), pure(func(h *autoscalingv1alpha1.FederatedHPA) error {
 			return validation.ValidateFederatedHPA(h).ToAggregate()
-		})).withWarnings(noEffect[autoscalingv1alpha1.FederatedHPA](unbuilt.FederatedHPA)),
+		})),
 		"/validate-cronfederatedhpa": newValidator(autoscaling.WithKind("CronFederatedHPA"), pure(func(c *autoscalingv1alpha1.CronFederatedHPA) error {
 			return validation.ValidateCronFederatedHPA(c).ToAggregate()
-		})).withWarnings(noEffect[autoscalingv1alpha1.CronFederatedHPA](unbuilt.CronFederatedHPA)),
+		})),
 		"/validate-multiclusterservice": newValidator(networking.WithKind("MultiClusterService"), createOrUpdate(
 			validation.ValidateMultiClusterService, validation.ValidateMultiClusterServiceUpdate)).
 			withWarnings(multiClusterServiceWarnings),

@@ -1,0 +1,240 @@
+// Package cronfederatedhpa scales workloads, and sets the bounds of FederatedHPAs, at times of day.
+package cronfederatedhpa
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/karmada-toolkit/karmada/internal/controllers"
+	"github.com/karmada-toolkit/karmada/internal/events"
+	"github.com/karmada-toolkit/karmada/internal/metrics"
+	"github.com/karmada-toolkit/karmada/internal/status"
+	autoscalingv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/autoscaling/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/autoscaling"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
+)
+
+// Component is the name of the controller in events and metrics.
+const Component = "cronfederatedhpa-controller"
+
+const (
+	// workers is the number of objects that are reconciled at a time.
+	workers = 5
+	// recheck is the longest time between two looks at the clock, which may be set.
+	recheck = time.Minute
+)
+
+// Deps are the dependencies of the controller beside a manager.
+type Deps struct {
+	// Deadline is how late a rule runs that was missed while no controller ran. Default 0: it does not.
+	Deadline time.Duration
+	Retry    controllers.Retry
+	// Clock is the real clock by default.
+	Clock clock.PassiveClock
+}
+
+type reconciler struct {
+	client   client.Client
+	live     client.Reader
+	status   *status.Writer[*autoscalingv1alpha1.CronFederatedHPA, *autoscalingv1alpha1.CronFederatedHPAStatus]
+	events   *events.Recorder
+	passes   *prometheus.HistogramVec
+	runs     *prometheus.HistogramVec
+	deadline time.Duration
+	clock    clock.PassiveClock
+
+	mu     sync.Mutex
+	states map[types.NamespacedName]*state
+}
+
+// state is what is kept of an object. It has one user at a time.
+type state struct {
+	uid     types.UID
+	table   *autoscaling.Timetable
+	written status.Written[*autoscalingv1alpha1.CronFederatedHPAStatus]
+	// executed are executions that are not in the status yet.
+	executed []execution
+}
+
+// execution is a finished execution of a rule.
+type execution struct {
+	autoscaling.Due
+	at  time.Time
+	err error
+}
+
+// Setup adds the controller to the manager.
+func Setup(_ context.Context, mgr manager.Manager, d Deps) error {
+	r := newReconciler(mgr.GetClient(), mgr.GetAPIReader(), events.ForManager(mgr, Component, events.Transitions), ctrlmetrics.Registry, d)
+	err := builder.ControllerManagedBy(mgr).Named(Component).
+		For(&autoscalingv1alpha1.CronFederatedHPA{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		WithOptions(controllers.Options(workers, workers, d.Retry)).
+		Complete(r)
+	if err != nil {
+		return fmt.Errorf("adding %s: %w", Component, err)
+	}
+	return nil
+}
+
+func newReconciler(c client.Client, live client.Reader, recorder *events.Recorder, registry prometheus.Registerer, d Deps) *reconciler {
+	if d.Clock == nil {
+		d.Clock = clock.RealClock{}
+	}
+	histogram := func(name, help string) *prometheus.HistogramVec {
+		return metrics.Register(registry, prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: name, Help: help, Buckets: prometheus.ExponentialBuckets(0.001, 2, 12),
+		}, []string{"result"}))
+	}
+	return &reconciler{
+		client: c, live: live, events: recorder, deadline: d.Deadline, clock: d.Clock, states: map[types.NamespacedName]*state{},
+		passes: histogram("cronfederatedhpa_process_duration_seconds", "Time of a pass over a CronFederatedHPA."),
+		runs:   histogram("cronfederatedhpa_rule_process_duration_seconds", "Time of an execution of a rule."),
+		status: status.NewWriter(status.Options[*autoscalingv1alpha1.CronFederatedHPA, *autoscalingv1alpha1.CronFederatedHPAStatus]{
+			Kind: "CronFederatedHPA", Client: c, Live: live, Clock: d.Clock,
+			New: func(*autoscalingv1alpha1.CronFederatedHPA) *autoscalingv1alpha1.CronFederatedHPA {
+				return &autoscalingv1alpha1.CronFederatedHPA{}
+			},
+			Get: func(c *autoscalingv1alpha1.CronFederatedHPA) *autoscalingv1alpha1.CronFederatedHPAStatus {
+				return &c.Status
+			},
+		}),
+	}
+}
+
+// Reconcile runs the rules that are due and writes when each runs next.
+func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	obj := &autoscalingv1alpha1.CronFederatedHPA{}
+	if err := r.client.Get(ctx, req.NamespacedName, obj); err != nil || obj.DeletionTimestamp != nil {
+		if client.IgnoreNotFound(err) == nil {
+			r.forget(req.NamespacedName)
+		}
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	began := r.clock.Now()
+	s := r.stateOf(obj, began)
+	invalid, err := r.pass(ctx, obj, s, began)
+	r.passes.WithLabelValues(metrics.Result(errors.Join(invalid, err))).Observe(r.clock.Since(began).Seconds())
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	// A rule that cannot start waits for a change of the object; the others go on.
+	return reconcile.Result{RequeueAfter: max(s.table.Wait(r.clock.Now(), recheck), time.Millisecond)}, nil
+}
+
+func (r *reconciler) stateOf(obj *autoscalingv1alpha1.CronFederatedHPA, now time.Time) *state {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	key := client.ObjectKeyFromObject(obj)
+	s := r.states[key]
+	if s == nil || s.uid != obj.UID {
+		s = &state{uid: obj.UID, table: autoscaling.NewTimetable(obj, now, r.deadline)}
+		r.states[key] = s
+	}
+	return s
+}
+
+func (r *reconciler) forget(key types.NamespacedName) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.states, key)
+}
+
+// pass returns the error of a rule that cannot start, and that of the pass.
+func (r *reconciler) pass(ctx context.Context, obj *autoscalingv1alpha1.CronFederatedHPA, s *state, now time.Time) (invalid, err error) {
+	_, invalid = s.table.Sync(obj, nil, now)
+	if invalid != nil {
+		r.events.Warning(obj, "StartRuleFailed", invalid.Error())
+	} else {
+		r.events.Recovered(obj)
+	}
+	reason := "UpdateCronFederatedHPAFailed"
+	for _, due := range s.table.Take(obj, now) {
+		reason = "UpdateStatusFailed"
+		s.executed = append(s.executed, execution{due, now, r.execute(ctx, obj, &due.Rule)})
+	}
+	_, err = r.status.Write(ctx, obj, &s.written, func(status *autoscalingv1alpha1.CronFederatedHPAStatus) {
+		status.ExecutionHistories, _ = s.table.Sync(obj, status.ExecutionHistories, now)
+		for _, e := range s.executed {
+			autoscaling.Record(status.ExecutionHistories, &e.Rule, e.Scheduled, e.at, s.table.Next(e.Rule.Name), e.err)
+		}
+	})
+	if err != nil {
+		r.events.Warning(obj, reason, err.Error())
+		return invalid, err
+	}
+	s.executed = nil
+	return invalid, nil
+}
+
+// execute runs a rule.
+func (r *reconciler) execute(ctx context.Context, obj *autoscalingv1alpha1.CronFederatedHPA, rule *autoscalingv1alpha1.CronFederatedHPARule) error {
+	began := r.clock.Now()
+	err := r.scale(ctx, obj, rule)
+	r.runs.WithLabelValues(metrics.Result(err)).Observe(r.clock.Since(began).Seconds())
+	logger := log.FromContext(ctx).WithValues("CronFederatedHPA", klog.KObj(obj), "rule", rule.Name)
+	if err != nil {
+		// Each execution is recorded, even if the last one failed for the same reason.
+		r.events.Recovered(obj)
+		r.events.Warning(obj, "ScaleFailed", err.Error())
+		logger.Info("Rule failed", "problem", err.Error())
+		return err
+	}
+	logger.Info("Rule ran")
+	return nil
+}
+
+func (r *reconciler) scale(ctx context.Context, obj *autoscalingv1alpha1.CronFederatedHPA, rule *autoscalingv1alpha1.CronFederatedHPARule) error {
+	target, err := autoscaling.CronTarget(obj)
+	if err != nil {
+		return err
+	}
+	key := types.NamespacedName{Namespace: obj.Namespace, Name: obj.Spec.ScaleTargetRef.Name}
+	if target.Bounds {
+		return retry.RetryOnConflict(retry.DefaultRetry, func() error { return r.rebound(ctx, key, rule) })
+	}
+	if rule.TargetReplicas == nil {
+		return fmt.Errorf("rule %q has no targetReplicas: set it to scale %s %q", rule.Name, target.Kind, key.Name)
+	}
+	workload := &unstructured.Unstructured{}
+	workload.SetGroupVersionKind(target.GroupVersionKind)
+	workload.SetNamespace(key.Namespace)
+	workload.SetName(key.Name)
+	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		scale, err := templates.Scale(ctx, r.client, workload)
+		if err != nil || scale.Spec.Replicas == *rule.TargetReplicas {
+			return err
+		}
+		return templates.SetReplicas(ctx, r.client, workload, scale, *rule.TargetReplicas)
+	})
+}
+
+// rebound sets the bounds of a FederatedHPA.
+func (r *reconciler) rebound(ctx context.Context, key types.NamespacedName, rule *autoscalingv1alpha1.CronFederatedHPARule) error {
+	hpa := &autoscalingv1alpha1.FederatedHPA{}
+	if err := r.live.Get(ctx, key, hpa); err != nil {
+		return err
+	}
+	before := hpa.DeepCopy()
+	changed, err := autoscaling.Rebound(hpa, rule)
+	if err != nil || !changed {
+		return err
+	}
+	return r.client.Patch(ctx, hpa, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+}

@@ -1,0 +1,564 @@
+//go:build integration
+
+package federatedhpa_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+	metricsv1beta1 "k8s.io/metrics/pkg/apis/metrics/v1beta1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/karmada-toolkit/karmada/internal/kube"
+	"github.com/karmada-toolkit/karmada/internal/testenv"
+	autoscalingv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/autoscaling/v1alpha1"
+	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/apis/crds"
+	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
+	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/autoscaling"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/cronfederatedhpa"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/federatedhpa"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/hpatarget"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/replicassync"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
+	"github.com/karmada-toolkit/karmada/pkg/member/access"
+	"github.com/karmada-toolkit/karmada/pkg/member/access/accesstest"
+)
+
+const (
+	ns     = "default"
+	period = 200 * time.Millisecond
+)
+
+// env is a control plane with the controllers of autoscaling, and members in memory.
+type env struct {
+	plane   *testenv.Cluster
+	client  client.Client
+	members map[string]*accesstest.Server
+	usage   *usage
+	stop    func()
+}
+
+// usage answers metrics.k8s.io of the control plane: every pod of the members uses the same.
+type usage struct {
+	mu      sync.Mutex
+	cpu     string
+	fail    bool
+	members map[string]*accesstest.Server
+}
+
+func (u *usage) set(cpu string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.cpu, u.fail = cpu, cpu == ""
+}
+
+func (u *usage) answer(r *http.Request) (*http.Response, error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.fail {
+		return nil, errors.New("metrics are not available")
+	}
+	list := metricsv1beta1.PodMetricsList{TypeMeta: metav1.TypeMeta{APIVersion: "metrics.k8s.io/v1beta1", Kind: "PodMetricsList"}}
+	app := strings.TrimPrefix(r.URL.Query().Get("labelSelector"), "app=")
+	for cluster, m := range u.members {
+		for i := range 30 {
+			p := m.Get(podPath(app, i))
+			if p == nil {
+				continue
+			}
+			list.Items = append(list.Items, metricsv1beta1.PodMetrics{
+				ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: p.GetName(), Annotations: map[string]string{autoscaling.ClusterAnnotation: cluster}},
+				Timestamp:  metav1.Now(), Window: metav1.Duration{Duration: time.Second},
+				Containers: []metricsv1beta1.ContainerMetrics{{Name: "app", Usage: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(u.cpu)}}},
+			})
+		}
+	}
+	data, err := json.Marshal(list)
+	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(bytes.NewReader(data)), Request: r}, err
+}
+
+func newEnv(t *testing.T) *env {
+	t.Helper()
+	e := &env{plane: testenv.Start(t, testenv.ControlPlane()), members: map[string]*accesstest.Server{"m1": accesstest.New(t), "m2": accesstest.New(t)}}
+	c, err := client.New(e.plane.Config, client.Options{Scheme: kube.NewScheme()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.client, e.usage = c, &usage{cpu: "100m", members: e.members}
+	e.install(t)
+	for name, m := range e.members {
+		e.join(t, name, m)
+	}
+	e.start(t)
+	t.Cleanup(func() { e.stop() })
+	return e
+}
+
+func (e *env) install(t *testing.T) {
+	t.Helper()
+	all, err := crds.All()
+	if err != nil {
+		t.Fatal(err)
+	}
+	all = append(all, &apiextensionsv1.CustomResourceDefinition{
+		ObjectMeta: metav1.ObjectMeta{Name: "clusters.cluster.karmada.io"},
+		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
+			Group: "cluster.karmada.io", Scope: apiextensionsv1.ClusterScoped,
+			Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: "clusters", Singular: "cluster", Kind: "Cluster", ListKind: "ClusterList"},
+			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
+				Name: "v1alpha1", Served: true, Storage: true,
+				Subresources: &apiextensionsv1.CustomResourceSubresources{Status: &apiextensionsv1.CustomResourceSubresourceStatus{}},
+				Schema:       &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: new(true)}},
+			}},
+		},
+	})
+	for _, crd := range all {
+		crd.Spec.Conversion = nil
+		e.create(t, crd)
+	}
+	testenv.Eventually(t, 20*time.Second, func(ctx context.Context) error {
+		return errors.Join(e.client.List(ctx, &clusterv1alpha1.ClusterList{}), e.client.List(ctx, &workv1alpha2.ResourceBindingList{}), e.client.List(ctx, &autoscalingv1alpha1.CronFederatedHPAList{}))
+	})
+}
+
+func (e *env) create(t *testing.T, obj client.Object) {
+	t.Helper()
+	if err := e.client.Create(t.Context(), obj); err != nil {
+		t.Fatalf("%T: %v", obj, err)
+	}
+}
+
+func (e *env) join(t *testing.T, name string, m *accesstest.Server) {
+	t.Helper()
+	m.Require("token")
+	e.create(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name}, Data: map[string][]byte{"token": []byte("token"), "caBundle": m.CA()}})
+	e.create(t, &clusterv1alpha1.Cluster{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec:       clusterv1alpha1.ClusterSpec{APIEndpoint: m.URL, SecretRef: &clusterv1alpha1.LocalSecretReference{Namespace: ns, Name: name}, SyncMode: clusterv1alpha1.Push},
+	})
+	e.ready(t, name, metav1.ConditionTrue)
+}
+
+func (e *env) ready(t *testing.T, name string, status metav1.ConditionStatus) {
+	t.Helper()
+	patch := fmt.Sprintf(`{"status":{"conditions":[{"type":"Ready","status":%q,"reason":"R","message":"","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}`, status)
+	cluster := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	if err := e.client.Status().Patch(t.Context(), cluster, client.RawPatch("application/merge-patch+json", []byte(patch))); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// start runs the controllers as a new process does.
+func (e *env) start(t *testing.T) {
+	t.Helper()
+	cfg := rest.CopyConfig(e.plane.Config)
+	cfg.Wrap(func(rt http.RoundTripper) http.RoundTripper {
+		return &planeTransport{usage: e.usage, below: rt}
+	})
+	mgr, err := ctrl.NewManager(cfg, manager.Options{
+		Scheme: kube.NewScheme(), Metrics: metricsserver.Options{BindAddress: "0"},
+		Controller: config.Controller{SkipNameValidation: new(true)},
+		Cache:      cache.Options{DefaultTransform: cache.TransformStripManagedFields()},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	disc, err := discovery.NewDiscoveryClientForConfig(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dyn, err := dynamic.NewForConfig(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	store := templates.New(templates.Config{Discovery: disc, Dynamic: dyn, Mapper: mgr.GetRESTMapper()})
+	pool := access.NewPool(access.Options{Mapper: mgr.GetRESTMapper(), Secrets: func(ctx context.Context, namespace, name string) (*corev1.Secret, error) {
+		s := &corev1.Secret{}
+		return s, mgr.GetAPIReader().Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, s)
+	}})
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	err = errors.Join(mgr.Add(store), cronfederatedhpa.Setup(ctx, mgr, cronfederatedhpa.Deps{}), hpatarget.Setup(ctx, mgr, hpatarget.Deps{}), replicassync.Setup(ctx, mgr, replicassync.Deps{}),
+		federatedhpa.Setup(ctx, mgr, federatedhpa.Deps{
+			Store: store, Members: pool, SyncPeriod: period, CacheSyncTimeout: time.Second,
+			Settings: autoscaling.Settings{DownscaleStabilization: time.Second, Tolerance: 0.1},
+		}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	stopped := make(chan error, 1)
+	go func() { stopped <- mgr.Start(ctx) }()
+	e.stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-stopped; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+type planeTransport struct {
+	usage *usage
+	below http.RoundTripper
+}
+
+func (p *planeTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	if !strings.HasPrefix(r.URL.Path, "/apis/metrics.k8s.io/") {
+		return p.below.RoundTrip(r)
+	}
+	return p.usage.answer(r)
+}
+
+func podPath(app string, i int) string {
+	return fmt.Sprintf("/api/v1/namespaces/%s/pods/%s-%d", ns, app, i)
+}
+
+// workload creates a propagated Deployment of the control plane, with its binding.
+func (e *env) workload(t *testing.T, name string, replicas int32) {
+	t.Helper()
+	policy := map[string]string{policyv1alpha1.PropagationPolicyPermanentIDLabel: "id-" + name}
+	d := deployment(name, replicas)
+	d.Labels = policy
+	e.create(t, d)
+	spec := workv1alpha2.ResourceBindingSpec{
+		Resource: workv1alpha2.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: ns, Name: name}, Replicas: replicas,
+		Clusters:  []workv1alpha2.TargetCluster{{Name: "m1", Replicas: replicas}, {Name: "m2"}},
+		Placement: &policyv1alpha1.Placement{ReplicaScheduling: &policyv1alpha1.ReplicaSchedulingStrategy{ReplicaSchedulingType: policyv1alpha1.ReplicaSchedulingTypeDivided}},
+	}
+	e.create(t, &workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name + "-deployment", Labels: policy}, Spec: spec})
+}
+
+func deployment(name string, replicas int32) *appsv1.Deployment {
+	labels := map[string]string{"app": name}
+	return &appsv1.Deployment{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name},
+		Spec: appsv1.DeploymentSpec{
+			Replicas: &replicas, Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "nginx"}}}},
+		},
+	}
+}
+
+// run makes a member run a number of pods of a workload.
+func (e *env) run(t *testing.T, cluster, name string, replicas int) {
+	t.Helper()
+	m := e.members[cluster]
+	d := deployment(name, int32(replicas))
+	d.Status.Replicas = int32(replicas)
+	m.Put(fmt.Sprintf("/apis/apps/v1/namespaces/%s/deployments/%s", ns, name), convert(t, d))
+	since := metav1.NewTime(time.Now().Add(-time.Hour))
+	for i := range 30 {
+		if i >= replicas {
+			m.Remove(podPath(name, i))
+			continue
+		}
+		m.Put(podPath(name, i), convert(t, &corev1.Pod{
+			TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
+			ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: fmt.Sprintf("%s-%d", name, i), Labels: map[string]string{"app": name}},
+			Spec: corev1.PodSpec{Containers: []corev1.Container{{
+				Name: "app", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("200m")}},
+			}}},
+			Status: corev1.PodStatus{Phase: corev1.PodRunning, StartTime: &since, Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: since}}},
+		}))
+	}
+}
+
+func convert(t *testing.T, obj any) *unstructured.Unstructured {
+	t.Helper()
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &unstructured.Unstructured{Object: content}
+}
+
+func (e *env) hpa(t *testing.T, name, target string) *autoscalingv1alpha1.FederatedHPA {
+	t.Helper()
+	h := &autoscalingv1alpha1.FederatedHPA{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name}}
+	h.Spec.ScaleTargetRef = autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: target}
+	h.Spec.MinReplicas, h.Spec.MaxReplicas = new(int32(1)), 10
+	h.Spec.Metrics = []autoscalingv2.MetricSpec{{Type: autoscalingv2.ResourceMetricSourceType, Resource: &autoscalingv2.ResourceMetricSource{
+		Name: corev1.ResourceCPU, Target: autoscalingv2.MetricTarget{Type: autoscalingv2.UtilizationMetricType, AverageUtilization: new(int32(50))},
+	}}}
+	e.create(t, h)
+	return h
+}
+
+func (e *env) replicas(t *testing.T, name string, want int32) {
+	t.Helper()
+	testenv.Eventually(t, 20*time.Second, func(ctx context.Context) error {
+		d := &appsv1.Deployment{}
+		if err := e.client.Get(ctx, client.ObjectKey{Namespace: ns, Name: name}, d); err != nil {
+			return err
+		}
+		if *d.Spec.Replicas != want {
+			return fmt.Errorf("%s has %d replicas, want %d", name, *d.Spec.Replicas, want)
+		}
+		return nil
+	})
+}
+
+func (e *env) condition(t *testing.T, name string, kind autoscalingv2.HorizontalPodAutoscalerConditionType, reason string) {
+	t.Helper()
+	testenv.Eventually(t, 20*time.Second, func(ctx context.Context) error {
+		h := &autoscalingv1alpha1.FederatedHPA{}
+		if err := e.client.Get(ctx, client.ObjectKey{Namespace: ns, Name: name}, h); err != nil {
+			return err
+		}
+		for _, c := range h.Status.Conditions {
+			if c.Type == kind && c.Reason == reason {
+				return nil
+			}
+		}
+		list := &corev1.EventList{}
+		if err := e.client.List(ctx, list, client.InNamespace(ns), client.MatchingFields{"involvedObject.name": name}); err != nil {
+			return err
+		}
+		var messages []string
+		for _, ev := range list.Items {
+			messages = append(messages, ev.Reason+" "+ev.Message)
+		}
+		return fmt.Errorf("no condition %s with reason %s: %+v, events %q", kind, reason, h.Status.Conditions, messages)
+	})
+}
+
+func (e *env) event(t *testing.T, name, reason, text string) {
+	t.Helper()
+	testenv.Eventually(t, 20*time.Second, func(ctx context.Context) error {
+		list := &corev1.EventList{}
+		if err := e.client.List(ctx, list, client.InNamespace(ns)); err != nil {
+			return err
+		}
+		for _, ev := range list.Items {
+			if ev.InvolvedObject.Name == name && ev.Reason == reason && strings.Contains(ev.Message, text) {
+				return nil
+			}
+		}
+		return fmt.Errorf("no event %s about %s with %q", reason, name, text)
+	})
+}
+
+func TestAutoscaling(t *testing.T) {
+	e := newEnv(t)
+	t.Run("load scales over two clusters and back, also after a restart", e.testLoad)
+	t.Run("a cluster is lost", e.testLostCluster)
+	t.Run("targets that cannot be scaled", e.testBadTargets)
+	t.Run("two scalers of one target", e.testTwoScalers)
+	t.Run("a template without replicas", e.testZero)
+	t.Run("rules at times", e.testCron)
+	t.Run("autoscalers in members", e.testNative)
+}
+
+func (e *env) testLoad(t *testing.T) {
+	e.workload(t, "web", 2)
+	e.run(t, "m1", "web", 1)
+	e.run(t, "m2", "web", 1)
+	e.usage.set("400m")
+	e.hpa(t, "web", "web")
+	e.replicas(t, "web", 4)
+	e.event(t, "web", "SuccessfulRescale", "New size: 4; reason: cpu resource utilization (percentage of request) above target")
+	e.run(t, "m1", "web", 3)
+	e.run(t, "m2", "web", 1)
+	e.replicas(t, "web", 8)
+	e.run(t, "m1", "web", 5)
+	e.run(t, "m2", "web", 3)
+	e.replicas(t, "web", 10)
+	e.condition(t, "web", autoscalingv2.ScalingLimited, "TooManyReplicas")
+	e.run(t, "m1", "web", 6)
+	e.run(t, "m2", "web", 4)
+	e.stop()
+	e.start(t)
+	// No metrics: nothing changes, and the condition states it.
+	e.usage.set("")
+	e.condition(t, "web", autoscalingv2.ScalingActive, "FailedGetResourceMetric")
+	e.replicas(t, "web", 10)
+	e.usage.set("1m")
+	e.replicas(t, "web", 1)
+}
+
+func (e *env) testLostCluster(t *testing.T) {
+	e.workload(t, "lost", 2)
+	e.run(t, "m1", "lost", 1)
+	e.run(t, "m2", "lost", 1)
+	e.usage.set("200m")
+	e.hpa(t, "lost", "lost")
+	e.replicas(t, "lost", 4)
+	// The requests of the second cluster are not answered any longer, and then it is not ready.
+	e.members["m2"].Fail(func(*http.Request) int { return http.StatusServiceUnavailable })
+	e.members["m2"].CloseClientConnections()
+	e.event(t, "lost", "ClustersLeftOut", "m2")
+	e.run(t, "m1", "lost", 3)
+	e.replicas(t, "lost", 8)
+	e.ready(t, "m2", metav1.ConditionFalse)
+	e.event(t, "lost", "ClustersLeftOut", "m2 (not ready)")
+	e.members["m2"].Fail(nil)
+	e.ready(t, "m2", metav1.ConditionTrue)
+}
+
+func (e *env) testBadTargets(t *testing.T) {
+	e.hpa(t, "missing", "missing")
+	e.condition(t, "missing", autoscalingv2.AbleToScale, "FailedGetScaleTargetRef")
+	d := deployment("local", 1)
+	e.create(t, d)
+	e.hpa(t, "local", "local")
+	e.condition(t, "local", autoscalingv2.AbleToScale, "FailedGetBinding")
+	e.workload(t, "nowhere", 1)
+	e.hpa(t, "nowhere", "nowhere")
+	e.condition(t, "nowhere", autoscalingv2.AbleToScale, "FailedGetScale")
+	e.event(t, "nowhere", "ClustersLeftOut", `deployments.apps "nowhere" not found`)
+	h := e.hpa(t, "bounds", "nowhere")
+	h.Spec.MinReplicas = new(int32(11))
+	if err := e.client.Update(t.Context(), h); err != nil {
+		t.Fatal(err)
+	}
+	e.condition(t, "bounds", autoscalingv2.AbleToScale, "InvalidBounds")
+	for _, name := range []string{"missing", "local", "nowhere", "bounds"} {
+		e.remove(t, &autoscalingv1alpha1.FederatedHPA{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name}})
+	}
+}
+
+func (e *env) remove(t *testing.T, obj client.Object) {
+	t.Helper()
+	if err := e.client.Delete(t.Context(), obj); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (e *env) testTwoScalers(t *testing.T) {
+	e.workload(t, "twice", 1)
+	e.run(t, "m1", "twice", 1)
+	e.run(t, "m2", "twice", 0)
+	e.usage.set("100m")
+	e.hpa(t, "first", "twice")
+	second := e.hpa(t, "second", "twice")
+	e.condition(t, "first", autoscalingv2.ScalingActive, "AmbiguousSelector")
+	e.condition(t, "second", autoscalingv2.ScalingActive, "AmbiguousSelector")
+	e.remove(t, second)
+	e.condition(t, "first", autoscalingv2.ScalingActive, "ValidMetricFound")
+	e.create(t, e.nativeHPA("native", "twice", nil))
+	e.event(t, "first", "AnotherScaler", `HorizontalPodAutoscaler "native" scales the same target`)
+}
+
+func (e *env) nativeHPA(name, target string, labels map[string]string) *autoscalingv2.HorizontalPodAutoscaler {
+	return &autoscalingv2.HorizontalPodAutoscaler{
+		ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name, Labels: labels},
+		Spec: autoscalingv2.HorizontalPodAutoscalerSpec{
+			ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: target}, MaxReplicas: 5,
+		},
+	}
+}
+
+func (e *env) testZero(t *testing.T) {
+	e.workload(t, "zero", 0)
+	e.run(t, "m1", "zero", 1)
+	e.run(t, "m2", "zero", 0)
+	e.hpa(t, "zero", "zero")
+	e.replicas(t, "zero", 1)
+}
+
+func (e *env) testCron(t *testing.T) {
+	e.create(t, deployment("clock", 0))
+	cron := func(name, schedule string, ref autoscalingv2.CrossVersionObjectReference, rule autoscalingv1alpha1.CronFederatedHPARule) {
+		c := &autoscalingv1alpha1.CronFederatedHPA{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name}}
+		rule.Name, rule.Schedule, rule.FailedHistoryLimit = "a", schedule, new(int32(0))
+		c.Spec.ScaleTargetRef, c.Spec.Rules = ref, []autoscalingv1alpha1.CronFederatedHPARule{rule}
+		e.create(t, c)
+	}
+	workload := autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "clock"}
+	bounds := autoscalingv2.CrossVersionObjectReference{APIVersion: "autoscaling.karmada.io/v1alpha1", Kind: "FederatedHPA", Name: "zero"}
+	cron("up", "@every 1s", workload, autoscalingv1alpha1.CronFederatedHPARule{TargetReplicas: new(int32(3))})
+	e.replicas(t, "clock", 3)
+	cron("bounds", "@every 1s", bounds, autoscalingv1alpha1.CronFederatedHPARule{TargetMinReplicas: new(int32(2)), TargetMaxReplicas: new(int32(7))})
+	e.replicas(t, "zero", 2)
+	cron("crossing", "@every 1s", bounds, autoscalingv1alpha1.CronFederatedHPARule{TargetMinReplicas: new(int32(20))})
+	e.event(t, "crossing", "ScaleFailed", "minReplicas 20 above maxReplicas 7")
+	cron("grammar", "0 0 9 * * *", workload, autoscalingv1alpha1.CronFederatedHPARule{TargetReplicas: new(int32(1))})
+	e.event(t, "grammar", "StartRuleFailed", "expected exactly 5 fields, found 6")
+	workload.Name = "gone"
+	cron("gone", "@every 1s", workload, autoscalingv1alpha1.CronFederatedHPARule{TargetReplicas: new(int32(1))})
+	e.event(t, "gone", "ScaleFailed", `deployments.apps "gone" not found`)
+	testenv.Eventually(t, 20*time.Second, func(ctx context.Context) error {
+		c := &autoscalingv1alpha1.CronFederatedHPA{}
+		if err := e.client.Get(ctx, client.ObjectKey{Namespace: ns, Name: "up"}, c); err != nil {
+			return err
+		}
+		if h := c.Status.ExecutionHistories; len(h) != 1 || h[0].NextExecutionTime == nil || len(h[0].SuccessfulExecutions) == 0 || *h[0].SuccessfulExecutions[0].AppliedReplicas != 3 {
+			return fmt.Errorf("the history is %+v", h)
+		}
+		return nil
+	})
+	for _, name := range []string{"up", "bounds", "crossing", "grammar", "gone"} {
+		e.remove(t, &autoscalingv1alpha1.CronFederatedHPA{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name}})
+	}
+}
+
+func (e *env) testNative(t *testing.T) {
+	e.workload(t, "native", 2)
+	h := e.nativeHPA("member-side", "native", map[string]string{policyv1alpha1.ClusterPropagationPolicyPermanentIDLabel: "x"})
+	e.create(t, h)
+	// A reference never reaches an object without a namespace.
+	escape := e.nativeHPA("escape", "m1", h.Labels)
+	escape.Spec.ScaleTargetRef = autoscalingv2.CrossVersionObjectReference{APIVersion: "cluster.karmada.io/v1alpha1", Kind: "Cluster", Name: "m1"}
+	e.create(t, escape)
+	marked := func(want bool) {
+		t.Helper()
+		testenv.Eventually(t, 20*time.Second, func(ctx context.Context) error {
+			d := &appsv1.Deployment{}
+			if err := e.client.Get(ctx, client.ObjectKey{Namespace: ns, Name: "native"}, d); err != nil {
+				return err
+			}
+			if (d.Labels[workv1alpha2.RetainReplicasLabel] == "true") != want {
+				return fmt.Errorf("the labels are %v", d.Labels)
+			}
+			return nil
+		})
+	}
+	marked(true)
+	// The members run 5 replicas.
+	status := func(obj client.Object, patch string) {
+		t.Helper()
+		if err := e.client.Status().Patch(t.Context(), obj, client.RawPatch("application/merge-patch+json", []byte(patch))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	status(&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "native"}}, `{"status":{"replicas":5}}`)
+	b := &workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "native-deployment"}}
+	status(b, `{"status":{"schedulerObservedGeneration":1,"aggregatedStatus":[{"clusterName":"m1","status":{"replicas":3}},{"clusterName":"m2","status":{"replicas":2}}]}}`)
+	e.replicas(t, "native", 5)
+	e.remove(t, h)
+	marked(false)
+	cluster := &clusterv1alpha1.Cluster{}
+	if err := e.client.Get(t.Context(), client.ObjectKey{Name: "m1"}, cluster); err != nil || len(cluster.Labels) > 0 {
+		t.Errorf("the labels of the cluster are %v, %v", cluster.Labels, err)
+	}
+	if !meta.IsStatusConditionTrue(cluster.Status.Conditions, clusterv1alpha1.ClusterConditionReady) {
+		t.Error("the cluster is not ready")
+	}
+}
