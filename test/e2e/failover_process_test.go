@@ -13,6 +13,7 @@ func failoverFlags() []string {
 	return []string{
 		"--feature-gates", "Failover=true,StatefulFailoverInjection=true,FederatedQuotaEnforcement=true",
 		"--set", "controller-manager.enable-no-execute-taint-eviction=true", "--set", "controller-manager.resource-eviction-rate=100",
+		"--set", "controller-manager.cluster-failure-threshold=5s", "--set", "webhook.allow-no-execute-taint-policy=true",
 	}
 }
 
@@ -115,6 +116,109 @@ spec:
 		is("member2", ns, "deploy/web", "{.status.readyReplicas}", "1"),
 		absent("member1", ns, "deploy/web"),
 	))
+}
+
+// evictFromDeadClusters lets a ClusterTaintPolicy taint the clusters that are not Ready, until the end of the test.
+func evictFromDeadClusters(t *testing.T) {
+	t.Helper()
+	const manifest = `
+apiVersion: policy.karmada.io/v1alpha1
+kind: ClusterTaintPolicy
+metadata: {name: e2e-dead}
+spec:
+  addOnConditions: [{conditionType: Ready, operator: NotIn, statusValues: ["True"]}]
+  removeOnConditions: [{conditionType: Ready, operator: In, statusValues: ["True"]}]
+  taints: [{key: e2e-dead, effect: NoExecute}]`
+	t.Cleanup(func() {
+		ctl("", "local", "up", "--name", federationName, "--dir", stateDir)
+		eventually(t, all(tainted("member1", ""), tainted("member2", "")))
+		ctl(manifest, "delete", "-f", "-", "--ignore-not-found")
+	})
+	mustWith(t, manifest, "apply", "-f", "-")
+}
+
+// tainted returns a check of the taint of evictFromDeadClusters.
+func tainted(cluster, effect string) func() error {
+	return is("", "", "cluster/"+cluster, `{.spec.taints[?(@.key=="e2e-dead")].effect}`, effect)
+}
+
+// A member that dies loses its workloads to the others, and has nothing of them when it is back. When all members die at
+// once nothing is evicted, neither then nor when they are back.
+func TestFailover_DeadMembers(t *testing.T) {
+	ns := namespace(t)
+	apply(t, ns, deployment("web", 2), policy("web", to("member1", "member2")+`
+replicaScheduling: {replicaSchedulingType: Divided, replicaDivisionPreference: Weighted}`))
+	eventually(t, all(
+		targets(ns, "web-deployment", "member1", "member2"),
+		is("member1", ns, "deploy/web", "{.status.readyReplicas}", "1"),
+		is("member2", ns, "deploy/web", "{.status.readyReplicas}", "1"),
+	))
+	evictFromDeadClusters(t)
+
+	under.crashMember(t, "member2")
+	eventually(t, all(
+		targets(ns, "web-deployment", "member1"),
+		is("member1", ns, "deploy/web", "{.status.readyReplicas}", "2"),
+		evictedFrom(ns, "web-deployment", ""),
+	))
+	up(t)
+	eventually(t, all(tainted("member2", ""), absent("member2", ns, "deploy/web")))
+	if err := all(targets(ns, "web-deployment", "member1"), is("member1", ns, "deploy/web", "{.status.readyReplicas}", "2"))(); err != nil {
+		t.Error(err)
+	}
+
+	evictions := func() string {
+		return must(t, "get", "events", "-n", ns, "--field-selector", "reason=EvictWorkloadFromClusterSucceed", "-o", "jsonpath={.items[*].count}")
+	}
+	before := evictions()
+	under.crashMember(t, "member1")
+	under.crashMember(t, "member2")
+	eventually(t, all(tainted("member1", "NoExecute"), tainted("member2", "NoExecute"), func() error {
+		if out := must(t, "failover", "status"); !strings.Contains(out, "2 of 2 clusters failed at once") {
+			return fmt.Errorf("the status of the failover is\n%s", out)
+		}
+		return nil
+	}))
+	stays := all(targets(ns, "web-deployment", "member1"), evictedFrom(ns, "web-deployment", ""))
+	if err := stays(); err != nil {
+		t.Error(err)
+	}
+	up(t)
+	eventually(t, all(tainted("member1", ""), tainted("member2", "")))
+	eventually(t, is("member1", ns, "deploy/web", "{.status.readyReplicas}", "2"))
+	if err := stays(); err != nil || before != evictions() {
+		t.Errorf("%v; evictions before %q, now %q", err, before, evictions())
+	}
+}
+
+// Bad input is refused, with the field that is wrong; a JSONPath that is accepted by the contract gives a warning.
+func TestFailover_BadInput(t *testing.T) {
+	ns := namespace(t)
+	manifest := func(failover string) string {
+		return `
+apiVersion: policy.karmada.io/v1alpha1
+kind: PropagationPolicy
+metadata: {name: bad}
+spec:
+  propagateDeps: true
+  resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, name: web}]
+  placement: {clusterAffinity: {clusterNames: [member1]}}
+  failover: {application: {decisionConditions: {tolerationSeconds: ` + failover + `}}`
+	}
+	for failover, want := range map[string]string{
+		"-1}, purgeMode: Directly":                         "tolerationSeconds",
+		"1}, purgeMode: Immediately":                       "purgeMode",
+		"1}, purgeMode: Gracefully, gracePeriodSeconds: 0": "gracePeriodSeconds",
+		"1}, purgeMode: Directly, statePreservation: {rules: [{aliasLabelName: 'a b', jsonPath: '{.a}'}]}": "aliasLabelName",
+	} {
+		if err := fails(t, manifest(failover), "apply", "-n", ns, "-f", "-"); !strings.Contains(err, want) {
+			t.Errorf("%s: %s", failover, err)
+		}
+	}
+	r := ctl(manifest("1}, purgeMode: Directly, statePreservation: {rules: [{aliasLabelName: a, jsonPath: '{.a['}]}"), "apply", "-n", ns, "-f", "-")
+	if r.code != 0 || !strings.Contains(r.err, "spec.failover.application.statePreservation.rules[0].jsonPath: ") {
+		t.Errorf("exit code %d\n%s", r.code, r.err)
+	}
 }
 
 // A ClusterTaintPolicy adds its taints while its conditions hold, and removes them when others do.

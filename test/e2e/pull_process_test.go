@@ -49,7 +49,7 @@ func newPullSite(t *testing.T) pullSite {
 		ctl("", "local", "down", "--purge", "--name", pullName, "--dir", stateDir)
 		kubeconfig = before
 	})
-	must(t, "local", "up", "--name", pullName, "--dir", stateDir, "--members", "2", "--pull", "1")
+	must(t, append([]string{"local", "up", "--name", pullName, "--dir", stateDir, "--members", "2", "--pull", "1"}, failoverFlags()...)...)
 	kubeconfig = filepath.Join(s.dir, "kubeconfig")
 	return s
 }
@@ -61,6 +61,30 @@ func (s *pullProcesses) keepLogs() {
 	}
 	if err := os.CopyFS(filepath.Join(to, pullName), os.DirFS(filepath.Join(s.dir, "logs"))); err != nil {
 		fmt.Fprintln(os.Stderr, "keeping logs:", err)
+	}
+}
+
+// failover evicts what is in the member of an agent that is dead. When it is back, it deletes that.
+func (s *pullProcesses) failover(t *testing.T) {
+	t.Helper()
+	ns := namespace(t)
+	apply(t, ns, deployment("web", 1), policy("web", aggregated("member2")))
+	eventually(t, is("member2", ns, "deploy/web", "{.status.readyReplicas}", "1"))
+	s.killAgent(t)
+	apply(t, ns, policy("web", aggregated("member1", "member2")))
+	taint(t, "member2", "e2e-agent:NoExecute")
+	eventually(t, all(
+		targets(ns, "web-deployment", "member1"),
+		is("member1", ns, "deploy/web", "{.status.readyReplicas}", "1"),
+		evictedFrom(ns, "web-deployment", ""),
+	))
+	if err := is("member2", ns, "deploy/web", "{.status.readyReplicas}", "1")(); err != nil {
+		t.Error(err) // no agent deletes it
+	}
+	s.startAgent(t)
+	eventually(t, all(absent("member2", ns, "deploy/web"), shows(row{"NAME": "member2", "READY": "True"}, "get", "clusters")))
+	if err := all(targets(ns, "web-deployment", "member1"), is("", ns, "rb/web-deployment", "{.status.aggregatedStatus[*].clusterName}", "member1"))(); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -54,6 +54,9 @@ func TestPull(t *testing.T) {
 	t.Run("Register", func(t *testing.T) { pullRegister(t) })
 	t.Run("Move", func(t *testing.T) { pullMove(t) })
 	t.Run("AgentKilled", func(t *testing.T) { pullAgentKilled(t, s) })
+	if more, ok := s.(interface{ failover(t *testing.T) }); ok { // kind clusters run without failover
+		t.Run("Failover", more.failover)
+	}
 	t.Run("NetworkCut", func(t *testing.T) { pullNetworkCut(t, s) })
 	t.Run("Rotation", func(t *testing.T) { pullRotation(t, s) })
 	t.Run("RestoredFromBackup", func(t *testing.T) { pullRestored(t, s) })

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -97,4 +98,26 @@ func step(t *testing.T, random *rand.Rand, now time.Time, b *workv1alpha2.Resour
 	}
 	b.Spec = *spec
 	b.Generation++
+}
+
+func TestStateWarnings(t *testing.T) {
+	rules := func(paths ...string) *policyv1alpha1.StatePreservation {
+		out := &policyv1alpha1.StatePreservation{}
+		for _, path := range paths {
+			out.Rules = append(out.Rules, policyv1alpha1.StatePreservationRule{AliasLabelName: "a", JSONPath: path})
+		}
+		return out
+	}
+	got := StateWarnings(&policyv1alpha1.FailoverBehavior{
+		Application: &policyv1alpha1.ApplicationFailoverBehavior{StatePreservation: rules("{.replicas}", "{.a[")},
+		Cluster:     &policyv1alpha1.ClusterFailoverBehavior{StatePreservation: rules("{.b")},
+	})
+	for i, want := range []string{"spec.failover.application.statePreservation.rules[1].jsonPath: ", "spec.failover.cluster.statePreservation.rules[0].jsonPath: "} {
+		if len(got) != 2 || !strings.HasPrefix(got[i], want) {
+			t.Fatalf("the warnings are %q", got)
+		}
+	}
+	if got := StateWarnings(nil); got != nil {
+		t.Errorf("the warnings are %q", got)
+	}
 }

@@ -59,3 +59,26 @@ func Inject(spec *workv1alpha2.ResourceBindingSpec, cluster string, labels map[s
 	maps.Copy(out, task.PreservedLabelState)
 	return out
 }
+
+// StateWarnings returns a warning for each rule of a policy whose JSONPath cannot be parsed: workloads whose state cannot
+// be preserved are not evicted.
+func StateWarnings(failover *policyv1alpha1.FailoverBehavior) []string {
+	var out []string
+	add := func(field string, rules *policyv1alpha1.StatePreservation) {
+		if rules == nil {
+			return
+		}
+		for i, rule := range rules.Rules {
+			if err := jsonpath.New(rule.AliasLabelName).Parse(rule.JSONPath); err != nil {
+				out = append(out, fmt.Sprintf("spec.failover.%s.statePreservation.rules[%d].jsonPath: %v; the workload is not evicted until the path %q is corrected", field, i, err, rule.JSONPath))
+			}
+		}
+	}
+	if failover != nil && failover.Application != nil {
+		add("application", failover.Application.StatePreservation)
+	}
+	if failover != nil && failover.Cluster != nil {
+		add("cluster", failover.Cluster.StatePreservation)
+	}
+	return out
+}

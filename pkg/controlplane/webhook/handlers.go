@@ -25,6 +25,7 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/apis/validation"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/eviction"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/quota"
 )
 
@@ -115,13 +116,13 @@ func validators(d Deps) map[string]admission.Handler {
 	maps.Copy(out, map[string]admission.Handler{
 		"/validate-propagationpolicy": newValidator(policyKind("PropagationPolicy"), checkPolicy[policyv1alpha1.PropagationPolicy]).
 			withWarnings(func(ctx context.Context, p *policyv1alpha1.PropagationPolicy) []string {
-				return d.warner(ctx).PropagationPolicy(p)
+				return append(d.warner(ctx).PropagationPolicy(p), eviction.StateWarnings(p.Spec.Failover)...)
 			}).withAdvice(func(ctx context.Context, p *policyv1alpha1.PropagationPolicy) []string {
 			return d.claimWarnings(ctx, p)
 		}),
 		"/validate-clusterpropagationpolicy": newValidator(policyKind("ClusterPropagationPolicy"), checkPolicy[policyv1alpha1.ClusterPropagationPolicy]).
 			withWarnings(func(ctx context.Context, p *policyv1alpha1.ClusterPropagationPolicy) []string {
-				return d.warner(ctx).PropagationPolicy(p)
+				return append(d.warner(ctx).PropagationPolicy(p), eviction.StateWarnings(p.Spec.Failover)...)
 			}).withAdvice(func(ctx context.Context, p *policyv1alpha1.ClusterPropagationPolicy) []string {
 			return d.claimWarnings(ctx, p)
 		}),
