@@ -39,11 +39,13 @@ type members struct {
 	online map[string]bool
 	// sick are the applications that are not healthy, by cluster and name.
 	sick map[[2]string]bool
+	// states are the values of the label "wanted" that applications got, by cluster and name.
+	states map[[2]string]string
 }
 
 func startMembers(t *testing.T, c client.Client) *members {
 	t.Helper()
-	m := &members{client: c, online: map[string]bool{}, sick: map[[2]string]bool{}}
+	m := &members{client: c, online: map[string]bool{}, sick: map[[2]string]bool{}, states: map[[2]string]string{}}
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {
@@ -112,6 +114,7 @@ func (m *members) syncOne(ctx context.Context, cluster string, work *workv1alpha
 	if err := json.Unmarshal(work.Spec.Workload.Manifests[0].Raw, d); err != nil {
 		return err
 	}
+	m.keepState(cluster, d)
 	before := work.DeepCopy()
 	ready, health := *d.Spec.Replicas, workv1alpha1.ResourceHealthy
 	if m.isSick(cluster, d.Name) {
@@ -126,6 +129,21 @@ func (m *members) syncOne(ctx context.Context, cluster string, work *workv1alpha
 		return nil
 	}
 	return m.client.Status().Update(ctx, work)
+}
+
+// keepState records the state that an application got from another cluster. It loses the label when its task ends.
+func (m *members) keepState(cluster string, d *appsv1.Deployment) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if value, ok := d.Labels["wanted"]; ok {
+		m.states[[2]string{cluster, d.Name}] = value
+	}
+}
+
+func (m *members) state(cluster, app string) string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.states[[2]string{cluster, app}]
 }
 
 // same reports whether the status of a Work is the same, however its JSON is written.

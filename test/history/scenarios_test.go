@@ -235,6 +235,13 @@ func (p *plane) purgeModes() {
 		}
 		p.deploy(app, 1, placement, &policyv1alpha1.FailoverBehavior{Application: failover})
 		check(app)
+		want := ""
+		if mode == policyv1alpha1.PurgeModeDirectly {
+			want = "1"
+		}
+		if got := p.members.state("m2", app); got != want {
+			p.Errorf("%s got the state %q, want %q", app, got, want)
+		}
 		if n := p.watched.evicted(app, "m1"); n != 1 {
 			p.Errorf("%s was evicted %d times", app, n)
 		}
