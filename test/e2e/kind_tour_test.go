@@ -26,6 +26,7 @@ func TestTour(t *testing.T) {
 		{"cluster names", s.testClusterNames},
 		{"labels", s.testLabels},
 		{"fields", s.testFields},
+		{"addons", s.testAddons},
 		{"manifest for one image per role", s.testReferenceManifest},
 		{"init again", s.testInitAgain},
 		{"unjoin and deinit", s.testDeinit},

@@ -1,0 +1,83 @@
+//go:build kind
+
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// testAddons installs estimators and the descheduler, has the scheduler ask the estimators, and leaves one for deinit.
+func (s *session) testAddons(t *testing.T) {
+	addons := func(verb, rest string) string {
+		return "kubectl karmada addons " + verb + " --context kind-cluster01 --karmada-kubeconfig " + s.config + " " + rest
+	}
+	s.does(t, addons("enable", "karmada-scheduler-estimator karmada-descheduler -C kind-cluster01,kind-cluster02"),
+		"Enabled: karmada-scheduler-estimator-kind-cluster01, karmada-scheduler-estimator-kind-cluster02, karmada-descheduler")
+	s.does(t, addons("enable", "karmada-scheduler-estimator --all-clusters"), "karmada-scheduler-estimator-kind-cluster02: ready, unchanged")
+	s.does(t, addons("list", "-C kind-cluster02"), "| karmada-descheduler         | enabled  |", "| karmada-scheduler-estimator | enabled  |")
+	s.isAsked(t, "kind-cluster01", "karmada-scheduler-estimator-kind-cluster01")
+	s.isAsked(t, "kind-cluster01", "karmada-scheduler-estimator-kind-cluster02")
+
+	t.Run("an estimator in its cluster", func(t *testing.T) {
+		s.does(t, addons("disable", "karmada-scheduler-estimator -C kind-cluster02 -f"), "Disabled: karmada-scheduler-estimator-kind-cluster02")
+		s.estimatorByHand(t, "kind-cluster02")
+		s.isAsked(t, "kind-cluster02", "karmada-scheduler-estimator")
+		s.does(t, "kubectl --context kind-cluster02 delete -f estimator.yaml && kubectl "+s.at()+" delete -f service.yaml && kubectl --context kind-cluster02 -n karmada-system delete secret karmada-scheduler-estimator-cert")
+	})
+}
+
+// estimatorByHand does what docs/estimators.md has for a cluster in Pull mode.
+func (s *session) estimatorByHand(t *testing.T, cluster string) {
+	t.Helper()
+	s.does(t, "kind load image-archive "+os.Getenv("E2E_IMAGE")+" --name "+strings.TrimPrefix(cluster, "kind-"))
+	address := strings.TrimSpace(s.does(t, "kubectl --context "+cluster+` get nodes -o jsonpath='{.items[0].status.addresses[?(@.type=="InternalIP")].address}'`))
+	estimatorImage := strings.TrimSpace(s.does(t, "kubectl --context kind-cluster01 -n karmada-system get deployment karmada-scheduler -o jsonpath='{.spec.template.spec.containers[0].image}'"))
+	for name, change := range map[string]*strings.Replacer{
+		"estimator.yaml": strings.NewReplacer("MEMBER", cluster, "docker.io/karmada/karmada-scheduler-estimator:v1.19.0", estimatorImage),
+		"service.yaml":   strings.NewReplacer("MEMBER", cluster, "ADDRESS", address),
+	} {
+		text, err := os.ReadFile(filepath.Join("..", "..", "samples", "estimator", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.file(t, name, change.Replace(string(text)))
+	}
+	pki := s.data + "/pki/"
+	s.does(t, "openssl req -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout tls.key -subj /CN=karmada-scheduler-estimator -out tls.csr")
+	s.file(t, "tls.ext", "subjectAltName=IP:"+address+"\nextendedKeyUsage=serverAuth\n")
+	s.does(t, "openssl x509 -req -in tls.csr -CA "+pki+"ca.crt -CAkey "+pki+"ca.key -days 365 -extfile tls.ext -out tls.crt")
+	s.does(t, "kubectl --context "+cluster+" -n karmada-system create secret generic karmada-scheduler-estimator-cert --from-file=tls.crt --from-file=tls.key --from-file=ca.crt="+pki+"ca.crt")
+	s.does(t, "kubectl --context "+cluster+" apply -f estimator.yaml && kubectl --context "+cluster+" -n karmada-system rollout status deployment karmada-scheduler-estimator --timeout=60s")
+	s.does(t, "kubectl "+s.at()+" apply -f service.yaml")
+}
+
+// isAsked expects that the scheduler asks an estimator, and that it answers, while a workload is divided by free room.
+func (s *session) isAsked(t *testing.T, context, app string) {
+	t.Helper()
+	s.file(t, "divided.yaml", deployment("divided", 2)+policy("divided", `
+clusterAffinity: {clusterNames: [kind-cluster01, kind-cluster02]}
+replicaScheduling:
+  replicaSchedulingType: Divided
+  replicaDivisionPreference: Weighted
+  weightPreference: {dynamicWeight: AvailableReplicas}
+`))
+	s.does(t, "kubectl "+s.at()+" apply -f divided.yaml")
+	defer s.does(t, "kubectl "+s.at()+" delete -f divided.yaml")
+	pod := strings.TrimSpace(s.does(t, "kubectl --context "+context+" -n karmada-system get pods -l app="+app+" --field-selector status.phase=Running -o jsonpath='{.items[0].metadata.name}'"))
+	replicas := 2
+	eventually(t, func() error {
+		r := s.run("kubectl --context " + context + " get --raw /api/v1/namespaces/karmada-system/pods/" + pod + ":8080/proxy/metrics")
+		for line := range strings.Lines(r.out) {
+			if strings.HasPrefix(line, "karmada_scheduler_estimator_estimating_request_total{") && strings.Contains(line, `result="success"`) {
+				return nil
+			}
+		}
+		replicas++ // the scheduler connects in the background, and schedules again when replicas change
+		s.run(fmt.Sprintf("kubectl %s scale deployment divided --replicas=%d", s.at(), replicas))
+		return fmt.Errorf("%s was not asked:\n%.500s%s", app, r.out, r.err)
+	})
+}
