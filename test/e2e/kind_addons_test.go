@@ -22,11 +22,20 @@ func (s *session) testAddons(t *testing.T) {
 	s.isAsked(t, "kind-cluster01", "karmada-scheduler-estimator-kind-cluster01")
 	s.isAsked(t, "kind-cluster01", "karmada-scheduler-estimator-kind-cluster02")
 
+	t.Run("the metrics adapter", func(t *testing.T) {
+		s.does(t, addons("enable", "karmada-metrics-adapter"), "Enabled: karmada-metrics-adapter")
+		s.does(t, addons("list", ""), "| karmada-metrics-adapter     | enabled  |")
+		s.does(t, "kubectl "+s.at()+" get --raw /apis/metrics.k8s.io/v1beta1", `"nodes"`, `"pods"`)
+		s.does(t, addons("disable", "karmada-metrics-adapter -f"), "Disabled: karmada-metrics-adapter")
+		if out := s.does(t, "kubectl "+s.at()+" get apiservices -o name"); strings.Contains(out, "metrics.k8s.io") {
+			t.Errorf("left:\n%s", out)
+		}
+	})
 	t.Run("an estimator in its cluster", func(t *testing.T) {
 		s.does(t, addons("disable", "karmada-scheduler-estimator -C kind-cluster02 -f"), "Disabled: karmada-scheduler-estimator-kind-cluster02")
 		s.estimatorByHand(t, "kind-cluster02")
 		s.isAsked(t, "kind-cluster02", "karmada-scheduler-estimator")
-		s.does(t, "kubectl --context kind-cluster02 delete -f estimator.yaml && kubectl "+s.at()+" delete -f service.yaml && kubectl --context kind-cluster02 -n karmada-system delete secret karmada-scheduler-estimator-cert")
+		s.does(t, "kubectl --context kind-cluster02 delete -f estimator.yaml && kubectl "+s.at()+" delete -f service.yaml && kubectl --context kind-cluster02 delete namespace karmada-system")
 	})
 }
 
@@ -50,6 +59,7 @@ func (s *session) estimatorByHand(t *testing.T, cluster string) {
 	s.does(t, "openssl req -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout tls.key -subj /CN=karmada-scheduler-estimator -out tls.csr")
 	s.file(t, "tls.ext", "subjectAltName=IP:"+address+"\nextendedKeyUsage=serverAuth\n")
 	s.does(t, "openssl x509 -req -in tls.csr -CA "+pki+"ca.crt -CAkey "+pki+"ca.key -days 365 -extfile tls.ext -out tls.crt")
+	s.does(t, "kubectl --context "+cluster+" create namespace karmada-system")
 	s.does(t, "kubectl --context "+cluster+" -n karmada-system create secret generic karmada-scheduler-estimator-cert --from-file=tls.crt --from-file=tls.key --from-file=ca.crt="+pki+"ca.crt")
 	s.does(t, "kubectl --context "+cluster+" apply -f estimator.yaml && kubectl --context "+cluster+" -n karmada-system rollout status deployment karmada-scheduler-estimator --timeout=60s")
 	s.does(t, "kubectl "+s.at()+" apply -f service.yaml")
@@ -58,7 +68,7 @@ func (s *session) estimatorByHand(t *testing.T, cluster string) {
 // isAsked expects that the scheduler asks an estimator, and that it answers, while a workload is divided by free room.
 func (s *session) isAsked(t *testing.T, context, app string) {
 	t.Helper()
-	s.file(t, "divided.yaml", deployment("divided", 2)+policy("divided", `
+	s.file(t, "divided.yaml", deployment("divided", 2)+"\n---\n"+policy("divided", `
 clusterAffinity: {clusterNames: [kind-cluster01, kind-cluster02]}
 replicaScheduling:
   replicaSchedulingType: Divided

@@ -16,6 +16,7 @@ func TestTour(t *testing.T) {
 	s.cluster(t, "cluster01", "10.10.0.0/16", "10.11.0.0/16")
 	s.cluster(t, "cluster02", "10.20.0.0/16", "10.21.0.0/16")
 	s.images(t, "cluster01")
+	t.Run("bad hosts", s.testBadHosts)
 	steps := []struct {
 		name string
 		run  func(*testing.T)
@@ -23,8 +24,15 @@ func TestTour(t *testing.T) {
 		{"init", s.testInit},
 		{"join", s.testJoin},
 		{"cluster names", s.testClusterNames},
+		{"labels", s.testLabels},
+		{"fields", s.testFields},
 		{"addons", s.testAddons},
+		{"manifest for one image per role", s.testReferenceManifest},
+		{"init again", s.testInitAgain},
 		{"unjoin and deinit", s.testDeinit},
+		{"init killed in every phase", s.testKilled},
+		{"volumes", s.testVolumes},
+		{"high availability", s.testAvailability},
 	}
 	for _, step := range steps {
 		if !t.Run(step.name, step.run) {
