@@ -195,6 +195,11 @@ func (c *cluster) start(ctx context.Context, api, others *components) error {
 	if err != nil {
 		return err
 	}
+	if c.cfg.Nodes > 0 {
+		if err := serveUsage(server, c.restConfig(), c.cfg.Now); err != nil {
+			return err
+		}
+	}
 	api.run("kube-apiserver", func(ctx context.Context) error { return runAPIServer(ctx, server) })
 	bootstrapped := make(chan error, 1)
 	go func() { bootstrapped <- bootstrap(ctx, c.restConfig()) }()
@@ -211,6 +216,9 @@ func (c *cluster) start(ctx context.Context, api, others *components) error {
 	others.run("certificate signer", func(ctx context.Context) error { return runSigner(ctx, c.restConfig(), c.certs.ca, c.cfg.Now) })
 	if c.cfg.Nodes > 0 {
 		others.run("kube-scheduler", func(ctx context.Context) error { return runScheduler(ctx, schedulerArgs(c.internal)) })
+		if err := registerUsage(ctx, c.restConfig()); err != nil {
+			return err
+		}
 		if err := startNodes(c.logs.kwok(others.ctx), c.cfg, c.internal); err != nil {
 			return err
 		}
