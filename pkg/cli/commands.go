@@ -26,6 +26,7 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/cli/register"
 	"github.com/karmada-toolkit/karmada/pkg/cli/taint"
 	"github.com/karmada-toolkit/karmada/pkg/cli/token"
+	"github.com/karmada-toolkit/karmada/pkg/cli/top"
 	"github.com/karmada-toolkit/karmada/pkg/cli/unjoin"
 	"github.com/karmada-toolkit/karmada/pkg/cli/unregister"
 	"github.com/karmada-toolkit/karmada/pkg/cli/version"
@@ -62,7 +63,7 @@ func Groups() []Group {
 		{RegistrationCommands, []Constructor{initcmd.NewCommand, deinit.NewCommand, addons.NewCommand, join.NewCommand, unjoin.NewCommand, token.NewCommand, register.NewCommand, unregister.NewCommand}},
 		{ManagementCommands, []Constructor{cordon.NewCordonCommand, cordon.NewUncordonCommand, taint.NewCommand, capacity.NewCommand}},
 		{TroubleshootingCommands, []Constructor{attach.NewCommand, logs.NewCommand, exec.NewCommand, describe.NewCommand, failover.NewCommand, interpret.NewCommand}},
-		{AdvancedCommands, []Constructor{apply.NewCommand, promote.NewCommand, kubectl.NewPatchCommand, rebalance.NewCommand, kubectl.NewRolloutCommand, kubectl.NewScaleCommand, kubectl.NewWaitCommand}},
+		{AdvancedCommands, []Constructor{apply.NewCommand, promote.NewCommand, top.NewCommand, kubectl.NewPatchCommand, rebalance.NewCommand, kubectl.NewRolloutCommand, kubectl.NewScaleCommand, kubectl.NewWaitCommand}},
 		{SettingsCommands, []Constructor{kubectl.NewLabelCommand, kubectl.NewAnnotateCommand, completion.NewCommand}},
 		{OtherCommands, []Constructor{kubectl.NewAPIResourcesCommand, kubectl.NewAPIVersionsCommand, version.NewCommand}},
 	}
