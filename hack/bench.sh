@@ -23,11 +23,15 @@ writes() {
 
 headline "decisions, divisions, interpretations (one core)"
 GOMAXPROCS=1 go test -run '^$' -bench . -benchmem -benchtime 1s \
-	./pkg/controlplane/scheduler/... ./pkg/controlplane/replicas ./pkg/controlplane/interpreter/... ./pkg/controlplane/override |
+	./pkg/controlplane/scheduler/... ./pkg/controlplane/replicas ./pkg/controlplane/interpreter/... ./pkg/controlplane/override \
+	./pkg/controlplane/estimate |
 	grep -E '^(Benchmark|pkg:)'
 
 headline "Services that span 5 clusters: change to consumer, writes, 200 Services with 50 endpoints each"
 go test -tags integration -run '^$' -bench Services -benchtime 1x ./pkg/controlplane/controllermanager | grep '^Benchmark'
+
+headline "a decision over ten clusters, with and without estimators"
+go test -run '^$' -bench Schedule -benchtime 3s ./pkg/controlplane/estimator | grep -E '^Benchmark'
 
 headline "the command line"
 stat -c %s bin/kubectl-karmada | awk '{printf "kubectl-karmada: %.1f MB\n", $1 / 1e6}'

@@ -1,11 +1,13 @@
 package estimator
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -33,7 +35,7 @@ type api struct {
 	watches map[string]chan any
 }
 
-func newAPI(t *testing.T, lists map[string][]any) *api {
+func newAPI(t testing.TB, lists map[string][]any) *api {
 	t.Helper()
 	a := &api{lists: lists, watches: map[string]chan any{}}
 	for _, resource := range []string{"nodes", "pods", "deployments", "replicasets", "resourcequotas"} {
@@ -65,8 +67,15 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if items == nil {
 			items = []any{}
 		}
+		from, _ := strconv.Atoi(r.URL.Query().Get("continue"))
+		to, next := len(items), ""
+		if limit, _ := strconv.Atoi(r.URL.Query().Get("limit")); limit > 0 && from+limit < to {
+			to = from + limit
+			next = strconv.Itoa(to)
+		}
 		_ = json.NewEncoder(w).Encode(map[string]any{
-			"kind": kinds[name] + "List", "apiVersion": group + version, "metadata": map[string]any{"resourceVersion": "1"}, "items": items,
+			"kind": kinds[name] + "List", "apiVersion": group + version,
+			"metadata": map[string]any{"resourceVersion": "1", "continue": next}, "items": items[from:to],
 		})
 		return
 	}
@@ -111,7 +120,7 @@ func podOn(name, node, cpu string) *corev1.Pod {
 }
 
 // eventually waits until a condition holds.
-func eventually(t *testing.T, what string, holds func() bool) {
+func eventually(t testing.TB, what string, holds func() bool) {
 	t.Helper()
 	for range 1000 {
 		if holds() {
@@ -123,9 +132,10 @@ func eventually(t *testing.T, what string, holds func() bool) {
 }
 
 // start serves estimates about a member until the test ends and returns its server and address.
-func start(t *testing.T, a *api, o *Options) (*server, string) {
+func start(t testing.TB, a *api, o *Options) (*server, string) {
 	t.Helper()
-	m, err := access.NewMember("m1", &rest.Config{Host: a.URL, QPS: -1}, nil)
+	name := cmp.Or(o.ClusterName, "m1")
+	m, err := access.NewMember(name, &rest.Config{Host: a.URL, QPS: -1}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +148,7 @@ func start(t *testing.T, a *api, o *Options) (*server, string) {
 		t.Fatal(err)
 	}
 	s := &server{
-		clusterName: "m1", cluster: c, overcommit: true, slots: make(chan struct{}, o.parallelism()),
+		clusterName: name, cluster: c, overcommit: true, slots: make(chan struct{}, o.parallelism()),
 		clock: clock.RealClock{}, metrics: newMetrics(prometheus.NewRegistry()), log: logr.Discard(),
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

@@ -189,7 +189,7 @@ func authority(t *testing.T, names ...string) string {
 	return dir
 }
 
-func client(t *testing.T, dir, name string, from string) grpc.DialOption {
+func presenting(t *testing.T, dir, name string, from string) grpc.DialOption {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(dir, "ca.crt"))
 	if err != nil {
@@ -219,12 +219,12 @@ func TestServer_MutualTLS(t *testing.T) {
 		option grpc.DialOption
 		want   int32
 	}{
-		"the scheduler":           {client(t, dir, "scheduler", dir), 4},
-		"no certificate":          {client(t, dir, "", dir), -1},
-		"another authority":       {client(t, dir, "scheduler", foreign), -1},
-		"another name":            {client(t, dir, "agent", dir), -1},
+		"the scheduler":           {presenting(t, dir, "scheduler", dir), 4},
+		"no certificate":          {presenting(t, dir, "", dir), -1},
+		"another authority":       {presenting(t, dir, "scheduler", foreign), -1},
+		"another name":            {presenting(t, dir, "agent", dir), -1},
 		"not encrypted":           {grpc.WithTransportCredentials(insecure.NewCredentials()), -1},
-		"the scheduler once more": {client(t, dir, "scheduler", dir), 4},
+		"the scheduler once more": {presenting(t, dir, "scheduler", dir), 4},
 	} {
 		if got := replicasOf(t, dial(t, address, tc.option)); got != tc.want {
 			t.Errorf("%s: %d, want %d", name, got, tc.want)
@@ -250,7 +250,7 @@ func TestServer_MutualTLS(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got := replicasOf(t, dial(t, address, client(t, renewed, "scheduler", foreign))); got != 4 {
+	if got := replicasOf(t, dial(t, address, presenting(t, renewed, "scheduler", foreign))); got != 4 {
 		t.Errorf("with renewed certificates: %d", got)
 	}
 }
