@@ -118,6 +118,9 @@ func (m *model) run(s step) bool {
 		if target(s.app, task.FromCluster) != nil {
 			m.failed("%s: %s is a target and has a task", s.name, task.FromCluster)
 		}
+		if after[task.FromCluster] != (task.PurgeMode != policyv1alpha1.PurgeModeDirectly) {
+			m.failed("%s: the object in %s is kept: %t, with purge mode %s", s.name, task.FromCluster, after[task.FromCluster], task.PurgeMode)
+		}
 	}
 	m.checkReplaced(s.app, tasks)
 	return wrote
@@ -135,6 +138,14 @@ func (m *model) checkReplaced(a *app, before []workv1alpha2.GracefulEvictionTask
 		}
 		if !ended || task.SuppressDeletion != nil || task.CreationTimestamp == nil || m.now.After(task.CreationTimestamp.Add(limit)) {
 			continue
+		}
+		var sum int32
+		for _, c := range a.GetSpec().Clusters {
+			sum += c.Replicas
+		}
+		strategy := a.GetSpec().Placement.ReplicaScheduling.ReplicaSchedulingType
+		if want := a.GetSpec().Replicas; strategy == policyv1alpha1.ReplicaSchedulingTypeDivided && want > 0 && sum != want {
+			m.failed("the task of %s in %s ends while %d of %d replicas are scheduled", a.GetName(), task.FromCluster, sum, want)
 		}
 		for _, c := range a.GetSpec().Clusters {
 			if !m.offline[c.Name] && a.objects[c.Name] < c.Replicas {

@@ -90,7 +90,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{}, fmt.Errorf("listing ClusterTaintPolicies: %w", err)
 	}
 	taints, changed := clustercondition.Taints(cluster, controllers.Pointers(list.Items), r.clock.Now())
-	if !changed {
+	if !changed || len(taints)+len(cluster.Spec.Taints) == 0 {
 		return reconcile.Result{}, nil
 	}
 	before := cluster.DeepCopy()

@@ -83,6 +83,24 @@ func TestReconcile_AddsAndRemovesTaints(t *testing.T) {
 	}
 }
 
+// A taint that one policy adds and another removes is no change of a cluster without taints.
+func TestReconcile_WritesNothingWithoutAChange(t *testing.T) {
+	add, remove := policy(), policy()
+	add.Spec.AddOnConditions, add.Spec.RemoveOnConditions = add.Spec.RemoveOnConditions, nil
+	remove.Name = "q"
+	recorder := record.NewFakeRecorder(5)
+	c := fake.NewClientBuilder().WithScheme(kube.NewScheme()).WithObjects(cluster(metav1.ConditionTrue), add, remove).WithInterceptorFuncs(interceptor.Funcs{
+		Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
+			t.Error("the cluster is written")
+			return nil
+		},
+	}).Build()
+	r := &reconciler{client: c, events: events.New(recorder), clock: clocktesting.NewFakePassiveClock(now)}
+	if _, err := r.Reconcile(t.Context(), request); err != nil || len(recorder.Events) > 0 {
+		t.Errorf("%d events, %v", len(recorder.Events), err)
+	}
+}
+
 func TestReconcile_RecordsAFailureAndNoConflict(t *testing.T) {
 	for name, tc := range map[string]struct {
 		err  error
