@@ -5,6 +5,9 @@ package eviction
 
 import (
 	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 )
@@ -35,6 +38,15 @@ func evict(spec *workv1alpha2.ResourceBindingSpec, task workv1alpha2.GracefulEvi
 	spec.Clusters = slices.Delete(slices.Clone(spec.Clusters), i, i+1)
 	if !hasTask(spec, task.FromCluster) {
 		spec.GracefulEvictionTasks = append(slices.Clone(spec.GracefulEvictionTasks), task)
+	}
+}
+
+// Stamp sets the creation time of tasks without one, as the controller of graceful evictions does in a later write.
+func Stamp(tasks []workv1alpha2.GracefulEvictionTask, now time.Time) {
+	for i := range tasks {
+		if tasks[i].CreationTimestamp.IsZero() {
+			tasks[i].CreationTimestamp = &metav1.Time{Time: now}
+		}
 	}
 }
 

@@ -142,6 +142,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	before := b.DeepCopyObject().(workv1alpha2.Binding)
 	if verdict.Spec != nil {
 		*b.GetSpec() = *verdict.Spec
+		eviction.Stamp(b.GetSpec().GracefulEvictionTasks, now)
 	}
 	lasting, next := persistent(verdict.UnhealthySince, now)
 	if b.GetDeletionTimestamp() == nil && annotate(b, lasting) || verdict.Spec != nil {

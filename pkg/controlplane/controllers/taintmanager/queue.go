@@ -196,6 +196,7 @@ func (q *queue) process(ctx context.Context, i item) (outcome, error) {
 func (q *queue) evict(ctx context.Context, b workv1alpha2.Binding, i item, spec *workv1alpha2.ResourceBindingSpec) (outcome, error) {
 	before := b.DeepCopyObject().(workv1alpha2.Binding)
 	*b.GetSpec() = *spec
+	eviction.Stamp(b.GetSpec().GracefulEvictionTasks, q.deps.Clock.Now())
 	if err := q.client.Patch(ctx, b, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 		if q.deps.Budget != nil {
 			q.deps.Budget.Return()

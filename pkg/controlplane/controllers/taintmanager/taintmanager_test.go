@@ -109,7 +109,7 @@ func TestProcess(t *testing.T) {
 					t.Fatalf("%+v %v", got, err)
 				}
 				tasks := h.tasks(t, b)
-				if tc.evicted != (len(tasks) == 1) || tc.evicted && (tasks[0].FromCluster != "m1" || tasks[0].PurgeMode != policyv1alpha1.PurgeModeDirectly) {
+				if tc.evicted != (len(tasks) == 1) || tc.evicted && (tasks[0].CreationTimestamp == nil || tasks[0].FromCluster != "m1" || tasks[0].PurgeMode != policyv1alpha1.PurgeModeDirectly || !tasks[0].CreationTimestamp.Time.Equal(now)) {
 					t.Errorf("the tasks are %+v", tasks)
 				}
 			})
