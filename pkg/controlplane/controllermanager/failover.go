@@ -3,6 +3,7 @@ package controllermanager
 import (
 	"context"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -72,7 +73,7 @@ func (f *Failover) validate() []error {
 	if f.Rate < 0 {
 		errs = append(errs, fmt.Errorf("--resource-eviction-rate must be at least 0, got %v", f.Rate))
 	}
-	if !(f.MassFailureThreshold >= 0 && f.MassFailureThreshold <= 1) { // NaN too
+	if t := f.MassFailureThreshold; math.IsNaN(t) || t < 0 || t > 1 {
 		errs = append(errs, fmt.Errorf("--mass-failure-threshold must be from 0 to 1, got %v", f.MassFailureThreshold))
 	}
 	if _, err := eviction.ParseBudget(f.Budget); err != nil {

@@ -89,6 +89,20 @@ func TestControllers_UnknownNamesAreRefused(t *testing.T) {
 	}
 }
 
+func TestFailover_BadFlagsAreRefused(t *testing.T) {
+	for name, bad := range map[string]func(*Failover){
+		"mass-failure-threshold": func(f *Failover) { f.MassFailureThreshold = 1.1 },
+		"eviction-budget":        func(f *Failover) { f.Budget = "10/m" },
+		"flap-window":            func(f *Failover) { f.FlapWindow = -1 },
+	} {
+		o := NewOptions()
+		bad(&o.Failover)
+		if err := o.Validate(); err == nil || !strings.Contains(err.Error(), "--"+name) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 func TestWithoutEffect(t *testing.T) {
 	if got := NewOptions().withoutEffect(); got != nil {
 		t.Errorf("the defaults: %v", got)

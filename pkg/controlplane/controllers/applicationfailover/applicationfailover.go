@@ -130,14 +130,8 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("application failover of %s %q: %w", r.scope.Kind, req, err)
 	}
-	if verdict.Spec != nil && r.deps.Budget != nil {
-		after, err := r.deps.Budget.Take(ctx)
-		if err != nil {
-			return reconcile.Result{}, err
-		}
-		if after > 0 { // the times of what is due are kept
-			return reconcile.Result{RequeueAfter: after}, nil
-		}
+	if after, err := r.take(ctx, &verdict); err != nil || after > 0 { // the times of what is due are kept
+		return reconcile.Result{RequeueAfter: after}, err
 	}
 	before := b.DeepCopyObject().(workv1alpha2.Binding)
 	if verdict.Spec != nil {
@@ -155,6 +149,14 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		next = max(verdict.RequeueAfter, minRequeue)
 	}
 	return reconcile.Result{RequeueAfter: next}, nil
+}
+
+// take takes an eviction from the budget if the verdict needs one, or returns the time until there is one.
+func (r *reconciler) take(ctx context.Context, v *eviction.ApplicationVerdict) (after time.Duration, err error) {
+	if v.Spec == nil || r.deps.Budget == nil {
+		return 0, nil
+	}
+	return r.deps.Budget.Take(ctx)
 }
 
 // decide returns what becomes of an application, and records why it cannot be evicted.

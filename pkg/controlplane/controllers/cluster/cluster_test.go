@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -404,6 +405,38 @@ func TestMonitor(t *testing.T) {
 			t.Errorf("signs: %v", m.reports)
 		}
 	})
+}
+
+func TestMonitor_Reported(t *testing.T) {
+	renewed := metav1.NewMicroTime(time.Unix(1, 0))
+	lease := &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-cluster", Name: "m1"}, Spec: coordinationv1.LeaseSpec{RenewTime: &renewed},
+	}
+	b := newBench(t, member(pulls, ready("True")), lease)
+	start := b.clock.Now()
+	var got []string
+	b.r.deps.Reported = func(cluster string, healthy bool, at time.Time) {
+		got = append(got, fmt.Sprintf("%s %t %s", cluster, healthy, at.Sub(start)))
+	}
+	m := newMonitor(b.r)
+	step := func(d time.Duration, want ...string) {
+		t.Helper()
+		b.clock.Step(d)
+		got = nil
+		must(t, m.check(t.Context()))
+		if !slices.Equal(got, want) {
+			t.Errorf("after %s: %q, want %q", b.clock.Since(start), got, want)
+		}
+	}
+	step(0) // the renewal may be older than this process
+	step(20 * time.Second)
+	step(time.Second, "m1 false 0s")
+	lease.Spec.RenewTime = &metav1.MicroTime{Time: time.Unix(2, 0)}
+	must(t, b.client.Update(t.Context(), lease))
+	step(time.Second, "m1 true 22s")
+	step(5*time.Second, "m1 true 22s")
+	step(36*time.Second, "m1 false 22s") // its condition becomes Unknown
+	step(time.Second)                    // that was no report
 }
 
 func TestChanges(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
@@ -190,6 +191,24 @@ func TestCollector_HealthyCluster(t *testing.T) {
 	b.l.reconcile(t.Context())
 	if b.patches != 1 || b.member.unchanged != 2 {
 		t.Errorf("%d writes, %d unchanged responses", b.patches, b.member.unchanged)
+	}
+}
+
+func TestCollector_EachProbeIsPublished(t *testing.T) {
+	b := newBench(t)
+	var got []string
+	b.l.c.deps.Probed = func(cluster string, healthy bool, at time.Time) {
+		got = append(got, fmt.Sprintf("%s %t %d", cluster, healthy, at.Unix()))
+	}
+	b.l.reconcile(t.Context())
+	b.clock.Step(time.Second)
+	b.member.set(func() { b.member.code["/readyz"] = 500 })
+	b.l.reconcile(t.Context()) // it is still Ready
+	b.clock.Step(time.Second)
+	b.opened = errors.New("no credentials")
+	b.l.reconcile(t.Context())
+	if diff := cmp.Diff([]string{"m1 true 1000", "m1 false 1001", "m1 false 1002"}, got); diff != "" {
+		t.Error(diff)
 	}
 }
 
