@@ -22,8 +22,11 @@ func Kinds() []schema.GroupVersionKind {
 }
 
 // Setup adds the role to the manager. It listens at once, so that a port in use is an
-// error here.
+// error here. With port 0 it adds nothing.
 func Setup(ctx context.Context, mgr manager.Manager, o *Options) error {
+	if o.SecureServing.BindPort == 0 && o.SecureServing.Listener == nil {
+		return nil
+	}
 	serving, err := o.Serving()
 	if err != nil {
 		return err

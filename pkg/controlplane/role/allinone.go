@@ -11,9 +11,12 @@ import (
 	logsapi "k8s.io/component-base/logs/api/v1"
 )
 
+// metricsAdapter is the role that serves metrics.
+const metricsAdapter = "metrics-adapter"
+
 // allInOneRoles are the roles that make a control plane.
 func allInOneRoles() []string {
-	return []string{"aggregated-apiserver", "webhook", "controller-manager", "scheduler"}
+	return []string{"aggregated-apiserver", "webhook", "controller-manager", "scheduler", metricsAdapter}
 }
 
 // allInOne returns the command that runs the roles of a control plane in one
@@ -39,6 +42,12 @@ func allInOne(roles []Role) *cobra.Command {
 		}
 		i := r.New()
 		copies = append(copies, addPrefixed(fs, shared, r.Name, i))
+		if r.Name == metricsAdapter {
+			// It is an addon, and has the default port of another part.
+			if err := setDefault(fs, r.Name+".secure-port", "0"); err != nil {
+				panic(err)
+			}
+		}
 		parts = append(parts, named{Role: r, Instance: i})
 	}
 	fs.AddFlagSet(shared)
@@ -59,6 +68,13 @@ func allInOne(roles []Role) *cobra.Command {
 		return start(ctx, c, prefix+"all-in-one", parts, nil)
 	}
 	return cmd
+}
+
+// setDefault sets the default of a flag.
+func setDefault(fs *pflag.FlagSet, name, value string) error {
+	f := fs.Lookup(name)
+	f.DefValue = value
+	return f.Value.Set(value)
 }
 
 // addPrefixed adds the flags of a role as --<role>.<flag>. Flags that all roles

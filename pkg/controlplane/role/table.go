@@ -41,7 +41,7 @@ func Table() []Role {
 			New: newInstance(descheduler.NewOptions, descheduler.Setup),
 		},
 		{
-			Name: "metrics-adapter", Doc: "Serve the metrics of all members",
+			Name: metricsAdapter, Doc: "Serve the metrics of all members",
 			HealthAddress: "0", MetricsAddress: ":8080", Kinds: metricsadapter.Kinds,
 			New: newInstance(metricsadapter.NewOptions, metricsadapter.Setup),
 		},

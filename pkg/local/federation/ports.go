@@ -13,6 +13,7 @@ const Loopback = "127.0.0.1"
 const (
 	PortAggregated = "aggregated-apiserver"
 	PortWebhook    = "webhook"
+	PortAdapter    = "metrics-adapter"
 	PortHealth     = "health"
 	PortMetrics    = "metrics"
 )

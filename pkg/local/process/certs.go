@@ -51,8 +51,8 @@ func (c certs) serving() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	service := "karmada-aggregated-apiserver." + clusterv1alpha1.NamespaceKarmadaSystem + ".svc"
-	for _, name := range []string{federation.PortAggregated, federation.PortWebhook} {
+	for _, name := range []string{federation.PortAggregated, federation.PortWebhook, federation.PortAdapter} {
+		service := "karmada-" + name + "." + clusterv1alpha1.NamespaceKarmadaSystem + ".svc"
 		_, err := c.store().Leaf(name, pki.LeafConfig{
 			CommonName: "karmada-" + name,
 			Hosts:      []string{"localhost", federation.Loopback, service},

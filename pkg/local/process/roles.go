@@ -67,14 +67,17 @@ func (r *roles) start(ctx context.Context, info ready.Info) error {
 	if err := r.awaitReady(ctx, cfg); err != nil {
 		return fmt.Errorf("starting %s: %w", step, federation.Cause(ctx, err))
 	}
-	r.Progress.Done(step, "aggregated-apiserver, webhook, controller-manager and scheduler")
+	if err := r.serveMetrics(ctx, c); err != nil {
+		return fmt.Errorf("starting %s: %w", step, federation.Cause(ctx, err))
+	}
+	r.Progress.Done(step, "aggregated-apiserver, webhook, controller-manager, scheduler and metrics-adapter")
 	return nil
 }
 
 // launch starts the process while it writes what the process needs to the control
 // plane. The context that it returns ends with the process.
 func (r *roles) launch(ctx context.Context, p process, info ready.Info, c client.Client) (alive context.Context, stop func(), err error) {
-	if err := r.f.ChoosePorts(federation.PortAggregated, federation.PortWebhook, federation.PortHealth, federation.PortMetrics); err != nil {
+	if err := r.f.ChoosePorts(federation.PortAggregated, federation.PortWebhook, federation.PortAdapter, federation.PortHealth, federation.PortMetrics); err != nil {
 		return nil, nil, err
 	}
 	ca, err := r.certs.serving()
@@ -141,6 +144,18 @@ func (r *roles) install(ctx context.Context, info ready.Info, applier *apply.App
 	return err
 }
 
+// serveMetrics makes the API server call the metrics adapter. It serves only now, with the caches of the process; while an
+// API is registered and not served, discovery is incomplete.
+func (r *roles) serveMetrics(ctx context.Context, c client.Client) error {
+	ca, err := r.certs.authority()
+	if err != nil {
+		return err
+	}
+	applier := &apply.Applier{Client: c, Manager: membership.FieldManager, Parallel: 4}
+	_, err = applier.Apply(ctx, components.MetricsAPIs(clusterv1alpha1.NamespaceKarmadaSystem, "localhost", int32(r.f.Port(federation.PortAdapter)), ca.CertPEM())...)
+	return err
+}
+
 // bootstrap are the objects by which clusters register in Pull mode.
 func bootstrap(kubeconfig string) ([]client.Object, error) {
 	cfg, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
@@ -183,6 +198,10 @@ func roleArgs(f *federation.Federation, info ready.Info, clientCA bool) []string
 		"--webhook.cert-dir=" + certs,
 		"--webhook.tls-cert-file-name=" + federation.PortWebhook + ".crt",
 		"--webhook.tls-private-key-file-name=" + federation.PortWebhook + ".key",
+		"--metrics-adapter.bind-address=" + federation.Loopback,
+		"--metrics-adapter.secure-port=" + port(federation.PortAdapter),
+		"--metrics-adapter.tls-cert-file=" + filepath.Join(certs, federation.PortAdapter+".crt"),
+		"--metrics-adapter.tls-private-key-file=" + filepath.Join(certs, federation.PortAdapter+".key"),
 		// On one machine a cluster that answers again is healthy at once.
 		"--controller-manager.cluster-success-threshold=1s",
 		"--controller-manager.cluster-failure-threshold=10s",
