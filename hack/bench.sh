@@ -33,6 +33,9 @@ go test -tags integration -run '^$' -bench Services -benchtime 1x ./pkg/controlp
 headline "a decision over ten clusters, with and without estimators"
 go test -run '^$' -bench Schedule -benchtime 3s ./pkg/controlplane/estimator | grep -E '^Benchmark'
 
+headline "an estimator with 1,000 nodes and 30,000 pods"
+go run ./hack/estimates --karmada bin/karmada
+
 headline "the command line"
 stat -c %s bin/kubectl-karmada | awk '{printf "kubectl-karmada: %.1f MB\n", $1 / 1e6}'
 for _ in 1 2 3; do
