@@ -57,6 +57,7 @@ func newFederation(t testing.TB, names ...string) *federation {
 	}
 	clusters := testenv.StartAll(t, specs...)
 	f := &federation{TB: t, plane: clientOf(t, clusters[0]), config: clusters[0], members: map[string]client.WithWatch{}, servers: map[string]*testenv.Cluster{}}
+	t.Cleanup(f.dump)
 	f.install()
 	f.start(clusters[0])
 	for i, name := range names {
@@ -65,6 +66,21 @@ func newFederation(t testing.TB, names ...string) *federation {
 		f.join(name)
 	}
 	return f
+}
+
+// dump logs the Works after a failure.
+func (f *federation) dump() {
+	list := &workv1alpha1.WorkList{}
+	if !f.Failed() || f.plane.List(context.Background(), list) != nil {
+		return
+	}
+	for i := range list.Items {
+		w := &list.Items[i]
+		if services := w.Labels["multiclusterservice.karmada.io/name"] + w.Labels["endpointslice.karmada.io/name"]; services != "" {
+			f.Logf("%s/%s: service %s, labels %v, annotations %v, deleted %v, finalizers %v, conditions %v, %s", w.Namespace, w.Name, services, w.Labels, w.Annotations,
+				w.DeletionTimestamp, w.Finalizers, w.Status.Conditions, w.Spec.Workload.Manifests[0].Raw)
+		}
+	}
 }
 
 func clientOf(t testing.TB, c *testenv.Cluster) client.WithWatch {

@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
@@ -30,6 +31,7 @@ func TestServices(t *testing.T) {
 	f := newFederation(t, "m1", "m2", "m3")
 	t.Run("MultiClusterService", f.multiClusterService)
 	t.Run("ServiceExport and ServiceImport", f.exportAndImport)
+	t.Run("no Service", f.noService)
 	t.Run("hostile agent", f.hostileAgent)
 	t.Run("a provider dies", f.providerDies)
 }
@@ -89,6 +91,21 @@ func (f *federation) multiClusterService(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.wantSlices("m3", "web", "m1-web-a=10.1.0.7", "m2-web-a=10.2.0.1")
+
+	// The ports of the Service change in all clusters.
+	if err := f.plane.Patch(ctx, service("web"), client.RawPatch(types.MergePatchType, []byte(`{"spec":{"ports":[{"name":"http","port":81}]}}`))); err != nil {
+		t.Fatal(err)
+	}
+	for _, member := range []string{"m2", "m3"} {
+		f.eventually(func(ctx context.Context) error {
+			got := &corev1.Service{}
+			err := f.members[member].Get(ctx, client.ObjectKey{Namespace: "default", Name: "web"}, got)
+			if err == nil && got.Spec.Ports[0].Port != 81 {
+				err = fmt.Errorf("ports in %s: %v", member, got.Spec.Ports)
+			}
+			return err
+		})
+	}
 
 	// A provider and a consumer leave.
 	f.update(t, "web", func(m *networkingv1alpha1.MultiClusterService) { m.Spec.ProviderClusters = selectors("m2") })
@@ -208,6 +225,16 @@ func (f *federation) exportAndImport(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// noService shows what a user reads whose Service does not exist, and that its creation is
+// noticed.
+func (f *federation) noService(t *testing.T) {
+	f.create(t, f.plane, crossCluster("late", []string{"m1"}, []string{"m3"}))
+	f.wantCondition("late", "ServiceApplied", metav1.ConditionFalse)
+	f.create(t, f.plane, service("late"))
+	f.wantCondition("late", "ServiceApplied", metav1.ConditionTrue)
+	f.wantService("m3", "late")
 }
 
 // installMultiCluster creates the types of exports and imports in a member.

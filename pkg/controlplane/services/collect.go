@@ -36,12 +36,9 @@ func Collectible(slice metav1.Object) bool {
 // cluster's slice.
 func WorkNames(cluster string, slice types.NamespacedName) [2]string {
 	name := names.Work(kindEndpointSlice, slice.Name, slice.Namespace)
-	return [2]string{name, alternative(name, cluster)}
+	// The end differs from that of DispatchedNames: SourceWork removes only the latter.
+	return [2]string{name, name + "-" + names.Hash(names.ExecutionNamespace(cluster))}
 }
-
-// alternative returns the name of a Work whose name belongs to another one. Its end
-// identifies the cluster whose slice it has.
-func alternative(name, cluster string) string { return name + "-" + names.Hash(cluster) }
 
 // Collected reports whether a Work holds a slice that was collected. Works of dispatched
 // slices and of MultiClusterServices have similar labels.

@@ -62,11 +62,7 @@ func Dispatch(f DispatchFacts) (DispatchVerdict, error) {
 	if f.MCS.DeletionTimestamp != nil || !CrossCluster(f.MCS) {
 		consumers = sets.New[string]()
 	}
-	for _, w := range f.Dispatched {
-		if cluster, err := names.ClusterOfExecutionNamespace(w.Namespace); err == nil && !consumers.Has(cluster) && w.DeletionTimestamp == nil {
-			v.Delete = append(v.Delete, w)
-		}
-	}
+	v.Delete = f.elsewhere(consumers)
 	slice, err := manifestOf(f.Work)
 	if err != nil {
 		return v, err
@@ -93,11 +89,26 @@ func Dispatch(f DispatchFacts) (DispatchVerdict, error) {
 	return v, nil
 }
 
+// elsewhere returns the Works of the slice in clusters that are not its consumers.
+func (f *DispatchFacts) elsewhere(consumers sets.Set[string]) []*workv1alpha1.Work {
+	var out []*workv1alpha1.Work
+	for _, w := range f.Dispatched {
+		if cluster, err := names.ClusterOfExecutionNamespace(w.Namespace); err == nil && !consumers.Has(cluster) && w.DeletionTimestamp == nil {
+			out = append(out, w)
+		}
+	}
+	return out
+}
+
 // DispatchedNames returns the names that the Works of a dispatched slice may have in
 // consumers, as WorkNames does.
 func DispatchedNames(source, work string) [2]string {
 	return [2]string{work, alternative(work, source)}
 }
+
+// alternative returns the name of a dispatched Work whose name belongs to another Work. Its
+// end identifies the cluster whose slice it has.
+func alternative(work, source string) string { return work + "-" + names.Hash(source) }
 
 // SourceWork returns the name of the collected Work whose slice a Work carries to a
 // consumer, if its name is one of DispatchedNames.

@@ -181,7 +181,7 @@ var ErrOtherOwner = errors.New("the binding belongs to an earlier Service of thi
 // claim takes the Service from policies and propagates it to providers and consumers.
 func (v *Verdict) claim(f Facts) error {
 	if f.Service == nil {
-		return fmt.Errorf("Service %s/%s does not exist: create it in the control plane", f.MCS.Namespace, f.MCS.Name) //nolint:staticcheck // a kind begins the message
+		return fmt.Errorf("there is no Service %s/%s: create it in the control plane", f.MCS.Namespace, f.MCS.Name)
 	}
 	v.Service = claimed(f.Service, f.MCS)
 	binding, err := bindingOf(f)

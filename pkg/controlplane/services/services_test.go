@@ -136,6 +136,19 @@ func TestDispatch_SameSliceNameInTwoProviders(t *testing.T) {
 	}
 }
 
+func TestSourceWork_OfEveryName(t *testing.T) {
+	for _, collected := range services.WorkNames("m2", types.NamespacedName{Namespace: "default", Name: "web-a"}) {
+		for _, name := range services.DispatchedNames("m2", collected) {
+			work := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{
+				Namespace: "karmada-es-m3", Name: name, Annotations: map[string]string{services.ProvisionClusterAnnotation: "m2"},
+			}}
+			if got := services.SourceWork(work); got != (types.NamespacedName{Namespace: "karmada-es-m2", Name: collected}) {
+				t.Errorf("%s comes from %s, want %s", name, got, collected)
+			}
+		}
+	}
+}
+
 func TestClusters_Prefixed(t *testing.T) {
 	clusters := ready("m", "m-web", "n")
 	for _, tc := range []struct{ cluster, slice, want string }{

@@ -73,8 +73,8 @@ func Setup(ctx context.Context, mgr manager.Manager, d Deps) error {
 }
 
 func workKeys(obj client.Object) []string {
-	for _, req := range ofSlice(context.Background(), obj) {
-		return []string{req.String()}
+	if work := workOf(obj); work.Name != "" {
+		return []string{work.String()}
 	}
 	return nil
 }
@@ -87,15 +87,22 @@ func serviceKeys(obj client.Object) []string {
 	return nil
 }
 
-// ofSlice returns the collected Work of an imported slice.
-func ofSlice(_ context.Context, obj client.Object) []reconcile.Request {
-	annotations := obj.GetAnnotations()
-	if obj.GetLabels()[discoveryv1.LabelManagedBy] != services.ImportedSlice || annotations[workv1alpha2.WorkNameAnnotation] == "" {
-		return nil
+// workOf returns the name of the collected Work of an imported slice. It is empty for
+// slices of others.
+func workOf(slice client.Object) types.NamespacedName {
+	if slice.GetLabels()[discoveryv1.LabelManagedBy] != services.ImportedSlice {
+		return types.NamespacedName{}
 	}
-	return []reconcile.Request{{NamespacedName: types.NamespacedName{
-		Namespace: annotations[workv1alpha2.WorkNamespaceAnnotation], Name: annotations[workv1alpha2.WorkNameAnnotation],
-	}}}
+	annotations := slice.GetAnnotations()
+	return types.NamespacedName{Namespace: annotations[workv1alpha2.WorkNamespaceAnnotation], Name: annotations[workv1alpha2.WorkNameAnnotation]}
+}
+
+// ofSlice returns the collected Work of an imported slice.
+func ofSlice(_ context.Context, slice client.Object) []reconcile.Request {
+	if work := workOf(slice); work.Name != "" {
+		return []reconcile.Request{{NamespacedName: work}}
+	}
+	return nil
 }
 
 // changed passes Works that are new or gone, and changes of more than the status.
@@ -252,8 +259,7 @@ func (r *reconciler) slice(ctx context.Context, work *workv1alpha1.Work, cluster
 	if err = errors.Join(err, failed); err != nil {
 		return nil, nil, err
 	}
-	own := types.NamespacedName{Namespace: work.Namespace, Name: work.Name}.String()
-	if existing != nil && (len(workKeys(existing)) != 1 || workKeys(existing)[0] != own) {
+	if own := client.ObjectKeyFromObject(work); existing != nil && workOf(existing) != own {
 		return nil, nil, fmt.Errorf("endpointslice %s/%s exists and does not come from work %s: delete or rename it", existing.Namespace, existing.Name, own)
 	}
 	return next, existing, nil

@@ -73,8 +73,8 @@ type reconciler struct {
 	client client.Client
 	works  *works.Writer
 	slices priorityqueue.PriorityQueue[sliceKey]
-	// base is the context of the watches.
-	base func() context.Context
+	// start starts the watch of a cluster, which ends with the manager.
+	start func(c *cluster, member *access.Member, wanted sets.Set[types.NamespacedName]) bool
 
 	mu       sync.Mutex
 	clusters map[string]*cluster
@@ -87,7 +87,9 @@ func Setup(ctx context.Context, mgr manager.Manager, d Deps) error {
 		slices: priorityqueue.New(Component, func(o *priorityqueue.Opts[sliceKey]) {
 			o.RateLimiter = controllers.RateLimiter[sliceKey](d.Retry)
 		}),
-		base: func() context.Context { return ctx },
+	}
+	r.start = func(c *cluster, member *access.Member, wanted sets.Set[types.NamespacedName]) bool {
+		return c.start(ctx, member, wanted, r.synced)
 	}
 	slices, err := controller.NewTyped(Component, mgr, controller.TypedOptions[sliceKey]{
 		MaxConcurrentReconciles: workers, Reconciler: reconcile.TypedFunc[sliceKey](r.collect),
@@ -144,7 +146,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("opening cluster %s: %w", req.Name, err)
 	}
-	if !c.start(r.base(), member, all, r.synced) {
+	if !r.start(c, member, all) {
 		return reconcile.Result{}, r.enqueueCollected(ctx, req.Name)
 	}
 	return reconcile.Result{}, nil
