@@ -20,7 +20,7 @@ type processes struct{}
 
 // flags: E2E_PULL is how many of the members are in Pull mode: one suite, both modes.
 func (processes) flags() []string {
-	return append(failoverFlags(), "--estimators", "--pull", cmp.Or(os.Getenv("E2E_PULL"), "0"))
+	return append(append(failoverFlags(), autoscalingFlags()...), "--estimators", "--pull", cmp.Or(os.Getenv("E2E_PULL"), "0"))
 }
 
 func (processes) timeout() time.Duration { return time.Minute }
