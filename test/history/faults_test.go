@@ -49,7 +49,7 @@ func TestPlane_History(t *testing.T) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			f := &faults{plane: newPlane(t), dice: newDice(seed), changed: map[string]bool{}}
 			for i := range 4 {
-				f.join(fmt.Sprintf("m%d", i+1), 1000)
+				f.join(fmt.Sprintf("m%d", i+1))
 			}
 			for i := range 2 {
 				f.must(f.client.Create(t.Context(), f.taintPolicy(fmt.Sprintf("policy%d", i))))
@@ -90,8 +90,8 @@ func (f *faults) stable() {
 		f.Error(text)
 	}
 	for key := range deleted {
-		any := slices.ContainsFunc(slices.Collect(maps.Keys(tasks)), func(t [2]string) bool { return t[0] == key[0] })
-		if !f.changed[key[0]] && !tasks[key] && !(any && f.movesWithTasks(key[0])) {
+		moved := slices.ContainsFunc(slices.Collect(maps.Keys(tasks)), func(t [2]string) bool { return t[0] == key[0] })
+		if !f.changed[key[0]] && !tasks[key] && !(moved && f.movesWithTasks(key[0])) {
 			f.Errorf("%s was deleted in %s without a reason", key[0], key[1])
 		}
 	}
@@ -157,23 +157,29 @@ func (f *faults) checkApp(ctx context.Context, app string, clusters []clusterv1a
 			return fmt.Errorf("%s is not evicted from %s", app, clusters[i].Name)
 		}
 	}
-	if scheduled.Status == metav1.ConditionTrue {
+	return errors.Join(checkTargets(b, scheduled.Status), f.checkWorks(ctx, b))
+}
+
+// checkTargets checks the targets of a binding that is scheduled, and that its tasks were handled.
+func checkTargets(b *workv1alpha2.ResourceBinding, scheduled metav1.ConditionStatus) error {
+	spec := &b.Spec
+	if scheduled == metav1.ConditionTrue {
 		var sum int32
 		for _, c := range spec.Clusters {
 			sum += c.Replicas
 		}
 		divided := spec.Placement.ReplicaScheduling.ReplicaSchedulingType == policyv1alpha1.ReplicaSchedulingTypeDivided
 		if b.Status.SchedulerObservedGeneration != b.Generation || divided && spec.Replicas > 0 && sum != spec.Replicas {
-			return fmt.Errorf("%s has %d of %d replicas, generation %d of %d", app, sum, spec.Replicas, b.Status.SchedulerObservedGeneration, b.Generation)
+			return fmt.Errorf("%s has %d of %d replicas, generation %d of %d", b.Name, sum, spec.Replicas, b.Status.SchedulerObservedGeneration, b.Generation)
 		}
 	}
 	for i := range spec.GracefulEvictionTasks {
 		task := &spec.GracefulEvictionTasks[i]
 		if task.CreationTimestamp == nil || task.SuppressDeletion != nil && !*task.SuppressDeletion {
-			return fmt.Errorf("%s: the task in %s is not handled", app, task.FromCluster)
+			return fmt.Errorf("%s: the task in %s is not handled", b.Name, task.FromCluster)
 		}
 	}
-	return f.checkWorks(ctx, b)
+	return nil
 }
 
 // checkWorks compares the Works of a binding with its targets and tasks. Those of members that are offline stay until
@@ -345,7 +351,7 @@ func (f *faults) membership(cluster string) string {
 	for i := range 4 {
 		name := fmt.Sprintf("m%d", i+1)
 		if !slices.ContainsFunc(list.Items, func(c clusterv1alpha1.Cluster) bool { return c.Name == name }) {
-			f.join(name, 1000)
+			f.join(name)
 			return "join " + name
 		}
 	}

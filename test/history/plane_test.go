@@ -272,7 +272,7 @@ func (p *plane) changeStatus(obj client.Object, change func()) {
 	})))
 }
 
-func (p *plane) join(name string, pods int64) {
+func (p *plane) join(name string) {
 	p.Helper()
 	p.members.set(name, true)
 	c := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: clusterv1alpha1.ClusterSpec{SyncMode: clusterv1alpha1.Push}}
@@ -282,7 +282,7 @@ func (p *plane) join(name string, pods int64) {
 			APIEnablements: []clusterv1alpha1.APIEnablement{{GroupVersion: "apps/v1", Resources: []clusterv1alpha1.APIResource{{Name: "deployments", Kind: "Deployment"}}}},
 			Conditions:     []metav1.Condition{{Type: clusterv1alpha1.ClusterConditionReady, Status: metav1.ConditionTrue, Reason: "R", LastTransitionTime: metav1.Now()}},
 			ResourceSummary: &clusterv1alpha1.ResourceSummary{Allocatable: corev1.ResourceList{
-				corev1.ResourceCPU: *resource.NewQuantity(1000, resource.DecimalSI), corev1.ResourcePods: *resource.NewQuantity(pods, resource.DecimalSI),
+				corev1.ResourceCPU: *resource.NewQuantity(1000, resource.DecimalSI), corev1.ResourcePods: *resource.NewQuantity(1000, resource.DecimalSI),
 			}},
 		}
 	})

@@ -30,7 +30,7 @@ const limit = 30 * time.Second
 func TestPlane_Scenarios(t *testing.T) {
 	p := newPlane(t)
 	for _, name := range []string{"m1", "m2", "m3"} {
-		p.join(name, 1000)
+		p.join(name)
 	}
 	p.Run("a restart in the middle of evictions", func(t *testing.T) { p.in(t).restartDuringEvictions() })
 	p.Run("taint policies add and remove", func(t *testing.T) { p.in(t).taintPolicies() })

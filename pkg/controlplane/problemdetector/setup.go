@@ -93,7 +93,7 @@ func (l *loop) Start(ctx context.Context) error {
 	ticker := l.clock.NewTicker(l.period)
 	defer ticker.Stop()
 	for {
-		l.once(ctx)
+		l.call(ctx)
 		select {
 		case <-ctx.Done():
 			return nil
@@ -102,8 +102,8 @@ func (l *loop) Start(ctx context.Context) error {
 	}
 }
 
-// once calls the function for one period at most.
-func (l *loop) once(ctx context.Context) {
+// call calls the function for one period at most.
+func (l *loop) call(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, l.period)
 	defer cancel()
 	if err := l.do(ctx); err != nil {
