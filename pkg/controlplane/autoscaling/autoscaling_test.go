@@ -8,14 +8,18 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/metrics/pkg/apis/custom_metrics/v1beta2"
 	metricsv1beta1 "k8s.io/metrics/pkg/apis/metrics/v1beta1"
 
 	autoscalingv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/autoscaling/v1alpha1"
+	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
+	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 )
 
 var start = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
@@ -295,6 +299,78 @@ func TestRebound_Crossing(t *testing.T) {
 	} {
 		if _, err := Rebound(hpa(2, 10), rule); err == nil {
 			t.Errorf("%s: no error", name)
+		}
+	}
+}
+
+func TestMark(t *testing.T) {
+	target := autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "web"}
+	scaler := func(name string, propagated bool) autoscalingv2.HorizontalPodAutoscaler {
+		h := autoscalingv2.HorizontalPodAutoscaler{}
+		h.Spec.ScaleTargetRef = target
+		h.Spec.ScaleTargetRef.Name = name
+		if propagated {
+			h.Labels = map[string]string{policyv1alpha1.PropagationPolicyPermanentIDLabel: "x"}
+		}
+		return h
+	}
+	for _, tc := range []struct {
+		name string
+		hpas []autoscalingv2.HorizontalPodAutoscaler
+		want Marking
+	}{
+		{"none", nil, RemoveMark},
+		{"of another target", []autoscalingv2.HorizontalPodAutoscaler{scaler("other", true)}, RemoveMark},
+		{"propagated", []autoscalingv2.HorizontalPodAutoscaler{scaler("web", true)}, AddMark},
+		{"no longer propagated", []autoscalingv2.HorizontalPodAutoscaler{scaler("web", false)}, KeepMark},
+		{"one of two propagated", []autoscalingv2.HorizontalPodAutoscaler{scaler("web", false), scaler("web", true)}, AddMark},
+	} {
+		if got := Mark(target, tc.hpas); got != tc.want {
+			t.Errorf("%s: %d, want %d", tc.name, got, tc.want)
+		}
+	}
+}
+
+func TestSyncReplicas(t *testing.T) {
+	status := func(cluster, raw string) workv1alpha2.AggregatedStatusItem {
+		return workv1alpha2.AggregatedStatusItem{ClusterName: cluster, Status: &runtime.RawExtension{Raw: []byte(raw)}}
+	}
+	for _, tc := range []struct {
+		name   string
+		change func(*appsv1.Deployment, *workv1alpha2.ResourceBinding)
+		want   bool
+	}{
+		{"all current", func(*appsv1.Deployment, *workv1alpha2.ResourceBinding) {}, true},
+		{"not marked", func(d *appsv1.Deployment, _ *workv1alpha2.ResourceBinding) { d.Labels = nil }, false},
+		{"equal", func(d *appsv1.Deployment, _ *workv1alpha2.ResourceBinding) { d.Spec.Replicas = new(int32(5)) }, false},
+		{"duplicated", func(_ *appsv1.Deployment, b *workv1alpha2.ResourceBinding) {
+			b.Spec.Placement.ReplicaScheduling.ReplicaSchedulingType = policyv1alpha1.ReplicaSchedulingTypeDuplicated
+		}, false},
+		{"binding behind", func(_ *appsv1.Deployment, b *workv1alpha2.ResourceBinding) { b.Spec.Replicas = 3 }, false},
+		{"not scheduled yet", func(_ *appsv1.Deployment, b *workv1alpha2.ResourceBinding) { b.Generation = 8 }, false},
+		{"a cluster without status", func(_ *appsv1.Deployment, b *workv1alpha2.ResourceBinding) { b.Status.AggregatedStatus[1].Status = nil }, false},
+		{"a cluster without replicas", func(_ *appsv1.Deployment, b *workv1alpha2.ResourceBinding) {
+			b.Status.AggregatedStatus[1] = status("m2", "{}")
+		}, false},
+		{"a status that cannot be read", func(_ *appsv1.Deployment, b *workv1alpha2.ResourceBinding) {
+			b.Status.AggregatedStatus[1] = status("m2", "[]")
+		}, false},
+		{"another sum", func(_ *appsv1.Deployment, b *workv1alpha2.ResourceBinding) {
+			b.Status.AggregatedStatus[1] = status("m2", `{"replicas":3}`)
+		}, false},
+		{"another object", func(_ *appsv1.Deployment, b *workv1alpha2.ResourceBinding) { b.Spec.Resource.Namespace = "other" }, false},
+	} {
+		d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web", Labels: map[string]string{workv1alpha2.RetainReplicasLabel: "true"}}}
+		d.Spec.Replicas, d.Status.Replicas = new(int32(2)), 5
+		b := &workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Generation: 7}}
+		b.Spec.Resource = workv1alpha2.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "ns", Name: "web"}
+		b.Spec.Replicas, b.Spec.Clusters = 2, []workv1alpha2.TargetCluster{{Name: "m1"}, {Name: "m2"}}
+		b.Spec.Placement = &policyv1alpha1.Placement{ReplicaScheduling: &policyv1alpha1.ReplicaSchedulingStrategy{ReplicaSchedulingType: policyv1alpha1.ReplicaSchedulingTypeDivided}}
+		b.Status.SchedulerObservedGeneration = 7
+		b.Status.AggregatedStatus = []workv1alpha2.AggregatedStatusItem{status("m1", `{"replicas":3}`), status("m2", `{"replicas":2}`)}
+		tc.change(d, b)
+		if n, ok := SyncReplicas(d, b); ok != tc.want || ok && n != 5 {
+			t.Errorf("%s: %d, %t", tc.name, n, ok)
 		}
 	}
 }

@@ -369,6 +369,7 @@ func TestAutoscaling(t *testing.T) {
 	e := newEnv(t)
 	t.Run("load scales over two clusters and back, also after a restart", e.testLoad)
 	t.Run("a cluster is lost", e.testLostCluster)
+	t.Run("a cluster hangs", e.testHangingCluster)
 	t.Run("targets that cannot be scaled", e.testBadTargets)
 	t.Run("two scalers of one target", e.testTwoScalers)
 	t.Run("a template without replicas", e.testZero)
@@ -420,6 +421,33 @@ func (e *env) testLostCluster(t *testing.T) {
 	e.event(t, "lost", "ClustersLeftOut", "m2 (not ready)")
 	e.members["m2"].Fail(nil)
 	e.ready(t, "m2", metav1.ConditionTrue)
+}
+
+func (e *env) testHangingCluster(t *testing.T) {
+	hanging := accesstest.New(t)
+	release := make(chan struct{})
+	t.Cleanup(func() { close(release) })
+	hanging.Fail(func(*http.Request) int {
+		<-release
+		return http.StatusServiceUnavailable
+	})
+	e.join(t, "m3", hanging)
+	e.workload(t, "slow", 2)
+	b := &workv1alpha2.ResourceBinding{}
+	if err := e.client.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: "slow-deployment"}, b); err != nil {
+		t.Fatal(err)
+	}
+	b.Spec.Clusters = []workv1alpha2.TargetCluster{{Name: "m1", Replicas: 1}, {Name: "m3", Replicas: 1}}
+	if err := e.client.Update(t.Context(), b); err != nil {
+		t.Fatal(err)
+	}
+	e.run(t, "m1", "slow", 1)
+	e.usage.set("200m")
+	e.hpa(t, "slow", "slow")
+	e.event(t, "slow", "ClustersLeftOut", "m3 (no answer in time)")
+	// The cluster that answers decides: twice the target there is twice the replicas of all.
+	e.replicas(t, "slow", 4)
+	e.remove(t, &autoscalingv1alpha1.FederatedHPA{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "slow"}})
 }
 
 func (e *env) testBadTargets(t *testing.T) {

@@ -1,0 +1,142 @@
+package cronfederatedhpa
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/record"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/karmada-toolkit/karmada/internal/events"
+	"github.com/karmada-toolkit/karmada/internal/kube"
+	autoscalingv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/autoscaling/v1alpha1"
+)
+
+var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+
+// cron returns an object whose rule was to run two minutes before noon.
+func cron() *autoscalingv1alpha1.CronFederatedHPA {
+	c := &autoscalingv1alpha1.CronFederatedHPA{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "c", UID: "u"}}
+	c.Spec.ScaleTargetRef = autoscalingv2.CrossVersionObjectReference{APIVersion: autoscalingv1alpha1.SchemeGroupVersion.String(), Kind: "FederatedHPA", Name: "h"}
+	c.Spec.Rules = []autoscalingv1alpha1.CronFederatedHPARule{{Name: "a", Schedule: "58 11 * * *", TargetMaxReplicas: new(int32(8))}}
+	c.Status.ExecutionHistories = []autoscalingv1alpha1.ExecutionHistory{{RuleName: "a", NextExecutionTime: new(metav1.NewTime(noon.Add(-2 * time.Minute)))}}
+	return c
+}
+
+func setup(deadline time.Duration, funcs interceptor.Funcs) (*reconciler, *clocktesting.FakePassiveClock) {
+	hpa := &autoscalingv1alpha1.FederatedHPA{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "h"}}
+	hpa.Spec.MaxReplicas = 3
+	c := fake.NewClientBuilder().WithScheme(kube.NewScheme()).WithObjects(cron(), hpa).
+		WithStatusSubresource(&autoscalingv1alpha1.CronFederatedHPA{}).WithInterceptorFuncs(funcs).Build()
+	clk := clocktesting.NewFakePassiveClock(noon)
+	return newReconciler(c, c, events.New(record.NewFakeRecorder(10)), prometheus.NewRegistry(), Deps{Deadline: deadline, Clock: clk}), clk
+}
+
+func (r *reconciler) run(t *testing.T) (reconcile.Result, error) {
+	t.Helper()
+	return r.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "ns", Name: "c"}})
+}
+
+// maxReplicas returns spec.maxReplicas of the target, and the number of executions in the history.
+func (r *reconciler) maxReplicas(t *testing.T) (upper int32, executions int) {
+	t.Helper()
+	hpa, c := &autoscalingv1alpha1.FederatedHPA{}, &autoscalingv1alpha1.CronFederatedHPA{}
+	err := errors.Join(r.client.Get(t.Context(), types.NamespacedName{Namespace: "ns", Name: "h"}, hpa), r.client.Get(t.Context(), types.NamespacedName{Namespace: "ns", Name: "c"}, c))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return hpa.Spec.MaxReplicas, len(c.Status.ExecutionHistories[0].SuccessfulExecutions)
+}
+
+func TestReconcile_StartingDeadline(t *testing.T) {
+	for name, tc := range map[string]struct {
+		deadline   time.Duration
+		upper      int32
+		executions int
+	}{
+		"by default a missed rule is lost": {0, 3, 0},
+		"too late":                         {time.Minute, 3, 0},
+		"in time":                          {5 * time.Minute, 8, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, _ := setup(tc.deadline, interceptor.Funcs{})
+			result, err := r.run(t)
+			if err != nil || result.RequeueAfter != recheck {
+				t.Fatal(result, err)
+			}
+			if upper, executions := r.maxReplicas(t); upper != tc.upper || executions != tc.executions {
+				t.Errorf("maxReplicas is %d after %d executions, want %d after %d", upper, executions, tc.upper, tc.executions)
+			}
+		})
+	}
+}
+
+func TestReconcile_RunsAtItsTimeAndOnce(t *testing.T) {
+	r, clk := setup(0, interceptor.Funcs{})
+	if _, err := r.run(t); err != nil {
+		t.Fatal(err)
+	}
+	clk.SetTime(noon.Add(24*time.Hour - 2*time.Minute - 30*time.Second))
+	if result, err := r.run(t); err != nil || result.RequeueAfter != 30*time.Second {
+		t.Fatal(result, err)
+	}
+	clk.SetTime(noon.Add(24*time.Hour - 2*time.Minute))
+	for range 2 {
+		if _, err := r.run(t); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if upper, executions := r.maxReplicas(t); upper != 8 || executions != 1 {
+		t.Errorf("maxReplicas is %d after %d executions", upper, executions)
+	}
+}
+
+func TestReconcile_ExecutionIsRecordedAfterAFailedWrite(t *testing.T) {
+	fail := true
+	r, _ := setup(5*time.Minute, interceptor.Funcs{
+		SubResourcePatch: func(ctx context.Context, c client.Client, name string, obj client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
+			if fail {
+				return errors.New("boom")
+			}
+			return c.SubResource(name).Patch(ctx, obj, p, opts...)
+		},
+	})
+	if _, err := r.run(t); err == nil {
+		t.Fatal("no error")
+	}
+	fail = false
+	if _, err := r.run(t); err != nil {
+		t.Fatal(err)
+	}
+	if upper, executions := r.maxReplicas(t); upper != 8 || executions != 1 {
+		t.Errorf("maxReplicas is %d after %d executions", upper, executions)
+	}
+}
+
+func TestReconcile_AnInvalidRuleDoesNotStopTheOthers(t *testing.T) {
+	r, _ := setup(5*time.Minute, interceptor.Funcs{})
+	c := cron()
+	if err := r.client.Get(t.Context(), client.ObjectKeyFromObject(c), c); err != nil {
+		t.Fatal(err)
+	}
+	c.Spec.Rules = append(c.Spec.Rules, autoscalingv1alpha1.CronFederatedHPARule{Name: "b", Schedule: "bad", TargetMaxReplicas: new(int32(9))})
+	if err := r.client.Update(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	if result, err := r.run(t); err != nil || result.RequeueAfter == 0 {
+		t.Fatal(result, err)
+	}
+	if upper, executions := r.maxReplicas(t); upper != 8 || executions != 1 {
+		t.Errorf("maxReplicas is %d after %d executions", upper, executions)
+	}
+}
