@@ -44,8 +44,6 @@ type Result struct {
 // part is one workload of an addon.
 type part struct {
 	addon, workload string
-	// cluster is the name of the member, of an estimator.
-	cluster string
 	// host are the objects in the host cluster; rights and apis are those in the control plane.
 	host, rights, apis []client.Object
 }

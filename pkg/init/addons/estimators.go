@@ -57,7 +57,7 @@ func (e *enabling) estimators(ctx context.Context, cfg *components.Config) ([]pa
 		if err := e.setServerCertificate(ctx, cfg, workload); err != nil {
 			return nil, err
 		}
-		out = append(out, part{addon: components.Estimator, workload: workload, cluster: cluster.Name, host: components.EstimatorHost(cfg, cluster.Name)})
+		out = append(out, part{addon: components.Estimator, workload: workload, host: components.EstimatorHost(cfg, cluster.Name)})
 	}
 	return out, errors.Join(errs...)
 }
@@ -105,12 +105,14 @@ func namesOf(clusters []clusterv1alpha1.Cluster) []string {
 // memberKubeconfig returns the kubeconfig of the estimator of a cluster: that of the user, or one with the credentials
 // of the control plane. Credentials that do not suffice are an error.
 func (e *enabling) memberKubeconfig(ctx context.Context, cp client.Reader, cluster *clusterv1alpha1.Cluster) ([]byte, error) {
-	raw, own, err := (*clientcmdapi.Config)(nil), e.MemberKubeconfig == nil, error(nil)
-	if own {
-		raw, err = ownKubeconfig(ctx, cp, cluster)
-	} else {
-		raw, err = e.MemberKubeconfig(cluster.Name)
+	own := e.MemberKubeconfig == nil
+	read := func() (*clientcmdapi.Config, error) {
+		if own {
+			return ownKubeconfig(ctx, cp, cluster)
+		}
+		return e.MemberKubeconfig(cluster.Name)
 	}
+	raw, err := read()
 	if err != nil {
 		return nil, err
 	}
