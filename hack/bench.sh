@@ -27,6 +27,9 @@ GOMAXPROCS=1 go test -run '^$' -bench . -benchmem -benchtime 1s \
 	./pkg/controlplane/estimate |
 	grep -E '^(Benchmark|pkg:)'
 
+headline "bindings a second in a namespace with 100 quotas, and in one without"
+go test -tags integration -run '^$' -bench Enforcement -benchtime 1x ./pkg/controlplane/controllers/federatedquota | grep '^Benchmark'
+
 headline "Services that span 5 clusters: change to consumer, writes, 200 Services with 50 endpoints each"
 go test -tags integration -run '^$' -bench Services -benchtime 1x ./pkg/controlplane/controllermanager | grep '^Benchmark'
 

@@ -43,12 +43,14 @@ type Deps struct {
 	Clock clock.PassiveClock
 }
 
-// workIndex finds the Works of a quota by <namespace>/<name>.
-const workIndex = "federatedquota.works"
+// The indexes that find the Works of a quota by <namespace>/<name>. Each controller may run without the other.
+const (
+	syncIndex   = "federatedquota.sync"
+	statusIndex = "federatedquota.status"
+)
 
-// indexWorks adds the index, which the controllers share.
-func indexWorks(ctx context.Context, mgr manager.Manager) error {
-	err := mgr.GetFieldIndexer().IndexField(ctx, &workv1alpha1.Work{}, workIndex, func(obj client.Object) []string {
+func indexWorks(ctx context.Context, mgr manager.Manager, name string) error {
+	err := mgr.GetFieldIndexer().IndexField(ctx, &workv1alpha1.Work{}, name, func(obj client.Object) []string {
 		if key, ok := quotaOf(obj); ok {
 			return []string{key.String()}
 		}
@@ -77,9 +79,9 @@ func enqueueQuota() handler.EventHandler {
 }
 
 // worksOf returns the Works of a quota, which are read-only.
-func worksOf(ctx context.Context, reader client.Reader, key types.NamespacedName) ([]workv1alpha1.Work, error) {
+func worksOf(ctx context.Context, reader client.Reader, index string, key types.NamespacedName) ([]workv1alpha1.Work, error) {
 	list := &workv1alpha1.WorkList{}
-	if err := reader.List(ctx, list, client.MatchingFields{workIndex: key.String()}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := reader.List(ctx, list, client.MatchingFields{index: key.String()}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing the works of quota %s: %w", key, err)
 	}
 	return list.Items, nil

@@ -58,13 +58,14 @@ func newClient(t *testing.T, objects ...client.Object) client.WithWatch {
 	for _, name := range []string{"m1", "m2"} {
 		objects = append(objects, &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name}})
 	}
+	keys := func(obj client.Object) []string {
+		if key, ok := quotaOf(obj); ok {
+			return []string{key.String()}
+		}
+		return nil
+	}
 	return fake.NewClientBuilder().WithScheme(kube.NewScheme()).WithObjects(objects...).WithStatusSubresource(&policyv1alpha1.FederatedResourceQuota{}).
-		WithIndex(&workv1alpha1.Work{}, workIndex, func(obj client.Object) []string {
-			if key, ok := quotaOf(obj); ok {
-				return []string{key.String()}
-			}
-			return nil
-		}).Build()
+		WithIndex(&workv1alpha1.Work{}, syncIndex, keys).WithIndex(&workv1alpha1.Work{}, statusIndex, keys).Build()
 }
 
 func drain(recorder *record.FakeRecorder) []string {

@@ -29,6 +29,9 @@ type aggregator struct {
 
 // SetupStatus adds the controller that reports what clusters use of their shares.
 func SetupStatus(ctx context.Context, mgr manager.Manager, d Deps) error {
+	if err := indexWorks(ctx, mgr, statusIndex); err != nil {
+		return err
+	}
 	r := &aggregator{client: mgr.GetClient(), live: mgr.GetAPIReader(), events: events.ForManager(mgr, StatusComponent, d.Events), enforcement: d.Enforcement}
 	err := builder.ControllerManagedBy(mgr).Named(StatusComponent).
 		For(&policyv1alpha1.FederatedResourceQuota{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
@@ -71,7 +74,7 @@ func (r *aggregator) Reconcile(ctx context.Context, req reconcile.Request) (reco
 }
 
 func (r *aggregator) aggregate(ctx context.Context, q *policyv1alpha1.FederatedResourceQuota) (bool, error) {
-	own, err := worksOf(ctx, r.client, client.ObjectKeyFromObject(q))
+	own, err := worksOf(ctx, r.client, statusIndex, client.ObjectKeyFromObject(q))
 	if err != nil {
 		return false, err
 	}

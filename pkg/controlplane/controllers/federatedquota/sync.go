@@ -35,7 +35,7 @@ type syncer struct {
 
 // SetupSync adds the controller that writes the ResourceQuotas of assigned clusters.
 func SetupSync(ctx context.Context, mgr manager.Manager, d Deps) error {
-	if err := indexWorks(ctx, mgr); err != nil {
+	if err := indexWorks(ctx, mgr, syncIndex); err != nil {
 		return err
 	}
 	r := &syncer{
@@ -134,7 +134,7 @@ func (r *syncer) sync(ctx context.Context, q *policyv1alpha1.FederatedResourceQu
 
 // remove deletes the Works that a quota is not to have; q is nil if the quota is gone.
 func (r *syncer) remove(ctx context.Context, key types.NamespacedName, q *policyv1alpha1.FederatedResourceQuota) (bool, error) {
-	own, err := worksOf(ctx, r.client, key)
+	own, err := worksOf(ctx, r.client, syncIndex, key)
 	if err != nil {
 		return false, err
 	}
