@@ -63,7 +63,7 @@ func serverOptions(o *Options) ([]grpc.ServerOption, error) {
 // requests counts the requests from their headers to their end, before their messages are read.
 type requests struct{ count atomic.Int64 }
 
-// admit refuses a request while there are too many, and ends one that takes too long to arrive.
+// admit refuses a request while there are too many.
 func (r *requests) admit(ctx context.Context, _ *tap.Info) (context.Context, error) {
 	if r.count.Add(1) > maxRequests {
 		r.count.Add(-1)

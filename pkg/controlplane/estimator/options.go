@@ -1,5 +1,5 @@
-// Package estimator is the role that tells schedulers over gRPC how many replicas of a workload fit into one cluster,
-// and how many of its replicas no node accepts.
+// Package estimator is the role that answers requests of schedulers over gRPC: how many replicas of a workload fit into
+// one cluster, and how many of its replicas no node accepts.
 //
 // It watches the nodes and pods of the cluster and keeps what estimates need of them. Requests are answered from
 // there; none makes it read from the cluster.
