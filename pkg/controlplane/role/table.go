@@ -42,7 +42,7 @@ func Table() []Role {
 		},
 		{
 			Name: metricsAdapter, Doc: "Serve the metrics of all members",
-			HealthAddress: "0", MetricsAddress: ":8080", Kinds: metricsadapter.Kinds,
+			HealthAddress: "0", MetricsAddress: ":8080", GCPercent: 50, Kinds: metricsadapter.Kinds,
 			New: newInstance(metricsadapter.NewOptions, metricsadapter.Setup),
 		},
 		{
