@@ -54,12 +54,11 @@ func (a *Applier) prune(ctx context.Context, keep []client.Object, f Family) (Ch
 		if !ok || !strings.HasPrefix(o.GetName(), f.Prefix) || o.GetDeletionTimestamp() != nil || a.keeps(keep, o) {
 			return nil
 		}
-		err := a.Client.Delete(ctx, o, client.Preconditions{UID: new(o.GetUID())})
-		if client.IgnoreNotFound(err) != nil {
+		if err := client.IgnoreNotFound(a.Client.Delete(ctx, o, client.Preconditions{UID: new(o.GetUID())})); err != nil {
 			errs = append(errs, fmt.Errorf("deleting %s %q, which is not wanted any more: %w", kind, client.ObjectKeyFromObject(o), err))
-			return nil
+		} else {
+			changes = append(changes, Change{Kind: kind, Namespace: o.GetNamespace(), Name: o.GetName(), Action: Deleted})
 		}
-		changes = append(changes, Change{Kind: kind, Namespace: o.GetNamespace(), Name: o.GetName(), Action: Deleted})
 		return nil
 	})
 	return changes, errors.Join(append(errs, err)...)

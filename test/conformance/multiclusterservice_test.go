@@ -225,7 +225,7 @@ func (c *servicesCase) multiClusterService() error {
 		c.Binding = v.Binding
 	}
 	if (v.Err != nil) != (c.Expect.Error != "") {
-		err = fmt.Errorf("error is %v, want %q", v.Err, c.Expect.Error)
+		err = fmt.Errorf("error is %w, want %q", v.Err, c.Expect.Error)
 	}
 	finalizers := sets.New(c.MCS.Finalizers...).Delete(services.MCSFinalizer)
 	if v.Finalizer {

@@ -172,7 +172,7 @@ func (m *model) taint(name string) string {
 	if slices.ContainsFunc(c.Spec.Taints, func(t corev1.Taint) bool { return t.Key == taint.Key && t.Effect == taint.Effect }) {
 		return "taint nothing"
 	}
-	c.Spec.Taints = append(c.Spec.Taints[:len(c.Spec.Taints):len(c.Spec.Taints)], taint)
+	c.Spec.Taints = append(slices.Clip(c.Spec.Taints), taint)
 	return fmt.Sprintf("taint %s %s", name, taint.Effect)
 }
 

@@ -140,7 +140,7 @@ func Evaluate(f Facts) *Verdict {
 	}
 	v.condition(autoscalingv2.AbleToScale, corev1.ConditionTrue, "SucceededGetScale", "the HPA controller was able to get the target's current scale")
 	v.History.start(f.Current, f.Now)
-	desired := f.Current
+	var desired int32
 	switch {
 	case f.Current > upper:
 		desired, v.Reason = upper, "Current number of replicas above Spec.MaxReplicas"

@@ -297,20 +297,7 @@ func (c *computation) perPod(samples map[podKey]sample, resource corev1.Resource
 
 // refilled proposes replicas with pods without a sample assumed to change the result as little as possible.
 func (c *computation) refilled(samples map[podKey]sample, g groups, goal goal, ratio float64) (int32, error) {
-	filled := maps.Clone(samples)
-	if ratio != 1 {
-		for _, key := range g.missing {
-			filled[key] = sample{podKey: key}
-			if ratio < 1 {
-				filled[key] = sample{podKey: key, value: goal.fill(key)}
-			}
-		}
-	}
-	if ratio > 1 {
-		for _, key := range g.unready {
-			filled[key] = sample{podKey: key}
-		}
-	}
+	filled := filled(samples, g, goal, ratio)
 	second, err := goal.usage(filled)
 	if err != nil {
 		return 0, err
@@ -323,6 +310,25 @@ func (c *computation) refilled(samples map[podKey]sample, g groups, goal goal, r
 		return c.Current, nil
 	}
 	return n, nil
+}
+
+// filled returns samples with those of pods that have none: no usage before a scale-up, the goal before a scale-down.
+func filled(samples map[podKey]sample, g groups, goal goal, ratio float64) map[podKey]sample {
+	out := maps.Clone(samples)
+	if ratio != 1 {
+		for _, key := range g.missing {
+			out[key] = sample{podKey: key}
+			if ratio < 1 {
+				out[key] = sample{podKey: key, value: goal.fill(key)}
+			}
+		}
+	}
+	if ratio > 1 {
+		for _, key := range g.unready {
+			out[key] = sample{podKey: key}
+		}
+	}
+	return out
 }
 
 // tolerated reports whether a ratio is too near to 1 to change anything.

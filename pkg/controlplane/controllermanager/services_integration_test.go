@@ -130,7 +130,7 @@ func (f *federation) multiClusterService(t *testing.T) {
 	}
 	f.eventually(func(ctx context.Context) error {
 		if err := f.plane.Get(ctx, client.ObjectKeyFromObject(mcs), mcs); !apierrors.IsNotFound(err) {
-			return fmt.Errorf("it is still there: %v", err)
+			return fmt.Errorf("it is still there: %w", err)
 		}
 		return nil
 	})
@@ -221,7 +221,7 @@ func (f *federation) exportAndImport(t *testing.T) {
 	f.eventually(func(ctx context.Context) error {
 		err := f.plane.Get(ctx, client.ObjectKey{Namespace: "default", Name: "derived-api"}, &corev1.Service{})
 		if !apierrors.IsNotFound(err) {
-			return fmt.Errorf("the derived Service: %v", err)
+			return fmt.Errorf("the derived Service: %w", err)
 		}
 		return nil
 	})

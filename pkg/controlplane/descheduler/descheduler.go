@@ -107,7 +107,8 @@ func (r *runner) deschedule(ctx context.Context, cached *workv1alpha2.ResourceBi
 	b := cached.DeepCopy()
 	var v Verdict
 	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
-		if v = decide(b, answers); v.Err != nil || v.Clusters == nil || r.options.DryRun {
+		v = decide(b, answers)
+		if failed := v.Err != nil; failed || v.Clusters == nil || r.options.DryRun {
 			return nil
 		}
 		next := b.DeepCopy()

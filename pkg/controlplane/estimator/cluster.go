@@ -225,9 +225,9 @@ func (c *cluster) report(ctx context.Context) {
 		if err := errors.Join(c.ready(), c.workloadsReady()); err != nil {
 			now = err.Error()
 		}
-		switch {
-		case now == last:
-		case now == "":
+		switch now {
+		case last:
+		case "":
 			logger.Info("The cluster is read again")
 		default:
 			logger.Info("The cluster is not read", "problem", now)

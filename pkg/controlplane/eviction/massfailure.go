@@ -172,42 +172,54 @@ func (f *MassFailureFacts) released() []string {
 
 // stopped returns the verdict while evictions are stopped, or that they are resumed.
 func (f *MassFailureFacts) stopped(state MassFailureState) MassFailureVerdict {
-	var held []string
-	failed, recovering := 0, 0
-	changed := state.BelowSince
-	clusters := slices.Clone(state.Clusters)
-	for i := range f.Clusters {
-		c := &f.Clusters[i]
-		s := f.stand(c, &state)
-		if s.held {
-			held = append(held, c.Name)
-		}
-		switch {
-		case s.failed:
-			failed++
-		case s.recovering:
-			recovering++
-		}
-		switch {
-		case s.known && c.Ready && c.ReadyChanged.After(changed):
-			changed = c.ReadyChanged
-		case !s.known && s.failed:
-			clusters = append(clusters, c.Name)
-		}
-	}
-	slices.Sort(clusters)
-	state.Clusters = clusters
-	below := !f.enough(failed)
+	sum := f.sum(&state)
+	changed := sum.changed
+	state.Clusters = sum.clusters
+	below := !f.enough(sum.failed)
 	switch {
 	case !below:
 		state.BelowSince = time.Time{}
 	case state.BelowSince.IsZero():
 		state.BelowSince, changed = f.Now, f.Now
 	}
-	if failed == 0 && recovering == 0 || below && !f.Now.Before(changed.Add(MassFailureWindow)) {
+	if sum.failed == 0 && sum.recovering == 0 || below && !f.Now.Before(changed.Add(MassFailureWindow)) {
 		return MassFailureVerdict{State: MassFailureState{Released: state.Released}}
 	}
-	return MassFailureVerdict{State: state, Held: held}
+	return MassFailureVerdict{State: state, Held: sum.held}
+}
+
+// summary is what all clusters are while evictions are stopped.
+type summary struct {
+	failed, recovering int
+	// held are the clusters that are not evicted, clusters those that failed since the stop, by name.
+	held, clusters []string
+	// changed is when the last of them recovered, at least BelowSince.
+	changed time.Time
+}
+
+func (f *MassFailureFacts) sum(state *MassFailureState) summary {
+	out := summary{changed: state.BelowSince, clusters: slices.Clone(state.Clusters)}
+	for i := range f.Clusters {
+		c := &f.Clusters[i]
+		s := f.stand(c, state)
+		if s.held {
+			out.held = append(out.held, c.Name)
+		}
+		switch {
+		case s.failed:
+			out.failed++
+		case s.recovering:
+			out.recovering++
+		}
+		switch {
+		case s.known && c.Ready && c.ReadyChanged.After(out.changed):
+			out.changed = c.ReadyChanged
+		case !s.known && s.failed:
+			out.clusters = append(out.clusters, c.Name)
+		}
+	}
+	slices.Sort(out.clusters)
+	return out
 }
 
 // standing is what a cluster is while evictions are stopped.

@@ -11,7 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
@@ -132,7 +132,7 @@ func (q *query) path() ([]string, error) {
 		segments = append([]string{"namespaces", q.namespace}, segments...)
 	}
 	for _, s := range segments {
-		if problems := path.IsValidPathSegmentName(s); s == "" || len(problems) > 0 {
+		if problems := content.IsPathSegmentName(s); s == "" || len(problems) > 0 {
 			return nil, apierrors.NewBadRequest(fmt.Sprintf("%q is no name of a resource, object or metric", s))
 		}
 	}

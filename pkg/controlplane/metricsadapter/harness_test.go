@@ -2,6 +2,7 @@ package metricsadapter
 
 import (
 	"context"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -111,9 +112,7 @@ func (f *federation) node(cluster, name, cpu string) {
 
 func object(apiVersion, kind string, meta, rest map[string]any) *unstructured.Unstructured {
 	out := map[string]any{"apiVersion": apiVersion, "kind": kind, "metadata": meta}
-	for key, value := range rest {
-		out[key] = value
-	}
+	maps.Copy(out, rest)
 	return &unstructured.Unstructured{Object: out}
 }
 

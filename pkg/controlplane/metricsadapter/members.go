@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -85,10 +86,11 @@ func isReady(c *clusterv1alpha1.Cluster) bool {
 func (m *members) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	object := &clusterv1alpha1.Cluster{}
 	err := m.client.Get(ctx, req.NamespacedName, object)
+	gone := apierrors.IsNotFound(err)
 	switch {
-	case client.IgnoreNotFound(err) != nil:
+	case err != nil && !gone:
 		return reconcile.Result{}, err
-	case err != nil, object.DeletionTimestamp != nil:
+	case gone, object.DeletionTimestamp != nil:
 		m.close(req.Name, "")
 		return reconcile.Result{}, nil
 	case !isReady(object):

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/retry"
@@ -48,9 +49,12 @@ func (r *reporter) report(ctx context.Context) error {
 
 func (r *reporter) write(ctx context.Context, condition metav1.Condition) error {
 	cluster := &clusterv1alpha1.Cluster{}
-	if err := r.plane.Get(ctx, client.ObjectKey{Name: r.cluster}, cluster); client.IgnoreNotFound(err) != nil {
+	err := r.plane.Get(ctx, client.ObjectKey{Name: r.cluster}, cluster)
+	gone := apierrors.IsNotFound(err)
+	if err != nil && !gone {
 		return fmt.Errorf("reading cluster %q: %w", r.cluster, err)
-	} else if err != nil || cluster.DeletionTimestamp != nil {
+	}
+	if gone || cluster.DeletionTimestamp != nil {
 		return nil
 	}
 	before := cluster.DeepCopy()

@@ -6,6 +6,8 @@
 package services
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -113,12 +115,7 @@ func (m Manager) ServiceOf(labels map[string]string) types.NamespacedName {
 // CrossCluster reports whether a MultiClusterService is one that the control plane
 // implements.
 func CrossCluster(mcs *networkingv1alpha1.MultiClusterService) bool {
-	for _, t := range mcs.Spec.Types {
-		if t == networkingv1alpha1.ExposureTypeCrossCluster {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(mcs.Spec.Types, networkingv1alpha1.ExposureTypeCrossCluster)
 }
 
 // named returns the names of selected clusters, or all names if none is selected.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -133,13 +134,7 @@ func readiness(valid metav1.Condition, from []ExportingCluster) metav1.Condition
 
 // listed joins names, of many only the first.
 func listed(all []string) string {
-	out := ""
-	for i, name := range all[:min(len(all), maxFailures)] {
-		if i > 0 {
-			out += ", "
-		}
-		out += name
-	}
+	out := strings.Join(all[:min(len(all), maxFailures)], ", ")
 	if len(all) > maxFailures {
 		out += ", ..."
 	}

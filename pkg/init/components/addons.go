@@ -2,6 +2,7 @@ package components
 
 import (
 	"fmt"
+	"maps"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -184,9 +185,7 @@ func (c *Config) addonCertContent(workload string) map[string][]byte {
 
 func (c *Config) addonCertSecret(workload string, labels map[string]string) *corev1.Secret {
 	out := c.secret(AddonCertSecret(workload), c.addonCertContent(workload))
-	for key, value := range labels {
-		out.Labels[key] = value
-	}
+	maps.Copy(out.Labels, labels)
 	return out
 }
 

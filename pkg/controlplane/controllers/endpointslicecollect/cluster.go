@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/dynamic"
 
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/services"
 	"github.com/karmada-toolkit/karmada/pkg/member/access"
@@ -138,7 +137,7 @@ func (c *cluster) start(ctx context.Context, member *access.Member, wanted sets.
 // config describes the watch.
 func (c *cluster) config(s *slices, synced func()) informer.Config[stored] {
 	selector, namespace := selectorOf(s.services)
-	var api dynamic.ResourceInterface = s.member.Dynamic().Resource(discoveryv1.SchemeGroupVersion.WithResource("endpointslices")).Namespace(namespace)
+	api := s.member.Dynamic().Resource(discoveryv1.SchemeGroupVersion.WithResource("endpointslices")).Namespace(namespace)
 	return informer.Config[stored]{
 		Name: s.member.Name() + " endpointslices",
 		List: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {

@@ -76,7 +76,8 @@ func workChanged(writer *works.Writer) predicate.Predicate {
 		before, now := e.ObjectOld, e.ObjectNew
 		changed := before.GetGeneration() != now.GetGeneration() || before.GetDeletionTimestamp().IsZero() != now.GetDeletionTimestamp().IsZero() ||
 			!maps.Equal(before.GetLabels(), now.GetLabels()) || !maps.Equal(before.GetAnnotations(), now.GetAnnotations())
-		return changed && !(now.GetAnnotations()[services.ProvisionClusterAnnotation] != "" && now.GetDeletionTimestamp().IsZero() && writer.Wrote(now))
+		dispatched := now.GetAnnotations()[services.ProvisionClusterAnnotation] != "" && now.GetDeletionTimestamp().IsZero()
+		return changed && (!dispatched || !writer.Wrote(now))
 	}}
 }
 

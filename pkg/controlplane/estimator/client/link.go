@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -74,8 +75,8 @@ func (l *link) done(ctx context.Context, err error) {
 	defer l.mu.Unlock()
 	l.probing = false
 	switch code := status.Code(err); {
-	case context.Cause(ctx) == context.Canceled:
-		// The caller ended, which says nothing about the estimator.
+	case errors.Is(context.Cause(ctx), context.Canceled):
+		// The caller ended, which is no failure of the estimator.
 	case code == codes.Unavailable || code == codes.DeadlineExceeded || code == codes.ResourceExhausted:
 		pause := min(firstPause<<min(l.failures, 10), maxPause)
 		l.failures++

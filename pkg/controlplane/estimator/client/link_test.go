@@ -18,7 +18,7 @@ func TestLink_PausesAfterFailures(t *testing.T) {
 	clock := testclock.NewFakePassiveClock(time.Unix(0, 0))
 	l := &link{clock: clock}
 	calls := 0
-	answer := error(status.Error(codes.Unavailable, "gone"))
+	answer := status.Error(codes.Unavailable, "gone")
 	call := func(ctx context.Context) error {
 		_, err := l.call(ctx, func(context.Context, pb.EstimatorClient) (int32, error) {
 			calls++

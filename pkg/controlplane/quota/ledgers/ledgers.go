@@ -59,10 +59,9 @@ func (l *Ledgers) Get(ctx context.Context, namespace string) (*Stored, error) {
 		return nil, fmt.Errorf("reading the ledger of namespace %s: %w", namespace, err)
 	}
 	out := &Stored{Version: object.ResourceVersion}
-	if json.Unmarshal([]byte(object.Data[key]), &out.Ledger) != nil {
-		return &Stored{Version: object.ResourceVersion}, nil
+	if out.Counted = json.Unmarshal([]byte(object.Data[key]), &out.Ledger) == nil; !out.Counted {
+		out.Ledger = Stored{}.Ledger // part of it may have been decoded
 	}
-	out.Counted = true
 	return out, nil
 }
 
