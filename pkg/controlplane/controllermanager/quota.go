@@ -22,7 +22,7 @@ func (p *parts) quotaSync(ctx context.Context, mgr manager.Manager) error {
 }
 
 func (p *parts) quotaStatus(ctx context.Context, mgr manager.Manager) error {
-	return federatedquota.SetupStatus(mgr, p.quotaDeps())
+	return federatedquota.SetupStatus(ctx, mgr, p.quotaDeps())
 }
 
 // quotaEnforcement follows the feature gate FederatedQuotaEnforcement.
