@@ -98,12 +98,12 @@ type failover struct {
 	budget taintmanager.Budget
 }
 
-func newFailoverParts(mgr manager.Manager, p *parts) (*failover, error) {
-	budget, err := eviction.ParseBudget(p.options.Failover.Budget)
+func newFailoverParts(mgr manager.Manager, s *shared) (*failover, error) {
+	budget, err := eviction.ParseBudget(s.options.Failover.Budget)
 	if err != nil {
 		return nil, fmt.Errorf("--eviction-budget: %w", err)
 	}
-	f := &failover{options: p.options, interpreter: p.interpreter, retry: p.retry(), guard: p.guard}
+	f := &failover{options: s.options, interpreter: s.interpreter, retry: s.retry, guard: s.guard}
 	if !budget.Unlimited() {
 		f.budget = evictionbudget.New(mgr.GetClient(), budget, clock.RealClock{})
 	}

@@ -5,6 +5,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"github.com/karmada-toolkit/karmada/internal/controllers"
 	"github.com/karmada-toolkit/karmada/internal/gates"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/endpointslice"
@@ -14,52 +15,62 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/serviceexport"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/serviceimport"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/services"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
+	"github.com/karmada-toolkit/karmada/pkg/member/access"
 )
+
+// networking sets up the controllers of services that span clusters.
+type networking struct {
+	options *Options
+	store   *templates.Store
+	members *access.Pool
+	retry   controllers.Retry
+}
 
 // collect collects slices for the enabled ones of two controllers, which share their
 // watches.
-func (p *parts) collect(ctx context.Context, mgr manager.Manager) error {
+func (n *networking) collect(ctx context.Context, mgr manager.Manager) error {
 	var managers []services.Manager
-	if p.options.Enabled("serviceExport") {
+	if n.options.Enabled("serviceExport") {
 		managers = append(managers, services.Export)
 	}
-	if p.options.Enabled("endpointsliceCollect") && p.options.Gates.Enabled(gates.MultiClusterService) {
+	if n.options.Enabled("endpointsliceCollect") && n.options.Gates.Enabled(gates.MultiClusterService) {
 		managers = append(managers, services.MCS)
 	}
 	if len(managers) == 0 {
 		return nil
 	}
 	return endpointslicecollect.Setup(ctx, mgr, endpointslicecollect.Deps{
-		Members: p.pool, Managers: managers, Retry: p.retry(),
+		Members: n.members, Managers: managers, Retry: n.retry,
 		Select: func(c *clusterv1alpha1.Cluster) bool { return c.Spec.SyncMode != clusterv1alpha1.Pull },
 	})
 }
 
-func (p *parts) serviceExport(ctx context.Context, mgr manager.Manager) error {
-	return serviceexport.Setup(ctx, mgr, serviceexport.Deps{Store: p.store, Retry: p.retry()})
+func (n *networking) serviceExport(ctx context.Context, mgr manager.Manager) error {
+	return serviceexport.Setup(ctx, mgr, serviceexport.Deps{Store: n.store, Retry: n.retry})
 }
 
-func (p *parts) endpointSlice(ctx context.Context, mgr manager.Manager) error {
-	return endpointslice.Setup(ctx, mgr, endpointslice.Deps{Retry: p.retry()})
+func (n *networking) endpointSlice(ctx context.Context, mgr manager.Manager) error {
+	return endpointslice.Setup(ctx, mgr, endpointslice.Deps{Retry: n.retry})
 }
 
-func (p *parts) serviceImport(ctx context.Context, mgr manager.Manager) error {
-	return serviceimport.Setup(ctx, mgr, serviceimport.Deps{Store: p.store, Events: p.options.Events, Retry: p.retry()})
+func (n *networking) serviceImport(ctx context.Context, mgr manager.Manager) error {
+	return serviceimport.Setup(ctx, mgr, serviceimport.Deps{Store: n.store, Events: n.options.Events, Retry: n.retry})
 }
 
 // multiClusterService follows the feature gate MultiClusterService.
-func (p *parts) multiClusterService(ctx context.Context, mgr manager.Manager) error {
-	if !p.options.Gates.Enabled(gates.MultiClusterService) {
+func (n *networking) multiClusterService(ctx context.Context, mgr manager.Manager) error {
+	if !n.options.Gates.Enabled(gates.MultiClusterService) {
 		return nil
 	}
-	return multiclusterservice.Setup(ctx, mgr, multiclusterservice.Deps{Store: p.store, Events: p.options.Events, Retry: p.retry()})
+	return multiclusterservice.Setup(ctx, mgr, multiclusterservice.Deps{Store: n.store, Events: n.options.Events, Retry: n.retry})
 }
 
 // dispatch dispatches slices if that is enabled. Otherwise it lets go of the Works that
 // were collected before, whose finalizers would hold their clusters.
-func (p *parts) dispatch(ctx context.Context, mgr manager.Manager) error {
+func (n *networking) dispatch(ctx context.Context, mgr manager.Manager) error {
 	return endpointslicedispatch.Setup(ctx, mgr, endpointslicedispatch.Deps{
-		Enabled: p.options.Enabled("endpointsliceDispatch") && p.options.Gates.Enabled(gates.MultiClusterService),
-		Events:  p.options.Events, Retry: p.retry(),
+		Enabled: n.options.Enabled("endpointsliceDispatch") && n.options.Gates.Enabled(gates.MultiClusterService),
+		Events:  n.options.Events, Retry: n.retry,
 	})
 }
