@@ -57,7 +57,7 @@ func newCommand(e *env.Env, v verb) *cobra.Command {
 		Short:                 v.short,
 		Long:                  e.Long(v.long),
 		Example:               e.Examples(v.examples),
-		Args:                  e.ExactlyOne("cluster name is required", "more than one cluster name is not supported"),
+		Args:                  env.ExactlyOne("cluster name is required", "more than one cluster name is not supported"),
 		ValidArgsFunction:     access.Complete.ClusterArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return run(cmd.Context(), e, access, v, args[0], dryRun)

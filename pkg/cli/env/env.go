@@ -11,7 +11,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
-	cmdutil "k8s.io/kubectl/pkg/cmd/util"
 	"k8s.io/kubectl/pkg/util/templates"
 	"k8s.io/kubectl/pkg/util/term"
 
@@ -78,20 +77,6 @@ func (e *Env) Adapt(cmd *cobra.Command) *cobra.Command {
 		e.Adapt(sub)
 	}
 	return cmd
-}
-
-// ExactlyOne accepts one argument. Its usage errors are none and many.
-func (e *Env) ExactlyOne(none, many string) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		switch len(args) {
-		case 1:
-			return nil
-		case 0:
-			return cmdutil.UsageErrorf(cmd, "%s", none)
-		default:
-			return cmdutil.UsageErrorf(cmd, "%s", many)
-		}
-	}
 }
 
 // Say writes a formatted line to stderr.

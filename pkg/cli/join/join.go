@@ -60,7 +60,7 @@ func NewCommand(e *env.Env) *cobra.Command {
 		Short:                 short,
 		Long:                  e.Long(long),
 		Example:               e.Examples(examples),
-		Args:                  e.ExactlyOne("cluster name is required", "only the cluster name is allowed as an argument"),
+		Args:                  env.ExactlyOne("cluster name is required", "only the cluster name is allowed as an argument"),
 		ValidArgsFunction:     cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r.Name = args[0]

@@ -68,7 +68,7 @@ func NewCommand(e *env.Env) *cobra.Command {
 		Short:                 short,
 		Long:                  e.Long(long),
 		Example:               e.Examples(examples),
-		Args:                  e.ExactlyOne("requires the address of the control plane, host:port", "accepts one address of the control plane only"),
+		Args:                  env.ExactlyOne("requires the address of the control plane, host:port", "accepts one address of the control plane only"),
 		ValidArgsFunction:     cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f.discovery.Endpoint = args[0]

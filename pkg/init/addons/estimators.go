@@ -2,10 +2,7 @@ package addons
 
 import (
 	"context"
-	"crypto/x509"
-	"errors"
 	"fmt"
-	"io/fs"
 	"net"
 	"net/url"
 	"slices"
@@ -14,7 +11,6 @@ import (
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -25,7 +21,6 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/pki"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/init/components"
-	"github.com/karmada-toolkit/karmada/pkg/init/credentials"
 	"github.com/karmada-toolkit/karmada/pkg/init/rollout"
 	"github.com/karmada-toolkit/karmada/pkg/member/access"
 )
@@ -33,48 +28,29 @@ import (
 // memberTimeout is how long a member may take to answer whether credentials suffice.
 const memberTimeout = 5 * time.Second
 
-// estimators returns the estimators of the clusters that are meant.
-func (e *enabling) estimators(ctx context.Context, cfg *components.Config) ([]part, error) {
-	cp, err := e.ControlPlane(ctx)
-	if err != nil {
-		return nil, err
-	}
-	clusters, err := e.clusters(ctx, cp)
-	if err != nil {
-		return nil, err
-	}
-	var out []part
-	var errs []error
-	for _, cluster := range clusters {
-		kubeconfig, err := e.memberKubeconfig(ctx, cp, &cluster)
-		if err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		workload := components.EstimatorWorkload(cluster.Name)
-		cfg.Kubeconfigs[workload] = kubeconfig
-		e.setWorkload(cfg, components.Estimator, workload)
-		if err := e.setServerCertificate(ctx, cfg, workload); err != nil {
-			return nil, err
-		}
-		out = append(out, part{addon: components.Estimator, workload: workload, host: components.EstimatorHost(cfg, cluster.Name)})
-	}
-	return out, errors.Join(errs...)
+// members are those whose estimators are meant.
+type members struct {
+	selection    *Selection
+	program      string
+	controlPlane client.Reader
+	// kubeconfig returns a kubeconfig of the user for a member. Nil means the credentials of the control plane.
+	kubeconfig func(cluster string) (*clientcmdapi.Config, error)
+	outcome    *outcome
 }
 
-// clusters returns the members whose estimators are meant.
-func (e *enabling) clusters(ctx context.Context, cp client.Reader) ([]clusterv1alpha1.Cluster, error) {
+// clusters returns the members.
+func (m *members) clusters(ctx context.Context) ([]clusterv1alpha1.Cluster, error) {
 	all := &clusterv1alpha1.ClusterList{}
-	if err := cp.List(ctx, all); err != nil {
+	if err := m.controlPlane.List(ctx, all); err != nil {
 		return nil, fmt.Errorf("listing the clusters of the control plane: %w", err)
 	}
 	var out []clusterv1alpha1.Cluster
 	var pull []string
-	missing := slices.Clone(e.Clusters)
+	missing := slices.Clone(m.selection.Clusters)
 	for _, c := range all.Items {
 		switch {
-		case !e.AllClusters && !slices.Contains(e.Clusters, c.Name):
-		case e.AllClusters && c.Spec.SyncMode == clusterv1alpha1.Pull && e.MemberKubeconfig == nil:
+		case !m.selection.AllClusters && !slices.Contains(m.selection.Clusters, c.Name):
+		case m.selection.AllClusters && c.Spec.SyncMode == clusterv1alpha1.Pull && m.kubeconfig == nil:
 			pull = append(pull, c.Name)
 		default:
 			out = append(out, c)
@@ -83,12 +59,12 @@ func (e *enabling) clusters(ctx context.Context, cp client.Reader) ([]clusterv1a
 	}
 	if len(missing) > 0 {
 		slices.Sort(missing)
-		return nil, fmt.Errorf("clusters don't exist: %s; %q lists those that do", joined(missing), e.Program+" get clusters")
+		return nil, fmt.Errorf("clusters don't exist: %s; %q lists those that do", joined(missing), m.program+" get clusters")
 	}
 	if len(pull) > 0 {
-		e.note("clusters in Pull mode are left out (%s): run their estimators there, see docs/estimators.md", joined(pull))
+		m.outcome.note("clusters in Pull mode are left out (%s): run their estimators there, see docs/estimators.md", joined(pull))
 	}
-	if e.AllClusters {
+	if m.selection.AllClusters {
 		return out, checkNames(namesOf(out))
 	}
 	return out, nil
@@ -102,15 +78,15 @@ func namesOf(clusters []clusterv1alpha1.Cluster) []string {
 	return out
 }
 
-// memberKubeconfig returns the kubeconfig of the estimator of a cluster: that of the user, or one with the credentials
-// of the control plane. Credentials that do not suffice are an error.
-func (e *enabling) memberKubeconfig(ctx context.Context, cp client.Reader, cluster *clusterv1alpha1.Cluster) ([]byte, error) {
-	own := e.MemberKubeconfig == nil
+// estimatorKubeconfig returns the kubeconfig of the estimator of a cluster: that of the user, or one with the
+// credentials of the control plane. Credentials that do not suffice are an error.
+func (m *members) estimatorKubeconfig(ctx context.Context, cluster *clusterv1alpha1.Cluster) ([]byte, error) {
+	own := m.kubeconfig == nil
 	read := func() (*clientcmdapi.Config, error) {
 		if own {
-			return ownKubeconfig(ctx, cp, cluster)
+			return ownKubeconfig(ctx, m.controlPlane, cluster)
 		}
-		return e.MemberKubeconfig(cluster.Name)
+		return m.kubeconfig(cluster.Name)
 	}
 	raw, err := read()
 	if err != nil {
@@ -121,13 +97,13 @@ func (e *enabling) memberKubeconfig(ctx context.Context, cp client.Reader, clust
 		return nil, fmt.Errorf("reading the kubeconfig for cluster %q: %w", cluster.Name, err)
 	}
 	if loopback(cfg.Host) {
-		e.note("the kubeconfig for cluster %q names %s, which is this machine: pods of the host cluster do not reach it", cluster.Name, cfg.Host)
+		m.outcome.note("the kubeconfig for cluster %q names %s, which is this machine: pods of the host cluster do not reach it", cluster.Name, cfg.Host)
 	}
 	lacks, err := missingRights(ctx, cfg)
 	switch {
 	case err != nil && own:
 		// Pods may reach what this machine does not.
-		e.note("cluster %q does not answer here, so that the rights of its estimator were not checked: %s", cluster.Name, rollout.FirstLine(err.Error()))
+		m.outcome.note("cluster %q does not answer here, so that the rights of its estimator were not checked: %s", cluster.Name, rollout.FirstLine(err.Error()))
 	case err != nil:
 		return nil, fmt.Errorf("cluster %q does not answer with --member-kubeconfig: %w", cluster.Name, err)
 	case len(lacks) > 0:
@@ -202,42 +178,4 @@ func missingRights(ctx context.Context, cfg *rest.Config) ([]string, error) {
 		}
 	}
 	return out, nil
-}
-
-// setServerCertificate loads the certificate of a server from its Secret, or makes it.
-func (e *enabling) setServerCertificate(ctx context.Context, cfg *components.Config, workload string) error {
-	secret, err := e.api.CoreV1().Secrets(e.Namespace).Get(ctx, components.AddonCertSecret(workload), metav1.GetOptions{})
-	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("reading the certificate of %s: %w", workload, err)
-	}
-	if err == nil {
-		cfg.Certificates[workload+".crt"], cfg.Certificates[workload+".key"] = secret.Data[components.AddonCert], secret.Data[components.AddonKey]
-	}
-	store := pki.Store{Storage: storage(cfg.Certificates), Now: e.Now}
-	ca, err := store.CA("ca", pki.CAConfig{CommonName: "karmada"})
-	if err != nil {
-		return fmt.Errorf("reading the authority of the control plane: %w", err)
-	}
-	_, err = store.Leaf(workload, pki.LeafConfig{
-		CommonName: workload, Hosts: credentials.ServiceNames(e.Namespace, e.Domain, workload), Usages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
-	}, ca)
-	if err != nil {
-		return fmt.Errorf("making the certificate of %s: %w", workload, err)
-	}
-	return nil
-}
-
-// storage is a pki.Storage in which empty entries do not exist.
-type storage map[string][]byte
-
-func (s storage) Read(name string) ([]byte, error) {
-	if len(s[name]) == 0 {
-		return nil, fs.ErrNotExist
-	}
-	return s[name], nil
-}
-
-func (s storage) Write(name string, data []byte, _ bool) error {
-	s[name] = data
-	return nil
 }

@@ -2,7 +2,6 @@ package components
 
 import (
 	"fmt"
-	"maps"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -58,11 +57,11 @@ func DeschedulerDeployment(c *Config) *appsv1.Deployment {
 		command: append([]string{
 			"/bin/karmada-descheduler",
 			"--kubeconfig=" + kubeconfigFile,
-			c.metricsAddress(),
+			c.IPv6.metricsAddress(),
 			fmt.Sprintf("--health-probe-bind-address=%s:%d", c.IPv6.podIP(), deschedulerPort),
 			"--leader-elect-resource-namespace=" + c.Namespace,
 			"--v=2",
-		}, c.estimatorClientArgs()...),
+		}, estimatorClientArgs(c.Namespace)...),
 		ports:      []corev1.ContainerPort{port("metrics", metricsPort)},
 		kubeconfig: true,
 		files:      estimatorClientFiles(),
@@ -81,7 +80,7 @@ func MetricsAdapterHost(c *Config) []client.Object {
 			"--kubeconfig=" + kubeconfigFile,
 			"--authentication-kubeconfig=" + kubeconfigFile,
 			"--authorization-kubeconfig=" + kubeconfigFile,
-			c.metricsAddress(),
+			c.IPv6.metricsAddress(),
 			"--client-ca-file=" + pkiFile(AddonCA),
 			"--tls-cert-file=" + pkiFile(AddonCert),
 			"--tls-private-key-file=" + pkiFile(AddonKey),
@@ -95,22 +94,23 @@ func MetricsAdapterHost(c *Config) []client.Object {
 		ports:  []corev1.ContainerPort{port("server", httpsPort), port("metrics", metricsPort)},
 		labels: map[string]string{"apiserver": "true"}, kubeconfig: true,
 		mounts:   []mount{addonCertMount(MetricsAdapter)},
-		content:  c.addonCertContent(MetricsAdapter),
+		content:  c.Certificates.addon(MetricsAdapter),
 		requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m")},
 		probe:    probe{scheme: corev1.URISchemeHTTPS, port: httpsPort, live: "/healthz", ready: "/readyz"},
 	})
-	return []client.Object{service, c.addonCertSecret(MetricsAdapter, nil), deployment}
+	return []client.Object{service, c.secret(AddonCertSecret(MetricsAdapter), c.Certificates.addon(MetricsAdapter)), deployment}
 }
 
 // EstimatorHost returns the objects of the estimator of a cluster: its Secrets, its Service and its Deployment. The
 // kubeconfig of the cluster is among those of the Config, by the name of the workload.
 func EstimatorHost(c *Config, cluster string) []client.Object {
 	name, secret := EstimatorWorkload(cluster), EstimatorKubeconfigSecret(cluster)
-	labels := map[string]string{clusterLabel: cluster}
 	file := "/etc/" + secret
 	kubeconfig := c.secret(secret, map[string][]byte{secret: c.Kubeconfigs[name]})
 	kubeconfig.Labels[clusterLabel] = cluster
-	content := c.addonCertContent(name)
+	certificate := c.secret(AddonCertSecret(name), c.Certificates.addon(name))
+	certificate.Labels[clusterLabel] = cluster
+	content := c.Certificates.addon(name)
 	content[secret] = c.Kubeconfigs[name]
 	service := c.service(name, servicePort("grpc", estimatorPort, estimatorPort))
 	service.Labels[clusterLabel], service.Spec.Selector[clusterLabel] = cluster, cluster
@@ -124,12 +124,12 @@ func EstimatorHost(c *Config, cluster string) []client.Object {
 			"--grpc-auth-key-file=" + pkiFile(AddonKey),
 			"--grpc-client-ca-file=" + pkiFile(AddonCA),
 			"--grpc-client-allowed-names=" + EstimatorClientName + "," + names.ComponentUser("addons"),
-			c.metricsAddress(),
+			c.IPv6.metricsAddress(),
 			fmt.Sprintf("--health-probe-bind-address=%s:%d", c.IPv6.podIP(), estimatorProbePort),
 			"--v=2",
 		},
 		ports:  []corev1.ContainerPort{port("grpc", estimatorPort), port("metrics", metricsPort)},
-		labels: labels,
+		labels: map[string]string{clusterLabel: cluster},
 		mounts: []mount{
 			addonCertMount(name),
 			{Volume: secretVolume("member-kubeconfig", secret, nil), path: file, subPath: secret, readOnly: true},
@@ -137,7 +137,7 @@ func EstimatorHost(c *Config, cluster string) []client.Object {
 		content: content,
 		probe:   probe{scheme: corev1.URISchemeHTTP, port: estimatorProbePort, live: "/healthz", ready: "/readyz"},
 	})
-	return []client.Object{kubeconfig, c.addonCertSecret(name, labels), service, deployment}
+	return []client.Object{kubeconfig, certificate, service, deployment}
 }
 
 // EstimatorService makes the scheduler find the estimator of a cluster at a host and port: a Service of the control
@@ -148,15 +148,15 @@ func EstimatorService(cluster, namespace, host string, target int32) *corev1.Ser
 	return out
 }
 
-// estimatorClientArgs are how estimators are reached.
-func (c *Config) estimatorClientArgs() []string {
+// estimatorClientArgs are how the estimators of a control plane in a namespace are reached.
+func estimatorClientArgs(namespace string) []string {
 	args := []string{
 		"--scheduler-estimator-ca-file=" + pkiFile("ca.crt"),
 		"--scheduler-estimator-cert-file=" + pkiFile(EstimatorClient+".crt"),
 		"--scheduler-estimator-key-file=" + pkiFile(EstimatorClient+".key"),
 	}
-	if c.Namespace != clusterv1alpha1.NamespaceKarmadaSystem { // the default of the flag
-		args = append(args, "--scheduler-estimator-service-namespace="+c.Namespace)
+	if namespace != clusterv1alpha1.NamespaceKarmadaSystem { // the default of the flag
+		args = append(args, "--scheduler-estimator-service-namespace="+namespace)
 	}
 	return args
 }
@@ -165,28 +165,9 @@ func estimatorClientFiles() []string {
 	return []string{"ca.crt", EstimatorClient + ".crt", EstimatorClient + ".key"}
 }
 
-// metricsAddress is the flag with the address of the metrics of a pod.
-func (c *Config) metricsAddress() string {
-	return fmt.Sprintf("--metrics-bind-address=%s:%d", c.IPv6.podIP(), metricsPort)
-}
-
 // addonCertMount mounts the certificates of a server that is installed as an addon.
 func addonCertMount(workload string) mount {
 	return mount{Volume: secretVolume("cert", AddonCertSecret(workload), nil), path: pkiDir, readOnly: true}
-}
-
-// addonCertContent returns the certificates of a server that is installed as an addon: a pair of its own, and the
-// authority of its clients.
-func (c *Config) addonCertContent(workload string) map[string][]byte {
-	return map[string][]byte{
-		AddonCA: c.Certificates.CABundle(), AddonCert: c.Certificates[workload+".crt"], AddonKey: c.Certificates[workload+".key"],
-	}
-}
-
-func (c *Config) addonCertSecret(workload string, labels map[string]string) *corev1.Secret {
-	out := c.secret(AddonCertSecret(workload), c.addonCertContent(workload))
-	maps.Copy(out.Labels, labels)
-	return out
 }
 
 // MetricsAPIs make the API server pass requests for metrics on to the metrics adapter at host, under the name of a

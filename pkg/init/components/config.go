@@ -141,6 +141,11 @@ func (v6 IPv6) podIP() string {
 	return "$(POD_IP)"
 }
 
+// metricsAddress is the flag with the address of the metrics of a pod.
+func (v6 IPv6) metricsAddress() string {
+	return fmt.Sprintf("--metrics-bind-address=%s:%d", v6.podIP(), metricsPort)
+}
+
 // anyIP is the address that listens everywhere.
 func (v6 IPv6) anyIP() string {
 	if v6 {

@@ -169,11 +169,11 @@ func SchedulerDeployment(c *Config) *appsv1.Deployment {
 		command: slices.Concat([]string{
 			"/bin/karmada-scheduler",
 			"--kubeconfig=" + kubeconfigFile,
-			c.metricsAddress(),
+			c.IPv6.metricsAddress(),
 			fmt.Sprintf("--health-probe-bind-address=%s:%d", c.IPv6.podIP(), schedulerPort),
 			"--enable-scheduler-estimator=true",
 			"--leader-elect=true",
-		}, c.estimatorClientArgs(), []string{
+		}, estimatorClientArgs(c.Namespace), []string{
 			"--leader-elect-resource-namespace=" + c.Namespace,
 			"--v=2",
 		}),
@@ -191,7 +191,7 @@ func ControllerManagerDeployment(c *Config) *appsv1.Deployment {
 		command: []string{
 			"/bin/karmada-controller-manager",
 			"--kubeconfig=" + kubeconfigFile,
-			c.metricsAddress(),
+			c.IPv6.metricsAddress(),
 			fmt.Sprintf("--health-probe-bind-address=%s:%d", c.IPv6.podIP(), managerPort),
 			"--cluster-status-update-frequency=10s",
 			"--leader-elect-resource-namespace=" + c.Namespace,
@@ -211,7 +211,7 @@ func WebhookDeployment(c *Config) *appsv1.Deployment {
 			"/bin/karmada-webhook",
 			"--kubeconfig=" + kubeconfigFile,
 			"--bind-address=$(POD_IP)",
-			c.metricsAddress(),
+			c.IPv6.metricsAddress(),
 			fmt.Sprintf("--health-probe-bind-address=%s:%d", c.IPv6.podIP(), webhookProbe),
 			fmt.Sprintf("--secure-port=%d", webhookPort),
 			"--cert-dir=" + servingDir,

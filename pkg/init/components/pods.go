@@ -98,7 +98,6 @@ func (c *Config) template(p pod) corev1.PodTemplateSpec {
 		SecurityContext: podsecurity.Container(),
 	}
 	p.probe.apply(&container)
-	mounts := c.mounts(p)
 	spec := corev1.PodSpec{
 		AutomountServiceAccountToken: new(bool),
 		EnableServiceLinks:           new(bool),
@@ -108,7 +107,7 @@ func (c *Config) template(p pod) corev1.PodTemplateSpec {
 		Affinity:                     affinity(p.name, w),
 		SecurityContext:              podSecurity(p),
 	}
-	for _, m := range mounts {
+	for _, m := range p.volumes() {
 		spec.Volumes = append(spec.Volumes, m.Volume)
 		container.VolumeMounts = append(container.VolumeMounts, corev1.VolumeMount{Name: m.Name, MountPath: m.path, SubPath: m.subPath, ReadOnly: m.readOnly})
 	}
@@ -122,8 +121,8 @@ func (c *Config) template(p pod) corev1.PodTemplateSpec {
 	}
 }
 
-// mounts returns the volumes of a pod in the order in which they are listed.
-func (c *Config) mounts(p pod) []mount {
+// volumes returns what the pod mounts in the order in which it is listed.
+func (p pod) volumes() []mount {
 	var out []mount
 	if p.kubeconfig {
 		out = append(out, mount{Volume: secretVolume("karmada-config", p.name+"-config", nil), path: configDir, readOnly: true})

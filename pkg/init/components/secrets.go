@@ -94,6 +94,12 @@ func (c Certificates) webhook() map[string][]byte {
 	}
 }
 
+// addon returns the certificates of a server that is installed as an addon: a pair of its own, and the authority of
+// its clients.
+func (c Certificates) addon(workload string) map[string][]byte {
+	return map[string][]byte{AddonCA: c.CABundle(), AddonCert: c[workload+".crt"], AddonKey: c[workload+".key"]}
+}
+
 // admission returns how the API server identifies itself to the webhook server.
 func (c Certificates) admission(namespace string) (map[string][]byte, error) {
 	host := fmt.Sprintf("%s.%s.svc", Webhook, namespace)

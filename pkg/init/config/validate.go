@@ -22,7 +22,7 @@ import (
 func (o *Options) validate(program string, phases []string) error {
 	help := fmt.Sprintf("See '%s init --help'", program)
 	for _, check := range []func() error{
-		o.validateAddresses, o.Certificates.validate, o.Images.validate, func() error { return o.Etcd.validate(help) },
+		o.APIServer.validateAddress, o.Certificates.validate, o.Images.validate, func() error { return o.Etcd.validate(help) },
 		func() error { return o.validateRest(help) }, func() error { return o.Phases.validate(phases) },
 	} {
 		if err := check(); err != nil {
@@ -32,19 +32,19 @@ func (o *Options) validate(program string, phases []string) error {
 	return nil
 }
 
-func (o *Options) validateAddresses() error {
-	if a := o.APIServer.AdvertiseAddress; a != "" && net.ParseIP(a) == nil {
-		return fmt.Errorf("karmada apiserver advertise address is not valid: %q is not an IP address", a)
-	}
-	for _, ip := range splitList(o.Certificates.ExternalIP) {
-		if net.ParseIP(ip) == nil {
-			return fmt.Errorf("cert-external-ip %q is not a valid IP address", ip)
-		}
+func (a *APIServerOptions) validateAddress() error {
+	if a.AdvertiseAddress != "" && net.ParseIP(a.AdvertiseAddress) == nil {
+		return fmt.Errorf("karmada apiserver advertise address is not valid: %q is not an IP address", a.AdvertiseAddress)
 	}
 	return nil
 }
 
 func (c *CertificateOptions) validate() error {
+	for _, ip := range splitList(c.ExternalIP) {
+		if net.ParseIP(ip) == nil {
+			return fmt.Errorf("cert-external-ip %q is not a valid IP address", ip)
+		}
+	}
 	switch {
 	case (c.CACertFile == "") != (c.CAKeyFile == ""):
 		return errors.New("ca-cert-file and ca-key-file must be used together")

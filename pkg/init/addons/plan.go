@@ -1,0 +1,212 @@
+package addons
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/karmada-toolkit/karmada/internal/pki"
+	"github.com/karmada-toolkit/karmada/internal/version"
+	"github.com/karmada-toolkit/karmada/pkg/init/components"
+	"github.com/karmada-toolkit/karmada/pkg/init/config"
+	"github.com/karmada-toolkit/karmada/pkg/init/credentials"
+	"github.com/karmada-toolkit/karmada/pkg/init/write"
+)
+
+// part is one workload of an addon.
+type part struct {
+	addon, workload string
+	// host are the objects in the host cluster; rights and apis are those in the control plane.
+	host, rights, apis []client.Object
+}
+
+// planner makes the parts of an installation.
+type planner struct {
+	deps    *Deps
+	request *Request
+	host    *hostSide
+	outcome *outcome
+	// cfg is what the objects are made of.
+	cfg *components.Config
+}
+
+// plan returns what is to be installed, everything that can be checked being checked.
+func plan(ctx context.Context, d *Deps, r *Request, host *hostSide, o *outcome, names []string) ([]part, error) {
+	p := &planner{deps: d, request: r, host: host, outcome: o}
+	if err := p.readConfig(ctx, names); err != nil {
+		return nil, err
+	}
+	out, err := p.parts(ctx, names)
+	if err != nil {
+		return nil, err
+	}
+	for i := range out {
+		out[i].rights = components.RBACOf(r.Namespace, out[i].addon)
+		if err := write.Stamp(out[i].host); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// parts returns what is to be installed in the host cluster, and the APIs.
+func (p *planner) parts(ctx context.Context, names []string) ([]part, error) {
+	var out []part
+	for _, name := range names {
+		switch name {
+		case components.Estimator:
+			estimators, err := p.estimators(ctx)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, estimators...)
+		case components.Descheduler:
+			p.setWorkload(name, name)
+			out = append(out, part{addon: name, workload: name, host: []client.Object{components.DeschedulerDeployment(p.cfg)}})
+		case components.MetricsAdapter:
+			p.setWorkload(name, name)
+			if err := p.setServerCertificate(ctx, name); err != nil {
+				return nil, err
+			}
+			host := fmt.Sprintf("%s.%s.svc.%s", name, p.cfg.Namespace, p.cfg.Domain)
+			out = append(out, part{
+				addon: name, workload: name, host: components.MetricsAdapterHost(p.cfg),
+				apis: components.MetricsAPIs(p.cfg.Namespace, host, 443, p.cfg.Certificates.CABundle()),
+			})
+		}
+	}
+	return out, nil
+}
+
+// readConfig reads what the objects are made of, without settings of pods.
+func (p *planner) readConfig(ctx context.Context, names []string) error {
+	cfg := &components.Config{
+		Namespace: p.request.Namespace, Domain: p.request.Domain, IPv6: components.IPv6(p.host.facts.IPv6),
+		Workloads: map[string]components.Workload{}, Certificates: maps.Clone(p.host.facts.Certificates), Kubeconfigs: map[string][]byte{},
+	}
+	for _, name := range names {
+		if name == components.Estimator {
+			continue
+		}
+		secret, err := p.host.api.CoreV1().Secrets(p.request.Namespace).Get(ctx, name+"-config", metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return p.missingSecret(name + "-config")
+		}
+		if err != nil {
+			return fmt.Errorf("reading the kubeconfig of %s: %w", name, err)
+		}
+		for _, kubeconfig := range secret.Data {
+			cfg.Kubeconfigs[name] = kubeconfig
+		}
+	}
+	if len(cfg.Certificates) == 0 {
+		return p.missingSecret(components.CertSecret)
+	}
+	for _, key := range []string{"ca.crt", "ca.key", components.EstimatorClient + ".crt", components.EstimatorClient + ".key"} {
+		if len(cfg.Certificates[key]) == 0 {
+			return fmt.Errorf("secrets `%s` in namespace %s has no key %s; run \"%s init\" again, which adds what is missing", components.CertSecret, p.request.Namespace, key, p.deps.Program)
+		}
+	}
+	if d, err := p.host.api.AppsV1().Deployments(p.request.Namespace).Get(ctx, components.Scheduler, metav1.GetOptions{}); err == nil {
+		for _, s := range d.Spec.Template.Spec.ImagePullSecrets {
+			cfg.PullSecrets = append(cfg.PullSecrets, s.Name)
+		}
+	}
+	p.cfg = cfg
+	return nil
+}
+
+func (p *planner) missingSecret(name string) error {
+	return fmt.Errorf("secrets `%s` is not found in namespace %s, please execute %s init to deploy karmada first", name, p.request.Namespace, p.deps.Program)
+}
+
+// setWorkload sets the pods of a workload of an addon.
+func (p *planner) setWorkload(addon, workload string) {
+	s := p.request.Settings[addon]
+	images, missing := config.NewImageSet(map[string]string{addon: s.Image}, p.request.PrivateRegistry).WithBuild(version.Get(), p.host.facts.Images())
+	if hint := config.ImageHint(p.deps.Program, missing); hint != "" && addon == workload {
+		p.outcome.note("%s", hint)
+	}
+	p.cfg.Workloads[workload] = components.Workload{
+		Image: images.Image(addon), PullPolicy: corev1.PullIfNotPresent, Replicas: s.Replicas, PriorityClass: s.PriorityClass,
+	}
+}
+
+// estimators returns the estimators of the clusters that are meant.
+func (p *planner) estimators(ctx context.Context) ([]part, error) {
+	cp, err := p.deps.ControlPlane(ctx)
+	if err != nil {
+		return nil, err
+	}
+	m := &members{
+		selection: &p.request.Selection, program: p.deps.Program, controlPlane: cp,
+		kubeconfig: p.request.MemberKubeconfig, outcome: p.outcome,
+	}
+	clusters, err := m.clusters(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var out []part
+	var errs []error
+	for _, cluster := range clusters {
+		kubeconfig, err := m.estimatorKubeconfig(ctx, &cluster)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		workload := components.EstimatorWorkload(cluster.Name)
+		p.cfg.Kubeconfigs[workload] = kubeconfig
+		p.setWorkload(components.Estimator, workload)
+		if err := p.setServerCertificate(ctx, workload); err != nil {
+			return nil, err
+		}
+		out = append(out, part{addon: components.Estimator, workload: workload, host: components.EstimatorHost(p.cfg, cluster.Name)})
+	}
+	return out, errors.Join(errs...)
+}
+
+// setServerCertificate loads the certificate of a server from its Secret, or makes it.
+func (p *planner) setServerCertificate(ctx context.Context, workload string) error {
+	secret, err := p.host.api.CoreV1().Secrets(p.request.Namespace).Get(ctx, components.AddonCertSecret(workload), metav1.GetOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("reading the certificate of %s: %w", workload, err)
+	}
+	if err == nil {
+		p.cfg.Certificates[workload+".crt"], p.cfg.Certificates[workload+".key"] = secret.Data[components.AddonCert], secret.Data[components.AddonKey]
+	}
+	store := pki.Store{Storage: storage(p.cfg.Certificates), Now: p.deps.Now}
+	ca, err := store.CA("ca", pki.CAConfig{CommonName: "karmada"})
+	if err != nil {
+		return fmt.Errorf("reading the authority of the control plane: %w", err)
+	}
+	_, err = store.Leaf(workload, pki.LeafConfig{
+		CommonName: workload, Hosts: credentials.ServiceNames(p.request.Namespace, p.request.Domain, workload), Usages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	}, ca)
+	if err != nil {
+		return fmt.Errorf("making the certificate of %s: %w", workload, err)
+	}
+	return nil
+}
+
+// storage is a pki.Storage in which empty entries do not exist.
+type storage map[string][]byte
+
+func (s storage) Read(name string) ([]byte, error) {
+	if len(s[name]) == 0 {
+		return nil, fs.ErrNotExist
+	}
+	return s[name], nil
+}
+
+func (s storage) Write(name string, data []byte, _ bool) error {
+	s[name] = data
+	return nil
+}
