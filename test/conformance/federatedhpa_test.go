@@ -142,17 +142,17 @@ func (c *hpaCase) run() error {
 		if len(v.History.Recommendations)+len(v.History.ScaleUps)+len(v.History.ScaleDowns) > 0 {
 			history = v.History
 		}
-		events := make([]string, 0, len(v.Events))
+		events := make([]string, 0, len(v.Report.Events))
 		list := regexp.MustCompile(`multiple HPAs: \[.*\]`)
-		for _, e := range v.Events {
+		for _, e := range v.Report.Events {
 			events = append(events, list.ReplaceAllString(e.Type+" "+e.Reason+" "+e.Message, "multiple HPAs: [<list>]"))
 		}
-		for j := range v.Status.Conditions {
-			condition := &v.Status.Conditions[j]
+		for j := range v.Report.Status.Conditions {
+			condition := &v.Report.Status.Conditions[j]
 			condition.Message = list.ReplaceAllString(condition.Message, "multiple HPAs: [<list>]")
 		}
 		want := s.Expect
-		err := errors.Join(differs(want.NewReplicas, replicas), differs(want.RequeueAfter, requeue), sameHPAStatus(want.Status, v.Status),
+		err := errors.Join(differs(want.NewReplicas, replicas), differs(want.RequeueAfter, requeue), sameHPAStatus(want.Status, v.Report.Status),
 			differs(sorted(want.Events), sorted(events)), differs(want.History, encodeHistory(history)))
 		if (v.Err != nil) != (want.Error != "") {
 			err = errors.Join(err, fmt.Errorf("error is %w, want %q", v.Err, want.Error))
@@ -160,7 +160,7 @@ func (c *hpaCase) run() error {
 		if err != nil {
 			return fmt.Errorf("step %d: %w", i, err)
 		}
-		c.HPA.Status = v.Status
+		c.HPA.Status = v.Report.Status
 	}
 	return nil
 }

@@ -79,9 +79,6 @@ type Custom struct {
 	Err    error
 }
 
-// Event is an event about a FederatedHPA.
-type Event struct{ Type, Reason, Message string }
-
 // Verdict is the result of a pass. If Rescale is set, the caller writes Replicas to the template's Scale and then calls
 // Rescaled.
 type Verdict struct {
@@ -89,15 +86,13 @@ type Verdict struct {
 	Rescale  bool
 	// Reason is why the replicas change.
 	Reason  string
-	Status  autoscalingv2.HorizontalPodAutoscalerStatus
-	Events  []Event
+	Report  Report
 	History History
 	// Err is the error with which the pass ends, after everything is written.
 	Err error
 
 	current  int32
 	metrics  []autoscalingv2.MetricStatus
-	now      time.Time
 	target   string
 	behavior *autoscalingv2.HorizontalPodAutoscalerBehavior
 }
@@ -119,7 +114,7 @@ func Bounded(h *autoscalingv1alpha1.FederatedHPA, current int32) bool {
 func newVerdict(h *autoscalingv1alpha1.FederatedHPA, now time.Time, history History) *Verdict {
 	ref := h.Spec.ScaleTargetRef
 	return &Verdict{
-		Status: *h.Status.DeepCopy(), History: history.clone(), now: now,
+		Report: Report{Status: *h.Status.DeepCopy(), now: now}, History: history.clone(),
 		target: fmt.Sprintf("%s/%s/%s", ref.Kind, h.Namespace, ref.Name), behavior: h.Spec.Behavior,
 	}
 }
@@ -134,11 +129,11 @@ func Evaluate(f Facts) *Verdict {
 	if lower > upper {
 		return v.fail(stageBounds, fmt.Errorf("spec.minReplicas (%d) is larger than spec.maxReplicas (%d): correct one of them", lower, upper))
 	}
-	c := v.collect(f)
-	if c.memberSpec == 0 {
+	c := newComputation(f, &v.Report)
+	if c.size.spec == 0 {
 		return v.fail(stageReplicas, errNoReplicas)
 	}
-	v.condition(autoscalingv2.AbleToScale, corev1.ConditionTrue, "SucceededGetScale", "the HPA controller was able to get the target's current scale")
+	v.Report.condition(autoscalingv2.AbleToScale, corev1.ConditionTrue, "SucceededGetScale", "the HPA controller was able to get the target's current scale")
 	v.History.start(f.Current, f.Now)
 	var desired int32
 	switch {
@@ -149,8 +144,8 @@ func Evaluate(f Facts) *Verdict {
 	default:
 		proposal, err := v.compute(c)
 		if proposal < 0 {
-			v.event(corev1.EventTypeWarning, "FailedComputeMetricsReplicas", err.Error())
-			v.Status.CurrentReplicas = f.Current
+			v.Report.event(corev1.EventTypeWarning, "FailedComputeMetricsReplicas", err.Error())
+			v.Report.Status.CurrentReplicas = f.Current
 			v.Err = fmt.Errorf("failed to compute desired number of replicas based on listed metrics for %s: %w", v.target, err)
 			return v
 		}
@@ -159,7 +154,7 @@ func Evaluate(f Facts) *Verdict {
 	}
 	v.Replicas, v.Rescale = desired, desired != f.Current
 	if !v.Rescale {
-		v.finish(desired)
+		v.Report.replicas(f.Current, desired, v.metrics)
 	}
 	return v
 }
@@ -167,20 +162,15 @@ func Evaluate(f Facts) *Verdict {
 // Rescaled completes the verdict after the replicas were written to the template, or could not be.
 func (v *Verdict) Rescaled(err error) {
 	if err != nil {
-		v.event(corev1.EventTypeWarning, "FailedRescale", fmt.Sprintf("New size: %d; reason: %s; error: %v", v.Replicas, v.Reason, err))
-		v.condition(autoscalingv2.AbleToScale, corev1.ConditionFalse, "FailedUpdateScale", "the HPA controller was unable to update the target scale: %v", err)
-		v.Status.CurrentReplicas = v.current
+		v.Report.event(corev1.EventTypeWarning, "FailedRescale", fmt.Sprintf("New size: %d; reason: %s; error: %v", v.Replicas, v.Reason, err))
+		v.Report.condition(autoscalingv2.AbleToScale, corev1.ConditionFalse, "FailedUpdateScale", "the HPA controller was unable to update the target scale: %v", err)
+		v.Report.Status.CurrentReplicas = v.current
 		v.Err = fmt.Errorf("failed to rescale %s: %w", v.target, err)
 		return
 	}
-	v.condition(autoscalingv2.AbleToScale, corev1.ConditionTrue, "SucceededRescale", "the HPA controller was able to update the target scale to %d", v.Replicas)
-	v.event(corev1.EventTypeNormal, "SuccessfulRescale", fmt.Sprintf("New size: %d; reason: %s", v.Replicas, v.Reason))
-	v.History.rescaled(v.behavior, v.current, v.Replicas, v.now)
-	v.finish(v.Replicas)
-	v.Status.LastScaleTime = stamp(v.now)
-}
-
-// finish writes the replicas and metrics into the status.
-func (v *Verdict) finish(desired int32) {
-	v.Status.CurrentReplicas, v.Status.DesiredReplicas, v.Status.CurrentMetrics = v.current, desired, v.metrics
+	v.Report.condition(autoscalingv2.AbleToScale, corev1.ConditionTrue, "SucceededRescale", "the HPA controller was able to update the target scale to %d", v.Replicas)
+	v.Report.event(corev1.EventTypeNormal, "SuccessfulRescale", fmt.Sprintf("New size: %d; reason: %s", v.Replicas, v.Reason))
+	v.History.rescaled(v.behavior, v.current, v.Replicas, v.Report.now)
+	v.Report.replicas(v.current, v.Replicas, v.metrics)
+	v.Report.Status.LastScaleTime = stamp(v.Report.now)
 }

@@ -216,7 +216,7 @@ func TestResume(t *testing.T) {
 				actual.Rescaled(nil)
 				current = actual.Replicas
 			}
-			h.Status = actual.Status
+			h.Status = actual.Report.Status
 			if step >= restart {
 				resumed = actual.History
 			}

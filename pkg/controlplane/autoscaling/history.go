@@ -66,6 +66,44 @@ func (h *History) recommend(replicas int32, now time.Time, outdated func(Recomme
 	h.Recommendations = replaceLast(h.Recommendations, Recommendation{replicas, now}, outdated)
 }
 
+// stabilize records a proposal and returns the highest one within the window.
+func (h *History) stabilize(proposal int32, window time.Duration, now time.Time) int32 {
+	cutoff := now.Add(-window)
+	stable := proposal
+	for _, r := range h.Recommendations {
+		if !r.At.Before(cutoff) {
+			stable = max(stable, r.Replicas)
+		}
+	}
+	h.recommend(proposal, now, func(r Recommendation) bool { return r.At.Before(cutoff) })
+	return stable
+}
+
+// stabilizeBehavior records a proposal. It returns the number nearest to the current one that is at least the lowest
+// recommendation within the window of scaling up, and at most the highest within that of scaling down. The latter window
+// is byDefault unless the behavior has one.
+func (h *History) stabilizeBehavior(current, proposal int32, b *autoscalingv2.HorizontalPodAutoscalerBehavior, byDefault time.Duration, now time.Time) int32 {
+	upCutoff, downCutoff := now.Add(-window(b.ScaleUp, 0)), now.Add(-window(b.ScaleDown, byDefault))
+	up, down := proposal, proposal
+	for _, r := range h.Recommendations {
+		if r.At.After(upCutoff) {
+			up = min(up, r.Replicas)
+		}
+		if r.At.After(downCutoff) {
+			down = max(down, r.Replicas)
+		}
+	}
+	h.recommend(proposal, now, func(r Recommendation) bool { return r.At.Before(upCutoff) && r.At.Before(downCutoff) })
+	return min(max(current, up), down)
+}
+
+func window(rules *autoscalingv2.HPAScalingRules, byDefault time.Duration) time.Duration {
+	if rules.StabilizationWindowSeconds == nil {
+		return byDefault
+	}
+	return seconds(*rules.StabilizationWindowSeconds)
+}
+
 // rescaled records a scale event, if there is a behavior. By the contract it replaces one that is too old for the policies
 // of its own direction, even if those of the other direction count it.
 func (h *History) rescaled(b *autoscalingv2.HorizontalPodAutoscalerBehavior, from, to int32, now time.Time) {

@@ -4,12 +4,15 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
+	"strings"
 	"time"
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/metrics/pkg/apis/custom_metrics/v1beta2"
 )
 
@@ -35,12 +38,54 @@ type metricError struct {
 	err    error
 }
 
+// computation is what the metrics of one pass are computed from.
+type computation struct {
+	Facts
+	size size
+	pods podSet
+	// selector is the first one that a member has.
+	selector string
+}
+
+// newComputation adds up the members. Members whose selector is not usable are reported, and count with their replicas,
+// without pods.
+func newComputation(f Facts, report *Report) *computation {
+	c := &computation{
+		Facts: f, selector: Selector(f.Members), pods: podSet{settings: f.Settings, now: f.Now},
+		size: size{current: f.Current, tolerance: f.Settings.Tolerance, behavior: f.HPA.Spec.Behavior},
+	}
+	for _, m := range f.Members {
+		c.size.add(m)
+		if selector, err := report.parseSelector(m.Selector); err == nil {
+			c.pods.add(m, selector)
+		}
+	}
+	return c
+}
+
+// unique returns an error if the targets of several FederatedHPAs have pods in common.
+func (c *computation) unique() error {
+	keys := []types.NamespacedName{{Namespace: c.HPA.Namespace, Name: c.HPA.Name}}
+	for _, o := range c.Others {
+		if o.Key.Namespace == c.HPA.Namespace && c.pods.selected(o.Selector) {
+			keys = append(keys, o.Key)
+		}
+	}
+	if len(keys) == 1 {
+		return nil
+	}
+	slices.SortFunc(keys, func(a, b types.NamespacedName) int { return strings.Compare(a.String(), b.String()) })
+	return fmt.Errorf("pods by selector %v are controlled by multiple HPAs: %v", c.selector, keys)
+}
+
 // compute returns the largest proposal of all metrics, or -1. The error is that of the metrics that failed.
 func (v *Verdict) compute(c *computation) (int32, error) {
-	if _, err := v.parseSelector(c.selector); err != nil {
+	if _, err := v.Report.parseSelector(c.selector); err != nil {
 		return -1, err
 	}
-	if err := v.unique(c); err != nil {
+	if err := c.unique(); err != nil {
+		const reason = "AmbiguousSelector"
+		v.Report.inactive(reason, reason, err, "%v", err)
 		return -1, err
 	}
 	specs := c.HPA.Spec.Metrics
@@ -50,7 +95,7 @@ func (v *Verdict) compute(c *computation) (int32, error) {
 	for i := range specs {
 		p, failed := c.propose(i)
 		if failed != nil {
-			v.event(corev1.EventTypeWarning, failed.reason, failed.err.Error())
+			v.Report.event(corev1.EventTypeWarning, failed.reason, failed.err.Error())
 			if first == nil {
 				first = failed
 			}
@@ -66,11 +111,11 @@ func (v *Verdict) compute(c *computation) (int32, error) {
 	if first != nil {
 		err = fmt.Errorf("invalid metrics (%v invalid out of %v), first error is: %s%w", invalid, len(specs), first.prefix, first.err)
 		if invalid == len(specs) || best.replicas < c.Current {
-			v.condition(autoscalingv2.ScalingActive, corev1.ConditionFalse, first.reason, "the HPA was unable to compute the replica count: %v", first.err)
+			v.Report.condition(autoscalingv2.ScalingActive, corev1.ConditionFalse, first.reason, "the HPA was unable to compute the replica count: %v", first.err)
 			return -1, err
 		}
 	}
-	v.condition(autoscalingv2.ScalingActive, corev1.ConditionTrue, "ValidMetricFound", "the HPA was able to successfully calculate a replica count from %s", best.name)
+	v.Report.condition(autoscalingv2.ScalingActive, corev1.ConditionTrue, "ValidMetricFound", "the HPA was able to successfully calculate a replica count from %s", best.name)
 	switch {
 	case best.replicas > c.Current:
 		v.Reason = best.name + " above target"
@@ -118,7 +163,7 @@ func (c *computation) resource(name corev1.ResourceName, container string, targe
 		text = "%s container resource utilization (percentage of request)"
 	}
 	newGoal := func() (goal, error) {
-		requests, err := c.requests(name, container)
+		requests, err := c.pods.requests(name, container)
 		if err != nil {
 			return goal{}, err
 		}
@@ -136,8 +181,8 @@ func (c *computation) resource(name corev1.ResourceName, container string, targe
 	err := positive(target)
 	if err == nil {
 		var samples []sample
-		if samples, err = c.resourceSamples(name, container); err == nil {
-			p.replicas, u, err = c.perPod(c.resolve(samples), name, newGoal)
+		if samples, err = c.Metrics.usage(name, container); err == nil {
+			p.replicas, u, err = c.perPod(c.pods.resolve(samples), name, newGoal)
 		} else {
 			err = fmt.Errorf("unable to get metrics for resource %s: %w", name, err)
 		}
@@ -162,17 +207,17 @@ func positive(target autoscalingv2.MetricTarget) error {
 	return nil
 }
 
-// resourceSamples reads the usage of pods. Pods without usage of the resource in each container are left out.
-func (c *computation) resourceSamples(name corev1.ResourceName, container string) ([]sample, error) {
-	if err := c.Metrics.PodsErr; err != nil {
+// usage reads the usage of pods. Pods without usage of the resource in each container are left out.
+func (a *Metrics) usage(name corev1.ResourceName, container string) ([]sample, error) {
+	if err := a.PodsErr; err != nil {
 		return nil, fmt.Errorf("unable to fetch metrics from resource metrics API: %w", err)
 	}
-	if len(c.Metrics.Pods) == 0 {
+	if len(a.Pods) == 0 {
 		return nil, errors.New("no metrics returned from resource metrics API")
 	}
 	var out []sample
-	for i := range c.Metrics.Pods {
-		m := &c.Metrics.Pods[i]
+	for i := range a.Pods {
+		m := &a.Pods[i]
 		sum, found, complete := int64(0), false, true
 		for j := range m.Containers {
 			if container != "" && m.Containers[j].Name != container {
@@ -213,7 +258,7 @@ func (c *computation) perPodMetric(s *autoscalingv2.PodsMetricSource, answer Cus
 		samples = append(samples, customSample(&answer.Values[i]))
 	}
 	target := s.Target.AverageValue.MilliValue()
-	replicas, u, err := c.perPod(c.resolve(samples), "", func() (goal, error) { return averageGoal(target), nil })
+	replicas, u, err := c.perPod(c.pods.resolve(samples), "", func() (goal, error) { return averageGoal(target), nil })
 	if err != nil {
 		return proposal{}, err
 	}
@@ -265,26 +310,26 @@ func (c *computation) object(s *autoscalingv2.ObjectMetricSource, answer Custom)
 		p.name = fmt.Sprintf("%s metric %s", s.DescribedObject.Kind, s.Metric.Name)
 		status.DescribedObject, status.Current.Value = s.DescribedObject, milli(used)
 		ratio := float64(used) / float64(s.Target.Value.MilliValue())
-		if c.tolerated(ratio) {
+		if c.size.tolerated(ratio) {
 			p.replicas = c.Current
 			return p, nil
 		}
-		ready, err := c.readyPods()
+		ready, err := c.pods.readyPods()
 		if err != nil {
 			return proposal{}, err
 		}
-		p.replicas = c.calibrated(ratio * float64(ready))
+		p.replicas = c.size.calibrated(ratio * float64(ready))
 		return p, nil
 	}
 	p.name = fmt.Sprintf("external metric %s(%+v)", s.Metric.Name, s.Metric.Selector)
-	target, pods := float64(s.Target.AverageValue.MilliValue()), float64(max(c.memberStatus, 1))
+	target, pods := float64(s.Target.AverageValue.MilliValue()), float64(max(c.size.status, 1))
 	status.Current.AverageValue = milli(int64(math.Ceil(float64(used) / pods)))
-	replicas := c.memberStatus
-	if replicas == 0 || !c.tolerated(float64(used)/(target*pods)) {
-		replicas = c.calibrated(float64(used) / target)
+	replicas := c.size.status
+	if replicas == 0 || !c.size.tolerated(float64(used)/(target*pods)) {
+		replicas = c.size.calibrated(float64(used) / target)
 	}
 	// The contract calibrates twice.
-	p.replicas = c.calibrated(float64(replicas))
+	p.replicas = c.size.calibrated(float64(replicas))
 	return p, nil
 }
 

@@ -6,13 +6,10 @@ import (
 	"maps"
 	"math"
 	"slices"
-	"strings"
 	"time"
 
-	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/types"
 )
 
 var errNoPods = errors.New("no pods returned by selector while calculating replica count")
@@ -33,76 +30,32 @@ type sample struct {
 	window time.Duration
 }
 
-// computation is what the metrics of one pass are computed from.
-type computation struct {
-	Facts
-	memberSpec, memberStatus int32
-	// selector is the first one that a member has.
-	selector string
-	pods     []pod
+// podSet is the pods of the target in all clusters, with what decides how they count.
+type podSet struct {
+	list     []pod
+	settings Settings
+	now      time.Time
 }
 
-// collect adds up the members. Members whose selector is not usable count with their replicas, without pods.
-func (v *Verdict) collect(f Facts) *computation {
-	c := &computation{Facts: f, selector: Selector(f.Members)}
-	for _, m := range f.Members {
-		// A member may report any number.
-		c.memberSpec = clamp(float64(c.memberSpec) + float64(max(0, m.Spec)))
-		c.memberStatus = clamp(float64(c.memberStatus) + float64(max(0, m.Status)))
-		selector, err := v.parseSelector(m.Selector)
-		if err != nil {
-			continue
-		}
-		for _, p := range m.Pods {
-			if selector.Matches(labels.Set(p.Labels)) {
-				c.pods = append(c.pods, pod{podKey{m.Cluster, p.Name}, p})
-			}
+// add adds the selected pods of a member.
+func (ps *podSet) add(m Member, selector labels.Selector) {
+	for _, p := range m.Pods {
+		if selector.Matches(labels.Set(p.Labels)) {
+			ps.list = append(ps.list, pod{podKey{m.Cluster, p.Name}, p})
 		}
 	}
-	return c
 }
 
-// parseSelector parses the selector of a Scale and reports one that is not usable.
-func (v *Verdict) parseSelector(text string) (labels.Selector, error) {
-	if text == "" {
-		err := errors.New("selector is required")
-		v.event(corev1.EventTypeWarning, "SelectorRequired", err.Error())
-		v.condition(autoscalingv2.ScalingActive, corev1.ConditionFalse, "InvalidSelector", "the HPA target's scale is missing a selector")
-		return nil, err
-	}
-	selector, err := labels.Parse(text)
-	if err != nil {
-		err = fmt.Errorf("couldn't convert selector into a corresponding internal selector object: %w", err)
-		v.event(corev1.EventTypeWarning, "InvalidSelector", err.Error())
-		v.condition(autoscalingv2.ScalingActive, corev1.ConditionFalse, "InvalidSelector", "%v", err)
-		return nil, err
-	}
-	return selector, nil
-}
-
-// unique reports an error if the targets of several FederatedHPAs have pods in common.
-func (v *Verdict) unique(c *computation) error {
-	keys := []types.NamespacedName{{Namespace: c.HPA.Namespace, Name: c.HPA.Name}}
-	for _, o := range c.Others {
-		if o.Key.Namespace == c.HPA.Namespace && slices.ContainsFunc(c.pods, func(p pod) bool { return o.Selector.Matches(labels.Set(p.Labels)) }) {
-			keys = append(keys, o.Key)
-		}
-	}
-	if len(keys) == 1 {
-		return nil
-	}
-	slices.SortFunc(keys, func(a, b types.NamespacedName) int { return strings.Compare(a.String(), b.String()) })
-	err := fmt.Errorf("pods by selector %v are controlled by multiple HPAs: %v", c.selector, keys)
-	v.event(corev1.EventTypeWarning, "AmbiguousSelector", err.Error())
-	v.condition(autoscalingv2.ScalingActive, corev1.ConditionFalse, "AmbiguousSelector", "%v", err)
-	return err
+// selected reports whether a selector selects a pod of the set.
+func (ps *podSet) selected(selector labels.Selector) bool {
+	return slices.ContainsFunc(ps.list, func(p pod) bool { return selector.Matches(labels.Set(p.Labels)) })
 }
 
 // resolve assigns samples to pods. A sample that does not name its cluster belongs to the pods of its name; several of
 // them share its value, since sources without clusters add up.
-func (c *computation) resolve(samples []sample) map[podKey]sample {
+func (ps *podSet) resolve(samples []sample) map[podKey]sample {
 	named := map[string][]podKey{}
-	for _, p := range c.pods {
+	for _, p := range ps.list {
 		named[p.Name] = append(named[p.Name], p.key)
 	}
 	out := make(map[podKey]sample, len(samples))
@@ -129,9 +82,9 @@ type groups struct {
 	missing, unready, ignored []podKey
 }
 
-func (c *computation) group(resource corev1.ResourceName, samples map[podKey]sample) groups {
+func (ps *podSet) group(resource corev1.ResourceName, samples map[podKey]sample) groups {
 	var g groups
-	for _, p := range c.pods {
+	for _, p := range ps.list {
 		s, measured := samples[p.key]
 		switch {
 		case p.DeletionTimestamp != nil, p.Status.Phase == corev1.PodFailed:
@@ -140,7 +93,7 @@ func (c *computation) group(resource corev1.ResourceName, samples map[podKey]sam
 			g.unready = append(g.unready, p.key)
 		case !measured:
 			g.missing = append(g.missing, p.key)
-		case resource == corev1.ResourceCPU && c.unready(p.Pod, s):
+		case resource == corev1.ResourceCPU && ps.unready(p.Pod, s):
 			g.unready = append(g.unready, p.key)
 		default:
 			g.ready++
@@ -150,16 +103,16 @@ func (c *computation) group(resource corev1.ResourceName, samples map[podKey]sam
 }
 
 // unready reports whether the CPU usage of a pod says nothing about its load yet.
-func (c *computation) unready(p *corev1.Pod, s sample) bool {
+func (ps *podSet) unready(p *corev1.Pod, s sample) bool {
 	ready := readyCondition(p)
 	if ready == nil || p.Status.StartTime == nil {
 		return true
 	}
 	started, changed := p.Status.StartTime.Time, ready.LastTransitionTime.Time
-	if started.Add(c.Settings.CPUInitialization).After(c.Now) {
+	if started.Add(ps.settings.CPUInitialization).After(ps.now) {
 		return ready.Status == corev1.ConditionFalse || s.at.Before(changed.Add(s.window))
 	}
-	return ready.Status == corev1.ConditionFalse && started.Add(c.Settings.InitialReadiness).After(changed)
+	return ready.Status == corev1.ConditionFalse && started.Add(ps.settings.InitialReadiness).After(changed)
 }
 
 func readyCondition(p *corev1.Pod) *corev1.PodCondition {
@@ -172,12 +125,12 @@ func readyCondition(p *corev1.Pod) *corev1.PodCondition {
 }
 
 // readyPods counts the pods that are running and ready.
-func (c *computation) readyPods() (int, error) {
-	if len(c.pods) == 0 {
+func (ps *podSet) readyPods() (int, error) {
+	if len(ps.list) == 0 {
 		return 0, fmt.Errorf("unable to calculate ready pods: %w", errNoPods)
 	}
 	n := 0
-	for _, p := range c.pods {
+	for _, p := range ps.list {
 		ready := readyCondition(p.Pod)
 		if p.Status.Phase == corev1.PodRunning && ready != nil && ready.Status == corev1.ConditionTrue {
 			n++
@@ -187,9 +140,9 @@ func (c *computation) readyPods() (int, error) {
 }
 
 // requests returns what each pod, or one container of it, requests of a resource, in thousandths.
-func (c *computation) requests(resource corev1.ResourceName, container string) (map[podKey]int64, error) {
-	out := make(map[podKey]int64, len(c.pods))
-	for _, p := range c.pods {
+func (ps *podSet) requests(resource corev1.ResourceName, container string) (map[podKey]int64, error) {
+	out := make(map[podKey]int64, len(ps.list))
+	for _, p := range ps.list {
 		sum := int64(0)
 		for i := range p.Spec.Containers {
 			if container != "" && p.Spec.Containers[i].Name != container {
@@ -266,10 +219,10 @@ func utilizationGoal(target int32, requests map[podKey]int64) goal {
 
 // perPod proposes replicas from samples of pods. The usage is that of the samples themselves.
 func (c *computation) perPod(samples map[podKey]sample, resource corev1.ResourceName, newGoal func() (goal, error)) (int32, usage, error) {
-	if len(c.pods) == 0 {
+	if len(c.pods.list) == 0 {
 		return 0, usage{}, errNoPods
 	}
-	groups := c.group(resource, samples)
+	groups := c.pods.group(resource, samples)
 	for _, key := range slices.Concat(groups.ignored, groups.unready) {
 		delete(samples, key)
 	}
@@ -286,10 +239,10 @@ func (c *computation) perPod(samples map[podKey]sample, resource corev1.Resource
 	}
 	unready := len(groups.unready) > 0 && first.ratio > 1
 	if len(groups.missing) == 0 && !unready {
-		if c.tolerated(first.ratio) {
+		if c.size.tolerated(first.ratio) {
 			return c.Current, first, nil
 		}
-		return c.calibrated(first.ratio * float64(groups.ready)), first, nil
+		return c.size.calibrated(first.ratio * float64(groups.ready)), first, nil
 	}
 	replicas, err := c.refilled(samples, groups, goal, first.ratio)
 	return replicas, first, err
@@ -302,10 +255,10 @@ func (c *computation) refilled(samples map[podKey]sample, g groups, goal goal, r
 	if err != nil {
 		return 0, err
 	}
-	if c.tolerated(second.ratio) || ratio < 1 && second.ratio > 1 || ratio > 1 && second.ratio < 1 {
+	if c.size.tolerated(second.ratio) || ratio < 1 && second.ratio > 1 || ratio > 1 && second.ratio < 1 {
 		return c.Current, nil
 	}
-	n := c.calibrated(second.ratio * float64(len(filled)))
+	n := c.size.calibrated(second.ratio * float64(len(filled)))
 	if second.ratio < 1 && n > c.Current || second.ratio > 1 && n < c.Current {
 		return c.Current, nil
 	}
@@ -329,24 +282,4 @@ func filled(samples map[podKey]sample, g groups, goal goal, ratio float64) map[p
 		}
 	}
 	return out
-}
-
-// tolerated reports whether a ratio is too near to 1 to change anything.
-func (c *computation) tolerated(ratio float64) bool {
-	tolerance := c.Settings.Tolerance
-	if b := c.HPA.Spec.Behavior; b != nil {
-		rules := b.ScaleUp
-		if ratio < 1 {
-			rules = b.ScaleDown
-		}
-		if rules.Tolerance != nil {
-			tolerance = rules.Tolerance.AsApproximateFloat64()
-		}
-	}
-	return math.Abs(1-ratio) <= tolerance
-}
-
-// calibrated converts replicas of the members that answered into replicas of the template, rounded up.
-func (c *computation) calibrated(replicas float64) int32 {
-	return clamp(math.Ceil(replicas / (float64(c.memberSpec) / float64(c.Current))))
 }

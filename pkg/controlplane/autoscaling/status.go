@@ -3,12 +3,10 @@ package autoscaling
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	autoscalingv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/autoscaling/v1alpha1"
 )
@@ -75,35 +73,8 @@ func Fail(h *autoscalingv1alpha1.FederatedHPA, now time.Time, stage Stage, err e
 
 func (v *Verdict) fail(s Stage, err error) *Verdict {
 	t := s.texts(v.target)
-	v.event(corev1.EventTypeWarning, t.event, err.Error())
-	v.condition(autoscalingv2.AbleToScale, corev1.ConditionFalse, t.reason, t.message, err)
+	v.Report.event(corev1.EventTypeWarning, t.event, err.Error())
+	v.Report.condition(autoscalingv2.AbleToScale, corev1.ConditionFalse, t.reason, t.message, err)
 	v.Err = fmt.Errorf("%s%w", t.wrap, err)
 	return v
-}
-
-func (v *Verdict) event(kind, reason, message string) {
-	v.Events = append(v.Events, Event{kind, reason, message})
-}
-
-// condition sets a condition. The time changes only with the status.
-func (v *Verdict) condition(kind autoscalingv2.HorizontalPodAutoscalerConditionType, status corev1.ConditionStatus, reason, message string, args ...any) {
-	if len(args) > 0 {
-		message = fmt.Sprintf(message, args...)
-	}
-	list := v.Status.Conditions
-	i := slices.IndexFunc(list, func(c autoscalingv2.HorizontalPodAutoscalerCondition) bool { return c.Type == kind })
-	if i < 0 {
-		list = append(list, autoscalingv2.HorizontalPodAutoscalerCondition{Type: kind})
-		i = len(list) - 1
-	}
-	if c := &list[i]; c.Status != status {
-		c.Status, c.LastTransitionTime = status, metav1.NewTime(v.now)
-	}
-	list[i].Reason, list[i].Message = reason, message
-	v.Status.Conditions = list
-}
-
-// stamp returns a time as the API server stores it.
-func stamp(t time.Time) *metav1.Time {
-	return new(metav1.NewTime(t.Truncate(time.Second)))
 }

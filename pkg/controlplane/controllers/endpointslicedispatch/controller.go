@@ -45,6 +45,7 @@ type Deps struct {
 type reconciler struct {
 	enabled    bool
 	client     client.Client
+	lookup     lookup
 	works      *works.Writer
 	events     *events.Recorder
 	results    *results
@@ -53,21 +54,21 @@ type reconciler struct {
 
 // Setup adds the controller to the manager.
 func Setup(ctx context.Context, mgr manager.Manager, d Deps) error {
+	found, err := newLookup(ctx, mgr.GetClient(), mgr.GetFieldIndexer())
+	if err != nil {
+		return fmt.Errorf("adding %s: %w", Component, err)
+	}
 	r := &reconciler{
-		enabled: d.Enabled, client: mgr.GetClient(), works: works.NewWriter(mgr.GetClient(), mgr.GetAPIReader()),
+		enabled: d.Enabled, client: mgr.GetClient(), lookup: found, works: works.NewWriter(mgr.GetClient(), mgr.GetAPIReader()),
 		events: events.ForManager(mgr, Component, d.Events), results: newResults(), conditions: servicecondition.New(mgr),
 	}
-	for name, keys := range map[string]client.IndexerFunc{serviceIndex: serviceKeys, sourceIndex: sourceKeys} {
-		if err := mgr.GetFieldIndexer().IndexField(ctx, &workv1alpha1.Work{}, name, keys); err != nil {
-			return fmt.Errorf("adding %s: %w", Component, err)
-		}
-	}
+	m := mapper{client: mgr.GetClient(), lookup: found, enabled: d.Enabled}
 	b := builder.ControllerManagedBy(mgr).Named(Component).
-		Watches(&workv1alpha1.Work{}, handler.EnqueueRequestsFromMapFunc(r.ofWork), builder.WithPredicates(workChanged(r.works))).
+		Watches(&workv1alpha1.Work{}, handler.EnqueueRequestsFromMapFunc(m.ofWork), builder.WithPredicates(workChanged(r.works))).
 		WithOptions(controllers.Options(workers, workers, d.Retry))
 	if d.Enabled {
-		b = b.Watches(&networkingv1alpha1.MultiClusterService{}, handler.EnqueueRequestsFromMapFunc(r.ofService), builder.WithPredicates(serviceChanged())).
-			Watches(&clusterv1alpha1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.all), builder.WithPredicates(clusterChanged()))
+		b = b.Watches(&networkingv1alpha1.MultiClusterService{}, handler.EnqueueRequestsFromMapFunc(m.ofService), builder.WithPredicates(serviceChanged())).
+			Watches(&clusterv1alpha1.Cluster{}, handler.EnqueueRequestsFromMapFunc(m.all), builder.WithPredicates(clusterChanged()))
 	}
 	if err := b.Complete(r); err != nil {
 		return fmt.Errorf("adding %s: %w", Component, err)
@@ -85,7 +86,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	dispatched, err := r.dispatched(ctx, req.NamespacedName)
+	dispatched, err := r.lookup.dispatched(ctx, req.NamespacedName)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
@@ -155,7 +156,7 @@ func (r *reconciler) facts(ctx context.Context, work *workv1alpha1.Work, source 
 		f.Withdrawn = true
 		return f, failed
 	}
-	siblings, err := r.collected(ctx, service)
+	siblings, err := r.lookup.collected(ctx, service)
 	if err != nil {
 		return f, err
 	}

@@ -66,7 +66,7 @@ func (r *reconciler) pass(ctx context.Context, cached *autoscalingv1alpha1.Feder
 	}
 	clean(v)
 	r.publish(ctx, obj, t, v)
-	_, err := r.status.Write(ctx, cached, &s.written, func(status *autoscalingv2.HorizontalPodAutoscalerStatus) { *status = v.Status })
+	_, err := r.status.Write(ctx, cached, &s.written, func(status *autoscalingv2.HorizontalPodAutoscalerStatus) { *status = v.Report.Status })
 	if err != nil {
 		r.events.Warning(obj, "FailedUpdateStatus", err.Error())
 	}
@@ -153,11 +153,11 @@ func (r *reconciler) rescale(ctx context.Context, obj *autoscalingv1alpha1.Feder
 
 // clean limits the texts of a verdict, parts of which are from members.
 func clean(v *autoscaling.Verdict) {
-	for i := range v.Events {
-		v.Events[i].Message = plaintext.Line(v.Events[i].Message, maxText)
+	for i := range v.Report.Events {
+		v.Report.Events[i].Message = plaintext.Line(v.Report.Events[i].Message, maxText)
 	}
-	for i := range v.Status.Conditions {
-		v.Status.Conditions[i].Message = plaintext.Line(v.Status.Conditions[i].Message, maxText)
+	for i := range v.Report.Status.Conditions {
+		v.Report.Status.Conditions[i].Message = plaintext.Line(v.Report.Status.Conditions[i].Message, maxText)
 	}
 }
 
@@ -168,7 +168,7 @@ func (r *reconciler) publish(ctx context.Context, obj *autoscalingv1alpha1.Feder
 		warned = true
 		r.events.Warning(obj, reason, message)
 	}
-	for _, e := range v.Events {
+	for _, e := range v.Report.Events {
 		if e.Type == corev1.EventTypeWarning {
 			warn(e.Reason, e.Message)
 		} else {
