@@ -48,7 +48,7 @@ type Fit struct {
 }
 
 // Fits returns how many more replicas of a workload fit into each cluster, in the order of the clusters. Estimates by
-// cluster can only lower what the status of the Cluster says, as in the scheduler; those that failed are ignored.
+// cluster can only lower what the status of the Cluster contains, as in the scheduler; those that failed are ignored.
 func Fits(w *Workload, clusters []clusterv1alpha1.Cluster, estimates map[string]core.Estimate) []Fit {
 	out := make([]Fit, len(clusters))
 	for i := range clusters {
@@ -91,11 +91,10 @@ func (w *Workload) Requests() string {
 	total := corev1.ResourceList{}
 	add := func(requests corev1.ResourceList, times int32) {
 		for name, quantity := range requests {
-			for range times {
-				sum := total[name]
-				sum.Add(quantity)
-				total[name] = sum
-			}
+			product, sum := quantity.DeepCopy(), total[name]
+			product.Mul(int64(times))
+			sum.Add(product)
+			total[name] = sum
 		}
 	}
 	if w.Requirements != nil {
@@ -103,7 +102,7 @@ func (w *Workload) Requests() string {
 	}
 	for _, c := range w.Components {
 		if c.ReplicaRequirements != nil {
-			add(c.ReplicaRequirements.ResourceRequest, min(c.Replicas, 1000)) // only for people
+			add(c.ReplicaRequirements.ResourceRequest, c.Replicas)
 		}
 	}
 	return requestText(total)

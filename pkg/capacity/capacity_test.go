@@ -103,4 +103,12 @@ func TestRequests(t *testing.T) {
 	if got := (&Workload{}).Requests(); got != "nothing but a pod" {
 		t.Errorf("got %q", got)
 	}
+	set := &Workload{Components: []workv1alpha2.Component{
+		{Replicas: 3000, ReplicaRequirements: &workv1alpha2.ComponentReplicaRequirements{ResourceRequest: resources("cpu", "1500m")}},
+		{Replicas: 1, ReplicaRequirements: &workv1alpha2.ComponentReplicaRequirements{ResourceRequest: resources("cpu", "500m", "memory", "1Gi")}},
+		{Replicas: 2},
+	}}
+	if got := set.Requests(); got != "cpu 4500500m, memory 1Gi" {
+		t.Errorf("got %q", got)
+	}
 }
