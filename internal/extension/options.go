@@ -25,7 +25,7 @@ type Options struct {
 	// Audit configures the audit log.
 	Audit *genericoptions.AuditOptions
 	// Features are switches of the server. Profiling and priority and fairness are
-	// off whatever they say.
+	// off regardless of them.
 	Features *genericoptions.FeatureOptions
 }
 

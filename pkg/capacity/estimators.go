@@ -36,8 +36,8 @@ func (e Estimates) Failures() []string {
 	return out
 }
 
-// AskEstimators returns the answers of the estimators of clusters, whose Services are found in the control plane.
-func AskEstimators(ctx context.Context, o EstimatorOptions, w *Workload, clusters []clusterv1alpha1.Cluster, services func(ctx context.Context, namespace, name string) (*corev1.Service, error)) (Estimates, error) {
+// CallEstimators calls the estimators of clusters, which the Services of the control plane name, and returns their answers.
+func CallEstimators(ctx context.Context, o EstimatorOptions, w *Workload, clusters []clusterv1alpha1.Cluster, services func(ctx context.Context, namespace, name string) (*corev1.Service, error)) (Estimates, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}

@@ -26,7 +26,7 @@ type Reader struct {
 	ControlPlane dynamic.Interface
 }
 
-// Template returns the workload of a template of the control plane: what its binding says, which every kind of
+// Template returns the workload of a template of the control plane: what its binding contains, which every kind of
 // interpreter has contributed to, or, without a binding, what Manifest returns.
 func (r *Reader) Template(ctx context.Context, object *unstructured.Unstructured) (*Workload, error) {
 	gvr := workv1alpha2.GroupVersion.WithResource("resourcebindings")

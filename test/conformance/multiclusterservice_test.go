@@ -367,7 +367,7 @@ func (c *servicesCase) sliceEvent() error {
 	return errors.Join(err, c.checkWorks())
 }
 
-// cleanSlice cleans the Work of a slice that is gone.
+// cleanSlice cleans the Work of a slice that does not exist.
 func (c *servicesCase) cleanSlice(key types.NamespacedName, m services.Manager) {
 	work := c.get(types.NamespacedName{Namespace: names.ExecutionNamespace(c.Cluster), Name: services.WorkNames(c.Cluster, key)[0]})
 	if work != nil {

@@ -30,7 +30,7 @@ replicaScheduling:
 
 	under.(processes).kill(t, "member1-estimator")
 	must(t, "scale", "deploy", "web", "-n", ns, "--replicas", "5")
-	eventually(t, says(ns, "No estimate from the scheduler-estimator of member1 (Unavailable: "))
+	eventually(t, hasMessage(ns, "No estimate from the scheduler-estimator of member1 (Unavailable: "))
 
 	must(t, "local", "up", "--name", federationName, "--dir", stateDir)
 	replicas := 5
@@ -42,8 +42,8 @@ replicaScheduling:
 	})
 }
 
-// says reports whether the condition of the binding of "web" has a text.
-func says(ns, want string) func() error {
+// hasMessage reports whether the condition of the binding of "web" has a text.
+func hasMessage(ns, want string) func() error {
 	return func() error {
 		r := ctl("", "get", "rb", "web-deployment", "-n", ns, "-o", "jsonpath={.status.conditions[?(@.type=='Scheduled')].message}")
 		if !strings.Contains(r.out, want) {

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// testAddons installs estimators and the descheduler, has the scheduler ask the estimators, and leaves one for deinit.
+// testAddons installs estimators and the descheduler, has the scheduler call the estimators, and leaves one for deinit.
 func (s *session) testAddons(t *testing.T) {
 	addons := func(verb, rest string) string {
 		return "kubectl karmada addons " + verb + " --context kind-cluster01 --karmada-kubeconfig " + s.config + " " + rest
@@ -19,8 +19,8 @@ func (s *session) testAddons(t *testing.T) {
 		"Enabled: karmada-scheduler-estimator-kind-cluster01, karmada-scheduler-estimator-kind-cluster02, karmada-descheduler")
 	s.does(t, addons("enable", "karmada-scheduler-estimator --all-clusters"), "karmada-scheduler-estimator-kind-cluster02: ready, unchanged")
 	s.does(t, addons("list", "-C kind-cluster02"), "| karmada-descheduler         | enabled  |", "| karmada-scheduler-estimator | enabled  |")
-	s.isAsked(t, "kind-cluster01", "karmada-scheduler-estimator-kind-cluster01")
-	s.isAsked(t, "kind-cluster01", "karmada-scheduler-estimator-kind-cluster02")
+	s.isCalled(t, "kind-cluster01", "karmada-scheduler-estimator-kind-cluster01")
+	s.isCalled(t, "kind-cluster01", "karmada-scheduler-estimator-kind-cluster02")
 
 	t.Run("the metrics adapter", func(t *testing.T) {
 		s.does(t, addons("enable", "karmada-metrics-adapter"), "Enabled: karmada-metrics-adapter")
@@ -34,7 +34,7 @@ func (s *session) testAddons(t *testing.T) {
 	t.Run("an estimator in its cluster", func(t *testing.T) {
 		s.does(t, addons("disable", "karmada-scheduler-estimator -C kind-cluster02 -f"), "Disabled: karmada-scheduler-estimator-kind-cluster02")
 		s.estimatorByHand(t, "kind-cluster02")
-		s.isAsked(t, "kind-cluster02", "karmada-scheduler-estimator")
+		s.isCalled(t, "kind-cluster02", "karmada-scheduler-estimator")
 		s.does(t, "kubectl --context kind-cluster02 delete -f estimator.yaml && kubectl "+s.at()+" delete -f service.yaml && kubectl --context kind-cluster02 delete namespace karmada-system")
 	})
 }
@@ -65,8 +65,8 @@ func (s *session) estimatorByHand(t *testing.T, cluster string) {
 	s.does(t, "kubectl "+s.at()+" apply -f service.yaml")
 }
 
-// isAsked expects that the scheduler asks an estimator, and that it answers, while a workload is divided by free room.
-func (s *session) isAsked(t *testing.T, context, app string) {
+// isCalled expects that the scheduler calls an estimator, and that it answers, while a workload is divided by free room.
+func (s *session) isCalled(t *testing.T, context, app string) {
 	t.Helper()
 	s.file(t, "divided.yaml", deployment("divided", 2)+"\n---\n"+policy("divided", `
 clusterAffinity: {clusterNames: [kind-cluster01, kind-cluster02]}
@@ -88,6 +88,6 @@ replicaScheduling:
 		}
 		replicas++ // the scheduler connects in the background, and schedules again when replicas change
 		s.run(fmt.Sprintf("kubectl %s scale deployment divided --replicas=%d", s.at(), replicas))
-		return fmt.Errorf("%s was not asked:\n%.500s%s", app, r.out, r.err)
+		return fmt.Errorf("%s was not called:\n%.500s%s", app, r.out, r.err)
 	})
 }

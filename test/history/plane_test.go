@@ -249,7 +249,7 @@ func (p *plane) restart() {
 	}
 }
 
-// change changes an object as it is, whatever the controllers write to it meanwhile. An object that is gone stays gone.
+// change changes an object as it is, whatever the controllers write to it meanwhile. A deleted object stays deleted.
 func (p *plane) change(obj client.Object, change func()) {
 	p.Helper()
 	p.must(client.IgnoreNotFound(retry.RetryOnConflict(conflicts(), func() error {

@@ -155,7 +155,7 @@ func (m *model) checkReplaced(a *app, before []workv1alpha2.GracefulEvictionTask
 	}
 }
 
-// mayLeave reports whether an object may be deleted in a cluster: a task says so, before or now, or the policy, the
+// mayLeave reports whether an object may be deleted in a cluster: there is or was a task, or the policy, the
 // template or the membership changed. A task also moves the rest of a workload to another affinity term, or divides it
 // anew by static weights.
 func (m *model) mayLeave(a *app, cluster string, before []workv1alpha2.GracefulEvictionTask, changed bool) bool {

@@ -36,7 +36,7 @@ const (
 		least. Affinity, taints and spread of the placement are not considered; "describe" of a
 		binding has the decision.
 
-		Estimators are asked with --estimators, if this machine reaches them.`
+		Estimators are called with --estimators, if this machine reaches them.`
 	examples = `
 		# Show what all clusters have left
 		{{.Name}} capacity
@@ -72,7 +72,7 @@ func NewCommand(e *env.Env) *cobra.Command {
 	access.Flags.Add(cmd).AddNamespace(cmd)
 	cmd.Flags().StringSliceVarP(&f.clusters, "cluster", "C", nil, "Names of the member clusters; default all.")
 	cmd.Flags().StringVar(&f.workload, "for", "", "Workload that is to fit: a file with its manifest, - for standard input, or TYPE/NAME of a template.")
-	cmd.Flags().BoolVar(&f.estimators, "estimators", false, "Ask the estimators of the clusters as well.")
+	cmd.Flags().BoolVar(&f.estimators, "estimators", false, "Call the estimators of the clusters as well.")
 	f.options.AddFlags(cmd.Flags())
 	if err := cmd.RegisterFlagCompletionFunc("cluster", access.Complete.Clusters); err != nil {
 		panic(err) // a flag that does not exist
@@ -107,7 +107,7 @@ func run(ctx context.Context, e *env.Env, access *env.Access, f flags) error {
 	}
 	var estimates capacity.Estimates
 	if f.estimators {
-		estimates, err = capacity.AskEstimators(ctx, f.options, w, clusters, func(ctx context.Context, namespace, name string) (*corev1.Service, error) {
+		estimates, err = capacity.CallEstimators(ctx, f.options, w, clusters, func(ctx context.Context, namespace, name string) (*corev1.Service, error) {
 			service := &corev1.Service{}
 			return service, c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, service)
 		})

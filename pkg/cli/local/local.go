@@ -112,7 +112,7 @@ func newUp(e *env.Env) *cobra.Command {
 # Larger nodes, a feature gate, and a flag of a role; they are kept for the next start
 {{.Name}} local up --node-cpu 64 --node-memory 512Gi --feature-gates Failover=true --set controller-manager.concurrent-work-syncs=10
 
-# Three members with an estimator each: the scheduler knows how many replicas really fit
+# Three members with an estimator each: the scheduler considers how many replicas fit on their nodes
 {{.Name}} local up --members 3 --estimators
 
 # Two kind clusters, the control plane from the image of this version that Docker has

@@ -69,7 +69,7 @@ func Check(namespace string, ref *workv1alpha2.ObjectReference) *Refusal {
 }
 
 // EventObjects returns what an event about a binding is recorded on: the binding and a reference to its template, unless
-// the binding must not deliver it. Whoever may write bindings in one namespace must not write events about objects in
+// the binding must not deliver it. A user who may write bindings in one namespace must not write events about objects in
 // others.
 func EventObjects(b workv1alpha2.Binding) []runtime.Object {
 	out := []runtime.Object{b}

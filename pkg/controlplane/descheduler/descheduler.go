@@ -117,7 +117,7 @@ func (r *runner) deschedule(ctx context.Context, cached *workv1alpha2.ResourceBi
 		if !apierrors.IsConflict(err) {
 			return err
 		}
-		// Someone else changed it: the decision is made again on what is stored.
+		// Another client changed it: the decision is made again on what is stored.
 		b = &workv1alpha2.ResourceBinding{}
 		return errors.Join(err, r.live.Get(ctx, client.ObjectKeyFromObject(cached), b))
 	})

@@ -59,27 +59,27 @@ func TestRunner(t *testing.T) {
 		refused   bool
 		want      []workv1alpha2.TargetCluster
 		events    []string
-		asked     []string
+		called    []string
 	}{
 		{
 			name: "what is unschedulable is taken back", stored: binding(nil), answer: estimator.Unschedulable{Cluster: "m1", Replicas: 2},
-			want: targets(3, 2), events: []string{done, done}, asked: []string{"m1"},
+			want: targets(3, 2), events: []string{done, done}, called: []string{"m1"},
 		},
 		{
 			name: "a dry run writes nothing", stored: binding(nil), answer: estimator.Unschedulable{Cluster: "m1", Replicas: 2}, dryRun: true,
-			want: targets(5, 2), asked: []string{"m1"},
+			want: targets(5, 2), called: []string{"m1"},
 		},
 		{
 			name: "an estimator without an answer changes nothing", stored: binding(nil), answer: estimator.Unschedulable{Cluster: "m1", Err: errors.New("late")},
-			want: targets(5, 2), asked: []string{"m1"},
+			want: targets(5, 2), called: []string{"m1"},
 		},
 		{
 			name: "a conflict is decided again", stored: binding(nil), answer: estimator.Unschedulable{Cluster: "m1", Replicas: 2}, conflicts: 2,
-			want: targets(3, 2), events: []string{done, done}, asked: []string{"m1"},
+			want: targets(3, 2), events: []string{done, done}, called: []string{"m1"},
 		},
 		{
 			name: "a refused write is an event", stored: binding(nil), answer: estimator.Unschedulable{Cluster: "m1", Replicas: 2}, refused: true,
-			want: targets(5, 2), asked: []string{"m1"},
+			want: targets(5, 2), called: []string{"m1"},
 			events: []string{
 				"Warning DescheduleBindingFailed Failed to deschedule the binding: no", "Warning DescheduleBindingFailed Failed to deschedule the binding: no",
 			},
@@ -87,7 +87,7 @@ func TestRunner(t *testing.T) {
 		{
 			name: "a binding must not cause events about a template elsewhere", answer: estimator.Unschedulable{Cluster: "m1", Replicas: 2},
 			stored: binding(func(b *workv1alpha2.ResourceBinding) { b.Spec.Resource.Namespace = "kube-system" }),
-			want:   targets(3, 2), events: []string{done}, asked: []string{"m1"},
+			want:   targets(3, 2), events: []string{done}, called: []string{"m1"},
 		},
 		{
 			name: "other kinds are left alone", answer: estimator.Unschedulable{Cluster: "m1", Replicas: 2},
@@ -110,7 +110,7 @@ func TestRunner(t *testing.T) {
 					return c.Update(ctx, obj, opts...)
 				},
 			}).Build()
-			var asked []string
+			var called []string
 			o := NewOptions()
 			o.DryRun = tc.dryRun
 			r := &runner{options: o, client: c, live: c, events: events.New(recorder), clock: testingclock.NewFakeClock(time.Time{}),
@@ -118,7 +118,7 @@ func TestRunner(t *testing.T) {
 					if threshold != 5*time.Minute {
 						t.Errorf("threshold %s", threshold)
 					}
-					asked = append(asked, clusters...)
+					called = append(called, clusters...)
 					return []estimator.Unschedulable{tc.answer}
 				}}
 			r.pass(t.Context())
@@ -130,7 +130,7 @@ func TestRunner(t *testing.T) {
 			if diff := cmp.Diff(tc.want, got.Spec.Clusters); diff != "" {
 				t.Error(diff)
 			}
-			if diff := cmp.Diff(tc.asked, asked); diff != "" {
+			if diff := cmp.Diff(tc.called, called); diff != "" {
 				t.Error(diff)
 			}
 			var published []string

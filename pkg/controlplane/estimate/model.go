@@ -133,7 +133,7 @@ func (m *Model) RemoveNode(name string) {
 	}
 }
 
-// ReplacePod replaces the state of a pod: old is nil for a pod that is new, now for one that is gone.
+// ReplacePod replaces the state of a pod: old is nil for a pod that is new, now for one that was deleted.
 func (m *Model) ReplacePod(old, now *Pod) {
 	if old != nil && now != nil && old.Node == now.Node && slices.Equal(old.Requests, now.Requests) {
 		return

@@ -153,7 +153,7 @@ func TestSchedule_RequirementsOfNodes(t *testing.T) {
 	}
 }
 
-// Sets of components, and workloads that were assigned a moment ago.
+// Sets of components, and workloads that were assigned just now.
 func TestSchedule_ComponentsAndAssumedWorkloads(t *testing.T) {
 	o1, o2 := NewOptions(), NewOptions()
 	o1.ClusterName, o2.ClusterName = "m1", "m2"
@@ -188,7 +188,7 @@ func TestSchedule_ComponentsAndAssumedWorkloads(t *testing.T) {
 }
 
 // An estimator that dies costs its own cluster the estimate, until it answers again.
-func TestSchedule_AnEstimatorDiesAndComesBack(t *testing.T) {
+func TestSchedule_AnEstimatorStopsAndRestarts(t *testing.T) {
 	a := newAPI(t, map[string][]any{"nodes": {node("n1", "4", "110")}})
 	o1, o2 := NewOptions(), NewOptions()
 	o1.ClusterName, o2.ClusterName = "m1", "m2"

@@ -95,7 +95,7 @@ func TestCustom_DiscoveryIsCached(t *testing.T) {
 			t.Error(diff)
 		}
 	}
-	if diff := cmp.Diff(map[string]int{"m1": 1, "m2": 2, "m3": 1}, f.asked); diff != "" {
+	if diff := cmp.Diff(map[string]int{"m1": 1, "m2": 2, "m3": 1}, f.requests); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -107,7 +107,7 @@ func TestCustom_StaysBelowItsPath(t *testing.T) {
 	f.open(t)
 	p := &custom{requester: f.requester, ctx: t.Context()}
 	for _, name := range []string{"..", ".", "a/b", "a%2fb", ""} {
-		clear(f.asked)
+		clear(f.requests)
 		info := rps
 		info.Metric = name
 		for _, err := range []error{
@@ -119,7 +119,7 @@ func TestCustom_StaysBelowItsPath(t *testing.T) {
 				t.Errorf("%q: got %v", name, err)
 			}
 		}
-		if len(f.asked) > 0 {
+		if len(f.requests) > 0 {
 			t.Errorf("%q: the member got a request", name)
 		}
 	}

@@ -28,8 +28,8 @@ type federation struct {
 	servers map[string]*accesstest.Server
 
 	mu sync.Mutex
-	// asked counts requests for metrics by cluster.
-	asked map[string]int
+	// requests counts requests for metrics by cluster.
+	requests map[string]int
 	// fail returns what a cluster answers to a request for metrics: a code, or -1 for none.
 	fail map[string]int
 }
@@ -39,7 +39,7 @@ func newFederation(t *testing.T, names ...string) *federation {
 	ctx := t.Context()
 	f := &federation{
 		requester: &requester{members: newMembers(ctx, clock.RealClock{}, access.NewPool(access.Options{})), timeout: 5 * time.Second},
-		servers:   map[string]*accesstest.Server{}, asked: map[string]int{}, fail: map[string]int{},
+		servers:   map[string]*accesstest.Server{}, requests: map[string]int{}, fail: map[string]int{},
 	}
 	for _, name := range names {
 		server := accesstest.New(t)
@@ -59,7 +59,7 @@ func (f *federation) intercept(name string, r *http.Request) int {
 		return 0
 	}
 	f.mu.Lock()
-	f.asked[name]++
+	f.requests[name]++
 	code := f.fail[name]
 	f.mu.Unlock()
 	if code < 0 {

@@ -86,11 +86,11 @@ func isReady(c *clusterv1alpha1.Cluster) bool {
 func (m *members) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	object := &clusterv1alpha1.Cluster{}
 	err := m.client.Get(ctx, req.NamespacedName, object)
-	gone := apierrors.IsNotFound(err)
+	notFound := apierrors.IsNotFound(err)
 	switch {
-	case err != nil && !gone:
+	case err != nil && !notFound:
 		return reconcile.Result{}, err
-	case gone, object.DeletionTimestamp != nil:
+	case notFound, object.DeletionTimestamp != nil:
 		m.close(req.Name, "")
 		return reconcile.Result{}, nil
 	case !isReady(object):
@@ -127,7 +127,7 @@ func (m *members) open(member *access.Member) bool {
 	return true
 }
 
-// close ends the watches of a cluster. An empty reason means that the cluster is gone.
+// close ends the watches of a cluster. An empty reason means that the cluster was deleted.
 func (m *members) close(name, reason string) {
 	m.mu.Lock()
 	current := m.opened[name]

@@ -59,7 +59,7 @@ func (u *usage) Pod(ctx context.Context, namespace, name string) (*metrics.PodMe
 		return nil, err
 	}
 	none := metricsapi.NoPodMetrics(namespace, name)
-	found, err := ask(ctx, u.requester, owner, none, func(ctx context.Context) ([]v1beta1.PodMetrics, error) {
+	found, err := readOne(ctx, u.requester, owner, none, func(ctx context.Context) ([]v1beta1.PodMetrics, error) {
 		return memberusage.Pods(ctx, owner.rest, memberusage.Query{Namespace: namespace, Name: name})
 	})
 	switch {
@@ -79,7 +79,7 @@ func (u *usage) Node(ctx context.Context, name string) (*metrics.NodeMetrics, er
 		return nil, err
 	}
 	none := metricsapi.NoNodeMetrics(name)
-	found, err := ask(ctx, u.requester, owner, none, func(ctx context.Context) ([]v1beta1.NodeMetrics, error) {
+	found, err := readOne(ctx, u.requester, owner, none, func(ctx context.Context) ([]v1beta1.NodeMetrics, error) {
 		return memberusage.Nodes(ctx, owner.rest, memberusage.Query{Name: name})
 	})
 	switch {
@@ -122,8 +122,8 @@ func (u *usage) owner(ctx context.Context, resource schema.GroupResource, name s
 	return owner, nil
 }
 
-// ask returns the answer of one cluster about an object, and none if the cluster has no usage of it.
-func ask[T any](ctx context.Context, r *requester, c *cluster, none error, get func(ctx context.Context) ([]T, error)) (*T, error) {
+// readOne returns the answer of one cluster about an object, and none if the cluster has no usage of it.
+func readOne[T any](ctx context.Context, r *requester, c *cluster, none error, get func(ctx context.Context) ([]T, error)) (*T, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
 	values, err := get(ctx)

@@ -30,7 +30,7 @@ func TestUsage_PodsOfAllMembers(t *testing.T) {
 		{name: "nothing", selector: "app=none"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			clear(f.asked)
+			clear(f.requests)
 			s := selection(tc.namespace, tc.selector)
 			s.Fields = fields.ParseSelectorOrDie(tc.field)
 			ctx, w := warned(t)
@@ -47,7 +47,7 @@ func TestUsage_PodsOfAllMembers(t *testing.T) {
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Error(diff)
 			}
-			if diff := cmp.Diff(clusters, f.asked); diff != "" {
+			if diff := cmp.Diff(clusters, f.requests); diff != "" {
 				t.Errorf("only the members with such pods get a request: %s", diff)
 			}
 		})

@@ -34,7 +34,7 @@ import (
 const samples = "../../../samples/cluster-problem-detector/"
 
 // TestDetector_RunsWithTheRightsOfItsManifests runs the role on two nodes with the identities of the manifests. One API
-// server is the member and the control plane. No name server here knows kubernetes.default.
+// server is the member and the control plane. No name server here resolves kubernetes.default.
 func TestDetector_RunsWithTheRightsOfItsManifests(t *testing.T) {
 	cluster := testenv.Start(t, testenv.ControlPlane())
 	c, err := client.New(cluster.Config, client.Options{Scheme: kube.NewScheme()})

@@ -39,7 +39,7 @@ type node struct {
 	pod *corev1.ObjectReference
 }
 
-// report looks a name up and writes the condition, with a new heartbeat.
+// report resolves a name and writes the condition, with a new heartbeat.
 func (n *node) report(ctx context.Context) error {
 	observed := n.observe(ctx)
 	obj := &corev1.Node{}
@@ -67,7 +67,7 @@ func (n *node) report(ctx context.Context) error {
 	return nil
 }
 
-// observe looks a name up, for half of the time that is left.
+// observe resolves a name, for half of the time that is left.
 func (n *node) observe(ctx context.Context) corev1.NodeCondition {
 	begin := n.clock.Now()
 	if deadline, ok := ctx.Deadline(); ok {

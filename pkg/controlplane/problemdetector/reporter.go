@@ -33,7 +33,7 @@ func mapper() meta.RESTMapper {
 	return m
 }
 
-// report writes the condition if it differs. A Cluster that is gone or being deleted is left alone.
+// report writes the condition if it differs. A Cluster that was deleted, or is being deleted, is left alone.
 func (r *reporter) report(ctx context.Context) error {
 	list := &corev1.NodeList{}
 	// From the memory of the API server: nodes report every few seconds.
@@ -50,11 +50,11 @@ func (r *reporter) report(ctx context.Context) error {
 func (r *reporter) write(ctx context.Context, condition metav1.Condition) error {
 	cluster := &clusterv1alpha1.Cluster{}
 	err := r.plane.Get(ctx, client.ObjectKey{Name: r.cluster}, cluster)
-	gone := apierrors.IsNotFound(err)
-	if err != nil && !gone {
+	notFound := apierrors.IsNotFound(err)
+	if err != nil && !notFound {
 		return fmt.Errorf("reading cluster %q: %w", r.cluster, err)
 	}
-	if gone || cluster.DeletionTimestamp != nil {
+	if notFound || cluster.DeletionTimestamp != nil {
 		return nil
 	}
 	before := cluster.DeepCopy()

@@ -62,8 +62,8 @@ func Assignments(q *policyv1alpha1.FederatedResourceQuota, exists func(cluster s
 	return out, nil
 }
 
-// Unassigned returns the Works, of those with the labels of a quota, whose cluster is not assigned. A quota of nil is
-// gone: all of its Works are returned.
+// Unassigned returns the Works, of those with the labels of a quota, whose cluster is not assigned. A quota of nil was
+// deleted: all of its Works are returned.
 func Unassigned(q *policyv1alpha1.FederatedResourceQuota, works []workv1alpha1.Work) []*workv1alpha1.Work {
 	var out []*workv1alpha1.Work
 	for i := range works {

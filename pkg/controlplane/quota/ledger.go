@@ -178,8 +178,8 @@ func newest(stored map[string]Stored) string {
 }
 
 // Recount counts the bindings that are stored, and removes the reservations whose writes are stored or have failed for
-// good. gone reports whether a binding that is not among the stored ones does not exist.
-func (l *Ledger) Recount(stored map[string]Stored, gone func(binding string) bool, now time.Time) {
+// good. missing reports whether a binding that is not among the stored ones does not exist.
+func (l *Ledger) Recount(stored map[string]Stored, missing func(binding string) bool, now time.Time) {
 	l.Used = corev1.ResourceList{}
 	for _, s := range stored {
 		add(l.Used, s.Usage, 1)
@@ -188,7 +188,7 @@ func (l *Ledger) Recount(stored map[string]Stored, gone func(binding string) boo
 	kept := l.Reservations[:0]
 	for _, r := range l.Reservations {
 		s, exists := stored[r.Binding]
-		if !r.done(s, exists, gone, now) {
+		if !r.done(s, exists, missing, now) {
 			r.Counted = s.Usage
 			kept = append(kept, r)
 		}
@@ -197,16 +197,16 @@ func (l *Ledger) Recount(stored map[string]Stored, gone func(binding string) boo
 }
 
 // done reports whether no write of the reservation can be stored any longer, or it is stored and counted.
-func (r *Reservation) done(s Stored, exists bool, gone func(string) bool, now time.Time) bool {
+func (r *Reservation) done(s Stored, exists bool, missing func(string) bool, now time.Time) bool {
 	switch {
 	case now.Sub(r.Since.Time) > ReservationTTL:
-		return exists || gone(r.Binding)
+		return exists || missing(r.Binding)
 	case r.Held || r.UID != "" && r.UID != s.UID:
 		return false
 	case exists:
 		return compare(s.Version, r.Version) > 0
 	}
-	return gone(r.Binding)
+	return missing(r.Binding)
 }
 
 // compare compares two resource versions, of which an empty one is the oldest.

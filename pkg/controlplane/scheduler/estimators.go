@@ -12,7 +12,7 @@ import (
 
 // newEstimates returns the answers of the accurate estimators of clusters, over
 // connections that end with the manager, and what ends the connection to a cluster
-// that is gone.
+// that was deleted.
 func newEstimates(mgr manager.Manager, e *EstimatorOptions) (estimates Estimates, forget func(cluster string), err error) {
 	pool, err := estimator.ForManager(mgr, e.Options)
 	if err != nil {

@@ -24,7 +24,7 @@ type observer struct {
 	queue         *queue
 	metrics       *metrics
 	roomier       marks
-	// forget is called with the name of a cluster that is gone. Optional.
+	// forget is called with the name of a cluster that was deleted. Optional.
 	forget func(cluster string)
 }
 

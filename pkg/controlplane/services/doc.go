@@ -2,7 +2,7 @@
 // collected and dispatched EndpointSlices, what a MultiClusterService claims, and what
 // ServiceExports and ServiceImports become. It is pure.
 //
-// Functions return new objects and do not change their arguments, unless they say so.
+// Functions return new objects and do not change their arguments, unless stated.
 package services
 
 import (

@@ -172,7 +172,7 @@ func apply(s *ledgers.Stored, charges []*charge, now time.Time) (results []error
 	return results, granted, refused
 }
 
-// load reads the ledger. Without one, or if nobody removes what is stored, the bindings are counted.
+// load reads the ledger. Without one, or if no controller removes what is stored, the bindings are counted.
 func (e *enforcer) load(ctx context.Context, namespace string) (*ledgers.Stored, error) {
 	s, err := e.ledgers.Get(ctx, namespace)
 	if err != nil || s.Counted && len(s.Reservations) < maxReservations {

@@ -81,12 +81,12 @@ func TestQuota(t *testing.T) {
 			want:    map[string]string{"cpu": "500m", "memory": "2Gi"},
 		},
 		{
-			name:    "a binding without clusters costs nothing",
+			name:    "a binding without clusters uses nothing",
 			q:       question{object: bindingText("", "cpu: 100m")},
 			objects: []client.Object{quotaObject("a", quantities("cpu", "0"))},
 		},
 		{
-			name:    "a binding that uses nothing that is limited costs nothing",
+			name:    "a binding that uses only resources without a limit",
 			q:       question{object: bindingText(two, "memory: 1Gi")},
 			objects: []client.Object{quotaObject("a", quantities("cpu", "0", "requests.memory", "1"))},
 		},

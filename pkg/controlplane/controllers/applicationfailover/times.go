@@ -55,7 +55,7 @@ func (t *times) store(key types.NamespacedName, since map[string]time.Time) {
 	t.since[key] = since
 }
 
-// forget drops a binding that is gone.
+// forget drops a binding that was deleted.
 func (t *times) forget(key types.NamespacedName) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -78,7 +78,7 @@ func persistent(since map[string]time.Time, now time.Time) (lasting map[string]t
 	return lasting, next
 }
 
-// annotate writes times into the annotation of a binding, and reports whether it changed. Whoever may write bindings may
+// annotate writes times into the annotation of a binding, and reports whether it changed. A user who may write bindings may
 // change it, but only to evict the own application earlier or later.
 func annotate(b workv1alpha2.Binding, since map[string]time.Time) bool {
 	before := b.GetAnnotations()[workv1alpha2.UnhealthySinceAnnotation]

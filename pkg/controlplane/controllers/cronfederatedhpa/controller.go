@@ -37,7 +37,7 @@ const Component = "cronfederatedhpa-controller"
 const (
 	// workers is the number of objects that are reconciled at a time.
 	workers = 5
-	// recheck is the longest time between two looks at the clock, which may be set.
+	// recheck is the longest time between two reads of the clock, which may be set.
 	recheck = time.Minute
 )
 

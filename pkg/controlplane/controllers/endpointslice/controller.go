@@ -105,7 +105,7 @@ func ofSlice(_ context.Context, slice client.Object) []reconcile.Request {
 	return nil
 }
 
-// changed passes Works that are new or gone, and changes of more than the status.
+// changed passes Works that are new or deleted, and changes of more than the status.
 func changed() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, now := e.ObjectOld, e.ObjectNew

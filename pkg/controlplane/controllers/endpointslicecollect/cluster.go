@@ -70,7 +70,7 @@ func (r *reconciler) cluster(name string) *cluster {
 	return c
 }
 
-// forget stops the watch of a cluster that is gone.
+// forget stops the watch of a cluster that was deleted.
 func (r *reconciler) forget(name string) {
 	r.mu.Lock()
 	c := r.clusters[name]

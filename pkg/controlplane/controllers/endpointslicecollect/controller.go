@@ -205,7 +205,7 @@ func (r *reconciler) enqueueCollected(ctx context.Context, cluster string) error
 	return nil
 }
 
-// synced enqueues all slices of a cluster, and those that were collected and are gone.
+// synced enqueues all slices of a cluster, and those that were collected and no longer exist.
 func (r *reconciler) synced(ctx context.Context, c *cluster) {
 	for _, slice := range c.keys() {
 		r.slices.Add(sliceKey{c.name, slice})

@@ -20,7 +20,7 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/services"
 )
 
-// clusterChanged passes clusters that are new, are gone, changed their spec, or became
+// clusterChanged passes clusters that are new, are deleted, changed their spec, or became
 // Ready.
 func clusterChanged() predicate.Predicate {
 	ready := func(c *clusterv1alpha1.Cluster) bool {

@@ -31,7 +31,7 @@ import (
 const (
 	// answerTimeout bounds the wait of a pass for a member.
 	answerTimeout = 5 * time.Second
-	// silence is how long a member that did not answer in time is not asked.
+	// silence is how long a member that did not answer in time is not called.
 	silence = 15 * time.Second
 	// idleTimeout is how long a watch that no pass reads goes on.
 	idleTimeout = 5 * time.Minute
@@ -55,7 +55,7 @@ type members struct {
 	started   chan struct{}
 
 	mu sync.Mutex
-	// silent is until when a cluster that did not answer in time is not asked.
+	// silent is until when a cluster that did not answer in time is not called.
 	silent map[string]time.Time
 }
 
@@ -91,7 +91,7 @@ type answer struct {
 	err    error
 }
 
-// read asks clusters for a target, all at once. It returns within the timeout.
+// read requests a target from clusters, all at once. It returns within the timeout.
 func (m *members) read(ctx context.Context, clusters []*clusterv1alpha1.Cluster, resource schema.GroupVersionResource, key types.NamespacedName) []answer {
 	ctx, cancel := context.WithTimeoutCause(ctx, m.timeout, errors.New("no answer in time"))
 	defer cancel()

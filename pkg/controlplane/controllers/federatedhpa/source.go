@@ -24,7 +24,7 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/member/access"
 )
 
-// metricsTimeout bounds a request to the metrics APIs of the control plane, which ask members in turn.
+// metricsTimeout bounds a request to the metrics APIs of the control plane, which request them from members.
 const metricsTimeout = 15 * time.Second
 
 // metricsSource reads the metrics APIs.

@@ -147,7 +147,7 @@ func register(b *testing.B, c client.Client, handler http.Handler) {
 			}},
 		}},
 	}))
-	// The API server takes a moment to call it: a binding that exceeds a quota is refused then.
+	// The API server calls it with a delay: a binding that exceeds a quota is refused then.
 	must(b, c.Create(b.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "probe"}}))
 	q := &policyv1alpha1.FederatedResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: "probe", Name: "q"}}
 	q.Spec.Overall = corev1.ResourceList{"cpu": resource.MustParse("0")}

@@ -88,7 +88,7 @@ func enqueueNamespace(delay time.Duration) handler.EventHandler {
 	}
 }
 
-// overallChanged passes quotas that are new, gone, or whose limit changed.
+// overallChanged passes quotas that are new, deleted, or whose limit changed.
 func overallChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, ok1 := e.ObjectOld.(*policyv1alpha1.FederatedResourceQuota)
@@ -115,7 +115,7 @@ func usageChanged() predicate.Predicate {
 	}
 }
 
-// leftovers enqueues the namespaces that have a ledger at the start: their last quota may be gone.
+// leftovers enqueues the namespaces that have a ledger at the start: their last quota may have been deleted.
 func (r *counter) leftovers(ctx context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 	namespaces, err := r.ledgers.Namespaces(ctx)
 	for _, namespace := range namespaces {
@@ -203,10 +203,10 @@ func (r *counter) recount(ctx context.Context, namespace string, s *ledgers.Stor
 		return err
 	}
 	// The cache may not show a binding yet.
-	gone := func(binding string) bool {
+	missing := func(binding string) bool {
 		return apierrors.IsNotFound(r.live.Get(ctx, client.ObjectKey{Namespace: namespace, Name: binding}, &workv1alpha2.ResourceBinding{}))
 	}
-	s.Recount(stored, gone, r.clock.Now())
+	s.Recount(stored, missing, r.clock.Now())
 	return nil
 }
 

@@ -186,8 +186,8 @@ func TestStatus_OfAHostileAgentStaysValid(t *testing.T) {
 	}
 }
 
-// TestEnforcement_CountsAndForgets counts the bindings of a namespace until its quota is gone.
-func TestEnforcement_CountsAndForgets(t *testing.T) {
+// TestEnforcement_CountsUntilTheQuotaIsDeleted counts the bindings of a namespace until its quota is deleted.
+func TestEnforcement_CountsUntilTheQuotaIsDeleted(t *testing.T) {
 	q := assignedQuota()
 	a, other := binding("a", "1", 3), binding("b", "2", 5)
 	other.Namespace = "elsewhere"

@@ -44,7 +44,7 @@ func SetupStatus(ctx context.Context, mgr manager.Manager, d Deps) error {
 	return nil
 }
 
-// workStatusChanged passes Works whose status changed, and those that are gone.
+// workStatusChanged passes Works whose status changed, and those that are deleted.
 func workStatusChanged() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(event.CreateEvent) bool { return false }, // one without status

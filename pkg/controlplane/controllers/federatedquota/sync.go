@@ -53,7 +53,7 @@ func SetupSync(ctx context.Context, mgr manager.Manager, d Deps) error {
 	return nil
 }
 
-// assignmentsChanged passes quotas that are new, gone, or whose assignments changed.
+// assignmentsChanged passes quotas that are new, deleted, or whose assignments changed.
 func assignmentsChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, ok1 := e.ObjectOld.(*policyv1alpha1.FederatedResourceQuota)
@@ -132,7 +132,7 @@ func (r *syncer) sync(ctx context.Context, q *policyv1alpha1.FederatedResourceQu
 	return changed, errors.Join(errs...)
 }
 
-// remove deletes the Works that a quota is not to have; q is nil if the quota is gone.
+// remove deletes the Works that a quota is not to have; q is nil if the quota was deleted.
 func (r *syncer) remove(ctx context.Context, key types.NamespacedName, q *policyv1alpha1.FederatedResourceQuota) (bool, error) {
 	own, err := worksOf(ctx, r.client, syncIndex, key)
 	if err != nil {

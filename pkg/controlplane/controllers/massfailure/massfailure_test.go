@@ -178,7 +178,7 @@ func TestGuard_MassFailure(t *testing.T) {
 	b.clock.Step(time.Minute)
 	b.observe(true, "m1", "m2", "m3")
 	b.set(metav1.ConditionTrue, "m1", "m2", "m3")
-	b.holds(true, "m1") // whoever tainted it has to remove the taint first
+	b.holds(true, "m1") // the taint must be removed first
 	b.clock.Step(eviction.RecoveryGrace)
 	b.must(b.publish(t.Context()))
 	b.holds(false, "m1", "m2", "m3")

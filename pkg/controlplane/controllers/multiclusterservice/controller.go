@@ -186,7 +186,7 @@ func (r *reconciler) facts(ctx context.Context, mcs *networkingv1alpha1.MultiClu
 	return f, nil
 }
 
-// apply writes what a verdict says. The Service and its binding are written also if the
+// apply writes the objects of a verdict. The Service and its binding are written also if the
 // Works of a cluster cannot be.
 func (r *reconciler) apply(ctx context.Context, f services.Facts, v services.Verdict) error {
 	var errs []error

@@ -61,7 +61,7 @@ func changed() predicate.Predicate {
 	}
 }
 
-// clusterChanged passes clusters that are new or gone, and those that can provide Services
+// clusterChanged passes clusters that are new or deleted, and those that can provide Services
 // since or no longer.
 func clusterChanged() predicate.Predicate {
 	return predicate.Or(controllers.Deleted(), controllers.Changed(func(before, after *clusterv1alpha1.Cluster) bool {

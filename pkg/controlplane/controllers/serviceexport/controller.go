@@ -145,7 +145,7 @@ func ofWork(_ context.Context, obj client.Object) []reconcile.Request {
 	return nil
 }
 
-// changed passes Works that are new or gone, whose content changed unless it is a slice,
+// changed passes Works that are new or deleted, whose content changed unless it is a slice,
 // and those that were applied.
 func changed() predicate.Predicate {
 	applied := func(w *workv1alpha1.Work) bool {

@@ -159,7 +159,7 @@ func (p *Pool) link(cluster string) (*link, error) {
 	return l, nil
 }
 
-// Forget closes the connection to the estimator of a cluster that is gone.
+// Forget closes the connection to the estimator of a cluster that was deleted.
 func (p *Pool) Forget(cluster string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

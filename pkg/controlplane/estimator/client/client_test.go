@@ -166,7 +166,7 @@ func request() *core.Request {
 	}}}
 }
 
-func TestEstimates_OneBadEstimatorSpoilsNothing(t *testing.T) {
+func TestEstimates_OneBadEstimatorDoesNotAffectOthers(t *testing.T) {
 	e, o := serve(t)
 	o.Timeout = 2 * time.Second
 	p := pool(t, o)

@@ -16,7 +16,7 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/estimator/pb"
 )
 
-// An estimator that is gone, or does not answer in time, is not called again for a pause, which doubles with every
+// An estimator that is not reachable, or does not answer in time, is not called again for a pause, which doubles with every
 // failure. Requests meanwhile fail at once, so that it delays one decision in a while and not each of them.
 const (
 	firstPause = 250 * time.Millisecond
@@ -42,7 +42,7 @@ type link struct {
 	probing bool
 }
 
-// call calls the estimator, unless it did not answer a moment ago.
+// call calls the estimator, unless it did not answer just now.
 func (l *link) call(ctx context.Context, method func(context.Context, pb.EstimatorClient) (int32, error)) (int32, error) {
 	if err := l.admit(); err != nil {
 		return 0, err

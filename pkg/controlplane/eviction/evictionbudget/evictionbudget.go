@@ -1,4 +1,4 @@
-// Package evictionbudget limits the evictions of a whole federation, whoever evicts.
+// Package evictionbudget limits the evictions of a whole federation, by any controller.
 package evictionbudget
 
 import (
