@@ -47,7 +47,7 @@ replicaScheduling:
 	eventually(t, all(is("member1", ns, "deploy/web", "{.status.readyReplicas}", "2"), is("member2", ns, "deploy/web", "{.status.readyReplicas}", "2"),
 		is("member1", ns, "deploy/calm", "{.status.readyReplicas}", "1")))
 	cordon := func(value string) {
-		for _, node := range strings.Fields(must(t, member("member1", "get", "nodes", "-o", "jsonpath={.items[*].metadata.name}")...)) {
+		for node := range strings.FieldsSeq(must(t, member("member1", "get", "nodes", "-o", "jsonpath={.items[*].metadata.name}")...)) {
 			must(t, member("member1", "patch", "nodes", node, "--type=merge", "-p", `{"spec":{"unschedulable":`+value+`}}`)...)
 		}
 	}

@@ -36,7 +36,7 @@ func replicas(ns, binding string, want int) func() error {
 			return err
 		}
 		sum := 0
-		for _, field := range strings.Fields(out) {
+		for field := range strings.FieldsSeq(out) {
 			n := 0
 			if _, err := fmt.Sscan(field, &n); err != nil {
 				return err

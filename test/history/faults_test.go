@@ -91,7 +91,7 @@ func (f *faults) stable() {
 	}
 	for key := range deleted {
 		moved := slices.ContainsFunc(slices.Collect(maps.Keys(tasks)), func(t [2]string) bool { return t[0] == key[0] })
-		if !f.changed[key[0]] && !tasks[key] && !(moved && f.movesWithTasks(key[0])) {
+		if !f.changed[key[0]] && !tasks[key] && (!moved || !f.movesWithTasks(key[0])) {
 			f.Errorf("%s was deleted in %s without a reason", key[0], key[1])
 		}
 	}

@@ -35,7 +35,7 @@ func main() {
 	if err == nil {
 		var client versioned.Interface
 		if client, err = versioned.NewForConfig(cfg); err == nil {
-			err = run(ctx, client, *address, *interval)
+			run(ctx, client, *address, *interval)
 		}
 	}
 	if err != nil {
@@ -45,14 +45,14 @@ func main() {
 }
 
 // run updates all statuses until ctx ends.
-func run(ctx context.Context, client versioned.Interface, address string, interval time.Duration) error {
+func run(ctx context.Context, client versioned.Interface, address string, interval time.Duration) {
 	for {
 		if err := sync(ctx, client, address); err != nil {
 			fmt.Fprintln(os.Stderr, "error, it is tried again:", err)
 		}
 		select {
 		case <-ctx.Done():
-			return nil
+			return
 		case <-time.After(interval):
 		}
 	}

@@ -67,15 +67,7 @@ func SyncReplicas(d *appsv1.Deployment, b *workv1alpha2.ResourceBinding) (int32,
 	if d.Labels[workv1alpha2.RetainReplicasLabel] != "true" || d.Spec.Replicas == nil || *d.Spec.Replicas == d.Status.Replicas {
 		return 0, false
 	}
-	r := b.Spec.Resource
-	if r.Kind != "Deployment" || group(r.APIVersion) != appsv1.GroupName || r.Namespace != d.Namespace || r.Name != d.Name {
-		return 0, false
-	}
-	p := b.Spec.Placement
-	if p == nil || p.ReplicaScheduling == nil || p.ReplicaScheduling.ReplicaSchedulingType != policyv1alpha1.ReplicaSchedulingTypeDivided {
-		return 0, false
-	}
-	if b.Spec.Replicas != *d.Spec.Replicas || b.Generation != b.Status.SchedulerObservedGeneration || len(b.Spec.Clusters) != len(b.Status.AggregatedStatus) {
+	if !divides(b, d) || b.Spec.Replicas != *d.Spec.Replicas || b.Generation != b.Status.SchedulerObservedGeneration || len(b.Spec.Clusters) != len(b.Status.AggregatedStatus) {
 		return 0, false
 	}
 	sum := int64(0)
@@ -94,4 +86,11 @@ func SyncReplicas(d *appsv1.Deployment, b *workv1alpha2.ResourceBinding) (int32,
 		return 0, false
 	}
 	return d.Status.Replicas, true
+}
+
+// divides reports whether a binding divides the replicas of a Deployment.
+func divides(b *workv1alpha2.ResourceBinding, d *appsv1.Deployment) bool {
+	r, p := b.Spec.Resource, b.Spec.Placement
+	return r.Kind == "Deployment" && group(r.APIVersion) == appsv1.GroupName && r.Namespace == d.Namespace && r.Name == d.Name &&
+		p != nil && p.ReplicaScheduling != nil && p.ReplicaScheduling.ReplicaSchedulingType == policyv1alpha1.ReplicaSchedulingTypeDivided
 }

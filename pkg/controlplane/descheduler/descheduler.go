@@ -107,8 +107,7 @@ func (r *runner) deschedule(ctx context.Context, cached *workv1alpha2.ResourceBi
 	b := cached.DeepCopy()
 	var v Verdict
 	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
-		v = decide(b, answers)
-		if failed := v.Err != nil; failed || v.Clusters == nil || r.options.DryRun {
+		if v = decide(b, answers); v.Clusters == nil || r.options.DryRun {
 			return nil
 		}
 		next := b.DeepCopy()

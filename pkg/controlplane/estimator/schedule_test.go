@@ -238,6 +238,7 @@ func BenchmarkSchedule(b *testing.B) {
 	s := newScheduling(b, addresses)
 	r := s.request(100, &workv1alpha2.ReplicaRequirements{ResourceRequest: listOf("cpu", "1", "memory", "1Gi")})
 	run := func(b *testing.B, decide func() string) {
+		b.Helper()
 		var took []time.Duration
 		want := decide()
 		for b.Loop() {

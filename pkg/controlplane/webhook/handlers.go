@@ -194,11 +194,6 @@ func multiClusterServiceWarnings(_ context.Context, m *networkingv1alpha1.MultiC
 	return out
 }
 
-// noEffect warns about every object of a kind that has no controller yet.
-func noEffect[T any](kind string) func(context.Context, *T) []string {
-	return func(context.Context, *T) []string { return unbuilt.Warnings(kind) }
-}
-
 // createOrUpdate makes a check of one function for new objects and one for
 // changed ones.
 func createOrUpdate[T any](create func(*T) field.ErrorList, update func(obj, old *T) field.ErrorList) func(context.Context, *admission.Request, *T, *T) error {

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -118,10 +119,11 @@ func Setup(ctx context.Context, mgr manager.Manager, d Deps) error {
 func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	obj := &clusterv1alpha1.Cluster{}
 	err := r.client.Get(ctx, req.NamespacedName, obj)
-	if client.IgnoreNotFound(err) != nil {
+	gone := apierrors.IsNotFound(err)
+	if err != nil && !gone {
 		return reconcile.Result{}, fmt.Errorf("getting cluster %s: %w", req.Name, err)
 	}
-	if err != nil || obj.DeletionTimestamp != nil || !r.deps.Select(obj) {
+	if gone || obj.DeletionTimestamp != nil || !r.deps.Select(obj) {
 		r.forget(req.Name)
 		return reconcile.Result{}, nil
 	}

@@ -118,7 +118,7 @@ func (m *members) readOne(ctx context.Context, cluster *clusterv1alpha1.Cluster,
 	if err != nil {
 		return out, err
 	}
-	pods := m.pods.of(m.ctx, member, watchKey{cluster.Name, key.Namespace, corev1.SchemeGroupVersion.WithResource("pods")})
+	pods := m.pods.of(m.ctx, member, watchKey{cluster.Name, key.Namespace, corev1.SchemeGroupVersion.WithResource("pods")}) //nolint:contextcheck // the watch outlives this request
 	scale, err := m.scale(ctx, member, resource, key)
 	if err == nil {
 		err = pods.ready(ctx)
@@ -161,7 +161,7 @@ func (m *members) scale(ctx context.Context, member *access.Member, resource sch
 		scale := &autoscalingv1.Scale{}
 		return scale, runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, scale)
 	}
-	w := m.workloads.of(m.ctx, member, watchKey{member.Name(), key.Namespace, resource})
+	w := m.workloads.of(m.ctx, member, watchKey{member.Name(), key.Namespace, resource}) //nolint:contextcheck // the watch outlives this request
 	if err := w.ready(ctx); err != nil {
 		return nil, err
 	}
