@@ -37,7 +37,7 @@ const Component = "service-import-controller"
 const workers = 3
 
 // derivedFrom is the annotation of a derived Service with the name of its ServiceImport.
-// A Service without it was not created here and is left alone.
+// A Service without it is not deleted with the ServiceImport.
 const derivedFrom = "multicluster.kubernetes.io/service-name"
 
 // Templates reads the objects of the control plane that are propagated.
