@@ -1,15 +1,10 @@
-// Package unbuilt lists what this version accepts and does not act on yet: kinds
-// whose controllers do not exist, names of controllers, feature gates. What is built
-// is removed here, and with it every warning about it.
+// Package unbuilt lists the kinds that this version stores and does not act on by
+// default, with the warnings about them.
 package unbuilt
 
-import (
-	"fmt"
+import "k8s.io/apimachinery/pkg/runtime/schema"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
-)
-
-// Kind is a kind that is stored and has no effect, or none by default.
+// Kind is a kind that is stored and has no effect by default.
 type Kind struct {
 	schema.GroupResource
 	// Kind is its name for users.
@@ -19,13 +14,13 @@ type Kind struct {
 	Webhook bool
 }
 
-// The kinds that are stored and have no effect, by the name for users.
+// The kinds that are stored and have no effect by default, by the name for users.
 const (
 	MultiClusterService = "MultiClusterService"
 	ClusterTaintPolicy  = "ClusterTaintPolicy"
 )
 
-// Kinds returns the kinds that are stored and have no effect.
+// Kinds returns the kinds that are stored and have no effect by default.
 func Kinds() []Kind {
 	return []Kind{
 		{schema.GroupResource{Group: "networking.karmada.io", Resource: "multiclusterservices"}, MultiClusterService, true},
@@ -33,18 +28,13 @@ func Kinds() []Kind {
 	}
 }
 
-// Warnings returns the warning about objects of a kind, if the kind has no effect.
+// Warnings returns the warning about objects of a kind, none for other kinds.
 func Warnings(kind string) []string {
 	switch kind {
 	case ClusterTaintPolicy:
 		return []string{kind + " has no effect unless karmada-controller-manager runs with --feature-gates=Failover=true"}
 	case MultiClusterService:
 		return []string{kind + " has no effect unless karmada-controller-manager, and the agents of clusters in Pull mode, run with --feature-gates=MultiClusterService=true"}
-	}
-	for _, k := range Kinds() {
-		if k.Kind == kind {
-			return []string{fmt.Sprintf("%s has no effect: this version has no controller for it yet", kind)}
-		}
 	}
 	return nil
 }
