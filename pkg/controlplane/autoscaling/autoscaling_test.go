@@ -174,7 +174,7 @@ func TestEvaluate_DoesNotChangeFacts(t *testing.T) {
 	}
 }
 
-// A controller that starts anew makes no scale-down that one which knows the whole history would not make.
+// A controller that starts anew makes no scale-down that one with the whole history would not make.
 func TestResume(t *testing.T) {
 	for seed := range uint64(80) {
 		r := rand.New(rand.NewPCG(seed, 1))

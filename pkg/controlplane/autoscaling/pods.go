@@ -102,7 +102,7 @@ func (ps *podSet) group(resource corev1.ResourceName, samples map[podKey]sample)
 	return g
 }
 
-// unready reports whether the CPU usage of a pod says nothing about its load yet.
+// unready reports whether the CPU usage of a pod does not represent its load yet.
 func (ps *podSet) unready(p *corev1.Pod, s sample) bool {
 	ready := readyCondition(p)
 	if ready == nil || p.Status.StartTime == nil {

@@ -41,7 +41,7 @@ func NewTimetable(c *autoscalingv1alpha1.CronFederatedHPA, now time.Time, deadli
 	return t
 }
 
-// Sync starts rules that are new or changed, ends those that are suspended or gone, and writes the next times into the
+// Sync starts rules that are new or changed, ends those that are suspended or deleted, and writes the next times into the
 // histories. The first rule that cannot start ends it with an error; rules that run go on.
 func (t *Timetable) Sync(c *autoscalingv1alpha1.CronFederatedHPA, histories []autoscalingv1alpha1.ExecutionHistory, now time.Time) ([]autoscalingv1alpha1.ExecutionHistory, error) {
 	if c.Spec.ScaleTargetRef != t.target {

@@ -33,7 +33,7 @@ func TestServices(t *testing.T) {
 	t.Run("ServiceExport and ServiceImport", f.exportAndImport)
 	t.Run("no Service", f.noService)
 	t.Run("hostile agent", f.hostileAgent)
-	t.Run("a provider dies", f.providerDies)
+	t.Run("a provider stops", f.providerStops)
 }
 
 func (f *federation) create(t testing.TB, where client.Client, objs ...client.Object) {
@@ -85,7 +85,7 @@ func (f *federation) multiClusterService(t *testing.T) {
 	}
 	f.wantSlices("m3", "web", "m1-web-a=10.1.0.7", "m2-web-a=10.2.0.1")
 
-	// Somebody deletes a slice in a consumer, and one of another Service.
+	// Another client deletes a slice in a consumer, and one of another Service.
 	got := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "m1-web-a"}}
 	if err := f.members["m3"].Delete(ctx, got); err != nil {
 		t.Fatal(err)
@@ -309,9 +309,9 @@ func (f *federation) hostileAgent(t *testing.T) {
 	f.wantSlices("m3", "bank", "m1-bank-a=10.1.0.2")
 }
 
-// providerDies shows that the slices of a provider leave when its API server is gone, if
+// providerStops shows that the slices of a provider leave when its API server stops, if
 // there is another one, and come back.
-func (f *federation) providerDies(t *testing.T) {
+func (f *federation) providerStops(t *testing.T) {
 	f.create(t, f.plane, service("shop"), crossCluster("shop", []string{"m1", "m2"}, []string{"m3"}))
 	f.create(t, f.members["m1"], slice("shop", "shop-a", "10.1.0.1"))
 	f.create(t, f.members["m2"], slice("shop", "shop-b", "10.2.0.1"))

@@ -23,7 +23,7 @@ func PrunedWebhookConfigurations() []apply.Family {
 	}
 }
 
-// unbuiltPolicies warn of objects that have no effect yet, for kinds that no webhook
+// unbuiltPolicies warn of objects that have no effect by default, for kinds that no webhook
 // is for: a policy and its binding for each kind. They refuse nothing.
 func unbuiltPolicies() []client.Object {
 	var out []client.Object

@@ -19,7 +19,7 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/works"
 )
 
-// workChanged passes Works that are new, are gone, or were changed by others: dispatched
+// workChanged passes Works that are new, are deleted, or were changed by others: dispatched
 // Works that this controller wrote itself are left out.
 func workChanged(writer *works.Writer) predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
@@ -111,7 +111,7 @@ func serviceChanged() predicate.Predicate {
 	}}
 }
 
-// clusterChanged passes clusters that are new, are gone, or can consume or provide slices
+// clusterChanged passes clusters that are new, are deleted, or can consume or provide slices
 // since or no longer.
 func clusterChanged() predicate.Predicate {
 	return predicate.Or(controllers.Deleted(), controllers.Changed(func(before, after *clusterv1alpha1.Cluster) bool {
