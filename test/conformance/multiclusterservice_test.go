@@ -256,7 +256,7 @@ func (c *servicesCase) setCondition(condition metav1.Condition) {
 func (c *servicesCase) checkMCS() error {
 	if string(c.Expect.MCS) == `"<none>"` {
 		if c.MCS != nil && (c.MCS.DeletionTimestamp == nil || len(c.MCS.Finalizers) > 0) {
-			return errors.New("the MultiClusterService is not gone")
+			return errors.New("the MultiClusterService still exists")
 		}
 		return nil
 	}

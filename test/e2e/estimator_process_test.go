@@ -10,7 +10,7 @@ import (
 )
 
 // TestEstimator_RoomOfNodes divides replicas by the room that the nodes really have: a cordoned node counts as full in
-// the estimate, and as free in the summary of its cluster. Then an estimator dies, and comes back.
+// the estimate, and as free in the summary of its cluster. Then an estimator stops, and is started again.
 func TestEstimator_RoomOfNodes(t *testing.T) {
 	ns := namespace(t)
 	cordon := func(value string) []string {

@@ -142,7 +142,7 @@ func tainted(cluster, effect string) func() error {
 	return is("", "", "cluster/"+cluster, `{.spec.taints[?(@.key=="e2e-dead")].effect}`, effect)
 }
 
-// A member that dies loses its workloads to the others, and has nothing of them when it is back. When all members die at
+// A member that stops loses its workloads to the others, and has nothing of them when it is back. When all members stop at
 // once nothing is evicted, neither then nor when they are back.
 func TestFailover_DeadMembers(t *testing.T) {
 	ns := namespace(t)

@@ -187,7 +187,7 @@ func TestSchedule_ComponentsAndAssumedWorkloads(t *testing.T) {
 	}
 }
 
-// An estimator that dies costs its own cluster the estimate, until it answers again.
+// While an estimator does not run, its own cluster has no estimate.
 func TestSchedule_AnEstimatorStopsAndRestarts(t *testing.T) {
 	a := newAPI(t, map[string][]any{"nodes": {node("n1", "4", "110")}})
 	o1, o2 := NewOptions(), NewOptions()

@@ -148,7 +148,7 @@ func TestMassFailure_End(t *testing.T) {
 			{100, []ClusterHealth{down("m1", 0), down("m2", 1), healthy("m3", 99)}, true, ""},
 			{101, []ClusterHealth{down("m1", 0), down("m2", 1), healthy("m3", 100)}, false, ""},
 			{102, []ClusterHealth{unobserved(down("m1", 0)), unobserved(down("m2", 1)), healthy("m3", 101)}, false, ""},
-			{131, []ClusterHealth{down("m1", 0), down("m2", 1), down("m3", 101)}, false, "m3"}, // all that count are gone
+			{131, []ClusterHealth{down("m1", 0), down("m2", 1), down("m3", 101)}, false, "m3"}, // all that count were deleted
 		},
 		"resumed clusters count again when they failed anew": {
 			{100, []ClusterHealth{down("m1", 0), down("m2", 1), healthy("m3", 99)}, true, ""},

@@ -138,7 +138,7 @@ func (o *Options) memberConfig() (*rest.Config, error) {
 	}
 	cfg, err := rest.InClusterConfig()
 	if err != nil {
-		return nil, fmt.Errorf("looking for the member: %w; run the detector in a pod of the member, or name the member's kubeconfig with --kubeconfig", err)
+		return nil, fmt.Errorf("connecting to the member: %w; run the detector in a pod of the member, or name the member's kubeconfig with --kubeconfig", err)
 	}
 	if !byAddress(cfg.Host) {
 		return nil, fmt.Errorf("the API server of the member is named %q: it must be an IP address, to be reached while names are not resolved; set KUBERNETES_SERVICE_HOST", cfg.Host)

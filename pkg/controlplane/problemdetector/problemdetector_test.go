@@ -75,7 +75,7 @@ func TestNode_FlipsAfterTheThresholds(t *testing.T) {
 			t.Errorf("step %d: the message is %q", i, condition.Message)
 		}
 		if clustercondition.NodeCondition(got, corev1.NodeReady) == nil {
-			t.Fatal("the other conditions are gone")
+			t.Fatal("the other conditions are missing")
 		}
 	}
 }

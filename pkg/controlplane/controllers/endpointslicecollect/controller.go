@@ -119,11 +119,11 @@ func Setup(ctx context.Context, mgr manager.Manager, d Deps) error {
 func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	obj := &clusterv1alpha1.Cluster{}
 	err := r.client.Get(ctx, req.NamespacedName, obj)
-	gone := apierrors.IsNotFound(err)
-	if err != nil && !gone {
+	notFound := apierrors.IsNotFound(err)
+	if err != nil && !notFound {
 		return reconcile.Result{}, fmt.Errorf("getting cluster %s: %w", req.Name, err)
 	}
-	if gone || obj.DeletionTimestamp != nil || !r.deps.Select(obj) {
+	if notFound || obj.DeletionTimestamp != nil || !r.deps.Select(obj) {
 		r.forget(req.Name)
 		return reconcile.Result{}, nil
 	}
