@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/karmada-toolkit/karmada/internal/events"
@@ -336,6 +337,17 @@ func TestReconcile_WritesAStatusThatARestoreUndidAgain(t *testing.T) {
 		b.behind = nil
 		b.want(0)
 	})
+}
+
+// A new Work without a status counts as not applied: its cluster may never report.
+func TestWorkPredicate_PassesNewWorksWithoutStatus(t *testing.T) {
+	work := &workv1alpha1.Work{}
+	if !workPredicate().Create(event.CreateEvent{Object: work}) {
+		t.Error("a new Work is left out")
+	}
+	if workPredicate().Update(event.UpdateEvent{ObjectOld: work, ObjectNew: work.DeepCopy()}) {
+		t.Error("a Work whose status is the same is passed")
+	}
 }
 
 func TestBindingOf(t *testing.T) {

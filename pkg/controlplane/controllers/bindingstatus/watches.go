@@ -73,19 +73,15 @@ func bindingPredicate() predicate.Predicate {
 	}
 }
 
-// workPredicate passes Works whose status changed, and those that are deleted.
+// workPredicate passes new Works, those whose status changed, and those that are deleted. A new Work without a status
+// counts as not applied: its cluster may never report.
 func workPredicate() predicate.Predicate {
 	return predicate.Funcs{
-		CreateFunc: func(e event.CreateEvent) bool {
-			work, ok := e.Object.(*workv1alpha1.Work)
-			return ok && len(work.Status.Conditions) > 0
-		},
 		UpdateFunc: func(e event.UpdateEvent) bool {
 			old, ok1 := e.ObjectOld.(*workv1alpha1.Work)
 			now, ok2 := e.ObjectNew.(*workv1alpha1.Work)
 			return ok1 && ok2 && (old.DeletionTimestamp.IsZero() != now.DeletionTimestamp.IsZero() ||
 				!equality.Semantic.DeepEqual(&old.Status, &now.Status))
 		},
-		DeleteFunc: func(event.DeleteEvent) bool { return true },
 	}
 }
