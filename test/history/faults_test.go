@@ -4,6 +4,7 @@ package history
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -14,6 +15,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -29,6 +31,9 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/eviction"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/scope"
 )
+
+// stableTimeout is how long the controllers may take until all that must hold does.
+const stableTimeout = 2 * time.Minute
 
 // planeSteps is the number of faults and changes of the history on an API server.
 const planeSteps = 300
@@ -83,7 +88,7 @@ func (f *faults) stable() {
 			f.Logf("after\n  %s", strings.Join(f.log[max(0, len(f.log)-40):], "\n  "))
 		}
 	}()
-	testenv.Eventually(f.T, 30*time.Second, f.check)
+	testenv.Eventually(f.T, stableTimeout, f.check)
 	f.log = append(f.log, "stable")
 	wrong, tasks, deleted := f.watched.take()
 	for _, text := range wrong {
@@ -211,13 +216,41 @@ func (f *faults) checkWorks(ctx context.Context, b *workv1alpha2.ResourceBinding
 			return fmt.Errorf("%s has no Work in %s", b.Name, c.Name)
 		}
 	}
-	for cluster := range got {
-		if !slices.ContainsFunc(b.Status.AggregatedStatus, func(s workv1alpha2.AggregatedStatusItem) bool { return s.ClusterName == cluster }) {
-			return fmt.Errorf("%s has no status of %s", b.Name, cluster)
-		}
-	}
 	if len(b.Status.AggregatedStatus) != len(got) {
 		return fmt.Errorf("%s has statuses of %d clusters, want %d", b.Name, len(b.Status.AggregatedStatus), len(got))
+	}
+	for i := range list.Items {
+		if err := checkStatus(b, &list.Items[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkStatus checks that the status of a binding shows what a Work reports.
+func checkStatus(b *workv1alpha2.ResourceBinding, work *workv1alpha1.Work) error {
+	cluster, _ := names.ClusterOfExecutionNamespace(work.Namespace)
+	if work.DeletionTimestamp != nil {
+		return nil
+	}
+	i := slices.IndexFunc(b.Status.AggregatedStatus, func(s workv1alpha2.AggregatedStatusItem) bool { return s.ClusterName == cluster })
+	if i < 0 {
+		return fmt.Errorf("%s has no status of %s", b.Name, cluster)
+	}
+	item, applied := &b.Status.AggregatedStatus[i], meta.IsStatusConditionTrue(work.Status.Conditions, workv1alpha1.WorkApplied)
+	if item.Applied != applied {
+		return fmt.Errorf("%s is applied in %s: %t, but its status has %t", b.Name, cluster, applied, item.Applied)
+	}
+	if !applied {
+		return nil
+	}
+	reported := &work.Status.ManifestStatuses[0]
+	var want, have any
+	if err := errors.Join(json.Unmarshal(reported.Status.Raw, &want), json.Unmarshal(item.Status.Raw, &have)); err != nil {
+		return err
+	}
+	if string(item.Health) != string(reported.Health) || !equality.Semantic.DeepEqual(want, have) {
+		return fmt.Errorf("%s is %s %v in %s, but its status has %s %v", b.Name, reported.Health, want, cluster, item.Health, have)
 	}
 	return nil
 }
@@ -233,7 +266,7 @@ func (f *faults) checkTasksEnd() {
 	clear(f.members.sick)
 	f.members.mu.Unlock()
 	f.log = append(f.log, "all members are online and healthy")
-	testenv.Eventually(f.T, 30*time.Second, func(ctx context.Context) error {
+	testenv.Eventually(f.T, stableTimeout, func(ctx context.Context) error {
 		for _, app := range f.apps {
 			b, err := f.binding(ctx, app)
 			if err != nil {
