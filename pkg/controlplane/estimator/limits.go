@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"runtime/debug"
 	"sync/atomic"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/tap"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
 // Limits of what clients may occupy.
@@ -73,11 +75,12 @@ func (r *requests) admit(ctx context.Context, _ *tap.Info) (context.Context, err
 	return ctx, nil
 }
 
-// recovered answers a request whose handler panics with an error.
+// recovered answers a request whose handler panics with an error. The cause is only logged.
 func recovered(ctx context.Context, in any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (out any, err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			out, err = nil, status.Error(codes.Internal, fmt.Sprintf("the request cannot be handled: %v", r))
+			log.FromContext(ctx).Error(fmt.Errorf("panic: %v", r), "Failed to handle a request", "stack", string(debug.Stack()))
+			out, err = nil, status.Error(codes.Internal, "the request cannot be handled")
 		}
 	}()
 	return handle(ctx, in)

@@ -111,14 +111,17 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if next == nil {
 		return reconcile.Result{}, nil
 	}
-	wrote, err := r.write(ctx, in.Name, existing, next)
+	wrote := false
+	if err = foreign(in.Name, existing); err == nil {
+		wrote, err = r.write(ctx, in.Name, existing, next)
+	}
 	if e := services.DerivedEvent(in.Name, err); err != nil {
 		r.events.Warning(in, e.Reason, e.Message)
 	} else if wrote {
 		r.events.Normal(in, e.Reason, e.Message)
 	}
-	if apierrors.IsInvalid(err) {
-		return reconcile.Result{}, reconcile.TerminalError(err) // a change of the ServiceImport ends it
+	if apierrors.IsInvalid(err) || errors.Is(err, errForeign) {
+		return reconcile.Result{}, reconcile.TerminalError(err) // a change of the ServiceImport or of the Service ends it
 	}
 	return reconcile.Result{}, err
 }
@@ -137,6 +140,18 @@ func (r *reconciler) service(ctx context.Context, key types.NamespacedName) (*co
 		return nil, fmt.Errorf("decoding service %s: %w", key, err)
 	}
 	return out, nil
+}
+
+// errForeign is the error of a Service that has the name of a derived one and is not.
+var errForeign = errors.New("exists and selects pods, so it is not derived from a ServiceImport: rename or delete it")
+
+// foreign returns an error if the Service with the name of a derived one is a user's. A derived Service has no selector,
+// also one that another implementation made.
+func foreign(name string, existing *corev1.Service) error {
+	if existing == nil || existing.Annotations[derivedFrom] == name || len(existing.Spec.Selector) == 0 {
+		return nil
+	}
+	return fmt.Errorf("service %s/%s %w", existing.Namespace, existing.Name, errForeign)
 }
 
 func (r *reconciler) delete(ctx context.Context, name string, existing *corev1.Service) error {
