@@ -47,6 +47,10 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
 )
 
+// eventLimit is how long the controllers may take. The garbage collector of the API server deletes the bindings of
+// templates, and after a change of the CRDs it may wait for half a minute.
+const eventLimit = 90 * time.Second
+
 // plane is a control plane with the controllers of the template side.
 type plane struct {
 	*testing.T
@@ -123,7 +127,7 @@ func (p *plane) install() {
 		crd.Spec.Conversion = nil
 		p.must(p.client.Create(p.Context(), crd))
 	}
-	testenv.Eventually(p.T, 20*time.Second, func(ctx context.Context) error {
+	testenv.Eventually(p.T, eventLimit, func(ctx context.Context) error {
 		return errors.Join(p.client.List(ctx, &clusterv1alpha1.ClusterList{}), p.client.List(ctx, &workv1alpha1.WorkList{}),
 			p.client.List(ctx, &policyv1alpha1.PropagationPolicyList{}), p.client.List(ctx, &workv1alpha2.ClusterResourceBindingList{}))
 	})
@@ -213,7 +217,7 @@ func (p *plane) schedule(name string, replicas int32, clusters ...string) {
 	for i, c := range clusters {
 		targets[i] = workv1alpha2.TargetCluster{Name: c, Replicas: replicas}
 	}
-	testenv.Eventually(p.T, 10*time.Second, func(ctx context.Context) error {
+	testenv.Eventually(p.T, eventLimit, func(ctx context.Context) error {
 		b := &workv1alpha2.ResourceBinding{}
 		if err := p.client.Get(ctx, client.ObjectKey{Namespace: "default", Name: name}, b); err != nil {
 			return err
@@ -227,7 +231,7 @@ func (p *plane) schedule(name string, replicas int32, clusters ...string) {
 // the manifests of a kind and name.
 func (p *plane) carried(kind, name string, want map[string]string, value func(*unstructured.Unstructured) string) {
 	p.Helper()
-	testenv.Eventually(p.T, 20*time.Second, func(ctx context.Context) error {
+	testenv.Eventually(p.T, eventLimit, func(ctx context.Context) error {
 		list := &workv1alpha1.WorkList{}
 		if err := p.client.List(ctx, list); err != nil {
 			return err
@@ -253,7 +257,7 @@ func (p *plane) carried(kind, name string, want map[string]string, value func(*u
 func (p *plane) wrote(want map[string]int) {
 	p.Helper()
 	got := map[string]int{}
-	testenv.Eventually(p.T, 10*time.Second, func(context.Context) error {
+	testenv.Eventually(p.T, eventLimit, func(context.Context) error {
 		for key, n := range p.writes.take() {
 			got[key] += n
 		}
@@ -365,7 +369,7 @@ func (p *plane) newType(t *testing.T) {
 	p = p.in(t)
 	p.must(p.client.Create(t.Context(), definition("example.io", "v1", "guestbooks", "Guestbook", apiextensionsv1.NamespaceScoped)))
 	p.must(p.client.Create(t.Context(), propagates("guestbooks", "example.io/v1", "Guestbook")))
-	testenv.Eventually(t, 10*time.Second, func(ctx context.Context) error {
+	testenv.Eventually(t, eventLimit, func(ctx context.Context) error {
 		return p.client.Create(ctx, &unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": "example.io/v1", "kind": "Guestbook", "metadata": map[string]any{"namespace": "default", "name": "g"},
 			"data": map[string]any{"key": "1"},
@@ -410,7 +414,7 @@ func (p *plane) policyGone(t *testing.T) {
 	p = p.in(t)
 	policy := propagates("nginx", "apps/v1", "Deployment")
 	p.must(p.client.Delete(t.Context(), policy))
-	testenv.Eventually(t, 10*time.Second, func(ctx context.Context) error {
+	testenv.Eventually(t, eventLimit, func(ctx context.Context) error {
 		if err := p.client.Get(ctx, client.ObjectKeyFromObject(policy), policy); !apierrors.IsNotFound(err) {
 			return fmt.Errorf("the policy is still there: %w", err)
 		}
@@ -428,7 +432,7 @@ func (p *plane) templateGone(t *testing.T) {
 	p = p.in(t)
 	p.must(p.client.Delete(t.Context(), nginx()))
 	p.carried("Deployment", "nginx", map[string]string{}, replicasOf)
-	testenv.Eventually(t, 20*time.Second, func(ctx context.Context) error {
+	testenv.Eventually(t, eventLimit, func(ctx context.Context) error {
 		list := &workv1alpha2.ResourceBindingList{}
 		if err := p.client.List(ctx, list); err != nil {
 			return err
