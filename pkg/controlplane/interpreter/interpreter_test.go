@@ -300,3 +300,18 @@ func TestAggregateDisruptionBudget_CountersAreWrittenWithoutAnyStatus(t *testing
 		t.Errorf("aggregated again: %v, %v", again, err)
 	}
 }
+
+func TestAggregateCronJob_KeepsTheLatestTimes(t *testing.T) {
+	template := parse(t, `{"apiVersion":"batch/v1","kind":"CronJob","metadata":{"name":"c"}}`)
+	const latest = "2026-01-02T00:00:00Z"
+	got, err := New().AggregateStatus(template, members(
+		`{"lastScheduleTime":"`+latest+`","lastSuccessfulTime":"`+latest+`"}`,
+		`{"lastScheduleTime":"2026-01-01T00:00:00Z","lastSuccessfulTime":"2026-01-01T00:00:00Z"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]any{"lastScheduleTime": latest, "lastSuccessfulTime": latest}
+	if diff := cmp.Diff(want, got.Object["status"]); diff != "" {
+		t.Error(diff)
+	}
+}
