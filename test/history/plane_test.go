@@ -17,12 +17,9 @@ import (
 	"github.com/go-logr/logr"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/retry"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -36,9 +33,7 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/kube"
 	"github.com/karmada-toolkit/karmada/internal/testenv"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
-	"github.com/karmada-toolkit/karmada/pkg/apis/crds"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
-	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/applicationfailover"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/binding"
@@ -49,8 +44,8 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/gracefuleviction"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/taintmanager"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/interpreter"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/planetest"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/scheduler"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
 )
 
 // planeTimeout is the time of an eviction task without a grace period on the plane.
@@ -120,7 +115,7 @@ func newPlane(t *testing.T) *plane {
 	c, err := client.NewWithWatch(p.cluster.Config, client.Options{Scheme: kube.NewScheme()})
 	p.must(err)
 	p.client = c
-	p.install()
+	planetest.Install(p.T, p.client)
 	p.members = startMembers(t, c)
 	p.watched = startWatching(t, c)
 	p.start()
@@ -142,34 +137,6 @@ func (p *plane) must(err error) {
 	}
 }
 
-// install creates the types of the control plane; Cluster, which another server serves there, is one of them here.
-func (p *plane) install() {
-	p.Helper()
-	all, err := crds.All()
-	p.must(err)
-	all = append(all, &apiextensionsv1.CustomResourceDefinition{
-		ObjectMeta: metav1.ObjectMeta{Name: "clusters.cluster.karmada.io"},
-		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
-			Group: "cluster.karmada.io", Scope: apiextensionsv1.ClusterScoped,
-			Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: "clusters", Singular: "cluster", Kind: "Cluster", ListKind: "ClusterList"},
-			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
-				Name: "v1alpha1", Served: true, Storage: true,
-				Subresources: &apiextensionsv1.CustomResourceSubresources{Status: &apiextensionsv1.CustomResourceSubresourceStatus{}},
-				Schema:       &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: new(true)}},
-			}},
-		},
-	})
-	for _, crd := range all {
-		crd.Spec.Conversion = nil
-		p.must(p.client.Create(p.Context(), crd))
-	}
-	testenv.Eventually(p.T, 20*time.Second, func(ctx context.Context) error {
-		return errors.Join(p.client.List(ctx, &clusterv1alpha1.ClusterList{}), p.client.List(ctx, &workv1alpha1.WorkList{}),
-			p.client.List(ctx, &policyv1alpha1.PropagationPolicyList{}), p.client.List(ctx, &policyv1alpha1.ClusterTaintPolicyList{}),
-			p.client.List(ctx, &workv1alpha2.ResourceBindingList{}), p.client.List(ctx, &workv1alpha2.ClusterResourceBindingList{}))
-	})
-}
-
 // start runs the controllers, as a new process would.
 func (p *plane) start() {
 	p.Helper()
@@ -182,7 +149,7 @@ func (p *plane) start() {
 	})
 	p.must(err)
 	ctx, stop := context.WithCancel(context.Background())
-	store := p.store(mgr)
+	store := planetest.Templates(p.T, mgr)
 	in := interpreter.New()
 	undelayed := bindingstatus.Policy{
 		Failure: time.Millisecond, Pending: 20 * time.Millisecond, Interval: 10 * time.Millisecond,
@@ -209,21 +176,6 @@ func (p *plane) start() {
 			p.Errorf("stopping the controllers: %v", err)
 		}
 	}
-}
-
-func (p *plane) store(mgr manager.Manager) *templates.Store {
-	p.Helper()
-	disc, err := discovery.NewDiscoveryClientForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
-	p.must(err)
-	dyn, err := dynamic.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
-	p.must(err)
-	apis, err := templates.ParseAPIs("")
-	p.must(err)
-	namespaces, err := templates.ParseNamespaces([]string{templates.DefaultSkippedNamespaces})
-	p.must(err)
-	return templates.New(templates.Config{
-		Discovery: disc, Dynamic: dyn, Mapper: mgr.GetRESTMapper(), SkippedAPIs: apis, SkippedNamespaces: namespaces,
-	})
 }
 
 // restart starts the controllers again and fails if they write anything: nothing changed. It ignores the bindings whose

@@ -14,7 +14,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
@@ -29,11 +28,11 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/kube"
 	"github.com/karmada-toolkit/karmada/internal/testenv"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
-	"github.com/karmada-toolkit/karmada/pkg/apis/crds"
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 	networkingv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/networking/v1alpha1"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllermanager"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/planetest"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/scheduler"
 )
 
@@ -58,7 +57,7 @@ func newFederation(t testing.TB, names ...string) *federation {
 	clusters := testenv.StartAll(t, specs...)
 	f := &federation{TB: t, plane: clientOf(t, clusters[0]), config: clusters[0], members: map[string]client.WithWatch{}, servers: map[string]*testenv.Cluster{}}
 	t.Cleanup(f.dump)
-	f.install()
+	planetest.Install(f, f.plane)
 	f.start(clusters[0])
 	for i, name := range names {
 		f.servers[name] = clusters[i+1]
@@ -97,38 +96,6 @@ func (f *federation) must(err error) {
 	if err != nil {
 		f.Fatal(err)
 	}
-}
-
-// install creates the types; Cluster, which another server serves in a control plane, is
-// one of them here.
-func (f *federation) install() {
-	f.Helper()
-	all, err := crds.All()
-	f.must(err)
-	all = append(all, &apiextensionsv1.CustomResourceDefinition{
-		ObjectMeta: metav1.ObjectMeta{Name: "clusters.cluster.karmada.io"},
-		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
-			Group: "cluster.karmada.io", Scope: apiextensionsv1.ClusterScoped,
-			Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: "clusters", Singular: "cluster", Kind: "Cluster", ListKind: "ClusterList"},
-			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
-				Name: "v1alpha1", Served: true, Storage: true,
-				Subresources: &apiextensionsv1.CustomResourceSubresources{Status: &apiextensionsv1.CustomResourceSubresourceStatus{}},
-				Schema:       &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: new(true)}},
-			}},
-		},
-	})
-	for _, crd := range all {
-		crd.Spec.Conversion = nil
-		f.must(f.plane.Create(f.Context(), crd))
-	}
-	f.eventually(func(ctx context.Context) error {
-		for _, list := range []client.ObjectList{&clusterv1alpha1.ClusterList{}, &workv1alpha1.WorkList{}, &networkingv1alpha1.MultiClusterServiceList{}} {
-			if err := f.plane.List(ctx, list); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
 }
 
 func (f *federation) eventually(check func(ctx context.Context) error) {

@@ -20,8 +20,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/retry"
 	"k8s.io/utils/ptr"
@@ -35,7 +33,6 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/kube"
 	"github.com/karmada-toolkit/karmada/internal/testenv"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
-	"github.com/karmada-toolkit/karmada/pkg/apis/crds"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
@@ -44,6 +41,7 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/detector"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/namespacesync"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/interpreter"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/planetest"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
 )
 
@@ -99,7 +97,7 @@ func newPlane(t *testing.T) *plane {
 	c, err := client.New(p.cluster.Config, client.Options{Scheme: kube.NewScheme()})
 	p.must(err)
 	p.client = c
-	p.install()
+	planetest.Install(p.T, p.client)
 	for _, name := range []string{"m1", "m2"} {
 		p.must(c.Create(t.Context(), &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: clusterv1alpha1.ClusterSpec{SyncMode: clusterv1alpha1.Push}}))
 		p.must(c.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "karmada-es-" + name}}))
@@ -114,23 +112,6 @@ func (p *plane) must(err error) {
 	if err != nil {
 		p.Fatal(err)
 	}
-}
-
-// install creates the types of the control plane; Cluster, which another server
-// serves there, is one of them here.
-func (p *plane) install() {
-	p.Helper()
-	all, err := crds.All()
-	p.must(err)
-	all = append(all, definition("cluster.karmada.io", "v1alpha1", "clusters", "Cluster", apiextensionsv1.ClusterScoped))
-	for _, crd := range all {
-		crd.Spec.Conversion = nil
-		p.must(p.client.Create(p.Context(), crd))
-	}
-	testenv.Eventually(p.T, eventLimit, func(ctx context.Context) error {
-		return errors.Join(p.client.List(ctx, &clusterv1alpha1.ClusterList{}), p.client.List(ctx, &workv1alpha1.WorkList{}),
-			p.client.List(ctx, &policyv1alpha1.PropagationPolicyList{}), p.client.List(ctx, &workv1alpha2.ClusterResourceBindingList{}))
-	})
 }
 
 func definition(group, version, plural, kind string, scope apiextensionsv1.ResourceScope) *apiextensionsv1.CustomResourceDefinition {
@@ -161,7 +142,7 @@ func (p *plane) start() {
 	})
 	p.must(err)
 	ctx, stop := context.WithCancel(context.Background())
-	store := p.store(mgr)
+	store := planetest.Templates(p.T, mgr)
 	in := interpreter.New()
 	namespaces, err := templates.ParseNamespaces([]string{templates.DefaultSkippedNamespaces})
 	p.must(err)
@@ -181,21 +162,6 @@ func (p *plane) start() {
 			p.Errorf("stopping the controllers: %v", err)
 		}
 	}
-}
-
-func (p *plane) store(mgr manager.Manager) *templates.Store {
-	p.Helper()
-	disc, err := discovery.NewDiscoveryClientForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
-	p.must(err)
-	dyn, err := dynamic.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
-	p.must(err)
-	apis, err := templates.ParseAPIs("")
-	p.must(err)
-	namespaces, err := templates.ParseNamespaces([]string{templates.DefaultSkippedNamespaces})
-	p.must(err)
-	return templates.New(templates.Config{
-		Discovery: disc, Dynamic: dyn, Mapper: mgr.GetRESTMapper(), SkippedAPIs: apis, SkippedNamespaces: namespaces,
-	})
 }
 
 // change changes an object as it is, whatever the controllers write to it meanwhile.

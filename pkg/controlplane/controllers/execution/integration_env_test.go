@@ -13,7 +13,6 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -31,7 +30,6 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/kube"
 	"github.com/karmada-toolkit/karmada/internal/testenv"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
-	"github.com/karmada-toolkit/karmada/pkg/apis/crds"
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
@@ -41,6 +39,7 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/execution"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/interpreter"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/manifest"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/planetest"
 	"github.com/karmada-toolkit/karmada/pkg/member/access"
 )
 
@@ -62,7 +61,7 @@ func newFederation(t *testing.T) *federation {
 	f := &federation{plane: clusters[0], member: clusters[1]}
 	f.client = newClient(t, f.plane)
 	f.there = newClient(t, f.member)
-	f.install(t)
+	planetest.Install(t, f.client)
 	f.start(t)
 	t.Cleanup(func() { f.halt(t) })
 	return f
@@ -75,42 +74,6 @@ func newClient(t *testing.T, c *testenv.Cluster) client.Client {
 		t.Fatal(err)
 	}
 	return out
-}
-
-// install creates the types of the control plane; Cluster, which another server
-// serves there, is one of them here.
-func (f *federation) install(t *testing.T) {
-	t.Helper()
-	all, err := crds.All()
-	if err != nil {
-		t.Fatal(err)
-	}
-	all = append(all, &apiextensionsv1.CustomResourceDefinition{
-		ObjectMeta: metav1.ObjectMeta{Name: "clusters.cluster.karmada.io"},
-		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
-			Group: "cluster.karmada.io", Scope: apiextensionsv1.ClusterScoped,
-			Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: "clusters", Singular: "cluster", Kind: "Cluster", ListKind: "ClusterList"},
-			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
-				Name: "v1alpha1", Served: true, Storage: true,
-				Subresources: &apiextensionsv1.CustomResourceSubresources{Status: &apiextensionsv1.CustomResourceSubresourceStatus{}},
-				Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{
-					Type: "object", XPreserveUnknownFields: new(true),
-				}},
-			}},
-		},
-	})
-	for _, crd := range all {
-		crd.Spec.Conversion = nil
-		if err := f.client.Create(t.Context(), crd); err != nil {
-			t.Fatal(err)
-		}
-	}
-	testenv.Eventually(t, 20*time.Second, func(ctx context.Context) error {
-		if err := f.client.List(ctx, &clusterv1alpha1.ClusterList{}); err != nil {
-			return err
-		}
-		return f.client.List(ctx, &workv1alpha1.WorkList{})
-	})
 }
 
 // live reads templates from the API server.

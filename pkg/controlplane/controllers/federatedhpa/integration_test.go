@@ -18,7 +18,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -39,7 +38,6 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/testenv"
 	autoscalingv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/autoscaling/v1alpha1"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
-	"github.com/karmada-toolkit/karmada/pkg/apis/crds"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/autoscaling"
@@ -47,6 +45,7 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/federatedhpa"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/hpatarget"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/replicassync"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/planetest"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
 	"github.com/karmada-toolkit/karmada/pkg/member/access"
 	"github.com/karmada-toolkit/karmada/pkg/member/access/accesstest"
@@ -113,40 +112,13 @@ func newEnv(t *testing.T) *env {
 		t.Fatal(err)
 	}
 	e.client, e.usage = c, &usage{cpu: "100m", members: e.members}
-	e.install(t)
+	planetest.Install(t, e.client)
 	for name, m := range e.members {
 		e.join(t, name, m)
 	}
 	e.start(t)
 	t.Cleanup(func() { e.stop() })
 	return e
-}
-
-func (e *env) install(t *testing.T) {
-	t.Helper()
-	all, err := crds.All()
-	if err != nil {
-		t.Fatal(err)
-	}
-	all = append(all, &apiextensionsv1.CustomResourceDefinition{
-		ObjectMeta: metav1.ObjectMeta{Name: "clusters.cluster.karmada.io"},
-		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
-			Group: "cluster.karmada.io", Scope: apiextensionsv1.ClusterScoped,
-			Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: "clusters", Singular: "cluster", Kind: "Cluster", ListKind: "ClusterList"},
-			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
-				Name: "v1alpha1", Served: true, Storage: true,
-				Subresources: &apiextensionsv1.CustomResourceSubresources{Status: &apiextensionsv1.CustomResourceSubresourceStatus{}},
-				Schema:       &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: new(true)}},
-			}},
-		},
-	})
-	for _, crd := range all {
-		crd.Spec.Conversion = nil
-		e.create(t, crd)
-	}
-	testenv.Eventually(t, 20*time.Second, func(ctx context.Context) error {
-		return errors.Join(e.client.List(ctx, &clusterv1alpha1.ClusterList{}), e.client.List(ctx, &workv1alpha2.ResourceBindingList{}), e.client.List(ctx, &autoscalingv1alpha1.CronFederatedHPAList{}))
-	})
 }
 
 func (e *env) create(t *testing.T, obj client.Object) {

@@ -11,7 +11,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/retry"
@@ -25,12 +24,12 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/testenv"
 	"github.com/karmada-toolkit/karmada/internal/wait"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
-	"github.com/karmada-toolkit/karmada/pkg/apis/crds"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/clustertaint"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/massfailure"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/taintmanager"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/planetest"
 	"github.com/karmada-toolkit/karmada/pkg/failover"
 )
 
@@ -58,28 +57,7 @@ func newPlane(t *testing.T) *plane {
 	c, err := client.New(p.cluster.Config, client.Options{Scheme: kube.NewScheme()})
 	p.must(err)
 	p.client = c
-	all, err := crds.All()
-	p.must(err)
-	all = append(all, &apiextensionsv1.CustomResourceDefinition{
-		ObjectMeta: metav1.ObjectMeta{Name: "clusters.cluster.karmada.io"},
-		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
-			Group: "cluster.karmada.io", Scope: apiextensionsv1.ClusterScoped,
-			Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: "clusters", Singular: "cluster", Kind: "Cluster", ListKind: "ClusterList"},
-			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
-				Name: "v1alpha1", Served: true, Storage: true,
-				Subresources: &apiextensionsv1.CustomResourceSubresources{Status: &apiextensionsv1.CustomResourceSubresourceStatus{}},
-				Schema:       &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: new(true)}},
-			}},
-		},
-	})
-	for _, crd := range all {
-		crd.Spec.Conversion = nil
-		p.must(c.Create(t.Context(), crd))
-	}
-	testenv.Eventually(t, 20*time.Second, func(ctx context.Context) error {
-		return errors.Join(c.List(ctx, &clusterv1alpha1.ClusterList{}), c.List(ctx, &workv1alpha2.ResourceBindingList{}),
-			c.List(ctx, &workv1alpha2.ClusterResourceBindingList{}), c.List(ctx, &policyv1alpha1.ClusterTaintPolicyList{}))
-	})
+	planetest.Install(t, c)
 	p.must(c.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "karmada-system"}}))
 	for _, name := range []string{"m1", "m2", "m3", "m4"} {
 		p.join(name)

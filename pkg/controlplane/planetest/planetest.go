@@ -1,0 +1,82 @@
+// Package planetest prepares API servers for tests of the control plane's controllers.
+package planetest
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/karmada-toolkit/karmada/internal/testenv"
+	"github.com/karmada-toolkit/karmada/pkg/apis/crds"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
+)
+
+// Install creates the types of the control plane and waits until they are served. Cluster, which another server serves
+// in a control plane, is one of them here. No type is converted between versions.
+func Install(tb testing.TB, c client.Client) {
+	tb.Helper()
+	all, err := crds.All()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	all = append(all, clusters())
+	for _, crd := range all {
+		crd.Spec.Conversion = nil
+		if err := c.Create(tb.Context(), crd); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	testenv.Eventually(tb, time.Minute, func(ctx context.Context) error {
+		var errs []error
+		for _, crd := range all {
+			for _, v := range crd.Spec.Versions {
+				if v.Served {
+					list := &unstructured.UnstructuredList{}
+					list.SetGroupVersionKind(schema.GroupVersionKind{Group: crd.Spec.Group, Version: v.Name, Kind: crd.Spec.Names.Kind + "List"})
+					errs = append(errs, c.List(ctx, list))
+				}
+			}
+		}
+		return errors.Join(errs...)
+	})
+}
+
+func clusters() *apiextensionsv1.CustomResourceDefinition {
+	return &apiextensionsv1.CustomResourceDefinition{
+		ObjectMeta: metav1.ObjectMeta{Name: "clusters.cluster.karmada.io"},
+		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
+			Group: "cluster.karmada.io", Scope: apiextensionsv1.ClusterScoped,
+			Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: "clusters", Singular: "cluster", Kind: "Cluster", ListKind: "ClusterList"},
+			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
+				Name: "v1alpha1", Served: true, Storage: true,
+				Subresources: &apiextensionsv1.CustomResourceSubresources{Status: &apiextensionsv1.CustomResourceSubresourceStatus{}},
+				Schema:       &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: new(true)}},
+			}},
+		},
+	}
+}
+
+// Templates returns a store of all types that can be propagated. It is not added to the manager.
+func Templates(tb testing.TB, mgr manager.Manager) *templates.Store {
+	tb.Helper()
+	disc, err1 := discovery.NewDiscoveryClientForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	dyn, err2 := dynamic.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	apis, err3 := templates.ParseAPIs("")
+	namespaces, err4 := templates.ParseNamespaces([]string{templates.DefaultSkippedNamespaces})
+	if err := errors.Join(err1, err2, err3, err4); err != nil {
+		tb.Fatal(err)
+	}
+	return templates.New(templates.Config{
+		Discovery: disc, Dynamic: dyn, Mapper: mgr.GetRESTMapper(), SkippedAPIs: apis, SkippedNamespaces: namespaces,
+	})
+}
