@@ -6,6 +6,7 @@
 #   KIND_CONFIG=FILE    kind configuration that every cluster is made from
 #   E2E_PULL=N          how many of the two members are in Pull mode; default 1
 #   E2E_CUT=DURATION    how long the network of a member is cut; default 2m
+#   E2E_NAME=NAME       name of the federation of the tests; default e2e
 #   RUN=REGEXP          only these tests
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -23,7 +24,8 @@ for tool in kind=sigs.k8s.io/kind kubectl=k8s.io/kubernetes/cmd/kubectl; do
 done
 
 # The clusters of the tests. What is left of them after an interruption goes.
-clusters=(karmada-e2e-host karmada-e2e-member1 karmada-e2e-member2 cluster01 cluster02)
+federation=karmada-${E2E_NAME:-e2e}
+clusters=("$federation"-{host,member1,member2,member3} cluster01 cluster02)
 existing=$(kind get clusters 2>/dev/null)
 for cluster in "${clusters[@]}"; do
 	if grep -qx "$cluster" <<<"$existing"; then

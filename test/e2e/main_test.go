@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -15,8 +16,9 @@ import (
 	"time"
 )
 
-// federationName is the name of the federation of the tests.
-const federationName = "e2e"
+// federationName is the name of the federation of the tests: that of E2E_NAME, so that two suites can run on one
+// machine.
+var federationName = cmp.Or(os.Getenv("E2E_NAME"), "e2e")
 
 // bin is the directory of the programs, kubeconfig that of the federation, and
 // stateDir where it lives. They are set once, before the tests.
