@@ -23,7 +23,10 @@ import (
 
 const (
 	startTimeout = 2 * time.Minute
-	stopTimeout  = 20 * time.Second
+	stopTimeout  = 2 * time.Minute
+	// minLimit is the least limit of a wait. A machine that runs many clusters at once may delay a process by tens of
+	// seconds.
+	minLimit = 90 * time.Second
 	// logTail is how much of a cluster's log is shown when something went wrong.
 	logTail = 4096
 )
@@ -259,10 +262,11 @@ func (c *Cluster) tail() string {
 	return strings.TrimSpace(string(data))
 }
 
-// Eventually calls check until it returns nil, and fails the test with its last error when that takes too long.
+// Eventually calls check until it returns nil, and fails the test with its last error when that takes longer than limit,
+// which is 90 s at least.
 func Eventually(tb testing.TB, limit time.Duration, check func(ctx context.Context) error) {
 	tb.Helper()
-	if err := wait.Until(tb.Context(), wait.Options{Interval: 20 * time.Millisecond, Timeout: limit}, check); err != nil {
+	if err := wait.Until(tb.Context(), wait.Options{Interval: 20 * time.Millisecond, Timeout: max(limit, minLimit)}, check); err != nil {
 		tb.Fatal(err)
 	}
 }

@@ -339,7 +339,7 @@ func (f *federation) runContext(ctx context.Context, t *testing.T, args ...strin
 	}
 	cmd := NewCommand(e)
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true
-	cmd.SetArgs(append([]string{"--kubeconfig", kubeconfig}, args...))
+	cmd.SetArgs(append([]string{"--kubeconfig", kubeconfig, "--member-timeout=5m"}, args...))
 	err := cmd.ExecuteContext(ctx)
 	o := outcome{stdout: out.String(), stderr: strings.ReplaceAll(errOut.String(), f.URL, "URL")}
 	if err != nil {

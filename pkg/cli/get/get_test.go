@@ -109,31 +109,38 @@ func TestGet_NameInNamespaceOfOneCluster(t *testing.T) {
 
 func TestGet_MembersThatDoNotAnswer(t *testing.T) {
 	f := nginx(t)
-	f.clusters["member1"] = &fakeCluster{hangs: true}
 	for name, c := range map[string]*fakeCluster{
+		"member1":      {status: 504, reason: "Timeout", text: "the server was unable to return a response in the time allotted"},
 		"refused":      {status: 503, reason: "ServiceUnavailable", text: "error trying to reach service: dial tcp 127.0.0.1:1: connect: connection refused"},
 		"unauthorized": {status: 401, reason: "Unauthorized", text: "Unauthorized"},
 		"forbidden":    {status: 403, reason: "Forbidden", text: `deployments.apps is forbidden: User "joe" cannot list resource`},
 		"broken":       {status: 500, reason: "InternalError", text: "the impersonatorSecretRef of cluster broken is nil"},
 	} {
+		if f.clusters[name] == nil {
+			f.clusters[""].objects = append(f.clusters[""].objects, object{resource: "clusters", name: name})
+		}
 		f.clusters[name] = c
-		f.clusters[""].objects = append(f.clusters[""].objects, object{resource: "clusters", name: name})
 	}
 	for name, line := range map[string]string{
-		"failures":      "deploy --member-timeout 200ms",
-		"failures-name": "deploy nginx --member-timeout 200ms",
+		"failures":      "deploy --member-timeout 5m",
+		"failures-name": "deploy nginx --member-timeout 5m",
 	} {
 		o := f.run(t, strings.Fields(line)...)
 		golden.Assert(t, name, "$ get "+line+"\n"+o.String())
 	}
-	o := f.run(t, "deploy", "-s", "all", "-o", "json", "--member-timeout", "200ms")
+	o := f.run(t, "deploy", "-s", "all", "-o", "json", "--member-timeout", "5m")
 	var list struct{ Items []any }
 	if err := json.Unmarshal([]byte(o.stdout), &list); err != nil || len(list.Items) != 3 {
 		t.Errorf("JSON of what came: %v, %d items", err, len(list.Items))
 	}
-	if !strings.Contains(o.err, "cluster(member1): timeout: no answer within 200ms") {
+	if !strings.Contains(o.err, "cluster(member1): timeout: no answer within 5m0s") {
 		t.Errorf("error: %s", o.err)
 	}
+}
+
+func TestGet_MemberThatHangs(t *testing.T) {
+	f := newFederation(t, &fakeCluster{objects: []object{deployment("nginx", "1/1")}}, map[string]*fakeCluster{"member1": {hangs: true}})
+	golden.Assert(t, "hangs", f.run(t, "deploy", "--member-timeout", "50ms").String())
 }
 
 func TestGet_ObjectsAreOneDocument(t *testing.T) {
