@@ -19,6 +19,7 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/events"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	estimator "github.com/karmada-toolkit/karmada/pkg/controlplane/estimator/client"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/estimator/client/managed"
 )
 
 // estimates returns the unschedulable replicas of a workload in clusters.
@@ -41,7 +42,7 @@ func Setup(_ context.Context, mgr manager.Manager, o *Options) error {
 	if err := o.Validate(); err != nil {
 		return fmt.Errorf("options of the descheduler: %w", err)
 	}
-	pool, err := estimator.ForManager(mgr, o.Estimator)
+	pool, err := managed.NewPool(mgr, o.Estimator)
 	if err != nil {
 		return err
 	}

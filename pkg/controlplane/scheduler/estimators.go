@@ -5,7 +5,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
-	estimator "github.com/karmada-toolkit/karmada/pkg/controlplane/estimator/client"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/estimator/client/managed"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/scheduler/core"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/scheduler/framework"
 )
@@ -14,7 +14,7 @@ import (
 // connections that end with the manager, and what ends the connection to a cluster
 // that was deleted.
 func newEstimates(mgr manager.Manager, e *EstimatorOptions) (estimates Estimates, forget func(cluster string), err error) {
-	pool, err := estimator.ForManager(mgr, e.Options)
+	pool, err := managed.NewPool(mgr, e.Options)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -1,14 +1,10 @@
 package client
 
 import (
-	"context"
 	"errors"
 	"fmt"
 
 	"github.com/spf13/pflag"
-	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 )
@@ -40,27 +36,4 @@ func (o *Options) Validate() error {
 		errs = append(errs, fmt.Errorf("--scheduler-estimator-port is %d, must be between 0 and 65535", o.Port))
 	}
 	return errors.Join(errs...)
-}
-
-// ForManager returns a pool whose connections end with the manager. The Services are read live: they are few, and needed
-// only to connect.
-func ForManager(mgr manager.Manager, o Options) (*Pool, error) {
-	live := mgr.GetAPIReader()
-	o.Services = func(ctx context.Context, namespace, name string) (*corev1.Service, error) {
-		service := &corev1.Service{}
-		err := live.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, service)
-		return service, err
-	}
-	pool, err := NewPool(o)
-	if err != nil {
-		return nil, fmt.Errorf("estimators: %w", err)
-	}
-	if err := mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
-		<-ctx.Done()
-		pool.Close()
-		return nil
-	})); err != nil {
-		return nil, fmt.Errorf("estimators: %w", err)
-	}
-	return pool, nil
 }
