@@ -17,7 +17,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
-	"github.com/karmada-toolkit/karmada/internal/unbuilt"
 	autoscalingv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/autoscaling/v1alpha1"
 	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
 	networkingv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/networking/v1alpha1"
@@ -175,10 +174,9 @@ func networkingValidators() map[string]admission.Handler {
 	}
 }
 
-// multiClusterServiceWarnings warns about fields that have no effect, and of the feature
-// gate.
+// multiClusterServiceWarnings warns about fields that have no effect.
 func multiClusterServiceWarnings(_ context.Context, m *networkingv1alpha1.MultiClusterService) []string {
-	out := unbuilt.Warnings(unbuilt.MultiClusterService)
+	var out []string
 	for _, f := range []struct {
 		path, instead string
 		set           bool

@@ -24,19 +24,21 @@ type Serving struct {
 	AggregatedPort int
 	// CABundle is the authority of both servers, PEM.
 	CABundle []byte
+	// FeatureGates are the values of the flag of the controller-manager.
+	FeatureGates []string
 }
 
 // LocalServing are the objects by which the API server finds the servers of a
 // control plane without a host cluster.
 func LocalServing(s Serving) []client.Object {
-	return append(WebhookConfigurations(s.WebhookURL, s.CABundle),
+	return append(WebhookConfigurations(s.WebhookURL, s.CABundle, s.FeatureGates),
 		AggregatedAPI(clusterv1alpha1.NamespaceKarmadaSystem, s.AggregatedHost, int32(s.AggregatedPort), s.CABundle)...)
 }
 
 // WebhookConfigurations make the API server call the webhook server at url, and warn
-// of kinds that no webhook is for.
-func WebhookConfigurations(url string, caBundle []byte) []client.Object {
-	return append([]client.Object{MutatingWebhooks(url, caBundle), ValidatingWebhooks(url, caBundle)}, unbuiltPolicies()...)
+// of kinds that have no effect with the feature gates of the controller-manager, values of its flag.
+func WebhookConfigurations(url string, caBundle []byte, featureGates []string) []client.Object {
+	return append([]client.Object{MutatingWebhooks(url, caBundle), ValidatingWebhooks(url, caBundle)}, gateWarnings(featureGates)...)
 }
 
 // AggregatedAPI makes the API server pass requests for clusters on to the

@@ -28,15 +28,14 @@ const (
 type hook struct {
 	name, path, group, resource string
 
-	operations   []admissionregistrationv1.OperationType // create and update
-	scope        admissionregistrationv1.ScopeType       // Namespaced
-	timeout      int32                                   // 3 seconds
-	sideEffects  admissionregistrationv1.SideEffectClass // None
-	needsLabel   string                                  // objects with any value of the label; all
-	onlyIfWanted bool                                    // not registered without WithTaintPolicyGuard
-	subresource  string                                  // none, beside the resource itself
-	agentsOnly   bool                                    // requests of everybody
-	optional     bool                                    // requests fail when the webhook does not answer
+	operations  []admissionregistrationv1.OperationType // create and update
+	scope       admissionregistrationv1.ScopeType       // Namespaced
+	timeout     int32                                   // 3 seconds
+	sideEffects admissionregistrationv1.SideEffectClass // None
+	needsLabel  string                                  // objects with any value of the label; all
+	subresource string                                  // none, beside the resource itself
+	agentsOnly  bool                                    // requests of everybody
+	optional    bool                                    // requests fail when the webhook does not answer
 }
 
 const clusterScope = admissionregistrationv1.ClusterScope
@@ -81,20 +80,7 @@ func validatingHooks() []hook {
 			// A limit of load: agents go on to report while the webhook is away.
 			name: "agentwork", path: "/validate-agent-work", group: groupWork, resource: "works", subresource: "status", agentsOnly: true, optional: true,
 		},
-		{name: "clustertaintpolicy", path: "/validate-clustertaintpolicy", group: groupPolicy, resource: "clustertaintpolicies", scope: clusterScope, onlyIfWanted: true},
 	}
-}
-
-// WebhookOption changes which webhooks are registered.
-type WebhookOption func(*webhookOptions)
-
-type webhookOptions struct{ guardTaintPolicies bool }
-
-// WithTaintPolicyGuard also registers the check of ClusterTaintPolicies, which
-// refuses taints that evict unless the webhook is started with
-// --allow-no-execute-taint-policy.
-func WithTaintPolicyGuard() WebhookOption {
-	return func(o *webhookOptions) { o.guardTaintPolicies = true }
 }
 
 // MutatingWebhooks returns the registration of the mutating webhooks served at
@@ -115,19 +101,12 @@ func MutatingWebhooks(baseURL string, caBundle []byte) *admissionregistrationv1.
 
 // ValidatingWebhooks returns the registration of the validating webhooks served
 // at baseURL (https://host:port) with a certificate of the CA bundle.
-func ValidatingWebhooks(baseURL string, caBundle []byte, opts ...WebhookOption) *admissionregistrationv1.ValidatingWebhookConfiguration {
-	var o webhookOptions
-	for _, opt := range opts {
-		opt(&o)
-	}
+func ValidatingWebhooks(baseURL string, caBundle []byte) *admissionregistrationv1.ValidatingWebhookConfiguration {
 	out := &admissionregistrationv1.ValidatingWebhookConfiguration{
 		TypeMeta:   metav1.TypeMeta{APIVersion: admissionregistrationv1.SchemeGroupVersion.String(), Kind: "ValidatingWebhookConfiguration"},
 		ObjectMeta: webhookMeta(ValidatingWebhooksName),
 	}
 	for _, h := range validatingHooks() {
-		if h.onlyIfWanted && !o.guardTaintPolicies {
-			continue
-		}
 		out.Webhooks = append(out.Webhooks, admissionregistrationv1.ValidatingWebhook{
 			Name: h.fullName(), ClientConfig: h.client(baseURL, caBundle), Rules: h.rules(), FailurePolicy: h.failurePolicy(),
 			ObjectSelector: h.selector(), SideEffects: h.effects(), TimeoutSeconds: h.seconds(), AdmissionReviewVersions: reviewVersions(),

@@ -42,7 +42,7 @@ func TestMutatingWebhooks(t *testing.T) {
 }
 
 func TestValidatingWebhooks(t *testing.T) {
-	got := ValidatingWebhooks("https://host:1/", nil, WithTaintPolicyGuard())
+	got := ValidatingWebhooks("https://host:1/", nil)
 	var lines []string
 	for _, w := range got.Webhooks {
 		lines = append(lines, line(w.Name, w.ClientConfig, w.Rules))
@@ -77,12 +77,8 @@ func TestValidatingWebhooks(t *testing.T) {
 		"resourcedeletionprotection.karmada.io https://host:1/validate-resourcedeletionprotection [DELETE] */* *",
 		"resourcebinding.karmada.io https://host:1/validate-resourcebinding [CREATE UPDATE] work.karmada.io/resourcebindings Namespaced",
 		"agentwork.karmada.io https://host:1/validate-agent-work [CREATE UPDATE] work.karmada.io/works Namespaced",
-		"clustertaintpolicy.karmada.io https://host:1/validate-clustertaintpolicy [CREATE UPDATE] policy.karmada.io/clustertaintpolicies Cluster",
 	}
 	if diff := cmp.Diff(want, lines); diff != "" {
 		t.Error(diff)
-	}
-	if n := len(ValidatingWebhooks("https://host:1", nil).Webhooks); n != len(want)-1 {
-		t.Errorf("%d webhooks without the guard of taint policies", n)
 	}
 }

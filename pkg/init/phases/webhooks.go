@@ -21,7 +21,8 @@ func webhooks() Phase {
 }
 
 func webhookConfigurations(in *Inputs) ([]client.Object, error) {
-	return components.WebhookConfigurations(in.WebhookURL(), in.Certificates.CABundle()), nil
+	args := in.Workloads[components.ControllerManager].ExtraArgs
+	return components.WebhookConfigurations(in.WebhookURL(), in.Certificates.CABundle(), components.FlagValues(args, "--feature-gates")), nil
 }
 
 // runWebhooks registers the webhooks, and deletes what an earlier version registered and this one does not.

@@ -136,6 +136,7 @@ func (r *roles) install(ctx context.Context, info ready.Info, applier *apply.App
 		AggregatedHost: "localhost",
 		AggregatedPort: r.f.Port(federation.PortAggregated),
 		CABundle:       ca,
+		FeatureGates:   components.FlagValues(settingArgs(r.f.Settings, federation.Roles), "--controller-manager."+gatesFlag),
 	})
 	if _, err := applier.Apply(ctx, objects...); err != nil {
 		return err

@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// TestUnbuilt_ObjectsWithoutControllersWarn shows what a user sees whose objects have
-// no effect in this version. Lines of controllers that come are removed here.
-func TestUnbuilt_ObjectsWithoutControllersWarn(t *testing.T) {
+// TestGateWarnings shows what a user sees whose objects have no effect while a feature
+// gate is off.
+func TestGateWarnings(t *testing.T) {
 	ns := namespace(t)
 	for kind, manifest := range map[string]string{
 		"MultiClusterService": `

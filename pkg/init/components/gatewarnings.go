@@ -1,0 +1,93 @@
+package components
+
+import (
+	"fmt"
+	"strings"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/component-base/featuregate"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/karmada-toolkit/karmada/internal/apply"
+	"github.com/karmada-toolkit/karmada/internal/gates"
+	"github.com/karmada-toolkit/karmada/pkg/apis/names"
+)
+
+// gateWarningPrefix begins the names of the policies that warn of kinds without effect.
+const gateWarningPrefix = "no-effect-"
+
+// gatedKind is a kind that has no effect while a gate of the controller-manager is off.
+type gatedKind struct {
+	group, resource, kind string
+	gate                  featuregate.Feature
+	// programs are those that need the gate.
+	programs string
+}
+
+func gatedKinds() []gatedKind {
+	return []gatedKind{
+		{groupNetworking, "multiclusterservices", "MultiClusterService", gates.MultiClusterService, "karmada-controller-manager, and the agents of clusters in Pull mode, run"},
+		{groupPolicy, "clustertaintpolicies", "ClusterTaintPolicy", gates.Failover, "karmada-controller-manager runs"},
+	}
+}
+
+// FlagValues returns the values of a flag, such as --feature-gates, in arguments.
+func FlagValues(args []string, flag string) []string {
+	var out []string
+	for _, arg := range args {
+		if value, ok := strings.CutPrefix(arg, flag+"="); ok {
+			out = append(out, value)
+		}
+	}
+	return out
+}
+
+// PrunedWebhookConfigurations are the families of objects of WebhookConfigurations that are deleted when they are not
+// wanted any more: a gate is on now, or an earlier version warned of a kind that has an effect now.
+func PrunedWebhookConfigurations() []apply.Family {
+	return []apply.Family{
+		{List: &admissionregistrationv1.ValidatingAdmissionPolicyBindingList{}, Labels: names.SystemLabels(), Prefix: gateWarningPrefix},
+		{List: &admissionregistrationv1.ValidatingAdmissionPolicyList{}, Labels: names.SystemLabels(), Prefix: gateWarningPrefix},
+	}
+}
+
+// gateWarnings warn of objects that have no effect with values of the flag --feature-gates of the controller-manager: a
+// policy and its binding for each kind. They refuse nothing. Values that the flag refuses count as absent.
+func gateWarnings(values []string) []client.Object {
+	enabled := gates.New(gates.ControllerManager()...)
+	for _, v := range values {
+		_ = enabled.Set(v)
+	}
+	var out []client.Object
+	for _, k := range gatedKinds() {
+		if enabled.Enabled(k.gate) {
+			continue
+		}
+		meta := metav1.ObjectMeta{Name: gateWarningPrefix + k.resource + "." + k.group, Labels: names.SystemLabels()}
+		out = append(out, &admissionregistrationv1.ValidatingAdmissionPolicy{
+			ObjectMeta: meta,
+			Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{
+				FailurePolicy: ptr.To(admissionregistrationv1.Ignore),
+				MatchConstraints: &admissionregistrationv1.MatchResources{ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{
+					RuleWithOperations: admissionregistrationv1.RuleWithOperations{
+						Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update},
+						Rule:       admissionregistrationv1.Rule{APIGroups: []string{k.group}, APIVersions: []string{"*"}, Resources: []string{k.resource}},
+					},
+				}}},
+				Validations: []admissionregistrationv1.Validation{{
+					Expression: "false",
+					Message:    fmt.Sprintf("%s has no effect unless %s with --feature-gates=%s=true", k.kind, k.programs, k.gate),
+				}},
+			},
+		}, &admissionregistrationv1.ValidatingAdmissionPolicyBinding{
+			ObjectMeta: meta,
+			Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{
+				PolicyName:        meta.Name,
+				ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Warn},
+			},
+		})
+	}
+	return out
+}

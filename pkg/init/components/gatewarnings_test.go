@@ -1,0 +1,36 @@
+package components
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+)
+
+func TestWebhookConfigurations_WarnOfKindsWhoseGateIsOff(t *testing.T) {
+	const services, taints = "no-effect-multiclusterservices.networking.karmada.io", "no-effect-clustertaintpolicies.policy.karmada.io"
+	for name, tc := range map[string]struct {
+		args []string
+		want []string
+	}{
+		"defaults":                      {want: []string{services, taints}},
+		"one gate":                      {args: []string{"--v=4", "--feature-gates=Failover=true"}, want: []string{services}},
+		"both":                          {args: []string{"--feature-gates=MultiClusterService=true,Failover=true"}},
+		"the last value counts":         {args: []string{"--feature-gates=Failover=true", "--feature-gates=Failover=false"}, want: []string{services, taints}},
+		"a value that is refused":       {args: []string{"--feature-gates=Nope=true"}, want: []string{services, taints}},
+		"the same flag of another role": {args: []string{"--scheduler.feature-gates=Failover=true"}, want: []string{services, taints}},
+	} {
+		var got []string
+		for _, o := range WebhookConfigurations("https://h:1", nil, FlagValues(tc.args, "--feature-gates")) {
+			if b, ok := o.(*admissionregistrationv1.ValidatingAdmissionPolicyBinding); ok {
+				got = append(got, b.Spec.PolicyName)
+				if diff := cmp.Diff([]admissionregistrationv1.ValidationAction{admissionregistrationv1.Warn}, b.Spec.ValidationActions); diff != "" {
+					t.Errorf("%s: %s does not only warn: %s", name, b.Name, diff)
+				}
+			}
+		}
+		if diff := cmp.Diff(tc.want, got); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+}
