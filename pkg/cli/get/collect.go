@@ -41,7 +41,7 @@ type result struct {
 func (r *result) failure() error { return utilerrors.NewAggregate(r.errs) }
 
 // newCollector resolves the clusters and the types of the targets in the control plane.
-func newCollector(ctx context.Context, plane *env.Access, r *request, targets []target) (*collector, error) {
+func newCollector(ctx context.Context, e *env.Env, plane *env.Access, r *request, targets []target) (*collector, error) {
 	namespace, _, err := plane.Namespace()
 	if err != nil {
 		return nil, err
@@ -49,7 +49,7 @@ func newCollector(ctx context.Context, plane *env.Access, r *request, targets []
 	c := &collector{request: r, targets: targets, sources: &sources{access: plane, selection: selection{
 		namespace: namespace, allNamespaces: r.allNamespaces, labels: r.labels, fields: r.fields, tables: r.tables, fullRows: r.sortBy != "",
 		wide: *r.print.OutputFormat == "wide",
-	}}}
+	}, counts: bindingCounts{now: e.Now}}}
 	if c.sources.known, c.sources.unknown, err = resolve(plane, targets); err != nil {
 		return nil, err
 	}

@@ -69,7 +69,7 @@ func (s *server) decorate(ctx context.Context, p *part) error {
 func decorateClusters(ctx context.Context, s *server, p *part) error {
 	evictions := func(*clusterv1alpha1.Cluster) string { return "" }
 	if s.wide {
-		evictions = s.evictions(ctx)
+		evictions = s.formatEvictions(ctx)
 	}
 	return eachRow(p.table, func(row *metav1.TableRow, cluster *clusterv1alpha1.Cluster) {
 		if i := column(p.table, "Ready"); i < len(row.Cells) && slices.ContainsFunc(cluster.Spec.Taints, unschedulable) {
@@ -108,40 +108,51 @@ func decorateBindings(_ context.Context, _ *server, p *part) error {
 // claims shows how many objects each policy claims: the bindings that carry its id.
 func claims(label string) func(context.Context, *server, *part) error {
 	return func(ctx context.Context, s *server, p *part) error {
-		counts, err := s.countBindings(ctx, label)
+		counts, err := s.counts.read(label, func() (map[string]map[string]int, error) { return s.claims(ctx, label) })
 		return eachRow(p.table, func(row *metav1.TableRow, policy *metav1.PartialObjectMetadata) {
 			claimed := "<unknown>"
 			if err == nil {
-				claimed = strconv.Itoa(counts[policy.Labels[label]])
-				if policy.Labels[label] == "" {
-					claimed = "0"
-				}
+				claimed = strconv.Itoa(counts[policy.Labels[label]][""])
 			}
 			set(p.table, row, "Claimed", claimed)
 		})
 	}
 }
 
-// countBindings returns how many bindings carry each value of a label.
-func (s *server) countBindings(ctx context.Context, label string) (map[string]int, error) {
-	counts := map[string]int{}
+// claims returns how many bindings carry each value of a label.
+func (s *server) claims(ctx context.Context, label string) (map[string]map[string]int, error) {
+	counts := map[string]map[string]int{}
 	err := eachBinding(ctx, s, func(r *rest.Request) {
 		r.SetHeader("Accept", "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json").Param("labelSelector", label)
-	}, func(b *metav1.PartialObjectMetadata) { counts[b.Labels[label]]++ })
+	}, func(b *metav1.PartialObjectMetadata) {
+		if id := b.Labels[label]; id != "" {
+			count(counts, id, "")
+		}
+	})
 	return counts, err
 }
 
-// evictions returns a function that returns how many workloads leave a cluster, with the reasons.
-func (s *server) evictions(ctx context.Context) func(*clusterv1alpha1.Cluster) string {
-	reasons := map[string]map[string]int{}
+// evictions returns how many workloads leave each cluster, by reason.
+func (s *server) evictions(ctx context.Context) (map[string]map[string]int, error) {
+	counts := map[string]map[string]int{}
 	err := eachBinding(ctx, s, func(*rest.Request) {}, func(b *workv1alpha2.ResourceBinding) {
 		for _, e := range failover.Tasks(b) {
-			if reasons[e.Cluster] == nil {
-				reasons[e.Cluster] = map[string]int{}
-			}
-			reasons[e.Cluster][e.Reason]++
+			count(counts, e.Cluster, e.Reason)
 		}
 	})
+	return counts, err
+}
+
+func count(counts map[string]map[string]int, of, kind string) {
+	if counts[of] == nil {
+		counts[of] = map[string]int{}
+	}
+	counts[of][kind]++
+}
+
+// formatEvictions returns a function that returns how many workloads leave a cluster, with the reasons.
+func (s *server) formatEvictions(ctx context.Context) func(*clusterv1alpha1.Cluster) string {
+	reasons, err := s.counts.read("evictions", func() (map[string]map[string]int, error) { return s.evictions(ctx) })
 	return func(cluster *clusterv1alpha1.Cluster) string {
 		if err != nil {
 			return "<unknown>"

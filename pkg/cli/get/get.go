@@ -181,7 +181,7 @@ func run(ctx context.Context, e *env.Env, access *env.Access, r *request, args [
 	if r.allNamespaces && slices.ContainsFunc(targets, func(t target) bool { return len(t.names) > 0 }) {
 		return errors.New("a resource cannot be retrieved by name across all namespaces; leave out --all-namespaces or the name")
 	}
-	c, err := newCollector(ctx, access, r, targets)
+	c, err := newCollector(ctx, e, access, r, targets)
 	if err != nil {
 		return err
 	}

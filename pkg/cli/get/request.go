@@ -63,6 +63,8 @@ func (p *part) empty() bool {
 type server struct {
 	rest rest.Interface
 	selection
+	// counts of the control plane's bindings.
+	counts *bindingCounts
 }
 
 func newServer(config *rest.Config, s selection) (*server, error) {

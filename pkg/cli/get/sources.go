@@ -19,6 +19,7 @@ type sources struct {
 	// known are the targets whose types the control plane serves, unknown the others.
 	known   []query
 	unknown []target
+	counts  bindingCounts
 }
 
 // server returns a client of the control plane or a member. Responses of members have limits.
@@ -28,7 +29,11 @@ func (s *sources) server(cluster string) (*server, error) {
 		if err != nil {
 			return nil, err
 		}
-		return newServer(config, s.selection)
+		srv, err := newServer(config, s.selection)
+		if err == nil {
+			srv.counts = &s.counts
+		}
+		return srv, err
 	}
 	config, err := s.access.ControlPlane.MemberConfig(cluster)
 	if err != nil {

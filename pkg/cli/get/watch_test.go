@@ -24,7 +24,7 @@ func watchUntil(t *testing.T, f *federation, requests int, line string) outcome 
 		case <-deadline:
 			t.Fatal("the watch did not go on")
 		case <-time.After(20 * time.Millisecond):
-			if f.count("/deployments") >= requests {
+			if f.count("/"+strings.Fields(line)[0]) >= requests {
 				cancel()
 				return <-done
 			}
@@ -59,6 +59,20 @@ func TestGet_Watch(t *testing.T) {
 			f := newFederation(t, &fakeCluster{}, map[string]*fakeCluster{"member1": &m})
 			golden.Assert(t, name, "$ get "+tt.line+"\n"+watchUntil(t, f, tt.requests, tt.line).String())
 		})
+	}
+}
+
+// TestGet_WatchCountsBindingsOnce checks that a change of a cluster does not list all bindings again.
+func TestGet_WatchCountsBindingsOnce(t *testing.T) {
+	f := governed(t)
+	plane := f.clusters[""]
+	plane.events = [][]string{{plane.event("MODIFIED", object{resource: "clusters", name: "m2", ready: "False"})}, {plane.event("MODIFIED", object{resource: "clusters", name: "m2", ready: "True"})}}
+	o := watchUntil(t, f, 4, "clusters -o wide -w") // a list and three watches
+	if rows := strings.Count(o.stdout, "1 TaintUntolerated"); rows != 3 {
+		t.Errorf("%d rows have the evictions of m2, want 3:\n%s", rows, o)
+	}
+	if n := f.count("/resourcebindings"); n != 1 {
+		t.Errorf("bindings were listed %d times", n)
 	}
 }
 
