@@ -93,23 +93,31 @@ func Record(histories []autoscalingv1alpha1.ExecutionHistory, rule *autoscalingv
 	at := stamp(scheduled)
 	if failure != nil {
 		entry := autoscalingv1alpha1.FailedExecution{ScheduleTime: at, ExecutionTime: stamp(now), Message: failure.Error()}
-		h.FailedExecutions = keep(slices.Insert(h.FailedExecutions, 0, entry), rule.FailedHistoryLimit)
+		h.FailedExecutions = keep(slices.Insert(h.FailedExecutions, 0, entry), rule, true)
 	} else {
 		entry := autoscalingv1alpha1.SuccessfulExecution{
 			ScheduleTime: at, ExecutionTime: stamp(now),
 			AppliedReplicas: rule.TargetReplicas, AppliedMinReplicas: rule.TargetMinReplicas, AppliedMaxReplicas: rule.TargetMaxReplicas,
 		}
-		h.SuccessfulExecutions = keep(slices.Insert(h.SuccessfulExecutions, 0, entry), rule.SuccessfulHistoryLimit)
+		h.SuccessfulExecutions = keep(slices.Insert(h.SuccessfulExecutions, 0, entry), rule, false)
 	}
 	h.NextExecutionTime = next
 }
 
-func keep[T any](list []T, limit *int32) []T {
-	n := int32(defaultHistoryLimit)
-	if limit != nil {
-		n = max(*limit, 0)
+func keep[T any](list []T, rule *autoscalingv1alpha1.CronFederatedHPARule, failed bool) []T {
+	return list[:min(len(list), HistoryLimit(rule, failed))]
+}
+
+// HistoryLimit returns the number of executions of a rule that are kept: of those that failed, or of the others.
+func HistoryLimit(rule *autoscalingv1alpha1.CronFederatedHPARule, failed bool) int {
+	limit := rule.SuccessfulHistoryLimit
+	if failed {
+		limit = rule.FailedHistoryLimit
 	}
-	return list[:min(len(list), int(n))]
+	if limit == nil {
+		return defaultHistoryLimit
+	}
+	return int(max(*limit, 0))
 }
 
 // Rebound sets the bounds of a FederatedHPA that a rule gives, and reports whether that changes any.

@@ -28,6 +28,8 @@ const (
 	FindClusters
 	// Mapping finds the resource of the target's kind.
 	Mapping
+	// TemplateScale reads the Scale of the target in the control plane.
+	TemplateScale
 
 	stageReplicas
 	stageBounds
@@ -49,7 +51,7 @@ func (s Stage) texts(target string) stageTexts {
 		t.wrap = "invalid API version in scale target reference: "
 	case Mapping:
 		t.wrap = "unable to determine resource for scale target reference: "
-	case stageReplicas:
+	case stageReplicas, TemplateScale:
 		t.wrap = "failed to query scale subresource for " + target + ": "
 	case Template:
 		const reason = "FailedGetScaleTargetRef"

@@ -46,23 +46,25 @@ func (p *custom) GetMetricByName(ctx context.Context, name types.NamespacedName,
 	return &sum, nil
 }
 
-// GetMetricBySelector implements provider.CustomMetricsProvider: the sum of the values in all members for each name.
+// GetMetricBySelector implements provider.CustomMetricsProvider: the sum of the values in all members for each namespace
+// and name. There are several namespaces if that of the request is "*".
 func (p *custom) GetMetricBySelector(ctx context.Context, namespace string, selector labels.Selector, info provider.CustomMetricInfo, metric labels.Selector) (*custom_metrics.MetricValueList, error) {
 	values, err := p.values(ctx, query{info: info, namespace: namespace, name: allObjects, objects: selector, metric: metric})
 	if err != nil {
 		return nil, err
 	}
-	sums := map[string]custom_metrics.MetricValue{}
+	sums := map[types.NamespacedName]custom_metrics.MetricValue{}
 	for _, v := range values {
-		if sum, ok := sums[v.DescribedObject.Name]; ok {
+		key := types.NamespacedName{Namespace: v.DescribedObject.Namespace, Name: v.DescribedObject.Name}
+		if sum, ok := sums[key]; ok {
 			v.Value.Add(sum.Value)
 		}
-		sums[v.DescribedObject.Name] = v
+		sums[key] = v
 	}
-	list := &custom_metrics.MetricValueList{}
-	for _, name := range slices.Sorted(maps.Keys(sums)) {
-		list.Items = append(list.Items, sums[name])
-	}
+	list := &custom_metrics.MetricValueList{Items: slices.Collect(maps.Values(sums))}
+	slices.SortFunc(list.Items, func(a, b custom_metrics.MetricValue) int {
+		return cmp.Or(cmp.Compare(a.DescribedObject.Namespace, b.DescribedObject.Namespace), cmp.Compare(a.DescribedObject.Name, b.DescribedObject.Name))
+	})
 	return list, nil
 }
 

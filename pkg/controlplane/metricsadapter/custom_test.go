@@ -82,6 +82,26 @@ func TestCustom_AddsTheValuesOfMembers(t *testing.T) {
 	}
 }
 
+func TestCustom_AllNamespaces(t *testing.T) {
+	f := newFederation(t, "m1", "m2")
+	const path = "namespaces/*/pods/*/rps"
+	f.metric("m1", "v1beta2", path, value("a", "web", "1"), value("b", "web", "2"))
+	f.metric("m2", "v1beta2", path, value("b", "web", "3"))
+	f.open(t)
+	p := &custom{requester: f.requester, ctx: t.Context()}
+	list, err := p.GetMetricBySelector(t.Context(), "*", labels.Everything(), rps, labels.Everything())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, item := range list.Items {
+		got = append(got, item.DescribedObject.Namespace+"/"+item.DescribedObject.Name+" "+item.Value.String())
+	}
+	if diff := cmp.Diff([]string{"a/web 1", "b/web 5"}, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestCustom_DiscoveryIsCached(t *testing.T) {
 	f := newFederation(t, "m1", "m2", "m3")
 	f.metric("m1", "v1beta2", "namespaces/default/pods/*/rps")

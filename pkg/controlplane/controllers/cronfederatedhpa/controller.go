@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -39,6 +40,8 @@ const (
 	workers = 5
 	// recheck is the longest time between two reads of the clock, which may be set.
 	recheck = time.Minute
+	// retryInterval is the time until a status is written again that could not be. Rules run at their times nevertheless.
+	retryInterval = 5 * time.Second
 )
 
 // Deps are the dependencies of the controller beside a manager.
@@ -69,7 +72,7 @@ type state struct {
 	uid     types.UID
 	table   *autoscaling.Timetable
 	written status.Written[*autoscalingv1alpha1.CronFederatedHPAStatus]
-	// executed are executions that are not in the status yet.
+	// executed are executions that are not in the status yet, as many as it has room for.
 	executed []execution
 }
 
@@ -131,11 +134,13 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	s := r.stateOf(obj, began)
 	invalid, err := r.pass(ctx, obj, s, began)
 	r.passes.WithLabelValues(metrics.Result(errors.Join(invalid, err))).Observe(r.clock.Since(began).Seconds())
+	limit := recheck
 	if err != nil {
-		return reconcile.Result{}, err
+		log.FromContext(ctx).Error(err, "Cannot write status", "CronFederatedHPA", klog.KObj(obj))
+		limit = retryInterval
 	}
 	// A rule that cannot start waits for a change of the object; the others go on.
-	return reconcile.Result{RequeueAfter: max(s.table.Wait(r.clock.Now(), recheck), time.Millisecond)}, nil
+	return reconcile.Result{RequeueAfter: max(s.table.Wait(r.clock.Now(), limit), time.Millisecond)}, nil
 }
 
 func (r *reconciler) stateOf(obj *autoscalingv1alpha1.CronFederatedHPA, now time.Time) *state {
@@ -161,14 +166,13 @@ func (r *reconciler) pass(ctx context.Context, obj *autoscalingv1alpha1.CronFede
 	_, invalid = s.table.Sync(obj, nil, now)
 	if invalid != nil {
 		r.events.Warning(obj, "StartRuleFailed", invalid.Error())
-	} else {
-		r.events.Recovered(obj)
 	}
 	reason := "UpdateCronFederatedHPAFailed"
 	for _, due := range s.table.Take(obj, now) {
 		reason = "UpdateStatusFailed"
 		s.executed = append(s.executed, execution{due, now, r.execute(ctx, obj, &due.Rule)})
 	}
+	s.executed = recordable(s.executed, obj.Spec.Rules)
 	_, err = r.status.Write(ctx, obj, &s.written, func(status *autoscalingv1alpha1.CronFederatedHPAStatus) {
 		status.ExecutionHistories, _ = s.table.Sync(obj, status.ExecutionHistories, now)
 		for _, e := range s.executed {
@@ -180,7 +184,34 @@ func (r *reconciler) pass(ctx context.Context, obj *autoscalingv1alpha1.CronFede
 		return invalid, err
 	}
 	s.executed = nil
+	if invalid == nil {
+		r.events.Recovered(obj)
+	}
 	return invalid, nil
+}
+
+// recordable returns the executions for which the history has room, so that their number is limited while no status can be
+// written.
+func recordable(executions []execution, rules []autoscalingv1alpha1.CronFederatedHPARule) []execution {
+	type list struct {
+		rule   string
+		failed bool
+	}
+	room := map[list]int{}
+	for i := range rules {
+		for _, failed := range []bool{false, true} {
+			room[list{rules[i].Name, failed}] = autoscaling.HistoryLimit(&rules[i], failed)
+		}
+	}
+	kept := 0
+	for i, e := range slices.Backward(executions) {
+		if l := (list{e.Rule.Name, e.err != nil}); room[l] > 0 {
+			room[l]--
+			kept++
+			executions[len(executions)-kept] = executions[i]
+		}
+	}
+	return executions[len(executions)-kept:]
 }
 
 // execute runs a rule.

@@ -111,8 +111,8 @@ func TestReconcile_ExecutionIsRecordedAfterAFailedWrite(t *testing.T) {
 			return c.SubResource(name).Patch(ctx, obj, p, opts...)
 		},
 	})
-	if _, err := r.run(t); err == nil {
-		t.Fatal("no error")
+	if result, err := r.run(t); err != nil || result.RequeueAfter != retryInterval {
+		t.Fatal(result, err)
 	}
 	fail = false
 	if _, err := r.run(t); err != nil {
@@ -120,6 +120,28 @@ func TestReconcile_ExecutionIsRecordedAfterAFailedWrite(t *testing.T) {
 	}
 	if upper, executions := r.maxReplicas(t); upper != 8 || executions != 1 {
 		t.Errorf("maxReplicas is %d after %d executions", upper, executions)
+	}
+}
+
+// Rules run at their times while no status can be written, and what waits to be recorded is limited.
+func TestReconcile_RunsWhileNoStatusCanBeWritten(t *testing.T) {
+	r, clk := setup(0, interceptor.Funcs{
+		SubResourcePatch: func(context.Context, client.Client, string, client.Object, client.Patch, ...client.SubResourcePatchOption) error {
+			return errors.New("boom")
+		},
+	})
+	for range 10 {
+		if _, err := r.run(t); err != nil {
+			t.Fatal(err)
+		}
+		clk.SetTime(clk.Now().Add(24 * time.Hour))
+	}
+	if upper, _ := r.maxReplicas(t); upper != 8 {
+		t.Errorf("maxReplicas is %d: the rule did not run", upper)
+	}
+	executed := r.states[types.NamespacedName{Namespace: "ns", Name: "c"}].executed
+	if len(executed) != 3 || executed[2].at != noon.Add(9*24*time.Hour) {
+		t.Errorf("%d executions wait to be recorded: %+v", len(executed), executed)
 	}
 }
 

@@ -443,9 +443,27 @@ func (e *env) testBadTargets(t *testing.T) {
 	e.hpa(t, "nowhere", "nowhere")
 	e.condition(t, "nowhere", autoscalingv2.AbleToScale, "FailedGetScale")
 	e.event(t, "nowhere", "ClustersLeftOut", `deployments.apps "nowhere" not found`)
+	e.noScale(t, "unscalable")
+	e.condition(t, "unscalable", autoscalingv2.AbleToScale, "FailedGetScale")
+	e.event(t, "unscalable", "FailedGetScale", "the server could not find the requested resource")
 	e.hpa(t, "bounds", "nowhere", func(h *autoscalingv1alpha1.FederatedHPA) { h.Spec.MinReplicas = new(int32(11)) })
 	e.condition(t, "bounds", autoscalingv2.AbleToScale, "InvalidBounds")
-	e.removeHPAs(t, "missing", "local", "nowhere", "bounds")
+	e.removeHPAs(t, "missing", "local", "nowhere", "unscalable", "bounds")
+}
+
+// noScale creates a FederatedHPA whose target is propagated and has no replicas: a ConfigMap.
+func (e *env) noScale(t *testing.T, name string) {
+	t.Helper()
+	policy := map[string]string{policyv1alpha1.PropagationPolicyPermanentIDLabel: "id-" + name}
+	meta := metav1.ObjectMeta{Namespace: ns, Name: name, Labels: policy}
+	e.create(t, &corev1.ConfigMap{ObjectMeta: meta})
+	meta.Name += "-configmap"
+	e.create(t, &workv1alpha2.ResourceBinding{ObjectMeta: meta, Spec: workv1alpha2.ResourceBindingSpec{
+		Resource: workv1alpha2.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: ns, Name: name}, Clusters: []workv1alpha2.TargetCluster{{Name: "m1"}},
+	}})
+	e.hpa(t, name, name, func(h *autoscalingv1alpha1.FederatedHPA) {
+		h.Spec.ScaleTargetRef.APIVersion, h.Spec.ScaleTargetRef.Kind = "v1", "ConfigMap"
+	})
 }
 
 func (e *env) remove(t *testing.T, obj client.Object) {

@@ -39,6 +39,7 @@ const maxText = 1000
 // target is the scale target of an object with its clusters.
 type target struct {
 	template *unstructured.Unstructured
+	scale    *autoscalingv1.Scale
 	resource schema.GroupVersionResource
 	clusters []*clusterv1alpha1.Cluster
 	// leftOut are the clusters that are not read, with the reason.
@@ -49,18 +50,11 @@ type target struct {
 func (r *reconciler) pass(ctx context.Context, cached *autoscalingv1alpha1.FederatedHPA, s *state) error {
 	obj := cached.DeepCopy()
 	obj.Status = *r.status.Current(cached, &s.written).DeepCopy()
-	var v *autoscaling.Verdict
-	t, failed := r.find(ctx, obj)
-	if failed != nil {
-		v = failed
-	} else {
-		scale, err := templates.Scale(ctx, r.client, t.template)
-		if err != nil {
-			return fmt.Errorf("reading the scale of %s %s/%s: %w", t.template.GetKind(), obj.Namespace, t.template.GetName(), err)
-		}
-		v = r.evaluate(ctx, obj, s, t, scale.Spec.Replicas)
+	t, v := r.find(ctx, obj)
+	if v == nil {
+		v = r.evaluate(ctx, obj, s, t)
 		if v.Rescale {
-			r.rescale(ctx, obj, t, scale, v)
+			r.rescale(ctx, obj, t, v)
 		}
 		s.history = v.History
 	}
@@ -115,11 +109,14 @@ func (r *reconciler) find(ctx context.Context, obj *autoscalingv1alpha1.Federate
 		return fail(autoscaling.Mapping, err)
 	}
 	t.resource = mapping.Resource
+	if t.scale, err = templates.Scale(ctx, r.client, t.template); err != nil {
+		return fail(autoscaling.TemplateScale, err)
+	}
 	return t, nil
 }
 
-func (r *reconciler) evaluate(ctx context.Context, obj *autoscalingv1alpha1.FederatedHPA, s *state, t *target, current int32) *autoscaling.Verdict {
-	now := r.clock.Now()
+func (r *reconciler) evaluate(ctx context.Context, obj *autoscalingv1alpha1.FederatedHPA, s *state, t *target) *autoscaling.Verdict {
+	now, current := r.clock.Now(), t.scale.Spec.Replicas
 	if !s.resumed {
 		s.history, s.resumed = autoscaling.Resume(obj, current, now), true
 	}
@@ -145,10 +142,10 @@ func (r *reconciler) evaluate(ctx context.Context, obj *autoscalingv1alpha1.Fede
 }
 
 // rescale writes the replicas of a verdict to the template.
-func (r *reconciler) rescale(ctx context.Context, obj *autoscalingv1alpha1.FederatedHPA, t *target, scale *autoscalingv1.Scale, v *autoscaling.Verdict) {
-	logger := log.FromContext(ctx).WithValues("target", klog.KObj(t.template), "from", scale.Spec.Replicas, "to", v.Replicas, "reason", v.Reason)
+func (r *reconciler) rescale(ctx context.Context, obj *autoscalingv1alpha1.FederatedHPA, t *target, v *autoscaling.Verdict) {
+	logger := log.FromContext(ctx).WithValues("target", klog.KObj(t.template), "from", t.scale.Spec.Replicas, "to", v.Replicas, "reason", v.Reason)
 	logger.Info("Scaling template", "FederatedHPA", klog.KObj(obj))
-	v.Rescaled(templates.SetReplicas(ctx, r.client, t.template, scale, v.Replicas))
+	v.Rescaled(templates.SetReplicas(ctx, r.client, t.template, t.scale, v.Replicas))
 }
 
 // clean limits the texts of a verdict, parts of which are from members.
