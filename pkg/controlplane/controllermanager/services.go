@@ -15,6 +15,7 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/serviceexport"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/serviceimport"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/services"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/services/servicecondition"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
 	"github.com/karmada-toolkit/karmada/pkg/member/access"
 )
@@ -25,6 +26,8 @@ type networking struct {
 	store   *templates.Store
 	members *access.Pool
 	retry   controllers.Retry
+	// conditions are those of MultiClusterServices.
+	conditions *servicecondition.Writer
 }
 
 // collect collects slices for the enabled ones of two controllers, which share their
@@ -63,7 +66,7 @@ func (n *networking) multiClusterService(ctx context.Context, mgr manager.Manage
 	if !n.options.Gates.Enabled(gates.MultiClusterService) {
 		return nil
 	}
-	return multiclusterservice.Setup(ctx, mgr, multiclusterservice.Deps{Store: n.store, Events: n.options.Events, Retry: n.retry})
+	return multiclusterservice.Setup(ctx, mgr, multiclusterservice.Deps{Store: n.store, Events: n.options.Events, Conditions: n.conditions, Retry: n.retry})
 }
 
 // dispatch dispatches slices if that is enabled. Otherwise it lets go of the Works that
@@ -71,6 +74,6 @@ func (n *networking) multiClusterService(ctx context.Context, mgr manager.Manage
 func (n *networking) dispatch(ctx context.Context, mgr manager.Manager) error {
 	return endpointslicedispatch.Setup(ctx, mgr, endpointslicedispatch.Deps{
 		Enabled: n.options.Enabled("endpointsliceDispatch") && n.options.Gates.Enabled(gates.MultiClusterService),
-		Events:  n.options.Events, Retry: n.retry,
+		Events:  n.options.Events, Conditions: n.conditions, Retry: n.retry,
 	})
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/massfailure"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/interpreter"
 	interpreterdynamic "github.com/karmada-toolkit/karmada/pkg/controlplane/interpreter/dynamic"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/services/servicecondition"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
 	"github.com/karmada-toolkit/karmada/pkg/member/access"
 )
@@ -124,7 +125,7 @@ func newParts(mgr manager.Manager, s *shared) (*parts, error) {
 			settings: &s.options.Autoscaling, cacheSyncTimeout: s.options.CacheSyncTimeout,
 			store: s.store, members: s.pool, retry: s.retry,
 		},
-		networking: &networking{options: s.options, store: s.store, members: s.pool, retry: s.retry},
+		networking: &networking{options: s.options, store: s.store, members: s.pool, retry: s.retry, conditions: servicecondition.New(mgr)},
 	}, nil
 }
 

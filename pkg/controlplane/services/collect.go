@@ -16,6 +16,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
+	networkingv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/networking/v1alpha1"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/manifest"
@@ -45,6 +46,14 @@ func WorkNames(cluster string, slice types.NamespacedName) [2]string {
 func Collected(work *workv1alpha1.Work) bool {
 	_, dispatched := work.Annotations[ProvisionClusterAnnotation]
 	return !dispatched && ptr.Deref(work.Spec.SuspendDispatching, false) && carries(work, kindEndpointSlice)
+}
+
+// Stored reports whether a Work only stores an object in the control plane, so that it is never dispatched: a collected
+// slice, or the mark of a provider.
+func Stored(work *workv1alpha1.Work) bool {
+	_, dispatched := work.Annotations[ProvisionClusterAnnotation]
+	return !dispatched && ptr.Deref(work.Spec.SuspendDispatching, false) &&
+		(work.Labels[ManagedByLabel] != "" || work.Labels[networkingv1alpha1.MultiClusterServicePermanentIDLabel] != "")
 }
 
 // carries reports whether a Work has one manifest, of a kind. Most Works are passed

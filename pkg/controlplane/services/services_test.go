@@ -162,3 +162,25 @@ func TestClusters_Prefixed(t *testing.T) {
 		}
 	}
 }
+
+func TestStored(t *testing.T) {
+	suspended := func(labels map[string]string, annotations map[string]string) *workv1alpha1.Work {
+		return &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Labels: labels, Annotations: annotations}, Spec: workv1alpha1.WorkSpec{SuspendDispatching: new(true)}}
+	}
+	released := collected(t, "m1", slice("web-a", ofWeb()))
+	released.Spec.SuspendDispatching = nil
+	for name, tc := range map[string]struct {
+		work *workv1alpha1.Work
+		want bool
+	}{
+		"a collected slice":           {collected(t, "m1", slice("web-a", ofWeb())), true},
+		"the mark of a provider":      {suspended(map[string]string{networkingv1alpha1.MultiClusterServicePermanentIDLabel: "id"}, nil), true},
+		"a slice for a consumer":      {suspended(map[string]string{services.ManagedByLabel: "x"}, map[string]string{services.ProvisionClusterAnnotation: "m1"}), false},
+		"a Work that is dispatched":   {released, false},
+		"a suspended Work of another": {suspended(nil, nil), false},
+	} {
+		if got := services.Stored(tc.work); got != tc.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}

@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/rest"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/karmada-toolkit/karmada/internal/pki"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/member/access"
 	"github.com/karmada-toolkit/karmada/pkg/member/access/accesstest"
@@ -199,6 +200,39 @@ func TestPool(t *testing.T) {
 			t.Error("the same")
 		}
 	})
+}
+
+func TestPool_ReadsTheCAAfterARejectedCertificate(t *testing.T) {
+	server := accesstest.New(t)
+	v, clk := &vault{}, clocktesting.NewFakeClock(time.Unix(1000, 0))
+	foreign, err := pki.NewCA(pki.CAConfig{CommonName: "foreign"}, nil, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	v.set("one", foreign.CertPEM())
+	pool := access.NewPool(access.Options{Secrets: v.read, Clock: clk})
+	first, err := pool.Member(t.Context(), cluster(server.URL))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := get(t, first); err == nil {
+		t.Fatal("the certificate was accepted")
+	}
+	v.set("one", server.CA())
+	clk.Step(time.Second)
+	if err := get(t, first); err == nil {
+		t.Fatal("the old connections accept the certificate")
+	}
+	second, err := pool.Member(t.Context(), cluster(server.URL))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if second == first {
+		t.Error("the cluster was not opened anew")
+	}
+	if err := get(t, second); err != nil {
+		t.Error(err)
+	}
 }
 
 func TestPool_FailureIsNotCached(t *testing.T) {

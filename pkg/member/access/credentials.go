@@ -3,6 +3,8 @@ package access
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
+	"errors"
 	"fmt"
 	"net/http"
 	"sync"
@@ -120,6 +122,9 @@ func (b *bearer) RoundTrip(req *http.Request) (*http.Response, error) {
 	began := b.tokens.clock.Now()
 	token := b.tokens.get(ctx)
 	resp, err := b.base.RoundTrip(authorized(req, token))
+	if _, unknown := errors.AsType[*tls.CertificateVerificationError](err); unknown {
+		b.tokens.rejected(ctx, began) // the Secret may have another CA
+	}
 	if err != nil || resp.StatusCode != http.StatusUnauthorized {
 		return resp, err
 	}

@@ -32,13 +32,17 @@ const (
 
 // cluster is the state of one cluster.
 type cluster struct {
-	name    string
+	name string
+	// enqueue enqueues a slice, restart the cluster after restartInterval.
 	enqueue func(types.NamespacedName)
+	restart func()
 
 	mu        sync.RWMutex
 	permitted map[services.Manager]sets.Set[types.NamespacedName]
-	// current is the watch that is synced, next the one that replaces it. Each may be nil.
+	// current is the watch that is synced, next the one that replaces it. Each may be nil. outdated reports that next is
+	// for other Services than those that are wanted by now.
 	current, next *slices
+	outdated      bool
 }
 
 // slices is a watch of the slices of some Services.
@@ -64,7 +68,10 @@ func (r *reconciler) cluster(name string) *cluster {
 	defer r.mu.Unlock()
 	c := r.clusters[name]
 	if c == nil {
-		c = &cluster{name: name, enqueue: func(slice types.NamespacedName) { r.slices.Add(sliceKey{name, slice}) }}
+		c = &cluster{
+			name: name, enqueue: func(slice types.NamespacedName) { r.slices.Add(sliceKey{name, slice}) },
+			restart: func() { r.enqueueCluster(name) },
+		}
 		r.clusters[name] = c
 	}
 	return c
@@ -99,13 +106,15 @@ func (c *cluster) stop() {
 }
 
 // start watches the slices of Services, unless they are watched already, and calls synced
-// when all are known. It reports whether it started a watch or one has not synced yet.
+// when all are known. It reports whether it started a watch or one has not synced yet. A watch that has not synced is not
+// replaced, or a stream of changes would delay all of them; the cluster is enqueued when it has.
 func (c *cluster) start(ctx context.Context, member *access.Member, wanted sets.Set[types.NamespacedName], synced func(context.Context, *cluster)) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	same := func(s *slices) bool { return s != nil && s.member == member && s.services.Equal(wanted) }
 	switch {
-	case same(c.next):
+	case c.next != nil && c.next.member == member:
+		c.outdated = !c.next.services.Equal(wanted)
 		return true
 	case c.next == nil && same(c.current):
 		return false
@@ -124,13 +133,24 @@ func (c *cluster) start(ctx context.Context, member *access.Member, wanted sets.
 			}
 			c.current, c.next = s, nil
 		}
+		outdated := current && c.outdated
 		c.mu.Unlock()
+		if outdated {
+			c.restart()
+		}
 		if current {
 			go synced(ctx, c) // the watch goes on meanwhile
 		}
 	}))
-	c.next = s
+	c.next, c.outdated = s, false
 	go s.stored.Run(ctx)
+	go func() {
+		select {
+		case <-ctx.Done():
+		case <-member.Done():
+			c.restart() // with a member that has the new settings
+		}
+	}()
 	return true
 }
 

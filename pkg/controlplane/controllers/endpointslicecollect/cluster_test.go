@@ -1,13 +1,21 @@
 package endpointslicecollect
 
 import (
+	"context"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
+
+	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/member/access"
+	"github.com/karmada-toolkit/karmada/pkg/member/access/accesstest"
 )
 
 func TestProject(t *testing.T) {
@@ -46,4 +54,60 @@ func TestSelectorOf(t *testing.T) {
 	if selector, namespace := selectorOf(all); namespace != "" || !strings.Contains(selector, "kubernetes.io/service-name") || strings.Contains(selector, "s0") || !strings.Contains(selector, "notin") {
 		t.Errorf("got %s in %q", selector, namespace)
 	}
+}
+
+// TestCluster_Start replaces watches.
+func TestCluster_Start(t *testing.T) {
+	server := accesstest.New(t)
+	pool := access.NewPool(access.Options{Secrets: func(context.Context, string, string) (*corev1.Secret, error) {
+		return &corev1.Secret{Data: map[string][]byte{"token": []byte("t"), "caBundle": server.CA()}}, nil
+	}})
+	obj := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "m1"}, Spec: clusterv1alpha1.ClusterSpec{
+		APIEndpoint: server.URL, SecretRef: &clusterv1alpha1.LocalSecretReference{Namespace: "ns", Name: "m1"},
+	}}
+	open := func() *access.Member {
+		t.Helper()
+		member, err := pool.Member(t.Context(), obj)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return member
+	}
+	hold := make(chan struct{})
+	server.Fail(func(r *http.Request) int {
+		if r.URL.Query().Get("watch") == "" {
+			<-hold
+		}
+		return 0
+	})
+	restarted, synced := make(chan struct{}, 10), make(chan struct{}, 10)
+	c := &cluster{name: "m1", enqueue: func(types.NamespacedName) {}, restart: func() { restarted <- struct{}{} }}
+	t.Cleanup(c.stop)
+	start := func(member *access.Member, names ...string) bool {
+		wanted := sets.New[types.NamespacedName]()
+		for _, name := range names {
+			wanted.Insert(types.NamespacedName{Namespace: "default", Name: name})
+		}
+		return c.start(t.Context(), member, wanted, func(context.Context, *cluster) { synced <- struct{}{} })
+	}
+	member := open()
+	if !start(member, "a") || !start(member, "a", "b") {
+		t.Fatal("no watch was started")
+	}
+	close(hold)
+	<-synced
+	<-restarted // the Services changed meanwhile
+	if !start(member, "a", "b") {
+		t.Error("the Services that are wanted by now are not watched")
+	}
+	<-synced
+	if start(member, "a", "b") || len(restarted) > 0 {
+		t.Error("a watch was started although nothing changed")
+	}
+	pool.Forget("m1") // as a change of the CA does
+	<-restarted
+	if !start(open(), "a", "b") {
+		t.Error("the watch was not started with the new connection")
+	}
+	<-synced
 }

@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/karmada-toolkit/karmada/internal/controllers"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
@@ -43,8 +44,9 @@ const (
 	// clusterWorkers is the number of clusters whose watches are started at the same time.
 	clusterWorkers = 5
 	// batch is how long changes of what matters in a cluster are gathered, as each starts
-	// its watch anew.
-	batch = 50 * time.Millisecond
+	// its watch anew. restartInterval is the time from the end of its list to the next watch.
+	batch           = 50 * time.Millisecond
+	restartInterval = 250 * time.Millisecond
 )
 
 // Members opens clusters.
@@ -79,6 +81,7 @@ type reconciler struct {
 
 	mu       sync.Mutex
 	clusters map[string]*cluster
+	queue    workqueue.TypedRateLimitingInterface[reconcile.Request]
 }
 
 // Setup adds the controller to the manager.
@@ -107,6 +110,7 @@ func Setup(ctx context.Context, mgr manager.Manager, d Deps) error {
 	err = builder.ControllerManagedBy(mgr).Named("endpointslice-collect-clusters").
 		For(&clusterv1alpha1.Cluster{}, builder.WithPredicates(clusterChanged())).
 		Watches(&workv1alpha1.Work{}, r.permittingWorks()).
+		WatchesRawSource(source.Func(r.setQueue)).
 		WithOptions(controllers.Options(clusterWorkers, clusterWorkers, d.Retry)).
 		Complete(r)
 	if err != nil {

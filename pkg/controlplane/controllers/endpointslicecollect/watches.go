@@ -31,6 +31,21 @@ func clusterChanged() predicate.Predicate {
 	}))
 }
 
+// setQueue stores the queue of clusters.
+func (r *reconciler) setQueue(_ context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.queue = q
+	return nil
+}
+
+// enqueueCluster enqueues a cluster whose watch has synced or ended.
+func (r *reconciler) enqueueCluster(name string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.queue.AddAfter(reconcile.Request{NamespacedName: types.NamespacedName{Name: name}}, restartInterval)
+}
+
 // permittingWorks enqueues the cluster of a Work that changes which slices matter.
 func (r *reconciler) permittingWorks() handler.EventHandler {
 	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]

@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -36,8 +37,9 @@ const workers = 10
 // Deps are the dependencies and options of the controller.
 type Deps struct {
 	// Enabled is false to only let go of slices that were dispatched while it was true.
-	Enabled bool
-	Events  events.Mode
+	Enabled    bool
+	Events     events.Mode
+	Conditions *servicecondition.Writer
 	// Retry bounds the delay after failures.
 	Retry controllers.Retry
 }
@@ -60,7 +62,7 @@ func Setup(ctx context.Context, mgr manager.Manager, d Deps) error {
 	}
 	r := &reconciler{
 		enabled: d.Enabled, client: mgr.GetClient(), lookup: found, works: works.NewWriter(mgr.GetClient(), mgr.GetAPIReader()),
-		events: events.ForManager(mgr, Component, d.Events), results: newResults(), conditions: servicecondition.New(mgr),
+		events: events.ForManager(mgr, Component, d.Events), results: newResults(), conditions: d.Conditions,
 	}
 	m := mapper{client: mgr.GetClient(), lookup: found, enabled: d.Enabled}
 	b := builder.ControllerManagedBy(mgr).Named(Component).
@@ -215,8 +217,7 @@ func (r *reconciler) condition(ctx context.Context, mcs *networkingv1alpha1.Mult
 	if mcs == nil || mcs.DeletionTimestamp != nil || !services.CrossCluster(mcs) {
 		return nil
 	}
-	key := client.ObjectKeyFromObject(mcs)
-	return r.results.locked(key, func(failures []string) error {
-		return r.conditions.Write(ctx, mcs, services.DispatchCondition(failures))
+	return r.conditions.Write(ctx, mcs, func() metav1.Condition {
+		return services.DispatchCondition(r.results.of(client.ObjectKeyFromObject(mcs)))
 	})
 }

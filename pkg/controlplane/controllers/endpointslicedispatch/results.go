@@ -1,6 +1,7 @@
 package endpointslicedispatch
 
 import (
+	"maps"
 	"slices"
 	"sync"
 
@@ -11,11 +12,10 @@ import (
 type results struct {
 	mu       sync.Mutex
 	failures map[types.NamespacedName]map[types.NamespacedName]string // Service, Work
-	writing  map[types.NamespacedName]*sync.Mutex
 }
 
 func newResults() *results {
-	return &results{failures: map[types.NamespacedName]map[types.NamespacedName]string{}, writing: map[types.NamespacedName]*sync.Mutex{}}
+	return &results{failures: map[types.NamespacedName]map[types.NamespacedName]string{}}
 }
 
 // set stores the failure of the slice of a Work; an empty one is a success.
@@ -47,23 +47,9 @@ func (r *results) forget(work types.NamespacedName) {
 	}
 }
 
-// locked calls write with the failures of a Service, for one caller at a time.
-func (r *results) locked(service types.NamespacedName, write func(failures []string) error) error {
+// of returns the failures of a Service, in a fixed order.
+func (r *results) of(service types.NamespacedName) []string {
 	r.mu.Lock()
-	lock := r.writing[service]
-	if lock == nil {
-		lock = &sync.Mutex{}
-		r.writing[service] = lock
-	}
-	r.mu.Unlock()
-	lock.Lock()
-	defer lock.Unlock()
-	r.mu.Lock()
-	var failures []string
-	for _, failure := range r.failures[service] {
-		failures = append(failures, failure)
-	}
-	r.mu.Unlock()
-	slices.Sort(failures)
-	return write(slices.Compact(failures))
+	defer r.mu.Unlock()
+	return slices.Compact(slices.Sorted(maps.Values(r.failures[service])))
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/metrics"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/services"
 	"github.com/karmada-toolkit/karmada/pkg/member/access"
 )
 
@@ -40,6 +41,9 @@ func (r *runner) reconcile(ctx context.Context, name string) (time.Duration, err
 	}
 	if cluster == nil {
 		return 0, nil // the event of its creation enqueues the Work
+	}
+	if services.Stored(work) {
+		return 0, nil
 	}
 	return r.dispatch(ctx, cluster, work, s)
 }

@@ -56,8 +56,9 @@ type Templates interface {
 
 // Deps are the dependencies and options of the controller.
 type Deps struct {
-	Store  Templates
-	Events events.Mode
+	Store      Templates
+	Events     events.Mode
+	Conditions *servicecondition.Writer
 	// Retry bounds the delay after failures.
 	Retry controllers.Retry
 }
@@ -84,7 +85,7 @@ type version struct {
 func Setup(ctx context.Context, mgr manager.Manager, d Deps) error {
 	r := &reconciler{
 		client: mgr.GetClient(), live: mgr.GetAPIReader(), store: d.Store, works: works.NewWriter(mgr.GetClient(), mgr.GetAPIReader()),
-		events: events.ForManager(mgr, Component, d.Events), conditions: servicecondition.New(mgr),
+		events: events.ForManager(mgr, Component, d.Events), conditions: d.Conditions,
 		propagated: status.NewMemory[types.NamespacedName, version](remembered),
 	}
 	if err := mgr.GetFieldIndexer().IndexField(ctx, &workv1alpha1.Work{}, serviceIndex, serviceKeys); err != nil {
@@ -136,7 +137,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	}
 	r.record(mcs, v)
 	if v.Condition != nil {
-		err = r.conditions.Write(ctx, mcs, *v.Condition)
+		err = r.conditions.Write(ctx, mcs, func() metav1.Condition { return *v.Condition })
 	}
 	return reconcile.Result{}, errors.Join(retried(v.Err), err)
 }
@@ -268,7 +269,7 @@ func (r *reconciler) keepVersion(key types.NamespacedName, f services.Facts, nex
 	r.propagated.Set(key, now)
 }
 
-// finalizer adds or removes the finalizer.
+// finalizer adds or removes the finalizer. mcs gets the resource version of the write.
 func (r *reconciler) finalizer(ctx context.Context, mcs *networkingv1alpha1.MultiClusterService, wanted bool) error {
 	if slices.Contains(mcs.Finalizers, services.MCSFinalizer) == wanted {
 		return nil
@@ -286,6 +287,7 @@ func (r *reconciler) finalizer(ctx context.Context, mcs *networkingv1alpha1.Mult
 	if err := r.client.Patch(ctx, target, change); err != nil && (wanted || !apierrors.IsNotFound(err)) {
 		return fmt.Errorf("changing the finalizers of multiclusterservice %s/%s: %w", mcs.Namespace, mcs.Name, err)
 	}
+	mcs.ResourceVersion = target.ResourceVersion
 	return nil
 }
 

@@ -4,6 +4,7 @@ package servicecondition
 
 import (
 	"context"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -20,11 +21,17 @@ import (
 // remembered is the number of MultiClusterServices whose last written status is known.
 const remembered = 4096
 
-// Writer writes conditions of one type. Each MultiClusterService has one caller at a time.
+// Writer writes conditions. The controllers share one, so that each sees what the other wrote although its cache is behind.
 type Writer struct {
 	status  *status.Writer[*networkingv1alpha1.MultiClusterService, *corev1.ServiceStatus]
-	written *status.Memory[types.NamespacedName, *status.Written[*corev1.ServiceStatus]]
+	written *status.Memory[types.NamespacedName, *written]
 	clock   clock.PassiveClock
+}
+
+// written is the last status of a MultiClusterService, for one user at a time.
+type written struct {
+	mu sync.Mutex
+	status.Written[*corev1.ServiceStatus]
 }
 
 // New returns a Writer with the clients of a manager.
@@ -38,19 +45,24 @@ func New(mgr manager.Manager) *Writer {
 			Get:              func(m *networkingv1alpha1.MultiClusterService) *corev1.ServiceStatus { return &m.Status },
 			SharedConditions: true, Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clock: clock.RealClock{},
 		}),
-		written: status.NewMemory[types.NamespacedName, *status.Written[*corev1.ServiceStatus]](remembered),
+		written: status.NewMemory[types.NamespacedName, *written](remembered),
 	}
 }
 
-// Write sets a condition, unless it is set already.
-func (w *Writer) Write(ctx context.Context, mcs *networkingv1alpha1.MultiClusterService, condition metav1.Condition) error {
-	key := client.ObjectKeyFromObject(mcs)
-	written, ok := w.written.Get(key)
-	if !ok {
-		written = &status.Written[*corev1.ServiceStatus]{}
-		w.written.Set(key, written)
-	}
+// Write sets the condition that compute returns, unless it is set already. For each MultiClusterService, compute is called
+// by one caller at a time.
+func (w *Writer) Write(ctx context.Context, mcs *networkingv1alpha1.MultiClusterService, compute func() metav1.Condition) error {
+	var last *written
+	w.written.Update(client.ObjectKeyFromObject(mcs), func(known *written, found bool) (*written, bool) {
+		if last = known; !found {
+			last = &written{}
+		}
+		return last, true
+	})
+	last.mu.Lock()
+	defer last.mu.Unlock()
+	condition := compute()
 	condition.LastTransitionTime = metav1.Time{Time: w.clock.Now()}
-	_, err := w.status.Write(ctx, mcs, written, func(s *corev1.ServiceStatus) { meta.SetStatusCondition(&s.Conditions, condition) })
+	_, err := w.status.Write(ctx, mcs, &last.Written, func(s *corev1.ServiceStatus) { meta.SetStatusCondition(&s.Conditions, condition) })
 	return err
 }
