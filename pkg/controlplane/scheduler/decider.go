@@ -30,8 +30,17 @@ type decider struct {
 }
 
 func (d *decider) decide(ctx context.Context, b known) (core.Decision, error) {
-	snapshot := d.clusters.Snapshot()
 	watch := d.metrics.watch(d.clock)
+	snapshot := d.clusters.Snapshot()
+	request := d.request(ctx, b, snapshot)
+	request.Observe = watch.step
+	decision, err := core.Schedule(snapshot, request)
+	watch.done(err)
+	return decision, err
+}
+
+// request returns the request of a binding, with the answers of the estimators.
+func (d *decider) request(ctx context.Context, b known, snapshot *framework.Snapshot) *core.Request {
 	request := &core.Request{
 		Binding: framework.Binding{
 			Namespace: b.GetNamespace(), Name: b.GetName(), Spec: b.GetSpec(), Status: b.GetStatus(), Peers: d.peers.of(b),
@@ -40,7 +49,6 @@ func (d *decider) decide(ctx context.Context, b known) (core.Decision, error) {
 		Profile:                  d.profiles.next(),
 		EmptyWorkloadPropagation: d.emptyWorkloadPropagation,
 		MultiplePodTemplates:     d.multiplePodTemplates,
-		Observe:                  watch.step,
 	}
 	if b.scope.Assume {
 		request.Assumed = d.assumed.others(keyOf(b))
@@ -48,9 +56,7 @@ func (d *decider) decide(ctx context.Context, b known) (core.Decision, error) {
 	if d.estimates != nil && core.UsesRoom(b.GetSpec()) {
 		request.Estimates = d.estimates(ctx, request, estimated(b, snapshot))
 	}
-	decision, err := core.Schedule(snapshot, request)
-	watch.done(err)
-	return decision, err
+	return request
 }
 
 // estimated returns the clusters whose estimators are called: those that an affinity of the binding selects.

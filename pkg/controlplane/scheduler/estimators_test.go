@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"testing"
 
@@ -24,7 +25,7 @@ func estimating(t *testing.T, answers map[string]core.Estimate) (b *bench, calle
 		for _, c := range clusters {
 			*called = append(*called, c.Name())
 		}
-		return answers
+		return maps.Clone(answers)
 	}
 	for _, name := range []string{"m1", "m2", "m3"} {
 		b.observer.clusterChanged(cluster(name, 2), true)

@@ -199,11 +199,12 @@ func (q *queue) Recheck(concerned func(key) bool) {
 	}
 }
 
-// Parked returns the number of bindings that wait for a change.
-func (q *queue) Parked() int {
+// Parked reports whether a binding waits for a change.
+func (q *queue) Parked(k key) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return len(q.unschedulable)
+	_, ok := q.unschedulable[k]
+	return ok
 }
 
 // Sweep moves what has waited long enough into the active queue.

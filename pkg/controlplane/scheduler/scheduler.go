@@ -41,6 +41,7 @@ type scheduler struct {
 	writer    *writer
 	recorder  *recorder
 	committer *committer
+	prober    *prober
 }
 
 func newScheduler(o *Options, d deps) (*scheduler, error) {
@@ -73,6 +74,7 @@ func newScheduler(o *Options, d deps) (*scheduler, error) {
 		clusters: clusters, peers: s.peers, assumed: assumed, profiles: profiles, clock: d.clock, metrics: d.metrics,
 		emptyWorkloadPropagation: o.EmptyWorkloadPropagation, multiplePodTemplates: multiplePodTemplates,
 	}
+	s.prober = &prober{decider: s.decider, queue: s.queue, bindings: s.bindings, clock: d.clock}
 	s.writer = &writer{client: d.client, live: d.live, bindings: s.bindings}
 	s.committer = &committer{
 		writer: s.writer, recorder: s.recorder, assumed: assumed, clock: d.clock,
@@ -157,6 +159,9 @@ func (s *scheduler) schedule(ctx context.Context, b known, need core.Need) (outc
 	o, err := s.committer.commit(ctx, b, &decision, failure)
 	if apierrors.IsConflict(err) {
 		return failed, err
+	}
+	if failure != nil && o == parked {
+		s.prober.record(keyOf(b), decision.Estimates())
 	}
 	result := "scheduled"
 	if err != nil || o != finished {

@@ -97,7 +97,7 @@ var _ manager.LeaderElectionRunnable = &runner{}
 // NeedLeaderElection implements manager.LeaderElectionRunnable.
 func (r *runner) NeedLeaderElection() bool { return true }
 
-// sweepPeriod is the time between two sweeps.
+// sweepPeriod is the time between two sweeps, and between two passes of the prober.
 const sweepPeriod = 5 * time.Second
 
 // Start implements manager.Runnable.
@@ -122,7 +122,8 @@ func (r *runner) Start(ctx context.Context) error {
 	}
 	var wg sync.WaitGroup
 	wg.Go(func() { r.scheduler.queue.Run(ctx.Done()) })
-	wg.Go(func() { r.sweep(ctx) })
+	wg.Go(func() { r.repeat(ctx, r.scheduler.observer.sweep) })
+	wg.Go(func() { r.repeat(ctx, func() { r.scheduler.prober.pass(ctx) }) })
 	for range r.workers {
 		wg.Go(func() { r.scheduler.work(ctx) })
 	}
@@ -130,8 +131,8 @@ func (r *runner) Start(ctx context.Context) error {
 	return nil
 }
 
-// sweep handles what changes with time.
-func (r *runner) sweep(ctx context.Context) {
+// repeat calls a function that handles what changes with time.
+func (r *runner) repeat(ctx context.Context, do func()) {
 	ticker := r.scheduler.clock.NewTicker(sweepPeriod)
 	defer ticker.Stop()
 	for {
@@ -139,7 +140,7 @@ func (r *runner) sweep(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-ticker.C():
-			r.scheduler.observer.sweep()
+			do()
 		}
 	}
 }

@@ -404,7 +404,7 @@ func TestShell_QuotaThatLeavesMoreWakes(t *testing.T) {
 	handler := b.observer.quotaHandler()
 	handler.OnUpdate(quota(namespace, "5", "4"), quota(namespace, "5", "5"))
 	handler.OnUpdate(quota("other", "5", "5"), quota("other", "9", "5"))
-	if b.queue.Parked() != 1 {
+	if _, _, parked := b.queue.Pending(); parked != 1 {
 		t.Error("it was woken for nothing")
 	}
 	denied = false

@@ -130,19 +130,25 @@ func (d *Decision) explainPass(p *passRecord) PassExplanation {
 	return out
 }
 
+// Estimates returns what the estimators answered, by cluster.
+func (d *Decision) Estimates() map[string]Estimate {
+	if d.request == nil {
+		return nil
+	}
+	return d.request.Estimates
+}
+
 // namedEstimators is the number of clusters that Unestimated names.
 const namedEstimators = 3
 
 // Unestimated returns a sentence about the clusters whose estimators did not answer, for which only their resource
 // summaries counted; empty if there are none.
 func (d *Decision) Unestimated() string {
-	if d.request == nil {
-		return ""
-	}
+	estimates := d.Estimates()
 	var parts []string
 	failed := 0
-	for _, cluster := range slices.Sorted(maps.Keys(d.request.Estimates)) {
-		if e := d.request.Estimates[cluster]; e.Err != "" {
+	for _, cluster := range slices.Sorted(maps.Keys(estimates)) {
+		if e := estimates[cluster]; e.Err != "" {
 			if failed++; failed <= namedEstimators {
 				parts = append(parts, cluster+" ("+bounded(e.Err)+")")
 			}
