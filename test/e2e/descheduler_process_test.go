@@ -38,12 +38,7 @@ func startDescheduler(t *testing.T) {
 // another workload.
 func TestDescheduler_MovesWhatStaysPending(t *testing.T) {
 	ns := namespace(t)
-	const dynamic = `
-replicaScheduling:
-  replicaSchedulingType: Divided
-  replicaDivisionPreference: Weighted
-  weightPreference: {dynamicWeight: AvailableReplicas}`
-	apply(t, ns, deployment("web", 4), policy("web", to("member1", "member2")+dynamic), deployment("calm", 2), policy("calm", to("member1", "member2")+dynamic))
+	apply(t, ns, deployment("web", 4), policy("web", byRoom), deployment("calm", 2), policy("calm", byRoom))
 	eventually(t, all(is("member1", ns, "deploy/web", "{.status.readyReplicas}", "2"), is("member2", ns, "deploy/web", "{.status.readyReplicas}", "2"),
 		is("member1", ns, "deploy/calm", "{.status.readyReplicas}", "1")))
 	cordon := func(value string) {

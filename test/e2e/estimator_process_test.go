@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"fmt"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -18,17 +19,25 @@ func TestEstimator_RoomOfNodes(t *testing.T) {
 	}
 	must(t, cordon("true")...)
 	t.Cleanup(func() { ctl("", cordon("null")...) })
-	apply(t, ns, deployment("web", 4), policy("web", `
-replicaScheduling:
-  replicaSchedulingType: Divided
-  replicaDivisionPreference: Weighted
-  weightPreference: {dynamicWeight: AvailableReplicas}`))
+	apply(t, ns, deployment("web", 4), policy("web", byRoom))
 	eventually(t, is("member2", ns, "deploy/web", "{.status.readyReplicas}", "4"))
 	eventually(t, absent("member1", ns, "deploy/web"))
 	scheduled := "{.status.conditions[?(@.type=='Scheduled')].message}"
 	eventually(t, is("", ns, "rb/web-deployment", scheduled, "Binding has been scheduled successfully."))
 
+	certs := filepath.Join(stateDir, federationName, "karmada", "pki")
+	client := filepath.Join(certs, "scheduler-estimator-client")
+	capacity := []string{
+		"capacity", "--for", "deploy/web", "-n", ns, "--estimators", "--scheduler-estimator-ca-file", filepath.Join(certs, "ca.crt"),
+		"--scheduler-estimator-cert-file", client + ".crt", "--scheduler-estimator-key-file", client + ".key",
+	}
+	eventually(t, shows(row{"CLUSTER": "member1", "REPLICAS": "0", "SOURCE": "estimator"}, capacity...))
+
 	under.(processes).kill(t, "member1-estimator")
+	r := ctl("", capacity...)
+	if r.code != 0 || !strings.Contains(r.err, `the estimator of cluster "member1" does not answer, its status counts: Unavailable: `) {
+		t.Errorf("capacity without an estimator: %d\n%s%s", r.code, r.out, r.err)
+	}
 	must(t, "scale", "deploy", "web", "-n", ns, "--replicas", "5")
 	eventually(t, hasMessage(ns, "No estimate from the scheduler-estimator of member1 (Unavailable: "))
 

@@ -33,18 +33,19 @@ func (s *session) testAddons(t *testing.T) {
 	})
 	t.Run("an estimator in its cluster", func(t *testing.T) {
 		s.does(t, addons("disable", "karmada-scheduler-estimator -C kind-cluster02 -f"), "Disabled: karmada-scheduler-estimator-kind-cluster02")
-		s.estimatorByHand(t, "kind-cluster02")
+		s.does(t, "kubectl --context kind-cluster02 create namespace karmada-system")
+		s.does(t, "kind load image-archive "+os.Getenv("E2E_IMAGE")+" --name cluster02")
+		s.estimatorByHand(t, "kind-cluster01", "kind-cluster02")
 		s.isCalled(t, "kind-cluster02", "karmada-scheduler-estimator")
 		s.does(t, "kubectl --context kind-cluster02 delete -f estimator.yaml && kubectl "+s.at()+" delete -f service.yaml && kubectl --context kind-cluster02 delete namespace karmada-system")
 	})
 }
 
 // estimatorByHand does what docs/estimators.md has for a cluster in Pull mode.
-func (s *session) estimatorByHand(t *testing.T, cluster string) {
+func (s *session) estimatorByHand(t *testing.T, host, cluster string) {
 	t.Helper()
-	s.does(t, "kind load image-archive "+os.Getenv("E2E_IMAGE")+" --name "+strings.TrimPrefix(cluster, "kind-"))
 	address := strings.TrimSpace(s.does(t, "kubectl --context "+cluster+` get nodes -o jsonpath='{.items[0].status.addresses[?(@.type=="InternalIP")].address}'`))
-	estimatorImage := strings.TrimSpace(s.does(t, "kubectl --context kind-cluster01 -n karmada-system get deployment karmada-scheduler -o jsonpath='{.spec.template.spec.containers[0].image}'"))
+	estimatorImage := strings.TrimSpace(s.does(t, "kubectl --context "+host+" -n karmada-system get deployment karmada-scheduler -o jsonpath='{.spec.template.spec.containers[0].image}'"))
 	for name, change := range map[string]*strings.Replacer{
 		"estimator.yaml": strings.NewReplacer("MEMBER", cluster, "docker.io/karmada/karmada-scheduler-estimator:v1.19.0", estimatorImage),
 		"service.yaml":   strings.NewReplacer("MEMBER", cluster, "ADDRESS", address),
@@ -59,7 +60,6 @@ func (s *session) estimatorByHand(t *testing.T, cluster string) {
 	s.does(t, "openssl req -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout tls.key -subj /CN=karmada-scheduler-estimator -out tls.csr")
 	s.file(t, "tls.ext", "subjectAltName=IP:"+address+"\nextendedKeyUsage=serverAuth\n")
 	s.does(t, "openssl x509 -req -in tls.csr -CA "+pki+"ca.crt -CAkey "+pki+"ca.key -days 365 -extfile tls.ext -out tls.crt")
-	s.does(t, "kubectl --context "+cluster+" create namespace karmada-system")
 	s.does(t, "kubectl --context "+cluster+" -n karmada-system create secret generic karmada-scheduler-estimator-cert --from-file=tls.crt --from-file=tls.key --from-file=ca.crt="+pki+"ca.crt")
 	s.does(t, "kubectl --context "+cluster+" apply -f estimator.yaml && kubectl --context "+cluster+" -n karmada-system rollout status deployment karmada-scheduler-estimator --timeout=60s")
 	s.does(t, "kubectl "+s.at()+" apply -f service.yaml")
@@ -68,13 +68,7 @@ func (s *session) estimatorByHand(t *testing.T, cluster string) {
 // isCalled expects that the scheduler calls an estimator, and that it answers, while a workload is divided by free room.
 func (s *session) isCalled(t *testing.T, context, app string) {
 	t.Helper()
-	s.file(t, "divided.yaml", deployment("divided", 2)+"\n---\n"+policy("divided", `
-clusterAffinity: {clusterNames: [kind-cluster01, kind-cluster02]}
-replicaScheduling:
-  replicaSchedulingType: Divided
-  replicaDivisionPreference: Weighted
-  weightPreference: {dynamicWeight: AvailableReplicas}
-`))
+	s.file(t, "divided.yaml", deployment("divided", 2)+"\n---\n"+policy("divided", byRoom))
 	s.does(t, "kubectl "+s.at()+" apply -f divided.yaml")
 	defer s.does(t, "kubectl "+s.at()+" delete -f divided.yaml")
 	pod := strings.TrimSpace(s.does(t, "kubectl --context "+context+" -n karmada-system get pods -l app="+app+" --field-selector status.phase=Running -o jsonpath='{.items[0].metadata.name}'"))

@@ -55,6 +55,13 @@ func to(clusters ...string) string {
 	return "clusterAffinity: {clusterNames: [" + strings.Join(clusters, ", ") + "]}"
 }
 
+// byRoom divides replicas over all members by the room that they have.
+const byRoom = `
+replicaScheduling:
+  replicaSchedulingType: Divided
+  replicaDivisionPreference: Weighted
+  weightPreference: {dynamicWeight: AvailableReplicas}`
+
 // weighted divides replicas over the two members by static weights.
 func weighted(one, two int) string {
 	return fmt.Sprintf(`
