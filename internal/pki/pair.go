@@ -89,15 +89,6 @@ func EncodeKey(key crypto.Signer) ([]byte, error) {
 	return nil, fmt.Errorf("encoding the private key: unknown type %T", key)
 }
 
-// EncodePublicKey returns a public key as PEM, the form of a service account verification key.
-func EncodePublicKey(key crypto.PublicKey) ([]byte, error) {
-	der, err := x509.MarshalPKIXPublicKey(key)
-	if err != nil {
-		return nil, fmt.Errorf("encoding the public key: %w", err)
-	}
-	return pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}), nil
-}
-
 // ParseCert returns the first certificate of PEM data.
 func ParseCert(data []byte) (*x509.Certificate, error) {
 	for {

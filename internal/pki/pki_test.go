@@ -226,10 +226,26 @@ func TestRenewReason_NotBeforeTheAuthorityEndsToo(t *testing.T) {
 	}
 }
 
+// memory is a Storage in a map.
+type memory map[string][]byte
+
+func (m memory) Read(name string) ([]byte, error) {
+	data, ok := m[name]
+	if !ok {
+		return nil, fs.ErrNotExist
+	}
+	return data, nil
+}
+
+func (m memory) Write(name string, data []byte, _ bool) error {
+	m[name] = data
+	return nil
+}
+
 // storages are the two kinds of storage, both empty.
 func storages(t *testing.T) map[string]Storage {
 	t.Helper()
-	return map[string]Storage{"directory": Dir(filepath.Join(t.TempDir(), "pki")), "memory": Memory{}}
+	return map[string]Storage{"directory": Dir(filepath.Join(t.TempDir(), "pki")), "memory": memory{}}
 }
 
 func TestStore_SecondRunFindsEverything(t *testing.T) {
@@ -249,7 +265,7 @@ func TestStore_SecondRunFindsEverything(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				public, err := EncodePublicKey(key.Public())
+				public, err := x509.MarshalPKIXPublicKey(key.Public())
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -278,16 +294,16 @@ func TestStore_CA(t *testing.T) {
 	}
 	tests := []struct {
 		name   string
-		stored Memory
+		stored memory
 		at     time.Time
 		want   string // part of the error
 	}{
-		{"nothing yet", Memory{}, start, ""},
-		{"key only, after an interruption", Memory{"ca.key": keyPEM}, start, ""},
-		{"certificate only", Memory{"ca.crt": ca.CertPEM()}, start, "no key"},
-		{"expired", Memory{"ca.crt": ca.CertPEM(), "ca.key": keyPEM}, start.Add(CAValidity + time.Hour), "ended on"},
-		{"damaged", Memory{"ca.crt": []byte("x"), "ca.key": keyPEM}, start, "put the right files back"},
-		{"damaged key only", Memory{"ca.key": []byte("x")}, start, "reading ca.key"},
+		{"nothing yet", memory{}, start, ""},
+		{"key only, after an interruption", memory{"ca.key": keyPEM}, start, ""},
+		{"certificate only", memory{"ca.crt": ca.CertPEM()}, start, "no key"},
+		{"expired", memory{"ca.crt": ca.CertPEM(), "ca.key": keyPEM}, start.Add(CAValidity + time.Hour), "ended on"},
+		{"damaged", memory{"ca.crt": []byte("x"), "ca.key": keyPEM}, start, "put the right files back"},
+		{"damaged key only", memory{"ca.key": []byte("x")}, start, "reading ca.key"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -310,7 +326,7 @@ func TestStore_CA(t *testing.T) {
 }
 
 func TestStore_DamagedLeafIsMadeAgain(t *testing.T) {
-	ca, storage := newCA(t, "ca"), Memory{"server.crt": []byte("x"), "server.key": []byte("y")}
+	ca, storage := newCA(t, "ca"), memory{"server.crt": []byte("x"), "server.key": []byte("y")}
 	leaf, err := Store{Storage: storage, Now: func() time.Time { return start }}.Leaf("server", LeafConfig{CommonName: "server"}, ca)
 	if err != nil || !leaf.Matches() {
 		t.Fatalf("got %v", err)

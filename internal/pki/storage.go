@@ -34,24 +34,6 @@ func (d Dir) Write(name string, data []byte, secret bool) error {
 // Path returns where a file of the directory is.
 func (d Dir) Path(name string) string { return filepath.Join(string(d), name) }
 
-// Memory is a Storage in a map, such as the data of a Secret.
-type Memory map[string][]byte
-
-// Read returns an entry.
-func (m Memory) Read(name string) ([]byte, error) {
-	data, ok := m[name]
-	if !ok {
-		return nil, fs.ErrNotExist
-	}
-	return data, nil
-}
-
-// Write replaces an entry.
-func (m Memory) Write(name string, data []byte, _ bool) error {
-	m[name] = data
-	return nil
-}
-
 // WriteFile writes a file so that a reader sees the old content or the new, never a part, whatever happens in
 // between. Missing directories are made.
 func WriteFile(path string, data []byte, mode fs.FileMode) (err error) {

@@ -60,14 +60,6 @@ func CheckDir(path string) error { return check(path, last) }
 // provided that they cannot remove those of this user, as in /tmp.
 func CheckSharedDir(path string) error { return check(path, shared) }
 
-// MakeDir makes a directory for this user alone, with the directories on the way to it, and checks it.
-func MakeDir(path string) error {
-	if err := os.MkdirAll(path, 0o700); err != nil {
-		return err
-	}
-	return CheckDir(path)
-}
-
 func check(path string, at place) error {
 	path, err := filepath.Abs(path)
 	if err != nil {

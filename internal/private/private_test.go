@@ -55,7 +55,7 @@ func TestProblem(t *testing.T) {
 func privateDir(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "private")
-	if err := MakeDir(dir); err != nil {
+	if err := os.Mkdir(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
 	return dir
@@ -74,7 +74,7 @@ func TestCheckDir(t *testing.T) {
 		t.Errorf("a missing directory: %v", err)
 	}
 	inside := filepath.Join(dir, "inside")
-	if err := MakeDir(inside); err != nil {
+	if err := os.Mkdir(inside, 0o700); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Chmod(dir, 0o777); err != nil {

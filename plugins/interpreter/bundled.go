@@ -51,16 +51,12 @@ func NewLayer(engine *lua.Engine) (interpreter.Layer, error) {
 	return layer, nil
 }
 
-// New returns the interpreter of the control plane: the given layers, those of
-// users, come first, then the bundled customizations and the built-in rules.
-func New(engine *lua.Engine, layers ...interpreter.Layer) (*interpreter.Interpreter, error) {
+// New returns the interpreter of the control plane: the layers of the options, those
+// of users, come first, then the bundled customizations and the built-in rules.
+func New(engine *lua.Engine, opts ...interpreter.Option) (*interpreter.Interpreter, error) {
 	bundled, err := NewLayer(engine)
 	if err != nil {
 		return nil, err
-	}
-	opts := make([]interpreter.Option, 0, len(layers)+2)
-	for _, layer := range layers {
-		opts = append(opts, interpreter.WithLayer(layer))
 	}
 	return interpreter.New(append(opts, interpreter.WithLayer(bundled), interpreter.WithLenientStatus())...), nil
 }

@@ -212,7 +212,7 @@ func operate(rules *interpreter.Rules, c *bundledCase) (any, error) {
 func TestNew_UsersComeFirst(t *testing.T) {
 	engine := interpreter.NewLuaEngine(lua.DefaultLimits())
 	own := interpreter.NewDeclarative(engine)
-	in, err := New(engine, own)
+	in, err := New(engine, interpreter.WithLayer(own))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/karmada-toolkit/karmada/internal/controllers"
+	"github.com/karmada-toolkit/karmada/internal/gates"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/agentrbac"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/massfailure"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/interpreter"
@@ -138,7 +139,7 @@ func newShared(ctx context.Context, mgr manager.Manager, o *Options) (*shared, e
 	if err != nil {
 		return nil, fmt.Errorf("--skipped-propagating-namespaces: %w", err)
 	}
-	interp, err := interpreterdynamic.NewInterpreter(ctx, mgr)
+	interp, err := interpreterdynamic.NewInterpreter(ctx, mgr, interpreter.WithPriorityClassName(o.Gates.Enabled(gates.ResourceQuotaEstimate)))
 	if err != nil {
 		return nil, err
 	}

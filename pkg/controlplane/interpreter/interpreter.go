@@ -109,10 +109,10 @@ func WithLenientStatus() Option {
 	return func(s *settings) { s.lenient = true }
 }
 
-// WithPriorityClassName makes the built-in rules report the priority class of a
-// replica.
-func WithPriorityClassName() Option {
-	return func(s *settings) { s.priorityClass = true }
+// WithPriorityClassName sets whether the built-in rules report the priority class
+// of a replica. Default: false.
+func WithPriorityClassName(enabled bool) Option {
+	return func(s *settings) { s.priorityClass = enabled }
 }
 
 // New returns an Interpreter that knows Kubernetes' own kinds and what the

@@ -88,6 +88,17 @@ func TestLayers_TheFirstRuleAnswersAlsoWhenItFails(t *testing.T) {
 	}
 }
 
+func TestGetReplicas_PriorityClassName(t *testing.T) {
+	obj := parse(t, `{apiVersion: apps/v1, kind: Deployment, metadata: {name: a, namespace: default}, spec: {template: {spec: {
+priorityClassName: high, containers: [{name: a, resources: {requests: {cpu: 1}}}]}}}}`)
+	for enabled, want := range map[bool]string{false: "", true: "high"} {
+		_, requirements, err := New(WithPriorityClassName(enabled)).GetReplicas(obj)
+		if err != nil || requirements == nil || requirements.PriorityClassName != want {
+			t.Errorf("enabled %v: %+v, %v", enabled, requirements, err)
+		}
+	}
+}
+
 func TestAggregateJob(t *testing.T) {
 	now := metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 	in := New(WithClock(func() metav1.Time { return now }))

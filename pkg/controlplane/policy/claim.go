@@ -52,12 +52,6 @@ func in(s *scope.Policy, obj metav1.Object) (Claim, bool) {
 	return c, true
 }
 
-// OfCluster returns the claim by a ClusterPropagationPolicy that the object
-// carries, even beside one by a PropagationPolicy.
-func OfCluster(obj metav1.Object) (Claim, bool) {
-	return in(scope.ClusterPolicy(), obj)
-}
-
 // For returns the claim of a policy.
 func For(p policyv1alpha1.Policy) Claim {
 	s := scope.PolicyOf(p)

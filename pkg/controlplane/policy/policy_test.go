@@ -11,6 +11,7 @@ import (
 
 	"github.com/karmada-toolkit/karmada/internal/build"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/scope"
 )
 
 func deployment(labels map[string]string) *unstructured.Unstructured {
@@ -126,7 +127,7 @@ func TestClaim_PolicyDropsTheClaimOfAClusterPolicy(t *testing.T) {
 	obj := deployment(nil)
 	For(cpp("c")).Take(obj).Apply(obj)
 	For(pp("p", nil)).Take(obj).Apply(obj)
-	if _, ok := OfCluster(obj); ok {
+	if _, ok := in(scope.ClusterPolicy(), obj); ok {
 		t.Error("the cluster policy still holds the object")
 	}
 	if got, _ := Of(obj); got.Name != "p" {

@@ -10,10 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
-	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 )
 
@@ -52,11 +50,6 @@ type ExportingCluster struct {
 	Service *corev1.Service
 	// Slices is the number of collected slices.
 	Slices int
-}
-
-// ServiceWorkName returns the name of the Work of a Service.
-func ServiceWorkName(service types.NamespacedName) string {
-	return names.Work("Service", service.Name, service.Namespace)
 }
 
 // ServiceIn returns the Service of a Work, or nil for other Works.

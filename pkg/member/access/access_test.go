@@ -73,17 +73,17 @@ func TestConfig_Errors(t *testing.T) {
 		{"unreadable secret", nil, nil, errors.New("boom"), "reading the secret of cluster m1: boom"},
 		{"bad proxy", func(c *clusterv1alpha1.Cluster) { c.Spec.ProxyURL = "http://%zz" }, full, nil, "parsing the proxy url of cluster m1"},
 		{"no CA is required with insecureSkipTLSVerification", func(c *clusterv1alpha1.Cluster) { c.Spec.InsecureSkipTLSVerification = true }, map[string][]byte{"token": []byte("t")}, nil, ""},
-		{"complete", nil, full, nil, ""},
+		{"a CA that is no certificate", nil, full, nil, "opening cluster m1: reading the certificates"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			c := cluster("https://m1")
 			if tc.change != nil {
 				tc.change(c)
 			}
-			cfg, err := access.Config(t.Context(), c, (&vault{data: tc.data, err: tc.err}).read)
+			m, err := access.NewPool(access.Options{Secrets: (&vault{data: tc.data, err: tc.err}).read}).Member(t.Context(), c)
 			if tc.want == "" {
-				if err != nil || cfg.Host != "https://m1" || cfg.BearerToken != "t" || cfg.Timeout != access.Timeout {
-					t.Errorf("got %v, %v", cfg, err)
+				if err != nil || m.Config().Host != "https://m1" {
+					t.Errorf("got %v, %v", m, err)
 				}
 				return
 			}

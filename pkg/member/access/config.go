@@ -1,7 +1,6 @@
 package access
 
 import (
-	"context"
 	"fmt"
 	"net"
 	"net/http"
@@ -23,22 +22,6 @@ const (
 	handshakeTimeout = 10 * time.Second
 	idleConnections  = 25
 )
-
-// Config returns the settings of a connection to a cluster, with the current token of
-// the Secret. Long-lived users need a Pool, which follows changes of the Secret.
-func Config(ctx context.Context, cluster *clusterv1alpha1.Cluster, read SecretReader) (*rest.Config, error) {
-	credentials, err := ReadCredentials(ctx, cluster, read)
-	if err != nil {
-		return nil, err
-	}
-	cfg, err := config(cluster, credentials)
-	if err != nil {
-		return nil, err
-	}
-	cfg.BearerToken = credentials.Token
-	cfg.Timeout = Timeout
-	return Guard(cfg), nil
-}
 
 // config returns the settings without the token.
 func config(cluster *clusterv1alpha1.Cluster, credentials Credentials) (*rest.Config, error) {

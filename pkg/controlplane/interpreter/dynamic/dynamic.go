@@ -27,7 +27,7 @@ import (
 // and webhooks of users, the bundled customizations, the built-in rules. Those of
 // users are loaded before it returns and reloaded on every change until ctx ends;
 // its Notifier publishes the changes. It fails when they cannot be listed.
-func NewInterpreter(ctx context.Context, mgr manager.Manager) (*interpreter.Interpreter, error) {
+func NewInterpreter(ctx context.Context, mgr manager.Manager, opts ...interpreter.Option) (*interpreter.Interpreter, error) {
 	engine := interpreter.NewLuaEngine(lua.DefaultLimits())
 	m := newMetrics(ctrlmetrics.Registry, engine)
 	r := &reloader{
@@ -40,7 +40,7 @@ func NewInterpreter(ctx context.Context, mgr manager.Manager) (*interpreter.Inte
 		reader:  mgr.GetClient(),
 		trigger: make(chan struct{}, 1),
 	}
-	all, err := bundled.New(engine, r.scripts, r.hooks)
+	all, err := bundled.New(engine, append(opts, interpreter.WithLayer(r.scripts), interpreter.WithLayer(r.hooks))...)
 	if err != nil {
 		return nil, fmt.Errorf("loading bundled customizations: %w", err)
 	}
