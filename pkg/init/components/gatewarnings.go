@@ -2,34 +2,34 @@ package components
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/component-base/featuregate"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/karmada-toolkit/karmada/internal/apply"
-	"github.com/karmada-toolkit/karmada/internal/gates"
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 )
 
 // gateWarningPrefix begins the names of the policies that warn of kinds without effect.
 const gateWarningPrefix = "no-effect-"
 
-// gatedKind is a kind that has no effect while a gate of the controller-manager is off.
+// gatedKind is a kind that has no effect while a gate of the controller-manager is off. The gates are off by default.
 type gatedKind struct {
 	group, resource, kind string
-	gate                  featuregate.Feature
+	// gate is the name of the gate, stage that of the gate for all of its stage.
+	gate, stage string
 	// programs are those that need the gate.
 	programs string
 }
 
 func gatedKinds() []gatedKind {
 	return []gatedKind{
-		{groupNetworking, "multiclusterservices", "MultiClusterService", gates.MultiClusterService, "karmada-controller-manager, and the agents of clusters in Pull mode, run"},
-		{groupPolicy, "clustertaintpolicies", "ClusterTaintPolicy", gates.Failover, "karmada-controller-manager runs"},
+		{groupNetworking, "multiclusterservices", "MultiClusterService", "MultiClusterService", "AllAlpha", "karmada-controller-manager, and the agents of clusters in Pull mode, run"},
+		{groupPolicy, "clustertaintpolicies", "ClusterTaintPolicy", "Failover", "AllBeta", "karmada-controller-manager runs"},
 	}
 }
 
@@ -53,16 +53,30 @@ func PrunedWebhookConfigurations() []apply.Family {
 	}
 }
 
+// enabled reports whether values of the flag --feature-gates enable the gate. It parses them itself: with package gates, the
+// command line would link the metrics of component-base.
+func (k *gatedKind) enabled(values []string) bool {
+	enabled, named := false, false
+	for setting := range strings.SplitSeq(strings.Join(values, ","), ",") {
+		name, value, _ := strings.Cut(strings.TrimSpace(setting), "=")
+		is, err := strconv.ParseBool(strings.TrimSpace(value))
+		switch name = strings.TrimSpace(name); {
+		case err != nil:
+		case name == k.gate:
+			enabled, named = is, true
+		case name == k.stage && !named:
+			enabled = is
+		}
+	}
+	return enabled
+}
+
 // gateWarnings warn of objects that have no effect with values of the flag --feature-gates of the controller-manager: a
 // policy and its binding for each kind. They refuse nothing. Values that the flag refuses count as absent.
 func gateWarnings(values []string) []client.Object {
-	enabled := gates.New(gates.ControllerManager()...)
-	for _, v := range values {
-		_ = enabled.Set(v)
-	}
 	var out []client.Object
 	for _, k := range gatedKinds() {
-		if enabled.Enabled(k.gate) {
+		if k.enabled(values) {
 			continue
 		}
 		meta := metav1.ObjectMeta{Name: gateWarningPrefix + k.resource + "." + k.group, Labels: names.SystemLabels()}

@@ -5,6 +5,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/component-base/featuregate"
+
+	"github.com/karmada-toolkit/karmada/internal/gates"
 )
 
 func TestWebhookConfigurations_WarnOfKindsWhoseGateIsOff(t *testing.T) {
@@ -31,6 +34,21 @@ func TestWebhookConfigurations_WarnOfKindsWhoseGateIsOff(t *testing.T) {
 		}
 		if diff := cmp.Diff(tc.want, got); diff != "" {
 			t.Errorf("%s: %s", name, diff)
+		}
+	}
+}
+
+func TestGatedKind_EnabledAsTheFlagIsRead(t *testing.T) {
+	for _, k := range gatedKinds() {
+		for _, value := range []string{
+			"", k.gate + "=true", k.gate + "=false", " " + k.gate + " = 1 ", "AllAlpha=true", "AllBeta=true", "AllAlpha=true,AllBeta=true",
+			k.gate + "=false," + k.stage + "=true", k.stage + "=true," + k.gate + "=false", k.gate + "=maybe", "PropagateDeps=true",
+		} {
+			flag := gates.New(gates.ControllerManager()...)
+			_ = flag.Set(value)
+			if want, got := flag.Enabled(featuregate.Feature(k.gate)), k.enabled([]string{value}); got != want {
+				t.Errorf("%s with %q: %v, want %v", k.gate, value, got, want)
+			}
 		}
 	}
 }
