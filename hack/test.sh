@@ -86,7 +86,7 @@ fingerprint() {
 # prints what they printed if they fail.
 integration() {
 	local from=$SECONDS out
-	if out=$(cd "$1" && "$work/tests/${1##*/}.test" -test.timeout=10m 2>&1); then
+	if out=$(cd "$1" && "$work/tests/${1##*/}.test" -test.timeout=20m 2>&1); then
 		echo "ok    $1  $((SECONDS - from)) s"
 	else
 		echo "$out"

@@ -79,7 +79,7 @@ func TestDiscover_FindsTheControlPlane(t *testing.T) {
 		"by the word of the token": {Unpinned: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d.Endpoint, d.Token, d.Timeout = endpoint, testToken, 10*time.Second
+			d.Endpoint, d.Token, d.Timeout = endpoint, testToken, 2*time.Minute
 			server, err := Discover(t.Context(), d, nil)
 			if err != nil || server.URL != "https://"+endpoint || len(server.CABundle) == 0 {
 				t.Errorf("got %v, %v", server, err)
@@ -114,7 +114,7 @@ func TestDiscover_EachMistakeHasItsError(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			if tc.d.Timeout == 0 {
-				tc.d.Timeout = 30 * time.Second
+				tc.d.Timeout = 2 * time.Minute
 			}
 			_, err := Discover(t.Context(), tc.d, nil)
 			if err == nil || !strings.Contains(err.Error(), tc.text) || tc.is != nil && !errors.Is(err, tc.is) {

@@ -107,7 +107,7 @@ func (r running) Get(ctx context.Context, key client.ObjectKey, obj client.Objec
 }
 
 func TestStartAgent(t *testing.T) {
-	request := RegisterRequest{Agent: agentSpec("m3"), Discovery: Discovery{Timeout: 50 * time.Millisecond}}
+	request := RegisterRequest{Agent: agentSpec("m3"), Discovery: Discovery{Timeout: time.Minute}}
 	quiet := func(string) {}
 	t.Run("it makes what the agent needs", func(t *testing.T) {
 		m := memberServer(t, "id")
@@ -144,7 +144,9 @@ func TestStartAgent(t *testing.T) {
 				State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff", Message: "no such image"}},
 			}}},
 		})
-		err := startAgent(t.Context(), Deps{Member: m}, request, quiet)
+		short := request
+		short.Discovery.Timeout = 50 * time.Millisecond
+		err := startAgent(t.Context(), Deps{Member: m}, short, quiet)
 		if err == nil || !strings.Contains(err.Error(), "pod karmada-agent-1: ImagePullBackOff: no such image") {
 			t.Errorf("got %v", err)
 		}
@@ -181,7 +183,7 @@ func pulled(name, id string) *clusterv1alpha1.Cluster {
 }
 
 func TestUnregister(t *testing.T) {
-	request := UnregisterRequest{Name: "m3", Namespace: "karmada-system", Agent: "karmada-agent", ClusterNamespace: "karmada-cluster", Wait: time.Second}
+	request := UnregisterRequest{Name: "m3", Namespace: "karmada-system", Agent: "karmada-agent", ClusterNamespace: "karmada-cluster", Wait: time.Minute}
 	t.Run("the cluster goes first, then the agent and all it made", func(t *testing.T) {
 		cp, m := newServer(t, pulled("m3", "id")), memberServer(t, "id", agentSpec("m3").Objects()...)
 		if _, err := Unregister(t.Context(), Deps{ControlPlane: cp, Member: m, Program: "karmadactl"}, request); err != nil {

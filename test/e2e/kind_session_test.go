@@ -206,7 +206,7 @@ func (s *session) init(flags string) string {
 func (s *session) at() string { return "--kubeconfig " + s.config }
 
 // limit is how long an error may take to say its cause.
-const limit = 20 * time.Second
+const limit = time.Minute
 
 // says runs a line that has to fail, within the limit, with words in what it says.
 func (s *session) says(t *testing.T, line string, words ...string) {

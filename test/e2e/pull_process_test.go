@@ -125,7 +125,7 @@ func (s *pullProcesses) end(t *testing.T, name string, how syscall.Signal) {
 	if err := syscall.Kill(p, how); err != nil {
 		t.Fatal(err)
 	}
-	within(t, 30*time.Second, func() error {
+	within(t, 2*time.Minute, func() error {
 		data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p))
 		if err == nil && !strings.Contains(string(data), ") Z ") {
 			return fmt.Errorf("%s is still there", name)

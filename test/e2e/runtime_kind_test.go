@@ -37,7 +37,7 @@ func (clusters) flags() []string {
 }
 
 // timeout: real containers are started, and real nodes restarted.
-func (clusters) timeout() time.Duration { return 3 * time.Minute }
+func (clusters) timeout() time.Duration { return 4 * time.Minute }
 
 // many real pods take their time on a small machine.
 func (clusters) many() int { return 20 }

@@ -23,7 +23,7 @@ func (processes) flags() []string {
 	return append(append(failoverFlags(), autoscalingFlags()...), "--estimators", "--pull", cmp.Or(os.Getenv("E2E_PULL"), "0"))
 }
 
-func (processes) timeout() time.Duration { return time.Minute }
+func (processes) timeout() time.Duration { return 3 * time.Minute }
 
 func (processes) many() int { return 100 }
 

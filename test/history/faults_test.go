@@ -89,6 +89,7 @@ func (f *faults) stable() {
 		}
 	}()
 	testenv.Eventually(f.T, stableTimeout, f.check)
+	f.observeAll()
 	f.log = append(f.log, "stable")
 	wrong, tasks, deleted := f.watched.take()
 	for _, text := range wrong {

@@ -5,7 +5,9 @@ package history
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"testing"
@@ -21,15 +23,11 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/karmada-toolkit/karmada/internal/testenv"
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 )
-
-// conflicts is how often a change is tried again.
-func conflicts() wait.Backoff {
-	return wait.Backoff{Steps: 50, Duration: time.Millisecond, Factor: 1.2, Jitter: 0.5}
-}
 
 // members simulates the execution of Works in all members.
 type members struct {
@@ -171,13 +169,15 @@ type watched struct {
 	tasks, deleted map[[2]string]bool
 	// deleting are the Works whose deletion is known: that of a member that is offline lasts.
 	deleting map[types.UID]bool
+	// versions are the last ones of the objects that exist.
+	versions map[types.UID]string
 }
 
 func startWatching(t *testing.T, c client.WithWatch) *watched {
 	t.Helper()
 	w := &watched{
 		evictions: map[[2]string]int{}, open: map[[2]string]bool{}, tasks: map[[2]string]bool{}, deleted: map[[2]string]bool{},
-		deleting: map[types.UID]bool{},
+		deleting: map[types.UID]bool{}, versions: map[types.UID]string{},
 	}
 	for _, list := range []client.ObjectList{&workv1alpha2.ResourceBindingList{}, &workv1alpha1.WorkList{}} {
 		events, err := c.Watch(t.Context(), list)
@@ -197,6 +197,12 @@ func startWatching(t *testing.T, c client.WithWatch) *watched {
 func (w *watched) observe(e watch.Event) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if obj, err := meta.Accessor(e.Object); err == nil {
+		w.versions[obj.GetUID()] = obj.GetResourceVersion()
+		if e.Type == watch.Deleted {
+			delete(w.versions, obj.GetUID())
+		}
+	}
 	switch obj := e.Object.(type) {
 	case *workv1alpha2.ResourceBinding:
 		w.binding(obj)
@@ -226,6 +232,44 @@ func (w *watched) binding(b *workv1alpha2.ResourceBinding) {
 		if key[0] == b.Spec.Resource.Name && !open[key[1]] {
 			delete(w.open, key)
 		}
+	}
+}
+
+// observeAll waits until all changes were observed that the API server has made.
+func (p *plane) observeAll() {
+	p.Helper()
+	testenv.Eventually(p.T, limit, func(ctx context.Context) error {
+		stored := map[types.UID]string{}
+		for _, list := range []client.ObjectList{&workv1alpha2.ResourceBindingList{}, &workv1alpha1.WorkList{}} {
+			if err := p.client.List(ctx, list); err != nil {
+				return err
+			}
+			err := meta.EachListItem(list, func(obj runtime.Object) error {
+				m, err := meta.Accessor(obj)
+				if err == nil {
+					stored[m.GetUID()] = m.GetResourceVersion()
+				}
+				return err
+			})
+			if err != nil {
+				return err
+			}
+		}
+		p.watched.mu.Lock()
+		defer p.watched.mu.Unlock()
+		if !maps.Equal(stored, p.watched.versions) {
+			return errors.New("the watches lag behind")
+		}
+		return nil
+	})
+}
+
+// wantEvicted fails if an application was not evicted from m1 exactly once.
+func (p *plane) wantEvicted(app string) {
+	p.Helper()
+	p.observeAll()
+	if n := p.watched.evicted(app, "m1"); n != 1 {
+		p.Errorf("%s was evicted %d times", app, n)
 	}
 }
 

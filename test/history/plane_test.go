@@ -21,7 +21,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/util/retry"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -48,7 +47,7 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/scheduler"
 )
 
-// planeTimeout is the time of an eviction task without a grace period on the plane.
+// planeTimeout is the usual time of an eviction task without a grace period on the plane.
 const planeTimeout = 5 * time.Second
 
 // namespace has the templates.
@@ -67,9 +66,10 @@ type plane struct {
 
 // process is the running control plane; the parts of a test share it.
 type process struct {
-	// rate is the eviction rate of a worker.
-	rate float32
-	stop func()
+	// rate is the eviction rate of a worker, timeout the time of an eviction task without a grace period.
+	rate    float32
+	timeout time.Duration
+	stop    func()
 }
 
 // writes counts what the controllers write, events aside.
@@ -111,7 +111,7 @@ func (w *writes) take() map[string]int {
 func newPlane(t *testing.T) *plane {
 	t.Helper()
 	ctrl.SetLogger(logr.Discard())
-	p := &plane{T: t, cluster: testenv.Start(t, testenv.ControlPlane()), writes: &writes{count: map[string]int{}}, process: &process{rate: 10_000}}
+	p := &plane{T: t, cluster: testenv.Start(t, testenv.ControlPlane()), writes: &writes{count: map[string]int{}}, process: &process{rate: 10_000, timeout: planeTimeout}}
 	c, err := client.NewWithWatch(p.cluster.Config, client.Options{Scheme: kube.NewScheme()})
 	p.must(err)
 	p.client = c
@@ -163,7 +163,7 @@ func (p *plane) start() {
 		bindingstatus.Setup(ctx, mgr, bindingstatus.Deps{Templates: store, Interpreter: in, Policy: undelayed}),
 		cluster.Setup(ctx, mgr, cluster.Deps{LeavingPeriod: 20 * time.Millisecond}),
 		taintmanager.Setup(ctx, mgr, taintmanager.Deps{Evict: true, Rate: p.rate, PreserveState: true}),
-		gracefuleviction.Setup(ctx, mgr, gracefuleviction.Deps{Timeout: planeTimeout}),
+		gracefuleviction.Setup(ctx, mgr, gracefuleviction.Deps{Timeout: p.timeout}),
 		applicationfailover.Setup(ctx, mgr, applicationfailover.Deps{Interpreter: in, GracefulEviction: true, PreserveState: true}),
 		clustertaint.Setup(ctx, mgr, clustertaint.Deps{}),
 	))
@@ -178,9 +178,30 @@ func (p *plane) start() {
 	}
 }
 
-// restart starts the controllers again and fails if they write anything: nothing changed. It ignores the bindings whose
-// eviction tasks end with time, and those that are not scheduled: the reason is renewed.
+// restartWith starts the controllers again with other settings.
+func (p *plane) restartWith(rate float32, timeout time.Duration) {
+	p.Helper()
+	p.stop()
+	p.rate, p.timeout = rate, timeout
+	p.start()
+}
+
+// restart starts the controllers again and fails if they write anything: nothing changed. What the end of the process
+// interrupted is written after the first start only, so there are several.
 func (p *plane) restart() {
+	p.Helper()
+	var written []string
+	for range 3 {
+		if written = p.writtenByRestart(); len(written) == 0 {
+			return
+		}
+	}
+	p.Errorf("a restart writes %s", strings.Join(written, "\n"))
+}
+
+// writtenByRestart starts the controllers again and returns what they write. It ignores the bindings whose eviction tasks
+// end with time, and those that are not scheduled: the reason is renewed.
+func (p *plane) writtenByRestart() (written []string) {
 	p.Helper()
 	p.stop()
 	p.writes.take()
@@ -196,32 +217,21 @@ func (p *plane) restart() {
 			restless := len(b.Spec.GracefulEvictionTasks) > 0 || !meta.IsStatusConditionTrue(b.Status.Conditions, workv1alpha2.Scheduled)
 			return restless && strings.Contains(what, b.Spec.Resource.Name)
 		}) {
-			p.Errorf("a restart writes %d times %s", n, what)
+			written = append(written, fmt.Sprintf("%d times %s", n, what))
 		}
 	}
+	return written
 }
 
 // change changes an object as it is, whatever the controllers write to it meanwhile. A deleted object stays deleted.
 func (p *plane) change(obj client.Object, change func()) {
 	p.Helper()
-	p.must(client.IgnoreNotFound(retry.RetryOnConflict(conflicts(), func() error {
-		if err := p.client.Get(p.Context(), client.ObjectKeyFromObject(obj), obj); err != nil {
-			return err
-		}
-		change()
-		return p.client.Update(p.Context(), obj)
-	})))
+	p.must(client.IgnoreNotFound(planetest.Change(p.Context(), p.client, obj, change)))
 }
 
 func (p *plane) changeStatus(obj client.Object, change func()) {
 	p.Helper()
-	p.must(client.IgnoreNotFound(retry.RetryOnConflict(conflicts(), func() error {
-		if err := p.client.Get(p.Context(), client.ObjectKeyFromObject(obj), obj); err != nil {
-			return err
-		}
-		change()
-		return p.client.Status().Update(p.Context(), obj)
-	})))
+	p.must(client.IgnoreNotFound(planetest.ChangeStatus(p.Context(), p.client, obj, change)))
 }
 
 func (p *plane) join(name string) {

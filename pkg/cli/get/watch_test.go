@@ -16,7 +16,7 @@ func watchUntil(t *testing.T, f *federation, requests int, line string) outcome 
 	defer cancel()
 	done := make(chan outcome, 1)
 	go func() { done <- f.runContext(ctx, t, strings.Fields(line)...) }()
-	deadline := time.After(20 * time.Second)
+	deadline := time.After(2 * time.Minute)
 	for {
 		select {
 		case o := <-done:

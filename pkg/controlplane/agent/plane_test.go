@@ -98,7 +98,7 @@ func TestPlane_FollowsTheFile(t *testing.T) {
 	done := make(chan struct{})
 	go func() { p.follow(ctx, time.Millisecond); close(done) }()
 	want := next.TLS()
-	for deadline := time.Now().Add(10 * time.Second); !sameChain(p.current(), &want); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(2 * time.Minute); !sameChain(p.current(), &want); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("the certificate of the file is not taken over")
 		}

@@ -188,7 +188,7 @@ func (r *runningServer) waitReady(t *testing.T, done <-chan error) {
 	}
 	client := &http.Client{Transport: transport}
 	var last string
-	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); {
+	for deadline := time.Now().Add(2 * time.Minute); time.Now().Before(deadline); {
 		select {
 		case err := <-done:
 			t.Fatalf("the server ended: %v", err)

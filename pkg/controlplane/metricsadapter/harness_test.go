@@ -38,7 +38,7 @@ func newFederation(t *testing.T, names ...string) *federation {
 	t.Helper()
 	ctx := t.Context()
 	f := &federation{
-		requester: &requester{members: newMembers(ctx, clock.RealClock{}, access.NewPool(access.Options{})), timeout: 5 * time.Second},
+		requester: &requester{members: newMembers(ctx, clock.RealClock{}, access.NewPool(access.Options{})), timeout: time.Minute},
 		servers:   map[string]*accesstest.Server{}, requests: map[string]int{}, fail: map[string]int{},
 	}
 	for _, name := range names {
@@ -79,7 +79,7 @@ func (f *federation) open(t *testing.T) {
 		}
 		f.members.open(member)
 	}
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(5 * time.Millisecond) {
 		opened, _ := f.members.snapshot()
 		if !slices.ContainsFunc(opened, func(c *cluster) bool { return !c.pods.HasSynced() || !c.nodes.HasSynced() }) {
 			return

@@ -63,7 +63,7 @@ func serve(t *testing.T, f *federation) func(path, accept string) (*http.Respons
 		cancel()
 		<-done
 	})
-	client := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
+	client := &http.Client{Timeout: 2 * time.Minute, Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
 	get := func(path, accept string) (*http.Response, string) {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+listener.Addr().String()+path, nil)
 		if err != nil {
@@ -78,7 +78,7 @@ func serve(t *testing.T, f *federation) func(path, accept string) (*http.Respons
 		_ = resp.Body.Close()
 		return resp, string(body)
 	}
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		if resp, _ := get("/readyz", "*/*"); resp != nil && resp.StatusCode == http.StatusOK {
 			return get
 		}

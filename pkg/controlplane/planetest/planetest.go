@@ -11,8 +11,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
@@ -64,6 +66,26 @@ func clusters() *apiextensionsv1.CustomResourceDefinition {
 			}},
 		},
 	}
+}
+
+// Change changes an object as it is, whatever controllers write to it meanwhile. obj names it and becomes what is stored.
+func Change(ctx context.Context, c client.Client, obj client.Object, change func()) error {
+	return untilNoConflict(ctx, c, obj, change, func() error { return c.Update(ctx, obj) })
+}
+
+// ChangeStatus is Change for the status.
+func ChangeStatus(ctx context.Context, c client.Client, obj client.Object, change func()) error {
+	return untilNoConflict(ctx, c, obj, change, func() error { return c.Status().Update(ctx, obj) })
+}
+
+func untilNoConflict(ctx context.Context, c client.Client, obj client.Object, change func(), write func() error) error {
+	return retry.RetryOnConflict(wait.Backoff{Steps: 50, Duration: time.Millisecond, Factor: 1.2, Jitter: 0.5}, func() error {
+		if err := c.Get(ctx, client.ObjectKeyFromObject(obj), obj); err != nil {
+			return err
+		}
+		change()
+		return write()
+	})
 }
 
 // Templates returns a store of all types that can be propagated. It is not added to the manager.

@@ -29,6 +29,7 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/kube"
 	"github.com/karmada-toolkit/karmada/internal/testenv"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/planetest"
 )
 
 const samples = "../../../samples/cluster-problem-detector/"
@@ -52,8 +53,9 @@ func TestDetector_RunsWithTheRightsOfItsManifests(t *testing.T) {
 	for _, name := range []string{"n1", "n2"} {
 		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		must(t, c.Create(t.Context(), node))
-		node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
-		must(t, c.Status().Update(t.Context(), node))
+		must(t, planetest.ChangeStatus(t.Context(), c, node, func() {
+			node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+		}))
 		run(t, "--cluster-name=member1", "--host-name="+name, "--kubeconfig="+kubeconfig(t, there), "--karmada-kubeconfig="+kubeconfig(t, plane),
 			"--healthz-port=0", "--coredns-detect-period=200ms", "--coredns-failure-threshold=0", "--leader-elect-retry-period=100ms")
 	}

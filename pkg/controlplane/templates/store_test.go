@@ -43,7 +43,7 @@ func next(t *testing.T, events <-chan templates.Event) templates.Event {
 	select {
 	case e := <-events:
 		return e
-	case <-time.After(10 * time.Second):
+	case <-time.After(2 * time.Minute):
 		t.Fatal("no notification")
 		return templates.Event{}
 	}

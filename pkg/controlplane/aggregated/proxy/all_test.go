@@ -94,7 +94,7 @@ func TestAll_Lists(t *testing.T) {
 
 func TestAll_ASilentMemberDelaysNobody(t *testing.T) {
 	f := newFederation(t, http.NotFoundHandler())
-	f.proxy.all.timeout = 2 * time.Second
+	f.proxy.all.timeout = 5 * time.Second
 	f.add(t, "m1", having("a"))
 	f.add(t, "m2", func(_ http.ResponseWriter, req *http.Request) { <-req.Context().Done() })
 	code, got, header := f.do(t, http.MethodGet, pods, nil)

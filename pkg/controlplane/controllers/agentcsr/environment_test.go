@@ -208,7 +208,7 @@ func (p *plane) enrol(t *testing.T, token registration.Token, name, id string) (
 	if err != nil {
 		t.Fatal(err)
 	}
-	return member.Enrol(t.Context(), *server, member.EnrolRequest{Name: name, ID: id, Token: token.String(), Timeout: 30 * time.Second}, nil)
+	return member.Enrol(t.Context(), *server, member.EnrolRequest{Name: name, ID: id, Token: token.String(), Timeout: 2 * time.Minute}, nil)
 }
 
 func (p *plane) mustEnrol(t *testing.T, name, id string) *member.Identity {

@@ -318,7 +318,7 @@ func TestEnrol_DescribesTheCluster(t *testing.T) {
 		token := p.token(t)
 		server, err := member.Discover(t.Context(), p.discovery(t, token.String()), nil)
 		p.must(t, err)
-		return member.Enrol(t.Context(), *server, member.EnrolRequest{Name: "m1", ID: "id-1", Token: token.String(), Description: d, Timeout: 30 * time.Second}, nil)
+		return member.Enrol(t.Context(), *server, member.EnrolRequest{Name: "m1", ID: "id-1", Token: token.String(), Description: d, Timeout: 2 * time.Minute}, nil)
 	}
 	if _, err := enrol(agentcert.Description{Region: "no label!"}); err == nil || !strings.Contains(err.Error(), "spec.region") {
 		t.Errorf("an impossible region: %v", err)

@@ -280,9 +280,9 @@ func seesOnlyItself(t *testing.T, i *member.Identity) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, i.Config.Host+"/apis/cluster.karmada.io/v1alpha1/clusters?watch=true&timeoutSeconds=2", http.NoBody)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, i.Config.Host+"/apis/cluster.karmada.io/v1alpha1/clusters?watch=true&timeoutSeconds=5", http.NoBody)
 	if err != nil {
 		t.Fatal(err)
 	}

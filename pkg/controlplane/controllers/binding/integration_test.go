@@ -21,7 +21,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/util/retry"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -58,7 +57,7 @@ type plane struct {
 	stop    func()
 }
 
-// writes counts what the controllers write, events aside.
+// writes counts what the controllers write, events aside. A request that fails writes nothing.
 type writes struct {
 	mu    sync.Mutex
 	count map[string]int
@@ -70,7 +69,8 @@ type counting struct {
 }
 
 func (c counting) RoundTrip(req *http.Request) (*http.Response, error) {
-	if req.Method != http.MethodGet && !strings.Contains(req.URL.Path, "/events") {
+	resp, err := c.next.RoundTrip(req)
+	if req.Method != http.MethodGet && !strings.Contains(req.URL.Path, "/events") && (err != nil || resp.StatusCode < http.StatusMultipleChoices) {
 		parts := strings.Split(strings.Trim(req.URL.Path, "/"), "/")
 		kind := parts[len(parts)-1]
 		if req.Method != http.MethodPost {
@@ -80,7 +80,7 @@ func (c counting) RoundTrip(req *http.Request) (*http.Response, error) {
 		c.count[req.Method+" "+kind]++
 		c.mu.Unlock()
 	}
-	return c.next.RoundTrip(req)
+	return resp, err
 }
 
 func (w *writes) take() map[string]int {
@@ -167,13 +167,7 @@ func (p *plane) start() {
 // change changes an object as it is, whatever the controllers write to it meanwhile.
 func (p *plane) change(obj client.Object, change func()) {
 	p.Helper()
-	p.must(retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		if err := p.client.Get(p.Context(), client.ObjectKeyFromObject(obj), obj); err != nil {
-			return err
-		}
-		change()
-		return p.client.Update(p.Context(), obj)
-	}))
+	p.must(planetest.Change(p.Context(), p.client, obj, change))
 }
 
 // schedule does what the scheduler does.
@@ -295,9 +289,7 @@ func TestTemplateSide(t *testing.T) {
 	p.Run("a change of status costs none", func(t *testing.T) {
 		p := p.in(t)
 		d := nginx()
-		p.must(p.client.Get(t.Context(), client.ObjectKeyFromObject(d), d))
-		d.Status.Replicas = 4
-		p.must(p.client.Status().Update(t.Context(), d))
+		p.must(planetest.ChangeStatus(t.Context(), p.client, d, func() { d.Status.Replicas = 4 }))
 		p.quiet()
 	})
 	p.Run("an edit costs one and one for each cluster", func(t *testing.T) {

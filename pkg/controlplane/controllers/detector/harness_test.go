@@ -144,7 +144,7 @@ func (h *harness) observed(name string) *unstructured.Unstructured {
 
 func (h *harness) until(ok func() bool) {
 	h.Helper()
-	for deadline := time.Now().Add(10 * time.Second); !ok(); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(2 * time.Minute); !ok(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			h.Fatal("timed out")
 		}

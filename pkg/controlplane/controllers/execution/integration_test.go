@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -21,6 +22,7 @@ import (
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/planetest"
 )
 
 const nginx = `{apiVersion: apps/v1, kind: Deployment, metadata: {namespace: default, name: nginx, labels: {app: nginx}},
@@ -157,7 +159,7 @@ func (f *federation) events(t *testing.T) map[string]int {
 }
 
 func restart(t *testing.T, f *federation) {
-	before := f.versions(t)
+	before := f.atRest(t)
 	f.halt(t)
 	must(t, <-f.stopped)
 	f.start(t)
@@ -168,6 +170,22 @@ func restart(t *testing.T, f *federation) {
 			t.Errorf("%s was written: %s, now %s", key, version, after[key])
 		}
 	}
+}
+
+// atRest returns the versions when nothing has been written for 3 seconds.
+func (f *federation) atRest(t *testing.T) map[string]string {
+	t.Helper()
+	last, since := f.versions(t), time.Now()
+	testenv.Eventually(t, time.Minute, func(context.Context) error {
+		if now := f.versions(t); !maps.Equal(now, last) {
+			last, since = now, time.Now()
+		}
+		if time.Since(since) < 3*time.Second {
+			return errors.New("objects are being written")
+		}
+		return nil
+	})
+	return last
 }
 
 // versions returns the resource versions of what the controllers may write.
@@ -196,8 +214,7 @@ func change(t *testing.T, f *federation) {
 	template := object(t, nginx)
 	must(t, f.client.Get(t.Context(), client.ObjectKeyFromObject(template), template))
 	must(t, setReplicas(template, 3))
-	f.fill(t, work, template, "abort")
-	must(t, f.client.Update(t.Context(), work))
+	must(t, planetest.Change(t.Context(), f.client, work, func() { f.fill(t, work, template, "abort") }))
 	testenv.Eventually(t, 20*time.Second, func(ctx context.Context) error {
 		w, err := f.work(ctx, work)
 		if err != nil {
@@ -266,11 +283,9 @@ func conflict(t *testing.T, f *federation) {
 		if c == nil || c.Status != metav1.ConditionFalse || !strings.Contains(c.Message, "(0/1): resource(kind=ConfigMap, default/taken) already exists in the cluster m1") {
 			return fmt.Errorf("applied: %v", c)
 		}
-		*work = *w
 		return nil
 	})
-	f.fill(t, work, template, "overwrite")
-	must(t, f.client.Update(t.Context(), work))
+	must(t, planetest.Change(t.Context(), f.client, work, func() { f.fill(t, work, template, "overwrite") }))
 	testenv.Eventually(t, 10*time.Second, func(ctx context.Context) error {
 		cm := &corev1.ConfigMap{}
 		if err := f.there.Get(ctx, client.ObjectKey{Namespace: "default", Name: "taken"}, cm); err != nil {
@@ -292,14 +307,12 @@ func suspension(t *testing.T, f *federation) {
 		if err != nil || !meta.IsStatusConditionFalse(w.Status.Conditions, "Dispatching") {
 			return errors.Join(fmt.Errorf("status %v", w.Status), err)
 		}
-		*work = *w
 		return nil
 	})
 	if err := f.there.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "held"}, &corev1.ConfigMap{}); !apierrors.IsNotFound(err) {
 		t.Errorf("in the member: %v", err)
 	}
-	work.Spec.SuspendDispatching = new(false)
-	must(t, f.client.Update(t.Context(), work))
+	must(t, planetest.Change(t.Context(), f.client, work, func() { work.Spec.SuspendDispatching = new(false) }))
 	testenv.Eventually(t, 10*time.Second, func(ctx context.Context) error {
 		return f.there.Get(ctx, client.ObjectKey{Namespace: "default", Name: "held"}, &corev1.ConfigMap{})
 	})

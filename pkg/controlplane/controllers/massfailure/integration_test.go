@@ -13,7 +13,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/util/retry"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
@@ -128,34 +127,22 @@ func (p *plane) start() {
 	}
 }
 
-// change changes a cluster as it is, whatever the controllers write meanwhile.
-func (p *plane) change(name string, change func(context.Context, *clusterv1alpha1.Cluster) error) {
-	p.Helper()
-	p.must(retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		c := &clusterv1alpha1.Cluster{}
-		if err := p.client.Get(p.Context(), client.ObjectKey{Name: name}, c); err != nil {
-			return err
-		}
-		return change(p.Context(), c)
-	}))
-}
-
 func (p *plane) ready(status metav1.ConditionStatus, names ...string) {
 	p.Helper()
 	for _, name := range names {
-		p.change(name, func(ctx context.Context, c *clusterv1alpha1.Cluster) error {
+		c := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		p.must(planetest.ChangeStatus(p.Context(), p.client, c, func() {
 			meta.SetStatusCondition(&c.Status.Conditions, metav1.Condition{Type: "Ready", Status: status, Reason: "R"})
-			return p.client.Status().Update(ctx, c)
-		})
+		}))
 	}
 }
 
 func (p *plane) taint(name, key string) {
 	p.Helper()
-	p.change(name, func(ctx context.Context, c *clusterv1alpha1.Cluster) error {
+	c := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	p.must(planetest.Change(p.Context(), p.client, c, func() {
 		c.Spec.Taints = append(c.Spec.Taints, corev1.Taint{Key: key, Effect: corev1.TaintEffectNoExecute, TimeAdded: new(metav1.Now())})
-		return p.client.Update(ctx, c)
-	})
+	}))
 }
 
 // evicted returns the number of bindings with a task, by cluster.
@@ -222,7 +209,7 @@ func TestMassFailure(t *testing.T) {
 	p.evicts(map[string]int{"m4": bindings + 1})
 	p.isStopped(down...)
 
-	clusters, err := failover.Resume(t.Context(), p.client, wait.Options{Timeout: 30 * time.Second})
+	clusters, err := failover.Resume(t.Context(), p.client, wait.Options{Timeout: 2 * time.Minute})
 	if err != nil || fmt.Sprint(clusters) != fmt.Sprint(down) {
 		t.Fatal(clusters, err)
 	}

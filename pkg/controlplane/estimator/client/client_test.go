@@ -114,7 +114,7 @@ func serve(t *testing.T, opts ...grpc.ServerOption) (*estimator, Options) {
 	}
 	_ = dead.Close()
 	return e, Options{
-		Namespace: "karmada-system", Prefix: "estimator", Port: 10352, Timeout: 10 * time.Second,
+		Namespace: "karmada-system", Prefix: "estimator", Port: 10352, Timeout: time.Minute,
 		Services: func(_ context.Context, namespace, name string) (*corev1.Service, error) {
 			cluster, _ := strings.CutPrefix(name, "estimator-")
 			s := &corev1.Service{Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: "127.0.0.1"}}
@@ -168,7 +168,7 @@ func request() *core.Request {
 
 func TestEstimates_OneBadEstimatorDoesNotAffectOthers(t *testing.T) {
 	e, o := serve(t)
-	o.Timeout = 2 * time.Second
+	o.Timeout = 5 * time.Second
 	p := pool(t, o)
 	defer close(e.release)
 	got := p.Estimates(t.Context(), request(), clusters("m1", "nonsense", "escape", "older", "failing", "gone", "odd", "slow", "pulled", "m2"), true)

@@ -265,7 +265,7 @@ func flush(w http.ResponseWriter) {
 // Eventually fails the test if check does not return nil within ten seconds.
 func Eventually(t testing.TB, check func() error) {
 	t.Helper()
-	deadline := time.After(10 * time.Second)
+	deadline := time.After(2 * time.Minute)
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
 	for {
