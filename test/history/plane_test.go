@@ -152,7 +152,7 @@ func (p *plane) start() {
 	store := planetest.Templates(p.T, mgr)
 	in := interpreter.New()
 	undelayed := bindingstatus.Policy{
-		Failure: time.Millisecond, Pending: 20 * time.Millisecond, Interval: 10 * time.Millisecond,
+		Failure: time.Millisecond, Pending: 20 * time.Millisecond, Moving: 20 * time.Millisecond, Interval: 10 * time.Millisecond,
 		Stable: debounce.Limits{Stable: 20 * time.Millisecond, StableMax: 20 * time.Millisecond},
 	}
 	p.must(errors.Join(
@@ -160,7 +160,7 @@ func (p *plane) start() {
 		detector.Setup(ctx, mgr, detector.Deps{Store: store, Interpreter: in}),
 		scheduler.Setup(ctx, mgr, scheduler.NewOptions()),
 		binding.Setup(ctx, mgr, binding.Deps{Store: store, Interpreter: in, StatefulFailover: true}),
-		bindingstatus.Setup(ctx, mgr, bindingstatus.Deps{Templates: store, Interpreter: in, Policy: undelayed}),
+		bindingstatus.Setup(ctx, mgr, bindingstatus.Deps{Templates: store, Interpreter: in, Policy: undelayed, EndEvictions: true}),
 		cluster.Setup(ctx, mgr, cluster.Deps{LeavingPeriod: 20 * time.Millisecond}),
 		taintmanager.Setup(ctx, mgr, taintmanager.Deps{Evict: true, Rate: p.rate, PreserveState: true}),
 		gracefuleviction.Setup(ctx, mgr, gracefuleviction.Deps{Timeout: p.timeout}),

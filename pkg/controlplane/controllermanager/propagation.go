@@ -79,6 +79,7 @@ func (p *propagation) execution(ctx context.Context, mgr manager.Manager) error 
 func (p *propagation) bindingStatus(ctx context.Context, mgr manager.Manager) error {
 	return bindingstatus.Setup(ctx, mgr, bindingstatus.Deps{
 		Templates: p.store, Interpreter: p.interpreter, Events: p.options.Events, TemplateConditions: p.options.TemplateConditions,
+		EndEvictions: p.options.Enabled("gracefulEviction"),
 	})
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/eviction"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/scope"
 )
 
@@ -34,9 +35,14 @@ const (
 
 // summary is what the Works of a binding report.
 type summary struct {
+	// want are the clusters that should have the template.
+	want         sets.Set[string]
 	items        []workv1alpha2.AggregatedStatusItem
 	fullyApplied bool
 	progress     progress
+	// moving is set while the workload is evicted from a cluster and not stable in the
+	// others.
+	moving bool
 }
 
 // maxStatus is the longest status of a cluster that is aggregated, in bytes: the
@@ -46,13 +52,34 @@ const maxStatus = 64 << 10
 // maxMessage is the longest message of a cluster that is aggregated, in bytes.
 const maxMessage = 4 << 10
 
+// summarizeEviction is summarize for a binding with eviction tasks. Tasks that the
+// controller of graceful evictions ends because of the summary count as ended: the
+// clusters that are left are not reported once more for an instant.
+func summarizeEviction(binding workv1alpha2.Binding, works []workv1alpha1.Work) summary {
+	spec, observed := binding.GetSpec(), binding.GetStatus().SchedulerObservedGeneration
+	s := summarize(spec, works)
+	v := eviction.Graceful(eviction.GracefulFacts{Generation: binding.GetGeneration(), Spec: spec, Status: &workv1alpha2.ResourceBindingStatus{
+		SchedulerObservedGeneration: observed, AggregatedStatus: s.items,
+	}})
+	if len(v.Ended) > 0 {
+		after := *spec
+		after.GracefulEvictionTasks = v.Keep
+		s = summarize(&after, works)
+	}
+	if s.progress == stable && observed != binding.GetGeneration() {
+		s.progress = pending // the scheduler is about to add other clusters
+	}
+	s.moving = s.progress != stable
+	return s
+}
+
 // summarize summarizes the Works of a binding. A Work counts if it is the one that
 // the binding controller writes for an expected cluster: whoever may write Works of
 // one cluster must not report for another, or twice.
 func summarize(spec *workv1alpha2.ResourceBindingSpec, works []workv1alpha1.Work) summary {
 	want := expected(spec)
 	canonical := names.Work(spec.Resource.Kind, spec.Resource.Name, spec.Resource.Namespace)
-	var s summary
+	s := summary{want: want}
 	handled := sets.New[string]()
 	failures := false
 	for i := range works {

@@ -182,23 +182,25 @@ func TestSameItems_KeepsAnEquivalentStatus(t *testing.T) {
 }
 
 func TestPolicy_Delay(t *testing.T) {
-	p := Policy{Failure: 100, Pending: 2000, Interval: 300}
+	p := Policy{Failure: 100, Pending: 2000, Moving: 5000, Interval: 300}
 	at := func(n int64) time.Time { return time.Unix(100, n) }
 	for _, tc := range []struct {
 		name                string
-		progress            progress
+		summary             summary
 		now, dirty, written time.Time
 		limit               time.Duration
 		want                time.Duration
 	}{
-		{"a stable status is written without delay", stable, at(0), at(0), time.Time{}, 1000, 0},
-		{"but not more often than the interval", stable, at(100), at(100), at(0), 0, 200},
-		{"a failure must last", failed, at(10), at(0), time.Time{}, 0, 90},
-		{"objects get time to become healthy", unstable, at(400), at(0), time.Time{}, 1000, 600},
-		{"clusters that have not reported get more", pending, at(0), at(0), time.Time{}, 1000, 3000},
+		{"a stable status is written without delay", summary{progress: stable}, at(0), at(0), time.Time{}, 1000, 0},
+		{"but not more often than the interval", summary{progress: stable}, at(100), at(100), at(0), 0, 200},
+		{"a failure must last", summary{progress: failed}, at(10), at(0), time.Time{}, 0, 90},
+		{"objects get time to become healthy", summary{progress: unstable}, at(400), at(0), time.Time{}, 1000, 600},
+		{"clusters that have not reported get more", summary{progress: pending}, at(0), at(0), time.Time{}, 1000, 3000},
+		{"other clusters get time to take over", summary{progress: pending, moving: true}, at(0), at(0), time.Time{}, 1000, 5000},
+		{"unless they fail", summary{progress: failed, moving: true}, at(0), at(0), time.Time{}, 1000, 100},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			if got := p.delay(tc.progress, tc.now, tc.dirty, tc.written, tc.limit); got != tc.want {
+			if got := p.delay(&tc.summary, tc.now, tc.dirty, tc.written, tc.limit); got != tc.want {
 				t.Errorf("got %d, want %d", got, tc.want)
 			}
 		})

@@ -63,7 +63,7 @@ type result struct {
 	wrote, items bool
 	// completed is set if it became complete.
 	completed bool
-	// delay is the time until the status is to be written, if it is not yet.
+	// delay is the time until the status is to be written, if it is not yet, and that of the template.
 	delay time.Duration
 }
 
@@ -74,7 +74,8 @@ func (w *bindings) write(ctx context.Context, binding workv1alpha2.Binding, s *b
 	same := sameItems(before.AggregatedStatus, sum.items)
 	condition := fullyAppliedCondition(sum.fullyApplied, now)
 	old := meta.FindStatusCondition(before.Conditions, workv1alpha2.FullyApplied)
-	if same && old != nil && old.Status == condition.Status && old.Reason == condition.Reason && old.Message == condition.Message {
+	unchanged := same && old != nil && old.Status == condition.Status && old.Reason == condition.Reason && old.Message == condition.Message
+	if unchanged && !sum.moving {
 		s.dirtySince = time.Time{}
 		if sum.progress == stable {
 			w.backlog.Done(key, now)
@@ -84,11 +85,13 @@ func (w *bindings) write(ctx context.Context, binding workv1alpha2.Binding, s *b
 	if s.dirtySince.IsZero() {
 		s.dirtySince = now
 	}
-	if delay := w.policy.delay(sum.progress, now, s.dirtySince, s.written.At(), w.limit(key, sum.progress, now)); delay > 0 {
+	if delay := w.policy.delay(sum, now, s.dirtySince, s.written.At(), w.limit(key, sum.progress, now)); delay > 0 {
 		return result{delay: delay}, nil
 	}
-	want := expected(binding.GetSpec())
-	completed := complete(want, sum.items) && !complete(want, before.AggregatedStatus)
+	if unchanged {
+		return result{}, nil
+	}
+	completed := complete(sum.want, sum.items) && !complete(sum.want, before.AggregatedStatus)
 	wrote, err := w.writer.Write(ctx, binding, &s.written, func(status *workv1alpha2.ResourceBindingStatus) {
 		status.AggregatedStatus = sum.items
 		if sum.items == nil {

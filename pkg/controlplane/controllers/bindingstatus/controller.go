@@ -54,6 +54,9 @@ type Deps struct {
 	// TemplateConditions adds the conditions that clients of Kubernetes wait for to
 	// the status of templates.
 	TemplateConditions bool
+	// EndEvictions is set if a controller of the same process ends the eviction tasks of
+	// bindings. Clusters whose tasks it is about to end are not reported.
+	EndEvictions bool
 	// Policy delays the status of bindings that are about to change.
 	Policy Policy
 	// Events selects which successes are recorded. Default: events.Transitions.
@@ -128,7 +131,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{}, fmt.Errorf("listing the works: %w", err)
 	}
 	s := r.state(req.NamespacedName, binding.GetUID())
-	sum := summarize(binding.GetSpec(), works.Items)
+	sum := r.summarize(binding, works.Items)
 	if sum.progress == unreported && meta.FindStatusCondition(r.bindings.current(binding, &s.binding).Conditions, workv1alpha2.FullyApplied) == nil {
 		return reconcile.Result{}, nil // there has never been anything to aggregate
 	}
@@ -140,6 +143,13 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		publishFailed(r.events, binding, err)
 	}
 	return reconcile.Result{RequeueAfter: again}, err
+}
+
+func (r *reconciler) summarize(binding workv1alpha2.Binding, works []workv1alpha1.Work) summary {
+	if r.deps.EndEvictions && len(binding.GetSpec().GracefulEvictionTasks) > 0 {
+		return summarizeEviction(binding, works)
+	}
+	return summarize(binding.GetSpec(), works)
 }
 
 // write writes the two statuses if they differ, and returns when to reconcile the

@@ -17,6 +17,9 @@ type Policy struct {
 	Stable debounce.Limits
 	// Pending is added while clusters have not reported at all. Default: 2 s.
 	Pending time.Duration
+	// Moving is how long a workload that is evicted may take to become healthy in other
+	// clusters. Default: 10 s.
+	Moving time.Duration
 	// Interval is the minimum time between two writes. Default: 250 ms.
 	Interval time.Duration
 }
@@ -28,6 +31,7 @@ func (p *Policy) complete() {
 	}{
 		{&p.Failure, 150 * time.Millisecond},
 		{&p.Pending, 2 * time.Second},
+		{&p.Moving, 10 * time.Second},
 		{&p.Interval, 250 * time.Millisecond},
 	} {
 		if *d.value <= 0 {
@@ -44,9 +48,9 @@ func (p *Policy) complete() {
 
 // delay returns how long a status waits that differs since dirty from the one that
 // was written at written, where objects get limit to become healthy.
-func (p Policy) delay(c progress, now, dirty, written time.Time, limit time.Duration) time.Duration {
+func (p Policy) delay(s *summary, now, dirty, written time.Time, limit time.Duration) time.Duration {
 	due := dirty
-	switch c {
+	switch s.progress {
 	case failed:
 		due = dirty.Add(p.Failure)
 	case unstable:
@@ -54,6 +58,9 @@ func (p Policy) delay(c progress, now, dirty, written time.Time, limit time.Dura
 	case pending, unreported:
 		due = dirty.Add(limit + p.Pending)
 	case stable:
+	}
+	if moved := dirty.Add(p.Moving); s.moving && moved.After(due) && s.progress != failed {
+		due = moved
 	}
 	if next := written.Add(p.Interval); next.After(due) {
 		due = next

@@ -58,16 +58,23 @@ func (r *reconciler) bindingOf(_ context.Context, obj client.Object) []reconcile
 }
 
 // bindingPredicate passes bindings that are scheduled, when they become so and when
-// their spec changes.
+// their spec changes; those that are being evicted also when the scheduler confirms
+// their spec.
 func bindingPredicate() predicate.Predicate {
 	scheduled := func(obj client.Object) bool {
 		b, ok := obj.(workv1alpha2.Binding)
 		return ok && (b.GetStatus().LastScheduledTime != nil || len(b.GetStatus().AggregatedStatus) > 0 || len(b.GetSpec().RequiredBy) > 0)
 	}
+	confirmed := func(old, now client.Object) bool {
+		was, ok1 := old.(workv1alpha2.Binding)
+		b, ok2 := now.(workv1alpha2.Binding)
+		return ok1 && ok2 && len(b.GetSpec().GracefulEvictionTasks) > 0 &&
+			was.GetStatus().SchedulerObservedGeneration != b.GetStatus().SchedulerObservedGeneration
+	}
 	return predicate.Funcs{
 		CreateFunc: func(e event.CreateEvent) bool { return scheduled(e.Object) },
 		UpdateFunc: func(e event.UpdateEvent) bool {
-			return scheduled(e.ObjectNew) && (e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() || !scheduled(e.ObjectOld))
+			return scheduled(e.ObjectNew) && (e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() || !scheduled(e.ObjectOld) || confirmed(e.ObjectOld, e.ObjectNew))
 		},
 		DeleteFunc: func(event.DeleteEvent) bool { return true },
 	}

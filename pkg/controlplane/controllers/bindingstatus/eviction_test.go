@@ -1,0 +1,121 @@
+package bindingstatus
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	"github.com/karmada-toolkit/karmada/internal/status"
+	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
+	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/scope"
+)
+
+// change changes the binding, and its status, as other controllers do.
+func (b *bench) change(change func(workv1alpha2.Binding)) {
+	b.t.Helper()
+	binding := b.scope.New()
+	must(b.t, b.client.Get(b.t.Context(), b.key, binding))
+	change(binding)
+	wanted := *binding.GetStatus()
+	must(b.t, b.client.Update(b.t.Context(), binding))
+	*binding.GetStatus() = wanted
+	must(b.t, b.client.Status().Update(b.t.Context(), binding))
+}
+
+// evicted moves the workload from a cluster to another, without a confirmation of the scheduler.
+func evicted(from string, mode policyv1alpha1.PurgeMode, to ...string) func(workv1alpha2.Binding) {
+	return func(b workv1alpha2.Binding) {
+		b.SetGeneration(b.GetGeneration() + 1)
+		created := metav1.Unix(1000, 0)
+		*b.GetSpec() = *spec(to...)
+		b.GetSpec().GracefulEvictionTasks = []workv1alpha2.GracefulEvictionTask{{FromCluster: from, PurgeMode: mode, CreationTimestamp: &created}}
+	}
+}
+
+func confirm(b workv1alpha2.Binding) { b.GetStatus().SchedulerObservedGeneration = b.GetGeneration() }
+
+func (b *bench) reported() []string {
+	var out []string
+	for _, item := range b.status().AggregatedStatus {
+		out = append(out, item.ClusterName)
+	}
+	return out
+}
+
+// A workload that moves is written once, when it is healthy in its new cluster: nothing changes for the template, and the
+// old cluster is not reported any longer.
+func TestReconcile_WritesAnEvictionOnce(t *testing.T) {
+	eachScope(t, func(t *testing.T, s *scope.Binding) {
+		for _, mode := range []policyv1alpha1.PurgeMode{policyv1alpha1.PurgeModeGracefully, policyv1alpha1.PurgeModeDirectly} {
+			b := newBench(t, s, "m1")
+			b.use(Deps{Interpreter: b.interp, EndEvictions: true})
+			b.set(workIn("m1", "True", "Healthy", "{}"))
+			b.want(status.WrittenTTL, "binding", "template")
+			b.clock.Step(time.Minute)
+			b.change(evicted("m1", mode))
+			b.want(10 * time.Second)
+			b.change(evicted("m1", mode, "m2"))
+			b.change(confirm)
+			b.set(workIn("m2", "", "", ""))
+			b.want(10 * time.Second)
+			if diff := cmp.Diff([]string{"m1"}, b.reported()); diff != "" {
+				t.Errorf("%s: %s", mode, diff)
+			}
+			b.set(workIn("m2", "True", "Healthy", "{}"))
+			b.want(status.WrittenTTL, "binding")
+			if diff := cmp.Diff([]string{"m2"}, b.reported()); diff != "" {
+				t.Errorf("%s: %s", mode, diff)
+			}
+			b.change(func(b workv1alpha2.Binding) { b.GetSpec().GracefulEvictionTasks = nil })
+			b.want(0)
+		}
+	})
+}
+
+// Where no controller ends evictions, the old cluster is reported until a user does.
+func TestReconcile_EvictionsThatDoNotEnd(t *testing.T) {
+	b := newBench(t, scope.NamespacedBinding(), "m1")
+	b.set(workIn("m1", "True", "Healthy", "{}"))
+	b.set(workIn("m2", "True", "Healthy", "{}"))
+	b.change(evicted("m1", policyv1alpha1.PurgeModeGracefully, "m2"))
+	b.change(confirm)
+	b.want(status.WrittenTTL, "binding", "template")
+	if diff := cmp.Diff([]string{"m1", "m2"}, b.reported()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// A workload that finds no other cluster is reported after the delay, and then as before.
+func TestReconcile_EvictionWithoutRoomElsewhere(t *testing.T) {
+	b := newBench(t, scope.NamespacedBinding(), "m1")
+	b.use(Deps{Interpreter: b.interp, EndEvictions: true})
+	b.set(workIn("m1", "True", "Healthy", "{}"))
+	b.want(status.WrittenTTL, "binding", "template")
+	b.clock.Step(time.Minute)
+	b.change(evicted("m1", policyv1alpha1.PurgeModeGracefully))
+	b.want(10 * time.Second)
+	b.clock.Step(10 * time.Second)
+	b.want(0) // the template has the same status
+	b.set(workIn("m1", "True", "Unhealthy", "{}"))
+	b.want(status.WrittenTTL, "binding")
+	if got := b.status().AggregatedStatus; len(got) != 1 || got[0].Health != workv1alpha2.ResourceUnhealthy {
+		t.Errorf("items: %+v", got)
+	}
+}
+
+func TestBindingPredicate_PassesConfirmedEvictions(t *testing.T) {
+	before := &workv1alpha2.ResourceBinding{Status: workv1alpha2.ResourceBindingStatus{LastScheduledTime: &metav1.Time{}}}
+	after := before.DeepCopy()
+	after.Status.SchedulerObservedGeneration = 2
+	if bindingPredicate().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}) {
+		t.Error("passed without an eviction")
+	}
+	after.Spec.GracefulEvictionTasks = []workv1alpha2.GracefulEvictionTask{{FromCluster: "m1"}}
+	if !bindingPredicate().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}) {
+		t.Error("left out")
+	}
+}
