@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -305,5 +306,55 @@ func TestProcess_AFailedWriteReturnsItsBudget(t *testing.T) {
 	}, tainted(noExecute()), b)
 	if _, err := h.queue.process(t.Context(), item{"m1", client.ObjectKeyFromObject(b)}); err == nil || budget.returned != 1 {
 		t.Errorf("%v, %d returned", err, budget.returned)
+	}
+}
+
+// A binding whose targets are tainted together leaves them with one write: the scheduler must not give the replicas of the
+// first to the second. One that is held stays.
+func TestProcess_LeavesAllTaintedClustersAtOnce(t *testing.T) {
+	cluster := func(name string) *clusterv1alpha1.Cluster {
+		c := tainted(noExecute())
+		c.Name = name
+		return c
+	}
+	healthy := tainted()
+	healthy.Name = "m3"
+	for name, tc := range map[string]struct {
+		held string
+		want []string
+	}{
+		"two dead":         {want: []string{"m1", "m2"}},
+		"one of them held": {held: "m2", want: []string{"m1"}},
+	} {
+		for _, s := range scope.Bindings() {
+			t.Run(s.Kind+"/"+name, func(t *testing.T) {
+				b := binding(s, "b", "", 0)
+				b.GetSpec().Clusters = append(b.GetSpec().Clusters, workv1alpha2.TargetCluster{Name: "m3"})
+				budget := &fakeBudget{left: 1}
+				d := Deps{Evict: true, Budget: budget, Hold: func(_ context.Context, cluster string) (bool, error) { return cluster == tc.held, nil }}
+				h := newHarness(t, s, d, interceptor.Funcs{}, cluster("m1"), cluster("m2"), healthy, b)
+				got, err := h.queue.process(t.Context(), item{"m1", client.ObjectKeyFromObject(b)})
+				if err != nil || !got.evicted {
+					t.Fatalf("%+v %v", got, err)
+				}
+				var from []string
+				for _, task := range h.tasks(t, b) {
+					from = append(from, task.FromCluster)
+				}
+				if !slices.Equal(from, tc.want) {
+					t.Errorf("evicted from %v, want %v", from, tc.want)
+				}
+			})
+		}
+	}
+}
+
+// More workers evict at the same pace.
+func TestQueue_Pace(t *testing.T) {
+	for rate, want := range map[float32]time.Duration{0: pause / workers, 0.5: 2 * time.Second / workers, 19: time.Second / 19 / workers, 10_000: 100 * time.Microsecond / workers} {
+		q := &queue{deps: Deps{Rate: rate}}
+		if got := q.interval() / time.Duration(q.workers()); got.Round(time.Microsecond) != want.Round(time.Microsecond) {
+			t.Errorf("rate %v: one eviction in %s, want %s", rate, got, want)
+		}
 	}
 }
