@@ -87,7 +87,7 @@ func TestEviction(t *testing.T) {
 		case "applicationFailover":
 			return c.Name, c.application()
 		case "injectState":
-			got := eviction.Inject(&c.Spec, c.TargetCluster, c.Object.GetLabels())
+			got, _ := eviction.Inject(&c.Spec, c.TargetCluster, c.Object.GetLabels())
 			return c.Name, differs(c.Expect.Labels, got)
 		}
 		return c.Name, fmt.Errorf("unknown operation %q", c.Operation)

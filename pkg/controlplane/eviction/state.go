@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/util/jsonpath"
 
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
@@ -44,20 +45,29 @@ func preserve(rules *policyv1alpha1.StatePreservation, status *workv1alpha2.Reso
 }
 
 // Inject returns the labels that an object has in a cluster to which its workload was moved: labels and, if the cluster
-// is the only target and the state was purged from the cluster before, the preserved state. labels is not changed.
-func Inject(spec *workv1alpha2.ResourceBindingSpec, cluster string, labels map[string]string) map[string]string {
+// is the only target and the state was purged from the cluster before, the preserved state. labels is not changed. It
+// also returns the names, sorted, whose preserved state is no value of a label: with them the cluster would reject the
+// object.
+func Inject(spec *workv1alpha2.ResourceBindingSpec, cluster string, labels map[string]string) (out map[string]string, left []string) {
 	targets := scope.Targets(spec)
 	if len(spec.GracefulEvictionTasks) == 0 || len(targets) != 1 || targets[0].Name != cluster {
-		return labels
+		return labels, nil
 	}
 	task := &spec.GracefulEvictionTasks[len(spec.GracefulEvictionTasks)-1]
 	if task.PurgeMode != policyv1alpha1.PurgeModeDirectly || len(task.PreservedLabelState) == 0 || slices.Contains(task.ClustersBeforeFailover, cluster) {
-		return labels
+		return labels, nil
 	}
-	out := make(map[string]string, len(labels)+len(task.PreservedLabelState))
+	out = make(map[string]string, len(labels)+len(task.PreservedLabelState))
 	maps.Copy(out, labels)
-	maps.Copy(out, task.PreservedLabelState)
-	return out
+	for name, value := range task.PreservedLabelState {
+		if len(validation.IsValidLabelValue(value)) > 0 {
+			left = append(left, name)
+			continue
+		}
+		out[name] = value
+	}
+	slices.Sort(left)
+	return out, left
 }
 
 // StateWarnings returns a warning for each rule of a policy whose JSONPath cannot be parsed: workloads whose state cannot

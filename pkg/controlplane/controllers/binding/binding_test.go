@@ -1,6 +1,7 @@
 package binding
 
 import (
+	"encoding/json"
 	"slices"
 	"strings"
 	"testing"
@@ -172,6 +173,33 @@ func TestBinding_Evictions(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+// A preserved value that no label can have must not keep the workload out of its new cluster.
+func TestBinding_PreservedStateThatIsNoLabelValue(t *testing.T) {
+	h := newHarness(t, deployment(), resourceBinding(map[string]int32{"m2": 3}))
+	h.r.writer.statefulFailover = true
+	h.change(func(s *workv1alpha2.ResourceBindingSpec) {
+		s.GracefulEvictionTasks = []workv1alpha2.GracefulEvictionTask{{
+			FromCluster: "m1", PurgeMode: policyv1alpha1.PurgeModeDirectly, PreservedLabelState: map[string]string{"good": "5", "bad": "a b", "long": strings.Repeat("x", 64)},
+		}}
+	})
+	h.mustReconcile()
+	var got metav1.PartialObjectMetadata
+	if err := json.Unmarshal(h.work("m2").Spec.Workload.Manifests[0].Raw, &got); err != nil {
+		t.Fatal(err)
+	}
+	if l := got.Labels; l["good"] != "5" || l["bad"] != "" || l["long"] != "" {
+		t.Errorf("the labels are %v", l)
+	}
+	want := "Warning InjectStateFailed Preserved state is not injected in cluster m2, because it is no value of a label: bad, long."
+	if got := h.published(); !slices.Equal(got, []string{want, want}) { // on the binding and on the template
+		t.Errorf("events: %q", got)
+	}
+	h.mustReconcile()
+	if got := h.published(); len(got) != 0 {
+		t.Errorf("recorded again: %q", got)
 	}
 }
 

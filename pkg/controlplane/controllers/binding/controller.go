@@ -78,13 +78,14 @@ type reconciler struct {
 type recorders struct{ bindings, overrides *events.Recorder }
 
 func newReconciler(s *scope.Binding, c client.Client, live client.Reader, d Deps, r recorders, registry prometheus.Registerer) *reconciler {
+	bindingEvents := &recorder{scope: s, events: r.bindings}
 	owned := &ownedWorks{scope: s, client: c, created: status.NewMemory[string, sets.Set[types.NamespacedName]](0)}
 	return &reconciler{
 		scope: s, client: c, store: d.Store, owned: owned,
 		guard: &guard{scope: s, client: c, store: d.Store, interpreter: d.Interpreter},
 		writer: &workWriter{
 			scope: s, client: c, interpreter: d.Interpreter, works: works.NewWriter(c, live), owned: owned,
-			overrides: &works.Overrides{Events: r.overrides}, statefulFailover: d.StatefulFailover,
+			overrides: &works.Overrides{Events: r.overrides}, statefulFailover: d.StatefulFailover, events: bindingEvents,
 		},
 		status: status.NewWriter(status.Options[workv1alpha2.Binding, *workv1alpha2.ResourceBindingStatus]{
 			Kind: s.Kind, New: func(workv1alpha2.Binding) workv1alpha2.Binding { return s.New() },
@@ -92,7 +93,7 @@ func newReconciler(s *scope.Binding, c client.Client, live client.Reader, d Deps
 			Set:              func(b workv1alpha2.Binding, to *workv1alpha2.ResourceBindingStatus) { *b.GetStatus() = *to },
 			SharedConditions: true, Client: c, Live: live, Clock: clock.RealClock{},
 		}),
-		events: &recorder{scope: s, events: r.bindings},
+		events: bindingEvents,
 		clock:  clock.RealClock{}, duration: newDuration(registry),
 	}
 }

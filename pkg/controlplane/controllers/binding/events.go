@@ -2,6 +2,7 @@ package binding
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/karmada-toolkit/karmada/internal/events"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
@@ -16,6 +17,8 @@ const (
 	ReasonCleanupWorkFailed = "CleanupWorkFailed"
 	// ReasonNotDeliverable is for bindings whose template must not be delivered.
 	ReasonNotDeliverable = "NotDeliverable"
+	// ReasonInjectStateFailed is for preserved state that objects cannot have as labels.
+	ReasonInjectStateFailed = "InjectStateFailed"
 )
 
 // recorder records the events of the controller of one scope.
@@ -32,6 +35,13 @@ func (r *recorder) refused(b workv1alpha2.Binding, refusal *delivery.Refusal) {
 // notCleanedUp records that Works of a binding could not be deleted.
 func (r *recorder) notCleanedUp(b workv1alpha2.Binding, err error) {
 	r.events.Warning(b, ReasonCleanupWorkFailed, err.Error())
+}
+
+// notInjected records which labels an object does not get in a cluster, although state was preserved for them.
+func (r *recorder) notInjected(j *job, cluster string, labels []string) {
+	message := fmt.Sprintf("Preserved state is not injected in cluster %s, because it is no value of a label: %s.", cluster, strings.Join(labels, ", "))
+	r.events.PartWarning(j.binding, cluster, ReasonInjectStateFailed, message)
+	r.events.PartWarning(j.template, cluster, ReasonInjectStateFailed, message)
 }
 
 // synced records the outcome of writing Works: a failure, or, if every success is recorded, a change.

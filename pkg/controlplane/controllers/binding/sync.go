@@ -35,6 +35,7 @@ type workWriter struct {
 	works            *works.Writer
 	owned            *ownedWorks
 	overrides        *works.Overrides
+	events           *recorder
 	statefulFailover bool
 }
 
@@ -100,7 +101,10 @@ func (w *workWriter) writeOne(ctx context.Context, j *job, target *workv1alpha2.
 		return works.Unchanged, err
 	}
 	if w.statefulFailover {
-		obj.SetLabels(eviction.Inject(j.binding.GetSpec(), target.Name, obj.GetLabels()))
+		labels, left := eviction.Inject(j.binding.GetSpec(), target.Name, obj.GetLabels())
+		if obj.SetLabels(labels); len(left) > 0 {
+			w.events.notInjected(j, target.Name, left)
+		}
 	}
 	want := w.want(j, obj, target.Name, annotations)
 	result, err := w.works.Write(ctx, want)
