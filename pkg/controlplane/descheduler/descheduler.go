@@ -9,6 +9,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/util/retry"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
@@ -31,8 +32,10 @@ type runner struct {
 	client    client.Client
 	live      client.Reader
 	estimates estimates
-	events    *events.Recorder
-	clock     clock.WithTicker
+	// keep ends the connections to the estimators of other clusters.
+	keep   func(clusters sets.Set[string])
+	events *events.Recorder
+	clock  clock.WithTicker
 }
 
 var _ manager.LeaderElectionRunnable = &runner{}
@@ -47,7 +50,7 @@ func Setup(_ context.Context, mgr manager.Manager, o *Options) error {
 		return err
 	}
 	r := &runner{
-		options: o, client: mgr.GetClient(), live: mgr.GetAPIReader(), estimates: pool.Unschedulable,
+		options: o, client: mgr.GetClient(), live: mgr.GetAPIReader(), estimates: pool.Unschedulable, keep: pool.Keep,
 		events: events.ForManager(mgr, Component, o.Events), clock: clock.RealClock{},
 	}
 	if err := mgr.Add(r); err != nil {
@@ -81,6 +84,13 @@ func (r *runner) pass(ctx context.Context) {
 		log.FromContext(ctx).Error(err, "Listing the bindings")
 		return
 	}
+	targets := sets.New[string]()
+	for i := range list.Items {
+		for _, target := range list.Items[i].Spec.Clusters {
+			targets.Insert(target.Name)
+		}
+	}
+	r.keep(targets)
 	for i := range list.Items {
 		b := &list.Items[i]
 		if ctx.Err() != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/tools/record"
 	testingclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -111,9 +112,11 @@ func TestRunner(t *testing.T) {
 				},
 			}).Build()
 			var called []string
+			var kept sets.Set[string]
 			o := NewOptions()
 			o.DryRun = tc.dryRun
 			r := &runner{options: o, client: c, live: c, events: events.New(recorder), clock: testingclock.NewFakeClock(time.Time{}),
+				keep: func(clusters sets.Set[string]) { kept = clusters },
 				estimates: func(_ context.Context, _ *workv1alpha2.ObjectReference, clusters []string, threshold time.Duration) []estimator.Unschedulable {
 					if threshold != 5*time.Minute {
 						t.Errorf("threshold %s", threshold)
@@ -122,6 +125,9 @@ func TestRunner(t *testing.T) {
 					return []estimator.Unschedulable{tc.answer}
 				}}
 			r.pass(t.Context())
+			if !slices.Equal(sets.List(kept), []string{"m1", "m2"}) {
+				t.Errorf("the connections to %v are kept", sets.List(kept))
+			}
 			got := &workv1alpha2.ResourceBinding{}
 			if err := c.Get(t.Context(), client.ObjectKeyFromObject(tc.stored), got); err != nil {
 				t.Fatal(err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
@@ -26,6 +27,8 @@ const (
 	// maxReservations is the number of reservations at which admission counts the
 	// bindings itself: no controller does.
 	maxReservations = 500
+	// maxNamespaces is the number of namespaces whose ledgers are known.
+	maxNamespaces = 1000
 )
 
 // enforcer keeps the usage of namespaces within their quotas. The charges of a
@@ -86,6 +89,7 @@ func (e *enforcer) charge(ctx context.Context, namespace string, c *charge) erro
 	e.mu.Lock()
 	q := e.namespaces[namespace]
 	if q == nil {
+		e.forgetIdle()
 		q = &queue{}
 		e.namespaces[namespace] = q
 	}
@@ -101,6 +105,14 @@ func (e *enforcer) charge(ctx context.Context, namespace string, c *charge) erro
 		return err
 	case <-ctx.Done():
 		return fmt.Errorf("waiting for the ledger of namespace %s: %w", namespace, ctx.Err())
+	}
+}
+
+// forgetIdle removes the queues without charges once there are many: namespaces are deleted. The ledger of one that is
+// not is read again.
+func (e *enforcer) forgetIdle() {
+	if len(e.namespaces) >= maxNamespaces {
+		maps.DeleteFunc(e.namespaces, func(_ string, q *queue) bool { return !q.running })
 	}
 }
 

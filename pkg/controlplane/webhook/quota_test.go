@@ -3,7 +3,9 @@ package webhook
 import (
 	"context"
 	"fmt"
+	"maps"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -251,4 +253,20 @@ func (w *slowWriter) Create(ctx context.Context, obj client.Object, opts ...clie
 func (w *slowWriter) Update(ctx context.Context, obj client.Object, opts ...client.UpdateOption) error {
 	w.writes++
 	return w.Writer.Update(ctx, obj, opts...)
+}
+
+// The ledgers of namespaces that were deleted are not known for ever; charges that wait are.
+func TestEnforcer_ForgetsIdleNamespaces(t *testing.T) {
+	e := newEnforcer(deps(quotaObject("a", quantities("cpu", "10"))))
+	for i := range maxNamespaces {
+		e.namespaces[fmt.Sprintf("deleted-%d", i)] = &queue{}
+	}
+	e.namespaces["busy"] = &queue{running: true}
+	w := &quota.Write{Binding: "b", After: quantities("cpu", "1")}
+	if err := e.charge(t.Context(), "ns", &charge{write: w, done: make(chan error, 1)}); err != nil {
+		t.Fatal(err)
+	}
+	if got := slices.Sorted(maps.Keys(e.namespaces)); !slices.Equal(got, []string{"busy", "ns"}) {
+		t.Errorf("%d namespaces are known", len(got))
+	}
 }

@@ -3,6 +3,8 @@ package massfailure
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -307,5 +309,24 @@ func TestGuard_AForgedState(t *testing.T) {
 	b.must(b.publish(t.Context()))
 	if got := b.stored()[eviction.StateKey]; got != "" {
 		t.Errorf("stored: %s", got)
+	}
+}
+
+func TestPublish_ForgetsDeletedClusters(t *testing.T) {
+	b := newBench(t, 0.5, "m1", "m2", "m3")
+	for _, name := range []string{"m1", "m2", "m3"} {
+		b.Observe(name, false, start)
+	}
+	if err := b.publish(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.store.Delete(t.Context(), &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "m2"}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.publish(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := slices.Sorted(maps.Keys(b.health)); !slices.Equal(got, []string{"m1", "m3"}) {
+		t.Errorf("known: %v", got)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -75,12 +77,20 @@ func (p *publisher) publish(ctx context.Context) error {
 	for i := range clusters {
 		errs = append(errs, p.writeCondition(ctx, &clusters[i], v))
 	}
-	for name := range p.written {
-		if !slices.ContainsFunc(clusters, func(c clusterv1alpha1.Cluster) bool { return c.Name == name }) {
-			delete(p.written, name)
-		}
-	}
+	p.forgetAllBut(clusters)
 	return errors.Join(errs...)
+}
+
+// forgetAllBut removes what is known of clusters that were deleted.
+func (p *publisher) forgetAllBut(clusters []clusterv1alpha1.Cluster) {
+	names := sets.New[string]()
+	for i := range clusters {
+		names.Insert(clusters[i].Name)
+	}
+	maps.DeleteFunc(p.written, func(name string, _ *status.Written[*clusterv1alpha1.ClusterStatus]) bool { return !names.Has(name) })
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	maps.DeleteFunc(p.health, func(name string, _ health) bool { return !names.Has(name) })
 }
 
 // read loads the stored state once, and reports whether a user requested that evictions resume.

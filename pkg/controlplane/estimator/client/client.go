@@ -23,6 +23,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/clock"
 
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/estimator/pb"
@@ -169,15 +170,20 @@ func (p *Pool) Forget(cluster string) {
 	}
 }
 
-// Close closes all connections.
-func (p *Pool) Close() {
+// Keep closes the connections to the estimators of all clusters but some.
+func (p *Pool) Keep(clusters sets.Set[string]) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for cluster, l := range p.links {
-		_ = l.conn.Close() // no longer used
-		delete(p.links, cluster)
+		if !clusters.Has(cluster) {
+			_ = l.conn.Close() // no longer used
+			delete(p.links, cluster)
+		}
 	}
 }
+
+// Close closes all connections.
+func (p *Pool) Close() { p.Keep(nil) }
 
 // errAbsent is the error for a cluster that has no estimator: no Service of the control plane, and no name in its
 // network.

@@ -31,6 +31,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
@@ -199,6 +200,10 @@ func TestEstimates_OneBadEstimatorDoesNotAffectOthers(t *testing.T) {
 	p.Forget("m1")
 	if len(p.links) != before-1 {
 		t.Errorf("%d connections of %d are left without one cluster", len(p.links), before)
+	}
+	p.Keep(sets.New("m2", "m9"))
+	if _, ok := p.links["m2"]; !ok || len(p.links) != 1 {
+		t.Errorf("%d connections are left, of m2: %t", len(p.links), ok)
 	}
 }
 
