@@ -65,6 +65,7 @@ const (
 	BoundNoSummary
 	BoundReplicas
 	BoundEstimator
+	BoundFlapping
 )
 
 // BoundName puts the bound in words: the name of the resource, or what else it
@@ -81,6 +82,8 @@ func (d *Demand) BoundName(b Bound) string {
 		return "replicas of a set"
 	case b == BoundEstimator:
 		return "scheduler-estimator"
+	case b == BoundFlapping:
+		return "changes of the condition Ready"
 	default:
 		return ""
 	}

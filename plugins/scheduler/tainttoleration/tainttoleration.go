@@ -31,32 +31,14 @@ func (plugin) Filter(pass *framework.Pass, cluster *framework.ClusterInfo) frame
 	if len(cluster.Taints) == 0 || pass.IsTarget(cluster) {
 		return framework.Verdict{}
 	}
-	tolerations := pass.Spec.Placement.ClusterTolerations
 	for i := range cluster.Taints {
 		taint := &cluster.Taints[i]
-		used := tolerating(tolerations, &taint.Taint)
+		used := pass.Tolerating(&taint.Taint)
 		if used == nil || over(used, cluster.Taints, pass.Now) {
 			return framework.Verdict{Reason: reason, Detail: taint.Text}
 		}
 	}
 	return framework.Verdict{}
-}
-
-// tolerating returns the first toleration that tolerates a taint, or nil.
-func tolerating(tolerations []corev1.Toleration, taint *corev1.Taint) *corev1.Toleration {
-	for i := range tolerations {
-		if tolerates(&tolerations[i], taint) {
-			return &tolerations[i]
-		}
-	}
-	return nil
-}
-
-func tolerates(t *corev1.Toleration, taint *corev1.Taint) bool {
-	if t.Effect != "" && t.Effect != taint.Effect || t.Key != "" && t.Key != taint.Key {
-		return false
-	}
-	return t.Operator == corev1.TolerationOpExists || (t.Operator == "" || t.Operator == corev1.TolerationOpEqual) && t.Value == taint.Value
 }
 
 // over reports whether the seconds of a toleration are over for one of the taints that it tolerates, as the taint
@@ -66,7 +48,7 @@ func over(t *corev1.Toleration, taints []framework.Taint, now time.Time) bool {
 		return false
 	}
 	return slices.ContainsFunc(taints, func(taint framework.Taint) bool {
-		return taint.Effect == corev1.TaintEffectNoExecute && taint.TimeAdded != nil && tolerates(t, &taint.Taint) &&
+		return taint.Effect == corev1.TaintEffectNoExecute && taint.TimeAdded != nil && framework.Tolerates(t, &taint.Taint) &&
 			!now.Before(taint.TimeAdded.Add(time.Duration(*t.TolerationSeconds)*time.Second))
 	})
 }

@@ -161,7 +161,28 @@ func (d *division) static(clusters []int32, n int64) {
 			parties = append(parties, d.party(at, 1))
 		}
 	}
-	d.dispense(parties, n, RuleStaticWeight)
+	d.dispense(d.limit(parties, n))
+}
+
+// limit takes the clusters that get no more replicas, but would by weight, out of a division. It returns the others with
+// what is left for them.
+func (d *division) limit(parties []replicas.Party, n int64) ([]replicas.Party, int64, Rule) {
+	full := func(p replicas.Party) bool { return d.slate.records[p.ID].full }
+	more := func(p replicas.Party) bool { return full(p) && p.Seats > int64(d.slate.records[p.ID].held) }
+	for len(parties) > 1 && slices.ContainsFunc(parties, full) {
+		byID(parties)
+		replicas.Dispense(n, parties, d.tie)
+		i := slices.IndexFunc(parties, more)
+		if i < 0 {
+			break
+		}
+		at := parties[i].ID
+		held := int64(d.slate.records[at].held)
+		d.targets.add(at, held, RuleKept)
+		n -= held
+		parties = slices.Delete(parties, i, i+1)
+	}
+	return parties, n, RuleStaticWeight
 }
 
 func (d *division) party(at int32, votes int64) replicas.Party {

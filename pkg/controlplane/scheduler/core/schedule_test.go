@@ -43,6 +43,53 @@ var (
 	aggregated = divided(policyv1alpha1.ReplicaDivisionPreferenceAggregated, nil)
 )
 
+// A cluster whose condition Ready changes often keeps the replicas that it has, and gets no more.
+func TestSchedule_FlappingTargets(t *testing.T) {
+	flapping := func(name string) *clusterv1alpha1.Cluster {
+		c := roomy(name, 9)
+		c.Spec.Taints = []corev1.Taint{{Key: clusterv1alpha1.TaintClusterFlapping, Effect: corev1.TaintEffectNoSchedule}}
+		return c
+	}
+	even := divided("", nil)
+	for _, tc := range []struct {
+		name     string
+		strategy *policyv1alpha1.ReplicaSchedulingStrategy
+		tolerant bool
+		replicas int32
+		held     []workv1alpha2.TargetCluster
+		fresh    bool
+		want     []workv1alpha2.TargetCluster
+	}{
+		{"scaling up by room", dynamic, false, 6, targets("m1", 2, "m2", 1), false, targets("m1", 2, "m2", 4)},
+		{"scaling up aggregated", aggregated, false, 6, targets("m1", 2), false, targets("m1", 2, "m2", 4)},
+		{"scaling up by weight", even, false, 6, targets("m1", 1, "m2", 1), false, targets("m1", 1, "m2", 5)},
+		{"a fresh one", dynamic, false, 11, targets("m1", 1), true, targets("m1", 1, "m2", 10)},
+		{"scaling down", even, false, 2, targets("m1", 3, "m2", 3), false, targets("m1", 1, "m2", 1)},
+		{"a binding that tolerates it", dynamic, true, 6, targets("m1", 2, "m2", 2), false, targets("m1", 3, "m2", 3)},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			placement := &policyv1alpha1.Placement{ReplicaScheduling: tc.strategy}
+			if tc.tolerant {
+				placement.ClusterTolerations = []corev1.Toleration{{Key: clusterv1alpha1.TaintClusterFlapping, Operator: corev1.TolerationOpExists}}
+			}
+			r := requestFor(t, placement, tc.replicas)
+			r.Spec.ReplicaRequirements = &workv1alpha2.ReplicaRequirements{}
+			r.Spec.Clusters = tc.held
+			if tc.fresh {
+				r.Spec.RescheduleTriggeredAt = &metav1.Time{Time: time.Unix(2, 0)}
+				r.Status.LastScheduledTime = &metav1.Time{Time: time.Unix(1, 0)}
+			}
+			got, err := core.Schedule(framework.SnapshotOf([]*clusterv1alpha1.Cluster{flapping("m1"), roomy("m2", 10)}, true), r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, got.Clusters); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
 func TestSchedule_Divides(t *testing.T) {
 	for _, tc := range []struct {
 		name     string

@@ -23,7 +23,9 @@ type record struct {
 	bound    replicas.Bound
 	state    state
 	selected bool
-	rule     Rule
+	// full is set if the cluster gets no more replicas than it holds.
+	full bool
+	rule Rule
 }
 
 // available is what the cluster can have in all: what it holds and what fits.
@@ -132,7 +134,11 @@ func (s *slate) rank(room *room) {
 		if tiered {
 			r.tier = s.pass.Tier(cluster)
 		}
-		r.capacity, r.bound = room.in(cluster)
+		if r.full = s.pass.Full(cluster); r.full {
+			r.capacity, r.bound = 0, replicas.BoundFlapping
+		} else {
+			r.capacity, r.bound = room.in(cluster)
+		}
 		c.major = int64(r.tier)<<32 - r.score
 		c.available = r.available()
 	}

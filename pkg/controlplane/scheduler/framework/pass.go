@@ -3,6 +3,9 @@ package framework
 import (
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
+	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/match"
@@ -116,6 +119,37 @@ func (p *Pass) Held(cluster *ClusterInfo) int32 {
 		return p.Spec.Clusters[at-1].Replicas
 	}
 	return 0
+}
+
+// Tolerating returns the first toleration of the binding that tolerates a taint, or nil.
+func (p *Pass) Tolerating(taint *corev1.Taint) *corev1.Toleration {
+	tolerations := p.Spec.Placement.ClusterTolerations
+	for i := range tolerations {
+		if Tolerates(&tolerations[i], taint) {
+			return &tolerations[i]
+		}
+	}
+	return nil
+}
+
+// Tolerates reports whether a toleration tolerates a taint, whatever its seconds.
+func Tolerates(t *corev1.Toleration, taint *corev1.Taint) bool {
+	if t.Effect != "" && t.Effect != taint.Effect || t.Key != "" && t.Key != taint.Key {
+		return false
+	}
+	return t.Operator == corev1.TolerationOpExists || (t.Operator == "" || t.Operator == corev1.TolerationOpEqual) && t.Value == taint.Value
+}
+
+// Full reports whether the cluster gets no more replicas of the binding, although it may keep
+// those it has: its condition Ready changes often, and the binding does not tolerate that.
+func (p *Pass) Full(cluster *ClusterInfo) bool {
+	for i := range cluster.Taints {
+		taint := &cluster.Taints[i].Taint
+		if taint.Key == clusterv1alpha1.TaintClusterFlapping && p.Tolerating(taint) == nil {
+			return true
+		}
+	}
+	return false
 }
 
 // Served reports whether the cluster serves the kind of the template.
