@@ -56,6 +56,14 @@ for _ in 1 2 3; do
 	"$ctl" local down --purge --dir "$dir" >/dev/null 2>&1
 done
 
+headline "500 evictions from a dead cluster"
+"$ctl" local up --members 2 --node-pods 1000 --dir "$dir" --feature-gates Failover=true \
+	--set controller-manager.enable-no-execute-taint-eviction=true --set controller-manager.resource-eviction-rate=10000 >/dev/null 2>&1
+pid() { awk -F'[:,]' '{print $2}' "$dir/default/processes/$1.json"; }
+go run ./hack/evictions --kubeconfig "$("$ctl" local kubeconfig --dir "$dir")" --pid "$(pid member2)" \
+	--cpu "API server=$(pid karmada-apiserver)" --cpu "roles=$(pid karmada)" --cpu "member1=$(pid member1)"
+"$ctl" local down --purge --dir "$dir" >/dev/null 2>&1
+
 "$ctl" local up --members 3 --nodes 3 --dir "$dir" >/dev/null 2>&1
 KUBECONFIG=$("$ctl" local kubeconfig --dir "$dir")
 export KUBECONFIG
