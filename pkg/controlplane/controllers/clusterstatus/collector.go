@@ -21,7 +21,8 @@ const (
 	// transitionInterval is the time between probes while the state of a cluster
 	// changes.
 	transitionInterval = time.Second
-	// shortInterval is the time between probes of a new cluster.
+	// shortInterval is the time between probes of a new cluster, and the least time
+	// between probes of one that fails.
 	shortInterval = transitionInterval / 4
 	// initialGrace is how long failures of a new cluster are not reported: new
 	// credentials need time to become valid, and a cluster that is not Ready has to be
@@ -127,7 +128,7 @@ func (l *collector) sync(ctx context.Context, cluster *clusterv1alpha1.Cluster, 
 	if stored == nil && !healthy && now.Before(l.firstSeen.Add(initialGrace)) {
 		return shortInterval, nil
 	}
-	ready := l.threshold.adjust(stored, observed, now)
+	ready := l.threshold.adjust(stored, observed, now, l.c.deps.Clock.Now())
 	if ready.Status == metav1.ConditionTrue && (stored == nil || stored.Status != metav1.ConditionTrue) {
 		return l.becomeReady(ctx, cluster, member, ready, now)
 	}
@@ -135,13 +136,24 @@ func (l *collector) sync(ctx context.Context, cluster *clusterv1alpha1.Cluster, 
 	if err := l.write(ctx, cluster, func(s *clusterv1alpha1.ClusterStatus) { l.set(s, ready) }); err != nil {
 		return 0, err
 	}
-	switch {
-	case healthy != (ready.Status == metav1.ConditionTrue):
-		return transitionInterval, nil
-	case !healthy:
-		return unhealthyInterval, nil
+	if wait := l.interval(healthy, ready.Status == metav1.ConditionTrue); wait > 0 {
+		return wait, nil
 	}
 	return l.refresh(ctx, cluster, member, now)
+}
+
+// interval returns the time to the next probe of a cluster that is not healthy or not Ready,
+// otherwise 0.
+func (l *collector) interval(healthy, ready bool) time.Duration {
+	switch {
+	case healthy && ready:
+		return 0
+	case healthy:
+		return transitionInterval
+	case ready:
+		return min(transitionInterval, max(shortInterval, l.c.deps.FailureThreshold/4))
+	}
+	return unhealthyInterval
 }
 
 // probe returns the client of the cluster, nil if there is none, and whether the cluster is Ready.

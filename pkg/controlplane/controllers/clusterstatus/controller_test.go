@@ -101,10 +101,13 @@ type bench struct {
 	conflicts    int
 	forbidden    bool
 	healthyCalls int
+	// slow is how long a probe takes.
+	slow time.Duration
 }
 
 // Member implements Members.
 func (b *bench) Member(context.Context, *clusterv1alpha1.Cluster) (*access.Member, error) {
+	b.clock.Step(b.slow)
 	return b.open, b.opened
 }
 
@@ -297,6 +300,19 @@ func TestCollector_FailureAndRecovery(t *testing.T) {
 	b.clock.Step(30 * time.Second)
 	if b.l.reconcile(t.Context()); b.ready() != healthy {
 		t.Errorf("not back: %s", b.ready())
+	}
+}
+
+func TestCollector_FailsSinceTheProbeBegan(t *testing.T) {
+	b := newBench(t)
+	b.l.reconcile(t.Context())
+	b.server.Close()
+	b.slow = 20 * time.Second
+	if next := b.l.reconcile(t.Context()); next != transitionInterval || b.ready() != healthy {
+		t.Fatalf("after 20s: next time in %s, %s", next, b.ready())
+	}
+	if b.l.reconcile(t.Context()); b.ready() == healthy {
+		t.Error("still ready after 40s")
 	}
 }
 

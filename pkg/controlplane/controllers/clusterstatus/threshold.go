@@ -15,21 +15,22 @@ type threshold struct {
 	changed time.Time
 }
 
-// adjust returns the condition to report, given the stored one and the one observed
-// at now.
+// adjust returns the condition to report at now, given the stored one and the one that
+// a probe observed which began earlier: a probe that times out is part of a failure.
+// One probe alone does not change the condition.
 //
 // The first observation after a start is reported without delay, unless a cluster
 // that was Ready is not: requests that fail during a start are more likely than a
 // cluster that fails at that moment.
-func (t *threshold) adjust(stored *metav1.Condition, observed metav1.Condition, now time.Time) metav1.Condition {
+func (t *threshold) adjust(stored *metav1.Condition, observed metav1.Condition, began, now time.Time) metav1.Condition {
 	switch {
 	case !t.known:
 		t.known, t.status = true, observed.Status
 		if stored != nil && stored.Status == metav1.ConditionTrue && observed.Status != metav1.ConditionTrue {
-			t.changed = now
+			t.changed = began
 		}
 	case t.status != observed.Status:
-		t.status, t.changed = observed.Status, now
+		t.status, t.changed = observed.Status, began
 	}
 	if stored == nil {
 		return observed
@@ -43,7 +44,7 @@ func (t *threshold) adjust(stored *metav1.Condition, observed metav1.Condition, 
 	default:
 		return observed
 	}
-	if !t.changed.IsZero() && now.Before(t.changed.Add(wait)) {
+	if !t.changed.IsZero() && (began.Equal(t.changed) || now.Before(t.changed.Add(wait))) {
 		return *stored
 	}
 	return observed
