@@ -33,6 +33,12 @@ type Members interface {
 	Member(ctx context.Context, cluster *clusterv1alpha1.Cluster) (*access.Member, error)
 }
 
+// Bounds of the default time limit of a probe.
+const (
+	minProbeTimeout = time.Second
+	maxProbeTimeout = 3 * time.Second
+)
+
 // Deps are the dependencies and options of the controller.
 type Deps struct {
 	Members Members
@@ -48,7 +54,8 @@ type Deps struct {
 	Resources bool
 	// Modeling enables counting nodes by grade, for clusters with resource models.
 	Modeling bool
-	// ProbeTimeout limits a probe. Default: 3 s.
+	// ProbeTimeout limits a probe. Default: 3 s, or FailureThreshold if that is shorter,
+	// but at least 1 s.
 	ProbeTimeout time.Duration
 	// Timeout limits the other requests. Default: access.Timeout.
 	Timeout time.Duration
@@ -78,12 +85,14 @@ func (d *Deps) complete() {
 		{&d.Frequency, 10 * time.Second},
 		{&d.SuccessThreshold, 30 * time.Second},
 		{&d.FailureThreshold, 30 * time.Second},
-		{&d.ProbeTimeout, 3 * time.Second},
 		{&d.Timeout, access.Timeout},
 	} {
 		if *p.value <= 0 {
 			*p.value = p.standard
 		}
+	}
+	if d.ProbeTimeout <= 0 {
+		d.ProbeTimeout = min(maxProbeTimeout, max(minProbeTimeout, d.FailureThreshold))
 	}
 	if d.Clock == nil {
 		d.Clock = clock.RealClock{}

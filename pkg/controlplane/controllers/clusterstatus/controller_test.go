@@ -316,6 +316,17 @@ func TestCollector_FailsSinceTheProbeBegan(t *testing.T) {
 	}
 }
 
+func TestDeps_AProbeIsNotLongerThanTheFailureThreshold(t *testing.T) {
+	for failure, want := range map[time.Duration]time.Duration{
+		0: 3 * time.Second, time.Millisecond: time.Second, 2 * time.Second: 2 * time.Second, 10 * time.Second: 3 * time.Second,
+	} {
+		d := Deps{FailureThreshold: failure}
+		if d.complete(); d.ProbeTimeout != want {
+			t.Errorf("threshold %s: %s, want %s", failure, d.ProbeTimeout, want)
+		}
+	}
+}
+
 func TestCollector_Discovery(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
