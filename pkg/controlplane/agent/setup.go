@@ -23,6 +23,7 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/clusterstatus"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/endpointslicecollect"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/execution"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/servicestatus"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/interpreter/dynamic"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/services"
 	"github.com/karmada-toolkit/karmada/pkg/member"
@@ -189,19 +190,22 @@ func (a *agent) run(ctx context.Context) error {
 // collect adds the controllers that collect EndpointSlices, as far as they are enabled.
 func (a *agent) collect(ctx context.Context) error {
 	var managers []services.Manager
-	if a.options.Enabled(controllerServiceExport) {
+	o := a.options
+	retry := controllers.Retry{BaseDelay: o.RateLimiterBaseDelay, MaxDelay: min(o.RateLimiterMaxDelay, 30*time.Second)}
+	if o.Enabled(controllerServiceExport) {
 		managers = append(managers, services.Export)
+		if err := servicestatus.Setup(a.mgr, servicestatus.Deps{Members: a, Select: a.membership.serves, Retry: retry}); err != nil {
+			return err
+		}
 	}
-	if a.options.Enabled(controllerCollect) && a.options.Gates.Enabled(gates.MultiClusterService) {
+	if o.Enabled(controllerCollect) && o.Gates.Enabled(gates.MultiClusterService) {
 		managers = append(managers, services.MCS)
 	}
 	if len(managers) == 0 {
 		return nil
 	}
-	o := a.options
 	return endpointslicecollect.Setup(ctx, a.mgr, endpointslicecollect.Deps{
-		Members: a, Managers: managers, Select: a.membership.serves,
-		Retry: controllers.Retry{BaseDelay: o.RateLimiterBaseDelay, MaxDelay: min(o.RateLimiterMaxDelay, 30*time.Second)},
+		Members: a, Managers: managers, Select: a.membership.serves, Retry: retry,
 	})
 }
 

@@ -2,6 +2,7 @@ package controllermanager
 
 import (
 	"context"
+	"errors"
 
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/multiclusterservice"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/serviceexport"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/serviceimport"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/servicestatus"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/services"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/services/servicecondition"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
@@ -44,14 +46,18 @@ func (n *networking) collect(ctx context.Context, mgr manager.Manager) error {
 		return nil
 	}
 	return endpointslicecollect.Setup(ctx, mgr, endpointslicecollect.Deps{
-		Members: n.members, Managers: managers, Retry: n.retry,
-		Select: func(c *clusterv1alpha1.Cluster) bool { return c.Spec.SyncMode != clusterv1alpha1.Pull },
+		Members: n.members, Managers: managers, Retry: n.retry, Select: pushed,
 	})
 }
 
 func (n *networking) serviceExport(ctx context.Context, mgr manager.Manager) error {
-	return serviceexport.Setup(ctx, mgr, serviceexport.Deps{Store: n.store, Retry: n.retry})
+	return errors.Join(
+		serviceexport.Setup(ctx, mgr, serviceexport.Deps{Store: n.store, Retry: n.retry}),
+		servicestatus.Setup(mgr, servicestatus.Deps{Members: n.members, Select: pushed, Retry: n.retry}),
+	)
 }
+
+func pushed(c *clusterv1alpha1.Cluster) bool { return c.Spec.SyncMode != clusterv1alpha1.Pull }
 
 func (n *networking) endpointSlice(ctx context.Context, mgr manager.Manager) error {
 	return endpointslice.Setup(ctx, mgr, endpointslice.Deps{Retry: n.retry})

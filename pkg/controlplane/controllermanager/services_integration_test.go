@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -13,6 +14,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -191,17 +195,11 @@ func (f *federation) exportAndImport(t *testing.T) {
 	f.create(t, f.members["m1"], slice("api", "api-a", "10.1.0.1"))
 	f.create(t, f.members["m2"], slice("api", "api-a", "10.2.0.1"))
 	f.wantSlices("m3", "derived-api", "imported-m1-api-a=10.1.0.1", "imported-m2-api-a=10.2.0.1")
-	f.eventually(func(ctx context.Context) error {
-		export := &multiclusterv1alpha1.ServiceExport{}
-		if err := f.plane.Get(ctx, client.ObjectKey{Namespace: "default", Name: "api"}, export); err != nil {
-			return err
-		}
-		c := export.Status.Conditions
-		if !apimeta.IsStatusConditionTrue(c, "Valid") || !apimeta.IsStatusConditionTrue(c, "Ready") || !apimeta.IsStatusConditionFalse(c, "Conflict") {
-			return fmt.Errorf("conditions: %v", c)
-		}
-		return nil
-	})
+	for _, where := range []client.Client{f.plane, f.members["m1"], f.members["m2"]} {
+		f.wantExported(where)
+	}
+	f.wantImported(f.plane, "m1", "m2")
+	f.wantImported(f.members["m3"], "m1", "m2")
 	if err := f.members["m1"].Patch(t.Context(), slice("api", "api-a", "10.1.0.2"), client.Merge); err != nil {
 		t.Fatal(err)
 	}
@@ -210,6 +208,7 @@ func (f *federation) exportAndImport(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.wantSlices("m3", "derived-api", "imported-m1-api-a=10.1.0.2")
+	f.wantImported(f.members["m3"], "m1")
 	if err := f.plane.Delete(t.Context(), &multiclusterv1alpha1.ServiceExport{ObjectMeta: meta}); err != nil {
 		t.Fatal(err)
 	}
@@ -222,6 +221,50 @@ func (f *federation) exportAndImport(t *testing.T) {
 		err := f.plane.Get(ctx, client.ObjectKey{Namespace: "default", Name: "derived-api"}, &corev1.Service{})
 		if !apierrors.IsNotFound(err) {
 			return fmt.Errorf("the derived Service: %w", err)
+		}
+		return nil
+	})
+}
+
+// wantExported waits for the conditions of the ServiceExport, which members may read in another version of the API.
+func (f *federation) wantExported(where client.Client) {
+	f.Helper()
+	version := "v1beta1"
+	if where == f.plane {
+		version = "v1alpha1"
+	}
+	f.eventually(func(ctx context.Context) error {
+		export := &unstructured.Unstructured{}
+		export.SetGroupVersionKind(schema.GroupVersionKind{Group: "multicluster.x-k8s.io", Version: version, Kind: "ServiceExport"})
+		if err := where.Get(ctx, client.ObjectKey{Namespace: "default", Name: "api"}, export); err != nil {
+			return err
+		}
+		decoded := &multiclusterv1alpha1.ServiceExport{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(export.Object, decoded); err != nil {
+			return err
+		}
+		c := decoded.Status.Conditions
+		if !apimeta.IsStatusConditionTrue(c, "Valid") || !apimeta.IsStatusConditionTrue(c, "Ready") || !apimeta.IsStatusConditionFalse(c, "Conflict") {
+			return fmt.Errorf("conditions: %v", c)
+		}
+		return nil
+	})
+}
+
+// wantImported waits for the clusters in the status of the ServiceImport.
+func (f *federation) wantImported(where client.Client, want ...string) {
+	f.Helper()
+	f.eventually(func(ctx context.Context) error {
+		in := &multiclusterv1alpha1.ServiceImport{}
+		if err := where.Get(ctx, client.ObjectKey{Namespace: "default", Name: "api"}, in); err != nil {
+			return err
+		}
+		var got []string
+		for _, c := range in.Status.Clusters {
+			got = append(got, c.Cluster)
+		}
+		if !slices.Equal(got, want) {
+			return fmt.Errorf("clusters: %v, want %v", got, want)
 		}
 		return nil
 	})
@@ -247,6 +290,9 @@ func (f *federation) installMultiCluster(t *testing.T, member string) {
 			continue
 		}
 		crd.Spec.Conversion = nil
+		beta := crd.Spec.Versions[0]
+		beta.Name, beta.Storage = "v1beta1", false
+		crd.Spec.Versions = append(crd.Spec.Versions, beta)
 		f.create(t, f.members[member], crd)
 	}
 }

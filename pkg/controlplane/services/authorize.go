@@ -26,14 +26,7 @@ func Marks(work *workv1alpha1.Work) types.NamespacedName {
 // Exports returns the Service that a Work exports from its cluster: the Work has a
 // ServiceExport. The name is empty for other Works.
 func Exports(work *workv1alpha1.Work) types.NamespacedName {
-	if ptr.Deref(work.Spec.SuspendDispatching, false) || !carries(work, kindServiceExport) {
-		return types.NamespacedName{}
-	}
-	obj, err := manifestOf(work)
-	if err != nil || obj.GroupVersionKind().Group != groupMultiCluster {
-		return types.NamespacedName{}
-	}
-	return types.NamespacedName{Namespace: obj.GetNamespace(), Name: obj.GetName()}
+	return multiClusterObject(work, kindServiceExport)
 }
 
 // SliceOf returns the name of the slice of a collected Work.

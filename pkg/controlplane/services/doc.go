@@ -64,6 +64,7 @@ const (
 	kindEndpointSlice            = "EndpointSlice"
 	kindMultiClusterService      = "MultiClusterService"
 	kindServiceExport            = "ServiceExport"
+	kindServiceImport            = "ServiceImport"
 	groupMultiCluster            = "multicluster.x-k8s.io"
 	groupDiscovery               = "discovery.k8s.io"
 	claimedByMultiClusterService = "MultiClusterService"

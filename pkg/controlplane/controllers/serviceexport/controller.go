@@ -1,8 +1,9 @@
-// Package serviceexport writes the conditions of ServiceExports.
+// Package serviceexport writes the conditions of ServiceExports in the control plane, and for each cluster to the Work.
 package serviceexport
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -29,6 +30,7 @@ import (
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/services"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/works"
 )
 
 // Component is the name of the controller.
@@ -59,6 +61,7 @@ type Deps struct {
 type reconciler struct {
 	client  client.Client
 	store   Templates
+	works   *works.Writer
 	status  *status.Writer[*multiclusterv1alpha1.ServiceExport, *multiclusterv1alpha1.ServiceExportStatus]
 	written *status.Memory[types.NamespacedName, *status.Written[*multiclusterv1alpha1.ServiceExportStatus]]
 	clock   clock.PassiveClock
@@ -67,7 +70,7 @@ type reconciler struct {
 // Setup adds the controller to the manager.
 func Setup(ctx context.Context, mgr manager.Manager, d Deps) error {
 	r := &reconciler{
-		client: mgr.GetClient(), store: d.Store, clock: clock.RealClock{},
+		client: mgr.GetClient(), store: d.Store, works: works.NewWriter(mgr.GetClient(), mgr.GetAPIReader()), clock: clock.RealClock{},
 		status: status.NewWriter(status.Options[*multiclusterv1alpha1.ServiceExport, *multiclusterv1alpha1.ServiceExportStatus]{
 			Kind: "serviceexport", New: func(*multiclusterv1alpha1.ServiceExport) *multiclusterv1alpha1.ServiceExport {
 				return &multiclusterv1alpha1.ServiceExport{}
@@ -161,14 +164,14 @@ func changed() predicate.Predicate {
 	}}
 }
 
-// Reconcile writes the conditions of one ServiceExport.
+// Reconcile writes the conditions of one ServiceExport, and has them written in its clusters.
 func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	export := &multiclusterv1alpha1.ServiceExport{}
 	if err := r.client.Get(ctx, req.NamespacedName, export); err != nil || export.DeletionTimestamp != nil {
 		r.written.Delete(req.NamespacedName)
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	from, err := r.clusters(ctx, req.NamespacedName)
+	from, exports, err := r.clusters(ctx, req.NamespacedName)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
@@ -188,21 +191,30 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		written = &status.Written[*multiclusterv1alpha1.ServiceExportStatus]{}
 		r.written.Set(req.NamespacedName, written)
 	}
-	now := metav1.Time{Time: r.clock.Now()}
+	now, conditions := metav1.Time{Time: r.clock.Now()}, services.ExportConditions(req.Name, template, from)
 	_, err = r.status.Write(ctx, export, written, func(s *multiclusterv1alpha1.ServiceExportStatus) {
-		for _, c := range services.ExportConditions(req.Name, template, from) {
+		for _, c := range conditions {
 			c.ObservedGeneration, c.LastTransitionTime = export.Generation, now
 			meta.SetStatusCondition(&s.Conditions, c)
 		}
 	})
-	return reconcile.Result{}, err
+	errs := []error{err}
+	for _, cluster := range from {
+		work := exports[cluster.Name]
+		next, changed, err := services.WithStatus(work, services.ExportStatus(conditions, cluster, work, now))
+		if err == nil && changed {
+			_, err = r.works.Put(ctx, work, next)
+		}
+		errs = append(errs, err)
+	}
+	return reconcile.Result{}, errors.Join(errs...)
 }
 
-// clusters returns the clusters with the ServiceExport.
-func (r *reconciler) clusters(ctx context.Context, service types.NamespacedName) ([]services.ExportingCluster, error) {
+// clusters returns the clusters with the ServiceExport, and the Works with it.
+func (r *reconciler) clusters(ctx context.Context, service types.NamespacedName) ([]services.ExportingCluster, map[string]*workv1alpha1.Work, error) {
 	list := &workv1alpha1.WorkList{}
 	if err := r.client.List(ctx, list, client.MatchingFields{serviceIndex: service.String()}, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("listing works: %w", err)
+		return nil, nil, fmt.Errorf("listing works: %w", err)
 	}
 	byName := map[string]*services.ExportingCluster{}
 	of := func(cluster string) *services.ExportingCluster {
@@ -211,7 +223,7 @@ func (r *reconciler) clusters(ctx context.Context, service types.NamespacedName)
 		}
 		return byName[cluster]
 	}
-	exporting := map[string]bool{}
+	exporting := map[string]*workv1alpha1.Work{}
 	for i := range list.Items {
 		work := &list.Items[i]
 		cluster, err := names.ClusterOfExecutionNamespace(work.Namespace)
@@ -222,7 +234,7 @@ func (r *reconciler) clusters(ctx context.Context, service types.NamespacedName)
 		case services.Export.ServiceOf(work.Labels) == service:
 			of(cluster).Slices++
 		case services.Exports(work) == service:
-			exporting[cluster] = true
+			exporting[cluster] = work
 			of(cluster).Since, of(cluster).Applied = work.CreationTimestamp, meta.IsStatusConditionTrue(work.Status.Conditions, workv1alpha1.WorkApplied)
 		default:
 			of(cluster).Service = services.ServiceIn(work)
@@ -232,5 +244,5 @@ func (r *reconciler) clusters(ctx context.Context, service types.NamespacedName)
 	for name := range exporting {
 		out = append(out, *byName[name])
 	}
-	return out, nil
+	return out, exporting, nil
 }

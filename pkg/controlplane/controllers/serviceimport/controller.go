@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -16,8 +17,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -25,16 +28,22 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/controllers"
 	"github.com/karmada-toolkit/karmada/internal/events"
 	"github.com/karmada-toolkit/karmada/internal/patch"
+	"github.com/karmada-toolkit/karmada/internal/status"
 	multiclusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/multicluster/v1alpha1"
+	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/services"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/works"
 )
 
 // Component is the name of the controller.
 const Component = "service-import-controller"
 
-// workers is the number of ServiceImports that are reconciled at the same time.
-const workers = 3
+const (
+	// workers is the number of ServiceImports that are reconciled at the same time.
+	workers    = 3
+	remembered = 4096
+)
 
 // derivedFrom is the annotation of a derived Service with the name of its ServiceImport.
 // A Service without it is not deleted with the ServiceImport.
@@ -56,16 +65,37 @@ type Deps struct {
 }
 
 type reconciler struct {
-	client client.Client
-	store  Templates
-	events *events.Recorder
+	client  client.Client
+	store   Templates
+	events  *events.Recorder
+	works   *works.Writer
+	status  *status.Writer[*multiclusterv1alpha1.ServiceImport, *multiclusterv1alpha1.ServiceImportStatus]
+	written *status.Memory[types.NamespacedName, *status.Written[*multiclusterv1alpha1.ServiceImportStatus]]
 }
 
 // Setup adds the controller to the manager.
-func Setup(_ context.Context, mgr manager.Manager, d Deps) error {
-	r := &reconciler{client: mgr.GetClient(), store: d.Store, events: events.ForManager(mgr, Component, d.Events)}
+func Setup(ctx context.Context, mgr manager.Manager, d Deps) error {
+	r := &reconciler{
+		client: mgr.GetClient(), store: d.Store, events: events.ForManager(mgr, Component, d.Events),
+		works: works.NewWriter(mgr.GetClient(), mgr.GetAPIReader()),
+		status: status.NewWriter(status.Options[*multiclusterv1alpha1.ServiceImport, *multiclusterv1alpha1.ServiceImportStatus]{
+			Kind: "serviceimport", New: func(*multiclusterv1alpha1.ServiceImport) *multiclusterv1alpha1.ServiceImport {
+				return &multiclusterv1alpha1.ServiceImport{}
+			},
+			Get: func(i *multiclusterv1alpha1.ServiceImport) *multiclusterv1alpha1.ServiceImportStatus {
+				return &i.Status
+			},
+			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clock: clock.RealClock{},
+		}),
+		written: status.NewMemory[types.NamespacedName, *status.Written[*multiclusterv1alpha1.ServiceImportStatus]](remembered),
+	}
+	if err := mgr.GetFieldIndexer().IndexField(ctx, &workv1alpha1.Work{}, importIndex, importKeys); err != nil {
+		return fmt.Errorf("adding %s: %w", Component, err)
+	}
 	err := builder.ControllerManagedBy(mgr).Named(Component).
 		For(&multiclusterv1alpha1.ServiceImport{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&workv1alpha1.Work{}, handler.EnqueueRequestsFromMapFunc(ofWork), builder.WithPredicates(controllers.Created())).
+		Watches(&discoveryv1.EndpointSlice{}, handler.EnqueueRequestsFromMapFunc(ofSlice), builder.WithPredicates(predicate.LabelChangedPredicate{})).
 		WatchesRawSource(source{r}).
 		WithOptions(controllers.Options(workers, workers, d.Retry)).
 		Complete(r)
@@ -102,6 +132,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	in := &multiclusterv1alpha1.ServiceImport{}
 	err = r.client.Get(ctx, req.NamespacedName, in)
 	if apierrors.IsNotFound(err) {
+		r.written.Delete(req.NamespacedName)
 		return reconcile.Result{}, r.delete(ctx, req.Name, existing)
 	}
 	if err != nil {
@@ -111,6 +142,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if next == nil {
 		return reconcile.Result{}, nil
 	}
+	statusErr := r.report(ctx, in)
 	wrote := false
 	if err = foreign(in.Name, existing); err == nil {
 		wrote, err = r.write(ctx, in.Name, existing, next)
@@ -121,9 +153,9 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		r.events.Normal(in, e.Reason, e.Message)
 	}
 	if apierrors.IsInvalid(err) || errors.Is(err, errForeign) {
-		return reconcile.Result{}, reconcile.TerminalError(err) // a change of the ServiceImport or of the Service ends it
+		err = reconcile.TerminalError(err) // a change of the ServiceImport or of the Service ends it
 	}
-	return reconcile.Result{}, err
+	return reconcile.Result{}, errors.Join(err, statusErr)
 }
 
 // service returns a Service, or nil.
@@ -168,7 +200,7 @@ func (r *reconciler) delete(ctx context.Context, name string, existing *corev1.S
 // write writes what differs. Labels and annotations of others, such as those of policies,
 // stay.
 func (r *reconciler) write(ctx context.Context, name string, existing, next *corev1.Service) (bool, error) {
-	status := next.Status
+	addresses := next.Status.LoadBalancer
 	created := existing == nil
 	if created {
 		metav1.SetMetaDataAnnotation(&next.ObjectMeta, derivedFrom, name)
@@ -188,8 +220,8 @@ func (r *reconciler) write(ctx context.Context, name string, existing, next *cor
 		err = r.client.Patch(ctx, target, change)
 	}
 	if err == nil {
-		wanted.Status.LoadBalancer = status.LoadBalancer
-		differs, err = r.status(ctx, target, existing, wanted, differs)
+		wanted.Status.LoadBalancer = addresses
+		differs, err = r.addresses(ctx, target, existing, wanted, differs)
 	}
 	if err != nil {
 		return false, fmt.Errorf("patching service %s/%s: %w", next.Namespace, next.Name, err)
@@ -197,8 +229,8 @@ func (r *reconciler) write(ctx context.Context, name string, existing, next *cor
 	return created || differs, nil
 }
 
-// status patches the addresses of a Service. It reports whether anything was written.
-func (r *reconciler) status(ctx context.Context, target, existing, wanted *corev1.Service, wrote bool) (bool, error) {
+// addresses patches the addresses of a Service. It reports whether anything was written.
+func (r *reconciler) addresses(ctx context.Context, target, existing, wanted *corev1.Service, wrote bool) (bool, error) {
 	change, differs, err := patch.Diff(&corev1.Service{Status: existing.Status}, &corev1.Service{Status: wanted.Status})
 	if err != nil || !differs {
 		return wrote, err

@@ -1,0 +1,83 @@
+package serviceimport
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/karmada-toolkit/karmada/internal/status"
+	multiclusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/multicluster/v1alpha1"
+	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/services"
+)
+
+// importIndex finds the Works with a ServiceImport.
+const importIndex = "import.serviceimport"
+
+func importKeys(obj client.Object) []string {
+	if work, ok := obj.(*workv1alpha1.Work); ok {
+		if name := services.ImportIn(work); name.Name != "" {
+			return []string{name.String()}
+		}
+	}
+	return nil
+}
+
+// ofWork returns the ServiceImport of a Work.
+func ofWork(_ context.Context, obj client.Object) []reconcile.Request {
+	if work, ok := obj.(*workv1alpha1.Work); ok {
+		if name := services.ImportIn(work); name.Name != "" {
+			return []reconcile.Request{{NamespacedName: name}}
+		}
+	}
+	return nil
+}
+
+// ofSlice returns the ServiceImport of an imported slice.
+func ofSlice(_ context.Context, slice client.Object) []reconcile.Request {
+	name, derived := strings.CutPrefix(slice.GetLabels()[discoveryv1.LabelServiceName], services.DerivedService(""))
+	if !derived || slice.GetLabels()[discoveryv1.LabelManagedBy] != services.ImportedSlice {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: slice.GetNamespace(), Name: name}}}
+}
+
+// report writes the status of a ServiceImport, and has it written in its clusters.
+func (r *reconciler) report(ctx context.Context, in *multiclusterv1alpha1.ServiceImport) error {
+	key := client.ObjectKeyFromObject(in)
+	list, imports := &discoveryv1.EndpointSliceList{}, &workv1alpha1.WorkList{}
+	err := errors.Join(
+		r.client.List(ctx, list, client.InNamespace(in.Namespace), client.UnsafeDisableDeepCopy,
+			client.MatchingLabels{discoveryv1.LabelServiceName: services.DerivedService(in.Name), discoveryv1.LabelManagedBy: services.ImportedSlice}),
+		r.client.List(ctx, imports, client.MatchingFields{importIndex: key.String()}, client.UnsafeDisableDeepCopy),
+	)
+	if err != nil {
+		return fmt.Errorf("listing slices and works of serviceimport %s: %w", key, err)
+	}
+	want := services.ImportStatus(list.Items)
+	written, ok := r.written.Get(key)
+	if !ok {
+		written = &status.Written[*multiclusterv1alpha1.ServiceImportStatus]{}
+		r.written.Set(key, written)
+	}
+	_, err = r.status.Write(ctx, in, written, func(s *multiclusterv1alpha1.ServiceImportStatus) { *s = want })
+	errs := []error{err}
+	for i := range imports.Items {
+		work := &imports.Items[i]
+		if work.DeletionTimestamp != nil {
+			continue
+		}
+		next, changed, err := services.WithStatus(work, want)
+		if err == nil && changed {
+			_, err = r.works.Put(ctx, work, next)
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}

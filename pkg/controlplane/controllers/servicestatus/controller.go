@@ -1,0 +1,133 @@
+// Package servicestatus writes the status of ServiceExports and ServiceImports, which the control plane computes, to the
+// members that have them. It runs in the control plane for clusters in Push mode, and in agents.
+package servicestatus
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/karmada-toolkit/karmada/internal/controllers"
+	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/apis/names"
+	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/services"
+	"github.com/karmada-toolkit/karmada/pkg/member/access"
+)
+
+// Component is the name of the controller.
+const Component = "service-status-controller"
+
+// workers is the number of objects whose status is written at the same time.
+const workers = 3
+
+// Members opens clusters.
+type Members interface {
+	Member(ctx context.Context, cluster *clusterv1alpha1.Cluster) (*access.Member, error)
+}
+
+// Deps are the dependencies and options of the controller.
+type Deps struct {
+	Members Members
+	// Select reports whether this process writes to a cluster.
+	Select func(*clusterv1alpha1.Cluster) bool
+	// Retry bounds the delay after failures.
+	Retry controllers.Retry
+}
+
+type reconciler struct {
+	deps   Deps
+	client client.Client
+}
+
+// Setup adds the controller to the manager.
+func Setup(mgr manager.Manager, d Deps) error {
+	r := &reconciler{deps: d, client: mgr.GetClient()}
+	err := builder.ControllerManagedBy(mgr).Named(Component).
+		For(&workv1alpha1.Work{}, builder.WithPredicates(predicate.NewPredicateFuncs(reported))).
+		Watches(&clusterv1alpha1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.ofCluster), builder.WithPredicates(readyChanged())).
+		WithOptions(controllers.Options(workers, workers, d.Retry)).
+		Complete(r)
+	if err != nil {
+		return fmt.Errorf("adding %s: %w", Component, err)
+	}
+	return nil
+}
+
+// reported reports whether a Work has a status that its member lacks.
+func reported(obj client.Object) bool {
+	work, ok := obj.(*workv1alpha1.Work)
+	return ok && services.Report(work) != nil
+}
+
+func readyChanged() predicate.Predicate {
+	return controllers.Changed(func(before, after *clusterv1alpha1.Cluster) bool { return ready(before) != ready(after) })
+}
+
+func ready(cluster *clusterv1alpha1.Cluster) bool {
+	return services.Clusters{cluster.Name: cluster}.Ready(cluster.Name)
+}
+
+// ofCluster returns the Works whose status a cluster lacks.
+func (r *reconciler) ofCluster(ctx context.Context, cluster client.Object) []reconcile.Request {
+	list := &workv1alpha1.WorkList{}
+	if err := r.client.List(ctx, list, client.InNamespace(names.ExecutionNamespace(cluster.GetName())), client.UnsafeDisableDeepCopy); err != nil {
+		log.FromContext(ctx).Error(err, "Listing the works of a cluster")
+		return nil
+	}
+	var out []reconcile.Request
+	for i := range list.Items {
+		if reported(&list.Items[i]) {
+			out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+		}
+	}
+	return out
+}
+
+// Reconcile writes the status of the object of one Work.
+func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	name, err := names.ClusterOfExecutionNamespace(req.Namespace)
+	if err != nil {
+		return reconcile.Result{}, nil //nolint:nilerr // Works elsewhere are none of ours
+	}
+	work, cluster := &workv1alpha1.Work{}, &clusterv1alpha1.Cluster{}
+	if err := r.client.Get(ctx, req.NamespacedName, work, client.UnsafeDisableDeepCopy); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if err := r.client.Get(ctx, types.NamespacedName{Name: name}, cluster); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	obj := services.Report(work)
+	if obj == nil || !r.deps.Select(cluster) || !ready(cluster) {
+		return reconcile.Result{}, nil
+	}
+	member, err := r.deps.Members.Member(ctx, cluster)
+	if err != nil {
+		return reconcile.Result{}, fmt.Errorf("opening cluster %s: %w", name, err)
+	}
+	mapping, err := member.Mapping(obj.GroupVersionKind())
+	if err != nil {
+		return reconcile.Result{}, fmt.Errorf("finding the type of work %s: %w", req, err)
+	}
+	change, err := json.Marshal(map[string]any{"status": obj.Object["status"]})
+	if err != nil {
+		return reconcile.Result{}, fmt.Errorf("encoding the status of work %s: %w", req, err)
+	}
+	_, err = member.Dynamic().Resource(mapping.Resource).Namespace(obj.GetNamespace()).
+		Patch(ctx, obj.GetName(), types.MergePatchType, change, metav1.PatchOptions{}, "status")
+	if err != nil && !apierrors.IsNotFound(err) {
+		return reconcile.Result{}, fmt.Errorf("writing the status of %s %s/%s in cluster %s: %w", obj.GetKind(), obj.GetNamespace(), obj.GetName(), name, err)
+	}
+	return reconcile.Result{}, nil
+}
