@@ -49,7 +49,9 @@ func newPullSite(t *testing.T) pullSite {
 		ctl("", "local", "down", "--purge", "--name", pullName, "--dir", stateDir)
 		kubeconfig = before
 	})
-	must(t, append([]string{"local", "up", "--name", pullName, "--dir", stateDir, "--members", "2", "--pull", "1"}, failoverFlags()...)...)
+	flags := failoverFlags()
+	flags[1] += ",MultiClusterService=true"
+	must(t, append([]string{"local", "up", "--name", pullName, "--dir", stateDir, "--members", "2", "--pull", "1"}, flags...)...)
 	kubeconfig = filepath.Join(s.dir, "kubeconfig")
 	return s
 }

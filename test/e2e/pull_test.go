@@ -57,6 +57,9 @@ func TestPull(t *testing.T) {
 	if more, ok := s.(interface{ failover(t *testing.T) }); ok { // kind clusters run without failover
 		t.Run("Failover", more.failover)
 	}
+	if more, ok := s.(interface{ services(t *testing.T) }); ok { // the kind suite has its own
+		t.Run("Services", more.services)
+	}
 	t.Run("NetworkCut", func(t *testing.T) { pullNetworkCut(t, s) })
 	t.Run("Rotation", func(t *testing.T) { pullRotation(t, s) })
 	t.Run("RestoredFromBackup", func(t *testing.T) { pullRestored(t, s) })
