@@ -181,7 +181,7 @@ func table(out string) []row {
 	var rows []row
 	var heading string
 	for _, line := range lines {
-		if strings.HasPrefix(line, "NAME") || strings.HasPrefix(line, "NAMESPACE") {
+		if strings.HasPrefix(line, "NAME") || strings.HasPrefix(line, "CLUSTER ") {
 			heading = line
 			continue
 		}

@@ -55,7 +55,7 @@ func TestCapacity(t *testing.T) {
 		client := s.data + "/pki/scheduler-estimator-client"
 		flags := " --scheduler-estimator-ca-file=" + s.data + "/pki/ca.crt --scheduler-estimator-cert-file=" + client + ".crt --scheduler-estimator-key-file=" + client + ".key"
 		s.prints(t, estimators+"web.yaml"+flags, row{"CLUSTER": "member2", "REPLICAS": "0", "SOURCE": "estimator"})
-		s.prints(t, estimators+"large.yaml"+flags, row{"CLUSTER": "member2", "REPLICAS": "0", "BOUND BY": "cpu"})
+		s.prints(t, estimators+"large.yaml"+flags, row{"CLUSTER": "member2", "REPLICAS": "0", "BOUND": "cpu"})
 	})
 	t.Run("a node is lost", func(t *testing.T) { s.testLostNode(t, ns) })
 }
