@@ -18,7 +18,7 @@ type Policy struct {
 	// Pending is added while clusters have not reported at all. Default: 2 s.
 	Pending time.Duration
 	// Moving is how long a workload that is evicted may take to become healthy in other
-	// clusters. Default: 10 s.
+	// clusters. Default: 20 s.
 	Moving time.Duration
 	// Interval is the minimum time between two writes. Default: 250 ms.
 	Interval time.Duration
@@ -31,7 +31,7 @@ func (p *Policy) complete() {
 	}{
 		{&p.Failure, 150 * time.Millisecond},
 		{&p.Pending, 2 * time.Second},
-		{&p.Moving, 10 * time.Second},
+		{&p.Moving, 20 * time.Second},
 		{&p.Interval, 250 * time.Millisecond},
 	} {
 		if *d.value <= 0 {
