@@ -196,7 +196,7 @@ func TestPolicy_Delay(t *testing.T) {
 		{"a failure must last", summary{progress: failed}, at(10), at(0), time.Time{}, 0, 90},
 		{"objects get time to become healthy", summary{progress: unstable}, at(400), at(0), time.Time{}, 1000, 600},
 		{"clusters that have not reported get more", summary{progress: pending}, at(0), at(0), time.Time{}, 1000, 3000},
-		{"other clusters get time to take over", summary{progress: pending, moving: true}, at(0), at(0), time.Time{}, 1000, 5000},
+		{"other clusters get time to take over", summary{progress: pending, moving: true}, at(0), at(0), time.Time{}, 1000, 6000},
 		{"unless they fail", summary{progress: failed, moving: true}, at(0), at(0), time.Time{}, 1000, 100},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -57,11 +57,11 @@ func TestReconcile_WritesAnEvictionOnce(t *testing.T) {
 			b.want(status.WrittenTTL, "binding", "template")
 			b.clock.Step(time.Minute)
 			b.change(evicted("m1", mode))
-			b.want(20 * time.Second)
+			b.want(21 * time.Second)
 			b.change(evicted("m1", mode, "m2"))
 			b.change(confirm)
 			b.set(workIn("m2", "", "", ""))
-			b.want(20 * time.Second)
+			b.want(21 * time.Second)
 			if diff := cmp.Diff([]string{"m1"}, b.reported()); diff != "" {
 				t.Errorf("%s: %s", mode, diff)
 			}
@@ -97,8 +97,8 @@ func TestReconcile_EvictionWithoutRoomElsewhere(t *testing.T) {
 	b.want(status.WrittenTTL, "binding", "template")
 	b.clock.Step(time.Minute)
 	b.change(evicted("m1", policyv1alpha1.PurgeModeGracefully))
-	b.want(20 * time.Second)
-	b.clock.Step(20 * time.Second)
+	b.want(21 * time.Second)
+	b.clock.Step(21 * time.Second)
 	b.want(0) // the template has the same status
 	b.set(workIn("m1", "True", "Unhealthy", "{}"))
 	b.want(status.WrittenTTL, "binding")

@@ -17,8 +17,8 @@ type Policy struct {
 	Stable debounce.Limits
 	// Pending is added while clusters have not reported at all. Default: 2 s.
 	Pending time.Duration
-	// Moving is how long a workload that is evicted may take to become healthy in other
-	// clusters. Default: 20 s.
+	// Moving is added while a workload that is evicted is not healthy in other clusters.
+	// Default: 20 s.
 	Moving time.Duration
 	// Interval is the minimum time between two writes. Default: 250 ms.
 	Interval time.Duration
@@ -59,8 +59,8 @@ func (p Policy) delay(s *summary, now, dirty, written time.Time, limit time.Dura
 		due = dirty.Add(limit + p.Pending)
 	case stable:
 	}
-	if moved := dirty.Add(p.Moving); s.moving && moved.After(due) && s.progress != failed {
-		due = moved
+	if s.moving && s.progress != failed {
+		due = dirty.Add(limit + max(p.Pending, p.Moving))
 	}
 	if next := written.Add(p.Interval); next.After(due) {
 		due = next
