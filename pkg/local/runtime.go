@@ -70,9 +70,9 @@ var (
 // runtimeOf returns the runtime of a federation.
 func runtimeOf(d Deps, f *Federation, r UpRequest) Runtime {
 	if f.Runtime == RuntimeKind {
-		return kindcluster.New(d, f, r.Kind)
+		return kindcluster.New(d, f, r.Kind, r.Settings)
 	}
-	return process.New(d, f, r.Process)
+	return process.New(d, f, r.Process, r.Settings)
 }
 
 // Runtimes are what the clusters of a federation may be.
@@ -96,9 +96,6 @@ func checkRuntime(f *Federation, r UpRequest) error {
 			return fmt.Errorf("a node image, an image or a kind configuration needs --runtime %s", RuntimeKind)
 		}
 		return nil
-	}
-	if len(r.Process.Set) > 0 || r.Process.FeatureGates != nil {
-		return fmt.Errorf("--set and --feature-gates need --runtime %s: in the runtime %q the control plane is installed as \"init\" does it, and flags are set in its Deployments", RuntimeProcess, RuntimeKind)
 	}
 	if r.Process.Estimators != nil {
 		return fmt.Errorf("--estimators needs --runtime %s: in the runtime %q estimators are installed with \"addons enable karmada-scheduler-estimator\"", RuntimeProcess, RuntimeKind)

@@ -11,6 +11,7 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/local/federation"
 	"github.com/karmada-toolkit/karmada/pkg/local/kindcluster"
 	"github.com/karmada-toolkit/karmada/pkg/local/process"
+	"github.com/karmada-toolkit/karmada/pkg/local/settings"
 )
 
 // UpRequest is the desired federation.
@@ -29,6 +30,8 @@ type UpRequest struct {
 	// Process is for RuntimeProcess only, Kind for RuntimeKind only.
 	Process process.Request
 	Kind    kindcluster.Request
+	// Settings are changes to the flags and feature gates of the roles.
+	Settings settings.Request
 }
 
 // defaults of a new federation.

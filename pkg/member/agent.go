@@ -57,6 +57,8 @@ type AgentSpec struct {
 	Rotate bool
 	// Kubeconfig is its identity in the control plane.
 	Kubeconfig []byte
+	// Args are arguments after those of the specification, which the last of a name overrides.
+	Args []string
 }
 
 // Objects are what the agent needs in its member, in the order to write them. Its
@@ -82,8 +84,8 @@ func (s AgentSpec) Objects() []client.Object {
 	}
 }
 
-// command is the command line of the agent.
-func (s AgentSpec) command() []string {
+// Command returns the command line of the agent, without Args.
+func (s AgentSpec) Command() []string {
 	controllers := "*"
 	if s.Rotate {
 		controllers = "*,certRotation"
@@ -135,7 +137,8 @@ func (s AgentSpec) deployment() *appsv1.Deployment {
 					}}},
 					Containers: []corev1.Container{{
 						Name: AgentName, Image: s.Image, ImagePullPolicy: corev1.PullIfNotPresent,
-						Command:      s.command(),
+						Command:      s.Command(),
+						Args:         s.Args,
 						Ports:        []corev1.ContainerPort{{Name: "metrics", ContainerPort: 8080, Protocol: corev1.ProtocolTCP}},
 						VolumeMounts: []corev1.VolumeMount{{Name: volume, MountPath: agentMount, ReadOnly: true}},
 

@@ -33,14 +33,14 @@ func TestAgentSpec_Command(t *testing.T) {
 		"--cluster-namespace=karmada-cluster", "--cluster-status-update-frequency=10s", "--metrics-bind-address=:8080",
 		"--health-probe-bind-address=0.0.0.0:10357", "--v=2",
 	}
-	if diff := cmp.Diff(want, agentSpec("m3").command()); diff != "" {
+	if diff := cmp.Diff(want, agentSpec("m3").Command()); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 	elsewhere := agentSpec("m3")
 	elsewhere.Namespace, elsewhere.Rotate = "agents", true
 	for _, arg := range []string{"--controllers=*,certRotation", "--karmada-kubeconfig-namespace=agents", "--leader-elect-resource-namespace=karmada-system"} {
-		if !slices.Contains(elsewhere.command(), arg) {
-			t.Errorf("no %s in %v", arg, elsewhere.command())
+		if !slices.Contains(elsewhere.Command(), arg) {
+			t.Errorf("no %s in %v", arg, elsewhere.Command())
 		}
 	}
 }

@@ -8,34 +8,6 @@ import (
 	"testing"
 )
 
-// failoverFlags turn on what TestFailover_* observe. Nothing is evicted without a taint with the effect NoExecute.
-func failoverFlags() []string {
-	return []string{
-		"--feature-gates", "Failover=true,StatefulFailoverInjection=true,FederatedQuotaEnforcement=true",
-		"--set", "controller-manager.enable-no-execute-taint-eviction=true", "--set", "controller-manager.resource-eviction-rate=100",
-		"--set", "controller-manager.cluster-failure-threshold=5s", "--set", "webhook.allow-no-execute-taint-policy=true",
-	}
-}
-
-// evictedFrom returns a check that a binding has an eviction task for a cluster, or none.
-func evictedFrom(ns, binding, want string) func() error {
-	return is("", ns, "rb/"+binding, "{.spec.gracefulEvictionTasks[*].fromCluster}", want)
-}
-
-// taint adds a taint to a cluster and removes it at the end of the test.
-func taint(t *testing.T, cluster, taint string) {
-	t.Helper()
-	key, effect, _ := strings.Cut(taint, ":")
-	t.Cleanup(func() { ctl("", "taint", "clusters", cluster, key+":"+effect+"-") })
-	must(t, "taint", "clusters", cluster, taint)
-}
-
-// aggregated places all replicas in one of the clusters.
-func aggregated(clusters ...string) string {
-	return to(clusters...) + `
-replicaScheduling: {replicaSchedulingType: Divided, replicaDivisionPreference: Aggregated}`
-}
-
 // A taint by hand moves a workload that does not tolerate it; the old replicas remain until the new ones are healthy.
 func TestFailover_NoExecuteTaintMovesAWorkload(t *testing.T) {
 	ns := namespace(t)
@@ -63,109 +35,10 @@ func TestFailover_NoExecuteTaintMovesAWorkload(t *testing.T) {
 	})
 }
 
-// A workload that tolerates a taint for some seconds moves after them; one that tolerates it for ever stays.
-func TestFailover_TolerationSeconds(t *testing.T) {
-	ns := namespace(t)
-	const key = "e2e-tolerated"
-	apply(t, ns,
-		deployment("short", 1), policy("short", aggregated("member1")+"\nclusterTolerations: [{key: "+key+", operator: Exists, tolerationSeconds: 3}]"),
-		deployment("ever", 1), policy("ever", aggregated("member1")+"\nclusterTolerations: [{key: "+key+", operator: Exists}]"))
-	eventually(t, all(targets(ns, "short-deployment", "member1"), targets(ns, "ever-deployment", "member1")))
-	taint(t, "member1", key+":NoExecute")
-	eventually(t, evictedFrom(ns, "short-deployment", "member1"))
-	if err := targets(ns, "ever-deployment", "member1")(); err != nil {
-		t.Error(err)
-	}
-	// There is no other cluster: the old replica remains.
-	if err := is("member1", ns, "deploy/short", "{.spec.replicas}", "1")(); err != nil {
-		t.Error(err)
-	}
-}
-
-// An application that never becomes healthy in one cluster moves to another, with the state of the first.
-func TestFailover_UnhealthyApplicationMoves(t *testing.T) {
-	ns := namespace(t)
-	apply(t, ns, deployment("web", 1), `
-apiVersion: policy.karmada.io/v1alpha1
-kind: OverridePolicy
-metadata: {name: broken-in-member1}
-spec:
-  resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, name: web}]
-  overrideRules:
-  - targetCluster: {clusterNames: [member1]}
-    overriders:
-      plaintext: [{path: /spec/template/spec/containers/0/resources, operator: add, value: {requests: {cpu: "1000000"}}}]`,
-		`
-apiVersion: policy.karmada.io/v1alpha1
-kind: PropagationPolicy
-metadata: {name: web}
-spec:
-  propagateDeps: true
-  resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, name: web}]
-  failover:
-    application:
-      decisionConditions: {tolerationSeconds: 2}
-      purgeMode: Directly
-      statePreservation: {rules: [{aliasLabelName: failover.example/replicas, jsonPath: "{.replicas}"}]}
-  placement:
-    clusterAffinities:
-    - {affinityName: first, clusterNames: [member1]}
-    - {affinityName: second, clusterNames: [member2]}`)
-	eventually(t, targets(ns, "web-deployment", "member2"))
-	eventually(t, all(
-		is("member2", ns, "deploy/web", "{.status.readyReplicas}", "1"),
-		absent("member1", ns, "deploy/web"),
-	))
-}
-
-// evictFromDeadClusters lets a ClusterTaintPolicy taint the clusters that are not Ready, until the end of the test.
-func evictFromDeadClusters(t *testing.T) {
-	t.Helper()
-	const manifest = `
-apiVersion: policy.karmada.io/v1alpha1
-kind: ClusterTaintPolicy
-metadata: {name: e2e-dead}
-spec:
-  addOnConditions: [{conditionType: Ready, operator: NotIn, statusValues: ["True"]}]
-  removeOnConditions: [{conditionType: Ready, operator: In, statusValues: ["True"]}]
-  taints: [{key: e2e-dead, effect: NoExecute}]`
-	t.Cleanup(func() {
-		ctl("", "local", "up", "--name", federationName, "--dir", stateDir)
-		eventually(t, all(tainted("member1", ""), tainted("member2", "")))
-		ctl(manifest, "delete", "-f", "-", "--ignore-not-found")
-	})
-	mustWith(t, manifest, "apply", "-f", "-")
-}
-
-// tainted returns a check of the taint of evictFromDeadClusters.
-func tainted(cluster, effect string) func() error {
-	return is("", "", "cluster/"+cluster, `{.spec.taints[?(@.key=="e2e-dead")].effect}`, effect)
-}
-
 // A member that stops loses its workloads to the others, and has nothing of them when it is back. When all members stop at
 // once nothing is evicted, neither then nor when they are back.
 func TestFailover_DeadMembers(t *testing.T) {
-	ns := namespace(t)
-	apply(t, ns, deployment("web", 2), policy("web", to("member1", "member2")+`
-replicaScheduling: {replicaSchedulingType: Divided, replicaDivisionPreference: Weighted}`))
-	eventually(t, all(
-		targets(ns, "web-deployment", "member1", "member2"),
-		is("member1", ns, "deploy/web", "{.status.readyReplicas}", "1"),
-		is("member2", ns, "deploy/web", "{.status.readyReplicas}", "1"),
-	))
-	evictFromDeadClusters(t)
-
-	under.crashMember(t, "member2")
-	eventually(t, all(
-		targets(ns, "web-deployment", "member1"),
-		is("member1", ns, "deploy/web", "{.status.readyReplicas}", "2"),
-		evictedFrom(ns, "web-deployment", ""),
-	))
-	up(t)
-	eventually(t, all(tainted("member2", ""), absent("member2", ns, "deploy/web")))
-	if err := all(targets(ns, "web-deployment", "member1"), is("member1", ns, "deploy/web", "{.status.readyReplicas}", "2"))(); err != nil {
-		t.Error(err)
-	}
+	ns := deadMemberMoves(t, "member2", "member1")
 
 	evictions := func() string {
 		return must(t, "get", "events", "-n", ns, "--field-selector", "reason=EvictWorkloadFromClusterSucceed", "-o", "jsonpath={.items[*].count}")

@@ -66,30 +66,6 @@ func (s *pullProcesses) keepLogs() {
 	}
 }
 
-// failover evicts what is in the member of an agent that is dead. When it is back, it deletes that.
-func (s *pullProcesses) failover(t *testing.T) {
-	t.Helper()
-	ns := namespace(t)
-	apply(t, ns, deployment("web", 1), policy("web", aggregated("member2")))
-	eventually(t, is("member2", ns, "deploy/web", "{.status.readyReplicas}", "1"))
-	s.killAgent(t)
-	apply(t, ns, policy("web", aggregated("member1", "member2")))
-	taint(t, "member2", "e2e-agent:NoExecute")
-	eventually(t, all(
-		targets(ns, "web-deployment", "member1"),
-		is("member1", ns, "deploy/web", "{.status.readyReplicas}", "1"),
-		evictedFrom(ns, "web-deployment", ""),
-	))
-	if err := is("member2", ns, "deploy/web", "{.status.readyReplicas}", "1")(); err != nil {
-		t.Error(err) // no agent deletes it
-	}
-	s.startAgent(t)
-	eventually(t, all(absent("member2", ns, "deploy/web"), shows(row{"NAME": "member2", "READY": "True"}, "get", "clusters")))
-	if err := all(targets(ns, "web-deployment", "member1"), is("", ns, "rb/web-deployment", "{.status.aggregatedStatus[*].clusterName}", "member1"))(); err != nil {
-		t.Error(err)
-	}
-}
-
 func (s *pullProcesses) killAgent(t *testing.T) {
 	t.Helper()
 	s.end(t, pullAgent, syscall.SIGKILL)

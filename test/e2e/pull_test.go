@@ -54,9 +54,7 @@ func TestPull(t *testing.T) {
 	t.Run("Register", func(t *testing.T) { pullRegister(t) })
 	t.Run("Move", func(t *testing.T) { pullMove(t) })
 	t.Run("AgentKilled", func(t *testing.T) { pullAgentKilled(t, s) })
-	if more, ok := s.(interface{ failover(t *testing.T) }); ok { // kind clusters run without failover
-		t.Run("Failover", more.failover)
-	}
+	t.Run("Failover", func(t *testing.T) { pullFailover(t, s) })
 	if more, ok := s.(interface{ services(t *testing.T) }); ok { // the kind suite has its own
 		t.Run("Services", more.services)
 	}
@@ -134,6 +132,29 @@ func pullAgentKilled(t *testing.T, s pullSite) {
 	))
 	if now := uids(t, "member2", ns); now["stays"] != before["stays"] {
 		t.Error("a Deployment was made anew")
+	}
+}
+
+// pullFailover evicts what is in the member of an agent that is dead. When it is back, it deletes that.
+func pullFailover(t *testing.T, s pullSite) {
+	ns := namespace(t)
+	apply(t, ns, deployment("web", 1), policy("web", aggregated("member2")))
+	eventually(t, is("member2", ns, "deploy/web", "{.status.readyReplicas}", "1"))
+	s.killAgent(t)
+	apply(t, ns, policy("web", aggregated("member1", "member2")))
+	taint(t, "member2", "e2e-agent:NoExecute")
+	eventually(t, all(
+		targets(ns, "web-deployment", "member1"),
+		is("member1", ns, "deploy/web", "{.status.readyReplicas}", "1"),
+		evictedFrom(ns, "web-deployment", ""),
+	))
+	if err := is("member2", ns, "deploy/web", "{.status.readyReplicas}", "1")(); err != nil {
+		t.Error(err) // no agent deletes it
+	}
+	s.startAgent(t)
+	eventually(t, all(absent("member2", ns, "deploy/web"), shows(row{"NAME": "member2", "READY": "True"}, "get", "clusters")))
+	if err := all(targets(ns, "web-deployment", "member1"), is("", ns, "rb/web-deployment", "{.status.aggregatedStatus[*].clusterName}", "member1"))(); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -22,8 +22,11 @@ var under runtime = clusters{}
 
 type clusters struct{}
 
+// brokenOverrider makes a Deployment unhealthy: its image is missing.
+const brokenOverrider = `{imageOverrider: [{component: Registry, operator: add, value: "localhost:1/none"}]}`
+
 func (clusters) flags() []string {
-	out := []string{"--runtime", "kind", "--image", os.Getenv("E2E_IMAGE")}
+	out := append([]string{"--runtime", "kind", "--image", os.Getenv("E2E_IMAGE")}, failoverFlags()...)
 	if pull := os.Getenv("E2E_PULL"); pull != "" {
 		out = append(out, "--pull", pull)
 	}

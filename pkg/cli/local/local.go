@@ -132,7 +132,7 @@ func newUp(e *env.Env) *cobra.Command {
 				return fmt.Errorf("--node-pods %d: use 1 or more", r.Process.Nodes.Pods)
 			}
 			if cmd.Flags().Changed("feature-gates") {
-				r.Process.FeatureGates = &gates
+				r.Settings.FeatureGates = &gates
 			}
 			if cmd.Flags().Changed("estimators") {
 				r.Process.Estimators = &estimators
@@ -158,7 +158,7 @@ func bindUp(fs *pflag.FlagSet, r *local.UpRequest) {
 	fs.StringVar(&r.Process.Nodes.CPU, "node-cpu", "", "Processors of each simulated node; default as before, 16 for a new federation.")
 	fs.StringVar(&r.Process.Nodes.Memory, "node-memory", "", "Memory of each simulated node; default as before, 128Gi for a new federation.")
 	fs.IntVar(&r.Process.Nodes.Pods, "node-pods", 0, "Pods that fit on each simulated node; default as before, 500 for a new federation.")
-	fs.StringArrayVar(&r.Process.Set, "set", nil, "Flag of a role of the control plane, of the agents or of the estimators, as ROLE.FLAG=VALUE; ROLE.FLAG- gives it its default back. Can be repeated; default as before. Flags that all roles share are those of the role karmada.")
+	fs.StringArrayVar(&r.Settings.Set, "set", nil, "Flag of a role of the control plane, of the agents or of the estimators, as ROLE.FLAG=VALUE; ROLE.FLAG- gives it its default back. Can be repeated; default as before. Flags that all roles share are those of the role karmada.")
 	fs.IntVar(&r.Pull, "pull", -1, "Number of members in Pull mode, each with an agent that dials the control plane; default as before, 0 for a new federation.")
 	fs.Lookup("members").DefValue, fs.Lookup("nodes").DefValue, fs.Lookup("pull").DefValue = "", "", ""
 	fs.Lookup("node-pods").DefValue = ""

@@ -18,12 +18,17 @@ type roleFlags struct {
 	Gates []string `json:"gates,omitempty"`
 }
 
-// localRoles are the roles that "local up" runs beside those of a control plane in one process.
-func localRoles() []string { return []string{"agent", "scheduler-estimator"} }
+// processRoles are the roles that "local up" runs beside those of a control plane in one process, podRoles those that it
+// runs in pods.
+func processRoles() []string { return []string{"agent", "scheduler-estimator"} }
+func podRoles() []string {
+	return []string{"agent", "aggregated-apiserver", "webhook", "controller-manager", "scheduler"}
+}
 
-// catalogue returns the flags of each role that "local up" runs, by its name: of the roles of a control plane as
-// "all-in-one" has them, without the role in front, and of the others as they have them alone.
-func catalogue(roles []Role) map[string]roleFlags {
+// catalogue returns the flags of each role that "local up" runs, by its name. Unless the roles run separately, those of a
+// control plane have the flags that they have in "all-in-one", without the role in front. The others have those that they
+// have alone.
+func catalogue(roles []Role, separate bool) map[string]roleFlags {
 	out := map[string]roleFlags{}
 	add := func(role, name string, f *pflag.Flag) {
 		if f.Hidden || name == "help" {
@@ -36,15 +41,19 @@ func catalogue(roles []Role) map[string]roleFlags {
 		}
 		out[role] = r
 	}
-	allInOne(roles).Flags().VisitAll(func(f *pflag.Flag) {
-		if role, name, found := strings.Cut(f.Name, "."); found && slices.Contains(allInOneRoles(), role) {
-			add(role, name, f)
-			return
-		}
-		add(sharedFlags, f.Name, f)
-	})
+	alone := podRoles()
+	if !separate {
+		alone = processRoles()
+		allInOne(roles).Flags().VisitAll(func(f *pflag.Flag) {
+			if role, name, found := strings.Cut(f.Name, "."); found && slices.Contains(allInOneRoles(), role) {
+				add(role, name, f)
+				return
+			}
+			add(sharedFlags, f.Name, f)
+		})
+	}
 	for _, r := range roles {
-		if slices.Contains(localRoles(), r.Name) {
+		if slices.Contains(alone, r.Name) {
 			single(r).Flags().VisitAll(func(f *pflag.Flag) { add(r.Name, f.Name, f) })
 		}
 	}
@@ -63,13 +72,16 @@ func gateNames(lines []string) []string {
 
 // flagsCommand returns the command that lists the flags for "local up".
 func flagsCommand(roles []Role) *cobra.Command {
-	return &cobra.Command{
+	var separate bool
+	cmd := &cobra.Command{
 		Use:    "flags",
 		Short:  "Print the flags and feature gates of the roles of a local federation as JSON",
 		Args:   cobra.NoArgs,
 		Hidden: true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return json.NewEncoder(cmd.OutOrStdout()).Encode(catalogue(roles))
+			return json.NewEncoder(cmd.OutOrStdout()).Encode(catalogue(roles, separate))
 		},
 	}
+	cmd.Flags().BoolVar(&separate, "separate", false, "List the flags that the roles have as programs of their own, not in one process.")
+	return cmd
 }

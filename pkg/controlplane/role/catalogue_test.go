@@ -7,10 +7,12 @@ import (
 	"testing"
 )
 
-func TestFlagsCommand_ListsWhatRolesTake(t *testing.T) {
+// listFlags returns what a command line prints.
+func listFlags(t *testing.T, args ...string) map[string]roleFlags {
+	t.Helper()
 	var out bytes.Buffer
 	cmd := NewCommand(Table(), "karmada")
-	cmd.SetArgs([]string{"flags"})
+	cmd.SetArgs(args)
 	cmd.SetOut(&out)
 	if err := cmd.Execute(); err != nil {
 		t.Fatal(err)
@@ -19,6 +21,24 @@ func TestFlagsCommand_ListsWhatRolesTake(t *testing.T) {
 	if err := json.Unmarshal(out.Bytes(), &got); err != nil {
 		t.Fatal(err)
 	}
+	return got
+}
+
+// Programs of their own have the flags that a process with all roles has once.
+func TestFlagsCommand_Separate(t *testing.T) {
+	got := listFlags(t, "flags", "--separate")
+	for _, role := range podRoles() {
+		if !slices.Contains(got[role].Flags, "metrics-bind-address") || !slices.Contains(got[role].Flags, "feature-gates") {
+			t.Errorf("%s has only the flags %v", role, got[role].Flags)
+		}
+	}
+	if got[sharedFlags].Flags != nil || got["metrics-adapter"].Flags != nil {
+		t.Error("a role is listed that has no pod")
+	}
+}
+
+func TestFlagsCommand_ListsWhatRolesTake(t *testing.T) {
+	got := listFlags(t, "flags")
 	// A setting of a role that no process runs would be passed to the control plane's, which would not start.
 	if got["descheduler"].Flags != nil {
 		t.Error("a role is listed that local federations do not run")

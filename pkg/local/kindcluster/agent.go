@@ -2,9 +2,12 @@ package kindcluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strconv"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -13,8 +16,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/karmada-toolkit/karmada/internal/apply"
+	"github.com/karmada-toolkit/karmada/internal/wait"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/local/membership"
+	"github.com/karmada-toolkit/karmada/pkg/local/settings"
 	"github.com/karmada-toolkit/karmada/pkg/member"
 )
 
@@ -24,7 +29,11 @@ func (r *Runtime) register(ctx context.Context, m membership.Member) error {
 	m.Hint = fmt.Sprintf("read the log of the agent with \"kubectl --kubeconfig %s logs -n %s deploy/%s\"", m.Kubeconfig, clusterv1alpha1.NamespaceKarmadaSystem, member.AgentName)
 	return membership.Register(ctx, r.Deps, m, func(ctx context.Context, step string, c membership.Clients) (context.Context, context.CancelFunc, error) {
 		there, err := hasAgent(ctx, m.Name, c)
-		if err == nil && !there {
+		switch {
+		case err != nil:
+		case there:
+			err = r.configureAgent(ctx, step, c.Member)
+		default:
 			err = r.deployAgent(ctx, step, m, c)
 		}
 		return ctx, func() {}, err
@@ -73,6 +82,7 @@ func (r *Runtime) deployAgent(ctx context.Context, step string, m membership.Mem
 	spec := member.AgentSpec{
 		Cluster: m.Name, Namespace: clusterv1alpha1.NamespaceKarmadaSystem, ClusterNamespace: clusterv1alpha1.NamespaceKarmadaCluster,
 		Endpoint: m.Endpoint, Image: image, Replicas: 1, Rotate: true, Kubeconfig: kubeconfig,
+		Args: r.agentArgs(),
 	}
 	applier := &apply.Applier{Client: c.Member, Manager: membership.FieldManager}
 	if _, err := applier.Apply(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: spec.Namespace}}); err != nil {
@@ -80,6 +90,44 @@ func (r *Runtime) deployAgent(ctx context.Context, step string, m membership.Mem
 	}
 	_, err = applier.Apply(ctx, spec.Objects()...)
 	return err
+}
+
+// agentArgs are the arguments for the settings of agents.
+func (r *Runtime) agentArgs() []string {
+	return settings.Args(r.record.f.Settings, settings.AgentRole, "")
+}
+
+// configureAgent makes sure that the agent of a member has the settings of agents.
+func (r *Runtime) configureAgent(ctx context.Context, step string, c client.Client) error {
+	key := client.ObjectKey{Namespace: clusterv1alpha1.NamespaceKarmadaSystem, Name: member.AgentName}
+	agent := &appsv1.Deployment{}
+	if err := c.Get(ctx, key, agent); err != nil {
+		return fmt.Errorf("reading the agent: %w", err)
+	}
+	base, container := agent.DeepCopy(), &agent.Spec.Template.Spec.Containers[0]
+	if slices.Equal(container.Args, r.agentArgs()) {
+		return nil
+	}
+	container.Args = r.agentArgs()
+	if err := c.Patch(ctx, agent, client.StrategicMergeFrom(base)); err != nil {
+		return fmt.Errorf("writing the arguments of the agent: %w", err)
+	}
+	err := wait.Until(ctx, wait.Options{
+		Interval: time.Second, Timeout: membership.Timeout,
+		Publish: func(error) { r.Progress.Waiting(step, "its agent to start with other arguments") },
+	}, func(ctx context.Context) error {
+		if err := c.Get(ctx, key, agent); err != nil {
+			return err
+		}
+		if s := agent.Status; s.ObservedGeneration < agent.Generation || s.UpdatedReplicas != s.Replicas || s.AvailableReplicas < *agent.Spec.Replicas {
+			return errors.New("its pods are not replaced")
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("starting the agent with %q: %w", container.Args, err)
+	}
+	return nil
 }
 
 // fromInside returns a kubeconfig of the control plane for pods of other kind

@@ -12,6 +12,7 @@ import (
 	installer "github.com/karmada-toolkit/karmada/pkg/init"
 	"github.com/karmada-toolkit/karmada/pkg/init/config"
 	"github.com/karmada-toolkit/karmada/pkg/local/federation"
+	"github.com/karmada-toolkit/karmada/pkg/local/settings"
 )
 
 // installation is the control plane on the host.
@@ -103,6 +104,9 @@ func (r *installation) options(ctx context.Context, hosts []nodes.Node, image st
 	o.Certificates.ExternalDNS, o.Certificates.ExternalIP = strings.Join(names, ","), strings.Join(addresses, ",")
 	// On one machine a cluster that answers again is healthy at once.
 	o.ControllerManager.ExtraArgs = []string{"--cluster-success-threshold=1s", "--cluster-failure-threshold=10s"}
+	for _, p := range parts(&o) {
+		p.options.ExtraArgs = append(p.options.ExtraArgs, settings.Args(r.record.f.Settings, p.role, "")...)
+	}
 	o.OfferToken = false
 	return o, nil
 }

@@ -14,6 +14,7 @@ import (
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/local/federation"
 	"github.com/karmada-toolkit/karmada/pkg/local/membership"
+	"github.com/karmada-toolkit/karmada/pkg/local/settings"
 )
 
 // Request is how the kind clusters of a federation are made.
@@ -34,6 +35,7 @@ type Request struct {
 type Runtime struct {
 	federation.Deps
 	request  Request
+	settings settings.Request
 	record   *record
 	engine   engine
 	clusters *clusters
@@ -41,8 +43,8 @@ type Runtime struct {
 }
 
 // New returns the runtime of a federation. The request counts for a start only.
-func New(d federation.Deps, f *federation.Federation, request Request) *Runtime {
-	return &Runtime{Deps: d, request: request, record: newRecord(f)}
+func New(d federation.Deps, f *federation.Federation, request Request, set settings.Request) *Runtime {
+	return &Runtime{Deps: d, request: request, settings: set, record: newRecord(f)}
 }
 
 // connect finds the container engine.
@@ -82,6 +84,9 @@ func (r *Runtime) Prepare(ctx context.Context) error {
 		if _, err := archiveTag(r.request.Image); err != nil {
 			return err
 		}
+	}
+	if err := r.applySettings(ctx); err != nil {
+		return err
 	}
 	return r.clusters.checkNames()
 }

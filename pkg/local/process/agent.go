@@ -20,6 +20,7 @@ import (
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/local/federation"
 	"github.com/karmada-toolkit/karmada/pkg/local/membership"
+	"github.com/karmada-toolkit/karmada/pkg/local/settings"
 )
 
 const (
@@ -145,7 +146,7 @@ func (s *agents) valid(path, server string) bool {
 
 // args are the arguments of an agent.
 func (s *agents) args(a agent, kubeconfig string) []string {
-	return append(agentArgs(s.f, a.member, kubeconfig, a.info), settingArgs(s.f.Settings, agentRole)...)
+	return append(agentArgs(s.f, a.member, kubeconfig, a.info), settings.Args(s.f.Settings, settings.AgentRole, "")...)
 }
 
 // agentArgs are the arguments of an agent without the settings of the user.

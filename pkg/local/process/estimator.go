@@ -18,6 +18,7 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/init/components"
 	"github.com/karmada-toolkit/karmada/pkg/local/federation"
 	"github.com/karmada-toolkit/karmada/pkg/local/membership"
+	"github.com/karmada-toolkit/karmada/pkg/local/settings"
 )
 
 // estimatorTimeout bounds how long an estimator may take to be ready.
@@ -114,14 +115,14 @@ func (s *estimators) remove(ctx context.Context, member string, controlPlane cli
 
 // args are the arguments of an estimator.
 func (s *estimators) args(member string, info ready.Info) []string {
-	return append(estimatorArgs(s.f, member, info), settingArgs(s.f.Settings, estimatorRole)...)
+	return append(estimatorArgs(s.f, member, info), settings.Args(s.f.Settings, settings.EstimatorRole, "")...)
 }
 
 // estimatorArgs are the arguments of an estimator without the settings of the user.
 func estimatorArgs(f *federation.Federation, member string, info ready.Info) []string {
 	pair := filepath.Join(certDir(f.Dir()), federation.Estimator(member))
 	return []string{
-		estimatorRole,
+		settings.EstimatorRole,
 		"--kubeconfig=" + info.Kubeconfig,
 		"--cluster-name=" + member,
 		"--bind-address=" + federation.Loopback,

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/karmada-toolkit/karmada/pkg/local/federation/federationtest"
+	"github.com/karmada-toolkit/karmada/pkg/local/settings"
 )
 
 func TestMain(m *testing.M) {
@@ -39,7 +40,7 @@ func TestStop_IgnoresPlantedRecords(t *testing.T) {
 			if err := errors.Join(os.RemoveAll(filepath.Dir(p.dir.Record(p.name))), os.Mkdir(filepath.Dir(p.dir.Record(p.name)), 0o700), attack()); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := New(federationtest.Deps(), f, Request{}).Stop(t.Context()); err != nil {
+			if _, err := New(federationtest.Deps(), f, Request{}, settings.Request{}).Stop(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			if _, alive := victim.running(); !alive {

@@ -3,32 +3,12 @@ package process
 import (
 	"context"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/karmada-toolkit/karmada/pkg/local/federation"
 )
-
-func TestFindBinary_BesideThenVariableThenPath(t *testing.T) {
-	beside, variable := t.TempDir(), t.TempDir()
-	for _, dir := range []string{beside, variable} {
-		if err := os.WriteFile(filepath.Join(dir, "kubelite"), nil, 0o700); err != nil {
-			t.Fatal(err)
-		}
-	}
-	t.Setenv("PATH", "")
-	if got, err := findBinary("kubelite", filepath.Join(beside, "karmadactl"), variable); err != nil || got != filepath.Join(beside, "kubelite") {
-		t.Errorf("beside: %q, %v", got, err)
-	}
-	if got, err := findBinary("kubelite", "", variable); err != nil || got != filepath.Join(variable, "kubelite") {
-		t.Errorf("variable: %q, %v", got, err)
-	}
-	if _, err := findBinary("karmada", "", variable); err == nil || !strings.Contains(err.Error(), binDirVariable) {
-		t.Errorf("missing: %v", err)
-	}
-}
 
 func TestProcess_StopEndsNoOtherProcess(t *testing.T) {
 	dir := federation.Dir(t.TempDir())

@@ -175,7 +175,7 @@ func (r *roles) args(info ready.Info) []string {
 	// certificate to webhooks.
 	record, alive := process{federation.ControlPlane, r.f.Dir()}.running()
 	clientCA := alive && slices.ContainsFunc(record.Command, func(arg string) bool { return strings.HasPrefix(arg, admissionFlag) })
-	return append(roleArgs(r.f, info, clientCA), settingArgs(r.f.Settings, federation.Roles)...)
+	return append(roleArgs(r.f, info, clientCA), roleSettings(r.f.Settings)...)
 }
 
 // roleArgs are the arguments of the process without the settings of the user.

@@ -11,6 +11,7 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/kubelite/ready"
 	"github.com/karmada-toolkit/karmada/pkg/local/federation"
 	"github.com/karmada-toolkit/karmada/pkg/local/membership"
+	"github.com/karmada-toolkit/karmada/pkg/local/settings"
 )
 
 // Request is what a federation of processes is to have from now on.
@@ -19,12 +20,6 @@ type Request struct {
 	// negative number, empty and 0 mean as before. Members that run are started again
 	// when the nodes change.
 	Nodes federation.NodeSpec
-	// Set are changes to the flags of the roles and agents: ROLE.FLAG=VALUE sets one,
-	// ROLE.FLAG- resets it to its default.
-	Set []string
-	// FeatureGates replace those of the roles and agents: NAME=true,NAME=false. Nil
-	// means as before.
-	FeatureGates *string
 	// Estimators reports whether each member has an estimator. Nil means as before.
 	Estimators *bool
 }
@@ -32,8 +27,9 @@ type Request struct {
 // Runtime runs a federation of processes.
 type Runtime struct {
 	federation.Deps
-	f       *federation.Federation
-	request Request
+	f        *federation.Federation
+	request  Request
+	settings settings.Request
 
 	launcher   *launcher
 	clusters   *clusters
@@ -46,8 +42,8 @@ type Runtime struct {
 }
 
 // New returns the runtime of a federation. The request counts for a start only.
-func New(d federation.Deps, f *federation.Federation, request Request) *Runtime {
-	return &Runtime{Deps: d, f: f, request: request, ready: map[string]ready.Info{}}
+func New(d federation.Deps, f *federation.Federation, request Request, set settings.Request) *Runtime {
+	return &Runtime{Deps: d, f: f, request: request, settings: set, ready: map[string]ready.Info{}}
 }
 
 // Prepare finds the servers and applies the request to the record.
@@ -59,20 +55,20 @@ func (r *Runtime) Prepare(ctx context.Context) error {
 	if r.request.Estimators != nil {
 		r.f.Estimators = *r.request.Estimators
 	}
-	bin, err := findBinaries(r.Executable, r.Getenv)
-	if err != nil {
+	kubelite, missing := r.FindServer(federation.KubeliteServer)
+	karmada, err := r.FindServer(federation.KarmadaServer)
+	if err := errors.Join(missing, err); err != nil {
 		return err
 	}
-	reserved := reservedFlags(roleArgs(r.f, ready.Info{}, true), agentArgs(r.f, federation.MemberPrefix, "", ready.Info{}), estimatorArgs(r.f, federation.MemberPrefix, ready.Info{}))
-	if r.f.Settings, err = r.request.merge(ctx, r.f.Settings, bin.karmada, reserved); err != nil {
+	if r.f.Settings, err = r.settings.Merge(ctx, r.f.Settings, karmada, settings.Layout{Reserved: reserved(r.f)}); err != nil {
 		return err
 	}
 	c := certs{dir: r.f.Dir(), now: r.Now}
 	r.launcher = &launcher{now: r.Now}
-	r.clusters = &clusters{Deps: r.Deps, f: r.f, program: bin.kubelite, launcher: r.launcher, certs: c}
-	r.roles = &roles{Deps: r.Deps, f: r.f, program: bin.karmada, launcher: r.launcher, certs: c}
-	r.estimators = &estimators{Deps: r.Deps, f: r.f, program: bin.karmada, launcher: r.launcher, certs: c}
-	r.agents = &agents{Deps: r.Deps, f: r.f, program: bin.karmada, launcher: r.launcher}
+	r.clusters = &clusters{Deps: r.Deps, f: r.f, program: kubelite, launcher: r.launcher, certs: c}
+	r.roles = &roles{Deps: r.Deps, f: r.f, program: karmada, launcher: r.launcher, certs: c}
+	r.estimators = &estimators{Deps: r.Deps, f: r.f, program: karmada, launcher: r.launcher, certs: c}
+	r.agents = &agents{Deps: r.Deps, f: r.f, program: karmada, launcher: r.launcher}
 	return nil
 }
 

@@ -1,7 +1,6 @@
-package process
+package federation
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -10,39 +9,24 @@ import (
 
 // The servers that a federation is made of.
 const (
-	kubeliteBinary = "kubelite"
-	karmadaBinary  = "karmada"
+	KubeliteServer = "kubelite"
+	KarmadaServer  = "karmada"
 )
 
 // binDirVariable names a directory with the servers.
 const binDirVariable = "KARMADA_BIN_DIR"
 
-// binaries are the paths of the servers.
-type binaries struct{ kubelite, karmada string }
-
-// findBinaries looks for the servers beside the program, then in
-// $KARMADA_BIN_DIR, then on the PATH.
-func findBinaries(executable string, getenv func(string) string) (binaries, error) {
-	var out binaries
-	var errs []error
-	for name, path := range map[string]*string{kubeliteBinary: &out.kubelite, karmadaBinary: &out.karmada} {
-		found, err := findBinary(name, executable, getenv(binDirVariable))
-		errs = append(errs, err)
-		*path = found
-	}
-	return out, errors.Join(errs...)
-}
-
-func findBinary(name, executable, binDir string) (string, error) {
+// FindServer looks for a server beside the program, then in $KARMADA_BIN_DIR, then on the PATH.
+func (d Deps) FindServer(name string) (string, error) {
 	var dirs []string
-	if executable != "" {
+	if executable := d.Executable; executable != "" {
 		if resolved, err := filepath.EvalSymlinks(executable); err == nil {
 			executable = resolved
 		}
 		dirs = append(dirs, filepath.Dir(executable))
 	}
-	if binDir != "" {
-		dirs = append(dirs, binDir)
+	if dir := d.Getenv(binDirVariable); dir != "" {
+		dirs = append(dirs, dir)
 	}
 	for _, dir := range dirs {
 		path := filepath.Join(dir, name)

@@ -1,0 +1,201 @@
+package e2e
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+// failoverFlags turn on what TestFailover_* observe. Nothing is evicted without a taint with the effect NoExecute.
+func failoverFlags() []string {
+	return []string{
+		"--feature-gates", "Failover=true,StatefulFailoverInjection=true,FederatedQuotaEnforcement=true",
+		"--set", "controller-manager.enable-no-execute-taint-eviction=true", "--set", "controller-manager.resource-eviction-rate=100",
+		"--set", "controller-manager.cluster-failure-threshold=5s", "--set", "webhook.allow-no-execute-taint-policy=true",
+	}
+}
+
+// evictedFrom returns a check that a binding has an eviction task for a cluster, or none.
+func evictedFrom(ns, binding, want string) func() error {
+	return is("", ns, "rb/"+binding, "{.spec.gracefulEvictionTasks[*].fromCluster}", want)
+}
+
+// taint adds a taint to a cluster and removes it at the end of the test.
+func taint(t *testing.T, cluster, taint string) {
+	t.Helper()
+	key, effect, _ := strings.Cut(taint, ":")
+	t.Cleanup(func() { ctl("", "taint", "clusters", cluster, key+":"+effect+"-") })
+	must(t, "taint", "clusters", cluster, taint)
+}
+
+// aggregated places all replicas in one of the clusters.
+func aggregated(clusters ...string) string {
+	return to(clusters...) + `
+replicaScheduling: {replicaSchedulingType: Divided, replicaDivisionPreference: Aggregated}`
+}
+
+// A workload that tolerates a taint for some seconds moves after them, not before; one that tolerates it for ever stays.
+func TestFailover_TolerationSeconds(t *testing.T) {
+	ns := namespace(t)
+	const key, seconds = "e2e-tolerated", 5
+	apply(t, ns,
+		slow("short", 2, seconds), policy("short", aggregated("member1", "member2")+fmt.Sprintf("\nclusterTolerations: [{key: %s, operator: Exists, tolerationSeconds: %d}]", key, seconds)),
+		deployment("ever", 2), policy("ever", to("member1", "member2")+"\nclusterTolerations: [{key: "+key+", operator: Exists}]"))
+	from, other := onlyTarget(t, ns, "short-deployment")
+	eventually(t, all(
+		targets(ns, "ever-deployment", "member1", "member2"),
+		is(from, ns, "deploy/short", "{.status.readyReplicas}", "2"),
+	))
+	taint(t, from, key+":NoExecute")
+	evicted := timestamp(t, ns, "rb/short-deployment", "{.spec.gracefulEvictionTasks[0].creationTimestamp}")
+	if tainted := timestamp(t, "", "cluster/"+from, `{.spec.taints[?(@.key=="`+key+`")].timeAdded}`); evicted.Sub(tainted) < seconds*time.Second {
+		t.Errorf("tainted at %s, evicted already at %s", tainted, evicted)
+	}
+	eventually(t, all(targets(ns, "short-deployment", other), is(other, ns, "deploy/short", "{.status.availableReplicas}", "2")))
+	eventually(t, all(absent(from, ns, "deploy/short"), evictedFrom(ns, "short-deployment", "")))
+	if err := all(targets(ns, "ever-deployment", "member1", "member2"), evictedFrom(ns, "ever-deployment", ""))(); err != nil {
+		t.Error(err)
+	}
+}
+
+// timestamp waits for a time that an object of the control plane has.
+func timestamp(t *testing.T, ns, object, path string) (out time.Time) {
+	t.Helper()
+	eventually(t, func() error {
+		text, err := value("", ns, object, path)
+		if err == nil {
+			out, err = time.Parse(time.RFC3339, text)
+		}
+		return err
+	})
+	return out
+}
+
+// slow returns a Deployment whose new replicas count as healthy only after some seconds, in which evictions are observed.
+func slow(name string, replicas, seconds int) string {
+	return strings.Replace(deployment(name, replicas), "\n  selector:", fmt.Sprintf("\n  minReadySeconds: %d\n  selector:", seconds), 1)
+}
+
+// onlyTarget returns the cluster that has all replicas of a binding, and the other one.
+func onlyTarget(t *testing.T, ns, binding string) (cluster, other string) {
+	t.Helper()
+	eventually(t, func() error {
+		out, err := value("", ns, "rb/"+binding, "{.spec.clusters[*].name}")
+		if cluster = out; err == nil && len(strings.Fields(out)) != 1 {
+			return fmt.Errorf("the targets are %q", out)
+		}
+		return err
+	})
+	return cluster, map[string]string{"member1": "member2", "member2": "member1"}[cluster]
+}
+
+// An application that never becomes healthy in one cluster moves to another, in each purge mode.
+func TestFailover_UnhealthyApplicationMoves(t *testing.T) {
+	ns := namespace(t)
+	const seconds = 12
+	apply(t, ns, `
+apiVersion: policy.karmada.io/v1alpha1
+kind: OverridePolicy
+metadata: {name: broken-in-member1}
+spec:
+  resourceSelectors: [{apiVersion: apps/v1, kind: Deployment}]
+  overrideRules:
+  - targetCluster: {clusterNames: [member1]}
+    overriders: `+brokenOverrider,
+		slow("directly", 1, seconds), failoverPolicy("directly", "purgeMode: Directly, "+
+			`statePreservation: {rules: [{aliasLabelName: failover.example/replicas, jsonPath: "{.replicas}"}]}`),
+		slow("gracefully", 1, seconds), failoverPolicy("gracefully", "purgeMode: Gracefully"),
+		slow("never", 1, seconds), failoverPolicy("never", "purgeMode: Never"))
+
+	eventually(t, all(
+		is("member2", ns, "deploy/directly", `{.metadata.labels.failover\.example/replicas}`, "1"),
+		absent("member1", ns, "deploy/directly"),
+	))
+	eventually(t, is("member2", ns, "deploy/gracefully", "{.metadata.name}", "gracefully"))
+	old := is("member1", ns, "deploy/gracefully", "{.metadata.name}", "gracefully")()
+	if err := is("member2", ns, "deploy/gracefully", "{.status.availableReplicas}", "1")(); err != nil && old != nil {
+		t.Errorf("the old replicas do not wait for the new ones: %v", old)
+	}
+	eventually(t, all(absent("member1", ns, "deploy/gracefully"), evictedFrom(ns, "gracefully-deployment", "")))
+	for _, name := range []string{"directly", "gracefully", "never"} {
+		eventually(t, all(
+			targets(ns, name+"-deployment", "member2"),
+			is("member2", ns, "deploy/"+name, "{.status.availableReplicas}", "1"),
+		))
+	}
+	// What is never purged stays for the user, who finds the task.
+	if err := all(is("member1", ns, "deploy/never", "{.metadata.name}", "never"), evictedFrom(ns, "never-deployment", "member1"))(); err != nil {
+		t.Error(err)
+	}
+}
+
+// failoverPolicy sends a Deployment to member1, then to member2 once it is unhealthy there.
+func failoverPolicy(name, settings string) string {
+	return `
+apiVersion: policy.karmada.io/v1alpha1
+kind: PropagationPolicy
+metadata: {name: ` + name + `}
+spec:
+  propagateDeps: true
+  resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, name: ` + name + `}]
+  failover: {application: {decisionConditions: {tolerationSeconds: 2}, ` + settings + `}}
+  placement:
+    clusterAffinities:
+    - {affinityName: first, clusterNames: [member1]}
+    - {affinityName: second, clusterNames: [member2]}`
+}
+
+// evictFromDeadClusters lets a ClusterTaintPolicy taint the clusters that are not Ready, until the end of the test.
+func evictFromDeadClusters(t *testing.T) {
+	t.Helper()
+	const manifest = `
+apiVersion: policy.karmada.io/v1alpha1
+kind: ClusterTaintPolicy
+metadata: {name: e2e-dead}
+spec:
+  addOnConditions: [{conditionType: Ready, operator: NotIn, statusValues: ["True"]}]
+  removeOnConditions: [{conditionType: Ready, operator: In, statusValues: ["True"]}]
+  taints: [{key: e2e-dead, effect: NoExecute}]`
+	t.Cleanup(func() {
+		ctl("", "local", "up", "--name", federationName, "--dir", stateDir)
+		eventually(t, all(tainted("member1", ""), tainted("member2", "")))
+		ctl(manifest, "delete", "-f", "-", "--ignore-not-found")
+	})
+	mustWith(t, manifest, "apply", "-f", "-")
+}
+
+// tainted returns a check of the taint of evictFromDeadClusters.
+func tainted(cluster, effect string) func() error {
+	return is("", "", "cluster/"+cluster, `{.spec.taints[?(@.key=="e2e-dead")].effect}`, effect)
+}
+
+// deadMemberMoves has a workload in two members, one of which stops. The workload moves to the other, and the member has
+// nothing of it when it is back. It returns the namespace of the workload, web.
+func deadMemberMoves(t *testing.T, dead, other string) (ns string) {
+	t.Helper()
+	ns = namespace(t)
+	apply(t, ns, deployment("web", 2), policy("web", to("member1", "member2")+`
+replicaScheduling: {replicaSchedulingType: Divided, replicaDivisionPreference: Weighted}`))
+	eventually(t, all(
+		targets(ns, "web-deployment", "member1", "member2"),
+		is("member1", ns, "deploy/web", "{.status.readyReplicas}", "1"),
+		is("member2", ns, "deploy/web", "{.status.readyReplicas}", "1"),
+	))
+	evictFromDeadClusters(t)
+
+	begun := time.Now()
+	under.crashMember(t, dead)
+	eventually(t, all(
+		targets(ns, "web-deployment", other),
+		is(other, ns, "deploy/web", "{.status.readyReplicas}", "2"),
+		evictedFrom(ns, "web-deployment", ""),
+	))
+	t.Logf("%s was replaced %s after it stopped", dead, time.Since(begun).Round(100*time.Millisecond))
+	up(t)
+	eventually(t, all(tainted(dead, ""), absent(dead, ns, "deploy/web")))
+	if err := all(targets(ns, "web-deployment", other), is(other, ns, "deploy/web", "{.status.readyReplicas}", "2"))(); err != nil {
+		t.Error(err)
+	}
+	return ns
+}
