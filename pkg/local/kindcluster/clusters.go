@@ -101,8 +101,18 @@ func (c *clusters) ensure(ctx context.Context, short string, l *libraryLog) erro
 	return c.create(ctx, short, l)
 }
 
-// create makes a kind cluster.
+// create makes a kind cluster. Another program may take the port of the host in the meantime: then there is a second
+// attempt with another port.
 func (c *clusters) create(ctx context.Context, short string, l *libraryLog) error {
+	err := c.attempt(ctx, short, l)
+	if err != nil && ctx.Err() == nil && short == hostCluster && !isFree(c.record.f.Kind.Port) {
+		l.setStep("another port of this machine")
+		err = c.attempt(ctx, short, l)
+	}
+	return err
+}
+
+func (c *clusters) attempt(ctx context.Context, short string, l *libraryLog) error {
 	if err := c.record.update(func(k *federation.Kind) { k.Complete[short] = false }); err != nil {
 		return err
 	}

@@ -54,18 +54,20 @@ func publish(cfg *v1alpha4.Cluster) (int, error) {
 	return port, nil
 }
 
+// isFree reports whether no program listens on a port of this machine.
+func isFree(port int) bool {
+	l, err := net.Listen("tcp", net.JoinHostPort(federation.Loopback, strconv.Itoa(port)))
+	return err == nil && l.Close() == nil
+}
+
 // freeNodePort returns a port that can be a node port and is free: the usual one if
 // possible.
 func freeNodePort() (int, error) {
-	try := func(port int) bool {
-		l, err := net.Listen("tcp", net.JoinHostPort(federation.Loopback, strconv.Itoa(port)))
-		return err == nil && l.Close() == nil
-	}
-	if try(preferredPort) {
+	if isFree(preferredPort) {
 		return preferredPort, nil
 	}
 	for port := lastNodePort; port >= firstNodePort; port-- {
-		if try(port) {
+		if isFree(port) {
 			return port, nil
 		}
 	}

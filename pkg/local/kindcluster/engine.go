@@ -82,9 +82,15 @@ func (e engine) run(ctx context.Context, args ...string) (string, error) {
 	return strings.TrimSpace(stdout.String()), nil
 }
 
+// lastLine returns the last line of what a command printed, without the advice to read the help of the engine.
 func lastLine(text string) string {
-	lines := strings.Split(strings.TrimSpace(text), "\n")
-	return strings.TrimSpace(lines[len(lines)-1])
+	last := ""
+	for line := range strings.Lines(text) {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "Run '") && !strings.HasPrefix(line, "See '") {
+			last = line
+		}
+	}
+	return last
 }
 
 // nodeState is the state of the container of a node.

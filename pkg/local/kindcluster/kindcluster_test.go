@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -170,6 +172,33 @@ func TestCreate_RecordsOnlyWhatThereIs(t *testing.T) {
 	}
 }
 
+// Two federations that start at the same time choose the same free port.
+func TestCreate_TakesAnotherPortWhenOneIsTaken(t *testing.T) {
+	lib := &fakeKind{}
+	s := testClusters(t, lib, map[string]bool{})
+	var ports []int
+	lib.create = func(string) error {
+		port := s.record.f.Kind.Port
+		ports = append(ports, port)
+		if len(ports) > 1 {
+			return nil
+		}
+		l, err := net.Listen("tcp", net.JoinHostPort(federation.Loopback, strconv.Itoa(port)))
+		if err != nil {
+			return err
+		}
+		t.Cleanup(func() { _ = l.Close() })
+		return errors.New("port is already allocated")
+	}
+	if err := s.create(t.Context(), hostCluster, newLibraryLog()); err != nil || len(ports) != 2 || ports[0] == ports[1] {
+		t.Errorf("%v after the ports %v", err, ports)
+	}
+	lib.create = func(string) error { return errors.New("no space left") }
+	if err := s.create(t.Context(), hostCluster, newLibraryLog()); err == nil {
+		t.Error("a start without space succeeds")
+	}
+}
+
 var errKilled = errors.New("killed")
 
 func TestCreate_RemovesTheNodesWhenItIsInterrupted(t *testing.T) {
@@ -256,7 +285,7 @@ func TestLibraryLogger_KeepsTheStepAndTheWarnings(t *testing.T) {
 		t.Errorf("the step is %q", got)
 	}
 	l.Warn("cgroup v1 is deprecated")
-	failed := &exec.RunError{Command: []string{"docker", "run"}, Output: []byte("a\nport is taken\n"), Inner: errors.New("exit status 1")}
+	failed := &exec.RunError{Command: []string{"docker", "run"}, Output: []byte("a\nport is taken\n\nRun 'docker run --help' for more information\n"), Inner: errors.New("exit status 1")}
 	err := logged.explain(failed)
 	for _, want := range []string{"cgroup v1 is deprecated", "port is taken", "exit status 1"} {
 		if !strings.Contains(err.Error(), want) {

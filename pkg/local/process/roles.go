@@ -21,6 +21,7 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/init/components"
 	"github.com/karmada-toolkit/karmada/pkg/local/federation"
 	"github.com/karmada-toolkit/karmada/pkg/local/membership"
+	"github.com/karmada-toolkit/karmada/pkg/local/settings"
 	"github.com/karmada-toolkit/karmada/pkg/member/registration"
 )
 
@@ -136,7 +137,7 @@ func (r *roles) install(ctx context.Context, info ready.Info, applier *apply.App
 		AggregatedHost: "localhost",
 		AggregatedPort: r.f.Port(federation.PortAggregated),
 		CABundle:       ca,
-		FeatureGates:   components.FlagValues(settingArgs(r.f.Settings, federation.Roles), "--controller-manager."+gatesFlag),
+		FeatureGates:   components.FlagValues(roleSettings(r.f.Settings), "--controller-manager."+settings.GatesFlag),
 	})
 	if _, err := applier.Apply(ctx, objects...); err != nil {
 		return err

@@ -19,8 +19,8 @@ const (
 	// AgentRole is the role of the agents of members in Pull mode, EstimatorRole that of the estimators.
 	AgentRole     = "agent"
 	EstimatorRole = "scheduler-estimator"
-	// gatesFlag is the flag of a role for its feature gates.
-	gatesFlag = "feature-gates"
+	// GatesFlag is the flag of a role for its feature gates.
+	GatesFlag = "feature-gates"
 	// catalogueLimit is how long the server may take to list its flags.
 	catalogueLimit = 20 * time.Second
 )
@@ -58,7 +58,7 @@ func (r Reserved) Add(role string, args []string, except ...string) {
 		if !dotted {
 			of, flag = role, name
 		}
-		if flag != gatesFlag && !slices.Contains(except, flag) {
+		if flag != GatesFlag && !slices.Contains(except, flag) {
 			r[of+"."+flag] = true
 		}
 	}
@@ -102,7 +102,7 @@ func (r Request) merge(before federation.Settings, c catalogue, layout Layout) (
 func Args(of federation.Settings, role, prefix string) []string {
 	var out []string
 	if gates := of.RoleGates[role]; gates != "" {
-		out = append(out, "--"+prefix+gatesFlag+"="+gates)
+		out = append(out, "--"+prefix+GatesFlag+"="+gates)
 	}
 	for _, text := range of.Flags {
 		if s, _, err := parseSetting(text); err == nil && s.role == role {
