@@ -93,7 +93,7 @@ func onlyTarget(t *testing.T, ns, binding string) (cluster, other string) {
 // An application that never becomes healthy in one cluster moves to another, in each purge mode.
 func TestFailover_UnhealthyApplicationMoves(t *testing.T) {
 	ns := namespace(t)
-	const seconds = 12
+	const seconds = 6 // less than what is tolerated, else the application leaves the second cluster too
 	apply(t, ns, `
 apiVersion: policy.karmada.io/v1alpha1
 kind: OverridePolicy
@@ -139,7 +139,7 @@ metadata: {name: ` + name + `}
 spec:
   propagateDeps: true
   resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, name: ` + name + `}]
-  failover: {application: {decisionConditions: {tolerationSeconds: 2}, ` + settings + `}}
+  failover: {application: {decisionConditions: {tolerationSeconds: ` + unhealthySeconds + `}, ` + settings + `}}
   placement:
     clusterAffinities:
     - {affinityName: first, clusterNames: [member1]}

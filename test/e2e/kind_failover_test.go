@@ -25,7 +25,7 @@ func TestProblemDetector_ReportsBrokenDNS(t *testing.T) {
 	t.Cleanup(func() {
 		d.does(t, "kubectl --context member2 -n kube-system scale deployment coredns --replicas=1")
 		d.does(t, "kubectl --context member2 delete -f member.yaml; kubectl --context member2 -n kube-system delete secret cluster-problem-detector; "+
-			"sed s/member1/member2/ control-plane.yaml | kubectl --context karmada-apiserver delete -f -")
+			"sed s/member1/member2/ control-plane.yaml | kubectl --context karmada-apiserver delete --ignore-not-found -f -")
 	})
 	reports := func(status string) {
 		t.Helper()

@@ -25,6 +25,9 @@ type clusters struct{}
 // brokenOverrider makes a Deployment unhealthy: its image is missing.
 const brokenOverrider = `{imageOverrider: [{component: Registry, operator: add, value: "localhost:1/none"}]}`
 
+// unhealthySeconds is how long an application may be unhealthy: longer than it takes to start.
+const unhealthySeconds = "30"
+
 func (clusters) flags() []string {
 	out := append([]string{"--runtime", "kind", "--image", os.Getenv("E2E_IMAGE")}, failoverFlags()...)
 	if pull := os.Getenv("E2E_PULL"); pull != "" {

@@ -21,6 +21,9 @@ type processes struct{}
 // brokenOverrider makes a Deployment unhealthy: no simulated node has as many processors.
 const brokenOverrider = `{plaintext: [{path: /spec/template/spec/containers/0/resources, operator: add, value: {requests: {cpu: "1000000"}}}]}`
 
+// unhealthySeconds is how long an application may be unhealthy: longer than it takes to start.
+const unhealthySeconds = "15"
+
 // flags: E2E_PULL is how many of the members are in Pull mode: one suite, both modes.
 func (processes) flags() []string {
 	return append(append(failoverFlags(), autoscalingFlags()...), "--estimators", "--pull", cmp.Or(os.Getenv("E2E_PULL"), "0"))
