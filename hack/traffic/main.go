@@ -68,10 +68,10 @@ func call(url string) error {
 }
 
 func line(at time.Time, client *http.Client, url string) string {
-	result, answer := "ok", ""
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	answer, err := get(ctx, client, url)
+	result := "ok"
 	if err != nil {
 		result, answer = "failed", err.Error()
 	}
