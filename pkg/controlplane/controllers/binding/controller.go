@@ -138,14 +138,11 @@ func (r *reconciler) register(ctx context.Context, mgr manager.Manager, d Deps) 
 		Watches(&workv1alpha1.Work{}, handler.EnqueueRequestsFromMapFunc(m.bindingOfWork), builder.WithPredicates(foreignChange(r.writer.works))).
 		Watches(&policyv1alpha1.ClusterOverridePolicy{}, handler.EnqueueRequestsFromMapFunc(m.overridden), generation).
 		Watches(&clusterv1alpha1.Cluster{}, handler.EnqueueRequestsFromMapFunc(m.targeting), builder.WithPredicates(selectorsChanged())).
-		WatchesRawSource(templates.Gate{Store: d.Store}).
+		WatchesRawSource(templates.Source{Store: d.Store}).
 		WatchesRawSource(notify.Bindings(d.Interpreter, r.client, r.scope.NewList, nil)).
 		WithOptions(controllers.Options(workers, 5, d.Retry))
 	if r.scope.Namespaced {
 		b = b.Watches(&policyv1alpha1.OverridePolicy{}, handler.EnqueueRequestsFromMapFunc(m.overridden), generation)
 	}
-	if err := b.Complete(r); err != nil {
-		return fmt.Errorf("adding %s: %w", r.scope.Controller, err)
-	}
-	return nil
+	return b.Complete(r)
 }

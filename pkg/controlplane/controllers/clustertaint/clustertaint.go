@@ -53,16 +53,12 @@ func Setup(_ context.Context, mgr manager.Manager, d Deps) error {
 		d.Clock = clock.RealClock{}
 	}
 	r := &reconciler{client: mgr.GetClient(), events: events.ForManager(mgr, Component, events.Transitions), clock: d.Clock}
-	err := builder.ControllerManagedBy(mgr).Named(Component).
+	return builder.ControllerManagedBy(mgr).Named(Component).
 		For(&clusterv1alpha1.Cluster{}, builder.WithPredicates(conditionsChanged())).
 		Watches(&policyv1alpha1.ClusterTaintPolicy{}, controllers.EnqueueAll(r.client, func() client.ObjectList { return &clusterv1alpha1.ClusterList{} }),
 			builder.WithPredicates(policyChanged())).
 		WithOptions(controllers.Options(d.Workers, 5, d.Retry)).
 		Complete(r)
-	if err != nil {
-		return fmt.Errorf("adding %s: %w", Component, err)
-	}
-	return nil
 }
 
 // conditionsChanged passes new clusters and those whose conditions changed.

@@ -86,14 +86,10 @@ type execution struct {
 // Setup adds the controller to the manager.
 func Setup(_ context.Context, mgr manager.Manager, d Deps) error {
 	r := newReconciler(mgr.GetClient(), mgr.GetAPIReader(), events.ForManager(mgr, Component, events.Transitions), ctrlmetrics.Registry, d)
-	err := builder.ControllerManagedBy(mgr).Named(Component).
+	return builder.ControllerManagedBy(mgr).Named(Component).
 		For(&autoscalingv1alpha1.CronFederatedHPA{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		WithOptions(controllers.Options(workers, workers, d.Retry)).
 		Complete(r)
-	if err != nil {
-		return fmt.Errorf("adding %s: %w", Component, err)
-	}
-	return nil
 }
 
 func newReconciler(c client.Client, live client.Reader, recorder *events.Recorder, registry prometheus.Registerer, d Deps) *reconciler {

@@ -75,16 +75,12 @@ func Setup(ctx context.Context, mgr manager.Manager, d Deps) error {
 		return err
 	}
 	r := newReconciler(mgr.GetClient(), mgr.GetAPIReader(), d, events.ForManager(mgr, Component, d.Events))
-	err := builder.ControllerManagedBy(mgr).Named(Component).
+	return builder.ControllerManagedBy(mgr).Named(Component).
 		For(&workv1alpha2.ResourceBinding{}, builder.WithPredicates(propagating())).
-		WatchesRawSource(source{client: r.client, store: d.Store, contents: r.attacher.contents}).
+		WatchesRawSource(templates.Source{Store: d.Store, Requests: r.changed}).
 		WatchesRawSource(notify.Bindings(d.Interpreter, r.client, newBindings, following)).
 		WithOptions(controllers.Options(d.Workers, 2, d.Retry)).
 		Complete(r)
-	if err != nil {
-		return fmt.Errorf("adding %s: %w", Component, err)
-	}
-	return nil
 }
 
 func newBindings() workv1alpha2.BindingList { return &workv1alpha2.ResourceBindingList{} }

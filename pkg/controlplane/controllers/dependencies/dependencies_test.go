@@ -298,7 +298,7 @@ func TestReferrers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []string
-			for _, req := range (source{client: h.client}).referrers(t.Context(), tc.event) {
+			for _, req := range referrers(t.Context(), h.client, tc.event) {
 				got = append(got, req.Name)
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {

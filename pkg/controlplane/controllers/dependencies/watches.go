@@ -8,14 +8,11 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/karmada-toolkit/karmada/internal/status"
 	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
@@ -90,41 +87,27 @@ func propagating() predicate.Predicate {
 	}
 }
 
-// source enqueues the bindings whose templates refer to an object that changed.
-type source struct {
-	client   client.Reader
-	store    *templates.Store
-	contents *status.Memory[types.NamespacedName, content]
+// changed returns the bindings whose templates refer to an object that changed.
+func (r *reconciler) changed(ctx context.Context, e templates.Event) []reconcile.Request {
+	if e.New == nil {
+		obj := e.Old
+		r.attacher.contents.Delete(client.ObjectKey{Namespace: obj.GetNamespace(), Name: names.Binding(obj.GetKind(), obj.GetName())})
+	}
+	if e.Initial {
+		return nil // every binding is reconciled at the start
+	}
+	return referrers(ctx, r.client, e)
 }
-
-// Start implements source.Source.
-func (s source) Start(ctx context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-	return s.store.Subscribe(func(e templates.Event) {
-		if e.New == nil {
-			obj := e.Old
-			s.contents.Delete(client.ObjectKey{Namespace: obj.GetNamespace(), Name: names.Binding(obj.GetKind(), obj.GetName())})
-		}
-		if e.Initial {
-			return // every binding is reconciled at the start
-		}
-		for _, req := range s.referrers(ctx, e) {
-			q.Add(req)
-		}
-	})
-}
-
-// WaitForSync waits for the first list of all templates.
-func (s source) WaitForSync(ctx context.Context) error { return s.store.WaitForSync(ctx) }
 
 // referrers returns the bindings whose templates refer to an object, as it is or
 // as it was.
-func (s source) referrers(ctx context.Context, e templates.Event) []reconcile.Request {
+func referrers(ctx context.Context, cached client.Reader, e templates.Event) []reconcile.Request {
 	obj := e.Object()
 	var out []reconcile.Request
 	for _, name := range []string{obj.GetName(), ""} {
 		list := &workv1alpha2.ResourceBindingList{}
 		key := dependencyKey(obj.GetAPIVersion(), obj.GetKind(), obj.GetNamespace(), name)
-		err := s.client.List(ctx, list, client.InNamespace(obj.GetNamespace()), client.MatchingFields{dependsIndex: key}, client.UnsafeDisableDeepCopy)
+		err := cached.List(ctx, list, client.InNamespace(obj.GetNamespace()), client.MatchingFields{dependsIndex: key}, client.UnsafeDisableDeepCopy)
 		if err != nil {
 			continue
 		}

@@ -88,7 +88,7 @@ func Setup(ctx context.Context, mgr manager.Manager, d Deps) error {
 		RateLimiter:             controllers.RateLimiter[templateKey](d.Retry),
 	})
 	if err != nil {
-		return fmt.Errorf("adding %s: %w", Component, err)
+		return err
 	}
 	if err := c.Watch(det.source); err != nil {
 		return fmt.Errorf("watching templates: %w", err)

@@ -40,15 +40,11 @@ func (r *policyReconciler) register(mgr manager.Manager, d Deps) error {
 	if r.scope.Namespaced {
 		workers = d.PolicyWorkers
 	}
-	err := builder.ControllerManagedBy(mgr).Named(r.scope.Controller).
+	return builder.ControllerManagedBy(mgr).Named(r.scope.Controller).
 		For(r.scope.New(), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(r.scope.NewOverride(), handler.EnqueueRequestsFromMapFunc(r.dependants), builder.WithPredicates(controllers.Created())).
 		WithOptions(controllers.Options(workers, 1, d.Retry)).
 		Complete(r)
-	if err != nil {
-		return fmt.Errorf("adding %s: %w", r.scope.Controller, err)
-	}
-	return nil
 }
 
 // dependants returns the policies that depend on an override policy.

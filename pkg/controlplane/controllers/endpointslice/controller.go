@@ -56,7 +56,7 @@ type reconciler struct {
 // Setup adds the controller to the manager.
 func Setup(ctx context.Context, mgr manager.Manager, d Deps) error {
 	r := &reconciler{client: mgr.GetClient(), works: works.NewWriter(mgr.GetClient(), mgr.GetAPIReader())}
-	err := errors.Join(
+	return errors.Join(
 		mgr.GetFieldIndexer().IndexField(ctx, &discoveryv1.EndpointSlice{}, workIndex, workKeys),
 		mgr.GetFieldIndexer().IndexField(ctx, &workv1alpha1.Work{}, serviceIndex, serviceKeys),
 		builder.ControllerManagedBy(mgr).Named(Component).
@@ -66,10 +66,6 @@ func Setup(ctx context.Context, mgr manager.Manager, d Deps) error {
 			WithOptions(controllers.Options(workers, workers, d.Retry)).
 			Complete(r),
 	)
-	if err != nil {
-		return fmt.Errorf("adding %s: %w", Component, err)
-	}
-	return nil
 }
 
 func workKeys(obj client.Object) []string {

@@ -105,18 +105,14 @@ func Setup(ctx context.Context, mgr manager.Manager, d Deps) error {
 		err = slices.Watch(r.collectedWorks(mgr.GetCache()))
 	}
 	if err != nil {
-		return fmt.Errorf("adding %s: %w", Component, err)
+		return err
 	}
-	err = builder.ControllerManagedBy(mgr).Named("endpointslice-collect-clusters").
+	return builder.ControllerManagedBy(mgr).Named("endpointslice-collect-clusters").
 		For(&clusterv1alpha1.Cluster{}, builder.WithPredicates(clusterChanged())).
 		Watches(&workv1alpha1.Work{}, r.permittingWorks()).
 		WatchesRawSource(source.Func(r.setQueue)).
 		WithOptions(controllers.Options(clusterWorkers, clusterWorkers, d.Retry)).
 		Complete(r)
-	if err != nil {
-		return fmt.Errorf("adding %s: %w", Component, err)
-	}
-	return nil
 }
 
 // Reconcile starts or stops the watch of a cluster.

@@ -58,7 +58,7 @@ type reconciler struct {
 func Setup(ctx context.Context, mgr manager.Manager, d Deps) error {
 	found, err := newLookup(ctx, mgr.GetClient(), mgr.GetFieldIndexer())
 	if err != nil {
-		return fmt.Errorf("adding %s: %w", Component, err)
+		return err
 	}
 	r := &reconciler{
 		enabled: d.Enabled, client: mgr.GetClient(), lookup: found, works: works.NewWriter(mgr.GetClient(), mgr.GetAPIReader()),
@@ -72,10 +72,7 @@ func Setup(ctx context.Context, mgr manager.Manager, d Deps) error {
 		b = b.Watches(&networkingv1alpha1.MultiClusterService{}, handler.EnqueueRequestsFromMapFunc(m.ofService), builder.WithPredicates(serviceChanged())).
 			Watches(&clusterv1alpha1.Cluster{}, handler.EnqueueRequestsFromMapFunc(m.all), builder.WithPredicates(clusterChanged()))
 	}
-	if err := b.Complete(r); err != nil {
-		return fmt.Errorf("adding %s: %w", Component, err)
-	}
-	return nil
+	return b.Complete(r)
 }
 
 // Reconcile dispatches the slice of one collected Work.

@@ -3,7 +3,6 @@ package federatedhpa
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"time"
 
@@ -113,17 +112,13 @@ func Setup(_ context.Context, mgr manager.Manager, d Deps) error {
 	r.status = newStatusWriter(mgr.GetClient(), mgr.GetAPIReader(), d.Clock)
 	for _, runnable := range []manager.Runnable{r.members, source} {
 		if err := mgr.Add(runnable); err != nil {
-			return fmt.Errorf("adding %s: %w", Component, err)
+			return err
 		}
 	}
-	err = builder.ControllerManagedBy(mgr).Named(Component).
+	return builder.ControllerManagedBy(mgr).Named(Component).
 		For(&autoscalingv1alpha1.FederatedHPA{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		WithOptions(controllers.Options(workers, workers, controllers.Retry{BaseDelay: minRetry, MaxDelay: d.SyncPeriod})).
 		Complete(r)
-	if err != nil {
-		return fmt.Errorf("adding %s: %w", Component, err)
-	}
-	return nil
 }
 
 func newStatusWriter(c client.Client, live client.Reader, clk clock.PassiveClock) *status.Writer[*autoscalingv1alpha1.FederatedHPA, *autoscalingv2.HorizontalPodAutoscalerStatus] {

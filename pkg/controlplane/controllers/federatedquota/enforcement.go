@@ -63,16 +63,12 @@ func SetupEnforcement(_ context.Context, mgr manager.Manager, d Deps) error {
 		client: mgr.GetClient(), live: mgr.GetAPIReader(), ledgers: ledgers.Ledgers{Live: mgr.GetAPIReader(), Writer: mgr.GetClient()},
 		events: events.ForManager(mgr, EnforcementComponent, d.Events), period: d.SyncPeriod, clock: d.Clock, written: map[string]time.Time{},
 	}
-	err := builder.ControllerManagedBy(mgr).Named(EnforcementComponent).
+	return builder.ControllerManagedBy(mgr).Named(EnforcementComponent).
 		Watches(&policyv1alpha1.FederatedResourceQuota{}, enqueueNamespace(0), builder.WithPredicates(overallChanged())).
 		Watches(&workv1alpha2.ResourceBinding{}, enqueueNamespace(countDelay), builder.WithPredicates(usageChanged())).
 		WatchesRawSource(source.Func(r.leftovers)).
 		WithOptions(controllers.Options(1, 1, d.Retry)).
 		Complete(r)
-	if err != nil {
-		return fmt.Errorf("adding %s: %w", EnforcementComponent, err)
-	}
-	return nil
 }
 
 // enqueueNamespace enqueues the namespace of an object after a delay.

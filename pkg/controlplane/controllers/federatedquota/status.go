@@ -33,15 +33,11 @@ func SetupStatus(ctx context.Context, mgr manager.Manager, d Deps) error {
 		return err
 	}
 	r := &aggregator{client: mgr.GetClient(), live: mgr.GetAPIReader(), events: events.ForManager(mgr, StatusComponent, d.Events), enforcement: d.Enforcement}
-	err := builder.ControllerManagedBy(mgr).Named(StatusComponent).
+	return builder.ControllerManagedBy(mgr).Named(StatusComponent).
 		For(&policyv1alpha1.FederatedResourceQuota{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&workv1alpha1.Work{}, enqueueQuota(), builder.WithPredicates(workStatusChanged())).
 		WithOptions(controllers.Options(1, 1, d.Retry)).
 		Complete(r)
-	if err != nil {
-		return fmt.Errorf("adding %s: %w", StatusComponent, err)
-	}
-	return nil
 }
 
 // workStatusChanged passes Works whose status changed, and those that are deleted.

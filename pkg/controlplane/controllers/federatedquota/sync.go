@@ -41,16 +41,12 @@ func SetupSync(ctx context.Context, mgr manager.Manager, d Deps) error {
 	r := &syncer{
 		client: mgr.GetClient(), works: works.NewWriter(mgr.GetClient(), mgr.GetAPIReader()), events: events.ForManager(mgr, SyncComponent, d.Events),
 	}
-	err := builder.ControllerManagedBy(mgr).Named(SyncComponent).
+	return builder.ControllerManagedBy(mgr).Named(SyncComponent).
 		For(&policyv1alpha1.FederatedResourceQuota{}, builder.WithPredicates(assignmentsChanged())).
 		Watches(&clusterv1alpha1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.assigned), builder.WithPredicates(controllers.Created())).
 		Watches(&workv1alpha1.Work{}, enqueueQuota(), builder.WithPredicates(r.drifted())).
 		WithOptions(controllers.Options(1, 1, d.Retry)).
 		Complete(r)
-	if err != nil {
-		return fmt.Errorf("adding %s: %w", SyncComponent, err)
-	}
-	return nil
 }
 
 // assignmentsChanged passes quotas that are new, deleted, or whose assignments changed.

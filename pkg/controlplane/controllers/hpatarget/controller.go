@@ -52,14 +52,10 @@ type queue = workqueue.TypedRateLimitingInterface[target]
 // Setup adds the controller to the manager.
 func Setup(_ context.Context, mgr manager.Manager, d Deps) error {
 	r := &reconciler{client: mgr.GetClient(), live: mgr.GetAPIReader()}
-	err := builder.TypedControllerManagedBy[target](mgr).Named(Component).
+	return builder.TypedControllerManagedBy[target](mgr).Named(Component).
 		Watches(&autoscalingv2.HorizontalPodAutoscaler{}, enqueue()).
 		WithOptions(controller.TypedOptions[target]{MaxConcurrentReconciles: 1, RateLimiter: controllers.RateLimiter[target](d.Retry)}).
 		Complete(r)
-	if err != nil {
-		return fmt.Errorf("adding %s: %w", Component, err)
-	}
-	return nil
 }
 
 func enqueue() handler.TypedEventHandler[client.Object, target] {

@@ -14,7 +14,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -47,16 +46,9 @@ const (
 	remembered = 4096
 )
 
-// Templates reads the objects of the control plane that are propagated.
-type Templates interface {
-	Get(ctx context.Context, gvk schema.GroupVersionKind, namespace, name string) (*unstructured.Unstructured, error)
-	Subscribe(handler templates.Handler, kinds ...schema.GroupKind) error
-	WaitForSync(ctx context.Context) error
-}
-
 // Deps are the dependencies and options of the controller.
 type Deps struct {
-	Store      Templates
+	Store      templates.Reader
 	Events     events.Mode
 	Conditions *servicecondition.Writer
 	// Retry bounds the delay after failures.
@@ -66,7 +58,7 @@ type Deps struct {
 type reconciler struct {
 	client     client.Client
 	live       client.Reader
-	store      Templates
+	store      templates.Reader
 	works      *works.Writer
 	events     *events.Recorder
 	conditions *servicecondition.Writer
@@ -89,20 +81,16 @@ func Setup(ctx context.Context, mgr manager.Manager, d Deps) error {
 		propagated: status.NewMemory[types.NamespacedName, version](remembered),
 	}
 	if err := mgr.GetFieldIndexer().IndexField(ctx, &workv1alpha1.Work{}, serviceIndex, serviceKeys); err != nil {
-		return fmt.Errorf("adding %s: %w", Component, err)
+		return err
 	}
-	err := builder.ControllerManagedBy(mgr).Named(Component).
+	return builder.ControllerManagedBy(mgr).Named(Component).
 		For(&networkingv1alpha1.MultiClusterService{}, builder.WithPredicates(changed())).
-		WatchesRawSource(source{r}).
+		WatchesRawSource(templates.Source{Store: d.Store, Kinds: []schema.GroupKind{serviceKind().GroupKind()}, Requests: templates.Same}).
 		Watches(&clusterv1alpha1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.ofCluster), builder.WithPredicates(clusterChanged())).
 		Watches(&workv1alpha1.Work{}, handler.EnqueueRequestsFromMapFunc(ofMarker), builder.WithPredicates(foreignChange(r.works))).
 		Watches(&workv1alpha2.ResourceBinding{}, handler.EnqueueRequestsFromMapFunc(ofBinding), builder.WithPredicates(controllers.Deleted())).
 		WithOptions(controllers.Options(workers, workers, d.Retry)).
 		Complete(r)
-	if err != nil {
-		return fmt.Errorf("adding %s: %w", Component, err)
-	}
-	return nil
 }
 
 // Reconcile propagates the Service of one MultiClusterService.

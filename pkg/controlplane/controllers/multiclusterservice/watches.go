@@ -7,7 +7,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -20,7 +19,6 @@ import (
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/services"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/works"
 )
 
@@ -35,19 +33,6 @@ func serviceKeys(obj client.Object) []string {
 	}
 	return nil
 }
-
-// source enqueues the MultiClusterServices of Services that changed.
-type source struct{ r *reconciler }
-
-// Start subscribes to Services.
-func (s source) Start(_ context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-	return s.r.store.Subscribe(func(e templates.Event) {
-		q.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(e.Object())})
-	}, serviceKind().GroupKind())
-}
-
-// WaitForSync waits for the first list of all templates.
-func (s source) WaitForSync(ctx context.Context) error { return s.r.store.WaitForSync(ctx) }
 
 // changed passes MultiClusterServices whose spec, labels or deletion changed.
 func changed() predicate.Predicate {

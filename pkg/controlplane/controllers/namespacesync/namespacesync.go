@@ -66,18 +66,14 @@ func Setup(_ context.Context, mgr manager.Manager, d Deps) error {
 		works:     works.NewWriter(mgr.GetClient(), mgr.GetAPIReader()),
 		overrides: &works.Overrides{Events: events.ForManager(mgr, works.OverrideComponent, events.Transitions)},
 	}
-	err := builder.ControllerManagedBy(mgr).Named(Component).
-		WatchesRawSource(source{r}).
+	return builder.ControllerManagedBy(mgr).Named(Component).
+		WatchesRawSource(templates.Source{Store: d.Store, Kinds: []schema.GroupKind{namespaceKind().GroupKind()}, Requests: r.changed}).
 		Watches(&clusterv1alpha1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.all), builder.WithPredicates(controllers.Created())).
 		Watches(&policyv1alpha1.ClusterOverridePolicy{}, handler.EnqueueRequestsFromMapFunc(r.overridden),
 			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&workv1alpha1.Work{}, handler.EnqueueRequestsFromMapFunc(r.namespaceOfWork), builder.WithPredicates(controllers.Deleted())).
 		WithOptions(controllers.Options(d.NamespaceSyncs, 1, d.Retry)).
 		Complete(r)
-	if err != nil {
-		return fmt.Errorf("adding %s: %w", Component, err)
-	}
-	return nil
 }
 
 // Reconcile propagates one namespace to every cluster.

@@ -6,7 +6,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -16,28 +15,18 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
 )
 
-// source enqueues the namespaces that changed, and all of them when the execution
+// changed returns a namespace that changed, and all of them when the execution
 // namespace of a cluster is created.
-type source struct{ r *reconciler }
-
-// Start subscribes to namespaces.
-func (s source) Start(ctx context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-	return s.r.store.Subscribe(func(e templates.Event) {
-		name := e.Object().GetName()
-		if s.r.propagates(name) {
-			q.Add(request(name))
-			return
-		}
-		if _, err := names.ClusterOfExecutionNamespace(name); err == nil && e.Old == nil && !e.Initial {
-			for _, req := range s.r.all(ctx, nil) {
-				q.Add(req)
-			}
-		}
-	}, namespaceKind().GroupKind())
+func (r *reconciler) changed(ctx context.Context, e templates.Event) []reconcile.Request {
+	name := e.Object().GetName()
+	if r.propagates(name) {
+		return []reconcile.Request{request(name)}
+	}
+	if _, err := names.ClusterOfExecutionNamespace(name); err == nil && e.Old == nil && !e.Initial {
+		return r.all(ctx, nil)
+	}
+	return nil
 }
-
-// WaitForSync waits for the first list of all templates.
-func (s source) WaitForSync(ctx context.Context) error { return s.r.store.WaitForSync(ctx) }
 
 func request(name string) reconcile.Request {
 	return reconcile.Request{NamespacedName: types.NamespacedName{Name: name}}

@@ -48,14 +48,10 @@ func Setup(_ context.Context, mgr manager.Manager, d Deps) error {
 		d.Clock = clock.RealClock{}
 	}
 	r := &reconciler{client: mgr.GetClient(), live: mgr.GetAPIReader(), clock: d.Clock}
-	err := builder.ControllerManagedBy(mgr).Named(Component).
+	return builder.ControllerManagedBy(mgr).Named(Component).
 		For(&appsv1alpha1.WorkloadRebalancer{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		WithOptions(controllers.Options(1, 1, d.Retry)).
 		Complete(r)
-	if err != nil {
-		return fmt.Errorf("adding %s: %w", Component, err)
-	}
-	return nil
 }
 
 // Reconcile triggers the workloads without a result, and finishes the rebalancer.

@@ -35,15 +35,11 @@ type reconciler struct{ client client.Client }
 // Setup adds the controller to the manager.
 func Setup(_ context.Context, mgr manager.Manager, d Deps) error {
 	r := &reconciler{client: mgr.GetClient()}
-	err := builder.ControllerManagedBy(mgr).Named(Component).
+	return builder.ControllerManagedBy(mgr).Named(Component).
 		For(&clusterv1alpha1.Cluster{}, builder.WithPredicates(statusChanged())).
 		Watches(&remedyv1alpha1.Remedy{}, controllers.EnqueueAll(r.client, func() client.ObjectList { return &clusterv1alpha1.ClusterList{} }), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		WithOptions(controllers.Options(1, 1, d.Retry)).
 		Complete(r)
-	if err != nil {
-		return fmt.Errorf("adding %s: %w", Component, err)
-	}
-	return nil
 }
 
 // statusChanged passes new clusters and those whose conditions or actions changed.

@@ -4,7 +4,6 @@ package replicassync
 
 import (
 	"context"
-	"fmt"
 
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -50,18 +49,14 @@ func Setup(_ context.Context, mgr manager.Manager, d Deps) error {
 		err = mgr.Add(marked)
 	}
 	if err != nil {
-		return fmt.Errorf("adding %s: %w", Component, err)
+		return err
 	}
 	r := &reconciler{client: mgr.GetClient(), marked: marked}
-	err = builder.ControllerManagedBy(mgr).Named(Component).
+	return builder.ControllerManagedBy(mgr).Named(Component).
 		WatchesRawSource(source.Kind(marked, &appsv1.Deployment{}, &handler.TypedEnqueueRequestForObject[*appsv1.Deployment]{})).
 		Watches(&workv1alpha2.ResourceBinding{}, handler.EnqueueRequestsFromMapFunc(deploymentOf)).
 		WithOptions(controllers.Options(1, 1, d.Retry)).
 		Complete(r)
-	if err != nil {
-		return fmt.Errorf("adding %s: %w", Component, err)
-	}
-	return nil
 }
 
 // deploymentOf returns the Deployment of a binding.

@@ -9,11 +9,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -44,23 +42,16 @@ const (
 	serviceIndex = "export.service"
 )
 
-// Templates reads the objects of the control plane that are propagated.
-type Templates interface {
-	Get(ctx context.Context, gvk schema.GroupVersionKind, namespace, name string) (*unstructured.Unstructured, error)
-	Subscribe(handler templates.Handler, kinds ...schema.GroupKind) error
-	WaitForSync(ctx context.Context) error
-}
-
 // Deps are the dependencies and options of the controller.
 type Deps struct {
-	Store Templates
+	Store templates.Reader
 	// Retry bounds the delay after failures.
 	Retry controllers.Retry
 }
 
 type reconciler struct {
 	client  client.Client
-	store   Templates
+	store   templates.Reader
 	works   *works.Writer
 	status  *status.Writer[*multiclusterv1alpha1.ServiceExport, *multiclusterv1alpha1.ServiceExportStatus]
 	written *status.Memory[types.NamespacedName, *status.Written[*multiclusterv1alpha1.ServiceExportStatus]]
@@ -83,34 +74,17 @@ func Setup(ctx context.Context, mgr manager.Manager, d Deps) error {
 		written: status.NewMemory[types.NamespacedName, *status.Written[*multiclusterv1alpha1.ServiceExportStatus]](remembered),
 	}
 	if err := mgr.GetFieldIndexer().IndexField(ctx, &workv1alpha1.Work{}, serviceIndex, serviceKeys); err != nil {
-		return fmt.Errorf("adding %s: %w", Component, err)
+		return err
 	}
-	err := builder.ControllerManagedBy(mgr).Named(Component).
+	return builder.ControllerManagedBy(mgr).Named(Component).
 		For(&multiclusterv1alpha1.ServiceExport{}, builder.WithPredicates(controllers.Created())).
-		WatchesRawSource(source{r}).
+		WatchesRawSource(templates.Source{Store: d.Store, Kinds: []schema.GroupKind{serviceKind().GroupKind()}, Requests: templates.Same}).
 		Watches(&workv1alpha1.Work{}, handler.EnqueueRequestsFromMapFunc(ofWork), builder.WithPredicates(changed())).
 		WithOptions(controllers.Options(workers, workers, d.Retry)).
 		Complete(r)
-	if err != nil {
-		return fmt.Errorf("adding %s: %w", Component, err)
-	}
-	return nil
 }
 
 func serviceKind() schema.GroupVersionKind { return corev1.SchemeGroupVersion.WithKind("Service") }
-
-// source enqueues the ServiceExports of Services that changed.
-type source struct{ r *reconciler }
-
-// Start subscribes to Services.
-func (s source) Start(_ context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-	return s.r.store.Subscribe(func(e templates.Event) {
-		q.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(e.Object())})
-	}, serviceKind().GroupKind())
-}
-
-// WaitForSync waits for the first list of all templates.
-func (s source) WaitForSync(ctx context.Context) error { return s.r.store.WaitForSync(ctx) }
 
 // serviceOf returns the Service that a Work is about, if it matters for its export.
 func serviceOf(work *workv1alpha1.Work) types.NamespacedName {

@@ -12,11 +12,9 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -49,16 +47,9 @@ const (
 // A Service without it is not deleted with the ServiceImport.
 const derivedFrom = "multicluster.kubernetes.io/service-name"
 
-// Templates reads the objects of the control plane that are propagated.
-type Templates interface {
-	Get(ctx context.Context, gvk schema.GroupVersionKind, namespace, name string) (*unstructured.Unstructured, error)
-	Subscribe(handler templates.Handler, kinds ...schema.GroupKind) error
-	WaitForSync(ctx context.Context) error
-}
-
 // Deps are the dependencies and options of the controller.
 type Deps struct {
-	Store  Templates
+	Store  templates.Reader
 	Events events.Mode
 	// Retry bounds the delay after failures.
 	Retry controllers.Retry
@@ -66,7 +57,7 @@ type Deps struct {
 
 type reconciler struct {
 	client  client.Client
-	store   Templates
+	store   templates.Reader
 	events  *events.Recorder
 	works   *works.Writer
 	status  *status.Writer[*multiclusterv1alpha1.ServiceImport, *multiclusterv1alpha1.ServiceImportStatus]
@@ -90,38 +81,28 @@ func Setup(ctx context.Context, mgr manager.Manager, d Deps) error {
 		written: status.NewMemory[types.NamespacedName, *status.Written[*multiclusterv1alpha1.ServiceImportStatus]](remembered),
 	}
 	if err := mgr.GetFieldIndexer().IndexField(ctx, &workv1alpha1.Work{}, importIndex, importKeys); err != nil {
-		return fmt.Errorf("adding %s: %w", Component, err)
+		return err
 	}
-	err := builder.ControllerManagedBy(mgr).Named(Component).
+	return builder.ControllerManagedBy(mgr).Named(Component).
 		For(&multiclusterv1alpha1.ServiceImport{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&workv1alpha1.Work{}, handler.EnqueueRequestsFromMapFunc(ofWork), builder.WithPredicates(controllers.Created())).
 		Watches(&discoveryv1.EndpointSlice{}, handler.EnqueueRequestsFromMapFunc(ofSlice), builder.WithPredicates(predicate.LabelChangedPredicate{})).
-		WatchesRawSource(source{r}).
+		WatchesRawSource(templates.Source{Store: d.Store, Kinds: []schema.GroupKind{serviceKind().GroupKind()}, Requests: ofDerived}).
 		WithOptions(controllers.Options(workers, workers, d.Retry)).
 		Complete(r)
-	if err != nil {
-		return fmt.Errorf("adding %s: %w", Component, err)
-	}
-	return nil
 }
 
 func serviceKind() schema.GroupVersionKind { return corev1.SchemeGroupVersion.WithKind("Service") }
 
-// source enqueues the ServiceImports of derived Services that changed.
-type source struct{ r *reconciler }
-
-// Start subscribes to Services.
-func (s source) Start(_ context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-	return s.r.store.Subscribe(func(e templates.Event) {
-		obj := e.Object()
-		if name, derived := strings.CutPrefix(obj.GetName(), services.DerivedService("")); derived {
-			q.Add(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: obj.GetNamespace(), Name: name}})
-		}
-	}, serviceKind().GroupKind())
+// ofDerived returns the ServiceImport of a derived Service.
+func ofDerived(_ context.Context, e templates.Event) []reconcile.Request {
+	obj := e.Object()
+	name, derived := strings.CutPrefix(obj.GetName(), services.DerivedService(""))
+	if !derived {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: obj.GetNamespace(), Name: name}}}
 }
-
-// WaitForSync waits for the first list of all templates.
-func (s source) WaitForSync(ctx context.Context) error { return s.r.store.WaitForSync(ctx) }
 
 // Reconcile creates, updates or deletes the Service of one ServiceImport.
 func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {

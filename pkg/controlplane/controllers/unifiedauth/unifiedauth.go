@@ -8,7 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
@@ -53,15 +52,11 @@ func Setup(_ context.Context, mgr manager.Manager, d Deps) error {
 		works:  works.NewWriter(mgr.GetClient(), mgr.GetAPIReader()),
 		events: events.ForManager(mgr, Component, d.Events),
 	}
-	err := builder.ControllerManagedBy(mgr).Named(Component).
+	return builder.ControllerManagedBy(mgr).Named(Component).
 		Watches(&clusterv1alpha1.Cluster{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(impersonatorChanged())).
-		WatchesRawSource(source{r}).
+		WatchesRawSource(templates.Source{Store: d.Store, Kinds: grantKinds(), Requests: r.granted}).
 		WithOptions(controllers.Options(0, 1, d.Retry)).
 		Complete(r)
-	if err != nil {
-		return fmt.Errorf("adding %s: %w", Component, err)
-	}
-	return nil
 }
 
 // Reconcile writes the rights in one cluster.
@@ -142,10 +137,5 @@ func (r *reconciler) all(ctx context.Context) []reconcile.Request {
 	if err := r.client.List(ctx, clusters, client.UnsafeDisableDeepCopy); err != nil {
 		return nil
 	}
-	var out []reconcile.Request
-	_ = meta.EachListItem(clusters, func(obj runtime.Object) error {
-		out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(obj.(*clusterv1alpha1.Cluster))})
-		return nil
-	})
-	return out
+	return controllers.Requests(controllers.Pointers(clusters.Items))
 }

@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -34,34 +33,27 @@ func impersonatorChanged() predicate.Predicate {
 	}
 }
 
-// source enqueues all clusters when a role or binding that grants the use of a proxy
-// changes, and a cluster when its execution namespace is created.
-type source struct{ r *reconciler }
-
-// Start subscribes to namespaces, roles and bindings.
-func (s source) Start(ctx context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-	return s.r.store.Subscribe(func(e templates.Event) {
-		if e.Initial {
-			return // the watch of clusters enqueues all of them on start
-		}
-		if e.Object().GetKind() == "Namespace" {
-			if cluster, err := names.ClusterOfExecutionNamespace(e.Object().GetName()); err == nil && e.Old == nil {
-				q.Add(reconcile.Request{NamespacedName: types.NamespacedName{Name: cluster}})
-			}
-			return
-		}
-		if s.r.relevant(e.Old) || s.r.relevant(e.New) {
-			for _, req := range s.r.all(ctx) {
-				q.Add(req)
-			}
-		}
-	}, schema.GroupKind{Kind: "Namespace"},
-		schema.GroupKind{Group: rbacv1.GroupName, Kind: "ClusterRole"},
-		schema.GroupKind{Group: rbacv1.GroupName, Kind: "ClusterRoleBinding"})
+// grantKinds are the kinds whose changes concern the rights in clusters.
+func grantKinds() []schema.GroupKind {
+	return []schema.GroupKind{{Kind: "Namespace"}, {Group: rbacv1.GroupName, Kind: "ClusterRole"}, {Group: rbacv1.GroupName, Kind: "ClusterRoleBinding"}}
 }
 
-// WaitForSync waits for the first list of all templates.
-func (s source) WaitForSync(ctx context.Context) error { return s.r.store.WaitForSync(ctx) }
+// granted returns all clusters when a role or binding that grants the use of a proxy
+// changes, and a cluster when its execution namespace is created.
+func (r *reconciler) granted(ctx context.Context, e templates.Event) []reconcile.Request {
+	switch {
+	case e.Initial: // the watch of clusters enqueues all of them on start
+		return nil
+	case e.Object().GetKind() == "Namespace":
+		if cluster, err := names.ClusterOfExecutionNamespace(e.Object().GetName()); err == nil && e.Old == nil {
+			return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: cluster}}}
+		}
+		return nil
+	case r.relevant(e.Old) || r.relevant(e.New):
+		return r.all(ctx)
+	}
+	return nil
+}
 
 // relevant reports whether a role, or the role of a binding, grants the use of a proxy.
 func (r *reconciler) relevant(obj *unstructured.Unstructured) bool {
