@@ -4,6 +4,7 @@ package controllers
 
 import (
 	"cmp"
+	"maps"
 	"time"
 
 	"k8s.io/client-go/util/workqueue"
@@ -78,6 +79,18 @@ func Created() predicate.Predicate {
 		DeleteFunc:  func(event.DeleteEvent) bool { return false },
 		GenericFunc: func(event.GenericEvent) bool { return false },
 	}
+}
+
+// WasEdited reports whether the generation, the labels or the deletion of an object
+// changed.
+func WasEdited(before, after client.Object) bool {
+	return before.GetGeneration() != after.GetGeneration() || !maps.Equal(before.GetLabels(), after.GetLabels()) ||
+		before.GetDeletionTimestamp().IsZero() != after.GetDeletionTimestamp().IsZero()
+}
+
+// Edited passes objects that are new, deleted or edited.
+func Edited() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool { return WasEdited(e.ObjectOld, e.ObjectNew) }}
 }
 
 // Deleted passes objects that are gone.

@@ -87,3 +87,12 @@ func (c Clusters) Prefixed(prefix, cluster, slice string) string {
 	}
 	return prefix + name
 }
+
+// UsabilityChanged reports whether a cluster can provide or consume slices since, or no
+// longer.
+func UsabilityChanged(before, after *clusterv1alpha1.Cluster) bool {
+	usable := func(c *clusterv1alpha1.Cluster) [2]bool {
+		return [2]bool{Clusters{c.Name: c}.Ready(c.Name), ServesSlices(c)}
+	}
+	return usable(before) != usable(after)
+}

@@ -6,14 +6,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
+	"slices"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -60,7 +59,7 @@ func Setup(ctx context.Context, mgr manager.Manager, d Deps) error {
 		mgr.GetFieldIndexer().IndexField(ctx, &discoveryv1.EndpointSlice{}, workIndex, workKeys),
 		mgr.GetFieldIndexer().IndexField(ctx, &workv1alpha1.Work{}, serviceIndex, serviceKeys),
 		builder.ControllerManagedBy(mgr).Named(Component).
-			Watches(&workv1alpha1.Work{}, handler.EnqueueRequestsFromMapFunc(r.ofWork), builder.WithPredicates(changed())).
+			Watches(&workv1alpha1.Work{}, handler.EnqueueRequestsFromMapFunc(r.ofWork), builder.WithPredicates(controllers.Edited())).
 			Watches(&discoveryv1.EndpointSlice{}, handler.EnqueueRequestsFromMapFunc(ofSlice)).
 			Watches(&clusterv1alpha1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.ofCluster), builder.WithPredicates(readyChanged())).
 			WithOptions(controllers.Options(workers, workers, d.Retry)).
@@ -99,15 +98,6 @@ func ofSlice(_ context.Context, slice client.Object) []reconcile.Request {
 		return []reconcile.Request{{NamespacedName: work}}
 	}
 	return nil
-}
-
-// changed passes Works that are new or deleted, and changes of more than the status.
-func changed() predicate.Predicate {
-	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		before, now := e.ObjectOld, e.ObjectNew
-		return before.GetGeneration() != now.GetGeneration() || !maps.Equal(before.GetLabels(), now.GetLabels()) ||
-			before.GetDeletionTimestamp().IsZero() != now.GetDeletionTimestamp().IsZero()
-	}}
 }
 
 // readyChanged passes clusters that became Ready or not Ready.
@@ -161,11 +151,7 @@ func (r *reconciler) collected(ctx context.Context, service types.NamespacedName
 	if err := r.client.List(ctx, list, client.MatchingFields{serviceIndex: service.String()}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing works: %w", err)
 	}
-	out := make([]*workv1alpha1.Work, len(list.Items))
-	for i := range list.Items {
-		out[i] = &list.Items[i]
-	}
-	return out, nil
+	return controllers.Pointers(list.Items), nil
 }
 
 func (r *reconciler) requests(ctx context.Context, service types.NamespacedName, selected func(*workv1alpha1.Work) bool) []reconcile.Request {
@@ -177,13 +163,7 @@ func (r *reconciler) requests(ctx context.Context, service types.NamespacedName,
 		log.FromContext(ctx).Error(err, "Listing the slices of an exported Service")
 		return nil
 	}
-	var out []reconcile.Request
-	for _, w := range all {
-		if selected(w) {
-			out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(w)})
-		}
-	}
-	return out
+	return controllers.Requests(slices.DeleteFunc(all, func(w *workv1alpha1.Work) bool { return !selected(w) }))
 }
 
 // Reconcile imports the slice of one collected Work.

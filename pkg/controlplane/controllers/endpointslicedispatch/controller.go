@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/karmada-toolkit/karmada/internal/controllers"
@@ -69,8 +70,8 @@ func Setup(ctx context.Context, mgr manager.Manager, d Deps) error {
 		Watches(&workv1alpha1.Work{}, handler.EnqueueRequestsFromMapFunc(m.ofWork), builder.WithPredicates(workChanged(r.works))).
 		WithOptions(controllers.Options(workers, workers, d.Retry))
 	if d.Enabled {
-		b = b.Watches(&networkingv1alpha1.MultiClusterService{}, handler.EnqueueRequestsFromMapFunc(m.ofService), builder.WithPredicates(serviceChanged())).
-			Watches(&clusterv1alpha1.Cluster{}, handler.EnqueueRequestsFromMapFunc(m.all), builder.WithPredicates(clusterChanged()))
+		b = b.Watches(&networkingv1alpha1.MultiClusterService{}, handler.EnqueueRequestsFromMapFunc(m.ofService), builder.WithPredicates(controllers.Edited())).
+			Watches(&clusterv1alpha1.Cluster{}, handler.EnqueueRequestsFromMapFunc(m.all), builder.WithPredicates(predicate.Or(controllers.Deleted(), controllers.Changed(services.UsabilityChanged))))
 	}
 	return b.Complete(r)
 }

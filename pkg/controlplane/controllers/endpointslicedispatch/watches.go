@@ -3,6 +3,7 @@ package endpointslicedispatch
 import (
 	"context"
 	"maps"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -12,7 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/karmada-toolkit/karmada/internal/controllers"
-	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	networkingv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/networking/v1alpha1"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/services"
@@ -24,8 +24,7 @@ import (
 func workChanged(writer *works.Writer) predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, now := e.ObjectOld, e.ObjectNew
-		changed := before.GetGeneration() != now.GetGeneration() || before.GetDeletionTimestamp().IsZero() != now.GetDeletionTimestamp().IsZero() ||
-			!maps.Equal(before.GetLabels(), now.GetLabels()) || !maps.Equal(before.GetAnnotations(), now.GetAnnotations())
+		changed := controllers.WasEdited(before, now) || !maps.Equal(before.GetAnnotations(), now.GetAnnotations())
 		dispatched := now.GetAnnotations()[services.ProvisionClusterAnnotation] != "" && now.GetDeletionTimestamp().IsZero()
 		return changed && (!dispatched || !writer.Wrote(now))
 	}}
@@ -75,13 +74,7 @@ func (m mapper) requests(ctx context.Context, service types.NamespacedName, sele
 		log.FromContext(ctx).Error(err, "Listing the slices of a MultiClusterService")
 		return nil
 	}
-	var out []reconcile.Request
-	for _, w := range all {
-		if selected(w) {
-			out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(w)})
-		}
-	}
-	return out
+	return controllers.Requests(slices.DeleteFunc(all, func(w *workv1alpha1.Work) bool { return !selected(w) }))
 }
 
 func (m mapper) ofService(ctx context.Context, mcs client.Object) []reconcile.Request {
@@ -100,24 +93,4 @@ func (m mapper) all(ctx context.Context, _ client.Object) []reconcile.Request {
 		out = append(out, m.ofService(ctx, &list.Items[i])...)
 	}
 	return out
-}
-
-// serviceChanged passes MultiClusterServices whose spec or labels changed, or which are
-// being deleted.
-func serviceChanged() predicate.Predicate {
-	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		return e.ObjectNew.GetGeneration() != e.ObjectOld.GetGeneration() || !maps.Equal(e.ObjectNew.GetLabels(), e.ObjectOld.GetLabels()) ||
-			e.ObjectNew.GetDeletionTimestamp().IsZero() != e.ObjectOld.GetDeletionTimestamp().IsZero()
-	}}
-}
-
-// clusterChanged passes clusters that are new, are deleted, or can consume or provide slices
-// since or no longer.
-func clusterChanged() predicate.Predicate {
-	return predicate.Or(controllers.Deleted(), controllers.Changed(func(before, after *clusterv1alpha1.Cluster) bool {
-		usable := func(c *clusterv1alpha1.Cluster) [2]bool {
-			return [2]bool{services.Clusters{c.Name: c}.Ready(c.Name), services.ServesSlices(c)}
-		}
-		return usable(before) != usable(after)
-	}))
 }

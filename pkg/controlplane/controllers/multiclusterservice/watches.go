@@ -14,7 +14,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/karmada-toolkit/karmada/internal/controllers"
-	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	networkingv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/networking/v1alpha1"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
@@ -39,22 +38,10 @@ func changed() predicate.Predicate {
 	return predicate.Funcs{
 		UpdateFunc: func(e event.UpdateEvent) bool {
 			before, now := e.ObjectOld, e.ObjectNew
-			return before.GetGeneration() != now.GetGeneration() || !maps.Equal(before.GetLabels(), now.GetLabels()) ||
-				!maps.Equal(before.GetAnnotations(), now.GetAnnotations()) || before.GetDeletionTimestamp().IsZero() != now.GetDeletionTimestamp().IsZero()
+			return controllers.WasEdited(before, now) || !maps.Equal(before.GetAnnotations(), now.GetAnnotations())
 		},
 		DeleteFunc: func(event.DeleteEvent) bool { return false },
 	}
-}
-
-// clusterChanged passes clusters that are new or deleted, and those that can provide Services
-// since or no longer.
-func clusterChanged() predicate.Predicate {
-	return predicate.Or(controllers.Deleted(), controllers.Changed(func(before, after *clusterv1alpha1.Cluster) bool {
-		usable := func(c *clusterv1alpha1.Cluster) [2]bool {
-			return [2]bool{services.Clusters{c.Name: c}.Ready(c.Name), services.ServesSlices(c)}
-		}
-		return usable(before) != usable(after)
-	}))
 }
 
 // ofCluster returns the MultiClusterServices with a cluster.
