@@ -76,9 +76,13 @@ func (p *plane) makeForeign(t *testing.T, cluster string) {
 		if !ok {
 			t.Fatal("no object")
 		}
-		p.must(t, p.admin.Get(t.Context(), client.ObjectKeyFromObject(obj), have))
-		obj.SetResourceVersion(have.GetResourceVersion())
-		p.must(t, p.admin.Update(t.Context(), obj))
+		testenv.Eventually(t, time.Minute, func(ctx context.Context) error { // the controllers write it too
+			if err := p.admin.Get(ctx, client.ObjectKeyFromObject(obj), have); err != nil {
+				return err
+			}
+			obj.SetResourceVersion(have.GetResourceVersion())
+			return p.admin.Update(ctx, obj)
+		})
 	}
 	for _, at := range []struct{ namespace, name string }{{"default", "-event"}, {"karmada-system", "-lease"}} {
 		meta := metav1.ObjectMeta{Namespace: at.namespace, Name: "system:karmada:" + cluster + ":agent" + at.name}
