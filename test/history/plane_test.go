@@ -22,11 +22,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/karmada-toolkit/karmada/internal/debounce"
 	"github.com/karmada-toolkit/karmada/internal/kube"
@@ -45,6 +42,7 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/interpreter"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/planetest"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/scheduler"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
 )
 
 // planeTimeout is the usual time of an eviction task without a grace period on the plane.
@@ -142,37 +140,30 @@ func (p *plane) start() {
 	p.Helper()
 	cfg := rest.CopyConfig(p.cluster.Config)
 	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return counting{next, p.writes} })
-	mgr, err := ctrl.NewManager(cfg, manager.Options{
-		Scheme: kube.NewScheme(), Metrics: metricsserver.Options{BindAddress: "0"},
-		Controller: config.Controller{SkipNameValidation: new(true)},
-		Cache:      cache.Options{DefaultTransform: cache.TransformStripManagedFields()},
-	})
-	p.must(err)
-	ctx, stop := context.WithCancel(context.Background())
-	store := planetest.Templates(p.T, mgr)
+	var store *templates.Store
 	in := interpreter.New()
 	undelayed := bindingstatus.Policy{
 		Failure: time.Millisecond, Pending: 20 * time.Millisecond, Moving: 20 * time.Millisecond, Interval: 10 * time.Millisecond,
 		Stable: debounce.Limits{Stable: 20 * time.Millisecond, StableMax: 20 * time.Millisecond},
 	}
-	p.must(errors.Join(
-		mgr.Add(store),
-		detector.Setup(ctx, mgr, detector.Deps{Store: store, Interpreter: in}),
-		scheduler.Setup(ctx, mgr, scheduler.NewOptions()),
-		binding.Setup(ctx, mgr, binding.Deps{Store: store, Interpreter: in, StatefulFailover: true}),
-		bindingstatus.Setup(ctx, mgr, bindingstatus.Deps{Templates: store, Interpreter: in, Policy: undelayed, EndEvictions: true}),
-		cluster.Setup(ctx, mgr, cluster.Deps{LeavingPeriod: 20 * time.Millisecond}),
-		taintmanager.Setup(ctx, mgr, taintmanager.Deps{Evict: true, Rate: p.rate, PreserveState: true}),
-		gracefuleviction.Setup(ctx, mgr, gracefuleviction.Deps{Timeout: p.timeout}),
-		applicationfailover.Setup(ctx, mgr, applicationfailover.Deps{Interpreter: in, GracefulEviction: true, PreserveState: true}),
-		clustertaint.Setup(ctx, mgr, clustertaint.Deps{}),
-	))
-	done := make(chan error, 1)
-	go func() { done <- mgr.Start(ctx) }()
+	stop := planetest.Start(p.T, cfg, func(ctx context.Context, mgr manager.Manager) error {
+		store = planetest.Templates(p.T, mgr)
+		return errors.Join(
+			mgr.Add(store),
+			detector.Setup(ctx, mgr, detector.Deps{Store: store, Interpreter: in}),
+			scheduler.Setup(ctx, mgr, scheduler.NewOptions()),
+			binding.Setup(ctx, mgr, binding.Deps{Store: store, Interpreter: in, StatefulFailover: true}),
+			bindingstatus.Setup(ctx, mgr, bindingstatus.Deps{Templates: store, Interpreter: in, Policy: undelayed, EndEvictions: true}),
+			cluster.Setup(ctx, mgr, cluster.Deps{LeavingPeriod: 20 * time.Millisecond}),
+			taintmanager.Setup(ctx, mgr, taintmanager.Deps{Evict: true, Rate: p.rate, PreserveState: true}),
+			gracefuleviction.Setup(ctx, mgr, gracefuleviction.Deps{Timeout: p.timeout}),
+			applicationfailover.Setup(ctx, mgr, applicationfailover.Deps{Interpreter: in, GracefulEviction: true, PreserveState: true}),
+			clustertaint.Setup(ctx, mgr, clustertaint.Deps{}),
+		)
+	})
 	p.must(store.WaitForSync(p.Context()))
 	p.stop = func() {
-		stop()
-		if err := <-done; err != nil {
+		if err := stop(); err != nil {
 			p.Errorf("stopping the controllers: %v", err)
 		}
 	}

@@ -14,10 +14,16 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/retry"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/karmada-toolkit/karmada/internal/kube"
 	"github.com/karmada-toolkit/karmada/internal/testenv"
 	"github.com/karmada-toolkit/karmada/pkg/apis/crds"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
@@ -86,6 +92,31 @@ func untilNoConflict(ctx context.Context, c client.Client, obj client.Object, ch
 		change()
 		return write()
 	})
+}
+
+// Start runs controllers in a manager of their own, as a new process would. setup adds them. stop ends them and returns
+// the error of the manager.
+func Start(tb testing.TB, cfg *rest.Config, setup func(ctx context.Context, mgr manager.Manager) error) (stop func() error) {
+	tb.Helper()
+	mgr, err := ctrl.NewManager(cfg, manager.Options{
+		Scheme: kube.NewScheme(), Metrics: metricsserver.Options{BindAddress: "0"},
+		Controller: config.Controller{SkipNameValidation: new(true)},
+		Cache:      cache.Options{DefaultTransform: cache.TransformStripManagedFields()},
+	})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	if err := setup(ctx, mgr); err != nil {
+		cancel()
+		tb.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- mgr.Start(ctx) }()
+	return func() error {
+		cancel()
+		return <-done
+	}
 }
 
 // Templates returns a store of all types that can be propagated. It is not added to the manager.

@@ -22,12 +22,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
-	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/karmada-toolkit/karmada/internal/kube"
 	"github.com/karmada-toolkit/karmada/internal/testenv"
@@ -135,30 +131,23 @@ func (p *plane) start() {
 	p.Helper()
 	cfg := rest.CopyConfig(p.cluster.Config)
 	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return counting{next, p.writes} })
-	mgr, err := ctrl.NewManager(cfg, manager.Options{
-		Scheme: kube.NewScheme(), Metrics: metricsserver.Options{BindAddress: "0"},
-		Controller: config.Controller{SkipNameValidation: new(true)},
-		Cache:      cache.Options{DefaultTransform: cache.TransformStripManagedFields()},
-	})
-	p.must(err)
-	ctx, stop := context.WithCancel(context.Background())
-	store := planetest.Templates(p.T, mgr)
+	var store *templates.Store
 	in := interpreter.New()
 	namespaces, err := templates.ParseNamespaces([]string{templates.DefaultSkippedNamespaces})
 	p.must(err)
-	p.must(errors.Join(
-		mgr.Add(store),
-		detector.Setup(ctx, mgr, detector.Deps{Store: store, Interpreter: in, Gates: detector.Gates{Priority: true}}),
-		binding.Setup(ctx, mgr, binding.Deps{Store: store, Interpreter: in}),
-		namespacesync.Setup(ctx, mgr, namespacesync.Deps{Store: store, SkippedNamespaces: namespaces}),
-		dependencies.Setup(ctx, mgr, dependencies.Deps{Store: store, Interpreter: in}),
-	))
-	done := make(chan error, 1)
-	go func() { done <- mgr.Start(ctx) }()
+	stop := planetest.Start(p.T, cfg, func(ctx context.Context, mgr manager.Manager) error {
+		store = planetest.Templates(p.T, mgr)
+		return errors.Join(
+			mgr.Add(store),
+			detector.Setup(ctx, mgr, detector.Deps{Store: store, Interpreter: in, Gates: detector.Gates{Priority: true}}),
+			binding.Setup(ctx, mgr, binding.Deps{Store: store, Interpreter: in}),
+			namespacesync.Setup(ctx, mgr, namespacesync.Deps{Store: store, SkippedNamespaces: namespaces}),
+			dependencies.Setup(ctx, mgr, dependencies.Deps{Store: store, Interpreter: in}),
+		)
+	})
 	p.must(store.WaitForSync(p.Context()))
 	p.stop = func() {
-		stop()
-		if err := <-done; err != nil {
+		if err := stop(); err != nil {
 			p.Errorf("stopping the controllers: %v", err)
 		}
 	}

@@ -13,11 +13,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/karmada-toolkit/karmada/internal/kube"
 	"github.com/karmada-toolkit/karmada/internal/testenv"
@@ -106,22 +103,17 @@ func (p *plane) bind(cluster, name string) {
 // start runs the controllers, as a new process does.
 func (p *plane) start() {
 	p.Helper()
-	mgr, err := ctrl.NewManager(p.cluster.Config, manager.Options{
-		Scheme: kube.NewScheme(), Metrics: metricsserver.Options{BindAddress: "0"}, Controller: config.Controller{SkipNameValidation: new(true)},
+	stop := planetest.Start(p.T, p.cluster.Config, func(ctx context.Context, mgr manager.Manager) (err error) {
+		if p.guard, err = massfailure.Setup(mgr, massfailure.Deps{Threshold: 0.5, Metrics: prometheus.NewRegistry()}); err != nil {
+			return err
+		}
+		return errors.Join(
+			taintmanager.Setup(ctx, mgr, taintmanager.Deps{Evict: true, Rate: 10000, Hold: p.guard.Hold}),
+			clustertaint.Setup(ctx, mgr, clustertaint.Deps{}),
+		)
 	})
-	p.must(err)
-	p.guard, err = massfailure.Setup(mgr, massfailure.Deps{Threshold: 0.5, Metrics: prometheus.NewRegistry()})
-	p.must(err)
-	ctx, stop := context.WithCancel(context.Background())
-	p.must(errors.Join(
-		taintmanager.Setup(ctx, mgr, taintmanager.Deps{Evict: true, Rate: 10000, Hold: p.guard.Hold}),
-		clustertaint.Setup(ctx, mgr, clustertaint.Deps{}),
-	))
-	done := make(chan error, 1)
-	go func() { done <- mgr.Start(ctx) }()
 	p.stop = func() {
-		stop()
-		if err := <-done; err != nil {
+		if err := stop(); err != nil {
 			p.Errorf("stopping the controllers: %v", err)
 		}
 	}
