@@ -23,7 +23,16 @@ type Query struct {
 	Name string
 	// Labels and Fields are selectors. Optional.
 	Labels, Fields string
+	// TooLarge reports whether an error is due to the size of a response. If it does, the pods of all namespaces are read
+	// by namespace, since metrics-server has no pages. Optional.
+	TooLarge func(error) bool
 }
+
+// Limits of what is read by namespace.
+const (
+	maxNamespaces = 10_000
+	maxPods       = 100_000
+)
 
 // request returns a request for a resource.
 func (q Query) request(c rest.Interface, resource string) *rest.Request {
@@ -43,6 +52,56 @@ func (q Query) request(c rest.Interface, resource string) *rest.Request {
 
 // Pods returns the usage of the pods that a query selects.
 func Pods(ctx context.Context, c rest.Interface, q Query) ([]v1beta1.PodMetrics, error) {
+	pods, err := podsOf(ctx, c, q)
+	if err == nil || q.TooLarge == nil || q.Namespace != "" || !q.TooLarge(err) {
+		return pods, err
+	}
+	names, err := namespaces(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	for _, q.Namespace = range names {
+		more, err := podsOf(ctx, c, q)
+		if err != nil {
+			return nil, err
+		}
+		if pods = append(pods, more...); len(pods) > maxPods {
+			return nil, fmt.Errorf("the usage of more than %d pods is too large", maxPods)
+		}
+	}
+	return pods, nil
+}
+
+// namespaces returns the names of all namespaces.
+func namespaces(ctx context.Context, c rest.Interface) ([]string, error) {
+	var out []string
+	for next := ""; ; {
+		req := c.Get().AbsPath("/api/v1/namespaces").Param("limit", "500").
+			SetHeader("Accept", "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json")
+		if next != "" {
+			req = req.Param("continue", next)
+		}
+		data, err := req.Do(ctx).Raw()
+		if err != nil {
+			return nil, err
+		}
+		list := metav1.PartialObjectMetadataList{}
+		if err := json.Unmarshal(data, &list); err != nil {
+			return nil, fmt.Errorf("reading namespaces: %w", err)
+		}
+		for i := range list.Items {
+			out = append(out, list.Items[i].Name)
+		}
+		if next = list.Continue; next == "" {
+			return out, nil
+		}
+		if len(out) > maxNamespaces || len(list.Items) == 0 {
+			return nil, fmt.Errorf("the list of namespaces does not end after %d", len(out))
+		}
+	}
+}
+
+func podsOf(ctx context.Context, c rest.Interface, q Query) ([]v1beta1.PodMetrics, error) {
 	views, err := read[podView](ctx, c, q, "pods")
 	if err != nil {
 		return nil, err

@@ -18,6 +18,7 @@ import (
 
 	"github.com/karmada-toolkit/karmada/internal/usage"
 	"github.com/karmada-toolkit/karmada/pkg/cli/env"
+	"github.com/karmada-toolkit/karmada/pkg/member/access"
 )
 
 const (
@@ -106,7 +107,7 @@ func (r *podRequest) run(ctx context.Context, e *env.Env, access *env.Access) er
 
 // read returns the pods of a member.
 func (r *podRequest) read(ctx context.Context, c rest.Interface, cluster string) (memberPods, error) {
-	q := usage.Query{Namespace: r.namespace, Name: r.name, Labels: r.selector, Fields: r.fields}
+	q := usage.Query{Namespace: r.namespace, Name: r.name, Labels: r.selector, Fields: r.fields, TooLarge: access.IsLimit}
 	if r.allNamespaces {
 		q.Namespace = ""
 	}

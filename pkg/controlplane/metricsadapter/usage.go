@@ -17,6 +17,7 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/metricsapi"
 	memberusage "github.com/karmada-toolkit/karmada/internal/usage"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/member/access"
 )
 
 // usage is the usage of pods and nodes in all members.
@@ -28,7 +29,7 @@ var _ metricsapi.Source = &usage{}
 func (u *usage) Pods(ctx context.Context, s metricsapi.Selection) ([]metrics.PodMetrics, error) {
 	clusters, missing := u.concerned(func(c *cluster) presence { return anyOf(c.pods, s) })
 	lists, failed := each(ctx, u.requester, clusters, func(ctx context.Context, c *cluster) ([]metrics.PodMetrics, error) {
-		items, err := memberusage.Pods(ctx, c.rest, memberusage.Query{Namespace: s.Namespace, Labels: s.Labels.String()})
+		items, err := memberusage.Pods(ctx, c.rest, memberusage.Query{Namespace: s.Namespace, Labels: s.Labels.String(), TooLarge: access.IsLimit})
 		return c.podsOf(items, s), err
 	})
 	warn(ctx, append(missing, failed...))

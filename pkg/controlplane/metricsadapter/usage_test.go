@@ -1,6 +1,7 @@
 package metricsadapter
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -124,6 +125,32 @@ func TestUsage_NamesMembersThatDoNotAnswer(t *testing.T) {
 	}
 	if _, err := u.Pod(ctx, "default", "of-m5"); !apierrors.IsNotFound(err) {
 		t.Errorf("got %v", err)
+	}
+}
+
+// TestUsage_ReadsManyPodsByNamespace has a member whose pods together are too many for one response.
+func TestUsage_ReadsManyPodsByNamespace(t *testing.T) {
+	f := newFederation(t, "m1")
+	labels := map[string]any{"app": "web"}
+	for i := range 500 {
+		labels[fmt.Sprintf("label-%d", i)] = "x"
+	}
+	const pods = 300
+	for _, ns := range []string{"a", "b"} {
+		f.servers["m1"].Put("/api/v1/namespaces/"+ns, object("v1", "Namespace", map[string]any{"name": ns}, nil))
+		for i := range pods {
+			name := fmt.Sprintf("web-%d", i)
+			f.pod("m1", ns, name, "1m")
+			f.servers["m1"].Put("/apis/metrics.k8s.io/v1beta1/namespaces/"+ns+"/pods/"+name, object("metrics.k8s.io/v1beta1", "PodMetrics",
+				map[string]any{"namespace": ns, "name": name, "labels": labels}, nil))
+		}
+	}
+	f.open(t)
+	f.timeout = time.Minute
+	ctx, w := warned(t)
+	items, err := (&usage{f.requester}).Pods(ctx, selection("", "app=web"))
+	if err != nil || len(items) != 2*pods || len(*w) > 0 || f.requests["m1"] != 3 {
+		t.Errorf("got %d pods after %d requests, %v, warnings %q", len(items), f.requests["m1"], err, *w)
 	}
 }
 
