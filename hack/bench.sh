@@ -33,6 +33,9 @@ go test -tags integration -run '^$' -bench Enforcement -benchtime 1x ./pkg/contr
 headline "Services that span 5 clusters: change to consumer, writes, 200 Services with 50 endpoints each"
 go test -tags integration -run '^$' -bench Services -benchtime 1x ./pkg/controlplane/controllermanager | grep '^Benchmark'
 
+headline "resident memory of the metrics adapter, 5 members with 2,000 pods each"
+go test -tags integration -run '^$' -bench Adapter -benchtime 1x ./pkg/controlplane/metricsadapter | grep '^Benchmark'
+
 headline "a decision over ten clusters, with and without estimators"
 go test -run '^$' -bench Schedule -benchtime 3s ./pkg/controlplane/estimator | grep -E '^Benchmark'
 
