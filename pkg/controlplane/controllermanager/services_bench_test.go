@@ -22,11 +22,14 @@ const (
 	benchServices  = 200
 	benchEndpoints = 50
 	benchChanges   = 60
+	busyChanges    = 200
+	busyInterval   = time.Second / 20
 )
 
 // BenchmarkServices measures Services that span five clusters: the time from a change of
 // a slice in a provider to the consumer, the writes that it takes, and the time and the
-// memory that 200 Services with 50 endpoints each take.
+// memory that 200 Services with 50 endpoints each take; then the same time while a slice of one of them changes 20 times a
+// second.
 func BenchmarkServices(b *testing.B) {
 	members := []string{"m1", "m2", "m3", "m4", "m5"}
 	f := newFederation(b, members...)
@@ -36,8 +39,10 @@ func BenchmarkServices(b *testing.B) {
 	time.Sleep(2 * time.Second) // quiet
 
 	latencies, writes := f.measureChanges(b)
-	slices.Sort(latencies)
-	at := func(p int) float64 { return float64(latencies[len(latencies)*p/100].Milliseconds()) }
+	at := func(p int) float64 {
+		slices.Sort(latencies)
+		return float64(latencies[len(latencies)*p/100].Milliseconds())
+	}
 	b.ReportMetric(at(50), "p50-ms")
 	b.ReportMetric(at(99), "p99-ms")
 	b.ReportMetric(writes, "writes/change")
@@ -47,6 +52,9 @@ func BenchmarkServices(b *testing.B) {
 	b.ReportMetric(took.Seconds(), "s/200-services")
 	const thousands = benchServices * benchEndpoints / 1000
 	b.ReportMetric(float64(heap()-before)/(1<<20)/thousands, "MiB/1000-endpoints")
+	latencies = f.measureBusy(b)
+	b.ReportMetric(at(50), "busy-p50-ms")
+	b.ReportMetric(at(99), "busy-p99-ms")
 	b.ReportMetric(0, "ns/op")
 	fmt.Fprintln(os.Stderr, "the memory is that of the process of the benchmark, with the objects of all informers")
 }
@@ -92,6 +100,48 @@ func (f *federation) measureChanges(b *testing.B) ([]time.Duration, float64) {
 		}
 	}
 	return out, float64(writes) / benchChanges
+}
+
+// measureBusy changes the first endpoint of a slice many times a second and returns how long each change took until a
+// consumer has it or a later one.
+func (f *federation) measureBusy(b *testing.B) []time.Duration {
+	b.Helper()
+	there, err := f.members["m5"].Watch(b.Context(), &discoveryv1.EndpointSliceList{}, client.InNamespace("default"), client.MatchingLabels{discoveryv1.LabelServiceName: "many-0"})
+	f.must(err)
+	defer there.Stop()
+	addresses := make([]string, benchEndpoints)
+	for i := range addresses {
+		addresses[i] = fmt.Sprintf("10.9.1.%d", i+1)
+	}
+	sent := make(chan time.Time, busyChanges)
+	go func() {
+		ticker := time.NewTicker(busyInterval)
+		defer ticker.Stop()
+		for i := range busyChanges {
+			<-ticker.C
+			addresses[0] = fmt.Sprintf("10.8.0.%d", i+1)
+			sent <- time.Now()
+			if err := f.members["m1"].Patch(b.Context(), slice("many-0", "many-0-a", addresses...), client.Merge); err != nil {
+				b.Error(err)
+			}
+		}
+	}()
+	var out []time.Duration
+	for len(out) < busyChanges {
+		e := <-there.ResultChan()
+		s, ok := e.Object.(*discoveryv1.EndpointSlice)
+		if !ok || len(s.Endpoints) == 0 {
+			b.Fatalf("watching slices: %v", e)
+		}
+		change := 0
+		if _, err := fmt.Sscanf(s.Endpoints[0].Addresses[0], "10.8.0.%d", &change); err != nil {
+			continue // from before
+		}
+		for len(out) < change {
+			out = append(out, time.Since(<-sent))
+		}
+	}
+	return out
 }
 
 // measureMany creates many Services, of which each cluster provides some, and returns how
