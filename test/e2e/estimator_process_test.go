@@ -10,15 +10,22 @@ import (
 	"testing"
 )
 
+// cordonNode makes the node of member1 unschedulable until the test ends, or the function that it returns is called.
+func cordonNode(t *testing.T) (uncordon func()) {
+	t.Helper()
+	set := func(value string) []string {
+		return member("member1", "patch", "nodes", "member1-node-0", "--type=merge", "-p", `{"spec":{"unschedulable":`+value+`}}`)
+	}
+	must(t, set("true")...)
+	t.Cleanup(func() { ctl("", set("null")...) })
+	return func() { must(t, set("null")...) }
+}
+
 // TestEstimator_RoomOfNodes divides replicas by the room that the nodes really have: a cordoned node counts as full in
 // the estimate, and as free in the summary of its cluster. Then an estimator stops, and is started again.
 func TestEstimator_RoomOfNodes(t *testing.T) {
 	ns := namespace(t)
-	cordon := func(value string) []string {
-		return member("member1", "patch", "nodes", "member1-node-0", "--type=merge", "-p", `{"spec":{"unschedulable":`+value+`}}`)
-	}
-	must(t, cordon("true")...)
-	t.Cleanup(func() { ctl("", cordon("null")...) })
+	cordonNode(t)
 	apply(t, ns, deployment("web", 4), policy("web", byRoom))
 	eventually(t, is("member2", ns, "deploy/web", "{.status.readyReplicas}", "4"))
 	eventually(t, absent("member1", ns, "deploy/web"))
@@ -60,4 +67,46 @@ func hasMessage(ns, want string) func() error {
 		}
 		return nil
 	}
+}
+
+const pipelineRules = `
+apiVersion: config.karmada.io/v1alpha1
+kind: ResourceInterpreterCustomization
+metadata: {name: pipeline}
+spec:
+  target: {apiVersion: crafts.example.io/v1, kind: Pipeline}
+  customizations:
+    componentResource:
+      luaScript: |
+        function GetComponents(obj)
+          return {
+            {name = "head", replicas = 1, replicaRequirements = {resourceRequest = {cpu = "100m"}}},
+            {name = "worker", replicas = 2, replicaRequirements = {resourceRequest = {cpu = "50m"}}},
+          }
+        end
+`
+
+// A set of components goes where its estimator has room. What must not run beside it waits until the estimator of the other
+// cluster reports room, which no event of the control plane does; what must run beside it does.
+func TestEstimator_ComponentsAndGroups(t *testing.T) {
+	ns := namespace(t)
+	uncordon := cordonNode(t)
+	custom(t, ns, "Pipeline")
+	const groups = "\nworkloadAffinity: {affinity: {groupByLabelKey: team}, antiAffinity: {groupByLabelKey: tier}}"
+	apply(t, ns, pipelineRules, policyFor("late", "{apiVersion: crafts.example.io/v1, kind: Pipeline, name: late}", to("member1", "member2")+
+		"\nspreadConstraints: [{spreadByField: cluster, minGroups: 1, maxGroups: 1}]"+groups),
+		"{apiVersion: crafts.example.io/v1, kind: Pipeline, metadata: {name: late, labels: {team: a, tier: x}}, spec: {workers: 2}}")
+	eventually(t, targets(ns, "late-pipeline", "member2"))
+	eventually(t, is("", ns, "rb/late-pipeline", "{.spec.clusters[0].components[*].name}", "head worker"))
+
+	labelled := func(name, label string) string {
+		return strings.Replace(deployment(name, 1), "labels: {app: "+name, "labels: {"+label+", app: "+name, 1)
+	}
+	apply(t, ns, labelled("rival", "tier: x"), policy("rival", aggregated("member1", "member2")+groups))
+	eventually(t, is("", ns, "rb/rival-deployment", "{.status.conditions[?(@.type=='Scheduled')].reason}", "Unschedulable"))
+	uncordon()
+	eventually(t, targets(ns, "rival-deployment", "member1"))
+
+	apply(t, ns, labelled("mate", "team: a"), policy("mate", aggregated("member1", "member2")+groups))
+	eventually(t, targets(ns, "mate-deployment", "member2"))
 }

@@ -10,7 +10,7 @@ import (
 // failoverFlags turn on what TestFailover_* observe. Nothing is evicted without a taint with the effect NoExecute.
 func failoverFlags() []string {
 	return []string{
-		"--feature-gates", "Failover=true,StatefulFailoverInjection=true,FederatedQuotaEnforcement=true",
+		"--feature-gates", "Failover=true,StatefulFailoverInjection=true,FederatedQuotaEnforcement=true,WorkloadAffinity=true,MultiplePodTemplatesScheduling=true",
 		"--set", "controller-manager.enable-no-execute-taint-eviction=true", "--set", "controller-manager.resource-eviction-rate=100",
 		"--set", "controller-manager.cluster-failure-threshold=5s", "--set", "webhook.allow-no-execute-taint-policy=true",
 	}

@@ -98,6 +98,9 @@ func run(ctx context.Context, e *env.Env, access *env.Access, kubeconfig env.Kub
 	suffix := ""
 	if r.DryRun {
 		suffix = " (dry run)"
+	} else {
+		// The command does not connect to the host cluster.
+		e.Say("note: its estimator, if it has one in the host cluster, is removed with %q", e.Name+" addons disable karmada-scheduler-estimator -C "+r.Name)
 	}
 	_, err = fmt.Fprintf(e.Out, "cluster(%s) is unjoined successfully%s\n", r.Name, suffix)
 	return err
