@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -92,12 +93,18 @@ func (e *Env) SayLine(line string) {
 const waitingDelay = 2100 * time.Millisecond
 
 // Waiting prints what the command waits for if that takes more than two seconds. It calls
-// what at that time. The returned function ends the wait.
+// what at that time. The returned function ends the wait; nothing is printed after it has returned.
 func (e *Env) Waiting(what func() string) (done func()) {
+	printed := make(chan struct{})
 	timer := time.AfterFunc(waitingDelay, func() {
+		defer close(printed)
 		if text := what(); text != "" {
 			e.Say("waiting for %s", text)
 		}
 	})
-	return func() { timer.Stop() }
+	return sync.OnceFunc(func() {
+		if !timer.Stop() {
+			<-printed
+		}
+	})
 }
