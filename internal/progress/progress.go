@@ -3,6 +3,7 @@ package progress
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"io"
 	"maps"
@@ -25,6 +26,24 @@ type Reporter interface {
 	Waiting(step, what string)
 	// Done reports that a step is done, and its result.
 	Done(step, result string)
+	// Failed reports that a step ended without its result, and how: it failed, or was interrupted. The reason is in the
+	// error of the command.
+	Failed(step, how string)
+}
+
+// Begin reports that a step has begun. The function that it returns is deferred: it reports the step as failed if *err
+// is an error by then, or as interrupted if the context has ended.
+func Begin(ctx context.Context, r Reporter, step string, err *error) (end func()) {
+	r.Begin(step)
+	return func() {
+		switch {
+		case *err == nil:
+		case ctx.Err() != nil:
+			r.Failed(step, "interrupted")
+		default:
+			r.Failed(step, "failed")
+		}
+	}
 }
 
 // Discard is a Reporter that drops everything.
@@ -39,14 +58,24 @@ func (Discard) Waiting(string, string) {}
 // Done implements Reporter.
 func (Discard) Done(string, string) {}
 
+// Failed implements Reporter.
+func (Discard) Failed(string, string) {}
+
+// The marks of lines.
+const (
+	markWaiting = "…"
+	markDone    = "✓"
+	markFailed  = "✗"
+)
+
 // Line is a line of a Printer.
 type Line struct {
 	// Steps are the steps that the line is about, separated by ", "; empty for the summary of unchanged reasons.
 	Steps string
-	// Text is the result, or what the steps wait for.
+	// Text is the result, how the step failed, or what the steps wait for.
 	Text string
-	// Done reports whether the step is done.
-	Done bool
+	// Mark is markWaiting, markDone or markFailed.
+	Mark string
 	// Elapsed is the time since the printer was made, Took since the earliest of the steps began.
 	Elapsed, Took time.Duration
 }
@@ -57,26 +86,24 @@ type Layout func(Line) string
 // Timeline is the layout that begins with the time since the start of the command.
 func Timeline(l Line) string {
 	switch {
-	case l.Done:
-		return fmt.Sprintf("  ✓ %6s  %s: %s (%s)\n", seconds(l.Elapsed), l.Steps, l.Text, seconds(l.Took))
+	case l.Mark != markWaiting:
+		return fmt.Sprintf("  %s %6s  %s: %s (%s)\n", l.Mark, seconds(l.Elapsed), l.Steps, l.Text, seconds(l.Took))
 	case l.Steps == "":
-		return fmt.Sprintf("  … %6s  %s\n", seconds(l.Elapsed), l.Text)
+		return fmt.Sprintf("  %s %6s  %s\n", l.Mark, seconds(l.Elapsed), l.Text)
 	}
-	return fmt.Sprintf("  … %6s  %s: %s\n", seconds(l.Elapsed), l.Steps, l.Text)
+	return fmt.Sprintf("  %s %6s  %s: %s\n", l.Mark, seconds(l.Elapsed), l.Steps, l.Text)
 }
 
 // Columns is the layout with a column for the steps and one for the time that they took.
 func Columns(l Line) string {
-	switch {
-	case l.Done:
-		return fmt.Sprintf("  ✓ %-18s %6s  %s\n", l.Steps, seconds(l.Took), l.Text)
-	case l.Steps == "":
-		return fmt.Sprintf("  … %-18s %6s  %s\n", "", seconds(l.Took), l.Text)
+	text := l.Text
+	if l.Mark == markWaiting && l.Steps != "" {
+		text = "waiting for " + text
 	}
-	return fmt.Sprintf("  … %-18s %6s  waiting for %s\n", l.Steps, seconds(l.Took), l.Text)
+	return fmt.Sprintf("  %s %-18s %6s  %s\n", l.Mark, l.Steps, seconds(l.Took), text)
 }
 
-// Printer is a Reporter that prints a line for each step that is done and, every two seconds, what the others wait
+// Printer is a Reporter that prints a line for each step that ends and, every two seconds, what the others wait
 // for.
 type Printer struct {
 	out    io.Writer
@@ -112,7 +139,7 @@ func (p *Printer) Begin(step string) {
 	p.begun[step] = p.now()
 }
 
-// Waiting implements Reporter. A step that is done waits for nothing.
+// Waiting implements Reporter. A step that has ended waits for nothing.
 func (p *Printer) Waiting(step, what string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -127,10 +154,17 @@ func (p *Printer) Waiting(step, what string) {
 }
 
 // Done implements Reporter.
-func (p *Printer) Done(step, result string) {
+func (p *Printer) Done(step, result string) { p.end(Line{Steps: step, Text: result, Mark: markDone}) }
+
+// Failed implements Reporter.
+func (p *Printer) Failed(step, how string) { p.end(Line{Steps: step, Text: how, Mark: markFailed}) }
+
+// end prints the last line of a step.
+func (p *Printer) end(l Line) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.print(Line{Steps: step, Text: result, Done: true}, []string{step})
+	step := l.Steps
+	p.print(l, []string{step})
 	delete(p.waiting, step)
 	delete(p.begun, step)
 }
@@ -155,14 +189,14 @@ func (p *Printer) printWaiting() {
 	}
 	var groups []group
 	for text, steps := range changed {
-		groups = append(groups, group{Line{Steps: strings.Join(steps, ", "), Text: text}, steps})
+		groups = append(groups, group{Line{Steps: strings.Join(steps, ", "), Text: text, Mark: markWaiting}, steps})
 	}
 	slices.SortFunc(groups, func(a, b group) int { return cmp.Compare(a.line.Steps, b.line.Steps) })
 	for _, g := range groups {
 		p.print(g.line, g.steps)
 	}
 	if len(unchanged) > 0 {
-		p.print(Line{Text: "still waiting for " + strings.Join(unchanged, ", ")}, unchanged)
+		p.print(Line{Text: "still waiting for " + strings.Join(unchanged, ", "), Mark: markWaiting}, unchanged)
 	}
 }
 

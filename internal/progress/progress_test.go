@@ -2,6 +2,8 @@ package progress
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"testing"
 	"time"
 )
@@ -24,6 +26,7 @@ func TestPrinter_PrintsNewReasonsAndNamesTheOtherSteps(t *testing.T) {
 	p.Waiting("a", "too late")
 	now = now.Add(2 * time.Second)
 	p.Waiting("b", "0 of 1 pods ready: no image")
+	p.Failed("b", "failed")
 	want := "" +
 		"  …   2.0s  a: 0 of 1 pods ready\n" +
 		"  …   4.0s  b: 0 of 1 pods ready\n" +
@@ -32,7 +35,8 @@ func TestPrinter_PrintsNewReasonsAndNamesTheOtherSteps(t *testing.T) {
 		"  …   6.0s  still waiting for a, b\n" +
 		"  ✓   6.0s  a: ready (6.0s)\n" +
 		"  …   8.0s  b: 0 of 1 pods ready: no image\n" +
-		"  …   8.0s  still waiting for c\n"
+		"  …   8.0s  still waiting for c\n" +
+		"  ✗   8.0s  b: failed (8.0s)\n"
 	if out.String() != want {
 		t.Errorf("got:\n%swant:\n%s", out.String(), want)
 	}
@@ -70,5 +74,35 @@ func TestPrinter_ColumnsShowHowLongStepsTook(t *testing.T) {
 		"  ✓ member1              4.1s  Kubernetes v1.36.3\n"
 	if out.String() != want {
 		t.Errorf("got:\n%swant:\n%s", out.String(), want)
+	}
+}
+
+func TestBegin_EndsAStepThatFails(t *testing.T) {
+	interrupted, interrupt := context.WithCancel(t.Context())
+	interrupt()
+	for name, tc := range map[string]struct {
+		ctx  context.Context
+		err  error
+		want string
+	}{
+		"no error":                       {t.Context(), nil, ""},
+		"no error, although interrupted": {interrupted, nil, ""},
+		"an error":                       {t.Context(), errors.New("no image"), "  ✗ a                    0.0s  failed\n"},
+		"an error of the end":            {interrupted, context.Canceled, "  ✗ a                    0.0s  interrupted\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var out bytes.Buffer
+			r := NewReminder(NewPrinter(&out, func() time.Time { return time.Unix(0, 0) }, Columns), time.Now)
+			err := func() (err error) {
+				defer Begin(tc.ctx, r, "a", &err)()
+				return tc.err
+			}()
+			if tc.err != nil {
+				r.Waiting("a", "too late")
+			}
+			if !errors.Is(err, tc.err) || out.String() != tc.want {
+				t.Errorf("%v, got:\n%swant:\n%s", err, out.String(), tc.want)
+			}
+		})
 	}
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/karmada-toolkit/karmada/internal/kube"
 	"github.com/karmada-toolkit/karmada/internal/pki"
+	"github.com/karmada-toolkit/karmada/internal/progress"
 	"github.com/karmada-toolkit/karmada/pkg/init/components"
 	"github.com/karmada-toolkit/karmada/pkg/init/config"
 	"github.com/karmada-toolkit/karmada/pkg/init/credentials"
@@ -58,12 +59,12 @@ func manifests(s *phases.State) ([]manifest, error) {
 
 // Print checks the host cluster and writes the objects of an installation to w,
 // those of the host cluster first.
-func Print(ctx context.Context, d Deps, r *config.Request, w io.Writer) error {
+func Print(ctx context.Context, d Deps, r *config.Request, w io.Writer) (err error) {
 	s, err := newState(ctx, d, r)
 	if err != nil {
 		return err
 	}
-	s.Progress.Begin(phases.Preflight)
+	defer progress.Begin(ctx, s.Progress, phases.Preflight, &err)()
 	if err := preflight.Check(ctx, preflight.Deps{Request: s.Request, Facts: s.Facts, Host: s.HostAPI, Now: s.Now}); err != nil {
 		return err
 	}

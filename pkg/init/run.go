@@ -99,14 +99,13 @@ func chosen(r *config.Request) []phases.Phase {
 }
 
 // newState reads the host cluster.
-func newState(ctx context.Context, d Deps, r *config.Request) (*phases.State, error) {
+func newState(ctx context.Context, d Deps, r *config.Request) (_ *phases.State, err error) {
 	if d.Progress == nil {
 		d.Progress = progress.Discard{}
 	}
 	s := &phases.State{Progress: progress.NewReminder(d.Progress, d.Now), Now: d.Now, Outcome: &phases.Outcome{}}
-	s.Progress.Begin(stepHost)
+	defer progress.Begin(ctx, s.Progress, stepHost, &err)()
 	defer s.Progress.Watch(ctx, stepHost, "the host cluster to answer")()
-	var err error
 	if s.CRDs, err = customCRDs(ctx, r.CRDs); err != nil {
 		return nil, err
 	}

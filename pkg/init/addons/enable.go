@@ -133,8 +133,8 @@ func (i *installer) installAll(ctx context.Context, parts []part) error {
 }
 
 // install writes the rights of a part, its pods, and, when they are ready, its APIs. It returns when all are ready.
-func (i *installer) install(ctx context.Context, p *part) error {
-	i.progress.Begin(p.workload)
+func (i *installer) install(ctx context.Context, p *part) (err error) {
+	defer progress.Begin(ctx, i.progress, p.workload, &err)()
 	var all apply.ChangeSet
 	for _, step := range []func(context.Context, *part) (apply.ChangeSet, error){i.writeRights, i.writePods, i.writeAPIs} {
 		changes, err := step(ctx, p)

@@ -1,6 +1,7 @@
 package phases
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"slices"
@@ -62,7 +63,9 @@ func (r *recorder) phase(name string, err error, needs ...string) Phase {
 }
 
 func TestRunPhases_OrderAndFailure(t *testing.T) {
-	s := &State{Progress: progress.NewReminder(progress.Discard{}, time.Now)}
+	var out bytes.Buffer
+	now := func() time.Time { return time.Unix(0, 0) }
+	s := &State{Progress: progress.NewReminder(progress.NewPrinter(&out, now, progress.Timeline), now)}
 	var r recorder
 	err := Run(t.Context(), s, []Phase{
 		r.phase(Certificates, nil, Preflight), r.phase(Preflight, nil), r.phase(Namespace, errors.New("no"), Certificates), r.phase(Etcd, nil, Namespace),
@@ -72,5 +75,8 @@ func TestRunPhases_OrderAndFailure(t *testing.T) {
 	}
 	if got := strings.Join(r.order, " "); got != "preflight certs namespace" {
 		t.Errorf("they ran in the order %s", got)
+	}
+	if want := "  ✗   0.0s  namespace: failed (0.0s)\n"; out.String() != want {
+		t.Errorf("the progress is %q, not %q", out.String(), want)
 	}
 }

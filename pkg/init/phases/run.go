@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/karmada-toolkit/karmada/internal/progress"
 )
 
 // Run runs each phase as soon as those that it needs are done. The first failure stops all.
@@ -16,7 +18,7 @@ func Run(ctx context.Context, s *State, phases []Phase) error {
 	}
 	g, ctx := errgroup.WithContext(ctx)
 	for _, p := range phases {
-		g.Go(func() error {
+		g.Go(func() (err error) {
 			for _, need := range needs(p, done) {
 				select {
 				case <-done[need]:
@@ -24,7 +26,7 @@ func Run(ctx context.Context, s *State, phases []Phase) error {
 					return ctx.Err()
 				}
 			}
-			s.Progress.Begin(p.Name)
+			defer progress.Begin(ctx, s.Progress, p.Name, &err)()
 			defer s.Progress.Watch(ctx, p.Name, "its requests to be answered")()
 			if err := p.Run(ctx, s); err != nil {
 				return fmt.Errorf("%s: %w", p.Name, err)

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/kind/pkg/log"
 
 	"github.com/karmada-toolkit/karmada/internal/inotify"
+	"github.com/karmada-toolkit/karmada/internal/progress"
 	"github.com/karmada-toolkit/karmada/internal/wait"
 	"github.com/karmada-toolkit/karmada/pkg/local/federation"
 	"github.com/karmada-toolkit/karmada/pkg/local/membership"
@@ -67,8 +68,8 @@ func (c *clusters) checkNames() error {
 }
 
 // start makes sure that a kind cluster exists, runs and answers.
-func (c *clusters) start(ctx context.Context, short string) error {
-	c.Progress.Begin(short)
+func (c *clusters) start(ctx context.Context, short string) (err error) {
+	defer progress.Begin(ctx, c.Progress, short, &err)()
 	l := newLibraryLog()
 	defer wait.Publish(ctx, func() { c.Progress.Waiting(short, l.step()) })()
 	if err := c.ensure(ctx, short, l); err != nil {

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/karmada-toolkit/karmada/internal/progress"
 	"github.com/karmada-toolkit/karmada/internal/wait"
 )
 
@@ -27,7 +28,7 @@ func (c *clusters) deleteAll(ctx context.Context) error {
 	for i, short := range made {
 		wg.Go(func() {
 			step := "remove " + short
-			c.Progress.Begin(step)
+			defer progress.Begin(ctx, c.Progress, step, &errs[i])()
 			if errs[i] = c.delete(ctx, short, step); errs[i] == nil {
 				c.Progress.Done(step, "kind cluster "+c.record.kindName(short))
 			}

@@ -8,6 +8,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/kind/pkg/cluster/nodes"
 
+	"github.com/karmada-toolkit/karmada/internal/progress"
 	"github.com/karmada-toolkit/karmada/internal/wait"
 	installer "github.com/karmada-toolkit/karmada/pkg/init"
 	"github.com/karmada-toolkit/karmada/pkg/init/config"
@@ -54,9 +55,9 @@ func (r *installation) run(ctx context.Context) error {
 
 // loadImage loads the image of the control plane into the nodes of the host and
 // returns its name.
-func (r *installation) loadImage(ctx context.Context, hosts []nodes.Node) (string, error) {
+func (r *installation) loadImage(ctx context.Context, hosts []nodes.Node) (_ string, err error) {
 	const step = "image"
-	r.Progress.Begin(step)
+	defer progress.Begin(ctx, r.Progress, step, &err)()
 	defer wait.Publish(ctx, func() { r.Progress.Waiting(step, "the image of the control plane to be loaded into the host") })()
 	image, err := r.images.load(ctx, hosts)
 	if err != nil {

@@ -69,9 +69,9 @@ func Reporter(p progress.Reporter, step string) member.Reporter {
 
 // Join makes sure that a member in Push mode belongs to the federation and returns
 // when it is Ready.
-func Join(ctx context.Context, d federation.Deps, m Member) error {
+func Join(ctx context.Context, d federation.Deps, m Member) (err error) {
 	step := "join " + m.Name
-	d.Progress.Begin(step)
+	defer progress.Begin(ctx, d.Progress, step, &err)()
 	cpConfig, cp, err := Connect(m.ControlPlane)
 	if err != nil {
 		return err
@@ -100,9 +100,9 @@ func Join(ctx context.Context, d federation.Deps, m Member) error {
 // Register makes sure that a member in Pull mode belongs to the federation and
 // returns when it is Ready. runAgent makes sure that its agent runs; the context
 // that it returns ends with the agent.
-func Register(ctx context.Context, d federation.Deps, m Member, runAgent func(ctx context.Context, step string, c Clients) (context.Context, context.CancelFunc, error)) error {
+func Register(ctx context.Context, d federation.Deps, m Member, runAgent func(ctx context.Context, step string, c Clients) (context.Context, context.CancelFunc, error)) (err error) {
 	step := "register " + m.Name
-	d.Progress.Begin(step)
+	defer progress.Begin(ctx, d.Progress, step, &err)()
 	cfg, cp, err := Connect(m.ControlPlane)
 	if err != nil {
 		return err

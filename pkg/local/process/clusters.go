@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/karmada-toolkit/karmada/internal/kubelite/ready"
+	"github.com/karmada-toolkit/karmada/internal/progress"
 	"github.com/karmada-toolkit/karmada/internal/wait"
 	"github.com/karmada-toolkit/karmada/pkg/local/federation"
 )
@@ -23,8 +24,8 @@ type clusters struct {
 }
 
 // start makes sure that a cluster runs and is ready.
-func (c *clusters) start(ctx context.Context, name string) (ready.Info, error) {
-	c.Progress.Begin(name)
+func (c *clusters) start(ctx context.Context, name string) (_ ready.Info, err error) {
+	defer progress.Begin(ctx, c.Progress, name, &err)()
 	ctx, cancel := context.WithTimeoutCause(ctx, clusterTimeout, fmt.Errorf("it is not ready after %s; its log is %s", clusterTimeout, c.f.Dir().Log(name)))
 	defer cancel()
 	args, err := c.args(name)

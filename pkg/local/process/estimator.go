@@ -13,6 +13,7 @@ import (
 
 	"github.com/karmada-toolkit/karmada/internal/apply"
 	"github.com/karmada-toolkit/karmada/internal/kubelite/ready"
+	"github.com/karmada-toolkit/karmada/internal/progress"
 	"github.com/karmada-toolkit/karmada/internal/wait"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/init/components"
@@ -35,7 +36,7 @@ type estimators struct {
 
 // run makes sure that the estimator of a member runs, is ready, and is found by the scheduler; or, if the federation
 // has none, that it does not run.
-func (s *estimators) run(ctx context.Context, member string, control, info ready.Info) error {
+func (s *estimators) run(ctx context.Context, member string, control, info ready.Info) (err error) {
 	p := process{federation.Estimator(member), s.f.Dir()}
 	if !s.f.Estimators {
 		if _, alive := p.running(); alive {
@@ -44,7 +45,7 @@ func (s *estimators) run(ctx context.Context, member string, control, info ready
 		return nil
 	}
 	step := "estimate " + member
-	s.Progress.Begin(step)
+	defer progress.Begin(ctx, s.Progress, step, &err)()
 	ctx, cancel := context.WithTimeoutCause(ctx, estimatorTimeout, fmt.Errorf("its estimator is not ready after %s; its log is %s", estimatorTimeout, s.f.Dir().Log(p.name)))
 	defer cancel()
 	alive, stop, err := s.start(ctx, p, member, info)

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/karmada-toolkit/karmada/internal/kubelite/ready"
+	"github.com/karmada-toolkit/karmada/internal/progress"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/local/federation"
 	"github.com/karmada-toolkit/karmada/pkg/local/membership"
@@ -40,9 +41,9 @@ func (r *Runtime) RemoveMembers(ctx context.Context, members []string) error {
 	return nil
 }
 
-func (r *Runtime) removeMember(ctx context.Context, control ready.Info, name string) error {
+func (r *Runtime) removeMember(ctx context.Context, control ready.Info, name string) (err error) {
 	step := "leave " + name
-	r.Progress.Begin(step)
+	defer progress.Begin(ctx, r.Progress, step, &err)()
 	if err := r.leave(ctx, step, control, name); err != nil {
 		return err
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/karmada-toolkit/karmada/internal/apply"
 	"github.com/karmada-toolkit/karmada/internal/kubelite/ready"
+	"github.com/karmada-toolkit/karmada/internal/progress"
 	"github.com/karmada-toolkit/karmada/internal/wait"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/init/components"
@@ -39,9 +40,9 @@ type roles struct {
 
 // start makes sure that the roles of the control plane run and that its API is
 // complete.
-func (r *roles) start(ctx context.Context, info ready.Info) error {
+func (r *roles) start(ctx context.Context, info ready.Info) (err error) {
 	const step = federation.Roles
-	r.Progress.Begin(step)
+	defer progress.Begin(ctx, r.Progress, step, &err)()
 	ctx, cancel := context.WithTimeoutCause(ctx, rolesTimeout, fmt.Errorf("it is not ready after %s; its log is %s", rolesTimeout, r.f.Dir().Log(step)))
 	defer cancel()
 	cfg, c, err := membership.Connect(info.Kubeconfig)

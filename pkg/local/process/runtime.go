@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/karmada-toolkit/karmada/internal/kubelite/ready"
+	"github.com/karmada-toolkit/karmada/internal/progress"
 	"github.com/karmada-toolkit/karmada/pkg/local/federation"
 	"github.com/karmada-toolkit/karmada/pkg/local/membership"
 	"github.com/karmada-toolkit/karmada/pkg/local/settings"
@@ -145,7 +146,7 @@ func (r *Runtime) stopAll(ctx context.Context, names []string) error {
 				return
 			}
 			step := "stop " + name
-			r.Progress.Begin(step)
+			defer progress.Begin(ctx, r.Progress, step, &errs[i])()
 			if errs[i] = p.stop(ctx); errs[i] == nil {
 				r.Progress.Done(step, "")
 			}
