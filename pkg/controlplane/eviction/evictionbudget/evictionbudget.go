@@ -81,7 +81,8 @@ func (l *Ledger) count(ctx context.Context, now time.Time) error {
 			}
 			for i := range spec.GracefulEvictionTasks {
 				at := now // it gets its time with the next write
-				if created := spec.GracefulEvictionTasks[i].CreationTimestamp; created != nil {
+				// Users who may write bindings can set a time to come.
+				if created := spec.GracefulEvictionTasks[i].CreationTimestamp; created != nil && created.Time.Before(now) {
 					at = created.Time
 				}
 				if now.Sub(at) < eviction.BudgetWindow {

@@ -79,3 +79,11 @@ func TestLedger_ARestartDoesNotRenewTheBudget(t *testing.T) {
 	take(t, l, 0)
 	take(t, l, 40*time.Second)
 }
+
+func TestLedger_ATimeToComeCountsAsNow(t *testing.T) {
+	task := workv1alpha2.GracefulEvictionTask{FromCluster: "m", CreationTimestamp: &metav1.Time{Time: now.Add(24 * time.Hour)}}
+	l, clock := newLedger(eviction.Budget{Bindings: 1}, bindings(scope.NamespacedBinding(), 1, task)...)
+	take(t, l, eviction.BudgetWindow)
+	clock.SetTime(now.Add(eviction.BudgetWindow))
+	take(t, l, 0)
+}
