@@ -9,10 +9,10 @@ import (
 	"syscall"
 )
 
-// DropProgram releases the pages of the program itself that the start used: most
+// dropProgram releases the pages of the program itself that the start used: most
 // of them are never used again, and those that are come back from the page cache.
 // Only mappings that cannot be written to are released.
-func DropProgram() error {
+func dropProgram() error {
 	self, err := os.Readlink("/proc/self/exe")
 	if err != nil {
 		return fmt.Errorf("finding the program: %w", err)

@@ -25,7 +25,7 @@ func TestProgramMapping_OnlyWhatCannotBeWritten(t *testing.T) {
 }
 
 func TestDropProgram_TheProgramGoesOn(t *testing.T) {
-	if err := DropProgram(); err != nil {
+	if err := dropProgram(); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -2,5 +2,5 @@
 
 package memory
 
-// DropProgram does nothing: the system releases the pages of the program itself.
-func DropProgram() error { return nil }
+// dropProgram does nothing: the system releases the pages of the program itself.
+func dropProgram() error { return nil }

@@ -18,7 +18,6 @@ import (
 
 	"github.com/karmada-toolkit/karmada/internal/controllers"
 	"github.com/karmada-toolkit/karmada/internal/gates"
-	"github.com/karmada-toolkit/karmada/internal/memory"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/clusterstatus"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/endpointslicecollect"
@@ -33,14 +32,8 @@ import (
 // Name is the source of the events about the cluster.
 const Name = "karmada-agent"
 
-const (
-	// firstTrim is the time after the start at which pages of the program that only the
-	// start needs are dropped; trimInterval is the time between the later drops.
-	firstTrim    = 10 * time.Second
-	trimInterval = 5 * time.Minute
-	// followInterval is the time between two reads of the kubeconfig of the control plane.
-	followInterval = 10 * time.Second
-)
+// followInterval is the time between two reads of the kubeconfig of the control plane.
+const followInterval = 10 * time.Second
 
 // agent is the agent of one cluster.
 type agent struct {
@@ -66,7 +59,7 @@ func Setup(ctx context.Context, mgr manager.Manager, o *Options) error {
 		return err
 	}
 	o.plane.setLogger(a.log)
-	for _, r := range []manager.Runnable{everywhere(a.followKubeconfig), everywhere(a.trim), manager.RunnableFunc(a.run)} {
+	for _, r := range []manager.Runnable{everywhere(a.followKubeconfig), manager.RunnableFunc(a.run)} {
 		if err := mgr.Add(r); err != nil {
 			return fmt.Errorf("adding the agent: %w", err)
 		}
@@ -114,21 +107,6 @@ func (e everywhere) Start(ctx context.Context) error {
 func (everywhere) NeedLeaderElection() bool { return false }
 
 func (a *agent) followKubeconfig(ctx context.Context) { a.options.plane.follow(ctx, followInterval) }
-
-// trim limits the memory of the agent, which runs beside the workloads of users.
-func (a *agent) trim(ctx context.Context) {
-	go memory.Trim(ctx)
-	for pause := firstTrim; ; pause = trimInterval {
-		select {
-		case <-ctx.Done():
-			return
-		case <-a.clock.After(pause):
-		}
-		if err := memory.DropProgram(); err != nil {
-			a.log.V(2).Info("Releasing memory failed", "err", err.Error())
-		}
-	}
-}
 
 // ready is the readiness check. A replica that is not the leader is ready.
 func (a *agent) ready(*http.Request) error {

@@ -14,7 +14,6 @@ import (
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/karmada-toolkit/karmada/internal/gates"
-	"github.com/karmada-toolkit/karmada/internal/memory"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/estimator/pb"
 	"github.com/karmada-toolkit/karmada/pkg/member/access"
 )
@@ -52,10 +51,6 @@ func Setup(ctx context.Context, mgr manager.Manager, o *Options) error {
 			return nil
 		},
 		func(ctx context.Context) error { return listen(ctx, o, s, options) },
-		func(ctx context.Context) error {
-			memory.Trim(ctx)
-			return nil
-		},
 	} {
 		if err := mgr.Add(r); err != nil {
 			return fmt.Errorf("adding the estimator: %w", err)

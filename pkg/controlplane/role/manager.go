@@ -18,6 +18,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/karmada-toolkit/karmada/internal/kube"
+	"github.com/karmada-toolkit/karmada/internal/memory"
 )
 
 // newManager returns the manager that roles are added to. own may be nil.
@@ -120,6 +121,7 @@ func run(ctx context.Context, mgr manager.Manager, s *servers, prepare func(cont
 	}
 	err := prepare(ctx)
 	if err == nil {
+		wg.Go(func() { memory.Trim(ctx) })
 		err = mgr.Start(ctx)
 	}
 	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.Canceled) {
