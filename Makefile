@@ -48,6 +48,7 @@ test: ## Run every test: unit, contract, conformance, integration, end-to-end; n
 
 .PHONY: e2e-kind
 e2e-kind: cli image ## Run the end-to-end tests on kind clusters; KIND_NODE_IMAGE takes another image of the nodes
+	$(GOBUILD) -o $(BIN)/ ./cmd/karmada
 	hack/e2e-kind.sh
 
 .PHONY: conformance
