@@ -83,8 +83,8 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.IntVar(&o.Workers, "concurrent-binding-syncs", o.Workers, "Bindings that are handled at the same time.")
 	fs.BoolVar(&o.EmptyWorkloadPropagation, "enable-empty-workload-propagation", o.EmptyWorkloadPropagation, "Send workloads also to the selected clusters that get none of their replicas.")
 	e := &o.Estimator
-	fs.BoolVar(&e.Enabled, "enable-scheduler-estimator", e.Enabled, "Ask the estimator of each cluster how many replicas fit.")
-	fs.BoolVar(&e.DisabledInPullMode, "disable-scheduler-estimator-in-pull-mode", e.DisabledInPullMode, "Do not ask the estimators of clusters in Pull mode.")
+	fs.BoolVar(&e.Enabled, "enable-scheduler-estimator", e.Enabled, "Use the replicas that fit in a cluster according to its scheduler-estimator.")
+	fs.BoolVar(&e.DisabledInPullMode, "disable-scheduler-estimator-in-pull-mode", e.DisabledInPullMode, "Do not call the estimators of clusters in Pull mode.")
 	e.AddFlags(fs)
 	r := &o.RateLimiter
 	fs.DurationVar(&r.BaseDelay, "rate-limiter-base-delay", r.BaseDelay, "First delay of a retry, when the gate PriorityBasedScheduling is off.")

@@ -1,6 +1,6 @@
 // Package client calls the accurate estimators of clusters.
 // Every cluster has a connection of its own, made in the background: an estimator
-// that is slow or gone takes nothing from the answers of the others.
+// that is slow or does not run does not delay the answers of the others.
 package client
 
 import (
@@ -38,7 +38,7 @@ type Options struct {
 	// a dash and the name of the cluster, and Port that of the Service.
 	Namespace, Prefix string
 	Port              int
-	// Timeout bounds all questions about one binding. Default 3 s.
+	// Timeout bounds all requests for one binding. Default 3 s.
 	Timeout time.Duration
 	// CAFile has connections encrypted and servers checked; InsecureSkipVerify has
 	// them encrypted only. CertFile and KeyFile are presented to servers; they are
@@ -111,7 +111,7 @@ func transport(o Options) (credentials.TransportCredentials, error) {
 	return byAddress{credentials.NewTLS(config)}, nil
 }
 
-// byAddress checks that a server is who is at the address that was dialled.
+// byAddress checks that the certificate of a server is for the address that was dialled.
 type byAddress struct {
 	credentials.TransportCredentials
 }
@@ -236,7 +236,7 @@ func (p *Pool) addresses(ctx context.Context, cluster string) ([]string, error) 
 	return nil, fmt.Errorf("service %s/%s has no port %s with a number as target", p.options.Namespace, name, port)
 }
 
-// about names the object of a question, for the log of the estimator.
+// about adds the object of a request to its metadata, for the log of the estimator.
 func about(ctx context.Context, kind, namespace, name string) context.Context {
 	return metadata.AppendToOutgoingContext(ctx, pb.MetadataObject, fmt.Sprintf("kind=%s, name=%s/%s", kind, namespace, name))
 }
