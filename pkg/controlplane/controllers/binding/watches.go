@@ -80,12 +80,8 @@ type mapper struct {
 
 // targeting returns the bindings with a cluster among their targets.
 func (m *mapper) targeting(ctx context.Context, cluster client.Object) []reconcile.Request {
-	list := m.scope.NewList()
-	err := m.client.List(ctx, list, client.MatchingFields{clusterIndex: cluster.GetName()}, client.UnsafeDisableDeepCopy)
-	if err != nil {
-		return nil
-	}
-	return controllers.Requests(list.Bindings())
+	targets := client.MatchingFields{clusterIndex: cluster.GetName()}
+	return controllers.Requests(controllers.Listed(ctx, m.client, m.scope.NewList(), targets).Bindings())
 }
 
 // foreignChange passes Works that were deleted or whose spec another client changed.
@@ -129,16 +125,12 @@ func (m *mapper) overridden(ctx context.Context, obj client.Object) []reconcile.
 }
 
 func (m *mapper) requests(ctx context.Context, namespace, kind string, rs *policyv1alpha1.ResourceSelector) []reconcile.Request {
-	opts := []client.ListOption{client.InNamespace(namespace), client.UnsafeDisableDeepCopy}
+	opts := []client.ListOption{client.InNamespace(namespace)}
 	if kind != "" {
 		opts = append(opts, client.MatchingFields{kindIndex: kind})
 	}
-	list := m.scope.NewList()
-	if err := m.client.List(ctx, list, opts...); err != nil {
-		return nil
-	}
 	var out []reconcile.Request
-	for _, b := range list.Bindings() {
+	for _, b := range controllers.Listed(ctx, m.client, m.scope.NewList(), opts...).Bindings() {
 		ref := &b.GetSpec().Resource
 		if rs != nil && (rs.Namespace != "" && rs.Namespace != ref.Namespace || rs.Name != "" && rs.Name != ref.Name) {
 			continue

@@ -49,13 +49,8 @@ func (r *policyReconciler) register(mgr manager.Manager, d Deps) error {
 
 // dependants returns the policies that depend on an override policy.
 func (r *policyReconciler) dependants(ctx context.Context, override client.Object) []reconcile.Request {
-	list := r.scope.NewList()
-	err := r.client.List(ctx, list, client.InNamespace(override.GetNamespace()),
-		client.MatchingFields{dependsIndex: override.GetName()}, client.UnsafeDisableDeepCopy)
-	if err != nil {
-		return nil
-	}
-	return controllers.Requests(list.Policies())
+	return controllers.Requests(controllers.Listed(ctx, r.client, r.scope.NewList(), client.InNamespace(override.GetNamespace()),
+		client.MatchingFields{dependsIndex: override.GetName()}).Policies())
 }
 
 // Reconcile enqueues the templates of a policy.

@@ -134,11 +134,8 @@ func (r *reconciler) ready(ctx context.Context, work *workv1alpha1.Work) bool {
 
 // ofCluster returns the collected Works of all exported Services of a cluster.
 func (r *reconciler) ofCluster(ctx context.Context, cluster client.Object) []reconcile.Request {
-	list := &workv1alpha1.WorkList{}
-	if err := r.client.List(ctx, list, client.InNamespace(names.ExecutionNamespace(cluster.GetName())), client.HasLabels{services.ServiceNameLabel}, client.UnsafeDisableDeepCopy); err != nil {
-		log.FromContext(ctx).Error(err, "Listing the collected slices of a cluster")
-		return nil
-	}
+	list := controllers.Listed(ctx, r.client, &workv1alpha1.WorkList{},
+		client.InNamespace(names.ExecutionNamespace(cluster.GetName())), client.HasLabels{services.ServiceNameLabel})
 	var out []reconcile.Request
 	for i := range list.Items {
 		out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})

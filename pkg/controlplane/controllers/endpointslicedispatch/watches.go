@@ -83,11 +83,7 @@ func (m mapper) ofService(ctx context.Context, mcs client.Object) []reconcile.Re
 
 // all returns the slices of all MultiClusterServices.
 func (m mapper) all(ctx context.Context, _ client.Object) []reconcile.Request {
-	list := &networkingv1alpha1.MultiClusterServiceList{}
-	if err := m.client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
-		log.FromContext(ctx).Error(err, "Listing MultiClusterServices")
-		return nil
-	}
+	list := controllers.Listed(ctx, m.client, &networkingv1alpha1.MultiClusterServiceList{})
 	var out []reconcile.Request
 	for i := range list.Items {
 		out = append(out, m.ofService(ctx, &list.Items[i])...)

@@ -70,10 +70,7 @@ func (r *syncer) drifted() predicate.Predicate {
 
 // assigned returns the quotas that are assigned to a cluster.
 func (r *syncer) assigned(ctx context.Context, cluster client.Object) []reconcile.Request {
-	list := &policyv1alpha1.FederatedResourceQuotaList{}
-	if err := r.client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
-		return nil
-	}
+	list := controllers.Listed(ctx, r.client, &policyv1alpha1.FederatedResourceQuotaList{})
 	var out []reconcile.Request
 	for i := range list.Items {
 		q := &list.Items[i]

@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -46,11 +45,7 @@ func changed() predicate.Predicate {
 
 // ofCluster returns the MultiClusterServices with a cluster.
 func (r *reconciler) ofCluster(ctx context.Context, cluster client.Object) []reconcile.Request {
-	list := &networkingv1alpha1.MultiClusterServiceList{}
-	if err := r.client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
-		log.FromContext(ctx).Error(err, "Listing MultiClusterServices")
-		return nil
-	}
+	list := controllers.Listed(ctx, r.client, &networkingv1alpha1.MultiClusterServiceList{})
 	one := services.Clusters{cluster.GetName(): nil}
 	var out []reconcile.Request
 	for i := range list.Items {

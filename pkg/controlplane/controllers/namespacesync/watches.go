@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -33,13 +33,10 @@ func request(name string) reconcile.Request {
 }
 
 // all returns every namespace that is propagated.
-func (r *reconciler) all(ctx context.Context, _ client.Object) []reconcile.Request {
-	namespaces, err := r.store.List(ctx, namespaceKind(), "", labels.Everything())
-	if err != nil {
-		return nil
-	}
+func (r *reconciler) all(context.Context, client.Object) []reconcile.Request {
 	var out []reconcile.Request
-	for _, ns := range namespaces {
+	// Those that are not in memory yet have an event of their own.
+	for _, ns := range r.store.CachedAll(func(kind schema.GroupVersionKind) bool { return kind == namespaceKind() }) {
 		if r.propagates(ns.GetName()) {
 			out = append(out, request(ns.GetName()))
 		}

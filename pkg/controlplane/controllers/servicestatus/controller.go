@@ -13,7 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -81,11 +80,7 @@ func ready(cluster *clusterv1alpha1.Cluster) bool {
 
 // ofCluster returns the Works whose status a cluster lacks.
 func (r *reconciler) ofCluster(ctx context.Context, cluster client.Object) []reconcile.Request {
-	list := &workv1alpha1.WorkList{}
-	if err := r.client.List(ctx, list, client.InNamespace(names.ExecutionNamespace(cluster.GetName())), client.UnsafeDisableDeepCopy); err != nil {
-		log.FromContext(ctx).Error(err, "Listing the works of a cluster")
-		return nil
-	}
+	list := controllers.Listed(ctx, r.client, &workv1alpha1.WorkList{}, client.InNamespace(names.ExecutionNamespace(cluster.GetName())))
 	var out []reconcile.Request
 	for i := range list.Items {
 		if reported(&list.Items[i]) {

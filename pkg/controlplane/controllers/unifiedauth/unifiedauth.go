@@ -133,9 +133,5 @@ func list[T any](ctx context.Context, store *templates.Store, kind string) ([]T,
 
 // all returns every cluster.
 func (r *reconciler) all(ctx context.Context) []reconcile.Request {
-	clusters := &clusterv1alpha1.ClusterList{}
-	if err := r.client.List(ctx, clusters, client.UnsafeDisableDeepCopy); err != nil {
-		return nil
-	}
-	return controllers.Requests(controllers.Pointers(clusters.Items))
+	return controllers.Requests(controllers.Pointers(controllers.Listed(ctx, r.client, &clusterv1alpha1.ClusterList{}).Items))
 }
