@@ -132,18 +132,19 @@ func permanentID(mcs *networkingv1alpha1.MultiClusterService) string {
 // clean removes the Works of clusters that do not provide the Service.
 func (v *Verdict) clean(f Facts, providers sets.Set[string]) {
 	id := permanentID(f.MCS)
+	own := types.NamespacedName{Namespace: f.MCS.Namespace, Name: f.MCS.Name}
 	left := sets.New[string]()
 	for _, w := range f.Works {
 		cluster, err := names.ClusterOfExecutionNamespace(w.Namespace)
 		if err != nil || providers.Has(cluster) || w.DeletionTimestamp != nil {
 			continue
 		}
-		if w.Labels[networkingv1alpha1.MultiClusterServicePermanentIDLabel] == id && id != "" {
+		// Users can change the id, so markers with an earlier one count too.
+		if id != "" && w.Labels[networkingv1alpha1.MultiClusterServicePermanentIDLabel] == id || Marks(w) == own {
 			v.Delete = append(v.Delete, w)
 			left.Insert(w.Namespace)
 		}
 	}
-	own := types.NamespacedName{Namespace: f.MCS.Namespace, Name: f.MCS.Name}
 	for _, w := range f.Works {
 		if !left.Has(w.Namespace) || MCS.ServiceOf(w.Labels) != own || !Collected(w) || w.DeletionTimestamp != nil {
 			continue

@@ -1,6 +1,7 @@
 package services_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -133,6 +134,36 @@ func TestDispatch_SameSliceNameInTwoProviders(t *testing.T) {
 	}
 	if len(stored) != 4 { // one in m1, one in m2, two in m3
 		t.Errorf("%d works, want 4: %v", len(stored), stored)
+	}
+}
+
+func TestDecide_MarkersOfAnEarlierID(t *testing.T) {
+	earlier := services.Facts{MCS: mcs(), Clusters: ready("m1", "m2")}
+	before, err := services.Decide(earlier)
+	if err != nil || len(before.Write) != 2 {
+		t.Fatalf("%d works, %v", len(before.Write), err)
+	}
+	held := collected(t, "m2", slice("web-1", ofWeb()))
+	now := services.Facts{MCS: mcs(), Clusters: earlier.Clusters, Works: append(before.Write, held)}
+	now.MCS.Labels[networkingv1alpha1.MultiClusterServicePermanentIDLabel] = "other"
+	now.MCS.Spec.ProviderClusters = []networkingv1alpha1.ClusterSelector{{Name: "m1"}}
+	for name, deleting := range map[string]bool{"no longer a provider": false, "deleted": true} {
+		want := []string{"karmada-es-m2/" + before.Write[1].Name, "karmada-es-m2/" + held.Name}
+		if deleting {
+			now.MCS.DeletionTimestamp = &metav1.Time{}
+			want = append([]string{"karmada-es-m1/" + before.Write[0].Name}, want...)
+		}
+		v, err := services.Decide(now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, w := range v.Delete {
+			got = append(got, w.Namespace+"/"+w.Name)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: deletes %v, want %v", name, got, want)
+		}
 	}
 }
 
