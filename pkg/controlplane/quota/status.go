@@ -11,9 +11,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/karmada-toolkit/karmada/internal/quantity"
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/apis/validation"
@@ -35,11 +35,14 @@ func Aggregate(works []workv1alpha1.Work) ([]policyv1alpha1.ClusterQuotaStatus, 
 		}
 		item := policyv1alpha1.ClusterQuotaStatus{ClusterName: cluster}
 		if raw := w.Status.ManifestStatuses[0].Status; raw != nil {
-			if err := json.Unmarshal(raw.Raw, &item.ResourceQuotaStatus); err != nil {
+			var reported struct {
+				Hard, Used map[corev1.ResourceName]json.RawMessage
+			}
+			if err := json.Unmarshal(raw.Raw, &reported); err != nil {
 				return nil, fmt.Errorf("reading the usage in cluster %s: %w", cluster, err)
 			}
+			item.Hard, item.Used = valid(reported.Hard), valid(reported.Used)
 		}
-		item.Hard, item.Used = valid(item.Hard), valid(item.Used)
 		out = append(out, item)
 	}
 	slices.SortFunc(out, func(a, b policyv1alpha1.ClusterQuotaStatus) int { return cmp.Compare(a.ClusterName, b.ClusterName) })
@@ -47,12 +50,19 @@ func Aggregate(works []workv1alpha1.Work) ([]policyv1alpha1.ClusterQuotaStatus, 
 }
 
 // valid returns a list without what admission refuses: an agent that reports it would make every later update of the
-// quota fail.
-func valid(list corev1.ResourceList) corev1.ResourceList {
-	maps.DeleteFunc(list, func(name corev1.ResourceName, q resource.Quantity) bool {
-		return len(validation.ValidateQuotaList(corev1.ResourceList{name: q}, nil)) > 0
-	})
-	return list
+// quota fail. Nor does it have quantities that take long to parse.
+func valid(list map[corev1.ResourceName]json.RawMessage) corev1.ResourceList {
+	if list == nil {
+		return nil
+	}
+	out := make(corev1.ResourceList, len(list))
+	for name, text := range list {
+		q, err := quantity.Parse(strings.Trim(string(text), `"`))
+		if err == nil && len(validation.ValidateQuotaList(corev1.ResourceList{name: q}, nil)) == 0 {
+			out[name] = q
+		}
+	}
+	return out
 }
 
 // Sum returns the usage over all clusters.
@@ -94,9 +104,9 @@ func SetAggregated(q *policyv1alpha1.FederatedResourceQuota, items []policyv1alp
 // Restrict returns what a list has of the resources of a limit.
 func Restrict(list, limit corev1.ResourceList) corev1.ResourceList {
 	out := corev1.ResourceList{}
-	for name, quantity := range list {
+	for name, q := range list {
 		if _, limited := limit[name]; limited {
-			out[name] = quantity
+			out[name] = q
 		}
 	}
 	return out

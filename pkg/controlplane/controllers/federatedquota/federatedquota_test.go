@@ -172,7 +172,7 @@ func TestStatus_CountsTheWorksOfAssignedClusters(t *testing.T) {
 
 // TestStatus_OfAHostileAgentStaysValid shows that a quota whose status has what an agent reported can still be updated.
 func TestStatus_OfAHostileAgentStaysValid(t *testing.T) {
-	c := newClient(t, assignedQuota("m1"), work("m1", quota.WorkName("ns", "q"), `{"cpu":"-3","no such":"1","pods":"1500m","memory":"1Gi"}`))
+	c := newClient(t, assignedQuota("m1"), work("m1", quota.WorkName("ns", "q"), `{"cpu":"-3","no such":"1","pods":"1500m","limits.cpu":"1e-300000000","limits.memory":1e-300000000,"memory":"1Gi"}`))
 	r := &aggregator{client: c, live: c, events: events.New(record.NewFakeRecorder(10))}
 	if _, err := r.Reconcile(t.Context(), request); err != nil {
 		t.Fatal(err)
