@@ -1,5 +1,3 @@
-//go:build !kind
-
 package e2e
 
 import (
@@ -8,19 +6,14 @@ import (
 	"testing"
 )
 
-// federatedQuota allows one CPU in all clusters.
+// federatedQuota allows five replicas of a Deployment in all clusters.
 func federatedQuota(more string) string {
 	return `
 apiVersion: policy.karmada.io/v1alpha1
 kind: FederatedResourceQuota
 metadata: {name: budget}
 spec:
-  overall: {cpu: "1"}` + more
-}
-
-// cpu returns a Deployment whose replicas request 200m.
-func cpu(name string, replicas int) string {
-	return strings.Replace(deployment(name, replicas), "{cpu: 10m}", "{cpu: 200m}", 1)
+  overall: {cpu: 50m}` + more
 }
 
 // used returns a check of what is used of a quota.
@@ -58,22 +51,22 @@ func TestQuota_LimitsANamespaceOverAllClusters(t *testing.T) {
 		b := namespace(t)
 		placement := aggregated("member1", "member2")
 		for _, ns := range []string{a, b} {
-			apply(t, ns, federatedQuota(""), cpu("web", 2), policy("web", placement))
-			eventually(t, all(used(ns, "400m"), replicas(ns, "web-deployment", 2)))
+			apply(t, ns, federatedQuota(""), deployment("web", 2), policy("web", placement))
+			eventually(t, all(used(ns, "20m"), replicas(ns, "web-deployment", 2)))
 		}
 		must(t, "scale", "deploy/web", "-n", a, "--replicas=8")
 		eventually(t, is("", a, "rb/web-deployment", `{.status.conditions[?(@.type=="Scheduled")].reason}`, "QuotaExceeded"))
 		message, err := value("", a, "rb/web-deployment", `{.status.conditions[?(@.type=="Scheduled")].message}`)
-		want := "FederatedResourceQuota(" + a + "/budget) exceeded for resource cpu: requested sum 1600m, limit 1."
+		want := "FederatedResourceQuota(" + a + "/budget) exceeded for resource cpu: requested sum 80m, limit 50m."
 		if err != nil || !strings.Contains(message, want) {
 			t.Errorf("the condition has %q, %v", message, err)
 		}
 		must(t, "scale", "deploy/web", "-n", b, "--replicas=5")
-		eventually(t, all(used(b, "1"), replicas(b, "web-deployment", 5), used(a, "400m"), replicas(a, "web-deployment", 2)))
+		eventually(t, all(used(b, "50m"), replicas(b, "web-deployment", 5), used(a, "20m"), replicas(a, "web-deployment", 2)))
 		must(t, "scale", "deploy/web", "-n", b, "--replicas=1")
-		eventually(t, all(used(b, "200m"), replicas(b, "web-deployment", 1)))
-		mustWith(t, `{"spec":{"overall":{"cpu":"2"}}}`, "patch", "federatedresourcequota", "budget", "-n", a, "--type=merge", "--patch-file=/dev/stdin")
-		eventually(t, all(used(a, "1600m"), replicas(a, "web-deployment", 8)))
+		eventually(t, all(used(b, "10m"), replicas(b, "web-deployment", 1)))
+		mustWith(t, `{"spec":{"overall":{"cpu":"100m"}}}`, "patch", "federatedresourcequota", "budget", "-n", a, "--type=merge", "--patch-file=/dev/stdin")
+		eventually(t, all(used(a, "80m"), replicas(a, "web-deployment", 8)))
 		must(t, "delete", "deploy/web", "-n", a)
 		eventually(t, used(a, ""))
 	})
@@ -83,12 +76,12 @@ func TestQuota_LimitsANamespaceOverAllClusters(t *testing.T) {
 func TestQuota_SharesOfClusters(t *testing.T) {
 	ns := namespace(t)
 	apply(t, ns, federatedQuota(`
-  staticAssignments: [{clusterName: member1, hard: {cpu: 600m}}]`), cpu("web", 2), policy("web", to("member1")))
+  staticAssignments: [{clusterName: member1, hard: {cpu: 30m}}]`), deployment("web", 2), policy("web", to("member1")))
 	eventually(t, all(
-		is("member1", ns, "resourcequota/budget", "{.spec.hard.cpu}", "600m"),
-		is("", ns, "federatedresourcequota/budget", "{.status.aggregatedStatus[0].clusterName} {.status.aggregatedStatus[0].used.cpu}", "member1 400m")))
+		is("member1", ns, "resourcequota/budget", "{.spec.hard.cpu}", "30m"),
+		is("", ns, "federatedresourcequota/budget", "{.status.aggregatedStatus[0].clusterName} {.status.aggregatedStatus[0].used.cpu}", "member1 20m")))
 	must(t, "delete", "resourcequota/budget", "-n", ns, "--karmada-context", "member1")
-	eventually(t, is("member1", ns, "resourcequota/budget", "{.spec.hard.cpu}", "600m"))
+	eventually(t, is("member1", ns, "resourcequota/budget", "{.spec.hard.cpu}", "30m"))
 	must(t, "delete", "federatedresourcequota/budget", "-n", ns)
 	eventually(t, absent("member1", ns, "resourcequota/budget"))
 }
