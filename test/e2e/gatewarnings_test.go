@@ -6,27 +6,30 @@ import (
 )
 
 // TestGateWarnings shows what a user sees whose objects have no effect while a feature
-// gate is off.
+// gate is off. The federation of the tests runs with the feature gate Failover, and without MultiClusterService.
 func TestGateWarnings(t *testing.T) {
 	ns := namespace(t)
-	for kind, manifest := range map[string]string{
-		"MultiClusterService": `
+	for _, tt := range []struct {
+		kind, manifest string
+		warns          bool
+	}{
+		{"MultiClusterService", `
 apiVersion: networking.karmada.io/v1alpha1
 kind: MultiClusterService
 metadata: {name: a}
-spec: {types: [CrossCluster]}`,
-		"ClusterTaintPolicy": `
+spec: {types: [CrossCluster]}`, true},
+		{"ClusterTaintPolicy", `
 apiVersion: policy.karmada.io/v1alpha1
 kind: ClusterTaintPolicy
 metadata: {name: ` + ns + `}
 spec:
   addOnConditions: [{conditionType: Ready, operator: In, statusValues: ["False"]}]
-  taints: [{key: a, effect: NoSchedule}]`,
+  taints: [{key: a, effect: NoSchedule}]`, false},
 	} {
-		t.Cleanup(func() { _ = ctl(manifest, "delete", "-n", ns, "-f", "-") })
-		r := ctl(manifest, "apply", "-n", ns, "-f", "-")
-		if r.code != 0 || !strings.Contains(r.err, kind+" has no effect") {
-			t.Errorf("%s: exit code %d, no warning\n%s%s", kind, r.code, r.out, r.err)
+		t.Cleanup(func() { _ = ctl(tt.manifest, "delete", "-n", ns, "-f", "-") })
+		r := ctl(tt.manifest, "apply", "-n", ns, "-f", "-")
+		if warns := strings.Contains(r.err, tt.kind+" has no effect"); r.code != 0 || warns != tt.warns {
+			t.Errorf("%s: exit code %d, warning %t, want %t\n%s%s", tt.kind, r.code, warns, tt.warns, r.out, r.err)
 		}
 	}
 	t.Cleanup(func() { _ = ctl("", "taint", "clusters", "member1", "no-effect:NoExecute-") })
