@@ -26,6 +26,7 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/autoscaling"
 	"github.com/karmada-toolkit/karmada/pkg/member/access"
 	"github.com/karmada-toolkit/karmada/pkg/member/access/informer"
+	"github.com/karmada-toolkit/karmada/pkg/member/access/view"
 )
 
 const (
@@ -226,17 +227,21 @@ func scaleOf(u *unstructured.Unstructured) autoscalingv1.Scale {
 
 // podConfig watches pods and keeps what decisions need.
 func podConfig(member *access.Member, key watchKey) informer.Config[corev1.Pod] {
-	api := member.Core().Pods(key.namespace)
+	views := view.NewClient(member).In(key.namespace)
 	return informer.Config[corev1.Pod]{
-		List:    func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return api.List(ctx, o) },
-		Watch:   func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) { return api.Watch(ctx, o) },
-		Example: &corev1.Pod{},
+		List: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			return views.List(ctx, "pods", o, &view.PodList{})
+		},
+		Watch: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			return views.Watch(ctx, "pods", o)
+		},
+		Example: &view.Pod{},
 		Project: func(obj runtime.Object, _ *corev1.Pod) (corev1.Pod, error) {
-			p, ok := obj.(*corev1.Pod)
+			p, ok := obj.(*view.Pod)
 			if !ok {
 				return corev1.Pod{}, fmt.Errorf("unexpected %T", obj)
 			}
-			return keepPod(p), nil
+			return keepPod(p.Object()), nil
 		},
 		Size:    podSize,
 		MaxSize: func() int { return maxKept },

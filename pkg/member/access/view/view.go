@@ -67,6 +67,7 @@ type Pod struct {
 	} `json:"spec,omitempty"`
 	Status struct {
 		Phase      corev1.PodPhase `json:"phase,omitempty"`
+		StartTime  *metav1.Time    `json:"startTime,omitempty"`
 		Conditions []struct {
 			Type               corev1.PodConditionType `json:"type"`
 			Status             corev1.ConditionStatus  `json:"status"`
@@ -77,6 +78,7 @@ type Pod struct {
 }
 
 type container struct {
+	Name          string                         `json:"name"`
 	RestartPolicy *corev1.ContainerRestartPolicy `json:"restartPolicy,omitempty"`
 	Resources     requests                       `json:"resources,omitempty"`
 }
@@ -147,7 +149,7 @@ func (p *Pod) Object() *corev1.Pod {
 	}
 	out.Spec.Containers = containers(p.Spec.Containers)
 	out.Spec.InitContainers = containers(p.Spec.InitContainers)
-	out.Status.Phase = p.Status.Phase
+	out.Status.Phase, out.Status.StartTime = p.Status.Phase, p.Status.StartTime
 	for _, c := range p.Status.Conditions {
 		out.Status.Conditions = append(out.Status.Conditions, corev1.PodCondition{
 			Type: c.Type, Status: c.Status, Reason: c.Reason, LastTransitionTime: c.LastTransitionTime,
@@ -164,7 +166,8 @@ func containers(views []container) []corev1.Container {
 	views = views[:min(len(views), maxContainers)]
 	out := make([]corev1.Container, len(views))
 	for i := range views {
-		out[i] = corev1.Container{RestartPolicy: views[i].RestartPolicy, Resources: corev1.ResourceRequirements{Requests: views[i].Resources.Requests.List()}}
+		v := &views[i]
+		out[i] = corev1.Container{Name: v.Name, RestartPolicy: v.RestartPolicy, Resources: corev1.ResourceRequirements{Requests: v.Resources.Requests.List()}}
 	}
 	return out
 }
@@ -173,6 +176,8 @@ func containers(views []container) []corev1.Container {
 type Client struct {
 	rest rest.Interface
 	err  error
+	// namespace is that of the objects; empty for those of all namespaces.
+	namespace string
 }
 
 // NewClient returns a client for a member. Its methods return an error if the member cannot be opened.
@@ -195,12 +200,22 @@ func NewClient(member *access.Member) *Client {
 	return &Client{rest: client}
 }
 
+// In returns a client for the objects of one namespace.
+func (c *Client) In(namespace string) *Client {
+	return &Client{rest: c.rest, err: c.err, namespace: namespace}
+}
+
+// request returns a request for a resource.
+func (c *Client) request(resource string, o *metav1.ListOptions) *rest.Request {
+	return c.rest.Get().NamespaceIfScoped(c.namespace, c.namespace != "").Resource(resource).VersionedParams(o, metav1.ParameterCodec)
+}
+
 // List lists a resource into a list of views.
 func (c *Client) List(ctx context.Context, resource string, o metav1.ListOptions, into runtime.Object) (runtime.Object, error) {
 	if c.err != nil {
 		return nil, c.err
 	}
-	return into, c.rest.Get().Resource(resource).VersionedParams(&o, metav1.ParameterCodec).Do(ctx).Into(into)
+	return into, c.request(resource, &o).Do(ctx).Into(into)
 }
 
 // Watch watches a resource.
@@ -209,5 +224,5 @@ func (c *Client) Watch(ctx context.Context, resource string, o metav1.ListOption
 		return nil, c.err
 	}
 	o.Watch = true
-	return c.rest.Get().Resource(resource).VersionedParams(&o, metav1.ParameterCodec).Watch(ctx)
+	return c.request(resource, &o).Watch(ctx)
 }
