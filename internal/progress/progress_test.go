@@ -78,23 +78,26 @@ func TestPrinter_ColumnsShowHowLongStepsTook(t *testing.T) {
 }
 
 func TestBegin_EndsAStepThatFails(t *testing.T) {
-	interrupted, interrupt := context.WithCancel(t.Context())
-	interrupt()
 	for name, tc := range map[string]struct {
-		ctx  context.Context
-		err  error
-		want string
+		interrupted bool
+		err         error
+		want        string
 	}{
-		"no error":                       {t.Context(), nil, ""},
-		"no error, although interrupted": {interrupted, nil, ""},
-		"an error":                       {t.Context(), errors.New("no image"), "  ✗ a                    0.0s  failed\n"},
-		"an error of the end":            {interrupted, context.Canceled, "  ✗ a                    0.0s  interrupted\n"},
+		"no error":                       {false, nil, ""},
+		"no error, although interrupted": {true, nil, ""},
+		"an error":                       {false, errors.New("no image"), "  ✗ a                    0.0s  failed\n"},
+		"an error of the end":            {true, context.Canceled, "  ✗ a                    0.0s  interrupted\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer
 			r := NewReminder(NewPrinter(&out, func() time.Time { return time.Unix(0, 0) }, Columns), time.Now)
+			ctx, interrupt := context.WithCancel(t.Context())
+			defer interrupt()
+			if tc.interrupted {
+				interrupt()
+			}
 			err := func() (err error) {
-				defer Begin(tc.ctx, r, "a", &err)()
+				defer Begin(ctx, r, "a", &err)()
 				return tc.err
 			}()
 			if tc.err != nil {

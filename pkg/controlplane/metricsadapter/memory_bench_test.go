@@ -5,6 +5,7 @@ package metricsadapter_test
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net"
 	"os"
 	"os/exec"
@@ -120,9 +121,7 @@ func join(b *testing.B, c client.Client, name string) {
 
 func object(apiVersion, kind string, meta, rest map[string]any) *unstructured.Unstructured {
 	out := map[string]any{"apiVersion": apiVersion, "kind": kind, "metadata": meta}
-	for key, value := range rest {
-		out[key] = value
-	}
+	maps.Copy(out, rest)
 	return &unstructured.Unstructured{Object: out}
 }
 

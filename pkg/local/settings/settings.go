@@ -16,8 +16,9 @@ import (
 )
 
 const (
-	// AgentRole is the role of the agents of members in Pull mode, EstimatorRole that of the estimators.
-	AgentRole     = "agent"
+	// AgentRole is the role of the agents of members in Pull mode.
+	AgentRole = "agent"
+	// EstimatorRole is the role of the estimators.
 	EstimatorRole = "scheduler-estimator"
 	// GatesFlag is the flag of a role for its feature gates.
 	GatesFlag = "feature-gates"
@@ -204,7 +205,7 @@ type catalogue map[string]roleFlags
 func readCatalogue(ctx context.Context, program string, separate bool) (catalogue, error) {
 	ctx, cancel := context.WithTimeout(ctx, catalogueLimit)
 	defer cancel()
-	out, err := exec.CommandContext(ctx, program, "flags", fmt.Sprintf("--separate=%t", separate)).Output()
+	out, err := exec.CommandContext(ctx, program, "flags", fmt.Sprintf("--separate=%t", separate)).Output() //nolint:gosec // the program was looked up by name
 	if err != nil {
 		return nil, fmt.Errorf("listing the flags of the roles with %q: %w; use the servers of this version", program+" flags", err)
 	}
