@@ -110,3 +110,19 @@ func TestEstimator_ComponentsAndGroups(t *testing.T) {
 	apply(t, ns, labelled("mate", "team: a"), policy("mate", aggregated("member1", "member2")+groups))
 	eventually(t, targets(ns, "mate-deployment", "member2"))
 }
+
+// A workload that is scheduled, and whose pods do not exist yet, takes its room: a node has 16 CPUs, and no room for both.
+func TestEstimator_CountsWhatIsScheduled(t *testing.T) {
+	ns := namespace(t)
+	large := func(name string) string { return strings.Replace(deployment(name, 1), "{cpu: 10m}", `{cpu: "9"}`, 1) }
+	held := strings.Replace(policy("first", aggregated("member1")), "\nspec:\n", "\nspec:\n  suspension: {dispatching: true}\n", 1)
+	apply(t, ns, large("first"), held)
+	eventually(t, targets(ns, "first-deployment", "member1"))
+	apply(t, ns, large("second"), policy("second", aggregated("member1")))
+	eventually(t, is("", ns, "rb/second-deployment", "{.status.conditions[?(@.type=='Scheduled')].reason}", "Unschedulable"))
+	if err := absent("member1", ns, "deploy/first")(); err != nil {
+		t.Error(err)
+	}
+	must(t, "delete", "deploy/first", "-n", ns)
+	eventually(t, targets(ns, "second-deployment", "member1"))
+}

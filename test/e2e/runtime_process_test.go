@@ -26,7 +26,9 @@ const unhealthySeconds = "15"
 
 // flags: E2E_PULL is how many of the members are in Pull mode: one suite, both modes.
 func (processes) flags() []string {
-	return append(append(failoverFlags(), autoscalingFlags()...), "--estimators", "--pull", cmp.Or(os.Getenv("E2E_PULL"), "0"))
+	flags := append(failoverFlags(), autoscalingFlags()...)
+	flags[1] += ",SchedulingOvercommitProtection=true"
+	return append(flags, "--estimators", "--pull", cmp.Or(os.Getenv("E2E_PULL"), "0"))
 }
 
 func (processes) timeout() time.Duration { return 3 * time.Minute }
