@@ -51,7 +51,7 @@ func TestConvert(t *testing.T) {
 		if err := json.Unmarshal(toJSON(t, forms[1]), &want); err != nil {
 			t.Fatal(err)
 		}
-		quantity(want)
+		amount(want)
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("to %s: %s", version, diff)
 		}
@@ -59,13 +59,13 @@ func TestConvert(t *testing.T) {
 }
 
 // quantity writes cpu: 1 as the string that it is encoded as.
-func quantity(v map[string]any) {
+func amount(v map[string]any) {
 	for key, value := range v {
 		if key == "cpu" {
 			v[key] = "1"
 		}
 		if m, ok := value.(map[string]any); ok {
-			quantity(m)
+			amount(m)
 		}
 	}
 }

@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/karmada-toolkit/karmada/internal/quantity"
 )
 
 // mutator changes objects of one kind. It patches the fields of its type and leaves
@@ -85,6 +87,14 @@ func decodeAs[T any](raw []byte, kind schema.GroupVersionKind) (*T, error) {
 	}
 	if err := checkKind[T](meta, kind); err != nil {
 		return nil, err
+	}
+	// Users choose quantities, and the typed decoder computes with them.
+	var tree any
+	if err := json.Unmarshal(raw, &tree); err != nil {
+		return nil, fmt.Errorf("decoding %s: %w", kind.Kind, err)
+	}
+	if err := quantity.CheckTree(tree); err != nil {
+		return nil, fmt.Errorf("decoding %s: %w", kind.Kind, err)
 	}
 	if err := utiljson.Unmarshal(raw, obj); err != nil {
 		return nil, fmt.Errorf("decoding %s: %w", kind.Kind, err)
