@@ -122,7 +122,7 @@ func (f *federation) start(plane *testenv.Cluster) {
 	go func() { stopped <- mgr.Start(ctx) }()
 	f.Cleanup(func() {
 		stop()
-		if err := <-stopped; err != nil {
+		if err := testenv.Stopped(<-stopped); err != nil {
 			f.Errorf("stopping the controllers: %v", err)
 		}
 	})

@@ -115,7 +115,7 @@ func Start(tb testing.TB, cfg *rest.Config, setup func(ctx context.Context, mgr 
 	go func() { done <- mgr.Start(ctx) }()
 	return func() error {
 		cancel()
-		return <-done
+		return testenv.Stopped(<-done)
 	}
 }
 

@@ -64,7 +64,7 @@ func TestSecureMetrics_OnlyForThoseWhoMayReadThem(t *testing.T) {
 	go func() { done <- mgr.Start(ctx) }()
 	t.Cleanup(func() {
 		stop()
-		if err := <-done; err != nil {
+		if err := testenv.Stopped(<-done); err != nil {
 			t.Error(err)
 		}
 	})

@@ -96,7 +96,7 @@ func start(t *testing.T, more ...func(context.Context, manager.Manager) error) *
 	go func() { done <- mgr.Start(ctx) }()
 	t.Cleanup(func() {
 		cancel()
-		if err := <-done; err != nil {
+		if err := testenv.Stopped(<-done); err != nil {
 			t.Errorf("running the control plane: %v", err)
 		}
 	})

@@ -131,7 +131,7 @@ func (f *federation) start(t *testing.T) {
 func (f *federation) halt(t *testing.T) {
 	t.Helper()
 	f.stop()
-	if err := <-f.stopped; err != nil {
+	if err := testenv.Stopped(<-f.stopped); err != nil {
 		t.Errorf("stopping the controllers: %v", err)
 	}
 	f.stopped <- nil

@@ -189,7 +189,7 @@ func (e *env) start(t *testing.T) {
 	go func() { stopped <- mgr.Start(ctx) }()
 	e.stop = sync.OnceFunc(func() {
 		cancel()
-		if err := <-stopped; err != nil {
+		if err := testenv.Stopped(<-stopped); err != nil {
 			t.Error(err)
 		}
 	})

@@ -144,7 +144,7 @@ func start(t *testing.T, before ...client.Object) *world {
 	go func() { done <- mgr.Start(ctx) }()
 	t.Cleanup(func() {
 		cancel()
-		if err := <-done; err != nil {
+		if err := testenv.Stopped(<-done); err != nil {
 			t.Error(err)
 		}
 	})
