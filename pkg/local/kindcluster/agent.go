@@ -18,6 +18,7 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/apply"
 	"github.com/karmada-toolkit/karmada/internal/wait"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/local/federation"
 	"github.com/karmada-toolkit/karmada/pkg/local/membership"
 	"github.com/karmada-toolkit/karmada/pkg/local/settings"
 	"github.com/karmada-toolkit/karmada/pkg/member"
@@ -75,14 +76,14 @@ func (r *Runtime) deployAgent(ctx context.Context, step string, m membership.Mem
 	if err != nil {
 		return err
 	}
-	kubeconfig, err := r.fromInside(identity.Kubeconfig)
+	kubeconfig, err := fromInside("https://"+net.JoinHostPort(r.record.nodeName(hostCluster), strconv.Itoa(r.record.f.Kind.Port)), identity.Kubeconfig)
 	if err != nil {
 		return err
 	}
 	spec := member.AgentSpec{
 		Cluster: m.Name, Namespace: clusterv1alpha1.NamespaceKarmadaSystem, ClusterNamespace: clusterv1alpha1.NamespaceKarmadaCluster,
 		Endpoint: m.Endpoint, Image: image, Replicas: 1, Rotate: true, Kubeconfig: kubeconfig,
-		Args: r.agentArgs(),
+		Args: agentArgs(r.record.f),
 	}
 	applier := &apply.Applier{Client: c.Member, Manager: membership.FieldManager}
 	if _, err := applier.Apply(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: spec.Namespace}}); err != nil {
@@ -93,8 +94,8 @@ func (r *Runtime) deployAgent(ctx context.Context, step string, m membership.Mem
 }
 
 // agentArgs are the arguments for the settings of agents.
-func (r *Runtime) agentArgs() []string {
-	return settings.Args(r.record.f.Settings, settings.AgentRole, "")
+func agentArgs(f *federation.Federation) []string {
+	return settings.Args(f.Settings, settings.AgentRole, "")
 }
 
 // configureAgent makes sure that the agent of a member has the settings of agents.
@@ -105,10 +106,10 @@ func (r *Runtime) configureAgent(ctx context.Context, step string, c client.Clie
 		return fmt.Errorf("reading the agent: %w", err)
 	}
 	base, container := agent.DeepCopy(), &agent.Spec.Template.Spec.Containers[0]
-	if slices.Equal(container.Args, r.agentArgs()) {
+	if slices.Equal(container.Args, agentArgs(r.record.f)) {
 		return nil
 	}
-	container.Args = r.agentArgs()
+	container.Args = agentArgs(r.record.f)
 	if err := c.Patch(ctx, agent, client.StrategicMergeFrom(base)); err != nil {
 		return fmt.Errorf("writing the arguments of the agent: %w", err)
 	}
@@ -131,14 +132,14 @@ func (r *Runtime) configureAgent(ctx context.Context, step string, c client.Clie
 }
 
 // fromInside returns a kubeconfig of the control plane for pods of other kind
-// clusters: they reach it by the name of the host's node.
-func (r *Runtime) fromInside(kubeconfig []byte) ([]byte, error) {
+// clusters: they reach it at server.
+func fromInside(server string, kubeconfig []byte) ([]byte, error) {
 	config, err := clientcmd.Load(kubeconfig)
 	if err != nil {
 		return nil, fmt.Errorf("reading the kubeconfig of the agent: %w", err)
 	}
 	for _, c := range config.Clusters {
-		c.Server = "https://" + net.JoinHostPort(r.record.nodeName(hostCluster), strconv.Itoa(r.record.f.Kind.Port))
+		c.Server = server
 	}
 	return clientcmd.Write(*config)
 }

@@ -47,7 +47,7 @@ func (r *reconciler) enqueueCluster(name string) {
 }
 
 // permittingWorks enqueues the cluster of a Work that changes which slices matter.
-func (r *reconciler) permittingWorks() handler.EventHandler {
+func permittingWorks() handler.EventHandler {
 	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 	enqueue := func(work *workv1alpha1.Work, q queue) {
 		if cluster, err := names.ClusterOfExecutionNamespace(work.Namespace); err == nil {
