@@ -1,14 +1,13 @@
 package validation
 
 import (
-	"net/netip"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	netutils "k8s.io/utils/net"
 
 	networkingv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/networking/v1alpha1"
 )
@@ -87,7 +86,5 @@ func validateBalancer[T any](ingress []T, address func(T) (ip, hostname string))
 	return errs
 }
 
-func isIP(text string) bool {
-	addr, err := netip.ParseAddr(text)
-	return err == nil && addr.Zone() == "" && !strings.Contains(text, "%")
-}
+// isIP accepts leading zeros, as Kubernetes does in these fields.
+func isIP(text string) bool { return netutils.ParseIPSloppy(text) != nil }

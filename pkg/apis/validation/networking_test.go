@@ -81,6 +81,7 @@ func TestValidateMultiClusterIngress(t *testing.T) {
 			name: "a port", spec: `{defaultBackend: {service: {name: "", port: {number: 65536}}}}`,
 			want: []string{"Required spec.defaultBackend.service.name", "Invalid spec.defaultBackend.service.port.number: must be between 1 and 65535, inclusive"},
 		},
+		{name: "an address with leading zeros", spec: `{rules: [{host: 010.0.0.1}]}`, want: []string{"Invalid spec.rules[0].host: must be a DNS name, not an IP address"}},
 		{name: "hosts", spec: `{rules: [{host: 10.0.0.1}, {host: "*.a"}, {host: "*"}]}`, want: []string{
 			"Invalid spec.rules[0].host: must be a DNS name, not an IP address",
 			"Invalid spec.rules[2].host: a wildcard DNS-1123 subdomain must start with '*.', followed by a valid DNS subdomain, which must consist of lower case alphanumeric characters, '-' or '.' and end with an alphanumeric character (e.g. '*.example.com', regex used for validation is '\\*\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')",

@@ -3,6 +3,7 @@ package autoscaling
 import (
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -13,7 +14,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/metrics/pkg/apis/custom_metrics/v1beta2"
 	metricsv1beta1 "k8s.io/metrics/pkg/apis/metrics/v1beta1"
 
@@ -161,6 +164,44 @@ func TestEvaluate_HugeValues(t *testing.T) {
 	}
 	if v := Evaluate(f); v.Replicas != 4 || v.Err != nil {
 		t.Errorf("replicas are %d, %v; want 4, the limit of one pass", v.Replicas, v.Err)
+	}
+}
+
+func TestEvaluate_HugeReplicas(t *testing.T) {
+	const most = math.MaxInt32
+	f := Facts{
+		Now: start, Settings: settings(), Current: most - 1, HPA: hpa(1, most, cpuAverage("100m")), Members: []Member{member("m1", "a", "b")},
+		Metrics: Metrics{Pods: []metricsv1beta1.PodMetrics{podMetrics("m1", "a", "900m"), podMetrics("m1", "b", "900m")}},
+	}
+	if v := Evaluate(f); v.Replicas != most || v.Err != nil {
+		t.Errorf("replicas are %d, %v; want %d", v.Replicas, v.Err, most)
+	}
+}
+
+// The selector of a FederatedHPA is that of its first member; pods of other members may have other labels.
+func TestEvaluate_OwnSelectorSelectsNothing(t *testing.T) {
+	second := member("m2", "a", "b")
+	f := Facts{
+		Now: start, Settings: settings(), Current: 2, HPA: hpa(1, 10, cpuAverage("100m")),
+		Members: []Member{{Cluster: "m1", Selector: "app=first"}, second},
+		Others:  []Other{{Key: types.NamespacedName{Namespace: "ns", Name: "other"}, Selector: labels.SelectorFromSet(labels.Set{"app": "web"})}},
+		Metrics: Metrics{Pods: []metricsv1beta1.PodMetrics{podMetrics("m2", "a", "100m"), podMetrics("m2", "b", "100m")}},
+	}
+	if v := Evaluate(f); v.Err != nil {
+		t.Errorf("only one other FederatedHPA selects the pods: %v", v.Err)
+	}
+	f.Others = append(f.Others, Other{Key: types.NamespacedName{Namespace: "ns", Name: "third"}, Selector: labels.Everything()})
+	if v := Evaluate(f); v.Err == nil || !strings.Contains(v.Err.Error(), "controlled by multiple HPAs: [ns/other ns/third]") {
+		t.Errorf("error is %v", v.Err)
+	}
+}
+
+func TestOfNamespace(t *testing.T) {
+	for version, want := range map[string]bool{"v1": true, "": true, "example.io/v1": false} {
+		s := &autoscalingv2.ObjectMetricSource{DescribedObject: autoscalingv2.CrossVersionObjectReference{APIVersion: version, Kind: "Namespace", Name: "ns"}}
+		if got := OfNamespace(s); got != want {
+			t.Errorf("apiVersion %q: %t, want %t", version, got, want)
+		}
 	}
 }
 

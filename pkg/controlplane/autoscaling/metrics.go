@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/metrics/pkg/apis/custom_metrics/v1beta2"
 )
@@ -63,15 +64,17 @@ func newComputation(f Facts, report *Report) *computation {
 	return c
 }
 
-// unique returns an error if the targets of several FederatedHPAs have pods in common.
-func (c *computation) unique() error {
-	keys := []types.NamespacedName{{Namespace: c.HPA.Namespace, Name: c.HPA.Name}}
-	for _, o := range c.Others {
+// unique returns an error if several FederatedHPAs select pods of the target. own is the selector of this one, which may
+// select none of them where the selectors of members differ.
+func (c *computation) unique(own labels.Selector) error {
+	all := append([]Other{{Key: types.NamespacedName{Namespace: c.HPA.Namespace, Name: c.HPA.Name}, Selector: own}}, c.Others...)
+	var keys []types.NamespacedName
+	for _, o := range all {
 		if o.Key.Namespace == c.HPA.Namespace && c.pods.selected(o.Selector) {
 			keys = append(keys, o.Key)
 		}
 	}
-	if len(keys) == 1 {
+	if len(keys) <= 1 {
 		return nil
 	}
 	slices.SortFunc(keys, func(a, b types.NamespacedName) int { return strings.Compare(a.String(), b.String()) })
@@ -80,10 +83,11 @@ func (c *computation) unique() error {
 
 // compute returns the largest proposal of all metrics, or -1. The error is that of the metrics that failed.
 func (v *Verdict) compute(c *computation) (int32, error) {
-	if _, err := v.Report.parseSelector(c.selector); err != nil {
+	selector, err := v.Report.parseSelector(c.selector)
+	if err != nil {
 		return -1, err
 	}
-	if err := c.unique(); err != nil {
+	if err := c.unique(selector); err != nil {
 		const reason = "AmbiguousSelector"
 		v.Report.inactive(reason, reason, err, "%v", err)
 		return -1, err
@@ -107,7 +111,6 @@ func (v *Verdict) compute(c *computation) (int32, error) {
 			best = p
 		}
 	}
-	var err error
 	if first != nil {
 		err = fmt.Errorf("invalid metrics (%v invalid out of %v), first error is: %s%w", invalid, len(specs), first.prefix, first.err)
 		if invalid == len(specs) || best.replicas < c.Current {
@@ -351,5 +354,5 @@ func milli(n int64) *resource.Quantity { return resource.NewMilliQuantity(n, res
 
 // OfNamespace reports whether a metric describes the namespace itself.
 func OfNamespace(s *autoscalingv2.ObjectMetricSource) bool {
-	return s.DescribedObject.Kind == "Namespace"
+	return s.DescribedObject.Kind == "Namespace" && group(s.DescribedObject.APIVersion) == ""
 }

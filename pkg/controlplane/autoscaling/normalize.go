@@ -64,7 +64,7 @@ func (v *Verdict) normalize(f Facts, proposal int32) int32 {
 }
 
 func plainBounds(f Facts) (lower, upper bound) {
-	rate := int32(max(scaleUpFactor*int64(f.Current), scaleUpFloor))
+	rate := clamp(max(scaleUpFactor*float64(f.Current), scaleUpFloor))
 	if most := f.HPA.Spec.MaxReplicas; most <= rate {
 		return tooFewReplicas(minReplicas(f.HPA)), tooManyReplicas(most)
 	}
