@@ -10,6 +10,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -51,8 +52,7 @@ func Taints(cluster *clusterv1alpha1.Cluster, policies []*policyv1alpha1.Cluster
 	if cluster.Spec.Taints == nil && taints != nil {
 		return taints, true
 	}
-	same := func(a, b corev1.Taint) bool { return a.Key == b.Key && a.Effect == b.Effect && a.Value == b.Value }
-	return taints, !slices.EqualFunc(cluster.Spec.Taints, taints, same)
+	return taints, !equality.Semantic.DeepEqual(cluster.Spec.Taints, taints)
 }
 
 // Describe returns the taints of a cluster as events name them.

@@ -49,7 +49,8 @@ type ApplicationVerdict struct {
 }
 
 // Application returns which clusters an application leaves because it is unhealthy there for longer than tolerated. It
-// returns ErrGracefulEvictionOff, or an error about state that cannot be preserved; nothing is evicted then.
+// returns ErrGracefulEvictionOff, or an error about state that cannot be preserved; nothing is evicted then, and the
+// verdict has the times only.
 func Application(f ApplicationFacts) (ApplicationVerdict, error) {
 	spec := f.Binding.GetSpec()
 	if f.Binding.GetDeletionTimestamp() != nil || !f.applies() {
@@ -76,8 +77,8 @@ func Application(f ApplicationFacts) (ApplicationVerdict, error) {
 			return ApplicationVerdict{UnhealthySince: v.UnhealthySince}, err
 		}
 		evict(out, task)
-		delete(v.UnhealthySince, cluster)
 	}
+	maps.DeleteFunc(v.UnhealthySince, func(cluster string, _ time.Time) bool { return slices.Contains(due, cluster) })
 	v.Spec = out
 	return v, nil
 }

@@ -173,6 +173,7 @@ func (r *reconciler) decide(ctx context.Context, b workv1alpha2.Binding, now tim
 		UnhealthySince: r.times.load(b, now), Held: held,
 	})
 	if err != nil {
+		r.times.store(client.ObjectKeyFromObject(b), verdict.UnhealthySince)
 		r.events.Warning(b, evictionevent.ReasonFailed, fmt.Sprintf("Evict the application failed: %v", err))
 		if errors.Is(err, eviction.ErrGracefulEvictionOff) {
 			err = reconcile.TerminalError(fmt.Errorf("feature gate GracefulEviction: %w", err)) // only a restart changes it

@@ -3,11 +3,13 @@ package applicationfailover
 import (
 	"context"
 	"errors"
+	"maps"
 	"strings"
 	"testing"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
@@ -167,6 +169,38 @@ func TestReconcile_GracefulEvictionOff(t *testing.T) {
 	}
 	if e := <-h.recorder.Events; !strings.HasPrefix(e, "Warning EvictWorkloadFromClusterFailed ") {
 		t.Errorf("the event is %q", e)
+	}
+}
+
+func TestReconcile_AnErrorKeepsTheTimesOfAllClusters(t *testing.T) {
+	b, request := unhealthy(scope.NamespacedBinding(), 30, policyv1alpha1.PurgeModeDirectly)
+	b.GetSpec().Failover.Application.StatePreservation = &policyv1alpha1.StatePreservation{
+		Rules: []policyv1alpha1.StatePreservationRule{{AliasLabelName: "id", JSONPath: "{.id}"}},
+	}
+	b.GetSpec().Clusters = append(b.GetSpec().Clusters, workv1alpha2.TargetCluster{Name: "m3"})
+	items := b.GetStatus().AggregatedStatus
+	items[0].Status = &runtime.RawExtension{Raw: []byte(`{"id":"x"}`)}
+	items[1].Health = workv1alpha2.ResourceUnhealthy // without a status, its state cannot be preserved
+	h := newHarness(scope.NamespacedBinding(), true, interceptor.Funcs{}, b)
+	h.deps.PreserveState = true
+	if _, err := h.Reconcile(t.Context(), request); err != nil {
+		t.Fatal(err)
+	}
+	h.clock.Step(31 * time.Second)
+	changed := h.scope.New()
+	if err := h.client.Get(t.Context(), request.NamespacedName, changed); err != nil {
+		t.Fatal(err)
+	}
+	changed.GetStatus().AggregatedStatus = append(items, workv1alpha2.AggregatedStatusItem{ClusterName: "m3", Health: workv1alpha2.ResourceUnhealthy})
+	if err := h.client.Update(t.Context(), changed); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.Reconcile(t.Context(), request); err == nil {
+		t.Fatal("no error for state that cannot be preserved")
+	}
+	want := map[string]time.Time{"m1": start, "m2": start, "m3": start.Add(31 * time.Second)}
+	if got := h.times.load(changed, h.clock.Now()); !maps.EqualFunc(got, want, time.Time.Equal) {
+		t.Errorf("the times are %v, want %v", got, want)
 	}
 }
 
