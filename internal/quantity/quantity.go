@@ -4,9 +4,11 @@
 package quantity
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"strconv"
 	"strings"
 
@@ -77,7 +79,62 @@ const (
 	// beyond any quantity, and rare in other text, such as abbreviated hashes.
 	costlyLength   = 1000
 	costlyExponent = 9999
+	// costlyDigits is how many digits a larger exponent has at least.
+	costlyDigits = 5
 )
+
+// CheckJSON is CheckTree for JSON. It also covers numbers without quotes and fields that
+// are given twice, which no tree has.
+func CheckJSON(data []byte) error {
+	if !suspicious(data) {
+		return nil
+	}
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.UseNumber()
+	for {
+		token, err := decoder.Token()
+		switch v := token.(type) {
+		case string:
+			err = checkCost(v)
+		case json.Number:
+			err = checkCost(v.String())
+		}
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return err
+		}
+	}
+}
+
+// suspicious reports whether JSON may have a text or number that checkCost refuses. It
+// spares most objects the reading of every token.
+func suspicious(data []byte) bool {
+	digits := 0 // before i
+	for i, c := range data {
+		switch {
+		case c == '\\' && i+1 < len(data) && data[i+1] == 'u':
+			return true // may be any character
+		case c == 'e', c == 'E':
+			rest := data[i+1:]
+			if len(rest) > 0 && (rest[0] == '+' || rest[0] == '-') {
+				rest = rest[1:]
+			}
+			if len(rest) >= costlyDigits && len(bytes.TrimLeft(rest[:costlyDigits], "0123456789")) == 0 {
+				return true
+			}
+			digits = 0
+		case c == '+', c == '-', c == '.', '0' <= c && c <= '9':
+			if digits++; digits >= costlyLength {
+				return true
+			}
+		default:
+			digits = 0
+		}
+	}
+	return false
+}
 
 // CheckTree returns an error that is ErrRange if a tree of plain values has a text that
 // the parser of quantities would take long for. It is called before a tree is decoded

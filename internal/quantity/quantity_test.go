@@ -46,6 +46,39 @@ func TestCheckTree(t *testing.T) {
 	}
 }
 
+func TestCheckJSON(t *testing.T) {
+	for s, ok := range map[string]bool{
+		`{"a":[{"b":"1e3"}],"c":1e-300,"d":"abcde12345","e":"1e-00003"}`: true,
+		`{"a":[{"b":"1e-300000000"}]}`:                                   false,
+		`{"a":1e-300000000}`:                                             false,
+		`[1E+300000000]`:                                                 false,
+		`{"a":1e-300000000,"a":1}`:                                       false,
+		`{"a":"1\u0065-300000000"}`:                                      false,
+		`{"a":"1e\u002d300000000"}`:                                      false,
+		`{"a":"\u001b"}`:                                                 true,
+		`{"a":` + strings.Repeat("1", 5000) + `}`:                        false,
+		`{"a":"` + strings.Repeat("1", 5000) + `Ki"}`:                    false,
+		`{"a":"` + strings.Repeat("x", 5000) + `"}`:                      true,
+		`e`: true, ``: true, `\`: true,
+	} {
+		if err := CheckJSON([]byte(s)); (err == nil) != ok {
+			t.Errorf("%.80q: got %v", s, err)
+		}
+	}
+}
+
+// FuzzCheckJSON compares with the check of all tokens.
+func FuzzCheckJSON(f *testing.F) {
+	f.Add([]byte(`{"a":"1e-300000000"}`))
+	f.Add([]byte(`["1\u0065-30000"]`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var tree any
+		if json.Unmarshal(data, &tree) == nil && CheckTree(tree) != nil && CheckJSON(data) == nil {
+			t.Errorf("%q is not refused", data)
+		}
+	})
+}
+
 func FuzzParse(f *testing.F) {
 	f.Add("1e18")
 	f.Fuzz(func(_ *testing.T, s string) {

@@ -83,7 +83,7 @@ func (s *server) config(ctx context.Context, scheme *runtime.Scheme, codecs seri
 	config.ShutdownWatchTerminationGracePeriod = o.ShutdownTimeout
 	config.LongRunningFunc = proxy.LongRunning(genericfilters.BasicLongRunningRequestCheck(sets.NewString("watch"), sets.NewString()))
 	config.BuildHandlerChainFunc = func(handler http.Handler, c *genericapiserver.Config) http.Handler {
-		return genericapiserver.DefaultBuildHandlerChain(proxy.KeepInner(handler), c)
+		return genericapiserver.DefaultBuildHandlerChain(checkQuantities(proxy.KeepInner(handler), codecs, c.MaxRequestBodyBytes), c)
 	}
 	if err := o.Apply(ctx, s.controlPlane, s.serving, config); err != nil {
 		return nil, err

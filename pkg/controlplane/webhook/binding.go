@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	"github.com/karmada-toolkit/karmada/internal/quantity"
 	"github.com/karmada-toolkit/karmada/pkg/apis/validation"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 )
@@ -130,6 +131,10 @@ func newBindingValidator(d Deps) *bindingValidator {
 // Handle implements admission.Handler. Quotas come last: what they count should
 // not be refused for another reason afterwards.
 func (v *bindingValidator) Handle(ctx context.Context, req admission.Request) admission.Response {
+	// Every role decodes what is stored, quantities included.
+	if err := quantity.CheckJSON(req.Object.Raw); err != nil {
+		return admission.Errored(http.StatusBadRequest, fmt.Errorf("decoding ResourceBinding: %w", err))
+	}
 	var seen bindingGlance
 	if err := json.Unmarshal(req.Object.Raw, &seen); err != nil {
 		return admission.Errored(http.StatusBadRequest, fmt.Errorf("decoding ResourceBinding: %w", err))

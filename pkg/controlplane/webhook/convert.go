@@ -1,8 +1,10 @@
 package webhook
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -10,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/conversion"
 
+	"github.com/karmada-toolkit/karmada/internal/quantity"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 )
@@ -28,7 +31,23 @@ func newConverter() (http.Handler, error) {
 			return nil, fmt.Errorf("registering the conversion of %s: %w", kind, err)
 		}
 	}
-	return conversion.NewWebhookHandler(scheme, registry), nil
+	return checkedQuantities(conversion.NewWebhookHandler(scheme, registry)), nil
+}
+
+// checkedQuantities refuses requests with quantities that take minutes to decode. Nobody has to authenticate to send them.
+func checkedQuantities(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err == nil {
+			err = quantity.CheckJSON(body)
+		}
+		if err != nil {
+			http.Error(w, fmt.Sprintf("reading the request: %v", err), http.StatusBadRequest)
+			return
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		next.ServeHTTP(w, r)
+	})
 }
 
 // bindingConverter converts bindings of both scopes.

@@ -58,7 +58,7 @@ func TestConvert(t *testing.T) {
 	}
 }
 
-// quantity writes cpu: 1 as the string that it is encoded as.
+// amount writes cpu: 1 as the string that it is encoded as.
 func amount(v map[string]any) {
 	for key, value := range v {
 		if key == "cpu" {

@@ -2,11 +2,40 @@ package webhook
 
 import (
 	"errors"
+	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/karmada-toolkit/karmada/internal/quantity"
 	autoscalingv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/autoscaling/v1alpha1"
 )
+
+// TestBindings_QuantitiesThatTakeMinutes shows that no request has them decoded or stored.
+func TestBindings_QuantitiesThatTakeMinutes(t *testing.T) {
+	const hostile = `{"cpu":"1e-300000000"}`
+	for name, spec := range map[string]string{
+		"replicas":   `"replicaRequirements":{"resourceRequest":` + hostile + `}`,
+		"components": `"components":[{"name":"a","replicas":1,"replicaRequirements":{"resourceRequest":` + hostile + `}}]`,
+	} {
+		resp := ask(t, deps(), question{path: "/validate-resourcebinding", namespace: "ns", object: `{"apiVersion":"work.karmada.io/v1alpha2","kind":"ResourceBinding",
+			"metadata":{"name":"a","namespace":"ns"},"spec":{"resource":{"apiVersion":"apps/v1","kind":"Deployment","namespace":"ns","name":"a"},` + spec + `}}`})
+		if resp.Allowed || !strings.Contains(resp.Result.Message, quantity.ErrRange.Error()) {
+			t.Errorf("%s: got %+v", name, resp)
+		}
+	}
+	handlers, err := Handlers(deps())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, value := range []string{`"1e-300000000"`, `1e-300000000`, `"1\u0065-300000000"`} {
+		body := `{"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview","request":{"uid":"u","desiredAPIVersion":"work.karmada.io/v1alpha2","objects":[
+			{"apiVersion":"work.karmada.io/v1alpha1","kind":"ResourceBinding","metadata":{"name":"a","namespace":"ns"},
+			"spec":{"resource":{"apiVersion":"apps/v1","kind":"Deployment","name":"a","resourcePerReplicas":{"cpu":` + value + `}}}}]}}`
+		if resp := post(t, handlers["/convert"], "/convert", "application/json", []byte(body)); resp.Code != http.StatusBadRequest {
+			t.Errorf("%s: %d", value, resp.Code)
+		}
+	}
+}
 
 func TestDecodeAs_QuantitiesThatTakeMinutes(t *testing.T) {
 	decode := func(value string) error {

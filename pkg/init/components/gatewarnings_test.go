@@ -1,6 +1,7 @@
 package components
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -25,7 +26,7 @@ func TestWebhookConfigurations_WarnOfKindsWhoseGateIsOff(t *testing.T) {
 	} {
 		var got []string
 		for _, o := range WebhookConfigurations("https://h:1", nil, FlagValues(tc.args, "--feature-gates")) {
-			if b, ok := o.(*admissionregistrationv1.ValidatingAdmissionPolicyBinding); ok {
+			if b, ok := o.(*admissionregistrationv1.ValidatingAdmissionPolicyBinding); ok && strings.HasPrefix(b.Name, gateWarningPrefix) {
 				got = append(got, b.Spec.PolicyName)
 				if diff := cmp.Diff([]admissionregistrationv1.ValidationAction{admissionregistrationv1.Warn}, b.Spec.ValidationActions); diff != "" {
 					t.Errorf("%s: %s does not only warn: %s", name, b.Name, diff)

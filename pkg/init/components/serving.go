@@ -1,6 +1,8 @@
 package components
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -35,10 +37,10 @@ func LocalServing(s Serving) []client.Object {
 		AggregatedAPI(clusterv1alpha1.NamespaceKarmadaSystem, s.AggregatedHost, int32(s.AggregatedPort), s.CABundle)...)
 }
 
-// WebhookConfigurations make the API server call the webhook server at url, and warn
-// of kinds that have no effect with the feature gates of the controller-manager, values of its flag.
+// WebhookConfigurations make the API server call the webhook server at url, refuse quantities that no webhook checks, and
+// warn of kinds that have no effect with the feature gates of the controller-manager, values of its flag.
 func WebhookConfigurations(url string, caBundle []byte, featureGates []string) []client.Object {
-	return append([]client.Object{MutatingWebhooks(url, caBundle), ValidatingWebhooks(url, caBundle)}, gateWarnings(featureGates)...)
+	return slices.Concat([]client.Object{MutatingWebhooks(url, caBundle), ValidatingWebhooks(url, caBundle)}, quantityPolicy(), gateWarnings(featureGates))
 }
 
 // AggregatedAPI makes the API server pass requests for clusters on to the
