@@ -41,7 +41,7 @@ type summary struct {
 	fullyApplied bool
 	progress     progress
 	// moving is set while the workload is evicted from a cluster and not stable in the
-	// others.
+	// others. It is not if the scheduler found no other cluster.
 	moving bool
 }
 
@@ -65,6 +65,9 @@ func summarizeEviction(binding workv1alpha2.Binding, works []workv1alpha1.Work) 
 		after := *spec
 		after.GracefulEvictionTasks = v.Keep
 		s = summarize(&after, works)
+	}
+	if meta.IsStatusConditionFalse(binding.GetStatus().Conditions, workv1alpha2.Scheduled) {
+		return s // there is no other cluster for it
 	}
 	if s.progress == stable && observed != binding.GetGeneration() {
 		s.progress = pending // the scheduler is about to add other clusters

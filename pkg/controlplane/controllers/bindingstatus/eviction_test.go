@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
@@ -104,6 +105,43 @@ func TestReconcile_EvictionWithoutRoomElsewhere(t *testing.T) {
 	b.want(status.WrittenTTL, "binding")
 	if got := b.status().AggregatedStatus; len(got) != 1 || got[0].Health != workv1alpha2.ResourceUnhealthy {
 		t.Errorf("items: %+v", got)
+	}
+}
+
+func unschedulable(b workv1alpha2.Binding) {
+	meta.SetStatusCondition(&b.GetStatus().Conditions, metav1.Condition{
+		Type: workv1alpha2.Scheduled, Status: metav1.ConditionFalse, Reason: workv1alpha2.BindingReasonNoClusterFit,
+	})
+}
+
+// A workload that the scheduler finds no other cluster for does not move: its status is written at once.
+func TestReconcile_EvictionThatCannotBeScheduled(t *testing.T) {
+	eachScope(t, func(t *testing.T, s *scope.Binding) {
+		b := newBench(t, s, "m1")
+		b.use(Deps{Interpreter: b.interp, EndEvictions: true})
+		b.set(workIn("m1", "True", "Healthy", "{}"))
+		b.want(status.WrittenTTL, "binding", "template")
+		b.clock.Step(time.Minute)
+		b.change(evicted("m1", policyv1alpha1.PurgeModeDirectly))
+		b.want(21 * time.Second)
+		b.change(unschedulable)
+		b.want(status.WrittenTTL, "binding", "template")
+		if got := b.reported(); len(got) > 0 {
+			t.Errorf("reported: %q", got)
+		}
+	})
+}
+
+func TestBindingPredicate_PassesEvictionsThatCannotBeScheduled(t *testing.T) {
+	before := &workv1alpha2.ResourceBinding{Status: workv1alpha2.ResourceBindingStatus{LastScheduledTime: &metav1.Time{}}}
+	before.Spec.GracefulEvictionTasks = []workv1alpha2.GracefulEvictionTask{{FromCluster: "m1"}}
+	after := before.DeepCopy()
+	if bindingPredicate().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}) {
+		t.Error("passed without a change")
+	}
+	unschedulable(after)
+	if !bindingPredicate().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}) {
+		t.Error("left out")
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -59,22 +60,25 @@ func (r *reconciler) bindingOf(_ context.Context, obj client.Object) []reconcile
 
 // bindingPredicate passes bindings that are scheduled, when they become so and when
 // their spec changes; those that are being evicted also when the scheduler confirms
-// their spec.
+// their spec, or finds no cluster for them.
 func bindingPredicate() predicate.Predicate {
 	scheduled := func(obj client.Object) bool {
 		b, ok := obj.(workv1alpha2.Binding)
 		return ok && (b.GetStatus().LastScheduledTime != nil || len(b.GetStatus().AggregatedStatus) > 0 || len(b.GetSpec().RequiredBy) > 0)
 	}
-	confirmed := func(old, now client.Object) bool {
+	failed := func(b workv1alpha2.Binding) bool {
+		return meta.IsStatusConditionFalse(b.GetStatus().Conditions, workv1alpha2.Scheduled)
+	}
+	decided := func(old, now client.Object) bool {
 		was, ok1 := old.(workv1alpha2.Binding)
 		b, ok2 := now.(workv1alpha2.Binding)
 		return ok1 && ok2 && len(b.GetSpec().GracefulEvictionTasks) > 0 &&
-			was.GetStatus().SchedulerObservedGeneration != b.GetStatus().SchedulerObservedGeneration
+			(was.GetStatus().SchedulerObservedGeneration != b.GetStatus().SchedulerObservedGeneration || failed(was) != failed(b))
 	}
 	return predicate.Funcs{
 		CreateFunc: func(e event.CreateEvent) bool { return scheduled(e.Object) },
 		UpdateFunc: func(e event.UpdateEvent) bool {
-			return scheduled(e.ObjectNew) && (e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() || !scheduled(e.ObjectOld) || confirmed(e.ObjectOld, e.ObjectNew))
+			return scheduled(e.ObjectNew) && (e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() || !scheduled(e.ObjectOld) || decided(e.ObjectOld, e.ObjectNew))
 		},
 		DeleteFunc: func(event.DeleteEvent) bool { return true },
 	}
