@@ -165,7 +165,8 @@ func gather[T any](e *env.Env, r *request, outcomes []fanout.Outcome[T]) ([]T, e
 // isMissing reports whether an object does not exist whose type does.
 func isMissing(err error) bool {
 	var status apierrors.APIStatus
-	return apierrors.IsNotFound(err) && errors.As(err, &status) && status.Status().Details != nil && status.Status().Details.Name != ""
+	return apierrors.IsNotFound(err) && !apierrors.IsUnexpectedServerError(err) &&
+		errors.As(err, &status) && status.Status().Details != nil && status.Status().Details.Name != ""
 }
 
 // withoutAPI replaces the error of a member without metrics API.

@@ -42,16 +42,24 @@ func (f federation) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	answer, ok := f[name][path]
-	if name == "late" {
+	switch {
+	case name == "plain": // a server without the API
+		http.NotFound(w, r)
+		return
+	case name == "dead":
+		w.WriteHeader(http.StatusServiceUnavailable)
+		answer = map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 503, "reason": "ServiceUnavailable", "message": "reaching cluster dead: dial tcp 10.0.0.1:6443: connect: connection refused"}
+	case name == "late":
 		w.WriteHeader(http.StatusGatewayTimeout)
 		answer = map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 504, "reason": "Timeout", "message": "too late"}
-	} else if !ok {
+	case !ok:
 		w.WriteHeader(http.StatusNotFound)
 		details := map[string]any{}
 		if strings.HasPrefix(path, "/apis/metrics") && f[name]["api"] != nil {
 			details["name"] = path[strings.LastIndex(path, "/")+1:]
 		}
-		answer = map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 404, "reason": "NotFound", "message": "not found", "details": details}
+		message := fmt.Sprintf("pods %q not found", details["name"])
+		answer = map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 404, "reason": "NotFound", "message": message, "details": details}
 	}
 	_ = json.NewEncoder(w).Encode(answer)
 }
@@ -91,6 +99,8 @@ func example() federation {
 		"member2": {podsOf: list(a), allPodsOf: list(a), nodesUsage: list(nodeOf("n1", "2", "7Gi")), "/api/v1/nodes": list(nodeOf("n1", "", "")), "api": true},
 		"hanging": nil,
 		"late":    {},
+		"dead":    {},
+		"plain":   {},
 		"old":     {},
 		"new":     {podsOf: list(), "/api/v1/namespaces/default/pods": list(podOf("default", "late")), nodesUsage: list(), "/api/v1/nodes": list(nodeOf("n", "", "")), "api": true},
 		"empty":   {podsOf: list(), allPodsOf: list(), "/api/v1/namespaces/default/pods": list(), "/api/v1/pods": list(), nodesUsage: list(), "/api/v1/nodes": list(), "api": true},
@@ -141,7 +151,7 @@ func TestTop(t *testing.T) {
 		},
 		"one-pod":   {"pod a -C member1,member2", "pod none" + both},
 		"nodes":     {"nodes --clusters member1,member2", "no --clusters member1,member2 --sort-by=cpu --show-capacity --no-headers", "node --clusters member2,old"},
-		"failures":  {"pods -C member2,late,old --member-timeout 5m", "nodes --clusters hanging --member-timeout 100ms", "pods -C nowhere"},
+		"failures":  {"pods -C member2,late,old --member-timeout 5m", "nodes --clusters hanging --member-timeout 100ms", "pods -C nowhere", "pods -C dead", "nodes --clusters dead", "pods a -C plain"},
 		"nothing":   {"pods -C empty", "pods -A -C empty", "pods -C new", "nodes --clusters new"},
 		"bad-input": {"pods a -l x=y", "nodes a -l x=y", "pods --sort-by=name", "pods a b", "pods a -A", "pods --member-timeout=-1s"},
 	} {
