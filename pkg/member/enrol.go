@@ -157,6 +157,9 @@ func requestCertificate(ctx context.Context, c client.Client, s Server, r EnrolR
 	}
 	err := await(ctx, r.Timeout, report, what, func(ctx context.Context) (bool, error) {
 		if err := c.Get(ctx, client.ObjectKeyFromObject(csr), csr); err != nil {
+			if Unserved(err) {
+				return false, nil
+			}
 			return false, fmt.Errorf("reading certificate request %s: %w", csr.Name, err)
 		}
 		return decided(csr)
@@ -276,7 +279,7 @@ func (i *Identity) waitUsable(ctx context.Context, r EnrolRequest, request strin
 	what := func() string { return fmt.Sprintf("the rights of the agent of cluster %q (%v)", r.Name, last) }
 	err := await(ctx, r.Timeout, report, what, func(ctx context.Context) (bool, error) {
 		last = i.Client.Get(ctx, client.ObjectKey{Name: r.Name}, cluster)
-		if apierrors.IsForbidden(last) || apierrors.IsNotFound(last) {
+		if apierrors.IsForbidden(last) || apierrors.IsNotFound(last) || Unserved(last) {
 			return false, nil
 		}
 		return last == nil, last

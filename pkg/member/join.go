@@ -273,6 +273,10 @@ func WaitReady(ctx context.Context, d Deps, name string, limit time.Duration) (s
 	err := await(ctx, limit, d.Report, what, func(ctx context.Context) (bool, error) {
 		cluster := &clusterv1alpha1.Cluster{}
 		if err := d.ControlPlane.Get(ctx, client.ObjectKey{Name: name}, cluster); err != nil {
+			if Unserved(err) {
+				state = err.Error()
+				return false, nil
+			}
 			return false, fmt.Errorf("reading cluster %q: %w", name, err)
 		}
 		ready := meta.FindStatusCondition(cluster.Status.Conditions, clusterv1alpha1.ClusterConditionReady)

@@ -162,10 +162,10 @@ func awaitGone(ctx context.Context, d Deps, name string, limit time.Duration) er
 	}
 	return await(ctx, limit, d.Report, what, func(ctx context.Context) (bool, error) {
 		err := d.ControlPlane.Get(ctx, client.ObjectKey{Name: name}, &clusterv1alpha1.Cluster{})
-		if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
+		if absent(err) || apierrors.IsForbidden(err) {
 			return true, nil // with the cluster, the rights of its agent go
 		}
-		if err != nil {
+		if err != nil && !Unserved(err) {
 			return false, fmt.Errorf("reading cluster %q: %w", name, err)
 		}
 		return false, nil

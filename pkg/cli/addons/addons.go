@@ -89,7 +89,7 @@ func (f *flags) deps(e *env.Env) (addons.Deps, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := member.RequireControlPlane(ctx, cfg); err != nil {
+		if err := member.RequireDiscovery(ctx, cfg, member.ServeTimeout, e.SayLine); err != nil {
 			return nil, err
 		}
 		connected, err = client.New(cfg, client.Options{Scheme: kube.NewScheme()})

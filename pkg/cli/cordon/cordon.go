@@ -69,7 +69,7 @@ func newCommand(e *env.Env, v verb) *cobra.Command {
 }
 
 func run(ctx context.Context, e *env.Env, access *env.Access, v verb, name string, dryRun bool) error {
-	c, err := access.ControlPlane.Client()
+	c, err := access.ControlPlane.RequiredClient(ctx)
 	if err != nil {
 		return err
 	}

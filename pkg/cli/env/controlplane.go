@@ -6,6 +6,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -17,6 +18,9 @@ import (
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/member"
 )
+
+// readTimeout is how long commands that read clusters wait for a control plane that does not serve them.
+const readTimeout = 10 * time.Second
 
 // ControlPlane is the control plane that the flags name.
 type ControlPlane struct {
@@ -68,10 +72,19 @@ func (p *ControlPlane) RequiredClient(ctx context.Context) (client.Client, error
 	if err != nil {
 		return nil, err
 	}
-	if err := member.RequireControlPlane(ctx, config); err != nil {
+	if err := member.RequireControlPlane(ctx, config, member.ServeTimeout, p.report); err != nil {
 		return nil, err
 	}
 	return p.newClient(config)
+}
+
+// RequireDiscovery returns an error if the server is not a control plane whose kinds can be discovered.
+func (p *ControlPlane) RequireDiscovery(ctx context.Context) error {
+	config, err := p.flags.ToRESTConfig()
+	if err != nil {
+		return err
+	}
+	return member.RequireDiscovery(ctx, config, member.ServeTimeout, p.report)
 }
 
 // Cluster returns a member cluster.
@@ -81,7 +94,8 @@ func (p *ControlPlane) Cluster(ctx context.Context, name string) (*clusterv1alph
 		return nil, err
 	}
 	cluster := &clusterv1alpha1.Cluster{}
-	if err := c.Get(ctx, client.ObjectKey{Name: name}, cluster); err != nil {
+	err = p.served(ctx, func() error { return c.Get(ctx, client.ObjectKey{Name: name}, cluster) })
+	if err != nil {
 		return nil, p.explain(err)
 	}
 	return cluster, nil
@@ -95,7 +109,7 @@ func (p *ControlPlane) ClusterNames(ctx context.Context) ([]string, error) {
 	}
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(clusterv1alpha1.GroupVersion.WithKind("ClusterList"))
-	if err := c.List(ctx, list); err != nil {
+	if err := p.served(ctx, func() error { return c.List(ctx, list) }); err != nil {
 		return nil, p.explain(err)
 	}
 	names := make([]string, 0, len(list.Items))
@@ -105,6 +119,23 @@ func (p *ControlPlane) ClusterNames(ctx context.Context) ([]string, error) {
 	slices.Sort(names)
 	return names, nil
 }
+
+// served sends a request to the API of clusters. If a control plane does not serve that API, as after a restart, the
+// request is sent once more when it does.
+func (p *ControlPlane) served(ctx context.Context, request func() error) error {
+	err := request()
+	if !apierrors.IsServiceUnavailable(err) && (err == nil || !member.APIMissing(err)) {
+		return err
+	}
+	config, configErr := p.flags.ToRESTConfig()
+	if configErr != nil || member.RequireControlPlane(ctx, config, readTimeout, p.report) != nil {
+		return err
+	}
+	return request()
+}
+
+// report prints what a command waits for.
+func (p *ControlPlane) report(line string) { _, _ = fmt.Fprintln(p.warnings, line) } // an error cannot be reported
 
 // KnownClusters returns the named member clusters, sorted and without duplicates, or all if none is named. The error
 // names the clusters that do not exist.

@@ -96,7 +96,7 @@ func run(ctx context.Context, e *env.Env, access *env.Access, kubeconfig env.Kub
 		return err
 	}
 	d := member.Deps{Program: e.Name, Report: e.SayLine}
-	if d.ControlPlane, err = access.ControlPlane.Client(); err != nil {
+	if d.ControlPlane, err = access.ControlPlane.RequiredClient(ctx); err != nil {
 		return err
 	}
 	if d.Member, err = member.NewMemberClient(config); err != nil {

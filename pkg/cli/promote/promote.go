@@ -139,6 +139,9 @@ func run(ctx context.Context, e *env.Env, access *env.Access, f flags, args []st
 // newDeps returns what promoting works with, and access to the member.
 func newDeps(ctx context.Context, e *env.Env, access *env.Access, f flags) (d promote.Deps, member genericclioptions.RESTClientGetter, err error) {
 	d = promote.Deps{Out: e.TerminalSafe().Out, Warn: func(format string, args ...any) { e.Say("Warning: "+format, args...) }}
+	if err := access.ControlPlane.RequireDiscovery(ctx); err != nil {
+		return d, nil, err
+	}
 	if d.ControlPlane, err = dynamicClient(access); err != nil {
 		return d, nil, err
 	}

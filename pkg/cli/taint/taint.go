@@ -63,7 +63,7 @@ func NewCommand(e *env.Env) *cobra.Command {
 }
 
 func run(ctx context.Context, e *env.Env, access *env.Access, c change, dryRun bool) error {
-	client, err := access.ControlPlane.Client()
+	client, err := access.ControlPlane.RequiredClient(ctx)
 	if err != nil {
 		return err
 	}

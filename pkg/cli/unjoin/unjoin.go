@@ -85,7 +85,7 @@ func run(ctx context.Context, e *env.Env, access *env.Access, kubeconfig env.Kub
 		}
 	}
 	var err error
-	if d.ControlPlane, err = access.ControlPlane.Client(); err != nil {
+	if d.ControlPlane, err = access.ControlPlane.RequiredClient(ctx); err != nil {
 		return err
 	}
 	left, err := member.Unjoin(ctx, d, r)

@@ -103,6 +103,9 @@ func run(ctx context.Context, e *env.Env, f flags) error {
 	if err != nil {
 		return err
 	}
+	if err := member.RequireControlPlane(ctx, controlPlane, member.ServeTimeout, d.Report); err != nil {
+		return err
+	}
 	if d.ControlPlane, err = member.NewClient(controlPlane); err != nil {
 		return err
 	}

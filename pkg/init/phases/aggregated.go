@@ -6,6 +6,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/init/components"
 	"github.com/karmada-toolkit/karmada/pkg/init/rollout"
 )
@@ -39,7 +40,8 @@ func aggregatedAPIObjects(in *Inputs) ([]client.Object, error) {
 	return append(components.SystemNamespaces(in.Namespace), components.AggregatedAPI(in.Namespace, host, 443, in.Certificates.CABundle())...), nil
 }
 
-// runAggregatedAPI registers the aggregated API and waits until it is served.
+// runAggregatedAPI registers the aggregated API and waits until it is served. After a restart the status of the
+// APIService is that of before, so requests decide.
 func runAggregatedAPI(ctx context.Context, s *State, p Phase) error {
 	result, err := s.applyControlPlane(ctx, p)
 	if err != nil {
@@ -49,11 +51,23 @@ func runAggregatedAPI(ctx context.Context, s *State, p Phase) error {
 	if err != nil {
 		return err
 	}
+	in, err := s.Inputs()
+	if err != nil {
+		return err
+	}
+	rc, err := s.ControlPlaneConfig()
+	if err != nil {
+		return err
+	}
+	name := components.APIServiceName(clusterv1alpha1.GroupVersion)
 	err = s.wait(ctx, s.Request.Timeout, p.Name, "the aggregated API to be available", func(ctx context.Context) error {
-		return rollout.CheckAPI(ctx, cp, "v1alpha1.cluster.karmada.io")
+		if err := rollout.CheckAPI(ctx, cp, name); err != nil {
+			return err
+		}
+		return rollout.CheckServed(ctx, rc, clusterv1alpha1.GroupVersion, in.Config.Workloads[components.APIServer].Replicas)
 	})
 	if err != nil {
-		return fmt.Errorf("APIService v1alpha1.cluster.karmada.io is not available: %w", err)
+		return fmt.Errorf("APIService %s is not available: %w", name, err)
 	}
 	s.Progress.Done(p.Name, "available, "+result)
 	return nil

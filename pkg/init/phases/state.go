@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/karmada-toolkit/karmada/internal/kube"
@@ -91,9 +92,18 @@ func (s *State) Inputs() (*Inputs, error) {
 	return &Inputs{Config: componentsConfig(s.Request, s.Facts, creds), Server: s.Addresses.Server, CRDs: s.CRDs}, nil
 }
 
+// ControlPlaneConfig returns how the new control plane is reached.
+func (s *State) ControlPlaneConfig() (*rest.Config, error) {
+	creds, err := s.Credentials()
+	if err != nil {
+		return nil, err
+	}
+	return creds.RESTConfig()
+}
+
 // ControlPlane returns a client of the new control plane.
 func (s *State) ControlPlane() (client.Client, error) {
-	creds, err := s.Credentials()
+	cfg, err := s.ControlPlaneConfig()
 	if err != nil {
 		return nil, err
 	}
@@ -101,10 +111,6 @@ func (s *State) ControlPlane() (client.Client, error) {
 	defer s.mu.Unlock()
 	if s.controlPlane != nil {
 		return s.controlPlane, nil
-	}
-	cfg, err := creds.RESTConfig()
-	if err != nil {
-		return nil, err
 	}
 	if s.controlPlane, err = client.New(cfg, client.Options{Scheme: kube.NewScheme()}); err != nil {
 		return nil, fmt.Errorf("connecting to the control plane: %w", err)

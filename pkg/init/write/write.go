@@ -14,6 +14,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -108,12 +109,13 @@ func merge(first, second apply.ChangeSet) apply.ChangeSet {
 	return first
 }
 
-// transient reports whether a retry may succeed after all the errors.
+// transient reports whether a retry may succeed after all the errors. All kinds exist that are written: an API server
+// that does not serve one has just started.
 func transient(err error) bool {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		return !slices.ContainsFunc(joined.Unwrap(), func(e error) bool { return !transient(e) })
 	}
-	return apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err) || apierrors.IsTooManyRequests(err) ||
+	return meta.IsNoMatchError(err) || apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err) || apierrors.IsTooManyRequests(err) ||
 		apierrors.IsServiceUnavailable(err) || apierrors.IsInternalError(err) || strings.Contains(err.Error(), "etcdserver: ") ||
 		utilnet.IsConnectionRefused(err) || utilnet.IsConnectionReset(err) || utilnet.IsProbableEOF(err) || utilnet.IsTimeout(err)
 }

@@ -81,6 +81,9 @@ func Join(ctx context.Context, d federation.Deps, m Member) (err error) {
 		return err
 	}
 	deps := member.Deps{Program: d.Program, ControlPlane: cp, Member: c, Report: Reporter(d.Progress, step)}
+	if err := member.RequireDiscovery(ctx, cpConfig, Timeout, deps.Report); err != nil {
+		return fmt.Errorf("joining %s: %w", m.Name, err)
+	}
 	err = cp.Get(ctx, client.ObjectKey{Name: m.Name}, &clusterv1alpha1.Cluster{})
 	if apierrors.IsNotFound(err) {
 		_, err = member.Join(ctx, deps, member.JoinRequest{
@@ -111,12 +114,15 @@ func Register(ctx context.Context, d federation.Deps, m Member, runAgent func(ct
 	if err != nil {
 		return err
 	}
+	deps := member.Deps{Program: d.Program, ControlPlane: cp, Report: Reporter(d.Progress, step)}
+	if err := member.RequireDiscovery(ctx, cfg, Timeout, deps.Report); err != nil {
+		return fmt.Errorf("registering %s: %w", m.Name, err)
+	}
 	alive, stop, err := runAgent(ctx, step, Clients{Config: cfg, ControlPlane: cp, Member: c})
 	if err != nil {
 		return fmt.Errorf("registering %s: %w", m.Name, err)
 	}
 	defer stop()
-	deps := member.Deps{Program: d.Program, ControlPlane: cp, Report: Reporter(d.Progress, step)}
 	if err := waitReady(alive, deps, cfg, m); err != nil {
 		return fmt.Errorf("registering %s: %w", m.Name, federation.Cause(alive, err))
 	}

@@ -74,8 +74,12 @@ func (r *Runtime) removeMember(ctx context.Context, control ready.Info, name str
 
 // leave removes a member from the control plane. Its cluster is removed afterwards, so it need not run.
 func (r *Runtime) leave(ctx context.Context, step string, control ready.Info, name string) error {
-	_, cp, err := membership.Connect(control.Kubeconfig)
+	cfg, cp, err := membership.Connect(control.Kubeconfig)
 	if err != nil {
+		return err
+	}
+	report := membership.Reporter(r.Progress, step)
+	if err := member.RequireDiscovery(ctx, cfg, leaveTimeout, report); err != nil {
 		return err
 	}
 	err = cp.Get(ctx, client.ObjectKey{Name: name}, &clusterv1alpha1.Cluster{})
@@ -85,7 +89,7 @@ func (r *Runtime) leave(ctx context.Context, step string, control ready.Info, na
 	if err != nil {
 		return fmt.Errorf("reading cluster %q: %w", name, err)
 	}
-	deps := member.Deps{Program: r.Program, ControlPlane: cp, Report: membership.Reporter(r.Progress, step)}
+	deps := member.Deps{Program: r.Program, ControlPlane: cp, Report: report}
 	info, err := ready.Read(r.f.Dir().Data(name))
 	_, alive := (process{name, r.f.Dir()}).running()
 	if err == nil && alive {

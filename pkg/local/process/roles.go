@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/karmada-toolkit/karmada/internal/apply"
+	"github.com/karmada-toolkit/karmada/internal/kube"
 	"github.com/karmada-toolkit/karmada/internal/kubelite/ready"
 	"github.com/karmada-toolkit/karmada/internal/progress"
 	"github.com/karmada-toolkit/karmada/internal/wait"
@@ -233,7 +234,7 @@ func (r *roles) awaitReady(ctx context.Context, cfg *rest.Config) error {
 		func(ctx context.Context) error {
 			return federation.CheckOK(ctx, clusters, cfg.Host+"/apis/"+clusterv1alpha1.GroupVersion.String()+"/clusters?limit=1")
 		},
-		func(context.Context) error { return discoverable(cfg) },
+		func(ctx context.Context) error { return kube.CheckDiscovered(ctx, cfg, clusterv1alpha1.GroupVersion) },
 		func(ctx context.Context) error {
 			return federation.CheckOK(ctx, http.DefaultClient, "http://"+federation.Address(r.f.Port(federation.PortHealth))+"/readyz")
 		},
