@@ -28,6 +28,7 @@ import (
 	controlplaneapiserver "k8s.io/kubernetes/pkg/controlplane/apiserver"
 	generatedopenapi "k8s.io/kubernetes/pkg/generated/openapi"
 	"k8s.io/kubernetes/pkg/kubeapiserver"
+	"k8s.io/utils/clock"
 
 	"github.com/karmada-toolkit/karmada/internal/pki"
 )
@@ -179,6 +180,7 @@ func authenticateAndAuthorize(opts options.CompletedOptions, config *genericapis
 	if err := fixRequestHeaderAuthority(opts, config); err != nil {
 		return err
 	}
+	config.Authentication.Authenticator = newCertificateCache(config.Authentication.Authenticator, clock.RealClock{})
 	authorizer, rules, _, err := controlplaneapiserver.BuildAuthorizer(ctx, opts.CompletedOptions, config.EgressSelector, config.APIServerID, shared)
 	if err != nil {
 		return fmt.Errorf("configuring authorization: %w", err)

@@ -47,7 +47,7 @@ func apiServerArgs(cfg Config, certs certificates, etcd ExternalEtcd, port int) 
 		"--requestheader-client-ca-file=" + certs.cert(certFrontProxyCA),
 		"--requestheader-extra-headers-prefix=X-Remote-Extra-",
 		"--requestheader-group-headers=X-Remote-Group",
-		"--requestheader-username-headers=X-Remote-User",
+		"--requestheader-username-headers=" + remoteUserHeader,
 		"--tls-cert-file=" + certs.cert(certServer),
 		"--tls-private-key-file=" + certs.key(certServer),
 		"--tls-min-version=VersionTLS13",
