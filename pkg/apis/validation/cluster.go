@@ -157,9 +157,7 @@ func validateClusterTaints(taints []corev1.Taint, path *field.Path) field.ErrorL
 	seen := map[identity]bool{}
 	for i, taint := range taints {
 		at := path.Index(i)
-		errs = append(errs, metav1validation.ValidateLabelName(taint.Key, at.Child("key"))...)
-		errs = append(errs, validateLabelValue(taint.Value, at.Child("value"))...)
-		errs = append(errs, validateTaintEffect(taint.Effect, at.Child("effect"))...)
+		errs = append(errs, validateTaint(taint.Key, taint.Value, taint.Effect, at)...)
 		id := identity{taint.Key, taint.Effect}
 		if seen[id] {
 			duplicate := field.Duplicate(at, taint)
@@ -169,6 +167,12 @@ func validateClusterTaints(taints []corev1.Taint, path *field.Path) field.ErrorL
 		seen[id] = true
 	}
 	return errs
+}
+
+func validateTaint(key, value string, effect corev1.TaintEffect, path *field.Path) field.ErrorList {
+	errs := metav1validation.ValidateLabelName(key, path.Child("key"))
+	errs = append(errs, validateLabelValue(value, path.Child("value"))...)
+	return append(errs, validateTaintEffect(effect, path.Child("effect"))...)
 }
 
 func validateTaintEffect(effect corev1.TaintEffect, path *field.Path) field.ErrorList {

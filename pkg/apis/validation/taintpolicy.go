@@ -31,3 +31,16 @@ func ValidateClusterTaintPolicy(p *policyv1alpha1.ClusterTaintPolicy, allowNoExe
 	}
 	return errs
 }
+
+// Applicable returns the taints of a ClusterTaintPolicy that a cluster can have, and warnings about the others.
+func Applicable(taints []policyv1alpha1.Taint) (valid []policyv1alpha1.Taint, warnings []string) {
+	for i, taint := range taints {
+		errs := validateTaint(taint.Key, taint.Value, taint.Effect, field.NewPath("spec", "taints").Index(i))
+		if len(errs) == 0 {
+			valid = append(valid, taint)
+			continue
+		}
+		warnings = append(warnings, fmt.Sprintf("%v; no cluster gets this taint", errs.ToAggregate()))
+	}
+	return valid, warnings
+}

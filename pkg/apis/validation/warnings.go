@@ -58,7 +58,8 @@ func (w Warner) OverridePolicy(p policyv1alpha1.OverridePolicyObject) []string {
 
 // ClusterTaintPolicy returns warnings about a ClusterTaintPolicy.
 func (w Warner) ClusterTaintPolicy(p *policyv1alpha1.ClusterTaintPolicy) []string {
-	return w.affinity(p.Spec.TargetClusters, field.NewPath("spec", "targetClusters"))
+	_, taints := Applicable(p.Spec.Taints)
+	return append(w.affinity(p.Spec.TargetClusters, field.NewPath("spec", "targetClusters")), taints...)
 }
 
 // affinity returns warnings about selectors that match nothing and about clusters

@@ -4,6 +4,7 @@ package clustertaint
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -19,6 +20,7 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/events"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/apis/validation"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/clustercondition"
 )
 
@@ -85,7 +87,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if err := r.client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 		return reconcile.Result{}, fmt.Errorf("listing ClusterTaintPolicies: %w", err)
 	}
-	taints, changed := clustercondition.Taints(cluster, controllers.Pointers(list.Items), r.clock.Now())
+	taints, changed := clustercondition.Taints(cluster, r.applicable(list.Items), r.clock.Now())
 	if !changed || len(taints)+len(cluster.Spec.Taints) == 0 {
 		return reconcile.Result{}, nil
 	}
@@ -96,6 +98,22 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	}
 	r.events.Normal(cluster, ReasonTaintSucceed, fmt.Sprintf("Update Cluster(%s) with taints(%s) succeed", cluster.Name, clustercondition.Describe(taints)))
 	return reconcile.Result{}, nil
+}
+
+// applicable returns policies without the taints that no cluster can have, and records those: they would keep the taints
+// of all policies from every cluster.
+func (r *reconciler) applicable(policies []policyv1alpha1.ClusterTaintPolicy) []*policyv1alpha1.ClusterTaintPolicy {
+	out := controllers.Pointers(policies)
+	for i, policy := range out {
+		taints, warnings := validation.Applicable(policy.Spec.Taints)
+		if len(warnings) == 0 {
+			continue
+		}
+		r.events.Warning(policy, ReasonTaintFailed, strings.Join(warnings, "; "))
+		out[i] = policy.DeepCopy()
+		out[i].Spec.Taints = taints
+	}
+	return out
 }
 
 // failed records that the taints could not be written, and returns the error. A conflict is retried without an event.

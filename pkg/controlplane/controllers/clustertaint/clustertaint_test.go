@@ -3,6 +3,7 @@ package clustertaint
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -80,6 +81,30 @@ func TestReconcile_AddsAndRemovesTaints(t *testing.T) {
 				t.Errorf("the event is %q, want %q", event, tc.event)
 			}
 		})
+	}
+}
+
+// One policy with a taint that no cluster can have does not keep the others from taking effect.
+func TestReconcile_LeavesOutInvalidTaints(t *testing.T) {
+	invalid := policy()
+	invalid.Name = "invalid"
+	invalid.Spec.Taints = []policyv1alpha1.Taint{{Key: "a b", Effect: corev1.TaintEffectNoSchedule}, {Key: "x", Effect: corev1.TaintEffectPreferNoSchedule}}
+	recorder := record.NewFakeRecorder(5)
+	c := fake.NewClientBuilder().WithScheme(kube.NewScheme()).WithObjects(cluster(metav1.ConditionFalse), policy(), invalid).Build()
+	r := &reconciler{client: c, events: events.New(recorder), clock: clocktesting.NewFakePassiveClock(now)}
+	if _, err := r.Reconcile(t.Context(), request); err != nil {
+		t.Fatal(err)
+	}
+	got := &clusterv1alpha1.Cluster{}
+	if err := c.Get(t.Context(), request.NamespacedName, got); err != nil {
+		t.Fatal(err)
+	}
+	if len(got.Spec.Taints) != 1 || got.Spec.Taints[0].Key != "down" {
+		t.Errorf("the taints are %v", got.Spec.Taints)
+	}
+	event := <-recorder.Events
+	if !strings.HasPrefix(event, "Warning "+ReasonTaintFailed) || !strings.Contains(event, "spec.taints[0].key") || !strings.Contains(event, "spec.taints[1].effect") {
+		t.Errorf("the event is %q", event)
 	}
 }
 
