@@ -59,7 +59,7 @@ func TestDetector_RunsWithTheRightsOfItsManifests(t *testing.T) {
 		run(t, "--cluster-name=member1", "--host-name="+name, "--kubeconfig="+kubeconfig(t, there), "--karmada-kubeconfig="+kubeconfig(t, plane),
 			"--healthz-port=0", "--coredns-detect-period=200ms", "--coredns-failure-threshold=0", "--leader-elect-retry-period=100ms")
 	}
-	testenv.Eventually(t, 30*time.Second, func(ctx context.Context) error {
+	testenv.Eventually(t, 3*time.Minute, func(ctx context.Context) error {
 		got := &clusterv1alpha1.Cluster{}
 		if err := c.Get(ctx, client.ObjectKey{Name: "member1"}, got); err != nil {
 			return err

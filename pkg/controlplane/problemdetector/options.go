@@ -13,12 +13,10 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
-	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/member"
 )
 
@@ -163,11 +161,8 @@ func (o *Options) planeConfig(userAgent string) (*rest.Config, error) {
 	return cfg, nil
 }
 
-// Manager has the nodes elect their leader beside the DNS server of the member.
+// Manager serves health where the flags of the role have it.
 func (o *Options) Manager(m *manager.Options) error {
-	if m.LeaderElectionNamespace == clusterv1alpha1.NamespaceKarmadaSystem {
-		m.LeaderElectionNamespace = metav1.NamespaceSystem // the default is a namespace of the control plane
-	}
 	m.HealthProbeBindAddress = "0"
 	if o.HealthzPort > 0 {
 		m.HealthProbeBindAddress = net.JoinHostPort(o.BindAddress, strconv.Itoa(o.HealthzPort))

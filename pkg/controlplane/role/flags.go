@@ -41,7 +41,7 @@ type common struct {
 func newCommon(r Role) *common {
 	return &common{
 		leaderElect:     r.LockName != "" || r.Elects,
-		leaderNamespace: clusterv1alpha1.NamespaceKarmadaSystem,
+		leaderNamespace: cmp.Or(r.LockNamespace, clusterv1alpha1.NamespaceKarmadaSystem),
 		leaderName:      r.LockName,
 		leaseDuration:   15 * time.Second,
 		renew:           10 * time.Second,

@@ -22,6 +22,8 @@ type Role struct {
 	// LockName is the Lease by which replicas elect a leader. Empty means that
 	// every replica works.
 	LockName string
+	// LockNamespace is the namespace of the Lease. Default karmada-system.
+	LockNamespace string
 	// Elects reports whether replicas elect a leader although the name of the Lease is
 	// known only after the flags are parsed.
 	Elects bool

@@ -94,3 +94,16 @@ func TestAllInOne_PartsHaveTheirFlagsInFront(t *testing.T) {
 		t.Errorf("the part got port %q and address %q", f.port, f.address)
 	}
 }
+
+// The nodes of a member elect their leader in the member, where there may be no karmada-system.
+func TestTable_LockNamespaces(t *testing.T) {
+	for _, r := range Table() {
+		want := "karmada-system"
+		if r.Name == "cluster-problem-detector" {
+			want = "kube-system"
+		}
+		if flag := newCommon(r).flags().Lookup("leader-elect-resource-namespace"); flag != nil && flag.DefValue != want {
+			t.Errorf("%s elects in %s, want %s", r.Name, flag.DefValue, want)
+		}
+	}
+}

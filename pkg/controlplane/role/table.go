@@ -1,6 +1,8 @@
 package role
 
 import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/agent"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/aggregated"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllermanager"
@@ -27,7 +29,7 @@ func Table() []Role {
 		},
 		{
 			Name: "cluster-problem-detector", Doc: "Report to the control plane whether the nodes of the cluster it runs in resolve the names of Services",
-			LockName: problemdetector.LockName, HealthAddress: "0", MetricsAddress: "0", GCPercent: 50,
+			LockName: problemdetector.LockName, LockNamespace: metav1.NamespaceSystem, HealthAddress: "0", MetricsAddress: "0", GCPercent: 50,
 			New: newInstance(problemdetector.NewOptions, problemdetector.Setup),
 		},
 		{
