@@ -139,6 +139,17 @@ func (ps *podSet) readyPods() (int, error) {
 	return n, nil
 }
 
+// MissingRequestError is the error for a container whose pod has no utilization, because the container does not request
+// the resource. The metric has no value then, also for the pods of other clusters.
+type MissingRequestError struct {
+	Resource                corev1.ResourceName
+	Container, Pod, Cluster string
+}
+
+func (e *MissingRequestError) Error() string {
+	return fmt.Sprintf("missing request for %s in container %s of Pod %s", e.Resource, e.Container, e.Pod)
+}
+
 // requests returns what each pod, or one container of it, requests of a resource, in thousandths.
 func (ps *podSet) requests(resource corev1.ResourceName, container string) (map[podKey]int64, error) {
 	out := make(map[podKey]int64, len(ps.list))
@@ -150,7 +161,7 @@ func (ps *podSet) requests(resource corev1.ResourceName, container string) (map[
 			}
 			request, ok := p.Spec.Containers[i].Resources.Requests[resource]
 			if !ok {
-				return nil, fmt.Errorf("missing request for %s in container %s of Pod %s", resource, p.Spec.Containers[i].Name, p.Name)
+				return nil, &MissingRequestError{Resource: resource, Container: p.Spec.Containers[i].Name, Pod: p.Name, Cluster: p.key.cluster}
 			}
 			sum = add(sum, request.MilliValue())
 		}

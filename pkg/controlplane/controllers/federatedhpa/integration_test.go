@@ -351,6 +351,7 @@ func TestAutoscaling(t *testing.T) {
 	t.Run("load scales over two clusters and back, also after a restart", e.testLoad)
 	t.Run("a cluster is lost", e.testLostCluster)
 	t.Run("a cluster hangs", e.testHangingCluster)
+	t.Run("pods of one cluster have no requests", e.testMissingRequests)
 	t.Run("targets that cannot be scaled", e.testBadTargets)
 	t.Run("two scalers of one target", e.testTwoScalers)
 	t.Run("a template without replicas", e.testZero)
@@ -430,6 +431,25 @@ func (e *env) testHangingCluster(t *testing.T) {
 	// The cluster that answers decides: twice the target there is twice the replicas of all.
 	e.rescaled(t, "slow", 4)
 	e.removeHPAs(t, "slow")
+}
+
+func (e *env) testMissingRequests(t *testing.T) {
+	e.workload(t, "requestless", 2, "m1", "m2")
+	e.run(t, "m1", "requestless", 1)
+	e.run(t, "m2", "requestless", 1)
+	path := podPath("requestless", 0)
+	pod := e.members["m2"].Get(path).DeepCopy()
+	containers := []any{map[string]any{"name": "app"}}
+	if err := unstructured.SetNestedSlice(pod.Object, containers, "spec", "containers"); err != nil {
+		t.Fatal(err)
+	}
+	e.members["m2"].Put(path, pod)
+	e.usage.set("100m")
+	e.hpa(t, "requestless", "requestless")
+	e.condition(t, "requestless", autoscalingv2.ScalingActive, "FailedGetResourceMetric")
+	e.event(t, "requestless", "MissingRequests", "container app of pods in cluster m2 has no request for cpu")
+	e.replicas(t, "requestless", 2)
+	e.removeHPAs(t, "requestless")
 }
 
 func (e *env) testBadTargets(t *testing.T) {

@@ -31,6 +31,7 @@ import (
 const (
 	eventClustersLeftOut = "ClustersLeftOut"
 	eventAnotherScaler   = "AnotherScaler"
+	eventMissingRequests = "MissingRequests"
 )
 
 // maxText is the limit of the length of a message. That of an event is 1024.
@@ -174,6 +175,10 @@ func (r *reconciler) publish(ctx context.Context, obj *autoscalingv1alpha1.Feder
 	}
 	if t != nil && len(t.leftOut) > 0 {
 		warn(eventClustersLeftOut, plaintext.Line("left out "+strings.Join(t.leftOut, ", "), maxText))
+	}
+	if e, ok := errors.AsType[*autoscaling.MissingRequestError](v.Err); ok {
+		warn(eventMissingRequests, plaintext.Line(fmt.Sprintf("container %s of pods in cluster %s has no request for %s, so that no cluster scales by this metric: "+
+			"set the request in the template, or in the override policy that removes it", e.Container, e.Cluster, e.Resource), maxText))
 	}
 	if name := r.anotherScaler(ctx, obj); name != "" {
 		warn(eventAnotherScaler, fmt.Sprintf("HorizontalPodAutoscaler %q scales the same target: delete one of the two", name))
