@@ -3,7 +3,8 @@ package capacity
 import (
 	"context"
 	"fmt"
-	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -22,16 +23,54 @@ type EstimatorOptions = estimator.Options
 // NewEstimatorOptions returns the defaults.
 func NewEstimatorOptions() EstimatorOptions { return estimator.NewOptions() }
 
+// clientCertificate is the name of the files of the client certificate for estimators, as init, addons and local up
+// write them.
+const clientCertificate = "scheduler-estimator-client"
+
+// WithCertificates returns options with the certificates that an installation keeps beside its kubeconfig: init in the
+// directory pki, local up in karmada/pki. Options that name a file, or that do not check estimators, stay as they are, and
+// so do those where the files do not exist.
+func WithCertificates(o EstimatorOptions, kubeconfig string) EstimatorOptions {
+	if o.CAFile != "" || o.CertFile != "" || o.KeyFile != "" || o.InsecureSkipVerify || kubeconfig == "" {
+		return o
+	}
+	for _, dir := range []string{"pki", filepath.Join("karmada", "pki")} {
+		base := filepath.Join(filepath.Dir(kubeconfig), dir)
+		ca, cert, key := filepath.Join(base, "ca.crt"), filepath.Join(base, clientCertificate+".crt"), filepath.Join(base, clientCertificate+".key")
+		if !slices.ContainsFunc([]string{ca, cert, key}, missing) {
+			o.CAFile, o.CertFile, o.KeyFile = ca, cert, key
+			return o
+		}
+	}
+	return o
+}
+
+func missing(path string) bool {
+	info, err := os.Stat(path)
+	return err != nil || info.IsDir()
+}
+
 // Estimates are the answers of estimators by cluster.
 type Estimates map[string]core.Estimate
 
-// Failures returns a line for each estimator that did not answer, sorted.
-func (e Estimates) Failures() []string {
+// Problems returns a line for each cluster whose estimator does not answer or is not found, in the order of the clusters.
+// plain states that the connections were not encrypted.
+func (e Estimates) Problems(clusters []clusterv1alpha1.Cluster, plain bool) []string {
 	var out []string
-	for _, cluster := range slices.Sorted(maps.Keys(e)) {
-		if err := e[cluster].Err; err != "" {
-			out = append(out, fmt.Sprintf("the estimator of cluster %q does not answer, its status counts: %s", cluster, err))
+	failed := false
+	for i := range clusters {
+		name := clusters[i].Name
+		switch answer, found := e[name]; {
+		case !found:
+			out = append(out, fmt.Sprintf("no estimator of cluster %q is found from this machine, the status of the cluster counts", name))
+		case answer.Err != "":
+			failed = true
+			out = append(out, fmt.Sprintf("the estimator of cluster %q does not answer, its status counts: %s", name, answer.Err))
 		}
+	}
+	if failed && plain {
+		out = append(out, "no certificates are beside the kubeconfig: if the estimators require them, give --scheduler-estimator-ca-file, "+
+			"--scheduler-estimator-cert-file and --scheduler-estimator-key-file")
 	}
 	return out
 }

@@ -4,7 +4,6 @@ package e2e
 
 import (
 	"fmt"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -32,12 +31,7 @@ func TestEstimator_RoomOfNodes(t *testing.T) {
 	scheduled := "{.status.conditions[?(@.type=='Scheduled')].message}"
 	eventually(t, is("", ns, "rb/web-deployment", scheduled, "Binding has been scheduled successfully."))
 
-	certs := filepath.Join(stateDir, federationName, "karmada", "pki")
-	client := filepath.Join(certs, "scheduler-estimator-client")
-	capacity := []string{
-		"capacity", "--for", "deploy/web", "-n", ns, "--estimators", "--scheduler-estimator-ca-file", filepath.Join(certs, "ca.crt"),
-		"--scheduler-estimator-cert-file", client + ".crt", "--scheduler-estimator-key-file", client + ".key",
-	}
+	capacity := []string{"capacity", "--for", "deploy/web", "-n", ns, "--estimators"}
 	eventually(t, shows(row{"CLUSTER": "member1", "REPLICAS": "0", "SOURCE": "estimator"}, capacity...))
 
 	under.(processes).kill(t, "member1-estimator")

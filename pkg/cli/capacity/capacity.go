@@ -36,7 +36,9 @@ const (
 		least. Affinity, taints and spread of the placement are not considered; "describe" of a
 		binding has the decision.
 
-		Estimators are called with --estimators, if this machine reaches them.`
+		Estimators are called with --estimators, if this machine reaches them. The certificates
+		for that are those that init or local up keeps beside the kubeconfig, unless flags name
+		others.`
 	examples = `
 		# Show what all clusters have left
 		{{.Name}} capacity
@@ -107,15 +109,16 @@ func run(ctx context.Context, e *env.Env, access *env.Access, f flags) error {
 	}
 	var estimates capacity.Estimates
 	if f.estimators {
-		estimates, err = capacity.CallEstimators(ctx, f.options, w, clusters, func(ctx context.Context, namespace, name string) (*corev1.Service, error) {
+		options := capacity.WithCertificates(f.options, access.ControlPlane.KubeconfigPath())
+		estimates, err = capacity.CallEstimators(ctx, options, w, clusters, func(ctx context.Context, namespace, name string) (*corev1.Service, error) {
 			service := &corev1.Service{}
 			return service, c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, service)
 		})
 		if err != nil {
 			return err
 		}
-		for _, failure := range estimates.Failures() {
-			e.Say("%s", failure)
+		for _, problem := range estimates.Problems(clusters, options.CAFile == "" && !options.InsecureSkipVerify) {
+			e.SayLine(problem)
 		}
 	}
 	e.Say("%s: %s", describe(w), w.Requests())

@@ -34,6 +34,22 @@ type ControlPlane struct {
 // RESTConfig returns the configuration of clients of the control plane.
 func (p *ControlPlane) RESTConfig() (*rest.Config, error) { return p.flags.ToRESTConfig() }
 
+// KubeconfigPath returns the path of the kubeconfig file that has the context in use, or "" if there is none.
+func (p *ControlPlane) KubeconfigPath() string {
+	raw, err := p.flags.ToRawKubeConfigLoader().RawConfig()
+	if err != nil {
+		return "" // requests to the control plane report it
+	}
+	name := raw.CurrentContext
+	if p.flags.Context != nil && *p.flags.Context != "" {
+		name = *p.flags.Context
+	}
+	if c := raw.Contexts[name]; c != nil {
+		return c.LocationOfOrigin
+	}
+	return ""
+}
+
 // RESTMapper returns the types that the control plane serves.
 func (p *ControlPlane) RESTMapper() (meta.RESTMapper, error) { return p.flags.ToRESTMapper() }
 

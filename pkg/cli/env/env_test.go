@@ -105,9 +105,13 @@ func command(t *testing.T, a *Access, args ...string) *cobra.Command {
 }
 
 func TestAccess_MemberIsBehindTheControlPlane(t *testing.T) {
-	t.Setenv("KUBECONFIG", kubeconfig(t, "cp", map[string]string{"cp": "https://cp:6443/base/", "other": "https://o"}))
+	path := kubeconfig(t, "cp", map[string]string{"cp": "https://cp:6443/base/", "other": "https://o"})
+	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none")+string(filepath.ListSeparator)+path)
 	a := testEnv().NewAccess()
 	command(t, a, "--karmada-context", "cp", "--karmada-as", "joe", "--karmada-as-group", "g")
+	if got := a.ControlPlane.KubeconfigPath(); got != path {
+		t.Errorf("the kubeconfig is %q, want %q", got, path)
+	}
 	config, err := a.ControlPlane.MemberConfig("m1")
 	if err != nil {
 		t.Fatal(err)
