@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/cli-runtime/pkg/printers"
 	"k8s.io/kubectl/pkg/describe"
@@ -62,7 +63,13 @@ func sides(ctx context.Context, c client.Client, key client.ObjectKey) (string, 
 	for i := range works.Items {
 		all[i] = &works.Items[i]
 	}
-	providers, consumers := services.Account(mcs, services.ClustersOf(clusters), all)
+	service := &corev1.Service{}
+	if err := c.Get(ctx, key, service); apierrors.IsNotFound(err) {
+		service = nil
+	} else if err != nil {
+		return "", fmt.Errorf("getting service %s: %w", key, err)
+	}
+	providers, consumers := services.Account(mcs, service, services.ClustersOf(clusters), all)
 	var out bytes.Buffer
 	err := sideTable(&out, "PROVIDER", providers, false)
 	if err == nil {

@@ -1,8 +1,11 @@
 package describe
 
 import (
+	"slices"
+	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -63,10 +66,17 @@ func TestSides(t *testing.T) {
 	for _, w := range append(append(verdict.Write, collected), dispatched.Write...) {
 		objs = append(objs, w)
 	}
-	c := fake.NewClientBuilder().WithScheme(kube.NewScheme()).WithObjects(objs...).Build()
-	got, err := sides(t.Context(), c, key)
-	if err != nil {
-		t.Fatal(err)
+	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
+	external := service.DeepCopy()
+	external.Spec.Type = corev1.ServiceTypeExternalName
+	var text strings.Builder
+	for _, more := range [][]client.Object{{service}, {external}, nil} {
+		c := fake.NewClientBuilder().WithScheme(kube.NewScheme()).WithObjects(slices.Concat(objs, more)...).Build()
+		got, err := sides(t.Context(), c, key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text.WriteString(got + "\n")
 	}
-	golden.Assert(t, "sides", got)
+	golden.Assert(t, "sides", text.String())
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -29,8 +30,9 @@ type Side struct {
 }
 
 // Account returns what the providers and the consumers of a MultiClusterService have, in
-// order of their names. works are those with its labels.
-func Account(mcs *networkingv1alpha1.MultiClusterService, clusters Clusters, works []*workv1alpha1.Work) (providers, consumers []Side) {
+// order of their names. service is nil if it does not exist; works are those with the labels of
+// the MultiClusterService.
+func Account(mcs *networkingv1alpha1.MultiClusterService, service *corev1.Service, clusters Clusters, works []*workv1alpha1.Work) (providers, consumers []Side) {
 	in := map[string][]*workv1alpha1.Work{}
 	for _, w := range works {
 		if cluster, err := names.ClusterOfExecutionNamespace(w.Namespace); err == nil && w.DeletionTimestamp == nil {
@@ -39,7 +41,7 @@ func Account(mcs *networkingv1alpha1.MultiClusterService, clusters Clusters, wor
 	}
 	provided := map[string]int{}
 	for _, cluster := range sets.List(Providers(mcs, clusters)) {
-		side := provider(cluster, clusters, in[cluster])
+		side := provider(cluster, service, clusters, in[cluster])
 		provided[cluster] = side.Slices
 		providers = append(providers, side)
 	}
@@ -49,7 +51,7 @@ func Account(mcs *networkingv1alpha1.MultiClusterService, clusters Clusters, wor
 	return providers, consumers
 }
 
-func provider(cluster string, clusters Clusters, works []*workv1alpha1.Work) Side {
+func provider(cluster string, service *corev1.Service, clusters Clusters, works []*workv1alpha1.Work) Side {
 	side := Side{Cluster: cluster, Problem: clusters.Unusable(cluster)}
 	marked := false
 	for _, w := range works {
@@ -61,6 +63,10 @@ func provider(cluster string, clusters Clusters, works []*workv1alpha1.Work) Sid
 	}
 	switch {
 	case side.Problem != "":
+	case service == nil:
+		side.Problem = "the Service does not exist in the control plane"
+	case service.Spec.Type == corev1.ServiceTypeExternalName:
+		side.Problem = "the Service has the type ExternalName, which has no endpoints"
 	case !marked:
 		side.Problem = "the cluster is not marked as a provider yet"
 	case side.Slices == 0:

@@ -149,6 +149,7 @@ func TestDecide_MarkersOfAnEarlierID(t *testing.T) {
 	now.MCS.Spec.ProviderClusters = []networkingv1alpha1.ClusterSelector{{Name: "m1"}}
 	for name, deleting := range map[string]bool{"no longer a provider": false, "deleted": true} {
 		want := []string{"karmada-es-m2/" + before.Write[1].Name, "karmada-es-m2/" + held.Name}
+		now.MCS.DeletionTimestamp = nil
 		if deleting {
 			now.MCS.DeletionTimestamp = &metav1.Time{}
 			want = append([]string{"karmada-es-m1/" + before.Write[0].Name}, want...)
