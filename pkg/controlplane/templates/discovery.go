@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -39,6 +40,8 @@ type discoverer struct {
 	found func(discovered) error
 	// triggered holds an element after a trigger.
 	triggered chan struct{}
+	// served are the types of the last discovery, and those of groups that failed in it.
+	served sets.Set[apiType]
 }
 
 // afterTrigger returns the delays between the discoveries after a trigger: a new
@@ -128,7 +131,40 @@ func (d *discoverer) discover() (discovered, error) {
 			failed.Insert(gv.Group)
 		}
 	}
-	return discovered{types: watchable(lists, d.skipped), failed: failed}, nil
+	found := discovered{types: watchable(lists, d.skipped), failed: failed}
+	d.confirm(found)
+	return found, nil
+}
+
+// confirm adds to the failed groups those of types that are missing, but served: an API server that has just started
+// lists CRDs and aggregated APIs later than it serves them.
+func (d *discoverer) confirm(found discovered) {
+	served, resources := sets.New(found.types...), sets.New[schema.GroupResource]()
+	for t := range served {
+		resources.Insert(t.gvr.GroupResource())
+	}
+	for t := range d.served {
+		if resources.Has(t.gvr.GroupResource()) {
+			continue // perhaps in another version
+		}
+		if !found.failed.Has(t.gvr.Group) && !notServed(d.client, t.gvk) {
+			found.failed.Insert(t.gvr.Group)
+		}
+		if found.failed.Has(t.gvr.Group) {
+			served.Insert(t)
+		}
+	}
+	d.served = served
+}
+
+// notServed reports whether the API server does not serve a kind. Until it knows all its APIs, it answers requests for
+// one that it does not know with an error other than NotFound.
+func notServed(client discovery.ServerResourcesInterface, gvk schema.GroupVersionKind) bool {
+	list, err := client.ServerResourcesForGroupVersion(gvk.GroupVersion().String())
+	if err != nil {
+		return apierrors.IsNotFound(err)
+	}
+	return !slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Kind == gvk.Kind })
 }
 
 // watchable returns the types that can be deleted, listed and watched and are not

@@ -1,14 +1,20 @@
 package templates
 
 import (
+	"net/http"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/discovery/fake"
+	clienttesting "k8s.io/client-go/testing"
 )
 
 func TestParseAPIs(t *testing.T) {
@@ -176,6 +182,53 @@ func TestWatchable(t *testing.T) {
 	}}
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(apiType{})); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// An API server that has just started lists fewer types than it serves.
+func TestDiscover_TypesThatAreServedButNotListedStay(t *testing.T) {
+	list := func(gv, name, kind string) *metav1.APIResourceList {
+		return &metav1.APIResourceList{GroupVersion: gv, APIResources: []metav1.APIResource{{Name: name, Kind: kind, Verbs: metav1.Verbs{"delete", "list", "watch"}}}}
+	}
+	maps, foos, bars := list("v1", "configmaps", "ConfigMap"), list("example.com/v1", "foos", "Foo"), list("example.com/v2", "foos", "Foo")
+	server := &fake.FakeDiscovery{Fake: &clienttesting.Fake{}}
+	apis, err := ParseAPIs("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &discoverer{client: server, skipped: apis}
+	unavailable := func(code int) func() {
+		return func() {
+			server.PrependReactor("get", "resource", func(clienttesting.Action) (bool, runtime.Object, error) {
+				return true, nil, apierrors.NewGenericServerResponse(code, "get", schema.GroupResource{}, "", "", 0, true)
+			})
+		}
+	}
+	for _, step := range []struct {
+		name           string
+		served, listed []*metav1.APIResourceList
+		before         func()
+		failed         []string
+	}{
+		{name: "all", served: []*metav1.APIResourceList{maps, foos}, listed: []*metav1.APIResourceList{maps, foos}},
+		{name: "after a restart", served: []*metav1.APIResourceList{maps, foos}, listed: []*metav1.APIResourceList{maps}, failed: []string{"example.com"}},
+		{name: "still", served: []*metav1.APIResourceList{maps, foos}, listed: []*metav1.APIResourceList{maps}, failed: []string{"example.com"}},
+		{name: "another version", served: []*metav1.APIResourceList{maps, foos, bars}, listed: []*metav1.APIResourceList{maps, bars}},
+		{name: "not known yet", listed: []*metav1.APIResourceList{maps}, served: []*metav1.APIResourceList{maps}, before: unavailable(http.StatusServiceUnavailable), failed: []string{"example.com"}},
+		{name: "deleted", listed: []*metav1.APIResourceList{maps}, served: []*metav1.APIResourceList{maps}, before: unavailable(http.StatusNotFound)},
+	} {
+		t.Run(step.name, func(t *testing.T) {
+			if step.before != nil {
+				step.before()
+				defer func() { server.ReactionChain = nil }()
+			}
+			server.Resources = step.served
+			found := discovered{failed: sets.New[string](), types: watchable(step.listed, apis)}
+			d.confirm(found)
+			if diff := cmp.Diff(step.failed, sets.List(found.failed), cmpopts.EquateEmpty()); diff != "" {
+				t.Error(diff)
+			}
+		})
 	}
 }
 

@@ -103,7 +103,7 @@ func (s *State) ControlPlaneConfig() (*rest.Config, error) {
 
 // ControlPlane returns a client of the new control plane.
 func (s *State) ControlPlane() (client.Client, error) {
-	cfg, err := s.ControlPlaneConfig()
+	creds, err := s.Credentials()
 	if err != nil {
 		return nil, err
 	}
@@ -111,6 +111,10 @@ func (s *State) ControlPlane() (client.Client, error) {
 	defer s.mu.Unlock()
 	if s.controlPlane != nil {
 		return s.controlPlane, nil
+	}
+	cfg, err := creds.RESTConfig()
+	if err != nil {
+		return nil, err
 	}
 	if s.controlPlane, err = client.New(cfg, client.Options{Scheme: kube.NewScheme()}); err != nil {
 		return nil, fmt.Errorf("connecting to the control plane: %w", err)
