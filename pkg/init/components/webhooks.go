@@ -1,11 +1,13 @@
 package components
 
 import (
+	"fmt"
 	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/member/registration"
 )
 
@@ -36,6 +38,7 @@ type hook struct {
 	subresource string                                  // none, beside the resource itself
 	agentsOnly  bool                                    // requests of everybody
 	optional    bool                                    // requests fail when the webhook does not answer
+	idLabel     string                                  // requests of everybody; else not those of controllers for objects with the label
 }
 
 const clusterScope = admissionregistrationv1.ClusterScope
@@ -46,9 +49,9 @@ func mutatingHooks() []hook {
 		{name: "propagationpolicy", path: "/mutate-propagationpolicy", group: groupPolicy, resource: "propagationpolicies"},
 		{name: "clusterpropagationpolicy", path: "/mutate-clusterpropagationpolicy", group: groupPolicy, resource: "clusterpropagationpolicies", scope: clusterScope},
 		{name: "overridepolicy", path: "/mutate-overridepolicy", group: groupPolicy, resource: "overridepolicies"},
-		{name: "resourcebinding", path: "/mutate-resourcebinding", group: groupWork, resource: "resourcebindings", operations: create},
-		{name: "clusterresourcebinding", path: "/mutate-clusterresourcebinding", group: groupWork, resource: "clusterresourcebindings", operations: create, scope: clusterScope},
-		{name: "work", path: "/mutate-work", group: groupWork, resource: "works"},
+		{name: "resourcebinding", path: "/mutate-resourcebinding", group: groupWork, resource: "resourcebindings", operations: create, idLabel: workv1alpha2.ResourceBindingPermanentIDLabel},
+		{name: "clusterresourcebinding", path: "/mutate-clusterresourcebinding", group: groupWork, resource: "clusterresourcebindings", operations: create, scope: clusterScope, idLabel: workv1alpha2.ClusterResourceBindingPermanentIDLabel},
+		{name: "work", path: "/mutate-work", group: groupWork, resource: "works", idLabel: workv1alpha2.WorkPermanentIDLabel},
 		{name: "autoscaling", path: "/mutate-federatedhpa", group: groupAutoscaling, resource: "federatedhpas"},
 		{name: "multiclusterservice", path: "/mutate-multiclusterservice", group: groupNetworking, resource: "multiclusterservices"},
 	}
@@ -94,6 +97,7 @@ func MutatingWebhooks(baseURL string, caBundle []byte) *admissionregistrationv1.
 		out.Webhooks = append(out.Webhooks, admissionregistrationv1.MutatingWebhook{
 			Name: h.fullName(), ClientConfig: h.client(baseURL, caBundle), Rules: h.rules(), FailurePolicy: h.failurePolicy(),
 			ObjectSelector: h.selector(), SideEffects: h.effects(), TimeoutSeconds: h.seconds(), AdmissionReviewVersions: reviewVersions(),
+			MatchConditions: h.conditions(),
 		})
 	}
 	return out
@@ -128,10 +132,16 @@ func (h hook) failurePolicy() *admissionregistrationv1.FailurePolicyType {
 }
 
 func (h hook) conditions() []admissionregistrationv1.MatchCondition {
-	if !h.agentsOnly {
-		return nil
+	switch {
+	case h.agentsOnly:
+		return []admissionregistrationv1.MatchCondition{{Name: "agent", Expression: registration.IsAgentExpression()}}
+	case h.idLabel != "":
+		// Controllers write what the webhook would not change, and they write most.
+		return []admissionregistrationv1.MatchCondition{{Name: "incomplete", Expression: fmt.Sprintf(
+			`!(request.userInfo.username in [%q, %q] && has(object.metadata.labels) && %q in object.metadata.labels)`,
+			UserOf(ControllerManager), UserOf(AllInOne), h.idLabel)}}
 	}
-	return []admissionregistrationv1.MatchCondition{{Name: "agent", Expression: registration.IsAgentExpression()}}
+	return nil
 }
 
 func reviewVersions() []string { return []string{"v1"} }

@@ -16,12 +16,25 @@ func line(name string, c admissionregistrationv1.WebhookClientConfig, rules []ad
 func TestMutatingWebhooks(t *testing.T) {
 	got := MutatingWebhooks("https://host:1", []byte("ca"))
 	var lines []string
+	conditions := map[string]string{}
 	for _, w := range got.Webhooks {
 		lines = append(lines, line(w.Name, w.ClientConfig, w.Rules))
 		if *w.FailurePolicy != admissionregistrationv1.Fail || *w.TimeoutSeconds != 3 || *w.SideEffects != admissionregistrationv1.SideEffectClassNone ||
 			string(w.ClientConfig.CABundle) != "ca" || w.Rules[0].APIVersions[0] != "*" || w.AdmissionReviewVersions[0] != "v1" {
 			t.Errorf("%s: %+v", w.Name, w)
 		}
+		for _, c := range w.MatchConditions {
+			conditions[w.Name] = c.Expression
+		}
+	}
+	controllers := `!(request.userInfo.username in ["system:karmada:controller-manager", "system:karmada:all-in-one"] && has(object.metadata.labels) && "%s" in object.metadata.labels)`
+	wantConditions := map[string]string{
+		"resourcebinding.karmada.io":        fmt.Sprintf(controllers, "resourcebinding.karmada.io/permanent-id"),
+		"clusterresourcebinding.karmada.io": fmt.Sprintf(controllers, "clusterresourcebinding.karmada.io/permanent-id"),
+		"work.karmada.io":                   fmt.Sprintf(controllers, "work.karmada.io/permanent-id"),
+	}
+	if diff := cmp.Diff(wantConditions, conditions); diff != "" {
+		t.Error(diff)
 	}
 	want := []string{
 		"propagationpolicy.karmada.io https://host:1/mutate-propagationpolicy [CREATE UPDATE] policy.karmada.io/propagationpolicies Namespaced",
