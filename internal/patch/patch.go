@@ -2,14 +2,19 @@
 package patch
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
+	"reflect"
+	"slices"
 	"strconv"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -70,20 +75,43 @@ type operation struct {
 	Value string `json:"value,omitempty"`
 }
 
-// RemoveFinalizer returns the JSON patch that removes one finalizer of an object, and
-// whether the object has it. The API server rejects the patch when the finalizers
-// changed meanwhile.
-func RemoveFinalizer(obj metav1.Object, finalizer string) (client.Patch, bool, error) {
-	for i, have := range obj.GetFinalizers() {
-		if have != finalizer {
-			continue
-		}
-		path := "/metadata/finalizers/" + strconv.Itoa(i)
-		data, err := json.Marshal([]operation{{Op: "test", Path: path, Value: finalizer}, {Op: "remove", Path: path}})
-		if err != nil {
-			return nil, false, fmt.Errorf("encoding a change of finalizers: %w", err)
-		}
-		return client.RawPatch(types.JSONPatchType, data), true, nil
+// RemoveFinalizer removes one finalizer of an object that a cache holds. An object that does not have it, or is deleted, needs
+// no request. The error is a conflict if the stored object is another one or its finalizers changed meanwhile.
+func RemoveFinalizer(ctx context.Context, c client.Writer, obj client.Object, finalizer string) error {
+	i := slices.Index(obj.GetFinalizers(), finalizer)
+	if i < 0 {
+		return nil
 	}
-	return nil, false, nil
+	path := "/metadata/finalizers/" + strconv.Itoa(i)
+	steps := []operation{{Op: "test", Path: path, Value: finalizer}, {Op: "remove", Path: path}}
+	if uid := obj.GetUID(); uid != "" {
+		steps = slices.Insert(steps, 0, operation{Op: "test", Path: "/metadata/uid", Value: string(uid)})
+	}
+	data, err := json.Marshal(steps)
+	if err != nil {
+		return fmt.Errorf("encoding a change of finalizers: %w", err)
+	}
+	// The response is decoded into an object of its own: obj may be shared with the cache.
+	out := reflect.New(reflect.TypeOf(obj).Elem()).Interface().(client.Object)
+	out.SetNamespace(obj.GetNamespace())
+	out.SetName(obj.GetName())
+	err = c.Patch(ctx, out, client.RawPatch(types.JSONPatchType, data))
+	if testFailed(err) {
+		err = apierrors.NewConflict(schema.GroupResource{Resource: "finalizers"}, obj.GetName(), err)
+	}
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("removing finalizer %s of %T %s: %w", finalizer, obj, client.ObjectKeyFromObject(obj), err)
+	}
+	return nil
+}
+
+// testFailed reports whether the API server refused a JSON patch, and not the object that it makes: only an invalid object is
+// named.
+func testFailed(err error) bool {
+	var status apierrors.APIStatus
+	if !apierrors.IsInvalid(err) || !errors.As(err, &status) {
+		return false
+	}
+	details := status.Status().Details
+	return details == nil || details.Kind == ""
 }

@@ -1,11 +1,19 @@
 package patch
 
 import (
+	"context"
+	"errors"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
 func configMap(data map[string]string, finalizers ...string) *corev1.ConfigMap {
@@ -66,19 +74,40 @@ func TestMetadata(t *testing.T) {
 }
 
 func TestRemoveFinalizer(t *testing.T) {
-	change, held, err := RemoveFinalizer(configMap(nil, "x/a", "x/b"), "x/b")
-	if err != nil || !held {
-		t.Fatalf("got %v, %v", held, err)
+	var sent []string
+	var answer error
+	c := interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{
+		Patch: func(_ context.Context, _ client.WithWatch, obj client.Object, change client.Patch, _ ...client.PatchOption) error {
+			data, err := change.Data(obj)
+			sent = append(sent, obj.GetName()+" "+string(data))
+			return errors.Join(err, answer)
+		},
+	})
+	held := configMap(nil, "x/a", "x/b")
+	held.UID = "u"
+	if err := RemoveFinalizer(t.Context(), c, configMap(nil, "x/a"), "x/b"); err != nil || sent != nil {
+		t.Errorf("an object without the finalizer: %v, %v", err, sent)
 	}
-	data, err := change.Data(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := `[{"op":"test","path":"/metadata/finalizers/1","value":"x/b"},{"op":"remove","path":"/metadata/finalizers/1"}]`
-	if got := string(data); got != want {
-		t.Errorf("got %s", got)
-	}
-	if _, held, err := RemoveFinalizer(configMap(nil, "x/a"), "x/b"); held || err != nil {
-		t.Errorf("got %v, %v", held, err)
+	invalid := apierrors.NewInvalid(schema.GroupKind{Kind: "ConfigMap"}, "c", nil)
+	for name, tc := range map[string]struct {
+		answer   error
+		ok       bool
+		conflict bool
+	}{
+		"removed":                     {ok: true},
+		"deleted":                     {answer: apierrors.NewNotFound(schema.GroupResource{}, "c"), ok: true},
+		"another object or version":   {answer: apierrors.NewGenericServerResponse(422, "", schema.GroupResource{}, "", "test failed", 0, false), conflict: true},
+		"the object is refused":       {answer: invalid},
+		"the request is not answered": {answer: errors.New("EOF")},
+	} {
+		sent, answer = nil, tc.answer
+		err := RemoveFinalizer(t.Context(), c, held, "x/b")
+		if (err == nil) != tc.ok || apierrors.IsConflict(err) != tc.conflict {
+			t.Errorf("%s: got %v", name, err)
+		}
+		want := []string{`c [{"op":"test","path":"/metadata/uid","value":"u"},{"op":"test","path":"/metadata/finalizers/1","value":"x/b"},{"op":"remove","path":"/metadata/finalizers/1"}]`}
+		if diff := cmp.Diff(want, sent); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
 	}
 }

@@ -78,19 +78,6 @@ func (w *Writer) Delete(ctx context.Context, work *workv1alpha1.Work) error {
 	return nil
 }
 
-// Release removes a finalizer of a Work, if it has it.
-func (w *Writer) Release(ctx context.Context, work *workv1alpha1.Work, finalizer string) error {
-	change, held, err := patch.RemoveFinalizer(work, finalizer)
-	if err != nil || !held {
-		return err
-	}
-	target := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: work.Namespace, Name: work.Name}}
-	if err := w.client.Patch(ctx, target, change); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("releasing work %s/%s: %w", work.Namespace, work.Name, err)
-	}
-	return nil
-}
-
 // identify gives a new Work and its manifests the id that admission would give them.
 func identify(work *workv1alpha1.Work) error {
 	if work.Labels[workv1alpha2.WorkPermanentIDLabel] != "" {

@@ -76,20 +76,15 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 // finalize deletes the Works of a binding that is being deleted, and then removes its
 // finalizer.
 func (r *reconciler) finalize(ctx context.Context, b workv1alpha2.Binding) error {
-	change, found, err := patch.RemoveFinalizer(b, r.scope.Finalizer)
-	if err != nil || !found {
-		return err
+	if !slices.Contains(b.GetFinalizers(), r.scope.Finalizer) {
+		return nil
 	}
 	if r.scope.ID(b) != "" {
 		if err := r.deleteAll(ctx, b); err != nil {
 			return err
 		}
 	}
-	if err := r.client.Patch(ctx, r.named(b), change); client.IgnoreNotFound(err) != nil {
-		// The error of the API server for finalizers that changed names no object.
-		return fmt.Errorf("removing finalizer %s of %s %s: %w", r.scope.Finalizer, r.scope.Kind, client.ObjectKeyFromObject(b), err)
-	}
-	return nil
+	return patch.RemoveFinalizer(ctx, r.client, b, r.scope.Finalizer)
 }
 
 // named returns an object with the name of a binding alone, for the response to a patch.

@@ -116,19 +116,7 @@ func (r *reconciler) releaseWorks(ctx context.Context, cluster *clusterv1alpha1.
 	}
 	var errs []error
 	for i := range works.Items {
-		work := &works.Items[i]
-		change, held, err := patch.RemoveFinalizer(work, workv1alpha2.ExecutionControllerFinalizer)
-		if err != nil {
-			return err
-		}
-		if !held {
-			continue
-		}
-		target := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: work.Namespace, Name: work.Name}}
-		err = r.client.Patch(ctx, target, change)
-		if err = client.IgnoreNotFound(err); err != nil {
-			errs = append(errs, fmt.Errorf("releasing work %s/%s: %w", work.Namespace, work.Name, err))
-		}
+		errs = append(errs, patch.RemoveFinalizer(ctx, r.client, &works.Items[i], workv1alpha2.ExecutionControllerFinalizer))
 	}
 	return errors.Join(errs...)
 }

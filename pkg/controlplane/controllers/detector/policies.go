@@ -2,7 +2,7 @@ package detector
 
 import (
 	"context"
-	"fmt"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -85,9 +85,8 @@ func (r *policyReconciler) Reconcile(ctx context.Context, req reconcile.Request)
 // finalize releases the templates of a policy that is being deleted. Their bindings,
 // and the objects in the members, are kept.
 func (r *policyReconciler) finalize(ctx context.Context, p policyv1alpha1.Policy) error {
-	change, found, err := patch.RemoveFinalizer(p, r.scope.Finalizer)
-	if err != nil || !found {
-		return err
+	if !slices.Contains(p.GetFinalizers(), r.scope.Finalizer) {
+		return nil
 	}
 	claim := policy.For(p)
 	claimed, err := r.claimed(claim)
@@ -97,10 +96,7 @@ func (r *policyReconciler) finalize(ctx context.Context, p policyv1alpha1.Policy
 	if err := r.claims.releaseAll(ctx, claimed, claim); err != nil {
 		return err
 	}
-	if err := r.client.Patch(ctx, p, change); err != nil {
-		return client.IgnoreNotFound(fmt.Errorf("removing the finalizer of %s: %w", describe(claim), err))
-	}
-	return nil
+	return patch.RemoveFinalizer(ctx, r.client, p, r.scope.Finalizer)
 }
 
 // enqueue releases the templates that a policy no longer selects, and enqueues its

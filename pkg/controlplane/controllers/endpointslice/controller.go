@@ -177,7 +177,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		if err := r.remove(ctx, req.NamespacedName, ""); err != nil || work == nil {
 			return reconcile.Result{}, err
 		}
-		return reconcile.Result{}, r.works.Release(ctx, work, services.ImportFinalizer)
+		return reconcile.Result{}, patch.RemoveFinalizer(ctx, r.client, work, services.ImportFinalizer)
 	}
 	clusters := &clusterv1alpha1.ClusterList{}
 	if err := r.client.List(ctx, clusters, client.UnsafeDisableDeepCopy); err != nil {

@@ -20,6 +20,7 @@ import (
 
 	"github.com/karmada-toolkit/karmada/internal/controllers"
 	"github.com/karmada-toolkit/karmada/internal/events"
+	"github.com/karmada-toolkit/karmada/internal/patch"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 	networkingv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/networking/v1alpha1"
@@ -182,7 +183,7 @@ func (r *reconciler) apply(ctx context.Context, work *workv1alpha1.Work, v servi
 	}
 	err := errors.Join(errs...)
 	if err == nil && v.Release {
-		err = r.works.Release(ctx, work, services.DispatchFinalizer)
+		err = patch.RemoveFinalizer(ctx, r.client, work, services.DispatchFinalizer)
 	}
 	return err
 }
