@@ -140,8 +140,9 @@ func (w *Writer[O, S]) send(ctx context.Context, cached O, version string, befor
 	return &out, w.opts.Client.Status().Update(ctx, out)
 }
 
-// patch returns the merge patch from one status to another, or nil if it has no fields. The UID makes the API server
-// reject it for another object of the same name.
+// patch returns the merge patch from one status to another, or nil if it has no fields. Built-in kinds reject the UID of
+// another object of the same name; custom resources ignore it, so that a status may be written to an object that was created
+// since, and is corrected when that object is reconciled.
 func (w *Writer[O, S]) patch(uid types.UID, version string, before, after S) ([]byte, error) {
 	from, err := json.Marshal(map[string]any{"status": w.opts.Fields(before)})
 	if err != nil {

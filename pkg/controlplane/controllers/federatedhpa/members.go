@@ -38,8 +38,8 @@ const (
 	idleTimeout = 5 * time.Minute
 	// maxSelector limits the selector of a member's Scale, which becomes a part of requests for metrics.
 	maxSelector = 4096
-	// maxKept limits what is kept of the pods of one namespace in a cluster, and of its workloads, in bytes.
-	maxKept = 64 << 20
+	// maxKept limits what is kept of the pods of a cluster in all namespaces together, and of its workloads, in bytes.
+	maxKept = 128 << 20
 )
 
 // members reads targets and their pods in members. Pods and the usual workloads are watched, by cluster and namespace,
@@ -194,8 +194,7 @@ func workloadConfig(member *access.Member, key watchKey) informer.Config[autosca
 			}
 			return scaleOf(u), nil
 		},
-		Size:    func(s autoscalingv1.Scale) int { return len(s.Status.Selector) },
-		MaxSize: func() int { return maxKept },
+		Size: func(s autoscalingv1.Scale) int { return len(s.Status.Selector) },
 	}
 }
 
@@ -243,8 +242,7 @@ func podConfig(member *access.Member, key watchKey) informer.Config[corev1.Pod] 
 			}
 			return keepPod(p.Object()), nil
 		},
-		Size:    podSize,
-		MaxSize: func() int { return maxKept },
+		Size: podSize,
 	}
 }
 

@@ -1,8 +1,10 @@
 package federatedhpa
 
 import (
+	"math"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -11,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
 
 	"github.com/karmada-toolkit/karmada/pkg/member/access"
 )
@@ -56,5 +59,53 @@ func TestPodConfig_HostileQuantities(t *testing.T) {
 	}
 	if diff := cmp.Diff(map[string]string{"c cpu": "500m", "c memory": "0"}, requests); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// TestWatches_KeepNoMoreThanTheLimitOfACluster reads namespaces of two clusters that have one large pod each.
+func TestWatches_KeepNoMoreThanTheLimitOfACluster(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Get("watch") != "" {
+			w.WriteHeader(http.StatusOK)
+			_ = http.NewResponseController(w).Flush()
+			<-r.Context().Done()
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write([]byte(`{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"1"},"items":[{"metadata":{"name":"p","labels":{"a":"` + strings.Repeat("x", 10_000) + `"}}}]}`))
+	}))
+	t.Cleanup(server.Close)
+	members := map[string]*access.Member{}
+	w := newWatches(podConfig, clock.RealClock{})
+	w.limit = 30_000
+	t.Cleanup(func() { w.stop(math.MaxInt64) })
+	read := func(cluster, namespace string) error {
+		member, ok := members[cluster]
+		if !ok {
+			var err error
+			if member, err = access.NewMember(cluster, &rest.Config{Host: server.URL}, nil); err != nil {
+				t.Fatal(err)
+			}
+			members[cluster] = member
+		}
+		return w.of(t.Context(), member, watchKey{cluster, namespace, corev1.SchemeGroupVersion.WithResource("pods")}).ready(t.Context())
+	}
+	for _, namespace := range []string{"a", "b"} {
+		if err := read("m1", namespace); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := read("m1", "c"); err == nil || !strings.Contains(err.Error(), "more objects than can be kept") {
+		t.Errorf("the third namespace: %v", err)
+	}
+	if err := read("m2", "a"); err != nil {
+		t.Errorf("another cluster: %v", err)
+	}
+	w.stop(math.MaxInt64)
+	if len(w.all) != 0 || len(w.kept) != 0 {
+		t.Errorf("%d watches and %d sums remain", len(w.all), len(w.kept))
+	}
+	if err := read("m1", "c"); err != nil {
+		t.Errorf("after the others ended: %v", err)
 	}
 }

@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 
 	"github.com/karmada-toolkit/karmada/pkg/member/access"
@@ -25,8 +28,12 @@ type watchKey struct {
 type watches[T any] struct {
 	config func(*access.Member, watchKey) informer.Config[T]
 	clock  clock.PassiveClock
-	mu     *sync.Mutex
-	all    map[watchKey]*watched[T]
+	// limit is how many bytes the watches of one cluster keep together.
+	limit int64
+	mu    *sync.Mutex
+	all   map[watchKey]*watched[T]
+	// kept is what they keep, by cluster.
+	kept map[string]*atomic.Int64
 }
 
 // watched is one watch.
@@ -35,13 +42,15 @@ type watched[T any] struct {
 	member     *access.Member
 	cancel     context.CancelFunc
 	done       chan struct{}
+	// size is a part of what is kept of the cluster.
+	size atomic.Int64
 	// first is closed after the first list, whether it succeeded or failed.
 	first    chan struct{}
 	lastRead time.Time
 }
 
 func newWatches[T any](config func(*access.Member, watchKey) informer.Config[T], clk clock.PassiveClock) watches[T] {
-	return watches[T]{config: config, clock: clk, mu: &sync.Mutex{}, all: map[watchKey]*watched[T]{}}
+	return watches[T]{config: config, clock: clk, limit: maxKept, mu: &sync.Mutex{}, all: map[watchKey]*watched[T]{}, kept: map[string]*atomic.Int64{}}
 }
 
 // of returns the watch of a key, which runs until ctx ends.
@@ -68,10 +77,12 @@ func (w *watches[T]) begin(ctx context.Context, member *access.Member, key watch
 	cfg := w.config(member, key)
 	cfg.Name = fmt.Sprintf("%s %s in namespace %s", key.cluster, key.resource.Resource, key.namespace)
 	cfg.Synced, cfg.Failed = listed, func(error) { listed() }
+	kept := w.share(&cfg, e, key.cluster)
 	e.projection = informer.New(cfg)
 	go func() {
 		defer close(e.done)
 		e.projection.Run(ctx)
+		kept.Add(-e.size.Load())
 	}()
 	go func() {
 		defer cancel()
@@ -81,6 +92,29 @@ func (w *watches[T]) begin(ctx context.Context, member *access.Member, key watch
 		}
 	}()
 	return e
+}
+
+// share makes all watches of a cluster keep no more than the limit together. It returns what they keep.
+func (w *watches[T]) share(cfg *informer.Config[T], e *watched[T], cluster string) *atomic.Int64 {
+	kept := w.kept[cluster]
+	if kept == nil {
+		kept = &atomic.Int64{}
+		w.kept[cluster] = kept
+	}
+	size := func(value *T) int64 {
+		const overhead = 200
+		if value == nil {
+			return 0
+		}
+		return overhead + int64(cfg.Size(*value))
+	}
+	cfg.Changed = func(_ types.NamespacedName, old, now *T) {
+		difference := size(now) - size(old)
+		e.size.Add(difference)
+		kept.Add(difference)
+	}
+	cfg.MaxSize = func() int { return int(max(0, w.limit-kept.Load()+e.size.Load())) }
+	return kept
 }
 
 // stop ends the watches that were read before now plus offset, and waits for them.
@@ -95,6 +129,14 @@ func (w *watches[T]) stop(offset time.Duration) {
 			delete(w.all, key)
 		}
 	}
+	maps.DeleteFunc(w.kept, func(cluster string, _ *atomic.Int64) bool {
+		for key := range w.all {
+			if key.cluster == cluster {
+				return false
+			}
+		}
+		return true
+	})
 	w.mu.Unlock()
 	for _, e := range ended {
 		<-e.done

@@ -133,7 +133,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	} else if wrote {
 		r.events.Normal(in, e.Reason, e.Message)
 	}
-	if apierrors.IsInvalid(err) || errors.Is(err, errForeign) {
+	if statusErr == nil && (apierrors.IsInvalid(err) || errors.Is(err, errForeign)) {
 		err = reconcile.TerminalError(err) // a change of the ServiceImport or of the Service ends it
 	}
 	return reconcile.Result{}, errors.Join(err, statusErr)

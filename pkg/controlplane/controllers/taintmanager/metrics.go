@@ -49,6 +49,9 @@ func (m *queueMetrics) enqueued(cluster string, bindings, depth int) {
 	m.all.depth.WithLabelValues(m.name).Set(float64(depth))
 }
 
+// untainted removes what was counted of a cluster that has no NoExecute taint any longer.
+func (m *queueMetrics) untainted(cluster string) { m.all.kinds.DeleteLabelValues(cluster, m.kind) }
+
 func (m *queueMetrics) processed(took time.Duration, err error, depth int) {
 	m.all.latency.WithLabelValues(m.name).Observe(took.Seconds())
 	m.all.total.WithLabelValues(m.name, metrics.Result(err)).Inc()

@@ -109,10 +109,14 @@ func taintsChanged() predicate.Predicate {
 // Reconcile enqueues the bindings of one cluster while it has NoExecute taints.
 func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	cluster := &clusterv1alpha1.Cluster{}
-	if err := r.client.Get(ctx, req.NamespacedName, cluster); err != nil {
-		return reconcile.Result{}, client.IgnoreNotFound(err)
+	if err := r.client.Get(ctx, req.NamespacedName, cluster); client.IgnoreNotFound(err) != nil {
+		return reconcile.Result{}, err
 	}
+	// A cluster that was deleted has no taints.
 	if !slices.ContainsFunc(cluster.Spec.Taints, func(t corev1.Taint) bool { return t.Effect == corev1.TaintEffectNoExecute }) {
+		for _, q := range r.queues {
+			q.metrics.untainted(req.Name)
+		}
 		return reconcile.Result{}, nil
 	}
 	if held, err := r.hold(ctx, cluster.Name); err != nil || held {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -355,6 +356,37 @@ func TestQueue_Pace(t *testing.T) {
 		q := &queue{deps: Deps{Rate: rate}}
 		if got := q.interval() / time.Duration(q.workers()); got.Round(time.Microsecond) != want.Round(time.Microsecond) {
 			t.Errorf("rate %v: one eviction in %s, want %s", rate, got, want)
+		}
+	}
+}
+
+func TestReconcile_CountsOnlyTaintedClusters(t *testing.T) {
+	s := scope.Bindings()[0]
+	h := newHarness(t, s, Deps{Evict: true}, interceptor.Funcs{}, tainted(noExecute()), binding(s, "a", "", 0))
+	request := reconcile.Request{NamespacedName: types.NamespacedName{Name: "m1"}}
+	spec := func(taints string) func() error {
+		return func() error {
+			return h.client.Patch(t.Context(), tainted(), client.RawPatch(types.MergePatchType, []byte(`{"spec":{"taints":`+taints+`}}`)))
+		}
+	}
+	for _, step := range []struct {
+		name   string
+		change func() error
+		want   int
+	}{
+		{"tainted", func() error { return nil }, 1},
+		{"no taint", spec("null"), 0},
+		{"tainted again", spec(`[{"key":"down","effect":"NoExecute"}]`), 1},
+		{"deleted", func() error { return h.client.Delete(t.Context(), tainted()) }, 0},
+	} {
+		if err := step.change(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := h.Reconcile(t.Context(), request); err != nil {
+			t.Fatal(err)
+		}
+		if got := testutil.CollectAndCount(h.queue.metrics.all.kinds); got != step.want {
+			t.Errorf("%s: %d clusters, want %d", step.name, got, step.want)
 		}
 	}
 }
