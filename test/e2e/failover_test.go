@@ -2,6 +2,9 @@ package e2e
 
 import (
 	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -47,8 +50,9 @@ func TestFailover_TolerationSeconds(t *testing.T) {
 		targets(ns, "ever-deployment", "member1", "member2"),
 		is(from, ns, "deploy/short", "{.status.readyReplicas}", "2"),
 	))
+	task := watch(t, "", ns, "rb", "short-deployment", "{.spec.gracefulEvictionTasks[0].creationTimestamp}")
 	taint(t, from, key+":NoExecute")
-	evicted := timestamp(t, ns, "rb/short-deployment", "{.spec.gracefulEvictionTasks[0].creationTimestamp}")
+	evicted := parsed(t, task)
 	if tainted := timestamp(t, "", "cluster/"+from, `{.spec.taints[?(@.key=="`+key+`")].timeAdded}`); evicted.Sub(tainted) < seconds*time.Second {
 		t.Errorf("tainted at %s, evicted already at %s", tainted, evicted)
 	}
@@ -60,16 +64,52 @@ func TestFailover_TolerationSeconds(t *testing.T) {
 }
 
 // timestamp waits for a time that an object of the control plane has.
-func timestamp(t *testing.T, ns, object, path string) (out time.Time) {
+func timestamp(t *testing.T, ns, object, path string) time.Time {
+	t.Helper()
+	return parsed(t, func() (string, error) { return value("", ns, object, path) })
+}
+
+// parsed waits for a text that is a time.
+func parsed(t *testing.T, text func() (string, error)) (out time.Time) {
 	t.Helper()
 	eventually(t, func() error {
-		text, err := value("", ns, object, path)
+		text, err := text()
 		if err == nil {
 			out, err = time.Parse(time.RFC3339, text)
 		}
 		return err
 	})
 	return out
+}
+
+// watch records the values of a JSONPath on an object from now on, in the control plane or, with a context, in a member. It
+// returns the first one that is not empty: others may last for less time than a command takes.
+func watch(t *testing.T, context, ns, kind, name, path string) (first func() (string, error)) {
+	t.Helper()
+	args := []string{"get", kind, "-n", ns, "--watch", "--field-selector", "metadata.name=" + name, "-o", "jsonpath=" + path + `{"\n"}`}
+	if context != "" {
+		args = append(args, "--operation-scope", "members", "-C", context)
+	}
+	out, err := os.Create(filepath.Join(t.TempDir(), "values"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), filepath.Join(bin, "karmadactl"), args...)
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "XDG_STATE_HOME="+stateDir)
+	cmd.Stdout, cmd.Stderr = out, out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		_ = out.Close()
+	})
+	return func() (string, error) {
+		lines, err := os.ReadFile(out.Name())
+		value, _, _ := strings.Cut(strings.TrimLeft(string(lines), "\n"), "\n")
+		return value, err
+	}
 }
 
 // slow returns a Deployment whose new replicas count as healthy only after some seconds, in which evictions are observed.
@@ -94,6 +134,7 @@ func onlyTarget(t *testing.T, ns, binding string) (cluster, other string) {
 func TestFailover_UnhealthyApplicationMoves(t *testing.T) {
 	ns := namespace(t)
 	const seconds = 6 // less than what is tolerated, else the application leaves the second cluster too
+	state := watch(t, "member2", ns, "deploy", "directly", `{.metadata.labels.failover\.example/replicas}`)
 	apply(t, ns, `
 apiVersion: policy.karmada.io/v1alpha1
 kind: OverridePolicy
@@ -108,10 +149,13 @@ spec:
 		slow("gracefully", 1, seconds), failoverPolicy("gracefully", "purgeMode: Gracefully"),
 		slow("never", 1, seconds), failoverPolicy("never", "purgeMode: Never"))
 
-	eventually(t, all(
-		is("member2", ns, "deploy/directly", `{.metadata.labels.failover\.example/replicas}`, "1"),
-		absent("member1", ns, "deploy/directly"),
-	))
+	eventually(t, all(absent("member1", ns, "deploy/directly"), func() error {
+		got, err := state()
+		if err == nil && got != "1" {
+			err = fmt.Errorf("the preserved state is %q", got)
+		}
+		return err
+	}))
 	eventually(t, is("member2", ns, "deploy/gracefully", "{.metadata.name}", "gracefully"))
 	old := is("member1", ns, "deploy/gracefully", "{.metadata.name}", "gracefully")()
 	if err := is("member2", ns, "deploy/gracefully", "{.status.availableReplicas}", "1")(); err != nil && old != nil {
