@@ -95,6 +95,14 @@ func (b *bench) used() map[string]time.Duration {
 	return out
 }
 
+func total(used map[string]time.Duration) time.Duration {
+	var sum time.Duration
+	for _, d := range used {
+		sum += d
+	}
+	return sum
+}
+
 func fail(err error) {
 	fmt.Fprintln(os.Stderr, "error:", err)
 	os.Exit(1)
@@ -140,12 +148,16 @@ func (b *bench) run(ctx context.Context) error {
 	if err := b.taint(ctx, b.from, corev1.TaintEffectNoExecute, true); err != nil {
 		return err
 	}
+	if err := b.wait(ctx, "are evicted", func(x *workv1alpha2.ResourceBinding) bool { return !x.Spec.TargetContains(b.from) }); err != nil {
+		return err
+	}
+	evicted := time.Since(began)
 	if err := b.wait(ctx, "have another target", func(x *workv1alpha2.ResourceBinding) bool {
 		return len(x.Spec.Clusters) > 0 && !x.Spec.TargetContains(b.from)
 	}); err != nil {
 		return err
 	}
-	moved := time.Since(began)
+	moved, movedCPU := time.Since(began), total(b.used())-total(used)
 	if err := b.wait(ctx, "are healthy", func(x *workv1alpha2.ResourceBinding) bool {
 		return healthy(x) && len(x.Spec.GracefulEvictionTasks) == 0
 	}); err != nil {
@@ -156,8 +168,10 @@ func (b *bench) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("%d bindings: rescheduled after %s, evictions ended after %s\n", b.bindings, moved.Round(10*time.Millisecond), ended.Round(10*time.Millisecond))
+	fmt.Printf("%d bindings: evicted after %s, rescheduled after %s, evictions ended after %s\n", b.bindings,
+		evicted.Round(10*time.Millisecond), moved.Round(10*time.Millisecond), ended.Round(10*time.Millisecond))
 	b.print(before, after)
+	fmt.Printf("all processes: %s of CPU time until rescheduled\n", movedCPU)
 	for name, after := range b.used() {
 		fmt.Printf("%s: %s of CPU time\n", name, after-used[name])
 	}

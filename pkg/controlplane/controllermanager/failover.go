@@ -136,7 +136,7 @@ func (f *failover) taintManager(ctx context.Context, mgr manager.Manager) error 
 func (f *failover) gracefulEviction(ctx context.Context, mgr manager.Manager) error {
 	o := f.options
 	return gracefuleviction.Setup(ctx, mgr, gracefuleviction.Deps{
-		Timeout: o.Failover.GracefulTimeout, BindingSyncs: o.BindingSyncs, ClusterBindingSyncs: o.ClusterBindingSyncs, Retry: f.retry,
+		Timeout: o.Failover.GracefulTimeout, BindingSyncs: o.BindingSyncs, ClusterBindingSyncs: o.ClusterBindingSyncs, Events: o.Events, Retry: f.retry,
 	})
 }
 

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/scope"
 )
 
 // GracefulFacts are what decides about the tasks of a binding.
@@ -35,13 +36,23 @@ type GracefulVerdict struct {
 	RequeueAfter time.Duration
 	// Changed reports whether the tasks differ from those of the binding.
 	Changed bool
+	// Replaced reports whether the workload was scheduled again and is healthy in all its clusters.
+	Replaced bool
+}
+
+// GracefulController returns the name of the controller that ends the tasks of a scope, which is the source of its events.
+func GracefulController(s *scope.Binding) string {
+	if s.Namespaced {
+		return "resource-binding-graceful-eviction-controller"
+	}
+	return "cluster-resource-binding-graceful-eviction-controller"
 }
 
 // Graceful returns which tasks end: those whose time is over, those that a user released, and all others once the
 // workload was scheduled again and is healthy in all its clusters.
 func Graceful(f GracefulFacts) GracefulVerdict {
 	var v GracefulVerdict
-	replaced := f.Status.SchedulerObservedGeneration == f.Generation && healthyEverywhere(f.Spec, f.Status)
+	v.Replaced = f.Status.SchedulerObservedGeneration == f.Generation && healthyEverywhere(f.Spec, f.Status)
 	for _, task := range f.Spec.GracefulEvictionTasks {
 		fresh := task.CreationTimestamp == nil || task.CreationTimestamp.IsZero()
 		if fresh {
@@ -49,7 +60,7 @@ func Graceful(f GracefulFacts) GracefulVerdict {
 			v.Changed = true
 		}
 		end := deadline(&task, f.Timeout)
-		if !fresh && ends(&task, f.Now, end, replaced) {
+		if !fresh && ends(&task, f.Now, end, v.Replaced) {
 			v.Ended = append(v.Ended, task.FromCluster)
 			v.Changed = true
 			continue

@@ -2,7 +2,9 @@ package scheduler
 
 import (
 	"maps"
+	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	toolscache "k8s.io/client-go/tools/cache"
 
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
@@ -78,9 +80,30 @@ func (o *observer) bindingChanged(s *scope.Binding, was, b workv1alpha2.Binding)
 	switch {
 	case was == nil || !owned(was, o.schedulerName):
 		o.push(s, b, eventBindingAdd)
-	case was.GetGeneration() != b.GetGeneration() && !o.bindings.wroteVersion(k, b.GetResourceVersion()):
+	case was.GetGeneration() == b.GetGeneration() || o.bindings.wroteVersion(k, b.GetResourceVersion()):
+	case evictionEnded(was, b):
+		o.metrics.incoming.WithLabelValues(eventBindingUpdate).Inc()
+		o.queue.PushAfter(k, priority(s, b), confirmDelay)
+	default:
 		o.push(s, b, eventBindingUpdate)
 	}
+}
+
+// confirmDelay is how long a binding waits whose eviction ended: what ended it confirms the generation with the status
+// of the new clusters, which saves a write. Others' ends are confirmed after the delay.
+const confirmDelay = 3 * time.Second
+
+// evictionEnded reports whether a binding that needed nothing lost eviction tasks and changed in nothing else, so that it
+// needs nothing again.
+func evictionEnded(was, b workv1alpha2.Binding) bool {
+	before, after := was.GetSpec(), b.GetSpec()
+	if len(after.GracefulEvictionTasks) >= len(before.GracefulEvictionTasks) ||
+		was.GetStatus().SchedulerObservedGeneration != was.GetGeneration() || core.FollowsClusters(after) {
+		return false
+	}
+	same := *after
+	same.GracefulEvictionTasks = before.GracefulEvictionTasks
+	return equality.Semantic.DeepEqual(before, &same)
 }
 
 func (o *observer) push(s *scope.Binding, b workv1alpha2.Binding, event string) {

@@ -110,6 +110,29 @@ func (q *queue) Push(k key, priority int32) {
 	q.activate(&item{key: k, priority: priority})
 }
 
+// PushAfter is Push after a delay for a binding that is not in the queue.
+func (q *queue) PushAfter(k key, priority int32, delay time.Duration) {
+	if !q.pushAfter(k, priority, delay) {
+		q.Push(k, priority)
+	}
+}
+
+// pushAfter reports whether it added the binding.
+func (q *queue) pushAfter(k key, priority int32, delay time.Duration) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, items := range []map[key]*item{q.working, q.queued, q.backoff, q.unschedulable} {
+		if items[k] != nil {
+			return false
+		}
+	}
+	if !q.byPriority {
+		priority = 0
+	}
+	q.backoff[k] = &item{key: k, priority: priority, ready: q.clock.Now().Add(delay)}
+	return true
+}
+
 func (q *queue) activate(i *item) {
 	q.sequence++
 	i.entered, i.order = q.clock.Now(), q.sequence

@@ -13,6 +13,7 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/debounce"
 	"github.com/karmada-toolkit/karmada/internal/status"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/eviction"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/scope"
 )
 
@@ -29,6 +30,8 @@ type bindings struct {
 	clock   clock.PassiveClock
 	writer  *status.Writer[workv1alpha2.Binding, *workv1alpha2.ResourceBindingStatus]
 	backlog debounce.Backlog[types.NamespacedName]
+	// evictions is nil if no task ends here.
+	evictions *evictions
 }
 
 func newBindings(s *scope.Binding, c client.Client, live client.Reader, d Deps) *bindings {
@@ -48,6 +51,9 @@ func writtenFields(s *workv1alpha2.ResourceBindingStatus) any {
 	fields := map[string]any{"conditions": s.Conditions}
 	if s.AggregatedStatus != nil {
 		fields["aggregatedStatus"] = s.AggregatedStatus
+	}
+	if s.SchedulerObservedGeneration != 0 { // the scheduler's, except at the end of an eviction
+		fields["schedulerObservedGeneration"] = s.SchedulerObservedGeneration
 	}
 	return fields
 }
@@ -92,8 +98,13 @@ func (w *bindings) write(ctx context.Context, binding workv1alpha2.Binding, s *b
 		return result{}, nil
 	}
 	completed := complete(sum.want, sum.items) && !complete(sum.want, before.AggregatedStatus)
+	binding, confirmed, err := w.endEvictions(ctx, binding, sum, now)
+	if err != nil {
+		return result{}, err
+	}
 	wrote, err := w.writer.Write(ctx, binding, &s.written, func(status *workv1alpha2.ResourceBindingStatus) {
 		status.AggregatedStatus = sum.items
+		status.SchedulerObservedGeneration = max(status.SchedulerObservedGeneration, confirmed)
 		if sum.items == nil {
 			status.AggregatedStatus = []workv1alpha2.AggregatedStatusItem{}
 		}
@@ -105,6 +116,16 @@ func (w *bindings) write(ctx context.Context, binding workv1alpha2.Binding, s *b
 	s.dirtySince = time.Time{}
 	w.backlog.Publish(key)
 	return result{wrote: wrote, items: !same, completed: completed}, nil
+}
+
+// endEvictions ends the eviction tasks that end because of a summary, see evictions.end.
+func (w *bindings) endEvictions(ctx context.Context, binding workv1alpha2.Binding, sum *summary, now time.Time) (workv1alpha2.Binding, int64, error) {
+	if w.evictions == nil || sum.progress != stable || len(binding.GetSpec().GracefulEvictionTasks) == 0 {
+		return binding, 0, nil
+	}
+	return w.evictions.end(ctx, binding, eviction.GracefulFacts{Now: now, Status: &workv1alpha2.ResourceBindingStatus{
+		SchedulerObservedGeneration: binding.GetStatus().SchedulerObservedGeneration, AggregatedStatus: sum.items,
+	}})
 }
 
 // limit returns how long the objects of a binding may take to become healthy.

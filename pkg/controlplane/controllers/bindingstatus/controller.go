@@ -26,6 +26,7 @@ import (
 	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/eviction"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/scope"
 )
 
@@ -54,8 +55,9 @@ type Deps struct {
 	// TemplateConditions adds the conditions that clients of Kubernetes wait for to
 	// the status of templates.
 	TemplateConditions bool
-	// EndEvictions is set if a controller of the same process ends the eviction tasks of
-	// bindings. Clusters whose tasks it is about to end are not reported.
+	// EndEvictions is set if the eviction tasks of bindings end in this process: those of
+	// workloads that are healthy elsewhere with the status of that, others by the controller
+	// of graceful evictions. Clusters whose tasks are about to end are not reported.
 	EndEvictions bool
 	// Policy delays the status of bindings that are about to change.
 	Policy Policy
@@ -103,6 +105,9 @@ func Setup(ctx context.Context, mgr manager.Manager, d Deps) error {
 			return fmt.Errorf("indexing works for the %s: %w", s.StatusController, err)
 		}
 		r := newReconciler(s, mgr.GetClient(), mgr.GetAPIReader(), mgr.GetEventRecorderFor(s.StatusController), d)
+		if d.EndEvictions {
+			r.bindings.evictions = &evictions{mgr.GetClient(), events.ForManager(mgr, eviction.GracefulController(s), d.Events)}
+		}
 		if err := r.register(mgr, controllers.Options(d.Workers, defaultWorkers, controllers.Retry{})); err != nil {
 			return err
 		}

@@ -1,14 +1,21 @@
 package bindingstatus
 
 import (
+	"context"
+	"errors"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
+	"github.com/karmada-toolkit/karmada/internal/events"
 	"github.com/karmada-toolkit/karmada/internal/status"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
@@ -75,6 +82,80 @@ func TestReconcile_WritesAnEvictionOnce(t *testing.T) {
 			b.want(0)
 		}
 	})
+}
+
+// endEvictions has the reconciler end evictions, with a client that counts generations as API servers do.
+func (b *bench) endEvictions(write func(client.Object) error) {
+	b.use(Deps{Interpreter: b.interp, EndEvictions: true})
+	b.r.bindings.evictions = &evictions{interceptor.NewClient(b.client, interceptor.Funcs{
+		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+			if err := write(obj); err != nil {
+				return err
+			}
+			b.patches = append(b.patches, "tasks")
+			if err := c.Patch(ctx, obj, patch, opts...); err != nil {
+				return err
+			}
+			obj.SetGeneration(obj.GetGeneration() + 1)
+			return c.Update(ctx, obj)
+		},
+	}), events.New(b.recorder)}
+}
+
+// The tasks of a workload that is healthy elsewhere end just before the status that has it, which confirms the generation
+// that this made, unless the scheduler has to decide about it.
+func TestReconcile_EndsTheTasks(t *testing.T) {
+	conflict := apierrors.NewConflict(workv1alpha2.Resource("resourcebindings"), "a-deployment", errors.New("changed"))
+	for name, tc := range map[string]struct {
+		mode      policyv1alpha1.ReplicaSchedulingType
+		suppress  bool
+		answer    error
+		patches   []string
+		confirmed bool
+	}{
+		"divided":               {mode: policyv1alpha1.ReplicaSchedulingTypeDivided, patches: []string{"tasks", "binding"}, confirmed: true},
+		"duplicated":            {mode: policyv1alpha1.ReplicaSchedulingTypeDuplicated, patches: []string{"tasks", "binding"}},
+		"others wrote it":       {mode: policyv1alpha1.ReplicaSchedulingTypeDivided, patches: []string{"binding"}, answer: conflict},
+		"a user keeps the task": {mode: policyv1alpha1.ReplicaSchedulingTypeDivided, patches: []string{"binding"}, suppress: true},
+	} {
+		eachScope(t, func(t *testing.T, s *scope.Binding) {
+			b := newBench(t, s, "m1")
+			b.endEvictions(func(client.Object) error { return tc.answer })
+			b.set(workIn("m1", "True", "Healthy", "{}"))
+			b.want(status.WrittenTTL, "binding", "template")
+			b.clock.Step(time.Minute)
+			b.change(func(binding workv1alpha2.Binding) {
+				evicted("m1", policyv1alpha1.PurgeModeGracefully, "m2")(binding)
+				binding.GetSpec().Replicas = 1
+				binding.GetSpec().Placement = &policyv1alpha1.Placement{ReplicaScheduling: &policyv1alpha1.ReplicaSchedulingStrategy{ReplicaSchedulingType: tc.mode}}
+				if tc.suppress {
+					binding.GetSpec().GracefulEvictionTasks[0].SuppressDeletion = new(true)
+				}
+			})
+			b.change(confirm)
+			b.set(workIn("m2", "True", "Healthy", "{}"))
+			b.events()
+			b.patches = nil
+			if _, err := b.reconcile(); err != nil {
+				t.Fatal(name, err)
+			}
+			if got := slices.DeleteFunc(b.patches, func(p string) bool { return p == "template" }); !slices.Equal(got, tc.patches) {
+				t.Errorf("%s: patched %q, want %q", name, got, tc.patches)
+			}
+			after := s.New()
+			must(t, b.client.Get(t.Context(), b.key, after))
+			ends := slices.Contains(tc.patches, "tasks")
+			if ends == (len(after.GetSpec().GracefulEvictionTasks) > 0) {
+				t.Errorf("%s: the tasks are %+v", name, after.GetSpec().GracefulEvictionTasks)
+			}
+			if got := after.GetStatus().SchedulerObservedGeneration == after.GetGeneration(); ends && got != tc.confirmed {
+				t.Errorf("%s: observed %d of %d", name, after.GetStatus().SchedulerObservedGeneration, after.GetGeneration())
+			}
+			if got := slices.Contains(b.events(), "Normal EvictWorkloadFromClusterSucceed Evict from cluster m1 succeed."); got != ends {
+				t.Errorf("%s: the event is there: %v", name, got)
+			}
+		})
+	}
 }
 
 // Where no controller ends evictions, the old cluster is reported until a user does.

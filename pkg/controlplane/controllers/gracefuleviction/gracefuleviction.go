@@ -34,6 +34,8 @@ type Deps struct {
 	Timeout time.Duration
 	// BindingSyncs and ClusterBindingSyncs are the numbers of bindings that are reconciled at a time. Default 5.
 	BindingSyncs, ClusterBindingSyncs int
+	// Events selects which successes are recorded. Default: events.Transitions.
+	Events events.Mode
 	// Retry bounds the delay between attempts.
 	Retry controllers.Retry
 	// Clock is the real clock by default.
@@ -46,14 +48,6 @@ type reconciler struct {
 	events  *events.Recorder
 	clock   clock.PassiveClock
 	timeout time.Duration
-}
-
-// Name returns the name of the controller of a scope, which is the source of its events.
-func Name(s *scope.Binding) string {
-	if s.Namespaced {
-		return "resource-binding-graceful-eviction-controller"
-	}
-	return "cluster-resource-binding-graceful-eviction-controller"
 }
 
 // Setup adds a controller for each kind of binding to the manager.
@@ -69,8 +63,9 @@ func Setup(_ context.Context, mgr manager.Manager, d Deps) error {
 		if s.Namespaced {
 			workers = d.BindingSyncs
 		}
-		r := &reconciler{scope: s, client: mgr.GetClient(), events: events.ForManager(mgr, Name(s), events.Transitions), clock: d.Clock, timeout: d.Timeout}
-		if err := controllers.Add(mgr, Name(s), s.New(), withTasks(), controllers.Options(workers, 5, d.Retry), r); err != nil {
+		name := eviction.GracefulController(s)
+		r := &reconciler{scope: s, client: mgr.GetClient(), events: events.ForManager(mgr, name, d.Events), clock: d.Clock, timeout: d.Timeout}
+		if err := controllers.Add(mgr, name, s.New(), withTasks(), controllers.Options(workers, 5, d.Retry), r); err != nil {
 			return err
 		}
 	}

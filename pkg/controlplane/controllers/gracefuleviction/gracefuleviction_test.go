@@ -98,7 +98,7 @@ func TestReconcile(t *testing.T) {
 					published = append(published, e)
 				}
 				want := "Normal EvictWorkloadFromClusterSucceed Evict from cluster m1 succeed."
-				if tc.ended && !slices.Equal(published, []string{want, want}) || !tc.ended && published != nil {
+				if tc.ended && !slices.Equal(published, []string{want}) || !tc.ended && published != nil {
 					t.Errorf("the events are %q", published)
 				}
 			})

@@ -29,7 +29,7 @@ const (
 	// fastRate is the rate from which fastWorkers share the pace of the others: one eviction after the other would
 	// take the time of the API server's answers.
 	fastRate    = 20
-	fastWorkers = 12
+	fastWorkers = 32
 	// pause is the time between two evictions of a worker when the rate is 0.
 	pause = 30 * time.Minute
 )
@@ -235,7 +235,9 @@ func (q *queue) evict(ctx context.Context, b workv1alpha2.Binding, i item, spec 
 		if q.deps.Budget != nil {
 			q.deps.Budget.Return()
 		}
-		evictionevent.Failed(q.events, before, i.cluster, err)
+		if !apierrors.IsConflict(err) {
+			evictionevent.Failed(q.events, before, i.cluster, err)
+		}
 		return outcome{}, fmt.Errorf("writing the eviction task of %s %q: %w", q.scope.Kind, i.binding, err)
 	}
 	return outcome{evicted: true}, nil

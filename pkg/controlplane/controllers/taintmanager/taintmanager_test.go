@@ -231,6 +231,20 @@ func TestProcess_AFailedWriteIsRetriedAndRecorded(t *testing.T) {
 	}
 }
 
+// Others may write the binding meanwhile: nothing failed.
+func TestProcess_AConflictIsRetriedWithoutAnEvent(t *testing.T) {
+	s := scope.NamespacedBinding()
+	b := binding(s, "b", "", 0)
+	h := newHarness(t, s, Deps{Evict: true}, interceptor.Funcs{
+		Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
+			return apierrors.NewConflict(workv1alpha2.Resource("resourcebindings"), "b", errors.New("changed"))
+		},
+	}, tainted(noExecute()), b)
+	if _, err := h.queue.process(t.Context(), item{"m1", client.ObjectKeyFromObject(b)}); !apierrors.IsConflict(err) || len(h.recorder.Events) > 0 {
+		t.Errorf("%v, %d events", err, len(h.recorder.Events))
+	}
+}
+
 func TestTaintsChanged(t *testing.T) {
 	p := taintsChanged()
 	if !p.Update(event.UpdateEvent{ObjectOld: tainted(), ObjectNew: tainted(noExecute())}) || p.Update(event.UpdateEvent{ObjectOld: tainted(), ObjectNew: tainted()}) {

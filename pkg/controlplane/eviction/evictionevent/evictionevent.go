@@ -15,10 +15,17 @@ const (
 	ReasonFailed  = "EvictWorkloadFromClusterFailed"
 )
 
-// Succeeded records that a workload is evicted from a cluster.
+// Succeeded records that a workload is evicted from a cluster: on the template and, if every success is recorded, on the
+// binding.
 func Succeeded(r *events.Recorder, b workv1alpha2.Binding, cluster string) {
-	for _, obj := range delivery.EventObjects(b) {
-		r.Normal(obj, ReasonSucceed, fmt.Sprintf("Evict from cluster %s succeed.", cluster))
+	objects := delivery.EventObjects(b)
+	message := fmt.Sprintf("Evict from cluster %s succeed.", cluster)
+	for i, obj := range objects {
+		if i == len(objects)-1 || r.All() {
+			r.Normal(obj, ReasonSucceed, message)
+		} else {
+			r.Recovered(obj)
+		}
 	}
 }
 
