@@ -173,14 +173,14 @@ func requestCertificate(ctx context.Context, c client.Client, s Server, r EnrolR
 
 // present creates a request with a token. An API server observes a token, and the
 // permissions of its groups, some time after they were created: the request is retried
-// for tokenAcceptTimeout.
+// for tokenAcceptTimeout. While the API server restarts it is retried until the limit.
 func present(ctx context.Context, c client.Client, csr *certificatesv1.CertificateSigningRequest, limit time.Duration, report Reporter) error {
 	retryCtx, cancel := context.WithTimeout(ctx, tokenAcceptTimeout)
 	defer cancel()
 	what := func() string { return "the control plane to accept the token" }
 	return await(ctx, limit, report, what, func(ctx context.Context) (bool, error) {
 		err := c.Create(ctx, csr)
-		if (apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err)) && retryCtx.Err() == nil {
+		if Unserved(err) || (apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err)) && retryCtx.Err() == nil {
 			return false, nil
 		}
 		return err == nil, err

@@ -11,14 +11,17 @@ import (
 )
 
 func TestPresent_ANewTokenMayNotBeKnownYet(t *testing.T) {
+	unauthorized := apierrors.NewUnauthorized("Unauthorized")
 	for name, test := range map[string]struct {
 		refusals int
+		refusal  error
 		accepted bool
 		atMost   time.Duration
 	}{
 		"known at once":  {refusals: 0, accepted: true, atMost: time.Millisecond},
-		"known later":    {refusals: 4, accepted: true, atMost: time.Second},
-		"never accepted": {refusals: 1000, atMost: tokenAcceptTimeout + lastInterval},
+		"known later":    {refusals: 4, refusal: unauthorized, accepted: true, atMost: time.Second},
+		"never accepted": {refusals: 1000, refusal: unauthorized, atMost: tokenAcceptTimeout + lastInterval},
+		"a restart":      {refusals: 100, refusal: apierrors.NewServiceUnavailable("starting"), accepted: true, atMost: time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -26,7 +29,7 @@ func TestPresent_ANewTokenMayNotBeKnownYet(t *testing.T) {
 				left := test.refusals
 				s.refuse = func(string, client.Object) error {
 					if left--; left >= 0 {
-						return apierrors.NewUnauthorized("Unauthorized")
+						return test.refusal
 					}
 					return nil
 				}
