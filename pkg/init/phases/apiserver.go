@@ -8,7 +8,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/karmada-toolkit/karmada/internal/wait"
 	"github.com/karmada-toolkit/karmada/pkg/init/components"
 	"github.com/karmada-toolkit/karmada/pkg/init/credentials"
 )
@@ -74,23 +73,11 @@ func runAPIServer(ctx context.Context, s *State, p Phase) error {
 }
 
 // awaitAnswer waits until the API server answers here, for reachLimit from when all that it needs was last seen not
-// ready: after a restart of its node the host cluster takes it for ready, and only later finds out.
+// ready.
 func awaitAnswer(ctx context.Context, s *State, server string, unready func() string, probe func(context.Context) error) error {
-	last := s.Now()
-	return s.wait(ctx, s.Request.Timeout, APIServer, "an answer of "+server, func(ctx context.Context) error {
+	return s.waitAfterReady(ctx, reachLimit, APIServer, "an answer of "+server, unready, func(ctx context.Context) error {
 		ctx, stop := context.WithTimeout(ctx, probeTimeout)
 		defer stop()
-		err := probe(ctx)
-		if err == nil {
-			return nil
-		}
-		if left := unready(); left != "" {
-			last = s.Now()
-			return fmt.Errorf("%s: %w", left, err)
-		}
-		if s.Now().Sub(last) < reachLimit {
-			return err
-		}
-		return wait.Terminal(fmt.Errorf("after %s: %w", reachLimit, err))
+		return probe(ctx)
 	})
 }

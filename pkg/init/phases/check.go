@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/init/components"
 )
 
 // Check is the phase that checks the whole control plane.
@@ -35,7 +36,8 @@ func runCheck(ctx context.Context, s *State, p Phase) error {
 	if err != nil {
 		return err
 	}
-	err = s.wait(ctx, checkLimit, p.Name, "the control plane to accept a policy", func(ctx context.Context) error {
+	unready := func() string { return s.Tracker.Unready([]string{components.APIServer, components.Webhook}) }
+	err = s.waitAfterReady(ctx, checkLimit, p.Name, "the control plane to accept a policy", unready, func(ctx context.Context) error {
 		policy := &policyv1alpha1.PropagationPolicy{
 			ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "karmada-init-check"},
 			Spec: policyv1alpha1.PropagationSpec{

@@ -187,6 +187,26 @@ func (s *State) wait(ctx context.Context, limit time.Duration, phase, what strin
 	}}, check)
 }
 
+// waitAfterReady is wait with a limit that begins when what is needed was last seen not ready: after a restart of its
+// node the host cluster takes a pod for ready, and only later finds out.
+func (s *State) waitAfterReady(ctx context.Context, limit time.Duration, phase, what string, unready func() string, check func(context.Context) error) error {
+	last := s.Now()
+	return s.wait(ctx, s.Request.Timeout, phase, what, func(ctx context.Context) error {
+		err := check(ctx)
+		if err == nil {
+			return nil
+		}
+		if left := unready(); left != "" {
+			last = s.Now()
+			return fmt.Errorf("%s: %w", left, err)
+		}
+		if s.Now().Sub(last) < limit {
+			return err
+		}
+		return wait.Terminal(fmt.Errorf("after %s: %w", limit, err))
+	})
+}
+
 // deploy returns the run of a phase that writes its objects in the host cluster and waits until a workload is ready.
 func deploy(workload string) func(context.Context, *State, Phase) error {
 	return func(ctx context.Context, s *State, p Phase) error {
