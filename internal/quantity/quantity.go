@@ -5,10 +5,12 @@ package quantity
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
 	"strconv"
 	"strings"
 
@@ -83,29 +85,74 @@ const (
 	costlyDigits = 5
 )
 
-// CheckJSON is CheckTree for JSON. It also covers numbers without quotes and fields that
-// are given twice, which no tree has.
-func CheckJSON(data []byte) error {
+// CheckJSON returns an error that is ErrRange if JSON has a quantity of a type, such as that of a Deployment, that the parser
+// would take long for. It is called before the JSON is decoded into the type. Numbers without quotes are covered, and fields
+// that are given twice.
+func CheckJSON(data []byte, t reflect.Type) error {
 	if !suspicious(data) {
 		return nil
 	}
+	all, err := costlyTokens(data)
+	if err != nil || all == 0 {
+		return err
+	}
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	decoder.UseNumber()
+	var tree any
+	if err := decoder.Decode(&tree); err != nil {
+		return err
+	}
+	seen := 0
+	walk(tree, func(string) { seen++ })
+	if seen != all {
+		return fmt.Errorf("%w: a field with a number of that size is given twice", ErrRange)
+	}
+	return CheckTree(tree, t)
+}
+
+// costlyTokens returns the number of values that checkCost refuses, repeated fields included.
+func costlyTokens(data []byte) (int, error) {
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.UseNumber()
+	n := 0
+	// isKey has an element for each open object or array: whether the next token is a key, never in arrays.
+	var isKey, isObject []bool
 	for {
 		token, err := decoder.Token()
-		switch v := token.(type) {
-		case string:
-			err = checkCost(v)
-		case json.Number:
-			err = checkCost(v.String())
+		if errors.Is(err, io.EOF) {
+			return n, nil
 		}
-		switch {
-		case errors.Is(err, io.EOF):
-			return nil
-		case err != nil:
-			return err
+		if err != nil {
+			return 0, err
+		}
+		last := len(isKey) - 1
+		if delim, ok := token.(json.Delim); ok && (delim == '}' || delim == ']') {
+			isKey, isObject = isKey[:last], isObject[:last]
+			continue
+		}
+		if last >= 0 && isKey[last] {
+			isKey[last] = false
+			continue
+		}
+		if last >= 0 {
+			isKey[last] = isObject[last]
+		}
+		switch v := token.(type) {
+		case json.Delim:
+			isKey, isObject = append(isKey, v == '{'), append(isObject, v == '{')
+		case string:
+			n += costly(v)
+		case json.Number:
+			n += costly(v.String())
 		}
 	}
+}
+
+func costly(s string) int {
+	if checkCost(s) != nil {
+		return 1
+	}
+	return 0
 }
 
 // suspicious reports whether JSON may have a text or number that checkCost refuses. It
@@ -136,24 +183,95 @@ func suspicious(data []byte) bool {
 	return false
 }
 
-// CheckTree returns an error that is ErrRange if a tree of plain values has a text that
-// the parser of quantities would take long for. It is called before a tree is decoded
-// into types with quantities; text that is none has no limits.
-func CheckTree(tree any) error {
+// CheckTree is CheckJSON for a tree of plain values. Text that is no quantity of the type has no limits.
+func CheckTree(tree any, t reflect.Type) error {
+	suspected := false
+	walk(tree, func(string) { suspected = true })
+	if !suspected {
+		return nil // as almost every tree
+	}
+	return checkTyped(tree, t)
+}
+
+// CheckAny returns an error that is ErrRange if any text or number of a tree is one that the parser would take long for.
+func CheckAny(tree any) error {
+	var err error
+	walk(tree, func(s string) { err = checkCost(s) })
+	return err
+}
+
+// walk calls fn for the texts and numbers of a tree that checkCost refuses.
+func walk(tree any, fn func(string)) {
 	switch v := tree.(type) {
 	case string:
-		return checkCost(v)
+		if checkCost(v) != nil {
+			fn(v)
+		}
+	case json.Number:
+		walk(v.String(), fn)
 	case map[string]any:
 		for _, field := range v {
-			if err := CheckTree(field); err != nil {
-				return err
-			}
+			walk(field, fn)
 		}
 	case []any:
 		for _, element := range v {
-			if err := CheckTree(element); err != nil {
-				return err
+			walk(element, fn)
+		}
+	}
+}
+
+// checkTyped checks what is decoded into quantities.
+func checkTyped(tree any, t reflect.Type) error {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if t == reflect.TypeFor[resource.Quantity]() || t == reflect.TypeFor[Lenient]() {
+		return CheckAny(tree)
+	}
+	switch v := tree.(type) {
+	case []any:
+		if t.Kind() == reflect.Slice || t.Kind() == reflect.Array {
+			for _, element := range v {
+				if err := checkTyped(element, t.Elem()); err != nil {
+					return err
+				}
 			}
+		}
+	case map[string]any:
+		for key, value := range v {
+			if field := fieldOf(t, key); field != nil {
+				if err := checkTyped(value, field); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// fieldOf returns the type that the value of a key is decoded into, or nil. Some decoders ignore the case of names.
+func fieldOf(t reflect.Type, key string) reflect.Type {
+	if t.Kind() == reflect.Map {
+		return t.Elem()
+	}
+	if t.Kind() != reflect.Struct {
+		return nil
+	}
+	for i := range t.NumField() {
+		field := t.Field(i)
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		if name == "" && field.Anonymous {
+			embedded := field.Type
+			if embedded.Kind() == reflect.Pointer {
+				embedded = embedded.Elem()
+			}
+			if found := fieldOf(embedded, key); found != nil {
+				return found
+			}
+			continue
+		}
+		if strings.EqualFold(cmp.Or(name, field.Name), key) {
+			return field.Type
 		}
 	}
 	return nil

@@ -3,8 +3,11 @@ package quantity
 import (
 	"encoding/json"
 	"errors"
+	"reflect"
 	"strings"
 	"testing"
+
+	"k8s.io/apimachinery/pkg/api/resource"
 )
 
 func TestParse(t *testing.T) {
@@ -35,12 +38,50 @@ func TestLenient(t *testing.T) {
 	}
 }
 
+// object has quantities in all ways that types of Kubernetes have them.
+type object struct {
+	embedded `json:",inline"`
+	Labels   map[string]string            `json:"labels"`
+	List     []*resource.Quantity         `json:"list"`
+	Limits   map[string]resource.Quantity `json:"limits"`
+	Nested   *object                      `json:"nested"`
+	Untyped  any                          `json:"untyped"`
+}
+
+type embedded struct {
+	Max resource.Quantity `json:"max"`
+}
+
 func TestCheckTree(t *testing.T) {
+	const hostile = "1e-300000000"
+	for name, tc := range map[string]struct {
+		tree any
+		ok   bool
+	}{
+		"a label":        {map[string]any{"labels": map[string]any{"commit": "1e23456"}}, true},
+		"no field":       {map[string]any{"other": hostile}, true},
+		"untyped":        {map[string]any{"untyped": hostile}, true},
+		"small":          {map[string]any{"max": "1e3", "list": []any{"1e-3", "1234567e89"}}, true},
+		"embedded":       {map[string]any{"max": hostile}, false},
+		"in other case":  {map[string]any{"MAX": hostile}, false},
+		"in a list":      {map[string]any{"list": []any{"1", "+1.5E+300000000"}}, false},
+		"in a map":       {map[string]any{"limits": map[string]any{"cpu": strings.Repeat("1", 5000) + "Ki"}}, false},
+		"nested":         {map[string]any{"nested": map[string]any{"nested": map[string]any{"max": "1e300000000"}}}, false},
+		"another shape":  {map[string]any{"limits": []any{hostile}, "list": hostile}, true},
+		"a list instead": {map[string]any{"max": []any{hostile}}, false},
+	} {
+		if err := CheckTree(tc.tree, reflect.TypeFor[*object]()); (err == nil) != tc.ok || err != nil && !errors.Is(err, ErrRange) {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+}
+
+func TestCheckAny(t *testing.T) {
 	tree := func(s string) any { return map[string]any{"a": []any{map[string]any{"b": s}}} }
 	for s, ok := range map[string]bool{
 		"1e3": true, "1e100": true, "1234567e89": true, "1e10000": false, strings.Repeat("1", 5000): false, strings.Repeat("1", 5000) + "Ki": false, "1e-300000000": false, "+1.5E+300000000": false, "1e300000000x": true, "abcde500": true, strings.Repeat("x", 100): true,
 	} {
-		if err := CheckTree(tree(s)); (err == nil) != ok {
+		if err := CheckAny(tree(s)); (err == nil) != ok {
 			t.Errorf("%q: got %v", s, err)
 		}
 	}
@@ -48,32 +89,36 @@ func TestCheckTree(t *testing.T) {
 
 func TestCheckJSON(t *testing.T) {
 	for s, ok := range map[string]bool{
-		`{"a":[{"b":"1e3"}],"c":1e-300,"d":"abcde12345","e":"1e-00003"}`: true,
-		`{"a":[{"b":"1e-300000000"}]}`:                                   false,
-		`{"a":1e-300000000}`:                                             false,
-		`[1E+300000000]`:                                                 false,
-		`{"a":1e-300000000,"a":1}`:                                       false,
-		`{"a":"1\u0065-300000000"}`:                                      false,
-		`{"a":"1e\u002d300000000"}`:                                      false,
-		`{"a":"\u001b"}`:                                                 true,
-		`{"a":` + strings.Repeat("1", 5000) + `}`:                        false,
-		`{"a":"` + strings.Repeat("1", 5000) + `Ki"}`:                    false,
-		`{"a":"` + strings.Repeat("x", 5000) + `"}`:                      true,
-		`e`: true, ``: true, `\`: true,
+		`{"limits":{"a":"1e3"},"max":1e-300,"labels":{"a":"1e23456","1e-300000000":"b"}}`: true,
+		`{"limits":{"a":"1e-300000000"}}`:                                                 false,
+		`{"labels":{"a":"1e-300000000"}}`:                                                 true,
+		`{"max":1e-300000000}`:                                                            false,
+		`{"nested":{"max":1E+300000000}}`:                                                 false,
+		`{"max":1e-300000000,"max":1}`:                                                    false,
+		`{"labels":{"a":"1e-300000000"},"labels":{}}`:                                     false,
+		`{"max":"1\u0065-300000000"}`:                                                     false,
+		`{"max":"1e\u002d300000000"}`:                                                     false,
+		`{"max":"\u001b"}`:                                                                true,
+		`{"max":` + strings.Repeat("1", 5000) + `}`:                                       false,
+		`{"max":"` + strings.Repeat("1", 5000) + `Ki"}`:                                   false,
+		`{"max":"` + strings.Repeat("x", 5000) + `"}`:                                     true,
+		`{"list":[[{"x":1}],"1","1e-300000000"],"max":"1"}`:                               false,
+		`{"untyped":[{"x":["1e-300000000"]}],"max":"1e12"}`:                               true,
+		`e`: true, ``: true, `\`: true, `{"a":"1e-300000000"`: false,
 	} {
-		if err := CheckJSON([]byte(s)); (err == nil) != ok {
+		if err := CheckJSON([]byte(s), reflect.TypeFor[object]()); (err == nil) != ok {
 			t.Errorf("%.80q: got %v", s, err)
 		}
 	}
 }
 
-// FuzzCheckJSON compares with the check of all tokens.
+// FuzzCheckJSON compares with the check of the tree.
 func FuzzCheckJSON(f *testing.F) {
-	f.Add([]byte(`{"a":"1e-300000000"}`))
-	f.Add([]byte(`["1\u0065-30000"]`))
+	f.Add([]byte(`{"max":"1e-300000000"}`))
+	f.Add([]byte(`{"list":["1\u0065-30000"]}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var tree any
-		if json.Unmarshal(data, &tree) == nil && CheckTree(tree) != nil && CheckJSON(data) == nil {
+		if json.Unmarshal(data, &tree) == nil && CheckTree(tree, reflect.TypeFor[object]()) != nil && CheckJSON(data, reflect.TypeFor[object]()) == nil {
 			t.Errorf("%q is not refused", data)
 		}
 	})

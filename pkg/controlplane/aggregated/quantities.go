@@ -2,9 +2,11 @@ package aggregated
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
+	"reflect"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -46,15 +48,41 @@ type readAgain struct {
 }
 
 func checkBody(body []byte, contentType string) error {
-	if strings.Contains(contentType, "yaml") {
+	check := quantity.CheckJSON
+	switch {
+	case strings.Contains(contentType, "json-patch"):
+		check = func(body []byte, _ reflect.Type) error { return checkSteps(body) }
+	case strings.Contains(contentType, "yaml"):
 		converted, err := yaml.YAMLToJSON(body)
 		if err != nil {
 			return fmt.Errorf("reading the request: %w", err)
 		}
 		body = converted
 	}
-	if err := quantity.CheckJSON(body); err != nil {
+	if err := check(body, reflect.TypeFor[clusterv1alpha1.Cluster]()); err != nil {
 		return fmt.Errorf("reading the request: %w", err)
+	}
+	return nil
+}
+
+// checkSteps checks a JSON patch. Its values may become any field, and its steps may take a text of another field for a quantity.
+func checkSteps(body []byte) error {
+	decoder := json.NewDecoder(bytes.NewReader(body))
+	decoder.UseNumber()
+	var steps []map[string]any // as the API server decodes them: names have a case
+	if err := decoder.Decode(&steps); err != nil {
+		return err
+	}
+	for _, step := range steps {
+		if path, ok := step["path"].(string); ok && strings.HasPrefix(path, "/metadata/") {
+			continue
+		}
+		if step["op"] == "copy" || step["op"] == "move" {
+			return fmt.Errorf("%v of %v to %v: fields of a Cluster can be copied and moved in its metadata only", step["op"], step["from"], step["path"])
+		}
+		if err := quantity.CheckAny(step["value"]); err != nil {
+			return err
+		}
 	}
 	return nil
 }

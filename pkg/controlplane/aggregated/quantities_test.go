@@ -57,6 +57,19 @@ func TestServer_QuantitiesThatTakeMinutes(t *testing.T) {
 	if cpu := got.Status.ResourceSummary.Allocatable.Cpu().String(); cpu != "2e3" {
 		t.Errorf("cpu is %s", cpu)
 	}
+	for body, ok := range map[string]bool{
+		`[{"op":"add","path":"/metadata/labels","value":{"commit":"1e23456"}},{"op":"copy","from":"/metadata/labels/commit","path":"/metadata/labels/other"}]`: true,
+		`[{"op":"copy","from":"/metadata/labels/commit","path":"/status/resourceSummary/allocatable/cpu"}]`:                                                    false,
+		`[{"op":"add","path":"/status/resourceSummary/allocatable/cpu","value":"1e-300000000","Path":"/metadata/x"}]`:                                          false,
+	} {
+		_, err := clusters.Patch(t.Context(), "m1", types.JSONPatchType, []byte(body), metav1.PatchOptions{})
+		if (err == nil) != ok || err != nil && !apierrors.IsBadRequest(err) {
+			t.Errorf("%s: got %v", body, err)
+		}
+	}
+	if _, err := clusters.Patch(t.Context(), "m1", types.MergePatchType, []byte(`{"metadata":{"labels":{"commit":"1e23457"}}}`), metav1.PatchOptions{}); err != nil {
+		t.Errorf("a label like a number: %v", err)
+	}
 	raw := `{"apiVersion":"cluster.karmada.io/v1alpha1","kind":"Cluster","metadata":{"name":"m2"},"spec":{"syncMode":"Push","id":"m2","resourceModels":[{"grade":0,"ranges":[{"name":"cpu","min":"0","max":1e-300000000}]}]}}`
 	err = s.client(t, "admin").ClusterV1alpha1().RESTClient().Post().Resource("clusters").Body([]byte(raw)).SetHeader("Content-Type", "application/json").Do(t.Context()).Error()
 	if !apierrors.IsBadRequest(err) {

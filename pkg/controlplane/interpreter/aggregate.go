@@ -25,7 +25,7 @@ func memberStatus(it *item, into any) bool {
 		return false
 	}
 	var tree any
-	if utiljson.Unmarshal(it.Status.Raw, &tree) != nil || quantity.CheckTree(tree) != nil {
+	if utiljson.Unmarshal(it.Status.Raw, &tree) != nil || quantity.CheckTree(tree, reflect.TypeOf(into)) != nil {
 		return false
 	}
 	fresh := reflect.New(reflect.TypeOf(into).Elem())

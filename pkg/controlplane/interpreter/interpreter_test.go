@@ -2,6 +2,7 @@ package interpreter
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -170,6 +171,26 @@ func TestInterpreter_HostileQuantities(t *testing.T) {
 	}}}}
 	if _, err := accuratePodRequirements([]any{template}); err == nil {
 		t.Error("the requirements of a pod were computed")
+	}
+}
+
+// TestInterpreter_TextLikeANumber has abbreviated hashes that read like numbers where a pod template has text.
+func TestInterpreter_TextLikeANumber(t *testing.T) {
+	const hash = "1e23456"
+	template := map[string]any{
+		"metadata": map[string]any{"labels": map[string]any{"commit": hash}},
+		"spec": map[string]any{"containers": []any{map[string]any{
+			"env":       []any{map[string]any{"name": "COMMIT", "value": hash}},
+			"args":      []any{hash},
+			"resources": map[string]any{"requests": map[string]any{"cpu": "100m"}},
+		}}},
+	}
+	got, err := accuratePodRequirements([]any{template})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := fmt.Sprint(got); !strings.Contains(text, "100m") {
+		t.Errorf("got %s", text)
 	}
 }
 

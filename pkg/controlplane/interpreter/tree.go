@@ -2,6 +2,7 @@ package interpreter
 
 import (
 	"fmt"
+	"reflect"
 
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -59,7 +60,7 @@ func pick(m map[string]any, keys ...string) map[string]any {
 
 // decode reads a tree into a typed value.
 func decode(tree map[string]any, into any) error {
-	if err := quantity.CheckTree(tree); err != nil {
+	if err := quantity.CheckTree(tree, reflect.TypeOf(into)); err != nil {
 		return fmt.Errorf("decoding %T: %w", into, err)
 	}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(tree, into); err != nil {

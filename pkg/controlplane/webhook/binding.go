@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"reflect"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -132,7 +133,7 @@ func newBindingValidator(d Deps) *bindingValidator {
 // not be refused for another reason afterwards.
 func (v *bindingValidator) Handle(ctx context.Context, req admission.Request) admission.Response {
 	// Every role decodes what is stored, quantities included.
-	if err := quantity.CheckJSON(req.Object.Raw); err != nil {
+	if err := quantity.CheckJSON(req.Object.Raw, reflect.TypeFor[workv1alpha2.ResourceBinding]()); err != nil {
 		return admission.Errored(http.StatusBadRequest, fmt.Errorf("decoding ResourceBinding: %w", err))
 	}
 	var seen bindingGlance

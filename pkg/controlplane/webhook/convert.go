@@ -3,9 +3,11 @@ package webhook
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"reflect"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -34,12 +36,20 @@ func newConverter() (http.Handler, error) {
 	return checkedQuantities(conversion.NewWebhookHandler(scheme, registry)), nil
 }
 
+// conversionReview has the objects that are to be converted. Those of both scopes have the same quantities.
+type conversionReview[T any] struct {
+	Request struct {
+		Objects []T `json:"objects"`
+	} `json:"request"`
+}
+
 // checkedQuantities refuses requests with quantities that take minutes to decode. Nobody has to authenticate to send them.
 func checkedQuantities(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err == nil {
-			err = quantity.CheckJSON(body)
+			err = errors.Join(quantity.CheckJSON(body, reflect.TypeFor[conversionReview[workv1alpha1.ResourceBinding]]()),
+				quantity.CheckJSON(body, reflect.TypeFor[conversionReview[workv1alpha2.ResourceBinding]]()))
 		}
 		if err != nil {
 			http.Error(w, fmt.Sprintf("reading the request: %v", err), http.StatusBadRequest)

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	admissionv1 "k8s.io/api/admission/v1"
+
 	"github.com/karmada-toolkit/karmada/internal/quantity"
 	autoscalingv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/autoscaling/v1alpha1"
 )
@@ -13,13 +15,18 @@ import (
 // TestBindings_QuantitiesThatTakeMinutes shows that no request has them decoded or stored.
 func TestBindings_QuantitiesThatTakeMinutes(t *testing.T) {
 	const hostile = `{"cpu":"1e-300000000"}`
+	write := func(spec string) *admissionv1.AdmissionResponse {
+		return ask(t, deps(), question{path: "/validate-resourcebinding", namespace: "ns", object: `{"apiVersion":"work.karmada.io/v1alpha2","kind":"ResourceBinding",
+			"metadata":{"name":"a","namespace":"ns","labels":{"commit":"1e23456"}},"spec":{"resource":{"apiVersion":"apps/v1","kind":"Deployment","namespace":"ns","name":"a"},` + spec + `}}`})
+	}
+	if resp := write(`"replicas":1`); !resp.Allowed {
+		t.Errorf("a label like a number: %+v", resp)
+	}
 	for name, spec := range map[string]string{
 		"replicas":   `"replicaRequirements":{"resourceRequest":` + hostile + `}`,
 		"components": `"components":[{"name":"a","replicas":1,"replicaRequirements":{"resourceRequest":` + hostile + `}}]`,
 	} {
-		resp := ask(t, deps(), question{path: "/validate-resourcebinding", namespace: "ns", object: `{"apiVersion":"work.karmada.io/v1alpha2","kind":"ResourceBinding",
-			"metadata":{"name":"a","namespace":"ns"},"spec":{"resource":{"apiVersion":"apps/v1","kind":"Deployment","namespace":"ns","name":"a"},` + spec + `}}`})
-		if resp.Allowed || !strings.Contains(resp.Result.Message, quantity.ErrRange.Error()) {
+		if resp := write(spec); resp.Allowed || !strings.Contains(resp.Result.Message, quantity.ErrRange.Error()) {
 			t.Errorf("%s: got %+v", name, resp)
 		}
 	}

@@ -89,7 +89,7 @@ func decodeAs[T any](raw []byte, kind schema.GroupVersionKind) (*T, error) {
 		return nil, err
 	}
 	// Users choose quantities, and the typed decoder computes with them.
-	if err := quantity.CheckJSON(raw); err != nil {
+	if err := quantity.CheckJSON(raw, reflect.TypeFor[T]()); err != nil {
 		return nil, fmt.Errorf("decoding %s: %w", kind.Kind, err)
 	}
 	if err := utiljson.Unmarshal(raw, obj); err != nil {
