@@ -2,7 +2,12 @@
 package addons
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -37,27 +42,54 @@ func NewCommand(e *env.Env) *cobra.Command {
 	return cmd
 }
 
+// controlPlaneContext is the context of the control plane in the kubeconfigs of init and local up.
+const controlPlaneContext = "karmada-apiserver"
+
 // flags choose the installation.
 type flags struct {
 	host, karmada      env.Kubeconfig
 	namespace, cluster string
+	// byDefault is the default of --karmada-kubeconfig.
+	byDefault string
 }
 
 func newFlags() flags {
+	byDefault := filepath.Join(config.DefaultDataPath, "karmada-apiserver.config")
 	return flags{
 		host:      env.Kubeconfig{Flag: "--kubeconfig"},
-		karmada:   env.Kubeconfig{Flag: "--karmada-kubeconfig", Path: filepath.Join(config.DefaultDataPath, "karmada-apiserver.config")},
+		karmada:   env.Kubeconfig{Flag: "--karmada-kubeconfig", Path: byDefault},
 		namespace: config.DefaultNamespace,
+		byDefault: byDefault,
 	}
 }
 
 func (f *flags) add(cmd *cobra.Command) {
-	fs := cmd.Flags()
-	f.host.AddHostFlags(fs)
-	fs.StringVar(&f.karmada.Path, "karmada-kubeconfig", f.karmada.Path, "Path to the kubeconfig of the control plane.")
-	fs.StringVar(&f.karmada.Context, "karmada-context", "", "Context of the kubeconfig of the control plane; default the current one.")
-	env.AddHostNamespace(fs, &f.namespace)
-	fs.StringVarP(&f.cluster, "cluster", "C", "", "Member clusters whose estimators are meant, separated by commas.")
+	flags := cmd.Flags()
+	f.host.AddHostFlags(flags)
+	flags.StringVar(&f.karmada.Path, "karmada-kubeconfig", f.karmada.Path, "Path to the kubeconfig of the control plane.")
+	flags.StringVar(&f.karmada.Context, "karmada-context", "", "Context of the kubeconfig of the control plane; default the current one.")
+	env.AddHostNamespace(flags, &f.namespace)
+	flags.StringVarP(&f.cluster, "cluster", "C", "", "Member clusters whose estimators are meant, separated by commas.")
+}
+
+// controlPlane returns the kubeconfig of the control plane. If the file that --karmada-kubeconfig names by default does not
+// exist, it is that of the host cluster, if that has the context of a control plane.
+func (f *flags) controlPlane(e *env.Env) (env.Kubeconfig, error) {
+	if f.karmada.Path != f.byDefault || exists(f.karmada.Path) {
+		return f.karmada, nil
+	}
+	other := env.Kubeconfig{Flag: f.karmada.Flag, Path: f.host.Path, Context: cmp.Or(f.karmada.Context, controlPlaneContext)}
+	if !slices.Contains(other.ContextNames(""), other.Context) {
+		return env.Kubeconfig{}, fmt.Errorf("%s does not exist; name the kubeconfig of the control plane with %s: init writes it to "+
+			"karmada-apiserver.config in the directory of --karmada-data", f.karmada.Path, f.karmada.Flag)
+	}
+	e.Say("note: the control plane is that of context %q, since %s does not exist; %s names another", other.Context, f.karmada.Path, f.karmada.Flag)
+	return other, nil
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return !errors.Is(err, fs.ErrNotExist)
 }
 
 // clusters returns the clusters that --cluster names, each once.
@@ -85,7 +117,11 @@ func (f *flags) deps(e *env.Env) (addons.Deps, error) {
 		if connected != nil {
 			return connected, nil
 		}
-		cfg, err := f.karmada.Load()
+		controlPlane, err := f.controlPlane(e)
+		if err != nil {
+			return nil, err
+		}
+		cfg, err := controlPlane.Load()
 		if err != nil {
 			return nil, err
 		}

@@ -48,7 +48,13 @@ func list(ctx context.Context, e *env.Env, f flags) error {
 		return err
 	}
 	defer e.Waiting(func() string { return "the host cluster and the control plane to answer" })()
-	controlPlane := sync.OnceValues(func() (client.Reader, error) { return reader(f.karmada) })
+	controlPlane := sync.OnceValues(func() (client.Reader, error) {
+		k, err := f.controlPlane(e)
+		if err != nil {
+			return nil, err
+		}
+		return reader(k)
+	})
 	all := addons.List(ctx, host, controlPlane, f.namespace, f.clusters())
 	if _, err := fmt.Fprint(e.Out, table(all)); err != nil {
 		return err
