@@ -30,6 +30,7 @@ if [[ -n "$unknown" ]]; then
 fi
 
 go mod tidy -diff
+(cd test/metrics && go mod tidy -diff)
 hack/generate.sh >/dev/null
 
 if ! git diff --exit-code --stat || [[ -n "$(git status --porcelain)" ]]; then

@@ -39,7 +39,7 @@ func newDisableCommand(e *env.Env) *cobra.Command {
 		},
 	}
 	f.add(cmd)
-	cmd.Flags().BoolVarP(&force, "force", "f", false, "Do not ask.")
+	cmd.Flags().BoolVarP(&force, "force", "f", false, "Skip the confirmation.")
 	cmd.Flags().BoolVar(&all, "all-clusters", false, "Disable every estimator.")
 	return cmd
 }

@@ -67,7 +67,7 @@ func NewCommand(e *env.Env) *cobra.Command {
 	f.host.AddHostFlags(fs)
 	env.AddHostNamespace(fs, &f.namespace)
 	fs.BoolVar(&f.dryRun, "dry-run", false, "Print what would be removed, and remove nothing.")
-	fs.BoolVarP(&f.force, "force", "f", false, "Do not ask.")
+	fs.BoolVarP(&f.force, "force", "f", false, "Skip the confirmation.")
 	fs.BoolVar(&f.purge.Data, "purge-data", false, "Remove the data of etcd as well, on its node or in its PersistentVolumeClaims. Without it the next init brings the old federation back.")
 	fs.BoolVar(&f.purge.Namespace, "purge-namespace", false, "Remove the namespace as well, with everything that is in it.")
 	return cmd

@@ -15,7 +15,7 @@ func (e *Env) Confirm() (bool, error) {
 			return false, err
 		}
 		if !answers.Scan() || strings.TrimSpace(answers.Text()) == "" {
-			return false, errors.Join(errors.New("no answer was given; --force does not ask"), answers.Err())
+			return false, errors.Join(errors.New("no answer was given; use --force to skip the confirmation"), answers.Err())
 		}
 		switch strings.ToLower(strings.TrimSpace(answers.Text())) {
 		case "y", "yes":
