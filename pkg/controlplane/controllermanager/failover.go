@@ -14,6 +14,7 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/gates"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
+	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/applicationfailover"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/clustertaint"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/gracefuleviction"
@@ -24,6 +25,7 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/eviction"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/eviction/evictionbudget"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/interpreter"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/scope"
 )
 
 // Failover configures when workloads leave clusters.
@@ -48,6 +50,8 @@ type Failover struct {
 	// Budget limits the evictions of the federation to a number of bindings per minute, such as "30", or to a share of all
 	// bindings, such as "10%". Default: no limit.
 	Budget string
+	// Schedule is what schedules evicted bindings in the same process, see taintmanager.Deps. Optional.
+	Schedule func(ctx context.Context, s *scope.Binding, b workv1alpha2.Binding, spec *workv1alpha2.ResourceBindingSpec) (bool, error)
 }
 
 func newFailover() Failover {
@@ -128,7 +132,7 @@ func (f *failover) taintManager(ctx context.Context, mgr manager.Manager) error 
 	return taintmanager.Setup(ctx, mgr, taintmanager.Deps{
 		Evict: o.Failover.NoExecuteEviction, PurgeMode: policyv1alpha1.PurgeMode(o.Failover.PurgeMode), Rate: o.Failover.Rate,
 		PreserveState: o.Gates.Enabled(gates.StatefulFailoverInjection),
-		Hold:          f.guard.Hold, Budget: f.budget,
+		Hold:          f.guard.Hold, Budget: f.budget, Schedule: o.Failover.Schedule,
 		Workers: o.ClusterSyncs, Retry: f.retry,
 	})
 }

@@ -9,6 +9,9 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	logsapi "k8s.io/component-base/logs/api/v1"
+
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllermanager"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/scheduler"
 )
 
 // metricsAdapter is the role that serves metrics.
@@ -50,6 +53,7 @@ func allInOne(roles []Role) *cobra.Command {
 		}
 		parts = append(parts, named{Role: r, Instance: i})
 	}
+	link(parts)
 	fs.AddFlagSet(shared)
 	addLogFlags(logs, fs)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
@@ -68,6 +72,19 @@ func allInOne(roles []Role) *cobra.Command {
 		return start(ctx, c, prefix+"all-in-one", parts, nil)
 	}
 	return cmd
+}
+
+// link has the scheduler schedule what controllers in the same process evict.
+func link(parts []named) {
+	evictions := &scheduler.Evictions{}
+	for _, p := range parts {
+		switch i := p.Instance.(type) {
+		case *instance[*scheduler.Options]:
+			i.options.Evictions = evictions
+		case *instance[*controllermanager.Options]:
+			i.options.Failover.Schedule = evictions.Evict
+		}
+	}
 }
 
 // setDefault sets the default of a flag.

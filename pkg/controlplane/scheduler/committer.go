@@ -55,10 +55,15 @@ func (c *committer) succeed(ctx context.Context, b known, d *core.Decision) (out
 	if changed {
 		c.assumed.record(keyOf(b), b.GetSpec(), b.GetSpec().Clusters, d.Clusters)
 	}
-	rescheduled := rescheduled(b)
+	return c.scheduled(ctx, updated, d, changed, rescheduled(b))
+}
+
+// scheduled writes the condition of success to a binding that has its targets; changed reports whether it has others than
+// before, and rescheduled whether a reschedule was triggered.
+func (c *committer) scheduled(ctx context.Context, updated known, d *core.Decision, changed, rescheduled bool) (outcome, error) {
 	renew := changed || rescheduled
 	news := changed || rescheduled && c.recorder.mode.All()
-	updated, err = c.writer.status(ctx, updated, func(status *workv1alpha2.ResourceBindingStatus) {
+	updated, err := c.writer.status(ctx, updated, func(status *workv1alpha2.ResourceBindingStatus) {
 		if c.setScheduled(status, metav1.ConditionTrue, workv1alpha2.BindingReasonSuccess, withEstimators(workv1alpha2.ScheduledSuccessMessage, d)) {
 			renew, news = true, true
 		}

@@ -4,6 +4,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/scope"
@@ -90,4 +93,91 @@ func TestQueue_PushAfterAddsOnlyWhatIsNotThere(t *testing.T) {
 	q.Done(named("a"), parked)
 	q.PushAfter(named("a"), 0, 3*time.Second) // a cluster that it left may take it again
 	pending(t, q, 1, 0, 0)
+}
+
+// Tasks and new targets are one write, with the condition and the generation in the status, and nothing follows.
+func TestEvictions_OneWriteOfTasksAndTargets(t *testing.T) {
+	for _, sc := range scope.Bindings() {
+		b, binding, spec := evicting(t, sc, 10)
+		done, err := b.evictions().Evict(t.Context(), sc, binding, spec)
+		if !done || err != nil || kinds(b.writes) != "spec status" {
+			t.Fatalf("%v %v: %v", done, err, b.writes)
+		}
+		after := b.see(sc)
+		b.runQueue()
+		if len(b.writes) > 0 {
+			t.Errorf("nothing changed, still wrote %v", b.writes)
+		}
+		if diff := cmp.Diff([]workv1alpha2.TargetCluster{{Name: "m1", Replicas: 3}}, after.GetSpec().Clusters); diff != "" {
+			t.Error(diff)
+		}
+		if len(after.GetSpec().GracefulEvictionTasks) != 1 || after.GetStatus().SchedulerObservedGeneration != after.GetGeneration() {
+			t.Errorf("tasks %+v, observed %d of generation %d", after.GetSpec().GracefulEvictionTasks, after.GetStatus().SchedulerObservedGeneration, after.GetGeneration())
+		}
+	}
+}
+
+func TestEvictions_LeavesTheWriteToTheCaller(t *testing.T) {
+	for name, tc := range map[string]struct {
+		room    int64
+		change  func(workv1alpha2.Binding)
+		refuse  error
+		stopped bool
+	}{
+		"no scheduler runs":    {room: 10, stopped: true},
+		"no room":              {room: 1},
+		"another scheduler":    {room: 10, change: func(b workv1alpha2.Binding) { b.GetSpec().SchedulerName = "other" }},
+		"no policy claims it":  {room: 10, change: func(b workv1alpha2.Binding) { b.SetLabels(nil) }},
+		"a quota refuses them": {room: 10, refuse: apierrors.NewForbidden(workv1alpha2.Resource("resourcebindings"), "web", nil)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			sc := scope.NamespacedBinding()
+			b, binding, spec := evicting(t, sc, tc.room)
+			if tc.change != nil {
+				tc.change(binding)
+				spec.SchedulerName = binding.GetSpec().SchedulerName
+			}
+			b.refuse = func(string) error { return tc.refuse }
+			e := b.evictions()
+			if tc.stopped {
+				e = &Evictions{}
+			}
+			if done, err := e.Evict(t.Context(), sc, binding, spec); done || err != nil || tc.refuse == nil && len(b.writes) > 0 {
+				t.Errorf("%v %v: %v", done, err, b.writes)
+			}
+		})
+	}
+}
+
+func TestEvictions_Conflict(t *testing.T) {
+	sc := scope.NamespacedBinding()
+	b, binding, spec := evicting(t, sc, 10)
+	changed := binding.DeepCopyObject().(workv1alpha2.Binding)
+	changed.SetAnnotations(map[string]string{"changed": "by others"})
+	b.update(changed)
+	if done, err := b.evictions().Evict(t.Context(), sc, binding, spec); done || !apierrors.IsConflict(err) {
+		t.Errorf("%v %v", done, err)
+	}
+}
+
+// evicting returns a scheduled binding, and the spec with which it leaves m2 for m1, which has room for some pods.
+func evicting(t *testing.T, sc *scope.Binding, room int64) (*bench, workv1alpha2.Binding, *workv1alpha2.ResourceBindingSpec) {
+	t.Helper()
+	b := newBench(t, fill(sc.New(), sc, dividedPlacement()))
+	b.observer.clusterChanged(cluster("m2", 10), true)
+	b.see(sc)
+	b.runQueue()
+	binding := b.see(sc).DeepCopyObject().(workv1alpha2.Binding)
+	b.observer.clusterChanged(cluster("m1", room), true)
+	spec := binding.GetSpec().DeepCopy()
+	spec.Clusters = nil
+	spec.GracefulEvictionTasks = []workv1alpha2.GracefulEvictionTask{{FromCluster: "m2", Reason: "TaintUntolerated", Producer: "TaintManager"}}
+	b.writes = nil
+	return b, binding, spec
+}
+
+func (b *bench) evictions() *Evictions {
+	e := &Evictions{}
+	e.running.Store(b.scheduler)
+	return e
 }

@@ -83,6 +83,24 @@ func (w *writer) targets(ctx context.Context, b known, targets []workv1alpha2.Ta
 	return updated, changed, err
 }
 
+// evicted writes targets, the placement that they come from and the eviction tasks of a binding to the version of it that
+// was read.
+func (w *writer) evicted(ctx context.Context, b known, targets []workv1alpha2.TargetCluster) (known, error) {
+	applied, err := json.Marshal(b.GetSpec().Placement)
+	if err != nil {
+		return b, fmt.Errorf("encoding the placement of %s: %w", core.Ref(b), err)
+	}
+	spec := targetsPatch(targets)
+	spec["gracefulEvictionTasks"] = b.GetSpec().GracefulEvictionTasks
+	return w.patch(ctx, w.client, b, map[string]any{
+		"metadata": map[string]any{
+			"resourceVersion": b.GetResourceVersion(),
+			"annotations":     map[string]string{policyv1alpha1.AppliedPlacementAnnotation: string(applied)},
+		},
+		"spec": spec,
+	}, true)
+}
+
 // sameTargets compares targets whatever their order.
 func sameTargets(a, b []workv1alpha2.TargetCluster) bool {
 	if len(a) != len(b) {

@@ -228,17 +228,27 @@ func (q *queue) alsoFromOthers(ctx context.Context, b workv1alpha2.Binding, spec
 
 // evict writes the task of an eviction.
 func (q *queue) evict(ctx context.Context, b workv1alpha2.Binding, i item, spec *workv1alpha2.ResourceBindingSpec) (outcome, error) {
-	before := b.DeepCopyObject().(workv1alpha2.Binding)
-	*b.GetSpec() = *spec
-	eviction.Stamp(b.GetSpec().GracefulEvictionTasks, q.deps.Clock.Now())
-	if err := q.client.Patch(ctx, b, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+	eviction.Stamp(spec.GracefulEvictionTasks, q.deps.Clock.Now())
+	if err := q.write(ctx, b, spec); err != nil {
 		if q.deps.Budget != nil {
 			q.deps.Budget.Return()
 		}
 		if !apierrors.IsConflict(err) {
-			evictionevent.Failed(q.events, before, i.cluster, err)
+			evictionevent.Failed(q.events, b, i.cluster, err)
 		}
 		return outcome{}, fmt.Errorf("writing the eviction task of %s %q: %w", q.scope.Kind, i.binding, err)
 	}
 	return outcome{evicted: true}, nil
+}
+
+// write writes the spec of a binding, with new targets if it can be scheduled here.
+func (q *queue) write(ctx context.Context, b workv1alpha2.Binding, spec *workv1alpha2.ResourceBindingSpec) error {
+	if q.deps.Schedule != nil {
+		if done, err := q.deps.Schedule(ctx, q.scope, b, spec); done || err != nil {
+			return err
+		}
+	}
+	after := b.DeepCopyObject().(workv1alpha2.Binding)
+	*after.GetSpec() = *spec
+	return q.client.Patch(ctx, after, client.MergeFromWithOptions(b, client.MergeFromWithOptimisticLock{}))
 }

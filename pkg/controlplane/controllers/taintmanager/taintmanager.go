@@ -20,6 +20,7 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/events"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
+	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/scope"
 )
 
@@ -56,6 +57,9 @@ type Deps struct {
 	Hold func(ctx context.Context, cluster string) (bool, error)
 	// Budget limits the evictions of the whole federation. Optional.
 	Budget Budget
+	// Schedule writes the spec of a binding that is evicted together with new targets, and reports whether it did.
+	// Otherwise the spec is written without. Optional.
+	Schedule func(ctx context.Context, s *scope.Binding, b workv1alpha2.Binding, spec *workv1alpha2.ResourceBindingSpec) (bool, error)
 	// Workers is the number of clusters that are reconciled at a time. Default 5.
 	Workers int
 	// Retry bounds the delay between attempts.

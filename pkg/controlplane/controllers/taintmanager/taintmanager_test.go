@@ -245,6 +245,28 @@ func TestProcess_AConflictIsRetriedWithoutAnEvent(t *testing.T) {
 	}
 }
 
+// What is scheduled in the same process is written there, with new targets.
+func TestProcess_Schedules(t *testing.T) {
+	for _, done := range []bool{true, false} {
+		s := scope.NamespacedBinding()
+		b := binding(s, "b", "", 0)
+		var got *workv1alpha2.ResourceBindingSpec
+		h := newHarness(t, s, Deps{Evict: true, Schedule: func(_ context.Context, _ *scope.Binding, _ workv1alpha2.Binding, spec *workv1alpha2.ResourceBindingSpec) (bool, error) {
+			got = spec
+			return done, nil
+		}}, interceptor.Funcs{}, tainted(noExecute()), b)
+		if out, err := h.queue.process(t.Context(), item{"m1", client.ObjectKeyFromObject(b)}); !out.evicted || err != nil {
+			t.Fatalf("%+v %v", out, err)
+		}
+		if got == nil || len(got.Clusters) != 1 || len(got.GracefulEvictionTasks) != 1 || got.GracefulEvictionTasks[0].CreationTimestamp.IsZero() {
+			t.Errorf("the spec is %+v", got)
+		}
+		if written := len(h.tasks(t, b)) == 1; written == done {
+			t.Errorf("scheduled: %v, the tasks are written: %v", done, written)
+		}
+	}
+}
+
 func TestTaintsChanged(t *testing.T) {
 	p := taintsChanged()
 	if !p.Update(event.UpdateEvent{ObjectOld: tainted(), ObjectNew: tainted(noExecute())}) || p.Update(event.UpdateEvent{ObjectOld: tainted(), ObjectNew: tainted()}) {

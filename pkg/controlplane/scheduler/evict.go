@@ -1,0 +1,63 @@
+package scheduler
+
+import (
+	"context"
+	"sync/atomic"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/scope"
+)
+
+// Evictions lets a controller in the same process evict workloads and have them scheduled with one write of the binding
+// instead of two. The zero value schedules nothing until a scheduler with it as its option runs.
+type Evictions struct {
+	running atomic.Pointer[scheduler]
+}
+
+// Evict schedules a binding as read, with a spec that lacks targets and has tasks for them instead, and writes the tasks
+// together with the new targets. It reports whether it did: it does not if no scheduler runs, or if the binding is not to
+// be scheduled or cannot be. The caller then writes the tasks, and the scheduler handles the binding as any other.
+func (e *Evictions) Evict(ctx context.Context, s *scope.Binding, binding workv1alpha2.Binding, spec *workv1alpha2.ResourceBindingSpec) (bool, error) {
+	running := e.running.Load()
+	if running == nil {
+		return false, nil
+	}
+	evicted := binding.DeepCopyObject().(workv1alpha2.Binding)
+	*evicted.GetSpec() = *spec
+	return running.evict(ctx, running.bindings.known(s, evicted))
+}
+
+// evict is Evictions.Evict of a binding that has the tasks.
+func (s *scheduler) evict(ctx context.Context, b known) (bool, error) {
+	if !b.owned {
+		return false, nil
+	}
+	defer s.peers.lock(b)()
+	need, err := s.needs.of(ctx, b)
+	if err != nil || !need.Due() {
+		return false, nil //nolint:nilerr // the queue tries again and reports it
+	}
+	start := s.clock.Now()
+	decision, failure := s.decider.decide(ctx, b)
+	if failure != nil {
+		return false, nil //nolint:nilerr // the queue decides again and reports it
+	}
+	updated, err := s.writer.evicted(ctx, b, decision.Clusters)
+	if apierrors.IsConflict(err) {
+		return false, err
+	}
+	if err != nil {
+		return false, nil //nolint:nilerr // a quota may refuse the targets; the tasks alone may be written
+	}
+	s.committer.assumed.record(keyOf(b), b.GetSpec(), b.GetSpec().Clusters, decision.Clusters)
+	if _, err := s.committer.scheduled(ctx, updated, &decision, true, false); err != nil {
+		log.FromContext(ctx).V(2).Info("The status of a binding is written later", b.scope.Kind, keyOf(b), "error", err)
+		s.observer.push(b.scope, updated, eventBindingUpdate)
+	}
+	s.metrics.attempts.WithLabelValues("scheduled", string(need.Type)).Inc()
+	s.metrics.e2e.WithLabelValues("scheduled", string(need.Type)).Observe(s.clock.Since(start).Seconds())
+	return true, nil
+}
