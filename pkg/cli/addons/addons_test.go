@@ -2,6 +2,7 @@ package addons
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -13,6 +14,27 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/cli/env"
 	"github.com/karmada-toolkit/karmada/pkg/init/addons"
 )
+
+// What is wrong with the arguments is reported whether or not a cluster can be reached.
+func TestNewCommand_ChecksArgumentsFirst(t *testing.T) {
+	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
+	for args, want := range map[string]string{
+		"enable":                                   "addonNames must be not be null",
+		"enable foo":                               "addon foo is not be supported now",
+		"enable karmada-scheduler-estimator":       "--cluster",
+		"enable karmada-descheduler -C m1":         "cluster is needed only when",
+		"disable foo -f":                           "addon foo is not be supported now",
+		"disable karmada-scheduler-estimator -f":   "--cluster",
+		"disable all -C m1 --all-clusters --force": "cannot be used together",
+	} {
+		cmd := NewCommand(&env.Env{Name: "karmadactl", IOStreams: genericiooptions.NewTestIOStreamsDiscard(), Interruptible: context.WithCancel})
+		cmd.SetArgs(strings.Fields(args))
+		cmd.SilenceUsage, cmd.SilenceErrors = true, true
+		if err := cmd.ExecuteContext(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("addons %s: %v, want %q", args, err, want)
+		}
+	}
+}
 
 func TestTable(t *testing.T) {
 	got := table([]addons.Addon{{Name: "karmada-descheduler", Status: addons.Disabled}, {Name: "karmada-search", Status: addons.Enabled}})

@@ -45,6 +45,9 @@ func newDisableCommand(e *env.Env) *cobra.Command {
 }
 
 func disable(ctx context.Context, e *env.Env, f flags, s addons.Selection, force bool) error {
+	if err := s.Validate("disable"); err != nil {
+		return err
+	}
 	d, err := f.deps(e)
 	if err != nil {
 		return err

@@ -108,6 +108,9 @@ func (f *enableFlags) run(ctx context.Context, e *env.Env, args []string) error 
 	if f.memberPath != "" {
 		r.MemberKubeconfig = f.memberKubeconfig
 	}
+	if err := r.Validate("enable"); err != nil {
+		return err
+	}
 	d, err := f.deps(e)
 	if err != nil {
 		return err

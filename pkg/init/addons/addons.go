@@ -74,6 +74,12 @@ type Setting struct {
 	PriorityClass string
 }
 
+// Validate reports whether the selection can be enabled or disabled, which is the verb.
+func (s *Selection) Validate(verb string) error {
+	_, err := s.selected(verb)
+	return err
+}
+
 // selected returns the addons that are meant, in the order in which they are installed.
 func (s *Selection) selected(verb string) ([]string, error) {
 	var out []string
