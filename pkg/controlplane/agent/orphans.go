@@ -7,9 +7,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/karmada-toolkit/karmada/internal/controllers"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/orphans"
@@ -59,11 +59,8 @@ func (o *orphanSearch) watch(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("watching works: %w", err)
 	}
-	_, err = works.AddEventHandler(toolscache.ResourceEventHandlerFuncs{DeleteFunc: func(obj any) {
-		if gone, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {
-			obj = gone.Obj
-		}
-		if work, ok := obj.(*workv1alpha1.Work); !ok || work.DeletionTimestamp.IsZero() {
+	_, err = works.AddEventHandler(controllers.Handler[*workv1alpha1.Work]{Deleted: func(work *workv1alpha1.Work) {
+		if work.DeletionTimestamp.IsZero() {
 			o.request()
 		}
 	}})
@@ -74,10 +71,8 @@ func (o *orphanSearch) watch(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("watching the cluster: %w", err)
 	}
-	_, err = clusters.AddEventHandler(toolscache.ResourceEventHandlerFuncs{UpdateFunc: func(old, now any) {
-		before, ok1 := old.(*clusterv1alpha1.Cluster)
-		after, ok2 := now.(*clusterv1alpha1.Cluster)
-		if ok1 && ok2 && before.Annotations[clusterv1alpha1.DeleteOrphansAnnotation] != after.Annotations[clusterv1alpha1.DeleteOrphansAnnotation] {
+	_, err = clusters.AddEventHandler(controllers.Handler[*clusterv1alpha1.Cluster]{Updated: func(before, after *clusterv1alpha1.Cluster) {
+		if before.Annotations[clusterv1alpha1.DeleteOrphansAnnotation] != after.Annotations[clusterv1alpha1.DeleteOrphansAnnotation] {
 			o.request()
 		}
 	}})

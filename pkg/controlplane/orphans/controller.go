@@ -1,6 +1,7 @@
 package orphans
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -16,13 +17,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/karmada-toolkit/karmada/internal/controllers"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
@@ -67,9 +67,7 @@ type state struct {
 
 // New returns a controller.
 func New(c client.Client, events record.EventRecorder, d Deps) *Controller {
-	if d.Clock == nil {
-		d.Clock = clock.RealClock{}
-	}
+	d.Clock = cmp.Or[clock.PassiveClock](d.Clock, clock.RealClock{})
 	return &Controller{deps: d, client: c, events: events, states: map[string]*state{}}
 }
 
@@ -79,7 +77,7 @@ func Setup(mgr manager.Manager, d Deps) (*Controller, error) {
 	err := builder.ControllerManagedBy(mgr).Named("orphanedObjects").
 		WithOptions(controller.Options{MaxConcurrentReconciles: 2}).
 		For(&clusterv1alpha1.Cluster{}, builder.WithPredicates(relevant())).
-		Watches(&workv1alpha1.Work{}, handler.EnqueueRequestsFromMapFunc(clusterOf), builder.WithPredicates(lost())).
+		Watches(&workv1alpha1.Work{}, controllers.EnqueueKey(clusterOf), builder.WithPredicates(lost())).
 		Complete(c)
 	if err != nil {
 		return nil, fmt.Errorf("adding the %s: %w", Name, err)
@@ -89,29 +87,23 @@ func Setup(mgr manager.Manager, d Deps) (*Controller, error) {
 
 // relevant passes clusters that are new, become Ready or have another confirmation.
 func relevant() predicate.Predicate {
-	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		old, ok1 := e.ObjectOld.(*clusterv1alpha1.Cluster)
-		now, ok2 := e.ObjectNew.(*clusterv1alpha1.Cluster)
-		return ok1 && ok2 && (ready(old) != ready(now) || old.Spec.SyncMode != now.Spec.SyncMode || old.UID != now.UID ||
-			old.Annotations[clusterv1alpha1.DeleteOrphansAnnotation] != now.Annotations[clusterv1alpha1.DeleteOrphansAnnotation])
+	return controllers.Filter[*clusterv1alpha1.Cluster]{Updated: func(before, now *clusterv1alpha1.Cluster) bool {
+		return ready(before) != ready(now) || before.Spec.SyncMode != now.Spec.SyncMode || before.UID != now.UID ||
+			before.Annotations[clusterv1alpha1.DeleteOrphansAnnotation] != now.Annotations[clusterv1alpha1.DeleteOrphansAnnotation]
 	}}
 }
 
 // lost passes Works that disappeared without a deletion timestamp.
 func lost() predicate.Predicate {
-	return predicate.Funcs{
-		CreateFunc: func(event.CreateEvent) bool { return false },
-		UpdateFunc: func(event.UpdateEvent) bool { return false },
-		DeleteFunc: func(e event.DeleteEvent) bool { return e.Object.GetDeletionTimestamp().IsZero() },
+	return controllers.Filter[*workv1alpha1.Work]{
+		Created: controllers.Never[*workv1alpha1.Work], Updated: controllers.NoUpdate[*workv1alpha1.Work],
+		Deleted: func(work *workv1alpha1.Work) bool { return work.DeletionTimestamp.IsZero() },
 	}
 }
 
-func clusterOf(_ context.Context, work client.Object) []reconcile.Request {
-	cluster, err := names.ClusterOfExecutionNamespace(work.GetNamespace())
-	if err != nil {
-		return nil
-	}
-	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: cluster}}}
+func clusterOf(work *workv1alpha1.Work) types.NamespacedName {
+	cluster, _ := names.ClusterOfExecutionNamespace(work.Namespace) // empty for other namespaces
+	return types.NamespacedName{Name: cluster}
 }
 
 func ready(cluster *clusterv1alpha1.Cluster) bool {

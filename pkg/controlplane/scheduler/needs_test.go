@@ -58,7 +58,7 @@ func TestRelease(t *testing.T) {
 	} {
 		for how, leave := range map[string]func(b *bench){
 			"being deleted":         func(b *bench) { b.observer.clusterChanged(terminating("m1"), false) },
-			"gone":                  func(b *bench) { b.observer.clusterGone("m1") },
+			"gone":                  func(b *bench) { b.observer.clusterDeleted("m1") },
 			"gone before the start": nil,
 		} {
 			for _, sc := range scope.Bindings() {

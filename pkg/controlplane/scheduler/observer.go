@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	toolscache "k8s.io/client-go/tools/cache"
 
+	"github.com/karmada-toolkit/karmada/internal/controllers"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
@@ -30,35 +31,14 @@ type observer struct {
 	forget func(cluster string)
 }
 
-// last returns the object of an event; that of a deletion may be in a tombstone.
-func last[T any](obj any) (T, bool) {
-	if tombstone, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {
-		obj = tombstone.Obj
-	}
-	t, ok := obj.(T)
-	return t, ok
-}
-
 // bindingHandler handles the events of the bindings of a scope.
 func (o *observer) bindingHandler(s *scope.Binding) toolscache.ResourceEventHandler {
-	return toolscache.ResourceEventHandlerFuncs{
-		AddFunc: func(obj any) {
-			if b, ok := obj.(workv1alpha2.Binding); ok {
-				o.bindingChanged(s, nil, b)
-			}
-		},
-		UpdateFunc: func(old, obj any) {
-			was, okWas := old.(workv1alpha2.Binding)
-			b, ok := obj.(workv1alpha2.Binding)
-			if ok && okWas {
-				o.bindingChanged(s, was, b)
-			}
-		},
-		DeleteFunc: func(obj any) {
-			if b, ok := last[workv1alpha2.Binding](obj); ok {
-				o.bindings.remove(keyOf(b))
-				o.assumed.drop(keyOf(b))
-			}
+	return controllers.Handler[workv1alpha2.Binding]{
+		Added:   func(b workv1alpha2.Binding, _ bool) { o.bindingChanged(s, nil, b) },
+		Updated: func(was, b workv1alpha2.Binding) { o.bindingChanged(s, was, b) },
+		Deleted: func(b workv1alpha2.Binding) {
+			o.bindings.remove(keyOf(b))
+			o.assumed.drop(keyOf(b))
 		},
 	}
 }
@@ -121,22 +101,10 @@ func priority(s *scope.Binding, b workv1alpha2.Binding) int32 {
 
 // clusterHandler handles the events of clusters.
 func (o *observer) clusterHandler() toolscache.ResourceEventHandler {
-	return toolscache.ResourceEventHandlerDetailedFuncs{
-		AddFunc: func(obj any, initial bool) {
-			if c, ok := obj.(*clusterv1alpha1.Cluster); ok {
-				o.clusterChanged(c, initial)
-			}
-		},
-		UpdateFunc: func(_, obj any) {
-			if c, ok := obj.(*clusterv1alpha1.Cluster); ok {
-				o.clusterChanged(c, false)
-			}
-		},
-		DeleteFunc: func(obj any) {
-			if c, ok := last[*clusterv1alpha1.Cluster](obj); ok {
-				o.clusterGone(c.Name)
-			}
-		},
+	return controllers.Handler[*clusterv1alpha1.Cluster]{
+		Added:   o.clusterChanged,
+		Updated: func(_, c *clusterv1alpha1.Cluster) { o.clusterChanged(c, false) },
+		Deleted: func(c *clusterv1alpha1.Cluster) { o.clusterDeleted(c.Name) },
 	}
 }
 
@@ -182,8 +150,8 @@ func (o *observer) requeue(before, now *framework.Cluster, concerned func(workv1
 	}
 }
 
-// clusterGone removes a cluster from the facts and enqueues what still targets it.
-func (o *observer) clusterGone(name string) {
+// clusterDeleted removes a cluster from the facts and enqueues what still targets it.
+func (o *observer) clusterDeleted(name string) {
 	o.clusters.remove(name)
 	if o.forget != nil {
 		o.forget(name)
@@ -244,19 +212,13 @@ func (o *observer) quotaHandler() toolscache.ResourceEventHandler {
 	wake := func(namespace string) {
 		o.queue.Recheck(func(k key) bool { return k.Namespace == namespace })
 	}
-	return toolscache.ResourceEventHandlerFuncs{
-		UpdateFunc: func(old, obj any) {
-			before, ok1 := old.(*policyv1alpha1.FederatedResourceQuota)
-			after, ok2 := obj.(*policyv1alpha1.FederatedResourceQuota)
-			if ok1 && ok2 && leavesMore(before, after) {
+	return controllers.Handler[*policyv1alpha1.FederatedResourceQuota]{
+		Updated: func(before, after *policyv1alpha1.FederatedResourceQuota) {
+			if leavesMore(before, after) {
 				wake(after.Namespace)
 			}
 		},
-		DeleteFunc: func(obj any) {
-			if q, ok := last[*policyv1alpha1.FederatedResourceQuota](obj); ok {
-				wake(q.Namespace)
-			}
-		},
+		Deleted: func(q *policyv1alpha1.FederatedResourceQuota) { wake(q.Namespace) },
 	}
 }
 

@@ -42,6 +42,14 @@ type Binding struct {
 // Bindings returns both kinds of binding.
 func Bindings() []*Binding { return []*Binding{NamespacedBinding(), ClusterBinding()} }
 
+// Pick returns the first value for a namespaced scope, and the second for the other one.
+func Pick[T any](namespaced bool, first, second T) T {
+	if namespaced {
+		return first
+	}
+	return second
+}
+
 // NamespacedBinding is the scope of ResourceBindings.
 func NamespacedBinding() *Binding {
 	return &Binding{

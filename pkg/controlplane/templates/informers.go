@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/karmada-toolkit/karmada/internal/controllers"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/policy"
 )
 
@@ -175,22 +176,14 @@ func (s *informers) connect(sub subscription, t *watchedType) error {
 	}
 	_, err := t.informer.AddEventHandler(cache.FilteringResourceEventHandler{
 		FilterFunc: s.published,
-		Handler: cache.ResourceEventHandlerDetailedFuncs{
-			AddFunc: func(obj any, initial bool) {
-				sub.handler(Event{New: obj.(*unstructured.Unstructured), Initial: initial})
-			},
-			UpdateFunc: func(before, after any) {
-				o, n := before.(*unstructured.Unstructured), after.(*unstructured.Unstructured)
-				if !SameContent(o, n) {
-					sub.handler(Event{Old: o, New: n})
+		Handler: controllers.Handler[*unstructured.Unstructured]{
+			Added: func(obj *unstructured.Unstructured, initial bool) { sub.handler(Event{New: obj, Initial: initial}) },
+			Updated: func(before, after *unstructured.Unstructured) {
+				if !SameContent(before, after) {
+					sub.handler(Event{Old: before, New: after})
 				}
 			},
-			DeleteFunc: func(obj any) {
-				if last, ok := obj.(cache.DeletedFinalStateUnknown); ok {
-					obj = last.Obj
-				}
-				sub.handler(Event{Old: obj.(*unstructured.Unstructured)})
-			},
+			Deleted: func(obj *unstructured.Unstructured) { sub.handler(Event{Old: obj}) },
 		},
 	})
 	return err

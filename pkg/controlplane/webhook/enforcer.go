@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -62,11 +63,8 @@ type queue struct {
 }
 
 func newEnforcer(d Deps) *enforcer {
-	if d.Clock == nil {
-		d.Clock = clock.RealClock{}
-	}
 	return &enforcer{
-		cached: d.Reader, clock: d.Clock, namespaces: map[string]*queue{},
+		cached: d.Reader, clock: cmp.Or[clock.PassiveClock](d.Clock, clock.RealClock{}), namespaces: map[string]*queue{},
 		ledgers: ledgers.Ledgers{Live: d.LiveReader, Writer: d.Writer},
 		results: metrics.Register(d.Metrics, prometheus.NewCounterVec(prometheus.CounterOpts{
 			Subsystem: "karmada_webhook", Name: "federated_quota_admissions_total",

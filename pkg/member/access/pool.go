@@ -1,6 +1,7 @@
 package access
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -78,9 +79,7 @@ func (s settings) equal(o settings) bool {
 
 // NewPool returns an empty pool.
 func NewPool(o Options) *Pool {
-	if o.Clock == nil {
-		o.Clock = clock.RealClock{}
-	}
+	o.Clock = cmp.Or[clock.PassiveClock](o.Clock, clock.RealClock{})
 	return &Pool{opts: o, entries: map[string]*entry{}}
 }
 

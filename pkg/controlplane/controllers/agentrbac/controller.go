@@ -19,8 +19,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -72,10 +70,10 @@ func Setup(_ context.Context, mgr manager.Manager) error {
 	err := builder.ControllerManagedBy(mgr).Named("agentRights").
 		WithOptions(controller.Options{MaxConcurrentReconciles: 5}).
 		For(&clusterv1alpha1.Cluster{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
-		Watches(&certificatesv1.CertificateSigningRequest{}, handler.EnqueueRequestsFromMapFunc(clusterOfAuthor), builder.WithPredicates(createdOrDeleted())).
-		Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(clusterOfOwner), builder.WithPredicates(controllers.Deleted())).
-		Watches(&coordinationv1.Lease{}, handler.EnqueueRequestsFromMapFunc(clusterOfOwner), builder.WithPredicates(controllers.Deleted())).
-		Watches(&rbacv1.ClusterRole{}, handler.EnqueueRequestsFromMapFunc(clusterOfRole), builder.WithPredicates(createdOrDeleted())).
+		Watches(&certificatesv1.CertificateSigningRequest{}, controllers.EnqueueKey(clusterOfAuthor), builder.WithPredicates(createdOrDeleted())).
+		Watches(&corev1.Secret{}, controllers.EnqueueKey(clusterOfOwner), builder.WithPredicates(controllers.Deleted())).
+		Watches(&coordinationv1.Lease{}, controllers.EnqueueKey(clusterOfOwner), builder.WithPredicates(controllers.Deleted())).
+		Watches(&rbacv1.ClusterRole{}, controllers.Enqueue(clusterOfRole), builder.WithPredicates(createdOrDeleted())).
 		Complete(&reconciler{client: mgr.GetClient(), rights: NewGranter(mgr)})
 	if err != nil {
 		return fmt.Errorf("adding the controller of agents' access rights: %w", err)
@@ -85,30 +83,23 @@ func Setup(_ context.Context, mgr manager.Manager) error {
 
 // createdOrDeleted passes objects that are new or gone.
 func createdOrDeleted() predicate.Predicate {
-	return predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }}
+	return controllers.Filter[client.Object]{Updated: controllers.NoUpdate[client.Object]}
 }
 
 // clusterOfOwner maps an object that an agent writes to the Cluster that owns it.
-func clusterOfOwner(_ context.Context, obj client.Object) []reconcile.Request {
+func clusterOfOwner(obj client.Object) types.NamespacedName {
 	for _, owner := range obj.GetOwnerReferences() {
 		if owner.Kind == "Cluster" && owner.APIVersion == clusterv1alpha1.GroupVersion.String() {
-			return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: owner.Name}}}
+			return types.NamespacedName{Name: owner.Name}
 		}
 	}
-	return nil
+	return types.NamespacedName{}
 }
 
 // clusterOfAuthor maps a request to the cluster whose agent made it.
-func clusterOfAuthor(_ context.Context, obj client.Object) []reconcile.Request {
-	csr, ok := obj.(*certificatesv1.CertificateSigningRequest)
-	if !ok {
-		return nil
-	}
-	cluster, ok := names.ClusterOfAgentUser(csr.Spec.Username)
-	if !ok {
-		return nil
-	}
-	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: cluster}}}
+func clusterOfAuthor(csr *certificatesv1.CertificateSigningRequest) types.NamespacedName {
+	cluster, _ := names.ClusterOfAgentUser(csr.Spec.Username) // empty for other users
+	return types.NamespacedName{Name: cluster}
 }
 
 // clusterOfRole maps the role of an agent to its cluster: a role without a cluster
@@ -149,7 +140,7 @@ func (g *Granter) foreign(ctx context.Context, cluster string) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("reading cluster role %s: %w", names.AgentRole(cluster), err)
 	}
-	return len(clusterOfOwner(ctx, role)) == 0, nil
+	return clusterOfOwner(role).Name == "", nil
 }
 
 // Grant ensures that the agent of a cluster has its access rights, and that the

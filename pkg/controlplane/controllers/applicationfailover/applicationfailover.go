@@ -3,6 +3,7 @@
 package applicationfailover
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -71,22 +71,14 @@ type Budget interface {
 
 // Producer returns the name of the controller of a scope. It is the producer of its tasks and the source of its events.
 func Producer(s *scope.Binding) string {
-	if s.Namespaced {
-		return eviction.ProducerResourceBindingFailover
-	}
-	return eviction.ProducerClusterResourceBindingFailover
+	return scope.Pick(s.Namespaced, eviction.ProducerResourceBindingFailover, eviction.ProducerClusterResourceBindingFailover)
 }
 
 // Setup adds a controller for each kind of binding to the manager.
 func Setup(_ context.Context, mgr manager.Manager, d Deps) error {
-	if d.Clock == nil {
-		d.Clock = clock.RealClock{}
-	}
+	d.Clock = cmp.Or[clock.PassiveClock](d.Clock, clock.RealClock{})
 	for _, s := range scope.Bindings() {
-		workers := d.ClusterBindingSyncs
-		if s.Namespaced {
-			workers = d.BindingSyncs
-		}
+		workers := scope.Pick(s.Namespaced, d.BindingSyncs, d.ClusterBindingSyncs)
 		r := &reconciler{scope: s, client: mgr.GetClient(), events: events.ForManager(mgr, Producer(s), events.Transitions), deps: d, times: newTimes()}
 		if err := controllers.Add(mgr, Producer(s), s.New(), failsOver(), controllers.Options(workers, 5, d.Retry), r); err != nil {
 			return err
@@ -97,22 +89,16 @@ func Setup(_ context.Context, mgr manager.Manager, d Deps) error {
 
 // failsOver passes changes of bindings that have an application failover behavior, or had one.
 func failsOver() predicate.Predicate {
-	has := func(obj client.Object) bool {
-		b, ok := obj.(workv1alpha2.Binding)
-		return ok && b.GetSpec().Failover != nil && b.GetSpec().Failover.Application != nil
+	has := func(b workv1alpha2.Binding) bool {
+		return b.GetSpec().Failover != nil && b.GetSpec().Failover.Application != nil
 	}
-	return predicate.Funcs{
-		CreateFunc: func(e event.CreateEvent) bool { return has(e.Object) },
-		UpdateFunc: func(e event.UpdateEvent) bool {
-			before, ok1 := e.ObjectOld.(workv1alpha2.Binding)
-			after, ok2 := e.ObjectNew.(workv1alpha2.Binding)
-			if !ok1 || !ok2 || !has(before) && !has(after) {
-				return false
-			}
-			return before.GetGeneration() != after.GetGeneration() ||
-				!equality.Semantic.DeepEqual(before.GetStatus().AggregatedStatus, after.GetStatus().AggregatedStatus)
+	return controllers.Filter[workv1alpha2.Binding]{
+		Created: has,
+		Updated: func(before, after workv1alpha2.Binding) bool {
+			return (has(before) || has(after)) && (before.GetGeneration() != after.GetGeneration() ||
+				!equality.Semantic.DeepEqual(before.GetStatus().AggregatedStatus, after.GetStatus().AggregatedStatus))
 		},
-		DeleteFunc: func(e event.DeleteEvent) bool { return has(e.Object) },
+		Deleted: has,
 	}
 }
 

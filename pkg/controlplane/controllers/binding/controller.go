@@ -14,7 +14,6 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -122,27 +121,23 @@ func Setup(ctx context.Context, mgr manager.Manager, d Deps) error {
 }
 
 func (r *reconciler) register(ctx context.Context, mgr manager.Manager, d Deps) error {
-	for name, keys := range map[string]client.IndexerFunc{kindIndex: kindKeys, clusterIndex: clusterKeys} {
-		if err := mgr.GetFieldIndexer().IndexField(ctx, r.scope.New(), name, keys); err != nil {
+	for name, keys := range map[string]func(workv1alpha2.Binding) []string{kindIndex: kindKeys, clusterIndex: clusterKeys} {
+		if err := mgr.GetFieldIndexer().IndexField(ctx, r.scope.New(), name, controllers.Index(keys)); err != nil {
 			return fmt.Errorf("indexing bindings: %w", err)
 		}
-	}
-	workers := d.ClusterWorkers
-	if r.scope.Namespaced {
-		workers = d.Workers
 	}
 	m := &mapper{scope: r.scope, client: r.client}
 	generation := builder.WithPredicates(predicate.GenerationChangedPredicate{})
 	b := builder.ControllerManagedBy(mgr).Named(r.scope.Controller).
 		For(r.scope.New(), generation).
-		Watches(&workv1alpha1.Work{}, handler.EnqueueRequestsFromMapFunc(m.bindingOfWork), builder.WithPredicates(foreignChange(r.writer.works))).
-		Watches(&policyv1alpha1.ClusterOverridePolicy{}, handler.EnqueueRequestsFromMapFunc(m.overridden), generation).
-		Watches(&clusterv1alpha1.Cluster{}, handler.EnqueueRequestsFromMapFunc(m.targeting), builder.WithPredicates(selectorsChanged())).
+		Watches(&workv1alpha1.Work{}, controllers.EnqueueKey(r.scope.KeyOf), builder.WithPredicates(foreignChange(r.writer.works))).
+		Watches(&policyv1alpha1.ClusterOverridePolicy{}, controllers.Enqueue(m.overridden), generation).
+		Watches(&clusterv1alpha1.Cluster{}, controllers.Enqueue(m.targeting), builder.WithPredicates(selectorsChanged())).
 		WatchesRawSource(templates.Source{Store: d.Store}).
 		WatchesRawSource(notify.Bindings(d.Interpreter, r.client, r.scope.NewList, nil)).
-		WithOptions(controllers.Options(workers, 5, d.Retry))
+		WithOptions(controllers.Options(scope.Pick(r.scope.Namespaced, d.Workers, d.ClusterWorkers), 5, d.Retry))
 	if r.scope.Namespaced {
-		b = b.Watches(&policyv1alpha1.OverridePolicy{}, handler.EnqueueRequestsFromMapFunc(m.overridden), generation)
+		b = b.Watches(&policyv1alpha1.OverridePolicy{}, controllers.Enqueue(m.overridden), generation)
 	}
 	return b.Complete(r)
 }

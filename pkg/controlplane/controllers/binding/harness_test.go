@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/karmada-toolkit/karmada/internal/build"
+	"github.com/karmada-toolkit/karmada/internal/controllers"
 	"github.com/karmada-toolkit/karmada/internal/events"
 	"github.com/karmada-toolkit/karmada/internal/kube"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
@@ -67,10 +68,10 @@ func newHarness(t *testing.T, template *unstructured.Unstructured, b workv1alpha
 	h.client = fake.NewClientBuilder().WithScheme(kube.NewScheme()).WithObjects(stored...).
 		WithStatusSubresource(&workv1alpha2.ResourceBinding{}, &workv1alpha2.ClusterResourceBinding{}).
 		WithIndex(&workv1alpha1.Work{}, workIndex, workKeys).
-		WithIndex(&workv1alpha2.ResourceBinding{}, kindIndex, kindKeys).
-		WithIndex(&workv1alpha2.ClusterResourceBinding{}, kindIndex, kindKeys).
-		WithIndex(&workv1alpha2.ResourceBinding{}, clusterIndex, clusterKeys).
-		WithIndex(&workv1alpha2.ClusterResourceBinding{}, clusterIndex, clusterKeys).
+		WithIndex(&workv1alpha2.ResourceBinding{}, kindIndex, controllers.Index(kindKeys)).
+		WithIndex(&workv1alpha2.ClusterResourceBinding{}, kindIndex, controllers.Index(kindKeys)).
+		WithIndex(&workv1alpha2.ResourceBinding{}, clusterIndex, controllers.Index(clusterKeys)).
+		WithIndex(&workv1alpha2.ClusterResourceBinding{}, clusterIndex, controllers.Index(clusterKeys)).
 		WithInterceptorFuncs(interceptor.Funcs{
 			Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
 				h.wrote("create", obj)

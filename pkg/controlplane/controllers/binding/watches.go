@@ -7,7 +7,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -37,39 +36,24 @@ func workKeys(obj client.Object) []string {
 	return out
 }
 
-func kindKeys(obj client.Object) []string {
-	b, ok := obj.(workv1alpha2.Binding)
-	if !ok {
-		return nil
-	}
+func kindKeys(b workv1alpha2.Binding) []string {
 	ref := &b.GetSpec().Resource
 	return []string{kindKey(ref.APIVersion, ref.Kind)}
 }
 
 func kindKey(apiVersion, kind string) string { return apiVersion + "," + kind }
 
-func clusterKeys(obj client.Object) []string {
-	b, ok := obj.(workv1alpha2.Binding)
-	if !ok {
-		return nil
-	}
+func clusterKeys(b workv1alpha2.Binding) []string {
 	return sets.List(scope.Names(scope.Targets(b.GetSpec())))
 }
 
 // selectorsChanged passes clusters that are new, and those with changed fields that
 // overrides select by.
 func selectorsChanged() predicate.Predicate {
-	return predicate.Funcs{
-		UpdateFunc: func(e event.UpdateEvent) bool {
-			before, ok := e.ObjectOld.(*clusterv1alpha1.Cluster)
-			after, isCluster := e.ObjectNew.(*clusterv1alpha1.Cluster)
-			return ok && isCluster && (!maps.Equal(before.Labels, after.Labels) ||
-				before.Spec.Provider != after.Spec.Provider || before.Spec.Region != after.Spec.Region ||
-				!slices.Equal(before.Spec.Zones, after.Spec.Zones))
-		},
-		DeleteFunc:  func(event.DeleteEvent) bool { return false },
-		GenericFunc: func(event.GenericEvent) bool { return false },
-	}
+	return controllers.Changed(func(before, after *clusterv1alpha1.Cluster) bool {
+		return !maps.Equal(before.Labels, after.Labels) || before.Spec.Provider != after.Spec.Provider ||
+			before.Spec.Region != after.Spec.Region || !slices.Equal(before.Spec.Zones, after.Spec.Zones)
+	})
 }
 
 // mapper maps objects to the bindings of one scope that depend on them.
@@ -86,32 +70,14 @@ func (m *mapper) targeting(ctx context.Context, cluster client.Object) []reconci
 
 // foreignChange passes Works that were deleted or whose spec another client changed.
 func foreignChange(writer *works.Writer) predicate.Predicate {
-	return predicate.Funcs{
-		CreateFunc: func(event.CreateEvent) bool { return false },
-		UpdateFunc: func(e event.UpdateEvent) bool {
-			return e.ObjectNew.GetDeletionTimestamp() == nil &&
-				e.ObjectNew.GetGeneration() != e.ObjectOld.GetGeneration() && !writer.Wrote(e.ObjectNew)
-		},
-		DeleteFunc:  func(event.DeleteEvent) bool { return true },
-		GenericFunc: func(event.GenericEvent) bool { return false },
-	}
-}
-
-func (m *mapper) bindingOfWork(_ context.Context, work client.Object) []reconcile.Request {
-	key := m.scope.KeyOf(work)
-	if key.Name == "" {
-		return nil
-	}
-	return []reconcile.Request{{NamespacedName: key}}
+	return controllers.Filter[client.Object]{Created: controllers.Never[client.Object], Updated: func(before, now client.Object) bool {
+		return now.GetDeletionTimestamp() == nil && now.GetGeneration() != before.GetGeneration() && !writer.Wrote(now)
+	}}
 }
 
 // overridden returns the bindings whose templates an override policy may select by
 // kind, namespace and name. Labels are not compared: other overrides may change them.
-func (m *mapper) overridden(ctx context.Context, obj client.Object) []reconcile.Request {
-	p, ok := obj.(policyv1alpha1.OverridePolicyObject)
-	if !ok {
-		return nil
-	}
+func (m *mapper) overridden(ctx context.Context, p policyv1alpha1.OverridePolicyObject) []reconcile.Request {
 	selectors := p.OverrideSpec().ResourceSelectors
 	if len(selectors) == 0 {
 		return m.requests(ctx, p.GetNamespace(), "", nil)

@@ -5,6 +5,7 @@
 package bindingstatus
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -87,9 +88,7 @@ type state struct {
 
 func newReconciler(s *scope.Binding, c client.Client, live client.Reader, recorder record.EventRecorder, d Deps) *reconciler {
 	d.Policy.complete()
-	if d.Clock == nil {
-		d.Clock = clock.RealClock{}
-	}
+	d.Clock = cmp.Or[clock.PassiveClock](d.Clock, clock.RealClock{})
 	r := events.New(recorder).WithMode(d.Events)
 	return &reconciler{
 		scope: s, deps: d, client: c, events: r,

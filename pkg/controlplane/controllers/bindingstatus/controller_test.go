@@ -3,7 +3,6 @@ package bindingstatus
 import (
 	"context"
 	"errors"
-	"fmt"
 	"reflect"
 	"slices"
 	"testing"
@@ -352,19 +351,18 @@ func TestWorkPredicate_PassesNewWorksWithoutStatus(t *testing.T) {
 
 func TestBindingOf(t *testing.T) {
 	for _, s := range scope.Bindings() {
-		r := &reconciler{scope: s}
 		work := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{
 			workv1alpha2.ResourceBindingNamespaceAnnotation: "ns", workv1alpha2.ResourceBindingNameAnnotation: "rb",
 			workv1alpha2.ClusterResourceBindingAnnotation: "crb",
 		}}}
 		want := map[string]string{
-			"resource-binding-status-controller":         "[ns/rb]",
-			"cluster-resource-binding-status-controller": "[/crb]",
+			"resource-binding-status-controller":         "ns/rb",
+			"cluster-resource-binding-status-controller": "/crb",
 		}[s.StatusController]
-		if got := fmt.Sprint(r.bindingOf(t.Context(), work)); got != want {
+		if got := s.KeyOf(work).String(); got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
-		if got := r.bindingOf(t.Context(), &workv1alpha1.Work{}); len(got) != 0 {
+		if got := s.KeyOf(&workv1alpha1.Work{}); got.Name != "" {
 			t.Errorf("got %v", got)
 		}
 	}

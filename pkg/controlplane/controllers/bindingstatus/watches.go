@@ -1,7 +1,6 @@
 package bindingstatus
 
 import (
-	"context"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -9,12 +8,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/karmada-toolkit/karmada/internal/controllers"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/interpreter/notify"
@@ -24,7 +21,7 @@ import (
 func (r *reconciler) register(mgr manager.Manager, o controller.Options) error {
 	err := builder.ControllerManagedBy(mgr).Named(r.scope.StatusController).WithOptions(o).
 		For(r.scope.New(), builder.WithPredicates(bindingPredicate())).
-		Watches(&workv1alpha1.Work{}, handler.EnqueueRequestsFromMapFunc(r.bindingOf), builder.WithPredicates(workPredicate())).
+		Watches(&workv1alpha1.Work{}, controllers.EnqueueKey(r.scope.KeyOf), builder.WithPredicates(workPredicate())).
 		WatchesRawSource(notify.Bindings(r.deps.Interpreter, r.client, r.scope.NewList, nil)).
 		Complete(r)
 	if err != nil {
@@ -45,54 +42,29 @@ func indexer(s *scope.Binding) client.IndexerFunc {
 	}
 }
 
-// bindingOf returns the binding that a Work comes from.
-func (r *reconciler) bindingOf(_ context.Context, obj client.Object) []reconcile.Request {
-	work, ok := obj.(*workv1alpha1.Work)
-	if !ok {
-		return nil
-	}
-	key := r.scope.KeyOf(work)
-	if key.Name == "" {
-		return nil
-	}
-	return []reconcile.Request{{NamespacedName: key}}
-}
-
 // bindingPredicate passes bindings that are scheduled, when they become so and when
 // their spec changes; those that are being evicted also when the scheduler confirms
 // their spec, or finds no cluster for them.
 func bindingPredicate() predicate.Predicate {
-	scheduled := func(obj client.Object) bool {
-		b, ok := obj.(workv1alpha2.Binding)
-		return ok && (b.GetStatus().LastScheduledTime != nil || len(b.GetStatus().AggregatedStatus) > 0 || len(b.GetSpec().RequiredBy) > 0)
+	scheduled := func(b workv1alpha2.Binding) bool {
+		return b.GetStatus().LastScheduledTime != nil || len(b.GetStatus().AggregatedStatus) > 0 || len(b.GetSpec().RequiredBy) > 0
 	}
 	failed := func(b workv1alpha2.Binding) bool {
 		return meta.IsStatusConditionFalse(b.GetStatus().Conditions, workv1alpha2.Scheduled)
 	}
-	decided := func(old, now client.Object) bool {
-		was, ok1 := old.(workv1alpha2.Binding)
-		b, ok2 := now.(workv1alpha2.Binding)
-		return ok1 && ok2 && len(b.GetSpec().GracefulEvictionTasks) > 0 &&
-			(was.GetStatus().SchedulerObservedGeneration != b.GetStatus().SchedulerObservedGeneration || failed(was) != failed(b))
+	decided := func(before, now workv1alpha2.Binding) bool {
+		return len(now.GetSpec().GracefulEvictionTasks) > 0 && (failed(before) != failed(now) ||
+			before.GetStatus().SchedulerObservedGeneration != now.GetStatus().SchedulerObservedGeneration)
 	}
-	return predicate.Funcs{
-		CreateFunc: func(e event.CreateEvent) bool { return scheduled(e.Object) },
-		UpdateFunc: func(e event.UpdateEvent) bool {
-			return scheduled(e.ObjectNew) && (e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() || !scheduled(e.ObjectOld) || decided(e.ObjectOld, e.ObjectNew))
-		},
-		DeleteFunc: func(event.DeleteEvent) bool { return true },
-	}
+	return controllers.Filter[workv1alpha2.Binding]{Created: scheduled, Updated: func(before, now workv1alpha2.Binding) bool {
+		return scheduled(now) && (before.GetGeneration() != now.GetGeneration() || !scheduled(before) || decided(before, now))
+	}}
 }
 
 // workPredicate passes new Works, those whose status changed, and those that are deleted. A new Work without a status
 // counts as not applied: its cluster may never report.
 func workPredicate() predicate.Predicate {
-	return predicate.Funcs{
-		UpdateFunc: func(e event.UpdateEvent) bool {
-			old, ok1 := e.ObjectOld.(*workv1alpha1.Work)
-			now, ok2 := e.ObjectNew.(*workv1alpha1.Work)
-			return ok1 && ok2 && (old.DeletionTimestamp.IsZero() != now.DeletionTimestamp.IsZero() ||
-				!equality.Semantic.DeepEqual(&old.Status, &now.Status))
-		},
-	}
+	return controllers.Filter[*workv1alpha1.Work]{Updated: func(before, now *workv1alpha1.Work) bool {
+		return before.DeletionTimestamp.IsZero() != now.DeletionTimestamp.IsZero() || !equality.Semantic.DeepEqual(&before.Status, &now.Status)
+	}}
 }

@@ -4,6 +4,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -20,8 +21,6 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -82,9 +81,7 @@ func (d *Deps) complete() {
 			*p.value = p.standard
 		}
 	}
-	if d.Clock == nil {
-		d.Clock = clock.RealClock{}
-	}
+	d.Clock = cmp.Or[clock.WithTicker](d.Clock, clock.RealClock{})
 }
 
 // reconciler reconciles clusters.
@@ -109,7 +106,7 @@ func Setup(_ context.Context, mgr manager.Manager, d Deps) error {
 	err := builder.ControllerManagedBy(mgr).Named("cluster").
 		WithOptions(controllers.Options(d.Workers, defaultWorkers, controllers.Retry{})).
 		For(&clusterv1alpha1.Cluster{}, builder.WithPredicates(changed())).
-		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(clusterOf), builder.WithPredicates(controllers.Deleted())).
+		Watches(&corev1.Namespace{}, controllers.EnqueueKey(clusterOf), builder.WithPredicates(controllers.Deleted())).
 		Complete(r)
 	if err != nil {
 		return fmt.Errorf("adding the %s: %w", Name, err)
@@ -124,21 +121,16 @@ func Setup(_ context.Context, mgr manager.Manager, d Deps) error {
 // changed passes updates of all but the status, and of the status of the Ready
 // condition.
 func changed() predicate.Predicate {
-	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		old, ok1 := e.ObjectOld.(*clusterv1alpha1.Cluster)
-		now, ok2 := e.ObjectNew.(*clusterv1alpha1.Cluster)
-		return !ok1 || !ok2 || old.Generation != now.Generation || old.DeletionTimestamp.IsZero() != now.DeletionTimestamp.IsZero() ||
+	return controllers.Filter[*clusterv1alpha1.Cluster]{Updated: func(old, now *clusterv1alpha1.Cluster) bool {
+		return old.Generation != now.Generation || old.DeletionTimestamp.IsZero() != now.DeletionTimestamp.IsZero() ||
 			!slices.Equal(old.Finalizers, now.Finalizers) || readyStatus(old) != readyStatus(now) ||
 			!equality.Semantic.DeepEqual(old.Spec.Taints, now.Spec.Taints)
 	}}
 }
 
-func clusterOf(_ context.Context, obj client.Object) []reconcile.Request {
-	cluster, err := names.ClusterOfExecutionNamespace(obj.GetName())
-	if err != nil {
-		return nil
-	}
-	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: cluster}}}
+func clusterOf(namespace *corev1.Namespace) types.NamespacedName {
+	cluster, _ := names.ClusterOfExecutionNamespace(namespace.Name) // empty for other namespaces
+	return types.NamespacedName{Name: cluster}
 }
 
 // Reconcile reconciles one cluster.

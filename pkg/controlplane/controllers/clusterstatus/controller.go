@@ -6,6 +6,7 @@
 package clusterstatus
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -13,13 +14,13 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	"github.com/karmada-toolkit/karmada/internal/controllers"
 	"github.com/karmada-toolkit/karmada/internal/status"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/member/access"
@@ -94,9 +95,7 @@ func (d *Deps) complete() {
 	if d.ProbeTimeout <= 0 {
 		d.ProbeTimeout = min(maxProbeTimeout, max(minProbeTimeout, d.FailureThreshold))
 	}
-	if d.Clock == nil {
-		d.Clock = clock.RealClock{}
-	}
+	d.Clock = cmp.Or[clock.Clock](d.Clock, clock.RealClock{})
 	if d.Metrics == nil {
 		d.Metrics = ctrlmetrics.Registry
 	}
@@ -143,19 +142,12 @@ func (c *controller) run(ctx context.Context, informers cache.Informers) error {
 	if err != nil {
 		return fmt.Errorf("watching clusters: %w", err)
 	}
-	handle, err := clusters.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-		AddFunc: func(obj any) { c.changed(ctx, nil, obj) },
-		UpdateFunc: func(old, obj any) {
-			c.changed(ctx, old, obj)
-		},
-		DeleteFunc: func(obj any) {
-			if gone, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {
-				obj = gone.Obj
-			}
-			if cluster, ok := obj.(*clusterv1alpha1.Cluster); ok {
-				c.stop(cluster.Name)
-				c.metrics.forget(cluster.Name)
-			}
+	handle, err := clusters.AddEventHandler(controllers.Handler[*clusterv1alpha1.Cluster]{
+		Added:   func(cluster *clusterv1alpha1.Cluster, _ bool) { c.changed(ctx, nil, cluster) },
+		Updated: func(before, cluster *clusterv1alpha1.Cluster) { c.changed(ctx, before, cluster) },
+		Deleted: func(cluster *clusterv1alpha1.Cluster) {
+			c.stop(cluster.Name)
+			c.metrics.forget(cluster.Name)
 		},
 	})
 	if err != nil {
@@ -170,12 +162,8 @@ func (c *controller) run(ctx context.Context, informers cache.Informers) error {
 	return nil
 }
 
-// changed starts, stops or triggers the collector of a cluster.
-func (c *controller) changed(ctx context.Context, old, obj any) {
-	cluster, ok := obj.(*clusterv1alpha1.Cluster)
-	if !ok {
-		return
-	}
+// changed starts, stops or triggers the collector of a cluster; before is nil for a new one.
+func (c *controller) changed(ctx context.Context, before, cluster *clusterv1alpha1.Cluster) {
 	if !c.deps.Select(cluster) {
 		c.stop(cluster.Name)
 		return
@@ -183,8 +171,7 @@ func (c *controller) changed(ctx context.Context, old, obj any) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if have := c.collectors[cluster.Name]; have != nil {
-		before, ok := old.(*clusterv1alpha1.Cluster)
-		if !ok || before.Generation != cluster.Generation || before.UID != cluster.UID || len(before.Finalizers) != len(cluster.Finalizers) {
+		if before == nil || before.Generation != cluster.Generation || before.UID != cluster.UID || len(before.Finalizers) != len(cluster.Finalizers) {
 			have.trigger.fire()
 		}
 		return

@@ -2,6 +2,7 @@
 package clustertaint
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -51,9 +52,7 @@ type reconciler struct {
 
 // Setup adds the controller to the manager.
 func Setup(_ context.Context, mgr manager.Manager, d Deps) error {
-	if d.Clock == nil {
-		d.Clock = clock.RealClock{}
-	}
+	d.Clock = cmp.Or[clock.PassiveClock](d.Clock, clock.RealClock{})
 	r := &reconciler{client: mgr.GetClient(), events: events.ForManager(mgr, Component, events.Transitions), clock: d.Clock}
 	return builder.ControllerManagedBy(mgr).Named(Component).
 		For(&clusterv1alpha1.Cluster{}, builder.WithPredicates(conditionsChanged())).

@@ -2,6 +2,7 @@
 package cronfederatedhpa
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -93,9 +94,7 @@ func Setup(_ context.Context, mgr manager.Manager, d Deps) error {
 }
 
 func newReconciler(c client.Client, live client.Reader, recorder *events.Recorder, registry prometheus.Registerer, d Deps) *reconciler {
-	if d.Clock == nil {
-		d.Clock = clock.RealClock{}
-	}
+	d.Clock = cmp.Or[clock.PassiveClock](d.Clock, clock.RealClock{})
 	histogram := func(name, help string) *prometheus.HistogramVec {
 		return metrics.Register(registry, prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: name, Help: help, Buckets: prometheus.ExponentialBuckets(0.001, 2, 12),

@@ -9,10 +9,10 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/karmada-toolkit/karmada/internal/controllers"
 	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
@@ -73,17 +73,13 @@ func recorded(obj client.Object) []configv1alpha1.DependentObjectReference {
 
 // propagating passes bindings that propagate dependencies, or did.
 func propagating() predicate.Predicate {
-	concerned := func(obj client.Object) bool {
-		b, ok := obj.(*workv1alpha2.ResourceBinding)
-		return ok && (b.Spec.PropagateDeps || held(b))
-	}
-	return predicate.Funcs{
-		CreateFunc: func(e event.CreateEvent) bool { return concerned(e.Object) },
-		UpdateFunc: func(e event.UpdateEvent) bool {
-			return e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() && (concerned(e.ObjectOld) || concerned(e.ObjectNew))
+	concerned := func(b *workv1alpha2.ResourceBinding) bool { return b.Spec.PropagateDeps || held(b) }
+	return controllers.Filter[*workv1alpha2.ResourceBinding]{
+		Created: concerned,
+		Updated: func(before, after *workv1alpha2.ResourceBinding) bool {
+			return before.Generation != after.Generation && (concerned(before) || concerned(after))
 		},
-		DeleteFunc:  func(event.DeleteEvent) bool { return false },
-		GenericFunc: func(event.GenericEvent) bool { return false },
+		Deleted: controllers.Never[*workv1alpha2.ResourceBinding],
 	}
 }
 

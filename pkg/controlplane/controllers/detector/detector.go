@@ -3,6 +3,7 @@
 package detector
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -105,9 +106,7 @@ func newDetector(c client.Client, live client.Reader, d Deps, recorded *events.R
 	if d.Registerer == nil {
 		d.Registerer = ctrlmetrics.Registry
 	}
-	if d.Clock == nil {
-		d.Clock = clock.RealClock{}
-	}
+	d.Clock = cmp.Or[clock.PassiveClock](d.Clock, clock.RealClock{})
 	rec, m := &recorder{recorded}, newMetrics(d.Registerer, d.Clock)
 	waiting, queue := newWaiting(), newQueue()
 	policies := &policyReader{client: c, live: live}

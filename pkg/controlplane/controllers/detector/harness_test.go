@@ -70,7 +70,7 @@ func newHarness(t *testing.T, gates Gates, objs []*unstructured.Unstructured, st
 		},
 	})
 	for _, s := range scope.Policies() {
-		b = b.WithIndex(s.New(), selectorIndex, selectorKeys).WithIndex(s.New(), dependsIndex, dependsKeys)
+		b = b.WithIndex(s.New(), selectorIndex, controllers.Index(selectorKeys)).WithIndex(s.New(), dependsIndex, controllers.Index(dependsKeys))
 	}
 	b = b.WithIndex(&corev1.Event{}, "involvedObject.uid", func(obj client.Object) []string {
 		return []string{string(obj.(*corev1.Event).InvolvedObject.UID)}

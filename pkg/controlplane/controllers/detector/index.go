@@ -6,6 +6,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/karmada-toolkit/karmada/internal/controllers"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/scope"
 )
@@ -27,10 +28,10 @@ func selectorKey(apiVersion, kind, name string) string {
 
 func index(ctx context.Context, indexer client.FieldIndexer) error {
 	for _, s := range scope.Policies() {
-		if err := indexer.IndexField(ctx, s.New(), selectorIndex, selectorKeys); err != nil {
+		if err := indexer.IndexField(ctx, s.New(), selectorIndex, controllers.Index(selectorKeys)); err != nil {
 			return fmt.Errorf("indexing policies: %w", err)
 		}
-		if err := indexer.IndexField(ctx, s.New(), dependsIndex, dependsKeys); err != nil {
+		if err := indexer.IndexField(ctx, s.New(), dependsIndex, controllers.Index(dependsKeys)); err != nil {
 			return fmt.Errorf("indexing policies: %w", err)
 		}
 	}
@@ -43,11 +44,7 @@ func index(ctx context.Context, indexer client.FieldIndexer) error {
 	return nil
 }
 
-func selectorKeys(obj client.Object) []string {
-	p, ok := obj.(policyv1alpha1.Policy)
-	if !ok {
-		return nil
-	}
+func selectorKeys(p policyv1alpha1.Policy) []string {
 	seen := map[string]bool{}
 	var out []string
 	for _, rs := range p.PropagationSpec().ResourceSelectors {
@@ -59,10 +56,6 @@ func selectorKeys(obj client.Object) []string {
 	return out
 }
 
-func dependsKeys(obj client.Object) []string {
-	p, ok := obj.(policyv1alpha1.Policy)
-	if !ok {
-		return nil
-	}
+func dependsKeys(p policyv1alpha1.Policy) []string {
 	return p.PropagationSpec().DependentOverrides
 }

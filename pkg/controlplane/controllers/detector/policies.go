@@ -8,7 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -36,14 +35,10 @@ type policyReconciler struct {
 
 // register adds the reconciler to the manager.
 func (r *policyReconciler) register(mgr manager.Manager, d Deps) error {
-	workers := d.ClusterPolicyWorkers
-	if r.scope.Namespaced {
-		workers = d.PolicyWorkers
-	}
 	return builder.ControllerManagedBy(mgr).Named(r.scope.Controller).
 		For(r.scope.New(), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		Watches(r.scope.NewOverride(), handler.EnqueueRequestsFromMapFunc(r.dependants), builder.WithPredicates(controllers.Created())).
-		WithOptions(controllers.Options(workers, 1, d.Retry)).
+		Watches(r.scope.NewOverride(), controllers.Enqueue(r.dependants), builder.WithPredicates(controllers.Created())).
+		WithOptions(controllers.Options(scope.Pick(r.scope.Namespaced, d.PolicyWorkers, d.ClusterPolicyWorkers), 1, d.Retry)).
 		Complete(r)
 }
 

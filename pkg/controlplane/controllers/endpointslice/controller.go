@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -56,48 +55,32 @@ type reconciler struct {
 func Setup(ctx context.Context, mgr manager.Manager, d Deps) error {
 	r := &reconciler{client: mgr.GetClient(), works: works.NewWriter(mgr.GetClient(), mgr.GetAPIReader())}
 	return errors.Join(
-		mgr.GetFieldIndexer().IndexField(ctx, &discoveryv1.EndpointSlice{}, workIndex, workKeys),
-		mgr.GetFieldIndexer().IndexField(ctx, &workv1alpha1.Work{}, serviceIndex, serviceKeys),
+		mgr.GetFieldIndexer().IndexField(ctx, &discoveryv1.EndpointSlice{}, workIndex, controllers.IndexKey(workOf)),
+		mgr.GetFieldIndexer().IndexField(ctx, &workv1alpha1.Work{}, serviceIndex, controllers.IndexKey(serviceOf)),
 		builder.ControllerManagedBy(mgr).Named(Component).
-			Watches(&workv1alpha1.Work{}, handler.EnqueueRequestsFromMapFunc(r.ofWork), builder.WithPredicates(controllers.Edited())).
-			Watches(&discoveryv1.EndpointSlice{}, handler.EnqueueRequestsFromMapFunc(ofSlice)).
-			Watches(&clusterv1alpha1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.ofCluster), builder.WithPredicates(readyChanged())).
+			Watches(&workv1alpha1.Work{}, controllers.Enqueue(r.ofWork), builder.WithPredicates(controllers.Edited())).
+			Watches(&discoveryv1.EndpointSlice{}, controllers.EnqueueKey(workOf)).
+			Watches(&clusterv1alpha1.Cluster{}, controllers.Enqueue(r.ofCluster), builder.WithPredicates(readyChanged())).
 			WithOptions(controllers.Options(workers, workers, d.Retry)).
 			Complete(r),
 	)
 }
 
-func workKeys(obj client.Object) []string {
-	if work := workOf(obj); work.Name != "" {
-		return []string{work.String()}
+func serviceOf(work *workv1alpha1.Work) types.NamespacedName {
+	if !services.Collected(work) {
+		return types.NamespacedName{}
 	}
-	return nil
-}
-
-func serviceKeys(obj client.Object) []string {
-	work, ok := obj.(*workv1alpha1.Work)
-	if service := services.Export.ServiceOf(obj.GetLabels()); ok && service.Name != "" && services.Collected(work) {
-		return []string{service.String()}
-	}
-	return nil
+	return services.Export.ServiceOf(work.Labels)
 }
 
 // workOf returns the name of the collected Work of an imported slice. It is empty for
 // slices of others.
-func workOf(slice client.Object) types.NamespacedName {
+func workOf(slice *discoveryv1.EndpointSlice) types.NamespacedName {
 	if slice.GetLabels()[discoveryv1.LabelManagedBy] != services.ImportedSlice {
 		return types.NamespacedName{}
 	}
 	annotations := slice.GetAnnotations()
 	return types.NamespacedName{Namespace: annotations[workv1alpha2.WorkNamespaceAnnotation], Name: annotations[workv1alpha2.WorkNameAnnotation]}
-}
-
-// ofSlice returns the collected Work of an imported slice.
-func ofSlice(_ context.Context, slice client.Object) []reconcile.Request {
-	if work := workOf(slice); work.Name != "" {
-		return []reconcile.Request{{NamespacedName: work}}
-	}
-	return nil
 }
 
 // readyChanged passes clusters that became Ready or not Ready.
@@ -109,11 +92,7 @@ func readyChanged() predicate.Predicate {
 
 // ofWork returns the collected Works that a Work concerns: itself, those of the Service
 // that it exports, or those that it replaces while their clusters are not Ready.
-func (r *reconciler) ofWork(ctx context.Context, obj client.Object) []reconcile.Request {
-	work, ok := obj.(*workv1alpha1.Work)
-	if !ok {
-		return nil
-	}
+func (r *reconciler) ofWork(ctx context.Context, work *workv1alpha1.Work) []reconcile.Request {
 	if exported := services.Exports(work); exported.Name != "" {
 		return r.requests(ctx, exported, func(w *workv1alpha1.Work) bool { return w.Namespace == work.Namespace })
 	}

@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -68,11 +67,11 @@ func Setup(ctx context.Context, mgr manager.Manager, d Deps) error {
 	}
 	m := mapper{client: mgr.GetClient(), lookup: found, enabled: d.Enabled}
 	b := builder.ControllerManagedBy(mgr).Named(Component).
-		Watches(&workv1alpha1.Work{}, handler.EnqueueRequestsFromMapFunc(m.ofWork), builder.WithPredicates(workChanged(r.works))).
+		Watches(&workv1alpha1.Work{}, controllers.Enqueue(m.ofWork), builder.WithPredicates(workChanged(r.works))).
 		WithOptions(controllers.Options(workers, workers, d.Retry))
 	if d.Enabled {
-		b = b.Watches(&networkingv1alpha1.MultiClusterService{}, handler.EnqueueRequestsFromMapFunc(m.ofService), builder.WithPredicates(controllers.Edited())).
-			Watches(&clusterv1alpha1.Cluster{}, handler.EnqueueRequestsFromMapFunc(m.all), builder.WithPredicates(predicate.Or(controllers.Deleted(), controllers.Changed(services.UsabilityChanged))))
+		b = b.Watches(&networkingv1alpha1.MultiClusterService{}, controllers.Enqueue(m.ofService), builder.WithPredicates(controllers.Edited())).
+			Watches(&clusterv1alpha1.Cluster{}, controllers.Enqueue(m.all), builder.WithPredicates(predicate.Or(controllers.Deleted(), controllers.Changed(services.UsabilityChanged))))
 	}
 	return b.Complete(r)
 }

@@ -21,23 +21,18 @@ const (
 	sourceIndex  = "dispatch.source"
 )
 
-func serviceKeys(obj client.Object) []string {
-	work, ok := obj.(*workv1alpha1.Work)
-	if !ok || work.Labels[services.ManagedByLabel] == "" || !services.Collected(work) {
-		return nil
+func serviceOf(work *workv1alpha1.Work) types.NamespacedName {
+	if work.Labels[services.ManagedByLabel] == "" || !services.Collected(work) {
+		return types.NamespacedName{}
 	}
-	if service := services.MCS.ServiceOf(work.Labels); service.Name != "" {
-		return []string{service.String()}
-	}
-	return nil
+	return services.MCS.ServiceOf(work.Labels)
 }
 
-func sourceKeys(obj client.Object) []string {
-	work, ok := obj.(*workv1alpha1.Work)
-	if !ok || work.Annotations[services.ProvisionClusterAnnotation] == "" {
-		return nil
+func sourceOf(work *workv1alpha1.Work) types.NamespacedName {
+	if work.Annotations[services.ProvisionClusterAnnotation] == "" {
+		return types.NamespacedName{}
 	}
-	return []string{services.SourceWork(work).String()}
+	return services.SourceWork(work)
 }
 
 // lookup finds Works in the cache by what they carry, and whether their clusters are Ready.
@@ -45,8 +40,8 @@ type lookup struct{ client client.Client }
 
 // newLookup returns a lookup whose indexes are part of the cache.
 func newLookup(ctx context.Context, c client.Client, indexer client.FieldIndexer) (lookup, error) {
-	for name, keys := range map[string]client.IndexerFunc{serviceIndex: serviceKeys, sourceIndex: sourceKeys} {
-		if err := indexer.IndexField(ctx, &workv1alpha1.Work{}, name, keys); err != nil {
+	for name, key := range map[string]func(*workv1alpha1.Work) types.NamespacedName{serviceIndex: serviceOf, sourceIndex: sourceOf} {
+		if err := indexer.IndexField(ctx, &workv1alpha1.Work{}, name, controllers.IndexKey(key)); err != nil {
 			return lookup{}, err
 		}
 	}

@@ -7,7 +7,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -22,8 +21,7 @@ import (
 // workChanged passes Works that are new, are deleted, or were changed by others: dispatched
 // Works that this controller wrote itself are left out.
 func workChanged(writer *works.Writer) predicate.Predicate {
-	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		before, now := e.ObjectOld, e.ObjectNew
+	return controllers.Filter[client.Object]{Updated: func(before, now client.Object) bool {
 		changed := controllers.WasEdited(before, now) || !maps.Equal(before.GetAnnotations(), now.GetAnnotations())
 		dispatched := now.GetAnnotations()[services.ProvisionClusterAnnotation] != "" && now.GetDeletionTimestamp().IsZero()
 		return changed && (!dispatched || !writer.Wrote(now))
@@ -40,11 +38,7 @@ type mapper struct {
 
 // ofWork returns the collected Works that a Work concerns: itself, its source, those that
 // it marks the cluster for, or those that it replaces while their clusters are not Ready.
-func (m mapper) ofWork(ctx context.Context, obj client.Object) []reconcile.Request {
-	work, ok := obj.(*workv1alpha1.Work)
-	if !ok {
-		return nil
-	}
+func (m mapper) ofWork(ctx context.Context, work *workv1alpha1.Work) []reconcile.Request {
 	if work.Annotations[services.ProvisionClusterAnnotation] != "" {
 		return []reconcile.Request{{NamespacedName: services.SourceWork(work)}}
 	}

@@ -9,6 +9,7 @@
 package execution
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -91,9 +92,7 @@ func (d *Deps) complete() {
 	if d.Timeout <= 0 {
 		d.Timeout = access.Timeout
 	}
-	if d.Clock == nil {
-		d.Clock = clock.RealClock{}
-	}
+	d.Clock = cmp.Or[clock.PassiveClock](d.Clock, clock.RealClock{})
 	if d.Metrics == nil {
 		d.Metrics = ctrlmetrics.Registry
 	}

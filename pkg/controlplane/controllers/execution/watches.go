@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/karmada-toolkit/karmada/internal/controllers"
 	"github.com/karmada-toolkit/karmada/internal/status"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
@@ -65,31 +66,15 @@ func (c *Controller) workHandler(ctx context.Context) toolscache.ResourceEventHa
 			c.runner(ctx, cluster).queue.add(work.Name)
 		}
 	}
-	return toolscache.ResourceEventHandlerDetailedFuncs{
-		AddFunc: func(obj any, initial bool) {
-			if work, ok := obj.(*workv1alpha1.Work); ok {
-				enqueue(work, initial)
-			}
-		},
-		UpdateFunc: func(old, obj any) {
-			before, ok1 := old.(*workv1alpha1.Work)
-			work, ok2 := obj.(*workv1alpha1.Work)
-			if !ok1 || !ok2 {
-				return
-			}
+	return controllers.Handler[*workv1alpha1.Work]{
+		Added: enqueue,
+		Updated: func(before, work *workv1alpha1.Work) {
 			if workChanged(before, work) {
 				enqueue(work, false)
 			}
 			c.relay.workChanged(ctx, before, work)
 		},
-		DeleteFunc: func(obj any) {
-			if gone, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {
-				obj = gone.Obj
-			}
-			if work, ok := obj.(*workv1alpha1.Work); ok {
-				enqueue(work, false)
-			}
-		},
+		Deleted: func(work *workv1alpha1.Work) { enqueue(work, false) },
 	}
 }
 
@@ -109,27 +94,10 @@ func sameManifests(a, b []workv1alpha1.Manifest) bool {
 }
 
 func (c *Controller) clusterHandler(ctx context.Context) toolscache.ResourceEventHandler {
-	return toolscache.ResourceEventHandlerFuncs{
-		AddFunc: func(obj any) {
-			if cluster, ok := obj.(*clusterv1alpha1.Cluster); ok {
-				c.clusterChanged(ctx, nil, cluster)
-			}
-		},
-		UpdateFunc: func(old, obj any) {
-			before, ok1 := old.(*clusterv1alpha1.Cluster)
-			cluster, ok2 := obj.(*clusterv1alpha1.Cluster)
-			if ok1 && ok2 {
-				c.clusterChanged(ctx, before, cluster)
-			}
-		},
-		DeleteFunc: func(obj any) {
-			if gone, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {
-				obj = gone.Obj
-			}
-			if cluster, ok := obj.(*clusterv1alpha1.Cluster); ok {
-				c.clusterDeleted(ctx, cluster.Name)
-			}
-		},
+	return controllers.Handler[*clusterv1alpha1.Cluster]{
+		Added:   func(cluster *clusterv1alpha1.Cluster, _ bool) { c.clusterChanged(ctx, nil, cluster) },
+		Updated: func(before, cluster *clusterv1alpha1.Cluster) { c.clusterChanged(ctx, before, cluster) },
+		Deleted: func(cluster *clusterv1alpha1.Cluster) { c.clusterDeleted(ctx, cluster.Name) },
 	}
 }
 

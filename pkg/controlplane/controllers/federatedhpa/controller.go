@@ -2,6 +2,7 @@
 package federatedhpa
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"time"
@@ -90,9 +91,7 @@ type state struct {
 
 // Setup adds the controller to the manager.
 func Setup(_ context.Context, mgr manager.Manager, d Deps) error {
-	if d.Clock == nil {
-		d.Clock = clock.RealClock{}
-	}
+	d.Clock = cmp.Or[clock.PassiveClock](d.Clock, clock.RealClock{})
 	source, err := newMetricsSource(mgr, d.SyncPeriod)
 	if err != nil {
 		return err

@@ -1,6 +1,7 @@
 package federatedquota
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -56,12 +57,9 @@ type counter struct {
 
 // SetupEnforcement adds the controller that counts what bindings use of quotas.
 func SetupEnforcement(_ context.Context, mgr manager.Manager, d Deps) error {
-	if d.Clock == nil {
-		d.Clock = clock.RealClock{}
-	}
 	r := &counter{
 		client: mgr.GetClient(), live: mgr.GetAPIReader(), ledgers: ledgers.Ledgers{Live: mgr.GetAPIReader(), Writer: mgr.GetClient()},
-		events: events.ForManager(mgr, EnforcementComponent, d.Events), period: d.SyncPeriod, clock: d.Clock, written: map[string]time.Time{},
+		events: events.ForManager(mgr, EnforcementComponent, d.Events), period: d.SyncPeriod, clock: cmp.Or[clock.PassiveClock](d.Clock, clock.RealClock{}), written: map[string]time.Time{},
 	}
 	return builder.ControllerManagedBy(mgr).Named(EnforcementComponent).
 		Watches(&policyv1alpha1.FederatedResourceQuota{}, enqueueNamespace(0), builder.WithPredicates(overallChanged())).
@@ -86,28 +84,20 @@ func enqueueNamespace(delay time.Duration) handler.EventHandler {
 
 // overallChanged passes quotas that are new, deleted, or whose limit changed.
 func overallChanged() predicate.Predicate {
-	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		before, ok1 := e.ObjectOld.(*policyv1alpha1.FederatedResourceQuota)
-		after, ok2 := e.ObjectNew.(*policyv1alpha1.FederatedResourceQuota)
-		return !ok1 || !ok2 || !equality.Semantic.DeepEqual(before.Spec.Overall, after.Spec.Overall)
+	return controllers.Filter[*policyv1alpha1.FederatedResourceQuota]{Updated: func(before, after *policyv1alpha1.FederatedResourceQuota) bool {
+		return !equality.Semantic.DeepEqual(before.Spec.Overall, after.Spec.Overall)
 	}}
 }
 
 // usageChanged passes bindings that use something, and updates that change what they use.
 func usageChanged() predicate.Predicate {
-	uses := func(obj client.Object) bool {
-		b, ok := obj.(*workv1alpha2.ResourceBinding)
-		return !ok || len(quota.Usage(&b.Spec)) > 0
-	}
-	return predicate.Funcs{
-		CreateFunc: func(e event.CreateEvent) bool { return uses(e.Object) },
-		UpdateFunc: func(e event.UpdateEvent) bool {
-			before, ok1 := e.ObjectOld.(*workv1alpha2.ResourceBinding)
-			after, ok2 := e.ObjectNew.(*workv1alpha2.ResourceBinding)
-			return !ok1 || !ok2 || before.Generation != after.Generation &&
-				!equality.Semantic.DeepEqual(quota.Usage(&before.Spec), quota.Usage(&after.Spec))
+	uses := func(b *workv1alpha2.ResourceBinding) bool { return len(quota.Usage(&b.Spec)) > 0 }
+	return controllers.Filter[*workv1alpha2.ResourceBinding]{
+		Created: uses,
+		Updated: func(before, after *workv1alpha2.ResourceBinding) bool {
+			return before.Generation != after.Generation && !equality.Semantic.DeepEqual(quota.Usage(&before.Spec), quota.Usage(&after.Spec))
 		},
-		DeleteFunc: func(e event.DeleteEvent) bool { return uses(e.Object) },
+		Deleted: uses,
 	}
 }
 

@@ -10,9 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/karmada-toolkit/karmada/internal/controllers"
 	"github.com/karmada-toolkit/karmada/internal/events"
@@ -50,32 +48,18 @@ const (
 )
 
 func indexWorks(ctx context.Context, mgr manager.Manager, name string) error {
-	err := mgr.GetFieldIndexer().IndexField(ctx, &workv1alpha1.Work{}, name, func(obj client.Object) []string {
-		if key, ok := quotaOf(obj); ok {
-			return []string{key.String()}
-		}
-		return nil
-	})
-	if err != nil {
+	if err := mgr.GetFieldIndexer().IndexField(ctx, &workv1alpha1.Work{}, name, controllers.IndexKey(quotaOf)); err != nil {
 		return fmt.Errorf("adding the index of the Works of quotas: %w", err)
 	}
 	return nil
 }
 
-// quotaOf returns the quota that the labels of a Work name.
-func quotaOf(work client.Object) (types.NamespacedName, bool) {
-	key := types.NamespacedName{Namespace: work.GetLabels()[quota.NamespaceLabel], Name: work.GetLabels()[quota.NameLabel]}
-	return key, key.Namespace != "" && key.Name != ""
-}
-
-// enqueueQuota enqueues the quota of a Work.
-func enqueueQuota() handler.EventHandler {
-	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, obj client.Object) []reconcile.Request {
-		if key, ok := quotaOf(obj); ok {
-			return []reconcile.Request{{NamespacedName: key}}
-		}
-		return nil
-	})
+// quotaOf returns the quota that the labels of a Work name, if they name one.
+func quotaOf(work *workv1alpha1.Work) types.NamespacedName {
+	if work.Labels[quota.NamespaceLabel] == "" {
+		return types.NamespacedName{}
+	}
+	return types.NamespacedName{Namespace: work.Labels[quota.NamespaceLabel], Name: work.Labels[quota.NameLabel]}
 }
 
 // worksOf returns the Works of a quota, which are read-only.

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/karmada-toolkit/karmada/internal/controllers"
 	"github.com/karmada-toolkit/karmada/internal/events"
 	"github.com/karmada-toolkit/karmada/internal/kube"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
@@ -58,12 +59,7 @@ func newClient(t *testing.T, objects ...client.Object) client.WithWatch {
 	for _, name := range []string{"m1", "m2"} {
 		objects = append(objects, &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name}})
 	}
-	keys := func(obj client.Object) []string {
-		if key, ok := quotaOf(obj); ok {
-			return []string{key.String()}
-		}
-		return nil
-	}
+	keys := controllers.IndexKey(quotaOf)
 	return fake.NewClientBuilder().WithScheme(kube.NewScheme()).WithObjects(objects...).WithStatusSubresource(&policyv1alpha1.FederatedResourceQuota{}).
 		WithIndex(&workv1alpha1.Work{}, syncIndex, keys).WithIndex(&workv1alpha1.Work{}, statusIndex, keys).Build()
 }

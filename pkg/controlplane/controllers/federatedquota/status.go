@@ -8,7 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -35,21 +34,18 @@ func SetupStatus(ctx context.Context, mgr manager.Manager, d Deps) error {
 	r := &aggregator{client: mgr.GetClient(), live: mgr.GetAPIReader(), events: events.ForManager(mgr, StatusComponent, d.Events), enforcement: d.Enforcement}
 	return builder.ControllerManagedBy(mgr).Named(StatusComponent).
 		For(&policyv1alpha1.FederatedResourceQuota{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		Watches(&workv1alpha1.Work{}, enqueueQuota(), builder.WithPredicates(workStatusChanged())).
+		Watches(&workv1alpha1.Work{}, controllers.EnqueueKey(quotaOf), builder.WithPredicates(workStatusChanged())).
 		WithOptions(controllers.Options(1, 1, d.Retry)).
 		Complete(r)
 }
 
 // workStatusChanged passes Works whose status changed, and those that are deleted.
 func workStatusChanged() predicate.Predicate {
-	return predicate.Funcs{
-		CreateFunc: func(event.CreateEvent) bool { return false }, // one without status
-		UpdateFunc: func(e event.UpdateEvent) bool {
-			before, ok1 := e.ObjectOld.(*workv1alpha1.Work)
-			after, ok2 := e.ObjectNew.(*workv1alpha1.Work)
-			return !ok1 || !ok2 || !equality.Semantic.DeepEqual(before.Status, after.Status)
+	return controllers.Filter[*workv1alpha1.Work]{
+		Created: controllers.Never[*workv1alpha1.Work], // one without status
+		Updated: func(before, after *workv1alpha1.Work) bool {
+			return !equality.Semantic.DeepEqual(before.Status, after.Status)
 		},
-		GenericFunc: func(event.GenericEvent) bool { return false },
 	}
 }
 

@@ -11,8 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -43,29 +41,24 @@ func SetupSync(ctx context.Context, mgr manager.Manager, d Deps) error {
 	}
 	return builder.ControllerManagedBy(mgr).Named(SyncComponent).
 		For(&policyv1alpha1.FederatedResourceQuota{}, builder.WithPredicates(assignmentsChanged())).
-		Watches(&clusterv1alpha1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.assigned), builder.WithPredicates(controllers.Created())).
-		Watches(&workv1alpha1.Work{}, enqueueQuota(), builder.WithPredicates(r.drifted())).
+		Watches(&clusterv1alpha1.Cluster{}, controllers.Enqueue(r.assigned), builder.WithPredicates(controllers.Created())).
+		Watches(&workv1alpha1.Work{}, controllers.EnqueueKey(quotaOf), builder.WithPredicates(r.drifted())).
 		WithOptions(controllers.Options(1, 1, d.Retry)).
 		Complete(r)
 }
 
 // assignmentsChanged passes quotas that are new, deleted, or whose assignments changed.
 func assignmentsChanged() predicate.Predicate {
-	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		before, ok1 := e.ObjectOld.(*policyv1alpha1.FederatedResourceQuota)
-		after, ok2 := e.ObjectNew.(*policyv1alpha1.FederatedResourceQuota)
-		return !ok1 || !ok2 || !equality.Semantic.DeepEqual(before.Spec.StaticAssignments, after.Spec.StaticAssignments)
+	return controllers.Filter[*policyv1alpha1.FederatedResourceQuota]{Updated: func(before, after *policyv1alpha1.FederatedResourceQuota) bool {
+		return !equality.Semantic.DeepEqual(before.Spec.StaticAssignments, after.Spec.StaticAssignments)
 	}}
 }
 
 // drifted passes Works whose content another client changed or deleted, and those from before the start.
 func (r *syncer) drifted() predicate.Predicate {
-	return predicate.Funcs{
-		UpdateFunc: func(e event.UpdateEvent) bool {
-			return e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() && !r.works.Wrote(e.ObjectNew)
-		},
-		GenericFunc: func(event.GenericEvent) bool { return false },
-	}
+	return controllers.Filter[client.Object]{Updated: func(before, after client.Object) bool {
+		return before.GetGeneration() != after.GetGeneration() && !r.works.Wrote(after)
+	}}
 }
 
 // assigned returns the quotas that are assigned to a cluster.

@@ -3,13 +3,13 @@
 package gracefuleviction
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
 
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -52,17 +52,10 @@ type reconciler struct {
 
 // Setup adds a controller for each kind of binding to the manager.
 func Setup(_ context.Context, mgr manager.Manager, d Deps) error {
-	if d.Clock == nil {
-		d.Clock = clock.RealClock{}
-	}
-	if d.Timeout <= 0 {
-		d.Timeout = defaultTimeout
-	}
+	d.Clock = cmp.Or[clock.PassiveClock](d.Clock, clock.RealClock{})
+	d.Timeout = cmp.Or(max(d.Timeout, 0), defaultTimeout)
 	for _, s := range scope.Bindings() {
-		workers := d.ClusterBindingSyncs
-		if s.Namespaced {
-			workers = d.BindingSyncs
-		}
+		workers := scope.Pick(s.Namespaced, d.BindingSyncs, d.ClusterBindingSyncs)
 		name := eviction.GracefulController(s)
 		r := &reconciler{scope: s, client: mgr.GetClient(), events: events.ForManager(mgr, name, d.Events), clock: d.Clock, timeout: d.Timeout}
 		if err := controllers.Add(mgr, name, s.New(), withTasks(), controllers.Options(workers, 5, d.Retry), r); err != nil {
@@ -74,14 +67,9 @@ func Setup(_ context.Context, mgr manager.Manager, d Deps) error {
 
 // withTasks passes bindings with eviction tasks.
 func withTasks() predicate.Predicate {
-	has := func(obj client.Object) bool {
-		b, ok := obj.(workv1alpha2.Binding)
-		return ok && len(b.GetSpec().GracefulEvictionTasks) > 0
-	}
-	return predicate.Funcs{
-		CreateFunc: func(e event.CreateEvent) bool { return has(e.Object) },
-		UpdateFunc: func(e event.UpdateEvent) bool { return has(e.ObjectNew) },
-		DeleteFunc: func(event.DeleteEvent) bool { return false },
+	has := func(b workv1alpha2.Binding) bool { return len(b.GetSpec().GracefulEvictionTasks) > 0 }
+	return controllers.Filter[workv1alpha2.Binding]{
+		Created: has, Updated: func(_, now workv1alpha2.Binding) bool { return has(now) }, Deleted: controllers.Never[workv1alpha2.Binding],
 	}
 }
 

@@ -3,6 +3,7 @@
 package massfailure
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -45,9 +46,7 @@ func (d *Deps) complete() {
 			return c.Spec.SyncMode == clusterv1alpha1.Pull || c.Spec.SecretRef != nil
 		}
 	}
-	if d.Clock == nil {
-		d.Clock = clock.RealClock{}
-	}
+	d.Clock = cmp.Or[clock.WithTicker](d.Clock, clock.RealClock{})
 	if d.Metrics == nil {
 		d.Metrics = ctrlmetrics.Registry
 	}

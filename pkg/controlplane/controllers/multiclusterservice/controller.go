@@ -19,7 +19,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -81,15 +80,15 @@ func Setup(ctx context.Context, mgr manager.Manager, d Deps) error {
 		events: events.ForManager(mgr, Component, d.Events), conditions: d.Conditions,
 		propagated: status.NewMemory[types.NamespacedName, version](remembered),
 	}
-	if err := mgr.GetFieldIndexer().IndexField(ctx, &workv1alpha1.Work{}, serviceIndex, serviceKeys); err != nil {
+	if err := mgr.GetFieldIndexer().IndexField(ctx, &workv1alpha1.Work{}, serviceIndex, controllers.IndexKey(serviceOf)); err != nil {
 		return err
 	}
 	return builder.ControllerManagedBy(mgr).Named(Component).
 		For(&networkingv1alpha1.MultiClusterService{}, builder.WithPredicates(changed())).
 		WatchesRawSource(templates.Source{Store: d.Store, Kinds: []schema.GroupKind{serviceKind().GroupKind()}, Requests: templates.Same}).
-		Watches(&clusterv1alpha1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.ofCluster), builder.WithPredicates(predicate.Or(controllers.Deleted(), controllers.Changed(services.UsabilityChanged)))).
-		Watches(&workv1alpha1.Work{}, handler.EnqueueRequestsFromMapFunc(ofMarker), builder.WithPredicates(foreignChange(r.works))).
-		Watches(&workv1alpha2.ResourceBinding{}, handler.EnqueueRequestsFromMapFunc(ofBinding), builder.WithPredicates(controllers.Deleted())).
+		Watches(&clusterv1alpha1.Cluster{}, controllers.Enqueue(r.ofCluster), builder.WithPredicates(predicate.Or(controllers.Deleted(), controllers.Changed(services.UsabilityChanged)))).
+		Watches(&workv1alpha1.Work{}, controllers.EnqueueKey(services.Marks), builder.WithPredicates(foreignChange(r.works))).
+		Watches(&workv1alpha2.ResourceBinding{}, controllers.EnqueueKey(ofBinding), builder.WithPredicates(controllers.Deleted())).
 		WithOptions(controllers.Options(workers, workers, d.Retry)).
 		Complete(r)
 }

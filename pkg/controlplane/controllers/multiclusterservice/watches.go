@@ -8,7 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -25,22 +24,15 @@ func serviceKind() schema.GroupVersionKind { return corev1.SchemeGroupVersion.Wi
 // serviceIndex finds the Works of a MultiClusterService.
 const serviceIndex = "multiclusterservice.works"
 
-func serviceKeys(obj client.Object) []string {
-	if service := services.MCS.ServiceOf(obj.GetLabels()); service.Name != "" {
-		return []string{service.String()}
-	}
-	return nil
+func serviceOf(work *workv1alpha1.Work) types.NamespacedName {
+	return services.MCS.ServiceOf(work.Labels)
 }
 
 // changed passes MultiClusterServices whose spec, labels or deletion changed.
 func changed() predicate.Predicate {
-	return predicate.Funcs{
-		UpdateFunc: func(e event.UpdateEvent) bool {
-			before, now := e.ObjectOld, e.ObjectNew
-			return controllers.WasEdited(before, now) || !maps.Equal(before.GetAnnotations(), now.GetAnnotations())
-		},
-		DeleteFunc: func(event.DeleteEvent) bool { return false },
-	}
+	return controllers.Changed(func(before, now client.Object) bool {
+		return controllers.WasEdited(before, now) || !maps.Equal(before.GetAnnotations(), now.GetAnnotations())
+	})
 }
 
 // ofCluster returns the MultiClusterServices with a cluster.
@@ -57,36 +49,17 @@ func (r *reconciler) ofCluster(ctx context.Context, cluster client.Object) []rec
 	return out
 }
 
-// ofMarker returns the MultiClusterService of a marker Work.
-func ofMarker(_ context.Context, obj client.Object) []reconcile.Request {
-	work, ok := obj.(*workv1alpha1.Work)
-	if !ok {
-		return nil
-	}
-	if service := services.Marks(work); service.Name != "" {
-		return []reconcile.Request{{NamespacedName: service}}
-	}
-	return nil
-}
-
 // foreignChange passes marker Works that others changed or deleted.
 func foreignChange(writer *works.Writer) predicate.Predicate {
-	return predicate.Funcs{
-		CreateFunc: func(event.CreateEvent) bool { return false },
-		UpdateFunc: func(e event.UpdateEvent) bool {
-			return e.ObjectNew.GetGeneration() != e.ObjectOld.GetGeneration() && !writer.Wrote(e.ObjectNew)
-		},
-		GenericFunc: func(event.GenericEvent) bool { return false },
-	}
+	return controllers.Filter[client.Object]{Created: controllers.Never[client.Object], Updated: func(before, now client.Object) bool {
+		return now.GetGeneration() != before.GetGeneration() && !writer.Wrote(now)
+	}}
 }
 
 // ofBinding returns the MultiClusterService of a binding.
-func ofBinding(_ context.Context, obj client.Object) []reconcile.Request {
-	binding, ok := obj.(*workv1alpha2.ResourceBinding)
-	if !ok || binding.Labels[services.BindingManagedByLabel] == "" {
-		return nil
+func ofBinding(binding *workv1alpha2.ResourceBinding) types.NamespacedName {
+	if binding.Labels[services.BindingManagedByLabel] == "" {
+		return types.NamespacedName{}
 	}
-	return []reconcile.Request{{NamespacedName: types.NamespacedName{
-		Namespace: binding.Annotations[services.MCSNamespaceLabel], Name: binding.Annotations[services.MCSNameLabel],
-	}}}
+	return types.NamespacedName{Namespace: binding.Annotations[services.MCSNamespaceLabel], Name: binding.Annotations[services.MCSNameLabel]}
 }

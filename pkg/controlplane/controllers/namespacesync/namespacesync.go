@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -68,10 +67,10 @@ func Setup(_ context.Context, mgr manager.Manager, d Deps) error {
 	}
 	return builder.ControllerManagedBy(mgr).Named(Component).
 		WatchesRawSource(templates.Source{Store: d.Store, Kinds: []schema.GroupKind{namespaceKind().GroupKind()}, Requests: r.changed}).
-		Watches(&clusterv1alpha1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.all), builder.WithPredicates(controllers.Created())).
-		Watches(&policyv1alpha1.ClusterOverridePolicy{}, handler.EnqueueRequestsFromMapFunc(r.overridden),
+		Watches(&clusterv1alpha1.Cluster{}, controllers.Enqueue(r.all), builder.WithPredicates(controllers.Created())).
+		Watches(&policyv1alpha1.ClusterOverridePolicy{}, controllers.Enqueue(r.overridden),
 			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		Watches(&workv1alpha1.Work{}, handler.EnqueueRequestsFromMapFunc(r.namespaceOfWork), builder.WithPredicates(controllers.Deleted())).
+		Watches(&workv1alpha1.Work{}, controllers.EnqueueKey(namespaceOfWork), builder.WithPredicates(controllers.Deleted())).
 		WithOptions(controllers.Options(d.NamespaceSyncs, 1, d.Retry)).
 		Complete(r)
 }

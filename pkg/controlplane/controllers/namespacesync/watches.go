@@ -45,11 +45,7 @@ func (r *reconciler) all(context.Context, client.Object) []reconcile.Request {
 }
 
 // overridden returns the namespaces that a policy may select.
-func (r *reconciler) overridden(ctx context.Context, obj client.Object) []reconcile.Request {
-	p, ok := obj.(policyv1alpha1.OverridePolicyObject)
-	if !ok {
-		return nil
-	}
+func (r *reconciler) overridden(ctx context.Context, p policyv1alpha1.OverridePolicyObject) []reconcile.Request {
 	selectors := p.OverrideSpec().ResourceSelectors
 	if len(selectors) == 0 {
 		return r.all(ctx, nil)
@@ -68,14 +64,11 @@ func (r *reconciler) overridden(ctx context.Context, obj client.Object) []reconc
 }
 
 // namespaceOfWork returns the namespace that a Work carries, if it carries one.
-func (r *reconciler) namespaceOfWork(_ context.Context, obj client.Object) []reconcile.Request {
-	work, ok := obj.(*workv1alpha1.Work)
-	if !ok || len(work.Spec.Workload.Manifests) != 1 {
-		return nil
-	}
+func namespaceOfWork(work *workv1alpha1.Work) types.NamespacedName {
 	var carried unstructured.Unstructured
-	if carried.UnmarshalJSON(work.Spec.Workload.Manifests[0].Raw) != nil || carried.GroupVersionKind() != namespaceKind() {
-		return nil
+	if len(work.Spec.Workload.Manifests) != 1 || carried.UnmarshalJSON(work.Spec.Workload.Manifests[0].Raw) != nil ||
+		carried.GroupVersionKind() != namespaceKind() {
+		return types.NamespacedName{}
 	}
-	return []reconcile.Request{request(carried.GetName())}
+	return types.NamespacedName{Name: carried.GetName()}
 }

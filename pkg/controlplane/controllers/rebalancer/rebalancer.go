@@ -3,6 +3,7 @@
 package rebalancer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -44,9 +45,7 @@ type reconciler struct {
 
 // Setup adds the controller to the manager.
 func Setup(_ context.Context, mgr manager.Manager, d Deps) error {
-	if d.Clock == nil {
-		d.Clock = clock.RealClock{}
-	}
+	d.Clock = cmp.Or[clock.PassiveClock](d.Clock, clock.RealClock{})
 	r := &reconciler{client: mgr.GetClient(), live: mgr.GetAPIReader(), clock: d.Clock}
 	return builder.ControllerManagedBy(mgr).Named(Component).
 		For(&appsv1alpha1.WorkloadRebalancer{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).

@@ -54,18 +54,17 @@ func Setup(_ context.Context, mgr manager.Manager, d Deps) error {
 	r := &reconciler{client: mgr.GetClient(), marked: marked}
 	return builder.ControllerManagedBy(mgr).Named(Component).
 		WatchesRawSource(source.Kind(marked, &appsv1.Deployment{}, &handler.TypedEnqueueRequestForObject[*appsv1.Deployment]{})).
-		Watches(&workv1alpha2.ResourceBinding{}, handler.EnqueueRequestsFromMapFunc(deploymentOf)).
+		Watches(&workv1alpha2.ResourceBinding{}, controllers.EnqueueKey(deploymentOf)).
 		WithOptions(controllers.Options(1, 1, d.Retry)).
 		Complete(r)
 }
 
 // deploymentOf returns the Deployment of a binding.
-func deploymentOf(_ context.Context, obj client.Object) []reconcile.Request {
-	b, ok := obj.(*workv1alpha2.ResourceBinding)
-	if !ok || b.Spec.Resource.Kind != "Deployment" {
-		return nil
+func deploymentOf(b *workv1alpha2.ResourceBinding) types.NamespacedName {
+	if b.Spec.Resource.Kind != "Deployment" {
+		return types.NamespacedName{}
 	}
-	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: b.Namespace, Name: b.Spec.Resource.Name}}}
+	return types.NamespacedName{Namespace: b.Namespace, Name: b.Spec.Resource.Name}
 }
 
 // Reconcile writes the replicas of the status into a Deployment. If it is not time yet, a change of the Deployment or of

@@ -15,8 +15,6 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -73,13 +71,13 @@ func Setup(ctx context.Context, mgr manager.Manager, d Deps) error {
 		}),
 		written: status.NewMemory[types.NamespacedName, *status.Written[*multiclusterv1alpha1.ServiceExportStatus]](remembered),
 	}
-	if err := mgr.GetFieldIndexer().IndexField(ctx, &workv1alpha1.Work{}, serviceIndex, serviceKeys); err != nil {
+	if err := mgr.GetFieldIndexer().IndexField(ctx, &workv1alpha1.Work{}, serviceIndex, controllers.IndexKey(serviceOf)); err != nil {
 		return err
 	}
 	return builder.ControllerManagedBy(mgr).Named(Component).
 		For(&multiclusterv1alpha1.ServiceExport{}, builder.WithPredicates(controllers.Created())).
 		WatchesRawSource(templates.Source{Store: d.Store, Kinds: []schema.GroupKind{serviceKind().GroupKind()}, Requests: templates.Same}).
-		Watches(&workv1alpha1.Work{}, handler.EnqueueRequestsFromMapFunc(ofWork), builder.WithPredicates(changed())).
+		Watches(&workv1alpha1.Work{}, controllers.EnqueueKey(serviceOf), builder.WithPredicates(changed())).
 		WithOptions(controllers.Options(workers, workers, d.Retry)).
 		Complete(r)
 }
@@ -100,41 +98,15 @@ func serviceOf(work *workv1alpha1.Work) types.NamespacedName {
 	return types.NamespacedName{}
 }
 
-func serviceKeys(obj client.Object) []string {
-	work, ok := obj.(*workv1alpha1.Work)
-	if !ok {
-		return nil
-	}
-	if service := serviceOf(work); service.Name != "" {
-		return []string{service.String()}
-	}
-	return nil
-}
-
-func ofWork(_ context.Context, obj client.Object) []reconcile.Request {
-	work, ok := obj.(*workv1alpha1.Work)
-	if !ok {
-		return nil
-	}
-	if service := serviceOf(work); service.Name != "" {
-		return []reconcile.Request{{NamespacedName: service}}
-	}
-	return nil
-}
-
 // changed passes Works that are new or deleted, whose content changed unless it is a slice,
 // and those that were applied.
 func changed() predicate.Predicate {
 	applied := func(w *workv1alpha1.Work) bool {
 		return meta.IsStatusConditionTrue(w.Status.Conditions, workv1alpha1.WorkApplied)
 	}
-	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		before, ok1 := e.ObjectOld.(*workv1alpha1.Work)
-		now, ok2 := e.ObjectNew.(*workv1alpha1.Work)
-		if !ok1 || !ok2 || before.DeletionTimestamp.IsZero() != now.DeletionTimestamp.IsZero() || applied(before) != applied(now) {
-			return true
-		}
-		return before.Generation != now.Generation && !services.Collected(now)
+	return controllers.Filter[*workv1alpha1.Work]{Updated: func(before, now *workv1alpha1.Work) bool {
+		return before.DeletionTimestamp.IsZero() != now.DeletionTimestamp.IsZero() || applied(before) != applied(now) ||
+			before.Generation != now.Generation && !services.Collected(now)
 	}}
 }
 

@@ -18,7 +18,6 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -80,13 +79,13 @@ func Setup(ctx context.Context, mgr manager.Manager, d Deps) error {
 		}),
 		written: status.NewMemory[types.NamespacedName, *status.Written[*multiclusterv1alpha1.ServiceImportStatus]](remembered),
 	}
-	if err := mgr.GetFieldIndexer().IndexField(ctx, &workv1alpha1.Work{}, importIndex, importKeys); err != nil {
+	if err := mgr.GetFieldIndexer().IndexField(ctx, &workv1alpha1.Work{}, importIndex, controllers.IndexKey(services.ImportIn)); err != nil {
 		return err
 	}
 	return builder.ControllerManagedBy(mgr).Named(Component).
 		For(&multiclusterv1alpha1.ServiceImport{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		Watches(&workv1alpha1.Work{}, handler.EnqueueRequestsFromMapFunc(ofWork), builder.WithPredicates(controllers.Created())).
-		Watches(&discoveryv1.EndpointSlice{}, handler.EnqueueRequestsFromMapFunc(ofSlice), builder.WithPredicates(predicate.LabelChangedPredicate{})).
+		Watches(&workv1alpha1.Work{}, controllers.EnqueueKey(services.ImportIn), builder.WithPredicates(controllers.Created())).
+		Watches(&discoveryv1.EndpointSlice{}, controllers.EnqueueKey(ofSlice), builder.WithPredicates(predicate.LabelChangedPredicate{})).
 		WatchesRawSource(templates.Source{Store: d.Store, Kinds: []schema.GroupKind{serviceKind().GroupKind()}, Requests: ofDerived}).
 		WithOptions(controllers.Options(workers, workers, d.Retry)).
 		Complete(r)

@@ -9,7 +9,6 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/karmada-toolkit/karmada/internal/status"
 	multiclusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/multicluster/v1alpha1"
@@ -20,32 +19,13 @@ import (
 // importIndex finds the Works with a ServiceImport.
 const importIndex = "import.serviceimport"
 
-func importKeys(obj client.Object) []string {
-	if work, ok := obj.(*workv1alpha1.Work); ok {
-		if name := services.ImportIn(work); name.Name != "" {
-			return []string{name.String()}
-		}
-	}
-	return nil
-}
-
-// ofWork returns the ServiceImport of a Work.
-func ofWork(_ context.Context, obj client.Object) []reconcile.Request {
-	if work, ok := obj.(*workv1alpha1.Work); ok {
-		if name := services.ImportIn(work); name.Name != "" {
-			return []reconcile.Request{{NamespacedName: name}}
-		}
-	}
-	return nil
-}
-
 // ofSlice returns the ServiceImport of an imported slice.
-func ofSlice(_ context.Context, slice client.Object) []reconcile.Request {
-	name, derived := strings.CutPrefix(slice.GetLabels()[discoveryv1.LabelServiceName], services.DerivedService(""))
-	if !derived || slice.GetLabels()[discoveryv1.LabelManagedBy] != services.ImportedSlice {
-		return nil
+func ofSlice(slice *discoveryv1.EndpointSlice) types.NamespacedName {
+	name, derived := strings.CutPrefix(slice.Labels[discoveryv1.LabelServiceName], services.DerivedService(""))
+	if !derived || slice.Labels[discoveryv1.LabelManagedBy] != services.ImportedSlice {
+		return types.NamespacedName{}
 	}
-	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: slice.GetNamespace(), Name: name}}}
+	return types.NamespacedName{Namespace: slice.Namespace, Name: name}
 }
 
 // report writes the status of a ServiceImport, and has it written in its clusters.

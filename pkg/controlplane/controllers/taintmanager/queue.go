@@ -61,10 +61,7 @@ type queue struct {
 }
 
 func newQueue(s *scope.Binding, c client.Client, recorder *events.Recorder, m *evictionMetrics, d Deps) *queue {
-	name := "cluster-binding-eviction"
-	if s.Namespaced {
-		name = "binding-eviction"
-	}
+	name := scope.Pick(s.Namespaced, "binding-eviction", "cluster-binding-eviction")
 	q := &queue{scope: s, client: c, events: recorder, deps: d}
 	q.items = priorityqueue.New(name, func(o *priorityqueue.Opts[item]) {
 		o.RateLimiter = controllers.RateLimiter[item](d.Retry)

@@ -2,6 +2,7 @@
 package taintmanager
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -69,9 +70,7 @@ type Deps struct {
 }
 
 func (d *Deps) complete() {
-	if d.Clock == nil {
-		d.Clock = clock.RealClock{}
-	}
+	d.Clock = cmp.Or[clock.WithTicker](d.Clock, clock.RealClock{})
 	if d.PurgeMode == "" {
 		d.PurgeMode = policyv1alpha1.PurgeModeGracefully
 	}

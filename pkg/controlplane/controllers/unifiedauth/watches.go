@@ -10,10 +10,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/karmada-toolkit/karmada/internal/controllers"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
@@ -21,16 +21,9 @@ import (
 
 // impersonatorChanged passes clusters that are new or whose impersonator changed.
 func impersonatorChanged() predicate.Predicate {
-	return predicate.Funcs{
-		UpdateFunc: func(e event.UpdateEvent) bool {
-			before, ok := e.ObjectOld.(*clusterv1alpha1.Cluster)
-			after, isCluster := e.ObjectNew.(*clusterv1alpha1.Cluster)
-			return ok && isCluster &&
-				!equality.Semantic.DeepEqual(before.Spec.ImpersonatorSecretRef, after.Spec.ImpersonatorSecretRef)
-		},
-		DeleteFunc:  func(event.DeleteEvent) bool { return false },
-		GenericFunc: func(event.GenericEvent) bool { return false },
-	}
+	return controllers.Changed(func(before, after *clusterv1alpha1.Cluster) bool {
+		return !equality.Semantic.DeepEqual(before.Spec.ImpersonatorSecretRef, after.Spec.ImpersonatorSecretRef)
+	})
 }
 
 // grantKinds are the kinds whose changes concern the rights in clusters.

@@ -61,9 +61,7 @@ var _ interpreter.Layer = &Layer{}
 
 // New returns a layer whose calls end with ctx.
 func New(ctx context.Context, config Config) *Layer {
-	if config.Clock == nil {
-		config.Clock = clock.RealClock{}
-	}
+	config.Clock = cmp.Or[clock.PassiveClock](config.Clock, clock.RealClock{})
 	return &Layer{ctx: ctx, config: config, endpoints: map[string]*endpoint{}}
 }
 

@@ -1,0 +1,128 @@
+package controllers
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// Filter is a predicate of one type of objects. A function that is not set passes all its events; events of other types and
+// generic ones do not pass.
+type Filter[T client.Object] struct {
+	Created func(obj T) bool
+	Updated func(before, after T) bool
+	Deleted func(obj T) bool
+}
+
+var _ predicate.Predicate = Filter[client.Object]{}
+
+// Create implements predicate.Predicate.
+func (f Filter[T]) Create(e event.CreateEvent) bool { return passes(f.Created, e.Object) }
+
+// Update implements predicate.Predicate.
+func (f Filter[T]) Update(e event.UpdateEvent) bool {
+	before, ok1 := e.ObjectOld.(T)
+	after, ok2 := e.ObjectNew.(T)
+	return ok1 && ok2 && (f.Updated == nil || f.Updated(before, after))
+}
+
+// Delete implements predicate.Predicate.
+func (f Filter[T]) Delete(e event.DeleteEvent) bool { return passes(f.Deleted, e.Object) }
+
+// Generic implements predicate.Predicate.
+func (f Filter[T]) Generic(event.GenericEvent) bool { return false }
+
+func passes[T client.Object](fn func(T) bool, obj client.Object) bool {
+	typed, ok := obj.(T)
+	return ok && (fn == nil || fn(typed))
+}
+
+// Never passes no object.
+func Never[T client.Object](T) bool { return false }
+
+// NoUpdate passes no update.
+func NoUpdate[T client.Object](T, T) bool { return false }
+
+// Enqueue returns a handler that enqueues the requests that a function returns for an object.
+func Enqueue[T any](requests func(ctx context.Context, obj T) []reconcile.Request) handler.EventHandler {
+	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, obj client.Object) []reconcile.Request {
+		if typed, ok := obj.(T); ok {
+			return requests(ctx, typed)
+		}
+		return nil
+	})
+}
+
+// EnqueueKey returns a handler that enqueues the object whose key a function returns, unless its name is empty.
+func EnqueueKey[T any](key func(obj T) types.NamespacedName) handler.EventHandler {
+	return Enqueue(func(_ context.Context, obj T) []reconcile.Request {
+		if key := key(obj); key.Name != "" {
+			return []reconcile.Request{{NamespacedName: key}}
+		}
+		return nil
+	})
+}
+
+// Index returns an index by the values that a function returns.
+func Index[T any](values func(obj T) []string) client.IndexerFunc {
+	return func(obj client.Object) []string {
+		if typed, ok := obj.(T); ok {
+			return values(typed)
+		}
+		return nil
+	}
+}
+
+// IndexKey returns an index by the key that a function returns. Objects with an empty name are not in it.
+func IndexKey[T any](key func(obj T) types.NamespacedName) client.IndexerFunc {
+	return Index(func(obj T) []string {
+		if key := key(obj); key.Name != "" {
+			return []string{key.String()}
+		}
+		return nil
+	})
+}
+
+// Handler handles the events of an informer of one type of objects. Functions that are not set are not called.
+type Handler[T any] struct {
+	// Added is called with new objects; initial is true for those of the first list.
+	Added func(obj T, initial bool)
+	// Updated is called with the object before and after a change.
+	Updated func(before, after T)
+	// Deleted is called with the last known state of an object.
+	Deleted func(obj T)
+}
+
+var _ toolscache.ResourceEventHandler = Handler[any]{}
+
+// OnAdd implements toolscache.ResourceEventHandler.
+func (h Handler[T]) OnAdd(obj any, initial bool) {
+	if typed, ok := obj.(T); ok && h.Added != nil {
+		h.Added(typed, initial)
+	}
+}
+
+// OnUpdate implements toolscache.ResourceEventHandler.
+func (h Handler[T]) OnUpdate(old, obj any) {
+	before, ok1 := old.(T)
+	after, ok2 := obj.(T)
+	if ok1 && ok2 && h.Updated != nil {
+		h.Updated(before, after)
+	}
+}
+
+// OnDelete implements toolscache.ResourceEventHandler. What the informer missed the deletion of is in a tombstone.
+func (h Handler[T]) OnDelete(obj any) {
+	if last, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {
+		obj = last.Obj
+	}
+	if typed, ok := obj.(T); ok && h.Deleted != nil {
+		h.Deleted(typed)
+	}
+}
