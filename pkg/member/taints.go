@@ -3,6 +3,7 @@ package member
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -32,4 +33,17 @@ func UpdateTaints(ctx context.Context, c client.Client, cluster string, dryRun b
 		obj.Spec.Taints = taints
 		return c.Patch(ctx, obj, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{}))
 	})
+}
+
+// FormatTaints returns taints in the notation of the command line, separated by commas.
+func FormatTaints(taints []corev1.Taint) string {
+	out := make([]string, 0, len(taints))
+	for _, t := range taints {
+		text := t.Key
+		if t.Value != "" {
+			text += "=" + t.Value
+		}
+		out = append(out, text+":"+string(t.Effect))
+	}
+	return strings.Join(out, ",")
 }

@@ -5,10 +5,12 @@ package names
 import (
 	"errors"
 	"hash/fnv"
+	"slices"
 	"strconv"
 	"strings"
 
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 )
 
 // ErrNotExecutionNamespace is returned for a namespace that belongs to no
@@ -97,3 +99,39 @@ func ReservedNamespace(namespace string) bool {
 }
 
 func dots(name string) string { return strings.ReplaceAll(name, ":", ".") }
+
+// Users as which the parts of a control plane authenticate. Each has the rights of
+// the ClusterRole of the same name.
+const (
+	// ComponentUserPrefix begins the user of every component.
+	ComponentUserPrefix = "system:karmada:"
+	// WebhookClientUser is the common name of the client certificate that the API
+	// server presents to the webhook server. It has no rights in the control plane.
+	WebhookClientUser = ComponentUserPrefix + "apiserver-webhook-client"
+)
+
+// ComponentUser returns the user of a component by the name of its role, such as
+// "controller-manager".
+func ComponentUser(role string) string { return ComponentUserPrefix + role }
+
+// FailoverState is the name of the ConfigMap in the namespace karmada-system that stores
+// the state of failover.
+const FailoverState = "karmada-failover"
+
+// RemoveEtcdDataCommand is the command of the control plane's program that removes
+// the data of an etcd from a directory.
+const RemoveEtcdDataCommand = "remove-etcd-data"
+
+// SystemLabels returns the labels of objects that the control plane creates for its
+// own use.
+func SystemLabels() map[string]string {
+	return map[string]string{workv1alpha2.SystemLabel: workv1alpha2.SystemLabelValue}
+}
+
+// SystemNamespaces returns the sorted names of the namespaces of the control plane's
+// own objects: karmada-system, karmada-cluster, and those given.
+func SystemNamespaces(more ...string) []string {
+	out := append([]string{clusterv1alpha1.NamespaceKarmadaSystem, clusterv1alpha1.NamespaceKarmadaCluster}, more...)
+	slices.Sort(out)
+	return slices.Compact(out)
+}

@@ -6,12 +6,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	cmdutil "k8s.io/kubectl/pkg/cmd/util"
 	"k8s.io/kubectl/pkg/util/templates"
 	"k8s.io/kubectl/pkg/util/term"
 
@@ -107,4 +112,67 @@ func (e *Env) Waiting(what func() string) (done func()) {
 			<-printed
 		}
 	})
+}
+
+// NoArguments is for commands that take flags only. The error names the command and
+// what it was given.
+func NoArguments(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return fmt.Errorf("%q does not take any arguments, got %q", cmd.CommandPath(), args)
+	}
+	return nil
+}
+
+// ExactlyOne accepts one argument. Its usage errors are none and many.
+func ExactlyOne(none, many string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		switch len(args) {
+		case 1:
+			return nil
+		case 0:
+			return cmdutil.UsageErrorf(cmd, "%s", none)
+		default:
+			return cmdutil.UsageErrorf(cmd, "%s", many)
+		}
+	}
+}
+
+// ErrorPrefix names the member cluster of a command in its error messages: the server
+// that such a message mentions may be the member or the control plane on the way to it.
+type ErrorPrefix struct{ cluster string }
+
+// SetCluster sets the member cluster that the command works on from now on.
+func (p *ErrorPrefix) SetCluster(name string) { p.cluster = name }
+
+// Add adds the prefix to an error message. Usage errors and the exit code of a remote
+// process stay as they are.
+func (p *ErrorPrefix) Add(message string) string {
+	if p.cluster == "" || message == "" || strings.HasPrefix(message, "command terminated") || strings.Contains(message, "\nSee '") {
+		return message
+	}
+	return fmt.Sprintf("cluster(%s): %s", p.cluster, message)
+}
+
+// Process returns the environment of this process. root is the program's name, name what
+// the user types.
+func Process(root, name string) *Env {
+	return &Env{
+		IOStreams: genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr},
+		Root:      root,
+		Name:      name,
+		Now:       time.Now,
+		Exit:      os.Exit,
+		Interruptible: func(ctx context.Context) (context.Context, context.CancelFunc) {
+			return signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+		},
+	}
+}
+
+// Arguments returns the arguments of a command line. A plugin called by kubectl's
+// name for its completion completes.
+func Arguments(argv []string) []string {
+	if strings.HasPrefix(filepath.Base(argv[0]), "kubectl_complete-") {
+		return append([]string{"__complete"}, argv[1:]...)
+	}
+	return argv[1:]
 }

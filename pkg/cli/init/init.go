@@ -3,15 +3,23 @@ package initcmd
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/karmada-toolkit/karmada/internal/imagearchive"
 	"github.com/karmada-toolkit/karmada/internal/progress"
+	"github.com/karmada-toolkit/karmada/internal/version"
 	"github.com/karmada-toolkit/karmada/pkg/cli/env"
 	installer "github.com/karmada-toolkit/karmada/pkg/init"
+	"github.com/karmada-toolkit/karmada/pkg/init/components"
 	"github.com/karmada-toolkit/karmada/pkg/init/config"
+	"github.com/karmada-toolkit/karmada/pkg/init/phases"
+	"github.com/karmada-toolkit/karmada/pkg/local/kindcluster"
 )
 
 const (
@@ -154,4 +162,90 @@ func install(ctx context.Context, e *env.Env, d installer.Deps, r *config.Reques
 		return err
 	}
 	return finish(e, result, e.Now().Sub(begun))
+}
+
+// addCompletions registers the completion of flags with a fixed set of values. The
+// only error is a flag that does not exist, which the tests of the command would show.
+func addCompletions(cmd *cobra.Command) {
+	modes := []string{components.StorageHostPath, components.StorageEmptyDir, components.StoragePVC}
+	for flag, complete := range map[string]cobra.CompletionFunc{
+		"only": completePhases, "skip-phases": completePhases,
+		"etcd-storage-mode": cobra.FixedCompletions(modes, cobra.ShellCompDirectiveNoFileComp),
+	} {
+		if err := cmd.RegisterFlagCompletionFunc(flag, complete); err != nil {
+			panic(err)
+		}
+	}
+}
+
+// completePhases completes the last of a comma-separated list of phases.
+func completePhases(_ *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
+	before, last := prefix[:strings.LastIndexByte(prefix, ',')+1], prefix[strings.LastIndexByte(prefix, ',')+1:]
+	var out []string
+	for _, p := range phases.All() {
+		if strings.HasPrefix(p.Name, last) && !strings.Contains(","+before, ","+p.Name+",") {
+			out = append(out, before+p.Name)
+		}
+	}
+	return out, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+}
+
+// besideProgram is the value of --load-images without one.
+const besideProgram = "beside this program"
+
+// archiveOf returns the path of the image archive that --load-images names, or
+// that is beside the program. Without the flag it is empty if there is none.
+func archiveOf(load string) (string, error) {
+	switch load {
+	case "":
+		return beside(), nil
+	case besideProgram:
+		path := beside()
+		if path == "" {
+			return "", errors.New("there is no image archive of this build beside the program: name one with --load-images=ARCHIVE; \"make image\" builds it")
+		}
+		return path, nil
+	}
+	_, err := imagearchive.Names(load)
+	return load, err
+}
+
+// beside returns the image archive of this build beside the program, or "".
+func beside() string {
+	executable, err := os.Executable()
+	if err != nil {
+		return ""
+	}
+	return config.FindArchive(executable, version.Get())
+}
+
+// loadImages puts the images of an archive into the nodes of the host, a kind
+// cluster.
+func loadImages(ctx context.Context, e *env.Env, server, archive string) error {
+	defer e.Waiting(func() string { return "the images of " + archive + " to be loaded into the nodes" })()
+	name, err := kindcluster.LoadImages(ctx, os.Getenv, server, archive)
+	if err != nil {
+		return err
+	}
+	e.Say("The nodes of kind cluster %q have the images of %s", name, archive)
+	return nil
+}
+
+func newPhasesCommand(e *env.Env) *cobra.Command {
+	return &cobra.Command{
+		Use: "phases", Short: "List the phases of an installation", DisableFlagsInUseLine: true, Args: env.NoArguments,
+		Long: e.Long(`
+			List the phases of an installation, which --only and --skip-phases of "init"
+			choose. Each can be run again alone. Those that need nothing of each other run
+			at the same time.`),
+		RunE: func(*cobra.Command, []string) error {
+			var out strings.Builder
+			fmt.Fprintf(&out, "%-24s %-72s %s\n", "NAME", "DESCRIPTION", "NEEDS")
+			for _, p := range phases.All() {
+				fmt.Fprintf(&out, "%s\n", strings.TrimRight(fmt.Sprintf("%-24s %-72s %s", p.Name, p.Doc, strings.Join(p.Needs, ",")), " "))
+			}
+			_, err := fmt.Fprint(e.Out, out.String())
+			return err
+		},
+	}
 }

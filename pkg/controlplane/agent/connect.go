@@ -1,11 +1,15 @@
 package agent
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
 	"strings"
+	"time"
 
+	"github.com/go-logr/logr"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -21,10 +25,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"github.com/karmada-toolkit/karmada/internal/wait"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/member"
 )
 
 // podNamespace is the file with the namespace of the pod that the agent runs in.
@@ -108,4 +114,30 @@ func planeMapper() meta.RESTMapper {
 	add(workv1alpha1.GroupVersion, meta.RESTScopeNamespace, "Work")
 	add(configv1alpha1.GroupVersion, meta.RESTScopeRoot, "ResourceInterpreterCustomization", "ResourceInterpreterWebhookConfiguration")
 	return mapper
+}
+
+// The interval between two attempts begins with firstRetry and doubles up to lastRetry.
+const (
+	firstRetry = 250 * time.Millisecond
+	lastRetry  = 5 * time.Second
+)
+
+// retrier repeats steps that fail until they succeed, and logs why they fail.
+type retrier struct{ log logr.Logger }
+
+// until calls fn until it succeeds, fails permanently or ctx ends.
+func (r retrier) until(ctx context.Context, what string, fn func(context.Context) error) error {
+	logged := ""
+	return wait.Until(ctx, wait.Options{Interval: firstRetry, MaxInterval: lastRetry, Publish: func(reason error) {
+		if reason != nil && reason.Error() != logged {
+			logged = reason.Error()
+			r.log.Info(what+" failed, trying again", "err", logged)
+		}
+	}}, func(ctx context.Context) error {
+		err := fn(ctx)
+		if errors.Is(err, member.ErrTaken) {
+			return wait.Terminal(err)
+		}
+		return err
+	})
 }

@@ -1,8 +1,22 @@
+// Package interpreter returns what the control plane needs of an object of any
+// kind: its replicas and what a replica needs, how to set them, what to keep of
+// a member's object, its status and health, how the statuses of members add up,
+// and what it depends on.
+//
+// An Interpreter tries its layers in order; the first that has a rule for the
+// kind and the operation answers, also when it fails. The built-in rules for
+// Kubernetes' own kinds are the last layer.
+//
+// No function changes its arguments. ReviseReplica and Retain return objects
+// that the caller owns. AggregateStatus returns an object whose top level,
+// metadata and status are new and whose other parts may be shared with the
+// template.
 package interpreter
 
 import (
 	"errors"
 	"fmt"
+	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -249,4 +263,32 @@ func (i *Interpreter) InterpretHealth(obj *unstructured.Unstructured) (bool, err
 		return false, err
 	}
 	return r.Health(obj)
+}
+
+// Notifier notifies its subscribers of changed rules. It is safe for concurrent
+// use.
+type Notifier struct {
+	mu          sync.Mutex
+	subscribers []func(affects func(schema.GroupVersionKind) bool)
+}
+
+// Notifier returns the notifier of the rules.
+func (i *Interpreter) Notifier() *Notifier { return &i.notifier }
+
+// Subscribe has f called after every change, with a function that reports whether
+// the rules of a kind may have changed. f must not block.
+func (n *Notifier) Subscribe(f func(affects func(schema.GroupVersionKind) bool)) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.subscribers = append(n.subscribers, f)
+}
+
+// Publish notifies the subscribers that the rules of the affected kinds changed.
+func (n *Notifier) Publish(affects func(schema.GroupVersionKind) bool) {
+	n.mu.Lock()
+	subscribers := n.subscribers
+	n.mu.Unlock()
+	for _, f := range subscribers {
+		f(affects)
+	}
 }

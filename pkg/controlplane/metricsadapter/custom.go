@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -17,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/metrics/pkg/apis/custom_metrics"
 	"k8s.io/metrics/pkg/apis/custom_metrics/v1beta2"
+	"k8s.io/metrics/pkg/apis/external_metrics"
 	"sigs.k8s.io/custom-metrics-apiserver/pkg/provider"
 
 	"github.com/karmada-toolkit/karmada/internal/quantity"
@@ -214,3 +216,16 @@ func (q *query) concerns(o *custom_metrics.ObjectReference) bool {
 	}
 	return q.name == allObjects || o.Name == q.name
 }
+
+// external serves no external metrics: they are of no cluster.
+type external struct{}
+
+var _ provider.ExternalMetricsProvider = external{}
+
+// GetExternalMetric implements provider.ExternalMetricsProvider.
+func (external) GetExternalMetric(context.Context, string, labels.Selector, provider.ExternalMetricInfo) (*external_metrics.ExternalMetricValueList, error) {
+	return nil, errors.New("karmada-metrics-adapter still not implement it")
+}
+
+// ListAllExternalMetrics implements provider.ExternalMetricsProvider.
+func (external) ListAllExternalMetrics() []provider.ExternalMetricInfo { return nil }

@@ -1,3 +1,6 @@
+// Package replicas holds the arithmetic of replicas: how a number of them is
+// divided between clusters (Dispense) and how many of them a cluster could
+// still take (Capacity). It is pure: the same values give the same answer.
 package replicas
 
 import (
@@ -88,3 +91,7 @@ func (d *Demand) BoundName(b Bound) string {
 		return ""
 	}
 }
+
+// Graded reports whether the nodes of the cluster are modeled by grade, so that they count and not the sum of what is
+// free.
+func (c *Capacity) Graded() bool { return c.graded }

@@ -5,11 +5,18 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/apis/validation"
+	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/interpreter/lua"
 )
 
 // failure is an error of the handler rather than of the object.
@@ -89,4 +96,40 @@ func verdict(err error) admission.Response {
 		return admission.Errored(http.StatusInternalServerError, failed.error)
 	}
 	return admission.Denied(err.Error())
+}
+
+// customizationCheck validates customizations together with those that exist. They
+// are few and change seldom, so they are read from the API server, where none is
+// missed.
+type customizationCheck struct{ reader client.Reader }
+
+func (c *customizationCheck) check(ctx context.Context, _ *admission.Request, obj, _ *configv1alpha1.ResourceInterpreterCustomization) error {
+	var all configv1alpha1.ResourceInterpreterCustomizationList
+	if err := c.reader.List(ctx, &all); err != nil {
+		return failure{fmt.Errorf("listing the customizations: %w", err)}
+	}
+	return validation.ValidateCustomization(obj, all.Items, lua.Check)
+}
+
+// protect refuses to delete objects whose label forbids it.
+func protect(_ context.Context, req admission.Request) admission.Response {
+	if req.Operation != admissionv1.Delete {
+		return admission.Allowed("")
+	}
+	raw := req.OldObject.Raw
+	if len(raw) == 0 {
+		return admission.Errored(http.StatusBadRequest, errors.New("there is no content to decode"))
+	}
+	var object struct {
+		Metadata struct {
+			Labels map[string]string `json:"labels"`
+		} `json:"metadata"`
+	}
+	if err := json.Unmarshal(raw, &object); err != nil {
+		return admission.Errored(http.StatusBadRequest, fmt.Errorf("decoding the object: %w", err))
+	}
+	if object.Metadata.Labels[workv1alpha2.DeletionProtectionLabel] == workv1alpha2.DeletionProtectionAlways {
+		return admission.Denied("This resource is protected, please make sure to remove the label: " + workv1alpha2.DeletionProtectionLabel)
+	}
+	return admission.Allowed("")
 }

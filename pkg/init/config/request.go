@@ -3,12 +3,18 @@ package config
 import (
 	"cmp"
 	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/karmada-toolkit/karmada/internal/imagearchive"
 	"github.com/karmada-toolkit/karmada/internal/pki"
+	"github.com/karmada-toolkit/karmada/internal/version"
 	"github.com/karmada-toolkit/karmada/pkg/init/components"
 )
 
@@ -179,4 +185,85 @@ func (r *Request) WithImages(images ImageSet) *Request {
 	out := *r
 	out.Images = images
 	return &out
+}
+
+// parseExtraArgs restores what a list flag split at commas: an element that does
+// not begin with "--" belongs to the one before.
+func parseExtraArgs(list []string) ([]string, error) {
+	valid := regexp.MustCompile(`^--[a-zA-Z][a-zA-Z0-9_-]*(=.*)?$`)
+	var out []string
+	for _, arg := range list {
+		switch {
+		case strings.TrimSpace(arg) != arg:
+			return nil, fmt.Errorf("argument %q contains leading/trailing whitespace", arg)
+		case strings.HasPrefix(arg, "--"):
+			out = append(out, arg)
+		case len(out) == 0:
+			return nil, fmt.Errorf("argument %q is invalid: no preceding --key found", arg)
+		default:
+			out[len(out)-1] += "," + arg
+		}
+	}
+	for _, arg := range out {
+		if !valid.MatchString(arg) {
+			return nil, fmt.Errorf("invalid argument: %s", arg)
+		}
+	}
+	return out, nil
+}
+
+// overrideArgs replaces arguments by those of the same name.
+func overrideArgs(args, by []string) []string {
+	name := func(arg string) string { n, _, _ := strings.Cut(arg, "="); return n }
+	var out []string
+	for _, arg := range args {
+		if !slices.ContainsFunc(by, func(b string) bool { return name(b) == name(arg) }) {
+			out = append(out, arg)
+		}
+	}
+	return append(out, by...)
+}
+
+// ownRepository is the name of the image that "make image" builds, without its tag.
+const ownRepository = "karmada/karmada"
+
+// OwnImage returns the name of the image of a build, with its registry.
+func OwnImage(build version.Info) string {
+	return imagearchive.Canonical(ownRepository + ":" + strings.ReplaceAll(build.GitVersion, "+", "-"))
+}
+
+// FindArchive returns the path of the image archive beside a program: karmada.tar
+// in the same directory, or where "make image" writes it in a source tree. It is
+// empty when there is none, or only that of another build.
+func FindArchive(executable string, build version.Info) string {
+	dir := filepath.Dir(executable)
+	for _, path := range []string{filepath.Join(dir, "karmada.tar"), filepath.Join(dir, "..", "_output", "karmada.tar")} {
+		if _, err := os.Stat(path); err != nil {
+			continue
+		}
+		names, err := imagearchive.Names(path)
+		if err == nil && slices.Contains(canonicalNames(names), OwnImage(build)) {
+			return path
+		}
+	}
+	return ""
+}
+
+func canonicalNames(images []string) []string {
+	var out []string
+	for _, image := range images {
+		out = append(out, imagearchive.Canonical(image))
+	}
+	return out
+}
+
+// hasOwn reports whether the image of a build is among the available ones, by any of
+// its names: nodes report no more than five of each image. The names of the roles
+// have the tag of the release; where that is not of this build alone they do
+// not identify it.
+func hasOwn(build version.Info, available []string) bool {
+	return slices.ContainsFunc(available, func(image string) bool {
+		return image == OwnImage(build) ||
+			build.Release() == build.GitVersion && strings.HasPrefix(image, karmadaRegistry+"/karmada-") && strings.HasSuffix(image, ":"+build.Release())
+	})
 }

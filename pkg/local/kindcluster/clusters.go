@@ -11,12 +11,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/kind/pkg/cluster"
 	"sigs.k8s.io/kind/pkg/cluster/nodes"
 	"sigs.k8s.io/kind/pkg/log"
 
 	"github.com/karmada-toolkit/karmada/internal/inotify"
+	"github.com/karmada-toolkit/karmada/internal/pki"
 	"github.com/karmada-toolkit/karmada/internal/progress"
 	"github.com/karmada-toolkit/karmada/internal/wait"
 	"github.com/karmada-toolkit/karmada/pkg/local/federation"
@@ -232,4 +234,40 @@ func checkDNS(ctx context.Context, c client.Client, started time.Time) error {
 		}
 	}
 	return errors.New("no pod of the DNS is ready")
+}
+
+// saveKubeconfig writes the kubeconfig of a kind cluster, with the name of the
+// cluster in the federation as its context.
+func saveKubeconfig(lib library, r *record, cluster string) error {
+	name := r.kindName(cluster)
+	text, err := lib.KubeConfig(name, false)
+	if err != nil {
+		return fmt.Errorf("reading the kubeconfig of kind cluster %q: %w", name, err)
+	}
+	cfg, err := clientcmd.Load([]byte(text))
+	if err != nil {
+		return fmt.Errorf("reading the kubeconfig of kind cluster %q: %w", name, err)
+	}
+	return pki.WriteKubeconfig(r.kubeconfig(cluster), renameContext(cfg, cluster))
+}
+
+// renameContext gives the current context of a kubeconfig another name, and its
+// cluster and user as well.
+func renameContext(cfg *clientcmdapi.Config, name string) *clientcmdapi.Config {
+	out := clientcmdapi.NewConfig()
+	current, ok := cfg.Contexts[cfg.CurrentContext]
+	if !ok {
+		return out
+	}
+	renamed := current.DeepCopy()
+	renamed.Cluster, renamed.AuthInfo = name, name
+	out.Contexts[name] = renamed
+	if c, ok := cfg.Clusters[current.Cluster]; ok {
+		out.Clusters[name] = c
+	}
+	if u, ok := cfg.AuthInfos[current.AuthInfo]; ok {
+		out.AuthInfos[name] = u
+	}
+	out.CurrentContext = name
+	return out
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/karmada-toolkit/karmada/internal/kubelite/ready"
 	"github.com/karmada-toolkit/karmada/internal/progress"
@@ -178,4 +179,44 @@ func (r *Runtime) Status(context.Context) (federation.Status, error) {
 // notRunning is the error of a removal of members without a control plane.
 func (r *Runtime) notRunning() error {
 	return fmt.Errorf("the control plane of federation %q does not run, so no member can leave it; start it with %q first", r.f.Name, r.f.Command(r.Deps, "up"))
+}
+
+// launcher starts the processes of a federation.
+type launcher struct {
+	now func() time.Time
+
+	mu       sync.Mutex
+	children []*child
+}
+
+// running returns the record of a process that runs with these arguments. One that
+// runs with others is stopped, to be started with these.
+func (*launcher) running(ctx context.Context, p process, args []string) (record, bool, error) {
+	r, alive := p.running()
+	if !alive || r.runsWith(args) {
+		return r, alive, nil
+	}
+	return r, false, p.stop(ctx)
+}
+
+// start starts a process.
+func (l *launcher) start(ctx context.Context, p process, program string, args []string) (*child, error) {
+	p.awaitEnd(ctx)
+	c, err := p.start(l.now(), program, args...)
+	if err != nil {
+		return nil, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.children = append(l.children, c)
+	return c, nil
+}
+
+// undo stops what was started.
+func (l *launcher) undo(ctx context.Context) {
+	var wg sync.WaitGroup
+	for _, c := range l.children {
+		wg.Go(func() { _ = c.stop(ctx) })
+	}
+	wg.Wait()
 }

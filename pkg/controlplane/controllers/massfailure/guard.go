@@ -19,6 +19,7 @@ import (
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/karmada-toolkit/karmada/internal/events"
+	"github.com/karmada-toolkit/karmada/internal/metrics"
 	"github.com/karmada-toolkit/karmada/internal/status"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/eviction"
@@ -157,4 +158,30 @@ func (g *Guard) healthOf(c *clusterv1alpha1.Cluster) (eviction.ClusterHealth, bo
 		Name: c.Name, Ready: ready.Status == metav1.ConditionTrue, ReadyChanged: ready.LastTransitionTime.Time,
 		FailingSince: h.failingSince, Confirmed: h.confirmed, Unobserved: !g.deps.Observed(c),
 	}, true
+}
+
+// guardMetrics are the metrics of a Guard.
+type guardMetrics struct {
+	stopped prometheus.Gauge
+	held    prometheus.Gauge
+}
+
+func newMetrics(r prometheus.Registerer) *guardMetrics {
+	return &guardMetrics{
+		stopped: metrics.Register(r, prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "eviction_stopped", Help: "1 while evictions from clusters that are not Ready are stopped because many failed at once.",
+		})),
+		held: metrics.Register(r, prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "eviction_held_clusters", Help: "Number of clusters that are not evicted because many failed at once.",
+		})),
+	}
+}
+
+func (m *guardMetrics) set(stopped bool, held int) {
+	value := 0.0
+	if stopped {
+		value = 1
+	}
+	m.stopped.Set(value)
+	m.held.Set(float64(held))
 }

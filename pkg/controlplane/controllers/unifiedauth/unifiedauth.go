@@ -135,3 +135,17 @@ func list[T any](ctx context.Context, store *templates.Store, kind string) ([]T,
 func (r *reconciler) all(ctx context.Context) []reconcile.Request {
 	return controllers.Requests(controllers.Pointers(controllers.Listed(ctx, r.client, &clusterv1alpha1.ClusterList{}).Items))
 }
+
+// Reasons of events on clusters.
+const (
+	ReasonSyncSucceed = "SyncImpersonationConfigSucceed"
+	ReasonSyncFailed  = "SyncImpersonationConfigFailed"
+)
+
+func publishSynced(r *events.Recorder, cluster *clusterv1alpha1.Cluster) {
+	r.Normal(cluster, ReasonSyncSucceed, "Sync impersonation config succeed.")
+}
+
+func publishSyncFailed(r *events.Recorder, cluster *clusterv1alpha1.Cluster, err error) {
+	r.Warning(cluster, ReasonSyncFailed, fmt.Sprintf("Failed to sync impersonation config: %v", err))
+}

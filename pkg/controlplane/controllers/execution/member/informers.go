@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/utils/clock"
 
+	"github.com/karmada-toolkit/karmada/internal/plaintext"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/member/access/informer"
 )
@@ -219,3 +220,10 @@ func (i *Informer) worksLocked() []string {
 	}
 	return out
 }
+
+// maxText is the limit of a text from a member, in bytes.
+const maxText = 1024
+
+// Text returns text from a member, such as an error, in a form fit for events and
+// conditions.
+func Text(s string) string { return plaintext.Line(s, maxText) }

@@ -1,3 +1,0 @@
-// Package override applies OverridePolicies and ClusterOverridePolicies to an
-// object on its way to one cluster. It is pure.
-package override
