@@ -126,26 +126,12 @@ func (b *bench) run(ctx context.Context) error {
 	defer func() {
 		_ = b.plane.CoreV1().Namespaces().Delete(context.WithoutCancel(ctx), namespace, metav1.DeleteOptions{})
 	}()
-	if err := b.prepare(ctx); err != nil {
-		return err
-	}
-	if err := b.wait(ctx, "are ready", func(x *workv1alpha2.ResourceBinding) bool { return x.Spec.TargetContains(b.from) && healthy(x) }); err != nil {
-		return err
-	}
-	if err := b.taintOthers(ctx, false); err != nil {
-		return err
-	}
-	before, err := b.quiet(ctx)
+	before, err := b.ready(ctx)
 	if err != nil {
 		return err
 	}
 	began, used := time.Now(), b.used()
-	if b.pid != 0 {
-		if err := syscall.Kill(b.pid, syscall.SIGKILL); err != nil {
-			return fmt.Errorf("killing %s: %w", b.from, err)
-		}
-	}
-	if err := b.taint(ctx, b.from, corev1.TaintEffectNoExecute, true); err != nil {
+	if err := b.lose(ctx); err != nil {
 		return err
 	}
 	if err := b.wait(ctx, "are evicted", func(x *workv1alpha2.ResourceBinding) bool { return !x.Spec.TargetContains(b.from) }); err != nil {
@@ -176,6 +162,16 @@ func (b *bench) run(ctx context.Context) error {
 		fmt.Printf("%s: %s of CPU time\n", name, after-used[name])
 	}
 	return nil
+}
+
+// lose kills the cluster, if it is to be killed, and taints it.
+func (b *bench) lose(ctx context.Context) error {
+	if b.pid != 0 {
+		if err := syscall.Kill(b.pid, syscall.SIGKILL); err != nil {
+			return fmt.Errorf("killing %s: %w", b.from, err)
+		}
+	}
+	return b.taint(ctx, b.from, corev1.TaintEffectNoExecute, true)
 }
 
 // healthy reports whether a workload runs in all its targets.
@@ -286,6 +282,21 @@ func (b *bench) wait(ctx context.Context, what string, holds func(*workv1alpha2.
 			done[x.Name] = holds(x)
 		}
 	}
+}
+
+// ready has the cluster that will die run all workloads and lets the others take them, and returns the number of writes
+// until then.
+func (b *bench) ready(ctx context.Context) (map[string]int, error) {
+	if err := b.prepare(ctx); err != nil {
+		return nil, err
+	}
+	if err := b.wait(ctx, "are ready", func(x *workv1alpha2.ResourceBinding) bool { return x.Spec.TargetContains(b.from) && healthy(x) }); err != nil {
+		return nil, err
+	}
+	if err := b.taintOthers(ctx, false); err != nil {
+		return nil, err
+	}
+	return b.quiet(ctx)
 }
 
 // quiet waits until few writes happen, and returns how many there were.

@@ -38,19 +38,19 @@ func (s *scheduler) evict(ctx context.Context, b known) (bool, error) {
 	defer s.peers.lock(b)()
 	need, err := s.needs.of(ctx, b)
 	if err != nil || !need.Due() {
-		return false, nil //nolint:nilerr // the queue tries again and reports it
+		return false, nil // the queue tries again and reports it
 	}
 	start := s.clock.Now()
 	decision, failure := s.decider.decide(ctx, b)
 	if failure != nil {
-		return false, nil //nolint:nilerr // the queue decides again and reports it
+		return false, nil // the queue decides again and reports it
 	}
 	updated, err := s.writer.evicted(ctx, b, decision.Clusters)
 	if apierrors.IsConflict(err) {
 		return false, err
 	}
 	if err != nil {
-		return false, nil //nolint:nilerr // a quota may refuse the targets; the tasks alone may be written
+		return false, nil // a quota may refuse the targets; the tasks alone may be written
 	}
 	s.committer.assumed.record(keyOf(b), b.GetSpec(), b.GetSpec().Clusters, decision.Clusters)
 	if _, err := s.committer.scheduled(ctx, updated, &decision, true, false); err != nil {
