@@ -156,7 +156,7 @@ func (b *bench) run(ctx context.Context) error {
 	}
 	fmt.Printf("%d bindings: evicted after %s, rescheduled after %s, evictions ended after %s\n", b.bindings,
 		evicted.Round(10*time.Millisecond), moved.Round(10*time.Millisecond), ended.Round(10*time.Millisecond))
-	b.print(before, after)
+	printWrites(before, after, b.bindings)
 	fmt.Printf("all processes: %s of CPU time until rescheduled\n", movedCPU)
 	for name, after := range b.used() {
 		fmt.Printf("%s: %s of CPU time\n", name, after-used[name])
@@ -353,15 +353,16 @@ func (b *bench) writes(ctx context.Context) (map[string]int, error) {
 	return out, lines.Err()
 }
 
-func (b *bench) print(before, after map[string]int) {
+// printWrites prints the writes of each binding between two counts.
+func printWrites(before, after map[string]int, bindings int) {
 	total := 0
 	for _, what := range slices.Sorted(maps.Keys(after)) {
-		if n := after[what] - before[what]; n > b.bindings/50 {
-			fmt.Printf("%-40s %.2f for each binding\n", what, float64(n)/float64(b.bindings))
+		if n := after[what] - before[what]; n > bindings/50 {
+			fmt.Printf("%-40s %.2f for each binding\n", what, float64(n)/float64(bindings))
 			if !strings.HasSuffix(what, " events") && !strings.HasSuffix(what, ")") {
 				total += n
 			}
 		}
 	}
-	fmt.Printf("%-40s %.2f for each binding\n", "writes without events", float64(total)/float64(b.bindings))
+	fmt.Printf("%-40s %.2f for each binding\n", "writes without events", float64(total)/float64(bindings))
 }

@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"container/heap"
+	"slices"
 	"sync"
 	"time"
 
@@ -112,25 +113,19 @@ func (q *queue) Push(k key, priority int32) {
 
 // PushAfter is Push after a delay for a binding that is not in the queue.
 func (q *queue) PushAfter(k key, priority int32, delay time.Duration) {
-	if !q.pushAfter(k, priority, delay) {
+	q.mu.Lock()
+	known := slices.ContainsFunc([]map[key]*item{q.working, q.queued, q.backoff, q.unschedulable}, func(items map[key]*item) bool { return items[k] != nil })
+	if !known {
+		i := &item{key: k, ready: q.clock.Now().Add(delay)}
+		if q.byPriority {
+			i.priority = priority
+		}
+		q.backoff[k] = i
+	}
+	q.mu.Unlock()
+	if known {
 		q.Push(k, priority)
 	}
-}
-
-// pushAfter reports whether it added the binding.
-func (q *queue) pushAfter(k key, priority int32, delay time.Duration) bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	for _, items := range []map[key]*item{q.working, q.queued, q.backoff, q.unschedulable} {
-		if items[k] != nil {
-			return false
-		}
-	}
-	if !q.byPriority {
-		priority = 0
-	}
-	q.backoff[k] = &item{key: k, priority: priority, ready: q.clock.Now().Add(delay)}
-	return true
 }
 
 func (q *queue) activate(i *item) {
