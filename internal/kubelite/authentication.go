@@ -19,7 +19,7 @@ const (
 	maxCertificates = 1024
 )
 
-// certificateCache authenticates requests by client certificates that were verified a moment ago. To verify one takes
+// certificateCache authenticates requests by client certificates that were verified less than ten seconds before. To verify one takes
 // the API server longer than many requests themselves.
 type certificateCache struct {
 	next     authenticator.Request

@@ -32,9 +32,9 @@ type Options[O client.Object, S Status[S]] struct {
 	Set func(O, S)
 	// Fields returns the fields of a status that are written. Default: all that its JSON has.
 	Fields func(S) any
-	// SharedConditions is set where other controllers set conditions too. A merge patch replaces the whole list, so
-	// one that changes conditions requires the resource version from which they were computed.
-	SharedConditions bool
+	// Shared are the JSON names of fields that other controllers write too. A patch that changes one of them requires the
+	// resource version from which it was computed: a merge patch replaces a list such as conditions whole.
+	Shared []string
 	// UpdateIfForbidden updates the status where patching it is forbidden: agents that other tools registered may
 	// update only.
 	UpdateIfForbidden bool
@@ -170,8 +170,10 @@ func (w *Writer[O, S]) patch(uid types.UID, version string, before, after S) ([]
 	if uid != "" {
 		patch.Metadata["uid"] = uid
 	}
-	if _, ok := patch.Status["conditions"]; ok && w.opts.SharedConditions {
-		patch.Metadata["resourceVersion"] = version
+	for _, field := range w.opts.Shared {
+		if _, ok := patch.Status[field]; ok {
+			patch.Metadata["resourceVersion"] = version
+		}
 	}
 	return json.Marshal(patch)
 }

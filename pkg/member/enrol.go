@@ -178,8 +178,13 @@ func present(ctx context.Context, c client.Client, csr *certificatesv1.Certifica
 	retryCtx, cancel := context.WithTimeout(ctx, tokenAcceptTimeout)
 	defer cancel()
 	what := func() string { return "the control plane to accept the token" }
+	lost := false // an answer, so that the request may exist
 	return await(ctx, limit, report, what, func(ctx context.Context) (bool, error) {
 		err := c.Create(ctx, csr)
+		if lost && apierrors.IsAlreadyExists(err) {
+			return true, nil
+		}
+		lost = lost || Unserved(err)
 		if Unserved(err) || (apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err)) && retryCtx.Err() == nil {
 			return false, nil
 		}

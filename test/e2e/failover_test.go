@@ -96,7 +96,7 @@ func watch(t *testing.T, context, ns, kind, name, path string) (first func() (st
 	}
 	cmd := exec.CommandContext(t.Context(), filepath.Join(bin, "karmadactl"), args...)
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "XDG_STATE_HOME="+stateDir)
-	cmd.Stdout, cmd.Stderr = out, out
+	cmd.Stdout = out
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -105,6 +105,14 @@ func watch(t *testing.T, context, ns, kind, name, path string) (first func() (st
 		_ = cmd.Wait()
 		_ = out.Close()
 	})
+	if context == "" { // there the object exists
+		eventually(t, func() error {
+			if lines, err := os.ReadFile(out.Name()); err != nil || len(lines) == 0 {
+				return fmt.Errorf("the watch shows nothing of %s %s: %v", kind, name, err)
+			}
+			return nil
+		})
+	}
 	return func() (string, error) {
 		lines, err := os.ReadFile(out.Name())
 		value, _, _ := strings.Cut(strings.TrimLeft(string(lines), "\n"), "\n")

@@ -71,13 +71,13 @@ func (p *ControlPlane) Client() (client.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return p.newClient(config)
+	return newClient(config, p.warnings)
 }
 
 // newClient returns a client that prints the warnings of the control plane.
-func (p *ControlPlane) newClient(config *rest.Config) (client.Client, error) {
+func newClient(config *rest.Config, warnings io.Writer) (client.Client, error) {
 	config = rest.CopyConfig(config)
-	config.WarningHandler = rest.NewWarningWriter(p.warnings, rest.WarningWriterOptions{Deduplicate: true})
+	config.WarningHandler = rest.NewWarningWriter(warnings, rest.WarningWriterOptions{Deduplicate: true})
 	return member.NewClient(config)
 }
 
@@ -88,10 +88,10 @@ func (p *ControlPlane) RequiredClient(ctx context.Context) (client.Client, error
 	if err != nil {
 		return nil, err
 	}
-	if err := member.RequireControlPlane(ctx, config, member.ServeTimeout, p.report); err != nil {
+	if err := member.RequireControlPlane(ctx, config, member.ServeTimeout, reporter(p.warnings)); err != nil {
 		return nil, err
 	}
-	return p.newClient(config)
+	return newClient(config, p.warnings)
 }
 
 // RequireDiscovery returns an error if the server is not a control plane whose kinds can be discovered.
@@ -100,7 +100,7 @@ func (p *ControlPlane) RequireDiscovery(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return member.RequireDiscovery(ctx, config, member.ServeTimeout, p.report)
+	return member.RequireDiscovery(ctx, config, member.ServeTimeout, reporter(p.warnings))
 }
 
 // Cluster returns a member cluster.
@@ -144,14 +144,16 @@ func (p *ControlPlane) served(ctx context.Context, request func() error) error {
 		return err
 	}
 	config, configErr := p.flags.ToRESTConfig()
-	if configErr != nil || member.RequireControlPlane(ctx, config, readTimeout, p.report) != nil {
+	if configErr != nil || member.RequireControlPlane(ctx, config, readTimeout, reporter(p.warnings)) != nil {
 		return err
 	}
 	return request()
 }
 
-// report prints what a command waits for.
-func (p *ControlPlane) report(line string) { _, _ = fmt.Fprintln(p.warnings, line) } // an error cannot be reported
+// reporter prints what a command waits for.
+func reporter(w io.Writer) member.Reporter {
+	return func(line string) { _, _ = fmt.Fprintln(w, line) } // an error cannot be reported
+}
 
 // KnownClusters returns the named member clusters, sorted and without duplicates, or all if none is named. The error
 // names the clusters that do not exist.

@@ -19,7 +19,7 @@ type Evictions struct {
 
 // Evict schedules a binding as read, with a spec that lacks targets and has tasks for them instead, and writes the tasks
 // together with the new targets. It reports whether it did: it does not if no scheduler runs, or if the binding is not to
-// be scheduled or cannot be. The caller then writes the tasks, and the scheduler handles the binding as any other.
+// be scheduled, cannot be or waits to be. The caller then writes the tasks, and the scheduler handles the binding as any other.
 func (e *Evictions) Evict(ctx context.Context, s *scope.Binding, binding workv1alpha2.Binding, spec *workv1alpha2.ResourceBindingSpec) (bool, error) {
 	running := e.running.Load()
 	if running == nil {
@@ -32,9 +32,11 @@ func (e *Evictions) Evict(ctx context.Context, s *scope.Binding, binding workv1a
 
 // evict is Evictions.Evict of a binding that has the tasks.
 func (s *scheduler) evict(ctx context.Context, b known) (bool, error) {
-	if !b.owned {
+	k, result := keyOf(b), finished
+	if !b.owned || !claim(s.queue, k) {
 		return false, nil
 	}
+	defer func() { s.queue.Done(k, result) }()
 	defer s.peers.lock(b)()
 	need, err := s.needs.of(ctx, b)
 	if err != nil || !need.Due() {
@@ -52,10 +54,10 @@ func (s *scheduler) evict(ctx context.Context, b known) (bool, error) {
 	if err != nil {
 		return false, nil // a quota may refuse the targets; the tasks alone may be written
 	}
-	s.committer.assumed.record(keyOf(b), b.GetSpec(), b.GetSpec().Clusters, decision.Clusters)
+	s.committer.assumed.record(k, b.GetSpec(), b.GetSpec().Clusters, decision.Clusters)
 	if _, err := s.committer.scheduled(ctx, updated, &decision, true, false); err != nil {
-		log.FromContext(ctx).V(2).Info("The status of a binding is written later", b.scope.Kind, keyOf(b), "error", err)
-		s.observer.push(b.scope, updated, eventBindingUpdate)
+		log.FromContext(ctx).V(2).Info("The status of a binding is written later", b.scope.Kind, k, "error", err)
+		result = failed
 	}
 	s.metrics.attempts.WithLabelValues("scheduled", string(need.Type)).Inc()
 	s.metrics.e2e.WithLabelValues("scheduled", string(need.Type)).Observe(s.clock.Since(start).Seconds())

@@ -149,6 +149,30 @@ func TestEvictions_LeavesTheWriteToTheCaller(t *testing.T) {
 	}
 }
 
+// A binding that a worker handles is left to it: its late write of the status would undo that of the eviction.
+func TestEvictions_OneAtATime(t *testing.T) {
+	sc := scope.NamespacedBinding()
+	b, binding, spec := evicting(t, sc, 10)
+	k := keyOf(binding)
+	b.queue.Push(k, 0)
+	if got, ok := b.queue.Pop(); !ok || got != k {
+		t.Fatalf("popped %v", got)
+	}
+	if done, err := b.evictions().Evict(t.Context(), sc, binding, spec); done || err != nil || len(b.writes) > 0 {
+		t.Errorf("%v %v: %v", done, err, b.writes)
+	}
+	b.queue.Done(k, finished)
+	b.refuse = func(string) error { // others change it during the eviction
+		b.queue.Push(k, 0)
+		pending(t, b.queue, 0, 0, 0)
+		return nil
+	}
+	if done, err := b.evictions().Evict(t.Context(), sc, binding, spec); !done || err != nil {
+		t.Errorf("%v %v", done, err)
+	}
+	pending(t, b.queue, 1, 0, 0)
+}
+
 func TestEvictions_Conflict(t *testing.T) {
 	sc := scope.NamespacedBinding()
 	b, binding, spec := evicting(t, sc, 10)

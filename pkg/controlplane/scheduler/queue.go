@@ -114,7 +114,7 @@ func (q *queue) Push(k key, priority int32) {
 // PushAfter is Push after a delay for a binding that is not in the queue.
 func (q *queue) PushAfter(k key, priority int32, delay time.Duration) {
 	q.mu.Lock()
-	known := slices.ContainsFunc([]map[key]*item{q.working, q.queued, q.backoff, q.unschedulable}, func(items map[key]*item) bool { return items[k] != nil })
+	known := holds(q, k)
 	if !known {
 		i := &item{key: k, ready: q.clock.Now().Add(delay)}
 		if q.byPriority {
@@ -126,6 +126,23 @@ func (q *queue) PushAfter(k key, priority int32, delay time.Duration) {
 	if known {
 		q.Push(k, priority)
 	}
+}
+
+// holds reports whether a binding is in the queue or being handled. The caller holds the lock.
+func holds(q *queue, k key) bool {
+	return slices.ContainsFunc([]map[key]*item{q.working, q.queued, q.backoff, q.unschedulable}, func(items map[key]*item) bool { return items[k] != nil })
+}
+
+// claim has the caller handle a binding, as Pop does, until Done. It reports false for one that is in the queue or being
+// handled.
+func claim(q *queue, k key) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if holds(q, k) || q.closed {
+		return false
+	}
+	q.working[k] = &item{key: k}
+	return true
 }
 
 func (q *queue) activate(i *item) {

@@ -147,7 +147,7 @@ func (d *discoverer) confirm(found discovered) {
 		if resources.Has(t.gvr.GroupResource()) {
 			continue // perhaps in another version
 		}
-		if !found.failed.Has(t.gvr.Group) && !notServed(d.client, t.gvk) {
+		if !found.failed.Has(t.gvr.Group) && !notServed(d.client, t.gvk, t.gvr.Resource) {
 			found.failed.Insert(t.gvr.Group)
 		}
 		if found.failed.Has(t.gvr.Group) {
@@ -157,14 +157,17 @@ func (d *discoverer) confirm(found discovered) {
 	d.served = served
 }
 
-// notServed reports whether the API server does not serve a kind. Until it knows all its APIs, it answers requests for
-// one that it does not know with an error other than NotFound.
-func notServed(client discovery.ServerResourcesInterface, gvk schema.GroupVersionKind) bool {
+// notServed reports whether the API server does not serve a kind, by the name of a resource if one is given. While it
+// starts, it answers requests for an API that it does not know with an error other than NotFound; a CRD that it lists a
+// moment later than that is found again by the next discovery.
+func notServed(client discovery.ServerResourcesInterface, gvk schema.GroupVersionKind, resource string) bool {
 	list, err := client.ServerResourcesForGroupVersion(gvk.GroupVersion().String())
 	if err != nil {
 		return apierrors.IsNotFound(err)
 	}
-	return !slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Kind == gvk.Kind })
+	return !slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool {
+		return r.Kind == gvk.Kind && (resource == "" || r.Name == resource)
+	})
 }
 
 // watchable returns the types that can be deleted, listed and watched and are not

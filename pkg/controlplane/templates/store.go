@@ -162,7 +162,7 @@ func (s *Store) Get(ctx context.Context, gvk schema.GroupVersionKind, namespace,
 func (s *Store) GetLive(ctx context.Context, gvk schema.GroupVersionKind, namespace, name string) (*unstructured.Unstructured, error) {
 	client, err := s.Live(gvk)
 	if err != nil {
-		if meta.IsNoMatchError(err) && notServed(s.discoverer.client, gvk) {
+		if meta.IsNoMatchError(err) && notServed(s.discoverer.client, gvk, "") {
 			return nil, apierrors.NewNotFound(schema.GroupResource{Group: gvk.Group, Resource: gvk.Kind}, name)
 		}
 		return nil, err

@@ -36,12 +36,13 @@ type bindings struct {
 
 func newBindings(s *scope.Binding, c client.Client, live client.Reader, d Deps) *bindings {
 	return &bindings{policy: d.Policy, clock: d.Clock, writer: status.NewWriter(status.Options[workv1alpha2.Binding, *workv1alpha2.ResourceBindingStatus]{
-		Kind:             "binding",
-		New:              func(workv1alpha2.Binding) workv1alpha2.Binding { return s.New() },
-		Get:              workv1alpha2.Binding.GetStatus,
-		Fields:           writtenFields,
-		SharedConditions: true, // with the scheduler and the binding controller
-		Client:           c, Live: live, Clock: d.Clock,
+		Kind:   "binding",
+		New:    func(workv1alpha2.Binding) workv1alpha2.Binding { return s.New() },
+		Get:    workv1alpha2.Binding.GetStatus,
+		Fields: writtenFields,
+		// with the scheduler and the binding controller
+		Shared: []string{"conditions", "schedulerObservedGeneration"},
+		Client: c, Live: live, Clock: d.Clock,
 	})}
 }
 

@@ -57,6 +57,8 @@ type bench struct {
 	conflict int
 	// behind makes the caches show the binding and the template as they were then.
 	behind []client.Object
+	// meanwhile is called after eviction tasks are written, see endEvictions.
+	meanwhile func()
 }
 
 // Get implements Templates.

@@ -97,7 +97,11 @@ func (b *bench) endEvictions(write func(client.Object) error) {
 				return err
 			}
 			obj.SetGeneration(obj.GetGeneration() + 1)
-			return c.Update(ctx, obj)
+			err := c.Update(ctx, obj)
+			if b.meanwhile != nil {
+				b.meanwhile()
+			}
+			return err
 		},
 	}), events.New(b.recorder)}
 }
@@ -156,6 +160,45 @@ func TestReconcile_EndsTheTasks(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A binding that others change and the scheduler confirms between the two writes stays confirmed.
+func TestReconcile_EndsTheTasksWhileOthersWrite(t *testing.T) {
+	eachScope(t, func(t *testing.T, s *scope.Binding) {
+		b := newBench(t, s, "m1")
+		b.endEvictions(func(client.Object) error { return nil })
+		b.set(workIn("m1", "True", "Healthy", "{}"))
+		b.want(status.WrittenTTL, "binding", "template")
+		b.clock.Step(time.Minute)
+		b.change(func(binding workv1alpha2.Binding) {
+			evicted("m1", policyv1alpha1.PurgeModeGracefully, "m2")(binding)
+			binding.GetSpec().Replicas = 1
+			binding.GetSpec().Placement = &policyv1alpha1.Placement{ReplicaScheduling: &policyv1alpha1.ReplicaSchedulingStrategy{
+				ReplicaSchedulingType: policyv1alpha1.ReplicaSchedulingTypeDivided,
+			}}
+		})
+		b.change(confirm)
+		b.set(workIn("m2", "True", "Healthy", "{}"))
+		b.meanwhile = func() {
+			live := s.New()
+			must(t, b.client.Get(t.Context(), b.key, live))
+			live.SetGeneration(live.GetGeneration() + 1)
+			must(t, b.client.Update(t.Context(), live))
+			live.GetStatus().SchedulerObservedGeneration = live.GetGeneration()
+			must(t, b.client.Status().Update(t.Context(), live))
+		}
+		if _, err := b.reconcile(); err != nil {
+			t.Fatal(err)
+		}
+		after := s.New()
+		must(t, b.client.Get(t.Context(), b.key, after))
+		if len(after.GetSpec().GracefulEvictionTasks) > 0 || after.GetStatus().SchedulerObservedGeneration != after.GetGeneration() {
+			t.Errorf("tasks %+v, observed %d of %d", after.GetSpec().GracefulEvictionTasks, after.GetStatus().SchedulerObservedGeneration, after.GetGeneration())
+		}
+		if diff := cmp.Diff([]string{"m2"}, b.reported()); diff != "" {
+			t.Error(diff)
+		}
+	})
 }
 
 // Where no controller ends evictions, the old cluster is reported until a user does.

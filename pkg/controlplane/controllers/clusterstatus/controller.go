@@ -120,7 +120,7 @@ func newController(c client.Client, live client.Reader, d Deps) *controller {
 		New:               func(*clusterv1alpha1.Cluster) *clusterv1alpha1.Cluster { return &clusterv1alpha1.Cluster{} },
 		Get:               func(c *clusterv1alpha1.Cluster) *clusterv1alpha1.ClusterStatus { return &c.Status },
 		Set:               func(c *clusterv1alpha1.Cluster, s *clusterv1alpha1.ClusterStatus) { c.Status = *s },
-		SharedConditions:  true,
+		Shared:            []string{"conditions"},
 		UpdateIfForbidden: true,
 		Client:            c, Live: live, Clock: d.Clock,
 	})

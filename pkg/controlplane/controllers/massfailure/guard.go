@@ -81,11 +81,11 @@ func New(c client.Client, live client.Reader, recorder *events.Recorder, d Deps)
 		deps: d, client: c, live: live, events: recorder, metrics: newMetrics(d.Metrics), health: map[string]health{},
 		written: map[string]*status.Written[*clusterv1alpha1.ClusterStatus]{},
 		writer: status.NewWriter(status.Options[*clusterv1alpha1.Cluster, *clusterv1alpha1.ClusterStatus]{
-			Kind:             "cluster",
-			New:              func(*clusterv1alpha1.Cluster) *clusterv1alpha1.Cluster { return &clusterv1alpha1.Cluster{} },
-			Get:              func(c *clusterv1alpha1.Cluster) *clusterv1alpha1.ClusterStatus { return &c.Status },
-			SharedConditions: true,
-			Client:           c, Live: live, Clock: d.Clock,
+			Kind:   "cluster",
+			New:    func(*clusterv1alpha1.Cluster) *clusterv1alpha1.Cluster { return &clusterv1alpha1.Cluster{} },
+			Get:    func(c *clusterv1alpha1.Cluster) *clusterv1alpha1.ClusterStatus { return &c.Status },
+			Shared: []string{"conditions"},
+			Client: c, Live: live, Clock: d.Clock,
 		}),
 	}
 }

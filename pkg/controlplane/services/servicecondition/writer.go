@@ -42,8 +42,8 @@ func New(mgr manager.Manager) *Writer {
 			Kind: "multiclusterservice", New: func(*networkingv1alpha1.MultiClusterService) *networkingv1alpha1.MultiClusterService {
 				return &networkingv1alpha1.MultiClusterService{}
 			},
-			Get:              func(m *networkingv1alpha1.MultiClusterService) *corev1.ServiceStatus { return &m.Status },
-			SharedConditions: true, Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clock: clock.RealClock{},
+			Get:    func(m *networkingv1alpha1.MultiClusterService) *corev1.ServiceStatus { return &m.Status },
+			Shared: []string{"conditions"}, Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clock: clock.RealClock{},
 		}),
 		written: status.NewMemory[types.NamespacedName, *written](remembered),
 	}
