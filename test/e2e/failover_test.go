@@ -107,10 +107,11 @@ func watch(t *testing.T, context, ns, kind, name, path string) (first func() (st
 	})
 	if context == "" { // there the object exists
 		eventually(t, func() error {
-			if lines, err := os.ReadFile(out.Name()); err != nil || len(lines) == 0 {
-				return fmt.Errorf("the watch shows nothing of %s %s: %v", kind, name, err)
+			lines, err := os.ReadFile(out.Name())
+			if err == nil && len(lines) == 0 {
+				err = fmt.Errorf("the watch shows nothing of %s %s", kind, name)
 			}
-			return nil
+			return err
 		})
 	}
 	return func() (string, error) {
