@@ -106,6 +106,15 @@ func (b *bench) endEvictions(write func(client.Object) error) {
 	}), events.New(b.recorder)}
 }
 
+// moving has a workload of one replica evicted from m1 to m2.
+func moving(mode policyv1alpha1.ReplicaSchedulingType) func(workv1alpha2.Binding) {
+	return func(b workv1alpha2.Binding) {
+		evicted("m1", policyv1alpha1.PurgeModeGracefully, "m2")(b)
+		b.GetSpec().Replicas = 1
+		b.GetSpec().Placement = &policyv1alpha1.Placement{ReplicaScheduling: &policyv1alpha1.ReplicaSchedulingStrategy{ReplicaSchedulingType: mode}}
+	}
+}
+
 // The tasks of a workload that is healthy elsewhere end just before the status that has it, which confirms the generation
 // that this made, unless the scheduler has to decide about it.
 func TestReconcile_EndsTheTasks(t *testing.T) {
@@ -129,9 +138,7 @@ func TestReconcile_EndsTheTasks(t *testing.T) {
 			b.want(status.WrittenTTL, "binding", "template")
 			b.clock.Step(time.Minute)
 			b.change(func(binding workv1alpha2.Binding) {
-				evicted("m1", policyv1alpha1.PurgeModeGracefully, "m2")(binding)
-				binding.GetSpec().Replicas = 1
-				binding.GetSpec().Placement = &policyv1alpha1.Placement{ReplicaScheduling: &policyv1alpha1.ReplicaSchedulingStrategy{ReplicaSchedulingType: tc.mode}}
+				moving(tc.mode)(binding)
 				if tc.suppress {
 					binding.GetSpec().GracefulEvictionTasks[0].SuppressDeletion = new(true)
 				}
@@ -170,13 +177,7 @@ func TestReconcile_EndsTheTasksWhileOthersWrite(t *testing.T) {
 		b.set(workIn("m1", "True", "Healthy", "{}"))
 		b.want(status.WrittenTTL, "binding", "template")
 		b.clock.Step(time.Minute)
-		b.change(func(binding workv1alpha2.Binding) {
-			evicted("m1", policyv1alpha1.PurgeModeGracefully, "m2")(binding)
-			binding.GetSpec().Replicas = 1
-			binding.GetSpec().Placement = &policyv1alpha1.Placement{ReplicaScheduling: &policyv1alpha1.ReplicaSchedulingStrategy{
-				ReplicaSchedulingType: policyv1alpha1.ReplicaSchedulingTypeDivided,
-			}}
-		})
+		b.change(moving(policyv1alpha1.ReplicaSchedulingTypeDivided))
 		b.change(confirm)
 		b.set(workIn("m2", "True", "Healthy", "{}"))
 		b.meanwhile = func() {

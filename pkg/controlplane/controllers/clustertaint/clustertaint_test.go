@@ -63,34 +63,22 @@ func TestReconcile_AddsAndRemovesTaints(t *testing.T) {
 		"neither, taints remain": {cluster(metav1.ConditionUnknown, taint), []corev1.Taint{taint}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			recorder := record.NewFakeRecorder(5)
-			c := fake.NewClientBuilder().WithScheme(kube.NewScheme()).WithObjects(tc.cluster, policy()).Build()
-			r := &reconciler{client: c, events: events.New(recorder), clock: clocktesting.NewFakePassiveClock(now)}
-			if _, err := r.Reconcile(t.Context(), request); err != nil {
-				t.Fatal(err)
-			}
-			got := &clusterv1alpha1.Cluster{}
-			if err := c.Get(t.Context(), request.NamespacedName, got); err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(tc.want, got.Spec.Taints); diff != "" {
+			taints, event := reconciled(t, tc.cluster, policy())
+			if diff := cmp.Diff(tc.want, taints); diff != "" {
 				t.Error(diff)
 			}
-			close(recorder.Events)
-			if event := <-recorder.Events; event != tc.event {
+			if event != tc.event {
 				t.Errorf("the event is %q, want %q", event, tc.event)
 			}
 		})
 	}
 }
 
-// One policy with a taint that no cluster can have does not keep the others from taking effect.
-func TestReconcile_LeavesOutInvalidTaints(t *testing.T) {
-	invalid := policy()
-	invalid.Name = "invalid"
-	invalid.Spec.Taints = []policyv1alpha1.Taint{{Key: "a b", Effect: corev1.TaintEffectNoSchedule}, {Key: "x", Effect: corev1.TaintEffectPreferNoSchedule}}
+// reconciled returns the taints of the cluster after a reconciliation with some objects, and the first event of it.
+func reconciled(t *testing.T, objs ...client.Object) ([]corev1.Taint, string) {
+	t.Helper()
 	recorder := record.NewFakeRecorder(5)
-	c := fake.NewClientBuilder().WithScheme(kube.NewScheme()).WithObjects(cluster(metav1.ConditionFalse), policy(), invalid).Build()
+	c := fake.NewClientBuilder().WithScheme(kube.NewScheme()).WithObjects(objs...).Build()
 	r := &reconciler{client: c, events: events.New(recorder), clock: clocktesting.NewFakePassiveClock(now)}
 	if _, err := r.Reconcile(t.Context(), request); err != nil {
 		t.Fatal(err)
@@ -99,10 +87,19 @@ func TestReconcile_LeavesOutInvalidTaints(t *testing.T) {
 	if err := c.Get(t.Context(), request.NamespacedName, got); err != nil {
 		t.Fatal(err)
 	}
-	if len(got.Spec.Taints) != 1 || got.Spec.Taints[0].Key != "down" {
-		t.Errorf("the taints are %v", got.Spec.Taints)
+	close(recorder.Events)
+	return got.Spec.Taints, <-recorder.Events
+}
+
+// One policy with a taint that no cluster can have does not keep the others from taking effect.
+func TestReconcile_LeavesOutInvalidTaints(t *testing.T) {
+	invalid := policy()
+	invalid.Name = "invalid"
+	invalid.Spec.Taints = []policyv1alpha1.Taint{{Key: "a b", Effect: corev1.TaintEffectNoSchedule}, {Key: "x", Effect: corev1.TaintEffectPreferNoSchedule}}
+	taints, event := reconciled(t, cluster(metav1.ConditionFalse), policy(), invalid)
+	if len(taints) != 1 || taints[0].Key != "down" {
+		t.Errorf("the taints are %v", taints)
 	}
-	event := <-recorder.Events
 	if !strings.HasPrefix(event, "Warning "+ReasonTaintFailed) || !strings.Contains(event, "spec.taints[0].key") || !strings.Contains(event, "spec.taints[1].effect") {
 		t.Errorf("the event is %q", event)
 	}
