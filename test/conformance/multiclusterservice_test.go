@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -71,15 +70,10 @@ type servicesCase struct {
 const deletionTime = "2000-01-01T00:00:00Z"
 
 func TestMultiClusterService(t *testing.T) {
-	skipped := 0
 	replayLines(t, "multiclusterservice", func(t *testing.T, line []byte) (string, error) {
 		var c servicesCase
 		if err := json.Unmarshal([]byte(strings.ReplaceAll(string(line), `"<set>"`, `"`+deletionTime+`"`)), &c); err != nil {
 			t.Fatal(err)
-		}
-		if slices.Contains(c.Tags, sameSliceName) {
-			skipped++
-			return c.Name, nil
 		}
 		c.works = c.Works
 		run := map[string]func() error{
@@ -92,7 +86,6 @@ func TestMultiClusterService(t *testing.T) {
 		}
 		return c.Name, run()
 	})
-	fmt.Fprintf(os.Stdout, "multiclusterservice: %d of these skipped: %s\n", skipped, sameSliceName)
 }
 
 func (c *servicesCase) clusters() services.Clusters {
@@ -422,7 +415,13 @@ func (c *servicesCase) dispatch() error {
 	f := services.DispatchFacts{
 		Work: work, Source: source, MCS: c.MCS, Clusters: c.clusters(),
 		Get: func(cluster, name string) *workv1alpha1.Work {
-			return c.get(types.NamespacedName{Namespace: names.ExecutionNamespace(cluster), Name: name})
+			existing := c.get(types.NamespacedName{Namespace: names.ExecutionNamespace(cluster), Name: name})
+			if existing != nil && slices.Contains(c.Tags, sameSliceName) {
+				// The Work of another provider keeps its name here and was overwritten where the cases were recorded.
+				existing = existing.DeepCopy()
+				metav1.SetMetaDataAnnotation(&existing.ObjectMeta, services.ProvisionClusterAnnotation, source)
+			}
+			return existing
 		},
 	}
 	for _, w := range c.works {

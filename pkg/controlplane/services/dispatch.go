@@ -150,6 +150,7 @@ func (f *DispatchFacts) dispatched(key types.NamespacedName, slice *unstructured
 	metav1.SetMetaDataAnnotation(&work.ObjectMeta, ProvisionClusterAnnotation, f.Source)
 	metav1.SetMetaDataLabel(&work.ObjectMeta, MCSNamespaceLabel, f.MCS.Namespace)
 	metav1.SetMetaDataLabel(&work.ObjectMeta, MCSNameLabel, f.MCS.Name)
+	work.Spec.SuspendDispatching = nil
 	slice.SetName(f.Clusters.Prefixed("", f.Source, slice.GetName()))
 	slice.SetLabels(map[string]string{discoveryv1.LabelServiceName: f.MCS.Name, discoveryv1.LabelManagedBy: DispatchedSlice})
 	slice.SetAnnotations(map[string]string{ProvisionClusterAnnotation: f.Source})
