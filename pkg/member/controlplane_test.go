@@ -193,7 +193,7 @@ func TestAgentConfig_UsesTheContextOfTheAgent(t *testing.T) {
 
 func TestDeleteToken_Missing(t *testing.T) {
 	err := DeleteToken(t.Context(), newServer(t), "abcdef")
-	if want := `failed to delete bootstrap token "abcdef": secrets "bootstrap-token-abcdef" not found`; err == nil || err.Error() != want {
+	if want := `failed to delete bootstrap token "abcdef", err: secrets "bootstrap-token-abcdef" not found`; err == nil || err.Error() != want {
 		t.Errorf("got %v", err)
 	}
 }

@@ -112,7 +112,7 @@ func ListTokens(ctx context.Context, controlPlane client.Client) ([]registration
 func DeleteToken(ctx context.Context, controlPlane client.Client, id string) error {
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: registration.TokenSecretName(id)}}
 	if err := controlPlane.Delete(ctx, secret); err != nil {
-		return fmt.Errorf("failed to delete bootstrap token %q: %w", id, err)
+		return fmt.Errorf("failed to delete bootstrap token %q, err: %w", id, err)
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -201,10 +202,14 @@ func (r *reconciler) record(mcs *networkingv1alpha1.MultiClusterService, source 
 		r.events.PartWarning(mcs, source, services.ReasonDispatchFailed, err.Error())
 		return
 	}
+	dispatched := meta.IsStatusConditionTrue(mcs.Status.Conditions, services.SlicesDispatched)
 	for _, e := range v.Events {
-		if e.Type == corev1.EventTypeWarning {
+		switch {
+		case e.Type == corev1.EventTypeWarning:
 			r.events.PartWarning(mcs, e.Message, e.Reason, e.Message)
-		} else {
+		case !dispatched:
+			r.events.Normal(mcs, e.Reason, e.Message)
+		default:
 			r.events.Detail(mcs, e.Reason, e.Message)
 		}
 	}
