@@ -205,7 +205,7 @@ func (r *reconciler) service(ctx context.Context, before, next *corev1.Service) 
 		return err
 	}
 	target := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: next.Namespace, Name: next.Name}}
-	if err := r.client.Patch(ctx, target, change); err != nil {
+	if err := r.client.Patch(ctx, target, change); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("patching service %s/%s: %w", next.Namespace, next.Name, err)
 	}
 	return nil
@@ -234,7 +234,12 @@ func (r *reconciler) binding(ctx context.Context, f services.Facts, next *workv1
 		return err
 	}
 	target := &workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: next.Namespace, Name: next.Name}}
-	if err := r.client.Patch(ctx, target, change); err != nil {
+	err = r.client.Patch(ctx, target, change)
+	if apierrors.IsNotFound(err) && f.MCS.DeletionTimestamp != nil {
+		// The binding was deleted with its Service.
+		return nil
+	}
+	if err != nil {
 		return fmt.Errorf("patching resourcebinding %s: %w", key, err)
 	}
 	return nil
