@@ -14,8 +14,10 @@ import (
 	"github.com/spf13/pflag"
 	logsapi "k8s.io/component-base/logs/api/v1"
 	_ "k8s.io/component-base/logs/json/register" // --logging-format=json
+	"k8s.io/component-base/metrics/legacyregistry"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/karmada-toolkit/karmada/internal/inotify"
 	"github.com/karmada-toolkit/karmada/internal/version"
@@ -156,6 +158,9 @@ func start(ctx context.Context, c *common, userAgent string, roles []named, own 
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(c.gcPercent)
 	}
+	// The aggregated API servers serve the registry of Kubernetes, the other roles that of controller-runtime.
+	registerBuildInfo(ctrlmetrics.Registry)
+	registerBuildInfo(legacyregistry.Registerer())
 	connect := c.config
 	if own != nil {
 		connect = own.Config
