@@ -17,8 +17,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/karmada-toolkit/karmada/internal/events"
+	"github.com/karmada-toolkit/karmada/internal/metrics"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/delivery"
 	estimator "github.com/karmada-toolkit/karmada/pkg/controlplane/estimator/client"
@@ -38,6 +40,7 @@ type runner struct {
 	keep   func(clusters sets.Set[string])
 	events *events.Recorder
 	clock  clock.WithTicker
+	queue  *metrics.WorkQueue
 }
 
 var _ manager.LeaderElectionRunnable = &runner{}
@@ -54,6 +57,7 @@ func Setup(_ context.Context, mgr manager.Manager, o *Options) error {
 	r := &runner{
 		options: o, client: mgr.GetClient(), live: mgr.GetAPIReader(), estimates: pool.Unschedulable, keep: pool.Keep,
 		events: events.ForManager(mgr, Component, o.Events), clock: clock.RealClock{},
+		queue: metrics.NewWorkQueue(ctrlmetrics.Registry, Component, clock.RealClock{}),
 	}
 	if err := mgr.Add(r); err != nil {
 		return fmt.Errorf("adding the descheduler: %w", err)
@@ -101,9 +105,13 @@ func (r *runner) pass(ctx context.Context) {
 		if !Considered(b) {
 			continue
 		}
+		key := client.ObjectKeyFromObject(b)
+		r.queue.Added(key)
+		r.queue.Started(key)
 		if err := r.deschedule(ctx, b); err != nil {
 			log.FromContext(ctx).Error(err, "Descheduling a binding", "ResourceBinding", klog.KObj(b))
 		}
+		r.queue.Done(key)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/utils/clock"
 
+	sharedmetrics "github.com/karmada-toolkit/karmada/internal/metrics"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 )
 
@@ -57,6 +58,8 @@ type queue struct {
 	// change; otherwise it is first come first served, and they are retried
 	// like those that failed.
 	byPriority bool
+	// metrics may be nil.
+	metrics *sharedmetrics.WorkQueue
 
 	mu            sync.Mutex
 	wait          *sync.Cond
@@ -121,6 +124,7 @@ func (q *queue) PushAfter(k key, priority int32, delay time.Duration) {
 			i.priority = priority
 		}
 		q.backoff[k] = i
+		q.metrics.Retried()
 	}
 	q.mu.Unlock()
 	if known {
@@ -142,6 +146,7 @@ func claim(q *queue, k key) bool {
 		return false
 	}
 	q.working[k] = &item{key: k}
+	q.metrics.Started(k)
 	return true
 }
 
@@ -150,6 +155,7 @@ func (q *queue) activate(i *item) {
 	i.entered, i.order = q.clock.Now(), q.sequence
 	heap.Push(&q.active, i)
 	q.queued[i.key] = i
+	q.metrics.Added(i.key)
 	q.wait.Signal()
 }
 
@@ -167,6 +173,7 @@ func (q *queue) Pop() (key, bool) {
 	delete(q.queued, i.key)
 	i.attempts++
 	q.working[i.key] = i
+	q.metrics.Started(i.key)
 	return i.key, true
 }
 
@@ -191,6 +198,7 @@ func (q *queue) Done(k key, o outcome) {
 	if i == nil {
 		return
 	}
+	q.metrics.Done(k)
 	if priority, ok := q.dirty[k]; ok {
 		delete(q.dirty, k)
 		i.priority = priority
@@ -206,6 +214,7 @@ func (q *queue) Done(k key, o outcome) {
 	case o != finished:
 		i.ready = q.retry(i)
 		q.backoff[k] = i
+		q.metrics.Retried()
 	}
 }
 
@@ -246,6 +255,7 @@ func (q *queue) Parked(k key) bool {
 func (q *queue) Sweep(unschedulableToo bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	q.metrics.Refresh()
 	now := q.clock.Now()
 	var due activeHeap
 	for k, i := range q.backoff {
