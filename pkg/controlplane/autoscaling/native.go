@@ -67,6 +67,9 @@ func SyncReplicas(d *appsv1.Deployment, b *workv1alpha2.ResourceBinding) (int32,
 	if d.Labels[workv1alpha2.RetainReplicasLabel] != "true" || d.Spec.Replicas == nil || *d.Spec.Replicas == d.Status.Replicas {
 		return 0, false
 	}
+	if len(b.Spec.Clusters) == 0 { // such as a binding that was deleted and is created again
+		return 0, false
+	}
 	if !divides(b, d) || b.Spec.Replicas != *d.Spec.Replicas || b.Generation != b.Status.SchedulerObservedGeneration || len(b.Spec.Clusters) != len(b.Status.AggregatedStatus) {
 		return 0, false
 	}

@@ -84,6 +84,8 @@ type state struct {
 	uid      types.UID
 	binding  bindingState
 	template templateState
+	// resource is the template if its status has been aggregated.
+	resource *workv1alpha2.ObjectReference
 }
 
 func newReconciler(s *scope.Binding, c client.Client, live client.Reader, recorder record.EventRecorder, d Deps) *reconciler {
@@ -118,13 +120,16 @@ func Setup(ctx context.Context, mgr manager.Manager, d Deps) error {
 func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	binding := r.scope.New()
 	err := r.client.Get(ctx, req.NamespacedName, binding, client.UnsafeDisableDeepCopy)
-	if apierrors.IsNotFound(err) || err == nil && binding.GetDeletionTimestamp() != nil {
-		r.states.Delete(req.NamespacedName)
-		r.bindings.backlog.Forget(req.NamespacedName)
-		return reconcile.Result{}, nil
-	}
-	if err != nil {
+	if err != nil && !apierrors.IsNotFound(err) {
 		return reconcile.Result{}, fmt.Errorf("reading the binding: %w", err)
+	}
+	if err != nil || binding.GetDeletionTimestamp() != nil {
+		return reconcile.Result{}, r.end(ctx, req.NamespacedName, binding)
+	}
+	if s, ok := r.states.Get(req.NamespacedName); ok && s.uid != binding.GetUID() {
+		if err := r.reset(ctx, req.NamespacedName, s); err != nil {
+			return reconcile.Result{}, err
+		}
 	}
 	id := r.scope.ID(binding)
 	if id == "" {
@@ -169,6 +174,8 @@ func (r *reconciler) write(ctx context.Context, binding workv1alpha2.Binding, s 
 	s.template.announce = s.template.announce || done.completed
 	s.template.recheck = 0
 	if len(sum.items) > 0 || hadItems(binding.GetStatus()) || hadItems(r.bindings.current(binding, &s.binding)) {
+		ref := binding.GetSpec().Resource
+		s.resource = &ref
 		err = r.templates.write(ctx, binding, &s.template, sum.items)
 	}
 	now := r.deps.Clock.Now()

@@ -304,12 +304,59 @@ func TestReconcile_DeletedBinding(t *testing.T) {
 	b := newBench(t, scope.NamespacedBinding(), "m1")
 	b.set(workIn("m1", "True", "Unhealthy", "{}"))
 	b.want(time.Second)
-	binding := b.scope.New()
-	must(t, b.client.Get(t.Context(), b.key, binding))
-	must(t, b.client.Delete(t.Context(), binding))
+	b.delete()
 	b.want(0)
 	if _, ok := b.r.states.Get(b.key); ok || b.r.bindings.backlog.Len() != 0 {
 		t.Error("something is remembered")
+	}
+}
+
+func (b *bench) delete() {
+	b.t.Helper()
+	binding := b.scope.New()
+	must(b.t, b.client.Get(b.t.Context(), b.key, binding))
+	must(b.t, b.client.Delete(b.t.Context(), binding))
+}
+
+// The status of a template does not outlive its binding, whatever is observed of its deletion.
+func TestReconcile_TheStatusEndsWithTheBinding(t *testing.T) {
+	for name, meanwhile := range map[string]func(*bench, workv1alpha2.Binding){
+		"gone": func(b *bench, _ workv1alpha2.Binding) { b.delete() },
+		"replaced": func(b *bench, binding workv1alpha2.Binding) {
+			b.delete()
+			binding.SetResourceVersion("")
+			binding.SetUID("another")
+			*binding.GetStatus() = workv1alpha2.ResourceBindingStatus{}
+			must(b.t, b.client.Create(b.t.Context(), binding))
+			must(b.t, b.client.DeleteAllOf(b.t.Context(), &workv1alpha1.Work{}, client.InNamespace("karmada-es-m1")))
+		},
+		"being deleted": func(b *bench, binding workv1alpha2.Binding) {
+			binding.SetFinalizers([]string{b.scope.Finalizer})
+			must(b.t, b.client.Update(b.t.Context(), binding))
+			b.delete()
+		},
+		"being deleted, after a restart": func(b *bench, binding workv1alpha2.Binding) {
+			binding.SetFinalizers([]string{b.scope.Finalizer})
+			must(b.t, b.client.Update(b.t.Context(), binding))
+			b.delete()
+			b.use(Deps{Interpreter: b.interp})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			eachScope(t, func(t *testing.T, s *scope.Binding) {
+				b := newBench(t, s, "m1")
+				b.set(workIn("m1", "True", "Healthy", "{}"))
+				b.want(status.WrittenTTL, "binding", "template")
+				binding := s.New()
+				must(t, b.client.Get(t.Context(), b.key, binding))
+				meanwhile(b, binding)
+				b.want(0, "template")
+				if got, _, _ := unstructured.NestedInt64(b.template().Object, "status", "replicas"); got != 0 {
+					t.Errorf("got %d replicas", got)
+				}
+				b.want(0)
+			})
+		})
 	}
 }
 

@@ -88,6 +88,9 @@ func (a *aggregator) write(ctx context.Context, binding workv1alpha2.Binding, s 
 	if apierrors.IsNotFound(err) || err == nil && ref.UID != "" && template.GetUID() != ref.UID {
 		return nil
 	}
+	if err == nil && len(items) == 0 && template.GetDeletionTimestamp() != nil {
+		return nil
+	}
 	if err != nil {
 		return fmt.Errorf("reading the template: %w", err)
 	}

@@ -77,6 +77,7 @@ func Setup(ctx context.Context, mgr manager.Manager, d Deps) error {
 	r := newReconciler(mgr.GetClient(), mgr.GetAPIReader(), d, events.ForManager(mgr, Component, d.Events))
 	return builder.ControllerManagedBy(mgr).Named(Component).
 		For(&workv1alpha2.ResourceBinding{}, builder.WithPredicates(propagating())).
+		Watches(&workv1alpha2.ResourceBinding{}, controllers.Enqueue(referrersOf), builder.WithPredicates(detached())).
 		WatchesRawSource(templates.Source{Store: d.Store, Requests: r.changed}).
 		WatchesRawSource(notify.Bindings(d.Interpreter, r.client, newBindings, following)).
 		WithOptions(controllers.Options(d.Workers, 2, d.Retry)).

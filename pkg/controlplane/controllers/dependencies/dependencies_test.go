@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/tools/record"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/karmada-toolkit/karmada/internal/events"
@@ -177,6 +178,40 @@ func TestReconcile_AttachesWhatTheTemplateRefersTo(t *testing.T) {
 	}
 	if again := h.binding("conf-configmap"); again.ResourceVersion != attached.ResourceVersion {
 		t.Error("a second reconcile writes")
+	}
+}
+
+// An attached binding that is deleted by hand is created again, and one that no longer
+// follows does so again.
+func TestReconcile_RestoresWhatFollows(t *testing.T) {
+	h := newHarness(t, []*unstructured.Unstructured{deployment("nginx", "conf"), configMap("conf")}, bindingOf("nginx", "m1"))
+	h.reconcile("nginx-deployment")
+	good := h.binding("conf-configmap")
+	for name, change := range map[string]func(*workv1alpha2.ResourceBinding){
+		"references": func(b *workv1alpha2.ResourceBinding) { b.Spec.RequiredBy, b.Generation = nil, b.Generation+1 },
+		"labels":     func(b *workv1alpha2.ResourceBinding) { b.Labels = nil },
+	} {
+		changed := good.DeepCopy()
+		change(changed)
+		if !detached().Update(event.UpdateEvent{ObjectOld: good, ObjectNew: changed}) {
+			t.Errorf("without its %s it is not passed", name)
+		}
+		if detached().Update(event.UpdateEvent{ObjectOld: changed, ObjectNew: good}) {
+			t.Errorf("with its %s it is passed", name)
+		}
+	}
+	h.change("conf-configmap", func(b *workv1alpha2.ResourceBinding) { b.Finalizers = nil })
+	if err := h.client.Delete(t.Context(), good); err != nil {
+		t.Fatal(err)
+	}
+	if !detached().Delete(event.DeleteEvent{Object: good}) {
+		t.Error("a deletion is not passed")
+	}
+	for _, req := range referrersOf(t.Context(), good) {
+		h.reconcile(req.Name)
+	}
+	if diff := cmp.Diff(good.Spec, h.binding("conf-configmap").Spec); diff != "" {
+		t.Error(diff)
 	}
 }
 

@@ -83,6 +83,33 @@ func propagating() predicate.Predicate {
 	}
 }
 
+// detached passes attached bindings that are gone, or no longer follow a binding that
+// they followed.
+func detached() predicate.Predicate {
+	return controllers.Filter[*workv1alpha2.ResourceBinding]{
+		Created: controllers.Never[*workv1alpha2.ResourceBinding],
+		Updated: func(before, after *workv1alpha2.ResourceBinding) bool {
+			if slices.ContainsFunc(follows(before), func(id string) bool { return !slices.Contains(follows(after), id) }) {
+				return true
+			}
+			return before.Generation != after.Generation && slices.ContainsFunc(before.Spec.RequiredBy, func(b workv1alpha2.BindingSnapshot) bool {
+				return !slices.ContainsFunc(after.Spec.RequiredBy, func(a workv1alpha2.BindingSnapshot) bool {
+					return a.Namespace == b.Namespace && a.Name == b.Name
+				})
+			})
+		},
+	}
+}
+
+// referrersOf returns the bindings that an attached binding follows.
+func referrersOf(_ context.Context, b *workv1alpha2.ResourceBinding) []reconcile.Request {
+	var out []reconcile.Request
+	for _, by := range b.Spec.RequiredBy {
+		out = append(out, reconcile.Request{NamespacedName: client.ObjectKey{Namespace: by.Namespace, Name: by.Name}})
+	}
+	return out
+}
+
 // changed returns the bindings whose templates refer to an object that changed.
 func (r *reconciler) changed(ctx context.Context, e templates.Event) []reconcile.Request {
 	if e.New == nil {

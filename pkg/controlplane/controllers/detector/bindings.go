@@ -37,6 +37,15 @@ type propagated struct {
 	uid     types.UID
 	content uint64
 	version string
+	// written is the resource version of the binding as it was last written; empty if it
+	// did not have to be.
+	written string
+}
+
+// wrote reports whether a version of a binding is the one that was written last.
+func (b *bindings) wrote(key objectKey, binding workv1alpha2.Binding) bool {
+	known, ok := b.records.Get(key)
+	return ok && known.written != "" && known.written == binding.GetResourceVersion()
 }
 
 // forget drops the record of a template that was deleted.
@@ -54,9 +63,14 @@ func (b *bindings) write(ctx context.Context, obj *unstructured.Unstructured, p 
 		return false, err
 	}
 	if known, ok := b.records.Get(keyOf(obj)); existing == nil && ok && known.uid == obj.GetUID() {
-		// The cache does not show the last write yet.
+		// The cache does not show the last write yet, or the binding was deleted.
 		if name, existing, err = b.resolve(ctx, obj, b.live); err != nil {
 			return false, err
+		}
+		if existing == nil {
+			if gone, err := b.gone(ctx, obj); gone || err != nil {
+				return false, err
+			}
 		}
 	}
 	if existing == nil {
@@ -72,6 +86,19 @@ func (b *bindings) write(ctx context.Context, obj *unstructured.Unstructured, p 
 		}
 	}
 	return b.update(ctx, obj, existing, p, want)
+}
+
+// gone reports whether a template is deleted or being deleted: its binding is deleted
+// with it, possibly before it.
+func (b *bindings) gone(ctx context.Context, obj *unstructured.Unstructured) (bool, error) {
+	latest, err := b.specs.store.GetLive(ctx, obj.GroupVersionKind(), obj.GetNamespace(), obj.GetName())
+	if apierrors.IsNotFound(err) {
+		return true, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return latest.GetDeletionTimestamp() != nil || latest.GetUID() != obj.GetUID(), nil
 }
 
 // get returns the binding of a template, or nil.
@@ -119,13 +146,18 @@ func (b *bindings) create(ctx context.Context, obj *unstructured.Unstructured, n
 	if err := b.client.Create(ctx, binding); err != nil {
 		return fmt.Errorf("creating binding %s: %w", name, err)
 	}
-	b.records.Set(keyOf(obj), propagated{uid: obj.GetUID(), content: want.content, version: obj.GetResourceVersion()})
+	b.records.Set(keyOf(obj), propagated{
+		uid: obj.GetUID(), content: want.content, version: obj.GetResourceVersion(), written: binding.GetResourceVersion(),
+	})
 	return nil
 }
 
 func (b *bindings) update(ctx context.Context, obj *unstructured.Unstructured, existing workv1alpha2.Binding, p policyv1alpha1.Policy, want *wanted) (bool, error) {
 	if err := scope.CheckOwner(existing, obj); err != nil {
 		return false, err
+	}
+	if existing.GetDeletionTimestamp() != nil {
+		return false, nil // the template is enqueued when the binding is gone
 	}
 	key := keyOf(obj)
 	known, remembered := b.records.Get(key)
@@ -148,12 +180,14 @@ func (b *bindings) update(ctx context.Context, obj *unstructured.Unstructured, e
 			return false, err
 		}
 	}
+	written := known.written
 	if differs {
 		if err := b.client.Patch(ctx, existing, change); err != nil {
 			return false, fmt.Errorf("patching binding %s: %w", existing.GetName(), err)
 		}
+		written = existing.GetResourceVersion()
 	}
-	b.records.Set(key, propagated{uid: obj.GetUID(), content: want.content, version: version})
+	b.records.Set(key, propagated{uid: obj.GetUID(), content: want.content, version: version, written: written})
 	return differs, nil
 }
 

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/karmada-toolkit/karmada/internal/controllers"
 	"github.com/karmada-toolkit/karmada/internal/events"
@@ -73,6 +74,7 @@ type Deps struct {
 // detector holds the reconcilers of templates and of both kinds of policy.
 type detector struct {
 	source    *templateSource
+	restorer  *restorer
 	templates *templateReconciler
 	policies  []*policyReconciler
 }
@@ -93,6 +95,12 @@ func Setup(ctx context.Context, mgr manager.Manager, d Deps) error {
 	}
 	if err := c.Watch(det.source); err != nil {
 		return fmt.Errorf("watching templates: %w", err)
+	}
+	for _, s := range scope.Bindings() {
+		var kind client.Object = s.New()
+		if err := c.Watch(source.TypedKind(mgr.GetCache(), kind, det.restorer.handler())); err != nil {
+			return fmt.Errorf("watching bindings: %w", err)
+		}
 	}
 	for _, r := range det.policies {
 		if err := r.register(mgr, d); err != nil {
@@ -121,9 +129,10 @@ func newDetector(c client.Client, live client.Reader, d Deps, recorded *events.R
 		},
 		templates: &templateReconciler{
 			store: d.Store, policies: policies, bindings: bindings, claims: claims, waiting: waiting, events: rec, metrics: m,
-			unmatched: &unmatchedReporter{live: live, bindings: bindings, waiting: waiting, events: rec, clock: d.Clock},
+			unmatched: &unmatchedReporter{live: live, bindings: bindings, waiting: waiting, queue: queue, events: rec, clock: d.Clock},
 		},
 	}
+	out.restorer = &restorer{bindings: bindings}
 	started := d.Clock.Now()
 	for _, s := range scope.Policies() {
 		preemptor := &preemptor{

@@ -42,6 +42,8 @@ type harness struct {
 	det     *detector
 	clock   *clocktesting.FakePassiveClock
 	events  chan string
+	// later holds what is enqueued after a duration.
+	later map[templateKey]time.Duration
 
 	mu     sync.Mutex
 	writes []string
@@ -81,9 +83,20 @@ func newHarness(t *testing.T, gates Gates, objs []*unstructured.Unstructured, st
 	h.det = newDetector(h.client, h.client, Deps{
 		Store: h.cluster.Store, Interpreter: interpreter.New(), Gates: gates, Registerer: prometheus.NewRegistry(), Clock: h.clock,
 	}, events.New(recorder))
-	h.det.source.queue.start(workqueue.NewTypedRateLimitingQueue(controllers.RateLimiter[templateKey](controllers.Retry{})))
+	h.later = map[templateKey]time.Duration{}
+	h.det.source.queue.start(delayed{
+		workqueue.NewTypedRateLimitingQueue(controllers.RateLimiter[templateKey](controllers.Retry{})), h.later,
+	})
 	return h
 }
+
+// delayed is a queue that records what is enqueued after a duration.
+type delayed struct {
+	workQueue
+	later map[templateKey]time.Duration
+}
+
+func (d delayed) AddAfter(key templateKey, after time.Duration) { d.later[key] = after }
 
 func deployments() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}

@@ -113,6 +113,41 @@ func TestLazy_WaitsForTheUser(t *testing.T) {
 	h.binding("nginx-deployment")
 }
 
+// A policy that is created within the grace period of a template is no edit of a user.
+func TestLazy_ATemplateThatWaitsIsNotApplied(t *testing.T) {
+	h := newHarness(t, Gates{}, one(deployment("nginx", 1)))
+	h.mustReconcile(keyFor("nginx"))
+	if len(h.later) != 1 {
+		t.Fatalf("reconciled again: %v", h.later)
+	}
+	p := pp("p", func(s *policyv1alpha1.PropagationSpec) { s.ActivationPreference = policyv1alpha1.LazyActivation })
+	if err := h.client.Create(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	for key := range h.later {
+		h.mustReconcile(key)
+	}
+	if _, claimed := policy.Of(h.observed("nginx")); !claimed {
+		t.Error("the template is not claimed")
+	}
+	h.noBinding("nginx-deployment")
+}
+
+func TestLazy_ReleaseByAnotherPolicyIsNoEdit(t *testing.T) {
+	h := newHarness(t, Gates{}, one(deployment("nginx", 1)), pp("p", nil))
+	unclaimed := h.observed("nginx")
+	h.mustReconcile(keyFor("nginx"))
+	claimed := h.observed("nginx")
+	if !h.det.source.byPolicy(templates.Event{Old: claimed, New: unclaimed}) {
+		t.Error("a release counts as an edit")
+	}
+	edited := unclaimed.DeepCopy()
+	_ = unstructured.SetNestedField(edited.Object, int64(2), "spec", "replicas")
+	if h.det.source.byPolicy(templates.Event{Old: claimed, New: edited}) {
+		t.Error("an edit counts as a release")
+	}
+}
+
 func TestPreemption(t *testing.T) {
 	always := func(priority int32) func(*policyv1alpha1.PropagationSpec) {
 		return func(s *policyv1alpha1.PropagationSpec) {

@@ -3,6 +3,7 @@ package detector
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -61,3 +62,6 @@ func (q *queue) wait(ctx context.Context) error {
 
 // addLowPriority adds a template after those that users changed.
 func (q *queue) addLowPriority(key templateKey) { controllers.AddLowPriority(q.inner, key) }
+
+// addAfter adds a template when a duration has passed.
+func (q *queue) addAfter(key templateKey, d time.Duration) { q.inner.AddAfter(key, d) }

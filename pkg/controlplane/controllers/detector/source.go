@@ -76,7 +76,7 @@ func (s *templateSource) byPolicy(e templates.Event) bool {
 	}
 	claim, ok := policy.Of(e.New)
 	if !ok {
-		return false
+		return released(e)
 	}
 	p := claim.Scope().New()
 	key := client.ObjectKey{Namespace: claim.Namespace, Name: claim.Name}
@@ -84,6 +84,16 @@ func (s *templateSource) byPolicy(e templates.Event) bool {
 		return false
 	}
 	return e.Old == nil || !userEdited(e.Old, e.New)
+}
+
+// released reports whether a template lost its claim and nothing else changed. The next
+// policy did not select it by an edit of a user.
+func released(e templates.Event) bool {
+	if e.Old == nil {
+		return false
+	}
+	_, claimed := policy.Of(e.Old)
+	return claimed && !userEdited(e.Old, e.New)
 }
 
 // ownKeys returns the labels and annotations that the control plane writes on

@@ -67,11 +67,12 @@ func (r *templateReconciler) Reconcile(ctx context.Context, key templateKey) (re
 		p, err = r.match(ctx, obj)
 	}
 	if err == nil && p == nil && !claimed {
-		return r.unmatched.report(ctx, obj)
+		return reconcile.Result{}, r.unmatched.report(ctx, obj)
 	}
 	if errors.Is(err, errPolicyDeleted) {
 		log.FromContext(ctx).V(2).Info("Waiting for the deletion of a policy", "template", klog.KObj(obj), "policy", claim.Name)
-		return reconcile.Result{RequeueAfter: policyDeletedRetry}, nil
+		r.unmatched.queue.addAfter(templateKey{objectKey: key.objectKey, byPolicy: true}, policyDeletedRetry)
+		return reconcile.Result{}, nil
 	}
 	if err != nil || p == nil {
 		return reconcile.Result{}, err

@@ -282,9 +282,9 @@ func TestTemplate_PolicyIsBeingDeleted(t *testing.T) {
 	if err := h.client.Delete(t.Context(), p); err != nil {
 		t.Fatal(err)
 	}
-	got, err := h.det.templates.Reconcile(t.Context(), keyFor("nginx"))
-	if err != nil || got.RequeueAfter != policyDeletedRetry {
-		t.Errorf("got %v, %v", got, err)
+	h.mustReconcile(keyFor("nginx"))
+	if got := h.later[templateKey{objectKey: keyFor("nginx").objectKey, byPolicy: true}]; got != policyDeletedRetry {
+		t.Errorf("reconciled again after %v", got)
 	}
 }
 

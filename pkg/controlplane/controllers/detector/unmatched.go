@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 )
@@ -31,15 +30,17 @@ type unmatchedReporter struct {
 	live     client.Reader
 	bindings *bindings
 	waiting  *waiting
+	queue    *queue
 	events   *recorder
 	clock    clock.PassiveClock
 }
 
 // report records an event on a template that no policy matches, once until a policy
-// matches it, and not before matchGrace has passed.
-func (r *unmatchedReporter) report(ctx context.Context, obj *unstructured.Unstructured) (reconcile.Result, error) {
+// matches it, and not before matchGrace has passed. When that is over, the template is
+// reconciled without a change by a user: a lazy policy that came meanwhile is not applied.
+func (r *unmatchedReporter) report(ctx context.Context, obj *unstructured.Unstructured) error {
 	if obj.GetDeletionTimestamp() != nil || !expectsPolicy(obj) {
-		return reconcile.Result{}, nil
+		return nil
 	}
 	key, now := keyOf(obj), r.clock.Now()
 	state := r.waiting.update(key, func(t *waitingTemplate) {
@@ -48,20 +49,21 @@ func (r *unmatchedReporter) report(ctx context.Context, obj *unstructured.Unstru
 		}
 	})
 	if state.reported {
-		return reconcile.Result{}, nil
+		return nil
 	}
 	if wait := state.since.Add(matchGrace).Sub(now); wait > 0 {
-		return reconcile.Result{RequeueAfter: wait}, nil
+		r.queue.addAfter(templateKey{objectKey: key, byPolicy: true}, wait)
+		return nil
 	}
 	known, err := r.reportedBefore(ctx, obj, state, now)
 	if err != nil {
-		return reconcile.Result{}, err
+		return err
 	}
 	if !known {
 		r.events.unmatched(obj)
 	}
 	r.waiting.update(key, func(t *waitingTemplate) { t.reported = true })
-	return reconcile.Result{}, nil
+	return nil
 }
 
 // reportedBefore reports whether there is no need for an event: the template

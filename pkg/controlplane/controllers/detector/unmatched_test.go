@@ -23,13 +23,10 @@ const noPolicy = "Warning ApplyPolicyFailed No policy match for resource"
 // how long the template is reconciled again.
 func (h *harness) step(clock *clocktesting.FakePassiveClock, after time.Duration) (published []string, again time.Duration) {
 	h.Helper()
+	clear(h.later)
 	clock.SetTime(clock.Now().Add(after))
-	result, err := h.det.templates.Reconcile(h.Context(), keyFor("nginx"))
-	if err != nil {
-		h.Fatal(err)
-	}
-	h.observed("nginx")
-	return h.published(), result.RequeueAfter
+	h.mustReconcile(keyFor("nginx"))
+	return h.published(), h.later[templateKey{objectKey: keyFor("nginx").objectKey, byPolicy: true}]
 }
 
 func TestUnmatched_ReportedOncePerTransitionAfterFiveSeconds(t *testing.T) {
