@@ -22,6 +22,8 @@ const (
 	Models = "models"
 	// Estimator is the estimator of the cluster.
 	Estimator = "estimator"
+	// Quota is a ResourceQuota of the namespace in the cluster.
+	Quota = "quota"
 )
 
 // Workload is what is to fit.
@@ -43,7 +45,7 @@ type Fit struct {
 	Replicas int32
 	// Bound names the resource that keeps it from being more, empty where the source does not name it.
 	Bound string
-	// Source is who reports it: Summary, Models or Estimator.
+	// Source is who reports it: Summary, Models, Estimator or Quota.
 	Source string
 }
 

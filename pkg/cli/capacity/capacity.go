@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/cli-runtime/pkg/printers"
@@ -32,8 +33,9 @@ const (
 
 		With --for, show how many more replicas of a workload fit into each cluster, which
 		resource keeps it from being more, and who reports that: the summary in the status of
-		the Cluster, the models of its nodes there, or its estimator. The scheduler takes the
-		least. Affinity, taints and spread of the placement are not considered; "describe" of a
+		the Cluster, the models of its nodes there, its estimator, or a ResourceQuota of the
+		namespace that the control plane propagates. The scheduler takes the least of the
+		former; a quota refuses pods that were scheduled. Affinity, taints and spread of the placement are not considered; "describe" of a
 		binding has the decision.
 
 		Estimators are called with --estimators, if this machine reaches them. The certificates
@@ -121,8 +123,16 @@ func run(ctx context.Context, e *env.Env, access *env.Access, f flags) error {
 			e.SayLine(problem)
 		}
 	}
+	fits := capacity.Fits(w, clusters, estimates)
+	quotas, err := capacity.ReadQuotas(ctx, c, w.Namespace)
+	if apierrors.IsForbidden(err) {
+		e.SayLine("Quotas are not counted: " + err.Error())
+	} else if err != nil {
+		return err
+	}
+	quotas.Limit(w, fits)
 	e.Say("%s: %s", describe(w), w.Requests())
-	return printFits(out, w, capacity.Fits(w, clusters, estimates))
+	return printFits(out, w, fits)
 }
 
 // describe names a workload and its unit.

@@ -96,6 +96,7 @@ type computation struct {
 
 // member is the report of one target cluster.
 type member struct {
+	cluster string
 	// desired is the number of replicas that the cluster should run.
 	desired int32
 	// reported reports whether the cluster reported a status at all.
@@ -144,7 +145,7 @@ func members(in Input) ([]member, error) {
 	}
 	out := make([]member, 0, len(in.Targets))
 	for _, target := range in.Targets {
-		m := member{desired: target.Replicas}
+		m := member{cluster: target.Name, desired: target.Replicas}
 		if item := reported[target.Name]; item != nil && item.Status != nil && len(item.Status.Raw) > 0 {
 			if err := json.Unmarshal(item.Status.Raw, &m.status); err != nil {
 				return nil, fmt.Errorf("decoding the status of cluster %q: %w", target.Name, err)

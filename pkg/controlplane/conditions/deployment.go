@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/karmada-toolkit/karmada/internal/plaintext"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 )
 
@@ -205,13 +206,16 @@ func (c *computation) progressed() bool {
 		grew("observedGeneration") || outdated(c.status) < outdated(c.before)
 }
 
-// setReplicaFailure sets the ReplicaFailure of a member that reports one.
+// setReplicaFailure sets the ReplicaFailure of the first member that reports one.
 func (d *deploymentConditions) setReplicaFailure() {
 	for i := range d.c.members {
-		if own := d.c.members[i].condition(string(appsv1.DeploymentReplicaFailure)); own != nil && own.Status == corev1.ConditionTrue {
+		m := &d.c.members[i]
+		if own := m.condition(string(appsv1.DeploymentReplicaFailure)); own != nil && own.Status == corev1.ConditionTrue {
+			message := fmt.Sprintf("cluster %s: %s", m.cluster, plaintext.Line(own.Message, maxMessage))
 			d.replace(appsv1.DeploymentCondition{
-				Type: appsv1.DeploymentReplicaFailure, Status: own.Status, Reason: own.Reason, Message: own.Message,
+				Type: appsv1.DeploymentReplicaFailure, Status: own.Status, Reason: plaintext.Line(own.Reason, maxReason), Message: message,
 			}, false)
+			d.find(appsv1.DeploymentReplicaFailure).Message = message
 			return
 		}
 	}

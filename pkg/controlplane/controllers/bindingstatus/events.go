@@ -1,6 +1,7 @@
 package bindingstatus
 
 import (
+	"cmp"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -9,6 +10,7 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/events"
 	"github.com/karmada-toolkit/karmada/internal/plaintext"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/conditions"
 )
 
 // The reasons of the events.
@@ -49,6 +51,21 @@ func publishExcluded(r *events.Recorder, binding workv1alpha2.Binding, template 
 	message := fmt.Sprintf("The status in cluster %s is left out of the aggregated status: %s", cluster, plaintext.Line(reason.Error(), maxReason))
 	r.PartWarning(binding, cluster, reasonFailed, message)
 	r.PartWarning(template, cluster, reasonFailed, message)
+}
+
+// publishReplicaFailure publishes that a member refuses pods of a template, when the condition ReplicaFailure becomes True.
+func publishReplicaFailure(r *events.Recorder, before, after *unstructured.Unstructured) {
+	failure, failed := conditions.ReplicaFailure(after), conditions.ReplicaFailure(before) != nil
+	if failure == nil {
+		if failed {
+			r.Recovered(after)
+		}
+		return
+	}
+	if failed {
+		return
+	}
+	r.Warning(after, cmp.Or(failure.Reason, string(failure.Type)), failure.Message)
 }
 
 func templateOf(binding workv1alpha2.Binding) *corev1.ObjectReference {

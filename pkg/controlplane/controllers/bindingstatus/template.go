@@ -171,7 +171,11 @@ func (a *aggregation) write(ctx context.Context, items []workv1alpha2.Aggregated
 }
 
 func (a *aggregation) store(ctx context.Context, after *templateStatus) (bool, error) {
-	return a.aggregator.writer.Write(ctx, a.cached, &a.state.written, after.replace)
+	wrote, err := a.aggregator.writer.Write(ctx, a.cached, &a.state.written, after.replace)
+	if wrote && err == nil {
+		publishReplicaFailure(a.aggregator.events, a.template, withStatus(a.template, after))
+	}
+	return wrote, err
 }
 
 // replace replaces another status by this one.

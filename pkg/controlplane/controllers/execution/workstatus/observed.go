@@ -12,6 +12,7 @@ import (
 
 	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/conditions"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/execution/member"
 )
 
@@ -88,6 +89,9 @@ func Observe(in Interpreter, gvk schema.GroupVersionKind, key types.NamespacedNa
 	}
 	first := old.version == ""
 	out.status, err = in.ReflectStatus(obj)
+	if err == nil {
+		out.status, err = conditions.Report(obj, out.status)
+	}
 	if err != nil {
 		fail(ReasonReflectStatusFailed, "Reflect status for object(%s/%s) failed, err: %s.", gvk.Kind, key, member.Text(err.Error()))
 		old.err = out.err
