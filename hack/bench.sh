@@ -27,6 +27,9 @@ GOMAXPROCS=1 go test -run '^$' -bench . -benchmem -benchtime 1s \
 	./pkg/controlplane/estimate |
 	grep -E '^(Benchmark|pkg:)'
 
+headline "a key of one namespace in a queue, while another namespace floods it: 99th percentiles"
+go test -run '^$' -bench OtherTenant -benchtime 3x ./internal/controllers | grep '^Benchmark'
+
 headline "bindings a second in a namespace with 100 quotas, and in one without"
 go test -tags integration -run '^$' -bench Enforcement -benchtime 1x ./pkg/controlplane/controllers/federatedquota | grep '^Benchmark'
 

@@ -50,9 +50,20 @@ func Workers(n, byDefault int) int {
 	return byDefault
 }
 
-// Options returns the options of a controller with a number of workers.
+// Options returns the options of a controller with a number of workers, which the namespaces of its requests share.
 func Options(workers, byDefault int, r Retry) controller.Options {
-	return controller.Options{MaxConcurrentReconciles: Workers(workers, byDefault), RateLimiter: RateLimiter[reconcile.Request](r)}
+	return OptionsOf(workers, byDefault, r, func(r reconcile.Request) string { return r.Namespace })
+}
+
+// OptionsOf returns the options of a controller with a number of workers, which tenants share: see QueueOptions.
+func OptionsOf[T comparable](workers, byDefault int, r Retry, tenant func(T) string) controller.TypedOptions[T] {
+	n := Workers(workers, byDefault)
+	return controller.TypedOptions[T]{
+		MaxConcurrentReconciles: n, RateLimiter: RateLimiter[T](r),
+		NewQueue: func(name string, limiter workqueue.TypedRateLimiter[T]) workqueue.TypedRateLimitingInterface[T] {
+			return NewQueue(QueueOptions[T]{Name: name, Workers: n, Tenant: tenant, RateLimiter: limiter})
+		},
+	}
 }
 
 // AddLowPriority adds keys to a queue with the priority that controller-runtime

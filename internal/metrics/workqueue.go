@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"strconv"
 	"sync"
 	"time"
 
@@ -9,15 +10,28 @@ import (
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 )
 
+// maxPriorities is the number of priorities that are distinguished in the depth of a queue.
+const maxPriorities = 25
+
 // WorkQueue has the metrics workqueue_* of a queue that is none of client-go, with the labels that controller-runtime
 // gives its queues. Its methods may be called at the same time, and do nothing on nil.
 type WorkQueue struct {
 	clock                       clock.PassiveClock
-	depth, unfinished, longest  prometheus.Gauge
+	name                        string
+	depth                       *prometheus.GaugeVec
+	unfinished, longest         prometheus.Gauge
 	adds, retries               prometheus.Counter
 	queueDuration, workDuration prometheus.Observer
 	mu                          sync.Mutex
-	added, started              map[any]time.Time
+	added                       map[any]addedItem
+	started                     map[any]time.Time
+	priorities                  map[string]bool
+}
+
+// addedItem is an item that waits.
+type addedItem struct {
+	at    time.Time
+	depth prometheus.Gauge
 }
 
 // NewWorkQueue registers the metrics of the queue called name; families that are registered already are shared.
@@ -37,9 +51,8 @@ func NewWorkQueue(r prometheus.Registerer, name string, c clock.PassiveClock) *W
 	}
 	// The texts are those of controller-runtime: a family has one text.
 	return &WorkQueue{
-		clock: c, added: map[any]time.Time{}, started: map[any]time.Time{},
-		depth: gauge(ctrlmetrics.DepthKey, "Current depth of workqueue by workqueue and priority", "name", "controller", "priority").
-			WithLabelValues(name, name, ""),
+		clock: c, name: name, added: map[any]addedItem{}, started: map[any]time.Time{}, priorities: map[string]bool{},
+		depth: gauge(ctrlmetrics.DepthKey, "Current depth of workqueue by workqueue and priority", "name", "controller", "priority"),
 		unfinished: gauge(ctrlmetrics.UnfinishedWorkKey, "How many seconds of work has been done that "+
 			"is in progress and hasn't been observed by work_duration. Large "+
 			"values indicate stuck threads. One can deduce the number of stuck "+
@@ -54,16 +67,33 @@ func NewWorkQueue(r prometheus.Registerer, name string, c clock.PassiveClock) *W
 	}
 }
 
-// Added records that an item came into the queue.
-func (q *WorkQueue) Added(key any) {
+// Added records that an item came into a queue without priorities.
+func (q *WorkQueue) Added(key any) { q.add(key, "") }
+
+// AddedWith records that an item came into the queue with a priority, or has it now.
+func (q *WorkQueue) AddedWith(key any, priority int) { q.add(key, strconv.Itoa(priority)) }
+
+func (q *WorkQueue) add(key any, priority string) {
 	if q == nil {
 		return
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.adds.Inc()
-	q.depth.Inc()
-	q.added[key] = q.clock.Now()
+	if len(q.priorities) >= maxPriorities && !q.priorities[priority] {
+		priority = "exceeded_cardinality_limit" // as controller-runtime
+	} else {
+		q.priorities[priority] = true
+	}
+	item, waits := q.added[key]
+	if waits {
+		item.depth.Dec()
+	} else {
+		q.adds.Inc()
+		item.at = q.clock.Now()
+	}
+	item.depth = q.depth.WithLabelValues(q.name, q.name, priority)
+	item.depth.Inc()
+	q.added[key] = item
 }
 
 // Started records that work on an item of the queue began.
@@ -74,9 +104,9 @@ func (q *WorkQueue) Started(key any) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	now := q.clock.Now()
-	if at, ok := q.added[key]; ok {
-		q.depth.Dec()
-		q.queueDuration.Observe(now.Sub(at).Seconds())
+	if item, ok := q.added[key]; ok {
+		item.depth.Dec()
+		q.queueDuration.Observe(now.Sub(item.at).Seconds())
 		delete(q.added, key)
 	}
 	q.started[key] = now

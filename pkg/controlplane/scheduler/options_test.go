@@ -93,8 +93,8 @@ func TestMetrics_CanBeRegisteredTwice(t *testing.T) {
 	r := prometheus.NewRegistry()
 	newMetrics(r).incoming.WithLabelValues(eventCluster).Inc()
 	newMetrics(r).incoming.WithLabelValues(eventCluster).Inc()
-	registerQueue(r, newQueue(clocktesting.NewFakeClock(time.Unix(0, 0))))
-	registerQueue(r, newQueue(clocktesting.NewFakeClock(time.Unix(0, 0))))
+	registerQueue(r, newQueue(clocktesting.NewFakeClock(time.Unix(0, 0)), 1))
+	registerQueue(r, newQueue(clocktesting.NewFakeClock(time.Unix(0, 0)), 1))
 	families, err := r.Gather()
 	if err != nil {
 		t.Fatal(err)

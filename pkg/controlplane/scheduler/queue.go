@@ -1,13 +1,14 @@
 package scheduler
 
 import (
-	"container/heap"
+	"cmp"
 	"slices"
 	"sync"
 	"time"
 
 	"k8s.io/utils/clock"
 
+	"github.com/karmada-toolkit/karmada/internal/controllers"
 	sharedmetrics "github.com/karmada-toolkit/karmada/internal/metrics"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 )
@@ -43,11 +44,12 @@ type item struct {
 	order    int64
 	attempts int
 	ready    time.Time
-	index    int
+	// turn is set while its namespace has a worker for it.
+	turn bool
 }
 
-// queue hands out bindings: the highest priority first, then the one that waits
-// longest. A binding that failed waits in backoff; one that lacks room waits in
+// queue hands out bindings: the highest priority first, and of these the one that waits
+// longest in each namespace. The namespaces take turns, see controllers.Turns. A binding that failed waits in backoff; one that lacks room waits in
 // unschedulable until something changes. While a binding is being handled it is
 // not handed out again; if it is pushed meanwhile it comes again afterwards.
 type queue struct {
@@ -63,7 +65,7 @@ type queue struct {
 
 	mu            sync.Mutex
 	wait          *sync.Cond
-	active        activeHeap
+	active        *controllers.Turns[key]
 	queued        map[key]*item
 	backoff       map[key]*item
 	unschedulable map[key]*item
@@ -73,10 +75,10 @@ type queue struct {
 	closed        bool
 }
 
-// newQueue returns the queue by priority.
-func newQueue(c clock.WithTicker) *queue {
+// newQueue returns the queue by priority for a number of workers.
+func newQueue(c clock.WithTicker, workers int) *queue {
 	q := &queue{
-		clock: c, byPriority: true,
+		clock: c, byPriority: true, active: controllers.NewTurns[key](workers),
 		queued: map[key]*item{}, backoff: map[key]*item{}, unschedulable: map[key]*item{},
 		working: map[key]*item{}, dirty: map[key]int32{},
 	}
@@ -105,7 +107,7 @@ func (q *queue) Push(k key, priority int32) {
 	if i, ok := q.queued[k]; ok {
 		if i.priority != priority {
 			i.priority = priority
-			heap.Fix(&q.active, i.index)
+			q.active.SetPriority(k, int(priority), false)
 		}
 		return
 	}
@@ -153,7 +155,7 @@ func claim(q *queue, k key) bool {
 func (q *queue) activate(i *item) {
 	q.sequence++
 	i.entered, i.order = q.clock.Now(), q.sequence
-	heap.Push(&q.active, i)
+	q.active.Push(i.key, i.key.Namespace, int(i.priority))
 	q.queued[i.key] = i
 	q.metrics.Added(i.key)
 	q.wait.Signal()
@@ -163,18 +165,19 @@ func (q *queue) activate(i *item) {
 func (q *queue) Pop() (key, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for len(q.active) == 0 && !q.closed {
+	for !q.closed {
+		if k, _, _, ok := q.active.Pop(); ok {
+			i := q.queued[k]
+			delete(q.queued, k)
+			i.attempts++
+			i.turn = true
+			q.working[k] = i
+			q.metrics.Started(k)
+			return k, true
+		}
 		q.wait.Wait()
 	}
-	if q.closed {
-		return key{}, false
-	}
-	i := heap.Pop(&q.active).(*item)
-	delete(q.queued, i.key)
-	i.attempts++
-	q.working[i.key] = i
-	q.metrics.Started(i.key)
-	return i.key, true
+	return key{}, false
 }
 
 // outcome is the result of handling a binding.
@@ -199,6 +202,10 @@ func (q *queue) Done(k key, o outcome) {
 		return
 	}
 	q.metrics.Done(k)
+	if i.turn {
+		i.turn = false
+		defer q.release(k.Namespace)
+	}
 	if priority, ok := q.dirty[k]; ok {
 		delete(q.dirty, k)
 		i.priority = priority
@@ -215,6 +222,14 @@ func (q *queue) Done(k key, o outcome) {
 		i.ready = q.retry(i)
 		q.backoff[k] = i
 		q.metrics.Retried()
+	}
+}
+
+// release ends the use of a worker by a namespace. The caller holds the lock.
+func (q *queue) release(namespace string) {
+	q.active.Release(namespace)
+	if q.active.Eligible() {
+		q.wait.Signal()
 	}
 }
 
@@ -257,7 +272,7 @@ func (q *queue) Sweep(unschedulableToo bool) {
 	defer q.mu.Unlock()
 	q.metrics.Refresh()
 	now := q.clock.Now()
-	var due activeHeap
+	var due []*item
 	for k, i := range q.backoff {
 		if !i.ready.After(now) {
 			delete(q.backoff, k)
@@ -272,9 +287,11 @@ func (q *queue) Sweep(unschedulableToo bool) {
 			}
 		}
 	}
-	heap.Init(&due)
-	for len(due) > 0 {
-		q.activate(heap.Pop(&due).(*item))
+	slices.SortFunc(due, func(a, b *item) int { // each namespace's oldest first
+		return cmp.Or(a.entered.Compare(b.entered), cmp.Compare(a.order, b.order))
+	})
+	for _, i := range due {
+		q.activate(i)
 	}
 }
 
@@ -310,43 +327,5 @@ func (q *queue) Close() {
 func (q *queue) Pending() (active, backoff, unschedulable int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return len(q.active), len(q.backoff), len(q.unschedulable)
-}
-
-// activeHeap is ordered by priority, then by age.
-type activeHeap []*item
-
-// Len implements heap.Interface.
-func (h activeHeap) Len() int { return len(h) }
-
-// Less implements heap.Interface.
-func (h activeHeap) Less(i, j int) bool {
-	if h[i].priority != h[j].priority {
-		return h[i].priority > h[j].priority
-	}
-	if !h[i].entered.Equal(h[j].entered) {
-		return h[i].entered.Before(h[j].entered)
-	}
-	return h[i].order < h[j].order
-}
-
-// Swap implements heap.Interface.
-func (h activeHeap) Swap(i, j int) {
-	h[i], h[j] = h[j], h[i]
-	h[i].index, h[j].index = i, j
-}
-
-// Push implements heap.Interface.
-func (h *activeHeap) Push(x any) {
-	i := x.(*item)
-	i.index = len(*h)
-	*h = append(*h, i)
-}
-
-// Pop implements heap.Interface.
-func (h *activeHeap) Pop() any {
-	last := (*h)[len(*h)-1]
-	(*h)[len(*h)-1] = nil
-	*h = (*h)[:len(*h)-1]
-	return last
+	return q.active.Len(), len(q.backoff), len(q.unschedulable)
 }

@@ -1,6 +1,8 @@
 package scheduler
 
 import (
+	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -11,7 +13,7 @@ func named(n string) key { return key{Namespace: "ns", Name: n} }
 
 func newTestQueue() (*queue, *clocktesting.FakeClock) {
 	c := clocktesting.NewFakeClock(time.Unix(1000, 0))
-	return newQueue(c), c
+	return newQueue(c, 20), c
 }
 
 func pop(t *testing.T, q *queue, want string) {
@@ -127,5 +129,26 @@ func TestQueue_ClosedEndsPop(t *testing.T) {
 	q.Close()
 	if <-done {
 		t.Error("popped from a closed queue")
+	}
+}
+
+func TestQueue_NamespacesTakeTurns(t *testing.T) {
+	q := newQueue(clocktesting.NewFakeClock(time.Unix(1000, 0)), 3)
+	for i := range 100 {
+		q.Push(key{"flood", strconv.Itoa(i)}, 1000)
+	}
+	q.Push(key{"other", "a"}, 0)
+	var first []key
+	for range 3 {
+		k, _ := q.Pop()
+		first = append(first, k)
+	}
+	want := []key{{"flood", "0"}, {"flood", "1"}, {"other", "a"}}
+	if !slices.Equal(first, want) {
+		t.Errorf("the workers have %v, want %v", first, want)
+	}
+	q.Done(key{"flood", "0"}, failed)
+	if k, _ := q.Pop(); k != (key{"flood", "2"}) {
+		t.Errorf("the worker that is free has %v", k)
 	}
 }

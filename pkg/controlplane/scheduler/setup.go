@@ -62,7 +62,7 @@ func Setup(_ context.Context, mgr manager.Manager, o *Options) error {
 // queue returns the queue that the gates select: by priority, or first come
 // first served with rate-limited retries.
 func (o *Options) queue(c clock.WithTicker) *queue {
-	q := newQueue(c)
+	q := newQueue(c, o.Workers)
 	if o.Gates.Enabled(gates.PriorityBasedScheduling) {
 		return q
 	}

@@ -85,11 +85,9 @@ func Setup(ctx context.Context, mgr manager.Manager, d Deps) error {
 		return err
 	}
 	det := newDetector(mgr.GetClient(), mgr.GetAPIReader(), d, events.ForManager(mgr, Component, d.Events))
-	c, err := controller.NewTyped(Component, mgr, controller.TypedOptions[templateKey]{
-		MaxConcurrentReconciles: controllers.Workers(d.TemplateWorkers, 5),
-		Reconciler:              det.templates,
-		RateLimiter:             controllers.RateLimiter[templateKey](d.Retry),
-	})
+	options := controllers.OptionsOf(d.TemplateWorkers, 5, d.Retry, func(k templateKey) string { return k.namespace })
+	options.Reconciler = det.templates
+	c, err := controller.NewTyped(Component, mgr, options)
 	if err != nil {
 		return err
 	}

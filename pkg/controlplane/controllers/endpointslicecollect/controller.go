@@ -88,8 +88,9 @@ type reconciler struct {
 func Setup(ctx context.Context, mgr manager.Manager, d Deps) error {
 	r := &reconciler{
 		deps: d, client: mgr.GetClient(), works: works.NewWriter(mgr.GetClient(), mgr.GetAPIReader()), clusters: map[string]*cluster{},
-		slices: priorityqueue.New(Component, func(o *priorityqueue.Opts[sliceKey]) {
-			o.RateLimiter = controllers.RateLimiter[sliceKey](d.Retry)
+		slices: controllers.NewQueue(controllers.QueueOptions[sliceKey]{
+			Name: Component, Workers: workers, Tenant: func(k sliceKey) string { return k.slice.Namespace },
+			RateLimiter: controllers.RateLimiter[sliceKey](d.Retry),
 		}),
 	}
 	r.start = func(c *cluster, member *access.Member, wanted sets.Set[types.NamespacedName]) bool {

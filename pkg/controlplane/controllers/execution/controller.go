@@ -98,6 +98,9 @@ func (d *Deps) complete() {
 	}
 }
 
+// workers returns the number of Works of a cluster that are reconciled at a time.
+func (d *Deps) workers() int { return 2 * d.Workers }
+
 // Controller reconciles the Works of all clusters.
 type Controller struct {
 	deps      Deps
@@ -172,7 +175,7 @@ func (c *Controller) interpreter(cluster string) Interpreter {
 func (c *Controller) runner(ctx context.Context, cluster string) *runner {
 	return c.runners.getOrAdd(cluster, func() *runner {
 		r := newRunner(ctx, c, cluster)
-		r.start(2 * c.deps.Workers)
+		r.start(c.deps.workers())
 		return r
 	})
 }

@@ -6,8 +6,10 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/karmada-toolkit/karmada/internal/controllers"
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
@@ -22,12 +24,16 @@ type queue struct {
 	workers   sync.WaitGroup
 }
 
-func newQueue(cluster string, retry controllers.Retry, log logr.Logger) *queue {
+// newQueue returns the queue of a cluster, whose workers the namespaces of the templates share: tenant returns that of a Work.
+func newQueue(cluster string, workers int, retry controllers.Retry, tenant func(reconcile.Request) string, log logr.Logger) *queue {
+	namespace := names.ExecutionNamespace(cluster)
 	return &queue{
-		namespace: names.ExecutionNamespace(cluster), log: log,
-		items: priorityqueue.New("execution-"+cluster, func(o *priorityqueue.Opts[string]) {
-			o.RateLimiter = controllers.RateLimiter[string](retry)
-			o.Log = log
+		namespace: namespace, log: log,
+		items: controllers.NewQueue(controllers.QueueOptions[string]{
+			Name: "execution-" + cluster, Workers: workers, RateLimiter: controllers.RateLimiter[string](retry),
+			Tenant: func(work string) string {
+				return tenant(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: work}})
+			},
 		}),
 	}
 }

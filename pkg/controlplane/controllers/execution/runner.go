@@ -12,6 +12,8 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/execution/apply"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/execution/member"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/execution/workstatus"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/services"
+	bindingworks "github.com/karmada-toolkit/karmada/pkg/controlplane/works"
 )
 
 // statusDelay is how long a change of the status of an object waits for the next one:
@@ -35,9 +37,10 @@ type runner struct {
 
 func newRunner(ctx context.Context, c *Controller, cluster string) *runner {
 	log := ctrllog.FromContext(ctx).WithName(Name).WithValues("Cluster", klog.KRef("", cluster))
+	tenant := bindingworks.Tenant(c.client, services.ServiceNamespaceLabel, services.MCSNamespaceLabel)
 	r := &runner{
 		c: c, cluster: cluster, namespace: names.ExecutionNamespace(cluster), base: ctx,
-		queue:    newQueue(cluster, c.deps.Retry, log),
+		queue:    newQueue(cluster, c.deps.workers(), c.deps.Retry, tenant, log),
 		works:    &works{hasher: c.hasher, byName: map[string]*workState{}},
 		reporter: &reporter{c: c, cluster: cluster, debouncer: workstatus.NewDebouncer(c.deps.Policy)},
 	}

@@ -15,7 +15,6 @@ import (
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -54,7 +53,7 @@ func Setup(_ context.Context, mgr manager.Manager, d Deps) error {
 	r := &reconciler{client: mgr.GetClient(), live: mgr.GetAPIReader()}
 	return builder.TypedControllerManagedBy[target](mgr).Named(Component).
 		Watches(&autoscalingv2.HorizontalPodAutoscaler{}, enqueue()).
-		WithOptions(controller.TypedOptions[target]{MaxConcurrentReconciles: 1, RateLimiter: controllers.RateLimiter[target](d.Retry)}).
+		WithOptions(controllers.OptionsOf(1, 1, d.Retry, func(t target) string { return t.namespace })).
 		Complete(r)
 }
 

@@ -21,6 +21,7 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/services"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/works"
 	"github.com/karmada-toolkit/karmada/pkg/member/access"
 )
 
@@ -55,7 +56,7 @@ func Setup(mgr manager.Manager, d Deps) error {
 	err := builder.ControllerManagedBy(mgr).Named(Component).
 		For(&workv1alpha1.Work{}, builder.WithPredicates(predicate.NewPredicateFuncs(reported))).
 		Watches(&clusterv1alpha1.Cluster{}, controllers.Enqueue(r.ofCluster), builder.WithPredicates(readyChanged())).
-		WithOptions(controllers.Options(workers, workers, d.Retry)).
+		WithOptions(controllers.OptionsOf(workers, workers, d.Retry, works.Tenant(mgr.GetClient(), services.ServiceNamespaceLabel, services.MCSNamespaceLabel))).
 		Complete(r)
 	if err != nil {
 		return fmt.Errorf("adding %s: %w", Component, err)

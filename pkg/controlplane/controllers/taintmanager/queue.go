@@ -63,8 +63,9 @@ type queue struct {
 func newQueue(s *scope.Binding, c client.Client, recorder *events.Recorder, m *evictionMetrics, d Deps) *queue {
 	name := scope.Pick(s.Namespaced, "binding-eviction", "cluster-binding-eviction")
 	q := &queue{scope: s, client: c, events: recorder, deps: d}
-	q.items = priorityqueue.New(name, func(o *priorityqueue.Opts[item]) {
-		o.RateLimiter = controllers.RateLimiter[item](d.Retry)
+	q.items = controllers.NewQueue(controllers.QueueOptions[item]{
+		Name: name, Workers: q.workers(), Tenant: func(i item) string { return i.binding.Namespace },
+		RateLimiter: controllers.RateLimiter[item](d.Retry),
 	})
 	q.metrics = m.queue(name, s.Kind)
 	return q
