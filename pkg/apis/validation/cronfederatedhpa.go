@@ -48,7 +48,7 @@ func validateCronTime(rule *autoscalingv1alpha1.CronFederatedHPARule, path *fiel
 	schedule, err := ParseCronSchedule(rule.Schedule)
 	switch {
 	case err != nil:
-		errs = append(errs, field.Invalid(path.Child("schedule"), rule.Schedule, "invalid cron format: "+err.Error()))
+		errs = append(errs, field.Invalid(path.Child("schedule"), Shown(rule.Schedule), "invalid cron format: "+err.Error()))
 	case !Fires(schedule, time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)):
 		errs = append(errs, field.Invalid(path.Child("schedule"), rule.Schedule, "the schedule never fires"))
 	}
@@ -96,8 +96,11 @@ func validateCronReplicas(rule *autoscalingv1alpha1.CronFederatedHPARule, kind s
 }
 
 // ParseCronSchedule parses a cron schedule: five fields, a name such as @daily, or @every with a duration; a prefix
-// CRON_TZ=<zone> sets the time zone.
+// CRON_TZ=<zone> sets the time zone. A text of more than MaxCronBytes is an error.
 func ParseCronSchedule(text string) (cron.Schedule, error) {
+	if len(text) > MaxCronBytes {
+		return nil, fmt.Errorf("the schedule has %d bytes, more than %d", len(text), MaxCronBytes)
+	}
 	// The parser panics on a zone that nothing follows.
 	if (strings.HasPrefix(text, "TZ=") || strings.HasPrefix(text, "CRON_TZ=")) && !strings.Contains(text, " ") {
 		return nil, errors.New("no schedule after the time zone")

@@ -134,6 +134,7 @@ func validateMetric(m *autoscalingv2.MetricSpec, at *field.Path) field.ErrorList
 func validateObjectMetric(s *autoscalingv2.ObjectMetricSource, at *field.Path) field.ErrorList {
 	errs := validateScaleTarget(s.DescribedObject, at.Child("describedObject"))
 	errs = append(errs, validateSegment(s.Metric.Name, "must specify a metric name", at.Child("metric", "name"))...)
+	errs = append(errs, forbidden(at.Child("metric", "selector"), CheckLabelSelector(s.Metric.Selector))...)
 	errs = append(errs, validateMetricTarget(&s.Target, at.Child("target"))...)
 	if s.Target.Value == nil && s.Target.AverageValue == nil {
 		errs = append(errs, field.Required(at.Child("target", "averageValue"), "must set either a target value or averageValue"))
@@ -143,6 +144,7 @@ func validateObjectMetric(s *autoscalingv2.ObjectMetricSource, at *field.Path) f
 
 func validatePodsMetric(s *autoscalingv2.PodsMetricSource, at *field.Path) field.ErrorList {
 	errs := validateSegment(s.Metric.Name, "must specify a metric name", at.Child("metric", "name"))
+	errs = append(errs, forbidden(at.Child("metric", "selector"), CheckLabelSelector(s.Metric.Selector))...)
 	errs = append(errs, validateMetricTarget(&s.Target, at.Child("target"))...)
 	if s.Target.AverageValue == nil {
 		errs = append(errs, field.Required(at.Child("target", "averageValue"), "must specify a positive target averageValue"))

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -39,8 +40,22 @@ func PermanentIDLabel(p policyv1alpha1.Policy) string {
 }
 
 // ValidatePropagationPolicy checks the spec of a PropagationPolicy or a
-// ClusterPropagationPolicy.
+// ClusterPropagationPolicy that is created.
 func ValidatePropagationPolicy(p policyv1alpha1.Policy) field.ErrorList {
+	return append(validatePropagationSpec(p), validatePropagationLimits(p.PropagationSpec(), field.NewPath("spec"))...)
+}
+
+// ValidatePropagationPolicyUpdate checks a PropagationPolicy or a ClusterPropagationPolicy against the stored one that it
+// replaces. A stored policy beyond the limits of what parsers read may keep its spec: the limits hold where it is used as
+// well, and other updates of it must stay possible.
+func ValidatePropagationPolicyUpdate(p, old policyv1alpha1.Policy) field.ErrorList {
+	if equality.Semantic.DeepEqual(p.PropagationSpec(), old.PropagationSpec()) {
+		return validatePropagationSpec(p)
+	}
+	return ValidatePropagationPolicy(p)
+}
+
+func validatePropagationSpec(p policyv1alpha1.Policy) field.ErrorList {
 	spec, path := p.PropagationSpec(), field.NewPath("spec")
 	errs := ValidatePlacement(&spec.Placement, path.Child("placement"))
 	if spec.Failover != nil && spec.Failover.Application != nil && !spec.PropagateDeps {
@@ -122,6 +137,39 @@ func validateStatePreservation(s *policyv1alpha1.StatePreservation, path *field.
 	for i, rule := range s.Rules {
 		errs = append(errs, invalidEach(path.Child("rules").Index(i).Child("aliasLabelName"), rule.AliasLabelName,
 			utilvalidation.IsQualifiedName(rule.AliasLabelName))...)
+	}
+	return errs
+}
+
+// validatePropagationLimits checks what parsers read: paths of preserved state and label selectors.
+func validatePropagationLimits(spec *policyv1alpha1.PropagationSpec, path *field.Path) field.ErrorList {
+	errs := validateResourceSelectorSizes(spec.ResourceSelectors, path.Child("resourceSelectors"))
+	errs = append(errs, validatePlacementSelectors(&spec.Placement, path.Child("placement"))...)
+	if spec.Failover == nil {
+		return errs
+	}
+	if app := spec.Failover.Application; app != nil {
+		errs = append(errs, validateStatePaths(app.StatePreservation, path.Child("failover", "application", "statePreservation"))...)
+	}
+	if cluster := spec.Failover.Cluster; cluster != nil {
+		errs = append(errs, validateStatePaths(cluster.StatePreservation, path.Child("failover", "cluster", "statePreservation"))...)
+	}
+	return errs
+}
+
+func validateStatePaths(s *policyv1alpha1.StatePreservation, path *field.Path) field.ErrorList {
+	if s == nil {
+		return nil
+	}
+	rules := path.Child("rules")
+	if len(s.Rules) > MaxStateRules {
+		return field.ErrorList{field.TooMany(rules, len(s.Rules), MaxStateRules)}
+	}
+	var errs field.ErrorList
+	for i := range s.Rules {
+		if err := CheckStatePath(s.Rules[i].JSONPath); err != nil {
+			errs = append(errs, field.Invalid(rules.Index(i).Child("jsonPath"), Shown(s.Rules[i].JSONPath), err.Error()))
+		}
 	}
 	return errs
 }

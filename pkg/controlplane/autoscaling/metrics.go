@@ -11,10 +11,11 @@ import (
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/metrics/pkg/apis/custom_metrics/v1beta2"
+
+	"github.com/karmada-toolkit/karmada/pkg/apis/validation"
 )
 
 // ClusterAnnotation names the cluster of an object that the metrics APIs return.
@@ -244,7 +245,7 @@ func (a *Metrics) usage(name corev1.ResourceName, container string) ([]sample, e
 
 // perPodMetric proposes replicas from a custom metric of the pods.
 func (c *computation) perPodMetric(s *autoscalingv2.PodsMetricSource, answer Custom) (proposal, error) {
-	if _, err := metav1.LabelSelectorAsSelector(s.Metric.Selector); err != nil {
+	if _, err := validation.LabelSelector(s.Metric.Selector); err != nil {
 		return proposal{}, err
 	}
 	if s.Target.AverageValue == nil {
@@ -294,7 +295,7 @@ func customSample(v *v1beta2.MetricValue) sample {
 
 // object proposes replicas from a custom metric of another object.
 func (c *computation) object(s *autoscalingv2.ObjectMetricSource, answer Custom) (proposal, error) {
-	if _, err := metav1.LabelSelectorAsSelector(s.Metric.Selector); err != nil {
+	if _, err := validation.LabelSelector(s.Metric.Selector); err != nil {
 		return proposal{}, err
 	}
 	if s.Target.Value == nil && s.Target.AverageValue == nil {

@@ -10,6 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/karmada-toolkit/karmada/pkg/apis/validation"
 )
 
 // Event is an event about a FederatedHPA.
@@ -58,7 +60,7 @@ func (r *Report) parseSelector(text string) (labels.Selector, error) {
 		r.inactive("SelectorRequired", "InvalidSelector", err, "the HPA target's scale is missing a selector")
 		return nil, err
 	}
-	selector, err := labels.Parse(text)
+	selector, err := validation.ParseLabelSelector(text)
 	if err != nil {
 		err = fmt.Errorf("couldn't convert selector into a corresponding internal selector object: %w", err)
 		r.inactive("InvalidSelector", "InvalidSelector", err, "%v", err)

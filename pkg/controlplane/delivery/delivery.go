@@ -7,7 +7,6 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -15,6 +14,7 @@ import (
 
 	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
+	"github.com/karmada-toolkit/karmada/pkg/apis/validation"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
 )
@@ -122,6 +122,6 @@ func SelectsLabels(dep *configv1alpha1.DependentObjectReference, have map[string
 	if dep.LabelSelector == nil {
 		return false
 	}
-	selector, err := metav1.LabelSelectorAsSelector(dep.LabelSelector)
+	selector, err := validation.LabelSelector(dep.LabelSelector)
 	return err == nil && selector.Matches(labels.Set(have))
 }

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/karmada-toolkit/karmada/pkg/apis/validation"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/replicas"
 )
@@ -52,7 +53,7 @@ func (q *Quota) addSelector(r corev1.ScopedResourceSelectorRequirement) {
 	if r.ScopeName != corev1.ResourceQuotaScopePriorityClass {
 		return
 	}
-	selector, err := metav1.LabelSelectorAsSelector(&metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{
+	selector, err := validation.LabelSelector(&metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{
 		Key: priorityClassLabel, Operator: metav1.LabelSelectorOperator(r.Operator), Values: r.Values,
 	}}})
 	if err == nil {

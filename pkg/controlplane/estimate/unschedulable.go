@@ -14,6 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/karmada-toolkit/karmada/pkg/apis/validation"
 )
 
 // Template identifies a pod template without the label by which a Deployment distinguishes its ReplicaSets.
@@ -42,7 +44,7 @@ type Deployment struct {
 
 // DeploymentOf returns the fields of a Deployment by which its pods are found.
 func DeploymentOf(d *appsv1.Deployment) (Deployment, error) {
-	selector, err := metav1.LabelSelectorAsSelector(d.Spec.Selector)
+	selector, err := validation.LabelSelector(d.Spec.Selector)
 	if err != nil {
 		return Deployment{}, fmt.Errorf("reading the selector: %w", err)
 	}

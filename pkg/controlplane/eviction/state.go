@@ -11,9 +11,13 @@ import (
 	"k8s.io/client-go/util/jsonpath"
 
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
+	apivalidation "github.com/karmada-toolkit/karmada/pkg/apis/validation"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/scope"
 )
+
+// ellipsis ends a text that was cut.
+const ellipsis = "..."
 
 // preserve returns the labels that carry the state of a workload in a cluster to the next one. It returns an error when
 // there is no status of the cluster, or when a rule has no value in it.
@@ -29,19 +33,60 @@ func preserve(rules *policyv1alpha1.StatePreservation, status *workv1alpha2.Reso
 	if err := json.Unmarshal(status.AggregatedStatus[i].Status.Raw, &tree); err != nil {
 		return nil, fmt.Errorf("decoding the status of Cluster(%s): %w", cluster, err)
 	}
+	if len(rules.Rules) > apivalidation.MaxStateRules {
+		return nil, fmt.Errorf("preserving the state of Cluster(%s): there are %d rules, more than %d", cluster, len(rules.Rules), apivalidation.MaxStateRules)
+	}
 	out := make(map[string]string, len(rules.Rules))
 	for _, rule := range rules.Rules {
-		path := jsonpath.New(rule.AliasLabelName)
-		if err := path.Parse(rule.JSONPath); err != nil {
-			return nil, fmt.Errorf("parsing the JSONPath %q of label %q: %w", rule.JSONPath, rule.AliasLabelName, err)
+		path, err := parseState(&rule)
+		if err != nil {
+			return nil, err
 		}
-		var text strings.Builder
+		var text stateText
 		if err := path.Execute(&text, tree); err != nil {
-			return nil, fmt.Errorf("evaluating the JSONPath %q of label %q on the status of Cluster(%s): %w", rule.JSONPath, rule.AliasLabelName, cluster, err)
+			return nil, fmt.Errorf("evaluating the JSONPath %q of label %q on the status of Cluster(%s): %s",
+				apivalidation.Shown(rule.JSONPath), rule.AliasLabelName, cluster, apivalidation.Shown(err.Error()))
 		}
 		out[rule.AliasLabelName] = text.String()
 	}
 	return out, nil
+}
+
+// parseState returns the path of a rule. It is checked again here: policies may be older than the check of admission.
+func parseState(rule *policyv1alpha1.StatePreservationRule) (*jsonpath.JSONPath, error) {
+	path := jsonpath.New(rule.AliasLabelName)
+	err := apivalidation.CheckStatePath(rule.JSONPath)
+	if err == nil {
+		err = path.Parse(rule.JSONPath)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("parsing the JSONPath %q of label %q: %w", apivalidation.Shown(rule.JSONPath), rule.AliasLabelName, err)
+	}
+	return path, nil
+}
+
+// stateText keeps what a label can hold of a result.
+type stateText struct {
+	kept strings.Builder
+	more bool
+}
+
+// Write implements io.Writer.
+func (s *stateText) Write(p []byte) (int, error) {
+	room := validation.LabelValueMaxLength - s.kept.Len()
+	s.more = s.more || len(p) > room
+	s.kept.Write(p[:min(len(p), room)])
+	return len(p), nil
+}
+
+// String returns the result. A longer one than a label can hold is cut and ends with dots, which is no value of a label:
+// a part of it would be another state.
+func (s *stateText) String() string {
+	text := s.kept.String()
+	if !s.more {
+		return text
+	}
+	return strings.ToValidUTF8(text[:validation.LabelValueMaxLength-len(ellipsis)], "") + ellipsis
 }
 
 // Inject returns the labels that an object has in a cluster to which its workload was moved: labels and, if the cluster
@@ -70,17 +115,17 @@ func Inject(spec *workv1alpha2.ResourceBindingSpec, cluster string, labels map[s
 	return out, left
 }
 
-// StateWarnings returns a warning for each rule of a policy whose JSONPath cannot be parsed: workloads whose state cannot
-// be preserved are not evicted.
+// StateWarnings returns a warning for each rule of a stored policy whose JSONPath admission would refuse: workloads whose
+// state cannot be preserved are not evicted.
 func StateWarnings(failover *policyv1alpha1.FailoverBehavior) []string {
 	var out []string
 	add := func(field string, rules *policyv1alpha1.StatePreservation) {
 		if rules == nil {
 			return
 		}
-		for i, rule := range rules.Rules {
-			if err := jsonpath.New(rule.AliasLabelName).Parse(rule.JSONPath); err != nil {
-				out = append(out, fmt.Sprintf("spec.failover.%s.statePreservation.rules[%d].jsonPath: %v; the workload is not evicted until the path %q is corrected", field, i, err, rule.JSONPath))
+		for i, rule := range rules.Rules[:min(len(rules.Rules), apivalidation.MaxStateRules)] {
+			if _, err := parseState(&rule); err != nil {
+				out = append(out, fmt.Sprintf("spec.failover.%s.statePreservation.rules[%d].jsonPath: %v; the workload is not evicted until the path is corrected", field, i, err))
 			}
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
+	apivalidation "github.com/karmada-toolkit/karmada/pkg/apis/validation"
 )
 
 // Matcher is an affinity compiled to match many clusters. It returns
@@ -67,6 +68,9 @@ func (s *nameSet) has(name string) bool {
 func Compile(affinity *policyv1alpha1.ClusterAffinity) Matcher {
 	if affinity == nil {
 		return Matcher{}
+	}
+	if apivalidation.CheckAffinity(affinity) != nil {
+		return Matcher{never: true}
 	}
 	m := Matcher{names: newNameSet(affinity.ClusterNames), excluded: newNameSet(affinity.ExcludeClusters)}
 	if affinity.LabelSelector != nil {

@@ -2,15 +2,21 @@ package match
 
 import (
 	"encoding/json"
+	"fmt"
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/karmada-toolkit/karmada/internal/build"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/apis/validation"
 )
 
 type dice struct{ *rand.Rand }
@@ -94,4 +100,50 @@ func TestMatcher_AnswersAsCluster(t *testing.T) {
 	if matched < 2000 {
 		t.Errorf("only %d cases matched", matched)
 	}
+}
+
+// A selector that is larger than admission allows selects nothing, and costs nothing.
+func TestMatch_LargeSelectorsSelectNothing(t *testing.T) {
+	values := make([]string, 100_000)
+	for i := range values {
+		values[i] = fmt.Sprintf("v%d", i)
+	}
+	selector := &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: metav1.LabelSelectorOpNotIn, Values: values}}}
+	cluster := build.Cluster("m1")
+	obj := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}}
+	for _, affinity := range []*policyv1alpha1.ClusterAffinity{
+		{LabelSelector: selector},
+		{FieldSelector: &policyv1alpha1.FieldSelector{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: keyZone, Operator: corev1.NodeSelectorOpNotIn, Values: values}}}},
+	} {
+		build.Bounded(t, time.Minute, 1<<20, func() {
+			matcher := Compile(affinity)
+			if Cluster(cluster, affinity) || matcher.Matches(cluster) {
+				t.Error("the cluster is selected")
+			}
+		})
+	}
+	if got := Resource(obj, &policyv1alpha1.ResourceSelector{APIVersion: "v1", Kind: "ConfigMap", LabelSelector: selector}); got != None {
+		t.Errorf("got %v", got)
+	}
+}
+
+// FuzzSelector parses the texts of selectors in proportion to their length.
+func FuzzSelector(f *testing.F) {
+	f.Add("a in (b,c),!d,e!=f", "a", "b")
+	f.Add("a=b,a==c,x notin ()", "", "")
+	f.Fuzz(func(t *testing.T, text, key, value string) {
+		build.Bounded(t, 30*time.Second, 4<<20+uint64(1024*(len(text)+len(key)+len(value))), func() {
+			if selector, err := validation.ParseLabelSelector(text); err == nil {
+				selector.Matches(labels.Set{key: value})
+			}
+			selector := &metav1.LabelSelector{MatchLabels: map[string]string{key: value}, MatchExpressions: []metav1.LabelSelectorRequirement{
+				{Key: key, Operator: metav1.LabelSelectorOpIn, Values: strings.Split(text, ",")},
+			}}
+			if parsed, err := validation.LabelSelector(selector); err == nil {
+				parsed.Matches(labels.Set{key: value})
+			}
+			matcher := Compile(&policyv1alpha1.ClusterAffinity{LabelSelector: selector})
+			matcher.Matches(build.Cluster("m1"))
+		})
+	})
 }

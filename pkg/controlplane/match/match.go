@@ -6,13 +6,13 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
 
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/apis/validation"
 )
 
 // The keys that a field selector knows.
@@ -23,7 +23,7 @@ const (
 )
 
 // Cluster reports whether the affinity selects the cluster. A nil affinity selects
-// every cluster; an invalid selector selects none.
+// every cluster; a selector that is invalid or too large selects none.
 func Cluster(cluster *clusterv1alpha1.Cluster, affinity *policyv1alpha1.ClusterAffinity) bool {
 	if affinity == nil {
 		return true
@@ -32,12 +32,12 @@ func Cluster(cluster *clusterv1alpha1.Cluster, affinity *policyv1alpha1.ClusterA
 		return false
 	}
 	if affinity.LabelSelector != nil {
-		selector, err := metav1.LabelSelectorAsSelector(affinity.LabelSelector)
+		selector, err := validation.LabelSelector(affinity.LabelSelector)
 		if err != nil || !selector.Matches(labels.Set(cluster.Labels)) {
 			return false
 		}
 	}
-	if affinity.FieldSelector != nil && !fields(cluster, affinity.FieldSelector.MatchExpressions) {
+	if affinity.FieldSelector != nil && (validation.CheckAffinity(affinity) != nil || !fields(cluster, affinity.FieldSelector.MatchExpressions)) {
 		return false
 	}
 	return len(affinity.ClusterNames) == 0 || slices.Contains(affinity.ClusterNames, cluster.Name)
@@ -131,7 +131,7 @@ func Resource(obj *unstructured.Unstructured, rs *policyv1alpha1.ResourceSelecto
 	if rs.LabelSelector == nil {
 		return All
 	}
-	selector, err := metav1.LabelSelectorAsSelector(rs.LabelSelector)
+	selector, err := validation.LabelSelector(rs.LabelSelector)
 	if err != nil || !selector.Matches(labels.Set(obj.GetLabels())) {
 		return None
 	}

@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -56,5 +57,32 @@ func TestDecodeAs_QuantitiesThatTakeMinutes(t *testing.T) {
 	}
 	if err := decode("1e3"); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestPolicies_PathsThatExhaustTheParser shows that no policy reaches the JSONPath parser with text that ends the process.
+func TestPolicies_PathsThatExhaustTheParser(t *testing.T) {
+	const policy = `{"apiVersion":"policy.karmada.io/v1alpha1","kind":"%s","metadata":{"name":"a","namespace":"%s","labels":{"%s":"x"}},
+		"spec":{"propagateDeps":true,"resourceSelectors":[{"apiVersion":"apps/v1","kind":"Deployment","namespace":"%s"}],"failover":{"%s":
+		{"decisionConditions":{},"purgeMode":"Directly","statePreservation":{"rules":[{"aliasLabelName":"a","jsonPath":"{%s}"}]}}}}}`
+	for _, p := range []struct{ path, kind, namespace, label string }{
+		{"/validate-propagationpolicy", "PropagationPolicy", "ns", "propagationpolicy.karmada.io/permanent-id"},
+		{"/validate-clusterpropagationpolicy", "ClusterPropagationPolicy", "", "clusterpropagationpolicy.karmada.io/permanent-id"},
+	} {
+		for _, failover := range []string{"application", "cluster"} {
+			write := func(path string, dryRun bool) *admissionv1.AdmissionResponse {
+				object := fmt.Sprintf(policy, p.kind, p.namespace, p.label, p.namespace, failover, path)
+				return ask(t, deps(), question{path: p.path, namespace: p.namespace, object: object, dryRun: dryRun})
+			}
+			if resp := write(".a", false); !resp.Allowed {
+				t.Errorf("%s: %s", p.kind, resp.Result.Message)
+			}
+			for _, dryRun := range []bool{true, false} {
+				resp := write(strings.Repeat("@", 1_900_000), dryRun)
+				if resp.Allowed || !strings.Contains(resp.Result.Message, "spec.failover."+failover+".statePreservation.rules[0].jsonPath") || len(resp.Result.Message) > 1024 {
+					t.Errorf("%s: %+.1000v", p.kind, resp)
+				}
+			}
+		}
 	}
 }

@@ -227,7 +227,10 @@ func checkPolicy[T any, P interface {
 	if err := validation.ValidatePolicyIdentity(P(obj), before); err != nil {
 		return err
 	}
-	return validation.ValidatePropagationPolicy(P(obj)).ToAggregate()
+	if old == nil {
+		return validation.ValidatePropagationPolicy(P(obj)).ToAggregate()
+	}
+	return validation.ValidatePropagationPolicyUpdate(P(obj), before).ToAggregate()
 }
 
 // checkOverrides validates an override policy.

@@ -8,12 +8,12 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/apis/validation"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/delivery"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
@@ -87,7 +87,7 @@ func (r *resolver) objects(ctx context.Context, deps []configv1alpha1.DependentO
 			add(obj, dep)
 			continue
 		}
-		selector, err := metav1.LabelSelectorAsSelector(dep.LabelSelector)
+		selector, err := validation.LabelSelector(dep.LabelSelector)
 		if err != nil {
 			return nil, fmt.Errorf("dependency on %s: %w", dep.Kind, err)
 		}

@@ -23,6 +23,7 @@ import (
 	"k8s.io/utils/clock"
 
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/apis/validation"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/autoscaling"
 	"github.com/karmada-toolkit/karmada/pkg/member/access"
 	"github.com/karmada-toolkit/karmada/pkg/member/access/informer"
@@ -218,7 +219,7 @@ func scaleOf(u *unstructured.Unstructured) autoscalingv1.Scale {
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(selector, parsed); err != nil {
 		return out
 	}
-	if s, err := metav1.LabelSelectorAsSelector(parsed); err == nil && !s.Empty() {
+	if s, err := validation.LabelSelector(parsed); err == nil && !s.Empty() {
 		out.Status.Selector = s.String()
 	}
 	return out

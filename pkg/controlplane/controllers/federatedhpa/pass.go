@@ -12,7 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
@@ -22,6 +21,7 @@ import (
 	autoscalingv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/autoscaling/v1alpha1"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
+	"github.com/karmada-toolkit/karmada/pkg/apis/validation"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/autoscaling"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
@@ -131,7 +131,7 @@ func (r *reconciler) evaluate(ctx context.Context, obj *autoscalingv1alpha1.Fede
 		}
 		f.Members = append(f.Members, answer.member)
 	}
-	selector, err := labels.Parse(autoscaling.Selector(f.Members))
+	selector, err := validation.ParseLabelSelector(autoscaling.Selector(f.Members))
 	if err != nil || selector.Empty() {
 		selector = nil
 	}

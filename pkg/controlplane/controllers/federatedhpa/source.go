@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	autoscalingv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/autoscaling/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/apis/validation"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/autoscaling"
 	"github.com/karmada-toolkit/karmada/pkg/member/access"
 )
@@ -79,7 +80,7 @@ func (p *planeMetrics) pods(ctx context.Context, namespace string, selector labe
 }
 
 func (p *planeMetrics) podMetric(namespace string, selector labels.Selector, metric autoscalingv2.MetricIdentifier) ([]v1beta2.MetricValue, error) {
-	metricSelector, err := metav1.LabelSelectorAsSelector(metric.Selector)
+	metricSelector, err := validation.LabelSelector(metric.Selector)
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +92,7 @@ func (p *planeMetrics) podMetric(namespace string, selector labels.Selector, met
 }
 
 func (p *planeMetrics) objectMetric(namespace string, source *autoscalingv2.ObjectMetricSource) ([]v1beta2.MetricValue, error) {
-	metricSelector, err := metav1.LabelSelectorAsSelector(source.Metric.Selector)
+	metricSelector, err := validation.LabelSelector(source.Metric.Selector)
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/karmada-toolkit/karmada/internal/build"
 )
 
 func engine() *Engine { return limited(time.Minute) }
@@ -204,6 +206,20 @@ func TestCompile_DeepNesting(t *testing.T) {
 	if _, err := run(engine(), source); err == nil {
 		t.Error("want an error")
 	}
+}
+
+// FuzzCompile compiles a script in proportion to its length.
+func FuzzCompile(f *testing.F) {
+	for _, source := range []string{
+		"function F() return 1 end", strings.Repeat("(", 50_000), "return " + strings.Repeat("-", 999) + "1", strings.Repeat("if x then ", 30_000), "x=" + strings.Repeat("{", 100_000),
+		"return a" + strings.Repeat(".b", 100_000), "return 1" + strings.Repeat("..1", 80_000), "return 1" + strings.Repeat("^1", 100_000), strings.Repeat("--[", 80_000), "f" + strings.Repeat("()", 100_000),
+		strings.Repeat("x", 4_000_000),
+	} {
+		f.Add(source)
+	}
+	f.Fuzz(func(t *testing.T, source string) {
+		build.Bounded(t, time.Minute, 64<<20+uint64(4096*min(len(source), maxBytes)), func() { _ = Check(source) })
+	})
 }
 
 func FuzzConversion(f *testing.F) {

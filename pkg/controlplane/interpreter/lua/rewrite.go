@@ -18,6 +18,9 @@ const (
 	nameSet    = "(set)"
 )
 
+// maxBytes is the length of a script, in bytes.
+const maxBytes = 256 << 10
+
 // maxDepth is how deep expressions and blocks may be nested.
 const maxDepth = 400
 
@@ -34,6 +37,9 @@ func compile(script string) (proto *glua.FunctionProto, err error) {
 			proto, err = nil, fmt.Errorf("%s: %v", chunkName, r)
 		}
 	}()
+	if len(script) > maxBytes {
+		return nil, fmt.Errorf("the script has %d bytes, more than %d", len(script), maxBytes)
+	}
 	chunk, err := parse.Parse(strings.NewReader(script), chunkName)
 	if err != nil {
 		return nil, err
