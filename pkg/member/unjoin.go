@@ -177,7 +177,7 @@ func remaining(ctx context.Context, d Deps, name string) []string {
 	space := names.ExecutionNamespace(name)
 	works := &workv1alpha1.WorkList{}
 	if err := d.ControlPlane.List(ctx, works, client.InNamespace(space)); err == nil && len(works.Items) > 0 {
-		return []string{fmt.Sprintf("%d works in namespace %s are not cleaned up", len(works.Items), space)}
+		return []string{fmt.Sprintf("%d works in namespace %s are not cleaned up%s", len(works.Items), space, keeping(works.Items))}
 	}
 	ns := &corev1.Namespace{}
 	if err := d.ControlPlane.Get(ctx, client.ObjectKey{Name: space}, ns); err == nil {
@@ -197,6 +197,63 @@ func remaining(ctx context.Context, d Deps, name string) []string {
 		return []string{"finalizers " + strings.Join(cluster.Finalizers, ", ")}
 	}
 	return []string{"the control plane has not let go of it"}
+}
+
+// CheckLeaving returns an error if a cluster is being deleted, which says what it waits for.
+// A cluster that does not exist is none.
+func CheckLeaving(ctx context.Context, d Deps, name string) error {
+	cluster := &clusterv1alpha1.Cluster{}
+	err := d.ControlPlane.Get(ctx, client.ObjectKey{Name: name}, cluster)
+	if err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	if cluster.DeletionTimestamp == nil {
+		return nil
+	}
+	return fmt.Errorf("cluster %q is still being removed: %s; run this again when %q does not list it", name, strings.Join(remaining(ctx, d, name), ", "), d.Program+" get clusters")
+}
+
+// keeping describes what keeps Works: their finalizers, or, for those that are not being
+// deleted, who wrote them last.
+func keeping(works []workv1alpha1.Work) string {
+	by := map[string]int{}
+	for i := range works {
+		switch w := &works[i]; {
+		case w.DeletionTimestamp == nil && writer(w) != "":
+			by["written again by "+writer(w)]++
+		case slices.Contains(w.Finalizers, workv1alpha2.ExecutionControllerFinalizer):
+			by["held by the execution controller, which removes their objects from the member"]++
+		}
+	}
+	var out []string
+	for _, reason := range slices.Sorted(maps.Keys(by)) {
+		out = append(out, fmt.Sprintf("%d %s", by[reason], reason))
+	}
+	if len(out) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(out, ", ") + ")"
+}
+
+// writer returns the name of the program that wrote the spec of a Work last, or the
+// controller that it belongs to where that is known.
+func writer(w *workv1alpha1.Work) string {
+	switch {
+	case w.Labels["multiclusterservice.karmada.io/name"] != "":
+		return "the controller of MultiClusterServices"
+	case w.Labels[workv1alpha2.ResourceBindingPermanentIDLabel] != "" || w.Labels[workv1alpha2.ClusterResourceBindingPermanentIDLabel] != "":
+		return "the binding controller"
+	}
+	var last *metav1.ManagedFieldsEntry
+	for i := range w.ManagedFields {
+		if f := &w.ManagedFields[i]; f.Subresource == "" && (last == nil || last.Time == nil || f.Time != nil && f.Time.After(last.Time.Time)) {
+			last = f
+		}
+	}
+	if last == nil {
+		return ""
+	}
+	return last.Manager
 }
 
 // targeting describes the bindings that keep a cluster because they name it as a

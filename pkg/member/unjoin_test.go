@@ -150,11 +150,11 @@ func TestUnjoin_UnreachableMemberEndsInTimeAndListsTheObjectsLeft(t *testing.T) 
 		if took := time.Since(start); took > 6*time.Second {
 			t.Errorf("took %s", took)
 		}
-		if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "1 works in namespace karmada-es-m1 are not cleaned up") ||
+		if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "1 works in namespace karmada-es-m1 are not cleaned up (1 held by the execution controller, which removes their objects from the member)") ||
 			!strings.Contains(err.Error(), `"karmadactl unjoin m1 --force"`) {
 			t.Errorf("got %v", err)
 		}
-		if diff := cmp.Diff([]string{`waiting for cluster "m1" to be removed: 1 works in namespace karmada-es-m1 are not cleaned up`}, said); diff != "" {
+		if diff := cmp.Diff([]string{`waiting for cluster "m1" to be removed: 1 works in namespace karmada-es-m1 are not cleaned up (1 held by the execution controller, which removes their objects from the member)`}, said); diff != "" {
 			t.Error(diff)
 		}
 	})

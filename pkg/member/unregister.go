@@ -97,7 +97,7 @@ func Unregister(ctx context.Context, d Deps, r UnregisterRequest) ([]string, err
 		if !errors.Is(err, wait.ErrTimeout) {
 			return nil, err
 		}
-		return nil, fmt.Errorf("cluster %q is still being removed after %s: %s; its agent goes on with it, and so does another %q; to give the cluster up use %q: %w",
+		return nil, fmt.Errorf("cluster %q is still being removed after %s: %s; the removal goes on, and another %q waits for it again; to give the cluster up use %q: %w",
 			r.Name, r.Wait, strings.Join(remaining(ctx, d, r.Name), ", "), d.Program+" unregister "+r.Name, d.Program+" unjoin "+r.Name+" --abandon", context.DeadlineExceeded)
 	}
 	if alive(cluster) {

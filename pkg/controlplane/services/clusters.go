@@ -24,10 +24,10 @@ func ClustersOf(list *clusterv1alpha1.ClusterList) Clusters {
 	return out
 }
 
-// Ready reports whether a cluster exists and is Ready.
+// Ready reports whether a cluster exists, is not being deleted, and is Ready.
 func (c Clusters) Ready(name string) bool {
 	cluster := c[name]
-	return cluster != nil && meta.IsStatusConditionTrue(cluster.Status.Conditions, clusterv1alpha1.ClusterConditionReady)
+	return cluster != nil && cluster.DeletionTimestamp == nil && meta.IsStatusConditionTrue(cluster.Status.Conditions, clusterv1alpha1.ClusterConditionReady)
 }
 
 // ServesSlices reports whether a cluster serves EndpointSlices, as far as is known.

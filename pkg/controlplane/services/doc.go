@@ -119,26 +119,32 @@ func CrossCluster(mcs *networkingv1alpha1.MultiClusterService) bool {
 	return slices.Contains(mcs.Spec.Types, networkingv1alpha1.ExposureTypeCrossCluster)
 }
 
-// named returns the names of selected clusters, or all names if none is selected.
+// named returns the names of selected clusters, or all names if none is selected, without
+// clusters that are being deleted: a Work that is created for one keeps it for ever.
 func named(selected []networkingv1alpha1.ClusterSelector, clusters Clusters) sets.Set[string] {
-	if len(selected) == 0 {
-		return sets.KeySet(clusters)
-	}
 	out := sets.New[string]()
+	if len(selected) == 0 {
+		out = sets.KeySet(clusters)
+	}
 	for _, c := range selected {
 		out.Insert(c.Name)
+	}
+	for name, cluster := range clusters {
+		if cluster.DeletionTimestamp != nil {
+			out.Delete(name)
+		}
 	}
 	return out
 }
 
 // Providers returns the clusters that provide the Service, those that do not exist
-// included.
+// included, and those that are being deleted not.
 func Providers(mcs *networkingv1alpha1.MultiClusterService, clusters Clusters) sets.Set[string] {
 	return named(mcs.Spec.ProviderClusters, clusters)
 }
 
 // Consumers returns the clusters that consume the Service, those that do not exist
-// included.
+// included, and those that are being deleted not.
 func Consumers(mcs *networkingv1alpha1.MultiClusterService, clusters Clusters) sets.Set[string] {
 	return named(mcs.Spec.ConsumerClusters, clusters)
 }

@@ -168,6 +168,46 @@ func TestDecide_MarkersOfAnEarlierID(t *testing.T) {
 	}
 }
 
+// A cluster that is being deleted provides and consumes nothing, by name or as one of all: a
+// Work that is written for it keeps it for ever.
+func TestDecide_ClustersThatAreDeletedTakeNoPart(t *testing.T) {
+	for name, selected := range map[string][]networkingv1alpha1.ClusterSelector{"all": nil, "by name": {{Name: "m1"}, {Name: "m2"}}} {
+		t.Run(name, func(t *testing.T) {
+			f := services.Facts{MCS: mcs(), Clusters: ready("m1", "m2")}
+			f.MCS.Spec.ProviderClusters, f.MCS.Spec.ConsumerClusters = selected, selected
+			before, err := services.Decide(f)
+			if err != nil || len(before.Write) != 2 {
+				t.Fatalf("%d works, %v", len(before.Write), err)
+			}
+			stays := f.Clusters["m2"].DeepCopy()
+			f.Clusters["m2"].DeletionTimestamp = &metav1.Time{}
+			if !services.UsabilityChanged(stays, f.Clusters["m2"]) {
+				t.Error("the deletion of a cluster reconciles nothing")
+			}
+			f.Works = before.Write
+			v, err := services.Decide(f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, w := range v.Write {
+				if w.Namespace == "karmada-es-m2" {
+					t.Errorf("writes %s", w.Name)
+				}
+			}
+			if len(v.Delete) != 1 || v.Delete[0].Namespace != "karmada-es-m2" {
+				t.Errorf("deletes %v", v.Delete)
+			}
+			d, err := services.Dispatch(services.DispatchFacts{
+				MCS: f.MCS, Clusters: f.Clusters, Source: "m1", Work: collected(t, "m1", slice("web-a", ofWeb())),
+				Get: func(string, string) *workv1alpha1.Work { return nil },
+			})
+			if err != nil || len(d.Write) != 0 {
+				t.Errorf("dispatches %d works, %v", len(d.Write), err)
+			}
+		})
+	}
+}
+
 func TestSourceWork_OfEveryName(t *testing.T) {
 	for _, collected := range services.WorkNames("m2", types.NamespacedName{Namespace: "default", Name: "web-a"}) {
 		for _, name := range services.DispatchedNames("m2", collected) {

@@ -84,6 +84,9 @@ func Join(ctx context.Context, d federation.Deps, m Member) (err error) {
 	if err := member.RequireDiscovery(ctx, cpConfig, Timeout, deps.Report); err != nil {
 		return fmt.Errorf("joining %s: %w", m.Name, err)
 	}
+	if err := member.CheckLeaving(ctx, deps, m.Name); err != nil {
+		return fmt.Errorf("joining %s: %w", m.Name, err)
+	}
 	err = cp.Get(ctx, client.ObjectKey{Name: m.Name}, &clusterv1alpha1.Cluster{})
 	if apierrors.IsNotFound(err) {
 		_, err = member.Join(ctx, deps, member.JoinRequest{
@@ -116,6 +119,9 @@ func Register(ctx context.Context, d federation.Deps, m Member, runAgent func(ct
 	}
 	deps := member.Deps{Program: d.Program, ControlPlane: cp, Report: Reporter(d.Progress, step)}
 	if err := member.RequireDiscovery(ctx, cfg, Timeout, deps.Report); err != nil {
+		return fmt.Errorf("registering %s: %w", m.Name, err)
+	}
+	if err := member.CheckLeaving(ctx, deps, m.Name); err != nil {
 		return fmt.Errorf("registering %s: %w", m.Name, err)
 	}
 	alive, stop, err := runAgent(ctx, step, Clients{Config: cfg, ControlPlane: cp, Member: c})

@@ -217,3 +217,24 @@ func TestEnforcement_CountsUntilTheQuotaIsDeleted(t *testing.T) {
 		t.Errorf("ledgers of %v are left: %v", left, err)
 	}
 }
+
+// A quota that is assigned to a cluster that is being deleted must not write its Work again: the Work would keep the
+// cluster for ever.
+func TestSync_WritesNothingForAClusterThatIsDeleted(t *testing.T) {
+	leaving := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "leaving", Finalizers: []string{clusterv1alpha1.ClusterControllerFinalizer}}}
+	c := newClient(t, assignedQuota("m1", "leaving"), leaving)
+	if err := c.Delete(t.Context(), leaving); err != nil {
+		t.Fatal(err)
+	}
+	r := &syncer{client: c, works: works.NewWriter(c, c), events: events.New(record.NewFakeRecorder(10))}
+	if _, err := r.Reconcile(t.Context(), request); err != nil {
+		t.Fatal(err)
+	}
+	all := &workv1alpha1.WorkList{}
+	if err := c.List(t.Context(), all); err != nil {
+		t.Fatal(err)
+	}
+	if len(all.Items) != 1 || all.Items[0].Namespace != "karmada-es-m1" {
+		t.Errorf("works %v", all.Items)
+	}
+}

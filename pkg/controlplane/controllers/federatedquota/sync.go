@@ -100,11 +100,12 @@ func (r *syncer) sync(ctx context.Context, q *policyv1alpha1.FederatedResourceQu
 	}
 	var errs []error
 	assignments, err := quota.Assignments(q, func(cluster string) bool {
-		err := r.client.Get(ctx, client.ObjectKey{Name: cluster}, &clusterv1alpha1.Cluster{}, client.UnsafeDisableDeepCopy)
+		c := &clusterv1alpha1.Cluster{}
+		err := r.client.Get(ctx, client.ObjectKey{Name: cluster}, c, client.UnsafeDisableDeepCopy)
 		if client.IgnoreNotFound(err) != nil {
 			errs = append(errs, fmt.Errorf("reading cluster %s: %w", cluster, err))
 		}
-		return err == nil
+		return err == nil && c.DeletionTimestamp == nil
 	})
 	errs = append(errs, err)
 	for _, a := range assignments {
