@@ -145,6 +145,9 @@ func readDependency(ctx context.Context, d Deps, r Request, reference configv1al
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", title, err)
 	}
+	if err := t.check(found, reference.Name); err != nil {
+		return nil, fmt.Errorf("%s: %w", title, err)
+	}
 	t.object = found
 	return []*target{t}, nil
 }
@@ -156,6 +159,9 @@ func listDependencies(ctx context.Context, d Deps, r Request, t *target, selecto
 	}
 	all := make([]*target, 0, len(list.Items))
 	for i := range list.Items {
+		if err := t.check(&list.Items[i], ""); err != nil {
+			return nil, fmt.Errorf("listing dependencies of kind %s in cluster(%s): %w", t.mapping.GroupVersionKind.Kind, r.Cluster, err)
+		}
 		all = append(all, &target{object: &list.Items[i], mapping: t.mapping, namespace: t.namespace})
 	}
 	return all, nil
@@ -167,6 +173,9 @@ func (t *target) revert(ctx context.Context, d Deps) error {
 	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		found, err := t.in(d.Member).Get(ctx, t.object.GetName(), metav1.GetOptions{})
 		if err != nil {
+			return err
+		}
+		if err := t.check(found, t.object.GetName()); err != nil {
 			return err
 		}
 		labels := found.GetLabels()

@@ -5,6 +5,7 @@ package promote
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 
@@ -14,11 +15,13 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/cli-runtime/pkg/printers"
 	"k8s.io/client-go/dynamic"
+
+	"github.com/karmada-toolkit/karmada/pkg/member/access"
 )
 
 // Deps are what Run works with. All fields are required, except Printer and Interpreters.
 type Deps struct {
-	// ControlPlane and Member read and write objects of any kind.
+	// ControlPlane and Member read and write objects of any kind. Objects of Member that were not requested are refused.
 	ControlPlane, Member dynamic.Interface
 	// Mapper maps kinds to resources of the control plane.
 	Mapper meta.RESTMapper
@@ -57,6 +60,9 @@ func Run(ctx context.Context, d Deps, r Request, obj *unstructured.Unstructured)
 	if err != nil {
 		return err
 	}
+	if err := t.check(obj, obj.GetName()); err != nil {
+		return err
+	}
 	if r.Dependencies && !r.DryRun {
 		if err := promoteDependencies(ctx, d, r, obj); err != nil {
 			return fmt.Errorf("failed to promote dependencies of resource %s automatically: %w", t, err)
@@ -92,6 +98,24 @@ func newTarget(mapper meta.RESTMapper, obj *unstructured.Unstructured, namespace
 		return nil, fmt.Errorf("finding the resource of kind %q in the control plane: %w", gvk.Kind, err)
 	}
 	return &target{object: obj.DeepCopy(), mapping: mapping, namespace: namespace}, nil
+}
+
+// check returns an error unless an object that was read from the member is the one that was requested: a member must not
+// choose what is created in the control plane. name may be empty.
+func (t *target) check(obj *unstructured.Unstructured, name string) error {
+	namespace := ""
+	if t.namespaced() {
+		namespace = t.namespace
+	}
+	want := access.Requested(t.mapping.GroupVersionKind, namespace, name)
+	err := want.CheckIn(access.IdentityOf(obj), t.namespaced())
+	if err == nil && obj.GetName() == "" {
+		err = errors.New("the object has no name")
+	}
+	if err != nil {
+		return fmt.Errorf("the member returned something else for %s: %w", t, err)
+	}
+	return nil
 }
 
 func (t *target) namespaced() bool { return t.mapping.Scope.Name() == meta.RESTScopeNameNamespace }

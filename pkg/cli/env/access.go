@@ -173,9 +173,9 @@ func (a *Access) ToRESTConfig() (*rest.Config, error) {
 		return nil, err
 	}
 	if config = withDefaults(config); a.guarded {
-		config = access.Guard(config)
+		return access.Guard(config), nil
 	}
-	return config, nil
+	return access.GuardIdentity(config), nil
 }
 
 // withDefaults sets the fields that kubectl's commands expect.

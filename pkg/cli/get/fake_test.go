@@ -246,9 +246,31 @@ func (c *fakeCluster) watch(w http.ResponseWriter, r *http.Request) {
 	}
 	batch := c.events[0]
 	c.events = c.events[1:]
+	field, selects := strings.CutPrefix(r.URL.Query().Get("fieldSelector"), "metadata.name=")
 	for _, e := range batch {
-		fmt.Fprintln(w, e)
+		switch {
+		case selects && !strings.Contains(e, `"name":"`+field+`"`):
+		case strings.Contains(r.Header.Get("Accept"), "as=Table"):
+			fmt.Fprintln(w, e)
+		default:
+			fmt.Fprintln(w, plain(e))
+		}
 	}
+}
+
+// plain returns an event with the object of a table instead of the table.
+func plain(event string) string {
+	var e struct {
+		Type   string `json:"type"`
+		Object struct {
+			Rows []struct {
+				Object json.RawMessage `json:"object"`
+			} `json:"rows"`
+		} `json:"object"`
+	}
+	_ = json.Unmarshal([]byte(event), &e)
+	body, _ := json.Marshal(map[string]any{"type": e.Type, "object": e.Object.Rows[0].Object})
+	return string(body)
 }
 
 // event is a line of a watch.

@@ -217,6 +217,9 @@ func (p *part) add(body []byte) error {
 		if err := u.UnmarshalJSON(body); err != nil {
 			return fmt.Errorf("reading %s: %w", p.mapping.Resource.Resource, err)
 		}
+		if err := p.check(&u); err != nil {
+			return err
+		}
 		p.objects = append(p.objects, u)
 		return nil
 	}
@@ -228,8 +231,20 @@ func (p *part) add(body []byte) error {
 		if item := &list.Items[i]; item.GetKind() == "" {
 			item.SetGroupVersionKind(p.mapping.GroupVersionKind)
 		}
+		if err := p.check(&list.Items[i]); err != nil {
+			return err
+		}
 	}
 	p.objects = append(p.objects, list.Items...)
+	return nil
+}
+
+// check returns an error unless an object has the type that was requested. The client of a member compares namespaces and
+// names.
+func (p *part) check(obj *unstructured.Unstructured) error {
+	if err := access.Requested(p.mapping.GroupVersionKind, "", "").Check(access.IdentityOf(obj)); err != nil {
+		return fmt.Errorf("reading %s: %w", p.mapping.Resource.Resource, err)
+	}
 	return nil
 }
 

@@ -9,13 +9,16 @@ import (
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/printers"
 	"k8s.io/cli-runtime/pkg/resource"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 
 	"github.com/karmada-toolkit/karmada/pkg/cli/env"
+	memberaccess "github.com/karmada-toolkit/karmada/pkg/member/access"
 	"github.com/karmada-toolkit/karmada/pkg/promote"
 )
 
@@ -125,7 +128,7 @@ func run(ctx context.Context, e *env.Env, access *env.Access, f flags, args []st
 	if err != nil {
 		return err
 	}
-	objects, err := read(ctx, getter, f, args)
+	objects, err := read(ctx, typedGetter{RESTClientGetter: getter, types: access}, f, args)
 	if err != nil {
 		return err
 	}
@@ -188,13 +191,28 @@ func memberAccess(ctx context.Context, access *env.Access, f flags) (genericclio
 	if _, err := f.kubeconfig.Load(); err != nil {
 		return nil, err
 	}
-	direct := genericclioptions.NewConfigFlags(true).WithDiscoveryQPS(-1)
+	direct := genericclioptions.NewConfigFlags(true).WithDiscoveryQPS(-1).WithWrapConfigFn(memberaccess.Guard)
 	direct.Context = &f.kubeconfig.Context
 	if f.kubeconfig.Path != "" {
 		direct.KubeConfig = &f.kubeconfig.Path
 	}
 	return direct, nil
 }
+
+// typedGetter sends requests to a member for the types of the control plane: what a member claims to serve must not
+// decide which types the arguments of the user mean.
+type typedGetter struct {
+	genericclioptions.RESTClientGetter
+	types *env.Access
+}
+
+// ToDiscoveryClient implements RESTClientGetter.
+func (g typedGetter) ToDiscoveryClient() (discovery.CachedDiscoveryInterface, error) {
+	return g.types.ToDiscoveryClient()
+}
+
+// ToRESTMapper implements RESTClientGetter.
+func (g typedGetter) ToRESTMapper() (meta.RESTMapper, error) { return g.types.ToRESTMapper() }
 
 // read returns the named objects of the member, all of them or none.
 func read(ctx context.Context, member genericclioptions.RESTClientGetter, f flags, args []string) ([]*unstructured.Unstructured, error) {
@@ -203,6 +221,9 @@ func read(ctx context.Context, member genericclioptions.RESTClientGetter, f flag
 	infos, err := result.Infos()
 	if apierrors.IsNotFound(err) {
 		return nil, fmt.Errorf("failed to get resource in cluster(%s). err: the %s don't exist in cluster(%s)", f.Cluster, strings.Join(args, " or "), f.Cluster)
+	}
+	if err != nil && strings.Contains(err.Error(), "the server doesn't have a resource type") {
+		return nil, fmt.Errorf("the control plane does not serve %s: promote its CustomResourceDefinition first: %w", args[0], err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("failed to get resource in cluster(%s). err: %w", f.Cluster, err)
@@ -215,6 +236,10 @@ func read(ctx context.Context, member genericclioptions.RESTClientGetter, f flag
 		obj, ok := info.Object.(*unstructured.Unstructured)
 		if !ok {
 			return nil, fmt.Errorf("%s %q of cluster(%s) has no fields that can be read", args[0], info.Name, f.Cluster)
+		}
+		want := memberaccess.Requested(info.Mapping.GroupVersionKind, info.Namespace, info.Name)
+		if err := want.CheckIn(memberaccess.IdentityOf(obj), info.Namespaced()); err != nil {
+			return nil, fmt.Errorf("the answer of cluster(%s) for %s %q was refused: %w", f.Cluster, args[0], info.Name, err)
 		}
 		objects = append(objects, obj)
 	}

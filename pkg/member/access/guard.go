@@ -63,10 +63,14 @@ func IsLimit(err error) bool {
 
 // Guard makes the clients of a configuration safe against any server: responses have
 // limits of size, time, nesting and number of values, and must be JSON or text. Redirects
-// are errors, since a redirected request sends its credentials to another host. The
-// clients of the configuration share the limits of concurrent requests.
+// are errors, since a redirected request sends its credentials to another host. Objects
+// that were not requested are refused, see Identity. The clients of the configuration
+// share the limits of concurrent requests.
 func Guard(cfg *rest.Config) *rest.Config {
-	g := newGuard(cfg.Host, Timeout)
+	return guardWith(cfg, newGuard(cfg.Host, Timeout))
+}
+
+func guardWith(cfg *rest.Config, g *guard) *rest.Config {
 	cfg.Wrap(func(base http.RoundTripper) http.RoundTripper { return &guarded{guard: g, base: base} })
 	return cfg
 }
@@ -89,6 +93,7 @@ type guard struct {
 	timeout time.Duration
 	// large and discovery hold an element for each current request.
 	large, discovery chan struct{}
+	kinds            kinds
 }
 
 type guarded struct {
@@ -110,9 +115,7 @@ const (
 
 // kindOf returns the kind of the response to a request.
 func (g *guard) kindOf(u *url.URL) answerKind {
-	switch u.Query().Get("watch") {
-	case "", "0", "false":
-	default:
+	if watches(u) {
 		return answerWatch
 	}
 	path := strings.Trim(strings.TrimPrefix(u.Path, g.prefix), "/")
@@ -175,6 +178,9 @@ func (g *guarded) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, b.tooLarge()
 	}
 	resp.Body = b
+	if heads := g.heads(req); heads != nil && succeeded(resp) {
+		resp.Body = &identifiedBody{ReadCloser: b, heads: heads, method: req.Method, path: req.URL.Path}
+	}
 	return resp, nil
 }
 

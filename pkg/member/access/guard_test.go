@@ -65,7 +65,8 @@ func fetch(t *testing.T, client *http.Client, target string) (int64, error) {
 }
 
 func TestGuard_RejectsHostileResponses(t *testing.T) {
-	const list, discovery, watch = "/api/v1/pods", "/apis", "/api/v1/pods?watch=1"
+	// The identities of objects are checked too, but not in the response to this path.
+	const list, discovery, watch = "/api/v1/namespaces/n/pods/p/log", "/apis", "/api/v1/namespaces/n/pods/p/log?watch=1"
 	for _, tc := range []struct {
 		name, path string
 		serve      func(w http.ResponseWriter, r *http.Request)
@@ -144,10 +145,10 @@ func TestGuard_PassesValidResponses(t *testing.T) {
 		body       string
 		repeat     int
 	}{
-		{"a page", "/api/v1/pods", strings.Repeat("x", 1<<20), 16},
+		{"a page", "/api/v1/namespaces/n/pods/p/log", strings.Repeat("x", 1<<20), 16},
 		{"discovery", "/apis", strings.Repeat("x", 1<<20), 8},
-		{"more events than the limit of one allows", "/api/v1/pods?watch=true", event, 20},
-		{"more values in events than the limit of one allows", "/api/v1/pods?watch=true", `{"a":[` + strings.Repeat("1,", 100_000) + "1]}\n", 10},
+		{"more events than the limit of one allows", "/api/v1/namespaces/n/pods/p/log?watch=true", event, 20},
+		{"more values in events than the limit of one allows", "/api/v1/namespaces/n/pods/p/log?watch=true", `{"a":[` + strings.Repeat("1,", 100_000) + "1]}\n", 10},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			client, base := guardedClient(t, time.Minute, func(w http.ResponseWriter, _ *http.Request) {
@@ -172,7 +173,7 @@ func TestGuard_ReleasesConcurrencyLimits(t *testing.T) {
 		endless(w, " ")
 	})
 	for range 3 * discoveryAtOnce {
-		for _, path := range []string{"/apis", "/api/v1/pods", "/api/v1/small", "/small"} {
+		for _, path := range []string{"/apis", "/api/v1/pods", "/api/v1/namespaces/n/pods/p/small", "/small"} {
 			if _, err := fetch(t, client, base+path); (err != nil) != !strings.HasSuffix(path, "small") {
 				t.Fatalf("%s: %v", path, err)
 			}

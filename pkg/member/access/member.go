@@ -44,17 +44,20 @@ type Member struct {
 // NewMember opens a cluster with settings that do not change, as an agent does.
 // planeMapper may be nil.
 func NewMember(name string, cfg *rest.Config, planeMapper meta.RESTMapper) (*Member, error) {
-	cfg = Guard(rest.CopyConfig(cfg))
+	guard := newGuard(cfg.Host, Timeout)
+	cfg = guardWith(rest.CopyConfig(cfg), guard)
 	shared, err := rest.HTTPClientFor(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("opening cluster %s: %w", name, err)
 	}
 	client := *shared  // it may be http.DefaultClient
 	client.Timeout = 0 // watches last longer than any request
-	return newMember(name, cfg, &client, planeMapper, clock.RealClock{})
+	return newMember(name, cfg, &client, &guard.kinds, planeMapper, clock.RealClock{})
 }
 
-func newMember(name string, cfg *rest.Config, client *http.Client, planeMapper meta.RESTMapper, clk clock.PassiveClock) (*Member, error) {
+func newMember(
+	name string, cfg *rest.Config, client *http.Client, kinds *kinds, planeMapper meta.RESTMapper, clk clock.PassiveClock,
+) (*Member, error) {
 	dyn, err := dynamic.NewForConfigAndClient(cfg, client)
 	if err != nil {
 		return nil, fmt.Errorf("opening cluster %s: %w", name, err)
@@ -75,7 +78,7 @@ func newMember(name string, cfg *rest.Config, client *http.Client, planeMapper m
 	}
 	return &Member{
 		name: name, config: cfg, http: client, dynamic: dyn, core: core, found: found, meta: onlyMeta,
-		mapper: &mapper{plane: planeMapper, clock: clk, member: restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(found))},
+		mapper: &mapper{plane: planeMapper, kinds: kinds, clock: clk, member: restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(found))},
 		idle:   func() { utilnet.CloseIdleConnectionsFor(client.Transport) },
 		done:   make(chan struct{}),
 	}, nil
@@ -108,9 +111,16 @@ func (m *Member) URL(path string) string {
 }
 
 // Mapping returns the resource of a kind: that of the control plane, or else of the
-// member.
+// member. Objects of another kind that the member returns for the resource are refused from then on.
 func (m *Member) Mapping(gvk schema.GroupVersionKind) (*meta.RESTMapping, error) {
-	return m.mapper.mapping(gvk)
+	mapping, err := m.mapper.mapping(gvk)
+	if err != nil {
+		return nil, err
+	}
+	if err := m.mapper.kinds.add(mapping); err != nil {
+		return nil, fmt.Errorf("finding the resource of kind %q in cluster %s: %w", gvk.Kind, m.name, err)
+	}
+	return mapping, nil
 }
 
 // Done is closed when the settings of the cluster changed or it was deleted. The member
@@ -126,6 +136,7 @@ func (m *Member) close() {
 // it renews for an unknown kind.
 type mapper struct {
 	plane  meta.RESTMapper
+	kinds  *kinds
 	member *restmapper.DeferredDiscoveryRESTMapper
 	clock  clock.PassiveClock
 

@@ -143,7 +143,8 @@ func (p *Pool) open(ctx context.Context, cluster *clusterv1alpha1.Cluster) (*Mem
 	if err != nil {
 		return nil, nil, err
 	}
-	Guard(cfg)
+	guard := newGuard(cfg.Host, Timeout)
+	guardWith(cfg, guard)
 	cfg.UserAgent = p.opts.UserAgent
 	if p.opts.QPS > 0 {
 		cfg.QPS, cfg.Burst = p.opts.QPS, max(p.opts.Burst, 1)
@@ -154,7 +155,7 @@ func (p *Pool) open(ctx context.Context, cluster *clusterv1alpha1.Cluster) (*Mem
 	if err != nil {
 		return nil, nil, fmt.Errorf("opening cluster %s: %w", cluster.Name, err)
 	}
-	member, err := newMember(cluster.Name, cfg, client, p.opts.Mapper, p.opts.Clock)
+	member, err := newMember(cluster.Name, cfg, client, &guard.kinds, p.opts.Mapper, p.opts.Clock)
 	return member, tokens, err
 }
 

@@ -72,7 +72,8 @@ func TestWatches_KeepNoMoreThanTheLimitOfACluster(t *testing.T) {
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")
-		_, _ = w.Write([]byte(`{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"1"},"items":[{"metadata":{"name":"p","labels":{"a":"` + strings.Repeat("x", 10_000) + `"}}}]}`))
+		namespace := strings.Split(r.URL.Path, "/")[4]
+		_, _ = w.Write([]byte(`{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"1"},"items":[{"metadata":{"namespace":"` + namespace + `","name":"p","labels":{"a":"` + strings.Repeat("x", 10_000) + `"}}}]}`))
 	}))
 	t.Cleanup(server.Close)
 	members := map[string]*access.Member{}
