@@ -150,7 +150,7 @@ func differs(want, got any) error {
 
 func (c *evictionCase) graceful() error {
 	v := eviction.Graceful(eviction.GracefulFacts{
-		Now: c.Now.Time, Timeout: 10 * time.Minute, Generation: c.binding.GetGeneration(), Spec: c.binding.GetSpec(), Status: c.binding.GetStatus(),
+		Now: c.Now.Time, Timeout: 10 * time.Minute, Terminating: c.binding.GetDeletionTimestamp() != nil, Generation: c.binding.GetGeneration(), Spec: c.binding.GetSpec(), Status: c.binding.GetStatus(),
 	})
 	return errors.Join(differs(c.Expect.GracefulEvictionTasks, v.Keep), differs(c.Expect.Ended, v.Ended), differs(c.Expect.RequeueAfterSeconds, v.RequeueAfter.Seconds()))
 }

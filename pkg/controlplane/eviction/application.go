@@ -8,6 +8,7 @@ import (
 
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/scope"
 )
 
 // heldRequeue is the time until an application is decided again whose cluster it must not leave now.
@@ -32,6 +33,8 @@ type ApplicationFacts struct {
 	GracefulEviction, PreserveState bool
 	// UnhealthySince is when the application was first seen unhealthy, by cluster. It is not changed.
 	UnhealthySince map[string]time.Time
+	// KeepUnclaimed reports whether an application stays that no policy claims: nothing would schedule it elsewhere.
+	KeepUnclaimed bool
 	// Held are clusters that the application does not leave now, because many failed at once. Their times are kept.
 	Held []string
 }
@@ -86,6 +89,9 @@ func Application(f ApplicationFacts) (ApplicationVerdict, error) {
 // applies reports whether the application fails over at all.
 func (f *ApplicationFacts) applies() bool {
 	spec := f.Binding.GetSpec()
+	if f.KeepUnclaimed && !scope.Claimed(f.Binding) {
+		return false
+	}
 	return spec.Failover != nil && spec.Failover.Application != nil && len(f.Binding.GetStatus().AggregatedStatus) > 0 &&
 		f.HasHealth && (!f.NeedsDependencies || spec.PropagateDeps)
 }

@@ -18,11 +18,15 @@ type GracefulFacts struct {
 	Now time.Time
 	// Timeout is how long a task without a grace period lasts at most.
 	Timeout time.Duration
+	// Terminating reports whether the binding is being deleted. Its tasks stay as they are.
+	Terminating bool
 	// Generation is that of the binding.
 	Generation int64
 	// Spec and Status are those of the binding. They are not changed.
 	Spec   *workv1alpha2.ResourceBindingSpec
 	Status *workv1alpha2.ResourceBindingStatus
+	// Returnable are the clusters to which the workload may return, see the function of that name.
+	Returnable []string
 }
 
 // GracefulVerdict is what becomes of the tasks of a binding.
@@ -31,6 +35,9 @@ type GracefulVerdict struct {
 	Keep []workv1alpha2.GracefulEvictionTask
 	// Ended are the clusters whose tasks end, in the order of their tasks.
 	Ended []string
+	// Cancelled are the clusters of which the evictions are cancelled, and Clusters the targets of the binding with them.
+	Cancelled []string
+	Clusters  []workv1alpha2.TargetCluster
 	// Requeue reports whether a task ends by time, and RequeueAfter when to decide again then; it may be 0.
 	Requeue      bool
 	RequeueAfter time.Duration
@@ -49,11 +56,24 @@ func GracefulController(s *scope.Binding) string {
 }
 
 // Graceful returns which tasks end: those whose time is over, those that a user released, and all others once the
-// workload was scheduled again and is healthy in all its clusters.
+// workload was scheduled again and is healthy in all its clusters. Until then, an eviction is cancelled when the workload
+// may return to the cluster.
 func Graceful(f GracefulFacts) GracefulVerdict {
+	if f.Terminating {
+		return GracefulVerdict{Keep: f.Spec.GracefulEvictionTasks}
+	}
 	var v GracefulVerdict
 	v.Replaced = f.Status.SchedulerObservedGeneration == f.Generation && healthyEverywhere(f.Spec, f.Status)
-	for _, task := range f.Spec.GracefulEvictionTasks {
+	spec := f.Spec
+	for _, cluster := range f.Returnable {
+		if v.Replaced && len(f.Spec.Clusters) > 0 {
+			break
+		}
+		after := *spec
+		after.Clusters, after.GracefulEvictionTasks = Cancel(spec, cluster)
+		spec, v.Cancelled, v.Clusters, v.Changed = &after, append(v.Cancelled, cluster), after.Clusters, true
+	}
+	for _, task := range spec.GracefulEvictionTasks {
 		fresh := task.CreationTimestamp == nil || task.CreationTimestamp.IsZero()
 		if fresh {
 			task.CreationTimestamp = &metav1.Time{Time: f.Now}

@@ -12,6 +12,7 @@ import (
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/scope"
 )
 
 // ErrNoPlacement is returned for a binding that was not scheduled: nothing is known of its tolerations.
@@ -32,6 +33,8 @@ type TaintFacts struct {
 	PurgeMode policyv1alpha1.PurgeMode
 	// PreserveState reports whether state is preserved as the binding asks for.
 	PreserveState bool
+	// KeepUnclaimed reports whether a binding stays that no policy claims: nothing would schedule it elsewhere.
+	KeepUnclaimed bool
 }
 
 // TaintVerdict is what becomes of a binding in a cluster. The zero value means that it stays.
@@ -41,18 +44,23 @@ type TaintVerdict struct {
 	Spec  *workv1alpha2.ResourceBindingSpec
 	// After is when to decide again; 0 means when something changes.
 	After time.Duration
+	// Unclaimed reports whether the binding would leave the cluster now, and stays because no policy claims it.
+	Unclaimed bool
 }
 
 // Taint returns whether a binding leaves a cluster because of NoExecute taints that it does not tolerate, or not any
-// longer. It returns ErrNoPlacement, or an error about state that cannot be preserved.
+// longer. It returns ErrNoPlacement, whatever the cluster is, or an error about state that cannot be preserved.
 func Taint(f TaintFacts) (TaintVerdict, error) {
 	spec := f.Binding.GetSpec()
-	if !f.Enabled || f.Cluster == nil || f.Binding.GetDeletionTimestamp() != nil || !isTarget(spec, f.ClusterName) {
+	if f.Binding.GetDeletionTimestamp() != nil || !isTarget(spec, f.ClusterName) {
 		return TaintVerdict{}, nil
 	}
 	placement, err := appliedPlacement(f.Binding)
 	if err != nil {
 		return TaintVerdict{}, err
+	}
+	if f.Cluster == nil || !f.Enabled {
+		return TaintVerdict{}, nil
 	}
 	at, ok := evictionTime(f.Cluster.Spec.Taints, placement.ClusterTolerations, f.Now)
 	switch {
@@ -60,6 +68,8 @@ func Taint(f TaintFacts) (TaintVerdict, error) {
 		return TaintVerdict{}, nil
 	case at.After(f.Now):
 		return TaintVerdict{After: at.Sub(f.Now)}, nil
+	case f.KeepUnclaimed && !scope.Claimed(f.Binding):
+		return TaintVerdict{Unclaimed: true}, nil
 	}
 	task := workv1alpha2.GracefulEvictionTask{
 		FromCluster: f.ClusterName, Producer: ProducerTaintManager, Reason: ReasonTaintUntolerated, PurgeMode: f.PurgeMode,

@@ -142,7 +142,7 @@ func (b *bindings) each(do func(key, known)) {
 
 // owned reports whether a scheduler of this name handles the binding.
 func owned(b workv1alpha2.Binding, schedulerName string) bool {
-	return assigned(b, schedulerName) && !b.GetSpec().SchedulingSuspended() && claimed(b)
+	return assigned(b, schedulerName) && !b.GetSpec().SchedulingSuspended() && scope.Claimed(b)
 }
 
 // assigned reports whether the binding names the scheduler of this name.
@@ -152,12 +152,4 @@ func assigned(b workv1alpha2.Binding, schedulerName string) bool {
 		name = policyv1alpha1.DefaultSchedulerName
 	}
 	return name == schedulerName
-}
-
-// claimed reports whether a policy or a controller claims the binding.
-func claimed(b workv1alpha2.Binding) bool {
-	labels := b.GetLabels()
-	return labels[policyv1alpha1.PropagationPolicyPermanentIDLabel] != "" ||
-		labels[policyv1alpha1.ClusterPropagationPolicyPermanentIDLabel] != "" ||
-		labels[workv1alpha2.BindingManagedByLabel] != ""
 }

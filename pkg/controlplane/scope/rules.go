@@ -36,6 +36,14 @@ func Kept(targets []workv1alpha2.TargetCluster, tasks []workv1alpha2.GracefulEvi
 	return union(targets, evicted)
 }
 
+// Claimed reports whether a policy or a controller claims a binding. Nothing schedules others.
+func Claimed(b metav1.Object) bool {
+	labels := b.GetLabels()
+	return labels[policyv1alpha1.PropagationPolicyPermanentIDLabel] != "" ||
+		labels[policyv1alpha1.ClusterPropagationPolicyPermanentIDLabel] != "" ||
+		labels[workv1alpha2.BindingManagedByLabel] != ""
+}
+
 // union returns the clusters of all lists. Of those with the same name, it returns the
 // first.
 func union(lists ...[]workv1alpha2.TargetCluster) []workv1alpha2.TargetCluster {

@@ -95,7 +95,7 @@ func failsOver() predicate.Predicate {
 	return controllers.Filter[workv1alpha2.Binding]{
 		Created: has,
 		Updated: func(before, after workv1alpha2.Binding) bool {
-			return (has(before) || has(after)) && (before.GetGeneration() != after.GetGeneration() ||
+			return (has(before) || has(after)) && (before.GetGeneration() != after.GetGeneration() || scope.Claimed(before) != scope.Claimed(after) ||
 				!equality.Semantic.DeepEqual(before.GetStatus().AggregatedStatus, after.GetStatus().AggregatedStatus))
 		},
 		Deleted: has,
@@ -156,7 +156,7 @@ func (r *reconciler) decide(ctx context.Context, b workv1alpha2.Binding, now tim
 		Now: now, Binding: b, Producer: Producer(r.scope),
 		HasHealth:         r.deps.Interpreter.HookEnabled(schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind), configv1alpha1.InterpreterOperationInterpretHealth),
 		NeedsDependencies: r.scope.Namespaced, GracefulEviction: r.deps.GracefulEviction, PreserveState: r.deps.PreserveState,
-		UnhealthySince: r.times.load(b, now), Held: held,
+		UnhealthySince: r.times.load(b, now), Held: held, KeepUnclaimed: true,
 	})
 	if err != nil {
 		r.times.store(client.ObjectKeyFromObject(b), verdict.UnhealthySince)

@@ -47,6 +47,7 @@ func unhealthy(s *scope.Binding, toleration int32, mode policyv1alpha1.PurgeMode
 	b.SetNamespace(key.Namespace)
 	b.SetName(key.Name)
 	b.SetUID("u")
+	b.SetLabels(map[string]string{policyv1alpha1.ClusterPropagationPolicyPermanentIDLabel: "id"})
 	spec := b.GetSpec()
 	spec.Resource = workv1alpha2.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: key.Namespace, Name: "web"}
 	spec.PropagateDeps = true
@@ -219,6 +220,21 @@ func TestReconcile_ForgetsWhatIsGone(t *testing.T) {
 	}
 }
 
+// An application that no policy claims stays where it is: nothing would schedule it elsewhere.
+func TestReconcile_WithoutAPolicyItStays(t *testing.T) {
+	for _, s := range scope.Bindings() {
+		b, request := unhealthy(s, 0, policyv1alpha1.PurgeModeDirectly)
+		b.SetLabels(nil)
+		h := newHarness(s, true, interceptor.Funcs{}, b)
+		for range 3 {
+			if got, err := h.Reconcile(t.Context(), request); err != nil || got != (reconcile.Result{}) {
+				t.Errorf("%s: %+v %v", s.Kind, got, err)
+			}
+			h.clock.Step(time.Hour)
+		}
+	}
+}
+
 func TestFailsOver(t *testing.T) {
 	s, p := scope.NamespacedBinding(), failsOver()
 	b, _ := unhealthy(s, 5, policyv1alpha1.PurgeModeDirectly)
@@ -228,7 +244,9 @@ func TestFailsOver(t *testing.T) {
 	healthy := b.DeepCopyObject().(workv1alpha2.Binding)
 	healthy.GetStatus().AggregatedStatus[0].Health = workv1alpha2.ResourceHealthy
 	labelled := b.DeepCopyObject().(workv1alpha2.Binding)
-	labelled.SetLabels(map[string]string{"a": "b"})
+	labelled.GetLabels()["a"] = "b"
+	unclaimed := b.DeepCopyObject().(workv1alpha2.Binding)
+	unclaimed.SetLabels(nil)
 	for name, tc := range map[string]struct {
 		before, after workv1alpha2.Binding
 		want          bool
@@ -238,6 +256,7 @@ func TestFailsOver(t *testing.T) {
 		"no behavior":             {plain, plain, false},
 		"health":                  {b, healthy, true},
 		"labels":                  {b, labelled, false},
+		"a policy claims it":      {unclaimed, b, true},
 	} {
 		if got := p.Update(event.UpdateEvent{ObjectOld: tc.before, ObjectNew: tc.after}); got != tc.want {
 			t.Errorf("%s: %t", name, got)

@@ -101,6 +101,8 @@ func summarize(spec *workv1alpha2.ResourceBindingSpec, works []workv1alpha1.Work
 	slices.SortFunc(s.items, func(a, b workv1alpha2.AggregatedStatusItem) int { return cmp.Compare(a.ClusterName, b.ClusterName) })
 	s.fullyApplied = fullyApplied(want, s.items)
 	s.progress = progressOf(want, s, handled, failures)
+	// What is only kept while it is evicted is not applied: no cluster has it.
+	s.fullyApplied = s.fullyApplied && len(scope.Targets(spec)) > 0
 	return s
 }
 

@@ -225,8 +225,13 @@ func TestReconcile_EvictionWithoutRoomElsewhere(t *testing.T) {
 	b.change(evicted("m1", policyv1alpha1.PurgeModeGracefully))
 	b.want(21 * time.Second)
 	b.clock.Step(21 * time.Second)
-	b.want(0) // the template has the same status
+	b.want(status.WrittenTTL, "binding") // the template has the same status
+	if meta.IsStatusConditionTrue(b.status().Conditions, workv1alpha2.FullyApplied) {
+		t.Error("a workload without targets is fully applied")
+	}
 	b.set(workIn("m1", "True", "Unhealthy", "{}"))
+	b.want(21 * time.Second)
+	b.clock.Step(21 * time.Second)
 	b.want(status.WrittenTTL, "binding")
 	if got := b.status().AggregatedStatus; len(got) != 1 || got[0].Health != workv1alpha2.ResourceUnhealthy {
 		t.Errorf("items: %+v", got)

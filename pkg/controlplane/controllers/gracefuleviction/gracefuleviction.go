@@ -1,14 +1,20 @@
 // Package gracefuleviction ends the eviction tasks of bindings: when the workload is healthy elsewhere, when a user
-// releases them, or when their time is over.
+// releases them, or when their time is over. It cancels evictions from clusters that are back before.
 package gracefuleviction
 
 import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -16,6 +22,7 @@ import (
 
 	"github.com/karmada-toolkit/karmada/internal/controllers"
 	"github.com/karmada-toolkit/karmada/internal/events"
+	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/eviction"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/eviction/evictionevent"
@@ -58,8 +65,11 @@ func Setup(_ context.Context, mgr manager.Manager, d Deps) error {
 		workers := scope.Pick(s.Namespaced, d.BindingSyncs, d.ClusterBindingSyncs)
 		name := eviction.GracefulController(s)
 		r := &reconciler{scope: s, client: mgr.GetClient(), events: events.ForManager(mgr, name, d.Events), clock: d.Clock, timeout: d.Timeout}
-		if err := controllers.Add(mgr, name, s.New(), withTasks(), controllers.Options(workers, 5, d.Retry), r); err != nil {
-			return err
+		err := builder.ControllerManagedBy(mgr).Named(name).For(s.New(), builder.WithPredicates(withTasks())).
+			Watches(&clusterv1alpha1.Cluster{}, controllers.Enqueue(r.leaving), builder.WithPredicates(maybeBack())).
+			WithOptions(controllers.Options(workers, 5, d.Retry)).Complete(r)
+		if err != nil {
+			return fmt.Errorf("adding %s: %w", name, err)
 		}
 	}
 	return nil
@@ -73,23 +83,71 @@ func withTasks() predicate.Predicate {
 	}
 }
 
+// maybeBack passes clusters whose condition Ready, taints or labels changed.
+func maybeBack() predicate.Predicate {
+	ready := func(c *clusterv1alpha1.Cluster) bool {
+		return meta.IsStatusConditionTrue(c.Status.Conditions, clusterv1alpha1.ClusterConditionReady)
+	}
+	return controllers.Changed(func(before, after *clusterv1alpha1.Cluster) bool {
+		return ready(after) && (!ready(before) || !equality.Semantic.DeepEqual(before.Spec.Taints, after.Spec.Taints) || !maps.Equal(before.Labels, after.Labels))
+	})
+}
+
+// leaving returns the bindings that are being evicted from a cluster.
+func (r *reconciler) leaving(ctx context.Context, cluster *clusterv1alpha1.Cluster) []reconcile.Request {
+	var out []reconcile.Request
+	for _, b := range controllers.Listed(ctx, r.client, r.scope.NewList()).Bindings() {
+		if slices.ContainsFunc(b.GetSpec().GracefulEvictionTasks, func(t workv1alpha2.GracefulEvictionTask) bool { return t.FromCluster == cluster.Name }) {
+			out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(b)})
+		}
+	}
+	return out
+}
+
+// returnable returns the clusters to which a binding may return.
+func (r *reconciler) returnable(ctx context.Context, b workv1alpha2.Binding) ([]string, error) {
+	clusters := map[string]*clusterv1alpha1.Cluster{}
+	for i := range b.GetSpec().GracefulEvictionTasks {
+		name := b.GetSpec().GracefulEvictionTasks[i].FromCluster
+		cluster := &clusterv1alpha1.Cluster{}
+		if err := r.client.Get(ctx, client.ObjectKey{Name: name}, cluster); apierrors.IsNotFound(err) {
+			continue
+		} else if err != nil {
+			return nil, fmt.Errorf("reading cluster %q: %w", name, err)
+		}
+		clusters[name] = cluster
+	}
+	return eviction.Returnable(b, clusters, r.clock.Now()), nil
+}
+
 // Reconcile ends the tasks of one binding that are due.
 func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	b := r.scope.New()
 	if ok, err := controllers.Load(ctx, r.client, req.NamespacedName, b); !ok {
 		return reconcile.Result{}, err
 	}
+	returnable, err := r.returnable(ctx, b)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
 	verdict := eviction.Graceful(eviction.GracefulFacts{
-		Now: r.clock.Now(), Timeout: r.timeout, Generation: b.GetGeneration(), Spec: b.GetSpec(), Status: b.GetStatus(),
+		Now: r.clock.Now(), Timeout: r.timeout, Terminating: b.GetDeletionTimestamp() != nil,
+		Generation: b.GetGeneration(), Spec: b.GetSpec(), Status: b.GetStatus(), Returnable: returnable,
 	})
 	if verdict.Changed {
 		before := b.DeepCopyObject().(workv1alpha2.Binding)
 		b.GetSpec().GracefulEvictionTasks = verdict.Keep
+		if len(verdict.Cancelled) > 0 {
+			b.GetSpec().Clusters = verdict.Clusters
+		}
 		if err := r.client.Patch(ctx, b, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 			return reconcile.Result{}, fmt.Errorf("writing the eviction tasks of %s %q: %w", r.scope.Kind, req, err)
 		}
 		for _, cluster := range verdict.Ended {
 			evictionevent.Succeeded(r.events, b, cluster)
+		}
+		for _, cluster := range verdict.Cancelled {
+			evictionevent.Cancelled(r.events, b, cluster)
 		}
 	}
 	if verdict.Requeue {

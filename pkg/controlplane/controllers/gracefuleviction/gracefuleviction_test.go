@@ -1,10 +1,12 @@
 package gracefuleviction
 
 import (
+	"reflect"
 	"slices"
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -16,6 +18,8 @@ import (
 
 	"github.com/karmada-toolkit/karmada/internal/events"
 	"github.com/karmada-toolkit/karmada/internal/kube"
+	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/scope"
 )
@@ -102,6 +106,61 @@ func TestReconcile(t *testing.T) {
 					t.Errorf("the events are %q", published)
 				}
 			})
+		}
+	}
+}
+
+// A cluster that is back gets its workload back, although the time of the eviction is over.
+func TestReconcile_CancelsWhenTheClusterIsBack(t *testing.T) {
+	for _, s := range scope.Bindings() {
+		b, request := binding(s)
+		b.SetAnnotations(map[string]string{policyv1alpha1.AppliedPlacementAnnotation: "{}"})
+		over := task("m1", time.Hour)
+		over.Replicas = new(int32(2))
+		b.GetSpec().GracefulEvictionTasks = []workv1alpha2.GracefulEvictionTask{over, task("gone", time.Minute)}
+		cluster := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "m1"}}
+		cluster.Status.Conditions = []metav1.Condition{{Type: clusterv1alpha1.ClusterConditionReady, Status: metav1.ConditionTrue}}
+		recorder := record.NewFakeRecorder(5)
+		c := fake.NewClientBuilder().WithScheme(kube.NewScheme()).WithObjects(b, cluster).Build()
+		r := &reconciler{scope: s, client: c, events: events.New(recorder), clock: clocktesting.NewFakePassiveClock(now), timeout: defaultTimeout}
+		if got := r.leaving(t.Context(), cluster); !slices.Equal(got, []reconcile.Request{request}) {
+			t.Errorf("enqueued: %v", got)
+		}
+		if _, err := r.Reconcile(t.Context(), request); err != nil {
+			t.Fatal(err)
+		}
+		got := s.New()
+		if err := c.Get(t.Context(), request.NamespacedName, got); err != nil {
+			t.Fatal(err)
+		}
+		if spec := got.GetSpec(); len(spec.GracefulEvictionTasks) != 1 || !reflect.DeepEqual(spec.Clusters, []workv1alpha2.TargetCluster{{Name: "m1", Replicas: 2}}) {
+			t.Errorf("%s: %+v", s.Kind, spec)
+		}
+		if len(recorder.Events) != 2 { // of the binding and of the template
+			t.Errorf("%s: %d events", s.Kind, len(recorder.Events))
+		}
+	}
+}
+
+func TestMaybeBack(t *testing.T) {
+	cluster := func(ready metav1.ConditionStatus, taints ...corev1.Taint) *clusterv1alpha1.Cluster {
+		c := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "m1"}, Spec: clusterv1alpha1.ClusterSpec{Taints: taints}}
+		c.Status.Conditions = []metav1.Condition{{Type: clusterv1alpha1.ClusterConditionReady, Status: ready}}
+		return c
+	}
+	down := corev1.Taint{Key: "down", Effect: corev1.TaintEffectNoExecute}
+	for name, tc := range map[string]struct {
+		before, after *clusterv1alpha1.Cluster
+		want          bool
+	}{
+		"becomes Ready":      {cluster("False"), cluster("True"), true},
+		"loses its taint":    {cluster("True", down), cluster("True"), true},
+		"nothing changed":    {cluster("True"), cluster("True"), false},
+		"not Ready any more": {cluster("True"), cluster("False"), false},
+		"a taint, not Ready": {cluster("False", down), cluster("False"), false},
+	} {
+		if got := maybeBack().Update(event.UpdateEvent{ObjectOld: tc.before, ObjectNew: tc.after}); got != tc.want {
+			t.Errorf("%s: %t", name, got)
 		}
 	}
 }

@@ -94,7 +94,7 @@ func (p *plane) join(name string) {
 
 func (p *plane) bind(cluster, name string) {
 	p.Helper()
-	b := &workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, Annotations: map[string]string{policyv1alpha1.AppliedPlacementAnnotation: "{}"}}}
+	b := &workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, Labels: map[string]string{policyv1alpha1.PropagationPolicyPermanentIDLabel: "id"}, Annotations: map[string]string{policyv1alpha1.AppliedPlacementAnnotation: "{}"}}}
 	b.Spec.Resource = workv1alpha2.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "default", Name: name}
 	b.Spec.Clusters = []workv1alpha2.TargetCluster{{Name: cluster, Replicas: 1}}
 	p.must(p.client.Create(p.Context(), b))

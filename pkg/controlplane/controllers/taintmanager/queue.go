@@ -180,6 +180,9 @@ func (q *queue) process(ctx context.Context, i item) (outcome, error) {
 		return outcome{}, client.IgnoreNotFound(err)
 	}
 	verdict, err := q.decide(ctx, b, i.cluster)
+	if verdict.Unclaimed {
+		evictionevent.Skipped(q.events, b, i.cluster)
+	}
 	if err != nil || !verdict.Evict {
 		return outcome{after: verdict.After}, err
 	}
@@ -198,12 +201,14 @@ func (q *queue) process(ctx context.Context, i item) (outcome, error) {
 // decide returns whether a binding leaves a cluster.
 func (q *queue) decide(ctx context.Context, b workv1alpha2.Binding, name string) (eviction.TaintVerdict, error) {
 	cluster := &clusterv1alpha1.Cluster{}
-	if err := q.client.Get(ctx, types.NamespacedName{Name: name}, cluster); err != nil {
-		return eviction.TaintVerdict{}, client.IgnoreNotFound(err)
+	if err := q.client.Get(ctx, types.NamespacedName{Name: name}, cluster); apierrors.IsNotFound(err) {
+		cluster = nil
+	} else if err != nil {
+		return eviction.TaintVerdict{}, fmt.Errorf("reading cluster %q: %w", name, err)
 	}
 	return eviction.Taint(eviction.TaintFacts{
 		Now: q.deps.Clock.Now(), ClusterName: name, Cluster: cluster, Binding: b,
-		Enabled: q.deps.Evict, PurgeMode: q.deps.PurgeMode, PreserveState: q.deps.PreserveState,
+		Enabled: q.deps.Evict, PurgeMode: q.deps.PurgeMode, PreserveState: q.deps.PreserveState, KeepUnclaimed: true,
 	})
 }
 

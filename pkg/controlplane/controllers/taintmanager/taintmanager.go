@@ -82,6 +82,8 @@ func (d *Deps) complete() {
 // reconciler enqueues the bindings of tainted clusters.
 type reconciler struct {
 	client client.Client
+	// evict is that of Deps.
+	evict  bool
 	hold   func(ctx context.Context, cluster string) (bool, error)
 	queues []*queue
 }
@@ -89,7 +91,7 @@ type reconciler struct {
 // Setup adds the controller to the manager.
 func Setup(_ context.Context, mgr manager.Manager, d Deps) error {
 	d.complete()
-	r := &reconciler{client: mgr.GetClient(), hold: d.Hold}
+	r := &reconciler{client: mgr.GetClient(), evict: d.Evict, hold: d.Hold}
 	recorder := events.ForManager(mgr, Component, events.Transitions)
 	measured := newMetrics(metrics.Registry)
 	for _, s := range scope.Bindings() {
@@ -109,8 +111,11 @@ func taintsChanged() predicate.Predicate {
 	})
 }
 
-// Reconcile enqueues the bindings of one cluster while it has NoExecute taints.
+// Reconcile enqueues the bindings of one cluster while it has NoExecute taints. While evictions are off it does nothing.
 func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	if !r.evict {
+		return reconcile.Result{}, nil
+	}
 	cluster := &clusterv1alpha1.Cluster{}
 	if err := r.client.Get(ctx, req.NamespacedName, cluster); client.IgnoreNotFound(err) != nil {
 		return reconcile.Result{}, err

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -47,6 +48,7 @@ func binding(s *scope.Binding, name, tolerations string, priority int32) workv1a
 		b.SetNamespace("default")
 	}
 	b.SetName(name)
+	b.SetLabels(map[string]string{policyv1alpha1.ClusterPropagationPolicyPermanentIDLabel: "id"})
 	b.SetAnnotations(map[string]string{policyv1alpha1.AppliedPlacementAnnotation: `{"clusterTolerations":[` + tolerations + `]}`})
 	b.GetSpec().Resource = workv1alpha2.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: b.GetNamespace(), Name: name}
 	b.GetSpec().Clusters = []workv1alpha2.TargetCluster{{Name: "m1"}, {Name: "m2"}}
@@ -72,7 +74,7 @@ func newHarness(t *testing.T, s *scope.Binding, d Deps, funcs interceptor.Funcs,
 	recorder := record.NewFakeRecorder(100)
 	q := newQueue(s, c, events.New(recorder), newMetrics(prometheus.NewRegistry()), d)
 	t.Cleanup(q.items.ShutDown)
-	return &harness{&reconciler{client: c, hold: d.Hold, queues: []*queue{q}}, c, q, recorder}
+	return &harness{&reconciler{client: c, evict: d.Evict, hold: d.Hold, queues: []*queue{q}}, c, q, recorder}
 }
 
 func (h *harness) tasks(t *testing.T, b workv1alpha2.Binding) []workv1alpha2.GracefulEvictionTask {
@@ -183,6 +185,37 @@ func TestReconcile_EvictsEveryBindingOnce(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// While evictions are off nothing is enqueued, and the bindings of a tainted cluster are not searched again.
+func TestReconcile_NothingWhileEvictionsAreOff(t *testing.T) {
+	s := scope.NamespacedBinding()
+	h := newHarness(t, s, Deps{}, interceptor.Funcs{}, tainted(noExecute()), binding(s, "b", "", 0))
+	if got, err := h.Reconcile(t.Context(), request); err != nil || got != (reconcile.Result{}) || h.queue.items.Len() != 0 {
+		t.Errorf("%+v %v, %d enqueued", got, err, h.queue.items.Len())
+	}
+}
+
+// A workload that no policy claims stays, with one event: nothing would schedule it elsewhere.
+func TestProcess_WithoutAPolicyItStays(t *testing.T) {
+	for _, s := range scope.Bindings() {
+		b := binding(s, "b", "", 0)
+		b.SetLabels(nil)
+		b.SetUID("binding")
+		b.GetSpec().Resource.UID = "template"
+		h := newHarness(t, s, Deps{Evict: true}, interceptor.Funcs{}, tainted(noExecute()), b)
+		for range 3 {
+			if got, err := h.queue.process(t.Context(), item{"m1", client.ObjectKeyFromObject(b)}); err != nil || got != (outcome{}) {
+				t.Fatalf("%+v %v", got, err)
+			}
+		}
+		if len(h.tasks(t, b)) > 0 || len(h.recorder.Events) != 2 { // of the binding and of the template
+			t.Errorf("%s: %d tasks, %d events", s.Kind, len(h.tasks(t, b)), len(h.recorder.Events))
+		}
+		if got := <-h.recorder.Events; !strings.Contains(got, "Warning EvictWorkloadFromClusterSkipped Evict from cluster m1 skipped: no policy applies") {
+			t.Error(got)
+		}
 	}
 }
 

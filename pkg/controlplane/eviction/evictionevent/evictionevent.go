@@ -13,6 +13,9 @@ import (
 const (
 	ReasonSucceed = "EvictWorkloadFromClusterSucceed"
 	ReasonFailed  = "EvictWorkloadFromClusterFailed"
+	// ReasonSkipped and ReasonCancelled are not part of the contract.
+	ReasonSkipped   = "EvictWorkloadFromClusterSkipped"
+	ReasonCancelled = "EvictWorkloadFromClusterCancelled"
 )
 
 // Succeeded records that a workload is evicted from a cluster: on the template and, if every success is recorded, on the
@@ -33,5 +36,19 @@ func Succeeded(r *events.Recorder, b workv1alpha2.Binding, cluster string) {
 func Failed(r *events.Recorder, b workv1alpha2.Binding, cluster string, err error) {
 	for _, obj := range delivery.EventObjects(b) {
 		r.Warning(obj, ReasonFailed, fmt.Sprintf("Evict from cluster %s failed: %v", cluster, err))
+	}
+}
+
+// Skipped records that a workload stays in a cluster that it does not tolerate, once for each cluster.
+func Skipped(r *events.Recorder, b workv1alpha2.Binding, cluster string) {
+	for _, obj := range delivery.EventObjects(b) {
+		r.PartWarning(obj, cluster, ReasonSkipped, fmt.Sprintf("Evict from cluster %s skipped: no policy applies to the workload, so it would run nowhere.", cluster))
+	}
+}
+
+// Cancelled records that a workload returns to a cluster from which it was being evicted.
+func Cancelled(r *events.Recorder, b workv1alpha2.Binding, cluster string) {
+	for _, obj := range delivery.EventObjects(b) {
+		r.Normal(obj, ReasonCancelled, fmt.Sprintf("Evict from cluster %s cancelled: the cluster is back, and the workload is not healthy elsewhere.", cluster))
 	}
 }
