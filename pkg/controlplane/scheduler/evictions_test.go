@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -113,6 +114,43 @@ func TestEvictions_OneWriteOfTasksAndTargets(t *testing.T) {
 		}
 		if len(after.GetSpec().GracefulEvictionTasks) != 1 || after.GetStatus().SchedulerObservedGeneration != after.GetGeneration() {
 			t.Errorf("tasks %+v, observed %d of generation %d", after.GetSpec().GracefulEvictionTasks, after.GetStatus().SchedulerObservedGeneration, after.GetGeneration())
+		}
+	}
+}
+
+// A status that could not be written after an eviction follows, also after a restart.
+func TestEvictions_TheStatusFollowsTheTargets(t *testing.T) {
+	for _, restart := range []bool{true, false} {
+		sc := scope.NamespacedBinding()
+		b, binding, spec := evicting(t, sc, 10)
+		never := binding.DeepCopyObject().(workv1alpha2.Binding)
+		never.GetStatus().Conditions = nil
+		if err := b.client.Status().Update(t.Context(), never); err != nil {
+			t.Fatal(err)
+		}
+		b.refuse = func(write string) error {
+			if kinds([]string{write}) == "status" {
+				return errors.New("killed")
+			}
+			return nil
+		}
+		if done, err := b.evictions().Evict(t.Context(), sc, never, spec); !done || err != nil {
+			t.Fatalf("%v %v: %v", done, err, b.writes)
+		}
+		b.refuse = nil
+		if restart {
+			b.scheduler = b.start()
+			b.observer.clusterChanged(cluster("m1", 10), true)
+			b.observer.clusterChanged(cluster("m2", 10), true)
+		} else {
+			b.clock.Step(longestBackoff)
+			b.queue.Sweep(false)
+		}
+		b.see(sc)
+		b.runQueue()
+		if after := b.see(sc); condition(after) != "True Success Binding has been scheduled successfully." ||
+			after.GetStatus().SchedulerObservedGeneration != after.GetGeneration() {
+			t.Errorf("restart %t: status %+v", restart, after.GetStatus())
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
@@ -20,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/karmada-toolkit/karmada/internal/gates"
+	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/scheduler/core"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/scheduler/framework"
 )
@@ -153,9 +155,19 @@ func (s *scheduler) scheduleOne(ctx context.Context, b known) (outcome, error) {
 		return s.schedule(ctx, b, need)
 	case !b.owned:
 		return finished, nil
-	default:
+	case !unconfirmed(b):
 		return finished, s.committer.confirm(ctx, b)
+	case len(b.GetSpec().Placement.ClusterAffinities) > 0: // the status has the term that the targets come from
+		return s.schedule(ctx, b, core.Need{Cause: core.CausePlacement, Type: core.ReconcileSchedule})
+	default:
+		return s.committer.scheduled(ctx, b, &core.Decision{Clusters: b.GetSpec().Clusters}, false, false)
 	}
+}
+
+// unconfirmed reports whether a binding that needs no decision lacks the condition of its result: the scheduler ended, or
+// a write failed, between the targets and the status; or what could not be scheduled was taken back.
+func unconfirmed(b known) bool {
+	return len(b.GetSpec().Clusters) > 0 && !meta.IsStatusConditionTrue(b.GetStatus().Conditions, workv1alpha2.Scheduled)
 }
 
 // schedule decides about a binding and commits the decision.

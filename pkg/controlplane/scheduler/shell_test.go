@@ -3,6 +3,7 @@ package scheduler
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -237,6 +238,85 @@ func TestShell_OnePatchOfEachAndThenNothing(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Whatever ends the scheduler between its two writes, or makes the second one fail, the status follows.
+func TestShell_TheStatusFollowsTheTargets(t *testing.T) {
+	terms := &policyv1alpha1.Placement{
+		ReplicaScheduling: dividedPlacement().ReplicaScheduling,
+		ClusterAffinities: []policyv1alpha1.ClusterAffinityTerm{
+			{AffinityName: "none", ClusterAffinity: policyv1alpha1.ClusterAffinity{ClusterNames: []string{"m0"}}},
+			{AffinityName: "some", ClusterAffinity: policyv1alpha1.ClusterAffinity{ClusterNames: []string{"m1"}}},
+		},
+	}
+	for name, placement := range map[string]*policyv1alpha1.Placement{"divided": dividedPlacement(), "duplicated": {}, "terms": terms} {
+		for _, restart := range []bool{true, false} {
+			for _, sc := range scope.Bindings() {
+				t.Run(fmt.Sprintf("%s/restart=%t/%s", name, restart, sc.Kind), func(t *testing.T) {
+					b := newBench(t, fill(sc.New(), sc, placement))
+					b.observer.clusterChanged(cluster("m1", 10), true)
+					b.see(sc)
+					b.refuse = func(write string) error {
+						if strings.HasPrefix(write, "status") {
+							return errors.New("killed")
+						}
+						return nil
+					}
+					k, _ := b.queue.Pop()
+					b.queue.Done(k, b.handle(t.Context(), k))
+					if b.refuse = nil; kinds(b.writes) != "spec status" {
+						t.Fatalf("wrote %v", b.writes)
+					}
+					if restart {
+						b.scheduler = b.start()
+						b.observer.clusterChanged(cluster("m1", 10), true)
+					} else {
+						b.clock.Step(longestBackoff)
+						b.queue.Sweep(false)
+					}
+					b.see(sc)
+					if got := kinds(b.runQueue()); got != "status" {
+						t.Errorf("wrote %q, want the status", got)
+					}
+					after := b.see(sc)
+					status := after.GetStatus()
+					if condition(after) != "True Success Binding has been scheduled successfully." || status.LastScheduledTime == nil ||
+						status.SchedulerObservedGeneration != after.GetGeneration() || (name == "terms") != (status.SchedulerObservedAffinityName == "some") {
+						t.Errorf("status %+v", status)
+					}
+					if len(b.recorded) == 0 {
+						t.Error("no event")
+					}
+					if b.see(sc); len(b.runQueue()) > 0 {
+						t.Errorf("nothing changed, still wrote %v", b.writes)
+					}
+				})
+			}
+		}
+	}
+}
+
+// What could not be scheduled and is taken back leaves no failure.
+func TestShell_AFailureEndsWithItsCause(t *testing.T) {
+	sc := scope.NamespacedBinding()
+	b := newBench(t, fill(sc.New(), sc, dividedPlacement()))
+	b.observer.clusterChanged(cluster("m1", 10), true)
+	b.see(sc)
+	b.runQueue()
+	for _, step := range []struct {
+		replicas int32
+		want     string
+	}{{1000, "False"}, {3, "True"}} {
+		changed := b.see(sc).DeepCopyObject().(workv1alpha2.Binding)
+		changed.GetSpec().Replicas = step.replicas
+		changed.SetGeneration(changed.GetGeneration() + 1)
+		b.update(changed)
+		b.see(sc)
+		b.runQueue()
+		if got := condition(b.see(sc)); !strings.HasPrefix(got, step.want) {
+			t.Errorf("with %d replicas: %s, want %s", step.replicas, got, step.want)
+		}
 	}
 }
 
