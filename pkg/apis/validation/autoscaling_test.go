@@ -1,9 +1,13 @@
 package validation
 
 import (
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	autoscalingv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/autoscaling/v1alpha1"
 )
@@ -157,5 +161,44 @@ func TestValidateCronFederatedHPA_Schedules(t *testing.T) {
 		if errs := check(bad); len(errs) != 1 {
 			t.Errorf("%q: errors are %v", bad, errs)
 		}
+	}
+}
+
+func TestValidateCronFederatedHPA_Limits(t *testing.T) {
+	of := func(n int, schedule string) *autoscalingv1alpha1.CronFederatedHPA {
+		c := &autoscalingv1alpha1.CronFederatedHPA{ObjectMeta: metav1.ObjectMeta{Name: "c", Namespace: "ns"}}
+		c.Spec.ScaleTargetRef = autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "d"}
+		for i := range n {
+			c.Spec.Rules = append(c.Spec.Rules, autoscalingv1alpha1.CronFederatedHPARule{Name: strconv.Itoa(i), Schedule: schedule, TargetReplicas: new(int32(1))})
+		}
+		return c
+	}
+	for name, tc := range map[string]struct {
+		obj, old *autoscalingv1alpha1.CronFederatedHPA
+		want     []string
+	}{
+		"as many as may be":                 {obj: of(100, "@every 10s")},
+		"too many":                          {obj: of(101, "@daily"), want: []string{"TooMany spec.rules"}},
+		"too often":                         {obj: of(1, "@every 9s"), want: []string{"Invalid spec.rules[0].schedule: a rule runs at most every 10s"}},
+		"too often with a time zone":        {obj: of(1, "CRON_TZ=UTC @every 1s"), want: []string{"Invalid spec.rules[0].schedule: a rule runs at most every 10s"}},
+		"exceeding before":                  {obj: of(1500, "@every 1s"), old: of(1500, "@every 1s")},
+		"exceeding before, now more":        {obj: of(1501, "@every 1s"), old: of(1500, "@every 1s"), want: []string{"TooMany spec.rules"}},
+		"exceeding before, with a new rule": {obj: of(1, "@every 2s"), old: of(1, "@every 1s"), want: []string{"Invalid spec.rules[0].schedule: a rule runs at most every 10s"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			errs := ValidateCronFederatedHPACreate(tc.obj)
+			if tc.old != nil {
+				errs = ValidateCronFederatedHPAUpdate(tc.obj, tc.old)
+			}
+			got := brief(errs)
+			for i := range got {
+				if strings.HasPrefix(got[i], "TooMany") {
+					got[i] = "TooMany spec.rules"
+				}
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
 	}
 }

@@ -16,6 +16,51 @@ import (
 
 const kindFederatedHPA = "FederatedHPA"
 
+const (
+	// maxCronRules is the number of rules of a CronFederatedHPA.
+	maxCronRules = 100
+	// minCronInterval is the time between two executions of a rule.
+	minCronInterval = 10 * time.Second
+)
+
+// ValidateCronFederatedHPACreate checks a new CronFederatedHPA, also its limits.
+func ValidateCronFederatedHPACreate(c *autoscalingv1alpha1.CronFederatedHPA) field.ErrorList {
+	return append(ValidateCronFederatedHPA(c), ValidateCronLimits(c, nil)...)
+}
+
+// ValidateCronFederatedHPAUpdate checks a changed CronFederatedHPA. What exceeded the limits before may stay.
+func ValidateCronFederatedHPAUpdate(c, old *autoscalingv1alpha1.CronFederatedHPA) field.ErrorList {
+	return append(ValidateCronFederatedHPA(c), ValidateCronLimits(c, old)...)
+}
+
+// ValidateCronLimits checks the number of rules and the times between their executions, except what the old version of the
+// object, which may be nil, has as well.
+func ValidateCronLimits(c, old *autoscalingv1alpha1.CronFederatedHPA) field.ErrorList {
+	path := field.NewPath("spec", "rules")
+	var errs field.ErrorList
+	known, most := map[string]bool{}, maxCronRules
+	if old != nil {
+		most = max(most, len(old.Spec.Rules))
+		for i := range old.Spec.Rules {
+			known[old.Spec.Rules[i].Schedule] = true
+		}
+	}
+	if n := len(c.Spec.Rules); n > most {
+		return append(errs, field.TooMany(path, n, maxCronRules))
+	}
+	for i := range c.Spec.Rules {
+		text := c.Spec.Rules[i].Schedule
+		if known[text] {
+			continue
+		}
+		schedule, err := ParseCronSchedule(text)
+		if every, ok := schedule.(cron.ConstantDelaySchedule); err == nil && ok && every.Delay < minCronInterval {
+			errs = append(errs, field.Invalid(path.Index(i).Child("schedule"), text, fmt.Sprintf("a rule runs at most every %s", minCronInterval)))
+		}
+	}
+	return errs
+}
+
 // ValidateCronFederatedHPA checks a CronFederatedHPA.
 func ValidateCronFederatedHPA(c *autoscalingv1alpha1.CronFederatedHPA) field.ErrorList {
 	errs := apivalidation.ValidateObjectMeta(&c.ObjectMeta, true, apivalidation.NameIsDNSSubdomain, field.NewPath("metadata"))

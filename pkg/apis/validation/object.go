@@ -98,7 +98,7 @@ func (j *Judge) checks() map[schema.GroupVersionKind]check {
 			autoscalingv1alpha1.DefaultFederatedHPA(h)
 			return ValidateFederatedHPA(h)
 		}),
-		autoscaling.WithKind("CronFederatedHPA"):   listed(ValidateCronFederatedHPA),
+		autoscaling.WithKind("CronFederatedHPA"):   listed(ValidateCronFederatedHPACreate),
 		networking.WithKind("MultiClusterService"): listed(ValidateMultiClusterService),
 		networking.WithKind("MultiClusterIngress"): listed(ValidateMultiClusterIngress),
 		workv1alpha2.SchemeGroupVersion.WithKind("ResourceBinding"): listed(func(b *workv1alpha2.ResourceBinding) field.ErrorList {
@@ -110,5 +110,8 @@ func (j *Judge) checks() map[schema.GroupVersionKind]check {
 // propagation validates a propagation policy; admission itself checks the identity.
 func (j *Judge) propagation(p policyv1alpha1.Policy) ([]string, error) {
 	policyv1alpha1.DefaultPropagationSpec(p.PropagationSpec())
+	if err := ValidatePlacementSize(p, nil); err != nil {
+		return nil, err
+	}
 	return j.Warner.PropagationPolicy(p), ValidatePropagationPolicy(p).ToAggregate()
 }

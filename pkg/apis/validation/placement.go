@@ -1,6 +1,7 @@
 package validation
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -10,6 +11,34 @@ import (
 
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 )
+
+// maxPlacement is the size of the JSON of a placement, in bytes. Each binding has it twice, once as an annotation, of which
+// all together have 256 KiB.
+const maxPlacement = 64 << 10
+
+// ValidatePlacementSize returns why the placement of a policy is too large, or nil. It may stay as large as it was in the
+// old version of the policy, which may be nil.
+func ValidatePlacementSize(p, old policyv1alpha1.Policy) error {
+	size, err := placementSize(p)
+	if err != nil || size <= maxPlacement {
+		return err
+	}
+	if old != nil {
+		if before, err := placementSize(old); err == nil && size <= before {
+			return nil
+		}
+	}
+	return field.Invalid(field.NewPath("spec", "placement"), fmt.Sprintf("%d bytes", size),
+		fmt.Sprintf("the JSON of a placement has at most %d bytes: select clusters by labels or fields instead of names", maxPlacement))
+}
+
+func placementSize(p policyv1alpha1.Policy) (int, error) {
+	data, err := json.Marshal(p.PropagationSpec().Placement)
+	if err != nil {
+		return 0, fmt.Errorf("encoding the placement: %w", err)
+	}
+	return len(data), nil
+}
 
 // ValidatePlacement checks the placement of a policy.
 func ValidatePlacement(placement *policyv1alpha1.Placement, path *field.Path) field.ErrorList {

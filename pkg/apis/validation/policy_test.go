@@ -1,6 +1,7 @@
 package validation
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -250,5 +251,31 @@ func TestValidateFederatedResourceQuota(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+func TestValidatePlacementSize(t *testing.T) {
+	of := func(terms int) *policyv1alpha1.PropagationPolicy {
+		p := &policyv1alpha1.PropagationPolicy{}
+		for i := range terms {
+			p.Spec.Placement.ClusterAffinities = append(p.Spec.Placement.ClusterAffinities, policyv1alpha1.ClusterAffinityTerm{AffinityName: fmt.Sprintf("a%d", i)})
+		}
+		return p
+	}
+	for name, tc := range map[string]struct {
+		obj, old policyv1alpha1.Policy
+		fails    bool
+	}{
+		"small":                    {of(100), nil, false},
+		"large":                    {of(12_000), nil, true},
+		"small before":             {of(12_000), of(100), true},
+		"as large before":          {of(12_000), of(12_000), false},
+		"larger before":            {of(11_999), of(12_000), false},
+		"large before, now larger": {of(12_001), of(12_000), true},
+		"large before, small now":  {of(1), of(12_000), false},
+	} {
+		if err := ValidatePlacementSize(tc.obj, tc.old); (err != nil) != tc.fails {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }

@@ -163,9 +163,8 @@ func networkingValidators() map[string]admission.Handler {
 		"/validate-federatedhpa": newValidator(autoscaling.WithKind("FederatedHPA"), pure(func(h *autoscalingv1alpha1.FederatedHPA) error {
 			return validation.ValidateFederatedHPA(h).ToAggregate()
 		})),
-		"/validate-cronfederatedhpa": newValidator(autoscaling.WithKind("CronFederatedHPA"), pure(func(c *autoscalingv1alpha1.CronFederatedHPA) error {
-			return validation.ValidateCronFederatedHPA(c).ToAggregate()
-		})),
+		"/validate-cronfederatedhpa": newValidator(autoscaling.WithKind("CronFederatedHPA"), createOrUpdate(
+			validation.ValidateCronFederatedHPACreate, validation.ValidateCronFederatedHPAUpdate)),
 		"/validate-multiclusterservice": newValidator(networking.WithKind("MultiClusterService"), createOrUpdate(
 			validation.ValidateMultiClusterService, validation.ValidateMultiClusterServiceUpdate)).
 			withWarnings(multiClusterServiceWarnings),
@@ -225,6 +224,9 @@ func checkPolicy[T any, P interface {
 		before = P(old)
 	}
 	if err := validation.ValidatePolicyIdentity(P(obj), before); err != nil {
+		return err
+	}
+	if err := validation.ValidatePlacementSize(P(obj), before); err != nil {
 		return err
 	}
 	if old == nil {

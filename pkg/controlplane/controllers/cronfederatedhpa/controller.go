@@ -29,6 +29,7 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/metrics"
 	"github.com/karmada-toolkit/karmada/internal/status"
 	autoscalingv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/autoscaling/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/apis/validation"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/autoscaling"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
 )
@@ -179,6 +180,10 @@ func (r *reconciler) pass(ctx context.Context, obj *autoscalingv1alpha1.CronFede
 		return invalid, err
 	}
 	s.executed = nil
+	// Objects that are older than the limits go on.
+	if exceeded := validation.ValidateCronLimits(obj, nil); len(exceeded) > 0 {
+		r.events.PartWarning(obj, "limits", "LimitExceeded", exceeded[0].Error()+"; the rules still run, and change only within the limits")
+	}
 	if invalid == nil {
 		r.events.Recovered(obj)
 	}

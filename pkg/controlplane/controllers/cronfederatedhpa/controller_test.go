@@ -162,3 +162,35 @@ func TestReconcile_AnInvalidRuleDoesNotStopTheOthers(t *testing.T) {
 		t.Errorf("maxReplicas is %d after %d executions", upper, executions)
 	}
 }
+
+// What is older than the limits goes on, and has an event.
+func TestReconcile_LimitsDoNotStopWhatExists(t *testing.T) {
+	r, _ := setup(time.Hour, interceptor.Funcs{})
+	recorder := record.NewFakeRecorder(10)
+	r.events = events.New(recorder)
+	c := cron()
+	if err := r.client.Get(t.Context(), client.ObjectKeyFromObject(c), c); err != nil {
+		t.Fatal(err)
+	}
+	c.Spec.Rules = append(c.Spec.Rules, autoscalingv1alpha1.CronFederatedHPARule{Name: "b", Schedule: "@every 1s", TargetMaxReplicas: new(int32(9))})
+	if err := r.client.Update(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if _, err := r.run(t); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if upper, _ := r.maxReplicas(t); upper != 8 {
+		t.Errorf("maxReplicas is %d, want that of the rule", upper)
+	}
+	close(recorder.Events)
+	var got []string
+	for e := range recorder.Events {
+		got = append(got, e)
+	}
+	want := `Warning LimitExceeded spec.rules[1].schedule: Invalid value: "@every 1s": a rule runs at most every 10s; the rules still run, and change only within the limits`
+	if len(got) != 1 || got[0] != want {
+		t.Errorf("events %q, want one: %s", got, want)
+	}
+}
