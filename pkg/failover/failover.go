@@ -19,6 +19,7 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/wait"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
+	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/eviction"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/scope"
@@ -38,6 +39,8 @@ const (
 	Pending Phase = "pending"
 	// Stopped is that of an eviction that is due but stopped because many clusters failed at once.
 	Stopped Phase = "stopped"
+	// Unclaimed is that of an eviction that is due but skipped because no policy claims the workload.
+	Unclaimed Phase = "skipped (no policy applies)"
 )
 
 // Eviction is the departure of one workload from one cluster.
@@ -54,6 +57,12 @@ type Eviction struct {
 	Reason string
 	// At is when it began, if it is under way, or is due; zero if it is not known.
 	At time.Time
+	// Purge is how the workload is deleted from the cluster; none while it is not under way.
+	Purge policyv1alpha1.PurgeMode
+	// Until is when it is deleted from the cluster at the latest; zero if that is not known, or when a user decides.
+	Until time.Time
+	// Nowhere reports whether the workload has no other target.
+	Nowhere bool
 }
 
 // Report is the state of failover.
@@ -68,11 +77,11 @@ type Report struct {
 
 // Read returns the state of failover at a time.
 func Read(ctx context.Context, c client.Client, now time.Time) (*Report, error) {
-	state, _, err := readState(ctx, c)
+	state, stored, err := readState(ctx, c)
 	if err != nil {
 		return nil, err
 	}
-	r := &Report{MassFailure: state}
+	r, timeout := &Report{MassFailure: state}, eviction.GracefulTimeout(stored.Data)
 	var clusters clusterv1alpha1.ClusterList
 	if err := c.List(ctx, &clusters); err != nil {
 		return nil, fmt.Errorf("listing clusters: %w", err)
@@ -83,7 +92,12 @@ func Read(ctx context.Context, c client.Client, now time.Time) (*Report, error) 
 		}
 	}
 	err = eachBinding(ctx, c, func(b workv1alpha2.Binding) {
-		r.Evictions = append(r.Evictions, Tasks(b)...)
+		for _, e := range Tasks(b) {
+			if e.Until.IsZero() && !e.At.IsZero() && e.Purge != policyv1alpha1.PurgeModeNever {
+				e.Until = e.At.Add(timeout)
+			}
+			r.Evictions = append(r.Evictions, e)
+		}
 		for i := range r.Clusters {
 			if e, ok := due(b, &r.Clusters[i], now); ok {
 				r.Evictions = append(r.Evictions, e)
@@ -153,7 +167,7 @@ func From(ctx context.Context, c client.Client, cluster string) ([]Eviction, err
 
 // compare orders evictions by phase, then those of higher priority first, then by name.
 func compare(a, b Eviction) int {
-	order := []Phase{UnderWay, Pending, Stopped}
+	order := []Phase{UnderWay, Pending, Stopped, Unclaimed}
 	return cmp.Or(cmp.Compare(slices.Index(order, a.Phase), slices.Index(order, b.Phase)), cmp.Compare(b.Priority, a.Priority),
 		cmp.Compare(a.Cluster, b.Cluster), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Workload, b.Workload))
 }
@@ -168,6 +182,27 @@ func (e *Eviction) Progress(now time.Time) string {
 		text += fmt.Sprintf(" for %s (%s)", duration.HumanDuration(now.Sub(e.At)), e.Reason)
 	case e.At.After(now):
 		text += " in " + duration.HumanDuration(e.At.Sub(now).Round(time.Second))
+	}
+	return text
+}
+
+// Deleted returns when the workload is deleted from the cluster, in words; nothing if it is not.
+func (e *Eviction) Deleted(now time.Time) string {
+	text := ""
+	switch {
+	case e.Phase != UnderWay:
+		return ""
+	case e.Purge == policyv1alpha1.PurgeModeNever:
+		return "when released"
+	case e.Purge == policyv1alpha1.PurgeModeDirectly:
+		text = "at once"
+	case e.Until.IsZero():
+		text = "when it runs elsewhere"
+	default:
+		text = "within " + duration.HumanDuration(max(0, e.Until.Sub(now)).Round(time.Second))
+	}
+	if e.Nowhere {
+		text += ", runs nowhere else"
 	}
 	return text
 }
@@ -191,8 +226,15 @@ func Tasks(b workv1alpha2.Binding) []Eviction {
 		if task.Replicas != nil {
 			e.Replicas = *task.Replicas
 		}
+		if e.Purge = task.PurgeMode; task.SuppressDeletion != nil {
+			e.Purge = policyv1alpha1.PurgeModeNever
+		}
+		e.Nowhere = len(scope.Targets(b.GetSpec())) == 0
 		if task.CreationTimestamp != nil {
 			e.At = task.CreationTimestamp.Time
+			if task.GracePeriodSeconds != nil && task.SuppressDeletion == nil {
+				e.Until = e.At.Add(time.Duration(*task.GracePeriodSeconds) * time.Second)
+			}
 		}
 		out = append(out, e)
 	}
@@ -201,14 +243,17 @@ func Tasks(b workv1alpha2.Binding) []Eviction {
 
 // due returns the eviction of a binding from a cluster because of the taints of the cluster, and false if there is none.
 func due(b workv1alpha2.Binding, cluster *clusterv1alpha1.Cluster, now time.Time) (Eviction, bool) {
-	v, err := eviction.Taint(eviction.TaintFacts{Now: now, ClusterName: cluster.Name, Cluster: cluster, Binding: b, Enabled: true})
-	if err != nil || !v.Evict && v.After == 0 {
+	v, err := eviction.Taint(eviction.TaintFacts{Now: now, ClusterName: cluster.Name, Cluster: cluster, Binding: b, Enabled: true, KeepUnclaimed: true})
+	if err != nil || !v.Evict && !v.Unclaimed && v.After == 0 {
 		return Eviction{}, false // not scheduled yet, or tolerated
 	}
 	e := of(b, cluster.Name)
 	e.Phase, e.At = Pending, now.Add(v.After)
 	if v.Evict && meta.IsStatusConditionTrue(cluster.Status.Conditions, clusterv1alpha1.ClusterConditionEvictionsStopped) {
 		e.Phase = Stopped
+	}
+	if v.Unclaimed {
+		e.Phase = Unclaimed
 	}
 	for _, target := range b.GetSpec().Clusters {
 		if target.Name == cluster.Name {
@@ -218,18 +263,28 @@ func due(b workv1alpha2.Binding, cluster *clusterv1alpha1.Cluster, now time.Time
 	return e, true
 }
 
-// ErrNotStopped is returned when there is nothing to resume.
-var ErrNotStopped = errors.New("evictions are not stopped")
+// Errors of Resume.
+var (
+	// ErrNotStopped is returned when there is nothing to resume.
+	ErrNotStopped = errors.New("evictions are not stopped")
+	// ErrNoneReady is returned when workloads would leave all clusters.
+	ErrNoneReady = errors.New("no cluster is Ready: workloads would leave their clusters and run nowhere")
+)
 
 // Resume requests that evictions are resumed, and waits until they are. It returns the clusters that count no longer until
-// they are Ready again, or ErrNotStopped.
-func Resume(ctx context.Context, c client.Client, o wait.Options) ([]string, error) {
+// they are Ready again, ErrNotStopped, or, without force, ErrNoneReady.
+func Resume(ctx context.Context, c client.Client, force bool, o wait.Options) ([]string, error) {
 	state, stored, err := readState(ctx, c)
 	if err != nil {
 		return nil, err
 	}
 	if !state.Stopped() {
 		return nil, ErrNotStopped
+	}
+	if !force {
+		if err := someReady(ctx, c); err != nil {
+			return nil, err
+		}
 	}
 	since := state.Since
 	before := stored.DeepCopy()

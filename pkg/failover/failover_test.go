@@ -46,6 +46,7 @@ func binding(s *scope.Binding, name, tolerations string, priority int32, cluster
 	if s.Namespaced {
 		b.SetNamespace("shop")
 	}
+	b.SetLabels(map[string]string{policyv1alpha1.ClusterPropagationPolicyPermanentIDLabel: "id"})
 	b.SetAnnotations(map[string]string{policyv1alpha1.AppliedPlacementAnnotation: `{"clusterTolerations":[` + tolerations + `]}`})
 	spec := b.GetSpec()
 	spec.Resource = workv1alpha2.ObjectReference{Kind: "Deployment", Namespace: b.GetNamespace(), Name: name}
@@ -123,19 +124,28 @@ func TestResume(t *testing.T) {
 	t.Run("not stopped", func(t *testing.T) {
 		for _, objs := range [][]client.Object{nil, {stored("")}, {stored(`{"released":["m1"]}`)}} {
 			c := fake.NewClientBuilder().WithScheme(kube.NewScheme()).WithObjects(objs...).Build()
-			if _, err := Resume(t.Context(), c, wait.Options{}); !errors.Is(err, ErrNotStopped) {
+			if _, err := Resume(t.Context(), c, false, wait.Options{}); !errors.Is(err, ErrNotStopped) {
 				t.Error(err)
 			}
 		}
 	})
+	t.Run("no cluster is Ready", func(t *testing.T) {
+		c := fake.NewClientBuilder().WithScheme(kube.NewScheme()).WithObjects(stored(stopped), cluster("m1", metav1.ConditionFalse, true)).Build()
+		if _, err := Resume(t.Context(), c, false, wait.Options{}); !errors.Is(err, ErrNoneReady) {
+			t.Error(err)
+		}
+		if _, err := Resume(t.Context(), c, true, wait.Options{Timeout: 10 * time.Millisecond}); err == nil || errors.Is(err, ErrNoneReady) {
+			t.Error(err)
+		}
+	})
 	t.Run("not readable", func(t *testing.T) {
 		c := fake.NewClientBuilder().WithScheme(kube.NewScheme()).WithObjects(stored("{")).Build()
-		if _, err := Resume(t.Context(), c, wait.Options{}); err == nil || !strings.Contains(err.Error(), "ConfigMap karmada-system/karmada-failover") {
+		if _, err := Resume(t.Context(), c, false, wait.Options{}); err == nil || !strings.Contains(err.Error(), "ConfigMap karmada-system/karmada-failover") {
 			t.Error(err)
 		}
 	})
 	t.Run("followed", func(t *testing.T) {
-		c := fake.NewClientBuilder().WithScheme(kube.NewScheme()).WithObjects(stored(stopped)).WithInterceptorFuncs(interceptor.Funcs{
+		c := fake.NewClientBuilder().WithScheme(kube.NewScheme()).WithObjects(stored(stopped), cluster("m3", metav1.ConditionTrue, false)).WithInterceptorFuncs(interceptor.Funcs{
 			Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
 				if err := c.Patch(ctx, obj, patch, opts...); err != nil {
 					return err
@@ -148,16 +158,83 @@ func TestResume(t *testing.T) {
 				return c.Update(ctx, cm)
 			},
 		}).Build()
-		got, err := Resume(t.Context(), c, wait.Options{Timeout: time.Minute})
+		got, err := Resume(t.Context(), c, false, wait.Options{Timeout: time.Minute})
 		if diff := cmp.Diff([]string{"m1", "m2"}, got); err != nil || diff != "" {
 			t.Error(err, diff)
 		}
 	})
 	t.Run("not followed", func(t *testing.T) {
-		c := fake.NewClientBuilder().WithScheme(kube.NewScheme()).WithObjects(stored(stopped)).Build()
-		_, err := Resume(t.Context(), c, wait.Options{Timeout: 10 * time.Millisecond})
+		c := fake.NewClientBuilder().WithScheme(kube.NewScheme()).WithObjects(stored(stopped), cluster("m3", metav1.ConditionTrue, false)).Build()
+		_, err := Resume(t.Context(), c, false, wait.Options{Timeout: 10 * time.Millisecond})
 		if err == nil || !strings.Contains(err.Error(), "karmada-controller-manager has not followed the request yet") {
 			t.Error(err)
 		}
 	})
+}
+
+func TestCancel(t *testing.T) {
+	leaving := func(name string) workv1alpha2.Binding {
+		b := binding(scope.NamespacedBinding(), name, `{"key":"ok","operator":"Exists"}`, 0)
+		b.GetSpec().GracefulEvictionTasks = []workv1alpha2.GracefulEvictionTask{
+			{FromCluster: "m1", Replicas: new(int32(3)), Reason: "TaintUntolerated"}, {FromCluster: "m2", Reason: "TaintUntolerated"},
+		}
+		return b
+	}
+	for name, tc := range map[string]struct {
+		cluster                  []client.Object
+		cancelled, left, targets int
+	}{
+		"Ready":     {[]client.Object{cluster("m1", metav1.ConditionTrue, false)}, 1, 0, 1},
+		"not Ready": {[]client.Object{cluster("m1", metav1.ConditionFalse, false)}, 1, 0, 1},
+		"tolerated": {[]client.Object{cluster("m1", metav1.ConditionFalse, false, "ok")}, 1, 0, 1},
+		"tainted":   {[]client.Object{cluster("m1", metav1.ConditionFalse, false, "down")}, 0, 1, 0},
+		"stopped":   {[]client.Object{cluster("m1", metav1.ConditionFalse, true, "down")}, 1, 0, 1},
+		"gone":      {nil, 1, 0, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := leaving("web")
+			c := fake.NewClientBuilder().WithScheme(kube.NewScheme()).WithObjects(append(tc.cluster, b, binding(scope.ClusterBinding(), "other", "", 0, "m1"))...).Build()
+			cancelled, left, err := Cancel(t.Context(), c, "m1", now)
+			if err != nil || len(cancelled) != tc.cancelled || len(left) != tc.left {
+				t.Fatal(cancelled, left, err)
+			}
+			got := scope.NamespacedBinding().New()
+			if err := c.Get(t.Context(), client.ObjectKeyFromObject(b), got); err != nil {
+				t.Fatal(err)
+			}
+			if spec := got.GetSpec(); len(spec.Clusters) != tc.targets || len(spec.GracefulEvictionTasks) != 2-tc.cancelled {
+				t.Errorf("%+v", spec)
+			}
+		})
+	}
+}
+
+// What is deleted, where and when.
+func TestRead_Deletions(t *testing.T) {
+	b := binding(scope.NamespacedBinding(), "web", "", 0)
+	at := &metav1.Time{Time: now.Add(-time.Minute)}
+	b.GetSpec().GracefulEvictionTasks = []workv1alpha2.GracefulEvictionTask{
+		{FromCluster: "m1", CreationTimestamp: at}, {FromCluster: "m2", CreationTimestamp: at, GracePeriodSeconds: new(int32(90))},
+		{FromCluster: "m3", CreationTimestamp: at, SuppressDeletion: new(true)}, {FromCluster: "m4", PurgeMode: policyv1alpha1.PurgeModeDirectly}, {FromCluster: "m5"},
+	}
+	unclaimed := binding(scope.NamespacedBinding(), "old", "", 0, "m6")
+	unclaimed.SetLabels(nil)
+	c := fake.NewClientBuilder().WithScheme(kube.NewScheme()).WithObjects(b, unclaimed, cluster("m6", metav1.ConditionFalse, false, "down"),
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-system", Name: names.FailoverState}, Data: map[string]string{eviction.TimeoutKey: "5m0s"}}).Build()
+	r, err := Read(t.Context(), c, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, e := range r.Evictions {
+		got = append(got, e.Cluster+": "+e.Progress(now)+": "+e.Deleted(now))
+	}
+	want := []string{
+		"m1: under way for 60s (): within 4m, runs nowhere else", "m2: under way for 60s (): within 30s, runs nowhere else",
+		"m3: under way for 60s (): when released", "m4: under way (): at once, runs nowhere else", "m5: under way (): when it runs elsewhere, runs nowhere else",
+		"m6: skipped (no policy applies): ",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
 }

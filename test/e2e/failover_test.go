@@ -15,6 +15,7 @@ func failoverFlags() []string {
 	return []string{
 		"--feature-gates", "Failover=true,StatefulFailoverInjection=true,FederatedQuotaEnforcement=true,WorkloadAffinity=true,MultiplePodTemplatesScheduling=true",
 		"--set", "controller-manager.enable-no-execute-taint-eviction=true", "--set", "controller-manager.resource-eviction-rate=100",
+		"--set", "controller-manager.flap-window=0s", // the tests take members down again and again
 		"--set", "controller-manager.cluster-failure-threshold=5s", "--set", "webhook.allow-no-execute-taint-policy=true",
 	}
 }

@@ -24,9 +24,9 @@ import (
 )
 
 const (
-	short = "Show and resume evictions of workloads from clusters"
+	short = "Show, resume and cancel evictions of workloads from clusters"
 	long  = `
-		Show and resume evictions of workloads from clusters.
+		Show, resume and cancel evictions of workloads from clusters.
 
 		Workloads leave clusters with NoExecute taints that they do not tolerate. When many clusters
 		fail at once, evictions from clusters that are not Ready are stopped, because then the control
@@ -36,18 +36,28 @@ const (
 		{{.Name}} failover status
 
 		# Evict although many clusters failed at once
-		{{.Name}} failover resume`
+		{{.Name}} failover resume
+
+		# End the evictions from cluster member1 that are under way
+		{{.Name}} failover cancel member1`
 
 	statusLong = `
 		Show which clusters are not Ready or evict, whether evictions are stopped, and which workloads
-		leave clusters, or would if evictions were not stopped.
+		leave clusters, or would if evictions were not stopped. Column DELETED shows when a workload is
+		deleted from the cluster at the latest; a cluster that is back before gets it back, unless it is
+		healthy elsewhere.
 
 		That clusters with NoExecute taints evict has to be turned on in karmada-controller-manager.`
 	resumeLong = `
 		Resume evictions that were stopped because many clusters failed at once.
 
 		Workloads leave the clusters that are not Ready now. These clusters count as failed again only
-		after they were Ready.`
+		after they were Ready. If no cluster is Ready, workloads would run nowhere, so --force is needed.`
+	cancelLong = `
+		End the evictions from a cluster that are under way.
+
+		Its workloads stay there, with the replicas that they had. Workloads that its taints would
+		evict again at once are left.`
 )
 
 // NewCommand returns the command.
@@ -60,7 +70,7 @@ func NewCommand(e *env.Env) *cobra.Command {
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newStatus(e), newResume(e))
+	cmd.AddCommand(newStatus(e), newResume(e), newCancel(e))
 	return cmd
 }
 
@@ -91,27 +101,68 @@ func newStatus(e *env.Env) *cobra.Command {
 func newResume(e *env.Env) *cobra.Command {
 	access := e.NewAccess()
 	var timeout time.Duration
+	var force bool
 	cmd := &cobra.Command{
 		Use:                   "resume",
 		DisableFlagsInUseLine: true,
 		Short:                 "Resume evictions that were stopped because many clusters failed at once",
 		Long:                  e.Long(resumeLong),
 		Args:                  cobra.NoArgs,
-		RunE:                  func(cmd *cobra.Command, _ []string) error { return runResume(cmd.Context(), e, access, timeout) },
+		RunE:                  func(cmd *cobra.Command, _ []string) error { return runResume(cmd.Context(), e, access, force, timeout) },
 	}
 	access.Flags.Add(cmd)
 	cmd.Flags().DurationVar(&timeout, "timeout", 30*time.Second, "How long to wait for the controllers.")
+	cmd.Flags().BoolVar(&force, "force", false, "Resume evictions also if no cluster is Ready.")
 	return cmd
 }
 
-func runResume(ctx context.Context, e *env.Env, access *env.Access, timeout time.Duration) error {
+func newCancel(e *env.Env) *cobra.Command {
+	access := e.NewAccess()
+	cmd := &cobra.Command{
+		Use:                   "cancel CLUSTER",
+		DisableFlagsInUseLine: true,
+		Short:                 "End the evictions from a cluster that are under way",
+		Long:                  e.Long(cancelLong),
+		Args:                  env.ExactlyOne("cluster name is required", "more than one cluster name is not supported"),
+		ValidArgsFunction:     access.Complete.ClusterArg,
+		RunE:                  func(cmd *cobra.Command, args []string) error { return runCancel(cmd.Context(), e, access, args[0]) },
+	}
+	access.Flags.Add(cmd)
+	return cmd
+}
+
+func runCancel(ctx context.Context, e *env.Env, access *env.Access, cluster string) error {
 	c, err := access.ControlPlane.RequiredClient(ctx)
 	if err != nil {
 		return err
 	}
-	clusters, err := failover.Resume(ctx, c, wait.Options{Timeout: timeout, Publish: func(reason error) { e.Say("waiting: %v", reason) }})
+	cancelled, left, err := failover.Cancel(ctx, c, cluster, e.Now())
+	for i := range cancelled {
+		v := &cancelled[i]
+		_, _ = fmt.Fprintf(e.TerminalSafe().Out, "eviction of %s in namespace %s from cluster %s cancelled\n", v.Workload, orNone(v.Namespace), cluster)
+	}
+	switch {
+	case err != nil:
+		return err
+	case len(left) > 0:
+		return fmt.Errorf("%d evictions from cluster %q go on: its NoExecute taints would evict again; remove them first with %q", len(left), cluster, e.Name+" taint")
+	case len(cancelled) == 0:
+		return fmt.Errorf("no workload is being evicted from cluster %q; see %q", cluster, e.Name+" failover status")
+	}
+	return nil
+}
+
+func runResume(ctx context.Context, e *env.Env, access *env.Access, force bool, timeout time.Duration) error {
+	c, err := access.ControlPlane.RequiredClient(ctx)
+	if err != nil {
+		return err
+	}
+	clusters, err := failover.Resume(ctx, c, force, wait.Options{Timeout: timeout, Publish: func(reason error) { e.Say("waiting: %v", reason) }})
 	if errors.Is(err, failover.ErrNotStopped) {
 		return fmt.Errorf("%w; see %q", err, e.Name+" failover status")
+	}
+	if errors.Is(err, failover.ErrNoneReady) {
+		return fmt.Errorf("%w; wait until a cluster is Ready, or use --force", err)
 	}
 	if err != nil {
 		return err
@@ -143,10 +194,10 @@ func printReport(out io.Writer, program string, r *failover.Report, now time.Tim
 		}
 		clusters = append(clusters, []string{c.Name, ready, at, evictionsOf(c), orNone(member.FormatTaints(c.Spec.Taints))})
 	}
-	evictions := [][]string{{"NAMESPACE", "WORKLOAD", "CLUSTER", "REPLICAS", "PRIORITY", "EVICTION"}}
+	evictions := [][]string{{"NAMESPACE", "WORKLOAD", "CLUSTER", "REPLICAS", "PRIORITY", "EVICTION", "DELETED"}}
 	for i := range r.Evictions {
 		v := &r.Evictions[i]
-		evictions = append(evictions, []string{orNone(v.Namespace), v.Workload, v.Cluster, fmt.Sprint(v.Replicas), fmt.Sprint(v.Priority), v.Progress(now)})
+		evictions = append(evictions, []string{orNone(v.Namespace), v.Workload, v.Cluster, fmt.Sprint(v.Replicas), fmt.Sprint(v.Priority), v.Progress(now), orNone(v.Deleted(now))})
 	}
 	return errors.Join(printTable(out, clusters), printTable(out, evictions))
 }

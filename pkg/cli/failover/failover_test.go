@@ -38,7 +38,7 @@ func TestPrintReport(t *testing.T) {
 				{ObjectMeta: metav1.ObjectMeta{Name: "new"}},
 			},
 			Evictions: []failover.Eviction{
-				{Namespace: "shop", Workload: "deployment/web", Cluster: "m3", Replicas: 2, Phase: failover.UnderWay, Reason: "TaintUntolerated", At: now.Add(-10 * time.Second)},
+				{Namespace: "shop", Workload: "deployment/web", Cluster: "m3", Replicas: 2, Phase: failover.UnderWay, Reason: "TaintUntolerated", At: now.Add(-10 * time.Second), Until: now.Add(590 * time.Second), Nowhere: true},
 				{Namespace: "shop", Workload: "deployment/db", Cluster: "m3", Phase: failover.UnderWay, Reason: "ApplicationFailure"},
 				{Namespace: "shop", Workload: "deployment/later", Cluster: "m3", Replicas: 1, Phase: failover.Pending, At: now.Add(29600 * time.Millisecond)},
 				{Workload: "clusterrole/reader", Cluster: "m3", Phase: failover.Pending, At: now},

@@ -116,7 +116,7 @@ func newFailoverParts(mgr manager.Manager, s *shared) (*failover, error) {
 
 // newGuard returns the Guard that the controllers of evictions and those that observe clusters share.
 func newGuard(mgr manager.Manager, o *Options) (*massfailure.Guard, error) {
-	d := massfailure.Deps{Threshold: o.Failover.MassFailureThreshold}
+	d := massfailure.Deps{Threshold: o.Failover.MassFailureThreshold, GracefulTimeout: o.Failover.GracefulTimeout}
 	if !o.Enabled("clusterStatus") { // then clusters with sync mode Push are not probed
 		d.Observed = func(c *clusterv1alpha1.Cluster) bool { return c.Spec.SyncMode == clusterv1alpha1.Pull }
 	}

@@ -59,14 +59,23 @@ func (f *Facts) Replicas(ctx context.Context, r *workv1alpha2.ReplicaRequirement
 }
 
 // Sets returns how many sets of the components of a workload fit, at most Unlimited; below 0 means that a quota is
-// exceeded. It returns an error only when ctx ends.
+// exceeded, and is not returned if the nodes have no room. It returns an error only when ctx ends.
 func (f *Facts) Sets(ctx context.Context, namespace string, components []workv1alpha2.Component, assumed []replicas.Workload) (int32, error) {
-	return f.both(func() (int32, error) { return f.Nodes.Sets(ctx, components, assumed) }, func() int32 {
+	full := false
+	n, err := f.both(func() (int32, error) {
+		n, err := f.Nodes.Sets(ctx, components, assumed)
+		full = n == 0
+		return n, err
+	}, func() int32 {
 		if namespace == "" {
 			return Unlimited
 		}
 		return QuotaSets(f.Quotas(namespace), namespace, components, assumed)
 	})
+	if full && err == nil {
+		return 0, nil
+	}
+	return n, err
 }
 
 // SupportsUnschedulable returns an error if the pods of a workload that no node accepts cannot be counted.

@@ -117,3 +117,21 @@ func TestQuota(t *testing.T) {
 		})
 	}
 }
+
+// That the nodes have no room for a set is final; for replicas the exceeded quota is the smaller answer.
+func TestFacts_NodesWithoutRoomAndAnExceededQuota(t *testing.T) {
+	var m Model
+	m.SetNode(Node{Name: "n"}) // no pods fit
+	quota := QuotaOf(&corev1.ResourceQuota{Status: corev1.ResourceQuotaStatus{
+		Hard: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}, Used: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4")},
+	}})
+	f := &Facts{Nodes: m.Snapshot(), Quotas: func(string) []Quota { return []Quota{quota} }}
+	request := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}
+	if n, err := f.Replicas(t.Context(), &workv1alpha2.ReplicaRequirements{Namespace: "ns", ResourceRequest: request}, nil); n != -3 || err != nil {
+		t.Errorf("%d replicas, %v", n, err)
+	}
+	sets := []workv1alpha2.Component{{Name: "c", Replicas: 1, ReplicaRequirements: &workv1alpha2.ComponentReplicaRequirements{ResourceRequest: request}}}
+	if n, err := f.Sets(t.Context(), "ns", sets, nil); n != 0 || err != nil {
+		t.Errorf("%d sets, %v", n, err)
+	}
+}

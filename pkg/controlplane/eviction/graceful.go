@@ -47,6 +47,21 @@ type GracefulVerdict struct {
 	Replaced bool
 }
 
+// DefaultGracefulTimeout is how long a task without a grace period lasts at most by default.
+const DefaultGracefulTimeout = 10 * time.Minute
+
+// TimeoutKey is the key of the ConfigMap names.FailoverState with the time that a task without a grace period lasts at
+// most, unless it is DefaultGracefulTimeout.
+const TimeoutKey = "gracefulEvictionTimeout"
+
+// GracefulTimeout returns the time in the data of the ConfigMap.
+func GracefulTimeout(data map[string]string) time.Duration {
+	if d, err := time.ParseDuration(data[TimeoutKey]); err == nil && d > 0 {
+		return d
+	}
+	return DefaultGracefulTimeout
+}
+
 // GracefulController returns the name of the controller that ends the tasks of a scope, which is the source of its events.
 func GracefulController(s *scope.Binding) string {
 	if s.Namespaced {

@@ -54,7 +54,7 @@ func (c *ClusterHealth) unconfirmed(at time.Time) bool {
 type MassFailureState struct {
 	// Since is when evictions were stopped; zero if they are not.
 	Since time.Time `json:"since,omitzero"`
-	// Failed is the number of clusters that had failed by then, and Total the number of all that counted.
+	// Failed is the largest number of clusters that had failed at the same time, and Total the number of all that counted.
 	Failed int `json:"failed,omitempty"`
 	Total  int `json:"total,omitempty"`
 	// Clusters are those that have failed since then, those that recovered included, by name.
@@ -175,6 +175,9 @@ func (f *MassFailureFacts) stopped(state MassFailureState) MassFailureVerdict {
 	sum := f.sum(&state)
 	changed := sum.changed
 	state.Clusters = sum.clusters
+	if sum.failed > state.Failed {
+		state.Failed, state.Total = sum.failed, len(f.Clusters)
+	}
 	below := !f.enough(sum.failed)
 	switch {
 	case !below:

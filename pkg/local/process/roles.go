@@ -209,6 +209,8 @@ func roleArgs(f *federation.Federation, info ready.Info, clientCA bool) []string
 		// On one machine a cluster that answers again is healthy at once.
 		"--controller-manager.cluster-success-threshold=1s",
 		"--controller-manager.cluster-failure-threshold=10s",
+		// With a threshold that short, a cluster that restarts again and again would be evicted each time.
+		"--controller-manager.flap-window=5m",
 	}
 	if f.Estimators {
 		args = append(args,

@@ -9,7 +9,7 @@ import (
 // reserved returns the flags by which the processes of a federation find each other.
 func reserved(f *federation.Federation) settings.Reserved {
 	out := settings.Reserved{}
-	overridable := []string{"cluster-success-threshold", "cluster-failure-threshold", "controllers"}
+	overridable := []string{"cluster-success-threshold", "cluster-failure-threshold", "flap-window", "controllers"}
 	out.Add(federation.Roles, roleArgs(f, ready.Info{}, true), overridable...)
 	out.Add(settings.AgentRole, agentArgs(f, federation.MemberPrefix, "", ready.Info{}), overridable...)
 	out.Add(settings.EstimatorRole, estimatorArgs(f, federation.MemberPrefix, ready.Info{}), overridable...)

@@ -136,7 +136,7 @@ func TestReconcile_CancelsWhenTheClusterIsBack(t *testing.T) {
 		if spec := got.GetSpec(); len(spec.GracefulEvictionTasks) != 1 || !reflect.DeepEqual(spec.Clusters, []workv1alpha2.TargetCluster{{Name: "m1", Replicas: 2}}) {
 			t.Errorf("%s: %+v", s.Kind, spec)
 		}
-		if len(recorder.Events) != 2 { // of the binding and of the template
+		if len(recorder.Events) != 1 { // of the template
 			t.Errorf("%s: %d events", s.Kind, len(recorder.Events))
 		}
 	}

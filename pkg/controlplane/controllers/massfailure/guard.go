@@ -32,6 +32,8 @@ const Component = "mass-failure-controller"
 type Deps struct {
 	// Threshold is the share of the clusters that is a mass failure, from 0 to 1. With 0, evictions are never stopped.
 	Threshold float64
+	// GracefulTimeout is how long an eviction task without a grace period lasts at most. It is published. Default 10 min.
+	GracefulTimeout time.Duration
 	// Observed reports whether Observe is called for a cluster. By default it is for clusters with sync mode Pull, and
 	// for those with sync mode Push that have a Secret.
 	Observed func(*clusterv1alpha1.Cluster) bool

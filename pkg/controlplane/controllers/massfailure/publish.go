@@ -57,6 +57,8 @@ type publisher struct {
 	stored eviction.MassFailureState
 	// consume is set while the ConfigMap has a request to resume that was followed, or is about an earlier mass failure.
 	consume bool
+	// retime is set while the ConfigMap has another timeout of graceful evictions.
+	retime bool
 }
 
 // publish decides once and writes what changed.
@@ -70,7 +72,7 @@ func (p *publisher) publish(ctx context.Context) error {
 		return err
 	}
 	var errs []error
-	if p.consume || !v.State.Equal(&p.stored) {
+	if p.consume || p.retime || !v.State.Equal(&p.stored) {
 		errs = append(errs, p.write(ctx, v.State))
 	}
 	p.metrics.set(v.State.Stopped(), len(v.Held))
@@ -113,10 +115,19 @@ func (p *publisher) read(ctx context.Context) (resume bool, err error) {
 			log.FromContext(ctx).WithName(Component).Error(err, "Reading the state of failover", "ConfigMap", stateKey())
 		}
 		p.loaded, p.state, p.stored = true, state, state
+		p.retime = stored.Data[eviction.TimeoutKey] != p.timeout()
 	}
 	request, requested := stored.Data[eviction.ResumeKey]
 	p.consume = p.consume || requested
 	return requested && p.state.Stopped() && request == eviction.ResumeValue(p.state.Since), nil
+}
+
+// timeout returns the value of eviction.TimeoutKey, nothing for the default.
+func (p *publisher) timeout() string {
+	if d := p.deps.GracefulTimeout; d > 0 && d != eviction.DefaultGracefulTimeout {
+		return d.String()
+	}
+	return ""
 }
 
 func stateKey() client.ObjectKey {
@@ -141,6 +152,9 @@ func (p *publisher) write(ctx context.Context, state eviction.MassFailureState) 
 	if stored.Data[eviction.StateKey] = text; text == "" {
 		delete(stored.Data, eviction.StateKey)
 	}
+	if stored.Data[eviction.TimeoutKey] = p.timeout(); p.timeout() == "" {
+		delete(stored.Data, eviction.TimeoutKey)
+	}
 	if p.consume {
 		delete(stored.Data, eviction.ResumeKey)
 	}
@@ -153,14 +167,16 @@ func (p *publisher) write(ctx context.Context, state eviction.MassFailureState) 
 	if err != nil {
 		return fmt.Errorf("writing ConfigMap %s: %w", stateKey(), err)
 	}
-	p.stored, p.consume = state, false
+	p.stored, p.consume, p.retime = state, false, false
 	return nil
 }
 
 // writeCondition writes the condition of one cluster if it changed, and records an event then.
 func (p *publisher) writeCondition(ctx context.Context, cluster *clusterv1alpha1.Cluster, v *eviction.MassFailureVerdict) error {
 	held := slices.Contains(v.Held, cluster.Name)
-	if held == meta.IsStatusConditionTrue(cluster.Status.Conditions, clusterv1alpha1.ClusterConditionEvictionsStopped) {
+	before := meta.FindStatusCondition(cluster.Status.Conditions, clusterv1alpha1.ClusterConditionEvictionsStopped)
+	changed := held != (before != nil && before.Status == metav1.ConditionTrue)
+	if !changed && !held {
 		return nil
 	}
 	condition := metav1.Condition{
@@ -172,13 +188,16 @@ func (p *publisher) writeCondition(ctx context.Context, cluster *clusterv1alpha1
 		condition.Message = fmt.Sprintf("Workloads are not evicted from the cluster: %d of %d clusters failed within %s, which is likely a problem of the control plane. "+
 			"Evictions resume when the clusters are Ready, or with %q.", v.State.Failed, v.State.Total, eviction.MassFailureWindow, "karmadactl failover resume")
 	}
+	if !changed && before.Message == condition.Message {
+		return nil
+	}
 	written := p.written[cluster.Name]
 	if written == nil {
 		written = &status.Written[*clusterv1alpha1.ClusterStatus]{}
 		p.written[cluster.Name] = written
 	}
 	wrote, err := p.writer.Write(ctx, cluster, written, func(s *clusterv1alpha1.ClusterStatus) { meta.SetStatusCondition(&s.Conditions, condition) })
-	if err != nil || !wrote {
+	if err != nil || !wrote || !changed { // only the numbers are others
 		return err
 	}
 	if held {

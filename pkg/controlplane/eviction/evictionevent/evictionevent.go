@@ -21,11 +21,19 @@ const (
 // Succeeded records that a workload is evicted from a cluster: on the template and, if every success is recorded, on the
 // binding.
 func Succeeded(r *events.Recorder, b workv1alpha2.Binding, cluster string) {
+	done(r, b, ReasonSucceed, fmt.Sprintf("Evict from cluster %s succeed.", cluster))
+}
+
+// Cancelled records that a workload returns to a cluster from which it was being evicted, where Succeeded does.
+func Cancelled(r *events.Recorder, b workv1alpha2.Binding, cluster string) {
+	done(r, b, ReasonCancelled, fmt.Sprintf("Evict from cluster %s cancelled: the cluster is back, and the workload is not healthy elsewhere.", cluster))
+}
+
+func done(r *events.Recorder, b workv1alpha2.Binding, reason, message string) {
 	objects := delivery.EventObjects(b)
-	message := fmt.Sprintf("Evict from cluster %s succeed.", cluster)
 	for i, obj := range objects {
 		if i == len(objects)-1 || r.All() {
-			r.Normal(obj, ReasonSucceed, message)
+			r.Normal(obj, reason, message)
 		} else {
 			r.Recovered(obj)
 		}
@@ -43,12 +51,5 @@ func Failed(r *events.Recorder, b workv1alpha2.Binding, cluster string, err erro
 func Skipped(r *events.Recorder, b workv1alpha2.Binding, cluster string) {
 	for _, obj := range delivery.EventObjects(b) {
 		r.PartWarning(obj, cluster, ReasonSkipped, fmt.Sprintf("Evict from cluster %s skipped: no policy applies to the workload, so it would run nowhere.", cluster))
-	}
-}
-
-// Cancelled records that a workload returns to a cluster from which it was being evicted.
-func Cancelled(r *events.Recorder, b workv1alpha2.Binding, cluster string) {
-	for _, obj := range delivery.EventObjects(b) {
-		r.Normal(obj, ReasonCancelled, fmt.Sprintf("Evict from cluster %s cancelled: the cluster is back, and the workload is not healthy elsewhere.", cluster))
 	}
 }
