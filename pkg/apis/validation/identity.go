@@ -57,12 +57,13 @@ func pointsAtIdentity(pointer string) bool {
 
 // ValidateOverridePolicyUpdate checks an OverridePolicy or a
 // ClusterOverridePolicy against the stored one that it replaces. A stored policy
-// that overrides what it must not may keep its spec: it is not applied, and other
+// that overrides what it must not, or too much, may keep its spec: it is not applied, and other
 // updates of it must stay possible.
 func ValidateOverridePolicyUpdate(p, old policyv1alpha1.OverridePolicyObject) field.ErrorList {
 	errs := validateOverrideSpec(p)
 	if equality.Semantic.DeepEqual(p.OverrideSpec(), old.OverrideSpec()) {
 		return errs
 	}
-	return append(errs, validateIdentity(p.OverrideSpec(), field.NewPath("spec"))...)
+	errs = append(errs, validateIdentity(p.OverrideSpec(), field.NewPath("spec"))...)
+	return append(errs, validateOverrideLimits(p.OverrideSpec(), field.NewPath("spec"))...)
 }

@@ -25,6 +25,10 @@ const (
 	MaxSelectorTerms = 1024
 	// MaxCronBytes is the length of a cron schedule, in bytes.
 	MaxCronBytes = 256
+	// MaxOverriders is the number of overriders of one kind in a rule of an override policy, and of operations on a document.
+	MaxOverriders = 256
+	// MaxOverrideBytes is the length of a component of an image and of a path in an override policy, in bytes.
+	MaxOverrideBytes = 4 << 10
 	// shownBytes is how much of a long text messages show.
 	shownBytes = 256
 )

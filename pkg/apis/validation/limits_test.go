@@ -119,3 +119,31 @@ func FuzzParseCronSchedule(f *testing.F) {
 		})
 	})
 }
+
+func TestValidateOverridePolicy_Limits(t *testing.T) {
+	long := strings.Repeat("x", MaxOverrideBytes+1)
+	for want, overriders := range map[string]policyv1alpha1.Overriders{
+		"imageOverrider":                   {ImageOverrider: make([]policyv1alpha1.ImageOverrider, MaxOverriders+1)},
+		"commandOverrider":                 {CommandOverrider: make([]policyv1alpha1.CommandArgsOverrider, MaxOverriders+1)},
+		"imageOverrider[0].value":          {ImageOverrider: []policyv1alpha1.ImageOverrider{{Value: long}}},
+		"imageOverrider[0].predicate.path": {ImageOverrider: []policyv1alpha1.ImageOverrider{{Predicate: &policyv1alpha1.ImagePredicate{Path: "/" + long}}}},
+		"plaintext[0].path":                {Plaintext: []policyv1alpha1.PlaintextOverrider{{Path: "/" + long}}},
+		"fieldOverrider[0].fieldPath":      {FieldOverrider: []policyv1alpha1.FieldOverrider{{FieldPath: "/" + long, JSON: []policyv1alpha1.JSONPatchOperation{{SubPath: "/a", Operator: "remove"}}}}},
+		"fieldOverrider[0]":                {FieldOverrider: []policyv1alpha1.FieldOverrider{{FieldPath: "/a", JSON: make([]policyv1alpha1.JSONPatchOperation, MaxOverriders+1)}}},
+	} {
+		old := &policyv1alpha1.OverridePolicy{}
+		old.Spec.OverrideRules = []policyv1alpha1.RuleWithCluster{{Overriders: overriders}}
+		errs := ValidateOverridePolicy(old)
+		if len(errs) != 1 || errs[0].Field != "spec.overrideRules[0].overriders."+want || len(errs[0].Error()) > 1024 {
+			t.Errorf("%s: got %.1000v", want, errs)
+		}
+		changed := old.DeepCopy()
+		changed.Finalizers = []string{"x"}
+		if errs := ValidateOverridePolicyUpdate(changed, old); len(errs) > 0 {
+			t.Errorf("%s: got %.1000v", want, errs)
+		}
+		if changed.Spec.OverrideRules = append(changed.Spec.OverrideRules, policyv1alpha1.RuleWithCluster{}); len(ValidateOverridePolicyUpdate(changed, old)) != 1 {
+			t.Errorf("%s: a changed policy is admitted", want)
+		}
+	}
+}

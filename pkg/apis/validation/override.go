@@ -14,7 +14,60 @@ import (
 // ValidateOverridePolicy checks the spec of an OverridePolicy or a
 // ClusterOverridePolicy that is created.
 func ValidateOverridePolicy(p policyv1alpha1.OverridePolicyObject) field.ErrorList {
-	return append(validateOverrideSpec(p), validateIdentity(p.OverrideSpec(), field.NewPath("spec"))...)
+	errs := append(validateOverrideSpec(p), validateIdentity(p.OverrideSpec(), field.NewPath("spec"))...)
+	return append(errs, validateOverrideLimits(p.OverrideSpec(), field.NewPath("spec"))...)
+}
+
+// validateOverrideLimits checks numbers and lengths. What overriders make of an object has a budget when they are applied.
+func validateOverrideLimits(spec *policyv1alpha1.OverrideSpec, path *field.Path) field.ErrorList {
+	errs := validateResourceSelectorSizes(spec.ResourceSelectors, path.Child("resourceSelectors"))
+	errs = append(errs, forbidden(path.Child("targetCluster"), CheckAffinity(spec.TargetCluster))...)
+	errs = append(errs, validateOverriderLimits(&spec.Overriders, path.Child("overriders"))...)
+	for i := range spec.OverrideRules {
+		rule, at := &spec.OverrideRules[i], path.Child("overrideRules").Index(i)
+		errs = append(errs, forbidden(at.Child("targetCluster"), CheckAffinity(rule.TargetCluster))...)
+		errs = append(errs, validateOverriderLimits(&rule.Overriders, at.Child("overriders"))...)
+	}
+	return errs
+}
+
+func validateOverriderLimits(o *policyv1alpha1.Overriders, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for _, list := range []struct {
+		name string
+		n    int
+	}{
+		{"plaintext", len(o.Plaintext)}, {"imageOverrider", len(o.ImageOverrider)}, {"commandOverrider", len(o.CommandOverrider)},
+		{"argsOverrider", len(o.ArgsOverrider)}, {"labelsOverrider", len(o.LabelsOverrider)},
+		{"annotationsOverrider", len(o.AnnotationsOverrider)}, {"fieldOverrider", len(o.FieldOverrider)},
+	} {
+		if list.n > MaxOverriders {
+			return field.ErrorList{field.TooMany(path.Child(list.name), list.n, MaxOverriders)}
+		}
+	}
+	tooLong := func(text string, at *field.Path) {
+		if len(text) > MaxOverrideBytes {
+			errs = append(errs, field.TooLong(at, "", MaxOverrideBytes))
+		}
+	}
+	for i := range o.Plaintext {
+		tooLong(o.Plaintext[i].Path, path.Child("plaintext").Index(i).Child("path"))
+	}
+	for i := range o.ImageOverrider {
+		at := path.Child("imageOverrider").Index(i)
+		tooLong(o.ImageOverrider[i].Value, at.Child("value"))
+		if predicate := o.ImageOverrider[i].Predicate; predicate != nil {
+			tooLong(predicate.Path, at.Child("predicate", "path"))
+		}
+	}
+	for i := range o.FieldOverrider {
+		f, at := &o.FieldOverrider[i], path.Child("fieldOverrider").Index(i)
+		tooLong(f.FieldPath, at.Child("fieldPath"))
+		if n := len(f.JSON) + len(f.YAML); n > MaxOverriders {
+			errs = append(errs, field.TooMany(at, n, MaxOverriders))
+		}
+	}
+	return errs
 }
 
 func validateOverrideSpec(p policyv1alpha1.OverridePolicyObject) field.ErrorList {

@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
 	genericrequest "k8s.io/apiserver/pkg/endpoints/request"
-	"sigs.k8s.io/yaml"
 
+	"github.com/karmada-toolkit/karmada/internal/limit"
 	"github.com/karmada-toolkit/karmada/internal/quantity"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 )
@@ -53,7 +53,7 @@ func checkBody(body []byte, contentType string) error {
 	case strings.Contains(contentType, "json-patch"):
 		check = func(body []byte, _ reflect.Type) error { return checkSteps(body) }
 	case strings.Contains(contentType, "yaml"):
-		converted, err := yaml.YAMLToJSON(body)
+		converted, err := limit.YAMLToJSON(body)
 		if err != nil {
 			return fmt.Errorf("reading the request: %w", err)
 		}

@@ -38,6 +38,8 @@ const (
 	ReasonWrongScope = "WrongScope"
 	// ReasonOverrideForbidden is for an override that changes which object it is.
 	ReasonOverrideForbidden = "OverrideForbidden"
+	// ReasonOverrideTooLarge is for overrides that exceed what the overrides of an object may take.
+	ReasonOverrideTooLarge = "OverrideTooLarge"
 )
 
 // Refusal is why a binding does not deliver.

@@ -67,9 +67,25 @@ func containersOf(tree map[string]any) ([]map[string]any, error) {
 	return containers, nil
 }
 
+// allContainers returns the containers of the object. They are looked for again when something else may have changed.
+func (r *run) allContainers() ([]map[string]any, error) {
+	if r.known {
+		return r.containers, r.budget.step(len(r.containers))
+	}
+	if err := r.budget.step(r.budget.size / 32); err != nil {
+		return nil, err
+	}
+	containers, err := containersOf(r.obj.Object)
+	if err != nil {
+		return nil, err
+	}
+	r.containers, r.known = containers, true
+	return containers, nil
+}
+
 // overrideWords changes the command or the arguments of a container.
-func overrideWords(tree map[string]any, field string, o *policyv1alpha1.CommandArgsOverrider) error {
-	containers, err := containersOf(tree)
+func (r *run) overrideWords(field string, o *policyv1alpha1.CommandArgsOverrider) error {
+	containers, err := r.allContainers()
 	if err != nil {
 		return err
 	}
@@ -78,6 +94,9 @@ func overrideWords(tree map[string]any, field string, o *policyv1alpha1.CommandA
 			continue
 		}
 		words, _ := c[field].([]any)
+		if err := r.accountWords(words, o); err != nil {
+			return err
+		}
 		switch o.Operator {
 		case policyv1alpha1.OverriderOpAdd:
 			words = slices.Clone(words)
@@ -100,18 +119,38 @@ func overrideWords(tree map[string]any, field string, o *policyv1alpha1.CommandA
 	return nil
 }
 
+// accountWords accounts for the words that are added to a list, or for the search for those that are removed. What is removed
+// is not given back.
+func (r *run) accountWords(words []any, o *policyv1alpha1.CommandArgsOverrider) error {
+	if o.Operator == policyv1alpha1.OverriderOpRemove {
+		return r.budget.step(len(words) * (1 + len(o.Value)))
+	}
+	if err := r.budget.step(len(words) + len(o.Value)); err != nil {
+		return err
+	}
+	for _, word := range o.Value {
+		if err := r.budget.replaceText("", word); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // overrideKeys changes the labels or the annotations of the object.
-func overrideKeys(tree map[string]any, field string, o *policyv1alpha1.LabelAnnotationOverrider) error {
-	metadata, ok := tree["metadata"].(map[string]any)
+func (r *run) overrideKeys(field string, o *policyv1alpha1.LabelAnnotationOverrider) error {
+	metadata, ok := r.obj.Object["metadata"].(map[string]any)
 	if !ok {
-		return fmt.Errorf("metadata is %T", tree["metadata"])
+		return fmt.Errorf("metadata is %T", r.obj.Object["metadata"])
 	}
 	keys, ok := metadata[field].(map[string]any)
 	if !ok && metadata[field] != nil {
 		return fmt.Errorf("metadata.%s is %T", field, metadata[field])
 	}
 	for key, value := range o.Value {
-		_, present := keys[key]
+		before, present := keys[key]
+		if err := r.accountKey(key, value, before, o.Operator); err != nil {
+			return err
+		}
 		switch o.Operator {
 		case policyv1alpha1.OverriderOpAdd:
 			if keys == nil {
@@ -130,4 +169,13 @@ func overrideKeys(tree map[string]any, field string, o *policyv1alpha1.LabelAnno
 		}
 	}
 	return nil
+}
+
+// accountKey accounts for a label or an annotation that is written. What is removed is not given back.
+func (r *run) accountKey(key, value string, before any, operator policyv1alpha1.OverriderOperator) error {
+	if operator == policyv1alpha1.OverriderOpRemove {
+		return r.budget.step(1)
+	}
+	old, _ := before.(string)
+	return r.budget.replaceText(old, key+value)
 }

@@ -3,12 +3,15 @@ package override
 import (
 	"encoding/json"
 	"testing"
+	"time"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
 	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
+	"github.com/karmada-toolkit/karmada/internal/build"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // FuzzParseImage checks that what is parsed is written back the same, but for a
@@ -54,12 +57,14 @@ func FuzzPlaintext(f *testing.F) {
 		if err := json.Unmarshal([]byte(document), &tree); err != nil {
 			t.Fatal(err)
 		}
-		got, err := overridePlaintext(tree, &policyv1alpha1.PlaintextOverrider{
+		r := run{obj: &unstructured.Unstructured{Object: tree}, budget: newBudget(tree, nil)}
+		err := r.overridePlaintext(&policyv1alpha1.PlaintextOverrider{
 			Path: path, Operator: policyv1alpha1.OverriderOperator(op), Value: apiextensionsv1.JSON{Raw: value},
 		})
 		if err != nil {
 			return
 		}
+		got := r.obj.Object
 		want, err := applyText(document, path, op, value)
 		if err != nil {
 			t.Fatalf("%s %q %s: want the error %v, got %v", op, path, value, err, got)
@@ -97,4 +102,23 @@ func applyText(document, path, op string, value []byte) (any, error) {
 	}
 	var tree any
 	return tree, json.Unmarshal(data, &tree)
+}
+
+// FuzzDocument changes documents in a field in proportion to their length.
+func FuzzDocument(f *testing.F) {
+	f.Add("a: &a [1]\nb: [*a,*a]", "/b/0", []byte("1"), true)
+	f.Add(`{"a":[{"b":1}]}`, "/a/0/b", []byte(`{"c":[]}`), false)
+	f.Add("[[[[[[", "/-", []byte("null"), false)
+	f.Fuzz(func(t *testing.T, text, path string, value []byte, isYAML bool) {
+		o := policyv1alpha1.FieldOverrider{FieldPath: "/data/c"}
+		op := policyv1alpha1.JSONPatchOperation{SubPath: path, Operator: policyv1alpha1.OverriderOpAdd, Value: apiextensionsv1.JSON{Raw: value}}
+		if isYAML {
+			o.YAML = []policyv1alpha1.YAMLPatchOperation{policyv1alpha1.YAMLPatchOperation(op)}
+		} else {
+			o.JSON = []policyv1alpha1.JSONPatchOperation{op}
+		}
+		tree := map[string]any{"data": map[string]any{"c": text}}
+		r := run{obj: &unstructured.Unstructured{Object: tree}, budget: newBudget(tree, nil)}
+		build.Bounded(t, time.Minute, 16<<20+uint64(8192*(len(text)+len(path)+len(value))), func() { _ = r.overrideField(&o) })
+	})
 }

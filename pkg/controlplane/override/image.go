@@ -114,17 +114,17 @@ func (i *Image) overrideTag(o *policyv1alpha1.ImageOverrider) error {
 
 // overrideImage changes the image that the predicate points at, or those of all
 // containers of a well-known workload.
-func overrideImage(tree map[string]any, o *policyv1alpha1.ImageOverrider) error {
+func (r *run) overrideImage(o *policyv1alpha1.ImageOverrider) error {
 	if o.Predicate != nil {
-		return overrideImageAt(tree, o.Predicate.Path, o)
+		return r.overrideImageAt(o.Predicate.Path, o)
 	}
-	containers, err := containersOf(tree)
+	containers, err := r.allContainers()
 	if err != nil {
 		return err
 	}
 	for _, c := range containers {
 		image, _ := c["image"].(string)
-		changed, err := changedImage(image, o)
+		changed, err := r.changedImage(image, o)
 		if err != nil {
 			return err
 		}
@@ -133,7 +133,10 @@ func overrideImage(tree map[string]any, o *policyv1alpha1.ImageOverrider) error 
 	return nil
 }
 
-func changedImage(text string, o *policyv1alpha1.ImageOverrider) (string, error) {
+func (r *run) changedImage(text string, o *policyv1alpha1.ImageOverrider) (string, error) {
+	if err := r.budget.step(4 + (len(text)+len(o.Value))/16); err != nil {
+		return "", err
+	}
 	image, err := ParseImage(text)
 	if err != nil {
 		return "", err
@@ -141,17 +144,21 @@ func changedImage(text string, o *policyv1alpha1.ImageOverrider) (string, error)
 	if err := image.override(o); err != nil {
 		return "", err
 	}
-	return image.String(), nil
+	changed := image.String()
+	return changed, r.budget.replaceText(text, changed)
 }
 
 // overrideImageAt changes the image at a slash-separated path. Segments are taken
 // as they are, without the escapes of JSON pointers.
-func overrideImageAt(tree map[string]any, path string, o *policyv1alpha1.ImageOverrider) error {
+func (r *run) overrideImageAt(path string, o *policyv1alpha1.ImageOverrider) error {
+	if err := r.budget.path(path); err != nil {
+		return err
+	}
 	if !strings.HasPrefix(path, "/") {
 		return errors.New("imagePath should be start with / character")
 	}
 	segments := strings.Split(path[1:], "/")
-	value, err := lookup(tree, segments)
+	value, err := lookup(r.obj.Object, segments)
 	if err != nil {
 		return fmt.Errorf("image path %q: %w", path, err)
 	}
@@ -159,10 +166,11 @@ func overrideImageAt(tree map[string]any, path string, o *policyv1alpha1.ImageOv
 	if !ok {
 		return fmt.Errorf("image path %q: %T is not a string", path, value)
 	}
-	changed, err := changedImage(text, o)
+	changed, err := r.changedImage(text, o)
 	if err != nil {
 		return fmt.Errorf("image path %q: %w", path, err)
 	}
-	_, err = patch(tree, segments, policyv1alpha1.OverriderOpReplace, changed)
+	r.known = false
+	_, err = patch(r.obj.Object, segments, policyv1alpha1.OverriderOpReplace, changed)
 	return err
 }

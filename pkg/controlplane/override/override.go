@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/clock"
 
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
@@ -54,14 +55,22 @@ func (e *Error) Unwrap() error { return e.Err }
 // namespace need not be allowed to write those, or to keep them from members by a
 // policy that fails.
 //
+// The overriders of an object have a budget: the result has at most MaxResultBytes, and their work is limited. One that
+// exceeds it is an Error that wraps ErrBudget, for ever: it does not depend on anything but the arguments.
+//
 // obj is never changed. When no rule applies it is returned itself; otherwise
 // the result is a copy that the caller owns. A caller that changes the result in
 // place must own obj or compare the two pointers first.
 func Apply(obj *unstructured.Unstructured, cluster *clusterv1alpha1.Cluster, policies Policies) (*unstructured.Unstructured, Applied, error) {
+	return ApplyInTime(obj, cluster, policies, nil)
+}
+
+// ApplyInTime is Apply with a limit of MaxTime as well, by a clock.
+func ApplyInTime(obj *unstructured.Unstructured, cluster *clusterv1alpha1.Cluster, policies Policies, c clock.PassiveClock) (*unstructured.Unstructured, Applied, error) {
 	if cluster == nil {
 		return nil, Applied{}, errors.New("applying override policies: no cluster")
 	}
-	r := run{cluster: cluster, source: obj, obj: obj, identity: IdentityOf(obj)}
+	r := run{cluster: cluster, clock: c, source: obj, obj: obj, identity: IdentityOf(obj)}
 	clusterWide, err := r.scope(policies, "")
 	if err != nil {
 		return nil, Applied{}, err
@@ -86,8 +95,16 @@ func isSecret(obj *unstructured.Unstructured) bool {
 // run is one application of policies.
 type run struct {
 	cluster     *clusterv1alpha1.Cluster
+	clock       clock.PassiveClock
 	source, obj *unstructured.Unstructured
 	identity    Identity
+	// budget is nil until a rule is applied.
+	budget *budget
+	// applied is the size of what the annotations of the Work record.
+	applied int
+	// containers are those of a well-known workload while known is true: until something but them may have changed.
+	containers []map[string]any
+	known      bool
 }
 
 // ranked is a policy that selects the object.
@@ -126,7 +143,7 @@ func (r *run) scope(policies Policies, namespace string) ([]AppliedRule, error) 
 				if at := (*located)(nil); errors.As(err, &at) {
 					overrider, err = at.at, at.err
 				}
-				if !errors.Is(err, ErrForbidden) && isSecret(r.obj) {
+				if !errors.Is(err, ErrForbidden) && !errors.Is(err, ErrBudget) && isSecret(r.obj) {
 					err = errSecret
 				}
 				return nil, &Error{Namespace: namespace, Policy: p.GetName(), Rule: i, Overrider: overrider, Cluster: r.cluster.Name, Err: err}
@@ -165,48 +182,60 @@ func (e *located) Error() string { return e.at + ": " + e.err.Error() }
 func (r *run) rule(o *policyv1alpha1.Overriders) error {
 	if r.obj == r.source {
 		r.obj = r.source.DeepCopy()
+		r.budget = newBudget(r.obj.Object, r.clock)
 	}
-	tree := r.obj.Object
-	if err := each(r, "imageOverrider", o.ImageOverrider, func(i *policyv1alpha1.ImageOverrider) error { return overrideImage(tree, i) }); err != nil {
+	if err := r.record(o); err != nil {
+		return err
+	}
+	if err := each(r, "imageOverrider", o.ImageOverrider, r.overrideImage); err != nil {
 		return err
 	}
 	if err := each(r, "commandOverrider", o.CommandOverrider, func(c *policyv1alpha1.CommandArgsOverrider) error {
-		return overrideWords(tree, "command", c)
+		return r.overrideWords("command", c)
 	}); err != nil {
 		return err
 	}
 	if err := each(r, "argsOverrider", o.ArgsOverrider, func(c *policyv1alpha1.CommandArgsOverrider) error {
-		return overrideWords(tree, "args", c)
+		return r.overrideWords("args", c)
 	}); err != nil {
 		return err
 	}
 	if err := each(r, "labelsOverrider", o.LabelsOverrider, func(l *policyv1alpha1.LabelAnnotationOverrider) error {
-		return overrideKeys(tree, "labels", l)
+		return r.overrideKeys("labels", l)
 	}); err != nil {
 		return err
 	}
 	if err := each(r, "annotationsOverrider", o.AnnotationsOverrider, func(l *policyv1alpha1.LabelAnnotationOverrider) error {
-		return overrideKeys(tree, "annotations", l)
+		return r.overrideKeys("annotations", l)
 	}); err != nil {
 		return err
 	}
-	if err := each(r, "fieldOverrider", o.FieldOverrider, func(f *policyv1alpha1.FieldOverrider) error { return overrideField(tree, f) }); err != nil {
+	if err := each(r, "fieldOverrider", o.FieldOverrider, r.overrideField); err != nil {
 		return err
 	}
-	return each(r, "plaintext", o.Plaintext, func(p *policyv1alpha1.PlaintextOverrider) error {
-		changed, err := overridePlaintext(r.obj.Object, p)
-		if err == nil {
-			r.obj.Object = changed
-		}
-		return err
-	})
+	return each(r, "plaintext", o.Plaintext, r.overridePlaintext)
+}
+
+// record accounts for a rule in the annotations of the Work, which the API server refuses when they are too large.
+func (r *run) record(o *policyv1alpha1.Overriders) error {
+	data, err := json.Marshal(o)
+	if err != nil {
+		return fmt.Errorf("encoding the overriders: %w", err)
+	}
+	if r.applied += len(data); r.applied > maxAppliedBytes {
+		return fmt.Errorf("%w: the annotations of the Work would have more than %d bytes", ErrBudget, maxAppliedBytes)
+	}
+	return r.budget.step(1 + len(data)/64)
 }
 
 // each applies the entries of one list of overriders and checks after each what
 // it changed.
 func each[T any](r *run, name string, list []T, apply func(*T) error) error {
 	for i := range list {
-		err := apply(&list[i])
+		err := r.budget.step(1)
+		if err == nil {
+			err = apply(&list[i])
+		}
 		if err == nil {
 			err = r.identity.Check(r.obj.Object)
 		}

@@ -9,6 +9,7 @@ import (
 
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
+	"github.com/karmada-toolkit/karmada/internal/limit"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 )
 
@@ -141,27 +142,66 @@ func decodeValue(raw []byte) (any, error) {
 }
 
 // overridePlaintext does one operation on the object.
-func overridePlaintext(tree map[string]any, o *policyv1alpha1.PlaintextOverrider) (map[string]any, error) {
+func (r *run) overridePlaintext(o *policyv1alpha1.PlaintextOverrider) error {
 	switch o.Operator {
 	case policyv1alpha1.OverriderOpAdd, policyv1alpha1.OverriderOpReplace, policyv1alpha1.OverriderOpRemove:
 	default:
-		return nil, fmt.Errorf("unknown operator %q", o.Operator)
+		return fmt.Errorf("unknown operator %q", o.Operator)
+	}
+	if err := r.budget.path(o.Path); err != nil {
+		return err
 	}
 	tokens, err := parsePointer(o.Path)
 	if err != nil {
-		return nil, err
+		return err
+	}
+	if err := r.budget.step(1 + len(o.Value.Raw)/16); err != nil {
+		return err
 	}
 	value, err := decodeValue(o.Value.Raw)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	changed, err := patch(tree, tokens, o.Operator, value)
+	if err := r.accountValue(tokens, o.Operator, value); err != nil {
+		return err
+	}
+	r.known = false
+	changed, err := patch(r.obj.Object, tokens, o.Operator, value)
 	if err != nil {
-		return nil, fmt.Errorf("%s %q: %w", o.Operator, o.Path, err)
+		return fmt.Errorf("%s %q: %w", o.Operator, o.Path, err)
 	}
 	m, ok := changed.(map[string]any)
 	if !ok {
-		return nil, fmt.Errorf("%s %q: the object would become %T", o.Operator, o.Path, changed)
+		return fmt.Errorf("%s %q: the object would become %T", o.Operator, o.Path, changed)
 	}
-	return m, nil
+	r.obj.Object = m
+	return nil
+}
+
+// accountValue accounts for a value at a path: what it replaces, the list whose elements move, and how deep it is.
+func (r *run) accountValue(tokens []string, operator policyv1alpha1.OverriderOperator, value any) error {
+	freed := 0
+	if len(tokens) > 0 {
+		parent, err := lookup(r.obj.Object, tokens[:len(tokens)-1])
+		if err != nil {
+			return nil //nolint:nilerr // Patching reports it.
+		}
+		list, isList := parent.([]any)
+		if err := r.budget.step(len(list) / 16); err != nil {
+			return err
+		}
+		if old, err := lookup(parent, tokens[len(tokens)-1:]); err == nil && (!isList || operator != policyv1alpha1.OverriderOpAdd) {
+			freed = treeSize(old)
+		}
+	}
+	if err := r.budget.step(freed / 64); err != nil {
+		return err
+	}
+	if operator == policyv1alpha1.OverriderOpRemove {
+		return r.budget.grow(-freed)
+	}
+	if len(tokens)+treeDepth(value) > limit.MaxDepth {
+		return fmt.Errorf("%w: more than %d objects and lists would be in each other", ErrBudget, limit.MaxDepth)
+	}
+	return r.budget.grow(treeSize(value) - freed)
 }

@@ -84,7 +84,7 @@ func newReconciler(s *scope.Binding, c client.Client, live client.Reader, d Deps
 		guard: &guard{scope: s, client: c, store: d.Store, interpreter: d.Interpreter},
 		writer: &workWriter{
 			scope: s, client: c, interpreter: d.Interpreter, works: works.NewWriter(c, live), owned: owned,
-			overrides: &works.Overrides{Events: r.overrides}, statefulFailover: d.StatefulFailover, events: bindingEvents,
+			overrides: &works.Overrides{Events: r.overrides}, statefulFailover: d.StatefulFailover, events: bindingEvents, clock: clock.RealClock{},
 		},
 		status: status.NewWriter(status.Options[workv1alpha2.Binding, *workv1alpha2.ResourceBindingStatus]{
 			Kind: s.Kind, New: func(workv1alpha2.Binding) workv1alpha2.Binding { return s.New() },

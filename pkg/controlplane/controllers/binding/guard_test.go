@@ -2,6 +2,7 @@ package binding
 
 import (
 	"encoding/json"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
@@ -266,5 +268,56 @@ func TestReconcile_ClusterScopedDependencies(t *testing.T) {
 				t.Errorf("condition %+v", condition)
 			}
 		})
+	}
+}
+
+// An override beyond its budget is a condition that stays, not an attempt over and over; other clusters get their Works.
+func TestReconcile_OverridesBeyondTheBudgetAreNotRetried(t *testing.T) {
+	role := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": map[string]any{"name": "r", "uid": "uid-role"},
+	}}
+	cluster := &workv1alpha2.ClusterResourceBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "r-clusterrole", Labels: map[string]string{workv1alpha2.ClusterResourceBindingPermanentIDLabel: "id-b"}},
+		Spec: workv1alpha2.ResourceBindingSpec{
+			Resource: workv1alpha2.ObjectReference{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole", Name: "r"},
+			Clusters: targets(map[string]int32{"m1": 0, "m2": 0}),
+		},
+	}
+	large := replacing("m1", "/spec", `"`+strings.Repeat("x", 300_000)+`"`)
+	for name, h := range map[string]*harness{
+		"namespaced": newHarness(t, deployment(), resourceBinding(map[string]int32{"m1": 1, "m2": 1}), large),
+		"cluster":    newHarness(t, role, cluster, &policyv1alpha1.ClusterOverridePolicy{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: large.Spec}),
+	} {
+		if result, err := h.reconcile(); !errors.Is(err, reconcile.TerminalError(nil)) || result.RequeueAfter != 0 {
+			t.Errorf("%s: got %+v, %v", name, result, err)
+		}
+		if diff := cmp.Diff([]string{"m2"}, h.clustersWithWorks()); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+		if condition := h.deliverable(); condition == nil || condition.Reason != delivery.ReasonOverrideTooLarge || !strings.Contains(condition.Message, "for cluster(m1)") {
+			t.Errorf("%s: condition %+v", name, condition)
+		}
+	}
+	// An error of another kind is tried again.
+	h := newHarness(t, deployment(), resourceBinding(map[string]int32{"m1": 1, "m2": 1}), large, func() *policyv1alpha1.OverridePolicy {
+		p := replacing("m2", "/spec/none/here", "1")
+		p.Name = "other"
+		return p
+	}())
+	if _, err := h.reconcile(); err == nil || errors.Is(err, reconcile.TerminalError(nil)) {
+		t.Errorf("got %v", err)
+	}
+	if condition := h.deliverable(); condition == nil || condition.Reason != delivery.ReasonOverrideTooLarge {
+		t.Errorf("condition %+v", condition)
+	}
+	if err := h.client.Delete(t.Context(), large); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.client.Delete(t.Context(), &policyv1alpha1.OverridePolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "other"}}); err != nil {
+		t.Fatal(err)
+	}
+	h.mustReconcile()
+	if condition := h.deliverable(); condition != nil {
+		t.Errorf("condition %+v", condition)
 	}
 }

@@ -67,10 +67,23 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	start := r.clock.Now()
 	out, err := r.deliver(ctx, b)
 	if out.known {
-		err = errors.Join(err, r.writeCondition(ctx, out.binding, out.refusal))
+		if written := r.writeCondition(ctx, out.binding, out.refusal); written != nil {
+			err = errors.Join(err, written)
+		} else if permanent(err) {
+			err = reconcile.TerminalError(err)
+		}
 	}
 	r.duration.WithLabelValues(metrics.Result(err)).Observe(r.clock.Since(start).Seconds())
 	return reconcile.Result{RequeueAfter: out.requeueAfter}, err
+}
+
+// permanent reports whether all that failed are overrides beyond their budget. They fail alike until the policy, the template
+// or the cluster changes, which the controller watches.
+func permanent(err error) bool {
+	if all, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // Every joined error is looked at.
+		return !slices.ContainsFunc(all.Unwrap(), func(err error) bool { return !permanent(err) })
+	}
+	return errors.Is(err, override.ErrBudget)
 }
 
 // finalize deletes the Works of a binding that is being deleted, and then removes its
@@ -154,6 +167,8 @@ func (r *reconciler) sync(ctx context.Context, b workv1alpha2.Binding) (outcome,
 	out := outcome{binding: b, known: err == nil}
 	if errors.Is(err, override.ErrForbidden) {
 		out.known, out.refusal = true, &delivery.Refusal{Reason: delivery.ReasonOverrideForbidden, Message: err.Error()}
+	} else if errors.Is(err, override.ErrBudget) {
+		out.known, out.refusal = true, &delivery.Refusal{Reason: delivery.ReasonOverrideTooLarge, Message: err.Error()}
 	}
 	return out, err
 }

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -37,6 +38,7 @@ type workWriter struct {
 	overrides        *works.Overrides
 	events           *recorder
 	statefulFailover bool
+	clock            clock.PassiveClock
 }
 
 // job is a binding whose Works are written.
@@ -91,7 +93,7 @@ func (w *workWriter) writeOne(ctx context.Context, j *job, target *workv1alpha2.
 	if err != nil {
 		return works.Unchanged, fmt.Errorf("cluster %q: %w", target.Name, err)
 	}
-	obj, applied, err := override.Apply(obj, cluster, policies)
+	obj, applied, err := override.ApplyInTime(obj, cluster, policies, w.clock)
 	if err != nil {
 		w.overrides.Failed(j.template, err)
 		return works.Unchanged, errors.Join(err, w.discard(ctx, j, target.Name, err))

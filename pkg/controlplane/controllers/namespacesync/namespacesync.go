@@ -125,6 +125,9 @@ func (r *reconciler) one(ctx context.Context, ns *unstructured.Unstructured, clu
 	obj, applied, err := override.Apply(ns.DeepCopy(), cluster, policies)
 	if err != nil {
 		r.overrides.Failed(ns, err)
+		if errors.Is(err, override.ErrBudget) {
+			return nil // it fails alike until the policy, the namespace or the cluster changes
+		}
 		return err
 	}
 	annotations, err := applied.Annotations()
