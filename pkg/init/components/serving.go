@@ -40,7 +40,7 @@ func LocalServing(s Serving) []client.Object {
 // WebhookConfigurations make the API server call the webhook server at url, refuse quantities that no webhook checks, and
 // warn of kinds that have no effect with the feature gates of the controller-manager, values of its flag.
 func WebhookConfigurations(url string, caBundle []byte, featureGates []string) []client.Object {
-	return slices.Concat([]client.Object{MutatingWebhooks(url, caBundle), ValidatingWebhooks(url, caBundle)}, quantityPolicy(), gateWarnings(featureGates))
+	return slices.Concat([]client.Object{MutatingWebhooks(url, caBundle), ValidatingWebhooks(url, caBundle)}, quantityPolicy(), namespacePolicy(), gateWarnings(featureGates))
 }
 
 // AggregatedAPI makes the API server pass requests for clusters on to the

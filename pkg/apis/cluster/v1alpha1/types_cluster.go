@@ -197,6 +197,9 @@ const (
 	// objects which its condition OrphanedObjects names are to be deleted; its value
 	// is the one that the condition shows, which stands for exactly these objects.
 	DeleteOrphansAnnotation = "cluster.karmada.io/delete-orphans"
+	// ExecutionNamespaceLabel on an execution namespace holds the name of its Cluster while
+	// that exists. The namespace cannot be deleted then.
+	ExecutionNamespaceLabel = "cluster.karmada.io/execution-namespace-of"
 	// ReadyChangesAnnotation on a Cluster holds when its condition Ready changed, the
 	// oldest first, separated by commas, while clusters that change often are tainted.
 	ReadyChangesAnnotation = "cluster.karmada.io/ready-changes"

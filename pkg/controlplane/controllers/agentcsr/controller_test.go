@@ -14,6 +14,7 @@ import (
 	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,6 +22,8 @@ import (
 
 	"github.com/karmada-toolkit/karmada/internal/testenv"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/apis/names"
+	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/member"
 	"github.com/karmada-toolkit/karmada/pkg/member/registration"
 	"github.com/karmada-toolkit/karmada/pkg/member/registration/agentcert"
@@ -252,11 +255,31 @@ func (p *plane) refused(ctx context.Context, reason string) bool {
 func TestRights_AreRestored(t *testing.T) {
 	p := start(t)
 	agent := p.mustEnrol(t, "m1", "id-1")
-	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "system:karmada:m1:agent"}}
-	if err := p.admin.Delete(t.Context(), role); err != nil {
-		t.Fatal(err)
+	space := names.ExecutionNamespace("m1")
+	testenv.Eventually(t, 30*time.Second, func(ctx context.Context) error {
+		return agent.Client.List(ctx, &workv1alpha1.WorkList{}, client.InNamespace(space))
+	})
+	cluster, work := metav1.ObjectMeta{Name: names.AgentRole("m1")}, metav1.ObjectMeta{Namespace: space, Name: names.AgentWorkRole("m1")}
+	for _, obj := range []client.Object{
+		&rbacv1.ClusterRole{ObjectMeta: cluster}, &rbacv1.ClusterRoleBinding{ObjectMeta: cluster},
+		&rbacv1.Role{ObjectMeta: work}, &rbacv1.RoleBinding{ObjectMeta: work},
+		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: clusterv1alpha1.NamespaceKarmadaCluster, Name: names.CredentialsSecret("m1")}},
+	} {
+		p.must(t, p.admin.Get(t.Context(), client.ObjectKeyFromObject(obj), obj))
+		before := obj.GetUID()
+		p.must(t, p.admin.Delete(t.Context(), obj))
+		testenv.Eventually(t, 30*time.Second, func(ctx context.Context) error {
+			if err := p.admin.Get(ctx, client.ObjectKeyFromObject(obj), obj); err != nil {
+				return err
+			}
+			if obj.GetUID() == before {
+				return fmt.Errorf("%T %s is not deleted", obj, obj.GetName())
+			}
+			return nil
+		})
 	}
 	testenv.Eventually(t, 30*time.Second, func(ctx context.Context) error {
-		return agent.Client.Get(ctx, client.ObjectKey{Name: "m1"}, &clusterv1alpha1.Cluster{})
+		return errors.Join(agent.Client.Get(ctx, client.ObjectKey{Name: "m1"}, &clusterv1alpha1.Cluster{}),
+			agent.Client.List(ctx, &workv1alpha1.WorkList{}, client.InNamespace(space)))
 	})
 }

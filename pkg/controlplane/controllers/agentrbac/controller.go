@@ -74,6 +74,10 @@ func Setup(_ context.Context, mgr manager.Manager) error {
 		Watches(&corev1.Secret{}, controllers.EnqueueKey(clusterOfOwner), builder.WithPredicates(controllers.Deleted())).
 		Watches(&coordinationv1.Lease{}, controllers.EnqueueKey(clusterOfOwner), builder.WithPredicates(controllers.Deleted())).
 		Watches(&rbacv1.ClusterRole{}, controllers.Enqueue(clusterOfRole), builder.WithPredicates(createdOrDeleted())).
+		Watches(&rbacv1.ClusterRoleBinding{}, controllers.EnqueueKey(clusterOfOwner), builder.OnlyMetadata, builder.WithPredicates(replaced())).
+		Watches(&rbacv1.Role{}, controllers.EnqueueKey(clusterOfOwner), builder.OnlyMetadata, builder.WithPredicates(replaced())).
+		Watches(&rbacv1.RoleBinding{}, controllers.EnqueueKey(clusterOfOwner), builder.OnlyMetadata, builder.WithPredicates(replaced())).
+		Watches(&corev1.Namespace{}, controllers.EnqueueKey(clusterOfNamespace), builder.WithPredicates(createdOrDeleted())).
 		Complete(&reconciler{client: mgr.GetClient(), rights: NewGranter(mgr)})
 	if err != nil {
 		return fmt.Errorf("adding the controller of agents' access rights: %w", err)
@@ -84,6 +88,20 @@ func Setup(_ context.Context, mgr manager.Manager) error {
 // createdOrDeleted passes objects that are new or gone.
 func createdOrDeleted() predicate.Predicate {
 	return controllers.Filter[client.Object]{Updated: controllers.NoUpdate[client.Object]}
+}
+
+// replaced passes objects that are gone or changed. Changes of rights by others are undone.
+func replaced() predicate.Predicate {
+	return controllers.Filter[client.Object]{Created: controllers.Never[client.Object], Updated: func(before, now client.Object) bool {
+		return before.GetResourceVersion() != now.GetResourceVersion()
+	}}
+}
+
+// clusterOfNamespace maps an execution namespace to its cluster: the roles in it go with
+// it, and are created in the next one.
+func clusterOfNamespace(namespace *corev1.Namespace) types.NamespacedName {
+	cluster, _ := names.ClusterOfExecutionNamespace(namespace.Name) // empty for other namespaces
+	return types.NamespacedName{Name: cluster}
 }
 
 // clusterOfOwner maps an object that an agent writes to the Cluster that owns it.

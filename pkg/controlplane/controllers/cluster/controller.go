@@ -30,7 +30,6 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/status"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
-	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 )
 
 // Name is the name of the controller and the source of its events.
@@ -106,7 +105,7 @@ func Setup(_ context.Context, mgr manager.Manager, d Deps) error {
 	err := builder.ControllerManagedBy(mgr).Named("cluster").
 		WithOptions(controllers.Options(d.Workers, defaultWorkers, controllers.Retry{})).
 		For(&clusterv1alpha1.Cluster{}, builder.WithPredicates(changed())).
-		Watches(&corev1.Namespace{}, controllers.EnqueueKey(clusterOf), builder.WithPredicates(controllers.Deleted())).
+		Watches(&corev1.Namespace{}, controllers.EnqueueKey(clusterOf), builder.WithPredicates(unprotected())).
 		Complete(r)
 	if err != nil {
 		return fmt.Errorf("adding the %s: %w", Name, err)
@@ -142,7 +141,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		if r.deps.Gone != nil {
 			r.deps.Gone(req.Name)
 		}
-		return reconcile.Result{}, nil
+		return reconcile.Result{}, r.unprotect(ctx, req.Name)
 	}
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("reading cluster %s: %w", req.Name, err)
@@ -154,31 +153,6 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{}, err
 	}
 	return r.mark(ctx, cluster)
-}
-
-// ensureExecutionSpace creates the namespace for the cluster's Works if it does not
-// exist.
-func (r *reconciler) ensureExecutionSpace(ctx context.Context, cluster *clusterv1alpha1.Cluster) error {
-	name := names.ExecutionNamespace(cluster.Name)
-	err := r.client.Get(ctx, client.ObjectKey{Name: name}, &corev1.Namespace{})
-	if !apierrors.IsNotFound(err) {
-		if err != nil {
-			return fmt.Errorf("reading namespace %s: %w", name, err)
-		}
-		return nil
-	}
-	err = r.client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
-		Name: name, Labels: map[string]string{workv1alpha2.SystemLabel: workv1alpha2.SystemLabelValue},
-	}})
-	if apierrors.IsAlreadyExists(err) {
-		return nil
-	}
-	if err != nil {
-		publishCreateFailed(r.events, cluster, name, err)
-		return fmt.Errorf("creating namespace %s: %w", name, err)
-	}
-	publishCreated(r.events, cluster, name)
-	return nil
 }
 
 // mark writes taints, finalizer and the changes of the Ready condition in one patch if they differ.

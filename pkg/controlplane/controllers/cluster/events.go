@@ -16,6 +16,7 @@ const (
 	reasonCreateFailed  = "CreateExecutionSpaceFailed"
 	reasonRemoveSucceed = "RemoveExecutionSpaceSucceed"
 	reasonRemoveFailed  = "RemoveExecutionSpaceFailed"
+	reasonRemoved       = "ExecutionSpaceDeleted"
 	reasonTaintSucceed  = "TaintClusterSucceed"
 	reasonTaintFailed   = "TaintClusterFailed"
 )
@@ -34,6 +35,10 @@ func publishRemoved(r *events.Recorder, cluster *clusterv1alpha1.Cluster, namesp
 
 func publishRemoveFailed(r *events.Recorder, cluster *clusterv1alpha1.Cluster, namespace string, err error) {
 	r.Warning(cluster, reasonRemoveFailed, fmt.Sprintf("Failed to remove execution space(%s): %v", namespace, err))
+}
+
+func publishTerminating(r *events.Recorder, cluster *clusterv1alpha1.Cluster, namespace string) {
+	r.Warning(cluster, reasonRemoved, fmt.Sprintf("Execution space(%s) was deleted; it is created again with all works.", namespace))
 }
 
 func publishTainted(r *events.Recorder, cluster *clusterv1alpha1.Cluster, taints []corev1.Taint) {

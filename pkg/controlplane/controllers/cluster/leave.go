@@ -71,6 +71,9 @@ func (r *reconciler) removeExecutionSpace(ctx context.Context, cluster *clusterv
 	if !namespace.DeletionTimestamp.IsZero() {
 		return false, nil
 	}
+	if err := r.protect(ctx, namespace, ""); err != nil {
+		return false, err
+	}
 	if err := r.client.Delete(ctx, namespace); err != nil && !apierrors.IsNotFound(err) {
 		return false, fmt.Errorf("deleting namespace %s: %w", name, err)
 	}
