@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	genericrequest "k8s.io/apiserver/pkg/endpoints/request"
 
@@ -27,7 +28,7 @@ func (c *credentials) check(ctx context.Context, updated, old *clusterv1alpha1.C
 		return nil
 	}
 	for _, ref := range []*clusterv1alpha1.LocalSecretReference{updated.Spec.SecretRef, updated.Spec.ImpersonatorSecretRef} {
-		if ref == nil {
+		if ref == nil || !possible(ref) {
 			continue
 		}
 		if err := c.readable(ctx, updated.Name, ref); err != nil {
@@ -38,6 +39,11 @@ func (c *credentials) check(ctx context.Context, updated, old *clusterv1alpha1.C
 		}
 	}
 	return nil
+}
+
+// possible reports whether there can be a Secret of a name, so that somebody may be asked about it.
+func possible(ref *clusterv1alpha1.LocalSecretReference) bool {
+	return len(utilvalidation.IsDNS1123Label(ref.Namespace)) == 0 && len(utilvalidation.IsDNS1123Subdomain(ref.Name)) == 0
 }
 
 // sameAccess reports whether two specs use the same credentials in the same way.

@@ -70,27 +70,25 @@ func New(o Options) (*Clusters, *Status, error) {
 		TableConvertor:            table{now: o.Now},
 	}
 	ids := &uniqueIDs{store: store, credentials: &credentials{authorizer: o.Authorizer, secret: o.Secret}, turn: make(chan struct{}, 1), loopback: o.LoopbackEndpoints}
-	store.BeginCreate, store.BeginUpdate = ids.beginCreate, ids.beginUpdate
 	if err := store.CompleteWithOptions(&generic.StoreOptions{RESTOptions: o.RESTOptions}); err != nil {
 		return nil, nil, fmt.Errorf("preparing the storage of clusters: %w", err)
 	}
 	statusStore := *store
 	statusRules := statusStrategy{rules}
-	statusStore.BeginCreate, statusStore.BeginUpdate = nil, nil
 	statusStore.UpdateStrategy = statusRules
 	statusStore.ResetFieldsStrategy = statusRules
 	return &Clusters{Store: store, ids: ids}, &Status{store: &statusStore}, nil
 }
 
 // Create implements rest.Creature. Creations and changes wait for each other, so
-// that no two clusters get the same id.
+// that no two clusters get the same id. What asks others, such as who may read the Secrets, is checked for valid fields only.
 func (c *Clusters) Create(ctx context.Context, obj runtime.Object, validate rest.ValidateObjectFunc, options *metav1.CreateOptions) (runtime.Object, error) {
 	done, err := c.ids.waitForTurn(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer done()
-	return c.Store.Create(ctx, obj, validate, options)
+	return c.Store.Create(ctx, obj, c.ids.checkCreate(validate), options)
 }
 
 // Update implements rest.Updater.
@@ -100,7 +98,7 @@ func (c *Clusters) Update(ctx context.Context, name string, objInfo rest.Updated
 		return nil, false, err
 	}
 	defer done()
-	return c.Store.Update(ctx, name, objInfo, createValidation, updateValidation, forceAllowCreate, options)
+	return c.Store.Update(ctx, name, objInfo, c.ids.checkCreate(createValidation), c.ids.checkUpdate(updateValidation), forceAllowCreate, options)
 }
 
 // Find returns a cluster, from the watch cache where it is there.

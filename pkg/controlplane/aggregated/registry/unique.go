@@ -4,10 +4,10 @@ import (
 	"context"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
+	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/apiserver/pkg/storage"
 
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
@@ -35,30 +35,44 @@ func (u *uniqueIDs) waitForTurn(ctx context.Context) (done func(), err error) {
 	}
 }
 
-func (u *uniqueIDs) beginCreate(ctx context.Context, obj runtime.Object, _ *metav1.CreateOptions) (genericregistry.FinishFunc, error) {
-	if err := checkAgent(ctx, versioned(obj), nil, u.loopback); err != nil {
-		return finish, err
+// checkCreate returns a check of a new cluster, whose fields are valid, that follows another one.
+func (u *uniqueIDs) checkCreate(first rest.ValidateObjectFunc) rest.ValidateObjectFunc {
+	return func(ctx context.Context, obj runtime.Object) error {
+		if first != nil {
+			if err := first(ctx, obj); err != nil {
+				return err
+			}
+		}
+		if err := checkAgent(ctx, versioned(obj), nil, u.loopback); err != nil {
+			return err
+		}
+		if err := u.credentials.check(ctx, versioned(obj), nil); err != nil {
+			return err
+		}
+		return u.check(ctx, versioned(obj))
 	}
-	if err := u.credentials.check(ctx, versioned(obj), nil); err != nil {
-		return finish, err
-	}
-	return finish, u.check(ctx, versioned(obj))
 }
 
-func (u *uniqueIDs) beginUpdate(ctx context.Context, obj, old runtime.Object, _ *metav1.UpdateOptions) (genericregistry.FinishFunc, error) {
-	if err := checkAgent(ctx, versioned(obj), versioned(old), u.loopback); err != nil {
-		return finish, err
+// checkUpdate returns a check of a changed cluster, whose fields are valid, that follows another one.
+func (u *uniqueIDs) checkUpdate(first rest.ValidateObjectUpdateFunc) rest.ValidateObjectUpdateFunc {
+	return func(ctx context.Context, obj, old runtime.Object) error {
+		if first != nil {
+			if err := first(ctx, obj, old); err != nil {
+				return err
+			}
+		}
+		if err := checkAgent(ctx, versioned(obj), versioned(old), u.loopback); err != nil {
+			return err
+		}
+		if err := u.credentials.check(ctx, versioned(obj), versioned(old)); err != nil {
+			return err
+		}
+		if versioned(obj).Spec.ID == versioned(old).Spec.ID {
+			return nil
+		}
+		return u.check(ctx, versioned(obj))
 	}
-	if err := u.credentials.check(ctx, versioned(obj), versioned(old)); err != nil {
-		return finish, err
-	}
-	if versioned(obj).Spec.ID == versioned(old).Spec.ID {
-		return finish, nil
-	}
-	return finish, u.check(ctx, versioned(obj))
 }
-
-func finish(context.Context, bool) {}
 
 // check refuses the cluster when another one has its id.
 func (u *uniqueIDs) check(ctx context.Context, c *clusterv1alpha1.Cluster) error {

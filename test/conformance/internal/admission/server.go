@@ -2,30 +2,28 @@ package admission
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"slices"
 	"strings"
-	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/apis/crds"
-	"github.com/karmada-toolkit/karmada/pkg/apis/validation"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/aggregated/registry"
 )
 
 // Server answers like the API server of a control plane.
 type Server struct {
-	kinds map[schema.GroupVersionResource]*kind
-	hooks *hooks
+	kinds    map[schema.GroupVersionResource]*kind
+	hooks    *hooks
+	clusters *registry.Clusters
 }
 
 // NewServer returns a server of the control plane's kinds with the webhooks that
@@ -35,7 +33,11 @@ func NewServer(handlers map[string]http.Handler) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the definitions: %w", err)
 	}
-	s := &Server{kinds: map[schema.GroupVersionResource]*kind{}, hooks: newHooks(handlers)}
+	clusters, err := newClusters()
+	if err != nil {
+		return nil, fmt.Errorf("preparing the storage of clusters: %w", err)
+	}
+	s := &Server{kinds: map[schema.GroupVersionResource]*kind{}, hooks: newHooks(handlers), clusters: clusters}
 	for _, crd := range definitions {
 		if err := s.add(crd); err != nil {
 			return nil, fmt.Errorf("%s: %w", crd.Name, err)
@@ -85,7 +87,7 @@ func (s *Server) Create(ctx context.Context, path string, raw []byte) (Answer, e
 	}
 	var obj map[string]any
 	if req.resource.Group == clusterv1alpha1.GroupName {
-		obj, err = createCluster(raw)
+		obj, err = createCluster(ctx, s.clusters, raw)
 	} else {
 		obj, err = s.createCustom(ctx, req, raw)
 	}
@@ -113,25 +115,6 @@ func refusal(err error) (Answer, error) {
 	}
 	slices.Sort(out.Fields)
 	return out, nil
-}
-
-// createCluster creates a Cluster as the aggregated API server does.
-func createCluster(raw []byte) (map[string]any, error) {
-	var c clusterv1alpha1.Cluster
-	if err := utiljson.Unmarshal(raw, &c); err != nil {
-		return nil, apierrors.NewBadRequest(err.Error())
-	}
-	clusterv1alpha1.PrepareClusterForCreate(&c, true)
-	if errs := validation.ValidateNewCluster(&c); len(errs) > 0 {
-		return nil, apierrors.NewInvalid(schema.GroupKind{Group: clusterv1alpha1.GroupName, Kind: "Cluster"}, c.Name, errs)
-	}
-	clusterv1alpha1.CanonicalizeCluster(&c, metav1.NewTime(time.Unix(0, 0)))
-	data, err := json.Marshal(&c)
-	if err != nil {
-		return nil, fmt.Errorf("encoding the cluster: %w", err)
-	}
-	out := map[string]any{}
-	return out, utiljson.Unmarshal(data, &out)
 }
 
 // createCustom creates a custom resource as the API server does.
