@@ -22,6 +22,9 @@ func report(e *env.Env, err error) int {
 		return 0
 	}
 	message, code := format(err)
+	if failure := env.ConnectionFailure(err); failure != nil {
+		message = failure.Error()
+	}
 	switch {
 	case errors.Is(err, env.ErrInterrupted):
 		message, code = "", codeInterrupted
@@ -32,12 +35,17 @@ func report(e *env.Env, err error) int {
 	return code
 }
 
-// fail prints an error message, and the next step if there is no kubeconfig.
+// fail prints an error message. One that is about the connection to the control plane is the same for all commands.
 func fail(e *env.Env, message string) {
-	say(e, e.ErrorPrefix.Add(message))
-	if strings.HasPrefix(message, "The connection to the server localhost:8080 was refused") {
-		e.Say("No kubeconfig was found; name one with --kubeconfig or $KUBECONFIG. %q starts a federation on this machine.", e.Name+" local up")
+	if failure := e.Unreached(); failure != nil && strings.Contains(message, failure.Error()) {
+		message = failure.Error()
+		if !strings.HasPrefix(message, "The connection") { // kubectl's text has no prefix
+			message = "error: " + message
+		}
+		say(e, message)
+		return
 	}
+	say(e, e.ErrorPrefix.Add(message))
 }
 
 // format returns the message and exit code of kubectl for an error. kubectl passes them to

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -27,14 +29,12 @@ func TestReport(t *testing.T) {
 		want string
 		code int
 	}{
-		"none":         {nil, "", 0},
-		"plain":        {errors.New("boom"), "error: boom\n", 1},
-		"not found":    {apierrors.NewNotFound(clusters, "m1"), "Error from server (NotFound): clusters.cluster.karmada.io \"m1\" not found\n", 1},
-		"unauthorized": {apierrors.NewUnauthorized("no token"), "error: You must be logged in to the server (no token)\n", 1},
-		"invalid":      {invalid, "The Deployment \"nginx\" is invalid: spec.selector: Required value\n", 1},
-		"refused":      {&url.Error{Op: "Get", URL: "https://h:1/api", Err: errors.New("dial tcp: connection refused")}, "The connection to the server h:1 was refused - did you specify the right host or port?\n", 1},
-		"no kubeconfig": {&url.Error{Op: "Get", URL: "http://localhost:8080/api", Err: errors.New("dial tcp: connection refused")},
-			"The connection to the server localhost:8080 was refused - did you specify the right host or port?\nNo kubeconfig was found; name one with --kubeconfig or $KUBECONFIG. \"karmadactl local up\" starts a federation on this machine.\n", 1},
+		"none":           {nil, "", 0},
+		"plain":          {errors.New("boom"), "error: boom\n", 1},
+		"not found":      {apierrors.NewNotFound(clusters, "m1"), "Error from server (NotFound): clusters.cluster.karmada.io \"m1\" not found\n", 1},
+		"unauthorized":   {apierrors.NewUnauthorized("no token"), "error: You must be logged in to the server (no token)\n", 1},
+		"invalid":        {invalid, "The Deployment \"nginx\" is invalid: spec.selector: Required value\n", 1},
+		"refused":        {&url.Error{Op: "Get", URL: "https://h:1/api", Err: errors.New("dial tcp: connection refused")}, "The connection to the server h:1 was refused - did you specify the right host or port?\n", 1},
 		"other URL":      {&url.Error{Op: "Get", URL: "https://h:1/api", Err: errors.New("no such host")}, "Unable to connect to the server: no such host\n", 1},
 		"aggregate of 1": {utilerrors.NewAggregate([]error{errors.New("cluster(m1): x")}), "error: cluster(m1): x\n", 1},
 		"aggregate of 2": {utilerrors.NewAggregate([]error{errors.New("cluster(m1): x"), apierrors.NewNotFound(clusters, "m2")}),
@@ -124,5 +124,36 @@ func TestRun_BadCommandLines(t *testing.T) {
 				t.Errorf("stdout: %s", p.out)
 			}
 		})
+	}
+}
+
+// TestRun_NoKubeconfig runs commands of every group: one cause has one text.
+func TestRun_NoKubeconfig(t *testing.T) {
+	missing, empty := filepath.Join(t.TempDir(), "missing"), filepath.Join(t.TempDir(), "empty")
+	if err := os.WriteFile(empty, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, kubeconfig := range []struct{ name, env, want string }{
+		{"an empty file", empty, "error: no kubeconfig was found; name one with --kubeconfig or $KUBECONFIG. \"karmadactl local up\" starts a federation on this machine\n"},
+		{"a file that does not exist", missing,
+			"error: no kubeconfig was found: $KUBECONFIG names " + missing + ", which does not exist; correct it, or name a kubeconfig with --kubeconfig\n"},
+	} {
+		for _, line := range []string{
+			"get pods", "get clusters", "get pods -C m1", "describe pods x", "describe cluster m1", "create namespace x", "delete pods x", "label pods x a=b",
+			"annotate pods x a=b", "edit pods x", "patch pods x -p {}", "cordon m1", "uncordon m1", "taint clusters m1 a=b:NoExecute", "top nodes", "top pods",
+			"capacity", "rebalance deployment/x", "failover status", "failover resume", "promote deployment x -C m1", "token list", "token create",
+			"api-versions", "api-resources", "explain pods", "logs x", "exec x -- true", "attach x",
+		} {
+			t.Run(kubeconfig.name+"/"+line, func(t *testing.T) {
+				p := testEnv(t)
+				t.Setenv("KUBECONFIG", kubeconfig.env)
+				if code := p.run(t, strings.Fields(line)...); code != 1 {
+					t.Errorf("exit code %d, want 1", code)
+				}
+				if got := p.errOut.String(); got != kubeconfig.want {
+					t.Errorf("got  %q\nwant %q", got, kubeconfig.want)
+				}
+			})
+		}
 	}
 }

@@ -95,7 +95,8 @@ var _ genericclioptions.RESTClientGetter = &Access{}
 
 // NewAccess returns access to the control plane.
 func (e *Env) NewAccess() *Access {
-	flags := genericclioptions.NewConfigFlags(true).WithDiscoveryQPS(-1).WithWrapConfigFn(unlimited)
+	flags := genericclioptions.NewConfigFlags(true).WithDiscoveryQPS(-1)
+	flags.WithWrapConfigFn((&connection{flags: flags, program: e.Name, last: &e.unreached, answer: answerLimit, probe: probeLimit}).wrap)
 	plane := &ControlPlane{flags: flags, name: e.Name, warnings: e.Escaped().ErrOut}
 	completion := &Completion{controlPlane: plane}
 	return &Access{

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -45,7 +46,13 @@ type Env struct {
 
 	// ErrorPrefix is the prefix of error messages.
 	ErrorPrefix ErrorPrefix
+
+	// unreached is why the last request did not reach the control plane.
+	unreached atomic.Pointer[ConnectionError]
 }
+
+// Unreached returns why the last request did not reach the control plane, or nil.
+func (e *Env) Unreached() *ConnectionError { return e.unreached.Load() }
 
 // Escaped returns the streams for text of clusters that is read by people: control
 // characters are escaped.

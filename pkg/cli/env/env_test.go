@@ -59,7 +59,7 @@ func TestKubeconfig_Load(t *testing.T) {
 		"a flag with no file":           {k: Kubeconfig{Path: "/nowhere/x"}, err: `reading the kubeconfig of --member "/nowhere/x": stat /nowhere/x: no such file or directory`},
 		"a context that is not there":   {k: Kubeconfig{Path: one, Context: "x"}, err: `context "x" does not exist; there are: one, other`},
 		"no current context":            {k: Kubeconfig{Path: none}, err: "no current context; choose one of: a"},
-		"nothing at all":                {env: "/nowhere/x", err: "Missing or incomplete configuration info.  Please point to an existing, complete config file:\n\n  1. Via the command-line flag --member\n"},
+		"nothing at all":                {env: "/nowhere/x", err: "no kubeconfig was found: $KUBECONFIG names /nowhere/x, which does not exist; correct it, or name a kubeconfig with --member"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv("KUBECONFIG", tt.env)

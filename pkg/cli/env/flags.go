@@ -48,6 +48,14 @@ func (f *Flags) add(cmd *cobra.Command, fs *pflag.FlagSet) {
 	fs.StringVar(f.config.KubeConfig, "kubeconfig", "", "Path to the kubeconfig file of the control plane; default $KUBECONFIG, then ~/.kube/config.")
 	fs.StringVar(f.config.Context, "karmada-context", "", "Name of the kubeconfig context of the control plane; default the current one.")
 	complete(cmd, "karmada-context", f.complete.Contexts)
+	// These are kubectl's for every command, which its help does not repeat either.
+	fs.StringVar(f.config.Timeout, "request-timeout", "0", "How long to wait for a single request, such as 1s, 2m; 0 means no limit of the client.")
+	fs.StringVar(f.config.APIServer, "server", "", "Address and port of the API server of the control plane.")
+	fs.StringVar(f.config.Impersonate, "as", "", "Username to impersonate in the control plane.")
+	fs.StringArrayVar(f.config.ImpersonateGroup, "as-group", []string{}, "Group to impersonate in the control plane; repeat it for several.")
+	for _, name := range []string{"request-timeout", "server", "as", "as-group"} {
+		fs.Lookup(name).Hidden = true
+	}
 }
 
 func (f *Flags) addNamespace(cmd *cobra.Command, fs *pflag.FlagSet) {

@@ -161,6 +161,9 @@ func (k Kubeconfig) inCluster() (*rest.Config, error) {
 		}
 		return unlimited(config), nil
 	}
+	if missing := missingKubeconfig(k.Flag); missing != "" {
+		return nil, errors.New(missing)
+	}
 	return nil, errors.New("Missing or incomplete configuration info.  Please point to an existing, complete config file:\n\n" +
 		"  1. Via the command-line flag " + k.Flag + "\n" +
 		"  2. Via the KUBECONFIG environment variable\n" +
