@@ -207,7 +207,8 @@ func problemsOf(c *clusterv1alpha1.Cluster) []string {
 	for _, condition := range c.Status.Conditions {
 		// These are problems if they are true, the others if they are not.
 		bad := condition.Status != metav1.ConditionTrue
-		if condition.Type == clusterv1alpha1.ClusterConditionOrphanedObjects || condition.Type == clusterv1alpha1.ClusterConditionEvictionsStopped {
+		switch condition.Type {
+		case clusterv1alpha1.ClusterConditionOrphanedObjects, clusterv1alpha1.ClusterConditionEvictionsStopped, clusterv1alpha1.ClusterConditionStoreRestored:
 			bad = condition.Status == metav1.ConditionTrue
 		}
 		if bad {

@@ -82,6 +82,18 @@ func (o *orphanSearch) watch(ctx context.Context) error {
 	return nil
 }
 
+// wentBack records that the member was restored from an older copy of its store, and
+// starts a search.
+func (o *orphanSearch) wentBack(ctx context.Context, from, to string) {
+	if message, news := o.WentBack(from, to); news {
+		cluster := &clusterv1alpha1.Cluster{}
+		if err := o.agent.mgr.GetClient().Get(ctx, client.ObjectKey{Name: o.agent.options.ClusterName}, cluster); err == nil {
+			o.agent.recorder.Event(cluster, corev1.EventTypeWarning, clusterv1alpha1.ClusterConditionStoreRestored, message)
+		}
+	}
+	o.request()
+}
+
 func (o *orphanSearch) request() {
 	select {
 	case o.trigger <- struct{}{}:

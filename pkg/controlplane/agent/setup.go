@@ -79,6 +79,7 @@ func newAgent(ctx context.Context, mgr manager.Manager, o *Options) (*agent, err
 	if a.membership.memberConfig, err = o.memberConfig(); err != nil {
 		return nil, err
 	}
+	a.membership.memberConfig.Wrap(controllers.FenceOf(mgr).Wrap)
 	if a.member, err = access.NewMember(o.ClusterName, rest.CopyConfig(a.membership.memberConfig), nil); err != nil {
 		return nil, err
 	}
@@ -148,7 +149,7 @@ func (a *agent) run(ctx context.Context) error {
 		err = errors.Join(err, execution.Setup(ctx, a.mgr, execution.Deps{
 			Members: a, Interpreter: interpreter, Accept: a.membership.serves, Workers: o.WorkSyncs,
 			Retry:  controllers.Retry{BaseDelay: o.RateLimiterBaseDelay, MaxDelay: min(o.RateLimiterMaxDelay, 30*time.Second)},
-			Events: a.events, EventMode: o.Events,
+			Events: a.events, EventMode: o.Events, WentBack: func(_, from, to string) { lost.wentBack(ctx, from, to) },
 		}), a.mgr.Add(manager.RunnableFunc(lost.run)))
 	}
 	err = errors.Join(err, a.collect(ctx))

@@ -18,8 +18,10 @@ import (
 
 // clusters sets up the controllers that admit clusters and observe them.
 type clusters struct {
-	options *Options
-	members *access.Pool
+	// wentBack is called when a cluster was found to be restored from an older copy.
+	wentBack func(cluster, from, to string)
+	options  *Options
+	members  *access.Pool
 	// guard receives what is observed.
 	guard *massfailure.Guard
 }
@@ -45,6 +47,7 @@ func (c *clusters) clusterStatus(ctx context.Context, mgr manager.Manager) error
 	if err != nil {
 		return err
 	}
+	c.wentBack = lost.WentBack
 	return clusterstatus.Setup(ctx, mgr, clusterstatus.Deps{
 		Members: c.members, Frequency: o.StatusFrequency, Conditions: lost.Conditions, Probed: c.guard.Observe,
 		SuccessThreshold: o.SuccessThreshold, FailureThreshold: o.FailureThreshold,

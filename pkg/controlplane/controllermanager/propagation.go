@@ -21,6 +21,8 @@ import (
 
 // propagation sets up the controllers that bring templates to members and their status back.
 type propagation struct {
+	// wentBack is called when a cluster was found to be restored from an older copy.
+	wentBack    func(cluster, from, to string)
 	options     *Options
 	store       *templates.Store
 	interpreter *interpreter.Interpreter
@@ -73,6 +75,7 @@ func (p *propagation) binding(ctx context.Context, mgr manager.Manager) error {
 func (p *propagation) execution(ctx context.Context, mgr manager.Manager) error {
 	return execution.Setup(ctx, mgr, execution.Deps{
 		Members: p.members, Interpreter: p.interpreter, Workers: p.options.WorkSyncs, EventMode: p.options.Events,
+		WentBack: p.wentBack,
 	})
 }
 

@@ -115,11 +115,13 @@ func newParts(mgr manager.Manager, s *shared) (*parts, error) {
 	if err != nil {
 		return nil, err
 	}
+	members := &clusters{options: s.options, members: s.pool, guard: s.guard, wentBack: func(string, string, string) {}}
 	return &parts{
 		propagation: &propagation{
-			options: s.options, store: s.store, interpreter: s.interpreter, members: s.pool, skipped: s.namespaces, retry: s.retry,
+			wentBack: func(cluster, from, to string) { members.wentBack(cluster, from, to) },
+			options:  s.options, store: s.store, interpreter: s.interpreter, members: s.pool, skipped: s.namespaces, retry: s.retry,
 		},
-		clusters: &clusters{options: s.options, members: s.pool, guard: s.guard},
+		clusters: members,
 		failover: f,
 		quotas:   newQuotas(s.options, s.retry),
 		scaling: &scaling{
@@ -171,6 +173,7 @@ func newShared(ctx context.Context, mgr manager.Manager, o *Options) (*shared, e
 		pool: access.NewPool(access.Options{
 			Secrets: secrets(mgr), Mapper: mgr.GetRESTMapper(),
 			QPS: o.ClusterAPIQPS.QPS(), Burst: o.ClusterAPIBurst,
+			Wrap: controllers.FenceOf(mgr).Wrap,
 		}),
 	}, nil
 }

@@ -17,10 +17,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/karmada-toolkit/karmada/internal/controllers"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
@@ -36,6 +39,8 @@ const (
 	searchInterval = time.Minute
 	// searchTimeout bounds one search.
 	searchTimeout = time.Minute
+	// searches is the number of clusters that wait for a search at most.
+	searches = 1000
 )
 
 // Deps are the dependencies of the controller.
@@ -48,12 +53,14 @@ type Deps struct {
 
 // Controller reports the objects without a Work in the clusters in Push mode. It searches
 // a cluster when it joins or becomes Ready, when a Work disappears without a deletion
-// timestamp, and while there are such objects. The agents of clusters in Pull mode do the
+// timestamp, when it was restored from an older copy, and while there are such objects. The agents of clusters in Pull mode do the
 // same in theirs.
 type Controller struct {
 	deps   Deps
 	client client.Client
 	events record.EventRecorder
+	// search has the clusters that are to be searched.
+	search chan event.TypedGenericEvent[*clusterv1alpha1.Cluster]
 
 	mu     sync.Mutex
 	states map[string]*state
@@ -68,7 +75,7 @@ type state struct {
 // New returns a controller.
 func New(c client.Client, events record.EventRecorder, d Deps) *Controller {
 	d.Clock = cmp.Or[clock.PassiveClock](d.Clock, clock.RealClock{})
-	return &Controller{deps: d, client: c, events: events, states: map[string]*state{}}
+	return &Controller{deps: d, client: c, events: events, states: map[string]*state{}, search: make(chan event.TypedGenericEvent[*clusterv1alpha1.Cluster], searches)}
 }
 
 // Setup adds a new controller to the manager and returns it.
@@ -78,6 +85,7 @@ func Setup(mgr manager.Manager, d Deps) (*Controller, error) {
 		WithOptions(controller.Options{MaxConcurrentReconciles: 2}).
 		For(&clusterv1alpha1.Cluster{}, builder.WithPredicates(relevant())).
 		Watches(&workv1alpha1.Work{}, controllers.EnqueueKey(clusterOf), builder.WithPredicates(lost())).
+		WatchesRawSource(source.Channel(c.search, &handler.TypedEnqueueRequestForObject[*clusterv1alpha1.Cluster]{})).
 		Complete(c)
 	if err != nil {
 		return nil, fmt.Errorf("adding the %s: %w", Name, err)
@@ -178,8 +186,24 @@ func (c *Controller) remove(ctx context.Context, member API, cluster *clusterv1a
 	return nil
 }
 
-// Conditions returns the current condition OrphanedObjects of a cluster. There is none
-// until such objects were found.
+// WentBack records that a cluster was restored from an older copy of its store, and
+// searches it: it may have objects again whose Works were deleted since.
+func (c *Controller) WentBack(name, from, to string) {
+	cluster := &clusterv1alpha1.Cluster{}
+	if err := c.client.Get(context.Background(), types.NamespacedName{Name: name}, cluster); err != nil {
+		return // it was deleted
+	}
+	if message, news := c.tracker(cluster).WentBack(from, to); news {
+		c.events.Event(cluster, corev1.EventTypeWarning, clusterv1alpha1.ClusterConditionStoreRestored, message)
+	}
+	select {
+	case c.search <- event.TypedGenericEvent[*clusterv1alpha1.Cluster]{Object: cluster}:
+	default:
+	}
+}
+
+// Conditions returns the current conditions OrphanedObjects and StoreRestored of a
+// cluster. There are none until such objects, or a restore, were found.
 func (c *Controller) Conditions(cluster *clusterv1alpha1.Cluster) []metav1.Condition {
 	return c.tracker(cluster).Conditions(cluster)
 }

@@ -54,6 +54,8 @@ type Tracker struct {
 	message string
 	// searched is set after a search in which no object was within its grace.
 	searched bool
+	// restored is nil until the cluster was restored from an older copy.
+	restored *restored
 }
 
 // NewTracker returns a Tracker of a cluster that was not searched yet.
@@ -93,11 +95,16 @@ func (t *Tracker) Publish(cluster string, found []Object, fresh bool) (changed b
 	return changed
 }
 
-// Conditions returns the condition of the cluster: none until there were such objects, and the previous one until a
-// search has ended.
+// Conditions returns the conditions OrphanedObjects and StoreRestored of the cluster.
 func (t *Tracker) Conditions(cluster *clusterv1alpha1.Cluster) []metav1.Condition {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	return append(t.orphanedCondition(cluster), t.restoredCondition(cluster)...)
+}
+
+// orphanedCondition returns the condition OrphanedObjects: none until there were such objects, and the previous one until
+// a search has ended.
+func (t *Tracker) orphanedCondition(cluster *clusterv1alpha1.Cluster) []metav1.Condition {
 	out := metav1.Condition{Type: clusterv1alpha1.ClusterConditionOrphanedObjects, Status: metav1.ConditionFalse, Reason: reasonNone, Message: "every object has its work"}
 	before := meta.FindStatusCondition(cluster.Status.Conditions, out.Type)
 	switch {

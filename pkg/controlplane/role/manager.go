@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/config"
@@ -17,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/karmada-toolkit/karmada/internal/controllers"
 	"github.com/karmada-toolkit/karmada/internal/kube"
 	"github.com/karmada-toolkit/karmada/internal/memory"
 )
@@ -29,10 +31,12 @@ func (c *common) newManager(cfg *rest.Config, own Own) (manager.Manager, error) 
 			return nil, fmt.Errorf("preparing to run: %w", err)
 		}
 	}
-	mgr, err := ctrl.NewManager(cfg, o)
+	fence := c.fence(cfg, &o)
+	inner, err := ctrl.NewManager(cfg, o)
 	if err != nil {
 		return nil, fmt.Errorf("preparing to run: %w", err)
 	}
+	mgr := &fenced{Manager: inner, fence: fence}
 	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
 		return nil, fmt.Errorf("adding the health probe: %w", err)
 	}
@@ -41,6 +45,32 @@ func (c *common) newManager(cfg *rest.Config, own Own) (manager.Manager, error) 
 	}
 	return mgr, nil
 }
+
+// fence returns a fence for the writes of the leader, and has the clients of the
+// configuration and of the election use it; nil without an election.
+func (c *common) fence(cfg *rest.Config, o *manager.Options) *controllers.Fence {
+	if !c.leaderElect {
+		return nil
+	}
+	fence := controllers.NewFence(clock.RealClock{}, c.renew, c.leaseDuration)
+	election := cfg
+	if o.LeaderElectionConfig != nil {
+		election = o.LeaderElectionConfig
+	}
+	o.LeaderElectionConfig = rest.CopyConfig(election)
+	o.LeaderElectionConfig.Wrap(fence.Election)
+	cfg.Wrap(fence.Wrap)
+	return fence
+}
+
+// fenced is a manager whose leader writes only while it has the lease.
+type fenced struct {
+	manager.Manager
+	fence *controllers.Fence
+}
+
+// Fence returns the fence for the clients of members; nil without an election.
+func (f *fenced) Fence() *controllers.Fence { return f.fence }
 
 func (c *common) managerOptions() manager.Options {
 	pprof := ""
@@ -106,6 +136,9 @@ func (s *servers) Add(r manager.Runnable) error {
 	return s.Manager.Add(r)
 }
 
+// errLost ends a process whose lease may belong to another one.
+var errLost = errors.New("the lease of the leader was lost: the process was paused, or could not renew it; it has to be started again")
+
 // run starts the servers, prepares the rest once the API server serves what it
 // needs, and runs the manager until ctx ends or something fails.
 func run(ctx context.Context, mgr manager.Manager, s *servers, prepare func(context.Context) error) error {
@@ -122,7 +155,13 @@ func run(ctx context.Context, mgr manager.Manager, s *servers, prepare func(cont
 	err := prepare(ctx)
 	if err == nil {
 		wg.Go(func() { memory.Trim(ctx) })
-		err = mgr.Start(ctx)
+		ended := make(chan error, 1)
+		go func() { ended <- mgr.Start(ctx) }()
+		select {
+		case err = <-ended:
+		case <-controllers.FenceOf(mgr).Lost():
+			return errLost // nothing is stopped in order: another process is the leader
+		}
 	}
 	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.Canceled) {
 		err = cause

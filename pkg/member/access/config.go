@@ -1,11 +1,13 @@
 package access
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"net/http"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	utilnet "k8s.io/apimachinery/pkg/util/net"
@@ -79,8 +81,8 @@ func withProxyHeader(header http.Header) func(http.RoundTripper) http.RoundTripp
 }
 
 // transport returns a transport that is not shared between clusters, so that its
-// connections can be closed with the cluster.
-func transport(cfg *rest.Config) (*http.Transport, error) {
+// connections can be closed with the cluster. dials counts them.
+func transport(cfg *rest.Config, dials *atomic.Uint64) (*http.Transport, error) {
 	tlsConfig, err := rest.TLSConfigFor(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("reading the certificates: %w", err)
@@ -96,6 +98,24 @@ func transport(cfg *rest.Config) (*http.Transport, error) {
 		MaxIdleConnsPerHost: idleConnections,
 
 		MaxResponseHeaderBytes: maxHeader,
-		DialContext:            (&net.Dialer{Timeout: dialTimeout, KeepAlive: dialTimeout * 3}).DialContext,
+		DialContext:            counted(nil, dials),
 	}), nil
+}
+
+// dialer opens a connection.
+type dialer = func(ctx context.Context, network, address string) (net.Conn, error)
+
+// counted returns a dialer that counts the connections it opens. Default: one with the
+// timeouts of this package.
+func counted(dial dialer, dials *atomic.Uint64) dialer {
+	if dial == nil {
+		dial = (&net.Dialer{Timeout: dialTimeout, KeepAlive: dialTimeout * 3}).DialContext
+	}
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := dial(ctx, network, address)
+		if err == nil {
+			dials.Add(1)
+		}
+		return conn, err
+	}
 }

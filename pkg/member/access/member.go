@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -45,7 +46,11 @@ type Member struct {
 // planeMapper may be nil.
 func NewMember(name string, cfg *rest.Config, planeMapper meta.RESTMapper) (*Member, error) {
 	guard := newGuard(cfg.Host, Timeout)
-	cfg = guardWith(rest.CopyConfig(cfg), guard)
+	cfg = rest.CopyConfig(cfg)
+	var dials atomic.Uint64
+	cfg.Dial = counted(cfg.Dial, &dials)
+	cfg.Wrap(func(base http.RoundTripper) http.RoundTripper { return NewRewind(base, dials.Load) })
+	guardWith(cfg, guard)
 	shared, err := rest.HTTPClientFor(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("opening cluster %s: %w", name, err)

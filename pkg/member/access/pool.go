@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -30,6 +31,8 @@ type Options struct {
 	// limit, as clusters have priority and fairness.
 	QPS   float32
 	Burst int
+	// Wrap wraps the transports to the clusters. Optional.
+	Wrap func(http.RoundTripper) http.RoundTripper
 	// UserAgent is what members see.
 	UserAgent string
 	// Clock defaults to the real one.
@@ -143,6 +146,11 @@ func (p *Pool) open(ctx context.Context, cluster *clusterv1alpha1.Cluster) (*Mem
 	if err != nil {
 		return nil, nil, err
 	}
+	if p.opts.Wrap != nil {
+		cfg.Wrap(p.opts.Wrap)
+	}
+	var dials atomic.Uint64
+	cfg.Wrap(func(base http.RoundTripper) http.RoundTripper { return NewRewind(base, dials.Load) })
 	guard := newGuard(cfg.Host, Timeout)
 	guardWith(cfg, guard)
 	cfg.UserAgent = p.opts.UserAgent
@@ -151,7 +159,7 @@ func (p *Pool) open(ctx context.Context, cluster *clusterv1alpha1.Cluster) (*Mem
 		cfg.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(cfg.QPS, cfg.Burst)
 	}
 	tokens := &tokens{read: read, clock: p.opts.Clock, maxAge: tokenAge, current: credentials, readAt: p.opts.Clock.Now()}
-	client, err := httpClient(cfg, tokens)
+	client, err := httpClient(cfg, tokens, &dials)
 	if err != nil {
 		return nil, nil, fmt.Errorf("opening cluster %s: %w", cluster.Name, err)
 	}
@@ -160,9 +168,10 @@ func (p *Pool) open(ctx context.Context, cluster *clusterv1alpha1.Cluster) (*Mem
 }
 
 // httpClient returns a client with its own connections, which the clients of cfg share.
-// It changes cfg so that clients created from cfg alone authenticate too.
-func httpClient(cfg *rest.Config, tokens *tokens) (*http.Client, error) {
-	below, err := transport(cfg)
+// It changes cfg so that clients created from cfg alone authenticate too. dials counts the
+// connections.
+func httpClient(cfg *rest.Config, tokens *tokens, dials *atomic.Uint64) (*http.Client, error) {
+	below, err := transport(cfg, dials)
 	if err != nil {
 		return nil, err
 	}

@@ -157,6 +157,9 @@ const (
 	// the control plane does not have, as after it was restored from a backup or after
 	// the cluster was abandoned and joined again.
 	ClusterConditionOrphanedObjects = "OrphanedObjects"
+	// ClusterConditionStoreRestored reports whether a cluster was restored from an older
+	// copy of its store in the last ten minutes.
+	ClusterConditionStoreRestored = "StoreRestored"
 	// ClusterConditionEvictionsStopped reports whether workloads are not evicted from a
 	// cluster because many clusters became not Ready at once.
 	ClusterConditionEvictionsStopped = "EvictionsStopped"

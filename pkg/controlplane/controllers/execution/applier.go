@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
@@ -116,12 +117,25 @@ func (a *applier) applyObject(ctx context.Context, m *access.Member, work *workv
 func (a *applier) writer(m *access.Member, work *workv1alpha1.Work, o *object) *apply.Writer {
 	w := &apply.Writer{
 		Config: a.config, Retainer: a.c.interpreter(a.config.Cluster), GVK: o.gvk, Key: o.key,
-		Work: types.NamespacedName{Namespace: work.Namespace, Name: work.Name},
+		Work:    types.NamespacedName{Namespace: work.Namespace, Name: work.Name},
+		Current: func(ctx context.Context) error { return a.current(ctx, work) },
 	}
 	if w.Resource = m.Dynamic().Resource(o.gvr); o.key.Namespace != "" {
 		w.Resource = m.Dynamic().Resource(o.gvr).Namespace(o.key.Namespace)
 	}
 	return w
+}
+
+// current returns an error if the control plane has another Work than the cache.
+func (a *applier) current(ctx context.Context, work *workv1alpha1.Work) error {
+	stored := &workv1alpha1.Work{}
+	if err := a.c.live.Get(ctx, client.ObjectKeyFromObject(work), stored); err != nil {
+		return fmt.Errorf("reading work %s/%s after a conflict: %w", work.Namespace, work.Name, err)
+	}
+	if stored.UID != work.UID || !sameManifests(stored.Spec.Workload.Manifests, work.Spec.Workload.Manifests) {
+		return fmt.Errorf("work %s/%s has changed since it was read, trying again with the current one", work.Namespace, work.Name)
+	}
+	return nil
 }
 
 // clear deletes or releases the objects of a Work.

@@ -45,6 +45,7 @@ type bench struct {
 	runner   *runner
 	writes   atomic.Int64 // of the status of the Work
 	opened   error
+	wentBack atomic.Int64 // notices that the member was restored
 	// patch and patchStatus, if set, replace the requests of the controller.
 	patch, patchStatus func() error
 }
@@ -100,6 +101,7 @@ func newBench(t *testing.T, text string, change ...func(*workv1alpha1.Work)) *be
 	}
 	c := New(b.plane, b.plane, b.recorder, b.recorder, Deps{
 		Members: one{m, &b.opened}, Interpreter: interpreter.New(), Clock: b.clock, Metrics: prometheus.NewRegistry(),
+		WentBack: func(string, string, string) { b.wentBack.Add(1) },
 	})
 	b.runner = c.runners.getOrAdd("m1", func() *runner { return newRunner(t.Context(), c, "m1") })
 	t.Cleanup(c.runners.stop)

@@ -75,6 +75,9 @@ type Deps struct {
 	// SuccessDelay is the time for which the clusters of one event about a template are collected. Setup sets 2 s unless
 	// every success is recorded; otherwise 0 records each cluster at once.
 	SuccessDelay time.Duration
+	// WentBack is called when a cluster was found to be restored from an older copy of its
+	// store: it has version to, after from. It must not block. Optional.
+	WentBack func(cluster, from, to string)
 	// Clock defaults to the real one.
 	Clock clock.PassiveClock
 	// Metrics defaults to the registry of controller-runtime.
@@ -88,6 +91,9 @@ func (d *Deps) complete() {
 	d.Workers = controllers.Workers(d.Workers, 5)
 	if d.Retry.MaxDelay <= 0 {
 		d.Retry.MaxDelay = 30 * time.Second
+	}
+	if d.WentBack == nil {
+		d.WentBack = func(string, string, string) {}
 	}
 	if d.Timeout <= 0 {
 		d.Timeout = access.Timeout
@@ -105,6 +111,7 @@ func (d *Deps) workers() int { return 2 * d.Workers }
 type Controller struct {
 	deps      Deps
 	client    client.Client
+	live      client.Reader
 	finalizer *finalizer
 	status    *statusWriter
 	relay     *relay
@@ -121,7 +128,7 @@ type Controller struct {
 func New(c client.Client, live client.Reader, applied, observed record.EventRecorder, d Deps) *Controller {
 	d.complete()
 	out := &Controller{
-		deps: d, client: c, finalizer: &finalizer{client: c, live: live}, hasher: member.NewHasher(),
+		deps: d, client: c, live: live, finalizer: &finalizer{client: c, live: live}, hasher: member.NewHasher(),
 		events: newEvents(applied, observed, d),
 		writes: apply.NewMetrics(d.Metrics),
 		duration: metrics.Register(d.Metrics, prometheus.NewHistogramVec(prometheus.HistogramOpts{

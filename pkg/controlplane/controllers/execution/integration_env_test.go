@@ -51,6 +51,7 @@ type federation struct {
 	there         client.Client // of the member
 	stop          context.CancelFunc
 	stopped       chan error
+	wentBack      atomic.Int64 // notices that the member was restored
 }
 
 const clusterName = "m1"
@@ -111,7 +112,7 @@ func (f *federation) start(t *testing.T) {
 			Members: pool, Resources: true, Modeling: true,
 			SuccessThreshold: time.Second, FailureThreshold: 2 * time.Second,
 		}),
-		execution.Setup(ctx, mgr, execution.Deps{Members: pool, Interpreter: in}),
+		execution.Setup(ctx, mgr, execution.Deps{Members: pool, Interpreter: in, WentBack: func(string, string, string) { f.wentBack.Add(1) }}),
 		bindingstatus.Setup(ctx, mgr, bindingstatus.Deps{Templates: live{mgr.GetAPIReader()}, Interpreter: in}),
 	} {
 		if err != nil {

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -52,6 +54,7 @@ func TestMemberSide(t *testing.T) {
 		{"objects remain with preserveResourcesOnDeletion", preserve},
 		{"the deletion of the Work deletes the object", deletion},
 		{"a member that was unavailable is reconciled when it is back", away},
+		{"a member that was restored from an older copy is compared again", restored},
 		{"a cluster is removed", leave},
 	} {
 		if !t.Run(step.name, func(t *testing.T) { step.run(t, f) }) {
@@ -367,6 +370,67 @@ func away(t *testing.T, f *federation) {
 	})
 	t.Logf("caught up after %s", time.Since(began))
 	must(t, f.there.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "late"}, &corev1.ConfigMap{}))
+}
+
+// restored has a member go back to a copy of its data, while the cluster stays Ready and
+// after it became not Ready, and changes Works meanwhile.
+func restored(t *testing.T, f *federation) {
+	for i, notReady := range []bool{false, true} {
+		name := func(kind string) string { return fmt.Sprintf("%s-%d", kind, i) }
+		text := func(name, value string) string {
+			return fmt.Sprintf(`{apiVersion: v1, kind: ConfigMap, metadata: {namespace: default, name: %s}, data: {k: %s}}`, name, value)
+		}
+		set := func(work *workv1alpha1.Work, value string) {
+			template := object(t, text(strings.TrimSuffix(work.Name, work.Name[strings.LastIndex(work.Name, "-"):]), value))
+			testenv.Eventually(t, 30*time.Second, func(ctx context.Context) error {
+				w, err := f.work(ctx, work)
+				if err != nil {
+					return err
+				}
+				f.fill(t, w, template, "abort")
+				return f.client.Update(ctx, w)
+			})
+		}
+		has := func(name, value string) {
+			testenv.Eventually(t, 60*time.Second, func(ctx context.Context) error {
+				cm := &corev1.ConfigMap{}
+				if err := f.there.Get(ctx, client.ObjectKey{Namespace: "default", Name: name}, cm); err != nil {
+					return err
+				}
+				if cm.Data["k"] != value {
+					return fmt.Errorf("%s is %q, not %q", name, cm.Data["k"], value)
+				}
+				return nil
+			})
+		}
+		_, old := f.propagate(t, text(name("old"), "one"))
+		_, late := f.propagate(t, text(name("late"), "one"))
+		has(name("old"), "one")
+		has(name("late"), "one")
+		f.member.Stop(t)
+		older := filepath.Join(t.TempDir(), "older")
+		must(t, os.CopyFS(older, os.DirFS(f.member.DataDir)))
+		f.member.Restart(t)
+		set(old, "two")
+		f.propagate(t, text(name("missing"), "one"))
+		has(name("old"), "two")
+		has(name("missing"), "one")
+		before := f.wentBack.Load()
+		f.member.Kill(t)
+		if notReady {
+			f.waitReady(t, metav1.ConditionFalse, 20*time.Second)
+		}
+		set(late, "two")
+		must(t, os.RemoveAll(f.member.DataDir))
+		must(t, os.CopyFS(f.member.DataDir, os.DirFS(older)))
+		f.member.Restart(t)
+		has(name("old"), "two")
+		has(name("missing"), "one")
+		has(name("late"), "two")
+		if f.wentBack.Load() == before {
+			t.Errorf("the restore was not reported (not ready: %t)", notReady)
+		}
+	}
 }
 
 func leave(t *testing.T, f *federation) {

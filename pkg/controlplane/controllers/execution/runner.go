@@ -48,11 +48,16 @@ func newRunner(ctx context.Context, c *Controller, cluster string) *runner {
 	r.informers = member.NewInformers(r.ctx, member.Config{ //nolint:contextcheck // they end with the runner
 		Cluster: cluster, Hasher: c.hasher, Clock: c.deps.Clock,
 		Works: r.works.len, Changed: r.changed, Synced: func(works []string) { r.queue.add(works...) },
+		WentBack: r.wentBack, //nolint:contextcheck // it is called by informers
 	})
 	r.works.informers = r.informers
 	r.applier = &applier{c: c, works: r.works, config: apply.Config{
 		Cluster: cluster, Timeout: c.deps.Timeout, Hasher: c.hasher, Clock: c.deps.Clock, Metrics: c.writes,
 		Written: func(obj *unstructured.Unstructured) { c.events.objectApplied(obj, cluster) },
+		WentBack: func(from, to string) {
+			r.informers.Restart()
+			r.wentBack(from, to)
+		},
 	}}
 	return r
 }
@@ -86,6 +91,15 @@ func (r *runner) changed(old, now *member.Snapshot) {
 	case old == nil || !old.SameStatus(now):
 		r.queue.addAfter(work, statusDelay)
 	}
+}
+
+// wentBack drops what is known of the member after it was found to be restored from an
+// older copy of its store, and compares the objects of all Works with it.
+func (r *runner) wentBack(from, to string) {
+	r.works.epoch.Add(1)
+	ctrllog.FromContext(r.ctx).Info("The store of the cluster went back, comparing all objects", "from", from, "to", to)
+	r.queue.addLow(r.works.names()...)
+	r.c.deps.WentBack(r.cluster, from, to)
 }
 
 // forget drops the state of a Work.

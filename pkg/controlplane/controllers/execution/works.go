@@ -3,6 +3,8 @@ package execution
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -52,12 +54,16 @@ type object struct {
 	informer *member.Informer
 	applied  apply.Applied
 	observed workstatus.Observed
+	// epoch is that of the member when applied and observed were recorded.
+	epoch uint64
 }
 
 // works are the states of the Works of one cluster.
 type works struct {
 	hasher    member.Hasher
 	informers *member.Informers
+	// epoch counts how often the member was found to be restored from an older copy.
+	epoch atomic.Uint64
 
 	mu     sync.Mutex
 	byName map[string]*workState
@@ -116,6 +122,13 @@ func (w *works) deleted(name string, uid types.UID) {
 	}
 }
 
+// names returns the names of all Works.
+func (w *works) names() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Collect(maps.Keys(w.byName))
+}
+
 // failing returns the Works whose last attempt failed.
 func (w *works) failing() []string {
 	w.mu.Lock()
@@ -146,10 +159,11 @@ func (w *works) load(work *workv1alpha1.Work, s *workState) error {
 	}
 	for _, o := range objects {
 		// It may have failed before because it exists.
+		o.epoch = w.epoch.Load()
 		o.applied = apply.Unknown(meta.IsStatusConditionFalse(work.Status.Conditions, workv1alpha1.WorkApplied))
 		for _, old := range s.objects {
 			if old.gvk == o.gvk && old.key == o.key {
-				o.applied, o.observed = old.applied.Outdated(), old.observed
+				o.applied, o.observed, o.epoch = old.applied.Outdated(), old.observed, old.epoch
 				o.gvr, o.informer, old.informer = old.gvr, old.informer, nil
 			}
 		}
@@ -159,8 +173,12 @@ func (w *works) load(work *workv1alpha1.Work, s *workState) error {
 	return nil
 }
 
-// resolve finds the resource of the kind of an object and acquires its informer.
+// resolve finds the resource of the kind of an object and acquires its informer. It drops
+// what is known of the object if the member was restored since.
 func (w *works) resolve(mapper mapper, work string, o *object) error {
+	if epoch := w.epoch.Load(); o.epoch != epoch {
+		o.applied, o.observed, o.epoch = apply.Unknown(true), o.observed.Outdated(), epoch
+	}
 	if o.informer != nil {
 		return nil
 	}

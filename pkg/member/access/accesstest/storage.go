@@ -128,3 +128,29 @@ func equal(a, b any) bool {
 	y, err2 := json.Marshal(b)
 	return err1 == nil && err2 == nil && string(x) == string(y)
 }
+
+// Backup is a copy of the objects of a Server.
+type Backup struct {
+	version int
+	objects map[string]*unstructured.Unstructured
+	history []event
+}
+
+// Backup returns a copy of the objects.
+func (s *Server) Backup() Backup {
+	s.storage.mu.Lock()
+	defer s.storage.mu.Unlock()
+	return Backup{version: s.storage.version, objects: maps.Clone(s.storage.objects), history: slices.Clone(s.storage.history)}
+}
+
+// Restore replaces the objects by those of a backup, as a cluster does that is restored
+// from an older copy of its store: its connections are closed, and its resource versions go
+// back. After that, other objects are written the given number of times.
+func (s *Server) Restore(b Backup, writes int) {
+	s.storage.mu.Lock()
+	s.storage.objects, s.storage.history = maps.Clone(b.objects), slices.Clone(b.history)
+	s.storage.version = b.version + writes
+	s.storage.watchers = map[chan event]string{}
+	s.storage.mu.Unlock()
+	s.CloseClientConnections()
+}

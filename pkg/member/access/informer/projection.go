@@ -40,6 +40,12 @@ type Config[T any] struct {
 	Changed func(key types.NamespacedName, old, now *T)
 	// Synced is called after the first complete list.
 	Synced func()
+	// Version returns the resource version of a projection. Optional.
+	Version func(value T) string
+	// WentBack is called after a list that has an older resource version, or an older
+	// version of an object, than was seen before: the cluster was restored from an older
+	// copy of its store.
+	WentBack func(from, to string)
 	// Failed is called when a list or a watch fails, Recovered when one succeeds
 	// after that.
 	Failed    func(err error)
@@ -58,6 +64,12 @@ func (c *Config[T]) complete() {
 	}
 	if c.Synced == nil {
 		c.Synced = func() {}
+	}
+	if c.Version == nil {
+		c.Version = func(T) string { return "" }
+	}
+	if c.WentBack == nil {
+		c.WentBack = func(string, string) {}
 	}
 	if c.Failed == nil {
 		c.Failed = func(error) {}

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
 // store holds the projections. The reflector writes to it as a cache.ReflectorStore.
@@ -19,6 +20,8 @@ type store[T any] struct {
 	mu    sync.RWMutex
 	items map[types.NamespacedName]*T
 	size  int
+	// version is the latest resource version of a list or an object.
+	version string
 }
 
 func newStore[T any](cfg Config[T], r *requests) *store[T] {
@@ -86,6 +89,7 @@ func (s *store[T]) Add(in any) error {
 		s.requests.ended(context.Background(), err)
 		return err
 	}
+	s.see(in)
 	s.put(key, value)
 	return nil
 }
@@ -112,15 +116,41 @@ func (s *store[T]) Delete(in any) error {
 	if err != nil {
 		return fmt.Errorf("projecting %s: %w", s.cfg.Name, err)
 	}
+	s.see(in)
 	s.put(types.NamespacedName{Namespace: m.GetNamespace(), Name: m.GetName()}, nil)
 	return nil
+}
+
+// see records the resource version of an object of a watch.
+func (s *store[T]) see(in any) {
+	m, err := meta.Accessor(in)
+	if err != nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if version := m.GetResourceVersion(); s.version == "" || older(s.version, version) {
+		s.version = version
+	}
+}
+
+// older reports whether resource version a is older than b. Versions that cannot be
+// compared are not.
+func older(a, b string) bool {
+	order, err := resourceversion.CompareResourceVersion(a, b)
+	return err == nil && order < 0
 }
 
 // Resync implements cache.ReflectorStore.
 func (s *store[T]) Resync() error { return nil }
 
 // Replace implements cache.ReflectorStore.
-func (s *store[T]) Replace(list []any, _ string) error {
+func (s *store[T]) Replace(list []any, version string) error {
+	s.mu.Lock()
+	from, to := s.version, version
+	s.version = version
+	s.mu.Unlock()
+	back := older(to, from)
 	present := make(map[types.NamespacedName]bool, len(list))
 	for _, in := range list {
 		key, value, err := s.project(in)
@@ -128,6 +158,9 @@ func (s *store[T]) Replace(list []any, _ string) error {
 			return err
 		}
 		present[key] = true
+		if old := s.get(key); old != nil && !back && older(s.cfg.Version(*value), s.cfg.Version(*old)) {
+			from, to, back = s.cfg.Version(*old), s.cfg.Version(*value), true
+		}
 		s.put(key, value)
 	}
 	var deleted []types.NamespacedName
@@ -138,6 +171,9 @@ func (s *store[T]) Replace(list []any, _ string) error {
 	})
 	for _, key := range deleted {
 		s.put(key, nil)
+	}
+	if back {
+		s.cfg.WentBack(from, to)
 	}
 	if !s.hasSynced() {
 		close(s.synced)

@@ -11,6 +11,9 @@ const (
 	// ConfirmAfter is the time after which an object that was written, but not
 	// observed, is read from the member.
 	ConfirmAfter = 5 * time.Second
+	// CatchUp is the time within which an informer observes a write. A version that is
+	// older after that is what the member has.
+	CatchUp = 10 * time.Second
 	// SyncTimeout is how long an object that may exist since before the start waits
 	// for the informer to sync.
 	SyncTimeout = 10 * time.Second
@@ -49,10 +52,13 @@ func Decide(f Facts) (Action, time.Duration) {
 	}
 	behind := a.uid != "" && !status.Newer(s.Version, a.version)
 	switch {
+	case behind && s.Version != a.version:
+		if wait := CatchUp - f.Now.Sub(a.at); a.current && wait > 0 {
+			return ActionNone, wait
+		}
+		return ActionRead, ConfirmAfter
 	case a.current && (behind || s.UID == a.uid && s.Hash == a.hash):
 		return ActionNone, 0
-	case behind && s.Version != a.version:
-		return ActionRead, ConfirmAfter
 	}
 	return ActionCompare, ConfirmAfter
 }

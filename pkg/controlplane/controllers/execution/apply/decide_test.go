@@ -40,6 +40,8 @@ func TestDecide(t *testing.T) {
 		{"applied, deletion observed: create", applied("5", 1), nil, true, true, "u", ActionCreate},
 		{"just applied, deletion of the previous object observed: none", applied("5", 1), nil, true, true, "v", ActionNone},
 		{"applied, an older version observed: none", applied("5", 1), observed("u", "4", 2), true, true, "", ActionNone},
+		{"applied long ago, an older version observed: read", old, observed("u", "4", 1), true, true, "", ActionRead},
+		{"applied long ago, an older object with another UID observed: read", old, observed("v", "4", 1), true, true, "", ActionRead},
 		{"applied, observed as applied: none", applied("5", 1), observed("u", "5", 1), true, true, "", ActionNone},
 		{"applied, another status observed: none", applied("5", 1), observed("u", "9", 1), true, true, "", ActionNone},
 		{"applied, another content observed: compare", applied("5", 1), observed("u", "9", 2), true, true, "", ActionCompare},

@@ -2,6 +2,7 @@ package apply
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 
+	"github.com/karmada-toolkit/karmada/internal/status"
 	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/execution/member"
@@ -39,6 +41,9 @@ type Config struct {
 	Metrics *Metrics
 	// Written is called with each object that was created or changed.
 	Written func(desired *unstructured.Unstructured)
+	// WentBack is called when the member has an older version of an object than it
+	// returned for the last write.
+	WentBack func(from, to string)
 }
 
 // Writer writes one object of a Work in a member.
@@ -51,6 +56,10 @@ type Writer struct {
 	Key  types.NamespacedName
 	// Resource is the client of the namespace of the object.
 	Resource dynamic.ResourceInterface
+	// Current returns an error if the Work is not the one whose manifest is applied. It is
+	// called after a conflict: what wrote the object may be another leader with a later
+	// manifest.
+	Current func(ctx context.Context) error
 }
 
 // Apply does the action for an object that Decide returned for the value and the
@@ -72,12 +81,17 @@ func (w *Writer) Apply(ctx context.Context, a Applied, raw []byte, action Action
 			if observed, err = w.get(ctx); err != nil {
 				return a, err
 			}
+			if observed != nil && a.uid != "" && status.Newer(a.version, observed.GetResourceVersion()) {
+				w.WentBack(a.version, observed.GetResourceVersion())
+				a = Unknown(true)
+			}
 		}
 		var stored *unstructured.Unstructured
 		if observed == nil {
-			stored, err = w.create(ctx, desired)
-			a.exists = apierrors.IsAlreadyExists(err)
-		} else {
+			stored, observed, err = w.createOrGet(ctx, desired)
+			a.exists = observed != nil || apierrors.IsAlreadyExists(err)
+		}
+		if observed != nil {
 			stored, err = w.update(ctx, desired, observed)
 		}
 		if err == nil {
@@ -86,9 +100,27 @@ func (w *Writer) Apply(ctx context.Context, a Applied, raw []byte, action Action
 		if !apierrors.IsAlreadyExists(err) && !apierrors.IsConflict(err) && (observed == nil || !apierrors.IsNotFound(err)) {
 			return a, err
 		}
+		if err := w.Current(ctx); err != nil {
+			return a, err
+		}
 		action = ActionRead
 	}
 	return a, err
+}
+
+// createOrGet creates the object. If the member refuses that although the object exists, it
+// returns the object as observed: members check ports, quotas and webhooks before names.
+func (w *Writer) createOrGet(ctx context.Context, desired *unstructured.Unstructured) (stored, observed *unstructured.Unstructured, err error) {
+	stored, err = w.create(ctx, desired)
+	var refused apierrors.APIStatus
+	if err == nil || !errors.As(err, &refused) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err) {
+		return stored, nil, err
+	}
+	observed, getErr := w.get(ctx)
+	if getErr != nil || observed == nil {
+		return nil, nil, err
+	}
+	return nil, observed, nil
 }
 
 // Delete deletes the object if it belongs to the Work.

@@ -42,6 +42,9 @@ type Config struct {
 	// Synced is called with the Works that use an informer after its first complete
 	// list. It must not block.
 	Synced func(works []string)
+	// WentBack is called after the member was found to have an older version than before.
+	// It must not block.
+	WentBack func(from, to string)
 }
 
 // Client is an open member. Two of them are compared.
@@ -87,6 +90,21 @@ func (i *Informers) Retry() {
 	defer i.mu.Unlock()
 	for _, informer := range i.byResource {
 		informer.Retry()
+	}
+}
+
+// Restart lists everything anew.
+func (i *Informers) Restart() { i.restart(nil) }
+
+// restart lists everything anew but the objects of one informer.
+func (i *Informers) restart(but *Informer) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	for _, informer := range i.byResource {
+		if informer != but {
+			informer.run.Load().cancel()
+			i.startLocked(informer)
+		}
 	}
 }
 
@@ -150,6 +168,11 @@ func (i *Informers) startLocked(in *Informer) {
 		MaxSize: func() int { return maxSize + maxSizePerWork*i.cfg.Works() },
 		Changed: func(_ types.NamespacedName, old, now *Snapshot) { i.cfg.Changed(old, now) },
 		Synced:  func() { i.synced(in) },
+		Version: func(s Snapshot) string { return s.Version },
+		WentBack: func(from, to string) {
+			i.restart(in)
+			i.cfg.WentBack(from, to)
+		},
 	})
 	ctx, cancel := context.WithCancel(i.ctx)
 	in.run.Store(&run{projection: projection, cancel: cancel, started: i.cfg.Clock.Now()})

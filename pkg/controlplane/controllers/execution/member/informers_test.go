@@ -32,7 +32,7 @@ func TestInformers_BindReplacesTheClient(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	informers := member.NewInformers(ctx, member.Config{
 		Cluster: "m1", Hasher: member.NewHasher(), Clock: clock.RealClock{},
-		Works: func() int { return 1 }, Changed: func(_, _ *member.Snapshot) {}, Synced: func([]string) {},
+		Works: func() int { return 1 }, Changed: func(_, _ *member.Snapshot) {}, Synced: func([]string) {}, WentBack: func(_, _ string) {},
 	})
 	t.Cleanup(informers.Wait)
 	t.Cleanup(cancel)

@@ -53,8 +53,9 @@ type Observed struct {
 	err      interpretError
 }
 
-// missing is the version of an object that does not exist.
-const missing = "missing"
+// missing is the version of an object that does not exist, outdated that of one whose
+// status has to be read again.
+const missing, outdated = "missing", "outdated"
 
 // Healthy reports whether the object was healthy.
 func (o Observed) Healthy() bool { return o.health == workv1alpha1.ResourceHealthy }
@@ -65,6 +66,15 @@ func (o Observed) Healthy() bool { return o.health == workv1alpha1.ResourceHealt
 func (o Observed) Missing() Observed {
 	if o.version != "" {
 		o.version, o.health = missing, workv1alpha1.ResourceUnknown
+	}
+	return o
+}
+
+// Outdated returns the value after the member was restored from an older copy, in which
+// a version may belong to other content.
+func (o Observed) Outdated() Observed {
+	if o.version != "" {
+		o.version = outdated
 	}
 	return o
 }

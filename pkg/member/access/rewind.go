@@ -1,4 +1,4 @@
-package agent
+package access
 
 import (
 	"encoding/json"
@@ -14,9 +14,9 @@ import (
 )
 
 // rewind answers a watch that continues on another connection than the one that it began
-// on with 410 Gone, so that the informer lists again. The control plane may have been
-// restored from a backup: the watch would miss changes, and the resource version does not
-// show that. A control plane that starts with other data closes every connection. See
+// on with 410 Gone, so that the informer lists again. The cluster may have been restored
+// from an older copy of its store: the watch would miss changes, and the resource version
+// does not show that. A cluster that starts with other data closes every connection. See
 // docs/design/agent-rewind.md.
 type rewind struct {
 	base http.RoundTripper
@@ -28,7 +28,10 @@ type rewind struct {
 	begun map[string]uint64
 }
 
-func newRewind(base http.RoundTripper, connections func() uint64) *rewind {
+// NewRewind returns a transport that answers a watch which continues on another connection
+// than it began on with 410 Gone. connections returns the number of connections that base
+// has made.
+func NewRewind(base http.RoundTripper, connections func() uint64) http.RoundTripper {
 	return &rewind{base: base, connections: connections, begun: map[string]uint64{}}
 }
 
@@ -52,7 +55,7 @@ func (r *rewind) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err := resp.Body.Close(); err != nil {
 		return nil, fmt.Errorf("closing a watch: %w", err)
 	}
-	return gone(req, "the connection to the control plane was closed; it may have been restored from a backup")
+	return gone(req, "the connection to the cluster was closed; it may have been restored from an older copy")
 }
 
 // watchKey identifies a watch.

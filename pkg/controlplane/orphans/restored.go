@@ -1,0 +1,72 @@
+package orphans
+
+import (
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/karmada-toolkit/karmada/internal/plaintext"
+	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+)
+
+const (
+	// restoredFor is how long the condition StoreRestored is True.
+	restoredFor = 10 * time.Minute
+	// restoredOnce is the time within which several notices belong to one restore: each
+	// type of objects has its own informer.
+	restoredOnce = 30 * time.Second
+	// maxVersion is the limit of a resource version in a message, in bytes.
+	maxVersion = 64
+)
+
+// Reasons of the condition StoreRestored.
+const (
+	reasonWentBack = "OlderVersion"
+	reasonCompared = "ObjectsCompared"
+)
+
+// restored is the last restore of a cluster from an older copy of its store.
+type restored struct {
+	at       time.Time
+	from, to string
+}
+
+func (r restored) message() string {
+	return fmt.Sprintf("the cluster has data of an older copy: its resource version was %s and is %s; everything that was known of it was dropped, "+
+		"and all objects of the control plane are compared with it again", plaintext.Line(r.from, maxVersion), plaintext.Line(r.to, maxVersion))
+}
+
+// WentBack records that the cluster was restored from an older copy of its store, and reports whether that was not known.
+// It returns the text of the event.
+func (t *Tracker) WentBack(from, to string) (message string, news bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	now := t.clock.Now()
+	news = t.restored == nil || now.Sub(t.restored.at) > restoredOnce
+	t.restored = &restored{at: now, from: from, to: to}
+	return t.restored.message(), news
+}
+
+// restoredCondition returns the condition StoreRestored: none until the cluster was restored.
+func (t *Tracker) restoredCondition(cluster *clusterv1alpha1.Cluster) []metav1.Condition {
+	out := metav1.Condition{Type: clusterv1alpha1.ClusterConditionStoreRestored, Status: metav1.ConditionTrue, Reason: reasonWentBack}
+	before := meta.FindStatusCondition(cluster.Status.Conditions, out.Type)
+	at := time.Time{}
+	switch {
+	case t.restored != nil:
+		at, out.Message = t.restored.at, t.restored.message()
+	case before == nil:
+		return nil
+	case before.Status != metav1.ConditionTrue:
+		return []metav1.Condition{*before}
+	default: // an earlier process recorded it
+		at, out = before.LastTransitionTime.Time, *before
+	}
+	if t.clock.Now().Sub(at) > restoredFor {
+		out.Status, out.Reason = metav1.ConditionFalse, reasonCompared
+		out.Message = "the cluster had data of an older copy at " + at.UTC().Format(time.RFC3339) + "; all objects were compared again"
+	}
+	return []metav1.Condition{out}
+}
