@@ -95,7 +95,7 @@ func (f *Fence) renew(sent time.Time) {
 	if f.timer != nil {
 		f.timer.Stop()
 	}
-	f.timer = f.clock.AfterFunc(f.deadline-now.Sub(sent), f.expire)
+	f.timer = f.clock.AfterFunc(f.deadline-now.Sub(sent), func() { go f.expire() })
 }
 
 // expire ends the writes at the deadline, and the Fence at the end of the lease.
@@ -111,7 +111,7 @@ func (f *Fence) expire() {
 		return
 	}
 	f.cancelLocked()
-	f.timer = f.clock.AfterFunc(f.lease-since, f.expire)
+	f.timer = f.clock.AfterFunc(f.lease-since, func() { go f.expire() })
 }
 
 func (f *Fence) endLocked() {
