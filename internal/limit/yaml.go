@@ -17,10 +17,10 @@ const (
 	MaxDepth = 500
 )
 
-// ErrAlias is the error for YAML with aliases: each one repeats what its anchor names, so that few of them name gigabytes.
+// ErrAlias is the error for YAML with aliases: each repeats what its anchor names, so that few of them name gigabytes.
 var ErrAlias = errors.New("YAML with aliases is not allowed")
 
-// YAMLToJSON is yaml.YAMLToJSON for text that others write. Text that is too long or too deep is an error, and so is an alias.
+// YAMLToJSON is yaml.YAMLToJSON for text that others write. An alias is an error, and so is too long or too deep text.
 func YAMLToJSON(text []byte) ([]byte, error) {
 	if len(text) > MaxYAMLBytes {
 		return nil, fmt.Errorf("the YAML has %d bytes, more than %d", len(text), MaxYAMLBytes)
@@ -42,7 +42,7 @@ func mayAlias(text string) bool {
 	return mayName(text, '&') && mayName(text, '*')
 }
 
-// mayName reports whether the indicator of an anchor or an alias is where one may begin: not within a word, and before a name.
+// mayName reports whether the indicator of an anchor or an alias is where one may begin: not in a word, before a name.
 func mayName(text string, indicator byte) bool {
 	for i := range len(text) - 1 {
 		if text[i] != indicator || strings.IndexByte(" \t\r\n", text[i+1]) >= 0 {

@@ -119,8 +119,8 @@ func (r *run) overrideWords(field string, o *policyv1alpha1.CommandArgsOverrider
 	return nil
 }
 
-// accountWords accounts for the words that are added to a list, or for the search for those that are removed. What is removed
-// is not given back.
+// accountWords accounts for the words that are added to a list, or for the search for those that are removed. What is
+// removed is not given back.
 func (r *run) accountWords(words []any, o *policyv1alpha1.CommandArgsOverrider) error {
 	if o.Operator == policyv1alpha1.OverriderOpRemove {
 		return r.budget.step(len(words) * (1 + len(o.Value)))

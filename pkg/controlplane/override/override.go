@@ -27,7 +27,7 @@ type Error struct {
 	Namespace, Policy string
 	// Rule is the index in overrideRules, or 0 for the deprecated form.
 	Rule int
-	// Overrider names the list in the rule and the entry in it.
+	// Overrider names the list in the rule and the entry in it. It is empty for all of the rule together.
 	Overrider string
 	Cluster   string
 	Err       error
@@ -39,7 +39,11 @@ func (e *Error) Error() string {
 	if e.Namespace != "" {
 		name = fmt.Sprintf("override policy(%s/%s)", e.Namespace, e.Policy)
 	}
-	return fmt.Sprintf("applying %s for cluster(%s): overrideRules[%d].overriders.%s: %v", name, e.Cluster, e.Rule, e.Overrider, e.Err)
+	at := "overriders"
+	if e.Overrider != "" {
+		at += "." + e.Overrider
+	}
+	return fmt.Sprintf("applying %s for cluster(%s): overrideRules[%d].%s: %v", name, e.Cluster, e.Rule, at, e.Err)
 }
 
 // Unwrap returns the cause.

@@ -77,8 +77,8 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	return reconcile.Result{RequeueAfter: out.requeueAfter}, err
 }
 
-// permanent reports whether all that failed are overrides beyond their budget. They fail alike until the policy, the template
-// or the cluster changes, which the controller watches.
+// permanent reports whether all that failed are overrides beyond their budget. They fail alike until the policy, the
+// template or the cluster changes, which the controller watches.
 func permanent(err error) bool {
 	if all, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // Every joined error is looked at.
 		return !slices.ContainsFunc(all.Unwrap(), func(err error) bool { return !permanent(err) })
