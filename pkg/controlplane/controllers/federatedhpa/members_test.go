@@ -73,12 +73,16 @@ func TestWatches_KeepNoMoreThanTheLimitOfACluster(t *testing.T) {
 		}
 		w.Header().Set("Content-Type", "application/json")
 		namespace := strings.Split(r.URL.Path, "/")[4]
-		_, _ = w.Write([]byte(`{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"1"},"items":[{"metadata":{"namespace":"` + namespace + `","name":"p","labels":{"a":"` + strings.Repeat("x", 10_000) + `"}}}]}`))
+		size := 10_000
+		if namespace == "large" {
+			size = 14_000
+		}
+		_, _ = w.Write([]byte(`{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"1"},"items":[{"metadata":{"namespace":"` + namespace + `","name":"p","labels":{"a":"` + strings.Repeat("x", size) + `"}}}]}`))
 	}))
 	t.Cleanup(server.Close)
 	members := map[string]*access.Member{}
 	w := newWatches(podConfig, clock.RealClock{})
-	w.limit = 30_000
+	w.limit = 48_000
 	t.Cleanup(func() { w.stop(math.MaxInt64) })
 	read := func(cluster, namespace string) error {
 		member, ok := members[cluster]
@@ -91,13 +95,16 @@ func TestWatches_KeepNoMoreThanTheLimitOfACluster(t *testing.T) {
 		}
 		return w.of(t.Context(), member, watchKey{cluster, namespace, corev1.SchemeGroupVersion.WithResource("pods")}).ready(t.Context())
 	}
-	for _, namespace := range []string{"a", "b"} {
+	if err := read("m1", "large"); err == nil || !strings.Contains(err.Error(), "more objects than can be kept") {
+		t.Errorf("a namespace with more than its share: %v", err)
+	}
+	for _, namespace := range []string{"a", "b", "c", "d"} {
 		if err := read("m1", namespace); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := read("m1", "c"); err == nil || !strings.Contains(err.Error(), "more objects than can be kept") {
-		t.Errorf("the third namespace: %v", err)
+	if err := read("m1", "e"); err == nil || !strings.Contains(err.Error(), "more objects than can be kept") {
+		t.Errorf("the fifth namespace: %v", err)
 	}
 	if err := read("m2", "a"); err != nil {
 		t.Errorf("another cluster: %v", err)
@@ -106,7 +113,7 @@ func TestWatches_KeepNoMoreThanTheLimitOfACluster(t *testing.T) {
 	if len(w.all) != 0 || len(w.kept) != 0 {
 		t.Errorf("%d watches and %d sums remain", len(w.all), len(w.kept))
 	}
-	if err := read("m1", "c"); err != nil {
+	if err := read("m1", "e"); err != nil {
 		t.Errorf("after the others ended: %v", err)
 	}
 }

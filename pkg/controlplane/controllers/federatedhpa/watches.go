@@ -94,7 +94,11 @@ func (w *watches[T]) begin(ctx context.Context, member *access.Member, key watch
 	return e
 }
 
-// share makes all watches of a cluster keep no more than the limit together. It returns what they keep.
+// namespaceShare is the share of the limit of a cluster, as a divisor, that the watch of one namespace may keep.
+const namespaceShare = 4
+
+// share makes all watches of a cluster keep no more than the limit together, and none more than its share. It returns what
+// they keep.
 func (w *watches[T]) share(cfg *informer.Config[T], e *watched[T], cluster string) *atomic.Int64 {
 	kept := w.kept[cluster]
 	if kept == nil {
@@ -113,7 +117,7 @@ func (w *watches[T]) share(cfg *informer.Config[T], e *watched[T], cluster strin
 		e.size.Add(difference)
 		kept.Add(difference)
 	}
-	cfg.MaxSize = func() int { return int(max(0, w.limit-kept.Load()+e.size.Load())) }
+	cfg.MaxSize = func() int { return int(max(0, min(w.limit/namespaceShare, w.limit-kept.Load()+e.size.Load()))) }
 	return kept
 }
 
