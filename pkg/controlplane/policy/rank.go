@@ -4,6 +4,7 @@ package policy
 
 import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/match"
@@ -58,6 +59,22 @@ func outranks(a policyv1alpha1.Policy, am match.Priority, b policyv1alpha1.Polic
 // kind.
 func Preempts(p, holder policyv1alpha1.Policy) bool {
 	return p.PropagationSpec().ExplicitPriority() > holder.PropagationSpec().ExplicitPriority()
+}
+
+// ClusterFirst reports whether a ClusterPropagationPolicy wins over PropagationPolicies
+// for objects of a kind, whichever was there first: those by which an administrator grants
+// rights and sets limits in a namespace, whose users must not decide in which members they
+// hold.
+func ClusterFirst(kind schema.GroupKind) bool {
+	switch kind.Group {
+	case "":
+		return kind.Kind == "ResourceQuota" || kind.Kind == "LimitRange"
+	case "networking.k8s.io":
+		return kind.Kind == "NetworkPolicy"
+	case "rbac.authorization.k8s.io":
+		return kind.Kind == "Role" || kind.Kind == "RoleBinding"
+	}
+	return false
 }
 
 // IsLazy reports whether a change of the policy waits for the next change of each

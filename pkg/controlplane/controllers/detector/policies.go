@@ -6,6 +6,8 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -114,7 +116,33 @@ func (r *policyReconciler) enqueue(ctx context.Context, p policyv1alpha1.Policy)
 	for _, key := range r.waiting.candidates(p) {
 		r.queue.addLowPriority(templateKey{objectKey: key, byPolicy: lazy})
 	}
+	if claim.Cluster {
+		if err := r.enqueueClusterFirst(ctx, p, lazy); err != nil {
+			return err
+		}
+	}
 	return r.claims.releaseAll(ctx, lost, claim)
+}
+
+// enqueueClusterFirst enqueues the templates that a ClusterPropagationPolicy takes over from
+// PropagationPolicies.
+func (r *policyReconciler) enqueueClusterFirst(ctx context.Context, p policyv1alpha1.Policy, lazy bool) error {
+	for _, rs := range p.PropagationSpec().ResourceSelectors {
+		gvk := schema.FromAPIVersionAndKind(rs.APIVersion, rs.Kind)
+		if !policy.ClusterFirst(gvk.GroupKind()) {
+			continue
+		}
+		objs, err := r.store.List(ctx, gvk, rs.Namespace, labels.Everything())
+		if err != nil {
+			return err
+		}
+		for _, obj := range objs {
+			if holder, held := policy.Of(obj); held && !holder.Cluster && policy.Matches(obj, p) {
+				r.queue.addLowPriority(templateKey{objectKey: keyOf(obj), byPolicy: lazy})
+			}
+		}
+	}
+	return nil
 }
 
 // claimed returns the templates with a claim.

@@ -111,6 +111,9 @@ func (r *preemptor) preemptObject(ctx context.Context, obj *unstructured.Unstruc
 	if !held || !policy.Matches(obj, p) {
 		return nil
 	}
+	if holder.Cluster && !claim.Cluster && policy.ClusterFirst(obj.GroupVersionKind().GroupKind()) {
+		return nil
+	}
 	if ok, err := r.preempts(ctx, p, holder); err != nil || !ok {
 		return err
 	}

@@ -98,6 +98,15 @@ func (r *templateReconciler) claimant(ctx context.Context, obj *unstructured.Uns
 	if !policy.Matches(obj, p) {
 		return nil, nil
 	}
+	if !claim.Cluster && policy.ClusterFirst(obj.GroupVersionKind().GroupKind()) {
+		candidates, err := r.policies.candidates(ctx, scope.ClusterPolicy(), obj)
+		if err != nil {
+			return nil, err
+		}
+		if policy.Best(obj, candidates) != nil { // it is claimed by the best one when the release is observed
+			return nil, r.claims.release(ctx, obj, claim)
+		}
+	}
 	return p, r.policies.dependentOverrides(ctx, p)
 }
 
@@ -106,7 +115,11 @@ func (r *templateReconciler) match(ctx context.Context, obj *unstructured.Unstru
 	// A policy that is created from here on finds the template among those that wait.
 	r.waiting.update(keyOf(obj), func(t *waitingTemplate) { t.waits = true })
 	defer r.metrics.matched(r.metrics.clock.Now())
-	for _, s := range scope.Policies() {
+	scopes := scope.Policies()
+	if policy.ClusterFirst(obj.GroupVersionKind().GroupKind()) {
+		scopes = []*scope.Policy{scope.ClusterPolicy(), scope.NamespacedPolicy()}
+	}
+	for _, s := range scopes {
 		if s.Namespaced && obj.GetNamespace() == "" {
 			continue
 		}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -16,9 +17,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"github.com/karmada-toolkit/karmada/internal/build"
 	"github.com/karmada-toolkit/karmada/internal/status"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/policy"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/scope"
 )
 
@@ -348,4 +351,60 @@ func TestTemplate_SchedulePriority(t *testing.T) {
 	if err := h.reconcile(keyFor("nginx")); err == nil {
 		t.Error("a missing priority class is not an error")
 	}
+}
+
+// TestTemplate_LimitsAreForClusterPolicies checks that a policy of a namespace does not decide where a quota of the
+// administrator is, whichever policy was there first, and that it cannot take it back.
+func TestTemplate_LimitsAreForClusterPolicies(t *testing.T) {
+	quotas := func(s *policyv1alpha1.PropagationSpec) {
+		s.ResourceSelectors = []policyv1alpha1.ResourceSelector{{APIVersion: "v1", Kind: "ResourceQuota", Namespace: "default", Name: "limits"}}
+		s.Priority, s.Preemption = ptr.To[int32](100), policyv1alpha1.PreemptAlways
+	}
+	quota := build.Object("v1", "ResourceQuota", "default", "limits")
+	key := templateKey{objectKey: keyOf(quota)}
+	h := newHarness(t, Gates{Preemption: true}, one(quota), pp("p", quotas))
+	holder := func() string {
+		t.Helper()
+		obj, err := h.cluster.Store.GetLive(t.Context(), quota.GroupVersionKind(), "default", "limits")
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.until(func() bool {
+			cached := h.cluster.Store.Cached(quota.GroupVersionKind(), "default", "limits")
+			return cached != nil && equality.Semantic.DeepEqual(cached.Object, obj.Object)
+		})
+		claim, _ := policy.Of(obj)
+		return claim.Describe()
+	}
+	step := func(want string) {
+		t.Helper()
+		if _, err := h.det.templates.Reconcile(t.Context(), key); err != nil {
+			t.Fatal(err)
+		}
+		if got := holder(); got != want {
+			t.Fatalf("held by %s, want %s", got, want)
+		}
+		binding := h.binding("limits-resourcequota")
+		if claim, _ := policy.Of(binding); claim.Describe() != want {
+			t.Fatalf("the binding is held by %s, want %s", claim.Describe(), want)
+		}
+	}
+	step(`PropagationPolicy "default/p"`)
+	cluster := cpp("c", quotas)
+	if err := h.client.Create(t.Context(), cluster); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.det.templates.Reconcile(t.Context(), key); err != nil { // releases it
+		t.Fatal(err)
+	}
+	holder()
+	step(`ClusterPropagationPolicy "c"`)
+	later := pp("a", quotas)
+	if err := h.client.Create(t.Context(), later); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.reconcilePolicy(later); err != nil {
+		t.Fatal(err)
+	}
+	step(`ClusterPropagationPolicy "c"`)
 }

@@ -29,6 +29,7 @@ func Resources() []*metav1.APIResourceList {
 		{GroupVersion: "v1", APIResources: []metav1.APIResource{
 			{Name: "configmaps", Kind: "ConfigMap", Namespaced: true, Verbs: all},
 			{Name: "namespaces", Kind: "Namespace", Verbs: all},
+			{Name: "resourcequotas", Kind: "ResourceQuota", Namespaced: true, Verbs: all},
 		}},
 		{GroupVersion: "apps/v1", APIResources: []metav1.APIResource{
 			{Name: "deployments", Kind: "Deployment", Namespaced: true, Verbs: all},
