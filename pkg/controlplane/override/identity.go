@@ -62,8 +62,19 @@ func shorten(s string) string {
 	return s
 }
 
-// setsRights reports whether objects of a kind grant rights or set limits in
-// their namespace: those that the default role "edit" may not write.
+// setsRights reports whether objects of a kind grant rights, set limits, direct traffic
+// or extend the API server: those that the default role "edit" may not write in members,
+// or that only controllers write.
 func setsRights(kind schema.GroupKind) bool {
-	return kind.Group == rbacv1.GroupName || kind.Group == "" && (kind.Kind == "ResourceQuota" || kind.Kind == "LimitRange")
+	switch kind.Group {
+	case rbacv1.GroupName, "admissionregistration.k8s.io", "apiregistration.k8s.io", "apiextensions.k8s.io", "certificates.k8s.io":
+		return true
+	case "":
+		return kind.Kind == "ResourceQuota" || kind.Kind == "LimitRange" || kind.Kind == "Endpoints"
+	case "discovery.k8s.io":
+		return kind.Kind == "EndpointSlice"
+	case "networking.k8s.io":
+		return kind.Kind == "NetworkPolicy"
+	}
+	return false
 }

@@ -64,12 +64,20 @@ func TestApply_RightsAreForClusterPolicies(t *testing.T) {
   roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: view}, subjects: [{kind: User, name: auditor, apiGroup: rbac.authorization.k8s.io}]}`
 		quota = `{apiVersion: v1, kind: ResourceQuota, metadata: {name: q, namespace: default}, spec: {hard: {pods: "2"}}}`
 		role  = `{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: r, namespace: default}}`
+		slice = `{apiVersion: discovery.k8s.io/v1, kind: EndpointSlice, metadata: {name: s, namespace: default, labels: {endpointslice.kubernetes.io/managed-by: endpointslice-controller.karmada.io}},
+  addressType: IPv4, endpoints: [{addresses: [10.0.0.1]}]}`
+		endpoints = `{apiVersion: v1, kind: Endpoints, metadata: {name: e, namespace: default}, subsets: [{addresses: [{ip: 10.0.0.1}]}]}`
+		network   = `{apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, metadata: {name: net, namespace: default}, spec: {podSelector: {}, policyTypes: [Ingress]}}`
 	)
 	for name, tc := range map[string]struct{ object, overriders string }{
 		"the role of a binding":     {binding, `plaintext: [{path: /roleRef/name, operator: replace, value: cluster-admin}]`},
 		"the subjects of a binding": {binding, `plaintext: [{path: /subjects/-, operator: add, value: {kind: User, name: tenant}}]`},
 		"new rules of a role":       {role, `plaintext: [{path: /rules, operator: add, value: [{apiGroups: ["*"], resources: ["*"], verbs: ["*"]}]}]`},
 		"a name as an image":        {binding, `imageOverrider: [{predicate: {path: /roleRef/name}, component: Repository, operator: replace, value: cluster-admin}]`},
+		"an address of a slice":     {slice, `plaintext: [{path: /endpoints/0/addresses/0, operator: replace, value: 10.9.9.9}]`},
+		"the manager of a slice":    {slice, `labelsOverrider: [{operator: replace, value: {endpointslice.kubernetes.io/managed-by: mine}}]`},
+		"an address of Endpoints":   {endpoints, `plaintext: [{path: /subsets/0/addresses/0/ip, operator: replace, value: 10.9.9.9}]`},
+		"a network policy":          {network, `plaintext: [{path: /spec/podSelector, operator: replace, value: {matchLabels: {a: b}}}]`},
 		"a quota":                   {quota, `plaintext: [{path: /spec/hard/pods, operator: replace, value: "1000"}]`},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -55,7 +55,8 @@ func (e *Error) Unwrap() error { return e.Err }
 //
 // No policy changes the apiVersion, kind, namespace or name of the object: one that
 // would is an Error that wraps ErrForbidden. Namespaced policies are not applied to
-// Roles, RoleBindings, ResourceQuotas and LimitRanges: who may write policies in a
+// objects that grant rights, set limits, direct traffic or extend the API server, such
+// as RoleBindings, ResourceQuotas and EndpointSlices: who may write policies in a
 // namespace need not be allowed to write those, or to keep them from members by a
 // policy that fails.
 //
