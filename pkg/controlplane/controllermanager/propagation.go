@@ -66,6 +66,7 @@ func (p *propagation) binding(ctx context.Context, mgr manager.Manager) error {
 	return binding.Setup(ctx, mgr, binding.Deps{
 		Store: p.store, Interpreter: p.interpreter,
 		StatefulFailover: o.Gates.Enabled(gates.StatefulFailoverInjection),
+		EnforceQuotas:    o.Gates.Enabled(gates.FederatedQuotaEnforcement),
 		Events:           o.Events,
 		Workers:          o.BindingSyncs, ClusterWorkers: o.ClusterBindingSyncs,
 		Retry: p.retry,

@@ -38,6 +38,7 @@ import (
 type Interpreter interface {
 	HookEnabled(gvk schema.GroupVersionKind, op configv1alpha1.InterpreterOperation) bool
 	ReviseReplica(obj *unstructured.Unstructured, replicas int64) (*unstructured.Unstructured, error)
+	GetReplicas(obj *unstructured.Unstructured) (int32, *workv1alpha2.ReplicaRequirements, error)
 	GetDependencies(obj *unstructured.Unstructured) ([]configv1alpha1.DependentObjectReference, error)
 }
 
@@ -47,6 +48,8 @@ type Deps struct {
 	Interpreter Interpreter
 	// StatefulFailover is the gate StatefulFailoverInjection.
 	StatefulFailover bool
+	// EnforceQuotas is the gate FederatedQuotaEnforcement.
+	EnforceQuotas bool
 	// Workers and ClusterWorkers are the numbers of bindings of each scope reconciled at
 	// the same time. Default: 5.
 	Workers, ClusterWorkers int
@@ -84,7 +87,8 @@ func newReconciler(s *scope.Binding, c client.Client, live client.Reader, d Deps
 		guard: &guard{scope: s, client: c, store: d.Store, interpreter: d.Interpreter},
 		writer: &workWriter{
 			scope: s, client: c, interpreter: d.Interpreter, works: works.NewWriter(c, live), owned: owned,
-			overrides: &works.Overrides{Events: r.overrides}, statefulFailover: d.StatefulFailover, events: bindingEvents, clock: clock.RealClock{},
+			overrides: &works.Overrides{Events: r.overrides}, statefulFailover: d.StatefulFailover, enforceQuotas: d.EnforceQuotas,
+			events: bindingEvents, clock: clock.RealClock{},
 		},
 		status: status.NewWriter(status.Options[workv1alpha2.Binding, *workv1alpha2.ResourceBindingStatus]{
 			Kind: s.Kind, New: func(workv1alpha2.Binding) workv1alpha2.Binding { return s.New() },

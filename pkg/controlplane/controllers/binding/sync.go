@@ -39,6 +39,7 @@ type workWriter struct {
 	events           *recorder
 	statefulFailover bool
 	clock            clock.PassiveClock
+	enforceQuotas    bool
 }
 
 // job is a binding whose Works are written.
@@ -93,7 +94,11 @@ func (w *workWriter) writeOne(ctx context.Context, j *job, target *workv1alpha2.
 	if err != nil {
 		return works.Unchanged, fmt.Errorf("cluster %q: %w", target.Name, err)
 	}
-	obj, applied, err := override.ApplyInTime(obj, cluster, policies, w.clock)
+	revised := obj
+	obj, applied, err := override.ApplyInTime(revised, cluster, policies, w.clock)
+	if err == nil && len(applied.Namespaced) > 0 {
+		err = w.checkQuota(ctx, revised, obj, cluster, policies)
+	}
 	if err != nil {
 		w.overrides.Failed(j.template, err)
 		return works.Unchanged, errors.Join(err, w.discard(ctx, j, target.Name, err))
