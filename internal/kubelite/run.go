@@ -59,6 +59,8 @@ func Run(ctx context.Context, cfg Config) error {
 		return err
 	}
 	defer dir.close()
+	// A cluster that ends is not ready, also while its components still answer.
+	defer context.AfterFunc(ctx, func() { _ = dir.removeReady() })()
 	c := &cluster{cfg: cfg, dir: dir, logs: logs, started: started}
 	if err := c.prepare(); err != nil {
 		return err

@@ -44,8 +44,8 @@ const (
 const maxMembers = 100
 
 // Up starts a federation, or its parts that do not run, and returns when every member is
-// Ready. When it fails, processes that it started are stopped again, and kind
-// clusters that are complete are kept.
+// Ready. When it fails, processes and kind clusters that are ready are kept, processes that are
+// not ready are stopped, and new settings are not stored.
 func Up(ctx context.Context, d Deps, r UpRequest) (*Federation, error) {
 	f, err := prepare(d, r)
 	if err != nil {
@@ -63,7 +63,7 @@ func Up(ctx context.Context, d Deps, r UpRequest) (*Federation, error) {
 	if err := start(ctx, runtime, f); err != nil {
 		return nil, runtime.Abort(ctx, err)
 	}
-	return f, nil
+	return f, federation.Keep(f)
 }
 
 // prepare loads the federation, or makes the record of a new one, with as many

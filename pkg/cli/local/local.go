@@ -268,9 +268,14 @@ and their data is removed.`),
 			}
 			d := deps(e, e.ErrOut)
 			if len(members) > 0 {
-				return removeMembers(cmd.Context(), e, d, root, f.name, members, purge)
+				return removeMembers(cmd.Context(), e, d, root, f.name, members)
 			}
-			if err := local.Down(cmd.Context(), d, root, f.name, purge); err != nil {
+			err = local.Down(cmd.Context(), d, root, f.name, purge)
+			if purge && errors.Is(err, local.ErrNoFederation) {
+				_, err = fmt.Fprintf(e.Out, "there is no federation %q: nothing to remove\n", f.name)
+				return err
+			}
+			if err != nil {
 				return err
 			}
 			done := "stopped"
@@ -283,14 +288,11 @@ and their data is removed.`),
 	}
 	f.bind(cmd.Flags())
 	cmd.Flags().BoolVar(&purge, "purge", false, "Remove the federation with all its data.")
-	cmd.Flags().StringSliceVar(&members, "member", nil, "Take out only these members, with their data.")
+	cmd.Flags().StringSliceVar(&members, "member", nil, "Take out only these members, with their data, with or without --purge.")
 	return cmd
 }
 
-func removeMembers(ctx context.Context, e *env.Env, d local.Deps, root, name string, members []string, purge bool) error {
-	if purge {
-		return errors.New("--purge removes the whole federation: use --member without it, the data of the members is removed all the same")
-	}
+func removeMembers(ctx context.Context, e *env.Env, d local.Deps, root, name string, members []string) error {
 	if err := local.RemoveMembers(ctx, d, root, name, members); err != nil {
 		return err
 	}

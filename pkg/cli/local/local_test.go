@@ -95,7 +95,6 @@ func TestCommands_SuggestTheFlagForAName(t *testing.T) {
 		{[]string{"up", "ux"}, `"karmadactl local up" takes no arguments; to name a federation use "karmadactl local up --name ux"`},
 		{[]string{"down", "ux"}, `use "karmadactl local down --name ux"`},
 		{[]string{"status", "ux", "b"}, `"karmadactl local status" takes no arguments, got ["ux" "b"]`},
-		{[]string{"down", "--purge", "--member", "member1"}, "use --member without it"},
 		{[]string{"up", "--node-pods", "0"}, "use 1 or more"},
 	} {
 		e := &env.Env{Name: "karmadactl", IOStreams: genericiooptions.NewTestIOStreamsDiscard(), Now: time.Now}

@@ -2,6 +2,7 @@ package role
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -30,16 +31,42 @@ func podRoles() []string {
 // have alone.
 func catalogue(roles []Role, separate bool) map[string]roleFlags {
 	out := map[string]roleFlags{}
-	add := func(role, name string, f *pflag.Flag) {
-		if f.Hidden || name == "help" {
-			return
-		}
+	visitFlags(roles, separate, func(role, name string, f *pflag.Flag) {
 		r := out[role]
 		r.Flags = append(r.Flags, name)
 		if known, ok := f.Value.(interface{ KnownFeatures() []string }); ok {
 			r.Gates = gateNames(known.KnownFeatures())
 		}
 		out[role] = r
+	})
+	return out
+}
+
+// invalidValues returns why values of flags cannot be parsed, by the setting ROLE.FLAG=VALUE. Flags that do not exist are
+// left out.
+func invalidValues(roles []Role, separate bool, settings []string) map[string]string {
+	flags := map[string]*pflag.Flag{}
+	visitFlags(roles, separate, func(role, name string, f *pflag.Flag) { flags[role+"."+name] = f })
+	out := map[string]string{}
+	for _, setting := range settings {
+		key, value, _ := strings.Cut(setting, "=")
+		f := flags[key]
+		if f == nil {
+			continue
+		}
+		if err := f.Value.Set(value); err != nil {
+			out[setting] = fmt.Sprintf("invalid value %q of type %s: %v", value, f.Value.Type(), err)
+		}
+	}
+	return out
+}
+
+// visitFlags calls visit with each flag of catalogue, its role and its name in that role.
+func visitFlags(roles []Role, separate bool, visit func(role, name string, f *pflag.Flag)) {
+	add := func(role, name string, f *pflag.Flag) {
+		if !f.Hidden && name != "help" {
+			visit(role, name, f)
+		}
 	}
 	alone := podRoles()
 	if !separate {
@@ -57,7 +84,6 @@ func catalogue(roles []Role, separate bool) map[string]roleFlags {
 			single(r).Flags().VisitAll(func(f *pflag.Flag) { add(r.Name, f.Name, f) })
 		}
 	}
-	return out
 }
 
 // gateNames returns the names in lines such as "Failover=true|false (BETA - default=false)".
@@ -73,15 +99,20 @@ func gateNames(lines []string) []string {
 // flagsCommand returns the command that lists the flags for "local up".
 func flagsCommand(roles []Role) *cobra.Command {
 	var separate bool
+	var check []string
 	cmd := &cobra.Command{
 		Use:    "flags",
 		Short:  "Print the flags and feature gates of the roles of a local federation as JSON",
 		Args:   cobra.NoArgs,
 		Hidden: true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if len(check) > 0 {
+				return json.NewEncoder(cmd.OutOrStdout()).Encode(invalidValues(roles, separate, check))
+			}
 			return json.NewEncoder(cmd.OutOrStdout()).Encode(catalogue(roles, separate))
 		},
 	}
 	cmd.Flags().BoolVar(&separate, "separate", false, "List the flags that the roles have as programs of their own, not in one process.")
+	cmd.Flags().StringArrayVar(&check, "check", nil, "Instead print why the values of these flags, ROLE.FLAG=VALUE, cannot be parsed.")
 	return cmd
 }

@@ -37,6 +37,35 @@ func TestFlagsCommand_Separate(t *testing.T) {
 	}
 }
 
+// A value is parsed by the type of its flag.
+func TestFlagsCommand_ChecksValues(t *testing.T) {
+	for _, tt := range []struct {
+		args []string
+		bad  string // empty: accepted
+	}{
+		{[]string{"--check=controller-manager.concurrent-work-syncs=10", "--check=karmada.v=4", "--check=agent.kube-api-qps=5"}, ""},
+		{[]string{"--check=controller-manager.concurrent-work-syncs=abc"}, "controller-manager.concurrent-work-syncs=abc"},
+		{[]string{"--check=controller-manager.cluster-failure-threshold=10"}, "controller-manager.cluster-failure-threshold=10"},
+		{[]string{"--check=agent.kube-api-qps=fast"}, "agent.kube-api-qps=fast"},
+		{[]string{"--separate", "--check=scheduler.kube-api-qps="}, "scheduler.kube-api-qps="},
+	} {
+		var out bytes.Buffer
+		cmd := NewCommand(Table(), "karmada")
+		cmd.SetArgs(append([]string{"flags"}, tt.args...))
+		cmd.SetOut(&out)
+		if err := cmd.Execute(); err != nil {
+			t.Fatal(err)
+		}
+		got := map[string]string{}
+		if err := json.Unmarshal(out.Bytes(), &got); err != nil {
+			t.Fatal(err)
+		}
+		if _, found := got[tt.bad]; (tt.bad == "" && len(got) > 0) || (tt.bad != "" && !found) {
+			t.Errorf("%v: got %v", tt.args, got)
+		}
+	}
+}
+
 func TestFlagsCommand_ListsWhatRolesTake(t *testing.T) {
 	got := listFlags(t, "flags")
 	// A setting of a role that no process runs would be passed to the control plane's, which would not start.

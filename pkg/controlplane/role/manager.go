@@ -144,6 +144,9 @@ var errLost = errors.New("the lease of the leader was lost: the process was paus
 func run(ctx context.Context, mgr manager.Manager, s *servers, prepare func(context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	if err := mgr.AddReadyzCheck("running", func(*http.Request) error { return ctx.Err() }); err != nil {
+		return fmt.Errorf("adding the readiness probe: %w", err)
+	}
 	var wg sync.WaitGroup
 	for _, r := range s.runnables {
 		wg.Go(func() {

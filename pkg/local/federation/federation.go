@@ -71,6 +71,8 @@ type Federation struct {
 	Kind *Kind `json:"kind,omitempty"`
 
 	dir Dir
+	// kept are the settings in the file while others are tried; nil if they are the same.
+	kept *Settings
 	// mu guards the record and its file while a federation starts.
 	mu sync.Mutex
 }
@@ -126,7 +128,14 @@ func (f *Federation) Update(change func() error) error {
 	if err := change(); err != nil {
 		return err
 	}
-	data, err := json.MarshalIndent(f, "", "  ")
+	var stored any = f
+	if f.kept != nil {
+		stored = struct { // these settings hide those of the federation
+			*Federation
+			Settings
+		}{f, *f.kept}
+	}
+	data, err := json.MarshalIndent(stored, "", "  ")
 	if err != nil {
 		return fmt.Errorf("encoding federation %q: %w", f.Name, err)
 	}
@@ -137,6 +146,25 @@ func (f *Federation) Update(change func() error) error {
 		return fmt.Errorf("saving federation %q: %w", f.Name, err)
 	}
 	return nil
+}
+
+// Try gives the federation other settings, which are not written until Keep is called.
+func Try(f *Federation, s Settings) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.kept == nil {
+		before := f.Settings
+		f.kept = &before
+	}
+	f.Settings = s
+}
+
+// Keep writes the settings that were tried.
+func Keep(f *Federation) error {
+	return f.Update(func() error {
+		f.kept = nil
+		return nil
+	})
 }
 
 // Save writes the record.

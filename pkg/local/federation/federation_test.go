@@ -212,3 +212,31 @@ func TestLoad_RecordOfAnEarlierVersion(t *testing.T) {
 		}
 	}
 }
+
+// Settings that are tried are in the record from Keep on.
+func TestTry_SettingsAreWrittenByKeep(t *testing.T) {
+	root := t.TempDir()
+	f := New(root, "f", "", time.Time{})
+	f.Settings = Settings{Flags: []string{"agent.v=1"}}
+	Try(f, Settings{Flags: []string{"agent.v=2"}, FeatureGates: "Failover=true"})
+	stored := func() Settings {
+		t.Helper()
+		again, err := Load(root, "f")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return again.Settings
+	}
+	if err := f.Save(); err != nil {
+		t.Fatal(err)
+	}
+	if got := stored(); len(got.Flags) != 1 || got.Flags[0] != "agent.v=1" || got.FeatureGates != "" {
+		t.Errorf("before: %+v", got)
+	}
+	if err := Keep(f); err != nil {
+		t.Fatal(err)
+	}
+	if got := stored(); len(got.Flags) != 1 || got.Flags[0] != "agent.v=2" || got.FeatureGates != "Failover=true" {
+		t.Errorf("after: %+v", got)
+	}
+}

@@ -111,7 +111,8 @@ func (r *Runtime) Start(ctx context.Context, name string) (kubeconfigs []string,
 func (r *Runtime) Join(ctx context.Context, name string) error {
 	m := membership.Member{
 		Name: name, ControlPlane: r.record.controlKubeconfig(), Kubeconfig: r.record.kubeconfig(name), Endpoint: r.record.endpoint(name),
-		Hint: fmt.Sprintf("list the pods with \"kubectl --kubeconfig %s get pods -n %s\"", r.record.kubeconfig(hostCluster), clusterv1alpha1.NamespaceKarmadaSystem),
+		Remove: r.Program + " unjoin " + name,
+		Hint:   fmt.Sprintf("list the pods with \"kubectl --kubeconfig %s get pods -n %s\"", r.record.kubeconfig(hostCluster), clusterv1alpha1.NamespaceKarmadaSystem),
 	}
 	if !r.record.f.Pulls(name) {
 		return membership.Join(ctx, r.Deps, m)
@@ -121,7 +122,8 @@ func (r *Runtime) Join(ctx context.Context, name string) error {
 
 // Abort keeps the clusters that are complete for the next start.
 func (r *Runtime) Abort(_ context.Context, err error) error {
-	return fmt.Errorf("%w\nwhat is complete is kept: run \"%[2]s local up\" again to go on, or \"%[2]s local down\" to remove it", err, r.Program)
+	return fmt.Errorf("%w\nwhat is complete is kept: run %q again to go on, or %q to remove it%s", err,
+		r.record.f.Command(r.Deps, "up"), r.record.f.Command(r.Deps, "down"), r.settings.Hint(r.record.f.Settings, r.record.f.Command(r.Deps, "up")))
 }
 
 // Stop removes the clusters that the federation made.

@@ -40,8 +40,12 @@ func (r *Runtime) applySettings(ctx context.Context) error {
 		return err
 	}
 	f := r.record.f
-	f.Settings, err = r.settings.Merge(ctx, f.Settings, server, settings.Layout{Separate: true, Reserved: reserved()})
-	return err
+	tried, err := r.settings.Merge(ctx, f.Settings, server, settings.Layout{Separate: true, Reserved: reserved()})
+	if err != nil {
+		return err
+	}
+	federation.Try(f, tried)
+	return nil
 }
 
 // reserved returns the flags by which the parts of a federation find each other.

@@ -38,6 +38,8 @@ type Member struct {
 	// Endpoint is where the control plane reaches the member; empty means at the same
 	// address as the user.
 	Endpoint string
+	// Remove is the command that takes the member out of the federation.
+	Remove string
 	// Hint is the next step for the user if the member does not become Ready.
 	Hint string
 }
@@ -87,6 +89,9 @@ func Join(ctx context.Context, d federation.Deps, m Member) (err error) {
 	if err := member.CheckLeaving(ctx, deps, m.Name); err != nil {
 		return fmt.Errorf("joining %s: %w", m.Name, err)
 	}
+	if err := checkIdentity(ctx, Clients{ControlPlane: cp, Member: c}, m); err != nil {
+		return fmt.Errorf("joining %s: %w", m.Name, err)
+	}
 	err = cp.Get(ctx, client.ObjectKey{Name: m.Name}, &clusterv1alpha1.Cluster{})
 	if apierrors.IsNotFound(err) {
 		_, err = member.Join(ctx, deps, member.JoinRequest{
@@ -124,6 +129,9 @@ func Register(ctx context.Context, d federation.Deps, m Member, runAgent func(ct
 	if err := member.CheckLeaving(ctx, deps, m.Name); err != nil {
 		return fmt.Errorf("registering %s: %w", m.Name, err)
 	}
+	if err := checkIdentity(ctx, Clients{ControlPlane: cp, Member: c}, m); err != nil {
+		return fmt.Errorf("registering %s: %w", m.Name, err)
+	}
 	alive, stop, err := runAgent(ctx, step, Clients{Config: cfg, ControlPlane: cp, Member: c})
 	if err != nil {
 		return fmt.Errorf("registering %s: %w", m.Name, err)
@@ -134,6 +142,33 @@ func Register(ctx context.Context, d federation.Deps, m Member, runAgent func(ct
 	}
 	d.Progress.Done(step, "Ready, in Pull mode")
 	return nil
+}
+
+// checkIdentity returns an error if a member is another cluster than the one that joined under its name: it has lost its
+// data, and with them the rights of the control plane.
+func checkIdentity(ctx context.Context, c Clients, m Member) error {
+	lost, err := Replaced(ctx, c, m.Name)
+	if err != nil || !lost {
+		return err
+	}
+	return fmt.Errorf("it is not the cluster that joined under this name: its data was lost, and the control plane has no access to it; take it out with %q and start again with as many members as before", m.Remove)
+}
+
+// Replaced reports whether the control plane has a cluster with the name of a member, and it has another identity.
+func Replaced(ctx context.Context, c Clients, name string) (bool, error) {
+	cluster := &clusterv1alpha1.Cluster{}
+	err := c.ControlPlane.Get(ctx, client.ObjectKey{Name: name}, cluster)
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("reading cluster %q: %w", name, err)
+	}
+	id, err := member.ID(ctx, c.Member)
+	if err != nil {
+		return false, fmt.Errorf("reading the identity of %s: %w", name, err)
+	}
+	return cluster.Spec.ID != "" && cluster.Spec.ID != id, nil
 }
 
 // waitReady waits until a member is Ready and reached through the control plane.

@@ -1,9 +1,18 @@
 package membership
 
 import (
+	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/karmada-toolkit/karmada/internal/kube"
 	"github.com/karmada-toolkit/karmada/internal/progress"
+	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/local/federation"
 )
 
@@ -32,5 +41,29 @@ func TestJoin_ReportsTheStepThatFails(t *testing.T) {
 	}
 	if err := Register(t.Context(), federation.Deps{Progress: p}, m, nil); err == nil || p.what != "register member1: failed" {
 		t.Errorf("%v, reported %q", err, p.what)
+	}
+}
+
+func TestCheckIdentity_NamesTheWayOutOfLostData(t *testing.T) {
+	joined := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "member1"}, Spec: clusterv1alpha1.ClusterSpec{ID: "first"}}
+	system := func(uid types.UID) client.Object {
+		return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: metav1.NamespaceSystem, UID: uid}}
+	}
+	build := func(objects ...client.Object) client.Client {
+		return fake.NewClientBuilder().WithScheme(kube.NewScheme()).WithObjects(objects...).Build()
+	}
+	m := Member{Name: "member1", Remove: "karmadactl local down --member member1 --purge"}
+	for name, tc := range map[string]struct {
+		clients Clients
+		want    string
+	}{
+		"not joined":       {Clients{ControlPlane: build(), Member: build(system("second"))}, ""},
+		"the same cluster": {Clients{ControlPlane: build(joined), Member: build(system("first"))}, ""},
+		"its data is lost": {Clients{ControlPlane: build(joined), Member: build(system("second"))}, m.Remove},
+	} {
+		err := checkIdentity(t.Context(), tc.clients, m)
+		if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: got %v", name, err)
+		}
 	}
 }

@@ -49,8 +49,17 @@ type agent struct {
 }
 
 // run makes sure that an agent runs and is ready. The context that it returns ends
-// with the agent's process, if this call started it.
-func (s *agents) run(ctx context.Context, a agent) (context.Context, context.CancelFunc, error) {
+// with the agent's process.
+func (s *agents) run(ctx context.Context, a agent) (alive context.Context, stop context.CancelFunc, err error) {
+	err = retryEnded(func() error {
+		alive, stop, err = s.ensure(ctx, a)
+		return err
+	})
+	return alive, stop, err
+}
+
+// ensure starts an agent unless it runs, and returns when it is ready.
+func (s *agents) ensure(ctx context.Context, a agent) (context.Context, context.CancelFunc, error) {
 	p := process{federation.Agent(a.member), s.f.Dir()}
 	kubeconfig := filepath.Join(s.f.Dir().Data(p.name), agentKubeconfig)
 	fresh, err := s.enrol(ctx, a, kubeconfig)
@@ -63,12 +72,14 @@ func (s *agents) run(ctx context.Context, a agent) (context.Context, context.Can
 			return nil, nil, err
 		}
 	}
-	_, running, err := s.launcher.running(ctx, p, s.args(a, kubeconfig))
+	found, running, err := s.launcher.running(ctx, p, s.args(a, kubeconfig))
 	if err != nil {
 		return nil, nil, err
 	}
-	stop := context.CancelFunc(func() {})
-	if !running {
+	var stop context.CancelFunc
+	if running {
+		ctx, stop = p.during(ctx, found)
+	} else {
 		if err := s.f.ChoosePorts(federation.AgentHealthPort(a.member), federation.AgentMetricsPort(a.member)); err != nil {
 			return nil, nil, err
 		}
@@ -82,6 +93,7 @@ func (s *agents) run(ctx context.Context, a agent) (context.Context, context.Can
 		stop()
 		return nil, nil, err
 	}
+	s.launcher.done(p.name)
 	return ctx, stop, nil
 }
 

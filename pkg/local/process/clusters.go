@@ -35,27 +35,39 @@ func (c *clusters) start(ctx context.Context, name string) (_ ready.Info, err er
 	if err != nil {
 		return ready.Info{}, err
 	}
+	defer wait.Publish(ctx, func() { c.Progress.Waiting(name, "the API server to answer") })()
+	var info ready.Info
+	if err := retryEnded(func() error { info, err = c.awaitReady(ctx, name, args); return err }); err != nil {
+		return info, err
+	}
+	c.launcher.done(name)
+	c.Progress.Done(name, fmt.Sprintf("Kubernetes %s at %s", info.Version, info.Server))
+	return info, nil
+}
+
+// awaitReady starts the process of a cluster unless it runs, and returns when the cluster is ready.
+func (c *clusters) awaitReady(ctx context.Context, name string, args []string) (ready.Info, error) {
 	p := process{name, c.f.Dir()}
 	r, alive, err := c.launcher.running(ctx, p, args)
 	if err != nil {
 		return ready.Info{}, err
 	}
-	if !alive {
+	var stop context.CancelFunc
+	if alive {
+		ctx, stop = p.during(ctx, r)
+	} else {
 		child, err := c.launcher.start(ctx, p, c.program, args)
 		if err != nil {
 			return ready.Info{}, err
 		}
-		var stop context.CancelFunc
 		ctx, stop = child.during(ctx)
-		defer stop()
 		r = child.record
 	}
-	defer wait.Publish(ctx, func() { c.Progress.Waiting(name, "the API server to answer") })()
+	defer stop()
 	info, err := ready.Wait(ctx, c.f.Dir().Data(name), r.PID)
 	if err != nil {
 		return info, fmt.Errorf("starting %s: %w", name, federation.Cause(ctx, err))
 	}
-	c.Progress.Done(name, fmt.Sprintf("Kubernetes %s at %s", info.Version, info.Server))
 	return info, nil
 }
 

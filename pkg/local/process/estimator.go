@@ -48,30 +48,46 @@ func (s *estimators) run(ctx context.Context, member string, control, info ready
 	defer progress.Begin(ctx, s.Progress, step, &err)()
 	ctx, cancel := context.WithTimeoutCause(ctx, estimatorTimeout, fmt.Errorf("its estimator is not ready after %s; its log is %s", estimatorTimeout, s.f.Dir().Log(p.name)))
 	defer cancel()
-	alive, stop, err := s.start(ctx, p, member, info)
+	err = retryEnded(func() error {
+		alive, stop, err := s.start(ctx, p, member, info)
+		if err != nil {
+			return err
+		}
+		defer stop()
+		if err := s.publish(alive, member, control); err != nil {
+			return federation.Cause(alive, err)
+		}
+		return s.awaitReady(alive, step, member)
+	})
 	if err != nil {
 		return fmt.Errorf("starting the estimator of %s: %w", member, err)
 	}
-	defer stop()
-	if err := s.publish(alive, member, control); err != nil {
-		return err
-	}
-	url := "http://" + federation.Address(s.f.Port(federation.EstimatorHealthPort(member))) + "/readyz"
-	err = wait.Until(alive, wait.Options{
-		Interval: 100 * time.Millisecond, Publish: func(error) { s.Progress.Waiting(step, "the estimator to be ready") },
-	}, func(ctx context.Context) error { return federation.CheckOK(ctx, http.DefaultClient, url) })
-	if err != nil {
-		return fmt.Errorf("starting the estimator of %s: %w", member, federation.Cause(alive, err))
-	}
+	s.launcher.done(p.name)
 	s.Progress.Done(step, "at "+federation.Address(s.f.Port(federation.EstimatorPort(member))))
 	return nil
 }
 
-// start starts the process unless it runs. The context that it returns ends with a process that it started.
+// awaitReady returns when the estimator of a member is ready.
+func (s *estimators) awaitReady(alive context.Context, step, member string) error {
+	url := "http://" + federation.Address(s.f.Port(federation.EstimatorHealthPort(member))) + "/readyz"
+	err := wait.Until(alive, wait.Options{
+		Interval: 100 * time.Millisecond, Publish: func(error) { s.Progress.Waiting(step, "the estimator to be ready") },
+	}, func(ctx context.Context) error { return federation.CheckOK(ctx, http.DefaultClient, url) })
+	if err != nil {
+		return federation.Cause(alive, err)
+	}
+	return nil
+}
+
+// start starts the process unless it runs. The context that it returns ends with the process.
 func (s *estimators) start(ctx context.Context, p process, member string, info ready.Info) (context.Context, context.CancelFunc, error) {
-	_, running, err := s.launcher.running(ctx, p, s.args(member, info))
-	if err != nil || running {
-		return ctx, func() {}, err
+	found, running, err := s.launcher.running(ctx, p, s.args(member, info))
+	if err != nil {
+		return nil, nil, err
+	}
+	if running {
+		alive, stop := p.during(ctx, found)
+		return alive, stop, nil
 	}
 	if err := s.f.ChoosePorts(federation.EstimatorPorts(member)...); err != nil {
 		return nil, nil, err

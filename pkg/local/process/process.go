@@ -153,6 +153,36 @@ func (c *child) during(ctx context.Context) (context.Context, context.CancelFunc
 	return ctx, func() { cancel(nil) }
 }
 
+// errEnded is the cause of a context that ends with a process that ran before this program.
+var errEnded = errors.New("it ended")
+
+// during returns a context that ends with a process that runs already, with errEnded as its cause.
+func (p process) during(ctx context.Context, r record) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	go func() {
+		err := wait.Until(ctx, wait.Options{Interval: 5 * pollInterval}, func(context.Context) error {
+			if now, present := p.present(); present && now.PID == r.PID {
+				return errors.New("it is still running")
+			}
+			return nil
+		})
+		if err == nil {
+			cancel(fmt.Errorf("%s, process %d: %w", p.name, r.PID, errEnded))
+		}
+	}()
+	return ctx, func() { cancel(nil) }
+}
+
+// retryEnded calls start, and once more if a process that it found ended meanwhile: one that was sent a signal to end
+// runs for some time longer.
+func retryEnded(start func() error) error {
+	err := start()
+	if errors.Is(err, errEnded) {
+		err = start()
+	}
+	return err
+}
+
 // failure describes the end of the process by its exit code and its last error.
 func (c *child) failure() error {
 	log := c.dir.Log(c.name)

@@ -3,6 +3,7 @@ package process
 import (
 	"context"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -70,6 +71,61 @@ func TestProcess_FailureHasTheLastError(t *testing.T) {
 	for _, want := range []string{"broken", "exit status 3", "no disk", dir.Log("broken")} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%q does not mention %q", err, want)
+		}
+	}
+}
+
+// A process that was sent a signal to end counts as running until it ends; the step that found it runs again then.
+func TestRetryEnded_FoundProcessEnds(t *testing.T) {
+	p := process{"sleeper", federation.Dir(t.TempDir())}
+	if _, err := p.start(time.Now(), "sleep", "60"); err != nil {
+		t.Fatal(err)
+	}
+	var found []bool
+	err := retryEnded(func() error {
+		r, alive := p.running()
+		found = append(found, alive)
+		if !alive {
+			return nil
+		}
+		ctx, stop := p.during(t.Context(), r)
+		defer stop()
+		if err := terminate(r.PID); err != nil {
+			return err
+		}
+		<-ctx.Done()
+		return context.Cause(ctx)
+	})
+	if err != nil || !slices.Equal(found, []bool{true, false}) {
+		t.Errorf("got %v, %v", found, err)
+	}
+}
+
+// A start that fails leaves what is ready running, stops the rest, and starts what it stopped for it as it was.
+func TestLauncher_UndoRestoresWhatRan(t *testing.T) {
+	dir := federation.Dir(t.TempDir())
+	changed, finished, fresh := process{"changed", dir}, process{"finished", dir}, process{"fresh", dir}
+	if _, err := changed.start(time.Now(), "sleep", "60"); err != nil {
+		t.Fatal(err)
+	}
+	l := &launcher{now: time.Now}
+	if _, alive, err := l.running(t.Context(), changed, []string{"61"}); alive || err != nil {
+		t.Fatalf("it runs with other arguments: %v", err)
+	}
+	for _, p := range []process{changed, finished, fresh} {
+		if _, err := l.start(t.Context(), p, "sleep", []string{"61"}); err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = p.stop(context.WithoutCancel(t.Context())) }()
+	}
+	l.done(finished.name)
+	if got := l.undo(t.Context()); !slices.Equal(got, []string{"changed"}) {
+		t.Errorf("restarted %v", got)
+	}
+	for p, args := range map[process][]string{changed: {"60"}, finished: {"61"}, fresh: nil} {
+		r, alive := p.running()
+		if alive != (args != nil) || (alive && !r.runsWith(args)) {
+			t.Errorf("%s: running %t, %v", p.name, alive, r.Command)
 		}
 	}
 }

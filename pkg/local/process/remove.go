@@ -96,6 +96,14 @@ func (r *Runtime) leave(ctx context.Context, step string, control ready.Info, na
 		if _, deps.Member, err = membership.Connect(info.Kubeconfig); err != nil {
 			return err
 		}
+		// A cluster that lost its data has nothing to remove, and gives the control plane no access.
+		lost, err := membership.Replaced(ctx, membership.Clients{ControlPlane: cp, Member: deps.Member}, name)
+		if err != nil {
+			return err
+		}
+		if lost {
+			deps.Member = nil
+		}
 	}
 	const namespace = clusterv1alpha1.NamespaceKarmadaCluster
 	switch {

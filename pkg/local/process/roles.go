@@ -53,28 +53,41 @@ func (r *roles) start(ctx context.Context, info ready.Info) (err error) {
 	var waiting atomic.Value
 	waiting.Store("its servers to listen")
 	defer wait.Publish(ctx, func() { r.Progress.Waiting(step, waiting.Load().(string)) })()
-	p := process{step, r.f.Dir()}
-	_, running, err := r.launcher.running(ctx, p, r.args(info))
-	if err != nil {
-		return err
-	}
-	if !running {
-		alive, stop, err := r.launch(ctx, p, info, c)
+	err = retryEnded(func() error {
+		alive, stop, err := r.ensure(ctx, info, c)
 		if err != nil {
-			return fmt.Errorf("starting %s: %w", step, err)
+			return err
 		}
 		defer stop()
-		ctx = alive
+		waiting.Store("the API of the federation to be served")
+		if err := r.awaitReady(alive, cfg); err != nil {
+			return federation.Cause(alive, err)
+		}
+		if err := r.serveMetrics(alive, c); err != nil {
+			return federation.Cause(alive, err)
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("starting %s: %w", step, err)
 	}
-	waiting.Store("the API of the federation to be served")
-	if err := r.awaitReady(ctx, cfg); err != nil {
-		return fmt.Errorf("starting %s: %w", step, federation.Cause(ctx, err))
-	}
-	if err := r.serveMetrics(ctx, c); err != nil {
-		return fmt.Errorf("starting %s: %w", step, federation.Cause(ctx, err))
-	}
+	r.launcher.done(step)
 	r.Progress.Done(step, "aggregated-apiserver, webhook, controller-manager, scheduler and metrics-adapter")
 	return nil
+}
+
+// ensure starts the process unless it runs. The context that it returns ends with the process.
+func (r *roles) ensure(ctx context.Context, info ready.Info, c client.Client) (alive context.Context, stop func(), err error) {
+	p := process{federation.Roles, r.f.Dir()}
+	found, running, err := r.launcher.running(ctx, p, r.args(info))
+	if err != nil {
+		return nil, nil, err
+	}
+	if running {
+		alive, stop := p.during(ctx, found)
+		return alive, stop, nil
+	}
+	return r.launch(ctx, p, info, c)
 }
 
 // launch starts the process while it writes what the process needs to the control

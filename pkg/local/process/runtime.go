@@ -6,6 +6,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -62,9 +65,11 @@ func (r *Runtime) Prepare(ctx context.Context) error {
 	if err := errors.Join(missing, err); err != nil {
 		return err
 	}
-	if r.f.Settings, err = r.settings.Merge(ctx, r.f.Settings, karmada, settings.Layout{Reserved: reserved(r.f)}); err != nil {
+	tried, err := r.settings.Merge(ctx, r.f.Settings, karmada, settings.Layout{Reserved: reserved(r.f)})
+	if err != nil {
 		return err
 	}
+	federation.Try(r.f, tried)
 	c := certs{dir: r.f.Dir(), now: r.Now}
 	r.launcher = &launcher{now: r.Now}
 	r.clusters = &clusters{Deps: r.Deps, f: r.f, program: kubelite, launcher: r.launcher, certs: c}
@@ -104,7 +109,8 @@ func (r *Runtime) Join(ctx context.Context, member string) error {
 func (r *Runtime) join(ctx context.Context, member string, control, info ready.Info) error {
 	m := membership.Member{
 		Name: member, ControlPlane: control.Kubeconfig, Kubeconfig: info.Kubeconfig,
-		Hint: "the log of the control plane is " + r.f.Dir().Log(federation.Roles),
+		Remove: r.f.Command(r.Deps, "down") + " --member " + member + " --purge",
+		Hint:   "the log of the control plane is " + r.f.Dir().Log(federation.Roles),
 	}
 	if !r.f.Pulls(member) {
 		return membership.Join(ctx, r.Deps, m)
@@ -115,10 +121,17 @@ func (r *Runtime) join(ctx context.Context, member string, control, info ready.I
 	})
 }
 
-// Abort stops the processes that a start that failed has started.
+// Abort stops the processes that were started and are not ready. Those that ran before with other arguments are started
+// again with these.
 func (r *Runtime) Abort(ctx context.Context, err error) error {
-	r.launcher.undo(context.WithoutCancel(ctx))
-	return err
+	restarted := r.launcher.undo(context.WithoutCancel(ctx))
+	var again string
+	if len(restarted) > 0 {
+		again = "\nstarted again as before: " + strings.Join(restarted, ", ")
+	}
+	up := r.f.Command(r.Deps, "up")
+	return fmt.Errorf("%w%s\nwhat is ready keeps running: run %q again to go on, or %q to stop it%s", err, again,
+		up, r.f.Command(r.Deps, "down"), r.settings.Hint(r.f.Settings, up))
 }
 
 // Stop stops the processes. The data is kept.
@@ -187,16 +200,36 @@ type launcher struct {
 
 	mu       sync.Mutex
 	children []*child
+	// ready are the names of the children that are ready.
+	ready map[string]bool
+	// before are the command lines of processes that were stopped to be started with other arguments, by name.
+	before map[string][]string
 }
 
 // running returns the record of a process that runs with these arguments. One that
 // runs with others is stopped, to be started with these.
-func (*launcher) running(ctx context.Context, p process, args []string) (record, bool, error) {
+func (l *launcher) running(ctx context.Context, p process, args []string) (record, bool, error) {
 	r, alive := p.running()
 	if !alive || r.runsWith(args) {
 		return r, alive, nil
 	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.before == nil {
+		l.before = map[string][]string{}
+	}
+	l.before[p.name] = r.Command
 	return r, false, p.stop(ctx)
+}
+
+// done records that a process is ready, so that a start that fails later leaves it running.
+func (l *launcher) done(name string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.ready == nil {
+		l.ready = map[string]bool{}
+	}
+	l.ready[name] = true
 }
 
 // start starts a process.
@@ -212,11 +245,31 @@ func (l *launcher) start(ctx context.Context, p process, program string, args []
 	return c, nil
 }
 
-// undo stops what was started.
-func (l *launcher) undo(ctx context.Context) {
+// undo stops what was started and is not ready, and starts what was stopped for it again as it was. It returns the names
+// of those, sorted.
+func (l *launcher) undo(ctx context.Context) (restarted []string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	pending := map[string]process{} // stopped for another start
 	var wg sync.WaitGroup
 	for _, c := range l.children {
-		wg.Go(func() { _ = c.stop(ctx) })
+		if !l.ready[c.name] {
+			pending[c.name] = c.process
+			wg.Go(func() { _ = c.stop(ctx) })
+		}
 	}
 	wg.Wait()
+	for _, name := range slices.Sorted(maps.Keys(l.before)) {
+		if l.ready[name] {
+			continue
+		}
+		p, ok := pending[name]
+		if command := l.before[name]; ok && len(command) > 0 {
+			p.awaitEnd(ctx)
+			if _, err := p.start(l.now(), command[0], command[1:]...); err == nil {
+				restarted = append(restarted, name)
+			}
+		}
+	}
+	return restarted
 }

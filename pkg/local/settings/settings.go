@@ -74,7 +74,41 @@ func (r Request) Merge(ctx context.Context, before federation.Settings, server s
 	if err != nil {
 		return before, err
 	}
-	return r.merge(before, c, layout)
+	merged, err := r.merge(before, c, layout)
+	if err != nil {
+		return before, err
+	}
+	if err := checkValues(ctx, server, layout.Separate, merged.Flags); err != nil {
+		return before, err
+	}
+	return merged, nil
+}
+
+// Hint returns what undoes settings after a start that failed, to be added to its error. They are those that the start
+// had; up is the command that starts the federation.
+func (r Request) Hint(of federation.Settings, up string) string {
+	var out string
+	if len(r.Set) > 0 || r.FeatureGates != nil {
+		out += fmt.Sprintf("\nthe new settings are not stored: %q starts with those of before", up)
+	}
+	var resets []string
+	for _, text := range of.Flags {
+		if s, _, err := parseSetting(text); err == nil && !r.changes(s.key()) {
+			resets = append(resets, "--set "+s.key()+"-")
+		}
+	}
+	if len(resets) > 0 {
+		out += fmt.Sprintf("\nif a flag that was set earlier is the cause, give it its default back with %q", up+" "+strings.Join(resets, " "))
+	}
+	return out
+}
+
+// changes reports whether a request changes a flag, named ROLE.FLAG.
+func (r Request) changes(key string) bool {
+	return slices.ContainsFunc(r.Set, func(text string) bool {
+		s, _, err := parseSetting(text)
+		return err == nil && s.key() == key
+	})
 }
 
 func (r Request) merge(before federation.Settings, c catalogue, layout Layout) (federation.Settings, error) {
@@ -214,6 +248,33 @@ func readCatalogue(ctx context.Context, program string, separate bool) (catalogu
 		return nil, fmt.Errorf("reading the flags of the roles: %w", err)
 	}
 	return c, nil
+}
+
+// checkValues makes the server parse the values of flags, each as the type that the flag has.
+func checkValues(ctx context.Context, program string, separate bool, flags []string) error {
+	if len(flags) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, catalogueLimit)
+	defer cancel()
+	args := []string{"flags", fmt.Sprintf("--separate=%t", separate)}
+	for _, text := range flags {
+		args = append(args, "--check="+text)
+	}
+	out, err := exec.CommandContext(ctx, program, args...).Output() //nolint:gosec // the program was looked up by name
+	if err != nil {
+		return fmt.Errorf("checking the values of flags with %q: %w; use the servers of this version", program+" flags", err)
+	}
+	problems := map[string]string{} // by ROLE.FLAG=VALUE
+	if err := json.Unmarshal(out, &problems); err != nil {
+		return fmt.Errorf("checking the values of flags: %w", err)
+	}
+	var errs []error
+	for _, text := range slices.Sorted(maps.Keys(problems)) {
+		name, _, _ := strings.Cut(text, "=")
+		errs = append(errs, fmt.Errorf("--set %s: %s; \"--set %s-\" gives the flag its default back", text, problems[text], name))
+	}
+	return errors.Join(errs...)
 }
 
 // expand replaces the changes of flags that all roles of the control plane have by one for each role that has the flag.

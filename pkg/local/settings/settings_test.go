@@ -136,3 +136,18 @@ func TestMerge_SeparateRoles(t *testing.T) {
 		}
 	}
 }
+
+func TestHint_NamesTheWayOut(t *testing.T) {
+	stored := federation.Settings{Flags: []string{"agent.v=1", "scheduler.x=bad"}}
+	got := Request{}.Hint(stored, "karmadactl local up")
+	if want := `"karmadactl local up --set agent.v- --set scheduler.x-"`; !strings.Contains(got, want) {
+		t.Errorf("stored settings: %q", got)
+	}
+	got = Request{Set: []string{"scheduler.x=bad"}}.Hint(stored, "karmadactl local up")
+	if !strings.Contains(got, "not stored") || !strings.Contains(got, "--set agent.v-") || strings.Contains(got, "--set scheduler.x-") {
+		t.Errorf("new settings: %q", got)
+	}
+	if got := (Request{}).Hint(federation.Settings{}, "karmadactl local up"); got != "" {
+		t.Errorf("no settings: %q", got)
+	}
+}
