@@ -76,7 +76,7 @@ func require(ctx context.Context, config *rest.Config, limit time.Duration, repo
 		return false, nil
 	})
 	if errors.Is(err, wait.ErrTimeout) {
-		return fmt.Errorf("%s does not serve the API of member clusters (%s) after %s: %w; see whether its role aggregated-apiserver runs, with \"local status\" for a local federation, or in the pods of the host cluster",
+		return fmt.Errorf("%s does not serve the API of member clusters (%s) after %s: %w; see whether karmada-aggregated-apiserver runs, with \"local status\" for a local federation, or in the pods of the host cluster",
 			config.Host, clusterv1alpha1.GroupVersion, limit, last)
 	}
 	return err
