@@ -104,7 +104,6 @@ func TestRun_BadCommandLines(t *testing.T) {
 		"cordon two":            {[]string{"cordon", "a", "b"}, "error: more than one cluster name is not supported\nSee 'karmadactl cordon -h' for help and examples\n"},
 		"taint nothing":         {[]string{"taint"}, "error: one or more resources must be specified as <resource> <name>\n"},
 		"describe bad scope":    {[]string{"describe", "pods", "-s", "all"}, "error: not support operation scope: all; use one of [karmada members]\n"},
-		"describe no member":    {[]string{"describe", "pods", "-s", "members"}, "error: must specify a member cluster; name it with --cluster\n"},
 		"logs nothing":          {[]string{"logs"}, "error: expected 'logs [-f] [-p] (POD | TYPE/NAME) [-c CONTAINER]'.\nPOD or TYPE/NAME is a required argument for the logs command\nSee 'karmadactl logs -h' for help and examples\n"},
 		"apply two ways":        {[]string{"apply", "--all-clusters", "-C", "m1"}, "error: --all-clusters and --cluster cannot be used together\n"},
 		"apply nothing":         {[]string{"apply"}, "error: must specify one of -f and -k\n"},

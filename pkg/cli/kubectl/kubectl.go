@@ -19,6 +19,7 @@ import (
 	"k8s.io/kubectl/pkg/cmd/wait"
 
 	"github.com/karmada-toolkit/karmada/pkg/cli/env"
+	"github.com/karmada-toolkit/karmada/pkg/cli/locate"
 )
 
 // constructor is the constructor of a command of kubectl.
@@ -29,7 +30,7 @@ func onControlPlane(e *env.Env, construct constructor) *cobra.Command {
 	access := e.NewAccess()
 	cmd := e.Adapt(construct(access.Factory(), e.TerminalSafe()))
 	access.Flags.Add(cmd).AddNamespace(cmd)
-	return cmd
+	return locate.Fallback(e, access, cmd, locate.Refuse)
 }
 
 // withSubcommands returns a command of kubectl with subcommands, which work on the control plane.
@@ -72,11 +73,13 @@ func NewRolloutCommand(e *env.Env) *cobra.Command {
 // NewScaleCommand returns the command scale.
 func NewScaleCommand(e *env.Env) *cobra.Command { return onControlPlane(e, scale.NewCmdScale) }
 
-// NewWaitCommand returns the command wait.
+// NewWaitCommand returns the command wait, for the control plane or a member.
 func NewWaitCommand(e *env.Env) *cobra.Command {
-	return onControlPlane(e, func(f cmdutil.Factory, streams genericiooptions.IOStreams) *cobra.Command {
-		return wait.NewCmdWait(f, streams)
-	})
+	access := e.NewAccess()
+	cmd := e.Adapt(wait.NewCmdWait(access.Factory(), e.TerminalSafe()))
+	access.Flags.Add(cmd).AddNamespace(cmd)
+	access.AddTargetFlags(cmd)
+	return locate.Fallback(e, access, access.Check(cmd), locate.Use)
 }
 
 // NewExplainCommand returns the command explain, for the control plane or a member.

@@ -84,7 +84,17 @@ func Member(ctx context.Context, e *env.Env, access *env.Access, t Target) (stri
 	if err != nil {
 		return "", err
 	}
-	outcomes := fanout.Each(ctx, fanout.Limits{Deadline: deadline}, names, func(ctx context.Context, cluster string) (bool, error) {
+	found, failed := partition(holders(ctx, access, names, resource, namespace, t))
+	cluster, err := choose(t, namespace, names, found, failed)
+	if err == nil && len(failed) > 0 {
+		e.Say("using cluster(%s); no answer of other clusters: %s", cluster, strings.Join(failed, "; "))
+	}
+	return cluster, err
+}
+
+// holders reports for each cluster whether it has the target.
+func holders(ctx context.Context, access *env.Access, clusters []string, resource schema.GroupVersionResource, namespace string, t Target) []fanout.Outcome[bool] {
+	return fanout.Each(ctx, fanout.Limits{Deadline: deadline}, clusters, func(ctx context.Context, cluster string) (bool, error) {
 		config, err := access.ControlPlane.MemberConfig(cluster)
 		if err != nil {
 			return false, err
@@ -95,12 +105,6 @@ func Member(ctx context.Context, e *env.Env, access *env.Access, t Target) (stri
 		}
 		return has(ctx, client.Resource(resource).Namespace(namespace), t)
 	})
-	found, failed := partition(outcomes)
-	cluster, err := choose(t, namespace, names, found, failed)
-	if err == nil && len(failed) > 0 {
-		e.Say("using cluster(%s); no answer of other clusters: %s", cluster, strings.Join(failed, "; "))
-	}
-	return cluster, err
 }
 
 // partition returns the members that have the target, and the errors of those that did
@@ -144,6 +148,13 @@ func has(ctx context.Context, client metadata.ResourceInterface, t Target) (bool
 	_, name, found := strings.Cut(t.Arg, "/")
 	if !found {
 		name = t.Arg
+	}
+	if name == "" {
+		list, err := client.List(ctx, metav1.ListOptions{Limit: 1})
+		if apierrors.IsNotFound(err) {
+			return false, nil // the type
+		}
+		return err == nil && len(list.Items) > 0, err
 	}
 	_, err := client.Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
