@@ -41,7 +41,7 @@ func NewQueue[T comparable](o QueueOptions[T]) priorityqueue.PriorityQueue[T] {
 		o.RateLimiter = RateLimiter[T](Retry{})
 	}
 	q := &queue[T]{
-		tenant: o.Tenant, limiter: o.RateLimiter, clock: o.Clock,
+		limiter: limiter[T]{o.RateLimiter}, tenant: o.Tenant, clock: o.Clock,
 		ready: NewTurns[T](max(1, o.Workers)), working: map[T]*worked{}, delayed: map[T]*delayedKey[T]{},
 		later: ordered[*delayedKey[T]]{
 			less: func(a, b *delayedKey[T]) bool {
@@ -58,7 +58,7 @@ func NewQueue[T comparable](o QueueOptions[T]) priorityqueue.PriorityQueue[T] {
 		q.metrics = metrics.NewWorkQueue(ctrlmetrics.Registry, o.Name, o.Clock)
 	}
 	q.wait = sync.NewCond(&q.mu)
-	go q.run()
+	go queueRun(q)
 	return q
 }
 
@@ -80,8 +80,9 @@ type worked struct {
 }
 
 type queue[T comparable] struct {
+	limiter[T]
+
 	tenant  func(T) string
-	limiter workqueue.TypedRateLimiter[T]
 	clock   clock.WithTicker
 	metrics *metrics.WorkQueue // nil without a name
 
@@ -106,15 +107,15 @@ func (q *queue[T]) AddWithOpts(o priorityqueue.AddOpts, keys ...T) {
 	for _, key := range keys {
 		after := o.After
 		if o.RateLimited {
-			if limited := q.limiter.When(key); after == 0 || limited < after {
+			if limited := q.limiter.limiter.When(key); after == 0 || limited < after {
 				after = limited
 			}
 		}
-		q.add(key, ptr.Deref(o.Priority, 0), after)
+		queueAdd(q, key, ptr.Deref(o.Priority, 0), after)
 	}
 }
 
-func (q *queue[T]) add(key T, priority int, after time.Duration) {
+func queueAdd[T comparable](q *queue[T], key T, priority int, after time.Duration) {
 	tenant := ""
 	if q.tenant != nil {
 		tenant = q.tenant(key)
@@ -126,7 +127,7 @@ func (q *queue[T]) add(key T, priority int, after time.Duration) {
 	}
 	if after > 0 {
 		q.metrics.Retried()
-		q.addLater(key, priority, q.clock.Now().Add(after))
+		queueAddLater(q, key, priority, q.clock.Now().Add(after))
 		return
 	}
 	if d := q.delayed[key]; d != nil {
@@ -134,17 +135,17 @@ func (q *queue[T]) add(key T, priority int, after time.Duration) {
 		delete(q.delayed, key)
 		priority = max(priority, d.priority)
 	}
-	q.addReady(key, tenant, priority)
+	queueAddReady(q, key, tenant, priority)
 }
 
-// addLater adds a key that waits for a time, unless it is ready already.
-func (q *queue[T]) addLater(key T, priority int, at time.Time) {
+// queueAddLater adds a key that waits for a time, unless it is ready already.
+func queueAddLater[T comparable](q *queue[T], key T, priority int, at time.Time) {
 	if current, ok := q.ready.Priority(key); ok {
-		q.raise(key, current, priority)
+		queueRaise(q, key, current, priority)
 		return
 	}
 	if w := q.working[key]; w != nil && w.again {
-		q.repeat(key, w, max(w.priority, priority))
+		queueRepeat(q, key, w, max(w.priority, priority))
 		return
 	}
 	if d := q.delayed[key]; d != nil {
@@ -167,17 +168,17 @@ func (q *queue[T]) addLater(key T, priority int, at time.Time) {
 	}
 }
 
-// addReady adds a key that is due.
-func (q *queue[T]) addReady(key T, tenant string, priority int) {
+// queueAddReady adds a key that is due.
+func queueAddReady[T comparable](q *queue[T], key T, tenant string, priority int) {
 	if w := q.working[key]; w != nil {
 		if w.again {
 			priority = max(priority, w.priority)
 		}
-		q.repeat(key, w, priority)
+		queueRepeat(q, key, w, priority)
 		return
 	}
 	if current, ok := q.ready.Priority(key); ok {
-		q.raise(key, current, priority)
+		queueRaise(q, key, current, priority)
 		return
 	}
 	q.metrics.AddedWith(key, priority)
@@ -185,16 +186,16 @@ func (q *queue[T]) addReady(key T, tenant string, priority int) {
 	q.wait.Signal()
 }
 
-// raise gives a key that is ready a higher priority.
-func (q *queue[T]) raise(key T, current, priority int) {
+// queueRaise gives a key that is ready a higher priority.
+func queueRaise[T comparable](q *queue[T], key T, current, priority int) {
 	if priority > current {
 		q.metrics.AddedWith(key, priority)
 		q.ready.SetPriority(key, priority, true)
 	}
 }
 
-// repeat has a key that a worker has handed out again afterwards.
-func (q *queue[T]) repeat(key T, w *worked, priority int) {
+// queueRepeat has a key that a worker has handed out again afterwards.
+func queueRepeat[T comparable](q *queue[T], key T, w *worked, priority int) {
 	if !w.again {
 		q.again++
 	}
@@ -202,14 +203,14 @@ func (q *queue[T]) repeat(key T, w *worked, priority int) {
 	w.again, w.priority = true, priority
 }
 
-// run makes delayed keys ready until the queue is shut down.
-func (q *queue[T]) run() {
+// queueRun makes delayed keys ready until the queue is shut down.
+func queueRun[T comparable](q *queue[T]) {
 	ticker := q.clock.NewTicker(unfinishedPeriod)
 	defer ticker.Stop()
 	for {
 		var due <-chan time.Time
 		stop := func() bool { return true }
-		if wait, ok := q.moveDue(); ok {
+		if wait, ok := queueMoveDue(q); ok {
 			timer := q.clock.NewTimer(wait)
 			due, stop = timer.C(), timer.Stop
 		}
@@ -226,8 +227,8 @@ func (q *queue[T]) run() {
 	}
 }
 
-// moveDue makes the keys ready whose time has come, and returns the time until the next one, if there is one.
-func (q *queue[T]) moveDue() (time.Duration, bool) {
+// queueMoveDue makes the keys ready whose time has come, and returns the time until the next one, if there is one.
+func queueMoveDue[T comparable](q *queue[T]) (time.Duration, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for q.later.Len() > 0 {
@@ -241,7 +242,7 @@ func (q *queue[T]) moveDue() (time.Duration, bool) {
 		if q.tenant != nil {
 			tenant = q.tenant(first.key)
 		}
-		q.addReady(first.key, tenant, first.priority)
+		queueAddReady(q, first.key, tenant, first.priority)
 	}
 	return 0, false
 }
@@ -288,19 +289,24 @@ func (q *queue[T]) Done(key T) {
 }
 
 // Add implements workqueue.TypedInterface.
-func (q *queue[T]) Add(key T) { q.add(key, 0, 0) }
+func (q *queue[T]) Add(key T) { queueAdd(q, key, 0, 0) }
 
 // AddAfter implements workqueue.TypedDelayingInterface.
-func (q *queue[T]) AddAfter(key T, after time.Duration) { q.add(key, 0, after) }
+func (q *queue[T]) AddAfter(key T, after time.Duration) { queueAdd(q, key, 0, after) }
 
 // AddRateLimited implements workqueue.TypedRateLimitingInterface.
-func (q *queue[T]) AddRateLimited(key T) { q.add(key, 0, q.limiter.When(key)) }
+func (q *queue[T]) AddRateLimited(key T) { queueAdd(q, key, 0, q.limiter.limiter.When(key)) }
+
+// limiter has the methods of a queue that are those of its rate limiter.
+type limiter[T comparable] struct {
+	limiter workqueue.TypedRateLimiter[T]
+}
 
 // Forget implements workqueue.TypedRateLimitingInterface.
-func (q *queue[T]) Forget(key T) { q.limiter.Forget(key) }
+func (l limiter[T]) Forget(key T) { l.limiter.Forget(key) }
 
 // NumRequeues implements workqueue.TypedRateLimitingInterface.
-func (q *queue[T]) NumRequeues(key T) int { return q.limiter.NumRequeues(key) }
+func (l limiter[T]) NumRequeues(key T) int { return l.limiter.NumRequeues(key) }
 
 // Len implements workqueue.TypedInterface: keys that wait for their time are not counted.
 func (q *queue[T]) Len() int {

@@ -204,7 +204,7 @@ func (q *queue) Done(k key, o outcome) {
 	q.metrics.Done(k)
 	if i.turn {
 		i.turn = false
-		defer q.release(k.Namespace)
+		defer release(q, k.Namespace)
 	}
 	if priority, ok := q.dirty[k]; ok {
 		delete(q.dirty, k)
@@ -226,7 +226,7 @@ func (q *queue) Done(k key, o outcome) {
 }
 
 // release ends the use of a worker by a namespace. The caller holds the lock.
-func (q *queue) release(namespace string) {
+func release(q *queue, namespace string) {
 	q.active.Release(namespace)
 	if q.active.Eligible() {
 		q.wait.Signal()
