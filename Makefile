@@ -78,7 +78,7 @@ generate: ## Regenerate deepcopy functions, CRDs, OpenAPI definitions and client
 	hack/generate.sh
 
 .PHONY: verify
-verify: ## Check generated files, formatting, module files, methods per type
+verify: ## Check generated files, formatting, module files
 	hack/verify.sh
 
 .PHONY: bench
