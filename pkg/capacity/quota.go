@@ -7,7 +7,9 @@ import (
 	"math"
 
 	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
@@ -18,15 +20,15 @@ import (
 // propagated, and the shares of FederatedResourceQuotas.
 type Quotas map[string][]corev1.ResourceQuota
 
-// ReadQuotas returns the quotas of a namespace. A status that is not readable counts as none.
-func ReadQuotas(ctx context.Context, c client.Client, namespace string) (Quotas, error) {
+// Quotas returns the quotas of a namespace. A status that is not readable counts as none.
+func (r *Reader) Quotas(ctx context.Context, namespace string) (Quotas, error) {
 	out := Quotas{}
 	if namespace == "" {
 		return out, nil
 	}
-	federated := &policyv1alpha1.FederatedResourceQuotaList{}
-	if err := c.List(ctx, federated, client.InNamespace(namespace)); err != nil {
-		return nil, fmt.Errorf("listing the FederatedResourceQuotas of namespace %s: %w", namespace, err)
+	var federated policyv1alpha1.FederatedResourceQuotaList
+	if err := r.list(ctx, policyv1alpha1.GroupVersion.WithResource("federatedresourcequotas"), namespace, &federated); err != nil {
+		return nil, err
 	}
 	for i := range federated.Items {
 		f := &federated.Items[i]
@@ -36,21 +38,26 @@ func ReadQuotas(ctx context.Context, c client.Client, namespace string) (Quotas,
 			out[s.ClusterName] = append(out[s.ClusterName], q)
 		}
 	}
-	bindings := &workv1alpha2.ResourceBindingList{}
-	if err := c.List(ctx, bindings, client.InNamespace(namespace)); err != nil {
-		return nil, fmt.Errorf("listing the ResourceBindings of namespace %s: %w", namespace, err)
+	var templates corev1.ResourceQuotaList
+	if err := r.list(ctx, corev1.SchemeGroupVersion.WithResource("resourcequotas"), namespace, &templates); err != nil || len(templates.Items) == 0 {
+		return out, err
+	}
+	specs := map[string]corev1.ResourceQuotaSpec{}
+	for i := range templates.Items {
+		specs[templates.Items[i].Name] = templates.Items[i].Spec
+	}
+	var bindings workv1alpha2.ResourceBindingList
+	if err := r.list(ctx, workv1alpha2.GroupVersion.WithResource("resourcebindings"), namespace, &bindings); err != nil {
+		return nil, err
 	}
 	for i := range bindings.Items {
 		b := &bindings.Items[i]
-		if ref := b.Spec.Resource; ref.APIVersion != "v1" || ref.Kind != "ResourceQuota" {
+		spec, ok := specs[b.Spec.Resource.Name]
+		if ref := b.Spec.Resource; !ok || ref.APIVersion != "v1" || ref.Kind != "ResourceQuota" {
 			continue
 		}
-		template := &corev1.ResourceQuota{}
-		if err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: b.Spec.Resource.Name}, template); client.IgnoreNotFound(err) != nil {
-			return nil, fmt.Errorf("reading ResourceQuota %s/%s: %w", namespace, b.Spec.Resource.Name, err)
-		}
 		for _, item := range b.Status.AggregatedStatus {
-			q := corev1.ResourceQuota{Spec: template.Spec}
+			q := corev1.ResourceQuota{Spec: spec}
 			q.Name = b.Spec.Resource.Name
 			if item.Status != nil && json.Unmarshal(item.Status.Raw, &q.Status) == nil {
 				out[item.ClusterName] = append(out[item.ClusterName], q)
@@ -58,6 +65,18 @@ func ReadQuotas(ctx context.Context, c client.Client, namespace string) (Quotas,
 		}
 	}
 	return out, nil
+}
+
+// list reads the objects of a type in a namespace.
+func (r *Reader) list(ctx context.Context, gvr schema.GroupVersionResource, namespace string, into any) error {
+	found, err := r.ControlPlane.Resource(gvr).Namespace(namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return fmt.Errorf("listing the %s of namespace %s: %w", gvr.Resource, namespace, err)
+	}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(found.UnstructuredContent(), into); err != nil {
+		return fmt.Errorf("decoding the %s of namespace %s: %w", gvr.Resource, namespace, err)
+	}
+	return nil
 }
 
 // Limit lowers what fits into clusters to what their quotas leave, and names the quota as what keeps it from being more.

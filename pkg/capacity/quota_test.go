@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"k8s.io/client-go/dynamic/fake"
 
 	"github.com/karmada-toolkit/karmada/internal/kube"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
@@ -29,8 +29,10 @@ func TestQuotas_LimitWhatFits(t *testing.T) {
 		{ClusterName: "m2", Status: &runtime.RawExtension{Raw: []byte(`{"hard":{"cpu":"1"},"used":{"cpu":"2"}}`)}},
 		{ClusterName: "m3", Status: &runtime.RawExtension{Raw: []byte(`{"hard":"?"}`)}},
 	}
-	c := fake.NewClientBuilder().WithScheme(kube.NewScheme()).WithObjects(share, binding).Build()
-	quotas, err := ReadQuotas(t.Context(), c, "default")
+	template := &corev1.ResourceQuota{}
+	template.Namespace, template.Name = "default", "budget"
+	reader := &Reader{ControlPlane: fake.NewSimpleDynamicClient(kube.NewScheme(), share, binding, template)}
+	quotas, err := reader.Quotas(t.Context(), "default")
 	if err != nil {
 		t.Fatal(err)
 	}

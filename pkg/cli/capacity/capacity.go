@@ -105,7 +105,11 @@ func run(ctx context.Context, e *env.Env, access *env.Access, f flags) error {
 	if f.workload == "" {
 		return printFree(out, clusters)
 	}
-	w, err := readWorkload(ctx, e, access, f.workload)
+	reader, err := newReader(access)
+	if err != nil {
+		return err
+	}
+	w, err := readWorkload(ctx, e, access, reader, f.workload)
 	if err != nil {
 		return err
 	}
@@ -124,7 +128,7 @@ func run(ctx context.Context, e *env.Env, access *env.Access, f flags) error {
 		}
 	}
 	fits := capacity.Fits(w, clusters, estimates)
-	quotas, err := capacity.ReadQuotas(ctx, c, w.Namespace)
+	quotas, err := reader.Quotas(ctx, w.Namespace)
 	if apierrors.IsForbidden(err) {
 		e.SayLine("Quotas are not counted: " + err.Error())
 	} else if err != nil {
@@ -161,7 +165,7 @@ func readClusters(ctx context.Context, access *env.Access, c client.Client, name
 }
 
 // readWorkload returns the workload of a file, or of a template of the control plane.
-func readWorkload(ctx context.Context, e *env.Env, access *env.Access, what string) (*capacity.Workload, error) {
+func readWorkload(ctx context.Context, e *env.Env, access *env.Access, reader *capacity.Reader, what string) (*capacity.Workload, error) {
 	namespace, _, err := access.Namespace()
 	if err != nil {
 		return nil, err
@@ -189,6 +193,13 @@ func readWorkload(ctx context.Context, e *env.Env, access *env.Access, what stri
 	if !ok {
 		return nil, fmt.Errorf("--for %q: unexpected %T", what, infos[0].Object)
 	}
+	if file {
+		return reader.Manifest(ctx, object)
+	}
+	return reader.Template(ctx, object)
+}
+
+func newReader(access *env.Access) (*capacity.Reader, error) {
 	cfg, err := access.ControlPlane.RESTConfig()
 	if err != nil {
 		return nil, err
@@ -197,11 +208,7 @@ func readWorkload(ctx context.Context, e *env.Env, access *env.Access, what stri
 	if err != nil {
 		return nil, fmt.Errorf("connecting to the control plane: %w", err)
 	}
-	reader := &capacity.Reader{ControlPlane: dyn}
-	if file {
-		return reader.Manifest(ctx, object)
-	}
-	return reader.Template(ctx, object)
+	return &capacity.Reader{ControlPlane: dyn}, nil
 }
 
 // isFile reports whether --for names a file, or standard input.
