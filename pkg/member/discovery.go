@@ -171,6 +171,9 @@ func (d Discovery) clusterInfo(ctx context.Context, config *rest.Config, id, sec
 		}
 		return false, nil
 	})
+	if errors.Is(err, wait.ErrTimeout) && verdict != nil {
+		return nil, verdict // it answers
+	}
 	if errors.Is(err, wait.ErrTimeout) {
 		return nil, fmt.Errorf("%s does not answer for %s: %w; is it the address of the control plane, and can this machine reach it?", d.Endpoint, d.Timeout, last)
 	}
@@ -215,7 +218,7 @@ func signed(cm *corev1.ConfigMap, id, secret string) ([]byte, error) {
 	}
 	signature := cm.Data[signaturePrefix+id]
 	if signature == "" {
-		return nil, fmt.Errorf("%w: %s was never made there, or has expired, was deleted or is not for signing; make another with \"token create\"", ErrToken, id)
+		return nil, fmt.Errorf("%w: %s was never made there, or has expired, was deleted, was used for a cluster that is gone or is not for signing; make another with \"token create\"", ErrToken, id)
 	}
 	if !signatureValid(signature, kubeconfig, id, secret) {
 		return nil, fmt.Errorf("%w: there is a token %s, but its secret is another; check the part after the dot", ErrToken, id)

@@ -100,16 +100,18 @@ func TestDiscover_EachMistakeHasItsError(t *testing.T) {
 		is   error
 		text string
 	}{
-		"no token":              {Discovery{Endpoint: endpoint, Pins: pins}, nil, "is not of the form"},
-		"a malformed pin":       {Discovery{Endpoint: endpoint, Token: testToken, Pins: []string{"sha256:12"}}, nil, "64 hexadecimal digits"},
-		"neither pin nor trust": {Discovery{Endpoint: endpoint, Token: testToken}, nil, "need to verify CACertHashes"},
-		"another authority":     {Discovery{Endpoint: endpoint, Token: testToken, Pins: wrong}, ErrPin, "another control plane"},
-		"an unknown token":      {Discovery{Endpoint: other, Token: testToken, Pins: otherPins}, ErrToken, "has expired"},
-		"another secret":        {Discovery{Endpoint: endpoint, Token: "abcdef.fedcba9876543210", Pins: pins}, ErrToken, "its secret is another"},
-		"another name":          {Discovery{Endpoint: "localhost:" + port, Token: testToken, Pins: pins}, ErrName, "127.0.0.1"},
-		"nothing to read":       {Discovery{Endpoint: missing, Token: testToken, Pins: pins}, nil, "no control plane that clusters can register at"},
-		"no anonymous access":   {Discovery{Endpoint: closed, Token: testToken, Pins: pins}, nil, "does not let anonymous users read"},
-		"not reachable":         {Discovery{Endpoint: "127.0.0.1:1", Token: testToken, Pins: pins, Timeout: time.Second}, nil, "does not answer for 1s"},
+		"no token":                        {Discovery{Endpoint: endpoint, Pins: pins}, nil, "is not of the form"},
+		"a malformed pin":                 {Discovery{Endpoint: endpoint, Token: testToken, Pins: []string{"sha256:12"}}, nil, "64 hexadecimal digits"},
+		"neither pin nor trust":           {Discovery{Endpoint: endpoint, Token: testToken}, nil, "need to verify CACertHashes"},
+		"another authority":               {Discovery{Endpoint: endpoint, Token: testToken, Pins: wrong}, ErrPin, "another control plane"},
+		"an unknown token":                {Discovery{Endpoint: other, Token: testToken, Pins: otherPins}, ErrToken, "has expired"},
+		"an unknown token, short timeout": {Discovery{Endpoint: other, Token: testToken, Pins: otherPins, Timeout: 100 * time.Millisecond}, ErrToken, "was used for a cluster that is gone"},
+		"nothing to read, short timeout":  {Discovery{Endpoint: missing, Token: testToken, Pins: pins, Timeout: 100 * time.Millisecond}, nil, "no control plane that clusters can register at"},
+		"another secret":                  {Discovery{Endpoint: endpoint, Token: "abcdef.fedcba9876543210", Pins: pins}, ErrToken, "its secret is another"},
+		"another name":                    {Discovery{Endpoint: "localhost:" + port, Token: testToken, Pins: pins}, ErrName, "127.0.0.1"},
+		"nothing to read":                 {Discovery{Endpoint: missing, Token: testToken, Pins: pins}, nil, "no control plane that clusters can register at"},
+		"no anonymous access":             {Discovery{Endpoint: closed, Token: testToken, Pins: pins}, nil, "does not let anonymous users read"},
+		"not reachable":                   {Discovery{Endpoint: "127.0.0.1:1", Token: testToken, Pins: pins, Timeout: time.Second}, nil, "does not answer for 1s"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

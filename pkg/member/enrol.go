@@ -218,7 +218,7 @@ func newRequest(r EnrolRequest, request []byte) *certificatesv1.CertificateSigni
 func tokenRefused(err error, server, token string) error {
 	switch id, _ := cutToken(token); {
 	case apierrors.IsUnauthorized(err):
-		return fmt.Errorf("%s does not accept token %s: it has expired or was deleted, or is not for authentication: %w", server, id, err)
+		return fmt.Errorf("%s does not accept token %s: it has expired or was deleted, was used for a cluster that is gone, or is not for authentication; make another with \"token create\": %w", server, id, err)
 	case apierrors.IsForbidden(err):
 		return fmt.Errorf("%s does not let token %s request a certificate: its groups do not include %s: %w", server, id, names.BootstrapGroup, err)
 	}

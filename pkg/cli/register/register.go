@@ -46,6 +46,9 @@ const (
 		# Register without checking the authority of the control plane
 		{{.Name}} register 10.0.0.1:32443 --token abcdef.0123456789abcdef --discovery-token-unsafe-skip-ca-verification`
 
+	// printCommand ends errors about missing flags.
+	printCommand = "\"token create --print-register-command\", run for the control plane, prints the whole command"
+
 	imageRepository = "docker.io/karmada/karmada-agent"
 )
 
@@ -111,9 +114,9 @@ func (f *flags) validate() error {
 	}
 	switch {
 	case f.discovery.Token == "":
-		return errors.New("token is required")
+		return errors.New("token is required; set --token or --token-file, and --discovery-token-ca-cert-hash; " + printCommand)
 	case len(f.discovery.Pins) == 0 && !f.discovery.Unpinned:
-		return errors.New("need to verify CACertHashes, or set --discovery-token-unsafe-skip-ca-verification=true")
+		return errors.New("need to verify CACertHashes, or set --discovery-token-unsafe-skip-ca-verification=true; " + printCommand)
 	case f.agent.Replicas < 1:
 		return fmt.Errorf("--karmada-agent-replicas %d: there must be one at least", f.agent.Replicas)
 	case f.expiration < 600 || f.expiration == math.MaxInt32:

@@ -147,6 +147,11 @@ func (a *approver) gather(ctx context.Context, f *facts) error {
 	if f.tombstone, err = read(ctx, a.live, &corev1.ConfigMap{}, clusterv1alpha1.NamespaceKarmadaCluster, names.Tombstone(f.name)); err != nil {
 		return err
 	}
+	if f.cluster == nil {
+		if f.member, err = a.memberOf(ctx, f.csr); err != nil {
+			return err
+		}
+	}
 	if id := tokenID(f.csr); id != "" {
 		if f.token, err = read(ctx, a.live, &corev1.Secret{}, metav1.NamespaceSystem, registration.TokenSecretName(id)); err != nil {
 			return err
@@ -154,6 +159,20 @@ func (a *approver) gather(ctx context.Context, f *facts) error {
 	}
 	f.namespace, err = read(ctx, a.live, &corev1.Namespace{}, "", agentcert.CredentialsNamespace(f.csr))
 	return err
+}
+
+// memberOf returns the Cluster whose id the request proves, or nil.
+func (a *approver) memberOf(ctx context.Context, csr *certificatesv1.CertificateSigningRequest) (*clusterv1alpha1.Cluster, error) {
+	clusters := &clusterv1alpha1.ClusterList{}
+	if err := a.live.List(ctx, clusters); err != nil {
+		return nil, fmt.Errorf("listing clusters: %w", err)
+	}
+	for i := range clusters.Items {
+		if agentcert.Proven(clusters.Items[i].Spec.ID, csr) {
+			return &clusters.Items[i], nil
+		}
+	}
+	return nil, nil
 }
 
 // read returns an object, or nil if it does not exist.

@@ -76,9 +76,13 @@ func TestApprover(t *testing.T) {
 			}
 		}
 	})
-	t.Run("a cluster has one name, and the second is taken back", func(t *testing.T) {
-		if _, err := p.enrol(t, p.token(t), "alias", "id-1"); err == nil || !strings.Contains(err.Error(), "under another name") {
+	t.Run("a cluster has one name, and the second is refused before its token is used", func(t *testing.T) {
+		token := p.token(t)
+		if _, err := p.enrol(t, token, "alias", "id-1"); err == nil || !strings.Contains(err.Error(), "under another name") {
 			t.Errorf("got %v", err)
+		}
+		if _, err := p.enrol(t, token, "alias2", "id-alias2"); err != nil {
+			t.Errorf("the token was used up: %v", err)
 		}
 		testenv.Eventually(t, 30*time.Second, func(ctx context.Context) error {
 			err := p.admin.Get(ctx, client.ObjectKey{Name: "alias"}, &clusterv1alpha1.Cluster{})

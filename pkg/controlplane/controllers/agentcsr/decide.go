@@ -26,6 +26,8 @@ type facts struct {
 	descriptionErr error
 	// cluster of that name.
 	cluster *clusterv1alpha1.Cluster
+	// member is the Cluster of another name with the id that the request proves.
+	member *clusterv1alpha1.Cluster
 	// tombstone of a cluster of that name that was abandoned.
 	tombstone *corev1.ConfigMap
 	// token is the Secret of the bootstrap token that the author used.
@@ -68,6 +70,9 @@ func decide(f facts) verdict {
 	if f.cluster != nil {
 		return f.decideExisting()
 	}
+	if f.member != nil {
+		return f.refuseMember()
+	}
 	if f.tombstone != nil && f.tombstone.Data[member.TombstoneCleaned] == "" && !agentcert.Proven(f.tombstone.Data[member.TombstoneID], f.csr) {
 		return refuse("NameAbandoned", "a cluster %q was abandoned, and its agent may still come back; choose another name, or give this one away by deleting ConfigMap %s/%s of the control plane",
 			f.name, f.tombstone.Namespace, f.tombstone.Name)
@@ -102,6 +107,18 @@ func (f facts) decideExisting() verdict {
 		return refuse("NameTaken", "the name %q is taken by another cluster; choose another", f.name)
 	}
 	return verdict{}
+}
+
+// refuseMember refuses another name for a cluster that is a member.
+func (f facts) refuseMember() verdict {
+	if f.member.DeletionTimestamp != nil {
+		return refuse(agentcert.ReasonBeingRemoved, "this cluster is still a member, as cluster %q, which is being removed; try again when it is gone", f.member.Name)
+	}
+	command := "unregister"
+	if f.member.Spec.SyncMode != clusterv1alpha1.Pull {
+		command = "unjoin"
+	}
+	return refuse("MemberAlready", "this cluster is a member already, under another name: cluster %q in %s mode; remove that first, with %q", f.member.Name, f.member.Spec.SyncMode, command+" "+f.member.Name)
 }
 
 // checkNamespace refuses namespaces that are not for credentials, because the agent may

@@ -76,11 +76,14 @@ func TestDecide(t *testing.T) {
 		"a reusable token used for another name": {"m1", func(f *facts) {
 			f.token.Annotations = map[string]string{registration.TokenClusterAnnotation: "m2", registration.ReusableTokenAnnotation: "true"}
 		}, ""},
-		"the same cluster, again": {"m1", func(f *facts) { f.cluster = registered("id") }, ""},
-		"another cluster's name":  {"m1", func(f *facts) { f.cluster = registered("other") }, "NameTaken"},
-		"another cluster's proof": {"m1", func(f *facts) { f.cluster = registered("id"); f.csr.Spec.Request = []byte("copied") }, "NameTaken"},
-		"no proof":                {"m1", func(f *facts) { f.cluster = registered("id"); f.csr.Annotations = nil }, "NameTaken"},
-		"no proof of no id":       {"m1", func(f *facts) { f.cluster = registered(""); f.csr.Annotations = nil }, "NameTaken"},
+		"the same cluster, again":                     {"m1", func(f *facts) { f.cluster = registered("id") }, ""},
+		"a member, under another name":                {"m1", func(f *facts) { f.member = registered("id") }, "MemberAlready"},
+		"a member that is pushed to":                  {"m1", func(f *facts) { f.member = registered("id"); f.member.Spec.SyncMode = clusterv1alpha1.Push }, "MemberAlready"},
+		"a member on its way out, under another name": {"m1", func(f *facts) { f.member = registered("id"); f.member.DeletionTimestamp = &metav1.Time{} }, "BeingRemoved"},
+		"another cluster's name":                      {"m1", func(f *facts) { f.cluster = registered("other") }, "NameTaken"},
+		"another cluster's proof":                     {"m1", func(f *facts) { f.cluster = registered("id"); f.csr.Spec.Request = []byte("copied") }, "NameTaken"},
+		"no proof":                                    {"m1", func(f *facts) { f.cluster = registered("id"); f.csr.Annotations = nil }, "NameTaken"},
+		"no proof of no id":                           {"m1", func(f *facts) { f.cluster = registered(""); f.csr.Annotations = nil }, "NameTaken"},
 		"an attempt that broke off": {"m1", func(f *facts) {
 			f.cluster = registered("")
 			f.cluster.Annotations = map[string]string{agentcert.TokenAnnotation: "abcdef"}
