@@ -5,7 +5,9 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -85,7 +87,11 @@ func summary(c *clusterv1alpha1.Cluster, evictions []failover.Eviction, now time
 	line("  Version", orNone(c.Status.KubernetesVersion))
 	line("  Schedulable", schedulableOf(c))
 	line("  Taints", orNone(member.FormatTaints(c.Spec.Taints)))
-	lines(w, "  Evictions", evictionLines(evictions, now))
+	leaving := evictionLines(evictions, now)
+	if stopped := meta.FindStatusCondition(c.Status.Conditions, clusterv1alpha1.ClusterConditionEvictionsStopped); stopped != nil && stopped.Status == metav1.ConditionTrue {
+		leaving = slices.Insert(leaving, 0, "stopped: "+oneLine(stopped.Message))
+	}
+	lines(w, "  Evictions", leaving)
 	if n := c.Status.NodeSummary; n != nil {
 		line("  Nodes", fmt.Sprintf("%d, %d ready", n.TotalNum, n.ReadyNum))
 	}
@@ -157,6 +163,15 @@ func schedulableOf(c *clusterv1alpha1.Cluster) string {
 	case slices.ContainsFunc(c.Spec.Taints, unschedulable):
 		return "No (cordoned)"
 	}
+	var needed []string
+	for i := range c.Spec.Taints {
+		if t := &c.Spec.Taints[i]; t.Effect == corev1.TaintEffectNoSchedule || t.Effect == corev1.TaintEffectNoExecute {
+			needed = append(needed, t.ToString())
+		}
+	}
+	if len(needed) > 0 {
+		return "Only with tolerations of " + strings.Join(needed, ", ")
+	}
 	return "Yes"
 }
 
@@ -191,8 +206,38 @@ func capacityLines(s *clusterv1alpha1.ResourceSummary, line func(name, value str
 		if free.Sign() < 0 {
 			free = *resource.NewQuantity(0, all.Format)
 		}
-		line("  Capacity of "+string(name), fmt.Sprintf("%s used, %s free of %s", used.String(), free.String(), all.String()))
+		line("  Capacity of "+string(name), amounts(name, used, free, all))
 	}
+}
+
+// amounts returns what is used and free in the unit of the whole amount.
+func amounts(name corev1.ResourceName, used, free, all resource.Quantity) string {
+	text := func(q resource.Quantity) string { return q.String() }
+	switch {
+	case name == corev1.ResourceCPU:
+		text = func(q resource.Quantity) string { return decimal(float64(q.MilliValue())/1000, 1000) }
+	case all.Format == resource.BinarySI:
+		unit, name := unitOf(all.Value())
+		text = func(q resource.Quantity) string { return decimal(float64(q.Value())/float64(unit), 10) + name }
+	}
+	return fmt.Sprintf("%s used, %s free of %s", text(used), text(free), text(all))
+}
+
+// unitOf returns the largest binary unit of which there are 10 in a number of bytes.
+func unitOf(value int64) (unit int64, name string) {
+	unit, names := int64(1), []string{"", "Ki", "Mi", "Gi", "Ti", "Pi"}
+	for i := range names {
+		if name = names[i]; value/unit < 10*1024 || i == len(names)-1 {
+			break
+		}
+		unit *= 1024
+	}
+	return unit, name
+}
+
+// decimal returns a number rounded to a fraction of 1/parts, without zeros at the end.
+func decimal(value, parts float64) string {
+	return strconv.FormatFloat(math.Round(value*parts)/parts, 'f', -1, 64)
 }
 
 func sum(a, b resource.Quantity) resource.Quantity {

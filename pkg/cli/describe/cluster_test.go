@@ -49,8 +49,14 @@ func TestSummary(t *testing.T) {
 		{Type: "OrphanedObjects", Status: "True", Reason: "Orphans", Message: "3 objects"},
 		{Type: "EvictionsStopped", Status: "True", Reason: "MassFailure", Message: "2 of 3 clusters failed"},
 	}
+	tainted := healthy.DeepCopy()
+	tainted.Spec.Taints = []corev1.Taint{
+		{Key: "dedicated", Value: "gpu", Effect: corev1.TaintEffectNoSchedule}, {Key: "slow", Effect: corev1.TaintEffectPreferNoSchedule},
+	}
+	tainted.Status.ResourceSummary.Allocatable = list("3920m", "24684084Ki", "110")
+	tainted.Status.ResourceSummary.Allocated = list("950m", "368Mi", "9")
 	for name, c := range map[string]*clusterv1alpha1.Cluster{
-		"healthy": healthy, "ill": ill,
+		"healthy": healthy, "ill": ill, "tainted": tainted,
 		"new": {ObjectMeta: metav1.ObjectMeta{Name: "member2"}, Spec: clusterv1alpha1.ClusterSpec{SyncMode: clusterv1alpha1.Pull}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -65,7 +65,7 @@ func (s *server) decorate(ctx context.Context, p *part) error {
 	return d.apply(ctx, s, p)
 }
 
-// decorateClusters shows which clusters are cordoned, and in wide tables all taints, how many workloads leave and what is
+// decorateClusters shows which clusters are cordoned or being removed, and in wide tables all taints, how many workloads leave and what is
 // free.
 func decorateClusters(ctx context.Context, s *server, p *part) error {
 	evictions := func(*clusterv1alpha1.Cluster) string { return "" }
@@ -73,8 +73,8 @@ func decorateClusters(ctx context.Context, s *server, p *part) error {
 		evictions = s.formatEvictions(ctx)
 	}
 	return eachRow(p.table, func(row *metav1.TableRow, cluster *clusterv1alpha1.Cluster) {
-		if i := column(p.table, "Ready"); i < len(row.Cells) && slices.ContainsFunc(cluster.Spec.Taints, unschedulable) {
-			row.Cells[i] = fmt.Sprint(row.Cells[i]) + ",SchedulingDisabled"
+		if i := column(p.table, "Ready"); i < len(row.Cells) {
+			row.Cells[i] = fmt.Sprint(row.Cells[i]) + marks(cluster)
 		}
 		if s.wide {
 			set(p.table, row, "Taints", orNone(member.FormatTaints(cluster.Spec.Taints)))
@@ -85,6 +85,18 @@ func decorateClusters(ctx context.Context, s *server, p *part) error {
 			set(p.table, row, "Free-Pods", free.Pods)
 		}
 	})
+}
+
+// marks returns what is added to the readiness of a cluster that takes no new workloads.
+func marks(cluster *clusterv1alpha1.Cluster) string {
+	text := ""
+	if slices.ContainsFunc(cluster.Spec.Taints, unschedulable) {
+		text = ",SchedulingDisabled"
+	}
+	if !cluster.DeletionTimestamp.IsZero() {
+		text += ",Terminating"
+	}
+	return text
 }
 
 func unschedulable(t corev1.Taint) bool {

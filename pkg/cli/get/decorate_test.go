@@ -3,8 +3,13 @@ package get
 import (
 	"strings"
 	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/karmada-toolkit/karmada/internal/golden"
+	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 )
 
 // governed is a control plane with a cordoned cluster, policies and bindings.
@@ -35,6 +40,21 @@ func governed(t *testing.T) *federation {
 		}}},
 	)
 	return f
+}
+
+func TestMarks(t *testing.T) {
+	cluster := &clusterv1alpha1.Cluster{}
+	if got := marks(cluster); got != "" {
+		t.Errorf("got %q", got)
+	}
+	cluster.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
+	if got := marks(cluster); got != ",Terminating" {
+		t.Errorf("got %q", got)
+	}
+	cluster.Spec.Taints = []corev1.Taint{{Key: clusterv1alpha1.TaintClusterUnschedulable, Effect: corev1.TaintEffectNoSchedule}}
+	if got := marks(cluster); got != ",SchedulingDisabled,Terminating" {
+		t.Errorf("got %q", got)
+	}
 }
 
 func TestGet_DecoratesTablesOfTheControlPlane(t *testing.T) {

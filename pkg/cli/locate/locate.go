@@ -45,6 +45,14 @@ func (t Target) String() string {
 	return fmt.Sprintf("pod %q", t.Arg)
 }
 
+// exist returns the verb that agrees with String.
+func (t Target) exist() string {
+	if t.Selector != "" {
+		return "exist"
+	}
+	return "exists"
+}
+
 // Check wraps a command on pods: without a scope and a cluster the member that has
 // the target becomes the server that the command works on. target returns what the
 // command line names.
@@ -127,7 +135,7 @@ func choose(t Target, namespace string, clusters, found, failed []string) (strin
 	case len(found) == 1:
 		return found[0], nil
 	case len(found) > 1:
-		return "", fmt.Errorf("%s exists in several clusters: %s; choose one with --cluster", t, strings.Join(found, ", "))
+		return "", fmt.Errorf("%s %s in several clusters: %s; choose one with --cluster", t, t.exist(), strings.Join(found, ", "))
 	}
 	text := fmt.Sprintf("%s not found in namespace %q of the clusters %s", t, namespace, strings.Join(clusters, ", "))
 	if len(failed) > 0 {

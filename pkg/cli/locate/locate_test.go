@@ -44,12 +44,16 @@ func federation(t *testing.T) (*env.Env, *bytes.Buffer) {
 			reply(w, 200, object)
 		case "m1/proxy/api/v1/namespaces/ns/pods":
 			items := ""
-			if r.URL.Query().Get("labelSelector") == "app=one" {
+			if s := r.URL.Query().Get("labelSelector"); s == "app=one" || s == "app=both" {
 				items = object
 			}
 			reply(w, 200, `{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1","items":[`+items+`]}`)
 		case "m2/proxy/api/v1/namespaces/ns/pods":
-			reply(w, 200, `{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1","items":[]}`)
+			items := ""
+			if r.URL.Query().Get("labelSelector") == "app=both" {
+				items = object
+			}
+			reply(w, 200, `{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1","items":[`+items+`]}`)
 		default:
 			if strings.HasPrefix(path, "m3/") {
 				reply(w, 503, `{"kind":"Status","apiVersion":"v1","status":"Failure","code":503,"reason":"ServiceUnavailable","message":"connection refused"}`)
@@ -82,6 +86,7 @@ func TestCheck(t *testing.T) {
 		"one":                {want: "members m1", notes: "using cluster(m1); no answer of other clusters: " + refused},
 		"deploy/web":         {want: "members m2", notes: "using cluster(m2); no answer of other clusters: " + refused},
 		"both":               {err: `pod "both" exists in several clusters: m1, m2; choose one with --cluster`},
+		"-l app=both":        {err: `pods with labels "app=both" exist in several clusters: m1, m2; choose one with --cluster`},
 		"gone":               {err: `pod "gone" not found in namespace "ns" of the clusters m1, m2, m3; no answer of ` + refused},
 		"widgets/x":          {err: `the control plane has no resource type "widgets"; name the cluster with --cluster`},
 		"one -s karmada":     {want: "karmada "},
