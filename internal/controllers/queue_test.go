@@ -20,7 +20,7 @@ func tenantOf(k types.NamespacedName) string { return k.Namespace }
 // tenant that waits and holds less than its share has a turn after at most fairTurn turns of each other one, and no key is lost.
 func TestTurns_Properties(t *testing.T) {
 	for seed := range uint64(30) {
-		random := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // a test
+		random := rand.New(rand.NewPCG(seed, 1))
 		workers, tenants := 1+random.IntN(12), 1+random.IntN(8)
 		turns := NewTurns[types.NamespacedName](workers)
 		limit := max(1, workers-max(1, workers/5))

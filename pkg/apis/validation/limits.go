@@ -231,7 +231,7 @@ func checkBrackets(s string) (rest string, err error) {
 		}
 		// The parser reads a quoted name as fields, and a comma as a union.
 		if behind, err := checkField(name); err != nil || behind != "" || strings.ContainsAny(name, ",'\"") {
-			return "", fmt.Errorf("the quoted name %.32q is not a plain one: write a dot in it as \\.", name)
+			return "", fmt.Errorf("the quoted name %.32q is not a plain one; a dot in it is written with a backslash", name)
 		}
 		return rest, nil
 	}

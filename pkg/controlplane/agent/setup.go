@@ -173,7 +173,7 @@ func (a *agent) collect(ctx context.Context) error {
 	retry := controllers.Retry{BaseDelay: o.RateLimiterBaseDelay, MaxDelay: min(o.RateLimiterMaxDelay, 30*time.Second)}
 	if o.Enabled(controllerServiceExport) {
 		managers = append(managers, services.Export)
-		if err := servicestatus.Setup(a.mgr, servicestatus.Deps{Members: a, Select: a.membership.serves, Retry: retry}); err != nil {
+		if err := servicestatus.Setup(ctx, a.mgr, servicestatus.Deps{Members: a, Select: a.membership.serves, Retry: retry}); err != nil {
 			return err
 		}
 	}

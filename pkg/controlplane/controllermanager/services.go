@@ -53,7 +53,7 @@ func (n *networking) collect(ctx context.Context, mgr manager.Manager) error {
 func (n *networking) serviceExport(ctx context.Context, mgr manager.Manager) error {
 	return errors.Join(
 		serviceexport.Setup(ctx, mgr, serviceexport.Deps{Store: n.store, Retry: n.retry}),
-		servicestatus.Setup(mgr, servicestatus.Deps{Members: n.members, Select: pushed, Retry: n.retry}),
+		servicestatus.Setup(ctx, mgr, servicestatus.Deps{Members: n.members, Select: pushed, Retry: n.retry}),
 	)
 }
 

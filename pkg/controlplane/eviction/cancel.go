@@ -99,7 +99,7 @@ func giveBack(spec *workv1alpha2.ResourceBindingSpec, targets []workv1alpha2.Tar
 			targets = slices.Delete(targets, i, i+1)
 			continue
 		}
-		targets[i].Replicas -= int32(excess) //nolint:gosec // less than Replicas
+		targets[i].Replicas -= int32(excess)
 		excess = 0
 	}
 	return targets

@@ -12,11 +12,11 @@ import (
 
 // Tenant returns the function for queues of Works that returns the namespace of the template of a Work, or the one that the
 // first of some labels names. It is empty for Works of objects without a namespace and for those that a cache does not have.
-func Tenant(cache client.Reader, labels ...string) func(reconcile.Request) string {
+// ctx is that of the controller: queues have none.
+func Tenant(ctx context.Context, cache client.Reader, labels ...string) func(reconcile.Request) string {
 	return func(req reconcile.Request) string {
 		work := &workv1alpha1.Work{}
-		// A queue asks for the key, so that there is no context; a cache that is started answers at once.
-		if cache.Get(context.Background(), req.NamespacedName, work, client.UnsafeDisableDeepCopy) != nil {
+		if cache.Get(ctx, req.NamespacedName, work, client.UnsafeDisableDeepCopy) != nil {
 			return ""
 		}
 		if _, key := scope.BindingOf(work); key.Name != "" {

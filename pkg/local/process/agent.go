@@ -52,8 +52,9 @@ type agent struct {
 // with the agent's process.
 func (s *agents) run(ctx context.Context, a agent) (alive context.Context, stop context.CancelFunc, err error) {
 	err = retryEnded(func() error {
-		alive, stop, err = s.ensure(ctx, a)
-		return err
+		var ensured error
+		alive, stop, ensured = s.ensure(ctx, a) //nolint:fatcontext // at most two attempts
+		return ensured
 	})
 	return alive, stop, err
 }

@@ -151,14 +151,12 @@ func (h *heads) open(list bool) error {
 		h.below++
 		return nil
 	}
-	p := partOther
+	p := partObject
 	switch {
 	case len(h.levels) > 0:
 		p = h.partOf(list)
 	case h.watch:
 		p = partEvent
-	default:
-		p = partObject
 	}
 	if p == partItem {
 		h.item = Identity{}
@@ -176,13 +174,10 @@ func (h *heads) open(list bool) error {
 // partOf returns the part that begins in the current level.
 func (h *heads) partOf(list bool) part {
 	top := h.top()
+	if list {
+		return listIn(top)
+	}
 	switch {
-	case list && top.part == partObject && top.key == "items":
-		return partItems
-	case list && top.part == partObject && top.key == "rows":
-		return partRows
-	case list:
-		return partOther
 	case top.part == partEvent && top.key == "object":
 		return partObject
 	case top.part == partItems, top.part == partRow && top.key == "object":
@@ -191,6 +186,17 @@ func (h *heads) partOf(list bool) part {
 		return partRow
 	case (top.part == partObject || top.part == partItem) && top.key == "metadata":
 		return partMeta
+	}
+	return partOther
+}
+
+// listIn returns the part that a list is in a level.
+func listIn(in *level) part {
+	switch {
+	case in.part == partObject && in.key == "items":
+		return partItems
+	case in.part == partObject && in.key == "rows":
+		return partRows
 	}
 	return partOther
 }

@@ -80,7 +80,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 // permanent reports whether all that failed are overrides beyond their budget. They fail alike until the policy, the
 // template or the cluster changes, which the controller watches.
 func permanent(err error) bool {
-	if all, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // Every joined error is looked at.
+	if all, ok := err.(interface{ Unwrap() []error }); ok {
 		return !slices.ContainsFunc(all.Unwrap(), func(err error) bool { return !permanent(err) })
 	}
 	return errors.Is(err, override.ErrBudget)

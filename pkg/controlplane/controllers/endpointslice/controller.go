@@ -61,7 +61,7 @@ func Setup(ctx context.Context, mgr manager.Manager, d Deps) error {
 			Watches(&workv1alpha1.Work{}, controllers.Enqueue(r.ofWork), builder.WithPredicates(controllers.Edited())).
 			Watches(&discoveryv1.EndpointSlice{}, controllers.EnqueueKey(workOf)).
 			Watches(&clusterv1alpha1.Cluster{}, controllers.Enqueue(r.ofCluster), builder.WithPredicates(readyChanged())).
-			WithOptions(controllers.OptionsOf(workers, workers, d.Retry, works.Tenant(mgr.GetClient(), services.ServiceNamespaceLabel, services.MCSNamespaceLabel))).
+			WithOptions(controllers.OptionsOf(workers, workers, d.Retry, works.Tenant(ctx, mgr.GetClient(), services.ServiceNamespaceLabel, services.MCSNamespaceLabel))).
 			Complete(r),
 	)
 }

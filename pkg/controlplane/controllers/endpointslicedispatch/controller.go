@@ -69,7 +69,7 @@ func Setup(ctx context.Context, mgr manager.Manager, d Deps) error {
 	m := mapper{client: mgr.GetClient(), lookup: found, enabled: d.Enabled}
 	b := builder.ControllerManagedBy(mgr).Named(Component).
 		Watches(&workv1alpha1.Work{}, controllers.Enqueue(m.ofWork), builder.WithPredicates(workChanged(r.works))).
-		WithOptions(controllers.OptionsOf(workers, workers, d.Retry, works.Tenant(mgr.GetClient(), services.ServiceNamespaceLabel, services.MCSNamespaceLabel)))
+		WithOptions(controllers.OptionsOf(workers, workers, d.Retry, works.Tenant(ctx, mgr.GetClient(), services.ServiceNamespaceLabel, services.MCSNamespaceLabel)))
 	if d.Enabled {
 		b = b.Watches(&networkingv1alpha1.MultiClusterService{}, controllers.Enqueue(m.ofService), builder.WithPredicates(controllers.Edited())).
 			Watches(&clusterv1alpha1.Cluster{}, controllers.Enqueue(m.all), builder.WithPredicates(predicate.Or(controllers.Deleted(), controllers.Changed(services.UsabilityChanged))))

@@ -37,7 +37,7 @@ type runner struct {
 
 func newRunner(ctx context.Context, c *Controller, cluster string) *runner {
 	log := ctrllog.FromContext(ctx).WithName(Name).WithValues("Cluster", klog.KRef("", cluster))
-	tenant := bindingworks.Tenant(c.client, services.ServiceNamespaceLabel, services.MCSNamespaceLabel)
+	tenant := bindingworks.Tenant(ctx, c.client, services.ServiceNamespaceLabel, services.MCSNamespaceLabel)
 	r := &runner{
 		c: c, cluster: cluster, namespace: names.ExecutionNamespace(cluster), base: ctx,
 		queue:    newQueue(cluster, c.deps.workers(), c.deps.Retry, tenant, log),
@@ -48,7 +48,7 @@ func newRunner(ctx context.Context, c *Controller, cluster string) *runner {
 	r.informers = member.NewInformers(r.ctx, member.Config{ //nolint:contextcheck // they end with the runner
 		Cluster: cluster, Hasher: c.hasher, Clock: c.deps.Clock,
 		Works: r.works.len, Changed: r.changed, Synced: func(works []string) { r.queue.add(works...) },
-		WentBack: r.wentBack, //nolint:contextcheck // it is called by informers
+		WentBack: r.wentBack,
 	})
 	r.works.informers = r.informers
 	r.applier = &applier{c: c, works: r.works, config: apply.Config{

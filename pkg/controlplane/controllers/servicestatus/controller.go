@@ -51,12 +51,12 @@ type reconciler struct {
 }
 
 // Setup adds the controller to the manager.
-func Setup(mgr manager.Manager, d Deps) error {
+func Setup(ctx context.Context, mgr manager.Manager, d Deps) error {
 	r := &reconciler{deps: d, client: mgr.GetClient()}
 	err := builder.ControllerManagedBy(mgr).Named(Component).
 		For(&workv1alpha1.Work{}, builder.WithPredicates(predicate.NewPredicateFuncs(reported))).
 		Watches(&clusterv1alpha1.Cluster{}, controllers.Enqueue(r.ofCluster), builder.WithPredicates(readyChanged())).
-		WithOptions(controllers.OptionsOf(workers, workers, d.Retry, works.Tenant(mgr.GetClient(), services.ServiceNamespaceLabel, services.MCSNamespaceLabel))).
+		WithOptions(controllers.OptionsOf(workers, workers, d.Retry, works.Tenant(ctx, mgr.GetClient(), services.ServiceNamespaceLabel, services.MCSNamespaceLabel))).
 		Complete(r)
 	if err != nil {
 		return fmt.Errorf("adding %s: %w", Component, err)

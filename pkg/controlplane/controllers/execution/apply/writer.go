@@ -78,12 +78,8 @@ func (w *Writer) Apply(ctx context.Context, a Applied, raw []byte, action Action
 	}
 	for range maxAttempts {
 		if action == ActionRead {
-			if observed, err = w.get(ctx); err != nil {
+			if a, observed, err = w.read(ctx, a); err != nil {
 				return a, err
-			}
-			if observed != nil && a.uid != "" && status.Newer(a.version, observed.GetResourceVersion()) {
-				w.WentBack(a.version, observed.GetResourceVersion())
-				a = Unknown(true)
 			}
 		}
 		var stored *unstructured.Unstructured
@@ -97,7 +93,7 @@ func (w *Writer) Apply(ctx context.Context, a Applied, raw []byte, action Action
 		if err == nil {
 			return w.record(a, stored)
 		}
-		if !apierrors.IsAlreadyExists(err) && !apierrors.IsConflict(err) && (observed == nil || !apierrors.IsNotFound(err)) {
+		if !outdated(err, observed) {
 			return a, err
 		}
 		if err := w.Current(ctx); err != nil {
@@ -106,6 +102,21 @@ func (w *Writer) Apply(ctx context.Context, a Applied, raw []byte, action Action
 		action = ActionRead
 	}
 	return a, err
+}
+
+// read returns the object in the member. An older version than that of the last write is reported.
+func (w *Writer) read(ctx context.Context, a Applied) (Applied, *unstructured.Unstructured, error) {
+	observed, err := w.get(ctx)
+	if err == nil && observed != nil && a.uid != "" && status.Newer(a.version, observed.GetResourceVersion()) {
+		w.WentBack(a.version, observed.GetResourceVersion())
+		a = Unknown(true)
+	}
+	return a, observed, err
+}
+
+// outdated reports whether a write failed because the object is another one than was observed.
+func outdated(err error, observed *unstructured.Unstructured) bool {
+	return apierrors.IsAlreadyExists(err) || apierrors.IsConflict(err) || observed != nil && apierrors.IsNotFound(err)
 }
 
 // createOrGet creates the object. If the member refuses that although the object exists, it
