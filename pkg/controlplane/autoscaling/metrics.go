@@ -40,6 +40,12 @@ type metricError struct {
 	err    error
 }
 
+// readError is the error of a metric that cannot be read.
+type readError struct{ error }
+
+// Unwrap returns the cause.
+func (e *readError) Unwrap() error { return e.error }
+
 // computation is what the metrics of one pass are computed from.
 type computation struct {
 	Facts
@@ -84,9 +90,12 @@ func (c *computation) unique(own labels.Selector) error {
 
 // compute returns the largest proposal of all metrics, or -1. The error is that of the metrics that failed.
 func (v *Verdict) compute(c *computation) (int32, error) {
-	selector, err := v.Report.parseSelector(c.selector)
-	if err != nil {
-		return -1, err
+	selector := labels.Everything() // if no member has a selector; there are no pods then, but metrics of objects
+	if c.selector != "" {
+		var err error
+		if selector, err = v.Report.parseSelector(c.selector); err != nil {
+			return -1, err
+		}
 	}
 	if err := c.unique(selector); err != nil {
 		const reason = "AmbiguousSelector"
@@ -97,6 +106,7 @@ func (v *Verdict) compute(c *computation) (int32, error) {
 	v.metrics = make([]autoscalingv2.MetricStatus, len(specs))
 	best, invalid := proposal{replicas: -1}, 0
 	var first *metricError
+	var err error
 	for i := range specs {
 		p, failed := c.propose(i)
 		if failed != nil {
@@ -137,6 +147,9 @@ func (c *computation) propose(i int) (proposal, *metricError) {
 	case spec.Type == autoscalingv2.ObjectMetricSourceType && spec.Object != nil:
 		failed.reason, failed.prefix = "FailedGetObjectMetric", "failed to get object metric value: "
 		p, failed.err = c.object(spec.Object, c.Metrics.Custom[i])
+		if unread := (*readError)(nil); errors.As(failed.err, &unread) && spec.Object.Target.Value == nil {
+			failed.prefix += fmt.Sprintf("failed to get %s object metric: ", spec.Object.Metric.Name)
+		}
 	case spec.Type == autoscalingv2.PodsMetricSourceType && spec.Pods != nil:
 		failed.reason, failed.prefix = "FailedGetPodsMetric", "failed to get pods metric value: "
 		p, failed.err = c.perPodMetric(spec.Pods, c.Metrics.Custom[i])
@@ -346,7 +359,7 @@ func (c *computation) objectValue(s *autoscalingv2.ObjectMetricSource, answer Cu
 		err = fmt.Errorf("the value %s is negative", &answer.Values[0].Value)
 	}
 	if err != nil {
-		return 0, fmt.Errorf("unable to get metric %s: %s on %s %s/%w", s.Metric.Name, s.DescribedObject.Kind, c.HPA.Namespace, s.DescribedObject.Name, err)
+		return 0, &readError{fmt.Errorf("unable to get metric %s: %s on %s %s/%w", s.Metric.Name, s.DescribedObject.Kind, c.HPA.Namespace, s.DescribedObject.Name, err)}
 	}
 	return answer.Values[0].Value.MilliValue(), nil
 }

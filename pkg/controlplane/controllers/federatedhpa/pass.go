@@ -132,13 +132,13 @@ func (r *reconciler) evaluate(ctx context.Context, obj *autoscalingv1alpha1.Fede
 		f.Members = append(f.Members, answer.member)
 	}
 	selector, err := validation.ParseLabelSelector(autoscaling.Selector(f.Members))
-	if err != nil || selector.Empty() {
+	if err == nil && !autoscaling.Bounded(obj, current) {
+		f.Metrics = r.fetch(ctx, obj, selector)
+	}
+	if err != nil || selector.Empty() { // it makes no other FederatedHPA ambiguous
 		selector = nil
 	}
 	f.Others = r.others(obj, s, selector)
-	if selector != nil && !autoscaling.Bounded(obj, current) {
-		f.Metrics = r.fetch(ctx, obj, selector)
-	}
 	return autoscaling.Evaluate(f)
 }
 
