@@ -220,7 +220,7 @@ func TestCompletion_Dynamic(t *testing.T) {
 	for _, tt := range []struct{ args, want string }{
 		{"get pods --operation-scope ", "karmada\nmembers\nall\n:4\n"},
 		{"describe pods -s ", "karmada\nmembers\n:4\n"},
-		{"completion ", "bash\nzsh\nfish\n:4\n"},
+		{"completion ", "bash\nzsh\nfish\npowershell\n:4\n"},
 		{"taint ", "cluster\n:4\n"},
 		{"join m1 --cluster-context ", "one\ntwo\n:4\n"},
 		{"register h:1 --context t", "two\n:4\n"},

@@ -13,9 +13,9 @@ import (
 )
 
 const (
-	short = "Output shell completion code for the specified shell (bash, zsh, fish)"
+	short = "Output shell completion code for the specified shell (bash, zsh, fish, powershell)"
 	long  = `
-		Output shell completion code for the specified shell (bash, zsh or fish). The
+		Output shell completion code for the specified shell (bash, zsh, fish or PowerShell). The
 		shell must evaluate it; bash needs the package bash-completion.
 
 		For kubectl to complete its plugin, also put a link named
@@ -31,7 +31,10 @@ const (
 		{{.Name}} completion zsh > "${fpath[1]}/_{{.Root}}"
 
 		# Load it into every fish
-		{{.Name}} completion fish > ~/.config/fish/completions/{{.Root}}.fish`
+		{{.Name}} completion fish > ~/.config/fish/completions/{{.Root}}.fish
+
+		# Load it into every PowerShell
+		{{.Name}} completion powershell >> $PROFILE`
 	licence = `
 # Licensed under the Apache License, Version 2.0 (the "License");
 # you may not use this file except in compliance with the License.
@@ -55,7 +58,7 @@ func NewCommand(e *env.Env) *cobra.Command {
 		Short:                 short,
 		Long:                  e.Long(long),
 		Example:               e.Examples(examples),
-		ValidArgs:             []string{"bash", "zsh", "fish"},
+		ValidArgs:             []string{"bash", "zsh", "fish", "powershell"},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case len(args) == 0:
@@ -71,9 +74,10 @@ func NewCommand(e *env.Env) *cobra.Command {
 func write(out io.Writer, cmd *cobra.Command, shell string) error {
 	root := cmd.Root()
 	generate := map[string]func() error{
-		"bash": func() error { return root.GenBashCompletionV2(out, true) },
-		"zsh":  func() error { return root.GenZshCompletion(out) },
-		"fish": func() error { return root.GenFishCompletion(out, true) },
+		"bash":       func() error { return root.GenBashCompletionV2(out, true) },
+		"zsh":        func() error { return root.GenZshCompletion(out) },
+		"fish":       func() error { return root.GenFishCompletion(out, true) },
+		"powershell": func() error { return root.GenPowerShellCompletionWithDesc(out) },
 	}[shell]
 	if generate == nil {
 		return cmdutil.UsageErrorf(cmd, "Unsupported shell type %q.", shell)
