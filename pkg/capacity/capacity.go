@@ -89,7 +89,10 @@ func fit(w *Workload, cluster *clusterv1alpha1.Cluster) Fit {
 }
 
 // Requests returns what one replica, or one set of components, requests, such as "cpu 100m, memory 64Mi".
-func (w *Workload) Requests() string {
+func (w *Workload) Requests() string { return requestText(w.TotalRequests()) }
+
+// TotalRequests returns what one replica, or one set of components, requests.
+func (w *Workload) TotalRequests() corev1.ResourceList {
 	total := corev1.ResourceList{}
 	add := func(requests corev1.ResourceList, times int32) {
 		for name, quantity := range requests {
@@ -107,7 +110,7 @@ func (w *Workload) Requests() string {
 			add(c.ReplicaRequirements.ResourceRequest, c.Replicas)
 		}
 	}
-	return requestText(total)
+	return total
 }
 
 func requestText(list corev1.ResourceList) string {

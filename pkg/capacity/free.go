@@ -21,29 +21,44 @@ const unknown = "<unknown>"
 // FreeOf returns what is left in a cluster by its resource summary: what its nodes offer without the requests of its pods,
 // those that wait for a node included.
 func FreeOf(cluster *clusterv1alpha1.Cluster) Free {
-	s := cluster.Status.ResourceSummary
+	free := FreeResources(cluster)
 	return Free{
-		CPU:    freeText(s, corev1.ResourceCPU, cores),
-		Memory: freeText(s, corev1.ResourceMemory, bytes),
-		Pods:   freeText(s, corev1.ResourcePods, func(q *resource.Quantity) string { return fmt.Sprint(q.Value()) }),
+		CPU:    freeText(free, corev1.ResourceCPU, cores),
+		Memory: freeText(free, corev1.ResourceMemory, bytes),
+		Pods:   freeText(free, corev1.ResourcePods, func(q *resource.Quantity) string { return fmt.Sprint(q.Value()) }),
 	}
 }
 
-func freeText(s *clusterv1alpha1.ResourceSummary, name corev1.ResourceName, format func(*resource.Quantity) string) string {
+// FreeResources returns what FreeOf does as quantities: processors, memory and pods, without those that the cluster has not
+// reported.
+func FreeResources(cluster *clusterv1alpha1.Cluster) corev1.ResourceList {
+	out := corev1.ResourceList{}
+	s := cluster.Status.ResourceSummary
 	if s == nil {
-		return unknown
+		return out
 	}
-	offered, ok := s.Allocatable[name]
+	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourcePods} {
+		offered, ok := s.Allocatable[name]
+		if !ok {
+			continue
+		}
+		free := offered.DeepCopy()
+		free.Sub(s.Allocated[name])
+		free.Sub(s.Allocating[name])
+		if free.Sign() < 0 {
+			free = *resource.NewQuantity(0, offered.Format)
+		}
+		out[name] = free
+	}
+	return out
+}
+
+func freeText(free corev1.ResourceList, name corev1.ResourceName, format func(*resource.Quantity) string) string {
+	q, ok := free[name]
 	if !ok {
 		return unknown
 	}
-	free := offered.DeepCopy()
-	free.Sub(s.Allocated[name])
-	free.Sub(s.Allocating[name])
-	if free.Sign() < 0 {
-		free = resource.Quantity{}
-	}
-	return format(&free)
+	return format(&q)
 }
 
 // cores returns a number of processors with one digit after the point, rounded down.

@@ -40,7 +40,11 @@ const (
 
 		Estimators are called with --estimators, if this machine reaches them. The certificates
 		for that are those that init or local up keeps beside the kubeconfig, unless flags name
-		others.`
+		others.
+
+		With --output the document has a list "clusters": name, ready, readyNodes, nodes and free, or
+		with --for cluster, replicas, boundBy and source beside the "workload". What a cluster has not reported is
+		left out.`
 	examples = `
 		# Show what all clusters have left
 		{{.Name}} capacity
@@ -49,7 +53,10 @@ const (
 		{{.Name}} capacity --for deployment/nginx
 
 		# How many replicas of a manifest would fit into two clusters
-		{{.Name}} capacity --for nginx.yaml -C member1,member2`
+		{{.Name}} capacity --for nginx.yaml -C member1,member2
+
+		# The same for a script
+		{{.Name}} capacity --for nginx.yaml -o json`
 )
 
 type flags struct {
@@ -57,6 +64,7 @@ type flags struct {
 	workload   string
 	estimators bool
 	options    capacity.EstimatorOptions
+	output     env.Output
 }
 
 // NewCommand returns the command.
@@ -78,6 +86,7 @@ func NewCommand(e *env.Env) *cobra.Command {
 	cmd.Flags().StringVar(&f.workload, "for", "", "Workload that is to fit: a file with its manifest, - for standard input, or TYPE/NAME of a template.")
 	cmd.Flags().BoolVar(&f.estimators, "estimators", false, "Call the estimators of the clusters as well.")
 	f.options.AddFlags(cmd.Flags())
+	env.AddOutputFlag(cmd, &f.output)
 	if err := cmd.RegisterFlagCompletionFunc("cluster", access.Complete.Clusters); err != nil {
 		panic(err) // a flag that does not exist
 	}
@@ -97,13 +106,17 @@ func run(ctx context.Context, e *env.Env, access *env.Access, f flags) error {
 		return err
 	}
 	defer e.Waiting(func() string { return "the control plane to answer" })()
-	out := e.Escaped().Out
 	if len(clusters) == 0 {
 		e.Say("No cluster has joined the control plane.")
-		return nil
+		if f.output == "" {
+			return nil
+		}
 	}
 	if f.workload == "" {
-		return printFree(out, clusters)
+		if f.output != "" {
+			return e.PrintDocument(f.output, newFreeDocument(clusters))
+		}
+		return printFree(e.Escaped().Out, clusters)
 	}
 	reader, err := newReader(access)
 	if err != nil {
@@ -113,15 +126,31 @@ func run(ctx context.Context, e *env.Env, access *env.Access, f flags) error {
 	if err != nil {
 		return err
 	}
+	fits, err := readFits(ctx, e, access, c, reader, f, w, clusters)
+	if err != nil {
+		return err
+	}
+	if f.output != "" {
+		return e.PrintDocument(f.output, newFitsDocument(w, fits))
+	}
+	e.Say("%s: %s", describe(w), w.Requests())
+	return printFits(e.Escaped().Out, w, fits)
+}
+
+// readFits returns how much of a workload fits into clusters by their status, their estimators and the quotas.
+func readFits(ctx context.Context, e *env.Env, access *env.Access, c client.Client, reader *capacity.Reader, f flags,
+	w *capacity.Workload, clusters []clusterv1alpha1.Cluster,
+) ([]capacity.Fit, error) {
 	var estimates capacity.Estimates
 	if f.estimators {
+		var err error
 		options := capacity.WithCertificates(f.options, access.ControlPlane.KubeconfigPath())
 		estimates, err = capacity.CallEstimators(ctx, options, w, clusters, func(ctx context.Context, namespace, name string) (*corev1.Service, error) {
 			service := &corev1.Service{}
 			return service, c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, service)
 		})
 		if err != nil {
-			return err
+			return nil, err
 		}
 		for _, problem := range estimates.Problems(clusters, options.CAFile == "" && !options.InsecureSkipVerify) {
 			e.SayLine(problem)
@@ -132,11 +161,10 @@ func run(ctx context.Context, e *env.Env, access *env.Access, f flags) error {
 	if apierrors.IsForbidden(err) {
 		e.SayLine("Quotas are not counted: " + err.Error())
 	} else if err != nil {
-		return err
+		return nil, err
 	}
 	quotas.Limit(w, fits)
-	e.Say("%s: %s", describe(w), w.Requests())
-	return printFits(out, w, fits)
+	return fits, nil
 }
 
 // describe names a workload and its unit.
@@ -230,14 +258,18 @@ func printFree(out io.Writer, clusters []clusterv1alpha1.Cluster) error {
 		if s := c.Status.NodeSummary; s != nil {
 			nodes = fmt.Sprintf("%d/%d", s.ReadyNum, s.TotalNum)
 		}
-		ready := "Unknown"
-		if r := meta.FindStatusCondition(c.Status.Conditions, clusterv1alpha1.ClusterConditionReady); r != nil {
-			ready = string(r.Status)
-		}
 		free := capacity.FreeOf(c)
-		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", c.Name, ready, nodes, free.CPU, free.Memory, free.Pods)
+		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", c.Name, ready(c), nodes, free.CPU, free.Memory, free.Pods)
 	}
 	return w.Flush()
+}
+
+// ready returns the status of the condition Ready.
+func ready(c *clusterv1alpha1.Cluster) string {
+	if r := meta.FindStatusCondition(c.Status.Conditions, clusterv1alpha1.ClusterConditionReady); r != nil {
+		return string(r.Status)
+	}
+	return "Unknown"
 }
 
 // printFits prints how much of a workload fits into clusters.

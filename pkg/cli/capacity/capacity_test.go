@@ -2,16 +2,21 @@ package capacity
 
 import (
 	"bytes"
+	"errors"
+	"io"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/karmada-toolkit/karmada/internal/golden"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/capacity"
+	"github.com/karmada-toolkit/karmada/pkg/cli/env"
 )
 
 func sample() []clusterv1alpha1.Cluster {
@@ -32,6 +37,25 @@ func TestPrintFree(t *testing.T) {
 		t.Fatal(err)
 	}
 	golden.Assert(t, "free", out.String())
+}
+
+// TestOutput_Documents pins the names of fields: scripts rely on them.
+func TestOutput_Documents(t *testing.T) {
+	var out, empty bytes.Buffer
+	e := &env.Env{IOStreams: genericiooptions.IOStreams{Out: &out, ErrOut: io.Discard}}
+	w := &capacity.Workload{Kind: "Deployment", Namespace: "default", Name: "web", Replicas: 2, Requirements: &workv1alpha2.ReplicaRequirements{
+		ResourceRequest: corev1.ResourceList{"cpu": resource.MustParse("250m")},
+	}}
+	for _, o := range []env.Output{"json", "yaml"} {
+		if err := errors.Join(e.PrintDocument(o, newFreeDocument(sample())), e.PrintDocument(o, newFitsDocument(w, capacity.Fits(w, sample(), nil)))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	golden.Assert(t, "documents", out.String())
+	e.Out = &empty
+	if err := e.PrintDocument("json", newFreeDocument(nil)); err != nil || !strings.Contains(empty.String(), `"clusters": []`) {
+		t.Errorf("no clusters: %s, %v", empty.String(), err)
+	}
 }
 
 func TestPrintFits(t *testing.T) {

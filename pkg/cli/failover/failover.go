@@ -47,7 +47,11 @@ const (
 		deleted from the cluster at the latest; a cluster that is back before gets it back, unless it is
 		healthy elsewhere.
 
-		That clusters with NoExecute taints evict has to be turned on in karmada-controller-manager.`
+		That clusters with NoExecute taints evict has to be turned on in karmada-controller-manager.
+
+		With --output the document has "stopped" (since, failed, total; absent while evictions are not
+		stopped), "clusters" (name, ready, since, evictions, taints) and "evictions" (namespace, workload,
+		cluster, replicas, priority, phase, reason, at, purgeMode, deletedBy, runsNowhereElse).`
 	resumeLong = `
 		Resume evictions that were stopped because many clusters failed at once.
 
@@ -76,6 +80,7 @@ func NewCommand(e *env.Env) *cobra.Command {
 
 func newStatus(e *env.Env) *cobra.Command {
 	access := e.NewAccess()
+	var output env.Output
 	cmd := &cobra.Command{
 		Use:                   "status",
 		DisableFlagsInUseLine: true,
@@ -91,10 +96,14 @@ func newStatus(e *env.Env) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if output != "" {
+				return e.PrintDocument(output, newDocument(report))
+			}
 			return printReport(e.Escaped().Out, e.Name, report, e.Now())
 		},
 	}
 	access.Flags.Add(cmd)
+	env.AddOutputFlag(cmd, &output)
 	return cmd
 }
 
@@ -218,13 +227,16 @@ func printTable(out io.Writer, rows [][]string) error {
 	return nil
 }
 
+// noTaint is printed for a cluster whose taints evict nothing.
+const noTaint = "no NoExecute taint"
+
 // evictionsOf returns whether workloads leave a cluster.
 func evictionsOf(c *clusterv1alpha1.Cluster) string {
 	switch {
 	case meta.IsStatusConditionTrue(c.Status.Conditions, clusterv1alpha1.ClusterConditionEvictionsStopped):
 		return "stopped"
 	case !slices.ContainsFunc(c.Spec.Taints, func(t corev1.Taint) bool { return t.Effect == corev1.TaintEffectNoExecute }):
-		return "no NoExecute taint"
+		return noTaint
 	}
 	return "active"
 }

@@ -2,14 +2,18 @@ package failover
 
 import (
 	"bytes"
+	"errors"
+	"io"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/karmada-toolkit/karmada/internal/golden"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/cli/env"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/eviction"
 	"github.com/karmada-toolkit/karmada/pkg/failover"
 )
@@ -52,6 +56,12 @@ func TestPrintReport(t *testing.T) {
 				t.Fatal(err)
 			}
 			golden.Assert(t, "status-"+name, out.String())
+			out.Reset()
+			e := &env.Env{IOStreams: genericiooptions.IOStreams{Out: &out, ErrOut: io.Discard}}
+			if err := errors.Join(e.PrintDocument("json", newDocument(r)), e.PrintDocument("yaml", newDocument(r))); err != nil {
+				t.Fatal(err)
+			}
+			golden.Assert(t, "document-"+name, out.String())
 		})
 	}
 }
