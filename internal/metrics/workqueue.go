@@ -50,9 +50,10 @@ func NewWorkQueue(r prometheus.Registerer, name string, c clock.PassiveClock) *W
 		}, labels)).WithLabelValues(name, name)
 	}
 	// The texts are those of controller-runtime: a family has one text.
+	depth := gauge(ctrlmetrics.DepthKey, "Current depth of workqueue by workqueue and priority", "name", "controller", "priority")
+	depth.WithLabelValues(name, name, "") // served before the first item
 	return &WorkQueue{
-		clock: c, name: name, added: map[any]addedItem{}, started: map[any]time.Time{}, priorities: map[string]bool{},
-		depth: gauge(ctrlmetrics.DepthKey, "Current depth of workqueue by workqueue and priority", "name", "controller", "priority"),
+		clock: c, name: name, added: map[any]addedItem{}, started: map[any]time.Time{}, priorities: map[string]bool{}, depth: depth,
 		unfinished: gauge(ctrlmetrics.UnfinishedWorkKey, "How many seconds of work has been done that "+
 			"is in progress and hasn't been observed by work_duration. Large "+
 			"values indicate stuck threads. One can deduce the number of stuck "+

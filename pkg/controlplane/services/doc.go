@@ -120,7 +120,7 @@ func CrossCluster(mcs *networkingv1alpha1.MultiClusterService) bool {
 }
 
 // named returns the names of selected clusters, or all names if none is selected, without
-// clusters that are being deleted: a Work that is created for one keeps it for ever.
+// clusters that are being deleted: a Work that is created for one keeps it for ever. A nil Cluster is one that is not.
 func named(selected []networkingv1alpha1.ClusterSelector, clusters Clusters) sets.Set[string] {
 	out := sets.New[string]()
 	if len(selected) == 0 {
@@ -130,7 +130,7 @@ func named(selected []networkingv1alpha1.ClusterSelector, clusters Clusters) set
 		out.Insert(c.Name)
 	}
 	for name, cluster := range clusters {
-		if cluster.DeletionTimestamp != nil {
+		if cluster != nil && cluster.DeletionTimestamp != nil {
 			out.Delete(name)
 		}
 	}
