@@ -38,9 +38,14 @@ func (r *Reader) Quotas(ctx context.Context, namespace string) (Quotas, error) {
 			out[s.ClusterName] = append(out[s.ClusterName], q)
 		}
 	}
+	return out, r.propagated(ctx, namespace, out)
+}
+
+// propagated adds the ResourceQuotas that the control plane propagates, with the statuses that their bindings report.
+func (r *Reader) propagated(ctx context.Context, namespace string, out Quotas) error {
 	var templates corev1.ResourceQuotaList
 	if err := r.list(ctx, corev1.SchemeGroupVersion.WithResource("resourcequotas"), namespace, &templates); err != nil || len(templates.Items) == 0 {
-		return out, err
+		return err
 	}
 	specs := map[string]corev1.ResourceQuotaSpec{}
 	for i := range templates.Items {
@@ -48,7 +53,7 @@ func (r *Reader) Quotas(ctx context.Context, namespace string) (Quotas, error) {
 	}
 	var bindings workv1alpha2.ResourceBindingList
 	if err := r.list(ctx, workv1alpha2.GroupVersion.WithResource("resourcebindings"), namespace, &bindings); err != nil {
-		return nil, err
+		return err
 	}
 	for i := range bindings.Items {
 		b := &bindings.Items[i]
@@ -64,7 +69,7 @@ func (r *Reader) Quotas(ctx context.Context, namespace string) (Quotas, error) {
 			}
 		}
 	}
-	return out, nil
+	return nil
 }
 
 // list reads the objects of a type in a namespace.

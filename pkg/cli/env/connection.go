@@ -191,11 +191,11 @@ func (t *roundTripper) explain(req *http.Request, err error) error {
 func (t *roundTripper) answers(ctx context.Context, req *http.Request) bool {
 	ctx, cancel := context.WithTimeout(ctx, t.probe)
 	defer cancel()
-	probe, err := http.NewRequestWithContext(ctx, http.MethodGet, req.URL.Scheme+"://"+req.URL.Host+"/livez", http.NoBody)
+	probe, err := http.NewRequestWithContext(ctx, http.MethodGet, req.URL.Scheme+"://"+req.URL.Host+"/livez", http.NoBody) //nolint:gosec // the server of the request
 	if err != nil {
 		return true
 	}
-	resp, err := t.next.RoundTrip(probe) //nolint:gosec // the server of the request
+	resp, err := t.next.RoundTrip(probe)
 	if err != nil {
 		return false
 	}
