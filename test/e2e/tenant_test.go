@@ -198,6 +198,7 @@ func TestTenant_StaysInItsNamespace(t *testing.T) {
 			t.Errorf("override policy %s: %v", p.Name, err)
 		}
 	}
+	a.reviews(tenant, ns)
 	bindings, foreign := reaching(ns, victim)
 	for _, b := range bindings {
 		if err := tenant.Create(ctx, b.DeepCopy()); foreign[b.Name] && !apierrors.IsForbidden(err) || !foreign[b.Name] && err != nil {
@@ -235,6 +236,32 @@ func TestTenant_StaysInItsNamespace(t *testing.T) {
 	a.delivers(ns)
 	for _, b := range bindings {
 		a.must(client.IgnoreNotFound(tenant.Delete(ctx, b)))
+	}
+}
+
+// reviews fails unless the tenant may have objects overridden that it may write itself, and no others.
+func (a *attackers) reviews(tenant client.Client, namespace string) {
+	a.Helper()
+	for _, tc := range []struct {
+		name     string
+		selector []policyv1alpha1.ResourceSelector
+		want     string
+	}{
+		{"own", []policyv1alpha1.ResourceSelector{{APIVersion: "v1", Kind: "ConfigMap", Name: "none"}}, ""},
+		{"slices", []policyv1alpha1.ResourceSelector{{APIVersion: "discovery.k8s.io/v1", Kind: "EndpointSlice"}}, "may not update endpointslices.discovery.k8s.io"},
+		{"everything", nil, "select the kinds"},
+	} {
+		for _, options := range [][]client.CreateOption{{client.DryRunAll}, nil} {
+			p := &policyv1alpha1.OverridePolicy{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "review-" + tc.name}}
+			p.Spec.ResourceSelectors = tc.selector
+			p.Spec.OverrideRules = []policyv1alpha1.RuleWithCluster{{Overriders: policyv1alpha1.Overriders{
+				LabelsOverrider: []policyv1alpha1.LabelAnnotationOverrider{{Operator: policyv1alpha1.OverriderOpAdd, Value: map[string]string{"a": "b"}}},
+			}}}
+			err := tenant.Create(a.Context(), p, options...)
+			if tc.want == "" && err != nil || tc.want != "" && (!apierrors.IsForbidden(err) || !strings.Contains(err.Error(), tc.want)) {
+				a.Errorf("override policy for %s: %v", tc.name, err)
+			}
+		}
 	}
 }
 

@@ -35,6 +35,7 @@ func TestServices(t *testing.T) {
 	f := newFederation(t, "m1", "m2", "m3")
 	t.Run("MultiClusterService", f.multiClusterService)
 	t.Run("ServiceExport and ServiceImport", f.exportAndImport)
+	t.Run("forged slice", f.forgedSlice)
 	t.Run("no Service", f.noService)
 	t.Run("hostile agent", f.hostileAgent)
 	t.Run("a provider stops", f.providerStops)
@@ -224,6 +225,52 @@ func (f *federation) exportAndImport(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// forgedSlice changes the labels and the address of an imported slice by policies, in a cluster that exports the Service as
+// well: the slice must not be collected and imported again as one of that cluster. The policy of the namespace has no effect.
+func (f *federation) forgedSlice(t *testing.T) {
+	meta := metav1.ObjectMeta{Namespace: "default", Name: "pay"}
+	forge := func(address string) policyv1alpha1.OverrideSpec {
+		o := policyv1alpha1.Overriders{
+			LabelsOverrider: []policyv1alpha1.LabelAnnotationOverrider{{Operator: policyv1alpha1.OverriderOpReplace, Value: map[string]string{
+				discoveryv1.LabelManagedBy: "mine", discoveryv1.LabelServiceName: "pay",
+			}}},
+			Plaintext: []policyv1alpha1.PlaintextOverrider{{Path: "/endpoints/0/addresses/0", Operator: policyv1alpha1.OverriderOpReplace}},
+		}
+		o.Plaintext[0].Value.Raw = []byte(`"` + address + `"`)
+		return policyv1alpha1.OverrideSpec{
+			ResourceSelectors: []policyv1alpha1.ResourceSelector{{APIVersion: "discovery.k8s.io/v1", Kind: "EndpointSlice", Namespace: "default", Name: "imported-m1-pay-a"}},
+			OverrideRules:     []policyv1alpha1.RuleWithCluster{{TargetCluster: &policyv1alpha1.ClusterAffinity{ClusterNames: []string{"m3"}}, Overriders: o}},
+		}
+	}
+	f.create(t, f.plane, service("pay"),
+		&multiclusterv1alpha1.ServiceExport{ObjectMeta: meta},
+		&multiclusterv1alpha1.ServiceImport{ObjectMeta: meta, Spec: multiclusterv1alpha1.ServiceImportSpec{
+			Type: multiclusterv1alpha1.ClusterSetIP, Ports: []multiclusterv1alpha1.ServicePort{{Port: 80}},
+		}},
+		policy("pay-export", []string{"m1", "m3"},
+			policyv1alpha1.ResourceSelector{APIVersion: "v1", Kind: "Service", Name: "pay"},
+			policyv1alpha1.ResourceSelector{APIVersion: multicluster, Kind: "ServiceExport", Name: "pay"}),
+		policy("pay-import", []string{"m3"}, policyv1alpha1.ResourceSelector{APIVersion: multicluster, Kind: "ServiceImport", Name: "pay"}),
+		&policyv1alpha1.ClusterOverridePolicy{ObjectMeta: metav1.ObjectMeta{Name: "forge"}, Spec: forge("10.66.6.6")},
+		&policyv1alpha1.OverridePolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "forge"}, Spec: forge("10.77.7.7")},
+	)
+	f.wantService("m1", "pay")
+	f.create(t, f.members["m1"], slice("pay", "pay-a", "10.1.0.1"))
+	f.wantSlices("m3", "pay", "imported-m1-pay-a=10.66.6.6")
+	// A slice of the cluster itself that is imported later shows that the forged one was seen.
+	f.create(t, f.members["m3"], slice("pay", "pay-b", "10.3.0.1"))
+	f.eventually(func(ctx context.Context) error {
+		return f.plane.Get(ctx, client.ObjectKey{Namespace: "default", Name: "imported-m3-pay-b"}, &discoveryv1.EndpointSlice{})
+	})
+	list := &workv1alpha1.WorkList{}
+	if err := f.plane.List(t.Context(), list, client.InNamespace(es("m3")), client.HasLabels{"endpointslice.karmada.io/managed-by"}); err != nil {
+		t.Fatal(err)
+	}
+	if len(list.Items) != 1 {
+		t.Errorf("%d slices of m3 were collected, want its own alone", len(list.Items))
+	}
 }
 
 // wantExported waits for the conditions of the ServiceExport, which members may read in another version of the API.

@@ -48,6 +48,20 @@ func Collected(work *workv1alpha1.Work) bool {
 	return !dispatched && ptr.Deref(work.Spec.SuspendDispatching, false) && carries(work, kindEndpointSlice)
 }
 
+// Delivered returns the slice that a Work of the control plane writes into its cluster: one of another cluster, for a
+// consumer of a MultiClusterService or imported for a ServiceExport. The name is empty for other Works. It depends on
+// nothing that an override or a member changes: such a slice is not one of the cluster, whatever its labels there.
+func Delivered(work *workv1alpha1.Work) types.NamespacedName {
+	if !carries(work, kindEndpointSlice) || work.Labels[ManagedByLabel] != "" {
+		return types.NamespacedName{}
+	}
+	slice, err := SliceOf(work)
+	if _, dispatched := work.Annotations[ProvisionClusterAnnotation]; err != nil || !dispatched && !strings.HasPrefix(slice.Name, importedPrefix) {
+		return types.NamespacedName{}
+	}
+	return slice
+}
+
 // Stored reports whether a Work only stores an object in the control plane, so that it is never dispatched: a collected
 // slice, or the mark of a provider.
 func Stored(work *workv1alpha1.Work) bool {
@@ -156,6 +170,8 @@ type SliceFacts struct {
 	// Slice is nil if the cluster does not have it, or, unless Known, if that is not known.
 	Slice *unstructured.Unstructured
 	Known bool
+	// Delivered reports whether a Work writes the slice into the cluster, see Delivered.
+	Delivered bool
 	// Managers are the features that are served. Others keep what they have.
 	Managers []Manager
 	// Permitted reports whether the slices of a Service are collected for a manager.
@@ -166,7 +182,7 @@ type SliceFacts struct {
 func Resolve(f SliceFacts) (*workv1alpha1.Work, error) {
 	work := f.Existing
 	var service types.NamespacedName
-	if f.Slice != nil && Collectible(f.Slice) {
+	if f.Slice != nil && !f.Delivered && Collectible(f.Slice) {
 		service = types.NamespacedName{Namespace: f.Slice.GetNamespace(), Name: f.Slice.GetLabels()[discoveryv1.LabelServiceName]}
 	}
 	for _, m := range f.Managers {

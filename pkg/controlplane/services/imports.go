@@ -50,6 +50,15 @@ func Import(work *workv1alpha1.Work, cluster string, clusters Clusters, get func
 	return next, nil
 }
 
+// DerivedFromAnnotation of a derived Service has the name of its ServiceImport.
+const DerivedFromAnnotation = "multicluster.kubernetes.io/service-name"
+
+// IsDerived reports whether a Service is derived from a ServiceImport.
+func IsDerived(service metav1.Object) bool {
+	from := service.GetAnnotations()[DerivedFromAnnotation]
+	return from != "" && service.GetName() == DerivedService(from)
+}
+
 // Derive returns the Service of a ServiceImport, or nil for one whose type is not
 // implemented. existing is the Service of this name, or nil; metadata that others set
 // stays.

@@ -93,6 +93,46 @@ func TestAuthorize(t *testing.T) {
 	}
 }
 
+// A slice that the control plane wrote into a cluster is not one of that cluster, whatever a member or an override made of
+// its labels.
+func TestDelivered(t *testing.T) {
+	forged := map[string]string{"kubernetes.io/service-name": "web", "endpointslice.kubernetes.io/managed-by": "mine"}
+	dispatched := collected(t, "m2", slice("m1-web-a", forged))
+	dispatched.Labels, dispatched.Spec.SuspendDispatching = map[string]string{"multiclusterservice.karmada.io/name": "web"}, nil
+	dispatched.Annotations = map[string]string{services.ProvisionClusterAnnotation: "m1"}
+	imported := collected(t, "m2", slice("imported-m1-web-a", forged))
+	imported.Labels, imported.Spec.SuspendDispatching = map[string]string{"resourcebinding.karmada.io/permanent-id": "id"}, nil
+	suspended := imported.DeepCopy()
+	suspended.Spec.SuspendDispatching = new(true)
+	byHand := imported.DeepCopy()
+	byHand.Spec.Workload.Manifests[0].Raw = []byte(strings.Replace(string(byHand.Spec.Workload.Manifests[0].Raw), "imported-m1-web-a", "web-a", -1))
+	for name, tc := range map[string]struct {
+		work *workv1alpha1.Work
+		want string
+	}{
+		"a slice for a consumer":                      {dispatched, "m1-web-a"},
+		"an imported slice":                           {imported, "imported-m1-web-a"},
+		"an imported slice that is suspended":         {suspended, "imported-m1-web-a"},
+		"a slice of the cluster":                      {collected(t, "m2", slice("web-a", forged)), ""},
+		"a slice of the cluster with the same prefix": {collected(t, "m2", slice("imported-web", forged)), ""},
+		"a slice of a user that a policy propagates":  {byHand, ""},
+		"another kind":                                {&workv1alpha1.Work{}, ""},
+	} {
+		got := services.Delivered(tc.work)
+		if got.Name != tc.want {
+			t.Errorf("%s: %s, want %q", name, got, tc.want)
+		}
+		s := slice("m1-web-a", forged)
+		next, err := services.Resolve(services.SliceFacts{
+			Key: types.NamespacedName{Namespace: "karmada-es-m2", Name: "x"}, Slice: s, Known: true, Managers: []services.Manager{services.MCS},
+			Permitted: func(services.Manager, types.NamespacedName) bool { return true }, Delivered: got.Name != "",
+		})
+		if err != nil || (next == nil) != (tc.want != "") {
+			t.Errorf("%s: collects %v, %v", name, next, err)
+		}
+	}
+}
+
 func TestMarks_AgentCannotForge(t *testing.T) {
 	work := collected(t, "m1", slice("web-a", ofWeb()))
 	work.Labels[networkingv1alpha1.MultiClusterServicePermanentIDLabel] = "id"

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	admissionv1 "k8s.io/api/admission/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -40,6 +41,7 @@ type question struct {
 	namespace   string
 	object, old string // YAML
 	dryRun      bool
+	user        authenticationv1.UserInfo
 }
 
 func toJSON(t testing.TB, text string) []byte {
@@ -62,7 +64,7 @@ func (q question) body(t testing.TB) []byte {
 	review := admissionv1.AdmissionReview{
 		TypeMeta: metav1.TypeMeta{APIVersion: "admission.k8s.io/v1", Kind: "AdmissionReview"},
 		Request: &admissionv1.AdmissionRequest{
-			UID: "u", Operation: q.operation, Namespace: q.namespace, Name: "a", DryRun: &q.dryRun,
+			UID: "u", Operation: q.operation, Namespace: q.namespace, Name: "a", DryRun: &q.dryRun, UserInfo: q.user,
 			Object: runtime.RawExtension{Raw: toJSON(t, q.object)}, OldObject: runtime.RawExtension{Raw: toJSON(t, q.old)},
 		},
 	}

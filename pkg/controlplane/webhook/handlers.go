@@ -45,6 +45,8 @@ type Deps struct {
 	Clusters func(ctx context.Context) ([]string, bool)
 	// Served reports whether an API serves a kind. It may be nil.
 	Served func(apiVersion, kind string) bool
+	// Access reviews what the author of an OverridePolicy may change. Nil reviews nothing.
+	Access *Access
 	// AllowNoExecute admits ClusterTaintPolicies that evict.
 	AllowNoExecute bool
 	// Enforcement is the feature gate FederatedQuotaEnforcement, Components is
@@ -125,7 +127,7 @@ func validators(d Deps) map[string]admission.Handler {
 			}).withAdvice(func(ctx context.Context, p *policyv1alpha1.ClusterPropagationPolicy) []string {
 			return d.claimWarnings(ctx, p)
 		}),
-		"/validate-overridepolicy": newValidator(policyKind("OverridePolicy"), checkOverrides[policyv1alpha1.OverridePolicy]).withWarnings(func(ctx context.Context, p *policyv1alpha1.OverridePolicy) []string {
+		"/validate-overridepolicy": newValidator(policyKind("OverridePolicy"), d.checkOverridePolicy).withWarnings(func(ctx context.Context, p *policyv1alpha1.OverridePolicy) []string {
 			return d.warner(ctx).OverridePolicy(p)
 		}),
 		"/validate-clusteroverridepolicy": newValidator(policyKind("ClusterOverridePolicy"), checkOverrides[policyv1alpha1.ClusterOverridePolicy]).withWarnings(func(ctx context.Context, p *policyv1alpha1.ClusterOverridePolicy) []string {
@@ -233,6 +235,14 @@ func checkPolicy[T any, P interface {
 		return validation.ValidatePropagationPolicy(P(obj)).ToAggregate()
 	}
 	return validation.ValidatePropagationPolicyUpdate(P(obj), before).ToAggregate()
+}
+
+// checkOverridePolicy validates an OverridePolicy and reviews what its author may change.
+func (d Deps) checkOverridePolicy(ctx context.Context, req *admission.Request, obj, old *policyv1alpha1.OverridePolicy) error {
+	if err := checkOverrides(ctx, req, obj, old); err != nil {
+		return err
+	}
+	return d.Access.overridden(ctx, req, obj)
 }
 
 // checkOverrides validates an override policy.

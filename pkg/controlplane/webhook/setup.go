@@ -54,6 +54,7 @@ func Setup(_ context.Context, mgr manager.Manager, o *Options) error {
 		Metrics:        ctrlmetrics.Registry,
 		Clusters:       clusterNames(mgr.GetClient()),
 		Served:         served(mgr.GetRESTMapper()),
+		Access:         newAccess(mgr.GetClient(), mgr.GetRESTMapper()),
 		AllowNoExecute: o.AllowNoExecuteTaintPolicy,
 		Enforcement:    o.Gates.Enabled(gates.FederatedQuotaEnforcement),
 		Components:     o.Gates.Enabled(gates.MultiplePodTemplatesScheduling),

@@ -177,6 +177,53 @@ func replacing(cluster, path, value string) *policyv1alpha1.OverridePolicy {
 	return p
 }
 
+// Policies of a namespace override what users have in it, and nothing that the federation made or propagates itself.
+func TestReconcile_NamespacedOverridesAreForTemplatesOfUsers(t *testing.T) {
+	for name, tc := range map[string]struct {
+		kind, template string
+		annotations    map[string]string
+		managedBy      string
+		overridden     bool
+	}{
+		"a template of a user":                       {kind: "Service", template: "web", overridden: true},
+		"the Service of a MultiClusterService":       {kind: "Service", template: "web", managedBy: "MultiClusterService"},
+		"a Service that is derived":                  {kind: "Service", template: "derived-web", annotations: map[string]string{"multicluster.kubernetes.io/service-name": "web"}},
+		"a Service with the mark under another name": {kind: "Service", template: "web", annotations: map[string]string{"multicluster.kubernetes.io/service-name": "web"}, overridden: true},
+		"a template that the federation propagates":  {kind: "ConfigMap", template: "web", managedBy: "MultiClusterService"},
+		"another kind with the mark":                 {kind: "ConfigMap", template: "derived-web", annotations: map[string]string{"multicluster.kubernetes.io/service-name": "web"}, overridden: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			template := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": tc.kind, "value": "a"}}
+			template.SetNamespace("default")
+			template.SetName(tc.template)
+			template.SetUID("uid")
+			template.SetAnnotations(tc.annotations)
+			b := resourceBinding(map[string]int32{"m1": 0})
+			b.Spec.Replicas = 0
+			b.Spec.Resource = workv1alpha2.ObjectReference{APIVersion: "v1", Kind: tc.kind, Namespace: "default", Name: tc.template, UID: "uid"}
+			if tc.managedBy != "" {
+				b.Labels["binding.karmada.io/managed-by"] = tc.managedBy
+			}
+			if got := overridingNamespace(&job{binding: b, template: template}); (got == "default") != tc.overridden {
+				t.Errorf("policies of namespace %q apply", got)
+			}
+			if tc.kind != "ConfigMap" {
+				return // the harness serves no others
+			}
+			wide := &policyv1alpha1.ClusterOverridePolicy{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: *replacing("m1", "/value", `"b"`).Spec.DeepCopy()}
+			h := newHarness(t, template, b, replacing("m1", "/value", `"c"`), wide)
+			h.mustReconcile()
+			want := "b"
+			if tc.overridden {
+				want = "c"
+			}
+			if got := manifestOf(t, h.work("m1")).Object["value"]; got != want {
+				t.Errorf("got %v, want %v", got, want)
+			}
+		})
+	}
+}
+
 func TestReconcile_OverridesOfTheIdentityStopAtOnce(t *testing.T) {
 	// Works as an earlier version wrote them.
 	admin := &unstructured.Unstructured{Object: map[string]any{

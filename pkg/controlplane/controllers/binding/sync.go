@@ -25,6 +25,7 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/manifest"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/override"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/scope"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/services"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/works"
 )
 
@@ -58,7 +59,7 @@ func (w *workWriter) write(ctx context.Context, j *job) (bool, error) {
 	if len(j.targets) == 0 {
 		return false, nil
 	}
-	policies, err := works.ListOverridePolicies(ctx, w.client, j.template.GetNamespace())
+	policies, err := works.ListOverridePolicies(ctx, w.client, overridingNamespace(j))
 	if err != nil {
 		return false, err
 	}
@@ -79,6 +80,16 @@ func (w *workWriter) write(ctx context.Context, j *job) (bool, error) {
 	}
 	_ = g.Wait() // the errors are in errs
 	return changed.Load(), errors.Join(errs...)
+}
+
+// overridingNamespace returns the namespace whose OverridePolicies apply to a template. It is empty, for cluster-wide
+// policies alone, for what the federation made or propagates itself: the Services of MultiClusterServices and those derived
+// from ServiceImports. Who may write policies does not decide about these.
+func overridingNamespace(j *job) string {
+	if j.binding.GetLabels()[services.BindingManagedByLabel] != "" || j.template.GetKind() == "Service" && services.IsDerived(j.template) {
+		return ""
+	}
+	return j.template.GetNamespace()
 }
 
 // writeOne writes the Work of one target.

@@ -96,6 +96,9 @@ func Setup(ctx context.Context, mgr manager.Manager, d Deps) error {
 	r.start = func(c *cluster, member *access.Member, wanted sets.Set[types.NamespacedName]) bool {
 		return c.start(ctx, member, wanted, r.synced)
 	}
+	if err := mgr.GetFieldIndexer().IndexField(ctx, &workv1alpha1.Work{}, deliveredIndex, controllers.IndexKey(services.Delivered)); err != nil {
+		return err
+	}
 	slices, err := controller.NewTyped(Component, mgr, controller.TypedOptions[sliceKey]{
 		MaxConcurrentReconciles: workers, Reconciler: reconcile.TypedFunc[sliceKey](r.collect),
 		NewQueue: func(string, workqueue.TypedRateLimiter[sliceKey]) workqueue.TypedRateLimitingInterface[sliceKey] {
@@ -232,9 +235,13 @@ func (r *reconciler) collect(ctx context.Context, key sliceKey) (reconcile.Resul
 	if existing != nil && existing.DeletionTimestamp != nil {
 		return reconcile.Result{}, nil // its end enqueues the slice again
 	}
+	delivered, err := r.delivered(ctx, namespace, key.slice)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
 	slice, known, permitted := c.get(key.slice)
 	next, err := services.Resolve(services.SliceFacts{
-		Key: types.NamespacedName{Namespace: namespace, Name: name}, Existing: existing, Slice: slice, Known: known,
+		Key: types.NamespacedName{Namespace: namespace, Name: name}, Existing: existing, Slice: slice, Known: known, Delivered: delivered,
 		Managers: r.deps.Managers, Permitted: permitted,
 	})
 	switch {
@@ -246,6 +253,20 @@ func (r *reconciler) collect(ctx context.Context, key sliceKey) (reconcile.Resul
 		err = r.works.Delete(ctx, existing)
 	}
 	return reconcile.Result{}, err
+}
+
+// deliveredIndex finds the Works that write a slice into their cluster.
+const deliveredIndex = "collect.delivered"
+
+// delivered reports whether the control plane writes a slice into the cluster of an execution namespace. The Work is in the
+// cache before the slice is in the cluster.
+func (r *reconciler) delivered(ctx context.Context, namespace string, slice types.NamespacedName) (bool, error) {
+	list := &workv1alpha1.WorkList{}
+	err := r.client.List(ctx, list, client.InNamespace(namespace), client.MatchingFields{deliveredIndex: slice.String()}, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return false, fmt.Errorf("listing the works of slice %s: %w", slice, err)
+	}
+	return len(list.Items) > 0, nil
 }
 
 // workOf returns the name and the Work of a slice. A name that belongs to a Work of

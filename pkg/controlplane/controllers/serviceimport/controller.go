@@ -44,7 +44,7 @@ const (
 
 // derivedFrom is the annotation of a derived Service with the name of its ServiceImport.
 // A Service without it is not deleted with the ServiceImport.
-const derivedFrom = "multicluster.kubernetes.io/service-name"
+const derivedFrom = services.DerivedFromAnnotation
 
 // Deps are the dependencies and options of the controller.
 type Deps struct {
