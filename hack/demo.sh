@@ -7,7 +7,8 @@ export PATH="$PWD/bin:$PATH"
 
 say() { printf '\n$ %s\n' "$*"; "$@"; }
 
-say karmadactl local up --members 2
+# Not on the terminal: "local up" would print commands to try, whose objects are those of the demo.
+say karmadactl local up --members 2 | cat
 KUBECONFIG=$(karmadactl local kubeconfig)
 export KUBECONFIG
 say karmadactl get clusters

@@ -10,6 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
 	"github.com/karmada-toolkit/karmada/pkg/local/federation"
 	"github.com/karmada-toolkit/karmada/pkg/local/federation/federationtest"
 	"github.com/karmada-toolkit/karmada/pkg/local/kindcluster"
@@ -140,7 +143,7 @@ func TestStart(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := &fakeRuntime{kubeconfig: kubeconfig}
-	if err := start(t.Context(), r, f); err != nil {
+	if err := start(t.Context(), r, f, nil); err != nil {
 		t.Fatal(err)
 	}
 	control := slices.Index(r.calls, "start "+federation.ControlPlane)
@@ -152,7 +155,38 @@ func TestStart(t *testing.T) {
 	}
 	broken := errors.New("no port is free")
 	r = &fakeRuntime{fails: map[string]error{federation.ControlPlane: broken}}
-	if err := start(t.Context(), r, f); !errors.Is(err, broken) || len(r.calls) != 1 {
+	if err := start(t.Context(), r, f, nil); !errors.Is(err, broken) || len(r.calls) != 1 {
 		t.Errorf("without a control plane: %v, %q", err, r.calls)
+	}
+}
+
+func TestStart_OnlySomeParts(t *testing.T) {
+	f := federation.New(t.TempDir(), "f", "", time.Now())
+	f.Members = []string{"member1", "member2", "member3"}
+	write := func(path string, names ...string) string {
+		config := clientcmdapi.NewConfig()
+		for _, name := range names {
+			config.Contexts[name] = &clientcmdapi.Context{Cluster: name}
+		}
+		if err := clientcmd.WriteToFile(*config, path); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	if err := f.Save(); err != nil {
+		t.Fatal(err)
+	}
+	write(f.Dir().Kubeconfig(), federation.ControlPlane, "member1", "member2", "member3")
+	r := &fakeRuntime{kubeconfig: write(t.TempDir()+"/kubeconfig", "member2")}
+	if err := start(t.Context(), r, f, []string{federation.Agent("member2"), "member3"}); err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(r.calls)
+	if want := []string{"join member2", "join member3", "start " + federation.ControlPlane, "start member2", "start member3"}; !slices.Equal(r.calls, want) {
+		t.Errorf("got %q, want %q", r.calls, want)
+	}
+	config, err := clientcmd.LoadFromFile(f.Dir().Kubeconfig())
+	if err != nil || len(config.Contexts) != 4 || config.CurrentContext != federation.ControlPlane {
+		t.Errorf("the kubeconfig has %d contexts, %v", len(config.Contexts), err)
 	}
 }

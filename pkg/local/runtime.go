@@ -6,6 +6,7 @@ package local
 import (
 	"context"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
@@ -33,6 +34,8 @@ type (
 	Federation = federation.Federation
 	// ProcessStatus is the state of one process or kind cluster of a federation.
 	ProcessStatus = federation.Part
+	// LogOptions are how much of a log is printed.
+	LogOptions = federation.LogOptions
 )
 
 // Runtime runs the clusters, the control plane and the agents of one federation.
@@ -52,6 +55,12 @@ type Runtime interface {
 	// Stop stops the federation, and reports whether it removed what another start
 	// would need.
 	Stop(ctx context.Context) (removed bool, err error)
+	// Names are the names of the parts, in the order in which they are shown.
+	Names() []string
+	// StopParts stops some parts. With a member it stops what belongs to that member.
+	StopParts(ctx context.Context, names []string) error
+	// Logs prints the log of a part.
+	Logs(ctx context.Context, name string, options federation.LogOptions, out io.Writer) error
 	// Status returns the state of the parts. They are returned with an error as well.
 	Status(ctx context.Context) (federation.Status, error)
 }
@@ -89,19 +98,19 @@ func validateRuntime(name string) error {
 // checkRuntime returns an error if a request does not fit the runtime of a federation.
 func checkRuntime(f *Federation, r UpRequest) error {
 	if r.Runtime != "" && r.Runtime != f.Runtime {
-		return fmt.Errorf("federation %q has the runtime %q, not %q: choose another name with --name, or remove it with \"local down --purge\" and start again", f.Name, f.Runtime, r.Runtime)
+		return fmt.Errorf("federation %q was created with --runtime %s, not %s: choose another name with --name, or remove it with \"local down --purge\" and start again", f.Name, f.Runtime, r.Runtime)
 	}
 	if f.Runtime != RuntimeKind {
 		if r.Kind != (kindcluster.Request{}) {
-			return fmt.Errorf("a node image, an image or a kind configuration needs --runtime %s", RuntimeKind)
+			return fmt.Errorf("a node image, an image or a kind configuration needs --runtime %s; federation %q was created with --runtime %s", RuntimeKind, f.Name, f.Runtime)
 		}
 		return nil
 	}
 	if r.Process.Estimators != nil {
-		return fmt.Errorf("--estimators needs --runtime %s: in the runtime %q estimators are installed with \"addons enable karmada-scheduler-estimator\"", RuntimeProcess, RuntimeKind)
+		return fmt.Errorf("--estimators needs --runtime %s: federation %q was created with --runtime %s, where estimators are installed with \"addons enable karmada-scheduler-estimator\"", RuntimeProcess, f.Name, RuntimeKind)
 	}
 	if n := r.Process.Nodes; n.Count >= 0 || n.CPU != "" || n.Memory != "" || n.Pods > 0 {
-		return fmt.Errorf("the runtime %q has no simulated nodes: leave out --nodes and --node-…, or list the nodes in a kind configuration", RuntimeKind)
+		return fmt.Errorf("federation %q was created with --runtime %s, which has no simulated nodes: leave out --nodes and --node-…, or list the nodes in a kind configuration", f.Name, RuntimeKind)
 	}
 	return nil
 }

@@ -60,6 +60,16 @@ func Status(ctx context.Context, d Deps, root, name string) ([]ProcessStatus, er
 	return parts, err
 }
 
+// Parts returns the state of the parts of a federation, without their readiness.
+func Parts(ctx context.Context, d Deps, root, name string) ([]ProcessStatus, error) {
+	f, err := Load(root, name)
+	if err != nil {
+		return nil, err
+	}
+	status, err := runtimeOf(d, f, UpRequest{}).Status(ctx)
+	return status.Parts, err
+}
+
 // controlStatus returns the state of a control plane that is not a process or
 // cluster itself.
 func controlStatus(ctx context.Context, kubeconfig string) ProcessStatus {

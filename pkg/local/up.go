@@ -30,6 +30,8 @@ type UpRequest struct {
 	// Process is for RuntimeProcess only, Kind for RuntimeKind only.
 	Process process.Request
 	Kind    kindcluster.Request
+	// Only are the parts of an existing federation that are started, with the control plane; empty means all.
+	Only []string
 	// Settings are changes to the flags and feature gates of the roles.
 	Settings settings.Request
 }
@@ -52,6 +54,9 @@ func Up(ctx context.Context, d Deps, r UpRequest) (*Federation, error) {
 		return nil, err
 	}
 	runtime := runtimeOf(d, f, r)
+	if err := checkParts(f, runtime, r.Only); err != nil {
+		return nil, err
+	}
 	if err := runtime.Prepare(ctx); err != nil {
 		return nil, err
 	}
@@ -60,7 +65,7 @@ func Up(ctx context.Context, d Deps, r UpRequest) (*Federation, error) {
 		return nil, err
 	}
 	defer unlock()
-	if err := start(ctx, runtime, f); err != nil {
+	if err := start(ctx, runtime, f, r.Only); err != nil {
 		return nil, runtime.Abort(ctx, err)
 	}
 	return f, federation.Keep(f)
@@ -73,7 +78,7 @@ func prepare(d Deps, r UpRequest) (*Federation, error) {
 		return nil, err
 	}
 	f, err := Load(r.Root, r.Name)
-	if errors.Is(err, ErrNoFederation) {
+	if errors.Is(err, ErrNoFederation) && len(r.Only) == 0 {
 		f, err = federation.New(r.Root, r.Name, r.Runtime, d.Now()), nil
 		if r.Members < 0 {
 			r.Members = defaultMembers
@@ -105,14 +110,20 @@ func prepare(d Deps, r UpRequest) (*Federation, error) {
 	return f, nil
 }
 
-// start starts what is not running: the clusters at the same time, and each join as
+// start starts what is not running, or only some parts: the clusters at the same time, and each join as
 // soon as the member and the control plane are ready.
-func start(ctx context.Context, runtime Runtime, f *Federation) error {
+func start(ctx context.Context, runtime Runtime, f *Federation, only []string) error {
 	if err := f.Save(); err != nil {
 		return err
 	}
 	var mu sync.Mutex
-	var kubeconfigs []string
+	members, kubeconfigs := f.Members, []string(nil)
+	if len(only) > 0 {
+		members = membersOf(f, only)
+		if path := f.Dir().Kubeconfig(); exists(path) {
+			kubeconfigs = append(kubeconfigs, path) // it has the contexts of the other members
+		}
+	}
 	run := func(ctx context.Context, cluster string) error {
 		paths, err := runtime.Start(ctx, cluster)
 		mu.Lock()
@@ -129,7 +140,7 @@ func start(ctx context.Context, runtime Runtime, f *Federation) error {
 		}
 		return err
 	})
-	for _, member := range f.Members {
+	for _, member := range members {
 		group.Go(func() error {
 			if err := run(ctx, member); err != nil {
 				return err

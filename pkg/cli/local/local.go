@@ -45,6 +45,11 @@ kubectl get clusters
 # A second one beside it
 {{.Name}} local up --name other --members 3 --nodes 2
 
+# Stop a member, look at its log, and start it again
+{{.Name}} local stop member2
+{{.Name}} local logs member2
+{{.Name}} local start member2
+
 # Stop it, and remove all its data
 {{.Name}} local down --purge
 
@@ -78,7 +83,7 @@ func NewCommand(e *env.Env) *cobra.Command {
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newUp(e), newDown(e), newStatus(e), newList(e), newKubeconfig(e))
+	cmd.AddCommand(newUp(e), newDown(e), newStop(e), newStart(e), newRestart(e), newStatus(e), newLogs(e), newList(e), newKubeconfig(e))
 	for _, sub := range cmd.Commands() {
 		addNameCompletion(sub)
 	}
@@ -93,81 +98,6 @@ func deps(e *env.Env, out io.Writer) local.Deps {
 	}
 }
 
-func newUp(e *env.Env) *cobra.Command {
-	var f flags
-	var r local.UpRequest
-	var gates string
-	var estimators bool
-	cmd := &cobra.Command{
-		Use:   "up",
-		Short: "Start a federation, or what is dead of it",
-		Long:  e.Long("Start a federation, or bring back what is dead of it, and wait until every member is Ready."),
-		Example: e.Examples(`
-# Start a control plane and two members
-{{.Name}} local up --members 2
-
-# Three members, one of them in Pull mode: its agent dials the control plane
-{{.Name}} local up --members 3 --pull 1
-
-# Larger nodes, a feature gate, and a flag of a role; they are kept for the next start
-{{.Name}} local up --node-cpu 64 --node-memory 512Gi --feature-gates Failover=true --set controller-manager.concurrent-work-syncs=10
-
-# Three members with an estimator each: the scheduler considers how many replicas fit on their nodes
-{{.Name}} local up --members 3 --estimators
-
-# Two kind clusters, the control plane from the image of this version that Docker has
-{{.Name}} local up --runtime kind --members 2`),
-		Args: noArguments(e),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if cmd.Flags().Changed("members") && r.Members < 0 {
-				return fmt.Errorf("--members %d: use 0 or more", r.Members)
-			}
-			if cmd.Flags().Changed("nodes") && r.Process.Nodes.Count < 0 {
-				return fmt.Errorf("--nodes %d: use 0 or more", r.Process.Nodes.Count)
-			}
-			if cmd.Flags().Changed("pull") && r.Pull < 0 {
-				return fmt.Errorf("--pull %d: use 0 or more", r.Pull)
-			}
-			if cmd.Flags().Changed("node-pods") && r.Process.Nodes.Pods < 1 {
-				return fmt.Errorf("--node-pods %d: use 1 or more", r.Process.Nodes.Pods)
-			}
-			if cmd.Flags().Changed("feature-gates") {
-				r.Settings.FeatureGates = &gates
-			}
-			if cmd.Flags().Changed("estimators") {
-				r.Process.Estimators = &estimators
-			}
-			var err error
-			if r.Root, err = f.root(); err != nil {
-				return err
-			}
-			r.Name = f.name
-			return up(cmd.Context(), e, r, f.given())
-		},
-	}
-	f.bind(cmd.Flags())
-	bindUp(cmd.Flags(), &r)
-	cmd.Flags().StringVar(&gates, "feature-gates", "", "Feature gates of the roles and agents, as NAME=true,NAME=false; default as before. They replace those of before.")
-	cmd.Flags().BoolVar(&estimators, "estimators", false, "Give each member an estimator, which the scheduler calls for the replicas that really fit; default as before.")
-	return cmd
-}
-
-func bindUp(fs *pflag.FlagSet, r *local.UpRequest) {
-	fs.IntVar(&r.Members, "members", -1, "Number of member clusters, from 0; default as many as there are, 2 for a new federation.")
-	fs.IntVar(&r.Process.Nodes.Count, "nodes", -1, "Number of simulated nodes of each member process; default as before, 1 for a new federation. Members that run are started again when it changes.")
-	fs.StringVar(&r.Process.Nodes.CPU, "node-cpu", "", "Processors of each simulated node; default as before, 16 for a new federation.")
-	fs.StringVar(&r.Process.Nodes.Memory, "node-memory", "", "Memory of each simulated node; default as before, 128Gi for a new federation.")
-	fs.IntVar(&r.Process.Nodes.Pods, "node-pods", 0, "Pods that fit on each simulated node; default as before, 500 for a new federation.")
-	fs.StringArrayVar(&r.Settings.Set, "set", nil, "Flag of a role of the control plane, of the agents or of the estimators, as ROLE.FLAG=VALUE; ROLE.FLAG- gives it its default back. Can be repeated; default as before. Flags that all roles share are those of the role karmada.")
-	fs.IntVar(&r.Pull, "pull", -1, "Number of members in Pull mode, each with an agent that dials the control plane; default as before, 0 for a new federation.")
-	fs.Lookup("members").DefValue, fs.Lookup("nodes").DefValue, fs.Lookup("pull").DefValue = "", "", ""
-	fs.Lookup("node-pods").DefValue = ""
-	fs.StringVar(&r.Runtime, "runtime", "", "What the clusters are: "+strings.Join(local.Runtimes(), " or ")+"; default as before, "+local.RuntimeProcess+" for a new federation.")
-	fs.StringVar(&r.Kind.NodeImage, "node-image", "", "Image of the nodes of new kind clusters; default kind's own.")
-	fs.StringVar(&r.Kind.Config, "kind-config", "", "Path of a kind configuration that new kind clusters are made from; their names are set.")
-	fs.StringVar(&r.Kind.Image, "image", "", "Path of an archive with the image of the control plane, for kind clusters; default the image of this version that the container engine has.")
-}
-
 // given are the flags that name the federation, as the user has to repeat them.
 func (f *flags) given() string {
 	var out string
@@ -178,72 +108,6 @@ func (f *flags) given() string {
 		out += " --dir " + f.dir
 	}
 	return out
-}
-
-func up(ctx context.Context, e *env.Env, r local.UpRequest, given string) error {
-	ctx, stop := e.Interruptible(ctx)
-	defer stop()
-	start := e.Now()
-	f, err := local.Up(ctx, deps(e, e.ErrOut), r)
-	if err != nil {
-		return err
-	}
-	_, _ = fmt.Fprintf(e.ErrOut, "Federation %q is ready after %.1fs.\n", f.Name, e.Now().Sub(start).Seconds())
-	_, err = fmt.Fprint(e.Out, next(e.Name, given, contexts(f), ending(e, f, given)))
-	return err
-}
-
-// next returns the commands to try on a federation that is up. They can be pasted
-// into a shell as they are.
-func next(program, given, contexts, ending string) string {
-	return fmt.Sprintf(`
-Next:
-  export KUBECONFIG=$(%[1]s local kubeconfig%[2]s)
-  %[1]s get clusters
-  %[1]s create deployment nginx --image nginx:1.27 --replicas 2
-  %[1]s apply -f - <<'END'
-  apiVersion: policy.karmada.io/v1alpha1
-  kind: PropagationPolicy
-  metadata:
-    name: nginx
-  spec:
-    resourceSelectors:
-    - apiVersion: apps/v1
-      kind: Deployment
-      name: nginx
-    placement:
-      replicaScheduling:
-        replicaSchedulingType: Divided
-END
-  %[1]s get deployments,pods
-
-The policy propagates the Deployment to every cluster and divides its replicas among them.
-Contexts: karmada-apiserver (the control plane)%[3]s.
-%[4]s
-`, program, given, contexts, ending)
-}
-
-// ending is the advice how to end a federation.
-func ending(e *env.Env, f *local.Federation, given string) string {
-	if f.Runtime == local.RuntimeKind {
-		return fmt.Sprintf("Remove it with %q.", e.Name+" local down"+given)
-	}
-	return fmt.Sprintf("Stop it with %q; add --purge to remove its data.", e.Name+" local down"+given)
-}
-
-func contexts(f *local.Federation) string {
-	var out string
-	if f.Runtime == local.RuntimeKind {
-		out = ", host (the cluster that it runs on)"
-	}
-	switch n := len(f.Members); n {
-	case 0:
-		return out
-	case 1:
-		return out + ", " + f.Members[0]
-	default:
-		return out + ", " + f.Members[0] + " to " + f.Members[n-1]
-	}
 }
 
 func newDown(e *env.Env) *cobra.Command {

@@ -2,8 +2,12 @@ package local
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -105,5 +109,134 @@ func TestCommands_SuggestTheFlagForAName(t *testing.T) {
 		if err := cmd.Execute(); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%v: got %v, want %q", tt.args, err, tt.want)
 		}
+	}
+}
+
+func TestShown_NextStepsOfANewFederationOnATerminal(t *testing.T) {
+	for _, tc := range []struct {
+		shown           shown
+		fresh, terminal bool
+		want            bool
+	}{
+		{shown{}, true, true, true},
+		{shown{}, false, true, false},
+		{shown{}, true, false, false},
+		{shown{quiet: true}, true, true, false},
+		{shown{output: "json"}, true, true, false},
+	} {
+		if got := tc.shown.next(tc.fresh, tc.terminal); got != tc.want {
+			t.Errorf("%+v: got %v", tc, got)
+		}
+	}
+}
+
+func TestContexts_NamesMembers(t *testing.T) {
+	f := &local.Federation{Members: []string{"member1", "member3", "member2"}}
+	if got, want := contexts(f), ", member1, member3, member2"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	f.Members = append(f.Members, "member4", "member5", "member6", "member7")
+	if got, want := contexts(f), ", member1, member3, member2, member4, member5 and 2 more"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// execute runs a command on a directory with federations.
+func execute(t *testing.T, dir string, args ...string) (stdout, stderr string, err error) {
+	t.Helper()
+	streams, _, out, errOut := genericiooptions.NewTestIOStreams()
+	e := &env.Env{
+		Name: "karmadactl", IOStreams: streams, Now: time.Now,
+		Interruptible: func(ctx context.Context) (context.Context, context.CancelFunc) { return ctx, func() {} },
+	}
+	cmd := NewCommand(e)
+	cmd.SetArgs(append(args, "--dir", dir))
+	cmd.SetOut(out)
+	cmd.SetErr(errOut)
+	cmd.SilenceErrors, cmd.SilenceUsage = true, true
+	err = cmd.ExecuteContext(t.Context())
+	return out.String(), errOut.String(), err
+}
+
+// saved returns a directory with the federation "default" of two members, of which nothing runs.
+func saved(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.Chmod(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	state := `{"name":"default","members":["member1","member2"],"pull":["member2"],"ports":{},"runtime":"process"}`
+	if err := errors.Join(
+		os.MkdirAll(filepath.Join(dir, "default", "logs"), 0o700),
+		os.WriteFile(filepath.Join(dir, "default", "federation.json"), []byte(state), 0o600),
+		os.WriteFile(filepath.Join(dir, "default", "logs", "member1.log"), []byte("one\ntwo\nthree\n"), 0o600),
+	); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func TestParts_Errors(t *testing.T) {
+	dir := saved(t)
+	const all = `federation "default" has no "member9"; it has karmada-apiserver, karmada, member1, member2, member2-agent`
+	for _, tc := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"stop"}, `"karmadactl local stop" needs the name of a member or process, as "karmadactl local status" shows them; for the whole federation use "karmadactl local down" or "karmadactl local up"`},
+		{[]string{"stop", "member1", "member9"}, all},
+		{[]string{"start", "member9"}, all},
+		{[]string{"restart", "member9"}, all},
+		{[]string{"logs", "member9"}, all},
+		{[]string{"logs", "member2"}, "member2 has no log yet; start it with"},
+		{[]string{"logs", "member1", "--name", "other"}, "there is no such federation"},
+		{[]string{"start", "member1", "--name", "other"}, "there is no such federation"},
+	} {
+		if _, _, err := execute(t, dir, tc.args...); err == nil || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%v: got %v, want %q", tc.args, err, tc.want)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(dir, "other")); !os.IsNotExist(err) {
+		t.Errorf("a federation was made: %v", err)
+	}
+}
+
+func TestStop_WhatDoesNotRun(t *testing.T) {
+	out, _, err := execute(t, saved(t), "stop", "member1", "member2-agent")
+	if want := "member1, member2-agent of federation \"default\" stopped\n"; err != nil || out != want {
+		t.Errorf("got %q, %v", out, err)
+	}
+}
+
+func TestLogs(t *testing.T) {
+	dir := saved(t)
+	for _, tc := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"logs", "member1"}, "one\ntwo\nthree\n"},
+		{[]string{"logs", "member1", "--tail", "2"}, "two\nthree\n"},
+		{[]string{"logs", "member1", "--tail", "0"}, ""},
+		{[]string{"logs", "member1", "--tail", "9"}, "one\ntwo\nthree\n"},
+		{[]string{"logs"}, strings.ReplaceAll("NAME                STATE     LOG\n"+
+			"karmada-apiserver   stopped   DIR/karmada-apiserver.log\n"+
+			"karmada             stopped   DIR/karmada.log\n"+
+			"member1             stopped   DIR/member1.log\n"+
+			"member2             stopped   DIR/member2.log\n"+
+			"member2-agent       stopped   DIR/member2-agent.log\n", "DIR", filepath.Join(dir, "default", "logs"))},
+	} {
+		if out, _, err := execute(t, dir, tc.args...); err != nil || out != tc.want {
+			t.Errorf("%v: got %q, %v, want %q", tc.args, out, err, tc.want)
+		}
+	}
+}
+
+func TestDown_PurgeOfNothing(t *testing.T) {
+	out, _, err := execute(t, t.TempDir(), "down", "--purge", "--name", "other")
+	if want := "there is no federation \"other\": nothing to remove\n"; err != nil || out != want {
+		t.Errorf("got %q, %v", out, err)
+	}
+	if _, _, err := execute(t, t.TempDir(), "down", "--name", "other"); err == nil {
+		t.Error("down without --purge of nothing succeeds")
 	}
 }

@@ -72,13 +72,17 @@ func listDocuments(ctx context.Context, e *env.Env, root string, names []string)
 		if err != nil {
 			return nil, err
 		}
-		running, all := local.Running(ctx, deps(e, e.ErrOut), f)
-		out = append(out, listDocument{
-			Name: name, Runtime: f.Runtime, Members: append([]string{}, f.Members...),
-			Running: running, Parts: all, Created: f.Created, Kubeconfig: f.Dir().Kubeconfig(),
-		})
+		out = append(out, document(ctx, e, f))
 	}
 	return out, nil
+}
+
+func document(ctx context.Context, e *env.Env, f *local.Federation) listDocument {
+	running, all := local.Running(ctx, deps(e, e.ErrOut), f)
+	return listDocument{
+		Name: f.Name, Runtime: f.Runtime, Members: append([]string{}, f.Members...),
+		Running: running, Parts: all, Created: f.Created, Kubeconfig: f.Dir().Kubeconfig(),
+	}
 }
 
 // addNameCompletion completes --name with the federations on this machine, if the

@@ -68,6 +68,14 @@ type Status struct {
 	Hosted bool
 }
 
+// LogOptions are how much of a log is printed.
+type LogOptions struct {
+	// Follow prints what is added, until the context ends.
+	Follow bool
+	// Tail is the number of lines from the end; negative means all.
+	Tail int
+}
+
 // CheckOK returns an error unless the answer to a GET of a URL is 200.
 func CheckOK(ctx context.Context, c *http.Client, url string) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)

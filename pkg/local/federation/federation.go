@@ -170,7 +170,7 @@ func Keep(f *Federation) error {
 // Save writes the record.
 func (f *Federation) Save() error { return f.Update(func() error { return nil }) }
 
-// Grow adds members up to n. It does not remove any, since their data would be lost;
+// Grow adds members up to n, with the first names that are free. It does not remove any, since their data would be lost;
 // down is the command for that, for the error.
 func (f *Federation) Grow(n int, down string) error {
 	if n < len(f.Members) {
@@ -179,7 +179,7 @@ func (f *Federation) Grow(n int, down string) error {
 		}
 		return fmt.Errorf("federation %q has %d members, not %d: take members out, with their data, with %q", f.Name, len(f.Members), n, down+" --member "+strings.Join(f.Members[n:], ","))
 	}
-	for i := len(f.Members) + 1; len(f.Members) < n; i++ {
+	for i := 1; len(f.Members) < n; i++ {
 		if name := fmt.Sprintf("%s%d", MemberPrefix, i); !slices.Contains(f.Members, name) {
 			f.Members = append(f.Members, name)
 		}
