@@ -94,13 +94,25 @@ func Timeline(l Line) string {
 	return fmt.Sprintf("  %s %6s  %s: %s\n", l.Mark, seconds(l.Elapsed), l.Steps, l.Text)
 }
 
+// stepWidth is the width of the column of steps: that of the longest step of 100 members.
+const stepWidth = 24
+
+// fit shortens a list of steps to the width of their column: the first, and how many more. One step is never cut.
+func fit(steps string) string {
+	first, rest, several := strings.Cut(steps, ", ")
+	if !several || len(steps) <= stepWidth {
+		return steps
+	}
+	return fmt.Sprintf("%s +%d", first, strings.Count(rest, ", ")+1)
+}
+
 // Columns is the layout with a column for the steps and one for the time that they took.
 func Columns(l Line) string {
 	text := l.Text
 	if l.Mark == markWaiting && l.Steps != "" {
 		text = "waiting for " + text
 	}
-	return fmt.Sprintf("  %s %-18s %6s  %s\n", l.Mark, l.Steps, seconds(l.Took), text)
+	return fmt.Sprintf("  %s %-*s %6s  %s\n", l.Mark, stepWidth, fit(l.Steps), seconds(l.Took), text)
 }
 
 // Printer is a Reporter that prints a line for each step that ends and, every two seconds, what the others wait

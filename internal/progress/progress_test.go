@@ -69,9 +69,9 @@ func TestPrinter_ColumnsShowHowLongStepsTook(t *testing.T) {
 	p.Waiting("member1", "the API server to answer")
 	p.Done("member1", "Kubernetes v1.36.3")
 	want := "" +
-		"  … member1              2.1s  waiting for the API server to answer\n" +
-		"  …                      4.1s  still waiting for member1\n" +
-		"  ✓ member1              4.1s  Kubernetes v1.36.3\n"
+		"  … member1                    2.1s  waiting for the API server to answer\n" +
+		"  …                            4.1s  still waiting for member1\n" +
+		"  ✓ member1                    4.1s  Kubernetes v1.36.3\n"
 	if out.String() != want {
 		t.Errorf("got:\n%swant:\n%s", out.String(), want)
 	}
@@ -85,8 +85,8 @@ func TestBegin_EndsAStepThatFails(t *testing.T) {
 	}{
 		"no error":                       {false, nil, ""},
 		"no error, although interrupted": {true, nil, ""},
-		"an error":                       {false, errors.New("no image"), "  ✗ a                    0.0s  failed\n"},
-		"an error of the end":            {true, context.Canceled, "  ✗ a                    0.0s  interrupted\n"},
+		"an error":                       {false, errors.New("no image"), "  ✗ a                          0.0s  failed\n"},
+		"an error of the end":            {true, context.Canceled, "  ✗ a                          0.0s  interrupted\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer
@@ -107,5 +107,19 @@ func TestBegin_EndsAStepThatFails(t *testing.T) {
 				t.Errorf("%v, got:\n%swant:\n%s", err, out.String(), tc.want)
 			}
 		})
+	}
+}
+
+func TestColumns_KeepTheirWidth(t *testing.T) {
+	for steps, want := range map[string]string{
+		"a":                                   "  … a                          2.0s  waiting for b\n",
+		"stop member100-estimator":            "  … stop member100-estimator   2.0s  waiting for b\n",
+		"member1, member2":                    "  … member1, member2           2.0s  waiting for b\n",
+		"karmada-apiserver, member1, member2": "  … karmada-apiserver +2       2.0s  waiting for b\n",
+		"member1, member2, member3, member10": "  … member1 +3                 2.0s  waiting for b\n",
+	} {
+		if got := Columns(Line{Steps: steps, Text: "b", Mark: markWaiting, Took: 2 * time.Second}); got != want {
+			t.Errorf("got\n%swant\n%s", got, want)
+		}
 	}
 }

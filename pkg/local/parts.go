@@ -2,6 +2,7 @@ package local
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -61,6 +62,18 @@ func PartNames(d Deps, root, name string) ([]string, error) {
 		return nil, err
 	}
 	return runtimeOf(d, f, UpRequest{}).Names(), nil
+}
+
+// SettingNames returns the flags that can be set on a federation, which need not exist, as ROLE.FLAG, and its feature gates.
+func SettingNames(ctx context.Context, d Deps, root, name, runtime string) (flags, gates []string, err error) {
+	f, err := Load(root, name)
+	if errors.Is(err, ErrNoFederation) {
+		f, err = federation.New(root, name, runtime, d.Now()), nil
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	return runtimeOf(d, f, UpRequest{}).SettingNames(ctx)
 }
 
 // checkParts returns an error that names the parts of a federation if it lacks one.

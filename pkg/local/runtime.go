@@ -57,6 +57,8 @@ type Runtime interface {
 	Stop(ctx context.Context) (removed bool, err error)
 	// Names are the names of the parts, in the order in which they are shown.
 	Names() []string
+	// SettingNames are the flags that can be set, as ROLE.FLAG, and the feature gates.
+	SettingNames(ctx context.Context) (flags, gates []string, err error)
 	// StopParts stops some parts. With a member it stops what belongs to that member.
 	StopParts(ctx context.Context, names []string) error
 	// Logs prints the log of a part.

@@ -85,7 +85,7 @@ func NewCommand(e *env.Env) *cobra.Command {
 	}
 	cmd.AddCommand(newUp(e), newDown(e), newStop(e), newStart(e), newRestart(e), newStatus(e), newLogs(e), newList(e), newKubeconfig(e))
 	for _, sub := range cmd.Commands() {
-		addNameCompletion(sub)
+		addCompletion(e, sub)
 	}
 	return cmd
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/karmada-toolkit/karmada/internal/golden"
@@ -66,8 +67,8 @@ func TestProgress_ShowsHowLongStepsTook(t *testing.T) {
 	p.Waiting("member1", "the API server to answer")
 	now = now.Add(400 * time.Millisecond)
 	p.Done("member1", "Kubernetes v1.36.3")
-	want := "  … member1              2.1s  waiting for the API server to answer\n" +
-		"  ✓ member1              2.5s  Kubernetes v1.36.3\n"
+	want := "  … member1                    2.1s  waiting for the API server to answer\n" +
+		"  ✓ member1                    2.5s  Kubernetes v1.36.3\n"
 	if out.String() != want {
 		t.Errorf("got\n%swant\n%s", out.String(), want)
 	}
@@ -238,5 +239,37 @@ func TestDown_PurgeOfNothing(t *testing.T) {
 	}
 	if _, _, err := execute(t, t.TempDir(), "down", "--name", "other"); err == nil {
 		t.Error("down without --purge of nothing succeeds")
+	}
+}
+
+func TestCompletion(t *testing.T) {
+	dir := saved(t)
+	for _, tc := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"down", "--name", ""}, "default\n:4\n"},
+		{[]string{"down", "--member", ""}, "member1\nmember2\n:4\n"},
+		{[]string{"down", "--member", "member1,"}, "member1,member1\nmember1,member2\n:4\n"},
+		{[]string{"up", "--runtime", ""}, "process\nkind\n:4\n"},
+		{[]string{"stop", "member2"}, "member2\nmember2-agent\n:4\n"},
+		{[]string{"restart", "member2", ""}, "karmada-apiserver\nkarmada\nmember1\nmember2-agent\n:4\n"},
+		{[]string{"logs", "karm"}, "karmada-apiserver\nkarmada\n:4\n"},
+		{[]string{"logs", "karmada", ""}, ":4\n"},
+	} {
+		last := len(tc.args) - 1
+		args := append(append([]string{cobra.ShellCompRequestCmd}, tc.args[:last]...), "--dir", dir, tc.args[last])
+		if name := tc.args[last-1]; strings.HasPrefix(name, "--") {
+			args = append([]string{cobra.ShellCompRequestCmd, tc.args[0], "--dir", dir}, tc.args[1:]...)
+		}
+		e := &env.Env{Name: "karmadactl", IOStreams: genericiooptions.NewTestIOStreamsDiscard(), Now: time.Now}
+		var out bytes.Buffer
+		cmd := NewCommand(e)
+		cmd.SetArgs(args)
+		cmd.SetOut(&out)
+		cmd.SetErr(io.Discard)
+		if err := cmd.Execute(); err != nil || out.String() != tc.want {
+			t.Errorf("%q: got %q, %v, want %q", tc.args, out.String(), err, tc.want)
+		}
 	}
 }

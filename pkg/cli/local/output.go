@@ -3,11 +3,8 @@ package local
 import (
 	"context"
 	"fmt"
-	"os"
 	"strings"
 	"time"
-
-	"github.com/spf13/cobra"
 
 	"github.com/karmada-toolkit/karmada/pkg/cli/env"
 	"github.com/karmada-toolkit/karmada/pkg/local"
@@ -82,34 +79,5 @@ func document(ctx context.Context, e *env.Env, f *local.Federation) listDocument
 	return listDocument{
 		Name: f.Name, Runtime: f.Runtime, Members: append([]string{}, f.Members...),
 		Running: running, Parts: all, Created: f.Created, Kubeconfig: f.Dir().Kubeconfig(),
-	}
-}
-
-// addNameCompletion completes --name with the federations on this machine, if the
-// command has it. The only error of the registration is a missing flag.
-func addNameCompletion(cmd *cobra.Command) {
-	if cmd.Flags().Lookup("name") == nil {
-		return
-	}
-	err := cmd.RegisterFlagCompletionFunc("name", func(cmd *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
-		f := flags{dir: cmd.Flag("dir").Value.String()}
-		root, err := f.root()
-		if err != nil {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		names, err := local.List(root)
-		if err != nil && !os.IsNotExist(err) {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		var out []string
-		for _, name := range names {
-			if strings.HasPrefix(name, prefix) {
-				out = append(out, name)
-			}
-		}
-		return out, cobra.ShellCompDirectiveNoFileComp
-	})
-	if err != nil {
-		panic(err)
 	}
 }

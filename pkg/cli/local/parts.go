@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -157,23 +156,4 @@ func printLogList(out io.Writer, parts []local.ProcessStatus) error {
 		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\n", p.Name, p.State, dash(p.Log))
 	}
 	return w.Flush()
-}
-
-// completeParts completes the names of the processes or clusters of a federation, one or several.
-func completeParts(e *env.Env, several bool) cobra.CompletionFunc {
-	return func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
-		f := flags{dir: cmd.Flag("dir").Value.String(), name: cmd.Flag("name").Value.String()}
-		root, err := f.root()
-		if err != nil || len(args) > 0 && !several {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		names, err := local.PartNames(deps(e, io.Discard), root, f.name)
-		if err != nil {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		names = slices.DeleteFunc(names, func(name string) bool {
-			return !strings.HasPrefix(name, prefix) || slices.Contains(args, name)
-		})
-		return names, cobra.ShellCompDirectiveNoFileComp
-	}
 }

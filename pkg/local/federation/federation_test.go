@@ -240,3 +240,17 @@ func TestTry_SettingsAreWrittenByKeep(t *testing.T) {
 		t.Errorf("after: %+v", got)
 	}
 }
+
+func TestGrow_UsesFreeNames(t *testing.T) {
+	f := New(t.TempDir(), "f", "", time.Time{})
+	f.Members = []string{"member1", "member3"}
+	if err := f.Grow(4, ""); err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"member1", "member3", "member2", "member4"}; !slices.Equal(f.Members, want) {
+		t.Errorf("got %q, want %q", f.Members, want)
+	}
+	if err := f.ChoosePull(1, 2, ""); err != nil || !f.Pulls("member4") {
+		t.Errorf("in Pull mode are %q, %v", f.Pull, err)
+	}
+}

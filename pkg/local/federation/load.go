@@ -120,6 +120,12 @@ func (d Dir) DropContext(member string) error {
 	return pki.WriteKubeconfig(d.Kubeconfig(), all)
 }
 
+// HasContext reports whether the kubeconfig of a federation has a member, as it has at the end of each start.
+func (d Dir) HasContext(member string) bool {
+	all, err := clientcmd.LoadFromFile(d.Kubeconfig())
+	return err == nil && all.Contexts[member] != nil
+}
+
 // removeContext removes a context with its cluster and user, which no other context has.
 func removeContext(all *clientcmdapi.Config, name string) {
 	if context := all.Contexts[name]; context != nil {

@@ -111,6 +111,7 @@ func (r *Runtime) Start(ctx context.Context, name string) (kubeconfigs []string,
 func (r *Runtime) Join(ctx context.Context, name string) error {
 	m := membership.Member{
 		Name: name, ControlPlane: r.record.controlKubeconfig(), Kubeconfig: r.record.kubeconfig(name), Endpoint: r.record.endpoint(name),
+		Known:  r.record.f.Dir().HasContext(name),
 		Remove: r.Program + " unjoin " + name,
 		Hint:   fmt.Sprintf("list the pods with \"kubectl --kubeconfig %s get pods -n %s\"", r.record.kubeconfig(hostCluster), clusterv1alpha1.NamespaceKarmadaSystem),
 	}

@@ -48,6 +48,15 @@ func (r *Runtime) applySettings(ctx context.Context) error {
 	return nil
 }
 
+// SettingNames returns the flags that can be set, as ROLE.FLAG, and the feature gates.
+func (r *Runtime) SettingNames(ctx context.Context) (flags, gates []string, err error) {
+	server, err := r.FindServer(federation.KarmadaServer)
+	if err != nil {
+		return nil, nil, err
+	}
+	return settings.Names(ctx, server, settings.Layout{Separate: true, Reserved: reserved()})
+}
+
 // reserved returns the flags by which the parts of a federation find each other.
 func reserved() settings.Reserved {
 	out := settings.Reserved{}

@@ -38,6 +38,8 @@ type Member struct {
 	// Endpoint is where the control plane reaches the member; empty means at the same
 	// address as the user.
 	Endpoint string
+	// Known reports whether the member belonged to the federation at the end of an earlier start.
+	Known bool
 	// Remove is the command that takes the member out of the federation.
 	Remove string
 	// Hint is the next step for the user if the member does not become Ready.
@@ -92,8 +94,8 @@ func Join(ctx context.Context, d federation.Deps, m Member) (err error) {
 	if err := checkIdentity(ctx, Clients{ControlPlane: cp, Member: c}, m); err != nil {
 		return fmt.Errorf("joining %s: %w", m.Name, err)
 	}
-	err = cp.Get(ctx, client.ObjectKey{Name: m.Name}, &clusterv1alpha1.Cluster{})
-	if apierrors.IsNotFound(err) {
+	belongs, err := exists(ctx, cp, m.Name)
+	if err == nil && !belongs {
 		_, err = member.Join(ctx, deps, member.JoinRequest{
 			Name: m.Name, Namespace: clusterv1alpha1.NamespaceKarmadaCluster, Config: cfg, Endpoint: m.Endpoint,
 		})
@@ -104,7 +106,7 @@ func Join(ctx context.Context, d federation.Deps, m Member) (err error) {
 	if err != nil {
 		return fmt.Errorf("joining %s: %w", m.Name, err)
 	}
-	d.Progress.Done(step, "Ready")
+	d.Progress.Done(step, "Ready"+again(m, belongs))
 	return nil
 }
 
@@ -132,6 +134,10 @@ func Register(ctx context.Context, d federation.Deps, m Member, runAgent func(ct
 	if err := checkIdentity(ctx, Clients{ControlPlane: cp, Member: c}, m); err != nil {
 		return fmt.Errorf("registering %s: %w", m.Name, err)
 	}
+	belongs, err := exists(ctx, cp, m.Name)
+	if err != nil {
+		return fmt.Errorf("registering %s: %w", m.Name, err)
+	}
 	alive, stop, err := runAgent(ctx, step, Clients{Config: cfg, ControlPlane: cp, Member: c})
 	if err != nil {
 		return fmt.Errorf("registering %s: %w", m.Name, err)
@@ -140,8 +146,26 @@ func Register(ctx context.Context, d federation.Deps, m Member, runAgent func(ct
 	if err := waitReady(alive, deps, cfg, m); err != nil {
 		return fmt.Errorf("registering %s: %w", m.Name, federation.Cause(alive, err))
 	}
-	d.Progress.Done(step, "Ready, in Pull mode")
+	d.Progress.Done(step, "Ready, in Pull mode"+again(m, belongs))
 	return nil
+}
+
+// exists reports whether the control plane has a cluster.
+func exists(ctx context.Context, controlPlane client.Client, name string) (bool, error) {
+	err := controlPlane.Get(ctx, client.ObjectKey{Name: name}, &clusterv1alpha1.Cluster{})
+	if client.IgnoreNotFound(err) != nil {
+		return false, fmt.Errorf("reading cluster %q: %w", name, err)
+	}
+	return err == nil, nil
+}
+
+// again returns the text for a member that joins anew: a user took it out of the control plane, and a start makes it a
+// member again.
+func again(m Member, belongs bool) string {
+	if belongs || !m.Known {
+		return ""
+	}
+	return "; it had left the control plane and joined again"
 }
 
 // checkIdentity returns an error if a member is another cluster than the one that joined under its name: it has lost its

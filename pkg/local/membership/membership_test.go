@@ -67,3 +67,15 @@ func TestCheckIdentity_NamesTheWayOutOfLostData(t *testing.T) {
 		}
 	}
 }
+
+func TestAgain_OnlyOfAMemberThatLeft(t *testing.T) {
+	const text = "; it had left the control plane and joined again"
+	for _, tc := range []struct {
+		known, belongs bool
+		want           string
+	}{{true, true, ""}, {false, false, ""}, {true, false, text}} {
+		if got := again(Member{Known: tc.known}, tc.belongs); got != tc.want {
+			t.Errorf("%+v: got %q", tc, got)
+		}
+	}
+}

@@ -109,6 +109,7 @@ func (r *Runtime) Join(ctx context.Context, member string) error {
 func (r *Runtime) join(ctx context.Context, member string, control, info ready.Info) error {
 	m := membership.Member{
 		Name: member, ControlPlane: control.Kubeconfig, Kubeconfig: info.Kubeconfig,
+		Known:  r.f.Dir().HasContext(member),
 		Remove: r.f.Command(r.Deps, "down") + " --member " + member + " --purge",
 		Hint:   "the log of the control plane is " + r.f.Dir().Log(federation.Roles),
 	}

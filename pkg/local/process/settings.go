@@ -1,6 +1,8 @@
 package process
 
 import (
+	"context"
+
 	"github.com/karmada-toolkit/karmada/internal/kubelite/ready"
 	"github.com/karmada-toolkit/karmada/pkg/local/federation"
 	"github.com/karmada-toolkit/karmada/pkg/local/settings"
@@ -14,6 +16,15 @@ func reserved(f *federation.Federation) settings.Reserved {
 	out.Add(settings.AgentRole, agentArgs(f, federation.MemberPrefix, "", ready.Info{}), overridable...)
 	out.Add(settings.EstimatorRole, estimatorArgs(f, federation.MemberPrefix, ready.Info{}), overridable...)
 	return out
+}
+
+// SettingNames returns the flags that can be set, as ROLE.FLAG, and the feature gates.
+func (r *Runtime) SettingNames(ctx context.Context) (flags, gates []string, err error) {
+	karmada, err := r.FindServer(federation.KarmadaServer)
+	if err != nil {
+		return nil, nil, err
+	}
+	return settings.Names(ctx, karmada, settings.Layout{Reserved: reserved(r.f)})
 }
 
 // roleSettings are the arguments of the control plane's process for the settings of a federation: a flag of one role has

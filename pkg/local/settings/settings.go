@@ -250,6 +250,30 @@ func readCatalogue(ctx context.Context, program string, separate bool) (catalogu
 	return c, nil
 }
 
+// Names returns the flags that can be set, as ROLE.FLAG, sorted, and the feature gates that the server has.
+func Names(ctx context.Context, server string, layout Layout) (flags, gates []string, err error) {
+	c, err := readCatalogue(ctx, server, layout.Separate)
+	if err != nil {
+		return nil, nil, err
+	}
+	flags, gates = c.names(layout.Reserved)
+	return flags, gates, nil
+}
+
+func (c catalogue) names(reserved Reserved) (flags, gates []string) {
+	for role, has := range c {
+		for _, flag := range has.Flags {
+			if key := role + "." + flag; !reserved[key] {
+				flags = append(flags, key)
+			}
+		}
+		gates = append(gates, has.Gates...)
+	}
+	slices.Sort(flags)
+	slices.Sort(gates)
+	return flags, slices.Compact(gates)
+}
+
 // checkValues makes the server parse the values of flags, each as the type that the flag has.
 func checkValues(ctx context.Context, program string, separate bool, flags []string) error {
 	if len(flags) == 0 {

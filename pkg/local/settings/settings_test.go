@@ -1,6 +1,7 @@
 package settings
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -149,5 +150,19 @@ func TestHint_NamesTheWayOut(t *testing.T) {
 	}
 	if got := (Request{}).Hint(federation.Settings{}, "karmadactl local up"); got != "" {
 		t.Errorf("no settings: %q", got)
+	}
+}
+
+func TestCatalogue_NamesWhatCanBeSet(t *testing.T) {
+	c := catalogue{
+		"agent":     {Flags: []string{"v", "kubeconfig"}, Gates: []string{"Failover", "B"}},
+		"scheduler": {Flags: []string{"v"}, Gates: []string{"Failover"}},
+	}
+	flags, gates := c.names(Reserved{"agent.kubeconfig": true})
+	if want := []string{"agent.v", "scheduler.v"}; !slices.Equal(flags, want) {
+		t.Errorf("got %q, want %q", flags, want)
+	}
+	if want := []string{"B", "Failover"}; !slices.Equal(gates, want) {
+		t.Errorf("got %q, want %q", gates, want)
 	}
 }
