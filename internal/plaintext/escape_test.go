@@ -4,8 +4,11 @@ import (
 	"bytes"
 	"strings"
 	"testing"
+	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/karmada-toolkit/karmada/internal/build"
 )
 
 func TestEscape(t *testing.T) {
@@ -37,21 +40,23 @@ func TestEscapeLine(t *testing.T) {
 func FuzzWriter(f *testing.F) {
 	f.Add([]byte("a\x1b[2J中\u202e\xff"), 3)
 	f.Fuzz(func(t *testing.T, text []byte, at int) {
-		at = min(max(at, 0), len(text))
-		var out bytes.Buffer
-		w := NewWriter(&out)
-		for _, part := range [][]byte{text[:at], text[at:], []byte("\n")} {
-			if n, err := w.Write(part); err != nil || n != len(part) {
-				t.Fatal(n, err)
+		build.Bounded(t, time.Minute, 64<<20+uint64(65536*len(text)), func() {
+			at = min(max(at, 0), len(text))
+			var out bytes.Buffer
+			w := NewWriter(&out)
+			for _, part := range [][]byte{text[:at], text[at:], []byte("\n")} {
+				if n, err := w.Write(part); err != nil || n != len(part) {
+					t.Fatal(n, err)
+				}
 			}
-		}
-		got := out.String()
-		if want := Escape(string(text) + "\n"); got != want {
-			t.Errorf("in two writes %q, in one %q", got, want)
-		}
-		bad := func(r rune) bool { return unicode.IsControl(r) && r != '\n' && r != '\t' }
-		if strings.IndexFunc(got, bad) >= 0 || !utf8.ValidString(got) {
-			t.Errorf("%q becomes %q", text, got)
-		}
+			got := out.String()
+			if want := Escape(string(text) + "\n"); got != want {
+				t.Errorf("in two writes %q, in one %q", got, want)
+			}
+			bad := func(r rune) bool { return unicode.IsControl(r) && r != '\n' && r != '\t' }
+			if strings.IndexFunc(got, bad) >= 0 || !utf8.ValidString(got) {
+				t.Errorf("%q becomes %q", text, got)
+			}
+		})
 	})
 }

@@ -6,8 +6,11 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/karmada-toolkit/karmada/internal/build"
 )
 
 func TestParse(t *testing.T) {
@@ -117,20 +120,24 @@ func FuzzCheckJSON(f *testing.F) {
 	f.Add([]byte(`{"max":"1e-300000000"}`))
 	f.Add([]byte(`{"list":["1\u0065-30000"]}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		var tree any
-		if json.Unmarshal(data, &tree) == nil && CheckTree(tree, reflect.TypeFor[object]()) != nil && CheckJSON(data, reflect.TypeFor[object]()) == nil {
-			t.Errorf("%q is not refused", data)
-		}
+		build.Bounded(t, time.Minute, 64<<20+uint64(65536*len(data)), func() {
+			var tree any
+			if json.Unmarshal(data, &tree) == nil && CheckTree(tree, reflect.TypeFor[object]()) != nil && CheckJSON(data, reflect.TypeFor[object]()) == nil {
+				t.Errorf("%q is not refused", data)
+			}
+		})
 	})
 }
 
 func FuzzParse(f *testing.F) {
 	f.Add("1e18")
-	f.Fuzz(func(_ *testing.T, s string) {
-		if q, err := Parse(s); err == nil {
-			sum := q.DeepCopy()
-			sum.Add(q)
-			_, _, _ = sum.String(), q.Value(), q.AsApproximateFloat64()
-		}
+	f.Fuzz(func(t *testing.T, s string) {
+		build.Bounded(t, time.Minute, 64<<20+uint64(65536*len(s)), func() {
+			if q, err := Parse(s); err == nil {
+				sum := q.DeepCopy()
+				sum.Add(q)
+				_, _, _ = sum.String(), q.Value(), q.AsApproximateFloat64()
+			}
+		})
 	})
 }

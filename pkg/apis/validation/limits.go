@@ -23,6 +23,8 @@ const (
 	MaxSelectorBytes = 64 << 10
 	// MaxSelectorTerms is the number of requirements of a label or field selector.
 	MaxSelectorTerms = 1024
+	// MaxResourceSelectors is the number of resource selectors of a policy: each is compared with each template.
+	MaxResourceSelectors = 1024
 	// MaxCronBytes is the length of a cron schedule, in bytes.
 	MaxCronBytes = 256
 	// MaxOverriders is the number of overriders of one kind in a rule of an override policy, and of operations on a document.
@@ -126,7 +128,11 @@ func forbidden(path *field.Path, err error) field.ErrorList {
 	return field.ErrorList{field.Forbidden(path, err.Error())}
 }
 
+// validateResourceSelectorSizes checks the number of resource selectors and the size of each.
 func validateResourceSelectorSizes(selectors []policyv1alpha1.ResourceSelector, path *field.Path) field.ErrorList {
+	if n := len(selectors); n > MaxResourceSelectors {
+		return field.ErrorList{field.TooMany(path, n, MaxResourceSelectors)}
+	}
 	var errs field.ErrorList
 	for i := range selectors {
 		errs = append(errs, forbidden(path.Index(i).Child("labelSelector"), CheckLabelSelector(selectors[i].LabelSelector))...)

@@ -1,12 +1,14 @@
 package validation
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/karmada-toolkit/karmada/internal/build"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
@@ -118,6 +120,44 @@ func FuzzParseCronSchedule(f *testing.F) {
 			}
 		})
 	})
+}
+
+// A policy has at most MaxResourceSelectors selectors; a stored one beyond that can be updated in all but its spec.
+func TestPolicies_NumberOfResourceSelectors(t *testing.T) {
+	selectors := func(n int) []policyv1alpha1.ResourceSelector {
+		out := make([]policyv1alpha1.ResourceSelector, n)
+		for i := range out {
+			out[i] = policyv1alpha1.ResourceSelector{APIVersion: "v1", Kind: "ConfigMap", Namespace: "ns", Name: "a"}
+		}
+		return out
+	}
+	for n, allowed := range map[int]bool{MaxResourceSelectors: true, MaxResourceSelectors + 1: false} {
+		p := &policyv1alpha1.PropagationPolicy{Spec: policyv1alpha1.PropagationSpec{ResourceSelectors: selectors(n)}}
+		p.Namespace = "ns"
+		o := &policyv1alpha1.OverridePolicy{Spec: policyv1alpha1.OverrideSpec{ResourceSelectors: selectors(n)}}
+		o.Namespace = "ns"
+		for _, errs := range []field.ErrorList{ValidatePropagationPolicy(p), ValidateOverridePolicy(o)} {
+			if allowed != (len(errs) == 0) || !allowed && (len(errs) != 1 || errs[0].Field != "spec.resourceSelectors") {
+				t.Errorf("%d: %.200v", n, errs)
+			}
+		}
+		if errs := append(ValidatePropagationPolicyUpdate(p, p.DeepCopy()), ValidateOverridePolicyUpdate(o, o.DeepCopy())...); len(errs) != 0 {
+			t.Errorf("%d, stored: %.200v", n, errs)
+		}
+	}
+}
+
+// Warnings about kinds that no API serves take requests for each.
+func TestWarner_LimitsLookups(t *testing.T) {
+	p := &policyv1alpha1.OverridePolicy{}
+	for i := range MaxResourceSelectors {
+		p.Spec.ResourceSelectors = append(p.Spec.ResourceSelectors, policyv1alpha1.ResourceSelector{APIVersion: "v1", Kind: fmt.Sprintf("Kind%d", i/2)})
+	}
+	lookups := 0
+	got := Warner{Served: func(string, string) bool { lookups++; return false }}.OverridePolicy(p)
+	if lookups != maxLookups || len(got) != 2*maxLookups {
+		t.Errorf("%d lookups, %d warnings", lookups, len(got))
+	}
 }
 
 func TestValidateOverridePolicy_Limits(t *testing.T) {

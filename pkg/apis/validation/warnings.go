@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
@@ -83,14 +84,29 @@ func (w Warner) affinity(a *policyv1alpha1.ClusterAffinity, path *field.Path) []
 	return out
 }
 
+// maxLookups limits the kinds of one policy that are looked up for warnings: a kind that is not served costs requests.
+const maxLookups = 32
+
+// selectors returns warnings about selectors that match nothing.
 func (w Warner) selectors(selectors []policyv1alpha1.ResourceSelector, path *field.Path) []string {
 	var out []string
+	served := map[schema.GroupVersionKind]bool{}
 	for i := range selectors {
 		for _, err := range metav1validation.ValidateLabelSelector(selectors[i].LabelSelector,
 			metav1validation.LabelSelectorValidationOptions{}, path.Index(i).Child("labelSelector")) {
 			out = append(out, err.Error())
 		}
-		if rs := &selectors[i]; w.Served != nil && rs.APIVersion != "" && rs.Kind != "" && !w.Served(rs.APIVersion, rs.Kind) {
+		rs := &selectors[i]
+		if w.Served == nil || rs.APIVersion == "" || rs.Kind == "" {
+			continue
+		}
+		kind := schema.FromAPIVersionAndKind(rs.APIVersion, rs.Kind)
+		found, known := served[kind]
+		if !known && len(served) < maxLookups {
+			found, known = w.Served(rs.APIVersion, rs.Kind), true
+			served[kind] = found
+		}
+		if known && !found {
 			out = append(out, fmt.Sprintf("%s: no API serves kind %q of %q: the selector matches nothing until one does", path.Index(i), rs.Kind, rs.APIVersion))
 		}
 	}

@@ -2,9 +2,11 @@ package interpreter
 
 import (
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/karmada-toolkit/karmada/internal/build"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/interpreter/lua"
 )
 
@@ -17,21 +19,23 @@ func FuzzQuantities(f *testing.F) {
 		f.Add(seed[0], seed[1])
 	}
 	f.Fuzz(func(t *testing.T, a, b string) {
-		sum, err := resourceAdd([]any{a, nil, b})
-		other, otherErr := resourceAdd([]any{b, a})
-		if (err == nil) != (otherErr == nil) {
-			t.Fatalf("%q and %q: %v, the other way round %v", a, b, err, otherErr)
-		}
-		if err == nil {
-			x, err1 := resource.ParseQuantity(sum.(string))
-			y, err2 := resource.ParseQuantity(other.(string))
-			if err1 != nil || err2 != nil || x.Cmp(y) != 0 {
-				t.Errorf("%q and %q: %v or %v, %v, %v", a, b, sum, other, err1, err2)
+		build.Bounded(t, time.Minute, 64<<20+uint64(65536*(len(a)+len(b))), func() {
+			sum, err := resourceAdd([]any{a, nil, b})
+			other, otherErr := resourceAdd([]any{b, a})
+			if (err == nil) != (otherErr == nil) {
+				t.Fatalf("%q and %q: %v, the other way round %v", a, b, err, otherErr)
 			}
-		}
-		if n, err := getResourceQuantity([]any{a}); err == nil && n.(float64) < 0 {
-			t.Errorf("%q is read as %v", a, n)
-		}
+			if err == nil {
+				x, err1 := resource.ParseQuantity(sum.(string))
+				y, err2 := resource.ParseQuantity(other.(string))
+				if err1 != nil || err2 != nil || x.Cmp(y) != 0 {
+					t.Errorf("%q and %q: %v or %v, %v, %v", a, b, sum, other, err1, err2)
+				}
+			}
+			if n, err := getResourceQuantity([]any{a}); err == nil && n.(float64) < 0 {
+				t.Errorf("%q is read as %v", a, n)
+			}
+		})
 	})
 }
 
@@ -46,16 +50,18 @@ func FuzzRevise(f *testing.F) {
 	}
 	engine := NewLuaEngine(lua.Limits{Memory: 1 << 20})
 	f.Fuzz(func(t *testing.T, body string, n int64) {
-		rules := &scriptRules{revise: engine.Script("function ReviseReplica(obj, n)\n" + body + "\nreturn obj end")}
-		obj := parse(t, deploymentYAML)
-		revised, err := rules.reviseReplica(obj, n)
-		if err == nil {
-			if _, err := revised.MarshalJSON(); err != nil {
-				t.Errorf("%s: %v", body, err)
+		build.Bounded(t, time.Minute, 64<<20+uint64(65536*len(body)), func() {
+			rules := &scriptRules{revise: engine.Script("function ReviseReplica(obj, n)\n" + body + "\nreturn obj end")}
+			obj := parse(t, deploymentYAML)
+			revised, err := rules.reviseReplica(obj, n)
+			if err == nil {
+				if _, err := revised.MarshalJSON(); err != nil {
+					t.Errorf("%s: %v", body, err)
+				}
 			}
-		}
-		if replicas := number(child(obj.Object, "spec"), "replicas"); replicas != 2 || obj.GetName() != "nginx" {
-			t.Errorf("%s changed the caller's object", body)
-		}
+			if replicas := number(child(obj.Object, "spec"), "replicas"); replicas != 2 || obj.GetName() != "nginx" {
+				t.Errorf("%s changed the caller's object", body)
+			}
+		})
 	})
 }

@@ -24,17 +24,19 @@ func FuzzParseImage(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		image, err := ParseImage(text)
-		if err != nil {
-			return
-		}
-		if image.Tag != "" && image.Digest != "" {
-			t.Fatalf("%q has a tag and a digest: %+v", text, image)
-		}
-		again, err := ParseImage(image.String())
-		if err != nil || again != image {
-			t.Fatalf("%q: %+v, then %+v, %v", text, image, again, err)
-		}
+		build.Bounded(t, time.Minute, 64<<20+uint64(65536*len(text)), func() {
+			image, err := ParseImage(text)
+			if err != nil {
+				return
+			}
+			if image.Tag != "" && image.Digest != "" {
+				t.Fatalf("%q has a tag and a digest: %+v", text, image)
+			}
+			again, err := ParseImage(image.String())
+			if err != nil || again != image {
+				t.Fatalf("%q: %+v, then %+v, %v", text, image, again, err)
+			}
+		})
 	})
 }
 
@@ -50,36 +52,38 @@ func FuzzPlaintext(f *testing.F) {
 	}
 	const document = `{"kind":"K","spec":{"replicas":1,"list":["a","b"],"nested":[{"k":1},null],"a/b":true}}`
 	f.Fuzz(func(t *testing.T, path, op string, value []byte) {
-		if len(value) > 0 && !json.Valid(value) {
-			return
-		}
-		var tree map[string]any
-		if err := json.Unmarshal([]byte(document), &tree); err != nil {
-			t.Fatal(err)
-		}
-		r := run{obj: &unstructured.Unstructured{Object: tree}, budget: newBudget(tree, nil)}
-		err := r.overridePlaintext(&policyv1alpha1.PlaintextOverrider{
-			Path: path, Operator: policyv1alpha1.OverriderOperator(op), Value: apiextensionsv1.JSON{Raw: value},
+		build.Bounded(t, time.Minute, 64<<20+uint64(65536*(len(path)+len(op)+len(value))), func() {
+			if len(value) > 0 && !json.Valid(value) {
+				return
+			}
+			var tree map[string]any
+			if err := json.Unmarshal([]byte(document), &tree); err != nil {
+				t.Fatal(err)
+			}
+			r := run{obj: &unstructured.Unstructured{Object: tree}, budget: newBudget(tree, nil)}
+			err := r.overridePlaintext(&policyv1alpha1.PlaintextOverrider{
+				Path: path, Operator: policyv1alpha1.OverriderOperator(op), Value: apiextensionsv1.JSON{Raw: value},
+			})
+			if err != nil {
+				return
+			}
+			got := r.obj.Object
+			want, err := applyText(document, path, op, value)
+			if err != nil {
+				t.Fatalf("%s %q %s: want the error %v, got %v", op, path, value, err, got)
+			}
+			data, err := json.Marshal(got)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var plain any
+			if err := json.Unmarshal(data, &plain); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(want, plain); diff != "" {
+				t.Fatalf("%s %q %s: %s", op, path, value, diff)
+			}
 		})
-		if err != nil {
-			return
-		}
-		got := r.obj.Object
-		want, err := applyText(document, path, op, value)
-		if err != nil {
-			t.Fatalf("%s %q %s: want the error %v, got %v", op, path, value, err, got)
-		}
-		data, err := json.Marshal(got)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var plain any
-		if err := json.Unmarshal(data, &plain); err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(want, plain); diff != "" {
-			t.Fatalf("%s %q %s: %s", op, path, value, diff)
-		}
 	})
 }
 

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -15,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/discovery/fake"
 	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/karmada-toolkit/karmada/internal/build"
 )
 
 func TestParseAPIs(t *testing.T) {
@@ -74,16 +77,18 @@ func FuzzParseAPIs(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, tokens string) {
-		apis, err := ParseAPIs(tokens)
-		if err != nil {
-			if !strings.HasPrefix(err.Error(), "Invalid API string") {
-				t.Errorf("error %q", err)
+		build.Bounded(t, time.Minute, 64<<20+uint64(65536*len(tokens)), func() {
+			apis, err := ParseAPIs(tokens)
+			if err != nil {
+				if !strings.HasPrefix(err.Error(), "Invalid API string") {
+					t.Errorf("error %q", err)
+				}
+				return
 			}
-			return
-		}
-		if !apis.Contains(schema.GroupVersionKind{Group: "policy.karmada.io", Version: "v1alpha1", Kind: "PropagationPolicy"}) {
-			t.Error("policies are propagated")
-		}
+			if !apis.Contains(schema.GroupVersionKind{Group: "policy.karmada.io", Version: "v1alpha1", Kind: "PropagationPolicy"}) {
+				t.Error("policies are propagated")
+			}
+		})
 	})
 }
 

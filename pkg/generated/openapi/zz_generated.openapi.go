@@ -3180,7 +3180,7 @@ func schema_pkg_apis_policy_v1alpha1_StatePreservationRule(ref common.ReferenceC
 					},
 					"jsonPath": {
 						SchemaProps: spec.SchemaProps{
-							Description: "JSONPath locates the value in the status, in the syntax of kubectl, such as \"{ .replicas }\".",
+							Description: "JSONPath locates the value in the status, such as \"{ .replicas }\": text, and in braces fields and indexes, as in \"{.jobs[0].id}\" and \"{.jobs['a']}\". It has at most 1,024 bytes. Unions, wildcards, \"..\", ranges, filters and quoted text, which the JSONPaths of kubectl have, are refused.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",

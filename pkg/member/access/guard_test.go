@@ -14,6 +14,8 @@ import (
 	"testing"
 	"testing/iotest"
 	"time"
+
+	"github.com/karmada-toolkit/karmada/internal/build"
 )
 
 // endless repeats a text until the client has enough.
@@ -218,35 +220,37 @@ func FuzzScanner(f *testing.F) {
 	f.Add([]byte(`{"a":[1,"]}\"",{}]}{"b":2}`))
 	f.Add([]byte(`"{"[`))
 	f.Fuzz(func(t *testing.T, in []byte) {
-		ends := func(r io.Reader) (out []int) {
-			s := scanner{maxValues: 100, maxDepth: 10}
-			at, chunk := 0, make([]byte, 16)
-			for {
-				n, err := r.Read(chunk)
-				for p := chunk[:n]; len(p) > 0; {
-					k, end := s.next(p)
-					if k == 0 {
-						t.Fatal("no progress")
+		build.Bounded(t, time.Minute, 64<<20+uint64(65536*len(in)), func() {
+			ends := func(r io.Reader) (out []int) {
+				s := scanner{maxValues: 100, maxDepth: 10}
+				at, chunk := 0, make([]byte, 16)
+				for {
+					n, err := r.Read(chunk)
+					for p := chunk[:n]; len(p) > 0; {
+						k, end := s.next(p)
+						if k == 0 {
+							t.Fatal("no progress")
+						}
+						at += k
+						if s.problem != "" {
+							return append(out, -1)
+						}
+						if end {
+							out = append(out, at)
+							s.reset()
+						}
+						p = p[k:]
 					}
-					at += k
-					if s.problem != "" {
-						return append(out, -1)
+					if err != nil {
+						return out
 					}
-					if end {
-						out = append(out, at)
-						s.reset()
-					}
-					p = p[k:]
-				}
-				if err != nil {
-					return out
 				}
 			}
-		}
-		whole, single := ends(bytes.NewReader(in)), ends(iotest.OneByteReader(bytes.NewReader(in)))
-		if fmt.Sprint(whole) != fmt.Sprint(single) {
-			t.Errorf("%q: %v, and %v byte by byte", in, whole, single)
-		}
+			whole, single := ends(bytes.NewReader(in)), ends(iotest.OneByteReader(bytes.NewReader(in)))
+			if fmt.Sprint(whole) != fmt.Sprint(single) {
+				t.Errorf("%q: %v, and %v byte by byte", in, whole, single)
+			}
+		})
 	})
 }
 

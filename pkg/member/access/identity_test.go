@@ -9,12 +9,15 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
+
+	"github.com/karmada-toolkit/karmada/internal/build"
 )
 
 // role is an object that nobody asked for.
@@ -213,32 +216,34 @@ func FuzzIdentity(f *testing.F) {
 	}
 	want := Identity{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "default", Name: "web"}
 	f.Fuzz(func(t *testing.T, text string, chunk int, list bool) {
-		h := &heads{want: want, list: list}
-		if list {
-			h.want.Name = ""
-		}
-		for rest := []byte(text); len(rest) > 0; {
-			n := min(max(chunk, 1), len(rest))
-			if h.next(rest[:n]) != nil {
+		build.Bounded(t, time.Minute, 64<<20+uint64(65536*len(text)), func() {
+			h := &heads{want: want, list: list}
+			if list {
+				h.want.Name = ""
+			}
+			for rest := []byte(text); len(rest) > 0; {
+				n := min(max(chunk, 1), len(rest))
+				if h.next(rest[:n]) != nil {
+					return
+				}
+				rest = rest[n:]
+			}
+			if h.end() != nil {
 				return
 			}
-			rest = rest[n:]
-		}
-		if h.end() != nil {
-			return
-		}
-		if list {
-			checkDecodedList(t, h.want, text)
-			return
-		}
-		var u unstructured.Unstructured
-		if err := u.UnmarshalJSON([]byte(text)); err == nil && IdentityOf(&u) != want {
-			t.Errorf("unstructured: %v", IdentityOf(&u))
-		}
-		var partial metav1.PartialObjectMetadata
-		if err := json.Unmarshal([]byte(text), &partial); err == nil && (partial.Kind != want.Kind || partial.Name != want.Name || partial.Namespace != want.Namespace) {
-			t.Errorf("encoding/json: %v", partial)
-		}
+			if list {
+				checkDecodedList(t, h.want, text)
+				return
+			}
+			var u unstructured.Unstructured
+			if err := u.UnmarshalJSON([]byte(text)); err == nil && IdentityOf(&u) != want {
+				t.Errorf("unstructured: %v", IdentityOf(&u))
+			}
+			var partial metav1.PartialObjectMetadata
+			if err := json.Unmarshal([]byte(text), &partial); err == nil && (partial.Kind != want.Kind || partial.Name != want.Name || partial.Namespace != want.Namespace) {
+				t.Errorf("encoding/json: %v", partial)
+			}
+		})
 	})
 }
 

@@ -3,8 +3,11 @@ package orphan
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/karmada-toolkit/karmada/internal/build"
 )
 
 const honest = "7 objects in the cluster belong to works that the control plane does not have, and stay: Deployment shop/cart, ClusterRole system:a, and 5 more. To delete exactly these: kubectl annotate cluster m3 cluster.karmada.io/delete-orphans=ad6c8319 --overwrite"
@@ -46,12 +49,14 @@ func TestMessage_IgnoresOtherTextOfAgents(t *testing.T) {
 func FuzzMessage(f *testing.F) {
 	f.Add(honest)
 	f.Fuzz(func(t *testing.T, text string) {
-		got := Message("m3", text)
-		if got == Unreadable {
-			return
-		}
-		if got != text || strings.ContainsAny(got, "\n\x1b;|&`$(") || strings.Count(got, "kubectl") != 1 {
-			t.Errorf("%q becomes %q", text, got)
-		}
+		build.Bounded(t, time.Minute, 64<<20+uint64(65536*len(text)), func() {
+			got := Message("m3", text)
+			if got == Unreadable {
+				return
+			}
+			if got != text || strings.ContainsAny(got, "\n\x1b;|&`$(") || strings.Count(got, "kubectl") != 1 {
+				t.Errorf("%q becomes %q", text, got)
+			}
+		})
 	})
 }

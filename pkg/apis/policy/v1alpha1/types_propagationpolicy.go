@@ -318,8 +318,10 @@ type StatePreservationRule struct {
 	// +required
 	AliasLabelName string `json:"aliasLabelName"`
 
-	// JSONPath locates the value in the status, in the syntax of kubectl, such as
-	// "{ .replicas }".
+	// JSONPath locates the value in the status, such as "{ .replicas }": text, and
+	// in braces fields and indexes, as in "{.jobs[0].id}" and "{.jobs['a']}". It has at
+	// most 1,024 bytes. Unions, wildcards, "..", ranges, filters and quoted text, which
+	// the JSONPaths of kubectl have, are refused.
 	// +required
 	JSONPath string `json:"jsonPath"`
 }

@@ -8,6 +8,9 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/karmada-toolkit/karmada/internal/build"
 )
 
 // writeUntilRefused writes until the other side has enough.
@@ -138,24 +141,26 @@ func FuzzMerge(f *testing.F) {
 	f.Add([]byte(`{"kind":"Table","rows":[1],"columnDefinitions":[]}`), []byte(`{"kind":"Table","rows":null}`))
 	f.Add([]byte(`{"items":"]"}`), []byte(`{"items":{}}`))
 	f.Fuzz(func(t *testing.T, a, b []byte) {
-		ok := func(body []byte) reply { return reply{code: http.StatusOK, body: body} }
-		merged, _ := merge([]reply{ok(a), ok(b)}, wantedList{resource: "pods", table: true})
-		if merged == nil {
-			return
-		}
-		w := httptest.NewRecorder()
-		if err := merged.write(w); err != nil {
-			t.Fatal(err)
-		}
-		count := func(body []byte) int {
-			var l struct{ Items, Rows []json.RawMessage }
-			if json.Unmarshal(body, &l) != nil {
-				return 0
+		build.Bounded(t, time.Minute, 64<<20+uint64(65536*(len(a)+len(b))), func() {
+			ok := func(body []byte) reply { return reply{code: http.StatusOK, body: body} }
+			merged, _ := merge([]reply{ok(a), ok(b)}, wantedList{resource: "pods", table: true})
+			if merged == nil {
+				return
 			}
-			return max(len(l.Items), len(l.Rows))
-		}
-		if !json.Valid(w.Body.Bytes()) || count(w.Body.Bytes()) > count(a)+count(b) {
-			t.Errorf("%q and %q became %q", a, b, w.Body)
-		}
+			w := httptest.NewRecorder()
+			if err := merged.write(w); err != nil {
+				t.Fatal(err)
+			}
+			count := func(body []byte) int {
+				var l struct{ Items, Rows []json.RawMessage }
+				if json.Unmarshal(body, &l) != nil {
+					return 0
+				}
+				return max(len(l.Items), len(l.Rows))
+			}
+			if !json.Valid(w.Body.Bytes()) || count(w.Body.Bytes()) > count(a)+count(b) {
+				t.Errorf("%q and %q became %q", a, b, w.Body)
+			}
+		})
 	})
 }

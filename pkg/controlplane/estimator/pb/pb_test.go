@@ -4,6 +4,7 @@ import (
 	"encoding/hex"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/encoding/protowire"
@@ -12,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/karmada-toolkit/karmada/internal/build"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 )
 
@@ -135,20 +137,22 @@ func FuzzConvert(f *testing.F) {
 	}
 	f.Add([]byte{0xff})
 	f.Fuzz(func(t *testing.T, data []byte) {
-		var m MaxAvailableReplicasRequest
-		if proto.Unmarshal(data, &m) != nil {
-			return
-		}
-		requirements, err := ToReplicaRequirements(m.ReplicaRequirements)
-		if err != nil {
-			return
-		}
-		again, err := FromReplicaRequirements(requirements)
-		if err != nil {
-			return // a quantity that Kubernetes reads and does not write
-		}
-		if _, err := ToReplicaRequirements(again); err != nil {
-			t.Errorf("%x can be read, but not after it was written: %v", data, err)
-		}
+		build.Bounded(t, time.Minute, 64<<20+uint64(65536*len(data)), func() {
+			var m MaxAvailableReplicasRequest
+			if proto.Unmarshal(data, &m) != nil {
+				return
+			}
+			requirements, err := ToReplicaRequirements(m.ReplicaRequirements)
+			if err != nil {
+				return
+			}
+			again, err := FromReplicaRequirements(requirements)
+			if err != nil {
+				return // a quantity that Kubernetes reads and does not write
+			}
+			if _, err := ToReplicaRequirements(again); err != nil {
+				t.Errorf("%x can be read, but not after it was written: %v", data, err)
+			}
+		})
 	})
 }

@@ -256,17 +256,19 @@ func FuzzPattern(f *testing.F) {
 		f.Add(seed[0], seed[1])
 	}
 	f.Fuzz(func(t *testing.T, src, pattern string) {
-		steps := 0
-		var m *matcher
-		m = newMatcher(src, pattern, func(n int) {
-			if steps += n; steps > 200_000 {
-				m.fail(errTooComplex)
+		build.Bounded(t, time.Minute, 64<<20+uint64(65536*(len(src)+len(pattern))), func() {
+			steps := 0
+			var m *matcher
+			m = newMatcher(src, pattern, func(n int) {
+				if steps += n; steps > 200_000 {
+					m.fail(errTooComplex)
+				}
+			})
+			from, to, ok := m.find(0)
+			if ok && (from < 0 || to < from || to > len(src)) {
+				t.Errorf("%d..%d of %d", from, to, len(src))
 			}
 		})
-		from, to, ok := m.find(0)
-		if ok && (from < 0 || to < from || to > len(src)) {
-			t.Errorf("%d..%d of %d", from, to, len(src))
-		}
 	})
 }
 

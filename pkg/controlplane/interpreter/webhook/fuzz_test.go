@@ -1,10 +1,36 @@
 package webhook
 
 import (
+	"strings"
 	"testing"
+	"time"
 
+	"github.com/karmada-toolkit/karmada/internal/build"
 	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
 )
+
+// A patch is limited in operations and in depth, as is what it makes.
+func TestApplyPatch_Limits(t *testing.T) {
+	operation := `{"op":"add","path":"/spec/replicas","value":3}`
+	patch := func(n int) string { return "[" + strings.TrimSuffix(strings.Repeat(operation+",", n), ",") + "]" }
+	nested := func(n int) string { return strings.Repeat(`{"a":`, n) + "1" + strings.Repeat("}", n) }
+	grow := "["
+	for i := range 4 {
+		grow += `{"op":"add","path":"/spec` + strings.Repeat("/a", 200*i) + `/a","value":` + nested(200) + `},`
+	}
+	for name, tc := range map[string]struct{ patch, want string }{
+		"few operations":            {patch(maxOperations), ""},
+		"many operations":           {patch(maxOperations + 1), "4097 operations, more than 4096"},
+		"a deep value":              {`[{"op":"add","path":"/spec/a","value":` + nested(600) + `}]`, "in each other"},
+		"a value of some depth":     {`[{"op":"add","path":"/spec/a","value":` + nested(200) + `}]`, ""},
+		"values that nest together": {strings.TrimSuffix(grow, ",") + "]", "in each other"},
+	} {
+		_, err := applyPatch(workflow(), []byte(tc.patch))
+		if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: %.200v, want %q", name, err, tc.want)
+		}
+	}
+}
 
 // FuzzResponse: whatever a webhook answers, the operation fails or has what it
 // needs, and a patched object still is one.
@@ -25,34 +51,36 @@ func FuzzResponse(f *testing.F) {
 		configv1alpha1.InterpreterOperationInterpretStatus, configv1alpha1.InterpreterOperationInterpretHealth,
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		c, err := parseContext(text)
-		if err != nil {
-			return
-		}
-		for _, op := range operations {
-			a, err := verify(op, "u", c)
+		build.Bounded(t, time.Minute, 64<<20+uint64(65536*len(text)), func() {
+			c, err := parseContext(text)
 			if err != nil {
-				continue
+				return
 			}
-			switch op {
-			case configv1alpha1.InterpreterOperationInterpretReplica:
-				_ = *a.Replicas
-			case configv1alpha1.InterpreterOperationInterpretHealth:
-				_ = *a.Healthy
-			case configv1alpha1.InterpreterOperationInterpretStatus:
-				_ = a.RawStatus.Raw
+			for _, op := range operations {
+				a, err := verify(op, "u", c)
+				if err != nil {
+					continue
+				}
+				switch op {
+				case configv1alpha1.InterpreterOperationInterpretReplica:
+					_ = *a.Replicas
+				case configv1alpha1.InterpreterOperationInterpretHealth:
+					_ = *a.Healthy
+				case configv1alpha1.InterpreterOperationInterpretStatus:
+					_ = a.RawStatus.Raw
+				}
+				obj := workflow()
+				if len(a.Patch) == 0 {
+					continue
+				}
+				patched, err := applyPatch(obj, a.Patch)
+				if err == nil && patched.GetKind() == "" {
+					t.Errorf("the patch %q took the kind away", a.Patch)
+				}
+				if obj.GetName() != "w" || number(obj, "spec", "replicas") != 2 {
+					t.Errorf("the patch %q changed the request", a.Patch)
+				}
 			}
-			obj := workflow()
-			if len(a.Patch) == 0 {
-				continue
-			}
-			patched, err := applyPatch(obj, a.Patch)
-			if err == nil && patched.GetKind() == "" {
-				t.Errorf("the patch %q took the kind away", a.Patch)
-			}
-			if obj.GetName() != "w" || number(obj, "spec", "replicas") != 2 {
-				t.Errorf("the patch %q changed the request", a.Patch)
-			}
-		}
+		})
 	})
 }

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
 
+	"github.com/karmada-toolkit/karmada/internal/limit"
 	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 )
@@ -185,10 +186,20 @@ func (h *hook) patched(a *answer) (*unstructured.Unstructured, error) {
 	return out, nil
 }
 
+// maxOperations is the number of operations of a patch that are applied.
+const maxOperations = 4096
+
+// applyPatch returns a patched copy. Patches have limits of bytes, operations and depth, and so has the result of depth.
 func applyPatch(obj *unstructured.Unstructured, text []byte) (*unstructured.Unstructured, error) {
+	if err := limit.JSONDepth(text); err != nil {
+		return nil, fmt.Errorf("decoding response.patch: %w", err)
+	}
 	patch, err := jsonpatch.DecodePatch(text)
 	if err != nil {
 		return nil, fmt.Errorf("decoding response.patch: %w", err)
+	}
+	if len(patch) > maxOperations {
+		return nil, fmt.Errorf("response.patch has %d operations, more than %d", len(patch), maxOperations)
 	}
 	before, err := obj.MarshalJSON()
 	if err != nil {
@@ -199,6 +210,9 @@ func applyPatch(obj *unstructured.Unstructured, text []byte) (*unstructured.Unst
 	after, err := patch.ApplyWithOptions(before, options)
 	if err != nil {
 		return nil, fmt.Errorf("applying response.patch: %w", err)
+	}
+	if err := limit.JSONDepth(after); err != nil {
+		return nil, fmt.Errorf("decoding the object after response.patch: %w", err)
 	}
 	out := &unstructured.Unstructured{}
 	if err := out.UnmarshalJSON(after); err != nil {
