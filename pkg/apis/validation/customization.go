@@ -3,6 +3,8 @@ package validation
 import (
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
 )
 
@@ -68,7 +70,11 @@ func ValidateCustomization(c *configv1alpha1.ResourceInterpreterCustomization, o
 			}
 		}
 	}
+	target := schema.FromAPIVersionAndKind(c.Spec.Target.APIVersion, c.Spec.Target.Kind).GroupKind()
 	for _, s := range scripts {
+		if err := CheckCustomizable(target, s.Operation); err != nil {
+			return err
+		}
 		if err := compile(s.Lua); err != nil {
 			return fmt.Errorf("InterpreterOperation(%s) Lua script error: %w", s.Operation, err)
 		}

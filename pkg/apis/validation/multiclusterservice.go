@@ -5,6 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/types"
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	netutils "k8s.io/utils/net"
@@ -15,6 +16,9 @@ import (
 // ValidateMultiClusterService checks a new MultiClusterService.
 func ValidateMultiClusterService(s *networkingv1alpha1.MultiClusterService) field.ErrorList {
 	errs := apivalidation.ValidateObjectMeta(&s.ObjectMeta, true, apivalidation.NameIsDNS1035Label, field.NewPath("metadata"))
+	if OwnService(types.NamespacedName{Namespace: s.Namespace, Name: s.Name}) {
+		errs = append(errs, field.Forbidden(field.NewPath("metadata", "name"), "the Service default/kubernetes leads to the API server of its own cluster and is not propagated"))
+	}
 	return append(errs, validateExposure(&s.Spec, field.NewPath("spec"))...)
 }
 

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
@@ -36,6 +37,9 @@ const (
 	// template of the namespace depends on, for a namespaced one without a
 	// namespace, and for a namespaced template of a ClusterResourceBinding.
 	ReasonWrongScope = "WrongScope"
+	// ReasonReservedObject is for the Service that every cluster has for its own API
+	// server, with its Endpoints and EndpointSlice.
+	ReasonReservedObject = "ReservedObject"
 	// ReasonOverrideForbidden is for an override that changes which object it is.
 	ReasonOverrideForbidden = "OverrideForbidden"
 	// ReasonOverrideTooLarge is for overrides that exceed what the overrides of an object may take.
@@ -71,8 +75,18 @@ func Check(namespace string, ref *workv1alpha2.ObjectReference) *Refusal {
 	case templates.ReservedAPI(schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind)):
 		return &Refusal{ReasonReservedAPI, fmt.Sprintf(
 			"%s of %s controls the federation and is not delivered", ref.Kind, ref.APIVersion)}
+	case ownObject(ref):
+		return &Refusal{ReasonReservedObject, fmt.Sprintf(
+			"%s %q in namespace %q leads to the API server of its own cluster and is not delivered to others", ref.Kind, ref.Name, ref.Namespace)}
 	}
 	return nil
+}
+
+// ownObject reports whether an object is part of a Service that every cluster makes for itself.
+func ownObject(ref *workv1alpha2.ObjectReference) bool {
+	gvk := schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind)
+	return (gvk.Group == "" && (gvk.Kind == "Service" || gvk.Kind == "Endpoints") || gvk.Group == "discovery.k8s.io") &&
+		validation.OwnService(types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name})
 }
 
 // EventObjects returns what an event about a binding is recorded on: the binding and a reference to its template, unless

@@ -6,6 +6,27 @@ import (
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 )
 
+// The Service of the API server, its Endpoints and its slice are those of each cluster.
+func TestCheck_TheAPIServerOfACluster(t *testing.T) {
+	for _, tc := range []struct {
+		apiVersion, kind, namespace, name string
+		refused                           bool
+	}{
+		{"v1", "Service", "default", "kubernetes", true},
+		{"v1", "Endpoints", "default", "kubernetes", true},
+		{"discovery.k8s.io/v1", "EndpointSlice", "default", "kubernetes", true},
+		{"v1", "Service", "default", "web", false},
+		{"v1", "Service", "team", "kubernetes", false},
+		{"v1", "ConfigMap", "default", "kubernetes", false},
+		{"serving.knative.dev/v1", "Service", "default", "kubernetes", false},
+	} {
+		ref := &workv1alpha2.ObjectReference{APIVersion: tc.apiVersion, Kind: tc.kind, Namespace: tc.namespace, Name: tc.name}
+		if got := Check(tc.namespace, ref); (got != nil && got.Reason == ReasonReservedObject) != tc.refused {
+			t.Errorf("%+v: %v", tc, got)
+		}
+	}
+}
+
 func TestCheck(t *testing.T) {
 	for _, tc := range []struct {
 		name, binding, apiVersion, kind, namespace, want string

@@ -5,10 +5,62 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/karmada-toolkit/karmada/internal/build"
+	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/apis/validation"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/interpreter/lua"
 )
+
+// A customization changes no rights on their way to members, and shows nothing of a Secret in a binding.
+func TestInterpreter_WhatIsNotCustomized(t *testing.T) {
+	all := configv1alpha1.CustomizationRules{
+		Retention:                &configv1alpha1.LocalValueRetention{LuaScript: "function Retain(a, b) return a end"},
+		ReplicaResource:          &configv1alpha1.ReplicaResourceRequirement{LuaScript: "function GetReplicas(a) return 1, nil end"},
+		ReplicaRevision:          &configv1alpha1.ReplicaRevision{LuaScript: "function ReviseReplica(a, n) a.roleRef.name = 'cluster-admin' return a end"},
+		StatusReflection:         &configv1alpha1.StatusReflection{LuaScript: "function ReflectStatus(a) return a.data end"},
+		StatusAggregation:        &configv1alpha1.StatusAggregation{LuaScript: "function AggregateStatus(a, b) return a end"},
+		HealthInterpretation:     &configv1alpha1.HealthInterpretation{LuaScript: "function InterpretHealth(a) return true end"},
+		DependencyInterpretation: &configv1alpha1.DependencyInterpretation{LuaScript: "function GetDependencies(a) return {} end"},
+	}
+	const (
+		retain, replica, revise, reflect, aggregate, health, depends = configv1alpha1.InterpreterOperationRetain, configv1alpha1.InterpreterOperationInterpretReplica,
+			configv1alpha1.InterpreterOperationReviseReplica, configv1alpha1.InterpreterOperationInterpretStatus, configv1alpha1.InterpreterOperationAggregateStatus,
+			configv1alpha1.InterpreterOperationInterpretHealth, configv1alpha1.InterpreterOperationInterpretDependency
+	)
+	for _, tc := range []struct {
+		apiVersion, kind string
+		allowed, refused []configv1alpha1.InterpreterOperation
+	}{
+		{"rbac.authorization.k8s.io/v1", "RoleBinding", []configv1alpha1.InterpreterOperation{reflect, health}, []configv1alpha1.InterpreterOperation{retain, revise}},
+		{"v1", "ResourceQuota", []configv1alpha1.InterpreterOperation{health}, []configv1alpha1.InterpreterOperation{retain, revise}},
+		{"v1", "Secret", []configv1alpha1.InterpreterOperation{retain, health}, []configv1alpha1.InterpreterOperation{replica, revise, reflect, aggregate, depends}},
+		{"example.io/v1", "Secret", []configv1alpha1.InterpreterOperation{retain, health, reflect, revise, depends}, nil},
+	} {
+		c := &configv1alpha1.ResourceInterpreterCustomization{Spec: configv1alpha1.ResourceInterpreterCustomizationSpec{
+			Target: configv1alpha1.CustomizationTarget{APIVersion: tc.apiVersion, Kind: tc.kind}, Customizations: all,
+		}}
+		compile := func(string) error { return nil }
+		if err := validation.ValidateCustomization(c, nil, compile); (err != nil) != (tc.refused != nil) {
+			t.Errorf("%s: admission: %v", tc.kind, err)
+		}
+		layer := NewDeclarative(NewLuaEngine(lua.Limits{}))
+		layer.Load([]*configv1alpha1.ResourceInterpreterCustomization{c})
+		i, gvk := New(WithLayer(layer)), schema.FromAPIVersionAndKind(tc.apiVersion, tc.kind)
+		custom := layer.Rules(gvk)
+		for _, op := range tc.allowed {
+			if i.layers.rules(gvk, op) != custom {
+				t.Errorf("%s of %s is not customized", op, tc.kind)
+			}
+		}
+		for _, op := range tc.refused {
+			if i.layers.rules(gvk, op) == custom {
+				t.Errorf("%s of %s is customized", op, tc.kind)
+			}
+		}
+	}
+}
 
 // FuzzQuantities: what scripts add up is a quantity, in whatever order; what they
 // read as a number is none below zero.

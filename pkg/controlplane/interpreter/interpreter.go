@@ -24,6 +24,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/apis/validation"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 )
 
@@ -147,8 +148,12 @@ func (i *Interpreter) HookEnabled(gvk schema.GroupVersionKind, op configv1alpha1
 // layers are the sources of rules, the first to be used before the others.
 type layers []Layer
 
-// rules returns the rules of the first layer that has one for the operation.
+// rules returns the rules of the first layer that has one for the operation. For what must not be customized it is the last
+// one, which has the built-in rules.
 func (l layers) rules(gvk schema.GroupVersionKind, op configv1alpha1.InterpreterOperation) *Rules {
+	if validation.CheckCustomizable(gvk.GroupKind(), op) != nil {
+		l = l[len(l)-1:]
+	}
 	for _, layer := range l {
 		if r := layer.Rules(gvk); r.Has(op) {
 			return r

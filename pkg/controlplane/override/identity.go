@@ -4,9 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // ErrForbidden is the cause of an Error for an overrider that changes the identity
@@ -60,21 +58,4 @@ func shorten(s string) string {
 		return s[:shownValue] + "..."
 	}
 	return s
-}
-
-// setsRights reports whether objects of a kind grant rights, set limits, direct traffic
-// or extend the API server: those that the default role "edit" may not write in members,
-// or that only controllers write.
-func setsRights(kind schema.GroupKind) bool {
-	switch kind.Group {
-	case rbacv1.GroupName, "admissionregistration.k8s.io", "apiregistration.k8s.io", "apiextensions.k8s.io", "certificates.k8s.io":
-		return true
-	case "":
-		return kind.Kind == "ResourceQuota" || kind.Kind == "LimitRange" || kind.Kind == "Endpoints"
-	case "discovery.k8s.io":
-		return kind.Kind == "EndpointSlice"
-	case "networking.k8s.io":
-		return kind.Kind == "NetworkPolicy"
-	}
-	return false
 }

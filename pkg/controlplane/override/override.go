@@ -14,6 +14,7 @@ import (
 
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/apis/validation"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/match"
 )
 
@@ -81,7 +82,7 @@ func ApplyInTime(obj *unstructured.Unstructured, cluster *clusterv1alpha1.Cluste
 		return nil, Applied{}, err
 	}
 	var namespaced []AppliedRule
-	if namespace := obj.GetNamespace(); namespace != "" && !setsRights(obj.GroupVersionKind().GroupKind()) {
+	if namespace := obj.GetNamespace(); namespace != "" && !validation.SetsRights(obj.GroupVersionKind().GroupKind()) {
 		if namespaced, err = r.scope(policies, namespace); err != nil {
 			return nil, Applied{}, err
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 	networkingv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/networking/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/apis/validation"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 )
 
@@ -20,13 +21,21 @@ func Marks(work *workv1alpha1.Work) types.NamespacedName {
 	if dispatched || id == "" || !ptr.Deref(work.Spec.SuspendDispatching, false) || !carries(work, kindMultiClusterService) {
 		return types.NamespacedName{}
 	}
-	return MCS.ServiceOf(work.Labels)
+	return exportable(MCS.ServiceOf(work.Labels))
 }
 
 // Exports returns the Service that a Work exports from its cluster: the Work has a
 // ServiceExport. The name is empty for other Works.
 func Exports(work *workv1alpha1.Work) types.NamespacedName {
-	return multiClusterObject(work, kindServiceExport)
+	return exportable(multiClusterObject(work, kindServiceExport))
+}
+
+// exportable returns a Service, or none for the one that every cluster has for its own API server.
+func exportable(service types.NamespacedName) types.NamespacedName {
+	if validation.OwnService(service) {
+		return types.NamespacedName{}
+	}
+	return service
 }
 
 // SliceOf returns the name of the slice of a collected Work.

@@ -14,6 +14,7 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 	networkingv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/networking/v1alpha1"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/apis/validation"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 )
@@ -53,6 +54,9 @@ func Decide(f Facts) (Verdict, error) {
 	case f.MCS.DeletionTimestamp != nil:
 		v.release(f, sets.New[string]())
 		return v, nil
+	case validation.OwnService(types.NamespacedName{Namespace: f.MCS.Namespace, Name: f.MCS.Name}):
+		v.release(f, sets.New[string]())
+		v.Err = errOwnService
 	case !CrossCluster(f.MCS):
 		v.release(f, Providers(f.MCS, f.Clusters))
 	default:
@@ -178,6 +182,9 @@ func (v *Verdict) release(f Facts, providers sets.Set[string]) {
 
 // ErrOtherOwner is returned while the binding belongs to a Service that was deleted.
 var ErrOtherOwner = errors.New("the binding belongs to an earlier Service of this name; it is tried again when the binding is garbage collected")
+
+// errOwnService is returned for a MultiClusterService of the Service that every cluster has for its own API server.
+var errOwnService = errors.New("the Service default/kubernetes leads to the API server of its own cluster and is not propagated")
 
 // claim takes the Service from policies and propagates it to providers and consumers.
 func (v *Verdict) claim(f Facts) error {

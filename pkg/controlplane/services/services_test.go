@@ -133,6 +133,35 @@ func TestDelivered(t *testing.T) {
 	}
 }
 
+// A user who may write MultiClusterServices and ServiceExports in the namespace default must not lead the clients of one API
+// server to another one.
+func TestDecide_TheAPIServerOfACluster(t *testing.T) {
+	own := mcs()
+	own.Name = "kubernetes"
+	before := mcs()
+	written, err := services.Decide(services.Facts{MCS: before, Clusters: ready("m1")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	marker := written.Write[0]
+	marker.Labels["multiclusterservice.karmada.io/name"] = "kubernetes"
+	if got := services.Marks(marker); got.Name != "" {
+		t.Errorf("a Work marks a provider of %s", got)
+	}
+	v, err := services.Decide(services.Facts{MCS: own, Clusters: ready("m1"), Works: []*workv1alpha1.Work{marker}})
+	if err != nil || v.Err == nil || len(v.Write) != 0 || v.Binding != nil || len(v.Delete) != 1 || v.Condition.Status != metav1.ConditionFalse {
+		t.Errorf("got %+v, %v", v, err)
+	}
+	export := &workv1alpha1.Work{}
+	export.Spec.Workload.Manifests = make([]workv1alpha1.Manifest, 1)
+	for name, exported := range map[string]bool{"kubernetes": false, "web": true} {
+		export.Spec.Workload.Manifests[0].Raw = []byte(`{"apiVersion":"multicluster.x-k8s.io/v1alpha1","kind":"ServiceExport","metadata":{"namespace":"default","name":"` + name + `"}}`)
+		if got := services.Exports(export); (got.Name != "") != exported {
+			t.Errorf("exports %s", got)
+		}
+	}
+}
+
 func TestMarks_AgentCannotForge(t *testing.T) {
 	work := collected(t, "m1", slice("web-a", ofWeb()))
 	work.Labels[networkingv1alpha1.MultiClusterServicePermanentIDLabel] = "id"

@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/karmada-toolkit/karmada/internal/pki"
+	"github.com/karmada-toolkit/karmada/internal/private"
 	"github.com/karmada-toolkit/karmada/pkg/init/config"
 	"github.com/karmada-toolkit/karmada/pkg/init/hostcluster"
 )
@@ -97,6 +98,7 @@ func (f Files) CheckWritable() error {
 // tryWrite makes and removes a file in a directory, or in the nearest one above it
 // that exists.
 func tryWrite(dir string) error {
+	wanted := dir
 	for {
 		info, err := os.Stat(dir)
 		switch {
@@ -109,6 +111,14 @@ func tryWrite(dir string) error {
 			return fmt.Errorf("%s is not a directory", dir)
 		}
 		break
+	}
+	// Keys and the administrator's kubeconfig are read and written here: others must not have prepared or replace them.
+	check := private.CheckSharedDir
+	if dir == wanted {
+		check = private.CheckDir
+	}
+	if err := check(dir); err != nil {
+		return err
 	}
 	f, err := os.CreateTemp(dir, ".karmada-*")
 	if err != nil {

@@ -77,6 +77,40 @@ func TestFiles_FilesOfTheReference(t *testing.T) {
 	}
 }
 
+// A neighbour who prepares the directory, or may write it, would know the keys of the control plane or replace the kubeconfig.
+func TestFiles_PreparedByNeighbours(t *testing.T) {
+	open := filepath.Join(t.TempDir(), "open")
+	if err := os.Mkdir(open, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(open, 0o777); err != nil { //nolint:gosec // what is tried
+		t.Fatal(err)
+	}
+	mine := t.TempDir()
+	for name, files := range map[string]Files{
+		"data": {Data: open, PKI: mine}, "certificates": {Data: mine, PKI: open}, "a directory in it": {Data: filepath.Join(open, "new"), PKI: mine},
+		"a link into it": {Data: link(t, filepath.Join(mine, "link"), filepath.Join(open, ".")), PKI: mine},
+	} {
+		if err := files.CheckWritable(); err == nil || !strings.Contains(err.Error(), "can be written by other users") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if err := os.Chmod(open, 0o777|os.ModeSticky); err != nil { //nolint:gosec // as /tmp
+		t.Fatal(err)
+	}
+	if err := (Files{Data: filepath.Join(open, "new"), PKI: mine}).CheckWritable(); err != nil {
+		t.Errorf("in a directory like /tmp: %v", err)
+	}
+}
+
+func link(t *testing.T, from, to string) string {
+	t.Helper()
+	if err := os.Symlink(to, from); err != nil {
+		t.Fatal(err)
+	}
+	return from
+}
+
 func TestFiles_Writable(t *testing.T) {
 	root := t.TempDir()
 	if err := (Files{Data: filepath.Join(root, "a", "b"), PKI: filepath.Join(root, "c")}).CheckWritable(); err != nil {

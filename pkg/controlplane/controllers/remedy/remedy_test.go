@@ -56,3 +56,34 @@ func TestReconcile_WritesAndClearsActions(t *testing.T) {
 		t.Errorf("the actions are %v", cluster.Status.RemedyActions)
 	}
 }
+
+// What the agent of one cluster reports has no effect on another cluster, nor does an action in the status that it invents.
+func TestReconcile_ConditionsOfAnotherCluster(t *testing.T) {
+	hostile := []metav1.Condition{{Type: "ServiceDomainNameResolutionReady", Status: metav1.ConditionFalse, Reason: "m2", Message: "m2"}}
+	c := fake.NewClientBuilder().WithScheme(kube.NewScheme()).WithStatusSubresource(&clusterv1alpha1.Cluster{}).WithObjects(
+		&clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "evil"}, Status: clusterv1alpha1.ClusterStatus{Conditions: hostile, RemedyActions: []string{"Invented"}}},
+		&clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "m2"}, Status: clusterv1alpha1.ClusterStatus{
+			Conditions: []metav1.Condition{{Type: "ServiceDomainNameResolutionReady", Status: metav1.ConditionTrue}},
+		}},
+		&remedyv1alpha1.Remedy{ObjectMeta: metav1.ObjectMeta{Name: "dns"}, Spec: remedyv1alpha1.RemedySpec{
+			DecisionMatches: []remedyv1alpha1.DecisionMatch{{ClusterConditionMatch: &remedyv1alpha1.ClusterConditionRequirement{
+				ConditionType: "ServiceDomainNameResolutionReady", Operator: remedyv1alpha1.ClusterConditionEqual, ConditionStatus: "False",
+			}}},
+			Actions: []remedyv1alpha1.RemedyAction{remedyv1alpha1.TrafficControl},
+		}},
+	).Build()
+	r := &reconciler{client: c}
+	for name, want := range map[string][]string{"evil": {"TrafficControl"}, "m2": nil} {
+		key := types.NamespacedName{Name: name}
+		if _, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: key}); err != nil {
+			t.Fatal(err)
+		}
+		cluster := &clusterv1alpha1.Cluster{}
+		if err := c.Get(t.Context(), key, cluster); err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(cluster.Status.RemedyActions, want) {
+			t.Errorf("%s: %v", name, cluster.Status.RemedyActions)
+		}
+	}
+}
