@@ -44,6 +44,9 @@ const (
 	ReasonOverrideForbidden = "OverrideForbidden"
 	// ReasonOverrideTooLarge is for overrides that exceed what the overrides of an object may take.
 	ReasonOverrideTooLarge = "OverrideTooLarge"
+	// ReasonTypeDeleted is for a template that was deleted with the CRD of its type: its
+	// objects stay in the clusters.
+	ReasonTypeDeleted = "TypeDeleted"
 )
 
 // Refusal is why a binding does not deliver.

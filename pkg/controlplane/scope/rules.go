@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/ptr"
 
+	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 )
@@ -42,6 +43,15 @@ func Claimed(b metav1.Object) bool {
 	return labels[policyv1alpha1.PropagationPolicyPermanentIDLabel] != "" ||
 		labels[policyv1alpha1.ClusterPropagationPolicyPermanentIDLabel] != "" ||
 		labels[workv1alpha2.BindingManagedByLabel] != ""
+}
+
+// Canonical reports whether a binding is named for its template as the detector names
+// bindings. Bindings that users create have other names.
+func Canonical(b workv1alpha2.Binding) bool {
+	ref := &b.GetSpec().Resource
+	gvk, name := schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind), b.GetName()
+	return ref.Namespace == b.GetNamespace() &&
+		(name == names.Binding(ref.Kind, ref.Name) || name == names.SuffixedBinding(gvk.Group, ref.Kind, ref.Name))
 }
 
 // union returns the clusters of all lists. Of those with the same name, it returns the

@@ -68,6 +68,7 @@ type reconciler struct {
 	client   client.Client
 	store    *templates.Store
 	guard    *guard
+	keeper   *keeper
 	owned    *ownedWorks
 	writer   *workWriter
 	status   *statusWriter
@@ -84,7 +85,8 @@ func newReconciler(s *scope.Binding, c client.Client, live client.Reader, d Deps
 	owned := &ownedWorks{scope: s, client: c, created: status.NewMemory[string, sets.Set[types.NamespacedName]](0)}
 	return &reconciler{
 		scope: s, client: c, store: d.Store, owned: owned,
-		guard: &guard{scope: s, client: c, store: d.Store, interpreter: d.Interpreter},
+		keeper: &keeper{client: c, live: live, store: d.Store},
+		guard:  &guard{scope: s, client: c, store: d.Store, interpreter: d.Interpreter},
 		writer: &workWriter{
 			scope: s, client: c, interpreter: d.Interpreter, works: works.NewWriter(c, live), owned: owned,
 			overrides: &works.Overrides{Events: r.overrides}, statefulFailover: d.StatefulFailover, enforceQuotas: d.EnforceQuotas,
@@ -115,6 +117,9 @@ func Setup(ctx context.Context, mgr manager.Manager, d Deps) error {
 		return fmt.Errorf("indexing works: %w", err)
 	}
 	overrides := events.ForManager(mgr, works.OverrideComponent, d.Events)
+	if err := mgr.GetFieldIndexer().IndexField(ctx, &workv1alpha1.Work{}, nameIndex, nameKeys); err != nil {
+		return fmt.Errorf("indexing works: %w", err)
+	}
 	for _, s := range scope.Bindings() {
 		rec := recorders{bindings: events.ForManager(mgr, s.Controller, d.Events), overrides: overrides}
 		if err := newReconciler(s, mgr.GetClient(), mgr.GetAPIReader(), d, rec, ctrlmetrics.Registry).register(ctx, mgr, d); err != nil {
@@ -137,7 +142,7 @@ func (r *reconciler) register(ctx context.Context, mgr manager.Manager, d Deps) 
 		Watches(&workv1alpha1.Work{}, controllers.EnqueueKey(r.scope.KeyOf), builder.WithPredicates(foreignChange(r.writer.works))).
 		Watches(&policyv1alpha1.ClusterOverridePolicy{}, controllers.Enqueue(m.overridden), generation).
 		Watches(&clusterv1alpha1.Cluster{}, controllers.Enqueue(m.targeting), builder.WithPredicates(selectorsChanged())).
-		WatchesRawSource(templates.Source{Store: d.Store}).
+		WatchesRawSource(templates.Source{Store: d.Store, Requests: m.ended}).
 		WatchesRawSource(notify.Bindings(d.Interpreter, r.client, r.scope.NewList, nil)).
 		WithOptions(controllers.Options(scope.Pick(r.scope.Namespaced, d.Workers, d.ClusterWorkers), 5, d.Retry))
 	if r.scope.Namespaced {

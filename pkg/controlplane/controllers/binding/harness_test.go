@@ -67,7 +67,7 @@ func newHarness(t *testing.T, template *unstructured.Unstructured, b workv1alpha
 	}
 	h.client = fake.NewClientBuilder().WithScheme(kube.NewScheme()).WithObjects(stored...).
 		WithStatusSubresource(&workv1alpha2.ResourceBinding{}, &workv1alpha2.ClusterResourceBinding{}).
-		WithIndex(&workv1alpha1.Work{}, workIndex, workKeys).
+		WithIndex(&workv1alpha1.Work{}, workIndex, workKeys).WithIndex(&workv1alpha1.Work{}, nameIndex, nameKeys).
 		WithIndex(&workv1alpha2.ResourceBinding{}, kindIndex, controllers.Index(kindKeys)).
 		WithIndex(&workv1alpha2.ClusterResourceBinding{}, kindIndex, controllers.Index(kindKeys)).
 		WithIndex(&workv1alpha2.ResourceBinding{}, clusterIndex, controllers.Index(clusterKeys)).
@@ -105,7 +105,7 @@ func (h *harness) mapper() *mapper { return &mapper{scope: h.r.scope, client: h.
 func (h *harness) setTemplates(objs ...*unstructured.Unstructured) {
 	h.Helper()
 	store := templatestest.New(h.T, objs).Store
-	h.r.store, h.r.guard.store = store, store
+	h.r.store, h.r.guard.store, h.r.keeper.store = store, store, store
 }
 
 func (h *harness) reconcile() (reconcile.Result, error) {

@@ -302,6 +302,8 @@ func TestTemplateSide(t *testing.T) {
 	p.quiet()
 
 	p.Run("a type that appears is propagated", p.newType)
+	p.Run("a binding that is deleted by hand leaves its works to the next", p.bindingGone)
+	p.Run("a type that is deleted leaves its objects in the clusters", p.typeGone)
 	p.Run("dependencies follow", p.dependencies)
 	p.Run("a namespace goes everywhere", p.namespace)
 	p.Run("a policy that goes leaves everything in place", p.policyGone)

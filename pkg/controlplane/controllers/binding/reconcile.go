@@ -55,11 +55,16 @@ type outcome struct {
 // Reconcile writes and deletes the Works of one binding.
 func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	b := r.scope.New()
-	if err := r.client.Get(ctx, req.NamespacedName, b, client.UnsafeDisableDeepCopy); err != nil {
-		return reconcile.Result{}, client.IgnoreNotFound(err)
+	err := r.client.Get(ctx, req.NamespacedName, b, client.UnsafeDisableDeepCopy)
+	if apierrors.IsNotFound(err) {
+		return reconcile.Result{}, r.abandoned(ctx, req.NamespacedName)
+	}
+	if err != nil {
+		return reconcile.Result{}, fmt.Errorf("getting %s %s: %w", r.scope.Kind, req.NamespacedName, err)
 	}
 	if b.GetDeletionTimestamp() != nil {
-		return reconcile.Result{}, r.finalize(ctx, b)
+		after, err := r.finalize(ctx, b)
+		return reconcile.Result{RequeueAfter: after}, err
 	}
 	if r.scope.ID(b) == "" {
 		return reconcile.Result{}, fmt.Errorf("%s %s: %w", r.scope.Kind, req.NamespacedName, errNoID)
@@ -86,18 +91,35 @@ func permanent(err error) bool {
 	return errors.Is(err, override.ErrBudget)
 }
 
-// finalize deletes the Works of a binding that is being deleted, and then removes its
-// finalizer.
-func (r *reconciler) finalize(ctx context.Context, b workv1alpha2.Binding) error {
+// finalize deletes the Works of a binding that is being deleted, unless they are left to
+// the next binding, and then removes its finalizer. It returns when to try again if the
+// Works are kept because the type of the template was deleted.
+func (r *reconciler) finalize(ctx context.Context, b workv1alpha2.Binding) (time.Duration, error) {
 	if !slices.Contains(b.GetFinalizers(), r.scope.Finalizer) {
-		return nil
+		return 0, nil
 	}
 	if r.scope.ID(b) != "" {
-		if err := r.deleteAll(ctx, b); err != nil {
-			return err
+		leave, kept, err := r.keeper.decide(ctx, b)
+		if err != nil {
+			return 0, err
+		}
+		if kept != nil {
+			existing, err := r.owned.list(ctx, b)
+			if err != nil {
+				return 0, err
+			}
+			if len(existing) > 0 {
+				r.events.refused(b, kept)
+				return keptRetry, r.writeCondition(ctx, b, kept)
+			}
+		}
+		if !leave {
+			if err := r.deleteAll(ctx, b); err != nil {
+				return 0, err
+			}
 		}
 	}
-	return patch.RemoveFinalizer(ctx, r.client, b, r.scope.Finalizer)
+	return 0, patch.RemoveFinalizer(ctx, r.client, b, r.scope.Finalizer)
 }
 
 // named returns an object with the name of a binding alone, for the response to a patch.
@@ -152,10 +174,10 @@ func (r *reconciler) sync(ctx context.Context, b workv1alpha2.Binding) (outcome,
 	}
 	ref := &spec.Resource
 	template, err := r.store.Get(ctx, schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind), ref.Namespace, ref.Name)
+	if apierrors.IsNotFound(err) {
+		return r.templateGone(ctx, b)
+	}
 	if err != nil {
-		if apierrors.IsNotFound(err) {
-			err = nil
-		}
 		return outcome{}, err
 	}
 	if b, err = r.addFinalizer(ctx, b); err != nil {
@@ -171,6 +193,17 @@ func (r *reconciler) sync(ctx context.Context, b workv1alpha2.Binding) (outcome,
 		out.known, out.refusal = true, &delivery.Refusal{Reason: delivery.ReasonOverrideTooLarge, Message: err.Error()}
 	}
 	return out, err
+}
+
+// templateGone reports in the condition of a binding that its template was deleted with
+// its type. Otherwise the binding is about to be deleted.
+func (r *reconciler) templateGone(ctx context.Context, b workv1alpha2.Binding) (outcome, error) {
+	kept, err := r.keeper.deletedWithType(ctx, &b.GetSpec().Resource, b.GetCreationTimestamp())
+	if err != nil || kept == nil {
+		return outcome{}, err
+	}
+	r.events.refused(b, kept)
+	return outcome{binding: b, known: true, refusal: kept, requeueAfter: keptRetry}, nil
 }
 
 // addFinalizer returns the binding with the finalizer of the controller: bindings that

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -12,16 +13,20 @@ import (
 
 	"github.com/karmada-toolkit/karmada/internal/controllers"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/policy"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/scope"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/works"
 )
 
-// workIndex finds Works by the permanent id of their binding, kindIndex bindings
-// by the kind of their template, clusterIndex bindings by their targets.
+// workIndex finds Works by the permanent id of their binding, nameIndex by its name,
+// kindIndex bindings by the kind of their template, clusterIndex bindings by their targets.
 const (
 	workIndex    = "binding.id"
+	nameIndex    = "binding.name"
 	kindIndex    = "binding.kind"
 	clusterIndex = "binding.cluster"
 )
@@ -35,6 +40,15 @@ func workKeys(obj client.Object) []string {
 	}
 	return out
 }
+
+func nameKeys(work client.Object) []string {
+	if s, key := scope.BindingOf(work); s != nil {
+		return []string{nameKey(s, key)}
+	}
+	return nil
+}
+
+func nameKey(s *scope.Binding, key types.NamespacedName) string { return s.Kind + "/" + key.String() }
 
 func kindKeys(b workv1alpha2.Binding) []string {
 	ref := &b.GetSpec().Resource
@@ -60,6 +74,35 @@ func selectorsChanged() predicate.Predicate {
 type mapper struct {
 	scope  *scope.Binding
 	client client.Reader
+}
+
+// ended returns the binding of a template that is gone, perhaps with its type, or that is
+// claimed again: the binding of the one before it may be kept.
+func (m *mapper) ended(_ context.Context, e templates.Event) []reconcile.Request {
+	obj := e.Object()
+	if e.New != nil && !newlyClaimed(e) || m.scope.Namespaced != (obj.GetNamespace() != "") {
+		return nil
+	}
+	var out []reconcile.Request
+	for _, name := range []string{
+		names.Binding(obj.GetKind(), obj.GetName()),
+		names.SuffixedBinding(obj.GroupVersionKind().Group, obj.GetKind(), obj.GetName()),
+	} {
+		out = append(out, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: obj.GetNamespace(), Name: name}})
+	}
+	return out
+}
+
+// newlyClaimed reports whether a policy claims a template that none claimed before.
+func newlyClaimed(e templates.Event) bool {
+	if _, claimed := policy.Of(e.New); !claimed || e.Initial {
+		return false
+	}
+	if e.Old == nil {
+		return true
+	}
+	_, before := policy.Of(e.Old)
+	return !before
 }
 
 // targeting returns the bindings with a cluster among their targets.

@@ -30,6 +30,9 @@ type bindings struct {
 	// the content it stands for, so that the version in the binding changes only when
 	// something that is propagated does.
 	records *status.Memory[objectKey, propagated]
+	// removed holds the bindings that were deleted, until the next one is created or the
+	// template is gone.
+	removed *status.Memory[objectKey, predecessor]
 }
 
 // propagated is what the binding of a template was last written for.
@@ -49,7 +52,10 @@ func (b *bindings) wrote(key objectKey, binding workv1alpha2.Binding) bool {
 }
 
 // forget drops the record of a template that was deleted.
-func (b *bindings) forget(key objectKey) { b.records.Delete(key) }
+func (b *bindings) forget(key objectKey) {
+	b.records.Delete(key)
+	b.removed.Delete(key)
+}
 
 // write makes the binding of a template what the policy wants. It reports whether it
 // wrote.
@@ -143,9 +149,13 @@ func (b *bindings) create(ctx context.Context, obj *unstructured.Unstructured, n
 	binding.SetFinalizers([]string{s.Finalizer})
 	binding.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(obj, obj.GroupVersionKind())})
 	want.apply(binding.GetSpec(), obj.GetResourceVersion())
+	if err := b.inherit(ctx, keyOf(obj), binding); err != nil {
+		return err
+	}
 	if err := b.client.Create(ctx, binding); err != nil {
 		return fmt.Errorf("creating binding %s: %w", name, err)
 	}
+	b.removed.Delete(keyOf(obj))
 	b.records.Set(keyOf(obj), propagated{
 		uid: obj.GetUID(), content: want.content, version: obj.GetResourceVersion(), written: binding.GetResourceVersion(),
 	})

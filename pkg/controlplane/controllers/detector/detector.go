@@ -118,7 +118,8 @@ func newDetector(c client.Client, live client.Reader, d Deps, recorded *events.R
 	policies := &policyReader{client: c, live: live}
 	bindings := &bindings{
 		client: c, live: live, records: status.NewMemory[objectKey, propagated](0),
-		specs: &specBuilder{store: d.Store, interpreter: d.Interpreter, gates: d.Gates, events: rec},
+		removed: status.NewMemory[objectKey, predecessor](0),
+		specs:   &specBuilder{store: d.Store, interpreter: d.Interpreter, gates: d.Gates, events: rec},
 	}
 	claims := &claims{client: c, live: live, store: d.Store, bindings: bindings}
 	out := &detector{

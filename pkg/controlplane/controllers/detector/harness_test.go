@@ -28,6 +28,7 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/events"
 	"github.com/karmada-toolkit/karmada/internal/kube"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
+	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/interpreter"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/scope"
@@ -77,7 +78,7 @@ func newHarness(t *testing.T, gates Gates, objs []*unstructured.Unstructured, st
 	b = b.WithIndex(&corev1.Event{}, "involvedObject.uid", func(obj client.Object) []string {
 		return []string{string(obj.(*corev1.Event).InvolvedObject.UID)}
 	}).WithIndex(&corev1.Event{}, "reason", func(obj client.Object) []string { return []string{obj.(*corev1.Event).Reason} })
-	h.client = b.Build()
+	h.client = b.WithIndex(&workv1alpha1.Work{}, workIndex, workKeys).Build()
 	recorder := record.NewFakeRecorder(100)
 	h.events = recorder.Events
 	h.det = newDetector(h.client, h.client, Deps{

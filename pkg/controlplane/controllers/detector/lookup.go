@@ -10,6 +10,7 @@ import (
 
 	"github.com/karmada-toolkit/karmada/internal/controllers"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
+	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/policy"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/scope"
 )
@@ -98,6 +99,9 @@ func index(ctx context.Context, indexer client.FieldIndexer) error {
 		if err := indexer.IndexField(ctx, s.New(), "detector.present", func(client.Object) []string { return nil }); err != nil {
 			return fmt.Errorf("indexing bindings: %w", err)
 		}
+	}
+	if err := indexer.IndexField(ctx, &workv1alpha1.Work{}, workIndex, workKeys); err != nil {
+		return fmt.Errorf("indexing works: %w", err)
 	}
 	return nil
 }

@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 
 	"github.com/karmada-toolkit/karmada/internal/controllers"
-	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/scope"
 )
 
 // restorer enqueues the templates of bindings that others deleted, or in which others
@@ -35,6 +35,7 @@ func (r *restorer) handler() handler.TypedEventHandler[client.Object, templateKe
 // well: without a binding nothing of the template is in any cluster.
 func (r *restorer) deleted(obj client.Object, q workQueue) {
 	if key, ok := templateOf(obj); ok {
+		r.bindings.remember(key, obj.(workv1alpha2.Binding))
 		q.Add(templateKey{objectKey: key})
 	}
 }
@@ -62,13 +63,10 @@ func templateOf(obj client.Object) (objectKey, bool) {
 		return objectKey{}, false
 	}
 	ref := &binding.GetSpec().Resource
-	gvk := schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind)
-	name := binding.GetName()
-	if ref.Namespace != binding.GetNamespace() ||
-		name != names.Binding(ref.Kind, ref.Name) && name != names.SuffixedBinding(gvk.Group, ref.Kind, ref.Name) {
+	if !scope.Canonical(binding) {
 		return objectKey{}, false
 	}
-	return objectKey{gvk: gvk, namespace: ref.Namespace, name: ref.Name}, true
+	return objectKey{gvk: schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind), namespace: ref.Namespace, name: ref.Name}, true
 }
 
 // ownDiffers reports whether two versions of a binding differ in what the detector

@@ -9,7 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
+	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
+	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 )
 
@@ -136,5 +138,40 @@ func TestRestore_NotForChangesOfOtherWritersAndOwnOnes(t *testing.T) {
 	handler.Delete(t.Context(), event.DeleteEvent{Object: byHand}, h.det.source.queue.inner)
 	if keys := h.queued(); keys != nil {
 		t.Errorf("queued %v", keys)
+	}
+}
+
+// The Works that a binding leaves belong to the next one, with its clusters if they are known.
+func TestRestore_TheNextBindingInherits(t *testing.T) {
+	for name, restarted := range map[string]bool{"same process": false, "after a restart": true} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t, Gates{}, one(deployment("nginx", 3)), pp("p", nil))
+			h.mustReconcile(keyFor("nginx"))
+			before := h.binding("nginx-deployment")
+			before.Spec.Clusters = []workv1alpha2.TargetCluster{{Name: "m1", Replicas: 3}}
+			if err := h.client.Update(t.Context(), before); err != nil {
+				t.Fatal(err)
+			}
+			id := before.Labels[workv1alpha2.ResourceBindingPermanentIDLabel]
+			if err := h.client.Create(t.Context(), &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{
+				Namespace: "karmada-es-m1", Name: names.Work("Deployment", "nginx", "default"),
+				Labels:      map[string]string{workv1alpha2.ResourceBindingPermanentIDLabel: id},
+				Annotations: map[string]string{workv1alpha2.ResourceBindingNamespaceAnnotation: "default", workv1alpha2.ResourceBindingNameAnnotation: before.Name},
+			}}); err != nil {
+				t.Fatal(err)
+			}
+			keys := h.remove(before)
+			if restarted {
+				h.det.templates.bindings.forget(keys[0].objectKey)
+			}
+			h.mustReconcile(keys[0])
+			after := h.binding("nginx-deployment")
+			if got := after.Labels[workv1alpha2.ResourceBindingPermanentIDLabel]; got != id {
+				t.Errorf("the id is %s, not %s", got, id)
+			}
+			if restarted != (len(after.Spec.Clusters) == 0) {
+				t.Errorf("the clusters are %v", after.Spec.Clusters)
+			}
+		})
 	}
 }
