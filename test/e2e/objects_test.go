@@ -41,6 +41,9 @@ func TestGuestbook_CustomResourcesAndOverrides(t *testing.T) {
 		is("member1", ns, "guestbooks/guestbook-sample", "{.metadata.annotations.OverridePolicy}", "test"),
 		is("", ns, "guestbooks/guestbook-sample", "{.spec.size}", "2"),
 	))
+	if out := must(t, "get", "guestbooks", "guestbook-sample", "-n", ns, "-s", "members", "-C", "member1", "-o", "yaml"); !strings.Contains(out, "size: 4") {
+		t.Errorf("the last command of the README prints\n%s", out)
+	}
 }
 
 // h
