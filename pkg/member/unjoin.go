@@ -60,7 +60,7 @@ func Unjoin(ctx context.Context, d Deps, r UnjoinRequest) ([]string, error) {
 		return nil, fmt.Errorf("reading cluster %q: %w", r.Name, err)
 	}
 	if cluster.Spec.SyncMode == clusterv1alpha1.Pull && !r.Abandon {
-		return nil, fmt.Errorf("cluster %s is a Pull mode member cluster, please use command `unregister` if you want to continue unregistering the cluster", r.Name)
+		return nil, fmt.Errorf("cluster %s is a Pull mode member cluster, please use command `unregister` if you want to continue unregistering the cluster; one that is lost for good is given up with %q", r.Name, d.Program+" unjoin "+r.Name+" --abandon")
 	}
 	if r.DryRun {
 		return nil, nil

@@ -100,7 +100,7 @@ func TestUnjoin_Refuses(t *testing.T) {
 	pull.Spec.SyncMode = clusterv1alpha1.Pull
 	control := newServer(t, pull)
 	for name, want := range map[string]string{
-		"pull": "cluster pull is a Pull mode member cluster, please use command `unregister` if you want to continue unregistering the cluster",
+		"pull": "cluster pull is a Pull mode member cluster, please use command `unregister` if you want to continue unregistering the cluster; one that is lost for good is given up with \"karmadactl unjoin pull --abandon\"",
 		"nope": `no cluster object nope found in karmada control Plane; "karmadactl get clusters" lists those that are`,
 	} {
 		if _, err := Unjoin(t.Context(), deps(control, nil), unjoinRequest(name)); err == nil || err.Error() != want {

@@ -128,7 +128,7 @@ func unregisterRest(ctx context.Context, d Deps, r UnregisterRequest, notFound e
 func sameCluster(ctx context.Context, d Deps, cluster *clusterv1alpha1.Cluster) error {
 	id, err := ID(ctx, d.Member)
 	if err != nil {
-		return fmt.Errorf("reading the id of the member: %w", err)
+		return fmt.Errorf("reading the id of the member: %w; a cluster that is lost for good is given up with %q", err, d.Program+" unjoin "+cluster.Name+" --abandon")
 	}
 	if cluster.Spec.ID != "" && cluster.Spec.ID != id {
 		return fmt.Errorf("the kubeconfig of --cluster-kubeconfig is not that of cluster %q: its id is %s, that of the cluster %s", cluster.Name, id, cluster.Spec.ID)

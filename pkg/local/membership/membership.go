@@ -175,7 +175,7 @@ func checkIdentity(ctx context.Context, c Clients, m Member) error {
 	if err != nil || !lost {
 		return err
 	}
-	return fmt.Errorf("it is not the cluster that joined under this name: its data was lost, and the control plane has no access to it; take it out with %q and start again with as many members as before", m.Remove)
+	return fmt.Errorf("it is not the cluster that joined under this name: its data was lost, or another cluster joined in its place, and the control plane has no access to it; take it out with %q and start again with as many members as before", m.Remove)
 }
 
 // Replaced reports whether the control plane has a cluster with the name of a member, and it has another identity.

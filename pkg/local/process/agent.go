@@ -154,7 +154,8 @@ func (s *agents) valid(path, server string) bool {
 		return false
 	}
 	chain, err := cert.ParseCertsPEM(cfg.CertData)
-	return err == nil && s.Now().Add(minCertificateTTL).Before(chain[0].NotAfter)
+	// It is not valid yet when the clock was set back.
+	return err == nil && !s.Now().Before(chain[0].NotBefore) && s.Now().Add(minCertificateTTL).Before(chain[0].NotAfter)
 }
 
 // args are the arguments of an agent.

@@ -2,13 +2,17 @@ package process
 
 import (
 	"context"
+	"crypto/x509"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/karmada-toolkit/karmada/internal/pki"
 	"github.com/karmada-toolkit/karmada/pkg/local/federation"
+	"github.com/karmada-toolkit/karmada/pkg/local/federation/federationtest"
 )
 
 func TestProcess_StopEndsNoOtherProcess(t *testing.T) {
@@ -127,5 +131,47 @@ func TestLauncher_UndoRestoresWhatRan(t *testing.T) {
 		if alive != (args != nil) || (alive && !r.runsWith(args)) {
 			t.Errorf("%s: running %t, %v", p.name, alive, r.Command)
 		}
+	}
+}
+
+func TestAgents_UseACertificateOnlyWhileItIsValid(t *testing.T) {
+	f := federationtest.Saved(t)
+	now := federationtest.Deps().Now()
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	for name, tc := range map[string]struct {
+		made     time.Time
+		validity time.Duration
+		server   string
+		want     bool
+	}{
+		"valid":                     {now, time.Hour, "https://a", true},
+		"of another control plane":  {now, time.Hour, "https://b", false},
+		"ended":                     {now.Add(-2 * time.Hour), time.Hour, "https://a", false},
+		"ends at once":              {now.Add(-2 * time.Hour), 2*time.Hour + time.Second, "https://a", false},
+		"the clock was set back":    {now.Add(time.Hour), 24 * time.Hour, "https://a", false},
+		"the clock was set forward": {now.Add(-time.Hour), 24 * time.Hour, "https://a", true},
+	} {
+		ca, err := pki.NewCA(pki.CAConfig{CommonName: "ca"}, nil, tc.made)
+		if err != nil {
+			t.Fatal(err)
+		}
+		leaf, err := pki.NewLeaf(pki.LeafConfig{CommonName: "agent", Usages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}, Validity: tc.validity}, ca, tc.made)
+		if err != nil {
+			t.Fatal(err)
+		}
+		config, err := pki.NewKubeconfig(pki.KubeconfigEntry{Context: "c", Server: tc.server, CA: ca.CertPEM(), Client: leaf})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := pki.WriteKubeconfig(path, config); err != nil {
+			t.Fatal(err)
+		}
+		s := &agents{Deps: federationtest.Deps(), f: f}
+		if got := s.valid(path, "https://a"); got != tc.want {
+			t.Errorf("%s: got %v", name, got)
+		}
+	}
+	if (&agents{Deps: federationtest.Deps(), f: f}).valid(path+"-none", "https://a") {
+		t.Error("a kubeconfig that does not exist is used")
 	}
 }
