@@ -34,14 +34,17 @@ var additions = map[string][]string{
 	"karmadactl version":        {"output"},
 	"karmadactl describe":       {"show-apis"}, // of a cluster
 	"karmadactl token list":     {"output"},
-	"karmadactl attach":         {"detach-keys"}, // of the newer kubectl
-	"karmadactl interpret":      {"list"},        // what comes with the program
-	"karmadactl unjoin":         {"abandon"},     // of a dead cluster
-	"karmadactl promote":        {"selector"},    // several objects at once
-	"karmadactl register":       {"token-file"},  // out of the process list
+	"karmadactl attach":         {"detach-keys"},         // of the newer kubectl
+	"karmadactl interpret":      {"list"},                // what comes with the program
+	"karmadactl unjoin":         {"abandon"},             // of a dead cluster
+	"karmadactl promote":        {"selector", "timeout"}, // several objects at once
+	"karmadactl register":       {"token-file"},          // out of the process list
 	"karmadactl logs":           {"operation-scope"},
-	"karmadactl join":           {"cluster-api-endpoint"}, // as agents have it
-	"karmadactl addons enable":  {"all-clusters"},         // estimators of every member
+	"karmadactl join":           {"cluster-api-endpoint", "timeout"}, // as agents have it
+	"karmadactl cordon":         {"timeout"},                         // of a control plane that starts
+	"karmadactl uncordon":       {"timeout"},
+	"karmadactl taint":          {"timeout"},
+	"karmadactl addons enable":  {"all-clusters"}, // estimators of every member
 	"karmadactl addons disable": {"all-clusters"},
 	"karmadactl top node":       {"member-timeout"},
 	"karmadactl top pod":        {"member-timeout"},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"slices"
 	"strings"
 
 	cmdutil "k8s.io/kubectl/pkg/cmd/util"
@@ -19,6 +20,7 @@ const codeInterrupted = 128 + 2
 // report is the only place where errors are printed. It returns the exit code.
 func report(e *env.Env, err error) int {
 	if err == nil {
+		warn(e)
 		return 0
 	}
 	message, code := format(err)
@@ -37,15 +39,58 @@ func report(e *env.Env, err error) int {
 
 // fail prints an error message. One that is about the connection to the control plane is the same for all commands.
 func fail(e *env.Env, message string) {
-	if failure := e.Unreached(); failure != nil && strings.Contains(message, failure.Error()) {
-		message = failure.Error()
-		if !strings.HasPrefix(message, "The connection") { // kubectl's text has no prefix
-			message = "error: " + message
+	lines := strings.Split(strings.TrimSuffix(message, "\n"), "\n")
+	for i, line := range lines {
+		failure := connection(e, line)
+		if failure == nil {
+			continue
 		}
-		say(e, message)
+		lines[i] = failure.Error()
+		if !strings.HasPrefix(lines[i], "The connection") { // kubectl's text has no prefix
+			lines[i] = "error: " + lines[i]
+		}
+	}
+	if joined := strings.Join(lines, "\n"); joined != strings.TrimSuffix(message, "\n") {
+		say(e, strings.Join(slices.Compact(lines), "\n"))
 		return
 	}
 	say(e, e.ErrorPrefix.Add(message))
+	if message != "" {
+		warn(e)
+	}
+}
+
+// warn says that the server is no control plane, where a command goes on with any server.
+func warn(e *env.Env) {
+	if failure := e.NoControlPlane(); failure != nil {
+		say(e, "Warning: "+failure.Error())
+	}
+}
+
+// connection returns the failure of the connection to the control plane that a line is about, or nil.
+func connection(e *env.Env, line string) *env.ConnectionError {
+	if failure := e.Unreached(); failure != nil && strings.Contains(line, failure.Error()) {
+		return failure
+	}
+	if failure := e.NoControlPlane(); failure != nil && (unknownType(line) || strings.Contains(line, failure.Error())) {
+		return failure
+	}
+	if failure := e.Unserved(); failure != nil && (strings.Contains(line, failure.Error()) || aboutClusters(line)) {
+		return failure
+	}
+	return nil
+}
+
+// unknownType reports whether a line says that a server does not have a type of the control plane.
+func unknownType(line string) bool {
+	return strings.Contains(line, "could not find the requested resource") || strings.Contains(line, "doesn't have a resource type") ||
+		strings.Contains(line, "karmada.io") && strings.Contains(line, "no matches for")
+}
+
+// aboutClusters reports whether a line is the error of a request for clusters that the API server cannot pass on.
+func aboutClusters(line string) bool {
+	return strings.Contains(line, "unable to handle the request") || strings.Contains(line, `doesn't have a resource type "cluster`) ||
+		strings.Contains(line, env.ClusterGroup) && !strings.Contains(line, "(NotFound)")
 }
 
 // format returns the message and exit code of kubectl for an error. kubectl passes them to

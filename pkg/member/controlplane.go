@@ -21,7 +21,10 @@ import (
 )
 
 // ServeTimeout is how long commands wait for a control plane that does not serve the API of member clusters yet.
-const ServeTimeout = time.Minute
+const ServeTimeout = 10 * time.Second
+
+// ErrUnserved is the cause of the error for a control plane that does not serve the API of member clusters in time.
+var ErrUnserved = errors.New("the API of member clusters is not served")
 
 // APIMissing reports whether err means that a server does not serve an API, and not
 // that an object of the API does not exist. Clients name the object in both cases.
@@ -76,8 +79,8 @@ func require(ctx context.Context, config *rest.Config, limit time.Duration, repo
 		return false, nil
 	})
 	if errors.Is(err, wait.ErrTimeout) {
-		return fmt.Errorf("%s does not serve the API of member clusters (%s) after %s: %w; see whether karmada-aggregated-apiserver runs, with \"local status\" for a local federation, or in the pods of the host cluster",
-			config.Host, clusterv1alpha1.GroupVersion, limit, last)
+		return fmt.Errorf("%w: %s does not serve the API of member clusters (%s) after %s: %w; see whether karmada-aggregated-apiserver runs",
+			ErrUnserved, config.Host, clusterv1alpha1.GroupVersion, limit, last)
 	}
 	return err
 }

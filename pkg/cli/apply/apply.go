@@ -108,6 +108,9 @@ func run(cmd *cobra.Command, e *env.Env, access *env.Access, f flags, args []str
 }
 
 func checkClusters(ctx context.Context, access *env.Access, named []string) error {
+	if _, err := access.ControlPlane.RequiredClient(ctx); err != nil {
+		return err
+	}
 	all, err := access.ControlPlane.ClusterNames(ctx)
 	if err != nil {
 		return err

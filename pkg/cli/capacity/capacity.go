@@ -97,7 +97,7 @@ func run(ctx context.Context, e *env.Env, access *env.Access, f flags) error {
 	if f.estimators && f.workload == "" {
 		return errors.New("--estimators needs --for: estimators report how much of a workload fits")
 	}
-	c, err := access.ControlPlane.RequiredClient(ctx)
+	c, err := access.ControlPlane.ReadClient(ctx)
 	if err != nil {
 		return err
 	}

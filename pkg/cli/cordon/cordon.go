@@ -64,6 +64,7 @@ func newCommand(e *env.Env, v verb) *cobra.Command {
 		},
 	}
 	access.Flags.Add(cmd)
+	access.ControlPlane.AddTimeoutFlag(cmd)
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "Show what would be done, and write nothing.")
 	return cmd
 }

@@ -1,6 +1,7 @@
 package env
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -22,6 +23,7 @@ import (
 	cmdutil "k8s.io/kubectl/pkg/cmd/util"
 	"k8s.io/kubectl/pkg/scheme"
 
+	"github.com/karmada-toolkit/karmada/pkg/member"
 	"github.com/karmada-toolkit/karmada/pkg/member/access"
 )
 
@@ -96,8 +98,10 @@ var _ genericclioptions.RESTClientGetter = &Access{}
 // NewAccess returns access to the control plane.
 func (e *Env) NewAccess() *Access {
 	flags := genericclioptions.NewConfigFlags(true).WithDiscoveryQPS(-1)
-	flags.WithWrapConfigFn((&connection{flags: flags, program: e.Name, last: &e.unreached, answer: answerLimit, probe: probeLimit}).wrap)
-	plane := &ControlPlane{flags: flags, name: e.Name, warnings: e.Escaped().ErrOut}
+	answer := cmp.Or(e.Limits.Answer, answerLimit)
+	conn := &connection{flags: flags, program: e.Name, last: &e.unreached, foreign: &e.foreign, unserved: &e.unserved, answer: answer, probe: answer / probeShare}
+	flags.WithWrapConfigFn(conn.wrap)
+	plane := &ControlPlane{flags: flags, connection: conn, name: e.Name, warnings: e.Escaped().ErrOut, limit: cmp.Or(e.Limits.Serve, member.ServeTimeout)}
 	completion := &Completion{controlPlane: plane}
 	return &Access{
 		ControlPlane: plane, Complete: completion, Flags: &Flags{config: flags, complete: completion},
@@ -157,7 +161,27 @@ func (a *Access) Namespace() (string, bool, error) {
 
 // ToRawKubeConfigLoader returns the kubeconfig of the control plane.
 func (a *Access) ToRawKubeConfigLoader() clientcmd.ClientConfig {
-	return a.ControlPlane.flags.ToRawKubeConfigLoader()
+	return loader{clientConfig: a.ControlPlane.flags.ToRawKubeConfigLoader(), plane: a.ControlPlane}
+}
+
+type clientConfig = clientcmd.ClientConfig
+
+// loader explains errors of a kubeconfig.
+type loader struct {
+	clientConfig
+	plane *ControlPlane
+}
+
+// ClientConfig implements clientcmd.ClientConfig.
+func (l loader) ClientConfig() (*rest.Config, error) {
+	config, err := l.clientConfig.ClientConfig()
+	return config, l.plane.misconfigured(err)
+}
+
+// Namespace implements clientcmd.ClientConfig.
+func (l loader) Namespace() (namespace string, named bool, err error) {
+	namespace, named, err = l.clientConfig.Namespace()
+	return namespace, named, l.plane.misconfigured(err)
 }
 
 // ToRESTConfig returns the configuration of clients of the server.
@@ -190,7 +214,8 @@ func withDefaults(config *rest.Config) *rest.Config {
 // ToDiscoveryClient returns a client for the types that the server serves, cached on disk.
 func (a *Access) ToDiscoveryClient() (discovery.CachedDiscoveryInterface, error) {
 	if a.Target.EffectiveScope() != Members {
-		return a.ControlPlane.flags.ToDiscoveryClient()
+		client, err := a.ControlPlane.flags.ToDiscoveryClient()
+		return client, a.ControlPlane.misconfigured(err)
 	}
 	config, err := a.ToRESTConfig()
 	if err != nil {
@@ -212,7 +237,7 @@ func cachedDiscovery(config *rest.Config) (discovery.CachedDiscoveryInterface, e
 // ToRESTMapper returns the types that the server serves.
 func (a *Access) ToRESTMapper() (meta.RESTMapper, error) {
 	if a.Target.EffectiveScope() != Members {
-		return a.ControlPlane.flags.ToRESTMapper()
+		return a.ControlPlane.RESTMapper()
 	}
 	client, err := a.ToDiscoveryClient()
 	if err != nil {

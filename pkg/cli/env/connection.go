@@ -1,30 +1,32 @@
 package env
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+
+	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 )
 
 const (
-	// answerLimit is how long a server may take to answer a request before it is probed, and probeLimit how long it may
-	// take to answer that probe. A server that answers the probe is slow, one that does not is reported.
-	answerLimit = 8 * time.Second
-	probeLimit  = 2 * time.Second
+	// answerLimit is how long a server may take to answer a request before it is probed. A server that answers the probe
+	// is slow, one that does not is reported.
+	answerLimit = 6 * time.Second
+	// probeShare is the part of answerLimit that a probe may take. With one probe before the first request, a silent
+	// server is reported after 10 s.
+	probeShare = 3
 	// federationFile is the file in the directory of a local federation.
 	federationFile = "federation.json"
 )
@@ -42,17 +44,19 @@ func (e *ConnectionError) Error() string { return e.message }
 // Unwrap returns the error of the transport.
 func (e *ConnectionError) Unwrap() error { return e.err }
 
-// ConnectionFailure returns the ConnectionError in the chain of an error, or nil.
+// ConnectionFailure returns the ConnectionError in the chain of an error, or nil. Of several errors each must have it.
 func ConnectionFailure(err error) *ConnectionError {
-	if found, ok := errors.AsType[*ConnectionError](err); ok {
-		return found
-	}
 	if list, ok := errors.AsType[utilerrors.Aggregate](err); ok {
+		var found *ConnectionError
 		for _, one := range list.Errors() {
-			if found := ConnectionFailure(one); found != nil {
-				return found
+			if found = ConnectionFailure(one); found == nil {
+				return nil
 			}
 		}
+		return found
+	}
+	if found, ok := errors.AsType[*ConnectionError](err); ok {
+		return found
 	}
 	return nil
 }
@@ -62,12 +66,14 @@ type connection struct {
 	flags *genericclioptions.ConfigFlags
 	// program is what the user types.
 	program string
-	// last receives each failure.
-	last *atomic.Pointer[ConnectionError]
-	// answer and probe are answerLimit and probeLimit but in tests.
+	// last receives each failure, foreign that the server is no control plane, unserved that it does not serve the API of
+	// clusters.
+	last, foreign, unserved *atomic.Pointer[ConnectionError]
+	// answer and probe are the limits of a request and a probe.
 	answer, probe time.Duration
 
-	mu sync.Mutex
+	looked sync.Once
+	mu     sync.Mutex
 	// failed is set once the server did not answer: other requests would wait as long.
 	failed *ConnectionError
 }
@@ -82,9 +88,17 @@ func (c *connection) wrap(config *rest.Config) *rest.Config {
 	}
 	limited := config.Timeout > 0 // by --request-timeout
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return &roundTripper{connection: c, next: next, limited: limited}
+		return &roundTripper{connection: c, next: next, limited: limited, path: basePath(config.Host)}
 	})
 	return config
+}
+
+// basePath returns the path of the URL of a server.
+func basePath(host string) string {
+	if u, err := url.Parse(host); err == nil && u.Host != "" {
+		return strings.TrimRight(u.Path, "/")
+	}
+	return ""
 }
 
 // missingKubeconfig returns the error text for a file of $KUBECONFIG that does not exist, or "". flag names a kubeconfig.
@@ -109,16 +123,45 @@ func noKubeconfig(program string) string {
 // refused explains a connection that the server refuses.
 func (c *connection) refused(host string, err error) *ConnectionError {
 	message := fmt.Sprintf("The connection to the server %s was refused - did you specify the right host or port?", host)
-	plane := &ControlPlane{flags: c.flags}
-	if path := plane.KubeconfigPath(); path != "" {
-		dir := filepath.Dir(path)
-		if _, missing := os.Stat(filepath.Join(dir, federationFile)); missing == nil {
-			name := filepath.Base(dir)
-			message = fmt.Sprintf("the local federation %q is not running: %s refuses connections; %q starts it",
-				name, host, c.program+" local up --name "+name)
-		}
+	if name := c.localFederation(); name != "" {
+		message = fmt.Sprintf("the local federation %q is not running: %s refuses connections; %q starts it",
+			name, host, c.program+" local up --name "+name)
 	}
 	return &ConnectionError{message: message, err: err}
+}
+
+// localFederation returns the name of the federation of this machine that the kubeconfig belongs to, or "".
+func (c *connection) localFederation() string {
+	path := (&ControlPlane{flags: c.flags}).KubeconfigPath()
+	if path == "" {
+		return ""
+	}
+	dir := filepath.Dir(path)
+	if _, err := os.Stat(filepath.Join(dir, federationFile)); err != nil {
+		return ""
+	}
+	return filepath.Base(dir)
+}
+
+// notServed explains, and records, that a control plane does not serve the API of clusters.
+func (c *connection) notServed(host string, err error) *ConnectionError {
+	advice := "see whether the pods of karmada-aggregated-apiserver run in the host cluster"
+	if name := c.localFederation(); name != "" {
+		advice = fmt.Sprintf("%q shows what does not run, %q starts it", c.program+" local status --name "+name, c.program+" local up --name "+name)
+	}
+	failure := &ConnectionError{err: err, message: fmt.Sprintf(
+		"the control plane %s does not serve the API of member clusters (%s): its aggregated API server is unavailable; %s", host, clusterv1alpha1.GroupName, advice)}
+	c.unserved.Store(failure)
+	return failure
+}
+
+// noControlPlane explains, and records, that a server is no control plane.
+func (c *connection) noControlPlane(host string, err error) *ConnectionError {
+	failure := &ConnectionError{err: err, message: fmt.Sprintf(
+		"the server %s is no karmada control plane: it has no API of member clusters (%s); choose one with --kubeconfig and --karmada-context",
+		host, clusterv1alpha1.GroupName)}
+	c.foreign.Store(failure)
+	return failure
 }
 
 func (c *connection) failure() *ConnectionError {
@@ -131,87 +174,4 @@ func (c *connection) fail(err *ConnectionError) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.failed = err
-}
-
-type roundTripper struct {
-	*connection
-	next http.RoundTripper
-	// limited reports whether the user limits requests.
-	limited bool
-}
-
-var errUnanswered = errors.New("the server does not answer")
-
-// RoundTrip implements http.RoundTripper. Requests to members, which go through the control plane, have limits of their
-// own.
-func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
-	if err := t.failure(); err != nil {
-		t.last.Store(err)
-		return nil, err
-	}
-	if t.limited || strings.Contains(req.URL.Path, "/proxy/") || req.Header.Get("Upgrade") != "" {
-		resp, err := t.next.RoundTrip(req)
-		return resp, t.explain(req, err)
-	}
-	ctx, cancel := context.WithCancelCause(req.Context())
-	timer := time.AfterFunc(t.answer, func() {
-		if !t.answers(ctx, req) {
-			cancel(errUnanswered)
-		}
-	})
-	resp, err := t.next.RoundTrip(req.WithContext(ctx))
-	timer.Stop()
-	if err != nil {
-		cause := context.Cause(ctx)
-		cancel(nil)
-		if errors.Is(cause, errUnanswered) {
-			failure := &ConnectionError{err: cause, message: fmt.Sprintf(
-				"the server %s accepted the connection and did not answer within %s; check that it is the API server of a control plane and not overloaded",
-				req.URL.Host, t.answer+t.probe)}
-			t.fail(failure)
-			t.last.Store(failure)
-			return nil, failure
-		}
-		return nil, t.explain(req, err)
-	}
-	resp.Body = &cancelingBody{ReadCloser: resp.Body, cancel: cancel}
-	return resp, nil
-}
-
-func (t *roundTripper) explain(req *http.Request, err error) error {
-	if !errors.Is(err, syscall.ECONNREFUSED) {
-		return err
-	}
-	failure := t.refused(req.URL.Host, err)
-	t.last.Store(failure)
-	return failure
-}
-
-// answers reports whether the server answers a probe.
-func (t *roundTripper) answers(ctx context.Context, req *http.Request) bool {
-	ctx, cancel := context.WithTimeout(ctx, t.probe)
-	defer cancel()
-	probe, err := http.NewRequestWithContext(ctx, http.MethodGet, req.URL.Scheme+"://"+req.URL.Host+"/livez", http.NoBody) //nolint:gosec // the server of the request
-	if err != nil {
-		return true
-	}
-	resp, err := t.next.RoundTrip(probe)
-	if err != nil {
-		return false
-	}
-	_ = resp.Body.Close()
-	return true
-}
-
-// cancelingBody ends the context of its request when it is closed.
-type cancelingBody struct {
-	io.ReadCloser
-	cancel context.CancelCauseFunc
-}
-
-// Close implements io.Closer.
-func (b *cancelingBody) Close() error {
-	err := b.ReadCloser.Close()
-	b.cancel(nil)
-	return err
 }

@@ -1,13 +1,18 @@
 package env
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,24 +20,52 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/karmada-toolkit/karmada/internal/kube"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/member"
 )
 
-// readTimeout is how long commands that read clusters wait for a control plane that does not serve them.
-const readTimeout = 10 * time.Second
-
 // ControlPlane is the control plane that the flags name.
 type ControlPlane struct {
-	flags *genericclioptions.ConfigFlags
+	flags      *genericclioptions.ConfigFlags
+	connection *connection
 	// name is the name of the program for errors; warnings receives the warnings of the
 	// API server.
 	name     string
 	warnings io.Writer
+	// limit is how long commands that write wait for a control plane that does not serve the API of clusters.
+	limit time.Duration
 }
 
 // RESTConfig returns the configuration of clients of the control plane.
-func (p *ControlPlane) RESTConfig() (*rest.Config, error) { return p.flags.ToRESTConfig() }
+func (p *ControlPlane) RESTConfig() (*rest.Config, error) {
+	config, err := p.flags.ToRESTConfig()
+	return config, p.misconfigured(err)
+}
+
+// misconfigured replaces the error of a context that the kubeconfig does not have.
+func (p *ControlPlane) misconfigured(err error) error {
+	if err == nil {
+		return nil
+	}
+	raw, rawErr := p.flags.ToRawKubeConfigLoader().RawConfig()
+	if rawErr != nil {
+		return err
+	}
+	name := cmp.Or(*p.flags.Context, raw.CurrentContext)
+	var failure *ConnectionError
+	switch {
+	case len(raw.Clusters) == 0 && *p.flags.APIServer == "":
+		failure = &ConnectionError{err: err, message: noKubeconfig(p.name)}
+	case raw.Contexts[name] != nil || name == "":
+		return err
+	default:
+		failure = &ConnectionError{err: err, message: fmt.Sprintf("context %q does not exist in the kubeconfig, which has: %s; choose one with --karmada-context",
+			name, strings.Join(slices.Sorted(maps.Keys(raw.Contexts)), ", "))}
+	}
+	p.connection.last.Store(failure)
+	return failure
+}
 
 // KubeconfigPath returns the path of the kubeconfig file that has the context in use, or "" if there is none.
 func (p *ControlPlane) KubeconfigPath() string {
@@ -51,12 +84,15 @@ func (p *ControlPlane) KubeconfigPath() string {
 }
 
 // RESTMapper returns the types that the control plane serves.
-func (p *ControlPlane) RESTMapper() (meta.RESTMapper, error) { return p.flags.ToRESTMapper() }
+func (p *ControlPlane) RESTMapper() (meta.RESTMapper, error) {
+	mapper, err := p.flags.ToRESTMapper()
+	return mapper, p.misconfigured(err)
+}
 
 // MemberConfig returns the configuration of clients of a member, through the proxy of the control plane. It does not
 // check that the member exists.
 func (p *ControlPlane) MemberConfig(cluster string) (*rest.Config, error) {
-	config, err := p.flags.ToRESTConfig()
+	config, err := p.RESTConfig()
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +103,7 @@ func (p *ControlPlane) MemberConfig(cluster string) (*rest.Config, error) {
 
 // Client returns a client for the objects of the control plane that the CLI works with.
 func (p *ControlPlane) Client() (client.Client, error) {
-	config, err := p.flags.ToRESTConfig()
+	config, err := p.RESTConfig()
 	if err != nil {
 		return nil, err
 	}
@@ -81,26 +117,65 @@ func newClient(config *rest.Config, warnings io.Writer) (client.Client, error) {
 	return member.NewClient(config)
 }
 
-// RequiredClient is Client with an error if the server is not a control plane. Commands that write objects which any cluster would accept
-// use it.
+// RequiredClient is Client for commands that write. It waits for a control plane that does not serve the API of member
+// clusters; a server that is no control plane is an error.
 func (p *ControlPlane) RequiredClient(ctx context.Context) (client.Client, error) {
-	config, err := p.flags.ToRESTConfig()
+	config, err := p.RESTConfig()
 	if err != nil {
 		return nil, err
 	}
-	if err := member.RequireControlPlane(ctx, config, member.ServeTimeout, reporter(p.warnings)); err != nil {
+	if err := p.wait(ctx, config, member.RequireControlPlane); err != nil {
 		return nil, err
 	}
 	return newClient(config, p.warnings)
 }
 
+// ReadClient is RequiredClient for commands that read clusters: it does not wait.
+func (p *ControlPlane) ReadClient(ctx context.Context) (client.Client, error) {
+	config, err := p.RESTConfig()
+	if err != nil {
+		return nil, err
+	}
+	if err := p.explain(kube.CheckServed(ctx, config, clusterv1alpha1.GroupVersion)); err != nil {
+		return nil, err
+	}
+	return newClient(config, p.warnings)
+}
+
+// OwnClient is Client for commands on objects of the control plane that any server would accept: a server that is no
+// control plane is an error, one that does not serve clusters is not.
+func (p *ControlPlane) OwnClient(ctx context.Context) (client.Client, error) {
+	c, err := p.ReadClient(ctx)
+	if err != nil && p.Unserved() {
+		return p.Client()
+	}
+	return c, err
+}
+
+// wait calls a function that waits for a control plane, unless there is none to wait for.
+func (p *ControlPlane) wait(ctx context.Context, config *rest.Config, require func(context.Context, *rest.Config, time.Duration, member.Reporter) error) error {
+	err := p.explain(kube.CheckServed(ctx, config, clusterv1alpha1.GroupVersion))
+	if err != nil && !p.Unserved() {
+		return err
+	}
+	return p.explain(require(ctx, config, p.limit, reporter(p.warnings)))
+}
+
 // RequireDiscovery returns an error if the server is not a control plane whose kinds can be discovered.
 func (p *ControlPlane) RequireDiscovery(ctx context.Context) error {
-	config, err := p.flags.ToRESTConfig()
+	config, err := p.RESTConfig()
 	if err != nil {
 		return err
 	}
-	return member.RequireDiscovery(ctx, config, member.ServeTimeout, reporter(p.warnings))
+	return p.wait(ctx, config, member.RequireDiscovery)
+}
+
+// Unserved reports whether the control plane was seen not to serve the API of clusters.
+func (p *ControlPlane) Unserved() bool { return p.connection.unserved.Load() != nil }
+
+// AddTimeoutFlag adds --timeout to a command that writes.
+func (p *ControlPlane) AddTimeoutFlag(cmd *cobra.Command) {
+	cmd.Flags().DurationVar(&p.limit, "timeout", p.limit, "How long to wait for a control plane that does not serve the API of member clusters.")
 }
 
 // Cluster returns a member cluster.
@@ -110,8 +185,7 @@ func (p *ControlPlane) Cluster(ctx context.Context, name string) (*clusterv1alph
 		return nil, err
 	}
 	cluster := &clusterv1alpha1.Cluster{}
-	err = p.served(ctx, func() error { return c.Get(ctx, client.ObjectKey{Name: name}, cluster) })
-	if err != nil {
+	if err := c.Get(ctx, client.ObjectKey{Name: name}, cluster); err != nil {
 		return nil, p.explain(err)
 	}
 	return cluster, nil
@@ -125,7 +199,7 @@ func (p *ControlPlane) ClusterNames(ctx context.Context) ([]string, error) {
 	}
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(clusterv1alpha1.GroupVersion.WithKind("ClusterList"))
-	if err := p.served(ctx, func() error { return c.List(ctx, list) }); err != nil {
+	if err := c.List(ctx, list); err != nil {
 		return nil, p.explain(err)
 	}
 	names := make([]string, 0, len(list.Items))
@@ -134,20 +208,6 @@ func (p *ControlPlane) ClusterNames(ctx context.Context) ([]string, error) {
 	}
 	slices.Sort(names)
 	return names, nil
-}
-
-// served sends a request to the API of clusters. If a control plane does not serve that API, as after a restart, the
-// request is sent once more when it does.
-func (p *ControlPlane) served(ctx context.Context, request func() error) error {
-	err := request()
-	if !apierrors.IsServiceUnavailable(err) && (err == nil || !member.APIMissing(err)) {
-		return err
-	}
-	config, configErr := p.flags.ToRESTConfig()
-	if configErr != nil || member.RequireControlPlane(ctx, config, readTimeout, reporter(p.warnings)) != nil {
-		return err
-	}
-	return request()
 }
 
 // reporter prints what a command waits for.
@@ -178,15 +238,23 @@ func (p *ControlPlane) KnownClusters(ctx context.Context, named []string) ([]str
 
 // explain replaces the error of a server that does not serve the API of clusters.
 func (p *ControlPlane) explain(err error) error {
-	if apierrors.IsServiceUnavailable(err) {
-		return fmt.Errorf("listing member clusters: the control plane's aggregated API server does not answer: %w", err)
-	}
-	if !member.APIMissing(err) {
+	if err == nil || ConnectionFailure(err) != nil {
 		return err
 	}
-	server := "the server"
+	host := "of the kubeconfig"
 	if config, configErr := p.flags.ToRESTConfig(); configErr == nil {
-		server = config.Host
+		host = config.Host
+		if u, urlErr := url.Parse(config.Host); urlErr == nil && u.Host != "" {
+			host = u.Host
+		}
 	}
-	return fmt.Errorf("%s is no karmada control plane: it has no API of member clusters (cluster.karmada.io); choose one with --kubeconfig and --karmada-context", server)
+	switch foreign := p.connection.foreign.Load(); {
+	case foreign != nil:
+		return foreign
+	case apierrors.IsServiceUnavailable(err), errors.Is(err, member.ErrUnserved), p.Unserved() && member.APIMissing(err):
+		return p.connection.notServed(host, err)
+	case member.APIMissing(err):
+		return p.connection.noControlPlane(host, err)
+	}
+	return err
 }

@@ -47,12 +47,31 @@ type Env struct {
 	// ErrorPrefix is the prefix of error messages.
 	ErrorPrefix ErrorPrefix
 
+	// Limits are how long commands wait for the control plane.
+	Limits Limits
+
 	// unreached is why the last request did not reach the control plane.
 	unreached atomic.Pointer[ConnectionError]
+	// foreign is that the server is no control plane, unserved that it does not serve the API of clusters.
+	foreign, unserved atomic.Pointer[ConnectionError]
+}
+
+// Limits are how long commands wait for a control plane; 0 is the default of each.
+type Limits struct {
+	// Answer is for the answer to a request, after which the server is probed.
+	Answer time.Duration
+	// Serve is for the API of clusters, in commands that write.
+	Serve time.Duration
 }
 
 // Unreached returns why the last request did not reach the control plane, or nil.
 func (e *Env) Unreached() *ConnectionError { return e.unreached.Load() }
+
+// NoControlPlane returns that the server is no control plane, or nil.
+func (e *Env) NoControlPlane() *ConnectionError { return e.foreign.Load() }
+
+// Unserved returns that the control plane does not serve the API of clusters, or nil.
+func (e *Env) Unserved() *ConnectionError { return e.unserved.Load() }
 
 // Escaped returns the streams for text of clusters that is read by people: control
 // characters are escaped.

@@ -88,7 +88,7 @@ func newStatus(e *env.Env) *cobra.Command {
 		Long:                  e.Long(statusLong),
 		Args:                  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := access.ControlPlane.RequiredClient(cmd.Context())
+			c, err := access.ControlPlane.ReadClient(cmd.Context())
 			if err != nil {
 				return err
 			}

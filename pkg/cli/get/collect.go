@@ -24,7 +24,9 @@ type collector struct {
 	targets []target
 	// members are the clusters to query, beside the control plane if it is in scope.
 	members []string
-	pending pending
+	// unlisted is why the members are not known while the control plane serves its own objects.
+	unlisted error
+	pending  pending
 }
 
 // result is the outcome of all queries.
@@ -58,6 +60,9 @@ func newCollector(ctx context.Context, e *env.Env, plane *env.Access, r *request
 		return c, c.onlyControlPlane()
 	}
 	c.members, err = plane.ControlPlane.KnownClusters(ctx, r.clusters)
+	if err != nil && r.scope == env.All && len(r.clusters) == 0 && plane.ControlPlane.Unserved() {
+		c.unlisted, err = err, nil
+	}
 	return c, err
 }
 
@@ -141,6 +146,9 @@ func (c *collector) gather(outcomes []fanout.Outcome[*reply]) (*result, error) {
 		if n := unknown[t.arg]; n > 0 && n == queried {
 			return nil, errUnknownType{arg: t.arg}
 		}
+	}
+	if c.unlisted != nil {
+		res.errs = append(res.errs, c.unlisted)
 	}
 	if !c.ignoreMissing {
 		res.errs = append(res.errs, missing.errors(c, found)...)

@@ -119,6 +119,11 @@ func (f *federation) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// hidden replaces the address of the server in a text.
+func (f *federation) hidden(text string) string {
+	return strings.NewReplacer(f.URL, "URL", strings.TrimPrefix(f.URL, "http://"), "HOST").Replace(text)
+}
+
 func (f *federation) count(substring string) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -135,6 +140,10 @@ func (c *fakeCluster) serve(w http.ResponseWriter, r *http.Request, path string)
 	parts := strings.Split(strings.Trim(path, "/"), "/")
 	if path == "/api" || path == "/apis" {
 		c.discover(w, path)
+		return
+	}
+	if path == "/apis/cluster.karmada.io/v1alpha1" {
+		writeJSON(w, http.StatusOK, map[string]any{"kind": "APIResourceList", "apiVersion": "v1"})
 		return
 	}
 	if parts[0] == "api" {
@@ -365,9 +374,9 @@ func (f *federation) runContext(ctx context.Context, t *testing.T, args ...strin
 	cmd.SetArgs(append([]string{"--kubeconfig", kubeconfig, "--member-timeout=5m"}, args...))
 	err := cmd.ExecuteContext(ctx)
 	said := regexp.MustCompile(`(?m)^waiting for .*\n`).ReplaceAllString(errOut.String(), "") // on a slow machine
-	o := outcome{stdout: out.String(), stderr: strings.ReplaceAll(said, f.URL, "URL")}
+	o := outcome{stdout: out.String(), stderr: f.hidden(said)}
 	if err != nil {
-		cmdutil.BehaviorOnFatal(func(m string, _ int) { o.err = strings.ReplaceAll(m, f.URL, "URL") })
+		cmdutil.BehaviorOnFatal(func(m string, _ int) { o.err = f.hidden(m) })
 		cmdutil.CheckErr(err)
 	}
 	return o

@@ -78,6 +78,7 @@ func NewCommand(e *env.Env) *cobra.Command {
 	fs.StringVar(&r.Region, "cluster-region", "", "Region of the cluster; fieldSelectors of placements can choose by it.")
 	fs.StringSliceVar(&r.Zones, "cluster-zones", nil, "Zones of the cluster; fieldSelectors of placements can choose by them.")
 	fs.StringVar(&r.Endpoint, "cluster-api-endpoint", "", "URL at which the control plane reaches the API server of the cluster; default that of the kubeconfig, or of the node of a kind cluster.")
+	access.ControlPlane.AddTimeoutFlag(cmd)
 	fs.BoolVar(&r.DryRun, "dry-run", false, "Check whether the cluster can be joined, and write nothing.")
 	return cmd
 }

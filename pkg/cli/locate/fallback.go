@@ -66,6 +66,9 @@ func named(cmd *cobra.Command, args []string) (Target, bool) {
 // the command.
 func fall(ctx context.Context, e *env.Env, access *env.Access, t Target, then Elsewhere) error {
 	found, failed, err := onlyInMembers(ctx, access, t)
+	if env.ConnectionFailure(err) != nil && access.ControlPlane.Unserved() {
+		e.Say("the members were not searched: %v", err)
+	}
 	if err != nil || len(found) == 0 {
 		return nil //nolint:nilerr // the command reports it
 	}

@@ -78,6 +78,7 @@ func NewCommand(e *env.Env) *cobra.Command {
 		},
 	}
 	access.Flags.Add(cmd).AddNamespace(cmd)
+	access.ControlPlane.AddTimeoutFlag(cmd)
 	fs := cmd.Flags()
 	fs.StringVarP(&f.Cluster, "cluster", "C", "", "Name of the member cluster to promote from.")
 	fs.StringVar(&f.kubeconfig.Path, "cluster-kubeconfig", "", "Path to a kubeconfig of the cluster; default: the cluster is read through the control plane.")

@@ -57,6 +57,7 @@ func NewCommand(e *env.Env) *cobra.Command {
 		},
 	}
 	access.Flags.Add(cmd)
+	access.ControlPlane.AddTimeoutFlag(cmd)
 	cmd.Flags().BoolVar(&overwrite, "overwrite", false, "Replace taints of the same key and effect, instead of refusing to.")
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "Show what would be done, and write nothing.")
 	return cmd

@@ -147,7 +147,7 @@ func runCreate(ctx context.Context, e *env.Env, access *env.Access, f createFlag
 			return err
 		}
 	}
-	c, err := access.ControlPlane.RequiredClient(ctx)
+	c, err := access.ControlPlane.OwnClient(ctx)
 	if err != nil {
 		return err
 	}
@@ -232,7 +232,7 @@ func runDelete(ctx context.Context, e *env.Env, access *env.Access, args []strin
 		}
 		ids = append(ids, id)
 	}
-	c, err := access.ControlPlane.RequiredClient(ctx)
+	c, err := access.ControlPlane.OwnClient(ctx)
 	if err != nil {
 		return err
 	}
@@ -293,7 +293,7 @@ func newList(e *env.Env) *cobra.Command {
 }
 
 func runList(ctx context.Context, e *env.Env, access *env.Access, output env.Output) error {
-	c, err := access.ControlPlane.RequiredClient(ctx)
+	c, err := access.ControlPlane.OwnClient(ctx)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,175 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/karmada-toolkit/karmada/internal/golden"
+	"github.com/karmada-toolkit/karmada/pkg/cli/env"
+)
+
+// commandLines has a command line for each command that talks to the control plane.
+func commandLines(manifest string) []string {
+	return []string{
+		"get pods", "get pods x", "get pods -C m1", "get pods -s members", "get pods -o json", "get clusters", "get cpp", "describe pods x", "describe pods x -C m1", "describe cluster m1",
+		"create namespace x", "delete pods x", "delete pods --all", "edit pods x", "patch pods x -p {}", "label pods x a=b", "annotate pods x a=b",
+		"scale deployment/x --replicas=2", "rollout status deployment/x", "wait pods x --for=delete --timeout=1s", "explain pods", "api-versions", "api-resources",
+		"apply -f " + manifest, "apply -f " + manifest + " -C m1", "logs x", "exec x -- true", "attach x", "logs x -C m1", "exec x -C m1 -- true", "top pods", "top nodes",
+		"cordon m1", "uncordon m1", "taint clusters m1 a=b:NoExecute", "join m1 --cluster-kubeconfig=" + filepath.Dir(manifest) + "/kubeconfig",
+		"unjoin m1", "capacity", "rebalance deployment/x", "failover status", "failover resume", "failover cancel m1",
+		"promote deployment x -C m1", "token list", "token create", "token delete abcdef",
+	}
+}
+
+// stubServer is an API server with Pods, Namespaces and Deployments, of which none exists. own answers requests first, and
+// reports whether it did.
+func stubServer(t *testing.T, own func(http.ResponseWriter, *http.Request) bool) string {
+	t.Helper()
+	names := map[string]string{
+		"/api":          `{"kind":"APIVersions","versions":["v1"]}`,
+		"/api/v1":       `{"kind":"APIResourceList","groupVersion":"v1","resources":[{"name":"pods","singularName":"pod","namespaced":true,"kind":"Pod","verbs":["get","list","delete","patch"]},{"name":"namespaces","singularName":"namespace","kind":"Namespace","verbs":["get","list","create"]}]}`,
+		"/apis":         `{"kind":"APIGroupList","groups":[{"name":"apps","versions":[{"groupVersion":"apps/v1","version":"v1"}],"preferredVersion":{"groupVersion":"apps/v1","version":"v1"}}]}`,
+		"/apis/apps/v1": `{"kind":"APIResourceList","groupVersion":"apps/v1","resources":[{"name":"deployments","singularName":"deployment","namespaced":true,"kind":"Deployment","verbs":["get","list","patch"]},{"name":"deployments/scale","namespaced":true,"kind":"Scale","group":"autoscaling","version":"v1","verbs":["get","update"]}]}`,
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if own(w, r) {
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		base := r.URL.Path[strings.LastIndexByte(r.URL.Path, '/')+1:]
+		switch {
+		case names[r.URL.Path] != "":
+			_, _ = io.WriteString(w, names[r.URL.Path])
+		case r.Method == http.MethodPost:
+			w.WriteHeader(http.StatusCreated)
+			kind := map[string]string{"namespaces": "Namespace", "secrets": "Secret"}[base]
+			_, _ = fmt.Fprintf(w, `{"kind":%q,"apiVersion":"v1","metadata":{"name":"x"}}`, kind)
+		case base == "x" || strings.HasPrefix(base, "bootstrap-token-"):
+			w.WriteHeader(http.StatusNotFound)
+			_, _ = fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404,"message":"%s not found","details":{"name":%q}}`, base, base)
+		case strings.Contains(r.URL.Path, "karmada.io") || strings.Contains(r.URL.Path, "/openapi"):
+			http.NotFound(w, r)
+		default:
+			_, _ = io.WriteString(w, `{"kind":"List","apiVersion":"v1","metadata":{"resourceVersion":"1"},"items":[]}`)
+		}
+	}))
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+// TestRun_Unreached runs every command against servers that do not work as a control plane: one cause has one text.
+func TestRun_Unreached(t *testing.T) {
+	refusing, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := refusing.Close(); err != nil {
+		t.Fatal(err)
+	}
+	stop := make(chan struct{})
+	cases := map[string]struct {
+		server, context string
+		limits          env.Limits
+	}{
+		"refused": {server: "http://" + refusing.Addr().String()},
+		"context": {server: "http://" + refusing.Addr().String(), context: "other"},
+		"silent": {limits: env.Limits{Answer: 30 * time.Millisecond}, server: stubServer(t, func(http.ResponseWriter, *http.Request) bool {
+			<-stop
+			return true
+		})},
+		"kubernetes": {server: stubServer(t, func(http.ResponseWriter, *http.Request) bool { return false })},
+		"unserved": {limits: env.Limits{Serve: 10 * time.Millisecond}, server: stubServer(t, func(w http.ResponseWriter, r *http.Request) bool {
+			if strings.HasPrefix(r.URL.Path, "/apis/cluster.karmada.io/") {
+				http.Error(w, "service unavailable", http.StatusServiceUnavailable)
+				return true
+			}
+			return false
+		})},
+	}
+	t.Cleanup(func() { close(stop) }) // before the servers are closed
+	for name, tt := range cases {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			manifest, kubeconfig := filepath.Join(dir, "x.yaml"), filepath.Join(dir, "kubeconfig")
+			writeFile(t, manifest, `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"x"}}`)
+			writeFile(t, kubeconfig, fmt.Sprintf(`{"apiVersion":"v1","kind":"Config","current-context":"c","contexts":[{"name":"c","context":{"cluster":"c"}}],"clusters":[{"name":"c","cluster":{"server":%q}}]}`, tt.server))
+			u, err := url.Parse(tt.server)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var all strings.Builder
+			for _, line := range commandLines(manifest) {
+				p := testEnv(t)
+				t.Setenv("KUBECONFIG", kubeconfig)
+				p.Limits = tt.limits
+				args := strings.Fields(line)
+				if tt.context != "" {
+					args = slices.Insert(args, flagsAt(args), "--karmada-context="+tt.context)
+				}
+				code := p.run(t, args...)
+				fmt.Fprintf(&all, "$ %s\n", strings.NewReplacer(dir, "DIR").Replace(line))
+				for text := range strings.Lines(p.errOut.String()) {
+					all.WriteString("  " + strings.NewReplacer(dir, "DIR", u.Host, "HOST").Replace(text))
+				}
+				fmt.Fprintf(&all, "  exit code %d\n", code)
+			}
+			golden.Assert(t, "unreached-"+name, all.String())
+		})
+	}
+}
+
+// TestRun_UnreachedHasEveryCommand fails for a command that talks to the control plane and is not in the table.
+func TestRun_UnreachedHasEveryCommand(t *testing.T) {
+	lines := commandLines("/x")
+	var walk func(cmd *cobra.Command)
+	walk = func(cmd *cobra.Command) {
+		for _, sub := range cmd.Commands() {
+			walk(sub)
+		}
+		path := strings.TrimPrefix(cmd.CommandPath(), "karmadactl ")
+		top, _, _ := strings.Cut(path, " ")
+		if !cmd.Runnable() || cmd.HasSubCommands() || cmd.Flags().Lookup("karmada-context") == nil && cmd.InheritedFlags().Lookup("karmada-context") == nil {
+			return
+		}
+		if top == "addons" { // reads the host cluster
+			return
+		}
+		if slices.Contains([]string{"create", "rollout", "interpret", "unregister"}, top) { // subcommands of kubectl; files; the member is read first
+			path = top
+		}
+		if top == "top" {
+			path = "top"
+		}
+		if !slices.Contains([]string{"interpret", "unregister"}, path) && !slices.ContainsFunc(lines, func(line string) bool { return strings.HasPrefix(line, path) }) {
+			t.Errorf("%q is missing", path)
+		}
+	}
+	walk(NewCommand(testEnv(t).Env))
+}
+
+// flagsAt returns where flags can be inserted: after the command and its subcommand.
+func flagsAt(args []string) int {
+	if len(args) > 1 && slices.Contains([]string{"rollout", "top", "failover", "token"}, args[0]) {
+		return 2
+	}
+	return 1
+}
+
+func writeFile(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,172 @@
+package env
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"syscall"
+	"time"
+
+	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
+)
+
+// ClusterGroup is the API group of clusters.
+const ClusterGroup = clusterv1alpha1.GroupName
+
+// Paths that requests are compared with, or that are probed.
+const (
+	livez       = "/livez"
+	clusterAPI  = "/apis/" + clusterv1alpha1.GroupName + "/" + "v1alpha1"
+	policyAPI   = "/apis/" + policyv1alpha1.GroupName
+	clusterName = "/apis/apiregistration.k8s.io/v1/apiservices/v1alpha1." + clusterv1alpha1.GroupName
+)
+
+// roundTripper limits how long the control plane may be silent, and finds out what it is.
+type roundTripper struct {
+	*connection
+	next http.RoundTripper
+	// limited reports whether the user limits requests.
+	limited bool
+	// path is that of the URL of the control plane.
+	path string
+}
+
+var errUnanswered = errors.New("the server does not answer")
+
+// RoundTrip implements http.RoundTripper. A request to a member, which goes through the control plane, may take as long as
+// the control plane answers probes.
+func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
+	t.looked.Do(func() { t.look(req) })
+	if err := t.failure(); err != nil {
+		t.last.Store(err)
+		return nil, err
+	}
+	if t.limited {
+		resp, err := t.next.RoundTrip(req)
+		return resp, t.explain(req, err)
+	}
+	ctx, cancel := context.WithCancelCause(req.Context())
+	timer := time.AfterFunc(t.answer, func() {
+		if t.status(ctx, req, t.probePath(req)) == 0 {
+			cancel(errUnanswered)
+		}
+	})
+	resp, err := t.next.RoundTrip(req.WithContext(ctx))
+	timer.Stop()
+	if err != nil {
+		cause := context.Cause(ctx)
+		cancel(nil)
+		if errors.Is(cause, errUnanswered) {
+			return nil, t.silent(req, cause)
+		}
+		return nil, t.explain(req, err)
+	}
+	if resp.StatusCode == http.StatusSwitchingProtocols {
+		// The connection belongs to the caller, and ends with the context of the request.
+		context.AfterFunc(req.Context(), func() { cancel(nil) })
+		return resp, nil
+	}
+	resp.Body = &cancelingBody{ReadCloser: resp.Body, cancel: cancel}
+	return resp, nil
+}
+
+// look finds out, before the first request, whether the server is a control plane. What remains unknown is left to the
+// requests.
+func (t *roundTripper) look(req *http.Request) {
+	ctx := req.Context()
+	status := t.status(ctx, req, clusterAPI)
+	switch status {
+	case http.StatusNotFound:
+	case http.StatusServiceUnavailable:
+		t.notServed(req.URL.Host, errors.New(http.StatusText(status)))
+		return
+	default:
+		return
+	}
+	registered := t.status(ctx, req, clusterName)
+	if registered != http.StatusOK && registered != http.StatusNotFound {
+		registered = t.status(ctx, req, policyAPI) // users may not read APIServices
+	}
+	switch registered {
+	case http.StatusOK:
+		t.notServed(req.URL.Host, errors.New(http.StatusText(status)))
+	case http.StatusNotFound:
+		t.noControlPlane(req.URL.Host, errors.New(http.StatusText(status)))
+	}
+}
+
+// probePath returns what is probed while a request is not answered: the aggregated API server for an object of its own.
+func (t *roundTripper) probePath(req *http.Request) string {
+	if t.aboutClusters(req) {
+		return clusterAPI
+	}
+	return livez
+}
+
+// aboutClusters reports whether the aggregated API server itself answers a request.
+func (t *roundTripper) aboutClusters(req *http.Request) bool {
+	path := strings.TrimPrefix(req.URL.Path, t.path)
+	return strings.HasPrefix(path, clusterAPI+"/") && !strings.Contains(path, "/proxy/")
+}
+
+// silent explains a request that is not answered.
+func (t *roundTripper) silent(req *http.Request, cause error) error {
+	if t.aboutClusters(req) && t.status(req.Context(), req, livez) != 0 {
+		return t.notServed(req.URL.Host, cause)
+	}
+	failure := &ConnectionError{err: cause, message: fmt.Sprintf(
+		"the server %s accepted the connection and did not answer within %s; check that it is the API server of a control plane and not overloaded",
+		req.URL.Host, t.answer+2*t.probe)}
+	t.fail(failure)
+	t.last.Store(failure)
+	return failure
+}
+
+func (t *roundTripper) explain(req *http.Request, err error) error {
+	if !errors.Is(err, syscall.ECONNREFUSED) {
+		return err
+	}
+	failure := t.refused(req.URL.Host, err)
+	t.last.Store(failure)
+	return failure
+}
+
+// status returns the status code with which the server of a request answers a GET of a path, for the same user, or 0 if it
+// does not answer in time.
+func (t *roundTripper) status(ctx context.Context, req *http.Request, path string) int {
+	ctx, cancel := context.WithTimeout(ctx, t.probe)
+	defer cancel()
+	probe, err := http.NewRequestWithContext(ctx, http.MethodGet, req.URL.Scheme+"://"+req.URL.Host+t.path+path, http.NoBody) //nolint:gosec // the server of the request
+	if err != nil {
+		return 0
+	}
+	for name, values := range req.Header {
+		if name == "Authorization" || name == "User-Agent" || strings.HasPrefix(name, "Impersonate-") {
+			probe.Header[name] = values
+		}
+	}
+	resp, err := t.next.RoundTrip(probe)
+	if err != nil {
+		return 0
+	}
+	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 1<<20)) // keeps the connection
+	_ = resp.Body.Close()
+	return resp.StatusCode
+}
+
+// cancelingBody ends the context of its request when it is closed.
+type cancelingBody struct {
+	io.ReadCloser
+	cancel context.CancelCauseFunc
+}
+
+// Close implements io.Closer.
+func (b *cancelingBody) Close() error {
+	err := b.ReadCloser.Close()
+	b.cancel(nil)
+	return err
+}
