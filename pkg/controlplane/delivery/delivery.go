@@ -44,6 +44,8 @@ const (
 	ReasonOverrideForbidden = "OverrideForbidden"
 	// ReasonOverrideTooLarge is for overrides that exceed what the overrides of an object may take.
 	ReasonOverrideTooLarge = "OverrideTooLarge"
+	// ReasonWorkTooLarge is for a template that is too large to be stored in a Work.
+	ReasonWorkTooLarge = "WorkTooLarge"
 	// ReasonTypeDeleted is for a template that was deleted with the CRD of its type: its
 	// objects stay in the clusters.
 	ReasonTypeDeleted = "TypeDeleted"

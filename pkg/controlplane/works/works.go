@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/google/uuid"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -62,6 +63,20 @@ const (
 
 // ErrForeign is returned for a Work of another binding or with another object.
 var ErrForeign = errors.New("the work belongs to something else")
+
+// ErrTooLarge is returned for a Work that the control plane does not store because of its
+// size. It stays that large until its template or an override changes.
+var ErrTooLarge = errors.New("the object is too large for a work")
+
+// sized returns an error that wraps ErrTooLarge if a write was refused because of its size:
+// by the API server, by the client of etcd, or by etcd, whose errors have no type.
+func sized(err error) error {
+	if err == nil || !apierrors.IsRequestEntityTooLargeError(err) && !strings.Contains(err.Error(), "etcdserver: request is too large") &&
+		!strings.Contains(err.Error(), "trying to send message larger than max") {
+		return err
+	}
+	return fmt.Errorf("%w: %w", ErrTooLarge, err)
+}
 
 // remembered is the number of Works whose last write is known.
 const remembered = 4096
@@ -143,7 +158,7 @@ func (w *Writer) create(ctx context.Context, want *Want) error {
 	}
 	work.Spec = want.spec(raw)
 	if err := w.client.Create(ctx, work); err != nil {
-		return fmt.Errorf("creating work %s/%s: %w", want.Namespace, want.Name, err)
+		return fmt.Errorf("creating work %s/%s: %w", want.Namespace, want.Name, sized(err))
 	}
 	w.recent.Set(client.ObjectKeyFromObject(work), work.Generation)
 	return nil
@@ -187,7 +202,7 @@ func (w *Writer) update(ctx context.Context, existing *workv1alpha1.Work, want *
 	// The response is decoded into an object of its own: next shares data with the cache.
 	out := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: want.Namespace, Name: want.Name}}
 	if err := w.client.Patch(ctx, out, change); err != nil {
-		return Unchanged, fmt.Errorf("patching work %s/%s: %w", want.Namespace, want.Name, err)
+		return Unchanged, fmt.Errorf("patching work %s/%s: %w", want.Namespace, want.Name, sized(err))
 	}
 	w.recent.Set(client.ObjectKeyFromObject(out), out.Generation)
 	return Updated, nil

@@ -25,6 +25,7 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/delivery"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/override"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/scope"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/works"
 )
 
 const (
@@ -82,13 +83,13 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	return reconcile.Result{RequeueAfter: out.requeueAfter}, err
 }
 
-// permanent reports whether all that failed are overrides beyond their budget. They fail alike until the policy, the
-// template or the cluster changes, which the controller watches.
+// permanent reports whether all that failed are overrides beyond their budget and Works that are too large. They fail alike
+// until the policy, the template or the cluster changes, which the controller watches.
 func permanent(err error) bool {
 	if all, ok := err.(interface{ Unwrap() []error }); ok {
 		return !slices.ContainsFunc(all.Unwrap(), func(err error) bool { return !permanent(err) })
 	}
-	return errors.Is(err, override.ErrBudget)
+	return errors.Is(err, override.ErrBudget) || errors.Is(err, works.ErrTooLarge)
 }
 
 // finalize deletes the Works of a binding that is being deleted, unless they are left to
@@ -186,13 +187,21 @@ func (r *reconciler) sync(ctx context.Context, b workv1alpha2.Binding) (outcome,
 	j := &job{binding: b, template: template, targets: targets, existing: existing}
 	changed, err := r.writer.write(ctx, j)
 	r.events.synced(j, changed || len(unwanted) > 0, err)
-	out := outcome{binding: b, known: err == nil}
-	if errors.Is(err, override.ErrForbidden) {
-		out.known, out.refusal = true, &delivery.Refusal{Reason: delivery.ReasonOverrideForbidden, Message: err.Error()}
-	} else if errors.Is(err, override.ErrBudget) {
-		out.known, out.refusal = true, &delivery.Refusal{Reason: delivery.ReasonOverrideTooLarge, Message: err.Error()}
+	refusal := refusalOf(err)
+	return outcome{binding: b, known: err == nil || refusal != nil, refusal: refusal}, err
+}
+
+// refusalOf returns the condition for an error of writing Works, or nil.
+func refusalOf(err error) *delivery.Refusal {
+	switch {
+	case errors.Is(err, override.ErrForbidden):
+		return &delivery.Refusal{Reason: delivery.ReasonOverrideForbidden, Message: err.Error()}
+	case errors.Is(err, override.ErrBudget):
+		return &delivery.Refusal{Reason: delivery.ReasonOverrideTooLarge, Message: err.Error()}
+	case errors.Is(err, works.ErrTooLarge):
+		return &delivery.Refusal{Reason: delivery.ReasonWorkTooLarge, Message: err.Error()}
 	}
-	return out, err
+	return nil
 }
 
 // templateGone reports in the condition of a binding that its template was deleted with
@@ -255,6 +264,6 @@ func purged(spec *workv1alpha2.ResourceBindingSpec, targets []workv1alpha2.Targe
 }
 
 // anyIn reports whether any Work is in one of the clusters.
-func anyIn(works []workv1alpha1.Work, clusters sets.Set[string]) bool {
-	return slices.ContainsFunc(works, func(w workv1alpha1.Work) bool { return inClusters(w.Namespace, clusters) })
+func anyIn(list []workv1alpha1.Work, clusters sets.Set[string]) bool {
+	return slices.ContainsFunc(list, func(w workv1alpha1.Work) bool { return inClusters(w.Namespace, clusters) })
 }
