@@ -4,10 +4,13 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/karmada-toolkit/karmada/internal/build"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/policy"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
@@ -37,6 +40,73 @@ func TestPolicy_DeletionReleasesAndKeepsBindings(t *testing.T) {
 				t.Errorf("the policy is still there: %v", err)
 			}
 		})
+	}
+}
+
+// A ClusterPropagationPolicy enqueues the limits and rights that PropagationPolicies hold when it appears, by name, by
+// labels or by kind, and in one namespace or in all; nothing else waits for an edit of the template.
+func TestPolicy_ClusterPolicyEnqueuesHeldLimits(t *testing.T) {
+	quota := build.Object("v1", "ResourceQuota", "default", "limits")
+	quota.SetLabels(map[string]string{"app": "a"})
+	config := build.Object("v1", "ConfigMap", "default", "web")
+	namespaced := pp("p", func(s *policyv1alpha1.PropagationSpec) {
+		s.ResourceSelectors = []policyv1alpha1.ResourceSelector{
+			{APIVersion: "v1", Kind: "ResourceQuota", Namespace: "default"}, {APIVersion: "v1", Kind: "ConfigMap", Namespace: "default"},
+		}
+	})
+	for name, tc := range map[string]struct {
+		selector policyv1alpha1.ResourceSelector
+		want     []string
+	}{
+		"by name":                {policyv1alpha1.ResourceSelector{APIVersion: "v1", Kind: "ResourceQuota", Namespace: "default", Name: "limits"}, []string{"limits"}},
+		"by kind":                {policyv1alpha1.ResourceSelector{APIVersion: "v1", Kind: "ResourceQuota"}, []string{"limits"}},
+		"by labels":              {policyv1alpha1.ResourceSelector{APIVersion: "v1", Kind: "ResourceQuota", LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "a"}}}, []string{"limits"}},
+		"other labels":           {policyv1alpha1.ResourceSelector{APIVersion: "v1", Kind: "ResourceQuota", LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "b"}}}, nil},
+		"another namespace":      {policyv1alpha1.ResourceSelector{APIVersion: "v1", Kind: "ResourceQuota", Namespace: "other"}, nil},
+		"what a namespace keeps": {policyv1alpha1.ResourceSelector{APIVersion: "v1", Kind: "ConfigMap", Namespace: "default"}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t, Gates{}, []*unstructured.Unstructured{quota.DeepCopy(), config.DeepCopy()}, namespaced.DeepCopyObject().(client.Object))
+			for _, obj := range []*unstructured.Unstructured{quota, config} {
+				if _, err := h.det.templates.Reconcile(t.Context(), templateKey{objectKey: keyOf(obj)}); err != nil {
+					t.Fatal(err)
+				}
+				h.until(func() bool {
+					_, held := policy.Of(h.cluster.Store.Cached(obj.GroupVersionKind(), obj.GetNamespace(), obj.GetName()))
+					return held
+				})
+			}
+			h.queued()
+			wide := cpp("c", func(s *policyv1alpha1.PropagationSpec) {
+				s.ResourceSelectors = []policyv1alpha1.ResourceSelector{tc.selector}
+			})
+			if err := h.client.Create(t.Context(), wide); err != nil {
+				t.Fatal(err)
+			}
+			if err := h.reconcilePolicy(wide); err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, key := range h.queued() {
+				got = append(got, key.name)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// The kinds of which cluster-wide policies decide.
+func TestClusterFirst(t *testing.T) {
+	for kind, want := range map[schema.GroupKind]bool{
+		{Kind: "ResourceQuota"}: true, {Kind: "LimitRange"}: true, {Group: "networking.k8s.io", Kind: "NetworkPolicy"}: true,
+		{Group: "rbac.authorization.k8s.io", Kind: "Role"}: true, {Group: "rbac.authorization.k8s.io", Kind: "RoleBinding"}: true,
+		{Kind: "ConfigMap"}: false, {Group: "example.io", Kind: "ResourceQuota"}: false, {Group: "apps", Kind: "Deployment"}: false,
+	} {
+		if got := policy.ClusterFirst(kind); got != want {
+			t.Errorf("%s: %v", kind, got)
+		}
 	}
 }
 
