@@ -234,7 +234,7 @@ func (f *federation) forgedSlice(t *testing.T) {
 	forge := func(address string) policyv1alpha1.OverrideSpec {
 		o := policyv1alpha1.Overriders{
 			LabelsOverrider: []policyv1alpha1.LabelAnnotationOverrider{{Operator: policyv1alpha1.OverriderOpReplace, Value: map[string]string{
-				discoveryv1.LabelManagedBy: "mine", discoveryv1.LabelServiceName: "pay",
+				discoveryv1.LabelManagedBy: "mine.karmada.io", discoveryv1.LabelServiceName: "pay",
 			}}},
 			Plaintext: []policyv1alpha1.PlaintextOverrider{{Path: "/endpoints/0/addresses/0", Operator: policyv1alpha1.OverriderOpReplace}},
 		}

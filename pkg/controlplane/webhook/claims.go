@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -41,7 +42,7 @@ func (d Deps) claimWarnings(ctx context.Context, p policyv1alpha1.Policy) []stri
 		path := field.NewPath("spec", "resourceSelectors").Index(i)
 		for _, b := range d.bindingsOf(ctx, p, &spec.ResourceSelectors[i]) {
 			holder, held := policy.Of(b)
-			if !held || holder.SamePolicy(policy.For(p)) {
+			if !held || holder.SamePolicy(policy.For(p)) || takesOver(p, &spec.ResourceSelectors[i], holder) {
 				continue
 			}
 			if len(out) == claimShown {
@@ -56,6 +57,11 @@ func (d Deps) claimWarnings(ctx context.Context, p policyv1alpha1.Policy) []stri
 		out = append(out, fmt.Sprintf("spec.resourceSelectors: %d more objects are claimed by other policies", hidden))
 	}
 	return out
+}
+
+// takesOver reports whether a cluster-wide policy takes objects that a selector names over from the policy of a namespace.
+func takesOver(p policyv1alpha1.Policy, rs *policyv1alpha1.ResourceSelector, holder policy.Claim) bool {
+	return p.GetNamespace() == "" && !holder.Cluster && policy.ClusterFirst(schema.FromAPIVersionAndKind(rs.APIVersion, rs.Kind).GroupKind())
 }
 
 // bindingsOf returns the bindings of the objects that a selector names, or else of

@@ -24,6 +24,24 @@ func bound(name string, holder policy.Claim) client.Object {
 	}
 }
 
+// A ClusterPropagationPolicy takes limits and rights over from the policies of a namespace.
+func TestPolicy_DoesNotWarnOfWhatItTakesOver(t *testing.T) {
+	quota := bound("limits", policy.Claim{Namespace: "default", Name: "first", ID: "1"}).(*workv1alpha2.ResourceBinding)
+	quota.Name, quota.Spec.Resource.APIVersion, quota.Spec.Resource.Kind = "limits-resourcequota", "v1", "ResourceQuota"
+	for _, tc := range []struct {
+		path, kind, namespace string
+		warnings              int
+	}{
+		{"/validate-clusterpropagationpolicy", "ClusterPropagationPolicy", "", 0}, {"/validate-propagationpolicy", "PropagationPolicy", "default", 1},
+	} {
+		resp := ask(t, deps(quota), question{path: tc.path, namespace: tc.namespace, object: `{apiVersion: policy.karmada.io/v1alpha1, kind: ` + tc.kind + `, metadata: {name: p, namespace: "` + tc.namespace +
+			`", labels: {propagationpolicy.karmada.io/permanent-id: x, clusterpropagationpolicy.karmada.io/permanent-id: x}}, spec: {placement: {}, resourceSelectors: [{apiVersion: v1, kind: ResourceQuota, namespace: default, name: limits}]}}`})
+		if !resp.Allowed || len(resp.Warnings) != tc.warnings {
+			t.Errorf("%s: %v", tc.kind, resp)
+		}
+	}
+}
+
 func TestPolicy_WarnsOfObjectsThatAnotherPolicyHolds(t *testing.T) {
 	first := policy.Claim{Namespace: "default", Name: "first", ID: "1"}
 	all := policy.Claim{Cluster: true, Name: "all", ID: "2"}

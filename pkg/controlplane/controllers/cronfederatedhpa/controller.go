@@ -164,9 +164,9 @@ func (r *reconciler) pass(ctx context.Context, obj *autoscalingv1alpha1.CronFede
 		r.events.Warning(obj, "StartRuleFailed", invalid.Error())
 	}
 	reason := "UpdateCronFederatedHPAFailed"
-	for _, due := range s.table.Take(obj, now) {
+	if due := s.table.Take(obj, now); len(due) > 0 {
 		reason = "UpdateStatusFailed"
-		s.executed = append(s.executed, execution{due, now, r.execute(ctx, obj, &due.Rule)})
+		s.executed = append(s.executed, r.executeAll(ctx, obj, due, now)...)
 	}
 	s.executed = recordable(s.executed, obj.Spec.Rules)
 	_, err = r.status.Write(ctx, obj, &s.written, func(status *autoscalingv1alpha1.CronFederatedHPAStatus) {
@@ -212,6 +212,33 @@ func recordable(executions []execution, rules []autoscalingv1alpha1.CronFederate
 		}
 	}
 	return executions[len(executions)-kept:]
+}
+
+// executeAll runs the rules that are due together. Of those that set the replicas of a workload only the last one does it,
+// and its result is that of all: what the others set would be replaced at once, and each costs a read and a write of the
+// workload.
+func (r *reconciler) executeAll(ctx context.Context, obj *autoscalingv1alpha1.CronFederatedHPA, due []autoscaling.Due, now time.Time) []execution {
+	target, err := autoscaling.CronTarget(obj)
+	scales := func(d *autoscaling.Due) bool { return err == nil && !target.Bounds && d.Rule.TargetReplicas != nil }
+	last := -1
+	for i := range due {
+		if scales(&due[i]) {
+			last = i
+		}
+	}
+	out := make([]execution, len(due))
+	for i := range due {
+		out[i] = execution{Due: due[i], at: now}
+		if i == last || !scales(&due[i]) {
+			out[i].err = r.execute(ctx, obj, &due[i].Rule)
+		}
+	}
+	for i := range out[:max(last, 0)] {
+		if scales(&due[i]) {
+			out[i].err = out[last].err
+		}
+	}
+	return out
 }
 
 // execute runs a rule.

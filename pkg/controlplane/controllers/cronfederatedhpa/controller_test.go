@@ -3,12 +3,16 @@ package cronfederatedhpa
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -36,7 +40,9 @@ func cron() *autoscalingv1alpha1.CronFederatedHPA {
 func setup(deadline time.Duration, funcs interceptor.Funcs) (*reconciler, *clocktesting.FakePassiveClock) {
 	hpa := &autoscalingv1alpha1.FederatedHPA{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "h"}}
 	hpa.Spec.MaxReplicas = 3
-	c := fake.NewClientBuilder().WithScheme(kube.NewScheme()).WithObjects(cron(), hpa).
+	mapper := meta.NewDefaultRESTMapper(nil)
+	mapper.Add(appsv1.SchemeGroupVersion.WithKind("Deployment"), meta.RESTScopeNamespace)
+	c := fake.NewClientBuilder().WithScheme(kube.NewScheme()).WithRESTMapper(mapper).WithObjects(cron(), hpa).
 		WithStatusSubresource(&autoscalingv1alpha1.CronFederatedHPA{}).WithInterceptorFuncs(funcs).Build()
 	clk := clocktesting.NewFakePassiveClock(noon)
 	return newReconciler(c, c, events.New(record.NewFakeRecorder(10)), prometheus.NewRegistry(), Deps{Deadline: deadline, Clock: clk}), clk
@@ -142,6 +148,77 @@ func TestReconcile_RunsWhileNoStatusCanBeWritten(t *testing.T) {
 	executed := r.states[types.NamespacedName{Namespace: "ns", Name: "c"}].executed
 	if len(executed) != 3 || executed[2].at != noon.Add(9*24*time.Hour) {
 		t.Errorf("%d executions wait to be recorded: %+v", len(executed), executed)
+	}
+}
+
+// Of many rules that set the replicas of a workload at the same time the last one does, and all are recorded.
+func TestReconcile_RulesThatAreDueTogetherScaleOnce(t *testing.T) {
+	for name, failing := range map[string]error{"scaled": nil, "failing": errors.New("boom")} {
+		t.Run(name, func(t *testing.T) {
+			reads, writes := 0, 0
+			r, _ := setup(5*time.Minute, interceptor.Funcs{
+				SubResourceGet: func(_ context.Context, _ client.Client, _ string, _, scale client.Object, _ ...client.SubResourceGetOption) error {
+					reads++
+					scale.(*unstructured.Unstructured).Object["spec"] = map[string]any{"replicas": int64(1)}
+					return failing
+				},
+				SubResourcePatch: func(ctx context.Context, c client.Client, name string, obj client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
+					if name != "scale" {
+						return c.SubResource(name).Patch(ctx, obj, p, opts...)
+					}
+					writes++
+					return nil
+				},
+			})
+			c := cron()
+			if err := r.client.Get(t.Context(), client.ObjectKeyFromObject(c), c); err != nil {
+				t.Fatal(err)
+			}
+			c.Spec.ScaleTargetRef = autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "d"}
+			c.Spec.Rules, c.Status.ExecutionHistories = nil, nil
+			for i := range 100 {
+				rule := autoscalingv1alpha1.CronFederatedHPARule{Name: fmt.Sprintf("r%d", i), Schedule: "58 11 * * *", TargetReplicas: new(int32(i + 2))}
+				if i == 50 {
+					rule.TargetReplicas = nil // fails for itself
+				}
+				c.Spec.Rules = append(c.Spec.Rules, rule)
+				c.Status.ExecutionHistories = append(c.Status.ExecutionHistories, autoscalingv1alpha1.ExecutionHistory{
+					RuleName: rule.Name, NextExecutionTime: new(metav1.NewTime(noon.Add(-2 * time.Minute))),
+				})
+			}
+			if err := r.client.Update(t.Context(), c.DeepCopy()); err != nil {
+				t.Fatal(err)
+			}
+			stored := cron()
+			if err := r.client.Get(t.Context(), client.ObjectKeyFromObject(c), stored); err != nil {
+				t.Fatal(err)
+			}
+			stored.Status = c.Status
+			if err := r.client.Status().Patch(t.Context(), stored, client.Merge); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := r.run(t); err != nil {
+				t.Fatal(err)
+			}
+			if reads != 1 || failing == nil && writes != 1 {
+				t.Errorf("%d reads and %d writes", reads, writes)
+			}
+			if err := r.client.Get(t.Context(), client.ObjectKeyFromObject(c), stored); err != nil {
+				t.Fatal(err)
+			}
+			succeeded, failed := 0, 0
+			for _, h := range stored.Status.ExecutionHistories {
+				succeeded += len(h.SuccessfulExecutions)
+				failed += len(h.FailedExecutions)
+			}
+			want := [2]int{99, 1}
+			if failing != nil {
+				want = [2]int{0, 100}
+			}
+			if got := [2]int{succeeded, failed}; got != want {
+				t.Errorf("%v executions succeeded and failed, want %v", got, want)
+			}
+		})
 	}
 }
 
