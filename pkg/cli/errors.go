@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -24,6 +25,7 @@ func report(e *env.Env, err error) int {
 		return 0
 	}
 	message, code := format(err)
+	message = withHint(e, message)
 	if failure := env.ConnectionFailure(err); failure != nil {
 		message = failure.Error()
 	}
@@ -58,6 +60,26 @@ func fail(e *env.Env, message string) {
 	if message != "" {
 		warn(e)
 	}
+}
+
+// elsewhere are commands of kubectl that this program does not have, with what to use instead.
+var elsewhere = [...][2]string{
+	{"cp", `use "kubectl cp" with the kubeconfig of the member cluster that has the pod`},
+	{"port-forward", `use "kubectl port-forward" with the kubeconfig of the member cluster that has the pod`},
+	{"config", `use "kubectl config" with the kubeconfig of the control plane`},
+	{"drain", `"kubectl drain" with the kubeconfig of a member cluster drains a node; "{{.Name}} taint clusters NAME KEY=VALUE:NoExecute" moves workloads to other clusters`},
+	{"diff", `use "kubectl diff" with the kubeconfig of the control plane`},
+}
+
+// withHint adds to the error about a command of kubectl what to use instead.
+func withHint(e *env.Env, message string) string {
+	for _, pair := range elsewhere {
+		if strings.HasPrefix(message, fmt.Sprintf("error: unknown command %q for", pair[0])) {
+			first, _, _ := strings.Cut(message, "\n")
+			return first + "\n" + e.Text(pair[1])
+		}
+	}
+	return message
 }
 
 // warn says that the server is no control plane, where a command goes on with any server.

@@ -77,6 +77,8 @@ func TestRun_BadCommandLines(t *testing.T) {
 		want string
 	}{
 		"unknown command":      {[]string{"gte"}, "error: unknown command \"gte\" for \"karmadactl\"\n\nDid you mean this?\n\tget\n"},
+		"command of kubectl":   {[]string{"cp", "a", "b"}, "error: unknown command \"cp\" for \"karmadactl\"\nuse \"kubectl cp\" with the kubeconfig of the member cluster that has the pod\n"},
+		"delete in a member":   {[]string{"delete", "pods", "x", "-C", "m1"}, "error: \"delete\" works on the control plane: objects of members are changed through their template and policy there; \"karmadactl get -C m1\" shows those of the cluster\n"},
 		"unknown flag":         {[]string{"get", "--x"}, "error: unknown flag: --x\nSee 'karmadactl get --help' for usage.\n"},
 		"join without name":    {[]string{"join"}, "error: cluster name is required\nSee 'karmadactl join -h' for help and examples\n"},
 		"join with two names":  {[]string{"join", "a", "b"}, "error: only the cluster name is allowed as an argument\nSee 'karmadactl join -h' for help and examples\n"},

@@ -84,7 +84,32 @@ func NewCommand(e *env.Env, extra ...Group) *cobra.Command {
 	templates.ActsAsRootCommand(root, []string{"options", "help"}, groups...)
 	root.AddCommand(options.NewCommand(e))
 	completeContexts(root)
+	aliasClusters(root)
 	return root
+}
+
+// aliasClusters has every command with --cluster or --clusters accept the other name, and -C.
+func aliasClusters(cmd *cobra.Command) {
+	fs := cmd.Flags()
+	for _, pair := range [...][2]string{{"cluster", "clusters"}, {"clusters", "cluster"}} {
+		own := fs.Lookup(pair[0])
+		if own == nil || own.Hidden || fs.Lookup(pair[1]) != nil {
+			continue
+		}
+		alias := &pflag.Flag{Name: pair[1], Usage: own.Usage, Value: own.Value, DefValue: own.DefValue, Hidden: true}
+		if own.Shorthand == "" && fs.ShorthandLookup("C") == nil {
+			alias.Shorthand = "C"
+		}
+		fs.AddFlag(alias)
+		if complete, exists := cmd.GetFlagCompletionFunc(pair[0]); exists {
+			if err := cmd.RegisterFlagCompletionFunc(pair[1], complete); err != nil {
+				panic(err) // the flag exists
+			}
+		}
+	}
+	for _, sub := range cmd.Commands() {
+		aliasClusters(sub)
+	}
 }
 
 // withExtra adds commands to the sections.

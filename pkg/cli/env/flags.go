@@ -31,10 +31,7 @@ func (f *Flags) AddNamespace(cmd *cobra.Command) *Flags {
 }
 
 // AddContext adds --context, kubectl's name of --karmada-context.
-func (f *Flags) AddContext(cmd *cobra.Command) {
-	cmd.Flags().StringVar(f.config.Context, "context", "", "The same as --karmada-context, as kubectl has it.")
-	complete(cmd, "context", f.complete.Contexts)
-}
+func (f *Flags) AddContext(cmd *cobra.Command) { cmd.Flags().Lookup("context").Hidden = false }
 
 // AddImpersonation adds the flags that name the user to act as in the control plane.
 func (f *Flags) AddImpersonation(cmd *cobra.Command) {
@@ -53,7 +50,9 @@ func (f *Flags) add(cmd *cobra.Command, fs *pflag.FlagSet) {
 	fs.StringVar(f.config.APIServer, "server", "", "Address and port of the API server of the control plane.")
 	fs.StringVar(f.config.Impersonate, "as", "", "Username to impersonate in the control plane.")
 	fs.StringArrayVar(f.config.ImpersonateGroup, "as-group", []string{}, "Group to impersonate in the control plane; repeat it for several.")
-	for _, name := range []string{"request-timeout", "server", "as", "as-group"} {
+	fs.StringVar(f.config.Context, "context", "", "The same as --karmada-context, as kubectl has it.")
+	complete(cmd, "context", f.complete.Contexts)
+	for _, name := range []string{"request-timeout", "server", "as", "as-group", "context"} {
 		fs.Lookup(name).Hidden = true
 	}
 }

@@ -3,6 +3,8 @@
 package kubectl
 
 import (
+	"fmt"
+
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/kubectl/pkg/cmd/annotate"
@@ -30,7 +32,23 @@ func onControlPlane(e *env.Env, construct constructor) *cobra.Command {
 	access := e.NewAccess()
 	cmd := e.Adapt(construct(access.Factory(), e.TerminalSafe()))
 	access.Flags.Add(cmd).AddNamespace(cmd)
-	return locate.Fallback(e, access, cmd, locate.Refuse)
+	return refuseCluster(e, locate.Fallback(e, access, cmd, locate.Refuse))
+}
+
+// refuseCluster has a command that works on the control plane only explain this when a member is named.
+func refuseCluster(e *env.Env, cmd *cobra.Command) *cobra.Command {
+	var cluster string
+	cmd.Flags().StringVarP(&cluster, "cluster", "C", "", "Not supported: the command works on the control plane.")
+	cmd.Flags().Lookup("cluster").Hidden = true
+	next := cmd.PreRunE
+	cmd.PreRunE = func(cmd *cobra.Command, args []string) error {
+		if cluster != "" {
+			return fmt.Errorf("%q works on the control plane: objects of members are changed through their template and policy there; %q shows those of the cluster",
+				cmd.Name(), e.Name+" get -C "+cluster)
+		}
+		return next(cmd, args)
+	}
+	return cmd
 }
 
 // withSubcommands returns a command of kubectl with subcommands, which work on the control plane.

@@ -28,8 +28,8 @@ const (
 func Fallback(e *env.Env, access *env.Access, cmd *cobra.Command, then Elsewhere) *cobra.Command {
 	next := cmd.PreRunE
 	cmd.PreRunE = func(cmd *cobra.Command, args []string) error {
-		if target, ok := named(cmd, args); ok && access.Target.Cluster == "" && !access.Target.ScopeGiven() {
-			if err := fall(cmd.Context(), e, access, target, then); err != nil {
+		if targets := named(cmd, args); len(targets) > 0 && access.Target.Cluster == "" && !access.Target.ScopeGiven() {
+			if err := fall(cmd, e, access, targets, then); err != nil {
 				return err
 			}
 		}
@@ -41,52 +41,112 @@ func Fallback(e *env.Env, access *env.Access, cmd *cobra.Command, then Elsewhere
 	return cmd
 }
 
-// named returns the first object that a command line names, or the type of which "describe" describes all objects. It
-// reports false for lists of types, selectors and files.
-func named(cmd *cobra.Command, args []string) (Target, bool) {
-	for _, flag := range []string{"filename", "kustomize", "selector", "all", "all-namespaces", "field-selector"} {
-		if cmd.Flags().Changed(flag) {
-			return Target{}, false
-		}
-	}
-	if len(args) > 0 && strings.Count(args[0], "/") == 1 {
-		return Target{Arg: args[0]}, true
-	}
-	if len(args) == 1 && cmd.Name() == "describe" {
-		return Target{Arg: args[0] + "/"}, !strings.Contains(args[0], ",")
-	}
-	names := slices.DeleteFunc(slices.Clone(args), func(arg string) bool { return strings.Contains(arg, "=") || strings.HasSuffix(arg, "-") })
-	if len(names) < 2 || strings.Contains(names[0], ",") {
-		return Target{}, false
-	}
-	return Target{Arg: names[0] + "/" + names[1]}, true
+// categoryAll are the types that "all" means.
+func categoryAll() []string {
+	return []string{"pods", "services", "daemonsets.apps", "deployments.apps", "replicasets.apps", "statefulsets.apps", "jobs.batch", "cronjobs.batch"}
 }
 
-// fall chooses the member that has an object which the control plane does not have. What cannot be found out is left to
+// named returns the objects that a command line names, or the types of which it means all objects that selectors choose.
+// It returns none for files, and for command lines that are incomplete.
+func named(cmd *cobra.Command, args []string) []Target {
+	value := func(flag string) string {
+		if f := cmd.Flags().Lookup(flag); f != nil && f.Changed {
+			return f.Value.String()
+		}
+		return ""
+	}
+	if cmd.Flags().Changed("filename") || cmd.Flags().Changed("kustomize") {
+		return nil
+	}
+	args = slices.DeleteFunc(slices.Clone(args), func(arg string) bool { return strings.Contains(arg, "=") || strings.HasSuffix(arg, "-") })
+	if len(args) == 0 {
+		return nil
+	}
+	common := Target{Selector: value("selector"), fields: value("field-selector"), everywhere: value("all-namespaces") == "true"}
+	var targets []Target
+	add := func(arg string) {
+		t := common
+		t.Arg = arg
+		targets = append(targets, t)
+	}
+	if strings.Contains(args[0], "/") {
+		for _, arg := range args {
+			add(arg)
+		}
+		return targets
+	}
+	types := strings.Split(args[0], ",")
+	if args[0] == "all" {
+		types = categoryAll()
+	}
+	chosen := common.Selector != "" || common.fields != "" || value("all") == "true"
+	for _, t := range types {
+		for _, name := range args[1:] {
+			add(t + "/" + name)
+		}
+		if len(args) == 1 && (chosen || cmd.Name() == "describe") {
+			add(t + "/")
+		}
+	}
+	return targets
+}
+
+// elsewhere are the members that have a target which the control plane does not have.
+type elsewhere struct {
+	target        Target
+	found, failed []string
+}
+
+// fall chooses the member that has the objects which the control plane does not have. What cannot be found out is left to
 // the command.
-func fall(ctx context.Context, e *env.Env, access *env.Access, t Target, then Elsewhere) error {
-	found, failed, err := onlyInMembers(ctx, access, t)
-	if env.ConnectionFailure(err) != nil && access.ControlPlane.Unserved() {
-		e.Say("the members were not searched: %v", err)
+func fall(cmd *cobra.Command, e *env.Env, access *env.Access, targets []Target, then Elsewhere) error {
+	var missing []elsewhere
+	for _, t := range targets {
+		found, failed, err := onlyInMembers(cmd.Context(), access, t)
+		if env.ConnectionFailure(err) != nil && access.ControlPlane.Unserved() {
+			e.Say("the members were not searched: %v", err)
+			return nil
+		}
+		if err == nil && len(found) > 0 {
+			missing = append(missing, elsewhere{target: t, found: found, failed: failed})
+		}
 	}
-	if err != nil || len(found) == 0 {
-		return nil //nolint:nilerr // the command reports it
+	if len(missing) == 0 {
+		return nil
 	}
-	kind, name, _ := strings.Cut(t.Arg, "/")
-	if name == "" {
-		return fmt.Errorf("the control plane has no %s; the clusters %s have some: add -s members, or name one with --cluster", kind, strings.Join(found, ", "))
-	}
-	if then == Refuse {
+	first := missing[0]
+	kind, name, _ := strings.Cut(first.target.Arg, "/")
+	switch {
+	case then == Refuse:
 		return fmt.Errorf("%s is not in the control plane, only in %s: objects of members are changed through their template and policy in the control plane; %q shows it",
-			t, strings.Join(found, ", "), fmt.Sprintf("%s get %s %s -s members", e.Name, kind, name))
+			first.target, strings.Join(first.found, ", "), strings.TrimSpace(fmt.Sprintf("%s get %s %s", e.Name, kind, name))+" -s members")
+	case name == "" && cmd.Name() == "describe":
+		return fmt.Errorf("the control plane has no %s; the clusters %s have some: add -s members, or name one with --cluster", kind, strings.Join(first.found, ", "))
+	case name == "":
+		return fmt.Errorf("the control plane has no %s; the clusters %s have some: name one with --cluster", kind, strings.Join(first.found, ", "))
 	}
-	cluster, err := choose(t, "", nil, found, failed)
+	cluster, err := common(missing, len(targets))
 	if err != nil {
 		return err
 	}
 	e.Say("using cluster(%s)", cluster)
 	access.Target.Scope, access.Target.Cluster = env.Members, cluster
 	return nil
+}
+
+// common returns the only member that has all objects of a command line, which are count.
+func common(missing []elsewhere, count int) (string, error) {
+	first := missing[0]
+	cluster, err := choose(first.target, "", nil, first.found, first.failed)
+	if err != nil {
+		return "", err
+	}
+	for _, m := range missing {
+		if len(missing) != count || len(m.found) != 1 || m.found[0] != cluster {
+			return "", fmt.Errorf("the objects are in different clusters, %s in %s: name one cluster with --cluster", m.target, strings.Join(m.found, ", "))
+		}
+	}
+	return cluster, nil
 }
 
 // onlyInMembers returns the members that have a target which the control plane does not have, and why others do not
@@ -99,6 +159,9 @@ func onlyInMembers(ctx context.Context, access *env.Access, t Target) (found, fa
 	namespace, err := namespaceOf(access, resource)
 	if err != nil {
 		return nil, nil, err
+	}
+	if t.everywhere {
+		namespace = ""
 	}
 	config, err := access.ControlPlane.RESTConfig()
 	if err != nil {

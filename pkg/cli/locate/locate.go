@@ -27,8 +27,12 @@ const deadline = 5 * time.Second
 type Target struct {
 	// Arg is NAME, which is a pod, or TYPE/NAME.
 	Arg string
-	// Selector is a label selector of pods; empty if Arg is set.
+	// Selector is a label selector of pods, or of the objects of the type of TYPE/.
 	Selector string
+	// fields is a field selector of these.
+	fields string
+	// everywhere reports whether the objects of all namespaces are meant.
+	everywhere bool
 }
 
 // Empty reports whether the command line names nothing.
@@ -36,8 +40,11 @@ func (t Target) Empty() bool { return t.Arg == "" && t.Selector == "" }
 
 // String returns the target as errors name it.
 func (t Target) String() string {
-	if t.Selector != "" {
+	if t.Selector != "" && t.Arg == "" {
 		return fmt.Sprintf("pods with labels %q", t.Selector)
+	}
+	if kind, ok := strings.CutSuffix(t.Arg, "/"); ok {
+		return "what is meant of " + kind
 	}
 	if kind, name, found := strings.Cut(t.Arg, "/"); found {
 		return fmt.Sprintf("%s %q", kind, name)
@@ -146,7 +153,7 @@ func choose(t Target, namespace string, clusters, found, failed []string) (strin
 
 // has reports whether a member has the target.
 func has(ctx context.Context, client metadata.ResourceInterface, t Target) (bool, error) {
-	if t.Selector != "" {
+	if t.Selector != "" && t.Arg == "" {
 		list, err := client.List(ctx, metav1.ListOptions{LabelSelector: t.Selector, Limit: 1})
 		if err != nil {
 			return false, err
@@ -158,7 +165,7 @@ func has(ctx context.Context, client metadata.ResourceInterface, t Target) (bool
 		name = t.Arg
 	}
 	if name == "" {
-		list, err := client.List(ctx, metav1.ListOptions{Limit: 1})
+		list, err := client.List(ctx, metav1.ListOptions{LabelSelector: t.Selector, FieldSelector: t.fields, Limit: 1})
 		if apierrors.IsNotFound(err) {
 			return false, nil // the type
 		}

@@ -34,6 +34,16 @@ func federation(t *testing.T) (*env.Env, *bytes.Buffer) {
 			reply(w, 200, `{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1","items":[{"metadata":{"name":"m1"}},{"metadata":{"name":"m2"}},{"metadata":{"name":"m3"}}]}`)
 		case "m1", "m2":
 			reply(w, 200, `{"kind":"Cluster","apiVersion":"cluster.karmada.io/v1alpha1","metadata":{"name":"`+path+`"}}`)
+		case strings.TrimSuffix(proxy, "/clusters/"):
+			reply(w, 200, `{"kind":"APIResourceList","apiVersion":"v1"}`)
+		case "/apis/apps/v1/namespaces/ns/deployments", "/apis/apps/v1/deployments":
+			reply(w, 200, `{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1","items":[]}`)
+		case "m2/proxy/apis/apps/v1/namespaces/ns/deployments", "m2/proxy/apis/apps/v1/deployments":
+			items := object
+			if r.URL.Query().Get("labelSelector") == "app=none" {
+				items = ""
+			}
+			reply(w, 200, `{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1","items":[`+items+`]}`)
 		case "/apis":
 			reply(w, 200, `{"kind":"APIGroupList","apiVersion":"v1","groups":[{"name":"apps","versions":[{"groupVersion":"apps/v1","version":"v1"}],"preferredVersion":{"groupVersion":"apps/v1","version":"v1"}}]}`)
 		case "/api":
