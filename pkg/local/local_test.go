@@ -190,3 +190,16 @@ func TestStart_OnlySomeParts(t *testing.T) {
 		t.Errorf("the kubeconfig has %d contexts, %v", len(config.Contexts), err)
 	}
 }
+
+func TestReadyNow_NotOfAPartThatStopped(t *testing.T) {
+	for _, tc := range []struct{ state, condition, want string }{
+		{federation.StateRunning, "True", "True"},
+		{federation.StateStopped, "True", "Unknown"},
+		{federation.StateStopped, "False", "False"},
+		{federation.StateStopped, "", ""},
+	} {
+		if got := readyNow(tc.state, tc.condition); got != tc.want {
+			t.Errorf("%+v: got %q", tc, got)
+		}
+	}
+}

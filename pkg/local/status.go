@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
@@ -55,9 +56,18 @@ func Status(ctx context.Context, d Deps, root, name string) ([]ProcessStatus, er
 	}
 	conditions, err := readiness(ctx, status.ControlPlane)
 	for i := range parts {
-		parts[i].Ready = conditions[parts[i].Name]
+		parts[i].Ready = readyNow(parts[i].State, conditions[parts[i].Name])
 	}
 	return parts, err
+}
+
+// readyNow returns the Ready condition of a part, without one that is older than the end of the part: the control plane
+// takes seconds to notice it.
+func readyNow(state, condition string) string {
+	if state != federation.StateRunning && condition == string(metav1.ConditionTrue) {
+		return string(metav1.ConditionUnknown)
+	}
+	return condition
 }
 
 // Parts returns the state of the parts of a federation, without their readiness.

@@ -91,8 +91,8 @@ func completeParts(e *env.Env, several bool) cobra.CompletionFunc {
 func completeSettings(e *env.Env) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
 		out, directive := completeFrom(e, func(ctx context.Context, d local.Deps, root, name string) ([]string, error) {
-			flags, _, err := local.SettingNames(ctx, d, root, name, cmd.Flag("runtime").Value.String())
-			return flags, err
+			settings, _, err := local.SettingNames(ctx, d, root, name, cmd.Flag("runtime").Value.String())
+			return settings, err
 		})(cmd, args, prefix)
 		for i := range out {
 			out[i] += "="
