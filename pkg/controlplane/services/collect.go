@@ -178,13 +178,17 @@ type SliceFacts struct {
 	Permitted func(Manager, types.NamespacedName) bool
 }
 
+// service returns the Service of a slice that may be collected, or none.
+func (f *SliceFacts) service() types.NamespacedName {
+	if f.Slice == nil || f.Delivered || !Collectible(f.Slice) {
+		return types.NamespacedName{}
+	}
+	return types.NamespacedName{Namespace: f.Slice.GetNamespace(), Name: f.Slice.GetLabels()[discoveryv1.LabelServiceName]}
+}
+
 // Resolve returns the Work of a slice, or nil if there must be none.
 func Resolve(f SliceFacts) (*workv1alpha1.Work, error) {
-	work := f.Existing
-	var service types.NamespacedName
-	if f.Slice != nil && !f.Delivered && Collectible(f.Slice) {
-		service = types.NamespacedName{Namespace: f.Slice.GetNamespace(), Name: f.Slice.GetLabels()[discoveryv1.LabelServiceName]}
-	}
+	work, service := f.Existing, f.service()
 	for _, m := range f.Managers {
 		wanted := service.Name != "" && f.Permitted(m, service)
 		if work != nil && m.Manages(work) {

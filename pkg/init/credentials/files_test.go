@@ -83,7 +83,7 @@ func TestFiles_PreparedByNeighbours(t *testing.T) {
 	if err := os.Mkdir(open, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Chmod(open, 0o777); err != nil { //nolint:gosec // what is tried
+	if err := os.Chmod(open, 0o777); err != nil {
 		t.Fatal(err)
 	}
 	mine := t.TempDir()
@@ -95,7 +95,7 @@ func TestFiles_PreparedByNeighbours(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if err := os.Chmod(open, 0o777|os.ModeSticky); err != nil { //nolint:gosec // as /tmp
+	if err := os.Chmod(open, 0o777|os.ModeSticky); err != nil {
 		t.Fatal(err)
 	}
 	if err := (Files{Data: filepath.Join(open, "new"), PKI: mine}).CheckWritable(); err != nil {
