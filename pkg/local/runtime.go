@@ -40,6 +40,12 @@ type (
 
 // Runtime runs the clusters, the control plane and the agents of one federation.
 type Runtime interface {
+	lifecycle
+	parts
+}
+
+// lifecycle starts and stops a federation.
+type lifecycle interface {
 	// Prepare checks what can be checked before anything is changed. It comes before
 	// Start.
 	Prepare(ctx context.Context) error
@@ -55,6 +61,12 @@ type Runtime interface {
 	// Stop stops the federation, and reports whether it removed what another start
 	// would need.
 	Stop(ctx context.Context) (removed bool, err error)
+	// Status returns the state of the parts. They are returned with an error as well.
+	Status(ctx context.Context) (federation.Status, error)
+}
+
+// parts are the processes or clusters of a federation.
+type parts interface {
 	// Names are the names of the parts, in the order in which they are shown.
 	Names() []string
 	// SettingNames are the flags that can be set, as ROLE.FLAG, and the feature gates.
@@ -63,8 +75,6 @@ type Runtime interface {
 	StopParts(ctx context.Context, names []string) error
 	// Logs prints the log of a part.
 	Logs(ctx context.Context, name string, options federation.LogOptions, out io.Writer) error
-	// Status returns the state of the parts. They are returned with an error as well.
-	Status(ctx context.Context) (federation.Status, error)
 }
 
 // memberRemover is a Runtime whose members can be taken out one by one.

@@ -46,17 +46,8 @@ the fields name, runtime, members, running, parts, created and kubeconfig.`),
 {{.Name}} local up --runtime kind --members 2`),
 		Args: noArguments(e),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if cmd.Flags().Changed("members") && r.Members < 0 {
-				return fmt.Errorf("--members %d: use 0 or more", r.Members)
-			}
-			if cmd.Flags().Changed("nodes") && r.Process.Nodes.Count < 0 {
-				return fmt.Errorf("--nodes %d: use 0 or more", r.Process.Nodes.Count)
-			}
-			if cmd.Flags().Changed("pull") && r.Pull < 0 {
-				return fmt.Errorf("--pull %d: use 0 or more", r.Pull)
-			}
-			if cmd.Flags().Changed("node-pods") && r.Process.Nodes.Pods < 1 {
-				return fmt.Errorf("--node-pods %d: use 1 or more", r.Process.Nodes.Pods)
+			if err := checkCounts(cmd.Flags(), &r); err != nil {
+				return err
 			}
 			if cmd.Flags().Changed("feature-gates") {
 				r.Settings.FeatureGates = &gates
@@ -79,6 +70,23 @@ the fields name, runtime, members, running, parts, created and kubeconfig.`),
 	cmd.Flags().StringVar(&gates, "feature-gates", "", "Feature gates of the roles and agents, as NAME=true,NAME=false; default as before. They replace those of before.")
 	cmd.Flags().BoolVar(&estimators, "estimators", false, "Give each member an estimator, which the scheduler calls for the replicas that really fit; default as before.")
 	return cmd
+}
+
+// checkCounts returns an error for numbers that a user gave and that cannot be; those of a new request mean as before.
+func checkCounts(fs *pflag.FlagSet, r *local.UpRequest) error {
+	if fs.Changed("members") && r.Members < 0 {
+		return fmt.Errorf("--members %d: use 0 or more", r.Members)
+	}
+	if fs.Changed("nodes") && r.Process.Nodes.Count < 0 {
+		return fmt.Errorf("--nodes %d: use 0 or more", r.Process.Nodes.Count)
+	}
+	if fs.Changed("pull") && r.Pull < 0 {
+		return fmt.Errorf("--pull %d: use 0 or more", r.Pull)
+	}
+	if fs.Changed("node-pods") && r.Process.Nodes.Pods < 1 {
+		return fmt.Errorf("--node-pods %d: use 1 or more", r.Process.Nodes.Pods)
+	}
+	return nil
 }
 
 func bindUp(fs *pflag.FlagSet, r *local.UpRequest) {
