@@ -38,6 +38,9 @@ type PresentRequest struct {
 	// Credentials and Impersonator select the credentials of the member that the
 	// control plane gets: for its controllers, and for users of the proxy.
 	Credentials, Impersonator bool
+	// Refused is called with the reason of the control plane if it does not accept
+	// APIEndpoint or ProxyURL; everything else is written then. Optional.
+	Refused func(reason error)
 }
 
 // Present creates or updates the Cluster and its Secrets in the control plane and the
@@ -117,7 +120,7 @@ func presentCluster(ctx context.Context, d Deps, r PresentRequest, have *cluster
 	}
 	err := d.ControlPlane.Update(ctx, cluster)
 	if apierrors.IsForbidden(err) && have.Spec.ID == r.ID && have.Spec.SyncMode == clusterv1alpha1.Pull {
-		return presentRest(ctx, d, cluster, have, err)
+		return presentRest(ctx, d, r, cluster, have, err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("updating cluster %q: %w", r.Name, taken(err))
@@ -128,7 +131,7 @@ func presentCluster(ctx context.Context, d Deps, r PresentRequest, have *cluster
 // presentRest updates what an agent may change of a cluster that is registered, and
 // reports what remains unchanged in the control plane: an agent that was started with
 // other flags goes on. cause is the refusal of the whole.
-func presentRest(ctx context.Context, d Deps, cluster, have *clusterv1alpha1.Cluster, cause error) (*clusterv1alpha1.Cluster, error) {
+func presentRest(ctx context.Context, d Deps, r PresentRequest, cluster, have *clusterv1alpha1.Cluster, cause error) (*clusterv1alpha1.Cluster, error) {
 	ignored := keepFixed(&cluster.Spec, &have.Spec)
 	if len(ignored) > 0 {
 		d.Report.say("ignored, for cluster %q is registered otherwise and only an administrator of the control plane changes it: %s", cluster.Name, strings.Join(ignored, ", "))
@@ -136,6 +139,9 @@ func presentRest(ctx context.Context, d Deps, cluster, have *clusterv1alpha1.Clu
 		if !equality.Semantic.DeepEqual(have.Spec, cluster.Spec) {
 			cause = d.ControlPlane.Update(ctx, cluster)
 		}
+	}
+	if apierrors.IsForbidden(cause) && (cluster.Spec.APIEndpoint != have.Spec.APIEndpoint || cluster.Spec.ProxyURL != have.Spec.ProxyURL) {
+		cause = presentWithoutAddress(ctx, d, r, cluster, have, cause)
 	}
 	if apierrors.IsForbidden(cause) {
 		d.Report.say("this agent may not change cluster %q in the control plane, which keeps what it has: %v", cluster.Name, cause)
@@ -145,6 +151,24 @@ func presentRest(ctx context.Context, d Deps, cluster, have *clusterv1alpha1.Clu
 		return nil, fmt.Errorf("updating cluster %q: %w", cluster.Name, taken(cause))
 	}
 	return cluster, nil
+}
+
+// presentWithoutAddress updates a cluster whose address the control plane may have
+// refused with the rest of the update. It returns the error of this update, and reports
+// the cause to the requester if the address was the reason.
+func presentWithoutAddress(ctx context.Context, d Deps, r PresentRequest, cluster, have *clusterv1alpha1.Cluster, cause error) error {
+	refused := cluster.Spec.APIEndpoint
+	cluster.Spec.APIEndpoint, cluster.Spec.ProxyURL = have.Spec.APIEndpoint, have.Spec.ProxyURL
+	if !equality.Semantic.DeepEqual(have.Spec, cluster.Spec) {
+		if err := d.ControlPlane.Update(ctx, cluster); err != nil {
+			return err //nolint:wrapcheck // the caller names the cluster
+		}
+	}
+	d.Report.say("the control plane does not accept the address %q of cluster %q, so that users do not reach the cluster through it: %v", refused, cluster.Name, cause)
+	if r.Refused != nil {
+		r.Refused(cause)
+	}
+	return nil
 }
 
 // keepFixed sets the fields that are fixed once a cluster is registered to what they

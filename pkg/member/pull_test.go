@@ -139,3 +139,37 @@ func TestPresent_FixedFieldsStayAndAreReported(t *testing.T) {
 		t.Errorf("reported %q", said)
 	}
 }
+
+func TestPresent_RefusedAddressIsLeftOutAndReported(t *testing.T) {
+	plane, m := newServer(t, enrolled("id-3")), memberServer(t, "id-3")
+	plane.refuse = func(verb string, obj client.Object) error {
+		cluster, ok := obj.(*clusterv1alpha1.Cluster)
+		if ok && verb == "update" && cluster.Spec.APIEndpoint == "https://127.0.0.1:6443" {
+			return apierrors.NewForbidden(clusters, obj.GetName(), errors.New("a loopback address"))
+		}
+		return nil
+	}
+	var reasons []error
+	r := presentRequest("id-3")
+	r.APIEndpoint, r.Provider, r.Region = "https://127.0.0.1:6443", "kept", ""
+	r.Refused = func(reason error) { reasons = append(reasons, reason) }
+	got, err := Present(t.Context(), Deps{ControlPlane: plane, Member: m}, r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Spec.APIEndpoint != "" || got.Spec.SecretRef == nil || got.Spec.ImpersonatorSecretRef == nil {
+		t.Errorf("got %+v", got.Spec)
+	}
+	if len(reasons) != 1 || !strings.Contains(reasons[0].Error(), "a loopback address") {
+		t.Errorf("reported %v", reasons)
+	}
+
+	// An administrator sets another address: the agent keeps it, and reports nothing.
+	got.Spec.APIEndpoint = "https://10.0.0.3:6443"
+	if err := plane.Client.Update(t.Context(), got); err != nil {
+		t.Fatal(err)
+	}
+	if got, err = Present(t.Context(), Deps{ControlPlane: plane, Member: m}, r); err != nil || got.Spec.APIEndpoint != "https://10.0.0.3:6443" || len(reasons) != 1 {
+		t.Errorf("got %+v, %v, reported %v", got.Spec, err, reasons)
+	}
+}

@@ -47,6 +47,7 @@ func TestSummary(t *testing.T) {
 		{Type: "Ready", Status: "False", Reason: "ClusterNotReachable", Message: "cluster is not\nreachable"},
 		{Type: "CompleteAPIEnablements", Status: "False", Reason: "Empty"},
 		{Type: "OrphanedObjects", Status: "True", Reason: "Orphans", Message: "3 objects"},
+		{Type: "APIEndpointAccepted", Status: "False", Reason: "EndpointRefused", Message: "it is a loopback address"},
 		{Type: "EvictionsStopped", Status: "True", Reason: "MassFailure", Message: "2 of 3 clusters failed"},
 	}
 	tainted := healthy.DeepCopy()

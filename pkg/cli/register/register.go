@@ -2,11 +2,13 @@
 package register
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math"
 	"net"
+	"os"
 	"strings"
 	"time"
 
@@ -17,6 +19,7 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/version"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/cli/env"
+	"github.com/karmada-toolkit/karmada/pkg/local/kindcluster"
 	"github.com/karmada-toolkit/karmada/pkg/member"
 )
 
@@ -58,6 +61,7 @@ type flags struct {
 	discovery  member.Discovery
 	agent      member.AgentSpec
 	tokenFile  string
+	endpoint   string
 	expiration int32
 	dryRun     bool
 }
@@ -94,6 +98,7 @@ func (f *flags) bind(cmd *cobra.Command) {
 	fs.StringVar(&f.agent.Provider, "cluster-provider", "", "Provider of the cluster; fieldSelectors of placements can choose by it.")
 	fs.StringVar(&f.agent.Region, "cluster-region", "", "Region of the cluster; fieldSelectors of placements can choose by it.")
 	fs.StringSliceVar(&f.agent.Zones, "cluster-zones", []string{}, "Zones of the cluster; fieldSelectors of placements can choose by them.")
+	fs.StringVar(&f.endpoint, "cluster-api-endpoint", "", "URL at which the control plane reaches the API server of the cluster, for requests of users; default that of the kubeconfig, or of the node of a kind cluster.")
 	fs.BoolVar(&f.agent.Rotate, "enable-cert-rotation", false, "Let the agent renew its certificate before it expires.")
 	fs.StringVar(&f.discovery.Token, "token", "", "Bootstrap token of the control plane, or - to read it from standard input. Other users of the machine can see it while the command runs; --token-file keeps it from them.")
 	fs.StringVar(&f.tokenFile, "token-file", "", "File with the bootstrap token of the control plane, or - to read it from standard input.")
@@ -139,11 +144,14 @@ func run(ctx context.Context, e *env.Env, f flags) error {
 	if err != nil {
 		return err
 	}
-	if err := f.complete(config); err != nil {
+	if err := f.complete(); err != nil {
 		return err
 	}
 	if err := member.ValidateName(f.agent.Cluster); err != nil {
 		return fmt.Errorf("%w; choose one with --cluster-name", err)
+	}
+	if err := f.route(ctx, e, config); err != nil {
+		return err
 	}
 	d := member.Deps{Program: e.Name, Report: e.SayLine}
 	if d.Member, err = member.NewMemberClient(config); err != nil {
@@ -164,9 +172,8 @@ func run(ctx context.Context, e *env.Env, f flags) error {
 	return err
 }
 
-// complete sets the values without a flag from the kubeconfig.
-func (f *flags) complete(config *rest.Config) error {
-	f.agent.Endpoint = config.Host
+// complete sets the name of the cluster, if it was not given, from the kubeconfig.
+func (f *flags) complete() error {
 	if f.agent.Cluster != "" {
 		return nil
 	}
@@ -175,5 +182,29 @@ func (f *flags) complete(config *rest.Config) error {
 		return err
 	}
 	f.agent.Cluster = name
+	return nil
+}
+
+// route determines the address at which the control plane is to reach the cluster. A
+// cluster in Pull mode works without it, except for requests of users through the
+// control plane, so that an address that may be useless is only a note.
+func (f *flags) route(ctx context.Context, e *env.Env, config *rest.Config) error {
+	a := member.Addresses{Name: f.agent.Cluster, Member: config.Host, ControlPlane: "https://" + f.discovery.Endpoint, Proxied: config.Proxy != nil, Given: f.endpoint}
+	if a.NeedsNode() {
+		var err error
+		if a.Node, err = kindcluster.NodeURL(ctx, os.Getenv, f.kubeconfig.ContextName(), config.Host); err != nil {
+			e.Say("note: %v", err)
+		}
+	}
+	endpoint, _, err := a.Endpoint()
+	switch {
+	case err != nil && f.endpoint != "":
+		return err
+	case err != nil:
+		e.Say("note: users will not reach the cluster through the control plane: %v", err)
+	case a.Node != "":
+		e.Say("note: %s is a kind cluster at %s, which means this machine; the control plane is told %s", a.Name, a.Member, a.Node)
+	}
+	f.agent.Endpoint = cmp.Or(endpoint, config.Host)
 	return nil
 }

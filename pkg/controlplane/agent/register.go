@@ -2,12 +2,14 @@ package agent
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"sync/atomic"
 
 	"github.com/go-logr/logr"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/component-helpers/apimachinery/lease"
@@ -32,6 +34,9 @@ type membership struct {
 	// id is the id of the member. It is set before registered.
 	id         string
 	registered atomic.Bool
+	// refused is the reason for which the control plane did not accept the address of the
+	// member, or nil.
+	refused atomic.Pointer[string]
 	// abandoned reports whether the control plane has abandoned the cluster.
 	abandoned atomic.Bool
 }
@@ -87,6 +92,7 @@ func (m *membership) request() (member.PresentRequest, error) {
 		APIEndpoint: o.ClusterAPIEndpoint, ProxyURL: o.ProxyServerAddress,
 		Provider: o.ClusterProvider, Region: o.ClusterRegion, Zones: o.ClusterZones, Config: m.memberConfig,
 		Credentials: o.reports(reportCredentials), Impersonator: o.reports(reportImpersonator),
+		Refused: func(reason error) { m.refused.Store(new(reason.Error())) },
 	}
 	if m.memberConfig.Proxy == nil {
 		return r, nil
@@ -100,6 +106,30 @@ func (m *membership) request() (member.PresentRequest, error) {
 		r.ProxyURL = proxy.String()
 	}
 	return r, err
+}
+
+// conditions returns the condition APIEndpointAccepted of the cluster: none until the
+// control plane refused an address. An administrator who sets one needs no restart of
+// the agent.
+func (m *membership) conditions(cluster *clusterv1alpha1.Cluster) []metav1.Condition {
+	out := metav1.Condition{
+		Type: clusterv1alpha1.ClusterConditionAPIEndpointAccepted, Status: metav1.ConditionTrue,
+		Reason: "EndpointSet", Message: "the control plane has an address of the cluster",
+	}
+	reason := m.refused.Load()
+	switch {
+	case cluster.Spec.APIEndpoint != "":
+		if meta.FindStatusCondition(cluster.Status.Conditions, out.Type) == nil {
+			return nil
+		}
+	case reason == nil:
+		return nil
+	default:
+		out.Status, out.Reason = metav1.ConditionFalse, "EndpointRefused"
+		out.Message = fmt.Sprintf("users do not reach the cluster through the control plane, because its address was refused: %s. If the control plane reaches the cluster at another address: "+
+			`kubectl patch cluster %s --type merge -p '{"spec":{"apiEndpoint":"https://HOST:PORT"}}'`, *reason, cluster.Name)
+	}
+	return []metav1.Condition{out}
 }
 
 // newLease returns the controller that renews the lease of the cluster.

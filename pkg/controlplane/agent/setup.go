@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/record"
@@ -141,8 +142,10 @@ func (a *agent) run(ctx context.Context) error {
 			Members: a, Select: a.membership.serves, Frequency: o.StatusFrequency,
 			SuccessThreshold: o.SuccessThreshold, FailureThreshold: o.FailureThreshold,
 			Resources: o.ResourceModeling, Modeling: o.Gates.Enabled(gates.CustomizedClusterResourceModeling),
-			Healthy:    func(*clusterv1alpha1.Cluster) { lease.Do(func() { go a.renewLease(ctx) }) },
-			Conditions: lost.Conditions,
+			Healthy: func(*clusterv1alpha1.Cluster) { lease.Do(func() { go a.renewLease(ctx) }) },
+			Conditions: func(c *clusterv1alpha1.Cluster) []metav1.Condition {
+				return append(lost.Conditions(c), a.membership.conditions(c)...)
+			},
 		}))
 	}
 	if o.Enabled(controllerExecution) {

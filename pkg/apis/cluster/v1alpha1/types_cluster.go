@@ -160,6 +160,9 @@ const (
 	// ClusterConditionStoreRestored reports whether a cluster was restored from an older
 	// copy of its store in the last ten minutes.
 	ClusterConditionStoreRestored = "StoreRestored"
+	// ClusterConditionAPIEndpointAccepted reports whether the control plane has an address
+	// of a cluster in Pull mode, after it refused the one of the agent.
+	ClusterConditionAPIEndpointAccepted = "APIEndpointAccepted"
 	// ClusterConditionEvictionsStopped reports whether workloads are not evicted from a
 	// cluster because many clusters became not Ready at once.
 	ClusterConditionEvictionsStopped = "EvictionsStopped"

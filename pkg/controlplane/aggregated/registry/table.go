@@ -66,12 +66,16 @@ func (t table) row(c *internalversion.Cluster) metav1.TableRow {
 	if condition := meta.FindStatusCondition(c.Status.Conditions, clusterv1alpha1.ClusterConditionReady); condition != nil {
 		ready = string(condition.Status)
 	}
+	endpoint := c.Spec.APIEndpoint
+	if endpoint == "" && meta.IsStatusConditionFalse(c.Status.Conditions, clusterv1alpha1.ClusterConditionAPIEndpointAccepted) {
+		endpoint = "<refused>"
+	}
 	return metav1.TableRow{
 		Object: runtime.RawExtension{Object: c},
 		Cells: []any{
 			c.Name, c.Status.KubernetesVersion, string(c.Spec.SyncMode), ready, t.age(c.CreationTimestamp),
 			orNone(strings.Join(c.Spec.Zones, ",")), orNone(c.Spec.Region), orNone(c.Spec.Provider),
-			c.Spec.APIEndpoint, orNone(c.Spec.ProxyURL),
+			endpoint, orNone(c.Spec.ProxyURL),
 		},
 	}
 }
