@@ -253,7 +253,8 @@ func problemsOf(c *clusterv1alpha1.Cluster) []string {
 		// These are problems if they are true, the others if they are not.
 		bad := condition.Status != metav1.ConditionTrue
 		switch condition.Type {
-		case clusterv1alpha1.ClusterConditionOrphanedObjects, clusterv1alpha1.ClusterConditionEvictionsStopped, clusterv1alpha1.ClusterConditionStoreRestored:
+		case clusterv1alpha1.ClusterConditionOrphanedObjects, clusterv1alpha1.ClusterConditionEvictionsStopped,
+			clusterv1alpha1.ClusterConditionStoreRestored, clusterv1alpha1.ClusterConditionAgentRefused:
 			bad = condition.Status == metav1.ConditionTrue
 		}
 		if bad {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -137,6 +138,7 @@ func (a *agent) run(ctx context.Context) error {
 	o := a.options
 	var lease sync.Once
 	lost := newOrphanSearch(a)
+	permitted := &rights{reader: a.mgr.GetAPIReader(), cluster: o.ClusterName, clock: a.clock}
 	if o.Enabled(controllerClusterStatus) {
 		err = errors.Join(err, clusterstatus.Setup(ctx, a.mgr, clusterstatus.Deps{
 			Members: a, Select: a.membership.serves, Frequency: o.StatusFrequency,
@@ -144,9 +146,9 @@ func (a *agent) run(ctx context.Context) error {
 			Resources: o.ResourceModeling, Modeling: o.Gates.Enabled(gates.CustomizedClusterResourceModeling),
 			Healthy: func(*clusterv1alpha1.Cluster) { lease.Do(func() { go a.renewLease(ctx) }) },
 			Conditions: func(c *clusterv1alpha1.Cluster) []metav1.Condition {
-				return append(lost.Conditions(c), a.membership.conditions(c)...)
+				return slices.Concat(lost.Conditions(c), a.membership.conditions(c), permitted.conditions(c))
 			},
-		}))
+		}), a.mgr.Add(manager.RunnableFunc(permitted.run)))
 	}
 	if o.Enabled(controllerExecution) {
 		err = errors.Join(err, execution.Setup(ctx, a.mgr, execution.Deps{

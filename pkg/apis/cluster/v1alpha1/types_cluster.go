@@ -163,6 +163,9 @@ const (
 	// ClusterConditionAPIEndpointAccepted reports whether the control plane has an address
 	// of a cluster in Pull mode, after it refused the one of the agent.
 	ClusterConditionAPIEndpointAccepted = "APIEndpointAccepted"
+	// ClusterConditionAgentRefused reports whether the control plane refuses the agent of
+	// a cluster in Pull mode the Works of its cluster.
+	ClusterConditionAgentRefused = "AgentRefused"
 	// ClusterConditionEvictionsStopped reports whether workloads are not evicted from a
 	// cluster because many clusters became not Ready at once.
 	ClusterConditionEvictionsStopped = "EvictionsStopped"
