@@ -96,7 +96,7 @@ func (s *scaling) cronFederatedHPA(ctx context.Context, mgr manager.Manager) err
 }
 
 func (s *scaling) hpaTarget(ctx context.Context, mgr manager.Manager) error {
-	return hpatarget.Setup(ctx, mgr, hpatarget.Deps{Retry: s.retry})
+	return hpatarget.Setup(ctx, mgr, hpatarget.Deps{Store: s.store, Retry: s.retry})
 }
 
 func (s *scaling) replicasSync(ctx context.Context, mgr manager.Manager) error {

@@ -71,6 +71,42 @@ func (f *federation) wantService(member, name string) {
 	})
 }
 
+// wantRestored deletes by hand what the control plane made of a ServiceImport, and waits until it is there again.
+func (f *federation) wantRestored(slices ...string) {
+	f.Helper()
+	derived := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "derived-api"}}
+	made := []client.Object{derived}
+	list := &discoveryv1.EndpointSliceList{}
+	if err := f.plane.List(f.Context(), list, client.InNamespace("default"), client.MatchingLabels{discoveryv1.LabelServiceName: "derived-api"}); err != nil {
+		f.Fatal(err)
+	}
+	if len(list.Items) != len(slices) {
+		f.Errorf("%d slices", len(list.Items))
+	}
+	for i := range list.Items {
+		made = append(made, &list.Items[i])
+	}
+	for _, obj := range made {
+		before := obj.DeepCopyObject().(client.Object)
+		if err := f.plane.Get(f.Context(), client.ObjectKeyFromObject(obj), before); err != nil {
+			f.Fatal(err)
+		}
+		if err := f.plane.Delete(f.Context(), obj); err != nil {
+			f.Fatal(err)
+		}
+		f.eventually(func(ctx context.Context) error {
+			now := obj.DeepCopyObject().(client.Object)
+			err := f.plane.Get(ctx, client.ObjectKeyFromObject(obj), now)
+			if err == nil && now.GetUID() == before.GetUID() {
+				err = fmt.Errorf("%T %s is the old one", obj, obj.GetName())
+			}
+			return err
+		})
+	}
+	f.wantService("m3", "derived-api")
+	f.wantSlices("m3", "derived-api", slices...)
+}
+
 func (f *federation) multiClusterService(t *testing.T) {
 	ctx := t.Context()
 	f.create(t, f.plane, service("web"), crossCluster("web", []string{"m1", "m2"}, []string{"m3", "m2"}))
@@ -210,6 +246,7 @@ func (f *federation) exportAndImport(t *testing.T) {
 	}
 	f.wantSlices("m3", "derived-api", "imported-m1-api-a=10.1.0.2")
 	f.wantImported(f.members["m3"], "m1")
+	f.wantRestored("imported-m1-api-a=10.1.0.2")
 	if err := f.plane.Delete(t.Context(), &multiclusterv1alpha1.ServiceExport{ObjectMeta: meta}); err != nil {
 		t.Fatal(err)
 	}

@@ -176,7 +176,7 @@ func (e *env) start(t *testing.T) {
 		return s, mgr.GetAPIReader().Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, s)
 	}})
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	err = errors.Join(mgr.Add(store), cronfederatedhpa.Setup(ctx, mgr, cronfederatedhpa.Deps{}), hpatarget.Setup(ctx, mgr, hpatarget.Deps{}), replicassync.Setup(ctx, mgr, replicassync.Deps{}),
+	err = errors.Join(mgr.Add(store), cronfederatedhpa.Setup(ctx, mgr, cronfederatedhpa.Deps{}), hpatarget.Setup(ctx, mgr, hpatarget.Deps{Store: store}), replicassync.Setup(ctx, mgr, replicassync.Deps{}),
 		federatedhpa.Setup(ctx, mgr, federatedhpa.Deps{
 			Store: store, Members: pool, SyncPeriod: period, CacheSyncTimeout: 3 * time.Second,
 			Settings: autoscaling.Settings{DownscaleStabilization: time.Second, Tolerance: 0.1},

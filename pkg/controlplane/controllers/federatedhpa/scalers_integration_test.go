@@ -111,6 +111,13 @@ func (e *env) testNative(t *testing.T) {
 		})
 	}
 	marked(true)
+	// The label is restored when it is removed by hand.
+	unmark := fmt.Sprintf(`{"metadata":{"labels":{%q:null}}}`, workv1alpha2.RetainReplicasLabel)
+	native := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "native"}}
+	if err := e.client.Patch(t.Context(), native, client.RawPatch("application/merge-patch+json", []byte(unmark))); err != nil {
+		t.Fatal(err)
+	}
+	marked(true)
 	// The members run 5 replicas.
 	status := func(obj client.Object, patch string) {
 		t.Helper()

@@ -14,6 +14,7 @@ import (
 	testingclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/karmada-toolkit/karmada/internal/controllers"
@@ -237,4 +238,45 @@ func TestSync_WritesNothingForAClusterThatIsDeleted(t *testing.T) {
 	if len(all.Items) != 1 || all.Items[0].Namespace != "karmada-es-m1" {
 		t.Errorf("works %v", all.Items)
 	}
+}
+
+// The Work of a quota that is changed or deleted by hand is written again.
+func TestDrifted(t *testing.T) {
+	c := newClient(t, assignedQuota("m1"))
+	r := &syncer{client: c, works: works.NewWriter(c, c), events: events.New(record.NewFakeRecorder(10))}
+	reconciled := func() *workv1alpha1.Work {
+		t.Helper()
+		if _, err := r.Reconcile(t.Context(), request); err != nil {
+			t.Fatal(err)
+		}
+		w := &workv1alpha1.Work{}
+		if err := c.Get(t.Context(), client.ObjectKey{Namespace: "karmada-es-m1", Name: quota.WorkName("ns", "q")}, w); err != nil {
+			t.Fatal(err)
+		}
+		return w
+	}
+	before := reconciled()
+	changed := before.DeepCopy()
+	changed.Spec.Workload.Manifests, changed.Generation = nil, before.Generation+1
+	if err := c.Update(t.Context(), changed); err != nil {
+		t.Fatal(err)
+	}
+	if !r.drifted().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: changed}) {
+		t.Error("the change is not noticed")
+	}
+	if w := reconciled(); len(w.Spec.Workload.Manifests) != 1 {
+		t.Error("the change is not undone")
+	}
+	w := reconciled()
+	w.Finalizers = nil
+	if err := c.Update(t.Context(), w); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Delete(t.Context(), w); err != nil {
+		t.Fatal(err)
+	}
+	if !r.drifted().Delete(event.DeleteEvent{Object: w}) {
+		t.Error("the deletion is not noticed")
+	}
+	reconciled()
 }

@@ -20,10 +20,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/karmada-toolkit/karmada/internal/controllers"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/autoscaling"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
 )
 
 // Component is the name of the controller.
@@ -31,6 +33,8 @@ const Component = "hpa-scale-target-marker"
 
 // Deps are the dependencies of the controller beside a manager.
 type Deps struct {
+	// Store publishes the changes of targets.
+	Store *templates.Store
 	Retry controllers.Retry
 }
 
@@ -53,6 +57,13 @@ func Setup(_ context.Context, mgr manager.Manager, d Deps) error {
 	r := &reconciler{client: mgr.GetClient(), live: mgr.GetAPIReader()}
 	return builder.TypedControllerManagedBy[target](mgr).Named(Component).
 		Watches(&autoscalingv2.HorizontalPodAutoscaler{}, enqueue()).
+		WatchesRawSource(source.TypedFunc[target](func(ctx context.Context, q queue) error {
+			return d.Store.Subscribe(func(e templates.Event) {
+				for _, t := range r.unmarked(ctx, e) {
+					q.Add(t)
+				}
+			})
+		})).
 		WithOptions(controllers.OptionsOf(1, 1, d.Retry, func(t target) string { return t.namespace })).
 		Complete(r)
 }
@@ -71,6 +82,24 @@ func enqueue() handler.TypedEventHandler[client.Object, target] {
 		},
 		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) { add(q, e.Object) },
 	}
+}
+
+// unmarked returns the targets that an object is, if another client changed its label. Of an object of another version than
+// an autoscaler refers to, the target is the same.
+func (r *reconciler) unmarked(ctx context.Context, e templates.Event) []target {
+	if e.Old == nil || e.New == nil || e.Old.GetLabels()[workv1alpha2.RetainReplicasLabel] == e.New.GetLabels()[workv1alpha2.RetainReplicasLabel] {
+		return nil
+	}
+	var out []target
+	of := client.InNamespace(e.New.GetNamespace())
+	for _, h := range controllers.Listed(ctx, r.client, &autoscalingv2.HorizontalPodAutoscalerList{}, of).Items {
+		ref, gvk := h.Spec.ScaleTargetRef, e.New.GroupVersionKind()
+		gv, err := schema.ParseGroupVersion(ref.APIVersion)
+		if err == nil && gv.Group == gvk.Group && ref.Kind == gvk.Kind && ref.Name == e.New.GetName() {
+			out = append(out, target{h.Namespace, ref})
+		}
+	}
+	return out
 }
 
 // Reconcile sets or removes the label of a target.
