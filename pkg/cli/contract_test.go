@@ -29,10 +29,11 @@ type flagOf struct {
 
 // additions are flags that the contract does not have.
 var additions = map[string][]string{
-	"karmadactl token create":   {"reusable"},                                                // a token is good for one cluster otherwise
+	"karmadactl token create":   {"reusable", "output"},                                      // a token is good for one cluster otherwise
 	"karmadactl get":            {"member-timeout", "selector", "field-selector", "context"}, // the last three are kubectl's names
 	"karmadactl version":        {"output"},
 	"karmadactl describe":       {"show-apis"}, // of a cluster
+	"karmadactl addons list":    {"output"},
 	"karmadactl token list":     {"output"},
 	"karmadactl attach":         {"detach-keys"},         // of the newer kubectl
 	"karmadactl interpret":      {"list"},                // what comes with the program

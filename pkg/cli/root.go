@@ -4,6 +4,7 @@ package cli
 import (
 	"context"
 	"flag"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -85,7 +86,29 @@ func NewCommand(e *env.Env, extra ...Group) *cobra.Command {
 	root.AddCommand(options.NewCommand(e))
 	completeContexts(root)
 	aliasClusters(root)
+	refuseUnknown(root, e.Name)
 	return root
+}
+
+// refuseUnknown has commands with subcommands, and help, fail for others.
+func refuseUnknown(root *cobra.Command, program string) {
+	for _, cmd := range root.Commands() {
+		if cmd.HasSubCommands() && cmd.Args == nil {
+			cmd.Args = cobra.NoArgs
+		}
+	}
+	root.InitDefaultHelpCmd()
+	help, _, err := root.Find([]string{"help"})
+	if err != nil {
+		panic(err) // it exists
+	}
+	help.Args = func(_ *cobra.Command, args []string) error {
+		cmd, rest, err := root.Find(args)
+		if err != nil || len(rest) > 0 && cmd.HasSubCommands() {
+			return fmt.Errorf("unknown help topic %q; %q lists the commands", strings.Join(args, " "), program+" help")
+		}
+		return nil
+	}
 }
 
 // aliasClusters has every command with --cluster or --clusters accept the other name, and -C.

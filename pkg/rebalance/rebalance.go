@@ -11,6 +11,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -92,7 +93,7 @@ func (p *Plan) Wait(ctx context.Context) ([]Move, error) {
 		for i, w := range p.request.Workloads {
 			b, err := p.binding(ctx, w)
 			if err == nil && !scheduled(b) {
-				err = fmt.Errorf("%s is not scheduled yet", describe(w))
+				err = fmt.Errorf("%s is not scheduled yet%s", describe(w), reason(b))
 			}
 			if err != nil {
 				pending = append(pending, err)
@@ -133,6 +134,15 @@ func (p *Plan) triggered(ctx context.Context) error {
 func scheduled(b workv1alpha2.Binding) bool {
 	triggered, last := b.GetSpec().RescheduleTriggeredAt, b.GetStatus().LastScheduledTime
 	return b.GetStatus().SchedulerObservedGeneration == b.GetGeneration() && (triggered == nil || last != nil && !last.Before(triggered))
+}
+
+// reason returns why the scheduler found no clusters for a binding, after a colon, or "".
+func reason(b workv1alpha2.Binding) string {
+	c := meta.FindStatusCondition(b.GetStatus().Conditions, workv1alpha2.Scheduled)
+	if c == nil || c.Status == metav1.ConditionTrue || c.Message == "" {
+		return ""
+	}
+	return ": " + c.Message
 }
 
 func (p *Plan) binding(ctx context.Context, w appsv1alpha1.ObjectReference) (workv1alpha2.Binding, error) {

@@ -17,7 +17,10 @@ import (
 const (
 	listLong = `
 		List the addons with their state: enabled, disabled, unhealthy, or unknown. An
-		estimator belongs to a member cluster, which --cluster names.`
+		estimator belongs to a member cluster, which --cluster names.
+
+		With --output the result is one document: addons, each with name, status and,
+		where the state is unknown, error.`
 	listExamples = `
 		# List the addons
 		{{.Name}} addons list
@@ -28,6 +31,7 @@ const (
 
 func newListCommand(e *env.Env) *cobra.Command {
 	f := newFlags()
+	var output env.Output
 	cmd := &cobra.Command{
 		Use: "list", Short: "List the addons with their state", Long: e.Long(listLong), Example: e.Examples(listExamples),
 		DisableFlagsInUseLine: true, ValidArgsFunction: cobra.NoFileCompletions,
@@ -35,14 +39,15 @@ func newListCommand(e *env.Env) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := e.Interruptible(cmd.Context())
 			defer stop()
-			return list(ctx, e, f)
+			return list(ctx, e, f, output)
 		},
 	}
 	f.add(cmd)
+	env.AddOutputFlag(cmd, &output)
 	return cmd
 }
 
-func list(ctx context.Context, e *env.Env, f flags) error {
+func list(ctx context.Context, e *env.Env, f flags, output env.Output) error {
 	host, err := reader(f.host)
 	if err != nil {
 		return err
@@ -56,10 +61,39 @@ func list(ctx context.Context, e *env.Env, f flags) error {
 		return reader(k)
 	})
 	all := addons.List(ctx, host, controlPlane, f.namespace, f.clusters())
-	if _, err := fmt.Fprint(e.Out, table(all)); err != nil {
+	if output != "" {
+		err = e.PrintDocument(output, newDocument(all))
+	} else {
+		_, err = fmt.Fprint(e.Out, table(all))
+	}
+	if err != nil {
 		return err
 	}
 	return addons.JoinErrors(all)
+}
+
+// document are the addons in JSON.
+type document struct {
+	Addons []addon `json:"addons"`
+}
+
+type addon struct {
+	Name   string `json:"name"`
+	Status string `json:"status"`
+	// Error is why the state is unknown.
+	Error string `json:"error,omitempty"`
+}
+
+func newDocument(all []addons.Addon) document {
+	d := document{Addons: []addon{}}
+	for _, a := range all {
+		one := addon{Name: a.Name, Status: string(a.Status)}
+		if a.Err != nil {
+			one.Error = a.Err.Error()
+		}
+		d.Addons = append(d.Addons, one)
+	}
+	return d
 }
 
 func reader(k env.Kubeconfig) (client.Reader, error) {

@@ -85,6 +85,9 @@ func run(ctx context.Context, e *env.Env, access *env.Access, v verb, name strin
 	if !changed {
 		v.done = "already " + v.done
 	}
+	if dryRun {
+		v.done += " (dry run)"
+	}
 	_, err = fmt.Fprintf(e.Out, "%s cluster %s\n", name, v.done)
 	return err
 }

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/cli/env"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/interpreter"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/interpreter/lua"
 )
@@ -56,6 +57,13 @@ func (c *command) execute(names []string) error {
 }
 
 func (c *command) printResults(results []result) error {
+	if output := *c.flags.print.OutputFormat; output == "json" || output == "yaml" {
+		values := map[string]any{}
+		for _, r := range results {
+			values[r.name] = r.value
+		}
+		return c.env.PrintDocument(env.Output(output), values)
+	}
 	for i, r := range results {
 		// The YAML is that of the JSON, so that quantities and times look as they do
 		// in objects.

@@ -5,10 +5,13 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/cli-runtime/pkg/printers"
 
 	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/cli/env"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/interpreter"
 	bundled "github.com/karmada-toolkit/karmada/plugins/interpreter"
 )
@@ -22,6 +25,9 @@ func (c *command) list(args []string) error {
 	}
 	shown, names := selectKinds(all, args)
 	given, err := c.source.customizations(c.flags.filenames, names)
+	if len(names) > 0 && env.ConnectionFailure(err) != nil {
+		return fmt.Errorf("no bundled customization is for the kind %q; %q lists those there are", strings.Join(names, ", "), c.env.Name+" interpret --list")
+	}
 	if err != nil {
 		return err
 	}
@@ -84,8 +90,16 @@ func (c *command) printBundled(all []*configv1alpha1.ResourceInterpreterCustomiz
 	if err != nil {
 		return err
 	}
+	list := &corev1.List{}
+	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("List"))
 	for _, one := range all {
 		one.SetGroupVersionKind(configv1alpha1.GroupVersion.WithKind(customizationKind))
+		list.Items = append(list.Items, runtime.RawExtension{Object: one})
+	}
+	if *c.flags.print.OutputFormat == "json" {
+		return printer.PrintObj(list, c.env.Out)
+	}
+	for _, one := range all {
 		if err := printer.PrintObj(one, c.env.Out); err != nil {
 			return fmt.Errorf("printing %s: %w", one.Name, err)
 		}

@@ -83,9 +83,17 @@ func NewPatchCommand(e *env.Env) *cobra.Command { return onControlPlane(e, patch
 
 // NewRolloutCommand returns the command rollout.
 func NewRolloutCommand(e *env.Env) *cobra.Command {
-	return withSubcommands(e, func(f cmdutil.Factory, streams genericiooptions.IOStreams) *cobra.Command {
+	cmd := withSubcommands(e, func(f cmdutil.Factory, streams genericiooptions.IOStreams) *cobra.Command {
 		return rollout.NewCmdRollout(e.Name, f, streams)
 	})
+	for _, sub := range cmd.Commands() {
+		if sub.Name() == "history" || sub.Name() == "undo" {
+			sub.PreRunE = func(*cobra.Command, []string) error {
+				return fmt.Errorf("the control plane keeps no revisions, they are in the members (%q): apply the earlier manifest again", e.Name+" get rs -s members")
+			}
+		}
+	}
+	return cmd
 }
 
 // NewScaleCommand returns the command scale.

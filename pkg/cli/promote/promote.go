@@ -105,9 +105,13 @@ func (f *flags) validate(args []string) error {
 	typeAndName := len(args) == 1 && strings.Contains(args[0], "/")
 	switch {
 	case f.selector == "" && len(args) < 2 && !typeAndName, f.selector != "" && len(args) != 1:
-		return errors.New("incorrect command format, please use correct command format")
+		kind := "TYPE"
+		if len(args) > 0 {
+			kind = args[0]
+		}
+		return fmt.Errorf("incorrect command format, please use correct command format: %q, or %q for several", "promote "+kind+" NAME", "promote "+kind+" -l SELECTOR")
 	case f.Cluster == "":
-		return errors.New("the cluster cannot be empty")
+		return errors.New("the cluster cannot be empty: name the member cluster with --cluster")
 	case f.output != "" && f.output != "json" && f.output != "yaml":
 		return errors.New("invalid output format: supported formats are json and yaml")
 	case f.PolicyName != "" && (f.selector != "" || len(args) > 2):

@@ -12,6 +12,7 @@ import (
 	"k8s.io/cli-runtime/pkg/resource"
 
 	appsv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/apps/v1alpha1"
+	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/cli/env"
 	"github.com/karmada-toolkit/karmada/pkg/rebalance"
 )
@@ -23,7 +24,10 @@ const (
 
 		The scheduler otherwise changes the placement of running replicas as little as possible. A
 		WorkloadRebalancer is created that names the workloads; it is deleted 10 minutes after it is
-		finished.`
+		finished.
+
+		With --output the result is one document: rebalancer, the name of the WorkloadRebalancer, and, with
+		--wait, moves with workload, before and after, the last two with name and replicas of clusters.`
 	examples = `
 		# Schedule deployment default/nginx anew
 		{{.Name}} rebalance deployment/nginx
@@ -35,6 +39,22 @@ const (
 type flags struct {
 	wait    bool
 	timeout time.Duration
+	output  env.Output
+}
+
+// document is the result in JSON.
+type document struct {
+	// Rebalancer is the name of the WorkloadRebalancer.
+	Rebalancer string `json:"rebalancer"`
+	// Moves are there after --wait.
+	Moves []move `json:"moves,omitempty"`
+}
+
+// move is where the replicas of a workload were, and are now.
+type move struct {
+	Workload appsv1alpha1.ObjectReference `json:"workload"`
+	Before   []workv1alpha2.TargetCluster `json:"before"`
+	After    []workv1alpha2.TargetCluster `json:"after"`
 }
 
 // NewCommand returns the command.
@@ -47,9 +67,15 @@ func NewCommand(e *env.Env) *cobra.Command {
 		Short:                 short,
 		Long:                  e.Long(long),
 		Example:               e.Examples(examples),
-		RunE:                  func(cmd *cobra.Command, args []string) error { return run(cmd.Context(), e, access, f, args) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if cmd.Flags().Changed("timeout") && !f.wait {
+				return errors.New("--timeout is for --wait: add it, or leave --timeout out")
+			}
+			return run(cmd.Context(), e, access, f, args)
+		},
 	}
 	access.Flags.Add(cmd).AddNamespace(cmd)
+	env.AddOutputFlag(cmd, &f.output)
 	cmd.Flags().BoolVar(&f.wait, "wait", false, "Wait until the workloads are scheduled, and print which replicas moved.")
 	cmd.Flags().DurationVar(&f.timeout, "timeout", time.Minute, "How long --wait waits at most.")
 	return cmd
@@ -78,6 +104,9 @@ func run(ctx context.Context, e *env.Env, access *env.Access, f flags, args []st
 	if err != nil {
 		return err
 	}
+	if f.output != "" {
+		return document{Rebalancer: name}.print(ctx, e, f, plan)
+	}
 	out := e.TerminalSafe().Out
 	fmt.Fprintf(out, "workloadrebalancer.apps.karmada.io/%s created\n", name)
 	if !f.wait {
@@ -88,6 +117,22 @@ func run(ctx context.Context, e *env.Env, access *env.Access, f flags, args []st
 		fmt.Fprintln(out, move)
 	}
 	return err
+}
+
+// print prints the result, after waiting if the flags say so.
+func (d document) print(ctx context.Context, e *env.Env, f flags, plan *rebalance.Plan) error {
+	var failure error
+	if f.wait {
+		var moves []rebalance.Move
+		moves, failure = plan.Wait(ctx)
+		for _, m := range moves {
+			d.Moves = append(d.Moves, move{Workload: m.Workload, Before: m.Before, After: m.After})
+		}
+	}
+	if err := e.PrintDocument(f.output, d); err != nil {
+		return err
+	}
+	return failure
 }
 
 // read returns references to the templates that the arguments name, each once.

@@ -80,6 +80,9 @@ func run(ctx context.Context, e *env.Env, access *env.Access, c change, dryRun b
 			errs = append(errs, err)
 			continue
 		}
+		if dryRun {
+			word += " (dry run)"
+		}
 		if _, err := fmt.Fprintf(e.Out, "cluster/%s %s\n", cluster, word); err != nil {
 			return err
 		}

@@ -50,7 +50,10 @@ const (
 		Make a bootstrap token, with a random id and secret, and print it.
 
 		A token is good for one cluster: the first whose name it is shown for. With
-		--reusable it is good for any number.`
+		--reusable it is good for any number.
+
+		With --output the token is one document with the fields token, expires, usages,
+		groups, description, reusable and, with --print-register-command, command.`
 	createExamples = `
 		# A token that is good for a day
 		{{.Name}} token create
@@ -79,6 +82,7 @@ func NewCommand(e *env.Env) *cobra.Command {
 // createFlags specify the token to create.
 type createFlags struct {
 	print, reusable bool
+	output          env.Output
 	ttl             time.Duration
 	usages, groups  []string
 	description     string
@@ -97,6 +101,7 @@ func newCreate(e *env.Env) *cobra.Command {
 		RunE:                  func(cmd *cobra.Command, _ []string) error { return runCreate(cmd.Context(), e, access, f) },
 	}
 	access.Flags.Add(cmd)
+	env.AddOutputFlag(cmd, &f.output)
 	fs := cmd.Flags()
 	fs.BoolVar(&f.print, "print-register-command", false, "Print, instead of the token, the whole command that registers a cluster with it.")
 	fs.BoolVar(&f.reusable, "reusable", false, "Let the token register any number of clusters instead of one.")
@@ -154,10 +159,26 @@ func runCreate(ctx context.Context, e *env.Env, access *env.Access, f createFlag
 	if err := member.CreateToken(ctx, c, t); err != nil {
 		return err
 	}
-	if _, err = fmt.Fprintln(e.Out, line); err == nil && f.print {
+	if f.output != "" {
+		doc := created{document: documents([]registration.Token{t})[0]}
+		if f.print {
+			doc.Command = line
+		}
+		err = e.PrintDocument(f.output, doc)
+	} else {
+		_, err = fmt.Fprintln(e.Out, line)
+	}
+	if err == nil && f.print {
 		e.Say("note: %s", member.TokenFileHint)
 	}
 	return err
+}
+
+// created is a new token in JSON.
+type created struct {
+	document
+	// Command registers a cluster with it.
+	Command string `json:"command,omitempty"`
 }
 
 // registerCommand is what to type in a member.
@@ -228,7 +249,8 @@ func runDelete(ctx context.Context, e *env.Env, access *env.Access, args []strin
 			id = whole
 		}
 		if !regexp.MustCompile(`\A([a-z0-9]{6})\z`).MatchString(id) {
-			return fmt.Errorf("given token didn't match pattern %q or %q", bootstrapapi.BootstrapTokenIDPattern, bootstrapapi.BootstrapTokenPattern)
+			return fmt.Errorf("given token didn't match pattern %q or %q: a token looks like abcdef.0123456789abcdef, its id like abcdef; %q shows them",
+				bootstrapapi.BootstrapTokenIDPattern, bootstrapapi.BootstrapTokenPattern, e.Name+" token list")
 		}
 		ids = append(ids, id)
 	}

@@ -4,6 +4,7 @@ package unjoin
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -91,6 +92,9 @@ func run(ctx context.Context, e *env.Env, access *env.Access, kubeconfig env.Kub
 	left, err := member.Unjoin(ctx, d, r)
 	for _, line := range left {
 		e.Say("left behind: %s", line)
+	}
+	if name := access.ControlPlane.LocalFederation(); err != nil && name != "" && strings.Contains(err.Error(), "is a Pull mode member") {
+		return fmt.Errorf("%w; a member that \"local up\" started leaves with %q", err, e.Name+" local down --name "+name+" --member "+r.Name)
 	}
 	if err != nil {
 		return err
