@@ -112,3 +112,28 @@ func TestConnection_RefusedByALocalFederation(t *testing.T) {
 		t.Errorf("got %v, want %s", failure, want)
 	}
 }
+
+// roundTripFunc is a transport.
+type roundTripFunc func(*http.Request) (*http.Response, error)
+
+func (f roundTripFunc) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
+
+// The transport of a stream keeps its last connection: a probe on it would take the place of the stream.
+func TestConnection_StreamsAreNotProbed(t *testing.T) {
+	for _, path := range []string{"/exec", "/attach", "/portforward"} {
+		var paths []string
+		next := roundTripFunc(func(req *http.Request) (*http.Response, error) {
+			paths = append(paths, req.URL.Path)
+			return &http.Response{StatusCode: http.StatusSwitchingProtocols}, nil
+		})
+		tripper := &roundTripper{connection: &connection{answer: time.Nanosecond, probe: time.Nanosecond}, next: next}
+		whole := "/apis/cluster.karmada.io/v1alpha1/clusters/m1/proxy/api/v1/namespaces/default/pods/x" + path
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://server"+whole, http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := tripper.RoundTrip(req); err != nil || len(paths) != 1 || paths[0] != whole { //nolint:bodyclose // there is none
+			t.Errorf("%s: %v after requests for %v", path, err, paths)
+		}
+	}
+}

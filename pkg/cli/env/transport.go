@@ -40,6 +40,10 @@ var errUnanswered = errors.New("the server does not answer")
 // RoundTrip implements http.RoundTripper. A request to a member, which goes through the control plane, may take as long as
 // the control plane answers probes.
 func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
+	if upgrades(req) {
+		resp, err := t.next.RoundTrip(req)
+		return resp, t.explain(req, err)
+	}
 	t.looked.Do(func() { t.look(req) })
 	if err := t.failure(); err != nil {
 		t.last.Store(err)
@@ -65,13 +69,19 @@ func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 		return nil, t.explain(req, err)
 	}
-	if resp.StatusCode == http.StatusSwitchingProtocols {
-		// The connection belongs to the caller, and ends with the context of the request.
-		context.AfterFunc(req.Context(), func() { cancel(nil) })
-		return resp, nil
-	}
 	resp.Body = &cancelingBody{ReadCloser: resp.Body, cancel: cancel}
 	return resp, nil
+}
+
+// upgrades reports whether a request becomes a stream. Its transport serves no other requests, such as probes, and keeps one
+// connection; the requests before it have found out whether the server answers.
+func upgrades(req *http.Request) bool {
+	for _, suffix := range [...]string{"/exec", "/attach", "/portforward"} {
+		if strings.HasSuffix(req.URL.Path, suffix) {
+			return true
+		}
+	}
+	return false
 }
 
 // look finds out, before the first request, whether the server is a control plane. What remains unknown is left to the
