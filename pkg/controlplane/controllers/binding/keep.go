@@ -192,8 +192,8 @@ func (r *reconciler) remains(ctx context.Context, key client.ObjectKey, work *wo
 	if err := r.keeper.live.Get(ctx, key, r.scope.New()); !apierrors.IsNotFound(err) {
 		return true, err
 	}
-	obj := &unstructured.Unstructured{}
-	if len(work.Spec.Workload.Manifests) == 0 || obj.UnmarshalJSON(work.Spec.Workload.Manifests[0].Raw) != nil {
+	obj := objectOf(work)
+	if obj == nil {
 		return true, nil
 	}
 	_, err := r.store.GetLive(ctx, obj.GroupVersionKind(), obj.GetNamespace(), obj.GetName())
@@ -204,4 +204,13 @@ func (r *reconciler) remains(ctx context.Context, key client.ObjectKey, work *wo
 		APIVersion: obj.GetAPIVersion(), Kind: obj.GetKind(), Namespace: obj.GetNamespace(), Name: obj.GetName(),
 	}, work.CreationTimestamp)
 	return kept != nil, err
+}
+
+// objectOf returns the first manifest of a Work, or nil if there is none that can be decoded.
+func objectOf(work *workv1alpha1.Work) *unstructured.Unstructured {
+	obj := &unstructured.Unstructured{}
+	if len(work.Spec.Workload.Manifests) == 0 || obj.UnmarshalJSON(work.Spec.Workload.Manifests[0].Raw) != nil {
+		return nil
+	}
+	return obj
 }
