@@ -37,6 +37,10 @@ func (f federation) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	name, path, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, proxy+"/"), "/proxy")
+	if r.URL.Path == "/apis/cluster.karmada.io/v1alpha1" {
+		_ = json.NewEncoder(w).Encode(map[string]any{"kind": "APIResourceList", "apiVersion": "v1"})
+		return
+	}
 	if f[name] == nil {
 		<-r.Context().Done()
 		return
