@@ -95,3 +95,54 @@ func TestTracker_ConditionIsKeptUntilASearchEnded(t *testing.T) {
 		t.Errorf("after a look that found none: %v", got)
 	}
 }
+
+func TestTracker_RestoredCondition(t *testing.T) {
+	began := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	clk := testingclock.NewFakeClock(began)
+	cluster := &clusterv1alpha1.Cluster{}
+	get := func(o *Tracker) *metav1.Condition {
+		got := o.restoredCondition(cluster)
+		if len(got) == 0 {
+			return nil
+		}
+		return &got[0]
+	}
+	o := NewTracker(clk)
+	if c := get(o); c != nil {
+		t.Errorf("before a restore: %v", c)
+	}
+	if _, news := o.WentBack("90", "40"); !news {
+		t.Error("the first notice is no news")
+	}
+	c := get(o)
+	if c == nil || c.Status != metav1.ConditionTrue || c.Reason != reasonWentBack || !strings.Contains(c.Message, "was 90 and is 40") {
+		t.Fatalf("after a restore: %v", c)
+	}
+	if _, news := o.WentBack("91", "39\n"+strings.Repeat("x", 1000)); news {
+		t.Error("a second notice of the same restore is news")
+	}
+	if c := get(o); len(c.Message) > 400 || strings.Contains(c.Message, "\n") {
+		t.Errorf("a version of the member is not limited: %q", c.Message)
+	}
+
+	c.LastTransitionTime = metav1.NewTime(began)
+	cluster.Status.Conditions = []metav1.Condition{*c}
+	restarted := NewTracker(clk)
+	if got := get(restarted); got == nil || *got != *c {
+		t.Errorf("another process replaces %v by %v", c, got)
+	}
+	clk.Step(restoredFor + time.Second)
+	for name, tracker := range map[string]*Tracker{"the same": o, "another": restarted} {
+		if got := get(tracker); got == nil || got.Status != metav1.ConditionFalse || got.Reason != reasonCompared || !strings.Contains(got.Message, "2026-01-02T03:04:05Z") {
+			t.Errorf("%s process, later: %v", name, got)
+		}
+	}
+	ended := get(restarted)
+	cluster.Status.Conditions = []metav1.Condition{*ended}
+	if got := get(NewTracker(clk)); got == nil || *got != *ended {
+		t.Errorf("what has ended is replaced by %v", got)
+	}
+	if _, news := o.WentBack("95", "30"); !news || get(o).Status != metav1.ConditionTrue {
+		t.Errorf("the next restore: %t, %v", news, get(o))
+	}
+}
