@@ -2,6 +2,7 @@ package capacity
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -50,6 +51,19 @@ func missing(path string) bool {
 	return err != nil || info.IsDir()
 }
 
+// checkFiles returns an error for each file with a certificate or key that does not exist.
+func checkFiles(o EstimatorOptions) error {
+	var errs []error
+	for _, f := range []struct{ flag, path string }{
+		{"ca", o.CAFile}, {"cert", o.CertFile}, {"key", o.KeyFile},
+	} {
+		if f.path != "" && missing(f.path) {
+			errs = append(errs, fmt.Errorf("--scheduler-estimator-%s-file: there is no file %s", f.flag, f.path))
+		}
+	}
+	return errors.Join(errs...)
+}
+
 // Estimates are the answers of estimators by cluster.
 type Estimates map[string]core.Estimate
 
@@ -77,7 +91,7 @@ func (e Estimates) Problems(clusters []clusterv1alpha1.Cluster, plain bool) []st
 
 // CallEstimators calls the estimators of clusters, which the Services of the control plane name, and returns their answers.
 func CallEstimators(ctx context.Context, o EstimatorOptions, w *Workload, clusters []clusterv1alpha1.Cluster, services func(ctx context.Context, namespace, name string) (*corev1.Service, error)) (Estimates, error) {
-	if err := o.Validate(); err != nil {
+	if err := errors.Join(o.Validate(), checkFiles(o)); err != nil {
 		return nil, err
 	}
 	o.Services = services

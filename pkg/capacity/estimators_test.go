@@ -3,6 +3,7 @@ package capacity
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -65,5 +66,19 @@ func TestEstimates_Problems(t *testing.T) {
 	want = append(want, "no certificates are beside the kubeconfig: if the estimators require them, give --scheduler-estimator-ca-file, --scheduler-estimator-cert-file and --scheduler-estimator-key-file")
 	if diff := cmp.Diff(want, answers.Problems(clusters, true)); diff != "" {
 		t.Error(diff)
+	}
+}
+
+func TestCallEstimators_MissingFiles(t *testing.T) {
+	o := NewEstimatorOptions()
+	o.CertFile, o.KeyFile = "/missing/client.crt", "/missing/client.key"
+	_, err := CallEstimators(t.Context(), o, &Workload{}, nil, nil)
+	for _, want := range []string{"--scheduler-estimator-cert-file: there is no file /missing/client.crt", "--scheduler-estimator-key-file: there is no file /missing/client.key"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q", err, want)
+		}
+	}
+	if err != nil && strings.Contains(err.Error(), "ca-file") {
+		t.Errorf("a flag without a value is reported: %v", err)
 	}
 }
