@@ -132,7 +132,7 @@ func TestConnection_StreamsAreNotProbed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := tripper.RoundTrip(req); err != nil || len(paths) != 1 || paths[0] != whole { //nolint:bodyclose // there is none
+		if _, err := tripper.RoundTrip(req); err != nil || len(paths) != 1 || paths[0] != whole {
 			t.Errorf("%s: %v after requests for %v", path, err, paths)
 		}
 	}
