@@ -92,7 +92,7 @@ func (t *roundTripper) look(req *http.Request) {
 	switch status {
 	case http.StatusNotFound:
 	case http.StatusServiceUnavailable:
-		t.notServed(req.URL.Host, errors.New(http.StatusText(status)))
+		_ = t.notServed(req.URL.Host, errors.New(http.StatusText(status)))
 		return
 	default:
 		return
@@ -103,9 +103,9 @@ func (t *roundTripper) look(req *http.Request) {
 	}
 	switch registered {
 	case http.StatusOK:
-		t.notServed(req.URL.Host, errors.New(http.StatusText(status)))
+		_ = t.notServed(req.URL.Host, errors.New(http.StatusText(status)))
 	case http.StatusNotFound:
-		t.noControlPlane(req.URL.Host, errors.New(http.StatusText(status)))
+		_ = t.noControlPlane(req.URL.Host, errors.New(http.StatusText(status)))
 	}
 }
 

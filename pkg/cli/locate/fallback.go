@@ -63,32 +63,36 @@ func named(cmd *cobra.Command, args []string) []Target {
 		return nil
 	}
 	common := Target{Selector: value("selector"), fields: value("field-selector"), everywhere: value("all-namespaces") == "true"}
+	chosen := common.Selector != "" || common.fields != "" || value("all") == "true" || cmd.Name() == "describe"
 	var targets []Target
-	add := func(arg string) {
+	for _, arg := range typesAndNames(args, chosen) {
 		t := common
 		t.Arg = arg
 		targets = append(targets, t)
 	}
+	return targets
+}
+
+// typesAndNames returns what the arguments name, each as TYPE/NAME, and as TYPE/ where all objects of a type that are chosen
+// otherwise are meant.
+func typesAndNames(args []string, chosen bool) []string {
 	if strings.Contains(args[0], "/") {
-		for _, arg := range args {
-			add(arg)
-		}
-		return targets
+		return args
 	}
 	types := strings.Split(args[0], ",")
 	if args[0] == "all" {
 		types = categoryAll()
 	}
-	chosen := common.Selector != "" || common.fields != "" || value("all") == "true"
+	var out []string
 	for _, t := range types {
 		for _, name := range args[1:] {
-			add(t + "/" + name)
+			out = append(out, t+"/"+name)
 		}
-		if len(args) == 1 && (chosen || cmd.Name() == "describe") {
-			add(t + "/")
+		if len(args) == 1 && chosen {
+			out = append(out, t+"/")
 		}
 	}
-	return targets
+	return out
 }
 
 // elsewhere are the members that have a target which the control plane does not have.

@@ -105,7 +105,7 @@ func TestDelivered(t *testing.T) {
 	suspended := imported.DeepCopy()
 	suspended.Spec.SuspendDispatching = new(true)
 	byHand := imported.DeepCopy()
-	byHand.Spec.Workload.Manifests[0].Raw = []byte(strings.Replace(string(byHand.Spec.Workload.Manifests[0].Raw), "imported-m1-web-a", "web-a", -1))
+	byHand.Spec.Workload.Manifests[0].Raw = []byte(strings.ReplaceAll(string(byHand.Spec.Workload.Manifests[0].Raw), "imported-m1-web-a", "web-a"))
 	for name, tc := range map[string]struct {
 		work *workv1alpha1.Work
 		want string
