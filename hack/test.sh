@@ -142,7 +142,7 @@ lane_unit() {
 	renice -n 10 -p "$BASHPID" >/dev/null
 	stage "unit, contract (race detector on)" "${race[@]}" "${unit[@]}"
 	stage "unit, conformance (what links an API server)" go test -vet=off "${linked[@]}"
-	stage "kstatus" go test -modfile=go.kstatus.mod -tags kstatus ./pkg/controlplane/conditions/testdata/kstatus
+	stage "kstatus" go test -modfile=go.kstatus.mod -tags kstatus ./pkg/controlplane/domain/conditions/testdata/kstatus
 }
 
 lane_push() {

@@ -2,7 +2,7 @@
 package scheduler
 
 import (
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/scheduler/framework"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/schedule/framework"
 	"github.com/karmada-toolkit/karmada/plugins/scheduler/apienablement"
 	"github.com/karmada-toolkit/karmada/plugins/scheduler/clusteraffinity"
 	"github.com/karmada-toolkit/karmada/plugins/scheduler/clustereviction"

@@ -20,8 +20,8 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/interpreter"
-	"github.com/karmada-toolkit/karmada/pkg/promote"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/interpreter"
+	"github.com/karmada-toolkit/karmada/pkg/operate/promote"
 )
 
 // promoteCase is one line of promote.jsonl.

@@ -39,7 +39,7 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/detector"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/gracefuleviction"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/taintmanager"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/interpreter"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/interpreter"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/planetest"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/scheduler"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"

@@ -11,7 +11,7 @@ import (
 	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/apis/validation"
 	"github.com/karmada-toolkit/karmada/pkg/cli/env"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/interpreter/lua"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/interpreter/lua"
 )
 
 // validate returns, for a dry run on the client, the errors that admission would return

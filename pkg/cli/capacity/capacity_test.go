@@ -15,8 +15,8 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/golden"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
-	"github.com/karmada-toolkit/karmada/pkg/capacity"
 	"github.com/karmada-toolkit/karmada/pkg/cli/env"
+	"github.com/karmada-toolkit/karmada/pkg/operate/capacity"
 )
 
 func sample() []clusterv1alpha1.Cluster {

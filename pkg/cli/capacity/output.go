@@ -4,7 +4,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
-	"github.com/karmada-toolkit/karmada/pkg/capacity"
+	"github.com/karmada-toolkit/karmada/pkg/operate/capacity"
 )
 
 // freeDocument is what clusters have left in JSON.

@@ -22,8 +22,8 @@ import (
 
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/cli/env"
-	"github.com/karmada-toolkit/karmada/pkg/failover"
 	"github.com/karmada-toolkit/karmada/pkg/member"
+	"github.com/karmada-toolkit/karmada/pkg/operate/failover"
 )
 
 // maxEvictions is the number of evictions from a cluster that are listed.

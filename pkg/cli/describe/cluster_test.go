@@ -11,7 +11,7 @@ import (
 
 	"github.com/karmada-toolkit/karmada/internal/golden"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
-	"github.com/karmada-toolkit/karmada/pkg/failover"
+	"github.com/karmada-toolkit/karmada/pkg/operate/failover"
 )
 
 func TestSummary(t *testing.T) {

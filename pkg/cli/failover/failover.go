@@ -19,8 +19,8 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/wait"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/cli/env"
-	"github.com/karmada-toolkit/karmada/pkg/failover"
 	"github.com/karmada-toolkit/karmada/pkg/member"
+	"github.com/karmada-toolkit/karmada/pkg/operate/failover"
 )
 
 const (

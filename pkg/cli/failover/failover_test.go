@@ -14,8 +14,8 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/golden"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/cli/env"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/eviction"
-	"github.com/karmada-toolkit/karmada/pkg/failover"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/eviction"
+	"github.com/karmada-toolkit/karmada/pkg/operate/failover"
 )
 
 func TestPrintReport(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
-	"github.com/karmada-toolkit/karmada/pkg/failover"
+	"github.com/karmada-toolkit/karmada/pkg/operate/failover"
 )
 
 // document is the state of failover in JSON.

@@ -20,9 +20,9 @@ import (
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
-	"github.com/karmada-toolkit/karmada/pkg/capacity"
-	"github.com/karmada-toolkit/karmada/pkg/failover"
 	"github.com/karmada-toolkit/karmada/pkg/member"
+	"github.com/karmada-toolkit/karmada/pkg/operate/capacity"
+	"github.com/karmada-toolkit/karmada/pkg/operate/failover"
 )
 
 // decoration adds to a table of the control plane what its server does not show. The

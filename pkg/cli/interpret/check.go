@@ -8,7 +8,7 @@ import (
 
 	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/apis/validation"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/interpreter/lua"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/interpreter/lua"
 )
 
 // check reports for every rule whether the control plane would accept it. Scripts are

@@ -11,10 +11,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/interpreter"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/interpreter/lua"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/interpreter/webhook"
-	"github.com/karmada-toolkit/karmada/pkg/promote"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/interpreter"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/interpreter/lua"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/interpretation/webhook"
+	"github.com/karmada-toolkit/karmada/pkg/operate/promote"
 	bundled "github.com/karmada-toolkit/karmada/plugins/interpreter"
 )
 

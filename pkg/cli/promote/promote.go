@@ -19,7 +19,7 @@ import (
 
 	"github.com/karmada-toolkit/karmada/pkg/cli/env"
 	memberaccess "github.com/karmada-toolkit/karmada/pkg/member/access"
-	"github.com/karmada-toolkit/karmada/pkg/promote"
+	"github.com/karmada-toolkit/karmada/pkg/operate/promote"
 )
 
 const (

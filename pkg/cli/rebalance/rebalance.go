@@ -14,7 +14,7 @@ import (
 	appsv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/apps/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/cli/env"
-	"github.com/karmada-toolkit/karmada/pkg/rebalance"
+	"github.com/karmada-toolkit/karmada/pkg/operate/rebalance"
 )
 
 const (

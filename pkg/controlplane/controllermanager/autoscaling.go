@@ -9,11 +9,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/karmada-toolkit/karmada/internal/controllers"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/autoscaling"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/cronfederatedhpa"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/federatedhpa"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/hpatarget"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/replicassync"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/autoscaling"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
 	"github.com/karmada-toolkit/karmada/pkg/member/access"
 )

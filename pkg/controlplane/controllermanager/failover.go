@@ -22,10 +22,10 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/rebalancer"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/remedy"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/taintmanager"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/eviction"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/eviction/evictionbudget"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/interpreter"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/scope"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/eviction"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/interpreter"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/scope"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/evictionbudget"
 )
 
 // Failover configures when workloads leave clusters.

@@ -16,8 +16,8 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/serviceexport"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/serviceimport"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/servicestatus"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/services"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/services/servicecondition"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/services"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/servicecondition"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
 	"github.com/karmada-toolkit/karmada/pkg/member/access"
 )

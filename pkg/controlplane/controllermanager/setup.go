@@ -13,9 +13,9 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/gates"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/agentrbac"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/massfailure"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/interpreter"
-	interpreterdynamic "github.com/karmada-toolkit/karmada/pkg/controlplane/interpreter/dynamic"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/services/servicecondition"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/interpreter"
+	interpreterdynamic "github.com/karmada-toolkit/karmada/pkg/controlplane/interpretation/dynamic"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/servicecondition"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
 	"github.com/karmada-toolkit/karmada/pkg/member/access"
 )

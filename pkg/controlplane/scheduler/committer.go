@@ -13,7 +13,7 @@ import (
 	"k8s.io/utils/clock"
 
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/scheduler/core"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/schedule/core"
 )
 
 // committer writes decisions to bindings, and records events about them.

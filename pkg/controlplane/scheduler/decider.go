@@ -5,8 +5,8 @@ import (
 
 	"k8s.io/utils/clock"
 
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/scheduler/core"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/scheduler/framework"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/schedule/core"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/schedule/framework"
 )
 
 // Estimates returns what the accurate estimators of clusters answer about the

@@ -5,9 +5,9 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/schedule/core"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/schedule/framework"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/estimator/client/managed"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/scheduler/core"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/scheduler/framework"
 )
 
 // newEstimates returns the answers of the accurate estimators of clusters, over

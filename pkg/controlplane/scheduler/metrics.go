@@ -8,8 +8,8 @@ import (
 	"k8s.io/utils/clock"
 
 	sharedmetrics "github.com/karmada-toolkit/karmada/internal/metrics"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/scheduler/core"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/scheduler/framework"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/schedule/core"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/schedule/framework"
 )
 
 // The events that enqueue bindings.

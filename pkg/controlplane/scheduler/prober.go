@@ -8,7 +8,7 @@ import (
 
 	"k8s.io/utils/clock"
 
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/scheduler/core"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/schedule/core"
 )
 
 const (

@@ -19,7 +19,7 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/gates"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/scope"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/scope"
 )
 
 // Setup adds the role to a manager.

@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/karmada-toolkit/karmada/internal/controllers"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/policy"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/policy"
 )
 
 // watchedType is a type with its objects.

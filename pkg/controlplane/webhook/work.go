@@ -18,7 +18,7 @@ import (
 
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/manifest"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/manifest"
 )
 
 // workGlance is a Work with its manifests undecoded.

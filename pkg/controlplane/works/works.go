@@ -26,9 +26,9 @@ import (
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/manifest"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/override"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/scope"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/manifest"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/override"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/scope"
 )
 
 // Want is the wanted state of a Work.

@@ -2,7 +2,7 @@
 // evicted from.
 package clustereviction
 
-import "github.com/karmada-toolkit/karmada/pkg/controlplane/scheduler/framework"
+import "github.com/karmada-toolkit/karmada/pkg/controlplane/domain/schedule/framework"
 
 // Name is the name of the plugin in --plugins.
 const Name = "ClusterEviction"

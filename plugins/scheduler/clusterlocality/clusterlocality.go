@@ -1,7 +1,7 @@
 // Package clusterlocality prefers the clusters that a binding is on already.
 package clusterlocality
 
-import "github.com/karmada-toolkit/karmada/pkg/controlplane/scheduler/framework"
+import "github.com/karmada-toolkit/karmada/pkg/controlplane/domain/schedule/framework"
 
 // Name is the name of the plugin in --plugins.
 const Name = "ClusterLocality"

@@ -4,7 +4,7 @@ package spreadconstraint
 
 import (
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/scheduler/framework"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/schedule/framework"
 )
 
 // Name is the name of the plugin in --plugins.

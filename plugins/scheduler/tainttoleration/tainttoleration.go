@@ -8,7 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/scheduler/framework"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/schedule/framework"
 )
 
 // Name is the name of the plugin in --plugins.

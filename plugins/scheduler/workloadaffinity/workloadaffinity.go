@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/scheduler/framework"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/schedule/framework"
 )
 
 // Name is the name of the plugin in --plugins.

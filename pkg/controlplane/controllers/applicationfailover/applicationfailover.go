@@ -22,9 +22,9 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/events"
 	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/eviction"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/eviction/evictionevent"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/scope"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/eviction"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/scope"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/evictionevent"
 )
 
 // minRequeue is the delay before a toleration of zero seconds is over.

@@ -35,7 +35,7 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/dependencies"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/detector"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/namespacesync"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/interpreter"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/interpreter"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/planetest"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
 )

@@ -21,11 +21,11 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/eviction"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/manifest"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/override"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/scope"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/services"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/eviction"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/manifest"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/override"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/scope"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/services"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/works"
 )
 

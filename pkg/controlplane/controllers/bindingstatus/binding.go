@@ -13,8 +13,8 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/debounce"
 	"github.com/karmada-toolkit/karmada/internal/status"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/eviction"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/scope"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/eviction"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/scope"
 )
 
 // bindingState is the state of the status of one binding.

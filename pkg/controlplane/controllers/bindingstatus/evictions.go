@@ -10,8 +10,8 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/events"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/eviction"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/eviction/evictionevent"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/eviction"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/evictionevent"
 )
 
 // evictions ends the eviction tasks of bindings together with the status that lets them end: the controller of graceful

@@ -15,8 +15,8 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/status"
 	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/conditions"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/delivery"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/conditions"
 )
 
 // templateState is the state of the status of one template.

@@ -7,7 +7,7 @@ import (
 
 	"github.com/karmada-toolkit/karmada/internal/events"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/clustercondition"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/clustercondition"
 )
 
 // The reasons of the events on clusters.

@@ -14,7 +14,7 @@ import (
 
 	"github.com/karmada-toolkit/karmada/internal/patch"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/policy"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/policy"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
 )
 

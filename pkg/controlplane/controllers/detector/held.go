@@ -11,7 +11,7 @@ import (
 
 	"github.com/karmada-toolkit/karmada/internal/status"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/policy"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/policy"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
 )
 

@@ -16,8 +16,8 @@ import (
 
 	"github.com/karmada-toolkit/karmada/internal/status"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/policy"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/scope"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/policy"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/scope"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
 )
 

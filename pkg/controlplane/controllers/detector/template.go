@@ -15,8 +15,8 @@ import (
 
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/policy"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/scope"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/policy"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/scope"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
 )
 

@@ -37,8 +37,8 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/cluster"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/clusterstatus"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/execution"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/interpreter"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/manifest"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/interpreter"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/manifest"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/planetest"
 	"github.com/karmada-toolkit/karmada/pkg/member/access"
 )

@@ -12,7 +12,7 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/execution/apply"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/execution/member"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/execution/workstatus"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/services"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/services"
 	bindingworks "github.com/karmada-toolkit/karmada/pkg/controlplane/works"
 )
 

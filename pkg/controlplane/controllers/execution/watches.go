@@ -18,7 +18,7 @@ import (
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/interpreter/notify"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/interpretation/notify"
 )
 
 // run watches Clusters and Works until ctx ends.

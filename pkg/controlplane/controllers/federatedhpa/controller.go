@@ -25,7 +25,7 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/status"
 	autoscalingv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/autoscaling/v1alpha1"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/autoscaling"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/autoscaling"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
 	"github.com/karmada-toolkit/karmada/pkg/member/access"
 )

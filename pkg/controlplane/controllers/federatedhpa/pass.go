@@ -23,7 +23,7 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 	"github.com/karmada-toolkit/karmada/pkg/apis/validation"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/autoscaling"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/autoscaling"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
 )
 

@@ -26,7 +26,7 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/massfailure"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/taintmanager"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/planetest"
-	"github.com/karmada-toolkit/karmada/pkg/failover"
+	"github.com/karmada-toolkit/karmada/pkg/operate/failover"
 )
 
 // plane is a control plane with the controllers of evictions. Their members are fake: the test reports their probes.

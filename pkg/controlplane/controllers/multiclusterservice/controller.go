@@ -32,8 +32,8 @@ import (
 	networkingv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/networking/v1alpha1"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/services"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/services/servicecondition"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/services"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/servicecondition"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/works"
 )

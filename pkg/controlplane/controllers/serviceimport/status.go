@@ -13,7 +13,7 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/status"
 	multiclusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/multicluster/v1alpha1"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/services"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/services"
 )
 
 // importIndex finds the Works with a ServiceImport.

@@ -1,0 +1,89 @@
+package evictionbudget
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/karmada-toolkit/karmada/internal/kube"
+	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/eviction"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/scope"
+)
+
+var now = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+func bindings(s *scope.Binding, n int, tasks ...workv1alpha2.GracefulEvictionTask) []client.Object {
+	var out []client.Object
+	for i := range n {
+		b := s.New()
+		if s.Namespaced {
+			b.SetNamespace("default")
+		}
+		b.SetName(fmt.Sprintf("b%d", i))
+		b.GetSpec().Clusters = []workv1alpha2.TargetCluster{{Name: "m1"}}
+		if i == 0 {
+			b.GetSpec().GracefulEvictionTasks = tasks
+		}
+		out = append(out, b)
+	}
+	return out
+}
+
+func newLedger(budget eviction.Budget, objs ...client.Object) (*Ledger, *clocktesting.FakePassiveClock) {
+	clock := clocktesting.NewFakePassiveClock(now)
+	return New(fake.NewClientBuilder().WithScheme(kube.NewScheme()).WithObjects(objs...).Build(), budget, clock), clock
+}
+
+func take(t *testing.T, l *Ledger, want time.Duration) {
+	t.Helper()
+	if after, err := l.Take(t.Context()); err != nil || after != want {
+		t.Fatalf("%s %v, want %s", after, err, want)
+	}
+}
+
+func TestLedger_Take(t *testing.T) {
+	l, clock := newLedger(eviction.Budget{Bindings: 2})
+	take(t, l, 0)
+	clock.SetTime(now.Add(10 * time.Second))
+	take(t, l, 0)
+	take(t, l, 50*time.Second)
+	l.Return()
+	take(t, l, 0)
+	clock.SetTime(now.Add(time.Minute))
+	take(t, l, 0)
+	take(t, l, 10*time.Second)
+}
+
+func TestLedger_PercentOfBothKinds(t *testing.T) {
+	objs := append(bindings(scope.NamespacedBinding(), 10), bindings(scope.ClusterBinding(), 10)...)
+	l, _ := newLedger(eviction.Budget{Percent: 10}, objs...)
+	take(t, l, 0)
+	take(t, l, 0)
+	take(t, l, time.Minute)
+}
+
+func TestLedger_ARestartDoesNotRenewTheBudget(t *testing.T) {
+	task := func(age time.Duration) workv1alpha2.GracefulEvictionTask {
+		return workv1alpha2.GracefulEvictionTask{FromCluster: "m", CreationTimestamp: &metav1.Time{Time: now.Add(-age)}}
+	}
+	objs := append(bindings(scope.NamespacedBinding(), 1, task(20*time.Second), task(time.Hour)), bindings(scope.ClusterBinding(), 1, workv1alpha2.GracefulEvictionTask{FromCluster: "m"})...)
+	l, _ := newLedger(eviction.Budget{Bindings: 2}, objs...)
+	take(t, l, 40*time.Second)
+	l, _ = newLedger(eviction.Budget{Bindings: 3}, objs...)
+	take(t, l, 0)
+	take(t, l, 40*time.Second)
+}
+
+func TestLedger_ATimeToComeCountsAsNow(t *testing.T) {
+	task := workv1alpha2.GracefulEvictionTask{FromCluster: "m", CreationTimestamp: &metav1.Time{Time: now.Add(24 * time.Hour)}}
+	l, clock := newLedger(eviction.Budget{Bindings: 1}, bindings(scope.NamespacedBinding(), 1, task)...)
+	take(t, l, eviction.BudgetWindow)
+	clock.SetTime(now.Add(eviction.BudgetWindow))
+	take(t, l, 0)
+}

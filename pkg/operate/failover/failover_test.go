@@ -1,0 +1,240 @@
+package failover
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/karmada-toolkit/karmada/internal/kube"
+	"github.com/karmada-toolkit/karmada/internal/wait"
+	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/apis/names"
+	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
+	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/eviction"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/scope"
+)
+
+var now = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+func cluster(name string, ready metav1.ConditionStatus, stopped bool, taints ...string) *clusterv1alpha1.Cluster {
+	c := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	at := metav1.NewTime(now.Add(-time.Minute))
+	c.Status.Conditions = []metav1.Condition{{Type: "Ready", Status: ready, LastTransitionTime: at}}
+	if stopped {
+		c.Status.Conditions = append(c.Status.Conditions, metav1.Condition{Type: clusterv1alpha1.ClusterConditionEvictionsStopped, Status: metav1.ConditionTrue})
+	}
+	for _, key := range taints {
+		c.Spec.Taints = append(c.Spec.Taints, corev1.Taint{Key: key, Effect: corev1.TaintEffectNoExecute, TimeAdded: &at})
+	}
+	return c
+}
+
+func binding(s *scope.Binding, name, tolerations string, priority int32, clusters ...string) workv1alpha2.Binding {
+	b := s.New()
+	b.SetName(name)
+	if s.Namespaced {
+		b.SetNamespace("shop")
+	}
+	b.SetLabels(map[string]string{policyv1alpha1.ClusterPropagationPolicyPermanentIDLabel: "id"})
+	b.SetAnnotations(map[string]string{policyv1alpha1.AppliedPlacementAnnotation: `{"clusterTolerations":[` + tolerations + `]}`})
+	spec := b.GetSpec()
+	spec.Resource = workv1alpha2.ObjectReference{Kind: "Deployment", Namespace: b.GetNamespace(), Name: name}
+	spec.SchedulePriority = &workv1alpha2.SchedulePriority{Priority: priority}
+	for _, c := range clusters {
+		spec.Clusters = append(spec.Clusters, workv1alpha2.TargetCluster{Name: c, Replicas: 2})
+	}
+	return b
+}
+
+func text(evictions []Eviction) (out []string) {
+	for _, e := range evictions {
+		line := fmt.Sprintf("%s %s/%s from %s %d p%d", e.Phase, e.Namespace, e.Workload, e.Cluster, e.Replicas, e.Priority)
+		if e.Reason != "" {
+			line += " " + e.Reason
+		}
+		if !e.At.IsZero() && !e.At.Equal(now) {
+			line += " " + e.At.Sub(now).String()
+		}
+		out = append(out, line)
+	}
+	return out
+}
+
+func TestRead(t *testing.T) {
+	namespaced := scope.NamespacedBinding()
+	leaving := binding(namespaced, "leaving", "", 0, "m3")
+	leaving.GetSpec().GracefulEvictionTasks = []workv1alpha2.GracefulEvictionTask{
+		{FromCluster: "m1", Replicas: new(int32(3)), Reason: "TaintUntolerated", CreationTimestamp: &metav1.Time{Time: now.Add(-10 * time.Second)}},
+		{FromCluster: "m2", Reason: "ApplicationFailure"},
+	}
+	c := fake.NewClientBuilder().WithScheme(kube.NewScheme()).WithObjects(
+		cluster("m1", metav1.ConditionFalse, true, "down"), cluster("m2", metav1.ConditionTrue, false, "by-hand"), cluster("m3", metav1.ConditionTrue, false),
+		cluster("m4", metav1.ConditionUnknown, false),
+		binding(namespaced, "low", "", 1, "m1"), binding(namespaced, "high", "", 9, "m1", "m3"), leaving,
+		binding(namespaced, "tolerant", `{"operator":"Exists"}`, 0, "m1", "m2"),
+		binding(namespaced, "later", `{"operator":"Exists","tolerationSeconds":90}`, 0, "m1"),
+		binding(scope.ClusterBinding(), "global", "", 0, "m2", "m4"),
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-system", Name: names.FailoverState}, Data: map[string]string{
+			"state": `{"since":"2025-12-31T23:58:00Z","failed":2,"total":3,"clusters":["m1"]}`,
+		}},
+	).Build()
+	r, err := Read(t.Context(), c, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !r.MassFailure.Stopped() || r.MassFailure.Failed != 2 {
+		t.Errorf("%+v", r.MassFailure)
+	}
+	var clusters []string
+	for _, c := range r.Clusters {
+		clusters = append(clusters, c.Name)
+	}
+	if diff := cmp.Diff([]string{"m1", "m2", "m4"}, clusters); diff != "" {
+		t.Error(diff)
+	}
+	want := []string{
+		"under way shop/deployment/leaving from m1 3 p0 TaintUntolerated -10s",
+		"under way shop/deployment/leaving from m2 0 p0 ApplicationFailure",
+		"pending shop/deployment/later from m1 2 p0 30s",
+		"pending /deployment/global from m2 2 p0",
+		"stopped shop/deployment/high from m1 2 p9",
+		"stopped shop/deployment/low from m1 2 p1",
+	}
+	if diff := cmp.Diff(want, text(r.Evictions)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestResume(t *testing.T) {
+	stored := func(state string) *corev1.ConfigMap {
+		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-system", Name: names.FailoverState}, Data: map[string]string{eviction.StateKey: state}}
+	}
+	const stopped = `{"since":"2026-01-01T00:00:00.5Z","failed":2,"total":3,"clusters":["m1"]}`
+	t.Run("not stopped", func(t *testing.T) {
+		for _, objs := range [][]client.Object{nil, {stored("")}, {stored(`{"released":["m1"]}`)}} {
+			c := fake.NewClientBuilder().WithScheme(kube.NewScheme()).WithObjects(objs...).Build()
+			if _, err := Resume(t.Context(), c, false, wait.Options{}); !errors.Is(err, ErrNotStopped) {
+				t.Error(err)
+			}
+		}
+	})
+	t.Run("no cluster is Ready", func(t *testing.T) {
+		c := fake.NewClientBuilder().WithScheme(kube.NewScheme()).WithObjects(stored(stopped), cluster("m1", metav1.ConditionFalse, true)).Build()
+		if _, err := Resume(t.Context(), c, false, wait.Options{}); !errors.Is(err, ErrNoneReady) {
+			t.Error(err)
+		}
+		if _, err := Resume(t.Context(), c, true, wait.Options{Timeout: 10 * time.Millisecond}); err == nil || errors.Is(err, ErrNoneReady) {
+			t.Error(err)
+		}
+	})
+	t.Run("not readable", func(t *testing.T) {
+		c := fake.NewClientBuilder().WithScheme(kube.NewScheme()).WithObjects(stored("{")).Build()
+		if _, err := Resume(t.Context(), c, false, wait.Options{}); err == nil || !strings.Contains(err.Error(), "ConfigMap karmada-system/karmada-failover") {
+			t.Error(err)
+		}
+	})
+	t.Run("followed", func(t *testing.T) {
+		c := fake.NewClientBuilder().WithScheme(kube.NewScheme()).WithObjects(stored(stopped), cluster("m3", metav1.ConditionTrue, false)).WithInterceptorFuncs(interceptor.Funcs{
+			Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+				if err := c.Patch(ctx, obj, patch, opts...); err != nil {
+					return err
+				}
+				cm := obj.DeepCopyObject().(*corev1.ConfigMap)
+				if cm.Data[eviction.ResumeKey] != "2026-01-01T00:00:00.5Z" {
+					t.Errorf("requested: %v", cm.Data)
+				}
+				cm.Data = map[string]string{eviction.StateKey: `{"released":["m1","m2"]}`} // as the controller does
+				return c.Update(ctx, cm)
+			},
+		}).Build()
+		got, err := Resume(t.Context(), c, false, wait.Options{Timeout: time.Minute})
+		if diff := cmp.Diff([]string{"m1", "m2"}, got); err != nil || diff != "" {
+			t.Error(err, diff)
+		}
+	})
+	t.Run("not followed", func(t *testing.T) {
+		c := fake.NewClientBuilder().WithScheme(kube.NewScheme()).WithObjects(stored(stopped), cluster("m3", metav1.ConditionTrue, false)).Build()
+		_, err := Resume(t.Context(), c, false, wait.Options{Timeout: 10 * time.Millisecond})
+		if err == nil || !strings.Contains(err.Error(), "karmada-controller-manager has not followed the request yet") {
+			t.Error(err)
+		}
+	})
+}
+
+func TestCancel(t *testing.T) {
+	leaving := func(name string) workv1alpha2.Binding {
+		b := binding(scope.NamespacedBinding(), name, `{"key":"ok","operator":"Exists"}`, 0)
+		b.GetSpec().GracefulEvictionTasks = []workv1alpha2.GracefulEvictionTask{
+			{FromCluster: "m1", Replicas: new(int32(3)), Reason: "TaintUntolerated"}, {FromCluster: "m2", Reason: "TaintUntolerated"},
+		}
+		return b
+	}
+	for name, tc := range map[string]struct {
+		cluster                  []client.Object
+		cancelled, left, targets int
+	}{
+		"Ready":     {[]client.Object{cluster("m1", metav1.ConditionTrue, false)}, 1, 0, 1},
+		"not Ready": {[]client.Object{cluster("m1", metav1.ConditionFalse, false)}, 1, 0, 1},
+		"tolerated": {[]client.Object{cluster("m1", metav1.ConditionFalse, false, "ok")}, 1, 0, 1},
+		"tainted":   {[]client.Object{cluster("m1", metav1.ConditionFalse, false, "down")}, 0, 1, 0},
+		"stopped":   {[]client.Object{cluster("m1", metav1.ConditionFalse, true, "down")}, 1, 0, 1},
+		"gone":      {nil, 1, 0, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := leaving("web")
+			c := fake.NewClientBuilder().WithScheme(kube.NewScheme()).WithObjects(append(tc.cluster, b, binding(scope.ClusterBinding(), "other", "", 0, "m1"))...).Build()
+			cancelled, left, err := Cancel(t.Context(), c, "m1", now)
+			if err != nil || len(cancelled) != tc.cancelled || len(left) != tc.left {
+				t.Fatal(cancelled, left, err)
+			}
+			got := scope.NamespacedBinding().New()
+			if err := c.Get(t.Context(), client.ObjectKeyFromObject(b), got); err != nil {
+				t.Fatal(err)
+			}
+			if spec := got.GetSpec(); len(spec.Clusters) != tc.targets || len(spec.GracefulEvictionTasks) != 2-tc.cancelled {
+				t.Errorf("%+v", spec)
+			}
+		})
+	}
+}
+
+// What is deleted, where and when.
+func TestRead_Deletions(t *testing.T) {
+	b := binding(scope.NamespacedBinding(), "web", "", 0)
+	at := &metav1.Time{Time: now.Add(-time.Minute)}
+	b.GetSpec().GracefulEvictionTasks = []workv1alpha2.GracefulEvictionTask{
+		{FromCluster: "m1", CreationTimestamp: at}, {FromCluster: "m2", CreationTimestamp: at, GracePeriodSeconds: new(int32(90))},
+		{FromCluster: "m3", CreationTimestamp: at, SuppressDeletion: new(true)}, {FromCluster: "m4", PurgeMode: policyv1alpha1.PurgeModeDirectly}, {FromCluster: "m5"},
+	}
+	unclaimed := binding(scope.NamespacedBinding(), "old", "", 0, "m6")
+	unclaimed.SetLabels(nil)
+	c := fake.NewClientBuilder().WithScheme(kube.NewScheme()).WithObjects(b, unclaimed, cluster("m6", metav1.ConditionFalse, false, "down"),
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-system", Name: names.FailoverState}, Data: map[string]string{eviction.TimeoutKey: "5m0s"}}).Build()
+	r, err := Read(t.Context(), c, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, e := range r.Evictions {
+		got = append(got, e.Cluster+": "+e.Progress(now)+": "+e.Deleted(now))
+	}
+	want := []string{
+		"m1: under way for 60s (): within 4m, runs nowhere else", "m2: under way for 60s (): within 30s, runs nowhere else",
+		"m3: under way for 60s (): when released", "m4: under way (): at once, runs nowhere else", "m5: under way (): when it runs elsewhere, runs nowhere else",
+		"m6: skipped (no policy applies): ",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
