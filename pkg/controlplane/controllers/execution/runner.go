@@ -53,11 +53,8 @@ func newRunner(ctx context.Context, c *Controller, cluster string) *runner {
 	r.works.informers = r.informers
 	r.applier = &applier{c: c, works: r.works, config: apply.Config{
 		Cluster: cluster, Timeout: c.deps.Timeout, Hasher: c.hasher, Clock: c.deps.Clock, Metrics: c.writes,
-		Written: func(obj *unstructured.Unstructured) { c.events.objectApplied(obj, cluster) },
-		WentBack: func(from, to string) {
-			r.informers.Restart()
-			r.wentBack(from, to)
-		},
+		Written:  func(obj *unstructured.Unstructured) { c.events.objectApplied(obj, cluster) },
+		WentBack: r.informers.WentBack,
 	}}
 	return r
 }

@@ -28,6 +28,9 @@ const (
 	maxSizePerWork = 64 << 10
 )
 
+// wentBackInterval is the shortest time between two lists of everything because the member has older versions than before.
+const wentBackInterval = 10 * time.Second
+
 // Config is what Informers need.
 type Config struct {
 	// Cluster is the name of the member, for logs.
@@ -42,8 +45,8 @@ type Config struct {
 	// Synced is called with the Works that use an informer after its first complete
 	// list. It must not block.
 	Synced func(works []string)
-	// WentBack is called after the member was found to have an older version than before.
-	// It must not block.
+	// WentBack is called after the member was found to have an older version than before: at once the first time, and then
+	// at most every wentBackInterval. It must not block.
 	WentBack func(from, to string)
 }
 
@@ -60,6 +63,10 @@ type Informers struct {
 	mu         sync.Mutex
 	client     Client
 	byResource map[schema.GroupVersionResource]*Informer
+	// gated reports whether the member went back less than wentBackInterval ago, and again is the call that then follows;
+	// nil if it has not gone back since.
+	gated bool
+	again func()
 }
 
 // NewInformers returns Informers that stop when ctx ends.
@@ -93,8 +100,42 @@ func (i *Informers) Retry() {
 	}
 }
 
-// Restart lists everything anew.
-func (i *Informers) Restart() { i.restart(nil) }
+// WentBack lists everything anew and calls Config.WentBack.
+func (i *Informers) WentBack(from, to string) { i.wentBack(nil, from, to) }
+
+// wentBack lists everything anew but the objects of one informer. A member that reports ever older versions would cause lists
+// without end: what it reports within wentBackInterval is handled once, at the end of the interval.
+func (i *Informers) wentBack(but *Informer, from, to string) {
+	i.mu.Lock()
+	gated := i.gated
+	if gated {
+		i.again = func() { i.wentBack(nil, from, to) }
+	} else {
+		i.gated = true
+		i.running.Go(func() {
+			select {
+			case <-i.ctx.Done():
+			case <-time.After(wentBackInterval):
+				i.openGate()
+			}
+		})
+	}
+	i.mu.Unlock()
+	if !gated {
+		i.restart(but)
+		i.cfg.WentBack(from, to)
+	}
+}
+
+func (i *Informers) openGate() {
+	i.mu.Lock()
+	again := i.again
+	i.gated, i.again = false, nil
+	i.mu.Unlock()
+	if again != nil {
+		again()
+	}
+}
 
 // restart lists everything anew but the objects of one informer.
 func (i *Informers) restart(but *Informer) {
@@ -162,17 +203,14 @@ func (i *Informers) startLocked(in *Informer) {
 			o.LabelSelector = selector
 			return resource.Watch(ctx, o)
 		},
-		Example: &unstructured.Unstructured{},
-		Project: i.project,
-		Size:    func(s Snapshot) int { return s.size() },
-		MaxSize: func() int { return maxSize + maxSizePerWork*i.cfg.Works() },
-		Changed: func(_ types.NamespacedName, old, now *Snapshot) { i.cfg.Changed(old, now) },
-		Synced:  func() { i.synced(in) },
-		Version: func(s Snapshot) string { return s.Version },
-		WentBack: func(from, to string) {
-			i.restart(in)
-			i.cfg.WentBack(from, to)
-		},
+		Example:  &unstructured.Unstructured{},
+		Project:  i.project,
+		Size:     func(s Snapshot) int { return s.size() },
+		MaxSize:  func() int { return maxSize + maxSizePerWork*i.cfg.Works() },
+		Changed:  func(_ types.NamespacedName, old, now *Snapshot) { i.cfg.Changed(old, now) },
+		Synced:   func() { i.synced(in) },
+		Version:  func(s Snapshot) string { return s.Version },
+		WentBack: func(from, to string) { i.wentBack(in, from, to) },
 	})
 	ctx, cancel := context.WithCancel(i.ctx)
 	in.run.Store(&run{projection: projection, cancel: cancel, started: i.cfg.Clock.Now()})
