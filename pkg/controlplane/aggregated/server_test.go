@@ -1,6 +1,9 @@
 package aggregated
 
 import (
+	"fmt"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -53,6 +56,27 @@ func TestServer_StoresClusters(t *testing.T) {
 		again.Spec.ID = "id-m1"
 		if _, err := clusters.Create(ctx, again, metav1.CreateOptions{}); !apierrors.IsInvalid(err) {
 			t.Errorf("got %v", err)
+		}
+	})
+	t.Run("one of many requests gets an id", func(t *testing.T) {
+		var admitted atomic.Int32
+		var done sync.WaitGroup
+		for i := range 16 {
+			done.Go(func() {
+				c := pushCluster(fmt.Sprintf("twin%d", i))
+				c.Spec.ID = "twin"
+				_, err := clusters.Create(ctx, c, metav1.CreateOptions{})
+				switch {
+				case err == nil:
+					admitted.Add(1)
+				case !apierrors.IsInvalid(err):
+					t.Errorf("got %v", err)
+				}
+			})
+		}
+		done.Wait()
+		if n := admitted.Load(); n != 1 {
+			t.Errorf("%d clusters have the same id", n)
 		}
 	})
 	t.Run("a status write changes nothing but the status", func(t *testing.T) {

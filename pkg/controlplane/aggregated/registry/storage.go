@@ -80,25 +80,19 @@ func New(o Options) (*Clusters, *Status, error) {
 	return &Clusters{Store: store, ids: ids}, &Status{store: &statusStore}, nil
 }
 
-// Create implements rest.Creature. Creations and changes wait for each other, so
-// that no two clusters get the same id. What asks others, such as who may read the Secrets, is checked for valid fields only.
+// Create implements rest.Creater. Those who write ids wait for each other, so that no two clusters get the same one. What
+// asks others, such as who may read the Secrets, is checked for valid fields only.
 func (c *Clusters) Create(ctx context.Context, obj runtime.Object, validate rest.ValidateObjectFunc, options *metav1.CreateOptions) (runtime.Object, error) {
-	done, err := c.ids.waitForTurn(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer done()
-	return c.Store.Create(ctx, obj, c.ids.checkCreate(validate), options)
+	t := &turn{ids: c.ids}
+	defer t.done()
+	return c.Store.Create(ctx, obj, c.ids.checkCreate(t, validate), options)
 }
 
 // Update implements rest.Updater.
 func (c *Clusters) Update(ctx context.Context, name string, objInfo rest.UpdatedObjectInfo, createValidation rest.ValidateObjectFunc, updateValidation rest.ValidateObjectUpdateFunc, forceAllowCreate bool, options *metav1.UpdateOptions) (runtime.Object, bool, error) {
-	done, err := c.ids.waitForTurn(ctx)
-	if err != nil {
-		return nil, false, err
-	}
-	defer done()
-	return c.Store.Update(ctx, name, objInfo, c.ids.checkCreate(createValidation), c.ids.checkUpdate(updateValidation), forceAllowCreate, options)
+	t := &turn{ids: c.ids}
+	defer t.done()
+	return c.Store.Update(ctx, name, objInfo, c.ids.checkCreate(t, createValidation), c.ids.checkUpdate(t, updateValidation), forceAllowCreate, options)
 }
 
 // Find returns a cluster, from the watch cache where it is there.

@@ -25,18 +25,35 @@ type uniqueIDs struct {
 	loopback bool
 }
 
-// waitForTurn returns when no other write of a spec is going on in this process.
-func (u *uniqueIDs) waitForTurn(ctx context.Context) (done func(), err error) {
+// turn is the right of a request to write an id. It is taken before the ids are compared, and given back when the write has
+// ended: other changes of clusters do not wait for each other.
+type turn struct {
+	ids  *uniqueIDs
+	held bool
+}
+
+// take waits until no other request of this process writes an id.
+func (t *turn) take(ctx context.Context) error {
+	if t.held {
+		return nil // an update is checked again after a conflict
+	}
 	select {
-	case u.turn <- struct{}{}:
-		return func() { <-u.turn }, nil
+	case t.ids.turn <- struct{}{}:
+		t.held = true
+		return nil
 	case <-ctx.Done():
-		return nil, apierrors.NewTimeoutError("waiting for other changes of clusters", 1)
+		return apierrors.NewTimeoutError("waiting for other changes of clusters", 1)
+	}
+}
+
+func (t *turn) done() {
+	if t.held {
+		<-t.ids.turn
 	}
 }
 
 // checkCreate returns a check of a new cluster, whose fields are valid, that follows another one.
-func (u *uniqueIDs) checkCreate(first rest.ValidateObjectFunc) rest.ValidateObjectFunc {
+func (u *uniqueIDs) checkCreate(t *turn, first rest.ValidateObjectFunc) rest.ValidateObjectFunc {
 	return func(ctx context.Context, obj runtime.Object) error {
 		if first != nil {
 			if err := first(ctx, obj); err != nil {
@@ -49,12 +66,12 @@ func (u *uniqueIDs) checkCreate(first rest.ValidateObjectFunc) rest.ValidateObje
 		if err := u.credentials.check(ctx, versioned(obj), nil); err != nil {
 			return err
 		}
-		return u.check(ctx, versioned(obj))
+		return u.check(ctx, t, versioned(obj))
 	}
 }
 
 // checkUpdate returns a check of a changed cluster, whose fields are valid, that follows another one.
-func (u *uniqueIDs) checkUpdate(first rest.ValidateObjectUpdateFunc) rest.ValidateObjectUpdateFunc {
+func (u *uniqueIDs) checkUpdate(t *turn, first rest.ValidateObjectUpdateFunc) rest.ValidateObjectUpdateFunc {
 	return func(ctx context.Context, obj, old runtime.Object) error {
 		if first != nil {
 			if err := first(ctx, obj, old); err != nil {
@@ -70,14 +87,17 @@ func (u *uniqueIDs) checkUpdate(first rest.ValidateObjectUpdateFunc) rest.Valida
 		if versioned(obj).Spec.ID == versioned(old).Spec.ID {
 			return nil
 		}
-		return u.check(ctx, versioned(obj))
+		return u.check(ctx, t, versioned(obj))
 	}
 }
 
 // check refuses the cluster when another one has its id.
-func (u *uniqueIDs) check(ctx context.Context, c *clusterv1alpha1.Cluster) error {
+func (u *uniqueIDs) check(ctx context.Context, t *turn, c *clusterv1alpha1.Cluster) error {
 	if c.Spec.ID == "" {
 		return nil
+	}
+	if err := t.take(ctx); err != nil {
+		return err
 	}
 	list := &internalversion.ClusterList{}
 	if err := listClusters(ctx, u.store, "", list); err != nil {
