@@ -125,7 +125,7 @@ while read -r pkg deps; do
 	esac
 done < <(go list -test -f '{{if and (eq .Name "main") (not .ForTest)}}{{.ImportPath}} {{range .Deps}}{{.}} {{end}}{{end}}' ./... | grep '^[^ ]*\.test ')
 mapfile -t integration < <(git grep -l '^//go:build integration' -- '*_test.go' | xargs -n1 dirname | sort -u | sed 's#^#./#')
-race=(env CGO_ENABLED=1 go test -vet=off -race)
+race=(env CGO_ENABLED=1 go test -vet=off -race -timeout 20m)
 if ! command -v gcc >/dev/null; then
 	echo "gcc is missing: the race detector is off"
 	race=(go test -vet=off)

@@ -52,11 +52,18 @@ func fixture(t *testing.T, platforms ...platform) release {
 	}
 }
 
-func TestBuild_EveryFileHasItsChecksum(t *testing.T) {
+// A release of every platform is built once: it takes long with the race detector.
+func TestBuild_EveryPlatform(t *testing.T) {
 	r := fixture(t, all()...)
 	if err := r.build(); err != nil {
 		t.Fatal(err)
 	}
+	t.Run("every file has its checksum", func(t *testing.T) { checkSums(t, r) })
+	t.Run("the manifest has a platform for each archive", func(t *testing.T) { checkManifest(t, r) })
+}
+
+func checkSums(t *testing.T, r release) {
+	t.Helper()
 	data, err := os.ReadFile(filepath.Join(r.out, "checksums.txt"))
 	if err != nil {
 		t.Fatal(err)
@@ -113,11 +120,8 @@ func TestBuild_SameInputGivesSameFiles(t *testing.T) {
 	}
 }
 
-func TestManifest_HasAPlatformForEachArchive(t *testing.T) {
-	r := fixture(t, all()...)
-	if err := r.build(); err != nil {
-		t.Fatal(err)
-	}
+func checkManifest(t *testing.T, r release) {
+	t.Helper()
 	data, err := os.ReadFile(filepath.Join(r.out, "krew-manifest.yaml"))
 	if err != nil {
 		t.Fatal(err)

@@ -35,11 +35,11 @@ var additions = map[string][]string{
 	"karmadactl describe":       {"show-apis"}, // of a cluster
 	"karmadactl addons list":    {"output"},
 	"karmadactl token list":     {"output"},
-	"karmadactl attach":         {"detach-keys"},         // of the newer kubectl
-	"karmadactl interpret":      {"list"},                // what comes with the program
-	"karmadactl unjoin":         {"abandon"},             // of a dead cluster
-	"karmadactl promote":        {"selector", "timeout"}, // several objects at once
-	"karmadactl register":       {"token-file"},          // out of the process list
+	"karmadactl attach":         {"detach-keys"},                        // of the newer kubectl
+	"karmadactl interpret":      {"list"},                               // what comes with the program
+	"karmadactl unjoin":         {"abandon"},                            // of a dead cluster
+	"karmadactl promote":        {"selector", "timeout"},                // several objects at once
+	"karmadactl register":       {"cluster-api-endpoint", "token-file"}, // kind clusters say 127.0.0.1; out of the process list
 	"karmadactl logs":           {"operation-scope"},
 	"karmadactl join":           {"cluster-api-endpoint", "timeout"}, // as agents have it
 	"karmadactl cordon":         {"timeout"},                         // of a control plane that starts

@@ -161,7 +161,7 @@ func presentWithoutAddress(ctx context.Context, d Deps, r PresentRequest, cluste
 	cluster.Spec.APIEndpoint, cluster.Spec.ProxyURL = have.Spec.APIEndpoint, have.Spec.ProxyURL
 	if !equality.Semantic.DeepEqual(have.Spec, cluster.Spec) {
 		if err := d.ControlPlane.Update(ctx, cluster); err != nil {
-			return err //nolint:wrapcheck // the caller names the cluster
+			return err // the caller names the cluster
 		}
 	}
 	d.Report.say("the control plane does not accept the address %q of cluster %q, so that users do not reach the cluster through it: %v", refused, cluster.Name, cause)
