@@ -80,7 +80,7 @@ func New(o Options) (*Clusters, *Status, error) {
 	return &Clusters{Store: store, ids: ids}, &Status{store: &statusStore}, nil
 }
 
-// Create implements rest.Creater. Those who write ids wait for each other, so that no two clusters get the same one. What
+// Create stores a new cluster. Those who write ids wait for each other, so that no two clusters get the same one. What
 // asks others, such as who may read the Secrets, is checked for valid fields only.
 func (c *Clusters) Create(ctx context.Context, obj runtime.Object, validate rest.ValidateObjectFunc, options *metav1.CreateOptions) (runtime.Object, error) {
 	t := &turn{ids: c.ids}
