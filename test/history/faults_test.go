@@ -91,14 +91,14 @@ func (f *faults) stable() {
 	testenv.Eventually(f.T, stableTimeout, f.check)
 	f.observeAll()
 	f.log = append(f.log, "stable")
-	wrong, tasks, deleted := f.watched.take()
-	for _, text := range wrong {
+	seen := f.watched.take()
+	for _, text := range seen.wrong {
 		f.Error(text)
 	}
-	for key := range deleted {
-		moved := slices.ContainsFunc(slices.Collect(maps.Keys(tasks)), func(t [2]string) bool { return t[0] == key[0] })
-		if !f.changed[key[0]] && !tasks[key] && (!moved || !f.movesWithTasks(key[0])) {
-			f.Errorf("%s was deleted in %s without a reason", key[0], key[1])
+	for key := range seen.deleted {
+		moved := slices.ContainsFunc(slices.Collect(maps.Keys(seen.tasks)), func(t [2]string) bool { return t[0] == key[0] })
+		if !f.changed[key[0]] && !seen.tasks[key] && !seen.cancelled[key[0]] && (!moved || !f.movesWithTasks(key[0])) {
+			f.Errorf("%s was deleted in %s without a reason; its targets were\n  %s", key[0], key[1], strings.Join(f.watched.of(key[0]), "\n  "))
 		}
 	}
 	if f.Failed() {

@@ -167,17 +167,22 @@ type watched struct {
 	// tasks are the clusters that a binding had tasks for since the last take, deleted the Works that were deleted since
 	// then, by application and cluster.
 	tasks, deleted map[[2]string]bool
+	// cancelled are the applications that returned to a cluster since the last take.
+	cancelled map[string]bool
 	// deleting are the Works whose deletion is known: that of a member that is offline lasts.
 	deleting map[types.UID]bool
 	// versions are the last ones of the objects that exist.
 	versions map[types.UID]string
+	// targets are the last targets and tasks of each application.
+	targets map[string][]string
 }
 
 func startWatching(t *testing.T, c client.WithWatch) *watched {
 	t.Helper()
 	w := &watched{
 		evictions: map[[2]string]int{}, open: map[[2]string]bool{}, tasks: map[[2]string]bool{}, deleted: map[[2]string]bool{},
-		deleting: map[types.UID]bool{}, versions: map[types.UID]string{},
+		deleting: map[types.UID]bool{}, versions: map[types.UID]string{}, targets: map[string][]string{},
+		cancelled: map[string]bool{},
 	}
 	for _, list := range []client.ObjectList{&workv1alpha2.ResourceBindingList{}, &workv1alpha1.WorkList{}} {
 		events, err := c.Watch(t.Context(), list)
@@ -217,6 +222,7 @@ func (w *watched) observe(e watch.Event) {
 }
 
 func (w *watched) binding(b *workv1alpha2.ResourceBinding) {
+	w.remember(b)
 	open := map[string]bool{}
 	for _, task := range b.Spec.GracefulEvictionTasks {
 		key := [2]string{b.Spec.Resource.Name, task.FromCluster}
@@ -231,8 +237,32 @@ func (w *watched) binding(b *workv1alpha2.ResourceBinding) {
 	for key := range w.open {
 		if key[0] == b.Spec.Resource.Name && !open[key[1]] {
 			delete(w.open, key)
+			if slices.ContainsFunc(b.Spec.Clusters, func(c workv1alpha2.TargetCluster) bool { return c.Name == key[1] }) {
+				w.cancelled[key[0]] = true
+			}
 		}
 	}
+}
+
+// remember adds the targets and tasks of a binding to those that a failure prints.
+func (w *watched) remember(b *workv1alpha2.ResourceBinding) {
+	app, line := b.Spec.Resource.Name, ""
+	for _, c := range b.Spec.Clusters {
+		line += fmt.Sprintf(" %s:%d", c.Name, c.Replicas)
+	}
+	for _, task := range b.Spec.GracefulEvictionTasks {
+		line += fmt.Sprintf(" task %s by %s", task.FromCluster, task.Producer)
+	}
+	if known := w.targets[app]; len(known) == 0 || known[len(known)-1] != line {
+		w.targets[app] = append(known[max(0, len(known)-20):], line)
+	}
+}
+
+// of returns the last targets and tasks of an application.
+func (w *watched) of(app string) []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.targets[app])
 }
 
 // observeAll waits until all changes were observed that the API server has made.
@@ -273,16 +303,22 @@ func (p *plane) wantEvicted(app string) {
 	}
 }
 
-// take returns what was observed since the last take.
-func (w *watched) take() (wrong []string, tasks, deleted map[[2]string]bool) {
+// observed is what happened since the last take.
+type observed struct {
+	wrong          []string
+	tasks, deleted map[[2]string]bool
+	cancelled      map[string]bool
+}
+
+func (w *watched) take() observed {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	wrong, tasks, deleted = w.wrong, w.tasks, w.deleted
-	w.wrong, w.tasks, w.deleted = nil, map[[2]string]bool{}, map[[2]string]bool{}
+	out := observed{wrong: w.wrong, tasks: w.tasks, deleted: w.deleted, cancelled: w.cancelled}
+	w.wrong, w.tasks, w.deleted, w.cancelled = nil, map[[2]string]bool{}, map[[2]string]bool{}, map[string]bool{}
 	for key := range w.open {
 		w.tasks[key] = true
 	}
-	return wrong, tasks, deleted
+	return out
 }
 
 func (w *watched) evicted(app, cluster string) int {

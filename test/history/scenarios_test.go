@@ -271,8 +271,7 @@ func (p *plane) changesDuringEviction() {
 		return nil
 	})
 	p.observeAll()
-	wrong, _, _ := p.watched.take()
-	for _, text := range wrong {
+	for _, text := range p.watched.take().wrong {
 		p.Error(text)
 	}
 }

@@ -82,7 +82,7 @@ func cancel(ctx context.Context, c client.Client, b workv1alpha2.Binding, name s
 		before := b.DeepCopyObject().(workv1alpha2.Binding)
 		spec := b.GetSpec()
 		targets := spec.Clusters
-		spec.Clusters, spec.GracefulEvictionTasks = eviction.Cancel(spec, name)
+		spec.Clusters, spec.GracefulEvictionTasks = eviction.Cancel(spec, b.GetStatus(), name)
 		if cluster == nil || !cluster.DeletionTimestamp.IsZero() {
 			spec.Clusters = targets
 		} else if e, again := due(b, cluster, now); again && e.Phase == Pending && !e.At.After(now) {

@@ -101,6 +101,7 @@ func (k *keeper) claimed(ctx context.Context, template *unstructured.Unstructure
 
 // deletedWithType returns why an object is gone that was delivered at a time, if no user
 // deleted it: the CRD of its type is being deleted, was deleted, or was created since.
+// Timestamps count seconds: a CRD created in the same second counts as created before.
 func (k *keeper) deletedWithType(ctx context.Context, ref *workv1alpha2.ObjectReference, delivered metav1.Time) (*delivery.Refusal, error) {
 	gvk := schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind)
 	name, err := k.definition(ctx, gvk)

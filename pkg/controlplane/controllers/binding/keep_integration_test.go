@@ -8,10 +8,12 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -95,6 +97,17 @@ func guestbook(value string) *unstructured.Unstructured {
 	}}
 }
 
+// later waits for the second after a time: the age of a CRD is compared in seconds.
+func later(t *testing.T, than metav1.Time) {
+	t.Helper()
+	testenv.Eventually(t, eventLimit, func(context.Context) error {
+		if now := time.Now(); now.Unix() <= than.Unix() {
+			return fmt.Errorf("it is still %s", now)
+		}
+		return nil
+	})
+}
+
 // typeGone deletes a CRD whose objects are propagated.
 func (p *plane) typeGone(t *testing.T) {
 	p = p.in(t)
@@ -114,6 +127,7 @@ func (p *plane) typeGone(t *testing.T) {
 		return nil
 	})
 	p.sameWorks("g-guestbook", works)
+	later(t, before.CreationTimestamp)
 
 	// Deleting the binding deletes nothing either, nor does the CRD that comes back.
 	p.must(client.IgnoreNotFound(p.client.Delete(t.Context(), before.DeepCopy())))

@@ -61,10 +61,10 @@ func schedulable(b workv1alpha2.Binding, placement *policyv1alpha1.Placement, cl
 	})
 }
 
-// Cancel returns the targets and the tasks of a spec without the eviction from a cluster: the cluster is a target again
-// with the replicas that it had. Of a workload whose replicas are divided, the targets that were added last give back
-// what exceeds its replicas.
-func Cancel(spec *workv1alpha2.ResourceBindingSpec, cluster string) ([]workv1alpha2.TargetCluster, []workv1alpha2.GracefulEvictionTask) {
+// Cancel returns the targets and the tasks of a binding without the eviction from a cluster: the cluster is a target again
+// with the replicas that it had. Of a workload whose replicas are divided, other targets give back what exceeds its
+// replicas: first those where it is not healthy, which are its replacements, and the last of these first.
+func Cancel(spec *workv1alpha2.ResourceBindingSpec, status *workv1alpha2.ResourceBindingStatus, cluster string) ([]workv1alpha2.TargetCluster, []workv1alpha2.GracefulEvictionTask) {
 	targets := slices.Clone(spec.Clusters)
 	var tasks []workv1alpha2.GracefulEvictionTask
 	for _, task := range spec.GracefulEvictionTasks {
@@ -79,13 +79,15 @@ func Cancel(spec *workv1alpha2.ResourceBindingSpec, cluster string) ([]workv1alp
 		if task.Replicas != nil {
 			back.Replicas = *task.Replicas
 		}
-		targets = append(giveBack(spec, targets, back.Replicas), back)
+		targets = append(giveBack(spec, status, targets, back.Replicas), back)
 	}
 	return targets, tasks
 }
 
-// giveBack takes what exceeds the replicas of a workload, with those that return, from the last targets.
-func giveBack(spec *workv1alpha2.ResourceBindingSpec, targets []workv1alpha2.TargetCluster, returning int32) []workv1alpha2.TargetCluster {
+// giveBack takes what exceeds the replicas of a workload, with those that return, from its targets.
+func giveBack(
+	spec *workv1alpha2.ResourceBindingSpec, status *workv1alpha2.ResourceBindingStatus, targets []workv1alpha2.TargetCluster, returning int32,
+) []workv1alpha2.TargetCluster {
 	if !spec.IsWorkload() || len(spec.Components) > 0 || spec.Placement.ReplicaSchedulingType() != policyv1alpha1.ReplicaSchedulingTypeDivided {
 		return targets
 	}
@@ -93,14 +95,19 @@ func giveBack(spec *workv1alpha2.ResourceBindingSpec, targets []workv1alpha2.Tar
 	for i := range targets {
 		excess += int64(targets[i].Replicas)
 	}
-	for i := len(targets) - 1; i >= 0 && excess > 0; i-- {
-		if int64(targets[i].Replicas) <= excess {
-			excess -= int64(targets[i].Replicas)
-			targets = slices.Delete(targets, i, i+1)
-			continue
+	for _, healthy := range []bool{false, true} {
+		for i := len(targets) - 1; i >= 0 && excess > 0; i-- {
+			if healthyIn(&targets[i], status) != healthy {
+				continue
+			}
+			if int64(targets[i].Replicas) <= excess {
+				excess -= int64(targets[i].Replicas)
+				targets = slices.Delete(targets, i, i+1)
+				continue
+			}
+			targets[i].Replicas -= int32(excess)
+			excess = 0
 		}
-		targets[i].Replicas -= int32(excess)
-		excess = 0
 	}
 	return targets
 }

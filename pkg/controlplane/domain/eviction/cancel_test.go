@@ -58,6 +58,9 @@ func TestGraceful_CancelsEvictionsFromClustersThatAreBack(t *testing.T) {
 		b.Status.SchedulerObservedGeneration = 2
 		b.Status.AggregatedStatus = []workv1alpha2.AggregatedStatusItem{{ClusterName: "m2", Health: workv1alpha2.ResourceHealthy, Status: &runtime.RawExtension{Raw: []byte(`{"readyReplicas":3}`)}}}
 	}
+	healthyInM3 := func(b *workv1alpha2.ResourceBinding) {
+		b.Status.AggregatedStatus = []workv1alpha2.AggregatedStatusItem{{ClusterName: "m2", Health: workv1alpha2.ResourceUnhealthy}, {ClusterName: "m3", Health: workv1alpha2.ResourceHealthy}}
+	}
 	for name, tc := range map[string]struct {
 		cluster *clusterv1alpha1.Cluster
 		targets targets
@@ -72,6 +75,7 @@ func TestGraceful_CancelsEvictionsFromClustersThatAreBack(t *testing.T) {
 		"runs nowhere, scheduled by then":   {cluster: member("m1", "True"), want: targets{target("m1", 2)}, set: func(b *workv1alpha2.ResourceBinding) { b.Status.SchedulerObservedGeneration = 2 }},
 		"taint is tolerated":                {cluster: member("m1", "True", corev1.Taint{Key: "ok", Effect: corev1.TaintEffectNoExecute}), want: targets{target("m1", 2)}},
 		"its replacement is not healthy":    {cluster: member("m1", "True"), targets: targets{target("m2", 1), target("m3", 2)}, want: targets{target("m2", 1), target("m1", 2)}},
+		"where it ran before is healthy":    {cluster: member("m1", "True"), targets: targets{target("m2", 2), target("m3", 1)}, want: targets{target("m3", 1), target("m1", 2)}, set: healthyInM3},
 		"its replacement got more replicas": {cluster: member("m1", "True"), targets: targets{target("m2", 3)}, want: targets{target("m2", 1), target("m1", 2)}},
 		"it was scaled up meanwhile":        {cluster: member("m1", "True"), targets: targets{target("m2", 1)}, want: targets{target("m2", 1), target("m1", 2)}, set: func(b *workv1alpha2.ResourceBinding) { b.Spec.Replicas = 9 }},
 		"duplicated":                        {cluster: member("m1", "True"), targets: targets{target("m2", 3)}, want: targets{target("m2", 3), target("m1", 2)}, set: func(b *workv1alpha2.ResourceBinding) { b.Spec.Placement.ReplicaScheduling = nil }},
@@ -127,7 +131,7 @@ func TestCancel_Invariants(t *testing.T) {
 			task.FromCluster = fmt.Sprintf("m%d", i+1)
 			b.Spec.GracefulEvictionTasks = append(b.Spec.GracefulEvictionTasks, task)
 		}
-		targets, tasks := Cancel(&b.Spec, "m1")
+		targets, tasks := Cancel(&b.Spec, &b.Status, "m1")
 		var sum int32
 		names := map[string]int{}
 		for _, c := range targets {

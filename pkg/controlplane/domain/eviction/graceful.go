@@ -85,7 +85,7 @@ func Graceful(f GracefulFacts) GracefulVerdict {
 			break
 		}
 		after := *spec
-		after.Clusters, after.GracefulEvictionTasks = Cancel(spec, cluster)
+		after.Clusters, after.GracefulEvictionTasks = Cancel(spec, f.Status, cluster)
 		spec, v.Cancelled, v.Clusters, v.Changed = &after, append(v.Cancelled, cluster), after.Clusters, true
 	}
 	for _, task := range spec.GracefulEvictionTasks {
@@ -128,13 +128,13 @@ func deadline(task *workv1alpha2.GracefulEvictionTask, timeout time.Duration) ti
 // healthyEverywhere reports whether the workload is healthy in all targets, with the replicas that it has there. It is
 // when there are none.
 func healthyEverywhere(spec *workv1alpha2.ResourceBindingSpec, status *workv1alpha2.ResourceBindingStatus) bool {
-	for _, target := range spec.Clusters {
-		i := slices.IndexFunc(status.AggregatedStatus, func(s workv1alpha2.AggregatedStatusItem) bool { return s.ClusterName == target.Name })
-		if i < 0 || status.AggregatedStatus[i].Health != workv1alpha2.ResourceHealthy || lacksReplicas(status.AggregatedStatus[i].Status, target.Replicas) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(spec.Clusters, func(target workv1alpha2.TargetCluster) bool { return !healthyIn(&target, status) })
+}
+
+// healthyIn reports whether the workload is healthy in a target, with the replicas that it has there.
+func healthyIn(target *workv1alpha2.TargetCluster, status *workv1alpha2.ResourceBindingStatus) bool {
+	i := slices.IndexFunc(status.AggregatedStatus, func(s workv1alpha2.AggregatedStatusItem) bool { return s.ClusterName == target.Name })
+	return i >= 0 && status.AggregatedStatus[i].Health == workv1alpha2.ResourceHealthy && !lacksReplicas(status.AggregatedStatus[i].Status, target.Replicas)
 }
 
 // lacksReplicas reports whether a status has fewer ready replicas than wanted: it was collected before the cluster got
