@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
@@ -18,9 +19,9 @@ import (
 const (
 	// claimTimeout bounds the reads for the warnings about one policy.
 	claimTimeout = 500 * time.Millisecond
-	// claimLookups is the number of selectors that are looked up, claimPage that of
-	// bindings read for a selector without a name, claimShown that of warnings.
-	claimLookups, claimPage, claimShown = 20, 200, 3
+	// claimLookups is the number of selectors that are looked up, claimParallel that of those at a time, claimPage that
+	// of bindings read for a selector without a name, claimShown that of warnings.
+	claimLookups, claimParallel, claimPage, claimShown = 20, 5, 200, 3
 )
 
 // claimWarnings returns a warning for objects that a policy selects and that another
@@ -33,14 +34,13 @@ func (d Deps) claimWarnings(ctx context.Context, p policyv1alpha1.Policy) []stri
 	}
 	ctx, cancel := context.WithTimeout(ctx, claimTimeout)
 	defer cancel()
+	found := make([][]workv1alpha2.Binding, min(len(spec.ResourceSelectors), claimLookups))
+	workqueue.ParallelizeUntil(ctx, claimParallel, len(found), func(i int) { found[i] = d.bindingsOf(ctx, p, &spec.ResourceSelectors[i]) })
 	var out []string
 	hidden := 0
-	for i := range spec.ResourceSelectors {
-		if i == claimLookups {
-			break
-		}
+	for i := range found {
 		path := field.NewPath("spec", "resourceSelectors").Index(i)
-		for _, b := range d.bindingsOf(ctx, p, &spec.ResourceSelectors[i]) {
+		for _, b := range found[i] {
 			holder, held := policy.Of(b)
 			if !held || holder.SamePolicy(policy.For(p)) || takesOver(p, &spec.ResourceSelectors[i], holder) {
 				continue

@@ -5,11 +5,13 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
+	"github.com/karmada-toolkit/karmada/internal/build"
 	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/interpreter/lua"
 )
@@ -230,13 +232,15 @@ func FuzzGetReplicas(f *testing.F) {
 		spec["replicas"] = replicas
 		c, _ := list(child(spec, "template", "spec"), "containers")[0].(map[string]any)
 		c["resources"] = map[string]any{"requests": map[string]any{"cpu": cpu, "memory": memory}, "limits": map[string]any{name: amount}}
-		_, requirements, err := in.GetReplicas(obj)
-		if err != nil || requirements == nil {
-			return
-		}
-		if _, err := encode(requirements); err != nil {
-			t.Error(err)
-		}
+		build.Bounded(t, time.Minute, 64<<20+uint64(4096*(len(cpu)+len(memory)+len(name)+len(amount))), func() {
+			_, requirements, err := in.GetReplicas(obj)
+			if err != nil || requirements == nil {
+				return
+			}
+			if _, err := encode(requirements); err != nil {
+				t.Error(err)
+			}
+		})
 	})
 }
 

@@ -7,10 +7,12 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/karmada-toolkit/karmada/internal/build"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 )
 
@@ -230,7 +232,9 @@ func FuzzApply_Identity(f *testing.F) {
 		p.Namespace, p.Name = "default", "p"
 		p.Spec.OverrideRules = []policyv1alpha1.RuleWithCluster{{Overriders: overriderOf(kind, path, operator, value)}}
 		before := object(t, settings)
-		got, _, err := Apply(before, cluster("m1"), Policies{p})
-		wantIdentity(t, before, got, err, Policies{p})
+		build.Bounded(t, time.Minute, 64<<20+uint64(65536*(len(path)+len(operator)+len(value))), func() {
+			got, _, err := Apply(before, cluster("m1"), Policies{p})
+			wantIdentity(t, before, got, err, Policies{p})
+		})
 	})
 }

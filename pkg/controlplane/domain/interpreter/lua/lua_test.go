@@ -235,15 +235,18 @@ func FuzzConversion(f *testing.F) {
 		if x != float64(int64(x)) {
 			in["x"] = x
 		}
-		err := script.Call("F", []any{in}, 1, func(results []Value) error {
-			got, err := results[0].Object(ShapesOf(in))
-			if err != nil {
-				return err
-			}
-			if diff := cmp.Diff(in, got); diff != "" {
-				t.Error(diff)
-			}
-			return nil
+		var err error
+		build.Bounded(t, time.Minute, 256<<20+uint64(65536*len(s)), func() {
+			err = script.Call("F", []any{in}, 1, func(results []Value) error {
+				got, err := results[0].Object(ShapesOf(in))
+				if err != nil {
+					return err
+				}
+				if diff := cmp.Diff(in, got); diff != "" {
+					t.Error(diff)
+				}
+				return nil
+			})
 		})
 		if err != nil {
 			t.Error(err)

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/karmada-toolkit/karmada/internal/build"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
@@ -258,11 +259,13 @@ func FuzzSchedule(f *testing.F) {
 		d := newDice(seed)
 		snapshot := framework.SnapshotOf(d.clusters(), true)
 		r := d.request(t, &placement)
-		decision, err := core.Schedule(snapshot, r)
-		decision.Explain()
-		if err == nil {
-			check(t, snapshot, r, &decision)
-		}
+		build.Bounded(t, time.Minute, 256<<20+uint64(65536*len(raw)), func() {
+			decision, err := core.Schedule(snapshot, r)
+			decision.Explain()
+			if err == nil {
+				check(t, snapshot, r, &decision)
+			}
+		})
 	})
 }
 
