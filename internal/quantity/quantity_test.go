@@ -79,13 +79,20 @@ func TestCheckTree(t *testing.T) {
 	}
 }
 
-func TestCheckAny(t *testing.T) {
-	tree := func(s string) any { return map[string]any{"a": []any{map[string]any{"b": s}}} }
+func TestCheckJSON_Quantity(t *testing.T) {
 	for s, ok := range map[string]bool{
 		"1e3": true, "1e100": true, "1234567e89": true, "1e10000": false, strings.Repeat("1", 5000): false, strings.Repeat("1", 5000) + "Ki": false, "1e-300000000": false, "+1.5E+300000000": false, "1e300000000x": true, "abcde500": true, strings.Repeat("x", 100): true,
+		" 1e-300000000": false, "1e-300000000\u00a0": false,
 	} {
-		if err := CheckAny(tree(s)); (err == nil) != ok {
-			t.Errorf("%q: got %v", s, err)
+		tree := map[string]any{"a": []any{map[string]any{"b": s}}}
+		data, err := json.Marshal(tree)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, got := range []error{CheckTree(tree, reflect.TypeFor[resource.Quantity]()), CheckJSON(data, reflect.TypeFor[resource.Quantity]())} {
+			if (got == nil) != ok || got != nil && !errors.Is(got, ErrRange) {
+				t.Errorf("%q: got %v", s, got)
+			}
 		}
 	}
 }
@@ -98,7 +105,9 @@ func TestCheckJSON(t *testing.T) {
 		`{"max":1e-300000000}`:                                                            false,
 		`{"nested":{"max":1E+300000000}}`:                                                 false,
 		`{"max":1e-300000000,"max":1}`:                                                    false,
-		`{"labels":{"a":"1e-300000000"},"labels":{}}`:                                     false,
+		`{"labels":{"a":"1e-300000000"},"labels":{}}`:                                     true,
+		`{"max":{"x":[1e-300000000]}}`:                                                    false,
+		`{"other":{"max":1e-300000000},"max":1e-300000000}`:                               false,
 		`{"max":"1\u0065-300000000"}`:                                                     false,
 		`{"max":"1e\u002d300000000"}`:                                                     false,
 		`{"max":"\u001b"}`:                                                                true,
@@ -107,7 +116,8 @@ func TestCheckJSON(t *testing.T) {
 		`{"max":"` + strings.Repeat("x", 5000) + `"}`:                                     true,
 		`{"list":[[{"x":1}],"1","1e-300000000"],"max":"1"}`:                               false,
 		`{"untyped":[{"x":["1e-300000000"]}],"max":"1e12"}`:                               true,
-		`e`: true, ``: true, `\`: true, `{"a":"1e-300000000"`: false,
+		`e`: false, ``: false, `\`: false, `{"a":"1e-300000000"`: false, `{"max":"1",}`: false, `{"other":[}`: false,
+		strings.Repeat(`{"nested":`, 1<<20): false, strings.Repeat(`{"max":`, 1<<20): false, `{"other":` + strings.Repeat(`[`, 1<<20): false,
 	} {
 		if err := CheckJSON([]byte(s), reflect.TypeFor[object]()); (err == nil) != ok {
 			t.Errorf("%.80q: got %v", s, err)

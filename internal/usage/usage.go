@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -194,7 +193,7 @@ func (r *Resources) UnmarshalJSON(data []byte) error {
 	}
 	*r = make(Resources, len(texts))
 	for name, text := range texts {
-		if q, err := quantity.Parse(strings.Trim(string(text), `"`)); err == nil && q.Sign() >= 0 {
+		if q, err := quantity.ParseJSON(text); err == nil && q.Sign() >= 0 {
 			(*r)[name] = q
 		}
 	}

@@ -10,7 +10,9 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
 	genericrequest "k8s.io/apiserver/pkg/endpoints/request"
 
@@ -30,7 +32,7 @@ func checkQuantities(handler http.Handler, negotiator runtime.NegotiatedSerializ
 		}
 		// What cannot be read, or is over the limit, is for the handler to refuse.
 		body, err := io.ReadAll(io.LimitReader(req.Body, limit+1))
-		if err == nil && int64(len(body)) <= limit {
+		if err == nil && len(body) > 0 && int64(len(body)) <= limit {
 			if err := checkBody(body, req.Header.Get("Content-Type")); err != nil {
 				responsewriters.ErrorNegotiated(apierrors.NewBadRequest(err.Error()), negotiator, clusterv1alpha1.GroupVersion, w, req)
 				return
@@ -48,18 +50,22 @@ type readAgain struct {
 }
 
 func checkBody(body []byte, contentType string) error {
-	check := quantity.CheckJSON
-	switch {
-	case strings.Contains(contentType, "json-patch"):
-		check = func(body []byte, _ reflect.Type) error { return checkSteps(body) }
-	case strings.Contains(contentType, "yaml"):
-		converted, err := limit.YAMLToJSON(body)
-		if err != nil {
-			return fmt.Errorf("reading the request: %w", err)
+	mediaType, _, _ := strings.Cut(contentType, ";")
+	var err error
+	switch strings.TrimSpace(strings.ToLower(mediaType)) {
+	case runtime.ContentTypeProtobuf:
+		return nil // of options: Clusters have no such format
+	case string(types.JSONPatchType):
+		err = checkSteps(body)
+	case runtime.ContentTypeYAML, string(types.ApplyYAMLPatchType):
+		var converted []byte
+		if converted, err = limit.YAMLToJSON(body); err == nil {
+			err = quantity.CheckJSON(converted, reflect.TypeFor[clusterv1alpha1.Cluster]())
 		}
-		body = converted
+	default:
+		err = quantity.CheckJSON(body, reflect.TypeFor[clusterv1alpha1.Cluster]())
 	}
-	if err := check(body, reflect.TypeFor[clusterv1alpha1.Cluster]()); err != nil {
+	if err != nil {
 		return fmt.Errorf("reading the request: %w", err)
 	}
 	return nil
@@ -67,21 +73,23 @@ func checkBody(body []byte, contentType string) error {
 
 // checkSteps checks a JSON patch. Its values may become any field, and its steps may take a text of another field for a quantity.
 func checkSteps(body []byte) error {
-	decoder := json.NewDecoder(bytes.NewReader(body))
-	decoder.UseNumber()
-	var steps []map[string]any // as the API server decodes them: names have a case
-	if err := decoder.Decode(&steps); err != nil {
+	var steps []map[string]json.RawMessage // as the API server decodes them: names have a case
+	if err := json.Unmarshal(body, &steps); err != nil {
 		return err
 	}
 	for _, step := range steps {
-		if path, ok := step["path"].(string); ok && strings.HasPrefix(path, "/metadata/") {
+		var op, from, path string
+		_, _, _ = json.Unmarshal(step["op"], &op), json.Unmarshal(step["from"], &from), json.Unmarshal(step["path"], &path)
+		if strings.HasPrefix(path, "/metadata/") {
 			continue
 		}
-		if step["op"] == "copy" || step["op"] == "move" {
-			return fmt.Errorf("%v of %v to %v: fields of a Cluster can be copied and moved in its metadata only", step["op"], step["from"], step["path"])
+		if op == "copy" || op == "move" {
+			return fmt.Errorf("%s of %s to %s: fields of a Cluster can be copied and moved in its metadata only", op, from, path)
 		}
-		if err := quantity.CheckAny(step["value"]); err != nil {
-			return err
+		if value := step["value"]; len(value) > 0 {
+			if err := quantity.CheckJSON(value, reflect.TypeFor[resource.Quantity]()); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

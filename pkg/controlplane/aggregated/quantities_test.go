@@ -27,8 +27,10 @@ func TestServer_QuantitiesThatTakeMinutes(t *testing.T) {
 		"number":              {types.MergePatchType, merge, `1e-300000000`},
 		"escaped":             {types.MergePatchType, merge, `"1\u0065-300000000"`},
 		"replaced in place":   {types.MergePatchType, `{"status":{"resourceSummary":{"allocatable":{"cpu":VALUE,"cpu":"1"}}}}`, `"1e-300000000"`},
+		"with a space":        {types.MergePatchType, merge, `" 1e-300000000"`},
 		"strategic merge":     {types.StrategicMergePatchType, merge, `"1e-300000000"`},
 		"steps":               {types.JSONPatchType, `[{"op":"add","path":"/status/resourceSummary","value":{"allocatable":{"cpu":VALUE}}}]`, `1e-300000000`},
+		"steps, twice":        {types.JSONPatchType, `[{"op":"add","path":"/status/resourceSummary","value":{"allocatable":{"cpu":VALUE,"cpu":"1"}}}]`, `1e-300000000`},
 		"server-side apply":   {types.ApplyPatchType, apply, `"1e-300000000"`},
 		"escaped in an apply": {types.ApplyPatchType, apply, `"1\x65-300000000"`},
 	} {
@@ -37,7 +39,7 @@ func TestServer_QuantitiesThatTakeMinutes(t *testing.T) {
 				body := []byte(strings.ReplaceAll(tc.body, "VALUE", value))
 				options := metav1.PatchOptions{}
 				if tc.kind == types.ApplyPatchType {
-					options.FieldManager = "test"
+					options.FieldManager, options.Force = "test", new(true) // other cases write the field too
 				}
 				_, err := clusters.Patch(t.Context(), "m1", tc.kind, body, options, "status")
 				return err
@@ -79,5 +81,9 @@ func TestServer_QuantitiesThatTakeMinutes(t *testing.T) {
 	err = s.client(t, "admin").ClusterV1alpha1().RESTClient().Post().Resource("clusters").Body([]byte(raw)).SetHeader("Content-Type", "application/json").Do(t.Context()).Error()
 	if !apierrors.IsBadRequest(err) {
 		t.Errorf("a creation: %v", err)
+	}
+	twice := types.PatchType("application/merge-patch+json; as=yaml")
+	if _, err := clusters.Patch(t.Context(), "m1", twice, []byte(`{"status":{"resourceSummary":{"allocatable":{"cpu":1e-300000000,"cpu":"1"}}}}`), metav1.PatchOptions{}, "status"); !apierrors.IsBadRequest(err) {
+		t.Errorf("a media type with a parameter: %v", err)
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -194,7 +193,7 @@ type valueView struct {
 
 // value returns the value, or an error if it is no quantity.
 func (v *valueView) value() (custom_metrics.MetricValue, error) {
-	parsed, err := quantity.Parse(strings.Trim(string(v.Value), `"`))
+	parsed, err := quantity.ParseJSON(v.Value)
 	o := &v.DescribedObject
 	return custom_metrics.MetricValue{
 		DescribedObject: custom_metrics.ObjectReference{

@@ -35,7 +35,7 @@ func TestBindings_QuantitiesThatTakeMinutes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, value := range []string{`"1e-300000000"`, `1e-300000000`, `"1\u0065-300000000"`} {
+	for _, value := range []string{`"1e-300000000"`, `1e-300000000`, `"1\u0065-300000000"`, `" 1e-300000000"`} {
 		body := `{"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview","request":{"uid":"u","desiredAPIVersion":"work.karmada.io/v1alpha2","objects":[
 			{"apiVersion":"work.karmada.io/v1alpha1","kind":"ResourceBinding","metadata":{"name":"a","namespace":"ns"},
 			"spec":{"resource":{"apiVersion":"apps/v1","kind":"Deployment","name":"a","resourcePerReplicas":{"cpu":` + value + `}}}}]}}`

@@ -6,7 +6,6 @@ import (
 	"reflect"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/karmada-toolkit/karmada/internal/quantity"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
@@ -24,12 +23,8 @@ func memberStatus(it *item, into any) bool {
 	if it.Status == nil || len(it.Status.Raw) == 0 {
 		return false
 	}
-	var tree any
-	if utiljson.Unmarshal(it.Status.Raw, &tree) != nil || quantity.CheckTree(tree, reflect.TypeOf(into)) != nil {
-		return false
-	}
 	fresh := reflect.New(reflect.TypeOf(into).Elem())
-	if json.Unmarshal(it.Status.Raw, fresh.Interface()) != nil {
+	if quantity.CheckJSON(it.Status.Raw, fresh.Type()) != nil || json.Unmarshal(it.Status.Raw, fresh.Interface()) != nil {
 		return false
 	}
 	reflect.ValueOf(into).Elem().Set(fresh.Elem())

@@ -57,7 +57,7 @@ func valid(list map[corev1.ResourceName]json.RawMessage) corev1.ResourceList {
 	}
 	out := make(corev1.ResourceList, len(list))
 	for name, text := range list {
-		q, err := quantity.Parse(strings.Trim(string(text), `"`))
+		q, err := quantity.ParseJSON(text)
 		if err == nil && len(validation.ValidateQuotaList(corev1.ResourceList{name: q}, nil)) == 0 {
 			out[name] = q
 		}
