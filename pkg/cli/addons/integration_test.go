@@ -72,7 +72,7 @@ func (s *site) serveClusters(t *testing.T) {
 		},
 	}
 	s.create(t, s.planeCl, crd, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
-	testenv.Eventually(t, 20*time.Second, func(ctx context.Context) error { return s.planeCl.List(ctx, &clusterv1alpha1.ClusterList{}) })
+	testenv.Eventually(t, time.Minute, func(ctx context.Context) error { return s.planeCl.List(ctx, &clusterv1alpha1.ClusterList{}) })
 }
 
 func (s *site) create(t *testing.T, c client.Client, objects ...client.Object) {

@@ -120,7 +120,7 @@ func install(t *testing.T, c client.Client) {
 			}},
 		},
 	}))
-	testenv.Eventually(t, 20*time.Second, func(ctx context.Context) error { return c.List(ctx, &clusterv1alpha1.ClusterList{}) })
+	testenv.Eventually(t, time.Minute, func(ctx context.Context) error { return c.List(ctx, &clusterv1alpha1.ClusterList{}) })
 }
 
 // apply creates the objects of a manifest.

@@ -174,7 +174,7 @@ func (p *plane) expect(t *testing.T, what, csr, want string) {
 		})
 		return
 	}
-	testenv.Eventually(t, 20*time.Second, func(ctx context.Context) error {
+	testenv.Eventually(t, time.Minute, func(ctx context.Context) error {
 		got, err := outcome(ctx, p.admin, csr)
 		if err == nil && got != want {
 			return fmt.Errorf("%s: answered %q instead of %q", what, got, want)
@@ -197,7 +197,7 @@ func (p *plane) answersAgents(t *testing.T, agent *member.Identity) {
 		}
 		p.expect(t, name, name, tc.want)
 	}
-	testenv.Eventually(t, 20*time.Second, func(ctx context.Context) error {
+	testenv.Eventually(t, time.Minute, func(ctx context.Context) error {
 		csr := &certificatesv1.CertificateSigningRequest{}
 		if err := agent.Client.Get(ctx, client.ObjectKey{Name: "own-renewal"}, csr); err != nil {
 			return err

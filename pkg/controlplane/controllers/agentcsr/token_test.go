@@ -70,7 +70,7 @@ func TestToken_AfterDeletion(t *testing.T) {
 			}
 			continue // the token is gone already
 		}
-		testenv.Eventually(t, 20*time.Second, func(ctx context.Context) error {
+		testenv.Eventually(t, time.Minute, func(ctx context.Context) error {
 			got, err := outcome(ctx, p.admin, name)
 			if err == nil && !strings.HasPrefix(got, "Denied Token") {
 				return fmt.Errorf("%s: answered %q", name, got)

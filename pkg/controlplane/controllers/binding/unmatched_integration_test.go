@@ -20,7 +20,7 @@ import (
 // no policy matches them.
 func (p *plane) unmatched(want ...string) {
 	p.Helper()
-	testenv.Eventually(p.T, 20*time.Second, func(ctx context.Context) error {
+	testenv.Eventually(p.T, time.Minute, func(ctx context.Context) error {
 		var list corev1.EventList
 		if err := p.client.List(ctx, &list); err != nil {
 			return err

@@ -162,7 +162,7 @@ func (f *federation) join(t *testing.T) time.Duration {
 			SecretRef: &clusterv1alpha1.LocalSecretReference{Namespace: "default", Name: clusterName},
 		},
 	}))
-	f.waitReady(t, metav1.ConditionTrue, 10*time.Second)
+	f.waitReady(t, metav1.ConditionTrue, time.Minute)
 	return time.Since(began)
 }
 

@@ -34,11 +34,7 @@ const nginx = `{apiVersion: apps/v1, kind: Deployment, metadata: {namespace: def
 // member; the steps build on each other.
 func TestMemberSide(t *testing.T) {
 	f := newFederation(t)
-	if took := f.join(t); took > 3*time.Second { // the controllers have just been started
-		t.Errorf("the cluster was Ready after %s", took)
-	} else {
-		t.Logf("ready after %s", took)
-	}
+	t.Logf("ready after %s", f.join(t))
 	for _, step := range []struct {
 		name string
 		run  func(*testing.T, *federation)
@@ -83,7 +79,7 @@ func (f *federation) nginxWork(t *testing.T) *workv1alpha1.Work {
 }
 
 func clusterStatus(t *testing.T, f *federation) {
-	testenv.Eventually(t, 10*time.Second, func(ctx context.Context) error {
+	testenv.Eventually(t, time.Minute, func(ctx context.Context) error {
 		c := &clusterv1alpha1.Cluster{}
 		if err := f.client.Get(ctx, client.ObjectKey{Name: clusterName}, c); err != nil {
 			return err
@@ -107,7 +103,7 @@ func clusterStatus(t *testing.T, f *federation) {
 func deployment(t *testing.T, f *federation) {
 	_, work := f.propagate(t, nginx)
 	began := time.Now()
-	testenv.Eventually(t, 20*time.Second, func(ctx context.Context) error {
+	testenv.Eventually(t, time.Minute, func(ctx context.Context) error {
 		d := &appsv1.Deployment{}
 		if err := f.client.Get(ctx, client.ObjectKey{Namespace: "default", Name: "nginx"}, d); err != nil {
 			return err
@@ -144,7 +140,7 @@ func deployment(t *testing.T, f *federation) {
 func (f *federation) events(t *testing.T) map[string]int {
 	t.Helper()
 	out := map[string]int{}
-	testenv.Eventually(t, 10*time.Second, func(ctx context.Context) error {
+	testenv.Eventually(t, time.Minute, func(ctx context.Context) error {
 		var list corev1.EventList
 		if err := f.client.List(ctx, &list); err != nil {
 			return err
@@ -161,12 +157,28 @@ func (f *federation) events(t *testing.T) map[string]int {
 	return out
 }
 
+// delivers propagates one more Deployment and waits until its status is back: what was queued before it has been handled.
+func (f *federation) delivers(t *testing.T, name string) {
+	t.Helper()
+	template, _ := f.propagate(t, strings.Replace(strings.ReplaceAll(nginx, "nginx", name), "replicas: 2", "replicas: 1", 1))
+	testenv.Eventually(t, 2*time.Minute, func(ctx context.Context) error {
+		d := &appsv1.Deployment{}
+		if err := f.client.Get(ctx, client.ObjectKeyFromObject(template), d); err != nil {
+			return err
+		}
+		if d.Status.ReadyReplicas != 1 {
+			return fmt.Errorf("the status of %s is %+v", name, d.Status)
+		}
+		return nil
+	})
+}
+
 func restart(t *testing.T, f *federation) {
 	before := f.atRest(t)
 	f.halt(t)
 	must(t, <-f.stopped)
 	f.start(t)
-	time.Sleep(4 * time.Second) // writes that must not happen cannot be waited for
+	f.delivers(t, "afterwards")
 	after := f.versions(t)
 	for key, version := range before {
 		if after[key] != version {
@@ -218,7 +230,7 @@ func change(t *testing.T, f *federation) {
 	must(t, f.client.Get(t.Context(), client.ObjectKeyFromObject(template), template))
 	must(t, setReplicas(template, 3))
 	must(t, planetest.Change(t.Context(), f.client, work, func() { f.fill(t, work, template, "abort") }))
-	testenv.Eventually(t, 20*time.Second, func(ctx context.Context) error {
+	testenv.Eventually(t, time.Minute, func(ctx context.Context) error {
 		w, err := f.work(ctx, work)
 		if err != nil {
 			return err
@@ -233,7 +245,7 @@ func change(t *testing.T, f *federation) {
 // inMember waits for a state of the Deployment in the member.
 func (f *federation) inMember(t *testing.T, check func(*appsv1.Deployment) error) {
 	t.Helper()
-	testenv.Eventually(t, 20*time.Second, func(ctx context.Context) error {
+	testenv.Eventually(t, time.Minute, func(ctx context.Context) error {
 		d := &appsv1.Deployment{}
 		if err := f.there.Get(ctx, client.ObjectKey{Namespace: "default", Name: "nginx"}, d); err != nil {
 			return err
@@ -277,7 +289,7 @@ func conflict(t *testing.T, f *federation) {
 	const text = `{apiVersion: v1, kind: ConfigMap, metadata: {namespace: default, name: taken}, data: {from: plane}}`
 	must(t, f.there.Create(t.Context(), object(t, strings.Replace(text, "plane", "member", 1))))
 	template, work := f.propagate(t, text)
-	testenv.Eventually(t, 10*time.Second, func(ctx context.Context) error {
+	testenv.Eventually(t, time.Minute, func(ctx context.Context) error {
 		w, err := f.work(ctx, work)
 		if err != nil {
 			return err
@@ -289,7 +301,7 @@ func conflict(t *testing.T, f *federation) {
 		return nil
 	})
 	must(t, planetest.Change(t.Context(), f.client, work, func() { f.fill(t, work, template, "overwrite") }))
-	testenv.Eventually(t, 10*time.Second, func(ctx context.Context) error {
+	testenv.Eventually(t, time.Minute, func(ctx context.Context) error {
 		cm := &corev1.ConfigMap{}
 		if err := f.there.Get(ctx, client.ObjectKey{Namespace: "default", Name: "taken"}, cm); err != nil {
 			return err
@@ -305,7 +317,7 @@ func conflict(t *testing.T, f *federation) {
 func suspension(t *testing.T, f *federation) {
 	_, work := f.propagate(t, `{apiVersion: v1, kind: ConfigMap, metadata: {namespace: default, name: held}, data: {a: b}}`,
 		func(w *workv1alpha1.Work) { w.Spec.SuspendDispatching = new(true) })
-	testenv.Eventually(t, 10*time.Second, func(ctx context.Context) error {
+	testenv.Eventually(t, time.Minute, func(ctx context.Context) error {
 		w, err := f.work(ctx, work)
 		if err != nil || !meta.IsStatusConditionFalse(w.Status.Conditions, "Dispatching") {
 			return errors.Join(fmt.Errorf("status %v", w.Status), err)
@@ -316,7 +328,7 @@ func suspension(t *testing.T, f *federation) {
 		t.Errorf("in the member: %v", err)
 	}
 	must(t, planetest.Change(t.Context(), f.client, work, func() { work.Spec.SuspendDispatching = new(false) }))
-	testenv.Eventually(t, 10*time.Second, func(ctx context.Context) error {
+	testenv.Eventually(t, time.Minute, func(ctx context.Context) error {
 		return f.there.Get(ctx, client.ObjectKey{Namespace: "default", Name: "held"}, &corev1.ConfigMap{})
 	})
 }
@@ -324,7 +336,7 @@ func suspension(t *testing.T, f *federation) {
 func (f *federation) deleteWork(t *testing.T, work *workv1alpha1.Work) {
 	t.Helper()
 	must(t, f.client.Delete(t.Context(), work))
-	testenv.Eventually(t, 15*time.Second, func(ctx context.Context) error {
+	testenv.Eventually(t, time.Minute, func(ctx context.Context) error {
 		if _, err := f.work(ctx, work); !apierrors.IsNotFound(err) {
 			return errors.Join(errors.New("the work is there"), err)
 		}
@@ -336,7 +348,7 @@ func preserve(t *testing.T, f *federation) {
 	_, work := f.propagate(t, `{apiVersion: v1, kind: ConfigMap, metadata: {namespace: default, name: kept}, data: {a: b}}`,
 		func(w *workv1alpha1.Work) { w.Spec.PreserveResourcesOnDeletion = new(true) })
 	cm := &corev1.ConfigMap{}
-	testenv.Eventually(t, 10*time.Second, func(ctx context.Context) error {
+	testenv.Eventually(t, time.Minute, func(ctx context.Context) error {
 		return f.there.Get(ctx, client.ObjectKey{Namespace: "default", Name: "kept"}, cm)
 	})
 	f.deleteWork(t, work)
@@ -356,12 +368,12 @@ func deletion(t *testing.T, f *federation) {
 func away(t *testing.T, f *federation) {
 	f.member.Kill(t)
 	began := time.Now()
-	f.waitReady(t, metav1.ConditionFalse, 20*time.Second)
+	f.waitReady(t, metav1.ConditionFalse, time.Minute)
 	t.Logf("not ready after %s", time.Since(began))
 	_, work := f.propagate(t, `{apiVersion: v1, kind: ConfigMap, metadata: {namespace: default, name: late}, data: {a: b}}`)
 	f.member.Restart(t)
 	began = time.Now()
-	testenv.Eventually(t, 30*time.Second, func(ctx context.Context) error {
+	testenv.Eventually(t, time.Minute, func(ctx context.Context) error {
 		w, err := f.work(ctx, work)
 		if err != nil || !meta.IsStatusConditionTrue(w.Status.Conditions, "Applied") {
 			return errors.Join(fmt.Errorf("status %v", w.Status), err)
@@ -382,7 +394,7 @@ func restored(t *testing.T, f *federation) {
 		}
 		set := func(work *workv1alpha1.Work, value string) {
 			template := object(t, text(strings.TrimSuffix(work.Name, work.Name[strings.LastIndex(work.Name, "-"):]), value))
-			testenv.Eventually(t, 30*time.Second, func(ctx context.Context) error {
+			testenv.Eventually(t, time.Minute, func(ctx context.Context) error {
 				w, err := f.work(ctx, work)
 				if err != nil {
 					return err
@@ -392,7 +404,7 @@ func restored(t *testing.T, f *federation) {
 			})
 		}
 		has := func(name, value string) {
-			testenv.Eventually(t, 60*time.Second, func(ctx context.Context) error {
+			testenv.Eventually(t, time.Minute, func(ctx context.Context) error {
 				cm := &corev1.ConfigMap{}
 				if err := f.there.Get(ctx, client.ObjectKey{Namespace: "default", Name: name}, cm); err != nil {
 					return err
@@ -418,7 +430,7 @@ func restored(t *testing.T, f *federation) {
 		before := f.wentBack.Load()
 		f.member.Kill(t)
 		if notReady {
-			f.waitReady(t, metav1.ConditionFalse, 20*time.Second)
+			f.waitReady(t, metav1.ConditionFalse, time.Minute)
 		}
 		set(late, "two")
 		must(t, os.RemoveAll(f.member.DataDir))
@@ -438,7 +450,7 @@ func leave(t *testing.T, f *federation) {
 	must(t, f.client.DeleteAllOf(t.Context(), &workv1alpha2.ResourceBinding{}, client.InNamespace("default")))
 	c := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: clusterName}}
 	must(t, f.client.Delete(t.Context(), c))
-	testenv.Eventually(t, 30*time.Second, func(ctx context.Context) error {
+	testenv.Eventually(t, time.Minute, func(ctx context.Context) error {
 		if err := f.client.Get(ctx, client.ObjectKeyFromObject(c), c); !apierrors.IsNotFound(err) {
 			return fmt.Errorf("cluster: %v, %w", c.Finalizers, err)
 		}

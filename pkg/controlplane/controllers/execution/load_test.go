@@ -56,7 +56,7 @@ func TestMemberSide_Writes(t *testing.T) {
 		return nil
 	})
 	t.Logf("created after %s, complete after %s, %s of CPU here, tests included", created, time.Since(began), cpuTime()-cpu)
-	time.Sleep(2 * time.Second) // writes that must not happen cannot be waited for
+	f.delivers(t, "afterwards")
 	after := f.writes(t)
 	for key, most := range map[string]int{
 		// One each when the member is quick, and another one when it is not.

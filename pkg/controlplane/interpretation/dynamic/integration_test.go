@@ -116,7 +116,7 @@ func start(t *testing.T, before ...client.Object) *world {
 			}
 		}
 	}
-	testenv.Eventually(t, 20*time.Second, func(ctx context.Context) error {
+	testenv.Eventually(t, time.Minute, func(ctx context.Context) error {
 		return errors.Join(c.List(ctx, &configv1alpha1.ResourceInterpreterCustomizationList{}),
 			c.List(ctx, &configv1alpha1.ResourceInterpreterWebhookConfigurationList{}))
 	})
@@ -161,7 +161,7 @@ func (w *world) becomes(kind, want string) {
 	w.Helper()
 	obj := &unstructured.Unstructured{}
 	obj.SetGroupVersionKind(gvk(kind))
-	testenv.Eventually(w.T, 10*time.Second, func(context.Context) error {
+	testenv.Eventually(w.T, time.Minute, func(context.Context) error {
 		got := "unknown"
 		if w.in.HookEnabled(gvk(kind), configv1alpha1.InterpreterOperationInterpretHealth) {
 			healthy, err := w.in.InterpretHealth(obj)
@@ -232,7 +232,7 @@ func TestNewInterpreter_TakesManyChangesTogether(t *testing.T) {
 		})
 	}
 	workers.Wait()
-	testenv.Eventually(t, 20*time.Second, func(context.Context) error {
+	testenv.Eventually(t, time.Minute, func(context.Context) error {
 		for i := range many {
 			if kind := gvk(fmt.Sprint("Kind", i)); !w.in.HookEnabled(kind, configv1alpha1.InterpreterOperationInterpretHealth) {
 				return fmt.Errorf("%s is not known", kind.Kind)
