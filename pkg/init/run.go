@@ -123,10 +123,10 @@ func newState(ctx context.Context, d Deps, r *config.Request) (_ *phases.State, 
 	if s.HostAPI, err = kubernetes.NewForConfig(cfg); err != nil {
 		return nil, fmt.Errorf("connecting to the host cluster: %w", err)
 	}
-	if s.Facts, err = hostcluster.Gather(ctx, s.HostAPI, r.Namespace); err != nil {
+	if err := hostcluster.RefuseControlPlane(cfg.Host, s.HostAPI.Discovery()); err != nil {
 		return nil, err
 	}
-	if err := hostcluster.RefuseControlPlane(cfg.Host, s.HostAPI.Discovery()); err != nil {
+	if s.Facts, err = hostcluster.Gather(ctx, s.HostAPI, r.Namespace); err != nil {
 		return nil, err
 	}
 	if s.Facts.NodeExpected(&r.Etcd) {

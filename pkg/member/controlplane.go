@@ -26,6 +26,9 @@ const ServeTimeout = 10 * time.Second
 // ErrUnserved is the cause of the error for a control plane that does not serve the API of member clusters in time.
 var ErrUnserved = errors.New("the API of member clusters is not served")
 
+// ErrIsControlPlane is the cause of the error for a host cluster that is a control plane.
+var ErrIsControlPlane = errors.New("this is a Karmada control plane, not a host cluster")
+
 // APIMissing reports whether err means that a server does not serve an API, and not
 // that an object of the API does not exist. Clients name the object in both cases.
 func APIMissing(err error) bool {

@@ -105,7 +105,7 @@ func (f *flags) clusters() []string {
 
 // deps connects to the two clusters.
 func (f *flags) deps(e *env.Env) (addons.Deps, error) {
-	host, err := f.host.Load()
+	host, err := e.Load(f.host)
 	if err != nil {
 		return addons.Deps{}, err
 	}
@@ -121,7 +121,7 @@ func (f *flags) deps(e *env.Env) (addons.Deps, error) {
 		if err != nil {
 			return nil, err
 		}
-		cfg, err := controlPlane.Load()
+		cfg, err := e.Load(controlPlane)
 		if err != nil {
 			return nil, err
 		}

@@ -54,7 +54,7 @@ func disable(ctx context.Context, e *env.Env, f flags, s addons.Selection, force
 	}
 	plan, err := addons.PlanRemoval(ctx, d, s)
 	if err != nil {
-		return err
+		return e.HostError(f.host, err)
 	}
 	for _, note := range plan.Notes {
 		e.Say("note: %s", note)

@@ -117,7 +117,7 @@ func (f *enableFlags) run(ctx context.Context, e *env.Env, args []string) error 
 	}
 	result, err := addons.Enable(ctx, d, *r)
 	if result == nil {
-		return err
+		return e.HostError(f.host, err)
 	}
 	for _, note := range result.Notes {
 		e.Say("note: %s", note)

@@ -2,22 +2,33 @@ package addons
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"sync"
 
 	"github.com/spf13/cobra"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/karmada-toolkit/karmada/internal/kube"
 	"github.com/karmada-toolkit/karmada/pkg/cli/env"
 	"github.com/karmada-toolkit/karmada/pkg/init/addons"
+	"github.com/karmada-toolkit/karmada/pkg/init/hostcluster"
+	"github.com/karmada-toolkit/karmada/pkg/local"
+	"github.com/karmada-toolkit/karmada/pkg/member"
 )
 
 const (
 	listLong = `
 		List the addons with their state: enabled, disabled, unhealthy, or unknown. An
-		estimator belongs to a member cluster, which --cluster names.
+		estimator belongs to a member cluster: without --cluster there is a row for each
+		that is installed.
+
+		The kubeconfig is that of the host cluster. With the kubeconfig of a local
+		federation, which has none, the list shows which addons run there.
 
 		With --output the result is one document: addons, each with name, status and,
 		where the state is unknown, error.`
@@ -48,19 +59,11 @@ func newListCommand(e *env.Env) *cobra.Command {
 }
 
 func list(ctx context.Context, e *env.Env, f flags, output env.Output) error {
-	host, err := reader(f.host)
-	if err != nil {
-		return err
-	}
 	defer e.Waiting(func() string { return "the host cluster and the control plane to answer" })()
-	controlPlane := sync.OnceValues(func() (client.Reader, error) {
-		k, err := f.controlPlane(e)
-		if err != nil {
-			return nil, err
-		}
-		return reader(k)
-	})
-	all := addons.List(ctx, host, controlPlane, f.namespace, f.clusters())
+	all, err := f.list(ctx, e)
+	if err != nil {
+		return e.HostError(f.host, err)
+	}
 	if output != "" {
 		err = e.PrintDocument(output, newDocument(all))
 	} else {
@@ -96,11 +99,57 @@ func newDocument(all []addons.Addon) document {
 	return d
 }
 
-func reader(k env.Kubeconfig) (client.Reader, error) {
-	cfg, err := k.Load()
+// list returns the addons of the host cluster, or of a local federation.
+func (f *flags) list(ctx context.Context, e *env.Env) ([]addons.Addon, error) {
+	cfg, err := e.Load(f.host)
 	if err != nil {
 		return nil, err
 	}
+	host, err := reader(cfg)
+	if err != nil {
+		return nil, err
+	}
+	api, err := discovery.NewDiscoveryClientForConfig(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("connecting to %s: %w", cfg.Host, err)
+	}
+	err = hostcluster.RefuseControlPlane(cfg.Host, api)
+	if root, name := f.host.LocalFederation(); name != "" && errors.Is(err, member.ErrIsControlPlane) {
+		parts, partsErr := local.Parts(ctx, local.Deps{Program: e.Name, Getenv: os.Getenv, Now: e.Now}, root, name)
+		if partsErr != nil {
+			return nil, partsErr
+		}
+		return addons.ListLocal(ctx, host, estimators(parts), f.clusters()), nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	controlPlane := sync.OnceValues(func() (client.Reader, error) {
+		k, err := f.controlPlane(e)
+		if err != nil {
+			return nil, err
+		}
+		cfg, err := e.Load(k)
+		if err != nil {
+			return nil, err
+		}
+		return reader(cfg)
+	})
+	return addons.List(ctx, host, controlPlane, f.namespace, f.clusters()), nil
+}
+
+// estimators reports for the clusters of a local federation that have an estimator whether it runs.
+func estimators(parts []local.ProcessStatus) map[string]bool {
+	out := map[string]bool{}
+	for _, p := range parts {
+		if cluster, ok := strings.CutSuffix(p.Name, "-estimator"); ok {
+			out[cluster] = p.State == "running"
+		}
+	}
+	return out
+}
+
+func reader(cfg *rest.Config) (client.Reader, error) {
 	c, err := client.New(cfg, client.Options{Scheme: kube.NewScheme()})
 	if err != nil {
 		return nil, fmt.Errorf("connecting to %s: %w", cfg.Host, err)

@@ -74,13 +74,13 @@ func NewCommand(e *env.Env) *cobra.Command {
 }
 
 func run(ctx context.Context, e *env.Env, f flags) error {
-	host, err := f.host.Load()
+	host, err := e.Load(f.host)
 	if err != nil {
 		return err
 	}
 	plan, err := installer.PlanRemoval(ctx, host, f.namespace, f.purge)
 	if err != nil {
-		return err
+		return e.HostError(f.host, err)
 	}
 	if f.dryRun {
 		for _, line := range plan.Lines() {

@@ -98,14 +98,24 @@ var _ genericclioptions.RESTClientGetter = &Access{}
 // NewAccess returns access to the control plane.
 func (e *Env) NewAccess() *Access {
 	flags := genericclioptions.NewConfigFlags(true).WithDiscoveryQPS(-1)
-	answer := cmp.Or(e.Limits.Answer, answerLimit)
-	conn := &connection{flags: flags, program: e.Name, last: &e.unreached, foreign: &e.foreign, unserved: &e.unserved, answer: answer, probe: answer / probeShare}
+	conn := e.newConnection()
+	conn.flags = flags
+	conn.kubeconfig = (&ControlPlane{flags: flags}).KubeconfigPath
 	flags.WithWrapConfigFn(conn.wrap)
 	plane := &ControlPlane{flags: flags, connection: conn, name: e.Name, warnings: e.Escaped().ErrOut, limit: cmp.Or(e.Limits.Serve, member.ServeTimeout)}
 	completion := &Completion{controlPlane: plane}
 	return &Access{
 		ControlPlane: plane, Complete: completion, Flags: &Flags{config: flags, complete: completion},
 		Target: Target{Scope: Karmada}, prefix: &e.ErrorPrefix,
+	}
+}
+
+func (e *Env) newConnection() *connection {
+	answer := cmp.Or(e.Limits.Answer, answerLimit)
+	probe := answer / probeShare
+	return &connection{
+		program: e.Name, last: &e.unreached, foreign: &e.foreign, unserved: &e.unserved,
+		answer: answer, probe: probe, alive: cmp.Or(e.Limits.Alive, probe),
 	}
 }
 

@@ -1,6 +1,7 @@
 package env
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
@@ -63,25 +64,29 @@ func ConnectionFailure(err error) *ConnectionError {
 
 // connection explains, once for all commands, why the control plane cannot be reached.
 type connection struct {
+	// flags are those of the control plane; nil for another server.
 	flags *genericclioptions.ConfigFlags
-	// program is what the user types.
-	program string
+	// kubeconfig returns the path of the kubeconfig file in use, or "". Optional.
+	kubeconfig func() string
+	// program is what the user types, choose the flag that names a control plane, by default --kubeconfig.
+	program, choose string
 	// last receives each failure, foreign that the server is no control plane, unserved that it does not serve the API of
 	// clusters.
 	last, foreign, unserved *atomic.Pointer[ConnectionError]
-	// answer and probe are the limits of a request and a probe.
-	answer, probe time.Duration
+	// answer, probe and alive are the limits of a request, a probe, and a probe of the API server itself.
+	answer, probe, alive time.Duration
 
 	looked sync.Once
 	mu     sync.Mutex
-	// failed is set once the server did not answer: other requests would wait as long.
-	failed *ConnectionError
+	// failed is set once the server did not answer: other requests would wait as long. hangs is the same for the
+	// aggregated API server alone.
+	failed, hangs *ConnectionError
 }
 
 // wrap is the last change of the configuration of clients of the control plane.
 func (c *connection) wrap(config *rest.Config) *rest.Config {
 	config = unlimited(config)
-	if strings.HasSuffix(config.Host, "localhost:8080") {
+	if c.flags != nil && strings.HasSuffix(config.Host, "localhost:8080") {
 		if raw, err := c.flags.ToRawKubeConfigLoader().RawConfig(); err == nil && len(raw.Clusters) == 0 && *c.flags.APIServer == "" {
 			c.failed = &ConnectionError{message: noKubeconfig(c.program)}
 		}
@@ -132,15 +137,24 @@ func (c *connection) refused(host string, err error) *ConnectionError {
 
 // localFederation returns the name of the federation of this machine that the kubeconfig belongs to, or "".
 func (c *connection) localFederation() string {
-	path := (&ControlPlane{flags: c.flags}).KubeconfigPath()
-	if path == "" {
+	if c.kubeconfig == nil {
 		return ""
+	}
+	_, name := federationOf(c.kubeconfig())
+	return name
+}
+
+// federationOf returns the federation of this machine that a kubeconfig file belongs to, and the directory that has its
+// directory; both are "" if there is none.
+func federationOf(path string) (root, name string) {
+	if path == "" {
+		return "", ""
 	}
 	dir := filepath.Dir(path)
 	if _, err := os.Stat(filepath.Join(dir, federationFile)); err != nil {
-		return ""
+		return "", ""
 	}
-	return filepath.Base(dir)
+	return filepath.Dir(dir), filepath.Base(dir)
 }
 
 // notServed explains, and records, that a control plane does not serve the API of clusters.
@@ -158,8 +172,8 @@ func (c *connection) notServed(host string, err error) *ConnectionError {
 // noControlPlane explains, and records, that a server is no control plane.
 func (c *connection) noControlPlane(host string, err error) *ConnectionError {
 	failure := &ConnectionError{err: err, message: fmt.Sprintf(
-		"the server %s is no karmada control plane: it has no API of member clusters (%s); choose one with --kubeconfig and --karmada-context",
-		host, clusterv1alpha1.GroupName)}
+		"the server %s is no karmada control plane: it has no API of member clusters (%s); choose one with %s and --karmada-context",
+		host, clusterv1alpha1.GroupName, cmp.Or(c.choose, "--kubeconfig"))}
 	c.foreign.Store(failure)
 	return failure
 }
@@ -174,4 +188,16 @@ func (c *connection) fail(err *ConnectionError) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.failed = err
+}
+
+func (c *connection) hanging() *ConnectionError {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.hangs
+}
+
+func (c *connection) hang(err *ConnectionError) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.hangs = err
 }

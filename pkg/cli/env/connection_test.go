@@ -24,8 +24,10 @@ func request(t *testing.T, kubeconfig string) error {
 	t.Helper()
 	flags := genericclioptions.NewConfigFlags(true)
 	*flags.KubeConfig = kubeconfig
-	c := &connection{flags: flags, program: "karmadactl", last: &atomic.Pointer[ConnectionError]{}, foreign: &atomic.Pointer[ConnectionError]{},
-		unserved: &atomic.Pointer[ConnectionError]{}, answer: 10 * time.Millisecond, probe: 500 * time.Millisecond}
+	c := &connection{
+		flags: flags, kubeconfig: (&ControlPlane{flags: flags}).KubeconfigPath, program: "karmadactl", last: &atomic.Pointer[ConnectionError]{}, foreign: &atomic.Pointer[ConnectionError]{},
+		unserved: &atomic.Pointer[ConnectionError]{}, answer: 10 * time.Millisecond, probe: 500 * time.Millisecond, alive: 500 * time.Millisecond,
+	}
 	config, err := flags.WithWrapConfigFn(c.wrap).ToRESTConfig()
 	if err != nil {
 		t.Fatal(err)

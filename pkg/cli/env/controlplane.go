@@ -155,7 +155,7 @@ func (p *ControlPlane) OwnClient(ctx context.Context) (client.Client, error) {
 // wait calls a function that waits for a control plane, unless there is none to wait for.
 func (p *ControlPlane) wait(ctx context.Context, config *rest.Config, require func(context.Context, *rest.Config, time.Duration, member.Reporter) error) error {
 	err := p.explain(kube.CheckServed(ctx, config, clusterv1alpha1.GroupVersion))
-	if err != nil && !p.Unserved() {
+	if err != nil && (!p.Unserved() || p.connection.hanging() != nil) {
 		return err
 	}
 	return p.explain(require(ctx, config, p.limit, reporter(p.warnings)))

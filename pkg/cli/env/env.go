@@ -60,6 +60,8 @@ type Env struct {
 type Limits struct {
 	// Answer is for the answer to a request, after which the server is probed.
 	Answer time.Duration
+	// Alive is for a probe of the API server itself.
+	Alive time.Duration
 	// Serve is for the API of clusters, in commands that write.
 	Serve time.Duration
 }

@@ -1,9 +1,12 @@
 package env
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"maps"
+	"net/url"
 	"os"
 	"slices"
 	"strings"
@@ -12,6 +15,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/karmada-toolkit/karmada/pkg/member"
 )
 
 // Kubeconfig names one context of one kubeconfig: a server that is not the control
@@ -45,6 +50,70 @@ func (k Kubeconfig) Load() (*rest.Config, error) {
 		return nil, k.failed(err)
 	}
 	return unlimited(config), nil
+}
+
+// Load is Kubeconfig.Load for a server that a command works with: one that does not answer is reported as the control
+// plane would be.
+func (e *Env) Load(k Kubeconfig) (*rest.Config, error) {
+	config, err := k.Load()
+	if err != nil {
+		return nil, err
+	}
+	conn := e.newConnection()
+	conn.kubeconfig = k.location
+	return conn.wrap(config), nil
+}
+
+// RequireControlPlane waits for a control plane that does not serve the API of member clusters. k names its kubeconfig;
+// without a path it is reached otherwise.
+func (e *Env) RequireControlPlane(ctx context.Context, config *rest.Config, k Kubeconfig) error {
+	err := member.RequireControlPlane(ctx, config, cmp.Or(e.Limits.Serve, member.ServeTimeout), e.SayLine)
+	if err == nil || ConnectionFailure(err) != nil {
+		return err
+	}
+	conn := e.newConnection()
+	conn.choose = k.Flag
+	if k.Path != "" {
+		conn.kubeconfig = k.location
+	}
+	host := config.Host
+	if u, urlErr := url.Parse(host); urlErr == nil && u.Host != "" {
+		host = u.Host
+	}
+	switch {
+	case errors.Is(err, member.ErrUnserved):
+		return conn.notServed(host, err)
+	case member.APIMissing(err):
+		return conn.noControlPlane(host, err)
+	}
+	return err
+}
+
+// location returns the path of the file that has the context, or "" if there is none.
+func (k Kubeconfig) location() string {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = k.Path
+	raw, err := rules.Load()
+	if err != nil {
+		return ""
+	}
+	if c := raw.Contexts[k.context(raw)]; c != nil {
+		return c.LocationOfOrigin
+	}
+	return ""
+}
+
+// LocalFederation returns the federation of this machine that the kubeconfig belongs to, and the directory of all
+// federations; both are "" if there is none.
+func (k Kubeconfig) LocalFederation() (root, name string) { return federationOf(k.location()) }
+
+// HostError adds to the error about a host cluster that is a control plane what to do with a local federation.
+func (e *Env) HostError(k Kubeconfig, err error) error {
+	if _, name := k.LocalFederation(); name != "" && errors.Is(err, member.ErrIsControlPlane) {
+		return fmt.Errorf("%w; the local federation %q has no host cluster: %q and %q change it",
+			err, name, e.Name+" local up --name "+name, e.Name+" local down --name "+name)
+	}
+	return err
 }
 
 // AddHostFlags adds the flags of the kubeconfig of a host cluster.

@@ -44,9 +44,14 @@ func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 		resp, err := t.next.RoundTrip(req)
 		return resp, t.explain(req, err)
 	}
-	t.looked.Do(func() { t.look(req) })
+	if t.flags != nil {
+		t.looked.Do(func() { t.look(req) })
+	}
 	if err := t.failure(); err != nil {
 		t.last.Store(err)
+		return nil, err
+	}
+	if err := t.hanging(); err != nil && strings.HasPrefix(strings.TrimPrefix(req.URL.Path, t.path), clusterAPI) {
 		return nil, err
 	}
 	if t.limited {
@@ -55,7 +60,8 @@ func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	ctx, cancel := context.WithCancelCause(req.Context())
 	timer := time.AfterFunc(t.answer, func() {
-		if t.status(ctx, req, t.probePath(req)) == 0 {
+		// The API server answers for an aggregated one that it has given up.
+		if status := t.status(ctx, req, t.probePath(req)); status == 0 || status == http.StatusServiceUnavailable && t.aboutClusters(req) {
 			cancel(errUnanswered)
 		}
 	})
@@ -120,17 +126,23 @@ func (t *roundTripper) probePath(req *http.Request) string {
 // aboutClusters reports whether the aggregated API server itself answers a request.
 func (t *roundTripper) aboutClusters(req *http.Request) bool {
 	path := strings.TrimPrefix(req.URL.Path, t.path)
-	return strings.HasPrefix(path, clusterAPI+"/") && !strings.Contains(path, "/proxy/")
+	return path == clusterAPI || strings.HasPrefix(path, clusterAPI+"/") && !strings.Contains(path, "/proxy/")
 }
 
 // silent explains a request that is not answered.
 func (t *roundTripper) silent(req *http.Request, cause error) error {
 	if t.aboutClusters(req) && t.status(req.Context(), req, livez) != 0 {
-		return t.notServed(req.URL.Host, cause)
+		failure := t.notServed(req.URL.Host, cause)
+		t.hang(failure)
+		return failure
+	}
+	what := "a cluster"
+	if t.flags != nil {
+		what = "a control plane"
 	}
 	failure := &ConnectionError{err: cause, message: fmt.Sprintf(
-		"the server %s accepted the connection and did not answer within %s; check that it is the API server of a control plane and not overloaded",
-		req.URL.Host, t.answer+2*t.probe)}
+		"the server %s accepted the connection and did not answer within %s; check that it is the API server of %s and not overloaded",
+		req.URL.Host, t.answer+2*t.probe, what)}
 	t.fail(failure)
 	t.last.Store(failure)
 	return failure
@@ -148,7 +160,11 @@ func (t *roundTripper) explain(req *http.Request, err error) error {
 // status returns the status code with which the server of a request answers a GET of a path, for the same user, or 0 if it
 // does not answer in time.
 func (t *roundTripper) status(ctx context.Context, req *http.Request, path string) int {
-	ctx, cancel := context.WithTimeout(ctx, t.probe)
+	limit := t.probe
+	if path == livez {
+		limit = t.alive
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	probe, err := http.NewRequestWithContext(ctx, http.MethodGet, req.URL.Scheme+"://"+req.URL.Host+t.path+path, http.NoBody) //nolint:gosec // the server of the request
 	if err != nil {

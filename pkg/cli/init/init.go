@@ -115,7 +115,8 @@ func run(ctx context.Context, e *env.Env, o config.Options, out output, load str
 	if err != nil {
 		return err
 	}
-	host, err := env.Kubeconfig{Flag: "--kubeconfig", Path: o.Host.Kubeconfig, Context: o.Host.Context}.Load()
+	kubeconfig := env.Kubeconfig{Flag: "--kubeconfig", Path: o.Host.Kubeconfig, Context: o.Host.Context}
+	host, err := e.Load(kubeconfig)
 	if err != nil {
 		return err
 	}
@@ -128,12 +129,12 @@ func run(ctx context.Context, e *env.Env, o config.Options, out output, load str
 	switch {
 	case out.export != "":
 		if err := installer.Export(ctx, d, request, out.export); err != nil {
-			return err
+			return e.HostError(kubeconfig, err)
 		}
 		_, err := fmt.Fprintf(e.Out, "The manifests are in %s; README.txt there describes how to apply them.\n", out.export)
 		return err
 	case out.dryRun:
-		return installer.Print(ctx, d, request, e.Out)
+		return e.HostError(kubeconfig, installer.Print(ctx, d, request, e.Out))
 	}
 	e.Say("Installing the control plane in namespace %s", request.Namespace)
 	if load != "" {
@@ -141,7 +142,7 @@ func run(ctx context.Context, e *env.Env, o config.Options, out output, load str
 			return err
 		}
 	}
-	return install(ctx, e, d, request, len(o.Phases.Only) > 0)
+	return e.HostError(kubeconfig, install(ctx, e, d, request, len(o.Phases.Only) > 0))
 }
 
 // install runs the phases, and prints what to do next, unless only a part was to run.

@@ -92,7 +92,7 @@ func run(ctx context.Context, e *env.Env, access *env.Access, kubeconfig env.Kub
 	if r.Namespace == clusterv1alpha1.NamespaceKarmadaSystem {
 		e.Say("warning: --cluster-namespace=%s is the control plane's own namespace; better keep credentials apart", r.Namespace)
 	}
-	config, err := kubeconfig.Load()
+	config, err := e.Load(kubeconfig)
 	if err != nil {
 		return err
 	}

@@ -107,8 +107,11 @@ func fall(cmd *cobra.Command, e *env.Env, access *env.Access, targets []Target, 
 	var missing []elsewhere
 	for _, t := range targets {
 		found, failed, err := onlyInMembers(cmd.Context(), access, t)
-		if env.ConnectionFailure(err) != nil && access.ControlPlane.Unserved() {
-			e.Say("the members were not searched: %v", err)
+		if failure := env.ConnectionFailure(err); failure != nil && access.ControlPlane.Unserved() {
+			if succeedsWithNothing(cmd, t) {
+				return fmt.Errorf("%s is not in the control plane, and the members were not searched: %w", t, failure)
+			}
+			e.Say("the members were not searched: %v", failure)
 			return nil
 		}
 		if err == nil && len(found) > 0 {
@@ -136,6 +139,17 @@ func fall(cmd *cobra.Command, e *env.Env, access *env.Access, targets []Target, 
 	e.Say("using cluster(%s)", cluster)
 	access.Target.Scope, access.Target.Cluster = env.Members, cluster
 	return nil
+}
+
+// succeedsWithNothing reports whether a command ends without an error if the control plane does not have a target.
+func succeedsWithNothing(cmd *cobra.Command, t Target) bool {
+	value := func(flag string) string {
+		if f := cmd.Flags().Lookup(flag); f != nil {
+			return f.Value.String()
+		}
+		return ""
+	}
+	return strings.HasSuffix(t.Arg, "/") || value("ignore-not-found") == "true" || cmd.Name() == "wait" && strings.Contains(value("for"), "delete")
 }
 
 // common returns the only member that has all objects of a command line, which are count.

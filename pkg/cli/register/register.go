@@ -140,7 +140,7 @@ func run(ctx context.Context, e *env.Env, f flags) error {
 	if err := f.validate(); err != nil {
 		return err
 	}
-	config, err := f.kubeconfig.Load()
+	config, err := e.Load(f.kubeconfig)
 	if err != nil {
 		return err
 	}

@@ -77,7 +77,7 @@ func run(ctx context.Context, e *env.Env, access *env.Access, kubeconfig env.Kub
 		if kubeconfig.Context == "" {
 			kubeconfig.Context = r.Name
 		}
-		config, err := kubeconfig.Load()
+		config, err := e.Load(kubeconfig)
 		if err != nil {
 			return err
 		}

@@ -91,7 +91,7 @@ func run(ctx context.Context, e *env.Env, f flags) error {
 	if err := f.validate(); err != nil {
 		return err
 	}
-	config, err := f.member.Load()
+	config, err := e.Load(f.member)
 	if err != nil {
 		return err
 	}
@@ -99,11 +99,11 @@ func run(ctx context.Context, e *env.Env, f flags) error {
 	if d.Member, err = member.NewMemberClient(config); err != nil {
 		return err
 	}
-	controlPlane, err := f.controlPlaneConfig(ctx, d)
+	controlPlane, err := f.controlPlaneConfig(ctx, e, d)
 	if err != nil {
 		return err
 	}
-	if err := member.RequireControlPlane(ctx, controlPlane, member.ServeTimeout, d.Report); err != nil {
+	if err := e.RequireControlPlane(ctx, controlPlane, f.controlPlane); err != nil {
 		return err
 	}
 	if d.ControlPlane, err = member.NewClient(controlPlane); err != nil {
@@ -126,9 +126,9 @@ func run(ctx context.Context, e *env.Env, f flags) error {
 }
 
 // controlPlaneConfig is how the control plane is reached.
-func (f *flags) controlPlaneConfig(ctx context.Context, d member.Deps) (*rest.Config, error) {
+func (f *flags) controlPlaneConfig(ctx context.Context, e *env.Env, d member.Deps) (*rest.Config, error) {
 	if f.controlPlane.Path != "" {
-		return f.controlPlane.Load()
+		return e.Load(f.controlPlane)
 	}
 	if f.controlPlane.Context != "" {
 		d.Report("Warning: --karmada-context has no effect without --karmada-config: the identity of the agent has a context of its own")

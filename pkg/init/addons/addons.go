@@ -152,10 +152,10 @@ func connectHost(ctx context.Context, cfg *rest.Config, namespace string) (*host
 	if h.client, err = client.New(cfg, client.Options{Scheme: kube.NewScheme()}); err != nil {
 		return nil, fmt.Errorf("connecting to the host cluster: %w", err)
 	}
-	if h.facts, err = hostcluster.Gather(ctx, h.api, namespace); err != nil {
+	if err := hostcluster.RefuseControlPlane(cfg.Host, h.api.Discovery()); err != nil {
 		return nil, err
 	}
-	if err := hostcluster.RefuseControlPlane(cfg.Host, h.api.Discovery()); err != nil {
+	if h.facts, err = hostcluster.Gather(ctx, h.api, namespace); err != nil {
 		return nil, err
 	}
 	if h.facts.Namespace == nil {

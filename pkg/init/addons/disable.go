@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -39,7 +38,7 @@ func PlanRemoval(ctx context.Context, d Deps, s Selection) (*Removal, error) {
 		return nil, err
 	}
 	r := &Removal{host: host.client, controlPlane: d.ControlPlane}
-	installed, err := host.installedEstimators(ctx, s.Namespace)
+	installed, err := installedEstimators(ctx, host.client, s.Namespace)
 	if err != nil {
 		return nil, err
 	}
@@ -60,22 +59,6 @@ func PlanRemoval(ctx context.Context, d Deps, s Selection) (*Removal, error) {
 		r.Notes = append(r.Notes, fmt.Sprintf("the estimators of %s stay: remove them with --cluster or --all-clusters", joined(installed)))
 	}
 	return r, nil
-}
-
-// installedEstimators returns the names of the clusters that have estimators, sorted.
-func (h *hostSide) installedEstimators(ctx context.Context, namespace string) ([]string, error) {
-	list, err := h.api.AppsV1().Deployments(namespace).List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return nil, fmt.Errorf("listing the Deployments of the control plane: %w", err)
-	}
-	var out []string
-	for i := range list.Items {
-		if cluster, ok := strings.CutPrefix(list.Items[i].Name, components.EstimatorWorkload("")); ok {
-			out = append(out, cluster)
-		}
-	}
-	slices.Sort(out)
-	return out, nil
 }
 
 func (r *Removal) addEstimator(namespace, cluster string) {

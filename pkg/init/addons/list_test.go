@@ -48,8 +48,44 @@ func TestList(t *testing.T) {
 		t.Error(err, diff)
 	}
 	got, err = states(nil, func() (client.Reader, error) { return nil, errors.New("no kubeconfig") })
-	want = []string{"karmada-descheduler disabled", "karmada-metrics-adapter unknown", "karmada-scheduler-estimator unknown", "karmada-search unknown"}
+	want = []string{"karmada-descheduler disabled", "karmada-metrics-adapter unknown", "karmada-scheduler-estimator-m1 unhealthy", "karmada-search unknown"}
 	if diff := cmp.Diff(want, got); diff != "" || err == nil || !strings.Contains(err.Error(), "addon karmada-search: no kubeconfig") {
 		t.Error(err, diff)
+	}
+}
+
+// TestListLocal lists the addons of a federation of processes: the API of the metrics adapter is served, and the estimator
+// of m2 has stopped.
+func TestListLocal(t *testing.T) {
+	available := apiregistrationv1.APIServiceStatus{Conditions: []apiregistrationv1.APIServiceCondition{{Type: apiregistrationv1.Available, Status: apiregistrationv1.ConditionTrue}}}
+	build := fakeclient.NewClientBuilder().WithScheme(kube.NewScheme())
+	for _, name := range apiNames("karmada-metrics-adapter") {
+		build.WithObjects(&apiregistrationv1.APIService{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: available})
+	}
+	cp := build.Build()
+	for name, tt := range map[string]struct {
+		estimators map[string]bool
+		clusters   []string
+		want       []string
+	}{
+		"all":         {estimators: map[string]bool{"m1": true, "m2": false}, want: []string{"-m1 enabled", "-m2 unhealthy"}},
+		"none":        {want: []string{" disabled"}},
+		"one cluster": {estimators: map[string]bool{"m1": true}, clusters: []string{"m1"}, want: []string{" enabled"}},
+		"without one": {estimators: map[string]bool{"m1": true}, clusters: []string{"m1", "m3"}, want: []string{"-m1 enabled", "-m3 disabled"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			all := ListLocal(t.Context(), cp, tt.estimators, tt.clusters)
+			var got []string
+			for _, a := range all {
+				got = append(got, a.Name+" "+string(a.Status))
+			}
+			want := []string{"karmada-descheduler disabled", "karmada-metrics-adapter enabled"}
+			for _, w := range tt.want {
+				want = append(want, "karmada-scheduler-estimator"+w)
+			}
+			if diff := cmp.Diff(append(want, "karmada-search disabled"), got); diff != "" || JoinErrors(all) != nil {
+				t.Error(diff, JoinErrors(all))
+			}
+		})
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/member"
 )
 
 // groupsLister is the part of a discovery client that lists API groups.
@@ -23,7 +24,7 @@ func RefuseControlPlane(server string, api groupsLister) error {
 		return fmt.Errorf("reading the APIs of the host cluster: %w", err)
 	}
 	if isControlPlane(groups) {
-		return fmt.Errorf("%s: this is a Karmada control plane, not a host cluster; name the host cluster with --kubeconfig and --context (is $KUBECONFIG still that of a control plane?)", server)
+		return fmt.Errorf("%s: %w; name the host cluster with --kubeconfig and --context (is $KUBECONFIG still that of a control plane?)", server, member.ErrIsControlPlane)
 	}
 	return nil
 }
