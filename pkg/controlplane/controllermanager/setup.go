@@ -56,7 +56,12 @@ func Setup(ctx context.Context, mgr manager.Manager, o *Options) error {
 	if err != nil {
 		return err
 	}
-	return setupControllers(ctx, mgr, o, []controller{
+	return setupControllers(ctx, mgr, o, p.controllers())
+}
+
+// controllers is the table of controllers, in the order in which they are added.
+func (p *parts) controllers() []controller {
+	return []controller{
 		{"detector", true, p.propagation.detector},
 		{"dependencies", true, p.propagation.dependencies},
 		{"agentRights", true, agentrbac.Setup},
@@ -87,7 +92,7 @@ func Setup(ctx context.Context, mgr manager.Manager, o *Options) error {
 		{"serviceImport", false, p.networking.serviceImport},
 		{"multiclusterservice", false, p.networking.multiClusterService},
 		{"endpointsliceDispatch", true, p.networking.dispatch},
-	})
+	}
 }
 
 // controller is a row of the table of controllers.

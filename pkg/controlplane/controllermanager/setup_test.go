@@ -3,8 +3,10 @@ package controllermanager
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
@@ -26,5 +28,21 @@ func TestSetupControllers(t *testing.T) {
 	}
 	if len(ran) != 2 || ran[0] != "binding" || ran[1] != "detector" {
 		t.Errorf("ran %v", ran)
+	}
+}
+
+// Each name of --controllers selects a row of the table, and each row that can be selected has a name.
+func TestControllerNames_AreTheTable(t *testing.T) {
+	// The controllers of Works and of collected slices run within others, which run always or under another name.
+	want := []string{"endpointsliceCollect", "endpointsliceDispatch", "workStatus"}
+	for _, c := range new(parts).controllers() {
+		if !c.always {
+			want = append(want, c.name)
+		}
+	}
+	slices.Sort(want)
+	got := slices.Sorted(slices.Values(ControllerNames()))
+	if diff := cmp.Diff(slices.Compact(want), got); diff != "" {
+		t.Error(diff)
 	}
 }
