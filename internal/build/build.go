@@ -2,10 +2,15 @@
 package build
 
 import (
+	"runtime"
+	"testing"
+	"time"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 )
@@ -52,4 +57,23 @@ func Object(apiVersion, kind, namespace, name string) *unstructured.Unstructured
 	obj.SetUID(types.UID("uid-" + name))
 	obj.SetResourceVersion("10")
 	return obj
+}
+
+// Bounded fails a test if fn allocates more than so many bytes or takes longer than the limit. Both are generous: they
+// distinguish work in proportion to its input from work that multiplies. Parallel tests in the process count as well, and the
+// race detector drops pooled buffers and takes its time, so that both count four times.
+func Bounded(t testing.TB, limit time.Duration, bytes uint64, fn func()) {
+	t.Helper()
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	start := clock.RealClock{}.Now()
+	fn()
+	took := clock.RealClock{}.Since(start)
+	runtime.ReadMemStats(&after)
+	if allocated := after.TotalAlloc - before.TotalAlloc; allocated > 4*bytes {
+		t.Errorf("it allocated %d bytes, more than %d", allocated, 4*bytes)
+	}
+	if took > 4*limit {
+		t.Errorf("it took %s, more than %s", took, 4*limit)
+	}
 }

@@ -2,9 +2,11 @@
 package events
 
 import (
+	"fmt"
 	"maps"
 	"sync"
 
+	"github.com/spf13/pflag"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -12,6 +14,8 @@ import (
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/karmada-toolkit/karmada/internal/plaintext"
 )
 
 // remembered is the number of objects whose last failures are known.
@@ -128,4 +132,71 @@ func uidOf(obj runtime.Object) types.UID {
 		return ""
 	}
 	return accessor.GetUID()
+}
+
+// Mode selects which successes are recorded as events. The zero value is
+// Transitions. Failures are recorded in every mode.
+type Mode string
+
+// The values of Mode.
+const (
+	// Transitions records a success once per change, on the template.
+	Transitions Mode = "transitions"
+	// Contract also records every other success that Karmada records, on Works,
+	// bindings and templates. It takes many more writes.
+	Contract Mode = "contract"
+)
+
+// FlagName is the name of the flag that sets a Mode.
+const FlagName = "events"
+
+var _ pflag.Value = new(Mode)
+
+// All reports whether every success is recorded.
+func (m *Mode) All() bool { return *m == Contract }
+
+// AddFlag adds the flag --events.
+func (m *Mode) AddFlag(fs *pflag.FlagSet) {
+	if *m == "" {
+		*m = Transitions
+	}
+	fs.Var(m, FlagName, `Successes that are recorded as events: "transitions" records one per change, on the template; "contract" records all that Karmada does, also on Works and bindings.`)
+}
+
+// String implements pflag.Value.
+func (m *Mode) String() string { return string(*m) }
+
+// Type implements pflag.Value.
+func (m *Mode) Type() string { return "mode" }
+
+// Set implements pflag.Value. It fails for anything but the values of Mode.
+func (m *Mode) Set(value string) error {
+	switch mode := Mode(value); mode {
+	case Transitions, Contract:
+		*m = mode
+		return nil
+	}
+	return fmt.Errorf("unknown value %q, must be %s or %s", value, Transitions, Contract)
+}
+
+// plain is a recorder whose messages are one line without control characters.
+type plain struct{ record.EventRecorder }
+
+// Plain returns a recorder for messages with text of member clusters: control
+// characters are escaped, so that a terminal shows them, and line feeds become spaces.
+func Plain(recorder record.EventRecorder) record.EventRecorder { return plain{recorder} }
+
+// Event implements record.EventRecorder.
+func (p plain) Event(object runtime.Object, eventtype, reason, message string) {
+	p.EventRecorder.Event(object, eventtype, reason, plaintext.EscapeLine(message))
+}
+
+// Eventf implements record.EventRecorder.
+func (p plain) Eventf(object runtime.Object, eventtype, reason, messageFmt string, args ...any) {
+	p.Event(object, eventtype, reason, fmt.Sprintf(messageFmt, args...))
+}
+
+// AnnotatedEventf implements record.EventRecorder.
+func (p plain) AnnotatedEventf(object runtime.Object, annotations map[string]string, eventtype, reason, messageFmt string, args ...any) {
+	p.EventRecorder.AnnotatedEventf(object, annotations, eventtype, reason, "%s", plaintext.EscapeLine(fmt.Sprintf(messageFmt, args...)))
 }

@@ -4,10 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
+	"strings"
 	"sync"
 	"time"
 
+	apiversion "k8s.io/apimachinery/pkg/version"
+	basecompatibility "k8s.io/component-base/compatibility"
+	utilversion "k8s.io/component-base/version"
 	"k8s.io/klog/v2"
+	"k8s.io/kubernetes/cmd/kube-scheduler/app"
+	"k8s.io/kubernetes/cmd/kube-scheduler/app/options"
 )
 
 // components run beside each other and end together.
@@ -64,4 +71,65 @@ func within(limit time.Duration, f func()) bool {
 	case <-time.After(limit):
 		return false
 	}
+}
+
+// schedulerArgs are the flags of kube-scheduler.
+func schedulerArgs(kubeconfig string) []string {
+	return []string{
+		"--kubeconfig=" + kubeconfig,
+		"--secure-port=0",
+		"--leader-elect=false",
+		"--kube-api-qps=500",
+		"--kube-api-burst=1000",
+		"--profiling=false",
+	}
+}
+
+// runScheduler runs the scheduler until ctx ends. Its cobra command cannot be used: it would install the process's
+// signal handler, which the API server has done.
+func runScheduler(ctx context.Context, args []string) error {
+	opts := options.NewOptions()
+	if err := parse("kube-scheduler", *opts.Flags, args); err != nil {
+		return err
+	}
+	config, scheduler, err := app.Setup(ctx, opts)
+	if err != nil {
+		return fmt.Errorf("configuring kube-scheduler: %w", err)
+	}
+	return app.Run(ctx, config, scheduler)
+}
+
+const kubernetesModule = "k8s.io/kubernetes"
+
+// kubernetesVersion is the version of the Kubernetes module in this program. Kubernetes itself gets its version
+// from linker flags, which a plain build does not set.
+func kubernetesVersion() string {
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, module := range info.Deps {
+			if module.Path == kubernetesModule {
+				return module.Version
+			}
+		}
+	}
+	return utilversion.Get().GitVersion
+}
+
+// reportedVersion is the effective version of a component, which reports the true version to clients.
+type reportedVersion struct {
+	basecompatibility.EffectiveVersion
+	version string
+}
+
+// Info returns what /version answers.
+func (v reportedVersion) Info() *apiversion.Info {
+	info := utilversion.Get()
+	if original := v.EffectiveVersion.Info(); original != nil {
+		info = *original
+	}
+	info.GitVersion = v.version
+	info.GitCommit, info.GitTreeState, info.BuildDate = "", "", "1970-01-01T00:00:00Z"
+	if parts := strings.Split(strings.TrimPrefix(v.version, "v"), "."); len(parts) >= 2 {
+		info.Major, info.Minor = parts[0], parts[1]
+	}
+	return &info
 }

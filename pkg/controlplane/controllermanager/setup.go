@@ -4,17 +4,26 @@ import (
 	"context"
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/karmada-toolkit/karmada/internal/controllers"
 	"github.com/karmada-toolkit/karmada/internal/gates"
+	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/agentcsr"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/agentrbac"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/cluster"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/clusterstatus"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/federatedquota"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/massfailure"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/interpreter"
 	interpreterdynamic "github.com/karmada-toolkit/karmada/pkg/controlplane/interpretation/dynamic"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/orphans"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/servicecondition"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
 	"github.com/karmada-toolkit/karmada/pkg/member/access"
@@ -181,4 +190,88 @@ func newShared(ctx context.Context, mgr manager.Manager, o *Options) (*shared, e
 			Wrap: controllers.FenceOf(mgr).Wrap,
 		}),
 	}, nil
+}
+
+// clusters sets up the controllers that admit clusters and observe them.
+type clusters struct {
+	// wentBack is called when a cluster was found to be restored from an older copy.
+	wentBack func(cluster, from, to string)
+	options  *Options
+	members  *access.Pool
+	// guard receives what is observed.
+	guard *massfailure.Guard
+}
+
+func (c *clusters) agentCSR(ctx context.Context, mgr manager.Manager) error {
+	return agentcsr.Setup(ctx, mgr, agentcsr.Deps{Grant: agentrbac.NewGranter(mgr).Grant})
+}
+
+func (c *clusters) cluster(ctx context.Context, mgr manager.Manager) error {
+	o := c.options
+	return cluster.Setup(ctx, mgr, cluster.Deps{
+		Workers: o.ClusterSyncs, MonitorPeriod: o.MonitorPeriod,
+		MonitorGracePeriod: o.MonitorGracePeriod, StartupGracePeriod: o.StartupGracePeriod,
+		FlapWindow: o.Failover.FlapWindow, Reported: c.guard.Observe, Gone: c.members.Forget,
+	})
+}
+
+func (c *clusters) clusterStatus(ctx context.Context, mgr manager.Manager) error {
+	o := c.options
+	lost, err := orphans.Setup(mgr, orphans.Deps{Member: func(ctx context.Context, cluster *clusterv1alpha1.Cluster) (orphans.API, error) {
+		return c.members.Member(ctx, cluster)
+	}})
+	if err != nil {
+		return err
+	}
+	c.wentBack = lost.WentBack
+	return clusterstatus.Setup(ctx, mgr, clusterstatus.Deps{
+		Members: c.members, Frequency: o.StatusFrequency, Conditions: lost.Conditions, Probed: c.guard.Observe,
+		SuccessThreshold: o.SuccessThreshold, FailureThreshold: o.FailureThreshold,
+		Resources: o.ResourceModeling,
+		Modeling:  o.Gates.Enabled(gates.CustomizedClusterResourceModeling),
+	})
+}
+
+// quotas sets up the controllers of federated quotas.
+type quotas struct {
+	deps federatedquota.Deps
+}
+
+func newQuotas(o *Options, retry controllers.Retry) *quotas {
+	return &quotas{federatedquota.Deps{
+		Enforcement: o.Gates.Enabled(gates.FederatedQuotaEnforcement), SyncPeriod: o.QuotaSyncPeriod, Events: o.Events, Retry: retry,
+	}}
+}
+
+func (q *quotas) sync(ctx context.Context, mgr manager.Manager) error {
+	return federatedquota.SetupSync(ctx, mgr, q.deps)
+}
+
+func (q *quotas) status(ctx context.Context, mgr manager.Manager) error {
+	return federatedquota.SetupStatus(ctx, mgr, q.deps)
+}
+
+// enforcement follows the feature gate FederatedQuotaEnforcement.
+func (q *quotas) enforcement(ctx context.Context, mgr manager.Manager) error {
+	if !q.deps.Enforcement {
+		return nil
+	}
+	return federatedquota.SetupEnforcement(ctx, mgr, q.deps)
+}
+
+// secrets reads Secrets from the cache, or from the API server if the cache does not
+// have them yet.
+func secrets(mgr manager.Manager) access.SecretReader {
+	return func(ctx context.Context, namespace, name string) (*corev1.Secret, error) {
+		secret := &corev1.Secret{}
+		key := client.ObjectKey{Namespace: namespace, Name: name}
+		err := mgr.GetClient().Get(ctx, key, secret)
+		if apierrors.IsNotFound(err) {
+			err = mgr.GetAPIReader().Get(ctx, key, secret)
+		}
+		if err != nil {
+			return nil, err
+		}
+		return secret, nil
+	}
 }

@@ -6,10 +6,14 @@ package role
 import (
 	"context"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/karmada-toolkit/karmada/internal/metrics"
+	"github.com/karmada-toolkit/karmada/internal/version"
 )
 
 // Role is a part of the control plane.
@@ -101,4 +105,18 @@ func ownOf(i Instance) Own {
 // Setup implements Instance.
 func (i *instance[O]) Setup(ctx context.Context, mgr manager.Manager) error {
 	return i.setup(ctx, mgr, i.options)
+}
+
+// registerBuildInfo adds the gauge karmada_build_info, which is 1 and has the build in its labels.
+func registerBuildInfo(r prometheus.Registerer) {
+	info := version.Get()
+	metrics.Register(r, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "karmada_build_info",
+		Help: "The build of the program: versions of git and Go, platform. Always 1.",
+		ConstLabels: prometheus.Labels{
+			"git_version": info.GitVersion, "git_commit": info.GitCommit, "git_short_commit": info.GitShortCommit,
+			"git_tree_state": info.GitTreeState, "build_date": info.BuildDate,
+			"go_version": info.GoVersion, "compiler": info.Compiler, "platform": info.Platform,
+		},
+	}, func() float64 { return 1 }))
 }

@@ -19,7 +19,10 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/gates"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/schedule/core"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/schedule/framework"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/scope"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/estimator/client/managed"
 )
 
 // Setup adds the role to a manager.
@@ -148,4 +151,17 @@ func (r *runner) repeat(ctx context.Context, do func()) {
 			do()
 		}
 	}
+}
+
+// newEstimates returns the answers of the accurate estimators of clusters, over
+// connections that end with the manager, and what ends the connection to a cluster
+// that was deleted.
+func newEstimates(mgr manager.Manager, e *EstimatorOptions) (estimates Estimates, forget func(cluster string), err error) {
+	pool, err := managed.NewPool(mgr, e.Options)
+	if err != nil {
+		return nil, nil, err
+	}
+	return func(ctx context.Context, request *core.Request, clusters []*framework.Cluster) map[string]core.Estimate {
+		return pool.Estimates(ctx, request, clusters, e.DisabledInPullMode)
+	}, pool.Forget, nil
 }

@@ -12,6 +12,10 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/karmada-toolkit/karmada/internal/controllers"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/policy"
@@ -200,4 +204,43 @@ func (s *informers) published(obj any) bool {
 	}
 	return u.GetNamespace() != metav1.NamespaceSystem || u.GetKind() != "ConfigMap" ||
 		u.GetName() != "extension-apiserver-authentication"
+}
+
+// Reader reads templates and publishes their changes. A Store is one.
+type Reader interface {
+	Get(ctx context.Context, gvk schema.GroupVersionKind, namespace, name string) (*unstructured.Unstructured, error)
+	Subscribe(handler Handler, kinds ...schema.GroupKind) error
+	WaitForSync(ctx context.Context) error
+}
+
+// Source is the source of requests that follow from changes of templates. It delays the
+// start of its controller until the templates were listed once.
+type Source struct {
+	Store Reader
+	// Kinds are those of the templates. Default: all.
+	Kinds []schema.GroupKind
+	// Requests returns the requests that follow from a change. Default: none.
+	Requests func(context.Context, Event) []reconcile.Request
+}
+
+var _ source.SyncingSource = Source{}
+
+// Start enqueues the requests of every change.
+func (s Source) Start(ctx context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+	if s.Requests == nil {
+		return nil
+	}
+	return s.Store.Subscribe(func(e Event) {
+		for _, req := range s.Requests(ctx, e) {
+			q.Add(req)
+		}
+	}, s.Kinds...)
+}
+
+// WaitForSync waits for the first list of all templates.
+func (s Source) WaitForSync(ctx context.Context) error { return s.Store.WaitForSync(ctx) }
+
+// Same returns the request for namespace and name of the template itself.
+func Same(_ context.Context, e Event) []reconcile.Request {
+	return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(e.Object())}}
 }

@@ -4,8 +4,15 @@ import (
 	"fmt"
 	"strings"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 )
 
 const (
@@ -54,4 +61,84 @@ func AdmissionKubeconfig(host string, certificate, key []byte) ([]byte, error) {
 		return nil, fmt.Errorf("encoding the kubeconfig for webhooks at %s: %w", host, err)
 	}
 	return out, nil
+}
+
+// quantityPolicyName is the name of the admission policy and of its binding.
+const quantityPolicyName = "quantities.karmada.io"
+
+// quantityPolicy refuses quantities that every role would take minutes to decode, where users write a status: webhooks check
+// the specs. The default role "edit" has the status of FederatedHPAs.
+func quantityPolicy() []client.Object {
+	meta := metav1.ObjectMeta{Name: quantityPolicyName, Labels: names.SystemLabels()}
+	return []client.Object{
+		&admissionregistrationv1.ValidatingAdmissionPolicy{
+			ObjectMeta: meta,
+			Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{
+				FailurePolicy: ptr.To(admissionregistrationv1.Fail),
+				MatchConstraints: &admissionregistrationv1.MatchResources{ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{
+					RuleWithOperations: admissionregistrationv1.RuleWithOperations{
+						Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Update},
+						Rule:       admissionregistrationv1.Rule{APIGroups: []string{groupAutoscaling}, APIVersions: []string{"*"}, Resources: []string{"federatedhpas/status"}},
+					},
+				}}},
+				Validations: []admissionregistrationv1.Validation{{
+					Expression: `object.?status.?currentMetrics.orValue([]).all(m,
+  [dyn(m.?resource), dyn(m.?containerResource), dyn(m.?pods), dyn(m.?object), dyn(m.?external)].all(source,
+    [dyn(source.?current.?value), dyn(source.?current.?averageValue)].all(q,
+      !q.hasValue() || type(q.value()) != string || (size(q.value()) <= 64 && !q.value().matches("[eE][+-]?[0-9]{3,}")))))`,
+					Message: "a quantity of status.currentMetrics is out of range: it may have 64 characters and an exponent of two digits",
+				}},
+			},
+		},
+		&admissionregistrationv1.ValidatingAdmissionPolicyBinding{
+			ObjectMeta: meta,
+			Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{
+				PolicyName:        quantityPolicyName,
+				ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny},
+			},
+		},
+	}
+}
+
+// namespacePolicyName is the name of the admission policy and of its binding.
+const namespacePolicyName = "namespaces.karmada.io"
+
+// namespacePolicy refuses to delete namespaces without which clusters lose what runs in them or the access to them: the
+// execution namespace of a cluster, which the controller of clusters labels while its Cluster exists, and those of the
+// credentials and of the state of the control plane.
+func namespacePolicy() []client.Object {
+	meta := metav1.ObjectMeta{Name: namespacePolicyName, Labels: names.SystemLabels()}
+	execution := `request.name.startsWith("` + names.ExecutionNamespace("") + `")`
+	return []client.Object{
+		&admissionregistrationv1.ValidatingAdmissionPolicy{
+			ObjectMeta: meta,
+			Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{
+				FailurePolicy: ptr.To(admissionregistrationv1.Fail),
+				MatchConstraints: &admissionregistrationv1.MatchResources{ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{
+					RuleWithOperations: admissionregistrationv1.RuleWithOperations{
+						Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Delete},
+						Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"*"}, Resources: []string{"namespaces"}},
+					},
+				}}},
+				MatchConditions: []admissionregistrationv1.MatchCondition{{
+					Name: "needed", Expression: execution + ` || request.name in ["` + clusterv1alpha1.NamespaceKarmadaSystem + `", "` + clusterv1alpha1.NamespaceKarmadaCluster + `"]`,
+				}},
+				Validations: []admissionregistrationv1.Validation{{
+					Expression: execution + ` && !("` + clusterv1alpha1.ExecutionNamespaceLabel + `" in oldObject.metadata.?labels.orValue({}))`,
+					MessageExpression: execution + ` ? "the namespace holds all that runs in cluster " + oldObject.metadata.?labels[?"` +
+						clusterv1alpha1.ExecutionNamespaceLabel + `"].orValue("") + " and is deleted with it: use karmadactl unjoin or unregister"` +
+						` : "the namespace holds the credentials of clusters or the state of the control plane"`,
+					Message: "the namespace is needed by the control plane",
+					Reason:  ptr.To(metav1.StatusReasonForbidden),
+				}},
+			},
+		},
+		&admissionregistrationv1.ValidatingAdmissionPolicyBinding{
+			ObjectMeta: meta,
+			Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{
+				PolicyName:        namespacePolicyName,
+				ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny},
+			},
+		},
+	}
 }

@@ -3,9 +3,13 @@ package phases
 
 import (
 	"context"
+	"fmt"
+	"slices"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/karmada-toolkit/karmada/pkg/init/components"
+	"github.com/karmada-toolkit/karmada/pkg/init/preflight"
 	"github.com/karmada-toolkit/karmada/pkg/init/write"
 )
 
@@ -63,4 +67,113 @@ func Names() []string {
 		out = append(out, p.Name)
 	}
 	return out
+}
+
+// Preflight is the phase that checks what can be checked.
+const Preflight = "preflight"
+
+func preflightPhase() Phase {
+	return Phase{Name: Preflight, Doc: "Check the host cluster, the permissions and the local directories", run: runPreflight}
+}
+
+func runPreflight(ctx context.Context, s *State, _ Phase) error {
+	if err := preflight.Check(ctx, preflight.Deps{Request: s.Request, Facts: s.Facts, Host: s.HostAPI, Now: s.Now}); err != nil {
+		return err
+	}
+	s.Progress.Done(Preflight, "nothing is in the way")
+	return nil
+}
+
+// Namespace is the phase that writes the namespace of the control plane and its Secrets.
+const Namespace = "namespace"
+
+func namespace() Phase {
+	return Phase{
+		Name: Namespace, Doc: "Write the namespace and the Secrets", Needs: []string{Certificates},
+		host: namespaceObjects, run: runNamespace,
+	}
+}
+
+func namespaceObjects(in *Inputs) ([]client.Object, error) {
+	secrets, err := components.Secrets(in.Config)
+	if err != nil {
+		return nil, err
+	}
+	return append([]client.Object{components.HostNamespace(in.Config)}, secrets...), nil
+}
+
+// runNamespace writes the namespace, then what is in it.
+func runNamespace(ctx context.Context, s *State, p Phase) error {
+	in, err := s.Inputs()
+	if err != nil {
+		return err
+	}
+	objects, err := p.Host(in)
+	if err != nil {
+		return err
+	}
+	if _, err := s.apply(ctx, s.Host, objects[:1]); err != nil {
+		return fmt.Errorf("create namespace %s failed: %w", in.Namespace, err)
+	}
+	result, err := s.apply(ctx, s.Host, objects[1:])
+	if err != nil {
+		return err
+	}
+	s.Progress.Done(p.Name, "Secrets "+result)
+	return nil
+}
+
+// RBAC is the phase that writes the roles of users and of the components.
+const RBAC = "rbac"
+
+func rbac() Phase {
+	return Phase{
+		Name: RBAC, Doc: "Write the roles of users and of the components", Needs: []string{APIServer},
+		controlPlane: rbacObjects, run: writeObjects,
+	}
+}
+
+func rbacObjects(in *Inputs) ([]client.Object, error) {
+	return slices.Concat(components.SystemNamespaces(in.Namespace), components.FederationRBAC(), components.ComponentRBAC(in.Namespace)), nil
+}
+
+// The phases that only install a workload in the host cluster.
+const (
+	KubeControllerManager = "kube-controller-manager"
+	Scheduler             = "scheduler"
+	ControllerManager     = "controller-manager"
+)
+
+// afterEtcd are the needs of the workloads that wait for the API server without harm. They do not start before etcd is
+// ready only to leave the processors to what all others wait for.
+func afterEtcd() []string { return []string{Etcd} }
+
+func kubeControllerManager() Phase {
+	return Phase{
+		Name: KubeControllerManager, Doc: "Install Kubernetes' controllers", Needs: afterEtcd(),
+		host: func(in *Inputs) ([]client.Object, error) {
+			return []client.Object{components.KubeControllerManagerService(in.Config), components.KubeControllerManagerDeployment(in.Config)}, nil
+		},
+		run: deploy(components.KubeControllerManager),
+	}
+}
+
+func scheduler() Phase {
+	return Phase{
+		Name: Scheduler, Doc: "Install the scheduler", Needs: afterEtcd(),
+		host: func(in *Inputs) ([]client.Object, error) {
+			return []client.Object{components.SchedulerDeployment(in.Config)}, nil
+		},
+		run: deploy(components.Scheduler),
+	}
+}
+
+func controllerManager() Phase {
+	return Phase{
+		Name: ControllerManager, Doc: "Install the controllers of the federation", Needs: afterEtcd(),
+		host: func(in *Inputs) ([]client.Object, error) {
+			return []client.Object{components.ControllerManagerDeployment(in.Config)}, nil
+		},
+		run: deploy(components.ControllerManager),
+	}
 }

@@ -2,7 +2,14 @@ package phases
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	ssa "github.com/karmada-toolkit/karmada/internal/apply"
@@ -50,5 +57,57 @@ func runWebhooks(ctx context.Context, s *State, p Phase) error {
 		return err
 	}
 	s.Progress.Done(p.Name, write.Summary(changes))
+	return nil
+}
+
+// Webhook is the phase that installs the webhook server.
+const Webhook = "webhook"
+
+func webhook() Phase {
+	return Phase{
+		Name: Webhook, Doc: "Install the webhook server", Needs: afterEtcd(),
+		host: webhookObjects, run: runWebhook,
+	}
+}
+
+func webhookObjects(in *Inputs) ([]client.Object, error) {
+	return []client.Object{components.WebhookService(in.Config), components.WebhookDeployment(in.Config)}, nil
+}
+
+// runWebhook installs the webhook server. It answers only API servers that
+// identify themselves; where one of an earlier version runs, that is replaced first.
+func runWebhook(ctx context.Context, s *State, p Phase) error {
+	if len(s.Facts.Certificates) > 0 && len(s.Facts.Certificates[components.WebhookClient+".crt"]) == 0 {
+		if !s.Request.Runs(APIServer) {
+			return fmt.Errorf("the API server does not identify itself to the webhook server yet; run the phase %s as well", APIServer)
+		}
+		key := client.ObjectKey{Namespace: s.Request.Namespace, Name: components.APIServer}
+		err := s.wait(ctx, s.Request.Timeout, p.Name, "the API server to be replaced", func(ctx context.Context) error {
+			d := &appsv1.Deployment{}
+			if err := s.Host.Get(ctx, key, d); err != nil {
+				return err
+			}
+			return replacedAPIServer(d)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return deploy(components.Webhook)(ctx, s, p)
+}
+
+// replacedAPIServer returns nil when all pods of the API server identify themselves
+// to webhooks.
+func replacedAPIServer(d *appsv1.Deployment) error {
+	configured := slices.ContainsFunc(d.Spec.Template.Spec.Containers, func(c corev1.Container) bool {
+		return slices.ContainsFunc(c.Command, func(arg string) bool { return strings.HasPrefix(arg, components.AdmissionConfigFlag+"=") })
+	})
+	status := &d.Status
+	switch {
+	case !configured || status.ObservedGeneration < d.Generation:
+		return errors.New("it is not configured yet")
+	case status.UpdatedReplicas < ptr.Deref(d.Spec.Replicas, 1) || status.AvailableReplicas < status.UpdatedReplicas || status.Replicas > status.UpdatedReplicas:
+		return fmt.Errorf("%d of %d pods are replaced", min(status.UpdatedReplicas, status.AvailableReplicas), ptr.Deref(d.Spec.Replicas, 1))
+	}
 	return nil
 }

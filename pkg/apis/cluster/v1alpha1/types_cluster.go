@@ -4,6 +4,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // Cluster is a member cluster.
@@ -320,4 +321,16 @@ type ClusterProxyOptions struct {
 	// Path is the path of the request in the cluster.
 	// +optional
 	Path string `json:"path,omitempty"`
+}
+
+// OtherOwner returns the name of a Cluster other than the named one that owns an
+// object, or "" when there is none.
+func OtherOwner(obj metav1.Object, cluster string) string {
+	for _, owner := range obj.GetOwnerReferences() {
+		gv, err := schema.ParseGroupVersion(owner.APIVersion)
+		if err == nil && gv.Group == GroupName && owner.Kind == "Cluster" && owner.Name != cluster {
+			return owner.Name
+		}
+	}
+	return ""
 }
