@@ -47,8 +47,8 @@ var additions = map[string][]string{
 	"karmadactl taint":          {"timeout"},
 	"karmadactl addons enable":  {"all-clusters"}, // estimators of every member
 	"karmadactl addons disable": {"all-clusters"},
-	"karmadactl top node":       {"member-timeout"},
-	"karmadactl top pod":        {"member-timeout"},
+	"karmadactl top node":       {"output", "member-timeout"},
+	"karmadactl top pod":        {"output", "member-timeout"},
 	"karmadactl deinit":         {"purge-data"}, // else the next init brings it back
 	// Parts of an installation, manifests instead of it, and other keys.
 	"karmadactl init": {"only", "skip-phases", "dry-run", "export", "key-algorithm", "load-images"},

@@ -3,6 +3,8 @@ package addons
 import (
 	"bytes"
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -47,6 +49,15 @@ func TestTable(t *testing.T) {
 		"+---------------------+----------+\n"
 	if got != want {
 		t.Errorf("got:\n%s", got)
+	}
+}
+
+// TestDocument pins the names of fields: scripts rely on them.
+func TestDocument(t *testing.T) {
+	got, err := json.Marshal(newDocument([]addons.Addon{{Name: "karmada-search", Status: addons.Enabled}, {Name: "karmada-descheduler", Status: addons.Unknown, Err: errors.New("boom")}}))
+	want := `{"addons":[{"name":"karmada-search","status":"enabled"},{"name":"karmada-descheduler","status":"unknown","error":"boom"}]}`
+	if err != nil || string(got) != want {
+		t.Errorf("got %s, %v", got, err)
 	}
 }
 

@@ -63,6 +63,7 @@ func newCollector(ctx context.Context, e *env.Env, plane *env.Access, r *request
 	if err != nil && r.scope == env.All && len(r.clusters) == 0 && plane.ControlPlane.Unserved() {
 		c.unlisted, err = err, nil
 	}
+	r.severalClusters = len(c.members) > 1 || len(c.members) == 1 && c.controlPlane()
 	return c, err
 }
 

@@ -25,7 +25,8 @@ const (
 
 		Without --operation-scope, tables show the control plane and all members, and
 		any other output shows the control plane alone; with --clusters, both show those
-		members. The environment variable KARMADACTL_OPERATION_SCOPE sets another
+		members. With -o name and several clusters the name of the member follows that of
+		its object, after a space. The environment variable KARMADACTL_OPERATION_SCOPE sets another
 		default. The column CLUSTER shows where
 		an object is, and ADOPTION whether the control plane owns it there (Y), does
 		not (N), or keeps its template (-).
@@ -73,6 +74,8 @@ type request struct {
 	// tables reports whether the output is a table.
 	tables bool
 	sortBy string
+	// severalClusters reports whether objects of more than one cluster are printed.
+	severalClusters bool
 }
 
 // NewCommand returns the command.

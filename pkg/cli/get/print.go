@@ -3,6 +3,7 @@ package get
 import (
 	"fmt"
 	"io"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -60,7 +61,36 @@ func (r *request) printer(mapping *meta.RESTMapping, kinds bool) (printers.Resou
 			return nil, err
 		}
 	}
-	return flags.ToPrinter()
+	printer, err := flags.ToPrinter()
+	if err == nil && *flags.OutputFormat == "name" && r.severalClusters {
+		return namePrinter{printer}, nil
+	}
+	return printer, err
+}
+
+// namePrinter prints the cluster after the name of an object of a member.
+type namePrinter struct{ printers.ResourcePrinter }
+
+// PrintObj implements printers.ResourcePrinter.
+func (p namePrinter) PrintObj(obj runtime.Object, w io.Writer) error {
+	if list, ok := obj.(*unstructured.UnstructuredList); ok {
+		for i := range list.Items {
+			if err := p.PrintObj(&list.Items[i], w); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	var name strings.Builder
+	if err := p.ResourcePrinter.PrintObj(obj, &name); err != nil {
+		return err
+	}
+	line := strings.TrimSuffix(name.String(), "\n")
+	if o, err := meta.Accessor(obj); err == nil && o.GetAnnotations()[clusterv1alpha1.CacheSourceAnnotation] != "" {
+		line += " " + o.GetAnnotations()[clusterv1alpha1.CacheSourceAnnotation]
+	}
+	_, err := fmt.Fprintln(w, line)
+	return err
 }
 
 // printObjects prints objects as one document: a single one that was requested

@@ -58,6 +58,15 @@ func TestStatusDocuments(t *testing.T) {
 	}
 }
 
+// TestListDocument pins the names of fields: scripts rely on them.
+func TestListDocument(t *testing.T) {
+	got, err := json.Marshal(listDocument{Name: "default", Runtime: "process", Members: []string{"member1"}, Running: 2, Parts: 3, Created: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), Kubeconfig: "/k"})
+	want := `{"name":"default","runtime":"process","members":["member1"],"running":2,"parts":3,"created":"2026-01-01T00:00:00Z","kubeconfig":"/k"}`
+	if err != nil || string(got) != want {
+		t.Errorf("got %s, %v", got, err)
+	}
+}
+
 func TestProgress_ShowsHowLongStepsTook(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	var out bytes.Buffer

@@ -44,6 +44,15 @@ func TestDocuments(t *testing.T) {
 	}
 }
 
+// TestCreated pins the names of fields: scripts rely on them.
+func TestCreated(t *testing.T) {
+	got, err := json.Marshal(created{document: documents([]registration.Token{{ID: "abcdef", Secret: "0123456789abcdef", Usages: []string{"signing"}, Groups: []string{"g"}}})[0], Command: "karmadactl register h:1"})
+	want := `{"token":"abcdef.0123456789abcdef","usages":["signing"],"groups":["g"],"command":"karmadactl register h:1"}`
+	if err != nil || string(got) != want {
+		t.Errorf("got %s, %v", got, err)
+	}
+}
+
 func TestEndpointOf(t *testing.T) {
 	for server, want := range map[string]string{
 		"https://10.0.0.1:32443":  "10.0.0.1:32443",

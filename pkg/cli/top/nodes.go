@@ -66,6 +66,10 @@ func newNodeCommand(e *env.Env) *cobra.Command {
 func (r *nodeRequest) run(ctx context.Context, e *env.Env, access *env.Access) error {
 	members, failure := each(ctx, e, access, &r.request, r.read)
 	nodes := slices.Concat(members...)
+	if r.output != "" {
+		slices.SortStableFunc(nodes, r.compare)
+		return cmp.Or(e.PrintDocument(r.output, newNodesDocument(nodes)), failure)
+	}
 	if !slices.ContainsFunc(nodes, func(n node) bool { return n.usage != nil }) {
 		return cmp.Or(failure, errNotYet)
 	}

@@ -90,7 +90,14 @@ func newPodCommand(e *env.Env) *cobra.Command {
 
 func (r *podRequest) run(ctx context.Context, e *env.Env, access *env.Access) error {
 	members, failure := each(ctx, e, access, &r.request, r.read)
-	rows, total := r.rows(members)
+	pods, total := r.sorted(members)
+	if r.output != "" {
+		return cmp.Or(e.PrintDocument(r.output, newPodsDocument(pods)), failure)
+	}
+	var rows [][]string
+	for _, p := range pods {
+		rows = append(rows, r.rowsOf(p)...)
+	}
 	if len(rows) > 0 {
 		if r.sum {
 			rows = append(rows, r.footer("________", "________"), r.footer(cpuText(total), memoryText(total)))
@@ -185,8 +192,8 @@ type pod struct {
 	sum     corev1.ResourceList
 }
 
-// rows returns the pods in order, and their total.
-func (r *podRequest) rows(members []memberPods) ([][]string, corev1.ResourceList) {
+// sorted returns the pods in order, and their total.
+func (r *podRequest) sorted(members []memberPods) ([]pod, corev1.ResourceList) {
 	var pods []pod
 	total := corev1.ResourceList{}
 	for _, m := range members {
@@ -203,11 +210,7 @@ func (r *podRequest) rows(members []memberPods) ([][]string, corev1.ResourceList
 		return cmp.Or(compareUsage(r.sortBy, a.sum, b.sum), cmp.Compare(a.cluster, b.cluster),
 			cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
-	var rows [][]string
-	for _, p := range pods {
-		rows = append(rows, r.rowsOf(p)...)
-	}
-	return rows, total
+	return pods, total
 }
 
 func (r *podRequest) rowsOf(p pod) [][]string {

@@ -28,7 +28,11 @@ const long = `
 
 		All members are requested at once. The usage of those that respond in time is
 		shown; the others are named on stderr with the reason, and the exit code is 1.
-		The members must serve the metrics API, as metrics-server does.`
+		The members must serve the metrics API, as metrics-server does.
+
+		With --output the result is one document, in the same order: pods, each with cluster,
+		namespace, name, usage and containers (name and usage), or nodes, each with cluster, name,
+		usage and available. Usage that is not known is left out.`
 
 // memberTimeout is how long a member may take by default.
 const memberTimeout = 2 * time.Second
@@ -59,6 +63,7 @@ type request struct {
 	selector      string
 	sortBy        string
 	noHeaders     bool
+	output        env.Output
 	memberTimeout time.Duration
 	// name is that of one object. Optional.
 	name string
@@ -76,6 +81,7 @@ func (r *request) addFlags(cmd *cobra.Command, access *env.Access, shorthand str
 	fs.BoolVar(&r.noHeaders, "no-headers", false, "If present, print output without headers.")
 	fs.BoolVar(&r.protobuf, "use-protocol-buffers", true, "Accepted for compatibility; members are requested in JSON.")
 	fs.DurationVar(&r.memberTimeout, "member-timeout", memberTimeout, "How long each member may take to answer; 0 is for ever.")
+	env.AddOutputFlag(cmd, &r.output)
 	if err := cmd.RegisterFlagCompletionFunc("clusters", access.Complete.Clusters); err != nil {
 		panic(err)
 	}

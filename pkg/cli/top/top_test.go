@@ -157,6 +157,7 @@ func TestTop(t *testing.T) {
 		"nodes":     {"nodes --clusters member1,member2", "no --clusters member1,member2 --sort-by=cpu --show-capacity --no-headers", "node --clusters member2,old"},
 		"failures":  {"pods -C member2,late,old --member-timeout 5m", "nodes --clusters hanging --member-timeout 100ms", "pods -C nowhere", "pods -C dead", "nodes --clusters dead", "pods a -C plain"},
 		"nothing":   {"pods -C empty", "pods -A -C empty", "pods -C new", "nodes --clusters new"},
+		"documents": {"pods -A -o json" + both, "pods -C empty -o yaml", "pods -C member2,late -o yaml --member-timeout 5m", "nodes --clusters member1,new -o yaml", "nodes --clusters empty -o json"},
 		"bad-input": {"pods a -l x=y", "nodes a -l x=y", "pods --sort-by=name", "pods a b", "pods a -A", "pods --member-timeout=-1s"},
 	} {
 		t.Run(name, func(t *testing.T) {
