@@ -2,6 +2,7 @@ package controllers
 
 import (
 	"context"
+	"fmt"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -11,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
@@ -91,6 +93,41 @@ func IndexKey[T any](key func(obj T) types.NamespacedName) client.IndexerFunc {
 		return nil
 	})
 }
+
+// Follower handles the events of an informer until it ends.
+type Follower interface {
+	toolscache.ResourceEventHandler
+	// Sync is called when the follower was added to the informer, and End when the manager ends.
+	Sync()
+	End()
+}
+
+// Follow makes a manager run a follower of its informer of a kind, also while it is not the leader.
+func Follow(mgr manager.Manager, kind client.Object, f Follower) error {
+	return mgr.Add(Everywhere(func(ctx context.Context) error {
+		defer f.End()
+		informer, err := mgr.GetCache().GetInformer(ctx, kind)
+		if err != nil {
+			return fmt.Errorf("watching %T: %w", kind, err)
+		}
+		handle, err := informer.AddEventHandler(f)
+		if err != nil {
+			return fmt.Errorf("watching %T: %w", kind, err)
+		}
+		f.Sync()
+		<-ctx.Done()
+		return informer.RemoveEventHandler(handle)
+	}))
+}
+
+// Everywhere is a runnable of every replica, the leader and the others.
+type Everywhere func(context.Context) error
+
+// Start implements manager.Runnable.
+func (e Everywhere) Start(ctx context.Context) error { return e(ctx) }
+
+// NeedLeaderElection implements manager.LeaderElectionRunnable.
+func (Everywhere) NeedLeaderElection() bool { return false }
 
 // Handler handles the events of an informer of one type of objects. Functions that are not set are not called.
 type Handler[T any] struct {

@@ -66,7 +66,7 @@ func Setup(ctx context.Context, mgr manager.Manager, o *Options) error {
 		return err
 	}
 	o.plane.setLogger(a.log)
-	for _, r := range []manager.Runnable{everywhere(a.followKubeconfig), manager.RunnableFunc(a.run)} {
+	for _, r := range []manager.Runnable{controllers.Everywhere(a.followKubeconfig), manager.RunnableFunc(a.run)} {
 		if err := mgr.Add(r); err != nil {
 			return fmt.Errorf("adding the agent: %w", err)
 		}
@@ -102,19 +102,10 @@ func newAgent(ctx context.Context, mgr manager.Manager, o *Options) (*agent, err
 	return a, nil
 }
 
-// everywhere is a runnable of every replica, the leader and the others.
-type everywhere func(context.Context)
-
-// Start implements manager.Runnable.
-func (e everywhere) Start(ctx context.Context) error {
-	e(ctx)
+func (a *agent) followKubeconfig(ctx context.Context) error {
+	a.options.plane.follow(ctx, followInterval)
 	return nil
 }
-
-// NeedLeaderElection implements manager.LeaderElectionRunnable.
-func (everywhere) NeedLeaderElection() bool { return false }
-
-func (a *agent) followKubeconfig(ctx context.Context) { a.options.plane.follow(ctx, followInterval) }
 
 // ready is the readiness check. A replica that is not the leader is ready.
 func (a *agent) ready(*http.Request) error {

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"github.com/karmada-toolkit/karmada/internal/controllers"
 	"github.com/karmada-toolkit/karmada/internal/gates"
 )
 
@@ -35,21 +36,11 @@ func Setup(_ context.Context, mgr manager.Manager, o *Options) error {
 		now:          clock.RealClock{}.Now,
 		serving:      serving,
 	}
-	if err := mgr.Add(runnable{s}); err != nil {
+	if err := mgr.Add(controllers.Everywhere(s.run)); err != nil {
 		return fmt.Errorf("adding the aggregated API server: %w", err)
 	}
 	return nil
 }
-
-// runnable is the server as the manager runs it.
-type runnable struct{ *server }
-
-// Start implements manager.Runnable.
-func (r runnable) Start(ctx context.Context) error { return r.run(ctx) }
-
-// NeedLeaderElection implements manager.LeaderElectionRunnable: every replica
-// serves.
-func (runnable) NeedLeaderElection() bool { return false }
 
 // secrets reads Secrets from the cache. One that is not there, or not yet, is
 // read from the API server.

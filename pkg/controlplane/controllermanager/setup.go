@@ -174,6 +174,14 @@ func newShared(ctx context.Context, mgr manager.Manager, o *Options) (*shared, e
 	if err != nil {
 		return nil, err
 	}
+	pool := access.NewPool(access.Options{
+		Clusters: mgr.GetClient(), Secrets: secrets(mgr), Mapper: mgr.GetRESTMapper(),
+		QPS: o.ClusterAPIQPS.QPS(), Burst: o.ClusterAPIBurst,
+		Wrap: controllers.FenceOf(mgr).Wrap,
+	})
+	if err := controllers.Follow(mgr, &clusterv1alpha1.Cluster{}, pool); err != nil {
+		return nil, err
+	}
 	return &shared{
 		options:     o,
 		retry:       controllers.Retry{BaseDelay: o.RateLimiterBaseDelay, MaxDelay: o.RateLimiterMaxDelay},
@@ -184,11 +192,7 @@ func newShared(ctx context.Context, mgr manager.Manager, o *Options) (*shared, e
 			Discovery: disc, Dynamic: dyn, Mapper: mgr.GetRESTMapper(),
 			SkippedAPIs: apis, SkippedNamespaces: namespaces,
 		}),
-		pool: access.NewPool(access.Options{
-			Secrets: secrets(mgr), Mapper: mgr.GetRESTMapper(),
-			QPS: o.ClusterAPIQPS.QPS(), Burst: o.ClusterAPIBurst,
-			Wrap: controllers.FenceOf(mgr).Wrap,
-		}),
+		pool: pool,
 	}, nil
 }
 
@@ -211,7 +215,7 @@ func (c *clusters) cluster(ctx context.Context, mgr manager.Manager) error {
 	return cluster.Setup(ctx, mgr, cluster.Deps{
 		Workers: o.ClusterSyncs, MonitorPeriod: o.MonitorPeriod,
 		MonitorGracePeriod: o.MonitorGracePeriod, StartupGracePeriod: o.StartupGracePeriod,
-		FlapWindow: o.Failover.FlapWindow, Reported: c.guard.Observe, Gone: c.members.Forget,
+		FlapWindow: o.Failover.FlapWindow, Reported: c.guard.Observe,
 	})
 }
 

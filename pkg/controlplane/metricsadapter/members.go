@@ -141,7 +141,7 @@ func (m *members) close(name, reason string) {
 		current.stop()
 	}
 	if current != nil || reason == "" {
-		m.pool.Forget(name)
+		m.pool.Close(name)
 	}
 }
 

@@ -18,7 +18,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	"github.com/karmada-toolkit/karmada/internal/kube"
 	"github.com/karmada-toolkit/karmada/internal/pki"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/member/access"
@@ -193,13 +195,51 @@ func TestPool(t *testing.T) {
 	})
 	t.Run("a forgotten cluster is closed", func(t *testing.T) {
 		last := member()
-		pool.Forget("m1")
-		pool.Forget("m1")
+		pool.Close("m1")
+		pool.Close("m1")
 		<-last.Done()
 		if member() == last {
 			t.Error("the same")
 		}
 	})
+}
+
+// TestPool_FollowsClusters shows that no connection of a cluster outlives it, whoever asks for it.
+func TestPool_FollowsClusters(t *testing.T) {
+	server, v := accesstest.New(t), &vault{}
+	v.set("one", server.CA())
+	c := cluster(server.URL)
+	c.UID = "1"
+	plane := fake.NewClientBuilder().WithScheme(kube.NewScheme()).WithObjects(c.DeepCopy()).Build()
+	pool := access.NewPool(access.Options{Clusters: plane, Secrets: v.read})
+	first, err := pool.Member(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := plane.Delete(t.Context(), c.DeepCopy()); err != nil {
+		t.Fatal(err)
+	}
+	pool.OnDelete(c)
+	<-first.Done()
+	if _, err := pool.Member(t.Context(), c); err == nil || !strings.Contains(err.Error(), "deleted") {
+		t.Errorf("a deleted cluster is opened: %v", err)
+	}
+	again := c.DeepCopy()
+	again.UID = "2"
+	if err := plane.Create(t.Context(), again.DeepCopy()); err != nil {
+		t.Fatal(err)
+	}
+	second, err := pool.Member(t.Context(), again)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := pool.Member(t.Context(), c); err == nil {
+		t.Error("the earlier cluster of the name is opened")
+	}
+	pool.OnUpdate(c, again)
+	if same, err := pool.Member(t.Context(), again); err != nil || same != second {
+		t.Errorf("the cluster of another UID was opened again: %v", err)
+	}
 }
 
 func TestPool_ReadsTheCAAfterARejectedCertificate(t *testing.T) {

@@ -14,8 +14,10 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/member/lifetime"
 )
 
 // tokenAge is how long a token is used before the Secret is read again.
@@ -23,6 +25,8 @@ const tokenAge = 5 * time.Minute
 
 // Options are the options of a Pool.
 type Options struct {
+	// Clusters is the cache of Clusters; those that it does not have are not opened. Optional.
+	Clusters client.Reader
 	// Secrets reads the Secrets of the control plane.
 	Secrets SecretReader
 	// Mapper maps the kinds of the control plane. Optional.
@@ -39,12 +43,10 @@ type Options struct {
 	Clock clock.PassiveClock
 }
 
-// Pool holds the open members.
+// Pool holds the open members. It is a handler of the informer of Clusters: it closes those that are deleted or created again.
 type Pool struct {
+	*lifetime.Registry[*entry]
 	opts Options
-
-	mu      sync.Mutex
-	entries map[string]*entry
 }
 
 // entry is a cluster. It has its own lock, so that reading a Secret delays one cluster
@@ -54,6 +56,16 @@ type entry struct {
 	settings settings
 	tokens   *tokens
 	member   *Member
+	closed   bool
+}
+
+func (e *entry) close() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.closed = true
+	if e.member != nil {
+		e.member.close()
+	}
 }
 
 // settings are the fields of a Cluster that its connections depend on.
@@ -83,15 +95,21 @@ func (s settings) equal(o settings) bool {
 // NewPool returns an empty pool.
 func NewPool(o Options) *Pool {
 	o.Clock = cmp.Or[clock.PassiveClock](o.Clock, clock.RealClock{})
-	return &Pool{opts: o, entries: map[string]*entry{}}
+	return &Pool{opts: o, Registry: lifetime.New(o.Clusters, (*entry).close)}
 }
 
-// Member returns the open cluster: the same one until the endpoint, the proxy, the name
-// of the Secret or the CA in it change. A new token is used by the existing connections.
+// Member returns the open cluster: the same one until the UID, the endpoint, the proxy,
+// the name of the Secret or the CA in it change. A new token is used by the existing connections.
 func (p *Pool) Member(ctx context.Context, cluster *clusterv1alpha1.Cluster) (*Member, error) {
-	e := p.entry(cluster.Name)
+	e, ok := p.Open(ctx, cluster, nil, func() *entry { return &entry{} })
+	if !ok {
+		return nil, fmt.Errorf("opening cluster %s: it was deleted", cluster.Name)
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if e.closed {
+		return nil, fmt.Errorf("opening cluster %s: it was closed meanwhile; try again", cluster.Name)
+	}
 	want := settingsOf(cluster)
 	if e.member != nil && e.settings.equal(want) && !e.tokens.stale() {
 		return e.member, nil
@@ -107,33 +125,8 @@ func (p *Pool) Member(ctx context.Context, cluster *clusterv1alpha1.Cluster) (*M
 	return member, nil
 }
 
-// Forget closes a cluster that was deleted.
-func (p *Pool) Forget(name string) {
-	p.mu.Lock()
-	e := p.entries[name]
-	delete(p.entries, name)
-	p.mu.Unlock()
-	if e == nil {
-		return
-	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.member != nil {
-		e.member.close()
-		e.member = nil
-	}
-}
-
-func (p *Pool) entry(name string) *entry {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	e := p.entries[name]
-	if e == nil {
-		e = &entry{}
-		p.entries[name] = e
-	}
-	return e
-}
+// End leaves the clusters open that are in use until the process ends.
+func (*Pool) End() {}
 
 func (p *Pool) open(ctx context.Context, cluster *clusterv1alpha1.Cluster) (*Member, *tokens, error) {
 	cluster = &clusterv1alpha1.Cluster{ObjectMeta: cluster.ObjectMeta, Spec: *cluster.Spec.DeepCopy()}

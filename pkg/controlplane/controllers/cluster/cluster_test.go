@@ -85,7 +85,6 @@ type bench struct {
 	recorder *record.FakeRecorder
 	clock    *clocktesting.FakeClock
 	r        *reconciler
-	gone     []string
 	fail     func(verb string, obj client.Object) error
 }
 
@@ -107,7 +106,7 @@ func newBench(t *testing.T, objects ...client.Object) *bench {
 			return c.Patch(ctx, obj, patch, opts...)
 		},
 	}).Build()
-	b.r = newReconciler(b.client, b.client, b.recorder, Deps{Clock: b.clock, Gone: func(name string) { b.gone = append(b.gone, name) }})
+	b.r = newReconciler(b.client, b.client, b.recorder, Deps{Clock: b.clock})
 	return b
 }
 
@@ -297,9 +296,6 @@ func TestReconcile_DeletedCluster(t *testing.T) {
 		t.Errorf("the cluster is there: %v", err)
 	}
 	b.mustReconcile()
-	if !slices.Equal(b.gone, []string{"m1"}) {
-		t.Errorf("gone: %v", b.gone)
-	}
 }
 
 func TestReconcile_DeletedClusterWithoutItsAgent(t *testing.T) {

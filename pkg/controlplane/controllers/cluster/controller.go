@@ -61,8 +61,6 @@ type Deps struct {
 	// Reported is called for clusters with sync mode Pull: after each report with the time when it was observed, and
 	// with the time of the last one while the next is overdue for more than half of the grace period. Optional.
 	Reported func(cluster string, healthy bool, at time.Time)
-	// Gone is called for each deleted cluster. Optional.
-	Gone func(name string)
 	// Clock defaults to the real one.
 	Clock clock.WithTicker
 }
@@ -139,9 +137,6 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	err := r.client.Get(ctx, req.NamespacedName, cluster)
 	if apierrors.IsNotFound(err) {
 		r.observeTaints(req.Name, "", false)
-		if r.deps.Gone != nil {
-			r.deps.Gone(req.Name)
-		}
 		return reconcile.Result{}, r.unprotect(ctx, req.Name)
 	}
 	if err != nil {

@@ -27,6 +27,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/yaml"
 
+	"github.com/karmada-toolkit/karmada/internal/controllers"
 	"github.com/karmada-toolkit/karmada/internal/kube"
 	"github.com/karmada-toolkit/karmada/internal/testenv"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
@@ -98,7 +99,7 @@ func (f *federation) start(t *testing.T) {
 		t.Fatal(err)
 	}
 	pool := access.NewPool(access.Options{
-		Mapper: mgr.GetRESTMapper(),
+		Clusters: mgr.GetClient(), Mapper: mgr.GetRESTMapper(),
 		Secrets: func(ctx context.Context, namespace, name string) (*corev1.Secret, error) {
 			s := &corev1.Secret{}
 			return s, mgr.GetAPIReader().Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, s)
@@ -107,7 +108,8 @@ func (f *federation) start(t *testing.T) {
 	in := interpreter.New()
 	ctx, stop := context.WithCancel(context.Background())
 	for _, err := range []error{
-		cluster.Setup(ctx, mgr, cluster.Deps{Gone: pool.Forget}),
+		controllers.Follow(mgr, &clusterv1alpha1.Cluster{}, pool),
+		cluster.Setup(ctx, mgr, cluster.Deps{}),
 		clusterstatus.Setup(ctx, mgr, clusterstatus.Deps{
 			Members: pool, Resources: true, Modeling: true,
 			SuccessThreshold: time.Second, FailureThreshold: 2 * time.Second,
