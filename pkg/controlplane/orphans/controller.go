@@ -3,12 +3,11 @@ package orphans
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -29,6 +28,7 @@ import (
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/member/lifetime"
 )
 
 // Name is the name of the controller and the source of its events.
@@ -60,22 +60,14 @@ type Controller struct {
 	client client.Client
 	events record.EventRecorder
 	// search has the clusters that are to be searched.
-	search chan event.TypedGenericEvent[*clusterv1alpha1.Cluster]
-
-	mu     sync.Mutex
-	states map[string]*state
-}
-
-// state is the Tracker of a cluster.
-type state struct {
-	uid types.UID
-	*Tracker
+	search   chan event.TypedGenericEvent[*clusterv1alpha1.Cluster]
+	trackers *lifetime.Registry[*Tracker]
 }
 
 // New returns a controller.
 func New(c client.Client, events record.EventRecorder, d Deps) *Controller {
 	d.Clock = cmp.Or[clock.PassiveClock](d.Clock, clock.RealClock{})
-	return &Controller{deps: d, client: c, events: events, states: map[string]*state{}, search: make(chan event.TypedGenericEvent[*clusterv1alpha1.Cluster], searches)}
+	return &Controller{deps: d, client: c, events: events, trackers: lifetime.New[*Tracker](c, nil), search: make(chan event.TypedGenericEvent[*clusterv1alpha1.Cluster], searches)}
 }
 
 // Setup adds a new controller to the manager and returns it.
@@ -87,7 +79,7 @@ func Setup(mgr manager.Manager, d Deps) (*Controller, error) {
 		Watches(&workv1alpha1.Work{}, controllers.EnqueueKey(clusterOf), builder.WithPredicates(lost())).
 		WatchesRawSource(source.Channel(c.search, &handler.TypedEnqueueRequestForObject[*clusterv1alpha1.Cluster]{})).
 		Complete(c)
-	if err != nil {
+	if err = errors.Join(err, controllers.Follow(mgr, &clusterv1alpha1.Cluster{}, c.trackers)); err != nil {
 		return nil, fmt.Errorf("adding the %s: %w", Name, err)
 	}
 	return c, nil
@@ -122,12 +114,8 @@ func ready(cluster *clusterv1alpha1.Cluster) bool {
 func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	cluster := &clusterv1alpha1.Cluster{}
 	err := c.client.Get(ctx, req.NamespacedName, cluster)
-	if apierrors.IsNotFound(err) {
-		c.forget(req.Name)
-		return reconcile.Result{}, nil
-	}
 	if err != nil {
-		return reconcile.Result{}, fmt.Errorf("reading cluster %s: %w", req.Name, err)
+		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	if cluster.Spec.SyncMode != clusterv1alpha1.Push || cluster.Spec.SecretRef == nil || !cluster.DeletionTimestamp.IsZero() || !ready(cluster) {
 		return reconcile.Result{}, nil // becoming Ready triggers a search
@@ -143,7 +131,7 @@ func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		log.FromContext(ctx).V(2).Info("Searching for objects without a work failed, trying again", "Cluster", cluster.Name, "err", err.Error())
 		return reconcile.Result{RequeueAfter: searchInterval}, nil
 	}
-	tracker := c.tracker(cluster)
+	tracker := c.tracker(ctx, cluster)
 	found, fresh := tracker.Observe(objects)
 	if len(found) > 0 && cluster.Annotations[clusterv1alpha1.DeleteOrphansAnnotation] == Token(found) {
 		if err := c.remove(ctx, member, cluster, found); err != nil {
@@ -163,17 +151,14 @@ func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	return reconcile.Result{}, nil
 }
 
-// tracker returns the Tracker of a cluster. That of an earlier cluster of the same name
-// is dropped.
-func (c *Controller) tracker(cluster *clusterv1alpha1.Cluster) *Tracker {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	s := c.states[cluster.Name]
-	if s == nil || s.uid != cluster.UID {
-		s = &state{uid: cluster.UID, Tracker: NewTracker(c.deps.Clock)}
-		c.states[cluster.Name] = s
+// tracker returns the Tracker of a cluster, a new one if it was deleted.
+func (c *Controller) tracker(ctx context.Context, cluster *clusterv1alpha1.Cluster) *Tracker {
+	fresh := func() *Tracker { return NewTracker(c.deps.Clock) }
+	tracker, ok := c.trackers.Open(ctx, cluster, nil, fresh)
+	if !ok {
+		return fresh()
 	}
-	return s.Tracker
+	return tracker
 }
 
 // remove deletes the objects whose deletion a user confirmed.
@@ -193,7 +178,7 @@ func (c *Controller) WentBack(name, from, to string) {
 	if err := c.client.Get(context.Background(), types.NamespacedName{Name: name}, cluster); err != nil {
 		return // it was deleted
 	}
-	if message, news := c.tracker(cluster).WentBack(from, to); news {
+	if message, news := c.tracker(context.Background(), cluster).WentBack(from, to); news {
 		c.events.Event(cluster, corev1.EventTypeWarning, clusterv1alpha1.ClusterConditionStoreRestored, message)
 	}
 	select {
@@ -205,11 +190,5 @@ func (c *Controller) WentBack(name, from, to string) {
 // Conditions returns the current conditions OrphanedObjects and StoreRestored of a
 // cluster. There are none until such objects, or a restore, were found.
 func (c *Controller) Conditions(cluster *clusterv1alpha1.Cluster) []metav1.Condition {
-	return c.tracker(cluster).Conditions(cluster)
-}
-
-func (c *Controller) forget(cluster string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.states, cluster)
+	return c.tracker(context.Background(), cluster).Conditions(cluster)
 }
