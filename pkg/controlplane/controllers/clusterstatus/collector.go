@@ -41,10 +41,11 @@ const (
 type collector struct {
 	c       *controller
 	name    string
-	cancel  context.CancelFunc
+	uid     types.UID
 	trigger trigger
+	cancel  context.CancelFunc
+	done    chan struct{}
 
-	uid       types.UID
 	firstSeen time.Time
 	threshold threshold
 	sources   sources
@@ -57,8 +58,25 @@ type collector struct {
 	written   status.Written[*clusterv1alpha1.ClusterStatus]
 }
 
-func newCollector(c *controller, name string, cancel context.CancelFunc) *collector {
-	return &collector{c: c, name: name, cancel: cancel, trigger: make(trigger, 1)}
+func newCollector(c *controller, cluster *clusterv1alpha1.Cluster) *collector {
+	return &collector{
+		c: c, name: cluster.Name, uid: cluster.UID, trigger: make(trigger, 1), done: make(chan struct{}), firstSeen: c.deps.Clock.Now(),
+		threshold: threshold{success: c.deps.SuccessThreshold, failure: c.deps.FailureThreshold},
+	}
+}
+
+// startCollector starts a collector, which ends with ctx.
+func startCollector(ctx context.Context, c *controller, cluster *clusterv1alpha1.Cluster) *collector {
+	l := newCollector(c, cluster)
+	ctx, l.cancel = context.WithCancel(ctx)
+	go l.run(ctx)
+	return l
+}
+
+// stop ends the collector and waits for it.
+func (l *collector) stop() {
+	l.cancel()
+	<-l.done
 }
 
 // trigger makes a collector probe its cluster without delay.
@@ -73,7 +91,7 @@ func (t trigger) fire() {
 
 // run collects the status of the cluster until ctx is done.
 func (l *collector) run(ctx context.Context) {
-	defer l.cancel()
+	defer close(l.done)
 	defer l.sources.stop()
 	for ctx.Err() == nil {
 		timer := l.c.deps.Clock.NewTimer(l.reconcile(ctx))
@@ -91,12 +109,8 @@ func (l *collector) run(ctx context.Context) {
 func (l *collector) reconcile(ctx context.Context) time.Duration {
 	began := l.c.deps.Clock.Now()
 	cluster := &clusterv1alpha1.Cluster{}
-	if err := l.c.client.Get(ctx, client.ObjectKey{Name: l.name}, cluster, client.UnsafeDisableDeepCopy); err != nil {
+	if err := l.c.client.Get(ctx, client.ObjectKey{Name: l.name}, cluster, client.UnsafeDisableDeepCopy); err != nil || cluster.UID != l.uid {
 		return transitionInterval // deleted, or not yet in the cache
-	}
-	if cluster.UID != l.uid {
-		l.uid, l.firstSeen = cluster.UID, began
-		l.threshold = threshold{success: l.c.deps.SuccessThreshold, failure: l.c.deps.FailureThreshold}
 	}
 	next, err := l.sync(ctx, cluster, began)
 	l.c.metrics.observe(cluster.Name, l.c.writer.Current(cluster, &l.written), l.c.deps.Clock.Since(began))

@@ -9,7 +9,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -24,6 +23,7 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/status"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/member/access"
+	"github.com/karmada-toolkit/karmada/pkg/member/lifetime"
 )
 
 // Name is the name of the controller.
@@ -103,14 +103,11 @@ func (d *Deps) complete() {
 
 // controller runs a collector for each cluster.
 type controller struct {
-	deps    Deps
-	client  client.Client
-	writer  *status.Writer[*clusterv1alpha1.Cluster, *clusterv1alpha1.ClusterStatus]
-	metrics *clusterMetrics
-
-	mu         sync.Mutex
-	collectors map[string]*collector
-	done       sync.WaitGroup
+	deps       Deps
+	client     client.Client
+	writer     *status.Writer[*clusterv1alpha1.Cluster, *clusterv1alpha1.ClusterStatus]
+	metrics    *clusterMetrics
+	collectors *lifetime.Registry[*collector]
 }
 
 func newController(c client.Client, live client.Reader, d Deps) *controller {
@@ -124,7 +121,7 @@ func newController(c client.Client, live client.Reader, d Deps) *controller {
 		UpdateIfForbidden: true,
 		Client:            c, Live: live, Clock: d.Clock,
 	})
-	return &controller{deps: d, client: c, writer: writer, metrics: newMetrics(d.Metrics), collectors: map[string]*collector{}}
+	return &controller{deps: d, client: c, writer: writer, metrics: newMetrics(d.Metrics), collectors: lifetime.New(c, (*collector).stop)}
 }
 
 // Setup adds the controller to the manager. It runs while the manager is the leader.
@@ -142,11 +139,12 @@ func (c *controller) run(ctx context.Context, informers cache.Informers) error {
 	if err != nil {
 		return fmt.Errorf("watching clusters: %w", err)
 	}
+	defer c.collectors.End()
 	handle, err := clusters.AddEventHandler(controllers.Handler[*clusterv1alpha1.Cluster]{
 		Added:   func(cluster *clusterv1alpha1.Cluster, _ bool) { c.changed(ctx, nil, cluster) },
 		Updated: func(before, cluster *clusterv1alpha1.Cluster) { c.changed(ctx, before, cluster) },
 		Deleted: func(cluster *clusterv1alpha1.Cluster) {
-			c.stop(cluster.Name)
+			c.collectors.OnDelete(cluster)
 			c.metrics.forget(cluster.Name)
 		},
 	})
@@ -154,39 +152,21 @@ func (c *controller) run(ctx context.Context, informers cache.Informers) error {
 		return fmt.Errorf("watching clusters: %w", err)
 	}
 	<-ctx.Done()
-	_ = clusters.RemoveEventHandler(handle)
-	c.done.Wait()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.collectors = map[string]*collector{}
-	return nil
+	return clusters.RemoveEventHandler(handle)
 }
 
 // changed starts, stops or triggers the collector of a cluster; before is nil for a new one.
 func (c *controller) changed(ctx context.Context, before, cluster *clusterv1alpha1.Cluster) {
 	if !c.deps.Select(cluster) {
-		c.stop(cluster.Name)
+		c.collectors.Close(cluster.Name)
 		return
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if have := c.collectors[cluster.Name]; have != nil {
-		if before == nil || before.Generation != cluster.Generation || before.UID != cluster.UID || len(before.Finalizers) != len(cluster.Finalizers) {
-			have.trigger.fire()
-		}
-		return
-	}
-	own, cancel := context.WithCancel(ctx)
-	col := newCollector(c, cluster.Name, cancel)
-	c.collectors[cluster.Name] = col
-	c.done.Go(func() { col.run(own) })
-}
-
-func (c *controller) stop(name string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if col := c.collectors[name]; col != nil {
-		col.cancel()
-		delete(c.collectors, name)
+	started := false
+	col, ok := c.collectors.Open(ctx, cluster, nil, func() *collector {
+		started = true
+		return startCollector(ctx, c, cluster)
+	})
+	if ok && !started && (before == nil || before.Generation != cluster.Generation || len(before.Finalizers) != len(cluster.Finalizers)) {
+		col.trigger.fire()
 	}
 }

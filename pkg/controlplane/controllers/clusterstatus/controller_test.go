@@ -134,7 +134,7 @@ func newBench(t *testing.T, change ...func(*clusterv1alpha1.Cluster)) *bench {
 		Members: b, Clock: b.clock, Metrics: prometheus.NewRegistry(),
 		Healthy: func(*clusterv1alpha1.Cluster) { b.healthyCalls++ },
 	})
-	b.l = newCollector(c, "m1", func() {})
+	b.l = newCollector(c, cluster)
 	return b
 }
 
@@ -420,18 +420,18 @@ func TestController_HasACollectorPerCluster(t *testing.T) {
 		}
 		return nil
 	})
-	if len(c.collectors) != 1 {
-		t.Errorf("%d collectors", len(c.collectors))
+	if len(c.collectors.All()) != 1 {
+		t.Errorf("%d collectors", len(c.collectors.All()))
 	}
 	old := b.get()
 	pull := old.DeepCopy()
 	pull.Spec.SyncMode = clusterv1alpha1.Pull
 	c.changed(ctx, old, pull)
-	if len(c.collectors) != 0 {
-		t.Errorf("%d collectors", len(c.collectors))
+	if len(c.collectors.All()) != 0 {
+		t.Errorf("%d collectors", len(c.collectors.All()))
 	}
 	cancel()
-	c.done.Wait()
+	c.collectors.End()
 	c.metrics.forget("m1")
 }
 
