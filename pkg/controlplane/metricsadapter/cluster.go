@@ -33,6 +33,8 @@ type cluster struct {
 	custom customCache
 	cancel context.CancelFunc
 	done   sync.WaitGroup
+	// absent is why no request can be sent to the member. The other fields are not set then.
+	absent *absence
 }
 
 // newCluster starts to watch a member. The watches end with ctx.

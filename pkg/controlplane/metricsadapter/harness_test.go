@@ -18,6 +18,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/karmada-toolkit/karmada/internal/metricsapi"
+	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/member/access"
 	"github.com/karmada-toolkit/karmada/pkg/member/access/accesstest"
 )
@@ -38,7 +39,7 @@ func newFederation(t *testing.T, names ...string) *federation {
 	t.Helper()
 	ctx := t.Context()
 	f := &federation{
-		requester: &requester{members: newMembers(ctx, clock.RealClock{}, access.NewPool(access.Options{})), timeout: time.Minute},
+		requester: &requester{members: newMembers(ctx, clock.RealClock{}, access.NewPool(access.Options{}), nil), timeout: time.Minute},
 		servers:   map[string]*accesstest.Server{}, requests: map[string]int{}, fail: map[string]int{},
 	}
 	for _, name := range names {
@@ -47,9 +48,7 @@ func newFederation(t *testing.T, names ...string) *federation {
 		f.servers[name] = server
 	}
 	t.Cleanup(func() {
-		for _, name := range names {
-			f.members.close(name, "")
-		}
+		f.members.clusters.End()
 	})
 	return f
 }
@@ -69,6 +68,10 @@ func (f *federation) intercept(name string, r *http.Request) int {
 	return code
 }
 
+func named(name string) *clusterv1alpha1.Cluster {
+	return &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
+}
+
 // open opens the members and waits until their pods and nodes are listed.
 func (f *federation) open(t *testing.T) {
 	t.Helper()
@@ -77,7 +80,7 @@ func (f *federation) open(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		f.members.open(member)
+		f.members.open(t.Context(), named(name), member)
 	}
 	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(5 * time.Millisecond) {
 		opened, _ := f.members.snapshot()

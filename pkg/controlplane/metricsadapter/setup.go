@@ -42,9 +42,9 @@ func Setup(ctx context.Context, mgr manager.Manager, o *Options) error {
 		return err
 	}
 	members := newMembers(ctx, clock.RealClock{}, access.NewPool(access.Options{
-		Secrets: secrets(mgr.GetAPIReader()), QPS: o.ClusterAPIQPS.QPS(), Burst: o.ClusterAPIBurst,
+		Clusters: mgr.GetClient(), Secrets: secrets(mgr.GetAPIReader()), QPS: o.ClusterAPIQPS.QPS(), Burst: o.ClusterAPIBurst,
 		UserAgent: mgr.GetConfig().UserAgent,
-	}))
+	}), mgr.GetClient())
 	if err := members.setup(mgr); err != nil {
 		return err
 	}

@@ -103,7 +103,7 @@ func TestUsage_NamesMembersThatDoNotAnswer(t *testing.T) {
 	f.open(t)
 	f.timeout = 5 * time.Second
 	f.fail = map[string]int{"m2": -1, "m3": 500, "m4": 404}
-	f.members.close("m5", reasonNotReady)
+	f.members.close(t.Context(), named("m5"), reasonNotReady)
 	u := &usage{f.requester}
 	ctx, w := warned(t)
 	items, err := u.Pods(ctx, selection("default", "app=web"))
