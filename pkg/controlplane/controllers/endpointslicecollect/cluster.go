@@ -57,34 +57,10 @@ type slices struct {
 // nothing for a slice that does not matter.
 type stored struct{ raw string }
 
-func (r *reconciler) known(name string) *cluster {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.clusters[name]
-}
-
-func (r *reconciler) cluster(name string) *cluster {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	c := r.clusters[name]
-	if c == nil {
-		c = &cluster{
-			name: name, enqueue: func(slice types.NamespacedName) { r.slices.Add(sliceKey{name, slice}) },
-			restart: func() { r.enqueueCluster(name) },
-		}
-		r.clusters[name] = c
-	}
-	return c
-}
-
-// forget stops the watch of a cluster that was deleted.
-func (r *reconciler) forget(name string) {
-	r.mu.Lock()
-	c := r.clusters[name]
-	delete(r.clusters, name)
-	r.mu.Unlock()
-	if c != nil {
-		c.stop()
+func newCluster(r *reconciler, name string, permitted map[services.Manager]sets.Set[types.NamespacedName]) *cluster {
+	return &cluster{
+		name: name, permitted: permitted, enqueue: func(slice types.NamespacedName) { r.slices.Add(sliceKey{name, slice}) },
+		restart: func() { r.enqueueCluster(name) },
 	}
 }
 

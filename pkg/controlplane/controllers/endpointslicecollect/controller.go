@@ -33,6 +33,7 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/services"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/works"
 	"github.com/karmada-toolkit/karmada/pkg/member/access"
+	"github.com/karmada-toolkit/karmada/pkg/member/lifetime"
 )
 
 // Component is the name of the controller.
@@ -79,15 +80,16 @@ type reconciler struct {
 	// start starts the watch of a cluster, which ends with the manager.
 	start func(c *cluster, member *access.Member, wanted sets.Set[types.NamespacedName]) bool
 
-	mu       sync.Mutex
-	clusters map[string]*cluster
-	queue    workqueue.TypedRateLimitingInterface[reconcile.Request]
+	clusters *lifetime.Registry[*cluster]
+
+	mu    sync.Mutex
+	queue workqueue.TypedRateLimitingInterface[reconcile.Request]
 }
 
 // Setup adds the controller to the manager.
 func Setup(ctx context.Context, mgr manager.Manager, d Deps) error {
 	r := &reconciler{
-		deps: d, client: mgr.GetClient(), works: works.NewWriter(mgr.GetClient(), mgr.GetAPIReader()), clusters: map[string]*cluster{},
+		deps: d, client: mgr.GetClient(), works: works.NewWriter(mgr.GetClient(), mgr.GetAPIReader()), clusters: lifetime.New(nil, (*cluster).stop),
 		slices: controllers.NewQueue(controllers.QueueOptions[sliceKey]{
 			Name: Component, Workers: workers, Tenant: func(k sliceKey) string { return k.slice.Namespace },
 			RateLimiter: controllers.RateLimiter[sliceKey](d.Retry),
@@ -128,14 +130,14 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{}, fmt.Errorf("getting cluster %s: %w", req.Name, err)
 	}
 	if notFound || obj.DeletionTimestamp != nil || !r.deps.Select(obj) {
-		r.forget(req.Name)
+		r.clusters.Close(req.Name)
 		return reconcile.Result{}, nil
 	}
 	permitted, err := r.permitted(ctx, req.Name)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	c := r.cluster(req.Name)
+	c, _ := r.clusters.Open(ctx, obj, nil, func() *cluster { return newCluster(r, req.Name, permitted) })
 	c.permit(permitted)
 	all := sets.New[types.NamespacedName]()
 	for _, names := range permitted {
@@ -223,8 +225,8 @@ func (r *reconciler) synced(ctx context.Context, c *cluster) {
 
 // collect writes the Work of a slice.
 func (r *reconciler) collect(ctx context.Context, key sliceKey) (reconcile.Result, error) {
-	c := r.known(key.cluster)
-	if c == nil {
+	c, ok := r.clusters.Get(key.cluster)
+	if !ok {
 		return reconcile.Result{}, nil // its reconciliation enqueues the slice again
 	}
 	namespace := names.ExecutionNamespace(key.cluster)

@@ -20,14 +20,14 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/services"
 )
 
-// clusterChanged passes clusters that are new, are deleted, changed their spec, or became
+// clusterChanged passes clusters that are new, are deleted, have another UID or spec, or became
 // Ready.
 func clusterChanged() predicate.Predicate {
 	ready := func(c *clusterv1alpha1.Cluster) bool {
 		return meta.IsStatusConditionTrue(c.Status.Conditions, clusterv1alpha1.ClusterConditionReady)
 	}
 	return predicate.Or(controllers.Deleted(), controllers.Changed(func(before, after *clusterv1alpha1.Cluster) bool {
-		return before.Generation != after.Generation || ready(before) != ready(after) || before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero()
+		return before.UID != after.UID || before.Generation != after.Generation || ready(before) != ready(after) || before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero()
 	}))
 }
 
