@@ -111,6 +111,17 @@ func (r *Registry[T]) closeLocked(cluster string) <-chan struct{} {
 	return e.stopped
 }
 
+// Keep closes the values of all clusters but those that keep selects.
+func (r *Registry[T]) Keep(keep func(cluster string) bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for name := range r.entries {
+		if !keep(name) {
+			r.closeLocked(name)
+		}
+	}
+}
+
 // End removes all values, of which no more are opened, and returns when they have stopped.
 func (r *Registry[T]) End() {
 	r.mu.Lock()

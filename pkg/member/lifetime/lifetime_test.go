@@ -282,3 +282,16 @@ func TestRegistry_SyncClosesWhatWasDeletedBefore(t *testing.T) {
 	r.Sync()
 	<-closed
 }
+
+func TestRegistry_Keep(t *testing.T) {
+	r := New[string](nil, nil)
+	for _, name := range []string{"a", "b", "c"} {
+		c := &clusterv1alpha1.Cluster{}
+		c.Name = name
+		r.Open(t.Context(), c, nil, func() string { return name })
+	}
+	r.Keep(func(name string) bool { return name != "b" })
+	if got := r.All(); !slices.Equal(got, []string{"a", "c"}) {
+		t.Errorf("kept %v", got)
+	}
+}

@@ -152,7 +152,7 @@ func (a *allClusters) query(ctx context.Context, question inner, header http.Hea
 	for i := range clusters {
 		names.Insert(clusters[i].Name)
 	}
-	a.members.pool.keep(names.Has)
+	a.members.pool.Keep(names.Has)
 	slices.SortFunc(clusters, func(x, y clusterv1alpha1.Cluster) int { return strings.Compare(x.Name, y.Name) })
 	replies := make([]reply, len(clusters))
 	var group errgroup.Group

@@ -90,7 +90,7 @@ func (m *members) resolve(ctx context.Context, c *clusterv1alpha1.Cluster) (*mem
 	if err != nil {
 		return nil, err
 	}
-	transports, err := m.pool.get(c.Name, w, c.Spec.ProxyHeader)
+	transports, err := m.pool.get(ctx, c, w)
 	if err != nil {
 		return nil, fmt.Errorf("preparing the connection to cluster %s: %w", c.Name, err)
 	}

@@ -1,8 +1,10 @@
 package proxy
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"maps"
 	"net"
@@ -10,8 +12,10 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"sync"
 	"time"
+
+	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/member/lifetime"
 )
 
 // way is everything that distinguishes connections. Ways can be compared.
@@ -27,81 +31,53 @@ type transports struct{ plain, upgrade *http.Transport }
 
 // pool keeps connections to clusters open from one request to the next.
 type pool struct {
+	*lifetime.Registry[transports]
 	minTLSVersion uint16
-
-	mu      sync.Mutex
-	entries map[string]entry
-}
-
-type entry struct {
-	way        way
-	transports transports
 }
 
 func newPool(minTLSVersion uint16) *pool {
 	if minTLSVersion == 0 {
 		minTLSVersion = tls.VersionTLS12
 	}
-	return &pool{minTLSVersion: minTLSVersion, entries: map[string]entry{}}
+	return &pool{minTLSVersion: minTLSVersion, Registry: lifetime.New(nil, transports.close)}
 }
 
 // get returns the connections of a cluster. When the way to it changed, the old
 // ones end with their last request.
-func (p *pool) get(cluster string, w way, headers map[string]string) (transports, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if e, ok := p.entries[cluster]; ok {
-		if e.way == w {
-			return e.transports, nil
+func (p *pool) get(ctx context.Context, cluster *clusterv1alpha1.Cluster, w way) (transports, error) {
+	proxy := http.ProxyFromEnvironment
+	if w.proxyURL != "" {
+		u, err := url.Parse(w.proxyURL)
+		if err != nil {
+			return transports{}, fmt.Errorf("parsing the proxy URL: %w", err)
 		}
-		e.transports.close()
-		delete(p.entries, cluster)
+		proxy = http.ProxyURL(u)
 	}
-	t, err := p.dial(w, headers)
-	if err != nil {
-		return transports{}, err
+	t, ok := p.Open(ctx, cluster, w, func() transports { return p.dial(w, proxy, cluster.Spec.ProxyHeader) })
+	if !ok {
+		return transports{}, errors.New("the server is stopping")
 	}
-	p.entries[cluster] = entry{way: w, transports: t}
 	return t, nil
 }
-
-// keep forgets the connections of all clusters but those named.
-func (p *pool) keep(clusters func(string) bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for name, e := range p.entries {
-		if !clusters(name) {
-			e.transports.close()
-			delete(p.entries, name)
-		}
-	}
-}
-
-func (p *pool) close() { p.keep(func(string) bool { return false }) }
 
 func (t transports) close() {
 	t.plain.CloseIdleConnections()
 	t.upgrade.CloseIdleConnections()
 }
 
-func (p *pool) dial(w way, headers map[string]string) (transports, error) {
+func (p *pool) dial(w way, proxy func(*http.Request) (*url.URL, error), headers map[string]string) transports {
 	config := &tls.Config{MinVersion: p.minTLSVersion, InsecureSkipVerify: w.insecure} //nolint:gosec // the spec of the cluster sets it
 	if w.privateCA && !w.insecure {
 		config.RootCAs = x509.NewCertPool()
 		config.RootCAs.AppendCertsFromPEM([]byte(w.ca))
 	}
-	plain, upgrade := newTransport(config, true), newTransport(config.Clone(), false)
-	plain.Proxy = http.ProxyFromEnvironment
+	out := transports{plain: newTransport(config, true), upgrade: newTransport(config.Clone(), false)}
+	out.plain.Proxy = proxy
 	if w.proxyURL != "" {
-		u, err := url.Parse(w.proxyURL)
-		if err != nil {
-			return transports{}, fmt.Errorf("parsing the proxy URL: %w", err)
-		}
-		for _, t := range []*http.Transport{plain, upgrade} {
-			t.Proxy, t.ProxyConnectHeader = http.ProxyURL(u), connectHeader(headers)
-		}
+		out.upgrade.Proxy = proxy
+		out.plain.ProxyConnectHeader, out.upgrade.ProxyConnectHeader = connectHeader(headers), connectHeader(headers)
 	}
-	return transports{plain: plain, upgrade: upgrade}, nil
+	return out
 }
 
 // newTransport returns a transport. Upgrades exist in HTTP/1 only.

@@ -72,7 +72,7 @@ func New(o Options) (*REST, error) {
 func (r *REST) New() runtime.Object { return &clusterv1alpha1.ClusterProxyOptions{} }
 
 // Destroy implements rest.Storage.
-func (r *REST) Destroy() { r.members.pool.close() }
+func (r *REST) Destroy() { r.members.pool.End() }
 
 // NamespaceScoped implements rest.Scoper.
 func (r *REST) NamespaceScoped() bool { return false }
