@@ -52,7 +52,7 @@ type Discovery struct {
 	Token string
 	// Pins are the accepted hashes of its authority, sha256:<hex> each.
 	Pins []string
-	// Unpinned accepts any authority that the token vouches for.
+	// Unpinned accepts any certificate authority whose signature the token confirms.
 	Unpinned bool
 	// Timeout is how long the control plane may take to answer.
 	Timeout time.Duration
@@ -75,7 +75,7 @@ var (
 	// ErrName means that the certificate of the control plane is for other names.
 	ErrName = errors.New("the certificate of the control plane is not for this address")
 	// ErrIdentity means that another server answers.
-	ErrIdentity = errors.New("the server is not the control plane that the token vouches for")
+	ErrIdentity = errors.New("the server is not the control plane that the token was issued for")
 )
 
 // Discover connects to a control plane and verifies its identity with the token and

@@ -138,7 +138,7 @@ func join(ctx context.Context, d Deps, r JoinRequest, cluster *clusterv1alpha1.C
 			return err
 		}
 	}
-	return exhume(ctx, d, r.Name, cluster.Spec.ID)
+	return removeRecord(ctx, d, r.Name, cluster.Spec.ID)
 }
 
 // own makes a Secret go when its cluster goes.

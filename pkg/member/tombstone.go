@@ -41,9 +41,9 @@ const (
 // inventoryLimit is how long the list of what an abandoned member has may be.
 const inventoryLimit = 256 << 20
 
-// bury remembers a cluster that is abandoned, and what it has, and lets its agent
+// recordAbandoned remembers a cluster that is abandoned, and what it has, and lets its agent
 // read that.
-func bury(ctx context.Context, d Deps, r UnjoinRequest, cluster *clusterv1alpha1.Cluster, left leftovers) error {
+func recordAbandoned(ctx context.Context, d Deps, r UnjoinRequest, cluster *clusterv1alpha1.Cluster, left leftovers) error {
 	packed, err := pack(left)
 	if err != nil {
 		return err
@@ -71,10 +71,10 @@ func bury(ctx context.Context, d Deps, r UnjoinRequest, cluster *clusterv1alpha1
 	return nil
 }
 
-// exhume removes what bury made, for a cluster that joins in Push mode under its
+// removeRecord removes what recordAbandoned made, for a cluster that joins in Push mode under its
 // earlier name. What that membership left in it is found by the control plane. The
 // record of another cluster of the name stays for the agent of that one.
-func exhume(ctx context.Context, d Deps, cluster, id string) error {
+func removeRecord(ctx context.Context, d Deps, cluster, id string) error {
 	tombstone := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: clusterv1alpha1.NamespaceKarmadaCluster, Name: names.Tombstone(cluster)}}
 	err := d.ControlPlane.Get(ctx, client.ObjectKeyFromObject(tombstone), tombstone)
 	if apierrors.IsNotFound(err) || err == nil && tombstone.Data[TombstoneID] != id {

@@ -81,7 +81,7 @@ func release(ctx context.Context, d Deps, r UnjoinRequest, cluster *clusterv1alp
 		return nil, err
 	}
 	if r.Abandon {
-		if err := bury(ctx, d, r, cluster, left); err != nil {
+		if err := recordAbandoned(ctx, d, r, cluster, left); err != nil {
 			return nil, err
 		}
 	}

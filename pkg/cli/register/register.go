@@ -103,7 +103,7 @@ func (f *flags) bind(cmd *cobra.Command) {
 	fs.StringVar(&f.discovery.Token, "token", "", "Bootstrap token of the control plane, or - to read it from standard input. Other users of the machine can see it while the command runs; --token-file keeps it from them.")
 	fs.StringVar(&f.tokenFile, "token-file", "", "File with the bootstrap token of the control plane, or - to read it from standard input.")
 	fs.StringSliceVar(&f.discovery.Pins, "discovery-token-ca-cert-hash", []string{}, "Accepted hash of the control plane's certificate authority, sha256:<hex>; repeat it for several.")
-	fs.BoolVar(&f.discovery.Unpinned, "discovery-token-unsafe-skip-ca-verification", false, "Accept any certificate authority that the token vouches for.")
+	fs.BoolVar(&f.discovery.Unpinned, "discovery-token-unsafe-skip-ca-verification", false, "Accept any certificate authority whose signature the token confirms.")
 	fs.DurationVar(&f.discovery.Timeout, "discovery-timeout", 5*time.Minute, "How long to wait for each: the control plane, the identity, the agent, and the cluster to be Ready.")
 	fs.StringVar(&f.agent.Image, "karmada-agent-image", imageRepository+":"+version.Get().Release(), "Image of the agent.")
 	fs.Int32Var(&f.agent.Replicas, "karmada-agent-replicas", 1, "Number of agents; one works, the others stand by.")

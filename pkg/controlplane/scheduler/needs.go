@@ -26,8 +26,8 @@ type needs struct {
 	multiplePodTemplates bool
 }
 
-func (n *needs) ladder() core.Ladder {
-	return core.Ladder{Snapshot: n.clusters.Snapshot(), MultiplePodTemplates: n.multiplePodTemplates}
+func (n *needs) facts() core.NeedFacts {
+	return core.NeedFacts{Snapshot: n.clusters.Snapshot(), MultiplePodTemplates: n.multiplePodTemplates}
 }
 
 // mustRelease reports whether a binding that is not scheduled has targets that leave.
@@ -43,7 +43,7 @@ func (n *needs) mustRelease(b workv1alpha2.Binding) bool {
 // while a target leaves.
 func (n *needs) of(ctx context.Context, b known) (core.Need, error) {
 	if b.owned {
-		need, err := core.NeedsScheduling(b, n.ladder())
+		need, err := core.NeedsScheduling(b, n.facts())
 		if err != nil || need.Due() {
 			return need, err
 		}

@@ -138,10 +138,10 @@ func (o *observer) clusterChanged(object *clusterv1alpha1.Cluster, initial bool)
 // requeue queues the bindings that a cluster, as it was or as it is, concerns and
 // that a change of a cluster can make due.
 func (o *observer) requeue(before, now *framework.Cluster, concerned func(workv1alpha2.Binding) bool) {
-	ladder := o.needs.ladder()
+	facts := o.needs.facts()
 	var found []known
 	o.bindings.each(func(_ key, b known) {
-		if b.owned && core.Reacts(b, ladder) && concerned(b) && (before != nil && core.Affected(b, before) || core.Affected(b, now)) {
+		if b.owned && core.Reacts(b, facts) && concerned(b) && (before != nil && core.Affected(b, before) || core.Affected(b, now)) {
 			found = append(found, b)
 		}
 	})

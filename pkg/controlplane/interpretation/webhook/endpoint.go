@@ -45,8 +45,8 @@ type endpoint struct {
 	broken error
 	clock  clock.PassiveClock
 
-	mu    sync.Mutex
-	lanes map[configv1alpha1.InterpreterOperation]*lane
+	mu       sync.Mutex
+	limiters map[configv1alpha1.InterpreterOperation]*limiter
 }
 
 // endpointKey identifies an address and the authority of its certificate.
@@ -60,7 +60,7 @@ func endpointKey(c *admissionregistrationv1.WebhookClientConfig) string {
 }
 
 func newEndpoint(c *admissionregistrationv1.WebhookClientConfig, config Config) *endpoint {
-	e := &endpoint{clock: config.Clock, lanes: map[configv1alpha1.InterpreterOperation]*lane{}}
+	e := &endpoint{clock: config.Clock, limiters: map[configv1alpha1.InterpreterOperation]*limiter{}}
 	tlsConfig := &tls.Config{MinVersion: tls.VersionTLS12}
 	if len(c.CABundle) > 0 {
 		tlsConfig.RootCAs = x509.NewCertPool()
@@ -71,7 +71,7 @@ func newEndpoint(c *admissionregistrationv1.WebhookClientConfig, config Config) 
 	dialer := &net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second}
 	e.transport = &http.Transport{
 		TLSClientConfig: tlsConfig, TLSHandshakeTimeout: dialTimeout, DialContext: dialer.DialContext,
-		MaxIdleConnsPerHost: lanes * slotsPerLane, IdleConnTimeout: 90 * time.Second,
+		MaxIdleConnsPerHost: operationCount * slotsPerOperation, IdleConnTimeout: 90 * time.Second,
 	}
 	switch {
 	case c.Service != nil:
@@ -99,14 +99,14 @@ func newEndpoint(c *admissionregistrationv1.WebhookClientConfig, config Config) 
 
 func (e *endpoint) close() { e.transport.CloseIdleConnections() }
 
-// lane returns the lane of an operation.
-func (e *endpoint) lane(op configv1alpha1.InterpreterOperation) *lane {
+// limiter returns the limiter of an operation.
+func (e *endpoint) limiter(op configv1alpha1.InterpreterOperation) *limiter {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	l, ok := e.lanes[op]
+	l, ok := e.limiters[op]
 	if !ok {
-		l = newLane(slotsFor(op), e.clock)
-		e.lanes[op] = l
+		l = newLimiter(slotsFor(op), e.clock)
+		e.limiters[op] = l
 	}
 	return l
 }
@@ -124,7 +124,7 @@ func (e *endpoint) call(ctx context.Context, op configv1alpha1.InterpreterOperat
 	if err != nil {
 		return nil, fmt.Errorf("encoding the request: %w", err)
 	}
-	leave, err := e.lane(op).enter(ctx)
+	leave, err := e.limiter(op).enter(ctx)
 	if err != nil {
 		return nil, err
 	}

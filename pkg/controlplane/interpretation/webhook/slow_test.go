@@ -66,7 +66,7 @@ func TestLayer_EndsWithItsContext(t *testing.T) {
 // turned away at once, and other webhooks and operations are not touched.
 func TestLayer_ASlowWebhookHoldsBackNobodyElse(t *testing.T) {
 	clock := testingclock.NewFakePassiveClock(time.Now())
-	called, release := make(chan struct{}, slotsPerLane), make(chan struct{})
+	called, release := make(chan struct{}, slotsPerOperation), make(chan struct{})
 	slow := serve(t, func(r *configv1alpha1.ResourceInterpreterRequest) *configv1alpha1.ResourceInterpreterResponse {
 		if r.Operation == configv1alpha1.InterpreterOperationInterpretHealth {
 			called <- struct{}{}
@@ -79,14 +79,14 @@ func TestLayer_ASlowWebhookHoldsBackNobodyElse(t *testing.T) {
 	quick := serve(t, healthy)
 	in := interpreterWith(t, Config{Clock: clock}, configuration("c",
 		hookAt("slow.example.io", slow, rule("Workflow", "*")), hookAt("quick.example.io", quick, rule("Other", "*"))))
-	done := make(chan error, slotsPerLane)
-	for range slotsPerLane {
+	done := make(chan error, slotsPerOperation)
+	for range slotsPerOperation {
 		go func() {
 			_, err := in.InterpretHealth(workflow())
 			done <- err
 		}()
 	}
-	for range slotsPerLane {
+	for range slotsPerOperation {
 		<-called
 	}
 	clock.SetTime(clock.Now().Add(slowAfter))
@@ -102,7 +102,7 @@ func TestLayer_ASlowWebhookHoldsBackNobodyElse(t *testing.T) {
 		t.Errorf("another webhook: %v", err)
 	}
 	close(release)
-	for range slotsPerLane {
+	for range slotsPerOperation {
 		if err := <-done; err != nil {
 			t.Errorf("an answer that came late: %v", err)
 		}
@@ -113,7 +113,7 @@ func TestLayer_ASlowWebhookHoldsBackNobodyElse(t *testing.T) {
 }
 
 func TestLane_CallersWaitWhileTheServerIsQuick(t *testing.T) {
-	l := newLane(1, testingclock.NewFakePassiveClock(time.Now()))
+	l := newLimiter(1, testingclock.NewFakePassiveClock(time.Now()))
 	leave, err := l.enter(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -43,9 +43,9 @@ func (r Rule) String() string {
 
 const noRoom = "Clusters available replicas %d are not enough to schedule."
 
-// division divides replicas among the selected clusters of a slate.
+// division divides replicas among the selected clusters of a scheduling cycle.
 type division struct {
-	slate    *slate
+	cycle    *cycle
 	strategy strategy
 	// fresh divides everything anew, whatever the targets have.
 	fresh bool
@@ -70,19 +70,19 @@ func (d *division) end() {
 // assign gives the selected clusters their replicas; with empty, those that get
 // none become targets too.
 func (d *division) assign(selected []int32, empty bool) ([]workv1alpha2.TargetCluster, error) {
-	d.targets = targets{slate: d.slate, list: make([]workv1alpha2.TargetCluster, 0, len(selected))}
+	d.targets = targets{cycle: d.cycle, list: make([]workv1alpha2.TargetCluster, 0, len(selected))}
 	var err error
-	if d.slate.pass.Tiered() {
+	if d.cycle.pass.Tiered() {
 		err = d.tiers(selected)
 	} else {
-		err = d.divide(selected, int64(d.slate.pass.Spec.Replicas))
+		err = d.divide(selected, int64(d.cycle.pass.Spec.Replicas))
 	}
 	if err != nil {
 		return nil, err
 	}
 	if empty {
 		for _, at := range selected {
-			if d.slate.records[at].rule == RuleNone {
+			if d.cycle.records[at].rule == RuleNone {
 				d.targets.add(at, 0, RuleEmpty)
 			}
 		}
@@ -92,21 +92,21 @@ func (d *division) assign(selected []int32, empty bool) ([]workv1alpha2.TargetCl
 
 // tiers fills one tier of clusters after the other.
 func (d *division) tiers(selected []int32) error {
-	left := int64(d.slate.pass.Spec.Replicas)
+	left := int64(d.cycle.pass.Spec.Replicas)
 	// Selection does not sort by tier what it exchanges or takes by region.
 	byTier := slices.Clone(selected)
-	slices.SortStableFunc(byTier, func(x, y int32) int { return cmp.Compare(d.slate.records[x].tier, d.slate.records[y].tier) })
+	slices.SortStableFunc(byTier, func(x, y int32) int { return cmp.Compare(d.cycle.records[x].tier, d.cycle.records[y].tier) })
 	for len(byTier) > 0 {
 		n := 1
-		for n < len(byTier) && d.slate.records[byTier[n]].tier == d.slate.records[byTier[0]].tier {
+		for n < len(byTier) && d.cycle.records[byTier[n]].tier == d.cycle.records[byTier[0]].tier {
 			n++
 		}
 		var room int64
 		for _, at := range byTier[:n] {
-			room += d.slate.records[at].available()
+			room += d.cycle.records[at].available()
 		}
 		share := min(left, room)
-		d.targets.tier = d.slate.records[byTier[0]].tier
+		d.targets.tier = d.cycle.records[byTier[0]].tier
 		if err := d.divide(byTier[:n], share); err != nil {
 			return err
 		}
@@ -137,7 +137,7 @@ func (d *division) divide(clusters []int32, n int64) error {
 // static divides by the largest weight that the list gives each cluster.
 func (d *division) static(clusters []int32, n int64) {
 	parties := d.parties[:0]
-	preference := d.slate.pass.Spec.Placement.ReplicaScheduling.WeightPreference
+	preference := d.cycle.pass.Spec.Placement.ReplicaScheduling.WeightPreference
 	if preference != nil {
 		m := d.matchers[:0]
 		for i := range preference.StaticWeightList {
@@ -146,7 +146,7 @@ func (d *division) static(clusters []int32, n int64) {
 		for _, at := range clusters {
 			weight := int64(0)
 			for i := range m {
-				if w := preference.StaticWeightList[i].Weight; w > weight && m[i].Matches(d.slate.snapshot.At(int(at)).Object) {
+				if w := preference.StaticWeightList[i].Weight; w > weight && m[i].Matches(d.cycle.snapshot.At(int(at)).Object) {
 					weight = w
 				}
 			}
@@ -167,8 +167,8 @@ func (d *division) static(clusters []int32, n int64) {
 // limit takes the clusters that get no more replicas, but would by weight, out of a division. It returns the others with
 // what is left for them.
 func (d *division) limit(parties []replicas.Party, n int64) ([]replicas.Party, int64, Rule) {
-	full := func(p replicas.Party) bool { return d.slate.records[p.ID].full }
-	more := func(p replicas.Party) bool { return full(p) && p.Seats > int64(d.slate.records[p.ID].held) }
+	full := func(p replicas.Party) bool { return d.cycle.records[p.ID].full }
+	more := func(p replicas.Party) bool { return full(p) && p.Seats > int64(d.cycle.records[p.ID].held) }
 	for len(parties) > 1 && slices.ContainsFunc(parties, full) {
 		byID(parties)
 		replicas.Dispense(n, parties, d.tie)
@@ -177,7 +177,7 @@ func (d *division) limit(parties []replicas.Party, n int64) ([]replicas.Party, i
 			break
 		}
 		at := parties[i].ID
-		held := int64(d.slate.records[at].held)
+		held := int64(d.cycle.records[at].held)
 		d.targets.add(at, held, RuleKept)
 		n -= held
 		parties = slices.Delete(parties, i, i+1)
@@ -186,7 +186,7 @@ func (d *division) limit(parties []replicas.Party, n int64) ([]replicas.Party, i
 }
 
 func (d *division) party(at int32, votes int64) replicas.Party {
-	return replicas.Party{Name: d.slate.snapshot.At(int(at)).Name(), Votes: votes, ID: at}
+	return replicas.Party{Name: d.cycle.snapshot.At(int(at)).Name(), Votes: votes, ID: at}
 }
 
 func (d *division) dispense(parties []replicas.Party, n int64, rule Rule) {
@@ -217,12 +217,12 @@ func (d *division) dynamic(clusters []int32, n int64) error {
 	switch {
 	case d.fresh:
 		for _, at := range clusters {
-			parties = append(parties, d.party(at, d.slate.records[at].available()))
+			parties = append(parties, d.party(at, d.cycle.records[at].available()))
 		}
 		return wrap("failed to do fresh scale", d.share(parties, n, rule, false))
 	case assigned < n:
 		for _, at := range clusters {
-			parties = append(parties, d.party(at, d.slate.records[at].capacity))
+			parties = append(parties, d.party(at, d.cycle.records[at].capacity))
 		}
 		return wrap("failed to scale up", d.share(parties, n-assigned, rule, true))
 	case assigned > n:
@@ -263,7 +263,7 @@ func (d *division) share(parties []replicas.Party, n int64, rule Rule, keep bool
 	replicas.Dispense(n, parties, d.tie)
 	for i := range parties {
 		at := parties[i].ID
-		d.targets.add(at, parties[i].Seats+int64(d.slate.records[at].held), rule)
+		d.targets.add(at, parties[i].Seats+int64(d.cycle.records[at].held), rule)
 	}
 	d.targets.keepOthers()
 	return nil
@@ -274,7 +274,7 @@ func (d *division) share(parties []replicas.Party, n int64, rule Rule, keep bool
 func (d *division) fewest(parties []replicas.Party, n int64, keep bool) []replicas.Party {
 	slices.SortStableFunc(parties, func(x, y replicas.Party) int {
 		if keep {
-			if xh, yh := d.slate.records[x.ID].held > 0, d.slate.records[y.ID].held > 0; xh != yh {
+			if xh, yh := d.cycle.records[x.ID].held > 0, d.cycle.records[y.ID].held > 0; xh != yh {
 				if xh {
 					return -1
 				}
@@ -294,7 +294,7 @@ func (d *division) fewest(parties []replicas.Party, n int64, keep bool) []replic
 
 // targets collects the targets of a division.
 type targets struct {
-	slate *slate
+	cycle *cycle
 	// tier is the one being filled, if the term has several.
 	tier int32
 	list []workv1alpha2.TargetCluster
@@ -304,22 +304,22 @@ func (t *targets) add(at int32, n int64, rule Rule) {
 	if n <= 0 && rule != RuleEmpty {
 		return
 	}
-	r := &t.slate.records[at]
+	r := &t.cycle.records[at]
 	r.replicas, r.rule = int32(n), rule
-	t.list = append(t.list, workv1alpha2.TargetCluster{Name: t.slate.snapshot.At(int(at)).Name(), Replicas: int32(n)})
+	t.list = append(t.list, workv1alpha2.TargetCluster{Name: t.cycle.snapshot.At(int(at)).Name(), Replicas: int32(n)})
 }
 
 // survives reports whether a target is among the clusters being assigned.
 func (t *targets) survives(at int32) bool {
-	return at >= 0 && t.slate.records[at].selected && (!t.slate.pass.Tiered() || t.slate.records[at].tier == t.tier)
+	return at >= 0 && t.cycle.records[at].selected && (!t.cycle.pass.Tiered() || t.cycle.records[at].tier == t.tier)
 }
 
 // surviving calls a function for each target that survives, in the order of the
 // target list.
 func (t *targets) surviving(each func(at int32, n int64)) {
-	for i, at := range t.slate.pass.Targets() {
+	for i, at := range t.cycle.pass.Targets() {
 		if t.survives(at) {
-			each(at, int64(t.slate.pass.Spec.Clusters[i].Replicas))
+			each(at, int64(t.cycle.pass.Spec.Clusters[i].Replicas))
 		}
 	}
 }
@@ -327,9 +327,9 @@ func (t *targets) surviving(each func(at int32, n int64)) {
 // keepOthers adds the targets that got nothing new, by name.
 func (t *targets) keepOthers() {
 	first := len(t.list)
-	for _, at := range t.slate.pass.Targets() {
-		if t.survives(at) && t.slate.records[at].rule == RuleNone {
-			t.add(at, int64(t.slate.records[at].held), RuleKept)
+	for _, at := range t.cycle.pass.Targets() {
+		if t.survives(at) && t.cycle.records[at].rule == RuleNone {
+			t.add(at, int64(t.cycle.records[at].held), RuleKept)
 		}
 	}
 	slices.SortFunc(t.list[first:], func(x, y workv1alpha2.TargetCluster) int { return cmp.Compare(x.Name, y.Name) })

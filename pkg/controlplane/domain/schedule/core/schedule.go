@@ -45,7 +45,7 @@ func Schedule(snapshot *framework.Snapshot, request *Request) (Decision, error) 
 	first := 0
 	// The terms before the one in use are tried again only by a fresh scheduling.
 	if !w.fresh {
-		first = max(0, termIndex(terms, w.slate.pass.Status.SchedulerObservedAffinityName))
+		first = max(0, termIndex(terms, w.cycle.pass.Status.SchedulerObservedAffinityName))
 	}
 	for i := first; i < len(terms); i++ {
 		clusters, err := w.try(&terms[i], &d)
@@ -72,7 +72,7 @@ type work struct {
 	request *Request
 	fresh   bool
 
-	slate     slate
+	cycle     cycle
 	room      room
 	scores    scores
 	selection selection
@@ -84,13 +84,13 @@ func (p *Profile) space() *work {
 		return w
 	}
 	w := &work{}
-	w.scores.slate, w.selection.slate, w.division.slate = &w.slate, &w.slate, &w.slate
+	w.scores.cycle, w.selection.cycle, w.division.cycle = &w.cycle, &w.cycle, &w.cycle
 	return w
 }
 
 func (p *Profile) done(w *work) {
 	w.request = nil
-	w.slate.end()
+	w.cycle.end()
 	w.room = room{}
 	w.scores.given = nil
 	w.selection.regions.end()
@@ -104,7 +104,7 @@ func (w *work) begin(snapshot *framework.Snapshot, request *Request) {
 	if binding.Status == nil {
 		binding.Status = &workv1alpha2.ResourceBindingStatus{}
 	}
-	w.slate.begin(&binding, snapshot)
+	w.cycle.begin(&binding, snapshot)
 	w.fresh = Rescheduling(binding.Spec, binding.Status)
 	w.room = newRoom(request)
 	strategy := strategyOf(binding.Spec.Placement.ReplicaScheduling)
@@ -133,10 +133,10 @@ func constraint(placement *policyv1alpha1.Placement, field policyv1alpha1.Spread
 
 // try makes one pass, with one affinity term or none, and records it.
 func (w *work) try(term *policyv1alpha1.ClusterAffinityTerm, d *Decision) ([]workv1alpha2.TargetCluster, error) {
-	w.slate.use(term)
+	w.cycle.use(term)
 	w.scores.given = nil
 	clusters, err := w.run()
-	record := passRecord{strategy: w.selection.strategy, records: w.slate.records, reasons: w.slate.reasons, scores: w.scores.given, err: err}
+	record := passRecord{strategy: w.selection.strategy, records: w.cycle.records, reasons: w.cycle.reasons, scores: w.scores.given, err: err}
 	record.demand, record.set, record.sets = w.room.demand, w.room.set, w.room.sets
 	if term != nil {
 		record.term = term.AffinityName
@@ -146,17 +146,17 @@ func (w *work) try(term *policyv1alpha1.ClusterAffinityTerm, d *Decision) ([]wor
 }
 
 func (w *work) run() ([]workv1alpha2.TargetCluster, error) {
-	feasible := w.slate.filter(w.request.Profile.filters)
+	feasible := w.cycle.filter(w.request.Profile.filters)
 	w.observe(StepFilter)
 	if feasible == 0 {
-		return nil, w.slate.fitError()
+		return nil, w.cycle.fitError()
 	}
 	err := w.scores.add(w.request.Profile.scores)
 	w.observe(StepScore)
 	if err != nil {
 		return nil, fmt.Errorf("failed to prioritize clusters: %w", err)
 	}
-	w.slate.rank(&w.room)
+	w.cycle.rank(&w.room)
 	err = w.selection.choose()
 	w.observe(StepSelect)
 	if err != nil {
@@ -182,7 +182,7 @@ func (w *work) assign() ([]workv1alpha2.TargetCluster, error) {
 	if len(selected) == 0 {
 		return nil, errors.New("no clusters available to schedule")
 	}
-	spec := w.slate.pass.Spec
+	spec := w.cycle.pass.Spec
 	if spec.Replicas <= 0 && spec.ReplicaRequirements == nil || len(spec.Components) > 1 {
 		return w.whole(selected), nil
 	}
@@ -193,14 +193,14 @@ func (w *work) assign() ([]workv1alpha2.TargetCluster, error) {
 func (w *work) whole(selected []int32) []workv1alpha2.TargetCluster {
 	out := make([]workv1alpha2.TargetCluster, len(selected))
 	var components []workv1alpha2.TargetComponent
-	if all := w.slate.pass.Spec.Components; w.room.sets && len(all) > 1 {
+	if all := w.cycle.pass.Spec.Components; w.room.sets && len(all) > 1 {
 		for i := range all {
 			components = append(components, workv1alpha2.TargetComponent{Name: all[i].Name, Replicas: all[i].Replicas})
 		}
 	}
 	for i, at := range selected {
-		out[i] = workv1alpha2.TargetCluster{Name: w.slate.snapshot.At(int(at)).Name(), Components: components}
-		w.slate.records[at].rule = RuleWhole
+		out[i] = workv1alpha2.TargetCluster{Name: w.cycle.snapshot.At(int(at)).Name(), Components: components}
+		w.cycle.records[at].rule = RuleWhole
 	}
 	return out
 }

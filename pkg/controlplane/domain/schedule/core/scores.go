@@ -6,9 +6,9 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/schedule/framework"
 )
 
-// scores adds up what the plugins give the candidates of a slate.
+// scores adds up what the plugins give the candidates of a scheduling cycle.
 type scores struct {
-	slate *slate
+	cycle *cycle
 	// given holds the score of each plugin for each cluster, plugin after plugin;
 	// nil while all are 0.
 	given []uint8
@@ -23,9 +23,9 @@ func (s *scores) add(plugins []framework.Score) error {
 			}
 			continue
 		}
-		for i := range s.slate.candidates {
-			at := s.slate.candidates[i].at
-			n, err := plugin.Score(&s.slate.pass, s.slate.snapshot.At(int(at)))
+		for i := range s.cycle.candidates {
+			at := s.cycle.candidates[i].at
+			n, err := plugin.Score(&s.cycle.pass, s.cycle.snapshot.At(int(at)))
 			if err == nil {
 				err = s.give(j, len(plugins), at, n)
 			}
@@ -45,7 +45,7 @@ func (s *scores) give(plugin, of int, at int32, n int64) error {
 	if n == 0 {
 		return nil
 	}
-	records := s.slate.records
+	records := s.cycle.records
 	if s.given == nil {
 		s.given = make([]uint8, len(records)*of)
 	}
@@ -55,19 +55,19 @@ func (s *scores) give(plugin, of int, at int32, n int64) error {
 }
 
 func (s *scores) normalized(j, of int, plugin framework.Normalizer) error {
-	scores := make([]int64, len(s.slate.candidates))
+	scores := make([]int64, len(s.cycle.candidates))
 	for i := range scores {
-		n, err := plugin.Score(&s.slate.pass, s.slate.snapshot.At(int(s.slate.candidates[i].at)))
+		n, err := plugin.Score(&s.cycle.pass, s.cycle.snapshot.At(int(s.cycle.candidates[i].at)))
 		if err != nil {
 			return fmt.Errorf("plugin %q failed with: %w", plugin.Name(), err)
 		}
 		scores[i] = n
 	}
-	if err := plugin.Normalize(&s.slate.pass, scores); err != nil {
+	if err := plugin.Normalize(&s.cycle.pass, scores); err != nil {
 		return fmt.Errorf("plugin %q normalizeScore failed with: %w", plugin.Name(), err)
 	}
 	for i, n := range scores {
-		if err := s.give(j, of, s.slate.candidates[i].at, n); err != nil {
+		if err := s.give(j, of, s.cycle.candidates[i].at, n); err != nil {
 			return fmt.Errorf("plugin %q failed with: %w", plugin.Name(), err)
 		}
 	}

@@ -30,9 +30,9 @@ func strategyOf(s *policyv1alpha1.ReplicaSchedulingStrategy) strategy {
 	}
 }
 
-// selection picks the candidates of a slate that the spread constraints allow.
+// selection picks the candidates of a scheduling cycle that the spread constraints allow.
 type selection struct {
-	slate    *slate
+	cycle    *cycle
 	strategy strategy
 	// wanted is how many replicas, or sets of components, the clusters must have
 	// room for.
@@ -45,15 +45,15 @@ func (s *selection) begin(strategy strategy, wanted int64) { s.strategy, s.wante
 
 // choose sets the selected clusters, as the spread constraints have it.
 func (s *selection) choose() error {
-	placement := s.slate.pass.Spec.Placement
+	placement := s.cycle.pass.Spec.Placement
 	s.selected = s.selected[:0]
 	var err error
 	byRegion := constraint(placement, policyv1alpha1.SpreadByFieldRegion)
 	byCluster := constraint(placement, policyv1alpha1.SpreadByFieldCluster)
 	switch {
 	case len(placement.SpreadConstraints) == 0 || ignoresSpread(placement.ReplicaScheduling):
-		for i := range s.slate.candidates {
-			s.selected = append(s.selected, s.slate.candidates[i].at)
+		for i := range s.cycle.candidates {
+			s.selected = append(s.selected, s.cycle.candidates[i].at)
 		}
 	case byRegion != nil:
 		err = s.byRegion(byRegion, byCluster)
@@ -63,7 +63,7 @@ func (s *selection) choose() error {
 		err = &SpreadError{Message: "just support cluster and region spread constraint"}
 	}
 	for _, at := range s.selected {
-		s.slate.records[at].selected = true
+		s.cycle.records[at].selected = true
 	}
 	return err
 }
@@ -81,17 +81,17 @@ func ignoresSpread(s *policyv1alpha1.ReplicaSchedulingStrategy) bool {
 // byCluster takes the best clusters and, where replicas are divided, exchanges
 // the last ones for roomier ones until the replicas fit.
 func (s *selection) byCluster(c *policyv1alpha1.SpreadConstraint) error {
-	if len(s.slate.candidates) < c.MinGroups {
+	if len(s.cycle.candidates) < c.MinGroups {
 		return &SpreadError{Message: "the number of feasible clusters is less than spreadConstraint.MinGroups"}
 	}
-	n := max(0, min(len(s.slate.candidates), c.MaxGroups))
+	n := max(0, min(len(s.cycle.candidates), c.MaxGroups))
 	if s.strategy != duplicated {
 		if !s.makeRoom(n) {
 			return &SpreadError{Message: fmt.Sprintf("no enough resource when selecting %d clusters", n), Capacity: true}
 		}
 	}
 	for i := range n {
-		s.selected = append(s.selected, s.slate.candidates[i].at)
+		s.selected = append(s.selected, s.cycle.candidates[i].at)
 	}
 	return nil
 }
@@ -101,20 +101,20 @@ func (s *selection) byCluster(c *policyv1alpha1.SpreadConstraint) error {
 func (s *selection) makeRoom(n int) bool {
 	room := int64(0)
 	for i := range n {
-		room += s.slate.candidates[i].available
+		room += s.cycle.candidates[i].available
 	}
-	rest := s.slate.candidates[n:]
+	rest := s.cycle.candidates[n:]
 	for i := n - 1; i >= 0 && room < s.wanted; i-- {
 		best := -1
-		most := s.slate.candidates[i].available
+		most := s.cycle.candidates[i].available
 		for j := range rest {
 			if rest[j].available > most {
 				best, most = j, rest[j].available
 			}
 		}
 		if best >= 0 {
-			room += most - s.slate.candidates[i].available
-			s.slate.candidates[i], rest[best] = rest[best], s.slate.candidates[i]
+			room += most - s.cycle.candidates[i].available
+			s.cycle.candidates[i], rest[best] = rest[best], s.cycle.candidates[i]
 		}
 	}
 	return room >= s.wanted
@@ -126,7 +126,7 @@ func (s *selection) byRegion(byRegion, byCluster *policyv1alpha1.SpreadConstrain
 		byCluster = &policyv1alpha1.SpreadConstraint{}
 	}
 	g := &s.regions
-	g.group(s.slate.candidates, s.slate.snapshot)
+	g.group(s.cycle.candidates, s.cycle.snapshot)
 	if len(g.items) < byRegion.MinGroups {
 		return &SpreadError{Message: "the number of feasible region is less than spreadConstraint.MinGroups"}
 	}
@@ -144,12 +144,12 @@ func (s *selection) byRegion(byRegion, byCluster *policyv1alpha1.SpreadConstrain
 	}
 	for _, item := range chosen {
 		g.chosen[g.items[item].id] = true
-		s.selected = append(s.selected, s.slate.candidates[g.members(item)[0]].at)
+		s.selected = append(s.selected, s.cycle.candidates[g.members(item)[0]].at)
 	}
 	// The first member of a region is the first candidate of it.
-	for i := 0; i < len(s.slate.candidates) && len(s.selected) < byCluster.MaxGroups; i++ {
+	for i := 0; i < len(s.cycle.candidates) && len(s.selected) < byCluster.MaxGroups; i++ {
 		if g.chosen[g.of[i]] && int(g.firstOf[g.of[i]]) != i {
-			s.selected = append(s.selected, s.slate.candidates[i].at)
+			s.selected = append(s.selected, s.cycle.candidates[i].at)
 		}
 	}
 	return nil
@@ -159,9 +159,9 @@ func (s *selection) byRegion(byRegion, byCluster *policyv1alpha1.SpreadConstrain
 func (s *selection) duplicatedWeight(members []int32) int64 {
 	var count, scores int64
 	for _, m := range members {
-		if c := &s.slate.candidates[m]; c.available >= int64(s.slate.pass.Spec.Replicas) {
+		if c := &s.cycle.candidates[m]; c.available >= int64(s.cycle.pass.Spec.Replicas) {
 			count++
-			scores += s.slate.records[c.at].score
+			scores += s.cycle.records[c.at].score
 		}
 	}
 	if count == 0 {
@@ -173,14 +173,14 @@ func (s *selection) duplicatedWeight(members []int32) int64 {
 // dividedWeight measures how much of its share of the replicas the region takes.
 func (s *selection) dividedWeight(members []int32, minRegions, minClusters int) int64 {
 	least := int64(max(minRegions, 1))
-	share := (int64(s.slate.pass.Spec.Replicas) + least - 1) / least
+	share := (int64(s.cycle.pass.Spec.Replicas) + least - 1) / least
 	enough := int64(max(minClusters, minRegions))
 	var count, room, scores int64
 	for _, m := range members {
-		c := &s.slate.candidates[m]
+		c := &s.cycle.candidates[m]
 		count++
 		room += c.available
-		scores += s.slate.records[c.at].score
+		scores += s.cycle.records[c.at].score
 		if count >= enough && room >= share {
 			break
 		}

@@ -50,8 +50,8 @@ type Need struct {
 // Due reports whether the binding is to be scheduled.
 func (n Need) Due() bool { return n.Cause != CauseNone }
 
-// Ladder is the input of NeedsScheduling beside the binding.
-type Ladder struct {
+// NeedFacts is the input of NeedsScheduling beside the binding.
+type NeedFacts struct {
 	// Snapshot holds the clusters.
 	Snapshot *framework.Snapshot
 	// MultiplePodTemplates is the feature of that name.
@@ -60,7 +60,7 @@ type Ladder struct {
 
 // NeedsScheduling reports whether a binding is due. The first cause that applies
 // counts. A binding without placement is an error.
-func NeedsScheduling(binding workv1alpha2.Binding, in Ladder) (Need, error) {
+func NeedsScheduling(binding workv1alpha2.Binding, in NeedFacts) (Need, error) {
 	spec, status := binding.GetSpec(), binding.GetStatus()
 	if spec.Placement == nil {
 		return Need{}, fmt.Errorf("failed to get placement from %s", Ref(binding))
@@ -160,7 +160,7 @@ func onTerminating(spec *workv1alpha2.ResourceBindingSpec, snapshot *framework.S
 }
 
 // Leaving returns the names of the targets that are being deleted, and of those
-// that the snapshot does not have, both in the order of the targets. The ladder
+// that the snapshot does not have, both in the order of the targets. NeedsScheduling
 // knows the first only: a missing cluster may be one that was not observed yet.
 func Leaving(spec *workv1alpha2.ResourceBindingSpec, snapshot *framework.Snapshot) (terminating, missing []string) {
 	for i := range spec.Clusters {
@@ -219,7 +219,7 @@ func AffectedByAnyTerm(binding workv1alpha2.Binding, cluster *framework.Cluster)
 // Reacts reports whether a change of a cluster can make the binding due: of the
 // causes of NeedsScheduling, those that clusters have a part in, or that failed
 // before.
-func Reacts(binding workv1alpha2.Binding, in Ladder) bool {
+func Reacts(binding workv1alpha2.Binding, in NeedFacts) bool {
 	spec := binding.GetSpec()
 	return spec.Placement != nil &&
 		(FollowsClusters(spec) || ReplicasChanged(spec, in.MultiplePodTemplates) || onTerminating(spec, in.Snapshot) ||

@@ -46,9 +46,9 @@ type candidate struct {
 	at        int32
 }
 
-// slate is the clusters of a pass: a record of each, and the feasible ones as
+// cycle is the clusters of one scheduling cycle: a record of each, and the feasible ones as
 // candidates.
-type slate struct {
+type cycle struct {
 	pass       framework.Pass
 	snapshot   *framework.Snapshot
 	records    []record
@@ -56,24 +56,24 @@ type slate struct {
 	candidates []candidate
 }
 
-func (s *slate) begin(binding *framework.Binding, snapshot *framework.Snapshot) {
+func (s *cycle) begin(binding *framework.Binding, snapshot *framework.Snapshot) {
 	s.snapshot = snapshot
 	s.pass.Start(binding, snapshot)
 }
 
 // use starts a pass with an affinity term, or none.
-func (s *slate) use(term *policyv1alpha1.ClusterAffinityTerm) {
+func (s *cycle) use(term *policyv1alpha1.ClusterAffinityTerm) {
 	s.pass.Use(term)
 	s.records, s.reasons, s.candidates = make([]record, s.snapshot.Len()), nil, s.candidates[:0]
 }
 
-func (s *slate) end() {
+func (s *cycle) end() {
 	s.pass.End()
 	s.snapshot, s.records, s.reasons = nil, nil, nil
 }
 
 // filter runs the filters on every cluster and returns how many passed.
-func (s *slate) filter(filters []framework.Filter) int {
+func (s *cycle) filter(filters []framework.Filter) int {
 	for i := range s.records {
 		cluster, r := s.snapshot.At(i), &s.records[i]
 		if cluster.Terminating {
@@ -96,7 +96,7 @@ func (s *slate) filter(filters []framework.Filter) int {
 }
 
 // reason returns 1 + the index of a verdict among the different ones so far.
-func (s *slate) reason(verdict framework.Verdict) int32 {
+func (s *cycle) reason(verdict framework.Verdict) int32 {
 	for i := range s.reasons {
 		if s.reasons[i] == verdict {
 			return int32(i) + 1
@@ -106,7 +106,7 @@ func (s *slate) reason(verdict framework.Verdict) int32 {
 	return int32(len(s.reasons))
 }
 
-func (s *slate) fitError() *FitError {
+func (s *cycle) fitError() *FitError {
 	e := &FitError{Clusters: len(s.records), Reasons: make([]FitReason, len(s.reasons))}
 	for i := range s.reasons {
 		e.Reasons[i].Reason = s.reasons[i].String()
@@ -126,7 +126,7 @@ func (s *slate) fitError() *FitError {
 
 // rank estimates the room in each candidate and sorts the candidates: by tier,
 // score, room and name.
-func (s *slate) rank(room *room) {
+func (s *cycle) rank(room *room) {
 	tiered := s.pass.Term != nil
 	for i := range s.candidates {
 		c := &s.candidates[i]

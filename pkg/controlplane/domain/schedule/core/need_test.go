@@ -92,7 +92,7 @@ func TestNeedsScheduling(t *testing.T) {
 			gone := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "gone", DeletionTimestamp: at(1)}}
 			b := scheduled(tc.placement)
 			tc.change(b)
-			need, err := core.NeedsScheduling(b, core.Ladder{Snapshot: framework.SnapshotOf([]*clusterv1alpha1.Cluster{gone}, true)})
+			need, err := core.NeedsScheduling(b, core.NeedFacts{Snapshot: framework.SnapshotOf([]*clusterv1alpha1.Cluster{gone}, true)})
 			if err != nil || need.Cause != tc.want || need.Due() != (tc.want != core.CauseNone) {
 				t.Errorf("got %q, %v, want %q", need.Cause, err, tc.want)
 			}
@@ -114,7 +114,7 @@ func TestNeedsScheduling_WithoutPlacement(t *testing.T) {
 		"failed to get placement from resourceBinding(ns/x)":     rb,
 		"failed to get placement from clusterResourceBinding(x)": crb,
 	} {
-		if _, err := core.NeedsScheduling(b, core.Ladder{}); err == nil || err.Error() != want {
+		if _, err := core.NeedsScheduling(b, core.NeedFacts{}); err == nil || err.Error() != want {
 			t.Errorf("got %v, want %s", err, want)
 		}
 	}

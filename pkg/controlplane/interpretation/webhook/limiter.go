@@ -16,13 +16,13 @@ import (
 var ErrBusy = errors.New("webhook is busy")
 
 const (
-	// slotsPerLane is the number of concurrent calls of one operation to a server. It
+	// slotsPerOperation is the number of concurrent calls of one operation to a server. It
 	// is lower than the number of workers of any controller that makes them, so that
 	// some are left for other kinds however slow the server is.
-	slotsPerLane = 3
-	// lanes is how many operations there are.
-	lanes = 8
-	// slowAfter is how long a call may be on its way before its lane counts as
+	slotsPerOperation = 3
+	// operationCount is the number of operations of interpreters.
+	operationCount = 8
+	// slowAfter is how long a call may be on its way before its limiter counts as
 	// slow; then no caller waits for a slot.
 	slowAfter = 500 * time.Millisecond
 )
@@ -31,13 +31,13 @@ func slotsFor(op configv1alpha1.InterpreterOperation) int {
 	if op == configv1alpha1.InterpreterOperationInterpretDependency {
 		return 1 // its controller has two workers
 	}
-	return slotsPerLane
+	return slotsPerOperation
 }
 
-// lane bounds the calls of one operation to one server. A caller that finds no
+// limiter bounds the calls of one operation to one server. A caller that finds no
 // free slot waits for one as long as the server is quick; once it is slow, callers
 // get ErrBusy at once, and their controllers retry.
-type lane struct {
+type limiter struct {
 	slots chan int
 	clock clock.PassiveClock
 
@@ -46,8 +46,8 @@ type lane struct {
 	since []time.Time
 }
 
-func newLane(slots int, c clock.PassiveClock) *lane {
-	l := &lane{slots: make(chan int, slots), since: make([]time.Time, slots), clock: c}
+func newLimiter(slots int, c clock.PassiveClock) *limiter {
+	l := &limiter{slots: make(chan int, slots), since: make([]time.Time, slots), clock: c}
 	for i := range slots {
 		l.slots <- i
 	}
@@ -55,7 +55,7 @@ func newLane(slots int, c clock.PassiveClock) *lane {
 }
 
 // enter takes a slot. The returned function gives it back.
-func (l *lane) enter(ctx context.Context) (leave func(), err error) {
+func (l *limiter) enter(ctx context.Context) (leave func(), err error) {
 	select {
 	case i := <-l.slots:
 		return l.take(i), nil
@@ -75,7 +75,7 @@ func (l *lane) enter(ctx context.Context) (leave func(), err error) {
 	return nil, fmt.Errorf("%w: as many calls of this operation as it gets at a time (%d) wait for its answer", ErrBusy, len(l.since))
 }
 
-func (l *lane) take(i int) func() {
+func (l *limiter) take(i int) func() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.since[i] = l.clock.Now()
@@ -88,7 +88,7 @@ func (l *lane) take(i int) func() {
 }
 
 // oldest returns how long the oldest call has been on its way.
-func (l *lane) oldest() time.Duration {
+func (l *limiter) oldest() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var longest time.Duration
