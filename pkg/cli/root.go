@@ -5,6 +5,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"time"
@@ -61,6 +62,7 @@ func NewCommand(e *env.Env, extra ...Group) *cobra.Command {
 		Short:         e.Text(short),
 		Long:          e.Long(long),
 		Version:       version.Line(e.Name),
+		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: e.Name},
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
@@ -83,11 +85,31 @@ func NewCommand(e *env.Env, extra ...Group) *cobra.Command {
 	}
 	groups.Add(root)
 	templates.ActsAsRootCommand(root, []string{"options", "help"}, groups...)
+	nameProgram(root, e)
 	root.AddCommand(options.NewCommand(e))
 	completeContexts(root)
 	aliasClusters(root)
 	refuseUnknown(root, e.Name)
 	return root
+}
+
+// nameProgram has the last lines of usages name the program as the user does.
+func nameProgram(root *cobra.Command, e *env.Env) {
+	usage := root.UsageFunc()
+	root.SetUsageFunc(func(cmd *cobra.Command) error {
+		out, errOut := cmd.OutOrStdout(), cmd.OutOrStderr()
+		var text strings.Builder
+		cmd.SetOut(&text)
+		cmd.SetErr(&text)
+		err := usage(cmd)
+		cmd.SetOut(out)
+		cmd.SetErr(errOut)
+		if err != nil {
+			return err
+		}
+		_, err = io.WriteString(errOut, strings.ReplaceAll(text.String(), `Use "`+e.Root+" ", `Use "`+e.Name+" "))
+		return err
+	})
 }
 
 // refuseUnknown has commands with subcommands, and help, fail for others.
@@ -170,9 +192,13 @@ func addGlobalFlags(root *cobra.Command) {
 	logging.VisitAll(func(f *flag.Flag) {
 		global := pflag.PFlagFromGoFlag(f)
 		global.Name = strings.ReplaceAll(f.Name, "_", "-")
+		global.Hidden = f.Name != "v" // as they are about files, and deprecated
 		fs.AddFlag(global)
 	})
 	fs.Duration("log-flush-frequency", 5*time.Second, "Maximum number of seconds between log flushes")
+	if err := fs.MarkHidden("log-flush-frequency"); err != nil {
+		panic(err) // the flag exists
+	}
 	fs.String("kubeconfig", "", "Path to the kubeconfig file of the control plane, for commands that talk to it.")
 	root.SetGlobalNormalizationFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 		return pflag.NormalizedName(strings.ReplaceAll(name, "_", "-"))

@@ -239,3 +239,31 @@ func TestCompletion_Dynamic(t *testing.T) {
 		}
 	}
 }
+
+// TestRun_PluginHasOneName runs command lines of the plugin: its usage, hints and errors name what the user types.
+func TestRun_PluginHasOneName(t *testing.T) {
+	for _, line := range []string{"--help", "gte", "top foo", "token create extra", "deinit a", "local up -h", "create -h", "init images -h", "options"} {
+		p := testProgram(t, "kubectl-karmada", "kubectl karmada")
+		p.run(t, strings.Fields(line)...)
+		if text := p.out.String() + p.errOut.String(); strings.Contains(text, "kubectl-karmada") || strings.Contains(text, "karmadactl") {
+			t.Errorf("%s: %s", line, text)
+		}
+	}
+}
+
+// TestComplete_Workloads completes what commands on workloads take, without a control plane.
+func TestComplete_Workloads(t *testing.T) {
+	for line, want := range map[string]string{
+		"capacity --for dep":            "deployments/\n:2\n",
+		"promote dep":                   ":4\n",
+		"rebalance --output ":           "json\nyaml\n:4\n",
+		"capacity --for deployments/ng": ":0\n",
+	} {
+		p := testEnv(t)
+		words := strings.Split(line, " ")
+		p.run(t, append([]string{"__complete"}, words...)...)
+		if got := p.out.String(); got != want {
+			t.Errorf("%s: got %q, want %q", line, got, want)
+		}
+	}
+}

@@ -13,11 +13,11 @@ import (
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/cli-runtime/pkg/printers"
 	"k8s.io/cli-runtime/pkg/resource"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/kubectl/pkg/util/completion"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
@@ -40,10 +40,10 @@ const (
 
 		Estimators are called with --estimators, if this machine reaches them. The certificates
 		for that are those that init or local up keeps beside the kubeconfig, unless flags name
-		others.
+		others. READY shows which clusters report now: taints keep new replicas away from those that are not Ready.
 
 		With --output the document has a list "clusters": name, ready, readyNodes, nodes and free, or
-		with --for cluster, replicas, boundBy and source beside the "workload". What a cluster has not reported is
+		with --for cluster, ready, replicas, boundBy and source beside the "workload". What a cluster has not reported is
 		left out.`
 	examples = `
 		# Show what all clusters have left
@@ -90,7 +90,29 @@ func NewCommand(e *env.Env) *cobra.Command {
 	if err := cmd.RegisterFlagCompletionFunc("cluster", access.Complete.Clusters); err != nil {
 		panic(err) // a flag that does not exist
 	}
+	if err := cmd.RegisterFlagCompletionFunc("for", completeWorkload(access)); err != nil {
+		panic(err)
+	}
 	return cmd
+}
+
+// completeWorkload completes files, and TYPE/NAME of templates.
+func completeWorkload(access *env.Access) cobra.CompletionFunc {
+	types := []string{"deployments", "statefulsets", "jobs", "replicasets"}
+	complete := completion.SpecifiedResourceTypeAndNameCompletionFunc(access.Factory(), types)
+	return func(cmd *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
+		if strings.Contains(prefix, "/") {
+			found, _ := complete(cmd, nil, prefix)
+			return found, cobra.ShellCompDirectiveDefault
+		}
+		var found []string
+		for _, t := range types {
+			if strings.HasPrefix(t, prefix) {
+				found = append(found, t+"/")
+			}
+		}
+		return found, cobra.ShellCompDirectiveNoSpace
+	}
 }
 
 func run(ctx context.Context, e *env.Env, access *env.Access, f flags) error {
@@ -259,17 +281,9 @@ func printFree(out io.Writer, clusters []clusterv1alpha1.Cluster) error {
 			nodes = fmt.Sprintf("%d/%d", s.ReadyNum, s.TotalNum)
 		}
 		free := capacity.FreeOf(c)
-		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", c.Name, ready(c), nodes, free.CPU, free.Memory, free.Pods)
+		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", c.Name, capacity.ReadyOf(c), nodes, free.CPU, free.Memory, free.Pods)
 	}
 	return w.Flush()
-}
-
-// ready returns the status of the condition Ready.
-func ready(c *clusterv1alpha1.Cluster) string {
-	if r := meta.FindStatusCondition(c.Status.Conditions, clusterv1alpha1.ClusterConditionReady); r != nil {
-		return string(r.Status)
-	}
-	return "Unknown"
 }
 
 // printFits prints how much of a workload fits into clusters.
@@ -279,13 +293,13 @@ func printFits(out io.Writer, workload *capacity.Workload, fits []capacity.Fit) 
 	if len(workload.Components) > 0 {
 		unit = "SETS"
 	}
-	_, _ = fmt.Fprintf(w, "CLUSTER\t%s\tBOUND BY\tSOURCE\n", unit)
+	_, _ = fmt.Fprintf(w, "CLUSTER\tREADY\t%s\tBOUND BY\tSOURCE\n", unit)
 	for _, f := range fits {
 		count := fmt.Sprint(f.Replicas)
 		if !f.Known {
 			count = "<unknown>"
 		}
-		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", f.Cluster, count, orDash(f.Bound), orDash(f.Source))
+		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", f.Cluster, orDash(f.Ready), count, orDash(f.Bound), orDash(f.Source))
 	}
 	return w.Flush()
 }

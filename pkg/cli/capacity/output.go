@@ -25,7 +25,7 @@ func newFreeDocument(clusters []clusterv1alpha1.Cluster) freeDocument {
 	out := freeDocument{Clusters: make([]freeCluster, 0, len(clusters))}
 	for i := range clusters {
 		c := &clusters[i]
-		d := freeCluster{Name: c.Name, Ready: ready(c), Free: capacity.FreeResources(c)}
+		d := freeCluster{Name: c.Name, Ready: capacity.ReadyOf(c), Free: capacity.FreeResources(c)}
 		if s := c.Status.NodeSummary; s != nil {
 			d.ReadyNodes, d.Nodes = &s.ReadyNum, &s.TotalNum
 		}
@@ -53,6 +53,7 @@ type fitsWorkload struct {
 // fitCluster is how many more replicas, or sets of components, fit into a cluster; none if that is not known.
 type fitCluster struct {
 	Cluster  string `json:"cluster"`
+	Ready    string `json:"ready,omitempty"`
 	Replicas *int32 `json:"replicas,omitempty"`
 	BoundBy  string `json:"boundBy,omitempty"`
 	Source   string `json:"source,omitempty"`
@@ -67,7 +68,7 @@ func newFitsDocument(w *capacity.Workload, fits []capacity.Fit) fitsDocument {
 		out.Workload.Unit = "set"
 	}
 	for i := range fits {
-		d := fitCluster{Cluster: fits[i].Cluster, BoundBy: fits[i].Bound, Source: fits[i].Source}
+		d := fitCluster{Cluster: fits[i].Cluster, Ready: fits[i].Ready, BoundBy: fits[i].Bound, Source: fits[i].Source}
 		if fits[i].Known {
 			d.Replicas = &fits[i].Replicas
 		}

@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/karmada-toolkit/karmada/internal/version"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 )
 
@@ -86,6 +87,9 @@ type connection struct {
 // wrap is the last change of the configuration of clients of the control plane.
 func (c *connection) wrap(config *rest.Config) *rest.Config {
 	config = unlimited(config)
+	if v := version.Get(); config.UserAgent == "" {
+		config.UserAgent = fmt.Sprintf("karmadactl/%s (%s) kubernetes/%s", v.GitVersion, v.Platform, cmp.Or(v.GitShortCommit, "unknown"))
+	}
 	if c.flags != nil && strings.HasSuffix(config.Host, "localhost:8080") {
 		if raw, err := c.flags.ToRawKubeConfigLoader().RawConfig(); err == nil && len(raw.Clusters) == 0 && *c.flags.APIServer == "" {
 			c.failed = &ConnectionError{message: noKubeconfig(c.program)}

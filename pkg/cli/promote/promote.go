@@ -16,6 +16,7 @@ import (
 	"k8s.io/cli-runtime/pkg/resource"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/kubectl/pkg/util/completion"
 
 	"github.com/karmada-toolkit/karmada/pkg/cli/env"
 	memberaccess "github.com/karmada-toolkit/karmada/pkg/member/access"
@@ -75,6 +76,12 @@ func NewCommand(e *env.Env) *cobra.Command {
 		Example:               e.Examples(examples),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return run(cmd.Context(), e, access, f, args)
+		},
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+			if f.Cluster == "" { // its types and objects are meant
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			return completion.ResourceTypeAndNameCompletionFunc(access.MemberAccess(f.Cluster).Factory())(cmd, args, prefix)
 		},
 	}
 	access.Flags.Add(cmd).AddNamespace(cmd)

@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/resource"
+	"k8s.io/kubectl/pkg/util/completion"
 
 	appsv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/apps/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
@@ -75,6 +77,7 @@ func NewCommand(e *env.Env) *cobra.Command {
 		},
 	}
 	access.Flags.Add(cmd).AddNamespace(cmd)
+	cmd.ValidArgsFunction = completion.ResourceTypeAndNameCompletionFunc(access.Factory())
 	env.AddOutputFlag(cmd, &f.output)
 	cmd.Flags().BoolVar(&f.wait, "wait", false, "Wait until the workloads are scheduled, and print which replicas moved.")
 	cmd.Flags().DurationVar(&f.timeout, "timeout", time.Minute, "How long --wait waits at most.")
@@ -95,7 +98,7 @@ func run(ctx context.Context, e *env.Env, access *env.Access, f flags, args []st
 	}
 	plan, err := rebalance.New(ctx, c, rebalance.Request{
 		Workloads: workloads, Timeout: f.timeout,
-		Publish: func(reason error) { e.Say("waiting: %v", reason) },
+		Publish: func(reason error) { e.Say("waiting: %v%s", reason, capacityHint(e, workloads, reason)) },
 	})
 	if err != nil {
 		return err
@@ -117,6 +120,19 @@ func run(ctx context.Context, e *env.Env, access *env.Access, f flags, args []st
 		fmt.Fprintln(out, move)
 	}
 	return err
+}
+
+// capacityHint names the command that shows what the clusters lack, if that is why a workload is not scheduled.
+func capacityHint(e *env.Env, workloads []appsv1alpha1.ObjectReference, reason error) string {
+	if !strings.Contains(reason.Error(), "not enough to schedule") {
+		return ""
+	}
+	w := workloads[0]
+	command := fmt.Sprintf("%s capacity --for %s/%s", e.Name, strings.ToLower(w.Kind), w.Name)
+	if w.Namespace != "" {
+		command += " -n " + w.Namespace
+	}
+	return fmt.Sprintf("; %q shows how many fit into each cluster, and which resource keeps it from being more", command)
 }
 
 // print prints the result, after waiting if the flags say so.

@@ -187,7 +187,7 @@ func NewOptions() Options {
 		Scheduler:             component(components.Scheduler),
 		ControllerManager:     component(components.ControllerManager),
 		Webhook:               component(components.Webhook),
-		CRDs:                  fmt.Sprintf(crdsDefaultPattern, release),
+		CRDs:                  defaultCRDs(version.Get()),
 		DataPath:              DefaultDataPath,
 		PKIPath:               DefaultPKIPath,
 		WaitSeconds:           defaultTimeout,
@@ -219,4 +219,13 @@ type component struct {
 	// name of the workload, flag is the prefix of its flags.
 	name, flag string
 	*ComponentOptions
+}
+
+// defaultCRDs returns the URL that stands for the APIs that are built in: that of the release, or none for a build of a
+// commit, of which no archive exists. A build without a version has the URL of the contract.
+func defaultCRDs(v version.Info) string {
+	if !v.Released() && v.GitVersion != "v0.0.0-master" {
+		return ""
+	}
+	return fmt.Sprintf(crdsDefaultPattern, v.Release())
 }

@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
@@ -40,6 +42,8 @@ type Workload struct {
 // Fit is how many more replicas, or sets of components, of a workload fit into a cluster.
 type Fit struct {
 	Cluster string
+	// Ready is the status of the condition Ready of the cluster.
+	Ready string
 	// Known reports whether the cluster has reported resources.
 	Known    bool
 	Replicas int32
@@ -63,9 +67,17 @@ func Fits(w *Workload, clusters []clusterv1alpha1.Cluster, estimates map[string]
 	return out
 }
 
+// ReadyOf returns the status of the condition Ready of a cluster: True, False or Unknown.
+func ReadyOf(c *clusterv1alpha1.Cluster) string {
+	if r := meta.FindStatusCondition(c.Status.Conditions, clusterv1alpha1.ClusterConditionReady); r != nil {
+		return string(r.Status)
+	}
+	return string(metav1.ConditionUnknown)
+}
+
 func fit(w *Workload, cluster *clusterv1alpha1.Cluster) Fit {
 	c := replicas.NewCapacity(cluster, true)
-	f := Fit{Cluster: cluster.Name, Source: Summary}
+	f := Fit{Cluster: cluster.Name, Ready: ReadyOf(cluster), Source: Summary}
 	if c.Graded() {
 		f.Source = Models
 	}

@@ -44,26 +44,26 @@ func TestFits(t *testing.T) {
 		want      []Fit
 	}{
 		"by the status": {web, nil, []Fit{
-			{"big", true, 10, "memory", Summary}, {"full", true, 0, "pods", Summary}, {"modeled", true, 12, "cpu", Models}, {"new", false, 0, "no resource summary", ""},
+			{"big", "Unknown", true, 10, "memory", Summary}, {"full", "Unknown", true, 0, "pods", Summary}, {"modeled", "Unknown", true, 12, "cpu", Models}, {"new", "Unknown", false, 0, "no resource summary", ""},
 		}},
 		"estimators only lower it": {web, map[string]core.Estimate{
 			"big": {Replicas: 3}, "full": {Replicas: 7}, "modeled": {Replicas: core.Unauthentic, Err: "gone"}, "new": {Replicas: 5},
 		}, []Fit{
-			{"big", true, 3, "", Estimator}, {"full", true, 0, "pods", Summary}, {"modeled", true, 12, "cpu", Models}, {"new", false, 0, "no resource summary", ""},
+			{"big", "Unknown", true, 3, "", Estimator}, {"full", "Unknown", true, 0, "pods", Summary}, {"modeled", "Unknown", true, 12, "cpu", Models}, {"new", "Unknown", false, 0, "no resource summary", ""},
 		}},
 		"without requirements pods count": {&Workload{}, nil, []Fit{
-			{"big", true, 100, "pods", Summary}, {"full", true, 0, "pods", Summary}, {"modeled", true, 110, "pods", Models}, {"new", false, 0, "no resource summary", ""},
+			{"big", "Unknown", true, 100, "pods", Summary}, {"full", "Unknown", true, 0, "pods", Summary}, {"modeled", "Unknown", true, 110, "pods", Models}, {"new", "Unknown", false, 0, "no resource summary", ""},
 		}},
 		"a resource that no cluster has": {
 			&Workload{Requirements: &workv1alpha2.ReplicaRequirements{ResourceRequest: resources("nvidia.com/gpu", "1")}}, nil,
-			[]Fit{{"big", true, 0, "nvidia.com/gpu", Summary}, {"full", true, 0, "pods", Summary}, {"modeled", true, 0, "nvidia.com/gpu", Models}, {"new", false, 0, "no resource summary", ""}},
+			[]Fit{{"big", "Unknown", true, 0, "nvidia.com/gpu", Summary}, {"full", "Unknown", true, 0, "pods", Summary}, {"modeled", "Unknown", true, 0, "nvidia.com/gpu", Models}, {"new", "Unknown", false, 0, "no resource summary", ""}},
 		},
 		"sets of components": {
 			&Workload{Components: []workv1alpha2.Component{
 				{Name: "a", Replicas: 1, ReplicaRequirements: &workv1alpha2.ComponentReplicaRequirements{ResourceRequest: resources("cpu", "1")}},
 				{Name: "b", Replicas: 3, ReplicaRequirements: &workv1alpha2.ComponentReplicaRequirements{ResourceRequest: resources("cpu", "1")}},
 			}}, nil,
-			[]Fit{{"big", true, 2, "cpu", Summary}, {"full", true, 0, "pods", Summary}, {"modeled", true, 1, "replicas of a set", Models}, {"new", false, 0, "no resource summary", ""}},
+			[]Fit{{"big", "Unknown", true, 2, "cpu", Summary}, {"full", "Unknown", true, 0, "pods", Summary}, {"modeled", "Unknown", true, 1, "replicas of a set", Models}, {"new", "Unknown", false, 0, "no resource summary", ""}},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
