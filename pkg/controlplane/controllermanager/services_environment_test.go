@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
@@ -128,7 +129,7 @@ func (f *federation) start(plane *testenv.Cluster) {
 	})
 }
 
-// join makes a member a Cluster and returns when it is Ready.
+// join makes a new member a Cluster and returns when it is Ready.
 func (f *federation) join(name string) {
 	f.Helper()
 	ctx, there := f.Context(), f.members[name]
@@ -138,13 +139,22 @@ func (f *federation) join(name string) {
 		Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "default", Name: "plane"}},
 	}))
 	f.must(there.Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "plane"}}))
-	cfg := f.servers[name].Config
+	f.enrol(name)
+}
+
+// enrol makes a member a Cluster in Push mode and returns when it is Ready.
+func (f *federation) enrol(name string) {
+	f.Helper()
+	ctx, cfg := f.Context(), f.servers[name].Config
 	token, err := kubernetes.NewForConfigOrDie(cfg).CoreV1().ServiceAccounts("default").CreateToken(ctx, "plane", &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
 	f.must(err)
-	f.must(f.plane.Create(ctx, &corev1.Secret{
+	err = f.plane.Create(ctx, &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name},
 		Data:       map[string][]byte{"token": []byte(token.Status.Token), "caBundle": cfg.CAData},
-	}))
+	})
+	if !apierrors.IsAlreadyExists(err) { // a cluster that joins again
+		f.must(err)
+	}
 	f.must(f.plane.Create(ctx, &clusterv1alpha1.Cluster{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: clusterv1alpha1.ClusterSpec{

@@ -33,12 +33,16 @@ import (
 // TestServices shows Services that span three clusters, with all controllers.
 func TestServices(t *testing.T) {
 	f := newFederation(t, "m1", "m2", "m3")
+	for _, name := range []string{"m1", "m2", "m3"} {
+		f.installMultiCluster(t, name)
+	}
 	t.Run("MultiClusterService", f.multiClusterService)
 	t.Run("ServiceExport and ServiceImport", f.exportAndImport)
 	t.Run("forged slice", f.forgedSlice)
 	t.Run("no Service", f.noService)
 	t.Run("hostile agent", f.hostileAgent)
 	t.Run("a provider stops", f.providerStops)
+	t.Run("members leave", f.membersLeave)
 }
 
 func (f *federation) create(t testing.TB, where client.Client, objs ...client.Object) {
@@ -213,9 +217,6 @@ func policy(name string, clusters []string, selected ...policyv1alpha1.ResourceS
 const multicluster = "multicluster.x-k8s.io/v1alpha1"
 
 func (f *federation) exportAndImport(t *testing.T) {
-	for _, name := range []string{"m1", "m2", "m3"} {
-		f.installMultiCluster(t, name)
-	}
 	meta := metav1.ObjectMeta{Namespace: "default", Name: "api"}
 	f.create(t, f.plane, service("api"),
 		&multiclusterv1alpha1.ServiceExport{ObjectMeta: meta},
