@@ -6,6 +6,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	certificatesv1 "k8s.io/api/certificates/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -71,10 +72,11 @@ func newMapper() meta.RESTMapper {
 		}
 	}
 	add(corev1.SchemeGroupVersion, meta.RESTScopeRoot, "Namespace")
-	add(corev1.SchemeGroupVersion, meta.RESTScopeNamespace, "Secret", "Service", "ServiceAccount", "ConfigMap", "Pod")
+	add(corev1.SchemeGroupVersion, meta.RESTScopeNamespace, "Secret", "Service", "ServiceAccount", "ConfigMap", "Pod", "PersistentVolumeClaim")
 	add(rbacv1.SchemeGroupVersion, meta.RESTScopeRoot, "ClusterRole", "ClusterRoleBinding")
 	add(rbacv1.SchemeGroupVersion, meta.RESTScopeNamespace, "Role", "RoleBinding")
-	add(appsv1.SchemeGroupVersion, meta.RESTScopeNamespace, "Deployment", "ReplicaSet")
+	add(appsv1.SchemeGroupVersion, meta.RESTScopeNamespace, "Deployment", "ReplicaSet", "StatefulSet", "DaemonSet")
+	add(coordinationv1.SchemeGroupVersion, meta.RESTScopeNamespace, "Lease")
 	add(certificatesv1.SchemeGroupVersion, meta.RESTScopeRoot, "CertificateSigningRequest")
 	add(karmadaappsv1alpha1.GroupVersion, meta.RESTScopeRoot, "WorkloadRebalancer")
 	add(clusterv1alpha1.GroupVersion, meta.RESTScopeRoot, "Cluster")

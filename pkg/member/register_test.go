@@ -224,3 +224,32 @@ func TestUnregister(t *testing.T) {
 		}
 	})
 }
+
+func TestUnregister_LeavesNothingOfItsOwn(t *testing.T) {
+	request := UnregisterRequest{Name: "m3", Namespace: "karmada-system", Agent: "karmada-agent", ClusterNamespace: "karmada-cluster", Wait: time.Minute}
+	meta := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: "karmada-system", Name: name} }
+	for name, tc := range map[string]struct {
+		labels map[string]string
+		other  client.Object
+		kept   bool
+	}{
+		"a namespace that registering made": {systemLabels(), &corev1.ConfigMap{ObjectMeta: meta("kube-root-ca.crt")}, false},
+		"one with an agent of another name": {systemLabels(), &appsv1.Deployment{ObjectMeta: meta("other")}, true},
+		"one with a Secret of a user":       {systemLabels(), &corev1.Secret{ObjectMeta: meta("mine")}, true},
+		"one that was there before":         {nil, &corev1.ConfigMap{ObjectMeta: meta("kube-root-ca.crt")}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "karmada-system", Labels: tc.labels}}
+			cp, m := newServer(t, pulled("m3", "id")), memberServer(t, "id", append(agentSpec("m3").Objects(), ns, tc.other)...)
+			if _, err := Unregister(t.Context(), Deps{ControlPlane: cp, Member: m, Program: "karmadactl"}, request); err != nil {
+				t.Fatal(err)
+			}
+			if !slices.ContainsFunc(m.writes, func(w string) bool { return strings.HasSuffix(w, " karmada-system/karmada-agent-m3") }) {
+				t.Errorf("the lease stays: %v", m.writes)
+			}
+			if kept := !slices.Contains(m.writes, "delete Namespace karmada-system"); kept != tc.kept {
+				t.Errorf("kept %v: %v", kept, m.writes)
+			}
+		})
+	}
+}

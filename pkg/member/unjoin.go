@@ -14,6 +14,8 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
@@ -25,8 +27,12 @@ import (
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 )
 
-// forceLimit is how long a forced removal may take.
-const forceLimit = 20 * time.Second
+const (
+	// forceLimit is how long a forced removal may take.
+	forceLimit = 20 * time.Second
+	// finalizations is the number of Works whose finalizer it removes at a time.
+	finalizations = 16
+)
 
 // UnjoinRequest specifies the cluster to remove.
 type UnjoinRequest struct {
@@ -62,6 +68,9 @@ func Unjoin(ctx context.Context, d Deps, r UnjoinRequest) ([]string, error) {
 	if cluster.Spec.SyncMode == clusterv1alpha1.Pull && !r.Abandon {
 		return nil, fmt.Errorf("cluster %s is a Pull mode member cluster, please use command `unregister` if you want to continue unregistering the cluster; one that is lost for good is given up with %q", r.Name, d.Program+" unjoin "+r.Name+" --abandon")
 	}
+	if err := notAnother(ctx, d, cluster); err != nil {
+		return nil, err
+	}
 	if r.DryRun {
 		return nil, nil
 	}
@@ -92,12 +101,12 @@ func release(ctx context.Context, d Deps, r UnjoinRequest, cluster *clusterv1alp
 		more, err := force(ctx, d, r.Name, forceLimit)
 		return append(left.lines(), more...), err
 	}
-	limit, reserve := r.Wait, time.Duration(0)
+	limit, reserve, gone := r.Wait, time.Duration(0), awaitGone
 	if r.Force {
-		reserve = min(r.Wait/2, forceLimit)
+		reserve, gone = min(r.Wait/2, forceLimit), awaitGoneOnce
 		limit -= reserve
 	}
-	err = awaitGone(ctx, d, r.Name, limit)
+	err = gone(ctx, d, r.Name, limit)
 	switch {
 	case err == nil && alive(cluster):
 		return nil, nil
@@ -154,7 +163,35 @@ func unjoinRest(ctx context.Context, d Deps, r UnjoinRequest, notFound error) ([
 	return cleanMember(ctx, d, r)
 }
 
+// awaitGone waits until a cluster is gone, and begins anew after limit if fewer Works are left than before it.
 func awaitGone(ctx context.Context, d Deps, name string, limit time.Duration) error {
+	left := countWorks(ctx, d, name)
+	for {
+		err := awaitGoneOnce(ctx, d, name, limit)
+		if !errors.Is(err, wait.ErrTimeout) {
+			return err
+		}
+		now := countWorks(ctx, d, name)
+		if now < 0 || now >= left {
+			return err
+		}
+		left = now
+	}
+}
+
+// countWorks returns the number of Works of a cluster, or -1 if it is not known.
+func countWorks(ctx context.Context, d Deps, name string) int {
+	ctx, cancel := context.WithTimeout(ctx, forceLimit)
+	defer cancel()
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(workv1alpha1.GroupVersion.WithKind("WorkList"))
+	if err := d.ControlPlane.List(ctx, list, client.InNamespace(names.ExecutionNamespace(name)), client.Limit(1)); err != nil {
+		return -1
+	}
+	return len(list.Items) + int(ptr.Deref(list.RemainingItemCount, 0))
+}
+
+func awaitGoneOnce(ctx context.Context, d Deps, name string, limit time.Duration) error {
 	what := func() string {
 		stateCtx, cancel := context.WithTimeout(ctx, wait.PublishInterval)
 		defer cancel()
@@ -175,9 +212,12 @@ func awaitGone(ctx context.Context, d Deps, name string, limit time.Duration) er
 // remaining returns what blocks the deletion of a cluster.
 func remaining(ctx context.Context, d Deps, name string) []string {
 	space := names.ExecutionNamespace(name)
-	works := &workv1alpha1.WorkList{}
+	cluster := &clusterv1alpha1.Cluster{}
+	known := d.ControlPlane.Get(ctx, client.ObjectKey{Name: name}, cluster) == nil
+	works := &metav1.PartialObjectMetadataList{}
+	works.SetGroupVersionKind(workv1alpha1.GroupVersion.WithKind("WorkList"))
 	if err := d.ControlPlane.List(ctx, works, client.InNamespace(space)); err == nil && len(works.Items) > 0 {
-		return []string{fmt.Sprintf("%d works in namespace %s are not cleaned up%s", len(works.Items), space, keeping(works.Items))}
+		return []string{fmt.Sprintf("%d works in namespace %s are not cleaned up%s", len(works.Items), space, keeping(works.Items, cluster.DeletionTimestamp))}
 	}
 	ns := &corev1.Namespace{}
 	if err := d.ControlPlane.Get(ctx, client.ObjectKey{Name: space}, ns); err == nil {
@@ -192,8 +232,7 @@ func remaining(ctx context.Context, d Deps, name string) []string {
 	if held := targeting(ctx, d, name); held != "" {
 		return []string{held}
 	}
-	cluster := &clusterv1alpha1.Cluster{}
-	if err := d.ControlPlane.Get(ctx, client.ObjectKey{Name: name}, cluster); err == nil && len(cluster.Finalizers) > 0 {
+	if known && len(cluster.Finalizers) > 0 {
 		return []string{"finalizers " + strings.Join(cluster.Finalizers, ", ")}
 	}
 	return []string{"the control plane has not let go of it"}
@@ -213,13 +252,13 @@ func CheckLeaving(ctx context.Context, d Deps, name string) error {
 	return fmt.Errorf("cluster %q is still being removed: %s; run this again when %q does not list it", name, strings.Join(remaining(ctx, d, name), ", "), d.Program+" get clusters")
 }
 
-// keeping describes what keeps Works: their finalizers, or, for those that are not being
-// deleted, who wrote them last.
-func keeping(works []workv1alpha1.Work) string {
+// keeping describes what keeps the Works of a cluster that leaves since a time: their finalizers, or, for those that were
+// made after that, who wrote them.
+func keeping(works []metav1.PartialObjectMetadata, since *metav1.Time) string {
 	by := map[string]int{}
 	for i := range works {
 		switch w := &works[i]; {
-		case w.DeletionTimestamp == nil && writer(w) != "":
+		case w.DeletionTimestamp == nil && since.Before(&w.CreationTimestamp) && writer(w) != "":
 			by["written again by "+writer(w)]++
 		case slices.Contains(w.Finalizers, workv1alpha2.ExecutionControllerFinalizer):
 			by["held by the execution controller, which removes their objects from the member"]++
@@ -237,7 +276,7 @@ func keeping(works []workv1alpha1.Work) string {
 
 // writer returns the name of the program that wrote the spec of a Work last, or the
 // controller that it belongs to where that is known.
-func writer(w *workv1alpha1.Work) string {
+func writer(w *metav1.PartialObjectMetadata) string {
 	switch {
 	case w.Labels["multiclusterservice.karmada.io/name"] != "":
 		return "the controller of MultiClusterServices"
@@ -330,13 +369,11 @@ func dropWorks(ctx context.Context, d Deps, space string) []error {
 	if err := d.ControlPlane.List(ctx, works, client.InNamespace(space)); err != nil {
 		return []error{fmt.Errorf("listing the works in namespace %s: %w", space, err)}
 	}
-	var errs []error
-	for i := range works.Items {
-		if err := dropFinalizer(ctx, d.ControlPlane, &works.Items[i], workv1alpha2.ExecutionControllerFinalizer); err != nil {
-			errs = append(errs, err)
-		}
-	}
-	return errs
+	errs := make([]error, len(works.Items))
+	workqueue.ParallelizeUntil(ctx, finalizations, len(works.Items), func(i int) {
+		errs[i] = dropFinalizer(ctx, d.ControlPlane, &works.Items[i], workv1alpha2.ExecutionControllerFinalizer)
+	})
+	return slices.DeleteFunc(append(errs, ctx.Err()), func(err error) bool { return err == nil })
 }
 
 // dropFinalizer removes one finalizer from an object, however often others write
@@ -453,13 +490,4 @@ func cleanNamespace(ctx context.Context, d Deps, r UnjoinRequest) error {
 		}
 		return nil
 	})
-}
-
-func forEach(objs []client.Object, fn func(client.Object) error) error {
-	for _, obj := range objs {
-		if err := fn(obj); err != nil {
-			return err
-		}
-	}
-	return nil
 }

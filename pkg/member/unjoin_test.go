@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -251,5 +252,52 @@ func TestUnjoin_ForceGoesOnPastAMemberThatRefuses(t *testing.T) {
 	left, err := Unjoin(t.Context(), deps(control, member), r)
 	if err != nil || len(left) != 5 {
 		t.Errorf("%v, left %v", err, left)
+	}
+}
+
+func TestUnjoin_WaitsWhileThereIsProgress(t *testing.T) {
+	cluster := clusterObject("m1", "")
+	cluster.Finalizers = []string{"karmada.io/cluster-controller"}
+	control := newServer(t, cluster)
+	var works []*workv1alpha1.Work
+	for i := range 3 {
+		work := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-es-m1", Name: fmt.Sprintf("w%d", i), Finalizers: []string{"test/keeps-it"}}}
+		if err := control.Create(t.Context(), work); err != nil {
+			t.Fatal(err)
+		}
+		works = append(works, work)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		r := unjoinRequest("m1")
+		r.Wait = 5 * time.Second
+		start := time.Now()
+		go func() {
+			for _, work := range works {
+				time.Sleep(4 * time.Second)
+				work.Finalizers = nil
+				_ = control.Update(t.Context(), work)
+				_ = control.Delete(t.Context(), work)
+			}
+			time.Sleep(4 * time.Second)
+			cluster := clusterObject("m1", "")
+			_ = control.Get(t.Context(), client.ObjectKeyFromObject(cluster), cluster)
+			cluster.Finalizers = nil
+			_ = control.Update(t.Context(), cluster)
+		}()
+		if _, err := Unjoin(t.Context(), deps(control, nil), r); err != nil {
+			t.Error(err)
+		}
+		if took := time.Since(start); took < 16*time.Second {
+			t.Errorf("took %s", took)
+		}
+	})
+}
+
+func TestUnjoin_RefusesTheKubeconfigOfAnotherCluster(t *testing.T) {
+	control, _ := joined(t)
+	other := memberServer(t, "id-2")
+	_, err := Unjoin(t.Context(), deps(control, other), unjoinRequest("m1"))
+	if err == nil || !strings.Contains(err.Error(), "choose its context with --cluster-context") || len(control.writes)+len(other.writes) > 0 {
+		t.Errorf("got %v; wrote %v %v", err, control.writes, other.writes)
 	}
 }

@@ -8,16 +8,20 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/karmada-toolkit/karmada/internal/wait"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/apis/names"
+	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 )
 
 // UnregisterRequest specifies the cluster in Pull mode to remove.
@@ -130,8 +134,28 @@ func sameCluster(ctx context.Context, d Deps, cluster *clusterv1alpha1.Cluster) 
 	if err != nil {
 		return fmt.Errorf("reading the id of the member: %w; a cluster that is lost for good is given up with %q", err, d.Program+" unjoin "+cluster.Name+" --abandon")
 	}
+	return checkID(cluster, id)
+}
+
+// notAnother refuses a member that answers and is not the one of that name. One that does not answer is found when it is
+// cleaned.
+func notAnother(ctx context.Context, d Deps, cluster *clusterv1alpha1.Cluster) error {
+	if d.Member == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, forceLimit/2)
+	defer cancel()
+	id, err := ID(ctx, d.Member)
+	if err != nil {
+		return nil //nolint:nilerr // it does not answer
+	}
+	return checkID(cluster, id)
+}
+
+// checkID returns an error if the id of a member is not that of a Cluster.
+func checkID(cluster *clusterv1alpha1.Cluster, id string) error {
 	if cluster.Spec.ID != "" && cluster.Spec.ID != id {
-		return fmt.Errorf("the kubeconfig of --cluster-kubeconfig is not that of cluster %q: its id is %s, that of the cluster %s", cluster.Name, id, cluster.Spec.ID)
+		return fmt.Errorf("the kubeconfig of --cluster-kubeconfig is not that of cluster %q: its id is %s, that of the cluster %s; choose its context with --cluster-context", cluster.Name, id, cluster.Spec.ID)
 	}
 	return nil
 }
@@ -155,7 +179,7 @@ func cleanRegistered(ctx context.Context, d Deps, r UnregisterRequest) error {
 		&corev1.Secret{ObjectMeta: named(AgentKubeconfig)},
 	)
 	err := forEach(agent, func(obj client.Object) error {
-		err := d.Member.Delete(ctx, obj, client.PropagationPolicy(metav1.DeletePropagationBackground))
+		err := d.Member.Delete(ctx, obj, client.PropagationPolicy(propagation(obj)))
 		if client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("removing %T %s from cluster %q: %w", obj, key(obj), r.Name, err)
 		}
@@ -164,5 +188,80 @@ func cleanRegistered(ctx context.Context, d Deps, r UnregisterRequest) error {
 	if err != nil {
 		return err
 	}
-	return cleanNamespace(ctx, d, unjoin)
+	if err := cleanNamespace(ctx, d, unjoin); err != nil {
+		return err
+	}
+	return cleanAgentNamespace(ctx, d, r)
+}
+
+// propagation has a Deployment wait for the end of its pods.
+func propagation(obj client.Object) metav1.DeletionPropagation {
+	if _, ok := obj.(*appsv1.Deployment); ok {
+		return metav1.DeletePropagationForeground
+	}
+	return metav1.DeletePropagationBackground
+}
+
+// cleanAgentNamespace removes from the member the Lease of the agent, which the agent would make again while it ends, and
+// the namespace of the agent if registering made it and nothing else uses it.
+func cleanAgentNamespace(ctx context.Context, d Deps, r UnregisterRequest) error {
+	agent := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: r.Agent}}
+	what := func() string { return fmt.Sprintf("the agent %s/%s to end", r.Namespace, r.Agent) }
+	err := await(ctx, forceLimit/2, d.Report, what, func(ctx context.Context) (bool, error) {
+		err := d.Member.Get(ctx, client.ObjectKeyFromObject(agent), agent)
+		return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
+	})
+	if err != nil {
+		return fmt.Errorf("waiting for the end of the agent of cluster %q: %w", r.Name, err)
+	}
+	lease := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: names.AgentLease(r.Name)}}
+	lease.SetGroupVersionKind(coordinationv1.SchemeGroupVersion.WithKind("Lease"))
+	if err := d.Member.Delete(ctx, lease); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("removing lease %s from cluster %q: %w", key(lease), r.Name, err)
+	}
+	ns := &corev1.Namespace{}
+	if err := d.Member.Get(ctx, client.ObjectKey{Name: r.Namespace}, ns); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	if ns.Labels[workv1alpha2.SystemLabel] != workv1alpha2.SystemLabelValue {
+		return nil
+	}
+	used, err := inUse(ctx, d.Member, r.Namespace)
+	if err != nil || used {
+		return err
+	}
+	if err := d.Member.Delete(ctx, ns, client.Preconditions{UID: &ns.UID}); client.IgnoreNotFound(err) != nil && !apierrors.IsConflict(err) {
+		return fmt.Errorf("removing namespace %s from cluster %q: %w", ns.Name, r.Name, err)
+	}
+	return nil
+}
+
+// inUse reports whether a namespace has objects that Kubernetes does not make in each one by itself.
+func inUse(ctx context.Context, c client.Client, namespace string) (bool, error) {
+	for _, gvk := range []schema.GroupVersionKind{
+		appsv1.SchemeGroupVersion.WithKind("Deployment"), appsv1.SchemeGroupVersion.WithKind("StatefulSet"), appsv1.SchemeGroupVersion.WithKind("DaemonSet"),
+		corev1.SchemeGroupVersion.WithKind("Service"), corev1.SchemeGroupVersion.WithKind("Secret"), corev1.SchemeGroupVersion.WithKind("ConfigMap"),
+		corev1.SchemeGroupVersion.WithKind("ServiceAccount"), corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim"),
+	} {
+		list := &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
+		if err := c.List(ctx, list, client.InNamespace(namespace)); err != nil {
+			return false, fmt.Errorf("listing the %ss in namespace %s: %w", gvk.Kind, namespace, err)
+		}
+		for i := range list.Items {
+			if name := list.Items[i].Name; name != "kube-root-ca.crt" && name != "default" {
+				return true, nil
+			}
+		}
+	}
+	return false, nil
+}
+
+func forEach(objs []client.Object, fn func(client.Object) error) error {
+	for _, obj := range objs {
+		if err := fn(obj); err != nil {
+			return err
+		}
+	}
+	return nil
 }

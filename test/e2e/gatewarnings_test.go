@@ -25,6 +25,23 @@ metadata: {name: ` + ns + `}
 spec:
   addOnConditions: [{conditionType: Ready, operator: In, statusValues: ["False"]}]
   taints: [{key: a, effect: NoSchedule}]`, false},
+		{"statePreservation", `
+apiVersion: policy.karmada.io/v1alpha1
+kind: PropagationPolicy
+metadata: {name: state}
+spec:
+  resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, name: state}]
+  failover:
+    application:
+      decisionConditions: {tolerationSeconds: 60}
+      statePreservation: {rules: [{aliasLabelName: a, jsonPath: "{.replicas}"}]}`, true},
+		{"statePreservation", `
+apiVersion: policy.karmada.io/v1alpha1
+kind: PropagationPolicy
+metadata: {name: stateless}
+spec:
+  resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, name: state}]
+  failover: {application: {decisionConditions: {tolerationSeconds: 60}}}`, false},
 	} {
 		t.Cleanup(func() { _ = ctl(tt.manifest, "delete", "-n", ns, "-f", "-") })
 		r := ctl(tt.manifest, "apply", "-n", ns, "-f", "-")

@@ -176,6 +176,13 @@ func (k Kubeconfig) ClusterName() (string, error) {
 	return "", nil
 }
 
+// HasContext reports whether the kubeconfig has a context of a name.
+func (k Kubeconfig) HasContext(name string) bool {
+	k.Context = name
+	_, err := k.Load()
+	return err == nil
+}
+
 // ContextName returns the name of the context; empty if the kubeconfig cannot be read
 // or has none.
 func (k Kubeconfig) ContextName() string {

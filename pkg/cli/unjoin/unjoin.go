@@ -62,11 +62,11 @@ func NewCommand(e *env.Env) *cobra.Command {
 	access.Flags.Add(cmd)
 	fs := cmd.Flags()
 	fs.StringVar(&kubeconfig.Path, "cluster-kubeconfig", "", "Path to the kubeconfig of the cluster; without it, the cluster itself is not cleaned.")
-	fs.StringVar(&kubeconfig.Context, "cluster-context", "", "Name of the context in the kubeconfig of the cluster; default the name of the cluster.")
+	fs.StringVar(&kubeconfig.Context, "cluster-context", "", "Name of the context in the kubeconfig of the cluster; default that with the name of the cluster, if there is one, else the current one. It must be that of the cluster.")
 	fs.StringVar(&r.Namespace, "cluster-namespace", clusterv1alpha1.NamespaceKarmadaCluster, "Namespace of the credentials in the cluster.")
 	fs.BoolVar(&r.Force, "force", false, "Remove the cluster even if what runs there cannot be cleaned up.")
 	fs.BoolVar(&r.Abandon, "abandon", false, "Forget a dead cluster at once, in Push or Pull mode, and remember what it has: an agent that connects again cleans up, and is not registered again by itself.")
-	fs.DurationVar(&r.Wait, "wait", time.Minute, "How long the control plane may take to clean up and let go of the cluster.")
+	fs.DurationVar(&r.Wait, "wait", time.Minute, "How long the control plane may take to clean up and let go of the cluster. It begins anew while objects are being removed, but not with --force.")
 	fs.BoolVar(&r.DryRun, "dry-run", false, "Check whether the cluster can be removed, and write nothing.")
 	return cmd
 }
@@ -74,7 +74,7 @@ func NewCommand(e *env.Env) *cobra.Command {
 func run(ctx context.Context, e *env.Env, access *env.Access, kubeconfig env.Kubeconfig, r member.UnjoinRequest) error {
 	d := member.Deps{Program: e.Name, Report: e.SayLine}
 	if kubeconfig.Path != "" {
-		if kubeconfig.Context == "" {
+		if kubeconfig.Context == "" && kubeconfig.HasContext(r.Name) {
 			kubeconfig.Context = r.Name
 		}
 		config, err := e.Load(kubeconfig)

@@ -72,7 +72,7 @@ func NewCommand(e *env.Env) *cobra.Command {
 	fs.StringVarP(&f.request.Namespace, "namespace", "n", clusterv1alpha1.NamespaceKarmadaSystem, "Namespace that the agent runs in.")
 	fs.StringVar(&f.request.Agent, "agent-name", member.AgentName, "Name of the agent's Deployment.")
 	fs.StringVar(&f.request.ClusterNamespace, "cluster-namespace", clusterv1alpha1.NamespaceKarmadaCluster, "Namespace of the credentials in the cluster.")
-	fs.DurationVar(&f.request.Wait, "wait", time.Minute, "How long the control plane may take to clean up and let go of the cluster.")
+	fs.DurationVar(&f.request.Wait, "wait", time.Minute, "How long the control plane may take to clean up and let go of the cluster. It begins anew while objects are being removed.")
 	fs.BoolVar(&f.request.DryRun, "dry-run", false, "Check whether the cluster can be removed, and write nothing.")
 	return cmd
 }

@@ -1,6 +1,7 @@
 package components
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -17,19 +18,29 @@ import (
 // gateWarningPrefix begins the names of the policies that warn of kinds without effect.
 const gateWarningPrefix = "no-effect-"
 
-// gatedKind is a kind that has no effect while a gate of the controller-manager is off. The gates are off by default.
+// gatedKind is a kind, or a field of one, that has no effect while a gate of the controller-manager is off. The gates are off by default.
 type gatedKind struct {
+	// kind is what the warning names.
 	group, resource, kind string
 	// gate is the name of the gate, stage that of the gate for all of its stage.
 	gate, stage string
 	// programs are those that need the gate.
 	programs string
+	// unless is a CEL expression that is true for objects that need no gate; none does by default.
+	unless string
 }
+
+// statelessPolicy is true for policies without rules for the preservation of state.
+const statelessPolicy = `!has(object.spec) || !has(object.spec.failover) ||
+	!(has(object.spec.failover.application) && has(object.spec.failover.application.statePreservation)) &&
+	!(has(object.spec.failover.cluster) && has(object.spec.failover.cluster.statePreservation))`
 
 func gatedKinds() []gatedKind {
 	return []gatedKind{
-		{groupNetworking, "multiclusterservices", "MultiClusterService", "MultiClusterService", "AllAlpha", "karmada-controller-manager, and the agents of clusters in Pull mode, run"},
-		{groupPolicy, "clustertaintpolicies", "ClusterTaintPolicy", "Failover", "AllBeta", "karmada-controller-manager runs"},
+		{groupNetworking, "multiclusterservices", "MultiClusterService", "MultiClusterService", "AllAlpha", "karmada-controller-manager, and the agents of clusters in Pull mode, run", ""},
+		{groupPolicy, "clustertaintpolicies", "ClusterTaintPolicy", "Failover", "AllBeta", "karmada-controller-manager runs", ""},
+		{groupPolicy, "propagationpolicies", "statePreservation", "StatefulFailoverInjection", "AllAlpha", "karmada-controller-manager runs", statelessPolicy},
+		{groupPolicy, "clusterpropagationpolicies", "statePreservation", "StatefulFailoverInjection", "AllAlpha", "karmada-controller-manager runs", statelessPolicy},
 	}
 }
 
@@ -91,7 +102,7 @@ func gateWarnings(values []string) []client.Object {
 					},
 				}}},
 				Validations: []admissionregistrationv1.Validation{{
-					Expression: "false",
+					Expression: cmp.Or(k.unless, "false"),
 					Message:    fmt.Sprintf("%s has no effect unless %s with --feature-gates=%s=true", k.kind, k.programs, k.gate),
 				}},
 			},

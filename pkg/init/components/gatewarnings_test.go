@@ -13,16 +13,18 @@ import (
 
 func TestWebhookConfigurations_WarnOfKindsWhoseGateIsOff(t *testing.T) {
 	const services, taints = "no-effect-multiclusterservices.networking.karmada.io", "no-effect-clustertaintpolicies.policy.karmada.io"
+	const state, clusterState = "no-effect-propagationpolicies.policy.karmada.io", "no-effect-clusterpropagationpolicies.policy.karmada.io"
 	for name, tc := range map[string]struct {
 		args []string
 		want []string
 	}{
-		"defaults":                      {want: []string{services, taints}},
-		"one gate":                      {args: []string{"--v=4", "--feature-gates=Failover=true"}, want: []string{services}},
-		"both":                          {args: []string{"--feature-gates=MultiClusterService=true,Failover=true"}},
-		"the last value counts":         {args: []string{"--feature-gates=Failover=true", "--feature-gates=Failover=false"}, want: []string{services, taints}},
-		"a value that is refused":       {args: []string{"--feature-gates=Nope=true"}, want: []string{services, taints}},
-		"the same flag of another role": {args: []string{"--scheduler.feature-gates=Failover=true"}, want: []string{services, taints}},
+		"defaults":                      {want: []string{services, taints, state, clusterState}},
+		"one gate":                      {args: []string{"--v=4", "--feature-gates=Failover=true"}, want: []string{services, state, clusterState}},
+		"all":                           {args: []string{"--feature-gates=MultiClusterService=true,Failover=true,StatefulFailoverInjection=true"}},
+		"both":                          {args: []string{"--feature-gates=MultiClusterService=true,Failover=true"}, want: []string{state, clusterState}},
+		"the last value counts":         {args: []string{"--feature-gates=Failover=true", "--feature-gates=Failover=false"}, want: []string{services, taints, state, clusterState}},
+		"a value that is refused":       {args: []string{"--feature-gates=Nope=true"}, want: []string{services, taints, state, clusterState}},
+		"the same flag of another role": {args: []string{"--scheduler.feature-gates=Failover=true"}, want: []string{services, taints, state, clusterState}},
 	} {
 		var got []string
 		for _, o := range WebhookConfigurations("https://h:1", nil, FlagValues(tc.args, "--feature-gates")) {

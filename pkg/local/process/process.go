@@ -2,6 +2,7 @@ package process
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -212,10 +213,11 @@ func lastError(path string) string {
 		return ""
 	}
 	lines := strings.Split(string(bytes.TrimSpace(data)), "\n")
+	last, unreachable := "", ""
 	for i := len(lines) - 1; i >= 0 && i > len(lines)-50; i-- {
 		line := strings.TrimSpace(lines[i])
 		if strings.HasPrefix(line, "---") {
-			return ""
+			return unreachable
 		}
 		if text, ok := strings.CutPrefix(line, "error: "); ok {
 			return text
@@ -223,9 +225,19 @@ func lastError(path string) string {
 		if strings.HasPrefix(line, "panic:") {
 			return line
 		}
+		switch {
+		case strings.Contains(line, probeFailed):
+			unreachable = "the API server of its cluster is unreachable"
+		case last == "":
+			last = line
+		}
 	}
-	return strings.TrimSpace(lines[len(lines)-1])
+	return cmp.Or(last, unreachable)
 }
+
+// probeFailed is in the lines that programs log for a health check that fails. They name no cause; those of
+// estimators and agents fail while the API server of their cluster does not answer.
+const probeFailed = "healthz check failed"
 
 // stop terminates the process, and kills it after a grace period. A process that
 // does not run is no error.

@@ -79,6 +79,25 @@ func TestProcess_FailureHasTheLastError(t *testing.T) {
 	}
 }
 
+func TestLastError(t *testing.T) {
+	const probe = `I1123 07:00:00.000000 1 healthz.go:58] "healthz check failed" logger="controller-runtime.healthz" statuses=[{},{}]`
+	for name, tc := range map[string]struct{ log, want string }{
+		"only failed health checks":    {"old line\n--- start\n" + probe + "\n" + probe + "\n", "the API server of its cluster is unreachable"},
+		"health checks after a cause":  {"--- start\nconnection refused\n" + probe + "\n", "the API server of its cluster is unreachable"},
+		"an error before other lines":  {"--- start\nerror: no disk\nbye\n" + probe + "\n", "no disk"},
+		"the last line of a long log":  {strings.Repeat("line\n", 60) + "bye\n" + probe + "\n", "bye"},
+		"nothing since it was started": {"error: old\n--- start\n", ""},
+	} {
+		path := filepath.Join(t.TempDir(), "log")
+		if err := os.WriteFile(path, []byte(tc.log), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got := lastError(path); got != tc.want {
+			t.Errorf("%s: %q, want %q", name, got, tc.want)
+		}
+	}
+}
+
 // A process that was sent a signal to end counts as running until it ends; the step that found it runs again then.
 func TestRetryEnded_FoundProcessEnds(t *testing.T) {
 	p := process{"sleeper", federation.Dir(t.TempDir())}

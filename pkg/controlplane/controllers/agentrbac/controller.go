@@ -142,7 +142,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	case cluster.Spec.SyncMode != clusterv1alpha1.Pull:
 		return reconcile.Result{}, r.rights.revoke(ctx, cluster)
 	case cluster.DeletionTimestamp != nil:
-		return reconcile.Result{}, nil // the agent still cleans up its cluster
+		return reconcile.Result{}, r.rights.forget(ctx, cluster.Name) // the agent keeps its rights while it cleans up
 	}
 	return reconcile.Result{}, r.rights.Grant(ctx, cluster, false)
 }

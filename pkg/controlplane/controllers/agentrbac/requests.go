@@ -3,6 +3,8 @@ package agentrbac
 import (
 	"cmp"
 	"context"
+	"crypto/x509"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"slices"
@@ -22,10 +24,10 @@ const maxRequests = 5
 // excess returns the certificate requests of one agent above the limits: the newest of
 // the pending ones, and the oldest of the completed ones.
 func excess(requests []*certificatesv1.CertificateSigningRequest) []*certificatesv1.CertificateSigningRequest {
-	var pending, completed []*certificatesv1.CertificateSigningRequest
+	var pending, done []*certificatesv1.CertificateSigningRequest
 	for _, csr := range requests {
-		if len(csr.Status.Certificate) > 0 || slices.ContainsFunc(csr.Status.Conditions, final) {
-			completed = append(completed, csr)
+		if completed(csr) {
+			done = append(done, csr)
 		} else {
 			pending = append(pending, csr)
 		}
@@ -34,13 +36,52 @@ func excess(requests []*certificatesv1.CertificateSigningRequest) []*certificate
 		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 	}
 	slices.SortFunc(pending, older)
-	slices.SortFunc(completed, older)
-	return append(slices.Clone(pending[min(len(pending), maxRequests):]), completed[:max(0, len(completed)-maxRequests)]...)
+	slices.SortFunc(done, older)
+	return append(slices.Clone(pending[min(len(pending), maxRequests):]), done[:max(0, len(done)-maxRequests)]...)
+}
+
+// completed reports whether a request has its certificate, or never gets one.
+func completed(csr *certificatesv1.CertificateSigningRequest) bool {
+	return len(csr.Status.Certificate) > 0 || slices.ContainsFunc(csr.Status.Conditions, final)
 }
 
 // final reports whether a request with a condition never gets a certificate.
 func final(c certificatesv1.CertificateSigningRequestCondition) bool {
 	return c.Type == certificatesv1.CertificateDenied || c.Type == certificatesv1.CertificateFailed
+}
+
+// forget deletes the completed certificate requests of the agent of a cluster that is leaving, and those with which it was
+// registered. New ones for its name are refused meanwhile.
+func (g *Granter) forget(ctx context.Context, cluster string) error {
+	list := &certificatesv1.CertificateSigningRequestList{}
+	if err := g.client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("listing certificate requests: %w", err)
+	}
+	var errs []error
+	for i := range list.Items {
+		csr := &list.Items[i]
+		if !completed(csr) || csr.Spec.Username != names.AgentUser(cluster) && requested(csr) != names.AgentUser(cluster) {
+			continue
+		}
+		target := &certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{Name: csr.Name}}
+		if err := g.client.Delete(ctx, target, client.Preconditions{UID: &csr.UID}); client.IgnoreNotFound(err) != nil {
+			errs = append(errs, fmt.Errorf("deleting certificate request %s: %w", csr.Name, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// requested returns the user that a request for a certificate of a client names; empty for other requests.
+func requested(csr *certificatesv1.CertificateSigningRequest) string {
+	block, _ := pem.Decode(csr.Spec.Request)
+	if csr.Spec.SignerName != certificatesv1.KubeAPIServerClientSignerName || block == nil {
+		return ""
+	}
+	request, err := x509.ParseCertificateRequest(block.Bytes)
+	if err != nil {
+		return ""
+	}
+	return request.Subject.CommonName
 }
 
 // requests returns the names of the certificate requests that the agent of a cluster

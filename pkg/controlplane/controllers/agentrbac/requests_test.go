@@ -1,6 +1,12 @@
 package agentrbac
 
 import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,6 +15,11 @@ import (
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/karmada-toolkit/karmada/internal/kube"
+	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 )
 
 func TestExcess(t *testing.T) {
@@ -51,5 +62,44 @@ func TestExcess(t *testing.T) {
 				t.Errorf("got %q, want %q", text, tc.want)
 			}
 		})
+	}
+}
+
+func TestGranter_ForgetsTheRequestsOfAClusterThatLeaves(t *testing.T) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request := func(name, user, subject string, issued bool) client.Object {
+		der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: pkix.Name{CommonName: subject}}, key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		csr := &certificatesv1.CertificateSigningRequest{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: certificatesv1.CertificateSigningRequestSpec{
+			Username: user, SignerName: certificatesv1.KubeAPIServerClientSignerName, Request: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}),
+		}}
+		if issued {
+			csr.Status.Certificate = []byte("certificate")
+		}
+		return csr
+	}
+	c := fake.NewClientBuilder().WithScheme(kube.NewScheme()).WithObjects(
+		request("of-the-agent", names.AgentUser("m1"), names.AgentUser("m1"), true), request("of-register", "system:bootstrap:abcdef", names.AgentUser("m1"), true),
+		request("pending", "system:bootstrap:abcdef", names.AgentUser("m1"), false), request("of-another-agent", names.AgentUser("m2"), names.AgentUser("m2"), true),
+		request("of-a-user", "jane", "jane", true),
+	).Build()
+	if err := (&Granter{client: c}).forget(t.Context(), "m1"); err != nil {
+		t.Fatal(err)
+	}
+	list := &certificatesv1.CertificateSigningRequestList{}
+	if err := c.List(t.Context(), list); err != nil {
+		t.Fatal(err)
+	}
+	var left []string
+	for i := range list.Items {
+		left = append(left, list.Items[i].Name)
+	}
+	if want := []string{"of-a-user", "of-another-agent", "pending"}; !slices.Equal(left, want) {
+		t.Errorf("left %v, want %v", left, want)
 	}
 }

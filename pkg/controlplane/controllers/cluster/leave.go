@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -69,7 +70,8 @@ func (r *reconciler) removeExecutionSpace(ctx context.Context, cluster *clusterv
 		return false, fmt.Errorf("reading namespace %s: %w", name, err)
 	}
 	if !namespace.DeletionTimestamp.IsZero() {
-		return false, nil
+		_, err := r.deleteWorks(ctx, name)
+		return false, err
 	}
 	if err := r.protect(ctx, namespace, ""); err != nil {
 		return false, err
@@ -80,10 +82,32 @@ func (r *reconciler) removeExecutionSpace(ctx context.Context, cluster *clusterv
 	publishRemoved(r.events, cluster, name)
 	// The namespace controller takes longer to delete the Works. None can be created
 	// in the namespace any longer.
-	if err := r.client.DeleteAllOf(ctx, &workv1alpha1.Work{}, client.InNamespace(name)); client.IgnoreNotFound(err) != nil {
-		return false, fmt.Errorf("deleting the works in namespace %s: %w", name, err)
+	_, err = r.deleteWorks(ctx, name)
+	return false, err
+}
+
+// deletions is the number of Works that are deleted at a time: API servers delete those of a collection one by one.
+const deletions = 16
+
+// deleteWorks deletes the Works in a namespace and returns how many there are still, those that are being deleted included.
+func (r *reconciler) deleteWorks(ctx context.Context, namespace string) (int, error) {
+	var works workv1alpha1.WorkList
+	if err := r.client.List(ctx, &works, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return 0, fmt.Errorf("listing the works in namespace %s: %w", namespace, err)
 	}
-	return false, nil
+	errs := make([]error, len(works.Items))
+	workqueue.ParallelizeUntil(ctx, deletions, len(works.Items), func(i int) {
+		listed := &works.Items[i]
+		if !listed.DeletionTimestamp.IsZero() {
+			return
+		}
+		work := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: listed.Name}}
+		err := r.client.Delete(ctx, work, client.Preconditions{UID: &listed.UID})
+		if client.IgnoreNotFound(err) != nil && !apierrors.IsConflict(err) {
+			errs[i] = fmt.Errorf("deleting work %s/%s: %w", namespace, listed.Name, err)
+		}
+	})
+	return len(works.Items), errors.Join(append(errs, ctx.Err())...)
 }
 
 // removeWorks deletes the Works of a cluster in Pull mode and reports whether its
@@ -94,21 +118,8 @@ func (r *reconciler) removeWorks(ctx context.Context, cluster *clusterv1alpha1.C
 	if readyStatus(cluster) != metav1.ConditionTrue {
 		return false, r.releaseWorks(ctx, cluster)
 	}
-	name := names.ExecutionNamespace(cluster.Name)
-	var works workv1alpha1.WorkList
-	if err := r.client.List(ctx, &works, client.InNamespace(name), client.UnsafeDisableDeepCopy); err != nil {
-		return false, fmt.Errorf("listing the works of cluster %s: %w", cluster.Name, err)
-	}
-	for i := range works.Items {
-		if !works.Items[i].DeletionTimestamp.IsZero() {
-			continue
-		}
-		if err := r.client.DeleteAllOf(ctx, &workv1alpha1.Work{}, client.InNamespace(name)); client.IgnoreNotFound(err) != nil {
-			return false, fmt.Errorf("deleting the works in namespace %s: %w", name, err)
-		}
-		break
-	}
-	return len(works.Items) > 0, nil
+	left, err := r.deleteWorks(ctx, names.ExecutionNamespace(cluster.Name))
+	return left > 0, err
 }
 
 // releaseWorks removes the finalizer of all Works of a cluster.
@@ -117,11 +128,11 @@ func (r *reconciler) releaseWorks(ctx context.Context, cluster *clusterv1alpha1.
 	if err := r.client.List(ctx, &works, client.InNamespace(names.ExecutionNamespace(cluster.Name)), client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("listing the works of cluster %s: %w", cluster.Name, err)
 	}
-	var errs []error
-	for i := range works.Items {
-		errs = append(errs, patch.RemoveFinalizer(ctx, r.client, &works.Items[i], workv1alpha2.ExecutionControllerFinalizer))
-	}
-	return errors.Join(errs...)
+	errs := make([]error, len(works.Items))
+	workqueue.ParallelizeUntil(ctx, deletions, len(works.Items), func(i int) {
+		errs[i] = patch.RemoveFinalizer(ctx, r.client, &works.Items[i], workv1alpha2.ExecutionControllerFinalizer)
+	})
+	return errors.Join(append(errs, ctx.Err())...)
 }
 
 // bound reports whether the cluster is a target of any binding.

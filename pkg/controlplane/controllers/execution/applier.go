@@ -15,6 +15,7 @@ import (
 
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/execution/apply"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/execution/member"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/execution/workstatus"
 	"github.com/karmada-toolkit/karmada/pkg/member/access"
 )
@@ -159,7 +160,11 @@ func (a *applier) clear(ctx context.Context, m *access.Member, work *workv1alpha
 		if ptr.Deref(work.Spec.PreserveResourcesOnDeletion, false) {
 			errs = append(errs, w.Release(ctx))
 		} else {
-			errs = append(errs, w.Delete(ctx))
+			var known *member.Snapshot
+			if o.informer != nil {
+				known = o.informer.Get(o.key).Snapshot
+			}
+			errs = append(errs, w.Delete(ctx, known))
 		}
 	}
 	return errors.Join(errs...)

@@ -22,6 +22,9 @@ type queue struct {
 	namespace string
 	log       logr.Logger
 	workers   sync.WaitGroup
+
+	mu      sync.Mutex
+	stopped bool
 }
 
 // newQueue returns the queue of a cluster, whose workers the namespaces of the templates share: tenant returns that of a Work.
@@ -42,7 +45,13 @@ func newQueue(cluster string, workers int, retry controllers.Retry, tenant func(
 // happens until then: never if 0.
 type reconcileFunc func(ctx context.Context, name string) (time.Duration, error)
 
+// start starts workers, unless the queue was stopped.
 func (q *queue) start(ctx context.Context, workers int, reconcile reconcileFunc) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.stopped {
+		return
+	}
 	for range workers {
 		q.workers.Go(func() {
 			for q.next(ctx, reconcile) {
@@ -52,6 +61,9 @@ func (q *queue) start(ctx context.Context, workers int, reconcile reconcileFunc)
 }
 
 func (q *queue) stop() {
+	q.mu.Lock()
+	q.stopped = true
+	q.mu.Unlock()
 	q.items.ShutDown()
 	q.workers.Wait()
 }

@@ -35,6 +35,9 @@ func (r *runner) reconcile(ctx context.Context, name string) (time.Duration, err
 		r.forget(name)
 		return 0, nil
 	}
+	if cluster != nil && !cluster.DeletionTimestamp.IsZero() {
+		r.leave()
+	}
 	s := r.works.get(name, work.UID)
 	if !work.DeletionTimestamp.IsZero() {
 		return 0, r.remove(ctx, cluster, work, s)

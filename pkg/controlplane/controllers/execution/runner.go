@@ -2,6 +2,7 @@ package execution
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -20,6 +21,10 @@ import (
 // controllers in members write several in a row.
 const statusDelay = 50 * time.Millisecond
 
+// leavingWorkers is the number of workers that a cluster gets in addition while it leaves: their requests are small, and
+// users wait for the removal of all its objects.
+const leavingWorkers = 20
+
 // runner reconciles the Works of one cluster.
 type runner struct {
 	c                  *Controller
@@ -33,6 +38,7 @@ type runner struct {
 	informers *member.Informers
 	applier   *applier
 	reporter  *reporter
+	leaving   sync.Once
 }
 
 func newRunner(ctx context.Context, c *Controller, cluster string) *runner {
@@ -60,6 +66,11 @@ func newRunner(ctx context.Context, c *Controller, cluster string) *runner {
 }
 
 func (r *runner) start(workers int) { r.queue.start(r.ctx, workers, r.reconcile) }
+
+// leave starts more workers for the removal of the objects of a cluster that is being deleted.
+func (r *runner) leave() {
+	r.leaving.Do(func() { r.start(leavingWorkers) })
+}
 
 func (r *runner) stop() {
 	r.cancel()

@@ -134,23 +134,46 @@ func (w *Writer) createOrGet(ctx context.Context, desired *unstructured.Unstruct
 	return nil, observed, nil
 }
 
-// Delete deletes the object if it belongs to the Work.
-func (w *Writer) Delete(ctx context.Context) error {
+// Delete deletes the object if it belongs to the Work. It reads the object first, unless it still is as observed: s, which
+// may be nil.
+func (w *Writer) Delete(ctx context.Context, s *member.Snapshot) error {
+	if observed := w.observed(s); observed != nil {
+		err := ignoreNotFound(w.delete(ctx, metav1.Preconditions{UID: new(observed.GetUID()), ResourceVersion: new(observed.GetResourceVersion())}))
+		if err == nil {
+			return nil
+		}
+		if !apierrors.IsConflict(err) {
+			return fmt.Errorf("deleting %s %s in cluster %s: %w", w.GVK.Kind, w.Key, w.Cluster, err)
+		}
+	}
 	return w.eachOwned(ctx, "deleting", func(obj *unstructured.Unstructured) error {
 		if obj.GetDeletionTimestamp() != nil {
 			return nil
 		}
-		ctx, cancel := context.WithTimeout(ctx, w.Timeout)
-		defer cancel()
-		err := w.Resource.Delete(ctx, w.Key.Name, metav1.DeleteOptions{
-			PropagationPolicy: ptr.To(metav1.DeletePropagationBackground),
-			Preconditions:     &metav1.Preconditions{UID: new(obj.GetUID())},
-		})
-		if !apierrors.IsConflict(err) {
-			w.Metrics.deleted(w.GVK, w.Cluster, ignoreNotFound(err))
-		}
-		return err
+		return w.delete(ctx, metav1.Preconditions{UID: new(obj.GetUID())})
 	})
+}
+
+// observed returns the object of a snapshot if it belongs to the Work and is not being deleted, or nil.
+func (w *Writer) observed(s *member.Snapshot) *unstructured.Unstructured {
+	if s == nil {
+		return nil
+	}
+	obj, err := s.Object()
+	if err != nil || obj == nil || obj.GetResourceVersion() == "" || obj.GetDeletionTimestamp() != nil || !w.owned(obj) {
+		return nil
+	}
+	return obj
+}
+
+func (w *Writer) delete(ctx context.Context, only metav1.Preconditions) error {
+	ctx, cancel := context.WithTimeout(ctx, w.Timeout)
+	defer cancel()
+	err := w.Resource.Delete(ctx, w.Key.Name, metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationBackground), Preconditions: &only})
+	if !apierrors.IsConflict(err) {
+		w.Metrics.deleted(w.GVK, w.Cluster, ignoreNotFound(err))
+	}
+	return err
 }
 
 // Release removes the labels and annotations of the control plane from the object,
