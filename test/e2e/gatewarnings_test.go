@@ -30,6 +30,7 @@ apiVersion: policy.karmada.io/v1alpha1
 kind: PropagationPolicy
 metadata: {name: state}
 spec:
+  propagateDeps: true
   resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, name: state}]
   failover:
     application:
@@ -40,6 +41,7 @@ apiVersion: policy.karmada.io/v1alpha1
 kind: PropagationPolicy
 metadata: {name: stateless}
 spec:
+  propagateDeps: true
   resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, name: state}]
   failover: {application: {decisionConditions: {tolerationSeconds: 60}}}`, false},
 	} {

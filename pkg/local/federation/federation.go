@@ -110,6 +110,9 @@ type Kind struct {
 	Image string `json:"image,omitempty"`
 	// Port is the port of the control plane on the host's node.
 	Port int `json:"port,omitempty"`
+	// PodSubnets are the subnets of the pods of members, by name, where the configuration
+	// chooses none.
+	PodSubnets map[string]string `json:"podSubnets,omitempty"`
 }
 
 // New returns the record of a federation that does not exist yet, without members.

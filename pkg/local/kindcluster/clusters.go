@@ -123,6 +123,11 @@ func (c *clusters) attempt(ctx context.Context, short string, l *libraryLog) err
 	if err != nil {
 		return err
 	}
+	if short != hostCluster {
+		if err := c.record.update(func(k *federation.Kind) { separate(config, k, short, c.record.f.Members) }); err != nil {
+			return err
+		}
+	}
 	if short == hostCluster {
 		port, err := publish(config)
 		if err != nil {

@@ -1,7 +1,9 @@
 package kindcluster
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"net"
 	"slices"
 	"strconv"
@@ -34,6 +36,38 @@ func template(text string) (*v1alpha4.Cluster, error) {
 	}
 	v1alpha4.SetDefaultsCluster(cfg)
 	return cfg, nil
+}
+
+// The subnets of the pods of members are 10.160.0.0/16 and those after it.
+const (
+	firstPodNetwork = 160
+	podNetworks     = 40
+	// kindPodSubnet is the subnet that kind gives the pods of every cluster.
+	kindPodSubnet = "10.244.0.0/16"
+)
+
+// separate gives the pods of a member a subnet that no other member has, and records it: members whose subnets overlap
+// cannot have routes to the pods of one another. A subnet that the configuration chooses stays.
+func separate(cfg *v1alpha4.Cluster, k *federation.Kind, member string, members []string) {
+	if cfg.Networking.IPFamily != v1alpha4.IPv4Family || cfg.Networking.PodSubnet != kindPodSubnet {
+		return
+	}
+	maps.DeleteFunc(k.PodSubnets, func(name, _ string) bool { return !slices.Contains(members, name) })
+	if k.PodSubnets[member] == "" {
+		used := slices.Collect(maps.Values(k.PodSubnets))
+		for n := range podNetworks {
+			subnet := fmt.Sprintf("10.%d.0.0/16", firstPodNetwork+n)
+			if slices.Contains(used, subnet) {
+				continue
+			}
+			if k.PodSubnets == nil {
+				k.PodSubnets = map[string]string{}
+			}
+			k.PodSubnets[member] = subnet
+			break
+		}
+	}
+	cfg.Networking.PodSubnet = cmp.Or(k.PodSubnets[member], kindPodSubnet)
 }
 
 // publish adds a port for the control plane to a configuration, which makes it

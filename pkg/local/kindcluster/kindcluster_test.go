@@ -325,3 +325,32 @@ func TestNodeURL(t *testing.T) {
 		t.Errorf("a context that is not kind's: %q, %v", got, err)
 	}
 }
+
+func TestSeparate(t *testing.T) {
+	k, members := &federation.Kind{}, []string{"member1", "member2", "member3", "member4", "member5"}
+	subnet := func(member, config string) string {
+		cfg, err := template(config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		separate(cfg, k, member, members)
+		return cfg.Networking.PodSubnet
+	}
+	const own = "kind: Cluster\napiVersion: kind.x-k8s.io/v1alpha4\nnetworking: "
+	for _, tc := range []struct{ member, config, want string }{
+		{"member1", "", "10.160.0.0/16"},
+		{"member2", "", "10.161.0.0/16"},
+		{"member1", "", "10.160.0.0/16"},
+		{"member3", own + "{podSubnet: 10.7.0.0/16}", "10.7.0.0/16"},
+		{"member4", own + "{ipFamily: ipv6}", "fd00:10:244::/56"},
+		{"member5", "", "10.162.0.0/16"},
+	} {
+		if got := subnet(tc.member, tc.config); got != tc.want {
+			t.Errorf("%s: %s, want %s", tc.member, got, tc.want)
+		}
+	}
+	members = []string{"member1", "member5", "member6"}
+	if got := subnet("member6", ""); got != "10.161.0.0/16" {
+		t.Errorf("the subnet of a member that left is not used again: %s", got)
+	}
+}
