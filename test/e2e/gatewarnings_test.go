@@ -6,7 +6,8 @@ import (
 )
 
 // TestGateWarnings shows what a user sees whose objects have no effect while a feature
-// gate is off. The federation of the tests runs with the feature gate Failover, and without MultiClusterService.
+// gate is off. The federation of the tests runs with the feature gates Failover and
+// StatefulFailoverInjection, and without MultiClusterService.
 func TestGateWarnings(t *testing.T) {
 	ns := namespace(t)
 	for _, tt := range []struct {
@@ -35,15 +36,7 @@ spec:
   failover:
     application:
       decisionConditions: {tolerationSeconds: 60}
-      statePreservation: {rules: [{aliasLabelName: a, jsonPath: "{.replicas}"}]}`, true},
-		{"statePreservation", `
-apiVersion: policy.karmada.io/v1alpha1
-kind: PropagationPolicy
-metadata: {name: stateless}
-spec:
-  propagateDeps: true
-  resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, name: state}]
-  failover: {application: {decisionConditions: {tolerationSeconds: 60}}}`, false},
+      statePreservation: {rules: [{aliasLabelName: a, jsonPath: "{.replicas}"}]}`, false},
 	} {
 		t.Cleanup(func() { _ = ctl(tt.manifest, "delete", "-n", ns, "-f", "-") })
 		r := ctl(tt.manifest, "apply", "-n", ns, "-f", "-")
