@@ -221,7 +221,7 @@ func (m *model) graceful(a *app) bool {
 // schedule decides and commits as the scheduler does.
 func (m *model) schedule(a *app) bool {
 	snapshot := m.snapshot()
-	need, err := core.NeedsScheduling(a.Binding, core.Ladder{Snapshot: snapshot})
+	need, err := core.NeedsScheduling(a.Binding, core.NeedFacts{Snapshot: snapshot})
 	if err != nil {
 		m.Fatal(err)
 	}
