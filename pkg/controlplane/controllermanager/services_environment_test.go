@@ -38,7 +38,7 @@ import (
 )
 
 // limit is how long a state may take to become what is expected.
-const limit = 30 * time.Second
+const limit = time.Minute
 
 // federation is a control plane and members, with all controllers and a scheduler.
 type federation struct {
