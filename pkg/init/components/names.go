@@ -65,10 +65,10 @@ const (
 
 // PodSettings are where the pods of a component run and what they may use.
 type PodSettings struct {
-	Resources    corev1.ResourceRequirements
-	NodeSelector map[string]string
-	Tolerations  []corev1.Toleration
-	Affinity     *corev1.Affinity
+	Resources    corev1.ResourceRequirements `json:"resources"`
+	NodeSelector map[string]string           `json:"nodeSelector"`
+	Tolerations  []corev1.Toleration         `json:"tolerations"`
+	Affinity     *corev1.Affinity            `json:"affinity"`
 }
 
 // OfKubernetes reports whether a workload runs a program of Kubernetes or etcd, and not one of Karmada.

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/karmada-toolkit/karmada/internal/pki"
 	"github.com/karmada-toolkit/karmada/pkg/init/components"
@@ -89,21 +90,43 @@ func TestComplete_EveryFieldOfTheFile(t *testing.T) {
 	}
 	want := NewOptions()
 	want.ConfigFile = got.ConfigFile
-	want.Certificates = CertificateOptions{ExternalIP: "1.2.3.4", ExternalDNS: "a.example.org,b.example.org", Validity: 24 * time.Hour, CACertFile: "/ca.crt", CAKeyFile: "/ca.key", KeyAlgorithm: KeyECDSA}
+	want.Certificates = CertificateOptions{ExternalIP: "1.2.3.4", ExternalDNS: "a.example.org,b.example.org", Validity: metav1.Duration{Duration: 24 * time.Hour}, CACertFile: "/ca.crt", CAKeyFile: "/ca.key", KeyAlgorithm: KeyECDSA}
 	e := &want.Etcd
 	e.Image, e.Replicas, e.DataPath, e.PVCSize, e.StorageMode, e.StorageClass, e.NodeSelector = "registry/etcd:v3", 3, "/data", "10Gi", "PVC", "fast", "a=1,b=2"
 	e.ExtraArgs = []string{"--quota-backend-bytes=1", "--verbose"}
-	e.Pod.Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("200m")}
-	want.Host = HostOptions{Kubeconfig: "/host", Context: "host", Endpoint: "https://host:6443"}
-	want.Domain = "example.local"
-	want.Images = ImageOptions{PrivateRegistry: "private.example.org", PullPolicy: "Always", PullSecrets: []string{"pull"}, MirrorCountry: "cn", KubeRegistry: "kube.example.org", KubeTag: "v1.30.0"}
+	e.Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("200m")}
+	want.Host = HostOptions{Kubeconfig: "/host", Context: "host", Endpoint: "https://host:6443", Domain: "example.local"}
+	want.Images = ImageOptions{RegistryOptions: RegistryOptions{PrivateRegistry: "private.example.org"}, PullPolicy: "Always", PullSecrets: []string{"pull"}, MirrorCountry: "cn", KubeRegistry: "kube.example.org", KubeTag: "v1.30.0"}
 	a := &want.APIServer
-	a.Image, a.Replicas, a.AdvertiseAddress, a.NodePort, want.Namespace = "registry/kube-apiserver:v1", 2, "10.0.0.1", 32000, "other"
+	a.Image, a.Replicas, a.AdvertiseAddress, a.NodePort, a.Namespace = "registry/kube-apiserver:v1", 2, "10.0.0.1", 32000, "other"
 	a.ServiceAnnotations, a.ExtraArgs = map[string]string{"a": "b"}, []string{"--x", "--v=4"}
-	a.Pod = components.PodSettings{NodeSelector: map[string]string{"disk": "ssd"}, Tolerations: []corev1.Toleration{{Key: "x", Operator: "Exists"}}, Affinity: &corev1.Affinity{}}
+	a.PodSettings = components.PodSettings{NodeSelector: map[string]string{"disk": "ssd"}, Tolerations: []corev1.Toleration{{Key: "x", Operator: "Exists"}}, Affinity: &corev1.Affinity{}}
 	want.Aggregated.Replicas, want.KubeControllerManager.Replicas, want.ControllerManager.Replicas, want.Scheduler.Replicas = 3, 4, 5, 6
 	want.Webhook.Image, want.Webhook.ExtraArgs = "registry/webhook:v2", []string{"--a=1,2"}
 	want.CRDs, want.DataPath, want.PKIPath, want.WaitSeconds = "/crds", "/data/karmada", "/data/pki", 60
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestComplete_EmptyValuesLeaveTheFlags(t *testing.T) {
+	got := NewOptions()
+	got.ConfigFile = write(t, `
+apiVersion: config.karmada.io/v1alpha1
+kind: KarmadaInitConfig
+spec:
+  certificates: {externalIP: [], validityPeriod: 0s}
+  etcd: {local: {storageMode: "", nodeSelectorLabels: {}}, external: null}
+  hostCluster: {domain: ""}
+  images: {imagePullSecrets: []}
+  components: {karmadaAPIServer: {replicas: 0, networking: {}, serviceAnnotations: {}}, karmadaWebhook: null}
+  waitComponentReadyTimeout: 0
+`)
+	got.Certificates.ExternalIP, got.Images.PullSecrets, got.Webhook.ExtraArgs = "1.2.3.4", []string{"pull"}, []string{"--a"}
+	want := got
+	if err := got.Complete(); err != nil {
+		t.Fatal(err)
+	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
@@ -134,6 +157,7 @@ func TestComplete_RefusesWhatItDoesNotKnow(t *testing.T) {
 		"another group":       {"apiVersion: x/v1\nkind: KarmadaInitConfig", "invalid Group or Version: expected group"},
 		"another kind":        {"apiVersion: config.karmada.io/v1alpha1\nkind: Other", "no KarmadaInitConfig kind was found in the YAML file"},
 		"an unknown field":    {head + "spec: {karmadaDataPat: /x}", `unknown field "karmadaDataPat"`},
+		"a setting of flags":  {head + "spec: {components: {karmadaWebhook: {priorityClass: x}}}", `unknown field "priorityClass"`},
 		"a wrong type":        {head + "spec: {waitComponentReadyTimeout: soon}", "waitComponentReadyTimeout"},
 		"no YAML":             {"a: b: c", "unable to read config from"},
 		"a Secret":            {head + "spec: {hostCluster: {secretRef: {name: x}}}", "failed to parse karmada init configuration: spec.hostCluster.secretRef cannot be used"},
@@ -207,7 +231,7 @@ func TestRequest_RefusesWhatCannotBe(t *testing.T) {
 			o.Etcd.External = ExternalEtcdOptions{Servers: "https://x", CAFile: "a", CertFile: "b", KeyFile: "c"}
 			o.WaitSeconds = -1
 		}, "wait-component-ready-timeout"},
-		"a namespace":    {func(o *Options) { o.Namespace = "A" }, `namespace "A"`},
+		"a namespace":    {func(o *Options) { o.APIServer.Namespace = "A" }, `namespace "A"`},
 		"no replicas":    {func(o *Options) { o.Webhook.Replicas = 0 }, "karmada-webhook-replicas 0 must be at least 1"},
 		"an algorithm":   {func(o *Options) { o.Certificates.KeyAlgorithm = "dsa" }, "key-algorithm"},
 		"both of phases": {func(o *Options) { o.Phases.Only, o.Phases.Skip = []string{"certs"}, []string{"etcd"} }, "cannot be used together"},
@@ -275,7 +299,7 @@ func TestRequest_ParsesTheOptions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := Certificates{ExternalIPs: []string{"1.2.3.4", "::1"}, ExternalDNS: []string{"a.example.org"}, Validity: o.Certificates.Validity, Algorithm: pki.RSA}
+	want := Certificates{ExternalIPs: []string{"1.2.3.4", "::1"}, ExternalDNS: []string{"a.example.org"}, Validity: o.Certificates.Validity.Duration, Algorithm: pki.RSA}
 	if diff := cmp.Diff(want, r.Certificates); diff != "" {
 		t.Error(diff)
 	}

@@ -11,8 +11,8 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	o.addConfigFlag(fs)
 	fs.StringVar(&o.Host.Kubeconfig, "kubeconfig", o.Host.Kubeconfig, "Path to the kubeconfig of the host cluster; default $KUBECONFIG, then ~/.kube/config.")
 	fs.StringVar(&o.Host.Context, "context", o.Host.Context, "Context of the kubeconfig of the host cluster; default the current one.")
-	fs.StringVarP(&o.Namespace, "namespace", "n", o.Namespace, "Namespace of the control plane in the host cluster.")
-	fs.StringVar(&o.Domain, "host-cluster-domain", o.Domain, "DNS domain of the host cluster.")
+	fs.StringVarP(&o.APIServer.Namespace, "namespace", "n", o.APIServer.Namespace, "Namespace of the control plane in the host cluster.")
+	fs.StringVar(&o.Host.Domain, "host-cluster-domain", o.Host.Domain, "DNS domain of the host cluster.")
 	o.Images.addFlags(fs)
 	o.Certificates.addFlags(fs)
 	o.Etcd.addStoreFlags(fs)
@@ -51,9 +51,9 @@ func (i *ImageOptions) addFlags(fs *pflag.FlagSet) {
 }
 
 func (c *CertificateOptions) addFlags(fs *pflag.FlagSet) {
-	fs.StringVar(&c.ExternalIP, "cert-external-ip", c.ExternalIP, "Further IP addresses of the API server in its certificate, separated by commas.")
-	fs.StringVar(&c.ExternalDNS, "cert-external-dns", c.ExternalDNS, "Further DNS names of the API server in its certificate, separated by commas.")
-	fs.DurationVar(&c.Validity, "cert-validity-period", c.Validity, "How long certificates are valid; authorities are for ten years.")
+	fs.StringVar((*string)(&c.ExternalIP), "cert-external-ip", string(c.ExternalIP), "Further IP addresses of the API server in its certificate, separated by commas.")
+	fs.StringVar((*string)(&c.ExternalDNS), "cert-external-dns", string(c.ExternalDNS), "Further DNS names of the API server in its certificate, separated by commas.")
+	fs.DurationVar(&c.Validity.Duration, "cert-validity-period", c.Validity.Duration, "How long certificates are valid; authorities are for ten years.")
 	fs.StringVar(&c.CACertFile, "ca-cert-file", c.CACertFile, "Certificate of the authority to use; default a new one.")
 	fs.StringVar(&c.CAKeyFile, "ca-key-file", c.CAKeyFile, "Key of the authority to use.")
 	fs.StringVar(&c.KeyAlgorithm, "key-algorithm", c.KeyAlgorithm, "Algorithm of new keys: ecdsa or rsa.")
@@ -62,7 +62,7 @@ func (c *CertificateOptions) addFlags(fs *pflag.FlagSet) {
 func (e *EtcdOptions) addStoreFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&e.StorageMode, "etcd-storage-mode", e.StorageMode, "Where etcd keeps its data: emptyDir, hostPath or PVC.")
 	fs.StringVar(&e.DataPath, "etcd-data", e.DataPath, "Directory of etcd on the node, for hostPath.")
-	fs.StringVar(&e.NodeSelector, "etcd-node-selector-labels", e.NodeSelector, "Labels of the node that etcd runs on, for hostPath: key=value,key=value.")
+	fs.StringVar((*string)(&e.NodeSelector), "etcd-node-selector-labels", string(e.NodeSelector), "Labels of the node that etcd runs on, for hostPath: key=value,key=value.")
 	fs.StringVar(&e.StorageClass, "storage-classes-name", e.StorageClass, "StorageClass of etcd's volumes, for PVC.")
 	fs.StringVar(&e.PVCSize, "etcd-pvc-size", e.PVCSize, "Size of etcd's volumes, for PVC.")
 	x := &e.External
@@ -74,7 +74,7 @@ func (e *EtcdOptions) addStoreFlags(fs *pflag.FlagSet) {
 }
 
 func (x *ExternalEtcdOptions) addServersFlag(fs *pflag.FlagSet) {
-	fs.StringVar(&x.Servers, "external-etcd-servers", x.Servers, "URLs of an etcd that exists already, separated by commas; no other is installed then.")
+	fs.StringVar((*string)(&x.Servers), "external-etcd-servers", string(x.Servers), "URLs of an etcd that exists already, separated by commas; no other is installed then.")
 }
 
 func (c component) addImageFlag(fs *pflag.FlagSet) {

@@ -53,7 +53,7 @@ func (o *Options) ImageSet() ImageSet {
 // NewImageSet returns the images of workloads, chosen by name; an empty one means the default. A private registry
 // replaces the default one.
 func NewImageSet(chosen map[string]string, privateRegistry string) ImageSet {
-	return ImageSet{options: ImageOptions{PrivateRegistry: privateRegistry}, chosen: maps.Clone(chosen)}
+	return ImageSet{options: ImageOptions{RegistryOptions: RegistryOptions{PrivateRegistry: privateRegistry}}, chosen: maps.Clone(chosen)}
 }
 
 // Image returns the image of a workload.

@@ -112,7 +112,7 @@ func (o *Options) Request(program string, phases []string) (*Request, error) {
 		return nil, err
 	}
 	r := &Request{
-		HostEndpoint: o.Host.Endpoint, Namespace: o.Namespace, Domain: o.Domain,
+		HostEndpoint: o.Host.Endpoint, Namespace: o.APIServer.Namespace, Domain: o.Host.Domain,
 		Images: o.ImageSet(), PullPolicy: corev1.PullPolicy(o.Images.PullPolicy), PullSecrets: o.Images.PullSecrets,
 		Certificates: o.Certificates.request(),
 		Etcd:         etcd,
@@ -136,7 +136,7 @@ func (o *Options) Request(program string, phases []string) (*Request, error) {
 	}
 	for _, c := range o.components() {
 		r.Workloads = append(r.Workloads, Workload{
-			Name: c.name, Flag: c.flag, Replicas: c.Replicas, PriorityClass: c.PriorityClass, ExtraArgs: c.ExtraArgs, Pod: c.Pod,
+			Name: c.name, Flag: c.flag, Replicas: c.Replicas, PriorityClass: c.PriorityClass, ExtraArgs: c.ExtraArgs, Pod: c.PodSettings,
 		})
 	}
 	return r, nil
@@ -144,7 +144,7 @@ func (o *Options) Request(program string, phases []string) (*Request, error) {
 
 func (c *CertificateOptions) request() Certificates {
 	out := Certificates{
-		ExternalIPs: splitList(c.ExternalIP), ExternalDNS: splitList(c.ExternalDNS), Validity: c.Validity,
+		ExternalIPs: splitList(string(c.ExternalIP)), ExternalDNS: splitList(string(c.ExternalDNS)), Validity: c.Validity.Duration,
 		CACertFile: c.CACertFile, CAKeyFile: c.CAKeyFile, Algorithm: pki.ECDSA,
 	}
 	if c.KeyAlgorithm == KeyRSA {
@@ -154,12 +154,12 @@ func (c *CertificateOptions) request() Certificates {
 }
 
 func (e *EtcdOptions) request() (Etcd, error) {
-	selector, err := parseLabels(e.NodeSelector)
+	selector, err := parseLabels(string(e.NodeSelector))
 	if err != nil {
 		return Etcd{}, fmt.Errorf("the etcdNodeSelector format is incorrect: %w", err)
 	}
 	out := Etcd{
-		Replicas: e.Replicas, StorageMode: cmp.Or(e.StorageMode, components.StorageEmptyDir), DataPath: e.DataPath, NodeSelector: selector, Tolerations: e.Pod.Tolerations,
+		Replicas: e.Replicas, StorageMode: cmp.Or(e.StorageMode, components.StorageEmptyDir), DataPath: e.DataPath, NodeSelector: selector, Tolerations: e.Tolerations,
 		StorageClass: e.StorageClass, PVCSize: e.PVCSize,
 	}
 	if e.External.used() {

@@ -40,7 +40,7 @@ func (a *APIServerOptions) validateAddress() error {
 }
 
 func (c *CertificateOptions) validate() error {
-	for _, ip := range splitList(c.ExternalIP) {
+	for _, ip := range splitList(string(c.ExternalIP)) {
 		if net.ParseIP(ip) == nil {
 			return fmt.Errorf("cert-external-ip %q is not a valid IP address", ip)
 		}
@@ -48,12 +48,12 @@ func (c *CertificateOptions) validate() error {
 	switch {
 	case (c.CACertFile == "") != (c.CAKeyFile == ""):
 		return errors.New("ca-cert-file and ca-key-file must be used together")
-	case c.Validity <= 0:
-		return fmt.Errorf("cert-validity-period %s must be positive", c.Validity)
+	case c.Validity.Duration <= 0:
+		return fmt.Errorf("cert-validity-period %s must be positive", c.Validity.Duration)
 	case c.KeyAlgorithm != KeyECDSA && c.KeyAlgorithm != KeyRSA:
 		return fmt.Errorf("key-algorithm %q is not one of %s and %s", c.KeyAlgorithm, KeyECDSA, KeyRSA)
 	}
-	for _, name := range splitList(c.ExternalDNS) {
+	for _, name := range splitList(string(c.ExternalDNS)) {
 		if problems := validation.IsDNS1123Subdomain(strings.TrimPrefix(name, "*.")); len(problems) > 0 {
 			return fmt.Errorf("cert-external-dns %q is not a valid DNS name", name)
 		}
@@ -102,7 +102,7 @@ func (e *EtcdOptions) validate(help string) error {
 	if e.NodeSelector != "" && e.StorageMode != components.StorageHostPath {
 		return fmt.Errorf("etcd-node-selector-labels is for etcd-storage-mode hostPath, not %s", e.StorageMode)
 	}
-	if _, err := parseLabels(e.NodeSelector); err != nil {
+	if _, err := parseLabels(string(e.NodeSelector)); err != nil {
 		return fmt.Errorf("the etcdNodeSelector format is incorrect: %w", err)
 	}
 	return nil
@@ -115,7 +115,7 @@ func (x *ExternalEtcdOptions) validate() error {
 	if (x.CertFile == "") != (x.KeyFile == "") {
 		return errors.New("etcd client cert and key should be specified both or none")
 	}
-	for _, server := range splitList(x.Servers) {
+	for _, server := range splitList(string(x.Servers)) {
 		u, err := url.Parse(server)
 		if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
 			return fmt.Errorf("external-etcd-servers %q is not a URL such as https://etcd.example.org:2379", server)
@@ -131,11 +131,11 @@ func (o *Options) validateRest(help string) error {
 	if o.WaitSeconds < 0 {
 		return errors.New("wait-component-ready-timeout must be greater than or equal to 0")
 	}
-	if problems := validation.IsDNS1123Label(o.Namespace); len(problems) > 0 {
-		return fmt.Errorf("namespace %q: %s", o.Namespace, strings.Join(problems, ", "))
+	if problems := validation.IsDNS1123Label(o.APIServer.Namespace); len(problems) > 0 {
+		return fmt.Errorf("namespace %q: %s", o.APIServer.Namespace, strings.Join(problems, ", "))
 	}
-	if problems := validation.IsDNS1123Subdomain(o.Domain); len(problems) > 0 {
-		return fmt.Errorf("host-cluster-domain %q: %s", o.Domain, strings.Join(problems, ", "))
+	if problems := validation.IsDNS1123Subdomain(o.Host.Domain); len(problems) > 0 {
+		return fmt.Errorf("host-cluster-domain %q: %s", o.Host.Domain, strings.Join(problems, ", "))
 	}
 	if o.APIServer.NodePort < 1 || o.APIServer.NodePort > 65535 {
 		return fmt.Errorf("port %d is not between 1 and 65535", o.APIServer.NodePort)

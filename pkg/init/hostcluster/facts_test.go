@@ -53,7 +53,7 @@ func condition(kind corev1.NodeConditionType, status corev1.ConditionStatus) fun
 func etcd(t *testing.T, selector string) *config.Etcd {
 	t.Helper()
 	o := config.NewOptions()
-	o.Etcd.NodeSelector = selector
+	o.Etcd.NodeSelector = config.Labels(selector)
 	r, err := o.Request("karmadactl", nil)
 	if err != nil {
 		t.Fatal(err)

@@ -256,7 +256,7 @@ func componentsConfig(r *config.Request, f *hostcluster.Facts, c *credentials.Cr
 		Kubeconfigs:  c.Internal,
 	}
 	if x := r.Etcd.External; x != nil {
-		cfg.Etcd.ExternalServers, cfg.Etcd.KeyPrefix = x.Servers, x.KeyPrefix
+		cfg.Etcd.ExternalServers, cfg.Etcd.KeyPrefix = string(x.Servers), x.KeyPrefix
 	}
 	if f.Etcd != nil {
 		cfg.Etcd.PodManagement = f.Etcd.Spec.PodManagementPolicy

@@ -102,7 +102,7 @@ func (r *installation) options(ctx context.Context, hosts []nodes.Node, image st
 			}
 		}
 	}
-	o.Certificates.ExternalDNS, o.Certificates.ExternalIP = strings.Join(names, ","), strings.Join(addresses, ",")
+	o.Certificates.ExternalDNS, o.Certificates.ExternalIP = config.List(strings.Join(names, ",")), config.List(strings.Join(addresses, ","))
 	// On one machine a cluster that answers again is healthy at once.
 	o.ControllerManager.ExtraArgs = []string{"--cluster-success-threshold=1s", "--cluster-failure-threshold=10s", "--flap-window=5m"}
 	for _, p := range parts(&o) {
