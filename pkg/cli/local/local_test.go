@@ -43,8 +43,9 @@ func TestStopped_NamesWhatDoesNotRun(t *testing.T) {
 	if err := stopped(parts[:1], "karmadactl local up"); err != nil {
 		t.Errorf("got %v", err)
 	}
+	parts[2].Cause = "the disk was full"
 	err := stopped(parts, "karmadactl local up")
-	if want := `not running: member1, member2; start with "karmadactl local up"`; err == nil || err.Error() != want {
+	if want := `not running: member1, member2 (the disk was full); start with "karmadactl local up"`; err == nil || err.Error() != want {
 		t.Errorf("got %v", err)
 	}
 }

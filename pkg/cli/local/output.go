@@ -42,7 +42,11 @@ func stopped(processes []local.ProcessStatus, up string) error {
 	var names []string
 	for _, p := range processes {
 		if p.State != stateRunning {
-			names = append(names, p.Name)
+			name := p.Name
+			if p.Cause != "" {
+				name += " (" + p.Cause + ")"
+			}
+			names = append(names, name)
 		}
 	}
 	if len(names) == 0 {

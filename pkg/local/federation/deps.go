@@ -56,6 +56,8 @@ type Part struct {
 	Ready string
 	// Log is the path of its log, empty when it has none.
 	Log string
+	// Cause is why it does not run, empty if that is not known.
+	Cause string
 }
 
 // Status is the state of the parts that a runtime runs.

@@ -199,16 +199,7 @@ func (c *child) failure() error {
 
 // lastError returns the last line of a log that can be the cause of an end.
 func lastError(path string) string {
-	file, err := os.Open(path)
-	if err != nil {
-		return ""
-	}
-	defer file.Close() //nolint:errcheck // only read
-	const tail = 16 << 10
-	if info, err := file.Stat(); err == nil && info.Size() > tail {
-		_, _ = file.Seek(-tail, io.SeekEnd)
-	}
-	data, err := io.ReadAll(file)
+	data, err := tailOf(path)
 	if err != nil {
 		return ""
 	}
@@ -233,6 +224,30 @@ func lastError(path string) string {
 		}
 	}
 	return cmp.Or(last, unreachable)
+}
+
+// diskFull returns a text if the log of a process ends with the report that there was no space on the disk. The report may
+// be cut off, or follow a line that was.
+func diskFull(path string) string {
+	data, err := tailOf(path)
+	if err != nil || !bytes.Contains(data[max(0, len(data)-1024):], []byte("no space left on device")) {
+		return ""
+	}
+	return "the disk was full"
+}
+
+// tailOf returns the end of a file.
+func tailOf(path string) ([]byte, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close() //nolint:errcheck // only read
+	const tail = 16 << 10
+	if info, err := file.Stat(); err == nil && info.Size() > tail {
+		_, _ = file.Seek(-tail, io.SeekEnd)
+	}
+	return io.ReadAll(file)
 }
 
 // probeFailed is in the lines that programs log for a health check that fails. They name no cause; those of

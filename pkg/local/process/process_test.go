@@ -79,6 +79,25 @@ func TestProcess_FailureHasTheLastError(t *testing.T) {
 	}
 }
 
+func TestDiskFull(t *testing.T) {
+	for name, tc := range map[string]struct{ log, want string }{
+		"cut off":       {"W1123 watchers from cacher ingresses.networking.k8error: etcd gave up: failed to commit tx: write /d/db: no space left on device", "the disk was full"},
+		"long ago":      {"error: write /d/db: no space left on device\n" + strings.Repeat("a line of a later start\n", 100), ""},
+		"another cause": {"error: no port is free\n", ""},
+	} {
+		path := filepath.Join(t.TempDir(), "log")
+		if err := os.WriteFile(path, []byte(tc.log), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got := diskFull(path); got != tc.want {
+			t.Errorf("%s: %q, want %q", name, got, tc.want)
+		}
+	}
+	if got := diskFull(filepath.Join(t.TempDir(), "none")); got != "" {
+		t.Errorf("no log: %q", got)
+	}
+}
+
 func TestLastError(t *testing.T) {
 	const probe = `I1123 07:00:00.000000 1 healthz.go:58] "healthz check failed" logger="controller-runtime.healthz" statuses=[{},{}]`
 	for name, tc := range map[string]struct{ log, want string }{

@@ -184,6 +184,8 @@ func (r *Runtime) Status(context.Context) (federation.Status, error) {
 					out.ControlPlane = info.Kubeconfig
 				}
 			}
+		} else {
+			part.Cause = diskFull(part.Log)
 		}
 		out.Parts = append(out.Parts, part)
 	}
