@@ -147,7 +147,7 @@ func notAnother(ctx context.Context, d Deps, cluster *clusterv1alpha1.Cluster) e
 	defer cancel()
 	id, err := ID(ctx, d.Member)
 	if err != nil {
-		return nil //nolint:nilerr // it does not answer
+		return nil // it does not answer
 	}
 	return checkID(cluster, id)
 }

@@ -14,7 +14,7 @@ import (
 func TestCapacityHint(t *testing.T) {
 	workloads := []appsv1alpha1.ObjectReference{{Kind: "Deployment", Namespace: "shop", Name: "web"}}
 	e := &env.Env{Name: "kubectl karmada"}
-	got := capacityHint(e, workloads, errors.New("deployment/web is not scheduled yet: Clusters available replicas 3 are not enough to schedule."))
+	got := capacityHint(e, workloads, errors.New("deployment/web: Clusters available replicas 3 are not enough to schedule"))
 	if want := `; "kubectl karmada capacity --for deployment/web -n shop" shows`; !strings.HasPrefix(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
