@@ -105,9 +105,12 @@ func (m *members) Reconcile(ctx context.Context, req reconcile.Request) (reconci
 func (m *members) open(ctx context.Context, object *clusterv1alpha1.Cluster, member *access.Member) {
 	m.clusters.Open(ctx, object, member, func() *cluster {
 		log.FromContext(ctx).Info("Opened cluster", "Cluster", object.Name)
-		return newCluster(m.ctx, m.clock, member) //nolint:contextcheck // the watches outlive the request
+		return m.watch(member)
 	})
 }
+
+// watch starts watches, which outlive the request.
+func (m *members) watch(member *access.Member) *cluster { return newCluster(m.ctx, m.clock, member) }
 
 // close ends the watches of a cluster that no request can be sent to, and its connections.
 func (m *members) close(ctx context.Context, object *clusterv1alpha1.Cluster, reason string) {

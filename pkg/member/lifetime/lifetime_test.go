@@ -41,7 +41,7 @@ func (w *world) Get(_ context.Context, key client.ObjectKey, out client.Object, 
 	if c == nil {
 		return apierrors.NewNotFound(schema.GroupResource{Resource: "clusters"}, key.Name)
 	}
-	*out.(*clusterv1alpha1.Cluster) = *c //nolint:forcetypeassert // a test
+	*out.(*clusterv1alpha1.Cluster) = *c
 	return nil
 }
 

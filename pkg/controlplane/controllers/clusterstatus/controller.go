@@ -130,7 +130,7 @@ func Setup(_ context.Context, mgr manager.Manager, d Deps) error {
 	if err := mgr.Add(manager.RunnableFunc(func(ctx context.Context) error { return c.run(ctx, mgr.GetCache()) })); err != nil {
 		return fmt.Errorf("adding the %s: %w", Name, err)
 	}
-	return nil
+	return controllers.Follow(mgr, &clusterv1alpha1.Cluster{}, c.collectors)
 }
 
 // run runs the collectors until ctx is done.
@@ -143,10 +143,7 @@ func (c *controller) run(ctx context.Context, informers cache.Informers) error {
 	handle, err := clusters.AddEventHandler(controllers.Handler[*clusterv1alpha1.Cluster]{
 		Added:   func(cluster *clusterv1alpha1.Cluster, _ bool) { c.changed(ctx, nil, cluster) },
 		Updated: func(before, cluster *clusterv1alpha1.Cluster) { c.changed(ctx, before, cluster) },
-		Deleted: func(cluster *clusterv1alpha1.Cluster) {
-			c.collectors.OnDelete(cluster)
-			c.metrics.forget(cluster.Name)
-		},
+		Deleted: func(cluster *clusterv1alpha1.Cluster) { c.metrics.forget(cluster.Name) },
 	})
 	if err != nil {
 		return fmt.Errorf("watching clusters: %w", err)
