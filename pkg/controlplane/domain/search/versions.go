@@ -1,0 +1,154 @@
+// Package search merges the lists, pages and versions of several clusters into those of one API server.
+package search
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// zeroVersion requests any version that is at hand, as the resourceVersion "0" of a list.
+const zeroVersion = "0"
+
+// encoding is that of versions and tokens: both are parts of URLs.
+var encoding = base64.RawURLEncoding
+
+// Versions are the resourceVersions of one resource in several clusters. The zero value has none.
+type Versions struct {
+	// Zero reports whether clusters without a version of their own have the version "0".
+	Zero bool
+	of   map[string]string
+}
+
+// NewVersions returns the versions of the named clusters.
+func NewVersions(of map[string]string) Versions {
+	return Versions{of: maps.Clone(of)}
+}
+
+// DecodeVersions reads a resourceVersion as Encode writes it; "" and "0" are valid. It reports whether the version is
+// valid, and returns no versions if not.
+func DecodeVersions(resourceVersion string) (Versions, bool) {
+	switch resourceVersion {
+	case "":
+		return Versions{}, true
+	case zeroVersion:
+		return Versions{Zero: true}, true
+	}
+	data, err := encoding.DecodeString(resourceVersion)
+	if err != nil {
+		return Versions{}, false
+	}
+	var of map[string]string
+	if err := json.Unmarshal(data, &of); err != nil {
+		return Versions{}, false
+	}
+	return Versions{of: of}, true
+}
+
+// Encode returns the resourceVersion of the merged list: a JSON object of the versions, sorted by cluster, in the URL-safe
+// base64 encoding without padding; "0" or "" if no cluster has a version.
+func (v Versions) Encode() string {
+	if len(v.of) == 0 {
+		if v.Zero {
+			return zeroVersion
+		}
+		return ""
+	}
+	data, err := json.Marshal(v.of)
+	if err != nil {
+		return ""
+	}
+	return encoding.EncodeToString(data)
+}
+
+// Get returns the version of a cluster: "" if it has none.
+func (v Versions) Get(cluster string) string {
+	if version, ok := v.of[cluster]; ok {
+		return version
+	}
+	if v.Zero {
+		return zeroVersion
+	}
+	return ""
+}
+
+// Has reports whether a cluster has a version of its own.
+func (v Versions) Has(cluster string) bool {
+	_, ok := v.of[cluster]
+	return ok
+}
+
+// With returns the versions with that of one cluster replaced. The version "0" adds nothing to versions that are all "0".
+func (v Versions) With(cluster, version string) Versions {
+	if v.Zero && version == zeroVersion && !v.Has(cluster) {
+		return v
+	}
+	of := maps.Clone(v.of)
+	if of == nil {
+		of = map[string]string{}
+	}
+	of[cluster] = version
+	return Versions{Zero: v.Zero, of: of}
+}
+
+// Map returns a copy of the versions by cluster.
+func (v Versions) Map() map[string]string {
+	of := maps.Clone(v.of)
+	if of == nil {
+		of = map[string]string{}
+	}
+	return of
+}
+
+// Clusters returns the names of the clusters that have a version, in ascending order.
+func (v Versions) Clusters() []string {
+	return slices.Sorted(maps.Keys(v.of))
+}
+
+// Continue is where the next page of a list begins.
+type Continue struct {
+	// Versions are those of the first page.
+	Versions Versions
+	// Cluster is the first cluster of the page: "" for the first cluster of all.
+	Cluster string
+	// Token is the continue token of that cluster: "" if its list has not begun.
+	Token string
+}
+
+// continueJSON is the form of a Continue in a token.
+type continueJSON struct {
+	Versions string `json:"rv"`
+	Cluster  string `json:"cluster,omitempty"`
+	Token    string `json:"continue,omitempty"`
+}
+
+// DecodeContinue reads a token as Encode writes it. It reports whether the token is valid, and returns that of the first page
+// if not. Versions in a valid token that cannot be read count as none.
+func DecodeContinue(token string) (Continue, bool) {
+	data, err := encoding.DecodeString(token)
+	if err != nil {
+		return Continue{}, false
+	}
+	var in continueJSON
+	if err := json.Unmarshal(data, &in); err != nil {
+		return Continue{}, false
+	}
+	versions, _ := DecodeVersions(in.Versions)
+	return Continue{Versions: versions, Cluster: in.Cluster, Token: in.Token}, true
+}
+
+// Encode returns the token of a page: a JSON object in the URL-safe base64 encoding without padding.
+func (c Continue) Encode() string {
+	data, err := json.Marshal(continueJSON{Versions: c.Versions.Encode(), Cluster: c.Cluster, Token: c.Token})
+	if err != nil {
+		return ""
+	}
+	return encoding.EncodeToString(data)
+}
+
+// before reports whether a cluster comes before the page.
+func (c Continue) before(cluster string) bool {
+	return strings.Compare(cluster, c.Cluster) < 0
+}
