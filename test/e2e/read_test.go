@@ -15,21 +15,23 @@ replicaScheduling:
   replicaSchedulingType: Divided
   replicaDivisionPreference: Weighted
 `))
-	var pods []string
+	var pod, in string
 	eventually(t, func() error {
-		pods = strings.Fields(must(t, "get", "pods", "-n", ns, "-s", "members", "-o", "name"))
+		pods := strings.Split(strings.TrimSpace(must(t, "get", "pods", "-n", ns, "-s", "members", "-o", "name")), "\n")
 		if len(pods) != 2 {
 			return fmt.Errorf("pods %v, want 2", pods)
 		}
+		name, cluster, found := strings.Cut(pods[0], " ")
+		if !found {
+			return fmt.Errorf("pod %q, want its cluster too", pods[0])
+		}
+		pod, in = strings.TrimPrefix(name, "pod/"), cluster
 		return nil
 	})
-	pod := strings.TrimPrefix(pods[0], "pod/")
 
 	t.Run("a cluster without a scope is a member", func(t *testing.T) {
-		list := must(t, "get", "pods", "-n", ns, "-C", "member1", "-o", "name")
-		in := "member2"
-		if strings.Contains(list, pod) {
-			in = "member1"
+		if list := must(t, "get", "pods", "-n", ns, "-C", in, "-o", "name"); !strings.Contains(list, pod) {
+			t.Errorf("%s is not in %s", pod, list)
 		}
 		if out := must(t, "describe", "pod", pod, "-n", ns, "-C", in); !strings.Contains(out, "Name:             "+pod) {
 			t.Errorf("described:\n%s", out)
