@@ -86,6 +86,7 @@ spec:
   minReplicas: 1
   maxReplicas: 9
   scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: scaled}
+  behavior: {scaleDown: {selectPolicy: Disabled}} # pods without load: the members would remove the replicas of drift
   metrics: [{type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 80}}}]
 ---
 apiVersion: v1
