@@ -104,6 +104,7 @@ func newBench(t *testing.T, text string, change ...func(*workv1alpha1.Work)) *be
 		WentBack: func(string, string, string) { b.wentBack.Add(1) },
 	})
 	b.runner = c.runners.getOrAdd("m1", func() *runner { return newRunner(t.Context(), c, "m1") })
+	b.runner.leaving.Do(func() {}) // only the test reconciles
 	t.Cleanup(c.runners.stop)
 	return b
 }
