@@ -24,7 +24,7 @@ func (s *session) testAddons(t *testing.T) {
 
 	t.Run("the metrics adapter", func(t *testing.T) {
 		s.does(t, addons("enable", "karmada-metrics-adapter"), "Enabled: karmada-metrics-adapter")
-		s.does(t, addons("list", ""), "| karmada-metrics-adapter     | enabled  |")
+		s.does(t, addons("list", ""), fmt.Sprintf("| %-42s | enabled  |", "karmada-metrics-adapter"))
 		s.does(t, "kubectl "+s.at()+" get --raw /apis/metrics.k8s.io/v1beta1", `"nodes"`, `"pods"`)
 		s.does(t, addons("disable", "karmada-metrics-adapter -f"), "Disabled: karmada-metrics-adapter")
 		if out := s.does(t, "kubectl "+s.at()+" get apiservices -o name"); strings.Contains(out, "metrics.k8s.io") {
