@@ -1,0 +1,204 @@
+package endpointslice
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/karmada-toolkit/karmada/internal/build"
+	"github.com/karmada-toolkit/karmada/internal/controllers"
+	"github.com/karmada-toolkit/karmada/internal/kube"
+	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
+	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/services"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/works"
+)
+
+func web() types.NamespacedName { return types.NamespacedName{Namespace: "default", Name: "web"} }
+
+// exportWork returns the Work that exports the Service from a cluster.
+func exportWork(cluster string) *workv1alpha1.Work {
+	work := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-es-" + cluster, Name: services.ExportWorkName(web())}}
+	work.Spec.Workload.Manifests = []workv1alpha1.Manifest{{RawExtension: runtime.RawExtension{Raw: []byte(
+		`{"apiVersion":"multicluster.x-k8s.io/v1alpha1","kind":"ServiceExport","metadata":{"namespace":"default","name":"web"}}`)}}}
+	return work
+}
+
+// collected returns the Work of a slice that was collected from a cluster.
+func collected(t *testing.T, cluster string) *workv1alpha1.Work {
+	t.Helper()
+	slice := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4",
+		"endpoints": []any{map[string]any{"addresses": []any{"10.0.0.1"}, "conditions": map[string]any{"ready": true}}},
+	}}
+	slice.SetNamespace("default")
+	slice.SetName("web-a")
+	slice.SetUID("slice-" + types.UID(cluster))
+	slice.SetLabels(map[string]string{discoveryv1.LabelServiceName: "web"})
+	key := types.NamespacedName{Namespace: "karmada-es-" + cluster, Name: services.WorkNames(cluster, types.NamespacedName{Namespace: "default", Name: "web-a"})[0]}
+	work, err := services.Collect(key, slice, services.Export, web(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return work
+}
+
+type fixture struct {
+	*reconciler
+	t      *testing.T
+	writes int
+	// conflict fails the next write once.
+	conflict error
+}
+
+func newFixture(t *testing.T, objects ...client.Object) *fixture {
+	t.Helper()
+	f := &fixture{t: t}
+	written := func() error {
+		f.writes++
+		err := f.conflict
+		f.conflict = nil
+		return err
+	}
+	c := fake.NewClientBuilder().WithScheme(kube.NewScheme()).WithObjects(objects...).
+		WithIndex(&discoveryv1.EndpointSlice{}, workIndex, controllers.IndexKey(workOf)).
+		WithIndex(&workv1alpha1.Work{}, serviceIndex, controllers.IndexKey(serviceOf)).
+		WithInterceptorFuncs(interceptor.Funcs{
+			Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
+				return errors.Join(written(), c.Create(ctx, obj, opts...))
+			},
+			Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+				if err := written(); err != nil {
+					return err
+				}
+				return c.Patch(ctx, obj, patch, opts...)
+			},
+			Delete: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.DeleteOption) error {
+				f.writes++
+				return c.Delete(ctx, obj, opts...)
+			},
+		}).Build()
+	f.reconciler = &reconciler{client: c, works: works.NewWriter(c, c)}
+	return f
+}
+
+// reconcile makes passes for a Work until one writes nothing.
+func (f *fixture) reconcile(work client.Object) {
+	f.t.Helper()
+	for range 3 {
+		f.writes = 0
+		if _, err := f.Reconcile(f.t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(work)}); err != nil {
+			f.t.Fatal(err)
+		}
+		if f.writes == 0 {
+			return
+		}
+	}
+	f.t.Fatal("every pass writes")
+}
+
+func (f *fixture) imported() []discoveryv1.EndpointSlice {
+	f.t.Helper()
+	list := &discoveryv1.EndpointSliceList{}
+	if err := f.client.List(f.t.Context(), list); err != nil {
+		f.t.Fatal(err)
+	}
+	return list.Items
+}
+
+func TestReconcile_ImportsTheSlice(t *testing.T) {
+	work := collected(t, "m1")
+	f := newFixture(t, build.Cluster("m1", build.Ready(metav1.ConditionTrue)), work, exportWork("m1"))
+	f.reconcile(work)
+	all := f.imported()
+	if len(all) != 1 || all[0].Name != "imported-m1-web-a" || all[0].Labels[discoveryv1.LabelServiceName] != "derived-web" ||
+		all[0].Annotations[workv1alpha2.WorkNameAnnotation] != work.Name || len(all[0].Endpoints) != 1 {
+		t.Fatalf("imported %+v", all)
+	}
+
+	t.Run("a slice that was changed by hand is restored", func(t *testing.T) {
+		forged := all[0].DeepCopy()
+		forged.Endpoints[0].Addresses = []string{"10.9.9.9"}
+		if err := f.client.Update(t.Context(), forged); err != nil {
+			t.Fatal(err)
+		}
+		f.reconcile(work)
+		if got := f.imported()[0].Endpoints[0].Addresses[0]; got != "10.0.0.1" {
+			t.Errorf("address %s", got)
+		}
+	})
+	t.Run("nothing is imported that the cluster does not export", func(t *testing.T) {
+		if err := f.client.Delete(t.Context(), exportWork("m1")); err != nil {
+			t.Fatal(err)
+		}
+		f.reconcile(work)
+		if all := f.imported(); len(all) != 0 {
+			t.Errorf("imported %+v", all)
+		}
+	})
+}
+
+func TestReconcile_RemovesWhatItImported(t *testing.T) {
+	work := collected(t, "m1")
+	f := newFixture(t, build.Cluster("m1", build.Ready(metav1.ConditionTrue)), work, exportWork("m1"))
+	f.reconcile(work)
+	if err := f.client.Delete(t.Context(), work); err != nil {
+		t.Fatal(err)
+	}
+	f.reconcile(work)
+	if all := f.imported(); len(all) != 0 {
+		t.Errorf("imported %+v", all)
+	}
+	left := &workv1alpha1.Work{}
+	if err := f.client.Get(t.Context(), client.ObjectKeyFromObject(work), left); client.IgnoreNotFound(err) != nil {
+		t.Fatal(err)
+	}
+	for _, finalizer := range left.Finalizers {
+		if finalizer == services.ImportFinalizer {
+			t.Errorf("finalizers %v", left.Finalizers)
+		}
+	}
+}
+
+// TestReconcile_ClusterNotReady keeps the endpoints of a cluster that is not Ready while no other provides the Service.
+func TestReconcile_ClusterNotReady(t *testing.T) {
+	down, other := collected(t, "m1"), collected(t, "m2")
+	objects := []client.Object{build.Cluster("m1", build.Ready(metav1.ConditionFalse)), build.Cluster("m2", build.Ready(metav1.ConditionTrue)), down, exportWork("m1"), exportWork("m2")}
+	f := newFixture(t, objects...)
+	f.reconcile(down)
+	if all := f.imported(); len(all) != 1 {
+		t.Fatalf("imported %+v", all)
+	}
+	if err := f.client.Create(t.Context(), other); err != nil {
+		t.Fatal(err)
+	}
+	f.reconcile(other)
+	f.reconcile(down)
+	if all := f.imported(); len(all) != 1 || all[0].Name != "imported-m2-web-a" {
+		t.Errorf("imported %+v", all)
+	}
+}
+
+func TestReconcile_SliceOfAnother(t *testing.T) {
+	work := collected(t, "m1")
+	taken := &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "imported-m1-web-a"}}
+	f := newFixture(t, build.Cluster("m1", build.Ready(metav1.ConditionTrue)), work, exportWork("m1"), taken)
+	_, err := f.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(work)})
+	if err == nil || !strings.Contains(err.Error(), "delete or rename it") {
+		t.Errorf("got %v", err)
+	}
+	if f.writes != 0 {
+		t.Errorf("%d writes", f.writes)
+	}
+}
