@@ -56,10 +56,9 @@ type reconciler struct {
 	clock   clock.PassiveClock
 }
 
-// Setup adds the controller to the manager.
-func Setup(ctx context.Context, mgr manager.Manager, d Deps) error {
-	r := &reconciler{
-		client: mgr.GetClient(), store: d.Store, works: works.NewWriter(mgr.GetClient(), mgr.GetAPIReader()), clock: clock.RealClock{},
+func newReconciler(c client.Client, live client.Reader, store templates.Reader, clock clock.PassiveClock) *reconciler {
+	return &reconciler{
+		client: c, store: store, works: works.NewWriter(c, live), clock: clock,
 		status: status.NewWriter(status.Options[*multiclusterv1alpha1.ServiceExport, *multiclusterv1alpha1.ServiceExportStatus]{
 			Kind: "serviceexport", New: func(*multiclusterv1alpha1.ServiceExport) *multiclusterv1alpha1.ServiceExport {
 				return &multiclusterv1alpha1.ServiceExport{}
@@ -67,10 +66,15 @@ func Setup(ctx context.Context, mgr manager.Manager, d Deps) error {
 			Get: func(e *multiclusterv1alpha1.ServiceExport) *multiclusterv1alpha1.ServiceExportStatus {
 				return &e.Status
 			},
-			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clock: clock.RealClock{},
+			Client: c, Live: live, Clock: clock,
 		}),
 		written: status.NewMemory[types.NamespacedName, *status.Written[*multiclusterv1alpha1.ServiceExportStatus]](remembered),
 	}
+}
+
+// Setup adds the controller to the manager.
+func Setup(ctx context.Context, mgr manager.Manager, d Deps) error {
+	r := newReconciler(mgr.GetClient(), mgr.GetAPIReader(), d.Store, clock.RealClock{})
 	if err := mgr.GetFieldIndexer().IndexField(ctx, &workv1alpha1.Work{}, serviceIndex, controllers.IndexKey(serviceOf)); err != nil {
 		return err
 	}

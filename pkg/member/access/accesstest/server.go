@@ -17,9 +17,11 @@ import (
 	"testing"
 	"time"
 
+	jsonpatch "github.com/evanphx/json-patch/v5"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 )
 
@@ -195,6 +197,10 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request) {
 
 func (s *Server) write(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
+	if r.Method == http.MethodPatch {
+		s.patch(w, r, body)
+		return
+	}
 	obj := &unstructured.Unstructured{}
 	if r.Method != http.MethodDelete {
 		if err := obj.UnmarshalJSON(body); err != nil {
@@ -233,6 +239,31 @@ func (s *Server) write(w http.ResponseWriter, r *http.Request) {
 	default:
 		refuse(w, http.StatusMethodNotAllowed, metav1.StatusReasonMethodNotAllowed, r.Method)
 	}
+}
+
+// patch applies a merge patch to an object or its status.
+func (s *Server) patch(w http.ResponseWriter, r *http.Request, body []byte) {
+	s.storage.mu.Lock()
+	defer s.storage.mu.Unlock()
+	path := strings.TrimSuffix(r.URL.Path, "/status")
+	old := s.storage.objects[path]
+	if old == nil {
+		refuse(w, http.StatusNotFound, metav1.StatusReasonNotFound, "not found")
+		return
+	}
+	obj := &unstructured.Unstructured{}
+	stored, err := old.MarshalJSON()
+	if err == nil {
+		stored, err = jsonpatch.MergePatch(stored, body)
+	}
+	if err == nil {
+		err = obj.UnmarshalJSON(stored)
+	}
+	if err != nil || r.Header.Get("Content-Type") != string(types.MergePatchType) {
+		refuse(w, http.StatusBadRequest, metav1.StatusReasonBadRequest, fmt.Sprintf("not a merge patch: %v", err))
+		return
+	}
+	answer(w, http.StatusOK, s.storage.putLocked(path, obj))
 }
 
 // deletable reports whether the preconditions of a deletion hold.
