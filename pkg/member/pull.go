@@ -1,6 +1,7 @@
 package member
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -126,6 +127,25 @@ func presentCluster(ctx context.Context, d Deps, r PresentRequest, have *cluster
 		return nil, fmt.Errorf("updating cluster %q: %w", r.Name, taken(err))
 	}
 	return cluster, nil
+}
+
+// Offer sets the address of a registered cluster that has none, and nothing else. A refusal is reported to the requester and
+// is no error; ErrTaken is permanent, other errors can be retried.
+func Offer(ctx context.Context, d Deps, r PresentRequest) error {
+	have, err := existing(ctx, d, r)
+	if err != nil || have == nil || have.DeletionTimestamp != nil || have.Spec.APIEndpoint != "" {
+		return err
+	}
+	cluster := have.DeepCopy()
+	cluster.Spec.APIEndpoint, cluster.Spec.ProxyURL = r.APIEndpoint, cmp.Or(have.Spec.ProxyURL, r.ProxyURL)
+	err = d.ControlPlane.Update(ctx, cluster)
+	if apierrors.IsForbidden(err) {
+		err = presentWithoutAddress(ctx, d, r, cluster, have, err)
+	}
+	if err != nil {
+		return fmt.Errorf("updating cluster %q: %w", r.Name, err)
+	}
+	return nil
 }
 
 // presentRest updates what an agent may change of a cluster that is registered, and

@@ -173,3 +173,45 @@ func TestPresent_RefusedAddressIsLeftOutAndReported(t *testing.T) {
 		t.Errorf("got %+v, %v, reported %v", got.Spec, err, reasons)
 	}
 }
+
+func TestOffer(t *testing.T) {
+	const own, other = "https://10.0.0.3:6443", "https://10.0.0.9:6443"
+	for name, tt := range map[string]struct {
+		has, want string
+		refuses   bool
+	}{
+		"a lost address":    {want: own},
+		"a corrected one":   {has: other, want: other},
+		"a refused address": {refuses: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			registered := enrolled("id-3")
+			registered.Spec.APIEndpoint = tt.has
+			plane := newServer(t, registered)
+			plane.refuse = func(string, client.Object) error {
+				if !tt.refuses {
+					return nil
+				}
+				return apierrors.NewForbidden(clusters, "m3", errors.New("a loopback address"))
+			}
+			refusals := 0
+			r := presentRequest("id-3")
+			r.Refused = func(error) { refusals++ }
+			if err := Offer(t.Context(), Deps{ControlPlane: plane, Report: func(string) {}}, r); err != nil {
+				t.Fatal(err)
+			}
+			got := &clusterv1alpha1.Cluster{}
+			if err := plane.Get(t.Context(), client.ObjectKey{Name: "m3"}, got); err != nil {
+				t.Fatal(err)
+			}
+			want := enrolled("id-3").Spec
+			want.APIEndpoint = tt.want
+			if diff := cmp.Diff(want, got.Spec); diff != "" {
+				t.Errorf("spec (-want +got):\n%s", diff)
+			}
+			if reported := refusals > 0; reported != tt.refuses {
+				t.Errorf("a refusal is reported: %t", reported)
+			}
+		})
+	}
+}

@@ -40,12 +40,22 @@ func (d membershipCheck) watchFailed(ctx context.Context, r *toolscache.Reflecto
 	toolscache.DefaultWatchErrorHandler(ctx, r, err)
 }
 
-// run cleans up if the cluster is abandoned while the agent runs.
+// run cleans up if the cluster is abandoned while the agent runs, and offers the address of the member again when the
+// Cluster lost it.
 func (m *membership) run(ctx context.Context, clusters cache.Informer) error {
-	_, err := clusters.AddEventHandler(toolscache.ResourceEventHandlerFuncs{DeleteFunc: func(any) {
-		m.log.Info("The Cluster of this member is gone from the control plane; the objects in the member stay. Register it again to manage them")
-		m.options.check.trigger()
-	}})
+	lost := newMembershipCheck()
+	seen := func(obj any) {
+		if cluster, ok := obj.(*clusterv1alpha1.Cluster); ok && m.lostAddress(cluster) {
+			lost.trigger()
+		}
+	}
+	_, err := clusters.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+		AddFunc: seen, UpdateFunc: func(_, obj any) { seen(obj) },
+		DeleteFunc: func(any) {
+			m.log.Info("The Cluster of this member is gone from the control plane; the objects in the member stay. Register it again to manage them")
+			m.options.check.trigger()
+		},
+	})
 	if err != nil {
 		return ended(ctx, fmt.Errorf("watching the cluster: %w", err))
 	}
@@ -53,6 +63,11 @@ func (m *membership) run(ctx context.Context, clusters cache.Informer) error {
 		select {
 		case <-ctx.Done():
 			return nil
+		case <-lost:
+			if err := m.offer(ctx); err != nil && ctx.Err() == nil {
+				m.log.Error(err, "The address of the member was not offered again")
+			}
+			continue
 		case <-m.options.check:
 		}
 		cleaned := false

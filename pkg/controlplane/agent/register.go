@@ -37,6 +37,8 @@ type membership struct {
 	// refused is the reason for which the control plane did not accept the address of the
 	// member, or nil.
 	refused atomic.Pointer[string]
+	// corrected reports whether the Cluster had another address than the agent's.
+	corrected atomic.Bool
 	// abandoned reports whether the control plane has abandoned the cluster.
 	abandoned atomic.Bool
 }
@@ -106,6 +108,31 @@ func (m *membership) request() (member.PresentRequest, error) {
 		r.ProxyURL = proxy.String()
 	}
 	return r, err
+}
+
+// lostAddress reports whether the Cluster lost the address that the agent offers. An address that the control plane refused,
+// or that an administrator replaced, is not offered again before a restart.
+func (m *membership) lostAddress(cluster *clusterv1alpha1.Cluster) bool {
+	own := m.options.ClusterAPIEndpoint
+	if own == "" || cluster.DeletionTimestamp != nil || !m.serves(cluster) {
+		return false
+	}
+	if cluster.Spec.APIEndpoint != "" {
+		m.corrected.Store(cluster.Spec.APIEndpoint != own)
+		return false
+	}
+	return m.refused.Load() == nil && !m.corrected.Load()
+}
+
+// offer offers the address of the member again.
+func (m *membership) offer(ctx context.Context) error {
+	return m.retry.until(ctx, "Offering the address of the member", func(ctx context.Context) error {
+		request, err := m.request()
+		if err != nil {
+			return err
+		}
+		return member.Offer(ctx, member.Deps{ControlPlane: m.plane, Report: func(line string) { m.log.Info(line) }}, request)
+	})
 }
 
 // conditions returns the condition APIEndpointAccepted of the cluster: none until the

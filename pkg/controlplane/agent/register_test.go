@@ -30,3 +30,41 @@ func TestMembership_ConditionOfARefusedAddress(t *testing.T) {
 		t.Errorf("of a cluster that always had its address there is %v", got)
 	}
 }
+
+func TestMembership_LostAddress(t *testing.T) {
+	const own, other = "https://10.0.0.3:6443", "https://10.0.0.9:6443"
+	tests := map[string]struct {
+		offered string
+		refused bool
+		seen    []string
+		want    bool
+	}{
+		"it never had one":             {offered: own, seen: []string{""}, want: true},
+		"it lost the agent's":          {offered: own, seen: []string{own, ""}, want: true},
+		"it has the agent's":           {offered: own, seen: []string{"", own}},
+		"the agent's was refused":      {offered: own, refused: true, seen: []string{""}},
+		"refused, corrected, lost":     {offered: own, refused: true, seen: []string{"", other, ""}},
+		"an administrator replaced it": {offered: own, seen: []string{own, other}},
+		"replaced and taken away":      {offered: own, seen: []string{own, other, ""}},
+		"replaced, put back, lost":     {offered: own, seen: []string{other, own, ""}, want: true},
+		"the agent has none":           {seen: []string{"", other, ""}},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			m := &membership{options: &Options{ClusterName: "m3", ClusterAPIEndpoint: tt.offered}, id: "id-3"}
+			if tt.refused {
+				m.refused.Store(new("it is a loopback address"))
+			}
+			got := false
+			for _, endpoint := range tt.seen {
+				got = m.lostAddress(&clusterv1alpha1.Cluster{
+					ObjectMeta: metav1.ObjectMeta{Name: "m3"},
+					Spec:       clusterv1alpha1.ClusterSpec{SyncMode: clusterv1alpha1.Pull, ID: "id-3", APIEndpoint: endpoint},
+				})
+			}
+			if got != tt.want {
+				t.Errorf("got %t, want %t", got, tt.want)
+			}
+		})
+	}
+}

@@ -4,6 +4,7 @@ package controllermanager_test
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"testing"
 	"time"
@@ -40,6 +41,7 @@ func (f *federation) membersLeave(t *testing.T) {
 	}
 	f.unjoin(t, "m2")
 	stop := f.register(t, "m2")
+	f.addressLost(t, "m2")
 	for i, role := range []struct {
 		name string
 		// here are the slices that m3 has while the members take part, and there those that they have.
@@ -96,6 +98,37 @@ func (f *federation) membersLeave(t *testing.T) {
 		f.enrol("m1")
 		stop = f.register(t, "m2")
 	}
+}
+
+// addressLost has the Cluster of a running agent lose its address, which the agent sets again, and an administrator
+// replace it, which the agent leaves alone.
+func (f *federation) addressLost(t *testing.T, name string) {
+	t.Helper()
+	own, cluster := f.servers[name].Config.Host, &clusterv1alpha1.Cluster{}
+	set := func(endpoint string) {
+		f.eventually(func(ctx context.Context) error {
+			if err := f.plane.Get(ctx, client.ObjectKey{Name: name}, cluster); err != nil {
+				return err
+			}
+			cluster.Spec.APIEndpoint = endpoint
+			return f.plane.Update(ctx, cluster)
+		})
+	}
+	set("")
+	f.eventually(func(ctx context.Context) error {
+		err := f.plane.Get(ctx, client.ObjectKey{Name: name}, cluster)
+		if err == nil && cluster.Spec.APIEndpoint != own {
+			err = fmt.Errorf("%s has the address %q, want %q", name, cluster.Spec.APIEndpoint, own)
+		}
+		return err
+	})
+	set("https://192.0.2.9:6443")
+	f.waitReady(name, metav1.ConditionTrue)
+	f.must(f.plane.Get(t.Context(), client.ObjectKey{Name: name}, cluster))
+	if cluster.Spec.APIEndpoint != "https://192.0.2.9:6443" {
+		t.Errorf("%s has the address %q that the agent put back", name, cluster.Spec.APIEndpoint)
+	}
+	set(own)
 }
 
 // exported returns what exports a Service from clusters, and imports it in others.
