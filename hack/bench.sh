@@ -74,6 +74,12 @@ go run ./hack/evictions --kubeconfig "$("$ctl" local kubeconfig --dir "$dir")" -
 KUBECONFIG=$("$ctl" local kubeconfig --dir "$dir")
 export KUBECONFIG
 
+headline "a ConfigMap of one namespace until its Work, while another namespace makes 20 and 100 changes a second"
+for rate in 20 100; do
+	go run ./hack/tenants --kubeconfig "$KUBECONFIG" --rate "$rate"
+	"$ctl" wait namespace/tenants-quiet namespace/tenants-flood --for=delete --timeout 5m >/dev/null 2>&1 || true
+done
+
 headline "unjoin and join of a reachable cluster, until it is Ready"
 "$ctl" unjoin member3 --cluster-kubeconfig "$KUBECONFIG" --cluster-context member3 >/dev/null 2>&1
 from=$(date +%s.%N)

@@ -1,0 +1,286 @@
+// Tenants measures how long the ConfigMap of one namespace takes to become a Work while
+// another namespace floods the control plane: it creates ConfigMaps in the first at a
+// slow rate, in rest and then during the flood, and prints percentiles of both.
+//
+//	go run ./hack/tenants --kubeconfig $(karmadactl local kubeconfig) --member member1
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/karmada-toolkit/karmada/internal/kube"
+	"github.com/karmada-toolkit/karmada/pkg/apis/names"
+	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
+	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
+	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+)
+
+// The namespaces of the tenant that is measured and of the one that floods.
+const (
+	quiet = "tenants-quiet"
+	flood = "tenants-flood"
+)
+
+type settings struct {
+	kubeconfig, plane, member string
+	samples, objects, rate    int
+	interval                  time.Duration
+}
+
+func main() {
+	var s settings
+	flag.StringVar(&s.kubeconfig, "kubeconfig", os.Getenv("KUBECONFIG"), "kubeconfig with the context of the control plane")
+	flag.StringVar(&s.plane, "context", "karmada-apiserver", "context of the control plane")
+	flag.StringVar(&s.member, "member", "member1", "name of the member that the objects go to")
+	flag.IntVar(&s.samples, "samples", 100, "ConfigMaps that are measured, in rest and during the flood")
+	flag.DurationVar(&s.interval, "interval", 100*time.Millisecond, "time between two of them")
+	flag.IntVar(&s.objects, "objects", 200, "ConfigMaps of the namespace that floods")
+	flag.IntVar(&s.rate, "rate", 100, "changes a second of the namespace that floods")
+	flag.Parse()
+	if err := run(context.Background(), s); err != nil {
+		fmt.Fprintln(os.Stderr, "error:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, s settings) error {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Duration(s.samples)*s.interval+5*time.Minute)
+	defer cancel()
+	cfg, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(&clientcmd.ClientConfigLoadingRules{ExplicitPath: s.kubeconfig},
+		&clientcmd.ConfigOverrides{CurrentContext: s.plane}).ClientConfig()
+	if err != nil {
+		return fmt.Errorf("reading context %s: %w", s.plane, err)
+	}
+	cfg.QPS = -1
+	plane, err := client.NewWithWatch(cfg, client.Options{Scheme: kube.NewScheme()})
+	if err != nil {
+		return err
+	}
+	defer func() {
+		for _, name := range []string{quiet, flood} {
+			_ = plane.Delete(context.WithoutCancel(ctx), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
+		}
+	}()
+	for _, name := range []string{quiet, flood} {
+		if err := prepare(ctx, s, plane, name); err != nil {
+			return fmt.Errorf("preparing namespace %s: %w", name, err)
+		}
+	}
+	b := &board{created: map[string]time.Time{}}
+	for i := range b.reached {
+		b.reached[i] = map[string]time.Time{}
+	}
+	go watch(ctx, plane, &workv1alpha1.WorkList{}, names.ExecutionNamespace(s.member), b.works)
+	go watch(ctx, plane, &workv1alpha2.ResourceBindingList{}, quiet, b.bindings)
+	if _, err := b.measure(ctx, s, plane, "warm", 10); err != nil {
+		return err
+	}
+	rest, err := b.measure(ctx, s, plane, "rest", s.samples)
+	if err != nil {
+		return err
+	}
+	stop := begin(ctx, s, plane)
+	flooded, err := b.measure(ctx, s, plane, "flooded", s.samples)
+	changes := stop()
+	if err != nil {
+		return err
+	}
+	describe("in rest", rest)
+	describe("during the flood", flooded)
+	fmt.Printf("p99 until the Work, flood / rest: %.1f; %d changes of %d objects were made\n",
+		float64(at(flooded[written], .99))/float64(at(rest[written], .99)), changes, s.objects)
+	return nil
+}
+
+// prepare makes a namespace and its policy.
+func prepare(ctx context.Context, s settings, plane client.Client, namespace string) error {
+	policy := &policyv1alpha1.PropagationPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "all"}}
+	policy.Spec.ResourceSelectors = []policyv1alpha1.ResourceSelector{{APIVersion: "v1", Kind: "ConfigMap", LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"bench": "tenants"}}}}
+	policy.Spec.Placement.ClusterAffinity = &policyv1alpha1.ClusterAffinity{ClusterNames: []string{s.member}}
+	if err := plane.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}); err != nil {
+		return err
+	}
+	return plane.Create(ctx, policy)
+}
+
+func configMap(namespace, name string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{"bench": "tenants"}},
+		Data:       map[string]string{"seq": "first"},
+	}
+}
+
+// The stages of an object, in order.
+const (
+	answered = iota
+	bound
+	scheduled
+	written
+	stages
+)
+
+// board records when each ConfigMap was created, and when it reached each stage.
+type board struct {
+	mu      sync.Mutex
+	created map[string]time.Time
+	reached [stages]map[string]time.Time
+}
+
+func (b *board) mark(stage int, binding string, now time.Time) {
+	name := strings.TrimSuffix(binding, "-configmap")
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if _, found := b.reached[stage][name]; !found {
+		b.reached[stage][name] = now
+	}
+}
+
+// works records when the Works of the quiet namespace are written.
+func (b *board) works(obj client.Object, now time.Time) {
+	if annotations := obj.GetAnnotations(); annotations[workv1alpha2.ResourceBindingNamespaceAnnotation] == quiet {
+		b.mark(written, annotations[workv1alpha2.ResourceBindingNameAnnotation], now)
+	}
+}
+
+// bindings records when bindings are made and have a cluster.
+func (b *board) bindings(obj client.Object, now time.Time) {
+	b.mark(bound, obj.GetName(), now)
+	if binding, ok := obj.(*workv1alpha2.ResourceBinding); ok && len(binding.Spec.Clusters) > 0 {
+		b.mark(scheduled, obj.GetName(), now)
+	}
+}
+
+// watch passes the objects of a namespace on with the time at which they were seen.
+func watch(ctx context.Context, plane client.WithWatch, list client.ObjectList, namespace string, seen func(client.Object, time.Time)) {
+	for ctx.Err() == nil {
+		w, err := plane.Watch(ctx, list, client.InNamespace(namespace))
+		if err != nil {
+			time.Sleep(100 * time.Millisecond)
+			continue
+		}
+		for event := range w.ResultChan() {
+			if obj, ok := event.Object.(client.Object); ok {
+				seen(obj, time.Now())
+			}
+		}
+	}
+}
+
+// measure creates n ConfigMaps one after the other, and returns how long each took to become a Work, in order.
+func (b *board) measure(ctx context.Context, s settings, plane client.Client, phase string, n int) ([stages][]time.Duration, error) {
+	tick := time.NewTicker(s.interval)
+	defer tick.Stop()
+	for i := range n {
+		<-tick.C
+		name := phase + "-" + strconv.Itoa(i)
+		b.mu.Lock()
+		b.created[name] = time.Now()
+		b.mu.Unlock()
+		if err := plane.Create(ctx, configMap(quiet, name)); err != nil {
+			return [stages][]time.Duration{}, fmt.Errorf("creating a ConfigMap: %w", err)
+		}
+		b.mark(answered, name, time.Now())
+	}
+	for {
+		took := b.took(phase, n)
+		if len(took[written]) == n && len(took[scheduled]) == n && len(took[bound]) == n {
+			return took, nil
+		}
+		select {
+		case <-ctx.Done():
+			return took, errors.Join(ctx.Err(), fmt.Errorf("%d of %d ConfigMaps became Works", len(took[written]), n))
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+// took returns how long the ConfigMaps of a phase took to reach each stage, in order.
+func (b *board) took(phase string, n int) (out [stages][]time.Duration) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for stage := range out {
+		for i := range n {
+			name := phase + "-" + strconv.Itoa(i)
+			if at, found := b.reached[stage][name]; found {
+				out[stage] = append(out[stage], at.Sub(b.created[name]))
+			}
+		}
+		slices.Sort(out[stage])
+	}
+	return out
+}
+
+// begin creates the objects of the other namespace and changes them in turn until stop is called, which returns how many
+// changes were made.
+func begin(ctx context.Context, s settings, plane client.Client) (stop func() int64) {
+	ctx, cancel := context.WithCancel(ctx)
+	var made atomic.Int64
+	var sending sync.WaitGroup
+	next := make(chan int)
+	for range 16 {
+		sending.Go(func() {
+			for i := range next {
+				cm := configMap(flood, "c"+strconv.Itoa(i%s.objects))
+				var err error
+				if i < s.objects {
+					err = plane.Create(ctx, cm)
+				} else {
+					err = plane.Patch(ctx, cm, client.RawPatch(types.MergePatchType, []byte(`{"data":{"seq":"`+strconv.Itoa(i)+`"}}`)))
+				}
+				if err == nil {
+					made.Add(1)
+				}
+			}
+		})
+	}
+	sending.Go(func() {
+		defer close(next)
+		tick := time.NewTicker(time.Second / time.Duration(s.rate))
+		defer tick.Stop()
+		for i := 0; ; i++ {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+			}
+			select {
+			case <-ctx.Done():
+				return
+			case next <- i:
+			}
+		}
+	})
+	return func() int64 {
+		cancel()
+		sending.Wait()
+		return made.Load()
+	}
+}
+
+func at(took []time.Duration, part float64) time.Duration {
+	return took[min(len(took)-1, int(part*float64(len(took))))].Round(time.Millisecond)
+}
+
+func describe(phase string, took [stages][]time.Duration) {
+	fmt.Printf("%s, p50 / p99:", phase)
+	for stage, name := range [stages]string{"request", "binding", "scheduled", "Work"} {
+		fmt.Printf(" %s %s / %s", name, at(took[stage], .5), at(took[stage], .99))
+	}
+	fmt.Println()
+}
