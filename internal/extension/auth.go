@@ -37,8 +37,8 @@ func clientFor(kubeconfig string, controlPlane *rest.Config, timeout time.Durati
 	return client, nil
 }
 
-// Apply sets in config how requests are authenticated, authorized and audited, and the listener of serving.
-func (o *Options) Apply(ctx context.Context, controlPlane *rest.Config, serving *genericapiserver.SecureServingInfo, config *genericapiserver.Config) error {
+// apply sets in config how requests are authenticated, authorized and audited, and the listener of serving.
+func (o *Options) apply(ctx context.Context, controlPlane *rest.Config, serving *genericapiserver.SecureServingInfo, config *genericapiserver.Config) error {
 	config.SecureServing = serving
 	// The server sends no requests to itself.
 	config.LoopbackClientConfig = &rest.Config{Host: "https://" + serving.Listener.Addr().String()}

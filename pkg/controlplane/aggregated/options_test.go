@@ -51,15 +51,12 @@ func TestOptions_Flags(t *testing.T) {
 }
 
 func TestOptions_Gates(t *testing.T) {
-	o, err := parse(t, "--etcd-servers=x", "--feature-gates=CustomizedClusterResourceModeling=false", "--feature-gates=APIServerIdentity=false")
+	o, err := parse(t, "--etcd-servers=x", "--feature-gates=CustomizedClusterResourceModeling=false")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if o.resourceModeling() {
 		t.Error("the gate of the control plane was not set")
-	}
-	if o.kubernetesGates != "APIServerIdentity=false" {
-		t.Errorf("the gates of the server are %q", o.kubernetesGates)
 	}
 	if !NewOptions().resourceModeling() {
 		t.Error("resource modeling is off by default")

@@ -11,15 +11,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/util/sets"
-	openapinamer "k8s.io/apiserver/pkg/endpoints/openapi"
 	"k8s.io/apiserver/pkg/registry/rest"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	genericfilters "k8s.io/apiserver/pkg/server/filters"
-	"k8s.io/apiserver/pkg/util/compatibility"
-	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	restclient "k8s.io/client-go/rest"
 	cliflag "k8s.io/component-base/cli/flag"
 
+	"github.com/karmada-toolkit/karmada/internal/extension"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/aggregated/internalversion"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/aggregated/proxy"
@@ -53,46 +51,24 @@ func (s *server) run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("preparing the server: %w", err)
 	}
-	generic.ShutdownTimeout = s.options.ShutdownTimeout
 	group, err := s.group(scheme, codecs, config)
 	if err != nil {
 		return err
 	}
-	if err := generic.InstallAPIGroup(group); err != nil {
-		return fmt.Errorf("installing %s: %w", clusterv1alpha1.GroupName, err)
-	}
-	if err := generic.PrepareRun().RunWithContext(ctx); err != nil {
-		return fmt.Errorf("serving: %w", err)
-	}
-	return nil
+	return extension.Serve(ctx, generic, s.options.ShutdownTimeout, group)
 }
 
 // config returns the configuration of the generic server.
 func (s *server) config(ctx context.Context, scheme *runtime.Scheme, codecs serializer.CodecFactory) (*genericapiserver.Config, error) {
-	o := s.options
-	config := genericapiserver.NewConfig(codecs)
-	config.EffectiveVersion = compatibility.DefaultBuildEffectiveVersion()
-	if err := utilfeature.DefaultMutableFeatureGate.Set(o.kubernetesGates); err != nil {
-		return nil, fmt.Errorf("setting feature gates: %w", err)
+	config, err := s.options.StoreConfig(ctx, s.controlPlane, s.serving, extension.API{
+		Title: "Karmada", Schemes: []*runtime.Scheme{scheme}, Codecs: codecs, Definitions: openapi.GetOpenAPIDefinitions,
+	}, clusterv1alpha1.GroupVersion)
+	if err != nil {
+		return nil, err
 	}
-	config.FeatureGate = utilfeature.DefaultFeatureGate
-	namer := openapinamer.NewDefinitionNamer(scheme)
-	config.OpenAPIConfig = genericapiserver.DefaultOpenAPIConfig(openapi.GetOpenAPIDefinitions, namer)
-	config.OpenAPIV3Config = genericapiserver.DefaultOpenAPIV3Config(openapi.GetOpenAPIDefinitions, namer)
-	config.OpenAPIConfig.Info.Title, config.OpenAPIV3Config.Info.Title = "Karmada", "Karmada"
-	config.ShutdownWatchTerminationGracePeriod = o.ShutdownTimeout
 	config.LongRunningFunc = proxy.LongRunning(genericfilters.BasicLongRunningRequestCheck(sets.NewString("watch"), sets.NewString()))
 	config.BuildHandlerChainFunc = func(handler http.Handler, c *genericapiserver.Config) http.Handler {
 		return genericapiserver.DefaultBuildHandlerChain(checkQuantities(proxy.KeepInner(handler), codecs, c.MaxRequestBodyBytes), c)
-	}
-	if err := o.Apply(ctx, s.controlPlane, s.serving, config); err != nil {
-		return nil, err
-	}
-	etcd := *o.Etcd
-	etcd.StorageConfig.Codec = codecs.LegacyCodec(clusterv1alpha1.GroupVersion)
-	etcd.StorageConfig.EncodeVersioner = runtime.NewMultiGroupVersioner(clusterv1alpha1.GroupVersion)
-	if err := etcd.ApplyTo(config); err != nil {
-		return nil, fmt.Errorf("preparing the storage: %w", err)
 	}
 	return config, nil
 }

@@ -8,18 +8,16 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	openapinamer "k8s.io/apiserver/pkg/endpoints/openapi"
 	genericapiserver "k8s.io/apiserver/pkg/server"
-	"k8s.io/apiserver/pkg/util/compatibility"
-	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/client-go/rest"
-	"k8s.io/metrics/pkg/apis/metrics"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/custom-metrics-apiserver/pkg/apiserver"
 
+	"github.com/karmada-toolkit/karmada/internal/extension"
 	"github.com/karmada-toolkit/karmada/internal/metricsapi"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/generated/openapi"
@@ -87,15 +85,11 @@ func (s *server) Start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	config := genericapiserver.NewConfig(apiserver.Codecs)
-	config.EffectiveVersion = compatibility.DefaultBuildEffectiveVersion()
-	config.FeatureGate = utilfeature.DefaultFeatureGate
-	config.ShutdownWatchTerminationGracePeriod = s.options.ShutdownTimeout
-	namer := openapinamer.NewDefinitionNamer(apiserver.Scheme, group.Scheme)
-	config.OpenAPIConfig = genericapiserver.DefaultOpenAPIConfig(openapi.GetOpenAPIDefinitions, namer)
-	config.OpenAPIV3Config = genericapiserver.DefaultOpenAPIV3Config(openapi.GetOpenAPIDefinitions, namer)
-	config.OpenAPIConfig.Info.Title, config.OpenAPIV3Config.Info.Title = serverName, serverName
-	if err := s.options.Apply(ctx, s.controlPlane, s.serving, config); err != nil {
+	config, err := s.options.Config(ctx, s.controlPlane, s.serving, extension.API{
+		Title: serverName, Schemes: []*runtime.Scheme{apiserver.Scheme, group.Scheme}, Codecs: apiserver.Codecs,
+		Definitions: openapi.GetOpenAPIDefinitions, ShutdownTimeout: s.options.ShutdownTimeout,
+	})
+	if err != nil {
 		return err
 	}
 	adapter := apiserver.Config{GenericConfig: config}
@@ -104,13 +98,5 @@ func (s *server) Start(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("preparing the metrics adapter: %w", err)
 	}
-	generic := served.GenericAPIServer
-	generic.ShutdownTimeout = s.options.ShutdownTimeout
-	if err := generic.InstallAPIGroup(group); err != nil {
-		return fmt.Errorf("installing %s: %w", metrics.GroupName, err)
-	}
-	if err := generic.PrepareRun().RunWithContext(ctx); err != nil {
-		return fmt.Errorf("serving metrics: %w", err)
-	}
-	return nil
+	return extension.Serve(ctx, served.GenericAPIServer, s.options.ShutdownTimeout, group)
 }

@@ -7,10 +7,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
-	genericrequest "k8s.io/apiserver/pkg/endpoints/request"
 
+	"github.com/karmada-toolkit/karmada/internal/extension"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 )
 
@@ -28,7 +27,7 @@ func (c *credentials) check(ctx context.Context, updated, old *clusterv1alpha1.C
 		return nil
 	}
 	for _, ref := range []*clusterv1alpha1.LocalSecretReference{updated.Spec.SecretRef, updated.Spec.ImpersonatorSecretRef} {
-		if ref == nil || !possible(ref) {
+		if ref == nil || !extension.PossibleSecret(*ref) {
 			continue
 		}
 		if err := c.readable(ctx, updated.Name, ref); err != nil {
@@ -39,11 +38,6 @@ func (c *credentials) check(ctx context.Context, updated, old *clusterv1alpha1.C
 		}
 	}
 	return nil
-}
-
-// possible reports whether there can be a Secret of a name, so that somebody may be asked about it.
-func possible(ref *clusterv1alpha1.LocalSecretReference) bool {
-	return len(utilvalidation.IsDNS1123Label(ref.Namespace)) == 0 && len(utilvalidation.IsDNS1123Subdomain(ref.Name)) == 0
 }
 
 // sameAccess reports whether two specs use the same credentials in the same way.
@@ -61,21 +55,8 @@ func sameAccess(a, b *clusterv1alpha1.ClusterSpec) bool {
 // readable returns an error unless the requester may read a Secret of the control
 // plane.
 func (c *credentials) readable(ctx context.Context, cluster string, ref *clusterv1alpha1.LocalSecretReference) error {
-	user, ok := genericrequest.UserFrom(ctx)
-	if !ok {
-		return forbidden(cluster, "the requester is not known, and the cluster refers to Secret %s/%s", ref.Namespace, ref.Name)
-	}
-	decision, _, err := c.authorizer.Authorize(ctx, authorizer.AttributesRecord{
-		User: user, Verb: "get", APIVersion: "v1", Resource: "secrets", Namespace: ref.Namespace, Name: ref.Name, ResourceRequest: true,
-	})
-	if err != nil && decision != authorizer.DecisionAllow {
-		return apierrors.NewInternalError(fmt.Errorf("asking whether %q may read Secret %s/%s: %w", user.GetName(), ref.Namespace, ref.Name, err))
-	}
-	if decision != authorizer.DecisionAllow {
-		return forbidden(cluster, "user %q cannot get Secret %s/%s, which the cluster refers to: its token would go to the cluster's endpoint",
-			user.GetName(), ref.Namespace, ref.Name)
-	}
-	return nil
+	err := extension.CheckReadsSecret(ctx, c.authorizer, *ref, "which the cluster refers to: its token would go to the cluster's endpoint")
+	return extension.Refuse(clusterv1alpha1.Resource("clusters"), cluster, err)
 }
 
 // unowned refuses a Secret that belongs to another cluster.

@@ -7,6 +7,9 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/karmada-toolkit/karmada/internal/extension"
+	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 )
 
 func TestUnlessProtected(t *testing.T) {
@@ -27,7 +30,7 @@ func TestUnlessProtected(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			c := valid()
 			c.Labels = map[string]string{label: tc.value}
-			err := unlessProtected(tc.next)(t.Context(), c)
+			err := extension.UnlessProtected(clusterv1alpha1.Resource("clusters"), tc.next)(t.Context(), c)
 			if (err != nil) != tc.fails || apierrors.IsForbidden(err) != tc.forbidden {
 				t.Errorf("got %v", err)
 			}

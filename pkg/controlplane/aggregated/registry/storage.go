@@ -14,8 +14,8 @@ import (
 	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/apiserver/pkg/storage/names"
-	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
+	"github.com/karmada-toolkit/karmada/internal/extension"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/aggregated/internalversion"
 )
@@ -50,13 +50,10 @@ type Clusters struct {
 var (
 	_ rest.StandardStorage      = (*Clusters)(nil)
 	_ rest.SingularNameProvider = (*Clusters)(nil)
-	_ rest.Patcher              = (*Status)(nil)
-	_ rest.ResetFieldsStrategy  = (*Status)(nil)
-	_ rest.Storage              = (*Status)(nil)
 )
 
 // New returns the storage of clusters and of their status.
-func New(o Options) (*Clusters, *Status, error) {
+func New(o Options) (*Clusters, *extension.Status, error) {
 	rules := strategy{ObjectTyper: o.Typer, NameGenerator: names.SimpleNameGenerator, resourceModeling: o.ResourceModeling, now: o.Now}
 	store := &genericregistry.Store{
 		NewFunc:                   func() runtime.Object { return &internalversion.Cluster{} },
@@ -73,11 +70,7 @@ func New(o Options) (*Clusters, *Status, error) {
 	if err := store.CompleteWithOptions(&generic.StoreOptions{RESTOptions: o.RESTOptions}); err != nil {
 		return nil, nil, fmt.Errorf("preparing the storage of clusters: %w", err)
 	}
-	statusStore := *store
-	statusRules := statusStrategy{rules}
-	statusStore.UpdateStrategy = statusRules
-	statusStore.ResetFieldsStrategy = statusRules
-	return &Clusters{Store: store, ids: ids}, &Status{store: &statusStore}, nil
+	return &Clusters{Store: store, ids: ids}, extension.NewStatus(store, statusStrategy{rules}), nil
 }
 
 // Create stores a new cluster. Those who write ids wait for each other, so that no two clusters get the same one. What
@@ -122,33 +115,4 @@ func (c *Clusters) All(ctx context.Context) ([]clusterv1alpha1.Cluster, error) {
 
 func (c *Clusters) list(ctx context.Context, version string, into *internalversion.ClusterList) error {
 	return listClusters(ctx, c.Store, version, into)
-}
-
-// Status is the storage of the status of clusters.
-type Status struct{ store *genericregistry.Store }
-
-// New implements rest.Storage.
-func (s *Status) New() runtime.Object { return s.store.New() }
-
-// Destroy implements rest.Storage. The storage of clusters frees what they share.
-func (s *Status) Destroy() {}
-
-// Get implements rest.Getter.
-func (s *Status) Get(ctx context.Context, name string, options *metav1.GetOptions) (runtime.Object, error) {
-	return s.store.Get(ctx, name, options)
-}
-
-// Update implements rest.Updater. A status never creates a cluster.
-func (s *Status) Update(ctx context.Context, name string, objInfo rest.UpdatedObjectInfo, createValidation rest.ValidateObjectFunc, updateValidation rest.ValidateObjectUpdateFunc, _ bool, options *metav1.UpdateOptions) (runtime.Object, bool, error) {
-	return s.store.Update(ctx, name, objInfo, createValidation, updateValidation, false, options)
-}
-
-// GetResetFields implements rest.ResetFieldsStrategy.
-func (s *Status) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
-	return s.store.GetResetFields()
-}
-
-// ConvertToTable implements rest.TableConvertor.
-func (s *Status) ConvertToTable(ctx context.Context, object, options runtime.Object) (*metav1.Table, error) {
-	return s.store.ConvertToTable(ctx, object, options)
 }

@@ -2,12 +2,10 @@ package registry
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -16,9 +14,9 @@ import (
 	"k8s.io/apiserver/pkg/storage/names"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
+	"github.com/karmada-toolkit/karmada/internal/extension"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/apis/validation"
-	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/aggregated/internalversion"
 )
 
@@ -109,7 +107,7 @@ func (strategy) AllowUnconditionalUpdate() bool { return true }
 // GetResetFields implements rest.ResetFieldsStrategy: writers of a cluster do not
 // come to own its status.
 func (strategy) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
-	return resetFields("status")
+	return extension.ResetFields(clusterv1alpha1.GroupVersion, "status")
 }
 
 // statusStrategy implements how the status of a cluster is changed.
@@ -130,40 +128,16 @@ func (statusStrategy) ValidateUpdate(context.Context, runtime.Object, runtime.Ob
 
 // GetResetFields implements rest.ResetFieldsStrategy.
 func (statusStrategy) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
-	return resetFields("spec", "metadata")
-}
-
-func resetFields(names ...string) map[fieldpath.APIVersion]*fieldpath.Set {
-	set := fieldpath.NewSet()
-	for _, name := range names {
-		set.Insert(fieldpath.MakePathOrDie(name))
-	}
-	return map[fieldpath.APIVersion]*fieldpath.Set{
-		fieldpath.APIVersion(clusterv1alpha1.GroupVersion.String()): set,
-	}
+	return extension.ResetFields(clusterv1alpha1.GroupVersion, "spec", "metadata")
 }
 
 // Delete implements rest.GracefulDeleter. The webhook that protects other objects
 // does not see clusters, so it is done here.
 func (c *Clusters) Delete(ctx context.Context, name string, validate rest.ValidateObjectFunc, options *metav1.DeleteOptions) (runtime.Object, bool, error) {
-	return c.Store.Delete(ctx, name, unlessProtected(validate), options)
+	return c.Store.Delete(ctx, name, extension.UnlessProtected(clusterv1alpha1.Resource("clusters"), validate), options)
 }
 
 // DeleteCollection implements rest.CollectionDeleter.
 func (c *Clusters) DeleteCollection(ctx context.Context, validate rest.ValidateObjectFunc, options *metav1.DeleteOptions, which *metainternalversion.ListOptions) (runtime.Object, error) {
-	return c.Store.DeleteCollection(ctx, unlessProtected(validate), options, which)
-}
-
-func unlessProtected(validate rest.ValidateObjectFunc) rest.ValidateObjectFunc {
-	return func(ctx context.Context, obj runtime.Object) error {
-		c := versioned(obj)
-		if c.Labels[workv1alpha2.DeletionProtectionLabel] == workv1alpha2.DeletionProtectionAlways {
-			return apierrors.NewForbidden(clusterv1alpha1.Resource("clusters"), c.Name,
-				errors.New("This resource is protected, please make sure to remove the label: "+workv1alpha2.DeletionProtectionLabel)) //nolint:staticcheck // clients know this text
-		}
-		if validate == nil {
-			return nil
-		}
-		return validate(ctx, obj)
-	}
+	return c.Store.DeleteCollection(ctx, extension.UnlessProtected(clusterv1alpha1.Resource("clusters"), validate), options, which)
 }

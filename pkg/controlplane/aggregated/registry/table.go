@@ -4,13 +4,12 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/duration"
 
+	"github.com/karmada-toolkit/karmada/internal/extension"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/aggregated/internalversion"
 )
@@ -73,18 +72,11 @@ func (t table) row(c *internalversion.Cluster) metav1.TableRow {
 	return metav1.TableRow{
 		Object: runtime.RawExtension{Object: c},
 		Cells: []any{
-			c.Name, c.Status.KubernetesVersion, string(c.Spec.SyncMode), ready, t.age(c.CreationTimestamp),
+			c.Name, c.Status.KubernetesVersion, string(c.Spec.SyncMode), ready, extension.Age(t.now(), c.CreationTimestamp),
 			orNone(strings.Join(c.Spec.Zones, ",")), orNone(c.Spec.Region), orNone(c.Spec.Provider),
 			endpoint, orNone(c.Spec.ProxyURL),
 		},
 	}
-}
-
-func (t table) age(created metav1.Time) string {
-	if created.IsZero() {
-		return "<unknown>"
-	}
-	return duration.HumanDuration(time.Duration(t.now().UnixNano() - created.UnixNano()))
 }
 
 func orNone(s string) string {
