@@ -11,6 +11,7 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/metricsadapter"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/problemdetector"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/scheduler"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/search"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/webhook"
 )
 
@@ -56,6 +57,11 @@ func Table() []Role {
 			Name: "scheduler-estimator", Doc: "Answer schedulers how many replicas fit into one cluster",
 			HealthAddress: ":10351", MetricsAddress: ":8080", GCPercent: 50,
 			New: newInstance(estimator.NewOptions, estimator.Setup),
+		},
+		{
+			Name: "search", Doc: "Serve the ResourceRegistry API, which selects objects of members to cache",
+			HealthAddress: "0", MetricsAddress: "0", Serves: true,
+			New: newInstance(search.NewOptions, search.Setup),
 		},
 		{
 			Name: "webhook", Doc: "Default and check what users write",

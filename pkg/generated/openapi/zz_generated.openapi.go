@@ -92,12 +92,15 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		policyv1alpha1.WorkloadAntiAffinityTerm{}.OpenAPIModelName():           schema_pkg_apis_policy_v1alpha1_WorkloadAntiAffinityTerm(ref),
 		policyv1alpha1.YAMLPatchOperation{}.OpenAPIModelName():                 schema_pkg_apis_policy_v1alpha1_YAMLPatchOperation(ref),
 		searchv1alpha1.BackendStoreConfig{}.OpenAPIModelName():                 schema_pkg_apis_search_v1alpha1_BackendStoreConfig(ref),
+		searchv1alpha1.ClusterCache{}.OpenAPIModelName():                       schema_pkg_apis_search_v1alpha1_ClusterCache(ref),
 		searchv1alpha1.OpenSearchConfig{}.OpenAPIModelName():                   schema_pkg_apis_search_v1alpha1_OpenSearchConfig(ref),
+		searchv1alpha1.Proxying{}.OpenAPIModelName():                           schema_pkg_apis_search_v1alpha1_Proxying(ref),
 		searchv1alpha1.ResourceRegistry{}.OpenAPIModelName():                   schema_pkg_apis_search_v1alpha1_ResourceRegistry(ref),
 		searchv1alpha1.ResourceRegistryList{}.OpenAPIModelName():               schema_pkg_apis_search_v1alpha1_ResourceRegistryList(ref),
 		searchv1alpha1.ResourceRegistrySpec{}.OpenAPIModelName():               schema_pkg_apis_search_v1alpha1_ResourceRegistrySpec(ref),
 		searchv1alpha1.ResourceRegistryStatus{}.OpenAPIModelName():             schema_pkg_apis_search_v1alpha1_ResourceRegistryStatus(ref),
 		searchv1alpha1.ResourceSelector{}.OpenAPIModelName():                   schema_pkg_apis_search_v1alpha1_ResourceSelector(ref),
+		searchv1alpha1.Search{}.OpenAPIModelName():                             schema_pkg_apis_search_v1alpha1_Search(ref),
 		v1.AWSElasticBlockStoreVolumeSource{}.OpenAPIModelName():               schema_k8sio_api_core_v1_AWSElasticBlockStoreVolumeSource(ref),
 		v1.Affinity{}.OpenAPIModelName():                                       schema_k8sio_api_core_v1_Affinity(ref),
 		v1.AppArmorProfile{}.OpenAPIModelName():                                schema_k8sio_api_core_v1_AppArmorProfile(ref),
@@ -3486,6 +3489,72 @@ func schema_pkg_apis_search_v1alpha1_BackendStoreConfig(ref common.ReferenceCall
 	}
 }
 
+func schema_pkg_apis_search_v1alpha1_ClusterCache(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ClusterCache is what is cached of one kind in a cluster.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"cluster": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Cluster is the name of the cluster. Empty means that the entry is the sum of several clusters.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"clusters": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Clusters is the number of clusters of a sum.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion of the kind.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is the kind.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"since": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Since is when the cluster was last listed completely. In a sum, it is the latest of the clusters.",
+							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
+						},
+					},
+					"objects": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Objects is the number of cached objects.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"failure": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Failure is why the objects are missing or not up to date. Empty if they are.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"apiVersion", "kind"},
+			},
+		},
+		Dependencies: []string{
+			metav1.Time{}.OpenAPIModelName()},
+	}
+}
+
 func schema_pkg_apis_search_v1alpha1_OpenSearchConfig(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -3521,6 +3590,33 @@ func schema_pkg_apis_search_v1alpha1_OpenSearchConfig(ref common.ReferenceCallba
 		},
 		Dependencies: []string{
 			v1alpha1.LocalSecretReference{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_search_v1alpha1_Proxying(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "Proxying is the kind of the resource \"proxying\", which serves all members as one cluster. It has no content.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+			},
+		},
 	}
 }
 
@@ -3686,11 +3782,30 @@ func schema_pkg_apis_search_v1alpha1_ResourceRegistryStatus(ref common.Reference
 							},
 						},
 					},
+					"clusters": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Clusters are what the search component caches for the registry, an entry for each kind of each cluster, at most 100. If there are more, the entries without a failure are one for each kind: their sum.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: map[string]interface{}{},
+										Ref:     ref(searchv1alpha1.ClusterCache{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
 				},
 			},
 		},
 		Dependencies: []string{
-			metav1.Condition{}.OpenAPIModelName()},
+			searchv1alpha1.ClusterCache{}.OpenAPIModelName(), metav1.Condition{}.OpenAPIModelName()},
 	}
 }
 
@@ -3726,6 +3841,33 @@ func schema_pkg_apis_search_v1alpha1_ResourceSelector(ref common.ReferenceCallba
 					},
 				},
 				Required: []string{"apiVersion", "kind"},
+			},
+		},
+	}
+}
+
+func schema_pkg_apis_search_v1alpha1_Search(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "Search is the kind of the resource \"search\", which serves cached objects. It has no content.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
 			},
 		},
 	}

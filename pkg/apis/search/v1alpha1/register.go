@@ -30,7 +30,7 @@ func Resource(resource string) schema.GroupResource {
 
 func addKnownTypes(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(GroupVersion,
-		&ResourceRegistry{}, &ResourceRegistryList{},
+		&ResourceRegistry{}, &ResourceRegistryList{}, &Search{}, &Proxying{},
 	)
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil

@@ -70,7 +70,68 @@ type ResourceRegistryStatus struct {
 	// Conditions of the registry.
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
+	// Clusters are what the search component caches for the registry, an entry for each kind of each cluster, at most 100.
+	// If there are more, the entries without a failure are one for each kind: their sum.
+	// +optional
+	// +listType=atomic
+	Clusters []ClusterCache `json:"clusters,omitempty"`
 }
+
+// ClusterCache is what is cached of one kind in a cluster.
+type ClusterCache struct {
+	// Cluster is the name of the cluster. Empty means that the entry is the sum of several clusters.
+	// +optional
+	Cluster string `json:"cluster,omitempty"`
+
+	// Clusters is the number of clusters of a sum.
+	// +optional
+	Clusters int32 `json:"clusters,omitempty"`
+
+	// APIVersion of the kind.
+	// +required
+	APIVersion string `json:"apiVersion"`
+
+	// Kind is the kind.
+	// +required
+	Kind string `json:"kind"`
+
+	// Since is when the cluster was last listed completely. In a sum, it is the latest of the clusters.
+	// +optional
+	Since *metav1.Time `json:"since,omitempty"`
+
+	// Objects is the number of cached objects.
+	// +optional
+	Objects int64 `json:"objects,omitempty"`
+
+	// Failure is why the objects are missing or not up to date. Empty if they are.
+	// +optional
+	Failure string `json:"failure,omitempty"`
+}
+
+// The conditions of a ResourceRegistry.
+const (
+	// RegistryReady reports whether all objects that the registry selects are cached.
+	RegistryReady = "Ready"
+	// RegistryDegraded reports whether something that the registry selects cannot be cached.
+	RegistryDegraded = "Degraded"
+)
+
+// The reasons of the conditions of a ResourceRegistry.
+const (
+	// ReasonCached is the reason of Ready: all objects are cached.
+	ReasonCached = "Cached"
+	// ReasonCaching is the reason of Ready: some objects are not cached yet, or not any more.
+	ReasonCaching = "Caching"
+	// ReasonNoCluster is the reason of Ready: no cluster is selected.
+	ReasonNoCluster = "NoCluster"
+	// ReasonUnknownKind is the reason of Degraded: a kind is served by no selected cluster.
+	ReasonUnknownKind = "UnknownKind"
+	// ReasonClusterFailed is the reason of Degraded: a cluster does not answer, or refuses the objects.
+	ReasonClusterFailed = "ClusterFailed"
+	// ReasonNotDegraded is the reason of Degraded: everything that is selected can be cached.
+	ReasonNotDegraded = "NotDegraded"
+)
 
 // BackendStoreConfig is where cached objects are stored.
 type BackendStoreConfig struct {

@@ -11,8 +11,18 @@ func (in BackendStoreConfig) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ClusterCache) OpenAPIModelName() string {
+	return "com.github.karmada-io.karmada.pkg.apis.search.v1alpha1.ClusterCache"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in OpenSearchConfig) OpenAPIModelName() string {
 	return "com.github.karmada-io.karmada.pkg.apis.search.v1alpha1.OpenSearchConfig"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in Proxying) OpenAPIModelName() string {
+	return "com.github.karmada-io.karmada.pkg.apis.search.v1alpha1.Proxying"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
@@ -38,4 +48,9 @@ func (in ResourceRegistryStatus) OpenAPIModelName() string {
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in ResourceSelector) OpenAPIModelName() string {
 	return "com.github.karmada-io.karmada.pkg.apis.search.v1alpha1.ResourceSelector"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in Search) OpenAPIModelName() string {
+	return "com.github.karmada-io.karmada.pkg.apis.search.v1alpha1.Search"
 }

@@ -1,0 +1,209 @@
+package search
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/apiserver/pkg/registry/generic"
+	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
+	"k8s.io/apiserver/pkg/registry/rest"
+	"k8s.io/apiserver/pkg/storage/names"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/karmada-toolkit/karmada/internal/extension"
+	searchv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/search/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/apis/validation"
+)
+
+// registryOptions are what the storage of registries needs to know.
+type registryOptions struct {
+	typer       runtime.ObjectTyper
+	restOptions generic.RESTOptionsGetter
+	// authorizer decides whether a requester may read the Secret of a backend store.
+	authorizer authorizer.Authorizer
+	now        func() metav1.Time
+}
+
+// registries is the storage of the resource resourceregistries.
+type registries struct {
+	*genericregistry.Store
+
+	authorizer authorizer.Authorizer
+}
+
+var (
+	_ rest.StandardStorage      = (*registries)(nil)
+	_ rest.SingularNameProvider = (*registries)(nil)
+	_ rest.RESTCreateStrategy   = registryRules{}
+	_ extension.StatusRules     = registryRules{}
+	_ extension.StatusRules     = registryStatusRules{}
+	_ rest.RESTDeleteStrategy   = registryRules{}
+)
+
+// newRegistries returns the storage of registries and of their status.
+func newRegistries(o registryOptions) (*registries, *extension.Status, error) {
+	rules := registryRules{ObjectTyper: o.typer, NameGenerator: names.SimpleNameGenerator}
+	store := &genericregistry.Store{
+		NewFunc:                   func() runtime.Object { return &searchv1alpha1.ResourceRegistry{} },
+		NewListFunc:               func() runtime.Object { return &searchv1alpha1.ResourceRegistryList{} },
+		DefaultQualifiedResource:  searchv1alpha1.Resource("resourceregistries"),
+		SingularQualifiedResource: searchv1alpha1.Resource("resourceregistry"),
+		CreateStrategy:            rules,
+		UpdateStrategy:            rules,
+		DeleteStrategy:            rules,
+		ResetFieldsStrategy:       rules,
+		TableConvertor:            registryTable{now: o.now},
+	}
+	if err := store.CompleteWithOptions(&generic.StoreOptions{RESTOptions: registryKeys{o.restOptions}}); err != nil {
+		return nil, nil, fmt.Errorf("preparing the storage of registries: %w", err)
+	}
+	return &registries{Store: store, authorizer: o.authorizer}, extension.NewStatus(store, registryStatusRules{rules}), nil
+}
+
+// registryKeys are the options of the storage with the keys in etcd of the reference, which have a capital letter.
+type registryKeys struct{ generic.RESTOptionsGetter }
+
+// GetRESTOptions implements generic.RESTOptionsGetter.
+func (k registryKeys) GetRESTOptions(resource schema.GroupResource, example runtime.Object) (generic.RESTOptions, error) {
+	options, err := k.RESTOptionsGetter.GetRESTOptions(resource, example)
+	options.ResourcePrefix = searchv1alpha1.GroupName + "/resourceRegistries"
+	return options, err
+}
+
+// Create implements rest.Creater.
+func (r *registries) Create(ctx context.Context, obj runtime.Object, validate rest.ValidateObjectFunc, options *metav1.CreateOptions) (runtime.Object, error) {
+	return r.Store.Create(ctx, obj, r.checkCreate(validate), options)
+}
+
+// Update implements rest.Updater. It creates a registry that is applied.
+func (r *registries) Update(ctx context.Context, name string, objInfo rest.UpdatedObjectInfo, createValidation rest.ValidateObjectFunc, updateValidation rest.ValidateObjectUpdateFunc, forceAllowCreate bool, options *metav1.UpdateOptions) (runtime.Object, bool, error) {
+	return r.Store.Update(ctx, name, objInfo, r.checkCreate(createValidation), func(ctx context.Context, obj, old runtime.Object) error {
+		if err := r.checkSecret(ctx, obj.(*searchv1alpha1.ResourceRegistry), old.(*searchv1alpha1.ResourceRegistry)); err != nil || updateValidation == nil {
+			return err
+		}
+		return updateValidation(ctx, obj, old)
+	}, forceAllowCreate, options)
+}
+
+// checkCreate extends the validation of a new registry by that of its Secret.
+func (r *registries) checkCreate(validate rest.ValidateObjectFunc) rest.ValidateObjectFunc {
+	return func(ctx context.Context, obj runtime.Object) error {
+		if err := r.checkSecret(ctx, obj.(*searchv1alpha1.ResourceRegistry), nil); err != nil || validate == nil {
+			return err
+		}
+		return validate(ctx, obj)
+	}
+}
+
+// Delete implements rest.GracefulDeleter.
+func (r *registries) Delete(ctx context.Context, name string, validate rest.ValidateObjectFunc, options *metav1.DeleteOptions) (runtime.Object, bool, error) {
+	return r.Store.Delete(ctx, name, extension.UnlessProtected(r.DefaultQualifiedResource, validate), options)
+}
+
+// DeleteCollection implements rest.CollectionDeleter.
+func (r *registries) DeleteCollection(ctx context.Context, validate rest.ValidateObjectFunc, options *metav1.DeleteOptions, which *metainternalversion.ListOptions) (runtime.Object, error) {
+	return r.Store.DeleteCollection(ctx, extension.UnlessProtected(r.DefaultQualifiedResource, validate), options, which)
+}
+
+// checkSecret refuses a registry whose requester sets or changes a backend store and may not read its Secret: the server
+// sends it to the addresses of the store. A nil old is a creation.
+func (r *registries) checkSecret(ctx context.Context, updated, old *searchv1alpha1.ResourceRegistry) error {
+	store := openSearchOf(updated)
+	if store == nil || !extension.PossibleSecret(store.SecretRef) || old != nil && equality.Semantic.DeepEqual(store, openSearchOf(old)) {
+		return nil
+	}
+	err := extension.CheckReadsSecret(ctx, r.authorizer, store.SecretRef, "to which spec.backendStore.openSearch.secretRef refers: its password would go to the addresses of the store")
+	return extension.Refuse(r.DefaultQualifiedResource, updated.Name, err)
+}
+
+func openSearchOf(r *searchv1alpha1.ResourceRegistry) *searchv1alpha1.OpenSearchConfig {
+	if r.Spec.BackendStore == nil {
+		return nil
+	}
+	return r.Spec.BackendStore.OpenSearch
+}
+
+// registryRules are how registries are created, changed and deleted.
+type registryRules struct {
+	runtime.ObjectTyper
+	names.NameGenerator
+}
+
+// NamespaceScoped implements rest.RESTCreateStrategy.
+func (registryRules) NamespaceScoped() bool { return false }
+
+// PrepareForCreate implements rest.RESTCreateStrategy.
+func (registryRules) PrepareForCreate(_ context.Context, obj runtime.Object) {
+	r := obj.(*searchv1alpha1.ResourceRegistry)
+	r.Generation, r.Status = 1, searchv1alpha1.ResourceRegistryStatus{}
+}
+
+// PrepareForUpdate implements rest.RESTUpdateStrategy.
+func (registryRules) PrepareForUpdate(_ context.Context, obj, old runtime.Object) {
+	updated, stored := obj.(*searchv1alpha1.ResourceRegistry), old.(*searchv1alpha1.ResourceRegistry)
+	updated.Status, updated.Generation = stored.Status, stored.Generation
+	if !equality.Semantic.DeepEqual(updated.Spec, stored.Spec) {
+		updated.Generation++
+	}
+}
+
+// Validate implements rest.RESTCreateStrategy.
+func (registryRules) Validate(_ context.Context, obj runtime.Object) field.ErrorList {
+	return validation.ValidateResourceRegistry(obj.(*searchv1alpha1.ResourceRegistry))
+}
+
+// ValidateUpdate implements rest.RESTUpdateStrategy.
+func (registryRules) ValidateUpdate(_ context.Context, obj, old runtime.Object) field.ErrorList {
+	return validation.ValidateResourceRegistryUpdate(obj.(*searchv1alpha1.ResourceRegistry), old.(*searchv1alpha1.ResourceRegistry))
+}
+
+// WarningsOnCreate implements rest.RESTCreateStrategy.
+func (registryRules) WarningsOnCreate(context.Context, runtime.Object) []string { return nil }
+
+// WarningsOnUpdate implements rest.RESTUpdateStrategy.
+func (registryRules) WarningsOnUpdate(context.Context, runtime.Object, runtime.Object) []string {
+	return nil
+}
+
+// Canonicalize implements rest.RESTCreateStrategy.
+func (registryRules) Canonicalize(runtime.Object) {}
+
+// AllowCreateOnUpdate implements rest.RESTUpdateStrategy.
+func (registryRules) AllowCreateOnUpdate() bool { return false }
+
+// AllowUnconditionalUpdate implements rest.RESTUpdateStrategy.
+func (registryRules) AllowUnconditionalUpdate() bool { return true }
+
+// GetResetFields implements rest.ResetFieldsStrategy.
+func (registryRules) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
+	return extension.ResetFields(searchv1alpha1.GroupVersion, "status")
+}
+
+// registryStatusRules are how the status of registries is changed.
+type registryStatusRules struct{ registryRules }
+
+// PrepareForUpdate implements rest.RESTUpdateStrategy.
+func (registryStatusRules) PrepareForUpdate(_ context.Context, obj, old runtime.Object) {
+	updated, stored := obj.(*searchv1alpha1.ResourceRegistry), old.(*searchv1alpha1.ResourceRegistry)
+	status, managers := updated.Status, updated.ManagedFields
+	version := updated.ResourceVersion
+	stored.DeepCopyInto(updated)
+	updated.Status, updated.ManagedFields, updated.ResourceVersion = status, managers, version
+}
+
+// ValidateUpdate implements rest.RESTUpdateStrategy. A status is not validated.
+func (registryStatusRules) ValidateUpdate(context.Context, runtime.Object, runtime.Object) field.ErrorList {
+	return nil
+}
+
+// GetResetFields implements rest.ResetFieldsStrategy.
+func (registryStatusRules) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
+	return extension.ResetFields(searchv1alpha1.GroupVersion, "spec", "metadata")
+}

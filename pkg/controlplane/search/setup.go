@@ -1,0 +1,99 @@
+// Package search is the API server of search.karmada.io: it stores ResourceRegistries in etcd, which select the objects of
+// member clusters to cache, and serves the resource "search". It stands behind the control plane's API server as an
+// aggregated API. Objects are not cached yet: "search/cache" answers with 501.
+package search
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apiserver/pkg/registry/rest"
+	genericapiserver "k8s.io/apiserver/pkg/server"
+	restclient "k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/karmada-toolkit/karmada/internal/controllers"
+	"github.com/karmada-toolkit/karmada/internal/extension"
+	searchv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/search/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/generated/openapi"
+)
+
+const serverName = "karmada-search"
+
+// Setup adds the API server to the manager. It listens at once, so that a port that is taken shows here.
+func Setup(_ context.Context, mgr manager.Manager, o *Options) error {
+	serving, err := o.Serving()
+	if err != nil {
+		return err
+	}
+	s := &server{options: o, controlPlane: mgr.GetConfig(), now: clock.RealClock{}.Now, serving: serving}
+	if err := mgr.Add(controllers.Everywhere(s.run)); err != nil {
+		return fmt.Errorf("adding the search API server: %w", err)
+	}
+	return nil
+}
+
+// server is the API server before it runs.
+type server struct {
+	options      *Options
+	controlPlane *restclient.Config
+	now          func() time.Time
+	serving      *genericapiserver.SecureServingInfo
+}
+
+// run serves until ctx ends.
+func (s *server) run(ctx context.Context) error {
+	scheme, err := newScheme()
+	if err != nil {
+		return err
+	}
+	codecs := serializer.NewCodecFactory(scheme)
+	config, err := s.options.StoreConfig(ctx, s.controlPlane, s.serving, extension.API{
+		Title: serverName, Schemes: []*runtime.Scheme{scheme}, Codecs: codecs, Definitions: openapi.GetOpenAPIDefinitions,
+	}, searchv1alpha1.GroupVersion)
+	if err != nil {
+		return err
+	}
+	s.options.applyRun(config)
+	generic, err := config.Complete(nil).New(serverName, genericapiserver.NewEmptyDelegate())
+	if err != nil {
+		return fmt.Errorf("preparing the server: %w", err)
+	}
+	registries, status, err := newRegistries(registryOptions{
+		typer: scheme, restOptions: config.RESTOptionsGetter, authorizer: config.Authorization.Authorizer,
+		now: func() metav1.Time { return metav1.NewTime(s.now()) },
+	})
+	if err != nil {
+		return err
+	}
+	group := genericapiserver.NewDefaultAPIGroupInfo(searchv1alpha1.GroupName, scheme, runtime.NewParameterCodec(scheme), codecs)
+	resources := map[string]rest.Storage{"resourceregistries": registries, "resourceregistries/status": status}
+	if !s.options.DisableSearch {
+		resources["search"] = searching{}
+	}
+	group.VersionedResourcesStorageMap[searchv1alpha1.GroupVersion.Version] = resources
+	return extension.Serve(ctx, generic, s.options.ShutdownTimeout, &group)
+}
+
+// newScheme returns the kinds of the server. In memory it works with the types that it serves.
+func newScheme() (*runtime.Scheme, error) {
+	scheme := runtime.NewScheme()
+	metaVersion := schema.GroupVersion{Version: "v1"}
+	metav1.AddToGroupVersion(scheme, metaVersion)
+	scheme.AddUnversionedTypes(metaVersion, &metav1.Status{}, &metav1.APIVersions{}, &metav1.APIGroupList{}, &metav1.APIGroup{}, &metav1.APIResourceList{})
+	if err := searchv1alpha1.AddToScheme(scheme); err != nil {
+		return nil, fmt.Errorf("building the scheme: %w", err)
+	}
+	internal := schema.GroupVersion{Group: searchv1alpha1.GroupName, Version: runtime.APIVersionInternal}
+	scheme.AddKnownTypes(internal, &searchv1alpha1.ResourceRegistry{}, &searchv1alpha1.ResourceRegistryList{}, &searchv1alpha1.Search{}, &searchv1alpha1.Proxying{})
+	if err := scheme.SetVersionPriority(searchv1alpha1.GroupVersion); err != nil {
+		return nil, fmt.Errorf("building the scheme: %w", err)
+	}
+	return scheme, nil
+}
