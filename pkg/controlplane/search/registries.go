@@ -77,7 +77,7 @@ func (k registryKeys) GetRESTOptions(resource schema.GroupResource, example runt
 	return options, err
 }
 
-// Create implements rest.Creater.
+// Create stores a new registry.
 func (r *registries) Create(ctx context.Context, obj runtime.Object, validate rest.ValidateObjectFunc, options *metav1.CreateOptions) (runtime.Object, error) {
 	return r.Store.Create(ctx, obj, r.checkCreate(validate), options)
 }

@@ -1,4 +1,5 @@
-// Package search merges the lists, pages and versions of several clusters into those of one API server.
+// Package search merges the lists, pages and versions of several clusters into those of one API server, and decides which
+// objects of the clusters are cached.
 package search
 
 import (
