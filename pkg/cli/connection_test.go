@@ -145,6 +145,61 @@ func TestRun_Unreached(t *testing.T) {
 	}
 }
 
+// TestRun_UnservedClusters has commands that read types of the control plane meet an API group that is registered and that
+// nothing serves: they say so in one message, or do not need it.
+func TestRun_UnservedClusters(t *testing.T) {
+	const group = `{"name":"cluster.karmada.io","versions":[{"groupVersion":"cluster.karmada.io/v1alpha1","version":"v1alpha1"}],"preferredVersion":{"groupVersion":"cluster.karmada.io/v1alpha1","version":"v1alpha1"}}`
+	server := stubServer(t, func(w http.ResponseWriter, r *http.Request) bool {
+		switch {
+		case strings.HasPrefix(r.URL.Path, "/apis/cluster.karmada.io/"):
+			http.Error(w, "service unavailable", http.StatusServiceUnavailable)
+		case r.URL.Path == "/apis":
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = io.WriteString(w, `{"kind":"APIGroupList","groups":[{"name":"apps","versions":[{"groupVersion":"apps/v1","version":"v1"}],"preferredVersion":{"groupVersion":"apps/v1","version":"v1"}},`+group+`]}`)
+		default:
+			return false
+		}
+		return true
+	})
+	dir := t.TempDir()
+	manifest, kubeconfig := filepath.Join(dir, "x.yaml"), filepath.Join(dir, "kubeconfig")
+	writeFile(t, manifest, `{"apiVersion":"cluster.karmada.io/v1alpha1","kind":"Cluster","metadata":{"name":"m1"}}`)
+	writeFile(t, kubeconfig, fmt.Sprintf(`{"apiVersion":"v1","kind":"Config","current-context":"c","contexts":[{"name":"c","context":{"cluster":"c"}}],"clusters":[{"name":"c","cluster":{"server":%q}}]}`, server))
+	for _, line := range []string{"rollout status deployment/x", "explain clusters", "explain clusters.cluster.karmada.io", "apply --validate=false -f " + manifest, "describe cluster m1", "get clusters"} {
+		p := testEnv(t)
+		t.Setenv("KUBECONFIG", kubeconfig)
+		p.Limits = env.Limits{Serve: 10 * time.Millisecond}
+		code, got := p.run(t, strings.Fields(line)...), strings.TrimSpace(p.errOut.String())
+		want := "its aggregated API server is unavailable"
+		if strings.HasPrefix(line, "rollout") {
+			want = "Error from server (NotFound)"
+		}
+		if code != 1 || strings.Count(got, want) != 1 || strings.Contains(got, "\n") {
+			t.Errorf("%s: exit code %d, %q, want one line with %q", line, code, got, want)
+		}
+	}
+}
+
+func TestReworded(t *testing.T) {
+	const about = "error: unavailable"
+	reword := func(line string) string {
+		if strings.Contains(line, "cluster.karmada.io") {
+			return about
+		}
+		return ""
+	}
+	for message, want := range map[string]string{
+		"Error from server (ServiceUnavailable): error when retrieving current configuration of:\nResource: \"cluster.karmada.io/v1alpha1\"\nName: \"m1\", Namespace: \"\"\nfrom server for: \"x\": (get clusters.cluster.karmada.io m1)": about,
+		"no matches for kind in cluster.karmada.io\nensure CRDs are installed first": about,
+		"no matches for kind in example.com\nensure CRDs are installed first":        "no matches for kind in example.com\nensure CRDs are installed first",
+		"error: a\ncluster.karmada.io\nerror: b":                                     "error: a\n" + about + "\nerror: b",
+	} {
+		if got := strings.Join(reworded(message, reword), "\n"); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
 // TestRun_UnreachedHasEveryCommand fails for a command that talks to the control plane and is not in the table.
 func TestRun_UnreachedHasEveryCommand(t *testing.T) {
 	lines := commandLines("/x")

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
 	cmdutil "k8s.io/kubectl/pkg/cmd/util"
@@ -41,25 +40,54 @@ func report(e *env.Env, err error) int {
 
 // fail prints an error message. One that is about the connection to the control plane is the same for all commands.
 func fail(e *env.Env, message string) {
-	lines := strings.Split(strings.TrimSuffix(message, "\n"), "\n")
-	for i, line := range lines {
+	lines := reworded(message, func(line string) string {
 		failure := connection(e, line)
-		if failure == nil {
-			continue
+		switch {
+		case failure == nil:
+			return ""
+		case strings.HasPrefix(failure.Error(), "The connection"): // kubectl's text has no prefix
+			return failure.Error()
 		}
-		lines[i] = failure.Error()
-		if !strings.HasPrefix(lines[i], "The connection") { // kubectl's text has no prefix
-			lines[i] = "error: " + lines[i]
-		}
-	}
+		return "error: " + failure.Error()
+	})
 	if joined := strings.Join(lines, "\n"); joined != strings.TrimSuffix(message, "\n") {
-		say(e, strings.Join(slices.Compact(lines), "\n"))
+		say(e, joined)
 		return
 	}
 	say(e, e.ErrorPrefix.Add(message))
 	if message != "" {
 		warn(e)
 	}
+}
+
+// reworded returns the lines of a message, with those that reword has another text for replaced. What kubectl adds to such a
+// line is left out, and the same text is not repeated.
+func reworded(message string, reword func(line string) string) []string {
+	var lines []string
+	about := false // the line before was replaced
+	for line := range strings.SplitSeq(strings.TrimSuffix(message, "\n"), "\n") {
+		text := reword(line)
+		if text == "" {
+			if !about || line != "ensure CRDs are installed first" {
+				lines = append(lines, line)
+			}
+			about = false
+			continue
+		}
+		for len(lines) > 0 && introduces(lines[len(lines)-1]) {
+			lines = lines[:len(lines)-1]
+		}
+		if len(lines) == 0 || lines[len(lines)-1] != text {
+			lines = append(lines, text)
+		}
+		about = true
+	}
+	return lines
+}
+
+// introduces reports whether a line of kubectl's apply names an object whose request failed, the error of which follows.
+func introduces(line string) bool {
+	return strings.HasSuffix(line, "error when retrieving current configuration of:") || strings.HasPrefix(line, `Name: "`)
 }
 
 // elsewhere are commands of kubectl that this program does not have, with what to use instead.

@@ -135,6 +135,11 @@ func (f *flags) validate(names []string) error {
 	if f.list && (f.check || f.edit || f.operation != "") {
 		return errors.New("--list cannot be used together with --check, --edit or --operation")
 	}
+	if f.operation != "" {
+		if err := new(env.Output).Set(*f.print.OutputFormat); err != nil {
+			return fmt.Errorf("--output: %w", err)
+		}
+	}
 	stdin := 0
 	for _, name := range append([]string{f.desiredFile, f.observedFile, f.statusF}, f.filenames...) {
 		if name == "-" {

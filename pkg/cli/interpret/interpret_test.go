@@ -103,6 +103,29 @@ func TestInterpret(t *testing.T) {
 	}
 }
 
+// TestInterpret_Documents pins what each operation prints for scripts.
+func TestInterpret_Documents(t *testing.T) {
+	var all strings.Builder
+	for _, args := range []string{
+		"--operation Retain --desired-file testdata/desired.yaml --observed-file testdata/deployment.yaml",
+		"--operation InterpretReplica --desired-file testdata/deployment.yaml",
+		"--operation ReviseReplica --desired-file testdata/desired.yaml --desired-replica 5",
+		"--operation InterpretStatus --observed-file testdata/deployment.yaml",
+		"--operation AggregateStatus --desired-file testdata/desired.yaml --status-file testdata/status.yaml",
+		"--operation InterpretHealth --observed-file testdata/deployment.yaml",
+		"--operation InterpretDependency --desired-file testdata/deployment.yaml",
+		"--operation InterpretDependency --desired-file testdata/desired.yaml",
+		"--operation InterpretHealth --observed-file testdata/desired.yaml",   // the script fails
+		"--operation InterpretComponent --desired-file testdata/desired.yaml", // there is no script
+	} {
+		for _, output := range []string{"json", "yaml", "nope"} {
+			line := "-f testdata/customization.yaml " + args + " -o " + output
+			all.WriteString("$ interpret " + line + "\n" + run(t, "", strings.Fields(line)...).text())
+		}
+	}
+	golden.Assert(t, "documents-operations", all.String())
+}
+
 func TestInterpret_ReadsTheStandardInput(t *testing.T) {
 	text, err := os.ReadFile("testdata/customization.yaml")
 	if err != nil {
