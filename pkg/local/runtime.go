@@ -82,10 +82,17 @@ type memberRemover interface {
 	RemoveMembers(ctx context.Context, members []string) error
 }
 
+// memberConnector is a Runtime whose members have networks of their own.
+type memberConnector interface {
+	// ConnectMembers has the pods of members that run reach each other.
+	ConnectMembers(ctx context.Context) error
+}
+
 var (
-	_ Runtime       = &process.Runtime{}
-	_ memberRemover = &process.Runtime{}
-	_ Runtime       = &kindcluster.Runtime{}
+	_ Runtime         = &process.Runtime{}
+	_ memberRemover   = &process.Runtime{}
+	_ Runtime         = &kindcluster.Runtime{}
+	_ memberConnector = &kindcluster.Runtime{}
 )
 
 // runtimeOf returns the runtime of a federation.

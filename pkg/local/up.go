@@ -131,6 +131,7 @@ func start(ctx context.Context, runtime Runtime, f *Federation, only []string) e
 		kubeconfigs = append(kubeconfigs, paths...)
 		return err
 	}
+	parent := ctx
 	group, ctx := errgroup.WithContext(ctx)
 	ready := make(chan struct{}) // closed when the control plane is
 	group.Go(func() error {
@@ -155,6 +156,11 @@ func start(ctx context.Context, runtime Runtime, f *Federation, only []string) e
 	}
 	if err := group.Wait(); err != nil {
 		return err
+	}
+	if c, ok := runtime.(memberConnector); ok {
+		if err := c.ConnectMembers(parent); err != nil {
+			return err
+		}
 	}
 	return f.Dir().WriteKubeconfig(kubeconfigs)
 }

@@ -18,7 +18,7 @@ func newUp(e *env.Env) *cobra.Command {
 	var f flags
 	var r local.UpRequest
 	var gates string
-	var estimators bool
+	var estimators, services bool
 	var show shown
 	cmd := &cobra.Command{
 		Use:   "up",
@@ -42,6 +42,9 @@ the fields name, runtime, members, running, parts, created and kubeconfig.`),
 # Three members with an estimator each: the scheduler considers how many replicas fit on their nodes
 {{.Name}} local up --members 3 --estimators
 
+# Services that span two kind clusters
+{{.Name}} local up --runtime kind --members 2 --services
+
 # Two kind clusters, the control plane from the image of this version that Docker has
 {{.Name}} local up --runtime kind --members 2`),
 		Args: noArguments(e),
@@ -51,6 +54,9 @@ the fields name, runtime, members, running, parts, created and kubeconfig.`),
 			}
 			if cmd.Flags().Changed("feature-gates") {
 				r.Settings.FeatureGates = &gates
+			}
+			if cmd.Flags().Changed("services") {
+				r.Settings.Services = &services
 			}
 			if cmd.Flags().Changed("estimators") {
 				r.Process.Estimators = &estimators
@@ -69,6 +75,7 @@ the fields name, runtime, members, running, parts, created and kubeconfig.`),
 	cmd.Flags().BoolVarP(&show.quiet, "quiet", "q", false, "Print only errors, and the document of --output.")
 	cmd.Flags().StringVar(&gates, "feature-gates", "", "Feature gates of the roles and agents, as NAME=true,NAME=false; default as before. They replace those of before.")
 	cmd.Flags().BoolVar(&estimators, "estimators", false, "Give each member an estimator, which the scheduler calls for the replicas that really fit; default as before.")
+	cmd.Flags().BoolVar(&services, "services", false, "Let Services span the members (feature gate MultiClusterService); default as before. Pods reach those of other members with --runtime kind only.")
 	return cmd
 }
 

@@ -16,6 +16,8 @@ import (
 	"sigs.k8s.io/kind/pkg/log"
 
 	"github.com/karmada-toolkit/karmada/internal/imagearchive"
+	"github.com/karmada-toolkit/karmada/internal/progress"
+	"github.com/karmada-toolkit/karmada/internal/wait"
 	"github.com/karmada-toolkit/karmada/pkg/local/federation"
 )
 
@@ -88,11 +90,81 @@ func haveImage(ctx context.Context, hosts []nodes.Node, image string) bool {
 	return true
 }
 
+// checkImages makes sure that the images exist that new clusters are made from, before anything is created.
+func (r *Runtime) checkImages(ctx context.Context) error {
+	var missing []string
+	for _, short := range r.record.clusters() {
+		if complete, _ := r.record.state(short); !complete {
+			missing = append(missing, short)
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	runsImage := func(short string) bool { return short == hostCluster || r.record.f.Pulls(short) }
+	if r.request.Image == "" && slices.ContainsFunc(missing, runsImage) {
+		if err := r.images.available(ctx); err != nil {
+			return err
+		}
+	}
+	wanted, err := nodeImages(r.record.f.Kind.Config, r.record.f.Kind.NodeImage)
+	if err != nil {
+		return err
+	}
+	for _, image := range wanted {
+		if err := r.pull(ctx, image); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pull makes sure that the engine has the image of nodes.
+func (r *Runtime) pull(ctx context.Context, image string) (err error) {
+	if r.engine.has(ctx, image) {
+		return nil
+	}
+	const step = "node image"
+	defer progress.Begin(ctx, r.Progress, step, &err)()
+	defer wait.Publish(ctx, func() { r.Progress.Waiting(step, r.engine.name+" to pull "+image) })()
+	if _, err := r.engine.run(ctx, "pull", image); err != nil {
+		return fmt.Errorf("%s has no image %s for the nodes: %w; name one that it has with --node-image", r.engine.name, image, federation.Cause(ctx, err))
+	}
+	r.Progress.Done(step, image)
+	return nil
+}
+
+// nodeImages returns the images of the nodes of new clusters. chosen is for all nodes, empty means those of the configuration.
+func nodeImages(config, chosen string) ([]string, error) {
+	if chosen != "" {
+		return []string{chosen}, nil
+	}
+	cfg, err := template(config)
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for i := range cfg.Nodes {
+		out = append(out, cfg.Nodes[i].Image)
+	}
+	slices.Sort(out)
+	return slices.Compact(out), nil
+}
+
+// available returns an error if the engine does not have the image of this version.
+func (s *images) available(ctx context.Context) error {
+	image := imageRepository + ":" + imageTag(s.version)
+	if s.engine.has(ctx, image) {
+		return nil
+	}
+	return fmt.Errorf("%s has no image %s, from which the control plane runs: name an archive of it with --image, or build it with \"make image\"", s.engine.name, image)
+}
+
 // save writes the image of this version that the engine has to a file.
 func (s *images) save(ctx context.Context) (path string, remove func(), err error) {
 	image := imageRepository + ":" + imageTag(s.version)
-	if !s.engine.has(ctx, image) {
-		return "", nil, fmt.Errorf("%s has no image %s, from which the control plane runs: name an archive of it with --image, or build it with \"make image\"", s.engine.name, image)
+	if err := s.available(ctx); err != nil {
+		return "", nil, err
 	}
 	dir, err := os.MkdirTemp("", "karmada-image-")
 	if err != nil {

@@ -88,7 +88,10 @@ func (r *Runtime) Prepare(ctx context.Context) error {
 	if err := r.applySettings(ctx); err != nil {
 		return err
 	}
-	return r.clusters.checkNames()
+	if err := r.clusters.checkNames(); err != nil {
+		return err
+	}
+	return r.checkImages(ctx)
 }
 
 // Start makes sure that a member, or the host with the control plane, runs and is

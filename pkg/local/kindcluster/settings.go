@@ -32,7 +32,7 @@ func parts(o *config.Options) []part {
 // applySettings writes the settings of the user into the record, after a check against the flags of the server beside this
 // program.
 func (r *Runtime) applySettings(ctx context.Context) error {
-	if len(r.settings.Set) == 0 && r.settings.FeatureGates == nil {
+	if r.settings.Empty() {
 		return nil
 	}
 	server, err := r.FindServer(federation.KarmadaServer)

@@ -32,7 +32,15 @@ type Request struct {
 	Set []string
 	// FeatureGates replace those of the roles: NAME=true,NAME=false. Nil means as before.
 	FeatureGates *string
+	// Services sets the feature gate of Services that span clusters. Nil means as before.
+	Services *bool
 }
+
+// servicesGate is the feature gate of Services that span clusters.
+const servicesGate = "MultiClusterService"
+
+// Empty reports whether nothing is set.
+func (r Request) Empty() bool { return len(r.Set) == 0 && r.FeatureGates == nil && r.Services == nil }
 
 // Layout is how a runtime runs the roles.
 type Layout struct {
@@ -67,7 +75,7 @@ func (r Reserved) Add(role string, args []string, except ...string) {
 
 // Merge returns settings with the changes of a request, after a check against the flags that the server has.
 func (r Request) Merge(ctx context.Context, before federation.Settings, server string, layout Layout) (federation.Settings, error) {
-	if len(r.Set) == 0 && r.FeatureGates == nil {
+	if r.Empty() {
 		return before, nil
 	}
 	c, err := readCatalogue(ctx, server, layout.Separate)
@@ -88,7 +96,7 @@ func (r Request) Merge(ctx context.Context, before federation.Settings, server s
 // had; up is the command that starts the federation.
 func (r Request) Hint(of federation.Settings, up string) string {
 	var out string
-	if len(r.Set) > 0 || r.FeatureGates != nil {
+	if !r.Empty() {
 		out += fmt.Sprintf("\nthe new settings are not stored: %q starts with those of before", up)
 	}
 	var resets []string
@@ -126,6 +134,9 @@ func (r Request) merge(before federation.Settings, c catalogue, layout Layout) (
 	featureGates := before.FeatureGates
 	if r.FeatureGates != nil {
 		featureGates = *r.FeatureGates
+	}
+	if r.Services != nil {
+		featureGates = withGate(featureGates, servicesGate, *r.Services)
 	}
 	if err := c.check(flags, featureGates, layout.Reserved); err != nil {
 		return before, err
@@ -206,6 +217,15 @@ func mergeSettings(before, changes []string) ([]string, error) {
 
 // gate is a feature gate that a user has set.
 type gate struct{ name, value string }
+
+// withGate returns feature gates with another value of one of them.
+func withGate(text, name string, value bool) string {
+	parts := slices.DeleteFunc(strings.Split(text, ","), func(part string) bool {
+		of, _, _ := strings.Cut(strings.TrimSpace(part), "=")
+		return of == name || of == ""
+	})
+	return strings.Join(append(parts, fmt.Sprintf("%s=%t", name, value)), ",")
+}
 
 // parseGates reads NAME=true,NAME=false.
 func parseGates(text string) ([]gate, error) {

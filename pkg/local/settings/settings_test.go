@@ -166,3 +166,19 @@ func TestCatalogue_NamesWhatCanBeSet(t *testing.T) {
 		t.Errorf("got %q, want %q", gates, want)
 	}
 }
+
+func TestWithGate(t *testing.T) {
+	for _, tc := range []struct {
+		before string
+		value  bool
+		want   string
+	}{
+		{"", true, "MultiClusterService=true"},
+		{"Failover=true, MultiClusterService=false", true, "Failover=true,MultiClusterService=true"},
+		{"MultiClusterService=true", false, "MultiClusterService=false"},
+	} {
+		if got := withGate(tc.before, servicesGate, tc.value); got != tc.want {
+			t.Errorf("%q with %t is %q, want %q", tc.before, tc.value, got, tc.want)
+		}
+	}
+}
