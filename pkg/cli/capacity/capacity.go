@@ -2,6 +2,7 @@
 package capacity
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -38,9 +39,10 @@ const (
 		former; a quota refuses pods that were scheduled. Affinity, taints and spread of the placement are not considered; "describe" of a
 		binding has the decision.
 
-		Estimators are called with --estimators, if this machine reaches them. The certificates
-		for that are those that init or local up keeps beside the kubeconfig, unless flags name
-		others. READY shows which clusters report now: taints keep new replicas away from those that are not Ready.
+		Estimators are called with --estimators. Those that "addons enable" installs run in the host
+		cluster: with --host-kubeconfig or --host-context they are reached through its API server, else
+		this machine must reach them. The certificates for that are those that init or local up
+		keeps beside the kubeconfig of the control plane, unless flags name others. READY shows which clusters report now: taints keep new replicas away from those that are not Ready.
 
 		With --output the document has a list "clusters": name, ready, readyNodes, nodes and free, or
 		with --for cluster, ready, replicas, boundBy and source beside the "workload". What a cluster has not reported is
@@ -55,7 +57,10 @@ const (
 		# How many replicas of a manifest would fit into two clusters
 		{{.Name}} capacity --for nginx.yaml -C member1,member2
 
-		# The same for a script
+		# The same with the estimators, which run in the host cluster
+		{{.Name}} capacity --for nginx.yaml --estimators --host-kubeconfig ~/.kube/config
+
+		# For a script
 		{{.Name}} capacity --for nginx.yaml -o json`
 )
 
@@ -63,6 +68,7 @@ type flags struct {
 	clusters   []string
 	workload   string
 	estimators bool
+	host       env.Kubeconfig
 	options    capacity.EstimatorOptions
 	output     env.Output
 }
@@ -70,7 +76,7 @@ type flags struct {
 // NewCommand returns the command.
 func NewCommand(e *env.Env) *cobra.Command {
 	access := e.NewAccess()
-	f := flags{options: capacity.NewEstimatorOptions()}
+	f := flags{host: env.Kubeconfig{Flag: "--host-kubeconfig"}, options: capacity.NewEstimatorOptions()}
 	cmd := &cobra.Command{
 		Use:                   "capacity [--for FILE|TYPE/NAME] [-C CLUSTERS]",
 		DisableFlagsInUseLine: true,
@@ -85,6 +91,8 @@ func NewCommand(e *env.Env) *cobra.Command {
 	cmd.Flags().StringSliceVarP(&f.clusters, "cluster", "C", nil, "Names of the member clusters; default all.")
 	cmd.Flags().StringVar(&f.workload, "for", "", "Workload that is to fit: a file with its manifest, - for standard input, or TYPE/NAME of a template.")
 	cmd.Flags().BoolVar(&f.estimators, "estimators", false, "Call the estimators of the clusters as well.")
+	cmd.Flags().StringVar(&f.host.Path, "host-kubeconfig", "", "Path to the kubeconfig of the host cluster, through whose API server --estimators reaches the estimators; default that of --kubeconfig if --host-context is given.")
+	cmd.Flags().StringVar(&f.host.Context, "host-context", "", "Context of the kubeconfig of the host cluster; default the current one.")
 	f.options.AddFlags(cmd.Flags())
 	env.AddOutputFlag(cmd, &f.output)
 	if err := cmd.RegisterFlagCompletionFunc("cluster", access.Complete.Clusters); err != nil {
@@ -118,6 +126,9 @@ func completeWorkload(access *env.Access) cobra.CompletionFunc {
 func run(ctx context.Context, e *env.Env, access *env.Access, f flags) error {
 	if f.estimators && f.workload == "" {
 		return errors.New("--estimators needs --for: estimators report how much of a workload fits")
+	}
+	if !f.estimators && f.host.Path+f.host.Context != "" {
+		return errors.New("--host-kubeconfig and --host-context need --estimators: nothing else is read from the host cluster")
 	}
 	c, err := access.ControlPlane.ReadClient(ctx)
 	if err != nil {
@@ -166,16 +177,8 @@ func readFits(ctx context.Context, e *env.Env, access *env.Access, c client.Clie
 	var estimates capacity.Estimates
 	if f.estimators {
 		var err error
-		options := capacity.WithCertificates(f.options, access.ControlPlane.KubeconfigPath())
-		estimates, err = capacity.CallEstimators(ctx, options, w, clusters, func(ctx context.Context, namespace, name string) (*corev1.Service, error) {
-			service := &corev1.Service{}
-			return service, c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, service)
-		})
-		if err != nil {
+		if estimates, err = callEstimators(ctx, e, access, c, f, w, clusters); err != nil {
 			return nil, err
-		}
-		for _, problem := range estimates.Problems(clusters, options.CAFile == "" && !options.InsecureSkipVerify) {
-			e.SayLine(problem)
 		}
 	}
 	fits := capacity.Fits(w, clusters, estimates)
@@ -187,6 +190,36 @@ func readFits(ctx context.Context, e *env.Env, access *env.Access, c client.Clie
 	}
 	quotas.Limit(w, fits)
 	return fits, nil
+}
+
+// callEstimators returns the answers of the estimators, and prints which are missing.
+func callEstimators(ctx context.Context, e *env.Env, access *env.Access, c client.Client, f flags,
+	w *capacity.Workload, clusters []clusterv1alpha1.Cluster,
+) (capacity.Estimates, error) {
+	options := capacity.WithCertificates(f.options, access.ControlPlane.KubeconfigPath())
+	if f.host.Path+f.host.Context != "" {
+		f.host.Path = cmp.Or(f.host.Path, access.ControlPlane.KubeconfigFlag())
+		config, err := e.Load(f.host)
+		if err != nil {
+			return nil, err
+		}
+		host, err := capacity.NewHost(config)
+		if err != nil {
+			return nil, err
+		}
+		options.Dial = host.Dial
+	}
+	estimates, err := capacity.CallEstimators(ctx, options, w, clusters, func(ctx context.Context, namespace, name string) (*corev1.Service, error) {
+		service := &corev1.Service{}
+		return service, c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, service)
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, problem := range estimates.Problems(clusters, options) {
+		e.SayLine(problem)
+	}
+	return estimates, nil
 }
 
 // describe names a workload and its unit.

@@ -67,6 +67,14 @@ func (p *ControlPlane) misconfigured(err error) error {
 	return failure
 }
 
+// KubeconfigFlag returns the value of --kubeconfig.
+func (p *ControlPlane) KubeconfigFlag() string {
+	if p.flags.KubeConfig == nil {
+		return ""
+	}
+	return *p.flags.KubeConfig
+}
+
 // KubeconfigPath returns the path of the kubeconfig file that has the context in use, or "" if there is none.
 func (p *ControlPlane) KubeconfigPath() string {
 	raw, err := p.flags.ToRawKubeConfigLoader().RawConfig()

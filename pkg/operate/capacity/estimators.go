@@ -68,21 +68,29 @@ func checkFiles(o EstimatorOptions) error {
 type Estimates map[string]core.Estimate
 
 // Problems returns a line for each cluster whose estimator does not answer or is not found, in the order of the clusters.
-// plain states that the connections were not encrypted.
-func (e Estimates) Problems(clusters []clusterv1alpha1.Cluster, plain bool) []string {
+// Connections were made as o has it.
+func (e Estimates) Problems(clusters []clusterv1alpha1.Cluster, o EstimatorOptions) []string {
 	var out []string
-	failed := false
+	failed, absent := false, false
+	where := "from this machine"
+	if o.Dial != nil {
+		where = "in the host cluster"
+	}
 	for i := range clusters {
 		name := clusters[i].Name
 		switch answer, found := e[name]; {
 		case !found:
-			out = append(out, fmt.Sprintf("no estimator of cluster %q is found from this machine, the status of the cluster counts", name))
+			absent = true
+			out = append(out, fmt.Sprintf("no estimator of cluster %q is found %s, the status of the cluster counts", name, where))
 		case answer.Err != "":
 			failed = true
 			out = append(out, fmt.Sprintf("the estimator of cluster %q does not answer, its status counts: %s", name, answer.Err))
 		}
 	}
-	if failed && plain {
+	if absent && o.Dial == nil {
+		out = append(out, "estimators that \"addons enable\" installed run in the host cluster: name its kubeconfig with --host-kubeconfig, or its context with --host-context")
+	}
+	if failed && o.CAFile == "" && !o.InsecureSkipVerify {
 		out = append(out, "no certificates are beside the kubeconfig: if the estimators require them, give --scheduler-estimator-ca-file, "+
 			"--scheduler-estimator-cert-file and --scheduler-estimator-key-file")
 	}

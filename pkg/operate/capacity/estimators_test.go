@@ -56,15 +56,22 @@ func TestWithCertificates(t *testing.T) {
 func TestEstimates_Problems(t *testing.T) {
 	clusters := []clusterv1alpha1.Cluster{cluster("dead", nil, nil), cluster("fine", nil, nil), cluster("none", nil, nil)}
 	answers := Estimates{"dead": core.Estimate{Err: "Unavailable: connection refused"}, "fine": core.Estimate{Replicas: 1}}
+	const advice = `estimators that "addons enable" installed run in the host cluster: name its kubeconfig with --host-kubeconfig, or its context with --host-context`
+	encrypted := EstimatorOptions{CAFile: "ca.crt"}
 	want := []string{
 		`the estimator of cluster "dead" does not answer, its status counts: Unavailable: connection refused`,
-		`no estimator of cluster "none" is found from this machine, the status of the cluster counts`,
+		`no estimator of cluster "none" is found from this machine, the status of the cluster counts`, advice,
 	}
-	if diff := cmp.Diff(want, answers.Problems(clusters, false)); diff != "" {
+	if diff := cmp.Diff(want, answers.Problems(clusters, encrypted)); diff != "" {
 		t.Error(diff)
 	}
-	want = append(want, "no certificates are beside the kubeconfig: if the estimators require them, give --scheduler-estimator-ca-file, --scheduler-estimator-cert-file and --scheduler-estimator-key-file")
-	if diff := cmp.Diff(want, answers.Problems(clusters, true)); diff != "" {
+	const certificates = "no certificates are beside the kubeconfig: if the estimators require them, give --scheduler-estimator-ca-file, --scheduler-estimator-cert-file and --scheduler-estimator-key-file"
+	if diff := cmp.Diff(append(want, certificates), answers.Problems(clusters, EstimatorOptions{})); diff != "" {
+		t.Error(diff)
+	}
+	encrypted.Dial = (&Host{}).Dial
+	want = []string{want[0], `no estimator of cluster "none" is found in the host cluster, the status of the cluster counts`}
+	if diff := cmp.Diff(want, answers.Problems(clusters, encrypted)); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -47,6 +47,9 @@ type Options struct {
 	// read for every connection.
 	CertFile, KeyFile, CAFile string
 	InsecureSkipVerify        bool
+	// Dial connects to an address, for which the certificate of the server must be good. A name that does not exist is a
+	// net.DNSError. Default is the network of this machine.
+	Dial func(ctx context.Context, address string) (net.Conn, error)
 }
 
 // defaultTimeout is the Timeout of zero Options.
@@ -70,6 +73,9 @@ type Pool struct {
 func NewPool(o Options) (*Pool, error) {
 	if o.Timeout <= 0 {
 		o.Timeout = defaultTimeout
+	}
+	if o.Dial == nil {
+		o.Dial = DialNetwork
 	}
 	c, err := transport(o)
 	if err != nil {
@@ -199,7 +205,7 @@ func (p *Pool) dial(ctx context.Context, cluster string) (net.Conn, error) {
 	}
 	var errs []error
 	for _, address := range addresses {
-		conn, err := (&net.Dialer{Timeout: dialTimeout}).DialContext(ctx, "tcp", address)
+		conn, err := p.options.Dial(ctx, address)
 		if err == nil {
 			return dialled{conn, address}, nil
 		}
@@ -209,6 +215,11 @@ func (p *Pool) dial(ctx context.Context, cluster string) (net.Conn, error) {
 		return nil, errAbsent
 	}
 	return nil, errors.Join(errs...)
+}
+
+// DialNetwork connects to an address over the network of this machine.
+func DialNetwork(ctx context.Context, address string) (net.Conn, error) {
+	return (&net.Dialer{Timeout: dialTimeout}).DialContext(ctx, "tcp", address)
 }
 
 func isUnknownHost(err error) bool {
