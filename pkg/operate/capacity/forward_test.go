@@ -39,11 +39,11 @@ func TestHost_Dial(t *testing.T) {
 		client: fake.NewClientset(service, empty, hostPod("a", corev1.ConditionFalse), hostPod("b", corev1.ConditionTrue)),
 		network: func(_ context.Context, a string) (net.Conn, error) {
 			address = a
-			return nil, nil
+			return &net.TCPConn{}, nil
 		},
 		forward: func(_ context.Context, p *corev1.Pod, n int32) (net.Conn, error) {
 			pod, port = p.Name, n
-			return nil, nil
+			return &net.TCPConn{}, nil
 		},
 	}
 	for target, want := range map[string]int32{"est.karmada-system.svc:80": 8080, "est.karmada-system.svc.cluster.local:10352": 7, "est.karmada-system.svc:9": 9} {
