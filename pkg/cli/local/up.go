@@ -17,8 +17,7 @@ import (
 func newUp(e *env.Env) *cobra.Command {
 	var f flags
 	var r local.UpRequest
-	var gates string
-	var estimators, services bool
+	var chosen upFlags
 	var show shown
 	cmd := &cobra.Command{
 		Use:   "up",
@@ -52,15 +51,7 @@ the fields name, runtime, members, running, parts, created and kubeconfig.`),
 			if err := checkCounts(cmd.Flags(), &r); err != nil {
 				return err
 			}
-			if cmd.Flags().Changed("feature-gates") {
-				r.Settings.FeatureGates = &gates
-			}
-			if cmd.Flags().Changed("services") {
-				r.Settings.Services = &services
-			}
-			if cmd.Flags().Changed("estimators") {
-				r.Process.Estimators = &estimators
-			}
+			chosen.set(cmd.Flags(), &r)
 			var err error
 			if r.Root, err = f.root(); err != nil {
 				return err
@@ -73,10 +64,33 @@ the fields name, runtime, members, running, parts, created and kubeconfig.`),
 	bindUp(cmd.Flags(), &r)
 	env.AddOutputFlag(cmd, &show.output)
 	cmd.Flags().BoolVarP(&show.quiet, "quiet", "q", false, "Print only errors, and the document of --output.")
-	cmd.Flags().StringVar(&gates, "feature-gates", "", "Feature gates of the roles and agents, as NAME=true,NAME=false; default as before. They replace those of before.")
-	cmd.Flags().BoolVar(&estimators, "estimators", false, "Give each member an estimator, which the scheduler calls for the replicas that really fit; default as before.")
-	cmd.Flags().BoolVar(&services, "services", false, "Let Services span the members (feature gate MultiClusterService); default as before. Pods reach those of other members with --runtime kind only.")
+	chosen.bind(cmd.Flags())
 	return cmd
+}
+
+// upFlags are flags that change nothing of an existing federation unless they are given.
+type upFlags struct {
+	gates                string
+	estimators, services bool
+}
+
+func (f *upFlags) bind(flags *pflag.FlagSet) {
+	flags.StringVar(&f.gates, "feature-gates", "", "Feature gates of the roles and agents, as NAME=true,NAME=false; default as before. They replace those of before.")
+	flags.BoolVar(&f.estimators, "estimators", false, "Give each member an estimator, which the scheduler calls for the replicas that really fit; default as before.")
+	flags.BoolVar(&f.services, "services", false, "Let Services span the members (feature gate MultiClusterService); default as before. Pods reach those of other members with --runtime kind only.")
+}
+
+// set puts the flags that were given into a request.
+func (f *upFlags) set(flags *pflag.FlagSet, r *local.UpRequest) {
+	if flags.Changed("feature-gates") {
+		r.Settings.FeatureGates = &f.gates
+	}
+	if flags.Changed("services") {
+		r.Settings.Services = &f.services
+	}
+	if flags.Changed("estimators") {
+		r.Process.Estimators = &f.estimators
+	}
 }
 
 // checkCounts returns an error for numbers that a user gave and that cannot be; those of a new request mean as before.
