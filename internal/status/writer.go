@@ -37,6 +37,8 @@ type Options[O client.Object, S Status[S]] struct {
 	Get func(O) S
 	// Set replaces the status of an object. Only UpdateIfForbidden needs it.
 	Set func(O, S)
+	// Copy copies what changes of the status modify in place. Default: all of it.
+	Copy func(S) S
 	// Fields returns the fields of a status that are written. Default: all that its JSON has.
 	Fields func(S) any
 	// Shared are the JSON names of fields that other controllers write too. A patch that changes one of them requires the
@@ -63,6 +65,9 @@ type Writer[O client.Object, S Status[S]] struct {
 func NewWriter[O client.Object, S Status[S]](opts Options[O, S]) *Writer[O, S] {
 	if opts.Fields == nil {
 		opts.Fields = func(status S) any { return status }
+	}
+	if opts.Copy == nil {
+		opts.Copy = func(status S) S { return status.DeepCopy() }
 	}
 	return &Writer[O, S]{opts: opts}
 }
@@ -97,7 +102,7 @@ func (w *Writer[O, S]) write(ctx context.Context, cached O, written *Written[S],
 	key := client.ObjectKeyFromObject(cached)
 	before, version := written.Latest(cached, w.opts.Get(cached), w.opts.Clock.Now())
 	for attempt := 1; ; attempt++ {
-		after := before.DeepCopy()
+		after := w.opts.Copy(before)
 		change(after)
 		if equality.Semantic.DeepEqual(before, after) {
 			return nil, nil

@@ -115,7 +115,7 @@ func (o *orphanSearch) searchOnce(ctx context.Context) (time.Duration, error) {
 	if !cluster.DeletionTimestamp.IsZero() || !o.agent.membership.serves(cluster) {
 		return orphanAgain, nil
 	}
-	objects, err := orphans.Search(ctx, o.agent.mgr.GetClient(), o.agent.member, o.agent.options.ClusterName)
+	objects, err := orphans.Search(ctx, o.agent.mgr.GetClient(), o.agent.member, o.agent.options.ClusterName, true)
 	if err != nil {
 		return orphanAgain, err
 	}

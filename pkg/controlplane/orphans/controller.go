@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"golang.org/x/time/rate"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -38,7 +39,12 @@ const (
 	// searchInterval is the time between searches while there are such objects.
 	searchInterval = time.Minute
 	// searchTimeout bounds one search.
-	searchTimeout = time.Minute
+	searchTimeout = 3 * time.Minute
+	// concurrent is the number of clusters that are searched at a time.
+	concurrent = 20
+	// completeRate and completeBurst limit the complete searches of all clusters together, in searches a second: each takes
+	// a request for every type of a cluster.
+	completeRate, completeBurst = 1, 20
 	// searches is the number of clusters that wait for a search at most.
 	searches = 1000
 )
@@ -53,8 +59,10 @@ type Deps struct {
 
 // Controller reports the objects without a Work in the clusters in Push mode. It searches
 // a cluster when it joins or becomes Ready, when a Work disappears without a deletion
-// timestamp, when it was restored from an older copy, and while there are such objects. The agents of clusters in Pull mode do the
-// same in theirs.
+// timestamp, when it was restored from an older copy, and while there are such objects.
+// The first search of a process, and those after a restore or a lost Work, are complete
+// and limited to completeRate; the others list the types of the Works and of the objects
+// that were found. The agents of clusters in Pull mode do the same in theirs.
 type Controller struct {
 	deps   Deps
 	client client.Client
@@ -62,21 +70,25 @@ type Controller struct {
 	// search has the clusters that are to be searched.
 	search   chan event.TypedGenericEvent[*clusterv1alpha1.Cluster]
 	trackers *lifetime.Registry[*Tracker]
+	complete *rate.Limiter
 }
 
 // New returns a controller.
 func New(c client.Client, events record.EventRecorder, d Deps) *Controller {
 	d.Clock = cmp.Or[clock.PassiveClock](d.Clock, clock.RealClock{})
-	return &Controller{deps: d, client: c, events: events, trackers: lifetime.New[*Tracker](c, nil), search: make(chan event.TypedGenericEvent[*clusterv1alpha1.Cluster], searches)}
+	return &Controller{
+		deps: d, client: c, events: events, trackers: lifetime.New[*Tracker](c, nil), complete: rate.NewLimiter(completeRate, completeBurst),
+		search: make(chan event.TypedGenericEvent[*clusterv1alpha1.Cluster], searches),
+	}
 }
 
 // Setup adds a new controller to the manager and returns it.
 func Setup(mgr manager.Manager, d Deps) (*Controller, error) {
 	c := New(mgr.GetClient(), mgr.GetEventRecorderFor(Name), d)
 	err := builder.ControllerManagedBy(mgr).Named("orphanedObjects").
-		WithOptions(controller.Options{MaxConcurrentReconciles: 2}).
+		WithOptions(controller.Options{MaxConcurrentReconciles: concurrent}).
 		For(&clusterv1alpha1.Cluster{}, builder.WithPredicates(relevant())).
-		Watches(&workv1alpha1.Work{}, controllers.EnqueueKey(clusterOf), builder.WithPredicates(lost())).
+		Watches(&workv1alpha1.Work{}, controllers.EnqueueKey(c.lostBy), builder.WithPredicates(lost())).
 		WatchesRawSource(source.Channel(c.search, &handler.TypedEnqueueRequestForObject[*clusterv1alpha1.Cluster]{})).
 		Complete(c)
 	if err = errors.Join(err, controllers.Follow(mgr, &clusterv1alpha1.Cluster{}, c.trackers)); err != nil {
@@ -101,8 +113,12 @@ func lost() predicate.Predicate {
 	}
 }
 
-func clusterOf(work *workv1alpha1.Work) types.NamespacedName {
+// lostBy returns the cluster of a lost Work, whose next search is complete.
+func (c *Controller) lostBy(work *workv1alpha1.Work) types.NamespacedName {
 	cluster, _ := names.ClusterOfExecutionNamespace(work.Namespace) // empty for other namespaces
+	if tracker, ok := c.trackers.Get(cluster); ok {
+		tracker.Restart()
+	}
 	return types.NamespacedName{Name: cluster}
 }
 
@@ -126,12 +142,12 @@ func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("connecting to cluster %s: %w", cluster.Name, err)
 	}
-	objects, err := Search(ctx, c.client, member, cluster.Name)
+	tracker := c.tracker(ctx, cluster)
+	objects, wait, err := c.find(ctx, tracker, member, cluster.Name)
 	if err != nil {
 		log.FromContext(ctx).V(2).Info("Searching for objects without a work failed, trying again", "Cluster", cluster.Name, "err", err.Error())
 		return reconcile.Result{RequeueAfter: searchInterval}, nil
 	}
-	tracker := c.tracker(ctx, cluster)
 	found, fresh := tracker.Observe(objects)
 	if len(found) > 0 && cluster.Annotations[clusterv1alpha1.DeleteOrphansAnnotation] == Token(found) {
 		if err := c.remove(ctx, member, cluster, found); err != nil {
@@ -144,11 +160,29 @@ func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	}
 	switch {
 	case fresh:
-		return reconcile.Result{RequeueAfter: Grace}, nil
+		wait = soonest(wait, Grace)
 	case len(found) > 0:
-		return reconcile.Result{RequeueAfter: searchInterval}, nil
+		wait = soonest(wait, searchInterval)
 	}
-	return reconcile.Result{}, nil
+	return reconcile.Result{RequeueAfter: wait}, nil
+}
+
+// soonest returns the smaller of two times until the next search; 0 stands for none.
+func soonest(a, b time.Duration) time.Duration { return min(cmp.Or(a, b), cmp.Or(b, a)) }
+
+// find searches one cluster, completely if that is needed and its turn has come. It returns how long a complete search has
+// to wait, else 0.
+func (c *Controller) find(ctx context.Context, tracker *Tracker, member API, cluster string) (objects []Object, wait time.Duration, err error) {
+	wait, needed := tracker.NextComplete(func(now time.Time) time.Time { return now.Add(c.complete.ReserveN(now, 1).DelayFrom(now)) })
+	complete := needed && wait == 0
+	if complete {
+		tracker.Searching()
+	}
+	objects, err = Search(ctx, c.client, member, cluster, complete, tracker.Kinds()...)
+	if err != nil && complete {
+		tracker.Restart()
+	}
+	return objects, wait, err
 }
 
 // tracker returns the Tracker of a cluster, a new one if it was deleted.
@@ -178,7 +212,9 @@ func (c *Controller) WentBack(name, from, to string) {
 	if err := c.client.Get(context.Background(), types.NamespacedName{Name: name}, cluster); err != nil {
 		return // it was deleted
 	}
-	if message, news := c.tracker(context.Background(), cluster).WentBack(from, to); news {
+	tracker := c.tracker(context.Background(), cluster)
+	tracker.Restart()
+	if message, news := tracker.WentBack(from, to); news {
 		c.events.Event(cluster, corev1.EventTypeWarning, clusterv1alpha1.ClusterConditionStoreRestored, message)
 	}
 	select {

@@ -215,3 +215,75 @@ func TestController_IgnoresOtherClusters(t *testing.T) {
 		}
 	}
 }
+
+// listed returns the types that were listed since the last call.
+func (b *bench) listed() []string {
+	var out []string
+	for _, a := range b.member.Actions() {
+		if a.GetVerb() == "list" {
+			out = append(out, a.GetResource().Resource)
+		}
+	}
+	b.member.ClearActions()
+	slices.Sort(out)
+	return out
+}
+
+func TestController_ListsOnlyTheTypesOfWorksAfterACompleteSearch(t *testing.T) {
+	work := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-es-m1", Name: "work"}}
+	work.Spec.Workload.Manifests = []workv1alpha1.Manifest{{RawExtension: runtime.RawExtension{Raw: []byte(`{"apiVersion":"apps/v1","kind":"Deployment"}`)}}}
+	b := newBench(t, newMember(t), work)
+	expect := func(when string, wait time.Duration, want ...string) {
+		t.Helper()
+		b.reconcile(wait)
+		if diff := cmp.Diff(want, b.listed()); diff != "" {
+			t.Errorf("%s: %s", when, diff)
+		}
+	}
+	expect("first", 0, "configmaps", "deployments")
+	expect("Ready again", 0, "deployments")
+	lost := work.DeepCopy()
+	lost.Name = "lost"
+	if got := b.lostBy(lost).Name; got != "m1" {
+		t.Fatalf("a lost work is of cluster %q", got)
+	}
+	expect("lost a work", 0, "configmaps", "deployments")
+	b.WentBack("m1", "20", "10")
+	expect("restored", 0, "configmaps", "deployments")
+	expect("afterwards", 0, "deployments")
+
+	b.complete.AllowN(b.clock.Now(), completeBurst-3) // those of other clusters
+	b.lostBy(lost)
+	expect("while others wait", time.Second, "deployments")
+	b.clock.SetTime(b.clock.Now().Add(time.Second))
+	expect("in its turn", 0, "configmaps", "deployments")
+}
+
+func TestController_TypesOfObjectsThatWereFoundAreSearchedAgain(t *testing.T) {
+	b := newBench(t, newMember(t, object("v1", "ConfigMap", "old", "karmada-es-m1", "gone")))
+	b.reconcile(Grace)
+	b.clock.SetTime(b.clock.Now().Add(Grace))
+	b.reconcile(searchInterval)
+	b.listed()
+	b.reconcile(searchInterval)
+	if diff := cmp.Diff([]string{"configmaps"}, b.listed()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestController_AFailedCompleteSearchIsRepeated(t *testing.T) {
+	b := newBench(t, newMember(t))
+	fail := true
+	b.member.PrependReactor("list", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return fail, nil, context.DeadlineExceeded
+	})
+	b.reconcile(searchInterval)
+	if diff := cmp.Diff([]string{"configmaps"}, b.listed()); diff != "" {
+		t.Errorf("a search goes on after a member did not answer: %s", diff)
+	}
+	fail = false
+	b.reconcile(0)
+	if diff := cmp.Diff([]string{"configmaps", "deployments"}, b.listed()); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -12,11 +12,13 @@ import (
 	"fmt"
 	"hash/fnv"
 	"slices"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/metadata"
 	"k8s.io/utils/ptr"
@@ -58,9 +60,13 @@ type API interface {
 	Metadata() metadata.Interface
 }
 
+// listTimeout bounds one list of a search, which ends with the first list that takes longer.
+const listTimeout = 10 * time.Second
+
 // Find returns the objects in a member that name a Work of the execution namespace which
-// is not in works. Objects whose deletion deletes others are first.
-func Find(ctx context.Context, member API, namespace string, works map[string]bool) ([]Object, error) {
+// is not in works. Objects whose deletion deletes others are first. It lists the types of
+// kinds, or all that the member serves if kinds is nil.
+func Find(ctx context.Context, member API, namespace string, works map[string]bool, kinds sets.Set[schema.GroupKind]) ([]Object, error) {
 	lists, err := member.Discovery().ServerPreferredResources()
 	if len(lists) == 0 && err != nil {
 		return nil, fmt.Errorf("discovering the APIs of the member: %w", err)
@@ -74,6 +80,9 @@ func Find(ctx context.Context, member API, namespace string, works map[string]bo
 		}
 		for i := range list.APIResources {
 			r := &list.APIResources[i]
+			if kinds != nil && !kinds.Has(schema.GroupKind{Group: gv.Group, Kind: r.Kind}) {
+				continue
+			}
 			found, err := findKind(ctx, member, gv.WithResource(r.Name), r.Kind, func(m *metav1.PartialObjectMetadata) bool {
 				work := m.Annotations[workv1alpha2.WorkNameAnnotation]
 				return m.Annotations[workv1alpha2.WorkNamespaceAnnotation] == namespace && work != "" && !works[work] &&
@@ -81,6 +90,9 @@ func Find(ctx context.Context, member API, namespace string, works map[string]bo
 					// deleted with the owner.
 					m.DeletionTimestamp == nil && len(m.OwnerReferences) == 0
 			})
+			if errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {
+				return nil, err
+			}
 			errs = append(errs, err)
 			out = append(out, found...)
 		}
@@ -95,7 +107,7 @@ func findKind(ctx context.Context, member API, gvr schema.GroupVersionResource, 
 	var out []Object
 	options := metav1.ListOptions{LabelSelector: workv1alpha2.ManagedByKarmadaLabel + "=" + workv1alpha2.ManagedByKarmadaLabelValue, Limit: page}
 	for {
-		list, err := member.Metadata().Resource(gvr).List(ctx, options)
+		list, err := listPage(ctx, member, gvr, options)
 		switch {
 		case apierrors.IsNotFound(err), apierrors.IsMethodNotSupported(err), apierrors.IsForbidden(err), apierrors.IsServiceUnavailable(err):
 			return out, nil // some discovered resources cannot be listed
@@ -111,6 +123,12 @@ func findKind(ctx context.Context, member API, gvr schema.GroupVersionResource, 
 			return out, nil
 		}
 	}
+}
+
+func listPage(ctx context.Context, member API, gvr schema.GroupVersionResource, options metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
+	ctx, cancel := context.WithTimeout(ctx, listTimeout)
+	defer cancel()
+	return member.Metadata().Resource(gvr).List(ctx, options)
 }
 
 // Delete deletes objects, unless they were replaced since they were found.

@@ -259,7 +259,7 @@ func (l *collector) collect(ctx context.Context, cluster *clusterv1alpha1.Cluste
 		}
 		if bounded.Err() == nil || ready == nil {
 			s.KubernetesVersion = version
-			s.APIEnablements = list
+			s.APIEnablements = l.sources.enabled.keep(s.APIEnablements, list)
 			l.set(s, enablementsCondition(list, listErr))
 		}
 		if known {

@@ -9,6 +9,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -116,12 +117,21 @@ func newController(c client.Client, live client.Reader, d Deps) *controller {
 		Kind:              "cluster",
 		New:               func(*clusterv1alpha1.Cluster) *clusterv1alpha1.Cluster { return &clusterv1alpha1.Cluster{} },
 		Get:               func(c *clusterv1alpha1.Cluster) *clusterv1alpha1.ClusterStatus { return &c.Status },
-		Set:               func(c *clusterv1alpha1.Cluster, s *clusterv1alpha1.ClusterStatus) { c.Status = *s },
+		Set:               func(c *clusterv1alpha1.Cluster, s *clusterv1alpha1.ClusterStatus) { c.Status = *s.DeepCopy() }, // the answer is decoded into it
+		Copy:              copyStatus,
 		Shared:            []string{"conditions"},
 		UpdateIfForbidden: true,
 		Client:            c, Live: live, Clock: d.Clock,
 	})
 	return &controller{deps: d, client: c, writer: writer, metrics: newMetrics(d.Metrics), collectors: lifetime.New(c, (*collector).stop)}
+}
+
+// copyStatus copies the conditions, which are modified in place. The other fields are replaced as a whole: the APIs of a
+// cluster take most of its status, and are the same for months.
+func copyStatus(s *clusterv1alpha1.ClusterStatus) *clusterv1alpha1.ClusterStatus {
+	out := *s
+	out.Conditions = slices.Clone(s.Conditions)
+	return &out
 }
 
 // Setup adds the controller to the manager. It runs while the manager is the leader.

@@ -438,3 +438,35 @@ func TestController_HasACollectorPerCluster(t *testing.T) {
 func unstructuredOf(obj map[string]any) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: obj}
 }
+
+func TestEnablements_AreNotComparedAgainUntilTheyChange(t *testing.T) {
+	b := newBench(t)
+	e := &enablements{}
+	get := func() []clusterv1alpha1.APIEnablement {
+		t.Helper()
+		list, err := e.get(t.Context(), b.open, b.clock.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return list
+	}
+	first := get()
+	if second := get(); &first[0] != &second[0] {
+		t.Error("APIs that did not change are another list")
+	}
+	stored := (&clusterv1alpha1.ClusterStatus{APIEnablements: first}).DeepCopy().APIEnablements
+	for range 2 {
+		if kept := e.keep(stored, get()); &kept[0] != &stored[0] {
+			t.Error("the stored list is replaced by an equal one")
+		}
+	}
+	stored[0].GroupVersion = "other/v1"
+	changed := (&clusterv1alpha1.ClusterStatus{APIEnablements: stored}).DeepCopy().APIEnablements
+	if kept := e.keep(changed, get()); kept[0].GroupVersion == "other/v1" {
+		t.Error("a stored list with other APIs is kept")
+	}
+	b.member.set(func() { b.member.apis = `{"items":[]}` })
+	if now := get(); len(now) != 1 || len(e.keep(first, now)) != 1 {
+		t.Errorf("got %v after the APIs changed", now)
+	}
+}

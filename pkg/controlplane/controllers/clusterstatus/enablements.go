@@ -13,6 +13,7 @@ import (
 	"time"
 
 	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/version"
@@ -37,6 +38,10 @@ var errPartial = errors.New("some groups are not available")
 type enablements struct {
 	member *access.Member
 	parts  map[string]*part // by path
+	// list is the last complete result of parts, nil if it is to be computed.
+	list []clusterv1alpha1.APIEnablement
+	// stored is the list of a Cluster that had the same APIs as list when they were compared.
+	stored []clusterv1alpha1.APIEnablement
 	// byGroup is the last result of a discovery group by group, at byGroupAt.
 	byGroup   []clusterv1alpha1.APIEnablement
 	byGroupAt time.Time
@@ -57,26 +62,46 @@ func (e *enablements) get(ctx context.Context, member *access.Member, now time.T
 	if e.byGroup != nil && now.Before(e.byGroupAt.Add(groupDiscoveryInterval)) {
 		return e.byGroup, nil
 	}
-	var out []clusterv1alpha1.APIEnablement
 	partial := false
 	for _, path := range []string{"/api", "/apis"} {
 		p := e.parts[path]
-		ok, err := p.refresh(ctx, member, path)
-		if err != nil {
+		result, err := p.refresh(ctx, member, path)
+		switch {
+		case err != nil:
 			return nil, err
-		}
-		if !ok {
+		case result == unsupported:
 			return e.discoverGroups(member, now)
+		case result == changed:
+			e.list, e.stored = nil, nil
 		}
-		out = append(out, p.list...)
 		partial = partial || p.partial
 	}
+	if e.list != nil {
+		return e.list, nil
+	}
+	out := slices.Concat(e.parts["/api"].list, e.parts["/apis"].list)
 	sortEnablements(out)
 	out, cut := bound(out)
 	if partial || cut {
 		return out, errPartial
 	}
+	e.list = out
 	return out, nil
+}
+
+// keep returns the list that a Cluster has stored if it is the same as list, so that nothing compares the two again for as
+// long as neither changes.
+func (e *enablements) keep(stored, list []clusterv1alpha1.APIEnablement) []clusterv1alpha1.APIEnablement {
+	switch {
+	case len(list) == 0 || len(stored) != len(list) || len(e.list) == 0 || &e.list[0] != &list[0]:
+		return list
+	case len(e.stored) == len(stored) && &e.stored[0] == &stored[0]:
+		return stored
+	case equality.Semantic.DeepEqual(stored, list):
+		e.stored = stored
+		return stored
+	}
+	return list
 }
 
 const (
@@ -119,12 +144,21 @@ func apiName(s string) bool {
 	return s != "" && len(s) <= maxAPIName && strings.IndexFunc(s, func(r rune) bool { return r <= ' ' || r > '~' }) < 0
 }
 
-// refresh gets the groups of one path. It returns false if the cluster does not
-// support aggregated discovery.
-func (p *part) refresh(ctx context.Context, member *access.Member, path string) (bool, error) {
+// discovery is the result of a request for the groups of one path.
+type discovery int
+
+const (
+	unchanged discovery = iota
+	changed
+	// unsupported is that of a cluster without aggregated discovery.
+	unsupported
+)
+
+// refresh gets the groups of one path.
+func (p *part) refresh(ctx context.Context, member *access.Member, path string) (discovery, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, member.URL(path), nil)
 	if err != nil {
-		return false, fmt.Errorf("getting %s: %w", path, err)
+		return unchanged, fmt.Errorf("getting %s: %w", path, err)
 	}
 	req.Header.Set("Accept", acceptAggregated)
 	if p.tag != "" {
@@ -132,26 +166,26 @@ func (p *part) refresh(ctx context.Context, member *access.Member, path string) 
 	}
 	resp, err := member.HTTP().Do(req)
 	if err != nil {
-		return false, fmt.Errorf("getting %s: %w", path, err)
+		return unchanged, fmt.Errorf("getting %s: %w", path, err)
 	}
 	defer func() { _ = resp.Body.Close() }()
 	switch {
 	case resp.StatusCode == http.StatusNotModified:
-		return true, nil
+		return unchanged, nil
 	case resp.StatusCode != http.StatusOK:
-		return false, fmt.Errorf("getting %s: unexpected status code %d", path, resp.StatusCode)
+		return unchanged, fmt.Errorf("getting %s: unexpected status code %d", path, resp.StatusCode)
 	case !strings.Contains(resp.Header.Get("Content-Type"), aggregated):
-		return false, nil
+		return unsupported, nil
 	}
 	var groups apidiscoveryv2.APIGroupDiscoveryList
 	if err := json.NewDecoder(resp.Body).Decode(&groups); err != nil {
-		return false, fmt.Errorf("decoding the response of %s: %w", path, err)
+		return unchanged, fmt.Errorf("decoding the response of %s: %w", path, err)
 	}
 	p.list, p.partial = fromGroups(&groups)
 	if p.tag = resp.Header.Get("Etag"); p.partial {
 		p.tag = "" // the tag does not always change when a group becomes available
 	}
-	return true, nil
+	return changed, nil
 }
 
 func fromGroups(groups *apidiscoveryv2.APIGroupDiscoveryList) (list []clusterv1alpha1.APIEnablement, partial bool) {
