@@ -123,9 +123,13 @@ func (l *collector) reconcile(ctx context.Context) time.Duration {
 
 // sync probes the cluster, writes its Ready condition, and all else if it is healthy.
 func (l *collector) sync(ctx context.Context, cluster *clusterv1alpha1.Cluster, now time.Time) (time.Duration, error) {
-	member, observed := l.probe(ctx, cluster)
+	member, observed, timedOut := l.probe(ctx, cluster)
 	if ctx.Err() != nil {
 		return 0, nil //nolint:nilerr // the collector ends
+	}
+	if by := l.c.delays.since(now); timedOut && by > l.c.deps.ProbeTimeout/delayShare {
+		ctrllog.FromContext(ctx).WithName(Name).Info("A probe of a cluster timed out while this process was delayed, trying again", "Cluster", l.name, "delay", by.String())
+		return shortInterval, nil
 	}
 	if l.c.deps.Probed != nil {
 		l.c.deps.Probed(cluster.Name, observed.Status == metav1.ConditionTrue, now)
@@ -170,13 +174,15 @@ func (l *collector) interval(healthy, ready bool) time.Duration {
 	return unhealthyInterval
 }
 
-// probe returns the client of the cluster, nil if there is none, and whether the cluster is Ready.
-func (l *collector) probe(ctx context.Context, cluster *clusterv1alpha1.Cluster) (*access.Member, metav1.Condition) {
+// probe returns the client of the cluster, nil if there is none, whether the cluster is Ready, and whether it did not answer
+// in time.
+func (l *collector) probe(ctx context.Context, cluster *clusterv1alpha1.Cluster) (member *access.Member, observed metav1.Condition, timedOut bool) {
 	member, err := l.c.deps.Members.Member(ctx, cluster)
 	if err != nil {
-		return nil, condition(metav1.ConditionFalse, reasonCollectionFailed, "failed to create a ClusterClient: "+err.Error())
+		return nil, condition(metav1.ConditionFalse, reasonCollectionFailed, "failed to create a ClusterClient: "+err.Error()), false
 	}
-	return member, probe(ctx, member, l.c.deps.ProbeTimeout)
+	observed, timedOut = probe(ctx, member, l.c.deps.ProbeTimeout)
+	return member, observed, timedOut
 }
 
 // refresh collects the APIs and the resources of a Ready cluster when they are due.

@@ -109,6 +109,7 @@ type controller struct {
 	writer     *status.Writer[*clusterv1alpha1.Cluster, *clusterv1alpha1.ClusterStatus]
 	metrics    *clusterMetrics
 	collectors *lifetime.Registry[*collector]
+	delays     delays
 }
 
 func newController(c client.Client, live client.Reader, d Deps) *controller {
@@ -123,7 +124,7 @@ func newController(c client.Client, live client.Reader, d Deps) *controller {
 		UpdateIfForbidden: true,
 		Client:            c, Live: live, Clock: d.Clock,
 	})
-	return &controller{deps: d, client: c, writer: writer, metrics: newMetrics(d.Metrics), collectors: lifetime.New(c, (*collector).stop)}
+	return &controller{deps: d, client: c, writer: writer, metrics: newMetrics(d.Metrics), collectors: lifetime.New(c, (*collector).stop), delays: delays{clock: d.Clock}}
 }
 
 // copyStatus copies the conditions, which are modified in place. The other fields are replaced as a whole: the APIs of a
@@ -150,6 +151,7 @@ func (c *controller) run(ctx context.Context, informers cache.Informers) error {
 		return fmt.Errorf("watching clusters: %w", err)
 	}
 	defer c.collectors.End()
+	go c.delays.run(ctx)
 	handle, err := clusters.AddEventHandler(controllers.Handler[*clusterv1alpha1.Cluster]{
 		Added:   func(cluster *clusterv1alpha1.Cluster, _ bool) { c.changed(ctx, nil, cluster) },
 		Updated: func(before, cluster *clusterv1alpha1.Cluster) { c.changed(ctx, before, cluster) },

@@ -37,6 +37,7 @@ import (
 type fakeMember struct {
 	mu         sync.Mutex
 	code       map[string]int
+	hang       bool   // /readyz is not answered
 	apis       string // the response of /apis
 	aggregated bool
 	requests   map[string]int
@@ -54,6 +55,10 @@ func (m *fakeMember) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.requests[r.URL.Path]++
+	if m.hang && r.URL.Path == "/readyz" {
+		<-r.Context().Done()
+		return
+	}
 	if code := m.code[r.URL.Path]; code != 0 {
 		w.WriteHeader(code)
 		return
@@ -468,5 +473,65 @@ func TestEnablements_AreNotComparedAgainUntilTheyChange(t *testing.T) {
 	b.member.set(func() { b.member.apis = `{"items":[]}` })
 	if now := get(); len(now) != 1 || len(e.keep(first, now)) != 1 {
 		t.Errorf("got %v after the APIs changed", now)
+	}
+}
+
+func TestCollector_ATimeoutOfADelayedProcessDoesNotCount(t *testing.T) {
+	b := newBench(t)
+	d := &b.l.c.delays
+	b.l.c.deps.ProbeTimeout = 50 * time.Millisecond // of real time
+	b.l.reconcile(t.Context())
+	if b.ready() != healthy {
+		t.Fatal(b.ready())
+	}
+	var published []bool
+	b.l.c.deps.Probed = func(_ string, healthy bool, _ time.Time) { published = append(published, healthy) }
+	b.member.set(func() { b.member.hang = true })
+	b.slow = 40 * time.Second // the process is stopped that long during each probe
+	d.measure()
+	for range 3 {
+		if next := b.l.reconcile(t.Context()); next != shortInterval || b.ready() != healthy || len(published) > 0 {
+			t.Fatalf("next time in %s, %s, published %v", next, b.ready(), published)
+		}
+		d.measure()
+	}
+	b.slow = 0
+	for range 2 { // in time: the cluster fails
+		b.l.reconcile(t.Context())
+		for range 350 {
+			b.clock.Step(delayInterval)
+			d.measure()
+		}
+	}
+	if b.l.reconcile(t.Context()); b.ready() == healthy || len(published) == 0 {
+		t.Errorf("a cluster that does not answer is %s, published %v", b.ready(), published)
+	}
+}
+
+func TestDelays(t *testing.T) {
+	clk := clocktesting.NewFakeClock(time.Unix(1000, 0))
+	d := &delays{clock: clk}
+	if got := d.since(clk.Now()); got != 0 {
+		t.Errorf("%s before the first measurement", got)
+	}
+	start := clk.Now()
+	for _, step := range []time.Duration{0, delayInterval, delayInterval * 3 / 2, delayInterval, 5 * time.Second, delayInterval} {
+		clk.Step(step)
+		d.measure()
+	}
+	if got, want := d.since(start), 5*time.Second-delayInterval; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	if got := d.since(clk.Now()); got != 0 {
+		t.Errorf("%s since now", got)
+	}
+	clk.Step(2 * time.Second)
+	if got, want := d.since(clk.Now()), 2*time.Second-delayInterval; got != want {
+		t.Errorf("%s while a measurement is due, want %s", got, want)
+	}
+	clk.Step(2 * delaysKept)
+	d.measure()
+	if len(d.found) != 1 {
+		t.Errorf("kept %v", d.found)
 	}
 }

@@ -24,8 +24,9 @@ const (
 	reasonCollectionFailed = "StatusCollectionFailed"
 )
 
-// probe returns the Ready condition by the health endpoints of a cluster.
-func probe(ctx context.Context, member *access.Member, timeout time.Duration) metav1.Condition {
+// probe returns the Ready condition by the health endpoints of a cluster, and reports whether the cluster did not answer in
+// time.
+func probe(ctx context.Context, member *access.Member, timeout time.Duration) (ready metav1.Condition, timedOut bool) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	code, err := statusCode(ctx, member, "/readyz")
@@ -34,13 +35,13 @@ func probe(ctx context.Context, member *access.Member, timeout time.Duration) me
 	}
 	switch {
 	case err == nil && code == http.StatusOK:
-		return condition(metav1.ConditionTrue, reasonReady, messageReady)
+		return condition(metav1.ConditionTrue, reasonReady, messageReady), false
 	case err == nil && code > http.StatusOK && code < http.StatusMultipleChoices:
-		return condition(metav1.ConditionFalse, reasonNotReady, messageNotReady)
+		return condition(metav1.ConditionFalse, reasonNotReady, messageNotReady), false
 	case err == nil:
-		return condition(metav1.ConditionFalse, reasonNotReachable, fmt.Sprintf("%s: its health endpoint answered %d", messageNotReachable, code))
+		return condition(metav1.ConditionFalse, reasonNotReachable, fmt.Sprintf("%s: its health endpoint answered %d", messageNotReachable, code)), false
 	}
-	return condition(metav1.ConditionFalse, reasonNotReachable, messageNotReachable)
+	return condition(metav1.ConditionFalse, reasonNotReachable, messageNotReachable), ctx.Err() != nil
 }
 
 func statusCode(ctx context.Context, member *access.Member, path string) (int, error) {

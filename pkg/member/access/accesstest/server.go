@@ -271,7 +271,7 @@ func deletable(obj *unstructured.Unstructured, body []byte) bool {
 	var options metav1.DeleteOptions
 	_ = json.Unmarshal(body, &options)
 	p := options.Preconditions
-	return p == nil || p.UID == nil || *p.UID == obj.GetUID()
+	return p == nil || (p.UID == nil || *p.UID == obj.GetUID()) && (p.ResourceVersion == nil || *p.ResourceVersion == obj.GetResourceVersion())
 }
 
 func answer(w http.ResponseWriter, code int, obj any) {
