@@ -14,7 +14,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -25,6 +24,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/karmada-toolkit/karmada/hack/bench"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/estimator/pb"
 )
@@ -34,10 +34,7 @@ const nodes, pods = 1000, 30_000
 func main() {
 	program := flag.String("karmada", "bin/karmada", "Path of the program.")
 	flag.Parse()
-	if err := run(*program); err != nil {
-		fmt.Fprintln(os.Stderr, "error:", err)
-		os.Exit(1)
-	}
+	bench.Exit(run(*program))
 }
 
 func run(program string) error {
@@ -85,16 +82,14 @@ func measure(c pb.EstimatorClient, pid int) error {
 	request := &pb.MaxAvailableReplicasRequest{Cluster: "m", ReplicaRequirements: r}
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
-	for {
+	if err := bench.Poll(ctx, 100*time.Millisecond, func() error {
 		answer, err := c.MaxAvailableReplicas(ctx, request)
 		if err == nil {
 			fmt.Printf("%d replicas fit\n", answer.MaxReplicas)
-			break
 		}
-		if ctx.Err() != nil {
-			return err
-		}
-		time.Sleep(100 * time.Millisecond)
+		return err
+	}); err != nil {
+		return err
 	}
 	time.Sleep(15 * time.Second)
 	fmt.Printf("resident memory: %s\n", resident(pid))
@@ -117,8 +112,7 @@ func measure(c pb.EstimatorClient, pid int) error {
 		})
 	}
 	wg.Wait()
-	slices.Sort(took)
-	fmt.Printf("500 requests/s, 200 pods/s: median %s, p99 %s, %d of %d failed\n", took[len(took)/2], took[len(took)*99/100], failed, len(took))
+	fmt.Printf("500 requests/s, 200 pods/s: median %s, p99 %s, %d of %d failed\n", bench.Percentile(took, .5), bench.Percentile(took, .99), failed, len(took))
 	fmt.Printf("resident memory: %s\n", resident(pid))
 	return nil
 }

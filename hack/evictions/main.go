@@ -26,11 +26,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/karmada-toolkit/karmada/internal/kube"
+	"github.com/karmada-toolkit/karmada/hack/bench"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
@@ -38,7 +36,7 @@ import (
 
 const namespace = "evictions"
 
-type bench struct {
+type eviction struct {
 	client   client.WithWatch
 	plane    *kubernetes.Clientset
 	from     string
@@ -50,7 +48,7 @@ type bench struct {
 
 func main() {
 	var kubeconfig, name string
-	var b bench
+	var b eviction
 	flag.StringVar(&kubeconfig, "kubeconfig", os.Getenv("KUBECONFIG"), "kubeconfig of the control plane")
 	flag.StringVar(&name, "context", "karmada-apiserver", "context of the control plane")
 	flag.StringVar(&b.from, "member", "member2", "cluster that dies")
@@ -58,17 +56,17 @@ func main() {
 	flag.Func("cpu", "NAME=PID of a process whose CPU time is printed; may be repeated", b.addProcess)
 	flag.IntVar(&b.bindings, "bindings", 500, "number of Deployments")
 	flag.Parse()
-	if err := b.connect(kubeconfig, name); err != nil {
-		fail(err)
-	}
+	cfg, c, err := bench.Connect(kubeconfig, name)
+	bench.Exit(err)
+	b.client = c
+	b.plane, err = kubernetes.NewForConfig(cfg)
+	bench.Exit(err)
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Minute)
 	defer cancel()
-	if err := b.run(ctx); err != nil {
-		fail(err)
-	}
+	bench.Exit(b.run(ctx))
 }
 
-func (b *bench) addProcess(text string) error {
+func (b *eviction) addProcess(text string) error {
 	name, pid, _ := strings.Cut(text, "=")
 	n, err := strconv.Atoi(pid)
 	if b.cpu == nil {
@@ -79,7 +77,7 @@ func (b *bench) addProcess(text string) error {
 }
 
 // used returns the CPU time of the processes.
-func (b *bench) used() map[string]time.Duration {
+func (b *eviction) used() map[string]time.Duration {
 	out := map[string]time.Duration{}
 	for name, pid := range b.cpu {
 		data, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
@@ -103,26 +101,7 @@ func total(used map[string]time.Duration) time.Duration {
 	return sum
 }
 
-func fail(err error) {
-	fmt.Fprintln(os.Stderr, "error:", err)
-	os.Exit(1)
-}
-
-func (b *bench) connect(kubeconfig, name string) error {
-	cfg, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(&clientcmd.ClientConfigLoadingRules{ExplicitPath: kubeconfig},
-		&clientcmd.ConfigOverrides{CurrentContext: name}).ClientConfig()
-	if err != nil {
-		return fmt.Errorf("reading context %s: %w", name, err)
-	}
-	cfg.QPS, cfg.WarningHandler = -1, rest.NoWarnings{}
-	if b.plane, err = kubernetes.NewForConfig(cfg); err != nil {
-		return err
-	}
-	b.client, err = client.NewWithWatch(cfg, client.Options{Scheme: kube.NewScheme()})
-	return err
-}
-
-func (b *bench) run(ctx context.Context) error {
+func (b *eviction) run(ctx context.Context) error {
 	defer func() {
 		_ = b.plane.CoreV1().Namespaces().Delete(context.WithoutCancel(ctx), namespace, metav1.DeleteOptions{})
 	}()
@@ -165,7 +144,7 @@ func (b *bench) run(ctx context.Context) error {
 }
 
 // lose kills the cluster, if it is to be killed, and taints it.
-func (b *bench) lose(ctx context.Context) error {
+func (b *eviction) lose(ctx context.Context) error {
 	if b.pid != 0 {
 		if err := syscall.Kill(b.pid, syscall.SIGKILL); err != nil {
 			return fmt.Errorf("killing %s: %w", b.from, err)
@@ -187,7 +166,7 @@ func healthy(x *workv1alpha2.ResourceBinding) bool {
 }
 
 // prepare creates Deployments that only the cluster that will die can take.
-func (b *bench) prepare(ctx context.Context) error {
+func (b *eviction) prepare(ctx context.Context) error {
 	if err := b.taintOthers(ctx, true); err != nil {
 		return err
 	}
@@ -219,7 +198,7 @@ func (b *bench) prepare(ctx context.Context) error {
 }
 
 // taintOthers adds or removes a taint that keeps workloads away from the clusters that stay.
-func (b *bench) taintOthers(ctx context.Context, add bool) error {
+func (b *eviction) taintOthers(ctx context.Context, add bool) error {
 	list := &clusterv1alpha1.ClusterList{}
 	if err := b.client.List(ctx, list); err != nil {
 		return err
@@ -234,7 +213,7 @@ func (b *bench) taintOthers(ctx context.Context, add bool) error {
 	return nil
 }
 
-func (b *bench) taint(ctx context.Context, cluster string, effect corev1.TaintEffect, add bool) error {
+func (b *eviction) taint(ctx context.Context, cluster string, effect corev1.TaintEffect, add bool) error {
 	c := &clusterv1alpha1.Cluster{}
 	if err := b.client.Get(ctx, client.ObjectKey{Name: cluster}, c); err != nil {
 		return err
@@ -248,7 +227,7 @@ func (b *bench) taint(ctx context.Context, cluster string, effect corev1.TaintEf
 }
 
 // wait waits until all bindings fulfil a condition. It watches: reading all of them again and again would be a load.
-func (b *bench) wait(ctx context.Context, what string, holds func(*workv1alpha2.ResourceBinding) bool) error {
+func (b *eviction) wait(ctx context.Context, what string, holds func(*workv1alpha2.ResourceBinding) bool) error {
 	list := &workv1alpha2.ResourceBindingList{}
 	if err := b.client.List(ctx, list, client.InNamespace(namespace)); err != nil {
 		return err
@@ -286,7 +265,7 @@ func (b *bench) wait(ctx context.Context, what string, holds func(*workv1alpha2.
 
 // ready has the cluster that will die run all workloads and lets the others take them, and returns the number of writes
 // until then.
-func (b *bench) ready(ctx context.Context) (map[string]int, error) {
+func (b *eviction) ready(ctx context.Context) (map[string]int, error) {
 	if err := b.prepare(ctx); err != nil {
 		return nil, err
 	}
@@ -300,33 +279,29 @@ func (b *bench) ready(ctx context.Context) (map[string]int, error) {
 }
 
 // quiet waits until few writes happen, and returns how many there were.
-func (b *bench) quiet(ctx context.Context) (map[string]int, error) {
-	total := -1
-	for {
-		select {
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		case <-time.After(5 * time.Second):
-		}
-		now, err := b.writes(ctx)
-		if err != nil {
-			return nil, err
+func (b *eviction) quiet(ctx context.Context) (now map[string]int, err error) {
+	last := -1
+	err = bench.Poll(ctx, 5*time.Second, func() error {
+		if now, err = b.writes(ctx); err != nil {
+			return err
 		}
 		sum := 0
 		for _, n := range now {
 			sum += n
 		}
-		if total >= 0 && sum-total <= 5 {
-			return now, nil
+		if before := last; before < 0 || sum-before > 5 {
+			last = sum
+			return fmt.Errorf("%d writes, and still some", sum)
 		}
-		total = sum
-	}
+		return nil
+	})
+	return now, err
 }
 
 var counter = regexp.MustCompile(`^apiserver_request_total\{code="(\d+)".*resource="([^"]*)".*subresource="([^"]*)".*verb="([^"]*)".*\} (\S+)$`)
 
 // writes returns the number of writes, without those of leases and reviews.
-func (b *bench) writes(ctx context.Context) (map[string]int, error) {
+func (b *eviction) writes(ctx context.Context) (map[string]int, error) {
 	data, err := b.plane.RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
 	if err != nil {
 		return nil, err

@@ -7,11 +7,9 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -21,10 +19,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/karmada-toolkit/karmada/internal/kube"
+	"github.com/karmada-toolkit/karmada/hack/bench"
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
@@ -53,22 +50,13 @@ func main() {
 	flag.IntVar(&s.objects, "objects", 200, "ConfigMaps of the namespace that floods")
 	flag.IntVar(&s.rate, "rate", 100, "changes a second of the namespace that floods")
 	flag.Parse()
-	if err := run(context.Background(), s); err != nil {
-		fmt.Fprintln(os.Stderr, "error:", err)
-		os.Exit(1)
-	}
+	bench.Exit(run(context.Background(), s))
 }
 
 func run(ctx context.Context, s settings) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Duration(s.samples)*s.interval+5*time.Minute)
 	defer cancel()
-	cfg, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(&clientcmd.ClientConfigLoadingRules{ExplicitPath: s.kubeconfig},
-		&clientcmd.ConfigOverrides{CurrentContext: s.plane}).ClientConfig()
-	if err != nil {
-		return fmt.Errorf("reading context %s: %w", s.plane, err)
-	}
-	cfg.QPS = -1
-	plane, err := client.NewWithWatch(cfg, client.Options{Scheme: kube.NewScheme()})
+	_, plane, err := bench.Connect(s.kubeconfig, s.plane)
 	if err != nil {
 		return err
 	}
@@ -86,8 +74,8 @@ func run(ctx context.Context, s settings) error {
 	for i := range b.reached {
 		b.reached[i] = map[string]time.Time{}
 	}
-	go watch(ctx, plane, &workv1alpha1.WorkList{}, names.ExecutionNamespace(s.member), b.works)
-	go watch(ctx, plane, &workv1alpha2.ResourceBindingList{}, quiet, b.bindings)
+	go bench.Watch(ctx, plane, &workv1alpha1.WorkList{}, b.works, client.InNamespace(names.ExecutionNamespace(s.member)))
+	go bench.Watch(ctx, plane, &workv1alpha2.ResourceBindingList{}, b.bindings, client.InNamespace(quiet))
 	if _, err := b.measure(ctx, s, plane, "warm", 10); err != nil {
 		return err
 	}
@@ -142,7 +130,8 @@ type board struct {
 	reached [stages]map[string]time.Time
 }
 
-func (b *board) mark(stage int, binding string, now time.Time) {
+func (b *board) mark(stage int, binding string) {
+	now := time.Now()
 	name := strings.TrimSuffix(binding, "-configmap")
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -152,33 +141,17 @@ func (b *board) mark(stage int, binding string, now time.Time) {
 }
 
 // works records when the Works of the quiet namespace are written.
-func (b *board) works(obj client.Object, now time.Time) {
+func (b *board) works(obj client.Object) {
 	if annotations := obj.GetAnnotations(); annotations[workv1alpha2.ResourceBindingNamespaceAnnotation] == quiet {
-		b.mark(written, annotations[workv1alpha2.ResourceBindingNameAnnotation], now)
+		b.mark(written, annotations[workv1alpha2.ResourceBindingNameAnnotation])
 	}
 }
 
 // bindings records when bindings are made and have a cluster.
-func (b *board) bindings(obj client.Object, now time.Time) {
-	b.mark(bound, obj.GetName(), now)
+func (b *board) bindings(obj client.Object) {
+	b.mark(bound, obj.GetName())
 	if binding, ok := obj.(*workv1alpha2.ResourceBinding); ok && len(binding.Spec.Clusters) > 0 {
-		b.mark(scheduled, obj.GetName(), now)
-	}
-}
-
-// watch passes the objects of a namespace on with the time at which they were seen.
-func watch(ctx context.Context, plane client.WithWatch, list client.ObjectList, namespace string, seen func(client.Object, time.Time)) {
-	for ctx.Err() == nil {
-		w, err := plane.Watch(ctx, list, client.InNamespace(namespace))
-		if err != nil {
-			time.Sleep(100 * time.Millisecond)
-			continue
-		}
-		for event := range w.ResultChan() {
-			if obj, ok := event.Object.(client.Object); ok {
-				seen(obj, time.Now())
-			}
-		}
+		b.mark(scheduled, obj.GetName())
 	}
 }
 
@@ -195,19 +168,16 @@ func (b *board) measure(ctx context.Context, s settings, plane client.Client, ph
 		if err := plane.Create(ctx, configMap(quiet, name)); err != nil {
 			return [stages][]time.Duration{}, fmt.Errorf("creating a ConfigMap: %w", err)
 		}
-		b.mark(answered, name, time.Now())
+		b.mark(answered, name)
 	}
-	for {
-		took := b.took(phase, n)
-		if len(took[written]) == n && len(took[scheduled]) == n && len(took[bound]) == n {
-			return took, nil
+	took := [stages][]time.Duration{}
+	err := bench.Poll(ctx, 50*time.Millisecond, func() error {
+		if took = b.took(phase, n); len(took[written]) == n && len(took[scheduled]) == n && len(took[bound]) == n {
+			return nil
 		}
-		select {
-		case <-ctx.Done():
-			return took, errors.Join(ctx.Err(), fmt.Errorf("%d of %d ConfigMaps became Works", len(took[written]), n))
-		case <-time.After(50 * time.Millisecond):
-		}
-	}
+		return fmt.Errorf("%d of %d ConfigMaps became Works", len(took[written]), n)
+	})
+	return took, err
 }
 
 // took returns how long the ConfigMaps of a phase took to reach each stage, in order.
@@ -221,7 +191,6 @@ func (b *board) took(phase string, n int) (out [stages][]time.Duration) {
 				out[stage] = append(out[stage], at.Sub(b.created[name]))
 			}
 		}
-		slices.Sort(out[stage])
 	}
 	return out
 }
@@ -274,7 +243,7 @@ func begin(ctx context.Context, s settings, plane client.Client) (stop func() in
 }
 
 func at(took []time.Duration, part float64) time.Duration {
-	return took[min(len(took)-1, int(part*float64(len(took))))].Round(time.Millisecond)
+	return bench.Percentile(took, part).Round(time.Millisecond)
 }
 
 func describe(phase string, took [stages][]time.Duration) {

@@ -1,4 +1,4 @@
-package tainttoleration_test
+package scheduler
 
 import (
 	"testing"
@@ -11,10 +11,9 @@ import (
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/schedule/framework"
-	"github.com/karmada-toolkit/karmada/plugins/scheduler/tainttoleration"
 )
 
-func TestFilter_TolerationSeconds(t *testing.T) {
+func TestTaintToleration_TolerationSeconds(t *testing.T) {
 	added := time.Unix(1000, 0)
 	taint := func(effect corev1.TaintEffect) corev1.Taint {
 		return corev1.Taint{Key: "k", Effect: effect, TimeAdded: &metav1.Time{Time: added}}
@@ -45,7 +44,7 @@ func TestFilter_TolerationSeconds(t *testing.T) {
 			pass.Start(&framework.Binding{Now: tc.now, Spec: &workv1alpha2.ResourceBindingSpec{
 				Placement: &policyv1alpha1.Placement{ClusterTolerations: tc.tolerations}, Clusters: tc.targets,
 			}}, snapshot)
-			if got := tainttoleration.New().Filter(pass, snapshot.At(0)); (got.Reason == "") != tc.want {
+			if got := (taintToleration{}).Filter(pass, snapshot.At(0)); (got.Reason == "") != tc.want {
 				t.Errorf("the verdict is %+v", got)
 			}
 		})
