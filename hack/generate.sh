@@ -6,7 +6,7 @@ cd "$(dirname "$0")/.."
 module=github.com/karmada-toolkit/karmada
 tool() { go tool -modfile=go.tools.mod "$@"; }
 
-mapfile -t apis < <(find pkg/apis -name register.go -printf './%h\n' | sort)
+mapfile -t apis < <(find pkg/apis -name doc.go -printf './%h\n' | sort)
 crd_apis=()
 for api in "${apis[@]}"; do
 	case "$api" in

@@ -11,8 +11,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/metrics/pkg/apis/metrics/v1beta1"
 
+	"github.com/karmada-toolkit/karmada/internal/kube"
 	"github.com/karmada-toolkit/karmada/internal/quantity"
-	"github.com/karmada-toolkit/karmada/internal/response"
 )
 
 // Query selects pods or nodes.
@@ -81,7 +81,7 @@ func namespaces(ctx context.Context, c rest.Interface) ([]string, error) {
 		if next != "" {
 			req = req.Param("continue", next)
 		}
-		data, err := response.Body(ctx, req)
+		data, err := kube.Body(ctx, req)
 		if err != nil {
 			return nil, err
 		}
@@ -132,7 +132,7 @@ func Nodes(ctx context.Context, c rest.Interface, q Query) ([]v1beta1.NodeMetric
 
 // read returns the objects that a query selects: one, if it has a name.
 func read[T any](ctx context.Context, c rest.Interface, q Query, resource string) ([]T, error) {
-	data, err := response.Body(ctx, q.request(c, resource))
+	data, err := kube.Body(ctx, q.request(c, resource))
 	if err != nil {
 		return nil, err
 	}

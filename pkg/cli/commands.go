@@ -5,14 +5,12 @@ import (
 
 	"github.com/karmada-toolkit/karmada/pkg/cli/addons"
 	"github.com/karmada-toolkit/karmada/pkg/cli/apply"
-	"github.com/karmada-toolkit/karmada/pkg/cli/attach"
 	"github.com/karmada-toolkit/karmada/pkg/cli/capacity"
 	"github.com/karmada-toolkit/karmada/pkg/cli/completion"
 	"github.com/karmada-toolkit/karmada/pkg/cli/cordon"
 	"github.com/karmada-toolkit/karmada/pkg/cli/deinit"
 	"github.com/karmada-toolkit/karmada/pkg/cli/describe"
 	"github.com/karmada-toolkit/karmada/pkg/cli/env"
-	"github.com/karmada-toolkit/karmada/pkg/cli/exec"
 	"github.com/karmada-toolkit/karmada/pkg/cli/failover"
 	"github.com/karmada-toolkit/karmada/pkg/cli/get"
 	initcmd "github.com/karmada-toolkit/karmada/pkg/cli/init"
@@ -20,7 +18,6 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/cli/join"
 	"github.com/karmada-toolkit/karmada/pkg/cli/kubectl"
 	"github.com/karmada-toolkit/karmada/pkg/cli/local"
-	"github.com/karmada-toolkit/karmada/pkg/cli/logs"
 	"github.com/karmada-toolkit/karmada/pkg/cli/promote"
 	"github.com/karmada-toolkit/karmada/pkg/cli/rebalance"
 	"github.com/karmada-toolkit/karmada/pkg/cli/register"
@@ -62,7 +59,7 @@ func Groups() []Group {
 		{LocalCommands, []Constructor{local.NewCommand}},
 		{RegistrationCommands, []Constructor{initcmd.NewCommand, deinit.NewCommand, addons.NewCommand, join.NewCommand, unjoin.NewCommand, token.NewCommand, register.NewCommand, unregister.NewCommand}},
 		{ManagementCommands, []Constructor{cordon.NewCordonCommand, cordon.NewUncordonCommand, taint.NewCommand, capacity.NewCommand}},
-		{TroubleshootingCommands, []Constructor{attach.NewCommand, logs.NewCommand, exec.NewCommand, describe.NewCommand, failover.NewCommand, interpret.NewCommand}},
+		{TroubleshootingCommands, []Constructor{kubectl.NewAttachCommand, kubectl.NewLogsCommand, kubectl.NewExecCommand, describe.NewCommand, failover.NewCommand, interpret.NewCommand}},
 		{AdvancedCommands, []Constructor{apply.NewCommand, promote.NewCommand, top.NewCommand, kubectl.NewPatchCommand, rebalance.NewCommand, kubectl.NewRolloutCommand, kubectl.NewScaleCommand, kubectl.NewWaitCommand}},
 		{SettingsCommands, []Constructor{kubectl.NewLabelCommand, kubectl.NewAnnotateCommand, completion.NewCommand}},
 		{OtherCommands, []Constructor{kubectl.NewAPIResourcesCommand, kubectl.NewAPIVersionsCommand, version.NewCommand}},

@@ -19,7 +19,7 @@ import (
 	"k8s.io/kubectl/pkg/util/templates"
 
 	"github.com/karmada-toolkit/karmada/pkg/cli/env"
-	"github.com/karmada-toolkit/karmada/pkg/cli/options"
+	"github.com/karmada-toolkit/karmada/pkg/cli/kubectl"
 	"github.com/karmada-toolkit/karmada/pkg/cli/version"
 )
 
@@ -86,7 +86,7 @@ func NewCommand(e *env.Env, extra ...Group) *cobra.Command {
 	groups.Add(root)
 	templates.ActsAsRootCommand(root, []string{"options", "help"}, groups...)
 	nameProgram(root, e)
-	root.AddCommand(options.NewCommand(e))
+	root.AddCommand(kubectl.NewOptionsCommand(e))
 	completeContexts(root)
 	aliasClusters(root)
 	refuseUnknown(root, e.Name)

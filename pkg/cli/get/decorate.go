@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
-	"github.com/karmada-toolkit/karmada/internal/response"
+	"github.com/karmada-toolkit/karmada/internal/kube"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
@@ -192,7 +192,7 @@ func eachBinding[T any](ctx context.Context, s *server, prepare func(*rest.Reque
 			if next != "" {
 				r.Param("continue", next)
 			}
-			body, err := response.Body(ctx, r)
+			body, err := kube.Body(ctx, r)
 			if err != nil {
 				return err
 			}

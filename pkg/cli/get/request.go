@@ -15,7 +15,7 @@ import (
 	"k8s.io/cli-runtime/pkg/resource"
 	"k8s.io/client-go/rest"
 
-	"github.com/karmada-toolkit/karmada/internal/response"
+	"github.com/karmada-toolkit/karmada/internal/kube"
 	"github.com/karmada-toolkit/karmada/pkg/member/access"
 )
 
@@ -91,7 +91,7 @@ func (s *server) get(ctx context.Context, q query) (*part, error) {
 	}
 	for _, name := range q.names {
 		p.requested = append(p.requested, name)
-		body, err := response.Body(ctx, s.request(q, name))
+		body, err := kube.Body(ctx, s.request(q, name))
 		switch {
 		case isMissing(err):
 			if len(p.missing) == 0 {
@@ -116,7 +116,7 @@ func (s *server) namespaceMissing(ctx context.Context, q query) bool {
 	if q.mapping.Scope.Name() != meta.RESTScopeNameNamespace || s.namespace == metav1.NamespaceDefault {
 		return false
 	}
-	_, err := response.Body(ctx, s.rest.Get().AbsPath("/api/v1/namespaces", s.namespace))
+	_, err := kube.Body(ctx, s.rest.Get().AbsPath("/api/v1/namespaces", s.namespace))
 	return isMissing(err)
 }
 
@@ -125,7 +125,7 @@ func (s *server) namespaceMissing(ctx context.Context, q query) bool {
 func (s *server) list(ctx context.Context, q query, p *part) error {
 	limit, next := chunk, ""
 	for size := 0; ; {
-		body, err := response.Body(ctx, s.listRequest(q, limit, next))
+		body, err := kube.Body(ctx, s.listRequest(q, limit, next))
 		if smaller := smallerPage(limit); access.IsLimit(err) && smaller != "" {
 			limit = smaller
 			continue

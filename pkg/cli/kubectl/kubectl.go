@@ -9,11 +9,15 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/kubectl/pkg/cmd/annotate"
 	"k8s.io/kubectl/pkg/cmd/apiresources"
+	"k8s.io/kubectl/pkg/cmd/attach"
 	"k8s.io/kubectl/pkg/cmd/create"
 	"k8s.io/kubectl/pkg/cmd/delete"
 	"k8s.io/kubectl/pkg/cmd/edit"
+	"k8s.io/kubectl/pkg/cmd/exec"
 	"k8s.io/kubectl/pkg/cmd/explain"
 	"k8s.io/kubectl/pkg/cmd/label"
+	"k8s.io/kubectl/pkg/cmd/logs"
+	"k8s.io/kubectl/pkg/cmd/options"
 	"k8s.io/kubectl/pkg/cmd/patch"
 	"k8s.io/kubectl/pkg/cmd/rollout"
 	"k8s.io/kubectl/pkg/cmd/scale"
@@ -134,4 +138,60 @@ func NewAPIVersionsCommand(e *env.Env) *cobra.Command {
 	access.Flags.Add(cmd)
 	access.AddTargetFlags(cmd)
 	return access.Check(cmd)
+}
+
+// onTarget returns a command of kubectl that works on the object that the command line names, in the control plane or a
+// member.
+func onTarget(e *env.Env, access *env.Access, construct constructor, use string, target func(*cobra.Command, []string) locate.Target) *cobra.Command {
+	cmd := e.Adapt(construct(access.Factory(), e.IOStreams))
+	cmd.Use = use
+	access.Flags.Add(cmd).AddNamespace(cmd)
+	access.AddTargetFlags(cmd)
+	return locate.Check(e, access, cmd, target)
+}
+
+// NewAttachCommand returns the command attach.
+func NewAttachCommand(e *env.Env) *cobra.Command {
+	return onTarget(e, e.NewAccess(), attach.NewCmdAttach, "attach (POD | TYPE/NAME) -c CONTAINER", func(_ *cobra.Command, args []string) locate.Target {
+		if len(args) == 0 {
+			return locate.Target{}
+		}
+		return locate.Target{Arg: args[0]}
+	})
+}
+
+// NewExecCommand returns the command exec.
+func NewExecCommand(e *env.Env) *cobra.Command {
+	use := "exec (POD | TYPE/NAME) [-c CONTAINER] (-C CLUSTER) -- COMMAND [args...]"
+	return onTarget(e, e.NewAccess(), exec.NewCmdExec, use, func(cmd *cobra.Command, args []string) locate.Target {
+		if len(args) == 0 || cmd.ArgsLenAtDash() == 0 {
+			return locate.Target{} // --filename names it
+		}
+		return locate.Target{Arg: args[0]}
+	})
+}
+
+// NewLogsCommand returns the command logs, for members.
+func NewLogsCommand(e *env.Env) *cobra.Command {
+	access := e.NewAccess()
+	access.Target.Scope = env.Members
+	use := "logs [-f] [-p] (POD | TYPE/NAME) [-c CONTAINER] (-C CLUSTER)"
+	return onTarget(e, access, logs.NewCmdLogs, use, func(cmd *cobra.Command, args []string) locate.Target {
+		selector := cmd.Flag("selector").Value.String()
+		switch {
+		case len(args) > 0 && selector == "":
+			return locate.Target{Arg: args[0]}
+		case len(args) == 0 && selector != "":
+			return locate.Target{Selector: selector}
+		default:
+			return locate.Target{} // kubectl's command returns a usage error
+		}
+	})
+}
+
+// NewOptionsCommand returns the command that lists the flags all commands have.
+func NewOptionsCommand(e *env.Env) *cobra.Command {
+	cmd := e.Adapt(options.NewCmdOptions(e.Out))
+	cmd.ValidArgsFunction = cobra.NoFileCompletions
+	return cmd
 }

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/client-go/rest"
 
-	"github.com/karmada-toolkit/karmada/internal/response"
+	"github.com/karmada-toolkit/karmada/internal/kube"
 	"github.com/karmada-toolkit/karmada/internal/usage"
 	"github.com/karmada-toolkit/karmada/pkg/cli/env"
 )
@@ -142,7 +142,7 @@ func (r *nodeRequest) list(ctx context.Context, c rest.Interface) ([]nodeView, e
 		if r.name != "" {
 			req = req.Param("fieldSelector", "metadata.name="+r.name)
 		}
-		data, err := response.Body(ctx, req)
+		data, err := kube.Body(ctx, req)
 		if err != nil {
 			return nil, err
 		}

@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/metrics/pkg/apis/metrics/v1beta1"
 
-	"github.com/karmada-toolkit/karmada/internal/response"
+	"github.com/karmada-toolkit/karmada/internal/kube"
 	"github.com/karmada-toolkit/karmada/internal/usage"
 	"github.com/karmada-toolkit/karmada/pkg/cli/env"
 	"github.com/karmada-toolkit/karmada/pkg/member/access"
@@ -132,7 +132,7 @@ func (r *podRequest) read(ctx context.Context, c rest.Interface, cluster string)
 	if q.Fields != "" {
 		req = req.Param("fieldSelector", q.Fields)
 	}
-	data, err := response.Body(ctx, req)
+	data, err := kube.Body(ctx, req)
 	if err != nil {
 		return out, err
 	}

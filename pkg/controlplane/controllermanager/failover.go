@@ -25,7 +25,7 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/eviction"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/interpreter"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/scope"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/evictionbudget"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/evictions"
 )
 
 // Failover configures when workloads leave clusters.
@@ -109,7 +109,7 @@ func newFailoverParts(mgr manager.Manager, s *shared) (*failover, error) {
 	}
 	f := &failover{options: s.options, interpreter: s.interpreter, retry: s.retry, guard: s.guard}
 	if !budget.Unlimited() {
-		f.budget = evictionbudget.New(mgr.GetClient(), budget, clock.RealClock{})
+		f.budget = evictions.NewLedger(mgr.GetClient(), budget, clock.RealClock{})
 	}
 	return f, nil
 }

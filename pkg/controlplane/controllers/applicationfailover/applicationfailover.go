@@ -24,7 +24,7 @@ import (
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/eviction"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/scope"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/evictionevent"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/evictions"
 )
 
 // minRequeue is the delay before a toleration of zero seconds is over.
@@ -160,7 +160,7 @@ func (r *reconciler) decide(ctx context.Context, b workv1alpha2.Binding, now tim
 	})
 	if err != nil {
 		r.times.store(client.ObjectKeyFromObject(b), verdict.UnhealthySince)
-		r.events.Warning(b, evictionevent.ReasonFailed, fmt.Sprintf("Evict the application failed: %v", err))
+		r.events.Warning(b, evictions.ReasonFailed, fmt.Sprintf("Evict the application failed: %v", err))
 		if errors.Is(err, eviction.ErrGracefulEvictionOff) {
 			err = reconcile.TerminalError(fmt.Errorf("feature gate GracefulEviction: %w", err)) // only a restart changes it
 		}
@@ -202,7 +202,7 @@ func (r *reconciler) write(ctx context.Context, before, b workv1alpha2.Binding, 
 	}
 	if evicts && !apierrors.IsConflict(err) {
 		for _, task := range tasks[len(before.GetSpec().GracefulEvictionTasks):] {
-			evictionevent.Failed(r.events, before, task.FromCluster, err)
+			evictions.Failed(r.events, before, task.FromCluster, err)
 		}
 	}
 	return fmt.Errorf("writing the eviction tasks of %s %q: %w", r.scope.Kind, client.ObjectKeyFromObject(b), err)

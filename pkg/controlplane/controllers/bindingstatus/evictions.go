@@ -12,7 +12,7 @@ import (
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/eviction"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/evictionevent"
+	evictionevents "github.com/karmada-toolkit/karmada/pkg/controlplane/evictions"
 )
 
 // evictions ends the eviction tasks of bindings together with the status that lets them end: the controller of graceful
@@ -42,7 +42,7 @@ func (e *evictions) end(ctx context.Context, binding workv1alpha2.Binding, facts
 		return binding, 0, fmt.Errorf("ending the evictions: %w", err)
 	}
 	for _, cluster := range verdict.Ended {
-		evictionevent.Succeeded(e.events, after, cluster)
+		evictionevents.Succeeded(e.events, after, cluster)
 	}
 	// No cause to schedule depends on tasks, except for what follows the clusters at once.
 	divided := spec.IsWorkload() && spec.Placement.ReplicaSchedulingType() == policyv1alpha1.ReplicaSchedulingTypeDivided

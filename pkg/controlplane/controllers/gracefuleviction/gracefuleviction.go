@@ -26,7 +26,7 @@ import (
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/eviction"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/scope"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/evictionevent"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/evictions"
 )
 
 const (
@@ -144,10 +144,10 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 			return reconcile.Result{}, fmt.Errorf("writing the eviction tasks of %s %q: %w", r.scope.Kind, req, err)
 		}
 		for _, cluster := range verdict.Ended {
-			evictionevent.Succeeded(r.events, b, cluster)
+			evictions.Succeeded(r.events, b, cluster)
 		}
 		for _, cluster := range verdict.Cancelled {
-			evictionevent.Cancelled(r.events, b, cluster)
+			evictions.Cancelled(r.events, b, cluster)
 		}
 	}
 	if verdict.Requeue {

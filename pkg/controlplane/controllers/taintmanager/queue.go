@@ -20,7 +20,7 @@ import (
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/eviction"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/scope"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/evictionevent"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/evictions"
 )
 
 const (
@@ -181,7 +181,7 @@ func (q *queue) process(ctx context.Context, i item) (outcome, error) {
 	}
 	verdict, err := q.decide(ctx, b, i.cluster)
 	if verdict.Unclaimed {
-		evictionevent.Skipped(q.events, b, i.cluster)
+		evictions.Skipped(q.events, b, i.cluster)
 	}
 	if err != nil || !verdict.Evict {
 		return outcome{after: verdict.After}, err
@@ -237,7 +237,7 @@ func (q *queue) evict(ctx context.Context, b workv1alpha2.Binding, i item, spec 
 			q.deps.Budget.Return()
 		}
 		if !apierrors.IsConflict(err) {
-			evictionevent.Failed(q.events, b, i.cluster, err)
+			evictions.Failed(q.events, b, i.cluster, err)
 		}
 		return outcome{}, fmt.Errorf("writing the eviction task of %s %q: %w", q.scope.Kind, i.binding, err)
 	}

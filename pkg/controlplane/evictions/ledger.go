@@ -1,5 +1,5 @@
-// Package evictionbudget limits the evictions of a whole federation, by any controller.
-package evictionbudget
+// Package evictions limits and records the evictions of a whole federation, by any controller.
+package evictions
 
 import (
 	"context"
@@ -32,8 +32,8 @@ type Ledger struct {
 	counted time.Time
 }
 
-// New returns a Ledger that reads bindings from a cache.
-func New(cache client.Reader, budget eviction.Budget, c clock.PassiveClock) *Ledger {
+// NewLedger returns a Ledger that reads bindings from a cache.
+func NewLedger(cache client.Reader, budget eviction.Budget, c clock.PassiveClock) *Ledger {
 	return &Ledger{budget: budget, client: cache, clock: c}
 }
 

@@ -1,5 +1,4 @@
-// Package evictionevent records events about evictions, on bindings and on their templates.
-package evictionevent
+package evictions
 
 import (
 	"fmt"

@@ -1,4 +1,4 @@
-package evictionbudget
+package evictions
 
 import (
 	"fmt"
@@ -35,9 +35,9 @@ func bindings(s *scope.Binding, n int, tasks ...workv1alpha2.GracefulEvictionTas
 	return out
 }
 
-func newLedger(budget eviction.Budget, objs ...client.Object) (*Ledger, *clocktesting.FakePassiveClock) {
+func ledger(budget eviction.Budget, objs ...client.Object) (*Ledger, *clocktesting.FakePassiveClock) {
 	clock := clocktesting.NewFakePassiveClock(now)
-	return New(fake.NewClientBuilder().WithScheme(kube.NewScheme()).WithObjects(objs...).Build(), budget, clock), clock
+	return NewLedger(fake.NewClientBuilder().WithScheme(kube.NewScheme()).WithObjects(objs...).Build(), budget, clock), clock
 }
 
 func take(t *testing.T, l *Ledger, want time.Duration) {
@@ -48,7 +48,7 @@ func take(t *testing.T, l *Ledger, want time.Duration) {
 }
 
 func TestLedger_Take(t *testing.T) {
-	l, clock := newLedger(eviction.Budget{Bindings: 2})
+	l, clock := ledger(eviction.Budget{Bindings: 2})
 	take(t, l, 0)
 	clock.SetTime(now.Add(10 * time.Second))
 	take(t, l, 0)
@@ -62,7 +62,7 @@ func TestLedger_Take(t *testing.T) {
 
 func TestLedger_PercentOfBothKinds(t *testing.T) {
 	objs := append(bindings(scope.NamespacedBinding(), 10), bindings(scope.ClusterBinding(), 10)...)
-	l, _ := newLedger(eviction.Budget{Percent: 10}, objs...)
+	l, _ := ledger(eviction.Budget{Percent: 10}, objs...)
 	take(t, l, 0)
 	take(t, l, 0)
 	take(t, l, time.Minute)
@@ -73,16 +73,16 @@ func TestLedger_ARestartDoesNotRenewTheBudget(t *testing.T) {
 		return workv1alpha2.GracefulEvictionTask{FromCluster: "m", CreationTimestamp: &metav1.Time{Time: now.Add(-age)}}
 	}
 	objs := append(bindings(scope.NamespacedBinding(), 1, task(20*time.Second), task(time.Hour)), bindings(scope.ClusterBinding(), 1, workv1alpha2.GracefulEvictionTask{FromCluster: "m"})...)
-	l, _ := newLedger(eviction.Budget{Bindings: 2}, objs...)
+	l, _ := ledger(eviction.Budget{Bindings: 2}, objs...)
 	take(t, l, 40*time.Second)
-	l, _ = newLedger(eviction.Budget{Bindings: 3}, objs...)
+	l, _ = ledger(eviction.Budget{Bindings: 3}, objs...)
 	take(t, l, 0)
 	take(t, l, 40*time.Second)
 }
 
 func TestLedger_ATimeToComeCountsAsNow(t *testing.T) {
 	task := workv1alpha2.GracefulEvictionTask{FromCluster: "m", CreationTimestamp: &metav1.Time{Time: now.Add(24 * time.Hour)}}
-	l, clock := newLedger(eviction.Budget{Bindings: 1}, bindings(scope.NamespacedBinding(), 1, task)...)
+	l, clock := ledger(eviction.Budget{Bindings: 1}, bindings(scope.NamespacedBinding(), 1, task)...)
 	take(t, l, eviction.BudgetWindow)
 	clock.SetTime(now.Add(eviction.BudgetWindow))
 	take(t, l, 0)

@@ -1,5 +1,4 @@
-// Package response reads responses of API servers that are not decoded by a scheme.
-package response
+package kube
 
 import (
 	"context"
