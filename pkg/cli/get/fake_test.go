@@ -51,6 +51,8 @@ type fakeCluster struct {
 	plain bool
 	// events are sent to watches, one watch after the other.
 	events [][]string
+	// idle receives when a watch is opened after all events. Optional.
+	idle chan struct{}
 	// extraColumn is one that only this cluster's tables have.
 	extraColumn string
 }
@@ -250,6 +252,10 @@ func (o object) json() map[string]any {
 func (c *fakeCluster) watch(w http.ResponseWriter, r *http.Request) {
 	if len(c.events) == 0 {
 		w.(http.Flusher).Flush()
+		select {
+		case c.idle <- struct{}{}:
+		default:
+		}
 		<-r.Context().Done()
 		return
 	}

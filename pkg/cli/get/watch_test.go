@@ -9,27 +9,23 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/golden"
 )
 
-// watchUntil runs a watch until it has sent enough requests.
-func watchUntil(t *testing.T, f *federation, requests int, line string) outcome {
+// watchAll runs a watch until a cluster has sent all its events, and the watch after them is open.
+func watchAll(t *testing.T, f *federation, c *fakeCluster, line string) outcome {
 	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
+	c.idle = make(chan struct{}, 1)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	done := make(chan outcome, 1)
 	go func() { done <- f.runContext(ctx, t, strings.Fields(line)...) }()
-	deadline := time.After(2 * time.Minute)
-	for {
-		select {
-		case o := <-done:
-			return o
-		case <-deadline:
-			t.Fatal("the watch did not go on")
-		case <-time.After(20 * time.Millisecond):
-			if f.count("/"+strings.Fields(line)[0]) >= requests {
-				cancel()
-				return <-done
-			}
-		}
+	select {
+	case o := <-done:
+		return o
+	case <-ctx.Done():
+		t.Fatal("the watch did not go on")
+	case <-c.idle:
+		cancel()
 	}
+	return <-done
 }
 
 func deployment(name, ready string) object {
@@ -44,20 +40,16 @@ func TestGet_Watch(t *testing.T) {
 		{member.event("ADDED", deployment("web", "0/1"))},
 		{member.event("DELETED", deployment("web", "0/1"))},
 	}
-	for name, tt := range map[string]struct {
-		line     string
-		requests int
-	}{
-		// a list and four watches of the member, of which the last stays open
-		"watch":             {"deploy -w -s members", 5},
-		"watch-only":        {"deploy --watch-only -s members", 5},
-		"watch-events":      {"deploy -w --output-watch-events -s members", 5},
-		"watch-events-name": {"deploy nginx -w -o name -s members", 5},
+	for name, line := range map[string]string{
+		"watch":             "deploy -w -s members",
+		"watch-only":        "deploy --watch-only -s members",
+		"watch-events":      "deploy -w --output-watch-events -s members",
+		"watch-events-name": "deploy nginx -w -o name -s members",
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := *member
 			f := newFederation(t, &fakeCluster{}, map[string]*fakeCluster{"member1": &m})
-			golden.Assert(t, name, "$ get "+tt.line+"\n"+watchUntil(t, f, tt.requests, tt.line).String())
+			golden.Assert(t, name, "$ get "+line+"\n"+watchAll(t, f, &m, line).String())
 		})
 	}
 }
@@ -67,7 +59,7 @@ func TestGet_WatchCountsBindingsOnce(t *testing.T) {
 	f := governed(t)
 	plane := f.clusters[""]
 	plane.events = [][]string{{plane.event("MODIFIED", object{resource: "clusters", name: "m2", ready: "False"})}, {plane.event("MODIFIED", object{resource: "clusters", name: "m2", ready: "True"})}}
-	o := watchUntil(t, f, 4, "clusters -o wide -w") // a list and three watches
+	o := watchAll(t, f, plane, "clusters -o wide -w")
 	if rows := strings.Count(o.stdout, "1 TaintUntolerated"); rows != 3 {
 		t.Errorf("%d rows have the evictions of m2, want 3:\n%s", rows, o)
 	}
@@ -80,7 +72,7 @@ func TestGet_WatchListsAgainWhenTooOld(t *testing.T) {
 	gone := `{"type":"ERROR","object":{"kind":"Status","apiVersion":"v1","status":"Failure","code":410,"reason":"Expired","message":"too old resource version"}}`
 	member := &fakeCluster{objects: []object{deployment("nginx", "1/1")}, events: [][]string{{gone}}}
 	f := newFederation(t, &fakeCluster{}, map[string]*fakeCluster{"member1": member})
-	o := watchUntil(t, f, 4, "deploy -w -s members") // list, watch, list, watch
+	o := watchAll(t, f, member, "deploy -w -s members")
 	want := "NAME    CLUSTER   READY   AGE   ADOPTION\nnginx   member1   1/1     5m    Y\n"
 	if o.stdout != want {
 		t.Errorf("what did not change was shown again:\n%s", o.stdout)
