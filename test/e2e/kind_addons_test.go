@@ -22,6 +22,7 @@ func (s *session) testAddons(t *testing.T) {
 	s.isCalled(t, "kind-cluster01", "karmada-scheduler-estimator-kind-cluster01")
 	s.isCalled(t, "kind-cluster01", "karmada-scheduler-estimator-kind-cluster02")
 
+	t.Run("capacity through the API server of the host", func(t *testing.T) { s.testCapacityFromOutside(t) })
 	t.Run("the metrics adapter", func(t *testing.T) {
 		s.does(t, addons("enable", "karmada-metrics-adapter"), "Enabled: karmada-metrics-adapter")
 		s.does(t, addons("list", ""), fmt.Sprintf("| %-42s | enabled  |", "karmada-metrics-adapter"))
@@ -39,6 +40,18 @@ func (s *session) testAddons(t *testing.T) {
 		s.isCalled(t, "kind-cluster02", "karmada-scheduler-estimator")
 		s.does(t, "kubectl --context kind-cluster02 delete -f estimator.yaml && kubectl "+s.at()+" delete -f service.yaml && kubectl --context kind-cluster02 delete namespace karmada-system")
 	})
+}
+
+// testCapacityFromOutside calls estimators that only the pods of the host cluster reach by their Services.
+func (s *session) testCapacityFromOutside(t *testing.T) {
+	s.file(t, "web.yaml", strings.Replace(deployment("web", 1), "containers:", "nodeSelector: {none: such}\n      containers:", 1))
+	capacity := "kubectl karmada capacity " + s.at() + " --estimators --for web.yaml"
+	host := " --host-kubeconfig .kube/config --host-context kind-cluster01"
+	for _, cluster := range []string{"kind-cluster01", "kind-cluster02"} {
+		s.prints(t, capacity+host, row{"CLUSTER": cluster, "REPLICAS": "0", "SOURCE": "estimator"})
+	}
+	s.does(t, capacity, "name its kubeconfig with --host-kubeconfig")
+	s.says(t, capacity+host+" --scheduler-estimator-ca-file=/missing/ca.crt", "there is no file /missing/ca.crt")
 }
 
 // estimatorByHand does what docs/estimators.md has for a cluster in Pull mode.

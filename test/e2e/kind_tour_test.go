@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 )
@@ -29,6 +30,7 @@ func TestTour(t *testing.T) {
 		{"addons", s.testAddons},
 		{"manifest for one image per role", s.testReferenceManifest},
 		{"init again", s.testInitAgain},
+		{"register and unregister", s.testUnregister},
 		{"unjoin and deinit", s.testDeinit},
 		{"init killed in every phase", s.testKilled},
 		{"volumes", s.testVolumes},
@@ -147,4 +149,40 @@ func (s *session) testFields(t *testing.T) {
   - {key: region, operator: In, values: [local]}
   - {key: zone, operator: In, values: [cluster02]}`)
 	s.runs(t, "2/2", "kind-cluster02")
+}
+
+// testUnregister has a member leave in Push mode, come back in Pull mode with a namespace of its own, and leave again.
+func (s *session) testUnregister(t *testing.T) {
+	const member = "kubectl --context kind-cluster02 "
+	const at = " --cluster-kubeconfig=$HOME/.kube/config --cluster-context=kind-cluster02"
+	s.does(t, "kubectl karmada unjoin kind-cluster02 "+s.at()+at)
+	s.does(t, "kind load image-archive "+os.Getenv("E2E_IMAGE")+" --name cluster02")
+	agent := strings.TrimSpace(s.does(t, "kubectl --context kind-cluster01 -n karmada-system get deployment karmada-scheduler -o jsonpath='{.spec.template.spec.containers[0].image}'"))
+	register := strings.TrimSpace(s.does(t, "kubectl karmada token create --print-register-command "+s.at()))
+	s.does(t, member+"create namespace beforehand")
+	s.does(t, register+" --cluster-name kind-cluster02 --kubeconfig $HOME/.kube/config --context kind-cluster02 --karmada-agent-image "+agent)
+	s.prints(t, "kubectl "+s.at()+" get clusters", row{"NAME": "kind-cluster02", "MODE": "Pull", "READY": "True"})
+
+	s.does(t, "kubectl "+s.at()+" create namespace beforehand")
+	s.file(t, "beforehand.yaml", deployment("web", 1)+"---\n"+policy("web", to("kind-cluster02")))
+	s.does(t, "kubectl "+s.at()+" -n beforehand apply -f beforehand.yaml")
+	s.prints(t, member+"-n beforehand get deployments", row{"NAME": "web", "READY": "1/1"})
+
+	s.does(t, "kubectl "+s.at()+" delete -n beforehand -f beforehand.yaml")
+	s.does(t, "kubectl karmada unregister kind-cluster02"+at)
+	s.does(t, member+"get namespace beforehand") // it is not ours
+	for line, left := range map[string]string{
+		member + "get namespaces -o name":             "namespace/karmada-",
+		member + "get leases -A -o name":              "lease.coordination.k8s.io/kind-cluster02",
+		"kubectl " + s.at() + " get csr -o name":      "certificatesigningrequest",
+		"kubectl " + s.at() + " get clusters -o name": "kind-cluster02",
+	} {
+		eventually(t, func() error {
+			if r := s.run(line); r.code != 0 || strings.Contains(r.out, left) {
+				return fmt.Errorf("$ %s\n%s%s", line, r.out, r.err)
+			}
+			return nil
+		})
+	}
+	s.does(t, member+"delete namespace beforehand && kubectl "+s.at()+" delete namespace beforehand")
 }
