@@ -17,11 +17,14 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/karmada-toolkit/karmada/hack/bench"
+	"github.com/karmada-toolkit/karmada/internal/kube"
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
@@ -56,7 +59,11 @@ func main() {
 func run(ctx context.Context, s settings) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Duration(s.samples)*s.interval+5*time.Minute)
 	defer cancel()
-	_, plane, err := bench.Connect(s.kubeconfig, s.plane)
+	cfg, plane, err := bench.Connect(s.kubeconfig, s.plane)
+	if err != nil {
+		return err
+	}
+	users, err := tenants(cfg)
 	if err != nil {
 		return err
 	}
@@ -76,15 +83,16 @@ func run(ctx context.Context, s settings) error {
 	}
 	go bench.Watch(ctx, plane, &workv1alpha1.WorkList{}, b.works, client.InNamespace(names.ExecutionNamespace(s.member)))
 	go bench.Watch(ctx, plane, &workv1alpha2.ResourceBindingList{}, b.bindings, client.InNamespace(quiet))
-	if _, err := b.measure(ctx, s, plane, "warm", 10); err != nil {
+	go bench.Watch(ctx, plane, &corev1.ConfigMapList{}, b.templates, client.InNamespace(quiet))
+	if _, err := b.measure(ctx, s, users[quiet], "warm", 10); err != nil {
 		return err
 	}
-	rest, err := b.measure(ctx, s, plane, "rest", s.samples)
+	rest, err := b.measure(ctx, s, users[quiet], "rest", s.samples)
 	if err != nil {
 		return err
 	}
-	stop := begin(ctx, s, plane)
-	flooded, err := b.measure(ctx, s, plane, "flooded", s.samples)
+	stop := begin(ctx, s, users[flood])
+	flooded, err := b.measure(ctx, s, users[quiet], "flooded", s.samples)
 	changes := stop()
 	if err != nil {
 		return err
@@ -96,15 +104,38 @@ func run(ctx context.Context, s settings) error {
 	return nil
 }
 
-// prepare makes a namespace and its policy.
+// tenants returns a client for each namespace, of a user who may edit that namespace only: an administrator's requests are
+// exempt from priority and fairness.
+func tenants(cfg *rest.Config) (map[string]client.Client, error) {
+	out := map[string]client.Client{}
+	for _, name := range []string{quiet, flood} {
+		as := rest.CopyConfig(cfg)
+		as.Impersonate = rest.ImpersonationConfig{UserName: name}
+		c, err := client.New(as, client.Options{Scheme: kube.NewScheme()})
+		if err != nil {
+			return nil, err
+		}
+		out[name] = c
+	}
+	return out, nil
+}
+
+// prepare makes a namespace, its user and its policy.
 func prepare(ctx context.Context, s settings, plane client.Client, namespace string) error {
 	policy := &policyv1alpha1.PropagationPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "all"}}
 	policy.Spec.ResourceSelectors = []policyv1alpha1.ResourceSelector{{APIVersion: "v1", Kind: "ConfigMap", LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"bench": "tenants"}}}}
 	policy.Spec.Placement.ClusterAffinity = &policyv1alpha1.ClusterAffinity{ClusterNames: []string{s.member}}
-	if err := plane.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}); err != nil {
-		return err
+	edit := &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "edit"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "edit"},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: namespace}},
 	}
-	return plane.Create(ctx, policy)
+	for _, obj := range []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, edit, policy} {
+		if err := plane.Create(ctx, obj); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func configMap(namespace, name string) *corev1.ConfigMap {
@@ -117,6 +148,7 @@ func configMap(namespace, name string) *corev1.ConfigMap {
 // The stages of an object, in order.
 const (
 	answered = iota
+	claimed
 	bound
 	scheduled
 	written
@@ -147,6 +179,13 @@ func (b *board) works(obj client.Object) {
 	}
 }
 
+// templates records when ConfigMaps are claimed by their policy.
+func (b *board) templates(obj client.Object) {
+	if obj.GetLabels()[policyv1alpha1.PropagationPolicyPermanentIDLabel] != "" {
+		b.mark(claimed, obj.GetName())
+	}
+}
+
 // bindings records when bindings are made and have a cluster.
 func (b *board) bindings(obj client.Object) {
 	b.mark(bound, obj.GetName())
@@ -172,7 +211,7 @@ func (b *board) measure(ctx context.Context, s settings, plane client.Client, ph
 	}
 	took := [stages][]time.Duration{}
 	err := bench.Poll(ctx, 50*time.Millisecond, func() error {
-		if took = b.took(phase, n); len(took[written]) == n && len(took[scheduled]) == n && len(took[bound]) == n {
+		if took = b.took(phase, n); len(took[written]) == n && len(took[scheduled]) == n && len(took[bound]) == n && len(took[claimed]) == n {
 			return nil
 		}
 		return fmt.Errorf("%d of %d ConfigMaps became Works", len(took[written]), n)
@@ -248,7 +287,7 @@ func at(took []time.Duration, part float64) time.Duration {
 
 func describe(phase string, took [stages][]time.Duration) {
 	fmt.Printf("%s, p50 / p99:", phase)
-	for stage, name := range [stages]string{"request", "binding", "scheduled", "Work"} {
+	for stage, name := range [stages]string{"request", "claim", "binding", "scheduled", "Work"} {
 		fmt.Printf(" %s %s / %s", name, at(took[stage], .5), at(took[stage], .99))
 	}
 	fmt.Println()
