@@ -50,18 +50,23 @@ func Workers(n, byDefault int) int {
 	return byDefault
 }
 
-// Options returns the options of a controller with a number of workers, which the namespaces of its requests share.
+// Options returns the options of a controller with a number of workers for each namespace of its requests: see OptionsOf.
 func Options(workers, byDefault int, r Retry) controller.Options {
 	return OptionsOf(workers, byDefault, r, func(r reconcile.Request) string { return r.Namespace })
 }
 
-// OptionsOf returns the options of a controller with a number of workers, which tenants share: see QueueOptions.
+// OptionsOf returns the options of a controller with a number of workers. If there are several, there are as many again: one
+// tenant holds at most the number, and what others change does not wait for it. See QueueOptions.
 func OptionsOf[T comparable](workers, byDefault int, r Retry, tenant func(T) string) controller.TypedOptions[T] {
 	n := Workers(workers, byDefault)
+	guests := n
+	if n == 1 { // such controllers rely on it
+		guests = 0
+	}
 	return controller.TypedOptions[T]{
-		MaxConcurrentReconciles: n, RateLimiter: RateLimiter[T](r),
+		MaxConcurrentReconciles: n + guests, RateLimiter: RateLimiter[T](r),
 		NewQueue: func(name string, limiter workqueue.TypedRateLimiter[T]) workqueue.TypedRateLimitingInterface[T] {
-			return NewQueue(QueueOptions[T]{Name: name, Workers: n, Tenant: tenant, RateLimiter: limiter})
+			return NewQueue(QueueOptions[T]{Name: name, Workers: n, Guests: guests, Tenant: tenant, RateLimiter: limiter})
 		},
 	}
 }

@@ -39,7 +39,7 @@ func TestRateLimiter_Bounds(t *testing.T) {
 }
 
 func TestOptions_Workers(t *testing.T) {
-	for _, tc := range []struct{ set, want int }{{0, 5}, {-1, 5}, {3, 3}} {
+	for _, tc := range []struct{ set, want int }{{0, 10}, {-1, 10}, {3, 6}, {1, 1}} {
 		if got := Options(tc.set, 5, Retry{}).MaxConcurrentReconciles; got != tc.want {
 			t.Errorf("%d workers set: %d, want %d", tc.set, got, tc.want)
 		}

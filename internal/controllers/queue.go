@@ -24,6 +24,9 @@ type QueueOptions[T comparable] struct {
 	Name string
 	// Workers is the number of workers that take keys. Default 1.
 	Workers int
+	// Guests is a number of workers beside Workers. With guests one tenant holds at most Workers, else at most four fifths of
+	// them. Default 0.
+	Guests int
 	// Tenant returns the namespace whose share of the workers a key uses; "" has no limit: it is that of objects without a
 	// namespace, which administrators own. It is called once for each time that a key is added.
 	Tenant func(T) string
@@ -42,7 +45,7 @@ func NewQueue[T comparable](o QueueOptions[T]) priorityqueue.PriorityQueue[T] {
 	}
 	q := &queue[T]{
 		limiter: limiter[T]{o.RateLimiter}, tenant: o.Tenant, clock: o.Clock,
-		ready: NewTurns[T](max(1, o.Workers)), working: map[T]*worked{}, delayed: map[T]*delayedKey[T]{},
+		ready: NewTurns[T](max(1, o.Workers), o.Guests), working: map[T]*worked{}, delayed: map[T]*delayedKey[T]{},
 		later: ordered[*delayedKey[T]]{
 			less: func(a, b *delayedKey[T]) bool {
 				if !a.at.Equal(b.at) {

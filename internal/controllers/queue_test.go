@@ -22,7 +22,7 @@ func TestTurns_Properties(t *testing.T) {
 	for seed := range uint64(30) {
 		random := rand.New(rand.NewPCG(seed, 1))
 		workers, tenants := 1+random.IntN(12), 1+random.IntN(8)
-		turns := NewTurns[types.NamespacedName](workers)
+		turns := NewTurns[types.NamespacedName](workers, 0)
 		limit := max(1, workers-max(1, workers/5))
 		held, waiting, since := map[string]int{}, map[string]int{}, map[string]int{}
 		var busy []string
@@ -90,7 +90,7 @@ func TestTurns_Properties(t *testing.T) {
 }
 
 func TestTurns_PriorityIsFirstExceptEveryFourthTurn(t *testing.T) {
-	turns := NewTurns[string](100)
+	turns := NewTurns[string](100, 0)
 	turns.Push("low", "b", -100)
 	for i := range 10 {
 		turns.Push(fmt.Sprintf("high%d", i), "a", 0)
@@ -103,11 +103,73 @@ func TestTurns_PriorityIsFirstExceptEveryFourthTurn(t *testing.T) {
 }
 
 func TestTurns_ObjectsWithoutNamespaceMayHaveAllWorkers(t *testing.T) {
-	turns := NewTurns[string](3)
+	turns := NewTurns[string](3, 0)
 	for i := range 3 {
 		turns.Push(fmt.Sprint(i), "", 0)
 		if _, _, _, ok := turns.Pop(); !ok {
 			t.Errorf("worker %d is refused", i)
+		}
+	}
+}
+
+func TestTurns_GuestsAreForOtherTenants(t *testing.T) {
+	for _, flooding := range []string{"flood", ""} {
+		turns := NewTurns[string](3, 3)
+		for i := range 10 {
+			turns.Push(fmt.Sprint(i), flooding, 0)
+		}
+		for i := range 3 {
+			if _, _, _, ok := turns.Pop(); !ok {
+				t.Errorf("%q: worker %d is refused", flooding, i)
+			}
+		}
+		if key, _, _, ok := turns.Pop(); ok {
+			t.Errorf("%q: a guest gets %s", flooding, key)
+		}
+		for i := range 3 {
+			turns.Push("x"+fmt.Sprint(i), "other", 0)
+			if _, tenant, _, ok := turns.Pop(); !ok || tenant != "other" {
+				t.Errorf("%q: other tenant's request %d got %q, %t", flooding, i, tenant, ok)
+			}
+		}
+	}
+}
+
+// However many long requests wait, in however many namespaces, and however workers end: a short request is handed out at once,
+// workers beyond the short ones are not idle, and all long ones are handed out in the end.
+func TestTurns_ShortRequestsPassLongOnes(t *testing.T) {
+	for _, guests := range []int{0, 5} {
+		turns := NewTurns[string](5, guests)
+		limit := turns.limit
+		const long = 20
+		for i := range long {
+			turns.Push(fmt.Sprint("long", i), Bulk(fmt.Sprint("n", i%3)), 0)
+		}
+		var held []string
+		for taken := 0; taken < long; {
+			_, tenant, _, ok := turns.Pop()
+			if full := len(held) == limit; ok == full {
+				t.Fatalf("%d long requests have workers, another one gets one: %t", len(held), ok)
+			}
+			if ok {
+				held = append(held, tenant)
+				taken++
+				continue
+			}
+			turns.Push("short", "n1", 0)
+			if key, tenant, _, ok := turns.Pop(); !ok || key != "short" {
+				t.Fatalf("with %d long requests at work a short one waits", len(held))
+			} else {
+				turns.Release(tenant)
+			}
+			turns.Release(held[0])
+			held = held[1:]
+		}
+		for _, tenant := range held {
+			turns.Release(tenant)
+		}
+		if turns.Len() != 0 || turns.bulk != 0 || len(turns.tenants) != 0 {
+			t.Errorf("%d keys, %d workers and %d tenants are left", turns.Len(), turns.bulk, len(turns.tenants))
 		}
 	}
 }

@@ -1,20 +1,33 @@
 package controllers
 
-import "container/heap"
+import (
+	"container/heap"
+	"strings"
+)
 
 const (
 	// reservedShare is the share of the workers of a queue, as a divisor, that a single tenant leaves to others.
 	reservedShare = 5
 	// fairTurn is the number of turns of which one goes to the tenant that waits longest, whatever the priorities are.
 	fairTurn = 4
+	// bulkPrefix begins the names of the tenants of Bulk. No namespace has a colon.
+	bulkPrefix = "bulk:"
 )
+
+// Bulk returns the tenant of those requests of a tenant that take long. All such tenants together hold at most as many
+// workers as one tenant may, so that short requests never wait for all long ones.
+func Bulk(tenant string) string { return bulkPrefix + tenant }
 
 // Turns holds keys that are ready and decides which is next. The tenants take turns: of those with the highest priority, the
 // one whose last turn is longest ago, and every fourth turn the one whose last turn is longest ago at all. Within a tenant
 // the highest priority is first, then the oldest key. A tenant holds at most four fifths of the workers, rounded so that one
-// is left to others if there are several; the tenant "" holds any number. It is not safe for concurrent use.
+// is left to others if there are several; the tenant "" holds any number. With guests, a tenant, "" as well, holds as many as
+// there are without them. Tenants of Bulk share the number of one. It is not safe for concurrent use.
 type Turns[K comparable] struct {
-	limit    int
+	// limit is the number of workers that a tenant may hold, limitNone that of "".
+	limit, limitNone int
+	// bulk is the number of workers that tenants of Bulk hold.
+	bulk     int
 	keys     map[K]*turnKey[K]
 	tenants  map[string]*turnTenant[K]
 	eligible ordered[*turnTenant[K]]
@@ -39,11 +52,16 @@ type turnTenant[K comparable] struct {
 	index int // -1 while the tenant has no key or holds as many workers as it may
 }
 
-// NewTurns returns an empty Turns for a number of workers.
-func NewTurns[K comparable](workers int) *Turns[K] {
+// NewTurns returns an empty Turns for a number of workers, and guests, which are workers that a tenant has only in place of
+// the others.
+func NewTurns[K comparable](workers, guests int) *Turns[K] {
+	limit, limitNone := max(1, workers-max(1, workers/reservedShare)), workers
+	if guests > 0 {
+		limit = workers
+	}
 	return &Turns[K]{
-		limit: max(1, workers-max(1, workers/reservedShare)),
-		keys:  map[K]*turnKey[K]{}, tenants: map[string]*turnTenant[K]{},
+		limit: limit, limitNone: max(1, limitNone),
+		keys: map[K]*turnKey[K]{}, tenants: map[string]*turnTenant[K]{},
 		eligible: ordered[*turnTenant[K]]{
 			less: func(a, b *turnTenant[K]) bool {
 				if p, q := a.keys.items[0].priority, b.keys.items[0].priority; p != q {
@@ -122,19 +140,49 @@ func (t *Turns[K]) Pop() (key K, tenant string, priority int, ok bool) {
 	}
 	next := heap.Pop(&owner.keys).(*turnKey[K])
 	delete(t.keys, next.key)
-	owner.held++
 	t.turn++
 	owner.turn = t.turn
-	t.place(owner)
+	t.hold(owner, 1)
 	return next.key, owner.name, next.priority, true
 }
 
 // Release ends the use of a worker by a tenant.
 func (t *Turns[K]) Release(tenant string) {
 	if owner := t.tenants[tenant]; owner != nil {
-		owner.held = max(0, owner.held-1)
-		t.place(owner)
+		t.hold(owner, -1)
 	}
+}
+
+// hold changes the number of workers that a tenant holds.
+func (t *Turns[K]) hold(owner *turnTenant[K], by int) {
+	by = max(by, -owner.held)
+	owner.held += by
+	full := t.bulk >= t.limit
+	if owner.isBulk() {
+		t.bulk += by
+	}
+	t.place(owner)
+	if full == (t.bulk >= t.limit) {
+		return
+	}
+	for _, other := range t.tenants {
+		if other.isBulk() {
+			t.place(other)
+		}
+	}
+}
+
+func (o *turnTenant[K]) isBulk() bool { return strings.HasPrefix(o.name, bulkPrefix) }
+
+// may reports whether a tenant may hold one more worker.
+func (t *Turns[K]) may(owner *turnTenant[K]) bool {
+	switch {
+	case owner.name == "":
+		return owner.held < t.limitNone
+	case owner.isBulk():
+		return t.bulk < t.limit
+	}
+	return owner.held < t.limit
 }
 
 // Eligible reports whether Pop has a key.
@@ -145,7 +193,7 @@ func (t *Turns[K]) Len() int { return len(t.keys) }
 
 // place makes a tenant eligible, or not, and puts it at its place.
 func (t *Turns[K]) place(owner *turnTenant[K]) {
-	eligible := owner.keys.Len() > 0 && (owner.held < t.limit || owner.name == "")
+	eligible := owner.keys.Len() > 0 && t.may(owner)
 	switch {
 	case eligible && owner.index < 0:
 		heap.Push(&t.eligible, owner)

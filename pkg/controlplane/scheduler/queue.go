@@ -78,7 +78,7 @@ type queue struct {
 // newQueue returns the queue by priority for a number of workers.
 func newQueue(c clock.WithTicker, workers int) *queue {
 	q := &queue{
-		clock: c, byPriority: true, active: controllers.NewTurns[key](workers),
+		clock: c, byPriority: true, active: controllers.NewTurns[key](workers, 0),
 		queued: map[key]*item{}, backoff: map[key]*item{}, unschedulable: map[key]*item{},
 		working: map[key]*item{}, dirty: map[key]int32{},
 	}

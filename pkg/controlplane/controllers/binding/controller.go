@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/karmada-toolkit/karmada/internal/controllers"
 	"github.com/karmada-toolkit/karmada/internal/events"
@@ -90,7 +91,7 @@ func newReconciler(s *scope.Binding, c client.Client, live client.Reader, d Deps
 		writer: &workWriter{
 			scope: s, client: c, interpreter: d.Interpreter, works: works.NewWriter(c, live), owned: owned,
 			overrides: &works.Overrides{Events: r.overrides}, statefulFailover: d.StatefulFailover, enforceQuotas: d.EnforceQuotas,
-			events: bindingEvents, clock: clock.RealClock{},
+			events: bindingEvents, clock: clock.RealClock{}, next: status.NewMemory[types.NamespacedName, string](0),
 		},
 		status: status.NewWriter(status.Options[workv1alpha2.Binding, *workv1alpha2.ResourceBindingStatus]{
 			Kind: s.Kind, New: func(workv1alpha2.Binding) workv1alpha2.Binding { return s.New() },
@@ -144,9 +145,19 @@ func (r *reconciler) register(ctx context.Context, mgr manager.Manager, d Deps) 
 		Watches(&clusterv1alpha1.Cluster{}, controllers.Enqueue(m.targeting), builder.WithPredicates(selectorsChanged())).
 		WatchesRawSource(templates.Source{Store: d.Store, Requests: m.ended}).
 		WatchesRawSource(notify.Bindings(d.Interpreter, r.client, r.scope.NewList, nil)).
-		WithOptions(controllers.Options(scope.Pick(r.scope.Namespaced, d.Workers, d.ClusterWorkers), 5, d.Retry))
+		WithOptions(controllers.OptionsOf(scope.Pick(r.scope.Namespaced, d.Workers, d.ClusterWorkers), 5, d.Retry,
+			func(req reconcile.Request) string { return r.tenant(ctx, req.NamespacedName) }))
 	if r.scope.Namespaced {
 		b = b.Watches(&policyv1alpha1.OverridePolicy{}, controllers.Enqueue(m.overridden), generation)
 	}
 	return b.Complete(r)
+}
+
+// tenant returns whose share of the workers a binding uses: wide ones have a share of their own.
+func (r *reconciler) tenant(ctx context.Context, key types.NamespacedName) string {
+	b := r.scope.New()
+	if err := r.client.Get(ctx, key, b, client.UnsafeDisableDeepCopy); err == nil && len(b.GetSpec().Clusters) > slice {
+		return controllers.Bulk(key.Namespace)
+	}
+	return key.Namespace
 }

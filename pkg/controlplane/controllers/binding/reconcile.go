@@ -31,6 +31,13 @@ import (
 const (
 	// parallel is the number of Works of one binding that are written at the same time.
 	parallel = 8
+	// slice is the number of Works of one binding that are written, or deleted, before its worker goes to the next binding.
+	// A binding with more targets is wide.
+	slice = 50
+	// writeOn is the time until the next slice of writes, which comes behind all bindings that wait. deleteOn is that of
+	// deletions: by then the cache shows most of those before.
+	writeOn  = time.Nanosecond
+	deleteOn = 100 * time.Millisecond
 	// evictionPoll is the time between checks whether the Works of an evicted cluster
 	// are deleted.
 	evictionPoll = 5 * time.Second
@@ -58,6 +65,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	b := r.scope.New()
 	err := r.client.Get(ctx, req.NamespacedName, b, client.UnsafeDisableDeepCopy)
 	if apierrors.IsNotFound(err) {
+		r.writer.next.Delete(req.NamespacedName)
 		return reconcile.Result{}, r.abandoned(ctx, req.NamespacedName)
 	}
 	if err != nil {
@@ -94,7 +102,7 @@ func permanent(err error) bool {
 
 // finalize deletes the Works of a binding that is being deleted, unless they are left to
 // the next binding, and then removes its finalizer. It returns when to try again if the
-// Works are kept because the type of the template was deleted.
+// Works are kept because the type of the template was deleted, or some are left to delete.
 func (r *reconciler) finalize(ctx context.Context, b workv1alpha2.Binding) (time.Duration, error) {
 	if !slices.Contains(b.GetFinalizers(), r.scope.Finalizer) {
 		return 0, nil
@@ -115,8 +123,8 @@ func (r *reconciler) finalize(ctx context.Context, b workv1alpha2.Binding) (time
 			}
 		}
 		if !leave {
-			if err := r.deleteAll(ctx, b); err != nil {
-				return 0, err
+			if more, err := r.deleteAll(ctx, b); more || err != nil {
+				return deleteOn, err
 			}
 		}
 	}
@@ -131,12 +139,12 @@ func (r *reconciler) named(b workv1alpha2.Binding) workv1alpha2.Binding {
 	return out
 }
 
-func (r *reconciler) deleteAll(ctx context.Context, b workv1alpha2.Binding) error {
-	err := r.owned.deleteAll(ctx, b)
+func (r *reconciler) deleteAll(ctx context.Context, b workv1alpha2.Binding) (more bool, err error) {
+	more, err = r.owned.deleteAll(ctx, b)
 	if err != nil {
 		r.events.notCleanedUp(b, err)
 	}
-	return err
+	return more, err
 }
 
 // deliver writes the Works of a binding that may deliver its template, and deletes
@@ -149,11 +157,16 @@ func (r *reconciler) deliver(ctx context.Context, b workv1alpha2.Binding) (outco
 	if refusal == nil {
 		return r.sync(ctx, b)
 	}
-	if err := r.deleteAll(ctx, b); err != nil {
+	more, err := r.deleteAll(ctx, b)
+	if err != nil {
 		return outcome{}, err
 	}
 	r.events.refused(b, refusal)
-	return outcome{binding: b, known: true, refusal: refusal}, nil
+	out := outcome{binding: b, known: true, refusal: refusal}
+	if more {
+		out.requeueAfter = deleteOn
+	}
+	return out, nil
 }
 
 // sync writes the Works of the targets and deletes the others.
@@ -166,9 +179,13 @@ func (r *reconciler) sync(ctx context.Context, b workv1alpha2.Binding) (outcome,
 	targets := scope.Targets(spec)
 	name := names.Work(spec.Resource.Kind, spec.Resource.Name, spec.Resource.Namespace)
 	unwanted := r.owned.unwanted(b, existing, name, scope.Names(scope.Kept(targets, spec.GracefulEvictionTasks)))
-	if err := r.owned.delete(ctx, b, unwanted); err != nil {
+	more, err := r.owned.delete(ctx, b, unwanted)
+	if err != nil {
 		r.events.notCleanedUp(b, err)
 		return outcome{}, err
+	}
+	if more {
+		return outcome{requeueAfter: deleteOn}, nil
 	}
 	if anyIn(existing, purged(spec, targets)) {
 		return outcome{requeueAfter: evictionPoll}, nil
@@ -185,7 +202,10 @@ func (r *reconciler) sync(ctx context.Context, b workv1alpha2.Binding) (outcome,
 		return outcome{}, client.IgnoreNotFound(err)
 	}
 	j := &job{binding: b, template: template, targets: targets, existing: existing}
-	changed, err := r.writer.write(ctx, j)
+	changed, more, err := r.writer.write(ctx, j)
+	if more {
+		return outcome{requeueAfter: writeOn}, nil
+	}
 	r.events.synced(j, changed || len(unwanted) > 0, err)
 	refusal := refusalOf(err)
 	return outcome{binding: b, known: err == nil || refusal != nil, refusal: refusal}, err

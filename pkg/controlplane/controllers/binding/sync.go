@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
@@ -16,6 +17,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/karmada-toolkit/karmada/internal/status"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
@@ -41,6 +43,8 @@ type workWriter struct {
 	statefulFailover bool
 	clock            clock.PassiveClock
 	enforceQuotas    bool
+	// next holds the cluster at which the next slice of a binding begins.
+	next *status.Memory[types.NamespacedName, string]
 }
 
 // job is a binding whose Works are written.
@@ -53,33 +57,49 @@ type job struct {
 	existing []workv1alpha1.Work
 }
 
-// write writes the Work of every target, also if one of them fails. It reports whether
-// any was changed.
-func (w *workWriter) write(ctx context.Context, j *job) (bool, error) {
+// write writes the Work of every target, also if one of them fails, until a slice is written. It reports whether any was
+// changed, and whether targets are left: then it returns no error, as what failed is tried again, and the next call begins
+// where this one ended and looks at all targets. What is not changed, or fails, does not count, so the calls come to an end.
+func (w *workWriter) write(ctx context.Context, j *job) (changed, more bool, err error) {
 	if len(j.targets) == 0 {
-		return false, nil
+		return false, false, nil
 	}
 	policies, err := works.ListOverridePolicies(ctx, w.client, overridingNamespace(j))
 	if err != nil {
-		return false, err
+		return false, false, err
 	}
 	j.completions = completions(j.template, j.binding.GetSpec(), j.targets)
+	key := client.ObjectKeyFromObject(j.binding)
+	begin := 0
+	if at, ok := w.next.Get(key); ok {
+		begin = max(0, slices.IndexFunc(j.targets, func(t workv1alpha2.TargetCluster) bool { return t.Name == at }))
+	}
 	errs := make([]error, len(j.targets))
-	var changed atomic.Bool
+	var written atomic.Int32
 	var g errgroup.Group
 	g.SetLimit(parallel)
-	for i := range j.targets {
+	for n := range j.targets {
+		i := (begin + n) % len(j.targets)
+		if written.Load() >= slice {
+			w.next.Set(key, j.targets[i].Name)
+			more = true
+			break
+		}
 		g.Go(func() error {
 			result, err := w.writeOne(ctx, j, &j.targets[i], policies)
 			if err == nil && result != works.Unchanged {
-				changed.Store(true)
+				written.Add(1)
 			}
 			errs[i] = err
 			return nil
 		})
 	}
 	_ = g.Wait() // the errors are in errs
-	return changed.Load(), errors.Join(errs...)
+	if more {
+		return true, true, nil
+	}
+	w.next.Delete(key)
+	return written.Load() > 0, false, errors.Join(errs...)
 }
 
 // overridingNamespace returns the namespace whose OverridePolicies apply to a template. It is empty, for cluster-wide

@@ -71,8 +71,10 @@ func inClusters(namespace string, clusters sets.Set[string]) bool {
 	return err == nil && clusters.Has(cluster)
 }
 
-// delete deletes Works of a binding.
-func (o *ownedWorks) delete(ctx context.Context, b workv1alpha2.Binding, keys []types.NamespacedName) error {
+// delete deletes Works of a binding, at most a slice. It reports whether others are left.
+func (o *ownedWorks) delete(ctx context.Context, b workv1alpha2.Binding, keys []types.NamespacedName) (bool, error) {
+	more := len(keys) > slice
+	keys = keys[:min(len(keys), slice)]
 	var g errgroup.Group
 	g.SetLimit(parallel)
 	for _, key := range keys {
@@ -85,14 +87,14 @@ func (o *ownedWorks) delete(ctx context.Context, b workv1alpha2.Binding, keys []
 			return nil
 		})
 	}
-	return g.Wait()
+	return more, g.Wait()
 }
 
-// deleteAll deletes all Works of a binding.
-func (o *ownedWorks) deleteAll(ctx context.Context, b workv1alpha2.Binding) error {
+// deleteAll deletes all Works of a binding, at most a slice. It reports whether others are left.
+func (o *ownedWorks) deleteAll(ctx context.Context, b workv1alpha2.Binding) (bool, error) {
 	existing, err := o.list(ctx, b)
 	if err != nil {
-		return err
+		return false, err
 	}
 	return o.delete(ctx, b, o.unwanted(b, existing, "", nil))
 }
