@@ -30,6 +30,8 @@ const allObjects = "*"
 type custom struct {
 	*requester
 	ctx context.Context //nolint:containedctx // the life of the server: the library lists metrics without a context
+
+	listing listing
 }
 
 var _ provider.CustomMetricsProvider = &custom{}
@@ -87,8 +89,14 @@ func (p *custom) values(ctx context.Context, q query) ([]custom_metrics.MetricVa
 	return values, nil
 }
 
-// ListAllMetrics implements provider.CustomMetricsProvider: those of all members, each once.
+// ListAllMetrics implements provider.CustomMetricsProvider: those of all members, each once, as they were last listed. The API
+// server of the control plane waits for the answer, so only the first request waits for members, and not for long.
 func (p *custom) ListAllMetrics() []provider.CustomMetricInfo {
+	return p.listing.get(p.ctx, p.members.clock, p.listAll)
+}
+
+// listAll asks the members for their metrics.
+func (p *custom) listAll() []provider.CustomMetricInfo {
 	clusters, _ := p.members.snapshot()
 	lists, _ := each(p.ctx, p.requester, clusters, func(ctx context.Context, c *cluster) ([]provider.CustomMetricInfo, error) {
 		found, err := c.customMetrics(ctx)

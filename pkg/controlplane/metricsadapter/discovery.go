@@ -24,6 +24,10 @@ const (
 	failureTTL   = 5 * time.Second
 	// discoveryTimeout bounds a discovery. The API server of the control plane allows 5 seconds for that of the adapter.
 	discoveryTimeout = 2 * time.Second
+	// listTTL is the age from which on the metrics of all members are listed again, by the next request and behind it.
+	listTTL = 10 * time.Second
+	// firstListTimeout is how long the first request waits for the first list.
+	firstListTimeout = 3 * time.Second
 	// maxMetrics limits the custom metrics of a member.
 	maxMetrics = 20_000
 )
@@ -95,4 +99,41 @@ func metricsOf(resources []metav1.APIResource) []provider.CustomMetricInfo {
 		out = append(out, provider.CustomMetricInfo{GroupResource: schema.ParseGroupResource(resource), Metric: metric, Namespaced: r.Namespaced})
 	}
 	return out
+}
+
+// listing holds the metrics of all members as they were last listed.
+type listing struct {
+	mu      sync.Mutex
+	metrics []provider.CustomMetricInfo
+	readAt  time.Time
+	// running is closed at the end of the list that is being made, and nil without one.
+	running chan struct{}
+}
+
+// get returns the last list. If it is older than listTTL another one is made in the background.
+func (l *listing) get(ctx context.Context, c clock.PassiveClock, list func() []provider.CustomMetricInfo) []provider.CustomMetricInfo {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.running == nil && (l.readAt.IsZero() || c.Since(l.readAt) >= listTTL) {
+		done := make(chan struct{})
+		l.running = done
+		go func() {
+			defer close(done)
+			metrics := list()
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			l.metrics, l.readAt, l.running = metrics, c.Now(), nil
+		}()
+	}
+	if first := l.running; first != nil && l.readAt.IsZero() {
+		l.mu.Unlock()
+		ctx, cancel := context.WithTimeout(ctx, firstListTimeout)
+		select {
+		case <-first:
+		case <-ctx.Done():
+		}
+		cancel()
+		l.mu.Lock()
+	}
+	return l.metrics
 }
