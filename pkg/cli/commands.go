@@ -1,8 +1,11 @@
 package cli
 
 import (
+	"fmt"
+
 	"github.com/spf13/cobra"
 
+	"github.com/karmada-toolkit/karmada/internal/version"
 	"github.com/karmada-toolkit/karmada/pkg/cli/addons"
 	"github.com/karmada-toolkit/karmada/pkg/cli/apply"
 	"github.com/karmada-toolkit/karmada/pkg/cli/capacity"
@@ -26,7 +29,6 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/cli/top"
 	"github.com/karmada-toolkit/karmada/pkg/cli/unjoin"
 	"github.com/karmada-toolkit/karmada/pkg/cli/unregister"
-	"github.com/karmada-toolkit/karmada/pkg/cli/version"
 )
 
 // Constructor makes a command.
@@ -62,9 +64,36 @@ func Groups() []Group {
 		{TroubleshootingCommands, []Constructor{kubectl.NewAttachCommand, kubectl.NewLogsCommand, kubectl.NewExecCommand, describe.NewCommand, failover.NewCommand, interpret.NewCommand}},
 		{AdvancedCommands, []Constructor{apply.NewCommand, promote.NewCommand, top.NewCommand, kubectl.NewPatchCommand, rebalance.NewCommand, kubectl.NewRolloutCommand, kubectl.NewScaleCommand, kubectl.NewWaitCommand}},
 		{SettingsCommands, []Constructor{kubectl.NewLabelCommand, kubectl.NewAnnotateCommand, completion.NewCommand}},
-		{OtherCommands, []Constructor{kubectl.NewAPIResourcesCommand, kubectl.NewAPIVersionsCommand, version.NewCommand}},
+		{OtherCommands, []Constructor{kubectl.NewAPIResourcesCommand, kubectl.NewAPIVersionsCommand, newVersionCommand}},
 	}
 }
 
 // unannotated are the commands that carry no annotation with their section.
 var unannotated = [...]string{"completion", "version"}
+
+// newVersionCommand returns the command that prints the version of the program.
+func newVersionCommand(e *env.Env) *cobra.Command {
+	var output env.Output
+	cmd := &cobra.Command{
+		Use:               "version",
+		Short:             "Print the version information",
+		Long:              "Print the version of this program. It does not ask a server.",
+		Example:           e.Examples("# Print the version\n{{.Name}} version\n\n# Print it as JSON\n{{.Name}} version -o json"),
+		Args:              cobra.NoArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(*cobra.Command, []string) error {
+			if output != "" {
+				return e.PrintDocument(output, version.Get())
+			}
+			_, err := fmt.Fprintln(e.Out, versionLine(e.Name))
+			return err
+		},
+	}
+	env.AddOutputFlag(cmd, &output)
+	return cmd
+}
+
+// versionLine returns the version information in one line.
+func versionLine(program string) string {
+	return fmt.Sprintf("%s version: %s", program, version.Get())
+}

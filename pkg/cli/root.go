@@ -20,7 +20,6 @@ import (
 
 	"github.com/karmada-toolkit/karmada/pkg/cli/env"
 	"github.com/karmada-toolkit/karmada/pkg/cli/kubectl"
-	"github.com/karmada-toolkit/karmada/pkg/cli/version"
 )
 
 const (
@@ -61,7 +60,7 @@ func NewCommand(e *env.Env, extra ...Group) *cobra.Command {
 		Use:           e.Root,
 		Short:         e.Text(short),
 		Long:          e.Long(long),
-		Version:       version.Line(e.Name),
+		Version:       versionLine(e.Name),
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: e.Name},
 		SilenceUsage:  true,
 		SilenceErrors: true,

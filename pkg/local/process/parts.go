@@ -7,10 +7,12 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net"
 	"os"
 	"slices"
 	"time"
 
+	"github.com/karmada-toolkit/karmada/internal/wait"
 	"github.com/karmada-toolkit/karmada/pkg/local/federation"
 )
 
@@ -106,4 +108,15 @@ func seekLines(file io.ReadSeeker, n int) error {
 	}
 	_, err = file.Seek(0, io.SeekStart)
 	return err
+}
+
+// awaitListening waits until a server listens at an address.
+func awaitListening(ctx context.Context, address string) error {
+	return wait.Until(ctx, wait.Options{Interval: pollInterval}, func(ctx context.Context) error {
+		conn, err := (&net.Dialer{Timeout: time.Second}).DialContext(ctx, "tcp", address)
+		if err != nil {
+			return err
+		}
+		return conn.Close()
+	})
 }

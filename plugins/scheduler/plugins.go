@@ -1,3 +1,4 @@
+// Package scheduler has the scheduler plugins that are built in.
 package scheduler
 
 import (
@@ -188,4 +189,20 @@ func (workloadAntiAffinity) Filter(pass *framework.Pass, cluster *framework.Clus
 // targets reports whether a cluster is among targets.
 func targets(list []workv1alpha2.TargetCluster, cluster *framework.ClusterInfo) bool {
 	return slices.ContainsFunc(list, func(t workv1alpha2.TargetCluster) bool { return t.Name == cluster.Name() })
+}
+
+// Registry returns the built-in plugins; those of workload affinity only when
+// that feature is on. Out-of-tree plugins are added with Register.
+func Registry(withWorkloadAffinity bool) framework.Registry {
+	list := []framework.Plugin{
+		apiEnablement{}, clusterAffinity{}, clusterEviction{}, clusterLocality{}, spreadConstraint{}, taintToleration{},
+	}
+	if withWorkloadAffinity {
+		list = append(list, workloadAffinity{}, workloadAntiAffinity{})
+	}
+	r := framework.Registry{}
+	for _, p := range list {
+		r[p.Name()] = func() (framework.Plugin, error) { return p, nil }
+	}
+	return r
 }
