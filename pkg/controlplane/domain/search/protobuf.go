@@ -35,22 +35,22 @@ func editProtobuf(body []byte, t translator) ([]byte, error) {
 		return body, nil
 	}
 	kind, other := "", false
-	_, valid, _ := editFields(message, func(number protowire.Number, value []byte) ([]byte, bool, error) {
+	_, valid, _ := editFields(message, func(number protowire.Number, value []byte) ([]byte, error) {
 		switch number {
 		case unknownTypeMeta:
 			kind = stringField(value, typeMetaKind)
 		case unknownContentType:
 			other = len(value) > 0
 		}
-		return value, true, nil
+		return value, nil
 	})
 	if !valid || other || kind == "Status" || strings.HasSuffix(kind, "List") {
 		return body, nil
 	}
 	e := protobufEditor{t: t}
-	out, valid, err := editFields(message, func(number protowire.Number, value []byte) ([]byte, bool, error) {
+	out, valid, err := editFields(message, func(number protowire.Number, value []byte) ([]byte, error) {
 		if number != unknownRaw {
-			return value, true, nil
+			return value, nil
 		}
 		return e.object(kind, value)
 	})
@@ -70,47 +70,47 @@ type protobufEditor struct {
 }
 
 // fields edits a message, whose fields it keeps if it is not valid.
-func (e *protobufEditor) fields(message []byte, edit fieldEditor) ([]byte, bool, error) {
+func (e *protobufEditor) fields(message []byte, edit fieldEditor) ([]byte, error) {
 	out, valid, err := editFields(message, edit)
 	if !valid {
 		e.invalid = true
-		return message, true, nil
+		return message, nil
 	}
-	return out, true, err
+	return out, err
 }
 
-func (e *protobufEditor) object(kind string, message []byte) ([]byte, bool, error) {
+func (e *protobufEditor) object(kind string, message []byte) ([]byte, error) {
 	if kind == "DeleteOptions" {
 		return e.options(message)
 	}
-	return e.fields(message, func(number protowire.Number, value []byte) ([]byte, bool, error) {
+	return e.fields(message, func(number protowire.Number, value []byte) ([]byte, error) {
 		switch {
 		case number == objectMetadata:
 			return e.metadata(value)
 		case number == evictionOptions && kind == "Eviction":
 			return e.options(value)
 		}
-		return value, true, nil
+		return value, nil
 	})
 }
 
-func (e *protobufEditor) options(message []byte) ([]byte, bool, error) {
-	return e.fields(message, func(number protowire.Number, value []byte) ([]byte, bool, error) {
+func (e *protobufEditor) options(message []byte) ([]byte, error) {
+	return e.fields(message, func(number protowire.Number, value []byte) ([]byte, error) {
 		if number != optionsConditions {
-			return value, true, nil
+			return value, nil
 		}
-		return e.fields(value, func(number protowire.Number, value []byte) ([]byte, bool, error) {
+		return e.fields(value, func(number protowire.Number, value []byte) ([]byte, error) {
 			if number != conditionsVersion {
-				return value, true, nil
+				return value, nil
 			}
 			return e.version(value)
 		})
 	})
 }
 
-func (e *protobufEditor) metadata(message []byte) ([]byte, bool, error) {
+func (e *protobufEditor) metadata(message []byte) ([]byte, error) {
 	cluster, versioned := e.t.annotation(), false
-	out, keep, err := e.fields(message, func(number protowire.Number, value []byte) ([]byte, bool, error) {
+	out, err := e.fields(message, func(number protowire.Number, value []byte) ([]byte, error) {
 		switch number {
 		case metadataVersion:
 			versioned = versioned || len(value) > 0
@@ -118,30 +118,30 @@ func (e *protobufEditor) metadata(message []byte) ([]byte, bool, error) {
 		case metadataAnnotations:
 			if stringField(value, mapKey) == clusterv1alpha1.CacheSourceAnnotation {
 				e.changed = true
-				return nil, false, nil
+				return nil, nil
 			}
 		}
-		return value, true, nil
+		return value, nil
 	})
 	if err != nil || cluster == "" || !versioned {
-		return out, keep, err
+		return out, err
 	}
 	entry := protowire.AppendString(protowire.AppendTag(nil, mapKey, protowire.BytesType), clusterv1alpha1.CacheSourceAnnotation)
 	entry = protowire.AppendString(protowire.AppendTag(entry, mapValue, protowire.BytesType), cluster)
-	return protowire.AppendBytes(protowire.AppendTag(out, metadataAnnotations, protowire.BytesType), entry), keep, nil
+	return protowire.AppendBytes(protowire.AppendTag(out, metadataAnnotations, protowire.BytesType), entry), nil
 }
 
-func (e *protobufEditor) version(value []byte) ([]byte, bool, error) {
+func (e *protobufEditor) version(value []byte) ([]byte, error) {
 	after, err := e.t.version(string(value))
 	if err != nil {
-		return value, true, err
+		return value, err
 	}
 	e.changed = e.changed || after != string(value)
-	return []byte(after), true, nil
+	return []byte(after), nil
 }
 
-// fieldEditor returns what a field of bytes becomes, and whether it stays.
-type fieldEditor func(number protowire.Number, value []byte) ([]byte, bool, error)
+// fieldEditor returns what a field of bytes becomes: nil if it is left out.
+type fieldEditor func(number protowire.Number, value []byte) ([]byte, error)
 
 // editFields edits the fields of bytes of a message and copies the others. It reports whether the message is valid.
 func editFields(message []byte, edit fieldEditor) (out []byte, valid bool, err error) {
@@ -161,11 +161,11 @@ func editFields(message []byte, edit fieldEditor) (out []byte, valid bool, err e
 		}
 		value, _ := protowire.ConsumeBytes(message[size:])
 		message = message[size+length:]
-		after, keep, err := edit(number, value)
+		after, err := edit(number, value)
 		if err != nil {
 			return nil, true, err
 		}
-		if keep {
+		if after != nil {
 			out = protowire.AppendBytes(protowire.AppendTag(out, number, protowire.BytesType), after)
 		}
 	}
@@ -175,11 +175,11 @@ func editFields(message []byte, edit fieldEditor) (out []byte, valid bool, err e
 // stringField returns the last value of a field of a message: "" if there is none.
 func stringField(message []byte, wanted protowire.Number) string {
 	found := ""
-	_, valid, _ := editFields(message, func(number protowire.Number, value []byte) ([]byte, bool, error) {
+	_, valid, _ := editFields(message, func(number protowire.Number, value []byte) ([]byte, error) {
 		if number == wanted {
 			found = string(value)
 		}
-		return value, true, nil
+		return value, nil
 	})
 	if !valid {
 		return ""
