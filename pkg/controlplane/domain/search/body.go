@@ -132,7 +132,7 @@ func edit(format Format, body []byte, t translator) ([]byte, error) {
 		decoder.UseNumber()
 		var tree any
 		if decoder.Decode(&tree) != nil {
-			return body, nil
+			return body, nil //nolint:nilerr // the member says what is wrong with it
 		}
 		if changed, err := editTree(format, &tree, t); err != nil || !changed {
 			return body, err
@@ -147,7 +147,7 @@ func edit(format Format, body []byte, t translator) ([]byte, error) {
 	case FormatCBOR:
 		var tree any
 		if direct.Unmarshal(body, &tree) != nil {
-			return body, nil
+			return body, nil //nolint:nilerr // the member says what is wrong with it
 		}
 		if changed, err := editTree(format, &tree, t); err != nil || !changed {
 			return body, err
