@@ -354,3 +354,16 @@ func TestSeparate(t *testing.T) {
 		t.Errorf("the subnet of a member that left is not used again: %s", got)
 	}
 }
+
+func TestUncolored(t *testing.T) {
+	var out strings.Builder
+	u := &uncolored{to: &out}
+	for _, part := range []string{"[\x1b[0;3", "2m  OK  \x1b[0m] Started\nnext ", "line\nno", strings.Repeat("x", maxLine)} {
+		if n, err := u.Write([]byte(part)); err != nil || n != len(part) {
+			t.Fatal(n, err)
+		}
+	}
+	if want := "[  OK  ] Started\nnext line\nno" + strings.Repeat("x", maxLine); out.String() != want {
+		t.Errorf("got %.80q", out.String())
+	}
+}

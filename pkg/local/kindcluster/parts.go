@@ -1,11 +1,13 @@
 package kindcluster
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os/exec"
+	"regexp"
 	"slices"
 	"strconv"
 	"sync"
@@ -65,9 +67,39 @@ func (r *Runtime) Logs(ctx context.Context, name string, options federation.LogO
 		args = append(args, "--tail", strconv.Itoa(options.Tail))
 	}
 	cmd := exec.CommandContext(ctx, r.engine.name, append(args, r.record.nodeName(name))...) //nolint:gosec // one of the three engines
-	cmd.Stdout, cmd.Stderr = out, out
+	plain := &uncolored{to: out}
+	cmd.Stdout, cmd.Stderr = plain, plain
 	if err := cmd.Run(); err != nil && ctx.Err() == nil {
 		return fmt.Errorf("printing the log of node %s: %w", r.record.nodeName(name), err)
 	}
 	return nil
 }
+
+// colors are the sequences with which systemd colors what it prints.
+var colors = regexp.MustCompile("\x1b\\[[0-9;]*m")
+
+// uncolored writes lines without colors. A last line that does not end is not written.
+type uncolored struct {
+	to   io.Writer
+	line []byte
+}
+
+// Write implements io.Writer.
+func (u *uncolored) Write(p []byte) (int, error) {
+	u.line = append(u.line, p...)
+	end := bytes.LastIndexByte(u.line, '\n') + 1
+	if end == 0 && len(u.line) < maxLine {
+		return len(p), nil
+	}
+	if end == 0 {
+		end = len(u.line)
+	}
+	if _, err := u.to.Write(colors.ReplaceAll(u.line[:end], nil)); err != nil {
+		return 0, err
+	}
+	u.line = append(u.line[:0], u.line[end:]...)
+	return len(p), nil
+}
+
+// maxLine limits how much of a line is kept until it ends, in bytes.
+const maxLine = 64 << 10

@@ -411,8 +411,8 @@ func TestMonitor_Reported(t *testing.T) {
 	b := newBench(t, member(pulls, ready("True")), lease)
 	start := b.clock.Now()
 	var got []string
-	b.r.deps.Reported = func(cluster string, healthy bool, at time.Time) {
-		got = append(got, fmt.Sprintf("%s %t %s", cluster, healthy, at.Sub(start)))
+	b.r.deps.Reported = func(cluster *clusterv1alpha1.Cluster, healthy bool, at time.Time) {
+		got = append(got, fmt.Sprintf("%s %t %s", cluster.Name, healthy, at.Sub(start)))
 	}
 	m := newMonitor(b.r)
 	step := func(d time.Duration, want ...string) {

@@ -60,7 +60,7 @@ type Deps struct {
 	LeavingPeriod time.Duration
 	// Reported is called for clusters with sync mode Pull: after each report with the time when it was observed, and
 	// with the time of the last one while the next is overdue for more than half of the grace period. Optional.
-	Reported func(cluster string, healthy bool, at time.Time)
+	Reported func(cluster *clusterv1alpha1.Cluster, healthy bool, at time.Time)
 	// Clock defaults to the real one.
 	Clock clock.WithTicker
 }

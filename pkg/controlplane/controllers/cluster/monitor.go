@@ -98,7 +98,7 @@ func (m *monitor) check(ctx context.Context) error {
 		seen[cluster.Name] = true
 		now := m.r.deps.Clock.Now()
 		s := m.observe(cluster, renewals[cluster.Name], now)
-		m.publish(cluster.Name, s, now)
+		m.publish(cluster, s, now)
 		if m.overdue(cluster, s, now) {
 			errs = append(errs, m.writeUnknown(ctx, cluster, s, now))
 		}
@@ -144,7 +144,7 @@ func (m *monitor) observe(cluster *clusterv1alpha1.Cluster, renewed, now time.Ti
 }
 
 // publish calls Deps.Reported. The condition Unknown is no report: the monitor wrote it.
-func (m *monitor) publish(cluster string, last *report, now time.Time) {
+func (m *monitor) publish(cluster *clusterv1alpha1.Cluster, last *report, now time.Time) {
 	if m.r.deps.Reported == nil {
 		return
 	}

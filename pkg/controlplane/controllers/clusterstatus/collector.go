@@ -132,7 +132,7 @@ func (l *collector) sync(ctx context.Context, cluster *clusterv1alpha1.Cluster, 
 		return shortInterval, nil
 	}
 	if l.c.deps.Probed != nil {
-		l.c.deps.Probed(cluster.Name, observed.Status == metav1.ConditionTrue, now)
+		l.c.deps.Probed(cluster, observed.Status == metav1.ConditionTrue, now)
 	}
 	if !slices.Contains(cluster.Finalizers, clusterv1alpha1.ClusterControllerFinalizer) {
 		// Its execution namespace does not exist yet. The connection is open already.

@@ -65,7 +65,7 @@ type Deps struct {
 	// then. Optional.
 	Healthy func(cluster *clusterv1alpha1.Cluster)
 	// Probed is called after each probe with the time when it began. Optional.
-	Probed func(cluster string, healthy bool, at time.Time)
+	Probed func(cluster *clusterv1alpha1.Cluster, healthy bool, at time.Time)
 	// Conditions returns more conditions for the status of a cluster. Optional.
 	Conditions func(cluster *clusterv1alpha1.Cluster) []metav1.Condition
 	// Clock defaults to the real one.

@@ -205,8 +205,8 @@ func TestCollector_HealthyCluster(t *testing.T) {
 func TestCollector_EachProbeIsPublished(t *testing.T) {
 	b := newBench(t)
 	var got []string
-	b.l.c.deps.Probed = func(cluster string, healthy bool, at time.Time) {
-		got = append(got, fmt.Sprintf("%s %t %d", cluster, healthy, at.Unix()))
+	b.l.c.deps.Probed = func(cluster *clusterv1alpha1.Cluster, healthy bool, at time.Time) {
+		got = append(got, fmt.Sprintf("%s %t %d", cluster.Name, healthy, at.Unix()))
 	}
 	b.l.reconcile(t.Context())
 	b.clock.Step(time.Second)
@@ -485,7 +485,7 @@ func TestCollector_ATimeoutOfADelayedProcessDoesNotCount(t *testing.T) {
 		t.Fatal(b.ready())
 	}
 	var published []bool
-	b.l.c.deps.Probed = func(_ string, healthy bool, _ time.Time) { published = append(published, healthy) }
+	b.l.c.deps.Probed = func(_ *clusterv1alpha1.Cluster, healthy bool, _ time.Time) { published = append(published, healthy) }
 	b.member.set(func() { b.member.hang = true })
 	b.slow = 40 * time.Second // the process is stopped that long during each probe
 	d.measure()

@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -70,7 +71,7 @@ type Guard struct {
 	written map[string]*status.Written[*clusterv1alpha1.ClusterStatus]
 
 	mu     sync.Mutex
-	health map[string]health // by cluster
+	health map[types.UID]health // by cluster
 	// loaded reports whether the stored state was read. Until then nothing is evicted.
 	loaded bool
 	state  eviction.MassFailureState
@@ -80,7 +81,7 @@ type Guard struct {
 func New(c client.Client, live client.Reader, recorder *events.Recorder, d Deps) *Guard {
 	d.complete()
 	return &Guard{
-		deps: d, client: c, live: live, events: recorder, metrics: newMetrics(d.Metrics), health: map[string]health{},
+		deps: d, client: c, live: live, events: recorder, metrics: newMetrics(d.Metrics), health: map[types.UID]health{},
 		written: map[string]*status.Written[*clusterv1alpha1.ClusterStatus]{},
 		writer: status.NewWriter(status.Options[*clusterv1alpha1.Cluster, *clusterv1alpha1.ClusterStatus]{
 			Kind:   "cluster",
@@ -102,17 +103,17 @@ func Setup(mgr manager.Manager, d Deps) (*Guard, error) {
 }
 
 // Observe records that a probe or report of a cluster showed at a time whether it is healthy.
-func (g *Guard) Observe(cluster string, healthy bool, at time.Time) {
+func (g *Guard) Observe(cluster *clusterv1alpha1.Cluster, healthy bool, at time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	h := g.health[cluster]
+	h := g.health[cluster.UID]
 	switch {
 	case healthy:
 		h = health{confirmed: at}
 	case h.failingSince.IsZero():
 		h.failingSince = at
 	}
-	g.health[cluster] = h
+	g.health[cluster.UID] = h
 }
 
 // Hold reports whether a cluster must not be evicted now.
@@ -155,7 +156,7 @@ func (g *Guard) healthOf(c *clusterv1alpha1.Cluster) (eviction.ClusterHealth, bo
 	if ready == nil || !joined || !c.DeletionTimestamp.IsZero() {
 		return eviction.ClusterHealth{}, false
 	}
-	h := g.health[c.Name]
+	h := g.health[c.UID]
 	return eviction.ClusterHealth{
 		Name: c.Name, Ready: ready.Status == metav1.ConditionTrue, ReadyChanged: ready.LastTransitionTime.Time,
 		FailingSince: h.failingSince, Confirmed: h.confirmed, Unobserved: !g.deps.Observed(c),

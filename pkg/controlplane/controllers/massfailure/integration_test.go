@@ -119,6 +119,14 @@ func (p *plane) start() {
 	}
 }
 
+// named returns a stored cluster.
+func (p *plane) named(name string) *clusterv1alpha1.Cluster {
+	p.Helper()
+	out := &clusterv1alpha1.Cluster{}
+	p.must(p.client.Get(p.Context(), client.ObjectKey{Name: name}, out))
+	return out
+}
+
 func (p *plane) ready(status metav1.ConditionStatus, names ...string) {
 	p.Helper()
 	for _, name := range names {
@@ -186,7 +194,7 @@ func TestMassFailure(t *testing.T) {
 	down := []string{"m1", "m2", "m3"}
 	began := time.Now()
 	for _, name := range []string{"m1", "m2", "m3", "m4"} {
-		p.guard.Observe(name, name == "m4", began)
+		p.guard.Observe(p.named(name), name == "m4", began)
 	}
 	p.ready(metav1.ConditionFalse, "m1") // the first; the others are still Ready
 	p.isStopped("m1")
@@ -216,9 +224,9 @@ func TestStart_WithoutTheHealthOfOthers(t *testing.T) {
 	p.start()
 	p.taint("m4", "by-hand")
 	p.evicts(map[string]int{"m4": bindings})
-	p.guard.Observe("m1", false, time.Now())
+	p.guard.Observe(p.named("m1"), false, time.Now())
 	for _, name := range []string{"m2", "m3", "m4"} {
-		p.guard.Observe(name, true, time.Now().Add(time.Second))
+		p.guard.Observe(p.named(name), true, time.Now().Add(time.Second))
 	}
 	p.evicts(map[string]int{"m1": bindings, "m4": bindings})
 }

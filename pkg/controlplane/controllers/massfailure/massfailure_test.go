@@ -112,7 +112,7 @@ func (b *bench) set(status metav1.ConditionStatus, clusters ...string) {
 // observe records probes of clusters now.
 func (b *bench) observe(healthy bool, clusters ...string) {
 	for _, name := range clusters {
-		b.Observe(name, healthy, b.clock.Now())
+		b.Observe(b.cluster(name), healthy, b.clock.Now())
 	}
 }
 
@@ -315,7 +315,7 @@ func TestGuard_AForgedState(t *testing.T) {
 func TestPublish_ForgetsDeletedClusters(t *testing.T) {
 	b := newBench(t, 0.5, "m1", "m2", "m3")
 	for _, name := range []string{"m1", "m2", "m3"} {
-		b.Observe(name, false, start)
+		b.Observe(b.cluster(name), false, start)
 	}
 	if err := b.publish(t.Context()); err != nil {
 		t.Fatal(err)
@@ -326,7 +326,21 @@ func TestPublish_ForgetsDeletedClusters(t *testing.T) {
 	if err := b.publish(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if got := slices.Sorted(maps.Keys(b.health)); !slices.Equal(got, []string{"m1", "m3"}) {
+	if got := slices.Sorted(maps.Keys(b.health)); !slices.Equal(got, []types.UID{"u-m1", "u-m3"}) {
 		t.Errorf("known: %v", got)
+	}
+}
+
+// A cluster that was deleted and joined again under its name does not inherit the failures of the earlier one.
+func TestGuard_AClusterJoinedAgainStartsWithoutHealth(t *testing.T) {
+	b := newBench(t, 0.5, "m1", "m2", "m3")
+	b.observe(false, "m1", "m2", "m3")
+	again := b.cluster("m1").DeepCopy()
+	again.UID = "another"
+	if h, ok := b.healthOf(again); !ok || !h.FailingSince.IsZero() || !h.Confirmed.IsZero() {
+		t.Errorf("inherited %+v", h)
+	}
+	if h, ok := b.healthOf(b.cluster("m1")); !ok || h.FailingSince.IsZero() {
+		t.Errorf("lost %+v", h)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -85,14 +86,15 @@ func (p *publisher) publish(ctx context.Context) error {
 
 // forgetAllBut removes what is known of clusters that were deleted.
 func (p *publisher) forgetAllBut(clusters []clusterv1alpha1.Cluster) {
-	names := sets.New[string]()
+	names, uids := sets.New[string](), sets.New[types.UID]()
 	for i := range clusters {
 		names.Insert(clusters[i].Name)
+		uids.Insert(clusters[i].UID)
 	}
 	maps.DeleteFunc(p.written, func(name string, _ *status.Written[*clusterv1alpha1.ClusterStatus]) bool { return !names.Has(name) })
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	maps.DeleteFunc(p.health, func(name string, _ health) bool { return !names.Has(name) })
+	maps.DeleteFunc(p.health, func(uid types.UID, _ health) bool { return !uids.Has(uid) })
 }
 
 // read loads the stored state once, and reports whether a user requested that evictions resume.
