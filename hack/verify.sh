@@ -19,7 +19,7 @@ if [[ -n "$unformatted" ]]; then
 fi
 
 # Every suppression is of a linter that is enabled.
-enabled=$(sed -n '/^  enable:$/,/^  [a-z]*:$/s/^ *- \([a-z0-9]*\)$/\1/p' .golangci.yml)
+enabled=$(sed -n '/^  enable: \[$/,/^  \]$/p' .golangci.yml | sed 's/#.*//' | grep -oE '[a-z0-9]+' | grep -vx enable)
 suppressed=$(git grep -hoE '//nolint:[a-z0-9,]+' -- '*.go' | sed 's/.*://' | tr , '\n' | sort -u)
 unknown=$(comm -23 <(echo "$suppressed") <(sort -u <<<"$enabled"))
 if [[ -n "$unknown" ]]; then
