@@ -130,10 +130,13 @@ spec:
 	queues["member2"].length.Store(4)
 	eventually(t, scaledTo(ns, "web", "6"))
 
-	code, body, _ := planeAnswer(t, customMetrics)
-	if code != http.StatusOK || strings.Count(body, `"pods/queue"`) != 1 || strings.Count(body, `"deployments.apps/queue"`) != 1 {
-		t.Errorf("the metrics are %d %s", code, body)
-	}
+	eventually(t, func() error { // the list may be some seconds old
+		code, body, _ := planeAnswer(t, customMetrics)
+		if code != http.StatusOK || strings.Count(body, `"pods/queue"`) != 1 || strings.Count(body, `"deployments.apps/queue"`) != 1 {
+			return fmt.Errorf("the metrics are %d %s", code, body)
+		}
+		return nil
+	})
 	code, body, warnings := planeAnswer(t, customMetrics+"/namespaces/*/pods/*/queue")
 	if code != http.StatusOK || strings.Count(body, `"value":"6"`) != 2 || len(warnings) > 0 {
 		t.Errorf("the metrics of all namespaces are %d %s, warnings %q", code, body, warnings)

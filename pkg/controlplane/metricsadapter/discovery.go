@@ -26,8 +26,10 @@ const (
 	discoveryTimeout = 2 * time.Second
 	// listTTL is the age from which on the metrics of all members are listed again, by the next request and behind it.
 	listTTL = 10 * time.Second
-	// firstListTimeout is how long the first request waits for the first list.
+	// firstListTimeout is how long the first request waits for the first list, and listTimeout how long a later one waits
+	// for a newer list than the last.
 	firstListTimeout = 3 * time.Second
+	listTimeout      = 500 * time.Millisecond
 	// maxMetrics limits the custom metrics of a member.
 	maxMetrics = 20_000
 )
@@ -110,7 +112,8 @@ type listing struct {
 	running chan struct{}
 }
 
-// get returns the last list. If it is older than listTTL another one is made in the background.
+// get returns the last list. If it is older than listTTL another one is made in the background, and returned instead if
+// that is quick.
 func (l *listing) get(ctx context.Context, c clock.PassiveClock, list func() []provider.CustomMetricInfo) []provider.CustomMetricInfo {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -125,11 +128,15 @@ func (l *listing) get(ctx context.Context, c clock.PassiveClock, list func() []p
 			l.metrics, l.readAt, l.running = metrics, c.Now(), nil
 		}()
 	}
-	if first := l.running; first != nil && l.readAt.IsZero() {
+	if next := l.running; next != nil {
+		timeout := listTimeout
+		if l.readAt.IsZero() {
+			timeout = firstListTimeout
+		}
 		l.mu.Unlock()
-		ctx, cancel := context.WithTimeout(ctx, firstListTimeout)
+		ctx, cancel := context.WithTimeout(ctx, timeout)
 		select {
-		case <-first:
+		case <-next:
 		case <-ctx.Done():
 		}
 		cancel()

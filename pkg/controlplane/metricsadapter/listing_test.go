@@ -9,8 +9,8 @@ import (
 	"sigs.k8s.io/custom-metrics-apiserver/pkg/provider"
 )
 
-// Members that answer late keep only the first request waiting, and that for firstListTimeout: later ones get the last list
-// while one other list is made.
+// Members that answer late keep the first request waiting for firstListTimeout and later ones for listTimeout, which then get
+// the last list while one other list is made.
 func TestListing_IsServedWhileMembersAnswerLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, lists := &listing{}, 0
@@ -33,8 +33,8 @@ func TestListing_IsServedWhileMembersAnswerLate(t *testing.T) {
 		time.Sleep(late)
 		get(1, 1, 0)
 		time.Sleep(listTTL)
-		get(1, 2, 0)
-		get(1, 2, 0)
+		get(1, 2, listTimeout)
+		get(1, 2, listTimeout)
 		time.Sleep(late + time.Second)
 		get(2, 2, 0)
 	})
