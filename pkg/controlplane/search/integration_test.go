@@ -115,7 +115,14 @@ func pods() *searchv1alpha1.ResourceRegistry {
 // raw is a GET as an administrator.
 func raw(t *testing.T, c *versioned.Clientset, path, accept string) (int, string) {
 	t.Helper()
-	result := c.SearchV1alpha1().RESTClient().Get().AbsPath("/apis/search.karmada.io/v1alpha1/"+path).SetHeader("Accept", accept).Do(t.Context())
+	path, query, _ := strings.Cut(path, "?")
+	request := c.SearchV1alpha1().RESTClient().Get().AbsPath("/apis/search.karmada.io/v1alpha1/" + path)
+	for pair := range strings.SplitSeq(query, "&") {
+		if key, value, ok := strings.Cut(pair, "="); ok {
+			request.Param(key, value)
+		}
+	}
+	result := request.SetHeader("Accept", accept).Do(t.Context())
 	var code int
 	data, _ := result.StatusCode(&code).Raw()
 	return code, string(data)
@@ -230,12 +237,16 @@ func TestServer_StoresRegistries(t *testing.T) {
 			code int
 			text string
 		}{
-			"search/opensearch/api/v1/pods":             {http.StatusOK, ""},
-			"search/nonsense/api/v1/pods":               {http.StatusInternalServerError, "connect with unrecognized search category nonsense"},
-			"search/cache/version":                      {http.StatusInternalServerError, "k8s native Request URL(/version) is not a resource request"},
-			"search/cache":                              {http.StatusInternalServerError, "is not a resource request"},
-			"search/cache/api/v1/namespaces/a/pods/b/c": {http.StatusInternalServerError, "invalid request parts([pods b c]) for k8s native request URL"},
-			"search/cache/api/v1/namespaces/a/pods/b":   {http.StatusNotImplemented, "does not cache objects yet"},
+			"search/opensearch/api/v1/pods":               {http.StatusOK, ""},
+			"search/nonsense/api/v1/pods":                 {http.StatusInternalServerError, "connect with unrecognized search category nonsense"},
+			"search/cache/version":                        {http.StatusInternalServerError, "k8s native Request URL(/version) is not a resource request"},
+			"search/cache":                                {http.StatusInternalServerError, "is not a resource request"},
+			"search/cache/api/v1/namespaces/a/pods/b/c":   {http.StatusInternalServerError, "invalid request parts([pods b c]) for k8s native request URL"},
+			"search/cache/api/v1/namespaces/a/pods/b":     {http.StatusOK, `{"kind":"PodList","apiVersion":"v1","metadata":{},"items":[]}`},
+			"search/cache/apis/x.io/v1/nonsense":          {http.StatusInternalServerError, `{"error":"neither a registry nor the control plane has the resource x.io/v1, Resource=nonsense`},
+			"search/cache/api/v1/pods?limit=x":            {http.StatusBadRequest, `{"error":`},
+			"search/cache/api/v1/pods?fieldSelector=a=b":  {http.StatusBadRequest, `{"error":"objects of kind Pod cannot be selected by the field`},
+			"search/cache/api/v1/pods?limit=1&continue=x": {http.StatusGone, "the continue token is not valid"},
 		} {
 			if code, data := raw(t, admin, path, "application/json"); code != want.code || !strings.Contains(data, want.text) || want.text == "" && data != "" {
 				t.Errorf("%s: %d %s", path, code, data)

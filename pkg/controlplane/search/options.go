@@ -3,13 +3,16 @@ package search
 import (
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/api/resource"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	genericoptions "k8s.io/apiserver/pkg/server/options"
 	basecompatibility "k8s.io/component-base/compatibility"
 
 	"github.com/karmada-toolkit/karmada/internal/extension"
+	"github.com/karmada-toolkit/karmada/internal/limit"
 )
 
 // Options are the settings of the role.
@@ -20,6 +23,14 @@ type Options struct {
 	Run *genericoptions.ServerRunOptions
 	// DisableSearch takes the resource "search" away.
 	DisableSearch bool
+	// ClusterAPIQPS and ClusterAPIBurst limit the requests to each member.
+	ClusterAPIQPS   limit.Limit
+	ClusterAPIBurst int
+	// LostClusterGrace is how long the objects of a cluster that is not Ready stay in the caches. Default: 5 min.
+	LostClusterGrace time.Duration
+	// CacheMemoryLimit is how much all cached objects may take. A kind of a cluster that exceeds it is not cached. Default:
+	// 0, no limit.
+	CacheMemoryLimit resource.QuantityValue
 }
 
 // NewOptions returns the defaults.
@@ -27,6 +38,8 @@ func NewOptions() *Options {
 	return &Options{
 		StoreOptions: extension.NewStoreOptions(),
 		Run:          genericoptions.NewServerRunOptionsForComponent(basecompatibility.DefaultKubeComponent, basecompatibility.NewComponentGlobalsRegistry()),
+
+		ClusterAPIQPS: limit.New(40), ClusterAPIBurst: 60, LostClusterGrace: 5 * time.Minute,
 	}
 }
 
@@ -46,11 +59,22 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 		}
 	})
 	fs.BoolVar(&o.DisableSearch, "disable-search", o.DisableSearch, "Do not serve the resource \"search\".")
+	fs.Var(&o.ClusterAPIQPS, "cluster-api-qps", "Requests per second to each member cluster, when the flag is given; otherwise only the member's API priority and fairness limits them.")
+	fs.IntVar(&o.ClusterAPIBurst, "cluster-api-burst", o.ClusterAPIBurst, "Requests in a burst to each member cluster; it matters only together with --cluster-api-qps.")
+	fs.DurationVar(&o.LostClusterGrace, "lost-cluster-grace", o.LostClusterGrace, "How long the objects of a cluster that is not Ready stay in the caches.")
+	fs.Var(&o.CacheMemoryLimit, "cache-memory-limit", "Memory that all cached objects may take, such as 2Gi; a kind of a cluster that exceeds it is not cached. 0 means no limit.")
 }
 
 // Validate returns an error for settings that cannot work.
 func (o *Options) Validate() error {
-	return errors.Join(append(o.Run.Validate(), o.StoreOptions.Validate())...)
+	errs := append(o.Run.Validate(), o.StoreOptions.Validate())
+	if o.LostClusterGrace < 0 {
+		errs = append(errs, errors.New("--lost-cluster-grace must not be negative"))
+	}
+	if o.CacheMemoryLimit.Sign() < 0 {
+		errs = append(errs, errors.New("--cache-memory-limit must not be negative"))
+	}
+	return errors.Join(errs...)
 }
 
 // applyRun sets the limits of requests.

@@ -6,8 +6,6 @@ import (
 	"net/http"
 	"strings"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/sets"
 	genericrequest "k8s.io/apiserver/pkg/endpoints/request"
@@ -23,55 +21,48 @@ const (
 )
 
 // searching is the resource search: a GET of search/CATEGORY/PATH, in which PATH is that of objects in a cluster.
-type searching struct{}
+type searching struct{ cached *cached }
 
 var (
-	_ rest.Connecter            = searching{}
-	_ rest.Scoper               = searching{}
-	_ rest.SingularNameProvider = searching{}
+	_ rest.Connecter            = (*searching)(nil)
+	_ rest.Scoper               = (*searching)(nil)
+	_ rest.SingularNameProvider = (*searching)(nil)
 )
 
 // New implements rest.Storage.
-func (searching) New() runtime.Object { return &searchv1alpha1.Search{} }
+func (*searching) New() runtime.Object { return &searchv1alpha1.Search{} }
 
 // Destroy implements rest.Storage.
-func (searching) Destroy() {}
+func (*searching) Destroy() {}
 
 // NamespaceScoped implements rest.Scoper.
-func (searching) NamespaceScoped() bool { return false }
+func (*searching) NamespaceScoped() bool { return false }
 
 // GetSingularName implements rest.SingularNameProvider.
-func (searching) GetSingularName() string { return "search" }
+func (*searching) GetSingularName() string { return "search" }
 
 // ConnectMethods implements rest.Connecter.
-func (searching) ConnectMethods() []string { return []string{http.MethodGet} }
+func (*searching) ConnectMethods() []string { return []string{http.MethodGet} }
 
 // NewConnectOptions implements rest.Connecter. The path comes from the request.
-func (searching) NewConnectOptions() (runtime.Object, bool, string) { return nil, true, "" }
+func (*searching) NewConnectOptions() (runtime.Object, bool, string) { return nil, true, "" }
 
 // Connect implements rest.Connecter.
-func (searching) Connect(_ context.Context, category string, _ runtime.Object, responder rest.Responder) (http.Handler, error) {
+func (s *searching) Connect(_ context.Context, category string, _ runtime.Object, responder rest.Responder) (http.Handler, error) {
 	switch category {
 	case categoryOpenSearch:
 		return http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), nil
 	case categoryCache:
-		return http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) {
-			if _, err := parseNative(req, category); err != nil {
+		return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+			info, err := parseNative(req, category)
+			if err != nil {
 				responder.Error(err)
 				return
 			}
-			responder.Error(notCached())
+			s.cached.serve(w, req, info, responder)
 		}), nil
 	}
 	return nil, fmt.Errorf("connect with unrecognized search category %s", category)
-}
-
-// notCached is the error for objects while the role has no cache.
-func notCached() error {
-	return &apierrors.StatusError{ErrStatus: metav1.Status{
-		Status: metav1.StatusFailure, Code: http.StatusNotImplemented, Reason: metav1.StatusReasonMethodNotAllowed,
-		Message: "this version does not cache objects yet: read them through clusters/*/proxy",
-	}}
 }
 
 // maxNativeParts is the number of parts of a path below the namespace: resource and name.

@@ -1,6 +1,6 @@
 // Package search is the API server of search.karmada.io: it stores ResourceRegistries in etcd, which select the objects of
 // member clusters to cache, and serves the resource "search". It stands behind the control plane's API server as an
-// aggregated API. Objects are not cached yet: "search/cache" answers with 501.
+// aggregated API. Every replica caches all objects.
 package search
 
 import (
@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -21,6 +22,7 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/controllers"
 	"github.com/karmada-toolkit/karmada/internal/extension"
 	searchv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/search/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/search/cache"
 	"github.com/karmada-toolkit/karmada/pkg/generated/openapi"
 )
 
@@ -32,9 +34,20 @@ func Setup(_ context.Context, mgr manager.Manager, o *Options) error {
 	if err != nil {
 		return err
 	}
-	s := &server{options: o, controlPlane: mgr.GetConfig(), now: clock.RealClock{}.Now, serving: serving}
+	s := &server{options: o, controlPlane: mgr.GetConfig(), now: clock.RealClock{}.Now, serving: serving, mapper: mgr.GetRESTMapper()}
 	if err := mgr.Add(controllers.Everywhere(s.run)); err != nil {
 		return fmt.Errorf("adding the search API server: %w", err)
+	}
+	if o.DisableSearch {
+		return nil
+	}
+	caches, follow, err := newCaches(o, mgr.GetConfig())
+	if err != nil {
+		return err
+	}
+	s.caches = caches
+	if err := mgr.Add(controllers.Everywhere(follow)); err != nil {
+		return fmt.Errorf("adding the search caches: %w", err)
 	}
 	return nil
 }
@@ -45,6 +58,9 @@ type server struct {
 	controlPlane *restclient.Config
 	now          func() time.Time
 	serving      *genericapiserver.SecureServingInfo
+	mapper       meta.RESTMapper
+	// caches are nil if the resource "search" is not served.
+	caches *cache.Caches
 }
 
 // run serves until ctx ends.
@@ -75,7 +91,7 @@ func (s *server) run(ctx context.Context) error {
 	group := genericapiserver.NewDefaultAPIGroupInfo(searchv1alpha1.GroupName, scheme, runtime.NewParameterCodec(scheme), codecs)
 	resources := map[string]rest.Storage{"resourceregistries": registries, "resourceregistries/status": status}
 	if !s.options.DisableSearch {
-		resources["search"] = searching{}
+		resources["search"] = &searching{&cached{caches: s.caches, authorizer: config.Authorization.Authorizer, mapper: s.mapper}}
 	}
 	group.VersionedResourcesStorageMap[searchv1alpha1.GroupVersion.Version] = resources
 	return extension.Serve(ctx, generic, s.options.ShutdownTimeout, &group)

@@ -1,0 +1,278 @@
+// Package cache caches the objects of member clusters that ResourceRegistries select: one store for each kind of each
+// cluster.
+package cache
+
+import (
+	"cmp"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/clock"
+
+	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	searchv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/search/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/search"
+	"github.com/karmada-toolkit/karmada/pkg/member/access"
+)
+
+// Deps are the dependencies and options of Caches.
+type Deps struct {
+	// Members opens a cluster.
+	Members func(ctx context.Context, cluster *clusterv1alpha1.Cluster) (*access.Member, error)
+	// LostGrace is how long the objects of a cluster that is not Ready are kept. Default: 5 min.
+	LostGrace time.Duration
+	// MemoryLimit is how much all objects may take together, in bytes. A kind of a cluster that exceeds it is not cached.
+	// Default: 0, no limit.
+	MemoryLimit int64
+	// Clock defaults to the real one.
+	Clock clock.Clock
+}
+
+// defaultLostGrace is the default of Deps.LostGrace.
+const defaultLostGrace = 5 * time.Minute
+
+// Caches are the caches of all clusters. They are safe for concurrent use.
+type Caches struct {
+	deps   Deps
+	codec  codec
+	budget budget
+
+	mu       sync.RWMutex
+	clusters map[string]*cluster
+}
+
+// New returns empty caches.
+func New(d Deps) *Caches {
+	d.LostGrace = cmp.Or(d.LostGrace, defaultLostGrace)
+	d.Clock = cmp.Or[clock.Clock](d.Clock, clock.RealClock{})
+	return &Caches{deps: d, budget: budget{limit: d.MemoryLimit}, clusters: map[string]*cluster{}}
+}
+
+// Follow makes the caches those that registries select. It does not wait for clusters. The watches end with ctx.
+func (c *Caches) Follow(ctx context.Context, registries []*searchv1alpha1.ResourceRegistry, clusters []*clusterv1alpha1.Cluster) {
+	want := map[string]map[schema.GroupVersionKind]search.Namespaces{}
+	for source, namespaces := range search.Want(registries, clusters) {
+		if want[source.Cluster] == nil {
+			want[source.Cluster] = map[schema.GroupVersionKind]search.Namespaces{}
+		}
+		want[source.Cluster][source.Kind] = namespaces
+	}
+	var ended []*cluster
+	c.mu.Lock()
+	present := map[string]*clusterv1alpha1.Cluster{}
+	for _, object := range clusters {
+		present[object.Name] = object
+	}
+	for name, k := range c.clusters {
+		if object := present[name]; object == nil || object.UID != k.uid || len(want[name]) == 0 {
+			ended = append(ended, k)
+			delete(c.clusters, name)
+		}
+	}
+	for name, kinds := range want {
+		k := c.clusters[name]
+		if k == nil {
+			k = newCluster(c, present[name])
+			c.clusters[name] = k
+			k.start(ctx)
+		}
+		k.set(present[name], kinds)
+	}
+	c.mu.Unlock()
+	for _, k := range ended {
+		go k.stop() // it may wait for the cluster
+	}
+}
+
+// End stops all watches and drops all objects.
+func (c *Caches) End() {
+	c.mu.Lock()
+	clusters := slices.Collect(maps.Values(c.clusters))
+	clear(c.clusters)
+	c.mu.Unlock()
+	for _, k := range clusters {
+		k.stop()
+	}
+}
+
+// State is the state of the cache of one kind in one cluster.
+type State struct {
+	search.Source
+	// Objects is the number of objects.
+	Objects int
+	// Since is when the objects were first listed completely; zero if they were not.
+	Since time.Time
+	// Failure is why objects are missing or out of date; empty if they are not.
+	Failure string
+}
+
+// States returns the state of all caches, in the order of clusters and kinds.
+func (c *Caches) States() []State {
+	var out []State
+	for _, k := range c.all() {
+		k.read(func(kind schema.GroupVersionKind, _ search.Namespaces, s *store, failure string) {
+			state := State{Source: search.Source{Cluster: k.name, Kind: kind}, Failure: failure}
+			if s != nil {
+				state.Objects, state.Since, state.Failure = s.state()
+			}
+			out = append(out, state)
+		})
+	}
+	slices.SortFunc(out, func(a, b State) int {
+		return cmp.Or(cmp.Compare(a.Cluster, b.Cluster), cmp.Compare(a.Kind.String(), b.Kind.String()))
+	})
+	return out
+}
+
+// all returns the clusters, sorted by name.
+func (c *Caches) all() []*cluster {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	out := make([]*cluster, 0, len(c.clusters))
+	for _, name := range slices.Sorted(maps.Keys(c.clusters)) {
+		out = append(out, c.clusters[name])
+	}
+	return out
+}
+
+// Query selects objects.
+type Query struct {
+	Resource schema.GroupVersionResource
+	// Namespace and Name select all if they are empty.
+	Namespace, Name string
+	// Labels selects all if it is nil.
+	Labels labels.Selector
+	// Selected reports whether an object is selected otherwise; nil selects all.
+	Selected func(*Object) (bool, error)
+	// Limit is the number of objects at most; 0 for all.
+	Limit int64
+	// Continue is the token of a page; empty for the first.
+	Continue string
+}
+
+// Item is an object with its cluster.
+type Item struct {
+	Cluster string
+	*Object
+}
+
+// Missing is a cluster whose objects are missing or out of date.
+type Missing struct{ Cluster, Reason string }
+
+// Result is an answer to a Query.
+type Result struct {
+	// Items are in the order of clusters, namespaces and names.
+	Items []Item
+	// Continue is the token of the next page; empty if there is none.
+	Continue string
+	// Missing are the clusters whose objects are missing or out of date.
+	Missing []Missing
+}
+
+// Kind returns the kind of a resource, and reports whether a cluster has a store of it.
+func (c *Caches) Kind(resource schema.GroupVersionResource) (found schema.GroupVersionKind, ok bool) {
+	for _, k := range c.all() {
+		k.read(func(kind schema.GroupVersionKind, _ search.Namespaces, s *store, _ string) {
+			if s != nil && s.resource() == resource {
+				found, ok = kind, true
+			}
+		})
+	}
+	return found, ok
+}
+
+// position is where a page begins: after an object.
+type position struct {
+	Cluster   string `json:"cluster"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
+}
+
+// TokenError is the error for a token that no answer had.
+type TokenError struct{}
+
+// Error implements error.
+func (TokenError) Error() string {
+	return "the continue token is not valid: list again from the beginning"
+}
+
+// List returns cached objects. It never waits for a cluster. It returns a TokenError for a token that is not valid.
+func (c *Caches) List(q Query) (Result, error) {
+	var after position
+	if q.Continue != "" {
+		data, err := base64.RawURLEncoding.DecodeString(q.Continue)
+		if err != nil || json.Unmarshal(data, &after) != nil || after.Cluster == "" {
+			return Result{}, TokenError{}
+		}
+	}
+	var out Result
+	for _, k := range c.all() {
+		var matching *store
+		var namespaces search.Namespaces
+		k.read(func(kind schema.GroupVersionKind, wanted search.Namespaces, s *store, failure string) {
+			switch {
+			case s != nil && s.resource() == q.Resource:
+				matching, namespaces = s, wanted
+			case s == nil && kind.GroupVersion() == q.Resource.GroupVersion() && plural(kind) == q.Resource.Resource:
+				out.Missing = append(out.Missing, Missing{k.name, failure})
+			}
+		})
+		if matching == nil || k.name < after.Cluster {
+			continue
+		}
+		if _, _, failure := matching.state(); failure != "" {
+			out.Missing = append(out.Missing, Missing{k.name, failure})
+		}
+		full, err := out.add(k.name, matching.list(namespaces, q.Namespace, q.Name), q, after)
+		if err != nil || full {
+			return out, err
+		}
+	}
+	return out, nil
+}
+
+// add adds the objects of one cluster that are selected and come after a position. It reports whether the page is full.
+func (r *Result) add(cluster string, objects []*Object, q Query, after position) (full bool, err error) {
+	for _, o := range objects {
+		if cluster == after.Cluster && cmp.Or(cmp.Compare(o.Namespace, after.Namespace), cmp.Compare(o.Name, after.Name)) <= 0 {
+			continue
+		}
+		if q.Labels != nil && !q.Labels.Matches(o.Labels) {
+			continue
+		}
+		if q.Selected != nil {
+			if selected, err := q.Selected(o); err != nil || !selected {
+				if err != nil {
+					return false, fmt.Errorf("cluster %s: %w", cluster, err)
+				}
+				continue
+			}
+		}
+		if q.Limit > 0 && int64(len(r.Items)) == q.Limit {
+			last := r.Items[len(r.Items)-1]
+			data, err := json.Marshal(position{Cluster: last.Cluster, Namespace: last.Namespace, Name: last.Name})
+			if err != nil {
+				return false, fmt.Errorf("encoding the continue token: %w", err)
+			}
+			r.Continue = base64.RawURLEncoding.EncodeToString(data)
+			return true, nil
+		}
+		r.Items = append(r.Items, Item{Cluster: cluster, Object: o})
+	}
+	return false, nil
+}
+
+// plural returns the resource that a kind most likely has. It only names clusters that do not serve it.
+func plural(kind schema.GroupVersionKind) string {
+	resource, _ := meta.UnsafeGuessKindToResource(kind)
+	return resource.Resource
+}

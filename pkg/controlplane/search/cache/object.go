@@ -1,0 +1,150 @@
+package cache
+
+import (
+	"bytes"
+	"compress/flate"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"sync"
+	"sync/atomic"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Object is a cached object. It is read-only.
+type Object struct {
+	// Namespace and Name are those of the object; Version is its resource version in the cluster.
+	Namespace, Name, Version string
+	// Labels are those of the object.
+	Labels labels.Set
+	// data is the object in compressed JSON, without managedFields.
+	data  []byte
+	codec *codec
+}
+
+// overhead is about what an object takes beside its texts, in bytes.
+const overhead = 200
+
+// size returns about how much memory the object takes, in bytes.
+func (o *Object) size() int {
+	n := overhead + len(o.Namespace) + len(o.Name) + len(o.Version) + cap(o.data)
+	for key, value := range o.Labels {
+		n += overhead/4 + len(key) + len(value)
+	}
+	return n
+}
+
+// Decode returns the object as the cluster sent it, without managedFields. It belongs to the caller.
+func (o *Object) Decode() (*unstructured.Unstructured, error) {
+	data, err := o.codec.expand(o.data)
+	if err != nil {
+		return nil, fmt.Errorf("reading %s/%s from the cache: %w", o.Namespace, o.Name, err)
+	}
+	out := &unstructured.Unstructured{}
+	if err := out.UnmarshalJSON(data); err != nil {
+		return nil, fmt.Errorf("reading %s/%s from the cache: %w", o.Namespace, o.Name, err)
+	}
+	return out, nil
+}
+
+// codec compresses objects. It is safe for concurrent use.
+type codec struct{ writers, readers sync.Pool }
+
+// keep returns an object to be cached. Labels that did not change are those of old.
+func (c *codec) keep(in runtime.Object, old *Object) (Object, error) {
+	u, ok := in.(*unstructured.Unstructured)
+	if !ok {
+		return Object{}, fmt.Errorf("unexpected %T", in)
+	}
+	u.SetManagedFields(nil)
+	var data bytes.Buffer
+	if err := c.compress(&data, u.Object); err != nil {
+		return Object{}, err
+	}
+	out := Object{
+		Namespace: u.GetNamespace(), Name: u.GetName(), Version: u.GetResourceVersion(), Labels: u.GetLabels(),
+		data: bytes.Clone(data.Bytes()), codec: c,
+	}
+	if old != nil && maps.Equal(old.Labels, out.Labels) {
+		out.Labels = old.Labels
+	}
+	return out, nil
+}
+
+func (c *codec) compress(to *bytes.Buffer, object any) error {
+	w, ok := c.writers.Get().(*flate.Writer)
+	if !ok {
+		var err error
+		if w, err = flate.NewWriter(to, flate.BestSpeed); err != nil {
+			return fmt.Errorf("compressing: %w", err)
+		}
+	}
+	w.Reset(to)
+	defer c.writers.Put(w)
+	if err := json.NewEncoder(w).Encode(object); err != nil {
+		return fmt.Errorf("encoding: %w", err)
+	}
+	if err := w.Close(); err != nil {
+		return fmt.Errorf("compressing: %w", err)
+	}
+	return nil
+}
+
+func (c *codec) expand(data []byte) ([]byte, error) {
+	from := bytes.NewReader(data)
+	r, ok := c.readers.Get().(io.ReadCloser)
+	if !ok {
+		r = flate.NewReader(from)
+	} else if err := r.(flate.Resetter).Reset(from, nil); err != nil {
+		return nil, fmt.Errorf("expanding: %w", err)
+	}
+	defer c.readers.Put(r)
+	out, err := io.ReadAll(r)
+	if err != nil {
+		return nil, fmt.Errorf("expanding: %w", err)
+	}
+	return out, nil
+}
+
+// budget limits what all caches take together.
+type budget struct {
+	// limit in bytes; 0 for none.
+	limit int64
+	used  atomic.Int64
+}
+
+// share is what one list of objects takes of the budget.
+type share struct {
+	*budget
+	own atomic.Int64
+}
+
+// changed is called with the object before and after a change; nil stands for none.
+func (s *share) changed(_ types.NamespacedName, old, now *Object) {
+	difference := 0
+	if now != nil {
+		difference += now.size()
+	}
+	if old != nil {
+		difference -= old.size()
+	}
+	s.own.Add(int64(difference))
+	s.used.Add(int64(difference))
+}
+
+// most returns how much the list may take now.
+func (s *share) most() int {
+	const unlimited = int(^uint(0) >> 1)
+	if s.limit == 0 {
+		return unlimited
+	}
+	return int(max(0, s.limit-s.used.Load()+s.own.Load()))
+}
+
+// free gives all of it back.
+func (s *share) free() { s.used.Add(-s.own.Swap(0)) }

@@ -1,0 +1,218 @@
+package cache
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/utils/clock"
+
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/search"
+	"github.com/karmada-toolkit/karmada/pkg/member/access"
+	"github.com/karmada-toolkit/karmada/pkg/member/access/informer"
+)
+
+// store caches the objects of one kind in one cluster: all of them, or those of some namespaces, with a watch for each
+// namespace.
+type store struct {
+	member  *access.Member
+	mapping *meta.RESTMapping
+	codec   *codec
+	budget  *budget
+	clock   clock.PassiveClock
+
+	mu sync.Mutex
+	// parts are by namespace; "" has the objects of all namespaces, and those without one.
+	parts map[string]*part
+	// lost is since when the objects are not watched; zero while they are.
+	lost time.Time
+}
+
+// part caches the objects of one namespace, or of all.
+type part struct {
+	projection *informer.Projection[Object]
+	share      *share
+	stopped    func()
+	// listed is when the objects were first listed completely.
+	mu     sync.Mutex
+	listed time.Time
+}
+
+// resource returns the resource that is cached.
+func (s *store) resource() schema.GroupVersionResource { return s.mapping.Resource }
+
+// watch watches the objects of namespaces, and drops those of others.
+func (s *store) watch(ctx context.Context, want search.Namespaces) {
+	names := want.Names
+	if want.All || s.mapping.Scope.Name() == meta.RESTScopeNameRoot {
+		names = []string{""}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lost = time.Time{}
+	for namespace, p := range s.parts {
+		if !slices.Contains(names, namespace) {
+			p.drop()
+			delete(s.parts, namespace)
+		}
+	}
+	for _, namespace := range names {
+		p := s.parts[namespace]
+		if p == nil {
+			p = s.newPart(namespace)
+			s.parts[namespace] = p
+		}
+		p.start(ctx)
+	}
+}
+
+func (s *store) newPart(namespace string) *part {
+	p := &part{share: &share{budget: s.budget}}
+	var resource dynamic.ResourceInterface = s.member.Dynamic().Resource(s.mapping.Resource)
+	if namespace != "" {
+		resource = s.member.Dynamic().Resource(s.mapping.Resource).Namespace(namespace)
+	}
+	p.projection = informer.New(informer.Config[Object]{
+		Name: fmt.Sprintf("%s %s of the search cache", s.member.Name(), s.mapping.Resource.Resource),
+		List: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return resource.List(ctx, o) },
+		Watch: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			return resource.Watch(ctx, o)
+		},
+		Example: &unstructured.Unstructured{},
+		Project: s.codec.keep,
+		Size:    func(o Object) int { return o.size() },
+		Version: func(o Object) string { return o.Version },
+		MaxSize: p.share.most,
+		Changed: p.share.changed,
+		Synced: func() {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			p.listed = s.clock.Now()
+		},
+	})
+	return p
+}
+
+// start watches unless it does already.
+func (p *part) start(ctx context.Context) {
+	if p.stopped != nil {
+		return
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		p.projection.Run(ctx)
+	}()
+	p.stopped = func() {
+		cancel()
+		<-done
+	}
+}
+
+// pause ends the watch. The objects stay.
+func (p *part) pause() {
+	if p.stopped != nil {
+		p.stopped()
+		p.stopped = nil
+	}
+}
+
+// drop ends the watch, and gives the memory of the objects back.
+func (p *part) drop() {
+	p.pause()
+	p.share.free()
+}
+
+// pause ends the watches of a cluster that was lost at a time. The objects stay.
+func (s *store) pause(at time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.lost.IsZero() {
+		s.lost = at
+	}
+	for _, p := range s.parts {
+		p.pause()
+	}
+}
+
+// lostSince returns since when the objects are not watched; zero if they are.
+func (s *store) lostSince() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.lost
+}
+
+// drop ends the watches and gives the memory of the objects back.
+func (s *store) drop() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, p := range s.parts {
+		p.drop()
+	}
+	s.parts = nil
+}
+
+// state returns how many objects there are, since when they are complete, and why they are not or are out of date.
+func (s *store) state() (objects int, since time.Time, failure string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, p := range s.parts {
+		objects += p.projection.Len()
+		p.mu.Lock()
+		if p.listed.After(since) {
+			since = p.listed
+		}
+		p.mu.Unlock()
+		if err := p.projection.Failure(); err != nil {
+			failure = err.Error()
+		} else if !p.projection.HasSynced() {
+			failure = cmp.Or(failure, reasonListing)
+		}
+	}
+	if !s.lost.IsZero() {
+		failure = "not Ready since " + s.lost.UTC().Format(time.RFC3339)
+	}
+	return objects, since, failure
+}
+
+// list returns the objects of the namespaces that are wanted, in the order of their namespaces and names. An empty name
+// selects all.
+func (s *store) list(want search.Namespaces, namespace, name string) []*Object {
+	s.mu.Lock()
+	parts := make(map[string]*informer.Projection[Object], len(s.parts))
+	for of, p := range s.parts {
+		parts[of] = p.projection
+	}
+	s.mu.Unlock()
+	namespaced := s.mapping.Scope.Name() == meta.RESTScopeNameNamespace
+	var out []*Object
+	for _, p := range parts {
+		if name != "" {
+			if o := p.Get(types.NamespacedName{Namespace: namespace, Name: name}); o != nil && (!namespaced || want.Has(o.Namespace)) {
+				out = append(out, o)
+			}
+			continue
+		}
+		p.Each(func(key types.NamespacedName, o *Object) {
+			if (namespace == "" || key.Namespace == namespace) && (!namespaced || want.Has(key.Namespace)) {
+				out = append(out, o)
+			}
+		})
+	}
+	slices.SortFunc(out, func(a, b *Object) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	return out
+}
