@@ -205,14 +205,24 @@ func (TokenError) Error() string {
 	return "the continue token is not valid: list again from the beginning"
 }
 
+// decodePosition returns the position of a token; an empty one is the beginning.
+func decodePosition(token string) (position, error) {
+	var out position
+	if token == "" {
+		return out, nil
+	}
+	data, err := base64.RawURLEncoding.DecodeString(token)
+	if err != nil || json.Unmarshal(data, &out) != nil || out.Cluster == "" {
+		return out, TokenError{}
+	}
+	return out, nil
+}
+
 // List returns cached objects. It never waits for a cluster. It returns a TokenError for a token that is not valid.
 func (c *Caches) List(q Query) (Result, error) {
-	var after position
-	if q.Continue != "" {
-		data, err := base64.RawURLEncoding.DecodeString(q.Continue)
-		if err != nil || json.Unmarshal(data, &after) != nil || after.Cluster == "" {
-			return Result{}, TokenError{}
-		}
+	after, err := decodePosition(q.Continue)
+	if err != nil {
+		return Result{}, err
 	}
 	var out Result
 	for _, k := range c.all() {
