@@ -37,7 +37,17 @@ func Install(tb testing.TB, c client.Client) {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	all = append(all, clusters())
+	install(tb, c, append(all, clusters()))
+}
+
+// InstallClusters creates the type Cluster alone, as Install does.
+func InstallClusters(tb testing.TB, c client.Client) {
+	tb.Helper()
+	install(tb, c, []*apiextensionsv1.CustomResourceDefinition{clusters()})
+}
+
+func install(tb testing.TB, c client.Client, all []*apiextensionsv1.CustomResourceDefinition) {
+	tb.Helper()
 	for _, crd := range all {
 		crd.Spec.Conversion = nil
 		if err := c.Create(tb.Context(), crd); err != nil {

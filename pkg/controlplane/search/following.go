@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/kubernetes"
@@ -24,7 +25,7 @@ const followInterval = 200 * time.Millisecond
 
 // newCaches returns the caches of the role, and a function that makes them follow the registries and clusters of the control
 // plane until its context ends. The role itself may serve the registries, so that nothing waits for them.
-func newCaches(o *Options, controlPlane *restclient.Config) (*cache.Caches, func(context.Context) error, error) {
+func newCaches(o *Options, controlPlane *restclient.Config, mapper meta.RESTMapper) (*cache.Caches, func(context.Context) error, error) {
 	client, err := versioned.NewForConfig(controlPlane)
 	if err != nil {
 		return nil, nil, fmt.Errorf("connecting to the control plane: %w", err)
@@ -37,7 +38,7 @@ func newCaches(o *Options, controlPlane *restclient.Config) (*cache.Caches, func
 		Secrets: func(ctx context.Context, namespace, name string) (*corev1.Secret, error) {
 			return core.CoreV1().Secrets(namespace).Get(ctx, name, metav1.GetOptions{})
 		},
-		QPS: o.ClusterAPIQPS.QPS(), Burst: o.ClusterAPIBurst, UserAgent: controlPlane.UserAgent,
+		Mapper: mapper, QPS: o.ClusterAPIQPS.QPS(), Burst: o.ClusterAPIBurst, UserAgent: controlPlane.UserAgent,
 	})
 	caches := cache.New(cache.Deps{Members: pool.Member, LostGrace: o.LostClusterGrace, MemoryLimit: o.CacheMemoryLimit.Value()})
 	return caches, func(ctx context.Context) error { return follow(ctx, caches, pool, client) }, nil

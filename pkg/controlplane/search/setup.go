@@ -41,7 +41,7 @@ func Setup(_ context.Context, mgr manager.Manager, o *Options) error {
 	if o.DisableSearch {
 		return nil
 	}
-	caches, follow, err := newCaches(o, mgr.GetConfig())
+	caches, follow, err := newCaches(o, mgr.GetConfig(), mgr.GetRESTMapper())
 	if err != nil {
 		return err
 	}

@@ -260,7 +260,8 @@ func searchRules() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{
 		eventRules(),
 		rule(clusterv1alpha1.GroupName, []string{"clusters"}, nil, "get", "list", "watch"),
-		rule("", []string{"secrets"}, nil, "get", "list", "watch"),
+		// Credentials of members, which a Cluster may keep in any namespace.
+		rule("", []string{"secrets"}, nil, "get"),
 		rule(groupSearch, []string{"resourceregistries"}, nil, "get", "list", "watch", "update", "patch"),
 		rule(groupSearch, []string{"resourceregistries/status"}, nil, "update", "patch"),
 	}
