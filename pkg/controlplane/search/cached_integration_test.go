@@ -14,6 +14,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -85,6 +86,9 @@ func TestServer_CachedObjects(t *testing.T) {
 		t.Fatal(err)
 	}
 	planetest.InstallClusters(t, c)
+	if err := c.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: clusterv1alpha1.NamespaceKarmadaSystem}}); err != nil {
+		t.Fatal(err)
+	}
 	serve(t, home)
 	for _, name := range []string{"m1", "m2"} {
 		server := join(t, c, name)
@@ -98,6 +102,16 @@ func TestServer_CachedObjects(t *testing.T) {
 	if _, err := admin.SearchV1alpha1().ResourceRegistries().Create(t.Context(), registry, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
+	testenv.Eventually(t, time.Minute, func(ctx context.Context) error { // one replica writes it
+		got, err := admin.SearchV1alpha1().ResourceRegistries().Get(ctx, registry.Name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		if !meta.IsStatusConditionTrue(got.Status.Conditions, searchv1alpha1.RegistryReady) || len(got.Status.Clusters) != 2 || got.Status.Clusters[1].Objects != 2 {
+			return fmt.Errorf("status %+v", got.Status)
+		}
+		return nil
+	})
 	names := func(data string) []string {
 		list := &unstructured.UnstructuredList{}
 		if err := list.UnmarshalJSON([]byte(data)); err != nil {

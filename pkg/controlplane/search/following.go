@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,11 +13,14 @@ import (
 	"k8s.io/client-go/kubernetes"
 	restclient "k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/search/cache"
 	"github.com/karmada-toolkit/karmada/pkg/generated/clientset/versioned"
 	"github.com/karmada-toolkit/karmada/pkg/generated/informers/externalversions"
+	clusterlisters "github.com/karmada-toolkit/karmada/pkg/generated/listers/cluster/v1alpha1"
+	searchlisters "github.com/karmada-toolkit/karmada/pkg/generated/listers/search/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/member/access"
 )
 
@@ -41,11 +45,11 @@ func newCaches(o *Options, controlPlane *restclient.Config, mapper meta.RESTMapp
 		Mapper: mapper, QPS: o.ClusterAPIQPS.QPS(), Burst: o.ClusterAPIBurst, UserAgent: controlPlane.UserAgent,
 	})
 	caches := cache.New(cache.Deps{Members: pool.Member, LostGrace: o.LostClusterGrace, MemoryLimit: o.CacheMemoryLimit.Value()})
-	return caches, func(ctx context.Context) error { return follow(ctx, caches, pool, client) }, nil
+	return caches, func(ctx context.Context) error { return follow(ctx, caches, pool, client, core) }, nil
 }
 
-// follow makes caches follow the registries and clusters until ctx ends.
-func follow(ctx context.Context, caches *cache.Caches, pool *access.Pool, client versioned.Interface) error {
+// follow makes caches follow the registries and clusters, and the status of registries the caches, until ctx ends.
+func follow(ctx context.Context, caches *cache.Caches, pool *access.Pool, client versioned.Interface, core kubernetes.Interface) error {
 	factory := externalversions.NewSharedInformerFactory(client, 0)
 	clusters, registries := factory.Cluster().V1alpha1().Clusters(), factory.Search().V1alpha1().ResourceRegistries()
 	changed := make(chan struct{}, 1)
@@ -69,17 +73,28 @@ func follow(ctx context.Context, caches *cache.Caches, pool *access.Pool, client
 	if !toolscache.WaitForCacheSync(ctx.Done(), clusters.Informer().HasSynced, registries.Informer().HasSynced) {
 		return nil
 	}
+	writer := &statuses{
+		caches: caches, client: client, core: core, registries: registries.Lister(), clusters: clusters.Lister(), clock: clock.RealClock{},
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return writer.run(ctx) })
+	group.Go(func() error { return watchAll(ctx, caches, pool, registries.Lister(), clusters.Lister(), changed) })
+	return group.Wait()
+}
+
+// watchAll makes caches follow each change of the registries and clusters until ctx ends.
+func watchAll(ctx context.Context, caches *cache.Caches, pool *access.Pool, registries searchlisters.ResourceRegistryLister, clusters clusterlisters.ClusterLister, changed <-chan struct{}) error {
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-changed:
 		}
-		wanted, err := registries.Lister().List(labels.Everything())
+		wanted, err := registries.List(labels.Everything())
 		if err != nil {
 			return fmt.Errorf("listing registries: %w", err)
 		}
-		known, err := clusters.Lister().List(labels.Everything())
+		known, err := clusters.List(labels.Everything())
 		if err != nil {
 			return fmt.Errorf("listing clusters: %w", err)
 		}

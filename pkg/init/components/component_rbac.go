@@ -106,7 +106,7 @@ func componentRoles() []componentRole {
 		{component: AggregatedAPIServer, rules: aggregatedRules(), serves: true},
 		{component: Descheduler, rules: deschedulerRules(), elects: true},
 		{component: MetricsAdapter, rules: metricsAdapterRules(), serves: true},
-		{component: Search, rules: searchRules(), serves: true},
+		{component: Search, rules: searchRules(), system: searchLeaseRules(), serves: true},
 	}
 }
 
@@ -264,6 +264,14 @@ func searchRules() []rbacv1.PolicyRule {
 		rule("", []string{"secrets"}, nil, "get"),
 		rule(groupSearch, []string{"resourceregistries"}, nil, "get", "list", "watch", "update", "patch"),
 		rule(groupSearch, []string{"resourceregistries/status"}, nil, "update", "patch"),
+	}
+}
+
+// searchLeaseRules let the replicas of the component elect the one that writes the status of registries.
+func searchLeaseRules() []rbacv1.PolicyRule {
+	return []rbacv1.PolicyRule{
+		rule(coordinationv1.GroupName, []string{"leases"}, nil, "create"),
+		rule(coordinationv1.GroupName, []string{"leases"}, []string{"karmada-search"}, "get", "update"),
 	}
 }
 

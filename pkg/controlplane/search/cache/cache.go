@@ -104,30 +104,19 @@ func (c *Caches) End() {
 	}
 }
 
-// State is the state of the cache of one kind in one cluster.
-type State struct {
-	search.Source
-	// Objects is the number of objects.
-	Objects int
-	// Since is when the objects were first listed completely; zero if they were not.
-	Since time.Time
-	// Failure is why objects are missing or out of date; empty if they are not.
-	Failure string
-}
-
 // States returns the state of all caches, in the order of clusters and kinds.
-func (c *Caches) States() []State {
-	var out []State
+func (c *Caches) States() []search.Observation {
+	var out []search.Observation
 	for _, k := range c.all() {
 		k.read(func(kind schema.GroupVersionKind, _ search.Namespaces, s *store, failure string) {
-			state := State{Source: search.Source{Cluster: k.name, Kind: kind}, Failure: failure}
+			state := search.Observation{Source: search.Source{Cluster: k.name, Kind: kind}, Failure: failure}
 			if s != nil {
 				state.Objects, state.Since, state.Failure = s.state()
 			}
 			out = append(out, state)
 		})
 	}
-	slices.SortFunc(out, func(a, b State) int {
+	slices.SortFunc(out, func(a, b search.Observation) int {
 		return cmp.Or(cmp.Compare(a.Cluster, b.Cluster), cmp.Compare(a.Kind.String(), b.Kind.String()))
 	})
 	return out

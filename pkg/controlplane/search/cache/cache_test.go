@@ -23,6 +23,7 @@ import (
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	searchv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/search/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/search"
 	"github.com/karmada-toolkit/karmada/pkg/member/access"
 	"github.com/karmada-toolkit/karmada/pkg/member/access/accesstest"
 )
@@ -174,7 +175,7 @@ func TestCaches_FollowObjects(t *testing.T) {
 	if err != nil || object.GetKind() != "ConfigMap" || object.GetResourceVersion() != result.Items[0].Version || object.GetManagedFields() != nil {
 		t.Errorf("got %v, %v", object, err)
 	}
-	want := []State{{Objects: 2, Since: f.clock.Now()}, {Objects: 1, Since: f.clock.Now()}}
+	want := []search.Observation{{Objects: 2, Since: f.clock.Now()}, {Objects: 1, Since: f.clock.Now()}}
 	want[0].Cluster, want[1].Cluster = "m1", "m2"
 	want[0].Kind.Version, want[0].Kind.Kind = "v1", "ConfigMap"
 	want[1].Kind = want[0].Kind
@@ -273,7 +274,7 @@ func TestCaches_LostClusters(t *testing.T) {
 	missing(1)
 	f.clock.Step(defaultLostGrace)
 	f.has(Query{}, "m2 a/x")
-	if _, result := f.list(Query{}); len(result.Missing) != 1 || result.Missing[0].Reason != reasonNotReady {
+	if _, result := f.list(Query{}); len(result.Missing) != 1 || result.Missing[0].Reason != search.FailureNotReady {
 		t.Errorf("missing: %v", result.Missing)
 	}
 	f.ready("m1", true)
@@ -303,7 +304,7 @@ func TestCaches_FailingMembers(t *testing.T) {
 	f.has(Query{}, "good a/x")
 	accesstest.Eventually(t, func() error {
 		_, result := f.list(Query{})
-		want := []Missing{{"hangs", reasonListing}, {"refused", "no credentials"}}
+		want := []Missing{{"hangs", search.FailureListing}, {"refused", "no credentials"}}
 		if diff := cmp.Diff(want, result.Missing); diff != "" {
 			return errors.New(diff)
 		}

@@ -22,12 +22,6 @@ const (
 	reopenInterval = time.Minute
 )
 
-// Reasons for objects that are missing.
-const (
-	reasonListing  = "its objects are not listed yet"
-	reasonNotReady = "not Ready"
-)
-
 // cluster caches the objects of one cluster. Its goroutine alone waits for the cluster; those that read do not.
 type cluster struct {
 	deps *Deps
@@ -103,7 +97,7 @@ func (k *cluster) follow(ctx context.Context) time.Duration {
 		return reopenInterval
 	}
 	if !meta.IsStatusConditionTrue(object.Status.Conditions, clusterv1alpha1.ClusterConditionReady) {
-		return k.lose(want, reasonNotReady)
+		return k.lose(want, search.FailureNotReady)
 	}
 	member, err := k.deps.Members(ctx, object)
 	if err != nil {
@@ -111,10 +105,16 @@ func (k *cluster) follow(ctx context.Context) time.Duration {
 	}
 	next := reopenInterval
 	for kind, namespaces := range want {
-		if err := k.open(ctx, member, kind, namespaces); err != nil {
+		err := k.open(ctx, member, kind, namespaces)
+		switch {
+		case meta.IsNoMatchError(err):
+			k.fail(kind, search.FailureUnknownKind)
+		case err != nil:
 			k.fail(kind, err.Error())
-			next = retryInterval
+		default:
+			continue
 		}
+		next = retryInterval
 	}
 	return next
 }
@@ -212,7 +212,7 @@ func (k *cluster) read(fn func(kind schema.GroupVersionKind, namespaces search.N
 		failure := ""
 		if s == nil {
 			if failure = k.failures[kind]; failure == "" {
-				failure = reasonListing
+				failure = search.FailureListing
 			}
 		}
 		fn(kind, namespaces, s, failure)

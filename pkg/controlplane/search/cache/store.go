@@ -178,7 +178,7 @@ func (s *store) state() (objects int, since time.Time, failure string) {
 		if err := p.projection.Failure(); err != nil {
 			failure = err.Error()
 		} else if !p.projection.HasSynced() {
-			failure = cmp.Or(failure, reasonListing)
+			failure = cmp.Or(failure, search.FailureListing)
 		}
 	}
 	if !s.lost.IsZero() {

@@ -1,0 +1,149 @@
+package search
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/leaderelection"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"k8s.io/utils/clock"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
+
+	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	searchv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/search/v1alpha1"
+	domain "github.com/karmada-toolkit/karmada/pkg/controlplane/domain/search"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/search/cache"
+	"github.com/karmada-toolkit/karmada/pkg/generated/clientset/versioned"
+	clusterlisters "github.com/karmada-toolkit/karmada/pkg/generated/listers/cluster/v1alpha1"
+	searchlisters "github.com/karmada-toolkit/karmada/pkg/generated/listers/search/v1alpha1"
+)
+
+const (
+	// statusLease is the Lease of the replica that writes the status of registries.
+	statusLease = "karmada-search"
+	// statusInterval is the time between two looks at the caches.
+	statusInterval = 2 * time.Second
+	// settleTime is how long a process that became the writer waits for incomplete caches, so that a restart that changed
+	// nothing writes nothing.
+	settleTime = 30 * time.Second
+
+	leaseDuration = 15 * time.Second
+	renewDeadline = 10 * time.Second
+	retryPeriod   = 2 * time.Second
+)
+
+// statuses writes the status of registries.
+type statuses struct {
+	caches     *cache.Caches
+	client     versioned.Interface
+	core       kubernetes.Interface
+	registries searchlisters.ResourceRegistryLister
+	clusters   clusterlisters.ClusterLister
+	clock      clock.WithTicker
+	// written is when this process wrote a status last, by the UID of the registry.
+	written map[types.UID]time.Time
+	since   time.Time
+}
+
+// run writes while this replica is the one of all that does, until ctx ends. One that loses the Lease goes on serving.
+func (s *statuses) run(ctx context.Context) error {
+	host, err := os.Hostname()
+	if err != nil {
+		return fmt.Errorf("reading the name of the host: %w", err)
+	}
+	lock := &resourcelock.LeaseLock{
+		LeaseMeta:  metav1.ObjectMeta{Namespace: clusterv1alpha1.NamespaceKarmadaSystem, Name: statusLease},
+		Client:     s.core.CoordinationV1(),
+		LockConfig: resourcelock.ResourceLockConfig{Identity: host + "_" + string(uuid.NewUUID())},
+	}
+	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
+		Lock: lock, LeaseDuration: leaseDuration, RenewDeadline: renewDeadline, RetryPeriod: retryPeriod, ReleaseOnCancel: true, Name: statusLease,
+		Callbacks: leaderelection.LeaderCallbacks{OnStartedLeading: s.lead, OnStoppedLeading: func() {}},
+	})
+	if err != nil {
+		return fmt.Errorf("preparing the election of the writer of statuses: %w", err)
+	}
+	for ctx.Err() == nil {
+		elector.Run(ctx)
+	}
+	return nil
+}
+
+// lead writes until ctx ends.
+func (s *statuses) lead(ctx context.Context) {
+	ticker := s.clock.NewTicker(statusInterval)
+	defer ticker.Stop()
+	s.written, s.since = map[types.UID]time.Time{}, s.clock.Now()
+	for {
+		if err := s.write(ctx); err != nil && ctx.Err() == nil {
+			ctrllog.FromContext(ctx).Info("Writing the status of registries failed, trying again", "err", err.Error())
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C():
+		}
+	}
+}
+
+// write writes each status that changed.
+func (s *statuses) write(ctx context.Context) error {
+	registries, err := s.registries.List(labels.Everything())
+	if err != nil {
+		return fmt.Errorf("listing registries: %w", err)
+	}
+	clusters, err := s.clusters.List(labels.Everything())
+	if err != nil {
+		return fmt.Errorf("listing clusters: %w", err)
+	}
+	observed := map[domain.Source]domain.Observation{}
+	for _, o := range s.caches.States() {
+		observed[o.Source] = o
+	}
+	now := s.clock.Now()
+	present := make(map[types.UID]bool, len(registries))
+	var first error
+	for _, r := range registries {
+		present[r.UID] = true
+		if r.DeletionTimestamp != nil {
+			continue
+		}
+		if err := s.writeOne(ctx, r, domain.RegistryStatus(r, clusters, observed, now), now); err != nil && first == nil {
+			first = err
+		}
+	}
+	for uid := range s.written {
+		if !present[uid] {
+			delete(s.written, uid)
+		}
+	}
+	return first
+}
+
+func (s *statuses) writeOne(ctx context.Context, r *searchv1alpha1.ResourceRegistry, status searchv1alpha1.ResourceRegistryStatus, now time.Time) error {
+	if !domain.WriteStatus(&r.Status, &status, now.Sub(s.written[r.UID])) {
+		return nil
+	}
+	if now.Sub(s.since) < settleTime && len(r.Status.Conditions) > 0 && domain.Listing(&status) {
+		return nil
+	}
+	out := r.DeepCopy()
+	out.Status = status
+	_, err := s.client.SearchV1alpha1().ResourceRegistries().UpdateStatus(ctx, out, metav1.UpdateOptions{})
+	switch {
+	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
+		return nil // the informer has another version soon
+	case err != nil:
+		return fmt.Errorf("writing the status of ResourceRegistry %s: %w", r.Name, err)
+	}
+	s.written[r.UID] = now
+	return nil
+}
