@@ -75,7 +75,7 @@ func (c *cached) serve(w http.ResponseWriter, req *http.Request, info *genericre
 	out.APIVersion, out.Kind = kind.GroupVersion().String(), kind.Kind+"List"
 	out.Continue = result.Continue
 	for _, item := range result.Items {
-		data, err := encode(item)
+		data, err := item.JSON()
 		if err != nil {
 			answer(w, http.StatusInternalServerError, problem{err.Error()})
 			return
@@ -174,20 +174,6 @@ func selectFields(q *cache.Query, kind schema.GroupVersionKind, options metav1.L
 		return compiled.Matches(object), nil
 	}
 	return nil
-}
-
-// encode returns an object in JSON, with its cluster.
-func encode(item cache.Item) (json.RawMessage, error) {
-	object, err := item.Decode()
-	if err != nil {
-		return nil, err
-	}
-	domain.Annotate(object, item.Cluster)
-	data, err := json.Marshal(object.Object)
-	if err != nil {
-		return nil, fmt.Errorf("encoding %s/%s of cluster %s: %w", item.Namespace, item.Name, item.Cluster, err)
-	}
-	return data, nil
 }
 
 // problem is the form of errors of the contract for this resource.

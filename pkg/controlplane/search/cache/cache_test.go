@@ -88,6 +88,7 @@ func (f *federation) member(_ context.Context, c *clusterv1alpha1.Cluster) (*acc
 func (f *federation) put(cluster, namespace, name, labels string) {
 	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{
 		"namespace": namespace, "name": name, "managedFields": []any{map[string]any{"manager": "someone"}},
+		"annotations": map[string]any{clusterv1alpha1.CacheSourceAnnotation: "a lie"},
 	}}}
 	if key, value, ok := strings.Cut(labels, "="); ok {
 		u.SetLabels(map[string]string{key: value})
@@ -172,7 +173,8 @@ func TestCaches_FollowObjects(t *testing.T) {
 	f.has(Query{}, "m1 a/x", "m1 a/z", "m2 b/y")
 	_, result := f.list(Query{Namespace: "a", Name: "z"})
 	object, err := result.Items[0].Decode()
-	if err != nil || object.GetKind() != "ConfigMap" || object.GetResourceVersion() != result.Items[0].Version || object.GetManagedFields() != nil {
+	if err != nil || object.GetKind() != "ConfigMap" || object.GetResourceVersion() != result.Items[0].Version || object.GetManagedFields() != nil ||
+		object.GetAnnotations()[clusterv1alpha1.CacheSourceAnnotation] != "m1" {
 		t.Errorf("got %v, %v", object, err)
 	}
 	want := []search.Observation{{Objects: 2, Since: f.clock.Now()}, {Objects: 1, Since: f.clock.Now()}}

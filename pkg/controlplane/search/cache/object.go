@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/search"
 )
 
 // Object is a cached object. It is read-only.
@@ -22,7 +24,7 @@ type Object struct {
 	Namespace, Name, Version string
 	// Labels are those of the object.
 	Labels labels.Set
-	// data is the object in compressed JSON, without managedFields.
+	// data is the object in compressed JSON, without managedFields, and with the name of its cluster.
 	data  []byte
 	codec *codec
 }
@@ -39,11 +41,21 @@ func (o *Object) size() int {
 	return n
 }
 
-// Decode returns the object as the cluster sent it, without managedFields. It belongs to the caller.
-func (o *Object) Decode() (*unstructured.Unstructured, error) {
+// JSON returns the object as the cluster sent it, without managedFields, and with the annotation that names the cluster. It
+// belongs to the caller.
+func (o *Object) JSON() ([]byte, error) {
 	data, err := o.codec.expand(o.data)
 	if err != nil {
 		return nil, fmt.Errorf("reading %s/%s from the cache: %w", o.Namespace, o.Name, err)
+	}
+	return data, nil
+}
+
+// Decode returns the object of JSON. It belongs to the caller.
+func (o *Object) Decode() (*unstructured.Unstructured, error) {
+	data, err := o.JSON()
+	if err != nil {
+		return nil, err
 	}
 	out := &unstructured.Unstructured{}
 	if err := out.UnmarshalJSON(data); err != nil {
@@ -55,13 +67,14 @@ func (o *Object) Decode() (*unstructured.Unstructured, error) {
 // codec compresses objects. It is safe for concurrent use.
 type codec struct{ writers, readers sync.Pool }
 
-// keep returns an object to be cached. Labels that did not change are those of old.
-func (c *codec) keep(in runtime.Object, old *Object) (Object, error) {
+// keep returns an object of a cluster to be cached. Labels that did not change are those of old.
+func (c *codec) keep(in runtime.Object, old *Object, cluster string) (Object, error) {
 	u, ok := in.(*unstructured.Unstructured)
 	if !ok {
 		return Object{}, fmt.Errorf("unexpected %T", in)
 	}
 	u.SetManagedFields(nil)
+	search.Annotate(u, cluster)
 	var data bytes.Buffer
 	if err := c.compress(&data, u.Object); err != nil {
 		return Object{}, err
@@ -86,8 +99,12 @@ func (c *codec) compress(to *bytes.Buffer, object any) error {
 	}
 	w.Reset(to)
 	defer c.writers.Put(w)
-	if err := json.NewEncoder(w).Encode(object); err != nil {
+	data, err := json.Marshal(object)
+	if err != nil {
 		return fmt.Errorf("encoding: %w", err)
+	}
+	if _, err := w.Write(data); err != nil {
+		return fmt.Errorf("compressing: %w", err)
 	}
 	if err := w.Close(); err != nil {
 		return fmt.Errorf("compressing: %w", err)

@@ -90,7 +90,7 @@ func (s *store) newPart(namespace string) *part {
 			return resource.Watch(ctx, o)
 		},
 		Example: &unstructured.Unstructured{},
-		Project: s.codec.keep,
+		Project: func(in runtime.Object, old *Object) (Object, error) { return s.codec.keep(in, old, s.member.Name()) },
 		Size:    func(o Object) int { return o.size() },
 		Version: func(o Object) string { return o.Version },
 		MaxSize: p.share.most,
