@@ -128,6 +128,9 @@ func checkRuntime(f *Federation, r UpRequest) error {
 	if r.Process.Estimators != nil {
 		return fmt.Errorf("--estimators needs --runtime %s: federation %q was created with --runtime %s, where estimators are installed with \"addons enable karmada-scheduler-estimator\"", RuntimeProcess, f.Name, RuntimeKind)
 	}
+	if r.Process.Search != nil {
+		return fmt.Errorf("--search needs --runtime %s: federation %q was created with --runtime %s, where search is installed with \"addons enable karmada-search\"", RuntimeProcess, f.Name, RuntimeKind)
+	}
 	if n := r.Process.Nodes; n.Count >= 0 || n.CPU != "" || n.Memory != "" || n.Pods > 0 {
 		return fmt.Errorf("federation %q was created with --runtime %s, which has no simulated nodes: leave out --nodes and --node-…, or list the nodes in a kind configuration", f.Name, RuntimeKind)
 	}

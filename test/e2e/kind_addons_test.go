@@ -32,6 +32,15 @@ func (s *session) testAddons(t *testing.T) {
 			t.Errorf("left:\n%s", out)
 		}
 	})
+	t.Run("search", func(t *testing.T) {
+		s.does(t, addons("enable", "karmada-search"), "Enabled: karmada-search")
+		s.does(t, addons("list", ""), fmt.Sprintf("| %-42s | enabled  |", "karmada-search"))
+		s.file(t, "registry.yaml", namespacesRegistry)
+		s.does(t, "kubectl "+s.at()+" apply -f registry.yaml && kubectl "+s.at()+" wait --for=condition=Ready resourceregistry/namespaces --timeout=60s")
+		s.does(t, "kubectl "+s.at()+" get --raw /apis/search.karmada.io/v1alpha1/search/cache/api/v1/namespaces/kube-system", `"kind-cluster01"`, `"kind-cluster02"`)
+		s.does(t, "kubectl "+s.at()+" delete -f registry.yaml")
+		s.does(t, addons("disable", "karmada-search -f"), "Disabled: karmada-search")
+	})
 	t.Run("an estimator in its cluster", func(t *testing.T) {
 		s.does(t, addons("disable", "karmada-scheduler-estimator -C kind-cluster02 -f"), "Disabled: karmada-scheduler-estimator-kind-cluster02")
 		s.does(t, "kubectl --context kind-cluster02 create namespace karmada-system")
@@ -41,6 +50,15 @@ func (s *session) testAddons(t *testing.T) {
 		s.does(t, "kubectl --context kind-cluster02 delete -f estimator.yaml && kubectl "+s.at()+" delete -f service.yaml && kubectl --context kind-cluster02 delete namespace karmada-system")
 	})
 }
+
+const namespacesRegistry = `
+apiVersion: search.karmada.io/v1alpha1
+kind: ResourceRegistry
+metadata: {name: namespaces}
+spec:
+  targetCluster: {}
+  resourceSelectors: [{apiVersion: v1, kind: Namespace}]
+`
 
 // testCapacityFromOutside calls estimators that only the pods of the host cluster reach by their Services.
 func (s *session) testCapacityFromOutside(t *testing.T) {

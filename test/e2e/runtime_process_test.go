@@ -28,7 +28,7 @@ const unhealthySeconds = "15"
 func (processes) flags() []string {
 	flags := append(failoverFlags(), autoscalingFlags()...)
 	flags[1] += ",SchedulingOvercommitProtection=true"
-	return append(flags, "--estimators", "--pull", cmp.Or(os.Getenv("E2E_PULL"), "0"))
+	return append(flags, "--estimators", "--search", "--pull", cmp.Or(os.Getenv("E2E_PULL"), "0"))
 }
 
 func (processes) timeout() time.Duration { return 3 * time.Minute }

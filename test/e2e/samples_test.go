@@ -46,6 +46,7 @@ func TestSamples_AreAccepted(t *testing.T) {
 		{file: "nginx/deployment.yaml"},
 		{file: "nginx/propagationpolicy.yaml"},
 		{file: "autoscaling/nginx-hpa.yaml"},
+		{file: "search/resourceregistry.yaml", fixed: true},
 		{file: "quota/quota.yaml"},
 		{file: "quota/deployment.yaml"},
 		{file: "services/web.yaml"},

@@ -96,7 +96,7 @@ func (f *enableFlags) run(ctx context.Context, e *env.Env, args []string) error 
 	r := &f.request
 	r.Namespace, r.Addons, r.Clusters = f.namespace, args, f.clusters()
 	r.PodTimeout, r.APITimeout = time.Duration(f.podSeconds)*time.Second, time.Duration(f.apiSeconds)*time.Second
-	r.Settings = map[string]addons.Setting{components.Descheduler: f.descheduler, components.Estimator: f.estimator, components.MetricsAdapter: f.metricsAdapter}
+	r.Settings = map[string]addons.Setting{components.Descheduler: f.descheduler, components.Estimator: f.estimator, components.MetricsAdapter: f.metricsAdapter, components.Search: f.search}
 	switch {
 	case f.podSeconds < 0 || f.apiSeconds < 0:
 		return errors.New("--pod-timeout and --apiservice-timeout must be 0 or greater")

@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -192,7 +193,7 @@ func (s *site) left(t *testing.T) []string {
 			t.Fatal(err)
 		}
 		for _, item := range names.Items {
-			if name := item.Metadata.Name; strings.Contains(name, "estimator") || strings.HasPrefix(name, "m1-") || name == "karmada-descheduler" || name == "karmada-metrics-adapter" || name == "karmada-metrics-adapter-cert" {
+			if name := item.Metadata.Name; strings.Contains(name, "estimator") || strings.HasPrefix(name, "m1-") || name == "karmada-descheduler" || name == "karmada-metrics-adapter" || name == "karmada-metrics-adapter-cert" || name == "karmada-search" || name == "karmada-search-cert" {
 				out = append(out, name)
 			}
 		}
@@ -231,6 +232,26 @@ func TestAddons(t *testing.T) {
 		}
 		s.mustRun(t, []string{"| karmada-metrics-adapter     | unhealthy |"}, "list", "-C", "m1")
 	})
+	t.Run("search, whose API is not served", func(t *testing.T) {
+		s.mustFail(t, "reading the Deployment karmada-system/karmada-apiserver, which names the etcd", "enable", "karmada-search")
+		app := map[string]string{"app": "karmada-apiserver"}
+		server := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "karmada-apiserver"}, Spec: appsv1.DeploymentSpec{
+			Replicas: new(int32), Selector: &metav1.LabelSelector{MatchLabels: app},
+			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: app}, Spec: corev1.PodSpec{Containers: []corev1.Container{{
+				Name: "karmada-apiserver", Image: "example.org/kube-apiserver", Command: []string{"kube-apiserver", "--etcd-servers=https://store:2379", "--etcd-prefix=/team"},
+			}}}},
+		}}
+		s.create(t, s.hostClient, server)
+		s.mustFail(t, "APIService v1alpha1.search.karmada.io: timed out after 1s", "enable", "karmada-search", "--apiservice-timeout=1")
+		d := &appsv1.Deployment{}
+		s.hostObject(t, "karmada-search", d)
+		if command := d.Spec.Template.Spec.Containers[0].Command; !slices.Contains(command, "--etcd-servers=https://store:2379") || !slices.Contains(command, "--etcd-prefix=/team") {
+			t.Errorf("its store is not that of the control plane: %v", command)
+		}
+		if err := s.planeCl.Get(t.Context(), client.ObjectKey{Name: "system:karmada:search"}, &rbacv1.ClusterRole{}); err != nil {
+			t.Error(err)
+		}
+	})
 	t.Run("everything is disabled", func(t *testing.T) { s.disable(t) })
 }
 
@@ -238,7 +259,6 @@ func (s *site) badInput(t *testing.T) {
 	for text, args := range map[string]string{
 		"addonNames must be not be null":                                               "enable",
 		"addon karmada-foo is not be supported now":                                    "enable karmada-foo",
-		"addon karmada-search cannot be enabled: this version":                         "enable karmada-search",
 		"to enable karmada-scheduler-estimator, name clusters":                         "enable karmada-scheduler-estimator",
 		"to disable karmada-scheduler-estimator, name":                                 "disable karmada-scheduler-estimator -f",
 		"cluster is needed only when enable karmada-scheduler-estimator or enable all": "enable karmada-descheduler -C m1",
@@ -334,7 +354,7 @@ func (s *site) disable(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, a := range services.Items {
-		if strings.HasSuffix(a.Name, "metrics.k8s.io") {
+		if strings.HasSuffix(a.Name, "metrics.k8s.io") || strings.HasSuffix(a.Name, "search.karmada.io") {
 			t.Errorf("left: APIService %s", a.Name)
 		}
 	}

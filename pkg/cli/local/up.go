@@ -41,6 +41,9 @@ the fields name, runtime, members, running, parts, created and kubeconfig.`),
 # Three members with an estimator each: the scheduler considers how many replicas fit on their nodes
 {{.Name}} local up --members 3 --estimators
 
+# Caches of the members' objects, which a ResourceRegistry selects
+{{.Name}} local up --search
+
 # Services that span two kind clusters
 {{.Name}} local up --runtime kind --members 2 --services
 
@@ -72,11 +75,13 @@ the fields name, runtime, members, running, parts, created and kubeconfig.`),
 type upFlags struct {
 	gates                string
 	estimators, services bool
+	search               bool
 }
 
 func (f *upFlags) bind(flags *pflag.FlagSet) {
 	flags.StringVar(&f.gates, "feature-gates", "", "Feature gates of the roles and agents, as NAME=true,NAME=false; default as before. They replace those of before.")
 	flags.BoolVar(&f.estimators, "estimators", false, "Give each member an estimator, which the scheduler calls for the replicas that really fit; default as before.")
+	flags.BoolVar(&f.search, "search", false, "Cache the objects of members that ResourceRegistries select, and serve them; default as before.")
 	flags.BoolVar(&f.services, "services", false, "Let Services span the members (feature gate MultiClusterService); default as before. Pods reach those of other members with --runtime kind only.")
 }
 
@@ -87,6 +92,9 @@ func (f *upFlags) set(flags *pflag.FlagSet, r *local.UpRequest) {
 	}
 	if flags.Changed("services") {
 		r.Settings.Services = &f.services
+	}
+	if flags.Changed("search") {
+		r.Process.Search = &f.search
 	}
 	if flags.Changed("estimators") {
 		r.Process.Estimators = &f.estimators

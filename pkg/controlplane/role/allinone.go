@@ -14,12 +14,15 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/scheduler"
 )
 
-// metricsAdapter is the role that serves metrics.
-const metricsAdapter = "metrics-adapter"
+// The roles that are addons: in one process with the others they serve only when a port is set.
+const (
+	metricsAdapter = "metrics-adapter"
+	searchRole     = "search"
+)
 
 // allInOneRoles are the roles that make a control plane.
 func allInOneRoles() []string {
-	return []string{"aggregated-apiserver", "webhook", "controller-manager", "scheduler", metricsAdapter}
+	return []string{"aggregated-apiserver", "webhook", "controller-manager", "scheduler", metricsAdapter, searchRole}
 }
 
 // allInOne returns the command that runs the roles of a control plane in one
@@ -45,8 +48,8 @@ func allInOne(roles []Role) *cobra.Command {
 		}
 		i := r.New()
 		copies = append(copies, addPrefixed(fs, shared, r.Name, i))
-		if r.Name == metricsAdapter {
-			// It is an addon, and has the default port of another part.
+		if r.Name == metricsAdapter || r.Name == searchRole {
+			// It has the default port of another part.
 			if err := setDefault(fs, r.Name+".secure-port", "0"); err != nil {
 				panic(err)
 			}

@@ -59,7 +59,7 @@ func Table() []Role {
 			New: newInstance(estimator.NewOptions, estimator.Setup),
 		},
 		{
-			Name: "search", Doc: "Serve the ResourceRegistry API, which selects objects of members to cache",
+			Name: searchRole, Doc: "Serve the ResourceRegistry API, which selects objects of members to cache",
 			HealthAddress: "0", MetricsAddress: "0", Serves: true,
 			New: newInstance(search.NewOptions, search.Setup),
 		},

@@ -65,8 +65,16 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.Var(&o.CacheMemoryLimit, "cache-memory-limit", "Memory that all cached objects may take, such as 2Gi; a kind of a cluster that exceeds it is not cached. 0 means no limit.")
 }
 
-// Validate returns an error for settings that cannot work.
+// serves reports whether the server is to listen.
+func (o *Options) serves() bool {
+	return o.SecureServing.BindPort != 0 || o.SecureServing.Listener != nil
+}
+
+// Validate returns an error for settings that cannot work. Without a port they have no effect.
 func (o *Options) Validate() error {
+	if !o.serves() {
+		return nil
+	}
 	errs := append(o.Run.Validate(), o.StoreOptions.Validate())
 	if o.LostClusterGrace < 0 {
 		errs = append(errs, errors.New("--lost-cluster-grace must not be negative"))

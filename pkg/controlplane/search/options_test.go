@@ -20,6 +20,7 @@ func TestOptions_Flags(t *testing.T) {
 			"--authentication-kubeconfig=k", "--authorization-kubeconfig=k", "--tls-min-version=VersionTLS13", "--audit-log-path=-",
 			"--audit-log-maxage=0", "--audit-log-maxbackup=0", "--bind-address=10.0.0.1", "--disable-search", "--feature-gates=APIServerIdentity=false",
 		}},
+		"no port":         {args: []string{"--secure-port=0"}},
 		"no etcd":         {err: "--etcd-servers must be specified"},
 		"an unknown gate": {args: []string{etcd, "--feature-gates=Nonsense=true"}, err: "Nonsense"},
 		"a bad limit":     {args: []string{etcd, "--max-requests-inflight=-1"}, err: "--max-requests-inflight"},

@@ -28,8 +28,12 @@ import (
 
 const serverName = "karmada-search"
 
-// Setup adds the API server to the manager. It listens at once, so that a port that is taken shows here.
+// Setup adds the API server to the manager. It listens at once, so that a port that is taken shows here. With port 0 it does
+// nothing.
 func Setup(_ context.Context, mgr manager.Manager, o *Options) error {
+	if !o.serves() {
+		return nil
+	}
 	serving, err := o.Serving()
 	if err != nil {
 		return err

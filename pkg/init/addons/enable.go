@@ -59,8 +59,8 @@ func Enable(ctx context.Context, d Deps, r Request) (*Result, error) {
 		return nil, err
 	}
 	o := &outcome{}
-	if names, err = r.available(names, o); err != nil {
-		return nil, err
+	if slices.Contains(r.Addons, All) && !slices.Contains(names, components.Estimator) {
+		o.note("%s is left out: name clusters with --cluster, or use --all-clusters", components.Estimator)
 	}
 	host, err := connectHost(ctx, d.Host, r.Namespace)
 	if err != nil {
@@ -76,26 +76,6 @@ func Enable(ctx context.Context, d Deps, r Request) (*Result, error) {
 	}
 	err = i.installAll(ctx, parts)
 	return &o.result, err
-}
-
-// available leaves out the addons whose role does not exist. It is an error to name one.
-func (s *Selection) available(names []string, o *outcome) ([]string, error) {
-	var out []string
-	for _, name := range names {
-		if name != components.Search {
-			out = append(out, name)
-			continue
-		}
-		const reason = "this version has no role search yet"
-		if slices.Contains(s.Addons, name) {
-			return nil, fmt.Errorf("addon %s cannot be enabled: %s", name, reason)
-		}
-		o.note("%s is left out: %s", name, reason)
-	}
-	if slices.Contains(s.Addons, All) && !slices.Contains(names, components.Estimator) {
-		o.note("%s is left out: name clusters with --cluster, or use --all-clusters", components.Estimator)
-	}
-	return out, nil
 }
 
 // installer installs the parts of addons.

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -72,18 +74,65 @@ func (p *planner) parts(ctx context.Context, names []string) ([]part, error) {
 			p.setWorkload(name, name)
 			out = append(out, part{addon: name, workload: name, host: []client.Object{components.DeschedulerDeployment(p.cfg)}})
 		case components.MetricsAdapter:
-			p.setWorkload(name, name)
-			if err := p.setServerCertificate(ctx, name); err != nil {
+			server, err := p.server(ctx, name, components.MetricsAdapterHost)
+			if err != nil {
 				return nil, err
 			}
-			host := fmt.Sprintf("%s.%s.svc.%s", name, p.cfg.Namespace, p.cfg.Domain)
-			out = append(out, part{
-				addon: name, workload: name, host: components.MetricsAdapterHost(p.cfg),
-				apis: components.MetricsAPIs(p.cfg.Namespace, host, 443, p.cfg.Certificates.CABundle()),
-			})
+			out = append(out, server)
+		case components.Search:
+			if err := p.readStore(ctx); err != nil {
+				return nil, err
+			}
+			server, err := p.server(ctx, name, components.SearchHost)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, server)
 		}
 	}
 	return out, nil
+}
+
+// server returns an addon that is an API server behind that of the control plane.
+func (p *planner) server(ctx context.Context, addon string, objects func(*components.Config) []client.Object) (part, error) {
+	p.setWorkload(addon, addon)
+	if err := p.setServerCertificate(ctx, addon); err != nil {
+		return part{}, err
+	}
+	host := fmt.Sprintf("%s.%s.svc.%s", addon, p.cfg.Namespace, p.cfg.Domain)
+	return part{
+		addon: addon, workload: addon, host: objects(p.cfg),
+		apis: components.AddonServing(addon, p.cfg.Namespace, host, 443, p.cfg.Certificates.CABundle()),
+	}, nil
+}
+
+// readStore reads where the control plane stores its objects: from the arguments of its API server, which are the same for
+// an etcd that was installed with it and for an external one.
+func (p *planner) readStore(ctx context.Context) error {
+	const servers, prefix = "--etcd-servers=", "--etcd-prefix="
+	for _, key := range []string{"etcd-ca.crt", "etcd-client.crt", "etcd-client.key"} {
+		if len(p.cfg.Certificates[key]) == 0 {
+			return fmt.Errorf("secrets `%s` in namespace %s has no key %s; run \"%s init\" again, which adds what is missing", components.CertSecret, p.request.Namespace, key, p.deps.Program)
+		}
+	}
+	d, err := p.host.api.AppsV1().Deployments(p.request.Namespace).Get(ctx, components.APIServer, metav1.GetOptions{})
+	if err != nil {
+		return fmt.Errorf("reading the Deployment %s/%s, which names the etcd of the control plane: %w", p.request.Namespace, components.APIServer, err)
+	}
+	for _, c := range d.Spec.Template.Spec.Containers {
+		for _, arg := range append(slices.Clone(c.Command), c.Args...) {
+			if value, ok := strings.CutPrefix(arg, servers); ok {
+				p.cfg.Etcd.ExternalServers = value
+			}
+			if value, ok := strings.CutPrefix(arg, prefix); ok {
+				p.cfg.Etcd.KeyPrefix = value
+			}
+		}
+	}
+	if p.cfg.Etcd.ExternalServers == "" {
+		return fmt.Errorf("the Deployment %s/%s has no argument %s, by which %s would find the etcd of the control plane; run \"%s init\" again", p.request.Namespace, components.APIServer, strings.TrimSuffix(servers, "="), components.Search, p.deps.Program)
+	}
+	return nil
 }
 
 // readConfig reads what the objects are made of, without settings of pods.

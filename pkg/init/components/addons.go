@@ -101,6 +101,43 @@ func MetricsAdapterHost(c *Config) []client.Object {
 	return []client.Object{service, c.secret(AddonCertSecret(MetricsAdapter), c.Certificates.addon(MetricsAdapter)), deployment}
 }
 
+// SearchHost returns the Service of the search role, the Secret with its certificate, and its Deployment. It stores
+// ResourceRegistries in the etcd of the Config.
+func SearchHost(c *Config) []client.Object {
+	service := c.service(Search, servicePort("server", httpsPort, httpsPort))
+	service.Spec.Selector["apiserver"] = "true"
+	command := []string{
+		"/bin/karmada-search",
+		"--kubeconfig=" + kubeconfigFile,
+		"--authentication-kubeconfig=" + kubeconfigFile,
+		"--authorization-kubeconfig=" + kubeconfigFile,
+	}
+	command = append(command, etcdClientArgs(c.etcdServers())...)
+	command = append(command,
+		"--tls-cert-file="+servingDir+"/"+AddonCert,
+		"--tls-private-key-file="+servingDir+"/"+AddonKey,
+		"--tls-min-version=VersionTLS13",
+		"--audit-log-path=-",
+		"--audit-log-maxage=0",
+		"--audit-log-maxbackup=0",
+		"--bind-address=$(POD_IP)",
+		"--v=2",
+	)
+	command = append(command, c.Etcd.prefixArgs()...)
+	certificate := addonCertMount(Search)
+	certificate.path = servingDir // pkiDir has the certificates for etcd
+	deployment := c.deployment(pod{
+		name: Search, command: command, ports: []corev1.ContainerPort{port("server", httpsPort)},
+		labels: map[string]string{"apiserver": "true"}, kubeconfig: true,
+		files:    etcdClientFiles(),
+		mounts:   []mount{certificate},
+		content:  c.Certificates.addon(Search),
+		requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m")},
+		probe:    probe{scheme: corev1.URISchemeHTTPS, port: httpsPort, live: "/livez", ready: "/readyz"},
+	})
+	return []client.Object{service, c.secret(AddonCertSecret(Search), c.Certificates.addon(Search)), deployment}
+}
+
 // EstimatorHost returns the objects of the estimator of a cluster: its Secrets, its Service and its Deployment. The
 // kubeconfig of the cluster is among those of the Config, by the name of the workload.
 func EstimatorHost(c *Config, cluster string) []client.Object {
@@ -170,12 +207,16 @@ func addonCertMount(workload string) mount {
 	return mount{Volume: secretVolume("cert", AddonCertSecret(workload), nil), path: pkiDir, readOnly: true}
 }
 
-// MetricsAPIs make the API server pass requests for metrics on to the metrics adapter at host, under the name of a
+// AddonServing makes the API server pass requests for the APIs of an addon on to its server at host, under the name of a
 // Service in the namespace.
-func MetricsAPIs(namespace, host string, port int32, caBundle []byte) []client.Object {
-	out := []client.Object{externalService(MetricsAdapter, namespace, host)}
-	for _, gv := range metricsAPIs() {
-		out = append(out, apiService(gv, 100, 200, namespacedService{MetricsAdapter, namespace, port}, caBundle))
+func AddonServing(addon, namespace, host string, port int32, caBundle []byte) []client.Object {
+	groupPriority, versionPriority := int32(100), int32(200)
+	if addon == Search {
+		groupPriority, versionPriority = 2000, 10
+	}
+	out := []client.Object{externalService(addon, namespace, host)}
+	for _, gv := range AddonAPIs(addon) {
+		out = append(out, apiService(gv, groupPriority, versionPriority, namespacedService{addon, namespace, port}, caBundle))
 	}
 	return out
 }

@@ -30,7 +30,7 @@ const AllInOne = "karmada-all-in-one"
 
 // allInOneParts are the components whose roles the process AllInOne has.
 func allInOneParts() []string {
-	return []string{AggregatedAPIServer, Webhook, ControllerManager, Scheduler, MetricsAdapter}
+	return []string{AggregatedAPIServer, Webhook, ControllerManager, Scheduler, MetricsAdapter, Search}
 }
 
 // UserOf returns the user as which a component authenticates to the control

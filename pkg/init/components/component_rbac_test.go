@@ -61,7 +61,7 @@ func TestComponentRBAC_BindsEachUserToItsRole(t *testing.T) {
 			continue
 		}
 		want := []string{binding.Name}
-		if slices.Contains([]string{UserOf(AggregatedAPIServer), UserOf(Webhook), UserOf(ControllerManager), UserOf(Scheduler), UserOf(MetricsAdapter)}, binding.Name) {
+		if slices.Contains([]string{UserOf(AggregatedAPIServer), UserOf(Webhook), UserOf(ControllerManager), UserOf(Scheduler), UserOf(MetricsAdapter), UserOf(Search)}, binding.Name) {
 			want = append(want, "system:karmada:all-in-one")
 		}
 		var got []string

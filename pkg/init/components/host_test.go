@@ -76,11 +76,12 @@ func TestWorkloads(t *testing.T) {
 // sampleAddons is a control plane with the usual settings and addons.
 func sampleAddons() *Config {
 	c := sample()
-	for _, name := range []string{Descheduler, MetricsAdapter, EstimatorWorkload("member1")} {
+	for _, name := range []string{Descheduler, MetricsAdapter, Search, EstimatorWorkload("member1")} {
 		c.Workloads[name] = Workload{Image: "registry.example.org/" + name + ":v1", PullPolicy: corev1.PullIfNotPresent, Replicas: 1, PriorityClass: "system-node-critical"}
 	}
 	c.Certificates = map[string][]byte{
 		"ca.crt": []byte("ca"), "ca.key": []byte("secret"), "karmada-metrics-adapter.crt": []byte("c"), "karmada-metrics-adapter.key": []byte("k"),
+		"karmada-search.crt": []byte("c2"), "karmada-search.key": []byte("k2"),
 		"karmada-scheduler-estimator-member1.crt": []byte("c1"), "karmada-scheduler-estimator-member1.key": []byte("k1"),
 	}
 	c.Kubeconfigs[EstimatorWorkload("member1")] = []byte("member1")
@@ -92,7 +93,9 @@ func TestAddons(t *testing.T) {
 	golden.Assert(t, "descheduler", render(t, DeschedulerDeployment(c)))
 	golden.Assert(t, "estimator", render(t, EstimatorHost(c, "member1")...))
 	golden.Assert(t, "metrics-adapter", render(t, append(MetricsAdapterHost(c),
-		MetricsAPIs(c.Namespace, "karmada-metrics-adapter.karmada-system.svc.cluster.local", 443, []byte("ca"))...)...))
+		AddonServing(MetricsAdapter, c.Namespace, "karmada-metrics-adapter.karmada-system.svc.cluster.local", 443, []byte("ca"))...)...))
+	golden.Assert(t, "search", render(t, append(SearchHost(c),
+		AddonServing(Search, c.Namespace, "karmada-search.karmada-system.svc.cluster.local", 443, []byte("ca"))...)...))
 }
 
 func TestAddons_HaveNoKeysOfOthers(t *testing.T) {

@@ -57,6 +57,8 @@ type Federation struct {
 	Pull []string `json:"pull,omitempty"`
 	// Estimators is set if each member has an estimator, which the scheduler calls.
 	Estimators bool `json:"estimators,omitempty"`
+	// Search is set if the control plane caches objects of the members and serves them.
+	Search bool `json:"search,omitempty"`
 
 	NodeSpec
 	Settings

@@ -17,6 +17,7 @@ const (
 	PortAggregated = "aggregated-apiserver"
 	PortWebhook    = "webhook"
 	PortAdapter    = "metrics-adapter"
+	PortSearch     = "search"
 	PortHealth     = "health"
 	PortMetrics    = "metrics"
 )

@@ -51,7 +51,7 @@ func (c certs) serving() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, name := range []string{federation.PortAggregated, federation.PortWebhook, federation.PortAdapter} {
+	for _, name := range []string{federation.PortAggregated, federation.PortWebhook, federation.PortAdapter, federation.PortSearch} {
 		service := "karmada-" + name + "." + clusterv1alpha1.NamespaceKarmadaSystem + ".svc"
 		_, err := c.store().Leaf(name, pki.LeafConfig{
 			CommonName: "karmada-" + name,

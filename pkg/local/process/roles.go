@@ -20,6 +20,7 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/progress"
 	"github.com/karmada-toolkit/karmada/internal/wait"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	searchv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/search/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/init/components"
 	"github.com/karmada-toolkit/karmada/pkg/local/federation"
 	"github.com/karmada-toolkit/karmada/pkg/local/membership"
@@ -63,7 +64,7 @@ func (r *roles) start(ctx context.Context, info ready.Info) (err error) {
 		if err := r.awaitReady(alive, cfg); err != nil {
 			return federation.Cause(alive, err)
 		}
-		if err := r.serveMetrics(alive, c); err != nil {
+		if err := r.serveAddons(alive, cfg, c); err != nil {
 			return federation.Cause(alive, err)
 		}
 		return nil
@@ -72,7 +73,11 @@ func (r *roles) start(ctx context.Context, info ready.Info) (err error) {
 		return fmt.Errorf("starting %s: %w", step, err)
 	}
 	r.launcher.done(step)
-	r.Progress.Done(step, "aggregated-apiserver, webhook, controller-manager, scheduler and metrics-adapter")
+	parts := "aggregated-apiserver, webhook, controller-manager, scheduler and metrics-adapter"
+	if r.f.Search {
+		parts = strings.Replace(parts, " and ", ", ", 1) + " and search"
+	}
+	r.Progress.Done(step, parts)
 	return nil
 }
 
@@ -93,7 +98,7 @@ func (r *roles) ensure(ctx context.Context, info ready.Info, c client.Client) (a
 // launch starts the process while it writes what the process needs to the control
 // plane. The context that it returns ends with the process.
 func (r *roles) launch(ctx context.Context, p process, info ready.Info, c client.Client) (alive context.Context, stop func(), err error) {
-	if err := r.f.ChoosePorts(federation.PortAggregated, federation.PortWebhook, federation.PortAdapter, federation.PortHealth, federation.PortMetrics); err != nil {
+	if err := r.f.ChoosePorts(federation.PortAggregated, federation.PortWebhook, federation.PortAdapter, federation.PortSearch, federation.PortHealth, federation.PortMetrics); err != nil {
 		return nil, nil, err
 	}
 	ca, err := r.certs.serving()
@@ -161,16 +166,33 @@ func (r *roles) install(ctx context.Context, info ready.Info, applier *apply.App
 	return err
 }
 
-// serveMetrics makes the API server call the metrics adapter. It serves only now, with the caches of the process; while an
-// API is registered and not served, discovery is incomplete.
-func (r *roles) serveMetrics(ctx context.Context, c client.Client) error {
+// serveAddons makes the API server call the metrics adapter and, if the federation has it, search. They serve only now, with
+// the caches of the process; while an API is registered and not served, discovery is incomplete.
+func (r *roles) serveAddons(ctx context.Context, cfg *rest.Config, c client.Client) error {
 	ca, err := r.certs.authority()
 	if err != nil {
 		return err
 	}
+	serving := func(addon, port string) []client.Object {
+		return components.AddonServing(addon, clusterv1alpha1.NamespaceKarmadaSystem, "localhost", int32(r.f.Port(port)), ca.CertPEM())
+	}
+	objects, search := serving(components.MetricsAdapter, federation.PortAdapter), serving(components.Search, federation.PortSearch)
+	if r.f.Search {
+		objects = append(objects, search...)
+	} else {
+		for _, o := range search {
+			if err := client.IgnoreNotFound(c.Delete(ctx, o)); err != nil {
+				return fmt.Errorf("removing what makes the API server call %s: %w", components.Search, err)
+			}
+		}
+	}
 	applier := &apply.Applier{Client: c, Manager: membership.FieldManager, Parallel: 4}
-	_, err = applier.Apply(ctx, components.MetricsAPIs(clusterv1alpha1.NamespaceKarmadaSystem, "localhost", int32(r.f.Port(federation.PortAdapter)), ca.CertPEM())...)
-	return err
+	if _, err = applier.Apply(ctx, objects...); err != nil || !r.f.Search {
+		return err
+	}
+	return wait.Until(ctx, wait.Options{Interval: pollInterval}, func(ctx context.Context) error {
+		return kube.CheckDiscovered(ctx, cfg, searchv1alpha1.GroupVersion)
+	})
 }
 
 // bootstrap are the objects by which clusters register in Pull mode.
@@ -231,6 +253,15 @@ func roleArgs(f *federation.Federation, info ready.Info, clientCA bool) []string
 			"--scheduler.scheduler-estimator-ca-file="+filepath.Join(certs, "ca.crt"),
 			"--scheduler.scheduler-estimator-cert-file="+filepath.Join(certs, components.EstimatorClient+".crt"),
 			"--scheduler.scheduler-estimator-key-file="+filepath.Join(certs, components.EstimatorClient+".key"),
+		)
+	}
+	if f.Search {
+		args = append(args,
+			"--search.bind-address="+federation.Loopback,
+			"--search.secure-port="+port(federation.PortSearch),
+			"--search.etcd-servers="+info.Etcd,
+			"--search.tls-cert-file="+filepath.Join(certs, federation.PortSearch+".crt"),
+			"--search.tls-private-key-file="+filepath.Join(certs, federation.PortSearch+".key"),
 		)
 	}
 	if clientCA {

@@ -27,6 +27,8 @@ type Request struct {
 	Nodes federation.NodeSpec
 	// Estimators reports whether each member has an estimator. Nil means as before.
 	Estimators *bool
+	// Search reports whether the control plane caches objects of the members and serves them. Nil means as before.
+	Search *bool
 }
 
 // Runtime runs a federation of processes.
@@ -59,6 +61,9 @@ func (r *Runtime) Prepare(ctx context.Context) error {
 	}
 	if r.request.Estimators != nil {
 		r.f.Estimators = *r.request.Estimators
+	}
+	if r.request.Search != nil {
+		r.f.Search = *r.request.Search
 	}
 	kubelite, missing := r.FindServer(federation.KubeliteServer)
 	karmada, err := r.FindServer(federation.KarmadaServer)

@@ -1,0 +1,43 @@
+//go:build !kind
+
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestSearch_AnswersForAllClusters applies the sample, waits for it, and reads the objects of both members with one request.
+func TestSearch_AnswersForAllClusters(t *testing.T) {
+	ns := namespace(t)
+	registry, err := os.ReadFile(filepath.Join("..", "..", "samples", "search", "resourceregistry.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustWith(t, string(registry), "apply", "-f", "-")
+	t.Cleanup(func() { ctl("", "delete", "resourceregistry", "workloads", "--ignore-not-found") })
+	must(t, "wait", "--for=condition=Ready", "resourceregistry/workloads", "--timeout=60s")
+	apply(t, ns, deployment("web", 2), policy("web", ""))
+
+	const cache = "/apis/search.karmada.io/v1alpha1/search/cache"
+	eventually(t, func() error {
+		code, body, warnings := planeAnswer(t, cache+"/apis/apps/v1/namespaces/"+ns+"/deployments/web")
+		for _, name := range []string{"member1", "member2"} {
+			if !strings.Contains(body, `"resource.karmada.io/cached-from-cluster":"`+name+`"`) {
+				return fmt.Errorf("the object of %s is missing: %d %v\n%s", name, code, warnings, body)
+			}
+		}
+		return nil
+	})
+	// The registry ends, and with it what is cached.
+	must(t, "delete", "resourceregistry", "workloads")
+	eventually(t, func() error {
+		if _, body, _ := planeAnswer(t, cache+"/apis/apps/v1/namespaces/"+ns+"/deployments"); strings.Contains(body, `"web"`) {
+			return fmt.Errorf("it is still cached:\n%s", body)
+		}
+		return nil
+	})
+}
