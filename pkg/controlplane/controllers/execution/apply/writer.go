@@ -150,7 +150,8 @@ func (w *Writer) Delete(ctx context.Context, s *member.Snapshot) error {
 		if obj.GetDeletionTimestamp() != nil {
 			return nil
 		}
-		return w.delete(ctx, metav1.Preconditions{UID: new(obj.GetUID())})
+		// With the version: a user may take the label away after it was read, which keeps the object.
+		return w.delete(ctx, metav1.Preconditions{UID: new(obj.GetUID()), ResourceVersion: new(obj.GetResourceVersion())})
 	})
 }
 

@@ -32,15 +32,18 @@ func TestWriter_Delete(t *testing.T) {
 	}
 	for name, tc := range map[string]struct {
 		stored, observed *unstructured.Unstructured
-		want             []string
+		// released is stored after the first read: a user took the labels of the control plane away.
+		released *unstructured.Unstructured
+		want     []string
 	}{
-		"as observed":                         {object("w", "1"), object("w", "1"), []string{"delete"}},
-		"not observed":                        {object("w", "1"), nil, []string{"get", "delete"}},
-		"changed since":                       {object("w", "2"), object("w", "1"), []string{"delete", "get", "delete"}},
-		"of another Work since":               {object("other", "2"), object("w", "1"), []string{"delete", "get"}},
-		"observed as that of another Work":    {object("other", "1"), object("other", "1"), []string{"get"}},
-		"observed before it was of this Work": {object("w", "2"), object("other", "1"), []string{"get", "delete"}},
-		"gone since":                          {nil, object("w", "1"), []string{"delete"}},
+		"as observed":                         {stored: object("w", "1"), observed: object("w", "1"), want: []string{"delete"}},
+		"not observed":                        {stored: object("w", "1"), want: []string{"get", "delete"}},
+		"changed since":                       {stored: object("w", "2"), observed: object("w", "1"), want: []string{"delete", "get", "delete"}},
+		"of another Work since":               {stored: object("other", "2"), observed: object("w", "1"), want: []string{"delete", "get"}},
+		"observed as that of another Work":    {stored: object("other", "1"), observed: object("other", "1"), want: []string{"get"}},
+		"observed before it was of this Work": {stored: object("w", "2"), observed: object("other", "1"), want: []string{"get", "delete"}},
+		"gone since":                          {observed: object("w", "1"), want: []string{"delete"}},
+		"released after it was read":          {stored: object("w", "1"), released: object("", "2"), want: []string{"get", "delete", "get"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			resource := schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
@@ -53,7 +56,11 @@ func TestWriter_Delete(t *testing.T) {
 				if ok && d.DeleteOptions.Preconditions.ResourceVersion != nil && *d.DeleteOptions.Preconditions.ResourceVersion != tc.stored.GetResourceVersion() {
 					return true, nil, apierrors.NewConflict(resource.GroupResource(), "a", nil)
 				}
-				return true, tc.stored, nil
+				answer := tc.stored
+				if action.GetVerb() == "get" && tc.released != nil {
+					tc.stored = tc.released
+				}
+				return true, answer, nil
 			})
 			w := &Writer{
 				Config: Config{Cluster: "m1", Timeout: time.Minute, Metrics: NewMetrics(prometheus.NewRegistry())}, Resource: fake.Resource(resource).Namespace("default"),
