@@ -44,8 +44,8 @@ const (
 // object is found in the one cluster that has it.
 type allClusters struct {
 	clusters Clusters
-	members  *members
-	home     *controlPlane
+	members  *Members
+	home     *ControlPlane
 	timeout  time.Duration
 }
 
@@ -60,16 +60,16 @@ type reply struct {
 }
 
 // handler serves one request. What it is follows from the inner path alone.
-func (a *allClusters) handler(in inner, requester user.Info, responder rest.Responder) http.Handler {
+func (a *allClusters) handler(in Inner, requester user.Info, responder rest.Responder) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		info, err := in.info(req)
+		info, err := in.Info(req)
 		if err != nil {
 			responder.Error(apierrors.NewBadRequest(err.Error()))
 			return
 		}
 		switch {
 		case !info.IsResourceRequest:
-			a.home.handler(in, requester, responder).ServeHTTP(w, req)
+			a.home.Handler(in, requester, responder).ServeHTTP(w, req)
 		case info.Verb == "list":
 			a.list(w, req, in, info, requester, responder)
 		case info.Name != "":
@@ -82,8 +82,8 @@ func (a *allClusters) handler(in inner, requester user.Info, responder rest.Resp
 }
 
 // one finds the cluster that has the object and carries the request there.
-func (a *allClusters) one(w http.ResponseWriter, req *http.Request, in inner, info *genericrequest.RequestInfo, requester user.Info, responder rest.Responder) {
-	question := inner{path: objectPath(info)}
+func (a *allClusters) one(w http.ResponseWriter, req *http.Request, in Inner, info *genericrequest.RequestInfo, requester user.Info, responder rest.Responder) {
+	question := Inner{path: objectPath(info)}
 	header := http.Header{"Accept": {"application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1, application/json"}}
 	replies, err := a.query(req.Context(), question, header, requester, 0)
 	if err != nil {
@@ -102,7 +102,7 @@ func (a *allClusters) one(w http.ResponseWriter, req *http.Request, in inner, in
 		responder.Error(status(http.StatusNotFound, metav1.StatusReasonNotFound,
 			"resource not found or don't have permission to get it"))
 	case 1:
-		forward(found[0].member, in, requester, responder).ServeHTTP(w, req)
+		forward(found[0].member, in, requester, responder, nil).ServeHTTP(w, req)
 	default:
 		names := make([]string, 0, len(found))
 		for _, r := range found {
@@ -115,7 +115,7 @@ func (a *allClusters) one(w http.ResponseWriter, req *http.Request, in inner, in
 
 // list merges the lists of all clusters. They are requested in whole: a place to
 // continue from exists in one cluster only.
-func (a *allClusters) list(w http.ResponseWriter, req *http.Request, in inner, info *genericrequest.RequestInfo, requester user.Info, responder rest.Responder) {
+func (a *allClusters) list(w http.ResponseWriter, req *http.Request, in Inner, info *genericrequest.RequestInfo, requester user.Info, responder rest.Responder) {
 	question := in
 	query := in.url(&url.URL{}, req).Query()
 	query.Del("limit")
@@ -143,7 +143,7 @@ func (a *allClusters) list(w http.ResponseWriter, req *http.Request, in inner, i
 // query sends a GET to every cluster, in the name of the requester, and returns the
 // answers by name of the cluster. Bodies are read up to limit bytes, not at all if it
 // is 0. Clusters that are not ready are not queried.
-func (a *allClusters) query(ctx context.Context, question inner, header http.Header, requester user.Info, limit int64) ([]reply, error) {
+func (a *allClusters) query(ctx context.Context, question Inner, header http.Header, requester user.Info, limit int64) ([]reply, error) {
 	clusters, err := a.clusters.All(ctx)
 	if err != nil {
 		return nil, err
@@ -167,7 +167,7 @@ func (a *allClusters) query(ctx context.Context, question inner, header http.Hea
 	return replies, nil
 }
 
-func (a *allClusters) askOne(ctx context.Context, c *clusterv1alpha1.Cluster, question inner, header http.Header, requester user.Info, limit int64) reply {
+func (a *allClusters) askOne(ctx context.Context, c *clusterv1alpha1.Cluster, question Inner, header http.Header, requester user.Info, limit int64) reply {
 	r := reply{cluster: c.Name}
 	if ready := meta.FindStatusCondition(c.Status.Conditions, clusterv1alpha1.ClusterConditionReady); ready != nil && ready.Status != metav1.ConditionTrue {
 		r.err = fmt.Errorf("the cluster is not ready (%s)", ready.Reason)
@@ -182,16 +182,7 @@ func (a *allClusters) askOne(ctx context.Context, c *clusterv1alpha1.Cluster, qu
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "/", nil)
-	if err != nil {
-		r.err = err
-		return r
-	}
-	req.URL = question.url(r.member.endpoint, req)
-	req.Header = header.Clone()
-	impersonate(req.Header, requester)
-	req.Header.Set("Authorization", "bearer "+r.member.token)
-	answer, err := r.member.plain.RoundTrip(req)
+	answer, err := r.member.get(ctx, question, header, requester)
 	if err != nil {
 		r.err = err
 		return r
@@ -202,6 +193,19 @@ func (a *allClusters) askOne(ctx context.Context, c *clusterv1alpha1.Cluster, qu
 		r.body, r.err = readAll(answer, limit)
 	}
 	return r
+}
+
+// get sends a GET to the member in the name of the requester.
+func (m *member) get(ctx context.Context, question Inner, header http.Header, requester user.Info) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "/", nil)
+	if err != nil {
+		return nil, fmt.Errorf("preparing the request: %w", err)
+	}
+	req.URL = question.url(m.endpoint, req)
+	req.Header = header.Clone()
+	impersonate(req.Header, requester)
+	req.Header.Set("Authorization", "bearer "+m.token)
+	return m.plain.RoundTrip(req)
 }
 
 // readAll reads an answer unless it is longer than limit.

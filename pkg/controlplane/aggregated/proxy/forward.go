@@ -16,6 +16,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/apiserver/pkg/authentication/serviceaccount"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/registry/rest"
 	restclient "k8s.io/client-go/rest"
@@ -24,8 +25,8 @@ import (
 )
 
 // forward returns the handler that carries the inner request to a member in the
-// name of the requester.
-func forward(m *member, in inner, requester user.Info, responder rest.Responder) http.Handler {
+// name of the requester. modify changes answers that are no upgrades: nil for none.
+func forward(m *member, in Inner, requester user.Info, responder rest.Responder, modify func(*http.Response) error) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		upgrade := httpstream.IsUpgradeRequest(req)
 		p := &httputil.ReverseProxy{
@@ -47,7 +48,12 @@ func forward(m *member, in inner, requester user.Info, responder rest.Responder)
 		if upgrade {
 			p.Transport, p.ModifyResponse = m.upgrade, checkUpgrade
 		} else {
-			p.ModifyResponse = func(r *http.Response) error { return keepRedirect(r, m, req) }
+			p.ModifyResponse = func(r *http.Response) error {
+				if err := keepRedirect(r, m, req); err != nil || modify == nil {
+					return err
+				}
+				return modify(r)
+			}
 		}
 		defer endQuietly(req.Context())
 		p.ServeHTTP(w, req)
@@ -86,6 +92,21 @@ func impersonate(header http.Header, requester user.Info) {
 		if group != user.AllAuthenticated && group != user.AllUnauthenticated {
 			header.Add("Impersonate-Group", group)
 		}
+	}
+}
+
+// impersonateConstrained names the requester to an API server that lets this server impersonate users for some verbs only:
+// the groups of service accounts follow from their names, and nobody is impersonated as a member of system:masters.
+func impersonateConstrained(header http.Header, requester user.Info) {
+	impersonate(header, requester)
+	groups := header["Impersonate-Group"]
+	if _, _, err := serviceaccount.SplitUsername(requester.GetName()); err == nil {
+		groups = nil
+	}
+	groups = slices.DeleteFunc(slices.Clone(groups), func(group string) bool { return group == user.SystemPrivilegedGroup })
+	header["Impersonate-Group"] = groups
+	if len(groups) == 0 {
+		delete(header, "Impersonate-Group")
 	}
 }
 
@@ -198,14 +219,15 @@ func (b *buffers) Get() []byte {
 // Put implements httputil.BufferPool.
 func (b *buffers) Put(free []byte) { b.pool.Put(&free) }
 
-// controlPlane carries requests that belong to no member to the control plane's
+// ControlPlane carries requests that belong to no member to the control plane's
 // API server.
-type controlPlane struct {
+type ControlPlane struct {
 	base      *url.URL
 	transport http.RoundTripper
 }
 
-func newControlPlane(config *restclient.Config) (*controlPlane, error) {
+// NewControlPlane returns the way to the control plane's API server.
+func NewControlPlane(config *restclient.Config) (*ControlPlane, error) {
 	base, _, err := restclient.DefaultServerUrlFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("parsing the address of the control plane: %w", err)
@@ -214,19 +236,19 @@ func newControlPlane(config *restclient.Config) (*controlPlane, error) {
 	if err != nil {
 		return nil, fmt.Errorf("preparing the connection to the control plane: %w", err)
 	}
-	return &controlPlane{base: base, transport: transport}, nil
+	return &ControlPlane{base: base, transport: transport}, nil
 }
 
-// handler carries the inner request in the name of the requester. The server's
+// Handler carries the inner request in the name of the requester. The server's
 // own rights would let everybody who may query all clusters read everything here.
-func (c *controlPlane) handler(in inner, requester user.Info, responder rest.Responder) http.Handler {
+func (c *ControlPlane) Handler(in Inner, requester user.Info, responder rest.Responder) http.Handler {
 	return &httputil.ReverseProxy{
 		Transport: c.transport,
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.Out.URL = in.url(c.base, r.In)
 			r.Out.Host = ""
 			forwardedFor(r)
-			impersonate(r.Out.Header, requester)
+			impersonateConstrained(r.Out.Header, requester)
 			r.Out.Header.Del("Authorization")
 			r.Out.Header.Del("Cookie")
 		},

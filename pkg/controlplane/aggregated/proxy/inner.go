@@ -11,10 +11,11 @@ import (
 	genericrequest "k8s.io/apiserver/pkg/endpoints/request"
 
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	searchv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/search/v1alpha1"
 )
 
-// inner is the request that a request to the proxy carries.
-type inner struct {
+// Inner is the request that a request to the proxy carries.
+type Inner struct {
 	// path is decoded; rawPath is how it was written, where that differs.
 	path, rawPath string
 	// query is nil when that of the outer request counts.
@@ -23,8 +24,9 @@ type inner struct {
 
 type innerKey struct{}
 
-func innerFrom(ctx context.Context) (inner, bool) {
-	in, ok := ctx.Value(innerKey{}).(inner)
+// InnerFrom returns the inner request that KeepInner kept.
+func InnerFrom(ctx context.Context) (Inner, bool) {
+	in, ok := ctx.Value(innerKey{}).(Inner)
 	return in, ok
 }
 
@@ -39,7 +41,7 @@ func KeepInner(handler http.Handler) http.Handler {
 			return
 		}
 		query := req.URL.RawQuery
-		in := inner{path: afterProxy(req.URL.Path), query: &query}
+		in := Inner{path: afterProxy(req.URL.Path), query: &query}
 		if raw := afterProxy(req.URL.EscapedPath()); raw != (&url.URL{Path: in.path}).EscapedPath() {
 			in.rawPath = raw
 		}
@@ -54,12 +56,16 @@ func KeepInner(handler http.Handler) http.Handler {
 	})
 }
 
+// toProxy reports whether a request is one to a proxy: clusters/NAME/proxy, or proxying/NAME/proxy of the role search.
 func toProxy(info *genericrequest.RequestInfo) bool {
-	return info.IsResourceRequest && info.APIGroup == clusterv1alpha1.GroupName &&
-		info.Resource == "clusters" && info.Subresource == "proxy"
+	if !info.IsResourceRequest || info.Subresource != "proxy" {
+		return false
+	}
+	return info.APIGroup == clusterv1alpha1.GroupName && info.Resource == "clusters" ||
+		info.APIGroup == searchv1alpha1.GroupName && info.Resource == "proxying"
 }
 
-// afterProxy returns what follows /apis/<group>/<version>/clusters/<name>/proxy.
+// afterProxy returns what follows /apis/<group>/<version>/<resource>/<name>/proxy.
 func afterProxy(p string) string {
 	parts := strings.SplitN(strings.TrimPrefix(p, "/"), "/", 7)
 	if len(parts) < 7 {
@@ -69,7 +75,7 @@ func afterProxy(p string) string {
 }
 
 // beforeProxy returns the path of the proxy that a request was sent to, as it was
-// written: /apis/<group>/<version>/clusters/<name>/proxy. It is empty for other paths.
+// written: /apis/<group>/<version>/<resource>/<name>/proxy. It is empty for other paths.
 func beforeProxy(req *http.Request) string {
 	parts := strings.SplitN(strings.TrimPrefix(req.URL.EscapedPath(), "/"), "/", 7)
 	if len(parts) < 6 || parts[5] != "proxy" {
@@ -79,7 +85,7 @@ func beforeProxy(req *http.Request) string {
 }
 
 // url returns the URL of the inner request below a base URL.
-func (in inner) url(base *url.URL, outer *http.Request) *url.URL {
+func (in Inner) url(base *url.URL, outer *http.Request) *url.URL {
 	u := *base
 	u.Path = join(base.Path, in.path)
 	u.RawPath = ""
@@ -103,8 +109,26 @@ func join(base, p string) string {
 	return joined
 }
 
-// info returns the attributes of the inner request.
-func (in inner) info(outer *http.Request) (*genericrequest.RequestInfo, error) {
+// Query returns the query of the inner request.
+func (in Inner) Query(outer *http.Request) url.Values {
+	return in.url(&url.URL{}, outer).Query()
+}
+
+// WithQuery returns the request with another query.
+func (in Inner) WithQuery(query url.Values) Inner {
+	text := query.Encode()
+	in.query = &text
+	return in
+}
+
+// Path returns the decoded path.
+func (in Inner) Path() string { return in.path }
+
+// NewInner returns a request for a decoded path.
+func NewInner(path string) Inner { return Inner{path: path} }
+
+// Info returns the attributes of the inner request.
+func (in Inner) Info(outer *http.Request) (*genericrequest.RequestInfo, error) {
 	req := outer.Clone(outer.Context())
 	req.URL = in.url(&url.URL{}, outer)
 	resolver := genericrequest.RequestInfoFactory{
@@ -122,7 +146,7 @@ func LongRunning(next genericrequest.LongRunningRequestCheck) genericrequest.Lon
 		if !toProxy(info) {
 			return next(req, info)
 		}
-		in, err := inner{path: afterProxy(req.URL.Path)}.info(req)
+		in, err := Inner{path: afterProxy(req.URL.Path)}.Info(req)
 		if err != nil {
 			return false
 		}

@@ -10,6 +10,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/registry/rest"
 
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 )
@@ -25,17 +27,45 @@ type member struct {
 	buffers        *buffers
 }
 
-// members finds the way to clusters.
-type members struct {
+// Members finds the way to clusters.
+type Members struct {
 	secret func(ctx context.Context, namespace, name string) (*corev1.Secret, error)
 	pool   *pool
 	// buffers are shared by all requests.
 	buffers buffers
 }
 
+// NewMembers returns the way to clusters. secret returns a Secret of the control plane; minTLSVersion is the lowest version of
+// TLS, 0 for 1.2.
+func NewMembers(secret func(ctx context.Context, namespace, name string) (*corev1.Secret, error), minTLSVersion uint16) *Members {
+	return &Members{secret: secret, pool: newPool(minTLSVersion)}
+}
+
+// End closes the connections.
+func (m *Members) End() { m.pool.End() }
+
+// Handler returns what carries the inner request to a cluster in the name of the requester. modify changes answers that are no
+// upgrades: nil for none.
+func (m *Members) Handler(ctx context.Context, c *clusterv1alpha1.Cluster, in Inner, requester user.Info, responder rest.Responder, modify func(*http.Response) error) (http.Handler, error) {
+	found, err := m.of(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	return forward(found, in, requester, responder, modify), nil
+}
+
+// Get sends a GET to a cluster in the name of the requester. An answer of any code is no error.
+func (m *Members) Get(ctx context.Context, c *clusterv1alpha1.Cluster, in Inner, header http.Header, requester user.Info) (*http.Response, error) {
+	found, err := m.of(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	return found.get(ctx, in, header, requester)
+}
+
 // of returns the way to a cluster. Its error is ServiceUnavailable while the agent of
 // a cluster in Pull mode has not reported.
-func (m *members) of(ctx context.Context, c *clusterv1alpha1.Cluster) (*member, error) {
+func (m *Members) of(ctx context.Context, c *clusterv1alpha1.Cluster) (*member, error) {
 	found, err := m.resolve(ctx, c)
 	if err != nil && awaitsReport(c) {
 		return nil, notReported(c.Name, err)
@@ -69,7 +99,7 @@ func notReported(cluster string, err error) error {
 	}}
 }
 
-func (m *members) resolve(ctx context.Context, c *clusterv1alpha1.Cluster) (*member, error) {
+func (m *Members) resolve(ctx context.Context, c *clusterv1alpha1.Cluster) (*member, error) {
 	w := way{insecure: c.Spec.InsecureSkipTLSVerification, proxyURL: c.Spec.ProxyURL, headers: headerKey(c.Spec.ProxyHeader)}
 	if ref := c.Spec.SecretRef; ref != nil {
 		secret, err := m.secret(ctx, ref.Namespace, ref.Name)
@@ -99,7 +129,7 @@ func (m *members) resolve(ctx context.Context, c *clusterv1alpha1.Cluster) (*mem
 
 // impersonator returns the token that may act in the name of users. The errors
 // are those that clients know, their spelling included.
-func (m *members) impersonator(ctx context.Context, c *clusterv1alpha1.Cluster) (string, error) {
+func (m *Members) impersonator(ctx context.Context, c *clusterv1alpha1.Cluster) (string, error) {
 	ref := c.Spec.ImpersonatorSecretRef
 	if ref == nil {
 		return "", fmt.Errorf("the impersonatorSecretRef of cluster %s is nil", c.Name)

@@ -47,7 +47,7 @@ type Options struct {
 // REST is the subresource proxy of clusters.
 type REST struct {
 	clusters Clusters
-	members  *members
+	members  *Members
 	all      *allClusters
 }
 
@@ -58,9 +58,9 @@ var (
 
 // New returns the subresource.
 func New(o Options) (*REST, error) {
-	m := &members{secret: o.Secret, pool: newPool(o.MinTLSVersion)}
+	m := NewMembers(o.Secret, o.MinTLSVersion)
 	r := &REST{clusters: o.Clusters, members: m}
-	home, err := newControlPlane(o.ControlPlane)
+	home, err := NewControlPlane(o.ControlPlane)
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +72,7 @@ func New(o Options) (*REST, error) {
 func (r *REST) New() runtime.Object { return &clusterv1alpha1.ClusterProxyOptions{} }
 
 // Destroy implements rest.Storage.
-func (r *REST) Destroy() { r.members.pool.End() }
+func (r *REST) Destroy() { r.members.End() }
 
 // NamespaceScoped implements rest.Scoper.
 func (r *REST) NamespaceScoped() bool { return false }
@@ -96,9 +96,9 @@ func (r *REST) Connect(ctx context.Context, name string, options runtime.Object,
 	if !ok {
 		return nil, fmt.Errorf("proxy options are %T", options)
 	}
-	in, ok := innerFrom(ctx)
+	in, ok := InnerFrom(ctx)
 	if !ok {
-		in = inner{path: o.Path}
+		in = Inner{path: o.Path}
 	}
 	requester, ok := genericrequest.UserFrom(ctx)
 	if name == AllClusters {
@@ -118,7 +118,7 @@ func (r *REST) Connect(ctx context.Context, name string, options runtime.Object,
 	if !ok {
 		return nil, errNoUser()
 	}
-	return forward(m, in, requester, responder), nil
+	return forward(m, in, requester, responder, nil), nil
 }
 
 func errNoUser() error { return errors.New("no user found for request") }
