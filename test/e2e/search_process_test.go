@@ -32,6 +32,16 @@ func TestSearch_AnswersForAllClusters(t *testing.T) {
 		}
 		return nil
 	})
+	const proxy = "/apis/search.karmada.io/v1alpha1/proxying/karmada/proxy"
+	if code, body, _ := planeAnswer(t, proxy+"/apis/apps/v1/namespaces/"+ns+"/deployments?limit=1"); code != 200 || !strings.Contains(body, `"continue":"`) {
+		t.Errorf("a page through the proxy: %d\n%s", code, body)
+	}
+	if code, body, _ := planeAnswer(t, proxy+"/apis/apps/v1/namespaces/"+ns+"/deployments/web"); code != 409 || !strings.Contains(body, "[member1, member2]") {
+		t.Errorf("a name in two clusters: %d\n%s", code, body)
+	}
+	if code, body, _ := planeAnswer(t, proxy+"/api/v1"); code != 200 || !strings.Contains(body, `"pods/exec"`) {
+		t.Errorf("discovery through the proxy: %d\n%s", code, body)
+	}
 	// The registry ends, and with it what is cached.
 	must(t, "delete", "resourceregistry", "workloads")
 	eventually(t, func() error {

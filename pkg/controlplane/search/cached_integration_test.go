@@ -38,6 +38,7 @@ func join(t *testing.T, c client.Client, name string) *accesstest.Server {
 	}
 	cluster := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: clusterv1alpha1.ClusterSpec{
 		SyncMode: clusterv1alpha1.Push, APIEndpoint: server.URL, SecretRef: &clusterv1alpha1.LocalSecretReference{Namespace: "default", Name: name},
+		ImpersonatorSecretRef: &clusterv1alpha1.LocalSecretReference{Namespace: "default", Name: name},
 	}}
 	if err := errors.Join(c.Create(t.Context(), secret), c.Create(t.Context(), cluster)); err != nil {
 		t.Fatal(err)
@@ -62,13 +63,15 @@ func grant(t *testing.T, c client.Client, user, namespace string) {
 	if err := errors.Join(
 		c.Create(t.Context(), &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: user}, Rules: []rbacv1.PolicyRule{
 			{Verbs: []string{"get"}, APIGroups: []string{searchv1alpha1.GroupName}, Resources: []string{"search", "search/api"}},
+			{Verbs: []string{"*"}, APIGroups: []string{searchv1alpha1.GroupName}, Resources: []string{"proxying/proxy"}},
 		}}),
 		c.Create(t.Context(), &rbacv1.ClusterRoleBinding{
 			ObjectMeta: metav1.ObjectMeta{Name: user}, Subjects: subject, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: user},
 		}),
 		c.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}),
 		c.Create(t.Context(), &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: user}, Rules: []rbacv1.PolicyRule{
-			{Verbs: []string{"get", "list"}, APIGroups: []string{""}, Resources: []string{"configmaps"}},
+			{Verbs: []string{"get", "list", "watch"}, APIGroups: []string{""}, Resources: []string{"configmaps"}},
+			{Verbs: []string{"get"}, APIGroups: []string{""}, Resources: []string{"services", "pods", "pods/exec"}},
 		}}),
 		c.Create(t.Context(), &rbacv1.RoleBinding{
 			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: user}, Subjects: subject, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: user},

@@ -16,6 +16,7 @@ import (
 	"k8s.io/utils/clock"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
+	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/search/cache"
 	"github.com/karmada-toolkit/karmada/pkg/generated/clientset/versioned"
 	"github.com/karmada-toolkit/karmada/pkg/generated/informers/externalversions"
@@ -27,30 +28,46 @@ import (
 // followInterval is the least time between two changes of what is cached: many clusters may join at once.
 const followInterval = 200 * time.Millisecond
 
-// newCaches returns the caches of the role, and a function that makes them follow the registries and clusters of the control
-// plane until its context ends. The role itself may serve the registries, so that nothing waits for them.
-func newCaches(o *Options, controlPlane *restclient.Config, mapper meta.RESTMapper) (*cache.Caches, func(context.Context) error, error) {
+// following are the caches of the role, which follow the registries and clusters of the control plane.
+type following struct {
+	caches  *cache.Caches
+	pool    *access.Pool
+	client  versioned.Interface
+	core    kubernetes.Interface
+	factory externalversions.SharedInformerFactory
+}
+
+func newFollowing(o *Options, controlPlane *restclient.Config, mapper meta.RESTMapper) (*following, error) {
 	client, err := versioned.NewForConfig(controlPlane)
 	if err != nil {
-		return nil, nil, fmt.Errorf("connecting to the control plane: %w", err)
+		return nil, fmt.Errorf("connecting to the control plane: %w", err)
 	}
 	core, err := kubernetes.NewForConfig(controlPlane)
 	if err != nil {
-		return nil, nil, fmt.Errorf("connecting to the control plane: %w", err)
+		return nil, fmt.Errorf("connecting to the control plane: %w", err)
 	}
-	pool := access.NewPool(access.Options{
-		Secrets: func(ctx context.Context, namespace, name string) (*corev1.Secret, error) {
-			return core.CoreV1().Secrets(namespace).Get(ctx, name, metav1.GetOptions{})
-		},
-		Mapper: mapper, QPS: o.ClusterAPIQPS.QPS(), Burst: o.ClusterAPIBurst, UserAgent: controlPlane.UserAgent,
+	f := &following{client: client, core: core, factory: externalversions.NewSharedInformerFactory(client, 0)}
+	f.pool = access.NewPool(access.Options{
+		Secrets: f.secret, Mapper: mapper, QPS: o.ClusterAPIQPS.QPS(), Burst: o.ClusterAPIBurst, UserAgent: controlPlane.UserAgent,
 	})
-	caches := cache.New(cache.Deps{Members: pool.Member, LostGrace: o.LostClusterGrace, MemoryLimit: o.CacheMemoryLimit.Value()})
-	return caches, func(ctx context.Context) error { return follow(ctx, caches, pool, client, core) }, nil
+	f.caches = cache.New(cache.Deps{Members: f.pool.Member, LostGrace: o.LostClusterGrace, MemoryLimit: o.CacheMemoryLimit.Value()})
+	return f, nil
 }
 
-// follow makes caches follow the registries and clusters, and the status of registries the caches, until ctx ends.
-func follow(ctx context.Context, caches *cache.Caches, pool *access.Pool, client versioned.Interface, core kubernetes.Interface) error {
-	factory := externalversions.NewSharedInformerFactory(client, 0)
+// secret returns a Secret of the control plane.
+func (f *following) secret(ctx context.Context, namespace, name string) (*corev1.Secret, error) {
+	return f.core.CoreV1().Secrets(namespace).Get(ctx, name, metav1.GetOptions{})
+}
+
+// cluster returns a Cluster.
+func (f *following) cluster(_ context.Context, name string) (*clusterv1alpha1.Cluster, error) {
+	return f.factory.Cluster().V1alpha1().Clusters().Lister().Get(name)
+}
+
+// run makes the caches follow the registries and clusters, and the status of registries the caches, until ctx ends. The role
+// itself may serve the registries, so that nothing waits for them.
+func (f *following) run(ctx context.Context) error {
+	caches, pool, client, core, factory := f.caches, f.pool, f.client, f.core, f.factory
 	clusters, registries := factory.Cluster().V1alpha1().Clusters(), factory.Search().V1alpha1().ResourceRegistries()
 	changed := make(chan struct{}, 1)
 	notify := func() {

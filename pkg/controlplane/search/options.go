@@ -21,8 +21,10 @@ type Options struct {
 	extension.StoreOptions
 	// Run limits requests and their time.
 	Run *genericoptions.ServerRunOptions
-	// DisableSearch takes the resource "search" away.
-	DisableSearch bool
+	// DisableSearch takes the resource "search" away, DisableProxy the resource "proxying".
+	DisableSearch, DisableProxy bool
+	// ControlPlaneWrites lets the proxy write kinds that no registry selects: in the control plane. Default: false.
+	ControlPlaneWrites bool
 	// ClusterAPIQPS and ClusterAPIBurst limit the requests to each member.
 	ClusterAPIQPS   limit.Limit
 	ClusterAPIBurst int
@@ -59,6 +61,8 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 		}
 	})
 	fs.BoolVar(&o.DisableSearch, "disable-search", o.DisableSearch, "Do not serve the resource \"search\".")
+	fs.BoolVar(&o.DisableProxy, "disable-proxy", o.DisableProxy, "Do not serve the resource \"proxying\".")
+	fs.BoolVar(&o.ControlPlaneWrites, "control-plane-writes", o.ControlPlaneWrites, "Let requests to the proxy write objects of kinds that no ResourceRegistry selects: those of the control plane. It needs the right to impersonate for these verbs, which installers do not give.")
 	fs.Var(&o.ClusterAPIQPS, "cluster-api-qps", "Requests per second to each member cluster, when the flag is given; otherwise only the member's API priority and fairness limits them.")
 	fs.IntVar(&o.ClusterAPIBurst, "cluster-api-burst", o.ClusterAPIBurst, "Requests in a burst to each member cluster; it matters only together with --cluster-api-qps.")
 	fs.DurationVar(&o.LostClusterGrace, "lost-cluster-grace", o.LostClusterGrace, "How long the objects of a cluster that is not Ready stay in the caches.")

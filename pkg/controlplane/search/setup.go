@@ -6,6 +6,7 @@ package search
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -13,8 +14,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/registry/rest"
 	genericapiserver "k8s.io/apiserver/pkg/server"
+	genericfilters "k8s.io/apiserver/pkg/server/filters"
 	restclient "k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -22,7 +26,7 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/controllers"
 	"github.com/karmada-toolkit/karmada/internal/extension"
 	searchv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/search/v1alpha1"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/search/cache"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/aggregated/proxy"
 	"github.com/karmada-toolkit/karmada/pkg/generated/openapi"
 )
 
@@ -42,15 +46,13 @@ func Setup(_ context.Context, mgr manager.Manager, o *Options) error {
 	if err := mgr.Add(controllers.Everywhere(s.run)); err != nil {
 		return fmt.Errorf("adding the search API server: %w", err)
 	}
-	if o.DisableSearch {
+	if o.DisableSearch && o.DisableProxy {
 		return nil
 	}
-	caches, follow, err := newCaches(o, mgr.GetConfig(), mgr.GetRESTMapper())
-	if err != nil {
+	if s.following, err = newFollowing(o, mgr.GetConfig(), mgr.GetRESTMapper()); err != nil {
 		return err
 	}
-	s.caches = caches
-	if err := mgr.Add(controllers.Everywhere(follow)); err != nil {
+	if err := mgr.Add(controllers.Everywhere(s.following.run)); err != nil {
 		return fmt.Errorf("adding the search caches: %w", err)
 	}
 	return nil
@@ -63,8 +65,8 @@ type server struct {
 	now          func() time.Time
 	serving      *genericapiserver.SecureServingInfo
 	mapper       meta.RESTMapper
-	// caches are nil if the resource "search" is not served.
-	caches *cache.Caches
+	// following is nil if nothing is cached.
+	following *following
 }
 
 // run serves until ctx ends.
@@ -81,6 +83,10 @@ func (s *server) run(ctx context.Context) error {
 		return err
 	}
 	s.options.applyRun(config)
+	config.LongRunningFunc = proxy.LongRunning(genericfilters.BasicLongRunningRequestCheck(sets.NewString("watch"), sets.NewString()))
+	config.BuildHandlerChainFunc = func(handler http.Handler, c *genericapiserver.Config) http.Handler {
+		return genericapiserver.DefaultBuildHandlerChain(proxy.KeepInner(handler), c)
+	}
 	generic, err := config.Complete(nil).New(serverName, genericapiserver.NewEmptyDelegate())
 	if err != nil {
 		return fmt.Errorf("preparing the server: %w", err)
@@ -94,11 +100,34 @@ func (s *server) run(ctx context.Context) error {
 	}
 	group := genericapiserver.NewDefaultAPIGroupInfo(searchv1alpha1.GroupName, scheme, runtime.NewParameterCodec(scheme), codecs)
 	resources := map[string]rest.Storage{"resourceregistries": registries, "resourceregistries/status": status}
-	if !s.options.DisableSearch {
-		resources["search"] = &searching{&cached{caches: s.caches, authorizer: config.Authorization.Authorizer, mapper: s.mapper}}
+	if err := s.addReaders(resources, config.Authorization.Authorizer); err != nil {
+		return err
 	}
 	group.VersionedResourcesStorageMap[searchv1alpha1.GroupVersion.Version] = resources
 	return extension.Serve(ctx, generic, s.options.ShutdownTimeout, &group)
+}
+
+// addReaders adds the resources that serve what is cached.
+func (s *server) addReaders(resources map[string]rest.Storage, authorizer authorizer.Authorizer) error {
+	if s.following == nil {
+		return nil
+	}
+	cached := &cached{caches: s.following.caches, authorizer: authorizer, mapper: s.mapper}
+	if !s.options.DisableSearch {
+		resources["search"] = &searching{cached}
+	}
+	if s.options.DisableProxy {
+		return nil
+	}
+	home, err := proxy.NewControlPlane(s.controlPlane)
+	if err != nil {
+		return err
+	}
+	resources["proxying"] = proxying{}
+	resources["proxying/proxy"] = &global{
+		cached: cached, members: proxy.NewMembers(s.following.secret, 0), home: home, cluster: s.following.cluster, writes: s.options.ControlPlaneWrites,
+	}
+	return nil
 }
 
 // newScheme returns the kinds of the server. In memory it works with the types that it serves.

@@ -264,7 +264,30 @@ func searchRules() []rbacv1.PolicyRule {
 		rule("", []string{"secrets"}, nil, "get"),
 		rule(groupSearch, []string{"resourceregistries"}, nil, "get", "list", "watch", "update", "patch"),
 		rule(groupSearch, []string{"resourceregistries/status"}, nil, "update", "patch"),
+		// What no registry selects is read in the control plane in the name of the requester. These verbs allow nothing else:
+		// no request is made as somebody else with another verb, and nobody becomes a member of system:masters.
+		rule(authenticationGroup, []string{"users", "groups", "uids", "userextras"}, nil, "impersonate:user-info"),
+		rule(authenticationGroup, []string{"serviceaccounts"}, nil, "impersonate:serviceaccount"),
+		rule(wildcard, []string{wildcard}, nil, impersonatedReads()...),
+		{NonResourceURLs: []string{wildcard}, Verbs: impersonatedReads()},
+		rule(authorizationv1.GroupName, []string{"selfsubjectaccessreviews", "selfsubjectrulesreviews"}, nil, impersonated("create")...),
+		rule(authenticationGroup, []string{"selfsubjectreviews"}, nil, impersonated("create")...),
 	}
+}
+
+// impersonatedReads are the verbs by which a component reads in the name of others.
+func impersonatedReads() []string { return impersonated("get", "list", "watch") }
+
+// impersonated are the verbs by which a component makes requests with some verbs in the name of others, by constrained
+// impersonation.
+func impersonated(verbs ...string) []string {
+	var out []string
+	for _, mode := range []string{"user-info", "serviceaccount"} {
+		for _, verb := range verbs {
+			out = append(out, "impersonate-on:"+mode+":"+verb)
+		}
+	}
+	return out
 }
 
 // searchLeaseRules let the replicas of the component elect the one that writes the status of registries.

@@ -79,6 +79,17 @@ func FromMember(format Format, body []byte, cluster string) []byte {
 	return out
 }
 
+// WithVersions returns an object of a cluster, in JSON, with the versions of several clusters in place of its own.
+func WithVersions(object []byte, cluster string, versions Versions) ([]byte, error) {
+	return edit(FormatJSON, object, &withVersions{cluster, versions.Encode()})
+}
+
+type withVersions struct{ cluster, encoded string }
+
+func (w *withVersions) version(string) (string, error) { return w.encoded, nil }
+
+func (w *withVersions) annotation() string { return w.cluster }
+
 // translator changes what a body says about versions.
 type translator interface {
 	// version returns the version to write in place of one.

@@ -45,6 +45,8 @@ type Caches struct {
 	deps   Deps
 	codec  codec
 	budget budget
+	// changes are told to watches when stores begin, are complete, or end.
+	changes broadcast
 
 	mu       sync.RWMutex
 	clusters map[string]*cluster
@@ -91,6 +93,7 @@ func (c *Caches) Follow(ctx context.Context, registries []*searchv1alpha1.Resour
 	for _, k := range ended {
 		go k.stop() // it may wait for the cluster
 	}
+	c.changes.notify()
 }
 
 // End stops all watches and drops all objects.
@@ -148,6 +151,17 @@ type Query struct {
 	Continue string
 }
 
+// selects reports whether the labels and the content of an object are selected.
+func (q *Query) selects(o *Object) (bool, error) {
+	if q.Labels != nil && !q.Labels.Matches(o.Labels) {
+		return false, nil
+	}
+	if q.Selected == nil {
+		return true, nil
+	}
+	return q.Selected(o)
+}
+
 // Item is an object with its cluster.
 type Item struct {
 	Cluster string
@@ -165,6 +179,8 @@ type Result struct {
 	Continue string
 	// Missing are the clusters whose objects are missing or out of date.
 	Missing []Missing
+	// Versions are the resource versions of the clusters whose objects are complete: those that a watch can begin with.
+	Versions map[string]string
 }
 
 // Kind returns the kind of a resource, and reports whether a cluster has a store of it.
@@ -213,30 +229,43 @@ func (c *Caches) List(q Query) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	var out Result
+	out := Result{Versions: map[string]string{}}
+	full := false
 	for _, k := range c.all() {
-		var matching *store
-		var namespaces search.Namespaces
-		k.read(func(kind schema.GroupVersionKind, wanted search.Namespaces, s *store, failure string) {
-			switch {
-			case s != nil && s.resource() == q.Resource:
-				matching, namespaces = s, wanted
-			case s == nil && kind.GroupVersion() == q.Resource.GroupVersion() && plural(kind) == q.Resource.Resource:
-				out.Missing = append(out.Missing, Missing{k.name, failure})
-			}
-		})
-		if matching == nil || k.name < after.Cluster {
+		matching, namespaces, missing := k.find(q.Resource)
+		if missing != "" {
+			out.Missing = append(out.Missing, Missing{k.name, missing})
+		}
+		if matching == nil {
+			continue
+		}
+		if version := matching.version(); version != "" { // before the objects are read: what comes later is in a watch too
+			out.Versions[k.name] = version
+		}
+		if full || k.name < after.Cluster {
 			continue
 		}
 		if _, _, failure := matching.state(); failure != "" {
 			out.Missing = append(out.Missing, Missing{k.name, failure})
 		}
-		full, err := out.add(k.name, matching.list(namespaces, q.Namespace, q.Name), q, after)
-		if err != nil || full {
+		if full, err = out.add(k.name, matching.list(namespaces, q.Namespace, q.Name), q, after); err != nil {
 			return out, err
 		}
 	}
 	return out, nil
+}
+
+// find returns the store of a resource with the namespaces that are wanted, or why there is none.
+func (k *cluster) find(resource schema.GroupVersionResource) (matching *store, namespaces search.Namespaces, missing string) {
+	k.read(func(kind schema.GroupVersionKind, wanted search.Namespaces, s *store, failure string) {
+		switch {
+		case s != nil && s.resource() == resource:
+			matching, namespaces = s, wanted
+		case s == nil && kind.GroupVersion() == resource.GroupVersion() && plural(kind) == resource.Resource:
+			missing = failure
+		}
+	})
+	return matching, namespaces, missing
 }
 
 // add adds the objects of one cluster that are selected and come after a position. It reports whether the page is full.
@@ -245,16 +274,11 @@ func (r *Result) add(cluster string, objects []*Object, q Query, after position)
 		if cluster == after.Cluster && cmp.Or(cmp.Compare(o.Namespace, after.Namespace), cmp.Compare(o.Name, after.Name)) <= 0 {
 			continue
 		}
-		if q.Labels != nil && !q.Labels.Matches(o.Labels) {
-			continue
-		}
-		if q.Selected != nil {
-			if selected, err := q.Selected(o); err != nil || !selected {
-				if err != nil {
-					return false, fmt.Errorf("cluster %s: %w", cluster, err)
-				}
-				continue
+		if selected, err := q.selects(o); err != nil || !selected {
+			if err != nil {
+				return false, fmt.Errorf("cluster %s: %w", cluster, err)
 			}
+			continue
 		}
 		if q.Limit > 0 && int64(len(r.Items)) == q.Limit {
 			last := r.Items[len(r.Items)-1]

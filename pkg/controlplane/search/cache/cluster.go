@@ -38,11 +38,13 @@ type cluster struct {
 	failures map[schema.GroupVersionKind]string
 	codec    *codec
 	budget   *budget
+	// changed is called when a store begins, is complete, or ends.
+	changed func()
 }
 
 func newCluster(c *Caches, object *clusterv1alpha1.Cluster) *cluster {
 	return &cluster{
-		deps: &c.deps, name: object.Name, uid: object.UID, wake: make(chan struct{}, 1), codec: &c.codec, budget: &c.budget,
+		deps: &c.deps, name: object.Name, uid: object.UID, wake: make(chan struct{}, 1), codec: &c.codec, budget: &c.budget, changed: c.changes.notify,
 		stores: map[schema.GroupVersionKind]*store{}, failures: map[schema.GroupVersionKind]string{},
 	}
 }
@@ -132,11 +134,12 @@ func (k *cluster) open(ctx context.Context, member *access.Member, kind schema.G
 		if s != nil {
 			s.drop()
 		}
-		s = &store{member: member, mapping: mapping, codec: k.codec, budget: k.budget, clock: k.deps.Clock, parts: map[string]*part{}}
+		s = &store{member: member, mapping: mapping, codec: k.codec, budget: k.budget, clock: k.deps.Clock, changed: k.changed, parts: map[string]*part{}}
 		k.mu.Lock()
 		k.stores[kind] = s
 		delete(k.failures, kind)
 		k.mu.Unlock()
+		k.changed()
 	}
 	s.watch(ctx, namespaces)
 	return nil
@@ -181,6 +184,7 @@ func (k *cluster) forget(kind schema.GroupVersionKind) {
 	k.mu.Unlock()
 	if s != nil {
 		s.drop()
+		k.changed()
 	}
 }
 

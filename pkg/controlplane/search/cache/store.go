@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -31,6 +32,9 @@ type store struct {
 	codec   *codec
 	budget  *budget
 	clock   clock.PassiveClock
+	// feed has the last changes. changed is called when the objects of a namespace are complete.
+	feed    feed
+	changed func()
 
 	mu sync.Mutex
 	// parts are by namespace; "" has the objects of all namespaces, and those without one.
@@ -44,9 +48,11 @@ type part struct {
 	projection *informer.Projection[Object]
 	share      *share
 	stopped    func()
+	mu         sync.Mutex
 	// listed is when the objects were first listed completely.
-	mu     sync.Mutex
 	listed time.Time
+	// known are objects that other parts had, until they are listed: watches have sent them already.
+	known map[types.NamespacedName]*Object
 }
 
 // resource returns the resource that is cached.
@@ -61,24 +67,36 @@ func (s *store) watch(ctx context.Context, want search.Namespaces) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.lost = time.Time{}
+	known := map[types.NamespacedName]*Object{}
 	for namespace, p := range s.parts {
 		if !slices.Contains(names, namespace) {
 			p.drop()
+			p.projection.Each(func(key types.NamespacedName, o *Object) { known[key] = o })
 			delete(s.parts, namespace)
 		}
 	}
 	for _, namespace := range names {
 		p := s.parts[namespace]
 		if p == nil {
-			p = s.newPart(namespace)
+			p = s.newPart(namespace, known)
 			s.parts[namespace] = p
 		}
 		p.start(ctx)
 	}
+	for key, o := range known {
+		s.feed.add(change{key: key, old: o})
+	}
 }
 
-func (s *store) newPart(namespace string) *part {
-	p := &part{share: &share{budget: s.budget}}
+// newPart returns a part. It takes the objects of its namespace from those that are known from other parts.
+func (s *store) newPart(namespace string, known map[types.NamespacedName]*Object) *part {
+	p := &part{share: &share{budget: s.budget}, known: map[types.NamespacedName]*Object{}}
+	for key, o := range known {
+		if namespace == "" || key.Namespace == namespace {
+			p.known[key] = o
+			delete(known, key)
+		}
+	}
 	var resource dynamic.ResourceInterface = s.member.Dynamic().Resource(s.mapping.Resource)
 	if namespace != "" {
 		resource = s.member.Dynamic().Resource(s.mapping.Resource).Namespace(namespace)
@@ -94,14 +112,44 @@ func (s *store) newPart(namespace string) *part {
 		Size:    func(o Object) int { return o.size() },
 		Version: func(o Object) string { return o.Version },
 		MaxSize: p.share.most,
-		Changed: p.share.changed,
+		Changed: func(key types.NamespacedName, old, now *Object) {
+			p.share.changed(key, old, now)
+			s.feed.add(p.change(key, old, now))
+		},
+		WentBack: func(string, string) { s.feed.restart() },
 		Synced: func() {
 			p.mu.Lock()
-			defer p.mu.Unlock()
 			p.listed = s.clock.Now()
+			known := p.known
+			p.known = nil
+			p.mu.Unlock()
+			for key, o := range known {
+				s.feed.add(change{key: key, old: o})
+			}
+			s.feed.begin(p.projection.Version())
+			s.changed()
 		},
 	})
 	return p
+}
+
+// change returns a change with its version: none before the first list is complete.
+func (p *part) change(key types.NamespacedName, old, now *Object) change {
+	out := change{key: key, old: old, now: now}
+	p.mu.Lock()
+	if o := p.known[key]; o != nil && old == nil {
+		out.old = o
+		delete(p.known, key)
+	}
+	p.mu.Unlock()
+	switch {
+	case !p.projection.HasSynced():
+	case now != nil:
+		out.version = now.Version
+	default:
+		out.version = p.projection.Version()
+	}
+	return out
 }
 
 // start watches unless it does already.
@@ -154,14 +202,14 @@ func (s *store) lostSince() time.Time {
 	return s.lost
 }
 
-// drop ends the watches and gives the memory of the objects back.
+// drop ends the watches and gives the memory of the objects back. Watches of clients read the objects once more, to send
+// their deletion.
 func (s *store) drop() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, p := range s.parts {
 		p.drop()
 	}
-	s.parts = nil
 }
 
 // state returns how many objects there are, since when they are complete, and why they are not or are out of date.
@@ -185,6 +233,35 @@ func (s *store) state() (objects int, since time.Time, failure string) {
 		failure = "not Ready since " + s.lost.UTC().Format(time.RFC3339)
 	}
 	return objects, since, failure
+}
+
+// version returns the resource version that the objects have at least: empty until all of them are listed.
+func (s *store) version() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var out string
+	for _, p := range s.parts {
+		if !p.projection.HasSynced() {
+			return ""
+		}
+		if version := p.projection.Version(); out == "" || older(version, out) {
+			out = version
+		}
+	}
+	return out
+}
+
+// sent returns the objects that watches have sent, in no order.
+func (s *store) sent() []*Object {
+	out := s.list(search.Namespaces{All: true}, "", "")
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, p := range s.parts {
+		p.mu.Lock()
+		out = slices.AppendSeq(out, maps.Values(p.known))
+		p.mu.Unlock()
+	}
+	return out
 }
 
 // list returns the objects of the namespaces that are wanted, in the order of their namespaces and names. An empty name

@@ -111,7 +111,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	s.requests = append(s.requests, r.Method+" "+r.URL.Path)
 	fail, token := s.fail, s.token
 	s.mu.Unlock()
-	if token != "" && r.Header.Get("Authorization") != "Bearer "+token {
+	if token != "" && !strings.EqualFold(r.Header.Get("Authorization"), "Bearer "+token) {
 		refuse(w, http.StatusUnauthorized, metav1.StatusReasonUnauthorized, "wrong token")
 		return
 	}

@@ -146,6 +146,19 @@ func (p *Projection[T]) Len() int { return p.store.len() }
 // Each calls fn for every object, in no order. fn must not call the projection.
 func (p *Projection[T]) Each(fn func(key types.NamespacedName, value *T)) { p.store.each(fn) }
 
+// Snapshot calls fn for every object, in no order, and returns the resource version that the objects have together: empty
+// before the first list is complete. fn must not call the projection.
+func (p *Projection[T]) Snapshot(fn func(key types.NamespacedName, value *T)) string {
+	return p.store.snapshot(fn)
+}
+
+// Version returns the resource version of the last list or event.
+func (p *Projection[T]) Version() string {
+	p.store.mu.RLock()
+	defer p.store.mu.RUnlock()
+	return p.store.version
+}
+
 // Retry ends the backoff after a failure.
 func (p *Projection[T]) Retry() { p.requests.retry() }
 

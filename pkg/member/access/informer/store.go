@@ -49,6 +49,20 @@ func (s *store[T]) len() int {
 	return len(s.items)
 }
 
+// snapshot calls fn for every object, and returns the resource version that they have together. It is empty before the first
+// list is complete.
+func (s *store[T]) snapshot(fn func(key types.NamespacedName, value *T)) string {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for key, value := range s.items {
+		fn(key, value)
+	}
+	if !s.hasSynced() {
+		return ""
+	}
+	return s.version
+}
+
 func (s *store[T]) each(fn func(key types.NamespacedName, value *T)) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -89,8 +103,7 @@ func (s *store[T]) Add(in any) error {
 		s.requests.ended(context.Background(), err)
 		return err
 	}
-	s.see(in)
-	s.put(key, value)
+	s.put(key, value, versionOf(in))
 	return nil
 }
 
@@ -116,22 +129,17 @@ func (s *store[T]) Delete(in any) error {
 	if err != nil {
 		return fmt.Errorf("projecting %s: %w", s.cfg.Name, err)
 	}
-	s.see(in)
-	s.put(types.NamespacedName{Namespace: m.GetNamespace(), Name: m.GetName()}, nil)
+	s.put(types.NamespacedName{Namespace: m.GetNamespace(), Name: m.GetName()}, nil, m.GetResourceVersion())
 	return nil
 }
 
-// see records the resource version of an object of a watch.
-func (s *store[T]) see(in any) {
+// versionOf returns the resource version of an object of a watch, empty if it has none.
+func versionOf(in any) string {
 	m, err := meta.Accessor(in)
 	if err != nil {
-		return
+		return ""
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if version := m.GetResourceVersion(); s.version == "" || older(s.version, version) {
-		s.version = version
-	}
+	return m.GetResourceVersion()
 }
 
 // older reports whether resource version a is older than b. Versions that cannot be
@@ -146,10 +154,9 @@ func (s *store[T]) Resync() error { return nil }
 
 // Replace implements cache.ReflectorStore.
 func (s *store[T]) Replace(list []any, version string) error {
-	s.mu.Lock()
+	s.mu.RLock()
 	from, to := s.version, version
-	s.version = version
-	s.mu.Unlock()
+	s.mu.RUnlock()
 	back := older(to, from)
 	present := make(map[types.NamespacedName]bool, len(list))
 	for _, in := range list {
@@ -161,17 +168,9 @@ func (s *store[T]) Replace(list []any, version string) error {
 		if old := s.get(key); old != nil && !back && older(s.cfg.Version(*value), s.cfg.Version(*old)) {
 			from, to, back = s.cfg.Version(*old), s.cfg.Version(*value), true
 		}
-		s.put(key, value)
+		s.put(key, value, "")
 	}
-	var deleted []types.NamespacedName
-	s.each(func(key types.NamespacedName, _ *T) {
-		if !present[key] {
-			deleted = append(deleted, key)
-		}
-	})
-	for _, key := range deleted {
-		s.put(key, nil)
-	}
+	s.dropOthers(present, version)
 	if back {
 		s.cfg.WentBack(from, to)
 	}
@@ -182,9 +181,31 @@ func (s *store[T]) Replace(list []any, version string) error {
 	return nil
 }
 
-// put stores a projection, or removes it when value is nil.
-func (s *store[T]) put(key types.NamespacedName, value *T) {
+// dropOthers removes the objects that a list does not have. From then on the objects have the version of the list.
+func (s *store[T]) dropOthers(present map[types.NamespacedName]bool, version string) {
+	deleted := map[types.NamespacedName]*T{}
 	s.mu.Lock()
+	for key, value := range s.items {
+		if !present[key] {
+			deleted[key] = value
+			s.size -= s.cfg.sizeOf(key, value)
+			delete(s.items, key)
+		}
+	}
+	s.version = version
+	s.mu.Unlock()
+	for key, value := range deleted {
+		s.cfg.Changed(key, value, nil)
+	}
+}
+
+// put stores a projection, or removes it when value is nil, with the version of the watch that it comes from: empty for one
+// of a list that is not complete.
+func (s *store[T]) put(key types.NamespacedName, value *T, version string) {
+	s.mu.Lock()
+	if version != "" && (s.version == "" || older(s.version, version)) {
+		s.version = version
+	}
 	old := s.items[key]
 	if old != nil {
 		s.size -= s.cfg.sizeOf(key, old)

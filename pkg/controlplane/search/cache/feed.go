@@ -1,0 +1,187 @@
+package cache
+
+import (
+	"slices"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+)
+
+// feedLength is how many changes of one kind of one cluster are kept. A watch that begins before them is told to list again.
+const feedLength = 512
+
+// change is a change of an object: old is nil for a new one, now for one that was deleted.
+type change struct {
+	key      types.NamespacedName
+	old, now *Object
+	// version is the resource version of the change. It is empty for changes that are no event of the cluster: of its first
+	// list, and of objects that are no longer selected.
+	version string
+}
+
+// feed has the last changes of a store, and passes new ones on.
+type feed struct {
+	mu   sync.Mutex
+	last []change
+	// floor is the version up to which changes are unknown: empty before the first list is complete.
+	floor   string
+	readers map[*queue]string
+}
+
+// older reports whether a resource version is older than another. Versions that cannot be compared are not.
+func older(a, b string) bool {
+	order, err := resourceversion.CompareResourceVersion(a, b)
+	return err == nil && order < 0
+}
+
+// add passes a change on. It does not block.
+func (f *feed) add(c change) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if c.old != nil && c.now != nil && c.old.Version == c.now.Version {
+		return // listed again
+	}
+	if c.version != "" {
+		if len(f.last) == feedLength {
+			if dropped := f.last[0].version; older(f.floor, dropped) {
+				f.floor = dropped
+			}
+			f.last = slices.Delete(f.last, 0, 1)
+		}
+		f.last = append(f.last, c)
+	}
+	for q, cluster := range f.readers {
+		q.put(queued{cluster: cluster, change: c})
+	}
+}
+
+// begin is called when the objects of a namespace are complete at a version: changes of before are unknown.
+func (f *feed) begin(version string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.floor == "" || older(f.floor, version) {
+		f.floor = version
+	}
+}
+
+// restart ends all readers: the cluster was restored from an older copy, so that versions have no order.
+func (f *feed) restart() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.last, f.floor = nil, ""
+	for q := range f.readers {
+		q.overflow()
+	}
+}
+
+// read passes changes on to a queue from now on. With a version it returns those that are later, and false if some of them
+// are unknown.
+func (f *feed) read(q *queue, cluster, since string) (later []change, ok bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if since != "" && (f.floor == "" || older(since, f.floor)) {
+		return nil, false
+	}
+	if f.readers == nil {
+		f.readers = map[*queue]string{}
+	}
+	f.readers[q] = cluster
+	if since == "" {
+		return nil, true
+	}
+	for _, c := range f.last {
+		if older(since, c.version) {
+			later = append(later, c)
+		}
+	}
+	return later, true
+}
+
+// leave ends what read began.
+func (f *feed) leave(q *queue) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.readers, q)
+}
+
+// queued is a change with its cluster.
+type queued struct {
+	cluster string
+	change
+}
+
+// queueLength is how many changes wait for a watch. One that reads more slowly ends.
+const queueLength = 10000
+
+// queue has the changes that a watch has not read.
+type queue struct {
+	wake chan struct{}
+
+	mu    sync.Mutex
+	items []queued
+	full  bool
+}
+
+func newQueue() *queue { return &queue{wake: make(chan struct{}, 1)} }
+
+// put adds a change. It does not block.
+func (q *queue) put(c queued) {
+	q.mu.Lock()
+	if len(q.items) < queueLength {
+		q.items = append(q.items, c)
+	} else {
+		q.full = true
+	}
+	q.mu.Unlock()
+	q.signal()
+}
+
+// overflow ends the watch.
+func (q *queue) overflow() {
+	q.mu.Lock()
+	q.full = true
+	q.mu.Unlock()
+	q.signal()
+}
+
+func (q *queue) signal() {
+	select {
+	case q.wake <- struct{}{}:
+	default:
+	}
+}
+
+// take returns the changes that wait, and false if some are missing.
+func (q *queue) take() ([]queued, bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	out := q.items
+	q.items = nil
+	return out, !q.full
+}
+
+// broadcast tells many that something changed. The zero value is ready for use.
+type broadcast struct {
+	mu      sync.Mutex
+	waiting chan struct{}
+}
+
+// next returns a channel that is closed at the next change.
+func (b *broadcast) next() <-chan struct{} {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.waiting == nil {
+		b.waiting = make(chan struct{})
+	}
+	return b.waiting
+}
+
+func (b *broadcast) notify() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.waiting != nil {
+		close(b.waiting)
+		b.waiting = nil
+	}
+}

@@ -1,0 +1,252 @@
+package cache
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/search"
+)
+
+// ErrExpired ends a watch that cannot go on without a new list.
+var ErrExpired = errors.New("the changes since the version of the watch are not known any more: list again")
+
+// initialTimeout is how long the end of the initial objects waits for clusters that are not listed yet.
+const initialTimeout = 5 * time.Second
+
+// Event is a change of the objects that a watch selects.
+type Event struct {
+	// Type is watch.Added, Modified, Deleted, or Bookmark: the cluster has reached the version, and there is no object.
+	Type    watch.EventType
+	Cluster string
+	Object  *Object
+	// Version is the resource version of the change in the cluster; empty if it is no event of the cluster.
+	Version string
+	// Initial reports that the objects that existed at the beginning were sent. Type and all else are empty then.
+	Initial bool
+}
+
+// Start is where a watch begins.
+type Start struct {
+	// Versions are the versions of clusters. A cluster that has none begins with all its objects.
+	Versions search.Versions
+	// Now leaves out the objects that exist, of clusters that have no version.
+	Now bool
+}
+
+// watching is one watch over all clusters.
+type watching struct {
+	caches *Caches
+	query  Query
+	start  Start
+	send   func(Event) error
+	queue  *queue
+	first  bool
+	// sources are the stores that are watched, by cluster.
+	sources map[string]*source
+}
+
+// source is a store that is watched.
+type source struct {
+	store      *store
+	namespaces search.Namespaces
+	// seen is the version up to which changes were sent.
+	seen string
+}
+
+// Watch calls send with each change of the objects that a query selects, until ctx ends or send fails. Clusters that join, leave
+// or are lost do not end it: their objects are added and deleted. It returns ErrExpired if the start is too old, or send too
+// slow, and when no registry selects the resource any more.
+func (c *Caches) Watch(ctx context.Context, q Query, start Start, send func(Event) error) error {
+	w := &watching{caches: c, query: q, start: start, send: send, queue: newQueue(), first: true, sources: map[string]*source{}}
+	defer func() {
+		for _, s := range w.sources {
+			s.store.feed.leave(w.queue)
+		}
+	}()
+	timer := c.deps.Clock.NewTimer(initialTimeout)
+	defer timer.Stop()
+	initial := false
+	for late := false; ; {
+		changed := c.changes.next()
+		if err := w.follow(); err != nil {
+			return err
+		}
+		w.first = false
+		if !initial && (late || w.complete()) {
+			initial = true
+			if err := w.send(Event{Initial: true}); err != nil {
+				return err
+			}
+		}
+		if err := w.drain(); err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-changed:
+		case <-w.queue.wake:
+		case <-timer.C():
+			late = true
+		}
+	}
+}
+
+// follow begins to watch the stores of the resource that are new, and ends with those that are gone.
+func (w *watching) follow() error {
+	present := map[string]bool{}
+	selected := false
+	for _, k := range w.caches.all() {
+		found, namespaces, missing := k.find(w.query.Resource)
+		selected = selected || found != nil || missing != ""
+		if found == nil {
+			continue
+		}
+		present[k.name] = true
+		s := w.sources[k.name]
+		if s != nil && s.store == found {
+			s.namespaces = namespaces
+			continue
+		}
+		if s != nil {
+			if err := w.end(k.name, s); err != nil {
+				return err
+			}
+		}
+		if err := w.begin(k.name, &source{store: found, namespaces: namespaces}); err != nil {
+			return err
+		}
+	}
+	for name, s := range w.sources {
+		if !present[name] {
+			if err := w.end(name, s); err != nil {
+				return err
+			}
+		}
+	}
+	if !selected {
+		return ErrExpired
+	}
+	return nil
+}
+
+// begin sends the objects of a store, or the changes since the version that the watch has of the cluster.
+func (w *watching) begin(cluster string, s *source) error {
+	since := ""
+	if w.first && w.start.Versions.Has(cluster) {
+		since = w.start.Versions.Get(cluster)
+	}
+	if since == "0" {
+		since = "" // any version: the objects as they are
+	}
+	later, ok := s.store.feed.read(w.queue, cluster, since)
+	if !ok {
+		return fmt.Errorf("cluster %s: %w", cluster, ErrExpired)
+	}
+	w.sources[cluster] = s
+	if since != "" {
+		s.seen = since
+		for _, c := range later {
+			if err := w.pass(queued{cluster: cluster, change: c}); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	s.seen = s.store.version()
+	if !w.first || !w.start.Now {
+		for _, o := range s.store.list(s.namespaces, w.query.Namespace, w.query.Name) {
+			if err := w.pass(queued{cluster, change{key: o.key(), now: o}}); err != nil {
+				return err
+			}
+		}
+	}
+	if s.seen == "" {
+		return nil
+	}
+	return w.send(Event{Type: watch.Bookmark, Cluster: cluster, Version: s.seen})
+}
+
+// end sends the deletion of the objects of a store that is gone.
+func (w *watching) end(cluster string, s *source) error {
+	s.store.feed.leave(w.queue)
+	for _, o := range s.store.sent() {
+		if err := w.pass(queued{cluster, change{key: o.key(), old: o}}); err != nil {
+			return err
+		}
+	}
+	delete(w.sources, cluster)
+	return nil
+}
+
+// drain sends the changes that wait.
+func (w *watching) drain() error {
+	items, ok := w.queue.take()
+	if !ok {
+		return ErrExpired
+	}
+	for _, c := range items {
+		s := w.sources[c.cluster]
+		if s == nil || c.version != "" && s.seen != "" && !older(s.seen, c.version) {
+			continue // it was sent with the objects
+		}
+		if err := w.pass(c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pass sends a change if it is one of the selected objects.
+func (w *watching) pass(c queued) error {
+	if w.query.Namespace != "" && c.key.Namespace != w.query.Namespace || w.query.Name != "" && c.key.Name != w.query.Name {
+		return nil
+	}
+	before, err := w.selects(c.old)
+	if err != nil {
+		return err
+	}
+	after, err := w.selects(c.now)
+	if err != nil {
+		return err
+	}
+	e := Event{Cluster: c.cluster, Object: c.now, Version: c.version}
+	switch {
+	case before && after:
+		e.Type = watch.Modified
+	case after:
+		e.Type = watch.Added
+	case before:
+		e.Type, e.Object = watch.Deleted, c.old
+	default:
+		return nil
+	}
+	return w.send(e)
+}
+
+func (w *watching) selects(o *Object) (bool, error) {
+	if o == nil {
+		return false, nil
+	}
+	return w.query.selects(o)
+}
+
+// complete reports whether the objects of all clusters that can be read were listed.
+func (w *watching) complete() bool {
+	for _, s := range w.sources {
+		if s.store.version() == "" && s.store.lostSince().IsZero() {
+			return false
+		}
+	}
+	return true
+}
+
+// key returns the namespace and name of an object.
+func (o *Object) key() types.NamespacedName {
+	return types.NamespacedName{Namespace: o.Namespace, Name: o.Name}
+}

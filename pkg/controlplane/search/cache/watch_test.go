@@ -1,0 +1,203 @@
+package cache
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/search"
+	"github.com/karmada-toolkit/karmada/pkg/member/access/accesstest"
+)
+
+// watcher collects the events of a watch.
+type watcher struct {
+	*federation
+	err chan error
+
+	mu       sync.Mutex
+	events   []string
+	versions search.Versions
+}
+
+func (f *federation) watch(q Query, start Start) *watcher {
+	q.Resource = configMaps
+	w := &watcher{federation: f, err: make(chan error, 1), versions: start.Versions}
+	ctx, cancel := context.WithCancel(f.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		w.err <- f.Watch(ctx, q, start, w.add)
+	}()
+	f.Cleanup(func() { cancel(); <-done })
+	return w
+}
+
+func (w *watcher) add(e Event) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if e.Version != "" {
+		w.versions = w.versions.With(e.Cluster, e.Version)
+	}
+	switch {
+	case e.Initial:
+		w.events = append(w.events, "initial")
+	case e.Object != nil:
+		w.events = append(w.events, fmt.Sprintf("%s %s %s/%s", e.Type, e.Cluster, e.Object.Namespace, e.Object.Name))
+	}
+	return nil
+}
+
+// wants waits until exactly these events were sent since the last call.
+func (w *watcher) wants(want ...string) {
+	w.Helper()
+	accesstest.Eventually(w.T, func() error {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if diff := cmp.Diff(want, w.events); diff != "" {
+			return errors.New(diff)
+		}
+		return nil
+	})
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.events = nil
+}
+
+func TestWatch_ClustersComeAndGo(t *testing.T) {
+	f := newFederation(t, 0, "m1", "m2")
+	f.put("m1", "a", "x", "")
+	f.put("m2", "a", "y", "")
+	f.follow(registry("r", []string{"m1"}, configMapsIn("")))
+	f.has(Query{}, "m1 a/x")
+	w := f.watch(Query{}, Start{})
+	w.wants("ADDED m1 a/x", "initial")
+	f.put("m1", "a", "x", "app=web")
+	w.wants("MODIFIED m1 a/x")
+	f.follow(registry("r", nil, configMapsIn("")))
+	w.wants("ADDED m2 a/y")
+	f.servers["m1"].Remove("/api/v1/namespaces/a/configmaps/x")
+	w.wants("DELETED m1 a/x")
+	// A lost cluster ends nothing; its objects stay for a while.
+	f.ready("m2", false)
+	accesstest.Eventually(t, func() error {
+		if _, result := f.list(Query{}); len(result.Missing) != 1 {
+			return fmt.Errorf("missing %v", result.Missing)
+		}
+		return nil
+	})
+	f.put("m1", "b", "z", "")
+	w.wants("ADDED m1 b/z")
+	f.clock.Step(defaultLostGrace)
+	w.wants("DELETED m2 a/y")
+	f.ready("m2", true)
+	w.wants("ADDED m2 a/y")
+	// Objects of a namespace that is not selected any more.
+	f.follow(registry("r", nil, configMapsIn("a")))
+	w.wants("DELETED m1 b/z")
+	delete(f.clusters, "m2")
+	f.follow(f.registries...)
+	w.wants("DELETED m2 a/y")
+	// The kind is not selected any more.
+	f.follow()
+	if err := <-w.err; !errors.Is(err, ErrExpired) {
+		t.Errorf("the watch ends with %v", err)
+	}
+	w.err <- nil
+}
+
+func TestWatch_Selection(t *testing.T) {
+	f := newFederation(t, 0, "m1")
+	f.put("m1", "a", "x", "")
+	f.put("m1", "a", "y", "app=web")
+	f.follow(registry("r", nil, configMapsIn("")))
+	f.has(Query{}, "m1 a/x", "m1 a/y")
+	selected := f.watch(Query{Labels: labels.SelectorFromSet(labels.Set{"app": "web"})}, Start{})
+	selected.wants("ADDED m1 a/y", "initial")
+	named := f.watch(Query{Namespace: "a", Name: "x"}, Start{Now: true})
+	named.wants("initial")
+	f.put("m1", "a", "x", "app=web")
+	selected.wants("ADDED m1 a/x")
+	named.wants("MODIFIED m1 a/x")
+	f.put("m1", "a", "y", "app=db")
+	selected.wants("DELETED m1 a/y")
+	f.put("m1", "a", "x", "app=web")
+	selected.wants("MODIFIED m1 a/x")
+	named.wants("MODIFIED m1 a/x")
+}
+
+// A watch from the version of a list has each change since the list once; one from before what is known is told to list again.
+func TestWatch_Versions(t *testing.T) {
+	f := newFederation(t, 0, "m1", "m2")
+	f.put("m1", "a", "x", "")
+	f.put("m2", "a", "x", "")
+	f.follow(registry("r", nil, configMapsIn("")))
+	f.has(Query{}, "m1 a/x", "m2 a/x")
+	_, listed := f.list(Query{})
+	start := Start{Versions: search.NewVersions(listed.Versions)}
+	f.put("m1", "a", "y", "")
+	f.servers["m2"].Remove("/api/v1/namespaces/a/configmaps/x")
+	f.has(Query{}, "m1 a/x", "m1 a/y")
+	first := f.watch(Query{}, start)
+	first.wants("ADDED m1 a/y", "DELETED m2 a/x", "initial")
+	second := f.watch(Query{}, Start{Versions: first.versions})
+	second.wants("initial")
+	// What the cache has not reached yet is neither repeated nor refused.
+	ahead := f.watch(Query{}, Start{Versions: first.versions.With("m1", "1000000")})
+	ahead.wants("initial")
+	f.put("m1", "a", "z", "")
+	first.wants("ADDED m1 a/z")
+	second.wants("ADDED m1 a/z")
+	ahead.wants()
+	for i := range feedLength {
+		f.put("m1", "b", fmt.Sprint("c", i%8), "")
+	}
+	accesstest.Eventually(t, func() error {
+		first.mu.Lock()
+		defer first.mu.Unlock()
+		if len(first.events) != feedLength {
+			return fmt.Errorf("%d events", len(first.events))
+		}
+		return nil
+	})
+	late := f.watch(Query{}, start)
+	if err := <-late.err; !errors.Is(err, ErrExpired) {
+		t.Errorf("a watch from a version that is not known ends with %v", err)
+	}
+	late.err <- nil
+	// A cluster that is restored from an older copy ends watches: versions have no order any more.
+	backup := f.servers["m1"].Backup()
+	f.put("m1", "d", "x", "")
+	accesstest.Eventually(t, func() error {
+		first.mu.Lock()
+		defer first.mu.Unlock()
+		if len(first.events) != feedLength+1 {
+			return fmt.Errorf("%d events", len(first.events))
+		}
+		return nil
+	})
+	f.servers["m1"].Restore(backup, 0)
+	if err := <-first.err; !errors.Is(err, ErrExpired) {
+		t.Errorf("a watch of a restored cluster ends with %v", err)
+	}
+	first.err <- nil
+}
+
+// A watch that is not read ends, and holds nothing else up.
+func TestFeed_SlowReader(t *testing.T) {
+	var f feed
+	q := newQueue()
+	if _, ok := f.read(q, "m1", ""); !ok {
+		t.Fatal("refused")
+	}
+	for range queueLength + 1 {
+		f.add(change{now: &Object{Name: "x"}})
+	}
+	if _, ok := q.take(); ok {
+		t.Error("changes are missing and the watch goes on")
+	}
+}

@@ -1,0 +1,291 @@
+package search
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	genericrequest "k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/apiserver/pkg/registry/rest"
+	"k8s.io/apiserver/pkg/warning"
+
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/aggregated/proxy"
+	domain "github.com/karmada-toolkit/karmada/pkg/controlplane/domain/search"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/search/cache"
+)
+
+const (
+	// minWatch is the least time after which a watch without a timeout ends; it is at most twice that.
+	minWatch = 30 * time.Minute
+	// bookmarkInterval is how often a watch that allows it gets a bookmark.
+	bookmarkInterval = time.Minute
+)
+
+// reading is a request that the caches answer.
+type reading struct {
+	caches *cache.Caches
+	query  cache.Query
+	kind   schema.GroupVersionKind
+	// options are those of the request.
+	options metav1.ListOptions
+	// strict has a list fail that is not complete.
+	strict bool
+}
+
+// read answers a get, list or watch from the caches.
+func (g *global) read(w http.ResponseWriter, req *http.Request, in proxy.Inner, info *genericrequest.RequestInfo, responder rest.Responder) {
+	if info.Verb == "get" {
+		item, err := g.locate(info)
+		if err != nil {
+			responder.Error(err)
+			return
+		}
+		data, err := item.JSON()
+		if err != nil {
+			responder.Error(apierrors.NewInternalError(err))
+			return
+		}
+		write(w, domain.FromMember(domain.FormatJSON, data, item.Cluster))
+		return
+	}
+	r, err := g.reading(req, in, info)
+	switch {
+	case err != nil:
+		responder.Error(err)
+	case info.Verb == "watch":
+		r.watch(w, req, responder)
+	default:
+		r.list(w, req, responder)
+	}
+}
+
+// reading returns what a request selects.
+func (g *global) reading(req *http.Request, in proxy.Inner, info *genericrequest.RequestInfo) (*reading, error) {
+	values := in.Query(req)
+	resource := schema.GroupVersionResource{Group: info.APIGroup, Version: info.APIVersion, Resource: info.Resource}
+	if values.Get("consistent") == "true" {
+		return nil, apierrors.NewBadRequest("lists that are read from the members are not supported: leave out the parameter \"consistent\"")
+	}
+	// A list with a name is one that a field selector restricts to it; the path has none.
+	query, options, err := queryOf(values, resource, &genericrequest.RequestInfo{Namespace: info.Namespace})
+	if err != nil {
+		return nil, apierrors.NewBadRequest(err.Error())
+	}
+	kind, err := g.cached.kindOf(resource)
+	if err != nil {
+		return nil, apierrors.NewInternalError(err)
+	}
+	if err := selectFields(&query, kind, options); err != nil {
+		return nil, apierrors.NewBadRequest(err.Error())
+	}
+	return &reading{caches: g.cached.caches, query: query, kind: kind, options: options, strict: values.Get("strict") == "true"}, nil
+}
+
+// expired is the answer to a version or token with which the request cannot go on.
+func expired(text string) error { return apierrors.NewResourceExpired(text) }
+
+// list answers with a page. All pages of a list have the version of the first, so that a watch from it misses nothing.
+func (r *reading) list(w http.ResponseWriter, req *http.Request, responder rest.Responder) {
+	var from domain.Continue
+	if r.options.Continue != "" {
+		var ok bool
+		if from, ok = domain.DecodeContinue(r.options.Continue); !ok || from.Token == "" {
+			responder.Error(expired(cache.TokenError{}.Error()))
+			return
+		}
+		r.query.Continue = from.Token
+	}
+	result, err := r.caches.List(r.query)
+	switch {
+	case errors.As(err, new(cache.TokenError)):
+		responder.Error(expired(err.Error()))
+		return
+	case err != nil:
+		responder.Error(apierrors.NewInternalError(err))
+		return
+	case r.strict && len(result.Missing) > 0:
+		responder.Error(apierrors.NewServiceUnavailable(fmt.Sprintf("cluster %s: %s", result.Missing[0].Cluster, result.Missing[0].Reason)))
+		return
+	}
+	versions := domain.NewVersions(result.Versions)
+	if r.options.Continue != "" {
+		versions = from.Versions
+	}
+	for _, m := range result.Missing {
+		warning.AddWarning(req.Context(), "", fmt.Sprintf("cluster %s: %s", m.Cluster, m.Reason))
+	}
+	out := list{Items: make([]json.RawMessage, 0, len(result.Items))}
+	out.APIVersion, out.Kind, out.ResourceVersion = r.kind.GroupVersion().String(), r.kind.Kind+"List", versions.Encode()
+	if result.Continue != "" {
+		out.Continue = domain.Continue{Versions: versions, Cluster: result.Items[len(result.Items)-1].Cluster, Token: result.Continue}.Encode()
+	}
+	for _, item := range result.Items {
+		data, err := item.JSON()
+		if err != nil {
+			responder.Error(apierrors.NewInternalError(err))
+			return
+		}
+		out.Items = append(out.Items, data)
+	}
+	data, err := json.Marshal(out)
+	if err != nil {
+		responder.Error(apierrors.NewInternalError(err))
+		return
+	}
+	write(w, data)
+}
+
+// write answers with JSON.
+func write(w http.ResponseWriter, data []byte) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusOK)
+	_, _ = w.Write(data)
+}
+
+// stream sends events to a client.
+type stream struct {
+	kind     schema.GroupVersionKind
+	to       *bufio.Writer
+	flush    func() error
+	versions domain.Versions
+	// bookmarks reports whether the client wants them, initial whether it wants one after the objects that exist.
+	bookmarks, initial bool
+}
+
+// frame is one event of a watch.
+type frame struct {
+	Type   watch.EventType `json:"type"`
+	Object json.RawMessage `json:"object"`
+}
+
+// watch streams changes until the client leaves or the time is over.
+func (r *reading) watch(w http.ResponseWriter, req *http.Request, responder rest.Responder) {
+	versions, ok := domain.DecodeVersions(r.options.ResourceVersion)
+	if !ok {
+		responder.Error(expired("the resourceVersion is not one of several clusters: list again"))
+		return
+	}
+	initial := r.options.SendInitialEvents != nil && *r.options.SendInitialEvents
+	start := cache.Start{Versions: versions, Now: r.options.SendInitialEvents != nil && !initial}
+	if initial {
+		start.Versions = domain.Versions{} // all objects, whatever the version that they must have at least
+	}
+	timeout := minWatch + rand.N(minWatch) //nolint:gosec // it spreads the ends of watches
+	if r.options.TimeoutSeconds != nil && *r.options.TimeoutSeconds > 0 {
+		timeout = time.Duration(*r.options.TimeoutSeconds) * time.Second
+	}
+	ctx, cancel := context.WithTimeout(req.Context(), timeout)
+	defer cancel()
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusOK)
+	s := &stream{
+		kind: r.kind, to: bufio.NewWriter(w), flush: http.NewResponseController(w).Flush, versions: start.Versions,
+		bookmarks: r.options.AllowWatchBookmarks, initial: initial,
+	}
+	_ = s.flush()
+	if err := s.run(ctx, r, start); errors.Is(err, cache.ErrExpired) {
+		s.end(err)
+	}
+}
+
+// run sends the events of a watch, and bookmarks while there are none.
+func (s *stream) run(ctx context.Context, r *reading, start cache.Start) error {
+	events := make(chan cache.Event)
+	ended := make(chan error, 1)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		ended <- r.caches.Watch(ctx, r.query, start, func(e cache.Event) error {
+			select {
+			case events <- e:
+				return nil
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		})
+	}()
+	ticker := time.NewTicker(bookmarkInterval)
+	defer ticker.Stop()
+	for {
+		var err error
+		select {
+		case e := <-events:
+			err = s.event(e)
+		case <-ticker.C:
+			err = s.bookmark(nil)
+		case err := <-ended:
+			return err
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// event sends one event.
+func (s *stream) event(e cache.Event) error {
+	if e.Version != "" {
+		s.versions = s.versions.With(e.Cluster, e.Version)
+	}
+	switch {
+	case e.Initial && s.initial:
+		return s.bookmark(map[string]string{metav1.InitialEventsAnnotationKey: "true"})
+	case e.Object == nil:
+		return nil
+	}
+	data, err := e.Object.JSON()
+	if err != nil {
+		return err
+	}
+	object, err := domain.WithVersions(data, e.Cluster, s.versions)
+	if err != nil {
+		return err
+	}
+	return s.send(frame{e.Type, object})
+}
+
+// bookmark tells the client the version that it has reached.
+func (s *stream) bookmark(annotations map[string]string) error {
+	if !s.bookmarks {
+		return nil
+	}
+	object := metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{ResourceVersion: s.versions.Encode(), Annotations: annotations}}
+	object.SetGroupVersionKind(s.kind)
+	data, err := json.Marshal(object)
+	if err != nil {
+		return fmt.Errorf("encoding a bookmark: %w", err)
+	}
+	return s.send(frame{watch.Bookmark, data})
+}
+
+// end tells the client why the watch ends.
+func (s *stream) end(cause error) {
+	status := apierrors.NewResourceExpired(cause.Error()).Status()
+	status.APIVersion, status.Kind = "v1", "Status"
+	if data, err := json.Marshal(status); err == nil {
+		_ = s.send(frame{watch.Error, data})
+	}
+}
+
+func (s *stream) send(f frame) error {
+	data, err := json.Marshal(f)
+	if err != nil {
+		return fmt.Errorf("encoding an event: %w", err)
+	}
+	if _, err := s.to.Write(append(data, '\n')); err != nil {
+		return fmt.Errorf("sending an event: %w", err)
+	}
+	if err := s.to.Flush(); err != nil {
+		return fmt.Errorf("sending an event: %w", err)
+	}
+	return s.flush()
+}
