@@ -59,10 +59,18 @@ func (m *membership) run(ctx context.Context, clusters cache.Informer) error {
 	if err != nil {
 		return ended(ctx, fmt.Errorf("watching the cluster: %w", err))
 	}
+	again := m.clock.NewTimer(offerInterval)
+	defer func() { again.Stop() }()
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
+		case <-again.C():
+			again = m.clock.NewTimer(offerInterval)
+			if m.refusedAddress() {
+				lost.trigger()
+			}
+			continue
 		case <-lost:
 			if err := m.offer(ctx); err != nil && ctx.Err() == nil {
 				m.log.Error(err, "The address of the member was not offered again")

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"sync/atomic"
+	"time"
 
 	"github.com/go-logr/logr"
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -110,8 +111,11 @@ func (m *membership) request() (member.PresentRequest, error) {
 	return r, err
 }
 
-// lostAddress reports whether the Cluster lost the address that the agent offers. An address that the control plane refused,
-// or that an administrator replaced, is not offered again before a restart.
+// offerInterval is how often an address that the control plane refused is offered again: its rules may change.
+const offerInterval = 5 * time.Minute
+
+// lostAddress reports whether the Cluster lost the address that the agent offers. One that the control plane refused is offered
+// again from time to time, one that an administrator replaced only after a restart.
 func (m *membership) lostAddress(cluster *clusterv1alpha1.Cluster) bool {
 	own := m.options.ClusterAPIEndpoint
 	if own == "" || cluster.DeletionTimestamp != nil || !m.serves(cluster) {
@@ -124,6 +128,11 @@ func (m *membership) lostAddress(cluster *clusterv1alpha1.Cluster) bool {
 	return m.refused.Load() == nil && !m.corrected.Load()
 }
 
+// refusedAddress reports whether the control plane refused the address of the member, and nobody set another.
+func (m *membership) refusedAddress() bool {
+	return m.refused.Load() != nil && !m.corrected.Load() && !m.abandoned.Load()
+}
+
 // offer offers the address of the member again.
 func (m *membership) offer(ctx context.Context) error {
 	return m.retry.until(ctx, "Offering the address of the member", func(ctx context.Context) error {
@@ -131,7 +140,16 @@ func (m *membership) offer(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		return member.Offer(ctx, member.Deps{ControlPlane: m.plane, Report: func(line string) { m.log.Info(line) }}, request)
+		accepted, refuse := true, request.Refused
+		request.Refused = func(reason error) {
+			accepted = false
+			refuse(reason)
+		}
+		err = member.Offer(ctx, member.Deps{ControlPlane: m.plane, Report: func(line string) { m.log.Info(line) }}, request)
+		if err == nil && accepted {
+			m.refused.Store(nil)
+		}
+		return err
 	})
 }
 

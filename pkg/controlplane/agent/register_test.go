@@ -1,11 +1,20 @@
 package agent
 
 import (
+	"context"
+	"errors"
 	"strings"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"github.com/karmada-toolkit/karmada/internal/kube"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 )
 
@@ -66,5 +75,36 @@ func TestMembership_LostAddress(t *testing.T) {
 				t.Errorf("got %t, want %t", got, tt.want)
 			}
 		})
+	}
+}
+
+// An address that was refused is offered again, and the refusal forgotten when it is accepted.
+func TestMembership_OffersARefusedAddressAgain(t *testing.T) {
+	cluster := &clusterv1alpha1.Cluster{
+		ObjectMeta: metav1.ObjectMeta{Name: "m3"}, Spec: clusterv1alpha1.ClusterSpec{SyncMode: clusterv1alpha1.Pull, ID: "id-3"},
+	}
+	refuse := true
+	plane := interceptor.NewClient(fake.NewClientBuilder().WithScheme(kube.NewScheme()).WithObjects(cluster).Build(), interceptor.Funcs{
+		Update: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.UpdateOption) error {
+			if of, ok := obj.(*clusterv1alpha1.Cluster); ok && of.Spec.APIEndpoint != "" && refuse {
+				return apierrors.NewForbidden(schema.GroupResource{Resource: "clusters"}, "m3", errors.New("a loopback address"))
+			}
+			return c.Update(ctx, obj, opts...)
+		},
+	})
+	m := &membership{
+		options: &Options{ClusterName: "m3", ClusterAPIEndpoint: "https://10.0.0.3:6443"}, id: "id-3", plane: plane, memberConfig: &rest.Config{Host: "https://10.0.0.3"},
+	}
+	for range 2 {
+		if err := m.offer(t.Context()); err != nil || !m.refusedAddress() {
+			t.Errorf("refused: %v, offered again: %t", err, m.refusedAddress())
+		}
+	}
+	refuse = false
+	if err := m.offer(t.Context()); err != nil || m.refusedAddress() {
+		t.Errorf("accepted: %v, offered again: %t", err, m.refusedAddress())
+	}
+	if err := plane.Get(t.Context(), client.ObjectKeyFromObject(cluster), cluster); err != nil || cluster.Spec.APIEndpoint != "https://10.0.0.3:6443" {
+		t.Errorf("%v, endpoint %q", err, cluster.Spec.APIEndpoint)
 	}
 }

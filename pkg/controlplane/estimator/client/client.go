@@ -24,6 +24,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/clock"
 
@@ -214,7 +215,12 @@ func (p *Pool) dial(ctx context.Context, cluster string) (net.Conn, error) {
 	if !slices.ContainsFunc(errs, func(err error) bool { return !isUnknownHost(err) }) {
 		return nil, errAbsent
 	}
-	return nil, errors.Join(errs...)
+	// Several addresses may be those of one Service, and fail for one reason.
+	errs = slices.CompactFunc(errs, func(a, b error) bool { return a.Error() == b.Error() })
+	if len(errs) == 1 {
+		return nil, errs[0]
+	}
+	return nil, utilerrors.NewAggregate(errs)
 }
 
 // DialNetwork connects to an address over the network of this machine.

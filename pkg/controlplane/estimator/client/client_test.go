@@ -240,6 +240,21 @@ func TestEstimates_WithoutEstimator(t *testing.T) {
 	}
 }
 
+// A Service has two names, and one reason why it does not answer.
+func TestDial_NamesEachCauseOnce(t *testing.T) {
+	_, o := serve(t)
+	o.Namespace = "elsewhere"
+	for want, fail := range map[string]func(address string) error{
+		"no pod is ready": func(string) error { return errors.New("no pod is ready") },
+		"[estimator-m1.elsewhere.svc.cluster.local:10352 is closed, estimator-m1.elsewhere.svc:10352 is closed]": func(address string) error { return errors.New(address + " is closed") },
+	} {
+		o.Dial = func(_ context.Context, address string) (net.Conn, error) { return nil, fail(address) }
+		if _, err := pool(t, o).dial(t.Context(), "m1"); err == nil || err.Error() != want {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+}
+
 func TestAddresses(t *testing.T) {
 	_, o := serve(t)
 	p := pool(t, o)
