@@ -39,6 +39,9 @@ func TestSearch_AnswersForAllClusters(t *testing.T) {
 	if code, body, _ := planeAnswer(t, proxy+"/apis/apps/v1/namespaces/"+ns+"/deployments/web"); code != 409 || !strings.Contains(body, "[member1, member2]") {
 		t.Errorf("a name in two clusters: %d\n%s", code, body)
 	}
+	if out := must(t, "search", "kubeconfig"); !strings.Contains(out, proxy+"\n") || !strings.Contains(out, "current-context: fleet\n") || !strings.Contains(out, "name: fleet-member2\n") {
+		t.Errorf("search kubeconfig:\n%s", out)
+	}
 	if code, body, _ := planeAnswer(t, proxy+"/api/v1"); code != 200 || !strings.Contains(body, `"pods/exec"`) {
 		t.Errorf("discovery through the proxy: %d\n%s", code, body)
 	}

@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/client-go/rest"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/karmada-toolkit/karmada/internal/kube"
@@ -73,6 +74,24 @@ func (p *ControlPlane) KubeconfigFlag() string {
 		return ""
 	}
 	return *p.flags.KubeConfig
+}
+
+// Kubeconfig returns the context that the flags choose, alone and without references to files.
+func (p *ControlPlane) Kubeconfig() (*clientcmdapi.Config, error) {
+	raw, err := p.flags.ToRawKubeConfigLoader().RawConfig()
+	if err != nil {
+		return nil, p.misconfigured(err)
+	}
+	if *p.flags.Context != "" {
+		raw.CurrentContext = *p.flags.Context
+	}
+	if err := clientcmdapi.MinifyConfig(&raw); err != nil {
+		return nil, p.misconfigured(err)
+	}
+	if err := clientcmdapi.FlattenConfig(&raw); err != nil {
+		return nil, p.misconfigured(err)
+	}
+	return &raw, nil
 }
 
 // KubeconfigPath returns the path of the kubeconfig file that has the context in use, or "" if there is none.

@@ -85,7 +85,7 @@ func (m *membership) run(ctx context.Context, clusters cache.Informer) error {
 		})
 		switch {
 		case ctx.Err() != nil:
-			return nil //nolint:nilerr // the agent stops
+			return nil
 		case err != nil:
 			return err
 		case cleaned:

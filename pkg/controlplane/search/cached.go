@@ -131,7 +131,7 @@ func (c *cached) kindOf(resource schema.GroupVersionResource) (schema.GroupVersi
 
 // queryOf returns what a request selects, its fields aside.
 func queryOf(values url.Values, resource schema.GroupVersionResource, info *genericrequest.RequestInfo) (cache.Query, metav1.ListOptions, error) {
-	q := cache.Query{Resource: resource, Namespace: info.Namespace, Name: info.Name}
+	q := cache.Query{Resource: resource, Namespace: namespaceOf(info), Name: info.Name}
 	var options metav1.ListOptions
 	if err := metav1.Convert_url_Values_To_v1_ListOptions(&values, &options, nil); err != nil {
 		return q, options, fmt.Errorf("reading the parameters: %w", err)
@@ -148,6 +148,15 @@ func queryOf(values url.Values, resource schema.GroupVersionResource, info *gene
 	}
 	q.Labels, q.Limit, q.Continue = selector, options.Limit, options.Continue
 	return q, options, nil
+}
+
+// namespaceOf returns the namespace of the objects of a request. A path of a Namespace has its name as the namespace too, but
+// the object is in none.
+func namespaceOf(info *genericrequest.RequestInfo) string {
+	if info.APIGroup == "" && info.Resource == "namespaces" && info.Namespace == info.Name {
+		return ""
+	}
+	return info.Namespace
 }
 
 // selectFields adds the field selector to a query.

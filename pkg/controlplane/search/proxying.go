@@ -13,6 +13,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -120,7 +121,10 @@ func (g *global) route(req *http.Request, in proxy.Inner, info *genericrequest.R
 		return nil, err
 	}
 	resource := schema.GroupVersionResource{Group: info.APIGroup, Version: info.APIVersion, Resource: info.Resource}
-	_, selected := g.cached.caches.Kind(resource)
+	selected, err := g.selected(resource)
+	if err != nil {
+		return nil, err
+	}
 	reads := slices.Contains([]string{"get", "list", "watch"}, info.Verb) && !streams(info)
 	switch {
 	case selected && reads && info.Subresource == "":
@@ -136,6 +140,23 @@ func (g *global) route(req *http.Request, in proxy.Inner, info *genericrequest.R
 	}
 	return nil, apierrors.NewForbidden(resource.GroupResource(), info.Name,
 		errors.New("no ResourceRegistry selects the kind, so that the request would change the control plane: send it to the control plane's own address"))
+}
+
+// selected reports whether a registry selects a resource. What no cluster has yet, or has any more, is selected all the same:
+// otherwise the objects of the control plane would be taken for those of the members.
+func (g *global) selected(resource schema.GroupVersionResource) (bool, error) {
+	if _, ok := g.cached.caches.Kind(resource); ok {
+		return true, nil
+	}
+	kind, err := g.cached.mapper.KindFor(resource)
+	if err != nil && !meta.IsNoMatchError(err) {
+		return false, apierrors.NewInternalError(fmt.Errorf("finding the kind of %s: %w", resource, err))
+	}
+	selected, known := g.cached.caches.Selects(kind)
+	if !known {
+		return false, apierrors.NewServiceUnavailable("the ResourceRegistries are not known yet: try again")
+	}
+	return selected, nil
 }
 
 // reviewsSelf reports whether a request asks the control plane about the requester, which changes nothing.
@@ -183,7 +204,11 @@ func (g *global) authorize(req *http.Request, info *genericrequest.RequestInfo, 
 // locate returns the only cluster that holds an object, with the object.
 func (g *global) locate(info *genericrequest.RequestInfo) (cache.Item, error) {
 	resource := schema.GroupVersionResource{Group: info.APIGroup, Version: info.APIVersion, Resource: info.Resource}
-	result, err := g.cached.caches.List(cache.Query{Resource: resource, Namespace: info.Namespace, Name: info.Name})
+	kind, err := g.cached.kindOf(resource)
+	if err != nil {
+		return cache.Item{}, apierrors.NewInternalError(err)
+	}
+	result, err := g.cached.caches.List(cache.Query{Resource: resource, Kind: kind, Namespace: namespaceOf(info), Name: info.Name})
 	if err != nil {
 		return cache.Item{}, apierrors.NewInternalError(err)
 	}
@@ -197,8 +222,8 @@ func (g *global) locate(info *genericrequest.RequestInfo) (cache.Item, error) {
 	switch {
 	case len(clusters) > 1:
 		return cache.Item{}, apierrors.NewConflict(resource.GroupResource(), info.Name, fmt.Errorf(
-			"ambiguous objects in clusters [%s]: name one of them, by the path /apis/%s/clusters/%s/proxy or karmadactl with -C",
-			strings.Join(clusters, ", "), clusterv1alpha1.GroupVersion, clusters[0]))
+			"ambiguous objects in clusters [%s]: choose one of them, with the context fleet-%s of \"karmadactl search kubeconfig\"",
+			strings.Join(clusters, ", "), clusters[0]))
 	case err != nil && len(result.Missing) > 0:
 		return cache.Item{}, apierrors.NewServiceUnavailable(fmt.Sprintf("%v; the objects of cluster %s are unknown: %s", err, result.Missing[0].Cluster, result.Missing[0].Reason))
 	}
@@ -227,8 +252,11 @@ func (g *global) toMember(req *http.Request, in proxy.Inner, info *genericreques
 // translateBody makes the body of a request one for a cluster.
 func translateBody(req *http.Request, cluster string) error {
 	format := domain.FormatOf(req.Header.Get("Content-Type"))
-	if req.Body == nil || req.Body == http.NoBody || format == domain.FormatOther || req.Header.Get("Content-Encoding") != "" {
+	if req.Body == nil || req.Body == http.NoBody || format == domain.FormatOther {
 		return nil
+	}
+	if encoding := req.Header.Get("Content-Encoding"); encoding != "" {
+		return failure(http.StatusUnsupportedMediaType, metav1.StatusReasonUnsupportedMediaType, "bodies that are encoded as "+encoding+" cannot be translated for a cluster")
 	}
 	body, err := io.ReadAll(io.LimitReader(req.Body, maxBody+1))
 	if err != nil {
@@ -239,10 +267,15 @@ func translateBody(req *http.Request, cluster string) error {
 	}
 	body, err = domain.ToMember(format, body, cluster)
 	if err != nil {
-		return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: http.StatusConflict, Reason: metav1.StatusReasonConflict, Message: err.Error()}}
+		return failure(http.StatusConflict, metav1.StatusReasonConflict, err.Error())
 	}
 	req.Body, req.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	return nil
+}
+
+// failure is an error with a code and a reason.
+func failure(code int32, reason metav1.StatusReason, text string) error {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: code, Reason: reason, Message: text}}
 }
 
 // translateAnswer makes the answer of a cluster, if it is an object, one of several. What streams or is text stays.

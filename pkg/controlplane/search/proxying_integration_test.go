@@ -136,6 +136,11 @@ func TestProxy_Rights(t *testing.T) {
 		{"", "GET", "configmaps?continue=nonsense", http.StatusGone, "not valid"},
 		{"", "GET", "configmaps?watch=true&resourceVersion=7", http.StatusGone, "list again"},
 		{"", "GET", "configmaps?fieldSelector=spec.x=y", http.StatusBadRequest, "spec.x"},
+		{"", "GET", "configmaps?strict=perhaps", http.StatusBadRequest, "strict"},
+		{"", "GET", "configmaps?strict=1", http.StatusOK, "only-in-m2"},
+		{"", "GET", "configmaps?resourceVersion=x&resourceVersionMatch=Exact", http.StatusGone, "exact"},
+		{"alice", "GET", "namespaces/team/../other/configmaps", http.StatusForbidden, "other"},
+		{"alice", "GET", "namespaces/team/namespaces/other", http.StatusForbidden, "cannot get"},
 		{"", "GET", "configmaps?consistent=true", http.StatusBadRequest, "consistent"},
 		{"", "GET", "configmaps?fieldSelector=metadata.name=only-in-m2", http.StatusOK, "only-in-m2"},
 	} {

@@ -7,7 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"mime"
 	"net/http"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -43,6 +47,10 @@ type reading struct {
 
 // read answers a get, list or watch from the caches.
 func (g *global) read(w http.ResponseWriter, req *http.Request, in proxy.Inner, info *genericrequest.RequestInfo, responder rest.Responder) {
+	if !acceptsJSON(req.Header.Values("Accept")) {
+		responder.Error(failure(http.StatusNotAcceptable, metav1.StatusReasonNotAcceptable, "objects of several clusters are answered in application/json only"))
+		return
+	}
 	if info.Verb == "get" {
 		item, err := g.locate(info)
 		if err != nil {
@@ -72,13 +80,22 @@ func (g *global) read(w http.ResponseWriter, req *http.Request, in proxy.Inner, 
 func (g *global) reading(req *http.Request, in proxy.Inner, info *genericrequest.RequestInfo) (*reading, error) {
 	values := in.Query(req)
 	resource := schema.GroupVersionResource{Group: info.APIGroup, Version: info.APIVersion, Resource: info.Resource}
-	if values.Get("consistent") == "true" {
+	if values.Has("consistent") {
 		return nil, apierrors.NewBadRequest("lists that are read from the members are not supported: leave out the parameter \"consistent\"")
 	}
 	// A list with a name is one that a field selector restricts to it; the path has none.
 	query, options, err := queryOf(values, resource, &genericrequest.RequestInfo{Namespace: info.Namespace})
 	if err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())
+	}
+	strict := false
+	if text := values.Get("strict"); text != "" {
+		if strict, err = strconv.ParseBool(text); err != nil {
+			return nil, apierrors.NewBadRequest(fmt.Sprintf("the parameter strict is %q: use true or false", text))
+		}
+	}
+	if options.ResourceVersionMatch == metav1.ResourceVersionMatchExact {
+		return nil, expired("objects of an exact version are not kept: leave out resourceVersionMatch, or use NotOlderThan")
 	}
 	kind, err := g.cached.kindOf(resource)
 	if err != nil {
@@ -87,7 +104,24 @@ func (g *global) reading(req *http.Request, in proxy.Inner, info *genericrequest
 	if err := selectFields(&query, kind, options); err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
-	return &reading{caches: g.cached.caches, query: query, kind: kind, options: options, strict: values.Get("strict") == "true"}, nil
+	query.Kind = kind
+	return &reading{caches: g.cached.caches, query: query, kind: kind, options: options, strict: strict}, nil
+}
+
+// acceptsJSON reports whether whole objects in JSON are accepted, and not only tables or parts of them.
+func acceptsJSON(accept []string) bool {
+	if len(accept) == 0 {
+		return true
+	}
+	for _, line := range accept {
+		for one := range strings.SplitSeq(line, ",") {
+			mediaType, parameters, err := mime.ParseMediaType(one)
+			if err == nil && parameters["as"] == "" && slices.Contains([]string{"application/json", "application/*", "*/*"}, mediaType) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // expired is the answer to a version or token with which the request cannot go on.

@@ -50,6 +50,8 @@ type Caches struct {
 
 	mu       sync.RWMutex
 	clusters map[string]*cluster
+	// named are the kinds that registries select: nil before they are known.
+	named map[schema.GroupVersionKind]bool
 }
 
 // New returns empty caches.
@@ -68,8 +70,15 @@ func (c *Caches) Follow(ctx context.Context, registries []*searchv1alpha1.Resour
 		}
 		want[source.Cluster][source.Kind] = namespaces
 	}
+	named := map[schema.GroupVersionKind]bool{}
+	for _, r := range registries {
+		for kind := range search.Kinds(r) {
+			named[kind] = true
+		}
+	}
 	var ended []*cluster
 	c.mu.Lock()
+	c.named = named
 	present := map[string]*clusterv1alpha1.Cluster{}
 	for _, object := range clusters {
 		present[object.Name] = object
@@ -139,6 +148,8 @@ func (c *Caches) all() []*cluster {
 // Query selects objects.
 type Query struct {
 	Resource schema.GroupVersionResource
+	// Kind is that of the resource, if it is known: it names clusters that do not serve it.
+	Kind schema.GroupVersionKind
 	// Namespace and Name select all if they are empty.
 	Namespace, Name string
 	// Labels selects all if it is nil.
@@ -195,6 +206,14 @@ func (c *Caches) Kind(resource schema.GroupVersionResource) (found schema.GroupV
 	return found, ok
 }
 
+// Selects reports whether a registry selects a kind, whether it is cached of any cluster or not. It is false, with ok false,
+// before the registries are known.
+func (c *Caches) Selects(kind schema.GroupVersionKind) (selected, ok bool) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.named[kind], c.named != nil
+}
+
 // position is where a page begins: after an object.
 type position struct {
 	Cluster   string `json:"cluster"`
@@ -232,7 +251,7 @@ func (c *Caches) List(q Query) (Result, error) {
 	out := Result{Versions: map[string]string{}}
 	full := false
 	for _, k := range c.all() {
-		matching, namespaces, missing := k.find(q.Resource)
+		matching, namespaces, missing := k.find(q.Resource, q.Kind)
 		if missing != "" {
 			out.Missing = append(out.Missing, Missing{k.name, missing})
 		}
@@ -256,12 +275,12 @@ func (c *Caches) List(q Query) (Result, error) {
 }
 
 // find returns the store of a resource with the namespaces that are wanted, or why there is none.
-func (k *cluster) find(resource schema.GroupVersionResource) (matching *store, namespaces search.Namespaces, missing string) {
+func (k *cluster) find(resource schema.GroupVersionResource, of schema.GroupVersionKind) (matching *store, namespaces search.Namespaces, missing string) {
 	k.read(func(kind schema.GroupVersionKind, wanted search.Namespaces, s *store, failure string) {
 		switch {
 		case s != nil && s.resource() == resource:
 			matching, namespaces = s, wanted
-		case s == nil && kind.GroupVersion() == resource.GroupVersion() && plural(kind) == resource.Resource:
+		case s == nil && (kind == of || kind.GroupVersion() == resource.GroupVersion() && plural(kind) == resource.Resource):
 			missing = failure
 		}
 	})

@@ -100,9 +100,9 @@ func (c *Caches) Watch(ctx context.Context, q Query, start Start, send func(Even
 // follow begins to watch the stores of the resource that are new, and ends with those that are gone.
 func (w *watching) follow() error {
 	present := map[string]bool{}
-	selected := false
+	selected, _ := w.caches.Selects(w.query.Kind)
 	for _, k := range w.caches.all() {
-		found, namespaces, missing := k.find(w.query.Resource)
+		found, namespaces, missing := k.find(w.query.Resource, w.query.Kind)
 		selected = selected || found != nil || missing != ""
 		if found == nil {
 			continue

@@ -187,6 +187,32 @@ func TestWatch_Versions(t *testing.T) {
 	first.err <- nil
 }
 
+// A kind that a registry selects is selected also while no cluster serves it: nobody takes another's objects for those of it.
+func TestCaches_Selects(t *testing.T) {
+	f := newFederation(t, 0, "m1")
+	kind := configMaps.GroupVersion().WithKind("ConfigMap")
+	if _, ok := f.Selects(kind); ok {
+		t.Error("the registries are known before they were read")
+	}
+	f.ready("m1", false)
+	f.follow(registry("r", nil, configMapsIn("")))
+	if selected, ok := f.Selects(kind); !selected || !ok {
+		t.Errorf("selected %t, known %t", selected, ok)
+	}
+	if _, ok := f.Kind(configMaps); ok {
+		t.Error("a lost cluster has a store")
+	}
+	w := f.watch(Query{Kind: kind}, Start{})
+	w.wants("initial")
+	f.put("m1", "a", "x", "")
+	f.ready("m1", true)
+	w.wants("ADDED m1 a/x")
+	f.follow()
+	if selected, ok := f.Selects(kind); selected || !ok {
+		t.Errorf("without a registry: selected %t, known %t", selected, ok)
+	}
+}
+
 // A watch that is not read ends, and holds nothing else up.
 func TestFeed_SlowReader(t *testing.T) {
 	var f feed
