@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -61,6 +62,7 @@ type global struct {
 	home    *proxy.ControlPlane
 	// cluster returns a Cluster by its name.
 	cluster func(ctx context.Context, name string) (*clusterv1alpha1.Cluster, error)
+	now     func() time.Time
 	// writes lets requests that write kinds that no registry selects go to the control plane.
 	writes bool
 }

@@ -7,11 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"mime"
 	"net/http"
-	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -43,12 +40,19 @@ type reading struct {
 	options metav1.ListOptions
 	// strict has a list fail that is not complete.
 	strict bool
+	// tables is nil if whole objects are wanted.
+	tables *tables
 }
 
 // read answers a get, list or watch from the caches.
 func (g *global) read(w http.ResponseWriter, req *http.Request, in proxy.Inner, info *genericrequest.RequestInfo, responder rest.Responder) {
-	if !acceptsJSON(req.Header.Values("Accept")) {
+	if formOf(req.Header.Values("Accept")) == formNone {
 		responder.Error(failure(http.StatusNotAcceptable, metav1.StatusReasonNotAcceptable, "objects of several clusters are answered in application/json only"))
+		return
+	}
+	tables, err := newTables(req, in.Query(req).Get("includeObject"), g.now)
+	if err != nil {
+		responder.Error(err)
 		return
 	}
 	if info.Verb == "get" {
@@ -62,10 +66,20 @@ func (g *global) read(w http.ResponseWriter, req *http.Request, in proxy.Inner, 
 			responder.Error(apierrors.NewInternalError(err))
 			return
 		}
-		write(w, domain.FromMember(domain.FormatJSON, data, item.Cluster))
+		data = domain.FromMember(domain.FormatJSON, data, item.Cluster)
+		if tables != nil {
+			if data, err = tables.event("", item.Cluster, data); err != nil {
+				responder.Error(apierrors.NewInternalError(err))
+				return
+			}
+		}
+		write(w, data)
 		return
 	}
 	r, err := g.reading(req, in, info)
+	if err == nil {
+		r.tables = tables
+	}
 	switch {
 	case err != nil:
 		responder.Error(err)
@@ -108,22 +122,6 @@ func (g *global) reading(req *http.Request, in proxy.Inner, info *genericrequest
 	return &reading{caches: g.cached.caches, query: query, kind: kind, options: options, strict: strict}, nil
 }
 
-// acceptsJSON reports whether whole objects in JSON are accepted, and not only tables or parts of them.
-func acceptsJSON(accept []string) bool {
-	if len(accept) == 0 {
-		return true
-	}
-	for _, line := range accept {
-		for one := range strings.SplitSeq(line, ",") {
-			mediaType, parameters, err := mime.ParseMediaType(one)
-			if err == nil && parameters["as"] == "" && slices.Contains([]string{"application/json", "application/*", "*/*"}, mediaType) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
 // expired is the answer to a version or token with which the request cannot go on.
 func expired(text string) error { return apierrors.NewResourceExpired(text) }
 
@@ -162,15 +160,7 @@ func (r *reading) list(w http.ResponseWriter, req *http.Request, responder rest.
 	if result.Continue != "" {
 		out.Continue = domain.Continue{Versions: versions, Cluster: result.Items[len(result.Items)-1].Cluster, Token: result.Continue}.Encode()
 	}
-	for _, item := range result.Items {
-		data, err := item.JSON()
-		if err != nil {
-			responder.Error(apierrors.NewInternalError(err))
-			return
-		}
-		out.Items = append(out.Items, data)
-	}
-	data, err := json.Marshal(out)
+	data, err := r.encode(out, result.Items)
 	if err != nil {
 		responder.Error(apierrors.NewInternalError(err))
 		return
@@ -178,11 +168,35 @@ func (r *reading) list(w http.ResponseWriter, req *http.Request, responder rest.
 	write(w, data)
 }
 
+// encode returns a list, or the table of it.
+func (r *reading) encode(out list, items []cache.Item) ([]byte, error) {
+	var rows []metav1.TableRow
+	for _, item := range items {
+		data, err := item.JSON()
+		if err != nil {
+			return nil, err
+		}
+		if r.tables == nil {
+			out.Items = append(out.Items, data)
+			continue
+		}
+		row, err := r.tables.row(item.Cluster, data)
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, row)
+	}
+	if r.tables != nil {
+		return r.tables.table(out.ListMeta, rows)
+	}
+	return json.Marshal(out)
+}
+
 // write answers with JSON.
 func write(w http.ResponseWriter, data []byte) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(http.StatusOK)
-	_, _ = w.Write(data)
+	_, _ = w.Write(data) //nolint:gosec // JSON, and the header says so
 }
 
 // stream sends events to a client.
@@ -193,6 +207,8 @@ type stream struct {
 	versions domain.Versions
 	// bookmarks reports whether the client wants them, initial whether it wants one after the objects that exist.
 	bookmarks, initial bool
+	// tables is nil if whole objects are wanted.
+	tables *tables
 }
 
 // frame is one event of a watch.
@@ -223,7 +239,7 @@ func (r *reading) watch(w http.ResponseWriter, req *http.Request, responder rest
 	w.WriteHeader(http.StatusOK)
 	s := &stream{
 		kind: r.kind, to: bufio.NewWriter(w), flush: http.NewResponseController(w).Flush, versions: start.Versions,
-		bookmarks: r.options.AllowWatchBookmarks, initial: initial,
+		bookmarks: r.options.AllowWatchBookmarks, initial: initial, tables: r.tables,
 	}
 	_ = s.flush()
 	if err := s.run(ctx, r, start); errors.Is(err, cache.ErrExpired) {
@@ -284,7 +300,18 @@ func (s *stream) event(e cache.Event) error {
 	if err != nil {
 		return err
 	}
-	return s.send(frame{e.Type, object})
+	return s.object(e.Type, e.Cluster, object)
+}
+
+// object sends an object, or its row.
+func (s *stream) object(kind watch.EventType, cluster string, object []byte) error {
+	if s.tables != nil {
+		var err error
+		if object, err = s.tables.event(kind, cluster, object); err != nil {
+			return err
+		}
+	}
+	return s.send(frame{kind, object})
 }
 
 // bookmark tells the client the version that it has reached.
@@ -298,7 +325,7 @@ func (s *stream) bookmark(annotations map[string]string) error {
 	if err != nil {
 		return fmt.Errorf("encoding a bookmark: %w", err)
 	}
-	return s.send(frame{watch.Bookmark, data})
+	return s.object(watch.Bookmark, "", data)
 }
 
 // end tells the client why the watch ends.

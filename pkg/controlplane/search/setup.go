@@ -125,7 +125,7 @@ func (s *server) addReaders(resources map[string]rest.Storage, authorizer author
 	}
 	resources["proxying"] = proxying{}
 	resources["proxying/proxy"] = &global{
-		cached: cached, members: proxy.NewMembers(s.following.secret, 0), home: home, cluster: s.following.cluster, writes: s.options.ControlPlaneWrites,
+		cached: cached, members: proxy.NewMembers(s.following.secret, 0), home: home, cluster: s.following.cluster, now: s.now, writes: s.options.ControlPlaneWrites,
 	}
 	return nil
 }
