@@ -58,7 +58,7 @@ type tables struct {
 // newTables returns tables as a request wants them.
 func newTables(req *http.Request, include string, now func() time.Time) (*tables, error) {
 	if formOf(req.Header.Values("Accept")) != formTable {
-		return nil, nil //nolint:nilnil // objects are wanted
+		return nil, nil // objects are wanted
 	}
 	t := &tables{now: now, include: metav1.IncludeMetadata}
 	switch policy := metav1.IncludeObjectPolicy(include); policy {
