@@ -4,16 +4,12 @@ package e2e
 
 import (
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 	"testing"
-
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 )
 
 // queue is an API server of custom metrics in a member: the length of a queue for a Deployment, and the same for a pod of
@@ -75,29 +71,6 @@ spec:
 `, server.Listener.Addr().(*net.TCPAddr).Port)
 	mustWith(t, objects, member(name, "apply", "-f", "-")...)
 	t.Cleanup(func() { ctl(objects, member(name, "delete", "-f", "-")...) })
-}
-
-// planeAnswer returns what the control plane answers to a path, with the warnings.
-func planeAnswer(t *testing.T, path string) (code int, body string, warnings []string) {
-	t.Helper()
-	cfg, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
-	if err != nil {
-		t.Fatal(err)
-	}
-	client, err := rest.HTTPClientFor(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	resp, err := client.Get(cfg.Host + path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = resp.Body.Close() }()
-	data, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return resp.StatusCode, string(data), resp.Header.Values("Warning")
 }
 
 // TestCustomMetrics_OfAllMembers scales a workload by a custom metric that is the sum of those of two members.

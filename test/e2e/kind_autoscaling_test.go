@@ -55,11 +55,7 @@ func serveUsage(t *testing.T, members ...string) {
 		mustWith(t, metricsServer, member(name, "apply", "-f", "-")...)
 		t.Cleanup(func() { ctl(metricsServer, member(name, "delete", "--wait=false", "-f", "-")...) })
 	}
-	addon := func(verb string, flags ...string) []string {
-		return append([]string{"addons", verb, "karmada-metrics-adapter", "--kubeconfig", kubeconfig, "--context", "host", "--karmada-kubeconfig", kubeconfig, "--karmada-context", "karmada-apiserver"}, flags...)
-	}
-	must(t, addon("enable")...)
-	t.Cleanup(func() { must(t, addon("disable", "-f")...) })
+	withAddon(t, "karmada-metrics-adapter")
 	for _, name := range members {
 		eventually(t, func() error {
 			r := ctl("", "top", "nodes", "--clusters", name, "--no-headers")

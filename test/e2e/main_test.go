@@ -36,6 +36,8 @@ type runtime interface { //nolint:interfacebloat // everything in which the two 
 	many() int
 	// crashControlPlane ends every process of the control plane at once.
 	crashControlPlane(t *testing.T)
+	// serveSearch makes the control plane serve search until the test ends.
+	serveSearch(t *testing.T)
 	// crashMember ends a member.
 	crashMember(t *testing.T, name string)
 	// keepLogs copies the logs of a failed test.

@@ -58,6 +58,21 @@ func (clusters) crashControlPlane(t *testing.T) {
 	docker(t, "exec", node("host"), "pkill", "-KILL", "-f", "^(/bin/karmada-|kube-apiserver .*--secure-port=5443|/usr/local/bin/etcd .*karmada-etcd)")
 }
 
+func (clusters) serveSearch(t *testing.T) {
+	t.Helper()
+	withAddon(t, "karmada-search")
+}
+
+// withAddon enables an addon until the test ends.
+func withAddon(t *testing.T, name string) {
+	t.Helper()
+	addon := func(verb string, flags ...string) []string {
+		return append([]string{"addons", verb, name, "--kubeconfig", kubeconfig, "--context", "host", "--karmada-kubeconfig", kubeconfig, "--karmada-context", "karmada-apiserver"}, flags...)
+	}
+	must(t, addon("enable")...)
+	t.Cleanup(func() { must(t, addon("disable", "-f")...) })
+}
+
 func (clusters) crashMember(t *testing.T, name string) {
 	t.Helper()
 	docker(t, "kill", node(name))

@@ -41,6 +41,9 @@ func (p processes) crashControlPlane(t *testing.T) {
 	p.kill(t, "karmada-apiserver")
 }
 
+// serveSearch has nothing to do: the federation was started with --search.
+func (processes) serveSearch(*testing.T) {}
+
 func (p processes) crashMember(t *testing.T, name string) {
 	t.Helper()
 	p.kill(t, name)

@@ -65,6 +65,7 @@ func TestSamples_AreAccepted(t *testing.T) {
 	}
 	checkComplete(t, root, samples)
 	// What the samples need beside a federation.
+	under.serveSearch(t)
 	mustWith(t, workflows, "apply", "-f", "-")
 	t.Cleanup(func() { ctl("", "delete", "crd", "workflows.argoproj.io", "--ignore-not-found") })
 	mustWith(t, "apiVersion: v1\nkind: Namespace\nmetadata: {name: karmada-system}\n", member("member1", "apply", "-f", "-")...)

@@ -1,18 +1,21 @@
-//go:build !kind
-
 package e2e
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
 )
 
 // TestSearch_AnswersForAllClusters applies the sample, waits for it, and reads the objects of both members with one request.
 func TestSearch_AnswersForAllClusters(t *testing.T) {
 	ns := namespace(t)
+	under.serveSearch(t)
 	registry, err := os.ReadFile(filepath.Join("..", "..", "samples", "search", "resourceregistry.yaml"))
 	if err != nil {
 		t.Fatal(err)
@@ -53,4 +56,27 @@ func TestSearch_AnswersForAllClusters(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// planeAnswer returns what the control plane answers to a path, with the warnings.
+func planeAnswer(t *testing.T, path string) (code int, body string, warnings []string) {
+	t.Helper()
+	cfg, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := rest.HTTPClientFor(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := client.Get(cfg.Host + path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	data, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, string(data), resp.Header.Values("Warning")
 }
