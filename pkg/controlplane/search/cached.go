@@ -1,12 +1,15 @@
 package search
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
+	"strings"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,6 +23,7 @@ import (
 
 	domain "github.com/karmada-toolkit/karmada/pkg/controlplane/domain/search"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/search/cache"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/search/columns"
 )
 
 // cached answers requests for cached objects.
@@ -29,6 +33,8 @@ type cached struct {
 	authorizer authorizer.Authorizer
 	// mapper knows the kinds of the control plane.
 	mapper meta.RESTMapper
+	// definition returns the definition of a custom resource in the control plane.
+	definition columns.Definition
 }
 
 // list is a list of the objects of several clusters.
@@ -55,7 +61,7 @@ func (c *cached) serve(w http.ResponseWriter, req *http.Request, info *genericre
 		answer(w, http.StatusInternalServerError, problem{err.Error()})
 		return
 	}
-	if err := selectFields(&query, kind, options); err != nil {
+	if err := c.selectFields(req.Context(), &query, kind, options); err != nil {
 		answer(w, http.StatusBadRequest, problem{err.Error()})
 		return
 	}
@@ -160,7 +166,7 @@ func namespaceOf(info *genericrequest.RequestInfo) string {
 }
 
 // selectFields adds the field selector to a query.
-func selectFields(q *cache.Query, kind schema.GroupVersionKind, options metav1.ListOptions) error {
+func (c *cached) selectFields(ctx context.Context, q *cache.Query, kind schema.GroupVersionKind, options metav1.ListOptions) error {
 	if options.FieldSelector == "" {
 		return nil
 	}
@@ -169,6 +175,13 @@ func selectFields(q *cache.Query, kind schema.GroupVersionKind, options metav1.L
 		return fmt.Errorf("reading the field selector: %w", err)
 	}
 	compiled, err := domain.CompileFields(kind, selector)
+	if errors.As(err, new(domain.FieldError)) {
+		definition, unknown := c.definition(ctx, q.Resource.GroupResource())
+		if unknown != nil {
+			return fmt.Errorf("reading the fields that the definition of %s makes selectable: %w", q.Resource.GroupResource(), unknown)
+		}
+		compiled, err = domain.CompileFields(kind, selector, selectableFields(definition, kind.Version)...)
+	}
 	if err != nil {
 		return err
 	}
@@ -183,6 +196,21 @@ func selectFields(q *cache.Query, kind schema.GroupVersionKind, options metav1.L
 		return compiled.Matches(object), nil
 	}
 	return nil
+}
+
+// selectableFields returns the fields that a definition makes selectable in a version.
+func selectableFields(definition *apiextensionsv1.CustomResourceDefinition, version string) []string {
+	var out []string
+	if definition != nil {
+		for i := range definition.Spec.Versions {
+			if v := &definition.Spec.Versions[i]; v.Name == version {
+				for _, field := range v.SelectableFields {
+					out = append(out, strings.TrimPrefix(field.JSONPath, "."))
+				}
+			}
+		}
+	}
+	return out
 }
 
 // problem is the form of errors of the contract for this resource.

@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -28,6 +27,7 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/aggregated/proxy"
 	domain "github.com/karmada-toolkit/karmada/pkg/controlplane/domain/search"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/search/cache"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/search/columns"
 )
 
 // maxBody is the size of a body that is translated for a member, in bytes: what an API server accepts.
@@ -62,7 +62,7 @@ type global struct {
 	home    *proxy.ControlPlane
 	// cluster returns a Cluster by its name.
 	cluster func(ctx context.Context, name string) (*clusterv1alpha1.Cluster, error)
-	now     func() time.Time
+	layouts *columns.Layouts
 	// writes lets requests that write kinds that no registry selects go to the control plane.
 	writes bool
 }

@@ -4,6 +4,7 @@ package search_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -242,4 +243,43 @@ func TestProxy_Informer(t *testing.T) {
 	wants("new", "only-in-m1", "only-in-m2")
 	f.members["m1"].Remove("/api/v1/namespaces/other/configmaps/only-in-m1")
 	wants("new", "only-in-m2")
+}
+
+// Tables name the cluster and have the columns of the kind; a custom resource is selected by the fields of its definition.
+func TestProxy_Tables(t *testing.T) {
+	f := newFleet(t)
+	table := func(path string) (columns []string, rows []string) {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, f.config.Host+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io")
+		c, err := rest.HTTPClientFor(f.config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := c.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer answer.Body.Close() //nolint:errcheck // it was read
+		var out metav1.Table
+		if err := json.NewDecoder(answer.Body).Decode(&out); err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range out.ColumnDefinitions {
+			columns = append(columns, c.Name)
+		}
+		for _, r := range out.Rows {
+			rows = append(rows, fmt.Sprint(r.Cells[:min(2, len(r.Cells))]...))
+		}
+		return columns, rows
+	}
+	columns, rows := table("/api/v1/namespaces/team/configmaps")
+	if !slices.Equal(columns, []string{"Cluster", "Name", "Data", "Age"}) || !slices.Equal(rows, []string{"m1shared", "m2shared"}) {
+		t.Errorf("%v %v", columns, rows)
+	}
+	if columns, rows = table("/api/v1/namespaces/none/configmaps"); len(columns) != 4 || len(rows) != 0 {
+		t.Errorf("an empty table: %v %v", columns, rows)
+	}
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"net/url"
 	"strconv"
 	"time"
 
@@ -50,7 +51,13 @@ func (g *global) read(w http.ResponseWriter, req *http.Request, in proxy.Inner, 
 		responder.Error(failure(http.StatusNotAcceptable, metav1.StatusReasonNotAcceptable, "objects of several clusters are answered in application/json only"))
 		return
 	}
-	tables, err := newTables(req, in.Query(req).Get("includeObject"), g.now)
+	resource := schema.GroupVersionResource{Group: info.APIGroup, Version: info.APIVersion, Resource: info.Resource}
+	kind, err := g.cached.kindOf(resource)
+	if err != nil {
+		responder.Error(apierrors.NewInternalError(err))
+		return
+	}
+	tables, err := g.tables(req, in.Query(req).Get("includeObject"), resource.GroupResource(), kind)
 	if err != nil {
 		responder.Error(err)
 		return
@@ -76,7 +83,7 @@ func (g *global) read(w http.ResponseWriter, req *http.Request, in proxy.Inner, 
 		write(w, data)
 		return
 	}
-	r, err := g.reading(req, in, info)
+	r, err := g.reading(req.Context(), in.Query(req), resource, kind, info.Namespace)
 	if err == nil {
 		r.tables = tables
 	}
@@ -91,14 +98,12 @@ func (g *global) read(w http.ResponseWriter, req *http.Request, in proxy.Inner, 
 }
 
 // reading returns what a request selects.
-func (g *global) reading(req *http.Request, in proxy.Inner, info *genericrequest.RequestInfo) (*reading, error) {
-	values := in.Query(req)
-	resource := schema.GroupVersionResource{Group: info.APIGroup, Version: info.APIVersion, Resource: info.Resource}
+func (g *global) reading(ctx context.Context, values url.Values, resource schema.GroupVersionResource, kind schema.GroupVersionKind, namespace string) (*reading, error) {
 	if values.Has("consistent") {
 		return nil, apierrors.NewBadRequest("lists that are read from the members are not supported: leave out the parameter \"consistent\"")
 	}
 	// A list with a name is one that a field selector restricts to it; the path has none.
-	query, options, err := queryOf(values, resource, &genericrequest.RequestInfo{Namespace: info.Namespace})
+	query, options, err := queryOf(values, resource, &genericrequest.RequestInfo{Namespace: namespace})
 	if err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
@@ -111,11 +116,7 @@ func (g *global) reading(req *http.Request, in proxy.Inner, info *genericrequest
 	if options.ResourceVersionMatch == metav1.ResourceVersionMatchExact {
 		return nil, expired("objects of an exact version are not kept: leave out resourceVersionMatch, or use NotOlderThan")
 	}
-	kind, err := g.cached.kindOf(resource)
-	if err != nil {
-		return nil, apierrors.NewInternalError(err)
-	}
-	if err := selectFields(&query, kind, options); err != nil {
+	if err := g.cached.selectFields(ctx, &query, kind, options); err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
 	query.Kind = kind

@@ -4,10 +4,12 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 	genericrequest "k8s.io/apiserver/pkg/endpoints/request"
+
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/search/columns"
 )
 
 func TestFormOf(t *testing.T) {
@@ -30,34 +32,43 @@ func TestFormOf(t *testing.T) {
 	}
 }
 
-// A row names the cluster, and its age is that of the answer.
+// A row names the cluster, has the columns of the kind, and what the request wants of the object.
 func TestTables(t *testing.T) {
-	const object = `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"web","resourceVersion":"v","creationTimestamp":"2026-01-01T00:00:00Z"},"spec":{"nodeName":"n"}}`
-	now := time.Date(2026, 1, 1, 0, 1, 0, 0, time.UTC)
+	const object = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"web","resourceVersion":"v"},"data":{"a":"b"}}`
+	const bad = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"bad"},"data":"no map"}`
+	g := &global{layouts: columns.New(nil)}
+	newTables := func(include string) (*tables, error) {
+		req := &http.Request{Header: http.Header{"Accept": {"application/json;as=Table;v=v1;g=meta.k8s.io"}}}
+		return g.tables(req, include, schema.GroupResource{Resource: "configmaps"}, schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"})
+	}
 	for include, want := range map[string]string{
-		"":       `{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{"name":"web","resourceVersion":"v","creationTimestamp":"2026-01-01T00:00:00Z"}}`,
+		"":       `{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{"name":"web","resourceVersion":"v"}}`,
 		"Object": object, "None": "null",
 	} {
-		req := &http.Request{Header: http.Header{"Accept": {"application/json;as=Table;v=v1;g=meta.k8s.io"}}}
-		tables, err := newTables(req, include, func() time.Time { return now })
+		tables, err := newTables(include)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, age := range []string{"60s", "2m"} {
-			data, err := tables.event(watch.Added, "m1", []byte(object))
+		for i, tc := range []struct {
+			kind  watch.EventType
+			of    string
+			cells string
+		}{
+			{watch.Added, object, `["m1","web",1,"\u003cunknown\u003e"],"object":` + want},
+			{watch.Modified, object, `["m1","web",1,"\u003cunknown\u003e"],"object":` + want},
+			{watch.Modified, bad, `["m1","bad","\u003cunknown\u003e","\u003cunknown\u003e"],"object":`},
+			{watch.Bookmark, object, `[null,null,null,null],"object":`},
+		} {
+			data, err := tables.event(tc.kind, "m1", []byte(tc.of))
 			if err != nil {
 				t.Fatal(err)
 			}
-			cells := `"rows":[{"cells":["m1","web","` + age + `"],"object":` + want + `}]`
-			if !strings.Contains(string(data), cells) || strings.Contains(string(data), `"Cluster"`) != (age == "60s") {
-				t.Errorf("include %q: %s", include, data)
+			if !strings.Contains(string(data), `"rows":[{"cells":`+tc.cells) || strings.Contains(string(data), `"Cluster"`) != (i == 0) {
+				t.Errorf("include %q, %d: %s", include, i, data)
 			}
-			now = now.Add(time.Minute)
 		}
-		now = now.Add(-2 * time.Minute)
 	}
-	req := &http.Request{Header: http.Header{"Accept": {"application/json;as=Table;v=v1;g=meta.k8s.io"}}}
-	if _, err := newTables(req, "Everything", nil); err == nil {
+	if _, err := newTables("Everything"); err == nil {
 		t.Error("a policy that does not exist is accepted")
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"time"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -21,12 +23,14 @@ import (
 	genericfilters "k8s.io/apiserver/pkg/server/filters"
 	restclient "k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/karmada-toolkit/karmada/internal/controllers"
 	"github.com/karmada-toolkit/karmada/internal/extension"
 	searchv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/search/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/aggregated/proxy"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/search/columns"
 	"github.com/karmada-toolkit/karmada/pkg/generated/openapi"
 )
 
@@ -43,6 +47,7 @@ func Setup(_ context.Context, mgr manager.Manager, o *Options) error {
 		return err
 	}
 	s := &server{options: o, controlPlane: mgr.GetConfig(), now: clock.RealClock{}.Now, serving: serving, mapper: mgr.GetRESTMapper()}
+	s.definition = columns.Remember(definitions(mgr.GetAPIReader()), definitionsKept, s.now)
 	if err := mgr.Add(controllers.Everywhere(s.run)); err != nil {
 		return fmt.Errorf("adding the search API server: %w", err)
 	}
@@ -65,6 +70,8 @@ type server struct {
 	now          func() time.Time
 	serving      *genericapiserver.SecureServingInfo
 	mapper       meta.RESTMapper
+	// definition returns the definition of a custom resource.
+	definition columns.Definition
 	// following is nil if nothing is cached.
 	following *following
 }
@@ -112,7 +119,7 @@ func (s *server) addReaders(resources map[string]rest.Storage, authorizer author
 	if s.following == nil {
 		return nil
 	}
-	cached := &cached{caches: s.following.caches, authorizer: authorizer, mapper: s.mapper}
+	cached := &cached{caches: s.following.caches, authorizer: authorizer, mapper: s.mapper, definition: s.definition}
 	if !s.options.DisableSearch {
 		resources["search"] = &searching{cached}
 	}
@@ -125,9 +132,24 @@ func (s *server) addReaders(resources map[string]rest.Storage, authorizer author
 	}
 	resources["proxying"] = proxying{}
 	resources["proxying/proxy"] = &global{
-		cached: cached, members: proxy.NewMembers(s.following.secret, 0), home: home, cluster: s.following.cluster, now: s.now, writes: s.options.ControlPlaneWrites,
+		cached: cached, members: proxy.NewMembers(s.following.secret, 0), home: home, cluster: s.following.cluster, layouts: columns.New(s.definition), writes: s.options.ControlPlaneWrites,
 	}
 	return nil
+}
+
+// definitionsKept is how long the definition of a custom resource is used before it is read again.
+const definitionsKept = 10 * time.Second
+
+// definitions returns the definitions of custom resources that the control plane has.
+func definitions(reader client.Reader) columns.Definition {
+	return func(ctx context.Context, resource schema.GroupResource) (*apiextensionsv1.CustomResourceDefinition, error) {
+		out := &apiextensionsv1.CustomResourceDefinition{}
+		err := reader.Get(ctx, client.ObjectKey{Name: resource.String()}, out)
+		if apierrors.IsNotFound(err) {
+			return nil, nil //nolint:nilnil // there is none
+		}
+		return out, err
+	}
 }
 
 // newScheme returns the kinds of the server. In memory it works with the types that it serves.

@@ -262,6 +262,8 @@ func searchRules() []rbacv1.PolicyRule {
 		rule(clusterv1alpha1.GroupName, []string{"clusters"}, nil, "get", "list", "watch"),
 		// Credentials of members, which a Cluster may keep in any namespace.
 		rule("", []string{"secrets"}, nil, "get"),
+		// The columns and selectable fields of custom resources.
+		rule("apiextensions.k8s.io", []string{"customresourcedefinitions"}, nil, "get"),
 		rule(groupSearch, []string{"resourceregistries"}, nil, "get", "list", "watch", "update", "patch"),
 		rule(groupSearch, []string{"resourceregistries/status"}, nil, "update", "patch"),
 		// What no registry selects is read in the control plane in the name of the requester. These verbs allow nothing else:

@@ -32,17 +32,26 @@ func (e FieldError) Error() string {
 type FieldSelector struct {
 	selector fields.Selector
 	kind     schema.GroupVersionKind
+	// known are the fields of the kind with their values in objects that do not have them.
+	known map[string]string
 }
 
-// CompileFields returns a selector of a kind. It returns a FieldError for a field that the kind does not have.
-func CompileFields(kind schema.GroupVersionKind, selector fields.Selector) (*FieldSelector, error) {
+// CompileFields returns a selector of a kind. Defined are the fields that the definition of a custom resource makes
+// selectable, without the dot before them. It returns a FieldError for a field that the kind does not have.
+func CompileFields(kind schema.GroupVersionKind, selector fields.Selector, defined ...string) (*FieldSelector, error) {
 	known := selectable(kind)
+	for _, field := range defined {
+		if known == nil {
+			known = map[string]string{}
+		}
+		known[field] = ""
+	}
 	for _, r := range selector.Requirements() {
 		if _, ok := known[r.Field]; !ok && r.Field != fieldName && r.Field != fieldNamespace {
 			return nil, FieldError{Kind: kind, Field: r.Field}
 		}
 	}
-	return &FieldSelector{selector: selector, kind: kind}, nil
+	return &FieldSelector{selector: selector, kind: kind, known: known}, nil
 }
 
 // Identity reports whether only names and namespaces are selected, so that the content of objects does not matter.
@@ -64,7 +73,7 @@ func (f *FieldSelector) MatchesIdentity(namespace, name string) bool {
 // Matches reports whether an object is selected.
 func (f *FieldSelector) Matches(object *unstructured.Unstructured) bool {
 	set := fields.Set{fieldNamespace: object.GetNamespace(), fieldName: object.GetName()}
-	for field, absent := range selectable(f.kind) {
+	for field, absent := range f.known {
 		set[field] = cmp.Or(value(object.Object, field), absent)
 	}
 	switch f.kind {

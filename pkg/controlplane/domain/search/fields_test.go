@@ -51,3 +51,18 @@ func TestFieldSelector(t *testing.T) {
 		}
 	}
 }
+
+// A custom resource is selected by the fields that its definition names.
+func TestCompileFields_Defined(t *testing.T) {
+	kind := schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Widget"}
+	object := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"color": "red"}}}
+	for selector, want := range map[string]bool{"spec.color=red": true, "spec.color!=red": false, "spec.size=": true} {
+		f, err := CompileFields(kind, fields.ParseSelectorOrDie(selector), "spec.color", "spec.size")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f.Identity() || f.Matches(object) != want {
+			t.Errorf("%s: %t", selector, !want)
+		}
+	}
+}
