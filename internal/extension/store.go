@@ -61,7 +61,7 @@ func (o *StoreOptions) Validate() error {
 // StoreConfig returns the configuration of a server that stores objects of a version in etcd. It sets the feature gates of
 // Kubernetes, which are the process's.
 func (o *StoreOptions) StoreConfig(ctx context.Context, controlPlane *rest.Config, serving *genericapiserver.SecureServingInfo, api API, version schema.GroupVersion) (*genericapiserver.Config, error) {
-	if err := utilfeature.DefaultMutableFeatureGate.Set(o.kubernetesGates); err != nil {
+	if err := utilfeature.DefaultMutableFeatureGate.Set(withoutLinked(o.kubernetesGates)); err != nil {
 		return nil, fmt.Errorf("setting feature gates: %w", err)
 	}
 	api.ShutdownTimeout = o.ShutdownTimeout
@@ -111,8 +111,20 @@ func (f *gateFlag) KnownFeatures() []string { return f.o.Gates.Known() }
 // checkKubernetesGates reports whether the gates of the server can be set so. They
 // are the process's, and set when the server starts.
 func checkKubernetesGates(text string) error {
-	if err := utilfeature.DefaultFeatureGate.DeepCopy().Set(text); err != nil {
+	if err := utilfeature.DefaultFeatureGate.DeepCopy().Set(withoutLinked(text)); err != nil {
 		return fmt.Errorf("--feature-gates: %w", err)
 	}
 	return nil
+}
+
+// linkedGate is a gate of Kubernetes' own API server, which is there if a program links its packages. It is on by default and
+// depends on gates that users of other servers may switch off.
+const linkedGate = "UnknownVersionInteroperabilityProxy"
+
+// withoutLinked switches linkedGate off in gates unless they set it.
+func withoutLinked(text string) string {
+	if _, ok := utilfeature.DefaultFeatureGate.DeepCopy().GetAll()[linkedGate]; !ok {
+		return text
+	}
+	return strings.Trim(linkedGate+"=false,"+text, ",")
 }
