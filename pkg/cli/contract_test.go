@@ -29,8 +29,8 @@ type flagOf struct {
 
 // additions are flags that the contract does not have.
 var additions = map[string][]string{
-	"karmadactl token create":   {"reusable", "output"},                                      // a token is good for one cluster otherwise
-	"karmadactl get":            {"member-timeout", "selector", "field-selector", "context"}, // the last three are kubectl's names
+	"karmadactl token create":   {"reusable", "output"},                                                // a token is good for one cluster otherwise
+	"karmadactl get":            {"cached", "member-timeout", "selector", "field-selector", "context"}, // the last three are kubectl's names
 	"karmadactl version":        {"output"},
 	"karmadactl describe":       {"show-apis"}, // of a cluster
 	"karmadactl addons list":    {"output"},

@@ -42,6 +42,16 @@ func TestSearch_AnswersForAllClusters(t *testing.T) {
 	if code, body, _ := planeAnswer(t, proxy+"/apis/apps/v1/namespaces/"+ns+"/deployments/web"); code != 409 || !strings.Contains(body, "[member1, member2]") {
 		t.Errorf("a name in two clusters: %d\n%s", code, body)
 	}
+	eventually(t, func() error {
+		out := must(t, "get", "deployments", "-n", ns, "--cached", "--no-headers")
+		if lines := strings.Split(strings.TrimSpace(out), "\n"); len(lines) != 2 || !strings.Contains(lines[0], "member1") || !strings.Contains(lines[1], "2/2") {
+			return fmt.Errorf("get --cached:\n%s", out)
+		}
+		return nil
+	})
+	if r := ctl("", "get", "services", "--cached"); r.code == 0 || !strings.Contains(r.err, "kind: ResourceRegistry") {
+		t.Errorf("a kind that is not cached: %d\n%s%s", r.code, r.out, r.err)
+	}
 	if out := must(t, "search", "kubeconfig"); !strings.Contains(out, proxy+"\n") || !strings.Contains(out, "current-context: fleet\n") || !strings.Contains(out, "name: fleet-member2\n") {
 		t.Errorf("search kubeconfig:\n%s", out)
 	}

@@ -17,6 +17,9 @@ import (
 // controlPlaneName stands for the control plane where clusters are named.
 const controlPlaneName = "Karmada"
 
+// searchName stands for the role search of the control plane, which answers for all members.
+const searchName = "the role search"
+
 // collector queries clusters.
 type collector struct {
 	*request
@@ -55,6 +58,9 @@ func newCollector(ctx context.Context, e *env.Env, plane *env.Access, r *request
 	if c.sources.known, c.sources.unknown, err = resolve(plane, targets); err != nil {
 		return nil, err
 	}
+	if r.cached {
+		return c, c.fromCaches(ctx, plane.ControlPlane)
+	}
 	if r.scope == env.Karmada || !r.explicit && len(c.sources.unknown) == 0 && ownTypes(c.sources.known) {
 		r.scope = env.Karmada
 		return c, c.onlyControlPlane()
@@ -65,6 +71,22 @@ func newCollector(ctx context.Context, e *env.Env, plane *env.Access, r *request
 	}
 	r.severalClusters = len(c.members) > 1 || len(c.members) == 1 && c.controlPlane()
 	return c, err
+}
+
+// fromCaches makes the role search the only source.
+func (c *collector) fromCaches(ctx context.Context, plane *env.ControlPlane) error {
+	if len(c.clusters) > 0 {
+		if _, err := plane.KnownClusters(ctx, c.clusters); err != nil {
+			return err
+		}
+	}
+	if err := c.onlyControlPlane(); err != nil {
+		return err
+	}
+	config, err := plane.SearchConfig()
+	c.sources.search, c.sources.selection.clusters = config, c.clusters
+	c.members, c.severalClusters = []string{searchName}, true
+	return err
 }
 
 // ownTypes reports whether all types are of the control plane only.
@@ -86,6 +108,9 @@ func (c *collector) controlPlane() bool { return c.scope != env.Members }
 
 // single reports whether one object of one cluster was requested.
 func (c *collector) single() bool {
+	if c.cached {
+		return false // several members may have it
+	}
 	clusters := len(c.members)
 	if c.controlPlane() {
 		clusters++
@@ -103,7 +128,11 @@ func (c *collector) collect(ctx context.Context) (*result, error) {
 			own = fanout.Each(ctx, fanout.Limits{}, []string{controlPlaneName}, c.pending.track(c.sources.queryControlPlane))[0]
 		}
 	}()
-	outcomes := fanout.Each(ctx, fanout.Limits{Deadline: c.memberTimeout}, c.members, c.pending.track(c.sources.queryMember))
+	limits := fanout.Limits{Deadline: c.memberTimeout}
+	if c.cached {
+		limits.Deadline = 0
+	}
+	outcomes := fanout.Each(ctx, limits, c.members, c.pending.track(c.sources.queryMember))
 	<-ready
 	if err := ctx.Err(); err != nil {
 		return nil, err

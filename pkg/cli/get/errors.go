@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -50,7 +51,7 @@ func (c *collector) addFailure(res *result, cluster string, failure error) {
 		deadline = 0
 	}
 	for _, err := range each(failure) {
-		text := fanout.ClusterError(cluster, err, deadline)
+		text := clusterError(cluster, err, deadline)
 		res.failed[cluster] = text.Error()
 		if fanout.NotReported(err) && !slices.Contains(c.clusters, cluster) {
 			res.notes = append(res.notes, text.Error())
@@ -58,6 +59,14 @@ func (c *collector) addFailure(res *result, cluster string, failure error) {
 		}
 		res.errs = append(res.errs, text)
 	}
+}
+
+// clusterError names the cluster that failed. The role search stands for none.
+func clusterError(cluster string, err error, deadline time.Duration) error {
+	if cluster == searchName {
+		return err
+	}
+	return fanout.ClusterError(cluster, err, deadline)
 }
 
 // each returns the errors of a joined error.
@@ -109,7 +118,7 @@ func (m *missing) errors(c *collector, found map[string]bool) []error {
 		if !found[key] && !m.inNamespace[key] {
 			err = apierrors.NewNotFound(corev1.Resource("namespaces"), c.sources.namespace)
 		}
-		if !found[key] && len(c.clusters) == 0 {
+		if !found[key] && (len(c.clusters) == 0 || c.cached) {
 			add(err)
 			continue
 		}

@@ -29,6 +29,9 @@ type federation struct {
 	*httptest.Server
 	// clusters by name; the control plane is "".
 	clusters map[string]*fakeCluster
+	// search answers for the members, if there is such a role; uncached are resources that no registry selects.
+	search   *fakeCluster
+	uncached []string
 
 	mu       sync.Mutex
 	requests []string
@@ -55,6 +58,8 @@ type fakeCluster struct {
 	idle chan struct{}
 	// extraColumn is one that only this cluster's tables have.
 	extraColumn string
+	// merged is set if the objects are of several clusters, which the first column names.
+	merged bool
 }
 
 type object struct {
@@ -62,6 +67,8 @@ type object struct {
 	managed                   bool
 	ready                     string
 	size                      int
+	// cluster is where an object of several clusters is.
+	cluster string
 	// spec, status and labels are added to those that every object has.
 	spec, status, labels map[string]any
 }
@@ -105,6 +112,10 @@ func (f *federation) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			cluster, path = name, inner
 		}
 	}
+	if inner, ok := strings.CutPrefix(path, "/apis/search.karmada.io/v1alpha1"); ok {
+		f.serveSearch(w, r, inner)
+		return
+	}
 	c := f.clusters[cluster]
 	switch {
 	case c == nil:
@@ -119,6 +130,38 @@ func (f *federation) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	default:
 		c.serve(w, r, path)
 	}
+}
+
+// serveSearch answers as the role search does: for all members, with the cluster of each object.
+func (f *federation) serveSearch(w http.ResponseWriter, r *http.Request, path string) {
+	inner, ok := strings.CutPrefix(path, "/proxying/karmada/proxy")
+	if f.search == nil {
+		http.NotFound(w, r)
+		return
+	}
+	if !ok {
+		writeJSON(w, http.StatusOK, map[string]any{
+			"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": "search.karmada.io/v1alpha1",
+			"resources": []any{map[string]any{"name": "proxying/proxy", "kind": "Proxying", "namespaced": false, "verbs": []any{}}},
+		})
+		return
+	}
+	parts := strings.Split(inner, "/")
+	if slices.Contains(f.uncached, parts[len(parts)-1]) {
+		f.clusters[""].serve(w, r, inner)
+		return
+	}
+	w.Header().Add("Warning", `299 - "cluster member3: its objects are not cached yet"`)
+	var objects []object
+	for _, name := range slices.Sorted(maps.Keys(f.clusters)) {
+		for _, o := range f.clusters[name].objects {
+			if o.cluster = name; name != "" {
+				objects = append(objects, o)
+			}
+		}
+	}
+	f.search.objects = objects
+	f.search.serve(w, r, inner)
 }
 
 // hidden replaces the address of the server in a text.
@@ -199,7 +242,7 @@ func (c *fakeCluster) answer(w http.ResponseWriter, r *http.Request, resource, n
 		for _, o := range found {
 			items = append(items, o.json())
 		}
-		writeJSON(w, http.StatusOK, map[string]any{"apiVersion": gv(k.group, k.version), "kind": k.kind + "List", "metadata": map[string]any{"resourceVersion": "10"}, "items": items})
+		writeJSON(w, http.StatusOK, map[string]any{"apiVersion": gv(k.group, k.version), "kind": k.kind + "List", "metadata": map[string]any{"resourceVersion": c.version()}, "items": items})
 	}
 }
 
@@ -213,18 +256,32 @@ func (c *fakeCluster) table(objects []object) map[string]any {
 	if c.extraColumn != "" {
 		columns = slices.Insert(columns, 1, any(map[string]any{"name": c.extraColumn, "type": "string"}))
 	}
+	if c.merged {
+		columns = slices.Insert(columns, 0, any(map[string]any{"name": "Cluster", "type": "string"}))
+	}
 	rows := []any{}
 	for _, o := range objects {
 		cells := []any{o.name, o.ready, "img", "5m"}
+		if c.merged {
+			cells = slices.Insert(cells, 0, any(o.cluster))
+		}
 		if c.extraColumn != "" {
 			cells = slices.Insert(cells, 1, any("x"))
 		}
 		rows = append(rows, map[string]any{"cells": cells, "object": o.json()})
 	}
 	return map[string]any{
-		"kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": map[string]any{"resourceVersion": "10"},
+		"kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": map[string]any{"resourceVersion": c.version()},
 		"columnDefinitions": columns, "rows": rows,
 	}
+}
+
+// version is that of lists; of several clusters it is an object of theirs.
+func (c *fakeCluster) version() string {
+	if c.merged {
+		return "eyJtZW1iZXIxIjoiMTAifQ"
+	}
+	return "10"
 }
 
 func (o object) json() map[string]any {
@@ -232,6 +289,9 @@ func (o object) json() map[string]any {
 	meta := map[string]any{"name": o.name, "resourceVersion": "5", "creationTimestamp": "2023-11-14T22:08:20Z"}
 	if o.namespace != "" {
 		meta["namespace"] = o.namespace
+	}
+	if o.cluster != "" {
+		meta["annotations"] = map[string]any{"resource.karmada.io/cached-from-cluster": o.cluster}
 	}
 	labels := map[string]any{"app": o.name}
 	if o.managed {

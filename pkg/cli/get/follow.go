@@ -15,7 +15,6 @@ import (
 	"k8s.io/cli-runtime/pkg/printers"
 
 	"github.com/karmada-toolkit/karmada/pkg/cli/env"
-	"github.com/karmada-toolkit/karmada/pkg/cli/fanout"
 )
 
 // follow prints the objects and then their changes, until the user interrupts it.
@@ -208,7 +207,7 @@ func (f *follower) emit(w io.Writer, kind watch.EventType, r row) error {
 
 // printError prints the error of a cluster, unless it was the last one printed.
 func (f *follower) printError(c change) {
-	text := fanout.ClusterError(c.cluster, c.err, 0).Error()
+	text := clusterError(c.cluster, c.err, 0).Error()
 	if f.failed[c.cluster] == text {
 		return
 	}

@@ -31,6 +31,10 @@ const (
 		an object is, and ADOPTION whether the control plane owns it there (Y), does
 		not (N), or keeps its template (-).
 
+		With --cached, the role search of the control plane answers for all members, with one
+		request: the objects of the kinds that a ResourceRegistry selects. Changes that -w
+		shows do not end when members join, leave or are lost.
+
 		All members are requested at once. The objects of those that respond in time are
 		shown; the others are named on stderr with the reason, and the exit code is 1.`
 	examples = `
@@ -50,7 +54,10 @@ const (
 		{{.Name}} get deploy nginx --operation-scope members -o json
 
 		# Show pods as they change
-		{{.Name}} get pods -w`
+		{{.Name}} get pods -w
+
+		# Show the pods of all members from the caches of the control plane, as they change
+		{{.Name}} get pods -A -w --cached`
 	// memberTimeout is how long a member may take by default.
 	memberTimeout = 2 * time.Second
 )
@@ -64,6 +71,8 @@ type request struct {
 	fields        string
 	allNamespaces bool
 	ignoreMissing bool
+	// cached reads the members from the caches of the role search.
+	cached        bool
 	memberTimeout time.Duration
 
 	watch, watchOnly, watchEvents bool
@@ -120,6 +129,7 @@ func (r *request) addFlags(cmd *cobra.Command, access *env.Access) {
 	fs.BoolVarP(&r.watch, "watch", "w", false, "After showing the objects, go on to show their changes.")
 	fs.BoolVar(&r.watchOnly, "watch-only", false, "Show changes only, not what is there.")
 	fs.BoolVar(&r.watchEvents, "output-watch-events", false, "With --watch or --watch-only, also say what happened to each object.")
+	fs.BoolVar(&r.cached, "cached", false, "Show the objects of members that the role search of the control plane caches.")
 	fs.DurationVar(&r.memberTimeout, "member-timeout", memberTimeout, "How long each member may take to answer; 0 is for ever.")
 	if err := cmd.RegisterFlagCompletionFunc("clusters", access.Complete.Clusters); err != nil {
 		panic(err)
@@ -137,6 +147,8 @@ func (r *request) complete(cmd *cobra.Command) error {
 	}
 	r.explicit = scope != "" || cmd.Flags().Changed("operation-scope")
 	switch {
+	case r.cached && !cmd.Flags().Changed("operation-scope"):
+		r.scope = env.Members
 	case cmd.Flags().Changed("operation-scope"):
 	case scope != "":
 		r.scope = scope
@@ -155,14 +167,16 @@ func (r *request) validate(e *env.Env, cmd *cobra.Command, args []string) error 
 	if *r.print.HumanReadableFlags.ShowLabels && !r.tables {
 		return fmt.Errorf("--show-labels option cannot be used with %s printer", *r.print.OutputFormat)
 	}
-	if cmd.Flags().Changed("selector") && cmd.Flags().Changed("labels") {
-		return errors.New("--selector and --labels are the same; use one of them")
-	}
-	if cmd.Flags().Changed("context") && cmd.Flags().Changed("karmada-context") {
-		return errors.New("--context and --karmada-context are the same; use one of them")
+	for _, same := range [][2]string{{"selector", "labels"}, {"context", "karmada-context"}} {
+		if cmd.Flags().Changed(same[0]) && cmd.Flags().Changed(same[1]) {
+			return fmt.Errorf("--%s and --%s are the same; use one of them", same[0], same[1])
+		}
 	}
 	if r.watchEvents && !r.watch && !r.watchOnly {
 		return errors.New("--output-watch-events option can only be used with --watch or --watch-only")
+	}
+	if r.cached && r.scope != env.Members {
+		return fmt.Errorf("--cached shows members only; use --operation-scope %s, or leave it out", env.Members)
 	}
 	if r.memberTimeout < 0 {
 		return fmt.Errorf("--member-timeout %s must not be negative, e.g. 2s", r.memberTimeout)

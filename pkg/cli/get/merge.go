@@ -92,7 +92,7 @@ func (g *group) add(cluster string, p *part, now metav1.Time) error {
 		table = plainTable(p.objects, now)
 	}
 	at := g.align(table.ColumnDefinitions)
-	for _, r := range table.Rows {
+	for n, r := range table.Rows {
 		object := &unstructured.Unstructured{Object: map[string]any{}}
 		if len(r.Object.Raw) > 0 {
 			if err := json.Unmarshal(r.Object.Raw, &object.Object); err != nil {
@@ -107,7 +107,7 @@ func (g *group) add(cluster string, p *part, now metav1.Time) error {
 				cells[at[i]] = cell
 			}
 		}
-		g.rows = append(g.rows, row{cluster: cluster, object: object, cells: cells})
+		g.rows = append(g.rows, row{cluster: p.clusterOf(n, cluster), object: object, cells: cells})
 	}
 	return nil
 }

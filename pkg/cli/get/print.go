@@ -106,7 +106,7 @@ func (r *request) printObjects(out io.Writer, answers []answer, single bool) err
 	for _, a := range answers {
 		for _, p := range a.parts {
 			for i := range p.objects {
-				if !single && a.cluster != controlPlaneName {
+				if !single && a.cluster != controlPlaneName && !p.merged {
 					annotate(&p.objects[i], a.cluster)
 				}
 				list.Items = append(list.Items, p.objects[i])

@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/karmada-toolkit/karmada/internal/kube"
+	searchv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/search/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/member/access"
 )
 
@@ -39,6 +40,8 @@ type selection struct {
 	tables, fullRows bool
 	// wide reports whether tables show all columns.
 	wide bool
+	// clusters are those whose objects are wanted of a server that answers for several; none is all.
+	clusters []string
 }
 
 // part are the objects of one type that a server has.
@@ -53,11 +56,31 @@ type part struct {
 	namespaceMissing bool
 	// resourceVersion is that of the list.
 	resourceVersion string
+	// merged are set if a server answered for several clusters: which are wanted, and that of each row.
+	merged       bool
+	wanted       []string
+	rowsClusters []string
 }
 
 // empty reports whether the server has no object of the type.
-func (p *part) empty() bool {
-	return len(p.objects) == 0 && (p.table == nil || len(p.table.Rows) == 0)
+func (p *part) empty() bool { return p.size() == 0 }
+
+func (p *part) size() int {
+	if p.table == nil {
+		return len(p.objects)
+	}
+	return len(p.objects) + len(p.table.Rows)
+}
+
+// clusterOf returns the cluster of a row of the table: that of the server, unless it answered for several.
+func (p *part) clusterOf(row int, server string) string {
+	switch {
+	case row < len(p.rowsClusters):
+		return p.rowsClusters[row]
+	case p.merged && p.table == nil && row < len(p.objects):
+		return cachedFrom(&p.objects[row])
+	}
+	return server
 }
 
 // server is the control plane or a member.
@@ -66,6 +89,8 @@ type server struct {
 	selection
 	// counts of the control plane's bindings.
 	counts *bindingCounts
+	// merged reports whether it answers for several clusters.
+	merged bool
 }
 
 func newServer(config *rest.Config, s selection) (*server, error) {
@@ -82,7 +107,10 @@ func newServer(config *rest.Config, s selection) (*server, error) {
 // get returns the objects of a type: all, or those that the query names. With an error it
 // returns the objects before.
 func (s *server) get(ctx context.Context, q query) (*part, error) {
-	p := &part{mapping: q.mapping}
+	p := s.newPart(q)
+	if s.merged && len(q.names) > 0 {
+		return p, s.listNames(ctx, q, p)
+	}
 	if len(q.names) == 0 {
 		if err := s.list(ctx, q, p); err != nil {
 			return p, err
@@ -110,6 +138,27 @@ func (s *server) get(ctx context.Context, q query) (*part, error) {
 	return p, s.decorate(ctx, p)
 }
 
+func (s *server) newPart(q query) *part {
+	return &part{mapping: q.mapping, merged: s.merged, wanted: s.clusters}
+}
+
+// listNames gets the objects of several clusters that have the names of a query.
+func (s *server) listNames(ctx context.Context, q query, p *part) error {
+	named := *s
+	for _, name := range q.names {
+		before := p.size()
+		named.fields = "metadata.name=" + name
+		if err := named.list(ctx, query{target: target{arg: q.arg}, mapping: q.mapping}, p); err != nil {
+			return err
+		}
+		p.requested = append(p.requested, name)
+		if p.size() == before {
+			p.missing = append(p.missing, name)
+		}
+	}
+	return nil
+}
+
 // namespaceMissing reports whether the namespace of a query does not exist. The
 // namespace default always does.
 func (s *server) namespaceMissing(ctx context.Context, q query) bool {
@@ -135,6 +184,9 @@ func (s *server) list(ctx context.Context, q query, p *part) error {
 			limit, next = "", ""
 			continue
 		}
+		if apierrors.HasStatusCause(err, searchv1alpha1.CauseNotCached) {
+			return p.notCached()
+		}
 		if err != nil {
 			return typed(err)
 		}
@@ -151,6 +203,9 @@ func (s *server) list(ctx context.Context, q query, p *part) error {
 			return err
 		}
 		p.resourceVersion = list.Metadata.ResourceVersion
+		if !p.cached() {
+			return p.notCached()
+		}
 		if next = list.Metadata.Continue; next == "" {
 			return nil
 		}
@@ -220,7 +275,9 @@ func (p *part) add(body []byte) error {
 		if err := p.check(&u); err != nil {
 			return err
 		}
-		p.objects = append(p.objects, u)
+		if p.wants(cachedFrom(&u)) {
+			p.objects = append(p.objects, u)
+		}
 		return nil
 	}
 	var list unstructured.UnstructuredList
@@ -234,8 +291,10 @@ func (p *part) add(body []byte) error {
 		if err := p.check(&list.Items[i]); err != nil {
 			return err
 		}
+		if p.wants(cachedFrom(&list.Items[i])) {
+			p.objects = append(p.objects, list.Items[i])
+		}
 	}
-	p.objects = append(p.objects, list.Items...)
 	return nil
 }
 
@@ -252,6 +311,9 @@ func (p *part) addTable(body []byte) error {
 	var table metav1.Table
 	if err := json.Unmarshal(body, &table); err != nil {
 		return fmt.Errorf("reading the table of %s: %w", p.mapping.Resource.Resource, err)
+	}
+	if p.merged {
+		p.takeClusters(&table)
 	}
 	if p.table == nil {
 		p.table = &table

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 
+	"k8s.io/client-go/rest"
+
 	"github.com/karmada-toolkit/karmada/pkg/cli/env"
 	"github.com/karmada-toolkit/karmada/pkg/member/access"
 )
@@ -20,6 +22,8 @@ type sources struct {
 	known   []query
 	unknown []target
 	counts  bindingCounts
+	// search is the configuration for the role search, if that answers for the members.
+	search *rest.Config
 }
 
 // server returns a client of the control plane or a member. Responses of members have limits.
@@ -32,6 +36,13 @@ func (s *sources) server(cluster string) (*server, error) {
 		srv, err := newServer(config, s.selection)
 		if err == nil {
 			srv.counts = &s.counts
+		}
+		return srv, err
+	}
+	if cluster == searchName {
+		srv, err := newServer(s.search, s.selection)
+		if err == nil {
+			srv.merged = true
 		}
 		return srv, err
 	}
@@ -65,6 +76,9 @@ func (s *sources) queryMember(ctx context.Context, cluster string) (*reply, erro
 	r := &reply{}
 	if err := queryAll(ctx, srv, s.known, r); err != nil {
 		return r, err
+	}
+	if srv.merged {
+		return r, nil
 	}
 	again := slices.Clone(s.unknown)
 	for _, q := range s.known {

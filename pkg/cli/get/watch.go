@@ -1,6 +1,7 @@
 package get
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -110,7 +111,7 @@ func (s *stream) take(ctx context.Context, kind watch.EventType, body []byte) er
 		}
 		return apierrors.FromObject(&status)
 	}
-	p := &part{mapping: s.query.mapping}
+	p := s.server.newPart(s.query)
 	if err := p.add(body); err != nil {
 		return err
 	}
@@ -184,24 +185,26 @@ func (s *stream) changes(p *part) []change {
 		s.columns = table.ColumnDefinitions
 	}
 	var out []change
-	for _, r := range table.Rows {
+	for n, r := range table.Rows {
 		object := &unstructured.Unstructured{Object: map[string]any{}}
 		if u, ok := r.Object.Object.(*unstructured.Unstructured); ok {
 			object = u
 		} else if err := json.Unmarshal(r.Object.Raw, &object.Object); err != nil {
 			continue
 		}
-		out = append(out, change{cluster: s.cluster, columns: s.columns, row: r, object: object})
+		out = append(out, change{cluster: p.clusterOf(n, s.cluster), columns: s.columns, row: r, object: object})
 	}
 	return out
 }
 
 func (s *stream) send(ctx context.Context, c change) {
-	c.cluster = s.cluster
+	c.cluster = cmp.Or(c.cluster, s.cluster)
 	select {
 	case s.out <- c:
 	case <-ctx.Done():
 	}
 }
 
-func (c change) key() string { return c.object.GetNamespace() + "/" + c.object.GetName() }
+func (c change) key() string {
+	return c.cluster + "/" + c.object.GetNamespace() + "/" + c.object.GetName()
+}

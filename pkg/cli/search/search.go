@@ -8,13 +8,10 @@ import (
 	"slices"
 
 	"github.com/spf13/cobra"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
-	searchv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/search/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/cli/env"
 )
 
@@ -71,7 +68,7 @@ func run(ctx context.Context, e *env.Env, plane *env.ControlPlane) error {
 	if err != nil {
 		return err
 	}
-	if err := requireSearch(e, plane); err != nil {
+	if _, err := plane.SearchConfig(); err != nil {
 		return err
 	}
 	of, err := plane.Kubeconfig()
@@ -90,34 +87,6 @@ func run(ctx context.Context, e *env.Env, plane *env.ControlPlane) error {
 	return err
 }
 
-// requireSearch returns an error that says how to install the role unless the control plane serves its proxy.
-func requireSearch(e *env.Env, plane *env.ControlPlane) error {
-	config, err := plane.RESTConfig()
-	if err != nil {
-		return err
-	}
-	c, err := discovery.NewDiscoveryClientForConfig(config)
-	if err != nil {
-		return fmt.Errorf("connecting to the control plane: %w", err)
-	}
-	install := fmt.Sprintf("install it with %q on a host cluster, or %q for a local federation", e.Name+" addons enable karmada-search", e.Name+" local up --search")
-	list, err := c.ServerResourcesForGroupVersion(searchv1alpha1.GroupVersion.String())
-	switch {
-	case apierrors.IsNotFound(err):
-		return fmt.Errorf("the control plane has no role search: %s", install)
-	case apierrors.IsServiceUnavailable(err):
-		return fmt.Errorf("the role search of the control plane does not answer: %w", err)
-	case err != nil:
-		return fmt.Errorf("listing the resources of %s: %w", searchv1alpha1.GroupVersion, err)
-	}
-	for i := range list.APIResources {
-		if list.APIResources[i].Name == "proxying/proxy" {
-			return nil
-		}
-	}
-	return fmt.Errorf("the role search of the control plane does not serve proxying: start it without --disable-proxy, or %s", install)
-}
-
 // kubeconfig returns one with the contexts for all clusters and for each. of has one context, which is the current one.
 func kubeconfig(of *clientcmdapi.Config, clusters []string) (*clientcmdapi.Config, error) {
 	current := of.Contexts[of.CurrentContext]
@@ -134,7 +103,7 @@ func kubeconfig(of *clientcmdapi.Config, clusters []string) (*clientcmdapi.Confi
 		context.Cluster = name
 		out.Clusters[name], out.Contexts[name] = server, context
 	}
-	add(fleet, "/apis/"+searchv1alpha1.GroupVersion.String()+"/proxying/karmada/proxy")
+	add(fleet, env.SearchPath())
 	for _, cluster := range slices.Sorted(slices.Values(clusters)) {
 		add(fleet+"-"+cluster, "/apis/"+clusterv1alpha1.GroupVersion.String()+"/clusters/"+cluster+"/proxy")
 	}

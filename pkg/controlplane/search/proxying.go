@@ -134,14 +134,20 @@ func (g *global) route(req *http.Request, in proxy.Inner, info *genericrequest.R
 	case selected:
 		return g.toMember(req, in, info, requester, responder)
 	case slices.Contains(requester.GetGroups(), user.SystemPrivilegedGroup):
-		return nil, apierrors.NewForbidden(resource.GroupResource(), info.Name, fmt.Errorf(
-			"no ResourceRegistry selects the kind, so that it is one of the control plane, where nobody is impersonated as a member of %s: use the control plane's own address",
-			user.SystemPrivilegedGroup))
+		return nil, notCached(resource.GroupResource(), info.Name,
+			"it is one of the control plane, where nobody is impersonated as a member of "+user.SystemPrivilegedGroup+": use the control plane's own address")
 	case reads || g.writes || reviewsSelf(info):
 		return g.home.Handler(in, requester, responder), nil
 	}
-	return nil, apierrors.NewForbidden(resource.GroupResource(), info.Name,
-		errors.New("no ResourceRegistry selects the kind, so that the request would change the control plane: send it to the control plane's own address"))
+	return nil, notCached(resource.GroupResource(), info.Name, "the request would change the control plane: send it to the control plane's own address")
+}
+
+// notCached returns the error for a kind that no registry selects, with what follows from that.
+func notCached(resource schema.GroupResource, name, so string) error {
+	text := "no ResourceRegistry selects the kind, so that " + so
+	err := apierrors.NewForbidden(resource, name, errors.New(text))
+	err.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: searchv1alpha1.CauseNotCached, Message: text}}
+	return err
 }
 
 // selected reports whether a registry selects a resource. What no cluster has yet, or has any more, is selected all the same:

@@ -7,6 +7,10 @@ import (
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 )
 
+// CauseNotCached is the type of the cause in the status details of an error about objects of a kind that no ResourceRegistry
+// selects.
+const CauseNotCached = "NotCached"
+
 // ResourceRegistry selects the objects of member clusters that the search
 // component caches.
 //
