@@ -175,14 +175,19 @@ func (r *request) validate(e *env.Env, cmd *cobra.Command, args []string) error 
 	if r.watchEvents && !r.watch && !r.watchOnly {
 		return errors.New("--output-watch-events option can only be used with --watch or --watch-only")
 	}
-	if r.cached && r.scope != env.Members {
-		return fmt.Errorf("--cached shows members only; use --operation-scope %s, or leave it out", env.Members)
-	}
 	if r.memberTimeout < 0 {
 		return fmt.Errorf("--member-timeout %s must not be negative, e.g. 2s", r.memberTimeout)
 	}
 	if _, err := r.printer(nil, false); err != nil {
 		return err
+	}
+	return r.checkScope(e)
+}
+
+// checkScope returns an error if the scope contradicts another flag, and warns of one that it makes useless.
+func (r *request) checkScope(e *env.Env) error {
+	if r.cached && r.scope != env.Members {
+		return fmt.Errorf("--cached shows members only; use --operation-scope %s, or leave it out", env.Members)
 	}
 	if len(r.clusters) > 0 && r.scope == env.Karmada {
 		e.Say("Warning: --clusters has no effect with operation scope karmada")
