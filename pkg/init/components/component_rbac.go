@@ -236,6 +236,11 @@ func aggregatedRules() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{
 		// Credentials of members, which a Cluster may keep in any namespace.
 		rule("", []string{"secrets"}, nil, "get", "list", "watch"),
+		// Paths of clusters/*/proxy that are no resources, such as /version, are read in the control plane in the name of the
+		// requester, and nothing else is.
+		rule(authenticationGroup, []string{"users", "groups", "uids", "userextras"}, nil, "impersonate:user-info"),
+		rule(authenticationGroup, []string{"serviceaccounts"}, nil, "impersonate:serviceaccount"),
+		{NonResourceURLs: []string{wildcard}, Verbs: impersonated("get")},
 	}
 }
 
