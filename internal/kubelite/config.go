@@ -68,9 +68,11 @@ type Config struct {
 	// Verbosity is the log level and LogFile the file that is logged to: Stderr if empty.
 	Verbosity int
 	LogFile   string
-	// GCPercent and MemoryLimit tune Go's garbage collector once the cluster is ready.
-	GCPercent   int
-	MemoryLimit string
+	// GCPercent, MemoryTarget and MemoryLimit tune Go's garbage collector once the cluster is ready. GCPercent holds for
+	// a heap up to the size MemoryTarget.
+	GCPercent    int
+	MemoryTarget string
+	MemoryLimit  string
 
 	// Stderr takes the log and Now is the clock.
 	Stderr io.Writer
@@ -98,6 +100,7 @@ func DefaultConfig() Config {
 		ClusterCIDR:           "10.244.0.0/16",
 		FSync:                 true,
 		GCPercent:             300,
+		MemoryTarget:          "1Gi",
 	}
 }
 
@@ -140,6 +143,7 @@ func (c Config) validate() error {
 	check(c.NodePods >= 0, "--node-pods %d is negative", c.NodePods)
 	check(isQuantity(c.NodeCPU), "--node-cpu %q is not a quantity like 16", c.NodeCPU)
 	check(isQuantity(c.NodeMemory), "--node-memory %q is not a quantity like 128Gi", c.NodeMemory)
+	check(c.MemoryTarget == "" || isQuantity(c.MemoryTarget), "--memory-target %q is not a quantity like 1Gi", c.MemoryTarget)
 	check(c.MemoryLimit == "" || isQuantity(c.MemoryLimit), "--memory-limit %q is not a quantity like 512Mi", c.MemoryLimit)
 	return errors.Join(errs...)
 }
@@ -154,8 +158,8 @@ func isQuantity(s string) bool {
 	return err == nil && q.Sign() >= 0
 }
 
-// memoryLimit returns the limit in bytes, 0 for none.
-func memoryLimit(s string) (int64, error) {
+// bytesOf returns an amount of memory in bytes, 0 for none.
+func bytesOf(s string) (int64, error) {
 	if s == "" {
 		return 0, nil
 	}

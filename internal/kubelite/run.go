@@ -243,8 +243,12 @@ func (c *cluster) signalReady() error {
 	if c.etcd != nil {
 		info.Etcd = c.etcd.endpoint
 	}
-	debug.SetGCPercent(c.cfg.GCPercent)
-	if limit, err := memoryLimit(c.cfg.MemoryLimit); err == nil && limit > 0 {
+	target, err := bytesOf(c.cfg.MemoryTarget)
+	if err != nil {
+		return err
+	}
+	memory.Pace(c.cfg.GCPercent, target)
+	if limit, err := bytesOf(c.cfg.MemoryLimit); err == nil && limit > 0 {
 		debug.SetMemoryLimit(limit)
 	}
 	if err := ready.Write(c.dir.path, info); err != nil {

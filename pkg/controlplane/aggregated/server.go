@@ -5,13 +5,11 @@ package aggregated
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
@@ -22,8 +20,6 @@ import (
 	restclient "k8s.io/client-go/rest"
 	cliflag "k8s.io/component-base/cli/flag"
 	"k8s.io/utils/clock"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/karmada-toolkit/karmada/internal/controllers"
@@ -33,6 +29,7 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/aggregated/proxy"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/aggregated/registry"
 	"github.com/karmada-toolkit/karmada/pkg/generated/openapi"
+	"github.com/karmada-toolkit/karmada/pkg/member/access"
 )
 
 const serverName = "karmada-aggregated-apiserver"
@@ -128,7 +125,7 @@ func Setup(_ context.Context, mgr manager.Manager, o *Options) error {
 	s := &server{
 		options:      o,
 		controlPlane: mgr.GetConfig(),
-		secret:       secrets(mgr.GetClient(), mgr.GetAPIReader()),
+		secret:       access.Secrets(mgr.GetClient(), mgr.GetAPIReader()),
 		now:          clock.RealClock{}.Now,
 		serving:      serving,
 	}
@@ -136,22 +133,4 @@ func Setup(_ context.Context, mgr manager.Manager, o *Options) error {
 		return fmt.Errorf("adding the aggregated API server: %w", err)
 	}
 	return nil
-}
-
-// secrets reads Secrets from the cache. One that is not there, or not yet, is
-// read from the API server.
-func secrets(cached, live client.Reader) func(ctx context.Context, namespace, name string) (*corev1.Secret, error) {
-	return func(ctx context.Context, namespace, name string) (*corev1.Secret, error) {
-		secret := &corev1.Secret{}
-		key := client.ObjectKey{Namespace: namespace, Name: name}
-		err := cached.Get(ctx, key, secret)
-		var starting *cache.ErrCacheNotStarted
-		if apierrors.IsNotFound(err) || errors.As(err, &starting) {
-			err = live.Get(ctx, key, secret)
-		}
-		if err != nil {
-			return nil, err
-		}
-		return secret, nil
-	}
 }

@@ -4,12 +4,9 @@ import (
 	"context"
 	"fmt"
 
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/karmada-toolkit/karmada/internal/controllers"
@@ -175,7 +172,7 @@ func newShared(ctx context.Context, mgr manager.Manager, o *Options) (*shared, e
 		return nil, err
 	}
 	pool := access.NewPool(access.Options{
-		Clusters: mgr.GetClient(), Secrets: secrets(mgr), Mapper: mgr.GetRESTMapper(),
+		Clusters: mgr.GetClient(), Secrets: access.Secrets(mgr.GetClient(), mgr.GetAPIReader()), Mapper: mgr.GetRESTMapper(),
 		QPS: o.ClusterAPIQPS.QPS(), Burst: o.ClusterAPIBurst,
 		Wrap: controllers.FenceOf(mgr).Wrap,
 	})
@@ -261,21 +258,4 @@ func (q *quotas) enforcement(ctx context.Context, mgr manager.Manager) error {
 		return nil
 	}
 	return federatedquota.SetupEnforcement(ctx, mgr, q.deps)
-}
-
-// secrets reads Secrets from the cache, or from the API server if the cache does not
-// have them yet.
-func secrets(mgr manager.Manager) access.SecretReader {
-	return func(ctx context.Context, namespace, name string) (*corev1.Secret, error) {
-		secret := &corev1.Secret{}
-		key := client.ObjectKey{Namespace: namespace, Name: name}
-		err := mgr.GetClient().Get(ctx, key, secret)
-		if apierrors.IsNotFound(err) {
-			err = mgr.GetAPIReader().Get(ctx, key, secret)
-		}
-		if err != nil {
-			return nil, err
-		}
-		return secret, nil
-	}
 }

@@ -10,13 +10,11 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/custom-metrics-apiserver/pkg/apiserver"
 
@@ -43,8 +41,12 @@ func Setup(ctx context.Context, mgr manager.Manager, o *Options) error {
 	if err != nil {
 		return err
 	}
+	reader := mgr.GetAPIReader()
+	if o.WatchedSecrets {
+		reader = mgr.GetClient()
+	}
 	members := newMembers(ctx, clock.RealClock{}, access.NewPool(access.Options{
-		Clusters: mgr.GetClient(), Secrets: secrets(mgr.GetAPIReader()), QPS: o.ClusterAPIQPS.QPS(), Burst: o.ClusterAPIBurst,
+		Clusters: mgr.GetClient(), Secrets: access.Secrets(reader, mgr.GetAPIReader()), QPS: o.ClusterAPIQPS.QPS(), Burst: o.ClusterAPIBurst,
 		UserAgent: mgr.GetConfig().UserAgent,
 	}), mgr.GetClient())
 	if err := members.setup(mgr); err != nil {
@@ -55,17 +57,6 @@ func Setup(ctx context.Context, mgr manager.Manager, o *Options) error {
 		return fmt.Errorf("adding the metrics adapter: %w", err)
 	}
 	return nil
-}
-
-// secrets returns a reader of Secrets. Each one is read once in some minutes, so that no cache is worth its memory.
-func secrets(reader client.Reader) access.SecretReader {
-	return func(ctx context.Context, namespace, name string) (*corev1.Secret, error) {
-		secret := &corev1.Secret{}
-		if err := reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, secret); err != nil {
-			return nil, err
-		}
-		return secret, nil
-	}
 }
 
 // server is the API server of the role.
@@ -109,6 +100,9 @@ func (s *server) Start(ctx context.Context) error {
 type Options struct {
 	// Options are the settings that it shares with other servers.
 	extension.Options
+	// WatchedSecrets is set if the manager watches Secrets for other roles. The role alone reads each one once in some
+	// minutes, and needs no right to list them.
+	WatchedSecrets bool
 	// ClusterAPIQPS and ClusterAPIBurst limit the requests to each member.
 	ClusterAPIQPS   limit.Limit
 	ClusterAPIBurst int

@@ -11,6 +11,7 @@ import (
 	logsapi "k8s.io/component-base/logs/api/v1"
 
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllermanager"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/metricsadapter"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/scheduler"
 )
 
@@ -77,7 +78,8 @@ func allInOne(roles []Role) *cobra.Command {
 	return cmd
 }
 
-// link has the scheduler schedule what controllers in the same process evict.
+// link has the scheduler schedule what controllers in the same process evict, and the metrics adapter use the Secrets that
+// they watch.
 func link(parts []named) {
 	evictions := &scheduler.Evictions{}
 	for _, p := range parts {
@@ -86,6 +88,8 @@ func link(parts []named) {
 			i.options.Evictions = evictions
 		case *instance[*controllermanager.Options]:
 			i.options.Failover.Schedule = evictions.Evict
+		case *instance[*metricsadapter.Options]:
+			i.options.WatchedSecrets = true
 		}
 	}
 }

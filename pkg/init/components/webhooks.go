@@ -39,6 +39,7 @@ type hook struct {
 	agentsOnly  bool                                    // requests of everybody
 	optional    bool                                    // requests fail when the webhook does not answer
 	idLabel     string                                  // requests of everybody; else not those of controllers for objects with the label
+	reads       []string                                // all updates; else those of the spec and of these labels and annotations
 }
 
 const clusterScope = admissionregistrationv1.ClusterScope
@@ -78,6 +79,10 @@ func validatingHooks() []hook {
 		{
 			name: "resourcebinding", path: "/validate-resourcebinding", group: groupWork, resource: "resourcebindings",
 			sideEffects: admissionregistrationv1.SideEffectClassNoneOnDryRun,
+			reads: []string{
+				fmt.Sprintf("labels[?%q]", workv1alpha2.ResourceBindingPermanentIDLabel),
+				fmt.Sprintf("annotations[?%q]", workv1alpha2.BindingDependenciesAnnotation),
+			},
 		},
 		{
 			// A limit of load: agents go on to report while the webhook is away.
@@ -140,6 +145,13 @@ func (h hook) conditions() []admissionregistrationv1.MatchCondition {
 		return []admissionregistrationv1.MatchCondition{{Name: "incomplete", Expression: fmt.Sprintf(
 			`!(request.userInfo.username in [%q, %q] && has(object.metadata.labels) && %q in object.metadata.labels)`,
 			UserOf(ControllerManager), UserOf(AllInOne), h.idLabel)}}
+	case h.reads != nil:
+		// The generation changes with the spec. To compare specs would cost more than the API server allows for large ones.
+		changed := []string{"oldObject == null", "object.metadata.generation != oldObject.metadata.generation"}
+		for _, field := range h.reads {
+			changed = append(changed, fmt.Sprintf(`object.metadata.?%[1]s.orValue("") != oldObject.metadata.?%[1]s.orValue("")`, field))
+		}
+		return []admissionregistrationv1.MatchCondition{{Name: "changed", Expression: strings.Join(changed, " || ")}}
 	}
 	return nil
 }

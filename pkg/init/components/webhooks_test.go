@@ -68,7 +68,8 @@ func TestValidatingWebhooks(t *testing.T) {
 		case "resourcedeletionprotection.karmada.io":
 			selects = true
 		}
-		if agents := w.Name == "agentwork.karmada.io"; agents != (len(w.MatchConditions) == 1) || agents != (*w.FailurePolicy == admissionregistrationv1.Ignore) || agents != (len(w.Rules[0].Resources) == 2) {
+		conditional := w.Name == "agentwork.karmada.io" || w.Name == "resourcebinding.karmada.io"
+		if agents := w.Name == "agentwork.karmada.io"; conditional != (len(w.MatchConditions) == 1) || agents != (*w.FailurePolicy == admissionregistrationv1.Ignore) || agents != (len(w.Rules[0].Resources) == 2) {
 			t.Errorf("%s: %+v", w.Name, w)
 		}
 		if *w.TimeoutSeconds != seconds || *w.SideEffects != effects || (w.ObjectSelector != nil) != selects {

@@ -38,13 +38,12 @@ const fieldManager = "karmada-agent-rights"
 // those are about.
 type Granter struct {
 	client client.Client
-	live   client.Reader
 	writer client.Client
 }
 
 // NewGranter returns a Granter with the clients of a manager.
 func NewGranter(mgr manager.Manager) *Granter {
-	return &Granter{client: mgr.GetClient(), live: mgr.GetAPIReader(), writer: uncached{Client: mgr.GetClient(), reader: mgr.GetAPIReader()}}
+	return &Granter{client: mgr.GetClient(), writer: uncached{Client: mgr.GetClient(), reader: mgr.GetAPIReader()}}
 }
 
 // uncached is a client that reads past the cache.
@@ -256,7 +255,8 @@ func orphaned(obj client.Object, owners []metav1.OwnerReference) bool {
 // revoke deletes the access rights of an agent.
 func (g *Granter) revoke(ctx context.Context, cluster *clusterv1alpha1.Cluster) error {
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: names.AgentRole(cluster.Name)}}
-	err := g.live.Get(ctx, client.ObjectKeyFromObject(role), role)
+	// A role that the cache does not have yet is revoked when it has, see clusterOfRole.
+	err := g.client.Get(ctx, client.ObjectKeyFromObject(role), role)
 	if apierrors.IsNotFound(err) {
 		return nil // the cluster role is deleted last
 	}

@@ -5,6 +5,8 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"hash/fnv"
+	"io"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -40,6 +42,8 @@ type summary struct {
 	items        []workv1alpha2.AggregatedStatusItem
 	fullyApplied bool
 	progress     progress
+	// revision differs when one of the Works differs.
+	revision uint64
 	// moving is set while the workload is evicted from a cluster and not stable in the
 	// others. It is not if the scheduler found no other cluster.
 	moving bool
@@ -91,6 +95,7 @@ func summarize(spec *workv1alpha2.ResourceBindingSpec, works []workv1alpha1.Work
 		if err != nil || !work.DeletionTimestamp.IsZero() || work.Name != canonical || !want.Has(cluster) {
 			continue
 		}
+		s.revision ^= revision(work)
 		item := itemOf(spec.Resource, cluster, work)
 		s.items = append(s.items, item)
 		if condition := meta.FindStatusCondition(work.Status.Conditions, workv1alpha1.WorkApplied); condition != nil {
@@ -104,6 +109,13 @@ func summarize(spec *workv1alpha2.ResourceBindingSpec, works []workv1alpha1.Work
 	// What is only kept while it is evicted is not applied: no cluster has it.
 	s.fullyApplied = s.fullyApplied && len(scope.Targets(spec)) > 0
 	return s
+}
+
+// revision returns a hash of the version of a Work.
+func revision(work *workv1alpha1.Work) uint64 {
+	h := fnv.New64a()
+	_, _ = io.WriteString(h, work.Namespace+"/"+work.ResourceVersion)
+	return h.Sum64()
 }
 
 func progressOf(want sets.Set[string], s summary, handled sets.Set[string], failures bool) progress {
@@ -210,12 +222,14 @@ func complete(want sets.Set[string], items []workv1alpha2.AggregatedStatusItem) 
 		!slices.ContainsFunc(items, func(i workv1alpha2.AggregatedStatusItem) bool { return i.Health != workv1alpha2.ResourceHealthy })
 }
 
-// sameItems compares two lists by meaning. A status in now that means the same
-// as the one in before is replaced by it.
+// sameItems compares two lists by meaning; before is sorted by cluster, as it was written. A status in now that means the
+// same as the one in before is replaced by it.
 func sameItems(before, now []workv1alpha2.AggregatedStatusItem) bool {
 	for i := range now {
-		j := slices.IndexFunc(before, func(b workv1alpha2.AggregatedStatusItem) bool { return b.ClusterName == now[i].ClusterName })
-		if j >= 0 && sameRaw(before[j].Status, now[i].Status) {
+		j, ok := slices.BinarySearchFunc(before, now[i].ClusterName, func(b workv1alpha2.AggregatedStatusItem, name string) int {
+			return cmp.Compare(b.ClusterName, name)
+		})
+		if ok && sameRaw(before[j].Status, now[i].Status) {
 			now[i].Status = before[j].Status
 		}
 	}

@@ -200,8 +200,39 @@ func TestPolicy_Delay(t *testing.T) {
 		{"unless they fail", summary{progress: failed, moving: true}, at(0), at(0), time.Time{}, 1000, 100},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			if got := p.delay(&tc.summary, tc.now, tc.dirty, tc.written, tc.limit); got != tc.want {
+			if got := p.delay(&tc.summary, tc.now, times{dirty: tc.dirty, written: tc.written}, tc.limit); got != tc.want {
 				t.Errorf("got %d, want %d", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestPolicy_DelayOfWideBindings(t *testing.T) {
+	p := Policy{Failure: 100, Pending: 2000, Interval: 300, Wide: Wide{Targets: 2, PerTarget: 100, Max: 1000, Quiet: 10, QuietMax: 50}}
+	at := func(n int64) time.Time { return time.Unix(100, n) }
+	for _, tc := range []struct {
+		name     string
+		progress progress
+		targets  int
+		times    times
+		limit    time.Duration
+		want     time.Time
+	}{
+		{"few targets", stable, 2, times{dirty: at(100), changed: at(250), written: at(0)}, 0, at(300)},
+		{"the first status", stable, 6, times{dirty: at(100), changed: at(100)}, 0, at(100)},
+		{"the first change in a while", stable, 6, times{dirty: at(5000), changed: at(5000), written: at(0)}, 0, at(5000)},
+		{"each target delays", unstable, 6, times{dirty: at(100), changed: at(650), written: at(0)}, 10, at(700)},
+		{"to a limit", unstable, 100, times{dirty: at(100), changed: at(650), written: at(0)}, 10, at(1300)},
+		{"unhealthy objects get as much time as with few targets", unstable, 6, times{dirty: at(100), changed: at(650), written: at(0)}, 5000, at(5100)},
+		{"a stable status that has stopped to change", stable, 6, times{dirty: at(100), changed: at(400), written: at(0)}, 0, at(440)},
+		{"a failure that has stopped to change", failed, 100, times{dirty: at(100), changed: at(400), written: at(0)}, 0, at(450)},
+		{"a stable status that changes on", stable, 6, times{dirty: at(100), changed: at(690), written: at(0)}, 0, at(700)},
+		{"not before the interval", stable, 6, times{dirty: at(100), changed: at(100), written: at(0)}, 0, at(300)},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s := &summary{progress: tc.progress, items: make([]workv1alpha2.AggregatedStatusItem, tc.targets)}
+			if got, want := p.delay(s, tc.times.dirty, tc.times, tc.limit), tc.want.Sub(tc.times.dirty); got != want {
+				t.Errorf("got %d, want %d", got, want)
 			}
 		})
 	}

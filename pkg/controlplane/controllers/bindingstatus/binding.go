@@ -22,6 +22,16 @@ type bindingState struct {
 	written status.Written[*workv1alpha2.ResourceBindingStatus]
 	// dirtySince is the time when the status first differed from the written one.
 	dirtySince time.Time
+	// revision is that of the Works, and changed when it was first seen.
+	revision uint64
+	changed  time.Time
+}
+
+// observe records when the Works changed.
+func (s *bindingState) observe(revision uint64, now time.Time) {
+	if s.revision != revision {
+		s.revision, s.changed = revision, now
+	}
 }
 
 // bindings writes the status of bindings when the Policy allows it.
@@ -77,6 +87,7 @@ type result struct {
 // write writes the status of a binding if it differs and its delay is over.
 func (w *bindings) write(ctx context.Context, binding workv1alpha2.Binding, s *bindingState, sum *summary) (result, error) {
 	now, key := w.clock.Now(), client.ObjectKeyFromObject(binding)
+	s.observe(sum.revision, now)
 	before := w.current(binding, s)
 	same := sameItems(before.AggregatedStatus, sum.items)
 	condition := fullyAppliedCondition(sum.fullyApplied, now)
@@ -92,7 +103,8 @@ func (w *bindings) write(ctx context.Context, binding workv1alpha2.Binding, s *b
 	if s.dirtySince.IsZero() {
 		s.dirtySince = now
 	}
-	if delay := w.policy.delay(sum, now, s.dirtySince, s.written.At(), w.limit(key, sum.progress, now)); delay > 0 {
+	t := times{dirty: s.dirtySince, changed: s.changed, written: s.written.At()}
+	if delay := w.policy.delay(sum, now, t, w.limit(key, sum.progress, now)); delay > 0 {
 		return result{delay: delay}, nil
 	}
 	if unchanged {

@@ -1,6 +1,7 @@
 package bindingstatus
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/karmada-toolkit/karmada/internal/debounce"
@@ -22,6 +23,19 @@ type Policy struct {
 	Moving time.Duration
 	// Interval is the minimum time between two writes. Default: 250 ms.
 	Interval time.Duration
+	// Wide delays the status of bindings with many targets more, since each write contains all of them.
+	Wide Wide
+}
+
+// Wide are the delays of bindings with many targets.
+type Wide struct {
+	// Targets is the number of targets above which a binding is wide. Default: 16.
+	Targets int
+	// PerTarget is added to Policy.Interval for each target above Targets, at most Max. Default: 15 ms, at most 15 s.
+	PerTarget, Max time.Duration
+	// Quiet is how long nothing must change, for each target above Targets, until a stable or failed status is written
+	// before that time, at most QuietMax: the last status of a rollout comes soon. Default: 1 ms, at most 500 ms.
+	Quiet, QuietMax time.Duration
 }
 
 func (p *Policy) complete() {
@@ -33,11 +47,16 @@ func (p *Policy) complete() {
 		{&p.Pending, 2 * time.Second},
 		{&p.Moving, 20 * time.Second},
 		{&p.Interval, 250 * time.Millisecond},
+		{&p.Wide.PerTarget, 15 * time.Millisecond},
+		{&p.Wide.Max, 15 * time.Second},
+		{&p.Wide.Quiet, time.Millisecond},
+		{&p.Wide.QuietMax, 500 * time.Millisecond},
 	} {
 		if *d.value <= 0 {
 			*d.value = d.standard
 		}
 	}
+	p.Wide.Targets = cmp.Or(p.Wide.Targets, 16)
 	if p.Stable == (debounce.Limits{}) {
 		p.Stable = debounce.Limits{
 			Stable: time.Second, StableMax: 10 * time.Second,
@@ -46,24 +65,47 @@ func (p *Policy) complete() {
 	}
 }
 
-// delay returns how long a status waits that differs since dirty from the one that
-// was written at written, where objects get limit to become healthy.
-func (p Policy) delay(s *summary, now, dirty, written time.Time, limit time.Duration) time.Duration {
-	due := dirty
+// times are when what a delay depends on happened.
+type times struct {
+	// dirty is when the status first differed from the written one, changed when a Work of the binding last changed, and
+	// written when a status was last written.
+	dirty, changed, written time.Time
+}
+
+// delay returns how long a status waits where objects get limit to become healthy.
+func (p Policy) delay(s *summary, now time.Time, t times, limit time.Duration) time.Duration {
+	due := t.dirty
 	switch s.progress {
 	case failed:
-		due = dirty.Add(p.Failure)
+		due = t.dirty.Add(p.Failure)
 	case unstable:
-		due = dirty.Add(limit)
+		due = t.dirty.Add(limit)
 	case pending, unreported:
-		due = dirty.Add(limit + p.Pending)
+		due = t.dirty.Add(limit + p.Pending)
 	case stable:
 	}
 	if s.moving && s.progress != failed {
-		due = dirty.Add(limit + max(p.Pending, p.Moving))
+		due = t.dirty.Add(limit + max(p.Pending, p.Moving))
 	}
-	if next := written.Add(p.Interval); next.After(due) {
+	if next := t.written.Add(p.Interval); next.After(due) {
 		due = next
 	}
-	return max(0, due.Sub(now))
+	return max(0, p.wide(s, due, t).Sub(now))
+}
+
+// wide returns when a status is due that is due at that time if its binding has few targets.
+func (p Policy) wide(s *summary, due time.Time, t times) time.Time {
+	more := time.Duration(max(0, max(s.want.Len(), len(s.items))-p.Wide.Targets))
+	next := t.written.Add(p.Interval + min(more*p.Wide.PerTarget, p.Wide.Max))
+	if more == 0 || t.written.IsZero() || !next.After(due) {
+		return due
+	}
+	quiet := t.changed.Add(min(more*p.Wide.Quiet, p.Wide.QuietMax))
+	if (s.progress == stable || s.progress == failed) && quiet.Before(next) {
+		next = quiet
+	}
+	if next.Before(due) {
+		return due
+	}
+	return next
 }

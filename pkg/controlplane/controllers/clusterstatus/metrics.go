@@ -16,7 +16,7 @@ type clusterMetrics struct {
 	ready, nodes, readyNodes                          *prometheus.GaugeVec
 	memoryAllocatable, cpuAllocatable, podAllocatable *prometheus.GaugeVec
 	memoryAllocated, cpuAllocated, podAllocated       *prometheus.GaugeVec
-	duration                                          *prometheus.HistogramVec
+	duration                                          prometheus.Histogram
 }
 
 func newMetrics(registry prometheus.Registerer) *clusterMetrics {
@@ -37,9 +37,10 @@ func newMetrics(registry prometheus.Registerer) *clusterMetrics {
 	} {
 		*g.into = metrics.Register(registry, prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: g.name, Help: g.help}, []string{"member_cluster"}))
 	}
-	m.duration = metrics.Register(registry, prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Name: "cluster_sync_status_duration_seconds", Help: "Time to collect the status of a cluster.",
-	}, []string{"member_cluster"}))
+	// Its buckets would be most of the series of a cluster.
+	m.duration = metrics.Register(registry, prometheus.NewHistogram(prometheus.HistogramOpts{
+		Name: "cluster_sync_status_duration_seconds", Help: "Time to collect the status of a cluster, for all clusters together.",
+	}))
 	return m
 }
 
@@ -49,7 +50,7 @@ func (m *clusterMetrics) observe(cluster string, status *clusterv1alpha1.Cluster
 		ready = 1
 	}
 	m.ready.WithLabelValues(cluster).Set(ready)
-	m.duration.WithLabelValues(cluster).Observe(took.Seconds())
+	m.duration.Observe(took.Seconds())
 	if n := status.NodeSummary; n != nil {
 		m.nodes.WithLabelValues(cluster).Set(float64(n.TotalNum))
 		m.readyNodes.WithLabelValues(cluster).Set(float64(n.ReadyNum))
@@ -73,5 +74,4 @@ func (m *clusterMetrics) forget(cluster string) {
 	} {
 		g.DeleteLabelValues(cluster)
 	}
-	m.duration.DeleteLabelValues(cluster)
 }

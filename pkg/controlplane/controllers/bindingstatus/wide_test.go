@@ -1,0 +1,57 @@
+package bindingstatus
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/karmada-toolkit/karmada/internal/status"
+	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/scope"
+)
+
+// The status of a binding with many targets is written a few times during a rollout, and soon after its end.
+func TestReconcile_WritesTheStatusOfWideBindingsRarely(t *testing.T) {
+	const targets = 60
+	clusters := make([]string, targets)
+	for i := range clusters {
+		clusters[i] = fmt.Sprintf("m%03d", i)
+	}
+	b := newBench(t, scope.NamespacedBinding(), clusters...)
+	for _, c := range clusters {
+		b.set(workIn(c, "True", "Healthy", `{"replicas":1}`))
+	}
+	b.want(status.WrittenTTL, "binding", "template")
+	b.clock.Step(time.Minute)
+	const step = 20 * time.Millisecond
+	again := time.Duration(0)
+	for _, c := range clusters { // 1.2 s
+		work := workIn(c, "True", "Healthy", `{"replicas":2}`)
+		stored := &workv1alpha1.Work{}
+		must(t, b.client.Get(t.Context(), client.ObjectKeyFromObject(&work), stored))
+		work.Labels, work.ResourceVersion = stored.Labels, stored.ResourceVersion
+		must(t, b.client.Update(t.Context(), &work))
+		var err error
+		again, err = b.reconcile()
+		must(t, err)
+		b.clock.Step(step)
+	}
+	if n := len(b.patches); n > 5 {
+		t.Errorf("%d writes: %v", n, b.patches)
+	}
+	if again <= 0 || again > 500*time.Millisecond {
+		t.Errorf("the last status is written after %s", again)
+	}
+	b.patches = nil
+	b.clock.Step(again)
+	if _, err := b.reconcile(); err != nil || len(b.patches) == 0 {
+		t.Errorf("the last status is not written: %v", err)
+	}
+	for _, item := range b.status().AggregatedStatus {
+		if got := string(item.Status.Raw); got != `{"replicas":2}` {
+			t.Fatalf("cluster %s: %s", item.ClusterName, got)
+		}
+	}
+}
