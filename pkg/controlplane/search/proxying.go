@@ -130,7 +130,7 @@ func (g *global) route(req *http.Request, in proxy.Inner, info *genericrequest.R
 	reads := slices.Contains([]string{"get", "list", "watch"}, info.Verb) && !streams(info)
 	switch {
 	case selected && reads && info.Subresource == "":
-		return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) { g.read(w, req, in, info, responder) }), nil
+		return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) { g.read(w, req, in, info, requester, responder) }), nil
 	case selected:
 		return g.toMember(req, in, info, requester, responder)
 	case slices.Contains(requester.GetGroups(), user.SystemPrivilegedGroup):
@@ -221,20 +221,29 @@ func (g *global) locate(info *genericrequest.RequestInfo) (cache.Item, error) {
 		return cache.Item{}, apierrors.NewInternalError(err)
 	}
 	found := make([]domain.Located[cache.Item], 0, len(result.Items))
-	clusters := make([]string, 0, len(result.Items))
 	for _, item := range result.Items {
 		found = append(found, domain.Located[cache.Item]{Cluster: item.Cluster, Object: item})
-		clusters = append(clusters, item.Cluster)
 	}
-	one, err := domain.One(resource.GroupResource(), info.Name, found)
-	switch {
-	case len(clusters) > 1:
-		return cache.Item{}, apierrors.NewConflict(resource.GroupResource(), info.Name, fmt.Errorf(
-			"ambiguous objects in clusters [%s]: choose one of them, with the context fleet-%s of \"karmadactl search kubeconfig\"",
-			strings.Join(clusters, ", "), clusters[0]))
-	case err != nil && len(result.Missing) > 0:
+	one, err := oneOf(resource.GroupResource(), info.Name, found)
+	if apierrors.IsNotFound(err) && len(result.Missing) > 0 {
 		return cache.Item{}, apierrors.NewServiceUnavailable(fmt.Sprintf("%v; the objects of cluster %s are unknown: %s", err, result.Missing[0].Cluster, result.Missing[0].Reason))
 	}
+	return one, err
+}
+
+// oneOf returns the object that one cluster holds. Several are a conflict.
+func oneOf[T any](resource schema.GroupResource, name string, found []domain.Located[T]) (T, error) {
+	if len(found) > 1 {
+		clusters := make([]string, 0, len(found))
+		for _, f := range found {
+			clusters = append(clusters, f.Cluster)
+		}
+		var none T
+		return none, apierrors.NewConflict(resource, name, fmt.Errorf(
+			"ambiguous objects in clusters [%s]: choose one of them, with the context fleet-%s of \"karmadactl search kubeconfig\"",
+			strings.Join(clusters, ", "), clusters[0]))
+	}
+	one, err := domain.One(resource, name, found)
 	return one.Object, err
 }
 

@@ -142,7 +142,14 @@ func TestProxy_Rights(t *testing.T) {
 		{"", "GET", "configmaps?resourceVersion=x&resourceVersionMatch=Exact", http.StatusGone, "exact"},
 		{"alice", "GET", "namespaces/team/../other/configmaps", http.StatusForbidden, "other"},
 		{"alice", "GET", "namespaces/team/namespaces/other", http.StatusForbidden, "cannot get"},
-		{"", "GET", "configmaps?consistent=true", http.StatusBadRequest, "consistent"},
+		{"", "GET", "configmaps?consistent=perhaps", http.StatusBadRequest, "consistent"},
+		{"", "GET", "configmaps?consistent=true&watch=true", http.StatusBadRequest, "always answered from the caches"},
+		{"", "GET", "configmaps?consistent=true&continue=x", http.StatusBadRequest, "whole"},
+		{"", "GET", "configmaps?consistent=true", http.StatusOK, "only-in-m2"},
+		{"alice", "GET", "namespaces/other/configmaps?consistent=true", http.StatusForbidden, "cannot list"},
+		{"alice", "GET", "namespaces/team/configmaps/shared?consistent=true", http.StatusConflict, "ambiguous objects in clusters [m1, m2]"},
+		{"", "GET", "namespaces/other/configmaps/only-in-m2?consistent=true", http.StatusOK, `"resource.karmada.io/cached-from-cluster":"m2"`},
+		{"", "GET", "namespaces/other/configmaps/none?consistent=true", http.StatusNotFound, "not found"},
 		{"", "GET", "configmaps?fieldSelector=metadata.name=only-in-m2", http.StatusOK, "only-in-m2"},
 	} {
 		if code, data := f.call(tc.user, tc.method, tc.path, "application/json", ""); code != tc.code || !strings.Contains(data, tc.text) {
@@ -281,5 +288,55 @@ func TestProxy_Tables(t *testing.T) {
 	}
 	if columns, rows = table("/api/v1/namespaces/none/configmaps"); len(columns) != 4 || len(rows) != 0 {
 		t.Errorf("an empty table: %v %v", columns, rows)
+	}
+}
+
+// With consistent=true the members answer at once, as the requester; one that does not is named.
+func TestProxy_Consistent(t *testing.T) {
+	f := newFleet(t)
+	requesters := make(chan string, 100)
+	f.members["m1"].Fail(func(r *http.Request) int {
+		if r.URL.Path == "/api/v1/namespaces/team/configmaps" && r.URL.Query().Get("labelSelector") == "app!=other" {
+			requesters <- r.Header.Get("Impersonate-User")
+		}
+		return 0
+	})
+	put(f.members["m1"], "team", "new")
+	const path = "namespaces/team/configmaps?consistent=true&labelSelector=app!%3Dother&limit=1"
+	code, data := f.call("alice", http.MethodGet, path, "", "")
+	var list struct {
+		Metadata metav1.ListMeta
+		Items    []unstructured.Unstructured
+	}
+	if err := json.Unmarshal([]byte(data), &list); err != nil || code != http.StatusOK {
+		t.Fatalf("%d %v %s", code, err, data)
+	}
+	var names []string
+	for _, item := range list.Items {
+		names = append(names, item.GetAnnotations()[clusterv1alpha1.CacheSourceAnnotation]+"/"+item.GetName())
+		if item.GetKind() != "ConfigMap" || item.GetAPIVersion() != "v1" {
+			t.Errorf("an item has no kind: %v", item.Object)
+		}
+	}
+	if !slices.Equal(names, []string{"m1/new", "m1/shared", "m2/shared"}) || list.Metadata.Continue != "" {
+		t.Errorf("%v, continue %q", names, list.Metadata.Continue)
+	}
+	if versions, ok := search.DecodeVersions(list.Metadata.ResourceVersion); !ok || !versions.Has("m1") || !versions.Has("m2") {
+		t.Errorf("the version is %q", list.Metadata.ResourceVersion)
+	}
+	if got := <-requesters; got != "alice" {
+		t.Errorf("m1 was asked as %q", got)
+	}
+	f.members["m2"].Fail(func(r *http.Request) int {
+		if r.URL.Query().Get("labelSelector") != "" {
+			return http.StatusInternalServerError
+		}
+		return 0
+	})
+	if code, data = f.call("alice", http.MethodGet, path, "", ""); code != http.StatusOK || strings.Contains(data, `"m2"`) {
+		t.Errorf("without m2: %d %s", code, data)
+	}
+	if code, data = f.call("alice", http.MethodGet, path+"&strict=true", "", ""); code != http.StatusServiceUnavailable || !strings.Contains(data, "cluster m2: it answered 500") {
+		t.Errorf("strict without m2: %d %s", code, data)
 	}
 }

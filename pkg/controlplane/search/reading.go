@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/apiserver/pkg/authentication/user"
 	genericrequest "k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/apiserver/pkg/warning"
@@ -46,7 +47,7 @@ type reading struct {
 }
 
 // read answers a get, list or watch from the caches.
-func (g *global) read(w http.ResponseWriter, req *http.Request, in proxy.Inner, info *genericrequest.RequestInfo, responder rest.Responder) {
+func (g *global) read(w http.ResponseWriter, req *http.Request, in proxy.Inner, info *genericrequest.RequestInfo, requester user.Info, responder rest.Responder) {
 	if formOf(req.Header.Values("Accept")) == formNone {
 		responder.Error(failure(http.StatusNotAcceptable, metav1.StatusReasonNotAcceptable, "objects of several clusters are answered in application/json only"))
 		return
@@ -62,25 +63,13 @@ func (g *global) read(w http.ResponseWriter, req *http.Request, in proxy.Inner, 
 		responder.Error(err)
 		return
 	}
-	if info.Verb == "get" {
-		item, err := g.locate(info)
-		if err != nil {
-			responder.Error(err)
-			return
-		}
-		data, err := item.JSON()
-		if err != nil {
-			responder.Error(apierrors.NewInternalError(err))
-			return
-		}
-		data = domain.FromMember(domain.FormatJSON, data, item.Cluster)
-		if tables != nil {
-			if data, err = tables.event("", item.Cluster, data); err != nil {
-				responder.Error(apierrors.NewInternalError(err))
-				return
-			}
-		}
-		write(w, data)
+	consistent, err := wantsConsistent(in.Query(req), info.Verb)
+	if err != nil {
+		responder.Error(err)
+		return
+	}
+	if info.Verb == "get" && !consistent {
+		g.get(w, info, tables, responder)
 		return
 	}
 	r, err := g.reading(req.Context(), in.Query(req), resource, kind, info.Namespace)
@@ -90,6 +79,8 @@ func (g *global) read(w http.ResponseWriter, req *http.Request, in proxy.Inner, 
 	switch {
 	case err != nil:
 		responder.Error(err)
+	case consistent:
+		g.consistent(w, req, in, r, info, requester, responder)
 	case info.Verb == "watch":
 		r.watch(w, req, responder)
 	default:
@@ -97,11 +88,36 @@ func (g *global) read(w http.ResponseWriter, req *http.Request, in proxy.Inner, 
 	}
 }
 
+// get answers with one object of the caches.
+func (g *global) get(w http.ResponseWriter, info *genericrequest.RequestInfo, tables *tables, responder rest.Responder) {
+	item, err := g.locate(info)
+	if err != nil {
+		responder.Error(err)
+		return
+	}
+	data, err := item.JSON()
+	if err != nil {
+		responder.Error(apierrors.NewInternalError(err))
+		return
+	}
+	(&reading{tables: tables}).writeOne(w, item.Cluster, data, responder)
+}
+
+// writeOne answers with one object of a cluster.
+func (r *reading) writeOne(w http.ResponseWriter, cluster string, data []byte, responder rest.Responder) {
+	data = domain.FromMember(domain.FormatJSON, data, cluster)
+	if r.tables != nil {
+		var err error
+		if data, err = r.tables.event("", cluster, data); err != nil {
+			responder.Error(apierrors.NewInternalError(err))
+			return
+		}
+	}
+	write(w, data)
+}
+
 // reading returns what a request selects.
 func (g *global) reading(ctx context.Context, values url.Values, resource schema.GroupVersionResource, kind schema.GroupVersionKind, namespace string) (*reading, error) {
-	if values.Has("consistent") {
-		return nil, apierrors.NewBadRequest("lists that are read from the members are not supported: leave out the parameter \"consistent\"")
-	}
 	// A list with a name is one that a field selector restricts to it; the path has none.
 	query, options, err := queryOf(values, resource, &genericrequest.RequestInfo{Namespace: namespace})
 	if err != nil {
@@ -156,12 +172,22 @@ func (r *reading) list(w http.ResponseWriter, req *http.Request, responder rest.
 	for _, m := range result.Missing {
 		warning.AddWarning(req.Context(), "", fmt.Sprintf("cluster %s: %s", m.Cluster, m.Reason))
 	}
-	out := list{Items: make([]json.RawMessage, 0, len(result.Items))}
-	out.APIVersion, out.Kind, out.ResourceVersion = r.kind.GroupVersion().String(), r.kind.Kind+"List", versions.Encode()
+	next := ""
 	if result.Continue != "" {
-		out.Continue = domain.Continue{Versions: versions, Cluster: result.Items[len(result.Items)-1].Cluster, Token: result.Continue}.Encode()
+		next = domain.Continue{Versions: versions, Cluster: result.Items[len(result.Items)-1].Cluster, Token: result.Continue}.Encode()
 	}
-	data, err := r.encode(out, result.Items)
+	r.writeList(w, versions, next, len(result.Items), func(i int) (string, []byte, error) {
+		data, err := result.Items[i].JSON()
+		return result.Items[i].Cluster, data, err
+	}, responder)
+}
+
+// writeList answers with a number of objects, each with its cluster, and the token of the next page.
+func (r *reading) writeList(w http.ResponseWriter, versions domain.Versions, next string, items int, item func(i int) (cluster string, data []byte, err error), responder rest.Responder) {
+	out := list{Items: make([]json.RawMessage, 0, items)}
+	out.APIVersion, out.Kind = r.kind.GroupVersion().String(), r.kind.Kind+"List"
+	out.ResourceVersion, out.Continue = versions.Encode(), next
+	data, err := r.encode(out, items, item)
 	if err != nil {
 		responder.Error(apierrors.NewInternalError(err))
 		return
@@ -170,10 +196,10 @@ func (r *reading) list(w http.ResponseWriter, req *http.Request, responder rest.
 }
 
 // encode returns a list, or the table of it.
-func (r *reading) encode(out list, items []cache.Item) ([]byte, error) {
+func (r *reading) encode(out list, items int, item func(i int) (string, []byte, error)) ([]byte, error) {
 	var rows []metav1.TableRow
-	for _, item := range items {
-		data, err := item.JSON()
+	for i := range items {
+		cluster, data, err := item(i)
 		if err != nil {
 			return nil, err
 		}
@@ -181,7 +207,7 @@ func (r *reading) encode(out list, items []cache.Item) ([]byte, error) {
 			out.Items = append(out.Items, data)
 			continue
 		}
-		row, err := r.tables.row(item.Cluster, data)
+		row, err := r.tables.row(cluster, data)
 		if err != nil {
 			return nil, err
 		}

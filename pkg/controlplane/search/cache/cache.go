@@ -214,6 +214,30 @@ func (c *Caches) Selects(kind schema.GroupVersionKind) (selected, ok bool) {
 	return c.named[kind], c.named != nil
 }
 
+// Source is a kind of a cluster that is cached, with the namespaces that are.
+type Source struct {
+	Cluster    string
+	Kind       schema.GroupVersionKind
+	Namespaces search.Namespaces
+}
+
+// Sources returns where the objects of a resource are cached from, in the order of clusters, and the clusters of which they
+// should be and are not. Kind is that of the resource.
+func (c *Caches) Sources(resource schema.GroupVersionResource, kind schema.GroupVersionKind) ([]Source, []Missing) {
+	var out []Source
+	var absent []Missing
+	for _, k := range c.all() {
+		found, namespaces, missing := k.find(resource, kind)
+		switch {
+		case found != nil:
+			out = append(out, Source{Cluster: k.name, Kind: kind, Namespaces: namespaces})
+		case missing != "":
+			absent = append(absent, Missing{k.name, missing})
+		}
+	}
+	return out, absent
+}
+
 // position is where a page begins: after an object.
 type position struct {
 	Cluster   string `json:"cluster"`
