@@ -87,6 +87,10 @@ verify: ## Check generated files, formatting, module files
 bench: build ## Measure: decisions, propagation, start-up; prints the figures
 	hack/bench.sh
 
+.PHONY: bench-scale
+bench-scale: build ## Measure with 10, 100 and 1,000 clusters; STUBS=DIR has the sources of the stub members
+	hack/bench-scale.sh
+
 .PHONY: image
 image: ## Build the image of the control plane, as an archive in _output/ and for docker if it answers
 	VERSION='$(VERSION)' COMMIT='$(COMMIT)' LDFLAGS='$(LDFLAGS)' hack/image.sh

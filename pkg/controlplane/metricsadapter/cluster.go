@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,33 +20,90 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/member/access/informer"
 )
 
-// maxKept limits the names and labels of a member's pods, and of its nodes, in bytes.
-const maxKept = 64 << 20
+const (
+	// maxKept limits the names and labels of a member's pods, and of its nodes, in bytes.
+	maxKept = 64 << 20
+	// idleTimeout is how long objects are watched after the last request for usage. Autoscalers ask every 15 s.
+	idleTimeout = 10 * time.Minute
+	// firstObjectsTimeout is how long the first list of the objects of a member is waited for.
+	firstObjectsTimeout = 3 * time.Second
+	// firstObjectsInterval is the time between two looks whether they are listed.
+	firstObjectsInterval = 20 * time.Millisecond
+)
 
-// cluster is a member with the names and labels of its pods and nodes, so that requests are sent only to the members
-// that have something to answer.
+// cluster is a member.
 type cluster struct {
 	member *access.Member
 	// rest is a client for any API of the member.
 	rest   rest.Interface
-	pods   *informer.Projection[labels.Set]
-	nodes  *informer.Projection[labels.Set]
 	custom customCache
+	clock  clock.PassiveClock
 	cancel context.CancelFunc
-	done   sync.WaitGroup
+	// watch starts to watch objects, until the cluster is stopped.
+	watch func() *objects
 	// absent is why no request can be sent to the member. The other fields are not set then.
 	absent *absence
+
+	mu      sync.Mutex
+	watched *objects // nil while nobody asks for usage
+	asked   time.Time
 }
 
-// newCluster starts to watch a member. The watches end with ctx.
+// objects are the names and labels of the pods and nodes of a member, so that requests are sent only to the members that have
+// something to answer.
+type objects struct {
+	pods   *informer.Projection[labels.Set]
+	nodes  *informer.Projection[labels.Set]
+	since  time.Time
+	cancel context.CancelFunc
+	done   sync.WaitGroup
+}
+
+// newCluster returns a member. Its watches end with ctx.
 func newCluster(ctx context.Context, clk clock.PassiveClock, member *access.Member) *cluster {
 	ctx, cancel := context.WithCancel(ctx)
-	c := &cluster{member: member, rest: member.Core().RESTClient(), custom: customCache{clock: clk}, cancel: cancel}
-	c.pods, c.nodes = project(member, "pods"), project(member, "nodes")
-	for _, p := range []*informer.Projection[labels.Set]{c.pods, c.nodes} {
-		c.done.Go(func() { p.Run(ctx) })
+	return &cluster{
+		member: member, rest: member.Core().RESTClient(), custom: customCache{clock: clk}, clock: clk, cancel: cancel,
+		watch: func() *objects { return watchObjects(ctx, member, clk.Now()) },
 	}
-	return c
+}
+
+// watchObjects watches the objects of a member until ctx ends.
+func watchObjects(ctx context.Context, member *access.Member, now time.Time) *objects {
+	ctx, cancel := context.WithCancel(ctx)
+	o := &objects{pods: project(member, "pods"), nodes: project(member, "nodes"), since: now, cancel: cancel}
+	for _, p := range []*informer.Projection[labels.Set]{o.pods, o.nodes} {
+		o.done.Go(func() { p.Run(ctx) })
+	}
+	return o
+}
+
+// objects returns the objects of the member. The first request for usage starts to watch them.
+func (c *cluster) objects() *objects {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.asked = c.clock.Now()
+	if c.watched == nil {
+		c.watched = c.watch()
+	}
+	return c.watched
+}
+
+// starting reports whether objects may be listed soon.
+func (c *cluster) starting(o *objects) bool { return c.clock.Since(o.since) < firstObjectsTimeout }
+
+// release ends the watches of a member for whose usage nobody has asked for some time.
+func (c *cluster) release() {
+	c.mu.Lock()
+	idle := c.watched
+	if idle == nil || c.clock.Since(c.asked) < idleTimeout {
+		c.mu.Unlock()
+		return
+	}
+	c.watched = nil
+	c.mu.Unlock()
+	idle.cancel()
+	idle.done.Wait()
 }
 
 // project returns the labels of the objects of a core resource in a member.
@@ -84,7 +142,12 @@ func sizeOf(set labels.Set) int {
 // stop ends the watches.
 func (c *cluster) stop() {
 	c.cancel()
-	c.done.Wait()
+	c.mu.Lock()
+	watched := c.watched
+	c.mu.Unlock()
+	if watched != nil {
+		watched.done.Wait()
+	}
 }
 
 // presence is what the watches know about an object.

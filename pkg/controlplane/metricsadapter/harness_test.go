@@ -75,6 +75,13 @@ func named(name string) *clusterv1alpha1.Cluster {
 // open opens the members and waits until their pods and nodes are listed.
 func (f *federation) open(t *testing.T) {
 	t.Helper()
+	f.connect(t)
+	f.await(t)
+}
+
+// connect opens the members.
+func (f *federation) connect(t *testing.T) {
+	t.Helper()
 	for name, server := range f.servers {
 		member, err := access.NewMember(name, server.Config(), nil)
 		if err != nil {
@@ -82,9 +89,14 @@ func (f *federation) open(t *testing.T) {
 		}
 		f.members.open(t.Context(), named(name), member)
 	}
+}
+
+// await waits until the pods and nodes of the members are listed.
+func (f *federation) await(t *testing.T) {
+	t.Helper()
 	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(5 * time.Millisecond) {
 		opened, _ := f.members.snapshot()
-		if !slices.ContainsFunc(opened, func(c *cluster) bool { return !c.pods.HasSynced() || !c.nodes.HasSynced() }) {
+		if !slices.ContainsFunc(opened, func(c *cluster) bool { return !c.objects().pods.HasSynced() || !c.objects().nodes.HasSynced() }) {
 			return
 		}
 		if time.Now().After(deadline) {

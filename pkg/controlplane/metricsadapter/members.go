@@ -101,16 +101,19 @@ func (m *members) Reconcile(ctx context.Context, req reconcile.Request) (reconci
 	return reconcile.Result{RequeueAfter: reopenInterval}, nil
 }
 
-// open watches a cluster, through other connections than before if it has others.
+// open opens a cluster, with other connections than before if it has others, and ends watches that nobody needs.
 func (m *members) open(ctx context.Context, object *clusterv1alpha1.Cluster, member *access.Member) {
-	m.clusters.Open(ctx, object, member, func() *cluster {
+	c, ok := m.clusters.Open(ctx, object, member, func() *cluster {
 		log.FromContext(ctx).Info("Opened cluster", "Cluster", object.Name)
-		return m.watch(member)
+		return m.cluster(member)
 	})
+	if ok {
+		c.release()
+	}
 }
 
-// watch starts watches, which outlive the request.
-func (m *members) watch(member *access.Member) *cluster { return newCluster(m.ctx, m.clock, member) }
+// cluster returns a cluster, whose watches outlive the request.
+func (m *members) cluster(member *access.Member) *cluster { return newCluster(m.ctx, m.clock, member) }
 
 // close ends the watches of a cluster that no request can be sent to, and its connections.
 func (m *members) close(ctx context.Context, object *clusterv1alpha1.Cluster, reason string) {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -27,7 +28,7 @@ var _ metricsapi.Source = &usage{}
 
 // Pods implements metricsapi.Source.
 func (u *usage) Pods(ctx context.Context, s metricsapi.Selection) ([]metrics.PodMetrics, error) {
-	clusters, missing := u.concerned(func(c *cluster) presence { return anyOf(c.pods, s) })
+	clusters, missing := u.concerned(func(c *cluster) presence { return anyOf(c.objects().pods, s) })
 	lists, failed := each(ctx, u.requester, clusters, func(ctx context.Context, c *cluster) ([]metrics.PodMetrics, error) {
 		items, err := memberusage.Pods(ctx, c.rest, memberusage.Query{Namespace: s.Namespace, Labels: s.Labels.String(), TooLarge: access.IsLimit})
 		return c.podsOf(items, s), err
@@ -42,7 +43,7 @@ func (u *usage) Pods(ctx context.Context, s metricsapi.Selection) ([]metrics.Pod
 
 // Nodes implements metricsapi.Source.
 func (u *usage) Nodes(ctx context.Context, s metricsapi.Selection) ([]metrics.NodeMetrics, error) {
-	clusters, missing := u.concerned(func(c *cluster) presence { return anyOf(c.nodes, s) })
+	clusters, missing := u.concerned(func(c *cluster) presence { return anyOf(c.objects().nodes, s) })
 	lists, failed := each(ctx, u.requester, clusters, func(ctx context.Context, c *cluster) ([]metrics.NodeMetrics, error) {
 		items, err := memberusage.Nodes(ctx, c.rest, memberusage.Query{Labels: s.Labels.String()})
 		return c.nodesOf(items, s), err
@@ -55,7 +56,7 @@ func (u *usage) Nodes(ctx context.Context, s metricsapi.Selection) ([]metrics.No
 
 // Pod implements metricsapi.Source.
 func (u *usage) Pod(ctx context.Context, namespace, name string) (*metrics.PodMetrics, error) {
-	owner, err := u.owner(ctx, corev1.Resource("pods"), name, func(c *cluster) presence { return one(c.pods, namespace, name) })
+	owner, err := u.owner(ctx, corev1.Resource("pods"), name, func(c *cluster) presence { return one(c.objects().pods, namespace, name) })
 	if err != nil {
 		return nil, err
 	}
@@ -75,7 +76,7 @@ func (u *usage) Pod(ctx context.Context, namespace, name string) (*metrics.PodMe
 
 // Node implements metricsapi.Source.
 func (u *usage) Node(ctx context.Context, name string) (*metrics.NodeMetrics, error) {
-	owner, err := u.owner(ctx, corev1.Resource("nodes"), name, func(c *cluster) presence { return one(c.nodes, "", name) })
+	owner, err := u.owner(ctx, corev1.Resource("nodes"), name, func(c *cluster) presence { return one(c.objects().nodes, "", name) })
 	if err != nil {
 		return nil, err
 	}
@@ -99,9 +100,27 @@ func (u *usage) concerned(has func(*cluster) presence) ([]*cluster, []absence) {
 	return slices.DeleteFunc(clusters, func(c *cluster) bool { return has(c) == absent }), missing
 }
 
+// awaitObjects returns when the objects of clusters are listed that are watched since a moment ago. A cluster that takes longer
+// is waited for once.
+func awaitObjects(ctx context.Context, clusters []*cluster, has func(*cluster) presence) {
+	for _, c := range clusters {
+		c.objects() // all at the same time
+	}
+	for _, c := range clusters {
+		for has(c) == unknown && c.starting(c.objects()) {
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(firstObjectsInterval):
+			}
+		}
+	}
+}
+
 // owner returns the cluster that has an object.
 func (u *usage) owner(ctx context.Context, resource schema.GroupResource, name string, has func(*cluster) presence) (*cluster, error) {
 	clusters, missing := u.members.snapshot()
+	awaitObjects(ctx, clusters, has)
 	var owner *cluster
 	for _, c := range clusters {
 		switch has(c) {

@@ -2,6 +2,7 @@ package metricsadapter
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -9,6 +10,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/fields"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 )
 
 func TestUsage_PodsOfAllMembers(t *testing.T) {
@@ -167,5 +171,42 @@ func TestUsage_IgnoresWhatWasNotRequested(t *testing.T) {
 	items, err := (&usage{f.requester}).Pods(t.Context(), selection("default", "app=web"))
 	if err != nil || len(items) != 1 || items[0].Namespace != "default" || source(items[0].ObjectMeta) != "m1" {
 		t.Errorf("got %v, %v", items, err)
+	}
+}
+
+// The objects of members are watched from the first request for usage until nobody has asked for some time.
+func TestUsage_WatchesMembersWhileSomebodyAsks(t *testing.T) {
+	f := newFederation(t, "m1", "m2")
+	clk := clocktesting.NewFakePassiveClock(time.Unix(1000, 0))
+	f.members.clock = clk
+	f.pod("m2", "ns", "a-1", "100m")
+	f.connect(t)
+	open, _ := f.members.snapshot()
+	watched := func() (out []bool) {
+		for _, c := range open {
+			c.release()
+			c.mu.Lock()
+			out = append(out, c.watched != nil)
+			c.mu.Unlock()
+		}
+		return out
+	}
+	if got := watched(); slices.Contains(got, true) {
+		t.Errorf("watched before the first request: %v", got)
+	}
+	for range 2 {
+		// The first request waits for the first list.
+		pod, err := (&usage{&requester{members: f.members, timeout: time.Minute}}).Pod(t.Context(), "ns", "a-1")
+		if err != nil || pod.Annotations[clusterv1alpha1.QueryFromClusterAnnotation] != "m2" {
+			t.Fatalf("%+v, %v", pod, err)
+		}
+		clk.SetTime(clk.Now().Add(idleTimeout - time.Second))
+		if got := watched(); slices.Contains(got, false) {
+			t.Errorf("not watched after a request: %v", got)
+		}
+		clk.SetTime(clk.Now().Add(time.Second))
+		if got := watched(); slices.Contains(got, true) {
+			t.Errorf("watched while nobody asks: %v", got)
+		}
 	}
 }

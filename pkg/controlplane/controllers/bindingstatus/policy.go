@@ -95,12 +95,12 @@ func (p Policy) delay(s *summary, now time.Time, t times, limit time.Duration) t
 
 // wide returns when a status is due that is due at that time if its binding has few targets.
 func (p Policy) wide(s *summary, due time.Time, t times) time.Time {
-	more := time.Duration(max(0, max(s.want.Len(), len(s.items))-p.Wide.Targets))
-	next := t.written.Add(p.Interval + min(more*p.Wide.PerTarget, p.Wide.Max))
+	more := max(0, max(s.want.Len(), len(s.items))-p.Wide.Targets)
+	next := t.written.Add(p.Interval + min(time.Duration(more)*p.Wide.PerTarget, p.Wide.Max))
 	if more == 0 || t.written.IsZero() || !next.After(due) {
 		return due
 	}
-	quiet := t.changed.Add(min(more*p.Wide.Quiet, p.Wide.QuietMax))
+	quiet := t.changed.Add(min(time.Duration(more)*p.Wide.Quiet, p.Wide.QuietMax))
 	if (s.progress == stable || s.progress == failed) && quiet.Before(next) {
 		next = quiet
 	}

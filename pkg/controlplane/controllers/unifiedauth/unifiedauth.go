@@ -5,6 +5,10 @@ package unifiedauth
 import (
 	"context"
 	"fmt"
+	"hash/fnv"
+	"io"
+	"slices"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -43,6 +47,9 @@ type reconciler struct {
 	store  *templates.Store
 	works  *works.Writer
 	events *events.Recorder
+
+	roles    decoded[rbacv1.ClusterRole]
+	bindings decoded[rbacv1.ClusterRoleBinding]
 }
 
 // Setup adds the controller to the manager.
@@ -83,11 +90,13 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 }
 
 func (r *reconciler) sync(ctx context.Context, cluster *clusterv1alpha1.Cluster) (bool, error) {
-	roles, err := list[rbacv1.ClusterRole](ctx, r.store, "ClusterRole")
+	roles, err := r.roles.list(ctx, r.store, "ClusterRole", func(role *rbacv1.ClusterRole) bool {
+		return slices.ContainsFunc(role.Rules, func(rule rbacv1.PolicyRule) bool { return proxies(&rule) })
+	})
 	if err != nil {
 		return false, err
 	}
-	bindings, err := list[rbacv1.ClusterRoleBinding](ctx, r.store, "ClusterRoleBinding")
+	bindings, err := r.bindings.list(ctx, r.store, "ClusterRoleBinding", func(*rbacv1.ClusterRoleBinding) bool { return true })
 	if err != nil {
 		return false, err
 	}
@@ -116,19 +125,48 @@ func (r *reconciler) write(ctx context.Context, cluster *clusterv1alpha1.Cluster
 	return result != works.Unchanged && err == nil, err
 }
 
-// list returns all objects of a kind of RBAC.
-func list[T any](ctx context.Context, store *templates.Store, kind string) ([]T, error) {
+// decoded are the objects of a kind of RBAC as they were last decoded: the same for all clusters until one of them changes.
+type decoded[T any] struct {
+	mu      sync.Mutex
+	version uint64
+	objects []T
+}
+
+// list returns the objects of a kind that are relevant.
+func (d *decoded[T]) list(ctx context.Context, store *templates.Store, kind string, relevant func(*T) bool) ([]T, error) {
 	objs, err := store.List(ctx, rbacv1.SchemeGroupVersion.WithKind(kind), "", labels.Everything())
 	if err != nil {
 		return nil, err
 	}
-	out := make([]T, len(objs))
-	for i, obj := range objs {
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, &out[i]); err != nil {
+	version := versionOf(objs)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.objects != nil && d.version == version {
+		return d.objects, nil
+	}
+	out := []T{}
+	for _, obj := range objs {
+		var t T
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, &t); err != nil {
 			return nil, fmt.Errorf("reading %s %q: %w", kind, obj.GetName(), err)
 		}
+		if relevant(&t) {
+			out = append(out, t)
+		}
 	}
+	d.objects, d.version = out, version
 	return out, nil
+}
+
+// versionOf returns a hash that is another one when one of the objects is.
+func versionOf(objs []*unstructured.Unstructured) uint64 {
+	var version uint64
+	for _, obj := range objs { // in any order
+		h := fnv.New64a()
+		_, _ = io.WriteString(h, string(obj.GetUID())+"/"+obj.GetName()+"/"+obj.GetResourceVersion())
+		version += h.Sum64()
+	}
+	return version
 }
 
 // all returns every cluster.

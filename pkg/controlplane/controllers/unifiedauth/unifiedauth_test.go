@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -143,5 +144,27 @@ func read(t *testing.T, c client.Client, name string, into any) {
 	}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, into); err != nil {
 		t.Fatal(err)
+	}
+}
+
+func TestVersionOf(t *testing.T) {
+	object := func(uid, name, version string) *unstructured.Unstructured {
+		u := &unstructured.Unstructured{Object: map[string]any{}}
+		u.SetUID(types.UID(uid))
+		u.SetName(name)
+		u.SetResourceVersion(version)
+		return u
+	}
+	a, b := object("1", "a", "1"), object("2", "b", "2")
+	before := versionOf([]*unstructured.Unstructured{a, b})
+	if versionOf([]*unstructured.Unstructured{b, a}) != before {
+		t.Error("the order matters")
+	}
+	for name, objs := range map[string][]*unstructured.Unstructured{
+		"one less": {a}, "one more": {a, b, object("3", "c", "3")}, "changed": {a, object("2", "b", "3")}, "created again": {a, object("4", "b", "2")},
+	} {
+		if versionOf(objs) == before {
+			t.Errorf("%s: the same version", name)
+		}
 	}
 }
