@@ -3,6 +3,7 @@ package scheduler
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 
@@ -34,8 +35,24 @@ func (c *committer) commit(ctx context.Context, b known, d *core.Decision, failu
 	case core.ClassOf(failure) == core.NoClusterFit:
 		return c.clear(ctx, b, d, failure)
 	default:
-		return outcomeOf(failure), c.fail(ctx, b, d, string(core.ClassOf(failure)), withEstimators(failure.Error(), d))
+		return outcomeOf(failure), c.fail(ctx, b, d, string(core.ClassOf(failure)), withEstimators(withRoom(b, failure, d), d))
 	}
+}
+
+// withRoom returns the message of a failure. If the clusters lack room it says which has how much, bound by what, and how to see
+// it of all.
+func withRoom(b known, failure error, d *core.Decision) string {
+	message := failure.Error()
+	room := d.Room()
+	if _, ok := errors.AsType[*core.UnschedulableError](failure); !ok || room == "" {
+		return message
+	}
+	ref := b.GetSpec().Resource
+	workload := strings.ToLower(ref.Kind) + "/" + ref.Name
+	if ref.Namespace != "" {
+		workload += " -n " + ref.Namespace
+	}
+	return fmt.Sprintf("%s Room for more: %s; see \"karmadactl capacity --for %s\".", message, room, workload)
 }
 
 // withEstimators adds to the message about a decision which estimators did not answer.

@@ -51,7 +51,7 @@ func TestShell_EstimatorFailuresAreInTheCondition(t *testing.T) {
 		"all answer":         {map[string]core.Estimate{"m1": {Replicas: 2}, "m2": {Replicas: 2}}, "True Success Binding has been scheduled successfully."},
 		"there are none":     {nil, "True Success Binding has been scheduled successfully."},
 		"one does not":       {map[string]core.Estimate{"m1": {Replicas: none, Err: "gone"}, "m2": {Replicas: 2}}, "True Success Binding has been scheduled successfully. No estimate from the scheduler-estimator of m1 (gone); the resource summary was used."},
-		"less room than due": {map[string]core.Estimate{"m1": {Replicas: none, Err: "gone"}, "m2": {Replicas: 0}}, "False Unschedulable failed to assign replicas: failed to scale up: Clusters available replicas 2 are not enough to schedule. No estimate from the scheduler-estimator of m1 (gone); the resource summary was used."},
+		"less room than due": {map[string]core.Estimate{"m1": {Replicas: none, Err: "gone"}, "m2": {Replicas: 0}}, "False Unschedulable failed to assign replicas: failed to scale up: Clusters available replicas 2 are not enough to schedule. Room for more: m1 2 (pods), m2 0 (scheduler-estimator); see \"karmadactl capacity --for deployment/web -n ns\". No estimate from the scheduler-estimator of m1 (gone); the resource summary was used."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b, _ := estimating(t, tc.answers)

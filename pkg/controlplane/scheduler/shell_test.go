@@ -362,7 +362,8 @@ func TestShell_NotEnoughRoomWaitsForRoom(t *testing.T) {
 	if got := kinds(b.runQueue()); got != "status" {
 		t.Errorf("wrote %q", got)
 	}
-	want := "False Unschedulable failed to assign replicas: failed to scale up: Clusters available replicas 2 are not enough to schedule."
+	want := "False Unschedulable failed to assign replicas: failed to scale up: Clusters available replicas 2 are not enough to schedule. " +
+		`Room for more: m1 2 (pods); see "karmadactl capacity --for deployment/web -n ns".`
 	if got := condition(b.see(sc)); got != want {
 		t.Error(got)
 	}

@@ -141,6 +141,39 @@ func (d *Decision) Estimates() map[string]Estimate {
 // namedEstimators is the number of clusters that Unestimated names.
 const namedEstimators = 3
 
+// Room returns, for the clusters that were selected last, how many more replicas fit and what keeps it from being more: such as
+// "member1 2 (cpu), member2 0 (memory)". It is empty if there are none, and names few of many.
+func (d *Decision) Room() string {
+	if len(d.passes) == 0 {
+		return ""
+	}
+	p := &d.passes[len(d.passes)-1]
+	var parts []string
+	more := 0
+	for i := range p.records {
+		r := &p.records[i]
+		switch {
+		case r.state != feasible || !r.selected || r.bound == replicas.BoundNone:
+		case len(parts) == namedPerReason:
+			more++
+		default:
+			parts = append(parts, fmt.Sprintf("%s %d (%s)", d.snapshot.At(i).Name(), r.capacity, p.boundName(r.bound)))
+		}
+	}
+	if more > 0 {
+		parts = append(parts, fmt.Sprintf("%d more clusters", more))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// boundName names what bounds the capacity of a cluster.
+func (p *passRecord) boundName(bound replicas.Bound) string {
+	if p.sets {
+		return p.set.BoundName(bound)
+	}
+	return p.demand.BoundName(bound)
+}
+
 // Unestimated returns a sentence about the clusters whose estimators did not answer, for which only their resource
 // summaries counted; empty if there are none.
 func (d *Decision) Unestimated() string {
@@ -173,11 +206,7 @@ func bounded(s string) string {
 func (d *Decision) explainFeasible(p *passRecord, r *record, c *ClusterExplanation, capacity *int64) {
 	c.Tier, c.Score, c.Selected = r.tier, r.score, r.selected
 	if r.bound != replicas.BoundNone {
-		c.Capacity = capacity
-		c.BoundBy = p.demand.BoundName(r.bound)
-		if p.sets {
-			c.BoundBy = p.set.BoundName(r.bound)
-		}
+		c.Capacity, c.BoundBy = capacity, p.boundName(r.bound)
 	}
 	if len(d.request.Estimates) > 0 {
 		c.EstimatorError = bounded(d.request.Estimates[c.Name].Err)
