@@ -81,7 +81,10 @@ type reconciler struct {
 
 // state is the state of one binding and its template.
 type state struct {
-	uid      types.UID
+	uid types.UID
+	// summarized is when the Works were last summarized.
+	summarized time.Time
+
 	binding  bindingState
 	template templateState
 	// resource is the template if its status has been aggregated.
@@ -135,11 +138,15 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if id == "" {
 		return reconcile.Result{}, nil
 	}
+	s, now := r.state(req.NamespacedName, binding.GetUID()), r.deps.Clock.Now()
+	if next := s.summarized.Add(r.deps.Policy.spacing(len(binding.GetSpec().Clusters))); next.After(now) {
+		return reconcile.Result{RequeueAfter: next.Sub(now)}, nil // other Works may change until then
+	}
+	s.summarized = now
 	var works workv1alpha1.WorkList
 	if err := r.client.List(ctx, &works, client.MatchingFields{indexName(r.scope): id}, client.UnsafeDisableDeepCopy); err != nil {
 		return reconcile.Result{}, fmt.Errorf("listing the works: %w", err)
 	}
-	s := r.state(req.NamespacedName, binding.GetUID())
 	sum := r.summarize(binding, works.Items)
 	if sum.progress == unreported && meta.FindStatusCondition(r.bindings.current(binding, &s.binding).Conditions, workv1alpha2.FullyApplied) == nil {
 		return reconcile.Result{}, nil // there has never been anything to aggregate

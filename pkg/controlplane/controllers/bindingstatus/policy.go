@@ -65,6 +65,11 @@ func (p *Policy) complete() {
 	}
 }
 
+// spacing returns the least time between two summaries of the Works of a binding: each reads all of them.
+func (p Policy) spacing(targets int) time.Duration {
+	return min(time.Duration(max(0, targets-p.Wide.Targets))*p.Wide.Quiet, p.Wide.QuietMax) / 2
+}
+
 // times are when what a delay depends on happened.
 type times struct {
 	// dirty is when the status first differed from the written one, changed when a Work of the binding last changed, and
