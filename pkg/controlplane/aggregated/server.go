@@ -29,7 +29,6 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/aggregated/proxy"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/aggregated/registry"
 	"github.com/karmada-toolkit/karmada/pkg/generated/openapi"
-	"github.com/karmada-toolkit/karmada/pkg/member/access"
 )
 
 const serverName = "karmada-aggregated-apiserver"
@@ -125,7 +124,7 @@ func Setup(_ context.Context, mgr manager.Manager, o *Options) error {
 	s := &server{
 		options:      o,
 		controlPlane: mgr.GetConfig(),
-		secret:       access.Secrets(mgr.GetClient(), mgr.GetAPIReader()),
+		secret:       controllers.Secrets(mgr.GetClient(), mgr.GetAPIReader()),
 		now:          clock.RealClock{}.Now,
 		serving:      serving,
 	}

@@ -172,7 +172,7 @@ func newShared(ctx context.Context, mgr manager.Manager, o *Options) (*shared, e
 		return nil, err
 	}
 	pool := access.NewPool(access.Options{
-		Clusters: mgr.GetClient(), Secrets: access.Secrets(mgr.GetClient(), mgr.GetAPIReader()), Mapper: mgr.GetRESTMapper(),
+		Clusters: mgr.GetClient(), Secrets: controllers.Secrets(mgr.GetClient(), mgr.GetAPIReader()), Mapper: mgr.GetRESTMapper(),
 		QPS: o.ClusterAPIQPS.QPS(), Burst: o.ClusterAPIBurst,
 		Wrap: controllers.FenceOf(mgr).Wrap,
 	})

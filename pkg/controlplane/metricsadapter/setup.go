@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/custom-metrics-apiserver/pkg/apiserver"
 
+	"github.com/karmada-toolkit/karmada/internal/controllers"
 	"github.com/karmada-toolkit/karmada/internal/extension"
 	"github.com/karmada-toolkit/karmada/internal/limit"
 	"github.com/karmada-toolkit/karmada/internal/metricsapi"
@@ -46,7 +47,7 @@ func Setup(ctx context.Context, mgr manager.Manager, o *Options) error {
 		reader = mgr.GetClient()
 	}
 	members := newMembers(ctx, clock.RealClock{}, access.NewPool(access.Options{
-		Clusters: mgr.GetClient(), Secrets: access.Secrets(reader, mgr.GetAPIReader()), QPS: o.ClusterAPIQPS.QPS(), Burst: o.ClusterAPIBurst,
+		Clusters: mgr.GetClient(), Secrets: controllers.Secrets(reader, mgr.GetAPIReader()), QPS: o.ClusterAPIQPS.QPS(), Burst: o.ClusterAPIBurst,
 		UserAgent: mgr.GetConfig().UserAgent,
 	}), mgr.GetClient())
 	if err := members.setup(mgr); err != nil {
