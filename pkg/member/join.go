@@ -83,7 +83,8 @@ func ValidateName(name string) error {
 
 // Join makes a cluster a member that the control plane pushes to. It waits for
 // nothing but the credentials. After a failure nothing of what it made is left, and
-// what an earlier run left behind is used again.
+// what an earlier run left behind is used again. A cluster that is a member already is
+// an error, unless one of its Secrets was deleted: they are written again.
 func Join(ctx context.Context, d Deps, r JoinRequest) (*clusterv1alpha1.Cluster, error) {
 	if err := ValidateName(r.Name); err != nil {
 		return nil, err
@@ -95,6 +96,12 @@ func Join(ctx context.Context, d Deps, r JoinRequest) (*clusterv1alpha1.Cluster,
 	if err != nil {
 		return nil, err
 	}
+	if cluster := lacksCredentials(ctx, d, r.Name, id); cluster != nil && !r.DryRun {
+		r.Namespace = cluster.Spec.SecretRef.Namespace
+		return cluster, undone(ctx, d, r, func(inMember, inControlPlane *journal) error {
+			return connect(ctx, d, r, inMember, inControlPlane, func() (*clusterv1alpha1.Cluster, error) { return cluster, nil })
+		})
+	}
 	if err := checkUnregistered(ctx, d, r.Name, id); err != nil {
 		return nil, err
 	}
@@ -102,16 +109,62 @@ func Join(ctx context.Context, d Deps, r JoinRequest) (*clusterv1alpha1.Cluster,
 	if err != nil || r.DryRun {
 		return cluster, err
 	}
-	inMember, inControlPlane := &journal{client: d.Member}, &journal{client: d.ControlPlane}
-	if err := join(ctx, d, r, cluster, inMember, inControlPlane); err != nil {
-		undo, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoLimit)
-		defer cancel()
-		return nil, errors.Join(fmt.Errorf("joining cluster %q: %w", r.Name, err), inControlPlane.undo(undo), inMember.undo(undo))
+	err = undone(ctx, d, r, func(inMember, inControlPlane *journal) error {
+		return connect(ctx, d, r, inMember, inControlPlane, func() (*clusterv1alpha1.Cluster, error) {
+			created, err := inControlPlane.create(ctx, cluster)
+			if err == nil && !created {
+				err = fmt.Errorf("failed to create cluster(%s) object. error: cluster(%s) already exist", r.Name, r.Name)
+			}
+			return cluster, err
+		})
+	})
+	if err != nil {
+		return nil, err
 	}
 	return cluster, nil
 }
 
-func join(ctx context.Context, d Deps, r JoinRequest, cluster *clusterv1alpha1.Cluster, inMember, inControlPlane *journal) error {
+// undone takes back what do made if it fails.
+func undone(ctx context.Context, d Deps, r JoinRequest, do func(inMember, inControlPlane *journal) error) error {
+	inMember, inControlPlane := &journal{client: d.Member}, &journal{client: d.ControlPlane}
+	err := do(inMember, inControlPlane)
+	if err == nil {
+		return nil
+	}
+	undo, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoLimit)
+	defer cancel()
+	return errors.Join(fmt.Errorf("joining cluster %q: %w", r.Name, err), inControlPlane.undo(undo), inMember.undo(undo))
+}
+
+// LacksCredentials reports whether one of the Secrets that Join made for a member does not exist any more. Join writes them again.
+func LacksCredentials(ctx context.Context, d Deps, name string) bool {
+	id, err := ID(ctx, d.Member)
+	return err == nil && lacksCredentials(ctx, d, name, id) != nil
+}
+
+// lacksCredentials returns the Cluster of a member, by its name and identity, if one of the Secrets that Join made for it does
+// not exist any more. What cannot be read counts as existing.
+func lacksCredentials(ctx context.Context, d Deps, name, id string) *clusterv1alpha1.Cluster {
+	cluster := &clusterv1alpha1.Cluster{}
+	if err := d.ControlPlane.Get(ctx, client.ObjectKey{Name: name}, cluster); err != nil {
+		return nil
+	}
+	s := cluster.Spec
+	if cluster.DeletionTimestamp != nil || s.ID != id || s.SyncMode != clusterv1alpha1.Push || s.SecretRef == nil || s.ImpersonatorSecretRef == nil ||
+		s.SecretRef.Name != name || s.ImpersonatorSecretRef.Name != ImpersonatorSecretName(name) || s.ImpersonatorSecretRef.Namespace != s.SecretRef.Namespace {
+		return nil
+	}
+	for _, ref := range []*clusterv1alpha1.LocalSecretReference{s.SecretRef, s.ImpersonatorSecretRef} {
+		err := d.ControlPlane.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, &corev1.Secret{})
+		if absent(err) {
+			return cluster
+		}
+	}
+	return nil
+}
+
+// connect makes the accounts in the member and stores their credentials for the Cluster that register returns.
+func connect(ctx context.Context, d Deps, r JoinRequest, inMember, inControlPlane *journal, register func() (*clusterv1alpha1.Cluster, error)) error {
 	accounts := Accounts{Cluster: r.Name, Namespace: r.Namespace, Controllers: true, Impersonator: true}
 	creds, err := ensureAccounts(ctx, inMember, accounts, d.Report)
 	if err != nil {
@@ -126,12 +179,9 @@ func join(ctx context.Context, d Deps, r JoinRequest, cluster *clusterv1alpha1.C
 	if err != nil {
 		return err
 	}
-	created, err := inControlPlane.create(ctx, cluster)
+	cluster, err := register()
 	if err != nil {
 		return err
-	}
-	if !created {
-		return fmt.Errorf("failed to create cluster(%s) object. error: cluster(%s) already exist", r.Name, r.Name)
 	}
 	for _, secret := range secrets {
 		if err := own(ctx, d.ControlPlane, cluster, secret); err != nil {

@@ -174,6 +174,45 @@ func TestJoin_ReplacesTokenOfAnAccountThatIsGone(t *testing.T) {
 	}
 }
 
+// Secrets of a member that were deleted are written again, and nothing else of it.
+func TestJoin_RestoresDeletedSecrets(t *testing.T) {
+	for _, name := range []string{"m1", "m1-impersonator"} {
+		control, member := newServer(t), memberServer(t, "id-1")
+		if _, err := Join(t.Context(), deps(control, member), joinRequest("m1")); err != nil {
+			t.Fatal(err)
+		}
+		if LacksCredentials(t.Context(), deps(control, member), "m1") {
+			t.Error("nothing is missing yet")
+		}
+		secret := get(t, control, "karmada-cluster", name, &corev1.Secret{})
+		if err := control.Delete(t.Context(), secret); err != nil {
+			t.Fatal(err)
+		}
+		if !LacksCredentials(t.Context(), deps(control, member), "m1") {
+			t.Errorf("%s is missing", name)
+		}
+		other := memberServer(t, "id-2")
+		if _, err := Join(t.Context(), deps(control, other), joinRequest("m1")); err == nil || !strings.Contains(err.Error(), "another cluster is joined") {
+			t.Errorf("another cluster of the name: %v", err)
+		}
+		control.writes = nil
+		r := joinRequest("m1")
+		r.Namespace = "elsewhere" // the Cluster names the namespace
+		if _, err := Join(t.Context(), deps(control, member), r); err != nil {
+			t.Fatal(err)
+		}
+		restored := get(t, control, "karmada-cluster", name, &corev1.Secret{})
+		if !reflect.DeepEqual(restored.Data, secret.Data) || len(restored.OwnerReferences) != 1 {
+			t.Errorf("%s: %v", name, restored)
+		}
+		for _, write := range control.writes {
+			if strings.Contains(write, "Cluster") {
+				t.Errorf("%s", write)
+			}
+		}
+	}
+}
+
 func TestJoin_RequestsTokensWhereNoneAreFilled(t *testing.T) {
 	control, member := newServer(t), memberServer(t, "id-1")
 	member.fillsTokens = false

@@ -95,7 +95,7 @@ func Join(ctx context.Context, d federation.Deps, m Member) (err error) {
 		return fmt.Errorf("joining %s: %w", m.Name, err)
 	}
 	belongs, err := exists(ctx, cp, m.Name)
-	if err == nil && !belongs {
+	if err == nil && (!belongs || member.LacksCredentials(ctx, deps, m.Name)) {
 		_, err = member.Join(ctx, deps, member.JoinRequest{
 			Name: m.Name, Namespace: clusterv1alpha1.NamespaceKarmadaCluster, Config: cfg, Endpoint: m.Endpoint,
 		})

@@ -88,11 +88,38 @@ func (r *roles) ensure(ctx context.Context, info ready.Info, c client.Client) (a
 	if err != nil {
 		return nil, nil, err
 	}
-	if running {
-		alive, stop := p.during(ctx, found)
-		return alive, stop, nil
+	if !running {
+		return r.launch(ctx, p, info, c)
 	}
-	return r.launch(ctx, p, info, c)
+	alive, stop = p.during(ctx, found)
+	if err := r.restore(alive, info, c); err != nil {
+		defer stop()
+		return nil, nil, federation.Cause(alive, err)
+	}
+	return alive, stop, nil
+}
+
+// restore writes what a running process needs to the control plane again: it may have been deleted by hand.
+func (r *roles) restore(ctx context.Context, info ready.Info, c client.Client) error {
+	ca, err := r.certs.authority()
+	if err != nil {
+		return err
+	}
+	applier, err := r.permit(ctx, c)
+	if err != nil {
+		return err
+	}
+	return r.install(ctx, info, applier, ca.CertPEM())
+}
+
+// permit writes the namespaces of the control plane and the rights of the process.
+func (r *roles) permit(ctx context.Context, c client.Client) (*apply.Applier, error) {
+	applier := &apply.Applier{Client: c, Manager: membership.FieldManager, Parallel: 16}
+	if _, err := applier.Apply(ctx, components.SystemNamespaces()...); err != nil {
+		return nil, err
+	}
+	_, err := applier.Apply(ctx, components.ComponentRBAC(clusterv1alpha1.NamespaceKarmadaSystem, components.AllInOne)...)
+	return applier, err
 }
 
 // launch starts the process while it writes what the process needs to the control
@@ -111,11 +138,8 @@ func (r *roles) launch(ctx context.Context, p process, info ready.Info, c client
 	if err := r.certs.estimatorClient(); err != nil {
 		return nil, nil, err
 	}
-	applier := &apply.Applier{Client: c, Manager: membership.FieldManager, Parallel: 16}
-	if _, err := applier.Apply(ctx, components.SystemNamespaces()...); err != nil {
-		return nil, nil, err
-	}
-	if _, err := applier.Apply(ctx, components.ComponentRBAC(clusterv1alpha1.NamespaceKarmadaSystem, components.AllInOne)...); err != nil {
+	applier, err := r.permit(ctx, c)
+	if err != nil {
 		return nil, nil, err
 	}
 	child, err := r.launcher.start(ctx, p, r.program, r.args(info))
