@@ -146,7 +146,7 @@ func definitions(reader client.Reader) columns.Definition {
 		out := &apiextensionsv1.CustomResourceDefinition{}
 		err := reader.Get(ctx, client.ObjectKey{Name: resource.String()}, out)
 		if apierrors.IsNotFound(err) {
-			return nil, nil //nolint:nilnil // there is none
+			return nil, nil // there is none
 		}
 		return out, err
 	}

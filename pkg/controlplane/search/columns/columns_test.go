@@ -66,7 +66,7 @@ func TestLayouts(t *testing.T) {
 			if resource.Resource == "widgets" {
 				return widgets(), nil
 			}
-			return nil, nil //nolint:nilnil // there is no definition
+			return nil, nil // there is no definition
 		})
 		of := func(resource, object string) string {
 			names, cells := layout(t, l, resource, object)
