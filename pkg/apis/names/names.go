@@ -122,6 +122,23 @@ const FailoverState = "karmada-failover"
 // the data of an etcd from a directory.
 const RemoveEtcdDataCommand = "remove-etcd-data"
 
+// Commands of the control plane's program that a Helm release runs.
+const (
+	// ReleaseCertificatesCommand makes and renews the Secrets of a release.
+	ReleaseCertificatesCommand = "release-certificates"
+	// ReleaseResourcesCommand writes the static resources of a release into its control plane.
+	ReleaseResourcesCommand = "release-resources"
+	// AwaitResourcesCommand returns when they are there.
+	AwaitResourcesCommand = "await-resources"
+)
+
+// The ConfigMap with the release of the static resources of a control plane, and its keys.
+const (
+	VersionConfigMap = "karmada-version"
+	VersionKey       = "karmadaVersion"
+	SettingsKey      = "settings"
+)
+
 // SystemLabels returns the labels of objects that the control plane creates for its
 // own use.
 func SystemLabels() map[string]string {

@@ -59,9 +59,9 @@ func DeschedulerDeployment(c *Config) *appsv1.Deployment {
 			"--kubeconfig=" + kubeconfigFile,
 			c.IPv6.metricsAddress(),
 			fmt.Sprintf("--health-probe-bind-address=%s:%d", c.IPv6.podIP(), deschedulerPort),
-			"--leader-elect-resource-namespace=" + c.Namespace,
+			"--leader-elect-resource-namespace=" + c.System(),
 			"--v=2",
-		}, estimatorClientArgs(c.Namespace)...),
+		}, estimatorClientArgs(c.System())...),
 		ports:      []corev1.ContainerPort{port("metrics", metricsPort)},
 		kubeconfig: true,
 		files:      estimatorClientFiles(),
@@ -93,7 +93,7 @@ func MetricsAdapterHost(c *Config) []client.Object {
 		},
 		ports:  []corev1.ContainerPort{port("server", httpsPort), port("metrics", metricsPort)},
 		labels: map[string]string{"apiserver": "true"}, kubeconfig: true,
-		mounts:   []mount{addonCertMount(MetricsAdapter)},
+		mounts:   []mount{c.addonCertMount(MetricsAdapter)},
 		content:  c.Certificates.addon(MetricsAdapter),
 		requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m")},
 		probe:    probe{scheme: corev1.URISchemeHTTPS, port: httpsPort, live: "/healthz", ready: "/readyz"},
@@ -124,7 +124,7 @@ func SearchHost(c *Config) []client.Object {
 		"--v=2",
 	)
 	command = append(command, c.Etcd.prefixArgs()...)
-	certificate := addonCertMount(Search)
+	certificate := c.addonCertMount(Search)
 	certificate.path = servingDir // pkiDir has the certificates for etcd
 	deployment := c.deployment(pod{
 		name: Search, command: command, ports: []corev1.ContainerPort{port("server", httpsPort)},
@@ -168,8 +168,8 @@ func EstimatorHost(c *Config, cluster string) []client.Object {
 		ports:  []corev1.ContainerPort{port("grpc", estimatorPort), port("metrics", metricsPort)},
 		labels: map[string]string{clusterLabel: cluster},
 		mounts: []mount{
-			addonCertMount(name),
-			{Volume: secretVolume("member-kubeconfig", secret, nil), path: file, subPath: secret, readOnly: true},
+			c.addonCertMount(name),
+			{Volume: secretVolume("member-kubeconfig", c.Name(secret), nil), path: file, subPath: secret, readOnly: true},
 		},
 		content: content,
 		probe:   probe{scheme: corev1.URISchemeHTTP, port: estimatorProbePort, live: "/healthz", ready: "/readyz"},
@@ -203,8 +203,8 @@ func estimatorClientFiles() []string {
 }
 
 // addonCertMount mounts the certificates of a server that is installed as an addon.
-func addonCertMount(workload string) mount {
-	return mount{Volume: secretVolume("cert", AddonCertSecret(workload), nil), path: pkiDir, readOnly: true}
+func (c *Config) addonCertMount(workload string) mount {
+	return mount{Volume: secretVolume("cert", c.Name(AddonCertSecret(workload)), nil), path: pkiDir, readOnly: true}
 }
 
 // AddonServing makes the API server pass requests for the APIs of an addon on to its server at host, under the name of a

@@ -1,6 +1,7 @@
 package components
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -54,6 +56,12 @@ const (
 type Config struct {
 	// Namespace and Domain of the host cluster.
 	Namespace, Domain string
+	// SystemNamespace is the namespace of the control plane in its own API; empty means that it is called as Namespace.
+	SystemNamespace string
+	// Names are those of the objects in the host cluster; nil keeps the names that init gives.
+	Names Naming
+	// Labels are on every object in the host cluster in place of BootstrapLabel; nil means that label.
+	Labels map[string]string
 	// IPv6 reports whether the pods of the host cluster have no IPv4 address.
 	IPv6 IPv6
 	// PullSecrets are names of Secrets for pulling images.
@@ -61,10 +69,17 @@ type Config struct {
 	// NodePort of the API server, and annotations of its Service.
 	NodePort           int32
 	ServiceAnnotations map[string]string
+	// ServiceType of the API server; empty means NodePort.
+	ServiceType corev1.ServiceType
+	// Encryption of what the API server stores, or nil.
+	Encryption *Encryption
+	// Await is what the controllers wait for before they start, or nil.
+	Await *Await
 	// Workloads by name.
 	Workloads map[string]Workload
 	Etcd      EtcdConfig
-	// Certificates are the keys of the Secret karmada-cert: NAME.crt and NAME.key.
+	// Certificates are the keys of the Secret karmada-cert: NAME.crt and NAME.key. Pods roll when what they mount of
+	// them changes, unless they are nil, which means that they are not known.
 	Certificates Certificates
 	// Kubeconfigs by name of the component that uses them.
 	Kubeconfigs map[string][]byte
@@ -78,8 +93,24 @@ type Workload struct {
 	PriorityClass string
 	// ExtraArgs replace default arguments of the same name, or are added.
 	ExtraArgs []string
+	// Labels of the workload, PodLabels and PodAnnotations of its pods. None is in a selector.
+	Labels, PodLabels, PodAnnotations map[string]string
+	// PullSecrets are names of Secrets for pulling images, beside those of the Config.
+	PullSecrets []string
+	// Strategy replaces the pods of a Deployment; nil means Kubernetes' default.
+	Strategy *appsv1.DeploymentStrategy
+	// DisruptionBudget has no selector; nil means none.
+	DisruptionBudget *policyv1.PodDisruptionBudgetSpec
+	// HostNetwork gives the pods the network of their node.
+	HostNetwork bool
 	PodSettings
 }
+
+// Encryption names the file with an EncryptionConfiguration: a key of a Secret.
+type Encryption struct{ Secret, Key string }
+
+// Await is the release of the static resources of a control plane, as the ConfigMap of names.VersionConfigMap has it.
+type Await struct{ Version, Settings string }
 
 // EtcdConfig is the store of a control plane.
 type EtcdConfig struct {
@@ -101,9 +132,20 @@ type EtcdConfig struct {
 // External reports whether etcd exists already.
 func (e EtcdConfig) External() bool { return e.ExternalServers != "" }
 
-// host returns the name of a Service of the control plane.
+// Name returns the name of an object in the host cluster by the one that init gives it.
+func (c *Config) Name(name string) string {
+	if c.Names == nil {
+		return name
+	}
+	return c.Names(name)
+}
+
+// System is the namespace of the control plane in its own API.
+func (c *Config) System() string { return cmp.Or(c.SystemNamespace, c.Namespace) }
+
+// host returns the DNS name of a Service of the control plane.
 func (c *Config) host(service string) string {
-	return fmt.Sprintf("%s.%s.svc.%s", service, c.Namespace, c.Domain)
+	return fmt.Sprintf("%s.%s.svc.%s", c.Name(service), c.Namespace, c.Domain)
 }
 
 // InternalServer is the URL of the API server inside the host cluster.
@@ -113,21 +155,29 @@ func (c *Config) InternalServer() string {
 
 // WebhookURL is where the API server finds the webhook server.
 func (c *Config) WebhookURL() string {
-	return fmt.Sprintf("https://%s.%s.svc:%d", Webhook, c.Namespace, httpsPort)
+	return fmt.Sprintf("https://%s.%s.svc:%d", c.Name(Webhook), c.Namespace, httpsPort)
 }
 
 // EtcdHosts are the names of the pods of etcd.
-func EtcdHosts(namespace, domain string, replicas int32) []string {
+func (c *Config) EtcdHosts(replicas int32) []string {
 	var out []string
 	for i := range replicas {
-		out = append(out, fmt.Sprintf("%s-%d.%s.%s.svc.%s", Etcd, i, Etcd, namespace, domain))
+		out = append(out, fmt.Sprintf("%s-%d.%s", c.Name(Etcd), i, c.host(Etcd)))
 	}
 	return out
 }
 
 // meta returns the metadata of an object in the host cluster.
 func (c *Config) meta(name, kind string) metav1.ObjectMeta {
-	return metav1.ObjectMeta{Name: name, Namespace: c.Namespace, Labels: map[string]string{BootstrapLabel: kind}}
+	return metav1.ObjectMeta{Name: c.Name(name), Namespace: c.Namespace, Labels: c.labels(kind)}
+}
+
+// labels are on every object in the host cluster.
+func (c *Config) labels(kind string) map[string]string {
+	if c.Labels != nil {
+		return maps.Clone(c.Labels)
+	}
+	return map[string]string{BootstrapLabel: kind}
 }
 
 // IPv6 reports whether pods have only IPv6 addresses.

@@ -8,7 +8,13 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/karmada-toolkit/karmada/internal/podsecurity"
+	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 )
+
+// encryptionDir has the file of Encryption.
+const encryptionDir = "/etc/karmada/encryption"
 
 // pkiFile is where a certificate or key is in the pods.
 func pkiFile(name string) string { return pkiDir + "/" + name }
@@ -19,7 +25,7 @@ func (c *Config) etcdServers() string {
 		return c.Etcd.ExternalServers
 	}
 	var out []string
-	for _, host := range EtcdHosts(c.Namespace, c.Domain, c.Workloads[Etcd].Replicas) {
+	for _, host := range c.EtcdHosts(c.Workloads[Etcd].Replicas) {
 		out = append(out, fmt.Sprintf("https://%s:%d", host, etcdClientPort))
 	}
 	return strings.Join(out, ",")
@@ -47,7 +53,7 @@ func etcdClientFiles() []string { return []string{"etcd-ca.crt", "etcd-client.cr
 // APIServerDeployment returns the API server of the control plane.
 func APIServerDeployment(c *Config) (*appsv1.Deployment, error) {
 	w := c.Workloads[APIServer]
-	admission, err := c.Certificates.admission(c.Namespace)
+	admission, err := c.admission()
 	if err != nil {
 		return nil, err
 	}
@@ -83,11 +89,16 @@ func APIServerDeployment(c *Config) (*appsv1.Deployment, error) {
 		"--v=2",
 	)
 	command = append(command, c.Etcd.prefixArgs()...)
+	mounts := []mount{{Volume: secretVolume("admission", c.Name(admissionSecret), nil), path: admissionDir, readOnly: true}}
+	if e := c.Encryption; e != nil {
+		command = append(command, "--encryption-provider-config="+encryptionDir+"/"+e.Key)
+		mounts = append(mounts, mount{Volume: secretVolume("encryption", e.Secret, []string{e.Key}), path: encryptionDir, readOnly: true})
+	}
 	return c.deployment(pod{
 		name: APIServer, command: command, ports: []corev1.ContainerPort{port("server", apiServerPort)},
 		files: append(etcdClientFiles(), "ca.crt", "apiserver.crt", "apiserver.key", "front-proxy-ca.crt",
 			"front-proxy-client.crt", "front-proxy-client.key", ServiceAccountKey+".key"),
-		mounts:  []mount{{Volume: secretVolume("admission", admissionSecret, nil), path: admissionDir, readOnly: true}},
+		mounts:  mounts,
 		content: admission,
 		probe:   probe{scheme: corev1.URISchemeHTTPS, port: apiServerPort, live: "/livez", ready: "/readyz", liveThreshold: 8},
 	}), nil
@@ -144,7 +155,7 @@ func KubeControllerManagerDeployment(c *Config) *appsv1.Deployment {
 			"--cluster-signing-key-file=" + pkiFile("ca.key"),
 			"--controllers=" + controllers,
 			"--leader-elect=true",
-			"--leader-elect-resource-namespace=" + c.Namespace,
+			"--leader-elect-resource-namespace=" + c.System(),
 			"--node-cidr-mask-size=" + mask,
 			// Given here, it need not be looked up in the API server, which may be
 			// starting.
@@ -173,8 +184,8 @@ func SchedulerDeployment(c *Config) *appsv1.Deployment {
 			fmt.Sprintf("--health-probe-bind-address=%s:%d", c.IPv6.podIP(), schedulerPort),
 			"--enable-scheduler-estimator=true",
 			"--leader-elect=true",
-		}, estimatorClientArgs(c.Namespace), []string{
-			"--leader-elect-resource-namespace=" + c.Namespace,
+		}, estimatorClientArgs(c.System()), []string{
+			"--leader-elect-resource-namespace=" + c.System(),
 			"--v=2",
 		}),
 		ports:      []corev1.ContainerPort{port("metrics", metricsPort)},
@@ -187,20 +198,38 @@ func SchedulerDeployment(c *Config) *appsv1.Deployment {
 // ControllerManagerDeployment returns the controllers of the federation.
 func ControllerManagerDeployment(c *Config) *appsv1.Deployment {
 	return c.deployment(pod{
-		name: ControllerManager,
+		name: ControllerManager, before: c.await(),
 		command: []string{
 			"/bin/karmada-controller-manager",
 			"--kubeconfig=" + kubeconfigFile,
 			c.IPv6.metricsAddress(),
 			fmt.Sprintf("--health-probe-bind-address=%s:%d", c.IPv6.podIP(), managerPort),
 			"--cluster-status-update-frequency=10s",
-			"--leader-elect-resource-namespace=" + c.Namespace,
+			"--leader-elect-resource-namespace=" + c.System(),
 			"--v=2",
 		},
 		ports:      []corev1.ContainerPort{port("server", managerPort), port("metrics", metricsPort)},
 		kubeconfig: true,
 		probe:      probe{scheme: corev1.URISchemeHTTP, port: managerPort, live: "/healthz", ready: "/readyz"},
 	})
+}
+
+// await returns the container that waits for the static resources, so that who waits for the controllers waits for those.
+func (c *Config) await() []corev1.Container {
+	if c.Await == nil {
+		return nil
+	}
+	w := c.Workloads[ControllerManager]
+	return []corev1.Container{{
+		Name: "wait", Image: w.Image, ImagePullPolicy: w.PullPolicy,
+		Command: []string{
+			"/bin/karmada", names.AwaitResourcesCommand, "--kubeconfig=" + kubeconfigFile,
+			"--namespace=" + c.System(), "--release=" + c.Await.Version, "--settings=" + c.Await.Settings,
+		},
+		VolumeMounts:             []corev1.VolumeMount{{Name: "karmada-config", MountPath: configDir, ReadOnly: true}},
+		SecurityContext:          podsecurity.Container(),
+		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
+	}}
 }
 
 // WebhookDeployment returns the webhook server.
@@ -221,7 +250,7 @@ func WebhookDeployment(c *Config) *appsv1.Deployment {
 		ports:      []corev1.ContainerPort{port("webhook", webhookPort), port("metrics", metricsPort)},
 		kubeconfig: true,
 		files:      []string{"ca.crt"},
-		mounts:     []mount{{Volume: secretVolume("cert", webhookCertSecret, nil), path: servingDir, readOnly: true}},
+		mounts:     []mount{{Volume: secretVolume("cert", c.Name(webhookCertSecret), nil), path: servingDir, readOnly: true}},
 		content:    c.Certificates.webhook(),
 		probe:      probe{scheme: corev1.URISchemeHTTPS, port: webhookPort, live: "/readyz/", ready: "/readyz/"},
 	})

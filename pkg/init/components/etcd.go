@@ -29,24 +29,23 @@ func EtcdStatefulSet(c *Config) (*appsv1.StatefulSet, error) {
 		probe:   probe{scheme: corev1.URISchemeHTTP, port: etcdProbePort, live: "/livez", ready: "/readyz"},
 		root:    true,
 		mounts: []mount{{
-			Volume: secretVolume(etcdCertSecret, etcdCertSecret, []string{"etcd-ca.crt", "etcd-server.crt", "etcd-server.key"}),
+			Volume: secretVolume(etcdCertSecret, c.Name(etcdCertSecret), []string{"etcd-ca.crt", "etcd-server.crt", "etcd-server.key"}),
 			path:   pkiDir, readOnly: true,
 		}},
 	}
 	s := &appsv1.StatefulSet{
-		ObjectMeta: c.meta(Etcd, AppDefaults),
+		ObjectMeta: c.workloadMeta(p),
 		Spec: appsv1.StatefulSetSpec{
 			Replicas:            &w.Replicas,
-			ServiceName:         Etcd,
+			ServiceName:         c.Name(Etcd),
 			PodManagementPolicy: appsv1.ParallelPodManagement,
-			Selector:            &metav1.LabelSelector{MatchLabels: selector(p)},
+			Selector:            &metav1.LabelSelector{MatchLabels: c.selector(p)},
 		},
 	}
 	if c.Etcd.PodManagement != "" {
 		s.Spec.PodManagementPolicy = c.Etcd.PodManagement
 	}
-	s.Labels["app"] = Etcd
-	volume, claims, err := c.Etcd.storage()
+	volume, claims, err := c.Etcd.storage(c.labels(ClaimDefaults))
 	if err != nil {
 		return nil, err
 	}
@@ -68,8 +67,8 @@ func EtcdStatefulSet(c *Config) (*appsv1.StatefulSet, error) {
 
 func (c *Config) etcdCommand() []string {
 	var cluster []string
-	for i, host := range EtcdHosts(c.Namespace, c.Domain, c.Workloads[Etcd].Replicas) {
-		cluster = append(cluster, fmt.Sprintf("%s-%d=https://%s:%d", Etcd, i, host, etcdPeerPort))
+	for i, host := range c.EtcdHosts(c.Workloads[Etcd].Replicas) {
+		cluster = append(cluster, fmt.Sprintf("%s-%d=https://%s:%d", c.Name(Etcd), i, host, etcdPeerPort))
 	}
 	own := fmt.Sprintf("https://$(POD_NAME).%s", c.host(Etcd))
 	ip := c.IPv6.podIP()
@@ -97,7 +96,7 @@ func (c *Config) etcdCommand() []string {
 }
 
 // storage returns the volume of the data, or the template of claims for it.
-func (e *EtcdConfig) storage() (*corev1.Volume, []corev1.PersistentVolumeClaim, error) {
+func (e *EtcdConfig) storage(labels map[string]string) (*corev1.Volume, []corev1.PersistentVolumeClaim, error) {
 	switch e.StorageMode {
 	case StoragePVC:
 		size, err := resource.ParseQuantity(e.Size)
@@ -106,7 +105,7 @@ func (e *EtcdConfig) storage() (*corev1.Volume, []corev1.PersistentVolumeClaim, 
 		}
 		return nil, []corev1.PersistentVolumeClaim{{
 			TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolumeClaim"},
-			ObjectMeta: metav1.ObjectMeta{Name: etcdVolume, Labels: map[string]string{BootstrapLabel: ClaimDefaults}},
+			ObjectMeta: metav1.ObjectMeta{Name: etcdVolume, Labels: labels},
 			Spec: corev1.PersistentVolumeClaimSpec{
 				AccessModes:      []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
 				VolumeMode:       new(corev1.PersistentVolumeFilesystem),

@@ -24,6 +24,23 @@ func WorkloadNames() []string {
 	return []string{Etcd, APIServer, AggregatedAPIServer, KubeControllerManager, Webhook, Scheduler, ControllerManager}
 }
 
+// EtcdClient is the Service of the members of etcd that are ready, where there is one.
+const EtcdClient = "etcd-client"
+
+// Naming returns the name of an object in the host cluster by the one that init gives it.
+type Naming func(string) string
+
+// ReleaseNames are the names of the objects of a Helm release: they begin with its name. fixed begins those that the
+// release "karmada" has without its name.
+func ReleaseNames(release, fixed string) Naming {
+	return func(name string) string {
+		if name == Etcd || name == EtcdClient || strings.HasSuffix(name, kubeconfigSuffix) {
+			return fixed + name
+		}
+		return release + "-" + strings.TrimPrefix(name, "karmada-")
+	}
+}
+
 // Names of the parts that are installed later.
 const (
 	Descheduler    = "karmada-descheduler"

@@ -8,8 +8,10 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/karmada-toolkit/karmada/internal/podsecurity"
 )
@@ -47,6 +49,8 @@ type pod struct {
 	requests corev1.ResourceList
 	root     bool
 	env      []corev1.EnvVar
+	// before are containers that end before the component starts.
+	before []corev1.Container
 }
 
 type mount struct {
@@ -90,8 +94,11 @@ func (p probe) apply(c *corev1.Container) {
 // template returns the pods of a component.
 func (c *Config) template(p pod) corev1.PodTemplateSpec {
 	w := c.Workloads[p.name]
-	labels := map[string]string{"app": p.name}
-	maps.Copy(labels, p.labels)
+	labels := maps.Clone(w.PodLabels)
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	maps.Copy(labels, c.selector(p))
 	container := corev1.Container{
 		Name: cmp.Or(p.container, p.name), Image: w.Image, ImagePullPolicy: w.PullPolicy,
 		Command: p.command, Ports: p.ports, Env: p.env,
@@ -105,31 +112,49 @@ func (c *Config) template(p pod) corev1.PodTemplateSpec {
 		PriorityClassName:            w.PriorityClass,
 		NodeSelector:                 w.NodeSelector,
 		Tolerations:                  append(DefaultTolerations(), w.Tolerations...),
-		Affinity:                     affinity(p.name, w),
+		Affinity:                     affinity(c.Name(p.name), w),
 		SecurityContext:              podSecurity(p),
+		HostNetwork:                  w.HostNetwork,
+		InitContainers:               p.before,
 	}
-	for _, m := range p.volumes() {
+	if w.HostNetwork {
+		spec.DNSPolicy = corev1.DNSClusterFirstWithHostNet
+	}
+	for _, m := range c.volumes(p) {
 		spec.Volumes = append(spec.Volumes, m.Volume)
 		container.VolumeMounts = append(container.VolumeMounts, corev1.VolumeMount{Name: m.Name, MountPath: m.path, SubPath: m.subPath, ReadOnly: m.readOnly})
 	}
-	for _, name := range c.PullSecrets {
+	for _, name := range slices.Concat(c.PullSecrets, w.PullSecrets) {
 		spec.ImagePullSecrets = append(spec.ImagePullSecrets, corev1.LocalObjectReference{Name: name})
 	}
 	spec.Containers = []corev1.Container{container}
 	return corev1.PodTemplateSpec{
-		ObjectMeta: metav1.ObjectMeta{Labels: labels, Annotations: map[string]string{ContentHash: c.contentHash(p)}},
+		ObjectMeta: metav1.ObjectMeta{Labels: labels, Annotations: c.annotations(p)},
 		Spec:       spec,
 	}
 }
 
+// annotations of the pods of a component.
+func (c *Config) annotations(p pod) map[string]string {
+	out := maps.Clone(c.Workloads[p.name].PodAnnotations)
+	if c.Certificates == nil {
+		return out
+	}
+	if out == nil {
+		out = map[string]string{}
+	}
+	out[ContentHash] = c.contentHash(p)
+	return out
+}
+
 // volumes returns what the pod mounts in the order in which it is listed.
-func (p pod) volumes() []mount {
+func (c *Config) volumes(p pod) []mount {
 	var out []mount
 	if p.kubeconfig {
-		out = append(out, mount{Volume: secretVolume("karmada-config", p.name+"-config", nil), path: configDir, readOnly: true})
+		out = append(out, mount{Volume: secretVolume("karmada-config", c.Name(p.name+"-config"), nil), path: configDir, readOnly: true})
 	}
 	if len(p.files) > 0 {
-		out = append(out, mount{Volume: secretVolume(certSecret, certSecret, p.files), path: pkiDir, readOnly: true})
+		out = append(out, mount{Volume: secretVolume(certSecret, c.Name(certSecret), p.files), path: pkiDir, readOnly: true})
 	}
 	return append(out, p.mounts...)
 }
@@ -210,21 +235,45 @@ func (c *Config) deployment(p pod) *appsv1.Deployment {
 	if p.env == nil {
 		p.env = []corev1.EnvVar{podField("POD_IP", "status.podIP")}
 	}
-	meta := c.meta(p.name, AppDefaults)
-	maps.Copy(meta.Labels, p.labels)
-	meta.Labels["app"] = p.name
-	return &appsv1.Deployment{
-		ObjectMeta: meta,
+	d := &appsv1.Deployment{
+		ObjectMeta: c.workloadMeta(p),
 		Spec: appsv1.DeploymentSpec{
 			Replicas: &w.Replicas,
-			Selector: &metav1.LabelSelector{MatchLabels: selector(p)},
+			Selector: &metav1.LabelSelector{MatchLabels: c.selector(p)},
 			Template: c.template(p),
 		},
 	}
+	if w.Strategy != nil {
+		d.Spec.Strategy = *w.Strategy
+	}
+	return d
 }
 
-func selector(p pod) map[string]string {
-	out := map[string]string{"app": p.name}
+// workloadMeta returns the metadata of a workload.
+func (c *Config) workloadMeta(p pod) metav1.ObjectMeta {
+	meta := c.meta(p.name, AppDefaults)
+	maps.Copy(meta.Labels, c.Workloads[p.name].Labels)
+	maps.Copy(meta.Labels, c.selector(p))
+	return meta
+}
+
+// DisruptionBudgets limit how many pods of each component may be evicted at a time.
+func DisruptionBudgets(c *Config) []client.Object {
+	var out []client.Object
+	for _, name := range slices.Sorted(maps.Keys(c.Workloads)) {
+		budget := c.Workloads[name].DisruptionBudget
+		if budget == nil {
+			continue
+		}
+		spec := *budget
+		spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": c.Name(name)}}
+		out = append(out, &policyv1.PodDisruptionBudget{ObjectMeta: c.meta(name, AppDefaults), Spec: spec})
+	}
+	return out
+}
+
+func (c *Config) selector(p pod) map[string]string {
+	out := map[string]string{"app": c.Name(p.name)}
 	maps.Copy(out, p.labels)
 	return out
 }

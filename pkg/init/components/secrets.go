@@ -52,7 +52,7 @@ func HostNamespace(c *Config) client.Object {
 // that they need.
 func Secrets(c *Config) ([]client.Object, error) {
 	var out []client.Object
-	admission, err := c.Certificates.admission(c.Namespace)
+	admission, err := c.admission()
 	if err != nil {
 		return nil, err
 	}
@@ -101,9 +101,9 @@ func (c Certificates) addon(workload string) map[string][]byte {
 }
 
 // admission returns how the API server identifies itself to the webhook server.
-func (c Certificates) admission(namespace string) (map[string][]byte, error) {
-	host := fmt.Sprintf("%s.%s.svc", Webhook, namespace)
-	kubeconfig, err := AdmissionKubeconfig(host, c[WebhookClient+".crt"], c[WebhookClient+".key"])
+func (c *Config) admission() (map[string][]byte, error) {
+	host := fmt.Sprintf("%s.%s.svc", c.Name(Webhook), c.Namespace)
+	kubeconfig, err := AdmissionKubeconfig(host, c.Certificates[WebhookClient+".crt"], c.Certificates[WebhookClient+".key"])
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package components
 
 import (
+	"cmp"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -93,13 +94,20 @@ func EtcdService(c *Config) client.Object {
 	return s
 }
 
+// EtcdClientService is a name for the members of the store that are ready.
+func EtcdClientService(c *Config) client.Object {
+	s := c.service(EtcdClient, servicePort("client", etcdClientPort, etcdClientPort))
+	s.Spec.Selector["app"] = c.Name(Etcd)
+	return s
+}
+
 // APIServerService opens the API server on every node.
 func APIServerService(c *Config) client.Object {
 	p := servicePort("server", apiServerPort, apiServerPort)
 	p.NodePort = c.NodePort
 	s := c.service(APIServer, p)
 	s.Annotations = c.ServiceAnnotations
-	s.Spec.Type = corev1.ServiceTypeNodePort
+	s.Spec.Type = cmp.Or(c.ServiceType, corev1.ServiceTypeNodePort)
 	return s
 }
 
@@ -122,10 +130,10 @@ func WebhookService(c *Config) client.Object {
 
 func (c *Config) service(name string, ports ...corev1.ServicePort) *corev1.Service {
 	meta := c.meta(name, ServiceDefaults)
-	meta.Labels["app"] = name
+	meta.Labels["app"] = c.Name(name)
 	return &corev1.Service{
 		ObjectMeta: meta,
-		Spec:       corev1.ServiceSpec{Type: corev1.ServiceTypeClusterIP, Selector: map[string]string{"app": name}, Ports: ports},
+		Spec:       corev1.ServiceSpec{Type: corev1.ServiceTypeClusterIP, Selector: map[string]string{"app": c.Name(name)}, Ports: ports},
 	}
 }
 

@@ -27,6 +27,8 @@ type Request struct {
 	HostEndpoint string
 	// Namespace and Domain of the host cluster.
 	Namespace, Domain string
+	// Names are those of the objects in the host cluster; nil keeps those of init.
+	Names components.Naming
 
 	Images      ImageSet
 	PullPolicy  corev1.PullPolicy

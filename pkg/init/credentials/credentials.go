@@ -187,8 +187,8 @@ func authorities(r *config.Request, a hostcluster.Addresses) []authority {
 			// one. It has no rights in the control plane.
 			{"karmada", pki.LeafConfig{CommonName: names.ComponentUser("addons"), Hosts: all}},
 			{"apiserver", pki.LeafConfig{CommonName: "karmada-apiserver", Hosts: all}},
-			{components.AggregatedAPIServer, pki.LeafConfig{CommonName: components.AggregatedAPIServer, Hosts: ServiceNames(r.Namespace, r.Domain, components.AggregatedAPIServer), Usages: server}},
-			{components.Webhook, pki.LeafConfig{CommonName: components.Webhook, Hosts: ServiceNames(r.Namespace, r.Domain, components.Webhook), Usages: server}},
+			{components.AggregatedAPIServer, pki.LeafConfig{CommonName: components.AggregatedAPIServer, Hosts: ServiceNames(r.Namespace, r.Domain, naming(r).Name(components.AggregatedAPIServer)), Usages: server}},
+			{components.Webhook, pki.LeafConfig{CommonName: components.Webhook, Hosts: ServiceNames(r.Namespace, r.Domain, naming(r).Name(components.Webhook)), Usages: server}},
 			{components.WebhookClient, pki.LeafConfig{CommonName: names.WebhookClientUser, Usages: client}},
 			{components.EstimatorClient, pki.LeafConfig{CommonName: components.EstimatorClientName, Usages: client}},
 		}},
@@ -203,25 +203,31 @@ func authorities(r *config.Request, a hostcluster.Addresses) []authority {
 			loopback = append(loopback, "::1")
 		}
 		out = append(out, authority{"etcd-ca", "etcd-ca", []leaf{
-			{"etcd-server", pki.LeafConfig{CommonName: "karmada-etcd-server", Hosts: slices.Concat(loopback, components.EtcdHosts(r.Namespace, r.Domain, r.Etcd.Replicas))}},
+			{"etcd-server", pki.LeafConfig{CommonName: "karmada-etcd-server", Hosts: slices.Concat(loopback, naming(r).EtcdHosts(r.Etcd.Replicas))}},
 			{"etcd-client", pki.LeafConfig{CommonName: "karmada-etcd-client", Usages: client}},
 		}})
 	}
 	return out
 }
 
+// naming knows the names of the objects in the host cluster.
+func naming(r *config.Request) *components.Config {
+	return &components.Config{Namespace: r.Namespace, Domain: r.Domain, Names: r.Names}
+}
+
 // serverNames are the names and addresses of the API server, and, for tools that
 // use its certificate for the other servers, theirs.
 func serverNames(r *config.Request, a hostcluster.Addresses) []string {
+	c := naming(r)
+	apiServer, webhook, aggregated := c.Name(components.APIServer), c.Name(components.Webhook), c.Name(components.AggregatedAPIServer)
 	hosts := []string{
-		"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc",
-		components.APIServer, components.Webhook, components.AggregatedAPIServer,
+		"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", apiServer, webhook, aggregated,
 		"*." + r.Namespace + ".svc." + r.Domain, "*." + r.Namespace + ".svc",
 	}
-	for _, service := range []string{components.APIServer, components.Webhook, components.AggregatedAPIServer} {
+	for _, service := range []string{apiServer, webhook, aggregated} {
 		hosts = append(hosts, service+"."+r.Namespace+".svc."+r.Domain)
 	}
-	hosts = append(hosts, components.Webhook+"."+r.Namespace+".svc")
+	hosts = append(hosts, webhook+"."+r.Namespace+".svc")
 	hosts = append(hosts, r.Certificates.ExternalDNS...)
 	hosts = append(hosts, r.Certificates.ExternalIPs...)
 	hosts = append(hosts, "127.0.0.1")
@@ -246,7 +252,7 @@ func (c *Credentials) makeKubeconfigs(r *config.Request, pairs map[string]pki.Pa
 	if c.Admin, err = clientcmd.Write(*admin); err != nil {
 		return fmt.Errorf("create karmada kubeconfig failed. %w", err)
 	}
-	internal := (&components.Config{Namespace: r.Namespace, Domain: r.Domain}).InternalServer()
+	internal := naming(r).InternalServer()
 	for _, name := range components.KubeconfigUsers() {
 		cfg, err := pki.NewKubeconfig(pki.KubeconfigEntry{Context: adminUser, Server: internal, CA: ca, Client: pairs[name+"-client"]})
 		if err != nil {

@@ -36,8 +36,8 @@ func aggregatedAPI() Phase {
 }
 
 func aggregatedAPIObjects(in *Inputs) ([]client.Object, error) {
-	host := fmt.Sprintf("%s.%s.svc", components.AggregatedService, in.Namespace)
-	return append(components.SystemNamespaces(in.Namespace), components.AggregatedAPI(in.Namespace, host, 443, in.Certificates.CABundle())...), nil
+	host := fmt.Sprintf("%s.%s.svc", in.Name(components.AggregatedService), in.Namespace)
+	return append(components.SystemNamespaces(in.System()), components.AggregatedAPI(in.System(), host, 443, in.Certificates.CABundle())...), nil
 }
 
 // runAggregatedAPI registers the aggregated API and waits until it is served. After a restart the status of the

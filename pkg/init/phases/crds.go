@@ -38,7 +38,7 @@ func crdObjects(in *Inputs) ([]client.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	return append(components.SystemNamespaces(in.Namespace), objects...), nil
+	return append(components.SystemNamespaces(in.System()), objects...), nil
 }
 
 // definitions are the APIs of the federation: those that are built in, or the user's.

@@ -134,7 +134,7 @@ func rbac() Phase {
 }
 
 func rbacObjects(in *Inputs) ([]client.Object, error) {
-	return slices.Concat(components.SystemNamespaces(in.Namespace), components.FederationRBAC(), components.ComponentRBAC(in.Namespace)), nil
+	return slices.Concat(components.SystemNamespaces(in.System()), components.FederationRBAC(), components.ComponentRBAC(in.System())), nil
 }
 
 // The phases that only install a workload in the host cluster.
