@@ -17,6 +17,7 @@ import (
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/search/backend"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/search/cache"
 	"github.com/karmada-toolkit/karmada/pkg/generated/clientset/versioned"
 	"github.com/karmada-toolkit/karmada/pkg/generated/informers/externalversions"
@@ -31,6 +32,7 @@ const followInterval = 200 * time.Millisecond
 // following are the caches of the role, which follow the registries and clusters of the control plane.
 type following struct {
 	caches  *cache.Caches
+	stores  *backend.Stores
 	pool    *access.Pool
 	client  versioned.Interface
 	core    kubernetes.Interface
@@ -51,7 +53,17 @@ func newFollowing(o *Options, controlPlane *restclient.Config, mapper meta.RESTM
 		Secrets: f.secret, Mapper: mapper, QPS: o.ClusterAPIQPS.QPS(), Burst: o.ClusterAPIBurst, UserAgent: controlPlane.UserAgent,
 	})
 	f.caches = cache.New(cache.Deps{Members: f.pool.Member, LostGrace: o.LostClusterGrace, MemoryLimit: o.CacheMemoryLimit.Value()})
+	f.stores = backend.New(backend.Deps{Caches: f.caches, Secret: f.secret, Identity: f.identity})
 	return f, nil
+}
+
+// identity returns what tells the documents of this control plane from those of others.
+func (f *following) identity(ctx context.Context) (string, error) {
+	namespace, err := f.core.CoreV1().Namespaces().Get(ctx, clusterv1alpha1.NamespaceKarmadaSystem, metav1.GetOptions{})
+	if err != nil {
+		return "", fmt.Errorf("reading the ID of the control plane: %w", err)
+	}
+	return string(namespace.UID), nil
 }
 
 // secret returns a Secret of the control plane.
@@ -67,7 +79,7 @@ func (f *following) cluster(_ context.Context, name string) (*clusterv1alpha1.Cl
 // run makes the caches follow the registries and clusters, and the status of registries the caches, until ctx ends. The role
 // itself may serve the registries, so that nothing waits for them.
 func (f *following) run(ctx context.Context) error {
-	caches, pool, client, core, factory := f.caches, f.pool, f.client, f.core, f.factory
+	caches, client, core, factory := f.caches, f.client, f.core, f.factory
 	clusters, registries := factory.Cluster().V1alpha1().Clusters(), factory.Search().V1alpha1().ResourceRegistries()
 	changed := make(chan struct{}, 1)
 	notify := func() {
@@ -91,16 +103,16 @@ func (f *following) run(ctx context.Context) error {
 		return nil
 	}
 	writer := &statuses{
-		caches: caches, client: client, core: core, registries: registries.Lister(), clusters: clusters.Lister(), clock: clock.RealClock{},
+		caches: caches, stores: f.stores, client: client, core: core, registries: registries.Lister(), clusters: clusters.Lister(), clock: clock.RealClock{},
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return writer.run(ctx) })
-	group.Go(func() error { return watchAll(ctx, caches, pool, registries.Lister(), clusters.Lister(), changed) })
+	group.Go(func() error { return f.watchAll(ctx, registries.Lister(), clusters.Lister(), changed) })
 	return group.Wait()
 }
 
-// watchAll makes caches follow each change of the registries and clusters until ctx ends.
-func watchAll(ctx context.Context, caches *cache.Caches, pool *access.Pool, registries searchlisters.ResourceRegistryLister, clusters clusterlisters.ClusterLister, changed <-chan struct{}) error {
+// watchAll makes caches and stores follow each change of the registries and clusters until ctx ends.
+func (f *following) watchAll(ctx context.Context, registries searchlisters.ResourceRegistryLister, clusters clusterlisters.ClusterLister, changed <-chan struct{}) error {
 	for {
 		select {
 		case <-ctx.Done():
@@ -115,12 +127,13 @@ func watchAll(ctx context.Context, caches *cache.Caches, pool *access.Pool, regi
 		if err != nil {
 			return fmt.Errorf("listing clusters: %w", err)
 		}
-		caches.Follow(ctx, wanted, known)
+		f.stores.Follow(wanted, known)
+		f.caches.Follow(ctx, wanted, known)
 		names := make(map[string]bool, len(known))
 		for _, c := range known {
 			names[c.Name] = true
 		}
-		pool.Keep(func(name string) bool { return names[name] })
+		f.pool.Keep(func(name string) bool { return names[name] })
 		ctrllog.FromContext(ctx).V(4).Info("Following registries", "registries", len(wanted), "clusters", len(known))
 		select {
 		case <-ctx.Done():

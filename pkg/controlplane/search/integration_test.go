@@ -265,6 +265,7 @@ func testSecret(t *testing.T, home *testenv.Cluster) {
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "alice"}, Rules: []rbacv1.PolicyRule{
 		{Verbs: []string{"*"}, APIGroups: []string{searchv1alpha1.GroupName}, Resources: []string{"resourceregistries"}},
 		{Verbs: []string{"get"}, APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{"mine"}},
+		{Verbs: []string{"list"}, APIGroups: []string{""}, Resources: []string{"pods"}},
 	}}
 	binding := &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: "alice"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "alice"},
@@ -286,6 +287,11 @@ func testSecret(t *testing.T, home *testenv.Cluster) {
 		_, err := alice.Create(ctx, r, metav1.CreateOptions{})
 		return err
 	})
+	secrets := r.DeepCopy()
+	secrets.Spec.ResourceSelectors = []searchv1alpha1.ResourceSelector{{APIVersion: "v1", Kind: "Secret"}}
+	if _, err := alice.Update(ctx, secrets, metav1.UpdateOptions{}); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "cannot list secrets in all namespaces") {
+		t.Errorf("objects that she may not list: %v", err)
+	}
 	secret("other", "https://store")
 	if _, err := alice.Update(ctx, r, metav1.UpdateOptions{}); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), `user "alice" cannot get Secret default/other`) {
 		t.Errorf("another's Secret: %v", err)

@@ -1,16 +1,20 @@
 package search
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
+	genericrequest "k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/generic"
 	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
 	"k8s.io/apiserver/pkg/registry/rest"
@@ -20,6 +24,7 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/extension"
 	searchv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/search/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/apis/validation"
+	domain "github.com/karmada-toolkit/karmada/pkg/controlplane/domain/search"
 )
 
 // registryOptions are what the storage of registries needs to know.
@@ -28,7 +33,9 @@ type registryOptions struct {
 	restOptions generic.RESTOptionsGetter
 	// authorizer decides whether a requester may read the Secret of a backend store.
 	authorizer authorizer.Authorizer
-	now        func() metav1.Time
+	// mapper knows the resources of kinds.
+	mapper meta.RESTMapper
+	now    func() metav1.Time
 }
 
 // registries is the storage of the resource resourceregistries.
@@ -36,6 +43,7 @@ type registries struct {
 	*genericregistry.Store
 
 	authorizer authorizer.Authorizer
+	mapper     meta.RESTMapper
 }
 
 var (
@@ -64,7 +72,7 @@ func newRegistries(o registryOptions) (*registries, *extension.Status, error) {
 	if err := store.CompleteWithOptions(&generic.StoreOptions{RESTOptions: registryKeys{o.restOptions}}); err != nil {
 		return nil, nil, fmt.Errorf("preparing the storage of registries: %w", err)
 	}
-	return &registries{Store: store, authorizer: o.authorizer}, extension.NewStatus(store, registryStatusRules{rules}), nil
+	return &registries{Store: store, authorizer: o.authorizer, mapper: o.mapper}, extension.NewStatus(store, registryStatusRules{rules}), nil
 }
 
 // registryKeys are the options of the storage with the keys in etcd of the reference, which have a capital letter.
@@ -85,7 +93,7 @@ func (r *registries) Create(ctx context.Context, obj runtime.Object, validate re
 // Update implements rest.Updater. It creates a registry that is applied.
 func (r *registries) Update(ctx context.Context, name string, objInfo rest.UpdatedObjectInfo, createValidation rest.ValidateObjectFunc, updateValidation rest.ValidateObjectUpdateFunc, forceAllowCreate bool, options *metav1.UpdateOptions) (runtime.Object, bool, error) {
 	return r.Store.Update(ctx, name, objInfo, r.checkCreate(createValidation), func(ctx context.Context, obj, old runtime.Object) error {
-		if err := r.checkSecret(ctx, obj.(*searchv1alpha1.ResourceRegistry), old.(*searchv1alpha1.ResourceRegistry)); err != nil || updateValidation == nil {
+		if err := r.checkStore(ctx, obj.(*searchv1alpha1.ResourceRegistry), old.(*searchv1alpha1.ResourceRegistry)); err != nil || updateValidation == nil {
 			return err
 		}
 		return updateValidation(ctx, obj, old)
@@ -95,7 +103,7 @@ func (r *registries) Update(ctx context.Context, name string, objInfo rest.Updat
 // checkCreate extends the validation of a new registry by that of its Secret.
 func (r *registries) checkCreate(validate rest.ValidateObjectFunc) rest.ValidateObjectFunc {
 	return func(ctx context.Context, obj runtime.Object) error {
-		if err := r.checkSecret(ctx, obj.(*searchv1alpha1.ResourceRegistry), nil); err != nil || validate == nil {
+		if err := r.checkStore(ctx, obj.(*searchv1alpha1.ResourceRegistry), nil); err != nil || validate == nil {
 			return err
 		}
 		return validate(ctx, obj)
@@ -112,15 +120,51 @@ func (r *registries) DeleteCollection(ctx context.Context, validate rest.Validat
 	return r.Store.DeleteCollection(ctx, extension.UnlessProtected(r.DefaultQualifiedResource, validate), options, which)
 }
 
-// checkSecret refuses a registry whose requester sets or changes a backend store and may not read its Secret: the server
-// sends it to the addresses of the store. A nil old is a creation.
-func (r *registries) checkSecret(ctx context.Context, updated, old *searchv1alpha1.ResourceRegistry) error {
+// checkStore refuses a registry whose requester sends objects to a backend store and may not list them, or sets or changes the
+// store and may not read its Secret: the server sends both to the addresses of the store. A nil old is a creation.
+func (r *registries) checkStore(ctx context.Context, updated, old *searchv1alpha1.ResourceRegistry) error {
 	store := openSearchOf(updated)
-	if store == nil || !extension.PossibleSecret(store.SecretRef) || old != nil && equality.Semantic.DeepEqual(store, openSearchOf(old)) {
+	if store == nil || old != nil && equality.Semantic.DeepEqual(updated.Spec, old.Spec) {
 		return nil
 	}
-	err := extension.CheckReadsSecret(ctx, r.authorizer, store.SecretRef, "to which spec.backendStore.openSearch.secretRef refers: its password would go to the addresses of the store")
+	err := r.checkLists(ctx, updated)
+	if err == nil && extension.PossibleSecret(store.SecretRef) && (old == nil || !equality.Semantic.DeepEqual(store, openSearchOf(old))) {
+		err = extension.CheckReadsSecret(ctx, r.authorizer, store.SecretRef, "to which spec.backendStore.openSearch.secretRef refers: its password would go to the addresses of the store")
+	}
 	return extension.Refuse(r.DefaultQualifiedResource, updated.Name, err)
+}
+
+// checkLists returns an error unless the requester may list in the control plane what a registry selects.
+func (r *registries) checkLists(ctx context.Context, registry *searchv1alpha1.ResourceRegistry) error {
+	user, ok := genericrequest.UserFrom(ctx)
+	for kind, namespaces := range domain.Kinds(registry) {
+		resource, _ := meta.UnsafeGuessKindToResource(kind)
+		if mapping, err := r.mapper.RESTMapping(kind.GroupKind(), kind.Version); err == nil {
+			resource = mapping.Resource
+		}
+		names := namespaces.Names
+		if namespaces.All {
+			names = []string{""}
+		}
+		for _, namespace := range names {
+			decision := authorizer.DecisionDeny
+			var err error
+			if ok {
+				decision, _, err = r.authorizer.Authorize(ctx, authorizer.AttributesRecord{
+					User: user, Verb: "list", APIGroup: resource.Group, APIVersion: resource.Version, Resource: resource.Resource, Namespace: namespace, ResourceRequest: true,
+				})
+			}
+			if decision == authorizer.DecisionAllow {
+				continue
+			}
+			if err != nil {
+				return apierrors.NewInternalError(fmt.Errorf("asking whether the requester may list %s: %w", resource.GroupResource(), err))
+			}
+			return apierrors.NewForbidden(r.DefaultQualifiedResource, registry.Name, fmt.Errorf(
+				"the requester cannot list %s in %s of the control plane, which spec.backendStore would send to the addresses of the store", resource.GroupResource(), cmp.Or(namespace, "all namespaces")))
+		}
+	}
+	return nil
 }
 
 func openSearchOf(r *searchv1alpha1.ResourceRegistry) *searchv1alpha1.OpenSearchConfig {

@@ -99,7 +99,7 @@ func (s *server) run(ctx context.Context) error {
 		return fmt.Errorf("preparing the server: %w", err)
 	}
 	registries, status, err := newRegistries(registryOptions{
-		typer: scheme, restOptions: config.RESTOptionsGetter, authorizer: config.Authorization.Authorizer,
+		typer: scheme, restOptions: config.RESTOptionsGetter, authorizer: config.Authorization.Authorizer, mapper: s.mapper,
 		now: func() metav1.Time { return metav1.NewTime(s.now()) },
 	})
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -20,6 +21,7 @@ import (
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	searchv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/search/v1alpha1"
 	domain "github.com/karmada-toolkit/karmada/pkg/controlplane/domain/search"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/search/backend"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/search/cache"
 	"github.com/karmada-toolkit/karmada/pkg/generated/clientset/versioned"
 	clusterlisters "github.com/karmada-toolkit/karmada/pkg/generated/listers/cluster/v1alpha1"
@@ -43,6 +45,7 @@ const (
 // statuses writes the status of registries.
 type statuses struct {
 	caches     *cache.Caches
+	stores     *backend.Stores
 	client     versioned.Interface
 	core       kubernetes.Interface
 	registries searchlisters.ResourceRegistryLister
@@ -77,8 +80,11 @@ func (s *statuses) run(ctx context.Context) error {
 	return nil
 }
 
-// lead writes until ctx ends.
+// lead writes, and fills the backend stores, until ctx ends.
 func (s *statuses) lead(ctx context.Context) {
+	var filling sync.WaitGroup
+	filling.Go(func() { s.stores.Run(ctx) })
+	defer filling.Wait()
 	ticker := s.clock.NewTicker(statusInterval)
 	defer ticker.Stop()
 	s.written, s.since = map[types.UID]time.Time{}, s.clock.Now()
@@ -116,7 +122,7 @@ func (s *statuses) write(ctx context.Context) error {
 		if r.DeletionTimestamp != nil {
 			continue
 		}
-		if err := s.writeOne(ctx, r, domain.RegistryStatus(r, clusters, observed, now), now); err != nil && first == nil {
+		if err := s.writeOne(ctx, r, domain.RegistryStatus(r, clusters, observed, s.stores.Failure(r), now), now); err != nil && first == nil {
 			first = err
 		}
 	}

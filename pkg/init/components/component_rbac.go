@@ -269,6 +269,8 @@ func searchRules() []rbacv1.PolicyRule {
 		rule("", []string{"secrets"}, nil, "get"),
 		// The columns and selectable fields of custom resources.
 		rule("apiextensions.k8s.io", []string{"customresourcedefinitions"}, nil, "get"),
+		// Its UID tells the documents of this control plane from those of others in a backend store.
+		rule("", []string{"namespaces"}, []string{clusterv1alpha1.NamespaceKarmadaSystem}, "get"),
 		rule(groupSearch, []string{"resourceregistries"}, nil, "get", "list", "watch", "update", "patch"),
 		rule(groupSearch, []string{"resourceregistries/status"}, nil, "update", "patch"),
 		// What no registry selects is read in the control plane in the name of the requester. These verbs allow nothing else:

@@ -133,6 +133,8 @@ const (
 	ReasonUnknownKind = "UnknownKind"
 	// ReasonClusterFailed is the reason of Degraded: a cluster does not answer, or refuses the objects.
 	ReasonClusterFailed = "ClusterFailed"
+	// ReasonBackendStoreFailed is the reason of Degraded: the backend store lacks objects.
+	ReasonBackendStoreFailed = "BackendStoreFailed"
 	// ReasonNotDegraded is the reason of Degraded: everything that is selected can be cached.
 	ReasonNotDegraded = "NotDegraded"
 )

@@ -48,8 +48,8 @@ const (
 )
 
 // RegistryStatus returns the status of a registry by what is observed of the caches that it selects. The times of a
-// status that is otherwise the same stay.
-func RegistryStatus(r *searchv1alpha1.ResourceRegistry, clusters []*clusterv1alpha1.Cluster, observed map[Source]Observation, now time.Time) searchv1alpha1.ResourceRegistryStatus {
+// status that is otherwise the same stay. Store is why the backend store lacks objects; empty if it does not.
+func RegistryStatus(r *searchv1alpha1.ResourceRegistry, clusters []*clusterv1alpha1.Cluster, observed map[Source]Observation, store string, now time.Time) searchv1alpha1.ResourceRegistryStatus {
 	sources := make([]Source, 0, len(observed))
 	for source := range Want([]*searchv1alpha1.ResourceRegistry{r}, clusters) {
 		sources = append(sources, source)
@@ -66,7 +66,7 @@ func RegistryStatus(r *searchv1alpha1.ResourceRegistry, clusters []*clusterv1alp
 	}
 	out := *r.Status.DeepCopy()
 	out.Clusters = entries(all, r.Status.Clusters)
-	for _, c := range []metav1.Condition{readyCondition(all), degradedCondition(all)} {
+	for _, c := range []metav1.Condition{readyCondition(all), degradedCondition(all, plaintext.Line(store, maxFailure))} {
 		c.ObservedGeneration, c.LastTransitionTime = r.Generation, metav1.NewTime(now)
 		meta.SetStatusCondition(&out.Conditions, c)
 	}
@@ -151,7 +151,7 @@ func readyCondition(all []Observation) metav1.Condition {
 	return c
 }
 
-func degradedCondition(all []Observation) metav1.Condition {
+func degradedCondition(all []Observation, store string) metav1.Condition {
 	c := metav1.Condition{Type: searchv1alpha1.RegistryDegraded, Status: metav1.ConditionFalse, Reason: searchv1alpha1.ReasonNotDegraded, Message: "everything that is selected can be cached"}
 	served := map[schema.GroupVersionKind]bool{}
 	for _, o := range all {
@@ -164,6 +164,8 @@ func degradedCondition(all []Observation) metav1.Condition {
 		c.Status, c.Reason, c.Message = metav1.ConditionTrue, searchv1alpha1.ReasonUnknownKind, message(unknown)
 	case len(failed) > 0:
 		c.Status, c.Reason, c.Message = metav1.ConditionTrue, searchv1alpha1.ReasonClusterFailed, message(failed)
+	case store != "":
+		c.Status, c.Reason, c.Message = metav1.ConditionTrue, searchv1alpha1.ReasonBackendStoreFailed, "backend store: "+store
 	}
 	return c
 }

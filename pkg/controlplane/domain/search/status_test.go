@@ -43,7 +43,7 @@ func TestRegistryStatus(t *testing.T) {
 		{"a failure", members("m1"), seen("m1", 7, "refused"), "False Caching Pod of cluster m1: refused", "True ClusterFailed Pod of cluster m1: refused"},
 		{"a kind that another serves", members("m1", "m2"), seen("m1", 0, FailureUnknownKind), "False Caching", "False NotDegraded"},
 	} {
-		status := RegistryStatus(r, tc.clusters, tc.observed, start)
+		status := RegistryStatus(r, tc.clusters, tc.observed, "", start)
 		for kind, want := range map[string]string{searchv1alpha1.RegistryReady: tc.ready, searchv1alpha1.RegistryDegraded: tc.degraded} {
 			c := meta.FindStatusCondition(status.Conditions, kind)
 			if got := fmt.Sprint(c.Status, " ", c.Reason, " ", c.Message); !strings.HasPrefix(got, want) || c.ObservedGeneration != 3 {
@@ -70,7 +70,7 @@ func TestRegistryStatus_ManyClusters(t *testing.T) {
 		}
 		observed[s] = o
 	}
-	status := RegistryStatus(r, clusters, observed, time.Unix(1000, 0))
+	status := RegistryStatus(r, clusters, observed, "", time.Unix(1000, 0))
 	want := searchv1alpha1.ClusterCache{Clusters: 145, APIVersion: "v1", Kind: "Pod", Objects: 290, Since: &metav1.Time{Time: time.Unix(149, 0)}}
 	if len(status.Clusters) != 6 || !cmp.Equal(status.Clusters[0], want) || status.Clusters[5].Cluster != "m004" {
 		t.Errorf("got %v", status.Clusters)
@@ -79,7 +79,7 @@ func TestRegistryStatus_ManyClusters(t *testing.T) {
 		o.Failure = strings.Repeat("x", 10_000)
 		observed[s] = o
 	}
-	status = RegistryStatus(r, clusters, observed, time.Unix(1000, 0))
+	status = RegistryStatus(r, clusters, observed, "", time.Unix(1000, 0))
 	if len(status.Clusters) != maxEntries || len(status.Clusters[0].Failure) > maxFailure || len(status.Conditions[0].Message) > 2000 {
 		t.Errorf("%d entries, message of %d bytes", len(status.Clusters), len(status.Conditions[0].Message))
 	}
@@ -91,7 +91,7 @@ func TestWriteStatus(t *testing.T) {
 	clusters := []*clusterv1alpha1.Cluster{{ObjectMeta: metav1.ObjectMeta{Name: "m1"}}}
 	at := func(objects int, since int64, failure string) searchv1alpha1.ResourceRegistryStatus {
 		s := Source{Cluster: "m1", Kind: coreKind("Pod")}
-		return RegistryStatus(r, clusters, map[Source]Observation{s: {Source: s, Objects: objects, Since: time.Unix(since, 0), Failure: failure}}, time.Unix(since, 0))
+		return RegistryStatus(r, clusters, map[Source]Observation{s: {Source: s, Objects: objects, Since: time.Unix(since, 0), Failure: failure}}, "", time.Unix(since, 0))
 	}
 	r.Status = at(7, 1000, "")
 	failing := at(7, 1000, "refused 1")

@@ -147,6 +147,7 @@ func (c *Caches) all() []*cluster {
 
 // Query selects objects.
 type Query struct {
+	// Resource of the objects. If it is empty, it is that of the kind.
 	Resource schema.GroupVersionResource
 	// Kind is that of the resource, if it is known: it names clusters that do not serve it.
 	Kind schema.GroupVersionKind
@@ -302,7 +303,7 @@ func (c *Caches) List(q Query) (Result, error) {
 func (k *cluster) find(resource schema.GroupVersionResource, of schema.GroupVersionKind) (matching *store, namespaces search.Namespaces, missing string) {
 	k.read(func(kind schema.GroupVersionKind, wanted search.Namespaces, s *store, failure string) {
 		switch {
-		case s != nil && s.resource() == resource:
+		case s != nil && (s.resource() == resource || resource.Empty() && kind == of):
 			matching, namespaces = s, wanted
 		case s == nil && (kind == of || kind.GroupVersion() == resource.GroupVersion() && plural(kind) == resource.Resource):
 			missing = failure

@@ -77,14 +77,15 @@ func (c *Caches) Watch(ctx context.Context, q Query, start Start, send func(Even
 			return err
 		}
 		w.first = false
-		if !initial && (late || w.complete()) {
+		done := late || w.complete() // what was listed until now waits in the queue
+		if err := w.drain(); err != nil {
+			return err
+		}
+		if !initial && done {
 			initial = true
 			if err := w.send(Event{Initial: true}); err != nil {
 				return err
 			}
-		}
-		if err := w.drain(); err != nil {
-			return err
 		}
 		select {
 		case <-ctx.Done():
