@@ -65,8 +65,6 @@ func TestWriter_RealAPIServer(t *testing.T) {
 	clock := clocktesting.NewFakeClock(time.Unix(1000, 0))
 	newWriter := func(c client.Client) *status.Writer[*appsv1.Deployment, *appsv1.DeploymentStatus] {
 		return status.NewWriter(status.Options[*appsv1.Deployment, *appsv1.DeploymentStatus]{
-			Kind:   "deployment",
-			New:    func(*appsv1.Deployment) *appsv1.Deployment { return &appsv1.Deployment{} },
 			Get:    func(d *appsv1.Deployment) *appsv1.DeploymentStatus { return &d.Status },
 			Set:    func(d *appsv1.Deployment, s *appsv1.DeploymentStatus) { d.Status = *s },
 			Shared: []string{"conditions"},

@@ -25,8 +25,6 @@ type namespaceWriter = status.Writer[*corev1.Namespace, *corev1.NamespaceStatus]
 
 func options(c client.Client, clock *clocktesting.FakeClock) status.Options[*corev1.Namespace, *corev1.NamespaceStatus] {
 	return status.Options[*corev1.Namespace, *corev1.NamespaceStatus]{
-		Kind:   "namespace",
-		New:    func(*corev1.Namespace) *corev1.Namespace { return &corev1.Namespace{} },
 		Get:    func(n *corev1.Namespace) *corev1.NamespaceStatus { return &n.Status },
 		Set:    func(n *corev1.Namespace, s *corev1.NamespaceStatus) { n.Status = *s },
 		Shared: []string{"conditions"},

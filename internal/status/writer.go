@@ -3,9 +3,11 @@
 package status
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -29,10 +31,6 @@ type Status[S any] interface{ DeepCopy() S }
 
 // Options describe the objects of a Writer.
 type Options[O client.Object, S Status[S]] struct {
-	// Kind names the kind of the objects in errors.
-	Kind string
-	// New returns an empty object. For unstructured objects it is given the object to write.
-	New func(like O) O
 	// Get returns the status of an object.
 	Get func(O) S
 	// Set replaces the status of an object. Only UpdateIfForbidden needs it.
@@ -59,6 +57,16 @@ type Options[O client.Object, S Status[S]] struct {
 type Writer[O client.Object, S Status[S]] struct {
 	opts       Options[O, S]
 	updateOnly atomic.Bool
+	written    *Memory[client.ObjectKey, *shared[S]]
+}
+
+// remembered is the number of objects whose last status a Writer knows by itself.
+const remembered = 4096
+
+// shared is a Written of several users.
+type shared[S any] struct {
+	mu sync.Mutex
+	Written[S]
 }
 
 // NewWriter returns a Writer.
@@ -69,7 +77,19 @@ func NewWriter[O client.Object, S Status[S]](opts Options[O, S]) *Writer[O, S] {
 	if opts.Copy == nil {
 		opts.Copy = func(status S) S { return status.DeepCopy() }
 	}
-	return &Writer[O, S]{opts: opts}
+	return &Writer[O, S]{opts: opts, written: NewMemory[client.ObjectKey, *shared[S]](remembered)}
+}
+
+// Put is Write for callers without a Written of their own. For each object, change is called by one caller at a time.
+func (w *Writer[O, S]) Put(ctx context.Context, cached O, change func(S)) (bool, error) {
+	var last *shared[S]
+	w.written.Update(client.ObjectKeyFromObject(cached), func(known *shared[S], _ bool) (*shared[S], bool) {
+		last = cmp.Or(known, &shared[S]{})
+		return last, true
+	})
+	last.mu.Lock()
+	defer last.mu.Unlock()
+	return w.Write(ctx, cached, &last.Written, change)
 }
 
 // Current returns the status of an object as it is stored, as far as is known: as the cache shows it or, if the cache is
@@ -114,20 +134,27 @@ func (w *Writer[O, S]) write(ctx context.Context, cached O, written *Written[S],
 		case apierrors.IsNotFound(err):
 			return nil, nil
 		case !apierrors.IsConflict(err) || w.opts.Live == nil || attempt == maxAttempts:
-			return nil, fmt.Errorf("writing the status of %s %s: %w", w.opts.Kind, key, err)
+			return nil, fmt.Errorf("writing the status of %T %s: %w", cached, key, err)
 		}
-		stored := w.opts.New(cached)
+		stored := empty(cached)
 		if err := w.opts.Live.Get(ctx, key, stored); err != nil {
 			if apierrors.IsNotFound(err) {
 				return nil, nil
 			}
-			return nil, fmt.Errorf("reading %s %s: %w", w.opts.Kind, key, err)
+			return nil, fmt.Errorf("reading %T %s: %w", cached, key, err)
 		}
 		if stored.GetUID() != cached.GetUID() {
 			return nil, nil
 		}
 		before, version = w.opts.Get(stored), stored.GetResourceVersion()
 	}
+}
+
+// empty returns an empty object of the type of another.
+func empty[O client.Object](like O) O {
+	out := reflect.New(reflect.TypeOf(like).Elem()).Interface().(O)
+	out.GetObjectKind().SetGroupVersionKind(like.GetObjectKind().GroupVersionKind())
+	return out
 }
 
 // send returns nil if the two statuses have the same fields.
@@ -137,7 +164,7 @@ func (w *Writer[O, S]) send(ctx context.Context, cached O, version string, befor
 		return nil, err
 	}
 	if !w.updateOnly.Load() {
-		out := w.opts.New(cached)
+		out := empty(cached)
 		out.SetNamespace(cached.GetNamespace())
 		out.SetName(cached.GetName())
 		err := w.opts.Client.Status().Patch(ctx, out, client.RawPatch(types.MergePatchType, patch), opts...)

@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 
+	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/karmada-toolkit/karmada/internal/controllers"
 	"github.com/karmada-toolkit/karmada/internal/gates"
+	"github.com/karmada-toolkit/karmada/internal/status"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	networkingv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/networking/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/endpointslice"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/endpointslicecollect"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/endpointslicedispatch"
@@ -17,7 +20,6 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/serviceimport"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/servicestatus"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/services"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/servicecondition"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
 	"github.com/karmada-toolkit/karmada/pkg/member/access"
 )
@@ -28,8 +30,8 @@ type networking struct {
 	store   *templates.Store
 	members *access.Pool
 	retry   controllers.Retry
-	// conditions are those of MultiClusterServices.
-	conditions *servicecondition.Writer
+	// conditions writes those of MultiClusterServices, so that each of the two controllers sees what the other wrote.
+	conditions *status.Writer[*networkingv1alpha1.MultiClusterService, *corev1.ServiceStatus]
 }
 
 // collect collects slices for the enabled ones of two controllers, which share their

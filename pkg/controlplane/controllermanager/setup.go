@@ -4,14 +4,18 @@ import (
 	"context"
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/karmada-toolkit/karmada/internal/controllers"
 	"github.com/karmada-toolkit/karmada/internal/gates"
+	"github.com/karmada-toolkit/karmada/internal/status"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	networkingv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/networking/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/agentcsr"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/agentrbac"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/cluster"
@@ -21,7 +25,6 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/interpreter"
 	interpreterdynamic "github.com/karmada-toolkit/karmada/pkg/controlplane/interpretation/dynamic"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/orphans"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/servicecondition"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
 	"github.com/karmada-toolkit/karmada/pkg/member/access"
 )
@@ -139,7 +142,11 @@ func newParts(mgr manager.Manager, s *shared) (*parts, error) {
 			settings: &s.options.Autoscaling, cacheSyncTimeout: s.options.CacheSyncTimeout,
 			store: s.store, members: s.pool, retry: s.retry,
 		},
-		networking: &networking{options: s.options, store: s.store, members: s.pool, retry: s.retry, conditions: servicecondition.New(mgr)},
+		networking: &networking{options: s.options, store: s.store, members: s.pool, retry: s.retry, conditions: status.NewWriter(
+			status.Options[*networkingv1alpha1.MultiClusterService, *corev1.ServiceStatus]{
+				Get:    func(m *networkingv1alpha1.MultiClusterService) *corev1.ServiceStatus { return &m.Status },
+				Shared: []string{"conditions"}, Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clock: clock.RealClock{},
+			})},
 	}, nil
 }
 

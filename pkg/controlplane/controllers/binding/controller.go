@@ -94,10 +94,7 @@ func newReconciler(s *scope.Binding, c client.Client, live client.Reader, d Deps
 			events: bindingEvents, clock: clock.RealClock{}, next: status.NewMemory[types.NamespacedName, string](0),
 		},
 		status: status.NewWriter(status.Options[workv1alpha2.Binding, *workv1alpha2.ResourceBindingStatus]{
-			Kind: s.Kind, New: func(workv1alpha2.Binding) workv1alpha2.Binding { return s.New() },
-			Get:    workv1alpha2.Binding.GetStatus,
-			Set:    func(b workv1alpha2.Binding, to *workv1alpha2.ResourceBindingStatus) { *b.GetStatus() = *to },
-			Shared: []string{"conditions"}, Client: c, Live: live, Clock: clock.RealClock{},
+			Get: workv1alpha2.Binding.GetStatus, Shared: []string{"conditions"}, Client: c, Live: live, Clock: clock.RealClock{},
 		}),
 		events: bindingEvents,
 		clock:  clock.RealClock{}, duration: newDuration(registry),

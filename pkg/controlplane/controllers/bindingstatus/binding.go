@@ -46,8 +46,6 @@ type bindings struct {
 
 func newBindings(s *scope.Binding, c client.Client, live client.Reader, d Deps) *bindings {
 	return &bindings{policy: d.Policy, clock: d.Clock, writer: status.NewWriter(status.Options[workv1alpha2.Binding, *workv1alpha2.ResourceBindingStatus]{
-		Kind:   "binding",
-		New:    func(workv1alpha2.Binding) workv1alpha2.Binding { return s.New() },
 		Get:    workv1alpha2.Binding.GetStatus,
 		Fields: writtenFields,
 		// with the scheduler and the binding controller

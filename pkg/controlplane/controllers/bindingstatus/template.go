@@ -57,12 +57,6 @@ type aggregator struct {
 
 func newAggregator(c client.Client, live client.Reader, recorder *events.Recorder, d Deps) *aggregator {
 	return &aggregator{deps: d, events: recorder, writer: status.NewWriter(status.Options[*unstructured.Unstructured, *templateStatus]{
-		Kind: "template",
-		New: func(like *unstructured.Unstructured) *unstructured.Unstructured {
-			out := &unstructured.Unstructured{}
-			out.SetGroupVersionKind(like.GroupVersionKind())
-			return out
-		},
 		Get: statusOf,
 		Fields: func(s *templateStatus) any {
 			if s.Value == nil {

@@ -51,8 +51,6 @@ type monitor struct {
 func newMonitor(r *reconciler) *monitor {
 	// Without live reads: after a conflict the cluster may be Ready.
 	return &monitor{r: r, reports: map[string]*report{}, writer: status.NewWriter(status.Options[*clusterv1alpha1.Cluster, *clusterv1alpha1.ClusterStatus]{
-		Kind:   "cluster",
-		New:    func(*clusterv1alpha1.Cluster) *clusterv1alpha1.Cluster { return &clusterv1alpha1.Cluster{} },
 		Get:    func(c *clusterv1alpha1.Cluster) *clusterv1alpha1.ClusterStatus { return &c.Status },
 		Shared: []string{"conditions"},
 		Client: r.client, Clock: r.deps.Clock,

@@ -115,8 +115,6 @@ type controller struct {
 func newController(c client.Client, live client.Reader, d Deps) *controller {
 	d.complete()
 	writer := status.NewWriter(status.Options[*clusterv1alpha1.Cluster, *clusterv1alpha1.ClusterStatus]{
-		Kind:              "cluster",
-		New:               func(*clusterv1alpha1.Cluster) *clusterv1alpha1.Cluster { return &clusterv1alpha1.Cluster{} },
 		Get:               func(c *clusterv1alpha1.Cluster) *clusterv1alpha1.ClusterStatus { return &c.Status },
 		Set:               func(c *clusterv1alpha1.Cluster, s *clusterv1alpha1.ClusterStatus) { c.Status = *s.DeepCopy() }, // the answer is decoded into it
 		Copy:              copyStatus,

@@ -106,10 +106,7 @@ func newReconciler(c client.Client, live client.Reader, recorder *events.Recorde
 		passes: histogram("cronfederatedhpa_process_duration_seconds", "Time of a pass over a CronFederatedHPA."),
 		runs:   histogram("cronfederatedhpa_rule_process_duration_seconds", "Time of an execution of a rule."),
 		status: status.NewWriter(status.Options[*autoscalingv1alpha1.CronFederatedHPA, *autoscalingv1alpha1.CronFederatedHPAStatus]{
-			Kind: "CronFederatedHPA", Client: c, Live: live, Clock: d.Clock,
-			New: func(*autoscalingv1alpha1.CronFederatedHPA) *autoscalingv1alpha1.CronFederatedHPA {
-				return &autoscalingv1alpha1.CronFederatedHPA{}
-			},
+			Client: c, Live: live, Clock: d.Clock,
 			Get: func(c *autoscalingv1alpha1.CronFederatedHPA) *autoscalingv1alpha1.CronFederatedHPAStatus {
 				return &c.Status
 			},

@@ -12,7 +12,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -24,12 +23,12 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/controllers"
 	"github.com/karmada-toolkit/karmada/internal/events"
 	"github.com/karmada-toolkit/karmada/internal/patch"
+	"github.com/karmada-toolkit/karmada/internal/status"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 	networkingv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/networking/v1alpha1"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/services"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/servicecondition"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/works"
 )
 
@@ -44,7 +43,7 @@ type Deps struct {
 	// Enabled is false to only let go of slices that were dispatched while it was true.
 	Enabled    bool
 	Events     events.Mode
-	Conditions *servicecondition.Writer
+	Conditions *status.Writer[*networkingv1alpha1.MultiClusterService, *corev1.ServiceStatus]
 	// Retry bounds the delay after failures.
 	Retry controllers.Retry
 }
@@ -56,7 +55,7 @@ type reconciler struct {
 	works      *works.Writer
 	events     *events.Recorder
 	results    *results
-	conditions *servicecondition.Writer
+	conditions *status.Writer[*networkingv1alpha1.MultiClusterService, *corev1.ServiceStatus]
 }
 
 // Setup adds the controller to the manager.
@@ -223,9 +222,10 @@ func (r *reconciler) condition(ctx context.Context, mcs *networkingv1alpha1.Mult
 	if mcs == nil || mcs.DeletionTimestamp != nil || !services.CrossCluster(mcs) {
 		return nil
 	}
-	return r.conditions.Write(ctx, mcs, func() metav1.Condition {
-		return services.DispatchCondition(r.results.of(client.ObjectKeyFromObject(mcs)))
+	_, err := r.conditions.Put(ctx, mcs, func(s *corev1.ServiceStatus) {
+		meta.SetStatusCondition(&s.Conditions, services.DispatchCondition(r.results.of(client.ObjectKeyFromObject(mcs))))
 	})
+	return err
 }
 
 // results are the failures of the slices, for the condition about all of them.

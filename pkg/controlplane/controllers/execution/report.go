@@ -21,10 +21,7 @@ type statusWriter = status.Writer[*workv1alpha1.Work, *workv1alpha1.WorkStatus]
 
 func newStatusWriter(c *Controller) *statusWriter {
 	return status.NewWriter(status.Options[*workv1alpha1.Work, *workv1alpha1.WorkStatus]{
-		Kind:   "work",
-		New:    func(*workv1alpha1.Work) *workv1alpha1.Work { return &workv1alpha1.Work{} },
 		Get:    func(w *workv1alpha1.Work) *workv1alpha1.WorkStatus { return &w.Status },
-		Set:    func(w *workv1alpha1.Work, s *workv1alpha1.WorkStatus) { w.Status = *s },
 		Client: c.client, Clock: c.deps.Clock,
 	})
 }

@@ -124,10 +124,7 @@ func Setup(_ context.Context, mgr manager.Manager, d Deps) error {
 
 func newStatusWriter(c client.Client, live client.Reader, clk clock.PassiveClock) *status.Writer[*autoscalingv1alpha1.FederatedHPA, *autoscalingv2.HorizontalPodAutoscalerStatus] {
 	return status.NewWriter(status.Options[*autoscalingv1alpha1.FederatedHPA, *autoscalingv2.HorizontalPodAutoscalerStatus]{
-		Kind: "FederatedHPA", Client: c, Live: live, Clock: clk,
-		New: func(*autoscalingv1alpha1.FederatedHPA) *autoscalingv1alpha1.FederatedHPA {
-			return &autoscalingv1alpha1.FederatedHPA{}
-		},
+		Client: c, Live: live, Clock: clk,
 		Get: func(h *autoscalingv1alpha1.FederatedHPA) *autoscalingv2.HorizontalPodAutoscalerStatus {
 			return &h.Status
 		},

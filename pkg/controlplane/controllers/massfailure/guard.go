@@ -67,8 +67,6 @@ type Guard struct {
 	events  *events.Recorder
 	metrics *guardMetrics
 	writer  *status.Writer[*clusterv1alpha1.Cluster, *clusterv1alpha1.ClusterStatus]
-	// written is used by publish only.
-	written map[string]*status.Written[*clusterv1alpha1.ClusterStatus]
 
 	mu     sync.Mutex
 	health map[types.UID]health // by cluster
@@ -82,10 +80,7 @@ func New(c client.Client, live client.Reader, recorder *events.Recorder, d Deps)
 	d.complete()
 	return &Guard{
 		deps: d, client: c, live: live, events: recorder, metrics: newMetrics(d.Metrics), health: map[types.UID]health{},
-		written: map[string]*status.Written[*clusterv1alpha1.ClusterStatus]{},
 		writer: status.NewWriter(status.Options[*clusterv1alpha1.Cluster, *clusterv1alpha1.ClusterStatus]{
-			Kind:   "cluster",
-			New:    func(*clusterv1alpha1.Cluster) *clusterv1alpha1.Cluster { return &clusterv1alpha1.Cluster{} },
 			Get:    func(c *clusterv1alpha1.Cluster) *clusterv1alpha1.ClusterStatus { return &c.Status },
 			Shared: []string{"conditions"},
 			Client: c, Live: live, Clock: d.Clock,

@@ -17,7 +17,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/karmada-toolkit/karmada/internal/status"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/eviction"
@@ -86,12 +85,10 @@ func (p *publisher) publish(ctx context.Context) error {
 
 // forgetAllBut removes what is known of clusters that were deleted.
 func (p *publisher) forgetAllBut(clusters []clusterv1alpha1.Cluster) {
-	names, uids := sets.New[string](), sets.New[types.UID]()
+	uids := sets.New[types.UID]()
 	for i := range clusters {
-		names.Insert(clusters[i].Name)
 		uids.Insert(clusters[i].UID)
 	}
-	maps.DeleteFunc(p.written, func(name string, _ *status.Written[*clusterv1alpha1.ClusterStatus]) bool { return !names.Has(name) })
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	maps.DeleteFunc(p.health, func(uid types.UID, _ health) bool { return !uids.Has(uid) })
@@ -193,12 +190,7 @@ func (p *publisher) writeCondition(ctx context.Context, cluster *clusterv1alpha1
 	if !changed && before.Message == condition.Message {
 		return nil
 	}
-	written := p.written[cluster.Name]
-	if written == nil {
-		written = &status.Written[*clusterv1alpha1.ClusterStatus]{}
-		p.written[cluster.Name] = written
-	}
-	wrote, err := p.writer.Write(ctx, cluster, written, func(s *clusterv1alpha1.ClusterStatus) { meta.SetStatusCondition(&s.Conditions, condition) })
+	wrote, err := p.writer.Put(ctx, cluster, func(s *clusterv1alpha1.ClusterStatus) { meta.SetStatusCondition(&s.Conditions, condition) })
 	if err != nil || !wrote || !changed { // only the numbers are others
 		return err
 	}

@@ -33,7 +33,6 @@ import (
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/services"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/servicecondition"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/works"
 )
@@ -50,7 +49,7 @@ const (
 type Deps struct {
 	Store      templates.Reader
 	Events     events.Mode
-	Conditions *servicecondition.Writer
+	Conditions *status.Writer[*networkingv1alpha1.MultiClusterService, *corev1.ServiceStatus]
 	// Retry bounds the delay after failures.
 	Retry controllers.Retry
 }
@@ -61,7 +60,7 @@ type reconciler struct {
 	store      templates.Reader
 	works      *works.Writer
 	events     *events.Recorder
-	conditions *servicecondition.Writer
+	conditions *status.Writer[*networkingv1alpha1.MultiClusterService, *corev1.ServiceStatus]
 	// propagated are the versions of the Services that the bindings refer to.
 	propagated *status.Memory[types.NamespacedName, version]
 }
@@ -125,7 +124,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	}
 	r.record(mcs, v)
 	if v.Condition != nil {
-		err = r.conditions.Write(ctx, mcs, func() metav1.Condition { return *v.Condition })
+		_, err = r.conditions.Put(ctx, mcs, func(s *corev1.ServiceStatus) { meta.SetStatusCondition(&s.Conditions, *v.Condition) })
 	}
 	return reconcile.Result{}, errors.Join(retried(v.Err), err)
 }

@@ -33,8 +33,7 @@ import (
 const Component = "service-export-controller"
 
 const (
-	workers    = 3
-	remembered = 4096
+	workers = 3
 	// serviceIndex finds the Works of an exported Service: with the ServiceExport, with the
 	// Service, or with a collected slice.
 	serviceIndex = "export.service"
@@ -48,27 +47,22 @@ type Deps struct {
 }
 
 type reconciler struct {
-	client  client.Client
-	store   templates.Reader
-	works   *works.Writer
-	status  *status.Writer[*multiclusterv1alpha1.ServiceExport, *multiclusterv1alpha1.ServiceExportStatus]
-	written *status.Memory[types.NamespacedName, *status.Written[*multiclusterv1alpha1.ServiceExportStatus]]
-	clock   clock.PassiveClock
+	client client.Client
+	store  templates.Reader
+	works  *works.Writer
+	status *status.Writer[*multiclusterv1alpha1.ServiceExport, *multiclusterv1alpha1.ServiceExportStatus]
+	clock  clock.PassiveClock
 }
 
 func newReconciler(c client.Client, live client.Reader, store templates.Reader, clock clock.PassiveClock) *reconciler {
 	return &reconciler{
 		client: c, store: store, works: works.NewWriter(c, live), clock: clock,
 		status: status.NewWriter(status.Options[*multiclusterv1alpha1.ServiceExport, *multiclusterv1alpha1.ServiceExportStatus]{
-			Kind: "serviceexport", New: func(*multiclusterv1alpha1.ServiceExport) *multiclusterv1alpha1.ServiceExport {
-				return &multiclusterv1alpha1.ServiceExport{}
-			},
 			Get: func(e *multiclusterv1alpha1.ServiceExport) *multiclusterv1alpha1.ServiceExportStatus {
 				return &e.Status
 			},
 			Client: c, Live: live, Clock: clock,
 		}),
-		written: status.NewMemory[types.NamespacedName, *status.Written[*multiclusterv1alpha1.ServiceExportStatus]](remembered),
 	}
 }
 
@@ -118,7 +112,6 @@ func changed() predicate.Predicate {
 func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	export := &multiclusterv1alpha1.ServiceExport{}
 	if err := r.client.Get(ctx, req.NamespacedName, export); err != nil || export.DeletionTimestamp != nil {
-		r.written.Delete(req.NamespacedName)
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	from, exports, err := r.clusters(ctx, req.NamespacedName)
@@ -136,13 +129,8 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 			return reconcile.Result{}, fmt.Errorf("decoding service %s: %w", req, err)
 		}
 	}
-	written, ok := r.written.Get(req.NamespacedName)
-	if !ok {
-		written = &status.Written[*multiclusterv1alpha1.ServiceExportStatus]{}
-		r.written.Set(req.NamespacedName, written)
-	}
 	now, conditions := metav1.Time{Time: r.clock.Now()}, services.ExportConditions(req.Name, template, from)
-	_, err = r.status.Write(ctx, export, written, func(s *multiclusterv1alpha1.ServiceExportStatus) {
+	_, err = r.status.Put(ctx, export, func(s *multiclusterv1alpha1.ServiceExportStatus) {
 		for _, c := range conditions {
 			c.ObservedGeneration, c.LastTransitionTime = export.Generation, now
 			meta.SetStatusCondition(&s.Conditions, c)

@@ -38,8 +38,7 @@ const Component = "service-import-controller"
 
 const (
 	// workers is the number of ServiceImports that are reconciled at the same time.
-	workers    = 3
-	remembered = 4096
+	workers = 3
 )
 
 // derivedFrom is the annotation of a derived Service with the name of its ServiceImport.
@@ -55,12 +54,11 @@ type Deps struct {
 }
 
 type reconciler struct {
-	client  client.Client
-	store   templates.Reader
-	events  *events.Recorder
-	works   *works.Writer
-	status  *status.Writer[*multiclusterv1alpha1.ServiceImport, *multiclusterv1alpha1.ServiceImportStatus]
-	written *status.Memory[types.NamespacedName, *status.Written[*multiclusterv1alpha1.ServiceImportStatus]]
+	client client.Client
+	store  templates.Reader
+	events *events.Recorder
+	works  *works.Writer
+	status *status.Writer[*multiclusterv1alpha1.ServiceImport, *multiclusterv1alpha1.ServiceImportStatus]
 }
 
 // Setup adds the controller to the manager.
@@ -69,15 +67,11 @@ func Setup(ctx context.Context, mgr manager.Manager, d Deps) error {
 		client: mgr.GetClient(), store: d.Store, events: events.ForManager(mgr, Component, d.Events),
 		works: works.NewWriter(mgr.GetClient(), mgr.GetAPIReader()),
 		status: status.NewWriter(status.Options[*multiclusterv1alpha1.ServiceImport, *multiclusterv1alpha1.ServiceImportStatus]{
-			Kind: "serviceimport", New: func(*multiclusterv1alpha1.ServiceImport) *multiclusterv1alpha1.ServiceImport {
-				return &multiclusterv1alpha1.ServiceImport{}
-			},
 			Get: func(i *multiclusterv1alpha1.ServiceImport) *multiclusterv1alpha1.ServiceImportStatus {
 				return &i.Status
 			},
 			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clock: clock.RealClock{},
 		}),
-		written: status.NewMemory[types.NamespacedName, *status.Written[*multiclusterv1alpha1.ServiceImportStatus]](remembered),
 	}
 	if err := mgr.GetFieldIndexer().IndexField(ctx, &workv1alpha1.Work{}, importIndex, controllers.IndexKey(services.ImportIn)); err != nil {
 		return err
@@ -112,7 +106,6 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	in := &multiclusterv1alpha1.ServiceImport{}
 	err = r.client.Get(ctx, req.NamespacedName, in)
 	if apierrors.IsNotFound(err) {
-		r.written.Delete(req.NamespacedName)
 		return reconcile.Result{}, r.delete(ctx, req.Name, existing)
 	}
 	if err != nil {

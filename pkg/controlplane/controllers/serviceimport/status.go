@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/karmada-toolkit/karmada/internal/status"
 	multiclusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/multicluster/v1alpha1"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/services"
@@ -41,12 +40,7 @@ func (r *reconciler) report(ctx context.Context, in *multiclusterv1alpha1.Servic
 		return fmt.Errorf("listing slices and works of serviceimport %s: %w", key, err)
 	}
 	want := services.ImportStatus(list.Items)
-	written, ok := r.written.Get(key)
-	if !ok {
-		written = &status.Written[*multiclusterv1alpha1.ServiceImportStatus]{}
-		r.written.Set(key, written)
-	}
-	_, err = r.status.Write(ctx, in, written, func(s *multiclusterv1alpha1.ServiceImportStatus) { *s = want })
+	_, err = r.status.Put(ctx, in, func(s *multiclusterv1alpha1.ServiceImportStatus) { *s = want })
 	errs := []error{err}
 	for i := range imports.Items {
 		work := &imports.Items[i]
