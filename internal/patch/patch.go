@@ -51,6 +51,43 @@ func DiffLocked(before, after client.Object) (client.Patch, bool, error) {
 	return Diff(unversioned, after)
 }
 
+// Write patches what differs between two versions of an object, which it only reads. It returns what the API server stored,
+// or after and false if nothing differs. A patch that changes the finalizers requires the resource version of after.
+func Write[T client.Object](ctx context.Context, c client.Writer, before, after T) (stored T, wrote bool, err error) {
+	if !slices.Equal(before.GetFinalizers(), after.GetFinalizers()) {
+		return WriteLocked(ctx, c, before, after)
+	}
+	change, differs, err := Diff(before, after)
+	return send(ctx, c, after, change, differs, err)
+}
+
+// WriteLocked is Write with a patch that requires the resource version of after.
+func WriteLocked[T client.Object](ctx context.Context, c client.Writer, before, after T) (stored T, wrote bool, err error) {
+	change, differs, err := DiffLocked(before, after)
+	return send(ctx, c, after, change, differs, err)
+}
+
+func send[T client.Object](ctx context.Context, c client.Writer, after T, change client.Patch, differs bool, err error) (T, bool, error) {
+	if err != nil || !differs {
+		return after, false, err
+	}
+	out := Named(after)
+	if err := c.Patch(ctx, out, change); err != nil {
+		return after, false, fmt.Errorf("patching %T %s: %w", out, client.ObjectKeyFromObject(out), err)
+	}
+	return out, true, nil
+}
+
+// Named returns an object with the type and the name of another one alone, for the response to a patch: obj may be shared
+// with the cache.
+func Named[T client.Object](obj T) T {
+	out := reflect.New(reflect.TypeOf(obj).Elem()).Interface().(T)
+	out.GetObjectKind().SetGroupVersionKind(obj.GetObjectKind().GroupVersionKind())
+	out.SetNamespace(obj.GetNamespace())
+	out.SetName(obj.GetName())
+	return out
+}
+
 // Metadata returns a JSON merge patch of metadata alone. It applies only to the
 // object with this uid, and, unless resourceVersion is empty, to this version.
 func Metadata(change map[string]any, uid types.UID, resourceVersion string) ([]byte, error) {
@@ -91,11 +128,7 @@ func RemoveFinalizer(ctx context.Context, c client.Writer, obj client.Object, fi
 	if err != nil {
 		return fmt.Errorf("encoding a change of finalizers: %w", err)
 	}
-	// The response is decoded into an object of its own: obj may be shared with the cache.
-	out := reflect.New(reflect.TypeOf(obj).Elem()).Interface().(client.Object)
-	out.SetNamespace(obj.GetNamespace())
-	out.SetName(obj.GetName())
-	err = c.Patch(ctx, out, client.RawPatch(types.JSONPatchType, data))
+	err = c.Patch(ctx, Named(obj), client.RawPatch(types.JSONPatchType, data))
 	if testFailed(err) {
 		err = apierrors.NewConflict(schema.GroupResource{Resource: "finalizers"}, obj.GetName(), err)
 	}

@@ -111,3 +111,31 @@ func TestRemoveFinalizer(t *testing.T) {
 		}
 	}
 }
+
+func TestWrite(t *testing.T) {
+	for name, tc := range map[string]struct {
+		after *corev1.ConfigMap
+		want  string
+	}{
+		"no difference":                        {configMap(map[string]string{"a": "1"}, "x/a"), ""},
+		"a difference":                         {configMap(map[string]string{"a": "2"}, "x/a"), `{"data":{"a":"2"}}`},
+		"another finalizer needs this version": {configMap(map[string]string{"a": "1"}), `{"metadata":{"finalizers":null,"resourceVersion":"999"}}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var sent string
+			before := configMap(map[string]string{"a": "1"}, "x/a")
+			c := interceptor.NewClient(fake.NewClientBuilder().WithObjects(before).Build(), interceptor.Funcs{
+				Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, change client.Patch, opts ...client.PatchOption) error {
+					data, err := change.Data(obj)
+					sent = string(data)
+					return errors.Join(err, c.Patch(ctx, obj, change, opts...))
+				},
+			})
+			before.ResourceVersion, tc.after.ResourceVersion = "999", "999"
+			stored, wrote, err := Write(t.Context(), c, before, tc.after)
+			if err != nil || wrote != (tc.want != "") || sent != tc.want || stored.Data["a"] != tc.after.Data["a"] {
+				t.Errorf("wrote %t, sent %s, stored %v, %v", wrote, sent, stored, err)
+			}
+		})
+	}
+}

@@ -7,7 +7,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"reflect"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -21,6 +20,8 @@ import (
 	"k8s.io/utils/clock"
 	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/karmada-toolkit/karmada/internal/patch"
 )
 
 // maxAttempts limits the writes of one status that conflict with those of others.
@@ -136,7 +137,7 @@ func (w *Writer[O, S]) write(ctx context.Context, cached O, written *Written[S],
 		case !apierrors.IsConflict(err) || w.opts.Live == nil || attempt == maxAttempts:
 			return nil, fmt.Errorf("writing the status of %T %s: %w", cached, key, err)
 		}
-		stored := empty(cached)
+		stored := patch.Named(cached)
 		if err := w.opts.Live.Get(ctx, key, stored); err != nil {
 			if apierrors.IsNotFound(err) {
 				return nil, nil
@@ -150,24 +151,15 @@ func (w *Writer[O, S]) write(ctx context.Context, cached O, written *Written[S],
 	}
 }
 
-// empty returns an empty object of the type of another.
-func empty[O client.Object](like O) O {
-	out := reflect.New(reflect.TypeOf(like).Elem()).Interface().(O)
-	out.GetObjectKind().SetGroupVersionKind(like.GetObjectKind().GroupVersionKind())
-	return out
-}
-
 // send returns nil if the two statuses have the same fields.
 func (w *Writer[O, S]) send(ctx context.Context, cached O, version string, before, after S, opts []client.SubResourcePatchOption) (*O, error) {
-	patch, err := w.patch(cached.GetUID(), version, before, after)
-	if err != nil || patch == nil {
+	data, err := w.patch(cached.GetUID(), version, before, after)
+	if err != nil || data == nil {
 		return nil, err
 	}
 	if !w.updateOnly.Load() {
-		out := empty(cached)
-		out.SetNamespace(cached.GetNamespace())
-		out.SetName(cached.GetName())
-		err := w.opts.Client.Status().Patch(ctx, out, client.RawPatch(types.MergePatchType, patch), opts...)
+		out := patch.Named(cached)
+		err := w.opts.Client.Status().Patch(ctx, out, client.RawPatch(types.MergePatchType, data), opts...)
 		if !w.opts.UpdateIfForbidden || !apierrors.IsForbidden(err) {
 			return &out, err
 		}
@@ -195,26 +187,26 @@ func (w *Writer[O, S]) patch(uid types.UID, version string, before, after S) ([]
 	if err != nil {
 		return nil, fmt.Errorf("comparing the status: %w", err)
 	}
-	var patch struct {
+	var change struct {
 		Metadata map[string]any             `json:"metadata,omitempty"`
 		Status   map[string]json.RawMessage `json:"status,omitempty"`
 	}
-	if err := json.Unmarshal(data, &patch); err != nil {
+	if err := json.Unmarshal(data, &change); err != nil {
 		return nil, fmt.Errorf("decoding the patch: %w", err)
 	}
-	if len(patch.Status) == 0 {
+	if len(change.Status) == 0 {
 		return nil, nil
 	}
-	patch.Metadata = map[string]any{}
+	change.Metadata = map[string]any{}
 	if uid != "" {
-		patch.Metadata["uid"] = uid
+		change.Metadata["uid"] = uid
 	}
 	for _, field := range w.opts.Shared {
-		if _, ok := patch.Status[field]; ok {
-			patch.Metadata["resourceVersion"] = version
+		if _, ok := change.Status[field]; ok {
+			change.Metadata["resourceVersion"] = version
 		}
 	}
-	return json.Marshal(patch)
+	return json.Marshal(change)
 }
 
 // Memory records what a controller wrote last, by key, for controllers that have to recognize their own writes or

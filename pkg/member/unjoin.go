@@ -17,8 +17,8 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
+	"github.com/karmada-toolkit/karmada/internal/patch"
 	"github.com/karmada-toolkit/karmada/internal/wait"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
@@ -384,19 +384,11 @@ func dropFinalizer(ctx context.Context, c client.Client, obj client.Object, fina
 		if err := c.Get(ctx, client.ObjectKeyFromObject(obj), obj); err != nil {
 			return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
 		}
-		base, ok := obj.DeepCopyObject().(client.Object)
-		if !ok || !controllerutil.RemoveFinalizer(obj, finalizer) {
-			return true, nil
-		}
-		err := c.Patch(ctx, obj, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{}))
-		switch {
-		case err == nil || apierrors.IsNotFound(err):
-			return true, nil
-		case apierrors.IsConflict(err):
+		err := patch.RemoveFinalizer(ctx, c, obj, finalizer)
+		if apierrors.IsConflict(err) {
 			return false, nil
-		default:
-			return false, fmt.Errorf("removing finalizer %s from %T %s: %w", finalizer, obj, key(obj), err)
 		}
+		return err == nil, err
 	})
 }
 

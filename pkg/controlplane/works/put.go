@@ -3,7 +3,6 @@ package works
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/google/uuid"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -47,21 +46,19 @@ func (w *Writer) Put(ctx context.Context, existing, next *workv1alpha1.Work) (Re
 	if existing.DeletionTimestamp != nil {
 		return Unchanged, fmt.Errorf("work %s is being deleted", key)
 	}
+	return w.write(ctx, existing, next)
+}
+
+// write patches what differs between two versions of a Work.
+func (w *Writer) write(ctx context.Context, existing, next *workv1alpha1.Work) (Result, error) {
 	if same(existing, next) {
 		return Unchanged, nil
 	}
-	change, differs, err := patch.Diff(existing, next)
-	if !slices.Equal(existing.Finalizers, next.Finalizers) {
-		change, differs, err = patch.DiffLocked(existing, next)
+	stored, wrote, err := patch.Write(ctx, w.client, existing, next)
+	if err != nil || !wrote {
+		return Unchanged, sized(err)
 	}
-	if err != nil || !differs {
-		return Unchanged, err
-	}
-	out := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: next.Namespace, Name: next.Name}}
-	if err := w.client.Patch(ctx, out, change); err != nil {
-		return Unchanged, fmt.Errorf("patching work %s: %w", key, err)
-	}
-	w.recent.Set(key, out.Generation)
+	w.recent.Set(client.ObjectKeyFromObject(stored), stored.Generation)
 	return Updated, nil
 }
 

@@ -20,9 +20,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/karmada-toolkit/karmada/internal/patch"
 	"github.com/karmada-toolkit/karmada/internal/status"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
@@ -185,28 +185,10 @@ func (w *Writer) update(ctx context.Context, existing *workv1alpha1.Work, want *
 	next.Labels = merge(next.Labels, with(want.Labels, workv1alpha2.WorkPermanentIDLabel, id))
 	next.Annotations = want.annotations(next.Annotations)
 	next.Spec = want.spec(raw)
-	held := slices.Contains(next.Finalizers, workv1alpha2.ExecutionControllerFinalizer)
-	if !held {
-		next.Finalizers = append(next.Finalizers, workv1alpha2.ExecutionControllerFinalizer)
+	if controllerutil.AddFinalizer(next, workv1alpha2.ExecutionControllerFinalizer) {
 		slices.Sort(next.Finalizers)
 	}
-	if same(existing, next) {
-		return Unchanged, nil
-	}
-	change, differs, err := patch.Diff(existing, next)
-	if !held {
-		change, differs, err = patch.DiffLocked(existing, next)
-	}
-	if err != nil || !differs {
-		return Unchanged, err
-	}
-	// The response is decoded into an object of its own: next shares data with the cache.
-	out := &workv1alpha1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: want.Namespace, Name: want.Name}}
-	if err := w.client.Patch(ctx, out, change); err != nil {
-		return Unchanged, fmt.Errorf("patching work %s/%s: %w", want.Namespace, want.Name, sized(err))
-	}
-	w.recent.Set(client.ObjectKeyFromObject(out), out.Generation)
-	return Updated, nil
+	return w.write(ctx, existing, next)
 }
 
 // mayAdopt returns an error when the Work carries another object or belongs to

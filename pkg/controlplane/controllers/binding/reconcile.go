@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/karmada-toolkit/karmada/internal/metrics"
@@ -131,14 +132,6 @@ func (r *reconciler) finalize(ctx context.Context, b workv1alpha2.Binding) (time
 	return 0, patch.RemoveFinalizer(ctx, r.client, b, r.scope.Finalizer)
 }
 
-// named returns an object with the name of a binding alone, for the response to a patch.
-func (r *reconciler) named(b workv1alpha2.Binding) workv1alpha2.Binding {
-	out := r.scope.New()
-	out.SetNamespace(b.GetNamespace())
-	out.SetName(b.GetName())
-	return out
-}
-
 func (r *reconciler) deleteAll(ctx context.Context, b workv1alpha2.Binding) (more bool, err error) {
 	more, err = r.owned.deleteAll(ctx, b)
 	if err != nil {
@@ -238,20 +231,12 @@ func (r *reconciler) templateGone(ctx context.Context, b workv1alpha2.Binding) (
 // addFinalizer returns the binding with the finalizer of the controller: bindings that
 // users create do not have it.
 func (r *reconciler) addFinalizer(ctx context.Context, b workv1alpha2.Binding) (workv1alpha2.Binding, error) {
-	if slices.Contains(b.GetFinalizers(), r.scope.Finalizer) {
+	next := b.DeepCopyObject().(workv1alpha2.Binding)
+	if !controllerutil.AddFinalizer(next, r.scope.Finalizer) {
 		return b, nil
 	}
-	next := b.DeepCopyObject().(workv1alpha2.Binding)
-	next.SetFinalizers(append(next.GetFinalizers(), r.scope.Finalizer))
-	change, _, err := patch.DiffLocked(b, next)
-	if err != nil {
-		return nil, err
-	}
-	out := r.named(b)
-	if err := r.client.Patch(ctx, out, change); err != nil {
-		return nil, fmt.Errorf("patching %s %s: %w", r.scope.Kind, client.ObjectKeyFromObject(b), err)
-	}
-	return out, nil
+	stored, _, err := patch.Write(ctx, r.client, b, next)
+	return stored, err
 }
 
 // writeCondition writes the condition of a refusal. A binding that is not refused has

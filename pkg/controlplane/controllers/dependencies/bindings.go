@@ -56,14 +56,6 @@ func (s *bindings) update(ctx context.Context, key types.NamespacedName, change 
 // write patches what differs, unless another client wrote meanwhile. before is only
 // read.
 func (s *bindings) write(ctx context.Context, before, after *workv1alpha2.ResourceBinding) (bool, error) {
-	change, differs, err := patch.DiffLocked(before, after)
-	if err != nil || !differs {
-		return false, err
-	}
-	out := &workv1alpha2.ResourceBinding{}
-	out.Namespace, out.Name = before.Namespace, before.Name
-	if err := s.client.Patch(ctx, out, change); err != nil {
-		return false, fmt.Errorf("patching binding %s/%s: %w", before.Namespace, before.Name, err)
-	}
-	return true, nil
+	_, wrote, err := patch.WriteLocked(ctx, s.client, before, after)
+	return wrote, err
 }

@@ -11,11 +11,13 @@ import (
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -177,13 +179,8 @@ func (r *reconciler) record(ctx context.Context, key types.NamespacedName, deps 
 			return false, nil
 		}
 		next := b.DeepCopy()
-		if next.Annotations == nil {
-			next.Annotations = map[string]string{}
-		}
-		next.Annotations[workv1alpha2.BindingDependenciesAnnotation] = string(data)
-		if !held(next) {
-			next.Finalizers = append(next.Finalizers, workv1alpha2.BindingDependenciesDistributorFinalizer)
-		}
+		metav1.SetMetaDataAnnotation(&next.ObjectMeta, workv1alpha2.BindingDependenciesAnnotation, string(data))
+		controllerutil.AddFinalizer(next, workv1alpha2.BindingDependenciesDistributorFinalizer)
 		return r.bindings.write(ctx, b, next)
 	})
 }
@@ -216,9 +213,7 @@ func (r *reconciler) finalize(ctx context.Context, b *workv1alpha2.ResourceBindi
 		}
 		next := b.DeepCopy()
 		delete(next.Annotations, workv1alpha2.BindingDependenciesAnnotation)
-		next.Finalizers = slices.DeleteFunc(next.Finalizers, func(f string) bool {
-			return f == workv1alpha2.BindingDependenciesDistributorFinalizer
-		})
+		controllerutil.RemoveFinalizer(next, workv1alpha2.BindingDependenciesDistributorFinalizer)
 		return r.bindings.write(ctx, b, next)
 	})
 	return client.IgnoreNotFound(err)

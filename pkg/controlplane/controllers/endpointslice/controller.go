@@ -228,16 +228,8 @@ func (r *reconciler) write(ctx context.Context, existing, next *discoveryv1.Endp
 	if services.SameSlice(existing, next, equal) {
 		return nil
 	}
-	change, differs, err := patch.Diff(existing, next)
-	if err != nil || !differs {
-		return err
-	}
-	target := &discoveryv1.EndpointSlice{}
-	target.Namespace, target.Name = next.Namespace, next.Name
-	if err := r.client.Patch(ctx, target, change); err != nil {
-		return fmt.Errorf("patching endpointslice %s/%s: %w", next.Namespace, next.Name, err)
-	}
-	return nil
+	_, _, err := patch.Write(ctx, r.client, existing, next)
+	return err
 }
 
 // remove deletes the imported slices of a Work but one.

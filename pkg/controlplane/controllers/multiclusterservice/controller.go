@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -225,23 +226,11 @@ func (r *reconciler) binding(ctx context.Context, f services.Facts, next *workv1
 	if f.Service != nil {
 		r.keepVersion(key, f, next)
 	}
-	change, differs, err := patch.Diff(f.Binding, next)
-	if !slices.Equal(f.Binding.Finalizers, next.Finalizers) {
-		change, differs, err = patch.DiffLocked(f.Binding, next)
+	_, _, err := patch.Write(ctx, r.client, f.Binding, next)
+	if f.MCS.DeletionTimestamp != nil { // the binding was deleted with its Service
+		return client.IgnoreNotFound(err)
 	}
-	if err != nil || !differs {
-		return err
-	}
-	target := &workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: next.Namespace, Name: next.Name}}
-	err = r.client.Patch(ctx, target, change)
-	if apierrors.IsNotFound(err) && f.MCS.DeletionTimestamp != nil {
-		// The binding was deleted with its Service.
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("patching resourcebinding %s: %w", key, err)
-	}
-	return nil
+	return err
 }
 
 // keepVersion keeps the version of the Service in the binding while what is propagated of
@@ -263,23 +252,18 @@ func (r *reconciler) keepVersion(key types.NamespacedName, f services.Facts, nex
 
 // finalizer adds or removes the finalizer. mcs gets the resource version of the write.
 func (r *reconciler) finalizer(ctx context.Context, mcs *networkingv1alpha1.MultiClusterService, wanted bool) error {
-	if slices.Contains(mcs.Finalizers, services.MCSFinalizer) == wanted {
+	next, change := mcs.DeepCopy(), controllerutil.RemoveFinalizer
+	if wanted {
+		change = controllerutil.AddFinalizer
+	}
+	if !change(next, services.MCSFinalizer) {
 		return nil
 	}
-	next := mcs.DeepCopy()
-	next.Finalizers = slices.DeleteFunc(next.Finalizers, func(f string) bool { return f == services.MCSFinalizer })
-	if wanted {
-		next.Finalizers = append(next.Finalizers, services.MCSFinalizer)
-	}
-	change, _, err := patch.DiffLocked(mcs, next)
-	if err != nil {
+	stored, _, err := patch.Write(ctx, r.client, mcs, next)
+	if err != nil && (wanted || !apierrors.IsNotFound(err)) {
 		return err
 	}
-	target := &networkingv1alpha1.MultiClusterService{ObjectMeta: metav1.ObjectMeta{Namespace: mcs.Namespace, Name: mcs.Name}}
-	if err := r.client.Patch(ctx, target, change); err != nil && (wanted || !apierrors.IsNotFound(err)) {
-		return fmt.Errorf("changing the finalizers of multiclusterservice %s/%s: %w", mcs.Namespace, mcs.Name, err)
-	}
-	mcs.ResourceVersion = target.ResourceVersion
+	mcs.ResourceVersion = stored.ResourceVersion
 	return nil
 }
 
