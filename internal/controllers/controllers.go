@@ -14,7 +14,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -94,11 +93,7 @@ func Requests[T client.Object](objs []T) []reconcile.Request {
 
 // Created passes objects that are new, and every object at the start.
 func Created() predicate.Predicate {
-	return predicate.Funcs{
-		UpdateFunc:  func(event.UpdateEvent) bool { return false },
-		DeleteFunc:  func(event.DeleteEvent) bool { return false },
-		GenericFunc: func(event.GenericEvent) bool { return false },
-	}
+	return Filter[client.Object]{Updated: NoUpdate[client.Object], Deleted: Never[client.Object]}
 }
 
 // WasEdited reports whether the generation, the labels or the deletion of an object
@@ -110,28 +105,17 @@ func WasEdited(before, after client.Object) bool {
 
 // Edited passes objects that are new, deleted or edited.
 func Edited() predicate.Predicate {
-	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool { return WasEdited(e.ObjectOld, e.ObjectNew) }}
+	return Filter[client.Object]{Updated: WasEdited}
 }
 
 // Deleted passes objects that are gone.
 func Deleted() predicate.Predicate {
-	return predicate.Funcs{
-		CreateFunc:  func(event.CreateEvent) bool { return false },
-		UpdateFunc:  func(event.UpdateEvent) bool { return false },
-		GenericFunc: func(event.GenericEvent) bool { return false },
-	}
+	return Filter[client.Object]{Created: Never[client.Object], Updated: NoUpdate[client.Object]}
 }
 
 // Changed passes objects that are new and updates that a function reports. It does not pass objects that are gone.
 func Changed[T client.Object](changed func(before, after T) bool) predicate.Predicate {
-	return predicate.Funcs{
-		UpdateFunc: func(e event.UpdateEvent) bool {
-			before, ok1 := e.ObjectOld.(T)
-			after, ok2 := e.ObjectNew.(T)
-			return !ok1 || !ok2 || changed(before, after)
-		},
-		DeleteFunc: func(event.DeleteEvent) bool { return false },
-	}
+	return Filter[T]{Updated: changed, Deleted: Never[T]}
 }
 
 // Add adds a controller of one kind of objects to a manager. It reconciles the objects of the changes that pass.

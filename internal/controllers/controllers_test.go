@@ -78,7 +78,11 @@ func TestRequests(t *testing.T) {
 func TestPredicates(t *testing.T) {
 	type passes struct{ Create, Update, Delete, Generic bool }
 	of := func(p predicate.Predicate) passes {
-		return passes{p.Create(event.CreateEvent{}), p.Update(event.UpdateEvent{}), p.Delete(event.DeleteEvent{}), p.Generic(event.GenericEvent{})}
+		obj := &corev1.Pod{}
+		return passes{
+			p.Create(event.CreateEvent{Object: obj}), p.Update(event.UpdateEvent{ObjectOld: obj, ObjectNew: obj}),
+			p.Delete(event.DeleteEvent{Object: obj}), p.Generic(event.GenericEvent{Object: obj}),
+		}
 	}
 	if diff := cmp.Diff(passes{Create: true}, of(Created())); diff != "" {
 		t.Errorf("Created: %s", diff)

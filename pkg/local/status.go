@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -116,10 +115,7 @@ func readiness(ctx context.Context, kubeconfig string) (map[string]string, error
 	out := map[string]string{}
 	for i := range clusters.Items {
 		cluster := &clusters.Items[i]
-		out[cluster.Name] = "Unknown"
-		if c := meta.FindStatusCondition(cluster.Status.Conditions, clusterv1alpha1.ClusterConditionReady); c != nil {
-			out[cluster.Name] = string(c.Status)
-		}
+		out[cluster.Name] = string(cluster.ReadyStatus())
 	}
 	return out, nil
 }

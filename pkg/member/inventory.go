@@ -7,12 +7,10 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 )
@@ -83,9 +81,4 @@ func inventory(ctx context.Context, controlPlane client.Client, cluster string) 
 	}
 	slices.SortFunc(out, func(a, b Left) int { return strings.Compare(a.String()+a.APIVersion, b.String()+b.APIVersion) })
 	return out, nil
-}
-
-// alive reports whether the control plane was in touch with a cluster.
-func alive(cluster *clusterv1alpha1.Cluster) bool {
-	return meta.IsStatusConditionTrue(cluster.Status.Conditions, clusterv1alpha1.ClusterConditionReady)
 }

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/rest"
@@ -329,7 +328,7 @@ func WaitReady(ctx context.Context, d Deps, name string, limit time.Duration) (s
 			}
 			return false, fmt.Errorf("reading cluster %q: %w", name, err)
 		}
-		ready := meta.FindStatusCondition(cluster.Status.Conditions, clusterv1alpha1.ClusterConditionReady)
+		ready := cluster.ReadyCondition()
 		if ready == nil {
 			return false, nil
 		}

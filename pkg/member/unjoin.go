@@ -108,7 +108,7 @@ func release(ctx context.Context, d Deps, r UnjoinRequest, cluster *clusterv1alp
 	}
 	err = gone(ctx, d, r.Name, limit)
 	switch {
-	case err == nil && alive(cluster):
+	case err == nil && cluster.Ready():
 		return nil, nil
 	case err == nil:
 		return left.lines(), nil // no client cleaned up the member
@@ -133,7 +133,7 @@ func release(ctx context.Context, d Deps, r UnjoinRequest, cluster *clusterv1alp
 // the objects of the Works that are gone.
 func remainder(ctx context.Context, d Deps, before *clusterv1alpha1.Cluster, all leftovers) (left leftovers, answers bool) {
 	now := &clusterv1alpha1.Cluster{}
-	if err := d.ControlPlane.Get(ctx, client.ObjectKeyFromObject(before), now); err != nil || !alive(before) || !alive(now) {
+	if err := d.ControlPlane.Get(ctx, client.ObjectKeyFromObject(before), now); err != nil || !before.Ready() || !now.Ready() {
 		return all, false
 	}
 	left, err := inventory(ctx, d.ControlPlane, before.Name)

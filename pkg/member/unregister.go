@@ -104,7 +104,7 @@ func Unregister(ctx context.Context, d Deps, r UnregisterRequest) ([]string, err
 		return nil, fmt.Errorf("cluster %q is still being removed after %s: %s; the removal goes on, and another %q waits for it again; to give the cluster up use %q: %w",
 			r.Name, r.Wait, strings.Join(remaining(ctx, d, r.Name), ", "), d.Program+" unregister "+r.Name, d.Program+" unjoin "+r.Name+" --abandon", context.DeadlineExceeded)
 	}
-	if alive(cluster) {
+	if cluster.Ready() {
 		left = nil // the agent was there to clean up
 	}
 	return left.lines(), cleanRegistered(ctx, d, r)

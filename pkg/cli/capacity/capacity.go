@@ -314,7 +314,7 @@ func printFree(out io.Writer, clusters []clusterv1alpha1.Cluster) error {
 			nodes = fmt.Sprintf("%d/%d", s.ReadyNum, s.TotalNum)
 		}
 		free := capacity.FreeOf(c)
-		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", c.Name, capacity.ReadyOf(c), nodes, free.CPU, free.Memory, free.Pods)
+		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", c.Name, c.ReadyStatus(), nodes, free.CPU, free.Memory, free.Pods)
 	}
 	return w.Flush()
 }

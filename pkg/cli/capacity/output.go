@@ -25,7 +25,7 @@ func newFreeDocument(clusters []clusterv1alpha1.Cluster) freeDocument {
 	out := freeDocument{Clusters: make([]freeCluster, 0, len(clusters))}
 	for i := range clusters {
 		c := &clusters[i]
-		d := freeCluster{Name: c.Name, Ready: capacity.ReadyOf(c), Free: capacity.FreeResources(c)}
+		d := freeCluster{Name: c.Name, Ready: string(c.ReadyStatus()), Free: capacity.FreeResources(c)}
 		if s := c.Status.NodeSummary; s != nil {
 			d.ReadyNodes, d.Nodes = &s.ReadyNum, &s.TotalNum
 		}

@@ -142,7 +142,7 @@ func evictionLines(evictions []failover.Eviction, now time.Time) []string {
 
 // readyOf returns the Ready condition in words.
 func readyOf(c *clusterv1alpha1.Cluster, now time.Time) string {
-	ready := meta.FindStatusCondition(c.Status.Conditions, clusterv1alpha1.ClusterConditionReady)
+	ready := c.ReadyCondition()
 	if ready == nil {
 		return "Unknown (not reported yet)"
 	}

@@ -198,7 +198,7 @@ func printReport(out io.Writer, program string, r *failover.Report, now time.Tim
 	for i := range r.Clusters {
 		c := &r.Clusters[i]
 		ready, at := "Unknown", "<unknown>"
-		if condition := meta.FindStatusCondition(c.Status.Conditions, clusterv1alpha1.ClusterConditionReady); condition != nil {
+		if condition := c.ReadyCondition(); condition != nil {
 			ready, at = string(condition.Status), duration.HumanDuration(now.Sub(condition.LastTransitionTime.Time))
 		}
 		clusters = append(clusters, []string{c.Name, ready, at, evictionsOf(c), orNone(member.FormatTaints(c.Spec.Taints))})

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/operate/failover"
@@ -75,7 +74,7 @@ func newClusterDocument(c *clusterv1alpha1.Cluster) clusterDocument {
 	if d.Evictions == noTaint {
 		d.Evictions = "none"
 	}
-	if condition := meta.FindStatusCondition(c.Status.Conditions, clusterv1alpha1.ClusterConditionReady); condition != nil {
+	if condition := c.ReadyCondition(); condition != nil {
 		d.Ready, d.Since = string(condition.Status), optional(condition.LastTransitionTime.Time)
 	}
 	return d

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -70,11 +69,7 @@ func (m *members) setup(mgr manager.Manager) error {
 
 // connectionChanged reports whether an update concerns the connection to a cluster.
 func connectionChanged(before, after *clusterv1alpha1.Cluster) bool {
-	return before.UID != after.UID || before.Generation != after.Generation || isReady(before) != isReady(after) || (before.DeletionTimestamp == nil) != (after.DeletionTimestamp == nil)
-}
-
-func isReady(c *clusterv1alpha1.Cluster) bool {
-	return meta.IsStatusConditionTrue(c.Status.Conditions, clusterv1alpha1.ClusterConditionReady)
+	return before.UID != after.UID || before.Generation != after.Generation || before.Ready() != after.Ready() || (before.DeletionTimestamp == nil) != (after.DeletionTimestamp == nil)
 }
 
 // Reconcile opens a cluster that is ready and closes one that is not.
@@ -88,7 +83,7 @@ func (m *members) Reconcile(ctx context.Context, req reconcile.Request) (reconci
 		m.clusters.Close(req.Name)
 		m.pool.Close(req.Name)
 		return reconcile.Result{}, nil
-	case !isReady(object):
+	case !object.Ready():
 		m.close(ctx, object, reasonNotReady)
 		return reconcile.Result{}, nil
 	}

@@ -9,7 +9,6 @@ import (
 
 	"golang.org/x/time/rate"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
@@ -100,7 +99,7 @@ func Setup(mgr manager.Manager, d Deps) (*Controller, error) {
 // relevant passes clusters that are new, become Ready or have another confirmation.
 func relevant() predicate.Predicate {
 	return controllers.Filter[*clusterv1alpha1.Cluster]{Updated: func(before, now *clusterv1alpha1.Cluster) bool {
-		return ready(before) != ready(now) || before.Spec.SyncMode != now.Spec.SyncMode || before.UID != now.UID ||
+		return before.Ready() != now.Ready() || before.Spec.SyncMode != now.Spec.SyncMode || before.UID != now.UID ||
 			before.Annotations[clusterv1alpha1.DeleteOrphansAnnotation] != now.Annotations[clusterv1alpha1.DeleteOrphansAnnotation]
 	}}
 }
@@ -122,10 +121,6 @@ func (c *Controller) lostBy(work *workv1alpha1.Work) types.NamespacedName {
 	return types.NamespacedName{Name: cluster}
 }
 
-func ready(cluster *clusterv1alpha1.Cluster) bool {
-	return meta.IsStatusConditionTrue(cluster.Status.Conditions, clusterv1alpha1.ClusterConditionReady)
-}
-
 // Reconcile searches one cluster.
 func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	cluster := &clusterv1alpha1.Cluster{}
@@ -133,7 +128,7 @@ func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	if cluster.Spec.SyncMode != clusterv1alpha1.Push || cluster.Spec.SecretRef == nil || !cluster.DeletionTimestamp.IsZero() || !ready(cluster) {
+	if cluster.Spec.SyncMode != clusterv1alpha1.Push || cluster.Spec.SecretRef == nil || !cluster.DeletionTimestamp.IsZero() || !cluster.Ready() {
 		return reconcile.Result{}, nil // becoming Ready triggers a search
 	}
 	ctx, cancel := context.WithTimeout(ctx, searchTimeout)

@@ -7,8 +7,6 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
@@ -67,17 +65,9 @@ func Fits(w *Workload, clusters []clusterv1alpha1.Cluster, estimates map[string]
 	return out
 }
 
-// ReadyOf returns the status of the condition Ready of a cluster: True, False or Unknown.
-func ReadyOf(c *clusterv1alpha1.Cluster) string {
-	if r := meta.FindStatusCondition(c.Status.Conditions, clusterv1alpha1.ClusterConditionReady); r != nil {
-		return string(r.Status)
-	}
-	return string(metav1.ConditionUnknown)
-}
-
 func fit(w *Workload, cluster *clusterv1alpha1.Cluster) Fit {
 	c := replicas.NewCapacity(cluster, true)
-	f := Fit{Cluster: cluster.Name, Ready: ReadyOf(cluster), Source: Summary}
+	f := Fit{Cluster: cluster.Name, Ready: string(cluster.ReadyStatus()), Source: Summary}
 	if c.Graded() {
 		f.Source = Models
 	}

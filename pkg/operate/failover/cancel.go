@@ -21,7 +21,7 @@ func someReady(ctx context.Context, c client.Client) error {
 	if err := c.List(ctx, &clusters); err != nil {
 		return fmt.Errorf("listing clusters: %w", err)
 	}
-	if !slices.ContainsFunc(clusters.Items, func(c clusterv1alpha1.Cluster) bool { return ready(&c) && c.DeletionTimestamp.IsZero() }) {
+	if !slices.ContainsFunc(clusters.Items, func(c clusterv1alpha1.Cluster) bool { return (&c).Ready() && c.DeletionTimestamp.IsZero() }) {
 		return ErrNoneReady
 	}
 	return nil

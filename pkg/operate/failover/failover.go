@@ -87,7 +87,7 @@ func Read(ctx context.Context, c client.Client, now time.Time) (*Report, error) 
 		return nil, fmt.Errorf("listing clusters: %w", err)
 	}
 	for i := range clusters.Items {
-		if cluster := clusters.Items[i]; !ready(&cluster) || executes(&cluster) {
+		if cluster := clusters.Items[i]; !(&cluster).Ready() || executes(&cluster) {
 			r.Clusters = append(r.Clusters, cluster)
 		}
 	}
@@ -120,10 +120,6 @@ func readState(ctx context.Context, c client.Client) (eviction.MassFailureState,
 		return state, nil, fmt.Errorf("ConfigMap %s/%s: %w", clusterv1alpha1.NamespaceKarmadaSystem, names.FailoverState, err)
 	}
 	return state, stored, nil
-}
-
-func ready(c *clusterv1alpha1.Cluster) bool {
-	return meta.IsStatusConditionTrue(c.Status.Conditions, clusterv1alpha1.ClusterConditionReady)
 }
 
 // executes reports whether a cluster has a NoExecute taint.

@@ -2,6 +2,7 @@ package v1alpha1
 
 import (
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -333,4 +334,22 @@ func OtherOwner(obj metav1.Object, cluster string) string {
 		}
 	}
 	return ""
+}
+
+// ReadyCondition returns the condition Ready of a cluster, or nil.
+func (c *Cluster) ReadyCondition() *metav1.Condition {
+	return meta.FindStatusCondition(c.Status.Conditions, ClusterConditionReady)
+}
+
+// Ready reports whether the condition Ready of a cluster is true.
+func (c *Cluster) Ready() bool {
+	return meta.IsStatusConditionTrue(c.Status.Conditions, ClusterConditionReady)
+}
+
+// ReadyStatus returns the status of the condition Ready of a cluster; Unknown if there is none.
+func (c *Cluster) ReadyStatus() metav1.ConditionStatus {
+	if ready := c.ReadyCondition(); ready != nil {
+		return ready.Status
+	}
+	return metav1.ConditionUnknown
 }

@@ -14,7 +14,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -169,7 +168,7 @@ func (a *allClusters) query(ctx context.Context, question Inner, header http.Hea
 
 func (a *allClusters) askOne(ctx context.Context, c *clusterv1alpha1.Cluster, question Inner, header http.Header, requester user.Info, limit int64) reply {
 	r := reply{cluster: c.Name}
-	if ready := meta.FindStatusCondition(c.Status.Conditions, clusterv1alpha1.ClusterConditionReady); ready != nil && ready.Status != metav1.ConditionTrue {
+	if ready := c.ReadyCondition(); ready != nil && ready.Status != metav1.ConditionTrue {
 		r.err = fmt.Errorf("the cluster is not ready (%s)", ready.Reason)
 		return r
 	}

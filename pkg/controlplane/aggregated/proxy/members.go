@@ -8,7 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/registry/rest"
@@ -83,7 +82,7 @@ func awaitsReport(c *clusterv1alpha1.Cluster) bool {
 	if c.Spec.SyncMode != clusterv1alpha1.Pull {
 		return false
 	}
-	ready := meta.FindStatusCondition(c.Status.Conditions, clusterv1alpha1.ClusterConditionReady)
+	ready := c.ReadyCondition()
 	return ready == nil || ready.Reason == reasonNeverUpdated
 }
 

@@ -14,7 +14,6 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/status"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/eviction"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/scope"
 )
 
 // bindingState is the state of the status of one binding.
@@ -44,7 +43,7 @@ type bindings struct {
 	evictions *evictions
 }
 
-func newBindings(s *scope.Binding, c client.Client, live client.Reader, d Deps) *bindings {
+func newBindings(c client.Client, live client.Reader, d Deps) *bindings {
 	return &bindings{policy: d.Policy, clock: d.Clock, writer: status.NewWriter(status.Options[workv1alpha2.Binding, *workv1alpha2.ResourceBindingStatus]{
 		Get:    workv1alpha2.Binding.GetStatus,
 		Fields: writtenFields,

@@ -97,7 +97,7 @@ func newReconciler(s *scope.Binding, c client.Client, live client.Reader, record
 	r := events.New(recorder).WithMode(d.Events)
 	return &reconciler{
 		scope: s, deps: d, client: c, events: r,
-		bindings: newBindings(s, c, live, d), templates: newAggregator(c, live, r, d),
+		bindings: newBindings(c, live, d), templates: newAggregator(c, live, r, d),
 		states: status.NewMemory[types.NamespacedName, *state](0),
 	}
 }

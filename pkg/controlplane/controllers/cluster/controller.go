@@ -14,7 +14,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
@@ -154,7 +153,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 // mark writes taints, finalizer and the changes of the Ready condition in one patch if they differ.
 func (r *reconciler) mark(ctx context.Context, cluster *clusterv1alpha1.Cluster) (reconcile.Result, error) {
 	now := r.deps.Clock.Now()
-	taints, changed := taintsFor(cluster.Spec.Taints, readyCondition(cluster), now)
+	taints, changed := taintsFor(cluster.Spec.Taints, cluster.ReadyCondition(), now)
 	flap := r.flapping(cluster, now)
 	taints, tainted := flap.taints(taints, now)
 	result := reconcile.Result{RequeueAfter: flap.after}
@@ -212,13 +211,9 @@ func (r *reconciler) patch(ctx context.Context, cluster *clusterv1alpha1.Cluster
 	return nil
 }
 
-func readyCondition(cluster *clusterv1alpha1.Cluster) *metav1.Condition {
-	return meta.FindStatusCondition(cluster.Status.Conditions, clusterv1alpha1.ClusterConditionReady)
-}
-
 // readyStatus returns the status of the Ready condition, or nothing if there is none.
 func readyStatus(cluster *clusterv1alpha1.Cluster) metav1.ConditionStatus {
-	if c := readyCondition(cluster); c != nil {
+	if c := cluster.ReadyCondition(); c != nil {
 		return c.Status
 	}
 	return ""

@@ -29,7 +29,7 @@ func (r *reconciler) flapping(cluster *clusterv1alpha1.Cluster, now time.Time) f
 		return flapping{changed: stored != ""}
 	}
 	var last time.Time
-	if ready := readyCondition(cluster); ready != nil {
+	if ready := cluster.ReadyCondition(); ready != nil {
 		last = ready.LastTransitionTime.Time
 	}
 	known, flapped := decodeChanges(stored), slices.ContainsFunc(cluster.Spec.Taints, flapTaint)

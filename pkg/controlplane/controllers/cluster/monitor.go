@@ -122,7 +122,7 @@ func (m *monitor) renewals(ctx context.Context) (map[string]time.Time, error) {
 
 // observe returns the last report of a cluster.
 func (m *monitor) observe(cluster *clusterv1alpha1.Cluster, renewed, now time.Time) *report {
-	ready := readyCondition(cluster)
+	ready := cluster.ReadyCondition()
 	s := m.reports[cluster.Name]
 	if s == nil || s.uid != cluster.UID {
 		s = &report{uid: cluster.UID, ready: ready.DeepCopy(), renewed: renewed, at: now}
@@ -155,7 +155,7 @@ func (m *monitor) publish(cluster *clusterv1alpha1.Cluster, last *report, now ti
 // overdue reports whether the next report of a cluster is overdue.
 func (m *monitor) overdue(cluster *clusterv1alpha1.Cluster, last *report, now time.Time) bool {
 	grace := m.r.deps.MonitorGracePeriod
-	if readyCondition(cluster) == nil {
+	if cluster.ReadyCondition() == nil {
 		grace = m.r.deps.StartupGracePeriod
 	}
 	return now.After(last.at.Add(grace))

@@ -15,7 +15,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/karmada-toolkit/karmada/internal/controllers"
@@ -60,7 +59,7 @@ func Setup(ctx context.Context, mgr manager.Manager, d Deps) error {
 		builder.ControllerManagedBy(mgr).Named(Component).
 			Watches(&workv1alpha1.Work{}, controllers.Enqueue(r.ofWork), builder.WithPredicates(controllers.Edited())).
 			Watches(&discoveryv1.EndpointSlice{}, controllers.EnqueueKey(workOf)).
-			Watches(&clusterv1alpha1.Cluster{}, controllers.Enqueue(r.ofCluster), builder.WithPredicates(readyChanged())).
+			Watches(&clusterv1alpha1.Cluster{}, controllers.Enqueue(r.ofCluster), builder.WithPredicates(controllers.Changed(services.ReachableChanged))).
 			WithOptions(controllers.OptionsOf(workers, workers, d.Retry, works.Tenant(ctx, mgr.GetClient(), services.ServiceNamespaceLabel, services.MCSNamespaceLabel))).
 			Complete(r),
 	)
@@ -81,13 +80,6 @@ func workOf(slice *discoveryv1.EndpointSlice) types.NamespacedName {
 	}
 	annotations := slice.GetAnnotations()
 	return types.NamespacedName{Namespace: annotations[workv1alpha2.WorkNamespaceAnnotation], Name: annotations[workv1alpha2.WorkNameAnnotation]}
-}
-
-// readyChanged passes clusters that became Ready or not Ready.
-func readyChanged() predicate.Predicate {
-	return controllers.Changed(func(before, after *clusterv1alpha1.Cluster) bool {
-		return services.Clusters{"": before}.Ready("") != services.Clusters{"": after}.Ready("")
-	})
 }
 
 // ofWork returns the collected Works that a Work concerns: itself, those of the Service

@@ -147,7 +147,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		c.stop()
 		return reconcile.Result{}, r.enqueueCollected(ctx, req.Name)
 	}
-	if !meta.IsStatusConditionTrue(obj.Status.Conditions, clusterv1alpha1.ClusterConditionReady) {
+	if !obj.Ready() {
 		return reconcile.Result{}, r.enqueueCollected(ctx, req.Name)
 	}
 	member, err := r.deps.Members.Member(ctx, obj)

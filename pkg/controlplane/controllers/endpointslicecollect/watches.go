@@ -3,7 +3,6 @@ package endpointslicecollect
 import (
 	"context"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -23,12 +22,9 @@ import (
 // clusterChanged passes clusters that are new, are deleted, have another UID or spec, or became
 // Ready.
 func clusterChanged() predicate.Predicate {
-	ready := func(c *clusterv1alpha1.Cluster) bool {
-		return meta.IsStatusConditionTrue(c.Status.Conditions, clusterv1alpha1.ClusterConditionReady)
-	}
-	return predicate.Or(controllers.Deleted(), controllers.Changed(func(before, after *clusterv1alpha1.Cluster) bool {
-		return before.UID != after.UID || before.Generation != after.Generation || ready(before) != ready(after) || before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero()
-	}))
+	return controllers.Filter[*clusterv1alpha1.Cluster]{Updated: func(before, after *clusterv1alpha1.Cluster) bool {
+		return before.UID != after.UID || before.Generation != after.Generation || before.Ready() != after.Ready() || before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero()
+	}}
 }
 
 // setQueue stores the queue of clusters.

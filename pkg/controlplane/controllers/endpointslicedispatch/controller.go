@@ -17,7 +17,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/karmada-toolkit/karmada/internal/controllers"
@@ -74,7 +73,7 @@ func Setup(ctx context.Context, mgr manager.Manager, d Deps) error {
 		WithOptions(controllers.OptionsOf(workers, workers, d.Retry, works.Tenant(ctx, mgr.GetClient(), services.ServiceNamespaceLabel, services.MCSNamespaceLabel)))
 	if d.Enabled {
 		b = b.Watches(&networkingv1alpha1.MultiClusterService{}, controllers.Enqueue(m.ofService), builder.WithPredicates(controllers.Edited())).
-			Watches(&clusterv1alpha1.Cluster{}, controllers.Enqueue(m.all), builder.WithPredicates(predicate.Or(controllers.Deleted(), controllers.Changed(services.UsabilityChanged))))
+			Watches(&clusterv1alpha1.Cluster{}, controllers.Enqueue(m.all), builder.WithPredicates(controllers.Filter[*clusterv1alpha1.Cluster]{Updated: services.UsabilityChanged}))
 	}
 	return b.Complete(r)
 }

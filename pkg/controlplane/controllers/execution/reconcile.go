@@ -65,7 +65,7 @@ func (r *runner) removed(ctx context.Context, name string) error {
 // dispatch applies the objects of a Work to the member and writes the status.
 func (r *runner) dispatch(ctx context.Context, cluster *clusterv1alpha1.Cluster, work *workv1alpha1.Work, s *workState) (time.Duration, error) {
 	rep := report{suspended: ptr.Deref(work.Spec.SuspendDispatching, false)}
-	if !ready(cluster) {
+	if !cluster.Ready() {
 		// The event that the cluster became Ready enqueues the Work.
 		return r.reporter.report(ctx, work, s, rep)
 	}

@@ -24,10 +24,10 @@ func (r *runner) remove(ctx context.Context, cluster *clusterv1alpha1.Cluster, w
 	if s.finalized || !slices.Contains(work.Finalizers, workv1alpha2.ExecutionControllerFinalizer) {
 		return nil
 	}
-	if cluster != nil && !ready(cluster) && cluster.DeletionTimestamp.IsZero() {
+	if cluster != nil && !cluster.Ready() && cluster.DeletionTimestamp.IsZero() {
 		return nil
 	}
-	if cluster != nil && ready(cluster) {
+	if cluster != nil && cluster.Ready() {
 		m, err := r.open(ctx, cluster)
 		if err != nil {
 			return err

@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -109,7 +108,7 @@ func (c *Controller) clusterChanged(ctx context.Context, before, now *clusterv1a
 		c.enqueueWorks(ctx, now.Name)
 		return
 	}
-	becameReady := ready(now) && !ready(before)
+	becameReady := now.Ready() && !before.Ready()
 	if becameReady || before.UID != now.UID || before.Generation != now.Generation || !before.DeletionTimestamp.Equal(now.DeletionTimestamp) {
 		if r != nil && becameReady {
 			r.informers.Retry()
@@ -147,8 +146,4 @@ func (c *Controller) enqueueWorks(ctx context.Context, cluster string) int {
 	}
 	c.runner(ctx, cluster).queue.addLow(keys...)
 	return len(keys)
-}
-
-func ready(cluster *clusterv1alpha1.Cluster) bool {
-	return meta.IsStatusConditionTrue(cluster.Status.Conditions, clusterv1alpha1.ClusterConditionReady)
 }

@@ -12,7 +12,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -85,11 +84,8 @@ func withTasks() predicate.Predicate {
 
 // maybeBack passes clusters whose condition Ready, taints or labels changed.
 func maybeBack() predicate.Predicate {
-	ready := func(c *clusterv1alpha1.Cluster) bool {
-		return meta.IsStatusConditionTrue(c.Status.Conditions, clusterv1alpha1.ClusterConditionReady)
-	}
 	return controllers.Changed(func(before, after *clusterv1alpha1.Cluster) bool {
-		return ready(after) && (!ready(before) || !equality.Semantic.DeepEqual(before.Spec.Taints, after.Spec.Taints) || !maps.Equal(before.Labels, after.Labels))
+		return after.Ready() && (!before.Ready() || !equality.Semantic.DeepEqual(before.Spec.Taints, after.Spec.Taints) || !maps.Equal(before.Labels, after.Labels))
 	})
 }
 

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
@@ -145,7 +144,7 @@ func (g *Guard) decide(ctx context.Context, resume bool) (*eviction.MassFailureV
 
 // healthOf returns what is known of a cluster, and false if it does not count: it is being deleted, or was never Ready.
 func (g *Guard) healthOf(c *clusterv1alpha1.Cluster) (eviction.ClusterHealth, bool) {
-	ready := meta.FindStatusCondition(c.Status.Conditions, clusterv1alpha1.ClusterConditionReady)
+	ready := c.ReadyCondition()
 	// The version and the APIs are written when a cluster becomes Ready.
 	joined := c.Status.KubernetesVersion != "" || len(c.Status.APIEnablements) > 0
 	if ready == nil || !joined || !c.DeletionTimestamp.IsZero() {

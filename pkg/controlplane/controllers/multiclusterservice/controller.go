@@ -21,7 +21,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/karmada-toolkit/karmada/internal/controllers"
@@ -86,7 +85,7 @@ func Setup(ctx context.Context, mgr manager.Manager, d Deps) error {
 	return builder.ControllerManagedBy(mgr).Named(Component).
 		For(&networkingv1alpha1.MultiClusterService{}, builder.WithPredicates(changed())).
 		WatchesRawSource(templates.Source{Store: d.Store, Kinds: []schema.GroupKind{serviceKind().GroupKind()}, Requests: templates.Same}).
-		Watches(&clusterv1alpha1.Cluster{}, controllers.Enqueue(r.ofCluster), builder.WithPredicates(predicate.Or(controllers.Deleted(), controllers.Changed(services.UsabilityChanged)))).
+		Watches(&clusterv1alpha1.Cluster{}, controllers.Enqueue(r.ofCluster), builder.WithPredicates(controllers.Filter[*clusterv1alpha1.Cluster]{Updated: services.UsabilityChanged})).
 		Watches(&workv1alpha1.Work{}, controllers.EnqueueKey(services.Marks), builder.WithPredicates(foreignChange(r.works))).
 		Watches(&workv1alpha2.ResourceBinding{}, controllers.EnqueueKey(ofBinding), builder.WithPredicates(controllers.Deleted())).
 		WithOptions(controllers.Options(workers, workers, d.Retry)).

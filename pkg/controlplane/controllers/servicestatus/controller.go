@@ -55,7 +55,7 @@ func Setup(ctx context.Context, mgr manager.Manager, d Deps) error {
 	r := &reconciler{deps: d, client: mgr.GetClient()}
 	err := builder.ControllerManagedBy(mgr).Named(Component).
 		For(&workv1alpha1.Work{}, builder.WithPredicates(predicate.NewPredicateFuncs(reported))).
-		Watches(&clusterv1alpha1.Cluster{}, controllers.Enqueue(r.ofCluster), builder.WithPredicates(readyChanged())).
+		Watches(&clusterv1alpha1.Cluster{}, controllers.Enqueue(r.ofCluster), builder.WithPredicates(controllers.Changed(services.ReachableChanged))).
 		WithOptions(controllers.OptionsOf(workers, workers, d.Retry, works.Tenant(ctx, mgr.GetClient(), services.ServiceNamespaceLabel, services.MCSNamespaceLabel))).
 		Complete(r)
 	if err != nil {
@@ -68,14 +68,6 @@ func Setup(ctx context.Context, mgr manager.Manager, d Deps) error {
 func reported(obj client.Object) bool {
 	work, ok := obj.(*workv1alpha1.Work)
 	return ok && services.Report(work) != nil
-}
-
-func readyChanged() predicate.Predicate {
-	return controllers.Changed(func(before, after *clusterv1alpha1.Cluster) bool { return ready(before) != ready(after) })
-}
-
-func ready(cluster *clusterv1alpha1.Cluster) bool {
-	return services.Clusters{cluster.Name: cluster}.Ready(cluster.Name)
 }
 
 // ofCluster returns the Works whose status a cluster lacks.
@@ -104,7 +96,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	obj := services.Report(work)
-	if obj == nil || !r.deps.Select(cluster) || !ready(cluster) {
+	if obj == nil || !r.deps.Select(cluster) || !services.Reachable(cluster) {
 		return reconcile.Result{}, nil
 	}
 	member, err := r.deps.Members.Member(ctx, cluster)

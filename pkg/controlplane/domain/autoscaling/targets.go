@@ -5,8 +5,6 @@ import (
 	"math"
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
@@ -53,7 +51,7 @@ func Clusters(b *workv1alpha2.ResourceBinding, get func(name string) (*clusterv1
 		if err != nil {
 			return nil, nil, err
 		}
-		if meta.IsStatusConditionPresentAndEqual(cluster.Status.Conditions, clusterv1alpha1.ClusterConditionReady, metav1.ConditionTrue) {
+		if cluster.Ready() {
 			ready = append(ready, cluster)
 		} else {
 			unready = append(unready, cluster.Name)

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
@@ -28,7 +27,7 @@ func Returnable(b workv1alpha2.Binding, clusters map[string]*clusterv1alpha1.Clu
 		task := &spec.GracefulEvictionTasks[i]
 		cluster := clusters[task.FromCluster]
 		if task.Producer != ProducerTaintManager || task.SuppressDeletion != nil || cluster == nil || !cluster.DeletionTimestamp.IsZero() ||
-			!meta.IsStatusConditionTrue(cluster.Status.Conditions, clusterv1alpha1.ClusterConditionReady) {
+			!cluster.Ready() {
 			continue
 		}
 		if _, evicts := evictionTime(cluster.Spec.Taints, placement.ClusterTolerations, now); evicts {

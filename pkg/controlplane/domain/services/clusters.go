@@ -25,9 +25,16 @@ func ClustersOf(list *clusterv1alpha1.ClusterList) Clusters {
 }
 
 // Ready reports whether a cluster exists, is not being deleted, and is Ready.
-func (c Clusters) Ready(name string) bool {
-	cluster := c[name]
-	return cluster != nil && cluster.DeletionTimestamp == nil && meta.IsStatusConditionTrue(cluster.Status.Conditions, clusterv1alpha1.ClusterConditionReady)
+func (c Clusters) Ready(name string) bool { return Reachable(c[name]) }
+
+// Reachable reports whether a cluster exists, is not being deleted, and is Ready.
+func Reachable(c *clusterv1alpha1.Cluster) bool {
+	return c != nil && c.DeletionTimestamp == nil && c.Ready()
+}
+
+// ReachableChanged reports whether a cluster is reachable after a change and was not before, or the reverse.
+func ReachableChanged(before, after *clusterv1alpha1.Cluster) bool {
+	return Reachable(before) != Reachable(after)
 }
 
 // ServesSlices reports whether a cluster serves EndpointSlices, as far as is known.
@@ -64,7 +71,7 @@ func (c Clusters) Unusable(name string) string {
 	case cluster == nil:
 		return "the cluster does not exist"
 	case !c.Ready(name):
-		condition := meta.FindStatusCondition(cluster.Status.Conditions, clusterv1alpha1.ClusterConditionReady)
+		condition := cluster.ReadyCondition()
 		if condition == nil {
 			condition = &metav1.Condition{Message: "its status is not known yet"}
 		}
@@ -91,8 +98,5 @@ func (c Clusters) Prefixed(prefix, cluster, slice string) string {
 // UsabilityChanged reports whether a cluster can provide or consume slices since, or no
 // longer.
 func UsabilityChanged(before, after *clusterv1alpha1.Cluster) bool {
-	usable := func(c *clusterv1alpha1.Cluster) [2]bool {
-		return [2]bool{Clusters{c.Name: c}.Ready(c.Name), ServesSlices(c)}
-	}
-	return usable(before) != usable(after)
+	return ReachableChanged(before, after) || ServesSlices(before) != ServesSlices(after)
 }

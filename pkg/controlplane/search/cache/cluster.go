@@ -98,7 +98,7 @@ func (k *cluster) follow(ctx context.Context) time.Duration {
 	if object == nil {
 		return reopenInterval
 	}
-	if !meta.IsStatusConditionTrue(object.Status.Conditions, clusterv1alpha1.ClusterConditionReady) {
+	if !object.Ready() {
 		return k.lose(want, search.FailureNotReady)
 	}
 	member, err := k.deps.Members(ctx, object)
