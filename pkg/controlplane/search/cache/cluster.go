@@ -2,10 +2,12 @@ package cache
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"sync"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -68,6 +70,11 @@ func (k *cluster) set(object *clusterv1alpha1.Cluster, want map[schema.GroupVers
 	k.mu.Lock()
 	k.object, k.want = object, want
 	k.mu.Unlock()
+	k.signal()
+}
+
+// signal makes the goroutine look again.
+func (k *cluster) signal() {
 	select {
 	case k.wake <- struct{}{}:
 	default:
@@ -110,6 +117,7 @@ func (k *cluster) follow(ctx context.Context) time.Duration {
 		err := k.open(ctx, member, kind, namespaces)
 		switch {
 		case meta.IsNoMatchError(err):
+			k.forget(kind)
 			k.fail(kind, search.FailureUnknownKind)
 		case err != nil:
 			k.fail(kind, err.Error())
@@ -124,25 +132,62 @@ func (k *cluster) follow(ctx context.Context) time.Duration {
 // open watches one kind, through other connections than before if the cluster has others.
 func (k *cluster) open(ctx context.Context, member *access.Member, kind schema.GroupVersionKind, namespaces search.Namespaces) error {
 	k.mu.RLock()
-	s := k.stores[kind]
+	s, failure := k.stores[kind], k.failures[kind]
 	k.mu.RUnlock()
-	if s == nil || s.member != member {
+	if s == nil || s.member != member || s.doubtful() {
 		mapping, err := member.Mapping(kind)
 		if err != nil {
 			return err
 		}
-		if s != nil {
-			s.drop()
+		if s != nil && s.doubtful() || failure == search.FailureUnknownKind {
+			if mapping, err = served(member, mapping); err != nil {
+				return err
+			}
 		}
-		s = &store{member: member, mapping: mapping, codec: k.codec, budget: k.budget, clock: k.deps.Clock, changed: k.changed, parts: map[string]*part{}}
-		k.mu.Lock()
-		k.stores[kind] = s
-		delete(k.failures, kind)
-		k.mu.Unlock()
-		k.changed()
+		if s != nil && mapping.Resource == s.mapping.Resource && mapping.Scope.Name() == s.mapping.Scope.Name() {
+			s.connect(member)
+		} else {
+			k.forget(kind)
+			s = k.newStore(member, mapping)
+			k.mu.Lock()
+			k.stores[kind] = s
+			delete(k.failures, kind)
+			k.mu.Unlock()
+			k.changed()
+		}
 	}
 	s.watch(ctx, namespaces)
 	return nil
+}
+
+func (k *cluster) newStore(member *access.Member, mapping *meta.RESTMapping) *store {
+	return &store{
+		cluster: k.name, member: member, mapping: mapping, codec: k.codec, budget: k.budget, clock: k.deps.Clock, changed: k.changed, doubt: k.signal,
+		parts: map[string]*part{},
+	}
+}
+
+// served returns a mapping with the scope that the cluster serves now, and a NoKindMatchError if it does not serve the kind.
+// The definition of a kind may be replaced by one with another scope.
+func served(member *access.Member, mapping *meta.RESTMapping) (*meta.RESTMapping, error) {
+	kind := mapping.GroupVersionKind
+	list, err := member.Discovery().ServerResourcesForGroupVersion(kind.GroupVersion().String())
+	if err != nil && !apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("reading what the cluster serves: %w", err)
+	}
+	if err == nil {
+		for _, r := range list.APIResources {
+			if r.Name != mapping.Resource.Resource || r.Kind != kind.Kind {
+				continue
+			}
+			out := &meta.RESTMapping{Resource: mapping.Resource, GroupVersionKind: kind, Scope: meta.RESTScopeRoot}
+			if r.Namespaced {
+				out.Scope = meta.RESTScopeNamespace
+			}
+			return out, nil
+		}
+	}
+	return nil, &meta.NoKindMatchError{GroupKind: kind.GroupKind(), SearchedVersions: []string{kind.Version}}
 }
 
 // lose ends the watches of a cluster that cannot be read for a reason, and drops its objects after a while. It returns when to
@@ -172,8 +217,12 @@ func (k *cluster) lose(want map[schema.GroupVersionKind]search.Namespaces, reaso
 // fail records why a kind has no store.
 func (k *cluster) fail(kind schema.GroupVersionKind, reason string) {
 	k.mu.Lock()
-	defer k.mu.Unlock()
+	changed := k.failures[kind] != reason
 	k.failures[kind] = reason
+	k.mu.Unlock()
+	if changed {
+		k.changed() // watches wait for it no longer
+	}
 }
 
 // forget drops the store of a kind.

@@ -7,8 +7,10 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -27,6 +29,8 @@ import (
 // store caches the objects of one kind in one cluster: all of them, or those of some namespaces, with a watch for each
 // namespace.
 type store struct {
+	cluster string
+	// member is used by the goroutine of the cluster alone.
 	member  *access.Member
 	mapping *meta.RESTMapping
 	codec   *codec
@@ -35,6 +39,9 @@ type store struct {
 	// feed has the last changes. changed is called when the objects of a namespace are complete.
 	feed    feed
 	changed func()
+	// doubt is called when the cluster seems to serve the kind in another scope, or not any more.
+	doubt    func()
+	rescoped atomic.Bool
 
 	mu sync.Mutex
 	// parts are by namespace; "" has the objects of all namespaces, and those without one.
@@ -48,7 +55,9 @@ type part struct {
 	projection *informer.Projection[Object]
 	share      *share
 	stopped    func()
-	mu         sync.Mutex
+	// before is the version that the objects had through other connections.
+	before string
+	mu     sync.Mutex
 	// listed is when the objects were first listed completely.
 	listed time.Time
 	// known are objects that other parts had, until they are listed: watches have sent them already.
@@ -88,6 +97,54 @@ func (s *store) watch(ctx context.Context, want search.Namespaces) {
 	}
 }
 
+// doubtful reports whether the cluster seems to serve the kind in another scope, or not any more.
+func (s *store) doubtful() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.rescoped.Load() {
+		return true
+	}
+	for _, p := range s.parts {
+		if apierrors.IsNotFound(p.projection.Failure()) {
+			return true
+		}
+	}
+	return false
+}
+
+// connect makes the store use other connections. The objects stay known: watches get only what changed.
+func (s *store) connect(member *access.Member) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.rescoped.Store(false)
+	if s.member == member {
+		return
+	}
+	s.member = member
+	for namespace, p := range s.parts {
+		p.drop()
+		known := map[types.NamespacedName]*Object{}
+		p.projection.Each(func(key types.NamespacedName, o *Object) { known[key] = o })
+		p.mu.Lock()
+		maps.Copy(known, p.known)
+		p.mu.Unlock()
+		next := s.newPart(namespace, known)
+		next.before = cmp.Or(p.projection.Version(), p.before)
+		s.parts[namespace] = next
+	}
+}
+
+// project returns an object to be cached. It refuses one of another scope than that of the kind.
+func (s *store) project(in runtime.Object, old *Object) (Object, error) {
+	out, err := s.codec.keep(in, old, s.cluster)
+	if err == nil && (out.Namespace != "") != (s.mapping.Scope.Name() == meta.RESTScopeNameNamespace) {
+		s.rescoped.Store(true)
+		s.doubt()
+		err = fmt.Errorf("%s %s/%s has another scope than its kind had before", s.mapping.Resource.Resource, out.Namespace, out.Name)
+	}
+	return out, err
+}
+
 // newPart returns a part. It takes the objects of its namespace from those that are known from other parts.
 func (s *store) newPart(namespace string, known map[types.NamespacedName]*Object) *part {
 	p := &part{share: &share{budget: s.budget}, known: map[types.NamespacedName]*Object{}}
@@ -102,13 +159,13 @@ func (s *store) newPart(namespace string, known map[types.NamespacedName]*Object
 		resource = s.member.Dynamic().Resource(s.mapping.Resource).Namespace(namespace)
 	}
 	p.projection = informer.New(informer.Config[Object]{
-		Name: fmt.Sprintf("%s %s of the search cache", s.member.Name(), s.mapping.Resource.Resource),
+		Name: fmt.Sprintf("%s %s of the search cache", s.cluster, s.mapping.Resource.Resource),
 		List: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return resource.List(ctx, o) },
 		Watch: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 			return resource.Watch(ctx, o)
 		},
 		Example: &unstructured.Unstructured{},
-		Project: func(in runtime.Object, old *Object) (Object, error) { return s.codec.keep(in, old, s.member.Name()) },
+		Project: s.project,
 		Size:    func(o Object) int { return o.size() },
 		Version: func(o Object) string { return o.Version },
 		MaxSize: p.share.most,
@@ -117,6 +174,11 @@ func (s *store) newPart(namespace string, known map[types.NamespacedName]*Object
 			s.feed.add(p.change(key, old, now))
 		},
 		WentBack: func(string, string) { s.feed.restart() },
+		Failed: func(err error) {
+			if apierrors.IsNotFound(err) {
+				s.doubt()
+			}
+		},
 		Synced: func() {
 			p.mu.Lock()
 			p.listed = s.clock.Now()
@@ -126,7 +188,11 @@ func (s *store) newPart(namespace string, known map[types.NamespacedName]*Object
 			for key, o := range known {
 				s.feed.add(change{key: key, old: o})
 			}
-			s.feed.begin(p.projection.Version())
+			version := p.projection.Version()
+			if older(version, p.before) {
+				s.feed.restart()
+			}
+			s.feed.begin(version)
 			s.changed()
 		},
 	})

@@ -46,6 +46,8 @@ type watching struct {
 	send   func(Event) error
 	queue  *queue
 	first  bool
+	// opening reports that a cluster was not tried to be read yet.
+	opening bool
 	// sources are the stores that are watched, by cluster.
 	sources map[string]*source
 }
@@ -56,6 +58,8 @@ type source struct {
 	namespaces search.Namespaces
 	// seen is the version up to which changes were sent.
 	seen string
+	// sent are the objects that were sent while the first list went on: the queue may have them, too.
+	sent map[types.NamespacedName]*Object
 }
 
 // Watch calls send with each change of the objects that a query selects, until ctx ends or send fails. Clusters that join, leave
@@ -101,11 +105,13 @@ func (c *Caches) Watch(ctx context.Context, q Query, start Start, send func(Even
 // follow begins to watch the stores of the resource that are new, and ends with those that are gone.
 func (w *watching) follow() error {
 	present := map[string]bool{}
+	w.opening = false
 	selected, _ := w.caches.Selects(w.query.Kind)
 	for _, k := range w.caches.all() {
 		found, namespaces, missing := k.find(w.query.Resource, w.query.Kind)
 		selected = selected || found != nil || missing != ""
 		if found == nil {
+			w.opening = w.opening || missing == search.FailureListing
 			continue
 		}
 		present[k.name] = true
@@ -160,8 +166,14 @@ func (w *watching) begin(cluster string, s *source) error {
 		return nil
 	}
 	s.seen = s.store.version()
+	if s.seen == "" {
+		s.sent = map[types.NamespacedName]*Object{}
+	}
 	if !w.first || !w.start.Now {
 		for _, o := range s.store.list(s.namespaces, w.query.Namespace, w.query.Name) {
+			if s.sent != nil {
+				s.sent[o.key()] = o
+			}
 			if err := w.pass(queued{cluster, change{key: o.key(), now: o}}); err != nil {
 				return err
 			}
@@ -187,6 +199,12 @@ func (w *watching) end(cluster string, s *source) error {
 
 // drain sends the changes that wait.
 func (w *watching) drain() error {
+	var listed []*source
+	for _, s := range w.sources {
+		if s.sent != nil && s.store.version() != "" {
+			listed = append(listed, s) // all changes of the first list wait
+		}
+	}
 	items, ok := w.queue.take()
 	if !ok {
 		return ErrExpired
@@ -196,11 +214,32 @@ func (w *watching) drain() error {
 		if s == nil || c.version != "" && s.seen != "" && !older(s.seen, c.version) {
 			continue // it was sent with the objects
 		}
-		if err := w.pass(c); err != nil {
-			return err
+		if c, unsent := s.unsent(c); unsent {
+			if err := w.pass(c); err != nil {
+				return err
+			}
 		}
 	}
+	for _, s := range listed {
+		s.sent = nil
+	}
 	return nil
+}
+
+// unsent returns a change as one since the objects that were sent while the first list went on, and false if it was sent.
+func (s *source) unsent(c queued) (queued, bool) {
+	o := s.sent[c.key]
+	if o == nil {
+		return c, true
+	}
+	if c.now != nil && !older(o.Version, c.now.Version) {
+		return c, false
+	}
+	delete(s.sent, c.key)
+	if c.old == nil {
+		c.old = o
+	}
+	return c, true
 }
 
 // pass sends a change if it is one of the selected objects.
@@ -244,7 +283,7 @@ func (w *watching) complete() bool {
 			return false
 		}
 	}
-	return true
+	return !w.opening
 }
 
 // key returns the namespace and name of an object.
