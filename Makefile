@@ -91,6 +91,10 @@ bench: build ## Measure: decisions, propagation, start-up; prints the figures
 bench-scale: build ## Measure with 10, 100 and 1,000 clusters; STUBS=DIR has the sources of the stub members
 	hack/bench-scale.sh
 
+.PHONY: chart
+chart: ## Lint the Helm chart and package it into _output/; VERSION=v1.2.3 is also the tag of the images
+	hack/chart.sh "$(VERSION)"
+
 .PHONY: image
 image: ## Build the image of the control plane, as an archive in _output/ and for docker if it answers
 	VERSION='$(VERSION)' COMMIT='$(COMMIT)' LDFLAGS='$(LDFLAGS)' hack/image.sh

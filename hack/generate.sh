@@ -57,5 +57,8 @@ tool informer-gen --go-header-file /dev/null \
 	--output-dir pkg/generated/informers --output-pkg "$module/pkg/generated/informers" \
 	"${apis[@]}"
 
+echo "chart"
+go run ./hack/chart
+
 echo "estimator messages"
 go run -modfile=go.tools.mod hack/proto/main.go pkg/controlplane/estimator/pb messages.proto service.proto

@@ -142,6 +142,7 @@ lane_unit() {
 	renice -n 10 -p "$BASHPID" >/dev/null
 	stage "unit, contract (race detector on)" "${race[@]}" "${unit[@]}"
 	stage "unit, conformance (what links an API server)" go test -vet=off "${linked[@]}"
+	stage "chart" go test -modfile=go.helm.mod -tags helm ./hack/chart/testdata/render
 	stage "kstatus" go test -modfile=go.kstatus.mod -tags kstatus ./pkg/controlplane/domain/conditions/testdata/kstatus
 }
 

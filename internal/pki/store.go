@@ -20,6 +20,8 @@ type Store struct {
 	Storage Storage
 	// Now is the clock.
 	Now func() time.Time
+	// Early is how much earlier than usual certificates are made again before their end.
+	Early time.Duration
 }
 
 // CA loads the authority name, or makes it. An existing authority is never replaced, only completed: an expired
@@ -74,7 +76,7 @@ func (s Store) Leaf(name string, cfg LeafConfig, ca Pair) (Pair, error) {
 	if err != nil {
 		return Pair{}, err
 	}
-	if pair, err := ParsePair(certPEM, keyPEM); err == nil && RenewReason(pair, cfg, ca.Cert, s.Now()) == "" {
+	if pair, err := ParsePair(certPEM, keyPEM); err == nil && RenewReason(pair, cfg, ca.Cert, s.Now().Add(s.Early)) == "" {
 		return pair, nil
 	}
 	pair, err := NewLeaf(cfg, ca, s.Now())

@@ -67,6 +67,7 @@ func NewCommand(roles []Role, name string) *cobra.Command {
 		root.AddCommand(single(r))
 	}
 	root.AddCommand(versionCommand("karmada"), flagsCommand(roles), removeDataCommand())
+	root.AddCommand(releaseCommands()...)
 	return root
 }
 

@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	estimatorPort      = 10352
+	estimatorPort      = EstimatorPort
 	estimatorProbePort = 10351
 	deschedulerPort    = 10358
 
@@ -24,6 +24,9 @@ const (
 	// kubeconfigSuffix follows the name of a cluster in the name of the Secret with its kubeconfig, which is also its key.
 	kubeconfigSuffix = "-kubeconfig"
 )
+
+// EstimatorPort is the port of the Service of an estimator.
+const EstimatorPort = 10352
 
 // File names of the certificates of a server that is installed as an addon.
 const (
@@ -34,6 +37,11 @@ const (
 
 // AddonCertSecret returns the name of the Secret with the certificates of a server that is installed as an addon.
 func AddonCertSecret(workload string) string { return workload + "-cert" }
+
+// AddonSecret returns the Secret with the certificates of a server that is installed as an addon.
+func AddonSecret(c *Config, workload string) client.Object {
+	return c.secret(AddonCertSecret(workload), c.Certificates.addon(workload))
+}
 
 // EstimatorWorkload returns the name of the Deployment and of the Service of a cluster's estimator.
 func EstimatorWorkload(cluster string) string { return Estimator + "-" + cluster }

@@ -45,7 +45,11 @@ func EtcdStatefulSet(c *Config) (*appsv1.StatefulSet, error) {
 	if c.Etcd.PodManagement != "" {
 		s.Spec.PodManagementPolicy = c.Etcd.PodManagement
 	}
-	volume, claims, err := c.Etcd.storage(c.labels(ClaimDefaults))
+	var labels map[string]string
+	if c.Labels == nil { // others may change, what is made from templates of claims may not
+		labels = c.labels(ClaimDefaults)
+	}
+	volume, claims, err := c.Etcd.storage(labels)
 	if err != nil {
 		return nil, err
 	}

@@ -66,6 +66,10 @@ type Certificates struct {
 	// ExternalIPs and ExternalDNS are further names of the API server.
 	ExternalIPs, ExternalDNS []string
 	Validity                 time.Duration
+	// Servers are workloads beside the usual ones that have a certificate of their own.
+	Servers []string
+	// Early is how much earlier than usual certificates are made again.
+	Early time.Duration
 	// CACertFile and CAKeyFile are an authority to use instead of a new one; both are empty or none.
 	CACertFile, CAKeyFile string
 	Algorithm             pki.Algorithm

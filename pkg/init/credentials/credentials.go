@@ -71,7 +71,7 @@ func Make(r *config.Request, have map[string][]byte, a hostcluster.Addresses, no
 	if err := takeFiles(r, c.Data); err != nil {
 		return nil, err
 	}
-	store := pki.Store{Storage: present(c.Data), Now: now}
+	store := pki.Store{Storage: present(c.Data), Now: now, Early: r.Certificates.Early}
 	pairs := map[string]pki.Pair{}
 	algorithm := r.Certificates.Algorithm
 	for _, signer := range authorities(r, a) {
@@ -196,6 +196,9 @@ func authorities(r *config.Request, a hostcluster.Addresses) []authority {
 	}
 	for _, name := range components.KubeconfigUsers() {
 		out[0].leaves = append(out[0].leaves, leaf{name + "-client", pki.LeafConfig{CommonName: components.UserOf(name), Usages: client}})
+	}
+	for _, name := range r.Certificates.Servers {
+		out[0].leaves = append(out[0].leaves, leaf{name, pki.LeafConfig{CommonName: name, Hosts: ServiceNames(r.Namespace, r.Domain, naming(r).Name(name)), Usages: server}})
 	}
 	if r.Etcd.External == nil {
 		loopback := []string{"localhost", "127.0.0.1"}

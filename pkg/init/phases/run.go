@@ -10,12 +10,15 @@ import (
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	ssa "github.com/karmada-toolkit/karmada/internal/apply"
 	"github.com/karmada-toolkit/karmada/internal/progress"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/init/components"
+	"github.com/karmada-toolkit/karmada/pkg/init/config"
+	"github.com/karmada-toolkit/karmada/pkg/init/credentials"
 )
 
 // Run runs each phase as soon as those that it needs are done. The first failure stops all.
@@ -120,6 +123,23 @@ func (o *Outcome) setToken(token string) {
 	o.token = token
 }
 
+// RunControlPlane runs the phases that write into the control plane alone, with what they are made from and the
+// administrator's access. The host cluster is not asked: each phase waits for what it needs for as long as timeout.
+func RunControlPlane(ctx context.Context, in *Inputs, admin *rest.Config, timeout time.Duration, p progress.Reporter, now func() time.Time) error {
+	s := &State{
+		Request: &config.Request{Timeout: timeout}, Progress: progress.NewReminder(p, now), Now: now, Outcome: &Outcome{}, given: in, admin: admin,
+	}
+	err := s.wait(ctx, timeout, APIServer, "an answer of "+admin.Host, func(ctx context.Context) error {
+		ctx, stop := context.WithTimeout(ctx, probeTimeout)
+		defer stop()
+		return credentials.Readyz(ctx, admin)
+	})
+	if err != nil {
+		return fmt.Errorf("%s does not answer: %w", admin.Host, err)
+	}
+	return Run(ctx, s, []Phase{crds(), rbac(), webhooks(), aggregatedAPI(), bootstrapToken(), check()})
+}
+
 // Check is the phase that checks the whole control plane.
 const Check = "check"
 
@@ -143,7 +163,12 @@ func runCheck(ctx context.Context, s *State, p Phase) error {
 	if err != nil {
 		return err
 	}
-	unready := func() string { return s.Tracker.Unready([]string{components.APIServer, components.Webhook}) }
+	unready := func() string {
+		if s.Tracker == nil {
+			return "the workloads are not watched"
+		}
+		return s.Tracker.Unready([]string{components.APIServer, components.Webhook})
+	}
 	err = s.waitAfterReady(ctx, checkLimit, p.Name, "the control plane to accept a policy", unready, func(ctx context.Context) error {
 		policy := &policyv1alpha1.PropagationPolicy{
 			ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "karmada-init-check"},

@@ -39,6 +39,10 @@ type State struct {
 	Now      func() time.Time
 	Outcome  *Outcome
 
+	// given and admin are what a State without a host cluster works with.
+	given *Inputs
+	admin *rest.Config
+
 	mu           sync.Mutex
 	credentials  *credentials.Credentials
 	controlPlane client.Client
@@ -86,6 +90,9 @@ func (s *State) CAHash() string {
 
 // Inputs returns what the objects of the phases are made of.
 func (s *State) Inputs() (*Inputs, error) {
+	if s.given != nil {
+		return s.given, nil
+	}
 	creds, err := s.Credentials()
 	if err != nil {
 		return nil, err
@@ -95,6 +102,9 @@ func (s *State) Inputs() (*Inputs, error) {
 
 // ControlPlaneConfig returns how the new control plane is reached.
 func (s *State) ControlPlaneConfig() (*rest.Config, error) {
+	if s.admin != nil {
+		return s.admin, nil
+	}
 	creds, err := s.Credentials()
 	if err != nil {
 		return nil, err
@@ -104,7 +114,7 @@ func (s *State) ControlPlaneConfig() (*rest.Config, error) {
 
 // ControlPlane returns a client of the new control plane.
 func (s *State) ControlPlane() (client.Client, error) {
-	creds, err := s.Credentials()
+	cfg, err := s.ControlPlaneConfig()
 	if err != nil {
 		return nil, err
 	}
@@ -112,10 +122,6 @@ func (s *State) ControlPlane() (client.Client, error) {
 	defer s.mu.Unlock()
 	if s.controlPlane != nil {
 		return s.controlPlane, nil
-	}
-	cfg, err := creds.RESTConfig()
-	if err != nil {
-		return nil, err
 	}
 	if s.controlPlane, err = client.New(cfg, client.Options{Scheme: kube.NewScheme()}); err != nil {
 		return nil, fmt.Errorf("connecting to the control plane: %w", err)

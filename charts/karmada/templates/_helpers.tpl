@@ -1,0 +1,279 @@
+{{/* The settings of a component, as JSON. */}}
+{{- define "karmada.component" -}}
+{{- $root := index . 0 -}}{{- $key := index . 1 -}}
+{{- if eq $key "etcd" -}}{{- $root.Values.etcd.internal | default dict | toJson -}}
+{{- else -}}{{- index $root.Values $key | default dict | toJson -}}{{- end -}}
+{{- end -}}
+
+{{- define "karmada.mode" -}}
+{{- .Values.installMode | default "host" -}}
+{{- end -}}
+
+{{/* What begins the names that the release "karmada" has without its name. */}}
+{{- define "karmada.fixed" -}}
+{{- if ne .Release.Name "karmada" -}}{{- .Release.Name -}}-{{- end -}}
+{{- end -}}
+
+{{- define "karmada.domain" -}}{{- .Values.clusterDomain | default "cluster.local" -}}{{- end -}}
+{{- define "karmada.systemNamespace" -}}{{- .Values.systemNamespace | default "karmada-system" -}}{{- end -}}
+{{- define "karmada.version" -}}{{- .Values.karmadaImageVersion | default .Chart.AppVersion -}}{{- end -}}
+
+{{- define "karmada.labels" -}}
+{{- $root := index . 0 -}}
+app.kubernetes.io/instance: {{ $root.Release.Name | quote }}
+app.kubernetes.io/managed-by: {{ $root.Release.Service | quote }}
+helm.sh/chart: {{ printf "%s-%s" $root.Chart.Name $root.Chart.Version | replace "+" "_" | trunc 63 | quote }}
+{{- with ($root.Values.global | default dict).commonLabels }}
+{{ omit . "app" "apiserver" "cluster" "app.kubernetes.io/instance" "app.kubernetes.io/managed-by" "helm.sh/chart" | toYaml }}
+{{- end -}}
+{{- end -}}
+
+{{/* Labels of a user; those of selectors stay. */}}
+{{- define "karmada.workloadLabels" -}}
+{{- $root := index . 0 -}}
+{{- $labels := omit ((include "karmada.component" . | fromJson).labels | default dict) "app" "apiserver" "cluster" "app.kubernetes.io/instance" "app.kubernetes.io/managed-by" "helm.sh/chart" -}}
+{{- range $key, $_ := ($root.Values.global | default dict).commonLabels }}{{ $labels = omit $labels $key }}{{ end -}}
+{{- with $labels -}}{{- toYaml . -}}{{- end -}}
+{{- end -}}
+
+{{- define "karmada.podLabels" -}}
+{{- with omit ((include "karmada.component" . | fromJson).podLabels | default dict) "app" "apiserver" "cluster" -}}{{- toYaml . -}}{{- end -}}
+{{- end -}}
+
+{{- define "karmada.podAnnotations" -}}
+{{- with (include "karmada.component" . | fromJson).podAnnotations -}}
+annotations:
+  {{- toYaml . | nindent 2 }}
+{{- end -}}
+{{- end -}}
+
+{{- define "karmada.serviceAnnotations" -}}
+{{- with (include "karmada.component" . | fromJson).serviceAnnotations -}}
+annotations:
+  {{- toYaml . | nindent 2 }}
+{{- end -}}
+{{- end -}}
+
+{{- define "karmada.nodeSelector" -}}
+{{- with (include "karmada.component" . | fromJson).nodeSelector -}}
+nodeSelector:
+  {{- toYaml . | nindent 2 }}
+{{- end -}}
+{{- end -}}
+
+{{- define "karmada.tolerations" -}}
+{{- with (include "karmada.component" . | fromJson).tolerations -}}{{- toYaml . -}}{{- end -}}
+{{- end -}}
+
+{{- define "karmada.affinity" -}}
+{{- with (include "karmada.component" . | fromJson).affinity -}}{{- toYaml . -}}{{- end -}}
+{{- end -}}
+
+{{- define "karmada.strategy" -}}
+{{- with (include "karmada.component" . | fromJson).strategy -}}
+strategy:
+  {{- if eq (.type | default "RollingUpdate") "Recreate" }}{{ omit . "rollingUpdate" | toYaml | nindent 2 }}{{ else }}{{ toYaml . | nindent 2 }}{{ end }}
+{{- end -}}
+{{- end -}}
+
+{{- define "karmada.resources" -}}
+{{- $c := include "karmada.component" . | fromJson -}}
+{{- if $c.resources -}}
+resources:
+  {{- toYaml $c.resources | nindent 2 }}
+{{- else if index . 2 -}}
+resources:
+  requests:
+    cpu: {{ index . 2 }}
+{{- else -}}
+resources: {}
+{{- end -}}
+{{- end -}}
+
+{{- define "karmada.priorityClass" -}}
+{{- $c := include "karmada.component" . | fromJson -}}
+{{- if hasKey $c "priorityClassName" -}}{{- $c.priorityClassName -}}{{- else -}}system-node-critical{{- end -}}
+{{- end -}}
+
+{{- define "karmada.replicas" -}}
+{{- $c := include "karmada.component" . | fromJson -}}
+{{- if hasKey $c "replicaCount" -}}{{- int $c.replicaCount -}}{{- else -}}1{{- end -}}
+{{- end -}}
+
+{{- define "karmada.image" -}}
+{{- $root := index . 0 -}}
+{{- $i := (include "karmada.component" . | fromJson).image | default dict -}}
+{{- $registry := ($root.Values.global | default dict).imageRegistry | default $i.registry -}}
+{{- with $registry }}{{ . }}/{{ end -}}{{- $i.repository }}:{{ $i.tag | default (include "karmada.version" $root) -}}
+{{- end -}}
+
+{{- define "karmada.pullPolicy" -}}
+{{- ((include "karmada.component" . | fromJson).image | default dict).pullPolicy | default (index . 0).Values.karmadaImagePullPolicy | default "IfNotPresent" -}}
+{{- end -}}
+
+{{- define "karmada.pullSecrets" -}}
+{{- $root := index . 0 -}}
+{{- $own := ((include "karmada.component" . | fromJson).image | default dict).pullSecrets | default list -}}
+{{- with concat (($root.Values.global | default dict).imagePullSecrets | default list) $own -}}
+imagePullSecrets:
+{{- range . }}
+- name: {{ if kindIs "map" . }}{{ .name }}{{ else }}{{ . }}{{ end }}
+{{- end }}
+{{- end -}}
+{{- end -}}
+
+{{/* Arguments that values set, one a line. */}}
+{{- define "karmada.args" -}}
+{{- $root := index . 0 -}}{{- $key := index . 1 -}}
+{{- $c := include "karmada.component" . | fromJson -}}
+{{- if eq $key "etcd" }}
+{{- with $c.logLevel }}
+- {{ printf "--log-level=%v" . | quote }}
+{{- end }}
+{{- else if hasKey $c "logVerbosity" }}
+- {{ printf "--v=%d" (int $c.logVerbosity) | quote }}
+{{- end }}
+{{- with $c.featureGates }}
+- {{ printf "--feature-gates=%s" (include "karmada.gates" .) | quote }}
+{{- end }}
+{{- if eq $key "apiServer" }}
+{{- with $c.serviceClusterIPRange }}
+- {{ printf "--service-cluster-ip-range=%s" . | quote }}
+{{- end }}
+{{- with $c.maxRequestsInflight }}
+- {{ printf "--max-requests-inflight=%d" (int .) | quote }}
+{{- end }}
+{{- with $c.maxMutatingRequestsInflight }}
+- {{ printf "--max-mutating-requests-inflight=%d" (int .) | quote }}
+{{- end }}
+{{- range $flag, $name := dict "ca-file" "caFile" "client-id" "clientId" "groups-claim" "groupsClaim" "groups-prefix" "groupsPrefix" "issuer-url" "issuerUrl" "username-claim" "usernameClaim" "username-prefix" "usernamePrefix" }}
+{{- with index ($c.oidc | default dict) $name }}
+- {{ printf "--oidc-%s=%v" $flag . | quote }}
+{{- end }}
+{{- end }}
+{{- else if eq $key "kubeControllerManager" }}
+{{- with $c.controllers }}
+- {{ printf "--controllers=%s" . | quote }}
+{{- end }}
+{{- with $c.clusterCIDR }}
+- {{ printf "--cluster-cidr=%s" . | quote }}
+{{- end }}
+{{- with $c.serviceClusterIPRange | default $root.Values.apiServer.serviceClusterIPRange }}
+- {{ printf "--service-cluster-ip-range=%s" . | quote }}
+{{- end }}
+{{- else if eq $key "controllerManager" }}
+{{- with $c.controllers }}
+- {{ printf "--controllers=%s" . | quote }}
+{{- end }}
+{{- else if eq $key "scheduler" }}
+- {{ printf "--enable-scheduler-estimator=%v" ($c.enableSchedulerEstimator | default false) | quote }}
+{{- if $c.enableEmptyWorkloadPropagation }}
+- "--enable-empty-workload-propagation=true"
+{{- end }}
+{{- end }}
+{{- range $name, $value := $c.extraCommandArgs }}
+- {{ printf "--%s=%v" (trimPrefix "--" $name) $value | quote }}
+{{- end }}
+{{- end -}}
+
+{{- define "karmada.gates" -}}
+{{- $gates := list -}}
+{{- range $name, $on := . }}{{ $gates = append $gates (printf "%s=%v" $name $on) }}{{ end -}}
+{{- sortAlpha $gates | join "," -}}
+{{- end -}}
+
+{{/* The command of a component: its default, in which arguments of the same name are replaced. */}}
+{{- define "karmada.command" -}}
+{{- $args := include "karmada.args" . | trim -}}
+{{- $extra := list -}}{{- if $args }}{{ $extra = fromYamlArray $args | sortAlpha }}{{ end -}}
+{{- $names := dict -}}
+{{- range $extra }}{{ $_ := set $names (splitList "=" . | first) true }}{{ end -}}
+{{- $out := list -}}
+{{- range fromYamlArray (index . 2) }}{{ if not (hasKey $names (splitList "=" . | first)) }}{{ $out = append $out . }}{{ end }}{{ end -}}
+{{- concat $out $extra | toYaml -}}
+{{- end -}}
+
+{{- define "karmada.etcdServers" -}}
+{{- if eq .Values.etcd.mode "external" -}}
+{{- required "etcd.external.servers is needed for etcd.mode external" .Values.etcd.external.servers -}}
+{{- else -}}
+{{- $root := . -}}{{- $out := list -}}
+{{- range $i := until (include "karmada.replicas" (list . "etcd") | int) -}}
+{{- $out = append $out (printf "https://%setcd-%d.%setcd.%s.svc.%s:2379" (include "karmada.fixed" $root) $i (include "karmada.fixed" $root) $root.Release.Namespace (include "karmada.domain" $root)) -}}
+{{- end -}}
+{{- join "," $out -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "karmada.etcdCluster" -}}
+{{- $root := . -}}{{- $out := list -}}
+{{- range $i := until (include "karmada.replicas" (list . "etcd") | int) -}}
+{{- $name := printf "%setcd-%d" (include "karmada.fixed" $root) $i -}}
+{{- $out = append $out (printf "%s=https://%s.%setcd.%s.svc.%s:2380" $name $name (include "karmada.fixed" $root) $root.Release.Namespace (include "karmada.domain" $root)) -}}
+{{- end -}}
+{{- join "," $out -}}
+{{- end -}}
+
+{{/* The members that have an estimator. */}}
+{{- define "karmada.estimators" -}}
+{{- $out := list -}}
+{{- if has "schedulerEstimator" (.Values.components | default list) -}}
+{{- range .Values.schedulerEstimator.memberClusters }}{{ $out = append $out .clusterName }}{{ end -}}
+{{- end -}}
+{{- join "," $out -}}
+{{- end -}}
+
+{{/* Servers of APIs beside the aggregated one. */}}
+{{- define "karmada.addons" -}}
+{{- $out := list -}}
+{{- if has "metricsAdapter" (.Values.components | default list) }}{{ $out = append $out "karmada-metrics-adapter" }}{{ end -}}
+{{- if has "search" (.Values.components | default list) }}{{ $out = append $out "karmada-search" }}{{ end -}}
+{{- join "," $out -}}
+{{- end -}}
+
+{{/* Arguments with which the static resources are written. */}}
+{{- define "karmada.resourceArgs" -}}
+- --name={{ .Release.Name }}
+- --fixed-prefix={{ include "karmada.fixed" . }}
+- --namespace={{ .Release.Namespace }}
+- --cluster-domain={{ include "karmada.domain" . }}
+- --system-namespace={{ include "karmada.systemNamespace" . }}
+- --server={{ .Values.apiServer.externalURL }}
+- --apiservers={{ include "karmada.replicas" (list . "apiServer") }}
+- {{ printf "--feature-gates=%s" (include "karmada.gates" (.Values.controllerManager.featureGates | default dict)) | quote }}
+- --addons={{ include "karmada.addons" . }}
+- --estimators={{ include "karmada.estimators" . }}
+{{- end -}}
+
+{{/* The controllers wait for the static resources with this hash. */}}
+{{- define "karmada.settings" -}}
+{{- printf "%s %s" .Chart.Version (include "karmada.resourceArgs" .) | sha256sum | trunc 16 -}}
+{{- end -}}
+
+{{/* Values of the secured pods of Jobs. */}}
+{{- define "karmada.jobPod" -}}
+restartPolicy: {{ index . 1 }}
+enableServiceLinks: false
+securityContext:
+  fsGroup: 65532
+  runAsGroup: 65532
+  runAsNonRoot: true
+  runAsUser: 65532
+  seccompProfile:
+    type: RuntimeDefault
+{{- with include "karmada.pullSecrets" (list (index . 0) (eq (include "karmada.mode" (index . 0)) "agent" | ternary "agent" "controllerManager")) }}
+{{ . }}
+{{- end }}
+{{- end -}}
+
+{{- define "karmada.jobContainer" -}}
+image: {{ include "karmada.image" (list . "controllerManager") | quote }}
+imagePullPolicy: {{ include "karmada.pullPolicy" (list . "controllerManager") }}
+terminationMessagePolicy: FallbackToLogsOnError
+securityContext:
+  allowPrivilegeEscalation: false
+  capabilities:
+    add: ["NET_BIND_SERVICE"]
+    drop: ["ALL"]
+  readOnlyRootFilesystem: true
+{{- end -}}

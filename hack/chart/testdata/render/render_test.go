@@ -1,0 +1,529 @@
+//go:build helm
+
+package render
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"helm.sh/helm/v4/pkg/chart/common"
+	chartutil "helm.sh/helm/v4/pkg/chart/common/util"
+	chart "helm.sh/helm/v4/pkg/chart/v2"
+	"helm.sh/helm/v4/pkg/chart/v2/loader"
+	"helm.sh/helm/v4/pkg/engine"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/karmada-toolkit/karmada/pkg/init/components"
+)
+
+const chartDir = "../../../../charts/karmada"
+
+type object = map[string]any
+
+// render returns the objects of the chart by kind and name. Hooks are left out unless all is set.
+func render(t *testing.T, release, values string, all bool) map[string]object {
+	t.Helper()
+	out, err := tryRender(release, values, all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// load reads the chart once.
+var load = sync.OnceValues(func() (*chart.Chart, error) { return loader.Load(chartDir) })
+
+func tryRender(release, values string, all bool) (map[string]object, error) {
+	chart, err := load()
+	if err != nil {
+		return nil, err
+	}
+	set := map[string]any{}
+	if err := yaml.Unmarshal([]byte(values), &set); err != nil {
+		return nil, err
+	}
+	in, err := chartutil.ToRenderValues(chart, set, common.ReleaseOptions{Name: release, Namespace: "team", Revision: 1, IsInstall: true}, common.DefaultCapabilities)
+	if err != nil {
+		return nil, err
+	}
+	files, err := engine.Render(chart, in)
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]object{}
+	for name, text := range files {
+		if strings.HasSuffix(name, ".txt") {
+			out["NOTES"] = object{"text": text}
+			continue
+		}
+		for _, document := range strings.Split("\n"+text, "\n---") {
+			o := object{}
+			if err := yaml.UnmarshalStrict([]byte(document), &o); err != nil {
+				return nil, fmt.Errorf("%s: %w\n%s", name, err, document)
+			}
+			if len(o) == 0 {
+				continue
+			}
+			meta := o["metadata"].(object)
+			if annotations, _ := meta["annotations"].(object); annotations["helm.sh/hook"] != nil && !all {
+				continue
+			}
+			key := fmt.Sprint(o["kind"], "/", meta["name"])
+			if out[key] != nil {
+				return nil, fmt.Errorf("%s is there twice", key)
+			}
+			out[key] = o
+		}
+	}
+	return out, nil
+}
+
+// config is a release with the defaults of values.yaml.
+func config(release string) *components.Config {
+	fixed := ""
+	if release != "karmada" {
+		fixed = release + "-"
+	}
+	c := &components.Config{
+		Namespace: "team", Domain: "cluster.local", SystemNamespace: "karmada-system", Names: components.ReleaseNames(release, fixed),
+		Labels:      map[string]string{"app.kubernetes.io/instance": release, "app.kubernetes.io/managed-by": "Helm", "helm.sh/chart": "karmada-0.0.0"},
+		ServiceType: corev1.ServiceTypeClusterIP, Workloads: map[string]components.Workload{},
+		Etcd: components.EtcdConfig{StorageMode: components.StorageHostPath, DataPath: "/var/lib/team/" + fixed + "karmada-etcd"},
+	}
+	args := map[string][]string{
+		components.Etcd: {"--log-level=info"}, components.Scheduler: {"--enable-scheduler-estimator=false"}, components.ControllerManager: {"--feature-gates=PropagateDeps=false"},
+		components.APIServer: {"--max-requests-inflight=1500", "--max-mutating-requests-inflight=500"},
+		components.KubeControllerManager: {"--cluster-cidr=10.244.0.0/16", "--controllers=namespace,garbagecollector,serviceaccount-token,ttl-after-finished," +
+			"bootstrapsigner,tokencleaner,csrcleaner,csrsigning,clusterrole-aggregation"},
+	}
+	images := map[string]string{components.Etcd: "registry.k8s.io/etcd:3.6.8-0", components.APIServer: "registry.k8s.io/kube-apiserver:v1.36.3", components.KubeControllerManager: "registry.k8s.io/kube-controller-manager:v1.36.3"}
+	for _, name := range append(components.WorkloadNames(), components.Descheduler, components.MetricsAdapter, components.Search, components.EstimatorWorkload("m1")) {
+		w := components.Workload{
+			Image: images[name], PullPolicy: corev1.PullIfNotPresent, Replicas: 1, PriorityClass: "system-node-critical", ExtraArgs: args[name],
+			Strategy: &appsv1.DeploymentStrategy{Type: appsv1.RollingUpdateDeploymentStrategyType, RollingUpdate: &appsv1.RollingUpdateDeployment{
+				MaxUnavailable: new(intstr.FromInt32(0)), MaxSurge: new(intstr.FromString("50%")),
+			}},
+		}
+		program := name
+		if strings.HasPrefix(name, components.Estimator) {
+			program = components.Estimator
+		}
+		if w.Image == "" {
+			w.Image = "docker.io/karmada/" + program + ":latest"
+		}
+		if name != components.Etcd {
+			w.ExtraArgs = append(slices.Clone(w.ExtraArgs), "--v=2")
+		}
+		if name == components.APIServer {
+			w.Strategy.RollingUpdate = &appsv1.RollingUpdateDeployment{MaxUnavailable: new(intstr.FromInt32(1)), MaxSurge: new(intstr.FromInt32(1))}
+		}
+		if name == components.Descheduler || name == components.Search {
+			w.Replicas = 2
+		}
+		c.Workloads[name] = w
+	}
+	return c
+}
+
+// change changes a workload of a Config.
+func change(c *components.Config, name string, by func(*components.Workload)) {
+	w := c.Workloads[name]
+	by(&w)
+	c.Workloads[name] = w
+}
+
+// objects returns what the installer makes for a Config and optional components.
+func objects(t *testing.T, c *components.Config, optional ...string) map[string]object {
+	t.Helper()
+	apiServer, err := components.APIServerDeployment(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := append(components.DisruptionBudgets(c), components.APIServerService(c), apiServer, components.AggregatedHostService(c), components.AggregatedDeployment(c),
+		components.KubeControllerManagerService(c), components.KubeControllerManagerDeployment(c), components.SchedulerDeployment(c),
+		components.ControllerManagerDeployment(c), components.WebhookService(c), components.WebhookDeployment(c))
+	if !c.Etcd.External() {
+		etcd, err := components.EtcdStatefulSet(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, components.EtcdService(c), components.EtcdClientService(c), etcd)
+	}
+	for _, name := range optional {
+		switch name {
+		case components.Descheduler:
+			list = append(list, components.DeschedulerDeployment(c))
+		case components.Search:
+			list = append(list, components.SearchHost(c)...)
+		case components.MetricsAdapter:
+			list = append(list, components.MetricsAdapterHost(c)...)
+		case components.Estimator:
+			list = append(list, components.EstimatorHost(c, "m1")...)
+		}
+	}
+	out := map[string]object{}
+	for _, o := range list {
+		if _, ok := o.(*corev1.Secret); ok {
+			continue // made by a Job, or of the user
+		}
+		kind := strings.TrimPrefix(fmt.Sprintf("%T", o), "*v1.")
+		out[kind+"/"+o.GetName()] = encode(t, o)
+	}
+	return out
+}
+
+func encode(t *testing.T, o client.Object) object {
+	t.Helper()
+	text, err := json.Marshal(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := object{}
+	if err := json.Unmarshal(text, &out); err != nil {
+		t.Fatal(err)
+	}
+	delete(out, "status")
+	return out
+}
+
+// normal returns an object without what is empty: Kubernetes takes both for the same.
+func normal(in any) any {
+	switch v := in.(type) {
+	case object:
+		out := object{}
+		for key, value := range v {
+			if value = normal(value); value != nil {
+				out[key] = value
+			}
+		}
+		if len(out) == 0 {
+			return nil
+		}
+		return out
+	case []any:
+		var out []any
+		for _, value := range v {
+			out = append(out, normal(value))
+		}
+		if len(out) == 0 {
+			return nil
+		}
+		return out
+	case int64, int32, int:
+		return fmt.Sprint(v)
+	case float64:
+		return fmt.Sprint(int64(v))
+	case string:
+		if v == "" {
+			return nil
+		}
+	}
+	return in
+}
+
+// sorted sorts what has no order: volumes by their names.
+func sorted(o object) object {
+	spec, _ := o["spec"].(object)
+	template, _ := spec["template"].(object)
+	pod, _ := template["spec"].(object)
+	if list, ok := pod["volumes"].([]any); ok {
+		slices.SortFunc(list, func(a, b any) int { return strings.Compare(a.(object)["name"].(string), b.(object)["name"].(string)) })
+	}
+	return o
+}
+
+const allValues = `
+global: {imageRegistry: mirror.example.org, imagePullSecrets: [a], commonLabels: {team: x, app: bad}}
+karmadaImageVersion: v9
+karmadaImagePullPolicy: Always
+podDisruptionBudget: {maxUnavailable: 1}
+clusterDomain: other.example
+systemNamespace: federation
+components: [search, descheduler, metricsAdapter, schedulerEstimator]
+schedulerEstimator: {memberClusters: [{clusterName: m1, replicaCount: 3, kubeconfig: {caCrt: a, crt: b, key: c, server: "https://m1"}}]}
+scheduler: {enableSchedulerEstimator: true, featureGates: {B: true, A: false}, logVerbosity: "4", replicaCount: "2"}
+apiServer:
+  serviceType: NodePort
+  nodePort: 31443
+  serviceAnnotations: {a: b}
+  hostNetwork: true
+  oidc: {issuerUrl: "https://issuer"}
+  encryptionAtRest: {enabled: true, existingSecret: {name: mine, key: k.yaml}}
+  labels: {a: b, app: other}
+  podLabels: {c: d}
+  podAnnotations: {e: f}
+  resources: {requests: {cpu: 300m}}
+  nodeSelector: {g: h}
+  tolerations: [{key: i, operator: Exists}]
+  affinity: {nodeAffinity: {}}
+  priorityClassName: ""
+  strategy: {type: Recreate}
+  image: {repository: my/kube-apiserver, tag: v0, pullPolicy: Never, pullSecrets: [b]}
+  podDisruptionBudget: {minAvailable: 50%}
+etcd: {internal: {replicaCount: 3, storageType: pvc, pvc: {storageClass: fast, size: 5Gi}}}
+controllerManager: {extraCommandArgs: {cluster-status-update-frequency: 20s}, controllers: "*"}
+`
+
+func all(c *components.Config) {
+	c.Labels["team"] = "x"
+	c.PullSecrets, c.Domain, c.SystemNamespace = []string{"a"}, "other.example", "federation"
+	c.ServiceType, c.NodePort, c.ServiceAnnotations = corev1.ServiceTypeNodePort, 31443, map[string]string{"a": "b"}
+	c.Encryption = &components.Encryption{Secret: "mine", Key: "k.yaml"}
+	c.Etcd = components.EtcdConfig{StorageMode: components.StoragePVC, StorageClass: "fast", Size: "5Gi"}
+	for name := range c.Workloads {
+		change(c, name, func(w *components.Workload) {
+			_, rest, _ := strings.Cut(w.Image, "/")
+			w.Image, w.PullPolicy = "mirror.example.org/"+strings.Replace(rest, ":latest", ":v9", 1), corev1.PullAlways
+			if name != components.Etcd {
+				w.DisruptionBudget = &policyv1.PodDisruptionBudgetSpec{MaxUnavailable: new(intstr.FromInt32(1))}
+			}
+		})
+	}
+	change(c, components.Etcd, func(w *components.Workload) { w.Replicas = 3 })
+	change(c, components.EstimatorWorkload("m1"), func(w *components.Workload) { w.Replicas = 3 })
+	change(c, components.Scheduler, func(w *components.Workload) {
+		w.Replicas, w.ExtraArgs = 2, []string{"--enable-scheduler-estimator=true", "--feature-gates=A=false,B=true", "--v=4"}
+	})
+	change(c, components.ControllerManager, func(w *components.Workload) {
+		w.ExtraArgs = append(w.ExtraArgs, "--cluster-status-update-frequency=20s", "--controllers=*")
+	})
+	change(c, components.APIServer, func(w *components.Workload) {
+		w.Labels, w.PodLabels, w.PodAnnotations = map[string]string{"a": "b"}, map[string]string{"c": "d"}, map[string]string{"e": "f"}
+		w.Resources.Requests, w.NodeSelector = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("300m")}, map[string]string{"g": "h"}
+		w.Tolerations = []corev1.Toleration{{Key: "i", Operator: corev1.TolerationOpExists}}
+		w.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{}}
+		w.PriorityClass, w.Strategy, w.HostNetwork = "", &appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType}, true
+		w.Image, w.PullPolicy, w.PullSecrets = "mirror.example.org/my/kube-apiserver:v0", corev1.PullNever, []string{"b"}
+		w.DisruptionBudget = &policyv1.PodDisruptionBudgetSpec{MinAvailable: new(intstr.FromString("50%"))}
+		w.ExtraArgs = append(w.ExtraArgs, "--oidc-issuer-url=https://issuer")
+	})
+}
+
+func TestChart_HasTheObjectsOfTheInstaller(t *testing.T) {
+	addons := []string{components.Search, components.Descheduler, components.MetricsAdapter, components.Estimator}
+	for name, tc := range map[string]struct {
+		release, values string
+		set             func(*components.Config)
+		optional        []string
+	}{
+		"defaults":     {"karmada", "", func(*components.Config) {}, nil},
+		"another name": {"try", "", func(*components.Config) {}, nil},
+		"all settings": {"try", allValues, all, addons},
+		"three members": {"karmada", "etcd: {internal: {replicaCount: 3}}\napiServer: {replicaCount: 2}", func(c *components.Config) {
+			change(c, components.Etcd, func(w *components.Workload) { w.Replicas = 3 })
+			change(c, components.APIServer, func(w *components.Workload) { w.Replicas = 2 })
+		}, nil},
+		"external etcd": {"karmada", "etcd: {mode: external, external: {servers: \"https://a:2379\", certs: {caCrt: a, crt: b, key: c}}}", func(c *components.Config) {
+			c.Etcd = components.EtcdConfig{ExternalServers: "https://a:2379", KeyPrefix: "/registry/karmada"}
+		}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := render(t, tc.release, tc.values, false)
+			c := config(tc.release)
+			tc.set(c)
+			version := "latest"
+			if name == "all settings" {
+				version = "v9"
+			}
+			args := got["Deployment/"+tc.release+"-controller-manager"]["spec"].(object)["template"].(object)["spec"].(object)["initContainers"].([]any)[0].(object)["command"].([]any)
+			c.Await = &components.Await{Version: version, Settings: strings.TrimPrefix(args[len(args)-1].(string), "--settings=")}
+			want := objects(t, c, tc.optional...)
+			for key, o := range want {
+				if diff := cmp.Diff(normal(sorted(o)), normal(sorted(without(got[key])))); diff != "" {
+					t.Errorf("%s (-installer +chart):\n%s", key, diff)
+				}
+				delete(got, key)
+			}
+			for key := range got {
+				if kind, _, _ := strings.Cut(key, "/"); kind != "NOTES" && kind != "Job" && kind != "Secret" {
+					t.Errorf("the installer does not make %s", key)
+				}
+			}
+		})
+	}
+}
+
+// without leaves out what the functions do not set.
+func without(o object) object {
+	out := maps.Clone(o)
+	delete(out, "apiVersion")
+	delete(out, "kind")
+	return out
+}
+
+// noEffect are the values that change nothing. NOTES.txt names them.
+func noEffect() []string {
+	return []string{"cfssl", "kubectl", "postInstallJob", "certs.auto.rootCAExpiryDays", "certs.auto.rsaSize", "etcd.internal.name", "apiServer.encryptionAtRest.configFile",
+		"search.kubeconfig", "search.certs", "descheduler.kubeconfig", "schedulerEstimator.certs"}
+}
+
+func TestValues_EachHasAnEffect(t *testing.T) {
+	text, err := os.ReadFile(chartDir + "/values.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	values := map[string]any{}
+	if err := yaml.Unmarshal(text, &values); err != nil {
+		t.Fatal(err)
+	}
+	// What makes every value count.
+	bases := []string{
+		allValues + "certs: {mode: custom, custom: {caCrt: a, caKey: b, crt: c, key: d, frontProxyCaCrt: e, frontProxyCrt: f, frontProxyKey: g}}",
+		`components: [search, descheduler, metricsAdapter, schedulerEstimator]
+schedulerEstimator: {memberClusters: [{clusterName: m1, kubeconfig: {caCrt: a, crt: b, key: c, server: "https://m1"}}]}
+agent: {clusterName: m1, kubeconfig: {caCrt: a, crt: b, key: c, server: "https://x"}}`,
+		`etcd: {mode: external, external: {servers: "https://a:2379", certs: {caCrt: a, crt: b, key: c}}}`,
+		`{installMode: agent, agent: {clusterName: m1, kubeconfig: {caCrt: a, crt: b, key: c, server: "https://x"}}}`,
+	}
+	notes := render(t, "karmada", "", true)["NOTES"]["text"].(string)
+	for _, path := range noEffect() {
+		if !strings.Contains(notes, path) {
+			t.Errorf("NOTES.txt does not name %s", path)
+		}
+	}
+	var before []map[string]object
+	for _, base := range bases {
+		before = append(before, render(t, "try", base, true))
+	}
+	for _, leaf := range leaves("", values) {
+		path, changed := leaf.path, false
+		for i, base := range bases {
+			set := map[string]any{}
+			if err := yaml.Unmarshal([]byte(base), &set); err != nil {
+				t.Fatal(err)
+			}
+			for _, value := range candidates(leaf.value) {
+				text, err := yaml.Marshal(with(set, strings.Split(path, "."), value))
+				if err != nil {
+					t.Fatal(err)
+				}
+				after, err := tryRender("try", string(text), true)
+				if err == nil && !reflect.DeepEqual(before[i], after) {
+					changed = true
+				}
+				if changed {
+					break
+				}
+			}
+			if changed {
+				break
+			}
+		}
+		named := slices.ContainsFunc(noEffect(), func(p string) bool { return path == p || strings.HasPrefix(path, p+".") })
+		if changed == named {
+			t.Errorf("%s changes the output: %t; said to have no effect: %t", path, changed, named)
+		}
+	}
+}
+
+// leaf is a value without values in it.
+type leaf struct {
+	path  string
+	value any
+}
+
+func leaves(prefix string, values map[string]any) []leaf {
+	var out []leaf
+	for _, key := range slices.Sorted(maps.Keys(values)) {
+		path := strings.TrimPrefix(prefix+"."+key, ".")
+		if m, ok := values[key].(map[string]any); ok && len(m) > 0 && key != "featureGates" && key != "strategy" {
+			out = append(out, leaves(path, m)...)
+			continue
+		}
+		out = append(out, leaf{path, values[key]})
+	}
+	return out
+}
+
+// candidates are values of the type of a value, of which one fits.
+func candidates(value any) []any {
+	switch value.(type) {
+	case string:
+		return []any{"changed", "1h", "pvc", "hostPath", "external", "internal", "agent", "auto", "LoadBalancer", "Never"}
+	case bool:
+		return []any{true, false}
+	case float64:
+		return []any{700}
+	case []any:
+		return []any{[]any{"changed"}, []any{map[string]any{"key": "changed"}}, []any{}}
+	}
+	return []any{
+		map[string]any{"changed": "x"}, map[string]any{"minAvailable": 7}, map[string]any{"type": "Recreate"}, map[string]any{"type": "RollingUpdate"},
+		map[string]any{"requests": map[string]any{"cpu": "7"}}, map[string]any{"podAffinity": map[string]any{"a": "b"}}, map[string]any{"changed": true},
+	}
+}
+
+func with(in map[string]any, path []string, value any) map[string]any {
+	out := maps.Clone(in)
+	if out == nil {
+		out = map[string]any{}
+	}
+	if len(path) == 1 {
+		out[path[0]] = value
+		return out
+	}
+	inner, _ := out[path[0]].(map[string]any)
+	out[path[0]] = with(inner, path[1:], value)
+	return out
+}
+
+func TestValues_AreRefused(t *testing.T) {
+	for values, want := range map[string]string{
+		"scheduler: {replicas: 2}":                                   "at '/scheduler': additional properties 'replicas' not allowed",
+		"apiServer: {nodePort: x}":                                   "at '/apiServer/nodePort'",
+		"etcd: {mode: both}":                                         "at '/etcd/mode'",
+		"components: [serch]":                                        "at '/components/0'",
+		"installMode: agent":                                         "agent.clusterName is needed",
+		"etcd: {mode: external}":                                     "etcd.external",
+		"certs: {mode: custom}":                                      "certs.custom.caCrt",
+		"installMode: agent\nagent: {clusterName: a}":                "agent.kubeconfig",
+		"etcd: {mode: external, external: {servers: \"https://a\"}}": "etcd.external.certs",
+	} {
+		if _, err := tryRender("karmada", values, true); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", values, err, want)
+		}
+	}
+}
+
+// The files of people who install Karmada's chart, and null for any default.
+func TestValues_AreAccepted(t *testing.T) {
+	for _, values := range []string{
+		"kubeControllerManager: {resources: null}\nmetricsAdapter: {resources: {requests: {cpu: 100m}}}\nscheduler: {labels: {app: karmada-scheduler}}\netcd: {internal: {name: etcd}}",
+		"global: {anything: else}\ncfssl: {image: {registry: docker.io, repository: cfssl/cfssl, tag: latest}}\nkubectl: {image: {tag: latest}}",
+		"apiServer: {nodePort: \"31443\", serviceType: NodePort, replicaCount: \"2\"}",
+		"clusterDomain: null\nsystemNamespace: null\ncomponents: null\nscheduler: {image: {tag: null}, replicaCount: null, tolerations: null, strategy: null}\npodDisruptionBudget: null",
+		`{etcd: {internal: {image: {repository: karmada/etcd}}}, search: {image: {repository: karmada/karmada-search}}, certs: {auto: {hosts: ["*.etcd.{{ .Release.Namespace }}.svc.{{ .Values.clusterDomain }}", host-server-ip]}}}`,
+	} {
+		if _, err := tryRender("karmada", values, true); err != nil {
+			t.Errorf("%s: %v", values, err)
+		}
+	}
+}
+
+func TestReleases_InOneNamespaceDoNotCollide(t *testing.T) {
+	karmada, try := render(t, "karmada", allValuesOfOne, true), render(t, "try", allValuesOfOne, true)
+	for key := range try {
+		if karmada[key] != nil && key != "NOTES" {
+			t.Errorf("both have %s", key)
+		}
+		if kind, _, _ := strings.Cut(key, "/"); strings.HasPrefix(kind, "Cluster") {
+			t.Errorf("%s is not of a namespace", key)
+		}
+	}
+}
+
+const allValuesOfOne = `{components: [search, descheduler, metricsAdapter, schedulerEstimator], schedulerEstimator: {memberClusters: [{clusterName: m1, kubeconfig: {caCrt: a, crt: b, key: c, server: d}}]}}`
