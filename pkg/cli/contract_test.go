@@ -45,7 +45,7 @@ var additions = map[string][]string{
 	"karmadactl cordon":         {"timeout"},                         // of a control plane that starts
 	"karmadactl uncordon":       {"timeout"},
 	"karmadactl taint":          {"timeout"},
-	"karmadactl addons enable":  {"all-clusters"}, // estimators of every member
+	"karmadactl addons enable":  {"all-clusters", "export"}, // estimators of every member; files instead of an installation
 	"karmadactl addons disable": {"all-clusters"},
 	"karmadactl top node":       {"output", "member-timeout"},
 	"karmadactl top pod":        {"output", "member-timeout"},

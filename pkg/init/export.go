@@ -9,12 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
-	"sigs.k8s.io/yaml"
 
-	"github.com/karmada-toolkit/karmada/internal/kube"
 	"github.com/karmada-toolkit/karmada/internal/pki"
 	"github.com/karmada-toolkit/karmada/internal/progress"
 	"github.com/karmada-toolkit/karmada/pkg/init/components"
@@ -22,6 +18,7 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/init/credentials"
 	"github.com/karmada-toolkit/karmada/pkg/init/phases"
 	"github.com/karmada-toolkit/karmada/pkg/init/preflight"
+	"github.com/karmada-toolkit/karmada/pkg/init/write"
 )
 
 // manifest is the objects of one phase in one cluster.
@@ -83,7 +80,7 @@ func Print(ctx context.Context, d Deps, r *config.Request, w io.Writer) (err err
 			where = "the host cluster"
 		}
 		fmt.Fprintf(&out, "# Phase %s, in %s\n", m.phase, where)
-		text, err := encode(m.objects)
+		text, err := write.Encode(m.objects)
 		if err != nil {
 			return err
 		}
@@ -146,7 +143,7 @@ func Export(ctx context.Context, d Deps, r *config.Request, dir string) error {
 		if m.host {
 			sub = "host"
 		}
-		text, err := encode(m.objects)
+		text, err := write.Encode(m.objects)
 		if err != nil {
 			return err
 		}
@@ -176,48 +173,4 @@ func howToApply(s *phases.State) string {
 The first is for the host cluster, the last for the control plane, at %s.
 `, s.Request.Namespace, components.APIServer, credentials.KubeconfigName, s.Addresses.Server)
 	return out.String()
-}
-
-// encode returns objects as YAML documents.
-func encode(objects []client.Object) ([]byte, error) {
-	scheme := kube.NewScheme()
-	var out bytes.Buffer
-	for _, object := range objects {
-		gvk, err := apiutil.GVKForObject(object, scheme)
-		if err != nil {
-			return nil, fmt.Errorf("encoding %T %s: %w", object, object.GetName(), err)
-		}
-		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
-		if err != nil {
-			return nil, fmt.Errorf("encoding %s %s: %w", gvk.Kind, object.GetName(), err)
-		}
-		content["apiVersion"], content["kind"] = gvk.GroupVersion().String(), gvk.Kind
-		delete(content, "status")
-		prune(content)
-		text, err := yaml.Marshal(content)
-		if err != nil {
-			return nil, fmt.Errorf("encoding %s %s: %w", gvk.Kind, object.GetName(), err)
-		}
-		out.WriteString("---\n")
-		out.Write(text)
-	}
-	return out.Bytes(), nil
-}
-
-// prune removes empty values.
-func prune(content map[string]any) {
-	for key, value := range content {
-		switch v := value.(type) {
-		case nil:
-			delete(content, key)
-		case map[string]any:
-			prune(v)
-		case []any:
-			for _, item := range v {
-				if m, ok := item.(map[string]any); ok {
-					prune(m)
-				}
-			}
-		}
-	}
 }

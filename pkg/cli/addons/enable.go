@@ -39,7 +39,10 @@ const (
 		{{.Name}} addons enable karmada-scheduler-estimator -C member1 --member-kubeconfig=member1.config
 
 		# Everything, with an estimator for each cluster in Push mode
-		{{.Name}} addons enable all --all-clusters`
+		{{.Name}} addons enable all --all-clusters
+
+		# Write the objects to files, which another tool applies
+		{{.Name}} addons enable karmada-search --export=manifests`
 )
 
 // enableFlags are those of "enable".
@@ -50,6 +53,7 @@ type enableFlags struct {
 	memberPath, memberContext   string
 	descheduler, metricsAdapter addons.Setting
 	estimator, search           addons.Setting
+	export                      string
 }
 
 func newEnableCommand(e *env.Env) *cobra.Command {
@@ -89,6 +93,7 @@ func (f *enableFlags) addFlags(fs *pflag.FlagSet) {
 	fs.IntVar(&f.apiSeconds, "apiservice-timeout", 30, "Seconds to wait for each API of an addon to be served; 0 waits for ever.")
 	fs.StringVar(&f.memberPath, "member-kubeconfig", "", "Path to a kubeconfig of the member clusters, as pods of the host cluster reach them; default the credentials that the control plane has.")
 	fs.StringVar(&f.memberContext, "member-context", "", "Context of --member-kubeconfig; default the current one, or with several clusters those of their names.")
+	fs.StringVar(&f.export, "export", "", "Directory to which the objects are written instead of applying them, with private keys; README.txt in it has the next steps.")
 	fs.BoolVar(&f.request.AllClusters, "all-clusters", false, "Enable an estimator for each member cluster in Push mode, and with --member-kubeconfig for every one.")
 }
 
@@ -115,7 +120,8 @@ func (f *enableFlags) run(ctx context.Context, e *env.Env, args []string) error 
 	if err != nil {
 		return err
 	}
-	result, err := addons.Enable(ctx, d, *r)
+	verb, install := f.installation()
+	result, err := install(ctx, d, *r)
 	if result == nil {
 		return e.HostError(f.host, err)
 	}
@@ -123,11 +129,21 @@ func (f *enableFlags) run(ctx context.Context, e *env.Env, args []string) error 
 		e.Say("note: %s", note)
 	}
 	if len(result.Workloads) > 0 {
-		if _, err := fmt.Fprintf(e.Out, "Enabled: %s\n", strings.Join(result.Workloads, ", ")); err != nil {
+		if _, err := fmt.Fprintf(e.Out, "%s: %s\n", verb, strings.Join(result.Workloads, ", ")); err != nil {
 			return err
 		}
 	}
 	return err
+}
+
+// installation returns what is done with the addons, and what is printed of it.
+func (f *enableFlags) installation() (verb string, install func(context.Context, addons.Deps, addons.Request) (*addons.Result, error)) {
+	if f.export == "" {
+		return "Enabled", addons.Enable
+	}
+	return "Written to " + f.export, func(ctx context.Context, d addons.Deps, r addons.Request) (*addons.Result, error) {
+		return addons.Export(ctx, d, r, f.export)
+	}
 }
 
 // memberKubeconfig returns the part of --member-kubeconfig that is for a cluster.

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -213,6 +214,7 @@ func TestAddons(t *testing.T) {
 	t.Run("bad input", func(t *testing.T) { s.badInput(t) })
 	t.Run("an estimator with the credentials of the control plane", func(t *testing.T) { s.estimator(t) })
 	t.Run("an estimator with credentials that may only read", func(t *testing.T) { s.readOnlyEstimator(t) })
+	t.Run("an export", func(t *testing.T) { s.export(t) })
 	t.Run("the descheduler", func(t *testing.T) {
 		s.mustRun(t, []string{"Enabled: karmada-descheduler"}, "enable", "karmada-descheduler", "--karmada-descheduler-replicas=2")
 		d := &appsv1.Deployment{}
@@ -253,6 +255,45 @@ func TestAddons(t *testing.T) {
 		}
 	})
 	t.Run("everything is disabled", func(t *testing.T) { s.disable(t) })
+}
+
+// export writes the objects of addons to files, and installs nothing.
+func (s *site) export(t *testing.T) {
+	before, dir := s.left(t), t.TempDir()
+	read := func(name string) string {
+		t.Helper()
+		data, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info, err := os.Stat(filepath.Join(dir, name)); err != nil || name != "README.txt" && info.Mode().Perm() != 0o600 {
+			t.Errorf("%s has the mode %v, %v", name, info.Mode(), err)
+		}
+		return string(data)
+	}
+	export := []string{"enable", "karmada-descheduler", "karmada-metrics-adapter", "--export=" + dir}
+	s.mustRun(t, []string{"Written to " + dir + ": karmada-descheduler, karmada-metrics-adapter"}, export...)
+	host := read("2-host/karmada-metrics-adapter.yaml")
+	for file, texts := range map[string][]string{
+		"1-control-plane/karmada-descheduler.yaml":     {"kind: ClusterRole\n", "name: system:karmada:descheduler"},
+		"2-host/karmada-descheduler.yaml":              {"kind: Deployment\n", "name: karmada-descheduler\n"},
+		"2-host/karmada-metrics-adapter.yaml":          {"kind: Deployment\n", "kind: Secret\n", "kind: Service\n"},
+		"3-control-plane/karmada-metrics-adapter.yaml": {"kind: APIService\n", "name: v1beta1.metrics.k8s.io\n"},
+		"README.txt": {"-f 1-control-plane/\n", "-f 2-host/\n", "rollout status deployment/karmada-metrics-adapter\n", "-f 3-control-plane/\n"},
+	} {
+		for _, text := range texts {
+			if got := read(file); !strings.Contains(got, text) {
+				t.Errorf("%s has no %q:\n%s", file, text, got)
+			}
+		}
+	}
+	s.mustRun(t, nil, export...)
+	if read("2-host/karmada-metrics-adapter.yaml") != host {
+		t.Error("another export has another certificate")
+	}
+	if after := s.left(t); !slices.Equal(before, after) {
+		t.Errorf("it installed %v, before %v", after, before)
+	}
 }
 
 func (s *site) badInput(t *testing.T) {

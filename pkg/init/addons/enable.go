@@ -54,19 +54,7 @@ func (o *outcome) record(changes apply.ChangeSet) {
 // Enable installs addons, or makes those that are installed as wanted, and waits until they are ready. All are tried.
 // It can be run again.
 func Enable(ctx context.Context, d Deps, r Request) (*Result, error) {
-	names, err := r.selected("enable")
-	if err != nil {
-		return nil, err
-	}
-	o := &outcome{}
-	if slices.Contains(r.Addons, All) && !slices.Contains(names, components.Estimator) {
-		o.note("%s is left out: name clusters with --cluster, or use --all-clusters", components.Estimator)
-	}
-	host, err := connectHost(ctx, d.Host, r.Namespace)
-	if err != nil {
-		return nil, err
-	}
-	parts, err := plan(ctx, &d, &r, host, o, names)
+	o, parts, host, err := prepare(ctx, &d, &r, "")
 	if err != nil {
 		return nil, err
 	}
@@ -76,6 +64,25 @@ func Enable(ctx context.Context, d Deps, r Request) (*Result, error) {
 	}
 	err = i.installAll(ctx, parts)
 	return &o.result, err
+}
+
+// prepare returns what is to be installed, everything that can be checked being checked. pki is where the certificates of an
+// export are kept.
+func prepare(ctx context.Context, d *Deps, r *Request, pki string) (*outcome, []part, *hostSide, error) {
+	names, err := r.selected("enable")
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	o := &outcome{}
+	if slices.Contains(r.Addons, All) && !slices.Contains(names, components.Estimator) {
+		o.note("%s is left out: name clusters with --cluster, or use --all-clusters", components.Estimator)
+	}
+	host, err := connectHost(ctx, d.Host, r.Namespace)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	parts, err := plan(ctx, d, r, host, o, names, pki)
+	return o, parts, host, err
 }
 
 // installer installs the parts of addons.

@@ -38,11 +38,13 @@ type planner struct {
 	outcome *outcome
 	// cfg is what the objects are made of.
 	cfg *components.Config
+	// pki is where the certificates of an export are kept; empty without one.
+	pki string
 }
 
 // plan returns what is to be installed, everything that can be checked being checked.
-func plan(ctx context.Context, d *Deps, r *Request, host *hostSide, o *outcome, names []string) ([]part, error) {
-	p := &planner{deps: d, request: r, host: host, outcome: o}
+func plan(ctx context.Context, d *Deps, r *Request, host *hostSide, o *outcome, names []string, pki string) ([]part, error) {
+	p := &planner{deps: d, request: r, host: host, outcome: o, pki: pki}
 	if err := p.readConfig(ctx, names); err != nil {
 		return nil, err
 	}
@@ -230,6 +232,10 @@ func (p *planner) setServerCertificate(ctx context.Context, workload string) err
 	}
 	if err == nil {
 		p.cfg.Certificates[workload+".crt"], p.cfg.Certificates[workload+".key"] = secret.Data[components.AddonCert], secret.Data[components.AddonKey]
+	} else if p.pki != "" {
+		if err := p.keptCertificate(workload); err != nil {
+			return err
+		}
 	}
 	store := pki.Store{Storage: storage(p.cfg.Certificates), Now: p.deps.Now}
 	ca, err := store.CA("ca", pki.CAConfig{CommonName: "karmada"})
@@ -241,6 +247,9 @@ func (p *planner) setServerCertificate(ctx context.Context, workload string) err
 	}, ca)
 	if err != nil {
 		return fmt.Errorf("making the certificate of %s: %w", workload, err)
+	}
+	if p.pki != "" {
+		return p.keepCertificate(workload)
 	}
 	return nil
 }
