@@ -16,7 +16,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/karmada-toolkit/karmada/internal/golden"
+	"github.com/karmada-toolkit/karmada/internal/build"
 	"github.com/karmada-toolkit/karmada/pkg/cli/env"
 )
 
@@ -140,7 +140,7 @@ func TestRun_Unreached(t *testing.T) {
 				}
 				fmt.Fprintf(&all, "  exit code %d\n", code)
 			}
-			golden.Assert(t, "unreached-"+name, all.String())
+			build.AssertGolden(t, "unreached-"+name, all.String())
 		})
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/karmada-toolkit/karmada/internal/golden"
+	"github.com/karmada-toolkit/karmada/internal/build"
 )
 
 // store is the server of a control plane, of a member through it, and of a host cluster, with the objects of a test by
@@ -133,5 +133,5 @@ func TestRun_Results(t *testing.T) {
 		}
 		fmt.Fprintf(&all, "  exit code %d\n", code)
 	}
-	golden.Assert(t, "results", all.String())
+	build.AssertGolden(t, "results", all.String())
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
-	"github.com/karmada-toolkit/karmada/internal/golden"
+	"github.com/karmada-toolkit/karmada/internal/build"
 	"github.com/karmada-toolkit/karmada/pkg/cli/env"
 )
 
@@ -91,7 +91,7 @@ func TestHelp(t *testing.T) {
 			if code := p.run(t, tt.args...); code != 0 {
 				t.Errorf("exit code %d: %s", code, p.errOut)
 			}
-			golden.Assert(t, tt.name, p.out.String())
+			build.AssertGolden(t, tt.name, p.out.String())
 		})
 	}
 }

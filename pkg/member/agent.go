@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/karmada-toolkit/karmada/internal/podsecurity"
+	"github.com/karmada-toolkit/karmada/internal/kube"
 	"github.com/karmada-toolkit/karmada/internal/wait"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 )
@@ -133,7 +133,7 @@ func (s AgentSpec) deployment() *appsv1.Deployment {
 				ObjectMeta: metav1.ObjectMeta{Labels: labels, Annotations: map[string]string{kubeconfigHash: hex.EncodeToString(sum[:8])}},
 				Spec: corev1.PodSpec{
 					ServiceAccountName: AgentAccount,
-					SecurityContext:    podsecurity.Pod(),
+					SecurityContext:    kube.PodSecurity(),
 					Tolerations: []corev1.Toleration{
 						{Key: "node-role.kubernetes.io/master", Operator: corev1.TolerationOpExists},
 						{Key: "node-role.kubernetes.io/control-plane", Operator: corev1.TolerationOpExists},
@@ -148,7 +148,7 @@ func (s AgentSpec) deployment() *appsv1.Deployment {
 						Ports:        []corev1.ContainerPort{{Name: "metrics", ContainerPort: 8080, Protocol: corev1.ProtocolTCP}},
 						VolumeMounts: []corev1.VolumeMount{{Name: volume, MountPath: agentMount, ReadOnly: true}},
 
-						SecurityContext: podsecurity.Container(),
+						SecurityContext: kube.ContainerSecurity(),
 					}},
 				},
 			},

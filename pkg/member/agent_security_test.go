@@ -5,16 +5,16 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/karmada-toolkit/karmada/internal/podsecurity"
+	"github.com/karmada-toolkit/karmada/internal/kube"
 )
 
 func TestAgentSpec_RunsLikeTheComponents(t *testing.T) {
 	d := AgentSpec{Cluster: "member1", Namespace: "karmada-system", Image: "agent:v1", Replicas: 1}.deployment()
 	got := d.Spec.Template.Spec
-	if diff := cmp.Diff(podsecurity.Pod(), got.SecurityContext); diff != "" {
+	if diff := cmp.Diff(kube.PodSecurity(), got.SecurityContext); diff != "" {
 		t.Errorf("pod: %s", diff)
 	}
-	if diff := cmp.Diff(podsecurity.Container(), got.Containers[0].SecurityContext); diff != "" {
+	if diff := cmp.Diff(kube.ContainerSecurity(), got.Containers[0].SecurityContext); diff != "" {
 		t.Errorf("container: %s", diff)
 	}
 	if !got.Containers[0].VolumeMounts[0].ReadOnly {

@@ -10,7 +10,7 @@ import (
 
 	appsv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/apps/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/rebalance"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/eviction"
 )
 
 // rebalancerCase is one line of rebalancer.jsonl.
@@ -55,13 +55,13 @@ func (c *rebalancerCase) run(s *rebalancerStep) error {
 	if s.NewGeneration > 0 {
 		c.Rebalancer.Spec.Workloads, c.Rebalancer.Generation = s.NewWorkloads, s.NewGeneration
 	}
-	workloads := rebalance.Workloads(&c.Rebalancer)
+	workloads := eviction.RebalancedWorkloads(&c.Rebalancer)
 	for i := range workloads {
 		if workloads[i].Result == "" {
 			c.trigger(&workloads[i], s.UpdateFails)
 		}
 	}
-	v := rebalance.Finish(&c.Rebalancer, workloads, s.Now.Time)
+	v := eviction.FinishRebalance(&c.Rebalancer, workloads, s.Now.Time)
 	if v.Changed {
 		c.Rebalancer.Status = v.Status
 	}
@@ -89,13 +89,13 @@ func (c *rebalancerCase) bindingKey(i int) string {
 }
 
 func (c *rebalancerCase) trigger(w *appsv1alpha1.ObservedWorkload, fails string) {
-	namespace, name := rebalance.Binding(w.Workload)
+	namespace, name := eviction.RebalancedBinding(w.Workload)
 	for i := range c.Bindings {
 		b := &c.Bindings[i]
 		if b.Namespace != namespace || b.Name != name {
 			continue
 		}
-		if rebalance.Due(b.Spec.RescheduleTriggeredAt, c.Rebalancer.CreationTimestamp) {
+		if eviction.RebalanceDue(b.Spec.RescheduleTriggeredAt, c.Rebalancer.CreationTimestamp) {
 			if name == fails {
 				return
 			}

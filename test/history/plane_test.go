@@ -25,7 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
-	"github.com/karmada-toolkit/karmada/internal/debounce"
+	"github.com/karmada-toolkit/karmada/internal/controllers"
 	"github.com/karmada-toolkit/karmada/internal/kube"
 	"github.com/karmada-toolkit/karmada/internal/testenv"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
@@ -144,7 +144,7 @@ func (p *plane) start() {
 	in := interpreter.New()
 	undelayed := bindingstatus.Policy{
 		Failure: time.Millisecond, Pending: 20 * time.Millisecond, Moving: 20 * time.Millisecond, Interval: 10 * time.Millisecond,
-		Stable: debounce.Limits{Stable: 20 * time.Millisecond, StableMax: 20 * time.Millisecond},
+		Stable: controllers.Debounce{Stable: 20 * time.Millisecond, StableMax: 20 * time.Millisecond},
 	}
 	stop := planetest.Start(p.T, cfg, func(ctx context.Context, mgr manager.Manager) error {
 		store = planetest.Templates(p.T, mgr)

@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
-	"github.com/karmada-toolkit/karmada/internal/golden"
+	"github.com/karmada-toolkit/karmada/internal/build"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/cli/env"
@@ -36,7 +36,7 @@ func TestPrintFree(t *testing.T) {
 	if err := printFree(&out, sample()); err != nil {
 		t.Fatal(err)
 	}
-	golden.Assert(t, "free", out.String())
+	build.AssertGolden(t, "free", out.String())
 }
 
 // TestOutput_Documents pins the names of fields: scripts rely on them.
@@ -51,7 +51,7 @@ func TestOutput_Documents(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	golden.Assert(t, "documents", out.String())
+	build.AssertGolden(t, "documents", out.String())
 	e.Out = &empty
 	if err := e.PrintDocument("json", newFreeDocument(nil)); err != nil || !strings.Contains(empty.String(), `"clusters": []`) {
 		t.Errorf("no clusters: %s, %v", empty.String(), err)
@@ -69,7 +69,7 @@ func TestPrintFits(t *testing.T) {
 			if err := printFits(&out, w, fits); err != nil {
 				t.Fatal(err)
 			}
-			golden.Assert(t, name, out.String())
+			build.AssertGolden(t, name, out.String())
 		})
 	}
 }

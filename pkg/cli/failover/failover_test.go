@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
-	"github.com/karmada-toolkit/karmada/internal/golden"
+	"github.com/karmada-toolkit/karmada/internal/build"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/cli/env"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/eviction"
@@ -55,13 +55,13 @@ func TestPrintReport(t *testing.T) {
 			if err := printReport(&out, "karmadactl", r, now); err != nil {
 				t.Fatal(err)
 			}
-			golden.Assert(t, "status-"+name, out.String())
+			build.AssertGolden(t, "status-"+name, out.String())
 			out.Reset()
 			e := &env.Env{IOStreams: genericiooptions.IOStreams{Out: &out, ErrOut: io.Discard}}
 			if err := errors.Join(e.PrintDocument("json", newDocument(r)), e.PrintDocument("yaml", newDocument(r))); err != nil {
 				t.Fatal(err)
 			}
-			golden.Assert(t, "document-"+name, out.String())
+			build.AssertGolden(t, "document-"+name, out.String())
 		})
 	}
 }

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/karmada-toolkit/karmada/internal/golden"
+	"github.com/karmada-toolkit/karmada/internal/build"
 )
 
 func TestGet_Cached(t *testing.T) {
@@ -26,14 +26,14 @@ func TestGet_Cached(t *testing.T) {
 			f := nginx(t)
 			f.search, f.uncached = &fakeCluster{merged: true}, []string{"services"}
 			o := f.run(t, strings.Fields(line)...)
-			golden.Assert(t, name, "$ get "+line+"\n"+o.String())
+			build.AssertGolden(t, name, "$ get "+line+"\n"+o.String())
 			if f.count("clusters/member") > 0 {
 				t.Error("members were asked")
 			}
 		})
 	}
 	t.Run("no role", func(t *testing.T) {
-		golden.Assert(t, "cached-no-role", "$ get deploy --cached\n"+nginx(t).run(t, "deploy", "--cached").String())
+		build.AssertGolden(t, "cached-no-role", "$ get deploy --cached\n"+nginx(t).run(t, "deploy", "--cached").String())
 	})
 }
 
@@ -51,7 +51,7 @@ func TestGet_WatchCached(t *testing.T) {
 				return f.search.event(kind, object{resource: "deployments", namespace: "default", name: "nginx", ready: ready, cluster: cluster})
 			}
 			f.search.events = [][]string{{changed("MODIFIED", "member1", "1/2"), changed("MODIFIED", "member2", "0/1"), changed("DELETED", "member2", "0/1")}}
-			golden.Assert(t, name, "$ get "+line+"\n"+watchAll(t, f, f.search, line).String())
+			build.AssertGolden(t, name, "$ get "+line+"\n"+watchAll(t, f, f.search, line).String())
 		})
 	}
 }

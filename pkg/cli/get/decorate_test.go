@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/karmada-toolkit/karmada/internal/golden"
+	"github.com/karmada-toolkit/karmada/internal/build"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 )
 
@@ -67,7 +67,7 @@ func TestGet_DecoratesTablesOfTheControlPlane(t *testing.T) {
 		"bindings-wide":     "resourcebindings -o wide",
 	} {
 		t.Run(name, func(t *testing.T) {
-			golden.Assert(t, "decorated-"+name, "$ get "+line+"\n"+governed(t).run(t, strings.Fields(line)...).String())
+			build.AssertGolden(t, "decorated-"+name, "$ get "+line+"\n"+governed(t).run(t, strings.Fields(line)...).String())
 		})
 	}
 	t.Run("a count that may not be read is unknown", func(t *testing.T) {

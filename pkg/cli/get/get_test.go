@@ -7,7 +7,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"github.com/karmada-toolkit/karmada/internal/golden"
+	"github.com/karmada-toolkit/karmada/internal/build"
 )
 
 // nginx is a federation in which a Deployment runs in two of three members.
@@ -96,7 +96,7 @@ func TestGet_Tables(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := nginx(t).run(t, strings.Fields(line)...)
-			golden.Assert(t, name, "$ get "+line+"\n"+o.String())
+			build.AssertGolden(t, name, "$ get "+line+"\n"+o.String())
 		})
 	}
 }
@@ -104,7 +104,7 @@ func TestGet_Tables(t *testing.T) {
 func TestGet_NameInNamespaceOfOneCluster(t *testing.T) {
 	f := nginx(t)
 	f.clusters["member2"].objects = append(f.clusters["member2"].objects, object{resource: "namespaces", name: "there"})
-	golden.Assert(t, "name-in-namespace", "$ get deploy gone -n there\n"+f.run(t, "deploy", "gone", "-n", "there").String())
+	build.AssertGolden(t, "name-in-namespace", "$ get deploy gone -n there\n"+f.run(t, "deploy", "gone", "-n", "there").String())
 }
 
 func TestGet_MembersThatDoNotAnswer(t *testing.T) {
@@ -126,7 +126,7 @@ func TestGet_MembersThatDoNotAnswer(t *testing.T) {
 		"failures-name": "deploy nginx --member-timeout 5m",
 	} {
 		o := f.run(t, strings.Fields(line)...)
-		golden.Assert(t, name, "$ get "+line+"\n"+o.String())
+		build.AssertGolden(t, name, "$ get "+line+"\n"+o.String())
 	}
 	o := f.run(t, "deploy", "-s", "all", "-o", "json", "--member-timeout", "5m")
 	var list struct{ Items []any }
@@ -140,7 +140,7 @@ func TestGet_MembersThatDoNotAnswer(t *testing.T) {
 
 func TestGet_MemberThatHangs(t *testing.T) {
 	f := newFederation(t, &fakeCluster{objects: []object{deployment("nginx", "1/1")}}, map[string]*fakeCluster{"member1": {hangs: true}})
-	golden.Assert(t, "hangs", f.run(t, "deploy", "--member-timeout", "50ms").String())
+	build.AssertGolden(t, "hangs", f.run(t, "deploy", "--member-timeout", "50ms").String())
 }
 
 func TestGet_ObjectsAreOneDocument(t *testing.T) {
@@ -201,7 +201,7 @@ func TestGet_OtherOutputs(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := nginx(t).run(t, strings.Fields(line)...)
-			golden.Assert(t, name, "$ get "+line+"\n"+o.String())
+			build.AssertGolden(t, name, "$ get "+line+"\n"+o.String())
 		})
 	}
 }
@@ -212,14 +212,14 @@ func TestGet_ClusterThatHasNotReported(t *testing.T) {
 		status: 503, reason: "ServiceUnavailable", cause: "ClusterNotReported",
 		text: "cluster member1 has not reported yet: API endpoint of cluster member1 should not be empty",
 	}
-	golden.Assert(t, "not-reported", f.run(t, "deploy").String())
-	golden.Assert(t, "not-reported-named", f.run(t, "deploy", "-C", "member1").String())
+	build.AssertGolden(t, "not-reported", f.run(t, "deploy").String())
+	build.AssertGolden(t, "not-reported-named", f.run(t, "deploy", "-C", "member1").String())
 }
 
 func TestGet_TextOfMembersIsEscaped(t *testing.T) {
 	f := nginx(t)
 	f.clusters["member1"].objects = []object{{resource: "deployments", namespace: "default", name: "a\x1b[2Jb", ready: "\u009b1m\u202eok\rX"}}
-	golden.Assert(t, "control-characters", f.run(t, "deploy").String())
+	build.AssertGolden(t, "control-characters", f.run(t, "deploy").String())
 }
 
 func TestGet_ScopeFromEnvironment(t *testing.T) {
@@ -259,21 +259,21 @@ func TestGet_MemberOfAnotherVersion(t *testing.T) {
 	f := nginx(t)
 	f.clusters["member2"].extraColumn = "Extra"
 	f.clusters["member1"].plain = true
-	golden.Assert(t, "other-versions", f.run(t, "deploy").String())
+	build.AssertGolden(t, "other-versions", f.run(t, "deploy").String())
 }
 
 func TestGet_TypeOfMembersOnly(t *testing.T) {
 	f := nginx(t)
 	f.clusters[""].without = []string{"widgets"}
 	f.clusters["member1"].without = append(f.clusters["member1"].without, "widgets")
-	golden.Assert(t, "type-of-members-only", f.run(t, "widgets").String())
+	build.AssertGolden(t, "type-of-members-only", f.run(t, "widgets").String())
 }
 
 func TestGet_NoFederation(t *testing.T) {
 	f := newFederation(t, &fakeCluster{without: []string{"clusters"}}, nil)
-	golden.Assert(t, "no-federation", f.run(t, "pods").String())
+	build.AssertGolden(t, "no-federation", f.run(t, "pods").String())
 	f = newFederation(t, &fakeCluster{}, nil)
-	golden.Assert(t, "no-members", f.run(t, "pods", "-s", "members").String())
+	build.AssertGolden(t, "no-members", f.run(t, "pods", "-s", "members").String())
 	f.Close()
 	if o := f.run(t, "pods"); !strings.Contains(o.err, "was refused - did you specify the right host or port?") {
 		t.Errorf("got %s", o)

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/karmada-toolkit/karmada/internal/golden"
+	"github.com/karmada-toolkit/karmada/internal/build"
 )
 
 // watchAll runs a watch until a cluster has sent all its events, and the watch after them is open.
@@ -49,7 +49,7 @@ func TestGet_Watch(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			m := *member
 			f := newFederation(t, &fakeCluster{}, map[string]*fakeCluster{"member1": &m})
-			golden.Assert(t, name, "$ get "+line+"\n"+watchAll(t, f, &m, line).String())
+			build.AssertGolden(t, name, "$ get "+line+"\n"+watchAll(t, f, &m, line).String())
 		})
 	}
 }

@@ -11,7 +11,7 @@ import (
 
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
-	"github.com/karmada-toolkit/karmada/internal/golden"
+	"github.com/karmada-toolkit/karmada/internal/build"
 	"github.com/karmada-toolkit/karmada/pkg/cli/env"
 	installer "github.com/karmada-toolkit/karmada/pkg/init"
 )
@@ -46,7 +46,7 @@ func TestFinish(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	golden.Assert(t, "finish", out.String())
+	build.AssertGolden(t, "finish", out.String())
 }
 
 func TestPhases(t *testing.T) {
@@ -54,7 +54,7 @@ func TestPhases(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	golden.Assert(t, "phases", out)
+	build.AssertGolden(t, "phases", out)
 }
 
 func TestImagesList(t *testing.T) {

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/karmada-toolkit/karmada/internal/golden"
+	"github.com/karmada-toolkit/karmada/internal/build"
 )
 
 // edit edits a file by sed, or by a shell script after "sh:", and returns what
@@ -52,9 +52,9 @@ func TestEdit_ShowsOneFileOfLua(t *testing.T) {
 	if o.err != nil || o.errOut != "Edit cancelled, no changes made.\n" {
 		t.Error(o.text())
 	}
-	golden.Assert(t, "document", seen)
+	build.AssertGolden(t, "document", seen)
 	_, seen, _ = edit(t, "testdata/customization.yaml", "sh:true", "--show-doc")
-	golden.Assert(t, "document-doc", seen)
+	build.AssertGolden(t, "document-doc", seen)
 }
 
 func TestEdit_SavesToTheFile(t *testing.T) {

@@ -16,7 +16,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	cmdutil "k8s.io/kubectl/pkg/cmd/util"
 
-	"github.com/karmada-toolkit/karmada/internal/golden"
+	"github.com/karmada-toolkit/karmada/internal/build"
 	"github.com/karmada-toolkit/karmada/pkg/cli/env"
 )
 
@@ -98,7 +98,7 @@ func TestInterpret(t *testing.T) {
 		"list-overrides":      "--list -f testdata/customization.yaml",
 	} {
 		t.Run(name, func(t *testing.T) {
-			golden.Assert(t, name, run(t, "", strings.Fields(args)...).text())
+			build.AssertGolden(t, name, run(t, "", strings.Fields(args)...).text())
 		})
 	}
 }
@@ -123,7 +123,7 @@ func TestInterpret_Documents(t *testing.T) {
 			all.WriteString("$ interpret " + line + "\n" + run(t, "", strings.Fields(line)...).text())
 		}
 	}
-	golden.Assert(t, "documents-operations", all.String())
+	build.AssertGolden(t, "documents-operations", all.String())
 }
 
 func TestInterpret_ReadsTheStandardInput(t *testing.T) {

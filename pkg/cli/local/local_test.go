@@ -15,7 +15,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
-	"github.com/karmada-toolkit/karmada/internal/golden"
+	"github.com/karmada-toolkit/karmada/internal/build"
 	"github.com/karmada-toolkit/karmada/pkg/cli/env"
 	"github.com/karmada-toolkit/karmada/pkg/local"
 )
@@ -99,7 +99,7 @@ func TestGiven_RepeatsWhatNamesTheFederation(t *testing.T) {
 }
 
 func TestNext_Text(t *testing.T) {
-	golden.Assert(t, "next", next("karmadactl", " --name b", ", member1 to member2", `Stop it with "karmadactl local down --name b".`))
+	build.AssertGolden(t, "next", next("karmadactl", " --name b", ", member1 to member2", `Stop it with "karmadactl local down --name b".`))
 }
 
 func TestCommands_SuggestTheFlagForAName(t *testing.T) {

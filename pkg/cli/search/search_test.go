@@ -7,7 +7,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
-	"github.com/karmada-toolkit/karmada/internal/golden"
+	"github.com/karmada-toolkit/karmada/internal/build"
 )
 
 func TestKubeconfig(t *testing.T) {
@@ -24,7 +24,7 @@ func TestKubeconfig(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	golden.Assert(t, "kubeconfig", string(data))
+	build.AssertGolden(t, "kubeconfig", string(data))
 	of.CurrentContext = "other"
 	if _, err := kubeconfig(of, nil); err == nil || !strings.Contains(err.Error(), `context "other"`) {
 		t.Errorf("got %v", err)

@@ -8,7 +8,7 @@ import (
 
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
-	"github.com/karmada-toolkit/karmada/internal/golden"
+	"github.com/karmada-toolkit/karmada/internal/build"
 	"github.com/karmada-toolkit/karmada/pkg/cli/env"
 	"github.com/karmada-toolkit/karmada/pkg/member/registration"
 )
@@ -25,7 +25,7 @@ func TestPrintTokens(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	golden.Assert(t, "list", out.String())
+	build.AssertGolden(t, "list", out.String())
 	out.Reset()
 	if err := printTokens(e, nil); err != nil || out.Len() > 0 {
 		t.Errorf("no tokens print %q, %v", out.String(), err)

@@ -17,7 +17,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	cmdutil "k8s.io/kubectl/pkg/cmd/util"
 
-	"github.com/karmada-toolkit/karmada/internal/golden"
+	"github.com/karmada-toolkit/karmada/internal/build"
 	"github.com/karmada-toolkit/karmada/pkg/cli/env"
 )
 
@@ -165,7 +165,7 @@ func TestTop(t *testing.T) {
 			for _, line := range lines {
 				text.WriteString(run(t, example(), line))
 			}
-			golden.Assert(t, name, text.String())
+			build.AssertGolden(t, name, text.String())
 		})
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	rbacv1 "k8s.io/api/rbac/v1"
 
-	"github.com/karmada-toolkit/karmada/internal/golden"
+	"github.com/karmada-toolkit/karmada/internal/build"
 )
 
 // rolesOf returns the rules of the ClusterRoles of components, by user.
@@ -89,7 +89,7 @@ func TestComponentRBAC_BindsEachUserToItsRole(t *testing.T) {
 }
 
 func TestComponentRBAC(t *testing.T) {
-	golden.Assert(t, "component-rbac", render(t, ComponentRBAC("karmada-system")...))
+	build.AssertGolden(t, "component-rbac", render(t, ComponentRBAC("karmada-system")...))
 }
 
 func TestAdmissionConfiguration(t *testing.T) {
@@ -97,5 +97,5 @@ func TestAdmissionConfiguration(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	golden.Assert(t, "admission", string(AdmissionConfiguration("/etc/karmada/admission/webhooks.kubeconfig"))+"---\n"+string(kubeconfig))
+	build.AssertGolden(t, "admission", string(AdmissionConfiguration("/etc/karmada/admission/webhooks.kubeconfig"))+"---\n"+string(kubeconfig))
 }

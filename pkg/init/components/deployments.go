@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/karmada-toolkit/karmada/internal/podsecurity"
+	"github.com/karmada-toolkit/karmada/internal/kube"
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 )
 
@@ -227,7 +227,7 @@ func (c *Config) await() []corev1.Container {
 			"--namespace=" + c.System(), "--release=" + c.Await.Version, "--settings=" + c.Await.Settings,
 		},
 		VolumeMounts:             []corev1.VolumeMount{{Name: "karmada-config", MountPath: configDir, ReadOnly: true}},
-		SecurityContext:          podsecurity.Container(),
+		SecurityContext:          kube.ContainerSecurity(),
 		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
 	}}
 }

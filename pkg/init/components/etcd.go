@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/karmada-toolkit/karmada/internal/podsecurity"
+	"github.com/karmada-toolkit/karmada/internal/kube"
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 )
 
@@ -160,7 +160,7 @@ func PurgeDataPod(p Purge) *corev1.Pod {
 				Name: PurgePod, Image: p.Image, ImagePullPolicy: p.PullPolicy,
 				Command:                  []string{"/bin/karmada", names.RemoveEtcdDataCommand, etcdDir},
 				VolumeMounts:             []corev1.VolumeMount{{Name: volume, MountPath: etcdDir}},
-				SecurityContext:          podsecurity.Container(),
+				SecurityContext:          kube.ContainerSecurity(),
 				TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
 			}},
 		},

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	"github.com/karmada-toolkit/karmada/internal/golden"
+	"github.com/karmada-toolkit/karmada/internal/build"
 )
 
 // sample is a control plane with the usual settings.
@@ -64,13 +64,13 @@ func apiServer(t *testing.T, c *Config) *appsv1.Deployment {
 
 func TestWorkloads(t *testing.T) {
 	c := sample()
-	golden.Assert(t, "etcd", render(t, EtcdService(c), statefulSet(t, c)))
-	golden.Assert(t, "apiserver", render(t, APIServerService(c), apiServer(t, c)))
-	golden.Assert(t, "aggregated", render(t, AggregatedHostService(c), AggregatedDeployment(c)))
-	golden.Assert(t, "kube-controller-manager", render(t, KubeControllerManagerService(c), KubeControllerManagerDeployment(c)))
-	golden.Assert(t, "scheduler", render(t, SchedulerDeployment(c)))
-	golden.Assert(t, "controller-manager", render(t, ControllerManagerDeployment(c)))
-	golden.Assert(t, "webhook", render(t, WebhookService(c), WebhookDeployment(c)))
+	build.AssertGolden(t, "etcd", render(t, EtcdService(c), statefulSet(t, c)))
+	build.AssertGolden(t, "apiserver", render(t, APIServerService(c), apiServer(t, c)))
+	build.AssertGolden(t, "aggregated", render(t, AggregatedHostService(c), AggregatedDeployment(c)))
+	build.AssertGolden(t, "kube-controller-manager", render(t, KubeControllerManagerService(c), KubeControllerManagerDeployment(c)))
+	build.AssertGolden(t, "scheduler", render(t, SchedulerDeployment(c)))
+	build.AssertGolden(t, "controller-manager", render(t, ControllerManagerDeployment(c)))
+	build.AssertGolden(t, "webhook", render(t, WebhookService(c), WebhookDeployment(c)))
 }
 
 // sampleAddons is a control plane with the usual settings and addons.
@@ -90,11 +90,11 @@ func sampleAddons() *Config {
 
 func TestAddons(t *testing.T) {
 	c := sampleAddons()
-	golden.Assert(t, "descheduler", render(t, DeschedulerDeployment(c)))
-	golden.Assert(t, "estimator", render(t, EstimatorHost(c, "member1")...))
-	golden.Assert(t, "metrics-adapter", render(t, append(MetricsAdapterHost(c),
+	build.AssertGolden(t, "descheduler", render(t, DeschedulerDeployment(c)))
+	build.AssertGolden(t, "estimator", render(t, EstimatorHost(c, "member1")...))
+	build.AssertGolden(t, "metrics-adapter", render(t, append(MetricsAdapterHost(c),
 		AddonServing(MetricsAdapter, c.Namespace, "karmada-metrics-adapter.karmada-system.svc.cluster.local", 443, []byte("ca"))...)...))
-	golden.Assert(t, "search", render(t, append(SearchHost(c),
+	build.AssertGolden(t, "search", render(t, append(SearchHost(c),
 		AddonServing(Search, c.Namespace, "karmada-search.karmada-system.svc.cluster.local", 443, []byte("ca"))...)...))
 }
 
@@ -138,7 +138,7 @@ func TestWorkloads_EverythingElse(t *testing.T) {
 		Affinity:  &corev1.Affinity{},
 	}
 	c.Workloads[APIServer] = w
-	golden.Assert(t, "ha", render(t, statefulSet(t, c), APIServerService(c), apiServer(t, c)))
+	build.AssertGolden(t, "ha", render(t, statefulSet(t, c), APIServerService(c), apiServer(t, c)))
 }
 
 func TestExternalEtcd(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/karmada-toolkit/karmada/internal/podsecurity"
+	"github.com/karmada-toolkit/karmada/internal/kube"
 )
 
 // Directories in the pods.
@@ -103,7 +103,7 @@ func (c *Config) template(p pod) corev1.PodTemplateSpec {
 		Name: cmp.Or(p.container, p.name), Image: w.Image, ImagePullPolicy: w.PullPolicy,
 		Command: p.command, Ports: p.ports, Env: p.env,
 		Resources:       resources(p, w),
-		SecurityContext: podsecurity.Container(),
+		SecurityContext: kube.ContainerSecurity(),
 	}
 	p.probe.apply(&container)
 	spec := corev1.PodSpec{
@@ -214,10 +214,10 @@ func affinity(name string, w Workload) *corev1.Affinity {
 	}}
 }
 
-// podSecurity is podsecurity.Pod, with ports below 1024 open to the pods that use one;
+// podSecurity is kube.PodSecurity, with ports below 1024 open to the pods that use one;
 // pods that need root have it.
 func podSecurity(p pod) *corev1.PodSecurityContext {
-	s := podsecurity.Pod()
+	s := kube.PodSecurity()
 	if p.root {
 		s.RunAsNonRoot, s.RunAsUser, s.RunAsGroup, s.FSGroup = nil, nil, nil, nil
 		return s

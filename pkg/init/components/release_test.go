@@ -9,7 +9,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"github.com/karmada-toolkit/karmada/internal/golden"
+	"github.com/karmada-toolkit/karmada/internal/build"
 )
 
 // sampleRelease is a Helm release that sets everything that init does not.
@@ -31,7 +31,7 @@ func sampleRelease() *Config {
 
 func TestRelease(t *testing.T) {
 	c := sampleRelease()
-	golden.Assert(t, "release", render(t, append(DisruptionBudgets(c), EtcdService(c), EtcdClientService(c), statefulSet(t, c), APIServerService(c), apiServer(t, c), ControllerManagerDeployment(c))...))
+	build.AssertGolden(t, "release", render(t, append(DisruptionBudgets(c), EtcdService(c), EtcdClientService(c), statefulSet(t, c), APIServerService(c), apiServer(t, c), ControllerManagerDeployment(c))...))
 }
 
 func TestRelease_NamesOfTwoDiffer(t *testing.T) {

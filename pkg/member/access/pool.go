@@ -43,6 +43,11 @@ type Options struct {
 	Clock clock.PassiveClock
 }
 
+// Members opens clusters: the same Member until the address or the credentials of a cluster change.
+type Members interface {
+	Member(ctx context.Context, cluster *clusterv1alpha1.Cluster) (*Member, error)
+}
+
 // Pool holds the open members. It is a handler of the informer of Clusters: it closes those that are deleted or created again.
 type Pool struct {
 	*lifetime.Registry[*entry]

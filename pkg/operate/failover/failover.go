@@ -13,7 +13,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/duration"
+	"k8s.io/client-go/tools/pager"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/karmada-toolkit/karmada/internal/wait"
@@ -24,9 +27,6 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/eviction"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/scope"
 )
-
-// pageSize is the number of bindings in a page of a list.
-const pageSize = 500
 
 // Phase is how far an eviction is.
 type Phase string
@@ -130,18 +130,12 @@ func executes(c *clusterv1alpha1.Cluster) bool {
 // eachBinding calls f for each binding of both kinds.
 func eachBinding(ctx context.Context, c client.Client, f func(workv1alpha2.Binding)) error {
 	for _, s := range scope.Bindings() {
-		next := ""
-		for {
+		pages := pager.New(func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			list := s.NewList()
-			if err := c.List(ctx, list, client.Limit(pageSize), client.Continue(next)); err != nil {
-				return fmt.Errorf("listing %ss: %w", s.Kind, err)
-			}
-			for _, b := range list.Bindings() {
-				f(b)
-			}
-			if next = list.GetContinue(); next == "" {
-				break
-			}
+			return list, c.List(ctx, list, &client.ListOptions{Raw: &o, Limit: o.Limit, Continue: o.Continue})
+		})
+		if err := pages.EachListItem(ctx, metav1.ListOptions{}, func(b runtime.Object) error { f(b.(workv1alpha2.Binding)); return nil }); err != nil {
+			return fmt.Errorf("listing %ss: %w", s.Kind, err)
 		}
 	}
 	return nil

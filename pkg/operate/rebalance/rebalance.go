@@ -18,7 +18,7 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/wait"
 	appsv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/apps/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/rebalance"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/eviction"
 )
 
 // ttlSeconds is the time after which a finished WorkloadRebalancer is deleted.
@@ -146,7 +146,7 @@ func reason(b workv1alpha2.Binding) string {
 }
 
 func (p *Plan) binding(ctx context.Context, w appsv1alpha1.ObjectReference) (workv1alpha2.Binding, error) {
-	namespace, name := rebalance.Binding(w)
+	namespace, name := eviction.RebalancedBinding(w)
 	var b workv1alpha2.Binding = &workv1alpha2.ClusterResourceBinding{}
 	if namespace != "" {
 		b = &workv1alpha2.ResourceBinding{}

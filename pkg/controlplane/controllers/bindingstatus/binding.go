@@ -10,7 +10,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/karmada-toolkit/karmada/internal/debounce"
+	"github.com/karmada-toolkit/karmada/internal/controllers"
 	"github.com/karmada-toolkit/karmada/internal/status"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/eviction"
@@ -38,7 +38,7 @@ type bindings struct {
 	policy  Policy
 	clock   clock.PassiveClock
 	writer  *status.Writer[workv1alpha2.Binding, *workv1alpha2.ResourceBindingStatus]
-	backlog debounce.Backlog[types.NamespacedName]
+	backlog controllers.Backlog[types.NamespacedName]
 	// evictions is nil if no task ends here.
 	evictions *evictions
 }

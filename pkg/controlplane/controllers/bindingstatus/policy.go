@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"time"
 
-	"github.com/karmada-toolkit/karmada/internal/debounce"
+	"github.com/karmada-toolkit/karmada/internal/controllers"
 )
 
 // Policy defines how long the status of a binding is delayed because it is about to
@@ -15,7 +15,7 @@ type Policy struct {
 	// Stable limits how long objects may take to become healthy. Default: 1 s, up to
 	// 10 s while other objects take that long, and 60 ms (15 s in total) for each
 	// other binding that waits.
-	Stable debounce.Limits
+	Stable controllers.Debounce
 	// Pending is added while clusters have not reported at all. Default: 2 s.
 	Pending time.Duration
 	// Moving is added while a workload that is evicted is not healthy in other clusters.
@@ -57,8 +57,8 @@ func (p *Policy) complete() {
 		}
 	}
 	p.Wide.Targets = cmp.Or(p.Wide.Targets, 16)
-	if p.Stable == (debounce.Limits{}) {
-		p.Stable = debounce.Limits{
+	if p.Stable == (controllers.Debounce{}) {
+		p.Stable = controllers.Debounce{
 			Stable: time.Second, StableMax: 10 * time.Second,
 			PerWaiting: 60 * time.Millisecond, PerWaitingMax: 15 * time.Second,
 		}

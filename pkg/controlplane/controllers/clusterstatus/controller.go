@@ -30,11 +30,6 @@ import (
 // Name is the name of the controller.
 const Name = "cluster-status-controller"
 
-// Members returns the clients of clusters.
-type Members interface {
-	Member(ctx context.Context, cluster *clusterv1alpha1.Cluster) (*access.Member, error)
-}
-
 // Bounds of the default time limit of a probe.
 const (
 	minProbeTimeout = time.Second
@@ -43,7 +38,7 @@ const (
 
 // Deps are the dependencies and options of the controller.
 type Deps struct {
-	Members Members
+	Members access.Members
 	// Select reports whether the status of a cluster is collected. Default: it is for
 	// those with sync mode Push and a Secret.
 	Select func(*clusterv1alpha1.Cluster) bool

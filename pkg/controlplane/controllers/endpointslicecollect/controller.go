@@ -50,14 +50,9 @@ const (
 	restartInterval = 250 * time.Millisecond
 )
 
-// Members opens clusters.
-type Members interface {
-	Member(ctx context.Context, cluster *clusterv1alpha1.Cluster) (*access.Member, error)
-}
-
 // Deps are the dependencies and options of the controller.
 type Deps struct {
-	Members Members
+	Members access.Members
 	// Select reports whether this process collects the slices of a cluster.
 	Select func(*clusterv1alpha1.Cluster) bool
 	// Managers are the features for which slices are collected.

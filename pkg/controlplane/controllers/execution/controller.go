@@ -39,13 +39,6 @@ const Name = "execution-controller"
 // StatusName is the source of the events about the status of objects.
 const StatusName = "work-status-controller"
 
-// Members opens clusters.
-type Members interface {
-	// Member returns the open cluster: the same one until its address or credentials
-	// change.
-	Member(ctx context.Context, cluster *clusterv1alpha1.Cluster) (*access.Member, error)
-}
-
 // Interpreter interprets objects.
 type Interpreter interface {
 	apply.Retainer
@@ -54,7 +47,7 @@ type Interpreter interface {
 
 // Deps is what the controller needs.
 type Deps struct {
-	Members     Members
+	Members     access.Members
 	Interpreter Interpreter
 	// Accept selects the clusters that are served. Default: those in Push mode.
 	Accept func(*clusterv1alpha1.Cluster) bool

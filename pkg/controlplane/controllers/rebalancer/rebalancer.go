@@ -20,7 +20,7 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/controllers"
 	appsv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/apps/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/rebalance"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/eviction"
 )
 
 // Component is the name of the controller.
@@ -59,14 +59,14 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if err := r.client.Get(ctx, req.NamespacedName, obj); err != nil || obj.DeletionTimestamp != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	workloads := rebalance.Workloads(obj)
+	workloads := eviction.RebalancedWorkloads(obj)
 	var errs []error
 	for i := range workloads {
 		if workloads[i].Result == "" {
 			errs = append(errs, r.trigger(ctx, obj, &workloads[i]))
 		}
 	}
-	verdict := rebalance.Finish(obj, workloads, r.clock.Now())
+	verdict := eviction.FinishRebalance(obj, workloads, r.clock.Now())
 	if verdict.Changed {
 		before := obj.DeepCopy()
 		obj.Status = verdict.Status
@@ -89,7 +89,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 
 // trigger makes the scheduler schedule a workload anew and sets the result. A failed request leaves it without one.
 func (r *reconciler) trigger(ctx context.Context, rebalancer *appsv1alpha1.WorkloadRebalancer, w *appsv1alpha1.ObservedWorkload) error {
-	namespace, name := rebalance.Binding(w.Workload)
+	namespace, name := eviction.RebalancedBinding(w.Workload)
 	var binding workv1alpha2.Binding = &workv1alpha2.ClusterResourceBinding{}
 	if namespace != "" {
 		binding = &workv1alpha2.ResourceBinding{}
@@ -107,7 +107,7 @@ func (r *reconciler) trigger(ctx context.Context, rebalancer *appsv1alpha1.Workl
 	if err != nil {
 		return fmt.Errorf("reading the binding %q: %w", key, err)
 	}
-	if rebalance.Due(binding.GetSpec().RescheduleTriggeredAt, rebalancer.CreationTimestamp) {
+	if eviction.RebalanceDue(binding.GetSpec().RescheduleTriggeredAt, rebalancer.CreationTimestamp) {
 		before := binding.DeepCopyObject().(workv1alpha2.Binding)
 		binding.GetSpec().RescheduleTriggeredAt = &rebalancer.CreationTimestamp
 		patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})

@@ -31,14 +31,9 @@ const Component = "service-status-controller"
 // workers is the number of objects whose status is written at the same time.
 const workers = 3
 
-// Members opens clusters.
-type Members interface {
-	Member(ctx context.Context, cluster *clusterv1alpha1.Cluster) (*access.Member, error)
-}
-
 // Deps are the dependencies and options of the controller.
 type Deps struct {
-	Members Members
+	Members access.Members
 	// Select reports whether this process writes to a cluster.
 	Select func(*clusterv1alpha1.Cluster) bool
 	// Retry bounds the delay after failures.

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"time"
 
-	"github.com/karmada-toolkit/karmada/internal/debounce"
+	"github.com/karmada-toolkit/karmada/internal/controllers"
 )
 
 // Policy bounds the delay of writes of the status of Works. Each of them causes others.
@@ -14,7 +14,7 @@ type Policy struct {
 	// Stable is the time that objects have to become healthy: at least 1 s, up to 10 s
 	// where they often need longer, and 80 ms up to 15 s more for each Work of the
 	// cluster that waits too.
-	Stable debounce.Limits
+	Stable controllers.Debounce
 	// Interval is the least time between two writes. Default 250 ms.
 	Interval time.Duration
 }
@@ -22,8 +22,8 @@ type Policy struct {
 func (p Policy) complete() Policy {
 	p.Failure = cmp.Or(max(p.Failure, 0), 250*time.Millisecond)
 	p.Interval = cmp.Or(max(p.Interval, 0), 250*time.Millisecond)
-	if p.Stable == (debounce.Limits{}) {
-		p.Stable = debounce.Limits{
+	if p.Stable == (controllers.Debounce{}) {
+		p.Stable = controllers.Debounce{
 			Stable: time.Second, StableMax: 10 * time.Second,
 			PerWaiting: 80 * time.Millisecond, PerWaitingMax: 15 * time.Second,
 		}
@@ -61,7 +61,7 @@ func (p Policy) delay(c Change, now, dirty, written time.Time, stable time.Durat
 // Debouncer delays writes of the status of the Works of one cluster.
 type Debouncer struct {
 	policy  Policy
-	backlog debounce.Backlog[string]
+	backlog controllers.Backlog[string]
 }
 
 // NewDebouncer returns a Debouncer.

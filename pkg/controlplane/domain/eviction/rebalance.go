@@ -1,6 +1,4 @@
-// Package rebalance decides what a WorkloadRebalancer does: which bindings are scheduled anew, what its status is, and
-// when it is deleted. Its functions are pure.
-package rebalance
+package eviction
 
 import (
 	"cmp"
@@ -15,9 +13,9 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 )
 
-// Workloads returns the entries of the status before anything is triggered, sorted: those of the spec with the result
+// RebalancedWorkloads returns the entries of the status before anything is triggered, sorted: those of the spec with the result
 // that they have, and former ones that were successful. Each workload is there once.
-func Workloads(r *appsv1alpha1.WorkloadRebalancer) []appsv1alpha1.ObservedWorkload {
+func RebalancedWorkloads(r *appsv1alpha1.WorkloadRebalancer) []appsv1alpha1.ObservedWorkload {
 	former := map[appsv1alpha1.ObjectReference]appsv1alpha1.ObservedWorkload{}
 	for _, w := range r.Status.ObservedWorkloads {
 		former[w.Workload] = w
@@ -40,27 +38,29 @@ func Workloads(r *appsv1alpha1.WorkloadRebalancer) []appsv1alpha1.ObservedWorklo
 			out = append(out, w)
 		}
 	}
-	slices.SortFunc(out, func(a, b appsv1alpha1.ObservedWorkload) int { return cmp.Compare(key(a.Workload), key(b.Workload)) })
+	slices.SortFunc(out, func(a, b appsv1alpha1.ObservedWorkload) int {
+		return cmp.Compare(workloadKey(a.Workload), workloadKey(b.Workload))
+	})
 	return out
 }
 
-func key(r appsv1alpha1.ObjectReference) string {
+func workloadKey(r appsv1alpha1.ObjectReference) string {
 	return strings.Join([]string{r.APIVersion, r.Kind, r.Namespace, r.Name}, " ")
 }
 
-// Binding returns the namespace and name of the binding of a workload; a ClusterResourceBinding has no namespace.
-func Binding(r appsv1alpha1.ObjectReference) (namespace, name string) {
+// RebalancedBinding returns the namespace and name of the binding of a workload; a ClusterResourceBinding has no namespace.
+func RebalancedBinding(r appsv1alpha1.ObjectReference) (namespace, name string) {
 	return r.Namespace, names.Binding(r.Kind, r.Name)
 }
 
-// Due reports whether a binding that was last triggered at a time, nil for never, is triggered by a rebalancer that was
+// RebalanceDue reports whether a binding that was last triggered at a time, nil for never, is triggered by a rebalancer that was
 // created at another.
-func Due(triggered *metav1.Time, created metav1.Time) bool {
+func RebalanceDue(triggered *metav1.Time, created metav1.Time) bool {
 	return triggered == nil || triggered.Before(&created)
 }
 
-// Verdict is what a pass over a rebalancer ends with.
-type Verdict struct {
+// RebalanceVerdict is what a pass over a rebalancer ends with.
+type RebalanceVerdict struct {
 	// Status replaces that of the rebalancer if Changed.
 	Status  appsv1alpha1.WorkloadRebalancerStatus
 	Changed bool
@@ -73,10 +73,10 @@ type Verdict struct {
 	RequeueAfter time.Duration
 }
 
-// Finish returns what a pass ends with, from the workloads with the results of the pass. A rebalancer whose time is over
+// FinishRebalance returns what a pass ends with, from the workloads with the results of the pass. A rebalancer whose time is over
 // is deleted in a pass that does not change its status: the version that is deleted is then the one that was read.
-func Finish(r *appsv1alpha1.WorkloadRebalancer, workloads []appsv1alpha1.ObservedWorkload, now time.Time) Verdict {
-	v := Verdict{Status: appsv1alpha1.WorkloadRebalancerStatus{
+func FinishRebalance(r *appsv1alpha1.WorkloadRebalancer, workloads []appsv1alpha1.ObservedWorkload, now time.Time) RebalanceVerdict {
+	v := RebalanceVerdict{Status: appsv1alpha1.WorkloadRebalancerStatus{
 		ObservedWorkloads: workloads, ObservedGeneration: r.Generation, FinishTime: r.Status.FinishTime,
 	}}
 	for _, w := range workloads {

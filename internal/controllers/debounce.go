@@ -1,15 +1,12 @@
-// Package debounce computes how long to delay the publication of an unstable state.
-// The delay grows with the number of keys that wait at the same time, and with the
-// time that recent keys needed to become stable.
-package debounce
+package controllers
 
 import (
 	"sync"
 	"time"
 )
 
-// Limits bound the delay.
-type Limits struct {
+// Debounce bounds the delay until the state of a key that changes often is published.
+type Debounce struct {
 	// Stable is the minimum delay.
 	Stable time.Duration
 	// StableMax bounds the delay that follows from the time that recent keys needed.
@@ -38,7 +35,7 @@ const maxSample = 20 * time.Second
 
 // Wait adds key unless it is waiting already, and returns the total delay of its
 // publication.
-func (b *Backlog[K]) Wait(key K, now time.Time, l Limits) time.Duration {
+func (b *Backlog[K]) Wait(key K, now time.Time, l Debounce) time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.entries == nil {

@@ -1,25 +1,23 @@
-// Package podsecurity defines the security contexts of the pods that this system
-// installs, in the host cluster and in member clusters.
-package podsecurity
+package kube
 
 import corev1 "k8s.io/api/core/v1"
 
-// User is the user and group that containers run as: nonroot of distroless images.
-const User = 65532
+// PodUser is the user and group that containers run as: nonroot of distroless images.
+const PodUser = 65532
 
-// Pod returns the security context of a pod: an unprivileged user, and the system
+// PodSecurity returns the security context of a pod: an unprivileged user, and the system
 // calls that the container runtime allows by default.
-func Pod() *corev1.PodSecurityContext {
+func PodSecurity() *corev1.PodSecurityContext {
 	return &corev1.PodSecurityContext{
 		SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
-		RunAsNonRoot:   new(true), RunAsUser: new(int64(User)), RunAsGroup: new(int64(User)), FSGroup: new(int64(User)),
+		RunAsNonRoot:   new(true), RunAsUser: new(int64(PodUser)), RunAsGroup: new(int64(PodUser)), FSGroup: new(int64(PodUser)),
 	}
 }
 
-// Container returns the security context of a container: no privileges, and a
+// ContainerSecurity returns the security context of a container: no privileges, and a
 // read-only root file system. NET_BIND_SERVICE stays because the programs in the
 // images of Kubernetes carry that file capability and cannot start without it.
-func Container() *corev1.SecurityContext {
+func ContainerSecurity() *corev1.SecurityContext {
 	return &corev1.SecurityContext{
 		AllowPrivilegeEscalation: new(bool),
 		ReadOnlyRootFilesystem:   new(true),

@@ -1,6 +1,4 @@
-// Package golden compares output with files kept beside a test. Run the test
-// with UPDATE_GOLDEN=1 to write them.
-package golden
+package build
 
 import (
 	"os"
@@ -10,8 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Assert fails the test if got differs from testdata/<name>.golden.
-func Assert(t *testing.T, name, got string) {
+// AssertGolden fails the test if got differs from testdata/<name>.golden.
+func AssertGolden(t *testing.T, name, got string) {
 	t.Helper()
 	path := filepath.Join("testdata", name+".golden")
 	if os.Getenv("UPDATE_GOLDEN") != "" {

@@ -1,4 +1,4 @@
-package debounce
+package controllers
 
 import (
 	"testing"
@@ -6,7 +6,7 @@ import (
 )
 
 func TestBacklog_Wait(t *testing.T) {
-	l := Limits{Stable: time.Second, StableMax: 10 * time.Second, PerWaiting: 100 * time.Millisecond, PerWaitingMax: time.Second}
+	l := Debounce{Stable: time.Second, StableMax: 10 * time.Second, PerWaiting: 100 * time.Millisecond, PerWaitingMax: time.Second}
 	at := func(s int) time.Time { return time.Unix(int64(s), 0) }
 	b := &Backlog[string]{}
 	want := func(name string, got, want time.Duration) {
