@@ -13,6 +13,8 @@ CGO_ENABLED=0 go build -modfile=go.helm.mod -o "$helm" helm.sh/helm/v4/cmd/helm
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cp -r charts/karmada "$work/karmada"
+# The same commit is the same archive.
 sed -i "s/^karmadaImageVersion: .*/karmadaImageVersion: $1/" "$work/karmada/values.yaml"
+find "$work" -exec touch -h -d "@${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}" {} +
 mkdir -p "$out"
 "$helm" package "$work/karmada" --version "${version#v}" --app-version "$1" --destination "$out"

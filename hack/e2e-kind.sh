@@ -23,6 +23,8 @@ for tool in kind=sigs.k8s.io/kind kubectl=k8s.io/kubernetes/cmd/kubectl; do
 	fi
 done
 
+CGO_ENABLED=0 go build -modfile=go.helm.mod -o _output/tools/helm helm.sh/helm/v4/cmd/helm
+
 # The clusters of the tests. What is left of them after an interruption goes.
 federation=karmada-${E2E_NAME:-e2e}
 clusters=("$federation"-{host,member1,member2,member3} cluster01 cluster02)

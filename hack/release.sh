@@ -28,8 +28,9 @@ for platform in $platforms; do
 		-o "$work/$os-$arch/" ./cmd/karmadactl ./cmd/kubectl-karmada
 	echo "$os/$arch: $((SECONDS - from)) s"
 done
+OUT=$work/chart hack/chart.sh "$version"
 go run ./hack/release -programs "$work" -out "$out" -version "$version" -url "$url" \
-	-key "${SIGNING_KEY:-}" -created "${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}"
+	-chart "$work/chart/karmada-${version#v}.tgz" -key "${SIGNING_KEY:-}" -created "${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}"
 if [[ -z "${SIGNING_KEY:-}" ]]; then
 	echo "the checksums are NOT SIGNED: set SIGNING_KEY for a release that others get; see docs/release.md" >&2
 fi

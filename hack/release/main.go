@@ -29,6 +29,8 @@ type release struct {
 	programs string
 	// license and manifest are the paths of files of the repository.
 	license, manifest string
+	// chart is the packaged Helm chart, or empty.
+	chart string
 	// out is the directory of the files of the release.
 	out string
 	// version is "v" and a semantic version.
@@ -47,6 +49,7 @@ func main() {
 	flag.StringVar(&r.programs, "programs", "_output/release", "directory with the programs, below <os>-<arch>")
 	flag.StringVar(&r.license, "license", "LICENSE", "the license, which is in every archive")
 	flag.StringVar(&r.manifest, "manifest", "krew-manifest.yaml", "the manifest for krew, without platforms")
+	flag.StringVar(&r.chart, "chart", "", "packaged Helm chart to add")
 	flag.StringVar(&r.out, "out", "dist", "directory of the release")
 	flag.StringVar(&r.version, "version", "", "version of the release, such as v1.2.3")
 	flag.StringVar(&r.url, "url", "", "where the files can be downloaded from")
@@ -123,7 +126,7 @@ func (r release) build() error {
 	if err != nil {
 		return err
 	}
-	if err := r.write("krew-manifest.yaml", manifest, sums); err != nil {
+	if err := errors.Join(r.write("krew-manifest.yaml", manifest, sums), r.addChart(sums)); err != nil {
 		return err
 	}
 	all := checksums(sums)
@@ -131,6 +134,18 @@ func (r release) build() error {
 		return err
 	}
 	return r.sign(all)
+}
+
+// addChart adds the Helm chart, if there is one.
+func (r release) addChart(sums map[string]string) error {
+	if r.chart == "" {
+		return nil
+	}
+	chart, err := os.ReadFile(r.chart)
+	if err != nil {
+		return fmt.Errorf("reading the chart: %w", err)
+	}
+	return r.write(filepath.Base(r.chart), chart, sums)
 }
 
 // checksumsName is the file with the checksums of all others, the bills of

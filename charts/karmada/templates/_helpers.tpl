@@ -137,6 +137,8 @@ imagePullSecrets:
 - {{ printf "--feature-gates=%s" (include "karmada.gates" .) | quote }}
 {{- end }}
 {{- if eq $key "apiServer" }}
+{{- /* It answers until no Service leads to it any more. */}}
+- "--shutdown-delay-duration=5s"
 {{- with $c.serviceClusterIPRange }}
 - {{ printf "--service-cluster-ip-range=%s" . | quote }}
 {{- end }}
@@ -171,9 +173,6 @@ imagePullSecrets:
 - "--enable-empty-workload-propagation=true"
 {{- end }}
 {{- end }}
-{{- range $name, $value := $c.extraCommandArgs }}
-- {{ printf "--%s=%v" (trimPrefix "--" $name) $value | quote }}
-{{- end }}
 {{- end -}}
 
 {{- define "karmada.gates" -}}
@@ -185,8 +184,15 @@ imagePullSecrets:
 {{/* The command of a component: its default, in which arguments of the same name are replaced. */}}
 {{- define "karmada.command" -}}
 {{- $args := include "karmada.args" . | trim -}}
-{{- $extra := list -}}{{- if $args }}{{ $extra = fromYamlArray $args | sortAlpha }}{{ end -}}
-{{- $names := dict -}}
+{{- $extra := list -}}{{- $names := dict -}}
+{{- range $name, $value := (include "karmada.component" . | fromJson).extraCommandArgs -}}
+{{- $name = printf "--%s" (trimPrefix "--" $name) -}}
+{{- $extra = append $extra (printf "%s=%v" $name $value) }}{{ $_ := set $names $name true -}}
+{{- end -}}
+{{- if $args -}}
+{{- range fromYamlArray $args }}{{ if not (hasKey $names (splitList "=" . | first)) }}{{ $extra = append $extra . }}{{ end }}{{ end -}}
+{{- end -}}
+{{- $extra = sortAlpha $extra -}}
 {{- range $extra }}{{ $_ := set $names (splitList "=" . | first) true }}{{ end -}}
 {{- $out := list -}}
 {{- range fromYamlArray (index . 2) }}{{ if not (hasKey $names (splitList "=" . | first)) }}{{ $out = append $out . }}{{ end }}{{ end -}}

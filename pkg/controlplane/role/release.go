@@ -25,6 +25,7 @@ func releaseFlags(fs *pflag.FlagSet, r *release.Release) {
 	fs.StringVar(&r.Name, "name", "", "Name of the release.")
 	fs.StringVar(&r.Fixed, "fixed-prefix", "", "What begins the names that the release karmada has without its name.")
 	fs.StringVar(&r.Namespace, "namespace", "", "Namespace of the release.")
+	fs.StringVar(&r.SystemNamespace, "system-namespace", "karmada-system", "Namespace of the control plane.")
 	fs.StringVar(&r.Domain, "cluster-domain", "cluster.local", "DNS domain of the host cluster.")
 }
 
@@ -84,7 +85,6 @@ func releaseResources() *cobra.Command {
 	fs := cmd.Flags()
 	releaseFlags(fs, &s.Release)
 	fs.StringVar(&kubeconfig, "kubeconfig", "", "Kubeconfig of the administrator of the control plane.")
-	fs.StringVar(&s.SystemNamespace, "system-namespace", "karmada-system", "Namespace of the control plane.")
 	fs.StringVar(&s.Server, "server", "", "URL of the API server for clusters that register.")
 	fs.Int32Var(&s.APIServers, "apiservers", 1, "Number of API servers.")
 	fs.StringVar(&s.FeatureGates, "feature-gates", "", "Feature gates of the controller-manager.")

@@ -29,6 +29,8 @@ type Request struct {
 	Namespace, Domain string
 	// Names are those of the objects in the host cluster; nil keeps those of init.
 	Names components.Naming
+	// SystemNamespace of the control plane in its own API; empty means that it is called as Namespace.
+	SystemNamespace string
 
 	Images      ImageSet
 	PullPolicy  corev1.PullPolicy

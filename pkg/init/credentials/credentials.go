@@ -187,7 +187,7 @@ func authorities(r *config.Request, a hostcluster.Addresses) []authority {
 			// one. It has no rights in the control plane.
 			{"karmada", pki.LeafConfig{CommonName: names.ComponentUser("addons"), Hosts: all}},
 			{"apiserver", pki.LeafConfig{CommonName: "karmada-apiserver", Hosts: all}},
-			{components.AggregatedAPIServer, pki.LeafConfig{CommonName: components.AggregatedAPIServer, Hosts: ServiceNames(r.Namespace, r.Domain, naming(r).Name(components.AggregatedAPIServer)), Usages: server}},
+			{components.AggregatedAPIServer, pki.LeafConfig{CommonName: components.AggregatedAPIServer, Hosts: apiNames(r, components.AggregatedAPIServer), Usages: server}},
 			{components.Webhook, pki.LeafConfig{CommonName: components.Webhook, Hosts: ServiceNames(r.Namespace, r.Domain, naming(r).Name(components.Webhook)), Usages: server}},
 			{components.WebhookClient, pki.LeafConfig{CommonName: names.WebhookClientUser, Usages: client}},
 			{components.EstimatorClient, pki.LeafConfig{CommonName: components.EstimatorClientName, Usages: client}},
@@ -198,7 +198,7 @@ func authorities(r *config.Request, a hostcluster.Addresses) []authority {
 		out[0].leaves = append(out[0].leaves, leaf{name + "-client", pki.LeafConfig{CommonName: components.UserOf(name), Usages: client}})
 	}
 	for _, name := range r.Certificates.Servers {
-		out[0].leaves = append(out[0].leaves, leaf{name, pki.LeafConfig{CommonName: name, Hosts: ServiceNames(r.Namespace, r.Domain, naming(r).Name(name)), Usages: server}})
+		out[0].leaves = append(out[0].leaves, leaf{name, pki.LeafConfig{CommonName: name, Hosts: apiNames(r, name), Usages: server}})
 	}
 	if r.Etcd.External == nil {
 		loopback := []string{"localhost", "127.0.0.1"}
@@ -215,7 +215,7 @@ func authorities(r *config.Request, a hostcluster.Addresses) []authority {
 
 // naming knows the names of the objects in the host cluster.
 func naming(r *config.Request) *components.Config {
-	return &components.Config{Namespace: r.Namespace, Domain: r.Domain, Names: r.Names}
+	return &components.Config{Namespace: r.Namespace, Domain: r.Domain, Names: r.Names, SystemNamespace: r.SystemNamespace}
 }
 
 // serverNames are the names and addresses of the API server, and, for tools that
@@ -238,6 +238,13 @@ func serverNames(r *config.Request, a hostcluster.Addresses) []string {
 		hosts = append(hosts, "::1")
 	}
 	return append(hosts, a.IPs...)
+}
+
+// apiNames are the names of a server of APIs: those of its Service, and of that by which the API server of the control
+// plane knows it.
+func apiNames(r *config.Request, workload string) []string {
+	c := naming(r)
+	return append(ServiceNames(r.Namespace, r.Domain, c.Name(workload)), workload+"."+c.System()+".svc")
 }
 
 // ServiceNames returns the names of a Service in the DNS domain of the host cluster.

@@ -124,8 +124,8 @@ func (o *Outcome) setToken(token string) {
 }
 
 // RunControlPlane runs the phases that write into the control plane alone, with what they are made from and the
-// administrator's access. The host cluster is not asked: each phase waits for what it needs for as long as timeout.
-func RunControlPlane(ctx context.Context, in *Inputs, admin *rest.Config, timeout time.Duration, p progress.Reporter, now func() time.Time) error {
+// administrator's access, and more objects. The host cluster is not asked: each phase waits for what it needs for as long as timeout.
+func RunControlPlane(ctx context.Context, in *Inputs, admin *rest.Config, more []client.Object, timeout time.Duration, p progress.Reporter, now func() time.Time) error {
 	s := &State{
 		Request: &config.Request{Timeout: timeout}, Progress: progress.NewReminder(p, now), Now: now, Outcome: &Outcome{}, given: in, admin: admin,
 	}
@@ -137,7 +137,10 @@ func RunControlPlane(ctx context.Context, in *Inputs, admin *rest.Config, timeou
 	if err != nil {
 		return fmt.Errorf("%s does not answer: %w", admin.Host, err)
 	}
-	return Run(ctx, s, []Phase{crds(), rbac(), webhooks(), aggregatedAPI(), bootstrapToken(), check()})
+	addons := Phase{Name: "addons", Needs: []string{APIServer}, run: writeObjects, controlPlane: func(in *Inputs) ([]client.Object, error) {
+		return append(components.SystemNamespaces(in.System()), more...), nil
+	}}
+	return Run(ctx, s, []Phase{crds(), rbac(), webhooks(), aggregatedAPI(), addons, bootstrapToken(), check()})
 }
 
 // Check is the phase that checks the whole control plane.

@@ -45,11 +45,13 @@ type Release struct {
 	// Name of the release; Fixed begins the names of what the release "karmada" has without its name.
 	Name, Fixed       string
 	Namespace, Domain string
+	// SystemNamespace of the control plane in its own API.
+	SystemNamespace string
 }
 
 // naming returns what knows the names of the objects of the release.
 func (r *Release) naming() *components.Config {
-	return &components.Config{Namespace: r.Namespace, Domain: r.Domain, Names: components.ReleaseNames(r.Name, r.Fixed)}
+	return &components.Config{Namespace: r.Namespace, Domain: r.Domain, Names: components.ReleaseNames(r.Name, r.Fixed), SystemNamespace: r.SystemNamespace}
 }
 
 // Certificates are the settings of the certificates of a release.
@@ -123,7 +125,7 @@ func (s *Certificates) present(ctx context.Context, host client.Client) (map[str
 // request is what the certificates are made for.
 func (s *Certificates) request() *config.Request {
 	r := &config.Request{
-		Namespace: s.Namespace, Domain: s.Domain, Names: components.ReleaseNames(s.Name, s.Fixed),
+		Namespace: s.Namespace, Domain: s.Domain, Names: components.ReleaseNames(s.Name, s.Fixed), SystemNamespace: s.SystemNamespace,
 		Certificates: config.Certificates{ExternalDNS: s.Hosts, Validity: s.Validity, Algorithm: pki.ECDSA, Servers: s.Servers, Early: early},
 		Etcd:         config.Etcd{Replicas: s.EtcdReplicas},
 	}

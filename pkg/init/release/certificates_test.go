@@ -27,7 +27,7 @@ var begin = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 
 func settings() *Certificates {
 	return &Certificates{
-		Release: Release{Name: "try", Fixed: "try-", Namespace: "team", Domain: "cluster.local"},
+		Release: Release{Name: "try", Fixed: "try-", Namespace: "team", Domain: "cluster.local", SystemNamespace: "karmada-system"},
 		Hosts:   []string{"federation.example.org", "192.0.2.1"}, Validity: 365 * 24 * time.Hour, EtcdReplicas: 3, Servers: []string{components.Search},
 	}
 }
@@ -96,6 +96,15 @@ func TestCertificates_AreMadeKeptRenewedAndRemoved(t *testing.T) {
 	for _, name := range []string{"federation.example.org", "192.0.2.1", "try-apiserver.team.svc.cluster.local"} {
 		if err := pair.Cert.VerifyHostname(name); err != nil {
 			t.Error(err)
+		}
+	}
+	for workload, name := range map[string]string{components.AggregatedAPIServer: "karmada-aggregated-apiserver.karmada-system.svc", components.Search: "karmada-search.karmada-system.svc"} {
+		server, err := pki.ParsePair(first[workload+".crt"], first[workload+".key"])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := server.Cert.VerifyHostname(name); err != nil {
+			t.Errorf("the API server of the control plane does not reach %s: %v", workload, err)
 		}
 	}
 	annotation := func() string {

@@ -27,8 +27,6 @@ const resourcesTimeout = 10 * time.Minute
 // Resources are the settings of the static resources of a release.
 type Resources struct {
 	Release
-	// SystemNamespace of the control plane.
-	SystemNamespace string
 	// Server is the URL of the API server for clusters that register; empty means that inside the host cluster.
 	Server string
 	// APIServers is how many there are.
@@ -48,7 +46,6 @@ func (s *Resources) Write(ctx context.Context, admin *rest.Config, out io.Writer
 	admin = rest.CopyConfig(admin)
 	admin.QPS, admin.Burst = -1, 0
 	c := s.naming()
-	c.SystemNamespace = s.SystemNamespace
 	c.Certificates = components.Certificates{"ca.crt": admin.CAData}
 	c.Workloads = map[string]components.Workload{
 		components.APIServer: {Replicas: s.APIServers}, components.ControllerManager: {ExtraArgs: []string{"--feature-gates=" + s.FeatureGates}},
@@ -57,13 +54,7 @@ func (s *Resources) Write(ctx context.Context, admin *rest.Config, out io.Writer
 	if in.Server == "" {
 		in.Server = c.InternalServer()
 	}
-	if err := phases.RunControlPlane(ctx, in, admin, resourcesTimeout, progress.NewPrinter(out, now, progress.Timeline), now); err != nil {
-		return err
-	}
-	cp, err := client.New(admin, client.Options{Scheme: kube.NewScheme()})
-	if err != nil {
-		return fmt.Errorf("connecting to the control plane: %w", err)
-	}
+	// With those of an earlier installation, whose authority was another, the API server is slow.
 	var objects []client.Object
 	for _, addon := range s.Addons {
 		host := fmt.Sprintf("%s.%s.svc.%s", c.Name(addon), s.Namespace, s.Domain)
@@ -73,8 +64,12 @@ func (s *Resources) Write(ctx context.Context, admin *rest.Config, out io.Writer
 		host := fmt.Sprintf("%s.%s.svc.%s", c.Name(components.EstimatorWorkload(cluster)), s.Namespace, s.Domain)
 		objects = append(objects, components.EstimatorService(cluster, s.SystemNamespace, host, components.EstimatorPort))
 	}
-	if _, err := write.Apply(ctx, cp, objects); err != nil {
-		return fmt.Errorf("registering the APIs of the addons: %w", err)
+	if err := phases.RunControlPlane(ctx, in, admin, objects, resourcesTimeout, progress.NewPrinter(out, now, progress.Timeline), now); err != nil {
+		return err
+	}
+	cp, err := client.New(admin, client.Options{Scheme: kube.NewScheme()})
+	if err != nil {
+		return fmt.Errorf("connecting to the control plane: %w", err)
 	}
 	_, err = write.Apply(ctx, cp, []client.Object{&corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: s.SystemNamespace, Name: names.VersionConfigMap, Labels: names.SystemLabels()},

@@ -106,7 +106,7 @@ func config(release string) *components.Config {
 	}
 	args := map[string][]string{
 		components.Etcd: {"--log-level=info"}, components.Scheduler: {"--enable-scheduler-estimator=false"}, components.ControllerManager: {"--feature-gates=PropagateDeps=false"},
-		components.APIServer: {"--max-requests-inflight=1500", "--max-mutating-requests-inflight=500"},
+		components.APIServer: {"--max-requests-inflight=1500", "--max-mutating-requests-inflight=500", "--shutdown-delay-duration=5s"},
 		components.KubeControllerManager: {"--cluster-cidr=10.244.0.0/16", "--controllers=namespace,garbagecollector,serviceaccount-token,ttl-after-finished," +
 			"bootstrapsigner,tokencleaner,csrcleaner,csrsigning,clusterrole-aggregation"},
 	}
@@ -275,7 +275,7 @@ apiServer:
   image: {repository: my/kube-apiserver, tag: v0, pullPolicy: Never, pullSecrets: [b]}
   podDisruptionBudget: {minAvailable: 50%}
 etcd: {internal: {replicaCount: 3, storageType: pvc, pvc: {storageClass: fast, size: 5Gi}}}
-controllerManager: {extraCommandArgs: {cluster-status-update-frequency: 20s}, controllers: "*"}
+controllerManager: {extraCommandArgs: {cluster-status-update-frequency: 20s, v: 5}, controllers: "*"}
 `
 
 func all(c *components.Config) {
@@ -299,7 +299,7 @@ func all(c *components.Config) {
 		w.Replicas, w.ExtraArgs = 2, []string{"--enable-scheduler-estimator=true", "--feature-gates=A=false,B=true", "--v=4"}
 	})
 	change(c, components.ControllerManager, func(w *components.Workload) {
-		w.ExtraArgs = append(w.ExtraArgs, "--cluster-status-update-frequency=20s", "--controllers=*")
+		w.ExtraArgs = append(slices.DeleteFunc(w.ExtraArgs, func(arg string) bool { return arg == "--v=2" }), "--v=5", "--cluster-status-update-frequency=20s", "--controllers=*")
 	})
 	change(c, components.APIServer, func(w *components.Workload) {
 		w.Labels, w.PodLabels, w.PodAnnotations = map[string]string{"a": "b"}, map[string]string{"c": "d"}, map[string]string{"e": "f"}
