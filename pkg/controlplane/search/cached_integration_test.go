@@ -28,7 +28,7 @@ import (
 )
 
 // join adds a member to a control plane.
-func join(t *testing.T, c client.Client, name string) *accesstest.Server {
+func join(t testing.TB, c client.Client, name string) *accesstest.Server {
 	t.Helper()
 	server := accesstest.New(t)
 	server.Require("token")

@@ -69,7 +69,12 @@ func serve(t *testing.T, home *testenv.Cluster) {
 			t.Errorf("running the server: %v", err)
 		}
 	})
-	port := int32(listener.Addr().(*net.TCPAddr).Port)
+	expose(t, admin, int32(listener.Addr().(*net.TCPAddr).Port))
+}
+
+// expose registers the server at a port of this machine, and waits until the control plane serves its API.
+func expose(t testing.TB, admin client.Client, port int32) {
+	t.Helper()
 	for _, object := range []client.Object{
 		&corev1.Service{
 			ObjectMeta: metav1.ObjectMeta{Name: "search", Namespace: "default"},
@@ -92,7 +97,7 @@ func serve(t *testing.T, home *testenv.Cluster) {
 	})
 }
 
-func clientOf(t *testing.T, config *rest.Config, user string) *versioned.Clientset {
+func clientOf(t testing.TB, config *rest.Config, user string) *versioned.Clientset {
 	t.Helper()
 	config = rest.CopyConfig(config)
 	if user != "" {

@@ -252,7 +252,7 @@ func (r *reading) watch(w http.ResponseWriter, req *http.Request, responder rest
 		return
 	}
 	initial := r.options.SendInitialEvents != nil && *r.options.SendInitialEvents
-	start := cache.Start{Versions: versions, Now: r.options.SendInitialEvents != nil && !initial}
+	start := cache.Start{Versions: versions.OfClusters(), Now: r.options.SendInitialEvents != nil && !initial}
 	if initial {
 		start.Versions = domain.Versions{} // all objects, whatever the version that they must have at least
 	}
@@ -323,7 +323,11 @@ func (s *stream) event(e cache.Event) error {
 	if err != nil {
 		return err
 	}
-	object, err := domain.WithVersions(data, e.Cluster, s.versions)
+	versions := s.versions
+	if e.Version == "" {
+		versions = versions.WithObject(e.Cluster, e.Object.Version)
+	}
+	object, err := domain.WithVersions(data, e.Cluster, versions)
 	if err != nil {
 		return err
 	}

@@ -108,10 +108,10 @@ func (t *toMember) version(version string) (string, error) {
 	if !ok {
 		return version, nil
 	}
-	if versions.Get(t.cluster) == "" {
+	if versions.Object(t.cluster) == "" {
 		return "", &UnknownVersionError{Cluster: t.cluster}
 	}
-	return versions.Get(t.cluster), nil
+	return versions.Object(t.cluster), nil
 }
 
 func (t *toMember) annotation() string { return "" }

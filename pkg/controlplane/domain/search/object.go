@@ -41,8 +41,9 @@ func Recover(object metav1.Object, cluster string) (changed, unknown bool) {
 	if !ok {
 		return changed, false
 	}
-	object.SetResourceVersion(versions.Get(cluster))
-	return true, !versions.Has(cluster)
+	own := versions.Object(cluster)
+	object.SetResourceVersion(own)
+	return true, own == "" && !versions.Has(cluster)
 }
 
 // Located is an object with its cluster.

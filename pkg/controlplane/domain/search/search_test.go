@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/karmada-toolkit/karmada/internal/build"
@@ -174,5 +175,21 @@ func decode(t *testing.T, text string) {
 		if !ok || again.Cluster != c.Cluster || again.Token != c.Token || again.Versions.Encode() != c.Versions.Encode() {
 			t.Errorf("%q: %v became %v", text, c, again)
 		}
+	}
+}
+
+// An object that a watch sends before the version of its cluster is known can be written, and no watch begins at it.
+func TestVersions_OfAnObject(t *testing.T) {
+	sent := NewVersions(map[string]string{"m1": "7"}).WithObject("m2", "5")
+	decoded, ok := DecodeVersions(sent.Encode())
+	if !ok || decoded.Object("m2") != "5" || decoded.Object("m1") != "7" || decoded.Has("m2") {
+		t.Errorf("got %v, %t", decoded, ok)
+	}
+	if got := decoded.OfClusters(); !slices.Equal(got.Clusters(), []string{"m1"}) {
+		t.Errorf("a watch begins at %v", got)
+	}
+	u := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"resourceVersion": sent.Encode()}}}
+	if _, unknown := Recover(u, "m2"); unknown || u.GetResourceVersion() != "5" {
+		t.Errorf("the member gets version %s, unknown %t", u.GetResourceVersion(), unknown)
 	}
 }

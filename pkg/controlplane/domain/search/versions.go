@@ -94,6 +94,30 @@ func (v Versions) With(cluster, version string) Versions {
 	return Versions{Zero: v.Zero, of: of}
 }
 
+// objectMark begins the name under which the version of one object is encoded. No cluster has such a name.
+const objectMark = "~"
+
+// WithObject returns the versions with that of one object of a cluster, from which no watch begins: the changes of the cluster
+// up to it are not known.
+func (v Versions) WithObject(cluster, version string) Versions {
+	return v.With(objectMark+cluster, version)
+}
+
+// Object returns the version of the object of a cluster that has the versions: "" if there is none.
+func (v Versions) Object(cluster string) string {
+	if version, ok := v.of[objectMark+cluster]; ok {
+		return version
+	}
+	return v.Get(cluster)
+}
+
+// OfClusters returns the versions without that of an object.
+func (v Versions) OfClusters() Versions {
+	out := Versions{Zero: v.Zero, of: maps.Clone(v.of)}
+	maps.DeleteFunc(out.of, func(name, _ string) bool { return strings.HasPrefix(name, objectMark) })
+	return out
+}
+
 // Map returns a copy of the versions by cluster.
 func (v Versions) Map() map[string]string {
 	of := maps.Clone(v.of)
