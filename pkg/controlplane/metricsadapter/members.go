@@ -56,7 +56,7 @@ func (m *members) setup(mgr manager.Manager) error {
 	options := controllers.Options(openWorkers, openWorkers, controllers.Retry{BaseDelay: time.Second, MaxDelay: maxRetryDelay})
 	options.NeedLeaderElection = new(bool)
 	err := ctrl.NewControllerManagedBy(mgr).Named(component).
-		For(&clusterv1alpha1.Cluster{}, builder.WithPredicates(controllers.Changed(connectionChanged))).
+		For(&clusterv1alpha1.Cluster{}, builder.WithPredicates(controllers.Changed(lifetime.Changed))).
 		WithOptions(options).Complete(m)
 	for _, f := range []controllers.Follower{m.pool, m.clusters} {
 		err = errors.Join(err, controllers.Follow(mgr, &clusterv1alpha1.Cluster{}, f))
@@ -65,11 +65,6 @@ func (m *members) setup(mgr manager.Manager) error {
 		return fmt.Errorf("adding %s: %w", component, err)
 	}
 	return nil
-}
-
-// connectionChanged reports whether an update concerns the connection to a cluster.
-func connectionChanged(before, after *clusterv1alpha1.Cluster) bool {
-	return before.UID != after.UID || before.Generation != after.Generation || before.Ready() != after.Ready() || (before.DeletionTimestamp == nil) != (after.DeletionTimestamp == nil)
 }
 
 // Reconcile opens a cluster that is ready and closes one that is not.

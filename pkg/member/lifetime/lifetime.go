@@ -182,3 +182,9 @@ func (r *Registry[T]) exists(ctx context.Context, name string, uid types.UID) bo
 	}
 	return cluster.UID == uid
 }
+
+// Changed reports whether an update concerns what is kept of a cluster: its UID or spec, or whether it is Ready or being deleted.
+func Changed(before, after *clusterv1alpha1.Cluster) bool {
+	return before.UID != after.UID || before.Generation != after.Generation || before.Ready() != after.Ready() ||
+		before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero()
+}

@@ -109,7 +109,7 @@ func Setup(ctx context.Context, mgr manager.Manager, d Deps) error {
 		return err
 	}
 	return builder.ControllerManagedBy(mgr).Named("endpointslice-collect-clusters").
-		For(&clusterv1alpha1.Cluster{}, builder.WithPredicates(clusterChanged())).
+		For(&clusterv1alpha1.Cluster{}, builder.WithPredicates(controllers.Filter[*clusterv1alpha1.Cluster]{Updated: lifetime.Changed})).
 		Watches(&workv1alpha1.Work{}, permittingWorks()).
 		WatchesRawSource(source.Func(r.setQueue)).
 		WithOptions(controllers.Options(clusterWorkers, clusterWorkers, d.Retry)).

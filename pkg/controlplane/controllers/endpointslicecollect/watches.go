@@ -12,20 +12,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
-	"github.com/karmada-toolkit/karmada/internal/controllers"
-	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/services"
 )
-
-// clusterChanged passes clusters that are new, are deleted, have another UID or spec, or became
-// Ready.
-func clusterChanged() predicate.Predicate {
-	return controllers.Filter[*clusterv1alpha1.Cluster]{Updated: func(before, after *clusterv1alpha1.Cluster) bool {
-		return before.UID != after.UID || before.Generation != after.Generation || before.Ready() != after.Ready() || before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero()
-	}}
-}
 
 // setQueue stores the queue of clusters.
 func (r *reconciler) setQueue(_ context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
