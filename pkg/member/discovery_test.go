@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/serializer/json"
 
+	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 	"github.com/karmada-toolkit/karmada/pkg/member/registration"
 )
 
@@ -46,7 +47,7 @@ func publicServer(t *testing.T, status int, change func(cm *corev1.ConfigMap, ca
 			return
 		}
 		ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
-		objects, err := registration.Bootstrap(server.URL, ca)
+		objects, err := registration.Bootstrap(server.URL, ca, []string{names.ComponentUser("scheduler")})
 		if err != nil {
 			t.Error(err)
 			return

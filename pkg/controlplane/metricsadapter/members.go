@@ -75,8 +75,8 @@ func (m *members) Reconcile(ctx context.Context, req reconcile.Request) (reconci
 	}
 	switch {
 	case object.DeletionTimestamp != nil:
-		m.clusters.Close(req.Name)
-		m.pool.Close(req.Name)
+		m.clusters.Close(object)
+		m.pool.Close(object)
 		return reconcile.Result{}, nil
 	case !object.Ready():
 		m.close(ctx, object, reasonNotReady)
@@ -108,7 +108,7 @@ func (m *members) cluster(member *access.Member) *cluster { return newCluster(m.
 // close ends the watches of a cluster that no request can be sent to, and its connections.
 func (m *members) close(ctx context.Context, object *clusterv1alpha1.Cluster, reason string) {
 	m.clusters.Open(ctx, object, reason, func() *cluster { return &cluster{absent: &absence{object.Name, reason}, cancel: func() {}} })
-	m.pool.Close(object.Name)
+	m.pool.Close(object)
 }
 
 // snapshot returns the clusters that requests can be sent to, sorted, and the reasons for the others.

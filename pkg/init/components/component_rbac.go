@@ -42,6 +42,17 @@ func UserOf(component string) string {
 	return names.ComponentUser(strings.TrimPrefix(component, "karmada-"))
 }
 
+// Users are the users of the roles of a control plane, also of one that runs all of them in one process.
+func Users() []string {
+	var out []string
+	for _, component := range append(KubeconfigUsers(), AllInOne) {
+		if component != KubeControllerManager { // Kubernetes has a flow schema for it
+			out = append(out, UserOf(component))
+		}
+	}
+	return out
+}
+
 // ComponentRBAC returns what the components of a control plane may do in it: a
 // ClusterRole for each, with exactly the requests that it makes, bound to the user
 // of UserOf. leases is the namespace of the Leases of leader elections. extra are

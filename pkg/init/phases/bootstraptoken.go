@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
+	"github.com/karmada-toolkit/karmada/pkg/init/components"
 	"github.com/karmada-toolkit/karmada/pkg/member/registration"
 )
 
@@ -33,7 +34,7 @@ func bootstrapToken() Phase {
 }
 
 func registrationObjects(in *Inputs) ([]client.Object, error) {
-	return registration.Bootstrap(in.Server, in.Certificates.CABundle())
+	return registration.Bootstrap(in.Server, in.Certificates.CABundle(), components.Users())
 }
 
 // runBootstrapToken writes what registration needs, and a token if one is wanted.

@@ -228,7 +228,7 @@ func bootstrap(kubeconfig string) ([]client.Object, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading kubeconfig %s: %w", kubeconfig, err)
 	}
-	return registration.Bootstrap(cfg.Host, cfg.CAData)
+	return registration.Bootstrap(cfg.Host, cfg.CAData, components.Users())
 }
 
 // args are the arguments of the process.

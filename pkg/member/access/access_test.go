@@ -195,8 +195,8 @@ func TestPool(t *testing.T) {
 	})
 	t.Run("a forgotten cluster is closed", func(t *testing.T) {
 		last := member()
-		pool.Close("m1")
-		pool.Close("m1")
+		pool.Close(c)
+		pool.Close(c)
 		<-last.Done()
 		if member() == last {
 			t.Error("the same")

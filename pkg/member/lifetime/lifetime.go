@@ -81,10 +81,14 @@ func (r *Registry[T]) All() []T {
 	return out
 }
 
-// Close removes the value of a cluster and returns when it has stopped. It reports whether there was one.
-func (r *Registry[T]) Close(cluster string) bool {
+// Close removes the value of a cluster and returns when it has stopped. It reports whether there was one: that of a later
+// cluster of the same name stays.
+func (r *Registry[T]) Close(cluster *clusterv1alpha1.Cluster) bool {
 	r.mu.Lock()
-	stopped := r.closeLocked(cluster)
+	var stopped <-chan struct{}
+	if r.entries[cluster.Name].uid == cluster.UID {
+		stopped = r.closeLocked(cluster.Name)
+	}
 	r.mu.Unlock()
 	if stopped == nil {
 		return false

@@ -149,7 +149,7 @@ func nothingOutlivesItsCluster(t *testing.T, rnd *rand.Rand) {
 	// reconcile is what controllers do: open a cluster that is ready, and close one that is not.
 	reconcile := func(c *clusterv1alpha1.Cluster) {
 		if c.Spec.ID == "not ready" {
-			registry.Close(c.Name)
+			registry.Close(c)
 			return
 		}
 		got, ok := registry.Open(t.Context(), c, c.Spec.APIEndpoint, func() *reader { return newReader(c, running) })
@@ -238,7 +238,9 @@ func TestRegistry_Concurrent(t *testing.T) {
 				case 1:
 					w.remove(name)
 				case 2:
-					registry.Close(name)
+					if c := w.get(name); c != nil {
+						registry.Close(c)
+					}
 				default:
 					if c := w.get(name); c != nil {
 						registry.Open(t.Context(), c, rnd.IntN(2), func() *reader { return newReader(c, running) })
@@ -268,7 +270,9 @@ func TestRegistry_CloseWaits(t *testing.T) {
 	for range 2 {
 		r.Open(t.Context(), a, nil, func() string { return "value" })
 	}
-	if !r.Close("a") || r.Close("a") || !slices.Equal(stopped, []string{"value"}) {
+	earlier := a.DeepCopy()
+	earlier.UID = "earlier"
+	if r.Close(earlier) || !r.Close(a) || r.Close(a) || !slices.Equal(stopped, []string{"value"}) {
 		t.Errorf("stopped %v", stopped)
 	}
 }

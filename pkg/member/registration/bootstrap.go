@@ -31,11 +31,12 @@ const (
 
 // Bootstrap returns the objects that let clusters register in Pull mode, given the URL and
 // CA bundle of the control plane: cluster-info, the right to request agent certificates,
-// and the admission policy and flow schema of agents.
+// and the admission policy and flow schema of agents. users are those of the roles of the
+// control plane, whose flow schemas it returns too.
 //
 // There is no shared user: the control plane creates the roles of each agent, see
 // AgentRBAC.
-func Bootstrap(server string, caBundle []byte) ([]client.Object, error) {
+func Bootstrap(server string, caBundle []byte, users []string) ([]client.Object, error) {
 	info, err := clusterInfo(server, caBundle)
 	if err != nil {
 		return nil, err
@@ -47,7 +48,7 @@ func Bootstrap(server string, caBundle []byte) ([]client.Object, error) {
 		approvalRole(selfautoapprover, "certificatesigningrequests/selfclusteragent"),
 		groupBinding("system:karmada:agent-autoapprove-certificate-rotation", selfautoapprover, names.AgentGroup),
 	)
-	return slices.Concat(objects, agentPolicy(), agentFlow()), nil
+	return slices.Concat(objects, agentPolicy(), rolesFlow(users), agentFlow()), nil
 }
 
 // clusterInfo returns the ConfigMap with the URL and CA bundle of the control plane, which

@@ -12,10 +12,12 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 )
 
 func TestBootstrap_HasNoSharedUser(t *testing.T) {
-	objects, err := Bootstrap("https://h:1", []byte("ca"))
+	objects, err := Bootstrap("https://h:1", []byte("ca"), []string{names.ComponentUser("scheduler")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,6 +39,11 @@ func TestBootstrap_HasNoSharedUser(t *testing.T) {
 		"ClusterRoleBinding system:karmada:agent-autoapprove-certificate-rotation",
 		"ValidatingAdmissionPolicy agents.karmada.io",
 		"ValidatingAdmissionPolicyBinding agents.karmada.io",
+		"PriorityLevelConfiguration karmada-control-plane",
+		"FlowSchema karmada-control-plane-reviews",
+		"FlowSchema karmada-control-plane-leader-election",
+		"FlowSchema karmada-control-plane-writes",
+		"FlowSchema karmada-control-plane",
 		"PriorityLevelConfiguration karmada-agents",
 		"FlowSchema karmada-agents",
 	}
@@ -46,7 +53,7 @@ func TestBootstrap_HasNoSharedUser(t *testing.T) {
 }
 
 func TestBootstrap_DescribesTheControlPlane(t *testing.T) {
-	objects, err := Bootstrap("https://h:1", []byte("ca"))
+	objects, err := Bootstrap("https://h:1", []byte("ca"), []string{names.ComponentUser("scheduler")})
 	if err != nil {
 		t.Fatal(err)
 	}

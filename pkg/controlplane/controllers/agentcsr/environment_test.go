@@ -158,7 +158,7 @@ func (p *plane) install(t *testing.T, port int, ca []byte) {
 	if err := rest.LoadTLSFiles(config); err != nil {
 		t.Fatal(err)
 	}
-	bootstrap, err := registration.Bootstrap(config.Host, config.CAData)
+	bootstrap, err := registration.Bootstrap(config.Host, config.CAData, components.Users())
 	if err != nil {
 		t.Fatal(err)
 	}

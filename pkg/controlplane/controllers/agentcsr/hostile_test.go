@@ -35,6 +35,7 @@ import (
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/bindingstatus"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/interpreter"
+	"github.com/karmada-toolkit/karmada/pkg/init/components"
 	"github.com/karmada-toolkit/karmada/pkg/member"
 	"github.com/karmada-toolkit/karmada/pkg/member/registration/agentcert"
 )
@@ -372,16 +373,30 @@ func (p *plane) boundsRequests(t *testing.T, evil *member.Identity) {
 	p.must(t, evil.Client.Get(t.Context(), client.ObjectKey{Name: "evil"}, &clusterv1alpha1.Cluster{}))
 }
 
-// hasAFlow asks which priority level the requests of an agent are of.
+// hasAFlow asks which flow schema and priority level the requests of an agent and of the roles of the control plane are of.
 func (p *plane) hasAFlow(t *testing.T, evil *member.Identity) {
 	t.Helper()
-	schema, level := &flowcontrolv1.FlowSchema{}, &flowcontrolv1.PriorityLevelConfiguration{}
-	p.must(t, errors.Join(p.admin.Get(t.Context(), client.ObjectKey{Name: "karmada-agents"}, schema), p.admin.Get(t.Context(), client.ObjectKey{Name: "karmada-agents"}, level)))
-	c, err := rest.HTTPClientFor(evil.Config)
-	p.must(t, err)
-	testenv.Eventually(t, 30*time.Second, func(ctx context.Context) error {
-		for _, path := range []string{"/apis/work.karmada.io/v1alpha1/namespaces/karmada-es-evil/works", "/apis/cluster.karmada.io/v1alpha1/clusters/evil", "/version"} {
-			req, err := http.NewRequestWithContext(ctx, http.MethodGet, evil.Config.Host+path, http.NoBody)
+	role := rest.CopyConfig(p.home.Config)
+	role.Impersonate.UserName = components.UserOf(components.Scheduler)
+	const works = "/apis/work.karmada.io/v1alpha1/namespaces/karmada-es-evil/works"
+	for _, tt := range []struct {
+		config                      *rest.Config
+		method, path, schema, level string
+	}{
+		{evil.Config, http.MethodGet, works, "karmada-agents", "karmada-agents"},
+		{evil.Config, http.MethodGet, "/apis/cluster.karmada.io/v1alpha1/clusters/evil", "karmada-agents", "karmada-agents"},
+		{evil.Config, http.MethodGet, "/version", "karmada-agents", "karmada-agents"},
+		{role, http.MethodGet, works, "karmada-control-plane", "karmada-control-plane"},
+		{role, http.MethodPatch, works + "/w", "karmada-control-plane-writes", "karmada-control-plane"},
+		{role, http.MethodPut, "/apis/coordination.k8s.io/v1/namespaces/karmada-system/leases/l", "karmada-control-plane-leader-election", "leader-election"},
+		{role, http.MethodPost, "/apis/authorization.k8s.io/v1/subjectaccessreviews", "karmada-control-plane-reviews", "exempt"},
+	} {
+		schema, level := &flowcontrolv1.FlowSchema{}, &flowcontrolv1.PriorityLevelConfiguration{}
+		p.must(t, errors.Join(p.admin.Get(t.Context(), client.ObjectKey{Name: tt.schema}, schema), p.admin.Get(t.Context(), client.ObjectKey{Name: tt.level}, level)))
+		c, err := rest.HTTPClientFor(tt.config)
+		p.must(t, err)
+		testenv.Eventually(t, 30*time.Second, func(ctx context.Context) error {
+			req, err := http.NewRequestWithContext(ctx, tt.method, tt.config.Host+tt.path, http.NoBody)
 			if err != nil {
 				return err
 			}
@@ -391,12 +406,12 @@ func (p *plane) hasAFlow(t *testing.T, evil *member.Identity) {
 			}
 			_ = answer.Body.Close()
 			if got := answer.Header.Get("X-Kubernetes-Pf-Flowschema-Uid"); got != string(schema.UID) {
-				return fmt.Errorf("%s: flow schema %q, want %q", path, got, schema.UID)
+				return fmt.Errorf("%s %s: flow schema %q, want %s", tt.method, tt.path, got, tt.schema)
 			}
 			if got := answer.Header.Get("X-Kubernetes-Pf-Prioritylevel-Uid"); got != string(level.UID) {
-				return fmt.Errorf("%s: priority level %q, want %q", path, got, level.UID)
+				return fmt.Errorf("%s %s: priority level %q, want %s", tt.method, tt.path, got, tt.level)
 			}
-		}
-		return nil
-	})
+			return nil
+		})
+	}
 }

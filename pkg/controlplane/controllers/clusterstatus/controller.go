@@ -160,7 +160,7 @@ func (c *controller) run(ctx context.Context, informers cache.Informers) error {
 // changed starts, stops or triggers the collector of a cluster; before is nil for a new one.
 func (c *controller) changed(ctx context.Context, before, cluster *clusterv1alpha1.Cluster) {
 	if !c.deps.Select(cluster) {
-		c.collectors.Close(cluster.Name)
+		c.collectors.Close(cluster)
 		return
 	}
 	started := false

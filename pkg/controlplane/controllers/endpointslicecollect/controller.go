@@ -125,7 +125,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{}, fmt.Errorf("getting cluster %s: %w", req.Name, err)
 	}
 	if notFound || obj.DeletionTimestamp != nil || !r.deps.Select(obj) {
-		r.clusters.Close(req.Name)
+		r.clusters.Keep(func(name string) bool { return name != req.Name }) // of whichever cluster of this name
 		return reconcile.Result{}, nil
 	}
 	permitted, err := r.permitted(ctx, req.Name)

@@ -183,11 +183,7 @@ func (c *Controller) runner(ctx context.Context, cluster string) *runner {
 // retire stops the runner of a cluster that is gone with its last Work. If the cluster
 // is back by then, another runner takes its Works.
 func (c *Controller) retire(ctx context.Context, r *runner) {
-	if c.runners.get(r.cluster) != r {
-		return
-	}
-	c.runners.remove(r.cluster)
-	if ctx.Err() == nil {
+	if c.runners.remove(r) && ctx.Err() == nil {
 		c.enqueueWorks(ctx, r.cluster)
 	}
 }

@@ -40,20 +40,23 @@ func (r *runners) all() []*runner {
 	return slices.Collect(maps.Values(r.byCluster))
 }
 
-// remove stops the runner of a cluster.
-func (r *runners) remove(cluster string) {
+// remove stops a runner, and reports whether it was still the one of its cluster: that of a later cluster of this name stays.
+func (r *runners) remove(old *runner) bool {
 	r.mu.Lock()
-	runner := r.byCluster[cluster]
-	delete(r.byCluster, cluster)
-	r.mu.Unlock()
-	if runner != nil {
-		runner.stop()
+	current := r.byCluster[old.cluster] == old
+	if current {
+		delete(r.byCluster, old.cluster)
 	}
+	r.mu.Unlock()
+	if current {
+		old.stop()
+	}
+	return current
 }
 
 // stop stops all runners.
 func (r *runners) stop() {
 	for _, runner := range r.all() {
-		r.remove(runner.cluster)
+		r.remove(runner)
 	}
 }

@@ -125,8 +125,9 @@ func (c *Controller) clusterChanged(ctx context.Context, before, now *clusterv1a
 // clusterDeleted enqueues the Works of a cluster, and stops its runner if there are none.
 func (c *Controller) clusterDeleted(ctx context.Context, cluster string) {
 	c.relay.forget(cluster)
-	if c.enqueueWorks(ctx, cluster) == 0 {
-		c.runners.remove(cluster)
+	r := c.runners.get(cluster)
+	if c.enqueueWorks(ctx, cluster) == 0 && r != nil {
+		c.retire(ctx, r)
 	}
 }
 
