@@ -526,4 +526,30 @@ func TestReleases_InOneNamespaceDoNotCollide(t *testing.T) {
 	}
 }
 
+// The Jobs of hooks create Secrets, and change nothing but the objects of their release.
+func TestRoles_NameTheirObjects(t *testing.T) {
+	roles := 0
+	for key, o := range render(t, "try", allValuesOfOne, true) {
+		if !strings.HasPrefix(key, "Role/") {
+			continue
+		}
+		roles++
+		for _, rule := range o["rules"].([]any) {
+			rule := rule.(object)
+			named, _ := rule["resourceNames"].([]any)
+			for _, name := range named {
+				if !strings.HasPrefix(fmt.Sprint(name), "try-") {
+					t.Errorf("%s: %v is not of the release", key, name)
+				}
+			}
+			if len(named) == 0 && fmt.Sprint(rule["resources"], rule["verbs"]) != "[secrets] [create]" {
+				t.Errorf("%s: the rule names no object: %v", key, rule)
+			}
+		}
+	}
+	if roles == 0 {
+		t.Error("there is no Role")
+	}
+}
+
 const allValuesOfOne = `{components: [search, descheduler, metricsAdapter, schedulerEstimator], schedulerEstimator: {memberClusters: [{clusterName: m1, kubeconfig: {caCrt: a, crt: b, key: c, server: d}}]}}`
