@@ -114,6 +114,12 @@ func (s *State) ControlPlaneConfig() (*rest.Config, error) {
 
 // ControlPlane returns a client of the new control plane.
 func (s *State) ControlPlane() (client.Client, error) {
+	s.mu.Lock()
+	cp := s.controlPlane
+	s.mu.Unlock()
+	if cp != nil {
+		return cp, nil
+	}
 	cfg, err := s.ControlPlaneConfig()
 	if err != nil {
 		return nil, err

@@ -420,8 +420,9 @@ func TestCaches_TwoReplicas(t *testing.T) {
 	first.wants("initial")
 	f.put("m2", "a", "y", "")
 	first.wants("ADDED m2 a/y")
+	seen := first.seen()
 	f.put("m1", "a", "z", "")
-	next := replicas[1].watch(Query{}, Start{Versions: first.versions})
+	next := replicas[1].watch(Query{}, Start{Versions: seen})
 	accesstest.Eventually(t, func() error {
 		next.mu.Lock()
 		defer next.mu.Unlock()

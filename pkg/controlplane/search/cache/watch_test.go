@@ -52,6 +52,13 @@ func (w *watcher) add(e Event) error {
 	return nil
 }
 
+// seen returns the versions of the events so far.
+func (w *watcher) seen() search.Versions {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.versions
+}
+
 // wants waits until exactly these events were sent since the last call.
 func (w *watcher) wants(want ...string) {
 	w.Helper()
@@ -144,10 +151,10 @@ func TestWatch_Versions(t *testing.T) {
 	f.has(Query{}, "m1 a/x", "m1 a/y")
 	first := f.watch(Query{}, start)
 	first.wants("ADDED m1 a/y", "DELETED m2 a/x", "initial")
-	second := f.watch(Query{}, Start{Versions: first.versions})
+	second := f.watch(Query{}, Start{Versions: first.seen()})
 	second.wants("initial")
 	// What the cache has not reached yet is neither repeated nor refused.
-	ahead := f.watch(Query{}, Start{Versions: first.versions.With("m1", "1000000")})
+	ahead := f.watch(Query{}, Start{Versions: first.seen().With("m1", "1000000")})
 	ahead.wants("initial")
 	f.put("m1", "a", "z", "")
 	first.wants("ADDED m1 a/z")
