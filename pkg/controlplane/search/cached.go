@@ -29,6 +29,8 @@ import (
 // cached answers requests for cached objects.
 type cached struct {
 	caches *cache.Caches
+	// notReady returns an error while the caches are not complete for the first time.
+	notReady func() error
 	// authorizer decides whether a requester may read the objects. It asks the control plane.
 	authorizer authorizer.Authorizer
 	// mapper knows the kinds of the control plane.
@@ -63,6 +65,10 @@ func (c *cached) serve(w http.ResponseWriter, req *http.Request, info *genericre
 	}
 	if err := c.selectFields(req.Context(), &query, kind, options); err != nil {
 		answer(w, http.StatusBadRequest, problem{err.Error()})
+		return
+	}
+	if err := c.notReady(); err != nil {
+		responder.Error(err)
 		return
 	}
 	result, err := c.caches.List(query)

@@ -155,6 +155,7 @@ func TestServer_CachedObjects(t *testing.T) {
 		{"namespaces/team/configmaps/shared", http.StatusOK, []string{"m1 team/shared", "m2 team/shared"}, ""},
 		{"namespaces/team/configmaps/none", http.StatusOK, []string{}, ""},
 		{"namespaces/team/configmaps?limit=1", http.StatusOK, []string{"m1 team/shared"}, `"continue":"`},
+		{"namespaces/team/configmaps?limit=1&continue=x", http.StatusGone, nil, "the continue token is not valid"},
 		{"namespaces/team/configmaps?fieldSelector=metadata.name!=shared", http.StatusOK, []string{}, ""},
 	} {
 		code, data := raw(t, alice, "search/cache/api/v1/"+tc.path, "application/json")

@@ -3,13 +3,16 @@ package search
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/client-go/kubernetes"
 	restclient "k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -29,6 +32,9 @@ import (
 // followInterval is the least time between two changes of what is cached: many clusters may join at once.
 const followInterval = 200 * time.Millisecond
 
+// readyInterval is the time between two looks at whether the caches are complete for the first time.
+const readyInterval = 100 * time.Millisecond
+
 // following are the caches of the role, which follow the registries and clusters of the control plane.
 type following struct {
 	caches  *cache.Caches
@@ -37,6 +43,12 @@ type following struct {
 	client  versioned.Interface
 	core    kubernetes.Interface
 	factory externalversions.SharedInformerFactory
+	// registries are sent by the server. They are not read through the control plane, which sends requests to ready servers only.
+	registries chan toolscache.SharedIndexInformer
+	// timeout bounds the wait for the first lists of clusters.
+	timeout time.Duration
+	// began is closed when the caches follow the registries and clusters, ready when they are complete or the timeout is over.
+	began, ready chan struct{}
 }
 
 func newFollowing(o *Options, controlPlane *restclient.Config, mapper meta.RESTMapper) (*following, error) {
@@ -48,7 +60,10 @@ func newFollowing(o *Options, controlPlane *restclient.Config, mapper meta.RESTM
 	if err != nil {
 		return nil, fmt.Errorf("connecting to the control plane: %w", err)
 	}
-	f := &following{client: client, core: core, factory: externalversions.NewSharedInformerFactory(client, 0)}
+	f := &following{
+		client: client, core: core, factory: externalversions.NewSharedInformerFactory(client, 0), timeout: o.Run.StorageInitializationTimeout,
+		registries: make(chan toolscache.SharedIndexInformer, 1), began: make(chan struct{}), ready: make(chan struct{}),
+	}
 	f.pool = access.NewPool(access.Options{
 		Secrets: f.secret, Mapper: mapper, QPS: o.ClusterAPIQPS.QPS(), Burst: o.ClusterAPIBurst, UserAgent: controlPlane.UserAgent,
 	})
@@ -76,11 +91,16 @@ func (f *following) cluster(_ context.Context, name string) (*clusterv1alpha1.Cl
 	return f.factory.Cluster().V1alpha1().Clusters().Lister().Get(name)
 }
 
-// run makes the caches follow the registries and clusters, and the status of registries the caches, until ctx ends. The role
-// itself may serve the registries, so that nothing waits for them.
+// run makes the caches follow the registries and clusters, and the status of registries the caches, until ctx ends.
 func (f *following) run(ctx context.Context) error {
-	caches, client, core, factory := f.caches, f.client, f.core, f.factory
-	clusters, registries := factory.Cluster().V1alpha1().Clusters(), factory.Search().V1alpha1().ResourceRegistries()
+	defer f.caches.End()
+	var registries toolscache.SharedIndexInformer
+	select {
+	case registries = <-f.registries:
+	case <-ctx.Done():
+		return nil
+	}
+	clusters := f.factory.Cluster().V1alpha1().Clusters()
 	changed := make(chan struct{}, 1)
 	notify := func() {
 		select {
@@ -88,7 +108,7 @@ func (f *following) run(ctx context.Context) error {
 		default:
 		}
 	}
-	for _, informer := range []toolscache.SharedIndexInformer{clusters.Informer(), registries.Informer()} {
+	for _, informer := range []toolscache.SharedIndexInformer{clusters.Informer(), registries} {
 		handler := toolscache.ResourceEventHandlerFuncs{
 			AddFunc: func(any) { notify() }, UpdateFunc: func(any, any) { notify() }, DeleteFunc: func(any) { notify() },
 		}
@@ -96,24 +116,81 @@ func (f *following) run(ctx context.Context) error {
 			return fmt.Errorf("watching clusters and registries: %w", err)
 		}
 	}
-	factory.Start(ctx.Done())
-	defer factory.Shutdown()
-	defer caches.End()
-	if !toolscache.WaitForCacheSync(ctx.Done(), clusters.Informer().HasSynced, registries.Informer().HasSynced) {
-		return nil
-	}
-	writer := &statuses{
-		caches: caches, stores: f.stores, client: client, core: core, registries: registries.Lister(), clusters: clusters.Lister(), clock: clock.RealClock{},
-	}
+	f.factory.Start(ctx.Done())
+	defer f.factory.Shutdown()
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return writer.run(ctx) })
-	group.Go(func() error { return f.watchAll(ctx, registries.Lister(), clusters.Lister(), changed) })
+	group.Go(func() error {
+		registries.RunWithContext(ctx)
+		return nil
+	})
+	lister := searchlisters.NewResourceRegistryLister(registries.GetIndexer())
+	if toolscache.WaitForCacheSync(ctx.Done(), clusters.Informer().HasSynced, registries.HasSynced) {
+		writer := &statuses{
+			caches: f.caches, stores: f.stores, client: f.client, core: f.core, registries: lister, clusters: clusters.Lister(), clock: clock.RealClock{},
+		}
+		group.Go(func() error { return writer.run(ctx) })
+		group.Go(func() error { return f.watchAll(ctx, lister, clusters.Lister(), changed) })
+		group.Go(func() error { return f.awaitListed(ctx) })
+	}
 	return group.Wait()
+}
+
+// awaitListed closes ready when all that registries select was listed once in the clusters that can be read. A list from caches
+// that are not complete would show the deletion of what it lacks to clients that have it.
+func (f *following) awaitListed(ctx context.Context) error {
+	limit, cancel := context.WithTimeout(ctx, f.timeout)
+	defer cancel()
+	ticker := time.NewTicker(readyInterval)
+	defer ticker.Stop()
+	for !f.caches.Listed() && limit.Err() == nil {
+		select {
+		case <-limit.Done():
+		case <-ticker.C:
+		}
+	}
+	if ctx.Err() == nil {
+		close(f.ready)
+	}
+	return nil
+}
+
+// notReady returns an error while the caches may lack objects because they were not listed yet.
+func (f *following) notReady() error {
+	select {
+	case <-f.ready:
+		return nil
+	default:
+	}
+	err := apierrors.NewServiceUnavailable("the objects of the clusters are not listed yet: try again")
+	err.ErrStatus.Details = &metav1.StatusDetails{RetryAfterSeconds: 1}
+	return err
+}
+
+// addHooks makes the server ready when the caches are. The names of the hooks are those of the contract. Without an answer of the
+// control plane a hook ends all the same, since a process that is started again would not get one either.
+func (f *following) addHooks(server *genericapiserver.GenericAPIServer) error {
+	for name, done := range map[string]chan struct{}{
+		"start-karmada-informers": f.began, "start-karmada-search-informers": f.began,
+		"start-karmada-search-controller": f.began, "start-karmada-proxy-controller": f.began,
+		"search-storage-cache-readiness": f.ready,
+	} {
+		if err := server.AddPostStartHook(name, func(hook genericapiserver.PostStartHookContext) error {
+			select {
+			case <-done:
+			case <-hook.Done():
+			case <-time.After(f.timeout):
+			}
+			return nil
+		}); err != nil {
+			return fmt.Errorf("adding the check %s: %w", name, err)
+		}
+	}
+	return nil
 }
 
 // watchAll makes caches and stores follow each change of the registries and clusters until ctx ends.
 func (f *following) watchAll(ctx context.Context, registries searchlisters.ResourceRegistryLister, clusters clusterlisters.ClusterLister, changed <-chan struct{}) error {
-	for {
+	for began := sync.OnceFunc(func() { close(f.began) }); ; {
 		select {
 		case <-ctx.Done():
 			return nil
@@ -129,6 +206,7 @@ func (f *following) watchAll(ctx context.Context, registries searchlisters.Resou
 		}
 		f.stores.Follow(wanted, known)
 		f.caches.Follow(ctx, wanted, known)
+		began()
 		names := make(map[string]bool, len(known))
 		for _, c := range known {
 			names[c.Name] = true

@@ -95,7 +95,8 @@ func (o *Options) applyRun(config *genericapiserver.Config) {
 	config.CorsAllowedOriginList, config.HSTSDirectives = run.CorsAllowedOriginList, run.HSTSDirectives
 	config.MaxRequestsInFlight, config.MaxMutatingRequestsInFlight = run.MaxRequestsInFlight, run.MaxMutatingRequestsInFlight
 	config.RequestTimeout, config.MinRequestTimeout = run.RequestTimeout, run.MinRequestTimeout
-	config.LivezGracePeriod, config.StorageInitializationTimeout = run.LivezGracePeriod, run.StorageInitializationTimeout
+	// Liveness includes the hooks of readiness, which end after the timeout at the latest.
+	config.LivezGracePeriod, config.StorageInitializationTimeout = max(run.LivezGracePeriod, 2*run.StorageInitializationTimeout), run.StorageInitializationTimeout
 	config.ShutdownDelayDuration, config.ShutdownSendRetryAfter = run.ShutdownDelayDuration, run.ShutdownSendRetryAfter
 	config.GoawayChance, config.PublicAddress = run.GoawayChance, run.AdvertiseAddress
 	if run.ExternalHost != "" {

@@ -153,18 +153,18 @@ func notCached(resource schema.GroupResource, name, so string) error {
 // selected reports whether a registry selects a resource. What no cluster has yet, or has any more, is selected all the same:
 // otherwise the objects of the control plane would be taken for those of the members.
 func (g *global) selected(resource schema.GroupVersionResource) (bool, error) {
-	if _, ok := g.cached.caches.Kind(resource); ok {
-		return true, nil
+	_, selected := g.cached.caches.Kind(resource)
+	if !selected {
+		kind, err := g.cached.mapper.KindFor(resource)
+		if err != nil && !meta.IsNoMatchError(err) {
+			return false, apierrors.NewInternalError(fmt.Errorf("finding the kind of %s: %w", resource, err))
+		}
+		var known bool
+		if selected, known = g.cached.caches.Selects(kind); known && !selected {
+			return false, nil
+		}
 	}
-	kind, err := g.cached.mapper.KindFor(resource)
-	if err != nil && !meta.IsNoMatchError(err) {
-		return false, apierrors.NewInternalError(fmt.Errorf("finding the kind of %s: %w", resource, err))
-	}
-	selected, known := g.cached.caches.Selects(kind)
-	if !known {
-		return false, apierrors.NewServiceUnavailable("the ResourceRegistries are not known yet: try again")
-	}
-	return selected, nil
+	return true, g.cached.notReady()
 }
 
 // reviewsSelf reports whether a request asks the control plane about the requester, which changes nothing.

@@ -35,8 +35,9 @@ import (
 // fleet is a control plane with the role search, and two members.
 type fleet struct {
 	*testing.T
-	config  *rest.Config
-	members map[string]*accesstest.Server
+	config   *rest.Config
+	members  map[string]*accesstest.Server
+	replicas *replicas
 }
 
 func newFleet(t *testing.T) *fleet {
@@ -50,8 +51,7 @@ func newFleet(t *testing.T) *fleet {
 	if err := c.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: clusterv1alpha1.NamespaceKarmadaSystem}}); err != nil {
 		t.Fatal(err)
 	}
-	serve(t, home)
-	f := &fleet{T: t, config: rest.CopyConfig(home.Config), members: map[string]*accesstest.Server{}}
+	f := &fleet{T: t, config: rest.CopyConfig(home.Config), members: map[string]*accesstest.Server{}, replicas: serve(t, home)}
 	f.config.Host += "/apis/search.karmada.io/v1alpha1/proxying/karmada/proxy"
 	for _, name := range []string{"m1", "m2"} {
 		f.members[name] = join(t, c, name)
@@ -196,7 +196,8 @@ func TestProxy_Writes(t *testing.T) {
 	}
 }
 
-// An informer of client-go follows all members by one list and one watch.
+// An informer of client-go follows all members by one list and one watch, and goes on when replicas end, are killed and start: only
+// what is deleted in a member is deleted in it.
 func TestProxy_Informer(t *testing.T) {
 	f := newFleet(t)
 	c, err := dynamic.NewForConfig(f.config)
@@ -207,6 +208,7 @@ func TestProxy_Informer(t *testing.T) {
 	informer := factory.ForResource(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"})
 	var mu sync.Mutex
 	names := map[string]bool{}
+	var deleted []string
 	note := func(present bool) func(any) {
 		return func(obj any) {
 			if gone, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {
@@ -217,6 +219,8 @@ func TestProxy_Informer(t *testing.T) {
 			defer mu.Unlock()
 			if delete(names, u.GetName()); present {
 				names[u.GetName()] = true
+			} else {
+				deleted = append(deleted, u.GetName())
 			}
 		}
 	}
@@ -250,6 +254,34 @@ func TestProxy_Informer(t *testing.T) {
 	wants("new", "only-in-m1", "only-in-m2")
 	f.members["m1"].Remove("/api/v1/namespaces/other/configmaps/only-in-m1")
 	wants("new", "only-in-m2")
+	for i, change := range []func() (name string){
+		func() string { // the replica gets a signal, and another one has not begun to list yet
+			f.replicas.stop()
+			address, stop := f.replicas.start()
+			f.replicas.use(address)
+			f.replicas.stop = stop
+			return "after-a-signal"
+		},
+		func() string { // one of two replicas is killed
+			address, stop := f.replicas.start()
+			f.replicas.use(address)
+			f.replicas.stop()
+			f.replicas.stop = stop
+			return "after-a-kill"
+		},
+	} {
+		name := change()
+		put(f.members["m1"], "other", name)
+		wants([][]string{{"after-a-signal", "new", "only-in-m2"}, {"after-a-kill", "after-a-signal", "new", "only-in-m2"}}[i]...)
+		if text := f.replicas.readyz(); text != "ok" {
+			t.Errorf("the replica that serves is not ready: %s", text)
+		}
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if !slices.Equal(deleted, []string{"only-in-m1"}) {
+		t.Errorf("deleted: %v", deleted)
+	}
 }
 
 // Tables name the cluster and have the columns of the kind; a custom resource is selected by the fields of its definition.

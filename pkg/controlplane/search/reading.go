@@ -313,6 +313,9 @@ func (s *stream) event(e cache.Event) error {
 	if e.Version != "" {
 		s.versions = s.versions.With(e.Cluster, e.Version)
 	}
+	if e.Left {
+		s.versions = s.versions.Without(e.Cluster)
+	}
 	switch {
 	case e.Initial && s.initial:
 		return s.bookmark(map[string]string{metav1.InitialEventsAnnotationKey: "true"})

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -13,12 +14,15 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	genericrequest "k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/generic"
 	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/apiserver/pkg/storage/names"
+	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/karmada-toolkit/karmada/internal/extension"
@@ -84,6 +88,40 @@ func (k registryKeys) GetRESTOptions(resource schema.GroupResource, example runt
 	options.ResourcePrefix = searchv1alpha1.GroupName + "/resourceRegistries"
 	return options, err
 }
+
+// storeInterval is the time between two looks at whether the store can be read after a start.
+const storeInterval = 20 * time.Millisecond
+
+// informer returns an informer that reads the store.
+func (r *registries) informer() toolscache.SharedIndexInformer {
+	from := &toolscache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			if err := wait.PollUntilContextCancel(ctx, storeInterval, true, func(context.Context) (bool, error) { return r.ReadinessCheck() == nil, nil }); err != nil {
+				return nil, err
+			}
+			return r.List(ctx, &metainternalversion.ListOptions{ResourceVersion: o.ResourceVersion})
+		},
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			w, err := r.Watch(ctx, &metainternalversion.ListOptions{ResourceVersion: o.ResourceVersion, AllowWatchBookmarks: o.AllowWatchBookmarks})
+			if err != nil {
+				return nil, err
+			}
+			return watch.Filter(w, func(e watch.Event) (watch.Event, bool) {
+				if cached, ok := e.Object.(runtime.CacheableObject); ok {
+					e.Object = cached.GetObject()
+				}
+				return e, true
+			}), nil
+		},
+	}
+	return toolscache.NewSharedIndexInformer(stored{from}, &searchv1alpha1.ResourceRegistry{}, 0, toolscache.Indexers{})
+}
+
+// stored has an informer list, and not watch from the beginning.
+type stored struct{ *toolscache.ListWatch }
+
+// IsWatchListSemanticsUnSupported is read by the informer.
+func (stored) IsWatchListSemanticsUnSupported() bool { return true }
 
 // Create stores a new registry.
 func (r *registries) Create(ctx context.Context, obj runtime.Object, validate rest.ValidateObjectFunc, options *metav1.CreateOptions) (runtime.Object, error) {

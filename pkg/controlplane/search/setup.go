@@ -107,7 +107,7 @@ func (s *server) run(ctx context.Context) error {
 	}
 	group := genericapiserver.NewDefaultAPIGroupInfo(searchv1alpha1.GroupName, scheme, runtime.NewParameterCodec(scheme), codecs)
 	resources := map[string]rest.Storage{"resourceregistries": registries, "resourceregistries/status": status}
-	if err := s.addReaders(resources, config.Authorization.Authorizer); err != nil {
+	if err := s.addReaders(generic, registries, resources, config.Authorization.Authorizer); err != nil {
 		return err
 	}
 	group.VersionedResourcesStorageMap[searchv1alpha1.GroupVersion.Version] = resources
@@ -115,11 +115,15 @@ func (s *server) run(ctx context.Context) error {
 }
 
 // addReaders adds the resources that serve what is cached.
-func (s *server) addReaders(resources map[string]rest.Storage, authorizer authorizer.Authorizer) error {
+func (s *server) addReaders(generic *genericapiserver.GenericAPIServer, registries *registries, resources map[string]rest.Storage, authorizer authorizer.Authorizer) error {
 	if s.following == nil {
 		return nil
 	}
-	cached := &cached{caches: s.following.caches, authorizer: authorizer, mapper: s.mapper, definition: s.definition}
+	if err := s.following.addHooks(generic); err != nil {
+		return err
+	}
+	s.following.registries <- registries.informer()
+	cached := &cached{caches: s.following.caches, notReady: s.following.notReady, authorizer: authorizer, mapper: s.mapper, definition: s.definition}
 	if !s.options.DisableSearch {
 		resources["search"] = &searching{cached}
 	}

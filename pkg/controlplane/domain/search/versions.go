@@ -94,6 +94,14 @@ func (v Versions) With(cluster, version string) Versions {
 	return Versions{Zero: v.Zero, of: of}
 }
 
+// Without returns the versions without those of one cluster and of its objects.
+func (v Versions) Without(cluster string) Versions {
+	of := maps.Clone(v.of)
+	delete(of, cluster)
+	delete(of, objectMark+cluster)
+	return Versions{Zero: v.Zero, of: of}
+}
+
 // objectMark begins the name under which the version of one object is encoded. No cluster has such a name.
 const objectMark = "~"
 

@@ -11,6 +11,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -52,6 +53,8 @@ type Caches struct {
 	clusters map[string]*cluster
 	// named are the kinds that registries select: nil before they are known.
 	named map[schema.GroupVersionKind]bool
+	// ended reports that the process ends.
+	ended atomic.Bool
 }
 
 // New returns empty caches.
@@ -86,6 +89,7 @@ func (c *Caches) Follow(ctx context.Context, registries []*searchv1alpha1.Resour
 	for name, k := range c.clusters {
 		if object := present[name]; object == nil || object.UID != k.uid || len(want[name]) == 0 {
 			ended = append(ended, k)
+			k.set(nil, nil)
 			delete(c.clusters, name)
 		}
 	}
@@ -100,20 +104,27 @@ func (c *Caches) Follow(ctx context.Context, registries []*searchv1alpha1.Resour
 	}
 	c.mu.Unlock()
 	for _, k := range ended {
-		go k.stop() // it may wait for the cluster
+		go k.leave()
 	}
 	c.changes.notify()
 }
 
-// End stops all watches and drops all objects.
+// End stops the caches at the end of the process. The watches of clients end without events: the objects still exist.
 func (c *Caches) End() {
-	c.mu.Lock()
-	clusters := slices.Collect(maps.Values(c.clusters))
-	clear(c.clusters)
-	c.mu.Unlock()
-	for _, k := range clusters {
+	c.ended.Store(true)
+	c.changes.notify()
+	for _, k := range c.all() {
 		k.stop()
 	}
+}
+
+// Listed reports whether the registries are known and the objects that they select were listed once in each cluster that can
+// be read.
+func (c *Caches) Listed() bool {
+	c.mu.RLock()
+	known := c.named != nil
+	c.mu.RUnlock()
+	return known && !slices.ContainsFunc(c.States(), func(o search.Observation) bool { return o.Failure == search.FailureListing })
 }
 
 // States returns the state of all caches, in the order of clusters and kinds.
@@ -283,7 +294,8 @@ func (c *Caches) List(q Query) (Result, error) {
 		if matching == nil {
 			continue
 		}
-		if version := matching.version(); version != "" { // before the objects are read: what comes later is in a watch too
+		version := matching.listVersion() // before the objects are read: what comes later is in a watch too
+		if version != "" {
 			out.Versions[k.name] = version
 		}
 		if full || k.name < after.Cluster {
@@ -291,6 +303,9 @@ func (c *Caches) List(q Query) (Result, error) {
 		}
 		if _, _, failure := matching.state(); failure != "" {
 			out.Missing = append(out.Missing, Missing{k.name, failure})
+		}
+		if version == "" {
+			continue // a watch would not send the deletion of what the list has
 		}
 		if full, err = out.add(k.name, matching.list(namespaces, q.Namespace, q.Name), q, after); err != nil {
 			return out, err

@@ -69,8 +69,18 @@ func (k *cluster) start(ctx context.Context) {
 func (k *cluster) set(object *clusterv1alpha1.Cluster, want map[schema.GroupVersionKind]search.Namespaces) {
 	k.mu.Lock()
 	k.object, k.want = object, want
+	for kind, s := range k.stores {
+		_, ok := want[kind]
+		s.unselected.Store(!ok)
+	}
 	k.mu.Unlock()
 	k.signal()
+}
+
+// leave drops the objects of a cluster that was deleted or is not selected any more. It may wait for the cluster.
+func (k *cluster) leave() {
+	k.stop()
+	k.keepOnly(nil)
 }
 
 // signal makes the goroutine look again.
@@ -87,8 +97,7 @@ func (k *cluster) run(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			timer.Stop()
-			k.keepOnly(nil)
-			return
+			return // the end of the process is no change of the objects
 		case <-k.wake:
 		case <-timer.C():
 		}
@@ -190,7 +199,7 @@ func served(member *access.Member, mapping *meta.RESTMapping) (*meta.RESTMapping
 	return nil, &meta.NoKindMatchError{GroupKind: kind.GroupKind(), SearchedVersions: []string{kind.Version}}
 }
 
-// lose ends the watches of a cluster that cannot be read for a reason, and drops its objects after a while. It returns when to
+// lose ends the member's watches of a cluster that cannot be read for a reason, and drops its objects after a while. It returns when to
 // look again.
 func (k *cluster) lose(want map[schema.GroupVersionKind]search.Namespaces, reason string) time.Duration {
 	now := k.deps.Clock.Now()
@@ -242,8 +251,9 @@ func (k *cluster) keepOnly(want map[schema.GroupVersionKind]search.Namespaces) {
 	k.mu.RLock()
 	stores := maps.Clone(k.stores)
 	k.mu.RUnlock()
-	for kind := range stores {
+	for kind, s := range stores {
 		if _, ok := want[kind]; !ok {
+			s.unselected.Store(true)
 			k.forget(kind)
 		}
 	}

@@ -42,6 +42,9 @@ type store struct {
 	// doubt is called when the cluster seems to serve the kind in another scope, or not any more.
 	doubt    func()
 	rescoped atomic.Bool
+	// unselected reports that the cluster was deleted or no registry selects the kind any more. Only then the end of the store is
+	// the deletion of its objects for watches; otherwise they end.
+	unselected atomic.Bool
 
 	mu sync.Mutex
 	// parts are by namespace; "" has the objects of all namespaces, and those without one.
@@ -218,6 +221,29 @@ func (p *part) change(key types.NamespacedName, old, now *Object) change {
 	return out
 }
 
+// each calls fn for the objects, in no order, or for the one with a name that is not empty. Objects that other parts had are
+// included until they are listed.
+func (p *part) each(namespace, name string, fn func(key types.NamespacedName, o *Object)) {
+	p.mu.Lock()
+	known := maps.Clone(p.known)
+	p.mu.Unlock()
+	visit := func(key types.NamespacedName, o *Object) {
+		delete(known, key)
+		fn(key, o)
+	}
+	if name == "" {
+		p.projection.Each(visit)
+		for key, o := range known {
+			fn(key, o)
+		}
+		return
+	}
+	key := types.NamespacedName{Namespace: namespace, Name: name}
+	if o := cmp.Or(p.projection.Get(key), known[key]); o != nil {
+		fn(key, o)
+	}
+}
+
 // start watches unless it does already.
 func (p *part) start(ctx context.Context) {
 	if p.stopped != nil {
@@ -317,15 +343,23 @@ func (s *store) version() string {
 	return out
 }
 
-// sent returns the objects that watches have sent, in no order.
-func (s *store) sent() []*Object {
-	out := s.list(search.Namespaces{All: true}, "", "")
+// listVersion returns the resource version that the objects of a list have at least. Through other connections than before, it
+// is that of before until all of them are listed again.
+func (s *store) listVersion() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	var out string
 	for _, p := range s.parts {
-		p.mu.Lock()
-		out = slices.AppendSeq(out, maps.Values(p.known))
-		p.mu.Unlock()
+		version := p.before
+		if p.projection.HasSynced() {
+			version = p.projection.Version()
+		}
+		if version == "" {
+			return ""
+		}
+		if out == "" || older(version, out) {
+			out = version
+		}
 	}
 	return out
 }
@@ -334,21 +368,12 @@ func (s *store) sent() []*Object {
 // selects all.
 func (s *store) list(want search.Namespaces, namespace, name string) []*Object {
 	s.mu.Lock()
-	parts := make(map[string]*informer.Projection[Object], len(s.parts))
-	for of, p := range s.parts {
-		parts[of] = p.projection
-	}
+	parts := slices.Collect(maps.Values(s.parts))
 	s.mu.Unlock()
 	namespaced := s.mapping.Scope.Name() == meta.RESTScopeNameNamespace
 	var out []*Object
 	for _, p := range parts {
-		if name != "" {
-			if o := p.Get(types.NamespacedName{Namespace: namespace, Name: name}); o != nil && (!namespaced || want.Has(o.Namespace)) {
-				out = append(out, o)
-			}
-			continue
-		}
-		p.Each(func(key types.NamespacedName, o *Object) {
+		p.each(namespace, name, func(key types.NamespacedName, o *Object) {
 			if (namespace == "" || key.Namespace == namespace) && (!namespaced || want.Has(key.Namespace)) {
 				out = append(out, o)
 			}

@@ -28,6 +28,8 @@ type Event struct {
 	Version string
 	// Initial reports that the objects that existed at the beginning were sent. Type and all else are empty then.
 	Initial bool
+	// Left reports that the cluster left, and the deletion of all its objects was sent. All else but Cluster is empty then.
+	Left bool
 }
 
 // Start is where a watch begins.
@@ -62,9 +64,9 @@ type source struct {
 	sent map[types.NamespacedName]*Object
 }
 
-// Watch calls send with each change of the objects that a query selects, until ctx ends or send fails. Clusters that join, leave
-// or are lost do not end it: their objects are added and deleted. It returns ErrExpired if the start is too old, or send too
-// slow, and when no registry selects the resource any more.
+// Watch calls send with each change of the objects that a query selects, until ctx or the caches end or send fails. Clusters that
+// join or leave do not end it: their objects are added and deleted. It returns ErrExpired if the start is too old, or send too
+// slow, when no registry selects the resource any more, and when the objects of a cluster that still exists are not known any more.
 func (c *Caches) Watch(ctx context.Context, q Query, start Start, send func(Event) error) error {
 	w := &watching{caches: c, query: q, start: start, send: send, queue: newQueue(), first: true, sources: map[string]*source{}}
 	defer func() {
@@ -77,6 +79,9 @@ func (c *Caches) Watch(ctx context.Context, q Query, start Start, send func(Even
 	initial := false
 	for late := false; ; {
 		changed := c.changes.next()
+		if c.ended.Load() {
+			return nil
+		}
 		if err := w.follow(); err != nil {
 			return err
 		}
@@ -139,6 +144,14 @@ func (w *watching) follow() error {
 	if !selected {
 		return ErrExpired
 	}
+	if !w.first {
+		return nil
+	}
+	for _, name := range w.start.Versions.Clusters() {
+		if !present[name] { // the client has objects of it, whose changes it would not get
+			return fmt.Errorf("cluster %.253s: %w", name, ErrExpired)
+		}
+	}
 	return nil
 }
 
@@ -185,16 +198,19 @@ func (w *watching) begin(cluster string, s *source) error {
 	return w.send(Event{Type: watch.Bookmark, Cluster: cluster, Version: s.seen})
 }
 
-// end sends the deletion of the objects of a store that is gone.
+// end sends the deletion of the objects of a store that is gone because they are not selected any more.
 func (w *watching) end(cluster string, s *source) error {
+	if !s.store.unselected.Load() {
+		return fmt.Errorf("cluster %s: %w", cluster, ErrExpired)
+	}
 	s.store.feed.leave(w.queue)
-	for _, o := range s.store.sent() {
+	for _, o := range s.store.list(search.Namespaces{All: true}, "", "") {
 		if err := w.pass(queued{cluster, change{key: o.key(), old: o}}); err != nil {
 			return err
 		}
 	}
 	delete(w.sources, cluster)
-	return nil
+	return w.send(Event{Cluster: cluster, Left: true})
 }
 
 // drain sends the changes that wait.

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/labels"
 
+	searchv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/search/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/search"
 	"github.com/karmada-toolkit/karmada/pkg/member/access/accesstest"
 )
@@ -43,6 +44,9 @@ func (w *watcher) add(e Event) error {
 	if e.Version != "" {
 		w.versions = w.versions.With(e.Cluster, e.Version)
 	}
+	if e.Left {
+		w.versions = w.versions.Without(e.Cluster)
+	}
 	switch {
 	case e.Initial:
 		w.events = append(w.events, "initial")
@@ -50,6 +54,15 @@ func (w *watcher) add(e Event) error {
 		w.events = append(w.events, fmt.Sprintf("%s %s %s/%s", e.Type, e.Cluster, e.Object.Namespace, e.Object.Name))
 	}
 	return nil
+}
+
+// ends waits until the watch has ended with an error.
+func (w *watcher) ends(want error) {
+	w.Helper()
+	if err := <-w.err; !errors.Is(err, want) {
+		w.Errorf("the watch ends with %v", err)
+	}
+	w.err <- nil
 }
 
 // seen returns the versions of the events so far.
@@ -99,8 +112,12 @@ func TestWatch_ClustersComeAndGo(t *testing.T) {
 	})
 	f.put("m1", "b", "z", "")
 	w.wants("ADDED m1 b/z")
+	// That a cluster is lost for longer says nothing of its objects: the client lists again.
 	f.clock.Step(defaultLostGrace)
-	w.wants("DELETED m2 a/y")
+	w.ends(ErrExpired)
+	w.wants()
+	w = f.watch(Query{}, Start{Now: true})
+	w.wants("initial")
 	f.ready("m2", true)
 	w.wants("ADDED m2 a/y")
 	// Objects of a namespace that is not selected any more.
@@ -109,12 +126,31 @@ func TestWatch_ClustersComeAndGo(t *testing.T) {
 	delete(f.clusters, "m2")
 	f.follow(f.registries...)
 	w.wants("DELETED m2 a/y")
+	// A client that was away then has objects of the cluster, whose deletion it did not see.
+	f.watch(Query{}, Start{Versions: w.seen()}).wants("initial")
+	f.watch(Query{}, Start{Versions: w.seen().With("m2", "1")}).ends(ErrExpired)
 	// The kind is not selected any more.
 	f.follow()
-	if err := <-w.err; !errors.Is(err, ErrExpired) {
-		t.Errorf("the watch ends with %v", err)
+	w.ends(ErrExpired)
+}
+
+// The end of the process is no change of the objects: watches end without events, whether the context or the caches end first.
+func TestWatch_EndOfTheProcess(t *testing.T) {
+	for range 20 {
+		f := newFederation(t, 0, "m1", "m2")
+		f.put("m1", "a", "x", "")
+		f.put("m2", "a", "y", "")
+		ctx, cancel := context.WithCancel(t.Context())
+		f.Follow(ctx, []*searchv1alpha1.ResourceRegistry{registry("r", nil, configMapsIn(""))}, f.current())
+		f.has(Query{}, "m1 a/x", "m2 a/y")
+		w := f.watch(Query{}, Start{})
+		w.wants("ADDED m1 a/x", "ADDED m2 a/y", "initial")
+		cancel()
+		f.End()
+		w.ends(nil)
+		w.wants()
+		f.has(Query{}, "m1 a/x", "m2 a/y")
 	}
-	w.err <- nil
 }
 
 func TestWatch_Selection(t *testing.T) {
