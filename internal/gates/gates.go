@@ -3,6 +3,11 @@
 package gates
 
 import (
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+
 	"github.com/spf13/pflag"
 	"k8s.io/component-base/featuregate"
 )
@@ -59,23 +64,33 @@ func Agent() []featuregate.Feature {
 	return []featuregate.Feature{CustomizedClusterResourceModeling, MultiClusterService, ControllerPriorityQueue}
 }
 
-// Gates is a set of feature gates.
+// Gates is a set of feature gates. It is the value of a flag: of values that are repeated, the later wins.
 type Gates struct {
-	gate featuregate.MutableFeatureGate
+	gate   featuregate.MutableVersionedFeatureGate
+	others map[featuregate.Feature]featuregate.VersionedSpecs
+	text   string
 }
 
 // New returns a set of gates with their defaults.
-func New(features ...featuregate.Feature) *Gates {
-	all := specs()
+func New(features ...featuregate.Feature) *Gates { return NewWith(nil, features...) }
+
+// NewWith returns a set that accepts other gates, too, such as those of Kubernetes. Gates of the control plane take
+// precedence over others of the same name.
+func NewWith(others map[featuregate.Feature]featuregate.VersionedSpecs, features ...featuregate.Feature) *Gates {
+	all, others := specs(), maps.Clone(others)
 	chosen := make(map[featuregate.Feature]featuregate.FeatureSpec, len(features))
 	for _, f := range features {
 		chosen[f] = all[f]
+		delete(others, f)
 	}
 	gate := featuregate.NewFeatureGate()
-	if err := gate.Add(chosen); err != nil {
+	for f := range gate.GetAll() { // AllAlpha and AllBeta
+		delete(others, f)
+	}
+	if err := errors.Join(gate.Add(chosen), gate.AddVersioned(others)); err != nil {
 		panic(err) // a mistake in specs
 	}
-	return &Gates{gate: gate}
+	return &Gates{gate: gate, others: others}
 }
 
 // Enabled reports whether a gate is on. Gates that are not in the set are off.
@@ -86,14 +101,49 @@ func (g *Gates) Enabled(f featuregate.Feature) bool {
 	return g.gate.Enabled(f)
 }
 
-// Known returns the gates of the set, a line each: name, values, stage and default.
-func (g *Gates) Known() []string { return g.gate.KnownFeatures() }
+// FeatureGate returns the gates for the configuration of a server.
+func (g *Gates) FeatureGate() featuregate.FeatureGate { return g.gate }
 
-// Set sets gates from text such as "Failover=true,PropagateDeps=false".
-func (g *Gates) Set(text string) error { return g.gate.Set(text) }
+// Names returns the gates of the control plane, sorted, with AllAlpha and AllBeta, and the others.
+func (g *Gates) Names() (own, others []string) {
+	for f := range g.gate.GetAll() {
+		if _, ok := g.others[f]; ok {
+			others = append(others, string(f))
+		} else {
+			own = append(own, string(f))
+		}
+	}
+	slices.Sort(own)
+	slices.Sort(others)
+	return own, others
+}
+
+// Set implements pflag.Value, with text such as "Failover=true,PropagateDeps=false".
+func (g *Gates) Set(text string) error {
+	// All at once: with gates that are set already, a later AllAlpha or AllBeta would have no effect.
+	gate, all := g.gate.DeepCopyAndReset(), strings.Trim(g.text+","+text, ",")
+	if err := gate.Set(all); err != nil {
+		return err //nolint:wrapcheck // pflag names the flag
+	}
+	g.gate, g.text = gate, all
+	return nil
+}
+
+// String implements pflag.Value.
+func (g *Gates) String() string { return g.text }
+
+// Type implements pflag.Value.
+func (*Gates) Type() string { return "mapStringBool" }
 
 // AddFlag adds --feature-gates.
-func (g *Gates) AddFlag(fs *pflag.FlagSet) { g.gate.AddFlag(fs) }
+func (g *Gates) AddFlag(fs *pflag.FlagSet) {
+	fs.Var(g, "feature-gates", "Feature gates, as name=true or name=false, separated by commas:\n"+strings.Join(g.gate.KnownFeatures(), "\n"))
+}
+
+// OthersSet returns the other gates that were set by name, sorted.
+func (g *Gates) OthersSet() []featuregate.Feature {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(g.others)), func(f featuregate.Feature) bool { return !g.gate.ExplicitlySet(f) })
+}
 
 // Changed returns those of the given gates that do not have their default, in the
 // given order.

@@ -20,3 +20,24 @@ func TestGates_DefaultsAndSettings(t *testing.T) {
 		t.Error("a gate outside the set is on")
 	}
 }
+
+func TestGates_LaterValueOverrides(t *testing.T) {
+	for _, tt := range []struct {
+		values []string
+		want   bool
+	}{
+		{[]string{"Failover=true", "Failover=false"}, false},
+		{[]string{"Failover=false", "PropagateDeps=false,Failover=true"}, true},
+		{[]string{"AllBeta=true", "AllBeta=false"}, false},
+		{[]string{"Failover=true", "AllBeta=false"}, true}, // a name takes precedence over its stage
+		{[]string{"Failover=true", "Failover=maybe"}, true},
+	} {
+		g := New(ControllerManager()...)
+		for _, value := range tt.values {
+			_ = g.Set(value)
+		}
+		if g.Enabled(Failover) != tt.want {
+			t.Errorf("%q: Failover is %v", tt.values, !tt.want)
+		}
+	}
+}

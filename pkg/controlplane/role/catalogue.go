@@ -8,6 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/karmada-toolkit/karmada/internal/gates"
 )
 
 // sharedFlags is where the catalogue has the flags that the roles of a control plane in one process share.
@@ -17,6 +19,8 @@ const sharedFlags = "karmada"
 type roleFlags struct {
 	Flags []string `json:"flags"`
 	Gates []string `json:"gates,omitempty"`
+	// KubernetesGates are accepted, too.
+	KubernetesGates []string `json:"kubernetesGates,omitempty"`
 }
 
 // processRoles are the roles that "local up" runs beside those of a control plane in one process, podRoles those that it
@@ -34,8 +38,8 @@ func catalogue(roles []Role, separate bool) map[string]roleFlags {
 	visitFlags(roles, separate, func(role, name string, f *pflag.Flag) {
 		r := out[role]
 		r.Flags = append(r.Flags, name)
-		if known, ok := f.Value.(interface{ KnownFeatures() []string }); ok {
-			r.Gates = gateNames(known.KnownFeatures())
+		if g, ok := f.Value.(*gates.Gates); ok {
+			r.Gates, r.KubernetesGates = g.Names()
 		}
 		out[role] = r
 	})
@@ -84,16 +88,6 @@ func visitFlags(roles []Role, separate bool, visit func(role, name string, f *pf
 			single(r).Flags().VisitAll(func(f *pflag.Flag) { add(r.Name, f.Name, f) })
 		}
 	}
-}
-
-// gateNames returns the names in lines such as "Failover=true|false (BETA - default=false)".
-func gateNames(lines []string) []string {
-	out := make([]string, 0, len(lines))
-	for _, line := range lines {
-		name, _, _ := strings.Cut(line, "=")
-		out = append(out, name)
-	}
-	return out
 }
 
 // flagsCommand returns the command that lists the flags for "local up".

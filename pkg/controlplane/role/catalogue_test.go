@@ -79,6 +79,7 @@ func TestFlagsCommand_ListsWhatRolesTake(t *testing.T) {
 		"webhook":              {Flags: []string{"secure-port"}, Gates: []string{"MultiClusterService"}},
 		"aggregated-apiserver": {Flags: []string{"etcd-servers"}, Gates: []string{"CustomizedClusterResourceModeling"}},
 		"agent":                {Flags: []string{"cluster-name", "kube-api-qps"}, Gates: []string{"MultiClusterService"}},
+		"search":               {Gates: []string{"AllAlpha", "AllBeta"}, KubernetesGates: []string{"APIServerIdentity", "MutatingAdmissionPolicy"}},
 	} {
 		for _, name := range want.Flags {
 			if !slices.Contains(got[role].Flags, name) {
@@ -88,6 +89,11 @@ func TestFlagsCommand_ListsWhatRolesTake(t *testing.T) {
 		for _, name := range want.Gates {
 			if !slices.Contains(got[role].Gates, name) {
 				t.Errorf("%s lacks gate %q: %v", role, name, got[role].Gates)
+			}
+		}
+		for _, name := range want.KubernetesGates {
+			if !slices.Contains(got[role].KubernetesGates, name) {
+				t.Errorf("%s lacks gate %q of Kubernetes: %v", role, name, got[role].KubernetesGates)
 			}
 		}
 	}

@@ -39,21 +39,7 @@ func workQueue() []string {
 // TestMetrics_NamesOfEachRole starts each role alone, in a process of its own, and compares the metrics that it serves
 // while there is nothing to do with those of the contract.
 func TestMetrics_NamesOfEachRole(t *testing.T) {
-	cp := testenv.Start(t, testenv.ControlPlane())
-	c, err := client.New(cp.Config, client.Options{Scheme: kube.NewScheme()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	planetest.Install(t, c)
-	for _, obj := range []client.Object{
-		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "karmada-system"}},
-		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: names.ExecutionNamespace("m1")}},
-		&clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "m1"}, Spec: clusterv1alpha1.ClusterSpec{SyncMode: clusterv1alpha1.Pull}},
-	} {
-		if err := c.Create(t.Context(), obj); err != nil {
-			t.Fatal(err)
-		}
-	}
+	cp := controlPlane(t)
 	common := []string{"karmada_build_info", "go_goroutines", "process_cpu_seconds_total"}
 	requests := []string{"rest_client_requests_total"}
 	elected := slices.Concat(workQueue(), requests, []string{"leader_election_master_status"})
@@ -89,6 +75,27 @@ func TestMetrics_NamesOfEachRole(t *testing.T) {
 			})
 		})
 	}
+}
+
+// controlPlane returns a control plane with CRDs and the cluster m1.
+func controlPlane(t *testing.T) *testenv.Cluster {
+	t.Helper()
+	cp := testenv.Start(t, testenv.ControlPlane())
+	c, err := client.New(cp.Config, client.Options{Scheme: kube.NewScheme()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	planetest.Install(t, c)
+	for _, obj := range []client.Object{
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "karmada-system"}},
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: names.ExecutionNamespace("m1")}},
+		&clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "m1"}, Spec: clusterv1alpha1.ClusterSpec{SyncMode: clusterv1alpha1.Pull}},
+	} {
+		if err := c.Create(t.Context(), obj); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return cp
 }
 
 // certDir returns a directory with the serving certificate of a cluster.

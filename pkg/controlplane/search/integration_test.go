@@ -24,6 +24,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/features"
 	"k8s.io/client-go/rest"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -40,7 +41,7 @@ import (
 )
 
 // serve runs the role behind a control plane.
-func serve(t *testing.T, home *testenv.Cluster) *replicas {
+func serve(t *testing.T, home *testenv.Cluster, gates ...string) *replicas {
 	t.Helper()
 	admin, err := client.New(home.Config, client.Options{Scheme: kube.NewScheme()})
 	if err != nil {
@@ -52,7 +53,7 @@ func serve(t *testing.T, home *testenv.Cluster) *replicas {
 	}
 	r := &replicas{T: t, home: home, connections: map[net.Conn]bool{}}
 	var first string
-	first, r.stop = r.start()
+	first, r.stop = r.start(gates...)
 	r.use(first)
 	go r.forward(listener)
 	t.Cleanup(func() { _ = listener.Close(); r.use("") })
@@ -122,7 +123,7 @@ func (r *replicas) readyz() string {
 }
 
 // start runs another replica, and returns its address and what ends it as a signal does.
-func (r *replicas) start() (address string, stop func()) {
+func (r *replicas) start(gates ...string) (address string, stop func()) {
 	t := r.T
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -130,6 +131,11 @@ func (r *replicas) start() (address string, stop func()) {
 		t.Fatal(err)
 	}
 	o := search.NewOptions()
+	for _, text := range gates {
+		if err := o.Gates.Set(text); err != nil {
+			t.Fatal(err)
+		}
+	}
 	o.SecureServing.Listener = listener
 	o.Etcd.StorageConfig.Transport.ServerList = []string{r.home.Info.Etcd}
 	if err := o.Validate(); err != nil {
@@ -214,6 +220,22 @@ func raw(t *testing.T, c *versioned.Clientset, path, accept string) (int, string
 	var code int
 	data, _ := result.StatusCode(&code).Raw()
 	return code, string(data)
+}
+
+// The columns of native kinds link Kubernetes' gates, which join those of client-go with those of the process.
+func TestServer_GatesAreNotThoseOfClients(t *testing.T) {
+	enabled := func() map[features.Feature]bool {
+		out := map[features.Feature]bool{}
+		for _, f := range []features.Feature{features.WatchListClient, features.ClientsAllowCBOR, features.ClientsPreferCBOR, features.InformerResourceVersion} {
+			out[f] = features.FeatureGates().Enabled(f)
+		}
+		return out
+	}
+	before := enabled()
+	serve(t, testenv.Start(t, testenv.ControlPlane()), "AllAlpha=true,AllBeta=true", "ClientsPreferCBOR=true,WatchListClient=false")
+	if diff := cmp.Diff(before, enabled()); diff != "" {
+		t.Errorf("gates of clients (-before +after):\n%s", diff)
+	}
 }
 
 func TestServer_StoresRegistries(t *testing.T) {
@@ -328,15 +350,15 @@ func TestServer_StoresRegistries(t *testing.T) {
 			code int
 			text string
 		}{
-			"search/opensearch/api/v1/pods":               {http.StatusOK, ""},
-			"search/nonsense/api/v1/pods":                 {http.StatusInternalServerError, "connect with unrecognized search category nonsense"},
-			"search/cache/version":                        {http.StatusInternalServerError, "k8s native Request URL(/version) is not a resource request"},
-			"search/cache":                                {http.StatusInternalServerError, "is not a resource request"},
-			"search/cache/api/v1/namespaces/a/pods/b/c":   {http.StatusInternalServerError, "invalid request parts([pods b c]) for k8s native request URL"},
-			"search/cache/api/v1/namespaces/a/pods/b":     {http.StatusServiceUnavailable, "the objects of the clusters are not listed yet"},
-			"search/cache/apis/x.io/v1/nonsense":          {http.StatusInternalServerError, `{"error":"neither a registry nor the control plane has the resource x.io/v1, Resource=nonsense`},
-			"search/cache/api/v1/pods?limit=x":            {http.StatusBadRequest, `{"error":`},
-			"search/cache/api/v1/pods?fieldSelector=a=b":  {http.StatusBadRequest, `{"error":"objects of kind Pod cannot be selected by the field`},
+			"search/opensearch/api/v1/pods":              {http.StatusOK, ""},
+			"search/nonsense/api/v1/pods":                {http.StatusInternalServerError, "connect with unrecognized search category nonsense"},
+			"search/cache/version":                       {http.StatusInternalServerError, "k8s native Request URL(/version) is not a resource request"},
+			"search/cache":                               {http.StatusInternalServerError, "is not a resource request"},
+			"search/cache/api/v1/namespaces/a/pods/b/c":  {http.StatusInternalServerError, "invalid request parts([pods b c]) for k8s native request URL"},
+			"search/cache/api/v1/namespaces/a/pods/b":    {http.StatusServiceUnavailable, "the objects of the clusters are not listed yet"},
+			"search/cache/apis/x.io/v1/nonsense":         {http.StatusInternalServerError, `{"error":"neither a registry nor the control plane has the resource x.io/v1, Resource=nonsense`},
+			"search/cache/api/v1/pods?limit=x":           {http.StatusBadRequest, `{"error":`},
+			"search/cache/api/v1/pods?fieldSelector=a=b": {http.StatusBadRequest, `{"error":"objects of kind Pod cannot be selected by the field`},
 		} {
 			if code, data := raw(t, admin, path, "application/json"); code != want.code || !strings.Contains(data, want.text) || want.text == "" && data != "" {
 				t.Errorf("%s: %d %s", path, code, data)

@@ -248,6 +248,13 @@ func parseGates(text string) ([]gate, error) {
 type roleFlags struct {
 	Flags []string `json:"flags"`
 	Gates []string `json:"gates,omitempty"`
+	// KubernetesGates are accepted, too.
+	KubernetesGates []string `json:"kubernetesGates,omitempty"`
+}
+
+// accepts reports whether a role has a gate.
+func (r *roleFlags) accepts(gate string) bool {
+	return slices.Contains(r.Gates, gate) || slices.Contains(r.KubernetesGates, gate)
 }
 
 // catalogue holds the flags of each role by its name. The flags that the roles of the control plane share are those of
@@ -270,7 +277,7 @@ func readCatalogue(ctx context.Context, program string, separate bool) (catalogu
 	return c, nil
 }
 
-// Names returns the flags that can be set, as ROLE.FLAG, sorted, and the feature gates that the server has.
+// Names returns the flags that can be set, as ROLE.FLAG, sorted, and the feature gates of the control plane.
 func Names(ctx context.Context, server string, layout Layout) (flags, gates []string, err error) {
 	c, err := readCatalogue(ctx, server, layout.Separate)
 	if err != nil {
@@ -367,15 +374,10 @@ func (c catalogue) check(settings []string, featureGates string, reserved Reserv
 	}
 	gates, err := parseGates(featureGates)
 	errs = append(errs, err)
-	known := map[string]bool{}
-	for _, role := range c {
-		for _, name := range role.Gates {
-			known[name] = true
-		}
-	}
 	for _, g := range gates {
-		if !known[g.name] {
-			errs = append(errs, fmt.Errorf("--feature-gates: there is no gate %q; use %s", g.name, strings.Join(slices.Sorted(maps.Keys(known)), ", ")))
+		if !slices.ContainsFunc(slices.Collect(maps.Values(c)), func(r roleFlags) bool { return r.accepts(g.name) }) {
+			_, known := c.names(nil)
+			errs = append(errs, fmt.Errorf("--feature-gates: there is no gate %q; use %s", g.name, strings.Join(known, ", ")))
 		}
 	}
 	return errors.Join(errs...)
@@ -388,7 +390,7 @@ func (c catalogue) gatesOf(featureGates string) map[string]string {
 	for name, role := range c {
 		var known []string
 		for _, g := range gates {
-			if slices.Contains(role.Gates, g.name) {
+			if role.accepts(g.name) {
 				known = append(known, g.name+"="+g.value)
 			}
 		}

@@ -12,11 +12,11 @@ import (
 
 func testCatalogue() catalogue {
 	return catalogue{
-		"karmada":            {Flags: []string{"kube-api-qps", "kubeconfig"}},
-		"scheduler":          {Flags: []string{"scheduler-name"}, Gates: []string{"Failover", "PriorityBasedScheduling"}},
-		"controller-manager": {Flags: []string{"cluster-failure-threshold"}, Gates: []string{"Failover"}},
-		"agent":              {Flags: []string{"cluster-name", "kube-api-qps"}, Gates: []string{"MultiClusterService"}},
-
+		"karmada":             {Flags: []string{"kube-api-qps", "kubeconfig"}},
+		"scheduler":           {Flags: []string{"scheduler-name"}, Gates: []string{"Failover", "PriorityBasedScheduling"}},
+		"controller-manager":  {Flags: []string{"cluster-failure-threshold"}, Gates: []string{"Failover"}},
+		"agent":               {Flags: []string{"cluster-name", "kube-api-qps"}, Gates: []string{"MultiClusterService"}},
+		"search":              {Gates: []string{"AllAlpha"}, KubernetesGates: []string{"WatchList"}},
 		"scheduler-estimator": {Flags: []string{"parallelism", "server-port"}, Gates: []string{"ResourceQuotaEstimate"}},
 	}
 }
@@ -65,11 +65,12 @@ func TestCatalogue_Check(t *testing.T) {
 		want     []string // empty: accepted
 	}{
 		{"flags that exist", []string{"scheduler.scheduler-name=x", "karmada.kube-api-qps=5", "agent.kube-api-qps=5", "controller-manager.cluster-failure-threshold=1s"}, "Failover=true, MultiClusterService=false", nil},
-		{"an unknown role", []string{"schduler.scheduler-name=x"}, "", []string{`no role "schduler"`, "agent, controller-manager, karmada, scheduler, scheduler-estimator"}},
+		{"an unknown role", []string{"schduler.scheduler-name=x"}, "", []string{`no role "schduler"`, "agent, controller-manager, karmada, scheduler, scheduler-estimator, search"}},
 		{"an unknown flag", []string{"scheduler.name=x"}, "", []string{`no flag "name"`, "scheduler-name"}},
 		{"a shared flag", []string{"scheduler.kube-api-qps=5"}, "", []string{"--set karmada.kube-api-qps=5"}},
 		{"a flag that connects the parts", []string{"karmada.kubeconfig=/x", "agent.cluster-name=x", "scheduler-estimator.server-port=1"}, "", []string{"karmada.kubeconfig", "agent.cluster-name", "scheduler-estimator.server-port", "sets this flag itself"}},
-		{"an unknown gate", nil, "Failovr=true", []string{`no gate "Failovr"`, "Failover, MultiClusterService, PriorityBasedScheduling, ResourceQuotaEstimate"}},
+		{"a gate of Kubernetes", nil, "AllAlpha=true,WatchList=false", nil},
+		{"an unknown gate", nil, "Failovr=true", []string{`no gate "Failovr"`, "AllAlpha, Failover, MultiClusterService, PriorityBasedScheduling, ResourceQuotaEstimate"}},
 		{"a gate without value", nil, "Failover", []string{"NAME=true"}},
 	}
 	for _, tt := range tests {
