@@ -8,6 +8,10 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 )
@@ -58,6 +62,7 @@ func TestSearch_AnswersForAllClusters(t *testing.T) {
 	if code, body, _ := planeAnswer(t, proxy+"/api/v1"); code != 200 || !strings.Contains(body, `"pods/exec"`) {
 		t.Errorf("discovery through the proxy: %d\n%s", code, body)
 	}
+	t.Run("a ServiceAccount", func(t *testing.T) { testSearchAccount(t, ns, proxy) })
 	// The registry ends, and with it what is cached.
 	must(t, "delete", "resourceregistry", "workloads")
 	eventually(t, func() error {
@@ -66,6 +71,69 @@ func TestSearch_AnswersForAllClusters(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// testSearchAccount applies the objects of docs/search.md that give a ServiceAccount rights, and reads, logs, executes and deletes
+// with its token.
+func testSearchAccount(t *testing.T, ns, proxy string) {
+	doc, err := os.ReadFile(filepath.Join("..", "..", "docs", "search.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, text, _ := strings.Cut(string(doc), "\n## Who may read and write\n")
+	_, text, _ = strings.Cut(text, "```yaml\n")
+	text, _, _ = strings.Cut(text, "```\n")
+	mustWith(t, strings.ReplaceAll(text, "namespace: team", "namespace: "+ns), "apply", "-f", "-")
+	t.Cleanup(func() { ctl("", "delete", "clusterrole,clusterrolebinding", "search-user", "--ignore-not-found") })
+	cfg, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	token := strings.TrimSpace(must(t, "create", "token", "robot", "-n", ns))
+	at := func(path string) *corev1client.CoreV1Client {
+		as := rest.AnonymousClientConfig(cfg)
+		as.BearerToken, as.Host = token, cfg.Host+path
+		c, err := corev1client.NewForConfig(as)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	fleet, member1 := at(proxy), at("/apis/cluster.karmada.io/v1alpha1/clusters/member1/proxy")
+	pods := fleet.Pods(ns)
+	var pod string
+	eventually(t, func() error {
+		list, err := pods.List(t.Context(), metav1.ListOptions{LabelSelector: "app=web", FieldSelector: "status.phase=Running"})
+		if err != nil {
+			return err
+		}
+		for _, p := range list.Items {
+			if p.Annotations["resource.karmada.io/cached-from-cluster"] == "member1" {
+				pod = p.Name
+				return nil
+			}
+		}
+		return fmt.Errorf("no running pod in member1, of %d", len(list.Items))
+	})
+	eventually(t, func() error { // rights take effect with a delay
+		_, err := member1.Pods(ns).Get(t.Context(), pod, metav1.GetOptions{})
+		return err
+	})
+	if err := pods.GetLogs(pod, &corev1.PodLogOptions{}).Do(t.Context()).Error(); err != nil && !strings.Contains(err.Error(), "simulated pods have no logs") {
+		t.Errorf("logs: %v", err)
+	}
+	err = fleet.RESTClient().Post().Namespace(ns).Resource("pods").Name(pod).SubResource("exec").Param("command", "true").Do(t.Context()).Error()
+	if err == nil || !strings.Contains(err.Error(), "simulated pods have no ") && !strings.Contains(err.Error(), "Upgrade request required") {
+		t.Errorf("exec: %v", err)
+	}
+	if err := pods.Delete(t.Context(), pod, metav1.DeleteOptions{}); err != nil {
+		t.Errorf("delete: %v", err)
+	}
+	for where, c := range map[string]*corev1client.CoreV1Client{"all clusters": fleet, "member1": member1} {
+		if _, err := c.Pods("kube-system").List(t.Context(), metav1.ListOptions{}); !apierrors.IsForbidden(err) {
+			t.Errorf("pods of another namespace of %s: %v", where, err)
+		}
+	}
 }
 
 // planeAnswer returns what the control plane answers to a path, with the warnings.

@@ -139,6 +139,9 @@ const (
 	SettingsKey      = "settings"
 )
 
+// ReadersGroup is the group as whose member the role search reads the control plane for members of system:masters.
+const ReadersGroup = "system:karmada:readers"
+
 // SystemLabels returns the labels of objects that the control plane creates for its
 // own use.
 func SystemLabels() map[string]string {

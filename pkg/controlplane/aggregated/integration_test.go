@@ -116,7 +116,9 @@ func join(t *testing.T, admin client.Client, name string, member *testenv.Cluste
 	}
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "impersonator", Namespace: "default"}}
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "impersonator"}, Rules: []rbacv1.PolicyRule{
-		{Verbs: []string{"impersonate"}, APIGroups: []string{""}, Resources: []string{"users", "groups"}},
+		{Verbs: []string{"impersonate"}, APIGroups: []string{""}, Resources: []string{"users"}},
+		{Verbs: []string{"impersonate"}, APIGroups: []string{""}, Resources: []string{"groups"}, ResourceNames: []string{"dev", "system:masters"}},
+		{Verbs: []string{"impersonate"}, APIGroups: []string{""}, Resources: []string{"serviceaccounts"}, ResourceNames: []string{"robot"}},
 	}}
 	binding := &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: "impersonator"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
@@ -149,6 +151,47 @@ func ca(t *testing.T, config *rest.Config) []byte {
 		t.Fatal(err)
 	}
 	return config.CAData
+}
+
+// testServiceAccount reads a member as an account that has rights there by its groups. An account that is seen with
+// another group is refused, and so is an account of another name.
+func testServiceAccount(t *testing.T, admin client.Client, inMember kubernetes.Interface, through *rest.Config) {
+	ctx := t.Context()
+	robots := []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "Group", Name: "system:serviceaccounts:default"}}
+	bind := func(role string) *rbacv1.ClusterRoleBinding {
+		return &rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: "robots"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role}, Subjects: robots,
+		}
+	}
+	_, err := inMember.RbacV1().ClusterRoleBindings().Create(ctx, bind("view"), metav1.CreateOptions{})
+	if err := errors.Join(err, admin.Create(ctx, bind("alice"))); err != nil {
+		t.Fatal(err)
+	}
+	list := func(ctx context.Context, as rest.ImpersonationConfig) error {
+		config := rest.CopyConfig(through)
+		config.Impersonate = as
+		c, err := kubernetes.NewForConfig(config)
+		if err != nil {
+			return err
+		}
+		_, err = c.CoreV1().Services("default").List(ctx, metav1.ListOptions{})
+		return err
+	}
+	testenv.Eventually(t, 30*time.Second, func(ctx context.Context) error {
+		return list(ctx, rest.ImpersonationConfig{UserName: "system:serviceaccount:default:robot"})
+	})
+	for _, tc := range []struct {
+		as   rest.ImpersonationConfig
+		text string
+	}{
+		{rest.ImpersonationConfig{UserName: "system:serviceaccount:default:other"}, `cannot impersonate resource "serviceaccounts"`},
+		{rest.ImpersonationConfig{UserName: "bob", Groups: []string{"system:serviceaccounts", "system:serviceaccounts:default"}}, `cannot impersonate resource "groups"`},
+		{rest.ImpersonationConfig{UserName: "system:serviceaccount:default:robot", Groups: []string{"system:serviceaccounts:default", "ops"}}, `cannot impersonate resource "groups"`},
+	} {
+		if err := list(ctx, tc.as); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), tc.text) {
+			t.Errorf("as %s %v: %v", tc.as.UserName, tc.as.Groups, err)
+		}
+	}
 }
 
 func TestServer_BehindAControlPlane(t *testing.T) {
@@ -242,6 +285,7 @@ func TestServer_BehindAControlPlane(t *testing.T) {
 		}
 		t.Logf("a list through the proxy takes %s", time.Since(start)/100)
 	})
+	t.Run("a ServiceAccount needs no group to be granted", func(t *testing.T) { testServiceAccount(t, admin, inMember, asAlice) })
 	t.Run("all clusters at once", func(t *testing.T) {
 		everywhere := rest.CopyConfig(home.Config)
 		everywhere.Host = strings.TrimSuffix(home.Config.Host, "/") + "/apis/cluster.karmada.io/v1alpha1/clusters/*/proxy"

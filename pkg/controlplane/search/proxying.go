@@ -10,8 +10,6 @@ import (
 	"slices"
 	"strings"
 
-	authenticationv1 "k8s.io/api/authentication/v1"
-	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -133,10 +131,11 @@ func (g *global) route(req *http.Request, in proxy.Inner, info *genericrequest.R
 		return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) { g.read(w, req, in, info, requester, responder) }), nil
 	case selected:
 		return g.toMember(req, in, info, requester, responder)
-	case slices.Contains(requester.GetGroups(), user.SystemPrivilegedGroup):
-		return nil, notCached(resource.GroupResource(), info.Name,
-			"it is one of the control plane, where nobody is impersonated as a member of "+user.SystemPrivilegedGroup+": use the control plane's own address")
-	case reads || g.writes || reviewsSelf(info):
+	case reads:
+		return g.home.Handler(in, reader(requester), responder), nil
+	case reviewsSelf(info) && privileged(requester) && info.APIVersion == "v1":
+		return reviewPrivileged(info, requester), nil
+	case (reviewsSelf(info) || g.writes) && !privileged(requester):
 		return g.home.Handler(in, requester, responder), nil
 	}
 	return nil, notCached(resource.GroupResource(), info.Name, "the request would change the control plane: send it to the control plane's own address")
@@ -165,12 +164,6 @@ func (g *global) selected(resource schema.GroupVersionResource) (bool, error) {
 		}
 	}
 	return true, g.cached.notReady()
-}
-
-// reviewsSelf reports whether a request asks the control plane about the requester, which changes nothing.
-func reviewsSelf(info *genericrequest.RequestInfo) bool {
-	return info.Verb == "create" && info.Subresource == "" &&
-		(info.APIGroup == authorizationv1.GroupName || info.APIGroup == authenticationv1.GroupName) && strings.HasPrefix(info.Resource, "selfsubject")
 }
 
 // streams reports whether a GET of a subresource can write: exec and its like.

@@ -27,8 +27,10 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/kube"
 	"github.com/karmada-toolkit/karmada/internal/testenv"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/search"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/planetest"
+	"github.com/karmada-toolkit/karmada/pkg/init/components"
 	"github.com/karmada-toolkit/karmada/pkg/member/access/accesstest"
 )
 
@@ -50,6 +52,13 @@ func newFleet(t *testing.T) *fleet {
 	planetest.InstallClusters(t, c)
 	if err := c.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: clusterv1alpha1.NamespaceKarmadaSystem}}); err != nil {
 		t.Fatal(err)
+	}
+	for _, object := range components.RBACOf("", components.Search) {
+		if object.GetName() == names.ReadersGroup {
+			if err := c.Create(t.Context(), object); err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
 	f := &fleet{T: t, config: rest.CopyConfig(home.Config), members: map[string]*accesstest.Server{}, replicas: serve(t, home)}
 	f.config.Host += "/apis/search.karmada.io/v1alpha1/proxying/karmada/proxy"
@@ -85,7 +94,10 @@ func (f *fleet) call(as, method, path, contentType, body string) (code int, data
 	if err != nil {
 		f.Fatal(err)
 	}
-	req, err := http.NewRequestWithContext(f.Context(), method, f.config.Host+"/api/v1/"+path, strings.NewReader(body))
+	if !strings.HasPrefix(path, "/") {
+		path = "/api/v1/" + path
+	}
+	req, err := http.NewRequestWithContext(f.Context(), method, f.config.Host+path, strings.NewReader(body))
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -131,7 +143,12 @@ func TestProxy_Rights(t *testing.T) {
 		{"alice", "GET", "namespaces/team/configmaps/shared", http.StatusConflict, "ambiguous objects in clusters [m1, m2]"},
 		{"alice", "GET", "namespaces/team/configmaps/none", http.StatusNotFound, "not found"},
 		{"alice", "GET", "namespaces/team/services/none", http.StatusNotFound, `services \"none\" not found`}, // of the control plane
-		{"", "GET", "namespaces", http.StatusForbidden, "nobody is impersonated as a member of system:masters"},
+		{"", "GET", "namespaces", http.StatusOK, `"NamespaceList"`},                                           // of the control plane
+		{"", "GET", "namespaces/default/services/kubernetes", http.StatusOK, `"clusterIP"`},
+		{"", "POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews", http.StatusCreated, `"system:masters"`},
+		{"", "POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", http.StatusCreated, `"allowed":true`},
+		{"", "POST", "namespaces", http.StatusForbidden, "the control plane's own address"},
+		{"", "GET", "namespaces/default/services/kubernetes/proxy/x", http.StatusForbidden, "the control plane's own address"},
 		{"", "POST", "namespaces/team/configmaps", http.StatusMethodNotAllowed, "create"},
 		{"", "DELETE", "namespaces/team", http.StatusForbidden, "the control plane's own address"},
 		{"", "GET", "configmaps?continue=nonsense", http.StatusGone, "not valid"},

@@ -104,6 +104,8 @@ type componentRole struct {
 	cluster, system []rbacv1.PolicyRule
 	// elects reports whether its replicas elect a leader.
 	elects bool
+	// readers makes the members of names.ReadersGroup, as whom it may read, able to read everything.
+	readers bool
 	// serves reports whether it is an aggregated API server, which reviews who its
 	// clients are and what they may do.
 	serves bool
@@ -117,7 +119,7 @@ func componentRoles() []componentRole {
 		{component: AggregatedAPIServer, rules: aggregatedRules(), serves: true},
 		{component: Descheduler, rules: deschedulerRules(), elects: true},
 		{component: MetricsAdapter, rules: metricsAdapterRules(), serves: true},
-		{component: Search, rules: searchRules(), system: searchLeaseRules(), serves: true},
+		{component: Search, rules: searchRules(), system: searchLeaseRules(), readers: true, serves: true},
 	}
 }
 
@@ -151,6 +153,16 @@ func (r componentRole) objects(leases string, users []string) []client.Object {
 		within(leases, name, []rbacv1.PolicyRule{
 			rule(coordinationv1.GroupName, []string{"leases"}, nil, "get", "create", "update", "patch"),
 		})
+	}
+	if r.readers {
+		in := metav1.ObjectMeta{Name: names.ReadersGroup, Labels: names.SystemLabels()}
+		out = append(out,
+			&rbacv1.ClusterRole{ObjectMeta: in, Rules: []rbacv1.PolicyRule{rule(wildcard, []string{wildcard}, nil, "get", "list", "watch")}},
+			&rbacv1.ClusterRoleBinding{
+				ObjectMeta: in, RoleRef: roleRef("ClusterRole", in.Name),
+				Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: names.ReadersGroup}},
+			},
+		)
 	}
 	if r.serves {
 		in := metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: name, Labels: names.SystemLabels()}
@@ -285,7 +297,8 @@ func searchRules() []rbacv1.PolicyRule {
 		rule(groupSearch, []string{"resourceregistries"}, nil, "get", "list", "watch", "update", "patch"),
 		rule(groupSearch, []string{"resourceregistries/status"}, nil, "update", "patch"),
 		// What no registry selects is read in the control plane in the name of the requester. These verbs allow nothing else:
-		// no request is made as somebody else with another verb, and nobody becomes a member of system:masters.
+		// no request is made as somebody else with another verb, and nobody becomes a member of system:masters, for whom
+		// names.ReadersGroup stands.
 		rule(authenticationGroup, []string{"users", "groups", "uids", "userextras"}, nil, "impersonate:user-info"),
 		rule(authenticationGroup, []string{"serviceaccounts"}, nil, "impersonate:serviceaccount"),
 		rule(wildcard, []string{wildcard}, nil, impersonatedReads()...),

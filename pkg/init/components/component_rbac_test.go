@@ -9,6 +9,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/karmada-toolkit/karmada/internal/build"
+	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 )
 
 // rolesOf returns the rules of the ClusterRoles of components, by user.
@@ -34,6 +35,12 @@ func TestComponentRBAC_NamesEveryVerb(t *testing.T) {
 			}
 			if user == UserOf(Search) {
 				if diff := cmp.Diff(impersonatedReads(), r.Verbs); diff != "" {
+					t.Errorf("%s: verbs on every resource: %s", user, diff)
+				}
+				continue
+			}
+			if user == names.ReadersGroup { // as whom only the search role acts, with these verbs
+				if diff := cmp.Diff([]string{"get", "list", "watch"}, r.Verbs); diff != "" {
 					t.Errorf("%s: verbs on every resource: %s", user, diff)
 				}
 				continue
@@ -72,7 +79,7 @@ func TestComponentRBAC_BindsEachUserToItsRole(t *testing.T) {
 		}
 		var got []string
 		for _, s := range binding.Subjects {
-			if s.Kind != rbacv1.UserKind {
+			if (s.Kind == rbacv1.GroupKind) != (binding.Name == names.ReadersGroup) {
 				t.Errorf("%s is bound to %s %s", binding.Name, s.Kind, s.Name)
 			}
 			got = append(got, s.Name)

@@ -16,6 +16,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apiserver/pkg/authentication/serviceaccount"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/registry/rest"
@@ -88,22 +89,28 @@ func impersonate(header http.Header, requester user.Info) {
 		}
 	}
 	header.Set("Impersonate-User", requester.GetName())
-	for _, group := range requester.GetGroups() {
-		if group != user.AllAuthenticated && group != user.AllUnauthenticated {
-			header.Add("Impersonate-Group", group)
-		}
+	for _, group := range namedGroups(requester) {
+		header.Add("Impersonate-Group", group)
 	}
 }
 
+// namedGroups returns the groups that a request in the name of the requester must name. API servers add those that they give
+// to everybody, and to a ServiceAccount without named groups those that follow from its name: they need not be granted to
+// the impersonator, which could use them with any user.
+func namedGroups(requester user.Info) []string {
+	groups := sets.New(requester.GetGroups()...).Delete(user.AllAuthenticated, user.AllUnauthenticated)
+	namespace, _, err := serviceaccount.SplitUsername(requester.GetName())
+	if err == nil && groups.Equal(sets.New(serviceaccount.MakeGroupNames(namespace)...)) {
+		return nil
+	}
+	return sets.List(groups)
+}
+
 // impersonateConstrained names the requester to an API server that lets this server impersonate users for some verbs only:
-// the groups of service accounts follow from their names, and nobody is impersonated as a member of system:masters.
+// nobody is impersonated as a member of system:masters.
 func impersonateConstrained(header http.Header, requester user.Info) {
 	impersonate(header, requester)
-	groups := header["Impersonate-Group"]
-	if _, _, err := serviceaccount.SplitUsername(requester.GetName()); err == nil {
-		groups = nil
-	}
-	groups = slices.DeleteFunc(slices.Clone(groups), func(group string) bool { return group == user.SystemPrivilegedGroup })
+	groups := slices.DeleteFunc(header["Impersonate-Group"], func(group string) bool { return group == user.SystemPrivilegedGroup })
 	header["Impersonate-Group"] = groups
 	if len(groups) == 0 {
 		delete(header, "Impersonate-Group")

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apiserver/pkg/authentication/user"
 
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 )
@@ -74,6 +76,48 @@ func TestForward_SendsWhatTheUserAsked(t *testing.T) {
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Error(diff)
+			}
+		})
+	}
+}
+
+// A ServiceAccount with the groups that follow from its name is named without them. Whatever else somebody has is named, so that
+// a member gives nobody groups that the requester does not have.
+func TestImpersonate_Groups(t *testing.T) {
+	const account = "system:serviceaccount:ns:robot"
+	own := []string{"system:serviceaccounts", "system:serviceaccounts:ns", "system:authenticated"}
+	for name, tc := range map[string]struct {
+		user              string
+		groups            []string
+		want, constrained []string
+	}{
+		"a user":                                 {"alice", []string{"dev", "system:authenticated"}, []string{"dev"}, []string{"dev"}},
+		"a user without groups":                  {"alice", []string{"system:authenticated"}, nil, nil},
+		"a user in the groups of an account":     {"alice", own, own[:2], own[:2]},
+		"an administrator":                       {"admin", []string{"system:masters"}, []string{"system:masters"}, nil},
+		"an account":                             {account, own, nil, nil},
+		"an account with another group":          {account, append([]string{"dev"}, own...), []string{"dev", own[0], own[1]}, []string{"dev", own[0], own[1]}},
+		"an account with another group only":     {account, []string{"dev"}, []string{"dev"}, []string{"dev"}},
+		"an account of another namespace":        {"system:serviceaccount:other:robot", own, own[:2], own[:2]},
+		"a name that is no account":              {"system:serviceaccount:ns", own, own[:2], own[:2]},
+		"an account that is in system:masters":   {account, append([]string{"system:masters"}, own...), []string{"system:masters", own[0], own[1]}, own[:2]},
+		"an account without the one of all":      {account, own[1:], own[1:2], own[1:2]},
+		"a user who may be nobody in particular": {"system:anonymous", []string{"system:unauthenticated"}, nil, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			requester := &user.DefaultInfo{Name: tc.user, Groups: tc.groups}
+			for _, mode := range []struct {
+				set  func(http.Header, user.Info)
+				want []string
+			}{{impersonate, tc.want}, {impersonateConstrained, tc.constrained}} {
+				header := http.Header{"Impersonate-Group": {"system:masters"}, "Impersonate-User": {"root"}}
+				mode.set(header, requester)
+				got := header.Values("Impersonate-Group")
+				slices.Sort(got)
+				want := slices.Sorted(slices.Values(mode.want))
+				if !slices.Equal(got, want) || header.Get("Impersonate-User") != tc.user {
+					t.Errorf("got %q as %q, want %q", got, header.Get("Impersonate-User"), want)
+				}
 			}
 		})
 	}

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 )
 
@@ -62,29 +63,29 @@ func subjects(cluster string, roles []rbacv1.ClusterRole, bindings []rbacv1.Clus
 			out = append(out, bindings[i].Subjects...)
 		}
 	}
-	return out
+	return slices.DeleteFunc(out, func(s rbacv1.Subject) bool { return s.Kind == rbacv1.GroupKind && s.Name == names.ReadersGroup })
 }
 
 // rules returns the rules that let the control plane impersonate the subjects and no
 // others.
 func rules(subjects []rbacv1.Subject) []rbacv1.PolicyRule {
-	names := map[string]sets.Set[string]{}
+	named := map[string]sets.Set[string]{}
 	for _, s := range subjects {
-		if names[s.Kind] == nil {
-			names[s.Kind] = sets.New[string]()
+		if named[s.Kind] == nil {
+			named[s.Kind] = sets.New[string]()
 		}
-		names[s.Kind].Insert(s.Name)
+		named[s.Kind].Insert(s.Name)
 	}
 	var out []rbacv1.PolicyRule
 	for _, kind := range []struct{ kind, resource string }{
 		{rbacv1.UserKind, "users"}, {rbacv1.ServiceAccountKind, "serviceaccounts"}, {rbacv1.GroupKind, "groups"},
 	} {
-		if names[kind.kind].Len() == 0 {
+		if named[kind.kind].Len() == 0 {
 			continue
 		}
 		out = append(out, rbacv1.PolicyRule{
 			Verbs: []string{"impersonate"}, APIGroups: []string{""}, Resources: []string{kind.resource},
-			ResourceNames: sets.List(names[kind.kind]),
+			ResourceNames: sets.List(named[kind.kind]),
 		})
 	}
 	return out
