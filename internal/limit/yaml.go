@@ -15,26 +15,43 @@ const (
 	MaxYAMLBytes = 3 << 20
 	// MaxDepth is how many objects and lists may be in each other in a document.
 	MaxDepth = 500
+	// MaxValues is how many values a document may have.
+	MaxValues = 1 << 18
 )
 
 // ErrAlias is the error for YAML with aliases: each repeats what its anchor names, so that few of them name gigabytes.
 var ErrAlias = errors.New("YAML with aliases is not allowed")
 
-// YAMLToJSON is yaml.YAMLToJSON for text that others write. An alias is an error, and so is too long or too deep text.
+// YAMLToJSON is yaml.YAMLToJSON for text that others write. An alias is an error, and so is text that is too long, is too deep or
+// has too many values.
 func YAMLToJSON(text []byte) ([]byte, error) {
 	if len(text) > MaxYAMLBytes {
 		return nil, fmt.Errorf("the YAML has %d bytes, more than %d", len(text), MaxYAMLBytes)
+	}
+	if n := separators(text); n > MaxValues {
+		return nil, fmt.Errorf("the YAML has %d lines, commas and brackets, more than %d", n, MaxValues)
 	}
 	if mayAlias(string(text)) {
 		if err := checkAliases(string(text)); err != nil {
 			return nil, err
 		}
 	}
-	out, err := yaml.YAMLToJSON(text)
+	out, err := yaml.YAMLToJSON(text) //nolint:forbidigo // this is the function with limits
 	if err != nil {
 		return nil, err
 	}
-	return out, JSONDepth(out)
+	return out, CheckJSON(out)
+}
+
+// separators returns at least the number of values of YAML, roughly: decoded, they take more than a hundred times their text.
+func separators(text []byte) (n int) {
+	for _, c := range text {
+		switch c {
+		case '\n', ',', '[', '{':
+			n++
+		}
+	}
+	return n
 }
 
 // mayAlias reports whether YAML has what looks like an anchor and an alias. Few documents do, in comments and scripts.
@@ -88,23 +105,16 @@ func hasAlias(node *yamlv3.Node, depth int) bool {
 	return false
 }
 
-// JSONDepth returns an error if JSON has more than MaxDepth objects and lists in each other.
-func JSONDepth(data []byte) error {
-	depth, quoted := 0, false
-	for i := 0; i < len(data); i++ {
-		switch c := data[i]; {
-		case quoted && c == '\\':
-			i++
-		case c == '"':
-			quoted = !quoted
-		case quoted:
-		case c == '{', c == '[':
-			if depth++; depth > MaxDepth {
-				return fmt.Errorf("the document has more than %d objects and lists in each other", MaxDepth)
-			}
-		case c == '}', c == ']':
-			depth--
-		}
+// CheckJSON returns an error if JSON has more than MaxDepth objects and lists in each other, or more than MaxValues values: decoded,
+// the smallest values take a hundred times the memory of their text.
+func CheckJSON(data []byte) error {
+	var s Scanner
+	for len(data) > 0 && s.Problem == "" {
+		n, _ := s.Next(data)
+		data = data[n:]
+	}
+	if s.Problem != "" {
+		return errors.New("the document is refused: " + s.Problem)
 	}
 	return nil
 }

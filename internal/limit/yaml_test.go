@@ -41,7 +41,7 @@ func TestYAMLToJSON(t *testing.T) {
 				t.Errorf("%.64q: got %v", text, err)
 			}
 		}
-		for _, text := range []string{strings.Repeat("[", 600) + strings.Repeat("]", 600), strings.Repeat("[", 1_000_000), strings.Repeat("a", MaxYAMLBytes+1)} {
+		for _, text := range []string{strings.Repeat("[", 600) + strings.Repeat("]", 600), strings.Repeat("[", 1_000_000), strings.Repeat("a", MaxYAMLBytes+1), "[" + strings.Repeat("1,", MaxValues) + "]", strings.Repeat("-\n", MaxValues+1)} {
 			if _, err := YAMLToJSON([]byte(text)); err == nil {
 				t.Errorf("%.64q: there is no error", text)
 			}

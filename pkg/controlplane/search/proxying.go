@@ -265,6 +265,9 @@ func translateBody(req *http.Request, cluster string) error {
 	if req.Body == nil || req.Body == http.NoBody || format == domain.FormatOther {
 		return nil
 	}
+	if format == domain.FormatCBOR {
+		return failure(http.StatusUnsupportedMediaType, metav1.StatusReasonUnsupportedMediaType, "bodies in CBOR are not translated for a cluster: use JSON")
+	}
 	if encoding := req.Header.Get("Content-Encoding"); encoding != "" {
 		return failure(http.StatusUnsupportedMediaType, metav1.StatusReasonUnsupportedMediaType, "bodies that are encoded as "+encoding+" cannot be translated for a cluster")
 	}
@@ -276,8 +279,11 @@ func translateBody(req *http.Request, cluster string) error {
 		return apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("the body has more than %d bytes", maxBody))
 	}
 	body, err = domain.ToMember(format, body, cluster)
-	if err != nil {
+	if unknown := (*domain.UnknownVersionError)(nil); errors.As(err, &unknown) {
 		return failure(http.StatusConflict, metav1.StatusReasonConflict, err.Error())
+	}
+	if err != nil {
+		return apierrors.NewBadRequest("the body cannot be translated for cluster " + cluster + ": " + err.Error())
 	}
 	req.Body, req.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	return nil
@@ -291,7 +297,7 @@ func failure(code int32, reason metav1.StatusReason, text string) error {
 // translateAnswer makes the answer of a cluster, if it is an object, one of several. What streams or is text stays.
 func translateAnswer(r *http.Response, info *genericrequest.RequestInfo, cluster string) error {
 	format := domain.FormatOf(r.Header.Get("Content-Type"))
-	if r.Header.Get("Content-Type") == "" || format == domain.FormatOther || r.Header.Get("Content-Encoding") != "" ||
+	if r.Header.Get("Content-Type") == "" || format == domain.FormatOther || format == domain.FormatCBOR || r.Header.Get("Content-Encoding") != "" ||
 		info.Subresource == "log" || streams(info) || r.StatusCode >= http.StatusMultipleChoices {
 		return nil
 	}

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"k8s.io/client-go/rest"
+
+	"github.com/karmada-toolkit/karmada/internal/limit"
 )
 
 // Limits of the responses of a member, in bytes after decompression.
@@ -23,11 +25,6 @@ const (
 	MaxAnswer = 16 << 20
 	// MaxEvent is the limit of one event of a watch.
 	MaxEvent = 3 << 20
-	// maxValues limits the JSON values of a response or event: decoded, the smallest
-	// take a hundred times the memory of their text.
-	maxValues = 1 << 18
-	// maxDepth limits the nesting of JSON.
-	maxDepth = 500
 	// maxHeader is the limit of the headers of a response.
 	maxHeader = 256 << 10
 )
@@ -163,7 +160,7 @@ func (g *guarded) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	b := &body{
 		guard: g.guard, ctx: ctx, base: resp.Body, method: req.Method, path: req.URL.Path, done: done,
-		limit: MaxAnswer, scan: scanner{maxValues: maxValues, maxDepth: maxDepth},
+		limit: MaxAnswer,
 	}
 	switch kind {
 	case answerDiscovery:
@@ -255,7 +252,7 @@ type body struct {
 	// limit is that of the response, or of each event of a watch, in bytes.
 	limit int64
 	watch bool
-	scan  scanner
+	scan  limit.Scanner
 	read  int64
 	// holds is set while the response counts among the large ones.
 	holds bool
@@ -305,9 +302,9 @@ func (b *body) check(p []byte) error {
 		}
 	}
 	for len(p) > 0 {
-		n, _ := b.scan.next(p)
-		if b.scan.problem != "" {
-			return b.refuse(b.scan.problem)
+		n, _ := b.scan.Next(p)
+		if b.scan.Problem != "" {
+			return b.refuse(b.scan.Problem)
 		}
 		p = p[n:]
 	}
@@ -317,16 +314,16 @@ func (b *body) check(p []byte) error {
 // checkEvents applies the limits to each value of a stream of JSON values.
 func (b *body) checkEvents(p []byte) error {
 	for len(p) > 0 {
-		n, end := b.scan.next(p)
+		n, end := b.scan.Next(p)
 		b.read += int64(n)
 		switch {
-		case b.scan.problem != "":
-			return b.refuse(b.scan.problem)
+		case b.scan.Problem != "":
+			return b.refuse(b.scan.Problem)
 		case b.read > b.limit:
 			return b.tooLarge()
 		case end:
 			b.read = 0
-			b.scan.reset()
+			b.scan.Reset()
 		}
 		p = p[n:]
 	}

@@ -1,21 +1,16 @@
 package access
 
 import (
-	"bytes"
 	"compress/gzip"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
-	"testing/iotest"
 	"time"
-
-	"github.com/karmada-toolkit/karmada/internal/build"
 )
 
 // endless repeats a text until the client has enough.
@@ -210,58 +205,6 @@ func TestWithoutBinary(t *testing.T) {
 	} {
 		if got := withoutBinary([]string{in}); got != want {
 			t.Errorf("%s: got %q, want %q", in, got, want)
-		}
-	}
-}
-
-// FuzzScanner compares what is scanned in one piece with what is scanned byte by
-// byte, and with the decoder's idea of where a value ends.
-func FuzzScanner(f *testing.F) {
-	f.Add([]byte(`{"a":[1,"]}\"",{}]}{"b":2}`))
-	f.Add([]byte(`"{"[`))
-	f.Fuzz(func(t *testing.T, in []byte) {
-		build.Bounded(t, time.Minute, 64<<20+uint64(65536*len(in)), func() {
-			ends := func(r io.Reader) (out []int) {
-				s := scanner{maxValues: 100, maxDepth: 10}
-				at, chunk := 0, make([]byte, 16)
-				for {
-					n, err := r.Read(chunk)
-					for p := chunk[:n]; len(p) > 0; {
-						k, end := s.next(p)
-						if k == 0 {
-							t.Fatal("no progress")
-						}
-						at += k
-						if s.problem != "" {
-							return append(out, -1)
-						}
-						if end {
-							out = append(out, at)
-							s.reset()
-						}
-						p = p[k:]
-					}
-					if err != nil {
-						return out
-					}
-				}
-			}
-			whole, single := ends(bytes.NewReader(in)), ends(iotest.OneByteReader(bytes.NewReader(in)))
-			if fmt.Sprint(whole) != fmt.Sprint(single) {
-				t.Errorf("%q: %v, and %v byte by byte", in, whole, single)
-			}
-		})
-	})
-}
-
-func BenchmarkScanner(b *testing.B) {
-	text := []byte(strings.Repeat(`{"metadata":{"name":"some-name","labels":{"app":"x"}},"spec":{"a":[1,2,3]}}`, 1000))
-	b.SetBytes(int64(len(text)))
-	for b.Loop() {
-		s := scanner{maxValues: 1 << 30, maxDepth: 100}
-		for p := text; len(p) > 0; {
-			n, _ := s.next(p)
-			p = p[n:]
 		}
 	}
 }

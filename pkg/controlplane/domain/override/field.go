@@ -84,14 +84,14 @@ func patchJSON(text string, ops []policyv1alpha1.JSONPatchOperation) (string, er
 	if err != nil {
 		return "", err
 	}
-	if err := limit.JSONDepth([]byte(text)); err != nil {
+	if err := limit.CheckJSON([]byte(text)); err != nil {
 		return "", err
 	}
 	changed, err := document.Apply([]byte(text))
 	if err != nil {
 		return "", fmt.Errorf("changing the JSON document: %w", err)
 	}
-	if err := limit.JSONDepth(changed); err != nil {
+	if err := limit.CheckJSON(changed); err != nil {
 		return "", err
 	}
 	return string(changed), nil
@@ -113,7 +113,7 @@ func patchYAML(text string, ops []policyv1alpha1.YAMLPatchOperation) (string, er
 	if data, err = document.Apply(data); err != nil {
 		return "", fmt.Errorf("changing the YAML document: %w", err)
 	}
-	if err := limit.JSONDepth(data); err != nil {
+	if err := limit.CheckJSON(data); err != nil {
 		return "", err
 	}
 	if data, err = yaml.JSONToYAML(data); err != nil {

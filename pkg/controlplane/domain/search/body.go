@@ -7,9 +7,7 @@ import (
 	"mime"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/runtime/serializer/cbor/direct"
-	"sigs.k8s.io/yaml"
-
+	"github.com/karmada-toolkit/karmada/internal/limit"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 )
 
@@ -24,6 +22,7 @@ const (
 	FormatJSONPatch
 	// FormatYAML includes configurations that are applied. Bodies that change become JSON, which is YAML.
 	FormatYAML
+	// FormatCBOR is not translated: its values cannot be counted before they are decoded.
 	FormatCBOR
 	FormatProtobuf
 )
@@ -63,7 +62,8 @@ func (e *UnknownVersionError) Error() string {
 
 // ToMember makes a body that is written through several clusters one for the cluster that holds the object: without the
 // annotation that names the cluster, and with the cluster's version in the metadata and in preconditions. A body that cannot
-// be decoded, or has nothing of the kind, is returned as it is. The only error is UnknownVersionError.
+// be decoded, or has nothing of the kind, is returned as it is. It returns an UnknownVersionError, and an error for YAML that cannot
+// be read, has aliases, or for a body of too many values.
 func ToMember(format Format, body []byte, cluster string) ([]byte, error) {
 	t := toMember{cluster: cluster}
 	return edit(format, body, &t)
@@ -132,12 +132,15 @@ func edit(format Format, body []byte, t translator) ([]byte, error) {
 	switch format {
 	case FormatJSON, FormatJSONPatch, FormatYAML:
 		text := body
-		if format == FormatYAML {
-			converted, err := yaml.YAMLToJSON(body)
+		if format == FormatYAML && !json.Valid(body) {
+			converted, err := limit.YAMLToJSON(body)
 			if err != nil {
-				return body, nil //nolint:nilerr // the member says what is wrong with it
+				return body, err
 			}
 			text = converted
+		}
+		if err := limit.CheckJSON(text); err != nil {
+			return body, err
 		}
 		decoder := json.NewDecoder(bytes.NewReader(text))
 		decoder.UseNumber()
@@ -155,35 +158,11 @@ func edit(format Format, body []byte, t translator) ([]byte, error) {
 			return body, nil //nolint:nilerr // it was decoded from JSON
 		}
 		return out.Bytes(), nil
-	case FormatCBOR:
-		var tree any
-		if direct.Unmarshal(body, &tree) != nil {
-			return body, nil //nolint:nilerr // the member says what is wrong with it
-		}
-		if changed, err := editTree(format, &tree, t); err != nil || !changed {
-			return body, err
-		}
-		out, err := direct.Marshal(tree)
-		if err != nil {
-			return body, nil //nolint:nilerr // it was decoded from CBOR
-		}
-		return append(selfDescribed(body, out), out...), nil
 	case FormatProtobuf:
 		return editProtobuf(body, t)
-	case FormatOther:
+	case FormatOther, FormatCBOR:
 	}
 	return body, nil
-}
-
-// cborPrefix is the tag that says of data that it is CBOR.
-const cborPrefix = "\xd9\xd9\xf7"
-
-// selfDescribed returns the prefix of a body for data that have none.
-func selfDescribed(body, out []byte) []byte {
-	if bytes.HasPrefix(body, []byte(cborPrefix)) && !bytes.HasPrefix(out, []byte(cborPrefix)) {
-		return []byte(cborPrefix)
-	}
-	return nil
 }
 
 func editTree(format Format, tree *any, t translator) (bool, error) {

@@ -4,17 +4,20 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/serializer/cbor/direct"
 	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
 	"sigs.k8s.io/yaml"
 
+	"github.com/karmada-toolkit/karmada/internal/build"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 )
 
@@ -75,7 +78,6 @@ func TestToMember_StaysAsItIs(t *testing.T) {
 		{"application/json-patch+json", `{"metadata":{"resourceVersion":"` + both() + `"}}`},
 		{"application/json-patch+json", `[1, {"op":"copy","from":"/a","path":"/b"}]`},
 		{"application/yaml", "a: b # a comment"},
-		{"application/yaml", "a: [\n"},
 		{"application/cbor", "\xd9\xd9\xf7nonsense"},
 		{"application/vnd.kubernetes.protobuf", "k8s\x00nonsense"},
 		{"application/vnd.kubernetes.protobuf", "nonsense"},
@@ -95,25 +97,31 @@ func TestToMember_EmptyVersionIsUnknown(t *testing.T) {
 	}
 }
 
-func TestTranslate_CBOR(t *testing.T) {
-	body, err := direct.Marshal(map[string]any{"metadata": map[string]any{"name": "p", "resourceVersion": both()}, "spec": map[string]any{"n": int64(1) << 60}})
-	if err != nil {
-		t.Fatal(err)
+// What multiplies when it is decoded is refused before: aliases, and bodies of the smallest values.
+func TestToMember_Hostile(t *testing.T) {
+	bomb := "a0: &a0 [x,x,x,x,x,x,x,x,x,x]\n"
+	for i := range 9 {
+		bomb += fmt.Sprintf("a%d: &a%d [%s]\n", i+1, i+1, strings.TrimSuffix(strings.Repeat(fmt.Sprintf("*a%d,", i), 10), ","))
 	}
-	for _, prefix := range []string{"", cborPrefix} {
-		got, err := ToMember(FormatCBOR, append([]byte(prefix), body...), "m2")
-		if err != nil || bytes.HasPrefix(got, []byte(cborPrefix)) != (prefix != "") {
-			t.Fatalf("%x %v", got, err)
+	alias := strings.Repeat("x", 100_000)
+	build.Bounded(t, time.Minute, 256<<20, func() {
+		for _, tc := range []struct{ contentType, body string }{
+			{"application/apply-patch+yaml", bomb},
+			{"application/yaml", "a: &a " + alias + "\nb: [" + strings.Repeat("*a,", 2000) + "]"},
+			{"application/apply-patch+yaml", "{\"a\":[" + strings.Repeat("{},", 1<<20) + "{}]}"},
+			{"application/apply-patch+yaml", "a: [" + strings.Repeat("{},", 1<<20) + "]"},
+			{"application/json", "{\"a\":[" + strings.Repeat("{},", 1<<20) + "{}]}"},
+			{"application/json", strings.Repeat("[", 1<<20)},
+			{"application/json-patch+json", "[" + strings.Repeat("{},", 1<<20) + "{}]"},
+		} {
+			if _, err := ToMember(FormatOf(tc.contentType), []byte(tc.body), "m1"); err == nil {
+				t.Errorf("%s %.40s: there is no error", tc.contentType, tc.body)
+			}
+			if got := FromMember(FormatOf(tc.contentType), []byte(tc.body), "m1"); string(got) != tc.body {
+				t.Errorf("%s %.40s: an answer was translated", tc.contentType, tc.body)
+			}
 		}
-		var out map[string]any
-		if err := direct.Unmarshal(got, &out); err != nil {
-			t.Fatal(err)
-		}
-		want := map[string]any{"metadata": map[string]any{"name": "p", "resourceVersion": "22"}, "spec": map[string]any{"n": int64(1) << 60}}
-		if diff := cmp.Diff(want, out); diff != "" {
-			t.Error(diff)
-		}
-	}
+	})
 }
 
 // codec encodes and decodes protobuf.

@@ -21,9 +21,9 @@ func TestApplyPatch_Limits(t *testing.T) {
 	for name, tc := range map[string]struct{ patch, want string }{
 		"few operations":            {patch(maxOperations), ""},
 		"many operations":           {patch(maxOperations + 1), "4097 operations, more than 4096"},
-		"a deep value":              {`[{"op":"add","path":"/spec/a","value":` + nested(600) + `}]`, "in each other"},
+		"a deep value":              {`[{"op":"add","path":"/spec/a","value":` + nested(600) + `}]`, "nested more than"},
 		"a value of some depth":     {`[{"op":"add","path":"/spec/a","value":` + nested(200) + `}]`, ""},
-		"values that nest together": {strings.TrimSuffix(grow, ",") + "]", "in each other"},
+		"values that nest together": {strings.TrimSuffix(grow, ",") + "]", "nested more than"},
 	} {
 		_, err := applyPatch(workflow(), []byte(tc.patch))
 		if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {

@@ -191,7 +191,7 @@ const maxOperations = 4096
 
 // applyPatch returns a patched copy. Patches have limits of bytes, operations and depth, and so has the result of depth.
 func applyPatch(obj *unstructured.Unstructured, text []byte) (*unstructured.Unstructured, error) {
-	if err := limit.JSONDepth(text); err != nil {
+	if err := limit.CheckJSON(text); err != nil {
 		return nil, fmt.Errorf("decoding response.patch: %w", err)
 	}
 	patch, err := jsonpatch.DecodePatch(text)
@@ -211,7 +211,7 @@ func applyPatch(obj *unstructured.Unstructured, text []byte) (*unstructured.Unst
 	if err != nil {
 		return nil, fmt.Errorf("applying response.patch: %w", err)
 	}
-	if err := limit.JSONDepth(after); err != nil {
+	if err := limit.CheckJSON(after); err != nil {
 		return nil, fmt.Errorf("decoding the object after response.patch: %w", err)
 	}
 	out := &unstructured.Unstructured{}

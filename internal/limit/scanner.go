@@ -1,31 +1,29 @@
-package access
+package limit
 
 import (
 	"bytes"
 	"fmt"
 )
 
-// scanner counts the values and the nesting of JSON without decoding it. It does not
-// check the syntax.
-type scanner struct {
-	maxValues, maxDepth int
-
+// Scanner counts the values and the nesting of JSON without decoding it, up to MaxValues and MaxDepth. It does not check the
+// syntax. The zero value is ready for use.
+type Scanner struct {
 	values, depth     int
 	inString, escaped bool
 	// began is set after the first byte of a value.
 	began bool
-	// problem is set once a limit is exceeded.
-	problem string
+	// Problem is set once a limit is exceeded.
+	Problem string
 }
 
-// reset prepares the scanner for the next value.
-func (s *scanner) reset() {
+// Reset prepares the scanner for the next value.
+func (s *Scanner) Reset() {
 	s.values, s.depth, s.began, s.inString, s.escaped = 0, 0, false, false, false
 }
 
-// next scans p up to the end of the current object or list. It returns the number of
+// Next scans p up to the end of the current object or list. It returns the number of
 // bytes that it scanned, and whether the last one is the end of the value.
-func (s *scanner) next(p []byte) (n int, end bool) {
+func (s *Scanner) Next(p []byte) (n int, end bool) {
 	for n < len(p) {
 		if s.inString {
 			n += s.text(p[n:])
@@ -41,8 +39,8 @@ func (s *scanner) next(p []byte) (n int, end bool) {
 		case '{', '[':
 			s.began = true
 			s.count()
-			if s.depth++; s.depth > s.maxDepth && s.problem == "" {
-				s.problem = fmt.Sprintf("it is nested more than %d deep", s.maxDepth)
+			if s.depth++; s.depth > MaxDepth && s.Problem == "" {
+				s.Problem = fmt.Sprintf("it is nested more than %d deep", MaxDepth)
 			}
 		case '}', ']':
 			if s.depth--; s.depth <= 0 && s.began {
@@ -50,7 +48,7 @@ func (s *scanner) next(p []byte) (n int, end bool) {
 				return n, true
 			}
 		}
-		if s.problem != "" {
+		if s.Problem != "" {
 			return n, false
 		}
 	}
@@ -58,7 +56,7 @@ func (s *scanner) next(p []byte) (n int, end bool) {
 }
 
 // text scans within a string and returns the number of bytes that it scanned.
-func (s *scanner) text(p []byte) int {
+func (s *Scanner) text(p []byte) int {
 	if s.escaped {
 		s.escaped = false
 		return 1
@@ -75,8 +73,8 @@ func (s *scanner) text(p []byte) int {
 	return i + 1
 }
 
-func (s *scanner) count() {
-	if s.values++; s.values > s.maxValues && s.problem == "" {
-		s.problem = fmt.Sprintf("it has more than %d values", s.maxValues)
+func (s *Scanner) count() {
+	if s.values++; s.values > MaxValues && s.Problem == "" {
+		s.Problem = fmt.Sprintf("it has more than %d values", MaxValues)
 	}
 }
