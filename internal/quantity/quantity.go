@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -136,22 +137,45 @@ func checkNext(decoder *json.Decoder, t reflect.Type, depth int) error {
 
 // CheckTree is CheckJSON for a tree of plain values.
 func CheckTree(tree any, t reflect.Type) error {
+	if t == nil || !costly(tree) {
+		return nil // as almost all: the types do not matter
+	}
+	return checkTree(tree, t)
+}
+
+// costly reports whether a tree has text that the parser of quantities would take long for.
+func costly(tree any) bool {
+	switch v := tree.(type) {
+	case []any:
+		return slices.ContainsFunc(v, costly)
+	case map[string]any:
+		for _, value := range v {
+			if costly(value) {
+				return true
+			}
+		}
+	case string:
+		return checkCost(v) != nil
+	case json.Number:
+		return checkCost(v.String()) != nil
+	}
+	return false
+}
+
+func checkTree(tree any, t reflect.Type) error {
 	if t == nil {
 		return nil
 	}
 	switch v := tree.(type) {
 	case []any:
 		for _, value := range v {
-			if err := CheckTree(value, elementOf(t)); err != nil {
+			if err := checkTree(value, elementOf(t)); err != nil {
 				return err
 			}
 		}
 	case map[string]any:
 		for key, value := range v {
-			if s, ok := value.(string); ok && checkCost(s) == nil {
-				continue // as almost all text: the type does not matter
-			}
-			if err := CheckTree(value, fieldOf(t, key)); err != nil {
+			if err := checkTree(value, fieldOf(t, key)); err != nil {
 				return err
 			}
 		}

@@ -31,6 +31,8 @@ type cached struct {
 	caches *cache.Caches
 	// notReady returns an error while the caches are not complete for the first time.
 	notReady func() error
+	// answers are those that are being made.
+	answers answers
 	// authorizer decides whether a requester may read the objects. It asks the control plane.
 	authorizer authorizer.Authorizer
 	// mapper knows the kinds of the control plane.
@@ -83,18 +85,37 @@ func (c *cached) serve(w http.ResponseWriter, req *http.Request, info *genericre
 	for _, m := range result.Missing {
 		warning.AddWarning(req.Context(), "", fmt.Sprintf("cluster %s: %s", m.Cluster, m.Reason))
 	}
-	out := list{Items: make([]json.RawMessage, 0, len(result.Items))}
+	lease, err := c.lease(req, result)
+	if err != nil {
+		responder.Error(err)
+		return
+	}
+	defer lease.free()
+	out := list{Items: []json.RawMessage{}}
 	out.APIVersion, out.Kind = kind.GroupVersion().String(), kind.Kind+"List"
 	out.Continue = result.Continue
-	for _, item := range result.Items {
-		data, err := item.JSON()
-		if err != nil {
-			answer(w, http.StatusInternalServerError, problem{err.Error()})
-			return
-		}
-		out.Items = append(out.Items, data)
+	if err := sendList(w, "application/json; charset=utf-8", out, len(result.Items), func(i int) ([]byte, error) { return result.Items[i].JSON() }); err != nil {
+		answer(w, http.StatusInternalServerError, problem{err.Error()})
 	}
-	answer(w, http.StatusOK, out)
+}
+
+// newLease returns a lease of the requester.
+func (c *cached) newLease(req *http.Request) *lease {
+	out := &lease{answers: &c.answers}
+	if requester, ok := genericrequest.UserFrom(req.Context()); ok {
+		out.user = requester.GetName()
+	}
+	return out
+}
+
+// lease takes the memory for an answer with cached objects: that of the largest one, since they are sent one after the other.
+func (c *cached) lease(req *http.Request, result cache.Result) (*lease, error) {
+	size := 0
+	for _, item := range result.Items {
+		size = max(size, item.Length())
+	}
+	out := c.newLease(req)
+	return out, out.grow(int64(size) + bufferSize)
 }
 
 // authorize returns an error unless the requester may read these objects in the control plane: the right to use the cache

@@ -7,16 +7,17 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apiserver/pkg/authentication/user"
 	genericrequest "k8s.io/apiserver/pkg/endpoints/request"
@@ -27,6 +28,7 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/aggregated/proxy"
 	domain "github.com/karmada-toolkit/karmada/pkg/controlplane/domain/search"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/search/cache"
+	"github.com/karmada-toolkit/karmada/pkg/member/access"
 )
 
 const (
@@ -35,7 +37,12 @@ const (
 	// consistentTimeout is how long one member is waited for.
 	consistentTimeout = 10 * time.Second
 	// maxConsistent is the size of the answers of all members to one request, in bytes: all are in memory until they are merged.
-	maxConsistent = 128 << 20
+	maxConsistent = maxAnswers / 4
+	// leastConsistent is the part of it that each of many members has at least, in bytes.
+	leastConsistent = 256 << 10
+	// consistentPage is the number of objects in a page of the list of a member. It is divided by consistentFactor when the page
+	// exceeds the limits of an answer.
+	consistentPage, consistentFactor = 500, 8
 )
 
 // wantsConsistent reports whether a request is to be answered by the members at once.
@@ -61,10 +68,13 @@ type fetch struct {
 	members   *proxy.Members
 	cluster   func(ctx context.Context, name string) (*clusterv1alpha1.Cluster, error)
 	in        proxy.Inner
+	query     url.Values
 	info      *genericrequest.RequestInfo
 	requester user.Info
-	// size is that of all answers so far, in bytes.
-	size atomic.Int64
+	// share is how much the objects of one member may take, in bytes: no member takes that of another.
+	share int64
+	// lease takes the memory of all answers.
+	lease *lease
 }
 
 // object is an object of a cluster in JSON.
@@ -79,6 +89,8 @@ type answered struct {
 	version string
 	// missing is why the objects are missing; empty if they are not.
 	missing string
+	// busy is the error that the request is to be repeated later, if it is.
+	busy error
 }
 
 // all asks all sources at once.
@@ -91,6 +103,9 @@ func (f *fetch) all(ctx context.Context, sources []cache.Source) []answered {
 			var err error
 			if out[i], err = f.one(ctx, source); err != nil {
 				out[i] = answered{missing: err.Error()}
+				if errors.As(err, new(*apierrors.StatusError)) && apierrors.IsTooManyRequests(err) {
+					out[i].busy = err
+				}
 			}
 			return nil
 		})
@@ -99,7 +114,7 @@ func (f *fetch) all(ctx context.Context, sources []cache.Source) []answered {
 	return out
 }
 
-// one asks one member.
+// one asks one member, page by page.
 func (f *fetch) one(ctx context.Context, source cache.Source) (answered, error) {
 	ctx, cancel := context.WithTimeout(ctx, consistentTimeout)
 	defer cancel()
@@ -107,56 +122,90 @@ func (f *fetch) one(ctx context.Context, source cache.Source) (answered, error) 
 	if err != nil {
 		return answered{}, err
 	}
-	answer, err := f.members.Get(ctx, cluster, f.in, http.Header{"Accept": {"application/json"}}, f.requester)
-	if err != nil {
-		return answered{}, err
-	}
-	defer answer.Body.Close() //nolint:errcheck // it was read, or given up
-	switch {
-	case answer.StatusCode == http.StatusNotFound && f.info.Verb == "get":
-		return answered{}, nil
-	case answer.StatusCode != http.StatusOK:
-		return answered{}, fmt.Errorf("it answered %d %s", answer.StatusCode, http.StatusText(answer.StatusCode))
-	}
-	body, err := io.ReadAll(&counted{from: answer.Body, total: &f.size})
-	if err != nil {
-		return answered{}, err
-	}
-	return f.read(body, source)
-}
-
-// read returns the objects of an answer that a registry selects.
-func (f *fetch) read(body []byte, source cache.Source) (answered, error) {
-	if f.info.Verb == "get" {
-		o, ok, err := f.object(body, source)
-		if err != nil || !ok {
-			return answered{}, err
+	var out answered
+	var size int64
+	for limit, next := consistentPage, ""; ; {
+		objects, page, err := f.page(ctx, cluster, source, limit, next)
+		if access.IsLimit(err) && limit > 1 && f.info.Verb != "get" {
+			limit = max(1, limit/consistentFactor)
+			continue
 		}
-		return answered{objects: []object{o}}, nil
-	}
-	var in struct {
-		Metadata struct {
-			ResourceVersion string `json:"resourceVersion"`
-		} `json:"metadata"`
-		Items []json.RawMessage `json:"items"`
-	}
-	if err := json.Unmarshal(body, &in); err != nil {
-		return answered{}, errors.New("its answer is no list")
-	}
-	out := answered{version: in.Metadata.ResourceVersion}
-	for _, item := range in.Items {
-		o, ok, err := f.object(item, source)
 		if err != nil {
 			return answered{}, err
 		}
-		if ok {
-			out.objects = append(out.objects, o)
+		var more int64
+		for _, o := range objects {
+			more += int64(len(o.data))
 		}
+		if size += more; size > f.share {
+			return answered{}, fmt.Errorf("its objects take more than its part of an answer, %d KiB: ask for less", f.share>>10)
+		}
+		if err := f.lease.grow(more); err != nil {
+			return answered{}, err
+		}
+		out.objects, out.version = append(out.objects, objects...), page.ResourceVersion
+		if page.Continue == "" || len(objects) == 0 && page.Continue == next {
+			break
+		}
+		next = page.Continue
 	}
 	slices.SortFunc(out.objects, func(a, b object) int {
 		return cmp.Or(strings.Compare(a.namespace, b.namespace), strings.Compare(a.name, b.name))
 	})
 	return out, nil
+}
+
+// page reads one page of the list of a member, or the object.
+func (f *fetch) page(ctx context.Context, cluster *clusterv1alpha1.Cluster, source cache.Source, limit int, next string) ([]object, metav1.ListMeta, error) {
+	in := f.in
+	if f.info.Verb != "get" {
+		query := maps.Clone(f.query)
+		query.Set("limit", strconv.Itoa(limit))
+		if next != "" {
+			query.Set("continue", next)
+		}
+		in = in.WithQuery(query)
+	}
+	answer, err := f.members.Get(ctx, cluster, in, http.Header{"Accept": {"application/json"}}, f.requester)
+	if err != nil {
+		return nil, metav1.ListMeta{}, err
+	}
+	defer answer.Body.Close() //nolint:errcheck // it was read, or given up
+	switch {
+	case answer.StatusCode == http.StatusNotFound && f.info.Verb == "get":
+		return nil, metav1.ListMeta{}, nil
+	case answer.StatusCode != http.StatusOK:
+		return nil, metav1.ListMeta{}, fmt.Errorf("it answered %d %s", answer.StatusCode, http.StatusText(answer.StatusCode))
+	}
+	body, err := io.ReadAll(answer.Body)
+	if err != nil {
+		return nil, metav1.ListMeta{}, err
+	}
+	return f.read(body, source)
+}
+
+// read returns the objects of an answer that a registry selects.
+func (f *fetch) read(body []byte, source cache.Source) ([]object, metav1.ListMeta, error) {
+	var in struct {
+		Metadata metav1.ListMeta   `json:"metadata"`
+		Items    []json.RawMessage `json:"items"`
+	}
+	if f.info.Verb == "get" {
+		in.Items = []json.RawMessage{body}
+	} else if err := json.Unmarshal(body, &in); err != nil {
+		return nil, in.Metadata, errors.New("its answer is no list")
+	}
+	out := make([]object, 0, len(in.Items))
+	for _, item := range in.Items {
+		o, ok, err := f.object(item, source)
+		if err != nil {
+			return nil, in.Metadata, err
+		}
+		if ok {
+			out = append(out, o)
+		}
+	}
+	return out, in.Metadata, nil
 }
 
 // object reads an object as the caches keep it: with its kind, which items of lists leave out, and its cluster, without
@@ -174,25 +223,13 @@ func (f *fetch) object(data []byte, source cache.Source) (object, bool, error) {
 	if u.GetNamespace() != "" && !source.Namespaces.Has(u.GetNamespace()) {
 		return object{}, false, nil
 	}
+	if err := access.CheckQuantities(&u); err != nil {
+		return object{}, false, fmt.Errorf("%s/%s: %w", u.GetNamespace(), u.GetName(), err)
+	}
 	u.SetManagedFields(nil)
 	domain.Annotate(&u, source.Cluster)
 	encoded, err := u.MarshalJSON()
 	return object{cluster: source.Cluster, namespace: u.GetNamespace(), name: u.GetName(), data: encoded}, true, err
-}
-
-// counted reads as long as the answers of all members together are not too large.
-type counted struct {
-	from  io.Reader
-	total *atomic.Int64
-}
-
-// Read implements io.Reader.
-func (c *counted) Read(p []byte) (int, error) {
-	n, err := c.from.Read(p)
-	if c.total.Add(int64(n)) > maxConsistent {
-		return n, fmt.Errorf("the answers of all clusters are larger than %d MiB: ask for less", maxConsistent>>20)
-	}
-	return n, err
 }
 
 // consistent answers a get or list by what the members have now.
@@ -201,13 +238,19 @@ func (g *global) consistent(w http.ResponseWriter, req *http.Request, in proxy.I
 	for _, name := range []string{"consistent", "strict", "limit", "continue", "resourceVersion", "resourceVersionMatch", "includeObject"} {
 		query.Del(name)
 	}
-	f := &fetch{
-		members: g.members, cluster: g.cluster, in: in.WithQuery(query), info: info, requester: requester,
-	}
 	sources, missing := g.cached.caches.Sources(r.query.Resource, r.kind)
+	f := &fetch{
+		members: g.members, cluster: g.cluster, in: in.WithQuery(query), query: query, info: info, requester: requester,
+		share: max(leastConsistent, maxConsistent/int64(max(1, len(sources)))), lease: g.cached.newLease(req),
+	}
+	defer f.lease.free()
 	versions := map[string]string{}
 	var objects []object
 	for i, a := range f.all(req.Context(), sources) {
+		if a.busy != nil {
+			responder.Error(a.busy)
+			return
+		}
 		if a.missing != "" {
 			missing = append(missing, cache.Missing{Cluster: sources[i].Cluster, Reason: a.missing})
 			continue

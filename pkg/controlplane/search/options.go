@@ -30,8 +30,8 @@ type Options struct {
 	ClusterAPIBurst int
 	// LostClusterGrace is how long the objects of a cluster that is not Ready stay in the caches. Default: 5 min.
 	LostClusterGrace time.Duration
-	// CacheMemoryLimit is how much all cached objects may take. A kind of a cluster that exceeds it is not cached. Default:
-	// 0, no limit.
+	// CacheMemoryLimit is how much all cached objects may take. A kind of a cluster that exceeds it is not cached; 0 means no limit.
+	// Default: 1 GiB.
 	CacheMemoryLimit resource.QuantityValue
 }
 
@@ -42,6 +42,7 @@ func NewOptions() *Options {
 		Run:          genericoptions.NewServerRunOptionsForComponent(basecompatibility.DefaultKubeComponent, basecompatibility.NewComponentGlobalsRegistry()),
 
 		ClusterAPIQPS: limit.New(40), ClusterAPIBurst: 60, LostClusterGrace: 5 * time.Minute,
+		CacheMemoryLimit: resource.QuantityValue{Quantity: *resource.NewQuantity(1<<30, resource.BinarySI)},
 	}
 }
 

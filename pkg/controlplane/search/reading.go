@@ -31,6 +31,8 @@ const (
 	minWatch = 30 * time.Minute
 	// bookmarkInterval is how often a watch that allows it gets a bookmark.
 	bookmarkInterval = time.Minute
+	// eventsAtOnce is how many events of a watch wait to be written together.
+	eventsAtOnce = 64
 )
 
 // reading is a request that the caches answer.
@@ -44,6 +46,8 @@ type reading struct {
 	strict bool
 	// tables is nil if whole objects are wanted.
 	tables *tables
+	// lease takes the memory of the answer.
+	lease func(cache.Result) (*lease, error)
 }
 
 // read answers a get, list or watch from the caches.
@@ -75,6 +79,7 @@ func (g *global) read(w http.ResponseWriter, req *http.Request, in proxy.Inner, 
 	r, err := g.reading(req.Context(), in.Query(req), resource, kind, info.Namespace)
 	if err == nil {
 		r.tables = tables
+		r.lease = func(result cache.Result) (*lease, error) { return g.cached.lease(req, result) }
 	}
 	switch {
 	case err != nil:
@@ -165,6 +170,12 @@ func (r *reading) list(w http.ResponseWriter, req *http.Request, responder rest.
 		responder.Error(apierrors.NewServiceUnavailable(fmt.Sprintf("cluster %s: %s", result.Missing[0].Cluster, result.Missing[0].Reason)))
 		return
 	}
+	lease, err := r.lease(result)
+	if err != nil {
+		responder.Error(err)
+		return
+	}
+	defer lease.free()
 	versions := domain.NewVersions(result.Versions)
 	if r.options.Continue != "" {
 		versions = from.Versions
@@ -184,39 +195,27 @@ func (r *reading) list(w http.ResponseWriter, req *http.Request, responder rest.
 
 // writeList answers with a number of objects, each with its cluster, and the token of the next page.
 func (r *reading) writeList(w http.ResponseWriter, versions domain.Versions, next string, items int, item func(i int) (cluster string, data []byte, err error), responder rest.Responder) {
-	out := list{Items: make([]json.RawMessage, 0, items)}
+	out := list{Items: []json.RawMessage{}}
 	out.APIVersion, out.Kind = r.kind.GroupVersion().String(), r.kind.Kind+"List"
 	out.ResourceVersion, out.Continue = versions.Encode(), next
-	data, err := r.encode(out, items, item)
-	if err != nil {
-		responder.Error(apierrors.NewInternalError(err))
-		return
+	var empty any = out
+	if r.tables != nil {
+		empty = r.tables.table(out.ListMeta, []metav1.TableRow{})
 	}
-	write(w, data)
-}
-
-// encode returns a list, or the table of it.
-func (r *reading) encode(out list, items int, item func(i int) (string, []byte, error)) ([]byte, error) {
-	var rows []metav1.TableRow
-	for i := range items {
+	err := sendList(w, "application/json", empty, items, func(i int) ([]byte, error) {
 		cluster, data, err := item(i)
-		if err != nil {
-			return nil, err
-		}
-		if r.tables == nil {
-			out.Items = append(out.Items, data)
-			continue
+		if err != nil || r.tables == nil {
+			return data, err
 		}
 		row, err := r.tables.row(cluster, data)
 		if err != nil {
 			return nil, err
 		}
-		rows = append(rows, row)
+		return json.Marshal(row)
+	})
+	if err != nil {
+		responder.Error(apierrors.NewInternalError(err))
 	}
-	if r.tables != nil {
-		return r.tables.table(out.ListMeta, rows)
-	}
-	return json.Marshal(out)
 }
 
 // write answers with JSON.
@@ -230,7 +229,7 @@ func write(w http.ResponseWriter, data []byte) {
 type stream struct {
 	kind     schema.GroupVersionKind
 	to       *bufio.Writer
-	flush    func() error
+	control  *http.ResponseController
 	versions domain.Versions
 	// bookmarks reports whether the client wants them, initial whether it wants one after the objects that exist.
 	bookmarks, initial bool
@@ -265,9 +264,10 @@ func (r *reading) watch(w http.ResponseWriter, req *http.Request, responder rest
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(http.StatusOK)
 	s := &stream{
-		kind: r.kind, to: bufio.NewWriter(w), flush: http.NewResponseController(w).Flush, versions: start.Versions,
+		kind: r.kind, to: bufio.NewWriterSize(w, bufferSize), control: http.NewResponseController(w), versions: start.Versions,
 		bookmarks: r.options.AllowWatchBookmarks, initial: initial, tables: r.tables,
 	}
+	defer func() { _ = s.control.SetWriteDeadline(time.Time{}) }()
 	_ = s.flush()
 	if err := s.run(ctx, r, start); errors.Is(err, cache.ErrExpired) {
 		s.end(err)
@@ -276,7 +276,7 @@ func (r *reading) watch(w http.ResponseWriter, req *http.Request, responder rest
 
 // run sends the events of a watch, and bookmarks while there are none.
 func (s *stream) run(ctx context.Context, r *reading, start cache.Start) error {
-	events := make(chan cache.Event)
+	events := make(chan cache.Event, eventsAtOnce)
 	ended := make(chan error, 1)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -297,10 +297,32 @@ func (s *stream) run(ctx context.Context, r *reading, start cache.Start) error {
 		select {
 		case e := <-events:
 			err = s.event(e)
+			for more := true; more && err == nil; { // those of one moment are sent together
+				select {
+				case e := <-events:
+					err = s.event(e)
+				default:
+					more = false
+				}
+			}
 		case <-ticker.C:
 			err = s.bookmark(nil)
 		case err := <-ended:
-			return err
+			for err == nil || errors.Is(err, cache.ErrExpired) { // what came before the end is sent before it
+				select {
+				case e := <-events:
+					if sending := s.event(e); sending != nil {
+						return sending
+					}
+					continue
+				default:
+				}
+				break
+			}
+			return errors.Join(err, s.flush())
+		}
+		if err == nil {
+			err = s.flush()
 		}
 		if err != nil {
 			return err
@@ -368,6 +390,7 @@ func (s *stream) end(cause error) {
 	status.APIVersion, status.Kind = "v1", "Status"
 	if data, err := json.Marshal(status); err == nil {
 		_ = s.send(frame{watch.Error, data})
+		_ = s.flush()
 	}
 }
 
@@ -379,8 +402,17 @@ func (s *stream) send(f frame) error {
 	if _, err := s.to.Write(append(data, '\n')); err != nil {
 		return fmt.Errorf("sending an event: %w", err)
 	}
+	return nil
+}
+
+// flush sends what was written. A client that does not receive it in time is given up: the changes that wait for it take memory.
+func (s *stream) flush() error {
+	_ = s.control.SetWriteDeadline(time.Now().Add(writeTimeout)) //nolint:forbidigo // connections have the real time
 	if err := s.to.Flush(); err != nil {
-		return fmt.Errorf("sending an event: %w", err)
+		return fmt.Errorf("sending events: %w", err)
 	}
-	return s.flush()
+	if err := s.control.Flush(); err != nil {
+		return fmt.Errorf("sending events: %w", err)
+	}
+	return nil
 }

@@ -123,24 +123,17 @@ func metadata(part *metav1.PartialObjectMetadata) runtime.RawExtension {
 	return runtime.RawExtension{Object: part}
 }
 
-// table returns a table, in JSON, of rows.
-func (t *tables) table(list metav1.ListMeta, rows []metav1.TableRow) ([]byte, error) {
-	out := metav1.Table{ListMeta: list, Rows: rows}
+// table returns a table of rows.
+func (t *tables) table(list metav1.ListMeta, rows []metav1.TableRow) *metav1.Table {
+	out := &metav1.Table{ListMeta: list, Rows: rows}
 	out.APIVersion, out.Kind = metav1.SchemeGroupVersion.String(), "Table"
-	if out.Rows == nil {
-		out.Rows = []metav1.TableRow{}
-	}
 	if !t.headed {
 		out.ColumnDefinitions = append([]metav1.TableColumnDefinition{
 			{Name: "Cluster", Type: "string", Description: "The cluster that holds the object."},
 		}, t.layout.Columns()...)
 		t.headed = true
 	}
-	data, err := json.Marshal(out)
-	if err != nil {
-		return nil, fmt.Errorf("encoding a table: %w", err)
-	}
-	return data, nil
+	return out
 }
 
 // event returns the object of an event as a table of one row. The row of a bookmark is empty.
@@ -155,11 +148,11 @@ func (t *tables) event(kind watch.EventType, cluster string, object []byte) ([]b
 		if t.include != metav1.IncludeNone {
 			row.Object = metadata(&part)
 		}
-		return t.table(version, []metav1.TableRow{row})
+		return json.Marshal(t.table(version, []metav1.TableRow{row}))
 	}
 	row, err := t.row(cluster, object)
 	if err != nil {
 		return nil, err
 	}
-	return t.table(version, []metav1.TableRow{row})
+	return json.Marshal(t.table(version, []metav1.TableRow{row}))
 }

@@ -72,6 +72,11 @@ func guardWith(cfg *rest.Config, g *guard) *rest.Config {
 	return cfg
 }
 
+// GuardTransport returns a transport to the API server at a URL with the limits and checks of Guard.
+func GuardTransport(host string, base http.RoundTripper) http.RoundTripper {
+	return &guarded{guard: newGuard(host, Timeout), base: base}
+}
+
 func newGuard(host string, timeout time.Duration) *guard {
 	prefix := ""
 	if base, err := url.Parse(host); err == nil {

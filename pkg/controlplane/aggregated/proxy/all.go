@@ -181,7 +181,7 @@ func (a *allClusters) askOne(ctx context.Context, c *clusterv1alpha1.Cluster, qu
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	answer, err := r.member.get(ctx, question, header, requester)
+	answer, err := r.member.get(ctx, r.member.plain, question, header, requester)
 	if err != nil {
 		r.err = err
 		return r
@@ -195,7 +195,7 @@ func (a *allClusters) askOne(ctx context.Context, c *clusterv1alpha1.Cluster, qu
 }
 
 // get sends a GET to the member in the name of the requester.
-func (m *member) get(ctx context.Context, question Inner, header http.Header, requester user.Info) (*http.Response, error) {
+func (m *member) get(ctx context.Context, through http.RoundTripper, question Inner, header http.Header, requester user.Info) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "/", nil)
 	if err != nil {
 		return nil, fmt.Errorf("preparing the request: %w", err)
@@ -204,7 +204,7 @@ func (m *member) get(ctx context.Context, question Inner, header http.Header, re
 	req.Header = header.Clone()
 	impersonate(req.Header, requester)
 	req.Header.Set("Authorization", "bearer "+m.token)
-	return m.plain.RoundTrip(req)
+	return through.RoundTrip(req)
 }
 
 // readAll reads an answer unless it is longer than limit.

@@ -23,7 +23,9 @@ type member struct {
 	token string
 	// plain carries requests, upgrade those that change the protocol.
 	plain, upgrade http.RoundTripper
-	buffers        *buffers
+	// guarded carries requests whose answers are decoded.
+	guarded http.RoundTripper
+	buffers *buffers
 }
 
 // Members finds the way to clusters.
@@ -53,13 +55,14 @@ func (m *Members) Handler(ctx context.Context, c *clusterv1alpha1.Cluster, in In
 	return forward(found, in, requester, responder, modify), nil
 }
 
-// Get sends a GET to a cluster in the name of the requester. An answer of any code is no error.
+// Get sends a GET to a cluster in the name of the requester, with the limits and checks of access.Guard for the answer, which may
+// have any code.
 func (m *Members) Get(ctx context.Context, c *clusterv1alpha1.Cluster, in Inner, header http.Header, requester user.Info) (*http.Response, error) {
 	found, err := m.of(ctx, c)
 	if err != nil {
 		return nil, err
 	}
-	return found.get(ctx, in, header, requester)
+	return found.get(ctx, found.guarded, in, header, requester)
 }
 
 // of returns the way to a cluster. Its error is ServiceUnavailable while the agent of
@@ -123,7 +126,7 @@ func (m *Members) resolve(ctx context.Context, c *clusterv1alpha1.Cluster) (*mem
 	if err != nil {
 		return nil, fmt.Errorf("preparing the connection to cluster %s: %w", c.Name, err)
 	}
-	return &member{name: c.Name, endpoint: endpoint, token: token, plain: transports.plain, upgrade: transports.upgrade, buffers: &m.buffers}, nil
+	return &member{name: c.Name, endpoint: endpoint, token: token, plain: transports.plain, upgrade: transports.upgrade, guarded: transports.guarded, buffers: &m.buffers}, nil
 }
 
 // impersonator returns the token that may act in the name of users. The errors

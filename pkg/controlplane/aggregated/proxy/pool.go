@@ -15,6 +15,7 @@ import (
 	"time"
 
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/member/access"
 	"github.com/karmada-toolkit/karmada/pkg/member/lifetime"
 )
 
@@ -27,7 +28,11 @@ type way struct {
 }
 
 // transports are the connections of a way.
-type transports struct{ plain, upgrade *http.Transport }
+type transports struct {
+	plain, upgrade *http.Transport
+	// guarded is plain for requests whose answers are decoded.
+	guarded http.RoundTripper
+}
 
 // pool keeps connections to clusters open from one request to the next.
 type pool struct {
@@ -73,6 +78,7 @@ func (p *pool) dial(w way, proxy func(*http.Request) (*url.URL, error), headers 
 	}
 	out := transports{plain: newTransport(config, true), upgrade: newTransport(config.Clone(), false)}
 	out.plain.Proxy = proxy
+	out.guarded = access.GuardTransport(w.endpoint, out.plain)
 	if w.proxyURL != "" {
 		out.upgrade.Proxy = proxy
 		out.plain.ProxyConnectHeader, out.upgrade.ProxyConnectHeader = connectHeader(headers), connectHeader(headers)

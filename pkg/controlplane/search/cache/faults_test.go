@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
+	"github.com/karmada-toolkit/karmada/internal/build"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	searchv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/search/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/search"
@@ -471,6 +472,31 @@ func TestCaches_VersionsThatAreNone(t *testing.T) {
 	w.wants("initial")
 	f.put("m1", "b", "y", "")
 	w.wants("ADDED m1 b/y")
+}
+
+// A number that Kubernetes' types would decode for minutes is not cached: neither a list nor a watch has it.
+func TestCaches_CostlyQuantities(t *testing.T) {
+	f := newFederation(t, 0, "hostile", "m1")
+	deployment := func(cluster, cpu string) {
+		f.servers[cluster].Put("/apis/apps/v1/namespaces/a/deployments/x", &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "apps/v1", "kind": "Deployment", "metadata": map[string]any{"namespace": "a", "name": "x"},
+			"spec": map[string]any{"template": map[string]any{"spec": map[string]any{"containers": []any{map[string]any{
+				"name": "x", "image": "1e300000000", "resources": map[string]any{"requests": map[string]any{"cpu": cpu}},
+			}}}}},
+		}})
+	}
+	deployment("hostile", "1e-300000000")
+	deployment("m1", "100m")
+	build.Bounded(t, time.Minute, 256<<20, func() {
+		f.follow(registry("r", nil, searchv1alpha1.ResourceSelector{APIVersion: "apps/v1", Kind: "Deployment"}))
+		accesstest.Eventually(t, func() error {
+			result, err := f.List(Query{Resource: schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}})
+			if err != nil || len(result.Items) != 1 || result.Items[0].Cluster != "m1" || len(result.Missing) != 1 || !strings.Contains(result.Missing[0].Reason, "out of range") {
+				return fmt.Errorf("%+v, %w", result, err)
+			}
+			return nil
+		})
+	})
 }
 
 // An answer without an end is cut off, and the member's failure says so; another's objects are cached.

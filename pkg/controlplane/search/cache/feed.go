@@ -8,8 +8,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
-// feedLength is how many changes of one kind of one cluster are kept. A watch that begins before them is told to list again.
-const feedLength = 512
+// feedLength is how many changes of one kind of one cluster are kept, and feedSize how much memory they take at most, in bytes. A watch
+// that begins before them is told to list again.
+const (
+	feedLength = 512
+	feedSize   = 1 << 20
+)
 
 // change is a change of an object: old is nil for a new one, now for one that was deleted.
 type change struct {
@@ -20,10 +24,23 @@ type change struct {
 	version string
 }
 
+// size returns about how much memory a change takes, in bytes.
+func (c *change) size() int {
+	n := overhead
+	for _, o := range []*Object{c.old, c.now} {
+		if o != nil {
+			n += o.size()
+		}
+	}
+	return n
+}
+
 // feed has the last changes of a store, and passes new ones on.
 type feed struct {
 	mu   sync.Mutex
 	last []change
+	// size is that of the last changes, in bytes.
+	size int
 	// floor is the version up to which changes are unknown: empty before the first list is complete.
 	floor   string
 	readers map[*queue]string
@@ -43,13 +60,16 @@ func (f *feed) add(c change) {
 		return // listed again
 	}
 	if c.version != "" {
-		if len(f.last) == feedLength {
-			if dropped := f.last[0].version; older(f.floor, dropped) {
-				f.floor = dropped
+		f.last = append(f.last, c)
+		f.size += c.size()
+		for len(f.last) > feedLength || f.size > feedSize {
+			dropped := f.last[0]
+			if older(f.floor, dropped.version) {
+				f.floor = dropped.version
 			}
+			f.size -= dropped.size()
 			f.last = slices.Delete(f.last, 0, 1)
 		}
-		f.last = append(f.last, c)
 	}
 	for q, cluster := range f.readers {
 		q.put(queued{cluster: cluster, change: c})
@@ -69,7 +89,7 @@ func (f *feed) begin(version string) {
 func (f *feed) restart() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.last, f.floor = nil, ""
+	f.last, f.size, f.floor = nil, 0, ""
 	for q := range f.readers {
 		q.overflow()
 	}
@@ -111,8 +131,12 @@ type queued struct {
 	change
 }
 
-// queueLength is how many changes wait for a watch. One that reads more slowly ends.
-const queueLength = 10000
+// queueLength is how many changes wait for a watch, and queueSize how much memory they take at most, in bytes. A watch whose client
+// reads more slowly ends.
+const (
+	queueLength = 10000
+	queueSize   = 16 << 20
+)
 
 // queue has the changes that a watch has not read.
 type queue struct {
@@ -120,6 +144,7 @@ type queue struct {
 
 	mu    sync.Mutex
 	items []queued
+	size  int
 	full  bool
 }
 
@@ -128,10 +153,10 @@ func newQueue() *queue { return &queue{wake: make(chan struct{}, 1)} }
 // put adds a change. It does not block.
 func (q *queue) put(c queued) {
 	q.mu.Lock()
-	if len(q.items) < queueLength {
+	if q.size += c.size(); len(q.items) < queueLength && q.size <= queueSize && !q.full {
 		q.items = append(q.items, c)
 	} else {
-		q.full = true
+		q.items, q.full = nil, true
 	}
 	q.mu.Unlock()
 	q.signal()
@@ -157,7 +182,7 @@ func (q *queue) take() ([]queued, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	out := q.items
-	q.items = nil
+	q.items, q.size = nil, 0
 	return out, !q.full
 }
 

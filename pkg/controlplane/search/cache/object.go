@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/search"
+	"github.com/karmada-toolkit/karmada/pkg/member/access"
 )
 
 // Object is a cached object. It is read-only.
@@ -24,10 +25,14 @@ type Object struct {
 	Namespace, Name, Version string
 	// Labels are those of the object.
 	Labels labels.Set
-	// data is the object in compressed JSON, without managedFields, and with the name of its cluster.
-	data  []byte
-	codec *codec
+	// data is the object in compressed JSON, without managedFields, and with the name of its cluster; length is that of the JSON.
+	data   []byte
+	length int32
+	codec  *codec
 }
+
+// Length returns the length of the JSON, in bytes.
+func (o *Object) Length() int { return int(o.length) }
 
 // overhead is about what an object takes beside its texts, in bytes.
 const overhead = 200
@@ -44,7 +49,7 @@ func (o *Object) size() int {
 // JSON returns the object as the cluster sent it, without managedFields, and with the annotation that names the cluster. It
 // belongs to the caller.
 func (o *Object) JSON() ([]byte, error) {
-	data, err := o.codec.expand(o.data)
+	data, err := o.codec.expand(o.data, o.length)
 	if err != nil {
 		return nil, fmt.Errorf("reading %s/%s from the cache: %w", o.Namespace, o.Name, err)
 	}
@@ -73,15 +78,19 @@ func (c *codec) keep(in runtime.Object, old *Object, cluster string) (Object, er
 	if !ok {
 		return Object{}, fmt.Errorf("unexpected %T", in)
 	}
+	if err := access.CheckQuantities(u); err != nil {
+		return Object{}, fmt.Errorf("%s %s/%s: %w", u.GetKind(), u.GetNamespace(), u.GetName(), err)
+	}
 	u.SetManagedFields(nil)
 	search.Annotate(u, cluster)
 	var data bytes.Buffer
-	if err := c.compress(&data, u.Object); err != nil {
+	length, err := c.compress(&data, u.Object)
+	if err != nil {
 		return Object{}, err
 	}
 	out := Object{
 		Namespace: u.GetNamespace(), Name: u.GetName(), Version: u.GetResourceVersion(), Labels: u.GetLabels(),
-		data: bytes.Clone(data.Bytes()), codec: c,
+		data: bytes.Clone(data.Bytes()), length: int32(length), codec: c,
 	}
 	if old != nil && maps.Equal(old.Labels, out.Labels) {
 		out.Labels = old.Labels
@@ -89,30 +98,31 @@ func (c *codec) keep(in runtime.Object, old *Object, cluster string) (Object, er
 	return out, nil
 }
 
-func (c *codec) compress(to *bytes.Buffer, object any) error {
+// compress writes an object in compressed JSON, and returns the length of the JSON.
+func (c *codec) compress(to *bytes.Buffer, object any) (int, error) {
 	w, ok := c.writers.Get().(*flate.Writer)
 	if !ok {
 		var err error
 		if w, err = flate.NewWriter(to, flate.BestSpeed); err != nil {
-			return fmt.Errorf("compressing: %w", err)
+			return 0, fmt.Errorf("compressing: %w", err)
 		}
 	}
 	w.Reset(to)
 	defer c.writers.Put(w)
 	data, err := json.Marshal(object)
 	if err != nil {
-		return fmt.Errorf("encoding: %w", err)
+		return 0, fmt.Errorf("encoding: %w", err)
 	}
 	if _, err := w.Write(data); err != nil {
-		return fmt.Errorf("compressing: %w", err)
+		return 0, fmt.Errorf("compressing: %w", err)
 	}
 	if err := w.Close(); err != nil {
-		return fmt.Errorf("compressing: %w", err)
+		return 0, fmt.Errorf("compressing: %w", err)
 	}
-	return nil
+	return len(data), nil
 }
 
-func (c *codec) expand(data []byte) ([]byte, error) {
+func (c *codec) expand(data []byte, length int32) ([]byte, error) {
 	from := bytes.NewReader(data)
 	r, ok := c.readers.Get().(io.ReadCloser)
 	if !ok {
@@ -121,8 +131,8 @@ func (c *codec) expand(data []byte) ([]byte, error) {
 		return nil, fmt.Errorf("expanding: %w", err)
 	}
 	defer c.readers.Put(r)
-	out, err := io.ReadAll(r)
-	if err != nil {
+	out := make([]byte, length)
+	if _, err := io.ReadFull(r, out); err != nil {
 		return nil, fmt.Errorf("expanding: %w", err)
 	}
 	return out, nil

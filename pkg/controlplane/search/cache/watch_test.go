@@ -270,3 +270,29 @@ func TestFeed_SlowReader(t *testing.T) {
 		t.Error("changes are missing and the watch goes on")
 	}
 }
+
+// The changes that are kept, and those that wait for a watch, are bounded by their size.
+func TestFeed_LargeChanges(t *testing.T) {
+	var f feed
+	f.begin("1")
+	q := newQueue()
+	if _, ok := f.read(q, "m1", ""); !ok {
+		t.Fatal("refused")
+	}
+	object := func(i int) *Object { return &Object{Name: "x", Version: fmt.Sprint(i), data: make([]byte, 100_000)} }
+	for i := 2; i < 2+2*queueSize/100_000; i++ {
+		f.add(change{old: object(i - 1), now: object(i), version: fmt.Sprint(i)})
+	}
+	if f.size > feedSize || len(f.last) == 0 {
+		t.Errorf("%d changes of %d bytes are kept", len(f.last), f.size)
+	}
+	if _, ok := f.read(newQueue(), "m1", "2"); ok {
+		t.Error("a watch begins before what is known")
+	}
+	if _, ok := f.read(newQueue(), "m1", f.last[0].version); !ok {
+		t.Error("a watch does not begin with what is known")
+	}
+	if items, ok := q.take(); ok || len(items) > 0 {
+		t.Errorf("%d changes wait for a watch that is not read, which goes on: %t", len(items), ok)
+	}
+}
