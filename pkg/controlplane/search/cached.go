@@ -162,6 +162,9 @@ func (c *cached) kindOf(resource schema.GroupVersionResource) (schema.GroupVersi
 	return kind, nil
 }
 
+// maxToken is the length of a resourceVersion or a continue token, in bytes, which answers repeat. It is enough for 5,000 clusters.
+const maxToken = 256 << 10
+
 // queryOf returns what a request selects, its fields aside.
 func queryOf(values url.Values, resource schema.GroupVersionResource, info *genericrequest.RequestInfo) (cache.Query, metav1.ListOptions, error) {
 	q := cache.Query{Resource: resource, Namespace: namespaceOf(info), Name: info.Name}
@@ -171,6 +174,9 @@ func queryOf(values url.Values, resource schema.GroupVersionResource, info *gene
 	}
 	if info.Name != "" {
 		return q, metav1.ListOptions{}, nil
+	}
+	if max(len(options.ResourceVersion), len(options.Continue)) > maxToken {
+		return q, options, fmt.Errorf("the resourceVersion or the continue token is longer than %d bytes: list again without it", maxToken)
 	}
 	selector, err := labels.Parse(options.LabelSelector)
 	if err != nil {

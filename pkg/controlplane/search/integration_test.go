@@ -350,15 +350,16 @@ func TestServer_StoresRegistries(t *testing.T) {
 			code int
 			text string
 		}{
-			"search/opensearch/api/v1/pods":              {http.StatusOK, ""},
-			"search/nonsense/api/v1/pods":                {http.StatusInternalServerError, "connect with unrecognized search category nonsense"},
-			"search/cache/version":                       {http.StatusInternalServerError, "k8s native Request URL(/version) is not a resource request"},
-			"search/cache":                               {http.StatusInternalServerError, "is not a resource request"},
-			"search/cache/api/v1/namespaces/a/pods/b/c":  {http.StatusInternalServerError, "invalid request parts([pods b c]) for k8s native request URL"},
-			"search/cache/api/v1/namespaces/a/pods/b":    {http.StatusServiceUnavailable, "the objects of the clusters are not listed yet"},
-			"search/cache/apis/x.io/v1/nonsense":         {http.StatusInternalServerError, `{"error":"neither a registry nor the control plane has the resource x.io/v1, Resource=nonsense`},
-			"search/cache/api/v1/pods?limit=x":           {http.StatusBadRequest, `{"error":`},
-			"search/cache/api/v1/pods?fieldSelector=a=b": {http.StatusBadRequest, `{"error":"objects of kind Pod cannot be selected by the field`},
+			"search/opensearch/api/v1/pods":             {http.StatusOK, ""},
+			"search/nonsense/api/v1/pods":               {http.StatusNotFound, "connect with unrecognized search category nonsense"},
+			"search/cache/version":                      {http.StatusNotFound, "k8s native Request URL(/version) is not a resource request"},
+			"search/cache":                              {http.StatusNotFound, "is not a resource request"},
+			"search/cache/api/v1/namespaces/a/pods/b/c": {http.StatusNotFound, "invalid request parts([pods b c]) for k8s native request URL"},
+			"search/cache/api/v1/namespaces/a/pods/b":   {http.StatusServiceUnavailable, "the objects of the clusters are not listed yet"},
+			"search/cache/apis/x.io/v1/nonsense":        {http.StatusInternalServerError, `{"error":"neither a registry nor the control plane has the resource x.io/v1, Resource=nonsense`},
+			"search/cache/api/v1/pods?limit=1&continue=" + strings.Repeat("x", 300_000): {http.StatusBadRequest, "longer than"},
+			"search/cache/api/v1/pods?limit=x":                                          {http.StatusBadRequest, `{"error":`},
+			"search/cache/api/v1/pods?fieldSelector=a=b":                                {http.StatusBadRequest, `{"error":"objects of kind Pod cannot be selected by the field`},
 		} {
 			if code, data := raw(t, admin, path, "application/json"); code != want.code || !strings.Contains(data, want.text) || want.text == "" && data != "" {
 				t.Errorf("%s: %d %s", path, code, data)

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/sets"
 	genericrequest "k8s.io/apiserver/pkg/endpoints/request"
@@ -56,13 +57,13 @@ func (s *searching) Connect(_ context.Context, category string, _ runtime.Object
 		return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 			info, err := parseNative(req, category)
 			if err != nil {
-				responder.Error(err)
+				responder.Error(failure(http.StatusNotFound, metav1.StatusReasonNotFound, err.Error()))
 				return
 			}
 			s.cached.serve(w, req, info, responder)
 		}), nil
 	}
-	return nil, fmt.Errorf("connect with unrecognized search category %s", category)
+	return nil, failure(http.StatusNotFound, metav1.StatusReasonNotFound, "connect with unrecognized search category "+category)
 }
 
 // maxNativeParts is the number of parts of a path below the namespace: resource and name.
