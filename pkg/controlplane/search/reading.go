@@ -237,10 +237,10 @@ type stream struct {
 	tables *tables
 }
 
-// frame is one event of a watch.
+// frame is one event of a watch, with its object in JSON.
 type frame struct {
-	Type   watch.EventType `json:"type"`
-	Object json.RawMessage `json:"object"`
+	Type   watch.EventType
+	Object []byte
 }
 
 // watch streams changes until the client leaves or the time is over.
@@ -344,15 +344,11 @@ func (s *stream) event(e cache.Event) error {
 	case e.Object == nil:
 		return nil
 	}
-	data, err := e.Object.JSON()
-	if err != nil {
-		return err
-	}
 	versions := s.versions
 	if e.Version == "" {
 		versions = versions.WithObject(e.Cluster, e.Object.Version)
 	}
-	object, err := domain.WithVersions(data, e.Cluster, versions)
+	object, err := e.Object.WithVersions(e.Cluster, versions)
 	if err != nil {
 		return err
 	}
@@ -395,11 +391,9 @@ func (s *stream) end(cause error) {
 }
 
 func (s *stream) send(f frame) error {
-	data, err := json.Marshal(f)
-	if err != nil {
-		return fmt.Errorf("encoding an event: %w", err)
-	}
-	if _, err := s.to.Write(append(data, '\n')); err != nil {
+	_, _ = fmt.Fprintf(s.to, `{"type":%q,"object":`, f.Type)
+	_, _ = s.to.Write(f.Object) // it is JSON already
+	if _, err := s.to.WriteString("}\n"); err != nil {
 		return fmt.Errorf("sending an event: %w", err)
 	}
 	return nil

@@ -28,7 +28,9 @@ type Object struct {
 	// data is the object in compressed JSON, without managedFields, and with the name of its cluster; length is that of the JSON.
 	data   []byte
 	length int32
-	codec  *codec
+	// versionAt is where the resource version is in the JSON; 0 if that is not certain.
+	versionAt int32
+	codec     *codec
 }
 
 // Length returns the length of the JSON, in bytes.
@@ -54,6 +56,21 @@ func (o *Object) JSON() ([]byte, error) {
 		return nil, fmt.Errorf("reading %s/%s from the cache: %w", o.Namespace, o.Name, err)
 	}
 	return data, nil
+}
+
+// WithVersions returns the object of JSON with the versions of several clusters in place of its own.
+func (o *Object) WithVersions(cluster string, versions search.Versions) ([]byte, error) {
+	data, err := o.JSON()
+	if err != nil || o.versionAt == 0 {
+		if err == nil {
+			data, err = search.WithVersions(data, cluster, versions)
+		}
+		return data, err
+	}
+	encoded := versions.Encode()
+	out := make([]byte, 0, len(data)+len(encoded))
+	out = append(append(out, data[:o.versionAt]...), encoded...)
+	return append(out, data[int(o.versionAt)+len(o.Version):]...), nil
 }
 
 // Decode returns the object of JSON. It belongs to the caller.
@@ -83,14 +100,17 @@ func (c *codec) keep(in runtime.Object, old *Object, cluster string) (Object, er
 	}
 	u.SetManagedFields(nil)
 	search.Annotate(u, cluster)
-	var data bytes.Buffer
-	length, err := c.compress(&data, u.Object)
+	text, err := json.Marshal(u.Object)
 	if err != nil {
+		return Object{}, fmt.Errorf("encoding: %w", err)
+	}
+	var data bytes.Buffer
+	if err := c.compress(&data, text); err != nil {
 		return Object{}, err
 	}
 	out := Object{
 		Namespace: u.GetNamespace(), Name: u.GetName(), Version: u.GetResourceVersion(), Labels: u.GetLabels(),
-		data: bytes.Clone(data.Bytes()), length: int32(length), codec: c,
+		data: bytes.Clone(data.Bytes()), length: int32(len(text)), versionAt: versionAt(text, u.GetResourceVersion()), codec: c,
 	}
 	if old != nil && maps.Equal(old.Labels, out.Labels) {
 		out.Labels = old.Labels
@@ -98,28 +118,36 @@ func (c *codec) keep(in runtime.Object, old *Object, cluster string) (Object, er
 	return out, nil
 }
 
-// compress writes an object in compressed JSON, and returns the length of the JSON.
-func (c *codec) compress(to *bytes.Buffer, object any) (int, error) {
+// versionAt returns where the resource version of an object is in its JSON, and 0 if there are several places.
+func versionAt(text []byte, version string) int32 {
+	key := []byte(`"resourceVersion":"`)
+	if bytes.Count(text, key) != 1 {
+		return 0
+	}
+	at := bytes.Index(text, key) + len(key)
+	if version == "" || !bytes.HasPrefix(text[at:], []byte(version+`"`)) {
+		return 0
+	}
+	return int32(at)
+}
+
+func (c *codec) compress(to *bytes.Buffer, data []byte) error {
 	w, ok := c.writers.Get().(*flate.Writer)
 	if !ok {
 		var err error
 		if w, err = flate.NewWriter(to, flate.BestSpeed); err != nil {
-			return 0, fmt.Errorf("compressing: %w", err)
+			return fmt.Errorf("compressing: %w", err)
 		}
 	}
 	w.Reset(to)
 	defer c.writers.Put(w)
-	data, err := json.Marshal(object)
-	if err != nil {
-		return 0, fmt.Errorf("encoding: %w", err)
-	}
 	if _, err := w.Write(data); err != nil {
-		return 0, fmt.Errorf("compressing: %w", err)
+		return fmt.Errorf("compressing: %w", err)
 	}
 	if err := w.Close(); err != nil {
-		return 0, fmt.Errorf("compressing: %w", err)
+		return fmt.Errorf("compressing: %w", err)
 	}
-	return len(data), nil
+	return nil
 }
 
 func (c *codec) expand(data []byte, length int32) ([]byte, error) {
