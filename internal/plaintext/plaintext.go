@@ -5,6 +5,7 @@ package plaintext
 import (
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -39,6 +40,13 @@ func Line(s string, limit int) string {
 	}
 	return s[:cut] + ellipsis
 }
+
+// WithoutURLs returns a text without the requests that errors of net/http and net/url
+// begin with, such as `Get "https://10.0.0.1:6443/api/v1/pods": `. What failed stays.
+func WithoutURLs(s string) string { return request.ReplaceAllString(s, "") }
+
+// request is the text of a url.Error before its cause.
+var request = regexp.MustCompile(`\b[A-Za-z]+ "(?:[^"\\]|\\.)*://(?:[^"\\]|\\.)*": `)
 
 // Escape returns s with control characters, marks of text direction and invalid
 // UTF-8 in the notation of Go (\x1b, \u202e), so that a terminal prints them instead

@@ -1,6 +1,9 @@
 package plaintext
 
 import (
+	"errors"
+	"fmt"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -30,6 +33,23 @@ func TestLine(t *testing.T) {
 				t.Errorf("got %q, want %q", got, tc.want)
 			}
 		})
+	}
+}
+
+func TestWithoutURLs(t *testing.T) {
+	cause := &url.Error{Op: "Get", URL: `https://10.0.0.1:6443/api/v1/pods?x="y"`, Err: errors.New("dial tcp 10.0.0.1:6443: connect: connection refused")}
+	unparsed := &url.Error{Op: "parse", URL: "http://user:password@proxy:port", Err: errors.New("invalid port")}
+	for in, want := range map[string]string{
+		fmt.Sprintf("listing pods: %v; again: %v", cause, cause):             "listing pods: dial tcp 10.0.0.1:6443: connect: connection refused; again: dial tcp 10.0.0.1:6443: connect: connection refused",
+		(&url.Error{Op: "Post", URL: "https://a/token", Err: cause}).Error(): "dial tcp 10.0.0.1:6443: connect: connection refused",
+		unparsed.Error():         "invalid port",
+		`pods "web" not found`:   `pods "web" not found`,
+		`kind "A" and "B": none`: `kind "A" and "B": none`,
+		"":                       "",
+	} {
+		if got := WithoutURLs(in); got != want {
+			t.Errorf("%s becomes %s", in, got)
+		}
 	}
 }
 

@@ -236,6 +236,14 @@ func TestStores_HalveRequestsThatAreTooLong(t *testing.T) {
 	f.has(s, configMapIndex, want...)
 }
 
+func TestStore_FailuresHaveNoURLs(t *testing.T) {
+	s := &store{failures: map[string]string{}}
+	s.fail("index", `reading the Secret: Get "https://10.0.0.1:5443/api/v1": connection refused`)
+	if got, want := s.failure(), "index: reading the Secret: connection refused"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 func TestStores_UnreachableServerDelaysNoCache(t *testing.T) {
 	f := newFleet(t, "m1")
 	f.secret = &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "store"}}

@@ -18,6 +18,7 @@ import (
 	"k8s.io/utils/clock"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/karmada-toolkit/karmada/internal/plaintext"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	searchv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/search/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/search"
@@ -243,7 +244,7 @@ func (s *store) fail(of, failure string) {
 		delete(s.failures, of)
 		return
 	}
-	s.failures[of] = failure
+	s.failures[of] = plaintext.WithoutURLs(failure)
 }
 
 // do makes a request until it succeeds, with the credentials that the Secret has then. It returns false when ctx ended.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -80,7 +81,7 @@ func (f *federation) member(_ context.Context, c *clusterv1alpha1.Cluster) (*acc
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.refused[c.Name] {
-		return nil, errors.New("no credentials")
+		return nil, &url.Error{Op: "Get", URL: "https://10.0.0.1:6443/api", Err: errors.New("no credentials")}
 	}
 	return f.members[c.Name], nil
 }
@@ -288,9 +289,10 @@ func TestCaches_LostClusters(t *testing.T) {
 	}
 }
 
-// A member that hangs, one that cannot be opened and one that does not serve the kind delay and hide nothing of another.
+// A member that hangs, one that cannot be opened and one that does not answer delay and hide nothing of another. Reasons have no URLs.
 func TestCaches_FailingMembers(t *testing.T) {
-	f := newFederation(t, 0, "good", "hangs", "refused")
+	f := newFederation(t, 0, "down", "good", "hangs", "refused")
+	f.servers["down"].Close()
 	release := make(chan struct{})
 	f.servers["hangs"].Fail(func(r *http.Request) int {
 		select {
@@ -306,7 +308,10 @@ func TestCaches_FailingMembers(t *testing.T) {
 	f.has(Query{}, "good a/x")
 	accesstest.Eventually(t, func() error {
 		_, result := f.list(Query{})
-		want := []Missing{{"hangs", search.FailureListing}, {"refused", "no credentials"}}
+		if down := &result.Missing[0]; !strings.Contains(down.Reason, "://") && strings.HasSuffix(down.Reason, "connect: connection refused") {
+			down.Reason = "refused"
+		}
+		want := []Missing{{"down", "refused"}, {"hangs", search.FailureListing}, {"refused", "no credentials"}}
 		if diff := cmp.Diff(want, result.Missing); diff != "" {
 			return errors.New(diff)
 		}

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/karmada-toolkit/karmada/internal/plaintext"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/search"
 	"github.com/karmada-toolkit/karmada/pkg/member/access"
@@ -225,6 +226,7 @@ func (k *cluster) lose(want map[schema.GroupVersionKind]search.Namespaces, reaso
 
 // fail records why a kind has no store.
 func (k *cluster) fail(kind schema.GroupVersionKind, reason string) {
+	reason = plaintext.WithoutURLs(reason)
 	k.mu.Lock()
 	changed := k.failures[kind] != reason
 	k.failures[kind] = reason

@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/utils/clock"
 
+	"github.com/karmada-toolkit/karmada/internal/plaintext"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/search"
 	"github.com/karmada-toolkit/karmada/pkg/member/access"
 	"github.com/karmada-toolkit/karmada/pkg/member/access/informer"
@@ -316,7 +317,7 @@ func (s *store) state() (objects int, since time.Time, failure string) {
 		}
 		p.mu.Unlock()
 		if err := p.projection.Failure(); err != nil {
-			failure = err.Error()
+			failure = plaintext.WithoutURLs(err.Error())
 		} else if !p.projection.HasSynced() {
 			failure = cmp.Or(failure, search.FailureListing)
 		}
