@@ -1,6 +1,8 @@
 package search
 
 import (
+	"os"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -40,6 +42,25 @@ func TestOptions_Flags(t *testing.T) {
 				t.Errorf("got %v, want something about %q", err, tc.err)
 			}
 		})
+	}
+}
+
+// Flags that the documentation names exist.
+func TestOptions_Documented(t *testing.T) {
+	text, err := os.ReadFile("../../../docs/search.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	fs := pflag.NewFlagSet("test", pflag.ContinueOnError)
+	NewOptions().AddFlags(fs)
+	named := regexp.MustCompile("`--([a-z-]+)`").FindAllStringSubmatch(string(text), -1)
+	if len(named) == 0 {
+		t.Error("docs/search.md names no flag")
+	}
+	for _, flag := range named {
+		if fs.Lookup(flag[1]) == nil {
+			t.Errorf("docs/search.md names --%s, which does not exist", flag[1])
+		}
 	}
 }
 
