@@ -47,7 +47,7 @@ func Setup(_ context.Context, mgr manager.Manager, o *Options) error {
 		return err
 	}
 	s := &server{options: o, controlPlane: mgr.GetConfig(), now: clock.RealClock{}.Now, serving: serving, mapper: mgr.GetRESTMapper()}
-	s.definition = columns.Remember(definitions(mgr.GetAPIReader()), definitionsKept, s.now)
+	s.definition = columns.Remember(definitions(mgr.GetAPIReader()), definitionVersions(mgr.GetAPIReader()))
 	if err := mgr.Add(controllers.Everywhere(s.run)); err != nil {
 		return fmt.Errorf("adding the search API server: %w", err)
 	}
@@ -141,9 +141,6 @@ func (s *server) addReaders(generic *genericapiserver.GenericAPIServer, registri
 	return nil
 }
 
-// definitionsKept is how long the definition of a custom resource is used before it is read again.
-const definitionsKept = 10 * time.Second
-
 // definitions returns the definitions of custom resources that the control plane has.
 func definitions(reader client.Reader) columns.Definition {
 	return func(ctx context.Context, resource schema.GroupResource) (*apiextensionsv1.CustomResourceDefinition, error) {
@@ -153,6 +150,17 @@ func definitions(reader client.Reader) columns.Definition {
 			return nil, nil // there is none
 		}
 		return out, err
+	}
+}
+
+// definitionVersions returns the resource versions of the definitions of custom resources, empty for one that the control plane
+// does not have.
+func definitionVersions(reader client.Reader) func(context.Context, schema.GroupResource) (string, error) {
+	return func(ctx context.Context, resource schema.GroupResource) (string, error) {
+		out := &metav1.PartialObjectMetadata{}
+		out.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
+		err := reader.Get(ctx, client.ObjectKey{Name: resource.String()}, out)
+		return out.ResourceVersion, client.IgnoreNotFound(err)
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"sync"
-	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apiextensions-apiserver/pkg/registry/customresource/tableconvertor"
@@ -106,25 +105,28 @@ func (c *custom) Cells(object []byte) ([]any, error) {
 	return only(table, len(c.columns))
 }
 
-// Remember returns a Definition that asks another one at most once in a time for each resource.
-func Remember(definition Definition, keep time.Duration, now func() time.Time) Definition {
-	type entry struct {
-		definition *apiextensionsv1.CustomResourceDefinition
-		until      time.Time
-	}
-	var mu sync.Mutex
-	entries := map[schema.GroupResource]entry{}
+// Remember returns a Definition that reads another one again only when version returns another resource version than before: a
+// definition may be large. An empty version is that of no definition.
+func Remember(definition Definition, version func(ctx context.Context, resource schema.GroupResource) (string, error)) Definition {
+	var known sync.Map
 	return func(ctx context.Context, resource schema.GroupResource) (*apiextensionsv1.CustomResourceDefinition, error) {
-		mu.Lock()
-		defer mu.Unlock()
-		if e, ok := entries[resource]; ok && now().Before(e.until) {
-			return e.definition, nil
-		}
-		found, err := definition(ctx, resource)
+		current, err := version(ctx, resource)
 		if err != nil {
 			return nil, err
 		}
-		entries[resource] = entry{found, now().Add(keep)}
-		return found, nil
+		if current == "" {
+			known.Delete(resource)
+			return nil, nil // there is none
+		}
+		if found, ok := known.Load(resource); ok {
+			if d := found.(*apiextensionsv1.CustomResourceDefinition); d.ResourceVersion == current {
+				return d, nil
+			}
+		}
+		found, err := definition(ctx, resource)
+		if err == nil && found != nil {
+			known.Store(resource, found)
+		}
+		return found, err
 	}
 }
