@@ -127,6 +127,7 @@ func (f *following) run(ctx context.Context) error {
 	if toolscache.WaitForCacheSync(ctx.Done(), clusters.Informer().HasSynced, registries.HasSynced) {
 		writer := &statuses{
 			caches: f.caches, stores: f.stores, client: f.client, core: f.core, registries: lister, clusters: clusters.Lister(), clock: clock.RealClock{},
+			discovered: newDiscovered(f.core.Discovery().RESTClient()),
 		}
 		group.Go(func() error { return writer.run(ctx) })
 		group.Go(func() error { return f.watchAll(ctx, lister, clusters.Lister(), changed) })

@@ -301,41 +301,44 @@ func TestProxy_Informer(t *testing.T) {
 	}
 }
 
-// Tables name the cluster and have the columns of the kind; a custom resource is selected by the fields of its definition.
+// table returns the names of the columns of a list, and the first two cells of its rows.
+func (f *fleet) table(path string) (columns []string, rows []string) {
+	f.Helper()
+	req, err := http.NewRequestWithContext(f.Context(), http.MethodGet, f.config.Host+path, nil)
+	if err != nil {
+		f.Fatal(err)
+	}
+	req.Header.Set("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io")
+	c, err := rest.HTTPClientFor(f.config)
+	if err != nil {
+		f.Fatal(err)
+	}
+	answer, err := c.Do(req)
+	if err != nil {
+		f.Fatal(err)
+	}
+	defer answer.Body.Close() //nolint:errcheck // it was read
+	var out metav1.Table
+	if err := json.NewDecoder(answer.Body).Decode(&out); err != nil {
+		f.Fatal(err)
+	}
+	for _, c := range out.ColumnDefinitions {
+		columns = append(columns, c.Name)
+	}
+	for _, r := range out.Rows {
+		rows = append(rows, fmt.Sprint(r.Cells[:min(2, len(r.Cells))]...))
+	}
+	return columns, rows
+}
+
+// Tables name the cluster and have the columns of the kind.
 func TestProxy_Tables(t *testing.T) {
 	f := newFleet(t)
-	table := func(path string) (columns []string, rows []string) {
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, f.config.Host+path, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		req.Header.Set("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io")
-		c, err := rest.HTTPClientFor(f.config)
-		if err != nil {
-			t.Fatal(err)
-		}
-		answer, err := c.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer answer.Body.Close() //nolint:errcheck // it was read
-		var out metav1.Table
-		if err := json.NewDecoder(answer.Body).Decode(&out); err != nil {
-			t.Fatal(err)
-		}
-		for _, c := range out.ColumnDefinitions {
-			columns = append(columns, c.Name)
-		}
-		for _, r := range out.Rows {
-			rows = append(rows, fmt.Sprint(r.Cells[:min(2, len(r.Cells))]...))
-		}
-		return columns, rows
-	}
-	columns, rows := table("/api/v1/namespaces/team/configmaps")
+	columns, rows := f.table("/api/v1/namespaces/team/configmaps")
 	if !slices.Equal(columns, []string{"Cluster", "Name", "Data", "Age"}) || !slices.Equal(rows, []string{"m1shared", "m2shared"}) {
 		t.Errorf("%v %v", columns, rows)
 	}
-	if columns, rows = table("/api/v1/namespaces/none/configmaps"); len(columns) != 4 || len(rows) != 0 {
+	if columns, rows = f.table("/api/v1/namespaces/none/configmaps"); len(columns) != 4 || len(rows) != 0 {
 		t.Errorf("an empty table: %v %v", columns, rows)
 	}
 }

@@ -50,6 +50,7 @@ type statuses struct {
 	core       kubernetes.Interface
 	registries searchlisters.ResourceRegistryLister
 	clusters   clusterlisters.ClusterLister
+	discovered *discovered
 	clock      clock.WithTicker
 	// written is when this process wrote a status last, by the UID of the registry.
 	written map[types.UID]time.Time
@@ -111,10 +112,13 @@ func (s *statuses) write(ctx context.Context) error {
 		return fmt.Errorf("listing clusters: %w", err)
 	}
 	observed := map[domain.Source]domain.Observation{}
+	now := s.clock.Now()
 	for _, o := range s.caches.States() {
+		if o.Failure == "" && !s.discovered.has(ctx, o.Kind, now) {
+			o.Failure = domain.FailureNotInControlPlane
+		}
 		observed[o.Source] = o
 	}
-	now := s.clock.Now()
 	present := make(map[types.UID]bool, len(registries))
 	var first error
 	for _, r := range registries {

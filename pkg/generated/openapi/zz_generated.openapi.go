@@ -3535,6 +3535,7 @@ func schema_pkg_apis_search_v1alpha1_ClusterCache(ref common.ReferenceCallback) 
 					"objects": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Objects is the number of cached objects.",
+							Default:     0,
 							Type:        []string{"integer"},
 							Format:      "int64",
 						},
@@ -3547,7 +3548,7 @@ func schema_pkg_apis_search_v1alpha1_ClusterCache(ref common.ReferenceCallback) 
 						},
 					},
 				},
-				Required: []string{"apiVersion", "kind"},
+				Required: []string{"apiVersion", "kind", "objects"},
 			},
 		},
 		Dependencies: []string{

@@ -105,8 +105,8 @@ type ClusterCache struct {
 	Since *metav1.Time `json:"since,omitempty"`
 
 	// Objects is the number of cached objects.
-	// +optional
-	Objects int64 `json:"objects,omitempty"`
+	// +required
+	Objects int64 `json:"objects"`
 
 	// Failure is why the objects are missing or not up to date. Empty if they are.
 	// +optional
@@ -131,6 +131,9 @@ const (
 	ReasonNoCluster = "NoCluster"
 	// ReasonUnknownKind is the reason of Degraded: a kind is served by no selected cluster.
 	ReasonUnknownKind = "UnknownKind"
+	// ReasonNotInControlPlane is the reason of Degraded: a kind is cached, but the control plane, from which clients discover
+	// kinds, does not serve it.
+	ReasonNotInControlPlane = "NotInControlPlane"
 	// ReasonClusterFailed is the reason of Degraded: a cluster does not answer, or refuses the objects.
 	ReasonClusterFailed = "ClusterFailed"
 	// ReasonBackendStoreFailed is the reason of Degraded: the backend store lacks objects.

@@ -22,6 +22,8 @@ const (
 	FailureListing = "its objects are not listed yet"
 	// FailureUnknownKind is that of a kind that the cluster does not serve.
 	FailureUnknownKind = "the cluster does not serve this kind"
+	// FailureNotInControlPlane is that of a kind that is cached, and that the control plane does not serve.
+	FailureNotInControlPlane = "the control plane does not serve this kind, so that clients cannot discover it: create its CustomResourceDefinition in the control plane too"
 	// FailureNotReady is that of a cluster whose objects were dropped because it is not Ready.
 	FailureNotReady = "not Ready"
 )
@@ -158,10 +160,13 @@ func degradedCondition(all []Observation, store string) metav1.Condition {
 		served[o.Kind] = served[o.Kind] || o.Failure != FailureUnknownKind
 	}
 	unknown := failing(all, func(o Observation) bool { return !served[o.Kind] })
+	undiscovered := failing(all, func(o Observation) bool { return o.Failure == FailureNotInControlPlane })
 	failed := failing(all, func(o Observation) bool { return o.Failure != FailureListing && o.Failure != FailureUnknownKind })
 	switch {
 	case len(unknown) > 0:
 		c.Status, c.Reason, c.Message = metav1.ConditionTrue, searchv1alpha1.ReasonUnknownKind, message(unknown)
+	case len(undiscovered) > 0:
+		c.Status, c.Reason, c.Message = metav1.ConditionTrue, searchv1alpha1.ReasonNotInControlPlane, message(undiscovered)
 	case len(failed) > 0:
 		c.Status, c.Reason, c.Message = metav1.ConditionTrue, searchv1alpha1.ReasonClusterFailed, message(failed)
 	case store != "":

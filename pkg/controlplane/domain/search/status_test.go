@@ -1,6 +1,7 @@
 package search
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -41,6 +42,7 @@ func TestRegistryStatus(t *testing.T) {
 		{"complete", members("m1"), seen("m1", 7, ""), "True Cached all objects are cached", "False NotDegraded"},
 		{"unknown kind", members("m1"), seen("m1", 0, FailureUnknownKind), "False Caching Pod of cluster m1: the cluster", "True UnknownKind Pod of cluster m1: the cluster"},
 		{"a failure", members("m1"), seen("m1", 7, "refused"), "False Caching Pod of cluster m1: refused", "True ClusterFailed Pod of cluster m1: refused"},
+		{"a kind that the control plane does not serve", members("m1", "m2"), seen("m1", 7, FailureNotInControlPlane), "False Caching Pod of cluster m1: the control plane", "True NotInControlPlane Pod of cluster m1: the control plane does not serve this kind"},
 		{"a kind that another serves", members("m1", "m2"), seen("m1", 0, FailureUnknownKind), "False Caching", "False NotDegraded"},
 	} {
 		status := RegistryStatus(r, tc.clusters, tc.observed, "", start)
@@ -52,6 +54,11 @@ func TestRegistryStatus(t *testing.T) {
 		}
 		if len(status.Clusters) != len(tc.clusters) {
 			t.Errorf("%s: %v", tc.name, status.Clusters)
+		}
+		for _, c := range status.Clusters {
+			if data, err := json.Marshal(c); err != nil || !strings.Contains(string(data), fmt.Sprintf(`"objects":%d`, c.Objects)) {
+				t.Errorf("%s: the number of objects is missing: %s", tc.name, data)
+			}
 		}
 	}
 }
