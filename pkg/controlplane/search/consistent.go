@@ -24,6 +24,7 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/apiserver/pkg/warning"
 
+	"github.com/karmada-toolkit/karmada/internal/plaintext"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/aggregated/proxy"
 	domain "github.com/karmada-toolkit/karmada/pkg/controlplane/domain/search"
@@ -102,7 +103,7 @@ func (f *fetch) all(ctx context.Context, sources []cache.Source) []answered {
 		group.Go(func() error {
 			var err error
 			if out[i], err = f.one(ctx, source); err != nil {
-				out[i] = answered{missing: err.Error()}
+				out[i] = answered{missing: plaintext.WithoutURLs(err.Error())}
 				if errors.As(err, new(*apierrors.StatusError)) && apierrors.IsTooManyRequests(err) {
 					out[i].busy = err
 				}

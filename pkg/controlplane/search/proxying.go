@@ -133,9 +133,11 @@ func (g *global) route(req *http.Request, in proxy.Inner, info *genericrequest.R
 		return g.toMember(req, in, info, requester, responder)
 	case reads:
 		return g.home.Handler(in, reader(requester), responder), nil
-	case reviewsSelf(info) && privileged(requester) && info.APIVersion == "v1":
-		return reviewPrivileged(info, requester), nil
-	case (reviewsSelf(info) || g.writes) && !privileged(requester):
+	case privileged(requester):
+		if reviewsSelf(info) && info.APIVersion == "v1" {
+			return reviewPrivileged(info, requester), nil
+		}
+	case reviewsSelf(info), g.writes:
 		return g.home.Handler(in, requester, responder), nil
 	}
 	return nil, notCached(resource.GroupResource(), info.Name, "the request would change the control plane: send it to the control plane's own address")

@@ -296,36 +296,33 @@ func (s *stream) run(ctx context.Context, r *reading, start cache.Start) error {
 		var err error
 		select {
 		case e := <-events:
-			err = s.event(e)
-			for more := true; more && err == nil; { // those of one moment are sent together
-				select {
-				case e := <-events:
-					err = s.event(e)
-				default:
-					more = false
-				}
+			if err = s.event(e); err == nil {
+				err = s.waiting(events)
 			}
 		case <-ticker.C:
 			err = s.bookmark(nil)
 		case err := <-ended:
-			for err == nil || errors.Is(err, cache.ErrExpired) { // what came before the end is sent before it
-				select {
-				case e := <-events:
-					if sending := s.event(e); sending != nil {
-						return sending
-					}
-					continue
-				default:
-				}
-				break
-			}
-			return errors.Join(err, s.flush())
+			return errors.Join(err, s.waiting(events), s.flush()) // what came before the end is sent before it
 		}
 		if err == nil {
 			err = s.flush()
 		}
 		if err != nil {
 			return err
+		}
+	}
+}
+
+// waiting sends the events that wait, so that those of one moment are sent together.
+func (s *stream) waiting(events <-chan cache.Event) error {
+	for {
+		select {
+		case e := <-events:
+			if err := s.event(e); err != nil {
+				return err
+			}
+		default:
+			return nil
 		}
 	}
 }

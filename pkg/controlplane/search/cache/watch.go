@@ -120,17 +120,7 @@ func (w *watching) follow() error {
 			continue
 		}
 		present[k.name] = true
-		s := w.sources[k.name]
-		if s != nil && s.store == found {
-			s.namespaces = namespaces
-			continue
-		}
-		if s != nil {
-			if err := w.end(k.name, s); err != nil {
-				return err
-			}
-		}
-		if err := w.begin(k.name, &source{store: found, namespaces: namespaces}); err != nil {
+		if err := w.use(k.name, found, namespaces); err != nil {
 			return err
 		}
 	}
@@ -144,15 +134,35 @@ func (w *watching) follow() error {
 	if !selected {
 		return ErrExpired
 	}
-	if !w.first {
-		return nil
+	if w.first {
+		return w.startsWith(present)
 	}
+	return nil
+}
+
+// startsWith returns an error unless all clusters of which the client has objects are present: it would not get their changes.
+func (w *watching) startsWith(present map[string]bool) error {
 	for _, name := range w.start.Versions.Clusters() {
-		if !present[name] { // the client has objects of it, whose changes it would not get
+		if !present[name] {
 			return fmt.Errorf("cluster %.253s: %w", name, ErrExpired)
 		}
 	}
 	return nil
+}
+
+// use watches the store that a cluster has now.
+func (w *watching) use(cluster string, found *store, namespaces search.Namespaces) error {
+	s := w.sources[cluster]
+	if s != nil && s.store == found {
+		s.namespaces = namespaces
+		return nil
+	}
+	if s != nil {
+		if err := w.end(cluster, s); err != nil {
+			return err
+		}
+	}
+	return w.begin(cluster, &source{store: found, namespaces: namespaces})
 }
 
 // begin sends the objects of a store, or the changes since the version that the watch has of the cluster.
