@@ -123,7 +123,7 @@ func (g *Gates) Set(text string) error {
 	// All at once: with gates that are set already, a later AllAlpha or AllBeta would have no effect.
 	gate, all := g.gate.DeepCopyAndReset(), strings.Trim(g.text+","+text, ",")
 	if err := gate.Set(all); err != nil {
-		return err //nolint:wrapcheck // pflag names the flag
+		return err
 	}
 	g.gate, g.text = gate, all
 	return nil
