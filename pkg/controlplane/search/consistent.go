@@ -104,7 +104,7 @@ func (f *fetch) all(ctx context.Context, sources []cache.Source) []answered {
 			var err error
 			if out[i], err = f.one(ctx, source); err != nil {
 				out[i] = answered{missing: plaintext.WithoutURLs(err.Error())}
-				if errors.As(err, new(*apierrors.StatusError)) && apierrors.IsTooManyRequests(err) {
+				if apierrors.IsTooManyRequests(err) {
 					out[i].busy = err
 				}
 			}
@@ -115,7 +115,7 @@ func (f *fetch) all(ctx context.Context, sources []cache.Source) []answered {
 	return out
 }
 
-// one asks one member, page by page.
+// one reads the objects of one member, page by page.
 func (f *fetch) one(ctx context.Context, source cache.Source) (answered, error) {
 	ctx, cancel := context.WithTimeout(ctx, consistentTimeout)
 	defer cancel()

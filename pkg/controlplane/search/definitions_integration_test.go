@@ -58,7 +58,8 @@ func widgetDefinition() *apiextensionsv1.CustomResourceDefinition {
 	}
 }
 
-// A kind that only members serve is cached, and the status says that clients cannot discover it. Its columns and selectable fields are
+// A kind that only members serve is cached, and the condition Degraded reports that clients cannot discover it. Its columns and
+// selectable fields are
 // those of its definition as soon as the control plane has one, and again without when it is deleted.
 func TestProxy_KindsThatTheControlPlaneLacks(t *testing.T) {
 	f := newFleet(t)

@@ -32,7 +32,7 @@ import (
 // followInterval is the least time between two changes of what is cached: many clusters may join at once.
 const followInterval = 200 * time.Millisecond
 
-// readyInterval is the time between two looks at whether the caches are complete for the first time.
+// readyInterval is the time between two checks whether the caches are complete for the first time.
 const readyInterval = 100 * time.Millisecond
 
 // following are the caches of the role, which follow the registries and clusters of the control plane.

@@ -140,12 +140,12 @@ func (g *global) route(req *http.Request, in proxy.Inner, info *genericrequest.R
 	case reviewsSelf(info), g.writes:
 		return g.home.Handler(in, requester, responder), nil
 	}
-	return nil, notCached(resource.GroupResource(), info.Name, "the request would change the control plane: send it to the control plane's own address")
+	return nil, notCached(resource.GroupResource(), info.Name)
 }
 
-// notCached returns the error for a kind that no registry selects, with what follows from that.
-func notCached(resource schema.GroupResource, name, so string) error {
-	text := "no ResourceRegistry selects the kind, so that " + so
+// notCached returns the error for a write of a kind that no registry selects.
+func notCached(resource schema.GroupResource, name string) error {
+	const text = "no ResourceRegistry selects the kind, so that the request would change the control plane: send it to the control plane's own address"
 	err := apierrors.NewForbidden(resource, name, errors.New(text))
 	err.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: searchv1alpha1.CauseNotCached, Message: text}}
 	return err

@@ -396,7 +396,7 @@ func (s *stream) send(f frame) error {
 	return nil
 }
 
-// flush sends what was written. A client that does not receive it in time is given up: the changes that wait for it take memory.
+// flush sends what was written. The watch of a client that does not receive it in time ends: the changes that wait for it take memory.
 func (s *stream) flush() error {
 	_ = s.control.SetWriteDeadline(time.Now().Add(writeTimeout)) //nolint:forbidigo // connections have the real time
 	if err := s.to.Flush(); err != nil {

@@ -89,7 +89,7 @@ func (k registryKeys) GetRESTOptions(resource schema.GroupResource, example runt
 	return options, err
 }
 
-// storeInterval is the time between two looks at whether the store can be read after a start.
+// storeInterval is the time between two checks whether the store can be read after a start.
 const storeInterval = 20 * time.Millisecond
 
 // informer returns an informer that reads the store.

@@ -200,7 +200,7 @@ func served(member *access.Member, mapping *meta.RESTMapping) (*meta.RESTMapping
 	return nil, &meta.NoKindMatchError{GroupKind: kind.GroupKind(), SearchedVersions: []string{kind.Version}}
 }
 
-// lose ends the member's watches of a cluster that cannot be read for a reason, and drops its objects after a while. It returns when to
+// lose ends the watches of a member that cannot be read for a reason, and drops its objects after a while. It returns when to
 // look again.
 func (k *cluster) lose(want map[schema.GroupVersionKind]search.Namespaces, reason string) time.Duration {
 	now := k.deps.Clock.Now()

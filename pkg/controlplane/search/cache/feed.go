@@ -9,7 +9,7 @@ import (
 )
 
 // feedLength is how many changes of one kind of one cluster are kept, and feedSize how much memory they take at most, in bytes. A watch
-// that begins before them is told to list again.
+// that begins before them ends with ErrExpired.
 const (
 	feedLength = 512
 	feedSize   = 1 << 20

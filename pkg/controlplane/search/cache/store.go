@@ -329,29 +329,19 @@ func (s *store) state() (objects int, since time.Time, failure string) {
 }
 
 // version returns the resource version that the objects have at least: empty until all of them are listed.
-func (s *store) version() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var out string
-	for _, p := range s.parts {
-		if !p.projection.HasSynced() {
-			return ""
-		}
-		if version := p.projection.Version(); out == "" || older(version, out) {
-			out = version
-		}
-	}
-	return out
-}
+func (s *store) version() string { return s.least(func(*part) string { return "" }) }
 
-// listVersion returns the resource version that the objects of a list have at least. Through other connections than before, it
-// is that of before until all of them are listed again.
-func (s *store) listVersion() string {
+// listVersion is version for a list. Through other connections than before, it is that of before until all of them are listed again.
+func (s *store) listVersion() string { return s.least(func(p *part) string { return p.before }) }
+
+// least returns the smallest resource version of the parts, empty if one has none. unlisted returns that of a part before its
+// first list is complete.
+func (s *store) least(unlisted func(*part) string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var out string
 	for _, p := range s.parts {
-		version := p.before
+		version := unlisted(p)
 		if p.projection.HasSynced() {
 			version = p.projection.Version()
 		}
