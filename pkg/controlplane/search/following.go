@@ -40,7 +40,7 @@ type following struct {
 	caches  *cache.Caches
 	stores  *backend.Stores
 	pool    *access.Pool
-	client  versioned.Interface
+	config  *restclient.Config
 	core    kubernetes.Interface
 	factory externalversions.SharedInformerFactory
 	// registries are sent by the server. They are not read through the control plane, which sends requests to ready servers only.
@@ -61,7 +61,7 @@ func newFollowing(o *Options, controlPlane *restclient.Config, mapper meta.RESTM
 		return nil, fmt.Errorf("connecting to the control plane: %w", err)
 	}
 	f := &following{
-		client: client, core: core, factory: externalversions.NewSharedInformerFactory(client, 0), timeout: o.Run.StorageInitializationTimeout,
+		config: controlPlane, core: core, factory: externalversions.NewSharedInformerFactory(client, 0), timeout: o.Run.StorageInitializationTimeout,
 		registries: make(chan toolscache.SharedIndexInformer, 1), began: make(chan struct{}), ready: make(chan struct{}),
 	}
 	f.pool = access.NewPool(access.Options{
@@ -126,7 +126,7 @@ func (f *following) run(ctx context.Context) error {
 	lister := searchlisters.NewResourceRegistryLister(registries.GetIndexer())
 	if toolscache.WaitForCacheSync(ctx.Done(), clusters.Informer().HasSynced, registries.HasSynced) {
 		writer := &statuses{
-			caches: f.caches, stores: f.stores, client: f.client, core: f.core, registries: lister, clusters: clusters.Lister(), clock: clock.RealClock{},
+			caches: f.caches, stores: f.stores, config: f.config, registries: lister, clusters: clusters.Lister(), clock: clock.RealClock{},
 			discovered: newDiscovered(f.core.Discovery().RESTClient()),
 		}
 		group.Go(func() error { return writer.run(ctx) })

@@ -12,12 +12,14 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
-	"k8s.io/client-go/kubernetes"
+	coordination "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	restclient "k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/utils/clock"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/karmada-toolkit/karmada/internal/controllers"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	searchv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/search/v1alpha1"
 	domain "github.com/karmada-toolkit/karmada/pkg/controlplane/domain/search"
@@ -46,12 +48,15 @@ const (
 type statuses struct {
 	caches     *cache.Caches
 	stores     *backend.Stores
-	client     versioned.Interface
-	core       kubernetes.Interface
+	config     *restclient.Config
 	registries searchlisters.ResourceRegistryLister
 	clusters   clusterlisters.ClusterLister
 	discovered *discovered
-	clock      clock.WithTicker
+	clock      clock.WithTickerAndDelayedExecution
+
+	// leading is held by the election that writes, which has the fields below.
+	leading sync.Mutex
+	client  versioned.Interface
 	// written is when this process wrote a status last, by the UID of the registry.
 	written map[types.UID]time.Time
 	since   time.Time
@@ -63,32 +68,65 @@ func (s *statuses) run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("reading the name of the host: %w", err)
 	}
-	lock := &resourcelock.LeaseLock{
-		LeaseMeta:  metav1.ObjectMeta{Namespace: clusterv1alpha1.NamespaceKarmadaSystem, Name: statusLease},
-		Client:     s.core.CoordinationV1(),
-		LockConfig: resourcelock.ResourceLockConfig{Identity: host + "_" + string(uuid.NewUUID())},
-	}
-	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
-		Lock: lock, LeaseDuration: leaseDuration, RenewDeadline: renewDeadline, RetryPeriod: retryPeriod, ReleaseOnCancel: true, Name: statusLease,
-		Callbacks: leaderelection.LeaderCallbacks{OnStartedLeading: s.lead, OnStoppedLeading: func() {}},
-	})
-	if err != nil {
-		return fmt.Errorf("preparing the election of the writer of statuses: %w", err)
-	}
+	identity := host + "_" + string(uuid.NewUUID())
 	for ctx.Err() == nil {
-		elector.Run(ctx)
+		if err := s.elect(ctx, identity); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
+// elect writes from the time this replica gets the Lease to the time it may have lost it, or ctx ends. All writes, those to
+// backend stores included, are refused when the Lease was not renewed in time.
+func (s *statuses) elect(ctx context.Context, identity string) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	fence := controllers.NewFence(s.clock, renewDeadline, leaseDuration)
+	elections, writes := restclient.CopyConfig(s.config), restclient.CopyConfig(s.config)
+	elections.Wrap(fence.Election)
+	writes.Wrap(fence.Wrap)
+	leases, err := coordination.NewForConfig(elections)
+	if err != nil {
+		return fmt.Errorf("connecting to the control plane: %w", err)
+	}
+	client, err := versioned.NewForConfig(writes)
+	if err != nil {
+		return fmt.Errorf("connecting to the control plane: %w", err)
+	}
+	lock := &resourcelock.LeaseLock{
+		LeaseMeta: metav1.ObjectMeta{Namespace: clusterv1alpha1.NamespaceKarmadaSystem, Name: statusLease},
+		Client:    leases, LockConfig: resourcelock.ResourceLockConfig{Identity: identity},
+	}
+	lead := func(ctx context.Context) { s.lead(ctx, client, fence) }
+	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
+		Lock: lock, LeaseDuration: leaseDuration, RenewDeadline: renewDeadline, RetryPeriod: retryPeriod, ReleaseOnCancel: true, Name: statusLease,
+		Callbacks: leaderelection.LeaderCallbacks{OnStartedLeading: lead, OnStoppedLeading: cancel},
+	})
+	if err != nil {
+		return fmt.Errorf("preparing the election of the writer of statuses: %w", err)
+	}
+	go func() {
+		select {
+		case <-fence.Lost():
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	elector.Run(ctx)
+	return nil
+}
+
 // lead writes, and fills the backend stores, until ctx ends.
-func (s *statuses) lead(ctx context.Context) {
+func (s *statuses) lead(ctx context.Context, client versioned.Interface, fence *controllers.Fence) {
+	s.leading.Lock()
+	defer s.leading.Unlock()
 	var filling sync.WaitGroup
-	filling.Go(func() { s.stores.Run(ctx) })
+	filling.Go(func() { s.stores.Run(ctx, fence) })
 	defer filling.Wait()
 	ticker := s.clock.NewTicker(statusInterval)
 	defer ticker.Stop()
-	s.written, s.since = map[types.UID]time.Time{}, s.clock.Now()
+	s.client, s.written, s.since = client, map[types.UID]time.Time{}, s.clock.Now()
 	for {
 		if err := s.write(ctx); err != nil && ctx.Err() == nil {
 			ctrllog.FromContext(ctx).Info("Writing the status of registries failed, trying again", "err", err.Error())

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
@@ -19,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/karmada-toolkit/karmada/internal/controllers"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	searchv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/search/v1alpha1"
@@ -35,6 +37,7 @@ type fleet struct {
 	caches  *cache.Caches
 	stores  *Stores
 	clock   *clocktesting.FakeClock
+	fence   *controllers.Fence
 	members map[string]*access.Member
 	servers map[string]*accesstest.Server
 
@@ -90,7 +93,7 @@ func (f *fleet) run() func() {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		f.stores.Run(ctx)
+		f.stores.Run(ctx, f.fence)
 	}()
 	end := func() {
 		cancel()
@@ -329,15 +332,53 @@ func TestStores_ChangeOfSettingsTakesEffect(t *testing.T) {
 	f.has(s, configMapIndex)
 }
 
+// A replica that was paused, or cannot renew its Lease, writes nothing: another one may be the writer.
+func TestStores_WritesEndWithTheLease(t *testing.T) {
+	f, s := newFleet(t, "m1"), newServer(t)
+	f.credentials(s, "username", "")
+	f.fence = controllers.NewFence(f.clock, 10*time.Second, 15*time.Second)
+	renew := func() {
+		leases := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+		defer leases.Close()
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, leases.URL+"/apis/coordination.k8s.io/v1/leases/x", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := f.fence.Election(http.DefaultTransport).RoundTrip(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+	}
+	renew()
+	f.put("m1", "default", "a")
+	f.run()
+	f.follow(registry("r", []string{s.URL}, nil, configMaps("")))
+	accesstest.Eventually(t, func() error {
+		if got := s.ids(configMapIndex); !slices.Equal(got, []string{"m1/a"}) {
+			return fmt.Errorf("the index has %q", got)
+		}
+		f.clock.Step(pendingInterval)
+		renew()
+		return nil
+	})
+	f.clock.Step(10 * time.Second)
+	f.put("m1", "default", "b")
+	f.fails("lease of the leader was not renewed")
+	if got := s.ids(configMapIndex); !slices.Equal(got, []string{"m1/a"}) {
+		t.Errorf("the index has %q after the lease", got)
+	}
+}
+
 func TestConnect_RefusesSettings(t *testing.T) {
 	secret := func(key string) *corev1.Secret {
 		return &corev1.Secret{Data: map[string][]byte{key: []byte("nothing")}}
 	}
 	config := &searchv1alpha1.OpenSearchConfig{Addresses: []string{"https://a"}}
 	for want, err := range map[string]error{
-		"not found opensearch address": func() error { _, err := connect(&searchv1alpha1.OpenSearchConfig{}, nil); return err }(),
-		"has no certificate":           func() error { _, err := connect(config, secret("ca.crt")); return err }(),
-		"reading tls.crt and tls.key":  func() error { _, err := connect(config, secret("tls.crt")); return err }(),
+		"not found opensearch address": func() error { _, err := connect(&searchv1alpha1.OpenSearchConfig{}, nil, nil); return err }(),
+		"has no certificate":           func() error { _, err := connect(config, secret("ca.crt"), nil); return err }(),
+		"reading tls.crt and tls.key":  func() error { _, err := connect(config, secret("tls.crt"), nil); return err }(),
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %s", err, want)

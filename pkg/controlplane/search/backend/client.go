@@ -17,6 +17,7 @@ import (
 	"github.com/opensearch-project/opensearch-go/v4/opensearchapi"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/karmada-toolkit/karmada/internal/controllers"
 	searchv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/search/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/search"
 )
@@ -44,7 +45,8 @@ type client struct {
 }
 
 // connect returns a client with the credentials of a Secret; nil stands for none. It makes no request.
-func connect(config *searchv1alpha1.OpenSearchConfig, secret *corev1.Secret) (*client, error) {
+// The fence refuses its writes.
+func connect(config *searchv1alpha1.OpenSearchConfig, secret *corev1.Secret, fence *controllers.Fence) (*client, error) {
 	if len(config.Addresses) == 0 {
 		return nil, errors.New("not found opensearch address")
 	}
@@ -72,7 +74,7 @@ func connect(config *searchv1alpha1.OpenSearchConfig, secret *corev1.Secret) (*c
 		MaxIdleConnsPerHost: 2, IdleConnTimeout: time.Minute,
 	}
 	api, err := opensearchapi.NewClient(opensearchapi.Config{Client: opensearch.Config{
-		Addresses: config.Addresses, Username: user, Password: password, Transport: limited{transport},
+		Addresses: config.Addresses, Username: user, Password: password, Transport: fence.Wrap(limited{transport}),
 		// Another address is tried at once; all else is tried again with a back-off.
 		MaxRetries: len(config.Addresses) - 1, DisableRetry: len(config.Addresses) == 1, RetryOnStatus: []int{http.StatusBadGateway},
 	}})

@@ -18,6 +18,7 @@ import (
 	"k8s.io/utils/clock"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/karmada-toolkit/karmada/internal/controllers"
 	"github.com/karmada-toolkit/karmada/internal/plaintext"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	searchv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/search/v1alpha1"
@@ -129,8 +130,8 @@ func (s *Stores) Failure(r *searchv1alpha1.ResourceRegistry) string {
 	return running.failure()
 }
 
-// Run copies until ctx ends. Of all replicas only one runs it.
-func (s *Stores) Run(ctx context.Context) {
+// Run copies until ctx ends, or the fence refuses writes. Of all replicas only one runs it. A nil fence refuses nothing.
+func (s *Stores) Run(ctx context.Context, fence *controllers.Fence) {
 	var feeders, purges sync.WaitGroup
 	defer purges.Wait()
 	defer feeders.Wait()
@@ -140,7 +141,7 @@ func (s *Stores) Run(ctx context.Context) {
 		clear(s.running)
 	}()
 	for ctx.Err() == nil {
-		for _, ended := range s.apply(ctx, &feeders) {
+		for _, ended := range s.apply(ctx, &feeders, fence) {
 			purges.Go(func() { ended.forget(ctx) })
 		}
 		select {
@@ -151,7 +152,7 @@ func (s *Stores) Run(ctx context.Context) {
 }
 
 // apply starts the feeders that are wanted, and stops and returns those that are not.
-func (s *Stores) apply(ctx context.Context, group *sync.WaitGroup) []*feeder {
+func (s *Stores) apply(ctx context.Context, group *sync.WaitGroup, fence *controllers.Fence) []*feeder {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var ended []*feeder
@@ -170,7 +171,9 @@ func (s *Stores) apply(ctx context.Context, group *sync.WaitGroup) []*feeder {
 	for k, w := range s.wanted {
 		running := s.running[k]
 		if running == nil {
-			running = &store{deps: &s.deps, config: w.config, feeders: map[schema.GroupVersionKind]*feeder{}, failures: map[string]string{}}
+			running = &store{
+				deps: &s.deps, config: w.config, fence: fence, feeders: map[schema.GroupVersionKind]*feeder{}, failures: map[string]string{},
+			}
 			s.running[k] = running
 			group.Go(func() { running.clean(ctx, s.indices) })
 		}
@@ -217,6 +220,7 @@ func (s *Stores) runs(index string) []string {
 type store struct {
 	deps   *Deps
 	config *searchv1alpha1.OpenSearchConfig
+	fence  *controllers.Fence
 	// feeders are guarded by Stores.
 	feeders map[schema.GroupVersionKind]*feeder
 
@@ -286,7 +290,7 @@ func (s *store) connection(ctx context.Context) (*client, error) {
 			return nil, fmt.Errorf("reading the credentials of OpenSearch: %w", err)
 		}
 	}
-	c, err := connect(s.config, secret)
+	c, err := connect(s.config, secret, s.fence)
 	if err != nil {
 		return nil, err
 	}
