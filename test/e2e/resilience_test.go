@@ -71,3 +71,47 @@ clusterTolerations: [{operator: Exists}]`))
 	eventually(t, shows(row{"NAME": "member2", "READY": "True"}, "get", "clusters"))
 	eventually(t, is("member2", ns, "deploy/there", "{.status.readyReplicas}", "1"))
 }
+
+// A Work that somebody else than its binding deletes comes back. In Push mode its object stays as it is; an agent, which does not
+// see bindings, makes it again.
+func TestWorks_DeletedByHandComeBack(t *testing.T) {
+	ns := namespace(t)
+	apply(t, ns, configMapNamed("kept"), policyFor("all", "{apiVersion: v1, kind: ConfigMap, name: kept}", to("member1")))
+	mode, err := value("", ns, "cluster/member1", "{.spec.syncMode}")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var uid string
+	eventually(t, func() (err error) {
+		uid, err = value("member1", ns, "cm/kept", "{.metadata.uid}")
+		return err
+	})
+	id, err := value("", ns, "rb/kept-configmap", `{.metadata.labels.resourcebinding\.karmada\.io/permanent-id}`)
+	if err != nil || id == "" {
+		t.Fatalf("id %q, %v", id, err)
+	}
+	selector := "resourcebinding.karmada.io/permanent-id=" + id
+	works := func(path string) string {
+		return ctl("", "get", "works", "-n", "karmada-es-member1", "-l", selector, "-o", "jsonpath={.items[*]"+path+"}").out
+	}
+	before := works(".metadata.uid")
+	must(t, "delete", "works", "-n", "karmada-es-member1", "-l", selector)
+	eventually(t, func() error {
+		if now := works(".metadata.uid"); now == "" || now == before {
+			return fmt.Errorf("the Work is %q, it was %q", now, before)
+		}
+		if status := works(`.status.conditions[?(@.type=="Applied")].status`); status != "True" {
+			return fmt.Errorf("the condition Applied is %q", status)
+		}
+		return nil
+	})
+	after, err := value("member1", ns, "cm/kept", "{.metadata.uid}")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if mode == "Push" && after != uid {
+		t.Error("the object was deleted and made again")
+	}
+	must(t, "delete", "cm", "kept", "-n", ns)
+	eventually(t, absent("member1", ns, "cm/kept"))
+}

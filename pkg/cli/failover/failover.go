@@ -50,7 +50,7 @@ const (
 		That clusters with NoExecute taints evict has to be turned on in karmada-controller-manager.
 
 		With --output the document has "stopped" (since, failed, total; absent while evictions are not
-		stopped), "clusters" (name, ready, since, evictions, taints) and "evictions" (namespace, workload,
+		stopped), "silentSince" (absent while karmada-controller-manager renews its Lease), "clusters" (name, ready, since, evictions, taints) and "evictions" (namespace, workload,
 		cluster, replicas, priority, phase, reason, at, purgeMode, deletedBy, runsNowhereElse).`
 	resumeLong = `
 		Resume evictions that were stopped because many clusters failed at once.
@@ -190,6 +190,10 @@ func printReport(out io.Writer, program string, r *failover.Report, now time.Tim
 	if m := &r.MassFailure; m.Stopped() {
 		text = fmt.Sprintf("Evictions from clusters that are not Ready are stopped for %s: %d of %d clusters failed at once.\n"+
 			"They resume when the clusters are Ready, or with %q.", duration.HumanDuration(now.Sub(m.Since)), m.Failed, m.Total, program+" failover resume")
+	}
+	if !r.Silent.IsZero() {
+		text += fmt.Sprintf("\nkarmada-controller-manager has not renewed its Lease for %s, and evicts nothing: it does not run, or the control plane\n"+
+			"does not store what it writes, as when etcd is full. See its log, and that of etcd.", duration.HumanDuration(now.Sub(r.Silent)))
 	}
 	if _, err := fmt.Fprintln(out, text); err != nil {
 		return err

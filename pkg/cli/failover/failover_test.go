@@ -34,6 +34,7 @@ func TestPrintReport(t *testing.T) {
 	}
 	for name, r := range map[string]*failover.Report{
 		"nothing": {},
+		"silent":  {Silent: now.Add(-5 * time.Minute)},
 		"stopped": {
 			MassFailure: eviction.MassFailureState{Since: now.Add(-3 * time.Minute), Failed: 2, Total: 3},
 			Clusters: []clusterv1alpha1.Cluster{

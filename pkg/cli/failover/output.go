@@ -12,9 +12,11 @@ import (
 // document is the state of failover in JSON.
 type document struct {
 	// Stopped is why evictions are stopped; none while they are not.
-	Stopped   *stoppedDocument   `json:"stopped,omitempty"`
-	Clusters  []clusterDocument  `json:"clusters"`
-	Evictions []evictionDocument `json:"evictions"`
+	Stopped *stoppedDocument `json:"stopped,omitempty"`
+	// SilentSince is since when no karmada-controller-manager has renewed its Lease; none while one does.
+	SilentSince *time.Time         `json:"silentSince,omitempty"`
+	Clusters    []clusterDocument  `json:"clusters"`
+	Evictions   []evictionDocument `json:"evictions"`
 }
 
 // stoppedDocument says since when, and how many of the clusters failed at once.
@@ -52,7 +54,7 @@ type evictionDocument struct {
 
 // newDocument returns the state of failover as it is printed in JSON.
 func newDocument(r *failover.Report) document {
-	out := document{Clusters: make([]clusterDocument, 0, len(r.Clusters)), Evictions: make([]evictionDocument, 0, len(r.Evictions))}
+	out := document{SilentSince: optional(r.Silent), Clusters: make([]clusterDocument, 0, len(r.Clusters)), Evictions: make([]evictionDocument, 0, len(r.Evictions))}
 	if m := &r.MassFailure; m.Stopped() {
 		out.Stopped = &stoppedDocument{Since: m.Since.UTC(), Failed: m.Failed, Total: m.Total}
 	}

@@ -76,7 +76,7 @@ func (p *propagation) binding(ctx context.Context, mgr manager.Manager) error {
 func (p *propagation) execution(ctx context.Context, mgr manager.Manager) error {
 	return execution.Setup(ctx, mgr, execution.Deps{
 		Members: p.members, Interpreter: p.interpreter, Workers: p.options.WorkSyncs, EventMode: p.options.Events,
-		WentBack: p.wentBack,
+		WentBack: p.wentBack, ReadBindings: true,
 	})
 }
 

@@ -11,12 +11,15 @@ import (
 	"strings"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/client-go/tools/pager"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/karmada-toolkit/karmada/internal/wait"
@@ -73,6 +76,9 @@ type Report struct {
 	Clusters []clusterv1alpha1.Cluster
 	// Evictions are under way or due, in the order of the phases, then those of higher priority first.
 	Evictions []Eviction
+	// Silent is since when no karmada-controller-manager has renewed its Lease, although it should have: none decides on
+	// evictions. Zero while one does, or if none is elected.
+	Silent time.Time
 }
 
 // Read returns the state of failover at a time.
@@ -82,6 +88,9 @@ func Read(ctx context.Context, c client.Client, now time.Time) (*Report, error) 
 		return nil, err
 	}
 	r, timeout := &Report{MassFailure: state}, eviction.GracefulTimeout(stored.Data)
+	if r.Silent, err = silent(ctx, c, now); err != nil {
+		return nil, err
+	}
 	var clusters clusterv1alpha1.ClusterList
 	if err := c.List(ctx, &clusters); err != nil {
 		return nil, fmt.Errorf("listing clusters: %w", err)
@@ -106,6 +115,30 @@ func Read(ctx context.Context, c client.Client, now time.Time) (*Report, error) 
 	})
 	slices.SortFunc(r.Evictions, compare)
 	return r, err
+}
+
+// silent returns the value of Report.Silent. One that a store refuses the renewals of, because it is full, cannot write more
+// than that.
+func silent(ctx context.Context, c client.Client, now time.Time) (time.Time, error) {
+	var last, until time.Time
+	for _, name := range []string{"karmada-controller-manager", "karmada-all-in-one"} {
+		lease := &coordinationv1.Lease{}
+		err := c.Get(ctx, client.ObjectKey{Namespace: clusterv1alpha1.NamespaceKarmadaSystem, Name: name}, lease)
+		if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
+			continue
+		}
+		if err != nil {
+			return time.Time{}, fmt.Errorf("reading Lease %s: %w", name, err)
+		}
+		if at := lease.Spec.RenewTime; at != nil && at.After(last) {
+			last = at.Time
+			until = last.Add(2 * time.Duration(ptr.Deref(lease.Spec.LeaseDurationSeconds, 15)) * time.Second)
+		}
+	}
+	if now.After(until) {
+		return last, nil
+	}
+	return time.Time{}, nil
 }
 
 // readState returns the stored state and the ConfigMap, which is empty if there is none.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -236,5 +237,39 @@ func TestRead_Deletions(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// A karmada-controller-manager whose renewals are not stored, because etcd is full, reports it nowhere else.
+func TestRead_SilentControllerManager(t *testing.T) {
+	lease := func(name string, age time.Duration) *coordinationv1.Lease {
+		return &coordinationv1.Lease{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-system", Name: name},
+			Spec:       coordinationv1.LeaseSpec{RenewTime: &metav1.MicroTime{Time: now.Add(-age)}, LeaseDurationSeconds: new(int32(15))},
+		}
+	}
+	for name, c := range map[string]struct {
+		leases []client.Object
+		want   time.Duration
+	}{
+		"no election":        {nil, 0},
+		"renewed":            {[]client.Object{lease("karmada-controller-manager", 20*time.Second)}, 0},
+		"silent":             {[]client.Object{lease("karmada-controller-manager", 5*time.Minute)}, 5 * time.Minute},
+		"another one leads":  {[]client.Object{lease("karmada-controller-manager", 5*time.Minute), lease("karmada-all-in-one", time.Second)}, 0},
+		"of other processes": {[]client.Object{lease("karmada-scheduler", 5*time.Minute)}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, err := Read(t.Context(), fake.NewClientBuilder().WithScheme(kube.NewScheme()).WithObjects(c.leases...).Build(), now)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := time.Duration(0)
+			if !r.Silent.IsZero() {
+				got = now.Sub(r.Silent)
+			}
+			if got != c.want {
+				t.Errorf("silent for %s, want %s", got, c.want)
+			}
+		})
 	}
 }

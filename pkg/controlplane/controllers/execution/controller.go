@@ -51,6 +51,8 @@ type Deps struct {
 	Interpreter Interpreter
 	// Accept selects the clusters that are served. Default: those in Push mode.
 	Accept func(*clusterv1alpha1.Cluster) bool
+	// ReadBindings keeps the objects of a Work that somebody else than its binding deletes. Agents cannot read bindings.
+	ReadBindings bool
 	// Workers is half the number of Works of a cluster that are reconciled at a time:
 	// while objects of some are applied, others have their status written. Default 5.
 	Workers int

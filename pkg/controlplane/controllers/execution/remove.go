@@ -15,11 +15,13 @@ import (
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/scope"
 )
 
 // remove deletes or releases the objects of a Work that is being deleted, and then
 // removes its finalizer. If the cluster is not Ready, that waits until it is, or until
-// the cluster is being deleted too.
+// the cluster is being deleted too. Objects that the binding still wants stay as they are:
+// another Work follows.
 func (r *runner) remove(ctx context.Context, cluster *clusterv1alpha1.Cluster, work *workv1alpha1.Work, s *workState) error {
 	if s.finalized || !slices.Contains(work.Finalizers, workv1alpha2.ExecutionControllerFinalizer) {
 		return nil
@@ -32,7 +34,14 @@ func (r *runner) remove(ctx context.Context, cluster *clusterv1alpha1.Cluster, w
 		if err != nil {
 			return err
 		}
-		if err := r.applier.clear(ctx, m, work, s); err != nil {
+		wanted, err := r.wanted(ctx, cluster, work)
+		if err != nil {
+			return err
+		}
+		if !wanted {
+			err = r.applier.clear(ctx, m, work, s)
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -42,6 +51,25 @@ func (r *runner) remove(ctx context.Context, cluster *clusterv1alpha1.Cluster, w
 	s.finalized = true
 	r.works.release(work.Name, s)
 	return nil
+}
+
+// wanted reports whether the binding of a Work wants it: somebody else deleted the Work. The
+// cache is asked first, because bindings delete most Works.
+func (r *runner) wanted(ctx context.Context, cluster *clusterv1alpha1.Cluster, work *workv1alpha1.Work) (bool, error) {
+	of, key := scope.BindingOf(work)
+	if of == nil || !r.c.deps.ReadBindings || !cluster.DeletionTimestamp.IsZero() {
+		return false, nil
+	}
+	for _, reader := range []client.Reader{r.c.client, r.c.live} {
+		binding := of.New()
+		if err := reader.Get(ctx, key, binding); err != nil {
+			return false, client.IgnoreNotFound(err)
+		}
+		if !of.Wants(binding, work) {
+			return false, nil
+		}
+	}
+	return true, nil
 }
 
 // finalizer removes the finalizer of Works.

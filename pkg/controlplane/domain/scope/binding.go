@@ -6,6 +6,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 )
 
@@ -120,6 +121,18 @@ func (s *Binding) KeyOf(work metav1.Object) types.NamespacedName {
 		key.Namespace = annotations[s.NamespaceAnnotation]
 	}
 	return key
+}
+
+// Wants reports whether a binding wants a Work: it is the one for the template, in a cluster where that is delivered or kept.
+func (s *Binding) Wants(b workv1alpha2.Binding, work metav1.Object) bool {
+	cluster, err := names.ClusterOfExecutionNamespace(work.GetNamespace())
+	if err != nil || b.GetDeletionTimestamp() != nil || s.ID(b) != s.ID(work) {
+		return false
+	}
+	spec := b.GetSpec()
+	ref := &spec.Resource
+	return work.GetName() == names.Work(ref.Kind, ref.Name, ref.Namespace) &&
+		Names(Kept(Targets(spec), spec.GracefulEvictionTasks)).Has(cluster)
 }
 
 // ForeignAnnotation returns the annotation by which a Work names another binding, of

@@ -1,6 +1,7 @@
 package scope
 
 import (
+	"maps"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -8,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
@@ -153,5 +155,41 @@ func TestCheckOwner(t *testing.T) {
 		if err := CheckOwner(binding, template); (err == nil) != want {
 			t.Errorf("owned by %s: %v", uid, err)
 		}
+	}
+}
+
+func TestBinding_Wants(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*workv1alpha2.ResourceBinding, *workv1alpha1.Work)
+		want   bool
+	}{
+		"a target": {func(*workv1alpha2.ResourceBinding, *workv1alpha1.Work) {}, true},
+		"evicted gracefully": {func(b *workv1alpha2.ResourceBinding, _ *workv1alpha1.Work) {
+			b.Spec.Clusters = nil
+			b.Spec.GracefulEvictionTasks = []workv1alpha2.GracefulEvictionTask{{FromCluster: "m1"}}
+		}, true},
+		"not a target":  {func(b *workv1alpha2.ResourceBinding, _ *workv1alpha1.Work) { b.Spec.Clusters[0].Name = "m2" }, false},
+		"being deleted": {func(b *workv1alpha2.ResourceBinding, _ *workv1alpha1.Work) { b.DeletionTimestamp = &metav1.Time{} }, false},
+		"of an earlier binding": {func(_ *workv1alpha2.ResourceBinding, w *workv1alpha1.Work) {
+			w.Labels[workv1alpha2.ResourceBindingPermanentIDLabel] = "earlier"
+		}, false},
+		"another name":     {func(_ *workv1alpha2.ResourceBinding, w *workv1alpha1.Work) { w.Name = "web" }, false},
+		"not in a cluster": {func(_ *workv1alpha2.ResourceBinding, w *workv1alpha1.Work) { w.Namespace = "default" }, false},
+		"required by other objects": {func(b *workv1alpha2.ResourceBinding, _ *workv1alpha1.Work) {
+			b.Spec.RequiredBy, b.Spec.Clusters = []workv1alpha2.BindingSnapshot{{Clusters: b.Spec.Clusters}}, nil
+		}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			labels := map[string]string{workv1alpha2.ResourceBindingPermanentIDLabel: "id"}
+			b := &workv1alpha2.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Labels: labels}}
+			b.Spec.Resource = workv1alpha2.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: "default", Name: "web"}
+			b.Spec.Clusters = []workv1alpha2.TargetCluster{{Name: "m1"}}
+			w := work(nil)
+			w.Namespace, w.Name, w.Labels = "karmada-es-m1", names.Work("ConfigMap", "web", "default"), maps.Clone(labels)
+			c.change(b, w)
+			if got := NamespacedBinding().Wants(b, w); got != c.want {
+				t.Errorf("got %v", got)
+			}
+		})
 	}
 }
