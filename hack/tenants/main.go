@@ -40,6 +40,7 @@ const (
 type settings struct {
 	kubeconfig, plane, member string
 	samples, objects, rate    int
+	size                      int
 	interval                  time.Duration
 }
 
@@ -52,6 +53,7 @@ func main() {
 	flag.DurationVar(&s.interval, "interval", 100*time.Millisecond, "time between two of them")
 	flag.IntVar(&s.objects, "objects", 200, "ConfigMaps of the namespace that floods")
 	flag.IntVar(&s.rate, "rate", 100, "changes a second of the namespace that floods")
+	flag.IntVar(&s.size, "size", 0, "length of each of these ConfigMaps, in bytes")
 	flag.Parse()
 	bench.Exit(run(context.Background(), s))
 }
@@ -245,6 +247,7 @@ func begin(ctx context.Context, s settings, plane client.Client) (stop func() in
 		sending.Go(func() {
 			for i := range next {
 				cm := configMap(flood, "c"+strconv.Itoa(i%s.objects))
+				cm.Data["filling"] = strings.Repeat("x", s.size)
 				var err error
 				if i < s.objects {
 					err = plane.Create(ctx, cm)

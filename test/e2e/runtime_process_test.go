@@ -50,7 +50,13 @@ func (p processes) crashMember(t *testing.T, name string) {
 }
 
 // kill ends a process of the federation.
-func (processes) kill(t *testing.T, process string) {
+func (p processes) kill(t *testing.T, process string) {
+	t.Helper()
+	p.signal(t, process, syscall.SIGKILL)
+}
+
+// signal sends a signal to a process of the federation.
+func (processes) signal(t *testing.T, process string, signal syscall.Signal) {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(stateDir, federationName, "processes", process+".json"))
 	if err != nil {
@@ -60,7 +66,7 @@ func (processes) kill(t *testing.T, process string) {
 	if err := json.Unmarshal(data, &record); err != nil {
 		t.Fatal(err)
 	}
-	if err := syscall.Kill(record.PID, syscall.SIGKILL); err != nil {
+	if err := syscall.Kill(record.PID, signal); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -384,6 +384,21 @@ func TestMonitor(t *testing.T) {
 		b.clock.Step(time.Second)
 		check(t, m, b, "Unknown ClusterStatusUnknown Cluster status controller stopped posting cluster status.")
 	})
+	t.Run("a cluster whose agent has a clock that is an hour fast, and is set", func(t *testing.T) {
+		b := newBench(t, member(pulls, ready("True")), lease(3600))
+		m := newMonitor(b.r)
+		check(t, m, b, "True")
+		for at := range int64(5) {
+			b.clock.Step(30 * time.Second)
+			renewed := lease(0)
+			must(t, b.client.Get(t.Context(), client.ObjectKeyFromObject(renewed), renewed))
+			renewed.Spec.RenewTime = lease(at + 1).Spec.RenewTime
+			must(t, b.client.Update(t.Context(), renewed))
+			check(t, m, b, "True")
+		}
+		b.clock.Step(41 * time.Second)
+		check(t, m, b, "Unknown ClusterStatusUnknown Cluster status controller stopped posting cluster status.")
+	})
 	t.Run("a cluster that is pushed to has no lease", func(t *testing.T) {
 		b := newBench(t, member(ready("True")))
 		m := newMonitor(b.r)

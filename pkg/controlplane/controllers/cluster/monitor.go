@@ -134,7 +134,8 @@ func (m *monitor) observe(cluster *clusterv1alpha1.Cluster, renewed, now time.Ti
 	if !sameCondition(s.ready, ready) {
 		s.at, s.observed = now, true
 	}
-	if renewed.After(s.renewed) {
+	// The clock of an agent may be wrong, and set back: any other time is a report.
+	if !renewed.IsZero() && !renewed.Equal(s.renewed) {
 		s.at, s.renewed, s.observed = now, renewed, true
 	}
 	s.ready = ready.DeepCopy()
