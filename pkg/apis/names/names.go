@@ -98,6 +98,12 @@ func ReservedNamespace(namespace string) bool {
 		strings.HasPrefix(namespace, clusterv1alpha1.ExecutionSpacePrefix)
 }
 
+// The webhook configurations of the control plane.
+const (
+	MutatingWebhooks   = "mutating-config"
+	ValidatingWebhooks = "validating-config"
+)
+
 func dots(name string) string { return strings.ReplaceAll(name, ":", ".") }
 
 // Users as which the parts of a control plane authenticate. Each has the rights of

@@ -13,6 +13,7 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/manifest"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/policy"
 )
 
@@ -23,6 +24,21 @@ const (
 	// of bindings read for a selector without a name, claimShown that of warnings.
 	claimLookups, claimParallel, claimPage, claimShown = 20, 5, 200, 3
 )
+
+// advice returns the warnings about a policy that need reads, or are about what it selects.
+func (d Deps) advice(ctx context.Context, p policyv1alpha1.Policy) []string {
+	var out []string
+	for i, rs := range p.PropagationSpec().ResourceSelectors {
+		if manifest.ActsHere(schema.FromAPIVersionAndKind(rs.APIVersion, rs.Kind).GroupKind()) && p.GetDeletionTimestamp() == nil {
+			out = append(out, fmt.Sprintf("%s: objects of kind %s act in the control plane too, on its users and on what they store there",
+				field.NewPath("spec", "resourceSelectors").Index(i), rs.Kind))
+		}
+		if len(out) == claimShown {
+			break
+		}
+	}
+	return append(out, d.claimWarnings(ctx, p)...)
+}
 
 // claimWarnings returns a warning for objects that a policy selects and that another
 // policy holds: the one that holds an object keeps it. A policy that may preempt

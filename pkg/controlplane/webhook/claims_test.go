@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -28,15 +29,20 @@ func bound(name string, holder policy.Claim) client.Object {
 func TestPolicy_DoesNotWarnOfWhatItTakesOver(t *testing.T) {
 	quota := bound("limits", policy.Claim{Namespace: "default", Name: "first", ID: "1"}).(*workv1alpha2.ResourceBinding)
 	quota.Name, quota.Spec.Resource.APIVersion, quota.Spec.Resource.Kind = "limits-resourcequota", "v1", "ResourceQuota"
+	const (
+		acts = "spec.resourceSelectors[0]: objects of kind ResourceQuota act in the control plane too, on its users and on what they store there"
+		held = `spec.resourceSelectors[0]: ResourceQuota "limits" is claimed by PropagationPolicy "default/first": this policy does not apply to it`
+	)
 	for _, tc := range []struct {
 		path, kind, namespace string
-		warnings              int
+		warnings              []string
 	}{
-		{"/validate-clusterpropagationpolicy", "ClusterPropagationPolicy", "", 0}, {"/validate-propagationpolicy", "PropagationPolicy", "default", 1},
+		{"/validate-clusterpropagationpolicy", "ClusterPropagationPolicy", "", []string{acts}},
+		{"/validate-propagationpolicy", "PropagationPolicy", "default", []string{acts, held}},
 	} {
 		resp := ask(t, deps(quota), question{path: tc.path, namespace: tc.namespace, object: `{apiVersion: policy.karmada.io/v1alpha1, kind: ` + tc.kind + `, metadata: {name: p, namespace: "` + tc.namespace +
 			`", labels: {propagationpolicy.karmada.io/permanent-id: x, clusterpropagationpolicy.karmada.io/permanent-id: x}}, spec: {placement: {}, resourceSelectors: [{apiVersion: v1, kind: ResourceQuota, namespace: default, name: limits}]}}`})
-		if !resp.Allowed || len(resp.Warnings) != tc.warnings {
+		if !resp.Allowed || !slices.Equal(resp.Warnings, tc.warnings) {
 			t.Errorf("%s: %v", tc.kind, resp)
 		}
 	}

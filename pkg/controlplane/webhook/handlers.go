@@ -119,13 +119,13 @@ func validators(d Deps) map[string]admission.Handler {
 			withWarnings(func(ctx context.Context, p *policyv1alpha1.PropagationPolicy) []string {
 				return append(d.warner(ctx).PropagationPolicy(p), eviction.StateWarnings(p.Spec.Failover)...)
 			}).withAdvice(func(ctx context.Context, p *policyv1alpha1.PropagationPolicy) []string {
-			return d.claimWarnings(ctx, p)
+			return d.advice(ctx, p)
 		}),
 		"/validate-clusterpropagationpolicy": newValidator(policyKind("ClusterPropagationPolicy"), checkPolicy[policyv1alpha1.ClusterPropagationPolicy]).
 			withWarnings(func(ctx context.Context, p *policyv1alpha1.ClusterPropagationPolicy) []string {
 				return append(d.warner(ctx).PropagationPolicy(p), eviction.StateWarnings(p.Spec.Failover)...)
 			}).withAdvice(func(ctx context.Context, p *policyv1alpha1.ClusterPropagationPolicy) []string {
-			return d.claimWarnings(ctx, p)
+			return d.advice(ctx, p)
 		}),
 		"/validate-overridepolicy": newValidator(policyKind("OverridePolicy"), d.checkOverridePolicy).withWarnings(func(ctx context.Context, p *policyv1alpha1.OverridePolicy) []string {
 			return d.warner(ctx).OverridePolicy(p)

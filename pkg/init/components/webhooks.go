@@ -7,14 +7,15 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/member/registration"
 )
 
 // Names of the webhook configurations.
 const (
-	MutatingWebhooksName   = "mutating-config"
-	ValidatingWebhooksName = "validating-config"
+	MutatingWebhooksName   = names.MutatingWebhooks
+	ValidatingWebhooksName = names.ValidatingWebhooks
 )
 
 // Groups of the kinds that are admitted.

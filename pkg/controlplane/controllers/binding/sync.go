@@ -159,6 +159,7 @@ func (w *workWriter) writeOne(ctx context.Context, j *job, target *workv1alpha2.
 // revise returns a copy of the template with the replicas of a target.
 func (w *workWriter) revise(j *job, target *workv1alpha2.TargetCluster) (*unstructured.Unstructured, error) {
 	obj := j.template.DeepCopy()
+	manifest.Reactivate(obj)
 	spec := j.binding.GetSpec()
 	if spec.IsWorkload() && w.interpreter.HookEnabled(obj.GroupVersionKind(), configv1alpha1.InterpreterOperationReviseReplica) {
 		revised, err := w.interpreter.ReviseReplica(obj, int64(target.Replicas))

@@ -14,6 +14,7 @@ import (
 
 	"github.com/karmada-toolkit/karmada/internal/patch"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/manifest"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/policy"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
 )
@@ -59,6 +60,59 @@ func (c *claims) patch(ctx context.Context, obj *unstructured.Unstructured, chan
 		return nil, fmt.Errorf("writing the claim on %s %s/%s: %w", obj.GetKind(), obj.GetNamespace(), obj.GetName(), err)
 	}
 	return written, nil
+}
+
+// act makes a template act on the API server of the control plane, or not, and returns it as written; nil means that it was
+// deleted.
+func (c *claims) act(ctx context.Context, obj *unstructured.Unstructured, acts bool) (*unstructured.Unstructured, error) {
+	if !manifest.MayAct(obj.GroupVersionKind().GroupKind()) {
+		return obj, nil
+	}
+	change, after := manifest.Deactivate, obj.DeepCopy()
+	if acts {
+		change = manifest.Reactivate
+	}
+	if !change(after) {
+		return obj, nil
+	}
+	difference, _, err := patch.DiffLocked(obj, after)
+	if err != nil {
+		return nil, err
+	}
+	data, err := difference.Data(after)
+	if err != nil {
+		return nil, fmt.Errorf("encoding a patch: %w", err)
+	}
+	client, err := c.store.Live(obj.GroupVersionKind())
+	if err != nil {
+		return nil, err
+	}
+	written, err := client.Namespace(obj.GetNamespace()).Patch(ctx, obj.GetName(), types.MergePatchType, data, metav1.PatchOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("writing what %s %s does in the control plane: %w", obj.GetKind(), obj.GetName(), err)
+	}
+	return written, nil
+}
+
+// disown takes the claim off an object of the control plane itself, and deletes the binding that an earlier version made.
+func (c *claims) disown(ctx context.Context, obj *unstructured.Unstructured) error {
+	if claim, claimed := policy.Of(obj); claimed {
+		if err := c.release(ctx, obj, claim); err != nil {
+			return err
+		}
+	}
+	binding, err := c.bindings.get(ctx, obj)
+	if err != nil || binding == nil || len(binding.GetSpec().RequiredBy) > 0 || binding.GetDeletionTimestamp() != nil {
+		return err
+	}
+	uid := binding.GetUID()
+	if err := c.client.Delete(ctx, binding, client.Preconditions{UID: &uid}); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("deleting binding %s/%s: %w", binding.GetNamespace(), binding.GetName(), err)
+	}
+	return nil
 }
 
 // releaseAll releases templates.

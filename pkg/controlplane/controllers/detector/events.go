@@ -28,6 +28,9 @@ const (
 // which another policy holds: policies have no status.
 const ReasonClaimedByOther = "ClaimedByOtherPolicy"
 
+// ReasonOwnObject is the reason of events on policies that select objects of the control plane itself.
+const ReasonOwnObject = "OwnObjectNotPropagated"
+
 const messageNoPolicy = "No policy match for resource"
 
 // maxNamed is the number of templates that one event names.
@@ -89,6 +92,14 @@ func (r *recorder) preempted(obj *unstructured.Unstructured, by, of policy.Claim
 
 // claimedByOther records on a policy the templates that it selects and others hold.
 func (r *recorder) claimedByOther(p policyv1alpha1.Policy, lines ...string) {
+	r.lines(p, ReasonClaimedByOther, lines)
+}
+
+// own records on a policy the objects of the control plane that it selects.
+func (r *recorder) own(p policyv1alpha1.Policy, lines []string) { r.lines(p, ReasonOwnObject, lines) }
+
+// lines records one event on a policy about several objects.
+func (r *recorder) lines(p policyv1alpha1.Policy, reason string, lines []string) {
 	if len(lines) == 0 {
 		return
 	}
@@ -96,16 +107,21 @@ func (r *recorder) claimedByOther(p policyv1alpha1.Policy, lines ...string) {
 	if more := len(lines) - maxNamed; more > 0 {
 		lines = append(lines[:maxNamed:maxNamed], fmt.Sprintf("and %d more", more))
 	}
-	r.events.Warning(p, ReasonClaimedByOther, strings.Join(lines, "; "))
+	r.events.Warning(p, reason, strings.Join(lines, "; "))
 }
 
 // claimedBy returns the line of an event about a template that a policy holds.
 func claimedBy(obj *unstructured.Unstructured, holder policy.Claim) string {
+	return named(obj) + " is claimed by " + holder.Describe()
+}
+
+// named returns the kind and the name of an object.
+func named(obj *unstructured.Unstructured) string {
 	name := obj.GetName()
 	if obj.GetNamespace() != "" {
 		name = obj.GetNamespace() + "/" + name
 	}
-	return fmt.Sprintf("%s %q is claimed by %s", obj.GetKind(), name, holder.Describe())
+	return fmt.Sprintf("%s %q", obj.GetKind(), name)
 }
 
 // describe returns the name of a policy in the events and errors of the contract.

@@ -2,6 +2,7 @@ package detector
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -27,7 +28,7 @@ type heldReporter struct {
 	reported *status.Memory[types.NamespacedName, int64]
 }
 
-// report records an event on a policy that selects templates which other policies hold,
+// report records events on a policy that selects templates which other policies hold, or objects of the control plane,
 // once for each generation of the policy. The first observed generation of a policy
 // from before the start was reported by an earlier process.
 func (r *heldReporter) report(ctx context.Context, p policyv1alpha1.Policy) {
@@ -38,6 +39,20 @@ func (r *heldReporter) report(ctx context.Context, p policyv1alpha1.Policy) {
 		return
 	}
 	r.events.claimedByOther(p, r.byOthers(ctx, p)...)
+	r.events.own(p, r.own(p))
+}
+
+// own returns a line for each object of the control plane that the policy selects.
+func (r *heldReporter) own(p policyv1alpha1.Policy) []string {
+	var out []string
+	for _, rs := range p.PropagationSpec().ResourceSelectors {
+		for _, obj := range r.selected(p, rs) {
+			if line := named(obj) + " belongs to the control plane and is not propagated"; policy.MatchesOwn(obj, p) && !slices.Contains(out, line) {
+				out = append(out, line)
+			}
+		}
+	}
+	return out
 }
 
 // byOthers returns a line for each template that the policy selects and another one

@@ -10,6 +10,7 @@ import (
 
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/manifest"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/policy"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/interpretation/notify"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
@@ -116,6 +117,10 @@ func userEdited(before, after *unstructured.Unstructured) bool {
 }
 
 func withoutOwn(obj *unstructured.Unstructured) *unstructured.Unstructured {
+	if _, inert := obj.GetAnnotations()[workv1alpha2.InertAnnotation]; inert {
+		obj = obj.DeepCopy()
+		manifest.Reactivate(obj)
+	}
 	content := templates.Content(obj)
 	metadata, ok := content["metadata"].(map[string]any)
 	if !ok {

@@ -59,6 +59,9 @@ func (r *templateReconciler) Reconcile(ctx context.Context, key templateKey) (re
 		r.waiting.remove(key.objectKey)
 		return reconcile.Result{}, nil
 	}
+	if policy.Own(obj) {
+		return reconcile.Result{}, r.claims.disown(ctx, obj)
+	}
 	claim, claimed := policy.Of(obj)
 	var p policyv1alpha1.Policy
 	if claimed {
@@ -67,6 +70,9 @@ func (r *templateReconciler) Reconcile(ctx context.Context, key templateKey) (re
 		p, err = r.match(ctx, obj)
 	}
 	if err == nil && p == nil && !claimed {
+		if _, err := r.claims.act(ctx, obj, true); err != nil {
+			return reconcile.Result{}, err
+		}
 		return reconcile.Result{}, r.unmatched.report(ctx, obj)
 	}
 	if errors.Is(err, errPolicyDeleted) {
@@ -177,6 +183,9 @@ func (r *templateReconciler) apply(ctx context.Context, obj *unstructured.Unstru
 // whether it wrote the binding.
 func (r *templateReconciler) write(ctx context.Context, obj *unstructured.Unstructured, p policyv1alpha1.Policy, byPolicy bool) (bool, error) {
 	obj, err := r.claims.take(ctx, obj, policy.For(p))
+	if err == nil && obj != nil {
+		obj, err = r.claims.act(ctx, obj, false)
+	}
 	if err != nil || obj == nil || byPolicy && policy.IsLazy(p) {
 		return false, err
 	}

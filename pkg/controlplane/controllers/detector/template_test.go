@@ -408,3 +408,32 @@ func TestTemplate_LimitsAreForClusterPolicies(t *testing.T) {
 	}
 	step(`ClusterPropagationPolicy "c"`)
 }
+
+// What an earlier version propagated of the control plane itself leaves the members again.
+func TestTemplate_OwnObjectsAreReleased(t *testing.T) {
+	h := newHarness(t, Gates{}, one(deployment("nginx", 1)), pp("p", nil))
+	h.mustReconcile(keyFor("nginx"))
+	h.observed("nginx")
+	h.edit("nginx", func(obj *unstructured.Unstructured) {
+		labels := obj.GetLabels()
+		labels[workv1alpha2.SystemLabel] = workv1alpha2.SystemLabelValue
+		obj.SetLabels(labels)
+	})
+	h.mustReconcile(keyFor("nginx"))
+	h.observed("nginx")
+	if _, claimed := policy.Of(h.cluster.Store.Cached(build.Deployment("nginx", 1).GroupVersionKind(), "default", "nginx")); claimed {
+		t.Error("it is still claimed")
+	}
+	if h.binding("nginx-deployment").DeletionTimestamp == nil {
+		t.Error("its binding stays")
+	}
+	h.published()
+	late := h.late(pp("q", nil))
+	if err := h.reconcilePolicy(late); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{`Warning OwnObjectNotPropagated Deployment "default/nginx" belongs to the control plane and is not propagated`}
+	if diff := cmp.Diff(want, h.published()); diff != "" {
+		t.Error(diff)
+	}
+}

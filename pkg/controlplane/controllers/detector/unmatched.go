@@ -3,7 +3,6 @@ package detector
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -13,7 +12,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/policy"
 )
 
 const (
@@ -103,31 +102,24 @@ func (r *unmatchedReporter) reportedBefore(ctx context.Context, obj *unstructure
 }
 
 // expectsPolicy reports whether a template without a policy is worth an event. It
-// is not if Kubernetes or an installation of the control plane made it, if it
-// configures the control plane itself, or if it needs no policy to get to members.
+// is not if it belongs to the control plane, if it configures the control plane itself, or if
+// it needs no policy to get to members.
 func expectsPolicy(obj *unstructured.Unstructured) bool {
-	gk, name := obj.GroupVersionKind().GroupKind(), obj.GetName()
 	labels := obj.GetLabels()
-	if metav1.GetControllerOf(obj) != nil || labels[workv1alpha2.SystemLabel] == workv1alpha2.SystemLabelValue {
+	if metav1.GetControllerOf(obj) != nil || policy.Own(obj) {
 		return false
 	}
+	gk := obj.GroupVersionKind().GroupKind()
 	switch gk.Group {
 	case "":
 		return expectsPolicyCore(obj)
 	case "admissionregistration.k8s.io", "apiregistration.k8s.io", "certificates.k8s.io", "coordination.k8s.io",
 		"flowcontrol.apiserver.k8s.io", "internal.apiserver.k8s.io":
 		return false
-	case "rbac.authorization.k8s.io":
-		return labels["kubernetes.io/bootstrapping"] == "" && !strings.HasPrefix(name, "system:")
 	case "discovery.k8s.io":
-		return labels["endpointslice.kubernetes.io/managed-by"] == "" && !servesAPI(obj)
-	case "scheduling.k8s.io":
-		return !strings.HasPrefix(name, "system-")
-	case "networking.k8s.io":
-		return gk.Kind != "IPAddress" && gk.Kind != "ServiceCIDR"
+		return labels["endpointslice.kubernetes.io/managed-by"] == ""
 	case "apiextensions.k8s.io":
-		group := schema.ParseGroupResource(name).Group
-		return !strings.HasSuffix(group, ".karmada.io") && group != "multicluster.x-k8s.io"
+		return schema.ParseGroupResource(obj.GetName()).Group != "multicluster.x-k8s.io"
 	}
 	return true
 }
@@ -136,20 +128,10 @@ func expectsPolicyCore(obj *unstructured.Unstructured) bool {
 	switch obj.GetKind() {
 	case "Namespace", "Node": // namespaces are synced to members, nodes belong to a cluster
 		return false
-	case "ConfigMap":
-		return obj.GetName() != "kube-root-ca.crt"
 	case "ServiceAccount":
 		return obj.GetName() != "default"
-	case "Service":
-		return !servesAPI(obj)
 	case "Endpoints":
-		return obj.GetLabels()["endpoints.kubernetes.io/managed-by"] == "" && !servesAPI(obj)
+		return obj.GetLabels()["endpoints.kubernetes.io/managed-by"] == ""
 	}
 	return true
-}
-
-// servesAPI reports whether an object belongs to the Service that leads to the API
-// server.
-func servesAPI(obj *unstructured.Unstructured) bool {
-	return obj.GetNamespace() == metav1.NamespaceDefault && obj.GetName() == "kubernetes"
 }

@@ -161,3 +161,49 @@ func TestOf_IncompleteClaimDoesNotCount(t *testing.T) {
 		t.Errorf("got %+v", got)
 	}
 }
+
+func TestOwn(t *testing.T) {
+	for name, tc := range map[string]struct {
+		apiVersion, kind, name string
+		spec                   map[string]any
+		labels                 map[string]string
+		annotations            map[string]string
+		want                   bool
+	}{
+		"the webhooks":                {"admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", "validating-config", nil, nil, nil, true},
+		"webhooks of a chart":         {"admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", "ingress.karmada.io", nil, nil, nil, false},
+		"an admission policy":         {"admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy", "agents.karmada.io", nil, nil, nil, true},
+		"a CRD":                       {"apiextensions.k8s.io/v1", "CustomResourceDefinition", "works.work.karmada.io", nil, nil, nil, true},
+		"a CRD of a user":             {"apiextensions.k8s.io/v1", "CustomResourceDefinition", "foos.example.karmada.io", nil, nil, nil, false},
+		"a CRD that members need":     {"apiextensions.k8s.io/v1", "CustomResourceDefinition", "serviceexports.multicluster.x-k8s.io", nil, nil, nil, false},
+		"an APIService of a CRD":      {"apiregistration.k8s.io/v1", "APIService", "v1.example.io", map[string]any{}, nil, nil, true},
+		"the metrics adapter":         {"apiregistration.k8s.io/v1", "APIService", "v1beta1.metrics.k8s.io", map[string]any{"service": map[string]any{"namespace": "karmada-system"}}, nil, nil, true},
+		"an APIService of a chart":    {"apiregistration.k8s.io/v1", "APIService", "v1.example.io", map[string]any{"service": map[string]any{"namespace": "a"}}, nil, nil, false},
+		"one that does not act":       {"apiregistration.k8s.io/v1", "APIService", "v1.example.io", map[string]any{}, nil, map[string]string{"propagation.karmada.io/inert": "{}"}, false},
+		"a default role":              {"rbac.authorization.k8s.io/v1", "ClusterRole", "edit", nil, map[string]string{"kubernetes.io/bootstrapping": "rbac-defaults"}, nil, true},
+		"a role of a chart":           {"rbac.authorization.k8s.io/v1", "ClusterRole", "karmada-dashboard", nil, nil, nil, false},
+		"a namespace":                 {"v1", "Namespace", "karmada-es-member1", nil, nil, nil, true},
+		"a namespace of a user":       {"v1", "Namespace", "default", nil, nil, nil, false},
+		"the CA of the control plane": {"v1", "ConfigMap", "kube-root-ca.crt", nil, nil, nil, true},
+		"a marked object":             {"v1", "Secret", "a", nil, map[string]string{"karmada.io/system": "true"}, nil, true},
+		"a built-in flow schema":      {"flowcontrol.apiserver.k8s.io/v1", "FlowSchema", "probes", nil, nil, map[string]string{"apf.kubernetes.io/autoupdate-spec": "true"}, true},
+		"a workload":                  {"apps/v1", "Deployment", "system-a", nil, nil, nil, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			obj := build.Object(tc.apiVersion, tc.kind, "", tc.name)
+			obj.SetLabels(tc.labels)
+			obj.SetAnnotations(tc.annotations)
+			if tc.spec != nil {
+				obj.Object["spec"] = tc.spec
+			}
+			if got := Own(obj); got != tc.want {
+				t.Errorf("got %v", got)
+			}
+			all := cpp("all")
+			all.PropagationSpec().ResourceSelectors = []policyv1alpha1.ResourceSelector{{APIVersion: tc.apiVersion, Kind: tc.kind}}
+			if Matches(obj, all) == tc.want || MatchesOwn(obj, all) != tc.want {
+				t.Error("a policy for all objects of the kind takes it, or not")
+			}
+		})
+	}
+}

@@ -10,13 +10,26 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/match"
 )
 
-// Matches reports whether the policy selects the object. A PropagationPolicy selects
-// in its own namespace only.
+// Matches reports whether the policy propagates the object: it selects it, and the object is not one of the control plane
+// itself.
 func Matches(obj *unstructured.Unstructured, p policyv1alpha1.Policy) bool {
 	return specificity(obj, p) != match.None
 }
 
+// MatchesOwn reports whether the policy selects an object of the control plane itself.
+func MatchesOwn(obj *unstructured.Unstructured, p policyv1alpha1.Policy) bool {
+	return Own(obj) && selects(obj, p) != match.None
+}
+
 func specificity(obj *unstructured.Unstructured, p policyv1alpha1.Policy) match.Priority {
+	if priority := selects(obj, p); priority == match.None || !Own(obj) {
+		return priority
+	}
+	return match.None
+}
+
+// selects returns how specific the policy selects an object. A PropagationPolicy selects in its own namespace only.
+func selects(obj *unstructured.Unstructured, p policyv1alpha1.Policy) match.Priority {
 	if p.GetNamespace() != "" && p.GetNamespace() != obj.GetNamespace() {
 		return match.None
 	}
