@@ -99,3 +99,196 @@ spec:
 		},
 	))
 }
+
+// Members choose what a template leaves to them, by their own configuration, and keep it when the template changes. Each object is
+// as bare as can be; its label changes, which writes it again.
+func TestCharts_MembersKeepWhatTheyChoose(t *testing.T) {
+	ns := namespace(t)
+	const policies = "e2e-charts-fields"
+	inMembers := func(manifest string, clusters ...string) {
+		for _, cluster := range clusters {
+			mustWith(t, manifest, member(cluster, "apply", "-f", "-")...)
+			t.Cleanup(func() { ctl(manifest, member(cluster, "delete", "--ignore-not-found", "-f", "-")...) })
+		}
+	}
+	inMembers(`
+apiVersion: storage.k8s.io/v1
+kind: StorageClass
+metadata: {name: e2e-standard, annotations: {storageclass.kubernetes.io/is-default-class: "true"}}
+provisioner: example.com/none
+---
+apiVersion: networking.k8s.io/v1
+kind: IngressClass
+metadata: {name: e2e-ingress, annotations: {ingressclass.kubernetes.io/is-default-class: "true"}}
+spec: {controller: example.com/none}
+---
+apiVersion: scheduling.k8s.io/v1
+kind: PriorityClass
+metadata: {name: e2e-priority}
+globalDefault: true
+value: 7`, "member1", "member2")
+	inMembers(`
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: e2e-charts-member, labels: {e2e-charts: "true"}}
+rules: [{apiGroups: [""], resources: [secrets], verbs: [list]}]`, "member1")
+	const service = `
+apiVersion: v1
+kind: Service
+metadata: {name: web}
+spec: {type: NodePort, selector: {app: web}, ports: [{port: 80}]}`
+	apply(t, ns, service)
+	port, err := value("", ns, "svc/web", "{.spec.ports[0].nodePort}")
+	if err != nil {
+		t.Fatal(err)
+	}
+	inMembers(fmt.Sprintf(`
+apiVersion: v1
+kind: Service
+metadata: {name: e2e-taken, namespace: default}
+spec: {type: NodePort, selector: {app: x}, ports: [{port: 80, nodePort: %s}]}`, port), "member2")
+
+	objects := strings.ReplaceAll(`
+apiVersion: v1
+kind: Service
+metadata: {name: balanced, labels: {e2e: LABEL}}
+spec: {type: LoadBalancer, externalTrafficPolicy: Local, selector: {app: web}, ports: [{name: http, port: 80}, {name: https, port: 443}]}
+---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: data, labels: {e2e: LABEL}}
+spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
+---
+apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata: {name: web, labels: {e2e: LABEL}}
+spec: {defaultBackend: {service: {name: web, port: {number: 80}}}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: bare, labels: {e2e: LABEL}}
+spec: {containers: [{name: main, image: "IMAGE"}]}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: e2e-charts-all, labels: {e2e: LABEL}}
+aggregationRule: {clusterRoleSelectors: [{matchLabels: {e2e-charts: "true"}}]}
+rules: []
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: e2e-charts-part, labels: {e2e: LABEL, e2e-charts: "true"}}
+rules: [{apiGroups: [""], resources: [pods], verbs: [get]}]
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingWebhookConfiguration
+metadata: {name: e2e-charts-ca, labels: {e2e: LABEL}}
+webhooks:
+- name: ca.example.com
+  admissionReviewVersions: [v1]
+  sideEffects: None
+  failurePolicy: Ignore
+  clientConfig: {service: {name: absent, namespace: default}}
+  rules: [{apiGroups: [charts.example.com], apiVersions: [v1], operations: [CREATE], resources: [things]}]
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, labels: {e2e: LABEL}}
+spec: {replicas: 1, selector: {matchLabels: {app: web}}, template: {metadata: {labels: {app: web}}, spec: {containers: [{name: main, image: "IMAGE"}]}}}
+---
+apiVersion: batch/v1
+kind: Job
+metadata: {name: once, labels: {e2e: LABEL}}
+spec: {suspend: true, template: {spec: {restartPolicy: Never, containers: [{name: main, image: "IMAGE"}]}}}
+---
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: db, labels: {e2e: LABEL}}
+spec:
+  replicas: 0
+  selector: {matchLabels: {app: db}}
+  template: {metadata: {labels: {app: db}}, spec: {containers: [{name: main, image: "IMAGE"}]}}
+  volumeClaimTemplates: [{metadata: {name: data}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}]
+---
+apiVersion: v1
+kind: ServiceAccount
+metadata: {name: robot, labels: {e2e: LABEL}}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: robot, labels: {e2e: LABEL}, annotations: {kubernetes.io/service-account.name: robot}}
+type: kubernetes.io/service-account-token
+---
+apiVersion: v1
+kind: PersistentVolume
+metadata: {name: e2e-charts, labels: {e2e: LABEL}}
+spec: {capacity: {storage: 1Gi}, accessModes: [ReadWriteMany], storageClassName: manual, hostPath: {path: /data/e2e}}
+`, "IMAGE", image)
+	labelled := []string{
+		"svc/web", "svc/balanced", "pvc/data", "ingress/web", "pod/bare", "clusterrole/e2e-charts-all", "clusterrole/e2e-charts-part",
+		"validatingwebhookconfiguration/e2e-charts-ca", "deploy/web", "job/once", "sts/db", "sa/robot", "secret/robot", "pv/e2e-charts",
+	}
+	t.Cleanup(func() {
+		ctl("", "delete", "cpp", policies, "--ignore-not-found")
+		ctl("", "delete", "clusterrole/e2e-charts-all", "clusterrole/e2e-charts-part", "validatingwebhookconfiguration/e2e-charts-ca", "pv/e2e-charts", "--ignore-not-found")
+	})
+	apply(t, ns, strings.Replace(service, "{name: web}", "{name: web, labels: {e2e: one}}", 1), strings.ReplaceAll(objects, "LABEL", "one"), fmt.Sprintf(`
+apiVersion: policy.karmada.io/v1alpha1
+kind: ClusterPropagationPolicy
+metadata: {name: %s}
+spec:
+  resourceSelectors:
+  - {apiVersion: v1, kind: Service, namespace: %[2]s}
+  - {apiVersion: v1, kind: PersistentVolumeClaim, namespace: %[2]s}
+  - {apiVersion: v1, kind: PersistentVolume, name: e2e-charts}
+  - {apiVersion: v1, kind: ServiceAccount, namespace: %[2]s, name: robot}
+  - {apiVersion: v1, kind: Secret, namespace: %[2]s}
+  - {apiVersion: v1, kind: Pod, namespace: %[2]s}
+  - {apiVersion: apps/v1, kind: Deployment, namespace: %[2]s}
+  - {apiVersion: apps/v1, kind: StatefulSet, namespace: %[2]s}
+  - {apiVersion: batch/v1, kind: Job, namespace: %[2]s}
+  - {apiVersion: networking.k8s.io/v1, kind: Ingress, namespace: %[2]s}
+  - {apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, labelSelector: {matchLabels: {e2e: one}}}
+  - {apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, labelSelector: {matchLabels: {e2e: two}}}
+  - {apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingWebhookConfiguration, name: e2e-charts-ca}
+  placement: {clusterAffinity: {clusterNames: [member1, member2]}}`, policies, ns))
+	arrived := func(label string) func() error {
+		return func() error {
+			for _, cluster := range []string{"member1", "member2"} {
+				for _, object := range labelled {
+					if err := is(cluster, ns, object, "{.metadata.labels.e2e}", label)(); err != nil {
+						return err
+					}
+				}
+			}
+			return nil
+		}
+	}
+	eventually(t, arrived("one"))
+	chosen := all(
+		is("member1", ns, "pvc/data", "{.spec.storageClassName}", "e2e-standard"),
+		is("member1", ns, "ingress/web", "{.spec.ingressClassName}", "e2e-ingress"),
+		is("member1", ns, "pod/bare", "{.spec.priority}", "7"),
+		is("member1", "", "clusterrole/e2e-charts-all", "{.rules[*].resources[0]}", "secrets pods"),
+		is("member2", "", "clusterrole/e2e-charts-all", "{.rules[*].resources[0]}", "pods"),
+	)
+	eventually(t, chosen)
+	// A controller in the member writes its certificate, and a user restarts a workload.
+	must(t, member("member1", "patch", "validatingwebhookconfiguration", "e2e-charts-ca", "--type=json", "-p",
+		`[{"op": "add", "path": "/webhooks/0/clientConfig/caBundle", "value": "Y2E="}]`)...)
+	const restartedAt = `{.spec.template.metadata.annotations.kubectl\.kubernetes\.io/restartedAt}`
+	must(t, member("member1", "patch", "deploy", "web", "-n", ns, "--type=merge", "-p",
+		`{"spec": {"template": {"metadata": {"annotations": {"kubectl.kubernetes.io/restartedAt": "2026-01-01T00:00:00Z"}}}}}`)...)
+	ports, err := value("member1", ns, "svc/balanced", "{.spec.ports[*].nodePort} {.spec.healthCheckNodePort}")
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	apply(t, ns, strings.Replace(service, "{name: web}", "{name: web, labels: {e2e: two}}", 1), strings.ReplaceAll(objects, "LABEL", "two"))
+	eventually(t, arrived("two"))
+	eventually(t, all(chosen,
+		is("member1", ns, "svc/balanced", "{.spec.ports[*].nodePort} {.spec.healthCheckNodePort}", ports),
+		is("member1", "", "validatingwebhookconfiguration/e2e-charts-ca", "{.webhooks[0].clientConfig.caBundle}", "Y2E="),
+		is("member1", ns, "deploy/web", restartedAt, "2026-01-01T00:00:00Z"),
+	))
+}

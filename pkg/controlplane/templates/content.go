@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/manifest"
 )
 
 const (
@@ -101,9 +103,10 @@ func Hash(obj *unstructured.Unstructured) (uint64, error) {
 	return h.Sum64(), nil
 }
 
-// StripManagedFields is a cache transform: it drops the managed fields.
+// StripManagedFields is a cache transform: it drops what the API server invented, and the managed fields, which tell.
 func StripManagedFields(obj any) (any, error) {
 	if u, ok := obj.(*unstructured.Unstructured); ok {
+		manifest.StripInvented(u)
 		unstructured.RemoveNestedField(u.Object, fieldMetadata, fieldManagedFields)
 	}
 	return obj, nil

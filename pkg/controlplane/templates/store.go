@@ -19,6 +19,8 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/manifest"
 )
 
 // The defaults of Config.
@@ -171,6 +173,7 @@ func (s *Store) GetLive(ctx context.Context, gvk schema.GroupVersionKind, namesp
 	if err != nil {
 		return nil, fmt.Errorf("getting %s %s/%s: %w", gvk.Kind, namespace, name, err)
 	}
+	manifest.StripInvented(obj)
 	return obj, nil
 }
 
@@ -198,6 +201,7 @@ func (s *Store) List(ctx context.Context, gvk schema.GroupVersionKind, namespace
 		return nil, fmt.Errorf("listing %s: %w", gvk.Kind, err)
 	}
 	for i := range list.Items {
+		manifest.StripInvented(&list.Items[i])
 		out = append(out, &list.Items[i])
 	}
 	return out, nil

@@ -19,6 +19,7 @@ import (
 	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/execution/member"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/interpreter"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/manifest"
 )
 
@@ -270,13 +271,13 @@ func (w *Writer) update(ctx context.Context, manifested, observed *unstructured.
 func (w *Writer) retain(manifested, observed *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	desired := manifested.DeepCopy()
 	manifest.RetainMetadata(desired, observed)
-	if !w.Retainer.HookEnabled(w.GVK, configv1alpha1.InterpreterOperationRetain) {
-		return desired, nil
+	if w.Retainer.HookEnabled(w.GVK, configv1alpha1.InterpreterOperationRetain) {
+		var err error
+		if desired, err = w.Retainer.Retain(desired, observed); err != nil {
+			return nil, fmt.Errorf("retaining fields: %w", err)
+		}
 	}
-	desired, err := w.Retainer.Retain(desired, observed)
-	if err != nil {
-		return nil, fmt.Errorf("retaining fields: %w", err)
-	}
+	interpreter.RetainUnset(desired, observed)
 	return desired, nil
 }
 

@@ -1,0 +1,96 @@
+package interpreter
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+)
+
+func TestRetainUnset(t *testing.T) {
+	const webhooks = "apiVersion: admissionregistration.k8s.io/v1, kind: MutatingWebhookConfiguration"
+	for name, tc := range map[string]struct{ kind, desired, observed, want string }{
+		"the node ports of a Service": {
+			"apiVersion: v1, kind: Service", `spec: {ports: [{name: b, port: 81}, {name: a, port: 80}, {name: c, port: 82, nodePort: 1}, {port: 83}, {name: new, port: 84}]}`,
+			`spec: {ipFamilies: [IPv4], ipFamilyPolicy: SingleStack, ports: [{name: a, port: 80, nodePort: 30000}, {name: b, port: 79, nodePort: 30001}, {name: c, port: 82, nodePort: 30002}, {name: d, port: 83, nodePort: 30003}]}`,
+			`spec: {ipFamilies: [IPv4], ipFamilyPolicy: SingleStack, ports: [{name: b, port: 81, nodePort: 30001}, {name: a, port: 80, nodePort: 30000}, {name: c, port: 82, nodePort: 1}, {port: 83, nodePort: 30003}, {name: new, port: 84}]}`,
+		},
+		"the class of a claim": {
+			"apiVersion: v1, kind: PersistentVolumeClaim", `spec: {resources: {}}`, `spec: {storageClassName: standard, volumeMode: Filesystem, accessModes: [a]}`,
+			`spec: {resources: {}, storageClassName: standard, volumeMode: Filesystem}`,
+		},
+		"no class is a class": {
+			"apiVersion: v1, kind: PersistentVolumeClaim", `spec: {storageClassName: ""}`, `spec: {storageClassName: standard}`, `spec: {storageClassName: ""}`,
+		},
+		"certificates that the template leaves out": {
+			webhooks, `webhooks: [{name: a, clientConfig: {}}, {name: b, clientConfig: {caBundle: mine}}, {name: c, clientConfig: {caBundle: Cg==}}, {name: d}]`,
+			`webhooks: [{name: d, clientConfig: {caBundle: d}}, {name: c, clientConfig: {caBundle: c}}, {name: b, clientConfig: {caBundle: b}}, {name: a, clientConfig: {caBundle: a}}]`,
+			`webhooks: [{name: a, clientConfig: {caBundle: a}}, {name: b, clientConfig: {caBundle: mine}}, {name: c, clientConfig: {caBundle: c}}, {name: d}]`,
+		},
+		"an APIService without verification has no certificate": {
+			"apiVersion: apiregistration.k8s.io/v1, kind: APIService", `spec: {insecureSkipTLSVerify: true}`, `spec: {caBundle: c}`, `spec: {insecureSkipTLSVerify: true}`,
+		},
+		"an APIService": {"apiVersion: apiregistration.k8s.io/v1, kind: APIService", `spec: {group: g}`, `spec: {caBundle: c}`, `spec: {group: g, caBundle: c}`},
+		"a conversion": {
+			"apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition", `spec: {conversion: {webhook: {clientConfig: {}}}}`,
+			`spec: {conversion: {webhook: {clientConfig: {caBundle: c}}}}`, `spec: {conversion: {webhook: {clientConfig: {caBundle: c}}}}`,
+		},
+		"no conversion in the template": {
+			"apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition", `spec: {conversion: {strategy: None}}`,
+			`spec: {conversion: {webhook: {clientConfig: {caBundle: c}}}}`, `spec: {conversion: {strategy: None}}`,
+		},
+		"the rules of an aggregated role": {
+			"apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole", `{aggregationRule: {a: b}, rules: []}`, `rules: [{verbs: [get]}]`, `{aggregationRule: {a: b}, rules: [{verbs: [get]}]}`,
+		},
+		"the rules of another role": {"apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole", `rules: []`, `rules: [{verbs: [get]}]`, `rules: []`},
+		"a Pod": {
+			"apiVersion: v1, kind: Pod",
+			`spec: {nodeSelector: {mine: a}, tolerations: [{key: b}], containers: [{name: a, image: i, resources: {requests: {cpu: 1}}, env: [{name: E, value: e}]}]}`,
+			`spec: {priority: 0, nodeSelector: {zone: z}, tolerations: [{key: a}, {key: b}], volumes: [{name: token}], containers: [
+  {name: proxy, image: p}, {name: a, image: old, securityContext: {privileged: false}, env: [{name: E, value: x}, {name: F}], resources: {requests: {cpu: 2, memory: 3}, limits: {cpu: 4}}}]}`,
+			`spec: {priority: 0, nodeSelector: {mine: a, zone: z}, tolerations: [{key: b}, {key: a}], volumes: [{name: token}], containers: [
+  {name: proxy, image: p}, {name: a, image: i, securityContext: {privileged: false}, env: [{name: E, value: e}, {name: F}], resources: {requests: {cpu: 1, memory: 3}, limits: {cpu: 4}}}]}`,
+		},
+		"a member that answers anything": {
+			"apiVersion: v1, kind: Pod", `spec: {containers: [{name: a}], nodeSelector: {a: b}}`, `spec: {containers: [{name: [a]}, 7, {name: {a: b}}], nodeSelector: 3, tolerations: x, volumes: {a: b}}`,
+			`spec: {containers: [{name: a}], nodeSelector: {a: b}}`,
+		},
+		"a restart in the member": {
+			"apiVersion: apps/v1, kind: Deployment", `spec: {template: {spec: {}}}`, `spec: {template: {metadata: {annotations: {kubectl.kubernetes.io/restartedAt: "2026-01-02T00:00:00Z"}}}}`,
+			`spec: {template: {spec: {}, metadata: {annotations: {kubectl.kubernetes.io/restartedAt: "2026-01-02T00:00:00Z"}}}}`,
+		},
+		"a later restart in the template": {
+			"apiVersion: apps/v1, kind: DaemonSet", `spec: {template: {metadata: {annotations: {kubectl.kubernetes.io/restartedAt: "2026-01-02T02:00:00+01:00"}}}}`,
+			`spec: {template: {metadata: {annotations: {kubectl.kubernetes.io/restartedAt: "2026-01-02T00:30:00Z"}}}}`,
+			`spec: {template: {metadata: {annotations: {kubectl.kubernetes.io/restartedAt: "2026-01-02T02:00:00+01:00"}}}}`,
+		},
+		"another kind": {"apiVersion: example.io/v1, kind: Service", `spec: {}`, `spec: {ipFamilies: [a]}`, `spec: {}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			parse := func(fields string) *unstructured.Unstructured {
+				obj := &unstructured.Unstructured{}
+				if fields[0] != '{' {
+					fields = "{" + fields + "}"
+				}
+				if err := yaml.Unmarshal([]byte("{"+tc.kind+", "+fields[1:]), &obj.Object); err != nil {
+					t.Fatal(err)
+				}
+				return obj
+			}
+			desired, observed := parse(tc.desired), parse(tc.observed)
+			before := observed.DeepCopy()
+			RetainUnset(desired, observed)
+			if diff := cmp.Diff(parse(tc.want).Object, desired.Object); diff != "" {
+				t.Error(diff)
+			}
+			if !cmp.Equal(before.Object, observed.Object) {
+				t.Error("the observed object was changed")
+			}
+			again := desired.DeepCopy()
+			if RetainUnset(again, observed); !cmp.Equal(again.Object, desired.Object) {
+				t.Error("the second time differs")
+			}
+		})
+	}
+}

@@ -1,0 +1,81 @@
+package manifest
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// StripInvented removes from a template, in place, the values that the API server of the control plane invented: allocated, or
+// defaulted by its own configuration. No manager of fields has set them; they are right for no member, which invents its own.
+// What a user has set is delivered. An object without managed fields is left as it is.
+//
+// Defaults that are the same in every cluster are no inventions. Of a ClusterRole that is aggregated, the rules are those of the
+// control plane.
+func StripInvented(obj *unstructured.Unstructured) {
+	managed, spec := mapsOf(child(obj.Object, "metadata")["managedFields"]), child(obj.Object, "spec")
+	if k := kindOf(obj.Object); k == (kind{"rbac.authorization.k8s.io", "ClusterRole"}) && obj.Object["aggregationRule"] != nil {
+		obj.Object["rules"] = []any{}
+		return
+	}
+	fields := inventedFields(kindOf(obj.Object))
+	if len(managed) == 0 || len(fields) == 0 || spec == nil {
+		return
+	}
+	for _, field := range fields {
+		if _, ok := spec[field]; ok && !owned(managed, "f:"+field) {
+			delete(spec, field)
+		}
+	}
+	if kindOf(obj.Object) != (kind{"", "Service"}) {
+		return
+	}
+	for _, port := range mapsOf(spec["ports"]) {
+		if _, ok := port["nodePort"]; ok && !owned(managed, "f:ports", portKey(port), "f:nodePort") {
+			delete(port, "nodePort")
+		}
+	}
+}
+
+// owned reports whether a manager has set a field of the spec.
+func owned(managed []map[string]any, path ...string) bool {
+	for _, entry := range managed {
+		if subresource, _ := entry["subresource"].(string); subresource != "" {
+			continue
+		}
+		at := child(child(entry, "fieldsV1"), "f:spec")
+		for _, segment := range path[:len(path)-1] {
+			at = child(at, segment)
+		}
+		if _, ok := at[path[len(path)-1]]; ok {
+			return true
+		}
+	}
+	return false
+}
+
+// inventedFields returns the fields of the spec of a kind that an API server may invent.
+func inventedFields(k kind) []string {
+	switch k {
+	case kind{"", "Service"}:
+		return []string{"ipFamilies", "ipFamilyPolicy", "healthCheckNodePort"}
+	case kind{"", "PersistentVolumeClaim"}:
+		return []string{"storageClassName"}
+	case kind{"", "Pod"}:
+		return []string{"priority", "priorityClassName", "preemptionPolicy", "tolerations", "serviceAccountName", "serviceAccount", "overhead"}
+	case kind{"networking.k8s.io", "Ingress"}:
+		return []string{"ingressClassName"}
+	}
+	return nil
+}
+
+// portKey returns the key of a port of a Service in managed fields.
+func portKey(port map[string]any) string {
+	protocol, _ := port["protocol"].(string)
+	name, err := json.Marshal(protocol)
+	if err != nil { // a text
+		panic(err)
+	}
+	return fmt.Sprintf("k:{\"port\":%v,\"protocol\":%s}", port["port"], name)
+}
