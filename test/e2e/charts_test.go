@@ -1,9 +1,16 @@
 package e2e
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
 )
 
 // The test of docs/charts.md: what charts install acts in the members, and not on the control plane that holds it.
@@ -291,4 +298,54 @@ spec:
 		is("member1", "", "validatingwebhookconfiguration/e2e-charts-ca", "{.webhooks[0].clientConfig.caBundle}", "Y2E="),
 		is("member1", ns, "deploy/web", restartedAt, "2026-01-01T00:00:00Z"),
 	))
+}
+
+// A controller in a member that changes a field as often as it is written has its way but for a write a minute, and whoever looks
+// at the Work or the binding learns of it. Other fields of the object, and other members, do not wait.
+func TestCharts_ContestedFieldIsLeftAlone(t *testing.T) {
+	ns := namespace(t)
+	web := func(label string) string {
+		return strings.Replace(deployment("web", 1), "labels: {app: web}", "labels: {app: web, e2e: "+label+"}", 1)
+	}
+	apply(t, ns, web("one"), policy("web", to("member1", "member2")))
+	arrived := func(label string) func() error {
+		return all(is("member1", ns, "deploy/web", "{.metadata.labels.e2e}", label), is("member2", ns, "deploy/web", "{.metadata.labels.e2e}", label))
+	}
+	eventually(t, arrived("one"))
+	cfg, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(&clientcmd.ClientConfigLoadingRules{ExplicitPath: kubeconfig},
+		&clientcmd.ConfigOverrides{CurrentContext: "member1"}).ClientConfig()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.QPS = -1
+	deployments := kubernetes.NewForConfigOrDie(cfg).AppsV1().Deployments(ns)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	go func() {
+		for tick := time.NewTicker(50 * time.Millisecond); ctx.Err() == nil; <-tick.C {
+			_, _ = deployments.Patch(ctx, "web", types.MergePatchType, []byte(`{"spec": {"minReadySeconds": 1}}`), metav1.PatchOptions{FieldManager: "rival"})
+		}
+	}()
+	const contested = `{.status.conditions[?(@.type=="Contested")].message}`
+	eventually(t, func() error {
+		message, err := value("", ns, "rb/web-deployment", contested)
+		if err != nil {
+			return err
+		}
+		for _, want := range []string{"Cluster member1: ", `spec.minReadySeconds of Deployment ` + ns + `/web by "rival"`, "retention rule"} {
+			if !strings.Contains(message, want) {
+				return fmt.Errorf("the condition says %q, not %q", message, want)
+			}
+		}
+		return nil
+	})
+	apply(t, ns, web("two"))
+	eventually(t, arrived("two"))
+	d, err := deployments.Get(ctx, "web", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d.Generation > 60 {
+		t.Errorf("the Deployment has generation %d: it is written without end", d.Generation)
+	}
 }

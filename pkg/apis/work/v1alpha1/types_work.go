@@ -144,6 +144,9 @@ const (
 	WorkApplied = "Applied"
 	// WorkDispatching reports whether the objects are written to the cluster.
 	WorkDispatching = "Dispatching"
+	// WorkContested is True while somebody in the cluster changes fields as often as they are written, which are then written
+	// once a minute, and absent otherwise. Bindings have it too.
+	WorkContested = "Contested"
 	// WorkProgressing, WorkAvailable and WorkDegraded are declared, never set.
 	WorkProgressing = "Progressing"
 	WorkAvailable   = "Available"

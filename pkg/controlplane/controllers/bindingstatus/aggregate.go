@@ -42,6 +42,8 @@ type summary struct {
 	items        []workv1alpha2.AggregatedStatusItem
 	fullyApplied bool
 	progress     progress
+	// contested is the message of the condition Contested; empty if no cluster has it.
+	contested string
 	// revision differs when one of the Works differs.
 	revision uint64
 	// moving is set while the workload is evicted from a cluster and not stable in the
@@ -96,6 +98,7 @@ func summarize(spec *workv1alpha2.ResourceBindingSpec, works []workv1alpha1.Work
 			continue
 		}
 		s.revision ^= revision(work)
+		s.addContested(cluster, work)
 		item := itemOf(spec.Resource, cluster, work)
 		s.items = append(s.items, item)
 		if condition := meta.FindStatusCondition(work.Status.Conditions, workv1alpha1.WorkApplied); condition != nil {
@@ -109,6 +112,18 @@ func summarize(spec *workv1alpha2.ResourceBindingSpec, works []workv1alpha1.Work
 	// What is only kept while it is evicted is not applied: no cluster has it.
 	s.fullyApplied = s.fullyApplied && len(scope.Targets(spec)) > 0
 	return s
+}
+
+// addContested adds the condition Contested of a Work. The cluster that is first by name has the message.
+func (s *summary) addContested(cluster string, work *workv1alpha1.Work) {
+	condition := meta.FindStatusCondition(work.Status.Conditions, workv1alpha1.WorkContested)
+	if condition == nil || condition.Status != metav1.ConditionTrue {
+		return
+	}
+	message := plaintext.Line("Cluster "+cluster+": "+condition.Message, maxMessage)
+	if s.contested == "" || message < s.contested {
+		s.contested = message
+	}
 }
 
 // revision returns a hash of the version of a Work.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/karmada-toolkit/karmada/internal/controllers"
 	"github.com/karmada-toolkit/karmada/internal/status"
+	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/eviction"
 )
@@ -88,8 +89,7 @@ func (w *bindings) write(ctx context.Context, binding workv1alpha2.Binding, s *b
 	before := w.current(binding, s)
 	same := sameItems(before.AggregatedStatus, sum.items)
 	condition := fullyAppliedCondition(sum.fullyApplied, now)
-	old := meta.FindStatusCondition(before.Conditions, workv1alpha2.FullyApplied)
-	unchanged := same && old != nil && old.Status == condition.Status && old.Reason == condition.Reason && old.Message == condition.Message
+	unchanged := same && sameConditions(before, &condition, sum.contested)
 	if unchanged && !sum.moving {
 		s.dirtySince = time.Time{}
 		if sum.progress == stable {
@@ -119,6 +119,7 @@ func (w *bindings) write(ctx context.Context, binding workv1alpha2.Binding, s *b
 			status.AggregatedStatus = []workv1alpha2.AggregatedStatusItem{}
 		}
 		meta.SetStatusCondition(&status.Conditions, condition)
+		setContested(status, sum.contested, now)
 	})
 	if err != nil {
 		return result{}, err
@@ -149,6 +150,27 @@ func (w *bindings) limit(key types.NamespacedName, p progress, now time.Time) ti
 		w.backlog.Forget(key)
 	}
 	return 0
+}
+
+// sameConditions reports whether a status has the condition FullyApplied, and Contested with a message, or not if that is empty.
+func sameConditions(status *workv1alpha2.ResourceBindingStatus, applied *metav1.Condition, contested string) bool {
+	message := ""
+	if condition := meta.FindStatusCondition(status.Conditions, workv1alpha1.WorkContested); condition != nil {
+		message = condition.Message
+	}
+	old := meta.FindStatusCondition(status.Conditions, workv1alpha2.FullyApplied)
+	return old != nil && old.Status == applied.Status && old.Reason == applied.Reason && old.Message == applied.Message && message == contested
+}
+
+// setContested sets the condition Contested, or removes it if there is no message.
+func setContested(status *workv1alpha2.ResourceBindingStatus, message string, now time.Time) {
+	if message == "" {
+		meta.RemoveStatusCondition(&status.Conditions, workv1alpha1.WorkContested)
+		return
+	}
+	meta.SetStatusCondition(&status.Conditions, metav1.Condition{
+		Type: workv1alpha1.WorkContested, Status: metav1.ConditionTrue, Reason: "ChangedInMember", Message: message, LastTransitionTime: metav1.NewTime(now),
+	})
 }
 
 func fullyAppliedCondition(yes bool, now time.Time) metav1.Condition {

@@ -53,6 +53,7 @@ func (r *reporter) report(ctx context.Context, work *workv1alpha1.Work, s *workS
 		facts.Result = &rep.result.Result
 	}
 	workstatus.SetConditions(after, facts, now)
+	workstatus.SetContested(after, s.contested(), now)
 	var err error
 	change := workstatus.Stable
 	if rep.reachable && workstatus.Applied(after) && len(s.objects) > 0 {

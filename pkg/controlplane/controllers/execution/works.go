@@ -58,6 +58,17 @@ type object struct {
 	epoch uint64
 }
 
+// contested returns a line for each field that somebody in the member changes as often as it is written.
+func (s *workState) contested() []string {
+	var out []string
+	for _, o := range s.objects {
+		for _, f := range o.applied.Contested() {
+			out = append(out, fmt.Sprintf("%s of %s %s by %q", f.Path, o.gvk.Kind, o.key, f.Manager))
+		}
+	}
+	return out
+}
+
 // works are the states of the Works of one cluster.
 type works struct {
 	hasher    member.Hasher

@@ -24,6 +24,8 @@ type Applied struct {
 	hash     uint64
 	at       time.Time
 	revision uint64
+	// contest has the fields that are changed in the member; nil if none was.
+	contest *contest
 	// response is the object as the member returned it, until it is observed.
 	response *member.Snapshot
 }
@@ -35,9 +37,12 @@ func Unknown(exists bool) Applied { return Applied{exists: exists} }
 // UID returns the UID of the object that was written last.
 func (a Applied) UID() types.UID { return a.uid }
 
+// Contested returns the fields that somebody in the member changes as often as they are written.
+func (a Applied) Contested() []Contested { return a.contest.list() }
+
 // Outdated returns the value after a change of the manifest.
 func (a Applied) Outdated() Applied {
-	return Applied{exists: a.exists, uid: a.uid, version: a.version, hash: a.hash}
+	return Applied{exists: a.exists, uid: a.uid, version: a.version, hash: a.hash, contest: a.contest}
 }
 
 // WithRevision returns the value for a revision of the rules of the interpreter: an
@@ -76,5 +81,5 @@ func (a Applied) Latest(s *member.Snapshot) *member.Snapshot {
 
 // written returns the value after the member returned the object as desired.
 func (a Applied) written(s member.Snapshot, now time.Time) Applied {
-	return Applied{current: true, uid: s.UID, version: s.Version, hash: s.Hash, at: now, revision: a.revision, response: &s}
+	return Applied{current: true, uid: s.UID, version: s.Version, hash: s.Hash, at: now, revision: a.revision, contest: a.contest, response: &s}
 }

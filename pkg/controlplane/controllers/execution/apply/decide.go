@@ -46,6 +46,21 @@ type Facts struct {
 // Decide returns the action for an object, and when to decide again if nothing happens
 // until then: never if 0.
 func Decide(f Facts) (Action, time.Duration) {
+	action, wait := decide(f)
+	due, contested := f.Applied.contest.due(f.Now)
+	if !contested || action != ActionNone || f.View.Snapshot == nil {
+		return action, wait
+	}
+	if due == 0 {
+		return ActionCompare, ConfirmAfter
+	}
+	if wait == 0 || due < wait {
+		wait = due
+	}
+	return ActionNone, wait
+}
+
+func decide(f Facts) (Action, time.Duration) {
 	a, s := f.Applied, f.View.Snapshot
 	if s == nil {
 		return decideUnobserved(f)

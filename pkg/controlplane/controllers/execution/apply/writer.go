@@ -89,7 +89,7 @@ func (w *Writer) Apply(ctx context.Context, a Applied, raw []byte, action Action
 			a.exists = observed != nil || apierrors.IsAlreadyExists(err)
 		}
 		if observed != nil {
-			stored, err = w.update(ctx, desired, observed)
+			stored, err = w.update(ctx, &a, desired, observed)
 		}
 		if err == nil {
 			return w.record(a, stored)
@@ -239,7 +239,7 @@ func (w *Writer) create(ctx context.Context, desired *unstructured.Unstructured)
 
 // update updates the observed object if that is allowed and it differs from what is
 // desired.
-func (w *Writer) update(ctx context.Context, manifested, observed *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+func (w *Writer) update(ctx context.Context, a *Applied, manifested, observed *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	if observed.GetDeletionTimestamp() != nil {
 		return nil, fmt.Errorf("resource(kind=%s, %s) in the cluster %s is being deleted, it is created again when it is gone", w.GVK.Kind, w.Key, w.Cluster)
 	}
@@ -253,7 +253,7 @@ func (w *Writer) update(ctx context.Context, manifested, observed *unstructured.
 	if err != nil {
 		return nil, err
 	}
-	if manifest.Equal(desired, observed) {
+	if w.settle(ctx, a, desired, observed); manifest.Equal(desired, observed) {
 		w.Metrics.updated(w.GVK, w.Cluster, operationNone, nil)
 		return observed, nil
 	}
@@ -265,6 +265,26 @@ func (w *Writer) update(ctx context.Context, manifested, observed *unstructured.
 		w.Written(desired)
 	}
 	return stored, err
+}
+
+// settle takes the fields over that somebody in the member changes as often as they are written, until they are due.
+func (w *Writer) settle(ctx context.Context, a *Applied, desired, observed *unstructured.Unstructured) {
+	reverts := a.current && a.uid == observed.GetUID()
+	if a.contest == nil && (!reverts || manifest.Equal(desired, observed)) {
+		return
+	}
+	if a.contest == nil {
+		a.contest = &contest{}
+	}
+	for _, path := range a.contest.settle(w.Clock.Now(), manifest.Differences(desired, observed, maxContested), reverts) {
+		manifest.Take(desired, observed, path)
+	}
+	if !a.contest.unnamed() {
+		return
+	}
+	if current, err := w.get(ctx); err == nil && current != nil { // what is observed has no managed fields
+		a.contest.learn(current)
+	}
 }
 
 // retain returns the manifest as an update of the observed object.

@@ -4,6 +4,7 @@ package workstatus
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -19,6 +20,28 @@ import (
 // the status or the health of an object fail, and absent otherwise: the event is
 // gone after an hour, and the health Unknown does not say why.
 const ConditionInterpreted = "Interpreted"
+
+const (
+	// reasonContested is the reason of the condition Contested, and messageContested what it says before the fields.
+	reasonContested  = "ChangedInMember"
+	messageContested = "Changed in the cluster again and again, and therefore written again once a minute only. To keep what the cluster sets, " +
+		"add a retention rule (ResourceInterpreterCustomization) or leave the field out of the template: "
+)
+
+// maxContested is the limit of the message of the condition Contested, in bytes.
+const maxContested = 4 << 10
+
+// SetContested sets or removes the condition Contested, which names fields, the objects that have them, and who changes them.
+func SetContested(status *workv1alpha1.WorkStatus, fields []string, now time.Time) {
+	if len(fields) == 0 {
+		meta.RemoveStatusCondition(&status.Conditions, workv1alpha1.WorkContested)
+		return
+	}
+	meta.SetStatusCondition(&status.Conditions, metav1.Condition{
+		Type: workv1alpha1.WorkContested, Status: metav1.ConditionTrue, Reason: reasonContested,
+		Message: plaintext.Line(messageContested+strings.Join(fields, "; "), maxContested), LastTransitionTime: metav1.NewTime(now),
+	})
+}
 
 // maxErrors is the limit of the errors of all objects of a Work, in bytes. The API
 // limits messages of conditions to 32 KiB.

@@ -1,0 +1,98 @@
+package apply
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/manifest"
+)
+
+// A controller that sets a field twenty times a second costs a write a minute, and changes by hand are written over at once.
+func TestContest(t *testing.T) {
+	start := time.Unix(1000, 0)
+	field, other := manifest.Path{"spec", "replicas"}, manifest.Path{"spec", "paused"}
+	for name, tc := range map[string]struct {
+		every  time.Duration
+		during time.Duration
+		writes int
+	}{
+		"by hand":         {30 * time.Second, 90 * time.Second, 3},
+		"now and then":    {70 * time.Second, 20 * time.Minute, 18},
+		"twenty a second": {50 * time.Millisecond, 10 * time.Minute, 5 + 5 + 9},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, writes := &contest{}, 0
+			for now := start; now.Before(start.Add(tc.during)); now = now.Add(tc.every) {
+				if len(c.settle(now, []manifest.Path{field}, true)) == 0 {
+					writes++
+				}
+			}
+			if writes != tc.writes {
+				t.Errorf("%d writes, want %d", writes, tc.writes)
+			}
+		})
+	}
+	c := &contest{}
+	now := start
+	for range freeWrites + 1 {
+		c.settle(now, []manifest.Path{field}, true)
+	}
+	if held := c.settle(now, []manifest.Path{field, other}, true); !cmp.Equal(held, []manifest.Path{field}) {
+		t.Errorf("held: %v; the other field is written", held)
+	}
+	if due, ok := c.due(now); !ok || due != firstHold {
+		t.Errorf("due in %s", due)
+	}
+	if got := c.list(); len(got) != 1 || !cmp.Equal(got[0].Path, field) {
+		t.Errorf("contested: %v", got)
+	}
+	if held := c.settle(now, []manifest.Path{field}, false); len(held) != 1 {
+		t.Error("another manifest ends the hold")
+	}
+	now = now.Add(firstHold)
+	if due, _ := c.due(now); due != 0 || len(c.settle(now, []manifest.Path{field}, true)) != 0 {
+		t.Errorf("it is not written when it is due, in %s", due)
+	}
+	c.settle(now, nil, true) // the member leaves it alone
+	due, ok := c.due(now)
+	if !ok || due <= 0 {
+		t.Fatalf("it is looked at again in %s", due)
+	}
+	if c.settle(now.Add(due), nil, true); len(c.list()) != 0 {
+		t.Error("it stays contested")
+	}
+	if _, ok := c.due(now.Add(due)); ok {
+		t.Error("it is looked at for ever")
+	}
+}
+
+func TestContest_HasAFewFields(t *testing.T) {
+	c := &contest{}
+	for i := range 1000 {
+		c.settle(time.Unix(0, 0), []manifest.Path{{"spec", string(rune(i))}}, true)
+	}
+	if len(c.fields) != maxContested {
+		t.Errorf("%d fields", len(c.fields))
+	}
+}
+
+func TestManagerOf(t *testing.T) {
+	obj := &unstructured.Unstructured{Object: map[string]any{}}
+	entry := func(manager, fields, subresource string, at int64) metav1.ManagedFieldsEntry {
+		return metav1.ManagedFieldsEntry{Manager: manager, Subresource: subresource, FieldsV1: metav1.NewFieldsV1(fields), Time: &metav1.Time{Time: time.Unix(at, 0)}}
+	}
+	obj.SetManagedFields([]metav1.ManagedFieldsEntry{
+		entry("karmada", `{"f:spec": {"f:replicas": {}}}`, "", 1), entry("hpa", `{"f:spec": {"f:replicas": {}}}`, "", 3), entry("status", `{"f:spec": {"f:replicas": {}}}`, "status", 9),
+		entry("late", `{"f:spec": {"f:paused": {}}}`, "", 9),
+	})
+	if got := managerOf(obj, manifest.Path{"spec", "replicas"}); got != "hpa" {
+		t.Errorf("the manager is %q", got)
+	}
+	if got := managerOf(obj, manifest.Path{"spec", "absent"}); got != "" {
+		t.Errorf("the manager of no field is %q", got)
+	}
+}
