@@ -90,13 +90,23 @@ func SetsRights(kind schema.GroupKind) bool {
 	return false
 }
 
+// RetainsCertificates reports whether a customization may keep the certificates that members have in objects of a kind, and
+// nothing else of them.
+func RetainsCertificates(kind schema.GroupKind) bool {
+	switch kind.Group {
+	case "admissionregistration.k8s.io", "apiregistration.k8s.io", "apiextensions.k8s.io":
+		return true
+	}
+	return false
+}
+
 // CheckCustomizable returns why no customization or webhook interprets objects of a kind for an operation, or nil. What
 // sets rights is delivered as its template is, and nothing of a Secret gets into bindings, which more users may read.
 func CheckCustomizable(kind schema.GroupKind, operation configv1alpha1.InterpreterOperation) error {
-	if SetsRights(kind) && slices.Contains([]configv1alpha1.InterpreterOperation{
-		configv1alpha1.InterpreterOperationReviseReplica, configv1alpha1.InterpreterOperationRetain,
-	}, operation) {
-		return fmt.Errorf("%s is not available for %s, which grants rights, sets limits or directs traffic in clusters", operation, kind)
+	if operation == configv1alpha1.InterpreterOperationReviseReplica && SetsRights(kind) ||
+		operation == configv1alpha1.InterpreterOperationRetain && SetsRights(kind) && !RetainsCertificates(kind) {
+		return fmt.Errorf("%s is not available for %s, which grants rights, sets limits or directs traffic in clusters: "+
+			"leave the fields that differ out of the template, or write them with an OverridePolicy", operation, kind)
 	}
 	if kind == (schema.GroupKind{Kind: "Secret"}) && !slices.Contains([]configv1alpha1.InterpreterOperation{
 		configv1alpha1.InterpreterOperationRetain, configv1alpha1.InterpreterOperationInterpretHealth,

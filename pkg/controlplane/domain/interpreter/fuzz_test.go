@@ -36,6 +36,7 @@ func TestInterpreter_WhatIsNotCustomized(t *testing.T) {
 		{"rbac.authorization.k8s.io/v1", "RoleBinding", []configv1alpha1.InterpreterOperation{reflect, health}, []configv1alpha1.InterpreterOperation{retain, revise}},
 		{"v1", "ResourceQuota", []configv1alpha1.InterpreterOperation{health}, []configv1alpha1.InterpreterOperation{retain, revise}},
 		{"v1", "Secret", []configv1alpha1.InterpreterOperation{retain, health}, []configv1alpha1.InterpreterOperation{replica, revise, reflect, aggregate, depends}},
+		{"admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", []configv1alpha1.InterpreterOperation{retain, health}, []configv1alpha1.InterpreterOperation{revise}},
 		{"example.io/v1", "Secret", []configv1alpha1.InterpreterOperation{retain, health, reflect, revise, depends}, nil},
 	} {
 		c := &configv1alpha1.ResourceInterpreterCustomization{Spec: configv1alpha1.ResourceInterpreterCustomizationSpec{

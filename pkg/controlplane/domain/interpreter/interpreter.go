@@ -222,7 +222,11 @@ func (i *Interpreter) Retain(desired, observed *unstructured.Unstructured) (*uns
 	if err != nil {
 		return nil, err
 	}
-	return r.Retain(desired, observed)
+	retained, err := r.Retain(desired, observed)
+	if err != nil || !validation.RetainsCertificates(desired.GroupVersionKind().GroupKind()) {
+		return retained, err
+	}
+	return confine(desired, retained, observed), nil
 }
 
 // AggregateStatus returns the template with the status that the members'

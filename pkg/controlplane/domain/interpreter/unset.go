@@ -63,6 +63,41 @@ func unsetFields(gk schema.GroupKind) []string {
 	return nil
 }
 
+// confine returns desired with those certificates of observed that a customized rule retained, whatever else it changed: what
+// registers with an API server directs requests.
+func confine(desired, retained, observed *unstructured.Unstructured) *unstructured.Unstructured {
+	out := desired.DeepCopy()
+	for _, path := range unsetFields(desired.GroupVersionKind().GroupKind()) {
+		keepSame(out.Object, retained.Object, observed.Object, strings.Split(path, "."))
+	}
+	return out
+}
+
+// keepSame sets what a path leads to, if two other objects have the same there.
+func keepSame(into, a, b map[string]any, path []string) {
+	field := path[0]
+	if len(path) == 1 {
+		if value := text(a, field); value != "" && value == text(b, field) {
+			into[field] = value
+		}
+		return
+	}
+	if key, ok := strings.CutPrefix(path[1], "["); ok {
+		key = strings.TrimSuffix(key, "]")
+		for _, item := range list(into, field) {
+			want, _ := item.(map[string]any)
+			x, y := itemWith(list(a, field), key, want[key]), itemWith(list(b, field), key, want[key])
+			if x != nil && y != nil {
+				keepSame(want, x, y, path[2:])
+			}
+		}
+		return
+	}
+	if next := child(into, field); next != nil {
+		keepSame(next, child(a, field), child(b, field), path[1:])
+	}
+}
+
 // podFields are those that admission of a cluster sets, webhooks of service meshes included: they are immutable.
 func podFields() []string {
 	out := []string{

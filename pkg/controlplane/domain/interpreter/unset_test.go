@@ -6,6 +6,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
+
+	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/interpreter/lua"
 )
 
 func TestRetainUnset(t *testing.T) {
@@ -92,5 +95,37 @@ func TestRetainUnset(t *testing.T) {
 				t.Error("the second time differs")
 			}
 		})
+	}
+}
+
+// A rule for registrations keeps certificates that the member has, and changes nothing else: the endpoint of a webhook least of all.
+func TestRetain_KeepsCertificatesOnly(t *testing.T) {
+	layer := NewDeclarative(NewLuaEngine(lua.DefaultLimits()))
+	layer.Load([]*configv1alpha1.ResourceInterpreterCustomization{{Spec: configv1alpha1.ResourceInterpreterCustomizationSpec{
+		Target: configv1alpha1.CustomizationTarget{APIVersion: "admissionregistration.k8s.io/v1", Kind: "ValidatingWebhookConfiguration"},
+		Customizations: configv1alpha1.CustomizationRules{Retention: &configv1alpha1.LocalValueRetention{LuaScript: `
+function Retain(desired, observed)
+  desired.webhooks[1].clientConfig.caBundle = observed.webhooks[1].clientConfig.caBundle
+  desired.webhooks[1].clientConfig.url = "https://elsewhere"
+  desired.webhooks[2].clientConfig.caBundle = "of the rule"
+  desired.metadata.labels = {a = "b"}
+  return desired
+end`}},
+	}}})
+	hooks := func(first, second string) *unstructured.Unstructured {
+		hook := func(name, ca string) any {
+			return map[string]any{"name": name, "clientConfig": map[string]any{"caBundle": ca, "url": "https://here"}}
+		}
+		return &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration", "metadata": map[string]any{"name": "x"},
+			"webhooks": []any{hook("a", first), hook("b", second)},
+		}}
+	}
+	got, err := New(WithLayer(layer)).Retain(hooks("template", "template"), hooks("member", "member"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(hooks("member", "template").Object, got.Object); diff != "" {
+		t.Error(diff)
 	}
 }
