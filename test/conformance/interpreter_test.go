@@ -3,6 +3,7 @@ package conformance
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -64,10 +65,27 @@ func runInterpreterCase(in *interpreter.Interpreter, c *interpreterCase) error {
 	if err := json.Unmarshal(data, &plain); err != nil {
 		return err
 	}
+	if c.unreportedClaim() {
+		removePhase(c.Output)
+		removePhase(plain)
+	}
 	if diff := cmp.Diff(c.Output, plain); diff != "" {
 		return fmt.Errorf("-want +got %s", diff)
 	}
 	return nil
+}
+
+// unreportedClaim reports whether the phase of a claim is compared without: it is Pending while a cluster has not reported its
+// own, a difference that docs/differences.md declares.
+func (c *interpreterCase) unreportedClaim() bool {
+	return c.Operation == "AggregateStatus" && c.object().GetKind() == "PersistentVolumeClaim" && c.object().GetAPIVersion() == "v1" &&
+		(len(c.StatusItems) == 0 || slices.ContainsFunc(c.StatusItems, func(i workv1alpha2.AggregatedStatusItem) bool { return i.Status == nil }))
+}
+
+func removePhase(output map[string]any) {
+	if status, ok := output["aggregatedStatus"].(map[string]any); ok {
+		delete(status, "phase")
+	}
 }
 
 // interpretCase runs the operation of a case and names its results.

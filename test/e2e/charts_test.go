@@ -349,3 +349,28 @@ func TestCharts_ContestedFieldIsLeftAlone(t *testing.T) {
 		t.Errorf("the Deployment has generation %d: it is written without end", d.Generation)
 	}
 }
+
+// What a member does not change is said, with what helps.
+func TestCharts_ImmutableFieldIsSaid(t *testing.T) {
+	ns := namespace(t)
+	const claim = `
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: data}
+spec: {accessModes: [MODE], resources: {requests: {storage: 1Gi}}}`
+	apply(t, ns, `{apiVersion: v1, kind: ConfigMap, metadata: {name: first}}`, policyFor("first", "{apiVersion: v1, kind: ConfigMap, name: first}", to("member1")))
+	eventually(t, is("member1", ns, "cm/first", "{.metadata.name}", "first"))
+	mustWith(t, strings.Replace(claim, "MODE", "ReadWriteMany", 1), member("member1", "apply", "-n", ns, "-f", "-")...)
+	apply(t, ns, strings.Replace(claim, "MODE", "ReadWriteOnce", 1), strings.Replace(policyFor("data", "{apiVersion: v1, kind: PersistentVolumeClaim, name: data}", to("member1")),
+		"spec:", "spec:\n  conflictResolution: Overwrite", 1))
+	const applied = `{range .items[?(@.metadata.annotations.resourcebinding\.karmada\.io/name=="data-persistentvolumeclaim")]}{.status.conditions[?(@.type=="Applied")].reason}: {.status.conditions[?(@.type=="Applied")].message}{end}`
+	eventually(t, func() error {
+		out := must(t, "get", "works", "-n", "karmada-es-member1", "-o", "jsonpath="+applied)
+		for _, want := range []string{"ImmutableField: ", "spec of PersistentVolumeClaim " + ns + "/data cannot be changed in cluster member1", "delete it there"} {
+			if !strings.Contains(out, want) {
+				return fmt.Errorf("the condition is %q, not %q", out, want)
+			}
+		}
+		return nil
+	})
+}

@@ -155,8 +155,10 @@ const (
 
 // Reasons and messages of the conditions of a Work.
 const (
-	WorkAppliedSuccessReason   = "AppliedSuccessful"
-	WorkAppliedFailedReason    = "AppliedFailed"
+	WorkAppliedSuccessReason = "AppliedSuccessful"
+	WorkAppliedFailedReason  = "AppliedFailed"
+	// WorkImmutableFieldReason is the reason if no repetition helps: a cluster does not change a field of an object.
+	WorkImmutableFieldReason   = "ImmutableField"
 	WorkAppliedSuccessMessage  = "Manifest has been successfully applied"
 	WorkSuspendDispatchReason  = "SuspendDispatching"
 	WorkSuspendDispatchMessage = "Work dispatching is in a suspended state."

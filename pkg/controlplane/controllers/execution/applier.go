@@ -44,6 +44,10 @@ func (a *applier) observe(m mapper, work *workv1alpha1.Work, s *workState) error
 	return nil
 }
 
+// immutableRetry is the time until fields are written again that a member did not change. A change of an object that belongs to
+// the Work, or of the template, writes them before.
+const immutableRetry = time.Minute
+
 // result is how the objects of a Work were applied.
 type result struct {
 	workstatus.Result
@@ -76,7 +80,9 @@ func (a *applier) apply(ctx context.Context, m *access.Member, work *workv1alpha
 			res.wait = wait
 		}
 	}
-	res.Err = utilerrors.NewAggregate(errs)
+	if res.Err = utilerrors.NewAggregate(errs); apply.OnlyImmutable(res.Err) {
+		res.Immutable, res.wait = true, immutableRetry
+	}
 	return res
 }
 

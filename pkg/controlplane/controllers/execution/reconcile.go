@@ -82,9 +82,11 @@ func (r *runner) dispatch(ctx context.Context, cluster *clusterv1alpha1.Cluster,
 	}
 	began := r.c.deps.Clock.Now()
 	rep.result = new(r.applier.apply(ctx, m, work, s))
-	err = rep.result.Err
+	if err = rep.result.Err; rep.result.Immutable {
+		err = nil // it is published, and nothing is repeated
+	}
 	s.failing.Store(err != nil)
-	r.c.duration.WithLabelValues(metrics.Result(err)).Observe(r.c.deps.Clock.Since(began).Seconds())
+	r.c.duration.WithLabelValues(metrics.Result(rep.result.Err)).Observe(r.c.deps.Clock.Since(began).Seconds())
 	wait, statusErr := r.reporter.report(ctx, work, s, rep)
 	if statusErr != nil {
 		err = statusErr

@@ -99,8 +99,15 @@ func aggregateVolume(obj *object, items []item) (*object, error) {
 
 func aggregateVolumeClaim(obj *object, items []item) (*object, error) {
 	status := corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimBound}
+	if len(items) == 0 {
+		status.Phase = corev1.ClaimPending
+	}
 	return replace(obj, items, &status, func(_ string, member *corev1.PersistentVolumeClaimStatus) {
-		if member != nil && status.Phase != corev1.ClaimLost && member.Phase != corev1.ClaimBound {
+		switch {
+		case status.Phase == corev1.ClaimLost:
+		case member == nil: // the cluster has not reported
+			status.Phase = corev1.ClaimPending
+		case member.Phase != corev1.ClaimBound:
 			status.Phase = member.Phase
 		}
 	}, nil)

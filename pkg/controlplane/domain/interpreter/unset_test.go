@@ -5,9 +5,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
 
 	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
+	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/interpreter/lua"
 )
 
@@ -127,5 +129,33 @@ end`}},
 	}
 	if diff := cmp.Diff(hooks("member", "template").Object, got.Object); diff != "" {
 		t.Error(diff)
+	}
+}
+
+func TestAggregate_ClaimIsBoundWhenAllMembersAre(t *testing.T) {
+	claim := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": map[string]any{"name": "a"}}}
+	bound, pending, none := `{"phase": "Bound"}`, `{"phase": "Pending"}`, ""
+	for _, tc := range []struct {
+		members []string
+		want    string
+	}{
+		{nil, "Pending"}, {[]string{bound, none}, "Pending"}, {[]string{none, bound}, "Pending"}, {[]string{bound, bound}, "Bound"},
+		{[]string{pending, bound}, "Pending"}, {[]string{`{"phase": "Lost"}`, none}, "Lost"},
+	} {
+		var items []workv1alpha2.AggregatedStatusItem
+		for _, member := range tc.members {
+			item := workv1alpha2.AggregatedStatusItem{}
+			if member != none {
+				item.Status = &runtime.RawExtension{Raw: []byte(member)}
+			}
+			items = append(items, item)
+		}
+		got, err := New().AggregateStatus(claim, items)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if phase, _, _ := unstructured.NestedString(got.Object, "status", "phase"); phase != tc.want {
+			t.Errorf("%v: %q, want %q", tc.members, phase, tc.want)
+		}
 	}
 }

@@ -261,6 +261,9 @@ func (w *Writer) update(ctx context.Context, a *Applied, manifested, observed *u
 	if !apierrors.IsConflict(err) {
 		w.Metrics.updated(w.GVK, w.Cluster, operationOf(observed, stored), err)
 	}
+	if field, immutable := immutableField(err); immutable {
+		err = &ImmutableError{Field: field, Object: w.GVK.Kind + " " + w.Key.String(), Cluster: w.Cluster, Err: err}
+	}
 	if err == nil && stored.GetResourceVersion() != observed.GetResourceVersion() {
 		w.Written(desired)
 	}

@@ -61,6 +61,8 @@ type Result struct {
 	Succeeded, Total int
 	// Err joins the errors of the objects that failed.
 	Err error
+	// Immutable reports that all errors are about fields that a cluster does not change.
+	Immutable bool
 	// Incomplete reports that some objects are applied later.
 	Incomplete bool
 }
@@ -100,6 +102,9 @@ func SetConditions(status *workv1alpha1.WorkStatus, f Facts, now time.Time) {
 	if f.Result.Err != nil {
 		applied.Status, applied.Reason = metav1.ConditionFalse, workv1alpha1.WorkAppliedFailedReason
 		applied.Message = f.Result.Message()
+	}
+	if f.Result.Err != nil && f.Result.Immutable {
+		applied.Reason = workv1alpha1.WorkImmutableFieldReason
 	}
 	meta.SetStatusCondition(&status.Conditions, applied)
 }
