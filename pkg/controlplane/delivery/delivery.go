@@ -46,6 +46,8 @@ const (
 	ReasonOverrideTooLarge = "OverrideTooLarge"
 	// ReasonWorkTooLarge is for a template that is too large to be stored in a Work.
 	ReasonWorkTooLarge = "WorkTooLarge"
+	// ReasonDeletionSuspended is for an object that is not deleted from a cluster while dispatching to it is suspended.
+	ReasonDeletionSuspended = "DeletionSuspended"
 	// ReasonTypeDeleted is for a template that was deleted with the CRD of its type: its
 	// objects stay in the clusters.
 	ReasonTypeDeleted = "TypeDeleted"

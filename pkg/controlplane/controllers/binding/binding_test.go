@@ -278,6 +278,39 @@ func TestBinding_Suspension(t *testing.T) {
 	}
 }
 
+// Nothing is deleted in a cluster to which dispatching is suspended, until it resumes.
+func TestBinding_SuspensionDelaysDeletion(t *testing.T) {
+	for name, drop := range map[string]func(*workv1alpha2.ResourceBindingSpec){
+		"scaled down, or dropped by the policy": func(*workv1alpha2.ResourceBindingSpec) {},
+		"evicted before others get it": func(s *workv1alpha2.ResourceBindingSpec) {
+			s.GracefulEvictionTasks = []workv1alpha2.GracefulEvictionTask{{FromCluster: "m2", PurgeMode: policyv1alpha1.PurgeModeDirectly}}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t, deployment(), resourceBinding(map[string]int32{"m1": 1, "m2": 1}))
+			h.mustReconcile()
+			h.change(func(s *workv1alpha2.ResourceBindingSpec) {
+				s.Suspension = &workv1alpha2.Suspension{Suspension: policyv1alpha1.Suspension{DispatchingOnClusters: &policyv1alpha1.SuspendClusters{ClusterNames: []string{"m2"}}}}
+				s.Clusters = []workv1alpha2.TargetCluster{{Name: "m1", Replicas: 2}}
+				drop(s)
+			})
+			h.mustReconcile()
+			if diff := cmp.Diff([]string{"m1", "m2"}, h.clustersThatKeepWorks()); diff != "" {
+				t.Error(diff)
+			}
+			if c := h.deliverable(); c == nil || c.Reason != "DeletionSuspended" || !strings.Contains(c.Message, "clusters m2 is suspended") {
+				t.Errorf("the condition is %+v", c)
+			}
+			h.change(func(s *workv1alpha2.ResourceBindingSpec) { s.Suspension = nil })
+			h.mustReconcile()
+			h.mustReconcile()
+			if diff := cmp.Diff([]string{"m1"}, h.clustersThatKeepWorks()); diff != "" {
+				t.Errorf("after it resumed: %s", diff)
+			}
+		})
+	}
+}
+
 func overridePolicy(value string) *policyv1alpha1.OverridePolicy {
 	return &policyv1alpha1.OverridePolicy{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "op"},

@@ -1,16 +1,19 @@
 package binding
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -171,7 +174,7 @@ func (r *reconciler) sync(ctx context.Context, b workv1alpha2.Binding) (outcome,
 	}
 	targets := scope.Targets(spec)
 	name := names.Work(spec.Resource.Kind, spec.Resource.Name, spec.Resource.Namespace)
-	unwanted := r.owned.unwanted(b, existing, name, scope.Names(scope.Kept(targets, spec.GracefulEvictionTasks)))
+	unwanted, waiting := suspended(r.owned.unwanted(b, existing, name, scope.Names(scope.Kept(targets, spec.GracefulEvictionTasks))), spec.Suspension)
 	more, err := r.owned.delete(ctx, b, unwanted)
 	if err != nil {
 		r.events.notCleanedUp(b, err)
@@ -181,7 +184,7 @@ func (r *reconciler) sync(ctx context.Context, b workv1alpha2.Binding) (outcome,
 		return outcome{requeueAfter: deleteOn}, nil
 	}
 	if anyIn(existing, purged(spec, targets)) {
-		return outcome{requeueAfter: evictionPoll}, nil
+		return outcome{binding: b, known: waiting != nil, refusal: waiting, requeueAfter: evictionPoll}, nil
 	}
 	ref := &spec.Resource
 	template, err := r.store.Get(ctx, schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind), ref.Namespace, ref.Name)
@@ -200,8 +203,29 @@ func (r *reconciler) sync(ctx context.Context, b workv1alpha2.Binding) (outcome,
 		return outcome{requeueAfter: writeOn}, nil
 	}
 	r.events.synced(j, changed || len(unwanted) > 0, err)
-	refusal := refusalOf(err)
+	refusal := cmp.Or(refusalOf(err), waiting)
 	return outcome{binding: b, known: err == nil || refusal != nil, refusal: refusal}, err
+}
+
+// suspended takes the Works out of those to delete that are in clusters to which dispatching is suspended: nothing is deleted there
+// until it resumes. It returns the others, and what the condition of the binding says, or nil.
+func suspended(unwanted []types.NamespacedName, suspension *workv1alpha2.Suspension) ([]types.NamespacedName, *delivery.Refusal) {
+	var rest []types.NamespacedName
+	var clusters []string
+	for _, key := range unwanted {
+		cluster, err := names.ClusterOfExecutionNamespace(key.Namespace)
+		if err != nil || !scope.DispatchingSuspended(suspension, cluster) {
+			rest = append(rest, key)
+		} else if !slices.Contains(clusters, cluster) {
+			clusters = append(clusters, cluster)
+		}
+	}
+	if len(clusters) == 0 {
+		return rest, nil
+	}
+	slices.Sort(clusters)
+	return rest, &delivery.Refusal{Reason: delivery.ReasonDeletionSuspended, Message: fmt.Sprintf(
+		"Dispatching to clusters %s is suspended: the object stays there, although the binding does not want it any more, until it resumes", strings.Join(clusters, ", "))}
 }
 
 // refusalOf returns the condition for an error of writing Works, or nil.
