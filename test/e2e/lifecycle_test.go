@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 )
 
@@ -67,4 +68,32 @@ func TestDrift_IsReverted(t *testing.T) {
 		return err
 	})
 	eventually(t, is("member1", ns, "deploy/nginx", "{.status.readyReplicas}", "1"))
+}
+
+// Policies that are deleted together leave what they delivered, overrides included.
+func TestPolicies_DeletedTogetherLeaveWhatIsDelivered(t *testing.T) {
+	ns := namespace(t)
+	const override = `
+apiVersion: policy.karmada.io/v1alpha1
+kind: OverridePolicy
+metadata: {name: web}
+spec:
+  resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, name: web}]
+  overrideRules:
+  - targetCluster: {clusterNames: [member1]}
+    overriders: {plaintext: [{path: /spec/replicas, operator: replace, value: 0}]}
+`
+	policies := override + "---" + policy("web", to("member1"))
+	apply(t, ns, override, deployment("web", 2), policy("web", to("member1")))
+	eventually(t, is("member1", ns, "deploy/web", "{.spec.replicas}", "0"))
+	mustWith(t, policies, "delete", "-n", ns, "-f", "-")
+	eventually(t, is("", ns, "deploy/web", `{.metadata.labels.propagationpolicy\.karmada\.io/permanent-id}`, ""))
+	// A later change of the same kind, which enqueues the same bindings, shows that this one was looked at.
+	apply(t, ns, strings.ReplaceAll(override, "web", "later"), deployment("later", 2), policy("later", to("member1")))
+	eventually(t, is("member1", ns, "deploy/later", "{.spec.replicas}", "0"))
+	mustWith(t, strings.ReplaceAll(override, "web", "later"), "delete", "-n", ns, "-f", "-")
+	eventually(t, is("member1", ns, "deploy/later", "{.spec.replicas}", "2"))
+	if err := is("member1", ns, "deploy/web", "{.spec.replicas}", "0")(); err != nil {
+		t.Error(err)
+	}
 }

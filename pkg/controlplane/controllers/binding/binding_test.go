@@ -323,6 +323,35 @@ func overridePolicy(value string) *policyv1alpha1.OverridePolicy {
 	}
 }
 
+// What was delivered stays as it is when the policy that wanted it is gone, whatever becomes of the overrides.
+func TestBinding_ReleasedObjectsStayAsTheyAre(t *testing.T) {
+	op := overridePolicy("here")
+	b := resourceBinding(map[string]int32{"m1": 1, "m2": 1})
+	h := newHarness(t, deployment(), b, op)
+	h.mustReconcile()
+	if err := h.client.Delete(t.Context(), op); err != nil {
+		t.Fatal(err)
+	}
+	released := &workv1alpha2.ResourceBinding{}
+	if err := h.client.Get(t.Context(), h.key, released); err != nil {
+		t.Fatal(err)
+	}
+	delete(released.Labels, policyv1alpha1.PropagationPolicyPermanentIDLabel)
+	if err := h.client.Update(t.Context(), released); err != nil {
+		t.Fatal(err)
+	}
+	h.mustReconcile()
+	if got := manifestOf(t, h.work("m1")).GetAnnotations()["where"]; got != "here" {
+		t.Errorf("the override was taken back: %q", got)
+	}
+	// A cluster that is not a target any more loses it.
+	h.change(func(s *workv1alpha2.ResourceBindingSpec) { s.Clusters = targets(map[string]int32{"m2": 1}) })
+	h.mustReconcile()
+	if diff := cmp.Diff([]string{"m2"}, h.clustersThatKeepWorks()); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestBinding_OverridesAreAppliedRecordedAndTakenBack(t *testing.T) {
 	op := overridePolicy("here")
 	h := newHarness(t, deployment(), resourceBinding(map[string]int32{"m1": 1, "m2": 1}), op)

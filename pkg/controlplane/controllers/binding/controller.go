@@ -138,14 +138,14 @@ func (r *reconciler) register(ctx context.Context, mgr manager.Manager, d Deps) 
 	b := builder.ControllerManagedBy(mgr).Named(r.scope.Controller).
 		For(r.scope.New(), generation).
 		Watches(&workv1alpha1.Work{}, controllers.EnqueueKey(r.scope.KeyOf), builder.WithPredicates(foreignChange(r.writer.works))).
-		Watches(&policyv1alpha1.ClusterOverridePolicy{}, controllers.Enqueue(m.overridden), generation).
+		Watches(&policyv1alpha1.ClusterOverridePolicy{}, m.overrides(), generation).
 		Watches(&clusterv1alpha1.Cluster{}, controllers.Enqueue(m.targeting), builder.WithPredicates(selectorsChanged())).
 		WatchesRawSource(templates.Source{Store: d.Store, Requests: m.ended}).
 		WatchesRawSource(notify.Bindings(d.Interpreter, r.client, r.scope.NewList, nil)).
 		WithOptions(controllers.OptionsOf(scope.Pick(r.scope.Namespaced, d.Workers, d.ClusterWorkers), 5, d.Retry,
 			func(req reconcile.Request) string { return r.tenant(ctx, req.NamespacedName) }))
 	if r.scope.Namespaced {
-		b = b.Watches(&policyv1alpha1.OverridePolicy{}, controllers.Enqueue(m.overridden), generation)
+		b = b.Watches(&policyv1alpha1.OverridePolicy{}, m.overrides(), generation)
 	}
 	return b.Complete(r)
 }

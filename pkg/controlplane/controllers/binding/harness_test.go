@@ -22,6 +22,7 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/events"
 	"github.com/karmada-toolkit/karmada/internal/kube"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/interpreter"
@@ -199,7 +200,7 @@ func resourceBinding(replicas map[string]int32) *workv1alpha2.ResourceBinding {
 	return &workv1alpha2.ResourceBinding{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: "default", Name: "nginx-deployment", UID: "uid-binding", Finalizers: []string{workv1alpha2.BindingControllerFinalizer},
-			Labels: map[string]string{workv1alpha2.ResourceBindingPermanentIDLabel: "id-b"},
+			Labels: map[string]string{workv1alpha2.ResourceBindingPermanentIDLabel: "id-b", policyv1alpha1.PropagationPolicyPermanentIDLabel: "id-p"},
 		},
 		Spec: workv1alpha2.ResourceBindingSpec{
 			Resource: workv1alpha2.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "default", Name: "nginx", UID: "uid-nginx"},

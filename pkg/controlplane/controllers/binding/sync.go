@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -118,7 +119,7 @@ func (w *workWriter) writeOne(ctx context.Context, j *job, target *workv1alpha2.
 	if err := w.client.Get(ctx, client.ObjectKey{Name: target.Name}, cluster, client.UnsafeDisableDeepCopy); err != nil {
 		return works.Unchanged, fmt.Errorf("getting cluster %q: %w", target.Name, err)
 	}
-	if cluster.DeletionTimestamp != nil {
+	if cluster.DeletionTimestamp != nil || scope.Released(j.binding) && anyIn(j.existing, sets.New(target.Name)) {
 		return works.Unchanged, nil
 	}
 	obj, err := w.revise(j, target)

@@ -4,10 +4,14 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -116,6 +120,25 @@ func foreignChange(writer *works.Writer) predicate.Predicate {
 	return controllers.Filter[client.Object]{Created: controllers.Never[client.Object], Updated: func(before, now client.Object) bool {
 		return now.GetDeletionTimestamp() == nil && now.GetGeneration() != before.GetGeneration() && !writer.Wrote(now)
 	}}
+}
+
+// releaseTime is how long the deletion of an override policy waits before it takes effect: it is often deleted together with the
+// propagation policy, which leaves what was delivered as it is.
+const releaseTime = 2 * time.Second
+
+// overrides enqueues the bindings whose templates an override policy may select.
+func (m *mapper) overrides() handler.EventHandler {
+	now := controllers.Enqueue(m.overridden)
+	return handler.Funcs{
+		CreateFunc: now.Create, UpdateFunc: now.Update,
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			if p, ok := e.Object.(policyv1alpha1.OverridePolicyObject); ok {
+				for _, request := range m.overridden(ctx, p) {
+					q.AddAfter(request, releaseTime)
+				}
+			}
+		},
+	}
 }
 
 // overridden returns the bindings whose templates an override policy may select by

@@ -45,6 +45,12 @@ func Claimed(b metav1.Object) bool {
 		labels[workv1alpha2.BindingManagedByLabel] != ""
 }
 
+// Released reports whether the policy that claimed a binding is gone, or no longer selects its template, and nothing else wants
+// the template delivered: what the clusters have stays as it is. Bindings that users create are none.
+func Released(b workv1alpha2.Binding) bool {
+	return !Claimed(b) && Canonical(b) && len(b.GetSpec().RequiredBy) == 0
+}
+
 // Canonical reports whether a binding is named for its template as the detector names
 // bindings. Bindings that users create have other names.
 func Canonical(b workv1alpha2.Binding) bool {
