@@ -188,7 +188,7 @@ func TestReconcile_Ownership(t *testing.T) {
 			if got != tc.want || (err == nil) != (tc.want == "v") {
 				t.Errorf("got %s, %v", got, err)
 			}
-			if err != nil && !strings.Contains(err.Error(), "resource(kind=ConfigMap, default/a) already exists in the cluster m1 and the work.karmada.io/conflict-resolution strategy value is abort, Karmada will not manage this resource; to take it over, set \"conflictResolution: Overwrite\" in the policy") {
+			if err != nil && !strings.Contains(err.Error(), "resource(kind=ConfigMap, default/a) already exists in the cluster m1 and the work.karmada.io/conflict-resolution strategy value is abort, Karmada will not manage this resource; to take it over, set the annotation \"work.karmada.io/conflict-resolution: overwrite\" on the template, or \"conflictResolution: Overwrite\" in the policy") {
 				t.Error(err)
 			}
 			b.member.Writes()

@@ -246,8 +246,8 @@ func (w *Writer) update(ctx context.Context, a *Applied, manifested, observed *u
 	overwrite := manifested.GetAnnotations()[workv1alpha2.ResourceConflictResolutionAnnotation] == workv1alpha2.ResourceConflictResolutionOverwrite
 	if !overwrite && !w.owned(observed) {
 		return nil, fmt.Errorf("resource(kind=%s, %s) already exists in the cluster %s and the %s strategy value is %s, Karmada will not manage this resource; "+
-			"to take it over, set \"conflictResolution: Overwrite\" in the policy",
-			w.GVK.Kind, w.Key, w.Cluster, workv1alpha2.ResourceConflictResolutionAnnotation, workv1alpha2.ResourceConflictResolutionAbort)
+			"to take it over, set the annotation \"%[4]s: %[6]s\" on the template, or \"conflictResolution: Overwrite\" in the policy",
+			w.GVK.Kind, w.Key, w.Cluster, workv1alpha2.ResourceConflictResolutionAnnotation, workv1alpha2.ResourceConflictResolutionAbort, workv1alpha2.ResourceConflictResolutionOverwrite)
 	}
 	desired, err := w.retain(manifested, observed)
 	if err != nil {
