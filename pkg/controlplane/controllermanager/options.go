@@ -224,6 +224,24 @@ func (o *Options) Enabled(name string) bool {
 	return all
 }
 
+// losses returns a line for each flag whose value replaces a default that most users want to keep.
+func (o *Options) losses() []string {
+	var out []string
+	var off []string
+	for _, name := range ControllerNames() {
+		if name != hpaScaleTargetMarker && name != deploymentReplicasSyncer && !o.Enabled(name) {
+			off = append(off, name)
+		}
+	}
+	if len(off) > 0 {
+		out = append(out, "--controllers replaces its default, \"*\": these controllers do not run: "+strings.Join(off, ", "))
+	}
+	if skipped, err := templates.ParseNamespaces(o.SkippedPropagatingNamespaces); err == nil && !skipped.Matches("kube-system") {
+		out = append(out, "--skipped-propagating-namespaces replaces its default, \"kube-.*\": policies propagate objects of the namespace kube-system")
+	}
+	return out
+}
+
 // checkControllers returns an error for names that --controllers does not know.
 func (o *Options) checkControllers() error {
 	known := ControllerNames()

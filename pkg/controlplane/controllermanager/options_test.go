@@ -135,3 +135,26 @@ func TestEnabled_OffByDefault(t *testing.T) {
 		}
 	}
 }
+
+// A value that replaces a default takes more away than users expect.
+func TestOptions_Losses(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change func(*Options)
+		want   []string
+	}{
+		"the defaults":         {func(*Options) {}, nil},
+		"more controllers":     {func(o *Options) { o.Controllers = []string{"*", "hpaScaleTargetMarker"} }, nil},
+		"fewer controllers":    {func(o *Options) { o.Controllers = []string{"*", "-remedy"} }, []string{`--controllers replaces its default, "*": these controllers do not run: remedy`}},
+		"other namespaces too": {func(o *Options) { o.SkippedPropagatingNamespaces = append(o.SkippedPropagatingNamespaces, "test-.*") }, nil},
+		"other namespaces": {func(o *Options) { o.SkippedPropagatingNamespaces = []string{"test-.*"} },
+			[]string{`--skipped-propagating-namespaces replaces its default, "kube-.*": policies propagate objects of the namespace kube-system`}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := NewOptions()
+			tc.change(o)
+			if diff := cmp.Diff(tc.want, o.losses()); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/karmada-toolkit/karmada/internal/controllers"
@@ -113,6 +114,9 @@ type controller struct {
 }
 
 func setupControllers(ctx context.Context, mgr manager.Manager, o *Options, table []controller) error {
+	for _, line := range o.losses() {
+		log.FromContext(ctx).Info(line)
+	}
 	for _, c := range table {
 		if !c.always && !o.Enabled(c.name) {
 			continue
