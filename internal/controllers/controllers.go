@@ -70,6 +70,15 @@ func OptionsOf[T comparable](workers, byDefault int, r Retry, tenant func(T) str
 	}
 }
 
+// After returns the result of a reconciliation that is repeated after a time, never if 0. A failed one is repeated with a back-off
+// instead: a controller takes only one of both.
+func After(wait time.Duration, err error) (reconcile.Result, error) {
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	return reconcile.Result{RequeueAfter: wait}, nil
+}
+
 // AddLowPriority adds keys to a queue with the priority that controller-runtime
 // gives to its initial list, if it is a priority queue.
 func AddLowPriority[K comparable](queue workqueue.TypedInterface[K], keys ...K) {

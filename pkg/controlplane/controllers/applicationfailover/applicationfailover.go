@@ -117,7 +117,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{}, fmt.Errorf("application failover of %s %q: %w", r.scope.Kind, req, err)
 	}
 	if after, err := r.take(ctx, &verdict); err != nil || after > 0 { // the times of what is due are kept
-		return reconcile.Result{RequeueAfter: after}, err
+		return controllers.After(after, err)
 	}
 	before := b.DeepCopyObject().(workv1alpha2.Binding)
 	if verdict.Spec != nil {

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/karmada-toolkit/karmada/internal/controllers"
 	"github.com/karmada-toolkit/karmada/internal/metrics"
 	"github.com/karmada-toolkit/karmada/internal/patch"
 	"github.com/karmada-toolkit/karmada/internal/status"
@@ -77,7 +78,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	}
 	if b.GetDeletionTimestamp() != nil {
 		after, err := r.finalize(ctx, b)
-		return reconcile.Result{RequeueAfter: after}, err
+		return controllers.After(after, err)
 	}
 	if r.scope.ID(b) == "" {
 		return reconcile.Result{}, fmt.Errorf("%s %s: %w", r.scope.Kind, req.NamespacedName, errNoID)
@@ -92,7 +93,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		}
 	}
 	r.duration.WithLabelValues(metrics.Result(err)).Observe(r.clock.Since(start).Seconds())
-	return reconcile.Result{RequeueAfter: out.requeueAfter}, err
+	return controllers.After(out.requeueAfter, err)
 }
 
 // permanent reports whether all that failed are overrides beyond their budget and Works that are too large. They fail alike

@@ -158,7 +158,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	case ctx.Err() == nil:
 		publishFailed(r.events, binding, err)
 	}
-	return reconcile.Result{RequeueAfter: again}, err
+	return controllers.After(again, err)
 }
 
 func (r *reconciler) summarize(binding workv1alpha2.Binding, works []workv1alpha1.Work) summary {

@@ -185,7 +185,10 @@ func (r *reconciler) mark(ctx context.Context, cluster *clusterv1alpha1.Cluster)
 	default:
 		publishTainted(r.events, cluster, taints)
 	}
-	return result, err
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	return result, nil
 }
 
 // observeTaints records whether a cluster has a taint of unhealthy clusters, and

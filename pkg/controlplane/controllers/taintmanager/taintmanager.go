@@ -130,7 +130,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{}, nil
 	}
 	if held, err := r.hold(ctx, cluster.Name); err != nil || held {
-		return reconcile.Result{RequeueAfter: heldResync}, err
+		return controllers.After(heldResync, err)
 	}
 	for _, q := range r.queues {
 		if err := q.enqueue(ctx, cluster.Name); err != nil {
