@@ -352,6 +352,56 @@ func TestBinding_ReleasedObjectsStayAsTheyAre(t *testing.T) {
 	}
 }
 
+// The binding of what was released still says how it is delivered: dispatching can resume, and a cluster that leaves leaves its
+// replicas to the others, except where an override may have set them.
+func TestBinding_ReleasedObjectsFollowTheirBinding(t *testing.T) {
+	annotate, scaled := overridePolicy("here"), replacing("m1", "/spec/replicas", "0")
+	for name, tc := range map[string]struct {
+		override *policyv1alpha1.OverridePolicy
+		replicas int64
+	}{
+		"the override does not set replicas": {annotate, 3}, "the override sets replicas": {scaled, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t, deployment(), resourceBinding(map[string]int32{"m1": 1, "m2": 2}), tc.override)
+			h.mustReconcile()
+			recorded := h.work("m1").Annotations[policyv1alpha1.AppliedOverridesAnnotation]
+			if err := h.client.Delete(t.Context(), tc.override); err != nil {
+				t.Fatal(err)
+			}
+			edited := deployment()
+			edited.SetGeneration(5)
+			edited.SetLabels(map[string]string{"edited": "true"})
+			h.setTemplates(edited)
+			b := &workv1alpha2.ResourceBinding{}
+			if err := h.client.Get(t.Context(), h.key, b); err != nil {
+				t.Fatal(err)
+			}
+			delete(b.Labels, policyv1alpha1.PropagationPolicyPermanentIDLabel)
+			b.Spec.Clusters, b.Spec.PreserveResourcesOnDeletion = targets(map[string]int32{"m1": 3}), new(true)
+			b.Spec.Suspension = &workv1alpha2.Suspension{Suspension: policyv1alpha1.Suspension{Dispatching: new(true)}}
+			if err := h.client.Update(t.Context(), b); err != nil {
+				t.Fatal(err)
+			}
+			h.mustReconcile()
+			w := h.work("m1")
+			if !*w.Spec.SuspendDispatching || !*w.Spec.PreserveResourcesOnDeletion || w.Annotations[policyv1alpha1.AppliedOverridesAnnotation] != recorded {
+				t.Errorf("suspended %t, preserved %t, annotations %v", *w.Spec.SuspendDispatching, *w.Spec.PreserveResourcesOnDeletion, w.Annotations)
+			}
+			obj := manifestOf(t, w)
+			if n, _, _ := unstructured.NestedInt64(obj.Object, "spec", "replicas"); n != tc.replicas || obj.GetLabels()["edited"] != "" ||
+				obj.GetAnnotations()[workv1alpha2.ResourceTemplateGenerationAnnotation] != "4" {
+				t.Errorf("%d replicas, want %d, in %v", n, tc.replicas, obj.Object)
+			}
+			h.taken()
+			h.mustReconcile()
+			if got := h.taken(); got != nil {
+				t.Errorf("writes %v", got)
+			}
+		})
+	}
+}
+
 func TestBinding_OverridesAreAppliedRecordedAndTakenBack(t *testing.T) {
 	op := overridePolicy("here")
 	h := newHarness(t, deployment(), resourceBinding(map[string]int32{"m1": 1, "m2": 1}), op)

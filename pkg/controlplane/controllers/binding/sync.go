@@ -13,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -119,33 +118,17 @@ func (w *workWriter) writeOne(ctx context.Context, j *job, target *workv1alpha2.
 	if err := w.client.Get(ctx, client.ObjectKey{Name: target.Name}, cluster, client.UnsafeDisableDeepCopy); err != nil {
 		return works.Unchanged, fmt.Errorf("getting cluster %q: %w", target.Name, err)
 	}
-	if cluster.DeletionTimestamp != nil || scope.Released(j.binding) && anyIn(j.existing, sets.New(target.Name)) {
+	if cluster.DeletionTimestamp != nil {
 		return works.Unchanged, nil
 	}
-	obj, err := w.revise(j, target)
-	if err != nil {
-		return works.Unchanged, fmt.Errorf("cluster %q: %w", target.Name, err)
+	var applied override.Applied
+	want, err := w.delivered(j, target)
+	if want == nil && err == nil {
+		want, applied, err = w.compute(ctx, j, target, cluster, policies)
 	}
-	revised := obj
-	obj, applied, err := override.ApplyInTime(revised, cluster, policies, w.clock)
-	if err == nil && len(applied.Namespaced) > 0 {
-		err = w.checkQuota(ctx, revised, obj, cluster, policies)
-	}
-	if err != nil {
-		w.overrides.Failed(j.template, err)
-		return works.Unchanged, errors.Join(err, w.discard(ctx, j, target.Name, err))
-	}
-	annotations, err := applied.Annotations()
 	if err != nil {
 		return works.Unchanged, err
 	}
-	if w.statefulFailover {
-		labels, left := eviction.Inject(j.binding.GetSpec(), target.Name, obj.GetLabels())
-		if obj.SetLabels(labels); len(left) > 0 {
-			w.events.notInjected(j, target.Name, left)
-		}
-	}
-	want := w.want(j, obj, target.Name, annotations)
 	result, err := w.works.Write(ctx, want)
 	if err != nil || result == works.Unchanged {
 		return result, err
@@ -157,20 +140,40 @@ func (w *workWriter) writeOne(ctx context.Context, j *job, target *workv1alpha2.
 	return result, nil
 }
 
+// compute returns the wanted Work of a target, made of the template, and the overrides in it.
+func (w *workWriter) compute(ctx context.Context, j *job, target *workv1alpha2.TargetCluster, cluster *clusterv1alpha1.Cluster, policies override.Policies) (*works.Want, override.Applied, error) {
+	revised, err := w.revise(j, target)
+	if err != nil {
+		return nil, override.Applied{}, fmt.Errorf("cluster %q: %w", target.Name, err)
+	}
+	obj, applied, err := override.ApplyInTime(revised, cluster, policies, w.clock)
+	if err == nil && len(applied.Namespaced) > 0 {
+		err = w.checkQuota(ctx, revised, obj, cluster, policies)
+	}
+	if err != nil {
+		w.overrides.Failed(j.template, err)
+		return nil, applied, errors.Join(err, w.discard(ctx, j, target.Name, err))
+	}
+	annotations, err := applied.Annotations()
+	if err != nil {
+		return nil, applied, err
+	}
+	if w.statefulFailover {
+		labels, left := eviction.Inject(j.binding.GetSpec(), target.Name, obj.GetLabels())
+		if obj.SetLabels(labels); len(left) > 0 {
+			w.events.notInjected(j, target.Name, left)
+		}
+	}
+	return w.want(j, obj, target.Name, annotations), applied, nil
+}
+
 // revise returns a copy of the template with the replicas of a target.
 func (w *workWriter) revise(j *job, target *workv1alpha2.TargetCluster) (*unstructured.Unstructured, error) {
 	obj := j.template.DeepCopy()
 	manifest.Reactivate(obj)
-	spec := j.binding.GetSpec()
-	if spec.IsWorkload() && w.interpreter.HookEnabled(obj.GroupVersionKind(), configv1alpha1.InterpreterOperationReviseReplica) {
-		revised, err := w.interpreter.ReviseReplica(obj, int64(target.Replicas))
-		if err != nil {
-			return nil, fmt.Errorf("revising replicas: %w", err)
-		}
-		obj = revised
-	}
-	if err := override.IdentityOf(j.template).Check(obj.Object); err != nil {
-		return nil, fmt.Errorf("revising replicas: %w", err)
+	obj, err := w.scale(j, obj, target)
+	if err != nil {
+		return nil, err
 	}
 	if j.completions == nil {
 		return obj, nil
@@ -181,6 +184,21 @@ func (w *workWriter) revise(j *job, target *workv1alpha2.TargetCluster) (*unstru
 	}
 	if err := unstructured.SetNestedField(obj.Object, n, "spec", "completions"); err != nil {
 		return nil, fmt.Errorf("setting completions: %w", err)
+	}
+	return obj, nil
+}
+
+// scale returns an object, which it may change, with the replicas of a target.
+func (w *workWriter) scale(j *job, obj *unstructured.Unstructured, target *workv1alpha2.TargetCluster) (*unstructured.Unstructured, error) {
+	if j.binding.GetSpec().IsWorkload() && w.interpreter.HookEnabled(obj.GroupVersionKind(), configv1alpha1.InterpreterOperationReviseReplica) {
+		revised, err := w.interpreter.ReviseReplica(obj, int64(target.Replicas))
+		if err != nil {
+			return nil, fmt.Errorf("revising replicas: %w", err)
+		}
+		obj = revised
+	}
+	if err := override.IdentityOf(j.template).Check(obj.Object); err != nil {
+		return nil, fmt.Errorf("revising replicas: %w", err)
 	}
 	return obj, nil
 }
