@@ -515,6 +515,23 @@ func TestShell_TermsFallBack(t *testing.T) {
 	if len(b.recorded) != 3 || !strings.HasSuffix(b.recorded[0], want) {
 		t.Errorf("recorded %v", b.recorded)
 	}
+	gone := cluster("m2", 9)
+	gone.DeletionTimestamp = &metav1.Time{Time: b.clock.Now()}
+	b.observer.clusterChanged(gone, false)
+	b.runQueue()
+	b.observer.push(sc, b.see(sc), eventCluster)
+	writes := b.runQueue()
+	after = b.see(sc)
+	if len(writes) > 0 || after.GetStatus().SchedulerObservedAffinityName != "m2" || !strings.HasPrefix(condition(after), `False NoClusterFit In affinity group "m2": 0/2 `) {
+		t.Errorf("wrote %v, observed %q, %s", writes, after.GetStatus().SchedulerObservedAffinityName, condition(after))
+	}
+	roomier := cluster("m1", 9)
+	roomier.Generation = 2
+	b.observer.clusterChanged(roomier, false)
+	b.runQueue()
+	if after = b.see(sc); after.GetStatus().SchedulerObservedAffinityName != "m1" || !after.GetSpec().TargetContains("m1") {
+		t.Errorf("observed %q, %v", after.GetStatus().SchedulerObservedAffinityName, after.GetSpec().Clusters)
+	}
 }
 
 func TestShell_RescheduleRenewsTheTime(t *testing.T) {

@@ -48,6 +48,25 @@ type SpreadError struct {
 // Error returns the message.
 func (e *SpreadError) Error() string { return e.Message }
 
+// TermsError is returned if none of several affinity terms could be used. The first
+// one tried decides what it means.
+type TermsError struct {
+	// Failed are the terms in the order in which they were tried.
+	Failed []TermFailure
+}
+
+// Error returns a sentence for each term.
+func (e *TermsError) Error() string {
+	sentences := make([]string, len(e.Failed))
+	for i, f := range e.Failed {
+		sentences[i] = fmt.Sprintf("In affinity group %q: %s.", f.Name, strings.TrimSuffix(f.Err.Error(), "."))
+	}
+	return strings.Join(sentences, " ")
+}
+
+// Unwrap returns the error of the first term that was tried.
+func (e *TermsError) Unwrap() error { return e.Failed[0].Err }
+
 // FitError is returned if every cluster was filtered out, with the reasons.
 type FitError struct {
 	// Clusters is the number of clusters there are.

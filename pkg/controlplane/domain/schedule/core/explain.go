@@ -141,13 +141,13 @@ func (d *Decision) Estimates() map[string]Estimate {
 // namedEstimators is the number of clusters that Unestimated names.
 const namedEstimators = 3
 
-// Room returns, for the clusters that were selected last, how many more replicas fit and what keeps it from being more: such as
+// Room returns, for the clusters that the first pass selected, how many more replicas fit and what keeps it from being more: such as
 // "member1 2 (cpu), member2 0 (memory)". It is empty if there are none, and names few of many.
 func (d *Decision) Room() string {
 	if len(d.passes) == 0 {
 		return ""
 	}
-	p := &d.passes[len(d.passes)-1]
+	p := &d.passes[0] // of several that fail, the error of the first decides
 	var parts []string
 	more := 0
 	for i := range p.records {

@@ -43,11 +43,12 @@ func Schedule(snapshot *framework.Snapshot, request *Request) (Decision, error) 
 		return d, err
 	}
 	first := 0
-	// The terms before the one in use are tried again only by a fresh scheduling.
+	// The term in use is left only if its clusters do not do. The terms before it come after the last one, from the first on.
 	if !w.fresh {
 		first = max(0, termIndex(terms, w.cycle.pass.Status.SchedulerObservedAffinityName))
 	}
-	for i := first; i < len(terms); i++ {
+	for n := range terms {
+		i := (first + n) % len(terms)
 		clusters, err := w.try(&terms[i], &d)
 		if err == nil {
 			d.Clusters, d.AffinityName = clusters, terms[i].AffinityName
@@ -55,7 +56,10 @@ func Schedule(snapshot *framework.Snapshot, request *Request) (Decision, error) 
 		}
 		d.Failed = append(d.Failed, TermFailure{Index: i, Name: terms[i].AffinityName, Err: err})
 	}
-	return d, d.Failed[0].Err
+	if len(d.Failed) == 1 {
+		return d, d.Failed[0].Err
+	}
+	return d, &TermsError{Failed: d.Failed}
 }
 
 func termIndex(terms []policyv1alpha1.ClusterAffinityTerm, name string) int {

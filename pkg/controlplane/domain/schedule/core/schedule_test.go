@@ -195,22 +195,53 @@ func TestSchedule_TermsAreTriedInOrder(t *testing.T) {
 			AffinityName: "only-" + n, ClusterAffinity: policyv1alpha1.ClusterAffinity{ClusterNames: []string{n}},
 		})
 	}
-	snapshot := framework.SnapshotOf([]*clusterv1alpha1.Cluster{roomy("m1", 9), roomy("m2", 1), roomy("m3", 9)}, true)
+	snapshot := framework.SnapshotOf([]*clusterv1alpha1.Cluster{roomy("m1", 9), roomy("m2", 5), roomy("m3", 1)}, true)
+	for _, tc := range []struct {
+		name     string
+		replicas int32
+		observed string
+		want     string
+		failed   []string
+	}{
+		{"a new binding begins with the first", 4, "", "only-m1", nil},
+		{"the observed term is not left while it does", 4, "only-m2", "only-m2", nil},
+		{"the earlier terms come after the last, in order", 4, "only-m3", "only-m1", []string{"only-m3"}},
+		{"all later terms come before the earlier ones", 6, "only-m2", "only-m1", []string{"only-m2", "only-m3"}},
+		{"each term is tried once", 99, "only-m2", "", []string{"only-m2", "only-m3", "only-m1"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			r := requestFor(t, p, tc.replicas)
+			r.Spec.ReplicaRequirements, r.Status.SchedulerObservedAffinityName = nil, tc.observed
+			d, err := core.Schedule(snapshot, r)
+			var failed []string
+			for _, f := range d.Failed {
+				failed = append(failed, f.Name)
+				if p.ClusterAffinities[f.Index].AffinityName != f.Name {
+					t.Errorf("%s has the index %d", f.Name, f.Index)
+				}
+			}
+			if diff := cmp.Diff(tc.failed, failed); d.AffinityName != tc.want || diff != "" {
+				t.Errorf("got %q, %v: %s", d.AffinityName, err, diff)
+			}
+			if (err == nil) != (tc.want != "") || err != nil && !errors.Is(err, d.Failed[0].Err) {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
+
+func TestSchedule_AllTermsFail(t *testing.T) {
+	p := &policyv1alpha1.Placement{ReplicaScheduling: dynamic, ClusterAffinities: []policyv1alpha1.ClusterAffinityTerm{
+		{AffinityName: "primary", ClusterAffinity: policyv1alpha1.ClusterAffinity{ClusterNames: []string{"m1"}}},
+		{AffinityName: "backup", ClusterAffinity: policyv1alpha1.ClusterAffinity{ClusterNames: []string{"m2"}}},
+	}}
 	r := requestFor(t, p, 4)
-	r.Spec.ReplicaRequirements = nil
-	d, err := core.Schedule(snapshot, r)
-	if err != nil || d.AffinityName != "only-m1" {
-		t.Errorf("got %q, %v", d.AffinityName, err)
-	}
-	r.Status.SchedulerObservedAffinityName = "only-m2"
-	d, err = core.Schedule(snapshot, r)
-	if err != nil || d.AffinityName != "only-m3" || len(d.Failed) != 1 || d.Failed[0].Index != 1 {
-		t.Errorf("terms before the observed one are not tried again: got %q, %v, %v", d.AffinityName, d.Failed, err)
-	}
-	r.Spec.Replicas = 99
-	d, err = core.Schedule(snapshot, r)
-	if err == nil || !errors.Is(err, d.Failed[0].Err) || len(d.Failed) != 2 {
-		t.Errorf("the first failure decides: got %v of %v", err, d.Failed)
+	r.Spec.ReplicaRequirements, r.Status.SchedulerObservedAffinityName = nil, "backup"
+	_, err := core.Schedule(framework.SnapshotOf([]*clusterv1alpha1.Cluster{roomy("m1", 3)}, true), r)
+	want := `In affinity group "backup": 0/1 clusters are available: 1 cluster(s) did not match the placement cluster affinity constraint (m1). ` +
+		`In affinity group "primary": failed to assign replicas: failed to scale up: Clusters available replicas 3 are not enough to schedule.`
+	if err == nil || err.Error() != want || core.ClassOf(err) != core.NoClusterFit {
+		t.Errorf("got %v, want %s", err, want)
 	}
 }
 
