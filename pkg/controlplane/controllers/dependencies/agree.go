@@ -52,15 +52,23 @@ func agree(referrers []*workv1alpha2.ResourceBinding) agreement {
 	return out
 }
 
-// suspension suspends dispatching to the clusters in which every referrer is suspended.
+// suspension suspends dispatching to the clusters in which every referrer is suspended, also to those that a referrer left: what
+// depends on the object stays there until dispatching resumes.
 func suspension(requiredBy []workv1alpha2.BindingSnapshot, referrers []*workv1alpha2.ResourceBinding, scheduling *bool) *workv1alpha2.Suspension {
 	byName := map[types.NamespacedName]*workv1alpha2.ResourceBinding{}
 	for _, b := range referrers {
 		byName[types.NamespacedName{Namespace: b.Namespace, Name: b.Name}] = b
 	}
 	suspended, active := sets.New[string](), sets.New[string]()
+	everywhere := false
 	for i := range requiredBy {
 		by := byName[types.NamespacedName{Namespace: requiredBy[i].Namespace, Name: requiredBy[i].Name}]
+		if by != nil && by.Spec.Suspension != nil {
+			everywhere = everywhere || ptr.Deref(by.Spec.Suspension.Dispatching, false)
+			if on := by.Spec.Suspension.DispatchingOnClusters; on != nil {
+				suspended.Insert(on.ClusterNames...)
+			}
+		}
 		for _, c := range requiredBy[i].Clusters {
 			if by != nil && scope.DispatchingSuspended(by.Spec.Suspension, c.Name) {
 				suspended.Insert(c.Name)
@@ -72,7 +80,7 @@ func suspension(requiredBy []workv1alpha2.BindingSnapshot, referrers []*workv1al
 	suspended = suspended.Difference(active)
 	out := &workv1alpha2.Suspension{Scheduling: scheduling}
 	switch {
-	case suspended.Len() > 0 && active.Len() == 0:
+	case everywhere && active.Len() == 0:
 		out.Dispatching = new(true)
 	case suspended.Len() > 0:
 		out.DispatchingOnClusters = &policyv1alpha1.SuspendClusters{ClusterNames: sets.List(suspended)}
