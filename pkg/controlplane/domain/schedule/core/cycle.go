@@ -141,6 +141,9 @@ func (s *cycle) rank(room *room) {
 		}
 		c.major = int64(r.tier)<<32 - r.score
 		c.available = r.available()
+		if room.sets && s.pass.IsTarget(cluster) {
+			c.available++ // the set that is there, which has no replicas in the target list
+		}
 	}
 	slices.SortFunc(s.candidates, func(a, b candidate) int {
 		if a.major != b.major {

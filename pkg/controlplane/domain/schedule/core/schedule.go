@@ -112,7 +112,7 @@ func (w *work) begin(snapshot *framework.Snapshot, request *Request) {
 	w.fresh = Rescheduling(binding.Spec, binding.Status)
 	w.room = newRoom(request)
 	strategy := strategyOf(binding.Spec.Placement.ReplicaScheduling)
-	w.selection.begin(strategy, w.room.wanted())
+	w.selection.begin(strategy, &w.room)
 	w.division.begin(strategy, w.fresh, binding.Spec)
 }
 

@@ -298,16 +298,41 @@ func TestSchedule_AssumedWorkloadsTakeRoom(t *testing.T) {
 }
 
 func TestSchedule_WholeSetsOfComponents(t *testing.T) {
-	r := requestFor(t, &policyv1alpha1.Placement{
-		ReplicaScheduling: aggregated,
-		SpreadConstraints: []policyv1alpha1.SpreadConstraint{{SpreadByField: policyv1alpha1.SpreadByFieldCluster, MinGroups: 1, MaxGroups: 1}},
-	}, 0)
-	r.Spec.ReplicaRequirements, r.MultiplePodTemplates = nil, true
-	r.Spec.Components = []workv1alpha2.Component{{Name: "jobmanager", Replicas: 1}, {Name: "taskmanager", Replicas: 4}}
-	d, err := core.Schedule(framework.SnapshotOf([]*clusterv1alpha1.Cluster{roomy("m1", 4), roomy("m2", 5)}, true), r)
-	want := []workv1alpha2.TargetCluster{{Name: "m2", Components: []workv1alpha2.TargetComponent{{Name: "jobmanager", Replicas: 1}, {Name: "taskmanager", Replicas: 4}}}}
-	if diff := cmp.Diff(want, d.Clusters); diff != "" || err != nil {
-		t.Error(err, diff)
+	const noRoom = "failed to select clusters: no enough resource when selecting 1 clusters"
+	for _, strategy := range []*policyv1alpha1.ReplicaSchedulingStrategy{nil, {ReplicaSchedulingType: policyv1alpha1.ReplicaSchedulingTypeDuplicated}, aggregated} {
+		for _, tc := range []struct {
+			name   string
+			m1, m2 int64
+			held   []workv1alpha2.TargetCluster
+			want   string
+			err    string
+		}{
+			{"the cluster with room for a set", 4, 5, nil, "m2", ""},
+			{"no cluster with room", 4, 4, nil, "", noRoom},
+			{"the set that runs takes the room", 4, 0, targets("m2", 0), "m2", ""},
+			{"a set does not move to more room", 9, 0, targets("m2", 0), "m2", ""},
+			{"a target that is gone has no room", 4, 4, targets("m3", 0), "", noRoom},
+		} {
+			t.Run(tc.name, func(t *testing.T) {
+				r := requestFor(t, &policyv1alpha1.Placement{
+					ReplicaScheduling: strategy,
+					SpreadConstraints: []policyv1alpha1.SpreadConstraint{{SpreadByField: policyv1alpha1.SpreadByFieldCluster, MinGroups: 1, MaxGroups: 1}},
+				}, 0)
+				r.Spec.ReplicaRequirements, r.Spec.Clusters, r.MultiplePodTemplates = nil, tc.held, true
+				r.Spec.Components = []workv1alpha2.Component{{Name: "jobmanager", Replicas: 1}, {Name: "taskmanager", Replicas: 4}}
+				d, err := core.Schedule(framework.SnapshotOf([]*clusterv1alpha1.Cluster{roomy("m1", tc.m1), roomy("m2", tc.m2)}, true), r)
+				if tc.err != "" {
+					if err == nil || err.Error() != tc.err {
+						t.Errorf("got %v, %v", d.Clusters, err)
+					}
+					return
+				}
+				want := []workv1alpha2.TargetCluster{{Name: tc.want, Components: []workv1alpha2.TargetComponent{{Name: "jobmanager", Replicas: 1}, {Name: "taskmanager", Replicas: 4}}}}
+				if diff := cmp.Diff(want, d.Clusters); diff != "" || err != nil {
+					t.Error(err, diff)
+				}
+			})
+		}
 	}
 }
 

@@ -36,12 +36,16 @@ type selection struct {
 	strategy strategy
 	// wanted is how many replicas, or sets of components, the clusters must have
 	// room for.
-	wanted   int64
+	wanted int64
+	// ample is set if clusters are taken whatever their room.
+	ample    bool
 	selected []int32
 	regions  regions
 }
 
-func (s *selection) begin(strategy strategy, wanted int64) { s.strategy, s.wanted = strategy, wanted }
+func (s *selection) begin(strategy strategy, room *room) {
+	s.strategy, s.wanted, s.ample = strategy, room.wanted(), strategy == duplicated && !room.sets
+}
 
 // choose sets the selected clusters, as the spread constraints have it.
 func (s *selection) choose() error {
@@ -78,17 +82,15 @@ func ignoresSpread(s *policyv1alpha1.ReplicaSchedulingStrategy) bool {
 	return s.WeightPreference == nil || len(s.WeightPreference.StaticWeightList) > 0 && s.WeightPreference.DynamicWeight == ""
 }
 
-// byCluster takes the best clusters and, where replicas are divided, exchanges
-// the last ones for roomier ones until the replicas fit.
+// byCluster takes the best clusters and, where replicas are divided or components
+// go together, exchanges the last ones for roomier ones until all fit.
 func (s *selection) byCluster(c *policyv1alpha1.SpreadConstraint) error {
 	if len(s.cycle.candidates) < c.MinGroups {
 		return &SpreadError{Message: "the number of feasible clusters is less than spreadConstraint.MinGroups"}
 	}
 	n := max(0, min(len(s.cycle.candidates), c.MaxGroups))
-	if s.strategy != duplicated {
-		if !s.makeRoom(n) {
-			return &SpreadError{Message: fmt.Sprintf("no enough resource when selecting %d clusters", n), Capacity: true}
-		}
+	if !s.ample && !s.makeRoom(n) {
+		return &SpreadError{Message: fmt.Sprintf("no enough resource when selecting %d clusters", n), Capacity: true}
 	}
 	for i := range n {
 		s.selected = append(s.selected, s.cycle.candidates[i].at)
