@@ -3,7 +3,7 @@
 package e2e
 
 import (
-	"fmt"
+	"errors"
 	"strings"
 	"syscall"
 	"testing"
@@ -13,7 +13,9 @@ import (
 // anew: after a short time, and after one that is long enough for it not to be Ready.
 func TestMember_PausedMissesNothing(t *testing.T) {
 	ns := namespace(t)
-	config := func(version string) string { return strings.Replace(configMapNamed("paused"), "a: b", "version: "+version, 1) }
+	config := func(version string) string {
+		return strings.Replace(configMapNamed("paused"), "a: b", "version: "+version, 1)
+	}
 	apply(t, ns, config("one"), policyFor("all", "{apiVersion: v1, kind: ConfigMap, name: paused}", to("member1", "member2")+`
 clusterTolerations: [{operator: Exists}]`))
 	has := func(cluster, version string) func() error {
@@ -30,10 +32,10 @@ clusterTolerations: [{operator: Exists}]`))
 		return is("", ns, "cluster/member2", `{.status.conditions[?(@.type=="Ready")].status}`, want)
 	}
 	notReady := func() error {
-		if err := readyIs("True")(); err != nil {
-			return nil
+		if readyIs("True")() == nil {
+			return errors.New("member2 is Ready")
 		}
-		return fmt.Errorf("member2 is Ready")
+		return nil
 	}
 	for version, paused := range map[string]func() error{"short": has("member1", "short"), "long": notReady} {
 		p.signal(t, "member2", syscall.SIGSTOP)
