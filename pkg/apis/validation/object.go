@@ -89,8 +89,10 @@ func (j *Judge) checks() map[schema.GroupVersionKind]check {
 			}
 			return warnings, nil
 		}),
-		policy.WithKind("FederatedResourceQuota"):                  listed(ValidateFederatedResourceQuota),
-		config.WithKind("ResourceInterpreterWebhookConfiguration"): listed(ValidateInterpreterWebhookConfiguration),
+		policy.WithKind("FederatedResourceQuota"): listed(ValidateFederatedResourceQuota),
+		config.WithKind("ResourceInterpreterWebhookConfiguration"): checkOf(func(c *configv1alpha1.ResourceInterpreterWebhookConfiguration) ([]string, error) {
+			return j.Warner.InterpreterWebhooks(c), ValidateInterpreterWebhookConfiguration(c).ToAggregate()
+		}),
 		config.WithKind("ResourceInterpreterCustomization"): checkOf(func(c *configv1alpha1.ResourceInterpreterCustomization) ([]string, error) {
 			return nil, ValidateCustomization(c, j.Customizations, j.Compile)
 		}),

@@ -1,13 +1,16 @@
 package validation
 
 import (
+	"crypto/x509"
 	"fmt"
+	"slices"
 	"strings"
 
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 )
 
@@ -37,7 +40,48 @@ func (w Warner) PropagationPolicy(p policyv1alpha1.Policy) []string {
 				path.Child("replicaScheduling", "weightPreference", "staticWeightList").Index(i).Child("targetCluster"))...)
 		}
 	}
+	out = append(out, spread(placement, path.Child("spreadConstraints"))...)
 	return append(out, w.selectors(p.PropagationSpec().ResourceSelectors, field.NewPath("spec", "resourceSelectors"))...)
+}
+
+// spread returns warnings about spread constraints that have no effect or leave no cluster.
+func spread(placement *policyv1alpha1.Placement, path *field.Path) []string {
+	switch constraints := placement.SpreadConstraints; {
+	case len(constraints) == 0:
+		return nil
+	case placement.IgnoresSpread():
+		return []string{fmt.Sprintf("%s: the number of clusters is not limited: a static weight takes all that fit", path)}
+	case !spreadBy(constraints, policyv1alpha1.SpreadByFieldCluster):
+		return []string{fmt.Sprintf("%s: nothing is scheduled without a constraint for clusters: they are not spread by labels", path)}
+	}
+	var out []string
+	for i, c := range placement.SpreadConstraints {
+		at := path.Index(i)
+		switch byRegion := spreadBy(placement.SpreadConstraints, policyv1alpha1.SpreadByFieldRegion); {
+		case c.SpreadByLabel != "":
+			out = append(out, fmt.Sprintf("%s has no effect: clusters are not spread by labels", at))
+		case c.SpreadByField == policyv1alpha1.SpreadByFieldZone || c.SpreadByField == policyv1alpha1.SpreadByFieldProvider:
+			out = append(out, fmt.Sprintf("%s: clusters are not spread by %s: those without one are left out", at, c.SpreadByField))
+		case c.MaxGroups == 0 && (c.SpreadByField == policyv1alpha1.SpreadByFieldRegion || !byRegion):
+			out = append(out, fmt.Sprintf("%s: nothing is scheduled without maxGroups: 0 is the most that is selected", at))
+		}
+	}
+	return out
+}
+
+func spreadBy(constraints []policyv1alpha1.SpreadConstraint, by policyv1alpha1.SpreadFieldValue) bool {
+	return slices.ContainsFunc(constraints, func(c policyv1alpha1.SpreadConstraint) bool { return c.SpreadByField == by })
+}
+
+// InterpreterWebhooks returns warnings about a ResourceInterpreterWebhookConfiguration.
+func (w Warner) InterpreterWebhooks(c *configv1alpha1.ResourceInterpreterWebhookConfiguration) []string {
+	var out []string
+	for i := range c.Webhooks {
+		if bundle := c.Webhooks[i].ClientConfig.CABundle; len(bundle) > 0 && !x509.NewCertPool().AppendCertsFromPEM(bundle) {
+			out = append(out, fmt.Sprintf("%s: it has no certificate: all calls fail", field.NewPath("webhooks").Index(i).Child("clientConfig", "caBundle")))
+		}
+	}
+	return out
 }
 
 // OverridePolicy returns warnings about an override policy.

@@ -152,7 +152,9 @@ func validators(d Deps) map[string]admission.Handler {
 			configv1alpha1.SchemeGroupVersion.WithKind("ResourceInterpreterWebhookConfiguration"),
 			pure(func(c *configv1alpha1.ResourceInterpreterWebhookConfiguration) error {
 				return validation.ValidateInterpreterWebhookConfiguration(c).ToAggregate()
-			})),
+			})).withWarnings(func(_ context.Context, c *configv1alpha1.ResourceInterpreterWebhookConfiguration) []string {
+			return validation.Warner{}.InterpreterWebhooks(c)
+		}),
 	})
 	return out
 }

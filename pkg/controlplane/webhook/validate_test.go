@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -208,18 +209,46 @@ func TestVerdict(t *testing.T) {
 	}
 }
 
-func TestValidatePolicy_Warns(t *testing.T) {
-	d := deps()
-	d.Clusters = func(context.Context) ([]string, bool) { return []string{"m1"}, true }
-	q := question{path: "/validate-propagationpolicy", object: policyText("propagationpolicy.karmada.io/permanent-id: x", "")}
-	q.object = strings.Replace(q.object, "placement: {}", "placement: {clusterAffinity: {clusterNames: [m1, m2]}}", 1)
-	resp := ask(t, d, q)
-	if !resp.Allowed || len(resp.Warnings) != 1 || resp.Warnings[0] != `spec.placement.clusterAffinity.clusterNames[1]: no cluster "m2" has joined` {
-		t.Errorf("%v %q", resp.Allowed, resp.Warnings)
-	}
-	d.Clusters = func(context.Context) ([]string, bool) { return nil, false }
-	if resp := ask(t, d, q); len(resp.Warnings) > 0 {
-		t.Errorf("warnings without knowledge: %q", resp.Warnings)
+func TestValidate_Warns(t *testing.T) {
+	const m2 = `clusterNames[1]: no cluster "m2" has joined`
+	for _, tc := range []struct {
+		path, apiVersion, kind, spec string
+		want                         []string
+	}{
+		{"/validate-propagationpolicy", "policy", "PropagationPolicy",
+			"spec: {resourceSelectors: [{apiVersion: v1, kind: A, namespace: default}], placement: {clusterAffinity: {clusterNames: [m1, m2]}}}", []string{"spec.placement.clusterAffinity." + m2}},
+		{"/validate-clusterpropagationpolicy", "policy", "ClusterPropagationPolicy",
+			"spec: {resourceSelectors: [{apiVersion: v1, kind: A}], placement: {clusterAffinity: {clusterNames: [m1, m2]}}}", []string{"spec.placement.clusterAffinity." + m2}},
+		{"/validate-overridepolicy", "policy", "OverridePolicy",
+			"spec: {overrideRules: [{targetCluster: {clusterNames: [m1, m2]}, overriders: {}}]}", []string{"spec.overrideRules[0].targetCluster." + m2}},
+		{"/validate-clusteroverridepolicy", "policy", "ClusterOverridePolicy",
+			"spec: {overrideRules: [{targetCluster: {clusterNames: [m1, m2]}, overriders: {}}]}", []string{"spec.overrideRules[0].targetCluster." + m2}},
+		{"/validate-clustertaintpolicy", "policy", "ClusterTaintPolicy",
+			"spec: {targetClusters: {clusterNames: [m1, m2]}, taints: [{key: a, effect: NoSchedule}]}", []string{"spec.targetClusters." + m2}},
+		{"/validate-resourceinterpreterwebhookconfiguration", "config", "ResourceInterpreterWebhookConfiguration",
+			`webhooks: [{name: a.example.com, clientConfig: {url: "https://a.example.com", caBundle: YQ==}, interpreterContextVersions: [v1alpha1],
+				rules: [{operations: ["*"], apiGroups: [a], apiVersions: [v1], kinds: [A]}]}]`, []string{"webhooks[0].clientConfig.caBundle: it has no certificate: all calls fail"}},
+		{"/validate-multiclusterservice", "networking", "MultiClusterService",
+			"spec: {types: [CrossCluster], range: {clusterNames: [m1]}, serviceProvisionClusters: [m1], serviceConsumptionClusters: [m1]}", []string{
+				"spec.range has no effect: use spec.providerClusters",
+				"spec.serviceProvisionClusters has no effect: use spec.providerClusters",
+				"spec.serviceConsumptionClusters has no effect: use spec.consumerClusters",
+			}},
+	} {
+		t.Run(tc.kind, func(t *testing.T) {
+			d := deps()
+			d.Clusters = func(context.Context) ([]string, bool) { return []string{"m1"}, true }
+			q := question{path: tc.path, object: "{apiVersion: " + tc.apiVersion + ".karmada.io/v1alpha1, kind: " + tc.kind + `, metadata: {name: p, namespace: default,
+				labels: {propagationpolicy.karmada.io/permanent-id: x, clusterpropagationpolicy.karmada.io/permanent-id: x}}, ` + tc.spec + "}"}
+			resp := ask(t, d, q)
+			if diff := cmp.Diff(tc.want, resp.Warnings); !resp.Allowed || diff != "" {
+				t.Errorf("%v: %s", resp.Result, diff)
+			}
+			d.Clusters = func(context.Context) ([]string, bool) { return nil, false }
+			if resp := ask(t, d, q); strings.Contains(tc.want[0], m2) && len(resp.Warnings) > 0 {
+				t.Errorf("warnings without knowledge: %q", resp.Warnings)
+			}
+		})
 	}
 }
 

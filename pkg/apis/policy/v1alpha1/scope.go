@@ -87,3 +87,13 @@ func (p *Placement) ReplicaSchedulingType() ReplicaSchedulingType {
 	}
 	return p.ReplicaScheduling.ReplicaSchedulingType
 }
+
+// IgnoresSpread reports whether replicas are divided by a static weight, which takes
+// every feasible cluster.
+func (p *Placement) IgnoresSpread() bool {
+	s := p.ReplicaScheduling
+	if s == nil || s.ReplicaSchedulingType != ReplicaSchedulingTypeDivided || s.ReplicaDivisionPreference == ReplicaDivisionPreferenceAggregated {
+		return false
+	}
+	return s.WeightPreference == nil || len(s.WeightPreference.StaticWeightList) > 0 && s.WeightPreference.DynamicWeight == ""
+}

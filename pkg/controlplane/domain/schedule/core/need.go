@@ -237,5 +237,5 @@ func UsesRoom(spec *workv1alpha2.ResourceBindingSpec) bool {
 		return false
 	}
 	s := strategyOf(spec.Placement.ReplicaScheduling)
-	return s == dynamicWeight || s == aggregated || len(spec.Placement.SpreadConstraints) > 0 && !ignoresSpread(spec.Placement.ReplicaScheduling)
+	return s == dynamicWeight || s == aggregated || len(spec.Placement.SpreadConstraints) > 0 && !spec.Placement.IgnoresSpread()
 }

@@ -55,7 +55,7 @@ func (s *selection) choose() error {
 	byRegion := constraint(placement, policyv1alpha1.SpreadByFieldRegion)
 	byCluster := constraint(placement, policyv1alpha1.SpreadByFieldCluster)
 	switch {
-	case len(placement.SpreadConstraints) == 0 || ignoresSpread(placement.ReplicaScheduling):
+	case len(placement.SpreadConstraints) == 0 || placement.IgnoresSpread():
 		for i := range s.cycle.candidates {
 			s.selected = append(s.selected, s.cycle.candidates[i].at)
 		}
@@ -70,16 +70,6 @@ func (s *selection) choose() error {
 		s.cycle.records[at].selected = true
 	}
 	return err
-}
-
-// ignoresSpread reports whether the strategy is a static weight, which takes every
-// feasible cluster.
-func ignoresSpread(s *policyv1alpha1.ReplicaSchedulingStrategy) bool {
-	if s == nil || s.ReplicaSchedulingType != policyv1alpha1.ReplicaSchedulingTypeDivided ||
-		s.ReplicaDivisionPreference == policyv1alpha1.ReplicaDivisionPreferenceAggregated {
-		return false
-	}
-	return s.WeightPreference == nil || len(s.WeightPreference.StaticWeightList) > 0 && s.WeightPreference.DynamicWeight == ""
 }
 
 // byCluster takes the best clusters and, where replicas are divided or components
