@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -89,7 +90,7 @@ func (a *Applier) one(ctx context.Context, obj client.Object) (Change, error) {
 	}
 	change := Change{Kind: gvk.Kind, Namespace: obj.GetNamespace(), Name: obj.GetName()}
 	fail := func(err error) (Change, error) {
-		return change, fmt.Errorf("applying %s %q: %w", gvk.Kind, client.ObjectKeyFromObject(obj), err)
+		return change, fmt.Errorf("applying %s %q: %w", gvk.Kind, strings.TrimPrefix(client.ObjectKeyFromObject(obj).String(), "/"), err)
 	}
 	desired, err := toUnstructured(obj, gvk)
 	if err != nil {

@@ -67,9 +67,9 @@ func (s *agents) ensure(ctx context.Context, a agent) (context.Context, context.
 	if err != nil {
 		return nil, nil, err
 	}
-	if _, alive := p.running(); alive && fresh {
+	if r, alive := p.running(); alive && fresh {
 		// It does not read its kubeconfig again.
-		if err := p.stop(ctx); err != nil {
+		if err := s.launcher.stop(ctx, p, r); err != nil {
 			return nil, nil, err
 		}
 	}

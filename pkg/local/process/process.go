@@ -257,8 +257,10 @@ func tailOf(path string) ([]byte, error) {
 const probeFailed = "healthz check failed"
 
 // stop terminates the process, and kills it after a grace period. A process that
-// does not run is no error.
+// does not run is no error. An interruption does not end it: what was asked to end must be
+// known to have ended before it is started again.
 func (p process) stop(ctx context.Context) error {
+	ctx = context.WithoutCancel(ctx)
 	r, present := p.present()
 	if !present {
 		return ignoreMissing(os.Remove(p.dir.Record(p.name)))

@@ -172,6 +172,39 @@ func TestLauncher_UndoRestoresWhatRan(t *testing.T) {
 	}
 }
 
+// After an interruption at any point what ran before runs as before: before its end was seen, between its end and the next start, and
+// while the next one is not ready.
+func TestLauncher_InterruptionsLeaveWhatRan(t *testing.T) {
+	// It takes a moment to end, as servers do.
+	slow := []string{"-c", "trap 'sleep 0.2; exit 0' TERM; while :; do sleep 0.05; done", "slow"}
+	for name, proceed := range map[string]func(context.Context, *launcher, process){
+		"while it ends":                  func(context.Context, *launcher, process) {},
+		"while the next one starts":      func(ctx context.Context, l *launcher, p process) { _, _ = l.start(ctx, p, "sleep", []string{"60"}) },
+		"while the next one ends itself": func(ctx context.Context, l *launcher, p process) { _, _ = l.start(ctx, p, "false", nil) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := process{"roles", federation.Dir(t.TempDir())}
+			if _, err := p.start(time.Now(), "sh", slow...); err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = p.stop(context.WithoutCancel(t.Context())) })
+			ctx, interrupt := context.WithCancel(t.Context())
+			l := &launcher{now: time.Now}
+			interrupt()
+			if _, alive, err := l.running(ctx, p, []string{"other"}); alive || err != nil {
+				t.Fatalf("alive %t, %v", alive, err)
+			}
+			proceed(ctx, l, p)
+			if got := l.undo(t.Context()); !slices.Equal(got, []string{"roles"}) {
+				t.Errorf("restarted %v", got)
+			}
+			if r, alive := p.running(); !alive || !r.runsWith(slow) {
+				t.Errorf("running %t, %v", alive, r.Command)
+			}
+		})
+	}
+}
+
 func TestAgents_UseACertificateOnlyWhileItIsValid(t *testing.T) {
 	f := federationtest.Saved(t)
 	now := federationtest.Deps().Now()

@@ -210,8 +210,14 @@ type launcher struct {
 	children []*child
 	// ready are the names of the children that are ready.
 	ready map[string]bool
-	// before are the command lines of processes that were stopped to be started with other arguments, by name.
-	before map[string][]string
+	// before are the processes that were stopped to be started again, with their command lines, by name.
+	before map[string]stopped
+}
+
+// stopped is a process that ran before.
+type stopped struct {
+	process
+	command []string
 }
 
 // running returns the record of a process that runs with these arguments. One that
@@ -221,13 +227,18 @@ func (l *launcher) running(ctx context.Context, p process, args []string) (recor
 	if !alive || r.runsWith(args) {
 		return r, alive, nil
 	}
+	return r, false, l.stop(ctx, p, r)
+}
+
+// stop stops a process that is started again afterwards.
+func (l *launcher) stop(ctx context.Context, p process, r record) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.before == nil {
-		l.before = map[string][]string{}
+		l.before = map[string]stopped{}
 	}
-	l.before[p.name] = r.Command
-	return r, false, p.stop(ctx)
+	l.before[p.name] = stopped{p, r.Command}
+	return p.stop(ctx)
 }
 
 // done records that a process is ready, so that a start that fails later leaves it running.
@@ -258,25 +269,21 @@ func (l *launcher) start(ctx context.Context, p process, program string, args []
 func (l *launcher) undo(ctx context.Context) (restarted []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	pending := map[string]process{} // stopped for another start
 	var wg sync.WaitGroup
 	for _, c := range l.children {
 		if !l.ready[c.name] {
-			pending[c.name] = c.process
 			wg.Go(func() { _ = c.stop(ctx) })
 		}
 	}
 	wg.Wait()
 	for _, name := range slices.Sorted(maps.Keys(l.before)) {
-		if l.ready[name] {
+		p := l.before[name]
+		if l.ready[name] || len(p.command) == 0 {
 			continue
 		}
-		p, ok := pending[name]
-		if command := l.before[name]; ok && len(command) > 0 {
-			p.awaitEnd(ctx)
-			if _, err := p.start(l.now(), command[0], command[1:]...); err == nil {
-				restarted = append(restarted, name)
-			}
+		p.awaitEnd(ctx)
+		if _, err := p.start(l.now(), p.command[0], p.command[1:]...); err == nil {
+			restarted = append(restarted, name)
 		}
 	}
 	return restarted

@@ -313,6 +313,9 @@ func checkValues(ctx context.Context, program string, separate bool, flags []str
 		args = append(args, "--check="+text)
 	}
 	out, err := exec.CommandContext(ctx, program, args...).Output() //nolint:gosec // the program was looked up by name
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
 	if err != nil {
 		return fmt.Errorf("checking the values of flags with %q: %w; use the servers of this version", program+" flags", err)
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -63,7 +64,7 @@ func (s *workState) contested() []string {
 	var out []string
 	for _, o := range s.objects {
 		for _, f := range o.applied.Contested() {
-			out = append(out, fmt.Sprintf("%s of %s %s by %q", f.Path, o.gvk.Kind, o.key, f.Manager))
+			out = append(out, fmt.Sprintf("%s of %s %s by %q", f.Path, o.gvk.Kind, strings.TrimPrefix(o.key.String(), "/"), f.Manager))
 		}
 	}
 	return out

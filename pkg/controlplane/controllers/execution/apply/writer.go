@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -262,7 +263,7 @@ func (w *Writer) update(ctx context.Context, a *Applied, manifested, observed *u
 		w.Metrics.updated(w.GVK, w.Cluster, operationOf(observed, stored), err)
 	}
 	if field, immutable := immutableField(err); immutable {
-		err = &ImmutableError{Field: field, Object: w.GVK.Kind + " " + w.Key.String(), Cluster: w.Cluster, Err: err}
+		err = &ImmutableError{Field: field, Object: w.GVK.Kind + " " + strings.TrimPrefix(w.Key.String(), "/"), Cluster: w.Cluster, Err: err}
 	}
 	if err == nil && stored.GetResourceVersion() != observed.GetResourceVersion() {
 		w.Written(desired)
