@@ -18,7 +18,7 @@ LDFLAGS := -s -w \
 	-X $(MODULE)/internal/version.gitTreeState=$(STATE) \
 	-X $(MODULE)/internal/version.buildDate=$(DATE) \
 	-X k8s.io/component-base/version.gitVersion=$(KUBE)
-# What compiles is counted on stderr; a build with nothing to compile prints nothing.
+# What compiles is counted on stderr; a build with nothing to compile prints the names of the programs only.
 GOBUILD := hack/build.sh -ldflags '$(LDFLAGS)'
 # Without inlining the command line tool is a tenth smaller, and no slower where it waits for servers.
 GCFLAGS := all=-l

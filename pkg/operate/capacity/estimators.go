@@ -88,7 +88,8 @@ func (e Estimates) Problems(clusters []clusterv1alpha1.Cluster, o EstimatorOptio
 		}
 	}
 	if absent && o.Dial == nil {
-		out = append(out, "estimators that \"addons enable\" installed run in the host cluster: name its kubeconfig with --host-kubeconfig, or its context with --host-context")
+		out = append(out, "estimators that \"addons enable\" installed run in the host cluster: name its kubeconfig with --host-kubeconfig, or its context with --host-context; "+
+			"a local federation gets them with \"local up --estimators\"")
 	}
 	if failed && o.CAFile == "" && !o.InsecureSkipVerify {
 		out = append(out, "no certificates are beside the kubeconfig: if the estimators require them, give --scheduler-estimator-ca-file, "+

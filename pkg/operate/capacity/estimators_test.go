@@ -56,7 +56,7 @@ func TestWithCertificates(t *testing.T) {
 func TestEstimates_Problems(t *testing.T) {
 	clusters := []clusterv1alpha1.Cluster{cluster("dead", nil, nil), cluster("fine", nil, nil), cluster("none", nil, nil)}
 	answers := Estimates{"dead": core.Estimate{Err: "Unavailable: connection refused"}, "fine": core.Estimate{Replicas: 1}}
-	const advice = `estimators that "addons enable" installed run in the host cluster: name its kubeconfig with --host-kubeconfig, or its context with --host-context`
+	const advice = `estimators that "addons enable" installed run in the host cluster: name its kubeconfig with --host-kubeconfig, or its context with --host-context; a local federation gets them with "local up --estimators"`
 	encrypted := EstimatorOptions{CAFile: "ca.crt"}
 	want := []string{
 		`the estimator of cluster "dead" does not answer, its status counts: Unavailable: connection refused`,
