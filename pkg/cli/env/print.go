@@ -54,6 +54,11 @@ func (e *Env) PrintDocument(o Output, value any) error {
 	return err
 }
 
+// PrintItems writes the items of a list as one JSON or YAML document, an object with the field items as Kubernetes' lists are.
+func PrintItems[T any](e *Env, o Output, items []T) error {
+	return e.PrintDocument(o, map[string][]T{"items": items})
+}
+
 // Confirm prompts until the answer is yes or no, and reports whether it is yes.
 func (e *Env) Confirm() (bool, error) {
 	answers := bufio.NewScanner(e.In)

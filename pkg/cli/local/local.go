@@ -193,7 +193,7 @@ func newStatus(e *env.Env) *cobra.Command {
 			}
 			processes, err := local.Status(cmd.Context(), deps(e, e.ErrOut), root, f.name)
 			if output != "" {
-				if perr := e.PrintDocument(output, statusDocuments(processes)); perr != nil {
+				if perr := env.PrintItems(e, output, statusDocuments(processes)); perr != nil {
 					return perr
 				}
 			} else if perr := printStatus(e.Out, processes, e.Now()); perr != nil {
@@ -254,7 +254,7 @@ func newList(e *env.Env) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return e.PrintDocument(output, documents)
+				return env.PrintItems(e, output, documents)
 			}
 			if len(names) == 0 {
 				_, err = fmt.Fprintf(e.ErrOut, "No federations in %s; start one with \"%s local up\"\n", root, e.Name)

@@ -327,7 +327,7 @@ func runList(ctx context.Context, e *env.Env, access *env.Access, output env.Out
 		e.Say("error: %v", err)
 	}
 	if output != "" {
-		return e.PrintDocument(output, documents(tokens))
+		return env.PrintItems(e, output, documents(tokens))
 	}
 	return printTokens(e, tokens)
 }
@@ -355,9 +355,10 @@ func documents(tokens []registration.Token) []document {
 	return out
 }
 
-// printTokens prints a table, or nothing.
+// printTokens prints a table, or that there is nothing to print.
 func printTokens(e *env.Env, tokens []registration.Token) error {
 	if len(tokens) == 0 {
+		e.Say("No tokens; make one with \"%s token create\"", e.Name)
 		return nil
 	}
 	w := printers.GetNewTabWriter(e.Escaped().Out)

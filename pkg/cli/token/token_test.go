@@ -15,8 +15,8 @@ import (
 
 func TestPrintTokens(t *testing.T) {
 	now := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
-	var out bytes.Buffer
-	e := &env.Env{IOStreams: genericiooptions.IOStreams{Out: &out}, Now: func() time.Time { return now }}
+	var out, said bytes.Buffer
+	e := &env.Env{IOStreams: genericiooptions.IOStreams{Out: &out, ErrOut: &said}, Name: "karmadactl", Now: func() time.Time { return now }}
 	err := printTokens(e, []registration.Token{
 		{ID: "abcdef", Secret: "0123456789abcdef", Expires: now.Add(23 * time.Hour), Usages: []string{"authentication", "signing"}, Groups: []string{"system:bootstrappers:karmada:default-cluster-token"}},
 		{ID: "bcdefg", Secret: "0123456789abcdef", Description: "for ever", Usages: []string{"signing"}},
@@ -27,7 +27,10 @@ func TestPrintTokens(t *testing.T) {
 	}
 	build.AssertGolden(t, "list", out.String())
 	out.Reset()
-	if err := printTokens(e, nil); err != nil || out.Len() > 0 {
+	if err := printTokens(e, nil); err != nil || out.Len() > 0 || said.String() != "No tokens; make one with \"karmadactl token create\"\n" {
+		t.Errorf("no tokens print %q and say %q, %v", out.String(), said.String(), err)
+	}
+	if err := env.PrintItems(e, "json", documents(nil)); err != nil || out.String() != "{\n    \"items\": []\n}\n" {
 		t.Errorf("no tokens print %q, %v", out.String(), err)
 	}
 }
