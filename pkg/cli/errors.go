@@ -107,6 +107,9 @@ func withHint(e *env.Env, message string) string {
 			return first + "\n" + e.Text(pair[1])
 		}
 	}
+	if strings.Contains(message, `no matches for kind "ResourceRegistry" in version`) {
+		return "error: the control plane has no role search, which serves ResourceRegistries: " + env.InstallSearch(e.Name)
+	}
 	return message
 }
 

@@ -39,6 +39,8 @@ func TestReport(t *testing.T) {
 		"aggregate of 1": {utilerrors.NewAggregate([]error{errors.New("cluster(m1): x")}), "error: cluster(m1): x\n", 1},
 		"aggregate of 2": {utilerrors.NewAggregate([]error{errors.New("cluster(m1): x"), apierrors.NewNotFound(clusters, "m2")}),
 			"cluster(m1): x\nError from server (NotFound): clusters.cluster.karmada.io \"m2\" not found\n", 1},
+		"no role search": {errors.New("resource mapping not found for name: \"w\" namespace: \"\" from \"x.yaml\": no matches for kind \"ResourceRegistry\" in version \"search.karmada.io/v1alpha1\"\nensure CRDs are installed first"),
+			"error: the control plane has no role search, which serves ResourceRegistries: install it with \"karmadactl addons enable karmada-search\" on a host cluster, or \"karmadactl local up --search\" for a local federation\n", 1},
 		"silent":                    {cmdutil.ErrExit, "", 1},
 		"remote code":               {utilexec.CodeExitError{Err: errors.New("command terminated with exit code 7"), Code: 7}, "command terminated with exit code 7\n", 7},
 		"interrupted":               {fmt.Errorf("waiting for x: %w", context.Canceled), "interrupted: waiting for x: context canceled\n", 130},

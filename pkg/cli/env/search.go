@@ -37,12 +37,17 @@ func (p *ControlPlane) SearchConfig() (*rest.Config, error) {
 	return config, nil
 }
 
+// InstallSearch returns how to install the role search, with the name of the program.
+func InstallSearch(program string) string {
+	return fmt.Sprintf("install it with %q on a host cluster, or %q for a local federation", program+" addons enable karmada-search", program+" local up --search")
+}
+
 func (p *ControlPlane) requireSearch(config *rest.Config) error {
 	c, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
 		return fmt.Errorf("connecting to the control plane: %w", err)
 	}
-	install := fmt.Sprintf("install it with %q on a host cluster, or %q for a local federation", p.name+" addons enable karmada-search", p.name+" local up --search")
+	install := InstallSearch(p.name)
 	list, err := c.ServerResourcesForGroupVersion(searchv1alpha1.GroupVersion.String())
 	switch {
 	case apierrors.IsNotFound(err):
