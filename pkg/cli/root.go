@@ -85,6 +85,7 @@ func NewCommand(e *env.Env, extra ...Group) *cobra.Command {
 	groups.Add(root)
 	templates.ActsAsRootCommand(root, []string{"options", "help"}, groups...)
 	nameProgram(root, e)
+	wrapHelp(root)
 	root.AddCommand(kubectl.NewOptionsCommand(e))
 	completeContexts(root)
 	aliasClusters(root)
