@@ -96,9 +96,17 @@ func run(ctx context.Context, e *env.Env, access *env.Access, f flags, args []st
 	if err != nil {
 		return err
 	}
+	advised := false
 	plan, err := rebalance.New(ctx, c, rebalance.Request{
 		Workloads: workloads, Timeout: f.timeout,
-		Publish: func(reason error) { e.Say("waiting: %v%s", reason, capacityHint(e, workloads, reason)) },
+		Publish: func(reason error) {
+			hint := capacityHint(e, workloads, reason)
+			if advised {
+				hint = ""
+			}
+			advised = advised || hint != ""
+			e.Say("waiting: %v%s", reason, hint)
+		},
 	})
 	if err != nil {
 		return err
