@@ -255,7 +255,8 @@ func TestRun_PluginHasOneName(t *testing.T) {
 func TestComplete_Workloads(t *testing.T) {
 	for line, want := range map[string]string{
 		"capacity --for dep":            "deployments/\n:2\n",
-		"promote dep":                   ":4\n",
+		"promote dep":                   "_activeHelp_ name the member cluster with -C first: its objects are completed\n:4\n",
+		"rebalance dep":                 "deployments\n:4\n",
 		"rebalance --output ":           "json\nyaml\n:4\n",
 		"capacity --for deployments/ng": ":0\n",
 	} {

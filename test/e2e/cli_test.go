@@ -256,3 +256,18 @@ func or(a, b string) string {
 	}
 	return b
 }
+
+// Objects that only members have are completed.
+func TestCompletion_NamesOfMembers(t *testing.T) {
+	ns := namespace(t)
+	apply(t, ns, deployment("web", 1), policy("web", to("member1")))
+	for _, line := range []string{"get pods", "describe pod", "logs", "exec"} {
+		eventually(t, func() error {
+			out := ctl("", append(append([]string{"__complete", "-n", ns}, strings.Fields(line)...), "web-")...).out
+			if !strings.HasPrefix(out, "web-") {
+				return fmt.Errorf("%s completes %q", line, out)
+			}
+			return nil
+		})
+	}
+}

@@ -12,6 +12,7 @@ import (
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	upstream "k8s.io/kubectl/pkg/cmd/describe"
 	"k8s.io/kubectl/pkg/describe"
+	"k8s.io/kubectl/pkg/util/completion"
 
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	networkingv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/networking/v1alpha1"
@@ -32,7 +33,7 @@ func NewCommand(e *env.Env) *cobra.Command {
 		Short:                 help.Short,
 		Long:                  help.Long,
 		Example:               help.Example,
-		ValidArgsFunction:     help.ValidArgsFunction,
+		ValidArgsFunction:     access.InMembers(completion.ResourceTypeAndNameCompletionFunc, env.NamesObjects),
 		SuggestFor:            help.SuggestFor,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if access.Target.EffectiveScope() == env.Members && access.Target.Cluster == "" {

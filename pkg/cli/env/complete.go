@@ -8,12 +8,74 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	cmdutil "k8s.io/kubectl/pkg/cmd/util"
 )
 
 // completionLimit is the timeout of a completion.
 const completionLimit = 5 * time.Second
+
+const (
+	// memberCompletionLimit is the time for the names of objects in members, completedMembers the number of members that are asked.
+	memberCompletionLimit = time.Second
+	completedMembers      = 5
+)
+
+// InMembers returns a completion of names of objects, also of those that only member clusters have: of those that --cluster or
+// --clusters names, or of the first ones. Members that do not answer within a second are left out. named reports whether a
+// command line names objects, and not types; nil stands for always.
+func (a *Access) InMembers(complete func(cmdutil.Factory) cobra.CompletionFunc, named func(args []string, prefix string) bool) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+		var out []string
+		directive := cobra.ShellCompDirectiveNoFileComp
+		if a.Target.EffectiveScope() != Members || a.Target.Cluster != "" {
+			out, directive = complete(a.Factory())(cmd, args, prefix)
+		}
+		if a.Target.Cluster != "" || named != nil && !named(args, prefix) {
+			return out, directive
+		}
+		ctx, cancel := context.WithTimeout(cmd.Context(), memberCompletionLimit)
+		defer cancel()
+		clusters, err := a.completed(ctx, cmd)
+		if err != nil {
+			return out, directive
+		}
+		found := make(chan []string, len(clusters))
+		for _, cluster := range clusters {
+			go func() {
+				names, _ := complete(a.MemberAccess(cluster).Factory())(cmd, args, prefix)
+				found <- names
+			}()
+		}
+		for range clusters {
+			select {
+			case names := <-found:
+				out = append(out, names...)
+			case <-ctx.Done():
+			}
+		}
+		slices.Sort(out)
+		return slices.Compact(out), directive
+	}
+}
+
+// completed returns the members whose objects are completed.
+func (a *Access) completed(ctx context.Context, cmd *cobra.Command) ([]string, error) {
+	if flag := cmd.Flag("clusters"); flag != nil && flag.Changed {
+		if values, ok := flag.Value.(pflag.SliceValue); ok {
+			return values.GetSlice(), nil
+		}
+	}
+	clusters, err := a.ControlPlane.ClusterNames(ctx)
+	return clusters[:min(len(clusters), completedMembers)], err
+}
+
+// NamesObjects reports whether a command line TYPE NAME... or TYPE/NAME... names an object at its end.
+func NamesObjects(args []string, prefix string) bool {
+	return len(args) > 0 && !strings.Contains(args[0], "/") || strings.Contains(prefix, "/")
+}
 
 // Completion completes names in the control plane. On errors it completes nothing.
 type Completion struct{ controlPlane *ControlPlane }

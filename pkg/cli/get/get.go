@@ -98,7 +98,7 @@ func NewCommand(e *env.Env) *cobra.Command {
 		Long:                  e.Long(long),
 		Example:               e.Examples(examples),
 		SuggestFor:            []string{"list", "ls"},
-		ValidArgsFunction:     completion.ResourceTypeAndNameCompletionFunc(access.Factory()),
+		ValidArgsFunction:     access.InMembers(completion.ResourceTypeAndNameCompletionFunc, env.NamesObjects),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := r.complete(cmd); err != nil {
 				return err

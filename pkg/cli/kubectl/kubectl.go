@@ -23,6 +23,7 @@ import (
 	"k8s.io/kubectl/pkg/cmd/scale"
 	cmdutil "k8s.io/kubectl/pkg/cmd/util"
 	"k8s.io/kubectl/pkg/cmd/wait"
+	"k8s.io/kubectl/pkg/util/completion"
 
 	"github.com/karmada-toolkit/karmada/pkg/cli/env"
 	"github.com/karmada-toolkit/karmada/pkg/cli/locate"
@@ -147,6 +148,7 @@ func onTarget(e *env.Env, access *env.Access, construct constructor, use string,
 	cmd.Use = use
 	access.Flags.Add(cmd).AddNamespace(cmd)
 	access.AddTargetFlags(cmd)
+	cmd.ValidArgsFunction = access.InMembers(completion.PodResourceNameCompletionFunc, nil)
 	return locate.Check(e, access, cmd, target)
 }
 

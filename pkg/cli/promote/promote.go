@@ -79,7 +79,7 @@ func NewCommand(e *env.Env) *cobra.Command {
 		},
 		ValidArgsFunction: func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
 			if f.Cluster == "" { // its types and objects are meant
-				return nil, cobra.ShellCompDirectiveNoFileComp
+				return cobra.AppendActiveHelp(nil, "name the member cluster with -C first: its objects are completed"), cobra.ShellCompDirectiveNoFileComp
 			}
 			return completion.ResourceTypeAndNameCompletionFunc(access.MemberAccess(f.Cluster).Factory())(cmd, args, prefix)
 		},

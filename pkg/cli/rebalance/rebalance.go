@@ -77,7 +77,7 @@ func NewCommand(e *env.Env) *cobra.Command {
 		},
 	}
 	access.Flags.Add(cmd).AddNamespace(cmd)
-	cmd.ValidArgsFunction = completion.ResourceTypeAndNameCompletionFunc(access.Factory())
+	cmd.ValidArgsFunction = completion.SpecifiedResourceTypeAndNameCompletionFunc(access.Factory(), []string{"deployments", "statefulsets", "jobs", "replicasets", "cronjobs"})
 	env.AddOutputFlag(cmd, &f.output)
 	cmd.Flags().BoolVar(&f.wait, "wait", false, "Wait until the workloads are scheduled, and print which replicas moved.")
 	cmd.Flags().DurationVar(&f.timeout, "timeout", time.Minute, "How long --wait waits at most.")
