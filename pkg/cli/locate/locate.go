@@ -44,7 +44,7 @@ func (t Target) String() string {
 		return fmt.Sprintf("pods with labels %q", t.Selector)
 	}
 	if kind, ok := strings.CutSuffix(t.Arg, "/"); ok {
-		return "what is meant of " + kind
+		return "the selection of " + kind
 	}
 	if kind, name, found := strings.Cut(t.Arg, "/"); found {
 		return fmt.Sprintf("%s %q", kind, name)
