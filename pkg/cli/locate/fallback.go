@@ -125,8 +125,8 @@ func fall(cmd *cobra.Command, e *env.Env, access *env.Access, targets []Target, 
 	kind, name, _ := strings.Cut(first.target.Arg, "/")
 	switch {
 	case then == Refuse:
-		return fmt.Errorf("%s is not in the control plane, only in %s: objects of members are changed through their template and policy in the control plane; %q shows it",
-			first.target, strings.Join(first.found, ", "), strings.TrimSpace(fmt.Sprintf("%s get %s %s", e.Name, kind, name))+" -s members")
+		return fmt.Errorf("%s is not in the control plane, only in %s: %s; %q shows it",
+			first.target, strings.Join(first.found, ", "), wayToChange(kind), strings.TrimSpace(fmt.Sprintf("%s get %s %s", e.Name, kind, name))+" -s members")
 	case name == "" && cmd.Name() == "describe":
 		return fmt.Errorf("the control plane has no %s; the clusters %s have some: add -s members, or name one with --cluster", kind, strings.Join(first.found, ", "))
 	case name == "":
@@ -150,6 +150,17 @@ func succeedsWithNothing(cmd *cobra.Command, t Target) bool {
 		return ""
 	}
 	return strings.HasSuffix(t.Arg, "/") || value("ignore-not-found") == "true" || cmd.Name() == "wait" && strings.Contains(value("for"), "delete")
+}
+
+// wayToChange returns how objects of members are changed, of a kind as a command line names it.
+func wayToChange(kind string) string {
+	switch strings.ToLower(kind) {
+	case "no", "node", "nodes":
+		return "a node belongs to its cluster, use kubectl with the kubeconfig of that cluster"
+	case "po", "pod", "pods":
+		return "pods are changed through the template of their workload in the control plane, and deleted with the kubeconfig of their cluster"
+	}
+	return "objects of members are changed through their template and policy in the control plane"
 }
 
 // common returns the only member that has all objects of a command line, which are count.

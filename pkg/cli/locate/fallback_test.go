@@ -97,3 +97,11 @@ func TestFallback_OnlyInMembers(t *testing.T) {
 		})
 	}
 }
+
+func TestWayToChange(t *testing.T) {
+	for kind, want := range map[string]string{"Nodes": "kubectl with the kubeconfig", "po": "template of their workload", "deploy": "template and policy"} {
+		if got := wayToChange(kind); !strings.Contains(got, want) {
+			t.Errorf("%s: %s", kind, got)
+		}
+	}
+}
