@@ -4,10 +4,11 @@ import (
 	"slices"
 	"strings"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
+	"github.com/karmada-toolkit/karmada/pkg/apis/validation"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 )
 
@@ -23,7 +24,7 @@ func Own(obj *unstructured.Unstructured) bool {
 	case "":
 		return ownCore(obj)
 	case "discovery.k8s.io":
-		return servesAPI(obj)
+		return validation.OwnService(types.NamespacedName{Namespace: obj.GetNamespace(), Name: name})
 	case "admissionregistration.k8s.io":
 		return name == names.MutatingWebhooks || name == names.ValidatingWebhooks ||
 			strings.HasPrefix(gvk.Kind, "ValidatingAdmissionPolicy") && strings.HasSuffix(name, ".karmada.io")
@@ -69,14 +70,9 @@ func ownCore(obj *unstructured.Unstructured) bool {
 	case "ConfigMap":
 		return name == "kube-root-ca.crt"
 	case "Service", "Endpoints":
-		return servesAPI(obj)
+		return validation.OwnService(types.NamespacedName{Namespace: obj.GetNamespace(), Name: name})
 	}
 	return false
-}
-
-// servesAPI reports whether an object belongs to the Service that leads to the API server.
-func servesAPI(obj *unstructured.Unstructured) bool {
-	return obj.GetNamespace() == metav1.NamespaceDefault && obj.GetName() == "kubernetes"
 }
 
 // ownAPIService reports whether an APIService is of the API server itself, of a CustomResourceDefinition, or of a part of the
