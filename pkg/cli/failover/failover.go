@@ -56,7 +56,8 @@ const (
 		Resume evictions that were stopped because many clusters failed at once.
 
 		Workloads leave the clusters that are not Ready now. These clusters count as failed again only
-		after they were Ready. If no cluster is Ready, workloads would run nowhere, so --force is needed.`
+		after they were Ready. Workloads for which no other Ready cluster of their
+		placement remains would run nowhere, so --force is needed.`
 	cancelLong = `
 		End the evictions from a cluster that are under way.
 
@@ -121,7 +122,7 @@ func newResume(e *env.Env) *cobra.Command {
 	}
 	access.Flags.Add(cmd)
 	cmd.Flags().DurationVar(&timeout, "timeout", 30*time.Second, "How long to wait for the controllers.")
-	cmd.Flags().BoolVar(&force, "force", false, "Resume evictions also if no cluster is Ready.")
+	cmd.Flags().BoolVar(&force, "force", false, "Resume evictions also if workloads would run nowhere.")
 	return cmd
 }
 
@@ -166,12 +167,12 @@ func runResume(ctx context.Context, e *env.Env, access *env.Access, force bool, 
 	if err != nil {
 		return err
 	}
-	clusters, err := failover.Resume(ctx, c, force, wait.Options{Timeout: timeout, Publish: func(reason error) { e.Say("waiting: %v", reason) }})
+	clusters, err := failover.Resume(ctx, c, force, e.Now(), wait.Options{Timeout: timeout, Publish: func(reason error) { e.Say("waiting: %v", reason) }})
 	if errors.Is(err, failover.ErrNotStopped) {
 		return fmt.Errorf("%w; see %q", err, e.Name+" failover status")
 	}
 	if errors.Is(err, failover.ErrNoneReady) {
-		return fmt.Errorf("%w; wait until a cluster is Ready, or use --force", err)
+		return fmt.Errorf("%w; wait until such a cluster is Ready, or use --force", err)
 	}
 	if err != nil {
 		return err

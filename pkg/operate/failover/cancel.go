@@ -15,18 +15,6 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/eviction"
 )
 
-// someReady returns ErrNoneReady if no cluster is Ready that stays.
-func someReady(ctx context.Context, c client.Client) error {
-	var clusters clusterv1alpha1.ClusterList
-	if err := c.List(ctx, &clusters); err != nil {
-		return fmt.Errorf("listing clusters: %w", err)
-	}
-	if !slices.ContainsFunc(clusters.Items, func(c clusterv1alpha1.Cluster) bool { return (&c).Ready() && c.DeletionTimestamp.IsZero() }) {
-		return ErrNoneReady
-	}
-	return nil
-}
-
 // Cancel ends the evictions from a cluster that are under way, and returns them: the cluster is a target of the workloads
 // again with the replicas that they had. It returns those that it left, too: the taints of the cluster would evict them
 // again. A cluster that is gone gets no workload back.

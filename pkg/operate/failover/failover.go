@@ -5,7 +5,6 @@ package failover
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -22,7 +21,6 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/karmada-toolkit/karmada/internal/wait"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
@@ -284,46 +282,4 @@ func due(b workv1alpha2.Binding, cluster *clusterv1alpha1.Cluster, now time.Time
 		}
 	}
 	return e, true
-}
-
-// Errors of Resume.
-var (
-	// ErrNotStopped is returned when there is nothing to resume.
-	ErrNotStopped = errors.New("evictions are not stopped")
-	// ErrNoneReady is returned when workloads would leave all clusters.
-	ErrNoneReady = errors.New("no cluster is Ready: workloads would leave their clusters and run nowhere")
-)
-
-// Resume requests that evictions are resumed, and waits until they are. It returns the clusters that count no longer until
-// they are Ready again, ErrNotStopped, or, without force, ErrNoneReady.
-func Resume(ctx context.Context, c client.Client, force bool, o wait.Options) ([]string, error) {
-	state, stored, err := readState(ctx, c)
-	if err != nil {
-		return nil, err
-	}
-	if !state.Stopped() {
-		return nil, ErrNotStopped
-	}
-	if !force {
-		if err := someReady(ctx, c); err != nil {
-			return nil, err
-		}
-	}
-	since := state.Since
-	before := stored.DeepCopy()
-	stored.Data[eviction.ResumeKey] = eviction.ResumeValue(since)
-	if err := c.Patch(ctx, stored, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
-		return nil, fmt.Errorf("requesting that evictions are resumed: %w", err)
-	}
-	err = wait.Until(ctx, o, func(ctx context.Context) error {
-		var err error
-		if state, _, err = readState(ctx, c); err != nil {
-			return wait.Terminal(err)
-		}
-		if state.Stopped() && state.Since.Equal(since) {
-			return errors.New("karmada-controller-manager has not followed the request yet")
-		}
-		return nil
-	})
-	return state.Released, err
 }

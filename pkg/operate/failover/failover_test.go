@@ -125,23 +125,24 @@ func TestResume(t *testing.T) {
 	t.Run("not stopped", func(t *testing.T) {
 		for _, objs := range [][]client.Object{nil, {stored("")}, {stored(`{"released":["m1"]}`)}} {
 			c := fake.NewClientBuilder().WithScheme(kube.NewScheme()).WithObjects(objs...).Build()
-			if _, err := Resume(t.Context(), c, false, wait.Options{}); !errors.Is(err, ErrNotStopped) {
+			if _, err := Resume(t.Context(), c, false, now, wait.Options{}); !errors.Is(err, ErrNotStopped) {
 				t.Error(err)
 			}
 		}
 	})
 	t.Run("no cluster is Ready", func(t *testing.T) {
 		c := fake.NewClientBuilder().WithScheme(kube.NewScheme()).WithObjects(stored(stopped), cluster("m1", metav1.ConditionFalse, true)).Build()
-		if _, err := Resume(t.Context(), c, false, wait.Options{}); !errors.Is(err, ErrNoneReady) {
+		if _, err := Resume(t.Context(), c, false, now, wait.Options{}); !errors.Is(err, ErrNoneReady) {
 			t.Error(err)
 		}
-		if _, err := Resume(t.Context(), c, true, wait.Options{Timeout: 10 * time.Millisecond}); err == nil || errors.Is(err, ErrNoneReady) {
+		if _, err := Resume(t.Context(), c, true, now, wait.Options{Timeout: 10 * time.Millisecond}); err == nil || errors.Is(err, ErrNoneReady) {
 			t.Error(err)
 		}
 	})
+	t.Run("workloads would run nowhere", func(t *testing.T) { testStranded(t, stored(stopped)) })
 	t.Run("not readable", func(t *testing.T) {
 		c := fake.NewClientBuilder().WithScheme(kube.NewScheme()).WithObjects(stored("{")).Build()
-		if _, err := Resume(t.Context(), c, false, wait.Options{}); err == nil || !strings.Contains(err.Error(), "ConfigMap karmada-system/karmada-failover") {
+		if _, err := Resume(t.Context(), c, false, now, wait.Options{}); err == nil || !strings.Contains(err.Error(), "ConfigMap karmada-system/karmada-failover") {
 			t.Error(err)
 		}
 	})
@@ -159,14 +160,14 @@ func TestResume(t *testing.T) {
 				return c.Update(ctx, cm)
 			},
 		}).Build()
-		got, err := Resume(t.Context(), c, false, wait.Options{Timeout: time.Minute})
+		got, err := Resume(t.Context(), c, false, now, wait.Options{Timeout: time.Minute})
 		if diff := cmp.Diff([]string{"m1", "m2"}, got); err != nil || diff != "" {
 			t.Error(err, diff)
 		}
 	})
 	t.Run("not followed", func(t *testing.T) {
 		c := fake.NewClientBuilder().WithScheme(kube.NewScheme()).WithObjects(stored(stopped), cluster("m3", metav1.ConditionTrue, false)).Build()
-		_, err := Resume(t.Context(), c, false, wait.Options{Timeout: 10 * time.Millisecond})
+		_, err := Resume(t.Context(), c, false, now, wait.Options{Timeout: 10 * time.Millisecond})
 		if err == nil || !strings.Contains(err.Error(), "karmada-controller-manager has not followed the request yet") {
 			t.Error(err)
 		}
@@ -269,6 +270,75 @@ func TestRead_SilentControllerManager(t *testing.T) {
 			}
 			if got != c.want {
 				t.Errorf("silent for %s, want %s", got, c.want)
+			}
+		})
+	}
+}
+
+// testStranded tests Resume while m1 has failed; m2 is Ready, as is flapping, which has a taint.
+func testStranded(t *testing.T, state client.Object) {
+	t.Helper()
+	byName := func(names ...string) policyv1alpha1.ClusterAffinity {
+		return policyv1alpha1.ClusterAffinity{ClusterNames: names}
+	}
+	placed := func(name string, p policyv1alpha1.Placement, clusters ...string) workv1alpha2.Binding {
+		b := binding(scope.NamespacedBinding(), name, "", 0, clusters...)
+		b.GetSpec().Placement = &p
+		return b
+	}
+	only := func(names ...string) policyv1alpha1.Placement {
+		affinity := byName(names...)
+		return policyv1alpha1.Placement{ClusterAffinity: &affinity}
+	}
+	terms := func(terms ...policyv1alpha1.ClusterAffinityTerm) policyv1alpha1.Placement {
+		return policyv1alpha1.Placement{ClusterAffinities: terms}
+	}
+	evicted := placed("web", only("m1", "m2"), "m1")
+	evicted.GetSpec().GracefulEvictionTasks = []workv1alpha2.GracefulEvictionTask{{FromCluster: "m2"}}
+	unclaimed := placed("web", only("m1"), "m1")
+	unclaimed.SetLabels(nil)
+	later := placed("web", only("m1"), "m1")
+	later.SetAnnotations(map[string]string{policyv1alpha1.AppliedPlacementAnnotation: `{"clusterTolerations":[{"operator":"Exists","tolerationSeconds":90}]}`})
+	tolerant := only("flapping")
+	tolerant.ClusterTolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
+	many := make([]client.Object, 0, 7)
+	for i := range 7 {
+		many = append(many, placed(fmt.Sprint("w", i), only("m1"), "m1"))
+	}
+	for name, tc := range map[string]struct {
+		bindings []client.Object
+		want     string // the workloads; "" if evictions may resume
+	}{
+		"every cluster is admitted":           {bindings: []client.Object{placed("web", policyv1alpha1.Placement{}, "m1")}},
+		"another cluster is Ready":            {bindings: []client.Object{placed("web", only("m1", "m2"), "m1")}},
+		"only the failed one is admitted":     {bindings: []client.Object{placed("web", only("m1"), "m1")}, want: "deployment/web in namespace shop"},
+		"it runs in a cluster that stays":     {bindings: []client.Object{placed("web", only("m1"), "m1", "m2")}},
+		"a later term admits a Ready cluster": {bindings: []client.Object{placed("web", terms(policyv1alpha1.ClusterAffinityTerm{ClusterAffinity: byName("m1")}, policyv1alpha1.ClusterAffinityTerm{ClusterAffinity: byName("m2")}), "m1")}},
+		"an overflow affinity does":           {bindings: []client.Object{placed("web", terms(policyv1alpha1.ClusterAffinityTerm{ClusterAffinity: byName("m1"), OverflowAffinities: []policyv1alpha1.OverflowAffinityTerm{{ClusterAffinity: byName("m2")}}}), "m1")}},
+		"no term does":                        {bindings: []client.Object{placed("web", terms(policyv1alpha1.ClusterAffinityTerm{ClusterAffinity: byName("m1")}), "m1")}, want: "deployment/web in namespace shop"},
+		"it is being evicted from the other":  {bindings: []client.Object{evicted}, want: "deployment/web in namespace shop"},
+		"the other is tainted":                {bindings: []client.Object{placed("web", only("m1", "flapping"), "m1")}, want: "deployment/web in namespace shop"},
+		"the other has a tolerated taint":     {bindings: []client.Object{placed("web", tolerant, "m1")}},
+		"it stays, as no policy applies":      {bindings: []client.Object{unclaimed}},
+		"its toleration ends later":           {bindings: []client.Object{later}, want: "deployment/web in namespace shop"},
+		"it is in no failed cluster":          {bindings: []client.Object{placed("web", only("m2"), "m2")}},
+		"many":                                {bindings: many, want: "deployment/w0 in namespace shop, deployment/w1 in namespace shop, deployment/w2 in namespace shop, deployment/w3 in namespace shop, deployment/w4 in namespace shop, and 2 more"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			flapping := cluster("flapping", metav1.ConditionTrue, false)
+			flapping.Spec.Taints = []corev1.Taint{{Key: clusterv1alpha1.TaintClusterFlapping, Effect: corev1.TaintEffectNoSchedule}}
+			c := fake.NewClientBuilder().WithScheme(kube.NewScheme()).WithObjects(tc.bindings...).WithObjects(
+				state.DeepCopyObject().(client.Object), cluster("m1", metav1.ConditionFalse, true, "down"), cluster("m2", metav1.ConditionTrue, false), flapping).Build()
+			_, err := Resume(t.Context(), c, false, now, wait.Options{Timeout: 10 * time.Millisecond})
+			want := ""
+			if tc.want != "" {
+				want = "no other cluster of their placement is Ready for " + tc.want + ": workloads would leave their clusters and run nowhere"
+			}
+			if got := fmt.Sprint(err); errors.Is(err, ErrNoneReady) != (want != "") || want != "" && got != want {
+				t.Errorf("got %q, want %q", got, want)
+			}
+			if _, err := Resume(t.Context(), c, true, now, wait.Options{Timeout: 10 * time.Millisecond}); errors.Is(err, ErrNoneReady) {
+				t.Error("with force:", err)
 			}
 		})
 	}

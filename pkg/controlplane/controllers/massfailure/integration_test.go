@@ -209,7 +209,7 @@ func TestMassFailure(t *testing.T) {
 	p.evicts(map[string]int{"m4": bindings + 1})
 	p.isStopped(down...)
 
-	clusters, err := failover.Resume(t.Context(), p.client, false, wait.Options{Timeout: 2 * time.Minute})
+	clusters, err := failover.Resume(t.Context(), p.client, false, time.Now(), wait.Options{Timeout: 2 * time.Minute})
 	if err != nil || fmt.Sprint(clusters) != fmt.Sprint(down) {
 		t.Fatal(clusters, err)
 	}
