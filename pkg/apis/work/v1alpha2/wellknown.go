@@ -20,6 +20,7 @@ const (
 	FullyAppliedFailedReason     = "FullyAppliedFailed"
 	FullyAppliedSuccessMessage   = "All works have been successfully applied"
 	FullyAppliedFailedMessage    = "Failed to apply all works, see status.aggregatedStatus for details"
+	FullyAppliedNoTargetMessage  = "The binding has no target cluster, see condition Scheduled"
 	ScheduledSuccessMessage      = "Binding has been scheduled successfully."
 	DefaultGracefulEvictionGrace = 600
 )

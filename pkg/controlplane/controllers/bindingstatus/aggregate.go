@@ -38,8 +38,10 @@ const (
 // summary is what the Works of a binding report.
 type summary struct {
 	// want are the clusters that should have the template.
-	want         sets.Set[string]
-	items        []workv1alpha2.AggregatedStatusItem
+	want  sets.Set[string]
+	items []workv1alpha2.AggregatedStatusItem
+	// targeted is set if the binding has a target cluster.
+	targeted     bool
 	fullyApplied bool
 	progress     progress
 	// contested is the message of the condition Contested; empty if no cluster has it.
@@ -88,7 +90,7 @@ func summarizeEviction(binding workv1alpha2.Binding, works []workv1alpha1.Work) 
 func summarize(spec *workv1alpha2.ResourceBindingSpec, works []workv1alpha1.Work) summary {
 	want := expected(spec)
 	canonical := names.Work(spec.Resource.Kind, spec.Resource.Name, spec.Resource.Namespace)
-	s := summary{want: want}
+	s := summary{want: want, targeted: len(scope.Targets(spec)) > 0}
 	handled := sets.New[string]()
 	failures := false
 	for i := range works {
@@ -110,7 +112,7 @@ func summarize(spec *workv1alpha2.ResourceBindingSpec, works []workv1alpha1.Work
 	s.fullyApplied = fullyApplied(want, s.items)
 	s.progress = progressOf(want, s, handled, failures)
 	// What is only kept while it is evicted is not applied: no cluster has it.
-	s.fullyApplied = s.fullyApplied && len(scope.Targets(spec)) > 0
+	s.fullyApplied = s.fullyApplied && s.targeted
 	return s
 }
 

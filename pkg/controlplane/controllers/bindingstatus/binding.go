@@ -88,7 +88,7 @@ func (w *bindings) write(ctx context.Context, binding workv1alpha2.Binding, s *b
 	s.observe(sum.revision, now)
 	before := w.current(binding, s)
 	same := sameItems(before.AggregatedStatus, sum.items)
-	condition := fullyAppliedCondition(sum.fullyApplied, now)
+	condition := fullyAppliedCondition(sum, now)
 	unchanged := same && sameConditions(before, &condition, sum.contested)
 	if unchanged && !sum.moving {
 		s.dirtySince = time.Time{}
@@ -173,11 +173,14 @@ func setContested(status *workv1alpha2.ResourceBindingStatus, message string, no
 	})
 }
 
-func fullyAppliedCondition(yes bool, now time.Time) metav1.Condition {
+func fullyAppliedCondition(sum *summary, now time.Time) metav1.Condition {
 	c := metav1.Condition{Type: workv1alpha2.FullyApplied, LastTransitionTime: metav1.NewTime(now)}
-	if yes {
+	switch {
+	case sum.fullyApplied:
 		c.Status, c.Reason, c.Message = metav1.ConditionTrue, workv1alpha2.FullyAppliedSuccessReason, workv1alpha2.FullyAppliedSuccessMessage
-	} else {
+	case !sum.targeted:
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, workv1alpha2.FullyAppliedFailedReason, workv1alpha2.FullyAppliedNoTargetMessage
+	default:
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, workv1alpha2.FullyAppliedFailedReason, workv1alpha2.FullyAppliedFailedMessage
 	}
 	return c

@@ -239,6 +239,15 @@ func TestReconcile_Failure(t *testing.T) {
 	}
 }
 
+func TestReconcile_NoTarget(t *testing.T) {
+	b := newBench(t, scope.NamespacedBinding())
+	b.want(status.WrittenTTL, "binding")
+	c := meta.FindStatusCondition(b.status().Conditions, "FullyApplied")
+	if c == nil || c.Status != "False" || c.Reason != "FullyAppliedFailed" || c.Message != "The binding has no target cluster, see condition Scheduled" {
+		t.Errorf("condition: %v", c)
+	}
+}
+
 func TestReconcile_RetriesConflicts(t *testing.T) {
 	b := newBench(t, scope.NamespacedBinding(), "m1")
 	b.set(workIn("m1", "True", "Healthy", "{}"))
@@ -448,7 +457,7 @@ func TestReconcile_TemplateOfAnotherNamespace(t *testing.T) {
 			binding.Spec.Resource.Namespace = namespace
 			must(t, b.client.Update(t.Context(), binding))
 			binding.Status.AggregatedStatus = []workv1alpha2.AggregatedStatusItem{{ClusterName: "m1", Applied: true}}
-			binding.Status.Conditions = []metav1.Condition{fullyAppliedCondition(true, b.clock.Now())}
+			binding.Status.Conditions = []metav1.Condition{fullyAppliedCondition(&summary{fullyApplied: true}, b.clock.Now())}
 			must(t, b.client.Status().Update(t.Context(), binding))
 			template := &unstructured.Unstructured{Object: map[string]any{
 				"apiVersion": "apps/v1", "kind": "Deployment", "metadata": map[string]any{"namespace": "other", "name": "a", "uid": "template"},
