@@ -62,14 +62,14 @@ func (f *Fence) Lost() <-chan struct{} {
 // Election returns a transport for the client of the election: it records when Leases are
 // written.
 func (f *Fence) Election(base http.RoundTripper) http.RoundTripper {
-	return roundTripper(func(req *http.Request) (*http.Response, error) {
+	return roundTripper{base: base, send: func(req *http.Request) (*http.Response, error) {
 		sent := f.clock.Now()
 		resp, err := base.RoundTrip(req)
 		if err == nil && !reads(req.Method) && resp.StatusCode < http.StatusMultipleChoices && strings.Contains(req.URL.Path, "/leases") {
 			f.renew(sent)
 		}
 		return resp, err
-	})
+	}}
 }
 
 // Wrap returns a transport that refuses writes when the lease may have been lost, and ends
@@ -196,7 +196,13 @@ func reads(method string) bool {
 	return method == http.MethodGet || method == http.MethodHead || method == http.MethodOptions
 }
 
-type roundTripper func(*http.Request) (*http.Response, error)
+type roundTripper struct {
+	base http.RoundTripper
+	send func(*http.Request) (*http.Response, error)
+}
 
 // RoundTrip implements http.RoundTripper.
-func (r roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return r(req) }
+func (r roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return r.send(req) }
+
+// WrappedRoundTripper lets client-go find the transport below.
+func (r roundTripper) WrappedRoundTripper() http.RoundTripper { return r.base }

@@ -32,7 +32,7 @@ func newFenceBench(t *testing.T) *fenceBench {
 	b := &fenceBench{t: t, clock: clocktesting.NewFakeClock(time.Unix(1000, 0)), code: http.StatusOK}
 	var _ clock.WithDelayedExecution = b.clock
 	b.fence = NewFence(b.clock, 10*time.Second, 15*time.Second)
-	server := roundTripper(func(req *http.Request) (*http.Response, error) {
+	server := roundTripper{send: func(req *http.Request) (*http.Response, error) {
 		if b.block != nil {
 			b.block(req)
 		}
@@ -43,7 +43,7 @@ func newFenceBench(t *testing.T) *fenceBench {
 		rec := httptest.NewRecorder()
 		rec.WriteHeader(b.code)
 		return rec.Result(), nil
-	})
+	}}
 	b.election, b.writes = b.fence.Election(server), b.fence.Wrap(server)
 	return b
 }

@@ -31,6 +31,7 @@ func commandLines(manifest string) []string {
 		"unjoin m1", "capacity", "rebalance deployment/x", "failover status", "failover resume", "failover cancel m1", "search kubeconfig",
 		"promote deployment x -C m1", "token list", "token create", "token delete abcdef",
 		"unregister m1 --cluster-kubeconfig=" + filepath.Dir(manifest) + "/kubeconfig --karmada-config=" + filepath.Dir(manifest) + "/kubeconfig",
+		"register 127.0.0.1:1 --cluster-name=m1 --token=abcdef.0123456789abcdef --discovery-token-unsafe-skip-ca-verification --discovery-timeout=10ms",
 		"init --karmada-data=" + filepath.Dir(manifest), "deinit --force", "addons list --karmada-kubeconfig=" + filepath.Dir(manifest) + "/none", "addons enable karmada-descheduler", "addons disable karmada-descheduler --force",
 	}
 }
@@ -85,12 +86,16 @@ func TestRun_Unreached(t *testing.T) {
 	}
 	stop := make(chan struct{})
 	cases := map[string]struct {
-		server, context string
-		limits          env.Limits
+		server, context, timeout string
+		limits                   env.Limits
 	}{
 		"refused": {server: "http://" + refusing.Addr().String()},
 		"context": {server: "http://" + refusing.Addr().String(), context: "other"},
 		"silent": {limits: env.Limits{Answer: 30 * time.Millisecond}, server: stubServer(t, func(http.ResponseWriter, *http.Request) bool {
+			<-stop
+			return true
+		})},
+		"limited": {timeout: "60ms", server: stubServer(t, func(http.ResponseWriter, *http.Request) bool {
 			<-stop
 			return true
 		})},
@@ -129,6 +134,9 @@ func TestRun_Unreached(t *testing.T) {
 				args := strings.Fields(line)
 				if tt.context != "" {
 					args = slices.Insert(args, flagsAt(args), contextFlag(args[0])+tt.context)
+				}
+				if tt.timeout != "" {
+					args = slices.Insert(args, flagsAt(args), "--request-timeout="+tt.timeout)
 				}
 				code := p.run(t, args...)
 				fmt.Fprintf(&all, "$ %s\n", strings.NewReplacer(dir, "DIR").Replace(line))
@@ -229,7 +237,7 @@ func TestRun_UnreachedHasEveryCommand(t *testing.T) {
 // contextFlag returns the flag that names the context of the first server that a command talks to.
 func contextFlag(command string) string {
 	switch command {
-	case "addons", "init", "deinit":
+	case "addons", "init", "deinit", "register":
 		return "--context="
 	case "unregister":
 		return "--cluster-context="

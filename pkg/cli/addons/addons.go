@@ -75,10 +75,12 @@ func (f *flags) add(cmd *cobra.Command) {
 // controlPlane returns the kubeconfig of the control plane. If the file that --karmada-kubeconfig names by default does not
 // exist, it is that of the host cluster, if that has the context of a control plane.
 func (f *flags) controlPlane(e *env.Env) (env.Kubeconfig, error) {
+	f.karmada.UseTimeoutOf(f.host)
 	if f.karmada.Path != f.byDefault || exists(f.karmada.Path) {
 		return f.karmada, nil
 	}
-	other := env.Kubeconfig{Flag: f.karmada.Flag, Path: f.host.Path, Context: cmp.Or(f.karmada.Context, controlPlaneContext)}
+	other := f.karmada
+	other.Path, other.Context = f.host.Path, cmp.Or(f.karmada.Context, controlPlaneContext)
 	if !slices.Contains(other.ContextNames(""), other.Context) {
 		return env.Kubeconfig{}, fmt.Errorf("%s does not exist; name the kubeconfig of the control plane with %s: init writes it to "+
 			"karmada-apiserver.config in the directory of --karmada-data", f.karmada.Path, f.karmada.Flag)

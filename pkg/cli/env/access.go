@@ -115,7 +115,7 @@ func (e *Env) newConnection() *connection {
 	probe := answer / probeShare
 	return &connection{
 		program: e.Name, last: &e.unreached, foreign: &e.foreign, unserved: &e.unserved,
-		answer: answer, probe: probe, alive: cmp.Or(e.Limits.Alive, probe),
+		defaults: limits{answer: answer, probe: probe, alive: cmp.Or(e.Limits.Alive, probe), total: answer + 2*probe},
 	}
 }
 

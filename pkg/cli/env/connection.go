@@ -63,6 +63,22 @@ func ConnectionFailure(err error) *ConnectionError {
 	return nil
 }
 
+// limits are how long a server may be silent.
+type limits struct {
+	// answer, probe and alive are the limits of a request, a probe, and a probe of the API server itself.
+	answer, probe, alive time.Duration
+	// total is what errors name.
+	total time.Duration
+	// limited reports whether they are of --request-timeout.
+	limited bool
+}
+
+// limitsOf returns the limits with which a silent server is reported before requests of a timeout end: a probe may be sent
+// before the first request, and one while it is not answered.
+func limitsOf(timeout time.Duration) limits {
+	return limits{answer: 2 * timeout / 5, probe: timeout / 5, alive: timeout / 5, total: timeout, limited: true}
+}
+
 // connection explains, once for all commands, why the control plane cannot be reached.
 type connection struct {
 	// flags are those of the control plane; nil for another server.
@@ -74,11 +90,13 @@ type connection struct {
 	// last receives each failure, foreign that the server is no control plane, unserved that it does not serve the API of
 	// clusters.
 	last, foreign, unserved *atomic.Pointer[ConnectionError]
-	// answer, probe and alive are the limits of a request, a probe, and a probe of the API server itself.
-	answer, probe, alive time.Duration
+	// defaults are the limits without --request-timeout.
+	defaults limits
 
 	looked sync.Once
-	mu     sync.Mutex
+	// answered is set once the server answered anything.
+	answered atomic.Bool
+	mu       sync.Mutex
 	// failed is set once the server did not answer: other requests would wait as long. hangs is the same for the
 	// aggregated API server alone.
 	failed, hangs *ConnectionError
@@ -95,9 +113,12 @@ func (c *connection) wrap(config *rest.Config) *rest.Config {
 			c.failed = &ConnectionError{message: noKubeconfig(c.program)}
 		}
 	}
-	limited := config.Timeout > 0 // by --request-timeout
+	own := c.defaults
+	if config.Timeout > 0 { // by --request-timeout
+		own = limitsOf(config.Timeout)
+	}
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return &roundTripper{connection: c, next: next, limited: limited, path: basePath(config.Host)}
+		return &roundTripper{connection: c, next: next, limits: own, path: basePath(config.Host)}
 	})
 	return config
 }

@@ -26,7 +26,7 @@ func request(t *testing.T, kubeconfig string) error {
 	*flags.KubeConfig = kubeconfig
 	c := &connection{
 		flags: flags, kubeconfig: (&ControlPlane{flags: flags}).KubeconfigPath, program: "karmadactl", last: &atomic.Pointer[ConnectionError]{}, foreign: &atomic.Pointer[ConnectionError]{},
-		unserved: &atomic.Pointer[ConnectionError]{}, answer: 10 * time.Millisecond, probe: 500 * time.Millisecond, alive: 500 * time.Millisecond,
+		unserved: &atomic.Pointer[ConnectionError]{}, defaults: limits{answer: 10 * time.Millisecond, probe: 500 * time.Millisecond, alive: 500 * time.Millisecond},
 	}
 	config, err := flags.WithWrapConfigFn(c.wrap).ToRESTConfig()
 	if err != nil {
@@ -128,7 +128,7 @@ func TestConnection_StreamsAreNotProbed(t *testing.T) {
 			paths = append(paths, req.URL.Path)
 			return &http.Response{StatusCode: http.StatusSwitchingProtocols}, nil
 		})
-		tripper := &roundTripper{connection: &connection{answer: time.Nanosecond, probe: time.Nanosecond}, next: next}
+		tripper := &roundTripper{connection: &connection{}, limits: limits{answer: time.Nanosecond, probe: time.Nanosecond}, next: next}
 		whole := "/apis/cluster.karmada.io/v1alpha1/clusters/m1/proxy/api/v1/namespaces/default/pods/x" + path
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://server"+whole, http.NoBody)
 		if err != nil {

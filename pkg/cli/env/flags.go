@@ -46,13 +46,19 @@ func (f *Flags) add(cmd *cobra.Command, fs *pflag.FlagSet) {
 	fs.StringVar(f.config.Context, "karmada-context", "", "Name of the kubeconfig context of the control plane; default the current one.")
 	complete(cmd, "karmada-context", f.complete.Contexts)
 	// These are kubectl's for every command, which its help does not repeat either.
-	fs.StringVar(f.config.Timeout, "request-timeout", "0", "How long to wait for a single request, such as 1s, 2m; 0 means no limit of the client.")
-	fs.StringVar(f.config.APIServer, "server", "", "Address and port of the API server of the control plane.")
-	fs.StringVar(f.config.Impersonate, "as", "", "Username to impersonate in the control plane.")
-	fs.StringArrayVar(f.config.ImpersonateGroup, "as-group", []string{}, "Group to impersonate in the control plane; repeat it for several.")
+	addRequestFlags(fs, f.config.Timeout, f.config.APIServer, f.config.Impersonate, f.config.ImpersonateGroup)
 	fs.StringVar(f.config.Context, "context", "", "The same as --karmada-context, as kubectl has it.")
 	complete(cmd, "context", f.complete.Contexts)
-	for _, name := range []string{"request-timeout", "server", "as", "as-group", "context"} {
+	fs.Lookup("context").Hidden = true
+}
+
+// addRequestFlags adds the hidden flags of every request to the server of a kubeconfig.
+func addRequestFlags(fs *pflag.FlagSet, timeout, server, user *string, groups *[]string) {
+	fs.StringVar(timeout, "request-timeout", "0", "How long to wait for a single request, such as 1s, 2m; 0 means no limit of the client.")
+	fs.StringVar(server, "server", "", "Address and port of the API server.")
+	fs.StringVar(user, "as", "", "Username to impersonate.")
+	fs.StringArrayVar(groups, "as-group", []string{}, "Group to impersonate; repeat it for several.")
+	for _, name := range []string{"request-timeout", "server", "as", "as-group"} {
 		fs.Lookup(name).Hidden = true
 	}
 }

@@ -29,6 +29,8 @@ type Kubeconfig struct {
 	Path string
 	// Context of the file; empty is the current one.
 	Context string
+
+	overrides clientcmd.ConfigOverrides
 }
 
 // Load returns how to reach the server.
@@ -39,13 +41,13 @@ func (k Kubeconfig) Load() (*rest.Config, error) {
 	if err != nil {
 		return nil, k.failed(err)
 	}
-	if clientcmdapi.IsConfigEmpty(raw) {
+	switch name := k.context(raw); {
+	case clientcmdapi.IsConfigEmpty(raw) && k.overrides.ClusterInfo.Server == "":
 		return k.inCluster()
-	}
-	if name := k.context(raw); raw.Contexts[name] == nil {
+	case raw.Contexts[name] == nil && !clientcmdapi.IsConfigEmpty(raw):
 		return nil, k.noContext(raw, name)
 	}
-	config, err := clientcmd.NewNonInteractiveClientConfig(*raw, k.context(raw), &clientcmd.ConfigOverrides{}, rules).ClientConfig()
+	config, err := clientcmd.NewNonInteractiveClientConfig(*raw, k.context(raw), &k.overrides, rules).ClientConfig()
 	if err != nil {
 		return nil, k.failed(err)
 	}
@@ -116,10 +118,20 @@ func (e *Env) HostError(k Kubeconfig, err error) error {
 	return err
 }
 
+// AddRequestFlags adds the flags of kubectl for all requests, which its help does not repeat for each command.
+func (k *Kubeconfig) AddRequestFlags(fs *pflag.FlagSet) {
+	o := &k.overrides
+	addRequestFlags(fs, &o.Timeout, &o.ClusterInfo.Server, &o.AuthInfo.Impersonate, &o.AuthInfo.ImpersonateGroups)
+}
+
+// UseTimeoutOf has requests take no longer than those with another kubeconfig.
+func (k *Kubeconfig) UseTimeoutOf(other Kubeconfig) { k.overrides.Timeout = other.overrides.Timeout }
+
 // AddHostFlags adds the flags of the kubeconfig of a host cluster.
 func (k *Kubeconfig) AddHostFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&k.Path, "kubeconfig", k.Path, "Path to the kubeconfig of the host cluster; default $KUBECONFIG, then ~/.kube/config.")
 	fs.StringVar(&k.Context, "context", k.Context, "Context of the kubeconfig of the host cluster; default the current one.")
+	k.AddRequestFlags(fs)
 }
 
 // AddHostNamespace adds the flag of the namespace of a control plane.

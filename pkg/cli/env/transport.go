@@ -28,14 +28,16 @@ const (
 // roundTripper limits how long the control plane may be silent, and finds out what it is.
 type roundTripper struct {
 	*connection
+	limits
 	next http.RoundTripper
-	// limited reports whether the user limits requests.
-	limited bool
 	// path is that of the URL of the control plane.
 	path string
 }
 
 var errUnanswered = errors.New("the server does not answer")
+
+// WrappedRoundTripper lets client-go find the transport below.
+func (t *roundTripper) WrappedRoundTripper() http.RoundTripper { return t.next }
 
 // RoundTrip implements http.RoundTripper. A request to a member, which goes through the control plane, may take as long as
 // the control plane answers probes.
@@ -54,10 +56,6 @@ func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err := t.hanging(); err != nil && strings.HasPrefix(strings.TrimPrefix(req.URL.Path, t.path), clusterAPI) {
 		return nil, err
 	}
-	if t.limited {
-		resp, err := t.next.RoundTrip(req)
-		return resp, t.explain(req, err)
-	}
 	ctx, cancel := context.WithCancelCause(req.Context())
 	timer := time.AfterFunc(t.answer, func() {
 		// The API server answers for an aggregated one that it has given up.
@@ -68,13 +66,14 @@ func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp, err := t.next.RoundTrip(req.WithContext(ctx))
 	timer.Stop()
 	if err != nil {
-		cause := context.Cause(ctx)
+		unanswered := errors.Is(context.Cause(ctx), errUnanswered) || t.limited && !t.answered.Load() && errors.Is(ctx.Err(), context.DeadlineExceeded)
 		cancel(nil)
-		if errors.Is(cause, errUnanswered) {
-			return nil, t.silent(req, cause)
+		if unanswered {
+			return nil, t.silent(req)
 		}
 		return nil, t.explain(req, err)
 	}
+	t.answered.Store(true)
 	resp.Body = &cancelingBody{ReadCloser: resp.Body, cancel: cancel}
 	return resp, nil
 }
@@ -130,9 +129,9 @@ func (t *roundTripper) aboutClusters(req *http.Request) bool {
 }
 
 // silent explains a request that is not answered.
-func (t *roundTripper) silent(req *http.Request, cause error) error {
-	if t.aboutClusters(req) && t.status(req.Context(), req, livez) != 0 {
-		failure := t.notServed(req.URL.Host, cause)
+func (t *roundTripper) silent(req *http.Request) error {
+	if t.aboutClusters(req) && t.status(context.WithoutCancel(req.Context()), req, livez) != 0 {
+		failure := t.notServed(req.URL.Host, errUnanswered)
 		t.hang(failure)
 		return failure
 	}
@@ -140,9 +139,9 @@ func (t *roundTripper) silent(req *http.Request, cause error) error {
 	if t.flags != nil {
 		what = "a control plane"
 	}
-	failure := &ConnectionError{err: cause, message: fmt.Sprintf(
+	failure := &ConnectionError{err: errUnanswered, message: fmt.Sprintf(
 		"the server %s accepted the connection and did not answer within %s; check that it is the API server of %s and not overloaded",
-		req.URL.Host, t.answer+2*t.probe, what)}
+		req.URL.Host, t.total, what)}
 	t.fail(failure)
 	t.last.Store(failure)
 	return failure
@@ -179,6 +178,7 @@ func (t *roundTripper) status(ctx context.Context, req *http.Request, path strin
 	if err != nil {
 		return 0
 	}
+	t.answered.Store(true)
 	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 1<<20)) // keeps the connection
 	_ = resp.Body.Close()
 	return resp.StatusCode

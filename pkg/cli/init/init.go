@@ -67,6 +67,7 @@ func NewCommand(e *env.Env) *cobra.Command {
 	o := config.NewOptions()
 	var out output
 	var load string
+	kubeconfig := env.Kubeconfig{Flag: "--kubeconfig"}
 	cmd := &cobra.Command{
 		Use:                   "init",
 		DisableFlagsInUseLine: true,
@@ -78,10 +79,12 @@ func NewCommand(e *env.Env) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := e.Interruptible(cmd.Context())
 			defer stop()
-			return run(ctx, e, o, out, load)
+			kubeconfig.Path, kubeconfig.Context = o.Host.Kubeconfig, o.Host.Context
+			return run(ctx, e, kubeconfig, o, out, load)
 		},
 	}
 	o.AddFlags(cmd.Flags())
+	kubeconfig.AddRequestFlags(cmd.Flags())
 	addPhaseFlags(cmd.Flags(), &o)
 	out.addFlags(cmd.Flags())
 	addCompletions(cmd)
@@ -107,7 +110,7 @@ func addPhaseFlags(fs *pflag.FlagSet, o *config.Options) {
 	fs.StringSliceVar(&o.Phases.Skip, "skip-phases", nil, "Leave these phases out; \"init phases\" lists them.")
 }
 
-func run(ctx context.Context, e *env.Env, o config.Options, out output, load string) error {
+func run(ctx context.Context, e *env.Env, kubeconfig env.Kubeconfig, o config.Options, out output, load string) error {
 	if out.dryRun && out.export != "" {
 		return fmt.Errorf("--dry-run and --export cannot be used together: --export writes no cluster either")
 	}
@@ -115,7 +118,6 @@ func run(ctx context.Context, e *env.Env, o config.Options, out output, load str
 	if err != nil {
 		return err
 	}
-	kubeconfig := env.Kubeconfig{Flag: "--kubeconfig", Path: o.Host.Kubeconfig, Context: o.Host.Context}
 	host, err := e.Load(kubeconfig)
 	if err != nil {
 		return err

@@ -93,6 +93,7 @@ func (f *flags) bind(cmd *cobra.Command) {
 	fs := cmd.Flags()
 	fs.StringVar(&f.kubeconfig.Path, "kubeconfig", "", "Path to the kubeconfig of the cluster.")
 	fs.StringVar(&f.kubeconfig.Context, "context", "", "Name of the context in the kubeconfig of the cluster; default the current one.")
+	f.kubeconfig.AddRequestFlags(fs)
 	fs.StringVarP(&f.agent.Namespace, "namespace", "n", clusterv1alpha1.NamespaceKarmadaSystem, "Namespace that the agent runs in.")
 	fs.StringVar(&f.agent.Cluster, "cluster-name", "", "Name of the cluster in the control plane; default that of the cluster in the kubeconfig's context.")
 	fs.StringVar(&f.agent.ClusterNamespace, "cluster-namespace", clusterv1alpha1.NamespaceKarmadaCluster, "Namespace of the credentials, in the cluster and in the control plane.")

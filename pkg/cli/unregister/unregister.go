@@ -67,6 +67,7 @@ func NewCommand(e *env.Env) *cobra.Command {
 	fs := cmd.Flags()
 	fs.StringVar(&f.member.Path, "cluster-kubeconfig", "", "Path to the kubeconfig of the cluster.")
 	fs.StringVar(&f.member.Context, "cluster-context", "", "Name of the context in the kubeconfig of the cluster; default the current one.")
+	f.member.AddRequestFlags(fs)
 	fs.StringVar(&f.controlPlane.Path, "karmada-config", "", "Path to a kubeconfig of the control plane; default the identity of the agent.")
 	fs.StringVar(&f.controlPlane.Context, "karmada-context", "", "Name of the context in the kubeconfig of --karmada-config; default the current one. It has no effect on the identity of the agent.")
 	fs.StringVarP(&f.request.Namespace, "namespace", "n", clusterv1alpha1.NamespaceKarmadaSystem, "Namespace that the agent runs in.")
@@ -128,6 +129,7 @@ func run(ctx context.Context, e *env.Env, f flags) error {
 // controlPlaneConfig is how the control plane is reached.
 func (f *flags) controlPlaneConfig(ctx context.Context, e *env.Env, d member.Deps) (*rest.Config, error) {
 	if f.controlPlane.Path != "" {
+		f.controlPlane.UseTimeoutOf(f.member)
 		return e.Load(f.controlPlane)
 	}
 	if f.controlPlane.Context != "" {
