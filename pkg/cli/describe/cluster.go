@@ -22,6 +22,7 @@ import (
 
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/cli/env"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/clustercondition"
 	"github.com/karmada-toolkit/karmada/pkg/member"
 	"github.com/karmada-toolkit/karmada/pkg/operate/failover"
 )
@@ -170,7 +171,11 @@ func schedulableOf(c *clusterv1alpha1.Cluster) string {
 		}
 	}
 	if len(needed) > 0 {
-		return "Only with tolerations of " + strings.Join(needed, ", ")
+		text := "Only with tolerations of " + strings.Join(needed, ", ")
+		if flaps := clustercondition.Flaps(c); flaps != "" {
+			text += " (" + oneLine(flaps) + ")"
+		}
+		return text
 	}
 	return "Yes"
 }

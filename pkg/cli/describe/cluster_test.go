@@ -54,10 +54,13 @@ func TestSummary(t *testing.T) {
 	tainted.Spec.Taints = []corev1.Taint{
 		{Key: "dedicated", Value: "gpu", Effect: corev1.TaintEffectNoSchedule}, {Key: "slow", Effect: corev1.TaintEffectPreferNoSchedule},
 	}
+	flapping := healthy.DeepCopy()
+	flapping.Annotations = map[string]string{clusterv1alpha1.FlappingUntilAnnotation: "2026-05-01T12:05:00Z"}
+	flapping.Spec.Taints = []corev1.Taint{{Key: clusterv1alpha1.TaintClusterFlapping, Effect: corev1.TaintEffectNoSchedule}}
 	tainted.Status.ResourceSummary.Allocatable = list("3920m", "24684084Ki", "110")
 	tainted.Status.ResourceSummary.Allocated = list("950m", "368Mi", "9")
 	for name, c := range map[string]*clusterv1alpha1.Cluster{
-		"healthy": healthy, "ill": ill, "tainted": tainted,
+		"healthy": healthy, "ill": ill, "tainted": tainted, "flapping": flapping,
 		"new": {ObjectMeta: metav1.ObjectMeta{Name: "member2"}, Spec: clusterv1alpha1.ClusterSpec{SyncMode: clusterv1alpha1.Pull}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -30,13 +30,16 @@ func TestSides(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", Labels: map[string]string{networkingv1alpha1.MultiClusterServicePermanentIDLabel: "id"}},
 		Spec: networkingv1alpha1.MultiClusterServiceSpec{
 			Types:            []networkingv1alpha1.ExposureType{networkingv1alpha1.ExposureTypeCrossCluster},
-			ProviderClusters: []networkingv1alpha1.ClusterSelector{{Name: "m1"}, {Name: "m2"}, {Name: "m4"}},
+			ProviderClusters: []networkingv1alpha1.ClusterSelector{{Name: "m1"}, {Name: "m2"}, {Name: "m4"}, {Name: "m5"}, {Name: "m6"}},
 			ConsumerClusters: []networkingv1alpha1.ClusterSelector{{Name: "m2"}, {Name: "m3"}},
 		},
 	}
+	flapping := cluster("m5", "True")
+	flapping.Annotations = map[string]string{clusterv1alpha1.FlappingUntilAnnotation: "2026-05-01T12:05:00Z"}
+	flapping.Spec.Taints = []corev1.Taint{{Key: clusterv1alpha1.TaintClusterFlapping, Effect: corev1.TaintEffectNoSchedule}}
 	all := services.Clusters{}
 	objs := []client.Object{mcs}
-	for _, c := range []*clusterv1alpha1.Cluster{cluster("m1", "True"), cluster("m2", "False"), cluster("m3", "True")} {
+	for _, c := range []*clusterv1alpha1.Cluster{cluster("m1", "True"), cluster("m2", "False"), cluster("m3", "True"), flapping, cluster("m6", "True")} {
 		all[c.Name] = c
 		objs = append(objs, c)
 	}

@@ -214,6 +214,9 @@ const (
 	// ReadyChangesAnnotation on a Cluster holds when its condition Ready changed, the
 	// oldest first, separated by commas, while clusters that change often are tainted.
 	ReadyChangesAnnotation = "cluster.karmada.io/ready-changes"
+	// FlappingUntilAnnotation on a Cluster holds when it loses the taint TaintClusterFlapping if its
+	// condition Ready does not change until then, in RFC 3339.
+	FlappingUntilAnnotation = "cluster.karmada.io/flapping-until"
 	// CacheSourceAnnotation names the cluster that an object was read from.
 	CacheSourceAnnotation = "resource.karmada.io/cached-from-cluster"
 	// QueryFromClusterAnnotation is the annotation of metrics with the name of the

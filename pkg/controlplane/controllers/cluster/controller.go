@@ -160,7 +160,7 @@ func (r *reconciler) mark(ctx context.Context, cluster *clusterv1alpha1.Cluster)
 	changed = changed || tainted
 	metadata := map[string]any{"resourceVersion": cluster.ResourceVersion}
 	if flap.changed {
-		metadata["annotations"] = map[string]any{clusterv1alpha1.ReadyChangesAnnotation: flap.annotation}
+		metadata["annotations"] = flap.annotations
 	}
 	patch := map[string]any{"metadata": metadata}
 	if changed {

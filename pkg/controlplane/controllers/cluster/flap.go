@@ -17,16 +17,18 @@ type flapping struct {
 	// flaps reports whether the cluster is tainted, and after is the time until it may not be any longer; 0 if it is not.
 	flaps bool
 	after time.Duration
-	// annotation has the times of the changes, nil for none, and changed reports whether it differs from the stored one.
-	annotation any
-	changed    bool
+	// annotations have the times of the changes and that of the end, nil for none, and changed reports whether they differ
+	// from the stored ones.
+	annotations map[string]any
+	changed     bool
 }
 
 // flapping returns whether the Ready condition of a cluster changes often.
 func (r *reconciler) flapping(cluster *clusterv1alpha1.Cluster, now time.Time) flapping {
-	stored := cluster.Annotations[clusterv1alpha1.ReadyChangesAnnotation]
+	stored, storedUntil := cluster.Annotations[clusterv1alpha1.ReadyChangesAnnotation], cluster.Annotations[clusterv1alpha1.FlappingUntilAnnotation]
+	annotations := map[string]any{clusterv1alpha1.ReadyChangesAnnotation: nil, clusterv1alpha1.FlappingUntilAnnotation: nil}
 	if r.deps.FlapWindow <= 0 {
-		return flapping{changed: stored != ""}
+		return flapping{annotations: annotations, changed: stored != "" || storedUntil != ""}
 	}
 	var last time.Time
 	if ready := cluster.ReadyCondition(); ready != nil {
@@ -36,12 +38,16 @@ func (r *reconciler) flapping(cluster *clusterv1alpha1.Cluster, now time.Time) f
 	changes, flaps, after := clustercondition.Flapping(clustercondition.FlapFacts{
 		Now: now, Window: r.deps.FlapWindow, Changes: known, Last: last, Flapping: flapped,
 	})
-	f := flapping{flaps: flaps, after: after}
-	text := encodeChanges(changes)
+	f := flapping{flaps: flaps, after: after, annotations: annotations}
+	text, until := encodeChanges(changes), ""
+	if flaps {
+		until = encodeChanges([]time.Time{now.Add(after)})
+		annotations[clusterv1alpha1.FlappingUntilAnnotation] = until
+	}
 	// That a change no longer counts is not worth a write.
-	f.changed = text != stored && (flaps != flapped || !slices.ContainsFunc(known, last.Equal) && slices.ContainsFunc(changes, last.Equal))
+	f.changed = until != storedUntil || text != stored && (flaps != flapped || !slices.ContainsFunc(known, last.Equal) && slices.ContainsFunc(changes, last.Equal))
 	if text != "" {
-		f.annotation = text
+		annotations[clusterv1alpha1.ReadyChangesAnnotation] = text
 	}
 	return f
 }

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/clustercondition"
 )
 
 func TestReconcile_FlappingClusterIsTainted(t *testing.T) {
@@ -36,6 +37,9 @@ func TestReconcile_FlappingClusterIsTainted(t *testing.T) {
 	if wait := b.mustReconcile(); wait != 10*time.Minute || !flaps() || len(b.get().Spec.Taints) != 1 {
 		t.Fatalf("waits %s, taints %v", wait, b.get().Spec.Taints)
 	}
+	if got, want := clustercondition.Flaps(b.get()), "flapping until "+b.clock.Now().Add(10*time.Minute).UTC().Format(time.RFC3339); got != want {
+		t.Errorf("it is %q, want %q", got, want)
+	}
 	b.clock.Step(9 * time.Minute)
 	if got := b.get().Annotations[clusterv1alpha1.ReadyChangesAnnotation]; strings.Count(got, ",") != 3 {
 		t.Errorf("the changes are %q", got)
@@ -49,14 +53,14 @@ func TestReconcile_FlappingClusterIsTainted(t *testing.T) {
 		t.Error("written although nothing changed")
 	}
 	b.clock.Step(time.Minute)
-	if wait := b.mustReconcile(); wait != 0 || flaps() || b.get().Annotations[clusterv1alpha1.ReadyChangesAnnotation] != "" {
+	if wait := b.mustReconcile(); wait != 0 || flaps() || len(b.get().Annotations) != 0 || clustercondition.Flaps(b.get()) != "" {
 		t.Errorf("it is still tainted: waits %s, %v", wait, b.get().ObjectMeta)
 	}
 }
 
 func TestReconcile_FlapTaintEndsWhenItIsTurnedOff(t *testing.T) {
 	b := newBench(t, member(func(c *clusterv1alpha1.Cluster) {
-		c.Annotations = map[string]string{clusterv1alpha1.ReadyChangesAnnotation: "x"}
+		c.Annotations = map[string]string{clusterv1alpha1.ReadyChangesAnnotation: "x", clusterv1alpha1.FlappingUntilAnnotation: "x"}
 		c.Spec.Taints, _ = flapping{flaps: true}.taints(nil, time.Unix(1, 0))
 	}))
 	b.mustReconcile()

@@ -88,3 +88,16 @@ func Flapping(f FlapFacts) (changes []time.Time, flapping bool, after time.Durat
 	}
 	return changes, false, 0
 }
+
+// Flaps returns that a cluster is tainted because its Ready condition changes often, and until when if that is known, in
+// words; nothing if it is not.
+func Flaps(c *clusterv1alpha1.Cluster) string {
+	until := c.Annotations[clusterv1alpha1.FlappingUntilAnnotation]
+	switch {
+	case !slices.ContainsFunc(c.Spec.Taints, func(t corev1.Taint) bool { return t.Key == clusterv1alpha1.TaintClusterFlapping }):
+		return ""
+	case until == "":
+		return "flapping"
+	}
+	return "flapping until " + until
+}

@@ -15,6 +15,7 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 	networkingv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/networking/v1alpha1"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/clustercondition"
 )
 
 // Side is what one cluster provides to a MultiClusterService, or gets of others.
@@ -69,6 +70,8 @@ func provider(cluster string, service *corev1.Service, clusters Clusters, works 
 		side.Problem = "the Service has the type ExternalName, which has no endpoints"
 	case !marked:
 		side.Problem = "the cluster is not marked as a provider yet"
+	case side.Slices == 0 && clustercondition.Flaps(clusters[cluster]) != "":
+		side.Problem = "no slice was collected: the cluster is " + clustercondition.Flaps(clusters[cluster]) + ", and gets no new workloads"
 	case side.Slices == 0:
 		side.Problem = "no slice was collected: the Service has no endpoints there, or the agent of the cluster runs without the feature gate MultiClusterService"
 	case side.Ready == 0:
