@@ -5,13 +5,13 @@ package agentcsr
 import (
 	"context"
 	"fmt"
-	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -51,6 +51,7 @@ type Deps struct {
 // approver approves and denies certificate requests of agents.
 type approver struct {
 	Deps
+	clock  clock.PassiveClock
 	client client.Client
 	live   client.Reader
 }
@@ -59,8 +60,8 @@ type approver struct {
 func Setup(_ context.Context, mgr manager.Manager, deps Deps) error {
 	err := builder.ControllerManagedBy(mgr).Named("agentcsrapproving").
 		WithOptions(controller.Options{MaxConcurrentReconciles: 5}).
-		For(&certificatesv1.CertificateSigningRequest{}, builder.WithPredicates(predicate.NewPredicateFuncs(pending))).
-		Complete(&approver{Deps: deps, client: mgr.GetClient(), live: mgr.GetAPIReader()})
+		For(&certificatesv1.CertificateSigningRequest{}, builder.WithPredicates(predicate.NewPredicateFuncs(func(obj client.Object) bool { return pending(obj) || refused(obj) != nil }))).
+		Complete(&approver{Deps: deps, clock: clock.RealClock{}, client: mgr.GetClient(), live: mgr.GetAPIReader()})
 	if err != nil {
 		return fmt.Errorf("adding the controller of agents' certificate requests: %w", err)
 	}
@@ -83,6 +84,9 @@ func (a *approver) Reconcile(ctx context.Context, req reconcile.Request) (reconc
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	name, ok := agentcert.Requested(&csr.Spec)
+	if denial := refused(csr); ok && denial != nil {
+		return a.forget(ctx, csr, name, denial)
+	}
 	if !pending(csr) || !ok {
 		return reconcile.Result{}, nil
 	}
@@ -245,7 +249,7 @@ func newCluster(f facts) *clusterv1alpha1.Cluster {
 func (a *approver) answer(ctx context.Context, f facts, v verdict) error {
 	condition := certificatesv1.CertificateSigningRequestCondition{
 		Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: approvedReason, Message: registrationMessage,
-		LastUpdateTime: metav1.NewTime(time.Now()), //nolint:forbidigo // when it was answered
+		LastUpdateTime: metav1.NewTime(a.clock.Now()),
 	}
 	switch {
 	case v != (verdict{}):
