@@ -55,7 +55,7 @@ func NewMemberClient(config *rest.Config) (client.Client, error) {
 func NewScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	builder := runtime.NewSchemeBuilder(
-		corev1.AddToScheme, rbacv1.AddToScheme, appsv1.AddToScheme, certificatesv1.AddToScheme, authenticationv1.AddToScheme, metav1.AddMetaToScheme,
+		corev1.AddToScheme, rbacv1.AddToScheme, appsv1.AddToScheme, certificatesv1.AddToScheme, authenticationv1.AddToScheme, coordinationv1.AddToScheme, metav1.AddMetaToScheme,
 		karmadaappsv1alpha1.AddToScheme, clusterv1alpha1.AddToScheme, networkingv1alpha1.AddToScheme, workv1alpha1.AddToScheme, workv1alpha2.AddToScheme,
 	)
 	if err := builder.AddToScheme(scheme); err != nil {

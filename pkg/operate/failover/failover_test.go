@@ -12,11 +12,11 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"github.com/karmada-toolkit/karmada/internal/kube"
 	"github.com/karmada-toolkit/karmada/internal/wait"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
@@ -24,6 +24,7 @@ import (
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/eviction"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/scope"
+	"github.com/karmada-toolkit/karmada/pkg/member"
 )
 
 var now = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -72,6 +73,16 @@ func text(evictions []Eviction) (out []string) {
 	return out
 }
 
+// scheme returns the kinds that commands know.
+func scheme(t *testing.T) *runtime.Scheme {
+	t.Helper()
+	out, err := member.NewScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
 func TestRead(t *testing.T) {
 	namespaced := scope.NamespacedBinding()
 	leaving := binding(namespaced, "leaving", "", 0, "m3")
@@ -79,7 +90,7 @@ func TestRead(t *testing.T) {
 		{FromCluster: "m1", Replicas: new(int32(3)), Reason: "TaintUntolerated", CreationTimestamp: &metav1.Time{Time: now.Add(-10 * time.Second)}},
 		{FromCluster: "m2", Reason: "ApplicationFailure"},
 	}
-	c := fake.NewClientBuilder().WithScheme(kube.NewScheme()).WithObjects(
+	c := fake.NewClientBuilder().WithScheme(scheme(t)).WithObjects(
 		cluster("m1", metav1.ConditionFalse, true, "down"), cluster("m2", metav1.ConditionTrue, false, "by-hand"), cluster("m3", metav1.ConditionTrue, false),
 		cluster("m4", metav1.ConditionUnknown, false),
 		binding(namespaced, "low", "", 1, "m1"), binding(namespaced, "high", "", 9, "m1", "m3"), leaving,
@@ -124,14 +135,14 @@ func TestResume(t *testing.T) {
 	const stopped = `{"since":"2026-01-01T00:00:00.5Z","failed":2,"total":3,"clusters":["m1"]}`
 	t.Run("not stopped", func(t *testing.T) {
 		for _, objs := range [][]client.Object{nil, {stored("")}, {stored(`{"released":["m1"]}`)}} {
-			c := fake.NewClientBuilder().WithScheme(kube.NewScheme()).WithObjects(objs...).Build()
+			c := fake.NewClientBuilder().WithScheme(scheme(t)).WithObjects(objs...).Build()
 			if _, err := Resume(t.Context(), c, false, now, wait.Options{}); !errors.Is(err, ErrNotStopped) {
 				t.Error(err)
 			}
 		}
 	})
 	t.Run("no cluster is Ready", func(t *testing.T) {
-		c := fake.NewClientBuilder().WithScheme(kube.NewScheme()).WithObjects(stored(stopped), cluster("m1", metav1.ConditionFalse, true)).Build()
+		c := fake.NewClientBuilder().WithScheme(scheme(t)).WithObjects(stored(stopped), cluster("m1", metav1.ConditionFalse, true)).Build()
 		if _, err := Resume(t.Context(), c, false, now, wait.Options{}); !errors.Is(err, ErrNoneReady) {
 			t.Error(err)
 		}
@@ -141,13 +152,13 @@ func TestResume(t *testing.T) {
 	})
 	t.Run("workloads would run nowhere", func(t *testing.T) { testStranded(t, stored(stopped)) })
 	t.Run("not readable", func(t *testing.T) {
-		c := fake.NewClientBuilder().WithScheme(kube.NewScheme()).WithObjects(stored("{")).Build()
+		c := fake.NewClientBuilder().WithScheme(scheme(t)).WithObjects(stored("{")).Build()
 		if _, err := Resume(t.Context(), c, false, now, wait.Options{}); err == nil || !strings.Contains(err.Error(), "ConfigMap karmada-system/karmada-failover") {
 			t.Error(err)
 		}
 	})
 	t.Run("followed", func(t *testing.T) {
-		c := fake.NewClientBuilder().WithScheme(kube.NewScheme()).WithObjects(stored(stopped), cluster("m3", metav1.ConditionTrue, false)).WithInterceptorFuncs(interceptor.Funcs{
+		c := fake.NewClientBuilder().WithScheme(scheme(t)).WithObjects(stored(stopped), cluster("m3", metav1.ConditionTrue, false)).WithInterceptorFuncs(interceptor.Funcs{
 			Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
 				if err := c.Patch(ctx, obj, patch, opts...); err != nil {
 					return err
@@ -166,7 +177,7 @@ func TestResume(t *testing.T) {
 		}
 	})
 	t.Run("not followed", func(t *testing.T) {
-		c := fake.NewClientBuilder().WithScheme(kube.NewScheme()).WithObjects(stored(stopped), cluster("m3", metav1.ConditionTrue, false)).Build()
+		c := fake.NewClientBuilder().WithScheme(scheme(t)).WithObjects(stored(stopped), cluster("m3", metav1.ConditionTrue, false)).Build()
 		_, err := Resume(t.Context(), c, false, now, wait.Options{Timeout: 10 * time.Millisecond})
 		if err == nil || !strings.Contains(err.Error(), "karmada-controller-manager has not followed the request yet") {
 			t.Error(err)
@@ -195,7 +206,7 @@ func TestCancel(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := leaving("web")
-			c := fake.NewClientBuilder().WithScheme(kube.NewScheme()).WithObjects(append(tc.cluster, b, binding(scope.ClusterBinding(), "other", "", 0, "m1"))...).Build()
+			c := fake.NewClientBuilder().WithScheme(scheme(t)).WithObjects(append(tc.cluster, b, binding(scope.ClusterBinding(), "other", "", 0, "m1"))...).Build()
 			cancelled, left, err := Cancel(t.Context(), c, "m1", now)
 			if err != nil || len(cancelled) != tc.cancelled || len(left) != tc.left {
 				t.Fatal(cancelled, left, err)
@@ -221,7 +232,7 @@ func TestRead_Deletions(t *testing.T) {
 	}
 	unclaimed := binding(scope.NamespacedBinding(), "old", "", 0, "m6")
 	unclaimed.SetLabels(nil)
-	c := fake.NewClientBuilder().WithScheme(kube.NewScheme()).WithObjects(b, unclaimed, cluster("m6", metav1.ConditionFalse, false, "down"),
+	c := fake.NewClientBuilder().WithScheme(scheme(t)).WithObjects(b, unclaimed, cluster("m6", metav1.ConditionFalse, false, "down"),
 		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-system", Name: names.FailoverState}, Data: map[string]string{eviction.TimeoutKey: "5m0s"}}).Build()
 	r, err := Read(t.Context(), c, now)
 	if err != nil {
@@ -260,7 +271,7 @@ func TestRead_SilentControllerManager(t *testing.T) {
 		"of other processes": {[]client.Object{lease("karmada-scheduler", 5*time.Minute)}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r, err := Read(t.Context(), fake.NewClientBuilder().WithScheme(kube.NewScheme()).WithObjects(c.leases...).Build(), now)
+			r, err := Read(t.Context(), fake.NewClientBuilder().WithScheme(scheme(t)).WithObjects(c.leases...).Build(), now)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -327,7 +338,7 @@ func testStranded(t *testing.T, state client.Object) {
 		t.Run(name, func(t *testing.T) {
 			flapping := cluster("flapping", metav1.ConditionTrue, false)
 			flapping.Spec.Taints = []corev1.Taint{{Key: clusterv1alpha1.TaintClusterFlapping, Effect: corev1.TaintEffectNoSchedule}}
-			c := fake.NewClientBuilder().WithScheme(kube.NewScheme()).WithObjects(tc.bindings...).WithObjects(
+			c := fake.NewClientBuilder().WithScheme(scheme(t)).WithObjects(tc.bindings...).WithObjects(
 				state.DeepCopyObject().(client.Object), cluster("m1", metav1.ConditionFalse, true, "down"), cluster("m2", metav1.ConditionTrue, false), flapping).Build()
 			_, err := Resume(t.Context(), c, false, now, wait.Options{Timeout: 10 * time.Millisecond})
 			want := ""
