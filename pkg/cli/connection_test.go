@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"net"
@@ -15,6 +16,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/klog/v2"
 
 	"github.com/karmada-toolkit/karmada/internal/build"
 	"github.com/karmada-toolkit/karmada/pkg/cli/env"
@@ -116,6 +118,7 @@ func TestRun_Unreached(t *testing.T) {
 		})},
 	}
 	t.Cleanup(func() { close(stop) }) // before the servers are closed
+	logged := logOf(t)
 	for name, tt := range cases {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -150,6 +153,81 @@ func TestRun_Unreached(t *testing.T) {
 			}
 			build.AssertGolden(t, "unreached-"+name, all.String())
 		})
+	}
+	if strings.Contains(logged.String(), "ancel") {
+		t.Errorf("logged: %s", logged)
+	}
+}
+
+// logOf returns what libraries log during a test.
+func logOf(t *testing.T) *bytes.Buffer {
+	t.Helper()
+	t.Cleanup(klog.CaptureState().Restore)
+	klog.LogToStderr(false)
+	var out bytes.Buffer
+	klog.SetOutput(&out)
+	return &out
+}
+
+// TestRun_NotInstalled has commands about an installation meet a cluster without one, and commands without a kubeconfig.
+func TestRun_NotInstalled(t *testing.T) {
+	server := stubServer(t, func(w http.ResponseWriter, r *http.Request) bool {
+		missing := strings.Contains(r.URL.Path, "/karmada-system")
+		if missing {
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(http.StatusNotFound)
+			_, _ = io.WriteString(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404,"message":"not found"}`)
+		}
+		return missing
+	})
+	dir := t.TempDir()
+	kubeconfig, empty := filepath.Join(dir, "kubeconfig"), filepath.Join(dir, "empty")
+	writeFile(t, kubeconfig, fmt.Sprintf(`{"apiVersion":"v1","kind":"Config","current-context":"c","contexts":[{"name":"c","context":{"cluster":"c"}}],"clusters":[{"name":"c","cluster":{"server":%q}}]}`, server))
+	writeFile(t, empty, "")
+	for _, line := range []string{"addons list", "addons enable karmada-descheduler", "addons disable karmada-descheduler --force", "deinit --force", "init"} {
+		for path, want := range map[string]string{
+			kubeconfig: "error: there is no control plane in namespace karmada-system of the host cluster; name its namespace with --namespace, or install one with \"init\"\n",
+			empty:      "error: no kubeconfig was found; name one with --kubeconfig or $KUBECONFIG\n",
+		} {
+			if line == "init" && path == kubeconfig {
+				continue // it installs one
+			}
+			p := testEnv(t)
+			t.Setenv("KUBECONFIG", path)
+			if code := p.run(t, strings.Fields(line)...); code != 1 || p.errOut.String() != want || p.out.Len() > 0 {
+				t.Errorf("%s: exit code %d, %s%s, want %s", line, code, p.out, p.errOut, want)
+			}
+		}
+	}
+}
+
+// TestRun_Unadmitted has writes fail because the API server cannot call a webhook: that of the control plane has one text.
+func TestRun_Unadmitted(t *testing.T) {
+	for webhook, want := range map[string]string{
+		"propagationpolicies.policy.karmada.io": "error: the control plane HOST cannot admit the change: its admission webhook is unavailable; see whether the pods of karmada-webhook run in the host cluster\n",
+		"example.com":                           `failed calling webhook "example.com"`,
+	} {
+		server := stubServer(t, func(w http.ResponseWriter, r *http.Request) bool {
+			if r.Method == http.MethodGet {
+				return false
+			}
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(http.StatusInternalServerError)
+			_, _ = fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"InternalError","code":500,"message":"Internal error occurred: failed calling webhook \"%s\": failed to call webhook: connection refused"}`, webhook)
+			return true
+		})
+		dir := t.TempDir()
+		manifest, kubeconfig := filepath.Join(dir, "x.yaml"), filepath.Join(dir, "kubeconfig")
+		writeFile(t, manifest, `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"x"}}`)
+		writeFile(t, kubeconfig, fmt.Sprintf(`{"apiVersion":"v1","kind":"Config","current-context":"c","contexts":[{"name":"c","context":{"cluster":"c"}}],"clusters":[{"name":"c","cluster":{"server":%q}}]}`, server))
+		for _, line := range []string{"apply --validate=false -f " + manifest, "create namespace x", "scale deployment/y --replicas=2"} {
+			p := testEnv(t)
+			t.Setenv("KUBECONFIG", kubeconfig)
+			code, got := p.run(t, strings.Fields(line)...), strings.ReplaceAll(p.errOut.String(), strings.TrimPrefix(server, "http://"), "HOST")
+			if code != 1 || !strings.Contains(got, want) {
+				t.Errorf("%s: exit code %d, %q, want %q", line, code, got, want)
+			}
+		}
 	}
 }
 

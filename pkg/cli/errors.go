@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
 
 	cmdutil "k8s.io/kubectl/pkg/cmd/util"
@@ -131,8 +132,14 @@ func connection(e *env.Env, line string) *env.ConnectionError {
 	if failure := e.Unserved(); failure != nil && (strings.Contains(line, failure.Error()) || aboutClusters(line)) {
 		return failure
 	}
+	if failure := e.Unadmitted(); failure != nil && webhookFailed.MatchString(line) {
+		return failure
+	}
 	return nil
 }
+
+// webhookFailed matches the error of an API server that cannot call a webhook of the control plane. Others are the user's.
+var webhookFailed = regexp.MustCompile(`failed calling webhook "[a-z0-9-]+(\.[a-z0-9-]+)*\.karmada\.io"`)
 
 // unknownType reports whether a line says that a server does not have a type of the control plane.
 func unknownType(line string) bool {

@@ -66,7 +66,9 @@ func PlanRemoval(ctx context.Context, cfg *rest.Config, namespace string, o Remo
 }
 
 func planRemoval(ctx context.Context, host kubernetes.Interface, namespace string, o RemovalOptions) (*Removal, error) {
-	if _, err := host.CoreV1().Namespaces().Get(ctx, namespace, metav1.GetOptions{}); err != nil {
+	if _, err := host.CoreV1().Namespaces().Get(ctx, namespace, metav1.GetOptions{}); apierrors.IsNotFound(err) {
+		return nil, hostcluster.NotInstalled(namespace)
+	} else if err != nil {
 		return nil, err
 	}
 	f := &finder{host: host, namespace: namespace}

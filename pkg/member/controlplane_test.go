@@ -189,6 +189,10 @@ func TestAgentConfig_UsesTheContextOfTheAgent(t *testing.T) {
 	if err != nil || config.Host != "https://own" {
 		t.Errorf("got %v, %v", config, err)
 	}
+	_, err = AgentConfig(t.Context(), m, UnregisterRequest{Name: "m3", Namespace: "karmada-system", Agent: "none"})
+	if err == nil || !strings.Contains(err.Error(), "A cluster in Push mode has no agent: `unjoin` removes it") {
+		t.Errorf("got %v", err)
+	}
 }
 
 func TestDeleteToken_Missing(t *testing.T) {

@@ -44,7 +44,7 @@ func AgentConfig(ctx context.Context, member client.Client, r UnregisterRequest)
 	deployment := &appsv1.Deployment{}
 	err := member.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: r.Agent}, deployment)
 	if apierrors.IsNotFound(err) {
-		return nil, fmt.Errorf("there is no agent %s/%s in the member; say where it is with --namespace and --agent-name, or give a kubeconfig of the control plane with --karmada-config", r.Namespace, r.Agent)
+		return nil, fmt.Errorf("there is no agent %s/%s in the member; say where it is with --namespace and --agent-name, or give a kubeconfig of the control plane with --karmada-config. A cluster in Push mode has no agent: `unjoin` removes it", r.Namespace, r.Agent)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading the agent %s/%s of the member: %w", r.Namespace, r.Agent, err)

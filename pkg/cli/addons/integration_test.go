@@ -206,9 +206,9 @@ func TestAddons(t *testing.T) {
 	s := newSite(t)
 	s.join(t)
 	t.Run("without a control plane", func(t *testing.T) {
-		s.mustFail(t, "there is no namespace karmada-system", "enable", "karmada-descheduler")
+		s.mustFail(t, "there is no control plane in namespace karmada-system of the host cluster", "enable", "karmada-descheduler")
 		s.create(t, s.hostClient, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
-		s.mustFail(t, "secrets `karmada-descheduler-config` is not found in namespace karmada-system, please execute karmadactl init to deploy karmada first", "enable", "karmada-descheduler")
+		s.mustFail(t, "there is no control plane in namespace karmada-system of the host cluster", "enable", "karmada-descheduler")
 	})
 	s.install(t)
 	t.Run("bad input", func(t *testing.T) { s.badInput(t) })

@@ -124,6 +124,9 @@ func (f *flags) list(ctx context.Context, e *env.Env) ([]addons.Addon, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := hostcluster.RequireInstalled(ctx, host, f.namespace); err != nil {
+		return nil, err
+	}
 	controlPlane := sync.OnceValues(func() (client.Reader, error) {
 		k, err := f.controlPlane(e)
 		if err != nil {

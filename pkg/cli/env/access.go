@@ -114,7 +114,7 @@ func (e *Env) newConnection() *connection {
 	answer := cmp.Or(e.Limits.Answer, answerLimit)
 	probe := answer / probeShare
 	return &connection{
-		program: e.Name, last: &e.unreached, foreign: &e.foreign, unserved: &e.unserved,
+		program: e.Name, last: &e.unreached, foreign: &e.foreign, unserved: &e.unserved, unadmitted: &e.unadmitted,
 		defaults: limits{answer: answer, probe: probe, alive: cmp.Or(e.Limits.Alive, probe), total: answer + 2*probe},
 	}
 }

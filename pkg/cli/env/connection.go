@@ -88,8 +88,8 @@ type connection struct {
 	// program is what the user types, choose the flag that names a control plane, by default --kubeconfig.
 	program, choose string
 	// last receives each failure, foreign that the server is no control plane, unserved that it does not serve the API of
-	// clusters.
-	last, foreign, unserved *atomic.Pointer[ConnectionError]
+	// clusters, unadmitted what to say of a webhook that it cannot call.
+	last, foreign, unserved, unadmitted *atomic.Pointer[ConnectionError]
 	// defaults are the limits without --request-timeout.
 	defaults limits
 
@@ -147,7 +147,12 @@ func noKubeconfig(program string) string {
 	if missing := missingKubeconfig("--kubeconfig"); missing != "" {
 		return missing
 	}
-	return fmt.Sprintf("no kubeconfig was found; name one with --kubeconfig or $KUBECONFIG. %q starts a federation on this machine", program+" local up")
+	return fmt.Sprintf("%s. %q starts a federation on this machine", noKubeconfigWith("--kubeconfig"), program+" local up")
+}
+
+// noKubeconfigWith returns the error text of a command that finds no kubeconfig, which a flag names.
+func noKubeconfigWith(flag string) string {
+	return fmt.Sprintf("no kubeconfig was found; name one with %s or $KUBECONFIG", flag)
 }
 
 // refused explains a connection that the server refuses.
@@ -184,14 +189,24 @@ func federationOf(path string) (root, name string) {
 
 // notServed explains, and records, that a control plane does not serve the API of clusters.
 func (c *connection) notServed(host string, err error) *ConnectionError {
-	advice := "see whether the pods of karmada-aggregated-apiserver run in the host cluster"
-	if name := c.localFederation(); name != "" {
-		advice = fmt.Sprintf("%q shows what does not run, %q starts it", c.program+" local status --name "+name, c.program+" local up --name "+name)
-	}
 	failure := &ConnectionError{err: err, message: fmt.Sprintf(
-		"the control plane %s does not serve the API of member clusters (%s): its aggregated API server is unavailable; %s", host, clusterv1alpha1.GroupName, advice)}
+		"the control plane %s does not serve the API of member clusters (%s): its aggregated API server is unavailable; %s", host, clusterv1alpha1.GroupName, c.restart("karmada-aggregated-apiserver"))}
 	c.unserved.Store(failure)
 	return failure
+}
+
+// restart returns the next step if a role of the control plane does not run.
+func (c *connection) restart(role string) string {
+	if name := c.localFederation(); name != "" {
+		return fmt.Sprintf("%q shows what does not run, %q starts it", c.program+" local status --name "+name, c.program+" local up --name "+name)
+	}
+	return fmt.Sprintf("see whether the pods of %s run in the host cluster", role)
+}
+
+// notAdmitted records what to say if an internal error of a control plane is that it cannot call its webhook.
+func (c *connection) notAdmitted(host string) {
+	c.unadmitted.Store(&ConnectionError{message: fmt.Sprintf(
+		"the control plane %s cannot admit the change: its admission webhook is unavailable; %s", host, c.restart("karmada-webhook"))})
 }
 
 // noControlPlane explains, and records, that a server is no control plane.

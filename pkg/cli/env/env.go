@@ -52,8 +52,9 @@ type Env struct {
 
 	// unreached is why the last request did not reach the control plane.
 	unreached atomic.Pointer[ConnectionError]
-	// foreign is that the server is no control plane, unserved that it does not serve the API of clusters.
-	foreign, unserved atomic.Pointer[ConnectionError]
+	// foreign is that the server is no control plane, unserved that it does not serve the API of clusters, unadmitted what to
+	// say of a webhook that it cannot call.
+	foreign, unserved, unadmitted atomic.Pointer[ConnectionError]
 }
 
 // Limits are how long commands wait for a control plane; 0 is the default of each.
@@ -74,6 +75,9 @@ func (e *Env) NoControlPlane() *ConnectionError { return e.foreign.Load() }
 
 // Unserved returns that the control plane does not serve the API of clusters, or nil.
 func (e *Env) Unserved() *ConnectionError { return e.unserved.Load() }
+
+// Unadmitted returns what to say if the control plane cannot call its admission webhook, or nil.
+func (e *Env) Unadmitted() *ConnectionError { return e.unadmitted.Load() }
 
 // Escaped returns the streams for text of clusters that is read by people: control
 // characters are escaped.

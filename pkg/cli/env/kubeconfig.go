@@ -249,11 +249,5 @@ func (k Kubeconfig) inCluster() (*rest.Config, error) {
 		}
 		return unlimited(config), nil
 	}
-	if missing := missingKubeconfig(k.Flag); missing != "" {
-		return nil, errors.New(missing)
-	}
-	return nil, errors.New("Missing or incomplete configuration info.  Please point to an existing, complete config file:\n\n" +
-		"  1. Via the command-line flag " + k.Flag + "\n" +
-		"  2. Via the KUBECONFIG environment variable\n" +
-		"  3. In your home directory as ~/.kube/config\n")
+	return nil, errors.New(cmp.Or(missingKubeconfig(k.Flag), noKubeconfigWith(k.Flag)))
 }

@@ -39,6 +39,9 @@ var errUnanswered = errors.New("the server does not answer")
 // WrappedRoundTripper lets client-go find the transport below.
 func (t *roundTripper) WrappedRoundTripper() http.RoundTripper { return t.next }
 
+// CancelRequest does nothing, since the contexts of requests end them. client-go's cache of discovery logs its absence.
+func (*roundTripper) CancelRequest(*http.Request) {}
+
 // RoundTrip implements http.RoundTripper. A request to a member, which goes through the control plane, may take as long as
 // the control plane answers probes.
 func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -73,9 +76,17 @@ func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 		return nil, t.explain(req, err)
 	}
-	t.answered.Store(true)
+	t.note(req, resp)
 	resp.Body = &cancelingBody{ReadCloser: resp.Body, cancel: cancel}
 	return resp, nil
+}
+
+// note records what a response says about the server.
+func (t *roundTripper) note(req *http.Request, resp *http.Response) {
+	t.answered.Store(true)
+	if resp.StatusCode == http.StatusInternalServerError && t.flags != nil {
+		t.notAdmitted(req.URL.Host)
+	}
 }
 
 // upgrades reports whether a request becomes a stream. Its transport serves no other requests, such as probes, and keeps one

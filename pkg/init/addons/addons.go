@@ -158,8 +158,5 @@ func connectHost(ctx context.Context, cfg *rest.Config, namespace string) (*host
 	if h.facts, err = hostcluster.Gather(ctx, h.api, namespace); err != nil {
 		return nil, err
 	}
-	if h.facts.Namespace == nil {
-		return nil, fmt.Errorf("there is no namespace %s in the host cluster: name that of the control plane with --namespace", namespace)
-	}
-	return h, nil
+	return h, hostcluster.RequireInstalled(ctx, h.client, namespace)
 }

@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiversion "k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/kubernetes"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/karmada-toolkit/karmada/internal/wait"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
@@ -391,6 +392,20 @@ func RefuseControlPlane(server string, api groupsLister) error {
 		return fmt.Errorf("%s: %w; name the host cluster with --kubeconfig and --context (is $KUBECONFIG still that of a control plane?)", server, member.ErrIsControlPlane)
 	}
 	return nil
+}
+
+// NotInstalled returns the error about a namespace of the host cluster without a control plane.
+func NotInstalled(namespace string) error {
+	return fmt.Errorf("there is no control plane in namespace %s of the host cluster; name its namespace with --namespace, or install one with \"init\"", namespace)
+}
+
+// RequireInstalled returns NotInstalled if a namespace of the host cluster has no API server of a control plane.
+func RequireInstalled(ctx context.Context, host client.Reader, namespace string) error {
+	err := host.Get(ctx, client.ObjectKey{Namespace: namespace, Name: components.APIServer}, &appsv1.Deployment{})
+	if apierrors.IsNotFound(err) {
+		return NotInstalled(namespace)
+	}
+	return nil // other requests report why the host cluster cannot be read
 }
 
 // isControlPlane reports whether a server with these API groups is a control plane.

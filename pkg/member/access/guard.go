@@ -106,6 +106,9 @@ type guarded struct {
 // WrappedRoundTripper lets client-go find the transport below.
 func (g *guarded) WrappedRoundTripper() http.RoundTripper { return g.base }
 
+// CancelRequest does nothing, since the contexts of requests end them. client-go's cache of discovery logs its absence.
+func (*guarded) CancelRequest(*http.Request) {}
+
 // answerKind selects the limits of a response.
 type answerKind int
 

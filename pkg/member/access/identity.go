@@ -78,6 +78,9 @@ type identified struct {
 // WrappedRoundTripper lets client-go find the transport below.
 func (i *identified) WrappedRoundTripper() http.RoundTripper { return i.base }
 
+// CancelRequest does nothing, since the contexts of requests end them. client-go's cache of discovery logs its absence.
+func (*identified) CancelRequest(*http.Request) {}
+
 // RoundTrip implements http.RoundTripper.
 func (i *identified) RoundTrip(req *http.Request) (*http.Response, error) {
 	heads := i.guard.heads(req)
