@@ -231,6 +231,18 @@ func TestRun_Unadmitted(t *testing.T) {
 	}
 }
 
+// TestRun_RefusesClusters has commands that work on the control plane say so whichever way a cluster is named.
+func TestRun_RefusesClusters(t *testing.T) {
+	for _, command := range []string{"edit pods x", "delete pods x", "label pods x a=b", "annotate pods x a=b", "patch pods x -p {}", "scale deployment/x --replicas=2"} {
+		for _, flag := range []string{" -C m1", " --cluster=m1", " --clusters=m1"} {
+			p := testEnv(t)
+			if code := p.run(t, strings.Fields(command+flag)...); code != 1 || !strings.Contains(p.errOut.String(), `works on the control plane`) {
+				t.Errorf("%s: exit code %d, %s", command+flag, code, p.errOut)
+			}
+		}
+	}
+}
+
 // TestRun_UnservedClusters has commands that read types of the control plane meet an API group that is registered and that
 // nothing serves: they say so in one message, or do not need it.
 func TestRun_UnservedClusters(t *testing.T) {

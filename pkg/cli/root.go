@@ -138,7 +138,7 @@ func aliasClusters(cmd *cobra.Command) {
 	fs := cmd.Flags()
 	for _, pair := range [...][2]string{{"cluster", "clusters"}, {"clusters", "cluster"}} {
 		own := fs.Lookup(pair[0])
-		if own == nil || own.Hidden || fs.Lookup(pair[1]) != nil {
+		if own == nil || fs.Lookup(pair[1]) != nil {
 			continue
 		}
 		alias := &pflag.Flag{Name: pair[1], Usage: own.Usage, Value: own.Value, DefValue: own.DefValue, Hidden: true}

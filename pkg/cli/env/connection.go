@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/karmada-toolkit/karmada/internal/private"
 	"github.com/karmada-toolkit/karmada/internal/version"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 )
@@ -158,20 +159,30 @@ func noKubeconfigWith(flag string) string {
 // refused explains a connection that the server refuses.
 func (c *connection) refused(host string, err error) *ConnectionError {
 	message := fmt.Sprintf("The connection to the server %s was refused - did you specify the right host or port?", host)
-	if name := c.localFederation(); name != "" {
+	if name, flags := c.localFederation(); name != "" {
 		message = fmt.Sprintf("the local federation %q is not running: %s refuses connections; %q starts it",
-			name, host, c.program+" local up --name "+name)
+			name, host, c.program+" local up"+flags)
 	}
 	return &ConnectionError{message: message, err: err}
 }
 
-// localFederation returns the name of the federation of this machine that the kubeconfig belongs to, or "".
-func (c *connection) localFederation() string {
+// localFederation returns the name of the federation of this machine that the kubeconfig belongs to, or "", and the flags of
+// "local" that name it.
+func (c *connection) localFederation() (name, flags string) {
 	if c.kubeconfig == nil {
-		return ""
+		return "", ""
 	}
-	_, name := federationOf(c.kubeconfig())
-	return name
+	root, name := federationOf(c.kubeconfig())
+	return name, localFlags(root, name)
+}
+
+// localFlags returns the flags of "local" that name a federation.
+func localFlags(root, name string) string {
+	out := " --name " + name
+	if byDefault, err := private.Federations(os.Getenv); err != nil || root != byDefault {
+		out += " --dir " + root
+	}
+	return out
 }
 
 // federationOf returns the federation of this machine that a kubeconfig file belongs to, and the directory that has its
@@ -181,6 +192,9 @@ func federationOf(path string) (root, name string) {
 		return "", ""
 	}
 	dir := filepath.Dir(path)
+	if absolute, err := filepath.Abs(dir); err == nil {
+		dir = absolute
+	}
 	if _, err := os.Stat(filepath.Join(dir, federationFile)); err != nil {
 		return "", ""
 	}
@@ -197,8 +211,8 @@ func (c *connection) notServed(host string, err error) *ConnectionError {
 
 // restart returns the next step if a role of the control plane does not run.
 func (c *connection) restart(role string) string {
-	if name := c.localFederation(); name != "" {
-		return fmt.Sprintf("%q shows what does not run, %q starts it", c.program+" local status --name "+name, c.program+" local up --name "+name)
+	if name, flags := c.localFederation(); name != "" {
+		return fmt.Sprintf("%q shows what does not run, %q starts it", c.program+" local status"+flags, c.program+" local up"+flags)
 	}
 	return fmt.Sprintf("see whether the pods of %s run in the host cluster", role)
 }

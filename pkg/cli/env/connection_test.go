@@ -109,9 +109,13 @@ func TestConnection_RefusedByALocalFederation(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, federationFile), []byte("{}"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	want = `the local federation "demo" is not running: ` + address + ` refuses connections; "karmadactl local up --name demo" starts it`
+	want = `the local federation "demo" is not running: ` + address + ` refuses connections; "karmadactl local up --name demo --dir ` + filepath.Dir(dir) + `" starts it`
 	if failure := ConnectionFailure(request(t, path)); failure == nil || failure.Error() != want {
 		t.Errorf("got %v, want %s", failure, want)
+	}
+	t.Setenv("XDG_STATE_HOME", "/state")
+	if got := localFlags("/state/karmada/local", "demo"); got != " --name demo" {
+		t.Errorf("got %q in the default directory", got)
 	}
 }
 

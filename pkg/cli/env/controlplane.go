@@ -197,8 +197,9 @@ func (p *ControlPlane) RequireDiscovery(ctx context.Context) error {
 	return p.wait(ctx, config, member.RequireDiscovery)
 }
 
-// LocalFederation returns the name of the federation of this machine that the kubeconfig belongs to, or "".
-func (p *ControlPlane) LocalFederation() string { return p.connection.localFederation() }
+// LocalFederation returns the name of the federation of this machine that the kubeconfig belongs to, or "", and the flags of
+// "local" that name it.
+func (p *ControlPlane) LocalFederation() (name, flags string) { return p.connection.localFederation() }
 
 // Unserved reports whether the control plane was seen not to serve the API of clusters.
 func (p *ControlPlane) Unserved() bool { return p.connection.unserved.Load() != nil }

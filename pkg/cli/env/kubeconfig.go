@@ -111,9 +111,9 @@ func (k Kubeconfig) LocalFederation() (root, name string) { return federationOf(
 
 // HostError adds to the error about a host cluster that is a control plane what to do with a local federation.
 func (e *Env) HostError(k Kubeconfig, err error) error {
-	if _, name := k.LocalFederation(); name != "" && errors.Is(err, member.ErrIsControlPlane) {
+	if root, name := k.LocalFederation(); name != "" && errors.Is(err, member.ErrIsControlPlane) {
 		return fmt.Errorf("%w; the local federation %q has no host cluster: %q and %q change it",
-			err, name, e.Name+" local up --name "+name, e.Name+" local down --name "+name)
+			err, name, e.Name+" local up"+localFlags(root, name), e.Name+" local down"+localFlags(root, name))
 	}
 	return err
 }

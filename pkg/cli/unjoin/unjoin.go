@@ -93,8 +93,8 @@ func run(ctx context.Context, e *env.Env, access *env.Access, kubeconfig env.Kub
 	for _, line := range left {
 		e.Say("left behind: %s", line)
 	}
-	if name := access.ControlPlane.LocalFederation(); err != nil && name != "" && strings.Contains(err.Error(), "is a Pull mode member") {
-		return fmt.Errorf("%w; a member that \"local up\" started leaves with %q", err, e.Name+" local down --name "+name+" --member "+r.Name)
+	if name, flags := access.ControlPlane.LocalFederation(); err != nil && name != "" && strings.Contains(err.Error(), "is a Pull mode member") {
+		return fmt.Errorf("%w; a member that \"local up\" started leaves with %q", err, e.Name+" local down"+flags+" --member "+r.Name)
 	}
 	if err != nil {
 		return err

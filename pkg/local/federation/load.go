@@ -25,14 +25,11 @@ var ErrNotFound = errors.New("there is no such federation")
 // user names another: karmada/local in $XDG_STATE_HOME, by default
 // ~/.local/state.
 func DefaultRoot(getenv func(string) string) (string, error) {
-	if dir := getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
-		return filepath.Join(dir, "karmada", "local"), nil
-	}
-	home, err := os.UserHomeDir()
+	root, err := private.Federations(getenv)
 	if err != nil {
 		return "", fmt.Errorf("finding a directory for the federation: %w; name one with --dir", err)
 	}
-	return filepath.Join(home, ".local", "state", "karmada", "local"), nil
+	return root, nil
 }
 
 // ValidateName returns an error if a name cannot be that of a federation.
