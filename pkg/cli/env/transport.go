@@ -69,7 +69,7 @@ func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp, err := t.next.RoundTrip(req.WithContext(ctx))
 	timer.Stop()
 	if err != nil {
-		unanswered := errors.Is(context.Cause(ctx), errUnanswered) || t.limited && !t.answered.Load() && errors.Is(ctx.Err(), context.DeadlineExceeded)
+		unanswered := errors.Is(context.Cause(ctx), errUnanswered) || t.limited && !t.answered.Load() && timedOut(ctx, err)
 		cancel(nil)
 		if unanswered {
 			return nil, t.silent(req)
@@ -79,6 +79,11 @@ func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	t.note(req, resp)
 	resp.Body = &cancelingBody{ReadCloser: resp.Body, cancel: cancel}
 	return resp, nil
+}
+
+// timedOut reports whether a request failed because its time is over. http.Client may end it a moment before its context.
+func timedOut(ctx context.Context, err error) bool {
+	return errors.Is(ctx.Err(), context.DeadlineExceeded) || ctx.Err() == nil && strings.HasPrefix(err.Error(), "net/http: request canceled")
 }
 
 // note records what a response says about the server.
