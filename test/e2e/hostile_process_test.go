@@ -250,10 +250,6 @@ spec:
 	}
 }
 
-func configMapNamed(name string) string {
-	return "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: " + name + "}\ndata: {a: b}"
-}
-
 // joinHostile makes the Cluster; nothing but its endpoint and credentials is needed.
 func joinHostile(t *testing.T, h *hostile) {
 	t.Helper()

@@ -74,3 +74,8 @@ replicaScheduling:
     - {targetCluster: {clusterNames: [member1]}, weight: %d}
     - {targetCluster: {clusterNames: [member2]}, weight: %d}`, one, two)
 }
+
+// configMapNamed returns a ConfigMap.
+func configMapNamed(name string) string {
+	return "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: " + name + "}\ndata: {a: b}"
+}
