@@ -14,6 +14,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiversion "k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/kubernetes"
@@ -399,13 +400,15 @@ func NotInstalled(namespace string) error {
 	return fmt.Errorf("there is no control plane in namespace %s of the host cluster; name its namespace with --namespace, or install one with \"init\"", namespace)
 }
 
-// RequireInstalled returns NotInstalled if a namespace of the host cluster has no API server of a control plane.
+// RequireInstalled returns NotInstalled if a namespace of the host cluster has neither the API server of a control plane nor its
+// certificates.
 func RequireInstalled(ctx context.Context, host client.Reader, namespace string) error {
-	err := host.Get(ctx, client.ObjectKey{Namespace: namespace, Name: components.APIServer}, &appsv1.Deployment{})
-	if apierrors.IsNotFound(err) {
-		return NotInstalled(namespace)
+	for name, part := range map[string]client.Object{components.APIServer: &appsv1.Deployment{}, components.CertSecret: &corev1.Secret{}} {
+		if err := host.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, part); !apierrors.IsNotFound(err) && !meta.IsNoMatchError(err) {
+			return nil // other requests report why the host cluster cannot be read
+		}
 	}
-	return nil // other requests report why the host cluster cannot be read
+	return NotInstalled(namespace)
 }
 
 // isControlPlane reports whether a server with these API groups is a control plane.
