@@ -103,10 +103,10 @@ func Hash(obj *unstructured.Unstructured) (uint64, error) {
 	return h.Sum64(), nil
 }
 
-// StripManagedFields is a cache transform: it drops what the API server invented, and the managed fields, which tell.
+// StripManagedFields is a cache transform: it drops the fields that no field manager owns, and the managed fields.
 func StripManagedFields(obj any) (any, error) {
 	if u, ok := obj.(*unstructured.Unstructured); ok {
-		manifest.StripInvented(u)
+		manifest.StripUnowned(u)
 		unstructured.RemoveNestedField(u.Object, fieldMetadata, fieldManagedFields)
 	}
 	return obj, nil

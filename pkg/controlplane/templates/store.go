@@ -173,7 +173,7 @@ func (s *Store) GetLive(ctx context.Context, gvk schema.GroupVersionKind, namesp
 	if err != nil {
 		return nil, fmt.Errorf("getting %s %s/%s: %w", gvk.Kind, namespace, name, err)
 	}
-	manifest.StripInvented(obj)
+	manifest.StripUnowned(obj)
 	return obj, nil
 }
 
@@ -201,7 +201,7 @@ func (s *Store) List(ctx context.Context, gvk schema.GroupVersionKind, namespace
 		return nil, fmt.Errorf("listing %s: %w", gvk.Kind, err)
 	}
 	for i := range list.Items {
-		manifest.StripInvented(&list.Items[i])
+		manifest.StripUnowned(&list.Items[i])
 		out = append(out, &list.Items[i])
 	}
 	return out, nil

@@ -65,8 +65,8 @@ func Resume(ctx context.Context, c client.Client, force bool, now time.Time, o w
 	return state.Released, err
 }
 
-// maxStranded is the number of workloads that an error names.
-const maxStranded = 5
+// maxNamed is the number of workloads that an error names.
+const maxNamed = 5
 
 // checkRoom returns ErrNoneReady if no cluster is Ready that stays, or none of those that a workload whose eviction is
 // stopped may run in.
@@ -84,22 +84,22 @@ func checkRoom(ctx context.Context, c client.Client, now time.Time) error {
 	if !ready {
 		return fmt.Errorf("no cluster is Ready: %w", ErrNoneReady)
 	}
-	var stranded []string
+	var without []string
 	err := eachBinding(ctx, c, func(b workv1alpha2.Binding) {
-		if strands(b, clusters, now) {
+		if runsNowhere(b, clusters, now) {
 			workload := of(b, "").Workload
 			if namespace := b.GetSpec().Resource.Namespace; namespace != "" {
 				workload += " in namespace " + namespace
 			}
-			stranded = append(stranded, workload)
+			without = append(without, workload)
 		}
 	})
-	if err != nil || len(stranded) == 0 {
+	if err != nil || len(without) == 0 {
 		return err
 	}
-	slices.Sort(stranded)
-	text := strings.Join(stranded[:min(maxStranded, len(stranded))], ", ")
-	if more := len(stranded) - maxStranded; more > 0 {
+	slices.Sort(without)
+	text := strings.Join(without[:min(maxNamed, len(without))], ", ")
+	if more := len(without) - maxNamed; more > 0 {
 		text += fmt.Sprintf(", and %d more", more)
 	}
 	return fmt.Errorf("no other cluster of their placement is Ready for %s: %w", text, ErrNoneReady)
@@ -108,8 +108,8 @@ func checkRoom(ctx context.Context, c client.Client, now time.Time) error {
 // remains reports whether a cluster can run workloads.
 func remains(c *clusterv1alpha1.Cluster) bool { return c.Ready() && c.DeletionTimestamp.IsZero() }
 
-// strands reports whether an eviction of a binding is stopped, and no cluster remains that the binding may run in.
-func strands(b workv1alpha2.Binding, clusters []*clusterv1alpha1.Cluster, now time.Time) bool {
+// runsNowhere reports whether an eviction of a binding is stopped, and no cluster remains that the binding may run in.
+func runsNowhere(b workv1alpha2.Binding, clusters []*clusterv1alpha1.Cluster, now time.Time) bool {
 	left := sets.New[string]()
 	for _, e := range Tasks(b) {
 		left.Insert(e.Cluster)

@@ -144,8 +144,8 @@ const (
 	WorkApplied = "Applied"
 	// WorkDispatching reports whether the objects are written to the cluster.
 	WorkDispatching = "Dispatching"
-	// WorkContested is True while somebody in the cluster changes fields as often as they are written, which are then written
-	// once a minute, and absent otherwise. Bindings have it too.
+	// WorkContested is True while another field manager in the cluster changes fields again after each write, and absent
+	// otherwise. These fields are written once a minute. Bindings have the condition too.
 	WorkContested = "Contested"
 	// WorkProgressing, WorkAvailable and WorkDegraded are declared, never set.
 	WorkProgressing = "Progressing"
@@ -157,7 +157,9 @@ const (
 const (
 	WorkAppliedSuccessReason = "AppliedSuccessful"
 	WorkAppliedFailedReason  = "AppliedFailed"
-	// WorkImmutableFieldReason is the reason if no repetition helps: a cluster does not change a field of an object.
+	// WorkContestedReason is that of the condition Contested.
+	WorkContestedReason = "ChangedInMember"
+	// WorkImmutableFieldReason is the reason if all errors are about immutable fields: repeating the write does not help.
 	WorkImmutableFieldReason   = "ImmutableField"
 	WorkAppliedSuccessMessage  = "Manifest has been successfully applied"
 	WorkSuspendDispatchReason  = "SuspendDispatching"

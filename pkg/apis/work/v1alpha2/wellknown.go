@@ -71,8 +71,8 @@ const (
 	ManagedByKarmadaLabel = "karmada.io/managed"
 	// ManagedByKarmadaLabelValue is the value of ManagedByKarmadaLabel.
 	ManagedByKarmadaLabelValue = "true"
-	// InertAnnotation says that the control plane took out of a template what would act on its own API server, such as
-	// the endpoint of a webhook. The value is a JSON merge patch that puts it back; members get it as it was.
+	// InertAnnotation is set on a template that the control plane deactivated on its own API server, such as a webhook
+	// configuration. The value is a JSON object with the fields that were removed; the manifests of Works have them.
 	InertAnnotation = "propagation.karmada.io/inert"
 	// SystemLabel marks objects that the control plane creates for its own use.
 	SystemLabel = "karmada.io/system"

@@ -169,7 +169,7 @@ func setContested(status *workv1alpha2.ResourceBindingStatus, message string, no
 		return
 	}
 	meta.SetStatusCondition(&status.Conditions, metav1.Condition{
-		Type: workv1alpha1.WorkContested, Status: metav1.ConditionTrue, Reason: "ChangedInMember", Message: message, LastTransitionTime: metav1.NewTime(now),
+		Type: workv1alpha1.WorkContested, Status: metav1.ConditionTrue, Reason: workv1alpha1.WorkContestedReason, Message: message, LastTransitionTime: metav1.NewTime(now),
 	})
 }
 

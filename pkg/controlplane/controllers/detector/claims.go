@@ -62,14 +62,14 @@ func (c *claims) patch(ctx context.Context, obj *unstructured.Unstructured, chan
 	return written, nil
 }
 
-// act makes a template act on the API server of the control plane, or not, and returns it as written; nil means that it was
+// setActive activates or deactivates a template on the API server of the control plane, and returns it as written; nil means that it was
 // deleted.
-func (c *claims) act(ctx context.Context, obj *unstructured.Unstructured, acts bool) (*unstructured.Unstructured, error) {
+func (c *claims) setActive(ctx context.Context, obj *unstructured.Unstructured, active bool) (*unstructured.Unstructured, error) {
 	if !manifest.MayAct(obj.GroupVersionKind().GroupKind()) {
 		return obj, nil
 	}
 	change, after := manifest.Deactivate, obj.DeepCopy()
-	if acts {
+	if active {
 		change = manifest.Reactivate
 	}
 	if !change(after) {
@@ -92,13 +92,13 @@ func (c *claims) act(ctx context.Context, obj *unstructured.Unstructured, acts b
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("writing what %s %s does in the control plane: %w", obj.GetKind(), obj.GetName(), err)
+		return nil, fmt.Errorf("activating or deactivating %s %s in the control plane: %w", obj.GetKind(), obj.GetName(), err)
 	}
 	return written, nil
 }
 
-// disown takes the claim off an object of the control plane itself, and deletes the binding that an earlier version made.
-func (c *claims) disown(ctx context.Context, obj *unstructured.Unstructured) error {
+// releaseOwn takes the claim off an object of the control plane itself, and deletes the binding that an earlier version made.
+func (c *claims) releaseOwn(ctx context.Context, obj *unstructured.Unstructured) error {
 	if claim, claimed := policy.Of(obj); claimed {
 		if err := c.release(ctx, obj, claim); err != nil {
 			return err

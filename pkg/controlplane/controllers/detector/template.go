@@ -60,7 +60,7 @@ func (r *templateReconciler) Reconcile(ctx context.Context, key templateKey) (re
 		return reconcile.Result{}, nil
 	}
 	if policy.Own(obj) {
-		return reconcile.Result{}, r.claims.disown(ctx, obj)
+		return reconcile.Result{}, r.claims.releaseOwn(ctx, obj)
 	}
 	claim, claimed := policy.Of(obj)
 	var p policyv1alpha1.Policy
@@ -70,7 +70,7 @@ func (r *templateReconciler) Reconcile(ctx context.Context, key templateKey) (re
 		p, err = r.match(ctx, obj)
 	}
 	if err == nil && p == nil && !claimed {
-		if _, err := r.claims.act(ctx, obj, true); err != nil {
+		if _, err := r.claims.setActive(ctx, obj, true); err != nil {
 			return reconcile.Result{}, err
 		}
 		return reconcile.Result{}, r.unmatched.report(ctx, obj)
@@ -184,7 +184,7 @@ func (r *templateReconciler) apply(ctx context.Context, obj *unstructured.Unstru
 func (r *templateReconciler) write(ctx context.Context, obj *unstructured.Unstructured, p policyv1alpha1.Policy, byPolicy bool) (bool, error) {
 	obj, err := r.claims.take(ctx, obj, policy.For(p))
 	if err == nil && obj != nil {
-		obj, err = r.claims.act(ctx, obj, false)
+		obj, err = r.claims.setActive(ctx, obj, false)
 	}
 	if err != nil || obj == nil || byPolicy && policy.IsLazy(p) {
 		return false, err

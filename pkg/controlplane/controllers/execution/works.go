@@ -59,7 +59,7 @@ type object struct {
 	epoch uint64
 }
 
-// contested returns a line for each field that somebody in the member changes as often as it is written.
+// contested returns a line for each field that another field manager in the member changes again after each write.
 func (s *workState) contested() []string {
 	var out []string
 	for _, o := range s.objects {

@@ -37,7 +37,7 @@ func Unknown(exists bool) Applied { return Applied{exists: exists} }
 // UID returns the UID of the object that was written last.
 func (a Applied) UID() types.UID { return a.uid }
 
-// Contested returns the fields that somebody in the member changes as often as they are written.
+// Contested returns the fields that another field manager in the member changes again after each write.
 func (a Applied) Contested() []Contested { return a.contest.list() }
 
 // Outdated returns the value after a change of the manifest.

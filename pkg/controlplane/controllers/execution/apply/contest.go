@@ -20,11 +20,11 @@ const (
 	contestWindow = time.Minute
 	// firstHold and lastHold are the times between two writes of a field that is changed more often: the first doubles up to the last.
 	firstHold, lastHold = 2 * time.Second, time.Minute
-	// maxContested is the number of fields that are told apart; if there are more, those of the object itself are held.
+	// maxContested limits the fields of an object that are counted separately; if more differ, the top-level fields are counted.
 	maxContested = 64
 )
 
-// Contested is a field that somebody in the member changes as often as it is written.
+// Contested is a field that another field manager in the member changes again after each write.
 type Contested struct {
 	Path manifest.Path
 	// Manager is the field manager that changed it last, or "unknown".
@@ -50,9 +50,9 @@ func (f *contestedField) contested() bool { return f.writes > freeWrites }
 // end is when a field that does not differ until then is forgotten.
 func (f *contestedField) end() time.Time { return f.last.Add(contestWindow + f.hold) }
 
-// settle decides which of the differences from the manifest are written now. It returns the others. reverts reports that the
+// update records the differences from the manifest, and returns those that are not written now. reverts reports that the
 // member had the object as desired by this manifest before.
-func (c *contest) settle(now time.Time, differences []manifest.Path, reverts bool) (held []manifest.Path) {
+func (c *contest) update(now time.Time, differences []manifest.Path, reverts bool) (held []manifest.Path) {
 	for key, f := range c.fields {
 		if f.held = false; !now.Before(f.end()) {
 			delete(c.fields, key)
@@ -123,8 +123,8 @@ func (c *contest) list() []Contested {
 	return out
 }
 
-// learn records which managers own the contested fields of an object in the member.
-func (c *contest) learn(observed *unstructured.Unstructured) {
+// recordManagers records the field managers that own the contested fields of an object in the member.
+func (c *contest) recordManagers(observed *unstructured.Unstructured) {
 	for _, f := range c.fields {
 		if f.contested() {
 			f.manager = cmp.Or(managerOf(observed, f.path), "unknown")
@@ -132,8 +132,8 @@ func (c *contest) learn(observed *unstructured.Unstructured) {
 	}
 }
 
-// unnamed reports whether a field is contested by somebody who is not known yet.
-func (c *contest) unnamed() bool {
+// lacksManager reports whether the field manager of a contested field is not recorded yet.
+func (c *contest) lacksManager() bool {
 	for _, f := range c.fields {
 		if f.contested() && f.manager == "" {
 			return true

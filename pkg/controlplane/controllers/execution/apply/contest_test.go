@@ -27,7 +27,7 @@ func TestContest(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c, writes := &contest{}, 0
 			for now := start; now.Before(start.Add(tc.during)); now = now.Add(tc.every) {
-				if len(c.settle(now, []manifest.Path{field}, true)) == 0 {
+				if len(c.update(now, []manifest.Path{field}, true)) == 0 {
 					writes++
 				}
 			}
@@ -39,9 +39,9 @@ func TestContest(t *testing.T) {
 	c := &contest{}
 	now := start
 	for range freeWrites + 1 {
-		c.settle(now, []manifest.Path{field}, true)
+		c.update(now, []manifest.Path{field}, true)
 	}
-	if held := c.settle(now, []manifest.Path{field, other}, true); !cmp.Equal(held, []manifest.Path{field}) {
+	if held := c.update(now, []manifest.Path{field, other}, true); !cmp.Equal(held, []manifest.Path{field}) {
 		t.Errorf("held: %v; the other field is written", held)
 	}
 	if due, ok := c.due(now); !ok || due != firstHold {
@@ -50,19 +50,19 @@ func TestContest(t *testing.T) {
 	if got := c.list(); len(got) != 1 || !cmp.Equal(got[0].Path, field) {
 		t.Errorf("contested: %v", got)
 	}
-	if held := c.settle(now, []manifest.Path{field}, false); len(held) != 1 {
+	if held := c.update(now, []manifest.Path{field}, false); len(held) != 1 {
 		t.Error("another manifest ends the hold")
 	}
 	now = now.Add(firstHold)
-	if due, _ := c.due(now); due != 0 || len(c.settle(now, []manifest.Path{field}, true)) != 0 {
+	if due, _ := c.due(now); due != 0 || len(c.update(now, []manifest.Path{field}, true)) != 0 {
 		t.Errorf("it is not written when it is due, in %s", due)
 	}
-	c.settle(now, nil, true) // the member leaves it alone
+	c.update(now, nil, true) // the member leaves it alone
 	due, ok := c.due(now)
 	if !ok || due <= 0 {
 		t.Fatalf("it is looked at again in %s", due)
 	}
-	if c.settle(now.Add(due), nil, true); len(c.list()) != 0 {
+	if c.update(now.Add(due), nil, true); len(c.list()) != 0 {
 		t.Error("it stays contested")
 	}
 	if _, ok := c.due(now.Add(due)); ok {
@@ -73,7 +73,7 @@ func TestContest(t *testing.T) {
 func TestContest_HasAFewFields(t *testing.T) {
 	c := &contest{}
 	for i := range 1000 {
-		c.settle(time.Unix(0, 0), []manifest.Path{{"spec", string(rune(i))}}, true)
+		c.update(time.Unix(0, 0), []manifest.Path{{"spec", string(rune(i))}}, true)
 	}
 	if len(c.fields) != maxContested {
 		t.Errorf("%d fields", len(c.fields))

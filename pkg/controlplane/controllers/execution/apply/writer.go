@@ -254,7 +254,7 @@ func (w *Writer) update(ctx context.Context, a *Applied, manifested, observed *u
 	if err != nil {
 		return nil, err
 	}
-	if w.settle(ctx, a, desired, observed); manifest.Equal(desired, observed) {
+	if w.holdContested(ctx, a, desired, observed); manifest.Equal(desired, observed) {
 		w.Metrics.updated(w.GVK, w.Cluster, operationNone, nil)
 		return observed, nil
 	}
@@ -271,8 +271,8 @@ func (w *Writer) update(ctx context.Context, a *Applied, manifested, observed *u
 	return stored, err
 }
 
-// settle takes the fields over that somebody in the member changes as often as they are written, until they are due.
-func (w *Writer) settle(ctx context.Context, a *Applied, desired, observed *unstructured.Unstructured) {
+// holdContested copies the contested fields that are not due from the observed object.
+func (w *Writer) holdContested(ctx context.Context, a *Applied, desired, observed *unstructured.Unstructured) {
 	reverts := a.current && a.uid == observed.GetUID()
 	if a.contest == nil && (!reverts || manifest.Equal(desired, observed)) {
 		return
@@ -280,14 +280,14 @@ func (w *Writer) settle(ctx context.Context, a *Applied, desired, observed *unst
 	if a.contest == nil {
 		a.contest = &contest{}
 	}
-	for _, path := range a.contest.settle(w.Clock.Now(), manifest.Differences(desired, observed, maxContested), reverts) {
+	for _, path := range a.contest.update(w.Clock.Now(), manifest.Differences(desired, observed, maxContested), reverts) {
 		manifest.Take(desired, observed, path)
 	}
-	if !a.contest.unnamed() {
+	if !a.contest.lacksManager() {
 		return
 	}
 	if current, err := w.get(ctx); err == nil && current != nil { // what is observed has no managed fields
-		a.contest.learn(current)
+		a.contest.recordManagers(current)
 	}
 }
 

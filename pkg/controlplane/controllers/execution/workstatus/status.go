@@ -22,8 +22,7 @@ import (
 const ConditionInterpreted = "Interpreted"
 
 const (
-	// reasonContested is the reason of the condition Contested, and messageContested what it says before the fields.
-	reasonContested  = "ChangedInMember"
+	// messageContested begins the message of the condition Contested.
 	messageContested = "Changed in the cluster again and again, and therefore written again once a minute only. To keep what the cluster sets, " +
 		"add a retention rule (ResourceInterpreterCustomization) or leave the field out of the template: "
 )
@@ -38,7 +37,7 @@ func SetContested(status *workv1alpha1.WorkStatus, fields []string, now time.Tim
 		return
 	}
 	meta.SetStatusCondition(&status.Conditions, metav1.Condition{
-		Type: workv1alpha1.WorkContested, Status: metav1.ConditionTrue, Reason: reasonContested,
+		Type: workv1alpha1.WorkContested, Status: metav1.ConditionTrue, Reason: workv1alpha1.WorkContestedReason,
 		Message: plaintext.Line(messageContested+strings.Join(fields, "; "), maxContested), LastTransitionTime: metav1.NewTime(now),
 	})
 }

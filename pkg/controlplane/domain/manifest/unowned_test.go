@@ -6,7 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestStripInvented(t *testing.T) {
+func TestStripUnowned(t *testing.T) {
 	const managed = "managedFields: [{manager: kubectl, operation: Update, fieldsV1: {"
 	for name, tc := range map[string]struct{ in, want string }{
 		"a Service": {
@@ -40,14 +40,14 @@ func TestStripInvented(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			obj := object(t, tc.in)
-			StripInvented(obj)
+			StripUnowned(obj)
 			if diff := cmp.Diff(object(t, "{apiVersion: v1, kind: X, spec: "+tc.want+"}").Object["spec"], obj.Object["spec"]); diff != "" {
 				t.Error(diff)
 			}
 		})
 	}
 	role := object(t, `{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: a}, aggregationRule: {}, rules: [{verbs: ["*"]}]}`)
-	StripInvented(role)
+	StripUnowned(role)
 	if diff := cmp.Diff([]any{}, role.Object["rules"]); diff != "" {
 		t.Errorf("the rules of an aggregated ClusterRole: %s", diff)
 	}

@@ -7,19 +7,18 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// StripInvented removes from a template, in place, the values that the API server of the control plane invented: allocated, or
-// defaulted by its own configuration. No manager of fields has set them; they are right for no member, which invents its own.
-// What a user has set is delivered. An object without managed fields is left as it is.
+// StripUnowned removes from a template, in place, the fields that the API server of the control plane allocated, or defaulted by
+// its own configuration: those that no field manager owns. Each member allocates and defaults its own. An object without managed
+// fields is not changed.
 //
-// Defaults that are the same in every cluster are no inventions. Of a ClusterRole that is aggregated, the rules are those of the
-// control plane.
-func StripInvented(obj *unstructured.Unstructured) {
+// The rules of an aggregated ClusterRole are removed too: they are those of the control plane.
+func StripUnowned(obj *unstructured.Unstructured) {
 	managed, spec := mapsOf(child(obj.Object, "metadata")["managedFields"]), child(obj.Object, "spec")
 	if k := kindOf(obj.Object); k == (kind{"rbac.authorization.k8s.io", "ClusterRole"}) && obj.Object["aggregationRule"] != nil {
 		obj.Object["rules"] = []any{}
 		return
 	}
-	fields := inventedFields(kindOf(obj.Object))
+	fields := unownedFields(kindOf(obj.Object))
 	if len(managed) == 0 || len(fields) == 0 || spec == nil {
 		return
 	}
@@ -38,7 +37,7 @@ func StripInvented(obj *unstructured.Unstructured) {
 	}
 }
 
-// owned reports whether a manager has set a field of the spec.
+// owned reports whether a field manager owns a field of the spec.
 func owned(managed []map[string]any, path ...string) bool {
 	for _, entry := range managed {
 		if subresource, _ := entry["subresource"].(string); subresource != "" {
@@ -55,8 +54,8 @@ func owned(managed []map[string]any, path ...string) bool {
 	return false
 }
 
-// inventedFields returns the fields of the spec of a kind that an API server may invent.
-func inventedFields(k kind) []string {
+// unownedFields returns the fields of the spec of a kind that an API server allocates, or defaults by its configuration.
+func unownedFields(k kind) []string {
 	switch k {
 	case kind{"", "Service"}:
 		return []string{"ipFamilies", "ipFamilyPolicy", "healthCheckNodePort"}
