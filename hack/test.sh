@@ -152,7 +152,7 @@ lane_push() {
 }
 
 lane_pull() {
-	once "end to end, members in Pull mode" "$work/tests/e2e.test" -- e2e 2 e2e-pull-logs -test.skip '^Test(Pull|Register)$'
+	once "end to end, members in Pull mode" "$work/tests/e2e.test" -- e2e 2 e2e-pull-logs -test.skip '^Test(Pull|Register|Docs_.*)$'
 	once "release" -- go test -vet=off -count=1 ./test/release
 	stage "kubelite" go test -vet=off "${servers[@]}"
 	once "integration, against real API servers" "$work/tests/"*.test -- all_integration

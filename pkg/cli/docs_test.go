@@ -11,7 +11,7 @@ import (
 )
 
 // TestDocs_CommandLinesParse looks at every command line in the code blocks of the documents: the command exists, has the flags,
-// and accepts that number of arguments. What they do is run by the end-to-end tests of the tours.
+// and accepts that number of arguments. test/e2e/docs_process_test.go runs those that need no other machine.
 func TestDocs_CommandLinesParse(t *testing.T) {
 	files, err := filepath.Glob("../../docs/*.md")
 	if err != nil {
