@@ -1,10 +1,8 @@
 package contract
 
 import (
-	"io/fs"
 	"maps"
 	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -71,23 +69,12 @@ func TestArchitecture_EveryPackageHasARow(t *testing.T) {
 // packages returns the directories of this module that contain Go files, without those of test data.
 func packages(t *testing.T) []string {
 	t.Helper()
-	found := map[string]bool{}
-	for _, root := range []string{"cmd", "docs", "hack", "internal", "pkg", "plugins", "test"} {
-		err := filepath.WalkDir(filepath.Join("../..", root), func(path string, entry fs.DirEntry, err error) error {
-			if err == nil && entry.IsDir() && entry.Name() == "testdata" {
-				return fs.SkipDir
-			}
-			if err == nil && strings.HasSuffix(path, ".go") {
-				dir, _ := filepath.Rel("../..", filepath.Dir(path))
-				found[filepath.ToSlash(dir)] = true
-			}
-			return err
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+	var dirs []string
+	for _, file := range goFiles(t) {
+		dirs = append(dirs, file.dir())
 	}
-	return slices.Sorted(maps.Keys(found))
+	slices.Sort(dirs)
+	return slices.Compact(dirs)
 }
 
 // tree returns the rows of docs/architecture.md, their paths without the slash at the end.
