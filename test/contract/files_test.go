@@ -22,6 +22,9 @@ func (f goFile) dir() string { return path.Dir(f.path) }
 func (f goFile) test() bool  { return strings.HasSuffix(f.path, "_test.go") }
 func (f goFile) lines() int  { return strings.Count(f.source, "\n") }
 
+// under reports whether a directory or one below it has the file.
+func (f goFile) under(dir string) bool { return strings.HasPrefix(f.path, dir+"/") }
+
 // header returns what stands above the package clause.
 func (f goFile) header() string {
 	header, _, _ := strings.Cut("\n"+f.source, "\npackage ")

@@ -132,7 +132,7 @@ func New(c client.Client, live client.Reader, applied, observed record.EventReco
 		}, []string{"result"})),
 	}
 	out.status = newStatusWriter(out)
-	out.relay = &relay{c: out}
+	out.relay = &relay{client: c, clock: d.Clock, events: out.events, accept: d.Accept, cluster: out.cluster}
 	return out
 }
 

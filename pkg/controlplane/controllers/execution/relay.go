@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/karmada-toolkit/karmada/internal/plaintext"
@@ -34,7 +35,13 @@ const (
 // in the Work only. An agent can only cause events for the template of the binding that
 // the Work was created for.
 type relay struct {
-	c        *Controller
+	client client.Reader
+	clock  clock.PassiveClock
+	events events
+	// accept reports whether the Works of a cluster are applied here, and not by an agent.
+	accept func(*clusterv1alpha1.Cluster) bool
+	// cluster returns a Cluster, or nil.
+	cluster  func(ctx context.Context, name string) (*clusterv1alpha1.Cluster, error)
 	limiters sync.Map // of *rate.Limiter by cluster
 }
 
@@ -52,22 +59,22 @@ func (r *relay) workChanged(ctx context.Context, before, now *workv1alpha1.Work)
 	if err != nil {
 		return
 	}
-	cluster, err := r.c.cluster(ctx, name)
-	if err != nil || cluster == nil || cluster.Spec.SyncMode != clusterv1alpha1.Pull || r.c.deps.Accept(cluster) {
+	cluster, err := r.cluster(ctx, name)
+	if err != nil || cluster == nil || cluster.Spec.SyncMode != clusterv1alpha1.Pull || r.accept(cluster) {
 		return
 	}
 	binding := r.bindingOf(ctx, now)
-	if binding == nil || !createdFor(now, binding, name) || !r.allow(name, r.c.deps.Clock.Now()) {
+	if binding == nil || !createdFor(now, binding, name) || !r.allow(name, r.clock.Now()) {
 		return
 	}
 	ref := binding.GetSpec().Resource
 	template := &corev1.ObjectReference{APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name, UID: ref.UID}
 	key := types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}
 	if applied.Status == metav1.ConditionFalse {
-		r.c.events.failedFor(failedObject{name: key.String(), message: plaintext.Line(reasonOf(applied.Message), relayMessage), template: template}, name)
+		r.events.failedFor(failedObject{name: key.String(), message: plaintext.Line(reasonOf(applied.Message), relayMessage), template: template}, name)
 		return
 	}
-	r.c.events.appliedTo(template, key, name)
+	r.events.appliedTo(template, key, name)
 }
 
 // bindingOf returns the binding that the annotations of a Work name, or nil.
@@ -79,7 +86,7 @@ func (r *relay) bindingOf(ctx context.Context, work *workv1alpha1.Work) workv1al
 	if key.Name == "" {
 		binding, key = &workv1alpha2.ClusterResourceBinding{}, client.ObjectKey{Name: work.Annotations[workv1alpha2.ClusterResourceBindingAnnotation]}
 	}
-	if key.Name == "" || r.c.client.Get(ctx, key, binding, client.UnsafeDisableDeepCopy) != nil {
+	if key.Name == "" || r.client.Get(ctx, key, binding, client.UnsafeDisableDeepCopy) != nil {
 		return nil
 	}
 	return binding

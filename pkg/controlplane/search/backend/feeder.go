@@ -34,9 +34,13 @@ var errRestart = errors.New("the registries select more, or less")
 
 // feeder copies the objects of one kind to one store.
 type feeder struct {
-	store *store
+	deps  *Deps
 	kind  schema.GroupVersionKind
 	index string
+	// do makes a request to the server until it succeeds, and returns false when ctx ended.
+	do func(ctx context.Context, of string, request func(*client) error) bool
+	// fail records a failure of the store, or that there is none.
+	fail func(of, failure string)
 	// others returns the IDs of the copies to an index.
 	others func(index string) []string
 	cancel context.CancelFunc
@@ -61,7 +65,7 @@ type feeder struct {
 
 func newFeeder(s *store, kind schema.GroupVersionKind, want clusters, others func(string) []string) *feeder {
 	return &feeder{
-		store: s, kind: kind, index: search.Index(kind.GroupKind()), others: others, want: want,
+		deps: s.deps, do: s.do, fail: s.fail, kind: kind, index: search.Index(kind.GroupKind()), others: others, want: want,
 		run: string(uuid.NewUUID()), done: make(chan struct{}), wake: make(chan struct{}, 1),
 	}
 }
@@ -75,7 +79,7 @@ func (f *feeder) start(ctx context.Context, group *sync.WaitGroup) {
 			f.report()
 			select {
 			case <-ctx.Done():
-			case <-f.store.deps.Clock.After(firstRetry):
+			case <-f.deps.Clock.After(firstRetry):
 			}
 		}
 	})
@@ -139,8 +143,8 @@ func (f *feeder) wants(cluster, namespace string) bool {
 
 // copy sends all objects and then their changes, until ctx ends or the copy is to begin again.
 func (f *feeder) copy(ctx context.Context) error {
-	if !f.store.do(ctx, f.index, func(c *client) (err error) {
-		id, err := f.store.deps.Identity(ctx)
+	if !f.do(ctx, f.index, func(c *client) (err error) {
+		id, err := f.deps.Identity(ctx)
 		if err != nil {
 			return err
 		}
@@ -154,7 +158,7 @@ func (f *feeder) copy(ctx context.Context) error {
 	events := make(chan cache.Event, queueLength)
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
-		err := f.store.deps.Caches.Watch(ctx, cache.Query{Kind: f.kind}, cache.Start{}, func(e cache.Event) error {
+		err := f.deps.Caches.Watch(ctx, cache.Query{Kind: f.kind}, cache.Start{}, func(e cache.Event) error {
 			select {
 			case events <- e:
 				return nil
@@ -174,7 +178,7 @@ func (f *feeder) copy(ctx context.Context) error {
 // write sends events until ctx ends or the copy is to begin again.
 func (f *feeder) write(ctx context.Context, events <-chan cache.Event) error {
 	var pending clusters
-	ticker := f.store.deps.Clock.NewTicker(pendingInterval)
+	ticker := f.deps.Clock.NewTicker(pendingInterval)
 	defer ticker.Stop()
 	for {
 		select {
@@ -235,7 +239,7 @@ func (f *feeder) finish(ctx context.Context, pending clusters, first bool) clust
 		return nil
 	}
 	open := maps.Clone(pending)
-	for _, o := range f.store.deps.Caches.States() {
+	for _, o := range f.deps.Caches.States() {
 		if o.Kind == f.kind && o.Failure == "" && !o.Since.IsZero() {
 			delete(open, o.Cluster)
 		}
@@ -252,7 +256,7 @@ func (f *feeder) finish(ctx context.Context, pending clusters, first bool) clust
 	}
 	f.mu.Unlock()
 	slices.Sort(incomplete)
-	f.store.do(ctx, f.index, func(c *client) error {
+	f.do(ctx, f.index, func(c *client) error {
 		return c.purge(ctx, f.index, query{
 			has: map[string]string{search.FieldControlPlane: f.controlPlane},
 			not: map[string][]string{search.FieldRun: f.others(f.index), search.FieldCluster: incomplete},
@@ -266,7 +270,7 @@ func (f *feeder) finish(ctx context.Context, pending clusters, first bool) clust
 func (f *feeder) purge(ctx context.Context, has map[string]string) bool {
 	has[search.FieldControlPlane] = f.controlPlane
 	own := f.runID()
-	return f.store.do(ctx, f.index, func(c *client) error {
+	return f.do(ctx, f.index, func(c *client) error {
 		others := slices.DeleteFunc(f.others(f.index), func(run string) bool { return run == own })
 		return c.purge(ctx, f.index, query{has: has, not: map[string][]string{search.FieldRun: others}})
 	})
@@ -328,7 +332,7 @@ func (f *feeder) bulk(ctx context.Context, writes []write) bool {
 		return true
 	}
 	half := false
-	ok := f.store.do(ctx, f.index, func(c *client) error {
+	ok := f.do(ctx, f.index, func(c *client) error {
 		outcomes, err := c.bulk(ctx, f.index, writes)
 		if errors.Is(err, errTooLarge) {
 			half = true
@@ -382,5 +386,5 @@ func (f *feeder) report() {
 		text = fmt.Sprintf("%d documents were refused, the last: %s", f.refused, f.reason)
 	}
 	f.mu.Unlock()
-	f.store.fail(f.index+" (dropped)", text)
+	f.fail(f.index+" (dropped)", text)
 }
