@@ -20,8 +20,6 @@ LDFLAGS := -s -w \
 	-X k8s.io/component-base/version.gitVersion=$(KUBE)
 # What compiles is counted on stderr; a build with nothing to compile prints the names of the programs only.
 GOBUILD := hack/build.sh -ldflags '$(LDFLAGS)'
-# Without inlining the command line tool is a tenth smaller, and no slower where it waits for servers.
-GCFLAGS := all=-l
 TOOL    := go tool -modfile=go.tools.mod
 LINT    := go tool -modfile=go.lint.mod golangci-lint
 # Nothing needs cgo but the race detector, and without it all targets share compiled packages.
@@ -33,12 +31,11 @@ help: ## Show this help
 
 .PHONY: cli
 cli: ## Build karmadactl and kubectl-karmada into bin/
-	@mkdir -p $(BIN)
-	@$(GOBUILD) -gcflags '$(GCFLAGS)' -o $(BIN)/ ./cmd/karmadactl ./cmd/kubectl-karmada
+	@$(GOBUILD) -o $(BIN)/ ./cmd/karmadactl ./cmd/kubectl-karmada
 
 .PHONY: build
-build: cli ## Build karmadactl, kubectl-karmada, karmada and kubelite into bin/
-	@$(GOBUILD) -o $(BIN)/ ./cmd/karmada ./cmd/kubelite
+build: ## Build karmadactl, kubectl-karmada, karmada and kubelite into bin/
+	@$(GOBUILD) -o $(BIN)/ ./cmd/karmadactl ./cmd/kubectl-karmada ./cmd/karmada ./cmd/kubelite
 
 .PHONY: demo
 demo: build ## Start a federation of two members, propagate nginx, show it, leave it running
@@ -101,4 +98,4 @@ image: ## Build the image of the control plane, as an archive in _output/ and fo
 
 .PHONY: release
 release: ## Build the archives of a release for every platform into dist/; VERSION=v1.2.3 SIGNING_KEY=FILE
-	VERSION='$(VERSION)' LDFLAGS='$(LDFLAGS)' GCFLAGS='$(GCFLAGS)' hack/release.sh
+	VERSION='$(VERSION)' LDFLAGS='$(LDFLAGS)' hack/release.sh

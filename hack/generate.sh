@@ -1,7 +1,27 @@
 #!/usr/bin/env bash
-# Regenerates deepcopy functions, CRDs, OpenAPI definitions and clients.
+# Regenerates deepcopy functions, CRDs, OpenAPI definitions, clients and the chart, and writes the
+# hash of all that they are made from and of what is made, except the chart, to hack/generate.sum.
+#
+#   --changed    the chart, and the others only if their hash is not that of hack/generate.sum
 set -euo pipefail
 cd "$(dirname "$0")/.."
+
+digest() {
+	git ls-files -co --exclude-standard -- go.mod go.tools.mod go.tools.sum hack/generate.sh hack/proto \
+		pkg/apis pkg/generated pkg/controlplane/estimator/pb ':!*_test.go' |
+		while read -r file; do [[ ! -f $file ]] || echo "$file"; done | sort -u | xargs sha256sum | sha256sum | cut -d' ' -f1
+}
+
+chart() {
+	echo "chart"
+	go run ./hack/chart
+}
+
+if [[ ${1:-} == --changed && $(digest) == "$(<hack/generate.sum)" ]]; then
+	echo "what is made from pkg/apis is that of hack/generate.sum"
+	chart
+	exit
+fi
 
 module=github.com/karmada-toolkit/karmada
 tool() { go tool -modfile=go.tools.mod "$@"; }
@@ -57,8 +77,8 @@ tool informer-gen --go-header-file /dev/null \
 	--output-dir pkg/generated/informers --output-pkg "$module/pkg/generated/informers" \
 	"${apis[@]}"
 
-echo "chart"
-go run ./hack/chart
-
 echo "estimator messages"
 go run -modfile=go.tools.mod hack/proto/main.go pkg/controlplane/estimator/pb messages.proto service.proto
+
+chart
+digest >hack/generate.sum

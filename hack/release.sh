@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds the files of a release into dist/: an archive of each program for each
 # platform, bills of materials, checksums, and the manifest for krew.
-# `make release` sets VERSION, LDFLAGS and GCFLAGS.
+# `make release` sets VERSION and LDFLAGS.
 #
 #   VERSION=v1.2.3              version of the release; default the tag of the commit
 #   PLATFORMS="linux/amd64 …"   platforms; default all
@@ -9,7 +9,8 @@
 #   OUT=dist                    directory of the release, which is emptied
 #   WORK=_output/release        directory of the programs, which is emptied
 #   SIGNING_KEY=FILE            private key that signs the checksums; see docs/release.md
-#   GOFLAGS=-trimpath           the same bytes on every machine
+#   RELEASE_FLAGS="…"           flags of "go build"; by default -trimpath, for the same bytes on every machine, and no
+#                               inlining: the programs are a tenth smaller, and no slower where they wait for servers
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -18,13 +19,14 @@ platforms=${PLATFORMS:-linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows
 url=${URL:-https://github.com/karmada-toolkit/karmada/releases/download/$version}
 out=${OUT:-dist}
 work=${WORK:-_output/release}
+read -ra flags <<<"${RELEASE_FLAGS--trimpath -gcflags=all=-l}"
 
 rm -rf "$work" "$out"
 for platform in $platforms; do
 	os=${platform%/*} arch=${platform#*/}
 	from=$SECONDS
 	mkdir -p "$work/$os-$arch"
-	CGO_ENABLED=0 GOOS=$os GOARCH=$arch go build -gcflags "${GCFLAGS-all=-l}" -ldflags "${LDFLAGS:--s -w}" \
+	CGO_ENABLED=0 GOOS=$os GOARCH=$arch go build "${flags[@]}" -ldflags "${LDFLAGS:--s -w}" \
 		-o "$work/$os-$arch/" ./cmd/karmadactl ./cmd/kubectl-karmada
 	echo "$os/$arch: $((SECONDS - from)) s"
 done

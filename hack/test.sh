@@ -2,8 +2,10 @@
 # Runs every test and reports what ran. Needs Go and nothing else.
 #
 # Nothing but the race detector needs cgo: without it the programs and the tests share
-# every compiled package. The stages run in lanes beside one another, because those with
-# clusters mostly wait; unit tests, which mostly compile, give way to them.
+# every compiled package. The race detector is on for the packages that run goroutines of
+# their own: those that import sync or an errgroup, or whose files have a go statement. The
+# stages run in lanes beside one another, because those with clusters mostly wait; unit
+# tests, which mostly compile, give way to them.
 #
 # A stage with clusters is skipped when it passed before with the same programs, tests,
 # data, environment and toolchain. Never in CI.
@@ -21,7 +23,7 @@ bin=$work/bin
 passed=$root/_output/passed
 rm -rf "$work/logs"
 mkdir -p "$work/logs" "$work/tests" "$bin" "$passed"
-export CGO_ENABLED=0 KARMADA_TEST_BIN_DIR=$bin GCFLAGS=
+export CGO_ENABLED=0 KARMADA_TEST_BIN_DIR=$bin RELEASE_FLAGS=
 
 # stage runs a command, prints what it printed when it has ended, and records a failure.
 stage() {
@@ -29,12 +31,13 @@ stage() {
 	shift
 	[[ $name =~ ${RUN:-.} ]] || return 0
 	echo "--> $name"
-	"$@" >"$log" 2>&1 || echo "$name" >>"$work/logs/failed"
+	local TIMEFORMAT='%U + %S' cpu
+	cpu=$({ time "$@" >"$log" 2>&1 || echo "$name" >>"$work/logs/failed"; } 2>&1)
 	{
 		flock 9
 		echo "==> $name"
 		cat "$log"
-		echo "==> $name: $((SECONDS - from)) s"
+		echo "==> $name: $((SECONDS - from)) s, CPU $cpu s"
 	} 9>"$work/logs/lock"
 }
 
@@ -109,21 +112,29 @@ e2e() {
 # version: the same sources are the same bytes.
 compile() {
 	go build -buildvcs=false -ldflags '-s -w' -o "$bin/" ./cmd/... &&
-		go test -c -vet=off -o "$work/tests/" ./test/e2e &&
-		go test -c -vet=off -tags integration -o "$work/tests/" "${integration[@]}"
+		go test -c -vet=off -ldflags '-s -w' -o "$work/tests/" ./test/e2e &&
+		go test -c -vet=off -ldflags '-s -w' -tags integration -o "$work/tests/" "${integration[@]}"
 }
 
-# Tests that link an API server run without the race detector, which would compile and
+# concurrent are the directories of packages with a goroutine of their own.
+concurrent=$(git grep -lE '^\s+go (func\(|[a-zA-Z_.]+\()|^\s*(_ )?"(sync|sync/atomic|golang.org/x/sync/errgroup)"$' -- '*.go' | xargs -n1 dirname | sort -u)
+# Tests that link an API server run without the race detector too, which would compile and
 # link it once more. Those of a package that starts one come with the clusters.
-unit=() linked=() servers=()
-while read -r pkg deps; do
-	pkg=${pkg%.test}
-	case "$pkg" in
-	*/internal/kubelite | */internal/kubelite/* | */internal/testenv*) servers+=("$pkg") ;;
-	*/test/e2e | */test/release) ;;
-	*) if [[ " $deps" == *" k8s.io/apiserver/pkg/server "* ]]; then linked+=("$pkg"); else unit+=("$pkg"); fi ;;
+unit=() racing=() servers=()
+while read -r dir deps; do
+	dir=${dir#"$root/"}
+	case "$dir" in
+	internal/kubelite | internal/kubelite/* | internal/testenv*) servers+=("./$dir") ;;
+	test/e2e | test/release) ;;
+	*)
+		if [[ " $deps" != *" k8s.io/apiserver/pkg/server "* ]] && grep -qxF "$dir" <<<"$concurrent"; then
+			racing+=("./$dir")
+		else
+			unit+=("./$dir")
+		fi
+		;;
 	esac
-done < <(go list -test -f '{{if and (eq .Name "main") (not .ForTest)}}{{.ImportPath}} {{range .Deps}}{{.}} {{end}}{{end}}' ./... | grep '^[^ ]*\.test ')
+done < <(go list -test -f '{{if and (eq .Name "main") (not .ForTest)}}{{.ImportPath}} {{.Dir}} {{range .Deps}}{{.}} {{end}}{{end}}' ./... | sed -n 's/^[^ ]*\.test //p')
 mapfile -t integration < <(git grep -l '^//go:build integration' -- '*_test.go' | xargs -n1 dirname | sort -u | sed 's#^#./#')
 race=(env CGO_ENABLED=1 go test -vet=off -race -timeout 20m)
 if ! command -v gcc >/dev/null; then
@@ -140,8 +151,8 @@ fi
 
 lane_unit() {
 	renice -n 10 -p "$BASHPID" >/dev/null
-	stage "unit, contract (race detector on)" "${race[@]}" "${unit[@]}"
-	stage "unit, conformance (what links an API server)" go test -vet=off "${linked[@]}"
+	stage "unit, contract, conformance" go test -vet=off "${unit[@]}"
+	stage "unit, with the race detector" "${race[@]}" "${racing[@]}"
 	stage "chart" go test -modfile=go.helm.mod -tags helm ./hack/chart/testdata/render
 	stage "kstatus" go test -modfile=go.kstatus.mod -tags kstatus ./pkg/controlplane/domain/conditions/testdata/kstatus
 }

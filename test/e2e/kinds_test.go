@@ -208,10 +208,10 @@ func drift(t *testing.T, m, ns string) {
 }
 
 // atRest waits until none of the clusters is written to for as long as the control
-// plane takes to probe each member four times.
+// plane takes to probe each member twice.
 func atRest(t *testing.T) {
 	t.Helper()
-	const probes, limit = 4, 3 * time.Minute
+	const probes, limit = 2, 3 * time.Minute
 	servers := []string{"karmada-apiserver", "member1", "member2"}
 	deadline := time.Now().Add(limit)
 	begin := counts(t, servers)

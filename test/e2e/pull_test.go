@@ -211,7 +211,7 @@ func pullNetworkCut(t *testing.T, s pullSite) {
 }
 
 func pullRotation(t *testing.T, s pullSite) {
-	const life = 75 * time.Second
+	const life = 40 * time.Second
 	// The agent gets a certificate that ends soon.
 	leaf, err := pki.NewLeaf(pki.LeafConfig{
 		CommonName: "system:karmada:agent:member2", Organization: []string{"system:karmada:agents"},
