@@ -41,6 +41,10 @@ build: ## Build karmadactl, kubectl-karmada, karmada and kubelite into bin/
 demo: build ## Start a federation of two members, propagate nginx, show it, leave it running
 	hack/demo.sh
 
+.PHONY: check
+check: ## Check what changed, before a commit: formatting, linters, tests; BASE=COMMIT also what is committed since
+	hack/check.sh
+
 .PHONY: test
 test: ## Run every test: unit, contract, conformance, integration, end-to-end; no Docker; RERUN=1 also what passed unchanged
 	hack/test.sh
