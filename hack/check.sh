@@ -97,7 +97,7 @@ if ((${#integrated[@]})); then
 	set -m
 	step integration "packages: ${#integrated[@]}, with their unit tests" go test -vet=off -tags integration "${!integrated[@]}" &
 	lane=$!
-	trap 'trap - INT TERM; kill -- "-$lane" 2>/dev/null; exit 130' INT TERM
+	trap 'trap - INT TERM; kill -- "-$lane" 2>/dev/null || true; exit 130' INT TERM
 	set +m
 fi
 lint=(go tool -modfile=go.lint.mod golangci-lint run --allow-parallel-runners)
