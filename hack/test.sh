@@ -25,11 +25,20 @@ rm -rf "$work/logs"
 mkdir -p "$work/logs" "$work/tests" "$bin" "$passed"
 export CGO_ENABLED=0 KARMADA_TEST_BIN_DIR=$bin RELEASE_FLAGS=
 
+# wanted is whether RUN matches one of the names of stages.
+wanted() {
+	local name
+	for name; do
+		[[ ! $name =~ ${RUN:-.} ]] || return 0
+	done
+	return 1
+}
+
 # stage runs a command, prints what it printed when it has ended, and records a failure.
 stage() {
 	local name=$1 log=$work/logs/${1//[^a-zA-Z0-9]/-} from=$SECONDS
 	shift
-	[[ $name =~ ${RUN:-.} ]] || return 0
+	wanted "$name" || return 0
 	echo "--> $name"
 	local TIMEFORMAT='%U + %S' cpu
 	cpu=$({ time "$@" >"$log" 2>&1 || echo "$name" >>"$work/logs/failed"; } 2>&1)
@@ -51,7 +60,7 @@ once() {
 		shift
 	done
 	shift
-	[[ $name =~ ${RUN:-.} ]] || return 0
+	wanted "$name" || return 0
 	local record=$passed/${name//[^a-zA-Z0-9]/-}
 	if [[ -z ${CI:-} ]]; then
 		hash=$(fingerprint "${inputs[@]}")
@@ -108,13 +117,29 @@ e2e() {
 	(cd test/e2e && E2E_PULL=$1 E2E_BIN=$bin E2E_LOGS=$root/_output/$2 "$work/tests/e2e.test" -test.timeout=30m -test.v "${@:3}")
 }
 
-# compile builds the programs and the tests that start clusters. The programs carry no
-# version: the same sources are the same bytes.
-compile() {
-	go build -buildvcs=false -ldflags '-s -w' -o "$bin/" ./cmd/... &&
-		go test -c -vet=off -ldflags '-s -w' -o "$work/tests/" ./test/e2e &&
-		go test -c -vet=off -ldflags '-s -w' -tags integration -o "$work/tests/" "${integration[@]}"
+# programs builds what the stages need. The programs carry no version: the same sources are the
+# same bytes.
+programs() {
+	if wanted "$push" "$failures" "$agents" "$pull"; then
+		go build -buildvcs=false -ldflags '-s -w' -o "$bin/" ./cmd/... &&
+			go test -c -vet=off -ldflags '-s -w' -o "$work/tests/" ./test/e2e
+	else
+		go build -buildvcs=false -ldflags '-s -w' -o "$bin/" ./cmd/kubelite
+	fi
 }
+
+# integration_tests builds those of each package.
+integration_tests() {
+	go test -c -vet=off -ldflags '-s -w' -tags integration -o "$work/tests/" "${integration[@]}"
+}
+
+# The names of stages, and the end-to-end tests that some have to themselves.
+push="end to end" failures="end to end, failures" agents="end to end, agents" pull="end to end, members in Pull mode"
+against="integration, against real API servers"
+of_failures='^Test(Crash|Estimator|Failover|HostileMember|Local|Member|Restored)(_.*)?$'
+of_agents='^Test(Pull|Register)$'
+# What the control plane alone does is the same with members in Pull mode.
+same_in_pull='^Test(BadInput|Claims|Completion|Cordon|CustomMetrics|Descheduler|Division|Docs|Estimator|GateWarnings|HostileMember|Next|NoPolicy|Placement|Quota|Rebalancer|Refused|Samples|Taints)(_.*)?$|^TestFailover_(BadInput|ClusterTaintPolicy|RemedyRequestsActions|UnhealthyApplicationMoves)$'
 
 # concurrent are the directories of packages with a goroutine of their own.
 concurrent=$(git grep -lE '^\s+go (func\(|[a-zA-Z_.]+\()|^\s*(_ )?"(sync|sync/atomic|golang.org/x/sync/errgroup)"$' -- '*.go' | xargs -n1 dirname | sort -u)
@@ -144,7 +169,7 @@ fi
 export -f integration
 export work
 
-RUN='' stage "programs" compile
+RUN='' stage "programs" programs
 if [[ -s $work/logs/failed ]]; then
 	exit 1
 fi
@@ -158,21 +183,29 @@ lane_unit() {
 }
 
 lane_push() {
-	once "end to end" "$work/tests/e2e.test" -- e2e 0 e2e-logs -test.skip '^Test(Pull|Register)$'
-	once "end to end, agents" "$work/tests/e2e.test" -- e2e 0 e2e-agent-logs -test.run '^Test(Pull|Register)$'
+	once "$push" "$work/tests/e2e.test" -- e2e 0 e2e-logs -test.skip "$of_failures|$of_agents"
+	once "release" -- go test -vet=off -count=1 ./test/release
+	stage "kubelite" go test -vet=off "${servers[@]}"
+}
+
+lane_failures() {
+	once "$failures" "$work/tests/e2e.test" -- e2e 0 e2e-failures-logs -test.run "$of_failures"
+	once "$agents" "$work/tests/e2e.test" -- e2e 0 e2e-agent-logs -test.run "$of_agents"
 }
 
 lane_pull() {
-	once "end to end, members in Pull mode" "$work/tests/e2e.test" -- e2e 2 e2e-pull-logs -test.skip '^Test(Pull|Register|Docs_.*)$'
-	once "release" -- go test -vet=off -count=1 ./test/release
-	stage "kubelite" go test -vet=off "${servers[@]}"
-	once "integration, against real API servers" "$work/tests/"*.test -- all_integration
+	once "$pull" "$work/tests/e2e.test" -- e2e 2 e2e-pull-logs -test.skip "$same_in_pull|$of_agents"
+}
+
+lane_integration() {
+	! wanted "$against" || RUN='' stage "integration tests" integration_tests
+	once "$against" "$work/tests/"*.test -- all_integration
 }
 
 lanes=()
 trap 'trap - INT TERM; kill -- "${lanes[@]/#/-}" 2>/dev/null; exit 130' INT TERM
 set -m
-for lane in lane_push lane_pull lane_unit; do
+for lane in lane_push lane_failures lane_pull lane_integration lane_unit; do
 	"$lane" &
 	lanes+=($!)
 done

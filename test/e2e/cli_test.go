@@ -92,29 +92,6 @@ func within(t *testing.T, limit time.Duration, check func() error) {
 	}
 }
 
-// value returns what a JSONPath gives on an object, in the control plane or, with
-// a context, in a member.
-func value(context, namespace, object, path string) (string, error) {
-	args := []string{"get", object, "-n", namespace, "-o", "jsonpath=" + path}
-	if context != "" {
-		return valueIn(context, args)
-	}
-	r := ctl("", args...)
-	if r.code != 0 {
-		return "", errors.New(strings.TrimSpace(r.err))
-	}
-	return r.out, nil
-}
-
-// valueIn asks a member through the control plane.
-func valueIn(context string, args []string) (string, error) {
-	r := ctl("", append(args, "--operation-scope", "members", "-C", context)...)
-	if r.code != 0 {
-		return "", errors.New(strings.TrimSpace(r.err))
-	}
-	return r.out, nil
-}
-
 // is expects a value.
 func is(context, namespace, object, path, want string) func() error {
 	return func() error {

@@ -32,7 +32,7 @@ spec:
 // pods returns the UIDs of the pods of a namespace in a member.
 func pods(t *testing.T, cluster, ns string) string {
 	t.Helper()
-	out, err := valueIn(cluster, []string{"get", "pods", "-n", ns, "-o", "jsonpath={.items[*].metadata.uid}"})
+	out, err := value(cluster, ns, "pods", "{.items[*].metadata.uid}")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -306,7 +306,7 @@ func pullRestored(t *testing.T, s pullSite) {
 // uids returns the UIDs of the Deployments of a namespace in a member, by name.
 func uids(t *testing.T, cluster, ns string) map[string]string {
 	t.Helper()
-	out, err := valueIn(cluster, []string{"get", "deploy", "-n", ns, "-o", `jsonpath={range .items[*]}{.metadata.name} {.metadata.uid}{"\n"}{end}`})
+	out, err := value(cluster, ns, "deploy", `{range .items[*]}{.metadata.name} {.metadata.uid}{"\n"}{end}`)
 	if err != nil {
 		t.Fatal(err)
 	}

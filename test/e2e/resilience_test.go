@@ -26,7 +26,7 @@ func TestCrash_ControlPlaneLosesNothing(t *testing.T) {
 	up(t)
 	for _, cluster := range []string{"member1", "member2"} {
 		eventually(t, func() error {
-			out, err := valueIn(cluster, []string{"get", "deploy", "-n", ns, "-o", "jsonpath={range .items[*]}{.metadata.name} {.metadata.uid} {.status.readyReplicas}{\"\\n\"}{end}"})
+			out, err := value(cluster, ns, "deploy", "{range .items[*]}{.metadata.name} {.metadata.uid} {.status.readyReplicas}{\"\\n\"}{end}")
 			if err != nil {
 				return err
 			}
@@ -37,7 +37,7 @@ func TestCrash_ControlPlaneLosesNothing(t *testing.T) {
 			return nil
 		})
 		// Nothing was made twice: every object has one ReplicaSet.
-		out, err := valueIn(cluster, []string{"get", "rs", "-n", ns, "-o", "jsonpath={.items[*].metadata.name}"})
+		out, err := value(cluster, ns, "rs", "{.items[*].metadata.name}")
 		if err != nil {
 			t.Fatal(err)
 		}

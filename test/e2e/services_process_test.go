@@ -11,9 +11,7 @@ import (
 
 // addresses returns the addresses of the endpoints that a member has of a Service.
 func addresses(context, ns, service string) (string, error) {
-	return valueIn(context, []string{
-		"get", "endpointslices", "-n", ns, "-l", "kubernetes.io/service-name=" + service, "-o", "jsonpath={.items[*].endpoints[*].addresses[0]}",
-	})
+	return value(context, ns, "endpointslices", `{.items[?(@.metadata.labels.kubernetes\.io/service-name=="`+service+`")].endpoints[*].addresses[0]}`)
 }
 
 // reaches returns a check that a member has the endpoints that another one has of a Service.
