@@ -107,9 +107,9 @@ integration() {
 	fi
 }
 
-# all_integration runs two packages at a time.
+# all_integration runs three packages at a time, which mostly wait.
 all_integration() {
-	printf '%s\n' "${integration[@]}" | xargs -P 2 -I {} bash -c 'integration {}'
+	printf '%s\n' "${integration[@]}" | xargs -P 3 -I {} bash -c 'integration {}'
 }
 
 # e2e runs the end-to-end tests: the number of members in Pull mode, the directory of logs, flags.
@@ -160,7 +160,9 @@ while read -r dir deps; do
 		;;
 	esac
 done < <(go list -test -f '{{if and (eq .Name "main") (not .ForTest)}}{{.ImportPath}} {{.Dir}} {{range .Deps}}{{.}} {{end}}{{end}}' ./... | sed -n 's/^[^ ]*\.test //p')
-mapfile -t integration < <(git grep -l '^//go:build integration' -- '*_test.go' | xargs -n1 dirname | sort -u | sed 's#^#./#')
+# The largest come first, which mostly take longest.
+mapfile -t integration < <(git grep -l '^//go:build integration' -- '*_test.go' | xargs wc -c |
+	awk '$2 != "total" {sub("/[^/]*$", "", $2); size[$2] += $1} END {for (dir in size) print size[dir], "./" dir}' | sort -rn | cut -d' ' -f2)
 race=(env CGO_ENABLED=1 go test -vet=off -race -timeout 20m)
 if ! command -v gcc >/dev/null; then
 	echo "gcc is missing: the race detector is off"

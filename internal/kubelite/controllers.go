@@ -49,6 +49,7 @@ func controllerManagerArgs(cfg Config, certs certificates, kubeconfig string) []
 		"--concurrent-gc-syncs=5",
 		"--kube-api-qps=500",
 		"--kube-api-burst=1000",
+		"--pvclaimbinder-sync-period=2s", // a claim that came before its volume waits for it
 		"--profiling=false",
 	}
 }
