@@ -120,7 +120,7 @@ e2e() {
 # programs builds what the stages need. The programs carry no version: the same sources are the
 # same bytes.
 programs() {
-	if wanted "$push" "$failures" "$agents" "$pull"; then
+	if wanted "$push" "$failures" "$agents" "$registration" "$pull"; then
 		go build -buildvcs=false -ldflags '-s -w' -o "$bin/" ./cmd/... &&
 			go test -c -vet=off -ldflags '-s -w' -o "$work/tests/" ./test/e2e
 	else
@@ -134,7 +134,8 @@ integration_tests() {
 }
 
 # The names of stages, and the end-to-end tests that some have to themselves.
-push="end to end" failures="end to end, failures" agents="end to end, agents" pull="end to end, members in Pull mode"
+push="end to end" failures="end to end, failures" agents="end to end, agents"
+registration="end to end, registration" pull="end to end, members in Pull mode"
 against="integration, against real API servers"
 of_failures='^Test(Crash|Estimator|Failover|HostileMember|Local|Member|Restored)(_.*)?$'
 of_agents='^Test(Pull|Register)$'
@@ -186,13 +187,13 @@ lane_unit() {
 
 lane_push() {
 	once "$push" "$work/tests/e2e.test" -- e2e 0 e2e-logs -test.skip "$of_failures|$of_agents"
-	once "release" -- go test -vet=off -count=1 ./test/release
-	stage "kubelite" go test -vet=off "${servers[@]}"
+	once "$registration" "$work/tests/e2e.test" -- e2e 0 e2e-registration-logs -test.run '^TestRegister$'
 }
 
 lane_failures() {
 	once "$failures" "$work/tests/e2e.test" -- e2e 0 e2e-failures-logs -test.run "$of_failures"
-	once "$agents" "$work/tests/e2e.test" -- e2e 0 e2e-agent-logs -test.run "$of_agents"
+	once "release" -- go test -vet=off -count=1 ./test/release
+	stage "kubelite" go test -vet=off "${servers[@]}"
 }
 
 lane_pull() {
@@ -202,6 +203,7 @@ lane_pull() {
 lane_integration() {
 	! wanted "$against" || RUN='' stage "integration tests" integration_tests
 	once "$against" "$work/tests/"*.test -- all_integration
+	once "$agents" "$work/tests/e2e.test" -- e2e 0 e2e-agent-logs -test.run '^TestPull$'
 }
 
 lanes=()
@@ -216,6 +218,15 @@ for lane in "${lanes[@]}"; do
 	wait "$lane" || echo "a lane of stages ended early" >>"$work/logs/failed"
 done
 
+# slowest prints the tests of end-to-end stages and the packages of others that took longest.
+slowest() {
+	grep -hE '^(--- PASS: |ok )' "$work"/logs/* | grep -v '(cached)' |
+		sed -E 's/^--- PASS: (.*) \((.*)s\)$/\2 s\t\1/; s/^ok\s+(\S+)\s+([0-9.]+) ?s.*/\2 s\t\1/' | sort -rn | head -20
+}
+
+echo
+echo "the slowest:"
+slowest || true
 echo
 if [[ -s $work/logs/failed ]]; then
 	echo "FAILED after $((SECONDS - started)) s:"
