@@ -3,13 +3,12 @@
 package main
 
 import (
-	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -45,77 +44,10 @@ const (
 func main() {
 	out := flag.String("out", "charts/karmada", "directory of the chart")
 	flag.Parse()
-	err := run(filepath.Join(*out, "templates", "host"))
-	if err == nil {
-		err = schema(*out)
-	}
-	if err != nil {
+	if err := errors.Join(run(filepath.Join(*out, "templates", "host")), values(*out)); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-}
-
-// open are the keys whose maps may have any key.
-func open() []string {
-	return []string{
-		"global", "commonLabels", "cfssl", "kubectl", "labels", "podAnnotations", "podLabels", "serviceAnnotations", "nodeSelector", "affinity", "resources",
-		"strategy", "podDisruptionBudget", "featureGates", "extraCommandArgs",
-	}
-}
-
-// schema writes the schema of the values: it has the keys and types of their defaults. null means the default; numbers
-// may be strings, and strings numbers.
-func schema(dir string) error {
-	text, err := os.ReadFile(filepath.Join(dir, "values.yaml"))
-	if err != nil {
-		return err
-	}
-	values := map[string]any{}
-	if err := yaml.Unmarshal(text, &values); err != nil {
-		return err
-	}
-	root := schemaOf("", values).(map[string]any)
-	root["$schema"] = "http://json-schema.org/draft-07/schema#"
-	properties := root["properties"].(map[string]any)
-	choose := func(key string, choices ...any) {
-		properties[key].(map[string]any)["enum"] = append(choices, nil)
-	}
-	choose("installMode", "host", "agent")
-	properties["components"] = map[string]any{"type": []string{"array", "null"}, "items": map[string]any{"enum": []string{"schedulerEstimator", "descheduler", "search", "metricsAdapter"}}}
-	choice := func(key, inner string, choices ...any) {
-		properties[key].(map[string]any)["properties"].(map[string]any)[inner].(map[string]any)["enum"] = append(choices, nil)
-	}
-	choice("certs", "mode", "auto", "custom")
-	choice("etcd", "mode", "internal", "external")
-	choice("apiServer", "serviceType", "ClusterIP", "NodePort", "LoadBalancer")
-	out, err := json.MarshalIndent(root, "", "  ")
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(filepath.Join(dir, "values.schema.json"), append(out, '\n'), 0o644)
-}
-
-func schemaOf(key string, value any) any {
-	switch v := value.(type) {
-	case map[string]any:
-		out := map[string]any{"type": []string{"object", "null"}}
-		if slices.Contains(open(), key) {
-			return out
-		}
-		properties := map[string]any{}
-		for name, inner := range v {
-			properties[name] = schemaOf(name, inner)
-		}
-		out["properties"], out["additionalProperties"] = properties, false
-		return out
-	case []any:
-		return map[string]any{"type": []string{"array", "null"}}
-	case bool:
-		return map[string]any{"type": []string{"boolean", "null"}}
-	case float64:
-		return map[string]any{"type": []string{"integer", "string", "null"}, "pattern": "^[0-9]+$"}
-	}
-	return map[string]any{"type": []string{"string", "number", "null"}}
 }
 
 // file is a template: objects that are there if a condition holds.
@@ -136,7 +68,7 @@ func run(out string) error {
 	if err != nil {
 		return err
 	}
-	const host = `eq (include "karmada.mode" .) "host"`
+	const host = `eq .Values.installMode "host"`
 	addon := func(name string) string { return fmt.Sprintf(`and (%s) (has %q .Values.components)`, host, name) }
 	adapter, search := components.MetricsAdapterHost(c), components.SearchHost(c)
 	estimator := components.EstimatorHost(c, cluster)
@@ -184,13 +116,13 @@ func mark(block, key string) map[string]string { return map[string]string{"__" +
 
 func config() *components.Config {
 	c := &components.Config{
-		Namespace: helm("{{ .Release.Namespace }}"), Domain: helm(`{{ include "karmada.domain" . }}`), SystemNamespace: helm(`{{ include "karmada.systemNamespace" . }}`),
+		Namespace: helm("{{ .Release.Namespace }}"), Domain: helm(`{{ .Values.clusterDomain }}`), SystemNamespace: helm(`{{ .Values.systemNamespace }}`),
 		Names:  components.ReleaseNames(helm("{{ .Release.Name }}"), helm(`{{ include "karmada.fixed" . }}`)),
 		Labels: mark("labels", "all"), NodePort: nodePort, ServiceAnnotations: mark("serviceAnnotations", "apiServer"),
-		ServiceType: corev1.ServiceType(helm(`{{ .Values.apiServer.serviceType | default "ClusterIP" }}`)),
+		ServiceType: corev1.ServiceType(helm(`{{ .Values.apiServer.serviceType }}`)),
 		Encryption:  &components.Encryption{Secret: helm(`{{ .Values.apiServer.encryptionAtRest.existingSecret.name }}`), Key: helm(`{{ .Values.apiServer.encryptionAtRest.existingSecret.key }}`)},
 		Await:       &components.Await{Version: helm(`{{ include "karmada.version" . }}`), Settings: helm(`{{ include "karmada.settings" . }}`)},
-		Etcd:        components.EtcdConfig{ExternalServers: helm(`{{ include "karmada.etcdServers" . }}`), KeyPrefix: helm(`{{ .Values.etcd.external.registryPrefix | default "/registry/karmada" }}`)},
+		Etcd:        components.EtcdConfig{ExternalServers: helm(`{{ include "karmada.etcdServers" . }}`), KeyPrefix: helm(`{{ .Values.etcd.external.registryPrefix }}`)},
 		Workloads:   map[string]components.Workload{}, Kubeconfigs: map[string][]byte{},
 	}
 	for workload, key := range keys() {
@@ -235,9 +167,9 @@ func (f *file) render() (string, error) {
 		body = "{{- range $cluster := .Values.schedulerEstimator.memberClusters }}\n{{- with $ }}\n" + body + "{{- end }}\n{{- end }}\n"
 		commands = strings.ReplaceAll(commands, expressions[cluster], "CLUSTER")
 		body = strings.ReplaceAll(body, `(include "karmada.schedulerEstimator.command" .)`, `(include "karmada.schedulerEstimator.command" . | replace "CLUSTER" $cluster.clusterName)`)
-		body = strings.ReplaceAll(body, `replicas: {{ include "karmada.replicas" (list . "schedulerEstimator") }}`, `replicas: {{ $cluster.replicaCount | default (include "karmada.replicas" (list . "schedulerEstimator")) }}`)
+		body = strings.ReplaceAll(body, `replicas: {{ include "karmada.replicas" (list . "schedulerEstimator") }}`, `replicas: {{ kindIs "invalid" $cluster.replicaCount | ternary (include "karmada.replicas" (list . "schedulerEstimator")) $cluster.replicaCount }}`)
 	}
-	return header + commands + "{{- if " + f.condition + " }}\n" + body + "{{- end }}\n", nil
+	return header + commands + "{{- include \"karmada.setDefaults\" . }}\n{{- if " + f.condition + " }}\n" + body + "{{- end }}\n", nil
 }
 
 // template puts expressions into the place of marks. It returns the command of the first container apart.
@@ -261,7 +193,7 @@ func (f *file) template(text string) (body, command string) {
 	replace(`^( *nodePort: )31999\n`, "{{- with .Values.apiServer.nodePort }}\n$1{{ . }}\n{{- end }}\n")
 	replace(`^( *(?:dnsPolicy: ClusterFirstWithHostNet|hostNetwork: true)\n)`, "{{- if .Values.apiServer.hostNetwork }}\n$1{{- end }}\n")
 	replace(`^( *- '?--etcd-prefix=.*\n)`, "{{- if eq .Values.etcd.mode \"external\" }}\n$1{{- end }}\n")
-	replace(`^( *- '?--scheduler-estimator-service-namespace=.*\n)`, "{{- if ne (include \"karmada.systemNamespace\" .) \"karmada-system\" }}\n$1{{- end }}\n")
+	replace(`^( *- '?--scheduler-estimator-service-namespace=.*\n)`, "{{- if ne .Values.systemNamespace \"karmada-system\" }}\n$1{{- end }}\n")
 	replace(`^( *- '?--encryption-provider-config=.*\n)`, "{{- if .Values.apiServer.encryptionAtRest.enabled }}\n$1{{- end }}\n")
 	replace(`^(        - mountPath: /etc/karmada/encryption\n(?:          .*\n)+)`, "{{- if .Values.apiServer.encryptionAtRest.enabled }}\n$1{{- end }}\n")
 	replace(`^(      - name: encryption\n(?:        .*\n)+)`, "{{- if .Values.apiServer.encryptionAtRest.enabled }}\n$1{{- end }}\n")

@@ -1,12 +1,32 @@
+{{/*
+Puts the default in the place of every value that is null or missing; all templates call it first. Helm removes what is null
+from the values and from their defaults, therefore the defaults come from a file, a copy of values.yaml.
+*/}}
+{{- define "karmada.setDefaults" -}}
+{{- if not .DefaultsSet -}}
+{{- $values := deepCopy .Values -}}
+{{- include "karmada.fill" (list $values (.Files.Get "defaults.json" | fromJson)) -}}
+{{- $_ := set . "Values" $values -}}{{- $_ = set . "DefaultsSet" true -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Fills a map with the keys of another one that it lacks, at all levels; null is a lack. */}}
+{{- define "karmada.fill" -}}
+{{- $values := index . 0 -}}{{- $defaults := index . 1 -}}
+{{- range $key, $value := $values -}}
+{{- if kindIs "invalid" $value -}}{{- $_ := unset $values $key -}}
+{{- else if kindIs "map" $value -}}{{- include "karmada.fill" (list $value (index $defaults $key | default dict)) -}}{{- end -}}
+{{- end -}}
+{{- range $key, $default := $defaults -}}
+{{- if not (hasKey $values $key) -}}{{- $_ := set $values $key $default -}}{{- end -}}
+{{- end -}}
+{{- end -}}
+
 {{/* The settings of a component, as JSON. */}}
 {{- define "karmada.component" -}}
 {{- $root := index . 0 -}}{{- $key := index . 1 -}}
-{{- if eq $key "etcd" -}}{{- $root.Values.etcd.internal | default dict | toJson -}}
-{{- else -}}{{- index $root.Values $key | default dict | toJson -}}{{- end -}}
-{{- end -}}
-
-{{- define "karmada.mode" -}}
-{{- .Values.installMode | default "host" -}}
+{{- if eq $key "etcd" -}}{{- $root.Values.etcd.internal | toJson -}}
+{{- else -}}{{- index $root.Values $key | toJson -}}{{- end -}}
 {{- end -}}
 
 {{/* What begins the names that the release "karmada" has without its name. */}}
@@ -14,8 +34,6 @@
 {{- if ne .Release.Name "karmada" -}}{{- .Release.Name -}}-{{- end -}}
 {{- end -}}
 
-{{- define "karmada.domain" -}}{{- .Values.clusterDomain | default "cluster.local" -}}{{- end -}}
-{{- define "karmada.systemNamespace" -}}{{- .Values.systemNamespace | default "karmada-system" -}}{{- end -}}
 {{- define "karmada.version" -}}{{- .Values.karmadaImageVersion | default .Chart.AppVersion -}}{{- end -}}
 
 {{- define "karmada.labels" -}}
@@ -23,7 +41,7 @@
 app.kubernetes.io/instance: {{ $root.Release.Name | quote }}
 app.kubernetes.io/managed-by: {{ $root.Release.Service | quote }}
 helm.sh/chart: {{ printf "%s-%s" $root.Chart.Name $root.Chart.Version | replace "+" "_" | trunc 63 | quote }}
-{{- with ($root.Values.global | default dict).commonLabels }}
+{{- with $root.Values.global.commonLabels }}
 {{ omit . "app" "apiserver" "cluster" "app.kubernetes.io/instance" "app.kubernetes.io/managed-by" "helm.sh/chart" | toYaml }}
 {{- end -}}
 {{- end -}}
@@ -31,13 +49,13 @@ helm.sh/chart: {{ printf "%s-%s" $root.Chart.Name $root.Chart.Version | replace 
 {{/* Labels of a user; those of selectors stay. */}}
 {{- define "karmada.workloadLabels" -}}
 {{- $root := index . 0 -}}
-{{- $labels := omit ((include "karmada.component" . | fromJson).labels | default dict) "app" "apiserver" "cluster" "app.kubernetes.io/instance" "app.kubernetes.io/managed-by" "helm.sh/chart" -}}
-{{- range $key, $_ := ($root.Values.global | default dict).commonLabels }}{{ $labels = omit $labels $key }}{{ end -}}
+{{- $labels := omit (include "karmada.component" . | fromJson).labels "app" "apiserver" "cluster" "app.kubernetes.io/instance" "app.kubernetes.io/managed-by" "helm.sh/chart" -}}
+{{- range $key, $_ := $root.Values.global.commonLabels }}{{ $labels = omit $labels $key }}{{ end -}}
 {{- with $labels -}}{{- toYaml . -}}{{- end -}}
 {{- end -}}
 
 {{- define "karmada.podLabels" -}}
-{{- with omit ((include "karmada.component" . | fromJson).podLabels | default dict) "app" "apiserver" "cluster" -}}{{- toYaml . -}}{{- end -}}
+{{- with omit (include "karmada.component" . | fromJson).podLabels "app" "apiserver" "cluster" -}}{{- toYaml . -}}{{- end -}}
 {{- end -}}
 
 {{- define "karmada.podAnnotations" -}}
@@ -72,7 +90,7 @@ nodeSelector:
 {{- define "karmada.strategy" -}}
 {{- with (include "karmada.component" . | fromJson).strategy -}}
 strategy:
-  {{- if eq (.type | default "RollingUpdate") "Recreate" }}{{ omit . "rollingUpdate" | toYaml | nindent 2 }}{{ else }}{{ toYaml . | nindent 2 }}{{ end }}
+  {{- if eq .type "Recreate" }}{{ omit . "rollingUpdate" | toYaml | nindent 2 }}{{ else }}{{ toYaml . | nindent 2 }}{{ end }}
 {{- end -}}
 {{- end -}}
 
@@ -91,30 +109,28 @@ resources: {}
 {{- end -}}
 
 {{- define "karmada.priorityClass" -}}
-{{- $c := include "karmada.component" . | fromJson -}}
-{{- if hasKey $c "priorityClassName" -}}{{- $c.priorityClassName -}}{{- else -}}system-node-critical{{- end -}}
+{{- (include "karmada.component" . | fromJson).priorityClassName -}}
 {{- end -}}
 
 {{- define "karmada.replicas" -}}
-{{- $c := include "karmada.component" . | fromJson -}}
-{{- if hasKey $c "replicaCount" -}}{{- int $c.replicaCount -}}{{- else -}}1{{- end -}}
+{{- (include "karmada.component" . | fromJson).replicaCount | int -}}
 {{- end -}}
 
 {{- define "karmada.image" -}}
 {{- $root := index . 0 -}}
-{{- $i := (include "karmada.component" . | fromJson).image | default dict -}}
-{{- $registry := ($root.Values.global | default dict).imageRegistry | default $i.registry -}}
+{{- $i := (include "karmada.component" . | fromJson).image -}}
+{{- $registry := $root.Values.global.imageRegistry | default $i.registry -}}
 {{- with $registry }}{{ . }}/{{ end -}}{{- $i.repository }}:{{ $i.tag | default (include "karmada.version" $root) -}}
 {{- end -}}
 
 {{- define "karmada.pullPolicy" -}}
-{{- ((include "karmada.component" . | fromJson).image | default dict).pullPolicy | default (index . 0).Values.karmadaImagePullPolicy | default "IfNotPresent" -}}
+{{- (include "karmada.component" . | fromJson).image.pullPolicy | default (index . 0).Values.karmadaImagePullPolicy -}}
 {{- end -}}
 
 {{- define "karmada.pullSecrets" -}}
 {{- $root := index . 0 -}}
-{{- $own := ((include "karmada.component" . | fromJson).image | default dict).pullSecrets | default list -}}
-{{- with concat (($root.Values.global | default dict).imagePullSecrets | default list) $own -}}
+{{- $own := (include "karmada.component" . | fromJson).image.pullSecrets -}}
+{{- with concat $root.Values.global.imagePullSecrets $own -}}
 imagePullSecrets:
 {{- range . }}
 - name: {{ if kindIs "map" . }}{{ .name }}{{ else }}{{ . }}{{ end }}
@@ -130,7 +146,7 @@ imagePullSecrets:
 {{- with $c.logLevel }}
 - {{ printf "--log-level=%v" . | quote }}
 {{- end }}
-{{- else if hasKey $c "logVerbosity" }}
+{{- else }}
 - {{ printf "--v=%d" (int $c.logVerbosity) | quote }}
 {{- end }}
 {{- with $c.featureGates }}
@@ -149,7 +165,7 @@ imagePullSecrets:
 - {{ printf "--max-mutating-requests-inflight=%d" (int .) | quote }}
 {{- end }}
 {{- range $flag, $name := dict "ca-file" "caFile" "client-id" "clientId" "groups-claim" "groupsClaim" "groups-prefix" "groupsPrefix" "issuer-url" "issuerUrl" "username-claim" "usernameClaim" "username-prefix" "usernamePrefix" }}
-{{- with index ($c.oidc | default dict) $name }}
+{{- with index $c.oidc $name }}
 - {{ printf "--oidc-%s=%v" $flag . | quote }}
 {{- end }}
 {{- end }}
@@ -168,7 +184,7 @@ imagePullSecrets:
 - {{ printf "--controllers=%s" . | quote }}
 {{- end }}
 {{- else if eq $key "scheduler" }}
-- {{ printf "--enable-scheduler-estimator=%v" ($c.enableSchedulerEstimator | default false) | quote }}
+- {{ printf "--enable-scheduler-estimator=%v" $c.enableSchedulerEstimator | quote }}
 {{- if $c.enableEmptyWorkloadPropagation }}
 - "--enable-empty-workload-propagation=true"
 {{- end }}
@@ -205,7 +221,7 @@ imagePullSecrets:
 {{- else -}}
 {{- $root := . -}}{{- $out := list -}}
 {{- range $i := until (include "karmada.replicas" (list . "etcd") | int) -}}
-{{- $out = append $out (printf "https://%setcd-%d.%setcd.%s.svc.%s:2379" (include "karmada.fixed" $root) $i (include "karmada.fixed" $root) $root.Release.Namespace (include "karmada.domain" $root)) -}}
+{{- $out = append $out (printf "https://%setcd-%d.%setcd.%s.svc.%s:2379" (include "karmada.fixed" $root) $i (include "karmada.fixed" $root) $root.Release.Namespace $root.Values.clusterDomain) -}}
 {{- end -}}
 {{- join "," $out -}}
 {{- end -}}
@@ -215,7 +231,7 @@ imagePullSecrets:
 {{- $root := . -}}{{- $out := list -}}
 {{- range $i := until (include "karmada.replicas" (list . "etcd") | int) -}}
 {{- $name := printf "%setcd-%d" (include "karmada.fixed" $root) $i -}}
-{{- $out = append $out (printf "%s=https://%s.%setcd.%s.svc.%s:2380" $name $name (include "karmada.fixed" $root) $root.Release.Namespace (include "karmada.domain" $root)) -}}
+{{- $out = append $out (printf "%s=https://%s.%setcd.%s.svc.%s:2380" $name $name (include "karmada.fixed" $root) $root.Release.Namespace $root.Values.clusterDomain) -}}
 {{- end -}}
 {{- join "," $out -}}
 {{- end -}}
@@ -223,7 +239,7 @@ imagePullSecrets:
 {{/* The members that have an estimator. */}}
 {{- define "karmada.estimators" -}}
 {{- $out := list -}}
-{{- if has "schedulerEstimator" (.Values.components | default list) -}}
+{{- if has "schedulerEstimator" .Values.components -}}
 {{- range .Values.schedulerEstimator.memberClusters }}{{ $out = append $out .clusterName }}{{ end -}}
 {{- end -}}
 {{- join "," $out -}}
@@ -232,8 +248,8 @@ imagePullSecrets:
 {{/* Servers of APIs beside the aggregated one. */}}
 {{- define "karmada.addons" -}}
 {{- $out := list -}}
-{{- if has "metricsAdapter" (.Values.components | default list) }}{{ $out = append $out "karmada-metrics-adapter" }}{{ end -}}
-{{- if has "search" (.Values.components | default list) }}{{ $out = append $out "karmada-search" }}{{ end -}}
+{{- if has "metricsAdapter" .Values.components }}{{ $out = append $out "karmada-metrics-adapter" }}{{ end -}}
+{{- if has "search" .Values.components }}{{ $out = append $out "karmada-search" }}{{ end -}}
 {{- join "," $out -}}
 {{- end -}}
 
@@ -242,11 +258,11 @@ imagePullSecrets:
 - --name={{ .Release.Name }}
 - --fixed-prefix={{ include "karmada.fixed" . }}
 - --namespace={{ .Release.Namespace }}
-- --cluster-domain={{ include "karmada.domain" . }}
-- --system-namespace={{ include "karmada.systemNamespace" . }}
+- --cluster-domain={{ .Values.clusterDomain }}
+- --system-namespace={{ .Values.systemNamespace }}
 - --server={{ .Values.apiServer.externalURL }}
 - --apiservers={{ include "karmada.replicas" (list . "apiServer") }}
-- {{ printf "--feature-gates=%s" (include "karmada.gates" (.Values.controllerManager.featureGates | default dict)) | quote }}
+- {{ printf "--feature-gates=%s" (include "karmada.gates" .Values.controllerManager.featureGates) | quote }}
 - --addons={{ include "karmada.addons" . }}
 - --estimators={{ include "karmada.estimators" . }}
 {{- end -}}
@@ -267,7 +283,7 @@ securityContext:
   runAsUser: 65532
   seccompProfile:
     type: RuntimeDefault
-{{- with include "karmada.pullSecrets" (list (index . 0) (eq (include "karmada.mode" (index . 0)) "agent" | ternary "agent" "controllerManager")) }}
+{{- with include "karmada.pullSecrets" (list (index . 0) (eq (index . 0).Values.installMode "agent" | ternary "agent" "controllerManager")) }}
 {{ . }}
 {{- end }}
 {{- end -}}

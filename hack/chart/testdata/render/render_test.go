@@ -19,6 +19,7 @@ import (
 	chart "helm.sh/helm/v4/pkg/chart/v2"
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
 	"helm.sh/helm/v4/pkg/engine"
+	"helm.sh/helm/v4/pkg/strvals"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -47,7 +48,8 @@ func render(t *testing.T, release, values string, all bool) map[string]object {
 // load reads the chart once.
 var load = sync.OnceValues(func() (*chart.Chart, error) { return loader.Load(chartDir) })
 
-func tryRender(release, values string, all bool) (map[string]object, error) {
+// tryRender renders with a file of values and arguments of --set.
+func tryRender(release, values string, all bool, arguments ...string) (map[string]object, error) {
 	chart, err := load()
 	if err != nil {
 		return nil, err
@@ -55,6 +57,11 @@ func tryRender(release, values string, all bool) (map[string]object, error) {
 	set := map[string]any{}
 	if err := yaml.Unmarshal([]byte(values), &set); err != nil {
 		return nil, err
+	}
+	for _, argument := range arguments {
+		if err := strvals.ParseInto(argument, set); err != nil {
+			return nil, err
+		}
 	}
 	in, err := chartutil.ToRenderValues(chart, set, common.ReleaseOptions{Name: release, Namespace: "team", Revision: 1, IsInstall: true}, common.DefaultCapabilities)
 	if err != nil {
@@ -371,7 +378,9 @@ func noEffect() []string {
 		"search.kubeconfig", "search.certs", "descheduler.kubeconfig", "schedulerEstimator.certs"}
 }
 
-func TestValues_EachHasAnEffect(t *testing.T) {
+// defaults are the values of values.yaml.
+func defaults(t *testing.T) map[string]any {
+	t.Helper()
 	text, err := os.ReadFile(chartDir + "/values.yaml")
 	if err != nil {
 		t.Fatal(err)
@@ -380,8 +389,106 @@ func TestValues_EachHasAnEffect(t *testing.T) {
 	if err := yaml.Unmarshal(text, &values); err != nil {
 		t.Fatal(err)
 	}
-	// What makes every value count.
-	bases := []string{
+	return values
+}
+
+func TestDefaults_AreThoseOfTheValues(t *testing.T) {
+	text, err := os.ReadFile(chartDir + "/defaults.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]any{}
+	if err := json.Unmarshal(text, &got); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(defaults(t), got); diff != "" {
+		t.Errorf("make generate (-values.yaml +defaults.json):\n%s", diff)
+	}
+}
+
+// branches are the paths of all values, and of the maps around them.
+func branches(prefix string, values map[string]any) []string {
+	var out []string
+	for _, key := range slices.Sorted(maps.Keys(values)) {
+		path := strings.TrimPrefix(prefix+"."+key, ".")
+		out = append(out, path)
+		if m, ok := values[key].(map[string]any); ok {
+			out = append(out, branches(path, m)...)
+		}
+	}
+	return out
+}
+
+// null in the place of a value or of a branch is as if it were not there.
+func TestValues_NullMeansTheDefault(t *testing.T) {
+	t.Parallel()
+	bases := bases()[1:]
+	var before []map[string]object
+	for _, base := range bases {
+		before = append(before, render(t, "try", base, true))
+	}
+	for _, path := range branches("", defaults(t)) {
+		for i, base := range bases {
+			set := map[string]any{}
+			if err := yaml.Unmarshal([]byte(base), &set); err != nil {
+				t.Fatal(err)
+			}
+			without, given := lacking(set, strings.Split(path, "."))
+			want, wantErr := before[i], error(nil)
+			text := ""
+			if given {
+				text = encoded(t, without)
+				want, wantErr = tryRender("try", text, true)
+			} else if i > 0 && !strings.HasPrefix(path, "agent") && !strings.HasPrefix(path, "etcd") {
+				continue
+			}
+			file, fileErr := tryRender("try", encoded(t, with(set, strings.Split(path, "."), nil)), true)
+			argument, argumentErr := tryRender("try", base, true, path+"=null")
+			if message(fileErr) != message(wantErr) || !reflect.DeepEqual(file, want) {
+				t.Errorf("%s: null in a file of values with %s: %v %s", path, base, fileErr, cmp.Diff(want, file))
+			}
+			if message(argumentErr) != message(wantErr) || !reflect.DeepEqual(argument, want) {
+				t.Errorf("--set %s=null with %s: %v %s", path, base, argumentErr, cmp.Diff(want, argument))
+			}
+		}
+	}
+}
+
+func message(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+func encoded(t *testing.T, values map[string]any) string {
+	t.Helper()
+	text, err := yaml.Marshal(values)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// lacking returns values without a path, and reports whether they have it.
+func lacking(values map[string]any, path []string) (map[string]any, bool) {
+	value, ok := values[path[0]]
+	if !ok {
+		return values, false
+	}
+	out := maps.Clone(values)
+	if len(path) == 1 {
+		delete(out, path[0])
+		return out, true
+	}
+	inner, _ := value.(map[string]any)
+	out[path[0]], ok = lacking(inner, path[1:])
+	return out, ok
+}
+
+// bases are values of which each makes some other values count.
+func bases() []string {
+	return []string{
 		allValues + "certs: {mode: custom, custom: {caCrt: a, caKey: b, crt: c, key: d, frontProxyCaCrt: e, frontProxyCrt: f, frontProxyKey: g}}",
 		`components: [search, descheduler, metricsAdapter, schedulerEstimator]
 schedulerEstimator: {memberClusters: [{clusterName: m1, kubeconfig: {caCrt: a, crt: b, key: c, server: "https://m1"}}]}
@@ -389,6 +496,11 @@ agent: {clusterName: m1, kubeconfig: {caCrt: a, crt: b, key: c, server: "https:/
 		`etcd: {mode: external, external: {servers: "https://a:2379", certs: {caCrt: a, crt: b, key: c}}}`,
 		`{installMode: agent, agent: {clusterName: m1, kubeconfig: {caCrt: a, crt: b, key: c, server: "https://x"}}}`,
 	}
+}
+
+func TestValues_EachHasAnEffect(t *testing.T) {
+	t.Parallel()
+	bases := bases()
 	notes := render(t, "karmada", "", true)["NOTES"]["text"].(string)
 	for _, path := range noEffect() {
 		if !strings.Contains(notes, path) {
@@ -399,7 +511,7 @@ agent: {clusterName: m1, kubeconfig: {caCrt: a, crt: b, key: c, server: "https:/
 	for _, base := range bases {
 		before = append(before, render(t, "try", base, true))
 	}
-	for _, leaf := range leaves("", values) {
+	for _, leaf := range leaves("", defaults(t)) {
 		path, changed := leaf.path, false
 		for i, base := range bases {
 			set := map[string]any{}
@@ -407,11 +519,7 @@ agent: {clusterName: m1, kubeconfig: {caCrt: a, crt: b, key: c, server: "https:/
 				t.Fatal(err)
 			}
 			for _, value := range candidates(leaf.value) {
-				text, err := yaml.Marshal(with(set, strings.Split(path, "."), value))
-				if err != nil {
-					t.Fatal(err)
-				}
-				after, err := tryRender("try", string(text), true)
+				after, err := tryRender("try", encoded(t, with(set, strings.Split(path, "."), value)), true)
 				if err == nil && !reflect.DeepEqual(before[i], after) {
 					changed = true
 				}
