@@ -124,8 +124,12 @@ func expiresSoon(cert, ca *x509.Certificate, now time.Time) bool {
 	if !now.Before(cert.NotAfter) {
 		return true
 	}
-	margin := min(renewBefore, cert.NotAfter.Sub(cert.NotBefore)/3)
-	return now.Add(margin).After(cert.NotAfter) && cert.NotAfter.Before(ca.NotAfter)
+	return now.After(RenewAfter(cert)) && cert.NotAfter.Before(ca.NotAfter)
+}
+
+// RenewAfter returns when the last third of a certificate's life begins, at most 30 days before its end.
+func RenewAfter(cert *x509.Certificate) time.Time {
+	return cert.NotAfter.Add(-min(renewBefore, cert.NotAfter.Sub(cert.NotBefore)/3))
 }
 
 func missingFromCert(cert *x509.Certificate, cfg LeafConfig) string {

@@ -7,6 +7,7 @@ from the values and from their defaults, therefore the defaults come from a file
 {{- $values := deepCopy .Values -}}
 {{- include "karmada.fill" (list $values (.Files.Get "defaults.json" | fromJson)) -}}
 {{- $_ := set . "Values" $values -}}{{- $_ = set . "DefaultsSet" true -}}
+{{- $_ = set . "Renewed" (include "karmada.renewed" .) -}}
 {{- end -}}
 {{- end -}}
 
@@ -19,6 +20,20 @@ from the values and from their defaults, therefore the defaults come from a file
 {{- end -}}
 {{- range $key, $default := $defaults -}}
 {{- if not (hasKey $values $key) -}}{{- $_ := set $values $key $default -}}{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/*
+When the certificates were renewed last, in seconds since 1970; now, if they are due. The Jobs of hooks, which renew them, may
+not replace pods: whoever may change a Deployment may mount any Secret. So pods have it as an annotation.
+*/}}
+{{- define "karmada.renewed" -}}
+{{- $secret := lookup "v1" "Secret" .Release.Namespace (printf "%s-cert" .Release.Name) | default dict -}}
+{{- $annotations := dig "metadata" "annotations" dict $secret -}}
+{{- if lt (get $annotations "karmada.io/renew-after" | default "9999999999" | int64) (now | unixEpoch | int64) -}}
+{{- now | unixEpoch -}}
+{{- else -}}
+{{- get $annotations "karmada.io/renewed" -}}
 {{- end -}}
 {{- end -}}
 
@@ -59,7 +74,12 @@ helm.sh/chart: {{ printf "%s-%s" $root.Chart.Name $root.Chart.Version | replace 
 {{- end -}}
 
 {{- define "karmada.podAnnotations" -}}
-{{- with (include "karmada.component" . | fromJson).podAnnotations -}}
+{{- $root := index . 0 -}}
+{{- $annotations := (include "karmada.component" . | fromJson).podAnnotations | default dict -}}
+{{- if eq $root.Values.installMode "host" -}}
+{{- $_ := set $annotations "karmada.io/certificates" (list $root.Renewed $root.Values.certs.mode $root.Values.certs.custom $root.Values.certs.auto.hosts $root.Values.certs.auto.expiry | toJson | sha256sum | trunc 16) -}}
+{{- end -}}
+{{- with $annotations -}}
 annotations:
   {{- toYaml . | nindent 2 }}
 {{- end -}}

@@ -64,6 +64,7 @@ func releaseCertificates() *cobra.Command {
 	fs.DurationVar(&s.Validity, "validity", 0, "How long certificates are valid.")
 	fs.Int32Var(&s.EtcdReplicas, "etcd-replicas", 0, "Number of members of etcd; 0 if it exists.")
 	fs.StringVar(&s.Given, "given", "", "Directory with certificates to use.")
+	fs.StringVar(&s.Renewed, "renewed", "", "When certificates were renewed last, in seconds since 1970.")
 	fs.BoolVar(&remove, "remove", false, "Delete the certificates.")
 	return cmd
 }

@@ -12,10 +12,10 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -38,6 +38,9 @@ const (
 	instanceLabel = "app.kubernetes.io/instance"
 	managedLabel  = "app.kubernetes.io/managed-by"
 	manager       = "karmada-release"
+	// On the Secret with all certificates, in seconds since 1970: when an upgrade renews some of them, and Renewed.
+	renewAfterAnnotation = "karmada.io/renew-after"
+	renewedAnnotation    = "karmada.io/renewed"
 )
 
 // Release is a Helm release of a control plane.
@@ -69,10 +72,13 @@ type Certificates struct {
 	// front-proxy-client.key, and those for an etcd that exists in etcd-ca.crt, etcd-client.crt and etcd-client.key. What
 	// is not there is made.
 	Given string
+	// Renewed is when certificates were renewed last, in seconds since 1970; empty if they never were. The templates have it
+	// in the pods, which are replaced when it changes.
+	Renewed string
 }
 
-// Write makes the Secrets of the release, or renews what is about to end or lacks a name. The pods that mount them are
-// replaced if anything changed that was there. The Job of the static resources, which cannot be changed, is deleted.
+// Write fills the Secrets of the release, or renews what is about to end or lacks a name. The Job of the static resources,
+// which cannot be changed, is deleted.
 func (s *Certificates) Write(ctx context.Context, host client.Client, now func() time.Time) error {
 	have, err := s.present(ctx, host)
 	if err != nil {
@@ -90,11 +96,6 @@ func (s *Certificates) Write(ctx context.Context, host client.Client, now func()
 	for _, batch := range [][]client.Object{objects[:1], objects[1:]} {
 		if _, err := write.Apply(ctx, host, batch); err != nil {
 			return fmt.Errorf("writing the certificates: %w", err)
-		}
-	}
-	if len(have) > 0 && len(creds.Made) > 0 {
-		if err := s.replacePods(ctx, host, now()); err != nil {
-			return err
 		}
 	}
 	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: s.Name + "-static-resource"}}
@@ -262,6 +263,8 @@ func (s *Certificates) secrets(creds *credentials.Credentials) ([]client.Object,
 		secret := o.(*corev1.Secret)
 		switch secret.Name {
 		case c.Name(components.CertSecret):
+			due := strconv.FormatInt(renewAfter(creds.Data).Unix(), 10)
+			secret.Annotations = map[string]string{renewAfterAnnotation: due, renewedAnnotation: s.Renewed}
 			// Further names of the authority, which tools for the chart read.
 			secret.Data = maps.Clone(secret.Data)
 			secret.Data["server-ca.crt"], secret.Data["server-ca.key"] = creds.Data["ca.crt"], creds.Data["ca.key"]
@@ -294,21 +297,19 @@ func (s *Certificates) kubeconfig(creds *credentials.Credentials) ([]byte, error
 	return clientcmd.Write(*cfg)
 }
 
-// replacePods rolls the workloads of the release. Those that it does not have are left out.
-func (s *Certificates) replacePods(ctx context.Context, host client.Client, now time.Time) error {
-	patch := client.RawPatch("application/strategic-merge-patch+json",
-		fmt.Appendf(nil, `{"spec":{"template":{"metadata":{"annotations":{%q:%q}}}}}`, components.ContentHash, now.UTC().Format(time.RFC3339)))
-	for _, name := range append(components.WorkloadNames(), s.Servers...) {
-		meta := metav1.ObjectMeta{Namespace: s.Namespace, Name: s.naming().Name(name)}
-		var workload client.Object = &appsv1.Deployment{ObjectMeta: meta}
-		if name == components.Etcd {
-			workload = &appsv1.StatefulSet{ObjectMeta: meta}
+// renewAfter returns when the first of the certificates is due to be renewed by an upgrade.
+func renewAfter(data map[string][]byte) time.Time {
+	var first time.Time
+	for name, content := range data {
+		cert, err := pki.ParseCert(content)
+		if err != nil || cert.IsCA || !strings.HasSuffix(name, ".crt") {
+			continue
 		}
-		if err := host.Patch(ctx, workload, patch, client.FieldOwner(manager)); client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("replacing the pods of %s: %w", meta.Name, err)
+		if due := pki.RenewAfter(cert).Add(-early); first.IsZero() || due.Before(first) {
+			first = due
 		}
 	}
-	return nil
+	return first
 }
 
 // Remove deletes the Secrets of a release that was uninstalled.

@@ -5,12 +5,12 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -28,7 +28,7 @@ var begin = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 func settings() *Certificates {
 	return &Certificates{
 		Release: Release{Name: "try", Fixed: "try-", Namespace: "team", Domain: "cluster.local", SystemNamespace: "karmada-system"},
-		Hosts:   []string{"federation.example.org", "192.0.2.1"}, Validity: 365 * 24 * time.Hour, EtcdReplicas: 3, Servers: []string{components.Search},
+		Hosts:   []string{"federation.example.org", "192.0.2.1"}, Validity: 365 * 24 * time.Hour, EtcdReplicas: 3, Servers: []string{components.Search}, Renewed: "1",
 	}
 }
 
@@ -62,8 +62,7 @@ func secretNames(t *testing.T, c client.Client) []string {
 
 func TestCertificates_AreMadeKeptRenewedAndRemoved(t *testing.T) {
 	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "try-static-resource"}}
-	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "try-scheduler"}}
-	c := host(job, d)
+	c := host(job)
 	if err := settings().Write(t.Context(), c, at(0)); err != nil {
 		t.Fatal(err)
 	}
@@ -107,12 +106,19 @@ func TestCertificates_AreMadeKeptRenewedAndRemoved(t *testing.T) {
 			t.Errorf("the API server of the control plane does not reach %s: %v", workload, err)
 		}
 	}
-	annotation := func() string {
-		if err := c.Get(t.Context(), client.ObjectKeyFromObject(d), d); err != nil {
+	due := func() time.Time {
+		t.Helper()
+		secret := &corev1.Secret{}
+		if err := c.Get(t.Context(), client.ObjectKey{Namespace: "team", Name: "try-cert"}, secret); err != nil {
 			t.Fatal(err)
 		}
-		return d.Spec.Template.Annotations[components.ContentHash]
+		seconds, err := strconv.ParseInt(secret.Annotations["karmada.io/renew-after"], 10, 64)
+		if err != nil || secret.Annotations["karmada.io/renewed"] != "1" {
+			t.Errorf("the annotations are %v", secret.Annotations)
+		}
+		return time.Unix(seconds, 0)
 	}
+	const lasts = 275 * 24 * time.Hour // 90 days less than a year
 	for _, tc := range []struct {
 		after time.Duration
 		kept  bool
@@ -127,8 +133,12 @@ func TestCertificates_AreMadeKeptRenewedAndRemoved(t *testing.T) {
 		if !cmp.Equal(first["ca.crt"], now["ca.crt"]) || !cmp.Equal(first["service-account.key"], now["service-account.key"]) {
 			t.Error("the authority or the key of service accounts is another")
 		}
-		if (annotation() == "") != tc.kept {
-			t.Errorf("after %s the pods have the annotation %q", tc.after, annotation())
+		want := begin.Add(lasts)
+		if !tc.kept {
+			want = want.Add(tc.after)
+		}
+		if got := due(); got.Sub(want).Abs() > 24*time.Hour {
+			t.Errorf("after %s they are due at %s, want %s", tc.after, got, want)
 		}
 	}
 	if err := settings().Remove(t.Context(), c); err != nil {

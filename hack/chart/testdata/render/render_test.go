@@ -50,6 +50,10 @@ var load = sync.OnceValues(func() (*chart.Chart, error) { return loader.Load(cha
 
 // tryRender renders with a file of values and arguments of --set.
 func tryRender(release, values string, all bool, arguments ...string) (map[string]object, error) {
+	return renderBy(engine.Engine{}, release, values, all, arguments...)
+}
+
+func renderBy(e engine.Engine, release, values string, all bool, arguments ...string) (map[string]object, error) {
 	chart, err := load()
 	if err != nil {
 		return nil, err
@@ -67,7 +71,7 @@ func tryRender(release, values string, all bool, arguments ...string) (map[strin
 	if err != nil {
 		return nil, err
 	}
-	files, err := engine.Render(chart, in)
+	files, err := e.Render(chart, in)
 	if err != nil {
 		return nil, err
 	}
@@ -246,6 +250,11 @@ func normal(in any) any {
 func sorted(o object) object {
 	spec, _ := o["spec"].(object)
 	template, _ := spec["template"].(object)
+	if meta, ok := template["metadata"].(object); ok {
+		if annotations, ok := meta["annotations"].(object); ok {
+			delete(annotations, "karmada.io/certificates") // the installer has a hash of what each mounts
+		}
+	}
 	pod, _ := template["spec"].(object)
 	if list, ok := pod["volumes"].([]any); ok {
 		slices.SortFunc(list, func(a, b any) int { return strings.Compare(a.(object)["name"].(string), b.(object)["name"].(string)) })
@@ -634,7 +643,7 @@ func TestReleases_InOneNamespaceDoNotCollide(t *testing.T) {
 	}
 }
 
-// The Jobs of hooks create Secrets, and change nothing but the objects of their release.
+// The Jobs of hooks change nothing but the objects of their release.
 func TestRoles_NameTheirObjects(t *testing.T) {
 	roles := 0
 	for key, o := range render(t, "try", allValuesOfOne, true) {
@@ -650,7 +659,7 @@ func TestRoles_NameTheirObjects(t *testing.T) {
 					t.Errorf("%s: %v is not of the release", key, name)
 				}
 			}
-			if len(named) == 0 && fmt.Sprint(rule["resources"], rule["verbs"]) != "[secrets] [create]" {
+			if len(named) == 0 {
 				t.Errorf("%s: the rule names no object: %v", key, rule)
 			}
 		}

@@ -1,0 +1,151 @@
+//go:build helm
+
+package render
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"helm.sh/helm/v4/pkg/engine"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/karmada-toolkit/karmada/internal/kube"
+	"github.com/karmada-toolkit/karmada/internal/testenv"
+	"github.com/karmada-toolkit/karmada/pkg/init/components"
+	"github.com/karmada-toolkit/karmada/pkg/init/release"
+)
+
+// connect returns a client of a user, or of the administrator.
+func connect(t *testing.T, host *testenv.Cluster, user string) client.Client {
+	t.Helper()
+	config := rest.CopyConfig(host.Config)
+	config.Impersonate.UserName = user
+	c, err := client.New(config, client.Options{Scheme: kube.NewScheme()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// annotationOf returns the annotation of pods with the certificates that they have.
+func annotationOf(workload object) any {
+	text, _, _ := unstructured.NestedString(workload, "spec", "template", "metadata", "annotations", "karmada.io/certificates")
+	return text
+}
+
+// The Jobs of hooks fill and delete the Secrets of their release, with the rights that the chart gives them in an API server.
+// They get no token of another ServiceAccount: by a Secret for it, by another type of one of theirs, or by a pod that mounts it.
+func TestHooks_FillSecretsAndNoMore(t *testing.T) {
+	host := testenv.Start(t, testenv.Member("host", 1))
+	admin, hook := connect(t, host, ""), connect(t, host, "system:serviceaccount:team:try-hook-job")
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(admin.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team"}}))
+	const values = `{components: [search, metricsAdapter, schedulerEstimator], schedulerEstimator: {memberClusters: [{clusterName: m1, kubeconfig: {caCrt: a, crt: b, key: c, server: "https://m1"}}]}}`
+	for key, o := range render(t, "try", values, true) {
+		if kind, _, _ := strings.Cut(key, "/"); strings.Contains(" ServiceAccount Role RoleBinding Secret Deployment ", " "+kind+" ") {
+			must(admin.Create(t.Context(), &unstructured.Unstructured{Object: o}))
+		}
+	}
+	others := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "others"}}
+	must(admin.Create(t.Context(), others))
+
+	certificates := &release.Certificates{
+		Release:  release.Release{Name: "try", Fixed: "try-", Namespace: "team", Domain: "cluster.local", SystemNamespace: "karmada-system"},
+		Validity: 365 * 24 * time.Hour, EtcdReplicas: 1,
+		Servers: []string{components.MetricsAdapter, components.Search, components.EstimatorWorkload("m1")},
+	}
+	// pods returns the annotation of pods that replaces them, at an upgrade.
+	pods := func() any {
+		t.Helper()
+		objects, err := renderBy(engine.New(host.Config), "try", values, true)
+		must(err)
+		for key, o := range objects {
+			if kind, _, _ := strings.Cut(key, "/"); kind == "Secret" && o["data"] == nil {
+				t.Errorf("%s would be made again", key)
+			}
+		}
+		return annotationOf(objects["Deployment/try-scheduler"])
+	}
+	must(certificates.Write(t.Context(), hook, time.Now)) // an installation
+	if now := pods(); now != annotationOf(render(t, "try", values, true)["Deployment/try-scheduler"]) {
+		t.Error("an upgrade replaces pods whose certificates are good")
+	}
+	past := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"annotations":{"karmada.io/renew-after":"1"}}}`))
+	must(admin.Patch(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "try-cert"}}, past))
+	due := pods()
+	if due == annotationOf(render(t, "try", values, true)["Deployment/try-scheduler"]) {
+		t.Error("an upgrade leaves pods whose certificates are renewed")
+	}
+	certificates.Renewed = "1000000000"
+	must(certificates.Write(t.Context(), hook, time.Now))
+	if now := pods(); now == due || now != pods() {
+		t.Error("the upgrade after that replaces pods again and again")
+	}
+	secrets := &corev1.SecretList{}
+	must(admin.List(t.Context(), secrets, client.InNamespace("team"), client.MatchingLabels{"app.kubernetes.io/managed-by": "karmada-release"}))
+	for i := range secrets.Items {
+		for name, content := range secrets.Items[i].Data {
+			if len(content) == 0 {
+				t.Errorf("%s of Secret %s is empty", name, secrets.Items[i].Name)
+			}
+		}
+		if len(secrets.Items[i].Data) == 0 {
+			t.Errorf("Secret %s is empty", secrets.Items[i].Name)
+		}
+	}
+
+	tokenOf := func(name string) *corev1.Secret {
+		return &corev1.Secret{
+			TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
+			ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: name, Annotations: map[string]string{corev1.ServiceAccountNameKey: "default"}},
+			Type:       corev1.SecretTypeServiceAccountToken,
+		}
+	}
+	pod := corev1.PodSpec{Containers: []corev1.Container{{Name: "a", Image: "a"}}, ServiceAccountName: "default"}
+	deployment := &unstructured.Unstructured{Object: object{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": object{"namespace": "team", "name": "try-scheduler"}}}
+	kept := "try-cert"
+	for what, attempt := range map[string]func() error{
+		"a Secret for a token":                func() error { return hook.Create(t.Context(), tokenOf("token")) },
+		"a Secret for a token by applying it": func() error { return hook.Patch(t.Context(), tokenOf("token"), client.Apply, client.FieldOwner("x")) },
+		"another type of a Secret of theirs": func() error {
+			return hook.Patch(t.Context(), tokenOf(kept), client.Apply, client.FieldOwner("x"), client.ForceOwnership)
+		},
+		"a Secret of theirs, deleted, as another": func() error {
+			must(hook.Delete(t.Context(), tokenOf("try-search-cert")))
+			return hook.Patch(t.Context(), tokenOf("try-search-cert"), client.Apply, client.FieldOwner("x"))
+		},
+		"a token": func() error {
+			return hook.SubResource("token").Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "default"}}, &authenticationv1.TokenRequest{})
+		},
+		"a pod": func() error {
+			return hook.Create(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "a"}, Spec: pod})
+		},
+		"a change of a workload": func() error {
+			return hook.Patch(t.Context(), deployment, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":{"a":"b"}}}`)))
+		},
+		"another Secret":    func() error { return hook.Get(t.Context(), client.ObjectKeyFromObject(others), others) },
+		"a list of Secrets": func() error { return hook.List(t.Context(), &corev1.SecretList{}, client.InNamespace("team")) },
+	} {
+		if err := attempt(); !apierrors.IsForbidden(err) && !apierrors.IsInvalid(err) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	must(certificates.Remove(t.Context(), hook))
+	must(admin.List(t.Context(), secrets, client.InNamespace("team"), client.MatchingLabels{"app.kubernetes.io/managed-by": "karmada-release"}))
+	if len(secrets.Items) > 0 {
+		t.Errorf("left: %v", fmt.Sprint(secrets.Items))
+	}
+}
