@@ -190,7 +190,7 @@ func (f *file) template(text string) (body, command string) {
 	replace(`^      affinity:\n((?:        .*\n)+)`, `      affinity:`+"\n"+`        {{- with (include "karmada.affinity" (list . "`+f.key+`")) }}`+"\n        {{- . | nindent 8 }}\n        {{- else }}\n$1        {{- end }}\n")
 	replace(`^  replicas: 1\n`, `  replicas: {{ include "karmada.replicas" (list . "`+f.key+`") }}`+"\n")
 	// Settings that are not always there.
-	replace(`^( *nodePort: )31999\n`, "{{- with .Values.apiServer.nodePort }}\n$1{{ . }}\n{{- end }}\n")
+	replace(`^( *nodePort: )31999\n`, "{{- if and (ne .Values.apiServer.serviceType \"ClusterIP\") (ne (int .Values.apiServer.nodePort) 0) }}\n$1{{ int .Values.apiServer.nodePort }}\n{{- end }}\n")
 	replace(`^( *(?:dnsPolicy: ClusterFirstWithHostNet|hostNetwork: true)\n)`, "{{- if .Values.apiServer.hostNetwork }}\n$1{{- end }}\n")
 	replace(`^( *- '?--etcd-prefix=.*\n)`, "{{- if eq .Values.etcd.mode \"external\" }}\n$1{{- end }}\n")
 	replace(`^( *- '?--scheduler-estimator-service-namespace=.*\n)`, "{{- if ne .Values.systemNamespace \"karmada-system\" }}\n$1{{- end }}\n")

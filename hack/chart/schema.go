@@ -8,17 +8,13 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"sigs.k8s.io/yaml"
 )
 
-// open are the keys whose maps may have any key.
-func open() []string {
-	return []string{
-		"global", "commonLabels", "cfssl", "kubectl", "labels", "podAnnotations", "podLabels", "serviceAnnotations", "nodeSelector", "affinity", "resources",
-		"strategy", "podDisruptionBudget", "featureGates", "extraCommandArgs",
-	}
-}
+// object is a JSON schema, or a part of one.
+type object = map[string]any
 
 // values writes the files that are made from values.yaml: a copy of the defaults that templates can read, and the schema.
 func values(dir string) error {
@@ -26,28 +22,55 @@ func values(dir string) error {
 	if err != nil {
 		return err
 	}
-	values := map[string]any{}
+	values := object{}
 	if err := yaml.Unmarshal(text, &values); err != nil {
 		return err
 	}
 	if err := write(filepath.Join(dir, "defaults.json"), values); err != nil {
 		return err
 	}
-	root := schemaOf("", values).(map[string]any)
-	root["$schema"] = "http://json-schema.org/draft-07/schema#"
-	properties := root["properties"].(map[string]any)
-	choose := func(key string, choices ...any) {
-		properties[key].(map[string]any)["enum"] = append(choices, nil)
+	root, err := schemaOf(nil, values)
+	if err != nil {
+		return err
 	}
-	choose("installMode", "host", "agent")
-	properties["components"] = map[string]any{"type": []string{"array", "null"}, "items": map[string]any{"enum": []string{"schedulerEstimator", "descheduler", "search", "metricsAdapter"}}}
-	choice := func(key, inner string, choices ...any) {
-		properties[key].(map[string]any)["properties"].(map[string]any)[inner].(map[string]any)["enum"] = append(choices, nil)
+	root["$schema"], root["$defs"] = "http://json-schema.org/draft-07/schema#", definitions()
+	for path, rules := range combinations() {
+		at := root
+		for _, key := range strings.FieldsFunc(path, func(r rune) bool { return r == '.' }) {
+			at = at["properties"].(object)[key].(object)
+		}
+		at["allOf"] = rules
 	}
-	choice("certs", "mode", "auto", "custom")
-	choice("etcd", "mode", "internal", "external")
-	choice("apiServer", "serviceType", "ClusterIP", "NodePort", "LoadBalancer")
 	return write(filepath.Join(dir, "values.schema.json"), root)
+}
+
+// schemaOf returns the schema of a map of values. Only the keys that it has are permitted.
+func schemaOf(path []string, values object) (object, error) {
+	properties, types := object{}, types()
+	for key, value := range values {
+		at := append(slices.Clone(path), key)
+		name := ""
+		// The longest end of the path that has a type.
+		for i := len(at) - 1; i >= 0; i-- {
+			if found, ok := types[strings.Join(at[i:], ".")]; ok {
+				name = found
+			}
+		}
+		inner, branch := value.(object)
+		switch {
+		case name != "":
+			properties[key] = object{"$ref": "#/$defs/" + name}
+		case branch:
+			schema, err := schemaOf(at, inner)
+			if err != nil {
+				return nil, err
+			}
+			properties[key] = schema
+		default:
+			return nil, fmt.Errorf("values.yaml: %s has no type in hack/chart/types.go", strings.Join(at, "."))
+		}
+	}
+	return object{"type": []string{"object", "null"}, "properties": properties, "additionalProperties": false}, nil
 }
 
 // write writes JSON; what fits in a line is not broken.
@@ -75,13 +98,13 @@ func lines(value any, indent string) ([]byte, error) {
 		return nil, err
 	}
 	line := bytes.TrimSpace(out.Bytes())
-	object, ok := value.(map[string]any)
+	fields, ok := value.(object)
 	if !ok || len(indent)+len(line) <= 100 {
 		return line, nil
 	}
 	out = bytes.Buffer{}
-	for i, key := range slices.Sorted(maps.Keys(object)) {
-		inner, err := lines(object[key], indent+"  ")
+	for i, key := range slices.Sorted(maps.Keys(fields)) {
+		inner, err := lines(fields[key], indent+"  ")
 		if err != nil {
 			return nil, err
 		}
@@ -89,27 +112,4 @@ func lines(value any, indent string) ([]byte, error) {
 	}
 	fmt.Fprintf(&out, "\n%s}", indent)
 	return out.Bytes(), nil
-}
-
-func schemaOf(key string, value any) any {
-	switch v := value.(type) {
-	case map[string]any:
-		out := map[string]any{"type": []string{"object", "null"}}
-		if slices.Contains(open(), key) {
-			return out
-		}
-		properties := map[string]any{}
-		for name, inner := range v {
-			properties[name] = schemaOf(name, inner)
-		}
-		out["properties"], out["additionalProperties"] = properties, false
-		return out
-	case []any:
-		return map[string]any{"type": []string{"array", "null"}}
-	case bool:
-		return map[string]any{"type": []string{"boolean", "null"}}
-	case float64:
-		return map[string]any{"type": []string{"integer", "string", "null"}, "pattern": "^[0-9]+$"}
-	}
-	return map[string]any{"type": []string{"string", "number", "null"}}
 }

@@ -49,14 +49,7 @@ not replace pods: whoever may change a Deployment may mount any Secret. So pods 
 {{- if ne .Release.Name "karmada" -}}{{- .Release.Name -}}-{{- end -}}
 {{- end -}}
 
-{{/* The version of the images. A chart that was packaged from a commit has none: no registry has its images. */}}
-{{- define "karmada.version" -}}
-{{- if .Values.karmadaImageVersion -}}
-{{- .Values.karmadaImageVersion -}}
-{{- else -}}
-{{- fail (printf "this chart was packaged from the commit %s, and no registry has its images: build them with \"make image\", load them into the nodes or push them to the registry of global.imageRegistry, see docs/helm.md, and set karmadaImageVersion=%s" .Chart.AppVersion .Chart.AppVersion) -}}
-{{- end -}}
-{{- end -}}
+{{- define "karmada.version" -}}{{- .Values.karmadaImageVersion | default .Chart.AppVersion -}}{{- end -}}
 
 {{- define "karmada.labels" -}}
 {{- $root := index . 0 -}}
@@ -244,7 +237,7 @@ imagePullSecrets:
 
 {{- define "karmada.etcdServers" -}}
 {{- if eq .Values.etcd.mode "external" -}}
-{{- required "etcd.external.servers is needed for etcd.mode external" .Values.etcd.external.servers -}}
+{{- .Values.etcd.external.servers -}}
 {{- else -}}
 {{- $root := . -}}{{- $out := list -}}
 {{- range $i := until (include "karmada.replicas" (list . "etcd") | int) -}}

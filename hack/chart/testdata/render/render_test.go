@@ -6,14 +6,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"os"
-	"reflect"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/santhosh-tekuri/jsonschema/v6"
 	"helm.sh/helm/v4/pkg/chart/common"
 	chartutil "helm.sh/helm/v4/pkg/chart/common/util"
 	chart "helm.sh/helm/v4/pkg/chart/v2"
@@ -48,6 +47,15 @@ func render(t *testing.T, release, values string, all bool) map[string]object {
 // load reads the chart once.
 var load = sync.OnceValues(func() (*chart.Chart, error) { return loader.Load(chartDir) })
 
+// schema compiles the schema once.
+var schema = sync.OnceValues(func() (*jsonschema.Schema, error) { return jsonschema.NewCompiler().Compile(chartDir + "/values.schema.json") })
+
+// What $CRT and $KEY stand for in values.
+const (
+	certificate = "'-----BEGIN CERTIFICATE-----'"
+	key         = "'-----BEGIN PRIVATE KEY-----'"
+)
+
 // tryRender renders with a file of values and arguments of --set.
 func tryRender(release, values string, all bool, arguments ...string) (map[string]object, error) {
 	return renderBy(engine.Engine{}, release, values, all, arguments...)
@@ -59,7 +67,7 @@ func renderBy(e engine.Engine, release, values string, all bool, arguments ...st
 		return nil, err
 	}
 	set := map[string]any{}
-	if err := yaml.Unmarshal([]byte(values), &set); err != nil {
+	if err := yaml.Unmarshal([]byte(strings.NewReplacer("$CRT", certificate, "$KEY", key).Replace(values)), &set); err != nil {
 		return nil, err
 	}
 	for _, argument := range arguments {
@@ -67,8 +75,16 @@ func renderBy(e engine.Engine, release, values string, all bool, arguments ...st
 			return nil, err
 		}
 	}
-	in, err := chartutil.ToRenderValues(chart, set, common.ReleaseOptions{Name: release, Namespace: "team", Revision: 1, IsInstall: true}, common.DefaultCapabilities)
+	in, err := chartutil.ToRenderValuesWithSchemaValidation(chart, set, common.ReleaseOptions{Name: release, Namespace: "team", Revision: 1, IsInstall: true}, common.DefaultCapabilities, true)
 	if err != nil {
+		return nil, err
+	}
+	// As Helm does, which compiles the schema each time.
+	schema, err := schema()
+	if err != nil {
+		return nil, err
+	}
+	if err := schema.Validate(in["Values"].(common.Values).AsMap()); err != nil {
 		return nil, err
 	}
 	files, err := e.Render(chart, in)
@@ -270,14 +286,14 @@ podDisruptionBudget: {maxUnavailable: 1}
 clusterDomain: other.example
 systemNamespace: federation
 components: [search, descheduler, metricsAdapter, schedulerEstimator]
-schedulerEstimator: {memberClusters: [{clusterName: m1, replicaCount: 3, kubeconfig: {caCrt: a, crt: b, key: c, server: "https://m1"}}]}
-scheduler: {enableSchedulerEstimator: true, featureGates: {B: true, A: false}, logVerbosity: "4", replicaCount: "2"}
+schedulerEstimator: {memberClusters: [{clusterName: m1, replicaCount: 3, kubeconfig: {caCrt: $CRT, crt: $CRT, key: $KEY, server: "https://m1"}}]}
+scheduler: {enableSchedulerEstimator: true, featureGates: {WorkloadAffinity: true, AllAlpha: false}, logVerbosity: "4", replicaCount: "2"}
 apiServer:
   serviceType: NodePort
   nodePort: 31443
   serviceAnnotations: {a: b}
   hostNetwork: true
-  oidc: {issuerUrl: "https://issuer"}
+  oidc: {issuerUrl: "https://issuer", clientId: karmada}
   encryptionAtRest: {enabled: true, existingSecret: {name: mine, key: k.yaml}}
   labels: {a: b, app: other}
   podLabels: {c: d}
@@ -312,7 +328,7 @@ func all(c *components.Config) {
 	change(c, components.Etcd, func(w *components.Workload) { w.Replicas = 3 })
 	change(c, components.EstimatorWorkload("m1"), func(w *components.Workload) { w.Replicas = 3 })
 	change(c, components.Scheduler, func(w *components.Workload) {
-		w.Replicas, w.ExtraArgs = 2, []string{"--enable-scheduler-estimator=true", "--feature-gates=A=false,B=true", "--v=4"}
+		w.Replicas, w.ExtraArgs = 2, []string{"--enable-scheduler-estimator=true", "--feature-gates=AllAlpha=false,WorkloadAffinity=true", "--v=4"}
 	})
 	change(c, components.ControllerManager, func(w *components.Workload) {
 		w.ExtraArgs = append(slices.DeleteFunc(w.ExtraArgs, func(arg string) bool { return arg == "--v=2" }), "--v=5", "--cluster-status-update-frequency=20s", "--controllers=*")
@@ -325,7 +341,7 @@ func all(c *components.Config) {
 		w.PriorityClass, w.Strategy, w.HostNetwork = "", &appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType}, true
 		w.Image, w.PullPolicy, w.PullSecrets = "mirror.example.org/my/kube-apiserver:v0", corev1.PullNever, []string{"b"}
 		w.DisruptionBudget = &policyv1.PodDisruptionBudgetSpec{MinAvailable: new(intstr.FromString("50%"))}
-		w.ExtraArgs = append(w.ExtraArgs, "--oidc-issuer-url=https://issuer")
+		w.ExtraArgs = append(w.ExtraArgs, "--oidc-client-id=karmada", "--oidc-issuer-url=https://issuer")
 	})
 }
 
@@ -343,7 +359,8 @@ func TestChart_HasTheObjectsOfTheInstaller(t *testing.T) {
 			change(c, components.Etcd, func(w *components.Workload) { w.Replicas = 3 })
 			change(c, components.APIServer, func(w *components.Workload) { w.Replicas = 2 })
 		}, nil},
-		"external etcd": {"karmada", "etcd: {mode: external, external: {servers: \"https://a:2379\", certs: {caCrt: a, crt: b, key: c}}}", func(c *components.Config) {
+		"port of nodes without serviceType NodePort": {"karmada", "apiServer: {nodePort: 31443}", func(*components.Config) {}, nil},
+		"external etcd": {"karmada", "etcd: {mode: external, external: {servers: \"https://a:2379\", certs: {caCrt: $CRT, crt: $CRT, key: $KEY}}}", func(c *components.Config) {
 			c.Etcd = components.EtcdConfig{ExternalServers: "https://a:2379", KeyPrefix: "/registry/karmada"}
 		}, nil},
 	} {
@@ -387,250 +404,6 @@ func noEffect() []string {
 		"search.kubeconfig", "search.certs", "descheduler.kubeconfig", "schedulerEstimator.certs"}
 }
 
-// defaults are the values of values.yaml.
-func defaults(t *testing.T) map[string]any {
-	t.Helper()
-	text, err := os.ReadFile(chartDir + "/values.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	values := map[string]any{}
-	if err := yaml.Unmarshal(text, &values); err != nil {
-		t.Fatal(err)
-	}
-	return values
-}
-
-func TestDefaults_AreThoseOfTheValues(t *testing.T) {
-	text, err := os.ReadFile(chartDir + "/defaults.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	got := map[string]any{}
-	if err := json.Unmarshal(text, &got); err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(defaults(t), got); diff != "" {
-		t.Errorf("make generate (-values.yaml +defaults.json):\n%s", diff)
-	}
-}
-
-// branches are the paths of all values, and of the maps around them.
-func branches(prefix string, values map[string]any) []string {
-	var out []string
-	for _, key := range slices.Sorted(maps.Keys(values)) {
-		path := strings.TrimPrefix(prefix+"."+key, ".")
-		out = append(out, path)
-		if m, ok := values[key].(map[string]any); ok {
-			out = append(out, branches(path, m)...)
-		}
-	}
-	return out
-}
-
-// null in the place of a value or of a branch is as if it were not there.
-func TestValues_NullMeansTheDefault(t *testing.T) {
-	t.Parallel()
-	bases := bases()[1:]
-	var before []map[string]object
-	for _, base := range bases {
-		before = append(before, render(t, "try", base, true))
-	}
-	for _, path := range branches("", defaults(t)) {
-		for i, base := range bases {
-			set := map[string]any{}
-			if err := yaml.Unmarshal([]byte(base), &set); err != nil {
-				t.Fatal(err)
-			}
-			without, given := lacking(set, strings.Split(path, "."))
-			want, wantErr := before[i], error(nil)
-			text := ""
-			if given {
-				text = encoded(t, without)
-				want, wantErr = tryRender("try", text, true)
-			} else if i > 0 && !strings.HasPrefix(path, "agent") && !strings.HasPrefix(path, "etcd") {
-				continue
-			}
-			file, fileErr := tryRender("try", encoded(t, with(set, strings.Split(path, "."), nil)), true)
-			argument, argumentErr := tryRender("try", base, true, path+"=null")
-			if message(fileErr) != message(wantErr) || !reflect.DeepEqual(file, want) {
-				t.Errorf("%s: null in a file of values with %s: %v %s", path, base, fileErr, cmp.Diff(want, file))
-			}
-			if message(argumentErr) != message(wantErr) || !reflect.DeepEqual(argument, want) {
-				t.Errorf("--set %s=null with %s: %v %s", path, base, argumentErr, cmp.Diff(want, argument))
-			}
-		}
-	}
-}
-
-func message(err error) string {
-	if err == nil {
-		return ""
-	}
-	return err.Error()
-}
-
-func encoded(t *testing.T, values map[string]any) string {
-	t.Helper()
-	text, err := yaml.Marshal(values)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
-}
-
-// lacking returns values without a path, and reports whether they have it.
-func lacking(values map[string]any, path []string) (map[string]any, bool) {
-	value, ok := values[path[0]]
-	if !ok {
-		return values, false
-	}
-	out := maps.Clone(values)
-	if len(path) == 1 {
-		delete(out, path[0])
-		return out, true
-	}
-	inner, _ := value.(map[string]any)
-	out[path[0]], ok = lacking(inner, path[1:])
-	return out, ok
-}
-
-// bases are values of which each makes some other values count.
-func bases() []string {
-	return []string{
-		allValues + "certs: {mode: custom, custom: {caCrt: a, caKey: b, crt: c, key: d, frontProxyCaCrt: e, frontProxyCrt: f, frontProxyKey: g}}",
-		`components: [search, descheduler, metricsAdapter, schedulerEstimator]
-schedulerEstimator: {memberClusters: [{clusterName: m1, kubeconfig: {caCrt: a, crt: b, key: c, server: "https://m1"}}]}
-agent: {clusterName: m1, kubeconfig: {caCrt: a, crt: b, key: c, server: "https://x"}}`,
-		`etcd: {mode: external, external: {servers: "https://a:2379", certs: {caCrt: a, crt: b, key: c}}}`,
-		`{installMode: agent, agent: {clusterName: m1, kubeconfig: {caCrt: a, crt: b, key: c, server: "https://x"}}}`,
-	}
-}
-
-func TestValues_EachHasAnEffect(t *testing.T) {
-	t.Parallel()
-	bases := bases()
-	notes := render(t, "karmada", "", true)["NOTES"]["text"].(string)
-	for _, path := range noEffect() {
-		if !strings.Contains(notes, path) {
-			t.Errorf("NOTES.txt does not name %s", path)
-		}
-	}
-	var before []map[string]object
-	for _, base := range bases {
-		before = append(before, render(t, "try", base, true))
-	}
-	for _, leaf := range leaves("", defaults(t)) {
-		path, changed := leaf.path, false
-		for i, base := range bases {
-			set := map[string]any{}
-			if err := yaml.Unmarshal([]byte(base), &set); err != nil {
-				t.Fatal(err)
-			}
-			for _, value := range candidates(leaf.value) {
-				after, err := tryRender("try", encoded(t, with(set, strings.Split(path, "."), value)), true)
-				if err == nil && !reflect.DeepEqual(before[i], after) {
-					changed = true
-				}
-				if changed {
-					break
-				}
-			}
-			if changed {
-				break
-			}
-		}
-		named := slices.ContainsFunc(noEffect(), func(p string) bool { return path == p || strings.HasPrefix(path, p+".") })
-		if changed == named {
-			t.Errorf("%s changes the output: %t; said to have no effect: %t", path, changed, named)
-		}
-	}
-}
-
-// leaf is a value without values in it.
-type leaf struct {
-	path  string
-	value any
-}
-
-func leaves(prefix string, values map[string]any) []leaf {
-	var out []leaf
-	for _, key := range slices.Sorted(maps.Keys(values)) {
-		path := strings.TrimPrefix(prefix+"."+key, ".")
-		if m, ok := values[key].(map[string]any); ok && len(m) > 0 && key != "featureGates" && key != "strategy" {
-			out = append(out, leaves(path, m)...)
-			continue
-		}
-		out = append(out, leaf{path, values[key]})
-	}
-	return out
-}
-
-// candidates are values of the type of a value, of which one fits.
-func candidates(value any) []any {
-	switch value.(type) {
-	case string:
-		return []any{"changed", "1h", "pvc", "hostPath", "external", "internal", "agent", "auto", "LoadBalancer", "Never"}
-	case bool:
-		return []any{true, false}
-	case float64:
-		return []any{700}
-	case []any:
-		return []any{[]any{"changed"}, []any{map[string]any{"key": "changed"}}, []any{}}
-	}
-	return []any{
-		map[string]any{"changed": "x"}, map[string]any{"minAvailable": 7}, map[string]any{"type": "Recreate"}, map[string]any{"type": "RollingUpdate"},
-		map[string]any{"requests": map[string]any{"cpu": "7"}}, map[string]any{"podAffinity": map[string]any{"a": "b"}}, map[string]any{"changed": true},
-	}
-}
-
-func with(in map[string]any, path []string, value any) map[string]any {
-	out := maps.Clone(in)
-	if out == nil {
-		out = map[string]any{}
-	}
-	if len(path) == 1 {
-		out[path[0]] = value
-		return out
-	}
-	inner, _ := out[path[0]].(map[string]any)
-	out[path[0]] = with(inner, path[1:], value)
-	return out
-}
-
-func TestValues_AreRefused(t *testing.T) {
-	for values, want := range map[string]string{
-		"scheduler: {replicas: 2}":                                   "at '/scheduler': additional properties 'replicas' not allowed",
-		"apiServer: {nodePort: x}":                                   "at '/apiServer/nodePort'",
-		"etcd: {mode: both}":                                         "at '/etcd/mode'",
-		"components: [serch]":                                        "at '/components/0'",
-		"installMode: agent":                                         "agent.clusterName is needed",
-		"etcd: {mode: external}":                                     "etcd.external",
-		"certs: {mode: custom}":                                      "certs.custom.caCrt",
-		"installMode: agent\nagent: {clusterName: a}":                "agent.kubeconfig",
-		"etcd: {mode: external, external: {servers: \"https://a\"}}": "etcd.external.certs",
-	} {
-		if _, err := tryRender("karmada", values, true); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v, want %q", values, err, want)
-		}
-	}
-}
-
-// The files of people who install Karmada's chart, and null for any default.
-func TestValues_AreAccepted(t *testing.T) {
-	for _, values := range []string{
-		"kubeControllerManager: {resources: null}\nmetricsAdapter: {resources: {requests: {cpu: 100m}}}\nscheduler: {labels: {app: karmada-scheduler}}\netcd: {internal: {name: etcd}}",
-		"global: {anything: else}\ncfssl: {image: {registry: docker.io, repository: cfssl/cfssl, tag: latest}}\nkubectl: {image: {tag: latest}}",
-		"apiServer: {nodePort: \"31443\", serviceType: NodePort, replicaCount: \"2\"}",
-		"clusterDomain: null\nsystemNamespace: null\ncomponents: null\nscheduler: {image: {tag: null}, replicaCount: null, tolerations: null, strategy: null}\npodDisruptionBudget: null",
-		`{etcd: {internal: {image: {repository: karmada/etcd}}}, search: {image: {repository: karmada/karmada-search}}, certs: {auto: {hosts: ["*.etcd.{{ .Release.Namespace }}.svc.{{ .Values.clusterDomain }}", host-server-ip]}}}`,
-	} {
-		if _, err := tryRender("karmada", values, true); err != nil {
-			t.Errorf("%s: %v", values, err)
-		}
-	}
-}
-
 func TestReleases_InOneNamespaceDoNotCollide(t *testing.T) {
 	karmada, try := render(t, "karmada", allValuesOfOne, true), render(t, "try", allValuesOfOne, true)
 	for key := range try {
@@ -669,4 +442,4 @@ func TestRoles_NameTheirObjects(t *testing.T) {
 	}
 }
 
-const allValuesOfOne = `{components: [search, descheduler, metricsAdapter, schedulerEstimator], schedulerEstimator: {memberClusters: [{clusterName: m1, kubeconfig: {caCrt: a, crt: b, key: c, server: d}}]}}`
+const allValuesOfOne = `{components: [search, descheduler, metricsAdapter, schedulerEstimator], schedulerEstimator: {memberClusters: [{clusterName: m1, kubeconfig: {caCrt: $CRT, crt: $CRT, key: $KEY, server: "https://m1"}}]}}`

@@ -53,7 +53,7 @@ func TestHooks_FillSecretsAndNoMore(t *testing.T) {
 		}
 	}
 	must(admin.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team"}}))
-	const values = `{components: [search, metricsAdapter, schedulerEstimator], schedulerEstimator: {memberClusters: [{clusterName: m1, kubeconfig: {caCrt: a, crt: b, key: c, server: "https://m1"}}]}}`
+	const values = `{components: [search, metricsAdapter, schedulerEstimator], schedulerEstimator: {memberClusters: [{clusterName: m1, kubeconfig: {caCrt: $CRT, crt: $CRT, key: $KEY, server: "https://m1"}}]}}`
 	for key, o := range render(t, "try", values, true) {
 		if kind, _, _ := strings.Cut(key, "/"); strings.Contains(" ServiceAccount Role RoleBinding Secret Deployment ", " "+kind+" ") {
 			must(admin.Create(t.Context(), &unstructured.Unstructured{Object: o}))
