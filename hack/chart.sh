@@ -13,10 +13,12 @@ CGO_ENABLED=0 go build -modfile=go.helm.mod -o "$helm" helm.sh/helm/v4/cmd/helm
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cp -r charts/karmada "$work/karmada"
+# No registry has the images of a commit: whoever brings them sets their version.
+images=$1
+[[ $1 =~ ^v[0-9]+\.[0-9]+\.[0-9]+(-(alpha|beta|rc|test)[-.0-9]*)?$ ]] || images='""'
+sed -i "s/^karmadaImageVersion: .*/karmadaImageVersion: $images/" "$work/karmada/values.yaml"
+sed -i "s/\"karmadaImageVersion\": *\"[^\"]*\"/\"karmadaImageVersion\": \"${images//\"/}\"/" "$work/karmada/defaults.json"
 # The same commit is the same archive.
-sed -i "s/^karmadaImageVersion: .*/karmadaImageVersion: $1/" "$work/karmada/values.yaml"
-# The copy of the defaults has it, too.
-CGO_ENABLED=0 go run ./hack/chart -out "$work/karmada"
 find "$work" -exec touch -h -d "@${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}" {} +
 mkdir -p "$out"
 "$helm" package "$work/karmada" --version "${version#v}" --app-version "$1" --destination "$out"

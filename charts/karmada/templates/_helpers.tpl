@@ -49,7 +49,14 @@ not replace pods: whoever may change a Deployment may mount any Secret. So pods 
 {{- if ne .Release.Name "karmada" -}}{{- .Release.Name -}}-{{- end -}}
 {{- end -}}
 
-{{- define "karmada.version" -}}{{- .Values.karmadaImageVersion | default .Chart.AppVersion -}}{{- end -}}
+{{/* The version of the images. A chart that was packaged from a commit has none: no registry has its images. */}}
+{{- define "karmada.version" -}}
+{{- if .Values.karmadaImageVersion -}}
+{{- .Values.karmadaImageVersion -}}
+{{- else -}}
+{{- fail (printf "this chart was packaged from the commit %s, and no registry has its images: build them with \"make image\", load them into the nodes or push them to the registry of global.imageRegistry, see docs/helm.md, and set karmadaImageVersion=%s" .Chart.AppVersion .Chart.AppVersion) -}}
+{{- end -}}
+{{- end -}}
 
 {{- define "karmada.labels" -}}
 {{- $root := index . 0 -}}
