@@ -51,7 +51,7 @@ func schemaOf(path []string, values object) (object, error) {
 		at := append(slices.Clone(path), key)
 		name := ""
 		// The longest end of the path that has a type.
-		for i := len(at) - 1; i >= 0; i-- {
+		for i := range slices.Backward(at) {
 			if found, ok := types[strings.Join(at[i:], ".")]; ok {
 				name = found
 			}

@@ -68,7 +68,7 @@ func types() map[string]string {
 		"controllerGates":  "controllerManager.featureGates",
 		"estimatorGates":   "schedulerEstimator.featureGates",
 	} {
-		for _, key := range strings.Fields(keys) {
+		for key := range strings.FieldsSeq(keys) {
 			out[key] = name
 		}
 	}
