@@ -261,21 +261,19 @@ func (s *Certificates) secrets(creds *credentials.Credentials) ([]client.Object,
 	}
 	for i, o := range objects {
 		secret := o.(*corev1.Secret)
-		switch secret.Name {
-		case c.Name(components.CertSecret):
+		secret.Type = "" // the chart chose it, and it is immutable
+		if secret.Name == c.Name(components.CertSecret) {
 			due := strconv.FormatInt(renewAfter(creds.Data).Unix(), 10)
 			secret.Annotations = map[string]string{renewAfterAnnotation: due, renewedAnnotation: s.Renewed}
 			// Further names of the authority, which tools for the chart read.
 			secret.Data = maps.Clone(secret.Data)
 			secret.Data["server-ca.crt"], secret.Data["server-ca.key"] = creds.Data["ca.crt"], creds.Data["ca.key"]
 			objects[0], objects[i] = objects[i], objects[0]
-		case c.Name(components.Webhook + "-cert"):
-			secret.Type = corev1.SecretTypeTLS
 		}
 	}
 	return append(objects, &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: s.Name + "-kubeconfig", Labels: c.Labels},
-		Type:       corev1.SecretTypeOpaque, Data: map[string][]byte{"kubeconfig": admin},
+		Data:       map[string][]byte{"kubeconfig": admin},
 	}), nil
 }
 
@@ -312,9 +310,11 @@ func renewAfter(data map[string][]byte) time.Time {
 	return first
 }
 
-// Remove deletes the Secrets of a release that was uninstalled.
+// Remove deletes the Secrets of a release that was uninstalled, also those of servers that it had before.
 func (s *Certificates) Remove(ctx context.Context, host client.Client) error {
-	objects, err := s.secrets(&credentials.Credentials{Data: map[string][]byte{}})
+	all := *s
+	all.Servers = append(slices.Clone(s.Servers), components.MetricsAdapter, components.Search)
+	objects, err := all.secrets(&credentials.Credentials{Data: map[string][]byte{}})
 	if err != nil {
 		return err
 	}
