@@ -48,7 +48,9 @@ func render(t *testing.T, release, values string, all bool) map[string]object {
 var load = sync.OnceValues(func() (*chart.Chart, error) { return loader.Load(chartDir) })
 
 // schema compiles the schema once.
-var schema = sync.OnceValues(func() (*jsonschema.Schema, error) { return jsonschema.NewCompiler().Compile(chartDir + "/values.schema.json") })
+var schema = sync.OnceValues(func() (*jsonschema.Schema, error) {
+	return jsonschema.NewCompiler().Compile(chartDir + "/values.schema.json")
+})
 
 // What $CRT and $KEY stand for in values.
 const (
