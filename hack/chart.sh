@@ -15,7 +15,7 @@ trap 'rm -rf "$work"' EXIT
 cp -r charts/karmada "$work/karmada"
 # No registry has the images of a commit: whoever brings them sets their version.
 images=$1
-[[ $1 =~ ^v[0-9]+\.[0-9]+\.[0-9]+(-(alpha|beta|rc|test)[-.0-9]*)?$ ]] || images='""'
+[[ $1 =~ ^v[0-9]+\.[0-9]+\.[0-9]+ && ! $1 =~ (-[0-9]+-g[0-9a-f]+|-dirty|-master)$ ]] || images='""'
 sed -i "s/^karmadaImageVersion: .*/karmadaImageVersion: $images/" "$work/karmada/values.yaml"
 sed -i "s/\"karmadaImageVersion\": *\"[^\"]*\"/\"karmadaImageVersion\": \"${images//\"/}\"/" "$work/karmada/defaults.json"
 # The same commit is the same archive.

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -73,43 +72,13 @@ func schemaOf(path []string, values object) (object, error) {
 	return object{"type": []string{"object", "null"}, "properties": properties, "additionalProperties": false}, nil
 }
 
-// write writes JSON; what fits in a line is not broken.
 func write(path string, value any) error {
-	text, err := json.Marshal(value)
-	if err != nil {
-		return err
-	}
-	var plain any
-	if err := json.Unmarshal(text, &plain); err != nil {
-		return err
-	}
-	text, err = lines(plain, "")
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(path, append(text, '\n'), 0o644)
-}
-
-func lines(value any, indent string) ([]byte, error) {
 	var out bytes.Buffer
 	encoder := json.NewEncoder(&out)
 	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "  ")
 	if err := encoder.Encode(value); err != nil {
-		return nil, err
+		return err
 	}
-	line := bytes.TrimSpace(out.Bytes())
-	fields, ok := value.(object)
-	if !ok || len(indent)+len(line) <= 100 {
-		return line, nil
-	}
-	out = bytes.Buffer{}
-	for i, key := range slices.Sorted(maps.Keys(fields)) {
-		inner, err := lines(fields[key], indent+"  ")
-		if err != nil {
-			return nil, err
-		}
-		fmt.Fprintf(&out, "%s\n%s  %q: %s", map[bool]string{true: "{", false: ","}[i == 0], indent, key, inner)
-	}
-	fmt.Fprintf(&out, "\n%s}", indent)
-	return out.Bytes(), nil
+	return os.WriteFile(path, out.Bytes(), 0o644)
 }

@@ -143,7 +143,7 @@ func (c *Config) annotations(p pod) map[string]string {
 	if out == nil {
 		out = map[string]string{}
 	}
-	out[ContentHash] = c.contentHash(p)
+	out[contentHashAnnotation] = c.contentHash(p)
 	return out
 }
 

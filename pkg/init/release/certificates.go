@@ -181,7 +181,6 @@ func (s *Certificates) make(have map[string][]byte, now func() time.Time) (*cred
 			}
 		}
 	}
-	creds.Made = slices.DeleteFunc(slices.Sorted(maps.Keys(creds.Data)), func(name string) bool { return bytes.Equal(have[name], creds.Data[name]) })
 	return creds, nil
 }
 
