@@ -37,8 +37,11 @@ func TestSearch_KubectlStreams(t *testing.T) {
 		return string(out), err
 	}
 	for _, cluster := range []string{"member1", "member2"} {
-		if out, err := kubectl("--context", "fleet-"+cluster, "rollout", "status", "deployment/web", "--timeout=120s"); err != nil {
-			t.Fatalf("%s: %v\n%s", cluster, err, out)
+		// rollout status fails for a Deployment that does not exist yet.
+		for _, args := range [][]string{{"wait", "--for=create"}, {"rollout", "status"}} {
+			if out, err := kubectl(append(args, "deployment/web", "--context", "fleet-"+cluster, "--timeout=120s")...); err != nil {
+				t.Fatalf("%s: %v\n%s", cluster, err, out)
+			}
 		}
 	}
 	pods := map[string]string{} // by cluster
