@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -69,9 +70,13 @@ func run(out string) error {
 		return err
 	}
 	const host = `eq .Values.installMode "host"`
-	addon := func(name string) string { return fmt.Sprintf(`and (%s) (has %q .Values.components)`, host, name) }
+	addon := func(name string) string {
+		return fmt.Sprintf(`and (ne .Values.installMode "agent") (has %q .Values.components)`, name)
+	}
 	adapter, search := components.MetricsAdapterHost(c), components.SearchHost(c)
-	estimator := components.EstimatorHost(c, cluster)
+	ofControlPlane := *c
+	ofControlPlane.Names = components.ReleaseNames(helm(`{{ include "karmada.controlPlane" . }}`), helm(`{{ include "karmada.fixed" . }}`))
+	estimator := components.EstimatorHost(&ofControlPlane, cluster)
 	for _, f := range []file{
 		{"etcd", fmt.Sprintf(`and (%s) (eq .Values.etcd.mode "internal")`, host), "etcd", []client.Object{components.EtcdService(c), components.EtcdClientService(c), etcd}},
 		{"apiserver", host, "apiServer", []client.Object{components.APIServerService(c), apiServer}},
@@ -197,6 +202,12 @@ func (f *file) template(text string) (body, command string) {
 	replace(`^( *- '?--encryption-provider-config=.*\n)`, "{{- if .Values.apiServer.encryptionAtRest.enabled }}\n$1{{- end }}\n")
 	replace(`^(        - mountPath: /etc/karmada/encryption\n(?:          .*\n)+)`, "{{- if .Values.apiServer.encryptionAtRest.enabled }}\n$1{{- end }}\n")
 	replace(`^(      - name: encryption\n(?:        .*\n)+)`, "{{- if .Values.apiServer.encryptionAtRest.enabled }}\n$1{{- end }}\n")
+	// Access to a control plane that is not of this release.
+	replace(`^( *- '?--grpc-client-allowed-names=.*)\n`, "$1{{ if eq .Values.installMode \"component\" }},system:admin{{ end }}\n")
+	if slices.Contains([]string{"descheduler", "metricsAdapter", "search", "schedulerEstimator"}, f.key) {
+		replace(`^(      - name: (karmada-config|karmada-cert|cert)\n(?:        .*\n)+)`, "      {{- if eq .Values.installMode \"component\" }}\n"+
+			`      {{- include "karmada.existingVolume" (list . "`+f.key+`" "$2") | nindent 6 }}`+"\n      {{- else }}\n$1      {{- end }}\n")
+	}
 	replace(`--apiserver-count=1$`, `--apiserver-count={{ include "karmada.replicas" (list . "apiServer") }}`)
 	// etcd.
 	replace(`^( *- )'?--initial-cluster=.*\n`, `${1}--initial-cluster={{ include "karmada.etcdCluster" . }}`+"\n")

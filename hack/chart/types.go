@@ -23,7 +23,7 @@ func types() map[string]string {
 		"port":             "nodePort",
 		"text":             "clientId groupsClaim groupsPrefix usernameClaim usernamePrefix configFile",
 		"file":             "caFile",
-		"name":             "priorityClassName storageClass existingSecret.name etcd.internal.name schedulerEstimator.certs search.certs search.kubeconfig descheduler.kubeconfig",
+		"name":             "priorityClassName storageClass existingSecret.name etcd.internal.name schedulerEstimator.certs search.certs search.kubeconfig descheduler.certs descheduler.kubeconfig metricsAdapter.certs metricsAdapter.kubeconfig",
 		"namespace":        "systemNamespace",
 		"domain":           "clusterDomain",
 		"clusterName":      "clusterName",
@@ -154,7 +154,7 @@ func definitions() object {
 		// Any object.
 		"unused":           object{"type": []string{"object", "null"}},
 		"hookDeletePolicy": text(`^(` + list(`(before-hook-creation|hook-succeeded|hook-failed)`) + `)?$`),
-		"installMode":      choice("host", "agent"),
+		"installMode":      choice("host", "agent", "component"),
 		"components":       object{"type": []string{"array", "null"}, "items": object{"enum": []any{"schedulerEstimator", "descheduler", "search", "metricsAdapter"}}},
 		"certsMode":        choice("auto", "custom"),
 		"etcdMode":         choice("internal", "external"),
@@ -182,6 +182,7 @@ func combinations() map[string][]object {
 	return map[string][]object{
 		"": {
 			when(is("installMode", "agent"), needs(agent...)),
+			when(is("installMode", "component"), object{"required": []string{"components"}, "properties": object{"components": object{"minItems": 1}}}),
 			when(object{"required": []string{"components"}, "properties": object{"components": object{"contains": object{"const": "schedulerEstimator"}}}},
 				object{"properties": object{"schedulerEstimator": object{"properties": object{"memberClusters": object{"items": estimators}}}}}),
 		},

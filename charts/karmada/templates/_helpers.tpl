@@ -8,6 +8,10 @@ from the values and from their defaults, therefore the defaults come from a file
 {{- include "karmada.fill" (list $values (.Files.Get "defaults.json" | fromJson)) -}}
 {{- $_ := set . "Values" $values -}}{{- $_ = set . "DefaultsSet" true -}}
 {{- $_ = set . "Renewed" (include "karmada.renewed" .) -}}
+{{- /* Before, the ports below 1024 that servers have are not permitted to them. */ -}}
+{{- if and (ne .Values.installMode "agent") (semverCompare "<1.22.0-0" .Capabilities.KubeVersion.Version) -}}
+{{- fail (printf "installMode %s needs Kubernetes 1.22, and this cluster has %s" .Values.installMode .Capabilities.KubeVersion.Version) -}}
+{{- end -}}
 {{- end -}}
 {{- end -}}
 
@@ -46,7 +50,51 @@ not replace pods: whoever may change a Deployment may mount any Secret. So pods 
 
 {{/* What begins the names that the release "karmada" has without its name. */}}
 {{- define "karmada.fixed" -}}
-{{- if ne .Release.Name "karmada" -}}{{- .Release.Name -}}-{{- end -}}
+{{- if ne (include "karmada.controlPlane" .) "karmada" -}}{{- .Release.Name -}}-{{- end -}}
+{{- end -}}
+
+{{/* The release of the control plane, which looks for its estimators under this name. */}}
+{{- define "karmada.controlPlane" -}}
+{{- eq .Values.installMode "component" | ternary "karmada" .Release.Name -}}
+{{- end -}}
+
+{{/*
+A volume with access to a control plane that another chart installed: its kubeconfig, or its certificate, which is one for
+servers and clients.
+*/}}
+{{- define "karmada.existingVolume" -}}
+{{- $root := index . 0 -}}{{- $key := index . 1 -}}{{- $volume := index . 2 -}}
+{{- $c := include "karmada.component" . | fromJson -}}
+{{- $secret := $c.certs -}}{{- $ca := "server-ca.crt" -}}{{- $crt := "karmada.crt" -}}{{- $tlsKey := "karmada.key" -}}
+{{- $files := list "ca.crt" "tls.crt" "tls.key" -}}
+{{- if eq $volume "karmada-cert" -}}
+{{- if eq $key "descheduler" -}}
+{{- $files = list "ca.crt" "scheduler-estimator-client.crt" "scheduler-estimator-client.key" -}}
+{{- else -}}
+{{- $files = list "etcd-ca.crt" "etcd-client.crt" "etcd-client.key" -}}
+{{- if eq $root.Values.etcd.mode "external" -}}
+{{- $secret = printf "%s-external-etcd-cert" $root.Release.Name -}}{{- $ca = "ca.crt" -}}{{- $crt = "tls.crt" -}}{{- $tlsKey = "tls.key" -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+- name: {{ $volume }}
+  secret:
+    defaultMode: 288
+    {{- if eq $volume "karmada-config" }}
+    items:
+    - key: kubeconfig
+      path: karmada.config
+    secretName: {{ $c.kubeconfig }}
+    {{- else }}
+    items:
+    - key: {{ $ca }}
+      path: {{ index $files 0 }}
+    - key: {{ $crt }}
+      path: {{ index $files 1 }}
+    - key: {{ $tlsKey }}
+      path: {{ index $files 2 }}
+    secretName: {{ $secret }}
+    {{- end }}
 {{- end -}}
 
 {{/* The version of the images. A chart that was packaged from a commit has none: no registry has its images. */}}
@@ -245,6 +293,8 @@ imagePullSecrets:
 {{- define "karmada.etcdServers" -}}
 {{- if eq .Values.etcd.mode "external" -}}
 {{- .Values.etcd.external.servers -}}
+{{- else if eq .Values.installMode "component" -}}
+https://etcd-client.{{ .Release.Namespace }}.svc.{{ .Values.clusterDomain }}:2379
 {{- else -}}
 {{- $root := . -}}{{- $out := list -}}
 {{- range $i := until (include "karmada.replicas" (list . "etcd") | int) -}}
@@ -267,7 +317,10 @@ imagePullSecrets:
 {{- define "karmada.estimators" -}}
 {{- $out := list -}}
 {{- if has "schedulerEstimator" .Values.components -}}
-{{- range .Values.schedulerEstimator.memberClusters }}{{ $out = append $out .clusterName }}{{ end -}}
+{{- range .Values.schedulerEstimator.memberClusters }}
+{{- if has .clusterName $out }}{{ fail (printf "schedulerEstimator.memberClusters: %s is there twice" .clusterName) }}{{ end -}}
+{{- $out = append $out .clusterName }}
+{{- end -}}
 {{- end -}}
 {{- join "," $out -}}
 {{- end -}}
@@ -299,9 +352,9 @@ imagePullSecrets:
 {{- printf "%s %s" .Chart.Version (include "karmada.resourceArgs" .) | sha256sum | trunc 16 -}}
 {{- end -}}
 
-{{/* Values of the secured pods of Jobs. */}}
+{{/* Values of the secured pods of Jobs, which run the image of a component. */}}
 {{- define "karmada.jobPod" -}}
-restartPolicy: {{ index . 1 }}
+restartPolicy: {{ index . 2 }}
 enableServiceLinks: false
 securityContext:
   fsGroup: 65532
@@ -310,14 +363,14 @@ securityContext:
   runAsUser: 65532
   seccompProfile:
     type: RuntimeDefault
-{{- with include "karmada.pullSecrets" (list (index . 0) (eq (index . 0).Values.installMode "agent" | ternary "agent" "controllerManager")) }}
+{{- with include "karmada.pullSecrets" . }}
 {{ . }}
 {{- end }}
 {{- end -}}
 
 {{- define "karmada.jobContainer" -}}
-image: {{ include "karmada.image" (list . "controllerManager") | quote }}
-imagePullPolicy: {{ include "karmada.pullPolicy" (list . "controllerManager") }}
+image: {{ include "karmada.image" . | quote }}
+imagePullPolicy: {{ include "karmada.pullPolicy" . }}
 terminationMessagePolicy: FallbackToLogsOnError
 securityContext:
   allowPrivilegeEscalation: false

@@ -1,7 +1,10 @@
 package role
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -18,7 +21,7 @@ import (
 
 // releaseCommands are what the Jobs and pods of a Helm release run beside the roles.
 func releaseCommands() []*cobra.Command {
-	return []*cobra.Command{releaseCertificates(), releaseResources(), awaitResources()}
+	return []*cobra.Command{releaseCertificates(), releaseResources(), releaseAPIs(), awaitResources()}
 }
 
 func releaseFlags(fs *pflag.FlagSet, r *release.Release) {
@@ -93,6 +96,36 @@ func releaseResources() *cobra.Command {
 	fs.StringVar(&estimators, "estimators", "", "Clusters that have an estimator.")
 	fs.StringVar(&s.Version, "release", "", "Version to record.")
 	fs.StringVar(&s.Settings, "settings", "", "Hash of the settings to record.")
+	return cmd
+}
+
+func releaseAPIs() *cobra.Command {
+	s := &release.APIs{}
+	var kubeconfig, addons string
+	var remove bool
+	cmd := &cobra.Command{
+		Use: names.ReleaseAPIsCommand, Short: "Make a control plane serve the APIs of the addons of a Helm release", Hidden: true, Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if _, err := os.Stat(kubeconfig); remove && errors.Is(err, fs.ErrNotExist) {
+				fmt.Fprintln(cmd.ErrOrStderr(), "the kubeconfig of the control plane is gone: there is nothing to delete")
+				return nil
+			}
+			config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+			if err != nil {
+				return fmt.Errorf("reading the kubeconfig: %w", err)
+			}
+			s.Addons = list(addons)
+			if remove {
+				return s.Remove(cmd.Context(), config)
+			}
+			return s.Write(cmd.Context(), config)
+		},
+	}
+	flags := cmd.Flags()
+	releaseFlags(flags, &s.Release)
+	flags.StringVar(&kubeconfig, "kubeconfig", "", "Kubeconfig of the administrator of the control plane.")
+	flags.StringVar(&addons, "addons", "", "Servers of the APIs.")
+	flags.BoolVar(&remove, "remove", false, "Delete the APIs.")
 	return cmd
 }
 

@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/karmada-toolkit/karmada/internal/kube"
@@ -18,6 +20,7 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 	"github.com/karmada-toolkit/karmada/pkg/init/components"
 	"github.com/karmada-toolkit/karmada/pkg/init/phases"
+	"github.com/karmada-toolkit/karmada/pkg/init/rollout"
 	"github.com/karmada-toolkit/karmada/pkg/init/write"
 )
 
@@ -55,11 +58,7 @@ func (s *Resources) Write(ctx context.Context, admin *rest.Config, out io.Writer
 		in.Server = c.InternalServer()
 	}
 	// With those of an earlier installation, whose authority was another, the API server is slow.
-	var objects []client.Object
-	for _, addon := range s.Addons {
-		host := fmt.Sprintf("%s.%s.svc.%s", c.Name(addon), s.Namespace, s.Domain)
-		objects = append(objects, components.AddonServing(addon, s.SystemNamespace, host, 443, admin.CAData)...)
-	}
+	objects := s.serving(s.Addons, admin.CAData)
 	for _, cluster := range s.Estimators {
 		host := fmt.Sprintf("%s.%s.svc.%s", c.Name(components.EstimatorWorkload(cluster)), s.Namespace, s.Domain)
 		objects = append(objects, components.EstimatorService(cluster, s.SystemNamespace, host, components.EstimatorPort))
@@ -77,6 +76,74 @@ func (s *Resources) Write(ctx context.Context, admin *rest.Config, out io.Writer
 	}})
 	if err != nil {
 		return fmt.Errorf("recording the version: %w", err)
+	}
+	return nil
+}
+
+// serving returns what makes the API server pass requests for the APIs of addons on to their servers.
+func (r *Release) serving(addons []string, ca []byte) []client.Object {
+	var out []client.Object
+	for _, addon := range addons {
+		host := fmt.Sprintf("%s.%s.svc.%s", r.naming().Name(addon), r.Namespace, r.Domain)
+		out = append(out, components.AddonServing(addon, r.SystemNamespace, host, 443, ca)...)
+	}
+	return out
+}
+
+// APIs are those that the addons of a release add to a control plane that is not of the release.
+type APIs struct {
+	Release
+	// Addons are the servers of the APIs.
+	Addons []string
+}
+
+// apisTimeout is how long the control plane may take to reach the servers.
+const apisTimeout = 2 * time.Minute
+
+// Write makes the control plane serve the APIs, and returns when it does.
+func (s *APIs) Write(ctx context.Context, admin *rest.Config) error {
+	cp, err := client.New(admin, client.Options{Scheme: kube.NewScheme()})
+	if err != nil {
+		return fmt.Errorf("connecting to the control plane: %w", err)
+	}
+	objects := s.serving(s.Addons, admin.CAData)
+	if _, err := write.Apply(ctx, cp, append(components.SystemNamespaces(s.SystemNamespace), objects...)); err != nil {
+		return fmt.Errorf("registering the APIs: %w", err)
+	}
+	return wait.Until(ctx, wait.Options{Timeout: apisTimeout}, func(ctx context.Context) error {
+		for _, o := range objects {
+			if _, ok := o.(*apiregistrationv1.APIService); !ok {
+				continue
+			}
+			if err := rollout.CheckAPI(ctx, cp, o.GetName()); err != nil {
+				return fmt.Errorf("APIService %s: %w", o.GetName(), err)
+			}
+		}
+		return nil
+	})
+}
+
+// Remove deletes the APIs from the control plane, unless they are of another server by now.
+func (s *APIs) Remove(ctx context.Context, admin *rest.Config) error {
+	cp, err := client.New(admin, client.Options{Scheme: kube.NewScheme()})
+	if err != nil {
+		return fmt.Errorf("connecting to the control plane: %w", err)
+	}
+	for _, addon := range s.Addons {
+		objects := s.serving([]string{addon}, nil)
+		service := objects[0].(*corev1.Service)
+		host := service.Spec.ExternalName
+		if err := cp.Get(ctx, client.ObjectKeyFromObject(service), service); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("reading Service %s: %w", client.ObjectKeyFromObject(service), err)
+		} else if err == nil && service.Spec.ExternalName != host {
+			continue
+		}
+		slices.Reverse(objects) // the Service says whose they are
+		for _, o := range objects {
+			if err := cp.Delete(ctx, o); client.IgnoreNotFound(err) != nil {
+				return fmt.Errorf("deleting %T %s: %w", o, o.GetName(), err)
+			}
+		}
 	}
 	return nil
 }

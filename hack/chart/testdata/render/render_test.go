@@ -17,6 +17,7 @@ import (
 	chartutil "helm.sh/helm/v4/pkg/chart/common/util"
 	chart "helm.sh/helm/v4/pkg/chart/v2"
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
+	v2util "helm.sh/helm/v4/pkg/chart/v2/util"
 	"helm.sh/helm/v4/pkg/engine"
 	"helm.sh/helm/v4/pkg/strvals"
 	appsv1 "k8s.io/api/apps/v1"
@@ -64,9 +65,17 @@ func tryRender(release, values string, all bool, arguments ...string) (map[strin
 }
 
 func renderBy(e engine.Engine, release, values string, all bool, arguments ...string) (map[string]object, error) {
+	return renderAs(e, &common.Capabilities{KubeVersion: common.KubeVersion{Version: "v1.36.3"}}, release, values, all, arguments...)
+}
+
+// renderAs renders for a cluster.
+func renderAs(e engine.Engine, cluster *common.Capabilities, release, values string, all bool, arguments ...string) (map[string]object, error) {
 	chart, err := load()
 	if err != nil {
 		return nil, err
+	}
+	if want := chart.Metadata.KubeVersion; !v2util.IsCompatibleRange(want, cluster.KubeVersion.String()) {
+		return nil, fmt.Errorf("chart requires kubeVersion: %s which is incompatible with Kubernetes %s", want, cluster.KubeVersion.Version) // as Helm does
 	}
 	set := map[string]any{}
 	if err := yaml.Unmarshal([]byte(strings.NewReplacer("$CRT", certificate, "$KEY", key).Replace(values)), &set); err != nil {
@@ -77,7 +86,7 @@ func renderBy(e engine.Engine, release, values string, all bool, arguments ...st
 			return nil, err
 		}
 	}
-	in, err := chartutil.ToRenderValuesWithSchemaValidation(chart, set, common.ReleaseOptions{Name: release, Namespace: "team", Revision: 1, IsInstall: true}, common.DefaultCapabilities, true)
+	in, err := chartutil.ToRenderValuesWithSchemaValidation(chart, set, common.ReleaseOptions{Name: release, Namespace: "team", Revision: 1, IsInstall: true}, cluster, true)
 	if err != nil {
 		return nil, err
 	}
@@ -402,8 +411,80 @@ func without(o object) object {
 
 // noEffect are the values that change nothing. NOTES.txt names them.
 func noEffect() []string {
-	return []string{"cfssl", "kubectl", "postInstallJob", "certs.auto.rootCAExpiryDays", "certs.auto.rsaSize", "etcd.internal.name", "apiServer.encryptionAtRest.configFile",
-		"search.kubeconfig", "search.certs", "descheduler.kubeconfig", "schedulerEstimator.certs"}
+	return []string{"cfssl", "kubectl", "certs.auto.rootCAExpiryDays", "certs.auto.rsaSize", "etcd.internal.name", "apiServer.encryptionAtRest.configFile"}
+}
+
+// With installMode component there is what components names, with the Secrets of a control plane of Karmada's chart.
+func TestComponent_UsesExistingSecrets(t *testing.T) {
+	secrets := map[string][]string{
+		"Deployment/try-search": {"other-kubeconfig kubeconfig=karmada.config", "try-external-etcd-cert ca.crt=etcd-ca.crt tls.crt=etcd-client.crt tls.key=etcd-client.key",
+			"other-cert server-ca.crt=ca.crt karmada.crt=tls.crt karmada.key=tls.key"},
+		"Deployment/try-descheduler": {"karmada-kubeconfig kubeconfig=karmada.config",
+			"karmada-cert server-ca.crt=ca.crt karmada.crt=scheduler-estimator-client.crt karmada.key=scheduler-estimator-client.key"},
+		"Deployment/try-metrics-adapter":            {"karmada-kubeconfig kubeconfig=karmada.config", "karmada-cert server-ca.crt=ca.crt karmada.crt=tls.crt karmada.key=tls.key"},
+		"Deployment/karmada-scheduler-estimator-m1": {"karmada-cert server-ca.crt=ca.crt karmada.crt=tls.crt karmada.key=tls.key", "m1-kubeconfig"},
+		"Job/try-search-post-install":               {"other-kubeconfig kubeconfig=karmada.config"},
+		"Job/try-search-post-delete":                {"other-kubeconfig kubeconfig=karmada.config"},
+		"Job/try-metrics-adapter-post-install":      {"karmada-kubeconfig kubeconfig=karmada.config"},
+		"Job/try-metrics-adapter-post-delete":       {"karmada-kubeconfig kubeconfig=karmada.config"},
+	}
+	others := []string{"NOTES", "Secret/m1-kubeconfig", "Secret/try-external-etcd-cert", "Service/try-search", "Service/try-metrics-adapter", "Service/karmada-scheduler-estimator-m1",
+		"PodDisruptionBudget/try-search", "PodDisruptionBudget/try-descheduler", "PodDisruptionBudget/try-metrics-adapter", "PodDisruptionBudget/karmada-scheduler-estimator-m1"}
+	values := "installMode: component\npodDisruptionBudget: {maxUnavailable: 1}\nsearch: {kubeconfig: other-kubeconfig, certs: other-cert}\n" +
+		`etcd: {mode: external, external: {servers: "https://a:2379", certs: {caCrt: $CRT, crt: $CRT, key: $KEY}}}`
+	got := render(t, "try", values+allValuesOfOne, true)
+	if diff := cmp.Diff(slices.Sorted(slices.Values(append(others, slices.Collect(maps.Keys(secrets))...))), slices.Sorted(maps.Keys(got))); diff != "" {
+		t.Error(diff)
+	}
+	for key, want := range secrets {
+		var mounted []string
+		for _, volume := range got[key]["spec"].(object)["template"].(object)["spec"].(object)["volumes"].([]any) {
+			secret := volume.(object)["secret"].(object)
+			line := fmt.Sprint(secret["secretName"])
+			items, _ := secret["items"].([]any)
+			for _, item := range items {
+				line += fmt.Sprintf(" %v=%v", item.(object)["key"], item.(object)["path"])
+			}
+			mounted = append(mounted, line)
+		}
+		if diff := cmp.Diff(want, mounted); diff != "" {
+			t.Errorf("%s: %s", key, diff)
+		}
+	}
+	inside := render(t, "try", "installMode: component\ncomponents: [search]", true)["Deployment/try-search"]
+	command := inside["spec"].(object)["template"].(object)["spec"].(object)["containers"].([]any)[0].(object)["command"].([]any)
+	if !slices.Contains(command, any("--etcd-servers=https://etcd-client.team.svc.cluster.local:2379")) {
+		t.Errorf("the etcd of the control plane: %v", command)
+	}
+}
+
+// The versions of Kubernetes that each mode needs, and what older ones do not have.
+func TestVersions_OfKubernetes(t *testing.T) {
+	agent := `{installMode: agent, podDisruptionBudget: {maxUnavailable: 1}, agent: {clusterName: m1, kubeconfig: {caCrt: $CRT, crt: $CRT, key: $KEY, server: "https://x"}}}`
+	for _, tc := range []struct{ version, values, want, budget string }{
+		{"v1.18.20", agent, "chart requires kubeVersion: >= 1.19.0-0 which is incompatible with Kubernetes v1.18.20", ""},
+		{"v1.19.5", agent, "", "policy/v1beta1"},
+		{"v1.20.15", agent, "", "policy/v1beta1"},
+		{"v1.21.0-gke.100", agent, "", "policy/v1"},
+		{"v1.21.14", "podDisruptionBudget: {maxUnavailable: 1}", "installMode host needs Kubernetes 1.22, and this cluster has v1.21.14", ""},
+		{"v1.21.14", "{installMode: component, components: [search], podDisruptionBudget: {maxUnavailable: 1}}", "installMode component needs Kubernetes 1.22, and this cluster has v1.21.14", ""},
+		{"v1.22.0", "podDisruptionBudget: {maxUnavailable: 1}", "", "policy/v1"},
+		{"v1.24.15", "podDisruptionBudget: {maxUnavailable: 1}", "", "policy/v1"},
+	} {
+		version, err := common.ParseKubeVersion(tc.version)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := renderAs(engine.Engine{}, &common.Capabilities{KubeVersion: *version}, "try", tc.values, true)
+		if (err != nil) != (tc.want != "") || err != nil && !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s with %s: %v", tc.version, tc.values, err)
+		}
+		for key, o := range got {
+			if strings.HasPrefix(key, "PodDisruptionBudget/") && o["apiVersion"] != tc.budget {
+				t.Errorf("%s with %s: %s is %v, want %s", tc.version, tc.values, key, o["apiVersion"], tc.budget)
+			}
+		}
+	}
 }
 
 func TestReleases_InOneNamespaceDoNotCollide(t *testing.T) {
@@ -444,4 +525,7 @@ func TestRoles_NameTheirObjects(t *testing.T) {
 	}
 }
 
-const allValuesOfOne = `{components: [search, descheduler, metricsAdapter, schedulerEstimator], schedulerEstimator: {memberClusters: [{clusterName: m1, kubeconfig: {caCrt: $CRT, crt: $CRT, key: $KEY, server: "https://m1"}}]}}`
+const allValuesOfOne = `
+components: [search, descheduler, metricsAdapter, schedulerEstimator]
+schedulerEstimator: {memberClusters: [{clusterName: m1, kubeconfig: {caCrt: $CRT, crt: $CRT, key: $KEY, server: "https://m1"}}]}
+`

@@ -83,6 +83,10 @@ func TestHooks_FillSecretsAndNoMore(t *testing.T) {
 	if now := pods(); now != annotationOf(render(t, "try", values, true)["Deployment/try-scheduler"]) {
 		t.Error("an upgrade replaces pods whose certificates are good")
 	}
+	_, err := renderBy(engine.New(host.Config), "more", "{installMode: component, components: [search], search: {certs: try-cert}}", true)
+	if want := "helm upgrade try --reuse-values --set components={search}"; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("components of another release of this chart: got %v, want %q", err, want)
+	}
 	past := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"annotations":{"karmada.io/renew-after":"1"}}}`))
 	must(admin.Patch(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "try-cert"}}, past))
 	due := pods()

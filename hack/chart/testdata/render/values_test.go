@@ -126,6 +126,7 @@ func bases() []string {
 schedulerEstimator: {memberClusters: [{clusterName: m1, kubeconfig: {caCrt: $CRT, crt: $CRT, key: $KEY, server: "https://m1"}}]}
 agent: {clusterName: m1, kubeconfig: {caCrt: $CRT, crt: $CRT, key: $KEY, server: "https://x"}}`,
 		`etcd: {mode: external, external: {servers: "https://a:2379", certs: {caCrt: $CRT, crt: $CRT, key: $KEY}}}`,
+		"installMode: component" + allValuesOfOne,
 		`{installMode: agent, agent: {clusterName: m1, kubeconfig: {caCrt: $CRT, crt: $CRT, key: $KEY, server: "https://x"}}}`,
 	}
 }
@@ -314,7 +315,7 @@ func names(err error, line string) bool {
 	start, any := strings.CutSuffix(line, "...")
 	return slices.ContainsFunc(strings.Split(err.Error(), "\n"), func(got string) bool {
 		got = strings.TrimLeft(got, " -")
-		return got == line || any && strings.HasPrefix(got, start)
+		return got == line || any && strings.HasPrefix(got, start) || strings.HasSuffix(got, "): "+line)
 	})
 }
 
