@@ -190,8 +190,8 @@ func (f *file) template(text string) (body, command string) {
 	replace(`^( *)- key: __tolerations__\n *value: (\w+)\n`, `${1}{{- include "karmada.tolerations" (list . "$2") | nindent INDENT$1 }}`+"\n")
 	replace(`^( *)imagePullSecrets:\n *- name: __pullSecrets__\n`, `${1}{{- include "karmada.pullSecrets" (list . "`+f.key+`") | nindent INDENT$1 }}`+"\n")
 	replace(`^( *)strategy:\n *type: __strategy__\n`, `${1}{{- include "karmada.strategy" (list . "`+f.key+`") | nindent INDENT$1 }}`+"\n")
-	replace(`^        resources: \{\}\n`, `        {{- include "karmada.resources" (list . "`+f.key+`" "") | nindent 8 }}`+"\n")
-	replace(`^        resources:\n          requests:\n            cpu: (\w+)\n`, `        {{- include "karmada.resources" (list . "`+f.key+`" "$1") | nindent 8 }}`+"\n")
+	replace(`^        resources: \{\}\n`, `        {{- include "karmada.resources" (list . "`+f.key+`" "" "") | nindent 8 }}`+"\n")
+	replace(`^        resources:\n          requests:\n            cpu: (\w+)\n            memory: (\w+)\n`, `        {{- include "karmada.resources" (list . "`+f.key+`" "$1" "$2") | nindent 8 }}`+"\n")
 	replace(`^      affinity:\n((?:        .*\n)+)`, `      affinity:`+"\n"+`        {{- with (include "karmada.affinity" (list . "`+f.key+`")) }}`+"\n        {{- . | nindent 8 }}\n        {{- else }}\n$1        {{- end }}\n")
 	replace(`^  replicas: 1\n`, `  replicas: {{ include "karmada.replicas" (list . "`+f.key+`") }}`+"\n")
 	// Settings that are not always there.

@@ -60,6 +60,7 @@ func types() map[string]string {
 		"storageType":      "storageType",
 		"serviceType":      "serviceType",
 		"logLevel":         "logLevel",
+		"peers":            "metricsFrom",
 		"memberClusters":   "memberClusters",
 		"kubeControllers":  "kubeControllerManager.controllers",
 		"controllers":      "controllerManager.controllers",
@@ -161,13 +162,16 @@ func definitions() object {
 		"storageType":      choice("hostPath", "pvc"),
 		"serviceType":      choice("ClusterIP", "NodePort", "LoadBalancer"),
 		"logLevel":         choice("", "debug", "info", "warn", "error", "panic", "fatal"),
-		"memberClusters":   object{"type": []string{"array", "null"}, "items": with(cluster, "type", "object")},
-		"kubeControllers":  text(`^(` + list(`(\*|-?[a-z][-a-z0-9]*)`) + `)?$`),
-		"controllers":      text(`^(` + list(`(\*|-?(`+strings.Join(controllermanager.ControllerNames(), "|")+`))`) + `)?$`),
-		"schedulerGates":   featureGates(scheduler.NewOptions().Gates),
-		"webhookGates":     featureGates(webhook.NewOptions().Gates),
-		"controllerGates":  featureGates(controllermanager.NewOptions().Gates),
-		"estimatorGates":   featureGates(estimator.NewOptions().Gates),
+		"peers": object{"type": []string{"array", "null"}, "items": with(properties(object{
+			"namespaceSelector": ref("unused"), "podSelector": ref("unused"), "ipBlock": ref("unused"),
+		}), "type", "object")},
+		"memberClusters":  object{"type": []string{"array", "null"}, "items": with(cluster, "type", "object")},
+		"kubeControllers": text(`^(` + list(`(\*|-?[a-z][-a-z0-9]*)`) + `)?$`),
+		"controllers":     text(`^(` + list(`(\*|-?(`+strings.Join(controllermanager.ControllerNames(), "|")+`))`) + `)?$`),
+		"schedulerGates":  featureGates(scheduler.NewOptions().Gates),
+		"webhookGates":    featureGates(webhook.NewOptions().Gates),
+		"controllerGates": featureGates(controllermanager.NewOptions().Gates),
+		"estimatorGates":  featureGates(estimator.NewOptions().Gates),
 	}
 }
 
@@ -183,6 +187,9 @@ func combinations() map[string][]object {
 		"": {
 			when(is("installMode", "agent"), needs(agent...)),
 			when(is("installMode", "component"), object{"required": []string{"components"}, "properties": object{"components": object{"minItems": 1}}}),
+			// Connections from the network of a node have no pod that a policy could name.
+			when(object{"required": []string{"networkPolicy"}, "properties": object{"networkPolicy": is("enabled", true)}},
+				object{"properties": object{"apiServer": object{"properties": object{"hostNetwork": object{"enum": []any{false, nil}}}}}}),
 			when(object{"required": []string{"components"}, "properties": object{"components": object{"contains": object{"const": "schedulerEstimator"}}}},
 				object{"properties": object{"schedulerEstimator": object{"properties": object{"memberClusters": object{"items": estimators}}}}}),
 		},

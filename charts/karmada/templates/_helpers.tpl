@@ -178,6 +178,7 @@ resources:
 resources:
   requests:
     cpu: {{ index . 2 }}
+    memory: {{ index . 3 }}
 {{- else -}}
 resources: {}
 {{- end -}}
@@ -371,6 +372,7 @@ securityContext:
 {{- define "karmada.jobContainer" -}}
 image: {{ include "karmada.image" . | quote }}
 imagePullPolicy: {{ include "karmada.pullPolicy" . }}
+{{ include "karmada.resources" (list (index . 0) (index . 2) "20m" "64Mi") }}
 terminationMessagePolicy: FallbackToLogsOnError
 securityContext:
   allowPrivilegeEscalation: false

@@ -6,7 +6,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -101,10 +100,9 @@ func MetricsAdapterHost(c *Config) []client.Object {
 		},
 		ports:  []corev1.ContainerPort{port("server", httpsPort), port("metrics", metricsPort)},
 		labels: map[string]string{"apiserver": "true"}, kubeconfig: true,
-		mounts:   []mount{c.addonCertMount(MetricsAdapter)},
-		content:  c.Certificates.addon(MetricsAdapter),
-		requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m")},
-		probe:    probe{scheme: corev1.URISchemeHTTPS, port: httpsPort, live: "/healthz", ready: "/readyz"},
+		mounts:  []mount{c.addonCertMount(MetricsAdapter)},
+		content: c.Certificates.addon(MetricsAdapter),
+		probe:   probe{scheme: corev1.URISchemeHTTPS, port: httpsPort, live: "/healthz", ready: "/readyz"},
 	})
 	return []client.Object{service, c.secret(AddonCertSecret(MetricsAdapter), c.Certificates.addon(MetricsAdapter)), deployment}
 }
@@ -137,11 +135,10 @@ func SearchHost(c *Config) []client.Object {
 	deployment := c.deployment(pod{
 		name: Search, command: command, ports: []corev1.ContainerPort{port("server", httpsPort)},
 		labels: map[string]string{"apiserver": "true"}, kubeconfig: true,
-		files:    etcdClientFiles(),
-		mounts:   []mount{certificate},
-		content:  c.Certificates.addon(Search),
-		requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m")},
-		probe:    probe{scheme: corev1.URISchemeHTTPS, port: httpsPort, live: "/livez", ready: "/readyz"},
+		files:   etcdClientFiles(),
+		mounts:  []mount{certificate},
+		content: c.Certificates.addon(Search),
+		probe:   probe{scheme: corev1.URISchemeHTTPS, port: httpsPort, live: "/livez", ready: "/readyz"},
 	})
 	return []client.Object{service, c.secret(AddonCertSecret(Search), c.Certificates.addon(Search)), deployment}
 }

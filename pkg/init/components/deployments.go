@@ -7,7 +7,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/karmada-toolkit/karmada/internal/kube"
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
@@ -127,9 +126,8 @@ func AggregatedDeployment(c *Config) *appsv1.Deployment {
 	return c.deployment(pod{
 		name: AggregatedAPIServer, command: command, ports: []corev1.ContainerPort{port("server", httpsPort)},
 		labels: map[string]string{"apiserver": "true"}, kubeconfig: true,
-		files:    append(etcdClientFiles(), AggregatedAPIServer+".crt", AggregatedAPIServer+".key"),
-		requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m")},
-		probe:    probe{scheme: corev1.URISchemeHTTPS, port: httpsPort, live: "/healthz", ready: "/readyz"},
+		files: append(etcdClientFiles(), AggregatedAPIServer+".crt", AggregatedAPIServer+".key"),
+		probe: probe{scheme: corev1.URISchemeHTTPS, port: httpsPort, live: "/healthz", ready: "/readyz"},
 	})
 }
 

@@ -9,6 +9,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -45,10 +46,8 @@ type pod struct {
 	content map[string][]byte
 
 	probe probe
-	// requests are the requested resources unless the user chooses others.
-	requests corev1.ResourceList
-	root     bool
-	env      []corev1.EnvVar
+	root  bool
+	env   []corev1.EnvVar
 	// before are containers that end before the component starts.
 	before []corev1.Container
 }
@@ -181,10 +180,21 @@ func secretVolume(name, secret string, keys []string) corev1.Volume {
 	return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{Secret: source}}
 }
 
+// Requests returns the resources that the container of a component requests unless the user chooses others: what it takes at
+// rest in a small federation, rounded up. The figures are in docs/helm.md.
+func Requests(container string) corev1.ResourceList {
+	at := map[string][2]string{
+		Etcd: {"50m", "64Mi"}, APIServer: {"250m", "384Mi"}, AggregatedAPIServer: {"100m", "64Mi"}, KubeControllerManager: {"50m", "64Mi"},
+		Scheduler: {"20m", "64Mi"}, ControllerManager: {"50m", "64Mi"}, Webhook: {"20m", "64Mi"}, Descheduler: {"10m", "32Mi"},
+		MetricsAdapter: {"100m", "64Mi"}, Search: {"100m", "64Mi"}, Estimator: {"20m", "32Mi"},
+	}[container]
+	return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(at[0]), corev1.ResourceMemory: resource.MustParse(at[1])}
+}
+
 func resources(p pod, w Workload) corev1.ResourceRequirements {
 	r := w.Resources
 	if r.Requests == nil && r.Limits == nil {
-		r.Requests = p.requests
+		r.Requests = Requests(cmp.Or(p.container, p.name))
 	}
 	return r
 }

@@ -3,6 +3,8 @@
 package render
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -15,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/karmada-toolkit/karmada/internal/kube"
@@ -151,5 +154,39 @@ func TestHooks_FillSecretsAndNoMore(t *testing.T) {
 	must(admin.List(t.Context(), secrets, client.InNamespace("team"), client.MatchingLabels{"app.kubernetes.io/managed-by": "karmada-release"}))
 	if len(secrets.Items) > 0 {
 		t.Errorf("left: %v", fmt.Sprint(secrets.Items))
+	}
+}
+
+// The Jobs of components register their APIs, and delete them unless another release has them by now.
+func TestAPIs_AreThoseOfTheRelease(t *testing.T) {
+	controlPlane := testenv.Start(t, testenv.ControlPlane())
+	cp := connect(t, controlPlane, "")
+	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-system", Name: "karmada-search"}}
+	api := &apiregistrationv1.APIService{ObjectMeta: metav1.ObjectMeta{Name: "v1alpha1.search.karmada.io"}}
+	apis := func(name string) *release.APIs {
+		return &release.APIs{Release: release.Release{Name: name, Namespace: "team", Domain: "cluster.local", SystemNamespace: "karmada-system"}, Addons: []string{components.Search}}
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() { done <- apis("try").Write(ctx, controlPlane.Config) }()
+	testenv.Eventually(t, time.Minute, func(ctx context.Context) error {
+		return errors.Join(cp.Get(ctx, client.ObjectKeyFromObject(api), api), cp.Get(ctx, client.ObjectKeyFromObject(service), service))
+	})
+	stop()
+	if err := <-done; err == nil {
+		t.Error("no server answers, and the Job is done")
+	}
+	for _, tc := range []struct {
+		release string
+		there   bool
+	}{{"other", true}, {"try", false}, {"try", false}} {
+		if err := apis(tc.release).Remove(t.Context(), controlPlane.Config); err != nil {
+			t.Fatal(err)
+		}
+		for _, o := range []client.Object{api, service} {
+			if err := cp.Get(t.Context(), client.ObjectKeyFromObject(o), o); client.IgnoreNotFound(err) != nil || (err == nil) != tc.there {
+				t.Errorf("%T %s, deleted by release %s: %v", o, o.GetName(), tc.release, err)
+			}
+		}
 	}
 }

@@ -125,7 +125,7 @@ func bases() []string {
 		`components: [search, descheduler, metricsAdapter, schedulerEstimator]
 schedulerEstimator: {memberClusters: [{clusterName: m1, kubeconfig: {caCrt: $CRT, crt: $CRT, key: $KEY, server: "https://m1"}}]}
 agent: {clusterName: m1, kubeconfig: {caCrt: $CRT, crt: $CRT, key: $KEY, server: "https://x"}}`,
-		`etcd: {mode: external, external: {servers: "https://a:2379", certs: {caCrt: $CRT, crt: $CRT, key: $KEY}}}`,
+		`{networkPolicy: {enabled: true}, etcd: {mode: external, external: {servers: "https://a:2379", certs: {caCrt: $CRT, crt: $CRT, key: $KEY}}}}`,
 		"installMode: component" + allValuesOfOne,
 		`{installMode: agent, agent: {clusterName: m1, kubeconfig: {caCrt: $CRT, crt: $CRT, key: $KEY, server: "https://x"}}}`,
 	}
@@ -201,7 +201,7 @@ func candidates(value any) []any {
 	case float64:
 		return []any{700}
 	case []any:
-		return []any{[]any{"changed"}, []any{map[string]any{"key": "changed"}}, []any{}}
+		return []any{[]any{"changed"}, []any{map[string]any{"key": "changed"}}, []any{map[string]any{"podSelector": nil}}, []any{}}
 	}
 	return []any{
 		map[string]any{"changed": "x"}, map[string]any{"minAvailable": 7}, map[string]any{"type": "Recreate"}, map[string]any{"type": "RollingUpdate"},
