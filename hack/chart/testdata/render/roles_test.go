@@ -157,6 +157,31 @@ func TestHooks_FillSecretsAndNoMore(t *testing.T) {
 	}
 }
 
+// An API server accepts all objects, and those of two releases in one namespace.
+func TestObjects_AreAccepted(t *testing.T) {
+	host := testenv.Start(t, testenv.Member("host", 1))
+	admin := connect(t, host, "")
+	if err := admin.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team"}}); err != nil {
+		t.Fatal(err)
+	}
+	create := func(release, values string, options ...client.CreateOption) {
+		t.Helper()
+		for key, o := range render(t, release, values, true) {
+			if key == "NOTES" {
+				continue
+			}
+			if err := admin.Create(t.Context(), &unstructured.Unstructured{Object: o}, options...); err != nil {
+				t.Errorf("%s with %s: %s: %v", release, values, key, err)
+			}
+		}
+	}
+	for _, values := range bases() {
+		create("try", values, client.DryRunAll, client.FieldValidation("Strict"))
+	}
+	create("karmada", bases()[2]) // etcd that exists
+	create("try", bases()[0])     // with an authority of the user, and everything else
+}
+
 // The Jobs of components register their APIs, and delete them unless another release has them by now.
 func TestAPIs_AreThoseOfTheRelease(t *testing.T) {
 	controlPlane := testenv.Start(t, testenv.ControlPlane())
