@@ -192,11 +192,6 @@ func (f *following) addHooks(server *genericapiserver.GenericAPIServer) error {
 // watchAll makes caches and stores follow each change of the registries and clusters until ctx ends.
 func (f *following) watchAll(ctx context.Context, registries searchlisters.ResourceRegistryLister, clusters clusterlisters.ClusterLister, changed <-chan struct{}) error {
 	for began := sync.OnceFunc(func() { close(f.began) }); ; {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-changed:
-		}
 		wanted, err := registries.List(labels.Everything())
 		if err != nil {
 			return fmt.Errorf("listing registries: %w", err)
@@ -218,6 +213,11 @@ func (f *following) watchAll(ctx context.Context, registries searchlisters.Resou
 		case <-ctx.Done():
 			return nil
 		case <-time.After(followInterval):
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-changed:
 		}
 	}
 }
