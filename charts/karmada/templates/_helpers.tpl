@@ -131,7 +131,8 @@ helm.sh/chart: {{ printf "%s-%s" $root.Chart.Name $root.Chart.Version | replace 
 {{- define "karmada.podAnnotations" -}}
 {{- $root := index . 0 -}}
 {{- $annotations := (include "karmada.component" . | fromJson).podAnnotations | default dict -}}
-{{- if eq $root.Values.installMode "host" -}}
+{{- /* etcd reads its certificates again for each connection. */ -}}
+{{- if and (eq $root.Values.installMode "host") (ne (index . 1) "etcd") -}}
 {{- $_ := set $annotations "karmada.io/certificates" (list $root.Renewed $root.Values.certs.mode $root.Values.certs.custom $root.Values.certs.auto.hosts $root.Values.certs.auto.expiry | toJson | sha256sum | trunc 16) -}}
 {{- end -}}
 {{- with $annotations -}}
@@ -162,8 +163,17 @@ nodeSelector:
 {{- with (include "karmada.component" . | fromJson).affinity -}}{{- toYaml . -}}{{- end -}}
 {{- end -}}
 
+{{/*
+The default strategy of the API server may stop one pod before another one answers. A single one goes on until then, unless both
+need the same port of a node.
+*/}}
 {{- define "karmada.strategy" -}}
-{{- with (include "karmada.component" . | fromJson).strategy -}}
+{{- $root := index . 0 -}}{{- $c := include "karmada.component" . | fromJson -}}
+{{- $default := index ($root.Files.Get "defaults.json" | fromJson) (index . 1) -}}
+{{- if and (eq (index . 1) "apiServer") (lt (int $c.replicaCount) 2) (not $c.hostNetwork) (eq (toJson $c.strategy) (toJson $default.strategy)) -}}
+{{- $_ := set $c.strategy.rollingUpdate "maxUnavailable" 0 -}}
+{{- end -}}
+{{- with $c.strategy -}}
 strategy:
   {{- if eq .type "Recreate" }}{{ omit . "rollingUpdate" | toYaml | nindent 2 }}{{ else }}{{ toYaml . | nindent 2 }}{{ end }}
 {{- end -}}

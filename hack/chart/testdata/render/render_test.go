@@ -167,7 +167,7 @@ func config(release string) *components.Config {
 			w.ExtraArgs = append(slices.Clone(w.ExtraArgs), "--v=2")
 		}
 		if name == components.APIServer {
-			w.Strategy.RollingUpdate = &appsv1.RollingUpdateDeployment{MaxUnavailable: new(intstr.FromInt32(1)), MaxSurge: new(intstr.FromInt32(1))}
+			w.Strategy.RollingUpdate = &appsv1.RollingUpdateDeployment{MaxUnavailable: new(intstr.FromInt32(0)), MaxSurge: new(intstr.FromInt32(1))}
 		}
 		if name == components.Descheduler || name == components.Search {
 			w.Replicas = 2
@@ -368,7 +368,14 @@ func TestChart_HasTheObjectsOfTheInstaller(t *testing.T) {
 		"all settings": {"try", allValues, all, addons},
 		"three members": {"karmada", "etcd: {internal: {replicaCount: 3}}\napiServer: {replicaCount: 2}", func(c *components.Config) {
 			change(c, components.Etcd, func(w *components.Workload) { w.Replicas = 3 })
-			change(c, components.APIServer, func(w *components.Workload) { w.Replicas = 2 })
+			change(c, components.APIServer, func(w *components.Workload) {
+				w.Replicas, w.Strategy.RollingUpdate.MaxUnavailable = 2, new(intstr.FromInt32(1))
+			})
+		}, nil},
+		"a port of the node": {"karmada", "apiServer: {hostNetwork: true}", func(c *components.Config) {
+			change(c, components.APIServer, func(w *components.Workload) {
+				w.HostNetwork, w.Strategy.RollingUpdate.MaxUnavailable = true, new(intstr.FromInt32(1))
+			})
 		}, nil},
 		"port of nodes without serviceType NodePort": {"karmada", "apiServer: {nodePort: 31443}", func(*components.Config) {}, nil},
 		"external etcd": {"karmada", "etcd: {mode: external, external: {servers: \"https://a:2379\", certs: {caCrt: $CRT, crt: $CRT, key: $KEY}}}", func(c *components.Config) {

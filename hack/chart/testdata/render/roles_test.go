@@ -93,6 +93,9 @@ func TestHooks_FillSecretsAndNoMore(t *testing.T) {
 	past := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"annotations":{"karmada.io/renew-after":"1"}}}`))
 	must(admin.Patch(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "try-cert"}}, past))
 	due := pods()
+	if annotation := annotationOf(render(t, "try", values, true)["StatefulSet/try-etcd"]); annotation != "" {
+		t.Errorf("renewed certificates stop etcd: %v", annotation)
+	}
 	if due == annotationOf(render(t, "try", values, true)["Deployment/try-scheduler"]) {
 		t.Error("an upgrade leaves pods whose certificates are renewed")
 	}
