@@ -382,7 +382,7 @@ securityContext:
 {{- define "karmada.jobContainer" -}}
 image: {{ include "karmada.image" . | quote }}
 imagePullPolicy: {{ include "karmada.pullPolicy" . }}
-{{ include "karmada.resources" (list (index . 0) (index . 2) "20m" "64Mi") }}
+{{ include "karmada.resources" (list (index . 0) (index . 2) "10m" "64Mi") }}
 terminationMessagePolicy: FallbackToLogsOnError
 securityContext:
   allowPrivilegeEscalation: false
