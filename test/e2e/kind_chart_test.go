@@ -64,16 +64,16 @@ certs: {auto: {hosts: [localhost, %s]}}
 	// A part of a control plane that has its Secrets as Karmada's own chart makes them.
 	s.does(t, host+"get secret try-kubeconfig -o jsonpath={.data.kubeconfig} | base64 -d > admin.yaml && "+host+"create secret generic other-kubeconfig --from-file=kubeconfig=admin.yaml")
 	files := ""
-	for from, to := range map[string]string{"ca.crt": "server-ca.crt", "apiserver.crt": "karmada.crt", "apiserver.key": "karmada.key"} {
+	for from, to := range map[string]string{"ca.crt": "server-ca.crt", "karmada.crt": "karmada.crt", "karmada.key": "karmada.key"} {
 		s.does(t, host+"get secret try-cert -o jsonpath='{.data."+strings.Replace(from, ".", `\.`, 1)+"}' | base64 -d > "+to)
 		files += " --from-file=" + to
 	}
 	s.does(t, host+"create secret generic other-cert"+files)
 	part := strings.Replace(helm("install", chart), " try ", " part ", 1) + " --set karmadaImageVersion=" + version[1] +
-		" --set installMode=component --set metricsAdapter.kubeconfig=other-kubeconfig --set metricsAdapter.certs="
+		" --set installMode=component,systemNamespace=chart --set metricsAdapter.kubeconfig=other-kubeconfig --set metricsAdapter.certs="
 	s.says(t, part+"try-cert --set components={metricsAdapter}", "helm upgrade try --reuse-values --set components={metricsAdapter}")
 	s.does(t, part+"other-cert --set components={metricsAdapter}"+wait, "STATUS: deployed")
-	s.does(t, "kubectl --kubeconfig try.yaml get apiservice v1beta1.metrics.k8s.io", "karmada-system/karmada-metrics-adapter", "True")
+	s.does(t, "kubectl --kubeconfig try.yaml get apiservice v1beta1.metrics.k8s.io", "chart/karmada-metrics-adapter", "True")
 	s.does(t, strings.Replace(helm("uninstall", "--wait"), " try ", " part ", 1))
 	s.says(t, "kubectl --kubeconfig try.yaml get apiservice v1beta1.metrics.k8s.io", "NotFound")
 	s.does(t, host+"delete secret other-kubeconfig other-cert")
