@@ -23,8 +23,8 @@ writes() {
 
 headline "decisions, divisions, interpretations (one core)"
 GOMAXPROCS=1 go test -run '^$' -bench . -benchmem -benchtime 1s \
-	./pkg/controlplane/scheduler/... ./pkg/controlplane/domain/replicas ./pkg/controlplane/domain/interpreter/... ./pkg/controlplane/domain/override \
-	./pkg/controlplane/domain/estimate |
+	./pkg/controlplane/scheduler/... ./pkg/domain/replicas ./pkg/domain/interpreter/... ./pkg/domain/override \
+	./pkg/domain/estimate |
 	grep -E '^(Benchmark|pkg:)'
 
 headline "a key of one namespace in a queue, while another namespace floods it: 99th percentiles"

@@ -60,7 +60,7 @@ for file in "${files[@]}"; do
 	.golangci.yml | go.lint.*) left["lint of other packages"]=1 ;;
 	pkg/apis/* | hack/generate.sh | hack/proto/* | *.proto) left["generated files: make generate, then make verify"]=1 ;;
 	charts/* | hack/chart/* | go.helm.*) left["charts: RUN=chart make test"]=1 ;;
-	pkg/controlplane/domain/conditions/* | go.kstatus.*) left["kstatus: RUN=kstatus make test"]=1 ;;
+	pkg/domain/conditions/* | go.kstatus.*) left["kstatus: RUN=kstatus make test"]=1 ;;
 	test/e2e/*.go)
 		left["end-to-end tests"]=1
 		grep -qs '^//go:build !kind' "$file" || kind=1 left["end-to-end tests on kind: make e2e-kind"]=1

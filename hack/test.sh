@@ -182,7 +182,7 @@ lane_unit() {
 	stage "unit, contract, conformance" go test -vet=off "${unit[@]}"
 	stage "unit, with the race detector" "${race[@]}" "${racing[@]}"
 	stage "chart" go test -modfile=go.helm.mod -tags helm ./hack/chart/testdata/render
-	stage "kstatus" go test -modfile=go.kstatus.mod -tags kstatus ./pkg/controlplane/domain/conditions/testdata/kstatus
+	stage "kstatus" go test -modfile=go.kstatus.mod -tags kstatus ./pkg/domain/conditions/testdata/kstatus
 }
 
 lane_push() {

@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/interpreter"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/interpreter/lua"
+	"github.com/karmada-toolkit/karmada/pkg/domain/interpreter"
+	"github.com/karmada-toolkit/karmada/pkg/domain/interpreter/lua"
 )
 
 //go:embed */*/*/customization.yaml

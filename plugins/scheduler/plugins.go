@@ -9,7 +9,7 @@ import (
 
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/schedule/framework"
+	"github.com/karmada-toolkit/karmada/pkg/domain/schedule/framework"
 )
 
 // Reasons for the user. All but notCollected are those of the contract.

@@ -12,7 +12,7 @@ import (
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	remedyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/remedy/v1alpha1"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/clustercondition"
+	"github.com/karmada-toolkit/karmada/pkg/domain/clustercondition"
 )
 
 // clusterTaintCase is one line of clustertaint.jsonl.

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	autoscalingv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/autoscaling/v1alpha1"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/autoscaling"
+	"github.com/karmada-toolkit/karmada/pkg/domain/autoscaling"
 )
 
 // cronHPACase is one line of cronfederatedhpa.jsonl.

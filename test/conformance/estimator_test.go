@@ -13,8 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/estimate"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/replicas"
+	"github.com/karmada-toolkit/karmada/pkg/domain/estimate"
+	"github.com/karmada-toolkit/karmada/pkg/domain/replicas"
 )
 
 // estimatorCase is one line of estimator.jsonl.

@@ -26,7 +26,7 @@ import (
 	autoscalingv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/autoscaling/v1alpha1"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/autoscaling"
+	"github.com/karmada-toolkit/karmada/pkg/domain/autoscaling"
 )
 
 // hpaCase is one line of federatedhpa.jsonl.

@@ -19,8 +19,8 @@ import (
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/interpreter"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/interpreter/lua"
+	"github.com/karmada-toolkit/karmada/pkg/domain/interpreter"
+	"github.com/karmada-toolkit/karmada/pkg/domain/interpreter/lua"
 	bundled "github.com/karmada-toolkit/karmada/plugins/interpreter"
 )
 

@@ -11,7 +11,7 @@ import (
 
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/override"
+	"github.com/karmada-toolkit/karmada/pkg/domain/override"
 )
 
 // overrideCase is one line of override.jsonl.

@@ -39,10 +39,10 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/detector"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/gracefuleviction"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/taintmanager"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/interpreter"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/planetest"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/scheduler"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
+	"github.com/karmada-toolkit/karmada/pkg/domain/interpreter"
 )
 
 // planeTimeout is the usual time of an eviction task without a grace period on the plane.

@@ -15,7 +15,7 @@ import (
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/apis/validation"
 	"github.com/karmada-toolkit/karmada/pkg/cli/env"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/interpreter/lua"
+	"github.com/karmada-toolkit/karmada/pkg/domain/interpreter/lua"
 )
 
 // withPolicies returns the objects, each followed by a policy that propagates it to

@@ -18,7 +18,7 @@ import (
 	networkingv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/networking/v1alpha1"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/cli/env"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/services"
+	"github.com/karmada-toolkit/karmada/pkg/domain/services"
 )
 
 // serviceDescriber puts what providers and consumers have before the description of a

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/interpreter/lua"
+	"github.com/karmada-toolkit/karmada/pkg/domain/interpreter/lua"
 )
 
 // A document is a customization as one file of Lua: a header that is for the

@@ -11,9 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/interpreter"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/interpreter/lua"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/interpretation/webhook"
+	"github.com/karmada-toolkit/karmada/pkg/domain/interpreter"
+	"github.com/karmada-toolkit/karmada/pkg/domain/interpreter/lua"
 	"github.com/karmada-toolkit/karmada/pkg/operate/promote"
 	bundled "github.com/karmada-toolkit/karmada/plugins/interpreter"
 )

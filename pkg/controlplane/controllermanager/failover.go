@@ -22,10 +22,10 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/rebalancer"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/remedy"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/taintmanager"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/eviction"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/interpreter"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/scope"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/evictions"
+	"github.com/karmada-toolkit/karmada/pkg/domain/eviction"
+	"github.com/karmada-toolkit/karmada/pkg/domain/interpreter"
+	"github.com/karmada-toolkit/karmada/pkg/domain/scope"
 )
 
 // Failover configures when workloads leave clusters.

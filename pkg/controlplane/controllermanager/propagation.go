@@ -14,8 +14,8 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/execution"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/namespacesync"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/unifiedauth"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/interpreter"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
+	"github.com/karmada-toolkit/karmada/pkg/domain/interpreter"
 	"github.com/karmada-toolkit/karmada/pkg/member/access"
 )
 

@@ -23,10 +23,10 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/clusterstatus"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/federatedquota"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/massfailure"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/interpreter"
 	interpreterdynamic "github.com/karmada-toolkit/karmada/pkg/controlplane/interpretation/dynamic"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/orphans"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
+	"github.com/karmada-toolkit/karmada/pkg/domain/interpreter"
 	"github.com/karmada-toolkit/karmada/pkg/member/access"
 )
 

@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/estimate"
+	"github.com/karmada-toolkit/karmada/pkg/domain/estimate"
 	"github.com/karmada-toolkit/karmada/pkg/member/access"
 	"github.com/karmada-toolkit/karmada/pkg/member/access/informer"
 	"github.com/karmada-toolkit/karmada/pkg/member/access/view"

@@ -13,9 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/estimate"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/replicas"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/estimator/pb"
+	"github.com/karmada-toolkit/karmada/pkg/domain/estimate"
+	"github.com/karmada-toolkit/karmada/pkg/domain/replicas"
 )
 
 // The methods, as metrics name them.

@@ -12,8 +12,8 @@ import (
 
 	"github.com/karmada-toolkit/karmada/internal/kube"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/eviction"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/scope"
+	"github.com/karmada-toolkit/karmada/pkg/domain/eviction"
+	"github.com/karmada-toolkit/karmada/pkg/domain/scope"
 )
 
 var now = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)

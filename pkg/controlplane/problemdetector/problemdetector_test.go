@@ -18,7 +18,7 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/events"
 	"github.com/karmada-toolkit/karmada/internal/kube"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/clustercondition"
+	"github.com/karmada-toolkit/karmada/pkg/domain/clustercondition"
 )
 
 func newNode(t *testing.T, c client.Client) (*node, *clocktesting.FakeClock, *record.FakeRecorder, func(error)) {

@@ -7,7 +7,7 @@ import (
 	"k8s.io/utils/clock"
 
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/replicas"
+	"github.com/karmada-toolkit/karmada/pkg/domain/replicas"
 )
 
 // assumedFor is how long replicas that were assigned count before the members

@@ -4,7 +4,7 @@ import (
 	"sync"
 
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/schedule/framework"
+	"github.com/karmada-toolkit/karmada/pkg/domain/schedule/framework"
 )
 
 // clusters holds the facts about the clusters and makes snapshots of them.

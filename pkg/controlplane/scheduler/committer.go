@@ -14,7 +14,7 @@ import (
 	"k8s.io/utils/clock"
 
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/schedule/core"
+	"github.com/karmada-toolkit/karmada/pkg/domain/schedule/core"
 )
 
 // committer writes decisions to bindings, and records events about them.

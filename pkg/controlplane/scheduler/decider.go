@@ -5,8 +5,8 @@ import (
 
 	"k8s.io/utils/clock"
 
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/schedule/core"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/schedule/framework"
+	"github.com/karmada-toolkit/karmada/pkg/domain/schedule/core"
+	"github.com/karmada-toolkit/karmada/pkg/domain/schedule/framework"
 )
 
 // Estimates returns what the accurate estimators of clusters answer about the

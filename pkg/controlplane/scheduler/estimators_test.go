@@ -7,9 +7,9 @@ import (
 	"testing"
 
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/schedule/core"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/schedule/framework"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/scope"
+	"github.com/karmada-toolkit/karmada/pkg/domain/schedule/core"
+	"github.com/karmada-toolkit/karmada/pkg/domain/schedule/framework"
+	"github.com/karmada-toolkit/karmada/pkg/domain/scope"
 )
 
 // estimating returns a scheduler of a binding for m1 and m2, beside m3, with these answers of estimators, and the

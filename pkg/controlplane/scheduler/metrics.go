@@ -8,8 +8,8 @@ import (
 	"k8s.io/utils/clock"
 
 	sharedmetrics "github.com/karmada-toolkit/karmada/internal/metrics"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/schedule/core"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/schedule/framework"
+	"github.com/karmada-toolkit/karmada/pkg/domain/schedule/core"
+	"github.com/karmada-toolkit/karmada/pkg/domain/schedule/framework"
 )
 
 // The events that enqueue bindings.

@@ -12,8 +12,8 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/events"
 	"github.com/karmada-toolkit/karmada/internal/gates"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/schedule/framework"
 	estimator "github.com/karmada-toolkit/karmada/pkg/controlplane/estimator/client"
+	"github.com/karmada-toolkit/karmada/pkg/domain/schedule/framework"
 	plugins "github.com/karmada-toolkit/karmada/plugins/scheduler"
 )
 

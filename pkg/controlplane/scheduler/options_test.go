@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/pflag"
 	clocktesting "k8s.io/utils/clock/testing"
 
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/schedule/framework"
+	"github.com/karmada-toolkit/karmada/pkg/domain/schedule/framework"
 )
 
 func TestOptions_Defaults(t *testing.T) {

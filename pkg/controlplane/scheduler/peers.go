@@ -7,7 +7,7 @@ import (
 	"k8s.io/utils/keymutex"
 
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/schedule/framework"
+	"github.com/karmada-toolkit/karmada/pkg/domain/schedule/framework"
 )
 
 // grouped reports whether a binding belongs to a group of workloads.

@@ -6,7 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/scope"
+	"github.com/karmada-toolkit/karmada/pkg/domain/scope"
 )
 
 func TestPeers_ShareAGroupAndANamespace(t *testing.T) {

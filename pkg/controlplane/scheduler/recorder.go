@@ -9,7 +9,7 @@ import (
 
 	"github.com/karmada-toolkit/karmada/internal/events"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/schedule/core"
+	"github.com/karmada-toolkit/karmada/pkg/domain/schedule/core"
 )
 
 // The reasons of events.

@@ -22,8 +22,8 @@ import (
 
 	"github.com/karmada-toolkit/karmada/internal/gates"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/schedule/core"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/schedule/framework"
+	"github.com/karmada-toolkit/karmada/pkg/domain/schedule/core"
+	"github.com/karmada-toolkit/karmada/pkg/domain/schedule/framework"
 )
 
 // deps are what a scheduler works with.

@@ -21,9 +21,9 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/apiserver/pkg/warning"
 
-	domain "github.com/karmada-toolkit/karmada/pkg/controlplane/domain/search"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/search/cache"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/search/columns"
+	domain "github.com/karmada-toolkit/karmada/pkg/domain/search"
 )
 
 // cached answers requests for cached objects.

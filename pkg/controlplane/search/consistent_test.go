@@ -12,8 +12,8 @@ import (
 
 	"github.com/karmada-toolkit/karmada/internal/build"
 	"github.com/karmada-toolkit/karmada/internal/quantity"
-	domain "github.com/karmada-toolkit/karmada/pkg/controlplane/domain/search"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/search/cache"
+	domain "github.com/karmada-toolkit/karmada/pkg/domain/search"
 )
 
 // What a member answers at once is checked as what is cached: identity, and quantities that would be decoded for minutes.

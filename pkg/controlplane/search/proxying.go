@@ -23,9 +23,9 @@ import (
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	searchv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/search/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/aggregated/proxy"
-	domain "github.com/karmada-toolkit/karmada/pkg/controlplane/domain/search"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/search/cache"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/search/columns"
+	domain "github.com/karmada-toolkit/karmada/pkg/domain/search"
 )
 
 // maxBody is the size of a body that is translated for a member, in bytes: what an API server accepts.

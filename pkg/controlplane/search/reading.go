@@ -22,8 +22,8 @@ import (
 	"k8s.io/apiserver/pkg/warning"
 
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/aggregated/proxy"
-	domain "github.com/karmada-toolkit/karmada/pkg/controlplane/domain/search"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/search/cache"
+	domain "github.com/karmada-toolkit/karmada/pkg/domain/search"
 )
 
 const (

@@ -28,7 +28,7 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/extension"
 	searchv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/search/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/apis/validation"
-	domain "github.com/karmada-toolkit/karmada/pkg/controlplane/domain/search"
+	domain "github.com/karmada-toolkit/karmada/pkg/domain/search"
 )
 
 // registryOptions are what the storage of registries needs to know.

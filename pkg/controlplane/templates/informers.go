@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/karmada-toolkit/karmada/internal/controllers"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/policy"
+	"github.com/karmada-toolkit/karmada/pkg/domain/policy"
 )
 
 // watchedType is a type with its objects.

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/policy"
+	"github.com/karmada-toolkit/karmada/pkg/domain/policy"
 )
 
 // bound returns the binding of a Deployment that a policy holds.

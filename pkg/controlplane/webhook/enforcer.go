@@ -15,8 +15,8 @@ import (
 
 	"github.com/karmada-toolkit/karmada/internal/metrics"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/quota"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/ledgers"
+	"github.com/karmada-toolkit/karmada/pkg/domain/quota"
 )
 
 const (

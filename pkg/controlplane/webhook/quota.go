@@ -15,8 +15,8 @@ import (
 
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/quota"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/ledgers"
+	"github.com/karmada-toolkit/karmada/pkg/domain/quota"
 )
 
 // reasonQuotaExceeded is the reason of refusals, by which the scheduler

@@ -20,8 +20,8 @@ import (
 
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/quota"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/ledgers"
+	"github.com/karmada-toolkit/karmada/pkg/domain/quota"
 )
 
 func quantities(pairs ...string) corev1.ResourceList {

@@ -19,7 +19,7 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/manifest"
+	"github.com/karmada-toolkit/karmada/pkg/domain/manifest"
 )
 
 // workGlance is a Work with its manifests undecoded.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/karmada-toolkit/karmada/internal/events"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/override"
+	"github.com/karmada-toolkit/karmada/pkg/domain/override"
 )
 
 // OverrideComponent is the source of the events about overrides.

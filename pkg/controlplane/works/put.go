@@ -13,7 +13,7 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/patch"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/manifest"
+	"github.com/karmada-toolkit/karmada/pkg/domain/manifest"
 )
 
 // Get returns a Work as it is stored, as far as is known, or nil if there is none. It is

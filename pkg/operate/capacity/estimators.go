@@ -13,9 +13,9 @@ import (
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/schedule/core"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/schedule/framework"
 	estimator "github.com/karmada-toolkit/karmada/pkg/controlplane/estimator/client"
+	"github.com/karmada-toolkit/karmada/pkg/domain/schedule/core"
+	"github.com/karmada-toolkit/karmada/pkg/domain/schedule/framework"
 )
 
 // EstimatorOptions configure the connections to estimators.

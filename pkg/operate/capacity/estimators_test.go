@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/schedule/core"
+	"github.com/karmada-toolkit/karmada/pkg/domain/schedule/core"
 )
 
 func TestWithCertificates(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/estimate"
+	"github.com/karmada-toolkit/karmada/pkg/domain/estimate"
 )
 
 // Quotas are the ResourceQuotas of a namespace in members, as the control plane knows them, by cluster: those that are

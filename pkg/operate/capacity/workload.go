@@ -15,8 +15,8 @@ import (
 	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/interpreter"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/interpreter/lua"
+	"github.com/karmada-toolkit/karmada/pkg/domain/interpreter"
+	"github.com/karmada-toolkit/karmada/pkg/domain/interpreter/lua"
 	bundled "github.com/karmada-toolkit/karmada/plugins/interpreter"
 )
 

@@ -17,10 +17,10 @@ import (
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/eviction"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/match"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/schedule/framework"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/scope"
+	"github.com/karmada-toolkit/karmada/pkg/domain/eviction"
+	"github.com/karmada-toolkit/karmada/pkg/domain/match"
+	"github.com/karmada-toolkit/karmada/pkg/domain/schedule/framework"
+	"github.com/karmada-toolkit/karmada/pkg/domain/scope"
 )
 
 // Errors of Resume.

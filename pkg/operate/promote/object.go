@@ -9,7 +9,7 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/manifest"
+	"github.com/karmada-toolkit/karmada/pkg/domain/manifest"
 )
 
 // Clean removes in place what belongs to the member that an object was read from, and lets the object in that member be

@@ -18,7 +18,7 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/wait"
 	appsv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/apps/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/eviction"
+	"github.com/karmada-toolkit/karmada/pkg/domain/eviction"
 )
 
 // ttlSeconds is the time after which a finished WorkloadRebalancer is deleted.

@@ -9,7 +9,7 @@
 // It then runs with --plugins=* and is left out with --plugins=*,-Maintenance.
 package example
 
-import "github.com/karmada-toolkit/karmada/pkg/controlplane/domain/schedule/framework"
+import "github.com/karmada-toolkit/karmada/pkg/domain/schedule/framework"
 
 // Name is the name of the plugin in --plugins.
 const Name = "Maintenance"

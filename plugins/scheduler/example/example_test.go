@@ -9,8 +9,8 @@ import (
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/schedule/core"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/schedule/framework"
+	"github.com/karmada-toolkit/karmada/pkg/domain/schedule/core"
+	"github.com/karmada-toolkit/karmada/pkg/domain/schedule/framework"
 	plugins "github.com/karmada-toolkit/karmada/plugins/scheduler"
 	"github.com/karmada-toolkit/karmada/plugins/scheduler/example"
 )

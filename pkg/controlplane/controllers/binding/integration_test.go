@@ -35,9 +35,9 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/dependencies"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/detector"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/namespacesync"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/interpreter"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/planetest"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
+	"github.com/karmada-toolkit/karmada/pkg/domain/interpreter"
 )
 
 // eventLimit is how long the controllers may take. The garbage collector of the API server deletes the bindings of

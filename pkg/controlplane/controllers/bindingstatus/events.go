@@ -10,7 +10,7 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/events"
 	"github.com/karmada-toolkit/karmada/internal/plaintext"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/conditions"
+	"github.com/karmada-toolkit/karmada/pkg/domain/conditions"
 )
 
 // The reasons of the events.

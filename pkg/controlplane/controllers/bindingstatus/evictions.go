@@ -11,8 +11,8 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/events"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/eviction"
 	evictionevents "github.com/karmada-toolkit/karmada/pkg/controlplane/evictions"
+	"github.com/karmada-toolkit/karmada/pkg/domain/eviction"
 )
 
 // evictions ends the eviction tasks of bindings together with the status that lets them end: the controller of graceful

@@ -16,7 +16,7 @@ import (
 	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/delivery"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/conditions"
+	"github.com/karmada-toolkit/karmada/pkg/domain/conditions"
 )
 
 // templateState is the state of the status of one template.

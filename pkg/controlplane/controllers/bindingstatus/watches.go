@@ -14,8 +14,8 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/controllers"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/scope"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/interpretation/notify"
+	"github.com/karmada-toolkit/karmada/pkg/domain/scope"
 )
 
 func (r *reconciler) register(mgr manager.Manager, o controller.Options) error {

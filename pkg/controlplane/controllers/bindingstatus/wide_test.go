@@ -9,7 +9,7 @@ import (
 
 	"github.com/karmada-toolkit/karmada/internal/status"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/scope"
+	"github.com/karmada-toolkit/karmada/pkg/domain/scope"
 )
 
 // The status of a binding with many targets is written a few times during a rollout, and soon after its end.

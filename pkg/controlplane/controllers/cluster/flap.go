@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/clustercondition"
+	"github.com/karmada-toolkit/karmada/pkg/domain/clustercondition"
 )
 
 // flapping is whether the Ready condition of a cluster changes often.

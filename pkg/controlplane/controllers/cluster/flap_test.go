@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/clustercondition"
+	"github.com/karmada-toolkit/karmada/pkg/domain/clustercondition"
 )
 
 func TestReconcile_FlappingClusterIsTainted(t *testing.T) {

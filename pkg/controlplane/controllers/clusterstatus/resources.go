@@ -11,7 +11,7 @@ import (
 	resourcehelper "k8s.io/component-helpers/resource"
 
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/replicas"
+	"github.com/karmada-toolkit/karmada/pkg/domain/replicas"
 	"github.com/karmada-toolkit/karmada/pkg/member/access/view"
 )
 

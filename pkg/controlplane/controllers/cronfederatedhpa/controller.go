@@ -30,8 +30,8 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/status"
 	autoscalingv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/autoscaling/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/apis/validation"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/autoscaling"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
+	"github.com/karmada-toolkit/karmada/pkg/domain/autoscaling"
 )
 
 // Component is the name of the controller in events and metrics.

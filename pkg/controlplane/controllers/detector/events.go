@@ -9,7 +9,7 @@ import (
 
 	"github.com/karmada-toolkit/karmada/internal/events"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/policy"
+	"github.com/karmada-toolkit/karmada/pkg/domain/policy"
 )
 
 // Reasons of events on templates.

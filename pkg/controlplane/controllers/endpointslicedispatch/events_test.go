@@ -10,7 +10,7 @@ import (
 
 	"github.com/karmada-toolkit/karmada/internal/events"
 	networkingv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/networking/v1alpha1"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/services"
+	"github.com/karmada-toolkit/karmada/pkg/domain/services"
 )
 
 func TestRecord_SuccessOnItsTransition(t *testing.T) {

@@ -13,8 +13,8 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/execution/apply"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/execution/member"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/execution/workstatus"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/services"
 	bindingworks "github.com/karmada-toolkit/karmada/pkg/controlplane/works"
+	"github.com/karmada-toolkit/karmada/pkg/domain/services"
 )
 
 // statusDelay is how long a change of the status of an object waits for the next one:

@@ -43,9 +43,9 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/federatedhpa"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/hpatarget"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/replicassync"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/autoscaling"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/planetest"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
+	"github.com/karmada-toolkit/karmada/pkg/domain/autoscaling"
 	"github.com/karmada-toolkit/karmada/pkg/member/access"
 	"github.com/karmada-toolkit/karmada/pkg/member/access/accesstest"
 )

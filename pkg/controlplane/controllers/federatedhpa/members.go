@@ -24,7 +24,7 @@ import (
 
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/apis/validation"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/autoscaling"
+	"github.com/karmada-toolkit/karmada/pkg/domain/autoscaling"
 	"github.com/karmada-toolkit/karmada/pkg/member/access"
 	"github.com/karmada-toolkit/karmada/pkg/member/access/informer"
 	"github.com/karmada-toolkit/karmada/pkg/member/access/view"

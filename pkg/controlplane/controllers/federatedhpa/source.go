@@ -21,7 +21,7 @@ import (
 
 	autoscalingv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/autoscaling/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/apis/validation"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/autoscaling"
+	"github.com/karmada-toolkit/karmada/pkg/domain/autoscaling"
 	"github.com/karmada-toolkit/karmada/pkg/member/access"
 )
 

@@ -17,7 +17,7 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/patch"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/quota"
+	"github.com/karmada-toolkit/karmada/pkg/domain/quota"
 )
 
 // Names of the controllers and sources of their events.

@@ -36,9 +36,9 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/kube"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/quota"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/ledgers"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/webhook"
+	"github.com/karmada-toolkit/karmada/pkg/domain/quota"
 )
 
 const (

@@ -16,7 +16,7 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/events"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/quota"
+	"github.com/karmada-toolkit/karmada/pkg/domain/quota"
 )
 
 type aggregator struct {

@@ -24,8 +24,8 @@ import (
 
 	"github.com/karmada-toolkit/karmada/internal/controllers"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/autoscaling"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
+	"github.com/karmada-toolkit/karmada/pkg/domain/autoscaling"
 )
 
 // Component is the name of the controller.

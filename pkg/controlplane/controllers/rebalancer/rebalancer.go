@@ -20,7 +20,7 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/controllers"
 	appsv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/apps/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/eviction"
+	"github.com/karmada-toolkit/karmada/pkg/domain/eviction"
 )
 
 // Component is the name of the controller.

@@ -22,7 +22,7 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/controllers"
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/autoscaling"
+	"github.com/karmada-toolkit/karmada/pkg/domain/autoscaling"
 )
 
 // Component is the name of the controller.

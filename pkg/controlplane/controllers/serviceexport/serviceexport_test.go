@@ -24,8 +24,8 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/kube"
 	multiclusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/multicluster/v1alpha1"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/services"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
+	"github.com/karmada-toolkit/karmada/pkg/domain/services"
 )
 
 func web() types.NamespacedName { return types.NamespacedName{Namespace: "default", Name: "web"} }

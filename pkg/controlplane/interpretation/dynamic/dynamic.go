@@ -19,9 +19,9 @@ import (
 
 	sharedmetrics "github.com/karmada-toolkit/karmada/internal/metrics"
 	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/interpreter"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/interpreter/lua"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/interpretation/webhook"
+	"github.com/karmada-toolkit/karmada/pkg/domain/interpreter"
+	"github.com/karmada-toolkit/karmada/pkg/domain/interpreter/lua"
 	bundled "github.com/karmada-toolkit/karmada/plugins/interpreter"
 )
 

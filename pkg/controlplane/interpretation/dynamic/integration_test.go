@@ -27,8 +27,8 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/testenv"
 	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/apis/crds"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/interpreter"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/interpretation/dynamic"
+	"github.com/karmada-toolkit/karmada/pkg/domain/interpreter"
 )
 
 // requests records what is asked of the API server.

@@ -14,7 +14,7 @@ import (
 
 	"github.com/karmada-toolkit/karmada/internal/controllers"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/interpreter"
+	"github.com/karmada-toolkit/karmada/pkg/domain/interpreter"
 )
 
 // Subscribe has f called when the rules of an interpreter change, with a function

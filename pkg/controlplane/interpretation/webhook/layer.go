@@ -20,7 +20,7 @@ import (
 	"k8s.io/utils/clock"
 
 	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/interpreter"
+	"github.com/karmada-toolkit/karmada/pkg/domain/interpreter"
 )
 
 // Config is what the layer needs.

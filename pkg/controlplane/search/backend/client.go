@@ -19,7 +19,7 @@ import (
 
 	"github.com/karmada-toolkit/karmada/internal/controllers"
 	searchv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/search/v1alpha1"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/search"
+	"github.com/karmada-toolkit/karmada/pkg/domain/search"
 )
 
 const (

@@ -10,7 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/manifest"
+	"github.com/karmada-toolkit/karmada/pkg/domain/manifest"
 )
 
 const (

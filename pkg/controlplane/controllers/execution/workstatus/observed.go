@@ -13,7 +13,7 @@ import (
 	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/execution/member"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/domain/conditions"
+	"github.com/karmada-toolkit/karmada/pkg/domain/conditions"
 )
 
 // maxStatus is the limit of the status of an object in a Work, in bytes: the control

@@ -1,0 +1,97 @@
+// Package policy decides which propagation policy an object belongs to and how
+// that is written on the object. It is pure.
+package policy
+
+import (
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/domain/match"
+)
+
+// Matches reports whether the policy propagates the object: it selects it, and the object is not one of the control plane
+// itself.
+func Matches(obj *unstructured.Unstructured, p policyv1alpha1.Policy) bool {
+	return specificity(obj, p) != match.None
+}
+
+// MatchesOwn reports whether the policy selects an object of the control plane itself.
+func MatchesOwn(obj *unstructured.Unstructured, p policyv1alpha1.Policy) bool {
+	return Own(obj) && selects(obj, p) != match.None
+}
+
+func specificity(obj *unstructured.Unstructured, p policyv1alpha1.Policy) match.Priority {
+	if priority := selects(obj, p); priority == match.None || !Own(obj) {
+		return priority
+	}
+	return match.None
+}
+
+// selects returns how specific the policy selects an object. A PropagationPolicy selects in its own namespace only.
+func selects(obj *unstructured.Unstructured, p policyv1alpha1.Policy) match.Priority {
+	if p.GetNamespace() != "" && p.GetNamespace() != obj.GetNamespace() {
+		return match.None
+	}
+	return match.Resources(obj, p.PropagationSpec().ResourceSelectors)
+}
+
+// Best returns the policy that gets the object: the one with the highest
+// explicit priority, then the most specific selector, then the smallest name.
+// Policies that are being deleted or do not match are left out; nil means none.
+func Best(obj *unstructured.Unstructured, candidates []policyv1alpha1.Policy) policyv1alpha1.Policy {
+	var best policyv1alpha1.Policy
+	var bestMatch match.Priority
+	for _, p := range candidates {
+		if p.GetDeletionTimestamp() != nil {
+			continue
+		}
+		m := specificity(obj, p)
+		if m == match.None {
+			continue
+		}
+		if best == nil || outranks(p, m, best, bestMatch) {
+			best, bestMatch = p, m
+		}
+	}
+	return best
+}
+
+func outranks(a policyv1alpha1.Policy, am match.Priority, b policyv1alpha1.Policy, bm match.Priority) bool {
+	ap, bp := a.PropagationSpec().ExplicitPriority(), b.PropagationSpec().ExplicitPriority()
+	if ap != bp {
+		return ap > bp
+	}
+	if am != bm {
+		return am > bm
+	}
+	return a.GetName() < b.GetName()
+}
+
+// Preempts reports whether the policy takes an object over from another one of its
+// kind.
+func Preempts(p, holder policyv1alpha1.Policy) bool {
+	return p.PropagationSpec().ExplicitPriority() > holder.PropagationSpec().ExplicitPriority()
+}
+
+// ClusterFirst reports whether a ClusterPropagationPolicy wins over PropagationPolicies
+// for objects of a kind, whichever was there first: those by which an administrator grants
+// rights and sets limits in a namespace, whose users must not decide in which members they
+// hold.
+func ClusterFirst(kind schema.GroupKind) bool {
+	switch kind.Group {
+	case "":
+		return kind.Kind == "ResourceQuota" || kind.Kind == "LimitRange"
+	case "networking.k8s.io":
+		return kind.Kind == "NetworkPolicy"
+	case "rbac.authorization.k8s.io":
+		return kind.Kind == "Role" || kind.Kind == "RoleBinding"
+	}
+	return false
+}
+
+// IsLazy reports whether a change of the policy waits for the next change of each
+// object.
+func IsLazy(p policyv1alpha1.Policy) bool {
+	return p.PropagationSpec().ActivationPreference == policyv1alpha1.LazyActivation
+}
