@@ -27,7 +27,8 @@ func TestFollowing_BeginsWithNothing(t *testing.T) {
 	}()
 	select {
 	case <-f.began:
-	case <-ended:
+	case err := <-ended:
+		t.Fatalf("it ended: %v", err)
 	}
 	if !caches.Listed() {
 		t.Error("the caches wait for something")
