@@ -363,7 +363,7 @@ https://etcd-client.{{ .Release.Namespace }}.svc.{{ .Values.clusterDomain }}:237
 {{- printf "%s %s" .Chart.Version (include "karmada.resourceArgs" .) | sha256sum | trunc 16 -}}
 {{- end -}}
 
-{{/* Values of the secured pods of Jobs, which run the image of a component. */}}
+{{/* Values of secured pods, with the image of a component, a restart policy, and the key of the values of a Job, if it is one. */}}
 {{- define "karmada.jobPod" -}}
 restartPolicy: {{ index . 2 }}
 enableServiceLinks: false
@@ -376,6 +376,16 @@ securityContext:
     type: RuntimeDefault
 {{- with include "karmada.pullSecrets" . }}
 {{ . }}
+{{- end }}
+{{- with index . 3 }}
+{{- $job := list (index $ 0) . }}
+{{- with include "karmada.nodeSelector" $job }}
+{{ . }}
+{{- end }}
+{{- with include "karmada.tolerations" $job }}
+tolerations:
+{{ . }}
+{{- end }}
 {{- end }}
 {{- end -}}
 

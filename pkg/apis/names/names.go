@@ -134,8 +134,6 @@ const (
 	ReleaseCertificatesCommand = "release-certificates"
 	// ReleaseResourcesCommand writes the static resources of a release into its control plane.
 	ReleaseResourcesCommand = "release-resources"
-	// ReleaseAPIsCommand makes a control plane serve the APIs of the addons of a release.
-	ReleaseAPIsCommand = "release-apis"
 	// AwaitResourcesCommand returns when they are there.
 	AwaitResourcesCommand = "await-resources"
 )

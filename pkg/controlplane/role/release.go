@@ -21,7 +21,7 @@ import (
 
 // releaseCommands are what the Jobs and pods of a Helm release run beside the roles.
 func releaseCommands() []*cobra.Command {
-	return []*cobra.Command{releaseCertificates(), releaseResources(), releaseAPIs(), awaitResources()}
+	return []*cobra.Command{releaseCertificates(), releaseResources(), awaitResources()}
 }
 
 func releaseFlags(fs *pflag.FlagSet, r *release.Release) {
@@ -75,36 +75,9 @@ func releaseCertificates() *cobra.Command {
 func releaseResources() *cobra.Command {
 	s := &release.Resources{}
 	var kubeconfig, addons, estimators string
+	var onlyAddons, remove bool
 	cmd := &cobra.Command{
 		Use: names.ReleaseResourcesCommand, Short: "Write the static resources of a Helm release", Hidden: true, Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
-			if err != nil {
-				return fmt.Errorf("reading the kubeconfig: %w", err)
-			}
-			s.Addons, s.Estimators = list(addons), list(estimators)
-			return s.Write(cmd.Context(), config, cmd.ErrOrStderr(), clock.RealClock{}.Now)
-		},
-	}
-	fs := cmd.Flags()
-	releaseFlags(fs, &s.Release)
-	fs.StringVar(&kubeconfig, "kubeconfig", "", "Kubeconfig of the administrator of the control plane.")
-	fs.StringVar(&s.Server, "server", "", "URL of the API server for clusters that register.")
-	fs.Int32Var(&s.APIServers, "apiservers", 1, "Number of API servers.")
-	fs.StringVar(&s.FeatureGates, "feature-gates", "", "Feature gates of the controller-manager.")
-	fs.StringVar(&addons, "addons", "", "Servers of further APIs.")
-	fs.StringVar(&estimators, "estimators", "", "Clusters that have an estimator.")
-	fs.StringVar(&s.Version, "release", "", "Version to record.")
-	fs.StringVar(&s.Settings, "settings", "", "Hash of the settings to record.")
-	return cmd
-}
-
-func releaseAPIs() *cobra.Command {
-	s := &release.APIs{}
-	var kubeconfig, addons string
-	var remove bool
-	cmd := &cobra.Command{
-		Use: names.ReleaseAPIsCommand, Short: "Make a control plane serve the APIs of the addons of a Helm release", Hidden: true, Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if _, err := os.Stat(kubeconfig); remove && errors.Is(err, fs.ErrNotExist) {
 				fmt.Fprintln(cmd.ErrOrStderr(), "the kubeconfig of the control plane is gone: there is nothing to delete")
@@ -114,18 +87,28 @@ func releaseAPIs() *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("reading the kubeconfig: %w", err)
 			}
-			s.Addons = list(addons)
+			s.Addons, s.Estimators = list(addons), list(estimators)
 			if remove {
-				return s.Remove(cmd.Context(), config)
+				return s.RemoveAddons(cmd.Context(), config)
 			}
-			return s.Write(cmd.Context(), config)
+			if onlyAddons {
+				return s.WriteAddons(cmd.Context(), config)
+			}
+			return s.Write(cmd.Context(), config, cmd.ErrOrStderr(), clock.RealClock{}.Now)
 		},
 	}
 	flags := cmd.Flags()
 	releaseFlags(flags, &s.Release)
 	flags.StringVar(&kubeconfig, "kubeconfig", "", "Kubeconfig of the administrator of the control plane.")
-	flags.StringVar(&addons, "addons", "", "Servers of the APIs.")
-	flags.BoolVar(&remove, "remove", false, "Delete the APIs.")
+	flags.BoolVar(&onlyAddons, "only-addons", false, "Write nothing but the APIs of addons, and wait until they are served.")
+	flags.BoolVar(&remove, "remove-addons", false, "Delete the APIs of addons.")
+	flags.StringVar(&s.Server, "server", "", "URL of the API server for clusters that register.")
+	flags.Int32Var(&s.APIServers, "apiservers", 1, "Number of API servers.")
+	flags.StringVar(&s.FeatureGates, "feature-gates", "", "Feature gates of the controller-manager.")
+	flags.StringVar(&addons, "addons", "", "Servers of further APIs.")
+	flags.StringVar(&estimators, "estimators", "", "Clusters that have an estimator.")
+	flags.StringVar(&s.Version, "release", "", "Version to record.")
+	flags.StringVar(&s.Settings, "settings", "", "Hash of the settings to record.")
 	return cmd
 }
 

@@ -180,9 +180,9 @@ func secretVolume(name, secret string, keys []string) corev1.Volume {
 	return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{Secret: source}}
 }
 
-// Requests returns the resources that the container of a component requests unless the user chooses others: what it takes at
+// requests returns the resources that the container of a component requests unless the user chooses others: what it takes at
 // rest in a small federation, rounded up. The figures are in docs/helm.md.
-func Requests(container string) corev1.ResourceList {
+func requests(container string) corev1.ResourceList {
 	at := map[string][2]string{
 		Etcd: {"50m", "64Mi"}, APIServer: {"100m", "384Mi"}, AggregatedAPIServer: {"100m", "64Mi"}, KubeControllerManager: {"20m", "64Mi"},
 		Scheduler: {"10m", "32Mi"}, ControllerManager: {"20m", "64Mi"}, Webhook: {"10m", "32Mi"}, Descheduler: {"10m", "32Mi"},
@@ -194,7 +194,7 @@ func Requests(container string) corev1.ResourceList {
 func resources(p pod, w Workload) corev1.ResourceRequirements {
 	r := w.Resources
 	if r.Requests == nil && r.Limits == nil {
-		r.Requests = Requests(cmp.Or(p.container, p.name))
+		r.Requests = requests(cmp.Or(p.container, p.name))
 	}
 	return r
 }

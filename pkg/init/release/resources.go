@@ -66,9 +66,9 @@ func (s *Resources) Write(ctx context.Context, admin *rest.Config, out io.Writer
 	if err := phases.RunControlPlane(ctx, in, admin, objects, resourcesTimeout, progress.NewPrinter(out, now, progress.Timeline), now); err != nil {
 		return err
 	}
-	cp, err := client.New(admin, client.Options{Scheme: kube.NewScheme()})
+	cp, err := connect(admin)
 	if err != nil {
-		return fmt.Errorf("connecting to the control plane: %w", err)
+		return err
 	}
 	_, err = write.Apply(ctx, cp, []client.Object{&corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: s.SystemNamespace, Name: names.VersionConfigMap, Labels: names.SystemLabels()},
@@ -80,37 +80,38 @@ func (s *Resources) Write(ctx context.Context, admin *rest.Config, out io.Writer
 	return nil
 }
 
+func connect(admin *rest.Config) (client.Client, error) {
+	cp, err := client.New(admin, client.Options{Scheme: kube.NewScheme()})
+	if err != nil {
+		return nil, fmt.Errorf("connecting to the control plane: %w", err)
+	}
+	return cp, nil
+}
+
 // serving returns what makes the API server pass requests for the APIs of addons on to their servers.
-func (r *Release) serving(addons []string, ca []byte) []client.Object {
+func (s *Resources) serving(addons []string, ca []byte) []client.Object {
 	var out []client.Object
 	for _, addon := range addons {
-		host := fmt.Sprintf("%s.%s.svc.%s", r.naming().Name(addon), r.Namespace, r.Domain)
-		out = append(out, components.AddonServing(addon, r.SystemNamespace, host, 443, ca)...)
+		host := fmt.Sprintf("%s.%s.svc.%s", s.naming().Name(addon), s.Namespace, s.Domain)
+		out = append(out, components.AddonServing(addon, s.SystemNamespace, host, 443, ca)...)
 	}
 	return out
 }
 
-// APIs are those that the addons of a release add to a control plane that is not of the release.
-type APIs struct {
-	Release
-	// Addons are the servers of the APIs.
-	Addons []string
-}
+// addonsTimeout is how long a control plane may take to reach the servers of addons.
+const addonsTimeout = 2 * time.Minute
 
-// apisTimeout is how long the control plane may take to reach the servers.
-const apisTimeout = 2 * time.Minute
-
-// Write makes the control plane serve the APIs, and returns when it does.
-func (s *APIs) Write(ctx context.Context, admin *rest.Config) error {
-	cp, err := client.New(admin, client.Options{Scheme: kube.NewScheme()})
+// WriteAddons makes a control plane that is not of the release serve the APIs of the addons, and returns when it does.
+func (s *Resources) WriteAddons(ctx context.Context, admin *rest.Config) error {
+	cp, err := connect(admin)
 	if err != nil {
-		return fmt.Errorf("connecting to the control plane: %w", err)
+		return err
 	}
 	objects := s.serving(s.Addons, admin.CAData)
 	if _, err := write.Apply(ctx, cp, append(components.SystemNamespaces(s.SystemNamespace), objects...)); err != nil {
 		return fmt.Errorf("registering the APIs: %w", err)
 	}
-	return wait.Until(ctx, wait.Options{Timeout: apisTimeout}, func(ctx context.Context) error {
+	return wait.Until(ctx, wait.Options{Timeout: addonsTimeout}, func(ctx context.Context) error {
 		for _, o := range objects {
 			if _, ok := o.(*apiregistrationv1.APIService); !ok {
 				continue
@@ -123,11 +124,11 @@ func (s *APIs) Write(ctx context.Context, admin *rest.Config) error {
 	})
 }
 
-// Remove deletes the APIs from the control plane, unless they are of another server by now.
-func (s *APIs) Remove(ctx context.Context, admin *rest.Config) error {
-	cp, err := client.New(admin, client.Options{Scheme: kube.NewScheme()})
+// RemoveAddons deletes the APIs of the addons from a control plane, unless they are of another server by now.
+func (s *Resources) RemoveAddons(ctx context.Context, admin *rest.Config) error {
+	cp, err := connect(admin)
 	if err != nil {
-		return fmt.Errorf("connecting to the control plane: %w", err)
+		return err
 	}
 	for _, addon := range s.Addons {
 		objects := s.serving([]string{addon}, nil)

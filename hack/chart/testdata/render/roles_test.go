@@ -191,12 +191,12 @@ func TestAPIs_AreThoseOfTheRelease(t *testing.T) {
 	cp := connect(t, controlPlane, "")
 	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "karmada-system", Name: "karmada-search"}}
 	api := &apiregistrationv1.APIService{ObjectMeta: metav1.ObjectMeta{Name: "v1alpha1.search.karmada.io"}}
-	apis := func(name string) *release.APIs {
-		return &release.APIs{Release: release.Release{Name: name, Namespace: "team", Domain: "cluster.local", SystemNamespace: "karmada-system"}, Addons: []string{components.Search}}
+	addons := func(name string) *release.Resources {
+		return &release.Resources{Release: release.Release{Name: name, Namespace: "team", Domain: "cluster.local", SystemNamespace: "karmada-system"}, Addons: []string{components.Search}}
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error)
-	go func() { done <- apis("try").Write(ctx, controlPlane.Config) }()
+	go func() { done <- addons("try").WriteAddons(ctx, controlPlane.Config) }()
 	testenv.Eventually(t, time.Minute, func(ctx context.Context) error {
 		return errors.Join(cp.Get(ctx, client.ObjectKeyFromObject(api), api), cp.Get(ctx, client.ObjectKeyFromObject(service), service))
 	})
@@ -208,7 +208,7 @@ func TestAPIs_AreThoseOfTheRelease(t *testing.T) {
 		release string
 		there   bool
 	}{{"other", true}, {"try", false}, {"try", false}} {
-		if err := apis(tc.release).Remove(t.Context(), controlPlane.Config); err != nil {
+		if err := addons(tc.release).RemoveAddons(t.Context(), controlPlane.Config); err != nil {
 			t.Fatal(err)
 		}
 		for _, o := range []client.Object{api, service} {
