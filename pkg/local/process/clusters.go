@@ -14,8 +14,8 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/local/federation"
 )
 
-// clusterTimeout bounds how long a cluster may take to be ready.
-const clusterTimeout = 90 * time.Second
+// clusterTimeout bounds how long a cluster may take to be ready on a busy machine. A process that ends is reported at once.
+const clusterTimeout = 5 * time.Minute
 
 // clusters starts the cluster of the control plane and those of the members.
 type clusters struct {

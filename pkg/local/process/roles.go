@@ -28,8 +28,8 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/member/registration"
 )
 
-// rolesTimeout bounds how long the roles may take to be ready.
-const rolesTimeout = 90 * time.Second
+// rolesTimeout bounds how long the roles may take to be ready on a busy machine. A process that ends is reported at once.
+const rolesTimeout = 5 * time.Minute
 
 // roles starts the process with the roles of the control plane.
 type roles struct {
