@@ -25,6 +25,7 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/delivery"
 	estimator "github.com/karmada-toolkit/karmada/pkg/controlplane/estimator/client"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/estimator/client/managed"
+	"github.com/karmada-toolkit/karmada/pkg/domain/deschedule"
 )
 
 // estimates returns the unschedulable replicas of a workload in clusters.
@@ -102,7 +103,7 @@ func (r *runner) pass(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		if !Considered(b) {
+		if !deschedule.Considered(b) {
 			continue
 		}
 		key := client.ObjectKeyFromObject(b)
@@ -117,16 +118,16 @@ func (r *runner) pass(ctx context.Context) {
 
 // deschedule takes back what is unschedulable of one binding. The binding is read-only.
 func (r *runner) deschedule(ctx context.Context, cached *workv1alpha2.ResourceBinding) error {
-	clusters := Undesired(cached)
+	clusters := deschedule.Undesired(cached)
 	if len(clusters) == 0 {
 		return nil
 	}
-	answers := make(map[string]Answer, len(clusters))
+	answers := make(map[string]deschedule.Answer, len(clusters))
 	for _, a := range r.estimates(ctx, &cached.Spec.Resource, clusters, r.options.Threshold) {
-		answers[a.Cluster] = Answer{Replicas: a.Replicas, Err: a.Err}
+		answers[a.Cluster] = deschedule.Answer{Replicas: a.Replicas, Err: a.Err}
 	}
 	b := cached.DeepCopy()
-	var v Verdict
+	var v deschedule.Verdict
 	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		if v = decide(b, answers); v.Clusters == nil || r.options.DryRun {
 			return nil
@@ -162,16 +163,16 @@ func (r *runner) deschedule(ctx context.Context, cached *workv1alpha2.ResourceBi
 
 // decide decides on what is stored. A cluster whose estimator was not called because it had enough ready replicas
 // before counts as one without an answer.
-func decide(b *workv1alpha2.ResourceBinding, answers map[string]Answer) Verdict {
-	if !Considered(b) {
-		return Verdict{}
+func decide(b *workv1alpha2.ResourceBinding, answers map[string]deschedule.Answer) deschedule.Verdict {
+	if !deschedule.Considered(b) {
+		return deschedule.Verdict{}
 	}
-	for _, cluster := range Undesired(b) {
+	for _, cluster := range deschedule.Undesired(b) {
 		if _, ok := answers[cluster]; !ok {
-			return Verdict{} // the next pass calls it
+			return deschedule.Verdict{} // the next pass calls it
 		}
 	}
-	return Decide(b, answers)
+	return deschedule.Decide(b, answers)
 }
 
 // Options are the settings of the role.
@@ -224,7 +225,7 @@ const (
 )
 
 // publishSucceeded records what was taken back, on the binding and on its template.
-func publishSucceeded(r *events.Recorder, b *workv1alpha2.ResourceBinding, v *Verdict) {
+func publishSucceeded(r *events.Recorder, b *workv1alpha2.ResourceBinding, v *deschedule.Verdict) {
 	for _, obj := range delivery.EventObjects(b) {
 		r.Normal(obj, ReasonSucceed, v.Message())
 	}

@@ -22,6 +22,7 @@ import (
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	estimator "github.com/karmada-toolkit/karmada/pkg/controlplane/estimator/client"
+	"github.com/karmada-toolkit/karmada/pkg/domain/deschedule"
 )
 
 func targets(m1, m2 int32) []workv1alpha2.TargetCluster {
@@ -153,7 +154,7 @@ func TestRunner(t *testing.T) {
 func TestDecide_HostileStatus(t *testing.T) {
 	for _, status := range []string{`"x"`, `[]`, `{"readyReplicas":"7"}`, `{"readyReplicas":1e300}`, `{"readyReplicas":-9}`, `{"readyReplicas":null}`} {
 		b := binding(func(b *workv1alpha2.ResourceBinding) { b.Status.AggregatedStatus[0].Status.Raw = []byte(status) })
-		v := Decide(b, map[string]Answer{"m1": {Replicas: 2}})
+		v := deschedule.Decide(b, map[string]deschedule.Answer{"m1": {Replicas: 2}})
 		for _, c := range v.Clusters {
 			if c.Replicas < 0 || c.Name == "m1" && c.Replicas != 3 || c.Name == "m2" && c.Replicas != 2 {
 				t.Errorf("%s: %v", status, v.Clusters)

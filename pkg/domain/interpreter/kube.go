@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/utils/clock"
 
 	"github.com/karmada-toolkit/karmada/internal/quantity"
 	"github.com/karmada-toolkit/karmada/pkg/domain/interpreter/lua"
@@ -13,7 +14,7 @@ import (
 
 // NewLuaEngine returns an engine whose scripts can load the kube library.
 func NewLuaEngine(limits lua.Limits) *lua.Engine {
-	return lua.NewEngine(limits, map[string]lua.Module{"kube": {
+	return lua.NewEngine(limits, clock.RealClock{}.Now, map[string]lua.Module{"kube": {
 		"resourceAdd":             resourceAdd,
 		"accuratePodRequirements": accuratePodRequirements,
 		"getPodDependencies":      getPodDependencies,

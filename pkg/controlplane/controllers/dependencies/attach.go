@@ -13,9 +13,9 @@ import (
 
 	"github.com/karmada-toolkit/karmada/internal/status"
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
-	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
+	"github.com/karmada-toolkit/karmada/pkg/domain/dependency"
 	"github.com/karmada-toolkit/karmada/pkg/domain/scope"
 )
 
@@ -65,7 +65,7 @@ func (a *attacher) attachBy(ctx context.Context, b *workv1alpha2.ResourceBinding
 			return false, err
 		}
 		next := existing.DeepCopy()
-		follow(next, b)
+		dependency.Follow(next, b)
 		if next.Spec.Placement == nil {
 			next.Spec.Resource = a.reference(obj, key, existing)
 			a.agree(ctx, next, b)
@@ -82,7 +82,7 @@ func (a *attacher) create(ctx context.Context, b *workv1alpha2.ResourceBinding, 
 		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(obj, obj.GroupVersionKind())},
 	}}
 	created.Spec.Resource = a.reference(obj, key, nil)
-	follow(created, b)
+	dependency.Follow(created, b)
 	a.agree(ctx, created, b)
 	if err := a.bindings.client.Create(ctx, created); err != nil {
 		return fmt.Errorf("creating binding %s: %w", key, err)
@@ -97,7 +97,7 @@ func (a *attacher) detach(ctx context.Context, b *workv1alpha2.ResourceBinding, 
 			return false, nil
 		}
 		next := existing.DeepCopy()
-		unfollow(next, b)
+		dependency.Unfollow(next, b)
 		if next.Spec.Placement == nil {
 			a.agree(ctx, next, b)
 		}
@@ -120,16 +120,16 @@ func (a *attacher) agree(ctx context.Context, attached, b *workv1alpha2.Resource
 			referrers = append(referrers, other)
 		}
 	}
-	agreed := agree(referrers)
-	attached.Spec.ConflictResolution = agreed.conflictResolution
-	attached.Spec.PreserveResourcesOnDeletion = agreed.preserve
+	agreed := dependency.Agree(referrers)
+	attached.Spec.ConflictResolution = agreed.ConflictResolution
+	attached.Spec.PreserveResourcesOnDeletion = agreed.Preserve
 	scheduling := (*bool)(nil)
 	if attached.Spec.Suspension != nil {
 		scheduling = attached.Spec.Suspension.Scheduling
 	}
-	attached.Spec.Suspension = suspension(attached.Spec.RequiredBy, referrers, scheduling)
-	if agreed.conflicts != "" && attached.UID != "" {
-		a.events.conflict(attached, agreed.conflicts)
+	attached.Spec.Suspension = dependency.Suspension(attached.Spec.RequiredBy, referrers, scheduling)
+	if agreed.Conflicts != "" && attached.UID != "" {
+		a.events.conflict(attached, agreed.Conflicts)
 	}
 }
 
@@ -163,6 +163,3 @@ func (a *attacher) remember(key types.NamespacedName, obj *unstructured.Unstruct
 	a.contents.Set(key, content{uid: obj.GetUID(), hash: hash})
 	return nil
 }
-
-// normalized is the conflict resolution that the API server gives an empty one.
-const normalized = policyv1alpha1.ConflictAbort

@@ -27,6 +27,7 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/delivery"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates/templatestest"
+	"github.com/karmada-toolkit/karmada/pkg/domain/dependency"
 	"github.com/karmada-toolkit/karmada/pkg/domain/interpreter"
 )
 
@@ -384,7 +385,7 @@ func TestSuspension_OnlyWhereEveryReferrerIsSuspended(t *testing.T) {
 		"a missing referrer is not suspended": {[]workv1alpha2.BindingSnapshot{needs("gone", "m1")}, nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, suspension(tc.requiredBy, tc.referrers, nil)); diff != "" {
+			if diff := cmp.Diff(tc.want, dependency.Suspension(tc.requiredBy, tc.referrers, nil)); diff != "" {
 				t.Error(diff)
 			}
 		})

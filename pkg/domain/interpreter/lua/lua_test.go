@@ -14,7 +14,7 @@ import (
 func engine() *Engine { return limited(time.Minute) }
 
 func limited(limit time.Duration) *Engine {
-	return NewEngine(Limits{Time: limit, Memory: 32 << 20}, map[string]Module{"kube": {
+	return NewEngine(Limits{Time: limit, Memory: 32 << 20}, time.Now, map[string]Module{"kube": {
 		"echo": func(args []any) (any, error) { return args, nil },
 		"fail": func([]any) (any, error) { return nil, errors.New("broken") },
 		"boom": func([]any) (any, error) { panic("boom") },
@@ -278,7 +278,7 @@ func FuzzPattern(f *testing.F) {
 // A script that never ends takes the processor three times, then once in a while.
 func TestCall_AScriptThatIsStoppedAgainAndAgainIsPaused(t *testing.T) {
 	now := time.Unix(0, 0)
-	e := NewEngine(Limits{Memory: 1 << 20}, nil)
+	e := NewEngine(Limits{Memory: 1 << 20}, time.Now, nil)
 	e.now = func() time.Time { return now }
 	loop := e.Script(`function F(x) while x do end end`)
 	call := func(x bool) error {

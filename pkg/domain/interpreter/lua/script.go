@@ -8,7 +8,6 @@ import (
 	"time"
 
 	glua "github.com/yuin/gopher-lua"
-	"k8s.io/utils/clock"
 )
 
 // idleVMs is how many virtual machines are kept for the next calls.
@@ -24,9 +23,9 @@ type Engine struct {
 	reused, created, kept, dropped atomic.Uint64
 }
 
-// NewEngine returns an engine whose scripts can load the modules.
-func NewEngine(limits Limits, modules map[string]Module) *Engine {
-	return &Engine{limits: limits, now: clock.RealClock{}.Now, modules: modules, idle: make(chan *vm, idleVMs)}
+// NewEngine returns an engine whose scripts can load the modules. now is the clock of limits and pauses.
+func NewEngine(limits Limits, now func() time.Time, modules map[string]Module) *Engine {
+	return &Engine{limits: limits, now: now, modules: modules, idle: make(chan *vm, idleVMs)}
 }
 
 // PoolStats counts what happened to virtual machines.

@@ -1,4 +1,6 @@
-package dependencies
+// Package dependency decides what the bindings of the objects that a template refers to take from the bindings that refer to
+// them.
+package dependency
 
 import (
 	"slices"
@@ -14,19 +16,21 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/domain/scope"
 )
 
-// agreement is what several referrers determine of one attached binding together.
-type agreement struct {
-	conflictResolution policyv1alpha1.ConflictResolution
-	preserve           *bool
-	// conflicts lists the fields in which they differ.
-	conflicts string
+// Agreement is what several referrers determine of one attached binding together.
+type Agreement struct {
+	ConflictResolution policyv1alpha1.ConflictResolution
+	Preserve           *bool
+	// Conflicts lists the fields in which they differ.
+	Conflicts string
 }
 
-// agree returns what the referrers determine: overwriting if any does, preserving if
-// any does.
-func agree(referrers []*workv1alpha2.ResourceBinding) agreement {
+// normalized is the conflict resolution that the API server gives an empty one.
+const normalized = policyv1alpha1.ConflictAbort
+
+// Agree returns what the referrers determine: overwriting if any does, preserving if any does.
+func Agree(referrers []*workv1alpha2.ResourceBinding) Agreement {
 	if len(referrers) == 0 {
-		return agreement{conflictResolution: normalized}
+		return Agreement{ConflictResolution: normalized}
 	}
 	var overwrite, preserve int
 	for _, b := range referrers {
@@ -37,9 +41,9 @@ func agree(referrers []*workv1alpha2.ResourceBinding) agreement {
 			preserve++
 		}
 	}
-	out := agreement{conflictResolution: normalized, preserve: new(preserve > 0)}
+	out := Agreement{ConflictResolution: normalized, Preserve: new(preserve > 0)}
 	if overwrite > 0 {
-		out.conflictResolution = policyv1alpha1.ConflictOverwrite
+		out.ConflictResolution = policyv1alpha1.ConflictOverwrite
 	}
 	var conflicts []string
 	if overwrite > 0 && overwrite < len(referrers) {
@@ -48,13 +52,13 @@ func agree(referrers []*workv1alpha2.ResourceBinding) agreement {
 	if preserve > 0 && preserve < len(referrers) {
 		conflicts = append(conflicts, "PreserveResourcesOnDeletion conflicted (true vs false)")
 	}
-	out.conflicts = strings.Join(conflicts, "; ")
+	out.Conflicts = strings.Join(conflicts, "; ")
 	return out
 }
 
-// suspension suspends dispatching to the clusters in which every referrer is suspended, also to those that a referrer left: what
+// Suspension suspends dispatching to the clusters in which every referrer is suspended, also to those that a referrer left: what
 // depends on the object stays there until dispatching resumes.
-func suspension(requiredBy []workv1alpha2.BindingSnapshot, referrers []*workv1alpha2.ResourceBinding, scheduling *bool) *workv1alpha2.Suspension {
+func Suspension(requiredBy []workv1alpha2.BindingSnapshot, referrers []*workv1alpha2.ResourceBinding, scheduling *bool) *workv1alpha2.Suspension {
 	byName := map[types.NamespacedName]*workv1alpha2.ResourceBinding{}
 	for _, b := range referrers {
 		byName[types.NamespacedName{Namespace: b.Namespace, Name: b.Name}] = b
@@ -90,8 +94,8 @@ func suspension(requiredBy []workv1alpha2.BindingSnapshot, referrers []*workv1al
 	return out
 }
 
-// follow records on an attached binding that b requires it, and in which clusters.
-func follow(attached, b *workv1alpha2.ResourceBinding) {
+// Follow records on an attached binding that b requires it, and in which clusters.
+func Follow(attached, b *workv1alpha2.ResourceBinding) {
 	if attached.Labels == nil {
 		attached.Labels = map[string]string{}
 	}
@@ -105,8 +109,8 @@ func follow(attached, b *workv1alpha2.ResourceBinding) {
 	attached.Spec.RequiredBy[i] = snapshot
 }
 
-// unfollow removes what follow recorded.
-func unfollow(attached, b *workv1alpha2.ResourceBinding) {
+// Unfollow removes what Follow recorded.
+func Unfollow(attached, b *workv1alpha2.ResourceBinding) {
 	delete(attached.Labels, followLabel(b))
 	attached.Spec.RequiredBy = slices.DeleteFunc(attached.Spec.RequiredBy, func(s workv1alpha2.BindingSnapshot) bool { return isOf(&s, b) })
 }

@@ -1,4 +1,5 @@
-package descheduler
+// Package deschedule decides which replicas are taken from the clusters of a binding because they cannot be scheduled there.
+package deschedule
 
 import (
 	"encoding/json"
