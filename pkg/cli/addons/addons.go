@@ -34,12 +34,7 @@ const (
 
 // NewCommand returns the command.
 func NewCommand(e *env.Env) *cobra.Command {
-	cmd := &cobra.Command{
-		Use: "addons", Short: short, Long: e.Long(long), Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(newListCommand(e), newEnableCommand(e), newDisableCommand(e))
-	return cmd
+	return e.Group("addons", short, long, "", newListCommand(e), newEnableCommand(e), newDisableCommand(e))
 }
 
 // controlPlaneContext is the context of the control plane in the kubeconfigs of init and local up.

@@ -29,14 +29,12 @@ const (
 func newDisableCommand(e *env.Env) *cobra.Command {
 	f := newFlags()
 	var force, all bool
-	cmd := &cobra.Command{
-		Use: "disable", Short: "Disable addons", Long: e.Long(disableLong), Example: e.Examples(disableExamples),
-		DisableFlagsInUseLine: true, ValidArgsFunction: complete,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx, stop := e.Interruptible(cmd.Context())
-			defer stop()
-			return disable(ctx, e, f, addons.Selection{Namespace: f.namespace, Addons: args, Clusters: f.clusters(), AllClusters: all}, force)
-		},
+	cmd := e.Command("disable", "Disable addons", disableLong, disableExamples)
+	cmd.ValidArgsFunction = complete
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		ctx, stop := e.Interruptible(cmd.Context())
+		defer stop()
+		return disable(ctx, e, f, addons.Selection{Namespace: f.namespace, Addons: args, Clusters: f.clusters(), AllClusters: all}, force)
 	}
 	f.add(cmd)
 	cmd.Flags().BoolVarP(&force, "force", "f", false, "Skip the confirmation.")

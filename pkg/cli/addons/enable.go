@@ -58,14 +58,12 @@ type enableFlags struct {
 
 func newEnableCommand(e *env.Env) *cobra.Command {
 	f := enableFlags{flags: newFlags()}
-	cmd := &cobra.Command{
-		Use: "enable", Short: "Enable addons", Long: e.Long(enableLong), Example: e.Examples(enableExamples),
-		DisableFlagsInUseLine: true, ValidArgsFunction: complete,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx, stop := e.Interruptible(cmd.Context())
-			defer stop()
-			return f.run(ctx, e, args)
-		},
+	cmd := e.Command("enable", "Enable addons", enableLong, enableExamples)
+	cmd.ValidArgsFunction = complete
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		ctx, stop := e.Interruptible(cmd.Context())
+		defer stop()
+		return f.run(ctx, e, args)
 	}
 	f.flags.add(cmd)
 	f.addFlags(cmd.Flags())

@@ -43,15 +43,13 @@ const (
 func newListCommand(e *env.Env) *cobra.Command {
 	f := newFlags()
 	var output env.Output
-	cmd := &cobra.Command{
-		Use: "list", Short: "List the addons with their state", Long: e.Long(listLong), Example: e.Examples(listExamples),
-		DisableFlagsInUseLine: true, ValidArgsFunction: cobra.NoFileCompletions,
-		Args: env.NoArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx, stop := e.Interruptible(cmd.Context())
-			defer stop()
-			return list(ctx, e, f, output)
-		},
+	cmd := e.Command("list", "List the addons with their state", listLong, listExamples)
+	cmd.ValidArgsFunction = cobra.NoFileCompletions
+	cmd.Args = env.NoArguments
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		ctx, stop := e.Interruptible(cmd.Context())
+		defer stop()
+		return list(ctx, e, f, output)
 	}
 	f.add(cmd)
 	env.AddOutputFlag(cmd, &output)

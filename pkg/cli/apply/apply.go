@@ -50,15 +50,9 @@ type flags struct {
 func NewCommand(e *env.Env) *cobra.Command {
 	access := e.NewAccess()
 	f := flags{ApplyFlags: upstream.NewApplyFlags(e.TerminalSafe())}
-	cmd := &cobra.Command{
-		Use:                   "apply (-f FILENAME | -k DIRECTORY)",
-		DisableFlagsInUseLine: true,
-		Short:                 short,
-		Long:                  e.Long(long),
-		Example:               e.Examples(examples),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return run(cmd, e, access, f, args)
-		},
+	cmd := e.Command("apply (-f FILENAME | -k DIRECTORY)", short, long, examples)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		return run(cmd, e, access, f, args)
 	}
 	f.AddFlags(cmd)
 	access.Flags.Add(cmd).AddNamespace(cmd)

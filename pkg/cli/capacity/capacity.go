@@ -77,16 +77,10 @@ type flags struct {
 func NewCommand(e *env.Env) *cobra.Command {
 	access := e.NewAccess()
 	f := flags{host: env.Kubeconfig{Flag: "--host-kubeconfig"}, options: capacity.NewEstimatorOptions()}
-	cmd := &cobra.Command{
-		Use:                   "capacity [--for FILE|TYPE/NAME] [-C CLUSTERS]",
-		DisableFlagsInUseLine: true,
-		Short:                 short,
-		Long:                  e.Long(long),
-		Example:               e.Examples(examples),
-		Args:                  env.NoArguments,
-		ValidArgsFunction:     cobra.NoFileCompletions,
-		RunE:                  func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), e, access, f) },
-	}
+	cmd := e.Command("capacity [--for FILE|TYPE/NAME] [-C CLUSTERS]", short, long, examples)
+	cmd.Args = env.NoArguments
+	cmd.ValidArgsFunction = cobra.NoFileCompletions
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), e, access, f) }
 	access.Flags.Add(cmd).AddNamespace(cmd)
 	cmd.Flags().StringSliceVarP(&f.clusters, "cluster", "C", nil, "Names of the member clusters; default all.")
 	cmd.Flags().StringVar(&f.workload, "for", "", "Workload that is to fit: a file with its manifest, - for standard input, or TYPE/NAME of a template.")

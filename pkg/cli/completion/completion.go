@@ -52,23 +52,18 @@ const (
 
 // NewCommand returns the command.
 func NewCommand(e *env.Env) *cobra.Command {
-	return &cobra.Command{
-		Use:                   "completion SHELL",
-		DisableFlagsInUseLine: true,
-		Short:                 short,
-		Long:                  e.Long(long),
-		Example:               e.Examples(examples),
-		ValidArgs:             []string{"bash", "zsh", "fish", "powershell"},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			switch {
-			case len(args) == 0:
-				return cmdutil.UsageErrorf(cmd, "Shell not specified.")
-			case len(args) > 1:
-				return cmdutil.UsageErrorf(cmd, "Too many arguments. Expected only the shell type.")
-			}
-			return write(e.Out, cmd, args[0])
-		},
+	cmd := e.Command("completion SHELL", short, long, examples)
+	cmd.ValidArgs = []string{"bash", "zsh", "fish", "powershell"}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		switch {
+		case len(args) == 0:
+			return cmdutil.UsageErrorf(cmd, "Shell not specified.")
+		case len(args) > 1:
+			return cmdutil.UsageErrorf(cmd, "Too many arguments. Expected only the shell type.")
+		}
+		return write(e.Out, cmd, args[0])
 	}
+	return cmd
 }
 
 func write(out io.Writer, cmd *cobra.Command, shell string) error {

@@ -12,6 +12,7 @@ import (
 
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/cli/env"
+	"github.com/karmada-toolkit/karmada/pkg/domain/clustercondition"
 	"github.com/karmada-toolkit/karmada/pkg/member"
 )
 
@@ -51,17 +52,11 @@ func NewUncordonCommand(e *env.Env) *cobra.Command {
 func newCommand(e *env.Env, v verb) *cobra.Command {
 	access := e.NewAccess()
 	var dryRun bool
-	cmd := &cobra.Command{
-		Use:                   v.use,
-		DisableFlagsInUseLine: true,
-		Short:                 v.short,
-		Long:                  e.Long(v.long),
-		Example:               e.Examples(v.examples),
-		Args:                  env.ExactlyOne("cluster name is required", "more than one cluster name is not supported"),
-		ValidArgsFunction:     access.Complete.ClusterArg,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return run(cmd.Context(), e, access, v, args[0], dryRun)
-		},
+	cmd := e.Command(v.use, v.short, v.long, v.examples)
+	cmd.Args = env.ExactlyOne("cluster name is required", "more than one cluster name is not supported")
+	cmd.ValidArgsFunction = access.Complete.ClusterArg
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		return run(cmd.Context(), e, access, v, args[0], dryRun)
 	}
 	access.Flags.Add(cmd)
 	access.ControlPlane.AddTimeoutFlag(cmd)
@@ -92,12 +87,8 @@ func run(ctx context.Context, e *env.Env, access *env.Access, v verb, name strin
 	return err
 }
 
-func unschedulable(t corev1.Taint) bool {
-	return t.Key == clusterv1alpha1.TaintClusterUnschedulable && t.Effect == corev1.TaintEffectNoSchedule
-}
-
 func cordon(taints []corev1.Taint) ([]corev1.Taint, bool) {
-	if slices.ContainsFunc(taints, unschedulable) {
+	if slices.ContainsFunc(taints, clustercondition.Cordons) {
 		return taints, false
 	}
 	return append(taints, corev1.Taint{Key: clusterv1alpha1.TaintClusterUnschedulable, Effect: corev1.TaintEffectNoSchedule}), true
@@ -106,7 +97,7 @@ func cordon(taints []corev1.Taint) ([]corev1.Taint, bool) {
 // uncordon moves the last taint to where the removed one was.
 func uncordon(taints []corev1.Taint) ([]corev1.Taint, bool) {
 	for i, t := range taints {
-		if unschedulable(t) {
+		if clustercondition.Cordons(t) {
 			last := len(taints) - 1
 			taints[i] = taints[last]
 			return taints[:last], true

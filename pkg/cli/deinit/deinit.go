@@ -49,19 +49,13 @@ type flags struct {
 // NewCommand returns the command.
 func NewCommand(e *env.Env) *cobra.Command {
 	f := flags{host: env.Kubeconfig{Flag: "--kubeconfig"}, namespace: config.DefaultNamespace}
-	cmd := &cobra.Command{
-		Use:                   "deinit",
-		DisableFlagsInUseLine: true,
-		Short:                 short,
-		Long:                  e.Long(long),
-		Example:               e.Examples(examples),
-		ValidArgsFunction:     cobra.NoFileCompletions,
-		Args:                  env.NoArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx, stop := e.Interruptible(cmd.Context())
-			defer stop()
-			return run(ctx, e, f)
-		},
+	cmd := e.Command("deinit", short, long, examples)
+	cmd.ValidArgsFunction = cobra.NoFileCompletions
+	cmd.Args = env.NoArguments
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		ctx, stop := e.Interruptible(cmd.Context())
+		defer stop()
+		return run(ctx, e, f)
 	}
 	fs := cmd.Flags()
 	f.host.AddHostFlags(fs)

@@ -161,7 +161,7 @@ func schedulableOf(c *clusterv1alpha1.Cluster) string {
 	switch {
 	case !c.DeletionTimestamp.IsZero():
 		return "No (the cluster is being removed)"
-	case slices.ContainsFunc(c.Spec.Taints, unschedulable):
+	case slices.ContainsFunc(c.Spec.Taints, clustercondition.Cordons):
 		return "No (cordoned)"
 	}
 	var needed []string
@@ -178,11 +178,6 @@ func schedulableOf(c *clusterv1alpha1.Cluster) string {
 		return text
 	}
 	return "Yes"
-}
-
-// unschedulable reports whether a taint is that of cordoned clusters.
-func unschedulable(t corev1.Taint) bool {
-	return t.Key == clusterv1alpha1.TaintClusterUnschedulable && t.Effect == corev1.TaintEffectNoSchedule
 }
 
 // capacityLines prints what is used, scheduled pods that do not run yet included, and

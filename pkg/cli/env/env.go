@@ -106,6 +106,21 @@ func (e *Env) Long(s string) string { return templates.LongDesc(e.Text(s)) }
 // Examples formats the examples of a command.
 func (e *Env) Examples(s string) string { return templates.Examples(e.Text(s)) }
 
+// Command returns a command for the caller to complete. Its usage line has no flags but those of use.
+func (e *Env) Command(use, short, long, examples string) *cobra.Command {
+	return &cobra.Command{Use: use, DisableFlagsInUseLine: true, Short: short, Long: e.Long(long), Example: e.Examples(examples)}
+}
+
+// Group returns a command that has subcommands and prints its help.
+func (e *Env) Group(use, short, long, examples string, subcommands ...*cobra.Command) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: use, Short: short, Long: e.Long(long), Example: e.Examples(examples), Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(subcommands...)
+	return cmd
+}
+
 // Adapt replaces the name of kubectl in the help of one of its commands.
 func (e *Env) Adapt(cmd *cobra.Command) *cobra.Command {
 	for _, text := range []*string{&cmd.Short, &cmd.Long, &cmd.Example} {

@@ -35,9 +35,7 @@ type Kubeconfig struct {
 
 // Load returns how to reach the server.
 func (k Kubeconfig) Load() (*rest.Config, error) {
-	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath = k.Path
-	raw, err := rules.Load()
+	rules, raw, err := k.read()
 	if err != nil {
 		return nil, k.failed(err)
 	}
@@ -93,9 +91,7 @@ func (e *Env) RequireControlPlane(ctx context.Context, config *rest.Config, k Ku
 
 // location returns the path of the file that has the context, or "" if there is none.
 func (k Kubeconfig) location() string {
-	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath = k.Path
-	raw, err := rules.Load()
+	_, raw, err := k.read()
 	if err != nil {
 		return ""
 	}
@@ -142,9 +138,7 @@ func AddHostNamespace(fs *pflag.FlagSet, namespace *string) {
 // Alone returns the kubeconfig with nothing but the context, which becomes the current one, and with the content of
 // the files that it names. Credentials that a program of this machine provides are an error.
 func (k Kubeconfig) Alone() (*clientcmdapi.Config, error) {
-	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath = k.Path
-	raw, err := rules.Load()
+	_, raw, err := k.read()
 	if err != nil {
 		return nil, k.failed(err)
 	}
@@ -176,9 +170,7 @@ func (k Kubeconfig) Alone() (*clientcmdapi.Config, error) {
 
 // ClusterName returns what the kubeconfig calls the cluster.
 func (k Kubeconfig) ClusterName() (string, error) {
-	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath = k.Path
-	raw, err := rules.Load()
+	_, raw, err := k.read()
 	if err != nil {
 		return "", k.failed(err)
 	}
@@ -198,9 +190,7 @@ func (k Kubeconfig) HasContext(name string) bool {
 // ContextName returns the name of the context; empty if the kubeconfig cannot be read
 // or has none.
 func (k Kubeconfig) ContextName() string {
-	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath = k.Path
-	raw, err := rules.Load()
+	_, raw, err := k.read()
 	if err != nil {
 		return ""
 	}
@@ -210,20 +200,23 @@ func (k Kubeconfig) ContextName() string {
 // ContextNames returns the contexts of the kubeconfig that begin with prefix, sorted;
 // none if it cannot be read.
 func (k Kubeconfig) ContextNames(prefix string) []string {
-	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath = k.Path
-	raw, err := rules.Load()
+	_, raw, err := k.read()
 	if err != nil {
 		return nil
 	}
 	return matching(slices.Sorted(maps.Keys(raw.Contexts)), prefix)
 }
 
+// read returns the merged files and how they were found.
+func (k Kubeconfig) read() (*clientcmd.ClientConfigLoadingRules, *clientcmdapi.Config, error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = k.Path
+	raw, err := rules.Load()
+	return rules, raw, err
+}
+
 func (k Kubeconfig) context(raw *clientcmdapi.Config) string {
-	if k.Context != "" {
-		return k.Context
-	}
-	return raw.CurrentContext
+	return cmp.Or(k.Context, raw.CurrentContext)
 }
 
 func (k Kubeconfig) failed(err error) error {

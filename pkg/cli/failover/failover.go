@@ -67,41 +67,27 @@ const (
 
 // NewCommand returns the command.
 func NewCommand(e *env.Env) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:     "failover",
-		Short:   short,
-		Long:    e.Long(long),
-		Example: e.Examples(examples),
-		Args:    cobra.NoArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(newStatus(e), newResume(e), newCancel(e))
-	return cmd
+	return e.Group("failover", short, long, examples, newStatus(e), newResume(e), newCancel(e))
 }
 
 func newStatus(e *env.Env) *cobra.Command {
 	access := e.NewAccess()
 	var output env.Output
-	cmd := &cobra.Command{
-		Use:                   "status",
-		DisableFlagsInUseLine: true,
-		Short:                 "Show which workloads leave clusters, or would",
-		Long:                  e.Long(statusLong),
-		Args:                  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := access.ControlPlane.ReadClient(cmd.Context())
-			if err != nil {
-				return err
-			}
-			report, err := failover.Read(cmd.Context(), c, e.Now())
-			if err != nil {
-				return err
-			}
-			if output != "" {
-				return e.PrintDocument(output, newDocument(report))
-			}
-			return printReport(e.Escaped().Out, e.Name, report, e.Now())
-		},
+	cmd := e.Command("status", "Show which workloads leave clusters, or would", statusLong, "")
+	cmd.Args = cobra.NoArgs
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		c, err := access.ControlPlane.ReadClient(cmd.Context())
+		if err != nil {
+			return err
+		}
+		report, err := failover.Read(cmd.Context(), c, e.Now())
+		if err != nil {
+			return err
+		}
+		if output != "" {
+			return e.PrintDocument(output, newDocument(report))
+		}
+		return printReport(e.Escaped().Out, e.Name, report, e.Now())
 	}
 	access.Flags.Add(cmd)
 	env.AddOutputFlag(cmd, &output)
@@ -112,14 +98,9 @@ func newResume(e *env.Env) *cobra.Command {
 	access := e.NewAccess()
 	var timeout time.Duration
 	var force bool
-	cmd := &cobra.Command{
-		Use:                   "resume",
-		DisableFlagsInUseLine: true,
-		Short:                 "Resume evictions that were stopped because many clusters failed at once",
-		Long:                  e.Long(resumeLong),
-		Args:                  cobra.NoArgs,
-		RunE:                  func(cmd *cobra.Command, _ []string) error { return runResume(cmd.Context(), e, access, force, timeout) },
-	}
+	cmd := e.Command("resume", "Resume evictions that were stopped because many clusters failed at once", resumeLong, "")
+	cmd.Args = cobra.NoArgs
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return runResume(cmd.Context(), e, access, force, timeout) }
 	access.Flags.Add(cmd)
 	cmd.Flags().DurationVar(&timeout, "timeout", 30*time.Second, "How long to wait for the controllers.")
 	cmd.Flags().BoolVar(&force, "force", false, "Resume evictions also if workloads would run nowhere.")
@@ -128,15 +109,10 @@ func newResume(e *env.Env) *cobra.Command {
 
 func newCancel(e *env.Env) *cobra.Command {
 	access := e.NewAccess()
-	cmd := &cobra.Command{
-		Use:                   "cancel CLUSTER",
-		DisableFlagsInUseLine: true,
-		Short:                 "End the evictions from a cluster that are under way",
-		Long:                  e.Long(cancelLong),
-		Args:                  env.ExactlyOne("cluster name is required", "more than one cluster name is not supported"),
-		ValidArgsFunction:     access.Complete.ClusterArg,
-		RunE:                  func(cmd *cobra.Command, args []string) error { return runCancel(cmd.Context(), e, access, args[0]) },
-	}
+	cmd := e.Command("cancel CLUSTER", "End the evictions from a cluster that are under way", cancelLong, "")
+	cmd.Args = env.ExactlyOne("cluster name is required", "more than one cluster name is not supported")
+	cmd.ValidArgsFunction = access.Complete.ClusterArg
+	cmd.RunE = func(cmd *cobra.Command, args []string) error { return runCancel(cmd.Context(), e, access, args[0]) }
 	access.Flags.Add(cmd)
 	return cmd
 }

@@ -11,7 +11,6 @@ import (
 	"sync"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -22,6 +21,7 @@ import (
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/domain/clustercondition"
 	"github.com/karmada-toolkit/karmada/pkg/member"
 	"github.com/karmada-toolkit/karmada/pkg/operate/capacity"
 	"github.com/karmada-toolkit/karmada/pkg/operate/failover"
@@ -92,17 +92,13 @@ func decorateClusters(ctx context.Context, s *server, p *part) error {
 // marks returns what is added to the readiness of a cluster that takes no new workloads.
 func marks(cluster *clusterv1alpha1.Cluster) string {
 	text := ""
-	if slices.ContainsFunc(cluster.Spec.Taints, unschedulable) {
+	if slices.ContainsFunc(cluster.Spec.Taints, clustercondition.Cordons) {
 		text = ",SchedulingDisabled"
 	}
 	if !cluster.DeletionTimestamp.IsZero() {
 		text += ",Terminating"
 	}
 	return text
-}
-
-func unschedulable(t corev1.Taint) bool {
-	return t.Key == clusterv1alpha1.TaintClusterUnschedulable && t.Effect == corev1.TaintEffectNoSchedule
 }
 
 // decorateBindings shows the target clusters of bindings, with their replicas.

@@ -91,25 +91,19 @@ type request struct {
 func NewCommand(e *env.Env) *cobra.Command {
 	access := e.NewAccess()
 	r := &request{print: upstream.NewGetPrintFlags(), scope: env.Karmada}
-	cmd := &cobra.Command{
-		Use:                   "get [NAME | -l label | -n namespace]",
-		DisableFlagsInUseLine: true,
-		Short:                 short,
-		Long:                  e.Long(long),
-		Example:               e.Examples(examples),
-		SuggestFor:            []string{"list", "ls"},
-		ValidArgsFunction:     access.InMembers(completion.ResourceTypeAndNameCompletionFunc, env.NamesObjects),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := r.complete(cmd); err != nil {
-				return err
-			}
-			if err := r.validate(e, cmd, args); err != nil {
-				return err
-			}
-			ctx, stop := e.Interruptible(cmd.Context())
-			defer stop()
-			return run(ctx, e, access, r, args)
-		},
+	cmd := e.Command("get [NAME | -l label | -n namespace]", short, long, examples)
+	cmd.SuggestFor = []string{"list", "ls"}
+	cmd.ValidArgsFunction = access.InMembers(completion.ResourceTypeAndNameCompletionFunc, env.NamesObjects)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := r.complete(cmd); err != nil {
+			return err
+		}
+		if err := r.validate(e, cmd, args); err != nil {
+			return err
+		}
+		ctx, stop := e.Interruptible(cmd.Context())
+		defer stop()
+		return run(ctx, e, access, r, args)
 	}
 	access.Flags.Add(cmd).AddNamespace(cmd).AddContext(cmd)
 	r.addFlags(cmd, access)

@@ -20,43 +20,39 @@ const imagesLong = `
 	that choose images.`
 
 func newImagesCommand(e *env.Env) *cobra.Command {
-	cmd := &cobra.Command{
-		Use: "images", Short: "List or save the images that an installation needs", Long: e.Long(imagesLong),
-		DisableFlagsInUseLine: true, Args: env.NoArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
+	cmd := e.Command("images", "List or save the images that an installation needs", imagesLong, "")
+	cmd.Args = env.NoArguments
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 	cmd.AddCommand(newListCommand(e), newSaveCommand(e))
 	return cmd
 }
 
 func newListCommand(e *env.Env) *cobra.Command {
 	o := config.NewOptions()
-	cmd := &cobra.Command{
-		Use: "list", Short: "List the images that an installation needs", DisableFlagsInUseLine: true, Args: env.NoArguments,
-		Example: e.Examples(`
-			# The images of an installation with a registry of one's own
-			{{.Name}} init images list --private-image-registry=registry.example.org/karmada`),
-		RunE: func(*cobra.Command, []string) error {
-			if err := o.Complete(); err != nil {
+	cmd := e.Command("list", "List the images that an installation needs", "", `
+		# The images of an installation with a registry of one's own
+		{{.Name}} init images list --private-image-registry=registry.example.org/karmada`)
+	cmd.Args = env.NoArguments
+	cmd.RunE = func(*cobra.Command, []string) error {
+		if err := o.Complete(); err != nil {
+			return err
+		}
+		var available []string
+		if path := beside(); path != "" {
+			names, err := imagearchive.Names(path)
+			if err != nil {
 				return err
 			}
-			var available []string
-			if path := beside(); path != "" {
-				names, err := imagearchive.Names(path)
-				if err != nil {
-					return err
-				}
-				available = names
-			}
-			images, missing := o.ImageSet().WithBuild(version.Get(), available)
-			if _, err := fmt.Fprintln(e.Out, strings.Join(images.List(), "\n")); err != nil {
-				return err
-			}
-			if hint := config.ImageHint(e.Name, missing); hint != "" {
-				e.Say("note: %s", hint)
-			}
-			return nil
-		},
+			available = names
+		}
+		images, missing := o.ImageSet().WithBuild(version.Get(), available)
+		if _, err := fmt.Fprintln(e.Out, strings.Join(images.List(), "\n")); err != nil {
+			return err
+		}
+		if hint := config.ImageHint(e.Name, missing); hint != "" {
+			e.Say("note: %s", hint)
+		}
+		return nil
 	}
 	o.AddImageFlags(cmd.Flags())
 	return cmd
@@ -65,25 +61,22 @@ func newListCommand(e *env.Env) *cobra.Command {
 func newSaveCommand(e *env.Env) *cobra.Command {
 	o := config.NewOptions()
 	output, engine := "karmada-images.tar", "docker"
-	cmd := &cobra.Command{
-		Use: "save", Short: "Save the images that an installation needs as one archive", DisableFlagsInUseLine: true, Args: env.NoArguments,
-		Long: e.Long(`
-			Save the images that an installation needs as one archive, from a container
-			engine that has them. Load it where there is no network with "docker load",
-			"ctr -n k8s.io images import" or "kind load image-archive".`),
-		Example: e.Examples(`
-			# Save the images, then load them into a kind cluster
-			{{.Name}} init images save --output=karmada-images.tar
-			kind load image-archive karmada-images.tar`),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			images, err := wanted(&o)
-			if err != nil {
-				return err
-			}
-			ctx, stop := e.Interruptible(cmd.Context())
-			defer stop()
-			return save(ctx, e, engine, output, images)
-		},
+	cmd := e.Command("save", "Save the images that an installation needs as one archive", `
+		Save the images that an installation needs as one archive, from a container
+		engine that has them. Load it where there is no network with "docker load",
+		"ctr -n k8s.io images import" or "kind load image-archive".`, `
+		# Save the images, then load them into a kind cluster
+		{{.Name}} init images save --output=karmada-images.tar
+		kind load image-archive karmada-images.tar`)
+	cmd.Args = env.NoArguments
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		images, err := wanted(&o)
+		if err != nil {
+			return err
+		}
+		ctx, stop := e.Interruptible(cmd.Context())
+		defer stop()
+		return save(ctx, e, engine, output, images)
 	}
 	o.AddImageFlags(cmd.Flags())
 	cmd.Flags().StringVarP(&output, "output", "o", output, "Archive to write.")

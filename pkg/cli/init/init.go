@@ -68,20 +68,14 @@ func NewCommand(e *env.Env) *cobra.Command {
 	var out output
 	var load string
 	kubeconfig := env.Kubeconfig{Flag: "--kubeconfig"}
-	cmd := &cobra.Command{
-		Use:                   "init",
-		DisableFlagsInUseLine: true,
-		Short:                 short,
-		Long:                  e.Long(long),
-		Example:               e.Examples(examples),
-		Args:                  env.NoArguments,
-		ValidArgsFunction:     cobra.NoFileCompletions,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx, stop := e.Interruptible(cmd.Context())
-			defer stop()
-			kubeconfig.Path, kubeconfig.Context = o.Host.Kubeconfig, o.Host.Context
-			return run(ctx, e, kubeconfig, o, out, load)
-		},
+	cmd := e.Command("init", short, long, examples)
+	cmd.Args = env.NoArguments
+	cmd.ValidArgsFunction = cobra.NoFileCompletions
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		ctx, stop := e.Interruptible(cmd.Context())
+		defer stop()
+		kubeconfig.Path, kubeconfig.Context = o.Host.Kubeconfig, o.Host.Context
+		return run(ctx, e, kubeconfig, o, out, load)
 	}
 	o.AddFlags(cmd.Flags())
 	kubeconfig.AddRequestFlags(cmd.Flags())
@@ -235,20 +229,19 @@ func loadImages(ctx context.Context, e *env.Env, server, archive string) error {
 }
 
 func newPhasesCommand(e *env.Env) *cobra.Command {
-	return &cobra.Command{
-		Use: "phases", Short: "List the phases of an installation", DisableFlagsInUseLine: true, Args: env.NoArguments,
-		Long: e.Long(`
-			List the phases of an installation, which --only and --skip-phases of "init"
-			choose. Each can be run again alone. Those that need nothing of each other run
-			at the same time.`),
-		RunE: func(*cobra.Command, []string) error {
-			var out strings.Builder
-			fmt.Fprintf(&out, "%-24s %-72s %s\n", "NAME", "DESCRIPTION", "NEEDS")
-			for _, p := range phases.All() {
-				fmt.Fprintf(&out, "%s\n", strings.TrimRight(fmt.Sprintf("%-24s %-72s %s", p.Name, p.Doc, strings.Join(p.Needs, ",")), " "))
-			}
-			_, err := fmt.Fprint(e.Out, out.String())
-			return err
-		},
+	cmd := e.Command("phases", "List the phases of an installation", `
+		List the phases of an installation, which --only and --skip-phases of "init"
+		choose. Each can be run again alone. Those that need nothing of each other run
+		at the same time.`, "")
+	cmd.Args = env.NoArguments
+	cmd.RunE = func(*cobra.Command, []string) error {
+		var out strings.Builder
+		fmt.Fprintf(&out, "%-24s %-72s %s\n", "NAME", "DESCRIPTION", "NEEDS")
+		for _, p := range phases.All() {
+			fmt.Fprintf(&out, "%s\n", strings.TrimRight(fmt.Sprintf("%-24s %-72s %s", p.Name, p.Doc, strings.Join(p.Needs, ",")), " "))
+		}
+		_, err := fmt.Fprint(e.Out, out.String())
+		return err
 	}
+	return cmd
 }

@@ -104,19 +104,13 @@ func (f *flags) bind(cmd *cobra.Command) {
 func NewCommand(e *env.Env) *cobra.Command {
 	access := e.NewAccess()
 	f := &flags{print: genericclioptions.NewPrintFlags("edited"), record: genericclioptions.NewRecordFlags()}
-	cmd := &cobra.Command{
-		Use:                   "interpret (-f FILENAME) (--operation OPERATION) [--ARGS VALUE]... ",
-		DisableFlagsInUseLine: true,
-		Short:                 short,
-		Long:                  e.Long(long),
-		Example:               e.Examples(examples),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := f.validate(args); err != nil {
-				return err
-			}
-			c := &command{env: e, access: access, flags: f, source: source{env: e, access: access, recursive: f.recursive}}
-			return c.run(cmd, args)
-		},
+	cmd := e.Command("interpret (-f FILENAME) (--operation OPERATION) [--ARGS VALUE]... ", short, long, examples)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := f.validate(args); err != nil {
+			return err
+		}
+		c := &command{env: e, access: access, flags: f, source: source{env: e, access: access, recursive: f.recursive}}
+		return c.run(cmd, args)
 	}
 	f.bind(cmd)
 	access.Flags.Add(cmd)

@@ -54,20 +54,14 @@ func NewCommand(e *env.Env) *cobra.Command {
 	access := e.NewAccess()
 	member := env.Kubeconfig{Flag: "--cluster-kubeconfig"}
 	var r request
-	cmd := &cobra.Command{
-		Use:                   "join CLUSTER_NAME --cluster-kubeconfig=<KUBECONFIG>",
-		DisableFlagsInUseLine: true,
-		Short:                 short,
-		Long:                  e.Long(long),
-		Example:               e.Examples(examples),
-		Args:                  env.ExactlyOne("cluster name is required", "only the cluster name is allowed as an argument"),
-		ValidArgsFunction:     cobra.NoFileCompletions,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			r.Name = args[0]
-			ctx, stop := e.Interruptible(cmd.Context())
-			defer stop()
-			return run(ctx, e, access, member, r)
-		},
+	cmd := e.Command("join CLUSTER_NAME --cluster-kubeconfig=<KUBECONFIG>", short, long, examples)
+	cmd.Args = env.ExactlyOne("cluster name is required", "only the cluster name is allowed as an argument")
+	cmd.ValidArgsFunction = cobra.NoFileCompletions
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		r.Name = args[0]
+		ctx, stop := e.Interruptible(cmd.Context())
+		defer stop()
+		return run(ctx, e, access, member, r)
 	}
 	access.Flags.Add(cmd).AddImpersonation(cmd)
 	fs := cmd.Flags()

@@ -75,15 +75,8 @@ func (f *flags) root() (string, error) {
 
 // NewCommand returns the command.
 func NewCommand(e *env.Env) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:     "local",
-		Short:   "Run a federation on this machine",
-		Long:    e.Long(long),
-		Example: e.Examples(examples),
-		Args:    cobra.NoArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(newUp(e), newDown(e), newStop(e), newStart(e), newRestart(e), newStatus(e), newLogs(e), newList(e), newKubeconfig(e))
+	cmd := e.Group("local", "Run a federation on this machine", long, examples,
+		newUp(e), newDown(e), newStop(e), newStart(e), newRestart(e), newStatus(e), newLogs(e), newList(e), newKubeconfig(e))
 	for _, sub := range cmd.Commands() {
 		addCompletion(e, sub)
 	}

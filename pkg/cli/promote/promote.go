@@ -68,21 +68,15 @@ type flags struct {
 func NewCommand(e *env.Env) *cobra.Command {
 	access := e.NewAccess()
 	f := flags{kubeconfig: env.Kubeconfig{Flag: "--cluster-kubeconfig"}}
-	cmd := &cobra.Command{
-		Use:                   "promote <RESOURCE_TYPE> <RESOURCE_NAME> -n <NAME_SPACE> -C <CLUSTER_NAME>",
-		DisableFlagsInUseLine: true,
-		Short:                 short,
-		Long:                  e.Long(long),
-		Example:               e.Examples(examples),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return run(cmd.Context(), e, access, f, args)
-		},
-		ValidArgsFunction: func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
-			if f.Cluster == "" { // its types and objects are meant
-				return cobra.AppendActiveHelp(nil, "name the member cluster with -C first: its objects are completed"), cobra.ShellCompDirectiveNoFileComp
-			}
-			return completion.ResourceTypeAndNameCompletionFunc(access.MemberAccess(f.Cluster).Factory())(cmd, args, prefix)
-		},
+	cmd := e.Command("promote <RESOURCE_TYPE> <RESOURCE_NAME> -n <NAME_SPACE> -C <CLUSTER_NAME>", short, long, examples)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		return run(cmd.Context(), e, access, f, args)
+	}
+	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+		if f.Cluster == "" { // its types and objects are meant
+			return cobra.AppendActiveHelp(nil, "name the member cluster with -C first: its objects are completed"), cobra.ShellCompDirectiveNoFileComp
+		}
+		return completion.ResourceTypeAndNameCompletionFunc(access.MemberAccess(f.Cluster).Factory())(cmd, args, prefix)
 	}
 	access.Flags.Add(cmd).AddNamespace(cmd)
 	access.ControlPlane.AddTimeoutFlag(cmd)

@@ -63,18 +63,12 @@ type move struct {
 func NewCommand(e *env.Env) *cobra.Command {
 	access := e.NewAccess()
 	var f flags
-	cmd := &cobra.Command{
-		Use:                   "rebalance TYPE/NAME... [-n NAMESPACE] [--wait]",
-		DisableFlagsInUseLine: true,
-		Short:                 short,
-		Long:                  e.Long(long),
-		Example:               e.Examples(examples),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if cmd.Flags().Changed("timeout") && !f.wait {
-				return errors.New("--timeout is for --wait: add it, or leave --timeout out")
-			}
-			return run(cmd.Context(), e, access, f, args)
-		},
+	cmd := e.Command("rebalance TYPE/NAME... [-n NAMESPACE] [--wait]", short, long, examples)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if cmd.Flags().Changed("timeout") && !f.wait {
+			return errors.New("--timeout is for --wait: add it, or leave --timeout out")
+		}
+		return run(cmd.Context(), e, access, f, args)
 	}
 	access.Flags.Add(cmd).AddNamespace(cmd)
 	cmd.ValidArgsFunction = completion.SpecifiedResourceTypeAndNameCompletionFunc(access.Factory(), []string{"deployments", "statefulsets", "jobs", "replicasets", "cronjobs"})

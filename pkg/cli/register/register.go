@@ -70,20 +70,14 @@ type flags struct {
 // NewCommand returns the command.
 func NewCommand(e *env.Env) *cobra.Command {
 	f := flags{kubeconfig: env.Kubeconfig{Flag: "--kubeconfig"}}
-	cmd := &cobra.Command{
-		Use:                   "register [karmada-apiserver-endpoint]",
-		DisableFlagsInUseLine: true,
-		Short:                 short,
-		Long:                  e.Long(long),
-		Example:               e.Examples(examples),
-		Args:                  env.ExactlyOne("requires the address of the control plane, host:port", "accepts one address of the control plane only"),
-		ValidArgsFunction:     cobra.NoFileCompletions,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			f.discovery.Endpoint = args[0]
-			ctx, stop := e.Interruptible(cmd.Context())
-			defer stop()
-			return run(ctx, e, f)
-		},
+	cmd := e.Command("register [karmada-apiserver-endpoint]", short, long, examples)
+	cmd.Args = env.ExactlyOne("requires the address of the control plane, host:port", "accepts one address of the control plane only")
+	cmd.ValidArgsFunction = cobra.NoFileCompletions
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		f.discovery.Endpoint = args[0]
+		ctx, stop := e.Interruptible(cmd.Context())
+		defer stop()
+		return run(ctx, e, f)
 	}
 	f.bind(cmd)
 	return cmd

@@ -41,24 +41,15 @@ const fleet = "fleet"
 
 // NewCommand returns the command.
 func NewCommand(e *env.Env) *cobra.Command {
-	cmd := &cobra.Command{
-		Use: "search", Short: short, Long: e.Long(long), Args: cobra.NoArgs,
-		Example: e.Examples("# A kubeconfig for all clusters\n(umask 077; {{.Name}} search kubeconfig > fleet.kubeconfig)"),
-		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(newKubeconfig(e))
-	return cmd
+	return e.Group("search", short, long, "# A kubeconfig for all clusters\n(umask 077; {{.Name}} search kubeconfig > fleet.kubeconfig)",
+		newKubeconfig(e))
 }
 
 func newKubeconfig(e *env.Env) *cobra.Command {
 	access := e.NewAccess()
-	cmd := &cobra.Command{
-		Use: "kubeconfig", DisableFlagsInUseLine: true, Args: cobra.NoArgs,
-		Short:   "Print a kubeconfig for all clusters as one",
-		Long:    e.Long(kubeconfigLong),
-		Example: e.Examples(kubeconfigExamples),
-		RunE:    func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), e, access.ControlPlane) },
-	}
+	cmd := e.Command("kubeconfig", "Print a kubeconfig for all clusters as one", kubeconfigLong, kubeconfigExamples)
+	cmd.Args = cobra.NoArgs
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), e, access.ControlPlane) }
 	access.Flags.Add(cmd)
 	return cmd
 }

@@ -41,20 +41,14 @@ const (
 func NewCommand(e *env.Env) *cobra.Command {
 	access := e.NewAccess()
 	var overwrite, dryRun bool
-	cmd := &cobra.Command{
-		Use:                   "taint CLUSTER NAME KEY_1=VAL_1:TAINT_EFFECT_1 ... KEY_N=VAL_N:TAINT_EFFECT_N",
-		DisableFlagsInUseLine: true,
-		Short:                 short,
-		Long:                  e.Long(long),
-		Example:               e.Examples(examples),
-		ValidArgsFunction:     completeArgs(access),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := parse(args, overwrite)
-			if err != nil {
-				return err
-			}
-			return run(cmd.Context(), e, access, c, dryRun)
-		},
+	cmd := e.Command("taint CLUSTER NAME KEY_1=VAL_1:TAINT_EFFECT_1 ... KEY_N=VAL_N:TAINT_EFFECT_N", short, long, examples)
+	cmd.ValidArgsFunction = completeArgs(access)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		c, err := parse(args, overwrite)
+		if err != nil {
+			return err
+		}
+		return run(cmd.Context(), e, access, c, dryRun)
 	}
 	access.Flags.Add(cmd)
 	access.ControlPlane.AddTimeoutFlag(cmd)

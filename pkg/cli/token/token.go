@@ -67,16 +67,7 @@ const (
 
 // NewCommand returns the command.
 func NewCommand(e *env.Env) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:     "token",
-		Short:   short,
-		Long:    e.Long(long),
-		Example: e.Examples(examples),
-		Args:    cobra.NoArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(newCreate(e), newDelete(e), newList(e))
-	return cmd
+	return e.Group("token", short, long, examples, newCreate(e), newDelete(e), newList(e))
 }
 
 // createFlags specify the token to create.
@@ -91,15 +82,9 @@ type createFlags struct {
 func newCreate(e *env.Env) *cobra.Command {
 	access := e.NewAccess()
 	var f createFlags
-	cmd := &cobra.Command{
-		Use:                   "create",
-		DisableFlagsInUseLine: true,
-		Short:                 "Create a bootstrap token",
-		Long:                  e.Long(createLong),
-		Example:               e.Examples(createExamples),
-		Args:                  cobra.NoArgs,
-		RunE:                  func(cmd *cobra.Command, _ []string) error { return runCreate(cmd.Context(), e, access, f) },
-	}
+	cmd := e.Command("create", "Create a bootstrap token", createLong, createExamples)
+	cmd.Args = cobra.NoArgs
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return runCreate(cmd.Context(), e, access, f) }
 	access.Flags.Add(cmd)
 	env.AddOutputFlag(cmd, &f.output)
 	fs := cmd.Flags()
@@ -224,18 +209,13 @@ func endpointOf(server string) (string, error) {
 
 func newDelete(e *env.Env) *cobra.Command {
 	access := e.NewAccess()
-	cmd := &cobra.Command{
-		Use:                   "delete [token-value] ...",
-		DisableFlagsInUseLine: true,
-		Short:                 "Delete bootstrap tokens",
-		ValidArgsFunction:     completeTokens(access),
-		Long:                  e.Long("\n\t\tDelete bootstrap tokens, by their ids or as a whole. Clusters that were registered with them stay."),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) < 1 {
-				return fmt.Errorf("missing subcommand; 'token delete' is missing token of form %q", bootstrapapi.BootstrapTokenIDPattern)
-			}
-			return runDelete(cmd.Context(), e, access, args)
-		},
+	cmd := e.Command("delete [token-value] ...", "Delete bootstrap tokens", "\n\t\tDelete bootstrap tokens, by their ids or as a whole. Clusters that were registered with them stay.", "")
+	cmd.ValidArgsFunction = completeTokens(access)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) < 1 {
+			return fmt.Errorf("missing subcommand; 'token delete' is missing token of form %q", bootstrapapi.BootstrapTokenIDPattern)
+		}
+		return runDelete(cmd.Context(), e, access, args)
 	}
 	access.Flags.Add(cmd)
 	return cmd

@@ -45,18 +45,16 @@ type node struct {
 func newNodeCommand(e *env.Env) *cobra.Command {
 	access := e.NewAccess()
 	r := &nodeRequest{}
-	cmd := &cobra.Command{
-		Use: "node [NAME | -l label]", Aliases: []string{"nodes", "no"}, DisableFlagsInUseLine: true,
-		Short: "Display resource (CPU/memory) usage of nodes of member clusters", Long: e.Long(long), Example: e.Examples(nodeExamples),
-		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := r.complete(args, "only one of NAME or --selector can be provided"); err != nil {
-				return err
-			}
-			ctx, stop := e.Interruptible(cmd.Context())
-			defer stop()
-			return r.run(ctx, e, access)
-		},
+	cmd := e.Command("node [NAME | -l label]", "Display resource (CPU/memory) usage of nodes of member clusters", long, nodeExamples)
+	cmd.Aliases = []string{"nodes", "no"}
+	cmd.ValidArgsFunction = cobra.NoFileCompletions
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := r.complete(args, "only one of NAME or --selector can be provided"); err != nil {
+			return err
+		}
+		ctx, stop := e.Interruptible(cmd.Context())
+		defer stop()
+		return r.run(ctx, e, access)
 	}
 	r.addFlags(cmd, access, "")
 	cmd.Flags().BoolVar(&r.capacity, "show-capacity", false, "Show the used part of the capacity instead of the allocatable resources.")

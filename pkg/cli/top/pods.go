@@ -59,24 +59,22 @@ type memberPods struct {
 func newPodCommand(e *env.Env) *cobra.Command {
 	access := e.NewAccess()
 	r := &podRequest{}
-	cmd := &cobra.Command{
-		Use: "pod [NAME | -l label]", Aliases: []string{"pods", "po"}, DisableFlagsInUseLine: true,
-		Short: "Display resource (CPU/memory) usage of pods of member clusters", Long: e.Long(long), Example: e.Examples(podExamples),
-		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			if err := r.complete(args, "only one of NAME or selector can be provided"); err != nil {
-				return err
-			}
-			if r.namespace, _, err = access.Namespace(); err != nil {
-				return err
-			}
-			if r.allNamespaces && r.name != "" {
-				return errors.New("a pod cannot be named across all namespaces; leave out --all-namespaces or the name")
-			}
-			ctx, stop := e.Interruptible(cmd.Context())
-			defer stop()
-			return r.run(ctx, e, access)
-		},
+	cmd := e.Command("pod [NAME | -l label]", "Display resource (CPU/memory) usage of pods of member clusters", long, podExamples)
+	cmd.Aliases = []string{"pods", "po"}
+	cmd.ValidArgsFunction = cobra.NoFileCompletions
+	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
+		if err := r.complete(args, "only one of NAME or selector can be provided"); err != nil {
+			return err
+		}
+		if r.namespace, _, err = access.Namespace(); err != nil {
+			return err
+		}
+		if r.allNamespaces && r.name != "" {
+			return errors.New("a pod cannot be named across all namespaces; leave out --all-namespaces or the name")
+		}
+		ctx, stop := e.Interruptible(cmd.Context())
+		defer stop()
+		return r.run(ctx, e, access)
 	}
 	r.addFlags(cmd, access, "C")
 	access.Flags.AddNamespace(cmd)

@@ -40,24 +40,18 @@ func NewCommand(e *env.Env) *cobra.Command {
 	access := e.NewAccess()
 	kubeconfig := env.Kubeconfig{Flag: "--cluster-kubeconfig"}
 	var r member.UnjoinRequest
-	cmd := &cobra.Command{
-		Use:                   "unjoin CLUSTER_NAME --cluster-kubeconfig=<KUBECONFIG>",
-		DisableFlagsInUseLine: true,
-		Short:                 short,
-		Long:                  e.Long(long),
-		Example:               e.Examples(examples),
-		Args:                  env.ExactlyOne("cluster name is required", "only the cluster name is allowed as an argument"),
-		ValidArgsFunction:     access.Complete.ClusterArg,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			r.Name = args[0]
-			r.At = e.Now()
-			if r.Wait <= 0 {
-				return fmt.Errorf(" --wait %v  must be a positive duration, e.g. 1m0s ", r.Wait)
-			}
-			ctx, stop := e.Interruptible(cmd.Context())
-			defer stop()
-			return run(ctx, e, access, kubeconfig, r)
-		},
+	cmd := e.Command("unjoin CLUSTER_NAME --cluster-kubeconfig=<KUBECONFIG>", short, long, examples)
+	cmd.Args = env.ExactlyOne("cluster name is required", "only the cluster name is allowed as an argument")
+	cmd.ValidArgsFunction = access.Complete.ClusterArg
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		r.Name = args[0]
+		r.At = e.Now()
+		if r.Wait <= 0 {
+			return fmt.Errorf(" --wait %v  must be a positive duration, e.g. 1m0s ", r.Wait)
+		}
+		ctx, stop := e.Interruptible(cmd.Context())
+		defer stop()
+		return run(ctx, e, access, kubeconfig, r)
 	}
 	access.Flags.Add(cmd)
 	fs := cmd.Flags()

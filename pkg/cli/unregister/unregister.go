@@ -49,20 +49,14 @@ type flags struct {
 // NewCommand returns the command.
 func NewCommand(e *env.Env) *cobra.Command {
 	f := flags{member: env.Kubeconfig{Flag: "--cluster-kubeconfig"}, controlPlane: env.Kubeconfig{Flag: "--karmada-config"}}
-	cmd := &cobra.Command{
-		Use:                   "unregister CLUSTER_NAME",
-		DisableFlagsInUseLine: true,
-		Short:                 short,
-		Long:                  e.Long(long),
-		Example:               e.Examples(examples),
-		Args:                  env.ExactlyOne("cluster name is required", "only the cluster name is allowed as an argument"),
-		ValidArgsFunction:     cobra.NoFileCompletions,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			f.request.Name = args[0]
-			ctx, stop := e.Interruptible(cmd.Context())
-			defer stop()
-			return run(ctx, e, f)
-		},
+	cmd := e.Command("unregister CLUSTER_NAME", short, long, examples)
+	cmd.Args = env.ExactlyOne("cluster name is required", "only the cluster name is allowed as an argument")
+	cmd.ValidArgsFunction = cobra.NoFileCompletions
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		f.request.Name = args[0]
+		ctx, stop := e.Interruptible(cmd.Context())
+		defer stop()
+		return run(ctx, e, f)
 	}
 	fs := cmd.Flags()
 	fs.StringVar(&f.member.Path, "cluster-kubeconfig", "", "Path to the kubeconfig of the cluster.")

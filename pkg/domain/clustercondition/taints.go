@@ -137,3 +137,8 @@ func decides(cluster *clusterv1alpha1.Cluster, matches []remedyv1alpha1.Decision
 		return false
 	})
 }
+
+// Cordons reports whether a taint is that of cordoned clusters.
+func Cordons(t corev1.Taint) bool {
+	return t.Key == clusterv1alpha1.TaintClusterUnschedulable && t.Effect == corev1.TaintEffectNoSchedule
+}
