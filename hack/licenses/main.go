@@ -124,12 +124,7 @@ func modules(packages []string) ([]module, error) {
 			seen[m.Path] = *m
 		}
 	}
-	var all []module
-	for _, m := range seen {
-		all = append(all, m)
-	}
-	slices.SortFunc(all, func(a, b module) int { return strings.Compare(a.Path, b.Path) })
-	return all, nil
+	return slices.SortedFunc(maps.Values(seen), func(a, b module) int { return strings.Compare(a.Path, b.Path) }), nil
 }
 
 // check prints the license of each module and returns those that may not be

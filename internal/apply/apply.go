@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
@@ -40,12 +41,7 @@ type ChangeSet []Change
 
 // Changed reports whether any object was created, configured or deleted.
 func (s ChangeSet) Changed() bool {
-	for _, c := range s {
-		if c.Action != Unchanged {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s, func(c Change) bool { return c.Action != Unchanged })
 }
 
 // defaultParallel is the default of Applier.Parallel.
@@ -139,15 +135,10 @@ func includes(have, want any) bool {
 		return true
 	case []any:
 		h, ok := have.([]any)
-		if !ok || len(h) != len(w) {
+		if !ok {
 			return len(w) == 0 && have == nil
 		}
-		for i := range w {
-			if !includes(h[i], w[i]) {
-				return false
-			}
-		}
-		return true
+		return slices.EqualFunc(h, w, includes)
 	default:
 		return equality.Semantic.DeepEqual(have, want)
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	yamlv3 "go.yaml.in/yaml/v3"
@@ -94,15 +95,8 @@ func checkAliases(text string) error {
 }
 
 func hasAlias(node *yamlv3.Node, depth int) bool {
-	if node.Kind == yamlv3.AliasNode || depth > 2*MaxDepth {
-		return true
-	}
-	for _, child := range node.Content {
-		if hasAlias(child, depth+1) {
-			return true
-		}
-	}
-	return false
+	return node.Kind == yamlv3.AliasNode || depth > 2*MaxDepth ||
+		slices.ContainsFunc(node.Content, func(child *yamlv3.Node) bool { return hasAlias(child, depth+1) })
 }
 
 // CheckJSON returns an error if JSON has more than MaxDepth objects and lists in each other, or more than MaxValues values: decoded,

@@ -199,12 +199,7 @@ func (o *Options) Enabled(name string) bool {
 
 // reports reports whether the control plane is given a kind of credentials.
 func (o *Options) reports(what string) bool {
-	for _, entry := range o.ReportSecrets {
-		if strings.EqualFold(strings.TrimSpace(entry), what) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(o.ReportSecrets, func(entry string) bool { return strings.EqualFold(strings.TrimSpace(entry), what) })
 }
 
 // renewInterval is the time between renewals of the cluster's lease.

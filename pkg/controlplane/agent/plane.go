@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -8,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -216,15 +218,7 @@ func (p *plane) use(identity *tls.Certificate) bool {
 }
 
 func sameChain(a, b *tls.Certificate) bool {
-	if len(a.Certificate) != len(b.Certificate) {
-		return false
-	}
-	for i := range a.Certificate {
-		if string(a.Certificate[i]) != string(b.Certificate[i]) {
-			return false
-		}
-	}
-	return true
+	return slices.EqualFunc(a.Certificate, b.Certificate, bytes.Equal)
 }
 
 // follow uses the certificate of the kubeconfig whenever the file has another one,

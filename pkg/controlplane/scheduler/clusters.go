@@ -1,6 +1,8 @@
 package scheduler
 
 import (
+	"maps"
+	"slices"
 	"sync"
 
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
@@ -40,11 +42,7 @@ func (c *clusters) Snapshot() *framework.Snapshot {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.snapshot == nil {
-		all := make([]*framework.Cluster, 0, len(c.byName))
-		for _, cluster := range c.byName {
-			all = append(all, cluster)
-		}
-		c.snapshot = framework.NewSnapshot(all)
+		c.snapshot = framework.NewSnapshot(slices.Collect(maps.Values(c.byName)))
 	}
 	return c.snapshot
 }

@@ -195,12 +195,7 @@ func watchable(lists []*metav1.APIResourceList, skip *APIs) []apiType {
 }
 
 func supports(verbs metav1.Verbs, wanted ...string) bool {
-	for _, verb := range wanted {
-		if !slices.Contains(verbs, verb) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(wanted, func(verb string) bool { return !slices.Contains(verbs, verb) })
 }
 
 // diff returns the types to start and to stop watching. Types of groups that

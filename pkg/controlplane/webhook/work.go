@@ -188,23 +188,14 @@ func cleanKind(raw []byte, h *header) bool {
 }
 
 func has(m map[string]string, keys ...string) bool {
-	for _, key := range keys {
-		if _, ok := m[key]; ok {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(keys, func(key string) bool { _, ok := m[key]; return ok })
 }
 
 // booked reports whether the annotations that list annotations and labels are
 // right.
 func booked(annotations, labels map[string]string) bool {
-	for _, key := range []string{workv1alpha2.ManagedAnnotation, workv1alpha2.ManagedLabels} {
-		if _, ok := annotations[key]; !ok {
-			return false
-		}
-	}
-	return annotations[workv1alpha2.ManagedAnnotation] == joined(annotations) && annotations[workv1alpha2.ManagedLabels] == joined(labels)
+	return has(annotations, workv1alpha2.ManagedAnnotation) && has(annotations, workv1alpha2.ManagedLabels) &&
+		annotations[workv1alpha2.ManagedAnnotation] == joined(annotations) && annotations[workv1alpha2.ManagedLabels] == joined(labels)
 }
 
 // joined returns the sorted keys of m, joined by commas.

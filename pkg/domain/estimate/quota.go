@@ -2,6 +2,7 @@ package estimate
 
 import (
 	"math"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -77,12 +78,7 @@ func (q *Quota) applies(priorityClass string) bool {
 	if priorityClass != "" {
 		class[priorityClassLabel] = priorityClass
 	}
-	for _, s := range q.selectors {
-		if s.Matches(class) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(q.selectors, func(s labels.Selector) bool { return s.Matches(class) })
 }
 
 // QuotaReplicas returns how many replicas quotas leave room for, once the assumed workloads of the namespace are there.

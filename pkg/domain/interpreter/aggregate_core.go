@@ -5,6 +5,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"slices"
 )
 
 // eachStatus decodes the status of every item and calls fn with it; fn gets nil
@@ -143,12 +144,7 @@ func aggregateDisruptionBudget(obj *object, items []item) (*object, error) {
 
 // hasKeys reports whether a map has all of the keys.
 func hasKeys(m map[string]any, keys ...string) bool {
-	for _, key := range keys {
-		if _, ok := m[key]; !ok {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(keys, func(key string) bool { _, ok := m[key]; return !ok })
 }
 
 func aggregateAutoscaler(obj *object, items []item) (*object, error) {

@@ -1,6 +1,7 @@
 package interpreter
 
 import (
+	"slices"
 	"strings"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -95,12 +96,7 @@ func (j jobs) conditions(s *jobSum, members int) []batchv1.JobCondition {
 }
 
 func holds(conditions []batchv1.JobCondition, t batchv1.JobConditionType) bool {
-	for i := range conditions {
-		if conditions[i].Type == t && conditions[i].Status == corev1.ConditionTrue {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(conditions, func(c batchv1.JobCondition) bool { return c.Type == t && c.Status == corev1.ConditionTrue })
 }
 
 func latest(a, b *metav1.Time) *metav1.Time {

@@ -2,6 +2,7 @@ package interpreter
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -46,14 +47,9 @@ func (d *Declarative) Kinds() []schema.GroupVersionKind {
 	if kinds == nil {
 		return nil
 	}
-	list := make([]schema.GroupVersionKind, 0, len(*kinds))
-	for gvk := range *kinds {
-		list = append(list, gvk)
-	}
-	slices.SortFunc(list, func(a, b schema.GroupVersionKind) int {
+	return slices.SortedFunc(maps.Keys(*kinds), func(a, b schema.GroupVersionKind) int {
 		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Version, b.Version))
 	})
-	return list
 }
 
 // Load replaces all rules at once. Scripts that were there before stay compiled,

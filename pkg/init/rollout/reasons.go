@@ -180,10 +180,6 @@ func FirstLine(text string) string {
 
 // permanent reports whether an event or a log shows an error that does not pass by waiting.
 func permanent(text string) bool {
-	for _, sign := range []string{"read-only file system", "permission denied", "hostPath type check failed", "is not a directory", "unknown flag: ", "flag provided but not defined: "} {
-		if strings.Contains(text, sign) {
-			return true
-		}
-	}
-	return false
+	signs := []string{"read-only file system", "permission denied", "hostPath type check failed", "is not a directory", "unknown flag: ", "flag provided but not defined: "}
+	return slices.ContainsFunc(signs, func(sign string) bool { return strings.Contains(text, sign) })
 }

@@ -107,11 +107,7 @@ func (r *reconciler) ready(ctx context.Context, work *workv1alpha1.Work) bool {
 func (r *reconciler) ofCluster(ctx context.Context, cluster client.Object) []reconcile.Request {
 	list := controllers.Listed(ctx, r.client, &workv1alpha1.WorkList{},
 		client.InNamespace(names.ExecutionNamespace(cluster.GetName())), client.HasLabels{services.ServiceNameLabel})
-	var out []reconcile.Request
-	for i := range list.Items {
-		out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
-	}
-	return out
+	return controllers.Requests(controllers.Pointers(list.Items))
 }
 
 func (r *reconciler) collected(ctx context.Context, service types.NamespacedName) ([]*workv1alpha1.Work, error) {
