@@ -79,6 +79,17 @@ func After(wait time.Duration, err error) (reconcile.Result, error) {
 	return reconcile.Result{RequeueAfter: wait}, nil
 }
 
+// Earliest returns the least of the durations that are not 0, or 0.
+func Earliest(durations ...time.Duration) time.Duration {
+	var out time.Duration
+	for _, d := range durations {
+		if d > 0 && (out == 0 || d < out) {
+			out = d
+		}
+	}
+	return out
+}
+
 // AddLowPriority adds keys to a queue with the priority that controller-runtime
 // gives to its initial list, if it is a priority queue.
 func AddLowPriority[K comparable](queue workqueue.TypedInterface[K], keys ...K) {

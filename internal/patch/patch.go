@@ -88,6 +88,44 @@ func Named[T client.Object](obj T) T {
 	return out
 }
 
+// Locked returns the JSON merge patch of the changes that are made to obj after this call. It requires the resource version
+// of obj.
+func Locked(obj client.Object) client.Patch {
+	return client.MergeFromWithOptions(obj.DeepCopyObject().(client.Object), client.MergeFromWithOptimisticLock{})
+}
+
+// Change changes an object and patches what differs.
+func Change(ctx context.Context, c client.Writer, obj client.Object, change func()) error {
+	merge := client.MergeFrom(obj.DeepCopyObject().(client.Object))
+	change()
+	return c.Patch(ctx, obj, merge)
+}
+
+// ChangeLocked is Change with a patch that requires the resource version of the object.
+func ChangeLocked(ctx context.Context, c client.Writer, obj client.Object, change func()) error {
+	merge := Locked(obj)
+	change()
+	return c.Patch(ctx, obj, merge)
+}
+
+// body is a patch that is encoded when it is sent.
+type body struct {
+	kind  types.PatchType
+	value any
+}
+
+// Type implements client.Patch.
+func (b body) Type() types.PatchType { return b.kind }
+
+// Data implements client.Patch.
+func (b body) Data(client.Object) ([]byte, error) { return json.Marshal(b.value) }
+
+// Merge returns the JSON merge patch that has the JSON of value.
+func Merge(value any) client.Patch { return body{types.MergePatchType, value} }
+
+// Strategic returns the strategic merge patch that has the JSON of value.
+func Strategic(value any) client.Patch { return body{types.StrategicMergePatchType, value} }
+
 // Metadata returns a JSON merge patch of metadata alone. It applies only to the
 // object with this uid, and, unless resourceVersion is empty, to this version.
 func Metadata(change map[string]any, uid types.UID, resourceVersion string) ([]byte, error) {
@@ -124,11 +162,7 @@ func RemoveFinalizer(ctx context.Context, c client.Writer, obj client.Object, fi
 	if uid := obj.GetUID(); uid != "" {
 		steps = slices.Insert(steps, 0, operation{Op: "test", Path: "/metadata/uid", Value: string(uid)})
 	}
-	data, err := json.Marshal(steps)
-	if err != nil {
-		return fmt.Errorf("encoding a change of finalizers: %w", err)
-	}
-	err = c.Patch(ctx, Named(obj), client.RawPatch(types.JSONPatchType, data))
+	err := c.Patch(ctx, Named(obj), body{types.JSONPatchType, steps})
 	if testFailed(err) {
 		err = apierrors.NewConflict(schema.GroupResource{Resource: "finalizers"}, obj.GetName(), err)
 	}

@@ -81,6 +81,11 @@ func NewWriter[O client.Object, S Status[S]](opts Options[O, S]) *Writer[O, S] {
 	return &Writer[O, S]{opts: opts, written: NewMemory[client.ObjectKey, *shared[S]](remembered)}
 }
 
+// For returns a Writer of all fields of the status that get returns. shared is Options.Shared; live may be nil.
+func For[O client.Object, S Status[S]](c client.Client, live client.Reader, clk clock.PassiveClock, get func(O) S, shared ...string) *Writer[O, S] {
+	return NewWriter(Options[O, S]{Get: get, Shared: shared, Client: c, Live: live, Clock: clk})
+}
+
 // Put is Write for callers without a Written of their own. For each object, change is called by one caller at a time.
 func (w *Writer[O, S]) Put(ctx context.Context, cached O, change func(S)) (bool, error) {
 	var last *shared[S]

@@ -16,6 +16,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/karmada-toolkit/karmada/internal/patch"
 	"github.com/karmada-toolkit/karmada/internal/wait"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
@@ -268,9 +269,7 @@ func storeCredentials(ctx context.Context, j *journal, namespace, cluster string
 		if upToDate(secret.Data, want) {
 			continue
 		}
-		base := secret.DeepCopy()
-		secret.Data = want
-		if err := j.client.Patch(ctx, secret, client.MergeFrom(base)); err != nil {
+		if err := patch.Change(ctx, j.client, secret, func() { secret.Data = want }); err != nil {
 			return nil, fmt.Errorf("updating secret %s/%s: %w", namespace, secret.Name, err)
 		}
 	}

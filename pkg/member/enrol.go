@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/karmada-toolkit/karmada/internal/patch"
 	"github.com/karmada-toolkit/karmada/internal/pki"
 	"github.com/karmada-toolkit/karmada/internal/wait"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
@@ -299,9 +300,7 @@ func (i *Identity) waitUsable(ctx context.Context, r EnrolRequest, request strin
 	if cluster.Spec.ID != "" {
 		return fmt.Errorf("the name %q is taken by another cluster", r.Name)
 	}
-	base := cluster.DeepCopy()
-	cluster.Spec.ID = r.ID
-	if err := i.Client.Patch(ctx, cluster, client.MergeFrom(base)); err != nil {
+	if err := patch.Change(ctx, i.Client, cluster, func() { cluster.Spec.ID = r.ID }); err != nil {
 		if apierrors.IsInvalid(err) {
 			err = fmt.Errorf("this cluster is a member already, under another name: %w", err)
 		}

@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/karmada-toolkit/karmada/internal/patch"
 	"github.com/karmada-toolkit/karmada/internal/wait"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
@@ -192,9 +193,8 @@ func connect(ctx context.Context, d Deps, r JoinRequest, inMember, inControlPlan
 
 // own makes a Secret go when its cluster goes.
 func own(ctx context.Context, c client.Client, cluster *clusterv1alpha1.Cluster, secret *corev1.Secret) error {
-	base := secret.DeepCopy()
-	secret.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(cluster, clusterv1alpha1.GroupVersion.WithKind("Cluster"))}
-	if err := c.Patch(ctx, secret, client.MergeFrom(base)); err != nil {
+	owner := []metav1.OwnerReference{*metav1.NewControllerRef(cluster, clusterv1alpha1.GroupVersion.WithKind("Cluster"))}
+	if err := patch.Change(ctx, c, secret, func() { secret.OwnerReferences = owner }); err != nil {
 		return fmt.Errorf("tying secret %s to the cluster: %w", key(secret), err)
 	}
 	return nil

@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/karmada-toolkit/karmada/internal/patch"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 )
@@ -267,9 +268,7 @@ func giveSecrets(ctx context.Context, c client.Client, r PresentRequest, creds *
 		case apierrors.IsNotFound(err):
 			err = c.Create(ctx, secret)
 		case err == nil && !upToDate(secret.Data, want):
-			base := secret.DeepCopy()
-			secret.Data = want
-			err = c.Patch(ctx, secret, client.MergeFrom(base))
+			err = patch.Change(ctx, c, secret, func() { secret.Data = want })
 		}
 		if err != nil {
 			return nil, fmt.Errorf("writing secret %s of the control plane: %w", key(secret), err)

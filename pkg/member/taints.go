@@ -10,6 +10,7 @@ import (
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/karmada-toolkit/karmada/internal/patch"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 )
 
@@ -25,13 +26,13 @@ func UpdateTaints(ctx context.Context, c client.Client, cluster string, dryRun b
 			}
 			return fmt.Errorf("reading cluster %q: %w", cluster, err)
 		}
-		base := obj.DeepCopy()
+		locked := patch.Locked(obj)
 		taints, changed, err := change(obj.Spec.Taints)
 		if err != nil || !changed || dryRun {
 			return err
 		}
 		obj.Spec.Taints = taints
-		return c.Patch(ctx, obj, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{}))
+		return c.Patch(ctx, obj, locked)
 	})
 }
 

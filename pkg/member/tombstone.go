@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/karmada-toolkit/karmada/internal/patch"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
@@ -147,9 +148,8 @@ func CleanAbandoned(ctx context.Context, controlPlane, member client.Client, clu
 	if err := errors.Join(errs...); err != nil {
 		return true, err
 	}
-	base := tombstone.DeepCopy()
-	tombstone.Data[TombstoneCleaned] = now.UTC().Format(time.RFC3339)
-	if err := controlPlane.Patch(ctx, tombstone, client.MergeFrom(base)); err != nil {
+	cleaned := func() { tombstone.Data[TombstoneCleaned] = now.UTC().Format(time.RFC3339) }
+	if err := patch.Change(ctx, controlPlane, tombstone, cleaned); err != nil {
 		return true, fmt.Errorf("reporting that cluster %q is cleaned up: %w", cluster, err)
 	}
 	return true, nil

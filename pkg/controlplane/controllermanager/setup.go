@@ -146,11 +146,9 @@ func newParts(mgr manager.Manager, s *shared) (*parts, error) {
 			settings: &s.options.Autoscaling, cacheSyncTimeout: s.options.CacheSyncTimeout,
 			store: s.store, members: s.pool, retry: s.retry,
 		},
-		networking: &networking{options: s.options, store: s.store, members: s.pool, retry: s.retry, conditions: status.NewWriter(
-			status.Options[*networkingv1alpha1.MultiClusterService, *corev1.ServiceStatus]{
-				Get:    func(m *networkingv1alpha1.MultiClusterService) *corev1.ServiceStatus { return &m.Status },
-				Shared: []string{"conditions"}, Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clock: clock.RealClock{},
-			})},
+		networking: &networking{options: s.options, store: s.store, members: s.pool, retry: s.retry, conditions: status.For(
+			mgr.GetClient(), mgr.GetAPIReader(), clock.RealClock{},
+			func(m *networkingv1alpha1.MultiClusterService) *corev1.ServiceStatus { return &m.Status }, "conditions")},
 	}, nil
 }
 

@@ -155,15 +155,12 @@ func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	}
 	switch {
 	case fresh:
-		wait = soonest(wait, Grace)
+		wait = controllers.Earliest(wait, Grace)
 	case len(found) > 0:
-		wait = soonest(wait, searchInterval)
+		wait = controllers.Earliest(wait, searchInterval)
 	}
 	return reconcile.Result{RequeueAfter: wait}, nil
 }
-
-// soonest returns the smaller of two times until the next search; 0 stands for none.
-func soonest(a, b time.Duration) time.Duration { return min(cmp.Or(a, b), cmp.Or(b, a)) }
 
 // find searches one cluster, completely if that is needed and its turn has come. It returns how long a complete search has
 // to wait, else 0.

@@ -2,17 +2,16 @@ package problemdetector
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/karmada-toolkit/karmada/internal/events"
+	"github.com/karmada-toolkit/karmada/internal/patch"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/domain/clustercondition"
 )
@@ -53,12 +52,9 @@ func (n *node) report(ctx context.Context) error {
 	if observed.LastTransitionTime = observed.LastHeartbeatTime; stored != nil && stored.Status == observed.Status {
 		observed.LastTransitionTime = stored.LastTransitionTime
 	}
-	patch, err := json.Marshal(map[string]any{"status": map[string]any{"conditions": []corev1.NodeCondition{observed}}})
-	if err != nil {
-		return fmt.Errorf("encoding the condition of node %q: %w", n.name, err)
-	}
 	// The conditions of a Node are merged by their types.
-	if err := n.client.Status().Patch(ctx, obj, client.RawPatch(types.StrategicMergePatchType, patch)); err != nil {
+	change := patch.Strategic(map[string]any{"status": map[string]any{"conditions": []corev1.NodeCondition{observed}}})
+	if err := n.client.Status().Patch(ctx, obj, change); err != nil {
 		return n.failed(reasonStoreFailed, fmt.Errorf("writing the condition of node %q: %w", n.name, err))
 	}
 	if n.pod != nil {

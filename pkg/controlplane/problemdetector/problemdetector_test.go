@@ -136,10 +136,8 @@ func TestReporter_WritesOnceAndOnlyWhatItKnows(t *testing.T) {
 				builder = builder.WithObjects(tc.cluster)
 			}
 			plane := builder.Build()
-			r := &reporter{
-				cluster: "m1", stale: time.Minute, plane: plane, clock: clocktesting.NewFakeClock(now),
-				nodes: fake.NewClientBuilder().WithObjects(tc.node).Build(),
-			}
+			r := newReporter(&Options{ClusterName: "m1", StaleThreshold: time.Minute},
+				fake.NewClientBuilder().WithObjects(tc.node).Build(), plane, clocktesting.NewFakeClock(now))
 			for range 2 {
 				if err := r.report(t.Context()); err != nil {
 					t.Fatal(err)

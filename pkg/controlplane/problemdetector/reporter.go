@@ -6,13 +6,12 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/util/retry"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/karmada-toolkit/karmada/internal/status"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/domain/clustercondition"
 )
@@ -23,7 +22,15 @@ type reporter struct {
 	stale   time.Duration
 	nodes   client.Reader
 	plane   client.Client
+	status  *status.Writer[*clusterv1alpha1.Cluster, *clusterv1alpha1.ClusterStatus]
 	clock   clock.WithTicker
+}
+
+func newReporter(o *Options, nodes client.Reader, plane client.Client, clk clock.WithTicker) *reporter {
+	return &reporter{
+		cluster: o.ClusterName, stale: o.StaleThreshold, nodes: nodes, plane: plane, clock: clk,
+		status: status.For(plane, plane, clk, func(c *clusterv1alpha1.Cluster) *clusterv1alpha1.ClusterStatus { return &c.Status }, "conditions"),
+	}
 }
 
 // mapper maps the only kind of the control plane that the detector uses, without discovery requests.
@@ -44,26 +51,12 @@ func (r *reporter) report(ctx context.Context) error {
 	if !known {
 		return nil
 	}
-	return retry.RetryOnConflict(retry.DefaultRetry, func() error { return r.write(ctx, condition) })
-}
-
-func (r *reporter) write(ctx context.Context, condition metav1.Condition) error {
 	cluster := &clusterv1alpha1.Cluster{}
-	err := r.plane.Get(ctx, client.ObjectKey{Name: r.cluster}, cluster)
-	notFound := apierrors.IsNotFound(err)
-	if err != nil && !notFound {
+	if err := r.plane.Get(ctx, client.ObjectKey{Name: r.cluster}, cluster); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("reading cluster %q: %w", r.cluster, err)
-	}
-	if notFound || cluster.DeletionTimestamp != nil {
+	} else if err != nil || cluster.DeletionTimestamp != nil {
 		return nil
 	}
-	before := cluster.DeepCopy()
-	if !meta.SetStatusCondition(&cluster.Status.Conditions, condition) {
-		return nil
-	}
-	// A merge patch replaces all conditions, so it must be of this version.
-	if err := r.plane.Status().Patch(ctx, cluster, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
-		return fmt.Errorf("writing the condition of cluster %q: %w", r.cluster, err)
-	}
-	return nil
+	_, err := r.status.Put(ctx, cluster, func(s *clusterv1alpha1.ClusterStatus) { meta.SetStatusCondition(&s.Conditions, condition) })
+	return err
 }

@@ -47,7 +47,7 @@ func Setup(_ context.Context, mgr manager.Manager, o *Options) error {
 		flips:  flips{success: o.SuccessThreshold, failure: o.FailureThreshold},
 		events: events.ForManager(mgr, Detector, events.Transitions), pod: pod(os.Getenv("POD_NAMESPACE"), os.Getenv("POD_NAME")),
 	}
-	r := &reporter{cluster: o.ClusterName, stale: o.StaleThreshold, nodes: mgr.GetAPIReader(), plane: plane, clock: clock.RealClock{}}
+	r := newReporter(o, mgr.GetAPIReader(), plane, clock.RealClock{})
 	for _, l := range []*loop{
 		{name: "node", period: o.Period, clock: n.clock, do: n.report},
 		{name: "cluster", period: o.Period, clock: r.clock, leader: true, do: r.report},

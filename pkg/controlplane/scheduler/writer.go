@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/karmada-toolkit/karmada/internal/patch"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/domain/schedule/core"
@@ -139,14 +140,10 @@ func (p statusPatcher) Patch(ctx context.Context, obj client.Object, patch clien
 // patch sends a merge patch and records the result. With own, the informer's event
 // of the result does not enqueue the binding.
 func (w *writer) patch(ctx context.Context, to patcher, b known, body map[string]any, own bool) (known, error) {
-	data, err := json.Marshal(body)
-	if err != nil {
-		return b, fmt.Errorf("encoding the patch of %s: %w", core.Ref(b), err)
-	}
 	updated := b.scope.New()
 	updated.SetNamespace(b.GetNamespace())
 	updated.SetName(b.GetName())
-	if err := to.Patch(ctx, updated, client.RawPatch(types.MergePatchType, data)); err != nil {
+	if err := to.Patch(ctx, updated, patch.Merge(body)); err != nil {
 		return b, err
 	}
 	if own {

@@ -11,9 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/karmada-toolkit/karmada/internal/patch"
 	"github.com/karmada-toolkit/karmada/pkg/domain/manifest"
 )
 
@@ -142,12 +142,9 @@ func Scale(ctx context.Context, c client.Client, obj *unstructured.Unstructured)
 // SetReplicas writes the replicas of an object through its Scale, which was read before: a change in between is a
 // conflict. The field is written even where the Scale lacks it, as one of 0 replicas does.
 func SetReplicas(ctx context.Context, c client.Client, obj *unstructured.Unstructured, scale *autoscalingv1.Scale, replicas int32) error {
-	patch, err := json.Marshal(map[string]any{
+	change := patch.Merge(map[string]any{
 		"metadata": map[string]any{"resourceVersion": scale.ResourceVersion},
 		"spec":     map[string]any{"replicas": replicas},
 	})
-	if err != nil {
-		return err
-	}
-	return c.SubResource("scale").Patch(ctx, obj.DeepCopy(), client.RawPatch(types.MergePatchType, patch), client.WithSubResourceBody(newScale()))
+	return c.SubResource("scale").Patch(ctx, obj.DeepCopy(), change, client.WithSubResourceBody(newScale()))
 }

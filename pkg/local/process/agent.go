@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/karmada-toolkit/karmada/internal/kubelite/ready"
+	"github.com/karmada-toolkit/karmada/internal/patch"
 	"github.com/karmada-toolkit/karmada/internal/pki"
 	"github.com/karmada-toolkit/karmada/internal/wait"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
@@ -124,9 +125,7 @@ func (s *agents) enrol(ctx context.Context, a agent, path string) (bool, error) 
 	}
 	if err == nil && cluster.Spec.APIEndpoint != "" && cluster.Spec.APIEndpoint != a.info.Server {
 		// The member has another port than before, which its agent must not write.
-		base := cluster.DeepCopy()
-		cluster.Spec.APIEndpoint = a.info.Server
-		if err := a.clients.ControlPlane.Patch(ctx, cluster, client.MergeFrom(base)); err != nil {
+		if err := patch.Change(ctx, a.clients.ControlPlane, cluster, func() { cluster.Spec.APIEndpoint = a.info.Server }); err != nil {
 			return false, fmt.Errorf("writing the endpoint of cluster %q: %w", a.member, err)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/karmada-toolkit/karmada/internal/patch"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/domain/eviction"
@@ -67,7 +68,7 @@ func cancel(ctx context.Context, c client.Client, b workv1alpha2.Binding, name s
 		if err := c.Get(ctx, client.ObjectKeyFromObject(b), b); err != nil {
 			return client.IgnoreNotFound(err)
 		}
-		before := b.DeepCopyObject().(workv1alpha2.Binding)
+		locked := patch.Locked(b)
 		spec := b.GetSpec()
 		targets := spec.Clusters
 		spec.Clusters, spec.GracefulEvictionTasks = eviction.Cancel(spec, b.GetStatus(), name)
@@ -78,7 +79,7 @@ func cancel(ctx context.Context, c client.Client, b workv1alpha2.Binding, name s
 			return nil
 		}
 		ended = true
-		return c.Patch(ctx, b, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+		return c.Patch(ctx, b, locked)
 	})
 	return ended && err == nil, err
 }

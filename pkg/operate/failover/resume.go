@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/karmada-toolkit/karmada/internal/patch"
 	"github.com/karmada-toolkit/karmada/internal/wait"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
@@ -47,9 +48,7 @@ func Resume(ctx context.Context, c client.Client, force bool, now time.Time, o w
 		}
 	}
 	since := state.Since
-	before := stored.DeepCopy()
-	stored.Data[eviction.ResumeKey] = eviction.ResumeValue(since)
-	if err := c.Patch(ctx, stored, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+	if err := patch.ChangeLocked(ctx, c, stored, func() { stored.Data[eviction.ResumeKey] = eviction.ResumeValue(since) }); err != nil {
 		return nil, fmt.Errorf("requesting that evictions are resumed: %w", err)
 	}
 	err = wait.Until(ctx, o, func(ctx context.Context) error {

@@ -10,8 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	bootstrapapi "k8s.io/cluster-bootstrap/token/api"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/karmada-toolkit/karmada/internal/patch"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/member/registration"
 )
@@ -103,7 +103,7 @@ func (a *approver) releaseToken(ctx context.Context, f facts) error {
 // changeToken updates the annotations of a token, and adds an owner. It fails if the
 // token has changed since it was read.
 func (a *approver) changeToken(ctx context.Context, f facts, change func(map[string]string), owner *metav1.OwnerReference) error {
-	base := f.token.DeepCopy()
+	locked := patch.Locked(f.token)
 	if f.token.Annotations == nil {
 		f.token.Annotations = map[string]string{}
 	}
@@ -111,8 +111,7 @@ func (a *approver) changeToken(ctx context.Context, f facts, change func(map[str
 	if owner != nil && !slices.ContainsFunc(f.token.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == owner.UID }) {
 		f.token.OwnerReferences = append(f.token.OwnerReferences, *owner)
 	}
-	err := a.client.Patch(ctx, f.token, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{}))
-	if err != nil {
+	if err := a.client.Patch(ctx, f.token, locked); err != nil {
 		return fmt.Errorf("recording the use of a bootstrap token: %w", err)
 	}
 	return nil

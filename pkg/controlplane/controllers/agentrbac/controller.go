@@ -25,6 +25,7 @@ import (
 
 	"github.com/karmada-toolkit/karmada/internal/apply"
 	"github.com/karmada-toolkit/karmada/internal/controllers"
+	"github.com/karmada-toolkit/karmada/internal/patch"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 	"github.com/karmada-toolkit/karmada/pkg/member/registration"
@@ -217,15 +218,12 @@ func (g *Granter) ensure(ctx context.Context, obj client.Object) error {
 	case err == nil && otherOwner(have, obj) != "":
 		err = fmt.Errorf("it belongs to cluster %q", otherOwner(have, obj))
 	case err == nil && orphaned(have, obj.GetOwnerReferences()):
-		base, ok := have.DeepCopyObject().(client.Object)
-		if !ok {
-			return fmt.Errorf("%T is no object", have)
-		}
-		have.SetOwnerReferences(obj.GetOwnerReferences())
-		if lease, ok := have.(*coordinationv1.Lease); ok {
-			lease.Spec = coordinationv1.LeaseSpec{} // the holder has lost its rights
-		}
-		err = g.client.Patch(ctx, have, client.MergeFrom(base))
+		err = patch.Change(ctx, g.client, have, func() {
+			have.SetOwnerReferences(obj.GetOwnerReferences())
+			if lease, ok := have.(*coordinationv1.Lease); ok {
+				lease.Spec = coordinationv1.LeaseSpec{} // the holder has lost its rights
+			}
+		})
 	}
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("creating %T %s: %w", obj, client.ObjectKeyFromObject(obj), err)
@@ -244,12 +242,9 @@ func otherOwner(have, wanted client.Object) string {
 
 // orphaned reports whether an owner is missing in an object.
 func orphaned(obj client.Object, owners []metav1.OwnerReference) bool {
-	for _, owner := range owners {
-		if !slices.ContainsFunc(obj.GetOwnerReferences(), func(o metav1.OwnerReference) bool { return o.UID == owner.UID }) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(owners, func(owner metav1.OwnerReference) bool {
+		return !slices.ContainsFunc(obj.GetOwnerReferences(), func(o metav1.OwnerReference) bool { return o.UID == owner.UID })
+	})
 }
 
 // revoke deletes the access rights of an agent.

@@ -20,6 +20,7 @@ import (
 
 	"github.com/karmada-toolkit/karmada/internal/controllers"
 	"github.com/karmada-toolkit/karmada/internal/events"
+	"github.com/karmada-toolkit/karmada/internal/patch"
 	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/evictions"
@@ -193,7 +194,7 @@ func (r *reconciler) held(ctx context.Context, b workv1alpha2.Binding) ([]string
 // write writes tasks and times. Until it succeeds, the application counts as unhealthy since the same time.
 func (r *reconciler) write(ctx context.Context, before, b workv1alpha2.Binding, evicts bool) error {
 	tasks := b.GetSpec().GracefulEvictionTasks
-	err := r.client.Patch(ctx, b, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	err := r.client.Patch(ctx, b, patch.Locked(before))
 	if err == nil {
 		return nil
 	}

@@ -93,9 +93,7 @@ func newReconciler(s *scope.Binding, c client.Client, live client.Reader, d Deps
 			overrides: &works.Overrides{Events: r.overrides}, statefulFailover: d.StatefulFailover, enforceQuotas: d.EnforceQuotas,
 			events: bindingEvents, clock: clock.RealClock{}, next: status.NewMemory[types.NamespacedName, string](0),
 		},
-		status: status.NewWriter(status.Options[workv1alpha2.Binding, *workv1alpha2.ResourceBindingStatus]{
-			Get: workv1alpha2.Binding.GetStatus, Shared: []string{"conditions"}, Client: c, Live: live, Clock: clock.RealClock{},
-		}),
+		status: status.For(c, live, clock.RealClock{}, workv1alpha2.Binding.GetStatus, "conditions"),
 		events: bindingEvents,
 		clock:  clock.RealClock{}, duration: newDuration(registry),
 	}

@@ -186,22 +186,11 @@ func (r *reconciler) write(ctx context.Context, binding workv1alpha2.Binding, s 
 		err = r.templates.write(ctx, binding, &s.template, sum.items)
 	}
 	now := r.deps.Clock.Now()
-	return earliest(s.template.recheck, s.binding.written.Pending(now), s.template.written.Pending(now)), err
+	return controllers.Earliest(s.template.recheck, s.binding.written.Pending(now), s.template.written.Pending(now)), err
 }
 
 // hadItems reports whether a status has or had items, see writtenFields.
 func hadItems(s *workv1alpha2.ResourceBindingStatus) bool { return s.AggregatedStatus != nil }
-
-// earliest returns the least of the durations that are not 0, or 0.
-func earliest(durations ...time.Duration) time.Duration {
-	var out time.Duration
-	for _, d := range durations {
-		if d > 0 && (out == 0 || d < out) {
-			out = d
-		}
-	}
-	return out
-}
 
 // state returns the state of a binding. A binding with another UID has a new one.
 func (r *reconciler) state(key types.NamespacedName, uid types.UID) *state {

@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/karmada-toolkit/karmada/internal/events"
+	"github.com/karmada-toolkit/karmada/internal/patch"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	evictionevents "github.com/karmada-toolkit/karmada/pkg/controlplane/evictions"
@@ -33,8 +34,7 @@ func (e *evictions) end(ctx context.Context, binding workv1alpha2.Binding, facts
 		return binding, 0, nil
 	}
 	after := binding.DeepCopyObject().(workv1alpha2.Binding)
-	after.GetSpec().GracefulEvictionTasks = verdict.Keep
-	err := e.client.Patch(ctx, after, client.MergeFromWithOptions(binding, client.MergeFromWithOptimisticLock{}))
+	err := patch.ChangeLocked(ctx, e.client, after, func() { after.GetSpec().GracefulEvictionTasks = verdict.Keep })
 	switch {
 	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
 		return binding, 0, nil

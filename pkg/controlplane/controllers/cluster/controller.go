@@ -6,7 +6,6 @@ package cluster
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
@@ -26,6 +25,7 @@ import (
 
 	"github.com/karmada-toolkit/karmada/internal/controllers"
 	"github.com/karmada-toolkit/karmada/internal/events"
+	"github.com/karmada-toolkit/karmada/internal/patch"
 	"github.com/karmada-toolkit/karmada/internal/status"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
@@ -162,9 +162,9 @@ func (r *reconciler) mark(ctx context.Context, cluster *clusterv1alpha1.Cluster)
 	if flap.changed {
 		metadata["annotations"] = flap.annotations
 	}
-	patch := map[string]any{"metadata": metadata}
+	body := map[string]any{"metadata": metadata}
 	if changed {
-		patch["spec"] = map[string]any{"taints": taints}
+		body["spec"] = map[string]any{"taints": taints}
 	}
 	if !slices.Contains(cluster.Finalizers, clusterv1alpha1.ClusterControllerFinalizer) {
 		metadata["finalizers"] = append(slices.Clone(cluster.Finalizers), clusterv1alpha1.ClusterControllerFinalizer)
@@ -174,7 +174,7 @@ func (r *reconciler) mark(ctx context.Context, cluster *clusterv1alpha1.Cluster)
 		}
 		return result, nil
 	}
-	err := r.patch(ctx, cluster, patch)
+	err := r.patch(ctx, cluster, body)
 	if err == nil {
 		changed = r.observeTaints(cluster.Name, cluster.UID, unhealthy(taints)) || changed
 	}
@@ -191,6 +191,13 @@ func (r *reconciler) mark(ctx context.Context, cluster *clusterv1alpha1.Cluster)
 	return result, nil
 }
 
+func (r *reconciler) patch(ctx context.Context, cluster *clusterv1alpha1.Cluster, body map[string]any) error {
+	if err := r.client.Patch(ctx, patch.Named(cluster), patch.Merge(body)); err != nil {
+		return fmt.Errorf("patching cluster %s: %w", cluster.Name, err)
+	}
+	return nil
+}
+
 // observeTaints records whether a cluster has a taint of unhealthy clusters, and
 // reports whether it lost the last one: the API server of clusters removes them
 // in the write that makes a cluster Ready.
@@ -200,18 +207,6 @@ func (r *reconciler) observeTaints(name string, uid types.UID, has bool) (lost b
 		return uid, has
 	})
 	return lost
-}
-
-func (r *reconciler) patch(ctx context.Context, cluster *clusterv1alpha1.Cluster, patch map[string]any) error {
-	data, err := json.Marshal(patch)
-	if err != nil {
-		return fmt.Errorf("encoding: %w", err)
-	}
-	out := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: cluster.Name}}
-	if err := r.client.Patch(ctx, out, client.RawPatch(types.MergePatchType, data)); err != nil {
-		return fmt.Errorf("patching cluster %s: %w", cluster.Name, err)
-	}
-	return nil
 }
 
 // readyStatus returns the status of the Ready condition, or nothing if there is none.

@@ -52,10 +52,7 @@ func (r *reconciler) leave(ctx context.Context, cluster *clusterv1alpha1.Cluster
 	}
 	finalizers := slices.DeleteFunc(slices.Clone(cluster.Finalizers), func(f string) bool { return f == clusterv1alpha1.ClusterControllerFinalizer })
 	err = r.patch(ctx, cluster, map[string]any{"metadata": map[string]any{"resourceVersion": cluster.ResourceVersion, "finalizers": finalizers}})
-	if apierrors.IsNotFound(err) {
-		err = nil
-	}
-	return reconcile.Result{}, err
+	return reconcile.Result{}, client.IgnoreNotFound(err)
 }
 
 // removeExecutionSpace deletes the namespace and reports whether it is gone.

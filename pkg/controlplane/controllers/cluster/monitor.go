@@ -50,11 +50,8 @@ type monitor struct {
 
 func newMonitor(r *reconciler) *monitor {
 	// Without live reads: after a conflict the cluster may be Ready.
-	return &monitor{r: r, reports: map[string]*report{}, writer: status.NewWriter(status.Options[*clusterv1alpha1.Cluster, *clusterv1alpha1.ClusterStatus]{
-		Get:    func(c *clusterv1alpha1.Cluster) *clusterv1alpha1.ClusterStatus { return &c.Status },
-		Shared: []string{"conditions"},
-		Client: r.client, Clock: r.deps.Clock,
-	})}
+	return &monitor{r: r, reports: map[string]*report{}, writer: status.For(r.client, nil, r.deps.Clock,
+		func(c *clusterv1alpha1.Cluster) *clusterv1alpha1.ClusterStatus { return &c.Status }, "conditions")}
 }
 
 // run checks all clusters every period.

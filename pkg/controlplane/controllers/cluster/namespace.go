@@ -2,17 +2,16 @@ package cluster
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/karmada-toolkit/karmada/internal/controllers"
+	"github.com/karmada-toolkit/karmada/internal/patch"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
@@ -83,12 +82,9 @@ func (r *reconciler) protect(ctx context.Context, namespace *corev1.Namespace, c
 	if cluster != "" {
 		value = cluster
 	}
-	change, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": map[string]any{clusterv1alpha1.ExecutionNamespaceLabel: value}}})
-	if err != nil {
-		return fmt.Errorf("encoding: %w", err)
-	}
+	change := patch.Merge(map[string]any{"metadata": map[string]any{"labels": map[string]any{clusterv1alpha1.ExecutionNamespaceLabel: value}}})
 	out := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace.Name}}
-	if err := r.client.Patch(ctx, out, client.RawPatch(types.MergePatchType, change)); client.IgnoreNotFound(err) != nil {
+	if err := r.client.Patch(ctx, out, change); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("labelling namespace %s: %w", namespace.Name, err)
 	}
 	return nil

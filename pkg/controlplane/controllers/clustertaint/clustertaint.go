@@ -19,6 +19,7 @@ import (
 
 	"github.com/karmada-toolkit/karmada/internal/controllers"
 	"github.com/karmada-toolkit/karmada/internal/events"
+	"github.com/karmada-toolkit/karmada/internal/patch"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/apis/validation"
@@ -90,10 +91,8 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if !changed || len(taints)+len(cluster.Spec.Taints) == 0 {
 		return reconcile.Result{}, nil
 	}
-	before := cluster.DeepCopy()
-	cluster.Spec.Taints = taints
-	if err := r.client.Patch(ctx, cluster, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
-		return reconcile.Result{}, r.failed(before, taints, err)
+	if err := patch.ChangeLocked(ctx, r.client, cluster, func() { cluster.Spec.Taints = taints }); err != nil {
+		return reconcile.Result{}, r.failed(cluster, taints, err)
 	}
 	r.events.Normal(cluster, ReasonTaintSucceed, fmt.Sprintf("Update Cluster(%s) with taints(%s) succeed", cluster.Name, clustercondition.Describe(taints)))
 	return reconcile.Result{}, nil

@@ -27,6 +27,7 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/controllers"
 	"github.com/karmada-toolkit/karmada/internal/events"
 	"github.com/karmada-toolkit/karmada/internal/metrics"
+	"github.com/karmada-toolkit/karmada/internal/patch"
 	"github.com/karmada-toolkit/karmada/internal/status"
 	autoscalingv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/autoscaling/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/apis/validation"
@@ -105,11 +106,8 @@ func newReconciler(c client.Client, live client.Reader, recorder *events.Recorde
 		client: c, live: live, events: recorder, deadline: d.Deadline, clock: d.Clock, states: map[types.NamespacedName]*state{},
 		passes: histogram("cronfederatedhpa_process_duration_seconds", "Time of a pass over a CronFederatedHPA."),
 		runs:   histogram("cronfederatedhpa_rule_process_duration_seconds", "Time of an execution of a rule."),
-		status: status.NewWriter(status.Options[*autoscalingv1alpha1.CronFederatedHPA, *autoscalingv1alpha1.CronFederatedHPAStatus]{
-			Client: c, Live: live, Clock: d.Clock,
-			Get: func(c *autoscalingv1alpha1.CronFederatedHPA) *autoscalingv1alpha1.CronFederatedHPAStatus {
-				return &c.Status
-			},
+		status: status.For(c, live, d.Clock, func(c *autoscalingv1alpha1.CronFederatedHPA) *autoscalingv1alpha1.CronFederatedHPAStatus {
+			return &c.Status
 		}),
 	}
 }
@@ -286,10 +284,10 @@ func (r *reconciler) rebound(ctx context.Context, key types.NamespacedName, rule
 	if err := r.live.Get(ctx, key, hpa); err != nil {
 		return err
 	}
-	before := hpa.DeepCopy()
+	locked := patch.Locked(hpa)
 	changed, err := autoscaling.Rebound(hpa, rule)
 	if err != nil || !changed {
 		return err
 	}
-	return r.client.Patch(ctx, hpa, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	return r.client.Patch(ctx, hpa, locked)
 }

@@ -21,6 +21,7 @@ import (
 
 	"github.com/karmada-toolkit/karmada/internal/controllers"
 	"github.com/karmada-toolkit/karmada/internal/events"
+	"github.com/karmada-toolkit/karmada/internal/patch"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/evictions"
@@ -131,12 +132,12 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		Generation: b.GetGeneration(), Spec: b.GetSpec(), Status: b.GetStatus(), Returnable: returnable,
 	})
 	if verdict.Changed {
-		before := b.DeepCopyObject().(workv1alpha2.Binding)
+		locked := patch.Locked(b)
 		b.GetSpec().GracefulEvictionTasks = verdict.Keep
 		if len(verdict.Cancelled) > 0 {
 			b.GetSpec().Clusters = verdict.Clusters
 		}
-		if err := r.client.Patch(ctx, b, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		if err := r.client.Patch(ctx, b, locked); err != nil {
 			return reconcile.Result{}, fmt.Errorf("writing the eviction tasks of %s %q: %w", r.scope.Kind, req, err)
 		}
 		for _, cluster := range verdict.Ended {

@@ -4,7 +4,6 @@ package hpatarget
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
@@ -23,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/karmada-toolkit/karmada/internal/controllers"
+	"github.com/karmada-toolkit/karmada/internal/patch"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
 	"github.com/karmada-toolkit/karmada/pkg/domain/autoscaling"
@@ -138,10 +138,7 @@ func (r *reconciler) mark(ctx context.Context, t target, marked bool) error {
 	if marked {
 		label = new("true")
 	}
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": map[string]any{workv1alpha2.RetainReplicasLabel: label}}})
-	if err != nil {
-		return err
-	}
+	change := patch.Merge(map[string]any{"metadata": map[string]any{"labels": map[string]any{workv1alpha2.RetainReplicasLabel: label}}})
 	log.FromContext(ctx).Info("Marking target", "kind", t.ref.Kind, "target", klog.KObj(obj), "marked", marked)
-	return client.IgnoreNotFound(r.client.Patch(ctx, obj, client.RawPatch(types.MergePatchType, patch)))
+	return client.IgnoreNotFound(r.client.Patch(ctx, obj, change))
 }

@@ -79,11 +79,7 @@ func New(c client.Client, live client.Reader, recorder *events.Recorder, d Deps)
 	d.complete()
 	return &Guard{
 		deps: d, client: c, live: live, events: recorder, metrics: newMetrics(d.Metrics), health: map[types.UID]health{},
-		writer: status.NewWriter(status.Options[*clusterv1alpha1.Cluster, *clusterv1alpha1.ClusterStatus]{
-			Get:    func(c *clusterv1alpha1.Cluster) *clusterv1alpha1.ClusterStatus { return &c.Status },
-			Shared: []string{"conditions"},
-			Client: c, Live: live, Clock: d.Clock,
-		}),
+		writer: status.For(c, live, d.Clock, func(c *clusterv1alpha1.Cluster) *clusterv1alpha1.ClusterStatus { return &c.Status }, "conditions"),
 	}
 }
 

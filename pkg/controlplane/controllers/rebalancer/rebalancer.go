@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/karmada-toolkit/karmada/internal/controllers"
+	"github.com/karmada-toolkit/karmada/internal/patch"
 	appsv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/apps/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/domain/eviction"
@@ -68,9 +69,9 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	}
 	verdict := eviction.FinishRebalance(obj, workloads, r.clock.Now())
 	if verdict.Changed {
-		before := obj.DeepCopy()
+		locked := patch.Locked(obj)
 		obj.Status = verdict.Status
-		if err := r.client.Status().Patch(ctx, obj, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		if err := r.client.Status().Patch(ctx, obj, locked); err != nil {
 			return reconcile.Result{}, errors.Join(append(errs, fmt.Errorf("writing the status: %w", err))...)
 		}
 	}
@@ -108,10 +109,8 @@ func (r *reconciler) trigger(ctx context.Context, rebalancer *appsv1alpha1.Workl
 		return fmt.Errorf("reading the binding %q: %w", key, err)
 	}
 	if eviction.RebalanceDue(binding.GetSpec().RescheduleTriggeredAt, rebalancer.CreationTimestamp) {
-		before := binding.DeepCopyObject().(workv1alpha2.Binding)
-		binding.GetSpec().RescheduleTriggeredAt = &rebalancer.CreationTimestamp
-		patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
-		if err := r.client.Patch(ctx, binding, patch); err != nil {
+		trigger := func() { binding.GetSpec().RescheduleTriggeredAt = &rebalancer.CreationTimestamp }
+		if err := patch.ChangeLocked(ctx, r.client, binding, trigger); err != nil {
 			return fmt.Errorf("triggering the binding %q: %w", key, err)
 		}
 	}

@@ -3,12 +3,10 @@ package remedy
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -16,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/karmada-toolkit/karmada/internal/controllers"
+	"github.com/karmada-toolkit/karmada/internal/patch"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	remedyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/remedy/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/domain/clustercondition"
@@ -65,11 +64,8 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{}, nil
 	}
 	// No other controller writes the field, so the patch needs no resource version.
-	patch, err := json.Marshal(map[string]any{"status": map[string]any{"remedyActions": actions}})
-	if err != nil {
-		return reconcile.Result{}, fmt.Errorf("encoding the actions: %w", err)
-	}
-	if err := r.client.Status().Patch(ctx, cluster, client.RawPatch(types.MergePatchType, patch)); err != nil {
+	change := patch.Merge(map[string]any{"status": map[string]any{"remedyActions": actions}})
+	if err := r.client.Status().Patch(ctx, cluster, change); err != nil {
 		return reconcile.Result{}, fmt.Errorf("writing the actions of cluster %q: %w", cluster.Name, err)
 	}
 	return reconcile.Result{}, nil

@@ -6,7 +6,6 @@ import (
 	"context"
 
 	appsv1 "k8s.io/api/apps/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
@@ -20,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/karmada-toolkit/karmada/internal/controllers"
+	"github.com/karmada-toolkit/karmada/internal/patch"
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/domain/autoscaling"
@@ -84,12 +84,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{}, nil
 	}
 	log.FromContext(ctx).Info("Writing replicas of members", "deployment", klog.KObj(deployment), "from", *deployment.Spec.Replicas, "to", replicas)
-	before := deployment.DeepCopy()
 	deployment = deployment.DeepCopy()
-	deployment.Spec.Replicas = &replicas
-	err := r.client.Patch(ctx, deployment, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
-	if apierrors.IsNotFound(err) {
-		return reconcile.Result{}, nil
-	}
-	return reconcile.Result{}, err
+	err := patch.ChangeLocked(ctx, r.client, deployment, func() { deployment.Spec.Replicas = &replicas })
+	return reconcile.Result{}, client.IgnoreNotFound(err)
 }

@@ -57,11 +57,8 @@ type reconciler struct {
 func newReconciler(c client.Client, live client.Reader, store templates.Reader, clock clock.PassiveClock) *reconciler {
 	return &reconciler{
 		client: c, store: store, works: works.NewWriter(c, live), clock: clock,
-		status: status.NewWriter(status.Options[*multiclusterv1alpha1.ServiceExport, *multiclusterv1alpha1.ServiceExportStatus]{
-			Get: func(e *multiclusterv1alpha1.ServiceExport) *multiclusterv1alpha1.ServiceExportStatus {
-				return &e.Status
-			},
-			Client: c, Live: live, Clock: clock,
+		status: status.For(c, live, clock, func(e *multiclusterv1alpha1.ServiceExport) *multiclusterv1alpha1.ServiceExportStatus {
+			return &e.Status
 		}),
 	}
 }

@@ -66,12 +66,10 @@ func Setup(ctx context.Context, mgr manager.Manager, d Deps) error {
 	r := &reconciler{
 		client: mgr.GetClient(), store: d.Store, events: events.ForManager(mgr, Component, d.Events),
 		works: works.NewWriter(mgr.GetClient(), mgr.GetAPIReader()),
-		status: status.NewWriter(status.Options[*multiclusterv1alpha1.ServiceImport, *multiclusterv1alpha1.ServiceImportStatus]{
-			Get: func(i *multiclusterv1alpha1.ServiceImport) *multiclusterv1alpha1.ServiceImportStatus {
+		status: status.For(mgr.GetClient(), mgr.GetAPIReader(), clock.RealClock{},
+			func(i *multiclusterv1alpha1.ServiceImport) *multiclusterv1alpha1.ServiceImportStatus {
 				return &i.Status
-			},
-			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clock: clock.RealClock{},
-		}),
+			}),
 	}
 	if err := mgr.GetFieldIndexer().IndexField(ctx, &workv1alpha1.Work{}, importIndex, controllers.IndexKey(services.ImportIn)); err != nil {
 		return err

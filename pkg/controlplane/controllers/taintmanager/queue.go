@@ -16,6 +16,7 @@ import (
 
 	"github.com/karmada-toolkit/karmada/internal/controllers"
 	"github.com/karmada-toolkit/karmada/internal/events"
+	"github.com/karmada-toolkit/karmada/internal/patch"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/evictions"
@@ -252,6 +253,5 @@ func (q *queue) write(ctx context.Context, b workv1alpha2.Binding, spec *workv1a
 		}
 	}
 	after := b.DeepCopyObject().(workv1alpha2.Binding)
-	*after.GetSpec() = *spec
-	return q.client.Patch(ctx, after, client.MergeFromWithOptions(b, client.MergeFromWithOptimisticLock{}))
+	return patch.ChangeLocked(ctx, q.client, after, func() { *after.GetSpec() = *spec })
 }
