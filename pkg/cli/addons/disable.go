@@ -31,11 +31,9 @@ func newDisableCommand(e *env.Env) *cobra.Command {
 	var force, all bool
 	cmd := e.Command("disable", "Disable addons", disableLong, disableExamples)
 	cmd.ValidArgsFunction = complete
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		ctx, stop := e.Interruptible(cmd.Context())
-		defer stop()
+	cmd.RunE = e.Run(func(ctx context.Context, args []string) error {
 		return disable(ctx, e, f, addons.Selection{Namespace: f.namespace, Addons: args, Clusters: f.clusters(), AllClusters: all}, force)
-	}
+	})
 	f.add(cmd)
 	cmd.Flags().BoolVarP(&force, "force", "f", false, "Skip the confirmation.")
 	cmd.Flags().BoolVar(&all, "all-clusters", false, "Disable every estimator.")

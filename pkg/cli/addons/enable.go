@@ -60,11 +60,7 @@ func newEnableCommand(e *env.Env) *cobra.Command {
 	f := enableFlags{flags: newFlags()}
 	cmd := e.Command("enable", "Enable addons", enableLong, enableExamples)
 	cmd.ValidArgsFunction = complete
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		ctx, stop := e.Interruptible(cmd.Context())
-		defer stop()
-		return f.run(ctx, e, args)
-	}
+	cmd.RunE = e.Run(func(ctx context.Context, args []string) error { return f.run(ctx, e, args) })
 	f.flags.add(cmd)
 	f.addFlags(cmd.Flags())
 	return cmd

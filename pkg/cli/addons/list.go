@@ -46,11 +46,7 @@ func newListCommand(e *env.Env) *cobra.Command {
 	cmd := e.Command("list", "List the addons with their state", listLong, listExamples)
 	cmd.ValidArgsFunction = cobra.NoFileCompletions
 	cmd.Args = env.NoArguments
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		ctx, stop := e.Interruptible(cmd.Context())
-		defer stop()
-		return list(ctx, e, f, output)
-	}
+	cmd.RunE = e.Run(func(ctx context.Context, _ []string) error { return list(ctx, e, f, output) })
 	f.add(cmd)
 	env.AddOutputFlag(cmd, &output)
 	return cmd

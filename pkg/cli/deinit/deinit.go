@@ -52,11 +52,7 @@ func NewCommand(e *env.Env) *cobra.Command {
 	cmd := e.Command("deinit", short, long, examples)
 	cmd.ValidArgsFunction = cobra.NoFileCompletions
 	cmd.Args = env.NoArguments
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		ctx, stop := e.Interruptible(cmd.Context())
-		defer stop()
-		return run(ctx, e, f)
-	}
+	cmd.RunE = e.Run(func(ctx context.Context, _ []string) error { return run(ctx, e, f) })
 	fs := cmd.Flags()
 	f.host.AddHostFlags(fs)
 	env.AddHostNamespace(fs, &f.namespace)

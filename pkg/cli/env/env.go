@@ -121,6 +121,15 @@ func (e *Env) Group(use, short, long, examples string, subcommands ...*cobra.Com
 	return cmd
 }
 
+// Run returns a cobra.Command.RunE whose context ends when the user interrupts the program.
+func (e *Env) Run(run func(ctx context.Context, args []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		ctx, stop := e.Interruptible(cmd.Context())
+		defer stop()
+		return run(ctx, args)
+	}
+}
+
 // Adapt replaces the name of kubectl in the help of one of its commands.
 func (e *Env) Adapt(cmd *cobra.Command) *cobra.Command {
 	for _, text := range []*string{&cmd.Short, &cmd.Long, &cmd.Example} {

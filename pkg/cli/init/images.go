@@ -69,15 +69,13 @@ func newSaveCommand(e *env.Env) *cobra.Command {
 		{{.Name}} init images save --output=karmada-images.tar
 		kind load image-archive karmada-images.tar`)
 	cmd.Args = env.NoArguments
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+	cmd.RunE = e.Run(func(ctx context.Context, _ []string) error {
 		images, err := wanted(&o)
 		if err != nil {
 			return err
 		}
-		ctx, stop := e.Interruptible(cmd.Context())
-		defer stop()
 		return save(ctx, e, engine, output, images)
-	}
+	})
 	o.AddImageFlags(cmd.Flags())
 	cmd.Flags().StringVarP(&output, "output", "o", output, "Archive to write.")
 	cmd.Flags().StringVar(&engine, "engine", engine, "Program of the container engine: docker, podman or nerdctl.")

@@ -71,12 +71,10 @@ func NewCommand(e *env.Env) *cobra.Command {
 	cmd := e.Command("init", short, long, examples)
 	cmd.Args = env.NoArguments
 	cmd.ValidArgsFunction = cobra.NoFileCompletions
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		ctx, stop := e.Interruptible(cmd.Context())
-		defer stop()
+	cmd.RunE = e.Run(func(ctx context.Context, _ []string) error {
 		kubeconfig.Path, kubeconfig.Context = o.Host.Kubeconfig, o.Host.Context
 		return run(ctx, e, kubeconfig, o, out, load)
-	}
+	})
 	o.AddFlags(cmd.Flags())
 	kubeconfig.AddRequestFlags(cmd.Flags())
 	addPhaseFlags(cmd.Flags(), &o)

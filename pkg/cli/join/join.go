@@ -57,12 +57,10 @@ func NewCommand(e *env.Env) *cobra.Command {
 	cmd := e.Command("join CLUSTER_NAME --cluster-kubeconfig=<KUBECONFIG>", short, long, examples)
 	cmd.Args = env.ExactlyOne("cluster name is required", "only the cluster name is allowed as an argument")
 	cmd.ValidArgsFunction = cobra.NoFileCompletions
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+	cmd.RunE = e.Run(func(ctx context.Context, args []string) error {
 		r.Name = args[0]
-		ctx, stop := e.Interruptible(cmd.Context())
-		defer stop()
 		return run(ctx, e, access, member, r)
-	}
+	})
 	access.Flags.Add(cmd).AddImpersonation(cmd)
 	fs := cmd.Flags()
 	fs.StringVar(&member.Path, "cluster-kubeconfig", "", "Path to the kubeconfig of the cluster.")

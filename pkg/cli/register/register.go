@@ -73,12 +73,10 @@ func NewCommand(e *env.Env) *cobra.Command {
 	cmd := e.Command("register [karmada-apiserver-endpoint]", short, long, examples)
 	cmd.Args = env.ExactlyOne("requires the address of the control plane, host:port", "accepts one address of the control plane only")
 	cmd.ValidArgsFunction = cobra.NoFileCompletions
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+	cmd.RunE = e.Run(func(ctx context.Context, args []string) error {
 		f.discovery.Endpoint = args[0]
-		ctx, stop := e.Interruptible(cmd.Context())
-		defer stop()
 		return run(ctx, e, f)
-	}
+	})
 	f.bind(cmd)
 	return cmd
 }

@@ -48,14 +48,12 @@ func newNodeCommand(e *env.Env) *cobra.Command {
 	cmd := e.Command("node [NAME | -l label]", "Display resource (CPU/memory) usage of nodes of member clusters", long, nodeExamples)
 	cmd.Aliases = []string{"nodes", "no"}
 	cmd.ValidArgsFunction = cobra.NoFileCompletions
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+	cmd.RunE = e.Run(func(ctx context.Context, args []string) error {
 		if err := r.complete(args, "only one of NAME or --selector can be provided"); err != nil {
 			return err
 		}
-		ctx, stop := e.Interruptible(cmd.Context())
-		defer stop()
 		return r.run(ctx, e, access)
-	}
+	})
 	r.addFlags(cmd, access, "")
 	cmd.Flags().BoolVar(&r.capacity, "show-capacity", false, "Show the used part of the capacity instead of the allocatable resources.")
 	return cmd

@@ -43,16 +43,14 @@ func NewCommand(e *env.Env) *cobra.Command {
 	cmd := e.Command("unjoin CLUSTER_NAME --cluster-kubeconfig=<KUBECONFIG>", short, long, examples)
 	cmd.Args = env.ExactlyOne("cluster name is required", "only the cluster name is allowed as an argument")
 	cmd.ValidArgsFunction = access.Complete.ClusterArg
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+	cmd.RunE = e.Run(func(ctx context.Context, args []string) error {
 		r.Name = args[0]
 		r.At = e.Now()
 		if r.Wait <= 0 {
 			return fmt.Errorf(" --wait %v  must be a positive duration, e.g. 1m0s ", r.Wait)
 		}
-		ctx, stop := e.Interruptible(cmd.Context())
-		defer stop()
 		return run(ctx, e, access, kubeconfig, r)
-	}
+	})
 	access.Flags.Add(cmd)
 	fs := cmd.Flags()
 	fs.StringVar(&kubeconfig.Path, "cluster-kubeconfig", "", "Path to the kubeconfig of the cluster; without it, the cluster itself is not cleaned.")

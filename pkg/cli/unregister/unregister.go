@@ -52,12 +52,10 @@ func NewCommand(e *env.Env) *cobra.Command {
 	cmd := e.Command("unregister CLUSTER_NAME", short, long, examples)
 	cmd.Args = env.ExactlyOne("cluster name is required", "only the cluster name is allowed as an argument")
 	cmd.ValidArgsFunction = cobra.NoFileCompletions
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+	cmd.RunE = e.Run(func(ctx context.Context, args []string) error {
 		f.request.Name = args[0]
-		ctx, stop := e.Interruptible(cmd.Context())
-		defer stop()
 		return run(ctx, e, f)
-	}
+	})
 	fs := cmd.Flags()
 	fs.StringVar(&f.member.Path, "cluster-kubeconfig", "", "Path to the kubeconfig of the cluster.")
 	fs.StringVar(&f.member.Context, "cluster-context", "", "Name of the context in the kubeconfig of the cluster; default the current one.")
