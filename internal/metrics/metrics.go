@@ -25,6 +25,16 @@ func Register[C prometheus.Collector](r prometheus.Registerer, c C) C {
 	return c
 }
 
+// Histogram registers a histogram with labels, see Register.
+func Histogram(r prometheus.Registerer, name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
+	return Register(r, prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, labels))
+}
+
+// Counter registers a counter with labels, see Register.
+func Counter(r prometheus.Registerer, name, help string, labels ...string) *prometheus.CounterVec {
+	return Register(r, prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels))
+}
+
 // Result returns the value of a label that distinguishes success and error.
 func Result(err error) string {
 	if err != nil {

@@ -24,19 +24,13 @@ type metrics struct {
 
 // newMetrics registers the metrics; those that are registered already are shared.
 func newMetrics(r prometheus.Registerer) *metrics {
-	const subsystem = "karmada_scheduler_estimator"
-	histogram := func(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
-		return sharedmetrics.Register(r, prometheus.NewHistogramVec(prometheus.HistogramOpts{Subsystem: subsystem, Name: name, Help: help, Buckets: buckets}, labels))
-	}
 	return &metrics{
-		requests: sharedmetrics.Register(r, prometheus.NewCounterVec(prometheus.CounterOpts{
-			Subsystem: subsystem, Name: "estimating_request_total", Help: "Requests, by method.",
-		}, []string{"result", "type"})),
-		algorithm: histogram("estimating_algorithm_duration_seconds", "Time that a step of a request takes.",
+		requests: sharedmetrics.Counter(r, "karmada_scheduler_estimator_estimating_request_total", "Requests, by method.", "result", "type"),
+		algorithm: sharedmetrics.Histogram(r, "karmada_scheduler_estimator_estimating_algorithm_duration_seconds", "Time that a step of a request takes.",
 			prometheus.ExponentialBuckets(0.001, 2, 10), "result", "type", "step"),
-		extension: histogram("estimating_plugin_extension_point_duration_seconds", "Time that all plugins take for a request.",
+		extension: sharedmetrics.Histogram(r, "karmada_scheduler_estimator_estimating_plugin_extension_point_duration_seconds", "Time that all plugins take for a request.",
 			prometheus.ExponentialBuckets(0.0001, 2, 12), "estimating_plugin_extension_point"),
-		plugins: histogram("estimating_plugin_execution_duration_seconds", "Time that a plugin takes for a request.",
+		plugins: sharedmetrics.Histogram(r, "karmada_scheduler_estimator_estimating_plugin_execution_duration_seconds", "Time that a plugin takes for a request.",
 			prometheus.ExponentialBuckets(0.00001, 1.5, 20), "estimating_plugin", "estimating_plugin_extension_point"),
 	}
 }

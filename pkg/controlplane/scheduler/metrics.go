@@ -32,23 +32,16 @@ type metrics struct {
 
 // newMetrics registers the metrics; those that are registered already are shared.
 func newMetrics(r prometheus.Registerer) *metrics {
-	const subsystem = "karmada_scheduler"
-	histogram := func(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
-		return sharedmetrics.Register(r, prometheus.NewHistogramVec(prometheus.HistogramOpts{Subsystem: subsystem, Name: name, Help: help, Buckets: buckets}, labels))
-	}
-	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
-		return sharedmetrics.Register(r, prometheus.NewCounterVec(prometheus.CounterOpts{Subsystem: subsystem, Name: name, Help: help}, labels))
-	}
 	return &metrics{
-		attempts: counter("schedule_attempts_total", "Attempts to schedule a binding.", "result", "schedule_type"),
-		e2e: histogram("e2e_scheduling_duration_seconds", "Time from taking a binding off the queue to the last write.",
+		attempts: sharedmetrics.Counter(r, "karmada_scheduler_schedule_attempts_total", "Attempts to schedule a binding.", "result", "schedule_type"),
+		e2e: sharedmetrics.Histogram(r, "karmada_scheduler_e2e_scheduling_duration_seconds", "Time from taking a binding off the queue to the last write.",
 			prometheus.ExponentialBuckets(0.001, 2, 15), "result", "schedule_type"),
-		algorithm: histogram("scheduling_algorithm_duration_seconds", "Time that a step of a decision takes.",
+		algorithm: sharedmetrics.Histogram(r, "karmada_scheduler_scheduling_algorithm_duration_seconds", "Time that a step of a decision takes.",
 			prometheus.ExponentialBuckets(0.001, 2, 15), "schedule_step"),
-		incoming: counter("queue_incoming_bindings_total", "Bindings that came into the queue.", "event"),
-		extension: histogram("framework_extension_point_duration_seconds", "Time that all plugins of an extension point take for a decision.",
+		incoming: sharedmetrics.Counter(r, "karmada_scheduler_queue_incoming_bindings_total", "Bindings that came into the queue.", "event"),
+		extension: sharedmetrics.Histogram(r, "karmada_scheduler_framework_extension_point_duration_seconds", "Time that all plugins of an extension point take for a decision.",
 			prometheus.ExponentialBuckets(0.0001, 2, 12), "extension_point", "result"),
-		plugin: histogram("plugin_execution_duration_seconds", "Time that one call of a plugin takes; a part of the calls is measured.",
+		plugin: sharedmetrics.Histogram(r, "karmada_scheduler_plugin_execution_duration_seconds", "Time that one call of a plugin takes; a part of the calls is measured.",
 			prometheus.ExponentialBuckets(0.00001, 1.5, 20), "plugin", "extension_point", "result"),
 	}
 }

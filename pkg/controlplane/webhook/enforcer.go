@@ -66,10 +66,8 @@ func newEnforcer(d Deps) *enforcer {
 	return &enforcer{
 		cached: d.Reader, clock: cmp.Or[clock.PassiveClock](d.Clock, clock.RealClock{}), namespaces: map[string]*queue{},
 		ledgers: ledgers.Ledgers{Live: d.LiveReader, Writer: d.Writer},
-		results: metrics.Register(d.Metrics, prometheus.NewCounterVec(prometheus.CounterOpts{
-			Subsystem: "karmada_webhook", Name: "federated_quota_admissions_total",
-			Help: "Writes of bindings that add to the usage of a federated quota, by result.",
-		}, []string{"result"})),
+		results: metrics.Counter(d.Metrics, "karmada_webhook_federated_quota_admissions_total",
+			"Writes of bindings that add to the usage of a federated quota, by result.", "result"),
 	}
 }
 

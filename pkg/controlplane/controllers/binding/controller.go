@@ -101,10 +101,8 @@ func newReconciler(s *scope.Binding, c client.Client, live client.Reader, d Deps
 
 // newDuration registers the metric; one that is registered already is shared.
 func newDuration(r prometheus.Registerer) *prometheus.HistogramVec {
-	return metrics.Register(r, prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Name: "binding_sync_work_duration_seconds", Help: "Time to bring the works of a binding in line with it.",
-		Buckets: prometheus.ExponentialBuckets(0.001, 2, 12),
-	}, []string{"result"}))
+	return metrics.Histogram(r, "binding_sync_work_duration_seconds", "Time to bring the works of a binding in line with it.",
+		prometheus.ExponentialBuckets(0.001, 2, 12), "result")
 }
 
 // Setup adds the controllers of both scopes to the manager.

@@ -97,15 +97,11 @@ func Setup(_ context.Context, mgr manager.Manager, d Deps) error {
 
 func newReconciler(c client.Client, live client.Reader, recorder *events.Recorder, registry prometheus.Registerer, d Deps) *reconciler {
 	d.Clock = cmp.Or[clock.PassiveClock](d.Clock, clock.RealClock{})
-	histogram := func(name, help string) *prometheus.HistogramVec {
-		return metrics.Register(registry, prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: name, Help: help, Buckets: prometheus.ExponentialBuckets(0.001, 2, 12),
-		}, []string{"result"}))
-	}
+	buckets := prometheus.ExponentialBuckets(0.001, 2, 12)
 	return &reconciler{
 		client: c, live: live, events: recorder, deadline: d.Deadline, clock: d.Clock, states: map[types.NamespacedName]*state{},
-		passes: histogram("cronfederatedhpa_process_duration_seconds", "Time of a pass over a CronFederatedHPA."),
-		runs:   histogram("cronfederatedhpa_rule_process_duration_seconds", "Time of an execution of a rule."),
+		passes: metrics.Histogram(registry, "cronfederatedhpa_process_duration_seconds", "Time of a pass over a CronFederatedHPA.", buckets, "result"),
+		runs:   metrics.Histogram(registry, "cronfederatedhpa_rule_process_duration_seconds", "Time of an execution of a rule.", buckets, "result"),
 		status: status.For(c, live, d.Clock, func(c *autoscalingv1alpha1.CronFederatedHPA) *autoscalingv1alpha1.CronFederatedHPAStatus {
 			return &c.Status
 		}),

@@ -165,15 +165,9 @@ func newMetrics(r prometheus.Registerer, c clock.PassiveClock) *metrics {
 		match: sharedmetrics.Register(r, prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "resource_match_policy_duration_seconds", Help: "Time to find the policy of a template.", Buckets: buckets,
 		})),
-		apply: sharedmetrics.Register(r, prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "resource_apply_policy_duration_seconds", Help: "Time to apply a policy to a template.", Buckets: buckets,
-		}, []string{"result"})),
-		attempts: sharedmetrics.Register(r, prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "policy_apply_attempts_total", Help: "Attempts to apply a policy to a template.",
-		}, []string{"result"})),
-		preemptions: sharedmetrics.Register(r, prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "policy_preemption_total", Help: "Attempts of a policy to take a template over.",
-		}, []string{"result"})),
+		apply:       sharedmetrics.Histogram(r, "resource_apply_policy_duration_seconds", "Time to apply a policy to a template.", buckets, "result"),
+		attempts:    sharedmetrics.Counter(r, "policy_apply_attempts_total", "Attempts to apply a policy to a template.", "result"),
+		preemptions: sharedmetrics.Counter(r, "policy_preemption_total", "Attempts of a policy to take a template over.", "result"),
 	}
 }
 

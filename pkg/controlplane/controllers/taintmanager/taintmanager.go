@@ -156,13 +156,9 @@ func newMetrics(r prometheus.Registerer) *evictionMetrics {
 		kinds: metrics.Register(r, prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "eviction_kind_total", Help: "Number of bindings in a cluster with NoExecute taints.",
 		}, []string{"member_cluster", "resource_kind"})),
-		latency: metrics.Register(r, prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "eviction_processing_latency_seconds", Help: "Duration of a decision about an eviction and its write.",
-			Buckets: prometheus.ExponentialBuckets(0.001, 2, 15),
-		}, []string{"name"})),
-		total: metrics.Register(r, prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "eviction_processing_total", Help: "Number of decisions about evictions.",
-		}, []string{"name", "result"})),
+		latency: metrics.Histogram(r, "eviction_processing_latency_seconds", "Duration of a decision about an eviction and its write.",
+			prometheus.ExponentialBuckets(0.001, 2, 15), "name"),
+		total: metrics.Counter(r, "eviction_processing_total", "Number of decisions about evictions.", "name", "result"),
 	}
 }
 

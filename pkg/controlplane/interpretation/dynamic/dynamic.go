@@ -153,10 +153,8 @@ type metrics struct {
 // newMetrics registers the metrics. Those that are there already are shared; the
 // counts of virtual machines are then those of the first engine.
 func newMetrics(registry prometheus.Registerer, engine *lua.Engine) *metrics {
-	m := &metrics{calls: sharedmetrics.Register(registry, prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Name: "karmada_interpreter_webhook_duration_seconds", Help: "Time that interpreter webhooks take to answer.",
-		Buckets: prometheus.ExponentialBuckets(0.002, 2, 14),
-	}, []string{"webhook", "operation", "result"}))}
+	m := &metrics{calls: sharedmetrics.Histogram(registry, "karmada_interpreter_webhook_duration_seconds",
+		"Time that interpreter webhooks take to answer.", prometheus.ExponentialBuckets(0.002, 2, 14), "webhook", "operation", "result")}
 	const get, put = "pool_get_operation_total", "pool_put_operation_total"
 	const getHelp, putHelp = "Virtual machines taken, from the pool or new.", "Virtual machines given back, to the pool or destroyed."
 	for _, c := range []struct {
