@@ -12,18 +12,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/karmada-toolkit/karmada/pkg/domain/estimate"
 	"github.com/karmada-toolkit/karmada/pkg/member/access"
 	"github.com/karmada-toolkit/karmada/pkg/member/access/informer"
-	"github.com/karmada-toolkit/karmada/pkg/member/access/view"
+	"github.com/karmada-toolkit/karmada/pkg/member/views"
 )
-
-// notTerminated selects the pods that take resources, or wait for them.
-const notTerminated = "status.phase!=Succeeded,status.phase!=Failed"
 
 // maxKept limits the projections of one type, in bytes: that is enough for some 200,000 pods.
 const maxKept = 64 << 20
@@ -55,76 +51,36 @@ func newCluster(m *access.Member, quotas bool) (*cluster, error) {
 		return nil, fmt.Errorf("connecting to cluster %s: %w", m.Name(), err)
 	}
 	c := &cluster{waiting: map[types.NamespacedName]estimate.WaitingPod{}}
-	views := view.NewClient(m)
-	c.nodes = project(source{
-		name: m.Name() + " nodes", example: &view.Node{},
-		list: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			return views.List(ctx, "nodes", o, &view.NodeList{})
-		},
-		watch: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			return views.Watch(ctx, "nodes", o)
-		},
-	}, func(v *view.Node) (estimate.Node, error) { return estimate.NodeOf(v.Object()), nil }, nodeSize, c.nodeChanged)
-	c.pods = project(source{
-		name: m.Name() + " pods", example: &view.Pod{}, selector: notTerminated,
-		list: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			return views.List(ctx, "pods", o, &view.PodList{})
-		},
-		watch: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			return views.Watch(ctx, "pods", o)
-		},
-	}, func(v *view.Pod) (pod, error) { return podOf(v.Object()), nil }, podSize, c.podChanged)
+	c.nodes = project(m, "nodes", views.Nodes(m), func(v *views.Node) (estimate.Node, error) { return estimate.NodeOf(v.Object()), nil }, nodeSize, c.nodeChanged)
+	c.pods = project(m, "pods", views.Pods(m, views.Selection{Phases: views.Running}),
+		func(v *views.Pod) (pod, error) { return podOf(v.Object()), nil }, podSize, c.podChanged)
 	deployments, sets := kube.AppsV1().Deployments(""), kube.AppsV1().ReplicaSets("")
-	c.deployments = project(source{
-		name: m.Name() + " deployments", example: &appsv1.Deployment{}, watch: deployments.Watch,
-		list: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+	c.deployments = project(m, "deployments", informer.Source{
+		Example: &appsv1.Deployment{}, Watch: deployments.Watch,
+		List: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			return deployments.List(ctx, o)
 		},
 	}, estimate.DeploymentOf, func(*estimate.Deployment) int { return 300 }, nil)
-	c.sets = project(source{
-		name: m.Name() + " replicasets", example: &appsv1.ReplicaSet{}, watch: sets.Watch,
-		list: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return sets.List(ctx, o) },
+	c.sets = project(m, "replicasets", informer.Source{
+		Example: &appsv1.ReplicaSet{}, Watch: sets.Watch,
+		List: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return sets.List(ctx, o) },
 	}, estimate.ReplicaSetOf, func(*estimate.ReplicaSet) int { return 200 }, nil)
 	if quotas {
-		resource := kube.CoreV1().ResourceQuotas("")
-		c.quotas = project(source{
-			name: m.Name() + " resourcequotas", example: &corev1.ResourceQuota{}, watch: resource.Watch,
-			list: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return resource.List(ctx, o) },
+		all := kube.CoreV1().ResourceQuotas("")
+		c.quotas = project(m, "resourcequotas", informer.Source{
+			Example: &corev1.ResourceQuota{}, Watch: all.Watch,
+			List: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return all.List(ctx, o) },
 		}, func(q *corev1.ResourceQuota) (estimate.Quota, error) { return estimate.QuotaOf(q), nil },
 			func(*estimate.Quota) int { return 500 }, nil)
 	}
 	return c, nil
 }
 
-// source is where objects of one type are read.
-type source struct {
-	name     string
-	example  runtime.Object
-	selector string
-	list     func(context.Context, metav1.ListOptions) (runtime.Object, error)
-	watch    func(context.Context, metav1.ListOptions) (watch.Interface, error)
-}
-
 // project returns a projection of the objects of a source. changed may be nil.
-func project[O runtime.Object, T any](s source, of func(O) (T, error), size func(*T) int, changed func(key types.NamespacedName, old, now *T)) *informer.Projection[T] {
+func project[O runtime.Object, T any](m *access.Member, what string, s informer.Source, of func(O) (T, error), size func(*T) int, changed func(key types.NamespacedName, old, now *T)) *informer.Projection[T] {
 	return informer.New(informer.Config[T]{
-		Name: s.name, Example: s.example,
-		List: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			o.FieldSelector = s.selector
-			return s.list(ctx, o)
-		},
-		Watch: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			o.FieldSelector = s.selector
-			return s.watch(ctx, o)
-		},
-		Project: func(obj runtime.Object, _ *T) (T, error) {
-			typed, ok := obj.(O)
-			if !ok {
-				var none T
-				return none, fmt.Errorf("unexpected %T", obj)
-			}
-			return of(typed)
-		},
+		Name: m.Name() + " " + what, Source: s,
+		Project: informer.From(func(obj O, _ *T) (T, error) { return of(obj) }),
 		Size:    func(v T) int { return size(&v) },
 		MaxSize: func() int { return maxKept },
 		Changed: changed,

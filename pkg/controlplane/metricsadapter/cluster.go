@@ -2,22 +2,20 @@ package metricsadapter
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 
 	"github.com/karmada-toolkit/karmada/internal/metricsapi"
 	"github.com/karmada-toolkit/karmada/pkg/member/access"
 	"github.com/karmada-toolkit/karmada/pkg/member/access/informer"
+	"github.com/karmada-toolkit/karmada/pkg/member/views"
 )
 
 const (
@@ -71,7 +69,10 @@ func newCluster(ctx context.Context, clk clock.PassiveClock, member *access.Memb
 // watchObjects watches the objects of a member until ctx ends.
 func watchObjects(ctx context.Context, member *access.Member, now time.Time) *objects {
 	ctx, cancel := context.WithCancel(ctx)
-	o := &objects{pods: project(member, "pods"), nodes: project(member, "nodes"), since: now, cancel: cancel}
+	o := &objects{
+		pods:  labelsOf[*views.Pod](member.Name()+" pods", views.Pods(member, views.Selection{Phases: views.Running})),
+		nodes: labelsOf[*views.Node](member.Name()+" nodes", views.Nodes(member)), since: now, cancel: cancel,
+	}
 	for _, p := range []*informer.Projection[labels.Set]{o.pods, o.nodes} {
 		o.done.Go(func() { p.Run(ctx) })
 	}
@@ -106,24 +107,19 @@ func (c *cluster) release() {
 	idle.done.Wait()
 }
 
-// project returns the labels of the objects of a core resource in a member.
-func project(member *access.Member, resource string) *informer.Projection[labels.Set] {
-	objects := member.Metadata().Resource(corev1.SchemeGroupVersion.WithResource(resource))
+// labelsOf keeps the labels of the objects of a source.
+func labelsOf[O interface {
+	runtime.Object
+	metav1.Object
+}](name string, from informer.Source) *informer.Projection[labels.Set] {
 	return informer.New(informer.Config[labels.Set]{
-		Name:    member.Name() + " " + resource,
-		List:    func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return objects.List(ctx, o) },
-		Watch:   func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) { return objects.Watch(ctx, o) },
-		Example: &metav1.PartialObjectMetadata{},
-		Project: func(obj runtime.Object, old *labels.Set) (labels.Set, error) {
-			p, ok := obj.(*metav1.PartialObjectMetadata)
-			if !ok {
-				return nil, fmt.Errorf("unexpected %T", obj)
-			}
-			if old != nil && labels.Equals(*old, p.Labels) {
+		Name: name, Source: from,
+		Project: informer.From(func(obj O, old *labels.Set) (labels.Set, error) {
+			if old != nil && labels.Equals(*old, obj.GetLabels()) {
 				return *old, nil
 			}
-			return p.Labels, nil
-		},
+			return obj.GetLabels(), nil
+		}),
 		Size:    sizeOf,
 		MaxSize: func() int { return maxKept },
 	})

@@ -12,6 +12,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/discovery/cached/memory"
@@ -31,6 +32,7 @@ const rediscovery = 5 * time.Second
 // token and one rate limit.
 type Member struct {
 	name    string
+	uid     types.UID
 	config  *rest.Config
 	http    *http.Client
 	dynamic *dynamic.DynamicClient
@@ -91,6 +93,9 @@ func newMember(
 
 // Name returns the name of the cluster.
 func (m *Member) Name() string { return m.name }
+
+// UID returns the UID of the Cluster; empty if it was opened without one, as by an agent.
+func (m *Member) UID() types.UID { return m.uid }
 
 // Config returns the settings of the connection. It must not be changed.
 func (m *Member) Config() *rest.Config { return m.config }

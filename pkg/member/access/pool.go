@@ -162,7 +162,11 @@ func (p *Pool) open(ctx context.Context, cluster *clusterv1alpha1.Cluster) (*Mem
 		return nil, nil, fmt.Errorf("opening cluster %s: %w", cluster.Name, err)
 	}
 	member, err := newMember(cluster.Name, cfg, client, &guard.kinds, p.opts.Mapper, p.opts.Clock)
-	return member, tokens, err
+	if err != nil {
+		return nil, nil, err
+	}
+	member.uid = cluster.UID
+	return member, tokens, nil
 }
 
 // httpClient returns a client with its own connections, which the clients of cfg share.

@@ -2,16 +2,15 @@ package clusterstatus
 
 import (
 	"context"
-	"fmt"
 	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/karmada-toolkit/karmada/pkg/member/access"
 	"github.com/karmada-toolkit/karmada/pkg/member/access/informer"
+	"github.com/karmada-toolkit/karmada/pkg/member/views"
 )
 
 // definitions watches the CustomResourceDefinitions of a cluster, so that a new
@@ -27,22 +26,11 @@ type definitions struct {
 func newDefinitions(ctx context.Context, member *access.Member, changed func()) *definitions {
 	ctx, cancel := context.WithCancel(ctx)
 	d := &definitions{member: member, cancel: cancel}
-	resource := member.Metadata().Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
 	var m *informer.Projection[string]
 	m = informer.New(informer.Config[string]{
-		Name: member.Name() + " definitions",
-		List: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			return resource.List(ctx, o)
-		},
-		Watch:   resource.Watch,
-		Example: &metav1.PartialObjectMetadata{},
-		Project: func(obj runtime.Object, _ *string) (string, error) {
-			p, ok := obj.(*metav1.PartialObjectMetadata)
-			if !ok {
-				return "", fmt.Errorf("unexpected %T", obj)
-			}
-			return p.ResourceVersion, nil
-		},
+		Name:    member.Name() + " definitions",
+		Source:  views.Metadata(member, schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}),
+		Project: informer.From(func(p *metav1.PartialObjectMetadata, _ *string) (string, error) { return p.ResourceVersion, nil }),
 		Changed: func(_ types.NamespacedName, old, now *string) {
 			if m.HasSynced() && (old == nil || now == nil || *old != *now) {
 				changed()

@@ -2,22 +2,15 @@ package clusterstatus
 
 import (
 	"context"
-	"fmt"
 	"sync"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/watch"
 
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/member/access"
 	"github.com/karmada-toolkit/karmada/pkg/member/access/informer"
-	"github.com/karmada-toolkit/karmada/pkg/member/access/view"
+	"github.com/karmada-toolkit/karmada/pkg/member/views"
 )
-
-// running selects the pods that have not terminated.
-const running = "status.phase!=Succeeded,status.phase!=Failed"
 
 // maxKept limits the projections of a member's nodes, and of its pods, in bytes: that
 // is enough for some 200,000 pods.
@@ -37,47 +30,18 @@ type resources struct {
 // the connection breaks.
 func newResources(ctx context.Context, member *access.Member, changed func()) *resources {
 	ctx, cancel := context.WithCancel(ctx)
-	views := view.NewClient(member)
 	r := &resources{member: member, cancel: cancel}
 	r.nodes = informer.New(informer.Config[node]{
-		Name: member.Name() + " nodes",
-		List: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			return views.List(ctx, "nodes", o, &view.NodeList{})
-		},
-		Watch: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			return views.Watch(ctx, "nodes", o)
-		},
-		Example: &view.Node{},
-		Project: func(obj runtime.Object, _ *node) (node, error) {
-			n, ok := obj.(*view.Node)
-			if !ok {
-				return node{}, fmt.Errorf("unexpected %T", obj)
-			}
-			return keepNode(n), nil
-		},
+		Name: member.Name() + " nodes", Source: views.Nodes(member),
+		Project: informer.From(func(n *views.Node, _ *node) (node, error) { return keepNode(n), nil }),
 		Size:    func(n node) int { return n.allocatable.size() },
 		MaxSize: func() int { return maxKept },
 		Synced:  changed,
 		Failed:  func(error) { changed() },
 	})
 	r.pods = informer.New(informer.Config[pod]{
-		Name: member.Name() + " pods",
-		List: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			o.FieldSelector = running
-			return views.List(ctx, "pods", o, &view.PodList{})
-		},
-		Watch: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			o.FieldSelector = running
-			return views.Watch(ctx, "pods", o)
-		},
-		Example: &view.Pod{},
-		Project: func(obj runtime.Object, old *pod) (pod, error) {
-			p, ok := obj.(*view.Pod)
-			if !ok {
-				return pod{}, fmt.Errorf("unexpected %T", obj)
-			}
-			return keepPod(p, old), nil
-		},
+		Name: member.Name() + " pods", Source: views.Pods(member, views.Selection{Phases: views.Running}),
+		Project: informer.From(func(p *views.Pod, old *pod) (pod, error) { return keepPod(p, old), nil }),
 		Size:    func(p pod) int { return len(p.node) + p.requests.size() },
 		MaxSize: func() int { return maxKept },
 		Synced:  changed,

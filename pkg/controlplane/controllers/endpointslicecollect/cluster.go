@@ -7,18 +7,16 @@ import (
 	"sync"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
-	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/karmada-toolkit/karmada/pkg/domain/services"
 	"github.com/karmada-toolkit/karmada/pkg/member/access"
 	"github.com/karmada-toolkit/karmada/pkg/member/access/informer"
+	"github.com/karmada-toolkit/karmada/pkg/member/views"
 )
 
 const (
@@ -133,19 +131,10 @@ func (c *cluster) start(ctx context.Context, member *access.Member, wanted sets.
 // config describes the watch.
 func (c *cluster) config(s *slices, synced func()) informer.Config[stored] {
 	selector, namespace := selectorOf(s.services)
-	api := s.member.Dynamic().Resource(discoveryv1.SchemeGroupVersion.WithResource("endpointslices")).Namespace(namespace)
 	return informer.Config[stored]{
-		Name: s.member.Name() + " endpointslices",
-		List: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			o.LabelSelector = selector
-			return api.List(ctx, o)
-		},
-		Watch: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			o.LabelSelector = selector
-			return api.Watch(ctx, o)
-		},
-		Example: &unstructured.Unstructured{},
-		Project: func(obj runtime.Object, _ *stored) (stored, error) { return project(obj, s.services) },
+		Name:    s.member.Name() + " endpointslices",
+		Source:  views.Objects(s.member, discoveryv1.SchemeGroupVersion.WithResource("endpointslices"), views.Selection{Namespace: namespace, Labels: selector}),
+		Project: informer.From(func(obj *unstructured.Unstructured, _ *stored) (stored, error) { return project(obj, s.services) }),
 		Size:    func(s stored) int { return len(s.raw) },
 		MaxSize: func() int { return maxStored },
 		Changed: func(key types.NamespacedName, old, now *stored) {
@@ -187,14 +176,11 @@ func selectorOf(all sets.Set[types.NamespacedName]) (selector, namespace string)
 }
 
 // project returns what is stored of a slice.
-func project(in runtime.Object, wanted sets.Set[types.NamespacedName]) (stored, error) {
-	obj, ok := in.(*unstructured.Unstructured)
-	if !ok {
-		return stored{}, fmt.Errorf("unexpected %T", in)
-	}
+func project(obj *unstructured.Unstructured, wanted sets.Set[types.NamespacedName]) (stored, error) {
 	if !wanted.Has(types.NamespacedName{Namespace: obj.GetNamespace(), Name: obj.GetLabels()[discoveryv1.LabelServiceName]}) || !services.Collectible(obj) {
 		return stored{}, nil
 	}
+	obj = views.Clone(obj)
 	metadata, _ := obj.Object["metadata"].(map[string]any)
 	for _, key := range []string{"managedFields", "ownerReferences", "resourceVersion", "generation", "creationTimestamp", "selfLink", "finalizers"} {
 		delete(metadata, key)

@@ -19,7 +19,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/utils/clock"
 
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
@@ -27,7 +26,7 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/domain/autoscaling"
 	"github.com/karmada-toolkit/karmada/pkg/member/access"
 	"github.com/karmada-toolkit/karmada/pkg/member/access/informer"
-	"github.com/karmada-toolkit/karmada/pkg/member/access/view"
+	"github.com/karmada-toolkit/karmada/pkg/member/views"
 )
 
 const (
@@ -183,18 +182,11 @@ func watchable(resource schema.GroupVersionResource) bool {
 
 // workloadConfig watches workloads and keeps their Scale.
 func workloadConfig(member *access.Member, key watchKey) informer.Config[autoscalingv1.Scale] {
-	api := member.Dynamic().Resource(key.resource).Namespace(key.namespace)
 	return informer.Config[autoscalingv1.Scale]{
-		List:    func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return api.List(ctx, o) },
-		Watch:   func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) { return api.Watch(ctx, o) },
-		Example: &unstructured.Unstructured{},
-		Project: func(obj runtime.Object, _ *autoscalingv1.Scale) (autoscalingv1.Scale, error) {
-			u, ok := obj.(*unstructured.Unstructured)
-			if !ok {
-				return autoscalingv1.Scale{}, fmt.Errorf("unexpected %T", obj)
-			}
+		Source: views.Objects(member, key.resource, views.Selection{Namespace: key.namespace}),
+		Project: informer.From(func(u *unstructured.Unstructured, _ *autoscalingv1.Scale) (autoscalingv1.Scale, error) {
 			return scaleOf(u), nil
-		},
+		}),
 		Size: func(s autoscalingv1.Scale) int { return len(s.Status.Selector) },
 	}
 }
@@ -227,23 +219,10 @@ func scaleOf(u *unstructured.Unstructured) autoscalingv1.Scale {
 
 // podConfig watches pods and keeps what decisions need.
 func podConfig(member *access.Member, key watchKey) informer.Config[corev1.Pod] {
-	views := view.NewClient(member).In(key.namespace)
 	return informer.Config[corev1.Pod]{
-		List: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			return views.List(ctx, "pods", o, &view.PodList{})
-		},
-		Watch: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			return views.Watch(ctx, "pods", o)
-		},
-		Example: &view.Pod{},
-		Project: func(obj runtime.Object, _ *corev1.Pod) (corev1.Pod, error) {
-			p, ok := obj.(*view.Pod)
-			if !ok {
-				return corev1.Pod{}, fmt.Errorf("unexpected %T", obj)
-			}
-			return keepPod(p.Object()), nil
-		},
-		Size: podSize,
+		Source:  views.Pods(member, views.Selection{Namespace: key.namespace}),
+		Project: informer.From(func(p *views.Pod, _ *corev1.Pod) (corev1.Pod, error) { return keepPod(p.Object()), nil }),
+		Size:    podSize,
 	}
 }
 

@@ -12,11 +12,11 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/karmada-toolkit/karmada/pkg/domain/search"
 	"github.com/karmada-toolkit/karmada/pkg/member/access"
+	"github.com/karmada-toolkit/karmada/pkg/member/views"
 )
 
 // Object is a cached object. It is read-only.
@@ -90,11 +90,8 @@ func (o *Object) Decode() (*unstructured.Unstructured, error) {
 type codec struct{ writers, readers sync.Pool }
 
 // keep returns an object of a cluster to be cached. Labels that did not change are those of old.
-func (c *codec) keep(in runtime.Object, old *Object, cluster string) (Object, error) {
-	u, ok := in.(*unstructured.Unstructured)
-	if !ok {
-		return Object{}, fmt.Errorf("unexpected %T", in)
-	}
+func (c *codec) keep(in *unstructured.Unstructured, old *Object, cluster string) (Object, error) {
+	u := views.Clone(in)
 	if err := access.CheckQuantities(u); err != nil {
 		return Object{}, fmt.Errorf("%s %s/%s: %w", u.GetKind(), u.GetNamespace(), u.GetName(), err)
 	}

@@ -12,19 +12,16 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/dynamic"
 	"k8s.io/utils/clock"
 
 	"github.com/karmada-toolkit/karmada/internal/plaintext"
 	"github.com/karmada-toolkit/karmada/pkg/domain/search"
 	"github.com/karmada-toolkit/karmada/pkg/member/access"
 	"github.com/karmada-toolkit/karmada/pkg/member/access/informer"
+	"github.com/karmada-toolkit/karmada/pkg/member/views"
 )
 
 // store caches the objects of one kind in one cluster: all of them, or those of some namespaces, with a watch for each
@@ -139,7 +136,7 @@ func (s *store) connect(member *access.Member) {
 }
 
 // project returns an object to be cached. It refuses one of another scope than that of the kind.
-func (s *store) project(in runtime.Object, old *Object) (Object, error) {
+func (s *store) project(in *unstructured.Unstructured, old *Object) (Object, error) {
 	out, err := s.codec.keep(in, old, s.cluster)
 	if err == nil && (out.Namespace != "") != (s.mapping.Scope.Name() == meta.RESTScopeNameNamespace) {
 		s.rescoped.Store(true)
@@ -158,18 +155,10 @@ func (s *store) newPart(namespace string, known map[types.NamespacedName]*Object
 			delete(known, key)
 		}
 	}
-	var resource dynamic.ResourceInterface = s.member.Dynamic().Resource(s.mapping.Resource)
-	if namespace != "" {
-		resource = s.member.Dynamic().Resource(s.mapping.Resource).Namespace(namespace)
-	}
 	p.projection = informer.New(informer.Config[Object]{
-		Name: fmt.Sprintf("%s %s of the search cache", s.cluster, s.mapping.Resource.Resource),
-		List: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return resource.List(ctx, o) },
-		Watch: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			return resource.Watch(ctx, o)
-		},
-		Example: &unstructured.Unstructured{},
-		Project: s.project,
+		Name:    fmt.Sprintf("%s %s of the search cache", s.cluster, s.mapping.Resource.Resource),
+		Source:  views.Objects(s.member, s.mapping.Resource, views.Selection{Namespace: namespace}),
+		Project: informer.From(s.project),
 		Size:    func(o Object) int { return o.size() },
 		Version: func(o Object) string { return o.Version },
 		MaxSize: p.share.most,

@@ -3,6 +3,7 @@ package accesstest
 import (
 	"encoding/json"
 	"maps"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -81,10 +82,13 @@ func (s *storage) list(collection string, selected func(*unstructured.Unstructur
 	defer s.mu.Unlock()
 	list := &unstructured.UnstructuredList{Object: map[string]any{"apiVersion": "v1", "kind": "List"}}
 	list.SetResourceVersion(strconv.Itoa(s.version))
-	for _, path := range slices.Sorted(maps.Keys(s.objects)) {
-		if matches(path, collection) && selected(s.objects[path]) {
-			list.Items = append(list.Items, *s.objects[path].DeepCopy())
+	for _, at := range slices.Sorted(maps.Keys(s.objects)) {
+		if matches(at, collection) && selected(s.objects[at]) {
+			list.Items = append(list.Items, *s.objects[at].DeepCopy())
 		}
+	}
+	if kind := map[string]string{"pods": "PodList", "nodes": "NodeList"}[path.Base(collection)]; kind != "" {
+		list.SetKind(kind)
 	}
 	if len(list.Items) > 0 {
 		list.SetAPIVersion(list.Items[0].GetAPIVersion())

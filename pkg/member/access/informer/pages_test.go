@@ -66,7 +66,7 @@ func (s *server) list(_ context.Context, o metav1.ListOptions) (runtime.Object, 
 
 func (s *server) projection(maxSize int) *Projection[string] {
 	return New(Config[string]{
-		Name: "test", List: s.list,
+		Name: "test", Source: Source{List: s.list},
 		Project: func(obj runtime.Object, _ *string) (string, error) {
 			u, ok := obj.(*unstructured.Unstructured)
 			if !ok {

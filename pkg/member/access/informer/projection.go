@@ -4,6 +4,7 @@ package informer
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"time"
 
@@ -17,16 +18,32 @@ import (
 	"k8s.io/klog/v2"
 )
 
+// Source is where the objects of one type are read.
+type Source struct {
+	// List and Watch read the objects.
+	List  func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error)
+	Watch func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error)
+	// Example is an object of the type that they return.
+	Example runtime.Object
+}
+
+// From returns a Config.Project for objects of type O.
+func From[O runtime.Object, T any](project func(obj O, old *T) (T, error)) func(runtime.Object, *T) (T, error) {
+	return func(in runtime.Object, old *T) (out T, err error) {
+		obj, ok := in.(O)
+		if !ok {
+			return out, fmt.Errorf("unexpected %T", in)
+		}
+		return project(obj, old)
+	}
+}
+
 // Config describes the objects and what is stored of them. All callbacks are optional
 // and must not block.
 type Config[T any] struct {
 	// Name is for logs.
 	Name string
-	// List and Watch read the objects.
-	List  func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error)
-	Watch func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error)
-	// Example is an object of the type that List and Watch return.
-	Example runtime.Object
+	Source
 	// Project returns the projection of an object. old is the stored one, or nil;
 	// parts of it may be shared.
 	Project func(obj runtime.Object, old *T) (T, error)

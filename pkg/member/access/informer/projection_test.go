@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 
 	"github.com/karmada-toolkit/karmada/pkg/member/access/accesstest"
@@ -67,11 +66,11 @@ func start(t *testing.T, server *accesstest.Server, s *seen) *informer.Projectio
 	}
 	m := informer.New(informer.Config[string]{
 		Name: "test",
-		List: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return resource.List(ctx, o) },
-		Watch: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			return resource.Watch(ctx, o)
+		Source: informer.Source{
+			List:    func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return resource.List(ctx, o) },
+			Watch:   resource.Watch,
+			Example: &unstructured.Unstructured{},
 		},
-		Example: &unstructured.Unstructured{},
 		Project: func(obj runtime.Object, _ *string) (string, error) {
 			u, ok := obj.(*unstructured.Unstructured)
 			if !ok {

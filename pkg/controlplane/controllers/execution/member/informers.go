@@ -2,23 +2,20 @@ package member
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/dynamic"
 	"k8s.io/utils/clock"
 
 	"github.com/karmada-toolkit/karmada/internal/plaintext"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/member/access"
 	"github.com/karmada-toolkit/karmada/pkg/member/access/informer"
+	"github.com/karmada-toolkit/karmada/pkg/member/views"
 )
 
 // The limit of the objects of one type, in bytes. It depends on the number of Works
@@ -50,9 +47,6 @@ type Config struct {
 	WentBack func(from, to string)
 }
 
-// Client is an open member. Two of them are compared.
-type Client interface{ Dynamic() dynamic.Interface }
-
 // Informers are the informers of a member: one for each type of the objects that Works
 // own. An informer stops with the last Work that uses it.
 type Informers struct {
@@ -61,7 +55,7 @@ type Informers struct {
 	running sync.WaitGroup
 
 	mu         sync.Mutex
-	client     Client
+	client     *access.Member
 	byResource map[schema.GroupVersionResource]*Informer
 	// gated reports whether the member went back less than wentBackInterval ago, and again is the call that then follows;
 	// nil if it has not gone back since.
@@ -77,8 +71,8 @@ func NewInformers(ctx context.Context, cfg Config) *Informers {
 // Wait returns when the informers stopped.
 func (i *Informers) Wait() { i.running.Wait() }
 
-// Bind sets the client. If it is another one than before, all informers are replaced.
-func (i *Informers) Bind(client Client) {
+// Bind sets the member. If it is another one than before, all informers are replaced.
+func (i *Informers) Bind(client *access.Member) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.client == client {
@@ -191,20 +185,11 @@ func (i *Informers) Works(selected func(schema.GroupVersionKind) bool) []string 
 }
 
 func (i *Informers) startLocked(in *Informer) {
-	resource := i.client.Dynamic().Resource(in.gvr)
 	selector := workv1alpha2.ManagedByKarmadaLabel + "=" + workv1alpha2.ManagedByKarmadaLabelValue
 	projection := informer.New(informer.Config[Snapshot]{
-		Name: i.cfg.Cluster + " " + in.gvr.GroupResource().String(),
-		List: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			o.LabelSelector = selector
-			return resource.List(ctx, o)
-		},
-		Watch: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			o.LabelSelector = selector
-			return resource.Watch(ctx, o)
-		},
-		Example:  &unstructured.Unstructured{},
-		Project:  i.project,
+		Name:     i.cfg.Cluster + " " + in.gvr.GroupResource().String(),
+		Source:   views.Objects(i.client, in.gvr, views.Selection{Labels: selector}),
+		Project:  informer.From(i.project),
 		Size:     func(s Snapshot) int { return s.size() },
 		MaxSize:  func() int { return maxSize + maxSizePerWork*i.cfg.Works() },
 		Changed:  func(_ types.NamespacedName, old, now *Snapshot) { i.cfg.Changed(old, now) },
@@ -219,11 +204,7 @@ func (i *Informers) startLocked(in *Informer) {
 
 // project takes the snapshot of an object. It shares the content of the old one where
 // only the status changed.
-func (i *Informers) project(in runtime.Object, old *Snapshot) (Snapshot, error) {
-	obj, ok := in.(*unstructured.Unstructured)
-	if !ok {
-		return Snapshot{}, fmt.Errorf("unexpected %T", in)
-	}
+func (i *Informers) project(obj *unstructured.Unstructured, old *Snapshot) (Snapshot, error) {
 	s, err := i.cfg.Hasher.Snapshot(obj)
 	if err == nil && old != nil && old.Hash == s.Hash {
 		s.content = old.content

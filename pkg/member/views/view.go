@@ -1,7 +1,7 @@
-// Package view reads the nodes and pods of a member. Views decode the fields from which free resources are computed.
+// Views of nodes and pods decode the fields from which free resources are computed.
 // They are a small part of the objects, and quantities are text of the member, with which the decoder of the complete
 // types would compute before it can be checked.
-package view
+package views
 
 import (
 	"context"
@@ -172,16 +172,16 @@ func containers(views []container) []corev1.Container {
 	return out
 }
 
-// Client lists and watches nodes and pods.
-type Client struct {
+// client lists and watches views.
+type client struct {
 	rest rest.Interface
 	err  error
 	// namespace is that of the objects; empty for those of all namespaces.
 	namespace string
 }
 
-// NewClient returns a client for a member. Its methods return an error if the member cannot be opened.
-func NewClient(member *access.Member) *Client {
+// newClient returns a client for a member. Its methods return an error if the member cannot be opened.
+func newClient(member *access.Member, namespace string) *client {
 	scheme := runtime.NewScheme()
 	gv := schema.GroupVersion{Version: "v1"}
 	for kind, obj := range map[string]runtime.Object{
@@ -193,33 +193,26 @@ func NewClient(member *access.Member) *Client {
 	cfg := rest.CopyConfig(member.Config())
 	cfg.APIPath, cfg.GroupVersion = "/api", &gv
 	cfg.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
-	client, err := rest.RESTClientForConfigAndClient(cfg, member.HTTP())
+	c, err := rest.RESTClientForConfigAndClient(cfg, member.HTTP())
 	if err != nil {
-		return &Client{err: fmt.Errorf("opening cluster %s: %w", member.Name(), err)}
+		return &client{err: fmt.Errorf("opening cluster %s: %w", member.Name(), err)}
 	}
-	return &Client{rest: client}
-}
-
-// In returns a client for the objects of one namespace.
-func (c *Client) In(namespace string) *Client {
-	return &Client{rest: c.rest, err: c.err, namespace: namespace}
+	return &client{rest: c, namespace: namespace}
 }
 
 // request returns a request for a resource.
-func (c *Client) request(resource string, o *metav1.ListOptions) *rest.Request {
+func (c *client) request(resource string, o *metav1.ListOptions) *rest.Request {
 	return c.rest.Get().NamespaceIfScoped(c.namespace, c.namespace != "").Resource(resource).VersionedParams(o, metav1.ParameterCodec)
 }
 
-// List lists a resource into a list of views.
-func (c *Client) List(ctx context.Context, resource string, o metav1.ListOptions, into runtime.Object) (runtime.Object, error) {
+func (c *client) list(ctx context.Context, resource string, o metav1.ListOptions, into runtime.Object) (runtime.Object, error) {
 	if c.err != nil {
 		return nil, c.err
 	}
 	return into, c.request(resource, &o).Do(ctx).Into(into)
 }
 
-// Watch watches a resource.
-func (c *Client) Watch(ctx context.Context, resource string, o metav1.ListOptions) (watch.Interface, error) {
+func (c *client) watch(ctx context.Context, resource string, o metav1.ListOptions) (watch.Interface, error) {
 	if c.err != nil {
 		return nil, c.err
 	}
