@@ -48,9 +48,9 @@ var shared = &streams{all: map[topic]*stream{}} //nolint:gochecknoglobals // tha
 
 // stream is one watch of a member with several readers.
 type stream struct {
-	owner *streams
-	topic topic
-	blank func() object
+	// forget makes those that want to read open another watch.
+	forget func()
+	blank  func() object
 	// opened is closed when the watch is open or failed to open.
 	opened chan struct{}
 
@@ -152,7 +152,14 @@ func (s *streams) open(ctx context.Context, r *request) (watch.Interface, error)
 		s.mu.Unlock()
 		return s.join(ctx, r), nil
 	}
-	st := &stream{owner: s, topic: r.topic, blank: r.blank, opened: make(chan struct{}), readers: map[*reader]struct{}{}, floor: r.since, last: r.since}
+	st := &stream{blank: r.blank, opened: make(chan struct{}), readers: map[*reader]struct{}{}, floor: r.since, last: r.since}
+	st.forget = func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.all[r.topic] == st {
+			delete(s.all, r.topic)
+		}
+	}
 	s.all[r.topic] = st
 	s.mu.Unlock()
 	defer close(st.opened)
@@ -184,14 +191,10 @@ func (s *streams) open(ctx context.Context, r *request) (watch.Interface, error)
 	return out, nil
 }
 
-// end makes those that want to read open another watch, and ends the readers. They get the version of the last event first: those
+// end ends the readers. They get the version of the last event first: those
 // that did not get that event go on from there.
 func (s *stream) end() {
-	s.owner.mu.Lock()
-	if s.owner.all[s.topic] == s {
-		delete(s.owner.all, s.topic)
-	}
-	s.owner.mu.Unlock()
+	s.forget()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.ended, s.recent = true, nil
