@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/utils/ptr"
@@ -22,9 +23,13 @@ import (
 
 // applier applies and deletes the objects of the Works of one cluster.
 type applier struct {
-	c      *Controller
-	config apply.Config
-	works  *works
+	config   apply.Config
+	works    *works
+	retainer apply.Retainer
+	// revision returns the revision of the rules of a kind.
+	revision func(schema.GroupVersionKind) uint64
+	// live reads what the cache may not have yet.
+	live client.Reader
 }
 
 // observe starts the informers for the objects of a suspended Work, if they were applied.
@@ -93,12 +98,12 @@ func (a *applier) applyObject(ctx context.Context, m *access.Member, work *workv
 	if err := a.works.resolve(m, work.Name, o); err != nil {
 		return 0, false, err
 	}
-	o.applied = o.applied.WithRevision(a.c.revisions.of(o.gvk))
+	o.applied = o.applied.WithRevision(a.revision(o.gvk))
 	view := o.informer.Get(o.key)
 	uid := o.applied.UID()
 	_, deleted := s.deleted.Load(uid)
 	action, wait := apply.Decide(apply.Facts{
-		Applied: o.applied, View: view, Deleted: deleted, Now: a.c.deps.Clock.Now(),
+		Applied: o.applied, View: view, Deleted: deleted, Now: a.config.Clock.Now(),
 		Preexisting: meta.FindStatusCondition(work.Status.Conditions, workv1alpha1.WorkApplied) != nil,
 	})
 	switch action {
@@ -123,7 +128,7 @@ func (a *applier) applyObject(ctx context.Context, m *access.Member, work *workv
 
 func (a *applier) writer(m *access.Member, work *workv1alpha1.Work, o *object) *apply.Writer {
 	w := &apply.Writer{
-		Config: a.config, Retainer: a.c.interpreter(a.config.Cluster), GVK: o.gvk, Key: o.key,
+		Config: a.config, Retainer: a.retainer, GVK: o.gvk, Key: o.key,
 		Work:    types.NamespacedName{Namespace: work.Namespace, Name: work.Name},
 		Current: func(ctx context.Context) error { return a.current(ctx, work) },
 	}
@@ -136,7 +141,7 @@ func (a *applier) writer(m *access.Member, work *workv1alpha1.Work, o *object) *
 // current returns an error if the control plane has another Work than the cache.
 func (a *applier) current(ctx context.Context, work *workv1alpha1.Work) error {
 	stored := &workv1alpha1.Work{}
-	if err := a.c.live.Get(ctx, client.ObjectKeyFromObject(work), stored); err != nil {
+	if err := a.live.Get(ctx, client.ObjectKeyFromObject(work), stored); err != nil {
 		return fmt.Errorf("reading work %s/%s after a conflict: %w", work.Namespace, work.Name, err)
 	}
 	if stored.UID != work.UID || !sameManifests(stored.Spec.Workload.Manifests, work.Spec.Workload.Manifests) {

@@ -42,6 +42,7 @@ type bench struct {
 	member   *accesstest.Server
 	clock    *clocktesting.FakeClock
 	recorder *record.FakeRecorder
+	c        *Controller
 	runner   *runner
 	writes   atomic.Int64 // of the status of the Work
 	opened   error
@@ -103,7 +104,7 @@ func newBench(t *testing.T, text string, change ...func(*workv1alpha1.Work)) *be
 		Members: one{m, &b.opened}, Interpreter: interpreter.New(), Clock: b.clock, Metrics: prometheus.NewRegistry(),
 		WentBack: func(string, string, string) { b.wentBack.Add(1) },
 	})
-	b.runner = c.runners.getOrAdd("m1", func() *runner { return newRunner(t.Context(), c, "m1") })
+	b.c, b.runner = c, c.runners.getOrAdd("m1", func() *runner { return newRunner(t.Context(), c, "m1") })
 	b.runner.leaving.Do(func() {}) // only the test reconciles
 	t.Cleanup(c.runners.stop)
 	return b

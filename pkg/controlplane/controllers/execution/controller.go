@@ -9,15 +9,23 @@
 package execution
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
@@ -25,10 +33,14 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/controllers"
 	recording "github.com/karmada-toolkit/karmada/internal/events"
 	"github.com/karmada-toolkit/karmada/internal/metrics"
+	"github.com/karmada-toolkit/karmada/internal/status"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/apis/names"
+	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/execution/apply"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/execution/member"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/execution/workstatus"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/interpretation/notify"
 	"github.com/karmada-toolkit/karmada/pkg/domain/interpreter"
 	"github.com/karmada-toolkit/karmada/pkg/member/access"
 )
@@ -125,13 +137,16 @@ func New(c client.Client, live client.Reader, applied, observed record.EventReco
 	out := &Controller{
 		deps: d, client: c, live: live, finalizer: &finalizer{client: c, live: live}, hasher: member.NewHasher(),
 		events: newEvents(applied, observed, d),
+		status: status.NewWriter(status.Options[*workv1alpha1.Work, *workv1alpha1.WorkStatus]{
+			Get:    func(w *workv1alpha1.Work) *workv1alpha1.WorkStatus { return &w.Status },
+			Client: c, Clock: d.Clock,
+		}),
 		writes: apply.NewMetrics(d.Metrics),
 		duration: metrics.Register(d.Metrics, prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "work_sync_workload_duration_seconds", Help: "Time to apply the objects of a Work.",
 			Buckets: prometheus.ExponentialBuckets(0.001, 2, 12),
 		}, []string{"result"})),
 	}
-	out.status = newStatusWriter(out)
 	out.relay = &relay{client: c, clock: d.Clock, events: out.events, accept: d.Accept, cluster: out.cluster}
 	return out
 }
@@ -187,5 +202,189 @@ func (c *Controller) runner(ctx context.Context, cluster string) *runner {
 func (c *Controller) retire(ctx context.Context, r *runner) {
 	if c.runners.remove(r) && ctx.Err() == nil {
 		c.enqueueWorks(ctx, r.cluster)
+	}
+}
+
+// run watches Clusters and Works until ctx ends.
+func (c *Controller) run(ctx context.Context, informers cache.Informers) error {
+	clusters, err := informers.GetInformer(ctx, &clusterv1alpha1.Cluster{})
+	if err != nil {
+		return fmt.Errorf("watching clusters: %w", err)
+	}
+	works, err := informers.GetInformer(ctx, &workv1alpha1.Work{})
+	if err != nil {
+		return fmt.Errorf("watching works: %w", err)
+	}
+	onCluster, err := clusters.AddEventHandler(c.clusterHandler(ctx))
+	if err != nil {
+		return fmt.Errorf("watching clusters: %w", err)
+	}
+	onWork, err := works.AddEventHandler(c.workHandler(ctx))
+	if err != nil {
+		return fmt.Errorf("watching works: %w", err)
+	}
+	notify.Subscribe(c.deps.Interpreter, c.requeueAffected)
+	<-ctx.Done()
+	_ = clusters.RemoveEventHandler(onCluster)
+	_ = works.RemoveEventHandler(onWork)
+	c.runners.stop()
+	return nil
+}
+
+// requeueAffected enqueues the Works with objects of kinds whose rules changed.
+func (c *Controller) requeueAffected(affects func(schema.GroupVersionKind) bool) {
+	c.revisions.advance(affects)
+	for _, r := range c.runners.all() {
+		r.queue.addLow(r.informers.Works(affects)...)
+	}
+}
+
+func (c *Controller) workHandler(ctx context.Context) toolscache.ResourceEventHandler {
+	enqueue := func(work *workv1alpha1.Work, initial bool) {
+		cluster, err := names.ClusterOfExecutionNamespace(work.Namespace)
+		switch {
+		case err != nil:
+		case initial:
+			c.runner(ctx, cluster).queue.addLow(work.Name)
+		default:
+			c.runner(ctx, cluster).queue.add(work.Name)
+		}
+	}
+	return controllers.Handler[*workv1alpha1.Work]{
+		Added: enqueue,
+		Updated: func(before, work *workv1alpha1.Work) {
+			if workChanged(before, work) {
+				enqueue(work, false)
+			}
+			c.relay.workChanged(ctx, before, work)
+		},
+		Deleted: func(work *workv1alpha1.Work) { enqueue(work, false) },
+	}
+}
+
+// workChanged reports whether more than the status of a Work changed. After a restore of
+// the control plane from a backup, the status is an older one too, and a generation may
+// have other manifests than before.
+func workChanged(before, now *workv1alpha1.Work) bool {
+	return before.Generation != now.Generation || before.UID != now.UID ||
+		!before.DeletionTimestamp.Equal(now.DeletionTimestamp) ||
+		!slices.Equal(before.Finalizers, now.Finalizers) ||
+		status.Newer(before.ResourceVersion, now.ResourceVersion) ||
+		!sameManifests(before.Spec.Workload.Manifests, now.Spec.Workload.Manifests)
+}
+
+func sameManifests(a, b []workv1alpha1.Manifest) bool {
+	return slices.EqualFunc(a, b, func(a, b workv1alpha1.Manifest) bool { return bytes.Equal(a.Raw, b.Raw) })
+}
+
+func (c *Controller) clusterHandler(ctx context.Context) toolscache.ResourceEventHandler {
+	return controllers.Handler[*clusterv1alpha1.Cluster]{
+		Added:   func(cluster *clusterv1alpha1.Cluster, _ bool) { c.clusterChanged(ctx, nil, cluster) },
+		Updated: func(before, cluster *clusterv1alpha1.Cluster) { c.clusterChanged(ctx, before, cluster) },
+		Deleted: func(cluster *clusterv1alpha1.Cluster) { c.clusterDeleted(ctx, cluster.Name) },
+	}
+}
+
+// clusterChanged enqueues the Works of a cluster: all of them when it becomes Ready, is
+// being deleted or its spec changed; those that failed when it serves other types.
+func (c *Controller) clusterChanged(ctx context.Context, before, now *clusterv1alpha1.Cluster) {
+	r := c.runners.get(now.Name)
+	if before == nil {
+		c.enqueueWorks(ctx, now.Name)
+		return
+	}
+	becameReady := now.Ready() && !before.Ready()
+	if becameReady || before.UID != now.UID || before.Generation != now.Generation || !before.DeletionTimestamp.Equal(now.DeletionTimestamp) {
+		if r != nil && becameReady {
+			r.informers.Retry()
+		}
+		c.enqueueWorks(ctx, now.Name)
+		return
+	}
+	if r != nil && !equality.Semantic.DeepEqual(before.Status.APIEnablements, now.Status.APIEnablements) {
+		r.informers.Retry()
+		r.queue.addLow(r.works.failing()...)
+	}
+}
+
+// clusterDeleted enqueues the Works of a cluster, and stops its runner if there are none.
+func (c *Controller) clusterDeleted(ctx context.Context, cluster string) {
+	c.relay.forget(cluster)
+	r := c.runners.get(cluster)
+	if c.enqueueWorks(ctx, cluster) == 0 && r != nil {
+		c.retire(ctx, r)
+	}
+}
+
+// enqueueWorks enqueues all Works of a cluster and returns their number; -1 if that is
+// unknown.
+func (c *Controller) enqueueWorks(ctx context.Context, cluster string) int {
+	var works workv1alpha1.WorkList
+	if err := c.client.List(ctx, &works, client.InNamespace(names.ExecutionNamespace(cluster)), client.UnsafeDisableDeepCopy); err != nil {
+		return -1
+	}
+	if len(works.Items) == 0 {
+		return 0
+	}
+	keys := make([]string, len(works.Items))
+	for i := range works.Items {
+		keys[i] = works.Items[i].Name
+	}
+	c.runner(ctx, cluster).queue.addLow(keys...)
+	return len(keys)
+}
+
+// runners are the runners of the clusters. It is safe for concurrent use.
+type runners struct {
+	mu        sync.Mutex
+	byCluster map[string]*runner
+}
+
+// get returns the runner of a cluster, or nil.
+func (r *runners) get(cluster string) *runner {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.byCluster[cluster]
+}
+
+// getOrAdd returns the runner of a cluster. If there is none, it adds the one that start
+// returns.
+func (r *runners) getOrAdd(cluster string, start func() *runner) *runner {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.byCluster[cluster] == nil {
+		if r.byCluster == nil {
+			r.byCluster = map[string]*runner{}
+		}
+		r.byCluster[cluster] = start()
+	}
+	return r.byCluster[cluster]
+}
+
+// all returns the runners, in no order.
+func (r *runners) all() []*runner {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Collect(maps.Values(r.byCluster))
+}
+
+// remove stops a runner, and reports whether it was still the one of its cluster: that of a later cluster of this name stays.
+func (r *runners) remove(old *runner) bool {
+	r.mu.Lock()
+	current := r.byCluster[old.cluster] == old
+	if current {
+		delete(r.byCluster, old.cluster)
+	}
+	r.mu.Unlock()
+	if current {
+		old.stop()
+	}
+	return current
+}
+
+// stop stops all runners.
+func (r *runners) stop() {
+	for _, runner := range r.all() {
+		r.remove(runner)
 	}
 }

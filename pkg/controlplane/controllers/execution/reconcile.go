@@ -2,16 +2,23 @@ package execution
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"slices"
+	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/karmada-toolkit/karmada/internal/metrics"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
+	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/domain/scope"
 	"github.com/karmada-toolkit/karmada/pkg/domain/services"
 	"github.com/karmada-toolkit/karmada/pkg/member/access"
 )
@@ -20,18 +27,18 @@ import (
 // then: never if 0.
 func (r *runner) reconcile(ctx context.Context, name string) (time.Duration, error) {
 	work := &workv1alpha1.Work{}
-	err := r.c.client.Get(ctx, client.ObjectKey{Namespace: r.namespace, Name: name}, work, client.UnsafeDisableDeepCopy)
+	err := r.client.Get(ctx, client.ObjectKey{Namespace: r.namespace, Name: name}, work, client.UnsafeDisableDeepCopy)
 	if apierrors.IsNotFound(err) {
 		return 0, r.removed(ctx, name)
 	}
 	if err != nil {
 		return 0, fmt.Errorf("reading work %s/%s: %w", r.namespace, name, err)
 	}
-	cluster, err := r.c.cluster(ctx, r.cluster)
+	cluster, err := r.current(ctx, r.cluster)
 	if err != nil {
 		return 0, err
 	}
-	if cluster != nil && !r.c.deps.Accept(cluster) {
+	if cluster != nil && !r.deps.Accept(cluster) {
 		r.forget(name)
 		return 0, nil
 	}
@@ -55,9 +62,9 @@ func (r *runner) reconcile(ctx context.Context, name string) (time.Duration, err
 // cluster that is gone.
 func (r *runner) removed(ctx context.Context, name string) error {
 	r.forget(name)
-	cluster, err := r.c.cluster(ctx, r.cluster)
+	cluster, err := r.current(ctx, r.cluster)
 	if err == nil && cluster == nil && r.works.len() == 0 {
-		go r.c.retire(r.base, r) //nolint:contextcheck // it waits for the workers, of which this is one, and outlives the request
+		go r.retire(r) // it waits for the workers, of which this is one, and outlives the request
 	}
 	return err
 }
@@ -80,13 +87,13 @@ func (r *runner) dispatch(ctx context.Context, cluster *clusterv1alpha1.Cluster,
 		}
 		return r.reporter.report(ctx, work, s, rep)
 	}
-	began := r.c.deps.Clock.Now()
+	began := r.deps.Clock.Now()
 	rep.result = new(r.applier.apply(ctx, m, work, s))
 	if err = rep.result.Err; rep.result.Immutable {
 		err = nil // it is published, and nothing is repeated
 	}
 	s.failing.Store(err != nil)
-	r.c.duration.WithLabelValues(metrics.Result(rep.result.Err)).Observe(r.c.deps.Clock.Since(began).Seconds())
+	r.duration.WithLabelValues(metrics.Result(rep.result.Err)).Observe(r.deps.Clock.Since(began).Seconds())
 	wait, statusErr := r.reporter.report(ctx, work, s, rep)
 	if statusErr != nil {
 		err = statusErr
@@ -99,10 +106,122 @@ func (r *runner) dispatch(ctx context.Context, cluster *clusterv1alpha1.Cluster,
 
 // open returns the member and has the informers use it.
 func (r *runner) open(ctx context.Context, cluster *clusterv1alpha1.Cluster) (*access.Member, error) {
-	m, err := r.c.deps.Members.Member(ctx, cluster)
+	m, err := r.deps.Members.Member(ctx, cluster)
 	if err != nil {
 		return nil, fmt.Errorf("opening cluster %s: %w", r.cluster, err)
 	}
 	r.informers.Bind(m)
 	return m, nil
+}
+
+// remove deletes or releases the objects of a Work that is being deleted, and then
+// removes its finalizer. If the cluster is not Ready, that waits until it is, or until
+// the cluster is being deleted too. Objects that the binding still wants stay as they are:
+// another Work follows.
+func (r *runner) remove(ctx context.Context, cluster *clusterv1alpha1.Cluster, work *workv1alpha1.Work, s *workState) error {
+	if s.finalized || !slices.Contains(work.Finalizers, workv1alpha2.ExecutionControllerFinalizer) {
+		return nil
+	}
+	if cluster != nil && !cluster.Ready() && cluster.DeletionTimestamp.IsZero() {
+		return nil
+	}
+	if cluster != nil && cluster.Ready() {
+		m, err := r.open(ctx, cluster)
+		if err != nil {
+			return err
+		}
+		wanted, err := r.wanted(ctx, cluster, work)
+		if err != nil {
+			return err
+		}
+		if !wanted {
+			err = r.applier.clear(ctx, m, work, s)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if err := r.finalizer.remove(ctx, work); err != nil {
+		return err
+	}
+	s.finalized = true
+	r.works.release(work.Name, s)
+	return nil
+}
+
+// wanted reports whether the binding of a Work wants it: somebody else deleted the Work. The
+// cache is asked first, because bindings delete most Works.
+func (r *runner) wanted(ctx context.Context, cluster *clusterv1alpha1.Cluster, work *workv1alpha1.Work) (bool, error) {
+	of, key := scope.BindingOf(work)
+	if of == nil || !r.deps.ReadBindings || !cluster.DeletionTimestamp.IsZero() {
+		return false, nil
+	}
+	for _, reader := range []client.Reader{r.client, r.live} {
+		binding := of.New()
+		if err := reader.Get(ctx, key, binding); err != nil {
+			return false, client.IgnoreNotFound(err)
+		}
+		if !of.Wants(binding, work) {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// finalizer removes the finalizer of Works.
+type finalizer struct {
+	client client.Client
+	live   client.Reader
+	// updateOnly reports that patching a Work was forbidden.
+	updateOnly atomic.Bool
+}
+
+// maxAttempts limits the writes of the finalizers of a Work that conflict with others.
+const maxAttempts = 4
+
+// remove removes the finalizer of the controller. The cached Work may be out of date, so
+// each write requires the version that it was computed from.
+func (f *finalizer) remove(ctx context.Context, work *workv1alpha1.Work) error {
+	for range maxAttempts {
+		err := f.write(ctx, work, slices.DeleteFunc(slices.Clone(work.Finalizers), func(name string) bool {
+			return name == workv1alpha2.ExecutionControllerFinalizer
+		}))
+		if !apierrors.IsConflict(err) {
+			if err = client.IgnoreNotFound(err); err != nil {
+				return fmt.Errorf("removing the finalizer of work %s/%s: %w", work.Namespace, work.Name, err)
+			}
+			return nil
+		}
+		stored := &workv1alpha1.Work{}
+		if err := f.live.Get(ctx, client.ObjectKeyFromObject(work), stored); err != nil {
+			return client.IgnoreNotFound(err)
+		}
+		if stored.UID != work.UID {
+			return nil
+		}
+		work = stored
+	}
+	return fmt.Errorf("removing the finalizer of work %s/%s: it keeps changing", work.Namespace, work.Name)
+}
+
+// write sets the finalizers of a version of a Work. Agents that other tools registered
+// may update Works, but not patch them.
+func (f *finalizer) write(ctx context.Context, work *workv1alpha1.Work, finalizers []string) error {
+	if !f.updateOnly.Load() {
+		patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+			"uid": work.UID, "resourceVersion": work.ResourceVersion, "finalizers": finalizers,
+		}})
+		if err != nil {
+			return fmt.Errorf("encoding: %w", err)
+		}
+		key := metav1.ObjectMeta{Namespace: work.Namespace, Name: work.Name}
+		err = f.client.Patch(ctx, &workv1alpha1.Work{ObjectMeta: key}, client.RawPatch(types.MergePatchType, patch))
+		if !apierrors.IsForbidden(err) {
+			return err
+		}
+		f.updateOnly.Store(true)
+	}
+	updated := work.DeepCopy()
+	updated.Finalizers = finalizers
+	return f.client.Update(ctx, updated)
 }

@@ -74,7 +74,7 @@ func (longStatus) ReflectStatus(*unstructured.Unstructured) (*runtime.RawExtensi
 
 func TestReconcile_StatusAboveTheLimitIsOmitted(t *testing.T) {
 	b := newBench(t, deployment)
-	b.runner.c.deps.Interpreter = longStatus{b.runner.c.deps.Interpreter}
+	b.runner.reporter.interpreter = longStatus{b.runner.deps.Interpreter}
 	b.mustSync()
 	obj := b.member.Get(deploymentPath)
 	obj.Object["status"] = map[string]any{
@@ -258,7 +258,7 @@ func TestReconcile_RestartWritesNothing(t *testing.T) {
 	version := b.work().ResourceVersion
 	b.member.Writes()
 	b.events()
-	fresh := newRunner(t.Context(), b.runner.c, "m1")
+	fresh := newRunner(t.Context(), b.c, "m1")
 	t.Cleanup(fresh.stop)
 	b.runner = fresh
 	if wait := b.mustSync(); wait <= 0 || wait > apply.SyncTimeout {
@@ -474,7 +474,7 @@ func TestRunner_ReconcilesEnqueuedWorks(t *testing.T) {
 // With every success recorded, Works get theirs as well, once per change.
 func TestReconcile_RecordsEverySuccess(t *testing.T) {
 	b := newBench(t, deployment)
-	b.runner.c.events.all = true
+	b.runner.reporter.events.all = true
 	b.mustSync()
 	obj := b.member.Get(deploymentPath)
 	obj.Object["status"] = map[string]any{"observedGeneration": int64(1), "replicas": int64(1), "updatedReplicas": int64(1), "availableReplicas": int64(1), "readyReplicas": int64(1)}

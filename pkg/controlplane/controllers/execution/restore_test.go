@@ -242,7 +242,7 @@ func TestApply_ConflictReadsTheWorkAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	obj := b.member.Get(configMapPath)
-	stale, err := b.runner.c.hasher.Snapshot(obj)
+	stale, err := b.runner.works.hasher.Snapshot(obj)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -251,7 +251,7 @@ func TestApply_ConflictReadsTheWorkAgain(t *testing.T) {
 	}
 	b.member.Put(configMapPath, obj)
 	b.fill(cached, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"default","name":"a"},"data":{"k":"old"}}`, "abort")
-	m, err := b.runner.c.deps.Members.Member(t.Context(), nil)
+	m, err := b.runner.deps.Members.Member(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

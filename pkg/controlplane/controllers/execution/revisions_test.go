@@ -20,9 +20,8 @@ import (
 func (b *bench) customize() (set func(rules configv1alpha1.CustomizationRules)) {
 	layer := interpreter.NewDeclarative(interpreter.NewLuaEngine(lua.DefaultLimits()))
 	in := interpreter.New(interpreter.WithLayer(layer))
-	c := b.runner.c
-	c.deps.Interpreter = in
-	in.Notifier().Subscribe(c.requeueAffected)
+	b.c.deps.Interpreter, b.runner.applier.retainer, b.runner.reporter.interpreter = in, in, in
+	in.Notifier().Subscribe(b.c.requeueAffected)
 	return func(rules configv1alpha1.CustomizationRules) {
 		customization := &configv1alpha1.ResourceInterpreterCustomization{}
 		customization.Spec.Target = configv1alpha1.CustomizationTarget{APIVersion: "v1", Kind: "ConfigMap"}

@@ -6,7 +6,7 @@ import (
 )
 
 func TestRunners_RemoveKeepsTheRunnerOfALaterCluster(t *testing.T) {
-	c := newBench(t, configMap).runner.c
+	c := newBench(t, configMap).c
 	start := func() *runner { return newRunner(context.Background(), c, "m1") }
 	var all runners
 	first := all.getOrAdd("m1", start)

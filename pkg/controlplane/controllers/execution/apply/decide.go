@@ -1,7 +1,11 @@
+// Package apply decides what has to be done so that an object of a Work is in the
+// member as desired, and does it.
 package apply
 
 import (
 	"time"
+
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/karmada-toolkit/karmada/internal/status"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/execution/member"
@@ -98,4 +102,77 @@ func decideUnobserved(f Facts) (Action, time.Duration) {
 		return ActionNone, wait
 	}
 	return ActionRead, ConfirmAfter
+}
+
+// Applied is what is known of an object from its last write. The zero value is that of
+// an object that was never written. Only this package changes it.
+type Applied struct {
+	// exists reports that the object exists in the member, though not as desired.
+	exists bool
+	// current reports that the member had the object as desired by the manifest and
+	// revision; uid, version and hash are those of the object at that time.
+	current  bool
+	uid      types.UID
+	version  string
+	hash     uint64
+	at       time.Time
+	revision uint64
+	// contest has the fields that are changed in the member; nil if none was.
+	contest *contest
+	// response is the object as the member returned it, until it is observed.
+	response *member.Snapshot
+}
+
+// Unknown returns the value of an object that was not written. exists reports that it
+// may exist, as applying it failed before.
+func Unknown(exists bool) Applied { return Applied{exists: exists} }
+
+// UID returns the UID of the object that was written last.
+func (a Applied) UID() types.UID { return a.uid }
+
+// Contested returns the fields that another field manager in the member changes again after each write.
+func (a Applied) Contested() []Contested { return a.contest.list() }
+
+// Outdated returns the value after a change of the manifest.
+func (a Applied) Outdated() Applied {
+	return Applied{exists: a.exists, uid: a.uid, version: a.version, hash: a.hash, contest: a.contest}
+}
+
+// WithRevision returns the value for a revision of the rules of the interpreter: an
+// object that was applied by another one is outdated.
+func (a Applied) WithRevision(revision uint64) Applied {
+	if a.revision != revision {
+		a.revision, a.current = revision, false
+	}
+	return a
+}
+
+// Observed returns the value once an informer has returned a snapshot: the response is
+// released when it is not needed any longer.
+func (a Applied) Observed(s *member.Snapshot) Applied {
+	if s != nil && a.response != nil && !status.Newer(a.response.Version, s.Version) {
+		a.response = nil
+	}
+	return a
+}
+
+// Confirmed returns the value of an object that Decide found to be as desired.
+func (a Applied) Confirmed(s *member.Snapshot) Applied {
+	if s != nil && status.Newer(s.Version, a.version) {
+		a.version = s.Version
+	}
+	return a.Observed(s)
+}
+
+// Latest returns the later of a snapshot and the response of the member.
+func (a Applied) Latest(s *member.Snapshot) *member.Snapshot {
+	if a.response != nil && (s == nil || status.Newer(a.response.Version, s.Version)) {
+		return a.response
+	}
+	return s
+}
+
+// written returns the value after the member returned the object as desired.
+func (a Applied) written(s member.Snapshot, now time.Time) Applied {
+	return Applied{current: true, uid: s.UID, version: s.Version, hash: s.Hash, at: now, revision: a.revision, contest: a.contest, response: &s}
 }

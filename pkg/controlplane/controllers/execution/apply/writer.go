@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -16,6 +17,7 @@ import (
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 
+	"github.com/karmada-toolkit/karmada/internal/metrics"
 	"github.com/karmada-toolkit/karmada/internal/status"
 	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
@@ -336,4 +338,114 @@ func ignoreNotFound(err error) error {
 		return nil
 	}
 	return err
+}
+
+// The results of an update.
+const (
+	operationNone      = "none"
+	operationUnchanged = "unchanged"
+	operationUpdated   = "updated"
+)
+
+// Metrics count the writes to members.
+type Metrics struct {
+	create, update, remove *prometheus.CounterVec
+}
+
+// NewMetrics returns registered metrics.
+func NewMetrics(registry prometheus.Registerer) *Metrics {
+	counter := func(name, help string, label ...string) *prometheus.CounterVec {
+		labels := append([]string{"result", "apiversion", "kind", "member_cluster"}, label...)
+		return metrics.Register(registry, prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels))
+	}
+	return &Metrics{
+		create: counter("create_resource_to_cluster", "Objects created in a member cluster.", "recreate"),
+		update: counter("update_resource_to_cluster", "Objects updated, or found to be as wanted, in a member cluster.", "operationResult"),
+		remove: counter("delete_resource_from_cluster", "Objects deleted from a member cluster."),
+	}
+}
+
+func (m *Metrics) created(gvk schema.GroupVersionKind, cluster string, err error) {
+	m.create.WithLabelValues(metrics.Result(err), gvk.GroupVersion().String(), gvk.Kind, cluster, "false").Inc()
+}
+
+func (m *Metrics) updated(gvk schema.GroupVersionKind, cluster, operation string, err error) {
+	m.update.WithLabelValues(metrics.Result(err), gvk.GroupVersion().String(), gvk.Kind, cluster, operation).Inc()
+}
+
+func (m *Metrics) deleted(gvk schema.GroupVersionKind, cluster string, err error) {
+	m.remove.WithLabelValues(metrics.Result(err), gvk.GroupVersion().String(), gvk.Kind, cluster).Inc()
+}
+
+func operationOf(before, after *unstructured.Unstructured) string {
+	switch {
+	case after == nil:
+		return operationNone
+	case after.GetResourceVersion() == before.GetResourceVersion():
+		return operationUnchanged
+	}
+	return operationUpdated
+}
+
+// ImmutableError is returned for an update that the member refuses because a field is immutable. No repetition helps.
+type ImmutableError struct {
+	// Field is the path of the field, as far as the member says.
+	Field string
+	// Object is the kind and the name of the object, and Cluster the name of the member.
+	Object, Cluster string
+	Err             error
+}
+
+// Error implements error.
+func (e *ImmutableError) Error() string {
+	return fmt.Sprintf("%s of %s cannot be changed in cluster %s. To have the object made anew, with what depends on it, delete it there; "+
+		"else change the template back, or keep the member's value with a retention rule: %v", e.Field, e.Object, e.Cluster, e.Err)
+}
+
+// Unwrap returns the answer of the member.
+func (e *ImmutableError) Unwrap() error { return e.Err }
+
+// immutableField returns the field that an API server does not change, and false if an error says nothing about one. Kubernetes has
+// no code for it: these are the words of its validation.
+func immutableField(err error) (string, bool) {
+	var status apierrors.APIStatus
+	if !apierrors.IsInvalid(err) || !errors.As(err, &status) || status.Status().Details == nil {
+		return "", false
+	}
+	for _, cause := range status.Status().Details.Causes {
+		if cause.Type != metav1.CauseTypeFieldValueInvalid && cause.Type != metav1.CauseType("FieldValueForbidden") {
+			continue
+		}
+		for _, words := range []string{"immutable", "may not change", "may not be changed", "cannot change", "cannot be changed", "updates to "} {
+			if strings.Contains(cause.Message, words) {
+				return cause.Field, true
+			}
+		}
+	}
+	return "", false
+}
+
+// OnlyImmutable reports whether an error consists of ImmutableErrors.
+func OnlyImmutable(err error) bool {
+	if err == nil {
+		return false
+	}
+	if many, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, e := range many.Unwrap() {
+			if !OnlyImmutable(e) {
+				return false
+			}
+		}
+		return len(many.Unwrap()) > 0
+	}
+	if many, ok := err.(interface{ Errors() []error }); ok {
+		for _, e := range many.Errors() {
+			if !OnlyImmutable(e) {
+				return false
+			}
+		}
+		return len(many.Errors()) > 0
+	}
+	var immutable *ImmutableError
+	return errors.As(err, &immutable)
 }
