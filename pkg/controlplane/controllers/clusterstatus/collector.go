@@ -39,7 +39,7 @@ const (
 
 // collector collects the status of one cluster.
 type collector struct {
-	c       *controller
+	*shared
 	name    string
 	uid     types.UID
 	trigger trigger
@@ -58,15 +58,15 @@ type collector struct {
 	written   status.Written[*clusterv1alpha1.ClusterStatus]
 }
 
-func newCollector(c *controller, cluster *clusterv1alpha1.Cluster) *collector {
+func newCollector(c *shared, cluster *clusterv1alpha1.Cluster) *collector {
 	return &collector{
-		c: c, name: cluster.Name, uid: cluster.UID, trigger: make(trigger, 1), done: make(chan struct{}), firstSeen: c.deps.Clock.Now(),
+		shared: c, name: cluster.Name, uid: cluster.UID, trigger: make(trigger, 1), done: make(chan struct{}), firstSeen: c.deps.Clock.Now(),
 		threshold: threshold{success: c.deps.SuccessThreshold, failure: c.deps.FailureThreshold},
 	}
 }
 
 // startCollector starts a collector, which ends with ctx.
-func startCollector(ctx context.Context, c *controller, cluster *clusterv1alpha1.Cluster) *collector {
+func startCollector(ctx context.Context, c *shared, cluster *clusterv1alpha1.Cluster) *collector {
 	l := newCollector(c, cluster)
 	ctx, l.cancel = context.WithCancel(ctx)
 	go l.run(ctx)
@@ -94,7 +94,7 @@ func (l *collector) run(ctx context.Context) {
 	defer close(l.done)
 	defer l.sources.stop()
 	for ctx.Err() == nil {
-		timer := l.c.deps.Clock.NewTimer(l.reconcile(ctx))
+		timer := l.deps.Clock.NewTimer(l.reconcile(ctx))
 		select {
 		case <-ctx.Done():
 		case <-timer.C():
@@ -107,13 +107,13 @@ func (l *collector) run(ctx context.Context) {
 
 // reconcile collects the status once and returns the time until the next time.
 func (l *collector) reconcile(ctx context.Context) time.Duration {
-	began := l.c.deps.Clock.Now()
+	began := l.deps.Clock.Now()
 	cluster := &clusterv1alpha1.Cluster{}
-	if err := l.c.client.Get(ctx, client.ObjectKey{Name: l.name}, cluster, client.UnsafeDisableDeepCopy); err != nil || cluster.UID != l.uid {
+	if err := l.client.Get(ctx, client.ObjectKey{Name: l.name}, cluster, client.UnsafeDisableDeepCopy); err != nil || cluster.UID != l.uid {
 		return transitionInterval // deleted, or not yet in the cache
 	}
 	next, err := l.sync(ctx, cluster, began)
-	l.c.metrics.observe(cluster.Name, l.c.writer.Current(cluster, &l.written), l.c.deps.Clock.Since(began))
+	l.metrics.observe(cluster.Name, l.writer.Current(cluster, &l.written), l.deps.Clock.Since(began))
 	if err != nil && ctx.Err() == nil {
 		ctrllog.FromContext(ctx).WithName(Name).V(1).Info("Collecting the status of a cluster failed", "Cluster", cluster.Name, "err", err)
 		return transitionInterval
@@ -127,12 +127,12 @@ func (l *collector) sync(ctx context.Context, cluster *clusterv1alpha1.Cluster, 
 	if ctx.Err() != nil {
 		return 0, nil //nolint:nilerr // the collector ends
 	}
-	if by := l.c.delays.since(now); timedOut && by > l.c.deps.ProbeTimeout/delayShare {
+	if by := l.delays.since(now); timedOut && by > l.deps.ProbeTimeout/delayShare {
 		ctrllog.FromContext(ctx).WithName(Name).Info("A probe of a cluster timed out while this process was delayed, trying again", "Cluster", l.name, "delay", by.String())
 		return shortInterval, nil
 	}
-	if l.c.deps.Probed != nil {
-		l.c.deps.Probed(cluster, observed.Status == metav1.ConditionTrue, now)
+	if l.deps.Probed != nil {
+		l.deps.Probed(cluster, observed.Status == metav1.ConditionTrue, now)
 	}
 	if !slices.Contains(cluster.Finalizers, clusterv1alpha1.ClusterControllerFinalizer) {
 		// Its execution namespace does not exist yet. The connection is open already.
@@ -142,11 +142,11 @@ func (l *collector) sync(ctx context.Context, cluster *clusterv1alpha1.Cluster, 
 	if !healthy {
 		l.healthy = false
 	}
-	stored := meta.FindStatusCondition(l.c.writer.Current(cluster, &l.written).Conditions, clusterv1alpha1.ClusterConditionReady)
+	stored := meta.FindStatusCondition(l.writer.Current(cluster, &l.written).Conditions, clusterv1alpha1.ClusterConditionReady)
 	if stored == nil && !healthy && now.Before(l.firstSeen.Add(initialGrace)) {
 		return shortInterval, nil
 	}
-	ready := l.threshold.adjust(stored, observed, now, l.c.deps.Clock.Now())
+	ready := l.threshold.adjust(stored, observed, now, l.deps.Clock.Now())
 	if ready.Status == metav1.ConditionTrue && (stored == nil || stored.Status != metav1.ConditionTrue) {
 		return l.becomeReady(ctx, cluster, member, ready, now)
 	}
@@ -169,7 +169,7 @@ func (l *collector) interval(healthy, ready bool) time.Duration {
 	case healthy:
 		return transitionInterval
 	case ready:
-		return min(transitionInterval, max(shortInterval, l.c.deps.FailureThreshold/4))
+		return min(transitionInterval, max(shortInterval, l.deps.FailureThreshold/4))
 	}
 	return unhealthyInterval
 }
@@ -177,25 +177,25 @@ func (l *collector) interval(healthy, ready bool) time.Duration {
 // probe returns the client of the cluster, nil if there is none, whether the cluster is Ready, and whether it did not answer
 // in time.
 func (l *collector) probe(ctx context.Context, cluster *clusterv1alpha1.Cluster) (member *access.Member, observed metav1.Condition, timedOut bool) {
-	member, err := l.c.deps.Members.Member(ctx, cluster)
+	member, err := l.deps.Members.Member(ctx, cluster)
 	if err != nil {
 		return nil, condition(metav1.ConditionFalse, reasonCollectionFailed, "failed to create a ClusterClient: "+err.Error()), false
 	}
-	observed, timedOut = probe(ctx, member, l.c.deps.ProbeTimeout)
+	observed, timedOut = probe(ctx, member, l.deps.ProbeTimeout)
 	return member, observed, timedOut
 }
 
 // refresh collects the APIs and the resources of a Ready cluster when they are due.
 func (l *collector) refresh(ctx context.Context, cluster *clusterv1alpha1.Cluster, member *access.Member, now time.Time) (time.Duration, error) {
-	if l.c.deps.Healthy != nil {
-		l.c.deps.Healthy(cluster)
+	if l.deps.Healthy != nil {
+		l.deps.Healthy(cluster)
 	}
 	l.watch(ctx, member)
 	l.healthy = true
-	if due := l.collected.Add(l.c.deps.Frequency); now.Before(due) {
-		return min(due.Sub(now), l.c.deps.Frequency/2), nil
+	if due := l.collected.Add(l.deps.Frequency); now.Before(due) {
+		return min(due.Sub(now), l.deps.Frequency/2), nil
 	}
-	if err := l.collect(ctx, cluster, member, l.c.deps.Timeout, nil); err != nil {
+	if err := l.collect(ctx, cluster, member, l.deps.Timeout, nil); err != nil {
 		return 0, err
 	}
 	return l.completed(now), nil
@@ -210,18 +210,18 @@ func (l *collector) becomeReady(ctx context.Context, cluster *clusterv1alpha1.Cl
 	if l.readySince.IsZero() {
 		l.readySince = now
 	}
-	if l.c.deps.Resources && now.Before(l.readySince.Add(resourcesTimeout)) {
+	if l.deps.Resources && now.Before(l.readySince.Add(resourcesTimeout)) {
 		if _, _, known := l.sources.resources.summary(nil); !known {
 			return shortInterval, nil
 		}
 	}
-	if err := l.collect(ctx, cluster, member, min(l.c.deps.Timeout, enablementsTimeout), &ready); err != nil {
+	if err := l.collect(ctx, cluster, member, min(l.deps.Timeout, enablementsTimeout), &ready); err != nil {
 		return 0, err
 	}
-	slow := l.c.deps.Clock.Since(now) >= enablementsTimeout
+	slow := l.deps.Clock.Since(now) >= enablementsTimeout
 	l.readySince, l.healthy = time.Time{}, true
-	if l.c.deps.Healthy != nil {
-		l.c.deps.Healthy(cluster)
+	if l.deps.Healthy != nil {
+		l.deps.Healthy(cluster)
 	}
 	if slow {
 		return transitionInterval, nil // the next time without that limit
@@ -236,12 +236,12 @@ func (l *collector) completed(now time.Time) time.Duration {
 		return transitionInterval // a type that was defined just now may not be served yet
 	}
 	l.collected = now
-	return l.c.deps.Frequency / 2
+	return l.deps.Frequency / 2
 }
 
 // watch watches the types, nodes and pods of the member.
 func (l *collector) watch(ctx context.Context, member *access.Member) {
-	l.sources.watch(ctx, member, watchOptions{resources: l.c.deps.Resources, retry: !l.healthy, clock: l.c.deps.Clock, changed: l.trigger.fire})
+	l.sources.watch(ctx, member, watchOptions{resources: l.deps.Resources, retry: !l.healthy, clock: l.deps.Clock, changed: l.trigger.fire})
 }
 
 // collect writes the APIs and resources of the cluster, and with them the Ready
@@ -249,13 +249,13 @@ func (l *collector) watch(ctx context.Context, member *access.Member) {
 func (l *collector) collect(ctx context.Context, cluster *clusterv1alpha1.Cluster, member *access.Member, timeout time.Duration, ready *metav1.Condition) error {
 	bounded, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	list, listErr := l.sources.enabled.get(bounded, member, l.c.deps.Clock.Now())
+	list, listErr := l.sources.enabled.get(bounded, member, l.deps.Clock.Now())
 	version := kubernetesVersion(bounded, member)
 	if ctx.Err() != nil {
 		return nil
 	}
 	var models []clusterv1alpha1.ResourceModel
-	if l.c.deps.Modeling {
+	if l.deps.Modeling {
 		models = cluster.Spec.ResourceModels
 	}
 	nodes, sum, known := l.sources.resources.summary(models)
@@ -271,8 +271,8 @@ func (l *collector) collect(ctx context.Context, cluster *clusterv1alpha1.Cluste
 		if known {
 			s.NodeSummary, s.ResourceSummary = nodes, sum
 		}
-		if l.c.deps.Conditions != nil {
-			for _, more := range l.c.deps.Conditions(cluster) {
+		if l.deps.Conditions != nil {
+			for _, more := range l.deps.Conditions(cluster) {
 				l.set(s, more)
 			}
 		}
@@ -281,12 +281,12 @@ func (l *collector) collect(ctx context.Context, cluster *clusterv1alpha1.Cluste
 
 // set sets a condition. The time of its transition is that of the clock of the control plane or agent.
 func (l *collector) set(s *clusterv1alpha1.ClusterStatus, c metav1.Condition) {
-	c.LastTransitionTime = metav1.NewTime(l.c.deps.Clock.Now())
+	c.LastTransitionTime = metav1.NewTime(l.deps.Clock.Now())
 	c.Message = plaintext.Escape(c.Message) // it may have text of the member
 	meta.SetStatusCondition(&s.Conditions, c)
 }
 
 func (l *collector) write(ctx context.Context, cluster *clusterv1alpha1.Cluster, change func(*clusterv1alpha1.ClusterStatus)) error {
-	_, err := l.c.writer.Write(ctx, cluster, &l.written, change)
+	_, err := l.writer.Write(ctx, cluster, &l.written, change)
 	return err
 }

@@ -99,12 +99,17 @@ func (d *Deps) complete() {
 
 // controller runs a collector for each cluster.
 type controller struct {
-	deps       Deps
-	client     client.Client
-	writer     *status.Writer[*clusterv1alpha1.Cluster, *clusterv1alpha1.ClusterStatus]
-	metrics    *clusterMetrics
+	*shared
 	collectors *lifetime.Registry[*collector]
-	delays     delays
+}
+
+// shared is what all collectors use.
+type shared struct {
+	deps    Deps
+	client  client.Client
+	writer  *status.Writer[*clusterv1alpha1.Cluster, *clusterv1alpha1.ClusterStatus]
+	metrics *clusterMetrics
+	delays  delays
 }
 
 func newController(c client.Client, live client.Reader, d Deps) *controller {
@@ -117,7 +122,10 @@ func newController(c client.Client, live client.Reader, d Deps) *controller {
 		UpdateIfForbidden: true,
 		Client:            c, Live: live, Clock: d.Clock,
 	})
-	return &controller{deps: d, client: c, writer: writer, metrics: newMetrics(d.Metrics), collectors: lifetime.New(c, (*collector).stop), delays: delays{clock: d.Clock}}
+	return &controller{
+		shared:     &shared{deps: d, client: c, writer: writer, metrics: newMetrics(d.Metrics), delays: delays{clock: d.Clock}},
+		collectors: lifetime.New(c, (*collector).stop),
+	}
 }
 
 // copyStatus copies the conditions, which are modified in place. The other fields are replaced as a whole: the APIs of a
@@ -166,7 +174,7 @@ func (c *controller) changed(ctx context.Context, before, cluster *clusterv1alph
 	started := false
 	col, ok := c.collectors.Open(ctx, cluster, nil, func() *collector {
 		started = true
-		return startCollector(ctx, c, cluster)
+		return startCollector(ctx, c.shared, cluster)
 	})
 	if ok && !started && (before == nil || before.Generation != cluster.Generation || len(before.Finalizers) != len(cluster.Finalizers)) {
 		col.trigger.fire()

@@ -31,6 +31,7 @@ import (
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/member/access"
 	"github.com/karmada-toolkit/karmada/pkg/member/access/accesstest"
+	"github.com/karmada-toolkit/karmada/pkg/member/lifetime"
 )
 
 // fakeMember answers the requests of a collector.
@@ -139,7 +140,7 @@ func newBench(t *testing.T, change ...func(*clusterv1alpha1.Cluster)) *bench {
 		Members: b, Clock: b.clock, Metrics: prometheus.NewRegistry(),
 		Healthy: func(*clusterv1alpha1.Cluster) { b.healthyCalls++ },
 	})
-	b.l = newCollector(c, cluster)
+	b.l = newCollector(c.shared, cluster)
 	return b
 }
 
@@ -205,7 +206,7 @@ func TestCollector_HealthyCluster(t *testing.T) {
 func TestCollector_EachProbeIsPublished(t *testing.T) {
 	b := newBench(t)
 	var got []string
-	b.l.c.deps.Probed = func(cluster *clusterv1alpha1.Cluster, healthy bool, at time.Time) {
+	b.l.deps.Probed = func(cluster *clusterv1alpha1.Cluster, healthy bool, at time.Time) {
 		got = append(got, fmt.Sprintf("%s %t %d", cluster.Name, healthy, at.Unix()))
 	}
 	b.l.reconcile(t.Context())
@@ -222,7 +223,7 @@ func TestCollector_EachProbeIsPublished(t *testing.T) {
 
 func TestCollector_BecomesReadyWithoutTheListOfPods(t *testing.T) {
 	b := newBench(t)
-	b.l.c.deps.Resources = true
+	b.l.deps.Resources = true
 	defer func() { b.l.sources.resources.stop() }()
 	b.member.code["/api/v1/nodes"], b.member.code["/api/v1/pods"] = 500, 500
 	if next := b.l.reconcile(t.Context()); next != shortInterval || b.ready() != "absent" || b.patches != 0 {
@@ -244,7 +245,7 @@ func TestCollector_ReadyAgainKeepsItsAPIsWhileDiscoveryIsSlow(t *testing.T) {
 	if err := b.client.Status().Update(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
-	b.l.c.deps.Timeout = time.Nanosecond
+	b.l.deps.Timeout = time.Nanosecond
 	b.l.reconcile(t.Context())
 	if c := b.get(); b.ready() != healthy || len(c.Status.APIEnablements) != 2 {
 		t.Errorf("%s, %v", b.ready(), c.Status.APIEnablements)
@@ -416,7 +417,7 @@ func TestResources_AreSummed(t *testing.T) {
 
 func TestController_HasACollectorPerCluster(t *testing.T) {
 	b := newBench(t)
-	c := b.l.c
+	c := &controller{shared: b.l.shared, collectors: lifetime.New(b.l.client, (*collector).stop)}
 	ctx, cancel := context.WithCancel(t.Context())
 	c.changed(ctx, nil, b.get())
 	accesstest.Eventually(t, func() error {
@@ -478,14 +479,14 @@ func TestEnablements_AreNotComparedAgainUntilTheyChange(t *testing.T) {
 
 func TestCollector_ATimeoutOfADelayedProcessDoesNotCount(t *testing.T) {
 	b := newBench(t)
-	d := &b.l.c.delays
-	b.l.c.deps.ProbeTimeout = 50 * time.Millisecond // of real time
+	d := &b.l.delays
+	b.l.deps.ProbeTimeout = 50 * time.Millisecond // of real time
 	b.l.reconcile(t.Context())
 	if b.ready() != healthy {
 		t.Fatal(b.ready())
 	}
 	var published []bool
-	b.l.c.deps.Probed = func(_ *clusterv1alpha1.Cluster, healthy bool, _ time.Time) { published = append(published, healthy) }
+	b.l.deps.Probed = func(_ *clusterv1alpha1.Cluster, healthy bool, _ time.Time) { published = append(published, healthy) }
 	b.member.set(func() { b.member.hang = true })
 	b.slow = 40 * time.Second // the process is stopped that long during each probe
 	d.measure()
