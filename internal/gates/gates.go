@@ -93,8 +93,11 @@ func NewWith(others map[featuregate.Feature]featuregate.VersionedSpecs, features
 	return &Gates{gate: gate, others: others}
 }
 
-// Enabled reports whether a gate is on. Gates that are not in the set are off.
+// Enabled reports whether a gate is on. Gates that are not in the set are off; in a nil set there is none.
 func (g *Gates) Enabled(f featuregate.Feature) bool {
+	if g == nil {
+		return false
+	}
 	if _, ok := g.gate.GetAll()[f]; !ok {
 		return false
 	}

@@ -26,6 +26,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/karmada-toolkit/karmada/internal/controllers"
+	"github.com/karmada-toolkit/karmada/internal/gates"
 	"github.com/karmada-toolkit/karmada/internal/kube"
 	"github.com/karmada-toolkit/karmada/internal/testenv"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
@@ -39,6 +40,8 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/detector"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/gracefuleviction"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/taintmanager"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/env"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/evictions"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/planetest"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/scheduler"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
@@ -141,24 +144,27 @@ func (p *plane) start() {
 	cfg := rest.CopyConfig(p.cluster.Config)
 	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return counting{next, p.writes} })
 	var store *templates.Store
-	in := interpreter.New()
-	undelayed := bindingstatus.Policy{
-		Failure: time.Millisecond, Pending: 20 * time.Millisecond, Moving: 20 * time.Millisecond, Interval: 10 * time.Millisecond,
-		Stable: controllers.Debounce{Stable: 20 * time.Millisecond, StableMax: 20 * time.Millisecond},
-	}
+	undelayed := bindingstatus.DefaultPolicy()
+	undelayed.Failure, undelayed.Interval = time.Millisecond, 10*time.Millisecond
+	undelayed.Pending, undelayed.Moving = 20*time.Millisecond, 20*time.Millisecond
+	undelayed.Stable = controllers.Debounce{Stable: 20 * time.Millisecond, StableMax: 20 * time.Millisecond}
+	set := gates.New(gates.StatefulFailoverInjection, gates.GracefulEviction)
+	p.must(set.Set("StatefulFailoverInjection=true"))
 	stop := planetest.Start(p.T, cfg, func(ctx context.Context, mgr manager.Manager) error {
 		store = planetest.Templates(p.T, mgr)
+		e := env.New(mgr)
+		e.Store, e.Interpreter, e.Gates = store, interpreter.New(), set
 		return errors.Join(
 			mgr.Add(store),
-			detector.Setup(ctx, mgr, detector.Deps{Store: store, Interpreter: in}),
+			detector.Setup(ctx, e),
 			scheduler.Setup(ctx, mgr, scheduler.NewOptions()),
-			binding.Setup(ctx, mgr, binding.Deps{Store: store, Interpreter: in, StatefulFailover: true}),
-			bindingstatus.Setup(ctx, mgr, bindingstatus.Deps{Templates: store, Interpreter: in, Policy: undelayed, EndEvictions: true}),
-			cluster.Setup(ctx, mgr, cluster.Deps{LeavingPeriod: 20 * time.Millisecond}),
-			taintmanager.Setup(ctx, mgr, taintmanager.Deps{Evict: true, Rate: p.rate, PreserveState: true}),
-			gracefuleviction.Setup(ctx, mgr, gracefuleviction.Deps{Timeout: p.timeout}),
-			applicationfailover.Setup(ctx, mgr, applicationfailover.Deps{Interpreter: in, GracefulEviction: true, PreserveState: true}),
-			clustertaint.Setup(ctx, mgr, clustertaint.Deps{}),
+			binding.Setup(ctx, e),
+			bindingstatus.Setup(ctx, e, bindingstatus.Options{Templates: store, Policy: undelayed, EndEvictions: true}),
+			cluster.Setup(ctx, e, cluster.Options{LeavingPeriod: 20 * time.Millisecond}),
+			taintmanager.Setup(ctx, e, taintmanager.Options{Evict: true, Rate: p.rate}),
+			gracefuleviction.Setup(ctx, e, p.timeout),
+			applicationfailover.Setup(ctx, e, evictions.Limits{}),
+			clustertaint.Setup(ctx, e),
 		)
 	})
 	p.must(store.WaitForSync(p.Context()))

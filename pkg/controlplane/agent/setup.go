@@ -30,6 +30,7 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/endpointslicecollect"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/execution"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/servicestatus"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/env"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/interpretation/dynamic"
 	"github.com/karmada-toolkit/karmada/pkg/domain/services"
 	"github.com/karmada-toolkit/karmada/pkg/member"
@@ -171,10 +172,11 @@ func (a *agent) run(ctx context.Context) error {
 func (a *agent) collect(ctx context.Context) error {
 	var managers []services.Manager
 	o := a.options
-	retry := controllers.Retry{BaseDelay: o.RateLimiterBaseDelay, MaxDelay: min(o.RateLimiterMaxDelay, 30*time.Second)}
+	e := env.New(a.mgr)
+	e.Members, e.Retry = a, controllers.Retry{BaseDelay: o.RateLimiterBaseDelay, MaxDelay: min(o.RateLimiterMaxDelay, 30*time.Second)}
 	if o.Enabled(controllerServiceExport) {
 		managers = append(managers, services.Export)
-		if err := servicestatus.Setup(ctx, a.mgr, servicestatus.Deps{Members: a, Select: a.membership.serves, Retry: retry}); err != nil {
+		if err := servicestatus.Setup(ctx, e, a.membership.serves); err != nil {
 			return err
 		}
 	}
@@ -185,7 +187,7 @@ func (a *agent) collect(ctx context.Context) error {
 		return nil
 	}
 	return endpointslicecollect.Setup(ctx, a.mgr, endpointslicecollect.Deps{
-		Members: a, Managers: managers, Select: a.membership.serves, Retry: retry,
+		Members: a, Managers: managers, Select: a.membership.serves, Retry: e.Retry,
 	})
 }
 

@@ -1,21 +1,12 @@
 package controllermanager
 
 import (
-	"context"
 	"fmt"
 	"time"
 
 	"github.com/spf13/pflag"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 
-	"github.com/karmada-toolkit/karmada/internal/controllers"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/cronfederatedhpa"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/federatedhpa"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/hpatarget"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/replicassync"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
 	"github.com/karmada-toolkit/karmada/pkg/domain/autoscaling"
-	"github.com/karmada-toolkit/karmada/pkg/member/access"
 )
 
 // The controllers that run only if --controllers names them.
@@ -73,32 +64,4 @@ func (a *Autoscaling) validate() []error {
 		}
 	}
 	return errs
-}
-
-// scaling sets up the controllers that change replicas and keep those that others changed.
-type scaling struct {
-	settings *Autoscaling
-	// cacheSyncTimeout bounds the wait for the caches of a member.
-	cacheSyncTimeout time.Duration
-	store            *templates.Store
-	members          *access.Pool
-	retry            controllers.Retry
-}
-
-func (s *scaling) federatedHPA(ctx context.Context, mgr manager.Manager) error {
-	return federatedhpa.Setup(ctx, mgr, federatedhpa.Deps{
-		Store: s.store, Members: s.members, Settings: s.settings.Settings, SyncPeriod: s.settings.SyncPeriod, CacheSyncTimeout: s.cacheSyncTimeout,
-	})
-}
-
-func (s *scaling) cronFederatedHPA(ctx context.Context, mgr manager.Manager) error {
-	return cronfederatedhpa.Setup(ctx, mgr, cronfederatedhpa.Deps{Deadline: s.settings.CronDeadline, Retry: s.retry})
-}
-
-func (s *scaling) hpaTarget(ctx context.Context, mgr manager.Manager) error {
-	return hpatarget.Setup(ctx, mgr, hpatarget.Deps{Store: s.store, Retry: s.retry})
-}
-
-func (s *scaling) replicasSync(ctx context.Context, mgr manager.Manager) error {
-	return replicassync.Setup(ctx, mgr, replicassync.Deps{Retry: s.retry})
 }

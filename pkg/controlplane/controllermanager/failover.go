@@ -7,24 +7,14 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
-	"k8s.io/utils/clock"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 
-	"github.com/karmada-toolkit/karmada/internal/controllers"
-	"github.com/karmada-toolkit/karmada/internal/gates"
-	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/applicationfailover"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/clustertaint"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/gracefuleviction"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/massfailure"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/rebalancer"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/remedy"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/taintmanager"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/env"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/evictions"
 	"github.com/karmada-toolkit/karmada/pkg/domain/eviction"
-	"github.com/karmada-toolkit/karmada/pkg/domain/interpreter"
 	"github.com/karmada-toolkit/karmada/pkg/domain/scope"
 )
 
@@ -50,7 +40,7 @@ type Failover struct {
 	// Budget limits the evictions of the federation to a number of bindings per minute, such as "30", or to a share of all
 	// bindings, such as "10%". Default: no limit.
 	Budget string
-	// Schedule is what schedules evicted bindings in the same process, see taintmanager.Deps. Optional.
+	// Schedule is what schedules evicted bindings in the same process, see taintmanager.Options. Optional.
 	Schedule func(ctx context.Context, s *scope.Binding, b workv1alpha2.Binding, spec *workv1alpha2.ResourceBindingSpec) (bool, error)
 }
 
@@ -92,80 +82,31 @@ func (f *Failover) validate() []error {
 	return errs
 }
 
-// failover sets up the controllers that decide where workloads no longer run.
-type failover struct {
-	options     *Options
-	interpreter *interpreter.Interpreter
-	retry       controllers.Retry
-	guard       *massfailure.Guard
-	// budget is nil without a limit.
-	budget taintmanager.Budget
-}
-
-func newFailoverParts(mgr manager.Manager, s *shared) (*failover, error) {
-	budget, err := eviction.ParseBudget(s.options.Failover.Budget)
+// newLimits returns the Guard that the controllers of evictions and those that observe clusters share, and what stops evictions.
+func newLimits(e *env.Env, o *Options) (*massfailure.Guard, evictions.Limits, error) {
+	budget, err := eviction.ParseBudget(o.Failover.Budget)
 	if err != nil {
-		return nil, fmt.Errorf("--eviction-budget: %w", err)
+		return nil, evictions.Limits{}, fmt.Errorf("--eviction-budget: %w", err)
 	}
-	f := &failover{options: s.options, interpreter: s.interpreter, retry: s.retry, guard: s.guard}
+	guard, err := massfailure.Setup(e, massfailure.Options{
+		Threshold: o.Failover.MassFailureThreshold, GracefulTimeout: o.Failover.GracefulTimeout, PullOnly: !o.Enabled("clusterStatus"),
+	})
+	if err != nil {
+		return nil, evictions.Limits{}, err
+	}
+	limits := evictions.Limits{Hold: guard.Hold}
 	if !budget.Unlimited() {
-		f.budget = evictions.NewLedger(mgr.GetClient(), budget, clock.RealClock{})
+		limits.Budget = evictions.NewLedger(e.Client, budget, e.Clock)
 	}
-	return f, nil
+	return guard, limits, nil
 }
 
-// newGuard returns the Guard that the controllers of evictions and those that observe clusters share.
-func newGuard(mgr manager.Manager, o *Options) (*massfailure.Guard, error) {
-	d := massfailure.Deps{Threshold: o.Failover.MassFailureThreshold, GracefulTimeout: o.Failover.GracefulTimeout}
-	if !o.Enabled("clusterStatus") { // then clusters with sync mode Push are not probed
-		d.Observed = func(c *clusterv1alpha1.Cluster) bool { return c.Spec.SyncMode == clusterv1alpha1.Pull }
-	}
-	return massfailure.Setup(mgr, d)
-}
-
-// taintManager follows the feature gate Failover.
-func (f *failover) taintManager(ctx context.Context, mgr manager.Manager) error {
-	o := f.options
-	if !o.Gates.Enabled(gates.Failover) || !o.Failover.TaintManager {
+func (s *setup) taintManager(ctx context.Context, e *env.Env) error {
+	f := &s.options.Failover
+	if !f.TaintManager {
 		return nil
 	}
-	return taintmanager.Setup(ctx, mgr, taintmanager.Deps{
-		Evict: o.Failover.NoExecuteEviction, PurgeMode: policyv1alpha1.PurgeMode(o.Failover.PurgeMode), Rate: o.Failover.Rate,
-		PreserveState: o.Gates.Enabled(gates.StatefulFailoverInjection),
-		Hold:          f.guard.Hold, Budget: f.budget, Schedule: o.Failover.Schedule,
-		Workers: o.ClusterSyncs, Retry: f.retry,
+	return taintmanager.Setup(ctx, e, taintmanager.Options{
+		Evict: f.NoExecuteEviction, PurgeMode: policyv1alpha1.PurgeMode(f.PurgeMode), Rate: f.Rate, Limits: s.limits, Schedule: f.Schedule,
 	})
-}
-
-func (f *failover) gracefulEviction(ctx context.Context, mgr manager.Manager) error {
-	o := f.options
-	return gracefuleviction.Setup(ctx, mgr, gracefuleviction.Deps{
-		Timeout: o.Failover.GracefulTimeout, BindingSyncs: o.BindingSyncs, ClusterBindingSyncs: o.ClusterBindingSyncs, Events: o.Events, Retry: f.retry,
-	})
-}
-
-func (f *failover) applicationFailover(ctx context.Context, mgr manager.Manager) error {
-	o := f.options
-	return applicationfailover.Setup(ctx, mgr, applicationfailover.Deps{
-		Interpreter:      f.interpreter,
-		GracefulEviction: o.Gates.Enabled(gates.GracefulEviction), PreserveState: o.Gates.Enabled(gates.StatefulFailoverInjection),
-		Hold: f.guard.Hold, Budget: f.budget,
-		BindingSyncs: o.BindingSyncs, ClusterBindingSyncs: o.ClusterBindingSyncs, Retry: f.retry,
-	})
-}
-
-// clusterTaint follows the feature gate Failover.
-func (f *failover) clusterTaint(ctx context.Context, mgr manager.Manager) error {
-	if !f.options.Gates.Enabled(gates.Failover) {
-		return nil
-	}
-	return clustertaint.Setup(ctx, mgr, clustertaint.Deps{Workers: f.options.ClusterSyncs, Retry: f.retry})
-}
-
-func (f *failover) remedy(ctx context.Context, mgr manager.Manager) error {
-	return remedy.Setup(ctx, mgr, remedy.Deps{Retry: f.retry})
-}
-
-func (f *failover) workloadRebalancer(ctx context.Context, mgr manager.Manager) error {
-	return rebalancer.Setup(ctx, mgr, rebalancer.Deps{Retry: f.retry})
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/events"
 	"github.com/karmada-toolkit/karmada/internal/gates"
 	"github.com/karmada-toolkit/karmada/internal/limit"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/env"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
 )
 
@@ -29,9 +30,7 @@ type Options struct {
 	// objects are not propagated.
 	SkippedPropagatingNamespaces []string
 
-	// Workers by kind of object.
-	ClusterSyncs, WorkSyncs, BindingSyncs, ClusterBindingSyncs, TemplateSyncs int
-	NamespaceSyncs, PolicySyncs, ClusterPolicySyncs, DependentSyncs           int
+	env.Syncs
 
 	// ClusterAPIQPS and ClusterAPIBurst limit the requests to each member, once a
 	// value was given; until then the member's own fairness is relied on.
@@ -89,8 +88,10 @@ func NewOptions() *Options {
 	return &Options{
 		Controllers:                  []string{"*"},
 		SkippedPropagatingNamespaces: []string{"kube-.*"},
-		ClusterSyncs:                 5, WorkSyncs: 5, BindingSyncs: 5, ClusterBindingSyncs: 5, TemplateSyncs: 5,
-		NamespaceSyncs: 1, PolicySyncs: 1, ClusterPolicySyncs: 1, DependentSyncs: 2,
+		Syncs: env.Syncs{
+			ClusterSyncs: 5, WorkSyncs: 5, BindingSyncs: 5, ClusterBindingSyncs: 5, TemplateSyncs: 5,
+			NamespaceSyncs: 1, PolicySyncs: 1, ClusterPolicySyncs: 1, DependentSyncs: 2,
+		},
 		ClusterAPIQPS: limit.New(40), ClusterAPIBurst: 60,
 		StatusFrequency:      10 * time.Second,
 		SuccessThreshold:     30 * time.Second,

@@ -2,13 +2,14 @@ package controllermanager
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
-	"k8s.io/utils/clock"
+	"k8s.io/component-base/featuregate"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
@@ -19,89 +20,119 @@ import (
 	networkingv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/networking/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/agentcsr"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/agentrbac"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/applicationfailover"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/binding"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/bindingstatus"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/cluster"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/clusterstatus"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/clustertaint"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/cronfederatedhpa"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/dependencies"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/detector"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/endpointslice"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/endpointslicecollect"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/endpointslicedispatch"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/execution"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/federatedhpa"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/federatedquota"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/gracefuleviction"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/hpatarget"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/massfailure"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/multiclusterservice"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/namespacesync"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/rebalancer"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/remedy"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/replicassync"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/serviceexport"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/serviceimport"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/servicestatus"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/unifiedauth"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/env"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/evictions"
 	interpreterdynamic "github.com/karmada-toolkit/karmada/pkg/controlplane/interpretation/dynamic"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/orphans"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
 	"github.com/karmada-toolkit/karmada/pkg/domain/interpreter"
+	"github.com/karmada-toolkit/karmada/pkg/domain/services"
 	"github.com/karmada-toolkit/karmada/pkg/member/access"
 )
 
-// shared is what more than one part uses.
-type shared struct {
+// setup sets up the controllers of the role.
+type setup struct {
+	*env.Env
 	options     *Options
-	retry       controllers.Retry
-	store       *templates.Store
 	interpreter *interpreter.Interpreter
 	pool        *access.Pool
-	namespaces  *templates.Namespaces
-	guard       *massfailure.Guard
-}
-
-// parts are the groups of controllers of the role.
-type parts struct {
-	propagation *propagation
-	clusters    *clusters
-	failover    *failover
-	quotas      *quotas
-	scaling     *scaling
-	networking  *networking
+	// skipped are the namespaces that are not propagated.
+	skipped *templates.Namespaces
+	// guard receives what is observed of clusters.
+	guard  *massfailure.Guard
+	limits evictions.Limits
+	// conditions writes those of MultiClusterServices, so that each of the two controllers sees what the other wrote.
+	conditions *status.Writer[*networkingv1alpha1.MultiClusterService, *corev1.ServiceStatus]
+	// wentBack is called when a cluster was found to be restored from an older copy.
+	wentBack func(cluster, from, to string)
 }
 
 // Setup adds the controllers to the manager.
 func Setup(ctx context.Context, mgr manager.Manager, o *Options) error {
 	o.warn(mgr.GetLogger())
-	s, err := newShared(ctx, mgr, o)
+	s, err := newSetup(ctx, mgr, o)
 	if err != nil {
 		return err
 	}
 	// The store starts with the manager; the controllers that read it wait for it.
-	if err := mgr.Add(s.store); err != nil {
+	if err := mgr.Add(s.Store); err != nil {
 		return fmt.Errorf("adding the template store: %w", err)
 	}
-	p, err := newParts(mgr, s)
-	if err != nil {
-		return err
-	}
-	return setupControllers(ctx, mgr, o, p.controllers())
+	return setupControllers(ctx, s.Env, o, s.controllers())
 }
 
 // controllers is the table of controllers, in the order in which they are added.
-func (p *parts) controllers() []controller {
+func (s *setup) controllers() []controller {
 	return []controller{
-		{"detector", true, p.propagation.detector},
-		{"dependencies", true, p.propagation.dependencies},
+		{"detector", true, detector.Setup},
+		{"dependencies", true, gated(gates.PropagateDeps, dependencies.Setup)},
 		{"agentRights", true, agentrbac.Setup},
-		{"agentcsrapproving", false, p.clusters.agentCSR},
-		{"binding", false, p.propagation.binding},
-		{"execution", false, p.propagation.execution},
-		{"bindingStatus", false, p.propagation.bindingStatus},
-		{"cluster", false, p.clusters.cluster},
-		{"clusterStatus", false, p.clusters.clusterStatus},
-		{"cluster", false, p.failover.taintManager},
-		{"clustertaintpolicy", false, p.failover.clusterTaint},
-		{"remedy", false, p.failover.remedy},
-		{"gracefulEviction", false, p.failover.gracefulEviction},
-		{"applicationFailover", false, p.failover.applicationFailover},
-		{"workloadRebalancer", false, p.failover.workloadRebalancer},
-		{"federatedResourceQuotaSync", false, p.quotas.sync},
-		{"federatedResourceQuotaStatus", false, p.quotas.status},
-		{"federatedResourceQuotaEnforcement", false, p.quotas.enforcement},
-		{"federatedHorizontalPodAutoscaler", false, p.scaling.federatedHPA},
-		{"cronFederatedHorizontalPodAutoscaler", false, p.scaling.cronFederatedHPA},
-		{hpaScaleTargetMarker, false, p.scaling.hpaTarget},
-		{deploymentReplicasSyncer, false, p.scaling.replicasSync},
-		{"namespace", false, p.propagation.namespace},
-		{"unifiedAuth", false, p.propagation.unifiedAuth},
-		{"collect", true, p.networking.collect},
-		{"serviceExport", false, p.networking.serviceExport},
-		{"endpointSlice", false, p.networking.endpointSlice},
-		{"serviceImport", false, p.networking.serviceImport},
-		{"multiclusterservice", false, p.networking.multiClusterService},
-		{"endpointsliceDispatch", true, p.networking.dispatch},
+		{"agentcsrapproving", false, func(ctx context.Context, e *env.Env) error {
+			return agentcsr.Setup(ctx, e, agentrbac.NewGranter(e).Grant)
+		}},
+		{"binding", false, binding.Setup},
+		{"execution", false, s.execution},
+		{"bindingStatus", false, s.bindingStatus},
+		{"cluster", false, s.cluster},
+		{"clusterStatus", false, s.clusterStatus},
+		{"cluster", false, gated(gates.Failover, s.taintManager)},
+		{"clustertaintpolicy", false, gated(gates.Failover, clustertaint.Setup)},
+		{"remedy", false, remedy.Setup},
+		{"gracefulEviction", false, func(ctx context.Context, e *env.Env) error {
+			return gracefuleviction.Setup(ctx, e, s.options.Failover.GracefulTimeout)
+		}},
+		{"applicationFailover", false, func(ctx context.Context, e *env.Env) error { return applicationfailover.Setup(ctx, e, s.limits) }},
+		{"workloadRebalancer", false, rebalancer.Setup},
+		{"federatedResourceQuotaSync", false, federatedquota.SetupSync},
+		{"federatedResourceQuotaStatus", false, federatedquota.SetupStatus},
+		{"federatedResourceQuotaEnforcement", false, gated(gates.FederatedQuotaEnforcement, func(ctx context.Context, e *env.Env) error {
+			return federatedquota.SetupEnforcement(ctx, e, s.options.QuotaSyncPeriod)
+		})},
+		{"federatedHorizontalPodAutoscaler", false, s.federatedHPA},
+		{"cronFederatedHorizontalPodAutoscaler", false, func(ctx context.Context, e *env.Env) error {
+			return cronfederatedhpa.Setup(ctx, e, s.options.Autoscaling.CronDeadline)
+		}},
+		{hpaScaleTargetMarker, false, hpatarget.Setup},
+		{deploymentReplicasSyncer, false, replicassync.Setup},
+		{"namespace", false, func(ctx context.Context, e *env.Env) error { return namespacesync.Setup(ctx, e, s.skipped) }},
+		{"unifiedAuth", false, unifiedauth.Setup},
+		{"collect", true, s.collect},
+		{"serviceExport", false, func(ctx context.Context, e *env.Env) error {
+			return errors.Join(serviceexport.Setup(ctx, e), servicestatus.Setup(ctx, e, pushed))
+		}},
+		{"endpointSlice", false, endpointslice.Setup},
+		{"serviceImport", false, serviceimport.Setup},
+		{"multiclusterservice", false, gated(gates.MultiClusterService, func(ctx context.Context, e *env.Env) error {
+			return multiclusterservice.Setup(ctx, e, s.conditions)
+		})},
+		{"endpointsliceDispatch", true, s.dispatch},
 	}
 }
 
@@ -110,10 +141,20 @@ type controller struct {
 	name string
 	// always is true for a controller that --controllers does not select.
 	always bool
-	setup  func(context.Context, manager.Manager) error
+	setup  func(context.Context, *env.Env) error
 }
 
-func setupControllers(ctx context.Context, mgr manager.Manager, o *Options, table []controller) error {
+// gated sets up a controller if a feature gate is on.
+func gated(gate featuregate.Feature, setup func(context.Context, *env.Env) error) func(context.Context, *env.Env) error {
+	return func(ctx context.Context, e *env.Env) error {
+		if !e.Gates.Enabled(gate) {
+			return nil
+		}
+		return setup(ctx, e)
+	}
+}
+
+func setupControllers(ctx context.Context, e *env.Env, o *Options, table []controller) error {
 	for _, line := range o.losses() {
 		log.FromContext(ctx).Info(line)
 	}
@@ -121,38 +162,14 @@ func setupControllers(ctx context.Context, mgr manager.Manager, o *Options, tabl
 		if !c.always && !o.Enabled(c.name) {
 			continue
 		}
-		if err := c.setup(ctx, mgr); err != nil {
+		if err := c.setup(ctx, e); err != nil {
 			return fmt.Errorf("setting up controller %q: %w", c.name, err)
 		}
 	}
 	return nil
 }
 
-func newParts(mgr manager.Manager, s *shared) (*parts, error) {
-	f, err := newFailoverParts(mgr, s)
-	if err != nil {
-		return nil, err
-	}
-	members := &clusters{options: s.options, members: s.pool, guard: s.guard, wentBack: func(string, string, string) {}}
-	return &parts{
-		propagation: &propagation{
-			wentBack: func(cluster, from, to string) { members.wentBack(cluster, from, to) },
-			options:  s.options, store: s.store, interpreter: s.interpreter, members: s.pool, skipped: s.namespaces, retry: s.retry,
-		},
-		clusters: members,
-		failover: f,
-		quotas:   newQuotas(s.options, s.retry),
-		scaling: &scaling{
-			settings: &s.options.Autoscaling, cacheSyncTimeout: s.options.CacheSyncTimeout,
-			store: s.store, members: s.pool, retry: s.retry,
-		},
-		networking: &networking{options: s.options, store: s.store, members: s.pool, retry: s.retry, conditions: status.For(
-			mgr.GetClient(), mgr.GetAPIReader(), clock.RealClock{},
-			func(m *networkingv1alpha1.MultiClusterService) *corev1.ServiceStatus { return &m.Status }, "conditions")},
-	}, nil
-}
-
-func newShared(ctx context.Context, mgr manager.Manager, o *Options) (*shared, error) {
+func newSetup(ctx context.Context, mgr manager.Manager, o *Options) (*setup, error) {
 	apis, err := templates.ParseAPIs(o.SkippedPropagatingAPIs)
 	if err != nil {
 		return nil, fmt.Errorf("--skipped-propagating-apis: %w", err)
@@ -176,7 +193,11 @@ func newShared(ctx context.Context, mgr manager.Manager, o *Options) (*shared, e
 	if err != nil {
 		return nil, fmt.Errorf("connecting to the control plane: %w", err)
 	}
-	guard, err := newGuard(mgr, o)
+	e := env.New(mgr)
+	e.Retry, e.Events = controllers.Retry{BaseDelay: o.RateLimiterBaseDelay, MaxDelay: o.RateLimiterMaxDelay}, o.Events
+	e.Gates, e.Syncs, e.Interpreter = o.Gates, o.Syncs, interp
+	e.Store = templates.New(templates.Config{Discovery: disc, Dynamic: dyn, Mapper: mgr.GetRESTMapper(), SkippedAPIs: apis, SkippedNamespaces: namespaces})
+	guard, limits, err := newLimits(e, o)
 	if err != nil {
 		return nil, err
 	}
@@ -188,83 +209,81 @@ func newShared(ctx context.Context, mgr manager.Manager, o *Options) (*shared, e
 	if err := controllers.Follow(mgr, &clusterv1alpha1.Cluster{}, pool); err != nil {
 		return nil, err
 	}
-	return &shared{
-		options:     o,
-		retry:       controllers.Retry{BaseDelay: o.RateLimiterBaseDelay, MaxDelay: o.RateLimiterMaxDelay},
-		guard:       guard,
-		interpreter: interp,
-		namespaces:  namespaces,
-		store: templates.New(templates.Config{
-			Discovery: disc, Dynamic: dyn, Mapper: mgr.GetRESTMapper(),
-			SkippedAPIs: apis, SkippedNamespaces: namespaces,
-		}),
-		pool: pool,
+	e.Members = pool
+	return &setup{
+		Env: e, options: o, interpreter: interp, pool: pool, skipped: namespaces, guard: guard, limits: limits, wentBack: func(string, string, string) {},
+		conditions: status.For(e.Client, e.Live, e.Clock, func(m *networkingv1alpha1.MultiClusterService) *corev1.ServiceStatus { return &m.Status }, "conditions"),
 	}, nil
 }
 
-// clusters sets up the controllers that admit clusters and observe them.
-type clusters struct {
-	// wentBack is called when a cluster was found to be restored from an older copy.
-	wentBack func(cluster, from, to string)
-	options  *Options
-	members  *access.Pool
-	// guard receives what is observed.
-	guard *massfailure.Guard
-}
-
-func (c *clusters) agentCSR(ctx context.Context, mgr manager.Manager) error {
-	return agentcsr.Setup(ctx, mgr, agentcsr.Deps{Grant: agentrbac.NewGranter(mgr).Grant})
-}
-
-func (c *clusters) cluster(ctx context.Context, mgr manager.Manager) error {
-	o := c.options
-	return cluster.Setup(ctx, mgr, cluster.Deps{
-		Workers: o.ClusterSyncs, MonitorPeriod: o.MonitorPeriod,
-		MonitorGracePeriod: o.MonitorGracePeriod, StartupGracePeriod: o.StartupGracePeriod,
-		FlapWindow: o.Failover.FlapWindow, Reported: c.guard.Observe,
+func (s *setup) execution(ctx context.Context, e *env.Env) error {
+	return execution.Setup(ctx, e.Manager, execution.Deps{
+		Members: e.Members, Interpreter: s.interpreter, Workers: e.WorkSyncs, EventMode: e.Events, ReadBindings: true,
+		WentBack: func(cluster, from, to string) { s.wentBack(cluster, from, to) },
 	})
 }
 
-func (c *clusters) clusterStatus(ctx context.Context, mgr manager.Manager) error {
-	o := c.options
-	lost, err := orphans.Setup(mgr, orphans.Deps{Member: func(ctx context.Context, cluster *clusterv1alpha1.Cluster) (orphans.API, error) {
-		return c.members.Member(ctx, cluster)
+func (s *setup) bindingStatus(ctx context.Context, e *env.Env) error {
+	return bindingstatus.Setup(ctx, e, bindingstatus.Options{
+		Templates: e.Store, TemplateConditions: s.options.TemplateConditions, EndEvictions: s.options.Enabled("gracefulEviction"),
+	})
+}
+
+func (s *setup) cluster(ctx context.Context, e *env.Env) error {
+	o := s.options
+	return cluster.Setup(ctx, e, cluster.Options{
+		MonitorPeriod: o.MonitorPeriod, MonitorGracePeriod: o.MonitorGracePeriod, StartupGracePeriod: o.StartupGracePeriod,
+		FlapWindow: o.Failover.FlapWindow, Reported: s.guard.Observe,
+	})
+}
+
+func (s *setup) clusterStatus(ctx context.Context, e *env.Env) error {
+	o := s.options
+	lost, err := orphans.Setup(e.Manager, orphans.Deps{Member: func(ctx context.Context, cluster *clusterv1alpha1.Cluster) (orphans.API, error) {
+		return e.Members.Member(ctx, cluster)
 	}})
 	if err != nil {
 		return err
 	}
-	c.wentBack = lost.WentBack
-	return clusterstatus.Setup(ctx, mgr, clusterstatus.Deps{
-		Members: c.members, Frequency: o.StatusFrequency, Conditions: lost.Conditions, Probed: c.guard.Observe,
+	s.wentBack = lost.WentBack
+	return clusterstatus.Setup(ctx, e.Manager, clusterstatus.Deps{
+		Members: e.Members, Frequency: o.StatusFrequency, Conditions: lost.Conditions, Probed: s.guard.Observe,
 		SuccessThreshold: o.SuccessThreshold, FailureThreshold: o.FailureThreshold,
 		Resources: o.ResourceModeling,
 		Modeling:  o.Gates.Enabled(gates.CustomizedClusterResourceModeling),
 	})
 }
 
-// quotas sets up the controllers of federated quotas.
-type quotas struct {
-	deps federatedquota.Deps
+func (s *setup) federatedHPA(ctx context.Context, e *env.Env) error {
+	return federatedhpa.Setup(ctx, e.Manager, federatedhpa.Deps{
+		Store: e.Store, Members: s.pool, Settings: s.options.Autoscaling.Settings, SyncPeriod: s.options.Autoscaling.SyncPeriod,
+		CacheSyncTimeout: s.options.CacheSyncTimeout,
+	})
 }
 
-func newQuotas(o *Options, retry controllers.Retry) *quotas {
-	return &quotas{federatedquota.Deps{
-		Enforcement: o.Gates.Enabled(gates.FederatedQuotaEnforcement), SyncPeriod: o.QuotaSyncPeriod, Events: o.Events, Retry: retry,
-	}}
-}
-
-func (q *quotas) sync(ctx context.Context, mgr manager.Manager) error {
-	return federatedquota.SetupSync(ctx, mgr, q.deps)
-}
-
-func (q *quotas) status(ctx context.Context, mgr manager.Manager) error {
-	return federatedquota.SetupStatus(ctx, mgr, q.deps)
-}
-
-// enforcement follows the feature gate FederatedQuotaEnforcement.
-func (q *quotas) enforcement(ctx context.Context, mgr manager.Manager) error {
-	if !q.deps.Enforcement {
+// collect collects slices for the enabled ones of two controllers, which share their
+// watches.
+func (s *setup) collect(ctx context.Context, e *env.Env) error {
+	var managers []services.Manager
+	if s.options.Enabled("serviceExport") {
+		managers = append(managers, services.Export)
+	}
+	if s.options.Enabled("endpointsliceCollect") && e.Gates.Enabled(gates.MultiClusterService) {
+		managers = append(managers, services.MCS)
+	}
+	if len(managers) == 0 {
 		return nil
 	}
-	return federatedquota.SetupEnforcement(ctx, mgr, q.deps)
+	return endpointslicecollect.Setup(ctx, e.Manager, endpointslicecollect.Deps{
+		Members: e.Members, Managers: managers, Retry: e.Retry, Select: pushed,
+	})
+}
+
+func pushed(c *clusterv1alpha1.Cluster) bool { return c.Spec.SyncMode != clusterv1alpha1.Pull }
+
+// dispatch dispatches slices if that is enabled. Otherwise it lets go of the Works that
+// were collected before, whose finalizers would hold their clusters.
+func (s *setup) dispatch(ctx context.Context, e *env.Env) error {
+	enabled := s.options.Enabled("endpointsliceDispatch") && e.Gates.Enabled(gates.MultiClusterService)
+	return endpointslicedispatch.Setup(ctx, e, enabled, s.conditions)
 }

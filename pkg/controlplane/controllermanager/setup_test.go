@@ -7,13 +7,14 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/env"
 )
 
 func TestSetupControllers(t *testing.T) {
 	var ran []string
 	row := func(name string, always bool, err error) controller {
-		return controller{name, always, func(context.Context, manager.Manager) error {
+		return controller{name, always, func(context.Context, *env.Env) error {
 			ran = append(ran, name)
 			return err
 		}}
@@ -35,7 +36,7 @@ func TestSetupControllers(t *testing.T) {
 func TestControllerNames_AreTheTable(t *testing.T) {
 	// The controllers of Works and of collected slices run within others, which run always or under another name.
 	want := []string{"endpointsliceCollect", "endpointsliceDispatch", "workStatus"}
-	for _, c := range new(parts).controllers() {
+	for _, c := range new(setup).controllers() {
 		if !c.always {
 			want = append(want, c.name)
 		}

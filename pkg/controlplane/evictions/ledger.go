@@ -18,6 +18,45 @@ import (
 // countPeriod is how long a number of bindings counts for a budget that is a percentage.
 const countPeriod = 10 * time.Second
 
+// Limits stop evictions. The zero value stops none.
+type Limits struct {
+	// Hold reports whether a cluster must not be evicted now, because many clusters failed at once. Optional.
+	Hold func(ctx context.Context, cluster string) (bool, error)
+	// Budget limits the evictions of the whole federation. Optional.
+	Budget Budget
+}
+
+// Budget limits the evictions of the whole federation. A Ledger is one.
+type Budget interface {
+	// Take takes one eviction from the budget, or returns the time until there is one.
+	Take(ctx context.Context) (after time.Duration, err error)
+	// Return gives one back that was not used.
+	Return()
+}
+
+// Held reports whether a cluster must not be evicted now.
+func (l Limits) Held(ctx context.Context, cluster string) (bool, error) {
+	if l.Hold == nil {
+		return false, nil
+	}
+	return l.Hold(ctx, cluster)
+}
+
+// Take takes one eviction from the budget, or returns the time until there is one.
+func (l Limits) Take(ctx context.Context) (after time.Duration, err error) {
+	if l.Budget == nil {
+		return 0, nil
+	}
+	return l.Budget.Take(ctx)
+}
+
+// Return gives one eviction back that was not used.
+func (l Limits) Return() {
+	if l.Budget != nil {
+		l.Budget.Return()
+	}
+}
+
 // Ledger records evictions. It is safe for concurrent use.
 type Ledger struct {
 	budget eviction.Budget

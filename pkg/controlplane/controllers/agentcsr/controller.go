@@ -12,16 +12,16 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
-	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/log"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/karmada-toolkit/karmada/internal/controllers"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/env"
 	"github.com/karmada-toolkit/karmada/pkg/member"
 	"github.com/karmada-toolkit/karmada/pkg/member/registration"
 	"github.com/karmada-toolkit/karmada/pkg/member/registration/agentcert"
@@ -40,32 +40,21 @@ const (
 	registrationMessage = "Auto approving karmada agent certificate after SubjectAccessReview."
 )
 
-// Deps are the dependencies of the controller.
-type Deps struct {
-	// Grant ensures the access rights of the agent of a cluster before its certificate
-	// is approved. Rights that another implementation created are kept unless they are
-	// to be replaced.
-	Grant func(ctx context.Context, cluster *clusterv1alpha1.Cluster, replaceForeign bool) error
-}
-
 // approver approves and denies certificate requests of agents.
 type approver struct {
-	Deps
+	// grant is that of Setup.
+	grant  func(ctx context.Context, cluster *clusterv1alpha1.Cluster, replaceForeign bool) error
 	clock  clock.PassiveClock
 	client client.Client
 	live   client.Reader
 }
 
-// Setup adds the controller to the manager.
-func Setup(_ context.Context, mgr manager.Manager, deps Deps) error {
-	err := builder.ControllerManagedBy(mgr).Named("agentcsrapproving").
-		WithOptions(controller.Options{MaxConcurrentReconciles: 5}).
-		For(&certificatesv1.CertificateSigningRequest{}, builder.WithPredicates(predicate.NewPredicateFuncs(func(obj client.Object) bool { return pending(obj) || refused(obj) != nil }))).
-		Complete(&approver{Deps: deps, clock: clock.RealClock{}, client: mgr.GetClient(), live: mgr.GetAPIReader()})
-	if err != nil {
-		return fmt.Errorf("adding the controller of agents' certificate requests: %w", err)
-	}
-	return nil
+// Setup adds the controller to the manager. The function ensures the access rights of the agent of a cluster before its
+// certificate is approved. Rights that another implementation created are kept unless they are to be replaced.
+func Setup(_ context.Context, e *env.Env, grant func(ctx context.Context, cluster *clusterv1alpha1.Cluster, replaceForeign bool) error) error {
+	passes := predicate.NewPredicateFuncs(func(obj client.Object) bool { return pending(obj) || refused(obj) != nil })
+	return controllers.Add(e.Manager, "agentcsrapproving", &certificatesv1.CertificateSigningRequest{}, passes,
+		controller.Options{MaxConcurrentReconciles: 5}, &approver{grant: grant, clock: e.Clock, client: e.Client, live: e.Live})
 }
 
 // pending reports whether a request may be of an agent and is neither approved nor
@@ -211,7 +200,7 @@ func (a *approver) prepare(ctx context.Context, f facts) error {
 	if err := a.bindToken(ctx, f); err != nil {
 		return err
 	}
-	return a.Grant(ctx, f.cluster, !f.renewal())
+	return a.grant(ctx, f.cluster, !f.renewal())
 }
 
 // deleteTombstone deletes the tombstone of an earlier cluster of the name, if that was

@@ -39,6 +39,7 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/agentcsr"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/agentrbac"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/cluster"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/env"
 	"github.com/karmada-toolkit/karmada/pkg/init/components"
 	"github.com/karmada-toolkit/karmada/pkg/member"
 	"github.com/karmada-toolkit/karmada/pkg/member/registration"
@@ -70,13 +71,12 @@ func start(t *testing.T, more ...func(context.Context, manager.Manager) error) *
 	if err != nil {
 		t.Fatal(err)
 	}
+	e := env.New(mgr)
 	for _, setup := range []func() error{
 		func() error { return aggregated.Setup(t.Context(), mgr, o) },
-		func() error { return cluster.Setup(t.Context(), mgr, cluster.Deps{}) },
-		func() error { return agentrbac.Setup(t.Context(), mgr) },
-		func() error {
-			return agentcsr.Setup(t.Context(), mgr, agentcsr.Deps{Grant: agentrbac.NewGranter(mgr).Grant})
-		},
+		func() error { return cluster.Setup(t.Context(), e, cluster.Options{}) },
+		func() error { return agentrbac.Setup(t.Context(), e) },
+		func() error { return agentcsr.Setup(t.Context(), e, agentrbac.NewGranter(e).Grant) },
 	} {
 		if err := setup(); err != nil {
 			t.Fatal(err)

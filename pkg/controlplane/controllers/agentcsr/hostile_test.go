@@ -34,6 +34,7 @@ import (
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/bindingstatus"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/env"
 	"github.com/karmada-toolkit/karmada/pkg/domain/interpreter"
 	"github.com/karmada-toolkit/karmada/pkg/init/components"
 	"github.com/karmada-toolkit/karmada/pkg/member"
@@ -122,7 +123,9 @@ func (p *plane) must(t *testing.T, err error) {
 // what it may write to harm others.
 func TestAgent_AllowedVerbsHostileContent(t *testing.T) {
 	p := start(t, func(ctx context.Context, mgr manager.Manager) error {
-		return bindingstatus.Setup(ctx, mgr, bindingstatus.Deps{Templates: live{mgr.GetAPIReader()}, Interpreter: interpreter.New()})
+		e := env.New(mgr)
+		e.Interpreter = interpreter.New()
+		return bindingstatus.Setup(ctx, e, bindingstatus.Options{Templates: live{mgr.GetAPIReader()}})
 	})
 	evil, good := p.mustEnrol(t, "evil", "id-1"), p.mustEnrol(t, "good", "id-2")
 	p.federate(t, "evil", "good")

@@ -19,7 +19,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -28,6 +27,7 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/patch"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/env"
 	"github.com/karmada-toolkit/karmada/pkg/member/registration"
 	"github.com/karmada-toolkit/karmada/pkg/member/registration/agentcert"
 )
@@ -42,9 +42,9 @@ type Granter struct {
 	writer client.Client
 }
 
-// NewGranter returns a Granter with the clients of a manager.
-func NewGranter(mgr manager.Manager) *Granter {
-	return &Granter{client: mgr.GetClient(), writer: uncached{Client: mgr.GetClient(), reader: mgr.GetAPIReader()}}
+// NewGranter returns a Granter with the clients of the controllers.
+func NewGranter(e *env.Env) *Granter {
+	return &Granter{client: e.Client, writer: uncached{Client: e.Client, reader: e.Live}}
 }
 
 // uncached is a client that reads past the cache.
@@ -66,8 +66,8 @@ type reconciler struct {
 }
 
 // Setup adds the controller to the manager.
-func Setup(_ context.Context, mgr manager.Manager) error {
-	err := builder.ControllerManagedBy(mgr).Named("agentRights").
+func Setup(_ context.Context, e *env.Env) error {
+	err := builder.ControllerManagedBy(e.Manager).Named("agentRights").
 		WithOptions(controller.Options{MaxConcurrentReconciles: 5}).
 		For(&clusterv1alpha1.Cluster{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
 		Watches(&certificatesv1.CertificateSigningRequest{}, controllers.EnqueueKey(clusterOfAuthor), builder.WithPredicates(createdOrDeleted())).
@@ -78,7 +78,7 @@ func Setup(_ context.Context, mgr manager.Manager) error {
 		Watches(&rbacv1.Role{}, controllers.EnqueueKey(clusterOfOwner), builder.OnlyMetadata, builder.WithPredicates(replaced())).
 		Watches(&rbacv1.RoleBinding{}, controllers.EnqueueKey(clusterOfOwner), builder.OnlyMetadata, builder.WithPredicates(replaced())).
 		Watches(&corev1.Namespace{}, controllers.EnqueueKey(clusterOfNamespace), builder.WithPredicates(createdOrDeleted())).
-		Complete(&reconciler{client: mgr.GetClient(), rights: NewGranter(mgr)})
+		Complete(&reconciler{client: e.Client, rights: NewGranter(e)})
 	if err != nil {
 		return fmt.Errorf("adding the controller of agents' access rights: %w", err)
 	}

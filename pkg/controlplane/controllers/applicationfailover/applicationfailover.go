@@ -3,7 +3,6 @@
 package applicationfailover
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,17 +11,17 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/karmada-toolkit/karmada/internal/controllers"
 	"github.com/karmada-toolkit/karmada/internal/events"
+	"github.com/karmada-toolkit/karmada/internal/gates"
 	"github.com/karmada-toolkit/karmada/internal/patch"
 	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/env"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/evictions"
 	"github.com/karmada-toolkit/karmada/pkg/domain/eviction"
 	"github.com/karmada-toolkit/karmada/pkg/domain/scope"
@@ -31,43 +30,13 @@ import (
 // minRequeue is the delay before a toleration of zero seconds is over.
 const minRequeue = 100 * time.Millisecond
 
-// Interpreter reports what is known about kinds.
-type Interpreter interface {
-	// HookEnabled reports whether there is a rule for an operation on a kind.
-	HookEnabled(schema.GroupVersionKind, configv1alpha1.InterpreterOperation) bool
-}
-
-// Deps are the dependencies of the controllers beside a manager.
-type Deps struct {
-	Interpreter Interpreter
-	// GracefulEviction and PreserveState are the feature gates GracefulEviction and StatefulFailoverInjection.
-	GracefulEviction, PreserveState bool
-	// Hold reports whether a cluster must not be evicted now, because many clusters failed at once. Optional.
-	Hold func(ctx context.Context, cluster string) (bool, error)
-	// Budget limits the evictions of the whole federation. Optional.
-	Budget Budget
-	// BindingSyncs and ClusterBindingSyncs are the numbers of bindings that are reconciled at a time. Default 5.
-	BindingSyncs, ClusterBindingSyncs int
-	// Retry bounds the delay between attempts.
-	Retry controllers.Retry
-	// Clock is the real clock by default.
-	Clock clock.PassiveClock
-}
-
 type reconciler struct {
 	scope  *scope.Binding
 	client client.Client
 	events *events.Recorder
-	deps   Deps
+	env    *env.Env
+	limits evictions.Limits
 	times  *times
-}
-
-// Budget limits the evictions of the whole federation.
-type Budget interface {
-	// Take takes one eviction from the budget, or returns the time until there is one.
-	Take(ctx context.Context) (after time.Duration, err error)
-	// Return gives one back that was not used.
-	Return()
 }
 
 // Producer returns the name of the controller of a scope. It is the producer of its tasks and the source of its events.
@@ -76,12 +45,11 @@ func Producer(s *scope.Binding) string {
 }
 
 // Setup adds a controller for each kind of binding to the manager.
-func Setup(_ context.Context, mgr manager.Manager, d Deps) error {
-	d.Clock = cmp.Or[clock.PassiveClock](d.Clock, clock.RealClock{})
+func Setup(_ context.Context, e *env.Env, limits evictions.Limits) error {
 	for _, s := range scope.Bindings() {
-		workers := scope.Pick(s.Namespaced, d.BindingSyncs, d.ClusterBindingSyncs)
-		r := &reconciler{scope: s, client: mgr.GetClient(), events: events.ForManager(mgr, Producer(s), events.Transitions), deps: d, times: newTimes()}
-		if err := controllers.Add(mgr, Producer(s), s.New(), failsOver(), controllers.Options(workers, 5, d.Retry), r); err != nil {
+		options := e.Options(scope.Pick(s.Namespaced, e.BindingSyncs, e.ClusterBindingSyncs), 5)
+		r := &reconciler{scope: s, client: e.Client, events: events.ForManager(e.Manager, Producer(s), events.Transitions), env: e, limits: limits, times: newTimes()}
+		if err := controllers.Add(e.Manager, Producer(s), s.New(), failsOver(), options, r); err != nil {
 			return err
 		}
 	}
@@ -112,7 +80,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		}
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	now := r.deps.Clock.Now()
+	now := r.env.Clock.Now()
 	verdict, err := r.decide(ctx, b, now)
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("application failover of %s %q: %w", r.scope.Kind, req, err)
@@ -140,10 +108,10 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 
 // take takes an eviction from the budget if the verdict needs one, or returns the time until there is one.
 func (r *reconciler) take(ctx context.Context, v *eviction.ApplicationVerdict) (after time.Duration, err error) {
-	if v.Spec == nil || r.deps.Budget == nil {
+	if v.Spec == nil {
 		return 0, nil
 	}
-	return r.deps.Budget.Take(ctx)
+	return r.limits.Take(ctx)
 }
 
 // decide returns what becomes of an application, and records why it cannot be evicted.
@@ -155,8 +123,8 @@ func (r *reconciler) decide(ctx context.Context, b workv1alpha2.Binding, now tim
 	ref := &b.GetSpec().Resource
 	verdict, err := eviction.Application(eviction.ApplicationFacts{
 		Now: now, Binding: b, Producer: Producer(r.scope),
-		HasHealth:         r.deps.Interpreter.HookEnabled(schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind), configv1alpha1.InterpreterOperationInterpretHealth),
-		NeedsDependencies: r.scope.Namespaced, GracefulEviction: r.deps.GracefulEviction, PreserveState: r.deps.PreserveState,
+		HasHealth:         r.env.Interpreter.HookEnabled(schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind), configv1alpha1.InterpreterOperationInterpretHealth),
+		NeedsDependencies: r.scope.Namespaced, GracefulEviction: r.env.Gates.Enabled(gates.GracefulEviction), PreserveState: r.env.Gates.Enabled(gates.StatefulFailoverInjection),
 		UnhealthySince: r.times.load(b, now), Held: held, KeepUnclaimed: true,
 	})
 	if err != nil {
@@ -171,16 +139,13 @@ func (r *reconciler) decide(ctx context.Context, b workv1alpha2.Binding, now tim
 
 // held returns the clusters with an unhealthy application that it must not leave now.
 func (r *reconciler) held(ctx context.Context, b workv1alpha2.Binding) ([]string, error) {
-	if r.deps.Hold == nil {
-		return nil, nil
-	}
 	var out []string
 	for i := range b.GetStatus().AggregatedStatus {
 		item := &b.GetStatus().AggregatedStatus[i]
 		if item.Health != workv1alpha2.ResourceUnhealthy {
 			continue
 		}
-		held, err := r.deps.Hold(ctx, item.ClusterName)
+		held, err := r.limits.Held(ctx, item.ClusterName)
 		if err != nil {
 			return nil, err
 		}
@@ -198,8 +163,8 @@ func (r *reconciler) write(ctx context.Context, before, b workv1alpha2.Binding, 
 	if err == nil {
 		return nil
 	}
-	if evicts && r.deps.Budget != nil {
-		r.deps.Budget.Return()
+	if evicts {
+		r.limits.Return()
 	}
 	if evicts && !apierrors.IsConflict(err) {
 		for _, task := range tasks[len(before.GetSpec().GracefulEvictionTasks):] {

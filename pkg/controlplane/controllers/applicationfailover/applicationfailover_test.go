@@ -3,6 +3,7 @@ package applicationfailover
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"strings"
 	"testing"
@@ -21,20 +22,22 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/karmada-toolkit/karmada/internal/events"
+	"github.com/karmada-toolkit/karmada/internal/gates"
 	"github.com/karmada-toolkit/karmada/internal/kube"
 	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/env"
 	"github.com/karmada-toolkit/karmada/pkg/domain/eviction"
 	"github.com/karmada-toolkit/karmada/pkg/domain/scope"
 )
 
 var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-type health bool
+type healthy struct{ env.Interpreter }
 
-func (h health) HookEnabled(schema.GroupVersionKind, configv1alpha1.InterpreterOperation) bool {
-	return bool(h)
+func (healthy) HookEnabled(schema.GroupVersionKind, configv1alpha1.InterpreterOperation) bool {
+	return true
 }
 
 // unhealthy returns a binding whose application is unhealthy in m1 and healthy in m2.
@@ -68,11 +71,15 @@ type harness struct {
 }
 
 func newHarness(s *scope.Binding, gate bool, funcs interceptor.Funcs, objs ...client.Object) *harness {
+	set := gates.New(gates.GracefulEviction, gates.StatefulFailoverInjection)
+	if err := set.Set(fmt.Sprintf("GracefulEviction=%v", gate)); err != nil {
+		panic(err)
+	}
 	clock, recorder := clocktesting.NewFakeClock(start), record.NewFakeRecorder(10)
 	c := fake.NewClientBuilder().WithScheme(kube.NewScheme()).WithObjects(objs...).WithInterceptorFuncs(funcs).Build()
 	return &harness{&reconciler{
 		scope: s, client: c, events: events.New(recorder), times: newTimes(),
-		deps: Deps{Interpreter: health(true), GracefulEviction: gate, Clock: clock},
+		env: &env.Env{Interpreter: healthy{}, Clock: clock, Gates: set},
 	}, clock, recorder}
 }
 
@@ -183,7 +190,9 @@ func TestReconcile_AnErrorKeepsTheTimesOfAllClusters(t *testing.T) {
 	items[0].Status = &runtime.RawExtension{Raw: []byte(`{"id":"x"}`)}
 	items[1].Health = workv1alpha2.ResourceUnhealthy // without a status, its state cannot be preserved
 	h := newHarness(scope.NamespacedBinding(), true, interceptor.Funcs{}, b)
-	h.deps.PreserveState = true
+	if err := h.env.Gates.Set("StatefulFailoverInjection=true"); err != nil {
+		t.Fatal(err)
+	}
 	if _, err := h.Reconcile(t.Context(), request); err != nil {
 		t.Fatal(err)
 	}
@@ -338,7 +347,7 @@ func TestReconcile_AHeldClusterIsNotLeft(t *testing.T) {
 	b, request := unhealthy(s, 5, policyv1alpha1.PurgeModeDirectly)
 	h := newHarness(s, true, interceptor.Funcs{}, b)
 	held := true
-	h.deps.Hold = func(context.Context, string) (bool, error) { return held, nil }
+	h.limits.Hold = func(context.Context, string) (bool, error) { return held, nil }
 	reconciled(t, h, request, 5*time.Second)
 	h.clock.Step(6 * time.Second)
 	reconciled(t, h, request, time.Second)
@@ -360,7 +369,7 @@ func TestReconcile_AnExhaustedBudgetDelays(t *testing.T) {
 	b, request := unhealthy(s, 5, policyv1alpha1.PurgeModeDirectly)
 	h := newHarness(s, true, interceptor.Funcs{}, b)
 	budget := &exhausted{after: 33 * time.Second}
-	h.deps.Budget = budget
+	h.limits.Budget = budget
 	reconciled(t, h, request, 5*time.Second)
 	h.clock.Step(6 * time.Second)
 	reconciled(t, h, request, 33*time.Second)

@@ -4,61 +4,32 @@ package binding
 
 import (
 	"context"
-	"fmt"
+	"errors"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
-	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/karmada-toolkit/karmada/internal/controllers"
 	"github.com/karmada-toolkit/karmada/internal/events"
+	"github.com/karmada-toolkit/karmada/internal/gates"
 	"github.com/karmada-toolkit/karmada/internal/metrics"
 	"github.com/karmada-toolkit/karmada/internal/status"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
-	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/env"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/interpretation/notify"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/works"
 	"github.com/karmada-toolkit/karmada/pkg/domain/scope"
 )
-
-// Interpreter divides replicas and returns dependencies. ReviseReplica may change the
-// object it gets.
-type Interpreter interface {
-	HookEnabled(gvk schema.GroupVersionKind, op configv1alpha1.InterpreterOperation) bool
-	ReviseReplica(obj *unstructured.Unstructured, replicas int64) (*unstructured.Unstructured, error)
-	GetReplicas(obj *unstructured.Unstructured) (int32, *workv1alpha2.ReplicaRequirements, error)
-	GetDependencies(obj *unstructured.Unstructured) ([]configv1alpha1.DependentObjectReference, error)
-}
-
-// Deps are the dependencies of the controllers beside a manager.
-type Deps struct {
-	Store       *templates.Store
-	Interpreter Interpreter
-	// StatefulFailover is the gate StatefulFailoverInjection.
-	StatefulFailover bool
-	// EnforceQuotas is the gate FederatedQuotaEnforcement.
-	EnforceQuotas bool
-	// Workers and ClusterWorkers are the numbers of bindings of each scope reconciled at
-	// the same time. Default: 5.
-	Workers, ClusterWorkers int
-	// Events selects the successes that are recorded. Default: events.Transitions.
-	Events events.Mode
-	// Retry bounds the delay between attempts.
-	Retry controllers.Retry
-}
 
 // statusWriter writes the status of bindings.
 type statusWriter = status.Writer[workv1alpha2.Binding, *workv1alpha2.ResourceBindingStatus]
@@ -81,21 +52,22 @@ type reconciler struct {
 // recorders record the events of the controller, and those about overrides.
 type recorders struct{ bindings, overrides *events.Recorder }
 
-func newReconciler(s *scope.Binding, c client.Client, live client.Reader, d Deps, r recorders, registry prometheus.Registerer) *reconciler {
+func newReconciler(e *env.Env, s *scope.Binding, r recorders) *reconciler {
+	c, live := e.Client, e.Live
 	bindingEvents := &recorder{scope: s, events: r.bindings}
 	owned := &ownedWorks{scope: s, client: c, created: status.NewMemory[string, sets.Set[types.NamespacedName]](0)}
 	return &reconciler{
-		scope: s, client: c, store: d.Store, owned: owned,
-		keeper: &keeper{client: c, live: live, store: d.Store},
-		guard:  &guard{scope: s, client: c, store: d.Store, interpreter: d.Interpreter},
+		scope: s, client: c, store: e.Store, owned: owned,
+		keeper: &keeper{client: c, live: live, store: e.Store},
+		guard:  &guard{scope: s, client: c, store: e.Store, interpreter: e.Interpreter},
 		writer: &workWriter{
-			scope: s, client: c, interpreter: d.Interpreter, works: works.NewWriter(c, live), owned: owned,
-			overrides: &works.Overrides{Events: r.overrides}, statefulFailover: d.StatefulFailover, enforceQuotas: d.EnforceQuotas,
-			events: bindingEvents, clock: clock.RealClock{}, next: status.NewMemory[types.NamespacedName, string](0),
+			scope: s, client: c, interpreter: e.Interpreter, works: e.Works(), owned: owned,
+			overrides: &works.Overrides{Events: r.overrides}, statefulFailover: e.Gates.Enabled(gates.StatefulFailoverInjection), enforceQuotas: e.Gates.Enabled(gates.FederatedQuotaEnforcement),
+			events: bindingEvents, clock: e.Clock, next: status.NewMemory[types.NamespacedName, string](0),
 		},
-		status: status.For(c, live, clock.RealClock{}, workv1alpha2.Binding.GetStatus, "conditions"),
+		status: status.For(c, live, e.Clock, workv1alpha2.Binding.GetStatus, "conditions"),
 		events: bindingEvents,
-		clock:  clock.RealClock{}, duration: newDuration(registry),
+		clock:  e.Clock, duration: newDuration(e.Metrics),
 	}
 }
 
@@ -106,39 +78,36 @@ func newDuration(r prometheus.Registerer) *prometheus.HistogramVec {
 }
 
 // Setup adds the controllers of both scopes to the manager.
-func Setup(ctx context.Context, mgr manager.Manager, d Deps) error {
-	if err := mgr.GetFieldIndexer().IndexField(ctx, &workv1alpha1.Work{}, workIndex, workKeys); err != nil {
-		return fmt.Errorf("indexing works: %w", err)
+func Setup(ctx context.Context, e *env.Env) error {
+	if err := errors.Join(e.Index(ctx, &workv1alpha1.Work{}, workIndex, workKeys), e.Index(ctx, &workv1alpha1.Work{}, nameIndex, nameKeys)); err != nil {
+		return err
 	}
-	overrides := events.ForManager(mgr, works.OverrideComponent, d.Events)
-	if err := mgr.GetFieldIndexer().IndexField(ctx, &workv1alpha1.Work{}, nameIndex, nameKeys); err != nil {
-		return fmt.Errorf("indexing works: %w", err)
-	}
+	overrides := e.Recorder(works.OverrideComponent)
 	for _, s := range scope.Bindings() {
-		rec := recorders{bindings: events.ForManager(mgr, s.Controller, d.Events), overrides: overrides}
-		if err := newReconciler(s, mgr.GetClient(), mgr.GetAPIReader(), d, rec, ctrlmetrics.Registry).register(ctx, mgr, d); err != nil {
+		rec := recorders{bindings: e.Recorder(s.Controller), overrides: overrides}
+		if err := newReconciler(e, s, rec).register(ctx, e); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (r *reconciler) register(ctx context.Context, mgr manager.Manager, d Deps) error {
+func (r *reconciler) register(ctx context.Context, e *env.Env) error {
 	for name, keys := range map[string]func(workv1alpha2.Binding) []string{kindIndex: kindKeys, clusterIndex: clusterKeys} {
-		if err := mgr.GetFieldIndexer().IndexField(ctx, r.scope.New(), name, controllers.Index(keys)); err != nil {
-			return fmt.Errorf("indexing bindings: %w", err)
+		if err := e.Index(ctx, r.scope.New(), name, controllers.Index(keys)); err != nil {
+			return err
 		}
 	}
 	m := &mapper{scope: r.scope, client: r.client}
 	generation := builder.WithPredicates(predicate.GenerationChangedPredicate{})
-	b := builder.ControllerManagedBy(mgr).Named(r.scope.Controller).
+	b := builder.ControllerManagedBy(e.Manager).Named(r.scope.Controller).
 		For(r.scope.New(), generation).
 		Watches(&workv1alpha1.Work{}, controllers.EnqueueKey(r.scope.KeyOf), builder.WithPredicates(foreignChange(r.writer.works))).
 		Watches(&policyv1alpha1.ClusterOverridePolicy{}, m.overrides(), generation).
 		Watches(&clusterv1alpha1.Cluster{}, controllers.Enqueue(m.targeting), builder.WithPredicates(selectorsChanged())).
-		WatchesRawSource(templates.Source{Store: d.Store, Requests: m.ended}).
-		WatchesRawSource(notify.Bindings(d.Interpreter, r.client, r.scope.NewList, nil)).
-		WithOptions(controllers.OptionsOf(scope.Pick(r.scope.Namespaced, d.Workers, d.ClusterWorkers), 5, d.Retry,
+		WatchesRawSource(templates.Source{Store: e.Store, Requests: m.ended}).
+		WatchesRawSource(notify.Bindings(e.Interpreter, r.client, r.scope.NewList, nil)).
+		WithOptions(controllers.OptionsOf(scope.Pick(r.scope.Namespaced, e.BindingSyncs, e.ClusterBindingSyncs), 5, e.Retry,
 			func(req reconcile.Request) string { return r.tenant(ctx, req.NamespacedName) }))
 	if r.scope.Namespaced {
 		b = b.Watches(&policyv1alpha1.OverridePolicy{}, m.overrides(), generation)

@@ -11,6 +11,7 @@ import (
 	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/delivery"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/env"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
 	"github.com/karmada-toolkit/karmada/pkg/domain/scope"
 )
@@ -20,7 +21,7 @@ type guard struct {
 	scope       *scope.Binding
 	client      client.Reader
 	store       *templates.Store
-	interpreter Interpreter
+	interpreter env.Interpreter
 }
 
 // check returns why the template of a binding must not be delivered, or nil.

@@ -21,6 +21,7 @@ import (
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/delivery"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/env"
 )
 
 // workOf returns a Work of a binding, as the controller writes it.
@@ -256,7 +257,7 @@ func TestReconcile_OverridesOfTheIdentityStopAtOnce(t *testing.T) {
 
 // naming is an interpreter with the dependencies of a Deployment.
 type naming struct {
-	Interpreter
+	env.Interpreter
 	deps []configv1alpha1.DependentObjectReference
 }
 

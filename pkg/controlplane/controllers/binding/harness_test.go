@@ -25,9 +25,11 @@ import (
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/env"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates/templatestest"
 	"github.com/karmada-toolkit/karmada/pkg/domain/interpreter"
 	"github.com/karmada-toolkit/karmada/pkg/domain/scope"
+	"k8s.io/utils/clock"
 )
 
 // harness runs the reconciler by hand on a control plane in memory.
@@ -93,9 +95,9 @@ func newHarness(t *testing.T, template *unstructured.Unstructured, b workv1alpha
 	if template != nil {
 		objs = append(objs, template)
 	}
-	h.r = newReconciler(scope.BindingIn(b.GetNamespace()), h.client, h.client,
-		Deps{Store: templatestest.New(t, objs).Store, Interpreter: interpreter.New()},
-		recorders{bindings: h.recorder, overrides: events.New(recorder)}, prometheus.NewRegistry())
+	h.r = newReconciler(&env.Env{
+		Client: h.client, Live: h.client, Clock: clock.RealClock{}, Metrics: prometheus.NewRegistry(), Store: templatestest.New(t, objs).Store, Interpreter: interpreter.New(),
+	}, scope.BindingIn(b.GetNamespace()), recorders{bindings: h.recorder, overrides: events.New(recorder)})
 	return h
 }
 

@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"github.com/karmada-toolkit/karmada/internal/gates"
 	"github.com/karmada-toolkit/karmada/internal/kube"
 	"github.com/karmada-toolkit/karmada/internal/testenv"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
@@ -35,6 +36,7 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/dependencies"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/detector"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/namespacesync"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/env"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/planetest"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
 	"github.com/karmada-toolkit/karmada/pkg/domain/interpreter"
@@ -132,17 +134,15 @@ func (p *plane) start() {
 	cfg := rest.CopyConfig(p.cluster.Config)
 	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return counting{next, p.writes} })
 	var store *templates.Store
-	in := interpreter.New()
 	namespaces, err := templates.ParseNamespaces([]string{templates.DefaultSkippedNamespaces})
 	p.must(err)
 	stop := planetest.Start(p.T, cfg, func(ctx context.Context, mgr manager.Manager) error {
 		store = planetest.Templates(p.T, mgr)
+		e := env.New(mgr)
+		e.Store, e.Interpreter, e.Gates = store, interpreter.New(), gates.New(gates.PriorityBasedScheduling)
 		return errors.Join(
 			mgr.Add(store),
-			detector.Setup(ctx, mgr, detector.Deps{Store: store, Interpreter: in, Gates: detector.Gates{Priority: true}}),
-			binding.Setup(ctx, mgr, binding.Deps{Store: store, Interpreter: in}),
-			namespacesync.Setup(ctx, mgr, namespacesync.Deps{Store: store, SkippedNamespaces: namespaces}),
-			dependencies.Setup(ctx, mgr, dependencies.Deps{Store: store, Interpreter: in}),
+			detector.Setup(ctx, e), binding.Setup(ctx, e), namespacesync.Setup(ctx, e, namespaces), dependencies.Setup(ctx, e),
 		)
 	})
 	p.must(store.WaitForSync(p.Context()))

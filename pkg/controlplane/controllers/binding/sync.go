@@ -23,6 +23,7 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/env"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/works"
 	"github.com/karmada-toolkit/karmada/pkg/domain/eviction"
 	"github.com/karmada-toolkit/karmada/pkg/domain/manifest"
@@ -35,7 +36,7 @@ import (
 type workWriter struct {
 	scope            *scope.Binding
 	client           client.Client
-	interpreter      Interpreter
+	interpreter      env.Interpreter
 	works            *works.Writer
 	owned            *ownedWorks
 	overrides        *works.Overrides

@@ -21,6 +21,7 @@ import (
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/env"
 )
 
 // canonicalWork is the name of the Work of the template.
@@ -261,7 +262,7 @@ func TestTemplateStatus_IsComparedByMeaning(t *testing.T) {
 			if tc.before != nil {
 				template.Object["status"] = tc.before
 			}
-			w := newAggregator(c, c, nil, Deps{Clock: clock.RealClock{}}).writer
+			w := newAggregator(&env.Env{Client: c, Live: c, Clock: clock.RealClock{}}, nil, Options{}).writer
 			wrote, err := w.Write(t.Context(), template, &status.Written[*templateStatus]{}, (&templateStatus{tc.after}).replace)
 			if diff := cmp.Diff(tc.want, got); diff != "" || err != nil || wrote != (len(tc.want) > 0) {
 				t.Error(diff, wrote, err)

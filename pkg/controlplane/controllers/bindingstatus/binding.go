@@ -1,6 +1,7 @@
 package bindingstatus
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/status"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/env"
 	"github.com/karmada-toolkit/karmada/pkg/domain/eviction"
 )
 
@@ -44,13 +46,13 @@ type bindings struct {
 	evictions *evictions
 }
 
-func newBindings(c client.Client, live client.Reader, d Deps) *bindings {
-	return &bindings{policy: d.Policy, clock: d.Clock, writer: status.NewWriter(status.Options[workv1alpha2.Binding, *workv1alpha2.ResourceBindingStatus]{
+func newBindings(e *env.Env, p Policy) *bindings {
+	return &bindings{policy: cmp.Or(p, DefaultPolicy()), clock: e.Clock, writer: status.NewWriter(status.Options[workv1alpha2.Binding, *workv1alpha2.ResourceBindingStatus]{
 		Get:    workv1alpha2.Binding.GetStatus,
 		Fields: writtenFields,
 		// with the scheduler and the binding controller
 		Shared: []string{"conditions", "schedulerObservedGeneration"},
-		Client: c, Live: live, Clock: d.Clock,
+		Client: e.Client, Live: e.Live, Clock: e.Clock,
 	})}
 }
 

@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/karmada-toolkit/karmada/internal/status"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/env"
 	"github.com/karmada-toolkit/karmada/pkg/domain/interpreter"
 	"github.com/karmada-toolkit/karmada/pkg/domain/scope"
 )
@@ -39,7 +40,7 @@ func (b *bench) template() *unstructured.Unstructured {
 
 func TestReconcile_WritesConditionsWithTheStatus(t *testing.T) {
 	b := newBench(t, scope.NamespacedBinding(), "m1")
-	b.use(Deps{Interpreter: interpreter.New(), TemplateConditions: true})
+	b.use(&env.Env{Interpreter: interpreter.New()}, Options{TemplateConditions: true})
 	obj := b.template()
 	obj.Object["spec"] = map[string]any{"replicas": int64(2), "progressDeadlineSeconds": int64(600)}
 	must(t, b.client.Update(t.Context(), obj))

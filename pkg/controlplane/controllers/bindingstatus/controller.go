@@ -5,7 +5,6 @@
 package bindingstatus
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -16,23 +15,21 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
-	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/karmada-toolkit/karmada/internal/controllers"
 	"github.com/karmada-toolkit/karmada/internal/events"
 	"github.com/karmada-toolkit/karmada/internal/status"
-	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/env"
 	"github.com/karmada-toolkit/karmada/pkg/domain/eviction"
 	"github.com/karmada-toolkit/karmada/pkg/domain/scope"
 )
 
-// defaultWorkers is high because bindings wait for the API server most of the time.
-const defaultWorkers = 8
+// workers is high because bindings wait for the API server most of the time.
+const workers = 8
 
 // Templates reads templates, from a cache or else from the API server. The objects
 // are shared and read-only.
@@ -40,19 +37,9 @@ type Templates interface {
 	Get(ctx context.Context, gvk schema.GroupVersionKind, namespace, name string) (*unstructured.Unstructured, error)
 }
 
-// Interpreter aggregates statuses by the rules of a kind.
-type Interpreter interface {
-	HookEnabled(gvk schema.GroupVersionKind, op configv1alpha1.InterpreterOperation) bool
-	AggregateStatus(obj *unstructured.Unstructured, items []workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error)
-}
-
-// Deps are the dependencies and options of the controllers.
-type Deps struct {
-	Templates   Templates
-	Interpreter Interpreter
-	// Workers is the number of bindings of each scope that are reconciled at a time.
-	// Default: 8.
-	Workers int
+// Options are the options of the controllers.
+type Options struct {
+	Templates Templates
 	// TemplateConditions adds the conditions that clients of Kubernetes wait for to
 	// the status of templates.
 	TemplateConditions bool
@@ -60,18 +47,15 @@ type Deps struct {
 	// workloads that are healthy elsewhere with the status of that, others by the controller
 	// of graceful evictions. Clusters whose tasks are about to end are not reported.
 	EndEvictions bool
-	// Policy delays the status of bindings that are about to change.
+	// Policy delays the status of bindings that are about to change. Default: DefaultPolicy().
 	Policy Policy
-	// Events selects which successes are recorded. Default: events.Transitions.
-	Events events.Mode
-	// Clock defaults to the real one.
-	Clock clock.PassiveClock
 }
 
 // reconciler writes the status of the bindings of one scope and of their templates.
 type reconciler struct {
 	scope     *scope.Binding
-	deps      Deps
+	env       *env.Env
+	options   Options
 	client    client.Client
 	events    *events.Recorder
 	bindings  *bindings
@@ -91,28 +75,26 @@ type state struct {
 	resource *workv1alpha2.ObjectReference
 }
 
-func newReconciler(s *scope.Binding, c client.Client, live client.Reader, recorder record.EventRecorder, d Deps) *reconciler {
-	d.Policy.complete()
-	d.Clock = cmp.Or[clock.PassiveClock](d.Clock, clock.RealClock{})
-	r := events.New(recorder).WithMode(d.Events)
+func newReconciler(e *env.Env, s *scope.Binding, recorder record.EventRecorder, o Options) *reconciler {
+	r := events.New(recorder).WithMode(e.Events)
 	return &reconciler{
-		scope: s, deps: d, client: c, events: r,
-		bindings: newBindings(c, live, d), templates: newAggregator(c, live, r, d),
+		scope: s, env: e, options: o, client: e.Client, events: r,
+		bindings: newBindings(e, o.Policy), templates: newAggregator(e, r, o),
 		states: status.NewMemory[types.NamespacedName, *state](0),
 	}
 }
 
 // Setup adds the controllers of both scopes to the manager.
-func Setup(ctx context.Context, mgr manager.Manager, d Deps) error {
+func Setup(ctx context.Context, e *env.Env, o Options) error {
 	for _, s := range scope.Bindings() {
-		if err := mgr.GetFieldIndexer().IndexField(ctx, &workv1alpha1.Work{}, indexName(s), indexer(s)); err != nil {
-			return fmt.Errorf("indexing works for the %s: %w", s.StatusController, err)
+		if err := e.Index(ctx, &workv1alpha1.Work{}, indexName(s), indexer(s)); err != nil {
+			return err
 		}
-		r := newReconciler(s, mgr.GetClient(), mgr.GetAPIReader(), mgr.GetEventRecorderFor(s.StatusController), d)
-		if d.EndEvictions {
-			r.bindings.evictions = &evictions{mgr.GetClient(), events.ForManager(mgr, eviction.GracefulController(s), d.Events)}
+		r := newReconciler(e, s, e.Manager.GetEventRecorderFor(s.StatusController), o)
+		if o.EndEvictions {
+			r.bindings.evictions = &evictions{e.Client, e.Recorder(eviction.GracefulController(s))}
 		}
-		if err := r.register(mgr, controllers.Options(d.Workers, defaultWorkers, controllers.Retry{})); err != nil {
+		if err := r.register(e.Manager, controllers.Options(workers, workers, controllers.Retry{})); err != nil {
 			return err
 		}
 	}
@@ -138,8 +120,8 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if id == "" {
 		return reconcile.Result{}, nil
 	}
-	s, now := r.state(req.NamespacedName, binding.GetUID()), r.deps.Clock.Now()
-	if next := s.summarized.Add(r.deps.Policy.spacing(len(binding.GetSpec().Clusters))); next.After(now) {
+	s, now := r.state(req.NamespacedName, binding.GetUID()), r.env.Clock.Now()
+	if next := s.summarized.Add(r.bindings.policy.spacing(len(binding.GetSpec().Clusters))); next.After(now) {
 		return reconcile.Result{RequeueAfter: next.Sub(now)}, nil // other Works may change until then
 	}
 	s.summarized = now
@@ -162,7 +144,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 }
 
 func (r *reconciler) summarize(binding workv1alpha2.Binding, works []workv1alpha1.Work) summary {
-	if r.deps.EndEvictions && len(binding.GetSpec().GracefulEvictionTasks) > 0 {
+	if r.options.EndEvictions && len(binding.GetSpec().GracefulEvictionTasks) > 0 {
 		return summarizeEviction(binding, works)
 	}
 	return summarize(binding.GetSpec(), works)
@@ -185,7 +167,7 @@ func (r *reconciler) write(ctx context.Context, binding workv1alpha2.Binding, s 
 		s.resource = &ref
 		err = r.templates.write(ctx, binding, &s.template, sum.items)
 	}
-	now := r.deps.Clock.Now()
+	now := r.env.Clock.Now()
 	return controllers.Earliest(s.template.recheck, s.binding.written.Pending(now), s.template.written.Pending(now)), err
 }
 

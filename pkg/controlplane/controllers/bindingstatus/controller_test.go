@@ -28,11 +28,15 @@ import (
 	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/env"
 	"github.com/karmada-toolkit/karmada/pkg/domain/scope"
 )
 
 // counting aggregates the member statuses by counting them.
-type counting struct{ err error }
+type counting struct {
+	env.Interpreter
+	err error
+}
 
 func (counting) HookEnabled(gvk schema.GroupVersionKind, op configv1alpha1.InterpreterOperation) bool {
 	return gvk.Kind == "Deployment" && op == configv1alpha1.InterpreterOperationAggregateStatus
@@ -98,14 +102,14 @@ func newBench(t *testing.T, s *scope.Binding, clusters ...string) *bench {
 	b.client = fake.NewClientBuilder().WithScheme(kube.NewScheme()).WithObjects(binding, template).
 		WithStatusSubresource(binding, template).WithIndex(&workv1alpha1.Work{}, indexName(s), indexer(s)).
 		WithInterceptorFuncs(interceptor.Funcs{SubResourcePatch: b.patch}).Build()
-	b.use(Deps{Interpreter: b.interp})
+	b.use(&env.Env{Interpreter: b.interp}, Options{})
 	return b
 }
 
 // use makes a new reconciler.
-func (b *bench) use(d Deps) {
-	d.Templates, d.Clock = b, b.clock
-	b.r = newReconciler(b.scope, interceptor.NewClient(b.client, interceptor.Funcs{Get: b.cached}), b.client, b.recorder, d)
+func (b *bench) use(e *env.Env, o Options) {
+	e.Client, e.Live, e.Clock, o.Templates = interceptor.NewClient(b.client, interceptor.Funcs{Get: b.cached}), b.client, b.clock, b
+	b.r = newReconciler(e, b.scope, b.recorder, o)
 }
 
 func (b *bench) patch(ctx context.Context, c client.Client, sub string, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
@@ -348,7 +352,7 @@ func TestReconcile_TheStatusEndsWithTheBinding(t *testing.T) {
 			binding.SetFinalizers([]string{b.scope.Finalizer})
 			must(b.t, b.client.Update(b.t.Context(), binding))
 			b.delete()
-			b.use(Deps{Interpreter: b.interp})
+			b.use(&env.Env{Interpreter: b.interp}, Options{})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -428,7 +432,7 @@ func TestBindingOf(t *testing.T) {
 
 func TestReconcile_RecordsEverySuccess(t *testing.T) {
 	b := newBench(t, scope.NamespacedBinding(), "m1")
-	b.use(Deps{Interpreter: b.interp, Events: events.Contract})
+	b.use(&env.Env{Interpreter: b.interp, Events: events.Contract}, Options{})
 	b.set(workIn("m1", "True", "Unhealthy", "{}"))
 	b.want(time.Second)
 	b.clock.Step(time.Second)

@@ -19,6 +19,7 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/status"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/env"
 	"github.com/karmada-toolkit/karmada/pkg/domain/scope"
 )
 
@@ -60,7 +61,7 @@ func TestReconcile_WritesAnEvictionOnce(t *testing.T) {
 	eachScope(t, func(t *testing.T, s *scope.Binding) {
 		for _, mode := range []policyv1alpha1.PurgeMode{policyv1alpha1.PurgeModeGracefully, policyv1alpha1.PurgeModeDirectly} {
 			b := newBench(t, s, "m1")
-			b.use(Deps{Interpreter: b.interp, EndEvictions: true})
+			b.use(&env.Env{Interpreter: b.interp}, Options{EndEvictions: true})
 			b.set(workIn("m1", "True", "Healthy", "{}"))
 			b.want(status.WrittenTTL, "binding", "template")
 			b.clock.Step(time.Minute)
@@ -86,7 +87,7 @@ func TestReconcile_WritesAnEvictionOnce(t *testing.T) {
 
 // endEvictions has the reconciler end evictions, with a client that counts generations as API servers do.
 func (b *bench) endEvictions(write func(client.Object) error) {
-	b.use(Deps{Interpreter: b.interp, EndEvictions: true})
+	b.use(&env.Env{Interpreter: b.interp}, Options{EndEvictions: true})
 	b.r.bindings.evictions = &evictions{interceptor.NewClient(b.client, interceptor.Funcs{
 		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
 			if err := write(obj); err != nil {
@@ -218,7 +219,7 @@ func TestReconcile_EvictionsThatDoNotEnd(t *testing.T) {
 // A workload that finds no other cluster is reported after the delay, and then as before.
 func TestReconcile_EvictionWithoutRoomElsewhere(t *testing.T) {
 	b := newBench(t, scope.NamespacedBinding(), "m1")
-	b.use(Deps{Interpreter: b.interp, EndEvictions: true})
+	b.use(&env.Env{Interpreter: b.interp}, Options{EndEvictions: true})
 	b.set(workIn("m1", "True", "Healthy", "{}"))
 	b.want(status.WrittenTTL, "binding", "template")
 	b.clock.Step(time.Minute)
@@ -248,7 +249,7 @@ func unschedulable(b workv1alpha2.Binding) {
 func TestReconcile_EvictionThatCannotBeScheduled(t *testing.T) {
 	eachScope(t, func(t *testing.T, s *scope.Binding) {
 		b := newBench(t, s, "m1")
-		b.use(Deps{Interpreter: b.interp, EndEvictions: true})
+		b.use(&env.Env{Interpreter: b.interp}, Options{EndEvictions: true})
 		b.set(workIn("m1", "True", "Healthy", "{}"))
 		b.want(status.WrittenTTL, "binding", "template")
 		b.clock.Step(time.Minute)

@@ -23,11 +23,12 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/kube"
 	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/env"
 	"github.com/karmada-toolkit/karmada/pkg/domain/scope"
 )
 
 // adding sums readyReplicas; other types than numbers are an error.
-type adding struct{}
+type adding struct{ env.Interpreter }
 
 func (adding) HookEnabled(schema.GroupVersionKind, configv1alpha1.InterpreterOperation) bool {
 	return true
@@ -102,7 +103,7 @@ func TestAggregation_ExcludesStatusesThatFail(t *testing.T) {
 			}).Build()
 			events := record.NewFakeRecorder(20)
 			binding := scope.NamespacedBinding().New()
-			r := newReconciler(scope.NamespacedBinding(), c, c, events, Deps{Interpreter: adding{}, Clock: clocktesting.NewFakeClock(time.Unix(1000, 0))})
+			r := newReconciler(&env.Env{Client: c, Live: c, Interpreter: adding{}, Clock: clocktesting.NewFakeClock(time.Unix(1000, 0))}, scope.NamespacedBinding(), events, Options{})
 			s := &templateState{}
 			aggregate := func(template *unstructured.Unstructured) error {
 				run := aggregation{aggregator: r.templates, binding: binding, template: template, cached: template, state: s}

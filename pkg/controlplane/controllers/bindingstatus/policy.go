@@ -1,7 +1,6 @@
 package bindingstatus
 
 import (
-	"cmp"
 	"time"
 
 	"github.com/karmada-toolkit/karmada/internal/controllers"
@@ -38,30 +37,18 @@ type Wide struct {
 	Quiet, QuietMax time.Duration
 }
 
-func (p *Policy) complete() {
-	for _, d := range []struct {
-		value    *time.Duration
-		standard time.Duration
-	}{
-		{&p.Failure, 150 * time.Millisecond},
-		{&p.Pending, 2 * time.Second},
-		{&p.Moving, 20 * time.Second},
-		{&p.Interval, 250 * time.Millisecond},
-		{&p.Wide.PerTarget, 15 * time.Millisecond},
-		{&p.Wide.Max, 15 * time.Second},
-		{&p.Wide.Quiet, time.Millisecond},
-		{&p.Wide.QuietMax, 500 * time.Millisecond},
-	} {
-		if *d.value <= 0 {
-			*d.value = d.standard
-		}
-	}
-	p.Wide.Targets = cmp.Or(p.Wide.Targets, 16)
-	if p.Stable == (controllers.Debounce{}) {
-		p.Stable = controllers.Debounce{
+// DefaultPolicy returns the Policy of a controller without another.
+func DefaultPolicy() Policy {
+	return Policy{
+		Failure: 150 * time.Millisecond, Pending: 2 * time.Second, Moving: 20 * time.Second, Interval: 250 * time.Millisecond,
+		Stable: controllers.Debounce{
 			Stable: time.Second, StableMax: 10 * time.Second,
 			PerWaiting: 60 * time.Millisecond, PerWaitingMax: 15 * time.Second,
-		}
+		},
+		Wide: Wide{
+			Targets: 16, PerTarget: 15 * time.Millisecond, Max: 15 * time.Second,
+			Quiet: time.Millisecond, QuietMax: 500 * time.Millisecond,
+		},
 	}
 }
 

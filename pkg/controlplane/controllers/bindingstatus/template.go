@@ -9,13 +9,13 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/karmada-toolkit/karmada/internal/events"
 	"github.com/karmada-toolkit/karmada/internal/status"
 	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/delivery"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/env"
 	"github.com/karmada-toolkit/karmada/pkg/domain/conditions"
 )
 
@@ -50,13 +50,14 @@ func withStatus(obj *unstructured.Unstructured, s *templateStatus) *unstructured
 
 // aggregator aggregates the status of templates from those of the clusters.
 type aggregator struct {
-	deps   Deps
-	events *events.Recorder
-	writer *status.Writer[*unstructured.Unstructured, *templateStatus]
+	env     *env.Env
+	options Options
+	events  *events.Recorder
+	writer  *status.Writer[*unstructured.Unstructured, *templateStatus]
 }
 
-func newAggregator(c client.Client, live client.Reader, recorder *events.Recorder, d Deps) *aggregator {
-	return &aggregator{deps: d, events: recorder, writer: status.NewWriter(status.Options[*unstructured.Unstructured, *templateStatus]{
+func newAggregator(e *env.Env, recorder *events.Recorder, o Options) *aggregator {
+	return &aggregator{env: e, options: o, events: recorder, writer: status.NewWriter(status.Options[*unstructured.Unstructured, *templateStatus]{
 		Get: statusOf,
 		Fields: func(s *templateStatus) any {
 			if s.Value == nil {
@@ -64,7 +65,7 @@ func newAggregator(c client.Client, live client.Reader, recorder *events.Recorde
 			}
 			return s.Value
 		},
-		Client: c, Live: live, Clock: d.Clock,
+		Client: e.Client, Live: e.Live, Clock: e.Clock,
 	})}
 }
 
@@ -78,7 +79,7 @@ func (a *aggregator) write(ctx context.Context, binding workv1alpha2.Binding, s 
 	if err := a.synced(ctx); err != nil {
 		return err
 	}
-	template, err := a.deps.Templates.Get(ctx, gvk, ref.Namespace, ref.Name)
+	template, err := a.options.Templates.Get(ctx, gvk, ref.Namespace, ref.Name)
 	if apierrors.IsNotFound(err) || err == nil && ref.UID != "" && template.GetUID() != ref.UID {
 		return nil
 	}
@@ -106,12 +107,12 @@ func (a *aggregator) aggregates(namespace string, ref *workv1alpha2.ObjectRefere
 	if namespace != "" && (ref.Namespace != namespace || delivery.Check(namespace, ref) != nil) {
 		return false
 	}
-	return a.deps.Interpreter.HookEnabled(gvk, configv1alpha1.InterpreterOperationAggregateStatus)
+	return a.env.Interpreter.HookEnabled(gvk, configv1alpha1.InterpreterOperationAggregateStatus)
 }
 
 // synced waits until the templates have been listed: after a start they would be read one by one.
 func (a *aggregator) synced(ctx context.Context) error {
-	if templates, ok := a.deps.Templates.(interface{ WaitForSync(context.Context) error }); ok {
+	if templates, ok := a.options.Templates.(interface{ WaitForSync(context.Context) error }); ok {
 		return templates.WaitForSync(ctx)
 	}
 	return nil
@@ -129,7 +130,7 @@ type aggregation struct {
 // write writes the status that the template gets from items, without those of clusters that make it impossible, and
 // reports whether it wrote.
 func (a *aggregation) write(ctx context.Context, items []workv1alpha2.AggregatedStatusItem) (bool, error) {
-	now := a.aggregator.deps.Clock.Now()
+	now := a.aggregator.env.Clock.Now()
 	items = a.state.excluded.apply(items, now)
 	after, err := a.compute(items)
 	if err != nil {
@@ -177,15 +178,15 @@ func (s *templateStatus) replace(other *templateStatus) { other.Value = s.Value 
 
 // compute returns the status that the template gets from items.
 func (a *aggregation) compute(items []workv1alpha2.AggregatedStatusItem) (*templateStatus, error) {
-	deps := &a.aggregator.deps
+	e := a.aggregator.env
 	a.state.recheck = 0
-	wanted, err := deps.Interpreter.AggregateStatus(a.template.DeepCopy(), items)
+	wanted, err := e.Interpreter.AggregateStatus(a.template.DeepCopy(), items)
 	if err != nil {
 		return nil, err
 	}
-	if deps.TemplateConditions {
+	if a.aggregator.options.TemplateConditions {
 		result, err := conditions.Apply(conditions.Input{
-			Template: a.template, Aggregated: wanted, Items: items, Targets: targets(a.binding.GetSpec()), Now: deps.Clock.Now(),
+			Template: a.template, Aggregated: wanted, Items: items, Targets: targets(a.binding.GetSpec()), Now: e.Clock.Now(),
 		})
 		if err != nil {
 			return nil, err
@@ -201,7 +202,7 @@ func (a *aggregation) compute(items []workv1alpha2.AggregatedStatusItem) (*templ
 // excludeFailing returns items without the statuses because of which try fails, and publishes which: one cluster must
 // not hide the status of the others. It returns cause when there is no such status.
 func (a *aggregation) excludeFailing(ctx context.Context, items []workv1alpha2.AggregatedStatusItem, cause error, try func([]workv1alpha2.AggregatedStatusItem) error) ([]workv1alpha2.AggregatedStatusItem, error) {
-	clock := a.aggregator.deps.Clock
+	clock := a.aggregator.env.Clock
 	start := clock.Now()
 	kept, reasons, err := exclude(items, try, func() error {
 		if clock.Since(start) > excludeLimit {

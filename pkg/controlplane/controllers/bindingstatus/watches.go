@@ -22,7 +22,7 @@ func (r *reconciler) register(mgr manager.Manager, o controller.Options) error {
 	err := builder.ControllerManagedBy(mgr).Named(r.scope.StatusController).WithOptions(o).
 		For(r.scope.New(), builder.WithPredicates(bindingPredicate())).
 		Watches(&workv1alpha1.Work{}, controllers.EnqueueKey(r.scope.KeyOf), builder.WithPredicates(workPredicate())).
-		WatchesRawSource(notify.Bindings(r.deps.Interpreter, r.client, r.scope.NewList, nil)).
+		WatchesRawSource(notify.Bindings(r.env.Interpreter, r.client, r.scope.NewList, nil)).
 		Complete(r)
 	if err != nil {
 		return fmt.Errorf("adding the %s: %w", r.scope.StatusController, err)

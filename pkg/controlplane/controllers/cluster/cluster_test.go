@@ -27,6 +27,7 @@ import (
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/env"
 )
 
 const (
@@ -106,7 +107,7 @@ func newBench(t *testing.T, objects ...client.Object) *bench {
 			return c.Patch(ctx, obj, patch, opts...)
 		},
 	}).Build()
-	b.r = newReconciler(b.client, b.client, b.recorder, Deps{Clock: b.clock})
+	b.r = newReconciler(&env.Env{Client: b.client, Live: b.client, Clock: b.clock}, b.recorder, Options{})
 	return b
 }
 
@@ -426,7 +427,7 @@ func TestMonitor_Reported(t *testing.T) {
 	b := newBench(t, member(pulls, ready("True")), lease)
 	start := b.clock.Now()
 	var got []string
-	b.r.deps.Reported = func(cluster *clusterv1alpha1.Cluster, healthy bool, at time.Time) {
+	b.r.options.Reported = func(cluster *clusterv1alpha1.Cluster, healthy bool, at time.Time) {
 		got = append(got, fmt.Sprintf("%s %t %s", cluster.Name, healthy, at.Sub(start)))
 	}
 	m := newMonitor(b.r)

@@ -16,7 +16,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
-	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -29,19 +28,18 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/status"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/env"
 	"github.com/karmada-toolkit/karmada/pkg/domain/clustercondition"
 )
 
 // Name is the name of the controller and the source of its events.
 const Name = "cluster-controller"
 
-// defaultWorkers is the default of Deps.Workers.
+// defaultWorkers is the default of the number of workers.
 const defaultWorkers = 5
 
-// Deps are the dependencies and options of the controller.
-type Deps struct {
-	// Workers is the number of clusters that are reconciled at a time. Default: 5.
-	Workers int
+// Options are the options of the controller.
+type Options struct {
 	// MonitorPeriod is the time between two checks of the reports of all clusters.
 	// Default: 5 s.
 	MonitorPeriod time.Duration
@@ -54,54 +52,38 @@ type Deps struct {
 	// FlapWindow is the time in which the Ready condition of a cluster may change three times; after more changes the
 	// cluster is tainted until the condition has not changed for that time. Default: 0, which turns it off.
 	FlapWindow time.Duration
-	// LeavingPeriod is the time between two checks of what has to be deleted before a
-	// cluster. Default: 1 s.
+	// LeavingPeriod is the time between two checks of what has to be deleted before a cluster. Default: 1 s.
 	LeavingPeriod time.Duration
 	// Reported is called for clusters with sync mode Pull: after each report with the time when it was observed, and
 	// with the time of the last one while the next is overdue for more than half of the grace period. Optional.
 	Reported func(cluster *clusterv1alpha1.Cluster, healthy bool, at time.Time)
-	// Clock defaults to the real one.
-	Clock clock.WithTicker
-}
-
-func (d *Deps) complete() {
-	for _, p := range []struct {
-		value    *time.Duration
-		standard time.Duration
-	}{
-		{&d.MonitorPeriod, 5 * time.Second},
-		{&d.MonitorGracePeriod, 40 * time.Second},
-		{&d.StartupGracePeriod, time.Minute},
-		{&d.LeavingPeriod, time.Second},
-	} {
-		if *p.value <= 0 {
-			*p.value = p.standard
-		}
-	}
-	d.Clock = cmp.Or[clock.WithTicker](d.Clock, clock.RealClock{})
 }
 
 // reconciler reconciles clusters.
 type reconciler struct {
-	deps   Deps
-	client client.Client
-	live   client.Reader
-	events *events.Recorder
+	env     *env.Env
+	options Options
+	client  client.Client
+	live    client.Reader
+	events  *events.Recorder
 	// tainted are the clusters that had a taint of unhealthy clusters when they were
 	// reconciled last, by name.
 	tainted *status.Memory[string, types.UID]
 }
 
-func newReconciler(c client.Client, live client.Reader, recorder record.EventRecorder, d Deps) *reconciler {
-	d.complete()
-	return &reconciler{deps: d, client: c, live: live, events: events.New(recorder), tainted: status.NewMemory[string, types.UID](0)}
+func newReconciler(e *env.Env, recorder record.EventRecorder, o Options) *reconciler {
+	o.MonitorPeriod = cmp.Or(o.MonitorPeriod, 5*time.Second)
+	o.MonitorGracePeriod = cmp.Or(o.MonitorGracePeriod, 40*time.Second)
+	o.StartupGracePeriod = cmp.Or(o.StartupGracePeriod, time.Minute)
+	o.LeavingPeriod = cmp.Or(o.LeavingPeriod, time.Second)
+	return &reconciler{env: e, options: o, client: e.Client, live: e.Live, events: events.New(recorder), tainted: status.NewMemory[string, types.UID](0)}
 }
 
 // Setup adds the controller and the health monitor to the manager.
-func Setup(_ context.Context, mgr manager.Manager, d Deps) error {
-	r := newReconciler(mgr.GetClient(), mgr.GetAPIReader(), mgr.GetEventRecorderFor(Name), d)
-	err := builder.ControllerManagedBy(mgr).Named("cluster").
-		WithOptions(controllers.Options(d.Workers, defaultWorkers, controllers.Retry{})).
+func Setup(_ context.Context, e *env.Env, o Options) error {
+	r := newReconciler(e, e.Manager.GetEventRecorderFor(Name), o)
+	err := builder.ControllerManagedBy(e.Manager).Named("cluster").
+		WithOptions(controllers.Options(e.ClusterSyncs, defaultWorkers, controllers.Retry{})).
 		For(&clusterv1alpha1.Cluster{}, builder.WithPredicates(changed())).
 		Watches(&corev1.Namespace{}, controllers.EnqueueKey(clusterOf), builder.WithPredicates(unprotected())).
 		Complete(r)
@@ -109,7 +91,7 @@ func Setup(_ context.Context, mgr manager.Manager, d Deps) error {
 		return fmt.Errorf("adding the %s: %w", Name, err)
 	}
 	monitor := newMonitor(r)
-	if err := mgr.Add(manager.RunnableFunc(monitor.run)); err != nil {
+	if err := e.Manager.Add(manager.RunnableFunc(monitor.run)); err != nil {
 		return fmt.Errorf("adding the health monitor of clusters: %w", err)
 	}
 	return nil
@@ -152,7 +134,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 
 // mark writes taints, finalizer and the changes of the Ready condition in one patch if they differ.
 func (r *reconciler) mark(ctx context.Context, cluster *clusterv1alpha1.Cluster) (reconcile.Result, error) {
-	now := r.deps.Clock.Now()
+	now := r.env.Clock.Now()
 	taints, changed := taintsFor(cluster.Spec.Taints, cluster.ReadyCondition(), now)
 	flap := r.flapping(cluster, now)
 	taints, tainted := flap.taints(taints, now)

@@ -27,7 +27,7 @@ type flapping struct {
 func (r *reconciler) flapping(cluster *clusterv1alpha1.Cluster, now time.Time) flapping {
 	stored, storedUntil := cluster.Annotations[clusterv1alpha1.ReadyChangesAnnotation], cluster.Annotations[clusterv1alpha1.FlappingUntilAnnotation]
 	annotations := map[string]any{clusterv1alpha1.ReadyChangesAnnotation: nil, clusterv1alpha1.FlappingUntilAnnotation: nil}
-	if r.deps.FlapWindow <= 0 {
+	if r.options.FlapWindow <= 0 {
 		return flapping{annotations: annotations, changed: stored != "" || storedUntil != ""}
 	}
 	var last time.Time
@@ -36,7 +36,7 @@ func (r *reconciler) flapping(cluster *clusterv1alpha1.Cluster, now time.Time) f
 	}
 	known, flapped := decodeChanges(stored), slices.ContainsFunc(cluster.Spec.Taints, flapTaint)
 	changes, flaps, after := clustercondition.Flapping(clustercondition.FlapFacts{
-		Now: now, Window: r.deps.FlapWindow, Changes: known, Last: last, Flapping: flapped,
+		Now: now, Window: r.options.FlapWindow, Changes: known, Last: last, Flapping: flapped,
 	})
 	f := flapping{flaps: flaps, after: after, annotations: annotations}
 	text, until := encodeChanges(changes), ""

@@ -15,7 +15,7 @@ import (
 
 func TestReconcile_FlappingClusterIsTainted(t *testing.T) {
 	b := newBench(t, member())
-	b.r.deps.FlapWindow = 10 * time.Minute
+	b.r.options.FlapWindow = 10 * time.Minute
 	change := func(to metav1.ConditionStatus) {
 		t.Helper()
 		b.clock.Step(time.Minute)
@@ -45,7 +45,7 @@ func TestReconcile_FlappingClusterIsTainted(t *testing.T) {
 		t.Errorf("the changes are %q", got)
 	}
 	version := b.get().ResourceVersion
-	b.r.tainted = newReconciler(b.client, b.client, nil, Deps{}).tainted // another process
+	b.r.tainted = newReconciler(b.r.env, nil, Options{}).tainted // another process
 	if wait := b.mustReconcile(); wait != time.Minute || !flaps() {
 		t.Fatalf("waits %s", wait)
 	}

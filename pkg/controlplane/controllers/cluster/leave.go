@@ -32,7 +32,7 @@ func (r *reconciler) leave(ctx context.Context, cluster *clusterv1alpha1.Cluster
 			return reconcile.Result{}, err
 		}
 		if left {
-			return reconcile.Result{RequeueAfter: r.deps.LeavingPeriod}, nil
+			return reconcile.Result{RequeueAfter: r.options.LeavingPeriod}, nil
 		}
 	}
 	gone, err := r.removeExecutionSpace(ctx, cluster)
@@ -41,14 +41,14 @@ func (r *reconciler) leave(ctx context.Context, cluster *clusterv1alpha1.Cluster
 		return reconcile.Result{}, err
 	}
 	if !gone {
-		return reconcile.Result{RequeueAfter: r.deps.LeavingPeriod}, nil
+		return reconcile.Result{RequeueAfter: r.options.LeavingPeriod}, nil
 	}
 	bound, err := r.bound(ctx, cluster.Name)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
 	if bound {
-		return reconcile.Result{RequeueAfter: r.deps.LeavingPeriod}, nil
+		return reconcile.Result{RequeueAfter: r.options.LeavingPeriod}, nil
 	}
 	finalizers := slices.DeleteFunc(slices.Clone(cluster.Finalizers), func(f string) bool { return f == clusterv1alpha1.ClusterControllerFinalizer })
 	err = r.patch(ctx, cluster, map[string]any{"metadata": map[string]any{"resourceVersion": cluster.ResourceVersion, "finalizers": finalizers}})

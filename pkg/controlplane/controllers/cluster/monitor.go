@@ -50,13 +50,13 @@ type monitor struct {
 
 func newMonitor(r *reconciler) *monitor {
 	// Without live reads: after a conflict the cluster may be Ready.
-	return &monitor{r: r, reports: map[string]*report{}, writer: status.For(r.client, nil, r.deps.Clock,
+	return &monitor{r: r, reports: map[string]*report{}, writer: status.For(r.client, nil, r.env.Clock,
 		func(c *clusterv1alpha1.Cluster) *clusterv1alpha1.ClusterStatus { return &c.Status }, "conditions")}
 }
 
 // run checks all clusters every period.
 func (m *monitor) run(ctx context.Context) error {
-	ticker := m.r.deps.Clock.NewTicker(m.r.deps.MonitorPeriod)
+	ticker := m.r.env.Clock.NewTicker(m.r.options.MonitorPeriod)
 	defer ticker.Stop()
 	for {
 		select {
@@ -91,7 +91,7 @@ func (m *monitor) check(ctx context.Context) error {
 			}
 		}
 		seen[cluster.Name] = true
-		now := m.r.deps.Clock.Now()
+		now := m.r.env.Clock.Now()
 		s := m.observe(cluster, renewals[cluster.Name], now)
 		m.publish(cluster, s, now)
 		if m.overdue(cluster, s, now) {
@@ -139,22 +139,22 @@ func (m *monitor) observe(cluster *clusterv1alpha1.Cluster, renewed, now time.Ti
 	return s
 }
 
-// publish calls Deps.Reported. The condition Unknown is no report: the monitor wrote it.
+// publish calls Options.Reported. The condition Unknown is no report: the monitor wrote it.
 func (m *monitor) publish(cluster *clusterv1alpha1.Cluster, last *report, now time.Time) {
-	if m.r.deps.Reported == nil {
+	if m.r.options.Reported == nil {
 		return
 	}
-	late := now.Sub(last.at) > m.r.deps.MonitorGracePeriod/2
+	late := now.Sub(last.at) > m.r.options.MonitorGracePeriod/2
 	if unknown := last.ready != nil && last.ready.Status == metav1.ConditionUnknown; late || last.observed && !unknown {
-		m.r.deps.Reported(cluster, !late, last.at)
+		m.r.options.Reported(cluster, !late, last.at)
 	}
 }
 
 // overdue reports whether the next report of a cluster is overdue.
 func (m *monitor) overdue(cluster *clusterv1alpha1.Cluster, last *report, now time.Time) bool {
-	grace := m.r.deps.MonitorGracePeriod
+	grace := m.r.options.MonitorGracePeriod
 	if cluster.ReadyCondition() == nil {
-		grace = m.r.deps.StartupGracePeriod
+		grace = m.r.options.StartupGracePeriod
 	}
 	return now.After(last.at.Add(grace))
 }

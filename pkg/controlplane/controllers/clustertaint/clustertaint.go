@@ -2,7 +2,6 @@
 package clustertaint
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -13,7 +12,6 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -23,6 +21,7 @@ import (
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/apis/validation"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/env"
 	"github.com/karmada-toolkit/karmada/pkg/domain/clustercondition"
 )
 
@@ -35,16 +34,6 @@ const (
 	ReasonTaintFailed  = "TaintClusterFailed"
 )
 
-// Deps are the dependencies of the controller beside a manager.
-type Deps struct {
-	// Workers is the number of clusters that are reconciled at a time. Default 5.
-	Workers int
-	// Retry bounds the delay between attempts.
-	Retry controllers.Retry
-	// Clock is the real clock by default.
-	Clock clock.PassiveClock
-}
-
 type reconciler struct {
 	client client.Client
 	events *events.Recorder
@@ -52,14 +41,12 @@ type reconciler struct {
 }
 
 // Setup adds the controller to the manager.
-func Setup(_ context.Context, mgr manager.Manager, d Deps) error {
-	d.Clock = cmp.Or[clock.PassiveClock](d.Clock, clock.RealClock{})
-	r := &reconciler{client: mgr.GetClient(), events: events.ForManager(mgr, Component, events.Transitions), clock: d.Clock}
-	return builder.ControllerManagedBy(mgr).Named(Component).
+func Setup(_ context.Context, e *env.Env) error {
+	r := &reconciler{client: e.Client, events: events.ForManager(e.Manager, Component, events.Transitions), clock: e.Clock}
+	return e.Controller(Component, e.ClusterSyncs, 5).
 		For(&clusterv1alpha1.Cluster{}, builder.WithPredicates(conditionsChanged())).
 		Watches(&policyv1alpha1.ClusterTaintPolicy{}, controllers.EnqueueAll(r.client, func() client.ObjectList { return &clusterv1alpha1.ClusterList{} }),
 			builder.WithPredicates(policyChanged())).
-		WithOptions(controllers.Options(d.Workers, 5, d.Retry)).
 		Complete(r)
 }
 

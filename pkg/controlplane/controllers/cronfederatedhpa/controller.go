@@ -2,7 +2,6 @@
 package cronfederatedhpa
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,11 +15,8 @@ import (
 	"k8s.io/client-go/util/retry"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
-	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
-	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -31,6 +27,7 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/status"
 	autoscalingv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/autoscaling/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/apis/validation"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/env"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
 	"github.com/karmada-toolkit/karmada/pkg/domain/autoscaling"
 )
@@ -46,15 +43,6 @@ const (
 	// retryInterval is the time until a status is written again that could not be. Rules run at their times nevertheless.
 	retryInterval = 5 * time.Second
 )
-
-// Deps are the dependencies of the controller beside a manager.
-type Deps struct {
-	// Deadline is how late a rule runs that was missed while no controller ran. Default 0: it does not.
-	Deadline time.Duration
-	Retry    controllers.Retry
-	// Clock is the real clock by default.
-	Clock clock.PassiveClock
-}
 
 type reconciler struct {
 	client   client.Client
@@ -86,23 +74,19 @@ type execution struct {
 	err error
 }
 
-// Setup adds the controller to the manager.
-func Setup(_ context.Context, mgr manager.Manager, d Deps) error {
-	r := newReconciler(mgr.GetClient(), mgr.GetAPIReader(), events.ForManager(mgr, Component, events.Transitions), ctrlmetrics.Registry, d)
-	return builder.ControllerManagedBy(mgr).Named(Component).
-		For(&autoscalingv1alpha1.CronFederatedHPA{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		WithOptions(controllers.Options(workers, workers, d.Retry)).
-		Complete(r)
+// Setup adds the controller to the manager. A rule that was missed while no controller ran runs up to the deadline later.
+func Setup(_ context.Context, e *env.Env, deadline time.Duration) error {
+	return controllers.Add(e.Manager, Component, &autoscalingv1alpha1.CronFederatedHPA{}, predicate.GenerationChangedPredicate{},
+		e.Options(workers, workers), newReconciler(e, events.ForManager(e.Manager, Component, events.Transitions), deadline))
 }
 
-func newReconciler(c client.Client, live client.Reader, recorder *events.Recorder, registry prometheus.Registerer, d Deps) *reconciler {
-	d.Clock = cmp.Or[clock.PassiveClock](d.Clock, clock.RealClock{})
+func newReconciler(e *env.Env, recorder *events.Recorder, deadline time.Duration) *reconciler {
 	buckets := prometheus.ExponentialBuckets(0.001, 2, 12)
 	return &reconciler{
-		client: c, live: live, events: recorder, deadline: d.Deadline, clock: d.Clock, states: map[types.NamespacedName]*state{},
-		passes: metrics.Histogram(registry, "cronfederatedhpa_process_duration_seconds", "Time of a pass over a CronFederatedHPA.", buckets, "result"),
-		runs:   metrics.Histogram(registry, "cronfederatedhpa_rule_process_duration_seconds", "Time of an execution of a rule.", buckets, "result"),
-		status: status.For(c, live, d.Clock, func(c *autoscalingv1alpha1.CronFederatedHPA) *autoscalingv1alpha1.CronFederatedHPAStatus {
+		client: e.Client, live: e.Live, events: recorder, deadline: deadline, clock: e.Clock, states: map[types.NamespacedName]*state{},
+		passes: metrics.Histogram(e.Metrics, "cronfederatedhpa_process_duration_seconds", "Time of a pass over a CronFederatedHPA.", buckets, "result"),
+		runs:   metrics.Histogram(e.Metrics, "cronfederatedhpa_rule_process_duration_seconds", "Time of an execution of a rule.", buckets, "result"),
+		status: status.For(e.Client, e.Live, e.Clock, func(c *autoscalingv1alpha1.CronFederatedHPA) *autoscalingv1alpha1.CronFederatedHPAStatus {
 			return &c.Status
 		}),
 	}

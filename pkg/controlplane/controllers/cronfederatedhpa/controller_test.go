@@ -24,6 +24,7 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/events"
 	"github.com/karmada-toolkit/karmada/internal/kube"
 	autoscalingv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/autoscaling/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/env"
 )
 
 var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
@@ -37,15 +38,15 @@ func cron() *autoscalingv1alpha1.CronFederatedHPA {
 	return c
 }
 
-func setup(deadline time.Duration, funcs interceptor.Funcs) (*reconciler, *clocktesting.FakePassiveClock) {
+func setup(deadline time.Duration, funcs interceptor.Funcs) (*reconciler, *clocktesting.FakeClock) {
 	hpa := &autoscalingv1alpha1.FederatedHPA{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "h"}}
 	hpa.Spec.MaxReplicas = 3
 	mapper := meta.NewDefaultRESTMapper(nil)
 	mapper.Add(appsv1.SchemeGroupVersion.WithKind("Deployment"), meta.RESTScopeNamespace)
 	c := fake.NewClientBuilder().WithScheme(kube.NewScheme()).WithRESTMapper(mapper).WithObjects(cron(), hpa).
 		WithStatusSubresource(&autoscalingv1alpha1.CronFederatedHPA{}).WithInterceptorFuncs(funcs).Build()
-	clk := clocktesting.NewFakePassiveClock(noon)
-	return newReconciler(c, c, events.New(record.NewFakeRecorder(10)), prometheus.NewRegistry(), Deps{Deadline: deadline, Clock: clk}), clk
+	clk := clocktesting.NewFakeClock(noon)
+	return newReconciler(&env.Env{Client: c, Live: c, Clock: clk, Metrics: prometheus.NewRegistry()}, events.New(record.NewFakeRecorder(10)), deadline), clk
 }
 
 func (r *reconciler) run(t *testing.T) (reconcile.Result, error) {

@@ -18,7 +18,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/karmada-toolkit/karmada/internal/controllers"
@@ -27,30 +26,13 @@ import (
 	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/delivery"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/env"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/interpretation/notify"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
 )
 
 // Component is the name of the controller and the source of its events.
 const Component = "dependencies-distributor"
-
-// Interpreter returns the dependencies of a template. It only reads the object.
-type Interpreter interface {
-	HookEnabled(gvk schema.GroupVersionKind, op configv1alpha1.InterpreterOperation) bool
-	GetDependencies(obj *unstructured.Unstructured) ([]configv1alpha1.DependentObjectReference, error)
-}
-
-// Deps are the dependencies of the controller beside a manager.
-type Deps struct {
-	Store       *templates.Store
-	Interpreter Interpreter
-	// Workers is the number of bindings reconciled at the same time. Default: 2.
-	Workers int
-	// Events selects which successes are recorded. Default: events.Transitions.
-	Events events.Mode
-	// Retry bounds the delay between attempts.
-	Retry controllers.Retry
-}
 
 // reconciler attaches bindings to the dependencies of the templates of others.
 type reconciler struct {
@@ -62,27 +44,26 @@ type reconciler struct {
 	events   *recorder
 }
 
-func newReconciler(c client.Client, live client.Reader, d Deps, recorded *events.Recorder) *reconciler {
-	rec, bindings := &recorder{recorded}, &bindings{client: c, live: live}
+func newReconciler(e *env.Env, recorded *events.Recorder) *reconciler {
+	rec, bindings := &recorder{recorded}, &bindings{client: e.Client, live: e.Live}
 	return &reconciler{
-		client: c, store: d.Store, bindings: bindings, events: rec,
-		resolver: &resolver{store: d.Store, interpreter: d.Interpreter},
+		client: e.Client, store: e.Store, bindings: bindings, events: rec,
+		resolver: &resolver{store: e.Store, interpreter: e.Interpreter},
 		attacher: &attacher{bindings: bindings, events: rec, contents: status.NewMemory[types.NamespacedName, content](0)},
 	}
 }
 
 // Setup adds the controller to the manager.
-func Setup(ctx context.Context, mgr manager.Manager, d Deps) error {
-	if err := index(ctx, mgr.GetFieldIndexer()); err != nil {
+func Setup(ctx context.Context, e *env.Env) error {
+	if err := errors.Join(e.Index(ctx, &workv1alpha2.ResourceBinding{}, followsIndex, follows), e.Index(ctx, &workv1alpha2.ResourceBinding{}, dependsIndex, depends)); err != nil {
 		return err
 	}
-	r := newReconciler(mgr.GetClient(), mgr.GetAPIReader(), d, events.ForManager(mgr, Component, d.Events))
-	return builder.ControllerManagedBy(mgr).Named(Component).
+	r := newReconciler(e, e.Recorder(Component))
+	return e.Controller(Component, e.DependentSyncs, 2).
 		For(&workv1alpha2.ResourceBinding{}, builder.WithPredicates(propagating())).
 		Watches(&workv1alpha2.ResourceBinding{}, controllers.Enqueue(referrersOf), builder.WithPredicates(detached())).
-		WatchesRawSource(templates.Source{Store: d.Store, Requests: r.changed}).
-		WatchesRawSource(notify.Bindings(d.Interpreter, r.client, newBindings, following)).
-		WithOptions(controllers.Options(d.Workers, 2, d.Retry)).
+		WatchesRawSource(templates.Source{Store: e.Store, Requests: r.changed}).
+		WatchesRawSource(notify.Bindings(e.Interpreter, r.client, newBindings, following)).
 		Complete(r)
 }
 

@@ -25,6 +25,7 @@ import (
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/delivery"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/env"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates/templatestest"
 	"github.com/karmada-toolkit/karmada/pkg/domain/dependency"
@@ -48,7 +49,7 @@ func newHarness(t *testing.T, objs []*unstructured.Unstructured, stored ...clien
 	recorder := record.NewFakeRecorder(100)
 	cluster := templatestest.New(t, objs)
 	return &harness{T: t, client: c, cluster: cluster, events: recorder.Events, r: newReconciler(
-		c, c, Deps{Store: cluster.Store, Interpreter: interpreter.New()}, events.New(recorder),
+		&env.Env{Client: c, Live: c, Store: cluster.Store, Interpreter: interpreter.New()}, events.New(recorder),
 	)}
 }
 
@@ -434,7 +435,7 @@ func TestReconcile_NameTakenByAnotherGroupGetsASuffix(t *testing.T) {
 // named is an interpreter whose dependencies come from the template, as those of
 // customizations do.
 type named struct {
-	Interpreter
+	env.Interpreter
 	deps []configv1alpha1.DependentObjectReference
 }
 

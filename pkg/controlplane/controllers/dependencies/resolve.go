@@ -16,13 +16,14 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/apis/validation"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/delivery"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/env"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
 )
 
 // resolver returns the dependencies of templates, and the objects that these name.
 type resolver struct {
 	store       *templates.Store
-	interpreter Interpreter
+	interpreter env.Interpreter
 }
 
 // dependencies returns what a template refers to, sorted.

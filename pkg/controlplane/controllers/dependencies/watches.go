@@ -3,7 +3,6 @@ package dependencies
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -26,15 +25,6 @@ const (
 	followsIndex = "dependencies.follows"
 	dependsIndex = "dependencies.depends"
 )
-
-func index(ctx context.Context, indexer client.FieldIndexer) error {
-	for name, fn := range map[string]client.IndexerFunc{followsIndex: follows, dependsIndex: depends} {
-		if err := indexer.IndexField(ctx, &workv1alpha2.ResourceBinding{}, name, fn); err != nil {
-			return fmt.Errorf("indexing bindings: %w", err)
-		}
-	}
-	return nil
-}
 
 func follows(obj client.Object) []string {
 	var out []string

@@ -3,75 +3,27 @@
 package detector
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
-	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/karmada-toolkit/karmada/internal/controllers"
 	"github.com/karmada-toolkit/karmada/internal/events"
+	"github.com/karmada-toolkit/karmada/internal/gates"
 	sharedmetrics "github.com/karmada-toolkit/karmada/internal/metrics"
 	"github.com/karmada-toolkit/karmada/internal/status"
-	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
-	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/env"
 	"github.com/karmada-toolkit/karmada/pkg/domain/scope"
 )
 
 // Component is the source of the events.
 const Component = "resource-detector"
-
-// Interpreter interprets templates. It only reads the objects that it gets.
-type Interpreter interface {
-	HookEnabled(gvk schema.GroupVersionKind, op configv1alpha1.InterpreterOperation) bool
-	GetReplicas(obj *unstructured.Unstructured) (int32, *workv1alpha2.ReplicaRequirements, error)
-	GetComponents(obj *unstructured.Unstructured) ([]workv1alpha2.Component, error)
-}
-
-// Gates are the feature gates that affect the detector.
-type Gates struct {
-	// Preemption is PropagationPolicyPreemption.
-	Preemption bool
-	// Priority is PriorityBasedScheduling.
-	Priority bool
-	// Components is MultiplePodTemplatesScheduling.
-	Components bool
-	// WorkloadAffinity is the gate of that name.
-	WorkloadAffinity bool
-	// Quota is ResourceQuotaEstimate.
-	Quota bool
-}
-
-// Deps are the dependencies of the detector beside a manager.
-type Deps struct {
-	Store       *templates.Store
-	Interpreter Interpreter
-	Gates       Gates
-	// TemplateWorkers is the number of templates reconciled at the same time.
-	// Default: 5.
-	TemplateWorkers int
-	// PolicyWorkers and ClusterPolicyWorkers are the numbers of policies reconciled at
-	// the same time. Default: 1.
-	PolicyWorkers, ClusterPolicyWorkers int
-	// Retry bounds the delay between attempts.
-	Retry controllers.Retry
-	// Events selects the successes that are recorded. Default: events.Transitions.
-	Events events.Mode
-	// Registerer receives the metrics. Default: that of controller-runtime.
-	Registerer prometheus.Registerer
-	// Clock returns the time. Default: the real one.
-	Clock clock.PassiveClock
-}
 
 // detector holds the reconcilers of templates and of both kinds of policy.
 type detector struct {
@@ -82,14 +34,14 @@ type detector struct {
 }
 
 // Setup adds the detector to the manager.
-func Setup(ctx context.Context, mgr manager.Manager, d Deps) error {
-	if err := index(ctx, mgr.GetFieldIndexer()); err != nil {
+func Setup(ctx context.Context, e *env.Env) error {
+	if err := index(ctx, e); err != nil {
 		return err
 	}
-	det := newDetector(mgr.GetClient(), mgr.GetAPIReader(), d, events.ForManager(mgr, Component, d.Events))
-	options := controllers.OptionsOf(d.TemplateWorkers, 5, d.Retry, func(k templateKey) string { return k.namespace })
+	det := newDetector(e, e.Recorder(Component))
+	options := controllers.OptionsOf(e.TemplateSyncs, 5, e.Retry, func(k templateKey) string { return k.namespace })
 	options.Reconciler = det.templates
-	c, err := controller.NewTyped(Component, mgr, options)
+	c, err := controller.NewTyped(Component, e.Manager, options)
 	if err != nil {
 		return err
 	}
@@ -98,51 +50,48 @@ func Setup(ctx context.Context, mgr manager.Manager, d Deps) error {
 	}
 	for _, s := range scope.Bindings() {
 		var kind client.Object = s.New()
-		if err := c.Watch(source.TypedKind(mgr.GetCache(), kind, det.restorer.handler())); err != nil {
+		if err := c.Watch(source.TypedKind(e.Manager.GetCache(), kind, det.restorer.handler())); err != nil {
 			return fmt.Errorf("watching bindings: %w", err)
 		}
 	}
 	for _, r := range det.policies {
-		if err := r.register(mgr, d); err != nil {
+		if err := r.register(e); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func newDetector(c client.Client, live client.Reader, d Deps, recorded *events.Recorder) *detector {
-	if d.Registerer == nil {
-		d.Registerer = ctrlmetrics.Registry
-	}
-	d.Clock = cmp.Or[clock.PassiveClock](d.Clock, clock.RealClock{})
-	rec, m := &recorder{recorded}, newMetrics(d.Registerer, d.Clock)
+func newDetector(e *env.Env, recorded *events.Recorder) *detector {
+	c, live := e.Client, e.Live
+	rec, m := &recorder{recorded}, newMetrics(e.Metrics, e.Clock)
 	waiting, queue := newWaiting(), newQueue()
 	policies := &policyReader{client: c, live: live}
 	bindings := &bindings{
 		client: c, live: live, records: status.NewMemory[objectKey, propagated](0),
 		removed: status.NewMemory[objectKey, predecessor](0),
-		specs:   &specBuilder{store: d.Store, interpreter: d.Interpreter, gates: d.Gates, events: rec},
+		specs:   &specBuilder{store: e.Store, interpreter: e.Interpreter, gates: e.Gates, events: rec},
 	}
-	claims := &claims{client: c, live: live, store: d.Store, bindings: bindings}
+	claims := &claims{client: c, live: live, store: e.Store, bindings: bindings}
 	out := &detector{
 		source: &templateSource{
-			client: c, store: d.Store, interpreter: d.Interpreter, queue: queue, waiting: waiting, bindings: bindings,
+			client: c, store: e.Store, interpreter: e.Interpreter, queue: queue, waiting: waiting, bindings: bindings,
 		},
 		templates: &templateReconciler{
-			store: d.Store, policies: policies, bindings: bindings, claims: claims, waiting: waiting, events: rec, metrics: m,
-			unmatched: &unmatchedReporter{live: live, bindings: bindings, waiting: waiting, queue: queue, events: rec, clock: d.Clock},
+			store: e.Store, policies: policies, bindings: bindings, claims: claims, waiting: waiting, events: rec, metrics: m,
+			unmatched: &unmatchedReporter{live: live, bindings: bindings, waiting: waiting, queue: queue, events: rec, clock: e.Clock},
 		},
 	}
 	out.restorer = &restorer{bindings: bindings}
-	started := d.Clock.Now()
+	started := e.Clock.Now()
 	for _, s := range scope.Policies() {
 		preemptor := &preemptor{
-			enabled: d.Gates.Preemption, scope: s, client: c, store: d.Store, policies: policies, claims: claims, events: rec, metrics: m,
+			enabled: e.Gates.Enabled(gates.PropagationPolicyPreemption), scope: s, client: c, store: e.Store, policies: policies, claims: claims, events: rec, metrics: m,
 			priorities: newMemory[int32](),
 		}
 		out.policies = append(out.policies, &policyReconciler{
-			scope: s, client: c, store: d.Store, queue: queue, waiting: waiting, claims: claims, preemptor: preemptor,
-			held: &heldReporter{store: d.Store, preemptor: preemptor, events: rec, started: started, reported: newMemory[int64]()},
+			scope: s, client: c, store: e.Store, queue: queue, waiting: waiting, claims: claims, preemptor: preemptor,
+			held: &heldReporter{store: e.Store, preemptor: preemptor, events: rec, started: started, reported: newMemory[int64]()},
 		})
 	}
 	return out

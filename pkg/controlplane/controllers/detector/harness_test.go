@@ -26,10 +26,12 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/build"
 	"github.com/karmada-toolkit/karmada/internal/controllers"
 	"github.com/karmada-toolkit/karmada/internal/events"
+	"github.com/karmada-toolkit/karmada/internal/gates"
 	"github.com/karmada-toolkit/karmada/internal/kube"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/env"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates/templatestest"
 	"github.com/karmada-toolkit/karmada/pkg/domain/interpreter"
 	"github.com/karmada-toolkit/karmada/pkg/domain/scope"
@@ -41,7 +43,7 @@ type harness struct {
 	cluster *templatestest.Cluster
 	client  client.WithWatch
 	det     *detector
-	clock   *clocktesting.FakePassiveClock
+	clock   *clocktesting.FakeClock
 	events  chan string
 	// later holds what is enqueued after a duration.
 	later map[templateKey]time.Duration
@@ -56,11 +58,20 @@ func (h *harness) note(write string) {
 	h.writes = append(h.writes, write)
 }
 
-func newHarness(t *testing.T, gates Gates, objs []*unstructured.Unstructured, stored ...client.Object) *harness {
+// preemption returns a set of the gate PropagationPolicyPreemption.
+func preemption(on bool) *gates.Gates {
+	set := gates.New(gates.PropagationPolicyPreemption)
+	if err := set.Set(fmt.Sprintf("PropagationPolicyPreemption=%v", on)); err != nil {
+		panic(err)
+	}
+	return set
+}
+
+func newHarness(t *testing.T, gates *gates.Gates, objs []*unstructured.Unstructured, stored ...client.Object) *harness {
 	t.Helper()
 	h := &harness{
 		T: t, cluster: templatestest.New(t, objs),
-		clock: clocktesting.NewFakePassiveClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)),
+		clock: clocktesting.NewFakeClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)),
 	}
 	b := fake.NewClientBuilder().WithScheme(kube.NewScheme()).WithObjects(stored...).WithInterceptorFuncs(interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
@@ -81,8 +92,8 @@ func newHarness(t *testing.T, gates Gates, objs []*unstructured.Unstructured, st
 	h.client = b.WithIndex(&workv1alpha1.Work{}, workIndex, workKeys).Build()
 	recorder := record.NewFakeRecorder(100)
 	h.events = recorder.Events
-	h.det = newDetector(h.client, h.client, Deps{
-		Store: h.cluster.Store, Interpreter: interpreter.New(), Gates: gates, Registerer: prometheus.NewRegistry(), Clock: h.clock,
+	h.det = newDetector(&env.Env{
+		Client: h.client, Live: h.client, Store: h.cluster.Store, Interpreter: interpreter.New(), Gates: gates, Metrics: prometheus.NewRegistry(), Clock: h.clock,
 	}, events.New(recorder))
 	h.later = map[templateKey]time.Duration{}
 	h.det.source.queue.start(delayed{

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
 
+	"github.com/karmada-toolkit/karmada/internal/gates"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 )
 
@@ -31,16 +32,16 @@ func TestHeld_APolicyThatComesLateHearsOfIt(t *testing.T) {
 		s.ResourceSelectors[0].Name, s.ResourceSelectors[0].Namespace = "nginx", "default"
 	}
 	for name, tc := range map[string]struct {
-		gates Gates
+		gates *gates.Gates
 		late  policyv1alpha1.Policy
 		want  []string
 	}{
-		"a policy":                          {Gates{}, pp("q", nil), []string{heldByP}},
-		"a cluster policy":                  {Gates{}, cpp("q", nil), []string{heldByP}},
-		"a higher priority does not help":   {Gates{}, pp("q", high), []string{heldByP}},
-		"a policy that selects others":      {Gates{}, pp("q", func(s *policyv1alpha1.PropagationSpec) { s.ResourceSelectors[0].Name = "other" }), nil},
-		"a policy that preempts":            {Gates{Preemption: true}, pp("q", high), []string{"Normal PreemptPolicySucceed Propagation policy(default/q) preempted propagation policy(default/p) successfully"}},
-		"a cluster policy does not preempt": {Gates{Preemption: true}, cpp("q", high), []string{heldByP}},
+		"a policy":                          {nil, pp("q", nil), []string{heldByP}},
+		"a cluster policy":                  {nil, cpp("q", nil), []string{heldByP}},
+		"a higher priority does not help":   {nil, pp("q", high), []string{heldByP}},
+		"a policy that selects others":      {nil, pp("q", func(s *policyv1alpha1.PropagationSpec) { s.ResourceSelectors[0].Name = "other" }), nil},
+		"a policy that preempts":            {preemption(true), pp("q", high), []string{"Normal PreemptPolicySucceed Propagation policy(default/q) preempted propagation policy(default/p) successfully"}},
+		"a cluster policy does not preempt": {preemption(true), cpp("q", high), []string{heldByP}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHarness(t, tc.gates, one(deployment("nginx", 1)), pp("p", nil))
@@ -61,7 +62,7 @@ func TestHeld_APolicyThatComesLateHearsOfIt(t *testing.T) {
 }
 
 func TestHeld_AfterAStartNothingIsReportedAgain(t *testing.T) {
-	h := newHarness(t, Gates{}, one(deployment("nginx", 1)), pp("p", nil))
+	h := newHarness(t, nil, one(deployment("nginx", 1)), pp("p", nil))
 	h.mustReconcile(keyFor("nginx"))
 	h.published()
 	q := pp("q", nil)
@@ -89,7 +90,7 @@ func TestHeld_AfterAStartNothingIsReportedAgain(t *testing.T) {
 }
 
 func TestHeld_APolicyThatLosesANewTemplateHearsOfIt(t *testing.T) {
-	h := newHarness(t, Gates{}, one(deployment("nginx", 1)), pp("p", nil), pp("q", nil), cpp("c", nil),
+	h := newHarness(t, nil, one(deployment("nginx", 1)), pp("p", nil), pp("q", nil), cpp("c", nil),
 		pp("o", func(s *policyv1alpha1.PropagationSpec) { s.ResourceSelectors[0].Name = "other" }))
 	h.mustReconcile(keyFor("nginx"))
 	want := []string{heldByP, heldByP, "Normal ApplyPolicySucceed Apply policy(default/p) succeed"}
@@ -110,7 +111,7 @@ func TestHeld_ManyTemplatesAreOneEvent(t *testing.T) {
 	for _, name := range []string{"a", "b", "c", "d", "e"} {
 		objs = append(objs, deployment(name, 1))
 	}
-	h := newHarness(t, Gates{}, objs, pp("p", nil))
+	h := newHarness(t, nil, objs, pp("p", nil))
 	for _, obj := range objs {
 		h.mustReconcile(keyFor(obj.GetName()))
 	}

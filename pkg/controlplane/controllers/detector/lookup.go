@@ -2,6 +2,7 @@ package detector
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -11,6 +12,7 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/controllers"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/env"
 	"github.com/karmada-toolkit/karmada/pkg/domain/policy"
 	"github.com/karmada-toolkit/karmada/pkg/domain/scope"
 )
@@ -85,22 +87,20 @@ func selectorKey(apiVersion, kind, name string) string {
 	return apiVersion + "," + kind + "," + name
 }
 
-func index(ctx context.Context, indexer client.FieldIndexer) error {
+func index(ctx context.Context, e *env.Env) error {
 	for _, s := range scope.Policies() {
-		if err := indexer.IndexField(ctx, s.New(), selectorIndex, controllers.Index(selectorKeys)); err != nil {
-			return fmt.Errorf("indexing policies: %w", err)
-		}
-		if err := indexer.IndexField(ctx, s.New(), dependsIndex, controllers.Index(dependsKeys)); err != nil {
-			return fmt.Errorf("indexing policies: %w", err)
+		err := errors.Join(e.Index(ctx, s.New(), selectorIndex, controllers.Index(selectorKeys)), e.Index(ctx, s.New(), dependsIndex, controllers.Index(dependsKeys)))
+		if err != nil {
+			return err
 		}
 	}
 	// The index starts the informers of bindings, which are read from the cache.
 	for _, s := range scope.Bindings() {
-		if err := indexer.IndexField(ctx, s.New(), "detector.present", func(client.Object) []string { return nil }); err != nil {
-			return fmt.Errorf("indexing bindings: %w", err)
+		if err := e.Index(ctx, s.New(), "detector.present", func(client.Object) []string { return nil }); err != nil {
+			return err
 		}
 	}
-	if err := indexer.IndexField(ctx, &workv1alpha1.Work{}, workIndex, workKeys); err != nil {
+	if err := e.Index(ctx, &workv1alpha1.Work{}, workIndex, workKeys); err != nil {
 		return fmt.Errorf("indexing works: %w", err)
 	}
 	return nil

@@ -10,13 +10,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/karmada-toolkit/karmada/internal/controllers"
 	"github.com/karmada-toolkit/karmada/internal/patch"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/env"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
 	"github.com/karmada-toolkit/karmada/pkg/domain/policy"
 	"github.com/karmada-toolkit/karmada/pkg/domain/scope"
@@ -36,11 +36,10 @@ type policyReconciler struct {
 }
 
 // register adds the reconciler to the manager.
-func (r *policyReconciler) register(mgr manager.Manager, d Deps) error {
-	return builder.ControllerManagedBy(mgr).Named(r.scope.Controller).
+func (r *policyReconciler) register(e *env.Env) error {
+	return e.Controller(r.scope.Controller, scope.Pick(r.scope.Namespaced, e.PolicySyncs, e.ClusterPolicySyncs), 1).
 		For(r.scope.New(), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(r.scope.NewOverride(), controllers.Enqueue(r.dependants), builder.WithPredicates(controllers.Created())).
-		WithOptions(controllers.Options(scope.Pick(r.scope.Namespaced, d.PolicyWorkers, d.ClusterPolicyWorkers), 1, d.Retry)).
 		Complete(r)
 }
 

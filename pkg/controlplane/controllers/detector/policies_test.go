@@ -19,7 +19,7 @@ import (
 func TestPolicy_DeletionReleasesAndKeepsBindings(t *testing.T) {
 	for name, p := range map[string]policyv1alpha1.Policy{"namespaced": pp("p", nil), "cluster": cpp("p", nil)} {
 		t.Run(name, func(t *testing.T) {
-			h := newHarness(t, Gates{}, []*unstructured.Unstructured{deployment("a", 1), deployment("b", 1)}, p)
+			h := newHarness(t, nil, []*unstructured.Unstructured{deployment("a", 1), deployment("b", 1)}, p)
 			h.mustReconcile(keyFor("a"))
 			h.mustReconcile(keyFor("b"))
 			if err := h.client.Delete(t.Context(), p); err != nil {
@@ -66,7 +66,7 @@ func TestPolicy_ClusterPolicyEnqueuesHeldLimits(t *testing.T) {
 		"what a namespace keeps": {policyv1alpha1.ResourceSelector{APIVersion: "v1", Kind: "ConfigMap", Namespace: "default"}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := newHarness(t, Gates{}, []*unstructured.Unstructured{quota.DeepCopy(), config.DeepCopy()}, namespaced.DeepCopyObject().(client.Object))
+			h := newHarness(t, nil, []*unstructured.Unstructured{quota.DeepCopy(), config.DeepCopy()}, namespaced.DeepCopyObject().(client.Object))
 			for _, obj := range []*unstructured.Unstructured{quota, config} {
 				if _, err := h.det.templates.Reconcile(t.Context(), templateKey{objectKey: keyOf(obj)}); err != nil {
 					t.Fatal(err)
@@ -112,7 +112,7 @@ func TestClusterFirst(t *testing.T) {
 
 func TestPolicy_ChangeOfSelectorsReleasesWhatIsLost(t *testing.T) {
 	p := pp("p", nil)
-	h := newHarness(t, Gates{}, []*unstructured.Unstructured{deployment("a", 1), deployment("b", 1)}, p)
+	h := newHarness(t, nil, []*unstructured.Unstructured{deployment("a", 1), deployment("b", 1)}, p)
 	h.mustReconcile(keyFor("a"))
 	h.mustReconcile(keyFor("b"))
 	if err := h.client.Get(t.Context(), client.ObjectKeyFromObject(p), p); err != nil {
@@ -140,7 +140,7 @@ func TestPolicy_ChangeOfSelectorsReleasesWhatIsLost(t *testing.T) {
 func TestLazy_WaitsForTheUser(t *testing.T) {
 	lazy := func(s *policyv1alpha1.PropagationSpec) { s.ActivationPreference = policyv1alpha1.LazyActivation }
 	p := pp("p", lazy)
-	h := newHarness(t, Gates{}, one(deployment("nginx", 1)))
+	h := newHarness(t, nil, one(deployment("nginx", 1)))
 	h.mustReconcile(keyFor("nginx"))
 	if err := h.client.Create(t.Context(), p); err != nil {
 		t.Fatal(err)
@@ -185,7 +185,7 @@ func TestLazy_WaitsForTheUser(t *testing.T) {
 
 // A policy that is created within the grace period of a template is no edit of a user.
 func TestLazy_ATemplateThatWaitsIsNotApplied(t *testing.T) {
-	h := newHarness(t, Gates{}, one(deployment("nginx", 1)))
+	h := newHarness(t, nil, one(deployment("nginx", 1)))
 	h.mustReconcile(keyFor("nginx"))
 	if len(h.later) != 1 {
 		t.Fatalf("reconciled again: %v", h.later)
@@ -204,7 +204,7 @@ func TestLazy_ATemplateThatWaitsIsNotApplied(t *testing.T) {
 }
 
 func TestLazy_ReleaseByAnotherPolicyIsNoEdit(t *testing.T) {
-	h := newHarness(t, Gates{}, one(deployment("nginx", 1)), pp("p", nil))
+	h := newHarness(t, nil, one(deployment("nginx", 1)), pp("p", nil))
 	unclaimed := h.observed("nginx")
 	h.mustReconcile(keyFor("nginx"))
 	claimed := h.observed("nginx")
@@ -242,7 +242,7 @@ func TestPreemption(t *testing.T) {
 		"cluster policy over a cluster one": {true, cpp("holder", never), cpp("contender", always(6)), "Normal PreemptPolicySucceed Cluster propagation policy(contender) preempted cluster propagation policy(holder) successfully"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := newHarness(t, Gates{Preemption: tc.gate}, one(deployment("nginx", 1)), tc.holder)
+			h := newHarness(t, preemption(tc.gate), one(deployment("nginx", 1)), tc.holder)
 			h.mustReconcile(keyFor("nginx"))
 			h.published()
 			if err := h.client.Create(t.Context(), tc.contender); err != nil {

@@ -35,7 +35,7 @@ func TestRestore_ADeletedBindingIsCreatedAgain(t *testing.T) {
 		"lazy policy": func(s *policyv1alpha1.PropagationSpec) { s.ActivationPreference = policyv1alpha1.LazyActivation },
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := newHarness(t, Gates{}, one(deployment("nginx", 3)), pp("p", change))
+			h := newHarness(t, nil, one(deployment("nginx", 3)), pp("p", change))
 			h.mustReconcile(keyFor("nginx"))
 			before := h.binding("nginx-deployment")
 			want := before.Spec
@@ -55,7 +55,7 @@ func TestRestore_ADeletedBindingIsCreatedAgain(t *testing.T) {
 func TestRestore_NotForATemplateThatIsDeleted(t *testing.T) {
 	for name, foreground := range map[string]bool{"deleted": false, "being deleted": true} {
 		t.Run(name, func(t *testing.T) {
-			h := newHarness(t, Gates{}, one(deployment("nginx", 3)), pp("p", nil))
+			h := newHarness(t, nil, one(deployment("nginx", 3)), pp("p", nil))
 			h.mustReconcile(keyFor("nginx"))
 			if foreground {
 				h.edit("nginx", func(obj *unstructured.Unstructured) {
@@ -87,7 +87,7 @@ func TestRestore_AChangedBindingIsMadeRight(t *testing.T) {
 		"owner":     func(b *workv1alpha2.ResourceBinding) { b.OwnerReferences = nil },
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := newHarness(t, Gates{}, one(deployment("nginx", 3)), pp("p", nil))
+			h := newHarness(t, nil, one(deployment("nginx", 3)), pp("p", nil))
 			h.mustReconcile(keyFor("nginx"))
 			good := h.binding("nginx-deployment")
 			bad := good.DeepCopy()
@@ -114,7 +114,7 @@ func TestRestore_AChangedBindingIsMadeRight(t *testing.T) {
 }
 
 func TestRestore_NotForChangesOfOtherWritersAndOwnOnes(t *testing.T) {
-	h := newHarness(t, Gates{}, one(deployment("nginx", 3)), pp("p", nil))
+	h := newHarness(t, nil, one(deployment("nginx", 3)), pp("p", nil))
 	h.mustReconcile(keyFor("nginx"))
 	first := h.binding("nginx-deployment")
 	scheduled := first.DeepCopy()
@@ -145,7 +145,7 @@ func TestRestore_NotForChangesOfOtherWritersAndOwnOnes(t *testing.T) {
 func TestRestore_TheNextBindingInherits(t *testing.T) {
 	for name, restarted := range map[string]bool{"same process": false, "after a restart": true} {
 		t.Run(name, func(t *testing.T) {
-			h := newHarness(t, Gates{}, one(deployment("nginx", 3)), pp("p", nil))
+			h := newHarness(t, nil, one(deployment("nginx", 3)), pp("p", nil))
 			h.mustReconcile(keyFor("nginx"))
 			before := h.binding("nginx-deployment")
 			before.Spec.Clusters = []workv1alpha2.TargetCluster{{Name: "m1", Replicas: 3}}

@@ -10,6 +10,7 @@ import (
 
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/env"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/interpretation/notify"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
 	"github.com/karmada-toolkit/karmada/pkg/domain/manifest"
@@ -21,7 +22,7 @@ import (
 type templateSource struct {
 	client      client.Reader
 	store       *templates.Store
-	interpreter Interpreter
+	interpreter env.Interpreter
 	queue       *queue
 	waiting     *waiting
 	bindings    *bindings

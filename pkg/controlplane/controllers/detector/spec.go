@@ -9,9 +9,11 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/karmada-toolkit/karmada/internal/gates"
 	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/env"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
 	"github.com/karmada-toolkit/karmada/pkg/domain/scope"
 )
@@ -33,8 +35,8 @@ type wanted struct {
 // specBuilder builds the specs of bindings.
 type specBuilder struct {
 	store       *templates.Store
-	interpreter Interpreter
-	gates       Gates
+	interpreter env.Interpreter
+	gates       *gates.Gates
 	events      *recorder
 }
 
@@ -54,10 +56,10 @@ func (b *specBuilder) build(ctx context.Context, obj *unstructured.Unstructured,
 	if err := b.replicas(obj, w); err != nil {
 		return nil, err
 	}
-	if w.scope.Affinity && b.gates.WorkloadAffinity {
+	if w.scope.Affinity && b.gates.Enabled(gates.WorkloadAffinity) {
 		w.groups = affinityGroups(obj, &w.policy.Placement)
 	}
-	if w.scope.Priority && b.gates.Priority {
+	if w.scope.Priority && b.gates.Enabled(gates.PriorityBasedScheduling) {
 		w.priority, err = b.schedulePriority(ctx, w.policy.SchedulePriority)
 	}
 	return w, err
@@ -104,7 +106,7 @@ func suspension(have *workv1alpha2.Suspension, policy *policyv1alpha1.Suspension
 // replicas sets the replicas of a template, or its components.
 func (b *specBuilder) replicas(obj *unstructured.Unstructured, w *wanted) error {
 	gvk := obj.GroupVersionKind()
-	if b.gates.Components && b.interpreter.HookEnabled(gvk, configv1alpha1.InterpreterOperationInterpretComponent) {
+	if b.gates.Enabled(gates.MultiplePodTemplatesScheduling) && b.interpreter.HookEnabled(gvk, configv1alpha1.InterpreterOperationInterpretComponent) {
 		components, err := b.interpreter.GetComponents(obj)
 		b.events.components(obj, len(components), err)
 		if err != nil {
@@ -121,7 +123,7 @@ func (b *specBuilder) replicas(obj *unstructured.Unstructured, w *wanted) error 
 	if err != nil {
 		return fmt.Errorf("getting replicas: %w", err)
 	}
-	if b.gates.Quota && requirements != nil && requirements.Namespace == "" {
+	if b.gates.Enabled(gates.ResourceQuotaEstimate) && requirements != nil && requirements.Namespace == "" {
 		requirements = requirements.DeepCopy()
 		requirements.Namespace = obj.GetNamespace()
 	}

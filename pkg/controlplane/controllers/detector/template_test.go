@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/karmada-toolkit/karmada/internal/build"
+	"github.com/karmada-toolkit/karmada/internal/gates"
 	"github.com/karmada-toolkit/karmada/internal/status"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
@@ -30,7 +31,7 @@ func one(obj *unstructured.Unstructured) []*unstructured.Unstructured {
 }
 
 func TestTemplate_ClaimedAndBound(t *testing.T) {
-	h := newHarness(t, Gates{}, one(deployment("nginx", 3)), pp("p", func(s *policyv1alpha1.PropagationSpec) {
+	h := newHarness(t, nil, one(deployment("nginx", 3)), pp("p", func(s *policyv1alpha1.PropagationSpec) {
 		s.PropagateDeps = true
 		s.Placement.ClusterAffinity = &policyv1alpha1.ClusterAffinity{ClusterNames: []string{"m1"}}
 		s.Suspension = &policyv1alpha1.Suspension{Dispatching: new(true)}
@@ -71,7 +72,7 @@ func TestTemplate_ClaimedAndBound(t *testing.T) {
 }
 
 func TestTemplate_SecondReconcileWritesNothing(t *testing.T) {
-	h := newHarness(t, Gates{}, one(deployment("nginx", 3)), pp("p", nil))
+	h := newHarness(t, nil, one(deployment("nginx", 3)), pp("p", nil))
 	h.mustReconcile(keyFor("nginx"))
 	h.wrote()
 	h.published()
@@ -85,7 +86,7 @@ func TestTemplate_SecondReconcileWritesNothing(t *testing.T) {
 }
 
 func TestTemplate_MemoryBehindItsOwnWriteWritesNothing(t *testing.T) {
-	h := newHarness(t, Gates{}, one(deployment("nginx", 3)), pp("p", nil))
+	h := newHarness(t, nil, one(deployment("nginx", 3)), pp("p", nil))
 	h.mustReconcile(keyFor("nginx"))
 	h.wrote()
 	h.det.templates.bindings.client = interceptor.NewClient(h.client, interceptor.Funcs{
@@ -103,7 +104,7 @@ func TestTemplate_MemoryBehindItsOwnWriteWritesNothing(t *testing.T) {
 }
 
 func TestTemplate_RestartWritesNothing(t *testing.T) {
-	h := newHarness(t, Gates{}, one(deployment("nginx", 3)), pp("p", nil))
+	h := newHarness(t, nil, one(deployment("nginx", 3)), pp("p", nil))
 	h.mustReconcile(keyFor("nginx"))
 	h.edit("nginx", func(obj *unstructured.Unstructured) {
 		_ = unstructured.SetNestedField(obj.Object, int64(3), "status", "replicas")
@@ -117,7 +118,7 @@ func TestTemplate_RestartWritesNothing(t *testing.T) {
 }
 
 func TestTemplate_VersionInTheBindingFollowsContentOnly(t *testing.T) {
-	h := newHarness(t, Gates{}, one(deployment("nginx", 3)), pp("p", nil))
+	h := newHarness(t, nil, one(deployment("nginx", 3)), pp("p", nil))
 	h.mustReconcile(keyFor("nginx"))
 	for _, tc := range []struct {
 		what, want string
@@ -145,7 +146,7 @@ func TestTemplate_VersionInTheBindingFollowsContentOnly(t *testing.T) {
 }
 
 func TestTemplate_OthersFieldsInTheBindingStay(t *testing.T) {
-	h := newHarness(t, Gates{}, one(deployment("nginx", 3)), pp("p", nil))
+	h := newHarness(t, nil, one(deployment("nginx", 3)), pp("p", nil))
 	h.mustReconcile(keyFor("nginx"))
 	b := h.binding("nginx-deployment")
 	b.Spec.Clusters = []workv1alpha2.TargetCluster{{Name: "m1", Replicas: 3}}
@@ -187,7 +188,7 @@ func TestTemplate_Choice(t *testing.T) {
 		"what another controller owns is left alone":         {taken, nil, nil, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := newHarness(t, Gates{}, one(tc.obj), pp("p", tc.pp), cpp("c", tc.cpp))
+			h := newHarness(t, nil, one(tc.obj), pp("p", tc.pp), cpp("c", tc.cpp))
 			h.mustReconcile(keyFor("nginx"))
 			if tc.want == "" {
 				h.noBinding("nginx-deployment")
@@ -206,7 +207,7 @@ func TestTemplate_Choice(t *testing.T) {
 }
 
 func TestTemplate_WaitsForAPolicy(t *testing.T) {
-	h := newHarness(t, Gates{}, []*unstructured.Unstructured{deployment("nginx", 1), deployment("other", 1)})
+	h := newHarness(t, nil, []*unstructured.Unstructured{deployment("nginx", 1), deployment("other", 1)})
 	h.mustReconcile(keyFor("nginx"))
 	h.mustReconcile(keyFor("other"))
 	h.noBinding("nginx-deployment")
@@ -228,7 +229,7 @@ func TestTemplate_WaitsForAPolicy(t *testing.T) {
 }
 
 func TestTemplate_WaitsForDependentOverrides(t *testing.T) {
-	h := newHarness(t, Gates{}, one(deployment("nginx", 1)), pp("p", func(s *policyv1alpha1.PropagationSpec) { s.DependentOverrides = []string{"op"} }))
+	h := newHarness(t, nil, one(deployment("nginx", 1)), pp("p", func(s *policyv1alpha1.PropagationSpec) { s.DependentOverrides = []string{"op"} }))
 	if err := h.reconcile(keyFor("nginx")); !errors.Is(err, errDependentOverrides) {
 		t.Fatalf("got error %v", err)
 	}
@@ -247,7 +248,7 @@ func TestTemplate_WaitsForDependentOverrides(t *testing.T) {
 }
 
 func TestTemplate_PolicyIsGone(t *testing.T) {
-	h := newHarness(t, Gates{}, one(deployment("nginx", 1)), pp("p", nil))
+	h := newHarness(t, nil, one(deployment("nginx", 1)), pp("p", nil))
 	h.mustReconcile(keyFor("nginx"))
 	p := pp("p", nil)
 	if err := h.client.Get(t.Context(), client.ObjectKeyFromObject(p), p); err != nil {
@@ -272,7 +273,7 @@ func TestTemplate_PolicyIsGone(t *testing.T) {
 
 // A policy that is being deleted is no failure: its templates wait for the release.
 func TestTemplate_PolicyIsBeingDeleted(t *testing.T) {
-	h := newHarness(t, Gates{}, one(deployment("nginx", 1)), pp("p", nil))
+	h := newHarness(t, nil, one(deployment("nginx", 1)), pp("p", nil))
 	h.mustReconcile(keyFor("nginx"))
 	p := pp("p", nil)
 	if err := h.client.Get(t.Context(), client.ObjectKeyFromObject(p), p); err != nil {
@@ -292,7 +293,7 @@ func TestTemplate_PolicyIsBeingDeleted(t *testing.T) {
 }
 
 func TestTemplate_BindingOfAnEarlierObjectIsAnError(t *testing.T) {
-	h := newHarness(t, Gates{}, one(deployment("nginx", 1)), pp("p", nil))
+	h := newHarness(t, nil, one(deployment("nginx", 1)), pp("p", nil))
 	h.mustReconcile(keyFor("nginx"))
 	h.published()
 	b := h.binding("nginx-deployment")
@@ -315,7 +316,7 @@ func TestTemplate_NameTakenByAnotherGroupGetsASuffix(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "nginx-deployment"},
 		Spec:       workv1alpha2.ResourceBindingSpec{Resource: workv1alpha2.ObjectReference{APIVersion: "example.io/v1", Kind: "Deployment", Name: "nginx"}},
 	}
-	h := newHarness(t, Gates{}, one(deployment("nginx", 1)), pp("p", nil), other)
+	h := newHarness(t, nil, one(deployment("nginx", 1)), pp("p", nil), other)
 	h.mustReconcile(keyFor("nginx"))
 	list := &workv1alpha2.ResourceBindingList{}
 	if err := h.client.List(t.Context(), list); err != nil {
@@ -342,12 +343,12 @@ func TestTemplate_SchedulePriority(t *testing.T) {
 			}
 		}
 	}
-	h := newHarness(t, Gates{Priority: true}, []*unstructured.Unstructured{deployment("nginx", 1), class}, pp("p", named("high")))
+	h := newHarness(t, gates.New(gates.PriorityBasedScheduling), []*unstructured.Unstructured{deployment("nginx", 1), class}, pp("p", named("high")))
 	h.mustReconcile(keyFor("nginx"))
 	if got := h.binding("nginx-deployment").Spec.SchedulePriority; got == nil || got.Priority != 1000 {
 		t.Errorf("got %+v", got)
 	}
-	h = newHarness(t, Gates{Priority: true}, one(deployment("nginx", 1)), pp("p", named("none")))
+	h = newHarness(t, gates.New(gates.PriorityBasedScheduling), one(deployment("nginx", 1)), pp("p", named("none")))
 	if err := h.reconcile(keyFor("nginx")); err == nil {
 		t.Error("a missing priority class is not an error")
 	}
@@ -362,7 +363,7 @@ func TestTemplate_LimitsAreForClusterPolicies(t *testing.T) {
 	}
 	quota := build.Object("v1", "ResourceQuota", "default", "limits")
 	key := templateKey{objectKey: keyOf(quota)}
-	h := newHarness(t, Gates{Preemption: true}, one(quota), pp("p", quotas))
+	h := newHarness(t, preemption(true), one(quota), pp("p", quotas))
 	holder := func() string {
 		t.Helper()
 		obj, err := h.cluster.Store.GetLive(t.Context(), quota.GroupVersionKind(), "default", "limits")
@@ -411,7 +412,7 @@ func TestTemplate_LimitsAreForClusterPolicies(t *testing.T) {
 
 // What an earlier version propagated of the control plane itself leaves the members again.
 func TestTemplate_OwnObjectsAreReleased(t *testing.T) {
-	h := newHarness(t, Gates{}, one(deployment("nginx", 1)), pp("p", nil))
+	h := newHarness(t, nil, one(deployment("nginx", 1)), pp("p", nil))
 	h.mustReconcile(keyFor("nginx"))
 	h.observed("nginx")
 	h.edit("nginx", func(obj *unstructured.Unstructured) {

@@ -21,7 +21,7 @@ const noPolicy = "Warning ApplyPolicyFailed No policy match for resource"
 
 // step reconciles the template after some time and returns the events, and after
 // how long the template is reconciled again.
-func (h *harness) step(clock *clocktesting.FakePassiveClock, after time.Duration) (published []string, again time.Duration) {
+func (h *harness) step(clock *clocktesting.FakeClock, after time.Duration) (published []string, again time.Duration) {
 	h.Helper()
 	clear(h.later)
 	clock.SetTime(clock.Now().Add(after))
@@ -30,7 +30,7 @@ func (h *harness) step(clock *clocktesting.FakePassiveClock, after time.Duration
 }
 
 func TestUnmatched_ReportedOncePerTransitionAfterFiveSeconds(t *testing.T) {
-	h := newHarness(t, Gates{}, one(deployment("nginx", 1)))
+	h := newHarness(t, nil, one(deployment("nginx", 1)))
 	clock := h.clock
 	for _, tc := range []struct {
 		after, again time.Duration
@@ -70,7 +70,7 @@ func TestUnmatched_ReportedOncePerTransitionAfterFiveSeconds(t *testing.T) {
 }
 
 func TestUnmatched_APolicyWithinFiveSecondsLeavesNoEvent(t *testing.T) {
-	h := newHarness(t, Gates{}, one(deployment("nginx", 1)))
+	h := newHarness(t, nil, one(deployment("nginx", 1)))
 	clock := h.clock
 	_, _ = h.step(clock, 0)
 	if err := h.client.Create(t.Context(), pp("p", nil)); err != nil {
@@ -82,7 +82,7 @@ func TestUnmatched_APolicyWithinFiveSecondsLeavesNoEvent(t *testing.T) {
 }
 
 func TestUnmatched_WaitingForOverridesIsNoMissingPolicy(t *testing.T) {
-	h := newHarness(t, Gates{}, one(deployment("nginx", 1)), pp("p", func(s *policyv1alpha1.PropagationSpec) { s.DependentOverrides = []string{"op"} }))
+	h := newHarness(t, nil, one(deployment("nginx", 1)), pp("p", func(s *policyv1alpha1.PropagationSpec) { s.DependentOverrides = []string{"op"} }))
 	clock := h.clock
 	for range 2 {
 		if err := h.reconcile(keyFor("nginx")); err == nil {
@@ -103,7 +103,7 @@ func TestUnmatched_DependenciesNeedNoPolicy(t *testing.T) {
 			RequiredBy: []workv1alpha2.BindingSnapshot{{Namespace: "default", Name: "other"}},
 		},
 	}
-	h := newHarness(t, Gates{}, one(deployment("nginx", 1)), attached)
+	h := newHarness(t, nil, one(deployment("nginx", 1)), attached)
 	clock := h.clock
 	_, _ = h.step(clock, 0)
 	if got, _ := h.step(clock, time.Minute); got != nil {
@@ -128,7 +128,7 @@ func TestUnmatched_ARestartReportsWhatWasNotReported(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			obj := deployment("nginx", 1)
-			h := newHarness(t, Gates{}, one(obj), tc.stored...)
+			h := newHarness(t, nil, one(obj), tc.stored...)
 			clock := h.clock
 			obj.SetCreationTimestamp(metav1.NewTime(clock.Now().Add(-tc.age)))
 			h.edit("nginx", func(live *unstructured.Unstructured) { live.SetCreationTimestamp(obj.GetCreationTimestamp()) })

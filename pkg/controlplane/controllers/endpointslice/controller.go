@@ -14,7 +14,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/karmada-toolkit/karmada/internal/controllers"
@@ -23,6 +22,7 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/env"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/works"
 	"github.com/karmada-toolkit/karmada/pkg/domain/services"
 )
@@ -39,28 +39,22 @@ const (
 	serviceIndex = "import.service"
 )
 
-// Deps are the dependencies and options of the controller.
-type Deps struct {
-	// Retry bounds the delay after failures.
-	Retry controllers.Retry
-}
-
 type reconciler struct {
 	client client.Client
 	works  *works.Writer
 }
 
 // Setup adds the controller to the manager.
-func Setup(ctx context.Context, mgr manager.Manager, d Deps) error {
-	r := &reconciler{client: mgr.GetClient(), works: works.NewWriter(mgr.GetClient(), mgr.GetAPIReader())}
+func Setup(ctx context.Context, e *env.Env) error {
+	r := &reconciler{client: e.Client, works: e.Works()}
 	return errors.Join(
-		mgr.GetFieldIndexer().IndexField(ctx, &discoveryv1.EndpointSlice{}, workIndex, controllers.IndexKey(workOf)),
-		mgr.GetFieldIndexer().IndexField(ctx, &workv1alpha1.Work{}, serviceIndex, controllers.IndexKey(serviceOf)),
-		builder.ControllerManagedBy(mgr).Named(Component).
+		e.Index(ctx, &discoveryv1.EndpointSlice{}, workIndex, controllers.IndexKey(workOf)),
+		e.Index(ctx, &workv1alpha1.Work{}, serviceIndex, controllers.IndexKey(serviceOf)),
+		builder.ControllerManagedBy(e.Manager).Named(Component).
 			Watches(&workv1alpha1.Work{}, controllers.Enqueue(r.ofWork), builder.WithPredicates(controllers.Edited())).
 			Watches(&discoveryv1.EndpointSlice{}, controllers.EnqueueKey(workOf)).
 			Watches(&clusterv1alpha1.Cluster{}, controllers.Enqueue(r.ofCluster), builder.WithPredicates(controllers.Changed(services.ReachableChanged))).
-			WithOptions(controllers.OptionsOf(workers, workers, d.Retry, works.Tenant(ctx, mgr.GetClient(), services.ServiceNamespaceLabel, services.MCSNamespaceLabel))).
+			WithOptions(controllers.OptionsOf(workers, workers, e.Retry, works.Tenant(ctx, e.Client, services.ServiceNamespaceLabel, services.MCSNamespaceLabel))).
 			Complete(r),
 	)
 }

@@ -16,7 +16,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/karmada-toolkit/karmada/internal/controllers"
@@ -27,6 +26,7 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 	networkingv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/networking/v1alpha1"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/env"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/works"
 	"github.com/karmada-toolkit/karmada/pkg/domain/services"
 )
@@ -36,16 +36,6 @@ const Component = "endpointslice-dispatch-controller"
 
 // workers is the number of slices that are dispatched at the same time.
 const workers = 10
-
-// Deps are the dependencies and options of the controller.
-type Deps struct {
-	// Enabled is false to only let go of slices that were dispatched while it was true.
-	Enabled    bool
-	Events     events.Mode
-	Conditions *status.Writer[*networkingv1alpha1.MultiClusterService, *corev1.ServiceStatus]
-	// Retry bounds the delay after failures.
-	Retry controllers.Retry
-}
 
 type reconciler struct {
 	enabled    bool
@@ -57,21 +47,21 @@ type reconciler struct {
 	conditions *status.Writer[*networkingv1alpha1.MultiClusterService, *corev1.ServiceStatus]
 }
 
-// Setup adds the controller to the manager.
-func Setup(ctx context.Context, mgr manager.Manager, d Deps) error {
-	found, err := newLookup(ctx, mgr.GetClient(), mgr.GetFieldIndexer())
+// Setup adds the controller to the manager. If it is not enabled, it only lets go of slices that were dispatched while it was.
+func Setup(ctx context.Context, e *env.Env, enabled bool, conditions *status.Writer[*networkingv1alpha1.MultiClusterService, *corev1.ServiceStatus]) error {
+	found, err := newLookup(ctx, e.Client, e.Manager.GetFieldIndexer())
 	if err != nil {
 		return err
 	}
 	r := &reconciler{
-		enabled: d.Enabled, client: mgr.GetClient(), lookup: found, works: works.NewWriter(mgr.GetClient(), mgr.GetAPIReader()),
-		events: events.ForManager(mgr, Component, d.Events), results: newResults(), conditions: d.Conditions,
+		enabled: enabled, client: e.Client, lookup: found, works: e.Works(),
+		events: e.Recorder(Component), results: newResults(), conditions: conditions,
 	}
-	m := mapper{client: mgr.GetClient(), lookup: found, enabled: d.Enabled}
-	b := builder.ControllerManagedBy(mgr).Named(Component).
+	m := mapper{client: e.Client, lookup: found, enabled: enabled}
+	b := builder.ControllerManagedBy(e.Manager).Named(Component).
 		Watches(&workv1alpha1.Work{}, controllers.Enqueue(m.ofWork), builder.WithPredicates(workChanged(r.works))).
-		WithOptions(controllers.OptionsOf(workers, workers, d.Retry, works.Tenant(ctx, mgr.GetClient(), services.ServiceNamespaceLabel, services.MCSNamespaceLabel)))
-	if d.Enabled {
+		WithOptions(controllers.OptionsOf(workers, workers, e.Retry, works.Tenant(ctx, e.Client, services.ServiceNamespaceLabel, services.MCSNamespaceLabel)))
+	if enabled {
 		b = b.Watches(&networkingv1alpha1.MultiClusterService{}, controllers.Enqueue(m.ofService), builder.WithPredicates(controllers.Edited())).
 			Watches(&clusterv1alpha1.Cluster{}, controllers.Enqueue(m.all), builder.WithPredicates(controllers.Filter[*clusterv1alpha1.Cluster]{Updated: services.UsabilityChanged}))
 	}

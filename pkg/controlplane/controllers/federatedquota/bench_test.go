@@ -29,6 +29,7 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/apis/crds"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/env"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/webhook"
 )
 
@@ -117,7 +118,7 @@ func startPlane(b *testing.B) client.Client {
 	config.QPS = -1
 	mgr, err := manager.New(config, manager.Options{Scheme: kube.NewScheme(), Metrics: metricsserver.Options{BindAddress: "0"}})
 	must(b, err)
-	must(b, SetupEnforcement(b.Context(), mgr, Deps{Enforcement: true}))
+	must(b, SetupEnforcement(b.Context(), env.New(mgr), 0))
 	go func() { _ = mgr.Start(b.Context()) }()
 	mgr.GetCache().WaitForCacheSync(b.Context())
 	handlers, err := webhook.Handlers(webhook.Deps{

@@ -1,7 +1,6 @@
 package federatedquota
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,7 +15,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
@@ -25,6 +23,7 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/events"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/env"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/ledgers"
 	"github.com/karmada-toolkit/karmada/pkg/domain/quota"
 )
@@ -56,16 +55,15 @@ type counter struct {
 }
 
 // SetupEnforcement adds the controller that counts what bindings use of quotas.
-func SetupEnforcement(_ context.Context, mgr manager.Manager, d Deps) error {
+func SetupEnforcement(_ context.Context, e *env.Env, period time.Duration) error {
 	r := &counter{
-		client: mgr.GetClient(), live: mgr.GetAPIReader(), ledgers: ledgers.Ledgers{Live: mgr.GetAPIReader(), Writer: mgr.GetClient()},
-		events: events.ForManager(mgr, EnforcementComponent, d.Events), period: d.SyncPeriod, clock: cmp.Or[clock.PassiveClock](d.Clock, clock.RealClock{}), written: map[string]time.Time{},
+		client: e.Client, live: e.Live, ledgers: ledgers.Ledgers{Live: e.Live, Writer: e.Client},
+		events: e.Recorder(EnforcementComponent), period: period, clock: e.Clock, written: map[string]time.Time{},
 	}
-	return builder.ControllerManagedBy(mgr).Named(EnforcementComponent).
+	return e.Controller(EnforcementComponent, 1, 1).
 		Watches(&policyv1alpha1.FederatedResourceQuota{}, enqueueNamespace(0), builder.WithPredicates(overallChanged())).
 		Watches(&workv1alpha2.ResourceBinding{}, enqueueNamespace(countDelay), builder.WithPredicates(usageChanged())).
 		WatchesRawSource(source.Func(r.leftovers)).
-		WithOptions(controllers.Options(1, 1, d.Retry)).
 		Complete(r)
 }
 

@@ -5,14 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 
-	"github.com/karmada-toolkit/karmada/internal/controllers"
 	"github.com/karmada-toolkit/karmada/internal/events"
 	"github.com/karmada-toolkit/karmada/internal/patch"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
@@ -27,32 +23,11 @@ const (
 	EnforcementComponent = "federated-resource-quota-enforcement-controller"
 )
 
-// Deps are the dependencies and options of the controllers beside a manager.
-type Deps struct {
-	// Enforcement is the feature gate FederatedQuotaEnforcement.
-	Enforcement bool
-	// SyncPeriod is the time between two counts of the bindings of a namespace. 0 or less: only when something changes.
-	SyncPeriod time.Duration
-	// Events selects which successes are recorded. Default: events.Transitions.
-	Events events.Mode
-	// Retry bounds the delay between attempts.
-	Retry controllers.Retry
-	// Clock is the real clock by default.
-	Clock clock.PassiveClock
-}
-
 // The indexes that find the Works of a quota by <namespace>/<name>. Each controller may run without the other.
 const (
 	syncIndex   = "federatedquota.sync"
 	statusIndex = "federatedquota.status"
 )
-
-func indexWorks(ctx context.Context, mgr manager.Manager, name string) error {
-	if err := mgr.GetFieldIndexer().IndexField(ctx, &workv1alpha1.Work{}, name, controllers.IndexKey(quotaOf)); err != nil {
-		return fmt.Errorf("adding the index of the Works of quotas: %w", err)
-	}
-	return nil
-}
 
 // quotaOf returns the quota that the labels of a Work name, if they name one.
 func quotaOf(work *workv1alpha1.Work) types.NamespacedName {

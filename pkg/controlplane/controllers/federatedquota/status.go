@@ -8,14 +8,15 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/karmada-toolkit/karmada/internal/controllers"
 	"github.com/karmada-toolkit/karmada/internal/events"
+	"github.com/karmada-toolkit/karmada/internal/gates"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/env"
 	"github.com/karmada-toolkit/karmada/pkg/domain/quota"
 )
 
@@ -27,15 +28,14 @@ type aggregator struct {
 }
 
 // SetupStatus adds the controller that reports what clusters use of their shares.
-func SetupStatus(ctx context.Context, mgr manager.Manager, d Deps) error {
-	if err := indexWorks(ctx, mgr, statusIndex); err != nil {
+func SetupStatus(ctx context.Context, e *env.Env) error {
+	if err := e.Index(ctx, &workv1alpha1.Work{}, statusIndex, controllers.IndexKey(quotaOf)); err != nil {
 		return err
 	}
-	r := &aggregator{client: mgr.GetClient(), live: mgr.GetAPIReader(), events: events.ForManager(mgr, StatusComponent, d.Events), enforcement: d.Enforcement}
-	return builder.ControllerManagedBy(mgr).Named(StatusComponent).
+	r := &aggregator{client: e.Client, live: e.Live, events: e.Recorder(StatusComponent), enforcement: e.Gates.Enabled(gates.FederatedQuotaEnforcement)}
+	return e.Controller(StatusComponent, 1, 1).
 		For(&policyv1alpha1.FederatedResourceQuota{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&workv1alpha1.Work{}, controllers.EnqueueKey(quotaOf), builder.WithPredicates(workStatusChanged())).
-		WithOptions(controllers.Options(1, 1, d.Retry)).
 		Complete(r)
 }
 

@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -21,6 +20,7 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/env"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/works"
 	"github.com/karmada-toolkit/karmada/pkg/domain/quota"
 )
@@ -32,18 +32,15 @@ type syncer struct {
 }
 
 // SetupSync adds the controller that writes the ResourceQuotas of assigned clusters.
-func SetupSync(ctx context.Context, mgr manager.Manager, d Deps) error {
-	if err := indexWorks(ctx, mgr, syncIndex); err != nil {
+func SetupSync(ctx context.Context, e *env.Env) error {
+	if err := e.Index(ctx, &workv1alpha1.Work{}, syncIndex, controllers.IndexKey(quotaOf)); err != nil {
 		return err
 	}
-	r := &syncer{
-		client: mgr.GetClient(), works: works.NewWriter(mgr.GetClient(), mgr.GetAPIReader()), events: events.ForManager(mgr, SyncComponent, d.Events),
-	}
-	return builder.ControllerManagedBy(mgr).Named(SyncComponent).
+	r := &syncer{client: e.Client, works: e.Works(), events: e.Recorder(SyncComponent)}
+	return e.Controller(SyncComponent, 1, 1).
 		For(&policyv1alpha1.FederatedResourceQuota{}, builder.WithPredicates(assignmentsChanged())).
 		Watches(&clusterv1alpha1.Cluster{}, controllers.Enqueue(r.assigned), builder.WithPredicates(controllers.Created())).
 		Watches(&workv1alpha1.Work{}, controllers.EnqueueKey(quotaOf), builder.WithPredicates(r.drifted())).
-		WithOptions(controllers.Options(1, 1, d.Retry)).
 		Complete(r)
 }
 

@@ -15,7 +15,6 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -24,6 +23,7 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/patch"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/env"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/evictions"
 	"github.com/karmada-toolkit/karmada/pkg/domain/eviction"
 	"github.com/karmada-toolkit/karmada/pkg/domain/scope"
@@ -35,20 +35,6 @@ const (
 	minRequeue = time.Millisecond
 )
 
-// Deps are the dependencies of the controllers beside a manager.
-type Deps struct {
-	// Timeout limits the time of a task without a grace period. Default 10 min.
-	Timeout time.Duration
-	// BindingSyncs and ClusterBindingSyncs are the numbers of bindings that are reconciled at a time. Default 5.
-	BindingSyncs, ClusterBindingSyncs int
-	// Events selects which successes are recorded. Default: events.Transitions.
-	Events events.Mode
-	// Retry bounds the delay between attempts.
-	Retry controllers.Retry
-	// Clock is the real clock by default.
-	Clock clock.PassiveClock
-}
-
 type reconciler struct {
 	scope   *scope.Binding
 	client  client.Client
@@ -57,17 +43,15 @@ type reconciler struct {
 	timeout time.Duration
 }
 
-// Setup adds a controller for each kind of binding to the manager.
-func Setup(_ context.Context, mgr manager.Manager, d Deps) error {
-	d.Clock = cmp.Or[clock.PassiveClock](d.Clock, clock.RealClock{})
-	d.Timeout = cmp.Or(max(d.Timeout, 0), defaultTimeout)
+// Setup adds a controller for each kind of binding to the manager. The timeout limits the time of a task without a grace period.
+// Default 10 min.
+func Setup(_ context.Context, e *env.Env, timeout time.Duration) error {
+	timeout = cmp.Or(max(timeout, 0), defaultTimeout)
 	for _, s := range scope.Bindings() {
-		workers := scope.Pick(s.Namespaced, d.BindingSyncs, d.ClusterBindingSyncs)
 		name := eviction.GracefulController(s)
-		r := &reconciler{scope: s, client: mgr.GetClient(), events: events.ForManager(mgr, name, d.Events), clock: d.Clock, timeout: d.Timeout}
-		err := builder.ControllerManagedBy(mgr).Named(name).For(s.New(), builder.WithPredicates(withTasks())).
-			Watches(&clusterv1alpha1.Cluster{}, controllers.Enqueue(r.leaving), builder.WithPredicates(maybeBack())).
-			WithOptions(controllers.Options(workers, 5, d.Retry)).Complete(r)
+		r := &reconciler{scope: s, client: e.Client, events: e.Recorder(name), clock: e.Clock, timeout: timeout}
+		err := e.Controller(name, scope.Pick(s.Namespaced, e.BindingSyncs, e.ClusterBindingSyncs), 5).For(s.New(), builder.WithPredicates(withTasks())).
+			Watches(&clusterv1alpha1.Cluster{}, controllers.Enqueue(r.leaving), builder.WithPredicates(maybeBack())).Complete(r)
 		if err != nil {
 			return fmt.Errorf("adding %s: %w", name, err)
 		}

@@ -17,26 +17,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/karmada-toolkit/karmada/internal/controllers"
 	"github.com/karmada-toolkit/karmada/internal/patch"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/env"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
 	"github.com/karmada-toolkit/karmada/pkg/domain/autoscaling"
 )
 
 // Component is the name of the controller.
 const Component = "hpa-scale-target-marker"
-
-// Deps are the dependencies of the controller beside a manager.
-type Deps struct {
-	// Store publishes the changes of targets.
-	Store *templates.Store
-	Retry controllers.Retry
-}
 
 type reconciler struct {
 	client client.Client
@@ -53,18 +46,18 @@ type target struct {
 type queue = workqueue.TypedRateLimitingInterface[target]
 
 // Setup adds the controller to the manager.
-func Setup(_ context.Context, mgr manager.Manager, d Deps) error {
-	r := &reconciler{client: mgr.GetClient(), live: mgr.GetAPIReader()}
-	return builder.TypedControllerManagedBy[target](mgr).Named(Component).
+func Setup(_ context.Context, e *env.Env) error {
+	r := &reconciler{client: e.Client, live: e.Live}
+	return builder.TypedControllerManagedBy[target](e.Manager).Named(Component).
 		Watches(&autoscalingv2.HorizontalPodAutoscaler{}, enqueue()).
 		WatchesRawSource(source.TypedFunc[target](func(ctx context.Context, q queue) error {
-			return d.Store.Subscribe(func(e templates.Event) {
+			return e.Store.Subscribe(func(e templates.Event) {
 				for _, t := range r.unmarked(ctx, e) {
 					q.Add(t)
 				}
 			})
 		})).
-		WithOptions(controllers.OptionsOf(1, 1, d.Retry, func(t target) string { return t.namespace })).
+		WithOptions(controllers.OptionsOf(1, 1, e.Retry, func(t target) string { return t.namespace })).
 		Complete(r)
 }
 

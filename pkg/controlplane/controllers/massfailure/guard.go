@@ -3,7 +3,6 @@
 package massfailure
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -13,46 +12,28 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/karmada-toolkit/karmada/internal/events"
 	"github.com/karmada-toolkit/karmada/internal/metrics"
 	"github.com/karmada-toolkit/karmada/internal/status"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/env"
 	"github.com/karmada-toolkit/karmada/pkg/domain/eviction"
 )
 
 // Component is the name of the controller and the source of its events.
 const Component = "mass-failure-controller"
 
-// Deps are the options of the controller.
-type Deps struct {
+// Options are the options of the controller.
+type Options struct {
 	// Threshold is the share of the clusters that is a mass failure, from 0 to 1. With 0, evictions are never stopped.
 	Threshold float64
 	// GracefulTimeout is how long an eviction task without a grace period lasts at most. It is published. Default 10 min.
 	GracefulTimeout time.Duration
-	// Observed reports whether Observe is called for a cluster. By default it is for clusters with sync mode Pull, and
-	// for those with sync mode Push that have a Secret.
-	Observed func(*clusterv1alpha1.Cluster) bool
-	// Clock is the real clock by default.
-	Clock clock.WithTicker
-	// Metrics defaults to the registry of controller-runtime.
-	Metrics prometheus.Registerer
-}
-
-func (d *Deps) complete() {
-	if d.Observed == nil {
-		d.Observed = func(c *clusterv1alpha1.Cluster) bool {
-			return c.Spec.SyncMode == clusterv1alpha1.Pull || c.Spec.SecretRef != nil
-		}
-	}
-	d.Clock = cmp.Or[clock.WithTicker](d.Clock, clock.RealClock{})
-	if d.Metrics == nil {
-		d.Metrics = ctrlmetrics.Registry
-	}
+	// PullOnly is set if Observe is not called for clusters with sync mode Push. Otherwise it is for those that have a Secret.
+	PullOnly bool
 }
 
 // health is what this process observed of a cluster.
@@ -60,7 +41,8 @@ type health struct{ failingSince, confirmed time.Time }
 
 // Guard decides which clusters are not evicted. It is safe for concurrent use.
 type Guard struct {
-	deps    Deps
+	env     *env.Env
+	options Options
 	client  client.Client
 	live    client.Reader
 	events  *events.Recorder
@@ -74,19 +56,18 @@ type Guard struct {
 	state  eviction.MassFailureState
 }
 
-// New returns a Guard that reads clusters from c and its own state from live.
-func New(c client.Client, live client.Reader, recorder *events.Recorder, d Deps) *Guard {
-	d.complete()
+// New returns a Guard that reads clusters from the cache and its own state from the API server.
+func New(e *env.Env, recorder *events.Recorder, o Options) *Guard {
 	return &Guard{
-		deps: d, client: c, live: live, events: recorder, metrics: newMetrics(d.Metrics), health: map[types.UID]health{},
-		writer: status.For(c, live, d.Clock, func(c *clusterv1alpha1.Cluster) *clusterv1alpha1.ClusterStatus { return &c.Status }, "conditions"),
+		env: e, options: o, client: e.Client, live: e.Live, events: recorder, metrics: newMetrics(e.Metrics), health: map[types.UID]health{},
+		writer: status.For(e.Client, e.Live, e.Clock, func(c *clusterv1alpha1.Cluster) *clusterv1alpha1.ClusterStatus { return &c.Status }, "conditions"),
 	}
 }
 
 // Setup adds a Guard to the manager and returns it. It runs while the manager is the leader.
-func Setup(mgr manager.Manager, d Deps) (*Guard, error) {
-	g := New(mgr.GetClient(), mgr.GetAPIReader(), events.ForManager(mgr, Component, events.Transitions), d)
-	if err := mgr.Add(manager.RunnableFunc(g.run)); err != nil {
+func Setup(e *env.Env, o Options) (*Guard, error) {
+	g := New(e, events.ForManager(e.Manager, Component, events.Transitions), o)
+	if err := e.Manager.Add(manager.RunnableFunc(g.run)); err != nil {
 		return nil, fmt.Errorf("adding the %s: %w", Component, err)
 	}
 	return g, nil
@@ -127,7 +108,7 @@ func (g *Guard) decide(ctx context.Context, resume bool) (*eviction.MassFailureV
 	if !g.loaded {
 		return nil, clusters.Items, nil
 	}
-	facts := eviction.MassFailureFacts{Now: g.deps.Clock.Now(), Threshold: g.deps.Threshold, State: g.state, Resume: resume}
+	facts := eviction.MassFailureFacts{Now: g.env.Clock.Now(), Threshold: g.options.Threshold, State: g.state, Resume: resume}
 	for i := range clusters.Items {
 		if c, ok := g.healthOf(&clusters.Items[i]); ok {
 			facts.Clusters = append(facts.Clusters, c)
@@ -149,7 +130,7 @@ func (g *Guard) healthOf(c *clusterv1alpha1.Cluster) (eviction.ClusterHealth, bo
 	h := g.health[c.UID]
 	return eviction.ClusterHealth{
 		Name: c.Name, Ready: ready.Status == metav1.ConditionTrue, ReadyChanged: ready.LastTransitionTime.Time,
-		FailingSince: h.failingSince, Confirmed: h.confirmed, Unobserved: !g.deps.Observed(c),
+		FailingSince: h.failingSince, Confirmed: h.confirmed, Unobserved: c.Spec.SyncMode != clusterv1alpha1.Pull && (g.options.PullOnly || c.Spec.SecretRef == nil),
 	}, true
 }
 

@@ -25,6 +25,8 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/clustertaint"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/massfailure"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/taintmanager"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/env"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/evictions"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/planetest"
 	"github.com/karmada-toolkit/karmada/pkg/operate/failover"
 )
@@ -104,12 +106,14 @@ func (p *plane) bind(cluster, name string) {
 func (p *plane) start() {
 	p.Helper()
 	stop := planetest.Start(p.T, p.cluster.Config, func(ctx context.Context, mgr manager.Manager) (err error) {
-		if p.guard, err = massfailure.Setup(mgr, massfailure.Deps{Threshold: 0.5, Metrics: prometheus.NewRegistry()}); err != nil {
+		e := env.New(mgr)
+		e.Metrics = prometheus.NewRegistry()
+		if p.guard, err = massfailure.Setup(e, massfailure.Options{Threshold: 0.5}); err != nil {
 			return err
 		}
 		return errors.Join(
-			taintmanager.Setup(ctx, mgr, taintmanager.Deps{Evict: true, Rate: 10000, Hold: p.guard.Hold}),
-			clustertaint.Setup(ctx, mgr, clustertaint.Deps{}),
+			taintmanager.Setup(ctx, e, taintmanager.Options{Evict: true, Rate: 10000, Limits: evictions.Limits{Hold: p.guard.Hold}}),
+			clustertaint.Setup(ctx, e),
 		)
 	})
 	p.stop = func() {

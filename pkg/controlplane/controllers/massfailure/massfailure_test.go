@@ -25,6 +25,7 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/events"
 	"github.com/karmada-toolkit/karmada/internal/kube"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/env"
 	"github.com/karmada-toolkit/karmada/pkg/domain/eviction"
 )
 
@@ -81,7 +82,7 @@ func newBench(t *testing.T, threshold float64, clusters ...string) *bench {
 
 // restart replaces the Guard, as another process does.
 func (b *bench) restart(threshold float64) {
-	b.publisher = &publisher{Guard: New(b.store, b.store, events.New(b.recorder), Deps{Threshold: threshold, Clock: b.clock, Metrics: prometheus.NewRegistry()})}
+	b.publisher = &publisher{Guard: New(&env.Env{Client: b.store, Live: b.store, Clock: b.clock, Metrics: prometheus.NewRegistry()}, events.New(b.recorder), Options{Threshold: threshold})}
 	b.writes = nil
 }
 

@@ -36,7 +36,7 @@ const (
 
 // run decides and publishes the decision until ctx ends.
 func (g *Guard) run(ctx context.Context) error {
-	ticker := g.deps.Clock.NewTicker(period)
+	ticker := g.env.Clock.NewTicker(period)
 	defer ticker.Stop()
 	p := &publisher{Guard: g}
 	for {
@@ -123,7 +123,7 @@ func (p *publisher) read(ctx context.Context) (resume bool, err error) {
 
 // timeout returns the value of eviction.TimeoutKey, nothing for the default.
 func (p *publisher) timeout() string {
-	if d := p.deps.GracefulTimeout; d > 0 && d != eviction.DefaultGracefulTimeout {
+	if d := p.options.GracefulTimeout; d > 0 && d != eviction.DefaultGracefulTimeout {
 		return d.String()
 	}
 	return ""
@@ -180,7 +180,7 @@ func (p *publisher) writeCondition(ctx context.Context, cluster *clusterv1alpha1
 	}
 	condition := metav1.Condition{
 		Type: clusterv1alpha1.ClusterConditionEvictionsStopped, Status: metav1.ConditionFalse, Reason: reasonResumed,
-		Message: "Workloads that do not tolerate the taints of the cluster are evicted.", LastTransitionTime: metav1.NewTime(p.deps.Clock.Now()),
+		Message: "Workloads that do not tolerate the taints of the cluster are evicted.", LastTransitionTime: metav1.NewTime(p.env.Clock.Now()),
 	}
 	if held {
 		condition.Status, condition.Reason = metav1.ConditionTrue, reasonStopped

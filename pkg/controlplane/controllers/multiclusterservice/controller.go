@@ -20,7 +20,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/karmada-toolkit/karmada/internal/controllers"
@@ -32,6 +31,7 @@ import (
 	networkingv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/networking/v1alpha1"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/env"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/works"
 	"github.com/karmada-toolkit/karmada/pkg/domain/services"
@@ -44,15 +44,6 @@ const (
 	workers    = 5
 	remembered = 4096
 )
-
-// Deps are the dependencies and options of the controller.
-type Deps struct {
-	Store      templates.Reader
-	Events     events.Mode
-	Conditions *status.Writer[*networkingv1alpha1.MultiClusterService, *corev1.ServiceStatus]
-	// Retry bounds the delay after failures.
-	Retry controllers.Retry
-}
 
 type reconciler struct {
 	client     client.Client
@@ -73,22 +64,20 @@ type version struct {
 }
 
 // Setup adds the controller to the manager.
-func Setup(ctx context.Context, mgr manager.Manager, d Deps) error {
+func Setup(ctx context.Context, e *env.Env, conditions *status.Writer[*networkingv1alpha1.MultiClusterService, *corev1.ServiceStatus]) error {
 	r := &reconciler{
-		client: mgr.GetClient(), live: mgr.GetAPIReader(), store: d.Store, works: works.NewWriter(mgr.GetClient(), mgr.GetAPIReader()),
-		events: events.ForManager(mgr, Component, d.Events), conditions: d.Conditions,
+		client: e.Client, live: e.Live, store: e.Store, works: e.Works(), events: e.Recorder(Component), conditions: conditions,
 		propagated: status.NewMemory[types.NamespacedName, version](remembered),
 	}
-	if err := mgr.GetFieldIndexer().IndexField(ctx, &workv1alpha1.Work{}, serviceIndex, controllers.IndexKey(serviceOf)); err != nil {
+	if err := e.Index(ctx, &workv1alpha1.Work{}, serviceIndex, controllers.IndexKey(serviceOf)); err != nil {
 		return err
 	}
-	return builder.ControllerManagedBy(mgr).Named(Component).
+	return e.Controller(Component, workers, workers).
 		For(&networkingv1alpha1.MultiClusterService{}, builder.WithPredicates(changed())).
-		WatchesRawSource(templates.Source{Store: d.Store, Kinds: []schema.GroupKind{serviceKind().GroupKind()}, Requests: templates.Same}).
+		WatchesRawSource(templates.Source{Store: e.Store, Kinds: []schema.GroupKind{serviceKind().GroupKind()}, Requests: templates.Same}).
 		Watches(&clusterv1alpha1.Cluster{}, controllers.Enqueue(r.ofCluster), builder.WithPredicates(controllers.Filter[*clusterv1alpha1.Cluster]{Updated: services.UsabilityChanged})).
 		Watches(&workv1alpha1.Work{}, controllers.EnqueueKey(services.Marks), builder.WithPredicates(foreignChange(r.works))).
 		Watches(&workv1alpha2.ResourceBinding{}, controllers.EnqueueKey(ofBinding), builder.WithPredicates(controllers.Deleted())).
-		WithOptions(controllers.Options(workers, workers, d.Retry)).
 		Complete(r)
 }
 

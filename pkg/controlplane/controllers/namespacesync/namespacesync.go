@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -26,6 +25,7 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/env"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/works"
 	"github.com/karmada-toolkit/karmada/pkg/domain/override"
@@ -37,17 +37,6 @@ const Component = "namespace-sync-controller"
 // parallel is how many Works of one namespace are written at the same time.
 const parallel = 16
 
-// Deps are the dependencies and options of the controller.
-type Deps struct {
-	Store *templates.Store
-	// SkippedNamespaces are not propagated, nor are the reserved ones and default.
-	SkippedNamespaces *templates.Namespaces
-	// NamespaceSyncs is the number of workers. Default: 1.
-	NamespaceSyncs int
-	// Retry bounds the delay after failures.
-	Retry controllers.Retry
-}
-
 type reconciler struct {
 	client    client.Client
 	store     *templates.Store
@@ -58,20 +47,18 @@ type reconciler struct {
 
 func namespaceKind() schema.GroupVersionKind { return corev1.SchemeGroupVersion.WithKind("Namespace") }
 
-// Setup adds the controller to the manager.
-func Setup(_ context.Context, mgr manager.Manager, d Deps) error {
+// Setup adds the controller to the manager. Reserved namespaces, default and the skipped ones are not propagated.
+func Setup(_ context.Context, e *env.Env, skipped *templates.Namespaces) error {
 	r := &reconciler{
-		client: mgr.GetClient(), store: d.Store, skipped: d.SkippedNamespaces,
-		works:     works.NewWriter(mgr.GetClient(), mgr.GetAPIReader()),
-		overrides: &works.Overrides{Events: events.ForManager(mgr, works.OverrideComponent, events.Transitions)},
+		client: e.Client, store: e.Store, skipped: skipped, works: e.Works(),
+		overrides: &works.Overrides{Events: events.ForManager(e.Manager, works.OverrideComponent, events.Transitions)},
 	}
-	return builder.ControllerManagedBy(mgr).Named(Component).
-		WatchesRawSource(templates.Source{Store: d.Store, Kinds: []schema.GroupKind{namespaceKind().GroupKind()}, Requests: r.changed}).
+	return e.Controller(Component, e.NamespaceSyncs, 1).
+		WatchesRawSource(templates.Source{Store: e.Store, Kinds: []schema.GroupKind{namespaceKind().GroupKind()}, Requests: r.changed}).
 		Watches(&clusterv1alpha1.Cluster{}, controllers.Enqueue(r.all), builder.WithPredicates(controllers.Created())).
 		Watches(&policyv1alpha1.ClusterOverridePolicy{}, controllers.Enqueue(r.overridden),
 			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&workv1alpha1.Work{}, controllers.EnqueueKey(namespaceOfWork), builder.WithPredicates(controllers.Deleted())).
-		WithOptions(controllers.Options(d.NamespaceSyncs, 1, d.Retry)).
 		Complete(r)
 }
 

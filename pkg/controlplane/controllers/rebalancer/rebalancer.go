@@ -3,7 +3,6 @@
 package rebalancer
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,9 +10,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/clock"
-	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -21,6 +18,7 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/patch"
 	appsv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/apps/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/env"
 	"github.com/karmada-toolkit/karmada/pkg/domain/eviction"
 )
 
@@ -30,14 +28,6 @@ const Component = "workload-rebalancer"
 // minRequeue gives the cache time to observe the status that was just written.
 const minRequeue = 100 * time.Millisecond
 
-// Deps are the dependencies of the controller beside a manager.
-type Deps struct {
-	// Retry bounds the delay between attempts.
-	Retry controllers.Retry
-	// Clock is the real clock by default.
-	Clock clock.PassiveClock
-}
-
 type reconciler struct {
 	client client.Client
 	live   client.Reader
@@ -45,13 +35,9 @@ type reconciler struct {
 }
 
 // Setup adds the controller to the manager.
-func Setup(_ context.Context, mgr manager.Manager, d Deps) error {
-	d.Clock = cmp.Or[clock.PassiveClock](d.Clock, clock.RealClock{})
-	r := &reconciler{client: mgr.GetClient(), live: mgr.GetAPIReader(), clock: d.Clock}
-	return builder.ControllerManagedBy(mgr).Named(Component).
-		For(&appsv1alpha1.WorkloadRebalancer{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		WithOptions(controllers.Options(1, 1, d.Retry)).
-		Complete(r)
+func Setup(_ context.Context, e *env.Env) error {
+	return controllers.Add(e.Manager, Component, &appsv1alpha1.WorkloadRebalancer{}, predicate.GenerationChangedPredicate{}, e.Options(1, 1),
+		&reconciler{client: e.Client, live: e.Live, clock: e.Clock})
 }
 
 // Reconcile triggers the workloads without a result, and finishes the rebalancer.

@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -17,27 +16,21 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/patch"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	remedyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/remedy/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/env"
 	"github.com/karmada-toolkit/karmada/pkg/domain/clustercondition"
 )
 
 // Component is the name of the controller.
 const Component = "remedy-controller"
 
-// Deps are the dependencies of the controller beside a manager.
-type Deps struct {
-	// Retry bounds the delay between attempts.
-	Retry controllers.Retry
-}
-
 type reconciler struct{ client client.Client }
 
 // Setup adds the controller to the manager.
-func Setup(_ context.Context, mgr manager.Manager, d Deps) error {
-	r := &reconciler{client: mgr.GetClient()}
-	return builder.ControllerManagedBy(mgr).Named(Component).
+func Setup(_ context.Context, e *env.Env) error {
+	r := &reconciler{client: e.Client}
+	return e.Controller(Component, 1, 1).
 		For(&clusterv1alpha1.Cluster{}, builder.WithPredicates(statusChanged())).
 		Watches(&remedyv1alpha1.Remedy{}, controllers.EnqueueAll(r.client, func() client.ObjectList { return &clusterv1alpha1.ClusterList{} }), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		WithOptions(controllers.Options(1, 1, d.Retry)).
 		Complete(r)
 }
 

@@ -9,12 +9,10 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
-	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
@@ -22,16 +20,12 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/patch"
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/env"
 	"github.com/karmada-toolkit/karmada/pkg/domain/autoscaling"
 )
 
 // Component is the name of the controller.
 const Component = "deployment-replicas-syncer"
-
-// Deps are the dependencies of the controller beside a manager.
-type Deps struct {
-	Retry controllers.Retry
-}
 
 type reconciler struct {
 	client client.Client
@@ -40,7 +34,8 @@ type reconciler struct {
 }
 
 // Setup adds the controller to the manager.
-func Setup(_ context.Context, mgr manager.Manager, d Deps) error {
+func Setup(_ context.Context, e *env.Env) error {
+	mgr := e.Manager
 	marked, err := cache.New(mgr.GetConfig(), cache.Options{
 		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), DefaultTransform: cache.TransformStripManagedFields(),
 		DefaultLabelSelector: labels.SelectorFromSet(labels.Set{workv1alpha2.RetainReplicasLabel: "true"}),
@@ -51,11 +46,10 @@ func Setup(_ context.Context, mgr manager.Manager, d Deps) error {
 	if err != nil {
 		return err
 	}
-	r := &reconciler{client: mgr.GetClient(), marked: marked}
-	return builder.ControllerManagedBy(mgr).Named(Component).
+	r := &reconciler{client: e.Client, marked: marked}
+	return e.Controller(Component, 1, 1).
 		WatchesRawSource(source.Kind(marked, &appsv1.Deployment{}, &handler.TypedEnqueueRequestForObject[*appsv1.Deployment]{})).
 		Watches(&workv1alpha2.ResourceBinding{}, controllers.EnqueueKey(deploymentOf)).
-		WithOptions(controllers.Options(1, 1, d.Retry)).
 		Complete(r)
 }
 

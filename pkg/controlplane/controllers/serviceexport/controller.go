@@ -15,7 +15,6 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -24,6 +23,7 @@ import (
 	multiclusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/multicluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/env"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/works"
 	"github.com/karmada-toolkit/karmada/pkg/domain/services"
@@ -38,13 +38,6 @@ const (
 	// Service, or with a collected slice.
 	serviceIndex = "export.service"
 )
-
-// Deps are the dependencies and options of the controller.
-type Deps struct {
-	Store templates.Reader
-	// Retry bounds the delay after failures.
-	Retry controllers.Retry
-}
 
 type reconciler struct {
 	client client.Client
@@ -64,16 +57,15 @@ func newReconciler(c client.Client, live client.Reader, store templates.Reader, 
 }
 
 // Setup adds the controller to the manager.
-func Setup(ctx context.Context, mgr manager.Manager, d Deps) error {
-	r := newReconciler(mgr.GetClient(), mgr.GetAPIReader(), d.Store, clock.RealClock{})
-	if err := mgr.GetFieldIndexer().IndexField(ctx, &workv1alpha1.Work{}, serviceIndex, controllers.IndexKey(serviceOf)); err != nil {
+func Setup(ctx context.Context, e *env.Env) error {
+	r := newReconciler(e.Client, e.Live, e.Store, e.Clock)
+	if err := e.Index(ctx, &workv1alpha1.Work{}, serviceIndex, controllers.IndexKey(serviceOf)); err != nil {
 		return err
 	}
-	return builder.ControllerManagedBy(mgr).Named(Component).
+	return e.Controller(Component, workers, workers).
 		For(&multiclusterv1alpha1.ServiceExport{}, builder.WithPredicates(controllers.Created())).
-		WatchesRawSource(templates.Source{Store: d.Store, Kinds: []schema.GroupKind{serviceKind().GroupKind()}, Requests: templates.Same}).
+		WatchesRawSource(templates.Source{Store: e.Store, Kinds: []schema.GroupKind{serviceKind().GroupKind()}, Requests: templates.Same}).
 		Watches(&workv1alpha1.Work{}, controllers.EnqueueKey(serviceOf), builder.WithPredicates(changed())).
-		WithOptions(controllers.Options(workers, workers, d.Retry)).
 		Complete(r)
 }
 

@@ -15,10 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -28,6 +26,7 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/status"
 	multiclusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/multicluster/v1alpha1"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/env"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/works"
 	"github.com/karmada-toolkit/karmada/pkg/domain/services"
@@ -45,14 +44,6 @@ const (
 // A Service without it is not deleted with the ServiceImport.
 const derivedFrom = services.DerivedFromAnnotation
 
-// Deps are the dependencies and options of the controller.
-type Deps struct {
-	Store  templates.Reader
-	Events events.Mode
-	// Retry bounds the delay after failures.
-	Retry controllers.Retry
-}
-
 type reconciler struct {
 	client client.Client
 	store  templates.Reader
@@ -62,24 +53,22 @@ type reconciler struct {
 }
 
 // Setup adds the controller to the manager.
-func Setup(ctx context.Context, mgr manager.Manager, d Deps) error {
+func Setup(ctx context.Context, e *env.Env) error {
 	r := &reconciler{
-		client: mgr.GetClient(), store: d.Store, events: events.ForManager(mgr, Component, d.Events),
-		works: works.NewWriter(mgr.GetClient(), mgr.GetAPIReader()),
-		status: status.For(mgr.GetClient(), mgr.GetAPIReader(), clock.RealClock{},
+		client: e.Client, store: e.Store, events: e.Recorder(Component), works: e.Works(),
+		status: status.For(e.Client, e.Live, e.Clock,
 			func(i *multiclusterv1alpha1.ServiceImport) *multiclusterv1alpha1.ServiceImportStatus {
 				return &i.Status
 			}),
 	}
-	if err := mgr.GetFieldIndexer().IndexField(ctx, &workv1alpha1.Work{}, importIndex, controllers.IndexKey(services.ImportIn)); err != nil {
+	if err := e.Index(ctx, &workv1alpha1.Work{}, importIndex, controllers.IndexKey(services.ImportIn)); err != nil {
 		return err
 	}
-	return builder.ControllerManagedBy(mgr).Named(Component).
+	return e.Controller(Component, workers, workers).
 		For(&multiclusterv1alpha1.ServiceImport{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&workv1alpha1.Work{}, controllers.EnqueueKey(services.ImportIn), builder.WithPredicates(controllers.Created())).
 		Watches(&discoveryv1.EndpointSlice{}, controllers.EnqueueKey(ofSlice), builder.WithPredicates(predicate.LabelChangedPredicate{})).
-		WatchesRawSource(templates.Source{Store: d.Store, Kinds: []schema.GroupKind{serviceKind().GroupKind()}, Requests: ofDerived}).
-		WithOptions(controllers.Options(workers, workers, d.Retry)).
+		WatchesRawSource(templates.Source{Store: e.Store, Kinds: []schema.GroupKind{serviceKind().GroupKind()}, Requests: ofDerived}).
 		Complete(r)
 }
 

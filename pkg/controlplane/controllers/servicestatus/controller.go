@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -20,6 +19,7 @@ import (
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/env"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/works"
 	"github.com/karmada-toolkit/karmada/pkg/domain/services"
 	"github.com/karmada-toolkit/karmada/pkg/member/access"
@@ -31,27 +31,20 @@ const Component = "service-status-controller"
 // workers is the number of objects whose status is written at the same time.
 const workers = 3
 
-// Deps are the dependencies and options of the controller.
-type Deps struct {
-	Members access.Members
-	// Select reports whether this process writes to a cluster.
-	Select func(*clusterv1alpha1.Cluster) bool
-	// Retry bounds the delay after failures.
-	Retry controllers.Retry
-}
-
 type reconciler struct {
-	deps   Deps
-	client client.Client
+	client  client.Client
+	members access.Members
+	// selects reports whether this process writes to a cluster.
+	selects func(*clusterv1alpha1.Cluster) bool
 }
 
-// Setup adds the controller to the manager.
-func Setup(ctx context.Context, mgr manager.Manager, d Deps) error {
-	r := &reconciler{deps: d, client: mgr.GetClient()}
-	err := builder.ControllerManagedBy(mgr).Named(Component).
+// Setup adds the controller to the manager. It writes to the clusters that a function selects.
+func Setup(ctx context.Context, e *env.Env, selects func(*clusterv1alpha1.Cluster) bool) error {
+	r := &reconciler{client: e.Client, members: e.Members, selects: selects}
+	err := builder.ControllerManagedBy(e.Manager).Named(Component).
 		For(&workv1alpha1.Work{}, builder.WithPredicates(predicate.NewPredicateFuncs(reported))).
 		Watches(&clusterv1alpha1.Cluster{}, controllers.Enqueue(r.ofCluster), builder.WithPredicates(controllers.Changed(services.ReachableChanged))).
-		WithOptions(controllers.OptionsOf(workers, workers, d.Retry, works.Tenant(ctx, mgr.GetClient(), services.ServiceNamespaceLabel, services.MCSNamespaceLabel))).
+		WithOptions(controllers.OptionsOf(workers, workers, e.Retry, works.Tenant(ctx, e.Client, services.ServiceNamespaceLabel, services.MCSNamespaceLabel))).
 		Complete(r)
 	if err != nil {
 		return fmt.Errorf("adding %s: %w", Component, err)
@@ -91,10 +84,10 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	obj := services.Report(work)
-	if obj == nil || !r.deps.Select(cluster) || !services.Reachable(cluster) {
+	if obj == nil || !r.selects(cluster) || !services.Reachable(cluster) {
 		return reconcile.Result{}, nil
 	}
-	member, err := r.deps.Members.Member(ctx, cluster)
+	member, err := r.members.Member(ctx, cluster)
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("opening cluster %s: %w", name, err)
 	}

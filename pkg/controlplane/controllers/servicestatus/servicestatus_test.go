@@ -85,7 +85,7 @@ func TestReconcile(t *testing.T) {
 				t.Fatal(err)
 			}
 			c := fake.NewClientBuilder().WithScheme(kube.NewScheme()).WithObjects(work, build.Cluster("m1", build.Ready(tc.ready))).Build()
-			r := &reconciler{client: c, deps: Deps{Members: members{member}, Select: func(*clusterv1alpha1.Cluster) bool { return tc.selected }}}
+			r := &reconciler{client: c, members: members{member}, selects: func(*clusterv1alpha1.Cluster) bool { return tc.selected }}
 			_, err = r.Reconcile(t.Context(), reconcile.Request{NamespacedName: client.ObjectKeyFromObject(work)})
 			if (tc.want == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("got %v", err)

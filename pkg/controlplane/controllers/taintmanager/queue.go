@@ -16,9 +16,12 @@ import (
 
 	"github.com/karmada-toolkit/karmada/internal/controllers"
 	"github.com/karmada-toolkit/karmada/internal/events"
+	"github.com/karmada-toolkit/karmada/internal/gates"
 	"github.com/karmada-toolkit/karmada/internal/patch"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/env"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/evictions"
 	"github.com/karmada-toolkit/karmada/pkg/domain/eviction"
 	"github.com/karmada-toolkit/karmada/pkg/domain/scope"
@@ -57,16 +60,18 @@ type queue struct {
 	client  client.Client
 	events  *events.Recorder
 	metrics *queueMetrics
-	deps    Deps
+	env     *env.Env
+	options Options
 	items   priorityqueue.PriorityQueue[item]
 }
 
-func newQueue(s *scope.Binding, c client.Client, recorder *events.Recorder, m *evictionMetrics, d Deps) *queue {
+func newQueue(e *env.Env, s *scope.Binding, recorder *events.Recorder, m *evictionMetrics, o Options) *queue {
 	name := scope.Pick(s.Namespaced, "binding-eviction", "cluster-binding-eviction")
-	q := &queue{scope: s, client: c, events: recorder, deps: d}
+	q := &queue{scope: s, client: e.Client, events: recorder, env: e, options: o}
+	q.options.PurgeMode = cmp.Or(o.PurgeMode, policyv1alpha1.PurgeModeGracefully)
 	q.items = controllers.NewQueue(controllers.QueueOptions[item]{
 		Name: name, Workers: q.workers(), Tenant: func(i item) string { return i.binding.Namespace },
-		RateLimiter: controllers.RateLimiter[item](d.Retry),
+		RateLimiter: controllers.RateLimiter[item](e.Retry),
 	})
 	q.metrics = m.queue(name, s.Kind)
 	return q
@@ -125,9 +130,9 @@ func (q *queue) next(ctx context.Context) bool {
 		return false
 	}
 	defer q.items.Done(next)
-	begin := q.deps.Clock.Now()
+	begin := q.env.Clock.Now()
 	result, err := q.process(ctx, next)
-	q.metrics.processed(q.deps.Clock.Since(begin), err, q.items.Len())
+	q.metrics.processed(q.env.Clock.Since(begin), err, q.items.Len())
 	switch {
 	case err != nil:
 		if !apierrors.IsConflict(err) {
@@ -151,7 +156,7 @@ func (q *queue) next(ctx context.Context) bool {
 }
 
 func (q *queue) workers() int {
-	if q.deps.Rate >= fastRate {
+	if q.options.Rate >= fastRate {
 		return fastWorkers
 	}
 	return workers
@@ -159,14 +164,14 @@ func (q *queue) workers() int {
 
 // interval returns the time between two evictions of a worker.
 func (q *queue) interval() time.Duration {
-	if q.deps.Rate > 0 {
-		return time.Duration(float64(time.Second) / float64(q.deps.Rate) * float64(q.workers()) / workers)
+	if q.options.Rate > 0 {
+		return time.Duration(float64(time.Second) / float64(q.options.Rate) * float64(q.workers()) / workers)
 	}
 	return pause
 }
 
 func (q *queue) wait(ctx context.Context, interval time.Duration) {
-	timer := q.deps.Clock.NewTimer(interval)
+	timer := q.env.Clock.NewTimer(interval)
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
@@ -188,13 +193,11 @@ func (q *queue) process(ctx context.Context, i item) (outcome, error) {
 		return outcome{after: verdict.After}, err
 	}
 	// The reconciler enqueues the bindings of a cluster that is held again.
-	if held, err := q.deps.Hold(ctx, i.cluster); err != nil || held {
+	if held, err := q.options.Held(ctx, i.cluster); err != nil || held {
 		return outcome{}, err
 	}
-	if q.deps.Budget != nil {
-		if after, err := q.deps.Budget.Take(ctx); err != nil || after > 0 {
-			return outcome{exhausted: after}, err
-		}
+	if after, err := q.options.Take(ctx); err != nil || after > 0 {
+		return outcome{exhausted: after}, err
 	}
 	return q.evict(ctx, b, i, q.alsoFromOthers(ctx, b, verdict.Spec))
 }
@@ -208,8 +211,8 @@ func (q *queue) decide(ctx context.Context, b workv1alpha2.Binding, name string)
 		return eviction.TaintVerdict{}, fmt.Errorf("reading cluster %q: %w", name, err)
 	}
 	return eviction.Taint(eviction.TaintFacts{
-		Now: q.deps.Clock.Now(), ClusterName: name, Cluster: cluster, Binding: b,
-		Enabled: q.deps.Evict, PurgeMode: q.deps.PurgeMode, PreserveState: q.deps.PreserveState, KeepUnclaimed: true,
+		Now: q.env.Clock.Now(), ClusterName: name, Cluster: cluster, Binding: b,
+		Enabled: q.options.Evict, PurgeMode: q.options.PurgeMode, PreserveState: q.env.Gates.Enabled(gates.StatefulFailoverInjection), KeepUnclaimed: true,
 	})
 }
 
@@ -223,7 +226,7 @@ func (q *queue) alsoFromOthers(ctx context.Context, b workv1alpha2.Binding, spec
 		if err != nil || !verdict.Evict {
 			continue
 		}
-		if held, err := q.deps.Hold(ctx, target.Name); err == nil && !held {
+		if held, err := q.options.Held(ctx, target.Name); err == nil && !held {
 			spec = verdict.Spec
 		}
 	}
@@ -232,11 +235,9 @@ func (q *queue) alsoFromOthers(ctx context.Context, b workv1alpha2.Binding, spec
 
 // evict writes the task of an eviction.
 func (q *queue) evict(ctx context.Context, b workv1alpha2.Binding, i item, spec *workv1alpha2.ResourceBindingSpec) (outcome, error) {
-	eviction.Stamp(spec.GracefulEvictionTasks, q.deps.Clock.Now())
+	eviction.Stamp(spec.GracefulEvictionTasks, q.env.Clock.Now())
 	if err := q.write(ctx, b, spec); err != nil {
-		if q.deps.Budget != nil {
-			q.deps.Budget.Return()
-		}
+		q.options.Return()
 		if !apierrors.IsConflict(err) {
 			evictions.Failed(q.events, b, i.cluster, err)
 		}
@@ -247,8 +248,8 @@ func (q *queue) evict(ctx context.Context, b workv1alpha2.Binding, i item, spec 
 
 // write writes the spec of a binding, with new targets if it can be scheduled here.
 func (q *queue) write(ctx context.Context, b workv1alpha2.Binding, spec *workv1alpha2.ResourceBindingSpec) error {
-	if q.deps.Schedule != nil {
-		if done, err := q.deps.Schedule(ctx, q.scope, b, spec); done || err != nil {
+	if q.options.Schedule != nil {
+		if done, err := q.options.Schedule(ctx, q.scope, b, spec); done || err != nil {
 			return err
 		}
 	}

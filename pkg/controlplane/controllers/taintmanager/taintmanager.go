@@ -2,7 +2,6 @@
 package taintmanager
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -11,10 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
-	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -24,6 +20,8 @@ import (
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/env"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/evictions"
 	"github.com/karmada-toolkit/karmada/pkg/domain/scope"
 )
 
@@ -37,16 +35,8 @@ const (
 	heldResync = time.Second
 )
 
-// Budget limits the evictions of the whole federation.
-type Budget interface {
-	// Take takes one eviction from the budget, or returns the time until there is one.
-	Take(ctx context.Context) (after time.Duration, err error)
-	// Return gives one back that was not used.
-	Return()
-}
-
-// Deps are the dependencies of the controller beside a manager.
-type Deps struct {
+// Options are the options of the controller.
+type Options struct {
 	// Evict turns evictions on. Without it, NoExecute taints have no effect.
 	Evict bool
 	// PurgeMode is the purge mode of bindings without a cluster failover behavior. Default Gracefully.
@@ -54,56 +44,31 @@ type Deps struct {
 	// Rate is the number of evictions per second of each of the three workers per kind of binding. With 0, a worker
 	// waits for 30 min after an eviction.
 	Rate float32
-	// PreserveState is the feature gate StatefulFailoverInjection.
-	PreserveState bool
-	// Hold reports whether a cluster must not be evicted now, because many clusters failed at once. Optional.
-	Hold func(ctx context.Context, cluster string) (bool, error)
-	// Budget limits the evictions of the whole federation. Optional.
-	Budget Budget
+	evictions.Limits
 	// Schedule writes the spec of a binding that is evicted together with new targets, and reports whether it did.
 	// Otherwise the spec is written without. Optional.
 	Schedule func(ctx context.Context, s *scope.Binding, b workv1alpha2.Binding, spec *workv1alpha2.ResourceBindingSpec) (bool, error)
-	// Workers is the number of clusters that are reconciled at a time. Default 5.
-	Workers int
-	// Retry bounds the delay between attempts.
-	Retry controllers.Retry
-	// Clock is the real clock by default.
-	Clock clock.WithTicker
-}
-
-func (d *Deps) complete() {
-	d.Clock = cmp.Or[clock.WithTicker](d.Clock, clock.RealClock{})
-	if d.PurgeMode == "" {
-		d.PurgeMode = policyv1alpha1.PurgeModeGracefully
-	}
-	if d.Hold == nil {
-		d.Hold = func(context.Context, string) (bool, error) { return false, nil }
-	}
 }
 
 // reconciler enqueues the bindings of tainted clusters.
 type reconciler struct {
-	client client.Client
-	// evict is that of Deps.
-	evict  bool
-	hold   func(ctx context.Context, cluster string) (bool, error)
-	queues []*queue
+	client  client.Client
+	options Options
+	queues  []*queue
 }
 
 // Setup adds the controller to the manager.
-func Setup(_ context.Context, mgr manager.Manager, d Deps) error {
-	d.complete()
-	r := &reconciler{client: mgr.GetClient(), evict: d.Evict, hold: d.Hold}
-	recorder := events.ForManager(mgr, Component, events.Transitions)
-	measured := newMetrics(ctrlmetrics.Registry)
+func Setup(_ context.Context, e *env.Env, o Options) error {
+	r := &reconciler{client: e.Client, options: o}
+	recorder, measured := events.ForManager(e.Manager, Component, events.Transitions), newMetrics(e.Metrics)
 	for _, s := range scope.Bindings() {
-		q := newQueue(s, mgr.GetClient(), recorder, measured, d)
+		q := newQueue(e, s, recorder, measured, o)
 		r.queues = append(r.queues, q)
-		if err := mgr.Add(q); err != nil {
+		if err := e.Manager.Add(q); err != nil {
 			return fmt.Errorf("adding the eviction queue of %s: %w", s.Kind, err)
 		}
 	}
-	return controllers.Add(mgr, Component, &clusterv1alpha1.Cluster{}, taintsChanged(), controllers.Options(d.Workers, 5, d.Retry), r)
+	return controllers.Add(e.Manager, Component, &clusterv1alpha1.Cluster{}, taintsChanged(), e.Options(e.ClusterSyncs, 5), r)
 }
 
 // taintsChanged passes new clusters and those whose taints changed.
@@ -115,7 +80,7 @@ func taintsChanged() predicate.Predicate {
 
 // Reconcile enqueues the bindings of one cluster while it has NoExecute taints. While evictions are off it does nothing.
 func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-	if !r.evict {
+	if !r.options.Evict {
 		return reconcile.Result{}, nil
 	}
 	cluster := &clusterv1alpha1.Cluster{}
@@ -129,7 +94,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		}
 		return reconcile.Result{}, nil
 	}
-	if held, err := r.hold(ctx, cluster.Name); err != nil || held {
+	if held, err := r.options.Held(ctx, cluster.Name); err != nil || held {
 		return controllers.After(heldResync, err)
 	}
 	for _, q := range r.queues {

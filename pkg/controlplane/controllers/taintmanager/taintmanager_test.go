@@ -28,6 +28,8 @@ import (
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/env"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/evictions"
 	"github.com/karmada-toolkit/karmada/pkg/domain/scope"
 )
 
@@ -66,15 +68,13 @@ type harness struct {
 }
 
 // newHarness returns a controller with the queue of one scope, whose workers do not run.
-func newHarness(t *testing.T, s *scope.Binding, d Deps, funcs interceptor.Funcs, objs ...client.Object) *harness {
+func newHarness(t *testing.T, s *scope.Binding, o Options, funcs interceptor.Funcs, objs ...client.Object) *harness {
 	t.Helper()
 	c := fake.NewClientBuilder().WithScheme(kube.NewScheme()).WithObjects(objs...).WithInterceptorFuncs(funcs).Build()
-	d.Clock = clocktesting.NewFakeClock(now)
-	d.complete()
 	recorder := record.NewFakeRecorder(100)
-	q := newQueue(s, c, events.New(recorder), newMetrics(prometheus.NewRegistry()), d)
+	q := newQueue(&env.Env{Client: c, Clock: clocktesting.NewFakeClock(now)}, s, events.New(recorder), newMetrics(prometheus.NewRegistry()), o)
 	t.Cleanup(q.items.ShutDown)
-	return &harness{&reconciler{client: c, evict: d.Evict, hold: d.Hold, queues: []*queue{q}}, c, q, recorder}
+	return &harness{&reconciler{client: c, options: o, queues: []*queue{q}}, c, q, recorder}
 }
 
 func (h *harness) tasks(t *testing.T, b workv1alpha2.Binding) []workv1alpha2.GracefulEvictionTask {
@@ -107,7 +107,7 @@ func TestProcess(t *testing.T) {
 		for _, s := range scope.Bindings() {
 			t.Run(s.Kind+"/"+name, func(t *testing.T) {
 				b := binding(s, "b", tc.tolerations, 0)
-				h := newHarness(t, s, Deps{Evict: !tc.off, PurgeMode: policyv1alpha1.PurgeModeDirectly}, interceptor.Funcs{}, tc.cluster, b)
+				h := newHarness(t, s, Options{Evict: !tc.off, PurgeMode: policyv1alpha1.PurgeModeDirectly}, interceptor.Funcs{}, tc.cluster, b)
 				got, err := h.queue.process(t.Context(), item{"m1", client.ObjectKeyFromObject(b)})
 				if want := (outcome{evicted: tc.evicted, after: tc.after}); err != nil || got != want {
 					t.Fatalf("%+v %v", got, err)
@@ -124,7 +124,7 @@ func TestProcess(t *testing.T) {
 func TestProcess_WhatIsGoneIsDropped(t *testing.T) {
 	s := scope.NamespacedBinding()
 	b := binding(s, "b", "", 0)
-	h := newHarness(t, s, Deps{Evict: true}, interceptor.Funcs{}, b)
+	h := newHarness(t, s, Options{Evict: true}, interceptor.Funcs{}, b)
 	for _, i := range []item{{"m1", client.ObjectKeyFromObject(b)}, {"m1", types.NamespacedName{Namespace: "default", Name: "gone"}}} {
 		if got, err := h.queue.process(t.Context(), i); got != (outcome{}) || err != nil {
 			t.Errorf("%v: %+v %v", i, got, err)
@@ -140,13 +140,13 @@ func TestReconcile_EvictsEveryBindingOnce(t *testing.T) {
 				objs = append(objs, binding(s, fmt.Sprintf("b%d", i), "", 0))
 			}
 			writes := make(chan string, 100)
-			h := newHarness(t, s, Deps{Evict: true, Rate: 1e9}, interceptor.Funcs{
+			h := newHarness(t, s, Options{Evict: true, Rate: 1e9}, interceptor.Funcs{
 				Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
 					writes <- obj.GetName()
 					return c.Patch(ctx, obj, patch, opts...)
 				},
 			}, objs...)
-			clock := h.queue.deps.Clock.(*clocktesting.FakeClock)
+			clock := h.queue.env.Clock.(*clocktesting.FakeClock)
 			result, err := h.Reconcile(t.Context(), request)
 			if err != nil || result.RequeueAfter != resync {
 				t.Fatal(result, err)
@@ -191,7 +191,7 @@ func TestReconcile_EvictsEveryBindingOnce(t *testing.T) {
 // While evictions are off nothing is enqueued, and the bindings of a tainted cluster are not searched again.
 func TestReconcile_NothingWhileEvictionsAreOff(t *testing.T) {
 	s := scope.NamespacedBinding()
-	h := newHarness(t, s, Deps{}, interceptor.Funcs{}, tainted(noExecute()), binding(s, "b", "", 0))
+	h := newHarness(t, s, Options{}, interceptor.Funcs{}, tainted(noExecute()), binding(s, "b", "", 0))
 	if got, err := h.Reconcile(t.Context(), request); err != nil || got != (reconcile.Result{}) || h.queue.items.Len() != 0 {
 		t.Errorf("%+v %v, %d enqueued", got, err, h.queue.items.Len())
 	}
@@ -204,7 +204,7 @@ func TestProcess_WithoutAPolicyItStays(t *testing.T) {
 		b.SetLabels(nil)
 		b.SetUID("binding")
 		b.GetSpec().Resource.UID = "template"
-		h := newHarness(t, s, Deps{Evict: true}, interceptor.Funcs{}, tainted(noExecute()), b)
+		h := newHarness(t, s, Options{Evict: true}, interceptor.Funcs{}, tainted(noExecute()), b)
 		for range 3 {
 			if got, err := h.queue.process(t.Context(), item{"m1", client.ObjectKeyFromObject(b)}); err != nil || got != (outcome{}) {
 				t.Fatalf("%+v %v", got, err)
@@ -221,7 +221,7 @@ func TestProcess_WithoutAPolicyItStays(t *testing.T) {
 
 func TestReconcile_HigherPriorityFirst(t *testing.T) {
 	s := scope.NamespacedBinding()
-	h := newHarness(t, s, Deps{Evict: true}, interceptor.Funcs{}, tainted(noExecute()),
+	h := newHarness(t, s, Options{Evict: true}, interceptor.Funcs{}, tainted(noExecute()),
 		binding(s, "a-low", "", 1), binding(s, "b-high", "", 100), binding(s, "c-none", "", 0), binding(s, "d-middle", "", 50))
 	if _, err := h.Reconcile(t.Context(), request); err != nil {
 		t.Fatal(err)
@@ -237,7 +237,7 @@ func TestReconcile_HigherPriorityFirst(t *testing.T) {
 
 func TestReconcile_NoTaintNoWork(t *testing.T) {
 	s := scope.NamespacedBinding()
-	h := newHarness(t, s, Deps{Evict: true}, interceptor.Funcs{}, tainted(), binding(s, "b", "", 0))
+	h := newHarness(t, s, Options{Evict: true}, interceptor.Funcs{}, tainted(), binding(s, "b", "", 0))
 	if result, err := h.Reconcile(t.Context(), request); err != nil || result.RequeueAfter != 0 || h.queue.items.Len() != 0 {
 		t.Error(result, err, h.queue.items.Len())
 	}
@@ -247,7 +247,7 @@ func TestProcess_AFailedWriteIsRetriedAndRecorded(t *testing.T) {
 	s := scope.NamespacedBinding()
 	b := binding(s, "b", "", 0)
 	refused := apierrors.NewForbidden(workv1alpha2.Resource("resourcebindings"), "b", errors.New("no"))
-	h := newHarness(t, s, Deps{Evict: true}, interceptor.Funcs{
+	h := newHarness(t, s, Options{Evict: true}, interceptor.Funcs{
 		Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
 			return refused
 		},
@@ -268,7 +268,7 @@ func TestProcess_AFailedWriteIsRetriedAndRecorded(t *testing.T) {
 func TestProcess_AConflictIsRetriedWithoutAnEvent(t *testing.T) {
 	s := scope.NamespacedBinding()
 	b := binding(s, "b", "", 0)
-	h := newHarness(t, s, Deps{Evict: true}, interceptor.Funcs{
+	h := newHarness(t, s, Options{Evict: true}, interceptor.Funcs{
 		Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
 			return apierrors.NewConflict(workv1alpha2.Resource("resourcebindings"), "b", errors.New("changed"))
 		},
@@ -284,7 +284,7 @@ func TestProcess_Schedules(t *testing.T) {
 		s := scope.NamespacedBinding()
 		b := binding(s, "b", "", 0)
 		var got *workv1alpha2.ResourceBindingSpec
-		h := newHarness(t, s, Deps{Evict: true, Schedule: func(_ context.Context, _ *scope.Binding, _ workv1alpha2.Binding, spec *workv1alpha2.ResourceBindingSpec) (bool, error) {
+		h := newHarness(t, s, Options{Evict: true, Schedule: func(_ context.Context, _ *scope.Binding, _ workv1alpha2.Binding, spec *workv1alpha2.ResourceBindingSpec) (bool, error) {
 			got = spec
 			return done, nil
 		}}, interceptor.Funcs{}, tainted(noExecute()), b)
@@ -312,7 +312,7 @@ func TestReconcile_AHeldClusterIsNotEvicted(t *testing.T) {
 		t.Run(s.Kind, func(t *testing.T) {
 			held := true
 			b := binding(s, "b", "", 0)
-			h := newHarness(t, s, Deps{Evict: true, Rate: 1e9, Hold: func(_ context.Context, cluster string) (bool, error) { return held && cluster == "m1", nil }},
+			h := newHarness(t, s, Options{Evict: true, Rate: 1e9, Limits: evictions.Limits{Hold: func(_ context.Context, cluster string) (bool, error) { return held && cluster == "m1", nil }}},
 				interceptor.Funcs{}, tainted(noExecute()), b)
 			if result, err := h.Reconcile(t.Context(), request); err != nil || result.RequeueAfter != heldResync || h.queue.items.Len() != 0 {
 				t.Fatal(result, err, h.queue.items.Len())
@@ -351,7 +351,7 @@ func TestProcess_Budget(t *testing.T) {
 	a, b := binding(s, "a", "", 0), binding(s, "b", "", 0)
 	tolerant := binding(s, "c", `{"operator":"Exists"}`, 0)
 	budget := &fakeBudget{left: 1}
-	h := newHarness(t, s, Deps{Evict: true, Budget: budget}, interceptor.Funcs{}, tainted(noExecute()), a, b, tolerant)
+	h := newHarness(t, s, Options{Evict: true, Limits: evictions.Limits{Budget: budget}}, interceptor.Funcs{}, tainted(noExecute()), a, b, tolerant)
 	for _, step := range []struct {
 		binding workv1alpha2.Binding
 		want    outcome
@@ -369,7 +369,7 @@ func TestProcess_AFailedWriteReturnsItsBudget(t *testing.T) {
 	s := scope.NamespacedBinding()
 	b := binding(s, "b", "", 0)
 	budget := &fakeBudget{left: 1}
-	h := newHarness(t, s, Deps{Evict: true, Budget: budget}, interceptor.Funcs{
+	h := newHarness(t, s, Options{Evict: true, Limits: evictions.Limits{Budget: budget}}, interceptor.Funcs{
 		Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
 			return errors.New("no")
 		},
@@ -401,7 +401,7 @@ func TestProcess_LeavesAllTaintedClustersAtOnce(t *testing.T) {
 				b := binding(s, "b", "", 0)
 				b.GetSpec().Clusters = append(b.GetSpec().Clusters, workv1alpha2.TargetCluster{Name: "m3"})
 				budget := &fakeBudget{left: 1}
-				d := Deps{Evict: true, Budget: budget, Hold: func(_ context.Context, cluster string) (bool, error) { return cluster == tc.held, nil }}
+				d := Options{Evict: true, Limits: evictions.Limits{Budget: budget, Hold: func(_ context.Context, cluster string) (bool, error) { return cluster == tc.held, nil }}}
 				h := newHarness(t, s, d, interceptor.Funcs{}, cluster("m1"), cluster("m2"), healthy, b)
 				got, err := h.queue.process(t.Context(), item{"m1", client.ObjectKeyFromObject(b)})
 				if err != nil || !got.evicted {
@@ -422,7 +422,7 @@ func TestProcess_LeavesAllTaintedClustersAtOnce(t *testing.T) {
 // More workers evict at the same pace.
 func TestQueue_Pace(t *testing.T) {
 	for rate, want := range map[float32]time.Duration{0: pause / workers, 0.5: 2 * time.Second / workers, 19: time.Second / 19 / workers, 10_000: 100 * time.Microsecond / workers} {
-		q := &queue{deps: Deps{Rate: rate}}
+		q := &queue{options: Options{Rate: rate}}
 		if got := q.interval() / time.Duration(q.workers()); got.Round(time.Microsecond) != want.Round(time.Microsecond) {
 			t.Errorf("rate %v: one eviction in %s, want %s", rate, got, want)
 		}
@@ -431,7 +431,7 @@ func TestQueue_Pace(t *testing.T) {
 
 func TestReconcile_CountsOnlyTaintedClusters(t *testing.T) {
 	s := scope.Bindings()[0]
-	h := newHarness(t, s, Deps{Evict: true}, interceptor.Funcs{}, tainted(noExecute()), binding(s, "a", "", 0))
+	h := newHarness(t, s, Options{Evict: true}, interceptor.Funcs{}, tainted(noExecute()), binding(s, "a", "", 0))
 	request := reconcile.Request{NamespacedName: types.NamespacedName{Name: "m1"}}
 	spec := func(taints string) func() error {
 		return func() error {

@@ -19,28 +19,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/karmada-toolkit/karmada/internal/controllers"
 	"github.com/karmada-toolkit/karmada/internal/events"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/env"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/works"
 )
 
 // Component is the name of the controller and the source of its events.
 const Component = "unified-auth-controller"
-
-// Deps are the dependencies and options of the controller.
-type Deps struct {
-	Store *templates.Store
-	// Events selects which successes are recorded. Default: events.Transitions.
-	Events events.Mode
-	// Retry bounds the delay after failures.
-	Retry controllers.Retry
-}
 
 type reconciler struct {
 	client client.Client
@@ -53,16 +44,11 @@ type reconciler struct {
 }
 
 // Setup adds the controller to the manager.
-func Setup(_ context.Context, mgr manager.Manager, d Deps) error {
-	r := &reconciler{
-		client: mgr.GetClient(), store: d.Store,
-		works:  works.NewWriter(mgr.GetClient(), mgr.GetAPIReader()),
-		events: events.ForManager(mgr, Component, d.Events),
-	}
-	return builder.ControllerManagedBy(mgr).Named(Component).
+func Setup(_ context.Context, e *env.Env) error {
+	r := &reconciler{client: e.Client, store: e.Store, works: e.Works(), events: e.Recorder(Component)}
+	return e.Controller(Component, 0, 1).
 		Watches(&clusterv1alpha1.Cluster{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(impersonatorChanged())).
-		WatchesRawSource(templates.Source{Store: d.Store, Kinds: grantKinds(), Requests: r.granted}).
-		WithOptions(controllers.Options(0, 1, d.Retry)).
+		WatchesRawSource(templates.Source{Store: e.Store, Kinds: grantKinds(), Requests: r.granted}).
 		Complete(r)
 }
 
