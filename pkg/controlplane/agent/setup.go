@@ -186,9 +186,7 @@ func (a *agent) collect(ctx context.Context) error {
 	if len(managers) == 0 {
 		return nil
 	}
-	return endpointslicecollect.Setup(ctx, a.mgr, endpointslicecollect.Deps{
-		Members: a, Managers: managers, Select: a.membership.serves, Retry: e.Retry,
-	})
+	return endpointslicecollect.Setup(ctx, e, a.membership.serves, managers...)
 }
 
 // ended returns the error, or nil if ctx has ended.

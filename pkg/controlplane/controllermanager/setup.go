@@ -62,7 +62,6 @@ type setup struct {
 	*env.Env
 	options     *Options
 	interpreter *interpreter.Interpreter
-	pool        *access.Pool
 	// skipped are the namespaces that are not propagated.
 	skipped *templates.Namespaces
 	// guard receives what is observed of clusters.
@@ -211,7 +210,7 @@ func newSetup(ctx context.Context, mgr manager.Manager, o *Options) (*setup, err
 	}
 	e.Members = pool
 	return &setup{
-		Env: e, options: o, interpreter: interp, pool: pool, skipped: namespaces, guard: guard, limits: limits, wentBack: func(string, string, string) {},
+		Env: e, options: o, interpreter: interp, skipped: namespaces, guard: guard, limits: limits, wentBack: func(string, string, string) {},
 		conditions: status.For(e.Client, e.Live, e.Clock, func(m *networkingv1alpha1.MultiClusterService) *corev1.ServiceStatus { return &m.Status }, "conditions"),
 	}, nil
 }
@@ -255,9 +254,8 @@ func (s *setup) clusterStatus(ctx context.Context, e *env.Env) error {
 }
 
 func (s *setup) federatedHPA(ctx context.Context, e *env.Env) error {
-	return federatedhpa.Setup(ctx, e.Manager, federatedhpa.Deps{
-		Store: e.Store, Members: s.pool, Settings: s.options.Autoscaling.Settings, SyncPeriod: s.options.Autoscaling.SyncPeriod,
-		CacheSyncTimeout: s.options.CacheSyncTimeout,
+	return federatedhpa.Setup(ctx, e, federatedhpa.Options{
+		Settings: s.options.Autoscaling.Settings, SyncPeriod: s.options.Autoscaling.SyncPeriod, CacheSyncTimeout: s.options.CacheSyncTimeout,
 	})
 }
 
@@ -274,9 +272,7 @@ func (s *setup) collect(ctx context.Context, e *env.Env) error {
 	if len(managers) == 0 {
 		return nil
 	}
-	return endpointslicecollect.Setup(ctx, e.Manager, endpointslicecollect.Deps{
-		Members: e.Members, Managers: managers, Retry: e.Retry, Select: pushed,
-	})
+	return endpointslicecollect.Setup(ctx, e, pushed, managers...)
 }
 
 func pushed(c *clusterv1alpha1.Cluster) bool { return c.Spec.SyncMode != clusterv1alpha1.Pull }

@@ -12,6 +12,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/env"
+
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
@@ -22,7 +24,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/log"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
@@ -50,17 +51,6 @@ const (
 	restartInterval = 250 * time.Millisecond
 )
 
-// Deps are the dependencies and options of the controller.
-type Deps struct {
-	Members access.Members
-	// Select reports whether this process collects the slices of a cluster.
-	Select func(*clusterv1alpha1.Cluster) bool
-	// Managers are the features for which slices are collected.
-	Managers []services.Manager
-	// Retry bounds the delay after failures.
-	Retry controllers.Retry
-}
-
 // sliceKey is a slice of a cluster.
 type sliceKey struct {
 	cluster string
@@ -68,10 +58,14 @@ type sliceKey struct {
 }
 
 type reconciler struct {
-	deps   Deps
-	client client.Client
-	works  *works.Writer
-	slices priorityqueue.PriorityQueue[sliceKey]
+	client  client.Client
+	members access.Members
+	works   *works.Writer
+	// selected reports whether this process collects the slices of a cluster.
+	selected func(*clusterv1alpha1.Cluster) bool
+	// managers are the features for which slices are collected.
+	managers []services.Manager
+	slices   priorityqueue.PriorityQueue[sliceKey]
 	// start starts the watch of a cluster, which ends with the manager.
 	start func(c *cluster, member *access.Member, wanted sets.Set[types.NamespacedName]) bool
 
@@ -81,38 +75,37 @@ type reconciler struct {
 	queue workqueue.TypedRateLimitingInterface[reconcile.Request]
 }
 
-// Setup adds the controller to the manager.
-func Setup(ctx context.Context, mgr manager.Manager, d Deps) error {
+// Setup adds the controller to the manager. It collects slices of the selected clusters, for some features.
+func Setup(ctx context.Context, e *env.Env, selected func(*clusterv1alpha1.Cluster) bool, managers ...services.Manager) error {
 	r := &reconciler{
-		deps: d, client: mgr.GetClient(), works: works.NewWriter(mgr.GetClient(), mgr.GetAPIReader()), clusters: lifetime.New(nil, (*cluster).stop),
+		client: e.Client, members: e.Members, selected: selected, managers: managers, works: e.Works(), clusters: lifetime.New(nil, (*cluster).stop),
 		slices: controllers.NewQueue(controllers.QueueOptions[sliceKey]{
 			Name: Component, Workers: workers, Tenant: func(k sliceKey) string { return k.slice.Namespace },
-			RateLimiter: controllers.RateLimiter[sliceKey](d.Retry),
+			RateLimiter: controllers.RateLimiter[sliceKey](e.Retry),
 		}),
 	}
 	r.start = func(c *cluster, member *access.Member, wanted sets.Set[types.NamespacedName]) bool {
 		return c.start(ctx, member, wanted, r.synced)
 	}
-	if err := mgr.GetFieldIndexer().IndexField(ctx, &workv1alpha1.Work{}, deliveredIndex, controllers.IndexKey(services.Delivered)); err != nil {
+	if err := e.Index(ctx, &workv1alpha1.Work{}, deliveredIndex, controllers.IndexKey(services.Delivered)); err != nil {
 		return err
 	}
-	slices, err := controller.NewTyped(Component, mgr, controller.TypedOptions[sliceKey]{
+	slices, err := controller.NewTyped(Component, e.Manager, controller.TypedOptions[sliceKey]{
 		MaxConcurrentReconciles: workers, Reconciler: reconcile.TypedFunc[sliceKey](r.collect),
 		NewQueue: func(string, workqueue.TypedRateLimiter[sliceKey]) workqueue.TypedRateLimitingInterface[sliceKey] {
 			return r.slices
 		},
 	})
 	if err == nil {
-		err = slices.Watch(r.collectedWorks(mgr.GetCache()))
+		err = slices.Watch(r.collectedWorks(e.Manager.GetCache()))
 	}
 	if err != nil {
 		return err
 	}
-	return builder.ControllerManagedBy(mgr).Named("endpointslice-collect-clusters").
+	return e.Controller("endpointslice-collect-clusters", clusterWorkers, clusterWorkers).
 		For(&clusterv1alpha1.Cluster{}, builder.WithPredicates(controllers.Filter[*clusterv1alpha1.Cluster]{Updated: lifetime.Changed})).
 		Watches(&workv1alpha1.Work{}, permittingWorks()).
 		WatchesRawSource(source.Func(r.setQueue)).
-		WithOptions(controllers.Options(clusterWorkers, clusterWorkers, d.Retry)).
 		Complete(r)
 }
 
@@ -124,7 +117,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if err != nil && !notFound {
 		return reconcile.Result{}, fmt.Errorf("getting cluster %s: %w", req.Name, err)
 	}
-	if notFound || obj.DeletionTimestamp != nil || !r.deps.Select(obj) {
+	if notFound || obj.DeletionTimestamp != nil || !r.selected(obj) {
 		r.clusters.Keep(func(name string) bool { return name != req.Name }) // of whichever cluster of this name
 		return reconcile.Result{}, nil
 	}
@@ -145,7 +138,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if !obj.Ready() {
 		return reconcile.Result{}, r.enqueueCollected(ctx, req.Name)
 	}
-	member, err := r.deps.Members.Member(ctx, obj)
+	member, err := r.members.Member(ctx, obj)
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("opening cluster %s: %w", req.Name, err)
 	}
@@ -162,7 +155,7 @@ func (r *reconciler) permitted(ctx context.Context, cluster string) (map[service
 		return nil, fmt.Errorf("listing the works of cluster %s: %w", cluster, err)
 	}
 	out := map[services.Manager]sets.Set[types.NamespacedName]{}
-	for _, m := range r.deps.Managers {
+	for _, m := range r.managers {
 		out[m] = sets.New[types.NamespacedName]()
 	}
 	for i := range list.Items {
@@ -239,7 +232,7 @@ func (r *reconciler) collect(ctx context.Context, key sliceKey) (reconcile.Resul
 	slice, known, permitted := c.get(key.slice)
 	next, err := services.Resolve(services.SliceFacts{
 		Key: types.NamespacedName{Namespace: namespace, Name: name}, Existing: existing, Slice: slice, Known: known, Delivered: delivered,
-		Managers: r.deps.Managers, Permitted: permitted,
+		Managers: r.managers, Permitted: permitted,
 	})
 	switch {
 	case err != nil:

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/env"
+
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -106,16 +108,18 @@ func (f *federation) start(t *testing.T) {
 		},
 	})
 	in := interpreter.New()
+	shared := env.New(mgr)
+	shared.Interpreter = in
 	ctx, stop := context.WithCancel(context.Background())
 	for _, err := range []error{
 		controllers.Follow(mgr, &clusterv1alpha1.Cluster{}, pool),
-		cluster.Setup(ctx, mgr, cluster.Deps{}),
+		cluster.Setup(ctx, shared, cluster.Options{}),
 		clusterstatus.Setup(ctx, mgr, clusterstatus.Deps{
 			Members: pool, Resources: true, Modeling: true,
 			SuccessThreshold: time.Second, FailureThreshold: 2 * time.Second,
 		}),
 		execution.Setup(ctx, mgr, execution.Deps{Members: pool, Interpreter: in, WentBack: func(string, string, string) { f.wentBack.Add(1) }}),
-		bindingstatus.Setup(ctx, mgr, bindingstatus.Deps{Templates: live{mgr.GetAPIReader()}, Interpreter: in}),
+		bindingstatus.Setup(ctx, shared, bindingstatus.Options{Templates: live{mgr.GetAPIReader()}}),
 	} {
 		if err != nil {
 			t.Fatal(err)

@@ -2,10 +2,11 @@
 package federatedhpa
 
 import (
-	"cmp"
 	"context"
 	"sync"
 	"time"
+
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/env"
 
 	"github.com/prometheus/client_golang/prometheus"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
@@ -17,7 +18,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -26,10 +26,8 @@ import (
 	"github.com/karmada-toolkit/karmada/internal/metrics"
 	"github.com/karmada-toolkit/karmada/internal/status"
 	autoscalingv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/autoscaling/v1alpha1"
-	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
 	"github.com/karmada-toolkit/karmada/pkg/domain/autoscaling"
-	"github.com/karmada-toolkit/karmada/pkg/member/access"
 )
 
 // Component is the name of the controller in events and metrics.
@@ -42,22 +40,13 @@ const (
 	minRetry = time.Second
 )
 
-// Pool opens members.
-type Pool interface {
-	Member(ctx context.Context, cluster *clusterv1alpha1.Cluster) (*access.Member, error)
-}
-
-// Deps are the dependencies of the controller beside a manager.
-type Deps struct {
-	Store    *templates.Store
-	Members  Pool
+// Options are the options of the controller.
+type Options struct {
 	Settings autoscaling.Settings
 	// SyncPeriod is the time between two passes over an object. A failed pass is repeated no later.
 	SyncPeriod time.Duration
 	// CacheSyncTimeout bounds the wait for the first list of a member's pods; no pass waits longer than 5 s.
 	CacheSyncTimeout time.Duration
-	// Clock is the real clock by default.
-	Clock clock.PassiveClock
 }
 
 type reconciler struct {
@@ -92,33 +81,32 @@ type state struct {
 }
 
 // Setup adds the controller to the manager.
-func Setup(_ context.Context, mgr manager.Manager, d Deps) error {
-	d.Clock = cmp.Or[clock.PassiveClock](d.Clock, clock.RealClock{})
-	source, err := newMetricsSource(mgr, d.SyncPeriod)
+func Setup(_ context.Context, e *env.Env, o Options) error {
+	source, err := newMetricsSource(e.Manager, o.SyncPeriod)
 	if err != nil {
 		return err
 	}
 	r := &reconciler{
-		client: mgr.GetClient(), reader: mgr.GetClient(), metrics: source,
-		events: events.ForManager(mgr, Component, events.Transitions), observe: newMetrics(ctrlmetrics.Registry),
-		settings: d.Settings, period: d.SyncPeriod, clock: d.Clock, states: map[types.NamespacedName]*state{},
+		client: e.Client, reader: e.Client, metrics: source,
+		events: events.ForManager(e.Manager, Component, events.Transitions), observe: newMetrics(e.Metrics),
+		settings: o.Settings, period: o.SyncPeriod, clock: e.Clock, states: map[types.NamespacedName]*state{},
 		template: func(ctx context.Context, gvk schema.GroupVersionKind, namespace, name string) (*unstructured.Unstructured, error) {
-			return template(ctx, d.Store, gvk, namespace, name)
+			return template(ctx, e.Store, gvk, namespace, name)
 		},
 		hpas: func(ctx context.Context, namespace string) ([]*unstructured.Unstructured, error) {
-			return d.Store.List(ctx, autoscalingv2.SchemeGroupVersion.WithKind("HorizontalPodAutoscaler"), namespace, labels.Everything())
+			return e.Store.List(ctx, autoscalingv2.SchemeGroupVersion.WithKind("HorizontalPodAutoscaler"), namespace, labels.Everything())
 		},
+		members: newMembers(e.Members, e.Manager.GetRESTMapper(), o.CacheSyncTimeout, e.Clock),
+		status:  newStatusWriter(e.Client, e.Live, e.Clock),
 	}
-	r.members = newMembers(d.Members, mgr.GetRESTMapper(), d.CacheSyncTimeout, d.Clock)
-	r.status = newStatusWriter(mgr.GetClient(), mgr.GetAPIReader(), d.Clock)
 	for _, runnable := range []manager.Runnable{r.members, source} {
-		if err := mgr.Add(runnable); err != nil {
+		if err := e.Manager.Add(runnable); err != nil {
 			return err
 		}
 	}
-	return builder.ControllerManagedBy(mgr).Named(Component).
+	return builder.ControllerManagedBy(e.Manager).Named(Component).
 		For(&autoscalingv1alpha1.FederatedHPA{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		WithOptions(controllers.Options(workers, workers, controllers.Retry{BaseDelay: minRetry, MaxDelay: d.SyncPeriod})).
+		WithOptions(controllers.Options(workers, workers, controllers.Retry{BaseDelay: minRetry, MaxDelay: o.SyncPeriod})).
 		Complete(r)
 }
 

@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	controlplaneenv "github.com/karmada-toolkit/karmada/pkg/controlplane/env"
+
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
@@ -176,10 +178,11 @@ func (e *env) start(t *testing.T) {
 		return s, mgr.GetAPIReader().Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, s)
 	}})
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	err = errors.Join(mgr.Add(store), cronfederatedhpa.Setup(ctx, mgr, cronfederatedhpa.Deps{}), hpatarget.Setup(ctx, mgr, hpatarget.Deps{Store: store}), replicassync.Setup(ctx, mgr, replicassync.Deps{}),
-		federatedhpa.Setup(ctx, mgr, federatedhpa.Deps{
-			Store: store, Members: pool, SyncPeriod: period, CacheSyncTimeout: 3 * time.Second,
-			Settings: autoscaling.Settings{DownscaleStabilization: time.Second, Tolerance: 0.1},
+	shared := controlplaneenv.New(mgr)
+	shared.Store, shared.Members = store, pool
+	err = errors.Join(mgr.Add(store), cronfederatedhpa.Setup(ctx, shared, 0), hpatarget.Setup(ctx, shared), replicassync.Setup(ctx, shared),
+		federatedhpa.Setup(ctx, shared, federatedhpa.Options{
+			SyncPeriod: period, CacheSyncTimeout: 3 * time.Second, Settings: autoscaling.Settings{DownscaleStabilization: time.Second, Tolerance: 0.1},
 		}))
 	if err != nil {
 		t.Fatal(err)

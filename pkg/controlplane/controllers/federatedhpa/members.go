@@ -45,7 +45,7 @@ const (
 // members reads targets and their pods in members. Pods and the usual workloads are watched, by cluster and namespace,
 // for all FederatedHPAs together.
 type members struct {
-	pool    Pool
+	pool    access.Members
 	mapper  meta.RESTMapper
 	timeout time.Duration
 	clock   clock.PassiveClock
@@ -60,7 +60,7 @@ type members struct {
 	silent map[string]time.Time
 }
 
-func newMembers(pool Pool, mapper meta.RESTMapper, timeout time.Duration, clk clock.PassiveClock) *members {
+func newMembers(pool access.Members, mapper meta.RESTMapper, timeout time.Duration, clk clock.PassiveClock) *members {
 	return &members{
 		pool: pool, mapper: mapper, timeout: min(timeout, answerTimeout), clock: clk, started: make(chan struct{}), silent: map[string]time.Time{},
 		pods: newWatches(podConfig, clk), workloads: newWatches(workloadConfig, clk),
