@@ -8,6 +8,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/env"
+
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -43,20 +45,21 @@ type report struct {
 // monitor sets the Ready condition of clusters with sync mode Pull to Unknown when
 // their agents report no status and renew no lease any longer.
 type monitor struct {
-	r       *reconciler
+	env     *env.Env
+	options Options
 	writer  *status.Writer[*clusterv1alpha1.Cluster, *clusterv1alpha1.ClusterStatus]
 	reports map[string]*report // by cluster
 }
 
 func newMonitor(r *reconciler) *monitor {
 	// Without live reads: after a conflict the cluster may be Ready.
-	return &monitor{r: r, reports: map[string]*report{}, writer: status.For(r.client, nil, r.env.Clock,
+	return &monitor{env: r.env, options: r.options, reports: map[string]*report{}, writer: status.For(r.env.Client, nil, r.env.Clock,
 		func(c *clusterv1alpha1.Cluster) *clusterv1alpha1.ClusterStatus { return &c.Status }, "conditions")}
 }
 
 // run checks all clusters every period.
 func (m *monitor) run(ctx context.Context) error {
-	ticker := m.r.env.Clock.NewTicker(m.r.options.MonitorPeriod)
+	ticker := m.env.Clock.NewTicker(m.options.MonitorPeriod)
 	defer ticker.Stop()
 	for {
 		select {
@@ -73,7 +76,7 @@ func (m *monitor) run(ctx context.Context) error {
 // check checks all clusters once.
 func (m *monitor) check(ctx context.Context) error {
 	var clusters clusterv1alpha1.ClusterList
-	if err := m.r.client.List(ctx, &clusters, client.UnsafeDisableDeepCopy); err != nil {
+	if err := m.env.Client.List(ctx, &clusters, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("listing clusters: %w", err)
 	}
 	var renewals map[string]time.Time
@@ -91,7 +94,7 @@ func (m *monitor) check(ctx context.Context) error {
 			}
 		}
 		seen[cluster.Name] = true
-		now := m.r.env.Clock.Now()
+		now := m.env.Clock.Now()
 		s := m.observe(cluster, renewals[cluster.Name], now)
 		m.publish(cluster, s, now)
 		if m.overdue(cluster, s, now) {
@@ -105,7 +108,7 @@ func (m *monitor) check(ctx context.Context) error {
 // renewals returns when each lease was renewed.
 func (m *monitor) renewals(ctx context.Context) (map[string]time.Time, error) {
 	var leases coordinationv1.LeaseList
-	if err := m.r.live.List(ctx, &leases, client.InNamespace(clusterv1alpha1.NamespaceKarmadaCluster)); err != nil {
+	if err := m.env.Live.List(ctx, &leases, client.InNamespace(clusterv1alpha1.NamespaceKarmadaCluster)); err != nil {
 		return nil, fmt.Errorf("listing the leases of clusters: %w", err)
 	}
 	out := make(map[string]time.Time, len(leases.Items))
@@ -141,20 +144,20 @@ func (m *monitor) observe(cluster *clusterv1alpha1.Cluster, renewed, now time.Ti
 
 // publish calls Options.Reported. The condition Unknown is no report: the monitor wrote it.
 func (m *monitor) publish(cluster *clusterv1alpha1.Cluster, last *report, now time.Time) {
-	if m.r.options.Reported == nil {
+	if m.options.Reported == nil {
 		return
 	}
-	late := now.Sub(last.at) > m.r.options.MonitorGracePeriod/2
+	late := now.Sub(last.at) > m.options.MonitorGracePeriod/2
 	if unknown := last.ready != nil && last.ready.Status == metav1.ConditionUnknown; late || last.observed && !unknown {
-		m.r.options.Reported(cluster, !late, last.at)
+		m.options.Reported(cluster, !late, last.at)
 	}
 }
 
 // overdue reports whether the next report of a cluster is overdue.
 func (m *monitor) overdue(cluster *clusterv1alpha1.Cluster, last *report, now time.Time) bool {
-	grace := m.r.options.MonitorGracePeriod
+	grace := m.options.MonitorGracePeriod
 	if cluster.ReadyCondition() == nil {
-		grace = m.r.options.StartupGracePeriod
+		grace = m.options.StartupGracePeriod
 	}
 	return now.After(last.at.Add(grace))
 }
