@@ -59,7 +59,7 @@ func TestShell_TheEndOfAnEviction(t *testing.T) {
 					b.see(sc)
 				}
 				b.clock.Step(confirmDelay + time.Second)
-				b.queue.Sweep(false)
+				b.queue.Sweep()
 				if got := kinds(b.runQueue()); got != tc.delayed {
 					t.Errorf("wrote %q later, want %q", got, tc.delayed)
 				}
@@ -83,7 +83,7 @@ func TestQueue_PushAfterAddsOnlyWhatIsNotThere(t *testing.T) {
 	q.PushAfter(named("a"), 0, 3*time.Second)
 	pending(t, q, 0, 1, 0)
 	c.Step(3 * time.Second)
-	q.Sweep(false)
+	q.Sweep()
 	pop(t, q, "a")
 	q.PushAfter(named("a"), 0, 3*time.Second) // it is being handled
 	q.Done(named("a"), finished)
@@ -144,7 +144,7 @@ func TestEvictions_TheStatusFollowsTheTargets(t *testing.T) {
 			b.observer.clusterChanged(cluster("m2", 10), true)
 		} else {
 			b.clock.Step(longestBackoff)
-			b.queue.Sweep(false)
+			b.queue.Sweep()
 		}
 		b.see(sc)
 		b.runQueue()

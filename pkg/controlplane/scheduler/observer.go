@@ -181,7 +181,7 @@ func (o *observer) wake() {
 		return
 	}
 	// Also those that are being scheduled: they may be about to wait for this room.
-	o.queue.Recheck(func(k key) bool {
+	o.queue.Wake(func(k key) bool {
 		b, ok := o.bindings.get(k)
 		if !ok {
 			return true
@@ -210,7 +210,7 @@ func (o *observer) sweep() {
 // bindings of its namespace.
 func (o *observer) quotaHandler() toolscache.ResourceEventHandler {
 	wake := func(namespace string) {
-		o.queue.Recheck(func(k key) bool { return k.Namespace == namespace })
+		o.queue.Wake(func(k key) bool { return k.Namespace == namespace })
 	}
 	return controllers.Handler[*policyv1alpha1.FederatedResourceQuota]{
 		Updated: func(before, after *policyv1alpha1.FederatedResourceQuota) {

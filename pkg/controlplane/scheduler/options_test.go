@@ -85,7 +85,7 @@ func TestOptions_FirstComeFirstServedWithoutTheGate(t *testing.T) {
 	q.Done(named("a"), parked)
 	pending(t, q, 1, 1, 0)
 	clock.Step(o.RateLimiter.BaseDelay)
-	q.Sweep(false)
+	q.Sweep()
 	pending(t, q, 2, 0, 0)
 }
 

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 
 	"github.com/karmada-toolkit/karmada/internal/controllers"
@@ -15,11 +16,10 @@ import (
 
 // Periods of the queue.
 const (
-	firstBackoff       = time.Second
-	longestBackoff     = 10 * time.Second
-	backoffSweep       = time.Second
-	unschedulableSweep = 30 * time.Second
-	unschedulableWait  = 5 * time.Minute
+	firstBackoff      = time.Second
+	longestBackoff    = 10 * time.Second
+	unschedulableWait = 5 * time.Minute
+	queueSweep        = time.Second
 )
 
 // key names a binding; Namespace is empty for a ClusterResourceBinding.
@@ -39,104 +39,75 @@ func (k key) String() string {
 type item struct {
 	key      key
 	priority int32
-	// entered is when it came into the active queue, order breaks ties.
+	// entered is when it came into the active queue. order is the number of that entry; 0 if there was none, and its namespace
+	// has no worker for it.
 	entered  time.Time
 	order    int64
 	attempts int
-	ready    time.Time
-	// turn is set while its namespace has a worker for it.
-	turn bool
+	// working is set while it is being handled, again when it was pushed meanwhile.
+	working, again bool
+	// ready is when one that waits comes into the active queue, parked is set if a change can make it come earlier.
+	ready  time.Time
+	parked bool
 }
 
-// queue hands out bindings: the highest priority first, and of these the one that waits
-// longest in each namespace. The namespaces take turns, see controllers.Turns. A binding that failed waits in backoff; one that lacks room waits in
-// unschedulable until something changes. While a binding is being handled it is
-// not handed out again; if it is pushed meanwhile it comes again afterwards.
+// queue hands out bindings: the highest priority first, and of these the one that waits longest in each namespace. The
+// namespaces take turns, see controllers.Turns. A binding that failed waits for its next attempt; one that lacks room is parked
+// until something changes. While a binding is being handled it is not handed out again; if it is pushed meanwhile it comes again
+// afterwards.
 type queue struct {
 	clock clock.WithTicker
-	// retry returns when an item that failed may be tried again.
-	retry func(*item) time.Time
-	// byPriority is set when priorities count and bindings that lack room wait for a
+	// base is the delay after the first attempt, which doubles with each further one up to longest.
+	base, longest time.Duration
+	// bucket is nil when priorities count and bindings that lack room wait for a
 	// change; otherwise it is first come first served, and they are retried
-	// like those that failed.
-	byPriority bool
+	// like those that failed, at the rate of the bucket.
+	bucket workqueue.TypedRateLimiter[key]
 	// metrics may be nil.
 	metrics *sharedmetrics.WorkQueue
 
-	mu            sync.Mutex
-	wait          *sync.Cond
-	active        *controllers.Turns[key]
-	queued        map[key]*item
-	backoff       map[key]*item
-	unschedulable map[key]*item
-	working       map[key]*item
-	dirty         map[key]int32
-	sequence      int64
-	closed        bool
+	mu       sync.Mutex
+	wait     *sync.Cond
+	active   *controllers.Turns[key]
+	current  map[key]*item // active or being handled
+	waiting  map[key]*item
+	sequence int64
+	closed   bool
 }
 
 // newQueue returns the queue by priority for a number of workers.
 func newQueue(c clock.WithTicker, workers int) *queue {
 	q := &queue{
-		clock: c, byPriority: true, active: controllers.NewTurns[key](workers, 0),
-		queued: map[key]*item{}, backoff: map[key]*item{}, unschedulable: map[key]*item{},
-		working: map[key]*item{}, dirty: map[key]int32{},
-	}
-	q.retry = func(i *item) time.Time {
-		delay := longestBackoff
-		if i.attempts < 5 {
-			delay = min(firstBackoff<<max(i.attempts-1, 0), longestBackoff)
-		}
-		return i.entered.Add(delay)
+		clock: c, base: firstBackoff, longest: longestBackoff, active: controllers.NewTurns[key](workers, 0),
+		current: map[key]*item{}, waiting: map[key]*item{},
 	}
 	q.wait = sync.NewCond(&q.mu)
 	return q
 }
 
 // Push adds a binding for which something has changed.
-func (q *queue) Push(k key, priority int32) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if !q.byPriority {
-		priority = 0
-	}
-	if _, ok := q.working[k]; ok {
-		q.dirty[k] = priority
-		return
-	}
-	if i, ok := q.queued[k]; ok {
-		if i.priority != priority {
-			i.priority = priority
-			q.active.SetPriority(k, int(priority), false)
-		}
-		return
-	}
-	delete(q.backoff, k)
-	delete(q.unschedulable, k)
-	q.activate(&item{key: k, priority: priority})
-}
+func (q *queue) Push(k key, priority int32) { q.PushAfter(k, priority, 0) }
 
 // PushAfter is Push after a delay for a binding that is not in the queue.
 func (q *queue) PushAfter(k key, priority int32, delay time.Duration) {
 	q.mu.Lock()
-	known := holds(q, k)
-	if !known {
-		i := &item{key: k, ready: q.clock.Now().Add(delay)}
-		if q.byPriority {
-			i.priority = priority
-		}
-		q.backoff[k] = i
+	defer q.mu.Unlock()
+	if q.bucket != nil {
+		priority = 0
+	}
+	i := q.current[k]
+	switch {
+	case i == nil && q.waiting[k] == nil && delay > 0:
+		q.waiting[k] = &item{key: k, priority: priority, ready: q.clock.Now().Add(delay)}
 		q.metrics.Retried()
+	case i == nil:
+		q.activate(&item{key: k, priority: priority})
+	case i.working:
+		i.priority, i.again = priority, true
+	default:
+		i.priority = priority
+		q.active.SetPriority(k, int(priority), false)
 	}
-	q.mu.Unlock()
-	if known {
-		q.Push(k, priority)
-	}
-}
-
-// holds reports whether a binding is in the queue or being handled. The caller holds the lock.
-func holds(q *queue, k key) bool {
-	return slices.ContainsFunc([]map[key]*item{q.working, q.queued, q.backoff, q.unschedulable}, func(items map[key]*item) bool { return items[k] != nil })
 }
 
 // claim has the caller handle a binding, as Pop does, until Done. It reports false for one that is in the queue or being
@@ -144,10 +115,10 @@ func holds(q *queue, k key) bool {
 func claim(q *queue, k key) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if holds(q, k) || q.closed {
+	if q.closed || q.current[k] != nil || q.waiting[k] != nil {
 		return false
 	}
-	q.working[k] = &item{key: k}
+	q.current[k] = &item{key: k, working: true}
 	q.metrics.Started(k)
 	return true
 }
@@ -155,8 +126,10 @@ func claim(q *queue, k key) bool {
 func (q *queue) activate(i *item) {
 	q.sequence++
 	i.entered, i.order = q.clock.Now(), q.sequence
+	i.working, i.again, i.parked = false, false, false
+	delete(q.waiting, i.key)
+	q.current[i.key] = i
 	q.active.Push(i.key, i.key.Namespace, int(i.priority))
-	q.queued[i.key] = i
 	q.metrics.Added(i.key)
 	q.wait.Signal()
 }
@@ -167,11 +140,9 @@ func (q *queue) Pop() (key, bool) {
 	defer q.mu.Unlock()
 	for !q.closed {
 		if k, _, _, ok := q.active.Pop(); ok {
-			i := q.queued[k]
-			delete(q.queued, k)
+			i := q.current[k]
 			i.attempts++
-			i.turn = true
-			q.working[k] = i
+			i.working = true
 			q.metrics.Started(k)
 			return k, true
 		}
@@ -196,64 +167,57 @@ const (
 func (q *queue) Done(k key, o outcome) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	i := q.working[k]
-	delete(q.working, k)
-	if i == nil {
+	i := q.current[k]
+	if i == nil || !i.working {
 		return
 	}
+	delete(q.current, k)
 	q.metrics.Done(k)
-	if i.turn {
-		i.turn = false
-		defer release(q, k.Namespace)
+	if i.order > 0 {
+		q.active.Release(k.Namespace)
+		if q.active.Eligible() {
+			q.wait.Signal()
+		}
 	}
-	if priority, ok := q.dirty[k]; ok {
-		delete(q.dirty, k)
-		i.priority = priority
+	switch {
+	case i.again:
 		if o == finished {
 			i.attempts = 0
 		}
 		q.activate(i)
-		return
-	}
-	switch {
-	case o == parked && q.byPriority:
-		q.unschedulable[k] = i
+	case o == parked && q.bucket == nil:
+		i.ready, i.parked = i.entered.Add(unschedulableWait), true
+		q.waiting[k] = i
 	case o != finished:
 		i.ready = q.retry(i)
-		q.backoff[k] = i
+		q.waiting[k] = i
 		q.metrics.Retried()
 	}
 }
 
-// release ends the use of a worker by a namespace. The caller holds the lock.
-func release(q *queue, namespace string) {
-	q.active.Release(namespace)
-	if q.active.Eligible() {
-		q.wait.Signal()
+// retry returns when a binding that failed is tried again.
+func (q *queue) retry(i *item) time.Time {
+	delay := q.longest
+	if i.attempts <= 32 {
+		delay = min(q.base<<max(i.attempts-1, 0), q.longest)
 	}
+	if q.bucket == nil {
+		return i.entered.Add(delay)
+	}
+	return q.clock.Now().Add(max(delay, q.bucket.When(i.key)))
 }
 
-// Wake moves parked bindings that concern the caller into the active queue.
+// Wake moves parked bindings that concern the caller into the active queue. Those that are being handled come again: what
+// they are about to wait for may have happened already.
 func (q *queue) Wake(concerned func(key) bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for k, i := range q.unschedulable {
-		if concerned(k) {
-			delete(q.unschedulable, k)
-			q.activate(i)
-		}
+	for k, i := range q.current {
+		i.again = i.again || i.working && concerned(k)
 	}
-}
-
-// Recheck is Wake that also requeues bindings that are being handled: what they are
-// about to wait for may have happened already.
-func (q *queue) Recheck(concerned func(key) bool) {
-	q.Wake(concerned)
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	for k, i := range q.working {
-		if _, known := q.dirty[k]; !known && concerned(k) {
-			q.dirty[k] = i.priority
+	for k, i := range q.waiting {
+		if i.parked && concerned(k) {
+			q.activate(i)
 		}
 	}
 }
@@ -262,56 +226,24 @@ func (q *queue) Recheck(concerned func(key) bool) {
 func (q *queue) Parked(k key) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	_, ok := q.unschedulable[k]
-	return ok
+	i := q.waiting[k]
+	return i != nil && i.parked
 }
 
 // Sweep moves what has waited long enough into the active queue.
-func (q *queue) Sweep(unschedulableToo bool) {
+func (q *queue) Sweep() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.metrics.Refresh()
-	now := q.clock.Now()
 	var due []*item
-	for k, i := range q.backoff {
-		if !i.ready.After(now) {
-			delete(q.backoff, k)
+	for _, i := range q.waiting {
+		if !i.ready.After(q.clock.Now()) {
 			due = append(due, i)
 		}
 	}
-	if unschedulableToo {
-		for k, i := range q.unschedulable {
-			if now.Sub(i.entered) > unschedulableWait {
-				delete(q.unschedulable, k)
-				due = append(due, i)
-			}
-		}
-	}
-	slices.SortFunc(due, func(a, b *item) int { // each namespace's oldest first
-		return cmp.Or(a.entered.Compare(b.entered), cmp.Compare(a.order, b.order))
-	})
+	slices.SortFunc(due, func(a, b *item) int { return cmp.Compare(a.order, b.order) }) // each namespace's oldest first
 	for _, i := range due {
 		q.activate(i)
-	}
-}
-
-// Run sweeps until the channel is closed, then closes the queue.
-func (q *queue) Run(stop <-chan struct{}) {
-	ticker := q.clock.NewTicker(backoffSweep)
-	defer ticker.Stop()
-	last := q.clock.Now()
-	for {
-		select {
-		case <-stop:
-			q.Close()
-			return
-		case <-ticker.C():
-			too := q.clock.Since(last) >= unschedulableSweep
-			if too {
-				last = q.clock.Now()
-			}
-			q.Sweep(too)
-		}
 	}
 }
 
@@ -327,5 +259,10 @@ func (q *queue) Close() {
 func (q *queue) Pending() (active, backoff, unschedulable int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.active.Len(), len(q.backoff), len(q.unschedulable)
+	for _, i := range q.waiting {
+		if i.parked {
+			unschedulable++
+		}
+	}
+	return q.active.Len(), len(q.waiting) - unschedulable, unschedulable
 }

@@ -75,10 +75,10 @@ func TestQueue_BackoffGrowsToTenSeconds(t *testing.T) {
 		pop(t, q, "a")
 		q.Done(named("a"), failed)
 		c.Step(time.Duration(seconds)*time.Second - time.Millisecond)
-		q.Sweep(true)
+		q.Sweep()
 		pending(t, q, 0, 1, 0)
 		c.Step(time.Millisecond)
-		q.Sweep(true)
+		q.Sweep()
 		pending(t, q, 1, 0, 0)
 	}
 }
@@ -94,7 +94,7 @@ func TestQueue_AFreshPushEndsTheWait(t *testing.T) {
 		pop(t, q, "a")
 		q.Done(named("a"), failed)
 		c.Step(time.Second)
-		q.Sweep(false)
+		q.Sweep()
 		pending(t, q, 1, 0, 0)
 	}
 }
@@ -109,13 +109,11 @@ func TestQueue_UnschedulableWaitsFiveMinutesOrForAChange(t *testing.T) {
 	pending(t, q, 0, 0, 2)
 	q.Wake(func(k key) bool { return k == named("b") })
 	pop(t, q, "b")
-	c.Step(5 * time.Minute)
-	q.Sweep(true)
+	c.Step(5*time.Minute - time.Millisecond)
+	q.Sweep()
 	pending(t, q, 0, 0, 1)
-	c.Step(time.Second)
-	q.Sweep(false)
-	pending(t, q, 0, 0, 1)
-	q.Sweep(true)
+	c.Step(time.Millisecond)
+	q.Sweep()
 	pending(t, q, 1, 0, 0)
 }
 

@@ -66,18 +66,9 @@ func Setup(_ context.Context, mgr manager.Manager, o *Options) error {
 // first served with rate-limited retries.
 func (o *Options) queue(c clock.WithTicker) *queue {
 	q := newQueue(c, o.Workers)
-	if o.Gates.Enabled(gates.PriorityBasedScheduling) {
-		return q
-	}
-	l := &o.RateLimiter
-	bucket := &workqueue.TypedBucketRateLimiter[key]{Limiter: rate.NewLimiter(rate.Limit(l.QPS), l.BucketSize)}
-	q.byPriority = false
-	q.retry = func(i *item) time.Time {
-		delay := l.MaxDelay
-		if i.attempts <= 32 {
-			delay = min(l.BaseDelay<<max(i.attempts-1, 0), l.MaxDelay)
-		}
-		return c.Now().Add(max(delay, bucket.When(i.key)))
+	if l := &o.RateLimiter; !o.Gates.Enabled(gates.PriorityBasedScheduling) {
+		q.base, q.longest = l.BaseDelay, l.MaxDelay
+		q.bucket = &workqueue.TypedBucketRateLimiter[key]{Limiter: rate.NewLimiter(rate.Limit(l.QPS), l.BucketSize)}
 	}
 	return q
 }
@@ -125,9 +116,12 @@ func (r *runner) Start(ctx context.Context) error {
 		return nil // stopped before everything was seen
 	}
 	var wg sync.WaitGroup
-	wg.Go(func() { r.scheduler.queue.Run(ctx.Done()) })
-	wg.Go(func() { r.repeat(ctx, r.scheduler.observer.sweep) })
-	wg.Go(func() { r.repeat(ctx, func() { r.scheduler.prober.pass(ctx) }) })
+	wg.Go(func() {
+		r.repeat(ctx, queueSweep, r.scheduler.queue.Sweep)
+		r.scheduler.queue.Close()
+	})
+	wg.Go(func() { r.repeat(ctx, sweepPeriod, r.scheduler.observer.sweep) })
+	wg.Go(func() { r.repeat(ctx, sweepPeriod, func() { r.scheduler.prober.pass(ctx) }) })
 	if r.evictions != nil {
 		r.evictions.running.Store(r.scheduler)
 		defer r.evictions.running.Store(nil)
@@ -140,8 +134,8 @@ func (r *runner) Start(ctx context.Context) error {
 }
 
 // repeat calls a function that handles what changes with time.
-func (r *runner) repeat(ctx context.Context, do func()) {
-	ticker := r.scheduler.clock.NewTicker(sweepPeriod)
+func (r *runner) repeat(ctx context.Context, period time.Duration, do func()) {
+	ticker := r.scheduler.clock.NewTicker(period)
 	defer ticker.Stop()
 	for {
 		select {

@@ -273,7 +273,7 @@ func TestShell_TheStatusFollowsTheTargets(t *testing.T) {
 						b.observer.clusterChanged(cluster("m1", 10), true)
 					} else {
 						b.clock.Step(longestBackoff)
-						b.queue.Sweep(false)
+						b.queue.Sweep()
 					}
 					b.see(sc)
 					if got := kinds(b.runQueue()); got != "status" {
