@@ -131,13 +131,17 @@ func (b *bindings) get(k key) (known, bool) {
 	return found, ok
 }
 
-// each calls a function for every binding, also those of other schedulers.
-func (b *bindings) each(do func(key, known)) {
+// matching returns the bindings that a function selects, also those of other schedulers.
+func (b *bindings) matching(selected func(known) bool) []known {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
-	for k, found := range b.byKey {
-		do(k, found)
+	var out []known
+	for _, candidate := range b.byKey {
+		if selected(candidate) {
+			out = append(out, candidate)
+		}
 	}
+	return out
 }
 
 // owned reports whether a scheduler of this name handles the binding.

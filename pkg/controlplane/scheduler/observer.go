@@ -139,13 +139,14 @@ func (o *observer) clusterChanged(object *clusterv1alpha1.Cluster, initial bool)
 // that a change of a cluster can make due.
 func (o *observer) requeue(before, now *framework.Cluster, concerned func(workv1alpha2.Binding) bool) {
 	facts := o.needs.facts()
-	var found []known
-	o.bindings.each(func(_ key, b known) {
-		if b.owned && core.Reacts(b, facts) && concerned(b) && (before != nil && core.Affected(b, before) || core.Affected(b, now)) {
-			found = append(found, b)
-		}
+	o.pushAll(func(b known) bool {
+		return b.owned && core.Reacts(b, facts) && concerned(b) && (before != nil && core.Affected(b, before) || core.Affected(b, now))
 	})
-	for _, b := range found {
+}
+
+// pushAll enqueues the bindings that a change of a cluster concerns.
+func (o *observer) pushAll(concerned func(known) bool) {
+	for _, b := range o.bindings.matching(concerned) {
 		o.push(b.scope, b, eventCluster)
 	}
 }
@@ -162,15 +163,7 @@ func (o *observer) clusterDeleted(name string) {
 // requeueTargeting enqueues the bindings that have the cluster as a target, also
 // those that no policy claims and those whose affinity does not select it.
 func (o *observer) requeueTargeting(cluster string) {
-	var found []known
-	o.bindings.each(func(_ key, b known) {
-		if b.GetSpec().TargetContains(cluster) && assigned(b, o.schedulerName) {
-			found = append(found, b)
-		}
-	})
-	for _, b := range found {
-		o.push(b.scope, b, eventCluster)
-	}
+	o.pushAll(func(b known) bool { return b.GetSpec().TargetContains(cluster) && assigned(b, o.schedulerName) })
 }
 
 // wake moves the bindings that lacked room and that one of the roomier clusters

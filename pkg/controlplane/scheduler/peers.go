@@ -43,19 +43,18 @@ func (p *peers) of(b workv1alpha2.Binding) framework.Peers {
 		return peers
 	}
 	groups := b.GetSpec().WorkloadAffinityGroups
-	p.bindings.each(func(k key, other known) {
-		if k.Namespace != b.GetNamespace() || k.Name == b.GetName() || other.GetSpec().WorkloadAffinityGroups == nil {
-			return
-		}
+	for _, other := range p.bindings.matching(func(other known) bool {
+		return other.GetNamespace() == b.GetNamespace() && other.GetName() != b.GetName() && other.GetSpec().WorkloadAffinityGroups != nil
+	}) {
 		g := other.GetSpec().WorkloadAffinityGroups
-		peer := framework.Peer{Namespace: k.Namespace, Name: k.Name, Clusters: other.GetSpec().Clusters}
+		peer := framework.Peer{Namespace: other.GetNamespace(), Name: other.GetName(), Clusters: other.GetSpec().Clusters}
 		if groups.AffinityGroup != "" && g.AffinityGroup == groups.AffinityGroup {
 			peers.Affinity = append(peers.Affinity, peer)
 		}
 		if groups.AntiAffinityGroup != "" && g.AntiAffinityGroup == groups.AntiAffinityGroup {
 			peers.AntiAffinity = append(peers.AntiAffinity, peer)
 		}
-	})
+	}
 	byName := func(x, y framework.Peer) int { return cmp.Compare(x.Name, y.Name) }
 	slices.SortFunc(peers.Affinity, byName)
 	slices.SortFunc(peers.AntiAffinity, byName)
