@@ -65,7 +65,7 @@ func withEstimators(message string, d *core.Decision) string {
 
 // succeed writes the targets and the condition of success.
 func (c *committer) succeed(ctx context.Context, b known, d *core.Decision) (outcome, error) {
-	updated, changed, err := c.writer.targets(ctx, b, d.Clusters)
+	updated, changed, err := c.writer.targets(ctx, b, d.Clusters, false)
 	if err != nil {
 		return c.notWritten(ctx, b, d, err)
 	}
@@ -105,7 +105,7 @@ func (c *committer) scheduled(ctx context.Context, updated known, d *core.Decisi
 
 // notWritten records why the targets could not be written. A binding that a quota refused waits for the quota.
 func (c *committer) notWritten(ctx context.Context, b known, d *core.Decision, err error) (outcome, error) {
-	if gone(err) || apierrors.IsConflict(err) {
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return failed, err
 	}
 	reason, message := workv1alpha2.BindingReasonSchedulerError, err.Error()
@@ -128,9 +128,9 @@ func rescheduled(b known) bool {
 // clear removes all targets and writes that no cluster fits.
 func (c *committer) clear(ctx context.Context, b known, d *core.Decision, failure error) (outcome, error) {
 	reason := string(core.NoClusterFit)
-	updated, _, err := c.writer.targets(ctx, b, nil)
+	updated, _, err := c.writer.targets(ctx, b, nil, false)
 	if err != nil {
-		if gone(err) || apierrors.IsConflict(err) {
+		if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 			return failed, err
 		}
 		message := utilerrors.NewAggregate([]error{failure, err}).Error()
@@ -173,9 +173,6 @@ func (c *committer) setScheduled(status *workv1alpha2.ResourceBindingStatus, is 
 		Type: workv1alpha2.Scheduled, Status: is, Reason: reason, Message: message, LastTransitionTime: metav1.Time{Time: c.clock.Now()},
 	})
 }
-
-// gone reports whether an error means that the binding does not exist.
-func gone(err error) bool { return apierrors.IsNotFound(err) }
 
 // reasonQuotaExceeded is the reason with which admission refuses a result.
 const reasonQuotaExceeded metav1.StatusReason = "QuotaExceeded"

@@ -47,7 +47,7 @@ func (s *scheduler) evict(ctx context.Context, b known) (bool, error) {
 	if failure != nil {
 		return false, nil // the queue decides again and reports it
 	}
-	updated, err := s.writer.evicted(ctx, b, decision.Clusters)
+	updated, _, err := s.writer.targets(ctx, b, decision.Clusters, true)
 	if apierrors.IsConflict(err) {
 		return false, err
 	}

@@ -45,7 +45,7 @@ func (w *writer) removeTargets(ctx context.Context, b known, clusters []string) 
 		"metadata": map[string]any{"resourceVersion": b.GetResourceVersion()},
 		"spec":     targetsPatch(left),
 	}
-	_, err := w.patch(ctx, w.client, b, body, true)
+	_, err := w.patch(ctx, b, body, true)
 	return err
 }
 
@@ -57,49 +57,32 @@ func targetsPatch(targets []workv1alpha2.TargetCluster) map[string]any {
 	return map[string]any{"clusters": targets}
 }
 
-// targets writes the targets and the placement that they come from, if they
-// are not there already, to this version of the binding. It reports whether the
-// targets are others than before.
-func (w *writer) targets(ctx context.Context, b known, targets []workv1alpha2.TargetCluster) (known, bool, error) {
+// targets writes the targets, if they are not there already, and the placement that they come from to this version of the
+// binding. With evicted it also writes the eviction tasks, and the targets of b are not those that are stored. It reports
+// whether the targets are others than before.
+func (w *writer) targets(ctx context.Context, b known, targets []workv1alpha2.TargetCluster, evicted bool) (known, bool, error) {
 	applied, err := json.Marshal(b.GetSpec().Placement)
 	if err != nil {
 		return b, false, fmt.Errorf("encoding the placement of %s: %w", core.Ref(b), err)
 	}
 	metadata := map[string]any{"resourceVersion": b.GetResourceVersion()}
 	body := map[string]any{"metadata": metadata}
-	write := false
 	if b.GetAnnotations()[policyv1alpha1.AppliedPlacementAnnotation] != string(applied) {
 		metadata["annotations"] = map[string]string{policyv1alpha1.AppliedPlacementAnnotation: string(applied)}
-		write = true
 	}
-	changed := !sameTargets(b.GetSpec().Clusters, targets)
+	changed := evicted || !sameTargets(b.GetSpec().Clusters, targets)
 	if changed {
-		body["spec"] = targetsPatch(targets)
-		write = true
+		spec := targetsPatch(targets)
+		if evicted {
+			spec["gracefulEvictionTasks"] = b.GetSpec().GracefulEvictionTasks
+		}
+		body["spec"] = spec
 	}
-	if !write {
+	if !changed && len(metadata) == 1 {
 		return b, false, nil
 	}
-	updated, err := w.patch(ctx, w.client, b, body, true)
+	updated, err := w.patch(ctx, b, body, true)
 	return updated, changed, err
-}
-
-// evicted writes targets, the placement that they come from and the eviction tasks of a binding to the version of it that
-// was read.
-func (w *writer) evicted(ctx context.Context, b known, targets []workv1alpha2.TargetCluster) (known, error) {
-	applied, err := json.Marshal(b.GetSpec().Placement)
-	if err != nil {
-		return b, fmt.Errorf("encoding the placement of %s: %w", core.Ref(b), err)
-	}
-	spec := targetsPatch(targets)
-	spec["gracefulEvictionTasks"] = b.GetSpec().GracefulEvictionTasks
-	return w.patch(ctx, w.client, b, map[string]any{
-		"metadata": map[string]any{
-			"resourceVersion": b.GetResourceVersion(),
-			"annotations":     map[string]string{policyv1alpha1.AppliedPlacementAnnotation: string(applied)},
-		},
-		"spec": spec,
-	}, true)
 }
 
 // sameTargets compares targets whatever their order.
@@ -124,26 +107,19 @@ func sameTarget(a, b workv1alpha2.TargetCluster) bool {
 	return a.Name == b.Name && a.Replicas == b.Replicas && slices.Equal(a.Components, b.Components)
 }
 
-// patcher is the client for an object or for its status.
-type patcher interface {
-	Patch(ctx context.Context, obj client.Object, patch client.Patch, opts ...client.PatchOption) error
-}
-
-// statusPatcher is the client for the status of an object.
-type statusPatcher struct{ client.SubResourceWriter }
-
-// Patch implements patcher.
-func (p statusPatcher) Patch(ctx context.Context, obj client.Object, patch client.Patch, _ ...client.PatchOption) error {
-	return p.SubResourceWriter.Patch(ctx, obj, patch)
-}
-
-// patch sends a merge patch and records the result. With own, the informer's event
-// of the result does not enqueue the binding.
-func (w *writer) patch(ctx context.Context, to patcher, b known, body map[string]any, own bool) (known, error) {
+// patch sends a merge patch of the binding, or of its status if the patch has one, and records the result. With own, the
+// informer's event of the result does not enqueue the binding.
+func (w *writer) patch(ctx context.Context, b known, body map[string]any, own bool) (known, error) {
 	updated := b.scope.New()
 	updated.SetNamespace(b.GetNamespace())
 	updated.SetName(b.GetName())
-	if err := to.Patch(ctx, updated, patch.Merge(body)); err != nil {
+	var err error
+	if body["status"] != nil {
+		err = w.client.Status().Patch(ctx, updated, patch.Merge(body))
+	} else {
+		err = w.client.Patch(ctx, updated, patch.Merge(body))
+	}
+	if err != nil {
 		return b, err
 	}
 	if own {
@@ -167,7 +143,7 @@ func (w *writer) status(ctx context.Context, b known, change func(*workv1alpha2.
 		body := map[string]any{"metadata": map[string]any{"resourceVersion": b.GetResourceVersion()}, "status": diff}
 		var updated known
 		// What was decided on another version is to be decided again.
-		updated, err = w.patch(ctx, statusPatcher{w.client.Status()}, b, body, attempt == 0)
+		updated, err = w.patch(ctx, b, body, attempt == 0)
 		if !apierrors.IsConflict(err) {
 			return updated, err
 		}
