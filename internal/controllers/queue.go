@@ -43,16 +43,14 @@ func NewQueue[T comparable](o QueueOptions[T]) priorityqueue.PriorityQueue[T] {
 	if o.RateLimiter == nil {
 		o.RateLimiter = RateLimiter[T](Retry{})
 	}
+	if o.Tenant == nil {
+		o.Tenant = func(T) string { return "" }
+	}
 	q := &queue[T]{
 		limiter: limiter[T]{o.RateLimiter}, tenant: o.Tenant, clock: o.Clock,
 		ready: NewTurns[T](max(1, o.Workers), o.Guests), working: map[T]*worked{}, delayed: map[T]*delayedKey[T]{},
 		later: ordered[*delayedKey[T]]{
-			less: func(a, b *delayedKey[T]) bool {
-				if !a.at.Equal(b.at) {
-					return a.at.Before(b.at)
-				}
-				return a.order < b.order
-			},
+			less:  func(a, b *delayedKey[T]) bool { return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.order, b.order)) < 0 },
 			moved: func(d *delayedKey[T], index int) { d.index = index },
 		},
 		earlier: make(chan struct{}, 1), stop: make(chan struct{}),
@@ -119,10 +117,7 @@ func (q *queue[T]) AddWithOpts(o priorityqueue.AddOpts, keys ...T) {
 }
 
 func queueAdd[T comparable](q *queue[T], key T, priority int, after time.Duration) {
-	tenant := ""
-	if q.tenant != nil {
-		tenant = q.tenant(key)
-	}
+	tenant := q.tenant(key)
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.closed {
@@ -241,11 +236,7 @@ func queueMoveDue[T comparable](q *queue[T]) (time.Duration, bool) {
 		}
 		heap.Pop(&q.later)
 		delete(q.delayed, first.key)
-		tenant := ""
-		if q.tenant != nil {
-			tenant = q.tenant(first.key)
-		}
-		queueAddReady(q, first.key, tenant, first.priority)
+		queueAddReady(q, first.key, q.tenant(first.key), first.priority)
 	}
 	return 0, false
 }

@@ -1,6 +1,7 @@
 package controllers
 
 import (
+	"cmp"
 	"container/heap"
 	"strings"
 )
@@ -64,10 +65,7 @@ func NewTurns[K comparable](workers, guests int) *Turns[K] {
 		keys: map[K]*turnKey[K]{}, tenants: map[string]*turnTenant[K]{},
 		eligible: ordered[*turnTenant[K]]{
 			less: func(a, b *turnTenant[K]) bool {
-				if p, q := a.keys.items[0].priority, b.keys.items[0].priority; p != q {
-					return p > q
-				}
-				return a.turn < b.turn
+				return cmp.Or(cmp.Compare(b.keys.items[0].priority, a.keys.items[0].priority), cmp.Compare(a.turn, b.turn)) < 0
 			},
 			moved: func(t *turnTenant[K], index int) { t.index = index },
 		},
@@ -80,10 +78,7 @@ func (t *Turns[K]) Push(key K, tenant string, priority int) {
 	if owner == nil {
 		owner = &turnTenant[K]{name: tenant, index: -1, keys: ordered[*turnKey[K]]{
 			less: func(a, b *turnKey[K]) bool {
-				if a.priority != b.priority {
-					return a.priority > b.priority
-				}
-				return a.order < b.order
+				return cmp.Or(cmp.Compare(b.priority, a.priority), cmp.Compare(a.order, b.order)) < 0
 			},
 			moved: func(k *turnKey[K], index int) { k.index = index },
 		}}
