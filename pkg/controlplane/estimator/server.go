@@ -45,10 +45,7 @@ func (s *server) MaxAvailableReplicas(ctx context.Context, in *pb.MaxAvailableRe
 		n, err := s.replicas(ctx, in)
 		return n, wrap("failed to estimate replicas", err)
 	})
-	if err != nil {
-		return nil, err
-	}
-	return &pb.MaxAvailableReplicasResponse{MaxReplicas: n}, nil
+	return &pb.MaxAvailableReplicasResponse{MaxReplicas: n}, err
 }
 
 func (s *server) replicas(ctx context.Context, in *pb.MaxAvailableReplicasRequest) (int32, error) {
@@ -72,10 +69,7 @@ func (s *server) MaxAvailableComponentSets(ctx context.Context, in *pb.MaxAvaila
 		n, err := s.sets(ctx, in)
 		return n, wrap("failed to estimate component sets", err)
 	})
-	if err != nil {
-		return nil, err
-	}
-	return &pb.MaxAvailableComponentSetsResponse{MaxSets: n}, nil
+	return &pb.MaxAvailableComponentSetsResponse{MaxSets: n}, err
 }
 
 func (s *server) sets(ctx context.Context, in *pb.MaxAvailableComponentSetsRequest) (int32, error) {
@@ -115,10 +109,7 @@ func (s *server) GetUnschedulableReplicas(ctx context.Context, in *pb.Unschedula
 		}
 		return n, nil
 	})
-	if err != nil {
-		return nil, err
-	}
-	return &pb.UnschedulableReplicasResponse{UnschedulableReplicas: n}, nil
+	return &pb.UnschedulableReplicasResponse{UnschedulableReplicas: n}, err
 }
 
 // requestTimeout bounds a request whose client sets no earlier deadline.

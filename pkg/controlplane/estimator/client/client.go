@@ -171,21 +171,20 @@ func (p *Pool) link(cluster string) (*link, error) {
 
 // Forget closes the connection to the estimator of a cluster that was deleted.
 func (p *Pool) Forget(cluster string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if l, ok := p.links[cluster]; ok {
-		_ = l.conn.Close() // no longer used
-		delete(p.links, cluster)
-	}
+	p.closeIf(func(other string) bool { return other == cluster })
 }
 
 // Keep closes the connections to the estimators of all clusters but some.
 func (p *Pool) Keep(clusters sets.Set[string]) {
+	p.closeIf(func(cluster string) bool { return !clusters.Has(cluster) })
+}
+
+func (p *Pool) closeIf(unused func(cluster string) bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for cluster, l := range p.links {
-		if !clusters.Has(cluster) {
-			_ = l.conn.Close() // no longer used
+		if unused(cluster) {
+			_ = l.conn.Close()
 			delete(p.links, cluster)
 		}
 	}

@@ -59,16 +59,12 @@ func FromComponents(components []workv1alpha2.Component) ([]*Component, error) {
 		c := &components[i]
 		m := &Component{Name: c.Name, Replicas: c.Replicas}
 		if r := c.ReplicaRequirements; r != nil {
-			claim, err := fromNodeClaim(r.NodeClaim)
-			if err != nil {
-				return nil, fmt.Errorf("component %q: %w", c.Name, err)
-			}
-			resources, err := fromResources(r.ResourceRequest)
+			one, err := FromReplicaRequirements(&workv1alpha2.ReplicaRequirements{NodeClaim: r.NodeClaim, ResourceRequest: r.ResourceRequest})
 			if err != nil {
 				return nil, fmt.Errorf("component %q: %w", c.Name, err)
 			}
 			m.ReplicaRequirements = &ComponentReplicaRequirements{
-				NodeClaim: claim, PriorityClassName: r.PriorityClassName, ResourceRequestBytes: resources,
+				NodeClaim: one.NodeClaim, PriorityClassName: r.PriorityClassName, ResourceRequestBytes: one.ResourceRequestBytes,
 			}
 		}
 		out = append(out, m)
@@ -83,16 +79,12 @@ func ToComponents(messages []*Component) ([]workv1alpha2.Component, error) {
 	for _, m := range messages {
 		c := workv1alpha2.Component{Name: m.GetName(), Replicas: m.GetReplicas()}
 		if r := m.GetReplicaRequirements(); r != nil {
-			claim, err := toNodeClaim(r.NodeClaim)
-			if err != nil {
-				return nil, fmt.Errorf("component %q: %w", c.Name, err)
-			}
-			resources, err := toResources(r.ResourceRequestBytes)
+			one, err := ToReplicaRequirements(&ReplicaRequirements{NodeClaim: r.NodeClaim, ResourceRequestBytes: r.ResourceRequestBytes})
 			if err != nil {
 				return nil, fmt.Errorf("component %q: %w", c.Name, err)
 			}
 			c.ReplicaRequirements = &workv1alpha2.ComponentReplicaRequirements{
-				NodeClaim: claim, PriorityClassName: r.PriorityClassName, ResourceRequest: resources,
+				NodeClaim: one.NodeClaim, PriorityClassName: r.PriorityClassName, ResourceRequest: one.ResourceRequest,
 			}
 		}
 		out = append(out, c)
