@@ -8,12 +8,13 @@ import (
 
 	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/domain/match"
+	"github.com/karmada-toolkit/karmada/pkg/domain/scope"
 )
 
 // Matches reports whether the policy propagates the object: it selects it, and the object is not one of the control plane
 // itself.
 func Matches(obj *unstructured.Unstructured, p policyv1alpha1.Policy) bool {
-	return specificity(obj, p) != match.None
+	return Specificity(obj, p) != match.None
 }
 
 // MatchesOwn reports whether the policy selects an object of the control plane itself.
@@ -21,7 +22,8 @@ func MatchesOwn(obj *unstructured.Unstructured, p policyv1alpha1.Policy) bool {
 	return Own(obj) && selects(obj, p) != match.None
 }
 
-func specificity(obj *unstructured.Unstructured, p policyv1alpha1.Policy) match.Priority {
+// Specificity returns how specifically the policy selects the object, or match.None if it does not propagate it.
+func Specificity(obj *unstructured.Unstructured, p policyv1alpha1.Policy) match.Priority {
 	if priority := selects(obj, p); priority == match.None || !Own(obj) {
 		return priority
 	}
@@ -46,7 +48,7 @@ func Best(obj *unstructured.Unstructured, candidates []policyv1alpha1.Policy) po
 		if p.GetDeletionTimestamp() != nil {
 			continue
 		}
-		m := specificity(obj, p)
+		m := Specificity(obj, p)
 		if m == match.None {
 			continue
 		}
@@ -88,6 +90,18 @@ func ClusterFirst(kind schema.GroupKind) bool {
 		return kind.Kind == "Role" || kind.Kind == "RoleBinding"
 	}
 	return false
+}
+
+// Scopes returns the scopes of policies that are asked for an object that none holds, in order. The first that has one for it
+// decides.
+func Scopes(obj *unstructured.Unstructured) []*scope.Policy {
+	switch {
+	case obj.GetNamespace() == "":
+		return []*scope.Policy{scope.ClusterPolicy()}
+	case ClusterFirst(obj.GroupVersionKind().GroupKind()):
+		return []*scope.Policy{scope.ClusterPolicy(), scope.NamespacedPolicy()}
+	}
+	return scope.Policies()
 }
 
 // IsLazy reports whether a change of the policy waits for the next change of each

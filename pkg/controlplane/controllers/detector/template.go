@@ -121,14 +121,7 @@ func (r *templateReconciler) match(ctx context.Context, obj *unstructured.Unstru
 	// A policy that is created from here on finds the template among those that wait.
 	r.waiting.update(keyOf(obj), func(t *waitingTemplate) { t.waits = true })
 	defer r.metrics.matched(r.metrics.clock.Now())
-	scopes := scope.Policies()
-	if policy.ClusterFirst(obj.GroupVersionKind().GroupKind()) {
-		scopes = []*scope.Policy{scope.ClusterPolicy(), scope.NamespacedPolicy()}
-	}
-	for _, s := range scopes {
-		if s.Namespaced && obj.GetNamespace() == "" {
-			continue
-		}
+	for _, s := range policy.Scopes(obj) {
 		candidates, err := r.policies.candidates(ctx, s, obj)
 		if err != nil {
 			return nil, err
