@@ -2,6 +2,7 @@
 package scheduler
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -43,6 +44,14 @@ func (apiEnablement) Filter(pass *framework.Pass, cluster *framework.ClusterInfo
 	return framework.Reject(notServed)
 }
 
+// Detail names the kind.
+func (apiEnablement) Detail(pass *framework.Pass, cluster *framework.ClusterInfo) string {
+	if !cluster.APIsCollected() {
+		return "its APIs are not collected yet"
+	}
+	return fmt.Sprintf("does not serve %s %s", pass.Spec.Resource.APIVersion, pass.Spec.Resource.Kind)
+}
+
 // clusterAffinity keeps bindings on the clusters that their placement selects.
 type clusterAffinity struct{}
 
@@ -55,6 +64,18 @@ func (clusterAffinity) Filter(pass *framework.Pass, cluster *framework.ClusterIn
 		return framework.Reject(notSelected)
 	}
 	return framework.Verdict{}
+}
+
+// Detail names the part of the affinity that does not select the cluster.
+func (clusterAffinity) Detail(pass *framework.Pass, cluster *framework.ClusterInfo) string {
+	detail := pass.Mismatch(cluster)
+	if pass.Term != nil {
+		detail = fmt.Sprintf("term %s: %s", pass.Term.AffinityName, detail)
+	}
+	if pass.Tiered() {
+		detail += ", nor selected by overflowAffinities"
+	}
+	return detail
 }
 
 // Score prefers no cluster.
@@ -71,6 +92,16 @@ func (clusterEviction) Filter(pass *framework.Pass, cluster *framework.ClusterIn
 		return framework.Reject(evicting)
 	}
 	return framework.Verdict{}
+}
+
+// Detail is the reason of the eviction.
+func (clusterEviction) Detail(pass *framework.Pass, cluster *framework.ClusterInfo) string {
+	for i := range pass.Spec.GracefulEvictionTasks {
+		if task := &pass.Spec.GracefulEvictionTasks[i]; task.FromCluster == cluster.Name() {
+			return "being evicted: " + task.Reason
+		}
+	}
+	return ""
 }
 
 // clusterLocality prefers the clusters that a binding is on already.
@@ -114,26 +145,53 @@ func (spreadConstraint) Filter(pass *framework.Pass, cluster *framework.ClusterI
 	return framework.Verdict{}
 }
 
+// Detail names the property.
+func (s spreadConstraint) Detail(pass *framework.Pass, cluster *framework.ClusterInfo) string {
+	verdict := s.Filter(pass, cluster)
+	return map[string]string{noProvider: "has no provider", noRegion: "has no region", noZones: "has no zones"}[verdict.Reason]
+}
+
 // taintToleration keeps bindings off clusters whose taints they do not tolerate.
 type taintToleration struct{}
 
 func (taintToleration) Name() string { return "TaintToleration" }
 
 // Filter passes clusters whose NoSchedule and NoExecute taints are all tolerated,
-// and those that are targets already. A toleration whose seconds are over does not
-// count: the binding would be evicted at once, and scheduled again, without end.
+// and those that are targets already.
 func (taintToleration) Filter(pass *framework.Pass, cluster *framework.ClusterInfo) framework.Verdict {
 	if len(cluster.Taints) == 0 || pass.IsTarget(cluster) {
 		return framework.Verdict{}
 	}
+	if taint, _ := firstUntolerated(pass, cluster); taint != nil {
+		return framework.Verdict{Reason: untolerated, Detail: taint.Text}
+	}
+	return framework.Verdict{}
+}
+
+// Detail names the first taint that counts.
+func (taintToleration) Detail(pass *framework.Pass, cluster *framework.ClusterInfo) string {
+	taint, expired := firstUntolerated(pass, cluster)
+	switch {
+	case taint == nil:
+		return ""
+	case expired != nil:
+		return fmt.Sprintf("taint %s is tolerated for %ds only", taint.ToString(), *expired.TolerationSeconds)
+	default:
+		return fmt.Sprintf("taint %s is not tolerated", taint.ToString())
+	}
+}
+
+// firstUntolerated returns the first taint that is not tolerated, or that a toleration tolerates whose seconds are over. Such a
+// toleration does not count: the binding would be evicted at once, and scheduled again, without end.
+func firstUntolerated(pass *framework.Pass, cluster *framework.ClusterInfo) (*framework.Taint, *corev1.Toleration) {
 	for i := range cluster.Taints {
 		taint := &cluster.Taints[i]
 		used := pass.Tolerating(&taint.Taint)
 		if used == nil || over(used, cluster.Taints, pass.Now) {
-			return framework.Verdict{Reason: untolerated, Detail: taint.Text}
+			return taint, used
 		}
 	}
-	return framework.Verdict{}
+	return nil, nil
 }
 
 // over reports whether the seconds of a toleration are over for one of the taints that it tolerates, as the taint
@@ -156,15 +214,22 @@ func (workloadAffinity) Name() string { return "WorkloadAffinity" }
 // Filter passes clusters that every placed peer targets. The first of a group may
 // go anywhere; targets of the binding itself stay.
 func (workloadAffinity) Filter(pass *framework.Pass, cluster *framework.ClusterInfo) framework.Verdict {
-	if len(pass.Peers.Affinity) == 0 || pass.IsTarget(cluster) {
+	if len(pass.Peers.Affinity) == 0 || pass.IsTarget(cluster) || peerElsewhere(pass, cluster) < 0 {
 		return framework.Verdict{}
 	}
-	for i := range pass.Peers.Affinity {
-		if clusters := pass.Peers.Affinity[i].Clusters; len(clusters) > 0 && !targets(clusters, cluster) {
-			return framework.Reject(notWithPeers)
-		}
+	return framework.Reject(notWithPeers)
+}
+
+// Detail names the first peer that does not target the cluster.
+func (workloadAffinity) Detail(pass *framework.Pass, cluster *framework.ClusterInfo) string {
+	if i := peerElsewhere(pass, cluster); i >= 0 {
+		return fmt.Sprintf("not a target of binding %s", pass.Peers.Affinity[i].Name)
 	}
-	return framework.Verdict{}
+	return ""
+}
+
+func peerElsewhere(pass *framework.Pass, cluster *framework.ClusterInfo) int {
+	return slices.IndexFunc(pass.Peers.Affinity, func(p framework.Peer) bool { return len(p.Clusters) > 0 && !targets(p.Clusters, cluster) })
 }
 
 // workloadAntiAffinity keeps a workload off the clusters that its group already uses.
@@ -175,15 +240,22 @@ func (workloadAntiAffinity) Name() string { return "WorkloadAntiAffinity" }
 // Filter passes clusters that no peer targets; targets of the binding itself
 // stay.
 func (workloadAntiAffinity) Filter(pass *framework.Pass, cluster *framework.ClusterInfo) framework.Verdict {
-	if len(pass.Peers.AntiAffinity) == 0 || pass.IsTarget(cluster) {
+	if len(pass.Peers.AntiAffinity) == 0 || pass.IsTarget(cluster) || peerHere(pass, cluster) < 0 {
 		return framework.Verdict{}
 	}
-	for i := range pass.Peers.AntiAffinity {
-		if targets(pass.Peers.AntiAffinity[i].Clusters, cluster) {
-			return framework.Reject(withPeers)
-		}
+	return framework.Reject(withPeers)
+}
+
+// Detail names the first peer that targets the cluster.
+func (workloadAntiAffinity) Detail(pass *framework.Pass, cluster *framework.ClusterInfo) string {
+	if i := peerHere(pass, cluster); i >= 0 {
+		return fmt.Sprintf("a target of binding %s", pass.Peers.AntiAffinity[i].Name)
 	}
-	return framework.Verdict{}
+	return ""
+}
+
+func peerHere(pass *framework.Pass, cluster *framework.ClusterInfo) int {
+	return slices.IndexFunc(pass.Peers.AntiAffinity, func(p framework.Peer) bool { return targets(p.Clusters, cluster) })
 }
 
 // targets reports whether a cluster is among targets.

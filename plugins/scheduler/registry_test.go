@@ -41,8 +41,8 @@ func TestRegistry_WorkloadAffinityHasAGate(t *testing.T) {
 	}
 }
 
-// verdict is what a filter says about cluster m1.
-func verdict(t *testing.T, name string, cluster *clusterv1alpha1.Cluster, binding framework.Binding) string {
+// verdict is what a filter says about cluster m1, with its detail if it rejects it.
+func verdict(t *testing.T, name string, cluster *clusterv1alpha1.Cluster, binding framework.Binding) (text, detail string) {
 	t.Helper()
 	plugin, err := Registry(true)[name]()
 	if err != nil {
@@ -61,7 +61,10 @@ func verdict(t *testing.T, name string, cluster *clusterv1alpha1.Cluster, bindin
 	}
 	pass.Use(term)
 	v := plugin.(framework.Filter).Filter(&pass, snapshot.At(0))
-	return v.String()
+	if !v.Fits() {
+		detail = plugin.(framework.Detailer).Detail(&pass, snapshot.At(0))
+	}
+	return v.String(), detail
 }
 
 func TestFilters(t *testing.T) {
@@ -127,7 +130,7 @@ func TestFilters(t *testing.T) {
 		{"the rival group is elsewhere", "WorkloadAntiAffinity", empty(), spec{}, framework.Peers{AntiAffinity: []framework.Peer{{Clusters: there}}}, ""},
 	} {
 		t.Run(tc.plugin+": "+tc.name, func(t *testing.T) {
-			if got := verdict(t, tc.plugin, tc.cluster, framework.Binding{Spec: &tc.spec, Peers: tc.peers}); got != tc.want {
+			if got, _ := verdict(t, tc.plugin, tc.cluster, framework.Binding{Spec: &tc.spec, Peers: tc.peers}); got != tc.want {
 				t.Errorf("got %q, want %q", got, tc.want)
 			}
 		})

@@ -1,7 +1,11 @@
 package match
 
 import (
+	"cmp"
+	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -84,27 +88,97 @@ func Compile(affinity *policyv1alpha1.ClusterAffinity) Matcher {
 
 // Matches reports whether the affinity selects the cluster.
 func (m *Matcher) Matches(cluster *clusterv1alpha1.Cluster) bool {
+	part, _ := m.mismatch(cluster)
+	return part == partNone
+}
+
+// part is a part of an affinity.
+type part uint8
+
+const (
+	partNone part = iota
+	partInvalid
+	partNames
+	partExcluded
+	partLabels
+	partFields
+)
+
+// mismatch returns the first part that does not select the cluster, with the requirement if the part is a selector.
+func (m *Matcher) mismatch(cluster *clusterv1alpha1.Cluster) (part, *requirement) {
 	if m.never {
-		return false
+		return partInvalid, nil
 	}
 	if len(m.names.list) > 0 && !m.names.has(cluster.Name) {
-		return false
+		return partNames, nil
 	}
 	if len(m.excluded.list) > 0 && m.excluded.has(cluster.Name) {
-		return false
+		return partExcluded, nil
 	}
 	for i := range m.labels {
 		value, ok := cluster.Labels[m.labels[i].key]
 		if !m.labels[i].matches(value, ok) {
-			return false
+			return partLabels, &m.labels[i]
 		}
 	}
 	for i := range m.fields {
 		if !m.fields[i].matchesField(&cluster.Spec) {
-			return false
+			return partFields, &m.fields[i]
 		}
 	}
-	return true
+	return partNone, nil
+}
+
+// Mismatch returns which part of the affinity does not select the cluster, such as "not in affinity clusterNames [a b c and 97 more]";
+// empty if the affinity selects it.
+func (m *Matcher) Mismatch(cluster *clusterv1alpha1.Cluster) string {
+	sorted := *m // matchLabels are compiled in any order
+	sorted.labels = slices.SortedStableFunc(slices.Values(m.labels), func(a, b requirement) int { return cmp.Compare(a.key, b.key) })
+	switch part, r := sorted.mismatch(cluster); part {
+	case partInvalid:
+		return "affinity is not valid"
+	case partNames:
+		return "not in affinity clusterNames " + list(m.names.list)
+	case partExcluded:
+		return "excluded by affinity"
+	case partLabels:
+		return "labels do not match labelSelector " + r.String()
+	case partFields:
+		have := strconv.Quote(field(&cluster.Spec, r.key))
+		if r.key == keyZone {
+			have = list(cluster.Spec.Zones)
+		}
+		return r.key + " " + have + " does not match fieldSelector " + r.String()
+	default:
+		return ""
+	}
+}
+
+// String returns such as env=prod for matchLabels, "env In [prod stage]" for matchExpressions.
+func (r *requirement) String() string {
+	if r.op == selection.In && r.values == nil {
+		return r.key + "=" + r.value
+	}
+	text := r.key + " " + map[selection.Operator]string{
+		selection.In: "In", selection.NotIn: "NotIn", selection.Exists: "Exists", selection.DoesNotExist: "DoesNotExist",
+		selection.GreaterThan: "Gt", selection.LessThan: "Lt",
+	}[r.op]
+	if len(r.values) > 0 {
+		text += " " + list(r.values)
+	}
+	return text
+}
+
+// listed is the number of values that list names.
+const listed = 3
+
+// list returns the first values, each cut at 63 characters, and the number of the others: [a b c and 97 more].
+func list(values []string) string {
+	first := fmt.Sprintf("%.63s", values[:min(listed, len(values))])
+	if more := len(values) - listed; more > 0 {
+		return strings.TrimSuffix(first, "]") + fmt.Sprintf(" and %d more]", more)
+	}
+	return first
 }
 
 func compileLabels(selector *metav1.LabelSelector, never *bool) []requirement {
@@ -220,15 +294,22 @@ func (r *requirement) matches(value string, ok bool) bool {
 }
 
 func (r *requirement) matchesField(spec *clusterv1alpha1.ClusterSpec) bool {
-	switch r.key {
-	case keyZone:
+	if r.key == keyZone {
 		return r.matchesZones(spec.Zones)
+	}
+	value := field(spec, r.key)
+	return r.matches(value, value != "")
+}
+
+// field returns the provider or region; empty for any other key.
+func field(spec *clusterv1alpha1.ClusterSpec, key string) string {
+	switch key {
 	case keyProvider:
-		return r.matches(spec.Provider, spec.Provider != "")
+		return spec.Provider
 	case keyRegion:
-		return r.matches(spec.Region, spec.Region != "")
+		return spec.Region
 	default:
-		return r.matches("", false)
+		return ""
 	}
 }
 

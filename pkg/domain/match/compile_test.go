@@ -88,7 +88,7 @@ func TestMatcher_AnswersAsCluster(t *testing.T) {
 		affinity, cluster := d.affinity(), d.cluster()
 		m := Compile(affinity)
 		want := Cluster(cluster, affinity)
-		if got := m.Matches(cluster); got != want {
+		if got := m.Matches(cluster); got != want || (m.Mismatch(cluster) == "") != want {
 			a, _ := json.Marshal(affinity)
 			c, _ := json.Marshal(cluster)
 			t.Fatalf("got %v, want %v\n%s\n%s", got, want, a, c)

@@ -93,7 +93,8 @@ func ExampleSchedule() {
 	//  {
 	//   "name": "member3",
 	//   "rejectedBy": "TaintToleration",
-	//   "reason": "cluster(s) had untolerated taint {dedicated:NoSchedule}"
+	//   "reason": "cluster(s) had untolerated taint {dedicated:NoSchedule}",
+	//   "detail": "taint dedicated:NoSchedule is not tolerated"
 	//  }
 	// ] <nil>
 }

@@ -13,7 +13,7 @@ import (
 
 // passRecord is what a decision remembers of a pass.
 type passRecord struct {
-	term     string
+	term     *policyv1alpha1.ClusterAffinityTerm
 	strategy strategy
 	records  []record
 	reasons  []framework.Verdict
@@ -48,6 +48,8 @@ type ClusterExplanation struct {
 	RejectedBy string `json:"rejectedBy,omitempty"`
 	// Reason is why it is out.
 	Reason string `json:"reason,omitempty"`
+	// Detail is what the filter compared with what.
+	Detail string `json:"detail,omitempty"`
 	// Group is the region, where the binding is spread by region.
 	Group string `json:"group,omitempty"`
 	// Tier is the place of the overflow affinity that selects it; 0 for the
@@ -91,14 +93,24 @@ const maxReason = 256
 // Explain puts what the decision remembers into words.
 func (d *Decision) Explain() Explanation {
 	e := Explanation{Passes: make([]PassExplanation, len(d.passes))}
+	if len(d.passes) == 0 {
+		return e
+	}
+	var pass framework.Pass
+	binding := d.request.binding()
+	pass.Start(&binding, d.snapshot)
 	for i := range d.passes {
-		e.Passes[i] = d.explainPass(&d.passes[i])
+		pass.Use(d.passes[i].term)
+		e.Passes[i] = d.explainPass(&d.passes[i], &pass)
 	}
 	return e
 }
 
-func (d *Decision) explainPass(p *passRecord) PassExplanation {
-	out := PassExplanation{Affinity: p.term, Clusters: make([]ClusterExplanation, len(p.records))}
+func (d *Decision) explainPass(p *passRecord, pass *framework.Pass) PassExplanation {
+	out := PassExplanation{Clusters: make([]ClusterExplanation, len(p.records))}
+	if p.term != nil {
+		out.Affinity = p.term.AffinityName
+	}
 	if p.err != nil {
 		out.Error = p.err.Error()
 	}
@@ -116,8 +128,11 @@ func (d *Decision) explainPass(p *passRecord) PassExplanation {
 			c.Reason = reasonTerminating
 			continue
 		case rejected:
-			c.RejectedBy = d.request.Profile.filters[r.plugin].Name()
-			c.Reason = reasons[r.rejected-1]
+			filter := d.request.Profile.filters[r.plugin]
+			c.RejectedBy, c.Reason = filter.Name(), reasons[r.rejected-1]
+			if detailer, ok := filter.(framework.Detailer); ok {
+				c.Detail = bounded(detailer.Detail(pass, d.snapshot.At(i)))
+			}
 			continue
 		}
 		if grouped {

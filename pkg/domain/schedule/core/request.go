@@ -56,6 +56,15 @@ type Request struct {
 	Observe func(Step)
 }
 
+// binding returns the binding, with an empty status if it has none.
+func (r *Request) binding() framework.Binding {
+	binding := r.Binding
+	if binding.Status == nil {
+		binding.Status = &workv1alpha2.ResourceBindingStatus{}
+	}
+	return binding
+}
+
 // Estimate is what the accurate estimator of a cluster answered.
 type Estimate struct {
 	// Replicas, or sets of components, that fit; Unauthentic for no answer.

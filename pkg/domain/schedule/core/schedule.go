@@ -104,10 +104,7 @@ func (p *Profile) done(w *work) {
 
 func (w *work) begin(snapshot *framework.Snapshot, request *Request) {
 	w.request = request
-	binding := request.Binding
-	if binding.Status == nil {
-		binding.Status = &workv1alpha2.ResourceBindingStatus{}
-	}
+	binding := request.binding()
 	w.cycle.begin(&binding, snapshot)
 	w.fresh = Rescheduling(binding.Spec, binding.Status)
 	w.room = newRoom(request)
@@ -140,11 +137,8 @@ func (w *work) try(term *policyv1alpha1.ClusterAffinityTerm, d *Decision) ([]wor
 	w.cycle.use(term)
 	w.scores.given = nil
 	clusters, err := w.run()
-	record := passRecord{strategy: w.selection.strategy, records: w.cycle.records, reasons: w.cycle.reasons, scores: w.scores.given, err: err}
+	record := passRecord{term: term, strategy: w.selection.strategy, records: w.cycle.records, reasons: w.cycle.reasons, scores: w.scores.given, err: err}
 	record.demand, record.set, record.sets = w.room.demand, w.room.set, w.room.sets
-	if term != nil {
-		record.term = term.AffinityName
-	}
 	d.passes = append(d.passes, record)
 	return clusters, err
 }

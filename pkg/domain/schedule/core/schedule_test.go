@@ -3,6 +3,7 @@ package core_test
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -284,6 +285,30 @@ func TestSchedule_EstimatesOnlyLower(t *testing.T) {
 	e := d.Explain().Passes[0].Clusters
 	if e[0].BoundBy != "scheduler-estimator" || e[2].EstimatorError != "deadline exceeded" || e[3].Reason != "got no replicas" {
 		t.Errorf("%+v", e)
+	}
+}
+
+func TestExplain_Detail(t *testing.T) {
+	names := func(name string) policyv1alpha1.ClusterAffinity {
+		return policyv1alpha1.ClusterAffinity{ClusterNames: []string{name}}
+	}
+	r := requestFor(t, &policyv1alpha1.Placement{ClusterAffinities: []policyv1alpha1.ClusterAffinityTerm{
+		{AffinityName: "first", ClusterAffinity: names("m0")}, {AffinityName: strings.Repeat("x", 300), ClusterAffinity: names("m2")},
+	}}, 1)
+	r.Spec.ReplicaRequirements, r.Status = nil, nil
+	d, err := core.Schedule(framework.SnapshotOf([]*clusterv1alpha1.Cluster{roomy("m1", 9), roomy("m2", 9)}, true), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, pass := range d.Explain().Passes {
+		for _, c := range pass.Clusters {
+			got = append(got, c.Detail)
+		}
+	}
+	first := "term first: not in affinity clusterNames [m0]"
+	if diff := cmp.Diff([]string{first, first, "term " + strings.Repeat("x", 251) + "…", ""}, got); diff != "" {
+		t.Error(diff)
 	}
 }
 

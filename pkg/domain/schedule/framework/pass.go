@@ -164,6 +164,9 @@ func (p *Pass) Served(cluster *ClusterInfo) bool {
 // Tiered reports whether the term in use has overflow affinities.
 func (p *Pass) Tiered() bool { return p.tiered }
 
+// Mismatch returns which part of the affinity in use does not select the cluster; empty if the affinity selects it.
+func (p *Pass) Mismatch(cluster *ClusterInfo) string { return p.affinity.Mismatch(cluster.Object) }
+
 // Tier returns 0 for a cluster that the affinity selects, k for one that the
 // k-th overflow affinity selects first, or OutsideTiers.
 func (p *Pass) Tier(cluster *ClusterInfo) int32 {

@@ -79,6 +79,13 @@ type Filter interface {
 	Filter(pass *Pass, cluster *ClusterInfo) Verdict
 }
 
+// Detailer is a Filter that explains its verdicts: what it compared with what, as a short text for the user. Detail is called only
+// while a decision is explained, for clusters that Filter rejected. Its text is cut at 256 bytes.
+type Detailer interface {
+	Filter
+	Detail(pass *Pass, cluster *ClusterInfo) string
+}
+
 // MaxScore is the largest score that a plugin may give; the smallest is 0.
 const MaxScore int64 = 100
 
