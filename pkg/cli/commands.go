@@ -30,6 +30,7 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/cli/top"
 	"github.com/karmada-toolkit/karmada/pkg/cli/unjoin"
 	"github.com/karmada-toolkit/karmada/pkg/cli/unregister"
+	"github.com/karmada-toolkit/karmada/pkg/cli/why"
 )
 
 // Constructor makes a command.
@@ -62,7 +63,7 @@ func Groups() []Group {
 		{LocalCommands, []Constructor{local.NewCommand}},
 		{RegistrationCommands, []Constructor{initcmd.NewCommand, deinit.NewCommand, addons.NewCommand, join.NewCommand, unjoin.NewCommand, token.NewCommand, register.NewCommand, unregister.NewCommand}},
 		{ManagementCommands, []Constructor{cordon.NewCordonCommand, cordon.NewUncordonCommand, taint.NewCommand, capacity.NewCommand}},
-		{TroubleshootingCommands, []Constructor{kubectl.NewAttachCommand, kubectl.NewLogsCommand, kubectl.NewExecCommand, describe.NewCommand, failover.NewCommand, interpret.NewCommand, search.NewCommand}},
+		{TroubleshootingCommands, []Constructor{kubectl.NewAttachCommand, kubectl.NewLogsCommand, kubectl.NewExecCommand, describe.NewCommand, failover.NewCommand, why.NewCommand, interpret.NewCommand, search.NewCommand}},
 		{AdvancedCommands, []Constructor{apply.NewCommand, promote.NewCommand, top.NewCommand, kubectl.NewPatchCommand, rebalance.NewCommand, kubectl.NewRolloutCommand, kubectl.NewScaleCommand, kubectl.NewWaitCommand}},
 		{SettingsCommands, []Constructor{kubectl.NewLabelCommand, kubectl.NewAnnotateCommand, completion.NewCommand}},
 		{OtherCommands, []Constructor{kubectl.NewAPIResourcesCommand, kubectl.NewAPIVersionsCommand, newVersionCommand}},

@@ -25,7 +25,7 @@ func TestRestored_ByInstallers(t *testing.T) {
 	deletions := []string{
 		"validatingwebhookconfigurations --all", "mutatingwebhookconfigurations --all", "validatingadmissionpolicies --all",
 		"validatingadmissionpolicybindings --all", "apiservice v1alpha1.cluster.karmada.io",
-		"clusterrole karmada-view karmada-edit system:karmada:controller-manager system:karmada:scheduler",
+		"clusterrole karmada-view karmada-edit karmada-insight system:karmada:controller-manager system:karmada:scheduler",
 	}
 	if must(t, "get", "cluster", "member1", "-o", "jsonpath={.spec.syncMode}") == "Push" { // an agent keeps those of its cluster
 		deletions = append(deletions, "secret -n karmada-cluster member1 member1-impersonator")

@@ -98,6 +98,9 @@ func ReservedNamespace(namespace string) bool {
 		strings.HasPrefix(namespace, clusterv1alpha1.ExecutionSpacePrefix)
 }
 
+// InsightRole is the ClusterRole that lets users of one namespace read what decides about their objects.
+const InsightRole = "karmada-insight"
+
 // The webhook configurations of the control plane.
 const (
 	MutatingWebhooks   = "mutating-config"

@@ -60,7 +60,7 @@ func ownRole(kind, name string, labels map[string]string) bool {
 		return false
 	}
 	return labels["kubernetes.io/bootstrapping"] != "" || strings.HasPrefix(name, "system:") ||
-		slices.Contains([]string{"karmada-edit", "karmada-view", "cluster-proxy-admin"}, name)
+		slices.Contains([]string{"karmada-edit", "karmada-view", names.InsightRole, "cluster-proxy-admin"}, name)
 }
 
 func ownCore(obj *unstructured.Unstructured) bool {

@@ -25,6 +25,7 @@ func FederationRBAC() []client.Object {
 	return []client.Object{
 		aggregatedRole("view", "get", "list", "watch"),
 		aggregatedRole("edit", "create", "update", "patch", "delete", "deletecollection"),
+		insightRole(),
 		&rbacv1.ClusterRole{
 			ObjectMeta: metav1.ObjectMeta{Name: proxyRole, Labels: names.SystemLabels()},
 			Rules: []rbacv1.PolicyRule{{
@@ -35,6 +36,23 @@ func FederationRBAC() []client.Object {
 			ObjectMeta: metav1.ObjectMeta{Name: proxyRole, Labels: names.SystemLabels()},
 			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: proxyRole},
 			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: proxyAdmin}},
+		},
+	}
+}
+
+// insightRole lets users of one namespace read what decides about their objects beside what is in it: clusters, and policies and
+// bindings of the cluster scope. It is bound to nobody. Works stay closed: they have the objects of all namespaces.
+func insightRole() *rbacv1.ClusterRole {
+	read := func(group string, resources ...string) rbacv1.PolicyRule {
+		return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: resources, Verbs: []string{"get", "list", "watch"}}
+	}
+	return &rbacv1.ClusterRole{
+		ObjectMeta: metav1.ObjectMeta{Name: names.InsightRole, Labels: names.SystemLabels()},
+		Rules: []rbacv1.PolicyRule{
+			read(clusterv1alpha1.GroupName, "clusters"),
+			read("policy.karmada.io", "clusterpropagationpolicies", "clusteroverridepolicies", "clustertaintpolicies"),
+			read("work.karmada.io", "clusterresourcebindings"),
+			read("config.karmada.io", "resourceinterpretercustomizations"),
 		},
 	}
 }

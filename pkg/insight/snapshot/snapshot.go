@@ -1,0 +1,334 @@
+// Package snapshot reads the facts that a question about a federation names, once, with the rights of the user. What may not be
+// read is a gap, and is not taken for what does not exist.
+package snapshot
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/dynamic"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/apis/names"
+	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/apis/validation"
+	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
+	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/domain/override"
+	"github.com/karmada-toolkit/karmada/pkg/domain/policy"
+	"github.com/karmada-toolkit/karmada/pkg/domain/scope"
+)
+
+const (
+	// maxPods is the number of pods of a workload that are read in a cluster.
+	maxPods = 500
+	// maxTargets is the number of clusters whose Works are read.
+	maxTargets = 500
+)
+
+// Facts are what an account of a template is computed from. What is nil or empty does not exist, unless a gap names it.
+type Facts struct {
+	// Now is the time of the reads.
+	Now      time.Time
+	Template *unstructured.Unstructured
+	// Mapping is the resource of the template.
+	Mapping *meta.RESTMapping
+	// Policies are those that may select the template: of its namespace and of the cluster scope.
+	Policies []policyv1alpha1.Policy
+	// Foreign are policies of other namespaces. They are read if none of Policies selects the template.
+	Foreign   []policyv1alpha1.Policy
+	Overrides override.Policies
+	Binding   workv1alpha2.Binding
+	// Clusters are all clusters, sorted by name.
+	Clusters []*clusterv1alpha1.Cluster
+	// Works are the Works of the template by cluster.
+	Works map[string]*workv1alpha1.Work
+	// Members are what members report beside the status in the control plane, by cluster: those in which something is not Healthy.
+	Members map[string]Member
+	Gaps    []Gap
+}
+
+// Member is what a member has of a template.
+type Member struct {
+	Object *unstructured.Unstructured
+	Pods   []*corev1.Pod
+	// Err is why the member was not read.
+	Err error
+}
+
+// Gap is something that could not be read.
+type Gap struct {
+	What string
+	Err  error
+}
+
+// String says what could not be read, and why.
+func (g Gap) String() string { return fmt.Sprintf("%s: %v", g.What, g.Err) }
+
+// Cluster returns a cluster, or nil.
+func (f *Facts) Cluster(name string) *clusterv1alpha1.Cluster {
+	i, found := slices.BinarySearchFunc(f.Clusters, name, func(c *clusterv1alpha1.Cluster, name string) int { return strings.Compare(c.Name, name) })
+	if !found {
+		return nil
+	}
+	return f.Clusters[i]
+}
+
+// Lacks reports whether something is unknown because it could not be read.
+func (f *Facts) Lacks(what string) bool {
+	return slices.ContainsFunc(f.Gaps, func(g Gap) bool { return g.What == what })
+}
+
+// Reader reads facts.
+type Reader struct {
+	ControlPlane client.Reader
+	// Member returns a client for a member.
+	Member func(cluster string) (dynamic.Interface, error)
+	// Deadline bounds the wait for all members together. Default: 2 s.
+	Deadline time.Duration
+	Now      func() time.Time
+}
+
+// defaultDeadline is the default of Reader.Deadline.
+const defaultDeadline = 2 * time.Second
+
+// reading are facts while they are read.
+type reading struct {
+	*Facts
+	from *Reader
+	gaps sync.Mutex
+}
+
+// Template reads the facts about a template, which the user has read. It returns an error only if ctx ends.
+func (r *Reader) Template(ctx context.Context, template *unstructured.Unstructured, mapping *meta.RESTMapping) (*Facts, error) {
+	f := &reading{from: r, Facts: &Facts{Now: r.Now(), Template: template, Mapping: mapping, Works: map[string]*workv1alpha1.Work{}, Members: map[string]Member{}}}
+	namespace := template.GetNamespace()
+	lists := []struct {
+		what string
+		list client.ObjectList
+		in   string
+	}{
+		{"ClusterPropagationPolicies", &policyv1alpha1.ClusterPropagationPolicyList{}, ""},
+		{"ClusterOverridePolicies", &policyv1alpha1.ClusterOverridePolicyList{}, ""},
+		{"Clusters", &clusterv1alpha1.ClusterList{}, ""},
+		{"PropagationPolicies", &policyv1alpha1.PropagationPolicyList{}, namespace},
+		{"OverridePolicies", &policyv1alpha1.OverridePolicyList{}, namespace},
+	}
+	if namespace == "" {
+		lists = lists[:3]
+	}
+	var group sync.WaitGroup
+	for _, l := range lists {
+		group.Go(func() { f.note(l.what, f.from.ControlPlane.List(ctx, l.list, client.InNamespace(l.in))) })
+	}
+	group.Go(func() { f.readBinding(ctx) })
+	group.Wait()
+	for _, l := range lists {
+		f.take(l.list)
+	}
+	slices.SortFunc(f.Clusters, func(a, b *clusterv1alpha1.Cluster) int { return strings.Compare(a.Name, b.Name) })
+	group.Go(func() { f.readForeign(ctx) })
+	f.readWorks(ctx)
+	group.Wait()
+	f.readMembers(ctx)
+	slices.SortFunc(f.Gaps, func(a, b Gap) int { return strings.Compare(a.What, b.What) })
+	return f.Facts, context.Cause(ctx)
+}
+
+// note records what could not be read, and reports whether it was. What does not exist was read.
+func (f *reading) note(what string, err error) bool {
+	if err == nil || apierrors.IsNotFound(err) {
+		return err == nil
+	}
+	f.gaps.Lock()
+	defer f.gaps.Unlock()
+	f.Gaps = append(f.Gaps, Gap{what, err})
+	return false
+}
+
+// take adds the items of a list.
+func (f *reading) take(list client.ObjectList) {
+	switch l := list.(type) {
+	case policyv1alpha1.PolicyList:
+		f.Policies = append(f.Policies, l.Policies()...)
+	case *policyv1alpha1.OverridePolicyList:
+		for i := range l.Items {
+			f.Overrides = append(f.Overrides, &l.Items[i])
+		}
+	case *policyv1alpha1.ClusterOverridePolicyList:
+		for i := range l.Items {
+			f.Overrides = append(f.Overrides, &l.Items[i])
+		}
+	case *clusterv1alpha1.ClusterList:
+		for i := range l.Items {
+			f.Clusters = append(f.Clusters, &l.Items[i])
+		}
+	}
+}
+
+func (f *reading) readBinding(ctx context.Context) {
+	of := scope.BindingIn(f.Template.GetNamespace())
+	binding := of.New()
+	key := client.ObjectKey{Namespace: f.Template.GetNamespace(), Name: names.Binding(f.Template.GetKind(), f.Template.GetName())}
+	if f.note("the "+of.Kind, f.from.ControlPlane.Get(ctx, key, binding)) && scope.RefersTo(&binding.GetSpec().Resource, f.Template) {
+		f.Binding = binding
+	}
+}
+
+// readForeign reads the policies of other namespaces if there is none for the template.
+func (f *reading) readForeign(ctx context.Context) {
+	if f.Template.GetNamespace() == "" || policy.Best(f.Template, f.Policies) != nil {
+		return
+	}
+	list := &policyv1alpha1.PropagationPolicyList{}
+	if f.from.ControlPlane.List(ctx, list) != nil {
+		return // it only helps to find a policy in the wrong namespace
+	}
+	for _, p := range list.Policies() {
+		if p.GetNamespace() != f.Template.GetNamespace() {
+			f.Foreign = append(f.Foreign, p)
+		}
+	}
+}
+
+// Targets returns the clusters that have or get the template.
+func (f *Facts) Targets() []workv1alpha2.TargetCluster {
+	if f.Binding == nil {
+		return nil
+	}
+	return scope.Kept(scope.Targets(f.Binding.GetSpec()), f.Binding.GetSpec().GracefulEvictionTasks)
+}
+
+func (f *reading) readWorks(ctx context.Context) {
+	targets := f.Targets()
+	targets = targets[:min(len(targets), maxTargets)]
+	name := names.Work(f.Template.GetKind(), f.Template.GetName(), f.Template.GetNamespace())
+	works := make([]*workv1alpha1.Work, len(targets))
+	var group errgroup.Group
+	group.SetLimit(parallel)
+	for i, t := range targets {
+		group.Go(func() error {
+			work := &workv1alpha1.Work{}
+			if f.note("the Work in cluster "+t.Name, f.from.ControlPlane.Get(ctx, client.ObjectKey{Namespace: names.ExecutionNamespace(t.Name), Name: name}, work)) {
+				works[i] = work
+			}
+			return nil
+		})
+	}
+	_ = group.Wait()
+	for i, t := range targets {
+		if works[i] != nil {
+			f.Works[t.Name] = works[i]
+		}
+	}
+}
+
+// parallel is the number of requests at a time.
+const parallel = 32
+
+// readMembers reads the object and its pods in the clusters where it is not Healthy. A member that does not answer in time delays
+// nothing.
+func (f *reading) readMembers(ctx context.Context) {
+	ctx, cancel := context.WithTimeoutCause(ctx, cmp.Or(f.from.Deadline, defaultDeadline), errors.New("no answer in time"))
+	defer cancel()
+	var clusters []string
+	for _, t := range f.Targets() {
+		if c := f.Cluster(t.Name); c != nil && c.Ready() && f.Works[t.Name] != nil && !healthy(f.Binding, t.Name) {
+			clusters = append(clusters, t.Name)
+		}
+	}
+	answers := make(chan func(), len(clusters))
+	free := make(chan struct{}, parallel)
+	for _, name := range clusters {
+		go func() {
+			free <- struct{}{}
+			defer func() { <-free }()
+			m := f.readMember(ctx, name)
+			answers <- func() { f.Members[name] = m }
+		}()
+	}
+	for range clusters {
+		select {
+		case add := <-answers:
+			add()
+			continue
+		case <-ctx.Done():
+		}
+		break
+	}
+	for _, name := range clusters {
+		if _, read := f.Members[name]; !read {
+			f.Members[name] = Member{Err: context.Cause(ctx)}
+		}
+	}
+}
+
+// healthy reports whether the binding says that the object in a cluster is Healthy.
+func healthy(b workv1alpha2.Binding, cluster string) bool {
+	return slices.ContainsFunc(b.GetStatus().AggregatedStatus, func(i workv1alpha2.AggregatedStatusItem) bool {
+		return i.ClusterName == cluster && i.Health == workv1alpha2.ResourceHealthy
+	})
+}
+
+func (f *reading) readMember(ctx context.Context, cluster string) Member {
+	c, err := f.from.Member(cluster)
+	if err != nil {
+		return Member{Err: err}
+	}
+	object, err := c.Resource(f.Mapping.Resource).Namespace(f.Template.GetNamespace()).Get(ctx, f.Template.GetName(), metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return Member{}
+	}
+	if err != nil {
+		return Member{Err: err}
+	}
+	m := Member{Object: object}
+	selector := podSelector(object)
+	if selector == "" {
+		return m
+	}
+	list, err := c.Resource(corev1.SchemeGroupVersion.WithResource("pods")).Namespace(object.GetNamespace()).List(ctx, metav1.ListOptions{LabelSelector: selector, Limit: maxPods})
+	if err != nil {
+		m.Err = err
+		return m
+	}
+	for i := range list.Items {
+		pod := &corev1.Pod{}
+		if runtime.DefaultUnstructuredConverter.FromUnstructured(list.Items[i].Object, pod) == nil {
+			m.Pods = append(m.Pods, pod)
+		}
+	}
+	return m
+}
+
+// podSelector returns the label selector of a workload's pods, or nothing.
+func podSelector(object *unstructured.Unstructured) string {
+	raw, found, _ := unstructured.NestedMap(object.Object, "spec", "selector")
+	if !found {
+		return ""
+	}
+	selector := &metav1.LabelSelector{}
+	if _, structured := raw["matchLabels"]; !structured && raw["matchExpressions"] == nil { // a ReplicationController or Service
+		selector.MatchLabels, _, _ = unstructured.NestedStringMap(object.Object, "spec", "selector")
+	} else if runtime.DefaultUnstructuredConverter.FromUnstructured(raw, selector) != nil {
+		return ""
+	}
+	if s, err := validation.LabelSelector(selector); err == nil && !s.Empty() {
+		return s.String()
+	}
+	return ""
+}

@@ -1,0 +1,121 @@
+// Package why explains what became of an object: which policy has it, where it was scheduled and why not elsewhere, what was applied,
+// and what its state is. It is computed from facts with the decisions that the roles make, and reads nothing.
+package why
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/karmada-toolkit/karmada/internal/plaintext"
+)
+
+// SchemaVersion is the version of the fields of an Account. It changes when a field is removed or gets another meaning.
+const SchemaVersion = "v1"
+
+// Account is the answer to a question.
+type Account struct {
+	SchemaVersion string `json:"schemaVersion"`
+	Object        Object `json:"object"`
+	// Cause is the first cause along the chain for which the object is not as wanted; Working if there is none.
+	Cause Cause `json:"cause"`
+	// Answer is the answer in a line.
+	Answer string `json:"answer"`
+	// Stages are the stages that the object passes, in order. Those after one that is not passed may be missing.
+	Stages []Stage `json:"stages"`
+	// Next is what to do, as a command where there is one.
+	Next string `json:"next,omitempty"`
+	// Gaps are what could not be read.
+	Gaps []string `json:"gaps,omitempty"`
+}
+
+// Object names an object.
+type Object struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Namespace  string `json:"namespace,omitempty"`
+	Name       string `json:"name"`
+}
+
+// String returns the kind and the name.
+func (o Object) String() string {
+	if o.Namespace != "" {
+		return o.Kind + " " + o.Namespace + "/" + o.Name
+	}
+	return o.Kind + " " + o.Name
+}
+
+// Stage is a stage that the object passes.
+type Stage struct {
+	// Name is policy, schedule, overrides, work or status.
+	Name string `json:"name"`
+	// Text is what happened there.
+	Text string `json:"text"`
+	// Details are lines about parts, such as clusters.
+	Details []Detail `json:"details,omitempty"`
+}
+
+// Detail is a line about a part of a stage.
+type Detail struct {
+	// Of is what it is about, such as a cluster.
+	Of   string `json:"of"`
+	Text string `json:"text"`
+}
+
+// Cause is why an object is not as wanted, in a word.
+type Cause string
+
+// The causes, in the order of the stages.
+const (
+	Working             Cause = "Working"
+	NamespaceSkipped    Cause = "NamespaceSkipped"
+	OwnObject           Cause = "OwnObject"
+	NoPolicy            Cause = "NoPolicy"
+	PolicyElsewhere     Cause = "PolicyInOtherNamespace"
+	PolicyDeleted       Cause = "PolicyDeleted"
+	LazyActivation      Cause = "LazyActivation"
+	NotYetClaimed       Cause = "NotYetClaimed"
+	SchedulingSuspended Cause = "SchedulingSuspended"
+	UnknownScheduler    Cause = "UnknownScheduler"
+	NotYetScheduled     Cause = "NotYetScheduled"
+	NoClusterFit        Cause = "NoClusterFit"
+	Unschedulable       Cause = "Unschedulable"
+	QuotaExceeded       Cause = "QuotaExceeded"
+	SchedulerError      Cause = "SchedulerError"
+	OverrideFailed      Cause = "OverrideFailed"
+	DispatchSuspended   Cause = "DispatchingSuspended"
+	ClusterNotReady     Cause = "ClusterNotReady"
+	ClusterGone         Cause = "ClusterGone"
+	NotYetDelivered     Cause = "NotYetDelivered"
+	ApplyFailed         Cause = "ApplyFailed"
+	Contested           Cause = "Contested"
+	InterpreterFailed   Cause = "InterpreterFailed"
+	NotYetReported      Cause = "NotYetReported"
+	Unhealthy           Cause = "Unhealthy"
+	StatusOutdated      Cause = "StatusOutdated"
+	Unreadable          Cause = "Unreadable"
+)
+
+// finding is a cause with what the answer says about it.
+type finding struct {
+	cause  Cause
+	answer string
+	next   string
+}
+
+func found(cause Cause, next, format string, args ...any) *finding {
+	return &finding{cause: cause, next: next, answer: fmt.Sprintf(format, args...)}
+}
+
+// maxText is the limit of a text of an account that users or members wrote, in bytes.
+const maxText = 512
+
+// line returns a text on one line.
+func line(text string) string { return plaintext.Line(strings.TrimSpace(text), maxText) }
+
+// several joins the first of many texts.
+func several(texts []string, most int) string {
+	if rest := len(texts) - most; rest > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(texts[:most], ", "), rest)
+	}
+	return strings.Join(texts, ", ")
+}

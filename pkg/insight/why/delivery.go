@@ -1,0 +1,316 @@
+package why
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
+	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/domain/override"
+	"github.com/karmada-toolkit/karmada/pkg/domain/scope"
+)
+
+// overrides explains which overrides the object gets in each cluster.
+func (e *explainer) overrides() (*Stage, *finding) {
+	s := &Stage{Name: "overrides"}
+	var problem *finding
+	for _, t := range e.Targets() {
+		cluster := e.Cluster(t.Name)
+		if cluster == nil {
+			continue
+		}
+		_, applied, err := override.Apply(e.Template, cluster, e.Facts.Overrides)
+		var failed *override.Error
+		if errors.As(err, &failed) && problem == nil {
+			problem = found(OverrideFailed, "correct that policy: "+e.program+" edit "+overridePolicy(failed.Namespace)+" "+failed.Policy+in(failed.Namespace),
+				"not delivered to cluster %s: %s", t.Name, line(err.Error()))
+		}
+		if err != nil {
+			s.Details = append(s.Details, Detail{t.Name, line(err.Error())})
+			continue
+		}
+		var policies []string
+		for _, rule := range applied.Cluster {
+			policies = append(policies, "ClusterOverridePolicy "+rule.PolicyName+overriders(&rule))
+		}
+		for _, rule := range applied.Namespaced {
+			policies = append(policies, "OverridePolicy "+e.object.Namespace+"/"+rule.PolicyName+overriders(&rule))
+		}
+		if len(policies) > 0 {
+			s.Details = append(s.Details, Detail{t.Name, line(several(policies, 5))})
+		}
+	}
+	if len(s.Details) == 0 {
+		return nil, nil
+	}
+	s.Text = fmt.Sprintf("in %d of %d clusters", len(s.Details), len(e.Targets()))
+	return s, problem
+}
+
+func overridePolicy(namespace string) string {
+	if namespace == "" {
+		return "clusteroverridepolicy"
+	}
+	return "overridepolicy"
+}
+
+func in(namespace string) string {
+	if namespace == "" {
+		return ""
+	}
+	return " -n " + namespace
+}
+
+// overriders says what a rule changes.
+func overriders(rule *override.AppliedRule) string {
+	o := &rule.Overriders
+	var texts []string
+	for i := range o.ImageOverrider {
+		texts = append(texts, fmt.Sprintf("image %s %s %s", strings.ToLower(string(o.ImageOverrider[i].Component)), o.ImageOverrider[i].Operator, o.ImageOverrider[i].Value))
+	}
+	for i := range o.Plaintext {
+		texts = append(texts, string(o.Plaintext[i].Operator)+" "+o.Plaintext[i].Path)
+	}
+	for what, n := range map[string]int{
+		"command": len(o.CommandOverrider), "args": len(o.ArgsOverrider), "labels": len(o.LabelsOverrider),
+		"annotations": len(o.AnnotationsOverrider), "fields": len(o.FieldOverrider),
+	} {
+		if n > 0 {
+			texts = append(texts, what)
+		}
+	}
+	slices.Sort(texts)
+	if len(texts) == 0 {
+		return ""
+	}
+	return ": " + several(texts, 3)
+}
+
+// work explains what was applied in each cluster.
+func (e *explainer) work() (*Stage, *finding) {
+	if len(e.Targets()) == 0 {
+		return nil, nil
+	}
+	s := &Stage{Name: "work"}
+	var first *finding
+	applied := 0
+	for _, t := range e.Targets() {
+		text, problem := e.workIn(t.Name)
+		if problem == nil {
+			applied++
+		}
+		if first == nil {
+			first = problem
+		}
+		if text != "" {
+			s.Details = append(s.Details, Detail{t.Name, text})
+		}
+	}
+	s.Text = fmt.Sprintf("applied in %d of %d clusters", applied, len(e.Targets()))
+	return s, first
+}
+
+// workIn explains the Work of one cluster: in a detail, and what is wrong with it.
+func (e *explainer) workIn(name string) (string, *finding) {
+	work, cluster := e.Works[name], e.Cluster(name)
+	unready := e.unready(name, cluster)
+	switch {
+	case work == nil && e.Lacks("the Work in cluster "+name):
+		return e.reported(name)
+	case scope.DispatchingSuspended(e.suspension(), name):
+		return "dispatching is suspended", found(DispatchSuspended, "set spec.suspension of its policy", "not delivered to cluster %s: dispatching is suspended", name)
+	case work == nil && unready != nil:
+		return unready.answer, unready
+	case work == nil:
+		return "no Work yet", found(NotYetDelivered, "the log of karmada-controller-manager, and the events of its binding", "not delivered to cluster %s yet: karmada-controller-manager made no Work", name)
+	}
+	condition := meta.FindStatusCondition(work.Status.Conditions, workv1alpha1.WorkApplied)
+	switch {
+	case condition != nil && condition.Status == metav1.ConditionFalse:
+		message := line(condition.Message)
+		return message, found(ApplyFailed, "correct the object, its policies or the cluster: "+e.command("get", e.named(), "-C", name), "not applied in cluster %s: %s", name, message)
+	case unready != nil && (condition == nil || condition.ObservedGeneration < work.Generation):
+		return unready.answer, unready
+	case condition == nil || condition.ObservedGeneration != 0 && condition.ObservedGeneration < work.Generation:
+		return "not applied yet", found(NotYetDelivered, e.deliverer(cluster), "not applied in cluster %s yet", name)
+	}
+	text := "applied " + duration.HumanDuration(e.Now.Sub(condition.LastTransitionTime.Time)) + " ago"
+	if c := meta.FindStatusCondition(work.Status.Conditions, workv1alpha1.WorkContested); c != nil && c.Status == metav1.ConditionTrue {
+		return line(c.Message), found(Contested, "add a retention rule, or leave the field out of the template", "changed in cluster %s: %s", name, line(c.Message))
+	}
+	if c := meta.FindStatusCondition(work.Status.Conditions, "Interpreted"); c != nil && c.Status == metav1.ConditionFalse {
+		return line(c.Message), found(InterpreterFailed, "correct the interpreter rule: "+e.program+" get resourceinterpretercustomizations", "its status in cluster %s is not known: %s", name, line(c.Message))
+	}
+	if unready != nil {
+		text += ", but " + unready.answer
+		return text, unready
+	}
+	return text, nil
+}
+
+// reported explains a Work that cannot be read, by what the binding says of it.
+func (e *explainer) reported(cluster string) (string, *finding) {
+	switch item := e.item(cluster); {
+	case item == nil:
+		return "not known", nil
+	case item.Applied:
+		return "applied", nil
+	default:
+		message := line(item.AppliedMessage)
+		return message, found(ApplyFailed, "correct the object or its policies", "not applied in cluster %s: %s", cluster, message)
+	}
+}
+
+// suspension returns that of the binding.
+func (e *explainer) suspension() *workv1alpha2.Suspension { return e.Binding.GetSpec().Suspension }
+
+// deliverer says where to look for why a Work is not applied.
+func (e *explainer) deliverer(cluster *clusterv1alpha1.Cluster) string {
+	if cluster != nil && cluster.Spec.SyncMode == clusterv1alpha1.Pull {
+		return "the log of karmada-agent in cluster " + cluster.Name
+	}
+	return "the log of karmada-controller-manager"
+}
+
+// unready returns why nothing is applied in a cluster, or nil.
+func (e *explainer) unready(name string, cluster *clusterv1alpha1.Cluster) *finding {
+	describe := e.program + " describe cluster " + name
+	switch {
+	case cluster == nil && e.Lacks("Clusters"):
+		return nil
+	case cluster == nil:
+		return found(ClusterGone, e.program+" get clusters", "cluster %s does not exist", name)
+	case cluster.DeletionTimestamp != nil:
+		return found(ClusterGone, describe, "cluster %s is being removed", name)
+	case cluster.Ready():
+		return nil
+	}
+	why := "it has not reported yet"
+	if c := cluster.ReadyCondition(); c != nil {
+		why = line(c.Reason + ": " + c.Message)
+		if cluster.Spec.SyncMode == clusterv1alpha1.Pull && c.Status == metav1.ConditionUnknown {
+			why = "its agent does not report: " + why
+		}
+	}
+	return found(ClusterNotReady, describe, "cluster %s is not Ready: %s", name, why)
+}
+
+// status explains the state of the object in each cluster.
+func (e *explainer) status() (*Stage, *finding) {
+	if len(e.Targets()) == 0 {
+		return nil, nil
+	}
+	s := &Stage{Name: "status", Text: fmt.Sprintf("healthy in %d of %d clusters", e.healthyTargets(), len(e.Targets()))}
+	var first *finding
+	for _, t := range e.Targets() {
+		text, healthy := e.stateIn(t.Name)
+		s.Details = append(s.Details, Detail{t.Name, text})
+		if !healthy && first == nil {
+			cause := Unhealthy
+			if e.item(t.Name) == nil {
+				cause = NotYetReported
+			}
+			first = found(cause, e.command("get", "pods", "-C", t.Name)+", or: "+e.command("describe", e.named(), "-C", t.Name), "%s; cluster %s: %s", e.working(), t.Name, text)
+		}
+	}
+	if first == nil && e.outdated() {
+		first = found(StatusOutdated, "the log of karmada-controller-manager", "%s; its status is of an earlier generation", e.working())
+	}
+	return s, first
+}
+
+// outdated reports whether the status of the template is of an earlier generation.
+func (e *explainer) outdated() bool {
+	observed, has, _ := unstructured.NestedInt64(e.Template.Object, "status", "observedGeneration")
+	return has && observed < e.Template.GetGeneration()
+}
+
+func (e *explainer) item(cluster string) *workv1alpha2.AggregatedStatusItem {
+	items := e.Binding.GetStatus().AggregatedStatus
+	if i := slices.IndexFunc(items, func(i workv1alpha2.AggregatedStatusItem) bool { return i.ClusterName == cluster }); i >= 0 {
+		return &items[i]
+	}
+	return nil
+}
+
+func (e *explainer) healthyTargets() int {
+	n := 0
+	for _, t := range e.Targets() {
+		if i := e.item(t.Name); i != nil && i.Health == workv1alpha2.ResourceHealthy {
+			n++
+		}
+	}
+	return n
+}
+
+// stateIn returns the state of the object in a cluster, and whether it is healthy.
+func (e *explainer) stateIn(cluster string) (text string, healthy bool) {
+	item := e.item(cluster)
+	if item == nil {
+		return "no status yet", false
+	}
+	text = string(item.Health)
+	if text == "" {
+		text = string(workv1alpha2.ResourceUnknown)
+	}
+	m, read := e.Members[cluster]
+	switch {
+	case item.Health == workv1alpha2.ResourceHealthy:
+		return text, true
+	case !read:
+		return text, false
+	case m.Err != nil:
+		return text + ", its pods cannot be read: " + line(m.Err.Error()), false
+	case m.Object == nil:
+		return "the object is not there; it is created again", false
+	}
+	if pods := podProblems(m.Pods); len(pods) > 0 {
+		text += ": " + several(pods, 2)
+	}
+	return text, false
+}
+
+// podProblems returns why pods do not run: a line for each cause, with one of its pods.
+func podProblems(pods []*corev1.Pod) []string {
+	var out []string
+	seen := map[string]bool{}
+	for _, p := range pods {
+		cause := podProblem(p)
+		if cause != "" && !seen[cause] {
+			seen[cause] = true
+			out = append(out, "pod "+p.Name+": "+cause)
+		}
+	}
+	return out
+}
+
+// podProblem returns why a pod does not run, or nothing.
+func podProblem(p *corev1.Pod) string {
+	statuses := slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses)
+	for i := range statuses {
+		if w := statuses[i].State.Waiting; w != nil && w.Reason != "" && w.Reason != "ContainerCreating" && w.Reason != "PodInitializing" {
+			return line(w.Reason + " (" + statuses[i].Image + ")")
+		}
+		if t := statuses[i].State.Terminated; t != nil && t.ExitCode != 0 {
+			return line(fmt.Sprintf("container %s ended: %s, exit code %d", statuses[i].Name, t.Reason, t.ExitCode))
+		}
+	}
+	for _, c := range p.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
+			return line(c.Reason + ": " + c.Message)
+		}
+	}
+	if p.Status.Phase == corev1.PodFailed {
+		return line("Failed: " + p.Status.Reason + " " + p.Status.Message)
+	}
+	return ""
+}

@@ -1,0 +1,159 @@
+package why
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
+	"k8s.io/utils/ptr"
+
+	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
+	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/domain/schedule/core"
+	"github.com/karmada-toolkit/karmada/pkg/domain/schedule/framework"
+	"github.com/karmada-toolkit/karmada/pkg/domain/scope"
+	plugins "github.com/karmada-toolkit/karmada/plugins/scheduler"
+)
+
+// maxOut is the number of clusters whose exclusion is explained.
+const maxOut = 10
+
+// schedule explains which clusters get the object, and why others do not.
+func (e *explainer) schedule() (*Stage, *finding) {
+	if e.Binding == nil {
+		return nil, nil
+	}
+	spec, status := e.Binding.GetSpec(), e.Binding.GetStatus()
+	if spec.Placement == nil { // it follows others
+		return &Stage{Name: "schedule", Text: "follows: " + targets(scope.Targets(spec))}, nil
+	}
+	condition := meta.FindStatusCondition(status.Conditions, workv1alpha2.Scheduled)
+	s := &Stage{Name: "schedule", Text: strategy(spec)}
+	if len(spec.Clusters) > 0 {
+		s.Text += " -> " + targets(spec.Clusters)
+	}
+	if condition != nil {
+		s.Text += fmt.Sprintf(" (%s ago)", duration.HumanDuration(e.Now.Sub(condition.LastTransitionTime.Time)))
+	}
+	out := e.excluded()
+	s.Details = append(s.Details, out...)
+	for i := range spec.GracefulEvictionTasks {
+		task := &spec.GracefulEvictionTasks[i]
+		s.Details = append(s.Details, Detail{task.FromCluster, line("being evicted: " + task.Reason + " " + task.Message)})
+	}
+	return s, e.notScheduled(condition, out)
+}
+
+// notScheduled returns why the binding is not scheduled as it should be, or nil.
+func (e *explainer) notScheduled(condition *metav1.Condition, out []Detail) *finding {
+	spec := e.Binding.GetSpec()
+	switch {
+	case spec.Suspension != nil && ptr.Deref(spec.Suspension.Scheduling, false):
+		return found(SchedulingSuspended, "set spec.suspension.scheduling of its binding to false", "not scheduled: scheduling is suspended in its binding")
+	case condition == nil && spec.SchedulerName != "" && spec.SchedulerName != policyv1alpha1.DefaultSchedulerName:
+		return found(UnknownScheduler, "run that scheduler, or remove schedulerName from the policy", "not scheduled: it waits for scheduler %q, which has not answered", line(spec.SchedulerName))
+	case condition == nil:
+		return found(NotYetScheduled, e.program+" get pods -n karmada-system, and the log of karmada-scheduler", "not scheduled yet: karmada-scheduler has not acted")
+	case condition.Status == metav1.ConditionTrue:
+		return nil
+	}
+	message := line(condition.Message)
+	switch condition.Reason {
+	case workv1alpha2.BindingReasonNoClusterFit:
+		answer := "not scheduled: no cluster fits: " + message
+		if len(out) > 0 {
+			answer = "not scheduled: no cluster fits: " + reasons(out)
+		}
+		return found(NoClusterFit, "change the placement of its policy, or the clusters: "+e.program+" get clusters", "%s", answer)
+	case workv1alpha2.BindingReasonUnschedulable:
+		return found(Unschedulable, e.command("capacity", "--for", strings.ToLower(e.object.Kind)+"/"+e.object.Name), "not scheduled: %s", message)
+	case workv1alpha2.BindingReasonQuotaExceeded:
+		return found(QuotaExceeded, e.command("get", "federatedresourcequotas"), "not scheduled: %s", message)
+	}
+	return found(SchedulerError, "the log of karmada-scheduler", "not scheduled: %s", message)
+}
+
+// reasons joins the exclusions of clusters.
+func reasons(out []Detail) string {
+	texts := make([]string, len(out))
+	for i, d := range out {
+		texts[i] = d.Of + ": " + strings.TrimPrefix(d.Text, "out: ")
+	}
+	return several(texts, 3)
+}
+
+// excluded returns why clusters do not get the object, as the scheduler decides now, without estimators.
+func (e *explainer) excluded() []Detail {
+	if e.Lacks("Clusters") {
+		return nil
+	}
+	filters, err := plugins.Registry(true).New([]string{"*"})
+	if err != nil {
+		return nil
+	}
+	profile, err := core.NewProfile(filters...)
+	if err != nil {
+		return nil
+	}
+	spec := e.Binding.GetSpec()
+	request := &core.Request{Profile: profile, Binding: framework.Binding{
+		Namespace: e.Binding.GetNamespace(), Name: e.Binding.GetName(), Spec: spec, Status: e.Binding.GetStatus(), Now: e.Now,
+	}}
+	decision, _ := core.Schedule(framework.SnapshotOf(e.Clusters, false), request) // an error says the same
+	var out []Detail
+	for _, pass := range decision.Explain().Passes {
+		for i := range pass.Clusters {
+			c := &pass.Clusters[i]
+			if spec.TargetContains(c.Name) || slices.ContainsFunc(out, func(d Detail) bool { return d.Of == c.Name }) {
+				continue
+			}
+			switch {
+			case c.RejectedBy != "":
+				out = append(out, Detail{c.Name, "out: " + line(cmp.Or(c.Detail, strings.TrimPrefix(c.Reason, "cluster(s) ")))})
+			case len(spec.Clusters) > 0:
+				out = append(out, Detail{c.Name, "fits, but got no replicas"})
+			}
+		}
+	}
+	if rest := len(out) - maxOut; rest > 0 {
+		out = append(out[:maxOut], Detail{"...", fmt.Sprintf("%d more are out", rest)})
+	}
+	return out
+}
+
+// targets returns clusters with their replicas.
+func targets(list []workv1alpha2.TargetCluster) string {
+	texts := make([]string, len(list))
+	for i, t := range list {
+		if texts[i] = t.Name; t.Replicas > 0 {
+			texts[i] += fmt.Sprintf(" %d", t.Replicas)
+		}
+	}
+	return cmp.Or(several(texts, 5), "no cluster")
+}
+
+// strategy says how replicas are assigned.
+func strategy(spec *workv1alpha2.ResourceBindingSpec) string {
+	s := spec.Placement.ReplicaScheduling
+	switch {
+	case spec.Replicas == 0 && len(spec.Components) == 0:
+		return "whole"
+	case s == nil || s.ReplicaSchedulingType == policyv1alpha1.ReplicaSchedulingTypeDuplicated:
+		return "duplicated"
+	case s.ReplicaDivisionPreference == policyv1alpha1.ReplicaDivisionPreferenceAggregated:
+		return "divided, aggregated in few clusters"
+	case s.WeightPreference != nil && s.WeightPreference.DynamicWeight != "":
+		return "divided by dynamic weight " + string(s.WeightPreference.DynamicWeight)
+	case s.WeightPreference == nil || len(s.WeightPreference.StaticWeightList) == 0:
+		return "divided by equal weight"
+	}
+	var weights []string
+	for i := range s.WeightPreference.StaticWeightList {
+		weights = append(weights, fmt.Sprint(s.WeightPreference.StaticWeightList[i].Weight))
+	}
+	return "divided by static weight " + strings.Join(weights, ":")
+}

@@ -1,0 +1,217 @@
+package why
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/karmada-toolkit/karmada/pkg/apis/names"
+	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
+	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/domain/match"
+	"github.com/karmada-toolkit/karmada/pkg/domain/policy"
+	"github.com/karmada-toolkit/karmada/pkg/domain/scope"
+	"github.com/karmada-toolkit/karmada/pkg/insight/snapshot"
+)
+
+// explainer computes an account.
+type explainer struct {
+	*snapshot.Facts
+	object Object
+	// program is the name of the program, for commands.
+	program string
+}
+
+// Template explains what became of a template. program is the name of the program that the next step names.
+func Template(f *snapshot.Facts, program string) *Account {
+	t := f.Template
+	e := &explainer{Facts: f, program: program, object: Object{t.GetAPIVersion(), t.GetKind(), t.GetNamespace(), t.GetName()}}
+	out := &Account{SchemaVersion: SchemaVersion, Object: e.object, Cause: Working}
+	var first *finding
+	for _, stage := range []func() (*Stage, *finding){e.policy, e.schedule, e.overrides, e.work, e.status} {
+		s, problem := stage()
+		if s != nil {
+			out.Stages = append(out.Stages, *s)
+		}
+		if first == nil {
+			first = problem
+		}
+	}
+	if first == nil {
+		first = found(Working, "", "%s", e.working())
+	}
+	out.Cause, out.Next, out.Answer = first.cause, first.next, e.object.String()+": "+first.answer
+	for _, gap := range f.Gaps {
+		out.Gaps = append(out.Gaps, line(gap.String()))
+	}
+	return out
+}
+
+// command returns a command of the program about the object.
+func (e *explainer) command(verb string, args ...string) string {
+	words := append([]string{e.program, verb}, args...)
+	if e.object.Namespace != "" {
+		words = append(words, "-n", e.object.Namespace)
+	}
+	return strings.Join(words, " ")
+}
+
+// named returns the object as TYPE NAME.
+func (e *explainer) named() string { return strings.ToLower(e.object.Kind) + " " + e.object.Name }
+
+// defaultSkipped is the prefix of the namespaces that --skipped-propagating-namespaces of the controller manager has by default.
+const defaultSkipped = "kube-"
+
+// policy explains which policy has the object.
+func (e *explainer) policy() (*Stage, *finding) {
+	if names.ReservedNamespace(e.object.Namespace) {
+		return nil, found(NamespaceSkipped, "create it in another namespace", "it stays in the control plane, as all in namespace %s", e.object.Namespace)
+	}
+	if policy.Own(e.Template) {
+		return nil, found(OwnObject, "", "it stays in the control plane: it is a part of its API server, which no policy propagates")
+	}
+	claim, claimed := policy.Of(e.Template)
+	best, all := e.selecting()
+	switch {
+	case claimed:
+		return e.claimed(claim, all)
+	case e.Binding != nil && len(e.Binding.GetSpec().RequiredBy) > 0:
+		return &Stage{Name: "policy", Text: "none of its own: it follows " + several(e.required(), 3)}, nil
+	case best != nil:
+		return e.unclaimed(best)
+	}
+	s := &Stage{Name: "policy", Text: "none selects it"}
+	if e.Lacks("PropagationPolicies") || e.Lacks("ClusterPropagationPolicies") {
+		return &Stage{Name: "policy", Text: "unknown"}, found(Unreadable, "ask for the ClusterRole karmada-insight", "no policy has it; whether one selects it cannot be read")
+	}
+	for _, p := range e.Foreign {
+		moved := e.Template.DeepCopy()
+		moved.SetNamespace(p.GetNamespace())
+		if policy.Matches(moved, p) {
+			s.Details = append(s.Details, Detail{describe(p), "selects such objects of its own namespace only"})
+			return s, found(PolicyElsewhere, fmt.Sprintf("create the policy in namespace %s, or a ClusterPropagationPolicy", e.object.Namespace),
+				"not propagated: %s selects it by name or labels, but only in its own namespace", describe(p))
+		}
+	}
+	return s, found(NoPolicy, "create a policy whose resourceSelectors have apiVersion "+e.object.APIVersion+" and kind "+e.object.Kind, "not propagated: no policy selects it")
+}
+
+// selecting returns the policy that gets the object if none has it, and all that select it.
+func (e *explainer) selecting() (best policyv1alpha1.Policy, all []policyv1alpha1.Policy) {
+	for _, s := range policy.Scopes(e.Template) {
+		var candidates []policyv1alpha1.Policy
+		for _, p := range e.Policies {
+			if (p.GetNamespace() != "") == s.Namespaced && policy.Matches(e.Template, p) {
+				candidates = append(candidates, p)
+			}
+		}
+		all = append(all, candidates...)
+		if best == nil {
+			best = policy.Best(e.Template, candidates)
+		}
+	}
+	return best, all
+}
+
+// claimed explains an object that a policy has.
+func (e *explainer) claimed(claim policy.Claim, all []policyv1alpha1.Policy) (*Stage, *finding) {
+	s := &Stage{Name: "policy", Text: claim.Describe()}
+	var holder policyv1alpha1.Policy
+	for _, p := range e.Policies {
+		if policy.For(p).SamePolicy(claim) {
+			holder = p
+		}
+	}
+	if holder != nil {
+		s.Text = describe(holder) + " (" + e.rank(holder) + ")"
+	}
+	for _, p := range all {
+		if holder == nil || !policy.For(p).SamePolicy(claim) {
+			s.Details = append(s.Details, Detail{describe(p), "selects it too, by " + e.rank(p) + e.lost(p, holder)})
+		}
+	}
+	switch {
+	case holder == nil && !e.Lacks("PropagationPolicies") && !e.Lacks("ClusterPropagationPolicies"):
+		s.Text += ", which does not exist any more"
+	case e.Binding == nil && !e.Lacks("the "+scope.BindingIn(e.object.Namespace).Kind) && holder != nil && policy.IsLazy(holder):
+		return s, e.lazy(holder)
+	case e.Binding == nil && !e.Lacks("the "+scope.BindingIn(e.object.Namespace).Kind):
+		return s, found(NotYetClaimed, e.program+" get pods -n karmada-system, and the log of karmada-controller-manager", "not propagated yet: %s has it, but karmada-controller-manager made no binding", claim.Describe())
+	}
+	return s, nil
+}
+
+// lost explains why a policy that selects the object does not have it.
+func (e *explainer) lost(p, holder policyv1alpha1.Policy) string {
+	switch {
+	case holder == nil, p.GetDeletionTimestamp() != nil:
+		return ""
+	case p.GetNamespace() == "" && holder.GetNamespace() != "":
+		return ": a PropagationPolicy comes first"
+	case p.GetNamespace() != "" && holder.GetNamespace() == "":
+		return ": a ClusterPropagationPolicy has it"
+	case p.PropagationSpec().ExplicitPriority() > holder.PropagationSpec().ExplicitPriority():
+		return ": it does not preempt (spec.preemption: Always would)"
+	case p.PropagationSpec().ExplicitPriority() < holder.PropagationSpec().ExplicitPriority():
+		return ": lower priority"
+	case policy.Specificity(e.Template, p) < policy.Specificity(e.Template, holder):
+		return ": less specific"
+	case policy.Specificity(e.Template, p) == policy.Specificity(e.Template, holder) && p.GetName() > holder.GetName():
+		return ": the other name comes first"
+	}
+	return ": the other one was first"
+}
+
+// unclaimed explains an object that a policy selects but does not have.
+func (e *explainer) unclaimed(best policyv1alpha1.Policy) (*Stage, *finding) {
+	s := &Stage{Name: "policy", Text: describe(best) + " selects it (" + e.rank(best) + ")"}
+	if strings.HasPrefix(e.object.Namespace, defaultSkipped) {
+		return s, found(NamespaceSkipped, "create it in another namespace, or change that flag", "not propagated: karmada-controller-manager skips namespace %s, by --skipped-propagating-namespaces", e.object.Namespace)
+	}
+	if policy.IsLazy(best) {
+		return s, e.lazy(best)
+	}
+	return s, found(NotYetClaimed, "the log of karmada-controller-manager, and the events of the policy: "+e.program+" describe "+strings.ToLower(scope.PolicyOf(best).Kind)+" "+best.GetName(),
+		"not propagated yet: %s selects it, but karmada-controller-manager has not acted", describe(best))
+}
+
+func (e *explainer) lazy(p policyv1alpha1.Policy) *finding {
+	return found(LazyActivation, e.command("annotate", e.named(), "propagate=now"), "not propagated yet: %s is lazy and waits for the next change of the object", describe(p))
+}
+
+// rank says by what a policy is ranked.
+func (e *explainer) rank(p policyv1alpha1.Policy) string {
+	by := map[match.Priority]string{match.All: "kind", match.ByLabels: "labels", match.ByName: "name"}[policy.Specificity(e.Template, p)]
+	return fmt.Sprintf("%s, priority %d", cmp.Or(by, "no selector any more"), p.PropagationSpec().ExplicitPriority())
+}
+
+// required returns the templates that the object follows.
+func (e *explainer) required() []string {
+	var out []string
+	for i := range e.Binding.GetSpec().RequiredBy {
+		by := &e.Binding.GetSpec().RequiredBy[i]
+		out = append(out, (&workv1alpha2.ObjectReference{Namespace: by.Namespace, Name: by.Name}).Namespace+"/"+by.Name)
+	}
+	return out
+}
+
+func describe(p policyv1alpha1.Policy) string {
+	if p.GetNamespace() != "" {
+		return scope.PolicyOf(p).Kind + " " + p.GetNamespace() + "/" + p.GetName()
+	}
+	return scope.PolicyOf(p).Kind + " " + p.GetName()
+}
+
+// working says how many replicas are ready, and where the object is.
+func (e *explainer) working() string {
+	targets := e.Targets()
+	where := fmt.Sprintf("in %d of %d clusters", e.healthyTargets(), len(targets))
+	ready, found, _ := unstructured.NestedInt64(e.Template.Object, "status", "readyReplicas")
+	wanted := int64(e.Binding.GetSpec().Replicas)
+	if wanted > 0 || found {
+		return fmt.Sprintf("%d of %d replicas ready %s", ready, max(wanted, 0), where)
+	}
+	return "applied and healthy " + where
+}

@@ -1,0 +1,170 @@
+//go:build !kind
+
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// question is a case of TestWhy.
+type question struct {
+	name string
+	// setup makes the state in a namespace.
+	setup func(t *testing.T, ns string)
+	// object is the object that is asked about; default deployment/web.
+	object string
+	// cause is what the account has.
+	cause string
+}
+
+// lazily is a policy that waits for the next change of its objects.
+func lazily(policy string) string {
+	return strings.Replace(policy, "spec:\n", "spec:\n  activationPreference: Lazy\n", 1)
+}
+
+// with adds a line to the spec of a policy.
+func with(policy, line string) string {
+	return strings.Replace(policy, "spec:\n", "spec:\n  "+line+"\n", 1)
+}
+
+func questions() []question {
+	web := func(manifests ...string) func(*testing.T, string) {
+		return func(t *testing.T, ns string) { apply(t, ns, append(manifests, deployment("web", 2))...) }
+	}
+	both := "replicaScheduling: {replicaSchedulingType: Divided, replicaDivisionPreference: Weighted}\n" + to("member1", "member2")
+	return []question{
+		{name: "no policy", cause: "NoPolicy", setup: web()},
+		{name: "a policy of another namespace", cause: "PolicyInOtherNamespace", setup: func(t *testing.T, ns string) {
+			must(t, "create", "namespace", ns+"-b")
+			t.Cleanup(func() { ctl("", "delete", "namespace", ns+"-b", "--wait=false") })
+			apply(t, ns+"-b", policy("web", to("member1")))
+			apply(t, ns, deployment("web", 2))
+		}},
+		{name: "two policies", cause: "Working", setup: func(t *testing.T, ns string) {
+			apply(t, ns, policyFor("all", "{apiVersion: apps/v1, kind: Deployment}", to("member2")), policy("web", both))
+			apply(t, ns, deployment("web", 2))
+		}},
+		{name: "lazy activation", cause: "LazyActivation", setup: func(t *testing.T, ns string) {
+			apply(t, ns, deployment("web", 2))
+			apply(t, ns, lazily(policy("web", to("member1"))))
+		}},
+		{name: "no cluster is selected", cause: "NoClusterFit", setup: web(policy("web", to("nowhere")))},
+		{name: "not enough room", cause: "Unschedulable", setup: func(t *testing.T, ns string) {
+			apply(t, ns, policy("web", byRoom), strings.Replace(deployment("web", 2000), "cpu: 10m", "cpu: 900m", 1))
+		}},
+		{name: "quota", cause: "QuotaExceeded", setup: func(t *testing.T, ns string) {
+			apply(t, ns, federatedQuota(""))
+			eventually(t, is("", ns, "federatedresourcequota/budget", "{.status.overall.cpu}", "50m"))
+			apply(t, ns, policy("web", both), deployment("web", 8))
+		}},
+		{name: "dispatching is suspended", cause: "DispatchingSuspended", setup: web(with(policy("web", to("member1")), "suspension: {dispatching: true}"))},
+		{name: "a scheduler that nobody runs", cause: "UnknownScheduler", setup: web(with(policy("web", to("member1")), "schedulerName: mine"))},
+		{name: "a type that members do not have", cause: "NoClusterFit", object: "firewall/web", setup: func(t *testing.T, ns string) {
+			mustWith(t, firewallDefinition, "apply", "-f", "-")
+			t.Cleanup(func() { ctl("", "delete", "crd", "firewalls.example.com", "--wait=false") })
+			eventually(t, func() error {
+				if r := ctl("", "get", "firewalls", "-n", ns); r.code != 0 {
+					return fmt.Errorf("%s", r.err)
+				}
+				return nil
+			})
+			apply(t, ns, policyFor("web", "{apiVersion: example.com/v1, kind: Firewall}", to("member1", "member2")),
+				"apiVersion: example.com/v1\nkind: Firewall\nmetadata: {name: web}\nspec: {}")
+		}},
+		{name: "an object of somebody else", cause: "ApplyFailed", setup: func(t *testing.T, ns string) {
+			ctl("", member("member1", "create", "namespace", ns)...) // unless it is there
+			mustWith(t, deployment("web", 1), member("member1", "create", "-n", ns, "-f", "-")...)
+			apply(t, ns, policy("web", to("member1")), deployment("web", 2))
+		}},
+		{name: "an override that fails", cause: "OverrideFailed", setup: web(policy("web", to("member1")), override("web", "plaintext: [{path: /spec/none/of/these, operator: replace, value: x}]"))},
+		{name: "an override", cause: "Working", setup: web(policy("web", both), override("web", `imageOverrider: [{component: Tag, operator: replace, value: "1.20"}]`))},
+		{name: "pods without a node", cause: "Unhealthy", setup: func(t *testing.T, ns string) {
+			apply(t, ns, policy("web", to("member1")), strings.Replace(deployment("web", 2), "cpu: 10m", "cpu: 5000", 1))
+		}},
+		{name: "a dependency", cause: "Working", object: "configmap/settings", setup: func(t *testing.T, ns string) {
+			uses := strings.Replace(deployment("web", 1), "      - name: nginx", "      - name: nginx\n        envFrom: [{configMapRef: {name: settings}}]", 1)
+			apply(t, ns, configMapNamed("settings"), with(policy("web", to("member1")), "propagateDeps: true"), uses)
+		}},
+		{name: "healthy", cause: "Working", setup: web(policy("web", both))},
+	}
+}
+
+// override is an OverridePolicy for a Deployment of the same name in member1.
+func override(name, overriders string) string {
+	return fmt.Sprintf(`
+apiVersion: policy.karmada.io/v1alpha1
+kind: OverridePolicy
+metadata: {name: %[1]s}
+spec:
+  resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, name: %[1]s}]
+  overrideRules:
+  - targetCluster: {clusterNames: [member1]}
+    overriders: {%[2]s}
+`, name, overriders)
+}
+
+const firewallDefinition = `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: firewalls.example.com}
+spec:
+  group: example.com
+  scope: Namespaced
+  names: {plural: firewalls, singular: firewall, kind: Firewall}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+`
+
+var (
+	ages   = regexp.MustCompile(`\b[0-9]+[smh]([0-9]+s)? ago`)
+	room   = regexp.MustCompile(`(available replicas|member[12]) [0-9]+( \(cpu\)| are)`)
+	nodes  = regexp.MustCompile(`[0-9]+/[0-9]+ nodes are available: .*?(scheduling|incoming pod)\.`)
+	hashes = regexp.MustCompile(`web-[0-9a-f]+-[0-9a-z]{5}`)
+)
+
+// words returns a text without its line ends, which numbers move, and without the words of a scheduler about its nodes.
+func words(text string) string {
+	return nodes.ReplaceAllString(strings.Join(strings.Fields(text), " "), "NODES")
+}
+
+// TestWhy compares the text about each state with a golden file. Ages and the names of pods are left out. With UPDATE_GOLDEN it
+// writes the texts that are there twice.
+func TestWhy(t *testing.T) {
+	for _, q := range questions() {
+		t.Run(q.name, func(t *testing.T) {
+			ns := namespace(t)
+			q.setup(t, ns)
+			object, before := or(q.object, "deployment/web"), ""
+			path := filepath.Join("testdata", "why", strings.ReplaceAll(q.name, " ", "-")+".txt")
+			golden, err := os.ReadFile(path)
+			if err != nil && os.Getenv("UPDATE_GOLDEN") == "" {
+				t.Fatal(err)
+			}
+			eventually(t, func() error {
+				if out := must(t, "why", object, "-n", ns, "-o", "json"); !strings.Contains(out, fmt.Sprintf("\"cause\": %q", q.cause)) {
+					return fmt.Errorf("the cause is not %s:\n%s", q.cause, out)
+				}
+				text := room.ReplaceAllString(hashes.ReplaceAllString(ages.ReplaceAllString(must(t, "why", object, "-n", ns), "AGE ago"), "POD"), "$1 N$2")
+				stable := text == before
+				before = text
+				switch {
+				case os.Getenv("UPDATE_GOLDEN") == "" && words(text) != words(string(golden)):
+					return fmt.Errorf("%s has\n%s\ngot\n%s", path, golden, text)
+				case os.Getenv("UPDATE_GOLDEN") != "" && !stable:
+					return fmt.Errorf("it changes:\n%s", text)
+				case os.Getenv("UPDATE_GOLDEN") != "":
+					return os.WriteFile(path, []byte(text), 0o600)
+				}
+				return nil
+			})
+		})
+	}
+}
