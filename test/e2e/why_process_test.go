@@ -18,6 +18,8 @@ type question struct {
 	setup func(t *testing.T, ns string)
 	// object is the object that is asked about; default deployment/web.
 	object string
+	// more are arguments.
+	more []string
 	// cause is what the account has.
 	cause string
 }
@@ -90,6 +92,12 @@ func questions() []question {
 			uses := strings.Replace(deployment("web", 1), "      - name: nginx", "      - name: nginx\n        envFrom: [{configMapRef: {name: settings}}]", 1)
 			apply(t, ns, configMapNamed("settings"), with(policy("web", to("member1")), "propagateDeps: true"), uses)
 		}},
+		{name: "a policy", cause: "Working", object: "propagationpolicy/web", setup: web(policy("web", both))},
+		{name: "a policy that selects nothing", cause: "SelectsNothing", object: "propagationpolicy/web", setup: func(t *testing.T, ns string) { apply(t, ns, policy("web", both)) }},
+		{name: "an object of a member", cause: "Working", more: []string{"-C", "member1"}, setup: func(t *testing.T, ns string) {
+			apply(t, ns, policy("web", both), deployment("web", 2))
+			eventually(t, is("member1", ns, "deploy/web", "{.status.readyReplicas}", "1"))
+		}},
 		{name: "healthy", cause: "Working", setup: web(policy("web", both))},
 	}
 }
@@ -149,10 +157,10 @@ func TestWhy(t *testing.T) {
 				t.Fatal(err)
 			}
 			eventually(t, func() error {
-				if out := must(t, "why", object, "-n", ns, "-o", "json"); !strings.Contains(out, fmt.Sprintf("\"cause\": %q", q.cause)) {
+				if out := must(t, append([]string{"why", object, "-n", ns, "-o", "json"}, q.more...)...); !strings.Contains(out, fmt.Sprintf("\"cause\": %q", q.cause)) {
 					return fmt.Errorf("the cause is not %s:\n%s", q.cause, out)
 				}
-				text := room.ReplaceAllString(hashes.ReplaceAllString(ages.ReplaceAllString(must(t, "why", object, "-n", ns), "AGE ago"), "POD"), "$1 N$2")
+				text := room.ReplaceAllString(hashes.ReplaceAllString(ages.ReplaceAllString(must(t, append([]string{"why", object, "-n", ns}, q.more...)...), "AGE ago"), "POD"), "$1 N$2")
 				stable := text == before
 				before = text
 				switch {

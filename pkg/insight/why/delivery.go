@@ -144,18 +144,28 @@ func (e *explainer) workIn(name string) (string, *finding) {
 		return "not applied yet", found(NotYetDelivered, e.deliverer(cluster), "not applied in cluster %s yet", name)
 	}
 	text := "applied " + duration.HumanDuration(e.Now.Sub(condition.LastTransitionTime.Time)) + " ago"
-	if c := meta.FindStatusCondition(work.Status.Conditions, workv1alpha1.WorkContested); c != nil && c.Status == metav1.ConditionTrue {
-		return line(c.Message), found(Contested, "add a retention rule, or leave the field out of the template", "changed in cluster %s: %s", name, line(c.Message))
-	}
-	if c := meta.FindStatusCondition(work.Status.Conditions, "Interpreted"); c != nil && c.Status == metav1.ConditionFalse {
-		return line(c.Message), found(InterpreterFailed, "correct the interpreter rule: "+e.program+" get resourceinterpretercustomizations", "its status in cluster %s is not known: %s", name, line(c.Message))
+	if problem := e.appliedProblem(name, work); problem != nil {
+		return problem.answer, problem
 	}
 	if unready != nil {
 		text += ", but " + unready.answer
-		return text, unready
 	}
-	return text, nil
+	return text, unready
 }
+
+// appliedProblem returns what a Work reports of objects that were applied, or nil.
+func (e *explainer) appliedProblem(cluster string, work *workv1alpha1.Work) *finding {
+	if c := meta.FindStatusCondition(work.Status.Conditions, workv1alpha1.WorkContested); c != nil && c.Status == metav1.ConditionTrue {
+		return found(Contested, "add a retention rule, or leave the field out of the template", "changed in cluster %s: %s", cluster, line(c.Message))
+	}
+	if c := meta.FindStatusCondition(work.Status.Conditions, interpreted); c != nil && c.Status == metav1.ConditionFalse {
+		return found(InterpreterFailed, "correct the interpreter rule: "+e.program+" get resourceinterpretercustomizations", "its status in cluster %s is not known: %s", cluster, line(c.Message))
+	}
+	return nil
+}
+
+// interpreted is the condition of Works that is False while rules of the interpreter fail.
+const interpreted = "Interpreted"
 
 // reported explains a Work that cannot be read, by what the binding says of it.
 func (e *explainer) reported(cluster string) (string, *finding) {
@@ -284,7 +294,7 @@ func podProblems(pods []*corev1.Pod) []string {
 	var out []string
 	seen := map[string]bool{}
 	for _, p := range pods {
-		cause := podProblem(p)
+		cause := PodProblem(p)
 		if cause != "" && !seen[cause] {
 			seen[cause] = true
 			out = append(out, "pod "+p.Name+": "+cause)
@@ -293,8 +303,8 @@ func podProblems(pods []*corev1.Pod) []string {
 	return out
 }
 
-// podProblem returns why a pod does not run, or nothing.
-func podProblem(p *corev1.Pod) string {
+// PodProblem returns why a pod does not run, or nothing.
+func PodProblem(p *corev1.Pod) string {
 	statuses := slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses)
 	for i := range statuses {
 		if w := statuses[i].State.Waiting; w != nil && w.Reason != "" && w.Reason != "ContainerCreating" && w.Reason != "PodInitializing" {

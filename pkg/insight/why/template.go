@@ -118,12 +118,7 @@ func (e *explainer) selecting() (best policyv1alpha1.Policy, all []policyv1alpha
 // claimed explains an object that a policy has.
 func (e *explainer) claimed(claim policy.Claim, all []policyv1alpha1.Policy) (*Stage, *finding) {
 	s := &Stage{Name: "policy", Text: claim.Describe()}
-	var holder policyv1alpha1.Policy
-	for _, p := range e.Policies {
-		if policy.For(p).SamePolicy(claim) {
-			holder = p
-		}
-	}
+	holder := e.holder(claim)
 	if holder != nil {
 		s.Text = describe(holder) + " (" + e.rank(holder) + ")"
 	}
@@ -132,15 +127,26 @@ func (e *explainer) claimed(claim policy.Claim, all []policyv1alpha1.Policy) (*S
 			s.Details = append(s.Details, Detail{describe(p), "selects it too, by " + e.rank(p) + e.lost(p, holder)})
 		}
 	}
+	unbound := e.Binding == nil && !e.Lacks("the "+scope.BindingIn(e.object.Namespace).Kind)
 	switch {
 	case holder == nil && !e.Lacks("PropagationPolicies") && !e.Lacks("ClusterPropagationPolicies"):
 		s.Text += ", which does not exist any more"
-	case e.Binding == nil && !e.Lacks("the "+scope.BindingIn(e.object.Namespace).Kind) && holder != nil && policy.IsLazy(holder):
+	case unbound && holder != nil && policy.IsLazy(holder):
 		return s, e.lazy(holder)
-	case e.Binding == nil && !e.Lacks("the "+scope.BindingIn(e.object.Namespace).Kind):
+	case unbound:
 		return s, found(NotYetClaimed, e.program+" get pods -n karmada-system, and the log of karmada-controller-manager", "not propagated yet: %s has it, but karmada-controller-manager made no binding", claim.Describe())
 	}
 	return s, nil
+}
+
+// holder returns the policy of a claim, or nil.
+func (e *explainer) holder(claim policy.Claim) policyv1alpha1.Policy {
+	for _, p := range e.Policies {
+		if policy.For(p).SamePolicy(claim) {
+			return p
+		}
+	}
+	return nil
 }
 
 // lost explains why a policy that selects the object does not have it.

@@ -148,7 +148,7 @@ func TestPodProblem(t *testing.T) {
 		"Failed: Evicted the node was low on memory": {Status: corev1.PodStatus{Phase: corev1.PodFailed, Reason: "Evicted", Message: "the node was low on memory"}},
 		"": container(corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ContainerCreating"}}),
 	} {
-		if got := podProblem(pod); got != want {
+		if got := PodProblem(pod); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}

@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/env"
-
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -40,6 +38,7 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/cluster"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/clusterstatus"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/execution"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/env"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/planetest"
 	"github.com/karmada-toolkit/karmada/pkg/domain/interpreter"
 	"github.com/karmada-toolkit/karmada/pkg/domain/manifest"

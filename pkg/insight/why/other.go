@@ -1,0 +1,235 @@
+package why
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/domain/clustercondition"
+	"github.com/karmada-toolkit/karmada/pkg/domain/policy"
+	"github.com/karmada-toolkit/karmada/pkg/domain/scope"
+	"github.com/karmada-toolkit/karmada/pkg/insight/snapshot"
+)
+
+// The causes of policies and clusters beside those of templates.
+const (
+	SelectsNothing Cause = "SelectsNothing"
+	Outranked      Cause = "Outranked"
+	BeingRemoved   Cause = "BeingRemoved"
+	Cordoned       Cause = "Cordoned"
+	Evicting       Cause = "Evicting"
+)
+
+// maxListed is the number of objects that an account names.
+const maxListed = 10
+
+// objects returns a number of objects.
+func objects(n int) string {
+	if n == 1 {
+		return "1 object"
+	}
+	return fmt.Sprintf("%d objects", n)
+}
+
+// add adds a detail, and as the last one how many there would be more.
+func (s *Stage) add(n int, of, text string) {
+	switch {
+	case n < maxListed:
+		s.Details = append(s.Details, Detail{of, line(text)})
+	case n == maxListed:
+		s.Details = append(s.Details, Detail{"...", "more are left out"})
+	}
+}
+
+func gaps(list []snapshot.Gap) []string {
+	var out []string
+	for _, gap := range list {
+		out = append(out, line(gap.String()))
+	}
+	return out
+}
+
+// Policy explains what a propagation policy does.
+func Policy(f *snapshot.PolicyFacts, program string) *Account {
+	p := f.Policy
+	of := scope.PolicyOf(p)
+	out := &Account{
+		SchemaVersion: SchemaVersion, Cause: Working, Gaps: gaps(f.Gaps),
+		Object: Object{"policy.karmada.io/v1alpha1", of.Kind, p.GetNamespace(), p.GetName()},
+	}
+	s := Stage{Name: "selects"}
+	has, lost := 0, 0
+	for i, u := range f.Selected {
+		claim, claimed := policy.Of(u)
+		text := "not yet"
+		switch {
+		case claimed && policy.For(p).SamePolicy(claim):
+			has++
+			text = "has it"
+		case claimed:
+			lost++
+			text = claim.Describe() + " has it"
+		}
+		s.add(i, Object{u.GetAPIVersion(), u.GetKind(), u.GetNamespace(), u.GetName()}.String(), text)
+	}
+	s.Text = fmt.Sprintf("%s, and has %d of them", objects(len(f.Selected)), has)
+	out.Stages = []Stage{s}
+	answer := fmt.Sprintf("it has %d of %s that it selects", has, objects(len(f.Selected)))
+	switch {
+	case p.GetDeletionTimestamp() != nil:
+		out.Cause, answer = BeingRemoved, "it is being deleted"
+	case len(f.Selected) == 0 && len(f.Gaps) > 0:
+		out.Cause, answer = Unreadable, "which objects it selects cannot be read"
+	case len(f.Selected) == 0:
+		out.Cause, answer = SelectsNothing, "it selects no object"
+		if p.GetNamespace() != "" {
+			answer += " of namespace " + p.GetNamespace()
+		}
+		out.Next = "compare apiVersion, kind, name and labels of the objects with its resourceSelectors"
+	case has == 0 && lost > 0:
+		out.Cause, answer = Outranked, "other policies have all objects that it selects"
+		out.Next = "raise spec.priority and set spec.preemption: Always, or delete the other policy"
+	case has+lost < len(f.Selected) && policy.IsLazy(p):
+		out.Cause = LazyActivation
+		answer += "; it is lazy and waits for the next change of the others"
+		out.Next = program + " annotate TYPE NAME propagate=now"
+	case has+lost < len(f.Selected):
+		out.Cause = NotYetClaimed
+		out.Next = "the log of karmada-controller-manager"
+	}
+	out.Answer = out.Object.String() + ": " + answer
+	return out
+}
+
+// Cluster explains the state of a cluster, and what is there or waits for it.
+func Cluster(f *snapshot.ClusterFacts, program string) *Account {
+	c := f.Cluster
+	out := &Account{SchemaVersion: SchemaVersion, Cause: Working, Gaps: gaps(f.Gaps), Object: Object{APIVersion: "cluster.karmada.io/v1alpha1", Kind: "Cluster", Name: c.Name}}
+	ready := Stage{Name: "ready", Text: "not reported yet"}
+	if condition := c.ReadyCondition(); condition != nil {
+		ready.Text = line(fmt.Sprintf("%s for %s: %s %s", condition.Status, duration.HumanDuration(f.Now.Sub(condition.LastTransitionTime.Time)), condition.Reason, condition.Message))
+	}
+	for i := range c.Spec.Taints {
+		taint := &c.Spec.Taints[i]
+		ready.Details = append(ready.Details, Detail{"taint", line(taint.ToString())})
+	}
+	has, waits, leaves := Stage{Name: "has"}, Stage{Name: "waits"}, Stage{Name: "leaves"}
+	applied, waiting, leaving := 0, 0, 0
+	for _, b := range f.Bindings {
+		ref := &b.GetSpec().Resource
+		object := Object{ref.APIVersion, ref.Kind, ref.Namespace, ref.Name}.String()
+		item := itemOf(b, c.Name)
+		switch {
+		case b.GetSpec().EvictingFrom(c.Name):
+			leaves.add(leaving, object, "being evicted")
+			leaving++
+		case item != nil && item.Applied:
+			applied++
+		case item != nil:
+			waits.add(waiting, object, item.AppliedMessage)
+			waiting++
+		default:
+			waits.add(waiting, object, "not applied yet")
+			waiting++
+		}
+	}
+	has.Text, waits.Text, leaves.Text = objects(applied)+" applied", objects(waiting), objects(leaving)
+	out.Stages = []Stage{ready, has}
+	for _, s := range []Stage{waits, leaves} {
+		if len(s.Details) > 0 {
+			out.Stages = append(out.Stages, s)
+		}
+	}
+	out.Answer, out.Next = clusterAnswer(out, c, applied, waiting, leaving, program)
+	out.Answer = out.Object.String() + ": " + out.Answer
+	return out
+}
+
+// clusterAnswer sets the cause and returns the answer and the next step.
+func clusterAnswer(out *Account, c *clusterv1alpha1.Cluster, applied, waiting, leaving int, program string) (answer, next string) {
+	e := &explainer{program: program}
+	unready := e.unready(c.Name, c)
+	switch {
+	case c.DeletionTimestamp != nil:
+		out.Cause = BeingRemoved
+		return fmt.Sprintf("it is being removed: %s left; finalizers: %s", objects(applied+waiting), several(c.Finalizers, 3)), program + " describe cluster " + c.Name
+	case unready != nil:
+		out.Cause = ClusterNotReady
+		return fmt.Sprintf("%s; %s waiting for it", strings.TrimPrefix(unready.answer, "cluster "+c.Name+" is "), objects(waiting)), unready.next
+	case leaving > 0:
+		out.Cause = Evicting
+		return fmt.Sprintf("Ready, but with %s being evicted", objects(leaving)), program + " failover status"
+	case slices.ContainsFunc(c.Spec.Taints, clustercondition.Cordons):
+		out.Cause = Cordoned
+		return fmt.Sprintf("Ready, and cordoned: nothing new is scheduled to it; it has %s", objects(applied)), program + " uncordon " + c.Name
+	case waiting > 0:
+		out.Cause = NotYetDelivered
+		return fmt.Sprintf("Ready, with %s, but %s not applied", objects(applied), objects(waiting)), program + " why TYPE NAME for one of them"
+	}
+	return fmt.Sprintf("Ready, with %s", objects(applied)), ""
+}
+
+func itemOf(b workv1alpha2.Binding, cluster string) *workv1alpha2.AggregatedStatusItem {
+	items := b.GetStatus().AggregatedStatus
+	for i := range items {
+		if items[i].ClusterName == cluster {
+			return &items[i]
+		}
+	}
+	return nil
+}
+
+// InMember explains an object of a member. template is the account of what it comes from; nil if it does not come from the control
+// plane. owned are the objects that it belongs to, the nearest first, such as the ReplicaSet and the Deployment of a pod. problem is why
+// it does not run; empty if it does.
+func InMember(cluster string, object *unstructured.Unstructured, owned []*unstructured.Unstructured, template *Account, problem, program string) *Account {
+	o := Object{object.GetAPIVersion(), object.GetKind(), object.GetNamespace(), object.GetName()}
+	out := &Account{SchemaVersion: SchemaVersion, Object: o, Cause: Working}
+	s := Stage{Name: "member", Text: "in cluster " + cluster}
+	for _, by := range owned {
+		s.Details = append(s.Details, Detail{"belongs to", Object{by.GetAPIVersion(), by.GetKind(), by.GetNamespace(), by.GetName()}.String()})
+	}
+	for i, m := range object.GetManagedFields() {
+		s.add(i, "written by", manager(&m))
+	}
+	out.Stages = []Stage{s}
+	prefix := o.String() + " of cluster " + cluster + ": "
+	switch {
+	case template == nil:
+		out.Cause = NotManaged
+		out.Answer = prefix + "it does not come from the control plane"
+		out.Next = fmt.Sprintf("to have the control plane manage it: %s promote %s %s -C %s", program, strings.ToLower(o.Kind), o.Name, cluster)
+		if o.Namespace != "" {
+			out.Next += " -n " + o.Namespace
+		}
+	case problem != "":
+		out.Cause, out.Answer = Unhealthy, prefix+problem
+		out.Next = "correct the template: " + template.Object.String()
+	default:
+		out.Answer = prefix + "it comes from " + template.Object.String()
+	}
+	if template != nil {
+		out.Stages, out.Gaps = append(out.Stages, template.Stages...), template.Gaps
+		if problem == "" {
+			out.Cause, out.Next = template.Cause, template.Next
+		}
+	}
+	return out
+}
+
+// NotManaged is the cause of an object of a member that does not come from the control plane.
+const NotManaged Cause = "NotManaged"
+
+func manager(m *metav1.ManagedFieldsEntry) string {
+	text := m.Manager + " (" + string(m.Operation)
+	if m.Subresource != "" {
+		text += " of " + m.Subresource
+	}
+	return text + ")"
+}
