@@ -9,6 +9,9 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
 // question is a case of TestWhy.
@@ -175,4 +178,40 @@ func TestWhy(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestWhy_ViewerOfOneNamespace asks as a user who may read one namespace: what is not known is named, and the ClusterRole for it helps.
+func TestWhy_ViewerOfOneNamespace(t *testing.T) {
+	ns := namespace(t)
+	a := newAttackers(t)
+	token := a.serviceAccount(ns, "viewer").BearerToken
+	must(t, "create", "rolebinding", "viewer", "-n", ns, "--clusterrole=view", "--serviceaccount="+ns+":viewer")
+	config, err := clientcmd.LoadFromFile(kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.AuthInfos = map[string]*clientcmdapi.AuthInfo{"viewer": {Token: token}}
+	for _, c := range config.Contexts {
+		c.AuthInfo = "viewer"
+	}
+	path := filepath.Join(t.TempDir(), "viewer.kubeconfig")
+	if err := clientcmd.WriteToFile(*config, path); err != nil {
+		t.Fatal(err)
+	}
+	apply(t, ns, policy("web", to("member1")), deployment("web", 1))
+	answers := func(present, absent string) func() error {
+		return func() error {
+			r := ctl("", "why", "deployment/web", "-n", ns, "--kubeconfig", path)
+			text := words(r.out)
+			if r.code != 0 || !strings.Contains(text, "1 of 1 replicas ready in 1 of 1 clusters") || !strings.Contains(text, "member1 applied") ||
+				!strings.Contains(text, present) || absent != "" && strings.Contains(text, absent) {
+				return fmt.Errorf("exit code %d\n%s%s", r.code, r.out, r.err)
+			}
+			return nil
+		}
+	}
+	eventually(t, all(answers("not read Clusters: ", ""), answers("not read the Work in cluster member1: ", "")))
+	must(t, "create", "clusterrolebinding", ns+"-insight", "--clusterrole=karmada-insight", "--serviceaccount="+ns+":viewer")
+	t.Cleanup(func() { ctl("", "delete", "clusterrolebinding", ns+"-insight") })
+	eventually(t, answers("not read the Work in cluster member1: ", "not read Cluster"))
 }
