@@ -3,12 +3,14 @@
 #
 #   PROPBENCH=FILE   the load generator for propagation (default: the one beside the checkout)
 #   N=200            how many Deployments it creates
+#   STUBS=DIR        sources of the program whose stub members why is asked about (default: those beside the checkout)
 #   AGENT_WORKS=500  how many Works the agent has when its memory is measured
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 N=${N:-200}
 AGENT_WORKS=${AGENT_WORKS:-500}
+STUBS=${STUBS:-../shared/tools/stubs}
 PROPBENCH=${PROPBENCH:-../shared/tools/propbench}
 ctl=$PWD/bin/karmadactl
 dir=$(mktemp -d)
@@ -64,6 +66,41 @@ for _ in 1 2 3; do
 	seconds "$from"
 	"$ctl" local down --purge --dir "$dir" >/dev/null 2>&1
 done
+
+# why_of_many explains a Deployment that 20 clusters have, and that is Healthy in none, so that each is asked.
+why_of_many() {
+	local serving
+	"$ctl" local up --members 0 --dir "$dir" >/dev/null 2>&1
+	KUBECONFIG=$("$ctl" local kubeconfig --dir "$dir")
+	export KUBECONFIG
+	"$dir/stub" serve -members 20 -status-lag 1h -dir "$dir/stubs" >"$dir/stub.log" 2>&1 &
+	serving=$!
+	sleep 3
+	"$dir/stub" join -n 20 -dir "$dir/stubs" >/dev/null && "$dir/stub" ready -n 20 -dir "$dir/stubs" >/dev/null
+	"$dir/stub" dup -name all -dir "$dir/stubs" >/dev/null
+	sleep 10
+	for hangs in 0 1; do
+		if ((hangs)); then
+			curl -sk "$(grep -o 'https://[0-9.:]*' "$dir/stub.log" | head -1)/admin/hang?from=3&count=1" >/dev/null
+		fi
+		for _ in 1 2 3; do
+			from=$(date +%s.%N)
+			"$ctl" why deployment all -n bench >/dev/null
+			printf '%s of 20 hang: ' "$hangs"
+			seconds "$from"
+		done
+	done
+	kill "$serving"
+	"$ctl" local down --purge --dir "$dir" >/dev/null 2>&1
+	unset KUBECONFIG
+}
+
+headline "why over 20 clusters, without and with one that hangs"
+if [[ -e $STUBS/go.mod ]] && (cd "$STUBS" && CGO_ENABLED=0 go build -o "$dir/stub" .); then
+	why_of_many
+else
+	echo "not measured: there is no program of stub members in $STUBS (set STUBS)"
+fi
 
 headline "500 evictions from a dead cluster"
 "$ctl" local up --members 2 --node-pods 1000 --dir "$dir" --feature-gates Failover=true \
