@@ -25,6 +25,7 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/cli/rebalance"
 	"github.com/karmada-toolkit/karmada/pkg/cli/register"
 	"github.com/karmada-toolkit/karmada/pkg/cli/search"
+	"github.com/karmada-toolkit/karmada/pkg/cli/status"
 	"github.com/karmada-toolkit/karmada/pkg/cli/taint"
 	"github.com/karmada-toolkit/karmada/pkg/cli/token"
 	"github.com/karmada-toolkit/karmada/pkg/cli/top"
@@ -63,7 +64,7 @@ func Groups() []Group {
 		{LocalCommands, []Constructor{local.NewCommand}},
 		{RegistrationCommands, []Constructor{initcmd.NewCommand, deinit.NewCommand, addons.NewCommand, join.NewCommand, unjoin.NewCommand, token.NewCommand, register.NewCommand, unregister.NewCommand}},
 		{ManagementCommands, []Constructor{cordon.NewCordonCommand, cordon.NewUncordonCommand, taint.NewCommand, capacity.NewCommand}},
-		{TroubleshootingCommands, []Constructor{kubectl.NewAttachCommand, kubectl.NewLogsCommand, kubectl.NewExecCommand, describe.NewCommand, failover.NewCommand, why.NewCommand, interpret.NewCommand, search.NewCommand}},
+		{TroubleshootingCommands, []Constructor{kubectl.NewAttachCommand, kubectl.NewLogsCommand, kubectl.NewExecCommand, describe.NewCommand, failover.NewCommand, status.NewCommand, why.NewCommand, interpret.NewCommand, search.NewCommand}},
 		{AdvancedCommands, []Constructor{apply.NewCommand, promote.NewCommand, top.NewCommand, kubectl.NewPatchCommand, rebalance.NewCommand, kubectl.NewRolloutCommand, kubectl.NewScaleCommand, kubectl.NewWaitCommand}},
 		{SettingsCommands, []Constructor{kubectl.NewLabelCommand, kubectl.NewAnnotateCommand, completion.NewCommand}},
 		{OtherCommands, []Constructor{kubectl.NewAPIResourcesCommand, kubectl.NewAPIVersionsCommand, newVersionCommand}},

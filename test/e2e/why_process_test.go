@@ -215,3 +215,20 @@ func TestWhy_ViewerOfOneNamespace(t *testing.T) {
 	t.Cleanup(func() { ctl("", "delete", "clusterrolebinding", ns+"-insight") })
 	eventually(t, answers("not read the Work in cluster member1: ", "not read Cluster"))
 }
+
+// TestStatus_ListsProblems has a binding that cannot be scheduled, and a Deployment that no policy selects, which is no problem.
+// The many replicas put it before the problems of other tests.
+func TestStatus_ListsProblems(t *testing.T) {
+	ns := namespace(t)
+	apply(t, ns, policy("web", to("nowhere")), deployment("web", 100000), deployment("alone", 1))
+	eventually(t, func() error {
+		r := ctl("", "status", "-o", "json")
+		if want := fmt.Sprintf("\"next\": \"karmadactl why deployment web -n %s\"", ns); r.code != 1 || !strings.Contains(r.out, want) {
+			return fmt.Errorf("exit code %d, and not %s:\n%s%s", r.code, want, r.out, r.err)
+		}
+		if strings.Contains(r.out, "deployment alone -n "+ns) {
+			return fmt.Errorf("a Deployment without a policy is a problem:\n%s", r.out)
+		}
+		return nil
+	})
+}

@@ -98,7 +98,9 @@ type Reader struct {
 	ControlPlane client.Reader
 	// Member returns a client for a member.
 	Member func(cluster string) (dynamic.Interface, error)
-	// Deadline bounds the wait for all members together. Default: 2 s.
+	// Raw returns the answer of the API server to a GET of a path, also one that is an error. Only Federation uses it.
+	Raw func(ctx context.Context, path string) ([]byte, error)
+	// Deadline bounds the wait for all members together, and that for a federation. Default: 2 s.
 	Deadline time.Duration
 	Now      func() time.Time
 }

@@ -20,8 +20,10 @@ const unknown = "<unknown>"
 
 // FreeOf returns what is left in a cluster by its resource summary: what its nodes offer without the requests of its pods,
 // those that wait for a node included.
-func FreeOf(cluster *clusterv1alpha1.Cluster) Free {
-	free := FreeResources(cluster)
+func FreeOf(cluster *clusterv1alpha1.Cluster) Free { return FreeText(FreeResources(cluster)) }
+
+// FreeText returns the text of what FreeResources returns, or of the sum of several clusters.
+func FreeText(free corev1.ResourceList) Free {
 	return Free{
 		CPU:    freeText(free, corev1.ResourceCPU, cores),
 		Memory: freeText(free, corev1.ResourceMemory, bytes),

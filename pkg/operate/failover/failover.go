@@ -128,15 +128,23 @@ func silent(ctx context.Context, c client.Client, now time.Time) (time.Time, err
 		if err != nil {
 			return time.Time{}, fmt.Errorf("reading Lease %s: %w", name, err)
 		}
-		if at := lease.Spec.RenewTime; at != nil && at.After(last) {
-			last = at.Time
-			until = last.Add(2 * time.Duration(ptr.Deref(lease.Spec.LeaseDurationSeconds, 15)) * time.Second)
+		if at, due := Renewal(lease); at.After(last) {
+			last, until = at, due
 		}
 	}
 	if now.After(until) {
 		return last, nil
 	}
 	return time.Time{}, nil
+}
+
+// Renewal returns when a Lease was renewed last, and until when it is in time. Both are zero if it never was.
+func Renewal(lease *coordinationv1.Lease) (last, until time.Time) {
+	at := lease.Spec.RenewTime
+	if at == nil {
+		return time.Time{}, time.Time{}
+	}
+	return at.Time, at.Add(2 * time.Duration(ptr.Deref(lease.Spec.LeaseDurationSeconds, 15)) * time.Second)
 }
 
 // readState returns the stored state and the ConfigMap, which is empty if there is none.

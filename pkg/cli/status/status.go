@@ -1,0 +1,143 @@
+// Package status is the command that says whether a federation is all right.
+package status
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	cmdutil "k8s.io/kubectl/pkg/cmd/util"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/karmada-toolkit/karmada/internal/kube"
+	"github.com/karmada-toolkit/karmada/pkg/cli/env"
+	"github.com/karmada-toolkit/karmada/pkg/insight/snapshot"
+	"github.com/karmada-toolkit/karmada/pkg/insight/status"
+)
+
+const (
+	short = "Show whether the control plane, clusters and workloads are all right"
+	long  = `
+		Show whether the control plane, the clusters and the workloads are all right.
+
+		Below the numbers are the ten problems that affect most workloads, each with the command that
+		shows more. The exit code is 1 if there is a problem, and 0 otherwise. What you may not read, and
+		what has not answered within --deadline, is named, and no problem.
+
+		A rollout is a problem while its object is Unhealthy. A binding that nobody has acted on is a
+		problem after 30 seconds. What is suspended is none.
+
+		With --output the document has schemaVersion (v1), healthy, answer, controlPlane, clusters (absent
+		if they cannot be read), work, problems (reason, object, text, workloads, next), problemCount and gaps.`
+	examples = `
+		# Show the state of the federation
+		{{.Name}} status
+
+		# Show it again whenever it changes
+		{{.Name}} status -w
+
+		# The commands that explain the problems, for a script
+		{{.Name}} status -o json | jq -r '.problems[].next'`
+
+	// watchInterval is the time between two readings of --watch.
+	watchInterval = 2 * time.Second
+)
+
+type options struct {
+	output   env.Output
+	watch    bool
+	deadline time.Duration
+}
+
+// NewCommand returns the command.
+func NewCommand(e *env.Env) *cobra.Command {
+	access := e.NewAccess()
+	var o options
+	cmd := e.Command("status", short, long, examples)
+	cmd.Args, cmd.ValidArgsFunction = env.NoArguments, cobra.NoFileCompletions
+	cmd.RunE = e.Run(func(ctx context.Context, _ []string) error { return run(ctx, e, access, o) })
+	access.Flags.Add(cmd)
+	env.AddOutputFlag(cmd, &o.output)
+	cmd.Flags().BoolVarP(&o.watch, "watch", "w", false, "Print again whenever the state changes, until interrupted.")
+	cmd.Flags().DurationVar(&o.deadline, "deadline", 2*time.Second, "How long all answers may take together.")
+	return cmd
+}
+
+func run(ctx context.Context, e *env.Env, access *env.Access, o options) error {
+	reader, err := newReader(e, access, o)
+	if err != nil {
+		return err
+	}
+	before := ""
+	for {
+		facts, err := reader.Federation(ctx)
+		if err != nil {
+			return err
+		}
+		if !facts.Reached() {
+			if _, err := access.ControlPlane.OwnClient(ctx); err != nil { // it says why, which takes longer
+				return err
+			}
+		}
+		report := status.Federation(facts, e.Name)
+		if state := stateOf(report); state != before {
+			before = state
+			if err := show(e, o, report); err != nil {
+				return err
+			}
+		}
+		if !o.watch && !report.Healthy {
+			return cmdutil.ErrExit
+		}
+		if !o.watch {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return env.ErrInterrupted
+		case <-time.After(watchInterval):
+		}
+	}
+}
+
+// newReader returns a reader of the control plane. It makes no requests.
+func newReader(e *env.Env, access *env.Access, o options) (*snapshot.Reader, error) {
+	config, err := access.ControlPlane.RESTConfig()
+	if err != nil {
+		return nil, err
+	}
+	config = rest.CopyConfig(config)
+	config.QPS, config.WarningHandlerWithContext = -1, rest.NoWarnings{}
+	config.WrapTransport = nil // that of the environment first waits for the API of clusters
+	c, err := client.New(config, client.Options{Scheme: kube.NewScheme(), Mapper: snapshot.Mapper()})
+	if err != nil {
+		return nil, fmt.Errorf("connecting to the control plane: %w", err)
+	}
+	config.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
+	raw, err := rest.UnversionedRESTClientFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("connecting to the control plane: %w", err)
+	}
+	return &snapshot.Reader{ControlPlane: c, Deadline: o.deadline, Now: e.Now,
+		Raw: func(ctx context.Context, path string) ([]byte, error) { return raw.Get().RequestURI(path).DoRaw(ctx) },
+	}, nil
+}
+
+// stateOf returns what of a report is not a time.
+func stateOf(r *status.Report) string {
+	c := *r
+	c.ControlPlane.Roles = nil
+	body, _ := json.Marshal(&c) // it has no types that cannot be encoded
+	return string(body)
+}
+
+func show(e *env.Env, o options, report *status.Report) error {
+	if o.output != "" {
+		return e.PrintDocument(o.output, report)
+	}
+	return print(e.Escaped().Out, report)
+}

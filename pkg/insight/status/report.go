@@ -1,0 +1,125 @@
+// Package status says whether a federation is all right: the state of its control plane, clusters and work in numbers, and what is
+// wrong, in the order of how much it affects. It is computed from facts, and reads nothing.
+package status
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/karmada-toolkit/karmada/internal/plaintext"
+	"github.com/karmada-toolkit/karmada/pkg/insight/snapshot"
+	"github.com/karmada-toolkit/karmada/pkg/insight/why"
+)
+
+// SchemaVersion is the version of the fields of a Report. It changes when a field is removed or gets another meaning.
+const SchemaVersion = "v1"
+
+// maxProblems is the number of problems that a report has.
+const maxProblems = 10
+
+// Report is the state of a federation.
+type Report struct {
+	SchemaVersion string `json:"schemaVersion"`
+	// Healthy reports whether there is no problem in what could be read.
+	Healthy bool `json:"healthy"`
+	// Answer is the state in a line.
+	Answer       string       `json:"answer"`
+	ControlPlane ControlPlane `json:"controlPlane"`
+	// Clusters are absent if they could not be read.
+	Clusters *Clusters `json:"clusters,omitempty"`
+	Work     Work      `json:"work"`
+	// Problems are the ten that affect most, in that order.
+	Problems []Problem `json:"problems"`
+	// ProblemCount is the number of all problems.
+	ProblemCount int `json:"problemCount"`
+	// Gaps are what could not be read.
+	Gaps []string `json:"gaps,omitempty"`
+}
+
+// Problem is something that is wrong.
+type Problem struct {
+	// Reason is a word, such as the reason of a condition.
+	Reason string `json:"reason"`
+	// Object has the problem.
+	Object why.Object `json:"object"`
+	// Text says what is wrong, in a line.
+	Text string `json:"text"`
+	// Workloads is the number of bindings that it affects.
+	Workloads int `json:"workloads"`
+	// Next is a command that shows more.
+	Next string `json:"next"`
+
+	rank     rank
+	replicas int64
+}
+
+// rank orders problems that affect the same number of workloads. Those of the control plane come before all others.
+type rank int
+
+const (
+	rankControlPlane rank = iota
+	rankCluster
+	rankQuota
+	rankScheduled
+	rankApplied
+	rankHealth
+	rankRegistry
+)
+
+// Reasons of problems that no condition has.
+const (
+	ReasonNotServing    = "NotServing"
+	ReasonNotReady      = "NotReady"
+	ReasonNoLeader      = "NoLeader"
+	ReasonQuotaExceeded = "QuotaExceeded"
+)
+
+// reporter makes a report.
+type reporter struct {
+	*snapshot.Federation
+	program  string
+	out      *Report
+	problems []Problem
+	// targets is the number of bindings by target cluster.
+	targets map[string]int
+	// unready are the clusters that are not Ready.
+	unready map[string]bool
+}
+
+// Federation returns the state of a federation. Commands in it begin with the name of the program.
+func Federation(f *snapshot.Federation, program string) *Report {
+	r := &reporter{Federation: f, program: program, out: &Report{SchemaVersion: SchemaVersion}, targets: map[string]int{}, unready: map[string]bool{}}
+	for _, c := range f.Clusters {
+		r.unready[c.Name] = !c.Ready()
+	}
+	r.controlPlane()
+	r.work()
+	r.clusters()
+	r.quotas()
+	r.registries()
+	for _, g := range f.Gaps {
+		r.out.Gaps = append(r.out.Gaps, line(plaintext.WithoutURLs(g.String())))
+	}
+	r.finish()
+	return r.out
+}
+
+// add adds a problem with the words of a command that shows more.
+func (r *reporter) add(p Problem, next ...string) {
+	p.Text, p.Next = line(p.Text), strings.Join(next, " ")
+	r.problems = append(r.problems, p)
+}
+
+// maxText is the limit of a text that users or members wrote, in bytes.
+const maxText = 512
+
+// line returns a text on one line.
+func line(text string) string { return plaintext.Line(strings.TrimSpace(text), maxText) }
+
+// count returns a number with its noun.
+func count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
