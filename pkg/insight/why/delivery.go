@@ -121,8 +121,8 @@ func (e *explainer) work() (*Stage, *finding) {
 
 // workIn explains the Work of one cluster: in a detail, and what is wrong with it.
 func (e *explainer) workIn(name string) (string, *finding) {
-	work, cluster := e.Works[name], e.Cluster(name)
-	unready := e.unready(name, cluster)
+	work := e.Works[name]
+	unready := e.unready(name, e.Cluster(name))
 	switch {
 	case work == nil && e.Lacks("the Work in cluster "+name):
 		return e.reported(name)
@@ -133,6 +133,11 @@ func (e *explainer) workIn(name string) (string, *finding) {
 	case work == nil:
 		return "no Work yet", found(NotYetDelivered, "the log of karmada-controller-manager, and the events of its binding", "not delivered to cluster %s yet: karmada-controller-manager made no Work", name)
 	}
+	return e.applied(name, work, unready)
+}
+
+// applied explains a Work that exists. unready is why nothing is applied in the cluster, or nil.
+func (e *explainer) applied(name string, work *workv1alpha1.Work, unready *finding) (string, *finding) {
 	condition := meta.FindStatusCondition(work.Status.Conditions, workv1alpha1.WorkApplied)
 	switch {
 	case condition != nil && condition.Status == metav1.ConditionFalse:
@@ -141,7 +146,7 @@ func (e *explainer) workIn(name string) (string, *finding) {
 	case unready != nil && (condition == nil || condition.ObservedGeneration < work.Generation):
 		return unready.answer, unready
 	case condition == nil || condition.ObservedGeneration != 0 && condition.ObservedGeneration < work.Generation:
-		return "not applied yet", found(NotYetDelivered, e.deliverer(cluster), "not applied in cluster %s yet", name)
+		return "not applied yet", found(NotYetDelivered, e.deliverer(e.Cluster(name)), "not applied in cluster %s yet", name)
 	}
 	text := "applied " + duration.HumanDuration(e.Now.Sub(condition.LastTransitionTime.Time)) + " ago"
 	if problem := e.appliedProblem(name, work); problem != nil {
