@@ -9,6 +9,7 @@ import (
 
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/descheduler"
+	"github.com/karmada-toolkit/karmada/pkg/domain/deschedule"
 )
 
 // deschedulerCase is one line of descheduler.jsonl.
@@ -30,19 +31,19 @@ func TestDescheduler(t *testing.T) {
 		if err := json.Unmarshal(line, &c); err != nil {
 			t.Fatal(err)
 		}
-		considered := descheduler.Considered(&c.Binding)
+		considered := deschedule.Considered(&c.Binding)
 		if err := differs(c.Expect.Considered, considered); err != nil || !considered {
 			return c.Name, err
 		}
-		answers := map[string]descheduler.Answer{}
-		for _, cluster := range descheduler.Undesired(&c.Binding) {
+		answers := map[string]deschedule.Answer{}
+		for _, cluster := range deschedule.Undesired(&c.Binding) {
 			n, ok := c.Unschedulable[cluster].(float64)
-			answers[cluster] = descheduler.Answer{Replicas: int32(n)}
+			answers[cluster] = deschedule.Answer{Replicas: int32(n)}
 			if !ok {
-				answers[cluster] = descheduler.Answer{Err: errors.New("no answer")}
+				answers[cluster] = deschedule.Answer{Err: errors.New("no answer")}
 			}
 		}
-		v := descheduler.Decide(&c.Binding, answers)
+		v := deschedule.Decide(&c.Binding, answers)
 		clusters := c.Binding.Spec.Clusters
 		if v.Clusters != nil {
 			clusters = v.Clusters
