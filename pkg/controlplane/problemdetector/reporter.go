@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
@@ -52,11 +53,13 @@ func (r *reporter) report(ctx context.Context) error {
 		return nil
 	}
 	cluster := &clusterv1alpha1.Cluster{}
-	if err := r.plane.Get(ctx, client.ObjectKey{Name: r.cluster}, cluster); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("reading cluster %q: %w", r.cluster, err)
-	} else if err != nil || cluster.DeletionTimestamp != nil {
+	err := r.plane.Get(ctx, client.ObjectKey{Name: r.cluster}, cluster)
+	switch {
+	case apierrors.IsNotFound(err), err == nil && cluster.DeletionTimestamp != nil:
 		return nil
+	case err != nil:
+		return fmt.Errorf("reading cluster %q: %w", r.cluster, err)
 	}
-	_, err := r.status.Put(ctx, cluster, func(s *clusterv1alpha1.ClusterStatus) { meta.SetStatusCondition(&s.Conditions, condition) })
+	_, err = r.status.Put(ctx, cluster, func(s *clusterv1alpha1.ClusterStatus) { meta.SetStatusCondition(&s.Conditions, condition) })
 	return err
 }

@@ -8,8 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/karmada-toolkit/karmada/pkg/controlplane/env"
-
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -20,6 +18,7 @@ import (
 
 	"github.com/karmada-toolkit/karmada/internal/status"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/controlplane/env"
 )
 
 // Reasons and messages of the Ready condition of a cluster without reports.
