@@ -44,7 +44,7 @@ type streams struct {
 }
 
 // shared are those of all roles that run in the process: each opens members for itself, with the same Secrets.
-var shared = &streams{all: map[topic]*stream{}} //nolint:gochecknoglobals // that is what makes it one for all roles
+var shared = &streams{all: map[topic]*stream{}}
 
 // stream is one watch of a member with several readers.
 type stream struct {
