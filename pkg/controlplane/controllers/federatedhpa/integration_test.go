@@ -15,8 +15,6 @@ import (
 	"testing"
 	"time"
 
-	controlplaneenv "github.com/karmada-toolkit/karmada/pkg/controlplane/env"
-
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
@@ -45,6 +43,7 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/federatedhpa"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/hpatarget"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/replicassync"
+	controlplaneenv "github.com/karmada-toolkit/karmada/pkg/controlplane/env"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/planetest"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
 	"github.com/karmada-toolkit/karmada/pkg/domain/autoscaling"
