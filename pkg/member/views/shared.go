@@ -2,6 +2,8 @@ package views
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -16,11 +18,14 @@ import (
 )
 
 const (
-	// recentTime and recentEvents bound the events that a shared watch keeps for those that listed before them.
+	// recentTime and recentEvents bound the events that a shared watch of views keeps for readers that listed before them. Those of
+	// complete objects are not kept, which may be large.
 	recentTime   = 10 * time.Second
-	recentEvents = 256
-	// queueLength is how many events wait for one reader. Its watch ends if there are more, and begins again.
-	queueLength = 1024
+	recentEvents = 64
+	// queueLength is how many events wait for one reader. The member waits then, but no longer than sendTimeout: the watch of the
+	// reader ends, and begins again.
+	queueLength = 16
+	sendTimeout = 30 * time.Second
 )
 
 // topic is what a watch is about: all objects of a resource of a cluster, decoded in one way.
@@ -54,6 +59,9 @@ type stream struct {
 	// opened is closed when the watch is open or failed to open.
 	opened chan struct{}
 
+	// keeps reports whether the last events are kept.
+	keeps bool
+
 	mu      sync.Mutex
 	ended   bool
 	readers map[*reader]struct{}
@@ -77,6 +85,9 @@ type reader struct {
 	*request
 	stream *stream
 	events chan watch.Event
+	// stopped is closed when nothing reads any longer.
+	stopped chan struct{}
+	stop    func()
 }
 
 // older reports whether a resource version is older than another. Versions that cannot be compared are not.
@@ -152,7 +163,7 @@ func (s *streams) open(ctx context.Context, r *request) (watch.Interface, error)
 		s.mu.Unlock()
 		return s.join(ctx, r), nil
 	}
-	st := &stream{blank: r.blank, opened: make(chan struct{}), readers: map[*reader]struct{}{}, floor: r.since, last: r.since}
+	st := &stream{blank: r.blank, keeps: !r.topic.complete, opened: make(chan struct{}), readers: map[*reader]struct{}{}, floor: r.since, last: r.since}
 	st.forget = func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -172,37 +183,45 @@ func (s *streams) open(ctx context.Context, r *request) (watch.Interface, error)
 	}
 	if err != nil {
 		cancel()
-		st.end()
+		st.end(ctx)
 		return nil, err
 	}
 	st.cancel = cancel
 	out := st.read(r)
 	if r.topic.complete { // which readers of views use too
-		views := r.topic
-		views.complete = false
-		s.mu.Lock()
-		smaller := s.all[views]
-		s.mu.Unlock()
-		if smaller != nil {
-			smaller.end()
-		}
+		go s.stopViews(r.topic)
 	}
 	go st.run(life, events, r.done)
 	return out, nil
 }
 
-// end ends the readers. They get the version of the last event first: those
-// that did not get that event go on from there.
-func (s *stream) end() {
+// stopViews ends the watch of views of the resource of a topic. Its readers begin again.
+func (s *streams) stopViews(of topic) {
+	of.complete = false
+	s.mu.Lock()
+	st := s.all[of]
+	s.mu.Unlock()
+	if st == nil {
+		return
+	}
+	if <-st.opened; st.cancel != nil {
+		st.cancel()
+	}
+}
+
+// end ends the readers. They get the version of the last event first: those that did not get that event go on from there.
+func (s *stream) end(ctx context.Context) {
 	s.forget()
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.ended, s.recent = true, nil
+	readers := s.readers
+	s.readers = nil
+	s.mu.Unlock()
 	last := s.blank()
 	last.SetResourceVersion(s.last)
-	for r := range s.readers {
-		s.sendLocked(r, versioned{watch.Event{Type: watch.Bookmark, Object: last}, s.last})
-		s.dropLocked(r)
+	for r := range readers {
+		r.send(ctx, versioned{watch.Event{Type: watch.Bookmark, Object: last}, s.last})
+		close(r.events)
 	}
 }
 
@@ -213,17 +232,18 @@ func (s *stream) read(r *request) *reader {
 	if s.ended || !comparable(r.since) || older(r.since, s.floor) {
 		return nil
 	}
-	out := &reader{request: r, stream: s, events: make(chan watch.Event, queueLength)}
+	out := &reader{request: r, stream: s, events: make(chan watch.Event, len(s.recent)+queueLength), stopped: make(chan struct{})}
+	out.stop = sync.OnceFunc(func() { close(out.stopped) })
 	s.readers[out] = struct{}{}
 	for _, e := range s.recent {
-		s.sendLocked(out, e)
+		out.send(context.Background(), e) // it has room
 	}
 	return out
 }
 
 // run passes events on until the watch ends, the settings of the member change, or there are no readers.
 func (s *stream) run(ctx context.Context, from watch.Interface, done <-chan struct{}) {
-	defer s.end()
+	defer s.end(context.WithoutCancel(ctx))
 	defer s.cancel()
 	defer from.Stop()
 	for {
@@ -233,7 +253,7 @@ func (s *stream) run(ctx context.Context, from watch.Interface, done <-chan stru
 		case <-done:
 			return
 		case e, ok := <-from.ResultChan():
-			if !ok || !s.publish(e) {
+			if !ok || !s.publish(ctx, e) {
 				return
 			}
 		}
@@ -241,26 +261,35 @@ func (s *stream) run(ctx context.Context, from watch.Interface, done <-chan stru
 }
 
 // publish sends an event to the readers, and reports whether others can follow.
-func (s *stream) publish(e watch.Event) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (s *stream) publish(ctx context.Context, e watch.Event) bool {
 	next := versioned{Event: e}
 	if obj, err := meta.Accessor(e.Object); err == nil && comparable(obj.GetResourceVersion()) {
 		next.version = obj.GetResourceVersion()
-		s.last = next.version
 	}
-	for r := range s.readers {
-		s.sendLocked(r, next)
+	for _, r := range s.take(next) {
+		if !r.send(ctx, next) {
+			s.drop(r)
+			close(r.events)
+		}
+	}
+	return e.Type != watch.Error
+}
+
+// take records an event and returns the readers that get it.
+func (s *stream) take(e versioned) []*reader {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if e.version != "" {
+		s.last = e.version
 	}
 	switch {
 	case e.Type == watch.Error:
-		return false
-	case e.Type != watch.Bookmark && next.version != "":
-		s.keepLocked(next)
+	case s.keeps && e.Type != watch.Bookmark && e.version != "":
+		s.keepLocked(e)
 	case len(s.recent) == 0:
 		s.floor = s.last
 	}
-	return true
+	return slices.Collect(maps.Keys(s.readers))
 }
 
 // keepLocked keeps an event for readers that listed before it.
@@ -268,7 +297,7 @@ func (s *stream) keepLocked(e versioned) {
 	s.recent = append(s.recent, e)
 	if over := len(s.recent) - recentEvents; over > 0 {
 		s.floor = s.recent[over-1].version
-		s.recent = append([]versioned{}, s.recent[over:]...)
+		s.recent = slices.Clone(s.recent[over:])
 	}
 	if s.expiry == nil {
 		s.expiry = time.AfterFunc(recentTime, func() {
@@ -279,36 +308,41 @@ func (s *stream) keepLocked(e versioned) {
 	}
 }
 
-// sendLocked sends an event to a reader. It does not block: a reader that is too slow ends.
-func (s *stream) sendLocked(r *reader, e versioned) {
-	if _, reads := s.readers[r]; !reads {
-		return
-	}
-	if e.version != "" && !older(r.since, e.version) {
-		return // the reader listed it
-	}
-	out, ok := r.pass(e.Event)
-	if !ok {
-		return
-	}
-	select {
-	case r.events <- out:
-	default:
-		s.dropLocked(r)
-	}
-}
-
-// dropLocked ends a reader, and the watch with the last one.
-func (s *stream) dropLocked(r *reader) {
-	if _, reads := s.readers[r]; !reads {
-		return
-	}
+// drop forgets a reader, and ends the watch with the last one.
+func (s *stream) drop(r *reader) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	delete(s.readers, r)
-	close(r.events)
 	if len(s.readers) == 0 && !s.ended {
 		s.ended = true
 		s.cancel()
 	}
+}
+
+// send sends an event that the reader wants. It reports false if the reader is too slow.
+func (r *reader) send(ctx context.Context, e versioned) bool {
+	if e.version != "" && !older(r.since, e.version) {
+		return true // the reader listed it
+	}
+	out, ok := r.pass(e.Event)
+	if !ok {
+		return true
+	}
+	select {
+	case r.events <- out:
+		return true
+	default:
+	}
+	timeout := time.NewTimer(sendTimeout)
+	defer timeout.Stop()
+	select {
+	case r.events <- out:
+	case <-r.stopped:
+	case <-ctx.Done():
+	case <-timeout.C:
+		return false
+	}
+	return true
 }
 
 // ResultChan implements watch.Interface.
@@ -316,7 +350,6 @@ func (r *reader) ResultChan() <-chan watch.Event { return r.events }
 
 // Stop implements watch.Interface.
 func (r *reader) Stop() {
-	r.stream.mu.Lock()
-	defer r.stream.mu.Unlock()
-	r.stream.dropLocked(r)
+	r.stop()
+	r.stream.drop(r)
 }
