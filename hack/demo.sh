@@ -23,7 +23,7 @@ for _ in $(seq 300); do
 	sleep 0.1
 done
 if [[ "$ready" != 2 ]]; then
-	karmadactl describe deployment nginx
+	karmadactl why deployment nginx
 	echo "nginx does not run in both members after 30 s" >&2
 	exit 1
 fi
@@ -34,7 +34,7 @@ cat <<'NEXT'
 
 The federation is running. To use it:
   export PATH=$PWD/bin:$PATH KUBECONFIG=$(bin/karmadactl local kubeconfig)
-  karmadactl describe deployment nginx
+  karmadactl why deployment nginx
 To stop it and remove its data:
   bin/karmadactl local down --purge
 NEXT

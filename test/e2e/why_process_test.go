@@ -68,7 +68,7 @@ func questions() []question {
 			apply(t, ns, policy("web", both), deployment("web", 8))
 		}},
 		{name: "dispatching is suspended", cause: "DispatchingSuspended", setup: web(with(policy("web", to("member1")), "suspension: {dispatching: true}"))},
-		{name: "a scheduler that nobody runs", cause: "UnknownScheduler", setup: web(with(policy("web", to("member1")), "schedulerName: mine"))},
+		{name: "an unknown scheduler", cause: "UnknownScheduler", setup: web(with(policy("web", to("member1")), "schedulerName: mine"))},
 		{name: "a type that members do not have", cause: "NoClusterFit", object: "firewall/web", setup: func(t *testing.T, ns string) {
 			mustWith(t, firewallDefinition, "apply", "-f", "-")
 			t.Cleanup(func() { ctl("", "delete", "crd", "firewalls.example.com", "--wait=false") })
@@ -81,7 +81,7 @@ func questions() []question {
 			apply(t, ns, policyFor("web", "{apiVersion: example.com/v1, kind: Firewall}", to("member1", "member2")),
 				"apiVersion: example.com/v1\nkind: Firewall\nmetadata: {name: web}\nspec: {}")
 		}},
-		{name: "an object of somebody else", cause: "ApplyFailed", setup: func(t *testing.T, ns string) {
+		{name: "an object that exists already", cause: "ApplyFailed", setup: func(t *testing.T, ns string) {
 			ctl("", member("member1", "create", "namespace", ns)...) // unless it is there
 			mustWith(t, deployment("web", 1), member("member1", "create", "-n", ns, "-f", "-")...)
 			apply(t, ns, policy("web", to("member1")), deployment("web", 2))

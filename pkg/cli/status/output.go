@@ -8,34 +8,29 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/mitchellh/go-wordwrap"
-
+	"github.com/karmada-toolkit/karmada/pkg/cli/env"
 	"github.com/karmada-toolkit/karmada/pkg/insight/status"
 )
 
-const (
-	// width is the number of columns of lines.
-	width = 80
-	// indent is the width of labels.
-	indent = 18
-)
+// indent is the width of labels.
+const indent = 18
 
-// print prints a report in lines of at most width columns. Problems have one line each, and one for the command.
+// print prints a report in lines of at most env.Columns. Problems have one line each, and one for the command.
 func print(out io.Writer, r *status.Report) error {
 	var text strings.Builder
-	text.WriteString(cut(r.Answer, width) + "\n\n")
+	text.WriteString(cut(r.Answer, env.Columns) + "\n\n")
 	paragraph(&text, "  control plane", controlPlane(&r.ControlPlane))
 	paragraph(&text, "    leaders", leaders(r.ControlPlane.Roles))
 	clusters(&text, r.Clusters)
 	work(&text, &r.Work)
 	for _, gap := range r.Gaps {
-		paragraph(&text, "  not read", cut(gap, width-indent))
+		paragraph(&text, "  not read", cut(gap, env.Columns-indent))
 	}
 	if len(r.Problems) > 0 {
 		text.WriteString("\n")
 	}
 	for i, p := range r.Problems {
-		text.WriteString(cut(fmt.Sprintf("%2d  %s", i+1, p.Text), width) + "\n      " + p.Next + "\n")
+		text.WriteString(cut(fmt.Sprintf("%2d  %s", i+1, p.Text), env.Columns) + "\n      " + p.Next + "\n")
 	}
 	if rest := r.ProblemCount - len(r.Problems); rest > 0 {
 		fmt.Fprintf(&text, "    and %d more\n", rest)
@@ -136,8 +131,7 @@ func cut(text string, columns int) string {
 	return string([]rune(text)[:columns-3]) + "..."
 }
 
-// paragraph writes a text after a label. Further lines are below its begin.
+// paragraph writes a text after a label.
 func paragraph(out *strings.Builder, label, text string) {
-	wrapped := wordwrap.WrapString(text, width-indent)
-	fmt.Fprintf(out, "%-*s%s\n", indent, label, strings.ReplaceAll(wrapped, "\n", "\n"+strings.Repeat(" ", indent)))
+	env.Paragraph(out, fmt.Sprintf("%-*s", indent, label), text)
 }

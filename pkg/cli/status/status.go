@@ -1,11 +1,10 @@
-// Package status is the command that says whether a federation is all right.
+// Package status is the command that reports whether a federation is healthy, and its worst problems.
 package status
 
 import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -28,7 +27,7 @@ const (
 		shows more. The exit code is 1 if there is a problem, and 0 otherwise. What you may not read, and
 		what has not answered within --deadline, is named, and no problem.
 
-		A rollout is a problem while its object is Unhealthy. A binding that nobody has acted on is a
+		A rollout is a problem while its object is Unhealthy. A binding without a decision is a
 		problem after 30 seconds. What is suspended is none.
 
 		With --output the document has schemaVersion (v1), healthy, answer, controlPlane, clusters (absent
@@ -42,70 +41,48 @@ const (
 
 		# The commands that explain the problems, for a script
 		{{.Name}} status -o json | jq -r '.problems[].next'`
-
-	// watchInterval is the time between two readings of --watch.
-	watchInterval = 2 * time.Second
 )
-
-type options struct {
-	output   env.Output
-	watch    bool
-	deadline time.Duration
-}
 
 // NewCommand returns the command.
 func NewCommand(e *env.Env) *cobra.Command {
 	access := e.NewAccess()
-	var o options
+	var o env.Reading
 	cmd := e.Command("status", short, long, examples)
 	cmd.Args, cmd.ValidArgsFunction = env.NoArguments, cobra.NoFileCompletions
 	cmd.RunE = e.Run(func(ctx context.Context, _ []string) error { return run(ctx, e, access, o) })
 	access.Flags.Add(cmd)
-	env.AddOutputFlag(cmd, &o.output)
-	cmd.Flags().BoolVarP(&o.watch, "watch", "w", false, "Print again whenever the state changes, until interrupted.")
-	cmd.Flags().DurationVar(&o.deadline, "deadline", 2*time.Second, "How long all answers may take together.")
+	o.AddFlags(cmd, "How long all answers may take together.")
 	return cmd
 }
 
-func run(ctx context.Context, e *env.Env, access *env.Access, o options) error {
+func run(ctx context.Context, e *env.Env, access *env.Access, o env.Reading) error {
 	reader, err := newReader(e, access, o)
 	if err != nil {
 		return err
 	}
-	before := ""
-	for {
+	healthy := false
+	err = o.Run(ctx, func() (string, func() error, error) {
 		facts, err := reader.Federation(ctx)
 		if err != nil {
-			return err
+			return "", nil, err
 		}
 		if !facts.Reached() {
-			if _, err := access.ControlPlane.OwnClient(ctx); err != nil { // it says why, which takes longer
-				return err
+			if _, err := access.ControlPlane.OwnClient(ctx); err != nil { // its error has the cause, which takes longer
+				return "", nil, err
 			}
 		}
 		report := status.Federation(facts, e.Name)
-		if state := stateOf(report); state != before {
-			before = state
-			if err := show(e, o, report); err != nil {
-				return err
-			}
-		}
-		if !o.watch && !report.Healthy {
-			return cmdutil.ErrExit
-		}
-		if !o.watch {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return env.ErrInterrupted
-		case <-time.After(watchInterval):
-		}
+		healthy = report.Healthy
+		return stateOf(report), func() error { return show(e, o, report) }, nil
+	})
+	if err == nil && !healthy {
+		return cmdutil.ErrExit
 	}
+	return err
 }
 
 // newReader returns a reader of the control plane. It makes no requests.
-func newReader(e *env.Env, access *env.Access, o options) (*snapshot.Reader, error) {
+func newReader(e *env.Env, access *env.Access, o env.Reading) (*snapshot.Reader, error) {
 	config, err := access.ControlPlane.RESTConfig()
 	if err != nil {
 		return nil, err
@@ -122,7 +99,7 @@ func newReader(e *env.Env, access *env.Access, o options) (*snapshot.Reader, err
 	if err != nil {
 		return nil, fmt.Errorf("connecting to the control plane: %w", err)
 	}
-	return &snapshot.Reader{ControlPlane: c, Deadline: o.deadline, Now: e.Now,
+	return &snapshot.Reader{ControlPlane: c, Deadline: o.Deadline, Now: e.Now,
 		Raw: func(ctx context.Context, path string) ([]byte, error) { return raw.Get().RequestURI(path).DoRaw(ctx) },
 	}, nil
 }
@@ -135,9 +112,9 @@ func stateOf(r *status.Report) string {
 	return string(body)
 }
 
-func show(e *env.Env, o options, report *status.Report) error {
-	if o.output != "" {
-		return e.PrintDocument(o.output, report)
+func show(e *env.Env, o env.Reading, report *status.Report) error {
+	if o.Output != "" {
+		return e.PrintDocument(o.Output, report)
 	}
 	return print(e.Escaped().Out, report)
 }

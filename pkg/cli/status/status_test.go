@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/karmada-toolkit/karmada/internal/build"
+	"github.com/karmada-toolkit/karmada/pkg/cli/env"
 	"github.com/karmada-toolkit/karmada/pkg/insight/status"
 )
 
@@ -47,7 +48,7 @@ func TestPrint(t *testing.T) {
 			}
 			build.AssertGolden(t, name, out.String())
 			for line := range bytes.Lines(out.Bytes()) {
-				if len(line) > width+1 {
+				if len(line) > env.Columns+1 {
 					t.Errorf("a line of %d columns: %s", len(line)-1, line)
 				}
 			}

@@ -24,19 +24,6 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/domain/scope"
 )
 
-// What Federation reads, as gaps name it.
-const (
-	Version    = "the version of the API server"
-	Readyz     = "/readyz of the API server"
-	Leases     = "Leases in karmada-system"
-	Clusters   = "Clusters"
-	Quotas     = "FederatedResourceQuotas"
-	Registries = "ResourceRegistries"
-)
-
-// pageSize is the number of objects of a page of a list.
-const pageSize = 500
-
 // Federation are the facts that the state of a federation is computed from. What is empty does not exist, unless a gap names it.
 type Federation struct {
 	// Now is the time of the reads.
@@ -54,12 +41,7 @@ type Federation struct {
 	Quotas   []policyv1alpha1.FederatedResourceQuota
 	// Registries are nil if their API is not served.
 	Registries []searchv1alpha1.ResourceRegistry
-	Gaps       []Gap
-}
-
-// Lacks reports whether something is unknown because it could not be read.
-func (f *Federation) Lacks(what string) bool {
-	return slices.ContainsFunc(f.Gaps, func(g Gap) bool { return g.What == what })
+	Gaps
 }
 
 // Reached reports whether the server answered as a control plane does, although it may not serve clusters at the moment.
@@ -68,107 +50,80 @@ func (f *Federation) Reached() bool {
 	return !foreign && (!f.Lacks(Clusters) || !f.Lacks(Version))
 }
 
-// federation are facts while they are read.
-type federation struct {
-	*Federation
-	from *Reader
-	lock sync.Mutex
-}
-
 // Federation reads the facts about a federation, all at once. What has not answered before the deadline is a gap. It returns an
 // error only if ctx ends.
-func (r *Reader) Federation(ctx context.Context) (*Federation, error) {
-	f := &federation{from: r, Federation: &Federation{Now: r.Now()}}
-	limited, cancel := context.WithTimeoutCause(ctx, cmp.Or(r.Deadline, defaultDeadline), errors.New("no answer in time"))
+func (r *Reader) Federation(parent context.Context) (*Federation, error) {
+	f, in := &Federation{Now: r.Now()}, &reads{from: r.ControlPlane}
+	ctx, cancel := context.WithTimeoutCause(parent, cmp.Or(r.Deadline, defaultDeadline), errors.New("no answer in time"))
 	defer cancel()
-	var bindings [2][]workv1alpha2.Binding
 	var group sync.WaitGroup
-	group.Go(func() { f.readVersion(limited) })
-	group.Go(func() { f.readReadyz(limited) })
+	group.Go(func() { f.Version = r.version(ctx, in) })
+	group.Go(func() { f.Readyz = r.readyz(ctx, in) })
 	group.Go(func() {
-		f.read(limited, Leases, &coordinationv1.LeaseList{}, func(l client.ObjectList) { f.Leases = append(f.Leases, l.(*coordinationv1.LeaseList).Items...) },
+		in.list(ctx, Leases, &coordinationv1.LeaseList{}, func(l client.ObjectList) { f.Leases = append(f.Leases, l.(*coordinationv1.LeaseList).Items...) },
 			client.InNamespace(clusterv1alpha1.NamespaceKarmadaSystem))
 	})
+	group.Go(func() { f.Clusters = in.clusters(ctx) })
 	group.Go(func() {
-		f.read(limited, Clusters, &clusterv1alpha1.ClusterList{}, func(l client.ObjectList) {
-			items := l.(*clusterv1alpha1.ClusterList).Items
-			for i := range items {
-				f.Clusters = append(f.Clusters, &items[i])
-			}
-		})
-	})
-	group.Go(func() {
-		f.read(limited, Quotas, &policyv1alpha1.FederatedResourceQuotaList{}, func(l client.ObjectList) {
+		in.list(ctx, Quotas, &policyv1alpha1.FederatedResourceQuotaList{}, func(l client.ObjectList) {
 			f.Quotas = append(f.Quotas, l.(*policyv1alpha1.FederatedResourceQuotaList).Items...)
 		})
 	})
 	group.Go(func() {
-		f.read(limited, Registries, &searchv1alpha1.ResourceRegistryList{}, func(l client.ObjectList) {
+		in.list(ctx, Registries, &searchv1alpha1.ResourceRegistryList{}, func(l client.ObjectList) {
 			f.Registries = append(f.Registries, l.(*searchv1alpha1.ResourceRegistryList).Items...)
 		})
 	})
+	group.Go(func() { f.Bindings = in.bindings(ctx) })
+	group.Wait()
+	f.Gaps = in.sorted()
+	return f, parent.Err()
+}
+
+// clusters returns all clusters, sorted by name.
+func (r *reads) clusters(ctx context.Context) []*clusterv1alpha1.Cluster {
+	var out []*clusterv1alpha1.Cluster
+	r.list(ctx, Clusters, &clusterv1alpha1.ClusterList{}, func(l client.ObjectList) {
+		items := l.(*clusterv1alpha1.ClusterList).Items
+		for i := range items {
+			out = append(out, &items[i])
+		}
+	})
+	slices.SortFunc(out, func(a, b *clusterv1alpha1.Cluster) int { return strings.Compare(a.Name, b.Name) })
+	return out
+}
+
+// bindings returns those of both scopes.
+func (r *reads) bindings(ctx context.Context) []workv1alpha2.Binding {
+	var out [2][]workv1alpha2.Binding
+	var group sync.WaitGroup
 	for i, s := range scope.Bindings() {
 		group.Go(func() {
-			f.read(limited, s.Kind+"s", s.NewList(), func(l client.ObjectList) {
-				bindings[i] = append(bindings[i], l.(workv1alpha2.BindingList).Bindings()...)
-			})
+			r.list(ctx, s.Kind+"s", s.NewList(), func(l client.ObjectList) { out[i] = append(out[i], l.(workv1alpha2.BindingList).Bindings()...) })
 		})
 	}
 	group.Wait()
-	f.Bindings = slices.Concat(bindings[:]...)
-	slices.SortFunc(f.Clusters, func(a, b *clusterv1alpha1.Cluster) int { return strings.Compare(a.Name, b.Name) })
-	slices.SortFunc(f.Gaps, func(a, b Gap) int { return strings.Compare(a.What, b.What) })
-	return f.Federation, context.Cause(ctx)
+	return slices.Concat(out[:]...)
 }
 
-// read reads a list in pages. What was read before an error is kept.
-func (f *federation) read(ctx context.Context, what string, list client.ObjectList, take func(client.ObjectList), options ...client.ListOption) {
-	next := ""
-	for {
-		page := list.DeepCopyObject().(client.ObjectList)
-		err := f.from.ControlPlane.List(ctx, page, append(options, client.Limit(pageSize), client.Continue(next))...)
-		if err != nil {
-			f.note(ctx, what, err)
-			return
-		}
-		take(page)
-		if next = page.GetContinue(); next == "" {
-			return
-		}
-	}
-}
-
-func (f *federation) readVersion(ctx context.Context) {
-	body, err := f.from.Raw(ctx, "/version")
+func (r *Reader) version(ctx context.Context, in *reads) string {
+	body, err := r.Raw(ctx, "/version")
 	info := &version.Info{}
 	if err == nil {
 		err = json.Unmarshal(body, info)
 	}
-	f.note(ctx, Version, err)
-	f.Version = info.GitVersion
+	in.note(ctx, Version, err)
+	return info.GitVersion
 }
 
-// readReadyz reads the checks of the API server. One that is not ready answers with an error and its checks.
-func (f *federation) readReadyz(ctx context.Context) {
-	body, err := f.from.Raw(ctx, "/readyz?verbose")
+// readyz returns the checks of the API server. One that is not ready answers with an error and its checks.
+func (r *Reader) readyz(ctx context.Context, in *reads) string {
+	body, err := r.Raw(ctx, "/readyz?verbose")
 	if err != nil && !bytes.Contains(body, []byte("[-]")) {
-		f.note(ctx, Readyz, err)
-		return
+		in.note(ctx, Readyz, err)
+		return ""
 	}
-	f.Readyz = string(body)
-}
-
-// note records what could not be read. Not every control plane serves ResourceRegistries.
-func (f *federation) note(ctx context.Context, what string, err error) {
-	if err == nil || what == Registries && apierrors.IsNotFound(err) {
-		return
-	}
-	if ctx.Err() != nil {
-		err = context.Cause(ctx)
-	}
-	f.lock.Lock()
-	defer f.lock.Unlock()
-	f.Gaps = append(f.Gaps, Gap{what, err})
+	return string(body)
 }
 
 // Mapper maps the kinds that Federation reads without discovery, which would wait for an API that does not answer.

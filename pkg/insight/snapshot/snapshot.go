@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -59,7 +58,7 @@ type Facts struct {
 	Works map[string]*workv1alpha1.Work
 	// Members are what members report beside the status in the control plane, by cluster: those in which something is not Healthy.
 	Members map[string]Member
-	Gaps    []Gap
+	Gaps
 }
 
 // Member is what a member has of a template.
@@ -70,15 +69,6 @@ type Member struct {
 	Err error
 }
 
-// Gap is something that could not be read.
-type Gap struct {
-	What string
-	Err  error
-}
-
-// String says what could not be read, and why.
-func (g Gap) String() string { return fmt.Sprintf("%s: %v", g.What, g.Err) }
-
 // Cluster returns a cluster, or nil.
 func (f *Facts) Cluster(name string) *clusterv1alpha1.Cluster {
 	i, found := slices.BinarySearchFunc(f.Clusters, name, func(c *clusterv1alpha1.Cluster, name string) int { return strings.Compare(c.Name, name) })
@@ -86,11 +76,6 @@ func (f *Facts) Cluster(name string) *clusterv1alpha1.Cluster {
 		return nil
 	}
 	return f.Clusters[i]
-}
-
-// Lacks reports whether something is unknown because it could not be read.
-func (f *Facts) Lacks(what string) bool {
-	return slices.ContainsFunc(f.Gaps, func(g Gap) bool { return g.What == what })
 }
 
 // Reader reads facts.
@@ -111,58 +96,41 @@ const defaultDeadline = 2 * time.Second
 // reading are facts while they are read.
 type reading struct {
 	*Facts
+	*reads
 	from *Reader
-	gaps sync.Mutex
 }
 
 // Template reads the facts about a template, which the user has read. It returns an error only if ctx ends.
 func (r *Reader) Template(ctx context.Context, template *unstructured.Unstructured, mapping *meta.RESTMapping) (*Facts, error) {
-	f := &reading{from: r, Facts: &Facts{Now: r.Now(), Template: template, Mapping: mapping, Works: map[string]*workv1alpha1.Work{}, Members: map[string]Member{}}}
-	namespace := template.GetNamespace()
-	lists := []struct {
-		what string
-		list client.ObjectList
-		in   string
-	}{
-		{"ClusterPropagationPolicies", &policyv1alpha1.ClusterPropagationPolicyList{}, ""},
-		{"ClusterOverridePolicies", &policyv1alpha1.ClusterOverridePolicyList{}, ""},
-		{"Clusters", &clusterv1alpha1.ClusterList{}, ""},
-		{"PropagationPolicies", &policyv1alpha1.PropagationPolicyList{}, namespace},
-		{"OverridePolicies", &policyv1alpha1.OverridePolicyList{}, namespace},
-	}
-	if namespace == "" {
-		lists = lists[:3]
-	}
+	f := &reading{from: r, reads: &reads{from: r.ControlPlane}, Facts: &Facts{
+		Now: r.Now(), Template: template, Mapping: mapping, Works: map[string]*workv1alpha1.Work{}, Members: map[string]Member{},
+	}}
 	var group sync.WaitGroup
-	for _, l := range lists {
-		group.Go(func() { f.note(l.what, f.from.ControlPlane.List(ctx, l.list, client.InNamespace(l.in))) })
+	lists := map[string]client.ObjectList{ClusterPolicies: &policyv1alpha1.ClusterPropagationPolicyList{}, ClusterOverrides: &policyv1alpha1.ClusterOverridePolicyList{}}
+	if template.GetNamespace() != "" {
+		lists[Policies], lists[Overrides] = &policyv1alpha1.PropagationPolicyList{}, &policyv1alpha1.OverridePolicyList{}
 	}
+	for what, list := range lists {
+		group.Go(func() {
+			in := template.GetNamespace()
+			if what == ClusterPolicies || what == ClusterOverrides {
+				in = ""
+			}
+			f.list(ctx, what, list, f.take, client.InNamespace(in))
+		})
+	}
+	group.Go(func() { f.Clusters = f.clusters(ctx) })
 	group.Go(func() { f.readBinding(ctx) })
 	group.Wait()
-	for _, l := range lists {
-		f.take(l.list)
-	}
-	slices.SortFunc(f.Clusters, func(a, b *clusterv1alpha1.Cluster) int { return strings.Compare(a.Name, b.Name) })
 	group.Go(func() { f.readForeign(ctx) })
 	f.readWorks(ctx)
 	group.Wait()
 	f.readMembers(ctx)
-	slices.SortFunc(f.Gaps, func(a, b Gap) int { return strings.Compare(a.What, b.What) })
+	f.Gaps = f.sorted()
 	return f.Facts, context.Cause(ctx)
 }
 
-// note records what could not be read, and reports whether it was. What does not exist was read.
-func (f *reading) note(what string, err error) bool {
-	if err == nil || apierrors.IsNotFound(err) {
-		return err == nil
-	}
-	f.gaps.Lock()
-	defer f.gaps.Unlock()
-	f.Gaps = append(f.Gaps, Gap{what, err})
-	return false
-}
-
-// take adds the items of a list.
+// take adds the policies of a list.
 func (f *reading) take(list client.ObjectList) {
 	switch l := list.(type) {
 	case policyv1alpha1.PolicyList:
@@ -175,18 +143,13 @@ func (f *reading) take(list client.ObjectList) {
 		for i := range l.Items {
 			f.Overrides = append(f.Overrides, &l.Items[i])
 		}
-	case *clusterv1alpha1.ClusterList:
-		for i := range l.Items {
-			f.Clusters = append(f.Clusters, &l.Items[i])
-		}
 	}
 }
 
 func (f *reading) readBinding(ctx context.Context) {
-	of := scope.BindingIn(f.Template.GetNamespace())
-	binding := of.New()
+	binding := scope.BindingIn(f.Template.GetNamespace()).New()
 	key := client.ObjectKey{Namespace: f.Template.GetNamespace(), Name: names.Binding(f.Template.GetKind(), f.Template.GetName())}
-	if f.note("the "+of.Kind, f.from.ControlPlane.Get(ctx, key, binding)) && scope.RefersTo(&binding.GetSpec().Resource, f.Template) {
+	if f.get(ctx, TheBinding, key, binding) && scope.RefersTo(&binding.GetSpec().Resource, f.Template) {
 		f.Binding = binding
 	}
 }
@@ -225,7 +188,7 @@ func (f *reading) readWorks(ctx context.Context) {
 	for i, t := range targets {
 		group.Go(func() error {
 			work := &workv1alpha1.Work{}
-			if f.note("the Work in cluster "+t.Name, f.from.ControlPlane.Get(ctx, client.ObjectKey{Namespace: names.ExecutionNamespace(t.Name), Name: name}, work)) {
+			if f.get(ctx, WorkIn(t.Name), client.ObjectKey{Namespace: names.ExecutionNamespace(t.Name), Name: name}, work) {
 				works[i] = work
 			}
 			return nil
@@ -279,7 +242,7 @@ func (f *reading) readMembers(ctx context.Context) {
 	}
 }
 
-// healthy reports whether the binding says that the object in a cluster is Healthy.
+// healthy reports whether the object in a cluster is Healthy by the status of the binding.
 func healthy(b workv1alpha2.Binding, cluster string) bool {
 	return slices.ContainsFunc(b.GetStatus().AggregatedStatus, func(i workv1alpha2.AggregatedStatusItem) bool {
 		return i.ClusterName == cluster && i.Health == workv1alpha2.ResourceHealthy

@@ -94,10 +94,10 @@ func (c *Clusters) count(item *Cluster) {
 func (r *reporter) notReady(c *clusterv1alpha1.Cluster) string {
 	reason, message := "NotYetReported", "it has not reported yet"
 	if ready := c.ReadyCondition(); ready != nil {
-		reason, message = line(ready.Reason), ready.Reason+": "+ready.Message
+		reason, message = why.Line(ready.Reason), ready.Reason+": "+ready.Message
 	}
 	if c.DeletionTimestamp == nil {
-		text := fmt.Sprintf("cluster %s is not Ready (%s): %s", c.Name, count(r.targets[c.Name], "workload"), message)
+		text := fmt.Sprintf("cluster %s is not Ready (%s): %s", c.Name, why.Count(r.targets[c.Name], "workload"), message)
 		r.add(Problem{Reason: reason, Object: object(clusterv1alpha1.GroupVersion.String(), "Cluster", "", c.Name),
 			Workloads: r.targets[c.Name], Text: text, rank: rankCluster}, r.program, "describe", "cluster", c.Name)
 	}

@@ -12,6 +12,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/karmada-toolkit/karmada/pkg/insight/snapshot"
+	"github.com/karmada-toolkit/karmada/pkg/insight/why"
 	"github.com/karmada-toolkit/karmada/pkg/operate/failover"
 )
 
@@ -43,7 +44,7 @@ type Role struct {
 
 func (r *reporter) controlPlane() {
 	c := &r.out.ControlPlane
-	c.Version, c.Roles = line(r.Version), []Role{}
+	c.Version, c.Roles = why.Line(r.Version), []Role{}
 	if r.Readyz != "" {
 		c.Etcd, c.FailedChecks = checks(r.Readyz)
 		c.Ready = new(len(c.FailedChecks) == 0)
@@ -71,7 +72,7 @@ func checks(readyz string) (etcd string, failed []string) {
 		name, _, _ := strings.Cut(rest, " ")
 		switch {
 		case mark == "[-":
-			failed = append(failed, line(name))
+			failed = append(failed, why.Line(name))
 			if name == "etcd" {
 				etcd = "failed"
 			}
@@ -86,7 +87,7 @@ func checks(readyz string) (etcd string, failed []string) {
 func (r *reporter) role(l *coordinationv1.Lease) {
 	last, until := failover.Renewal(l)
 	holder, _, _ := strings.Cut(ptr.Deref(l.Spec.HolderIdentity, ""), "_") // the rest is random
-	role := Role{Name: l.Name, Leader: line(holder), InTime: holder != "" && !r.Now.After(until)}
+	role := Role{Name: l.Name, Leader: why.Line(holder), InTime: holder != "" && !r.Now.After(until)}
 	if !last.IsZero() {
 		role.Renewed = &last
 	}

@@ -1,12 +1,10 @@
-// Package status says whether a federation is all right: the state of its control plane, clusters and work in numbers, and what is
-// wrong, in the order of how much it affects. It is computed from facts, and reads nothing.
+// Package status reports whether a federation is healthy: its control plane, clusters and bindings in numbers, and its problems in the
+// order of how many workloads they affect. It is computed from facts, and reads nothing.
 package status
 
 import (
-	"fmt"
 	"strings"
 
-	"github.com/karmada-toolkit/karmada/internal/plaintext"
 	"github.com/karmada-toolkit/karmada/pkg/insight/snapshot"
 	"github.com/karmada-toolkit/karmada/pkg/insight/why"
 )
@@ -42,7 +40,7 @@ type Problem struct {
 	Reason string `json:"reason"`
 	// Object has the problem.
 	Object why.Object `json:"object"`
-	// Text says what is wrong, in a line.
+	// Text is the problem, in a line.
 	Text string `json:"text"`
 	// Workloads is the number of bindings that it affects.
 	Workloads int `json:"workloads"`
@@ -97,29 +95,13 @@ func Federation(f *snapshot.Federation, program string) *Report {
 	r.clusters()
 	r.quotas()
 	r.registries()
-	for _, g := range f.Gaps {
-		r.out.Gaps = append(r.out.Gaps, line(plaintext.WithoutURLs(g.String())))
-	}
+	r.out.Gaps = why.Gaps(f.Gaps)
 	r.finish()
 	return r.out
 }
 
 // add adds a problem with the words of a command that shows more.
 func (r *reporter) add(p Problem, next ...string) {
-	p.Text, p.Next = line(p.Text), strings.Join(next, " ")
+	p.Text, p.Next = why.Line(p.Text), strings.Join(next, " ")
 	r.problems = append(r.problems, p)
-}
-
-// maxText is the limit of a text that users or members wrote, in bytes.
-const maxText = 512
-
-// line returns a text on one line.
-func line(text string) string { return plaintext.Line(strings.TrimSpace(text), maxText) }
-
-// count returns a number with its noun.
-func count(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }

@@ -155,9 +155,9 @@ func TestFederation_Problems(t *testing.T) {
 			unscheduled("NoClusterFit", "")(b)
 			b.DeletionTimestamp = &metav1.Time{}
 		}), nil},
-		"a cluster refuses the object": {replace(notApplied(995, "denied")), []string{"ApplyFailed 1 Deployment ns/web: not applied in cluster m2: denied" + explained}},
-		"not applied for long":         {replace(notApplied(900, "")), []string{"NotYetDelivered 1 Deployment ns/web: not applied in cluster m2 yet" + explained}},
-		"not applied for a moment":     {replace(notApplied(990, "")), nil},
+		"a cluster refuses the object":    {replace(notApplied(995, "denied")), []string{"ApplyFailed 1 Deployment ns/web: not applied in cluster m2: denied" + explained}},
+		"not applied for long":            {replace(notApplied(900, "")), []string{"NotYetDelivered 1 Deployment ns/web: not applied in cluster m2 yet" + explained}},
+		"not applied since a few seconds": {replace(notApplied(990, "")), nil},
 		"dispatching is suspended": {replace(func(b *workv1alpha2.ResourceBinding) {
 			notApplied(900, "")(b)
 			b.Spec.Suspension = &workv1alpha2.Suspension{Suspension: policyv1alpha1.Suspension{Dispatching: new(true)}}

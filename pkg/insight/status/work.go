@@ -116,7 +116,7 @@ func (r *reporter) schedule(b workv1alpha2.Binding) *Problem {
 		}
 		return &Problem{Reason: string(why.NotYetScheduled), Text: "not scheduled yet", rank: rankScheduled}
 	}
-	reason := line(c.Reason)
+	reason := why.Line(c.Reason)
 	notScheduled[reason]++
 	return &Problem{Reason: reason, Text: "not scheduled: " + reason + ": " + c.Message, rank: rankScheduled}
 }
@@ -138,10 +138,10 @@ func (r *reporter) apply(b workv1alpha2.Binding) *Problem {
 		if r.unready[t.Name] || scope.DispatchingSuspended(b.GetSpec().Suspension, t.Name) {
 			continue
 		}
-		switch applied, message := delivered(b, t.Name); {
-		case message != "":
-			return &Problem{Reason: string(why.ApplyFailed), Text: "not applied in cluster " + t.Name + ": " + message, rank: rankApplied}
-		case !applied:
+		switch item := why.Item(b, t.Name); {
+		case item != nil && !item.Applied && item.AppliedMessage != "":
+			return &Problem{Reason: string(why.ApplyFailed), Text: "not applied in cluster " + t.Name + ": " + item.AppliedMessage, rank: rankApplied}
+		case item == nil || !item.Applied:
 			waiting = cmp.Or(waiting, t.Name)
 		}
 	}
@@ -149,18 +149,6 @@ func (r *reporter) apply(b workv1alpha2.Binding) *Problem {
 		return nil
 	}
 	return &Problem{Reason: string(why.NotYetDelivered), Text: "not applied in cluster " + waiting + " yet", rank: rankApplied}
-}
-
-// delivered returns whether the object of a binding was applied in a cluster, and why that failed.
-func delivered(b workv1alpha2.Binding, cluster string) (applied bool, message string) {
-	for i := range b.GetStatus().AggregatedStatus {
-		if item := &b.GetStatus().AggregatedStatus[i]; item.ClusterName == cluster && item.Applied {
-			return true, ""
-		} else if item.ClusterName == cluster {
-			return false, item.AppliedMessage
-		}
-	}
-	return false, ""
 }
 
 // health returns in which clusters the object of a binding is Unhealthy, or nil.
@@ -180,7 +168,7 @@ func (r *reporter) health(b workv1alpha2.Binding) *Problem {
 	if len(clusters) == 0 {
 		return nil
 	}
-	text := fmt.Sprintf("Unhealthy in %d of %s: %s", len(clusters), count(targets.Len(), "cluster"), strings.Join(clusters, ", "))
+	text := fmt.Sprintf("Unhealthy in %d of %s: %s", len(clusters), why.Count(targets.Len(), "cluster"), strings.Join(clusters, ", "))
 	return &Problem{Reason: string(why.Unhealthy), Text: text, rank: rankHealth}
 }
 
@@ -206,7 +194,7 @@ func (r *reporter) quotas() {
 			continue
 		}
 		r.add(Problem{Reason: ReasonQuotaExceeded, Object: object(policyv1alpha1.GroupVersion.String(), "FederatedResourceQuota", q.Namespace, q.Name), Workloads: refused[q.Namespace], rank: rankQuota,
-			Text: fmt.Sprintf("FederatedResourceQuota %s/%s is %s (%s refused): %s", q.Namespace, q.Name, text, count(refused[q.Namespace], "workload"), strings.Join(list, ", "))},
+			Text: fmt.Sprintf("FederatedResourceQuota %s/%s is %s (%s refused): %s", q.Namespace, q.Name, text, why.Count(refused[q.Namespace], "workload"), strings.Join(list, ", "))},
 			r.program, "describe", "federatedresourcequota", q.Name, "-n", q.Namespace)
 	}
 }
@@ -249,7 +237,7 @@ func (r *reporter) registries() {
 		w.RegistriesNotReady++
 		p := Problem{Reason: string(why.NotYetReported), Text: "ResourceRegistry " + registry.Name + " is not Ready", rank: rankRegistry}
 		if c != nil {
-			p.Reason, p.Text = line(c.Reason), p.Text+": "+c.Reason+": "+c.Message
+			p.Reason, p.Text = why.Line(c.Reason), p.Text+": "+c.Reason+": "+c.Message
 		}
 		p.Object = object(searchv1alpha1.GroupVersion.String(), "ResourceRegistry", "", registry.Name)
 		r.add(p, r.program, "describe", "resourceregistry", registry.Name)
@@ -267,10 +255,10 @@ func (r *reporter) finish() {
 	out.Problems = append([]Problem{}, r.problems[:min(len(r.problems), maxProblems)]...)
 	switch {
 	case !out.Healthy:
-		out.Answer = count(out.ProblemCount, "problem") + "; the worst: " + out.Problems[0].Text
+		out.Answer = why.Count(out.ProblemCount, "problem") + "; the worst: " + out.Problems[0].Text
 	case len(r.Gaps) > 0:
 		out.Answer = "nothing is wrong in what could be read; not all could be"
 	default:
-		out.Answer = fmt.Sprintf("no problems: %d of %s Ready, %s", out.Clusters.Ready, count(out.Clusters.Total, "cluster"), count(out.Work.Bindings, "binding"))
+		out.Answer = fmt.Sprintf("no problems: %d of %s Ready, %s", out.Clusters.Ready, why.Count(out.Clusters.Total, "cluster"), why.Count(out.Work.Bindings, "binding"))
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/karmada-toolkit/karmada/internal/plaintext"
+	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/insight/snapshot"
 )
 
 // SchemaVersion is the version of the fields of an Account. It changes when a field is removed or gets another meaning.
@@ -95,7 +97,7 @@ const (
 	Unreadable          Cause = "Unreadable"
 )
 
-// finding is a cause with what the answer says about it.
+// finding is a cause with the text of its answer.
 type finding struct {
 	cause  Cause
 	answer string
@@ -106,11 +108,39 @@ func found(cause Cause, next, format string, args ...any) *finding {
 	return &finding{cause: cause, next: next, answer: fmt.Sprintf(format, args...)}
 }
 
-// maxText is the limit of a text of an account that users or members wrote, in bytes.
+// maxText is the limit of a text that users or members wrote, in bytes.
 const maxText = 512
 
-// line returns a text on one line.
-func line(text string) string { return plaintext.Line(strings.TrimSpace(text), maxText) }
+// Line returns a text of users or members on one line, at most 512 bytes of it.
+func Line(text string) string { return plaintext.Line(strings.TrimSpace(text), maxText) }
+
+// Count returns a number with its noun.
+func Count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// Gaps returns a line for each gap, without the addresses in it.
+func Gaps(gaps snapshot.Gaps) []string {
+	var out []string
+	for _, gap := range gaps {
+		out = append(out, Line(plaintext.WithoutURLs(gap.String())))
+	}
+	return out
+}
+
+// Item returns what a binding reports of a cluster, or nil.
+func Item(b workv1alpha2.Binding, cluster string) *workv1alpha2.AggregatedStatusItem {
+	items := b.GetStatus().AggregatedStatus
+	for i := range items {
+		if items[i].ClusterName == cluster {
+			return &items[i]
+		}
+	}
+	return nil
+}
 
 // several joins the first of many texts.
 func several(texts []string, most int) string {

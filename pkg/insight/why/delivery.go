@@ -17,6 +17,7 @@ import (
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/domain/override"
 	"github.com/karmada-toolkit/karmada/pkg/domain/scope"
+	"github.com/karmada-toolkit/karmada/pkg/insight/snapshot"
 )
 
 // overrides explains which overrides the object gets in each cluster.
@@ -32,10 +33,10 @@ func (e *explainer) overrides() (*Stage, *finding) {
 		var failed *override.Error
 		if errors.As(err, &failed) && problem == nil {
 			problem = found(OverrideFailed, "correct that policy: "+e.program+" edit "+overridePolicy(failed.Namespace)+" "+failed.Policy+in(failed.Namespace),
-				"not delivered to cluster %s: %s", t.Name, line(err.Error()))
+				"not delivered to cluster %s: %s", t.Name, Line(err.Error()))
 		}
 		if err != nil {
-			s.Details = append(s.Details, Detail{t.Name, line(err.Error())})
+			s.Details = append(s.Details, Detail{t.Name, Line(err.Error())})
 			continue
 		}
 		var policies []string
@@ -46,7 +47,7 @@ func (e *explainer) overrides() (*Stage, *finding) {
 			policies = append(policies, "OverridePolicy "+e.object.Namespace+"/"+rule.PolicyName+overriders(&rule))
 		}
 		if len(policies) > 0 {
-			s.Details = append(s.Details, Detail{t.Name, line(several(policies, 5))})
+			s.Details = append(s.Details, Detail{t.Name, Line(several(policies, 5))})
 		}
 	}
 	if len(s.Details) == 0 {
@@ -70,7 +71,7 @@ func in(namespace string) string {
 	return " -n " + namespace
 }
 
-// overriders says what a rule changes.
+// overriders returns what a rule changes.
 func overriders(rule *override.AppliedRule) string {
 	o := &rule.Overriders
 	var texts []string
@@ -124,7 +125,7 @@ func (e *explainer) workIn(name string) (string, *finding) {
 	work := e.Works[name]
 	unready := e.unready(name, e.Cluster(name))
 	switch {
-	case work == nil && e.Lacks("the Work in cluster "+name):
+	case work == nil && e.Lacks(snapshot.WorkIn(name)):
 		return e.reported(name)
 	case scope.DispatchingSuspended(e.suspension(), name):
 		return "dispatching is suspended", found(DispatchSuspended, "set spec.suspension of its policy", "not delivered to cluster %s: dispatching is suspended", name)
@@ -141,7 +142,7 @@ func (e *explainer) applied(name string, work *workv1alpha1.Work, unready *findi
 	condition := meta.FindStatusCondition(work.Status.Conditions, workv1alpha1.WorkApplied)
 	switch {
 	case condition != nil && condition.Status == metav1.ConditionFalse:
-		message := line(condition.Message)
+		message := Line(condition.Message)
 		return message, found(ApplyFailed, "correct the object, its policies or the cluster: "+e.command("get", e.named(), "-C", name), "not applied in cluster %s: %s", name, message)
 	case unready != nil && (condition == nil || condition.ObservedGeneration < work.Generation):
 		return unready.answer, unready
@@ -161,10 +162,10 @@ func (e *explainer) applied(name string, work *workv1alpha1.Work, unready *findi
 // appliedProblem returns what a Work reports of objects that were applied, or nil.
 func (e *explainer) appliedProblem(cluster string, work *workv1alpha1.Work) *finding {
 	if c := meta.FindStatusCondition(work.Status.Conditions, workv1alpha1.WorkContested); c != nil && c.Status == metav1.ConditionTrue {
-		return found(Contested, "add a retention rule, or leave the field out of the template", "changed in cluster %s: %s", cluster, line(c.Message))
+		return found(Contested, "add a retention rule, or leave the field out of the template", "changed in cluster %s: %s", cluster, Line(c.Message))
 	}
 	if c := meta.FindStatusCondition(work.Status.Conditions, interpreted); c != nil && c.Status == metav1.ConditionFalse {
-		return found(InterpreterFailed, "correct the interpreter rule: "+e.program+" get resourceinterpretercustomizations", "its status in cluster %s is not known: %s", cluster, line(c.Message))
+		return found(InterpreterFailed, "correct the interpreter rule: "+e.program+" get resourceinterpretercustomizations", "its status in cluster %s is not known: %s", cluster, Line(c.Message))
 	}
 	return nil
 }
@@ -172,15 +173,15 @@ func (e *explainer) appliedProblem(cluster string, work *workv1alpha1.Work) *fin
 // interpreted is the condition of Works that is False while rules of the interpreter fail.
 const interpreted = "Interpreted"
 
-// reported explains a Work that cannot be read, by what the binding says of it.
+// reported explains a Work that cannot be read, by what the binding reports.
 func (e *explainer) reported(cluster string) (string, *finding) {
-	switch item := e.item(cluster); {
+	switch item := Item(e.Binding, cluster); {
 	case item == nil:
 		return "not known", nil
 	case item.Applied:
 		return "applied", nil
 	default:
-		message := line(item.AppliedMessage)
+		message := Line(item.AppliedMessage)
 		return message, found(ApplyFailed, "correct the object or its policies", "not applied in cluster %s: %s", cluster, message)
 	}
 }
@@ -188,7 +189,7 @@ func (e *explainer) reported(cluster string) (string, *finding) {
 // suspension returns that of the binding.
 func (e *explainer) suspension() *workv1alpha2.Suspension { return e.Binding.GetSpec().Suspension }
 
-// deliverer says where to look for why a Work is not applied.
+// deliverer returns the log that has why a Work is not applied.
 func (e *explainer) deliverer(cluster *clusterv1alpha1.Cluster) string {
 	if cluster != nil && cluster.Spec.SyncMode == clusterv1alpha1.Pull {
 		return "the log of karmada-agent in cluster " + cluster.Name
@@ -200,7 +201,7 @@ func (e *explainer) deliverer(cluster *clusterv1alpha1.Cluster) string {
 func (e *explainer) unready(name string, cluster *clusterv1alpha1.Cluster) *finding {
 	describe := e.program + " describe cluster " + name
 	switch {
-	case cluster == nil && e.Lacks("Clusters"):
+	case cluster == nil && e.Lacks(snapshot.Clusters):
 		return nil
 	case cluster == nil:
 		return found(ClusterGone, e.program+" get clusters", "cluster %s does not exist", name)
@@ -211,7 +212,7 @@ func (e *explainer) unready(name string, cluster *clusterv1alpha1.Cluster) *find
 	}
 	why := "it has not reported yet"
 	if c := cluster.ReadyCondition(); c != nil {
-		why = line(c.Reason + ": " + c.Message)
+		why = Line(c.Reason + ": " + c.Message)
 		if cluster.Spec.SyncMode == clusterv1alpha1.Pull && c.Status == metav1.ConditionUnknown {
 			why = "its agent does not report: " + why
 		}
@@ -231,7 +232,7 @@ func (e *explainer) status() (*Stage, *finding) {
 		s.Details = append(s.Details, Detail{t.Name, text})
 		if !healthy && first == nil {
 			cause := Unhealthy
-			if e.item(t.Name) == nil {
+			if Item(e.Binding, t.Name) == nil {
 				cause = NotYetReported
 			}
 			first = found(cause, e.command("get", "pods", "-C", t.Name)+", or: "+e.command("describe", e.named(), "-C", t.Name), "%s; cluster %s: %s", e.working(), t.Name, text)
@@ -249,18 +250,10 @@ func (e *explainer) outdated() bool {
 	return has && observed < e.Template.GetGeneration()
 }
 
-func (e *explainer) item(cluster string) *workv1alpha2.AggregatedStatusItem {
-	items := e.Binding.GetStatus().AggregatedStatus
-	if i := slices.IndexFunc(items, func(i workv1alpha2.AggregatedStatusItem) bool { return i.ClusterName == cluster }); i >= 0 {
-		return &items[i]
-	}
-	return nil
-}
-
 func (e *explainer) healthyTargets() int {
 	n := 0
 	for _, t := range e.Targets() {
-		if i := e.item(t.Name); i != nil && i.Health == workv1alpha2.ResourceHealthy {
+		if i := Item(e.Binding, t.Name); i != nil && i.Health == workv1alpha2.ResourceHealthy {
 			n++
 		}
 	}
@@ -269,7 +262,7 @@ func (e *explainer) healthyTargets() int {
 
 // stateIn returns the state of the object in a cluster, and whether it is healthy.
 func (e *explainer) stateIn(cluster string) (text string, healthy bool) {
-	item := e.item(cluster)
+	item := Item(e.Binding, cluster)
 	if item == nil {
 		return "no status yet", false
 	}
@@ -284,7 +277,7 @@ func (e *explainer) stateIn(cluster string) (text string, healthy bool) {
 	case !read:
 		return text, false
 	case m.Err != nil:
-		return text + ", its pods cannot be read: " + line(m.Err.Error()), false
+		return text + ", its pods cannot be read: " + Line(m.Err.Error()), false
 	case m.Object == nil:
 		return "the object is not there; it is created again", false
 	}
@@ -313,19 +306,19 @@ func PodProblem(p *corev1.Pod) string {
 	statuses := slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses)
 	for i := range statuses {
 		if w := statuses[i].State.Waiting; w != nil && w.Reason != "" && w.Reason != "ContainerCreating" && w.Reason != "PodInitializing" {
-			return line(w.Reason + " (" + statuses[i].Image + ")")
+			return Line(w.Reason + " (" + statuses[i].Image + ")")
 		}
 		if t := statuses[i].State.Terminated; t != nil && t.ExitCode != 0 {
-			return line(fmt.Sprintf("container %s ended: %s, exit code %d", statuses[i].Name, t.Reason, t.ExitCode))
+			return Line(fmt.Sprintf("container %s ended: %s, exit code %d", statuses[i].Name, t.Reason, t.ExitCode))
 		}
 	}
 	for _, c := range p.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
-			return line(c.Reason + ": " + c.Message)
+			return Line(c.Reason + ": " + c.Message)
 		}
 	}
 	if p.Status.Phase == corev1.PodFailed {
-		return line("Failed: " + p.Status.Reason + " " + p.Status.Message)
+		return Line("Failed: " + p.Status.Reason + " " + p.Status.Message)
 	}
 	return ""
 }

@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
-	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/domain/clustercondition"
 	"github.com/karmada-toolkit/karmada/pkg/domain/policy"
 	"github.com/karmada-toolkit/karmada/pkg/domain/scope"
@@ -29,30 +28,14 @@ const (
 // maxListed is the number of objects that an account names.
 const maxListed = 10
 
-// objects returns a number of objects.
-func objects(n int) string {
-	if n == 1 {
-		return "1 object"
-	}
-	return fmt.Sprintf("%d objects", n)
-}
-
 // add adds a detail, and as the last one how many there would be more.
 func (s *Stage) add(n int, of, text string) {
 	switch {
 	case n < maxListed:
-		s.Details = append(s.Details, Detail{of, line(text)})
+		s.Details = append(s.Details, Detail{of, Line(text)})
 	case n == maxListed:
 		s.Details = append(s.Details, Detail{"...", "more are left out"})
 	}
-}
-
-func gaps(list []snapshot.Gap) []string {
-	var out []string
-	for _, gap := range list {
-		out = append(out, line(gap.String()))
-	}
-	return out
 }
 
 // Policy explains what a propagation policy does.
@@ -60,7 +43,7 @@ func Policy(f *snapshot.PolicyFacts, program string) *Account {
 	p := f.Policy
 	of := scope.PolicyOf(p)
 	out := &Account{
-		SchemaVersion: SchemaVersion, Cause: Working, Gaps: gaps(f.Gaps),
+		SchemaVersion: SchemaVersion, Cause: Working, Gaps: Gaps(f.Gaps),
 		Object: Object{"policy.karmada.io/v1alpha1", of.Kind, p.GetNamespace(), p.GetName()},
 	}
 	s := Stage{Name: "selects"}
@@ -78,9 +61,9 @@ func Policy(f *snapshot.PolicyFacts, program string) *Account {
 		}
 		s.add(i, Object{u.GetAPIVersion(), u.GetKind(), u.GetNamespace(), u.GetName()}.String(), text)
 	}
-	s.Text = fmt.Sprintf("%s, and has %d of them", objects(len(f.Selected)), has)
+	s.Text = fmt.Sprintf("%s, and has %d of them", Count(len(f.Selected), "object"), has)
 	out.Stages = []Stage{s}
-	answer := fmt.Sprintf("it has %d of %s that it selects", has, objects(len(f.Selected)))
+	answer := fmt.Sprintf("it has %d of %s that it selects", has, Count(len(f.Selected), "object"))
 	switch {
 	case p.GetDeletionTimestamp() != nil:
 		out.Cause, answer = BeingRemoved, "it is being deleted"
@@ -110,21 +93,21 @@ func Policy(f *snapshot.PolicyFacts, program string) *Account {
 // Cluster explains the state of a cluster, and what is there or waits for it.
 func Cluster(f *snapshot.ClusterFacts, program string) *Account {
 	c := f.Cluster
-	out := &Account{SchemaVersion: SchemaVersion, Cause: Working, Gaps: gaps(f.Gaps), Object: Object{APIVersion: "cluster.karmada.io/v1alpha1", Kind: "Cluster", Name: c.Name}}
+	out := &Account{SchemaVersion: SchemaVersion, Cause: Working, Gaps: Gaps(f.Gaps), Object: Object{APIVersion: "cluster.karmada.io/v1alpha1", Kind: "Cluster", Name: c.Name}}
 	ready := Stage{Name: "ready", Text: "not reported yet"}
 	if condition := c.ReadyCondition(); condition != nil {
-		ready.Text = line(fmt.Sprintf("%s for %s: %s %s", condition.Status, duration.HumanDuration(f.Now.Sub(condition.LastTransitionTime.Time)), condition.Reason, condition.Message))
+		ready.Text = Line(fmt.Sprintf("%s for %s: %s %s", condition.Status, duration.HumanDuration(f.Now.Sub(condition.LastTransitionTime.Time)), condition.Reason, condition.Message))
 	}
 	for i := range c.Spec.Taints {
 		taint := &c.Spec.Taints[i]
-		ready.Details = append(ready.Details, Detail{"taint", line(taint.ToString())})
+		ready.Details = append(ready.Details, Detail{"taint", Line(taint.ToString())})
 	}
 	has, waits, leaves := Stage{Name: "has"}, Stage{Name: "waits"}, Stage{Name: "leaves"}
 	applied, waiting, leaving := 0, 0, 0
 	for _, b := range f.Bindings {
 		ref := &b.GetSpec().Resource
 		object := Object{ref.APIVersion, ref.Kind, ref.Namespace, ref.Name}.String()
-		item := itemOf(b, c.Name)
+		item := Item(b, c.Name)
 		switch {
 		case b.GetSpec().EvictingFrom(c.Name):
 			leaves.add(leaving, object, "being evicted")
@@ -139,7 +122,7 @@ func Cluster(f *snapshot.ClusterFacts, program string) *Account {
 			waiting++
 		}
 	}
-	has.Text, waits.Text, leaves.Text = objects(applied)+" applied", objects(waiting), objects(leaving)
+	has.Text, waits.Text, leaves.Text = Count(applied, "object")+" applied", Count(waiting, "object"), Count(leaving, "object")
 	out.Stages = []Stage{ready, has}
 	for _, s := range []Stage{waits, leaves} {
 		if len(s.Details) > 0 {
@@ -158,31 +141,21 @@ func clusterAnswer(out *Account, c *clusterv1alpha1.Cluster, applied, waiting, l
 	switch {
 	case c.DeletionTimestamp != nil:
 		out.Cause = BeingRemoved
-		return fmt.Sprintf("it is being removed: %s left; finalizers: %s", objects(applied+waiting), several(c.Finalizers, 3)), program + " describe cluster " + c.Name
+		return fmt.Sprintf("it is being removed: %s left; finalizers: %s", Count(applied+waiting, "object"), several(c.Finalizers, 3)), program + " describe cluster " + c.Name
 	case unready != nil:
 		out.Cause = ClusterNotReady
-		return fmt.Sprintf("%s; %s waiting for it", strings.TrimPrefix(unready.answer, "cluster "+c.Name+" is "), objects(waiting)), unready.next
+		return fmt.Sprintf("%s; %s waiting for it", strings.TrimPrefix(unready.answer, "cluster "+c.Name+" is "), Count(waiting, "object")), unready.next
 	case leaving > 0:
 		out.Cause = Evicting
-		return fmt.Sprintf("Ready, but with %s being evicted", objects(leaving)), program + " failover status"
+		return fmt.Sprintf("Ready, but with %s being evicted", Count(leaving, "object")), program + " failover status"
 	case slices.ContainsFunc(c.Spec.Taints, clustercondition.Cordons):
 		out.Cause = Cordoned
-		return fmt.Sprintf("Ready, and cordoned: nothing new is scheduled to it; it has %s", objects(applied)), program + " uncordon " + c.Name
+		return fmt.Sprintf("Ready, and cordoned: nothing new is scheduled to it; it has %s", Count(applied, "object")), program + " uncordon " + c.Name
 	case waiting > 0:
 		out.Cause = NotYetDelivered
-		return fmt.Sprintf("Ready, with %s, but %s not applied", objects(applied), objects(waiting)), program + " why TYPE NAME for one of them"
+		return fmt.Sprintf("Ready, with %s, but %s not applied", Count(applied, "object"), Count(waiting, "object")), program + " why TYPE NAME for one of them"
 	}
-	return fmt.Sprintf("Ready, with %s", objects(applied)), ""
-}
-
-func itemOf(b workv1alpha2.Binding, cluster string) *workv1alpha2.AggregatedStatusItem {
-	items := b.GetStatus().AggregatedStatus
-	for i := range items {
-		if items[i].ClusterName == cluster {
-			return &items[i]
-		}
-	}
-	return nil
+	return fmt.Sprintf("Ready, with %s", Count(applied, "object")), ""
 }
 
 // InMember explains an object of a member. template is the account of what it comes from; nil if it does not come from the control

@@ -16,6 +16,7 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/domain/schedule/core"
 	"github.com/karmada-toolkit/karmada/pkg/domain/schedule/framework"
 	"github.com/karmada-toolkit/karmada/pkg/domain/scope"
+	"github.com/karmada-toolkit/karmada/pkg/insight/snapshot"
 	plugins "github.com/karmada-toolkit/karmada/plugins/scheduler"
 )
 
@@ -43,7 +44,7 @@ func (e *explainer) schedule() (*Stage, *finding) {
 	s.Details = append(s.Details, out...)
 	for i := range spec.GracefulEvictionTasks {
 		task := &spec.GracefulEvictionTasks[i]
-		s.Details = append(s.Details, Detail{task.FromCluster, line("being evicted: " + task.Reason + " " + task.Message)})
+		s.Details = append(s.Details, Detail{task.FromCluster, Line("being evicted: " + task.Reason + " " + task.Message)})
 	}
 	return s, e.notScheduled(condition, out)
 }
@@ -55,13 +56,13 @@ func (e *explainer) notScheduled(condition *metav1.Condition, out []Detail) *fin
 	case spec.Suspension != nil && ptr.Deref(spec.Suspension.Scheduling, false):
 		return found(SchedulingSuspended, "set spec.suspension.scheduling of its binding to false", "not scheduled: scheduling is suspended in its binding")
 	case condition == nil && spec.SchedulerName != "" && spec.SchedulerName != policyv1alpha1.DefaultSchedulerName:
-		return found(UnknownScheduler, "run that scheduler, or remove schedulerName from the policy", "not scheduled: it waits for scheduler %q, which has not answered", line(spec.SchedulerName))
+		return found(UnknownScheduler, "run that scheduler, or remove schedulerName from the policy", "not scheduled: it waits for scheduler %q, which has not acted", Line(spec.SchedulerName))
 	case condition == nil:
 		return found(NotYetScheduled, e.program+" get pods -n karmada-system, and the log of karmada-scheduler", "not scheduled yet: karmada-scheduler has not acted")
 	case condition.Status == metav1.ConditionTrue:
 		return nil
 	}
-	message := line(condition.Message)
+	message := Line(condition.Message)
 	switch condition.Reason {
 	case workv1alpha2.BindingReasonNoClusterFit:
 		answer := "not scheduled: no cluster fits: " + message
@@ -88,7 +89,7 @@ func reasons(out []Detail) string {
 
 // excluded returns why clusters do not get the object, as the scheduler decides now, without estimators.
 func (e *explainer) excluded() []Detail {
-	if e.Lacks("Clusters") {
+	if e.Lacks(snapshot.Clusters) {
 		return nil
 	}
 	filters, err := plugins.Registry(true).New([]string{"*"})
@@ -103,7 +104,7 @@ func (e *explainer) excluded() []Detail {
 	request := &core.Request{Profile: profile, Binding: framework.Binding{
 		Namespace: e.Binding.GetNamespace(), Name: e.Binding.GetName(), Spec: spec, Status: e.Binding.GetStatus(), Now: e.Now,
 	}}
-	decision, _ := core.Schedule(framework.SnapshotOf(e.Clusters, false), request) // an error says the same
+	decision, _ := core.Schedule(framework.SnapshotOf(e.Clusters, false), request) // Explain has the error
 	var out []Detail
 	for _, pass := range decision.Explain().Passes {
 		for i := range pass.Clusters {
@@ -113,7 +114,7 @@ func (e *explainer) excluded() []Detail {
 			}
 			switch {
 			case c.RejectedBy != "":
-				out = append(out, Detail{c.Name, "out: " + line(cmp.Or(c.Detail, strings.TrimPrefix(c.Reason, "cluster(s) ")))})
+				out = append(out, Detail{c.Name, "out: " + Line(cmp.Or(c.Detail, strings.TrimPrefix(c.Reason, "cluster(s) ")))})
 			case len(spec.Clusters) > 0:
 				out = append(out, Detail{c.Name, "fits, but got no replicas"})
 			}
@@ -136,7 +137,7 @@ func targets(list []workv1alpha2.TargetCluster) string {
 	return cmp.Or(several(texts, 5), "no cluster")
 }
 
-// strategy says how replicas are assigned.
+// strategy returns how replicas are assigned.
 func strategy(spec *workv1alpha2.ResourceBindingSpec) string {
 	s := spec.Placement.ReplicaScheduling
 	switch {

@@ -43,9 +43,7 @@ func Template(f *snapshot.Facts, program string) *Account {
 		first = found(Working, "", "%s", e.working())
 	}
 	out.Cause, out.Next, out.Answer = first.cause, first.next, e.object.String()+": "+first.answer
-	for _, gap := range f.Gaps {
-		out.Gaps = append(out.Gaps, line(gap.String()))
-	}
+	out.Gaps = Gaps(f.Gaps)
 	return out
 }
 
@@ -83,7 +81,7 @@ func (e *explainer) policy() (*Stage, *finding) {
 		return e.unclaimed(best)
 	}
 	s := &Stage{Name: "policy", Text: "none selects it"}
-	if e.Lacks("PropagationPolicies") || e.Lacks("ClusterPropagationPolicies") {
+	if e.Lacks(snapshot.Policies) || e.Lacks(snapshot.ClusterPolicies) {
 		return &Stage{Name: "policy", Text: "unknown"}, found(Unreadable, "ask for the ClusterRole karmada-insight", "no policy has it; whether one selects it cannot be read")
 	}
 	for _, p := range e.Foreign {
@@ -127,9 +125,9 @@ func (e *explainer) claimed(claim policy.Claim, all []policyv1alpha1.Policy) (*S
 			s.Details = append(s.Details, Detail{describe(p), "selects it too, by " + e.rank(p) + e.lost(p, holder)})
 		}
 	}
-	unbound := e.Binding == nil && !e.Lacks("the "+scope.BindingIn(e.object.Namespace).Kind)
+	unbound := e.Binding == nil && !e.Lacks(snapshot.TheBinding)
 	switch {
-	case holder == nil && !e.Lacks("PropagationPolicies") && !e.Lacks("ClusterPropagationPolicies"):
+	case holder == nil && !e.Lacks(snapshot.Policies) && !e.Lacks(snapshot.ClusterPolicies):
 		s.Text += ", which does not exist any more"
 	case unbound && holder != nil && policy.IsLazy(holder):
 		return s, e.lazy(holder)
@@ -187,7 +185,7 @@ func (e *explainer) lazy(p policyv1alpha1.Policy) *finding {
 	return found(LazyActivation, e.command("annotate", e.named(), "propagate=now"), "not propagated yet: %s is lazy and waits for the next change of the object", describe(p))
 }
 
-// rank says by what a policy is ranked.
+// rank returns by what a policy is ranked.
 func (e *explainer) rank(p policyv1alpha1.Policy) string {
 	by := map[match.Priority]string{match.All: "kind", match.ByLabels: "labels", match.ByName: "name"}[policy.Specificity(e.Template, p)]
 	return fmt.Sprintf("%s, priority %d", cmp.Or(by, "no selector any more"), p.PropagationSpec().ExplicitPriority())
@@ -210,7 +208,7 @@ func describe(p policyv1alpha1.Policy) string {
 	return scope.PolicyOf(p).Kind + " " + p.GetName()
 }
 
-// working says how many replicas are ready, and where the object is.
+// working returns how many replicas are ready, and in how many clusters the object is healthy.
 func (e *explainer) working() string {
 	targets := e.Targets()
 	where := fmt.Sprintf("in %d of %d clusters", e.healthyTargets(), len(targets))

@@ -131,7 +131,7 @@ func (s *streams) join(ctx context.Context, r *request) watch.Interface {
 	}
 	select {
 	case <-st.opened:
-		if out := st.read(r); out != nil {
+		if out := st.read(ctx, r); out != nil {
 			return out
 		}
 	case <-ctx.Done():
@@ -187,7 +187,7 @@ func (s *streams) open(ctx context.Context, r *request) (watch.Interface, error)
 		return nil, err
 	}
 	st.cancel = cancel
-	out := st.read(r)
+	out := st.read(ctx, r)
 	if r.topic.complete { // which readers of views use too
 		go s.stopViews(r.topic)
 	}
@@ -226,7 +226,7 @@ func (s *stream) end(ctx context.Context) {
 }
 
 // read returns a reader that gets all events since a version, or nil if some are unknown.
-func (s *stream) read(r *request) *reader {
+func (s *stream) read(ctx context.Context, r *request) *reader {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ended || !comparable(r.since) || older(r.since, s.floor) {
@@ -236,7 +236,7 @@ func (s *stream) read(r *request) *reader {
 	out.stop = sync.OnceFunc(func() { close(out.stopped) })
 	s.readers[out] = struct{}{}
 	for _, e := range s.recent {
-		out.send(context.Background(), e) // it has room
+		out.send(ctx, e) // there is room
 	}
 	return out
 }

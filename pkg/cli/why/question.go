@@ -1,0 +1,193 @@
+package why
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/cli-runtime/pkg/resource"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/karmada-toolkit/karmada/internal/kube"
+	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/cli/env"
+	"github.com/karmada-toolkit/karmada/pkg/domain/manifest"
+	"github.com/karmada-toolkit/karmada/pkg/domain/scope"
+	"github.com/karmada-toolkit/karmada/pkg/insight/snapshot"
+	"github.com/karmada-toolkit/karmada/pkg/insight/why"
+)
+
+// question is what a command asks.
+type question struct {
+	access  *env.Access
+	program string
+	cluster string
+	args    []string
+	reader  *snapshot.Reader
+}
+
+func newQuestion(ctx context.Context, e *env.Env, access *env.Access, o options, args []string) (*question, error) {
+	if _, err := access.ControlPlane.ReadClient(ctx); err != nil {
+		return nil, err
+	}
+	config, err := access.ControlPlane.RESTConfig()
+	if err != nil {
+		return nil, err
+	}
+	if o.cluster != "" {
+		if _, err := access.ControlPlane.Cluster(ctx, o.cluster); err != nil {
+			return nil, err
+		}
+	}
+	mapper, err := access.ToRESTMapper()
+	if err != nil {
+		return nil, err
+	}
+	config = rest.CopyConfig(config)
+	config.QPS = -1
+	c, err := client.New(config, client.Options{Scheme: kube.NewScheme(), Mapper: mapper})
+	if err != nil {
+		return nil, fmt.Errorf("connecting to the control plane: %w", err)
+	}
+	q := &question{access: access, program: e.Name, cluster: o.cluster, args: args}
+	q.reader = &snapshot.Reader{ControlPlane: c, Deadline: o.Deadline, Now: e.Now, Member: q.member}
+	return q, nil
+}
+
+// member returns a client for a member.
+func (q *question) member(cluster string) (dynamic.Interface, error) {
+	config, err := q.access.MemberAccess(cluster).ToRESTConfig()
+	if err != nil {
+		return nil, err
+	}
+	return dynamic.NewForConfig(config)
+}
+
+// explain reads the object and computes the account.
+func (q *question) explain(ctx context.Context) (*why.Account, error) {
+	if q.cluster != "" {
+		return q.explainInMember(ctx)
+	}
+	object, mapping, err := read(q.access, q.args)
+	if err != nil {
+		return nil, err
+	}
+	switch object.GroupVersionKind().GroupKind() {
+	case clusterv1alpha1.GroupVersion.WithKind("Cluster").GroupKind():
+		cluster := &clusterv1alpha1.Cluster{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, cluster); err != nil {
+			return nil, fmt.Errorf("decoding cluster %s: %w", object.GetName(), err)
+		}
+		facts, err := q.reader.Cluster(ctx, cluster)
+		if err != nil {
+			return nil, err
+		}
+		return why.Cluster(facts, q.program), nil
+	case policyv1alpha1.GroupVersion.WithKind("PropagationPolicy").GroupKind(), policyv1alpha1.GroupVersion.WithKind("ClusterPropagationPolicy").GroupKind():
+		of := scope.NamespacedPolicy()
+		if object.GetNamespace() == "" {
+			of = scope.ClusterPolicy()
+		}
+		p := of.New()
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, p); err != nil {
+			return nil, fmt.Errorf("decoding policy %s: %w", object.GetName(), err)
+		}
+		facts, err := q.reader.Policy(ctx, p)
+		if err != nil {
+			return nil, err
+		}
+		return why.Policy(facts, q.program), nil
+	}
+	return q.template(ctx, object, mapping)
+}
+
+func (q *question) template(ctx context.Context, object *unstructured.Unstructured, mapping *meta.RESTMapping) (*why.Account, error) {
+	facts, err := q.reader.Template(ctx, object, mapping)
+	if err != nil {
+		return nil, err
+	}
+	return why.Template(facts, q.program), nil
+}
+
+// maxOwners is the number of owners of an object that are followed.
+const maxOwners = 5
+
+// explainInMember explains an object of a member: from what it belongs to, back to the template of the control plane.
+func (q *question) explainInMember(ctx context.Context) (*why.Account, error) {
+	in := q.access.MemberAccess(q.cluster)
+	object, _, err := read(in, q.args)
+	if err != nil {
+		return nil, fmt.Errorf("cluster %s: %w", q.cluster, err)
+	}
+	problem := ""
+	if pod := (&corev1.Pod{}); object.GetKind() == "Pod" && runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, pod) == nil {
+		problem = why.PodProblem(pod)
+	}
+	var owned []*unstructured.Unstructured
+	root := object
+	for range maxOwners {
+		owner := metav1.GetControllerOfNoCopy(root)
+		if owner == nil {
+			break
+		}
+		next, _, err := readNamed(in, object.GetNamespace(), owner)
+		if err != nil {
+			break // what cannot be read is not followed
+		}
+		owned, root = append(owned, next), next
+	}
+	var template *why.Account
+	if manifest.Owned(root) {
+		found, mapping, err := readNamed(q.access, root.GetNamespace(), &metav1.OwnerReference{APIVersion: root.GetAPIVersion(), Kind: root.GetKind(), Name: root.GetName()})
+		if err != nil {
+			return nil, fmt.Errorf("reading the template of %s %s: %w", root.GetKind(), root.GetName(), err)
+		}
+		if template, err = q.template(ctx, found, mapping); err != nil {
+			return nil, err
+		}
+	}
+	return why.InMember(q.cluster, object, owned, template, problem, q.program), nil
+}
+
+// readNamed reads an object by its kind.
+func readNamed(access *env.Access, namespace string, o *metav1.OwnerReference) (*unstructured.Unstructured, *meta.RESTMapping, error) {
+	gv, err := schema.ParseGroupVersion(o.APIVersion)
+	if err != nil {
+		return nil, nil, err
+	}
+	arg := o.Kind + "." + gv.Version
+	if gv.Group != "" {
+		arg += "." + gv.Group
+	}
+	return readIn(access, namespace, []string{arg, o.Name})
+}
+
+// read returns the object that the arguments name.
+func read(access *env.Access, args []string) (*unstructured.Unstructured, *meta.RESTMapping, error) {
+	namespace, _, err := access.Namespace()
+	if err != nil {
+		return nil, nil, err
+	}
+	return readIn(access, namespace, args)
+}
+
+func readIn(access *env.Access, namespace string, args []string) (*unstructured.Unstructured, *meta.RESTMapping, error) {
+	infos, err := resource.NewBuilder(access).Unstructured().NamespaceParam(namespace).DefaultNamespace().ResourceTypeOrNameArgs(false, args...).Flatten().Do().Infos()
+	if err != nil {
+		return nil, nil, err
+	}
+	object, ok := infos[0].Object.(*unstructured.Unstructured)
+	if !ok || len(infos) != 1 {
+		return nil, nil, errors.New("name one object as TYPE NAME or TYPE/NAME")
+	}
+	return object, infos[0].Mapping, nil
+}
