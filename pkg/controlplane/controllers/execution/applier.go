@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/karmada-toolkit/karmada/internal/controllers"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/execution/apply"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/controllers/execution/member"
@@ -81,9 +82,7 @@ func (a *applier) apply(ctx context.Context, m *access.Member, work *workv1alpha
 		default:
 			res.Succeeded++
 		}
-		if wait > 0 && (res.wait == 0 || wait < res.wait) {
-			res.wait = wait
-		}
+		res.wait = controllers.Earliest(res.wait, wait)
 	}
 	if res.Err = utilerrors.NewAggregate(errs); apply.OnlyImmutable(res.Err) {
 		res.Immutable, res.wait = true, immutableRetry

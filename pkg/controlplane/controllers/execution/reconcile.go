@@ -14,6 +14,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/karmada-toolkit/karmada/internal/controllers"
 	"github.com/karmada-toolkit/karmada/internal/metrics"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
@@ -98,10 +99,7 @@ func (r *runner) dispatch(ctx context.Context, cluster *clusterv1alpha1.Cluster,
 	if statusErr != nil {
 		err = statusErr
 	}
-	if wait == 0 || rep.result.wait > 0 && rep.result.wait < wait {
-		wait = rep.result.wait
-	}
-	return wait, err
+	return controllers.Earliest(wait, rep.result.wait), err
 }
 
 // open returns the member and has the informers use it.
