@@ -224,11 +224,25 @@ slowest() {
 		sed -E 's/^--- PASS: (.*) \((.*)s\)$/\2 s\t\1/; s/^ok\s+(\S+)\s+([0-9.]+) ?s.*/\2 s\t\1/' | sort -rn | head -20
 }
 
+# why prints what the failed tests of a stage printed, and how its output ended.
+why() {
+	awk '/^=== RUN +[^\/]+$/ {n = 0}
+		/^--- FAIL|^FAIL/ {for (i = n > 30 ? n - 30 : 0; i < n; i++) print line[i]; print; n = 0; next}
+		!/^=== |^ *--- (PASS|SKIP)|^(ok|---) / {line[n++] = substr($0, 1, 400)}' "$1" | tail -n 60
+	echo "  ..."
+	tail -n 5 "$1"
+}
+
 echo
 echo "the slowest:"
 slowest || true
 echo
 if [[ -s $work/logs/failed ]]; then
+	while read -r name; do
+		echo "==> $name FAILED:"
+		why "$work/logs/${name//[^a-zA-Z0-9]/-}" || true
+	done <"$work/logs/failed"
+	echo
 	echo "FAILED after $((SECONDS - started)) s:"
 	sed 's/^/  /' "$work/logs/failed"
 	exit 1
