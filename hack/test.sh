@@ -98,7 +98,7 @@ fingerprint() {
 # prints what they printed if they fail.
 integration() {
 	local from=$SECONDS out
-	if out=$(cd "$1" && "$work/tests/${1##*/}.test" -test.timeout=20m 2>&1); then
+	if out=$(cd "$1" && "$work/tests/${1##*/}.test" -test.timeout=60m 2>&1); then
 		echo "ok    $1  $((SECONDS - from)) s"
 	else
 		echo "$out"
@@ -114,7 +114,7 @@ all_integration() {
 
 # e2e runs the end-to-end tests: the number of members in Pull mode, the directory of logs, flags.
 e2e() {
-	(cd test/e2e && E2E_PULL=$1 E2E_BIN=$bin E2E_LOGS=$root/_output/$2 "$work/tests/e2e.test" -test.timeout=30m -test.v "${@:3}")
+	(cd test/e2e && E2E_PULL=$1 E2E_BIN=$bin E2E_LOGS=$root/_output/$2 "$work/tests/e2e.test" -test.timeout=60m -test.v "${@:3}")
 }
 
 # programs builds what the stages need. The programs carry no version: the same sources are the
@@ -164,7 +164,7 @@ done < <(go list -test -f '{{if and (eq .Name "main") (not .ForTest)}}{{.ImportP
 # The largest come first, which mostly take longest.
 mapfile -t integration < <(git grep -l '^//go:build integration' -- '*_test.go' | xargs wc -c |
 	awk '$2 != "total" {sub("/[^/]*$", "", $2); size[$2] += $1} END {for (dir in size) print size[dir], "./" dir}' | sort -rn | cut -d' ' -f2)
-race=(env CGO_ENABLED=1 go test -vet=off -race -timeout 20m)
+race=(env CGO_ENABLED=1 go test -vet=off -race -timeout 60m)
 if ! command -v gcc >/dev/null; then
 	echo "gcc is missing: the race detector is off"
 	race=(go test -vet=off)
