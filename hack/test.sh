@@ -167,7 +167,7 @@ mapfile -t integration < <(git grep -l '^//go:build integration' -- '*_test.go' 
 race=(env CGO_ENABLED=1 go test -vet=off -race -timeout 60m)
 if ! command -v gcc >/dev/null; then
 	echo "gcc is missing: the race detector is off"
-	race=(go test -vet=off)
+	race=(go test -vet=off -timeout 60m)
 fi
 export -f integration
 export work
@@ -179,7 +179,7 @@ fi
 
 lane_unit() {
 	renice -n 10 -p "$BASHPID" >/dev/null
-	stage "unit, contract, conformance" go test -vet=off "${unit[@]}"
+	stage "unit, contract, conformance" go test -vet=off -timeout 60m "${unit[@]}"
 	stage "unit, with the race detector" "${race[@]}" "${racing[@]}"
 	stage "chart" go test -modfile=go.helm.mod -tags helm ./hack/chart/testdata/render
 	stage "kstatus" go test -modfile=go.kstatus.mod -tags kstatus ./pkg/domain/conditions/testdata/kstatus
@@ -192,8 +192,8 @@ lane_push() {
 
 lane_failures() {
 	once "$failures" "$work/tests/e2e.test" -- e2e 0 e2e-failures-logs -test.run "$of_failures"
-	once "release" -- go test -vet=off -count=1 ./test/release
-	stage "kubelite" go test -vet=off "${servers[@]}"
+	once "release" -- go test -vet=off -timeout 60m -count=1 ./test/release
+	stage "kubelite" go test -vet=off -timeout 60m "${servers[@]}"
 }
 
 lane_pull() {
