@@ -67,28 +67,38 @@ for _ in 1 2 3; do
 	"$ctl" local down --purge --dir "$dir" >/dev/null 2>&1
 done
 
-# why_of_many explains a Deployment that 20 clusters have, and that is Healthy in none, so that each is asked.
-why_of_many() {
-	local serving
+# insight explains a Deployment that 20 clusters have, and that is Healthy in none, so that each is asked; and shows the status of 50
+# clusters with 1,000 Deployments, each in two of them.
+insight() {
+	local serving admin
 	"$ctl" local up --members 0 --dir "$dir" >/dev/null 2>&1
 	KUBECONFIG=$("$ctl" local kubeconfig --dir "$dir")
 	export KUBECONFIG
-	"$dir/stub" serve -members 20 -status-lag 1h -dir "$dir/stubs" >"$dir/stub.log" 2>&1 &
+	"$dir/stub" serve -members 50 -status-lag 1h -dir "$dir/stubs" >"$dir/stub.log" 2>&1 &
 	serving=$!
 	sleep 3
 	"$dir/stub" join -n 20 -dir "$dir/stubs" >/dev/null && "$dir/stub" ready -n 20 -dir "$dir/stubs" >/dev/null
 	"$dir/stub" dup -name all -dir "$dir/stubs" >/dev/null
 	sleep 10
+	admin=$(grep -o 'https://[0-9.:]*' "$dir/stub.log" | head -1)/admin
 	for hangs in 0 1; do
-		if ((hangs)); then
-			curl -sk "$(grep -o 'https://[0-9.:]*' "$dir/stub.log" | head -1)/admin/hang?from=3&count=1" >/dev/null
-		fi
+		((!hangs)) || curl -sk "$admin/hang?from=3&count=1" >/dev/null
 		for _ in 1 2 3; do
 			from=$(date +%s.%N)
 			"$ctl" why deployment all -n bench >/dev/null
 			printf '%s of 20 hang: ' "$hangs"
 			seconds "$from"
 		done
+	done
+	headline "status of 50 clusters with 1,000 workloads"
+	curl -sk "$admin/unhang?from=3&count=1" >/dev/null
+	"$dir/stub" join -from 20 -n 50 -dir "$dir/stubs" >/dev/null && "$dir/stub" ready -n 50 -dir "$dir/stubs" >/dev/null
+	"$dir/stub" load -members 50 -n 1000 -dir "$dir/stubs" >/dev/null
+	sleep 20
+	for _ in 1 2 3; do
+		from=$(date +%s.%N)
+		"$ctl" status >/dev/null || true # its problems are the result
+		seconds "$from"
 	done
 	kill "$serving"
 	"$ctl" local down --purge --dir "$dir" >/dev/null 2>&1
@@ -97,7 +107,7 @@ why_of_many() {
 
 headline "why over 20 clusters, without and with one that hangs"
 if [[ -e $STUBS/go.mod ]] && (cd "$STUBS" && CGO_ENABLED=0 go build -o "$dir/stub" .); then
-	why_of_many
+	insight
 else
 	echo "not measured: there is no program of stub members in $STUBS (set STUBS)"
 fi

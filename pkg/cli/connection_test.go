@@ -317,6 +317,9 @@ func TestRun_UnreachedHasEveryCommand(t *testing.T) {
 		if top == "top" {
 			path = "top"
 		}
+		if path == "mcp" { // it runs other commands
+			return
+		}
 		if path != "interpret" && !slices.ContainsFunc(lines, func(line string) bool { return strings.HasPrefix(line, path) }) {
 			t.Errorf("%q is missing", path)
 		}

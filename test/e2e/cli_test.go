@@ -122,6 +122,20 @@ func targets(namespace, binding string, want ...string) func() error {
 	}
 }
 
+// explained expects texts in what why prints about an object.
+func explained(namespace, object string, want ...string) func() error {
+	return func() error {
+		r := ctl("", "why", object, "-n", namespace)
+		text := strings.Join(strings.Fields(r.out), " ")
+		for _, w := range want {
+			if r.code != 0 || !strings.Contains(text, w) {
+				return fmt.Errorf("why %s: exit code %d, and no %q in\n%s%s", object, r.code, w, r.out, r.err)
+			}
+		}
+		return nil
+	}
+}
+
 // absent expects that a member does not have an object.
 func absent(context, namespace, object string) func() error {
 	return func() error {

@@ -245,6 +245,9 @@ replicaScheduling: {replicaSchedulingType: Divided, replicaDivisionPreference: W
 		is(other, ns, "deploy/web", "{.status.readyReplicas}", "2"),
 		evictedFrom(ns, "web-deployment", ""),
 	))
+	if err := explained("", "cluster/"+dead, "not Ready: ")(); err != nil {
+		t.Error(err)
+	}
 	t.Logf("%s was replaced %s after it stopped", dead, time.Since(begun).Round(100*time.Millisecond))
 	up(t)
 	eventually(t, all(tainted(dead, ""), absent(dead, ns, "deploy/web")))

@@ -120,6 +120,7 @@ func pullAgentKilled(t *testing.T, s pullSite) {
 	s.killAgent(t)
 	apply(t, ns, deployment("comes", 1), deployment("stays", 3))
 	must(t, "delete", "deploy", "goes", "-n", ns, "--wait=false")
+	eventually(t, explained(ns, "deployment/comes", "cluster member2", "agent")) // its log, or that it does not report
 	if diff := cmp.Diff(before, uids(t, "member2", ns)); diff != "" {
 		t.Errorf("without an agent the member changed (-before +now):\n%s", diff)
 	}

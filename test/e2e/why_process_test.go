@@ -5,11 +5,13 @@ package e2e
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
@@ -91,6 +93,29 @@ func questions() []question {
 		{name: "pods without a node", cause: "Unhealthy", setup: func(t *testing.T, ns string) {
 			apply(t, ns, policy("web", to("member1")), strings.Replace(deployment("web", 2), "cpu: 10m", "cpu: 5000", 1))
 		}},
+		{name: "a taint", cause: "NoClusterFit", setup: func(t *testing.T, ns string) {
+			taint(t, "member1", "maintenance:NoSchedule")
+			apply(t, ns, policy("web", to("member1")), deployment("web", 2))
+		}},
+		{name: "too few clusters", cause: "SchedulerError", setup: web(policy("web", to("member1")+"\nspreadConstraints: [{spreadByField: cluster, minGroups: 2, maxGroups: 2}]"))},
+		{name: "an immutable field", cause: "ApplyFailed", object: "configmap/web", setup: func(t *testing.T, ns string) {
+			apply(t, ns, policyFor("web", "{apiVersion: v1, kind: ConfigMap}", to("member1")), configMapNamed("web"))
+			eventually(t, is("member1", ns, "cm/web", "{.metadata.name}", "web"))
+			must(t, member("member1", "patch", "cm", "web", "-n", ns, "-p", `{"immutable":true}`)...)
+		}},
+		{name: "an eviction", cause: "Unhealthy", setup: func(t *testing.T, ns string) {
+			one := "\nspreadConstraints: [{spreadByField: cluster, minGroups: 1, maxGroups: 1}]"
+			apply(t, ns, policy("web", to("member1")+one), strings.Replace(deployment("web", 2), "cpu: 10m", "cpu: 5000", 1))
+			eventually(t, targets(ns, "web-deployment", "member1"))
+			apply(t, ns, policy("web", to("member1", "member2")+one))
+			taint(t, "member1", "maintenance:NoExecute")
+		}},
+		{name: "an interpreter rule that fails", cause: "InterpreterFailed", object: "podtemplate/web", setup: func(t *testing.T, ns string) {
+			mustWith(t, brokenRule, "apply", "-f", "-")
+			t.Cleanup(func() { ctl("", "delete", "resourceinterpretercustomization", "broken", "--wait=false") })
+			apply(t, ns, policyFor("web", "{apiVersion: v1, kind: PodTemplate}", to("member1")),
+				"apiVersion: v1\nkind: PodTemplate\nmetadata: {name: web}\ntemplate: {spec: {containers: [{name: nginx, image: 'nginx:1.19.0'}]}}")
+		}},
 		{name: "a dependency", cause: "Working", object: "configmap/settings", setup: func(t *testing.T, ns string) {
 			uses := strings.Replace(deployment("web", 1), "      - name: nginx", "      - name: nginx\n        envFrom: [{configMapRef: {name: settings}}]", 1)
 			apply(t, ns, configMapNamed("settings"), with(policy("web", to("member1")), "propagateDeps: true"), uses)
@@ -118,6 +143,20 @@ spec:
     overriders: {%[2]s}
 `, name, overriders)
 }
+
+const brokenRule = `
+apiVersion: config.karmada.io/v1alpha1
+kind: ResourceInterpreterCustomization
+metadata: {name: broken}
+spec:
+  target: {apiVersion: v1, kind: PodTemplate}
+  customizations:
+    statusReflection:
+      luaScript: |
+        function ReflectStatus(observed)
+          error("no status of " .. observed.metadata.name)
+        end
+`
 
 const firewallDefinition = `
 apiVersion: apiextensions.k8s.io/v1
@@ -214,6 +253,93 @@ func TestWhy_ViewerOfOneNamespace(t *testing.T) {
 	must(t, "create", "clusterrolebinding", ns+"-insight", "--clusterrole=karmada-insight", "--serviceaccount="+ns+":viewer")
 	t.Cleanup(func() { ctl("", "delete", "clusterrolebinding", ns+"-insight") })
 	eventually(t, answers("not read the Work in cluster member1: ", "not read Cluster"))
+}
+
+// TestWhy_BadInput has errors that name what is wrong, and the nearest of what exists.
+func TestWhy_BadInput(t *testing.T) {
+	ns := namespace(t)
+	apply(t, ns, policy("web", to("member1")), deployment("web", 1))
+	for line, want := range map[string]string{
+		"deploymnt web":             `the server doesn't have a resource type "deploymnt"; did you mean deployment, deployments?`,
+		"deployment wbe":            `did you mean web?`,
+		"propagationpolicy wev":     `did you mean web?`,
+		"deployment":                "name one object as TYPE NAME or TYPE/NAME",
+		"deployment web -C nowhere": `clusters.cluster.karmada.io "nowhere" not found`,
+		"deployment wbe -C member1": `cluster member1: `,
+	} {
+		r := ctl("", append(append([]string{"why"}, strings.Fields(line)...), "-n", ns)...)
+		if r.code != 1 || r.out != "" || !strings.Contains(r.err, want) || strings.Count(r.err, "\n") != 1 {
+			t.Errorf("why %s: exit code %d\n%s%s; want %s", line, r.code, r.out, r.err, want)
+		}
+	}
+}
+
+// TestWhy_ObjectOfOneMember finds a pod that only a member has.
+func TestWhy_ObjectOfOneMember(t *testing.T) {
+	ns := namespace(t)
+	apply(t, ns, policy("web", to("member2")), strings.Replace(deployment("web", 1), "cpu: 10m", "cpu: 5000", 1))
+	pod := ""
+	eventually(t, func() (err error) {
+		if pod, err = value("member2", ns, "pods", "{.items[*].metadata.name}"); err == nil && pod == "" {
+			err = fmt.Errorf("there is no pod")
+		}
+		return err
+	})
+	eventually(t, func() error {
+		r := ctl("", "why", "pod", pod, "-n", ns, "--times")
+		text := words(r.out)
+		if r.code != 0 || !strings.Contains(r.err, "using cluster(member2)") || !strings.Contains(text, "Pod "+ns+"/"+pod+" of cluster member2: Unschedulable: NODES") ||
+			!strings.Contains(text, "Deployment "+ns+"/web") || !strings.Contains(text, "s applied in member2") {
+			return fmt.Errorf("exit code %d\n%s%s", r.code, r.out, r.err)
+		}
+		return nil
+	})
+}
+
+// TestMCP asks as an assistant does.
+func TestMCP(t *testing.T) {
+	ns := namespace(t)
+	apply(t, ns, policy("web", to("nowhere")), deployment("web", 1), "apiVersion: v1\nkind: Secret\nmetadata: {name: password}\nstringData: {password: hunter2}")
+	session, err := mcp.NewClient(&mcp.Implementation{Name: "e2e"}, nil).Connect(t.Context(), &mcp.CommandTransport{
+		Command: exec.Command(filepath.Join(bin, "karmadactl"), "mcp", "--kubeconfig", kubeconfig),
+	}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := session.Close(); err != nil {
+			t.Errorf("closing stdin does not end it: %v", err)
+		}
+	})
+	call := func(tool string, arguments map[string]any) (string, bool) {
+		t.Helper()
+		result, err := session.CallTool(t.Context(), &mcp.CallToolParams{Name: tool, Arguments: arguments})
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := ""
+		for _, c := range result.Content {
+			text += c.(*mcp.TextContent).Text + "\n"
+		}
+		return text, result.IsError
+	}
+	eventually(t, func() error {
+		if text, failed := call("why", map[string]any{"type": "deployment", "name": "web", "namespace": ns}); failed || !strings.Contains(text, "no cluster fits") {
+			return fmt.Errorf("why: %s", text)
+		}
+		if text, failed := call("status", map[string]any{}); failed || !strings.Contains(text, "control plane") {
+			return fmt.Errorf("status: %s", text)
+		}
+		return nil
+	})
+	if text, failed := call("get", map[string]any{"type": "secrets", "name": "password", "namespace": ns}); failed || !strings.Contains(text, "password") || strings.Contains(text, "hunter2") || strings.Contains(text, "aHVudGVyMg") {
+		t.Errorf("get: %s", text)
+	}
+	for _, name := range []string{"--output=yaml", "-oyaml"} {
+		if text, failed := call("get", map[string]any{"type": "secrets", "name": name, "namespace": ns}); !failed || strings.Contains(text, "aHVudGVyMg") {
+			t.Errorf("get secrets %s: %s", name, text)
+		}
+	}
 }
 
 // TestStatus_ListsProblems has a binding that cannot be scheduled, and a Deployment that no policy selects, which is no problem.

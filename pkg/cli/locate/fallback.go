@@ -7,8 +7,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/metadata"
 
 	"github.com/karmada-toolkit/karmada/pkg/cli/env"
@@ -181,12 +179,8 @@ func common(missing []elsewhere, count int) (string, error) {
 // onlyInMembers returns the members that have a target which the control plane does not have, and why others do not
 // answer. An error, or no member, means that this is not known.
 func onlyInMembers(ctx context.Context, access *env.Access, t Target) (found, failed []string, err error) {
-	resource, err := resourceOf(access, t)
+	resource, namespace, err := t.resource(access)
 	if err != nil || strings.HasSuffix(resource.Group, "karmada.io") {
-		return nil, nil, err
-	}
-	namespace, err := namespaceOf(access, resource)
-	if err != nil {
 		return nil, nil, err
 	}
 	if t.everywhere {
@@ -209,22 +203,4 @@ func onlyInMembers(ctx context.Context, access *env.Access, t Target) (found, fa
 	}
 	found, failed = partition(holders(ctx, access, clusters, resource, namespace, t))
 	return found, failed, nil
-}
-
-// namespaceOf returns the namespace of the objects of a type, or "" for a type without namespaces.
-func namespaceOf(access *env.Access, resource schema.GroupVersionResource) (string, error) {
-	mapper, err := access.ControlPlane.RESTMapper()
-	if err != nil {
-		return "", err
-	}
-	kind, err := mapper.KindFor(resource)
-	if err != nil {
-		return "", err
-	}
-	mapping, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
-	if err != nil || mapping.Scope.Name() != meta.RESTScopeNameNamespace {
-		return "", err
-	}
-	namespace, _, err := access.Namespace()
-	return namespace, err
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/metadata"
@@ -91,11 +92,7 @@ func Member(ctx context.Context, e *env.Env, access *env.Access, t Target) (stri
 	if len(names) == 0 {
 		return "", errors.New("the control plane has no member clusters, and runs no pods itself")
 	}
-	namespace, _, err := access.Namespace()
-	if err != nil {
-		return "", err
-	}
-	resource, err := resourceOf(access, t)
+	resource, namespace, err := t.resource(access)
 	if err != nil {
 		return "", err
 	}
@@ -178,25 +175,41 @@ func has(ctx context.Context, client metadata.ResourceInterface, t Target) (bool
 	return err == nil, err
 }
 
-// resourceOf returns the type of the target as the control plane knows it.
-func resourceOf(access *env.Access, t Target) (schema.GroupVersionResource, error) {
-	kind, _, found := strings.Cut(t.Arg, "/")
-	if !found {
-		return corev1.SchemeGroupVersion.WithResource("pods"), nil
+// resource returns the type of the target as the control plane knows it, and the namespace of its objects: empty for a type without
+// namespaces.
+func (t Target) resource(access *env.Access) (resource schema.GroupVersionResource, namespace string, err error) {
+	if kind, _, found := strings.Cut(t.Arg, "/"); found {
+		return Resource(access, kind)
 	}
+	namespace, _, err = access.Namespace()
+	return corev1.SchemeGroupVersion.WithResource("pods"), namespace, err
+}
+
+// Resource returns a type as the control plane knows it, and the namespace of its objects: empty for a type without namespaces.
+func Resource(access *env.Access, kind string) (resource schema.GroupVersionResource, namespace string, err error) {
 	mapper, err := access.ControlPlane.RESTMapper()
 	if err != nil {
-		return schema.GroupVersionResource{}, err
+		return resource, "", err
 	}
 	full, group := schema.ParseResourceArg(kind)
+	err = errors.New("no version")
 	if full != nil {
-		if resource, err := mapper.ResourceFor(*full); err == nil {
-			return resource, nil
-		}
+		resource, err = mapper.ResourceFor(*full)
 	}
-	resource, err := mapper.ResourceFor(group.WithVersion(""))
 	if err != nil {
-		return schema.GroupVersionResource{}, fmt.Errorf("the control plane has no resource type %q; name the cluster with --cluster", kind)
+		resource, err = mapper.ResourceFor(group.WithVersion(""))
 	}
-	return resource, nil
+	if err != nil {
+		return resource, "", fmt.Errorf("the control plane has no resource type %q; name the cluster with --cluster", kind)
+	}
+	of, err := mapper.KindFor(resource)
+	if err != nil {
+		return resource, "", err
+	}
+	mapping, err := mapper.RESTMapping(of.GroupKind(), of.Version)
+	if err != nil || mapping.Scope.Name() != meta.RESTScopeNameNamespace {
+		return resource, "", err
+	}
+	namespace, _, err = access.Namespace()
+	return resource, namespace, err
 }

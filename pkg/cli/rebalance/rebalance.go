@@ -94,11 +94,11 @@ func run(ctx context.Context, e *env.Env, access *env.Access, f flags, args []st
 	plan, err := rebalance.New(ctx, c, rebalance.Request{
 		Workloads: workloads, Timeout: f.timeout,
 		Publish: func(reason error) {
-			hint := capacityHint(e, workloads, reason)
+			hint := explained(e, workloads)
 			if advised {
 				hint = ""
 			}
-			advised = advised || hint != ""
+			advised = true
 			e.Say("waiting: %v%s", reason, hint)
 		},
 	})
@@ -124,17 +124,14 @@ func run(ctx context.Context, e *env.Env, access *env.Access, f flags, args []st
 	return err
 }
 
-// capacityHint names the command that shows what the clusters lack, if that is why a workload is not scheduled.
-func capacityHint(e *env.Env, workloads []appsv1alpha1.ObjectReference, reason error) string {
-	if !strings.Contains(reason.Error(), "not enough to schedule") {
-		return ""
-	}
+// explained names the command that explains the first workload.
+func explained(e *env.Env, workloads []appsv1alpha1.ObjectReference) string {
 	w := workloads[0]
-	command := fmt.Sprintf("%s capacity --for %s/%s", e.Name, strings.ToLower(w.Kind), w.Name)
+	command := fmt.Sprintf("%s why %s %s", e.Name, strings.ToLower(w.Kind), w.Name)
 	if w.Namespace != "" {
 		command += " -n " + w.Namespace
 	}
-	return fmt.Sprintf("; %q shows how many fit into each cluster, and which resource keeps it from being more", command)
+	return fmt.Sprintf("; %q explains it", command)
 }
 
 // print prints the result, after waiting if the flags say so.

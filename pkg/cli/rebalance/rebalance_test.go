@@ -2,8 +2,6 @@ package rebalance
 
 import (
 	"encoding/json"
-	"errors"
-	"strings"
 	"testing"
 
 	appsv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/apps/v1alpha1"
@@ -11,15 +9,11 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/cli/env"
 )
 
-func TestCapacityHint(t *testing.T) {
+func TestExplained(t *testing.T) {
 	workloads := []appsv1alpha1.ObjectReference{{Kind: "Deployment", Namespace: "shop", Name: "web"}}
-	e := &env.Env{Name: "kubectl karmada"}
-	got := capacityHint(e, workloads, errors.New("deployment/web: Clusters available replicas 3 are not enough to schedule"))
-	if want := `; "kubectl karmada capacity --for deployment/web -n shop" shows`; !strings.HasPrefix(got, want) {
+	got := explained(&env.Env{Name: "kubectl karmada"}, workloads)
+	if want := `; "kubectl karmada why deployment web -n shop" explains it`; got != want {
 		t.Errorf("got %q, want %q", got, want)
-	}
-	if got := capacityHint(e, workloads, errors.New("deployment/web is not scheduled yet")); got != "" {
-		t.Errorf("got %q", got)
 	}
 }
 

@@ -25,7 +25,8 @@ const (
 
 		Below the numbers are the ten problems that affect most workloads, each with the command that
 		shows more. The exit code is 1 if there is a problem, and 0 otherwise. What you may not read, and
-		what has not answered within --deadline, is named, and no problem.
+		what has not answered within --deadline, is named, and no problem. If you may not list the bindings of
+		all namespaces, those of the namespace of --namespace or the kubeconfig are shown.
 
 		A rollout is a problem while its object is Unhealthy. A binding without a decision is a
 		problem after 30 seconds. What is suspended is none.
@@ -50,7 +51,7 @@ func NewCommand(e *env.Env) *cobra.Command {
 	cmd := e.Command("status", short, long, examples)
 	cmd.Args, cmd.ValidArgsFunction = env.NoArguments, cobra.NoFileCompletions
 	cmd.RunE = e.Run(func(ctx context.Context, _ []string) error { return run(ctx, e, access, o) })
-	access.Flags.Add(cmd)
+	access.Flags.Add(cmd).AddNamespace(cmd)
 	o.AddFlags(cmd, "How long all answers may take together.")
 	return cmd
 }
@@ -99,7 +100,11 @@ func newReader(e *env.Env, access *env.Access, o env.Reading) (*snapshot.Reader,
 	if err != nil {
 		return nil, fmt.Errorf("connecting to the control plane: %w", err)
 	}
-	return &snapshot.Reader{ControlPlane: c, Deadline: o.Deadline, Now: e.Now,
+	namespace, _, err := access.Namespace()
+	if err != nil {
+		return nil, err
+	}
+	return &snapshot.Reader{ControlPlane: c, Namespace: namespace, Deadline: o.Deadline, Now: e.Now,
 		Raw: func(ctx context.Context, path string) ([]byte, error) { return raw.Get().RequestURI(path).DoRaw(ctx) },
 	}, nil
 }

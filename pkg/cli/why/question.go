@@ -28,8 +28,9 @@ import (
 
 // question is what a command asks.
 type question struct {
-	access  *env.Access
-	program string
+	env    *env.Env
+	access *env.Access
+	// cluster is the member that has the object; empty for the control plane.
 	cluster string
 	args    []string
 	reader  *snapshot.Reader
@@ -58,8 +59,12 @@ func newQuestion(ctx context.Context, e *env.Env, access *env.Access, o options,
 	if err != nil {
 		return nil, fmt.Errorf("connecting to the control plane: %w", err)
 	}
-	q := &question{access: access, program: e.Name, cluster: o.cluster, args: args}
-	q.reader = &snapshot.Reader{ControlPlane: c, Deadline: o.Deadline, Now: e.Now, Member: q.member}
+	q := &question{env: e, access: access, cluster: o.cluster, args: args}
+	namespace, _, err := access.Namespace()
+	if err != nil {
+		return nil, err
+	}
+	q.reader = &snapshot.Reader{ControlPlane: c, Namespace: namespace, Deadline: o.Deadline, Now: e.Now, Member: q.member}
 	return q, nil
 }
 
@@ -79,7 +84,10 @@ func (q *question) explain(ctx context.Context) (*why.Account, error) {
 	}
 	object, mapping, err := read(q.access, q.args)
 	if err != nil {
-		return nil, err
+		if err := q.findInMember(ctx, err); err != nil {
+			return nil, err
+		}
+		return q.explainInMember(ctx)
 	}
 	switch object.GroupVersionKind().GroupKind() {
 	case clusterv1alpha1.GroupVersion.WithKind("Cluster").GroupKind():
@@ -91,7 +99,7 @@ func (q *question) explain(ctx context.Context) (*why.Account, error) {
 		if err != nil {
 			return nil, err
 		}
-		return why.Cluster(facts, q.program), nil
+		return why.Cluster(facts, q.env.Name), nil
 	case policyv1alpha1.GroupVersion.WithKind("PropagationPolicy").GroupKind(), policyv1alpha1.GroupVersion.WithKind("ClusterPropagationPolicy").GroupKind():
 		of := scope.NamespacedPolicy()
 		if object.GetNamespace() == "" {
@@ -105,7 +113,7 @@ func (q *question) explain(ctx context.Context) (*why.Account, error) {
 		if err != nil {
 			return nil, err
 		}
-		return why.Policy(facts, q.program), nil
+		return why.Policy(facts, q.env.Name), nil
 	}
 	return q.template(ctx, object, mapping)
 }
@@ -115,7 +123,7 @@ func (q *question) template(ctx context.Context, object *unstructured.Unstructur
 	if err != nil {
 		return nil, err
 	}
-	return why.Template(facts, q.program), nil
+	return why.Template(facts, q.env.Name), nil
 }
 
 // maxOwners is the number of owners of an object that are followed.
@@ -155,7 +163,7 @@ func (q *question) explainInMember(ctx context.Context) (*why.Account, error) {
 			return nil, err
 		}
 	}
-	return why.InMember(q.cluster, object, owned, template, problem, q.program), nil
+	return why.InMember(q.cluster, object, owned, template, problem, q.env.Name), nil
 }
 
 // readNamed reads an object by its kind.

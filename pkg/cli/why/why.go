@@ -8,6 +8,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/kubectl/pkg/util/completion"
@@ -34,7 +35,7 @@ const (
 
 		With --output the document has schemaVersion (v1), object, cause (a word, such as NoPolicy,
 		NoClusterFit, Unschedulable, QuotaExceeded, ApplyFailed, ClusterNotReady, Unhealthy or Working),
-		answer, stages (name, text, details with of and text), next and gaps.`
+		answer, stages (name, text, details with of and text), times (what, cluster, at), next and gaps.`
 	examples = `
 		# Explain a Deployment
 		{{.Name}} why deployment nginx
@@ -56,6 +57,7 @@ const (
 type options struct {
 	env.Reading
 	cluster string
+	times   bool
 }
 
 // NewCommand returns the command.
@@ -68,6 +70,7 @@ func NewCommand(e *env.Env) *cobra.Command {
 	cmd.ValidArgsFunction = completion.ResourceTypeAndNameCompletionFunc(access.Factory())
 	o.AddFlags(cmd, "How long clusters may take to answer, all together.")
 	cmd.Flags().StringVarP(&o.cluster, "cluster", "C", "", "Name of the member cluster whose object is explained.")
+	cmd.Flags().BoolVar(&o.times, "times", false, "Also print when the object passed each stage.")
 	_ = cmd.RegisterFlagCompletionFunc("cluster", access.Complete.Clusters)
 	return cmd
 }
@@ -85,7 +88,12 @@ func run(ctx context.Context, e *env.Env, access *env.Access, o options, args []
 		if err != nil {
 			return "", nil, err
 		}
-		return fmt.Sprint(account.Cause, account.Answer), func() error { return show(e, o, account) }, nil
+		return fmt.Sprint(account.Cause, account.Answer), func() error {
+			if !o.times && o.Output == "" {
+				account.Times = nil
+			}
+			return show(e, o, account)
+		}, nil
 	})
 }
 
@@ -109,6 +117,16 @@ func print(out io.Writer, a *why.Account) error {
 		for _, d := range s.Details {
 			env.Paragraph(&text, fmt.Sprintf("    %-*s  ", min(longest, env.Columns/2), d.Of), d.Text)
 		}
+	}
+	for i, t := range a.Times {
+		label, of := "", ""
+		if i == 0 {
+			label = "times"
+		}
+		if t.Cluster != "" {
+			of = " in " + t.Cluster
+		}
+		env.Paragraph(&text, fmt.Sprintf("  %-12s", label), fmt.Sprintf("%s  +%-4s %s%s", t.At.UTC().Format(time.RFC3339), t.At.Sub(a.Times[0].At.Time), t.What, of))
 	}
 	for _, gap := range a.Gaps {
 		env.Paragraph(&text, "  not read    ", gap)

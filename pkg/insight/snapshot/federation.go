@@ -65,7 +65,7 @@ func (r *Reader) Federation(parent context.Context) (*Federation, error) {
 	})
 	group.Go(func() { f.Clusters = in.clusters(ctx) })
 	group.Go(func() {
-		in.list(ctx, Quotas, &policyv1alpha1.FederatedResourceQuotaList{}, func(l client.ObjectList) {
+		in.visible(ctx, Quotas, r.Namespace, &policyv1alpha1.FederatedResourceQuotaList{}, func(l client.ObjectList) {
 			f.Quotas = append(f.Quotas, l.(*policyv1alpha1.FederatedResourceQuotaList).Items...)
 		})
 	})
@@ -74,7 +74,7 @@ func (r *Reader) Federation(parent context.Context) (*Federation, error) {
 			f.Registries = append(f.Registries, l.(*searchv1alpha1.ResourceRegistryList).Items...)
 		})
 	})
-	group.Go(func() { f.Bindings = in.bindings(ctx) })
+	group.Go(func() { f.Bindings = in.bindings(ctx, r.Namespace) })
 	group.Wait()
 	f.Gaps = in.sorted()
 	return f, parent.Err()
@@ -93,13 +93,17 @@ func (r *reads) clusters(ctx context.Context) []*clusterv1alpha1.Cluster {
 	return out
 }
 
-// bindings returns those of both scopes.
-func (r *reads) bindings(ctx context.Context) []workv1alpha2.Binding {
+// bindings returns those of both scopes; for a user who may not list those of all namespaces, those of one.
+func (r *reads) bindings(ctx context.Context, namespace string) []workv1alpha2.Binding {
 	var out [2][]workv1alpha2.Binding
 	var group sync.WaitGroup
 	for i, s := range scope.Bindings() {
 		group.Go(func() {
-			r.list(ctx, s.Kind+"s", s.NewList(), func(l client.ObjectList) { out[i] = append(out[i], l.(workv1alpha2.BindingList).Bindings()...) })
+			in := ""
+			if s.Namespaced {
+				in = namespace
+			}
+			r.visible(ctx, s.Kind+"s", in, s.NewList(), func(l client.ObjectList) { out[i] = append(out[i], l.(workv1alpha2.BindingList).Bindings()...) })
 		})
 	}
 	group.Wait()

@@ -76,7 +76,7 @@ type ClusterFacts struct {
 // Cluster reads the facts about a cluster, which the user has read.
 func (r *Reader) Cluster(ctx context.Context, cluster *clusterv1alpha1.Cluster) (*ClusterFacts, error) {
 	f, in := &ClusterFacts{Now: r.Now(), Cluster: cluster}, &reads{from: r.ControlPlane}
-	for _, b := range in.bindings(ctx) {
+	for _, b := range in.bindings(ctx, r.Namespace) {
 		kept := scope.Kept(scope.Targets(b.GetSpec()), b.GetSpec().GracefulEvictionTasks)
 		if slices.ContainsFunc(kept, func(t workv1alpha2.TargetCluster) bool { return t.Name == cluster.Name }) {
 			f.Bindings = append(f.Bindings, b)

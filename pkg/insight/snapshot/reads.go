@@ -59,7 +59,7 @@ type reads struct {
 
 // note records what could not be read, and reports whether it was.
 func (r *reads) note(ctx context.Context, what string, err error) bool {
-	if err == nil {
+	if err == nil || what == Registries && apierrors.IsNotFound(err) { // not every control plane serves them
 		return true
 	}
 	if ctx.Err() != nil {
@@ -79,20 +79,31 @@ func (r *reads) get(ctx context.Context, what string, key client.ObjectKey, obj 
 
 // list reads a list in pages, which are taken one at a time. What was read before an error is kept.
 func (r *reads) list(ctx context.Context, what string, list client.ObjectList, take func(client.ObjectList), options ...client.ListOption) {
+	r.note(ctx, what, r.pages(ctx, list, take, options...))
+}
+
+// visible reads a list of all namespaces or, for a user who may not, of one.
+func (r *reads) visible(ctx context.Context, what, namespace string, list client.ObjectList, take func(client.ObjectList)) {
+	err := r.pages(ctx, list, take)
+	if apierrors.IsForbidden(err) && namespace != "" {
+		if in := r.pages(ctx, list, take, client.InNamespace(namespace)); in == nil {
+			what += " of other namespaces"
+		}
+	}
+	r.note(ctx, what, err)
+}
+
+func (r *reads) pages(ctx context.Context, list client.ObjectList, take func(client.ObjectList), options ...client.ListOption) error {
 	for next := ""; ; {
 		page := list.DeepCopyObject().(client.ObjectList)
-		err := r.from.List(ctx, page, append(slices.Clone(options), client.Limit(pageSize), client.Continue(next))...)
-		if apierrors.IsNotFound(err) && what == Registries {
-			return // not every control plane serves them
-		}
-		if !r.note(ctx, what, err) {
-			return
+		if err := r.from.List(ctx, page, append(slices.Clone(options), client.Limit(pageSize), client.Continue(next))...); err != nil {
+			return err
 		}
 		r.mu.Lock()
 		take(page)
 		r.mu.Unlock()
 		if next = page.GetContinue(); next == "" {
-			return
+			return nil
 		}
 	}
 }

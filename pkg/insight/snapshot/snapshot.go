@@ -85,6 +85,8 @@ type Reader struct {
 	Member func(cluster string) (dynamic.Interface, error)
 	// Raw returns the answer of the API server to a GET of a path, also one that is an error. Only Federation uses it.
 	Raw func(ctx context.Context, path string) ([]byte, error)
+	// Namespace is read by Federation for a user who may not list the objects of all; empty for none.
+	Namespace string
 	// Deadline bounds the wait for all members together, and that for a federation. Default: 2 s.
 	Deadline time.Duration
 	Now      func() time.Time

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/karmada-toolkit/karmada/internal/plaintext"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/insight/snapshot"
@@ -24,6 +26,8 @@ type Account struct {
 	Answer string `json:"answer"`
 	// Stages are the stages that the object passes, in order. Those after one that is not passed may be missing.
 	Stages []Stage `json:"stages"`
+	// Times are when the object passed the stages, the earliest first.
+	Times []Time `json:"times,omitempty"`
 	// Next is what to do, as a command where there is one.
 	Next string `json:"next,omitempty"`
 	// Gaps are what could not be read.
@@ -61,6 +65,15 @@ type Detail struct {
 	// Of is what it is about, such as a cluster.
 	Of   string `json:"of"`
 	Text string `json:"text"`
+}
+
+// Time is when something happened to the object, as its objects in the control plane have it: in whole seconds.
+type Time struct {
+	// What is created, bound, scheduled, not scheduled, delivered, applied or not applied.
+	What string `json:"what"`
+	// Cluster is where it happened; empty for the control plane.
+	Cluster string      `json:"cluster,omitempty"`
+	At      metav1.Time `json:"at"`
 }
 
 // Cause is why an object is not as wanted, in a word.

@@ -238,6 +238,9 @@ func (e *explainer) status() (*Stage, *finding) {
 			first = found(cause, e.command("get", "pods", "-C", t.Name)+", or: "+e.command("describe", e.named(), "-C", t.Name), "%s; cluster %s: %s", e.working(), t.Name, text)
 		}
 	}
+	if first == nil && e.leaving() != "" {
+		first = found(Evicting, e.program+" failover status", "%s", e.working())
+	}
 	if first == nil && e.outdated() {
 		first = found(StatusOutdated, "the log of karmada-controller-manager", "%s; its status is of an earlier generation", e.working())
 	}

@@ -188,7 +188,7 @@ func InMember(cluster string, object *unstructured.Unstructured, owned []*unstru
 		out.Answer = prefix + "it comes from " + template.Object.String()
 	}
 	if template != nil {
-		out.Stages, out.Gaps = append(out.Stages, template.Stages...), template.Gaps
+		out.Stages, out.Times, out.Gaps = append(out.Stages, template.Stages...), template.Times, template.Gaps
 		if problem == "" {
 			out.Cause, out.Next = template.Cause, template.Next
 		}

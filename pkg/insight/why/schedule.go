@@ -40,8 +40,18 @@ func (e *explainer) schedule() (*Stage, *finding) {
 	if condition != nil {
 		s.Text += fmt.Sprintf(" (%s ago)", duration.HumanDuration(e.Now.Sub(condition.LastTransitionTime.Time)))
 	}
-	out := e.excluded()
-	s.Details = append(s.Details, out...)
+	var out []Detail
+	if profile, err := defaultProfile(); err == nil && !e.Lacks(snapshot.Clusters) {
+		out = e.excluded(profile)
+		s.Details = append(s.Details, out...)
+		if now := e.rebalanced(profile); now != nil {
+			text := "anew it would be " + targets(now)
+			if core.UsesRoom(spec) {
+				text += ", by the resources that clusters report"
+			}
+			s.Details = append(s.Details, Detail{"now", text + ": " + e.command("rebalance", strings.ToLower(e.object.Kind)+"/"+e.object.Name)})
+		}
+	}
 	for i := range spec.GracefulEvictionTasks {
 		task := &spec.GracefulEvictionTasks[i]
 		s.Details = append(s.Details, Detail{task.FromCluster, Line("being evicted: " + task.Reason + " " + task.Message)})
@@ -75,7 +85,11 @@ func (e *explainer) notScheduled(condition *metav1.Condition, out []Detail) *fin
 	case workv1alpha2.BindingReasonQuotaExceeded:
 		return found(QuotaExceeded, e.command("get", "federatedresourcequotas"), "not scheduled: %s", message)
 	}
-	return found(SchedulerError, "the log of karmada-scheduler", "not scheduled: %s", message)
+	next := "the log of karmada-scheduler"
+	if strings.HasPrefix(message, "failed to select clusters") {
+		next = "change spreadConstraints or the affinity of its policy, or the clusters: " + e.program + " get clusters"
+	}
+	return found(SchedulerError, next, "not scheduled: %s", message)
 }
 
 // reasons joins the exclusions of clusters.
@@ -87,29 +101,50 @@ func reasons(out []Detail) string {
 	return several(texts, 3)
 }
 
-// excluded returns why clusters do not get the object, as the scheduler decides now, without estimators.
-func (e *explainer) excluded() []Detail {
-	if e.Lacks(snapshot.Clusters) {
-		return nil
-	}
+// defaultProfile has the plugins that are on by default.
+func defaultProfile() (*core.Profile, error) {
 	filters, err := plugins.Registry(true).New([]string{"*"})
 	if err != nil {
-		return nil
+		return nil, err
 	}
-	profile, err := core.NewProfile(filters...)
-	if err != nil {
-		return nil
-	}
-	spec := e.Binding.GetSpec()
-	request := &core.Request{Profile: profile, Binding: framework.Binding{
+	return core.NewProfile(filters...)
+}
+
+// decide schedules the binding, with a spec, as the scheduler decides now without estimators.
+func (e *explainer) decide(profile *core.Profile, spec *workv1alpha2.ResourceBindingSpec) (core.Decision, error) {
+	return core.Schedule(framework.SnapshotOf(e.Clusters, false), &core.Request{Profile: profile, Binding: framework.Binding{
 		Namespace: e.Binding.GetNamespace(), Name: e.Binding.GetName(), Spec: spec, Status: e.Binding.GetStatus(), Now: e.Now,
-	}}
-	decision, _ := core.Schedule(framework.SnapshotOf(e.Clusters, false), request) // Explain has the error
+	}})
+}
+
+// rebalanced returns the targets of a decision that does not keep what the clusters have, if it differs from what is recorded.
+func (e *explainer) rebalanced(profile *core.Profile) []workv1alpha2.TargetCluster {
+	spec := e.Binding.GetSpec()
+	if len(spec.Clusters) == 0 || core.FollowsClusters(spec) || e.Binding.GetStatus().LastScheduledTime == nil {
+		return nil
+	}
+	fresh := spec.DeepCopy()
+	fresh.RescheduleTriggeredAt = &metav1.Time{Time: e.Now}
+	decision, err := e.decide(profile, fresh)
+	sorted := func(list []workv1alpha2.TargetCluster) []workv1alpha2.TargetCluster {
+		return slices.SortedFunc(slices.Values(list), func(a, b workv1alpha2.TargetCluster) int { return strings.Compare(a.Name, b.Name) })
+	}
+	same := func(a, b workv1alpha2.TargetCluster) bool { return a.Name == b.Name && a.Replicas == b.Replicas }
+	if err != nil || slices.EqualFunc(sorted(decision.Clusters), sorted(spec.Clusters), same) {
+		return nil
+	}
+	return decision.Clusters
+}
+
+// excluded returns why clusters do not get the object, as the scheduler decides now.
+func (e *explainer) excluded(profile *core.Profile) []Detail {
+	spec := e.Binding.GetSpec()
+	decision, _ := e.decide(profile, spec) // Explain has the error
 	var out []Detail
 	for _, pass := range decision.Explain().Passes {
 		for i := range pass.Clusters {
 			c := &pass.Clusters[i]
-			if spec.TargetContains(c.Name) || slices.ContainsFunc(out, func(d Detail) bool { return d.Of == c.Name }) {
+			if spec.TargetContains(c.Name) || spec.EvictingFrom(c.Name) || slices.ContainsFunc(out, func(d Detail) bool { return d.Of == c.Name }) {
 				continue
 			}
 			switch {

@@ -43,7 +43,7 @@ func Template(f *snapshot.Facts, program string) *Account {
 		first = found(Working, "", "%s", e.working())
 	}
 	out.Cause, out.Next, out.Answer = first.cause, first.next, e.object.String()+": "+first.answer
-	out.Gaps = Gaps(f.Gaps)
+	out.Times, out.Gaps = e.times(), Gaps(f.Gaps)
 	return out
 }
 
@@ -211,11 +211,24 @@ func describe(p policyv1alpha1.Policy) string {
 // working returns how many replicas are ready, and in how many clusters the object is healthy.
 func (e *explainer) working() string {
 	targets := e.Targets()
-	where := fmt.Sprintf("in %d of %d clusters", e.healthyTargets(), len(targets))
+	where := fmt.Sprintf("in %d of %d clusters", e.healthyTargets(), len(targets)) + e.leaving()
 	ready, found, _ := unstructured.NestedInt64(e.Template.Object, "status", "readyReplicas")
 	wanted := int64(e.Binding.GetSpec().Replicas)
 	if wanted > 0 || found {
 		return fmt.Sprintf("%d of %d replicas ready %s", ready, max(wanted, 0), where)
 	}
 	return "applied and healthy " + where
+}
+
+// leaving returns the clusters from which the object is being evicted, as a clause.
+func (e *explainer) leaving() string {
+	var from []string
+	for i := range e.Binding.GetSpec().GracefulEvictionTasks {
+		task := &e.Binding.GetSpec().GracefulEvictionTasks[i]
+		from = append(from, Line(fmt.Sprintf("%s (%s)", task.FromCluster, task.Reason)))
+	}
+	if len(from) == 0 {
+		return ""
+	}
+	return ", being evicted from " + several(from, 3)
 }
