@@ -188,28 +188,25 @@ lane_unit() {
 lane_push() {
 	once "$push" "$work/tests/e2e.test" -- e2e 0 e2e-logs -test.skip "$of_failures|$of_agents"
 	once "$registration" "$work/tests/e2e.test" -- e2e 0 e2e-registration-logs -test.run '^TestRegister$'
-}
-
-lane_failures() {
-	once "$failures" "$work/tests/e2e.test" -- e2e 0 e2e-failures-logs -test.run "$of_failures"
-	once "release" -- go test -vet=off -timeout 60m -count=1 ./test/release
-	stage "kubelite" go test -vet=off -timeout 60m "${servers[@]}"
+	once "$agents" "$work/tests/e2e.test" -- e2e 0 e2e-agent-logs -test.run '^TestPull$'
 }
 
 lane_pull() {
 	once "$pull" "$work/tests/e2e.test" -- e2e 2 e2e-pull-logs -test.skip "$same_in_pull|$of_agents"
+	once "$failures" "$work/tests/e2e.test" -- e2e 0 e2e-failures-logs -test.run "$of_failures"
 }
 
 lane_integration() {
 	! wanted "$against" || RUN='' stage "integration tests" integration_tests
 	once "$against" "$work/tests/"*.test -- all_integration
-	once "$agents" "$work/tests/e2e.test" -- e2e 0 e2e-agent-logs -test.run '^TestPull$'
+	once "release" -- go test -vet=off -timeout 60m -count=1 ./test/release
+	stage "kubelite" go test -vet=off -timeout 60m "${servers[@]}"
 }
 
 lanes=()
 trap 'trap - INT TERM; kill -- "${lanes[@]/#/-}" 2>/dev/null; exit 130' INT TERM
 set -m
-for lane in lane_push lane_failures lane_pull lane_integration lane_unit; do
+for lane in lane_push lane_pull lane_integration lane_unit; do
 	"$lane" &
 	lanes+=($!)
 done
