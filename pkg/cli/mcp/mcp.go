@@ -54,10 +54,10 @@ func NewCommand(e *env.Env) *cobra.Command {
 		if err != nil {
 			return fmt.Errorf("finding the program: %w", err)
 		}
-		s := &server{name: e.Name, slots: make(chan struct{}, maxCalls)}
+		s := &server{name: e.Name, now: e.Now, slots: make(chan struct{}, maxCalls)}
 		cmd.Flags().Visit(func(f *pflag.Flag) { s.flags = append(s.flags, "--"+f.Name+"="+f.Value.String()) })
 		s.run = func(ctx context.Context, args []string, out, errOut io.Writer) error {
-			c := exec.CommandContext(ctx, program, args...)
+			c := exec.CommandContext(ctx, program, args...) //nolint:gosec // this program, with values of flags and arguments
 			c.Stdout, c.Stderr, c.WaitDelay = out, errOut, stopDelay
 			return c.Run()
 		}

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -17,7 +18,7 @@ func session(t *testing.T, run func(ctx context.Context, args []string, out, err
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background()) // that of the test ends before the session is closed
 	inside, outside := sdk.NewInMemoryTransports()
-	s := &server{name: "karmadactl", flags: []string{"--karmada-context=test"}, run: run, slots: make(chan struct{}, maxCalls)}
+	s := &server{name: "karmadactl", flags: []string{"--karmada-context=test"}, run: run, now: time.Now, slots: make(chan struct{}, maxCalls)}
 	ended := make(chan error, 1)
 	go func() { ended <- s.serve(ctx, inside) }()
 	c, err := sdk.NewClient(&sdk.Implementation{Name: "test"}, nil).Connect(ctx, outside, nil)

@@ -7,7 +7,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -22,6 +21,7 @@ import (
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/templates"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/works"
+	"github.com/karmada-toolkit/karmada/pkg/domain/propagation"
 	"github.com/karmada-toolkit/karmada/pkg/member/access"
 )
 
@@ -50,11 +50,7 @@ type Env struct {
 
 // Interpreter interprets templates.
 type Interpreter interface {
-	// HookEnabled reports whether there is a rule for an operation on a kind.
-	HookEnabled(gvk schema.GroupVersionKind, op configv1alpha1.InterpreterOperation) bool
-	GetReplicas(obj *unstructured.Unstructured) (int32, *workv1alpha2.ReplicaRequirements, error)
-	GetComponents(obj *unstructured.Unstructured) ([]workv1alpha2.Component, error)
-	ReviseReplica(obj *unstructured.Unstructured, replicas int64) (*unstructured.Unstructured, error)
+	propagation.Interpreter
 	GetDependencies(obj *unstructured.Unstructured) ([]configv1alpha1.DependentObjectReference, error)
 	AggregateStatus(obj *unstructured.Unstructured, items []workv1alpha2.AggregatedStatusItem) (*unstructured.Unstructured, error)
 }

@@ -135,7 +135,7 @@ func TestTemplate_Reads(t *testing.T) {
 			reads.Add(1)
 			return c.Get(ctx, key, obj, o...)
 		},
-		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, o ...client.ListOption) error {
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, _ ...client.ListOption) error {
 			reads.Add(1)
 			return c.List(ctx, list)
 		},

@@ -496,43 +496,6 @@ func TestBinding_ClusterScope(t *testing.T) {
 	}
 }
 
-func TestCompletions(t *testing.T) {
-	job := func(uid string, completions any) *unstructured.Unstructured {
-		obj := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "batch/v1", "kind": "Job", "spec": map[string]any{}}}
-		obj.SetUID(types.UID(uid))
-		if completions != nil {
-			_ = unstructured.SetNestedField(obj.Object, completions, "spec", "completions")
-		}
-		return obj
-	}
-	divided := &policyv1alpha1.Placement{ReplicaScheduling: &policyv1alpha1.ReplicaSchedulingStrategy{
-		ReplicaSchedulingType: policyv1alpha1.ReplicaSchedulingTypeDivided,
-	}}
-	other := job("", int64(5))
-	other.SetAPIVersion("example.io/v1")
-	for name, tc := range map[string]struct {
-		job       *unstructured.Unstructured
-		placement *policyv1alpha1.Placement
-		targets   map[string]int32
-		want      map[string]int64
-	}{
-		"in proportion to replicas":       {job("", int64(9)), divided, map[string]int32{"m1": 1, "m2": 2}, map[string]int64{"m1": 3, "m2": 6}},
-		"the first by name gets the rest": {job("", int64(5)), divided, map[string]int32{"m1": 1, "m2": 1}, map[string]int64{"m1": 3, "m2": 2}},
-		"duplicated jobs are not divided": {job("", int64(5)), &policyv1alpha1.Placement{}, map[string]int32{"m1": 1}, nil},
-		"no completions":                  {job("", nil), divided, map[string]int32{"m1": 1}, nil},
-		"no placement":                    {job("", int64(5)), nil, map[string]int32{"m1": 1}, nil},
-		"another kind of that name":       {other, divided, map[string]int32{"m1": 1}, nil},
-		"no weights":                      {job("", int64(5)), divided, map[string]int32{"m1": 0}, map[string]int64{}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			spec := &workv1alpha2.ResourceBindingSpec{Replicas: 3, Placement: tc.placement}
-			if diff := cmp.Diff(tc.want, completions(tc.job, spec, targets(tc.targets))); diff != "" {
-				t.Error(diff)
-			}
-		})
-	}
-}
-
 func TestTargeting(t *testing.T) {
 	b := resourceBinding(map[string]int32{"m1": 1})
 	b.Spec.RequiredBy = []workv1alpha2.BindingSnapshot{{Name: "a", Clusters: targets(map[string]int32{"m2": 0})}}

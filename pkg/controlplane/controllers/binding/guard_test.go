@@ -22,6 +22,7 @@ import (
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/delivery"
 	"github.com/karmada-toolkit/karmada/pkg/controlplane/env"
+	"github.com/karmada-toolkit/karmada/pkg/domain/propagation"
 )
 
 // workOf returns a Work of a binding, as the controller writes it.
@@ -205,7 +206,7 @@ func TestReconcile_NamespacedOverridesAreForTemplatesOfUsers(t *testing.T) {
 			if tc.managedBy != "" {
 				b.Labels["binding.karmada.io/managed-by"] = tc.managedBy
 			}
-			if got := overridingNamespace(&job{binding: b, template: template}); (got == "default") != tc.overridden {
+			if got := propagation.OverridingNamespace(b, template); (got == "default") != tc.overridden {
 				t.Errorf("policies of namespace %q apply", got)
 			}
 			if tc.kind != "ConfigMap" {

@@ -44,7 +44,7 @@ func (w *workWriter) delivered(j *job, target *workv1alpha2.TargetCluster) (*wor
 	}
 	if !mayScale {
 		var err error
-		if obj, err = w.scale(j, obj, target); err != nil {
+		if obj, err = j.object.Scale(obj, target); err != nil {
 			return nil, err
 		}
 	}

@@ -19,7 +19,6 @@ import (
 
 	"github.com/karmada-toolkit/karmada/internal/status"
 	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
-	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
@@ -28,8 +27,8 @@ import (
 	"github.com/karmada-toolkit/karmada/pkg/domain/eviction"
 	"github.com/karmada-toolkit/karmada/pkg/domain/manifest"
 	"github.com/karmada-toolkit/karmada/pkg/domain/override"
+	"github.com/karmada-toolkit/karmada/pkg/domain/propagation"
 	"github.com/karmada-toolkit/karmada/pkg/domain/scope"
-	"github.com/karmada-toolkit/karmada/pkg/domain/services"
 )
 
 // workWriter writes the Works of the targets of a binding.
@@ -50,10 +49,11 @@ type workWriter struct {
 
 // job is a binding whose Works are written.
 type job struct {
-	binding     workv1alpha2.Binding
-	template    *unstructured.Unstructured
-	targets     []workv1alpha2.TargetCluster
-	completions map[string]int64
+	binding  workv1alpha2.Binding
+	template *unstructured.Unstructured
+	targets  []workv1alpha2.TargetCluster
+	// object makes the objects of the targets.
+	object *propagation.Object
 	// existing are the Works of the binding before. They are shared and read-only.
 	existing []workv1alpha1.Work
 }
@@ -65,11 +65,11 @@ func (w *workWriter) write(ctx context.Context, j *job) (changed, more bool, err
 	if len(j.targets) == 0 {
 		return false, false, nil
 	}
-	policies, err := works.ListOverridePolicies(ctx, w.client, overridingNamespace(j))
+	policies, err := works.ListOverridePolicies(ctx, w.client, propagation.OverridingNamespace(j.binding, j.template))
 	if err != nil {
 		return false, false, err
 	}
-	j.completions = completions(j.template, j.binding.GetSpec(), j.targets)
+	j.object = propagation.ObjectOf(j.template, j.binding.GetSpec(), j.targets, w.interpreter)
 	key := client.ObjectKeyFromObject(j.binding)
 	begin := 0
 	if at, ok := w.next.Get(key); ok {
@@ -103,16 +103,6 @@ func (w *workWriter) write(ctx context.Context, j *job) (changed, more bool, err
 	return written.Load() > 0, false, errors.Join(errs...)
 }
 
-// overridingNamespace returns the namespace whose OverridePolicies apply to a template. It is empty, for cluster-wide
-// policies alone, for what the federation made or propagates itself: the Services of MultiClusterServices and those derived
-// from ServiceImports. Who may write policies does not decide about these.
-func overridingNamespace(j *job) string {
-	if j.binding.GetLabels()[services.BindingManagedByLabel] != "" || j.template.GetKind() == "Service" && services.IsDerived(j.template) {
-		return ""
-	}
-	return j.template.GetNamespace()
-}
-
 // writeOne writes the Work of one target.
 func (w *workWriter) writeOne(ctx context.Context, j *job, target *workv1alpha2.TargetCluster, policies override.Policies) (works.Result, error) {
 	cluster := &clusterv1alpha1.Cluster{}
@@ -143,7 +133,7 @@ func (w *workWriter) writeOne(ctx context.Context, j *job, target *workv1alpha2.
 
 // compute returns the wanted Work of a target, made of the template, and the overrides in it.
 func (w *workWriter) compute(ctx context.Context, j *job, target *workv1alpha2.TargetCluster, cluster *clusterv1alpha1.Cluster, policies override.Policies) (*works.Want, override.Applied, error) {
-	revised, err := w.revise(j, target)
+	revised, err := j.object.Revise(target)
 	if err != nil {
 		return nil, override.Applied{}, fmt.Errorf("cluster %q: %w", target.Name, err)
 	}
@@ -166,42 +156,6 @@ func (w *workWriter) compute(ctx context.Context, j *job, target *workv1alpha2.T
 		}
 	}
 	return w.want(j, obj, target.Name, annotations), applied, nil
-}
-
-// revise returns a copy of the template with the replicas of a target.
-func (w *workWriter) revise(j *job, target *workv1alpha2.TargetCluster) (*unstructured.Unstructured, error) {
-	obj := j.template.DeepCopy()
-	manifest.Reactivate(obj)
-	obj, err := w.scale(j, obj, target)
-	if err != nil {
-		return nil, err
-	}
-	if j.completions == nil {
-		return obj, nil
-	}
-	n, ok := j.completions[target.Name]
-	if !ok {
-		return nil, fmt.Errorf("no completions found for cluster %s", target.Name)
-	}
-	if err := unstructured.SetNestedField(obj.Object, n, "spec", "completions"); err != nil {
-		return nil, fmt.Errorf("setting completions: %w", err)
-	}
-	return obj, nil
-}
-
-// scale returns an object, which it may change, with the replicas of a target.
-func (w *workWriter) scale(j *job, obj *unstructured.Unstructured, target *workv1alpha2.TargetCluster) (*unstructured.Unstructured, error) {
-	if j.binding.GetSpec().IsWorkload() && w.interpreter.HookEnabled(obj.GroupVersionKind(), configv1alpha1.InterpreterOperationReviseReplica) {
-		revised, err := w.interpreter.ReviseReplica(obj, int64(target.Replicas))
-		if err != nil {
-			return nil, fmt.Errorf("revising replicas: %w", err)
-		}
-		obj = revised
-	}
-	if err := override.IdentityOf(j.template).Check(obj.Object); err != nil {
-		return nil, fmt.Errorf("revising replicas: %w", err)
-	}
-	return obj, nil
 }
 
 func (w *workWriter) want(j *job, obj *unstructured.Unstructured, cluster string, annotations map[string]string) *works.Want {

@@ -7,17 +7,14 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/karmada-toolkit/karmada/internal/status"
 	"github.com/karmada-toolkit/karmada/pkg/apis/names"
-	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
 	workv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha1"
 	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
-	"github.com/karmada-toolkit/karmada/pkg/domain/replicas"
 	"github.com/karmada-toolkit/karmada/pkg/domain/scope"
 )
 
@@ -124,30 +121,4 @@ func (o *ownedWorks) updateCreated(b workv1alpha2.Binding, change func(sets.Set[
 		change(works)
 		return works, works.Len() > 0
 	})
-}
-
-// completions divides the completions of a Job between its targets in proportion
-// to their replicas. Nil means that there is nothing to divide.
-func completions(obj *unstructured.Unstructured, spec *workv1alpha2.ResourceBindingSpec, targets []workv1alpha2.TargetCluster) map[string]int64 {
-	gvk := obj.GroupVersionKind()
-	if gvk.Group != "batch" || gvk.Kind != "Job" || spec.Replicas <= 0 || spec.Placement == nil ||
-		spec.Placement.ReplicaSchedulingType() != policyv1alpha1.ReplicaSchedulingTypeDivided {
-		return nil
-	}
-	total, found, err := unstructured.NestedInt64(obj.Object, "spec", "completions")
-	if err != nil || !found {
-		return nil
-	}
-	parties := make([]replicas.Party, len(targets))
-	for i, t := range targets {
-		parties[i] = replicas.Party{Name: t.Name, Votes: int64(t.Replicas)}
-	}
-	out := make(map[string]int64, len(parties))
-	if !replicas.Dispense(total, parties, replicas.TieOf(string(obj.GetUID()))) {
-		return out // no target gets any; revise fails for each
-	}
-	for _, p := range parties {
-		out[p.Name] = p.Seats
-	}
-	return out
 }

@@ -148,7 +148,7 @@ func (b *bindings) create(ctx context.Context, obj *unstructured.Unstructured, n
 	binding.SetAnnotations(claim.Annotations())
 	binding.SetFinalizers([]string{s.Finalizer})
 	binding.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(obj, obj.GroupVersionKind())})
-	want.apply(binding.GetSpec(), obj.GetResourceVersion())
+	want.Apply(binding.GetSpec(), obj.GetResourceVersion())
 	if err := b.inherit(ctx, keyOf(obj), binding); err != nil {
 		return err
 	}
@@ -218,6 +218,6 @@ func (b *bindings) difference(obj *unstructured.Unstructured, existing workv1alp
 		next.SetLabels(labels)
 	}
 	next.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(obj, obj.GroupVersionKind())})
-	want.apply(next.GetSpec(), version)
+	want.Apply(next.GetSpec(), version)
 	return patch.Diff(existing, next)
 }

@@ -1,4 +1,4 @@
-package detector
+package propagation
 
 import (
 	"reflect"
@@ -42,20 +42,20 @@ func bindingSpec(t *testing.T) *workv1alpha2.ResourceBindingSpec {
 	}
 	for _, field := range reflect.VisibleFields(reflect.TypeFor[workv1alpha2.ResourceBindingSpec]()) {
 		if reflect.ValueOf(*spec).FieldByIndex(field.Index).IsZero() {
-			t.Fatalf("set the new field %s here, and write it in wanted.apply or add it to the fields of others", field.Name)
+			t.Fatalf("set the new field %s here, and write it in Spec.Apply or add it to the fields of others", field.Name)
 		}
 	}
 	return spec
 }
 
-func TestWanted_WritesEveryFieldThatNoOtherControllerWrites(t *testing.T) {
+func TestSpec_WritesEveryFieldThatNoOtherControllerWrites(t *testing.T) {
 	for _, s := range scope.Bindings() {
 		t.Run(s.Kind, func(t *testing.T) {
 			before, after := bindingSpec(t), bindingSpec(t)
-			w := &wanted{scope: s, policy: &policyv1alpha1.PropagationSpec{Placement: policyv1alpha1.Placement{
+			w := &Spec{Scope: s, Policy: &policyv1alpha1.PropagationSpec{Placement: policyv1alpha1.Placement{
 				ClusterAffinity: &policyv1alpha1.ClusterAffinity{},
 			}}}
-			w.apply(after, "2")
+			w.Apply(after, "2")
 			for _, field := range reflect.VisibleFields(reflect.TypeFor[workv1alpha2.ResourceBindingSpec]()) {
 				have, want := reflect.ValueOf(*after).FieldByIndex(field.Index), reflect.ValueOf(*before).FieldByIndex(field.Index)
 				kept := reflect.DeepEqual(have.Interface(), want.Interface())
@@ -67,7 +67,7 @@ func TestWanted_WritesEveryFieldThatNoOtherControllerWrites(t *testing.T) {
 	}
 }
 
-func TestWanted_KeepsTheSuspensionOfScheduling(t *testing.T) {
+func TestSpec_KeepsTheSuspensionOfScheduling(t *testing.T) {
 	dispatching := &policyv1alpha1.Suspension{Dispatching: new(true)}
 	for name, tc := range map[string]struct {
 		have   *workv1alpha2.Suspension
