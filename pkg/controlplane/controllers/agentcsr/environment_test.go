@@ -47,6 +47,8 @@ import (
 
 // plane is a control plane that clusters can register at.
 type plane struct {
+	// cache is that of the controllers.
+	cache client.Reader
 	home  *testenv.Cluster
 	admin client.Client
 }
@@ -71,6 +73,7 @@ func start(t *testing.T, more ...func(context.Context, manager.Manager) error) *
 	if err != nil {
 		t.Fatal(err)
 	}
+	p.cache = mgr.GetClient()
 	e := env.New(mgr)
 	for _, setup := range []func() error{
 		func() error { return aggregated.Setup(t.Context(), mgr, o) },

@@ -100,10 +100,22 @@ func (p *plane) makeForeign(t *testing.T, cluster string) {
 func TestAgent_OfAnotherImplementation(t *testing.T) {
 	p := start(t)
 	agent := p.mustEnrol(t, "m1", "id-1")
+	touch := func(annotation string) {
+		t.Helper()
+		change := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"annotations":{`+annotation+`}}}`))
+		p.must(t, p.admin.Patch(t.Context(), &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "m1"}}, change))
+	}
+	// Whoever registers a cluster gets its rights renewed; the control plane observes that this is over.
+	touch(`"cluster.karmada.io/certificate-request":null`)
+	testenv.Eventually(t, time.Minute, func(ctx context.Context) error {
+		c := &clusterv1alpha1.Cluster{}
+		if err := p.cache.Get(ctx, client.ObjectKey{Name: "m1"}, c); err != nil || c.Annotations["cluster.karmada.io/certificate-request"] != "" {
+			return fmt.Errorf("the annotations are %v, %v", c.Annotations, err)
+		}
+		return nil
+	})
 	p.makeForeign(t, "m1")
-	// The control plane reconciles the cluster again.
-	touch := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"annotations":{"cluster.karmada.io/certificate-request":null,"touched":"1"}}}`))
-	p.must(t, p.admin.Patch(t.Context(), &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "m1"}}, touch))
+	touch(`"touched":"1"`) // the control plane reconciles the cluster again
 	// Its next certificate does not change its rights either.
 	csr := request(t, "m1-next", agentcert.Subject("m1"))
 	p.must(t, agent.Client.Create(t.Context(), csr))
