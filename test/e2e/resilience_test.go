@@ -67,7 +67,7 @@ func TestCrash_UnreachableMemberDelaysNoOther(t *testing.T) {
 
 	apply(t, ns, deployment("there", 1), policy("there", to("member2")+`
 clusterTolerations: [{operator: Exists}]`))
-	eventually(t, explained(ns, "deployment/there", "not delivered to cluster member2", "cluster member2 is not Ready: "))
+	eventually(t, explained(ns, "deployment/there", "cluster member2 is not Ready: "))
 	up(t)
 	eventually(t, shows(row{"NAME": "member2", "READY": "True"}, "get", "clusters"))
 	eventually(t, is("member2", ns, "deploy/there", "{.status.readyReplicas}", "1"))
