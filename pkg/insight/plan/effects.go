@@ -1,0 +1,279 @@
+package plan
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/domain/manifest"
+	"github.com/karmada-toolkit/karmada/pkg/insight/why"
+)
+
+// SchemaVersion is the version of the fields of Effects. It changes when a field is removed or gets another meaning.
+const SchemaVersion = "v1"
+
+// Effects are what changes would do.
+type Effects struct {
+	SchemaVersion string `json:"schemaVersion"`
+	// Objects are the templates that change somewhere, or of which something is unknown, by namespace, kind and name.
+	Objects []Object `json:"objects"`
+	Summary Summary  `json:"summary"`
+}
+
+// Summary counts effects.
+type Summary struct {
+	// Objects and Clusters are how many change.
+	Objects  int `json:"objects"`
+	Clusters int `json:"clusters"`
+	// Create, Update and Delete are the objects that change in clusters.
+	Create int `json:"create"`
+	Update int `json:"update"`
+	Delete int `json:"delete"`
+	// Unfit are the templates whose replicas are not all assigned, and Unknown those of which something cannot be computed.
+	Unfit   int `json:"unfit"`
+	Unknown int `json:"unknown"`
+}
+
+// Object is what becomes of a template.
+type Object struct {
+	why.Object `json:",inline"`
+	// PolicyBefore and PolicyAfter have it; empty for none.
+	PolicyBefore string `json:"policyBefore,omitempty"`
+	PolicyAfter  string `json:"policyAfter,omitempty"`
+	// ReplicasBefore and ReplicasAfter are those of the template.
+	ReplicasBefore int32 `json:"replicasBefore,omitempty"`
+	ReplicasAfter  int32 `json:"replicasAfter,omitempty"`
+	// Follows are the templates that it follows as a dependency.
+	Follows  []string  `json:"follows,omitempty"`
+	Clusters []Cluster `json:"clusters,omitempty"`
+	// After is when the last eviction begins, in seconds from now.
+	After float64 `json:"after,omitempty"`
+	// Unfit is why replicas are not assigned.
+	Unfit string `json:"unfit,omitempty"`
+	// Unknown are what cannot be computed.
+	Unknown []string `json:"unknown,omitempty"`
+}
+
+// Action is what happens to an object in a cluster.
+type Action string
+
+// The actions.
+const (
+	ActionCreate Action = "create"
+	ActionUpdate Action = "update"
+	ActionDelete Action = "delete"
+	// ActionKeep: it leaves the control of the federation, and stays in the cluster.
+	ActionKeep Action = "keep"
+)
+
+// Cluster is what happens to an object in a cluster.
+type Cluster struct {
+	Name   string `json:"name"`
+	Action Action `json:"action"`
+	// Before and After are its replicas; 0 for kinds without.
+	Before int32 `json:"before"`
+	After  int32 `json:"after"`
+	// Fields are paths that change, at most ten.
+	Fields []string `json:"fields,omitempty"`
+	// Reason is why it is kept, or deleted.
+	Reason string `json:"reason,omitempty"`
+
+	// Old and New are the objects as they are delivered; nil for none.
+	Old *unstructured.Unstructured `json:"-"`
+	New *unstructured.Unstructured `json:"-"`
+}
+
+// maxFields is the number of paths of an object that are listed.
+const maxFields = 10
+
+// Plan returns what changes, in their order, would do to a federation. The error is that of the first change that cannot be made.
+func Plan(w *World, changes []Change) (*Effects, error) {
+	after := w.copied()
+	for _, change := range changes {
+		if err := change(after); err != nil {
+			return nil, err
+		}
+	}
+	old, err := newPlanner(w, false)
+	if err != nil {
+		return nil, err
+	}
+	next, err := newPlanner(after, true)
+	if err != nil {
+		return nil, err
+	}
+	c := &comparison{old: old, next: next, out: &Effects{SchemaVersion: SchemaVersion}, clusters: map[string]bool{}}
+	c.compare(old.states(), next.states())
+	return c.out, nil
+}
+
+// comparison compares the states before and after.
+type comparison struct {
+	old, next *planner
+	out       *Effects
+	clusters  map[string]bool
+}
+
+func (c *comparison) compare(before, after map[key]*state) {
+	all := map[key]*state{}
+	for _, states := range []map[key]*state{before, after} {
+		maps.Copy(all, states)
+	}
+	for _, k := range sortedKeys(all) {
+		o := c.object(all[k].template, before[k], after[k])
+		changes := slices.ContainsFunc(o.Clusters, func(c Cluster) bool { return c.Action != ActionKeep })
+		if !changes && len(o.Clusters) == 0 && o.Unfit == "" && len(o.Unknown) == 0 && o.PolicyBefore == o.PolicyAfter {
+			continue
+		}
+		c.out.Objects = append(c.out.Objects, o)
+		c.count(&o, changes)
+	}
+	c.out.Summary.Clusters = len(c.clusters)
+}
+
+func (c *comparison) count(o *Object, changes bool) {
+	sum := &c.out.Summary
+	if changes {
+		sum.Objects++
+	}
+	for _, cluster := range o.Clusters {
+		switch cluster.Action {
+		case ActionCreate:
+			sum.Create++
+		case ActionUpdate:
+			sum.Update++
+		case ActionDelete:
+			sum.Delete++
+		case ActionKeep:
+			continue
+		}
+		c.clusters[cluster.Name] = true
+	}
+	if o.Unfit != "" {
+		sum.Unfit++
+	}
+	if len(o.Unknown) > 0 {
+		sum.Unknown++
+	}
+}
+
+// object compares the states of a template; nil where it does not exist.
+func (c *comparison) object(t *unstructured.Unstructured, before, after *state) Object {
+	o := Object{Object: why.Object{APIVersion: t.GetAPIVersion(), Kind: t.GetKind(), Namespace: t.GetNamespace(), Name: t.GetName()}}
+	if before != nil {
+		o.PolicyBefore, o.ReplicasBefore = describe(before)
+	}
+	leaving := before
+	if after != nil {
+		o.PolicyAfter, o.ReplicasAfter = describe(after)
+		o.Follows, o.Unfit, o.Unknown, o.After = after.follows, after.unfit, after.unknown, after.after.Seconds()
+		leaving = after
+	}
+	for _, name := range clusterNames(before, after) {
+		if cluster, changes := c.cluster(name, before, after, leaving, &o); changes {
+			o.Clusters = append(o.Clusters, cluster)
+		}
+	}
+	return o
+}
+
+// cluster compares what a cluster has of a template.
+func (c *comparison) cluster(name string, before, after, leaving *state, o *Object) (Cluster, bool) {
+	out := Cluster{Name: name}
+	was, is := target(before, name), target(after, name)
+	var err error
+	if was != nil {
+		out.Before = replicas(before, was)
+		if out.Old, err = c.old.object(before, was); err != nil {
+			o.Unknown = append(o.Unknown, fmt.Sprintf("what cluster %s has: %v", name, err))
+		}
+	}
+	if is != nil {
+		out.After = replicas(after, is)
+		if out.New, err = c.next.object(after, is); err != nil {
+			o.Unknown = append(o.Unknown, fmt.Sprintf("what cluster %s gets: %v", name, err))
+		}
+	}
+	switch {
+	case was == nil:
+		out.Action = ActionCreate
+	case is == nil:
+		out.Action, out.Reason = c.removal(name, after, leaving)
+	default:
+		if out.Old == nil || out.New == nil || after.released {
+			return out, false
+		}
+		for _, path := range manifest.Differences(out.Old, out.New, maxFields) {
+			out.Fields = append(out.Fields, path.String())
+		}
+		out.Action = ActionUpdate
+		return out, len(out.Fields) > 0
+	}
+	return out, true
+}
+
+// removal returns what happens in a cluster that a template leaves, and why.
+func (c *comparison) removal(name string, after, leaving *state) (Action, string) {
+	switch {
+	case preserved(leaving):
+		return ActionKeep, "its policy preserves it"
+	case c.next.lost[name]:
+		return ActionKeep, "the cluster is lost: it is deleted there when the cluster is back"
+	case after == nil:
+		return ActionDelete, "the template is deleted"
+	}
+	if cluster := c.next.cluster(name); cluster == nil || cluster.DeletionTimestamp != nil {
+		return ActionDelete, "the cluster is removed"
+	}
+	return ActionDelete, ""
+}
+
+// describe returns the policy of a template, and its replicas.
+func describe(s *state) (holder string, replicas int32) {
+	if s.policy != nil {
+		holder = keyOfPolicy(s.policy).String()
+	}
+	if s.binding != nil {
+		replicas = s.binding.GetSpec().Replicas
+	}
+	return holder, replicas
+}
+
+// replicas returns those of a target; what follows a workload has none of its own.
+func replicas(s *state, t *workv1alpha2.TargetCluster) int32 {
+	if !s.binding.GetSpec().IsWorkload() {
+		return 0
+	}
+	return t.Replicas
+}
+
+func target(s *state, cluster string) *workv1alpha2.TargetCluster {
+	if s == nil {
+		return nil
+	}
+	for i := range s.targets {
+		if s.targets[i].Name == cluster {
+			return &s.targets[i]
+		}
+	}
+	return nil
+}
+
+// clusterNames returns the clusters of states.
+func clusterNames(states ...*state) []string {
+	var out []string
+	for _, s := range states {
+		if s == nil {
+			continue
+		}
+		for i := range s.targets {
+			out = append(out, s.targets[i].Name)
+		}
+	}
+	slices.SortFunc(out, strings.Compare)
+	return slices.Compact(out)
+}

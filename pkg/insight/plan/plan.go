@@ -1,0 +1,358 @@
+package plan
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
+
+	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	"github.com/karmada-toolkit/karmada/pkg/apis/names"
+	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
+	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/domain/eviction"
+	"github.com/karmada-toolkit/karmada/pkg/domain/override"
+	"github.com/karmada-toolkit/karmada/pkg/domain/policy"
+	"github.com/karmada-toolkit/karmada/pkg/domain/propagation"
+	"github.com/karmada-toolkit/karmada/pkg/domain/schedule/core"
+	"github.com/karmada-toolkit/karmada/pkg/domain/schedule/framework"
+	"github.com/karmada-toolkit/karmada/pkg/domain/scope"
+	plugins "github.com/karmada-toolkit/karmada/plugins/scheduler"
+)
+
+// maxRounds bounds how often a binding is scheduled and evicted before its state counts as unknown.
+const maxRounds = 10
+
+// state is what becomes of a template.
+type state struct {
+	template *unstructured.Unstructured
+	// policy has it; nil for none.
+	policy policyv1alpha1.Policy
+	// released reports whether its policy let it go, so that what clusters have stays.
+	released bool
+	binding  workv1alpha2.Binding
+	targets  []workv1alpha2.TargetCluster
+	// after is when the last eviction begins.
+	after time.Duration
+	// unfit is why replicas are not assigned; empty if all are.
+	unfit string
+	// unknown are what cannot be computed.
+	unknown []string
+	// follows are the templates that it follows as a dependency.
+	follows []string
+}
+
+// planner computes the states of the templates of a world.
+type planner struct {
+	*World
+	profile  *core.Profile
+	snapshot *framework.Snapshot
+	bindings map[key]workv1alpha2.Binding
+	// settle reports whether the roles act: what is there before the changes is taken as it is.
+	settle bool
+}
+
+func newPlanner(w *World, settle bool) (*planner, error) {
+	all, err := plugins.Registry(true).New([]string{"*"})
+	if err != nil {
+		return nil, err
+	}
+	profile, err := core.NewProfile(all...)
+	if err != nil {
+		return nil, err
+	}
+	p := &planner{World: w, profile: profile, snapshot: framework.SnapshotOf(w.Clusters, false), bindings: map[key]workv1alpha2.Binding{}, settle: settle}
+	for _, b := range w.Bindings {
+		ref := &b.GetSpec().Resource
+		p.bindings[key{schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind(), ref.Namespace, ref.Name}] = b
+	}
+	return p, nil
+}
+
+// states returns what becomes of each template.
+func (p *planner) states() map[key]*state {
+	out := make(map[key]*state, len(p.Templates))
+	for _, t := range p.Templates {
+		out[keyOf(t)] = p.stateOf(t)
+	}
+	p.follow(out)
+	for _, s := range out {
+		if s.binding != nil {
+			s.targets = slices.DeleteFunc(scope.Targets(s.binding.GetSpec()), func(t workv1alpha2.TargetCluster) bool {
+				c := p.cluster(t.Name)
+				return c == nil || c.DeletionTimestamp != nil
+			})
+		}
+	}
+	return out
+}
+
+func (p *planner) stateOf(t *unstructured.Unstructured) *state {
+	s := &state{template: t, binding: p.bindings[keyOf(t)]}
+	if s.binding != nil {
+		s.binding = s.binding.DeepCopyObject().(workv1alpha2.Binding)
+	}
+	if names.ReservedNamespace(t.GetNamespace()) || policy.Own(t) || t.GetLabels()[workv1alpha2.ResourceTemplateClaimedByLabel] != "" {
+		return s
+	}
+	s.policy, s.released = p.policyOf(t)
+	if !p.settle || s.policy == nil {
+		return s
+	}
+	if policy.IsLazy(s.policy) && !p.changed[keyOf(t)] {
+		s.unknown = p.lazily(s)
+		return s
+	}
+	p.bind(s)
+	p.place(s)
+	return s
+}
+
+// lazily returns what a lazy policy leaves for the next change of the template.
+func (p *planner) lazily(s *state) []string {
+	if p.changed[keyOfPolicy(s.policy)] {
+		return []string{"the policy is lazy: it is applied with the next change of the object"}
+	}
+	return nil
+}
+
+// policyOf returns the policy that has a template, and whether one let it go.
+func (p *planner) policyOf(t *unstructured.Unstructured) (has policyv1alpha1.Policy, released bool) {
+	claim, claimed := policy.Of(t)
+	if claimed {
+		i := slices.IndexFunc(p.Policies, func(c policyv1alpha1.Policy) bool { return policy.For(c).SamePolicy(claim) })
+		if i >= 0 && policy.Matches(t, p.Policies[i]) {
+			return p.preempting(t, p.Policies[i], claim), false
+		}
+	}
+	for _, s := range policy.Scopes(t) {
+		var candidates []policyv1alpha1.Policy
+		for _, c := range p.Policies {
+			if (c.GetNamespace() != "") == s.Namespaced {
+				candidates = append(candidates, c)
+			}
+		}
+		if best := policy.Best(t, candidates); best != nil {
+			return best, false
+		}
+	}
+	return nil, claimed
+}
+
+// preempting returns the policy that takes a template over from the one that has it, or that one. A policy preempts when it is written.
+func (p *planner) preempting(t *unstructured.Unstructured, holder policyv1alpha1.Policy, claim policy.Claim) policyv1alpha1.Policy {
+	first := policy.ClusterFirst(t.GroupVersionKind().GroupKind())
+	for _, c := range p.Policies {
+		cluster := c.GetNamespace() == ""
+		switch {
+		case keyOfPolicy(c) == keyOfPolicy(holder) || c.GetDeletionTimestamp() != nil || !policy.Matches(t, c):
+		case first && cluster && !claim.Cluster:
+			return c
+		case !p.changed[keyOfPolicy(c)] || c.PropagationSpec().Preemption != policyv1alpha1.PreemptAlways:
+		case cluster == claim.Cluster && policy.Preempts(c, holder), !cluster && claim.Cluster && !first:
+			return c
+		}
+	}
+	return holder
+}
+
+// bind makes the binding what the policy wants.
+func (p *planner) bind(s *state) {
+	size, err := propagation.SizeOf(s.template, p.Interpreter, p.Features)
+	if err != nil {
+		s.unknown = append(s.unknown, fmt.Sprintf("its replicas: %v", err))
+		return
+	}
+	if s.binding == nil {
+		s.binding = scope.BindingIn(s.template.GetNamespace()).New()
+		s.binding.SetNamespace(s.template.GetNamespace())
+		s.binding.SetName(names.Binding(s.template.GetKind(), s.template.GetName()))
+	}
+	claim := policy.For(s.policy)
+	claim.Take(s.binding).Apply(s.binding)
+	propagation.SpecOf(s.template, s.policy, size, p.Features).Apply(s.binding.GetSpec(), "")
+}
+
+// place schedules a binding, and evicts it from clusters, until neither is due.
+func (p *planner) place(s *state) {
+	spec := s.binding.GetSpec()
+	switch {
+	case spec.SchedulingSuspended():
+		return
+	case cmp.Or(spec.SchedulerName, policyv1alpha1.DefaultSchedulerName) != policyv1alpha1.DefaultSchedulerName:
+		s.unknown = append(s.unknown, fmt.Sprintf("where scheduler %q puts it", spec.SchedulerName))
+		return
+	}
+	for range maxRounds {
+		scheduled, evicted := p.schedule(s), p.evict(s)
+		if !scheduled && !evicted {
+			// What is evicted is gone when its replacement is healthy, or after the grace period.
+			s.binding.GetSpec().GracefulEvictionTasks = nil
+			return
+		}
+	}
+	s.unknown = append(s.unknown, "where it comes to rest")
+}
+
+// schedule makes the decision that is due for a binding, and reports whether it changed anything.
+func (p *planner) schedule(s *state) bool {
+	spec, status := s.binding.GetSpec(), s.binding.GetStatus()
+	need, err := core.NeedsScheduling(s.binding, core.NeedFacts{Snapshot: p.snapshot, MultiplePodTemplates: p.Features.Components})
+	if err != nil || !need.Due() {
+		return false
+	}
+	decision, err := core.Schedule(p.snapshot, &core.Request{Profile: p.profile, MultiplePodTemplates: p.Features.Components, Binding: framework.Binding{
+		Namespace: s.binding.GetNamespace(), Name: s.binding.GetName(), Spec: spec, Status: status, Now: p.Now,
+	}})
+	before := spec.Clusters
+	s.unfit = ""
+	switch {
+	case err == nil:
+		spec.Clusters, status.SchedulerObservedAffinityName = decision.Clusters, decision.AffinityName
+		if applied, err := json.Marshal(spec.Placement); err == nil {
+			annotations := maps.Clone(s.binding.GetAnnotations())
+			annotations[policyv1alpha1.AppliedPlacementAnnotation] = string(applied)
+			s.binding.SetAnnotations(annotations)
+		}
+	case core.ClassOf(err) == core.NoClusterFit:
+		spec.Clusters, s.unfit = nil, err.Error()
+	default:
+		s.unfit = err.Error()
+	}
+	return !sameTargets(before, spec.Clusters)
+}
+
+// evict makes the evictions that taints of clusters cause, also those that tolerations put off, and reports whether there was one.
+func (p *planner) evict(s *state) bool {
+	if !p.Evict {
+		return false
+	}
+	for _, t := range s.binding.GetSpec().Clusters {
+		facts := eviction.TaintFacts{Now: p.Now, ClusterName: t.Name, Cluster: p.cluster(t.Name), Binding: s.binding, Enabled: true, PurgeMode: policyv1alpha1.PurgeModeGracefully, KeepUnclaimed: true}
+		verdict, err := eviction.Taint(facts)
+		if err == nil && verdict.After > 0 {
+			s.after = max(s.after, verdict.After)
+			facts.Now = p.Now.Add(verdict.After)
+			verdict, err = eviction.Taint(facts)
+		}
+		if err == nil && verdict.Evict {
+			*s.binding.GetSpec() = *verdict.Spec
+			return true
+		}
+	}
+	return false
+}
+
+// follow gives the dependencies of templates the clusters of these, and takes them from what is no dependency any more.
+func (p *planner) follow(states map[key]*state) {
+	if !p.settle {
+		return
+	}
+	followed := map[*state]map[referrer]bool{}
+	for _, k := range sortedKeys(states) {
+		s := states[k]
+		if s.binding == nil || !s.binding.GetSpec().PropagateDeps {
+			continue
+		}
+		by := referrer{s.binding.GetNamespace(), s.binding.GetName()}
+		deps, err := p.Interpreter.GetDependencies(s.template)
+		if err != nil {
+			s.unknown = append(s.unknown, fmt.Sprintf("its dependencies: %v", err))
+		}
+		for i := range deps {
+			d := &deps[i]
+			at := states[key{schema.FromAPIVersionAndKind(d.APIVersion, d.Kind).GroupKind(), d.Namespace, d.Name}]
+			if at == nil || d.Name == "" || d.Namespace != k.namespace {
+				continue
+			}
+			if followed[at] == nil {
+				followed[at] = map[referrer]bool{}
+			}
+			followed[at][by] = true
+			attach(at, s)
+		}
+	}
+	for _, s := range states {
+		if s.binding != nil {
+			s.binding.GetSpec().RequiredBy = slices.DeleteFunc(s.binding.GetSpec().RequiredBy, func(r workv1alpha2.BindingSnapshot) bool {
+				return !followed[s][referrer{r.Namespace, r.Name}]
+			})
+		}
+	}
+}
+
+// referrer names the binding of a template that refers to others.
+type referrer struct{ namespace, name string }
+
+// attach has a template follow another one.
+func attach(at, to *state) {
+	if at.binding == nil {
+		at.binding = scope.BindingIn(at.template.GetNamespace()).New()
+	}
+	spec, snapshot := at.binding.GetSpec(), workv1alpha2.BindingSnapshot{
+		Namespace: to.binding.GetNamespace(), Name: to.binding.GetName(), Clusters: to.binding.GetSpec().Clusters,
+	}
+	if i := slices.IndexFunc(spec.RequiredBy, func(r workv1alpha2.BindingSnapshot) bool {
+		return r.Namespace == snapshot.Namespace && r.Name == snapshot.Name
+	}); i >= 0 {
+		spec.RequiredBy[i] = snapshot
+	} else {
+		spec.RequiredBy = append(spec.RequiredBy, snapshot)
+	}
+	at.follows = append(at.follows, keyOf(to.template).String())
+}
+
+func (p *planner) cluster(name string) *clusterv1alpha1.Cluster {
+	i, found := slices.BinarySearchFunc(p.Clusters, name, func(c *clusterv1alpha1.Cluster, name string) int { return strings.Compare(c.Name, name) })
+	if !found {
+		return nil
+	}
+	return p.Clusters[i]
+}
+
+// object returns what a cluster gets of a template.
+func (p *planner) object(s *state, target *workv1alpha2.TargetCluster) (*unstructured.Unstructured, error) {
+	cluster := p.cluster(target.Name)
+	if cluster == nil {
+		return nil, fmt.Errorf("cluster %s does not exist", target.Name)
+	}
+	revised, err := propagation.ObjectOf(s.template, s.binding.GetSpec(), s.targets, p.Interpreter).Revise(target)
+	if err != nil {
+		return nil, err
+	}
+	namespace := propagation.OverridingNamespace(s.binding, s.template)
+	overrides := slices.DeleteFunc(slices.Clone(p.Overrides), func(o policyv1alpha1.OverridePolicyObject) bool {
+		return o.GetNamespace() != "" && o.GetNamespace() != namespace
+	})
+	obj, _, err := override.Apply(revised, cluster, overrides)
+	return obj, err
+}
+
+// preserved reports whether clusters keep what they have of a template that leaves them.
+func preserved(s *state) bool {
+	return s.binding != nil && ptr.Deref(s.binding.GetSpec().PreserveResourcesOnDeletion, false)
+}
+
+func sameTargets(a, b []workv1alpha2.TargetCluster) bool {
+	byName := func(a, b workv1alpha2.TargetCluster) int { return strings.Compare(a.Name, b.Name) }
+	return slices.EqualFunc(slices.SortedFunc(slices.Values(a), byName), slices.SortedFunc(slices.Values(b), byName),
+		func(a, b workv1alpha2.TargetCluster) bool { return a.Name == b.Name && a.Replicas == b.Replicas })
+}
+
+func sortedKeys(states map[key]*state) []key {
+	out := make([]key, 0, len(states))
+	for k := range states {
+		out = append(out, k)
+	}
+	slices.SortFunc(out, func(a, b key) int {
+		return cmp.Or(strings.Compare(a.namespace, b.namespace), strings.Compare(a.Kind, b.Kind), strings.Compare(a.name, b.name), strings.Compare(a.Group, b.Group))
+	})
+	return out
+}

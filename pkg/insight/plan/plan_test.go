@@ -1,0 +1,235 @@
+package plan
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/yaml"
+
+	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
+	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
+	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/domain/policy"
+)
+
+// kinds interprets Deployments. One refers to the ConfigMap that its annotation uses names.
+type kinds struct{}
+
+func (kinds) HookEnabled(gvk schema.GroupVersionKind, _ configv1alpha1.InterpreterOperation) bool {
+	return gvk.Kind == "Deployment"
+}
+
+func (kinds) GetReplicas(obj *unstructured.Unstructured) (int32, *workv1alpha2.ReplicaRequirements, error) {
+	n, _, err := unstructured.NestedInt64(obj.Object, "spec", "replicas")
+	return int32(n), &workv1alpha2.ReplicaRequirements{}, err
+}
+
+func (kinds) GetComponents(*unstructured.Unstructured) ([]workv1alpha2.Component, error) {
+	return nil, nil
+}
+
+func (kinds) ReviseReplica(obj *unstructured.Unstructured, replicas int64) (*unstructured.Unstructured, error) {
+	out := obj.DeepCopy()
+	return out, unstructured.SetNestedField(out.Object, replicas, "spec", "replicas")
+}
+
+func (kinds) GetDependencies(obj *unstructured.Unstructured) ([]configv1alpha1.DependentObjectReference, error) {
+	name := obj.GetAnnotations()["uses"]
+	if name == "" {
+		return nil, nil
+	}
+	return []configv1alpha1.DependentObjectReference{{APIVersion: "v1", Kind: "ConfigMap", Namespace: obj.GetNamespace(), Name: name}}, nil
+}
+
+func object(t *testing.T, text string) *unstructured.Unstructured {
+	t.Helper()
+	u := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal([]byte(text), &u.Object); err != nil {
+		t.Fatal(err)
+	}
+	body, err := json.Marshal(u.Object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := u.UnmarshalJSON(body); err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
+
+const (
+	web    = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {namespace: ns, name: web, uid: web, annotations: {uses: settings}}\nspec: {replicas: 4, image: a}"
+	config = "apiVersion: v1\nkind: ConfigMap\nmetadata: {namespace: ns, name: settings, uid: settings}\ndata: {a: b}"
+)
+
+// webPolicy divides web over clusters.
+func webPolicy(clusters, more string) string {
+	return "apiVersion: policy.karmada.io/v1alpha1\nkind: PropagationPolicy\nmetadata: {namespace: ns, name: web, labels: {propagationpolicy.karmada.io/permanent-id: web}}\n" +
+		"spec: {propagateDeps: true, resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, name: web}], placement: {clusterAffinity: {clusterNames: [" + clusters + "]}, " +
+		"replicaScheduling: {replicaSchedulingType: Divided, replicaDivisionPreference: Weighted}" + more + "}}"
+}
+
+// world has three clusters, a Deployment without a policy, and a ConfigMap that it refers to.
+func world(t *testing.T) *World {
+	t.Helper()
+	w := &World{Now: time.Unix(1000, 0), Interpreter: kinds{}, Evict: true, Templates: []*unstructured.Unstructured{object(t, web), object(t, config)}}
+	for _, name := range []string{"m1", "m2", "m3"} {
+		c := &clusterv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		c.Status.Conditions = []metav1.Condition{{Type: "Ready", Status: metav1.ConditionTrue}}
+		c.Status.APIEnablements = []clusterv1alpha1.APIEnablement{
+			{GroupVersion: "apps/v1", Resources: []clusterv1alpha1.APIResource{{Name: "deployments", Kind: "Deployment"}}},
+			{GroupVersion: "v1", Resources: []clusterv1alpha1.APIResource{{Name: "configmaps", Kind: "ConfigMap"}}},
+		}
+		w.Clusters = append(w.Clusters, c)
+	}
+	return w
+}
+
+// propagated is a world in which web and its ConfigMap are in m1 and m2, as the roles leave it.
+func propagated(t *testing.T) *World {
+	t.Helper()
+	w := world(t).copied()
+	if err := Apply(object(t, webPolicy("m1, m2", "")))(w); err != nil {
+		t.Fatal(err)
+	}
+	p, err := newPlanner(w, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for k, s := range p.states() {
+		if s.binding != nil {
+			s.binding.GetSpec().Resource = workv1alpha2.ObjectReference{APIVersion: s.template.GetAPIVersion(), Kind: k.Kind, Namespace: k.namespace, Name: k.name}
+			w.Bindings = append(w.Bindings, s.binding)
+		}
+		if s.policy != nil {
+			policy.For(s.policy).Take(s.template).Apply(s.template)
+		}
+	}
+	w.changed = nil
+	return w
+}
+
+// lines returns effects as lines, such as: Deployment ns/web m1 update 2->4.
+func lines(e *Effects) string {
+	var out []string
+	for _, o := range e.Objects {
+		if o.PolicyBefore != o.PolicyAfter {
+			out = append(out, fmt.Sprintf("%s policy %q->%q", o.Object.String(), o.PolicyBefore, o.PolicyAfter))
+		}
+		for _, c := range o.Clusters {
+			out = append(out, strings.TrimSpace(fmt.Sprintf("%s %s %s %d->%d %s %s", o.Object.String(), c.Name, c.Action, c.Before, c.After, strings.Join(c.Fields, ","), c.Reason)))
+		}
+		if o.Unfit != "" {
+			out = append(out, o.Object.String()+" unfit: "+o.Unfit)
+		}
+		for _, text := range o.Unknown {
+			out = append(out, o.Object.String()+" unknown: "+text)
+		}
+		if o.After > 0 {
+			out = append(out, fmt.Sprintf("%s after %g s", o.Object.String(), o.After))
+		}
+	}
+	return strings.Join(out, "\n")
+}
+
+func TestPlan(t *testing.T) {
+	deployment, of := schema.GroupKind{Group: "apps", Kind: "Deployment"}, func(kind string) schema.GroupKind {
+		return policyv1alpha1.GroupVersion.WithKind(kind).GroupKind()
+	}
+	noExecute := corev1.Taint{Key: "gone", Effect: corev1.TaintEffectNoExecute}
+	for name, tc := range map[string]struct {
+		world   func(*testing.T) *World
+		changes func(*testing.T) []Change
+		want    string
+	}{
+		"nothing": {propagated, func(*testing.T) []Change { return nil }, ""},
+		"a first policy": {world, func(t *testing.T) []Change { return []Change{Apply(object(t, webPolicy("m1, m2", "")))} },
+			"ConfigMap ns/settings m1 create 0->0\nConfigMap ns/settings m2 create 0->0\n" +
+				"Deployment ns/web policy \"\"->\"PropagationPolicy ns/web\"\nDeployment ns/web m1 create 0->2\nDeployment ns/web m2 create 0->2"},
+		"scaling": {propagated, func(*testing.T) []Change { return []Change{Scale(deployment, "ns", "web", 6)} },
+			"Deployment ns/web m1 update 2->3 spec.replicas\nDeployment ns/web m2 update 2->3 spec.replicas"},
+		"another placement": {propagated, func(t *testing.T) []Change { return []Change{Apply(object(t, webPolicy("m2", "")))} },
+			"ConfigMap ns/settings m1 delete 0->0\nDeployment ns/web m1 delete 2->0\nDeployment ns/web m2 update 2->4 spec.replicas"},
+		"another image": {propagated, func(t *testing.T) []Change {
+			return []Change{Apply(object(t, strings.Replace(web, "image: a", "image: b", 1)))}
+		},
+			"Deployment ns/web m1 update 2->2 spec.image\nDeployment ns/web m2 update 2->2 spec.image"},
+		"a NoExecute taint": {propagated, func(*testing.T) []Change { return []Change{Taint("m1", noExecute)} },
+			"ConfigMap ns/settings m1 delete 0->0\nDeployment ns/web m1 delete 2->0\nDeployment ns/web m2 update 2->4 spec.replicas"},
+		"a NoExecute taint that is tolerated for a time": {propagated, func(t *testing.T) []Change {
+			return []Change{Apply(object(t, webPolicy("m1, m2", ", clusterTolerations: [{key: gone, operator: Exists, tolerationSeconds: 300}]"))), Taint("m1", noExecute)}
+		}, "ConfigMap ns/settings m1 delete 0->0\nDeployment ns/web m1 delete 2->0\nDeployment ns/web m2 update 2->4 spec.replicas\nDeployment ns/web after 300 s"},
+		"a cordon": {propagated, func(*testing.T) []Change { return []Change{Cordon("m1")} }, ""},
+		"a cordon before scaling": {propagated, func(*testing.T) []Change { return []Change{Cordon("m1"), Scale(deployment, "ns", "web", 6)} },
+			"Deployment ns/web m1 update 2->3 spec.replicas\nDeployment ns/web m2 update 2->3 spec.replicas"}, // it was there before
+		"a lost cluster": {propagated, func(*testing.T) []Change { return []Change{Lose("m1")} }, ""},
+		"a lost cluster that a policy taints": {func(t *testing.T) *World {
+			w := propagated(t)
+			w.TaintPolicies = []*policyv1alpha1.ClusterTaintPolicy{{Spec: policyv1alpha1.ClusterTaintPolicySpec{
+				AddOnConditions: []policyv1alpha1.MatchCondition{{ConditionType: "Ready", Operator: policyv1alpha1.MatchConditionOpNotIn, StatusValues: []metav1.ConditionStatus{"True"}}},
+				Taints:          []policyv1alpha1.Taint{{Key: "gone", Effect: corev1.TaintEffectNoExecute}},
+			}}}
+			return w
+		}, func(*testing.T) []Change { return []Change{Lose("m1")} },
+			"ConfigMap ns/settings m1 keep 0->0  the cluster is lost: it is deleted there when the cluster is back\n" +
+				"Deployment ns/web m1 keep 2->0  the cluster is lost: it is deleted there when the cluster is back\nDeployment ns/web m2 update 2->4 spec.replicas"},
+		"unjoining": {propagated, func(*testing.T) []Change { return []Change{Unjoin("m1")} },
+			"ConfigMap ns/settings m1 delete 0->0  the cluster is removed\nDeployment ns/web m1 delete 2->0  the cluster is removed\nDeployment ns/web m2 update 2->4 spec.replicas"},
+		"deleting the template": {propagated, func(*testing.T) []Change { return []Change{Delete(deployment, "ns", "web")} },
+			"ConfigMap ns/settings m1 delete 0->0\nConfigMap ns/settings m2 delete 0->0\n" +
+				"Deployment ns/web policy \"PropagationPolicy ns/web\"->\"\"\nDeployment ns/web m1 delete 2->0  the template is deleted\nDeployment ns/web m2 delete 2->0  the template is deleted"},
+		"deleting the policy": {propagated, func(*testing.T) []Change { return []Change{Delete(of("PropagationPolicy"), "ns", "web")} },
+			"Deployment ns/web policy \"PropagationPolicy ns/web\"->\"\""},
+		"no cluster fits": {propagated, func(t *testing.T) []Change { return []Change{Apply(object(t, webPolicy("m9", "")))} },
+			"ConfigMap ns/settings m1 delete 0->0\nConfigMap ns/settings m2 delete 0->0\nDeployment ns/web m1 delete 2->0\nDeployment ns/web m2 delete 2->0\n" +
+				"Deployment ns/web unfit: 0/3 clusters are available: 3 cluster(s) did not match the placement cluster affinity constraint (m1, m2, m3)."},
+		"an override": {propagated, func(t *testing.T) []Change {
+			return []Change{Apply(object(t, "apiVersion: policy.karmada.io/v1alpha1\nkind: OverridePolicy\nmetadata: {namespace: ns, name: o}\nspec: {resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, name: web}], "+
+				"overrideRules: [{targetCluster: {clusterNames: [m2]}, overriders: {plaintext: [{path: /spec/image, operator: replace, value: c}]}}]}"))}
+		}, "Deployment ns/web m2 update 2->2 spec.image"},
+		"another scheduler": {world, func(t *testing.T) []Change {
+			return []Change{Apply(object(t, strings.Replace(webPolicy("m1", ""), "spec: {", "spec: {schedulerName: mine, ", 1)))}
+		}, "Deployment ns/web policy \"\"->\"PropagationPolicy ns/web\"\nDeployment ns/web unknown: where scheduler \"mine\" puts it"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := tc.world(t)
+			before, err := json.Marshal(w.Bindings)
+			if err != nil {
+				t.Fatal(err)
+			}
+			effects, err := Plan(w, tc.changes(t))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := lines(effects); got != tc.want {
+				t.Errorf("got\n%s\nwant\n%s", got, tc.want)
+			}
+			if now, err := json.Marshal(w.Bindings); err != nil || string(now) != string(before) {
+				t.Errorf("the world was changed: %v", err)
+			}
+		})
+	}
+}
+
+func TestPlan_UnknownObjects(t *testing.T) {
+	kind := schema.GroupKind{Group: "apps", Kind: "Deployment"}
+	for want, change := range map[string]Change{
+		"cluster m9 does not exist":                                     Cordon("m9"),
+		"Deployment ns/db does not exist in the control plane":          Delete(kind, "ns", "db"),
+		"Deployment ns/api does not exist in the control plane":         Scale(kind, "ns", "api", 1),
+		"ConfigMap ns/settings has no field spec.replicas":              Scale(schema.GroupKind{Kind: "ConfigMap"}, "ns", "settings", 1),
+		"PropagationPolicy ns/none does not exist in the control plane": Delete(policyv1alpha1.GroupVersion.WithKind("PropagationPolicy").GroupKind(), "ns", "none"),
+	} {
+		if _, err := Plan(world(t), []Change{change}); err == nil || err.Error() != want {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+}

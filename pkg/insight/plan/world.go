@@ -1,0 +1,275 @@
+// Package plan computes what changes of a federation would do in each cluster, with the decisions of the roles: which policy gets which
+// template, how it is scheduled, overridden and evicted, and what follows it. It is computed from facts and writes nothing.
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	clusterv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/cluster/v1alpha1"
+	configv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/config/v1alpha1"
+	policyv1alpha1 "github.com/karmada-toolkit/karmada/pkg/apis/policy/v1alpha1"
+	workv1alpha2 "github.com/karmada-toolkit/karmada/pkg/apis/work/v1alpha2"
+	"github.com/karmada-toolkit/karmada/pkg/domain/clustercondition"
+	"github.com/karmada-toolkit/karmada/pkg/domain/override"
+	"github.com/karmada-toolkit/karmada/pkg/domain/policy"
+	"github.com/karmada-toolkit/karmada/pkg/domain/propagation"
+)
+
+// Interpreter is what is known of the kinds of templates.
+type Interpreter interface {
+	propagation.Interpreter
+	// GetDependencies returns the objects that a template refers to.
+	GetDependencies(obj *unstructured.Unstructured) ([]configv1alpha1.DependentObjectReference, error)
+}
+
+// World is a federation as a plan needs it. Its objects are shared and read-only: changes replace them.
+type World struct {
+	// Now is the time of the reads.
+	Now time.Time
+	// Clusters are sorted by name.
+	Clusters      []*clusterv1alpha1.Cluster
+	Policies      []policyv1alpha1.Policy
+	Overrides     override.Policies
+	TaintPolicies []*policyv1alpha1.ClusterTaintPolicy
+	// Templates are the objects of the types that policies select or bindings refer to.
+	Templates []*unstructured.Unstructured
+	Bindings  []workv1alpha2.Binding
+
+	Interpreter Interpreter
+	// Features are those of the control plane.
+	Features propagation.Features
+	// Evict reports whether NoExecute taints evict, which is a flag of the controller manager.
+	Evict bool
+
+	// changed are the policies and templates that a change wrote.
+	changed map[key]bool
+	// lost are the clusters that a change made unreachable.
+	lost map[string]bool
+}
+
+// key names an object of a type, in all versions of it.
+type key struct {
+	schema.GroupKind
+	namespace, name string
+}
+
+// String returns the kind and the name.
+func (k key) String() string {
+	if k.namespace == "" {
+		return k.Kind + " " + k.name
+	}
+	return k.Kind + " " + k.namespace + "/" + k.name
+}
+
+func keyOf(u *unstructured.Unstructured) key {
+	return key{u.GroupVersionKind().GroupKind(), u.GetNamespace(), u.GetName()}
+}
+
+func keyOfPolicy(p policyv1alpha1.Policy) key {
+	kind := "PropagationPolicy"
+	if p.GetNamespace() == "" {
+		kind = "ClusterPropagationPolicy"
+	}
+	return key{policyv1alpha1.GroupVersion.WithKind(kind).GroupKind(), p.GetNamespace(), p.GetName()}
+}
+
+// copied returns a world that can be changed.
+func (w *World) copied() *World {
+	out := *w
+	out.Clusters, out.Policies, out.Overrides, out.Templates = slices.Clone(w.Clusters), slices.Clone(w.Policies), slices.Clone(w.Overrides), slices.Clone(w.Templates)
+	out.changed, out.lost = map[key]bool{}, map[string]bool{}
+	return &out
+}
+
+// Change is a change of a federation.
+type Change func(*World) error
+
+// Apply creates or replaces an object of the control plane. It is the object as the API server would store it, with defaults; what the
+// control plane itself wrote on an existing template, such as the claim of its policy, is kept.
+func Apply(u *unstructured.Unstructured) Change {
+	return func(w *World) error {
+		w.changed[keyOf(u)] = true
+		into, ok := typed(u)
+		if !ok {
+			w.setTemplate(u)
+			return nil
+		}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, into); err != nil {
+			return fmt.Errorf("decoding %s: %w", keyOf(u), err)
+		}
+		switch o := into.(type) {
+		case policyv1alpha1.Policy:
+			w.Policies = set(w.Policies, o, func(p policyv1alpha1.Policy) bool { return keyOfPolicy(p) == keyOf(u) })
+		case policyv1alpha1.OverridePolicyObject:
+			w.Overrides = set(w.Overrides, o, func(p policyv1alpha1.OverridePolicyObject) bool {
+				return p.GetNamespace() == u.GetNamespace() && p.GetName() == u.GetName()
+			})
+		case *clusterv1alpha1.Cluster:
+			w.Clusters = set(w.Clusters, o, func(c *clusterv1alpha1.Cluster) bool { return c.Name == u.GetName() })
+			slices.SortFunc(w.Clusters, func(a, b *clusterv1alpha1.Cluster) int { return strings.Compare(a.Name, b.Name) })
+		}
+		return nil
+	}
+}
+
+// typed returns an object of the type of u, if it is one that decides about templates.
+func typed(u *unstructured.Unstructured) (any, bool) {
+	switch u.GroupVersionKind().GroupKind() {
+	case policyv1alpha1.GroupVersion.WithKind("PropagationPolicy").GroupKind():
+		return &policyv1alpha1.PropagationPolicy{}, true
+	case policyv1alpha1.GroupVersion.WithKind("ClusterPropagationPolicy").GroupKind():
+		return &policyv1alpha1.ClusterPropagationPolicy{}, true
+	case policyv1alpha1.GroupVersion.WithKind("OverridePolicy").GroupKind():
+		return &policyv1alpha1.OverridePolicy{}, true
+	case policyv1alpha1.GroupVersion.WithKind("ClusterOverridePolicy").GroupKind():
+		return &policyv1alpha1.ClusterOverridePolicy{}, true
+	case clusterv1alpha1.GroupVersion.WithKind("Cluster").GroupKind():
+		return &clusterv1alpha1.Cluster{}, true
+	}
+	return nil, false
+}
+
+// set replaces an object, or adds it.
+func set[T any](list []T, o T, same func(T) bool) []T {
+	if i := slices.IndexFunc(list, same); i >= 0 {
+		list[i] = o
+		return list
+	}
+	return append(list, o)
+}
+
+// setTemplate replaces a template, or adds it.
+func (w *World) setTemplate(u *unstructured.Unstructured) {
+	u = u.DeepCopy()
+	if before := w.template(keyOf(u)); before != nil {
+		u.SetUID(before.GetUID())
+		u.SetGeneration(before.GetGeneration() + 1)
+		if claim, claimed := policy.Of(before); claimed {
+			claim.Take(u).Apply(u)
+		}
+	}
+	w.Templates = set(w.Templates, u, func(t *unstructured.Unstructured) bool { return keyOf(t) == keyOf(u) })
+}
+
+func (w *World) template(k key) *unstructured.Unstructured {
+	i := slices.IndexFunc(w.Templates, func(t *unstructured.Unstructured) bool { return keyOf(t) == k })
+	if i < 0 {
+		return nil
+	}
+	return w.Templates[i]
+}
+
+// Delete deletes an object of the control plane: a template, a propagation policy or an override policy. The error is that it does not
+// exist.
+func Delete(kind schema.GroupKind, namespace, name string) Change {
+	return func(w *World) error {
+		k := key{kind, namespace, name}
+		w.changed[k] = true
+		n := len(w.Policies) + len(w.Overrides) + len(w.Templates)
+		switch kind.Kind {
+		case "PropagationPolicy", "ClusterPropagationPolicy":
+			w.Policies = slices.DeleteFunc(w.Policies, func(p policyv1alpha1.Policy) bool { return keyOfPolicy(p) == k })
+		case "OverridePolicy", "ClusterOverridePolicy":
+			w.Overrides = slices.DeleteFunc(w.Overrides, func(p policyv1alpha1.OverridePolicyObject) bool {
+				return p.GetNamespace() == namespace && p.GetName() == name
+			})
+		default:
+			w.Templates = slices.DeleteFunc(w.Templates, func(t *unstructured.Unstructured) bool { return keyOf(t) == k })
+		}
+		if n == len(w.Policies)+len(w.Overrides)+len(w.Templates) {
+			return fmt.Errorf("%s does not exist in the control plane", k)
+		}
+		return nil
+	}
+}
+
+// Scale sets spec.replicas of a template. The error is that it does not exist, or has no replicas.
+func Scale(kind schema.GroupKind, namespace, name string, replicas int64) Change {
+	return func(w *World) error {
+		k := key{kind, namespace, name}
+		t := w.template(k)
+		if t == nil {
+			return fmt.Errorf("%s does not exist in the control plane", k)
+		}
+		if _, found, err := unstructured.NestedInt64(t.Object, "spec", "replicas"); err != nil || !found {
+			return fmt.Errorf("%s has no field spec.replicas", k)
+		}
+		t = t.DeepCopy()
+		if err := unstructured.SetNestedField(t.Object, replicas, "spec", "replicas"); err != nil {
+			return fmt.Errorf("scaling %s: %w", k, err)
+		}
+		w.changed[k] = true
+		w.setTemplate(t)
+		return nil
+	}
+}
+
+// Taint adds a taint to a cluster, or replaces the one of its key and effect.
+func Taint(cluster string, taint corev1.Taint) Change {
+	return changeCluster(cluster, func(w *World, c *clusterv1alpha1.Cluster) {
+		c.Spec.Taints = slices.DeleteFunc(c.Spec.Taints, func(t corev1.Taint) bool { return t.Key == taint.Key && t.Effect == taint.Effect })
+		taint.TimeAdded = &metav1.Time{Time: w.Now}
+		c.Spec.Taints = append(c.Spec.Taints, taint)
+	})
+}
+
+// Cordon keeps new replicas off a cluster.
+func Cordon(cluster string) Change {
+	return Taint(cluster, corev1.Taint{Key: clusterv1alpha1.TaintClusterUnschedulable, Effect: corev1.TaintEffectNoSchedule})
+}
+
+// Label sets labels of a cluster; an empty value is one.
+func Label(cluster string, labels map[string]string) Change {
+	return changeCluster(cluster, func(_ *World, c *clusterv1alpha1.Cluster) {
+		c.Labels = maps.Clone(c.Labels)
+		if c.Labels == nil {
+			c.Labels = map[string]string{}
+		}
+		maps.Copy(c.Labels, labels)
+	})
+}
+
+// Lose makes a cluster unreachable. What is in it stays, until it is back.
+func Lose(cluster string) Change {
+	return changeCluster(cluster, func(w *World, c *clusterv1alpha1.Cluster) {
+		w.lost[cluster] = true
+		i := slices.IndexFunc(c.Status.Conditions, func(c metav1.Condition) bool { return c.Type == clusterv1alpha1.ClusterConditionReady })
+		condition := metav1.Condition{Type: clusterv1alpha1.ClusterConditionReady, Status: metav1.ConditionFalse, Reason: "ClusterNotReachable"}
+		if i >= 0 {
+			c.Status.Conditions[i] = condition
+		} else {
+			c.Status.Conditions = append(c.Status.Conditions, condition)
+		}
+		c.Spec.Taints, _ = clustercondition.Taints(c, w.TaintPolicies, w.Now)
+	})
+}
+
+// Unjoin removes a cluster. What the control plane made there is deleted.
+func Unjoin(cluster string) Change {
+	return changeCluster(cluster, func(w *World, c *clusterv1alpha1.Cluster) { c.DeletionTimestamp = &metav1.Time{Time: w.Now} })
+}
+
+// changeCluster changes a copy of a cluster. The error is that it does not exist.
+func changeCluster(name string, change func(*World, *clusterv1alpha1.Cluster)) Change {
+	return func(w *World) error {
+		i, found := slices.BinarySearchFunc(w.Clusters, name, func(c *clusterv1alpha1.Cluster, name string) int { return cmp.Compare(c.Name, name) })
+		if !found {
+			return fmt.Errorf("cluster %s does not exist", name)
+		}
+		c := w.Clusters[i].DeepCopy()
+		change(w, c)
+		w.Clusters[i] = c
+		return nil
+	}
+}
