@@ -439,9 +439,12 @@ func restored(t *testing.T, f *federation) {
 		has(name("old"), "two")
 		has(name("missing"), "one")
 		has(name("late"), "two")
-		if f.wentBack.Load() == before {
-			t.Errorf("the restore was not reported (not ready: %t)", notReady)
-		}
+		testenv.Eventually(t, time.Minute, func(context.Context) error {
+			if f.wentBack.Load() == before {
+				return fmt.Errorf("the restore was not reported (not ready: %t)", notReady)
+			}
+			return nil
+		})
 	}
 }
 
